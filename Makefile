@@ -1,0 +1,98 @@
+# Two commands from a fresh clone with Python 3.11 or newer: `make demo` and `make test`.
+# Everything is installed into .venv and written into out/. uv is used to install where it is on PATH (`make UV=` to
+# do without); the same versions result. A C compiler adds the C backend and is never required.
+
+PYTHON ?= python3
+CC ?= cc
+JOBS ?= 2
+UV ?= $(shell command -v uv 2>/dev/null)
+VENV := .venv
+PY := $(VENV)/bin/python
+
+ifeq ($(strip $(UV)),)
+INSTALL := $(PY) -m pip install --quiet --disable-pip-version-check
+else
+INSTALL := $(UV) pip install --quiet --compile-bytecode --python $(PY)
+endif
+
+PROJECTS := $(wildcard core/pyproject.toml plugins/*/pyproject.toml conformance/pyproject.toml)
+C_SOURCES := $(wildcard plugins/cpu_cext/setup.py plugins/cpu_cext/*/*.[ch] plugins/cpu_cext/*/*/*.[ch])
+KIT := $(PY) -m pytest -n $(JOBS) --pyargs mortice_conformance
+EXAMPLE := examples/write_a_backend
+
+.PHONY: help demo test lint bench conformance clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo                       install, train the digit classifier, print its accuracy, save a picture"
+	@echo "make test                       the whole test suite, then the conformance kit on each backend here"
+	@echo "make lint                       ruff, mypy (strict on the engine), the layers"
+	@echo "make bench [ARGS=...]           side by side with torch where it is installed; --help lists the options"
+	@echo "make conformance BACKEND=NAME   the kit on one backend, with its scorecard"
+	@echo "make clean                      remove .venv, out/ and everything built"
+
+demo: $(VENV)/.run
+	$(PY) examples/digits.py
+
+# Kernels get one thread each: the tests already run in $(JOBS) processes.
+test conformance: export OMP_NUM_THREADS = 1
+test conformance: export OPENBLAS_NUM_THREADS = 1
+
+test: $(VENV)/.test
+	$(PY) -m pytest -n $(JOBS) $(ARGS)
+	$(KIT) --mortice-backend strict --mortice-backend cpu_numpy \
+	    $$($(PY) -c 'import mortice_cpu_cext' 2>/dev/null && echo --mortice-backend cpu_cext)
+	@if [ ! -f $(EXAMPLE)/pyproject.toml ]; then \
+	    echo "SKIPPED $(EXAMPLE): not in this tree"; \
+	else \
+	    name=$$($(PY) -c 'import tomllib; print(*tomllib.load(open("$(EXAMPLE)/pyproject.toml", "rb"))["project"]["entry-points"]["mortice"])') && \
+	    echo "The third-party example, installed as a stranger would: backend '$$name'" && \
+	    rm -rf out/third_party $(EXAMPLE)/build && \
+	    $(INSTALL) --no-deps --target out/third_party ./$(EXAMPLE) && \
+	    PYTHONPATH=out/third_party $(KIT) --mortice-backend $$name; \
+	fi
+
+lint: $(VENV)/.lint
+	$(PY) -m ruff check .
+	$(PY) -m mypy
+	$(VENV)/bin/lint-imports
+
+bench: $(VENV)/.run
+	$(PY) -m benchmarks $(ARGS)
+
+conformance: $(VENV)/.test
+	@if [ -z "$(BACKEND)" ]; then echo "make conformance: name a backend, for example BACKEND=cpu_numpy"; exit 2; fi
+	$(VENV)/bin/mortice-conformance run $(BACKEND) $(ARGS)
+
+clean:
+	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf core/build plugins/*/build conformance/build $(EXAMPLE)/build
+	find core plugins conformance examples benchmarks -name '*.egg-info' -prune -exec rm -rf {} +
+	find core plugins conformance examples benchmarks -name __pycache__ -prune -exec rm -rf {} +
+	find plugins -name '*.so' -type f -exec rm -f {} +
+
+# Each stamp depends on what decides its content, so a changed pyproject.toml or pin installs anew.
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit("mortice needs Python 3.11 or newer; got " + sys.version.split()[0] + ". Say which: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+$(VENV)/.run: $(VENV)/.created $(PROJECTS) $(C_SOURCES) constraints.txt
+	$(INSTALL) -c constraints.txt -e 'core[vision]' -e plugins/cpu_numpy
+	@include=$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("include"))'); \
+	if [ ! -f plugins/cpu_cext/pyproject.toml ]; then :; \
+	elif echo '#include <Python.h>' | $(CC) -I"$$include" -E - >/dev/null 2>&1; then \
+	    echo '$(INSTALL) -c constraints.txt -e plugins/cpu_cext'; \
+	    $(INSTALL) -c constraints.txt -e plugins/cpu_cext; \
+	else \
+	    echo "SKIPPED plugins/cpu_cext: no C compiler ($(CC)) or no Python headers; every other backend works without"; \
+	fi
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.run
+	$(INSTALL) -c constraints.txt -e conformance pytest pytest-xdist
+	@touch $@
+
+$(VENV)/.lint: $(VENV)/.test
+	$(INSTALL) -c constraints.txt ruff mypy import-linter
+	@touch $@

@@ -1,0 +1,178 @@
+"""What the framework itself costs: 4x4 operands, long chains, a tiny training step; kernels take no time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.harness import Case, Timed, fill, positive, wave
+
+
+def _pair(operation: str, *, grad: bool) -> Any:
+    def setup(t: Any) -> Timed:
+        x, y = wave(t, 4, 4), positive(t, 4, 4)
+        x.requires_grad_(grad)
+        function = getattr(t, operation)
+        return lambda: function(x, y)
+
+    return setup
+
+
+def _jax_pair(operation: str) -> Any:
+    def setup(jnp: Any) -> Timed:
+        x, y = wave(jnp, 4, 4), positive(jnp, 4, 4)
+        function = getattr(jnp, operation)
+        return lambda: function(x, y).block_until_ready()
+
+    return setup
+
+
+def _operator(t: Any) -> Timed:
+    x, y = wave(t, 4, 4), positive(t, 4, 4)
+    return lambda: x * y
+
+
+def _scalar(t: Any) -> Timed:
+    x = wave(t, 4, 4)
+    return lambda: x * 2.0
+
+
+def _broadcast(t: Any) -> Timed:
+    x, y = wave(t, 4, 4), positive(t, 4)
+    return lambda: x + y
+
+
+def _sum(t: Any) -> Timed:
+    x = positive(t, 4, 4)
+    return lambda: x.sum()
+
+
+def _sum_dim(t: Any) -> Timed:
+    x = positive(t, 4, 4)
+    return lambda: x.sum(dim=1, keepdim=True)
+
+
+def _reshape(t: Any) -> Timed:
+    x = positive(t, 4, 4)
+    return lambda: x.reshape(2, 8)
+
+
+def _transpose(t: Any) -> Timed:
+    x = positive(t, 4, 4)
+    return lambda: x.transpose(0, 1)
+
+
+def _slice(t: Any) -> Timed:
+    x = positive(t, 4, 4)
+    return lambda: x[1:3]
+
+
+def _element(t: Any) -> Timed:
+    x = positive(t, 4, 4)
+    return lambda: x[1, 2]
+
+
+def _matmul(t: Any) -> Timed:
+    x, y = wave(t, 4, 4), positive(t, 4, 4)
+    return lambda: x @ y
+
+
+def _in_place(t: Any) -> Timed:
+    x, y = wave(t, 4, 4), positive(t, 4, 4) * 0.0
+    return lambda: x.add_(y)
+
+
+def _backward_of_one(t: Any) -> Timed:
+    x, y = wave(t, 4, 4).requires_grad_(), positive(t, 4, 4)
+
+    def step() -> Any:
+        x.grad = None
+        (x * y).sum().backward()
+        return x.grad
+
+    return step
+
+
+def _chain(t: Any, length: int = 1000) -> Any:
+    scale, shift = positive(t, 4, 4) * 0.1 + 0.9, positive(t, 4, 4) * 0.01
+
+    def forward(x: Any) -> Any:
+        for _ in range(length // 2):
+            x = x * scale + shift
+        return x
+
+    return forward
+
+
+def _chain_forward(t: Any) -> Timed:
+    forward, x = _chain(t), positive(t, 4, 4)
+    return lambda: forward(x)
+
+
+def _chain_backward(t: Any) -> Timed:
+    forward, x = _chain(t), positive(t, 4, 4).requires_grad_()
+
+    def step() -> Any:
+        x.grad = None
+        forward(x).sum().backward()
+        return x.grad
+
+    return step
+
+
+def _small_model(t: Any) -> Any:
+    return fill(t, t.nn.Sequential(t.nn.Linear(16, 32), t.nn.Tanh(), t.nn.Linear(32, 1)))
+
+
+def _small_forward(t: Any) -> Timed:
+    model, x = _small_model(t), wave(t, 1, 16)
+
+    def step() -> Any:
+        with t.no_grad():
+            return model(x)
+
+    return step
+
+
+def _small_step(optimizer: str, **options: Any) -> Any:
+    def setup(t: Any) -> Timed:
+        model, x, y = _small_model(t), wave(t, 1, 16), positive(t, 1, 1)
+        loss_of = t.nn.MSELoss()
+        optim = getattr(t.optim, optimizer)(model.parameters(), **options)
+
+        def step() -> Any:
+            optim.zero_grad()
+            loss = loss_of(model(x), y)
+            loss.backward()
+            optim.step()
+            return loss
+
+        return step
+
+    return setup
+
+
+_NAMED = [
+    ("add 4x4, no grad", _pair("add", grad=False), _jax_pair("add")),
+    ("mul 4x4, no grad", _pair("mul", grad=False), _jax_pair("multiply")),
+    ("add 4x4, recorded", _pair("add", grad=True), None),
+    ("mul 4x4, recorded", _pair("mul", grad=True), None),
+    ("x * y", _operator, None),
+    ("x * 2.0", _scalar, None),
+    ("x + row, broadcast", _broadcast, None),
+    ("x @ y 4x4", _matmul, None),
+    ("x.add_(y)", _in_place, None),
+    ("x.sum()", _sum, None),
+    ("x.sum(dim=1, keepdim=True)", _sum_dim, None),
+    ("x.reshape(2, 8)", _reshape, None),
+    ("x.transpose(0, 1)", _transpose, None),
+    ("x[1:3]", _slice, None),
+    ("x[1, 2]", _element, None),
+    ("(x * y).sum().backward()", _backward_of_one, None),
+    ("chain of 1,000 ops, forward", _chain_forward, None),
+    ("chain of 1,000 ops, with backward", _chain_backward, None),
+    ("MLP 16-32-1 batch 1, forward", _small_forward, None),
+    ("MLP 16-32-1 batch 1, SGD step", _small_step("SGD", lr=0.001), None),
+    ("MLP 16-32-1 batch 1, Adam step", _small_step("Adam", lr=0.0001), None),
+]
+
+CASES = [Case("overhead", name, setup, jax) for name, setup, jax in _NAMED]

@@ -1,0 +1,151 @@
+"""Backend: what a plugin subclasses. The first screen lists what must be written; everything else is inherited."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from mortice.backends.kernels import FreeKernels
+from mortice.device import Device, intern
+from mortice.dtype import DTYPES, DType
+from mortice.errors import PluginError
+from mortice.shape import contiguous_strides
+
+# REQUIRED: kernels in array-API names over buffers of equal dtype; a Python number may stand for one operand.
+REQUIRED = {
+    "creation": "full arange astype copy",
+    "movement": "reshape permute_dims broadcast_to concat getitem setitem",
+    "elementwise": "negative abs sign exp log sqrt sin cos tanh floor isnan logical_not",
+    "arithmetic": "add subtract multiply divide floor_divide remainder pow maximum minimum equal less where",
+    "bits": "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift",
+    "reduction": "sum prod max min argmax cumulative_sum",
+    "linear algebra and indexing": "matmul take take_along_axis scatter_add argsort",
+    "housekeeping": "device_names dtypes from_host to_host synchronize shape_of dtype_of device_of",
+}
+REQUIRED_NAMES = tuple(" ".join(REQUIRED.values()).split())
+# REQUIRED too, of a backend whose `dtypes` include complex ones.
+REQUIRED_COMPLEX = ("conj", "real", "imag")
+
+# FREE: every other kernel (see `kernels.FreeKernels`). Overriding one is the declaration that the backend has it.
+
+
+class KernelTable(dict[Any, Any]):
+    """A backend's compiled kernels: op -> function of raw buffers, made at first use."""
+
+    def __init__(self, backend: Any) -> None:
+        self.backend = backend
+
+    def __missing__(self, op: Any) -> Any:
+        found = self[op] = getattr(self.backend, op.kernel) if op.kernel else partial(op.body, self.backend)
+        return found
+
+
+class Backend(FreeKernels):
+    """A backend: the required kernels and housekeeping over its own buffers; free kernels come along.
+
+    Attributes:
+        name: the name users select it by.
+        mutable: whether `setitem` writes in place and basic `getitem`, `reshape`, `permute_dims` and `broadcast_to`
+            return views of the same memory where strides allow. Otherwise in-place operations rebind.
+    """
+
+    name = "backend"
+    mutable = False
+
+    # ---- housekeeping, REQUIRED ----
+
+    def device_names(self) -> list[str]:
+        """Return the devices it offers now, such as ["cpu"] or ["cuda:0", "cuda:1"]; the first is its default."""
+        raise NotImplementedError
+
+    def dtypes(self, device: Device) -> frozenset[DType]:
+        """Return the dtypes that the device computes in."""
+        raise NotImplementedError
+
+    def from_host(self, host: Any, device: Device) -> Any:
+        """Copy a HostBuffer to the device."""
+        raise NotImplementedError
+
+    def to_host(self, x: Any) -> Any:
+        """Return a HostBuffer with the elements of x; it may share x's memory."""
+        raise NotImplementedError
+
+    def synchronize(self, device: Device) -> None:
+        """Wait until all work on the device is done."""
+        raise NotImplementedError
+
+    def shape_of(self, x: Any) -> tuple[int, ...]:
+        """Return the sizes of a buffer."""
+        raise NotImplementedError
+
+    def dtype_of(self, x: Any) -> DType:
+        """Return the dtype of a buffer."""
+        raise NotImplementedError
+
+    def device_of(self, x: Any) -> Device:
+        """Return the device of a buffer."""
+        raise NotImplementedError
+
+    # ---- housekeeping, FREE ----
+
+    def share_host(self, host: Any, device: Device) -> Any:
+        """Return a buffer over the host memory itself where the backend can; otherwise a copy."""
+        return self.from_host(host, device)
+
+    def copy_to(self, x: Any, device: Device) -> Any:
+        """Copy between two devices of this backend."""
+        return self.from_host(self.to_host(x), device)
+
+    def strides_of(self, x: Any) -> tuple[int, ...] | None:
+        """Return the strides in elements, None where buffers have none: row-major is then assumed."""
+        return None
+
+    def is_contiguous(self, x: Any) -> bool:
+        """Tell whether the elements lie in row-major order."""
+        strides = self.strides_of(x)
+        return strides is None or strides == contiguous_strides(self.shape_of(x))
+
+    def item(self, x: Any) -> Any:
+        """Return the Python number in a buffer of one element: a transfer, for results whose shape depends on data."""
+        value = self.to_host(x).tolist()
+        while isinstance(value, list):
+            value = value[0]
+        return value
+
+    # ---- what the core uses ----
+
+    def __init__(self) -> None:
+        self.table: Any = KernelTable(self)
+
+    def device(self, name: str) -> Device:
+        """Return the Device of that name ("cuda:1") on this backend."""
+        type_, _, number = name.partition(":")
+        return intern(type_, int(number) if number else None, self)
+
+    @property
+    def overridden(self) -> tuple[str, ...]:
+        """The free kernels that this backend does itself."""
+        free = {n for n in dir(FreeKernels) if not n.startswith("_")} - set(REQUIRED_NAMES) - set(REQUIRED_COMPLEX)
+        return tuple(sorted(n for n in free if getattr(type(self), n, None) is not getattr(FreeKernels, n)
+                            or n in self.__dict__))  # fmt: skip
+
+
+def check_backend(backend: Any, name: str) -> None:
+    """Refuse a backend that lacks a required kernel, with the list."""
+    missing = [
+        n
+        for n in REQUIRED_NAMES
+        if n not in backend.__dict__ and getattr(type(backend), n, None) in (None, getattr(Backend, n, None))
+    ]
+    if not missing and any(d.is_complex for d in _dtypes(backend)):
+        missing = [n for n in REQUIRED_COMPLEX if n not in backend.__dict__ and not hasattr(type(backend), n)]
+    if missing:
+        raise PluginError(f"backend {name}: required kernels are missing: {', '.join(missing)}.")
+
+
+def _dtypes(backend: Any) -> frozenset[DType]:
+    names = backend.device_names()
+    return backend.dtypes(backend.device(names[0])) if names else frozenset()
+
+
+ALL_DTYPES = frozenset(DTYPES)

@@ -1,0 +1,139 @@
+"""The FREE kernels: everything a backend need not write, with default bodies in required kernels.
+
+`FreeKernels` gathers the families and adds the small helpers that all of them use. A backend inherits it and overrides
+what it can do faster; Tensors inherit it too (`op.TensorKernels`), so a default body differentiates.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+try:  # TEMP
+    from mortice.backends.elementwise import ElementwiseKernels
+except ImportError:
+    ElementwiseKernels = type('ElementwiseKernels', (), {})
+try:  # TEMP
+    from mortice.backends.linalg import LinalgKernels
+except ImportError:
+    LinalgKernels = type('LinalgKernels', (), {})
+try:  # TEMP
+    from mortice.backends.nn import NNKernels
+except ImportError:
+    NNKernels = type('NNKernels', (), {})
+try:  # TEMP
+    from mortice.backends.philox import RandomKernels
+except ImportError:
+    RandomKernels = type('RandomKernels', (), {})
+try:  # TEMP
+    from mortice.backends.reduction import ReductionKernels
+except ImportError:
+    ReductionKernels = type('ReductionKernels', (), {})
+from mortice.dtype import DType, bool_, int64
+from mortice.shape import prod
+
+
+class HelperKernels:
+    """Constants beside a buffer, and rearrangements that are one required kernel each."""
+
+    def zeros_like(self, x: Any) -> Any:
+        """Make zeros of x's shape and dtype."""
+        return self.full_like(x, 0)
+
+    def ones_like(self, x: Any) -> Any:
+        """Make ones of x's shape and dtype."""
+        return self.full_like(x, 1)
+
+    def full_like(self, x: Any, value: Any) -> Any:
+        """Fill x's shape with a number."""
+        return self.full(self.shape_of(x), value, dtype=self.dtype_of(x), device=self.device_of(x))
+
+    def new_full(self, x: Any, shape: Any, value: Any, dtype: DType | None = None) -> Any:
+        """Fill a shape with a number, on x's device, in x's dtype unless one is given."""
+        return self.full(tuple(shape), value, dtype=dtype or self.dtype_of(x), device=self.device_of(x))
+
+    def new_arange(self, x: Any, start: Any, stop: Any, step: Any = 1, dtype: DType = int64) -> Any:
+        """Count on x's device."""
+        return self.arange(start, stop, step, dtype=dtype, device=self.device_of(x))
+
+    def expand_dims(self, x: Any, axis: int) -> Any:
+        """Insert an axis of size 1."""
+        shape = tuple(self.shape_of(x))
+        axis = axis % (len(shape) + 1)
+        return self.reshape(x, (*shape[:axis], 1, *shape[axis:]))
+
+    def squeeze(self, x: Any, axis: Any) -> Any:
+        """Drop axes of size 1."""
+        shape = self.shape_of(x)
+        drop = {a % len(shape) for a in ((axis,) if isinstance(axis, int) else axis)}
+        return self.reshape(x, tuple(n for i, n in enumerate(shape) if i not in drop))
+
+    def matrix_transpose(self, x: Any) -> Any:
+        """Swap the last two axes."""
+        n = len(self.shape_of(x))
+        return self.permute_dims(x, (*range(n - 2), n - 1, n - 2))
+
+    def moveaxis(self, x: Any, source: int, destination: int) -> Any:
+        """Move one axis to another place."""
+        n = len(self.shape_of(x))
+        order = [i for i in range(n) if i != source % n]
+        order.insert(destination % n, source % n)
+        return self.permute_dims(x, tuple(order))
+
+    def flip(self, x: Any, axis: Any) -> Any:
+        """Reverse along axes."""
+        n = len(self.shape_of(x))
+        axes = {a % n for a in ((axis,) if isinstance(axis, int) else axis)} if n else set()
+        if not axes:
+            return self.copy(x)
+        return self.getitem(x, tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(n)))
+
+    def stack(self, arrays: Any, axis: int) -> Any:
+        """Join along a new axis."""
+        return self.concat([self.expand_dims(a, axis) for a in arrays], axis=axis % (len(self.shape_of(arrays[0])) + 1))
+
+    def pad(self, x: Any, widths: Any, value: Any = 0) -> Any:
+        """Surround with a constant; `widths` has (before, after) per axis, not negative."""
+        shape = self.shape_of(x)
+        if not any(b or a for b, a in widths):
+            return x
+        padded = self.new_full(x, tuple(n + b + a for n, (b, a) in zip(shape, widths)), value)
+        return self.setitem(padded, tuple(slice(b, b + n) for n, (b, _) in zip(shape, widths)), x)
+
+    def index_add(self, x: Any, indices: Any, values: Any, *, axis: int) -> Any:
+        """Add slices of `values` at positions (1-D) along an axis."""
+        return self.scatter_add(x, self._along(indices, values, axis), values, axis=axis)
+
+    def index_write(self, x: Any, indices: Any, values: Any, *, axis: int) -> Any:
+        """Replace slices at positions (1-D) along an axis; of a repeated position the last write stays."""
+        count = self.shape_of(indices)[0]
+        if count == 0:
+            return self.copy(x)
+        # A stable sort puts equal positions side by side in the order of writing: the last of each run wins.
+        order = self.argsort(indices, axis=0)
+        places = self.take(indices, order, axis=0)
+        last = self.concat(
+            [self.not_equal(self.getitem(places, (slice(1, None),)), self.getitem(places, (slice(0, -1),))),
+             self.full((1,), True, dtype=bool_, device=self.device_of(x))], axis=0)  # fmt: skip
+        shape = tuple(-1 if i == axis else 1 for i in range(len(self.shape_of(x))))
+        keep = self.reshape(last, tuple(count if n == -1 else 1 for n in shape))
+        values = self.take(values, order, axis=axis)
+        wide = self._along(places, values, axis)
+        zero = self.new_full(x, self.shape_of(x), 0, dtype=self.dtype_of(values))
+        written = self.scatter_add(zero, wide, self.where(keep, values, 0), axis=axis)
+        hits = self.scatter_add(
+            self.new_full(x, self.shape_of(x), 0, dtype=int64), wide,
+            self.broadcast_to(self.astype(keep, int64), self.shape_of(values)), axis=axis)  # fmt: skip
+        return self.where(self.less(0, hits), written, x)
+
+    def _along(self, indices: Any, values: Any, axis: int) -> Any:
+        shape = self.shape_of(values)
+        wide = self.reshape(indices, tuple(n if i == axis else 1 for i, n in enumerate(shape)))
+        return self.broadcast_to(wide, shape)
+
+    def numel_of(self, x: Any) -> int:
+        """Return the number of elements."""
+        return prod(self.shape_of(x))
+
+
+class FreeKernels(ElementwiseKernels, ReductionKernels, LinalgKernels, NNKernels, RandomKernels, HelperKernels):
+    """Every FREE kernel."""

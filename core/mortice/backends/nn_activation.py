@@ -1,0 +1,131 @@
+"""Activations that are more than a line of other kernels, softmax, and dropout, each with its gradient."""
+
+from __future__ import annotations
+
+from math import pi, sqrt
+from typing import Any
+
+from mortice.backends.nn_common import narrow, widen
+
+_ROOT_HALF = sqrt(0.5)
+_DENSITY = 1 / sqrt(2 * pi)
+_TANH_SCALE = sqrt(2 / pi)
+_TANH_CUBIC = 0.044715
+
+
+class ActivationKernels:
+    """FREE: elementwise but for softmax; low precision is computed in float32 and rounded once."""
+
+    def relu(self, x: Any) -> Any:
+        """Replace what is negative by 0; nan stays."""
+        return self.maximum(x, 0)
+
+    def relu_grad(self, g: Any, out: Any) -> Any:
+        """Let the gradient through where the result is not 0."""
+        return self.where(self.less_equal(out, 0), 0, g)
+
+    def sigmoid_grad(self, g: Any, out: Any) -> Any:
+        """Compute g * out * (1 - out)."""
+        return self.multiply(self.multiply(g, out), self.subtract(1, out))
+
+    def tanh_grad(self, g: Any, out: Any) -> Any:
+        """Compute g * (1 - out**2)."""
+        return self.multiply(g, self.subtract(1, self.multiply(out, out)))
+
+    def silu(self, x: Any) -> Any:
+        """Compute x * sigmoid(x)."""
+        wide = widen(self, x)
+        return narrow(self, self.multiply(wide, self.sigmoid(wide)), self.dtype_of(x))
+
+    def silu_grad(self, g: Any, x: Any) -> Any:
+        """Compute g * s * (1 + x * (1 - s)) with s = sigmoid(x)."""
+        dtype = self.dtype_of(g)
+        g, x = widen(self, g), widen(self, x)
+        s = self.sigmoid(x)
+        slope = self.multiply(s, self.add(self.multiply(x, self.subtract(1, s)), 1))
+        return narrow(self, self.multiply(g, slope), dtype)
+
+    def gelu(self, x: Any, *, approximate: str = "none") -> Any:
+        """Compute x times the normal distribution function of x, exactly or through tanh."""
+        dtype = self.dtype_of(x)
+        x = widen(self, x)
+        if approximate == "tanh":
+            half = self.multiply(self.add(self.tanh(_tanh_argument(self, x)), 1), 0.5)
+        else:
+            half = self.multiply(self.add(self.erf(self.multiply(x, _ROOT_HALF)), 1), 0.5)
+        return narrow(self, self.multiply(x, half), dtype)
+
+    def gelu_grad(self, g: Any, x: Any, *, approximate: str = "none") -> Any:
+        """Compute gelu's derivative times g."""
+        dtype = self.dtype_of(g)
+        g, x = widen(self, g), widen(self, x)
+        if approximate == "tanh":
+            t = self.tanh(_tanh_argument(self, x))
+            inner = self.multiply(
+                self.add(self.multiply(self.multiply(x, x), 3 * _TANH_CUBIC), 1), _TANH_SCALE
+            )
+            slope = self.multiply(self.multiply(self.subtract(1, self.multiply(t, t)), inner), x)
+            slope = self.multiply(self.add(self.add(t, 1), slope), 0.5)
+        else:
+            below = self.multiply(self.add(self.erf(self.multiply(x, _ROOT_HALF)), 1), 0.5)
+            density = self.multiply(self.exp(self.multiply(self.multiply(x, x), -0.5)), _DENSITY)
+            slope = self.add(below, self.multiply(x, density))
+        return narrow(self, self.multiply(g, slope), dtype)
+
+    # ---- softmax ----
+
+    def softmax(self, x: Any, *, axis: int) -> Any:
+        """Exponentiate and divide by the sum along an axis."""
+        shape = tuple(self.shape_of(x))
+        if 0 in shape:
+            return self.copy(x)
+        if not shape:
+            return self.reshape(self.softmax(self.reshape(x, (1,)), axis=0), ())
+        dtype = self.dtype_of(x)
+        x = widen(self, x)
+        e = self.exp(self.subtract(x, self.max(x, axis=axis, keepdims=True)))
+        return narrow(self, self.divide(e, self.sum(e, axis=axis, keepdims=True)), dtype)
+
+    def softmax_grad(self, g: Any, out: Any, *, axis: int) -> Any:
+        """Compute out * (g - sum(g * out))."""
+        if not self.shape_of(g):
+            return self.multiply(g, 0)
+        dtype = self.dtype_of(g)
+        g, out = widen(self, g), widen(self, out)
+        pulled = self.multiply(g, out)
+        total = self.sum(pulled, axis=axis, keepdims=True)
+        return narrow(self, self.subtract(pulled, self.multiply(out, total)), dtype)
+
+    def log_softmax(self, x: Any, *, axis: int) -> Any:
+        """Compute the logarithm of softmax without leaving the logarithmic scale."""
+        shape = tuple(self.shape_of(x))
+        if 0 in shape:
+            return self.copy(x)
+        if not shape:
+            return self.reshape(self.log_softmax(self.reshape(x, (1,)), axis=0), ())
+        dtype = self.dtype_of(x)
+        x = widen(self, x)
+        x = self.subtract(x, self.max(x, axis=axis, keepdims=True))
+        total = self.sum(self.exp(x), axis=axis, keepdims=True)
+        return narrow(self, self.subtract(x, self.log(total)), dtype)
+
+    def log_softmax_grad(self, g: Any, out: Any, *, axis: int) -> Any:
+        """Compute g - softmax * sum(g)."""
+        if not self.shape_of(g):
+            return self.multiply(g, 0)
+        dtype = self.dtype_of(g)
+        g, out = widen(self, g), widen(self, out)
+        total = self.sum(g, axis=axis, keepdims=True)
+        return narrow(self, self.subtract(g, self.multiply(self.exp(out), total)), dtype)
+
+    # ---- dropout ----
+
+    def dropout(self, x: Any, keep: Any, *, p: float) -> Any:
+        """Zero what the bool buffer `keep` does not keep and scale the rest by 1 / (1 - p); its own gradient."""
+        scale = 0.0 if p >= 1 else 1 / (1 - p)
+        return self.multiply(x, self.multiply(self.astype(keep, self.dtype_of(x)), scale))
+
+
+def _tanh_argument(k: Any, x: Any) -> Any:
+    cubic = k.add(k.multiply(k.multiply(x, x), _TANH_CUBIC), 1)
+    return k.multiply(k.multiply(x, cubic), _TANH_SCALE)

@@ -1,0 +1,107 @@
+"""Looking rows up and picking by label: embedding and nll_loss, with their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mortice.backends.nn_common import narrow, widen
+from mortice.shape import prod
+
+
+class LookupKernels:
+    """FREE: indices and targets are int64 and in range; a negative `padding_idx` or None names no row."""
+
+    def embedding(self, weight: Any, indices: Any) -> Any:
+        """Return the rows of a table (V, *row) at indices of any shape."""
+        shape = tuple(self.shape_of(indices))
+        rows = self.take(weight, self.reshape(indices, (prod(shape),)), axis=0)
+        return self.reshape(rows, (*shape, *self.shape_of(weight)[1:]))
+
+    def embedding_grad(
+        self,
+        g: Any,
+        indices: Any,
+        *,
+        num_weights: int,
+        padding_idx: int | None = None,
+        scale_grad_by_freq: bool = False,
+    ) -> Any:
+        """Add each row's gradient at its index, into a table of zeros."""
+        dtype = self.dtype_of(g)
+        count = prod(self.shape_of(indices))
+        row = tuple(self.shape_of(g)[len(self.shape_of(indices)) :])
+        width = prod(row)
+        g = self.reshape(widen(self, g), (count, width))
+        at = self.reshape(indices, (count,))
+        if padding_idx is not None and padding_idx >= 0:
+            g = self.where(self.reshape(self.equal(at, padding_idx), (count, 1)), 0, g)
+        if scale_grad_by_freq:
+            ones = self.new_full(g, (count,), 1)
+            often = self.scatter_add(self.new_full(g, (num_weights,), 0), at, ones, axis=0)
+            g = self.divide(g, self.reshape(self.take(often, at, axis=0), (count, 1)))
+        at = self.broadcast_to(self.reshape(at, (count, 1)), (count, width))
+        table = self.scatter_add(self.new_full(g, (num_weights, width), 0), at, g, axis=0)
+        return narrow(self, self.reshape(table, (num_weights, *row)), dtype)
+
+    def embedding_grad_take(
+        self,
+        h: Any,
+        indices: Any,
+        *,
+        padding_idx: int | None = None,
+        scale_grad_by_freq: bool = False,
+    ) -> Any:
+        """Read rows of a table as `embedding_grad` writes them: its gradient."""
+        rows = self.embedding(h, indices)
+        shape = (*self.shape_of(indices), *[1] * (len(self.shape_of(h)) - 1))
+        if padding_idx is not None and padding_idx >= 0:
+            rows = self.where(self.reshape(self.equal(indices, padding_idx), shape), 0, rows)
+        if scale_grad_by_freq:
+            at = self.reshape(indices, (prod(self.shape_of(indices)),))
+            ones = self.new_full(h, tuple(self.shape_of(at)), 1)
+            often = self.scatter_add(self.new_full(h, tuple(self.shape_of(h)[:1]), 0), at, ones, axis=0)
+            rows = self.divide(rows, self.reshape(self.take(often, at, axis=0), shape))
+        return rows
+
+    def nll_loss(
+        self, logp: Any, target: Any, weight: Any = None, *, ignore_index: int = -100
+    ) -> tuple[Any, Any]:
+        """Return (losses, weights), one of target's shape each: -weight * logp at the target class.
+
+        Classes are axis 1 of `logp` (N, C, *d), the target is (N, *d). Both are 0 where the target is `ignore_index`;
+        the mean loss is the sum of the losses over the sum of the weights.
+        """
+        ignored, safe = _safe_target(self, target, ignore_index)
+        shape = tuple(self.shape_of(target))
+        picked = self.take_along_axis(logp, self.reshape(safe, (shape[0], 1, *shape[1:])), axis=1)
+        picked = self.negative(self.reshape(picked, shape))
+        weights = _target_weights(self, logp, ignored, safe, weight)
+        if weight is not None:
+            picked = self.multiply(picked, weights)
+        return self.where(ignored, 0, picked), weights
+
+    def nll_loss_grad(
+        self, g: Any, target: Any, weight: Any = None, *, x_shape: Sequence[int], ignore_index: int = -100
+    ) -> Any:
+        """Put -g * weight at each target class: the gradient of the losses of `nll_loss`, which are linear in `logp`."""
+        ignored, safe = _safe_target(self, target, ignore_index)
+        shape = tuple(self.shape_of(target))
+        g = self.negative(self.multiply(g, _target_weights(self, g, ignored, safe, weight)))
+        at = (shape[0], 1, *shape[1:])
+        zeros = self.new_full(g, tuple(x_shape), 0)
+        return self.scatter_add(zeros, self.reshape(safe, at), self.reshape(g, at), axis=1)
+
+
+def _safe_target(k: Any, target: Any, ignore_index: int) -> tuple[Any, Any]:
+    """Return where the target is to be ignored, and the target with class 0 put there."""
+    ignored = k.equal(target, ignore_index)
+    return ignored, k.where(ignored, 0, target)
+
+
+def _target_weights(k: Any, like: Any, ignored: Any, safe: Any, weight: Any) -> Any:
+    shape = tuple(k.shape_of(safe))
+    if weight is None:
+        return k.astype(k.logical_not(ignored), k.dtype_of(like))
+    weights = k.take(narrow(k, weight, k.dtype_of(like)), k.reshape(safe, (prod(shape),)), axis=0)
+    return k.where(ignored, 0, k.reshape(weights, shape))

@@ -1,0 +1,285 @@
+"""Changing spatial sizes by rule: padding modes and interpolation, with their gradients. All are linear maps of x."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mortice.backends.nn_common import narrow, widen
+from mortice.dtype import float32, float64, int64
+from mortice.shape import prod
+
+
+class ResizeKernels:
+    """FREE: pairs each map with its adjoint, which is its gradient, and whose gradient it is."""
+
+    # ---- padding ----
+
+    def pad_border(
+        self, x: Any, *, widths: Sequence[tuple[int, int]], mode: str = "constant", value: Any = 0
+    ) -> Any:
+        """Extend each axis by (before, after) elements, or cut them off where negative.
+
+        Modes: "constant" (with `value`), "reflect", "replicate", "circular".
+        """
+        out = x
+        for axis, (before, after) in enumerate(widths):
+            if mode in ("constant", "circular"):
+                out = _crop(self, out, axis, max(-before, 0), max(-after, 0))
+            n = self.shape_of(out)[axis]
+            b, a = max(before, 0), max(after, 0)
+            if mode != "constant" and (b or a):
+                left, right = _borders(self, out, axis, n, b, a, mode)
+                out = self.concat(
+                    [piece for piece, size in ((left, b), (out, 1), (right, a)) if size], axis=axis
+                )
+            if mode in ("reflect", "replicate"):
+                out = _crop(self, out, axis, max(-before, 0), max(-after, 0))
+        if mode == "constant":
+            out = self.pad(out, [(max(b, 0), max(a, 0)) for b, a in widths], value)
+        resized = any(b > 0 or a > 0 for b, a in widths)
+        return out if resized else self.copy(out)
+
+    def pad_border_grad(self, g: Any, *, widths: Sequence[tuple[int, int]], mode: str = "constant") -> Any:
+        """Add the gradient of each border element to the element that it repeats."""
+        dtype = self.dtype_of(g)
+        out = widen(self, g)
+        for axis in reversed(range(len(widths))):
+            before, after = widths[axis]
+            if mode in ("reflect", "replicate"):
+                out = _grow(self, out, axis, max(-before, 0), max(-after, 0))
+            b, a = max(before, 0), max(after, 0)
+            if b or a:
+                n = self.shape_of(out)[axis] - b - a
+                core = _cut(self, out, axis, b, b + n)
+                if mode != "constant":
+                    if b:
+                        left = _cut(self, out, axis, 0, b)
+                        core = self.add(core, _fold_border(self, left, axis, n, mode, first=True))
+                    if a:
+                        right = _cut(self, out, axis, b + n, b + n + a)
+                        core = self.add(core, _fold_border(self, right, axis, n, mode, first=False))
+                out = core
+            if mode in ("constant", "circular"):
+                out = _grow(self, out, axis, max(-before, 0), max(-after, 0))
+        return narrow(self, self.copy(out), dtype)
+
+    # ---- interpolation ----
+
+    def interpolate(
+        self,
+        x: Any,
+        *,
+        size: Sequence[int],
+        mode: str,
+        align_corners: bool = False,
+        scales: Sequence[float | None] | None = None,
+        antialias: bool = False,
+    ) -> Any:
+        """Resample the trailing axes to `size`.
+
+        Args:
+            mode: "nearest", "nearest-exact", "linear", "cubic" (in any number of axes) or "area".
+            scales: output over input per axis where the caller gave a factor, which then places the samples.
+        """
+        if mode == "area":
+            return self.adaptive_avg_pool(x, output_size=size)
+        dtype = self.dtype_of(x)
+        sizes = tuple(self.shape_of(x))[-len(size) :]
+        exact = mode.startswith("nearest")
+        out = x if exact else widen(self, x)
+        for i, (n, m) in enumerate(zip(sizes, size)):
+            axis = len(self.shape_of(x)) - len(size) + i
+            scale = scales[i] if scales is not None else None
+            if antialias:
+                if n != m:
+                    out = _along(self, out, axis, _antialias_matrix(self, out, n, m, mode, align_corners, scale))
+                continue
+            taps = _taps(self, out, n, m, mode, align_corners, scale)
+            if taps is not None:
+                out = _resample(self, out, taps, axis)
+        return self.copy(x) if out is x else narrow(self, out, dtype)
+
+    def interpolate_grad(
+        self,
+        g: Any,
+        *,
+        x_shape: Sequence[int],
+        mode: str,
+        align_corners: bool = False,
+        scales: Sequence[float | None] | None = None,
+        antialias: bool = False,
+    ) -> Any:
+        """Give each input element the gradients of the samples that it took part in. All axes but two are spatial."""
+        sizes, size = tuple(x_shape[2:]), tuple(self.shape_of(g)[2:])
+        if mode == "area":
+            return self.adaptive_avg_pool_grad(g, x_shape=x_shape, output_size=size)
+        dtype = self.dtype_of(g)
+        out = widen(self, g)
+        for i, (n, m) in enumerate(zip(sizes, size)):
+            axis = 2 + i
+            scale = scales[i] if scales is not None else None
+            if mode == "nearest" and m == 2 * n and scale in (None, 2.0):
+                shape = tuple(self.shape_of(out))
+                out = self.reshape(out, (*shape[:axis], n, 2, *shape[axis + 1 :]))
+                out = self.sum(out, axis=axis + 1)
+                continue
+            if antialias:
+                if n == m:
+                    continue
+                matrix = _antialias_matrix(self, out, n, m, mode, align_corners, scale)
+            else:
+                taps = _taps(self, out, n, m, mode, align_corners, scale)
+                if taps is None:
+                    continue
+                matrix = _matrix(self, out, taps, n)
+            out = _along(self, out, axis, self.matrix_transpose(matrix))
+        return self.copy(g) if out is g else narrow(self, out, dtype)
+
+
+# ---- padding helpers ----
+
+
+def _cut(k: Any, x: Any, axis: int, start: int, stop: int, step: int = 1) -> Any:
+    return k.getitem(x, (*[slice(None)] * axis, slice(start, stop, step)))
+
+
+def _crop(k: Any, x: Any, axis: int, before: int, after: int) -> Any:
+    return _cut(k, x, axis, before, k.shape_of(x)[axis] - after) if before or after else x
+
+
+def _grow(k: Any, x: Any, axis: int, before: int, after: int) -> Any:
+    widths = [(0, 0)] * len(k.shape_of(x))
+    widths[axis] = (before, after)
+    return k.pad(x, widths, 0) if before or after else x
+
+
+def _borders(k: Any, x: Any, axis: int, n: int, before: int, after: int, mode: str) -> tuple[Any, Any]:
+    """Return what goes before and after the axis."""
+    if mode == "circular":
+        return _cut(k, x, axis, n - before, n), _cut(k, x, axis, 0, after)
+    if mode == "reflect":
+        left, right = _cut(k, x, axis, 1, before + 1), _cut(k, x, axis, n - 1 - after, n - 1)
+        return k.flip(left, axis), k.flip(right, axis)
+    shape = list(k.shape_of(x))
+    left, right = _cut(k, x, axis, 0, 1), _cut(k, x, axis, n - 1, n)
+    first, last = shape.copy(), shape.copy()
+    first[axis], last[axis] = before, after
+    return k.broadcast_to(left, tuple(first)), k.broadcast_to(right, tuple(last))
+
+
+def _fold_border(k: Any, x: Any, axis: int, n: int, mode: str, first: bool) -> Any:
+    """Return a border's gradient laid over the `n` elements that it repeats, zeros elsewhere."""
+    size = k.shape_of(x)[axis]
+    if mode == "circular":
+        return _grow(k, x, axis, n - size, 0) if first else _grow(k, x, axis, 0, n - size)
+    if mode == "reflect":
+        x = k.flip(x, axis)
+        return _grow(k, x, axis, 1, n - 1 - size) if first else _grow(k, x, axis, n - 1 - size, 1)
+    x = k.sum(x, axis=axis, keepdims=True)
+    return _grow(k, x, axis, 0, n - 1) if first else _grow(k, x, axis, n - 1, 0)
+
+
+# ---- interpolation helpers: a tap is (int64 positions, weights or None), one of each for every output element ----
+
+Taps = list[tuple[Any, Any]]
+
+
+def _taps(k: Any, like: Any, n: int, m: int, mode: str, align: bool, scale: float | None) -> Taps | None:
+    """Return which of `n` elements make each of `m`, and how much of each; None when that changes nothing."""
+    if m == n and (mode == "linear" or scale is None):
+        return None
+    ratio = n / m if not scale else 1 / scale
+    if mode.startswith("nearest"):
+        # In float32 whatever x is: rounding decides which element is nearest, and PyTorch rounds here.
+        place = k.new_arange(like, 0, m, 1, float32)
+        place = k.multiply(k.add(place, 0.5) if mode == "nearest-exact" else place, ratio)
+        return [(k.minimum(k.astype(k.floor(place), int64), n - 1), None)]
+    place = _centers(k, like, n, m, align, ratio)
+    if mode == "linear":
+        place = k.maximum(place, 0)
+    low = k.minimum(k.astype(k.floor(place), int64), n - 1)
+    past = k.minimum(k.maximum(k.subtract(place, k.astype(low, k.dtype_of(place))), 0), 1)
+    if mode == "linear":
+        return [(low, k.subtract(1, past)), (k.minimum(k.add(low, 1), n - 1), past)]
+    taps = []
+    for i in range(-1, 3):
+        at = k.minimum(k.maximum(k.add(low, i), 0), n - 1)
+        taps.append((at, _cubic(k, k.abs(k.subtract(past, i)), -0.75, inner=i in (0, 1))))
+    return taps
+
+
+def _centers(k: Any, like: Any, n: int, m: int, align: bool, ratio: float) -> Any:
+    """Return where each output element lies, counted in input elements."""
+    place = k.new_arange(like, 0, m, 1, float64 if k.dtype_of(like) is float64 else float32)
+    if align:
+        return k.multiply(place, (n - 1) / (m - 1) if m > 1 else 0.0)
+    return k.subtract(k.multiply(k.add(place, 0.5), ratio), 0.5)
+
+
+def _cubic(k: Any, x: Any, a: float, inner: bool) -> Any:
+    """Compute Keys' cubic filter at distances x, within 1 (`inner`) or between 1 and 2."""
+    if inner:
+        return k.add(k.multiply(k.multiply(k.subtract(k.multiply(x, a + 2), a + 3), x), x), 1)
+    outer = k.subtract(k.multiply(x, a), 5 * a)
+    return k.subtract(k.multiply(k.add(k.multiply(outer, x), 8 * a), x), 4 * a)
+
+
+def _weight(k: Any, weight: Any, like: Any, axis: int) -> Any:
+    shape = [1] * len(k.shape_of(like))
+    shape[axis] = k.shape_of(weight)[0]
+    return k.reshape(narrow(k, weight, k.dtype_of(like)), tuple(shape))
+
+
+def _resample(k: Any, x: Any, taps: Taps, axis: int) -> Any:
+    total = None
+    for at, weight in taps:
+        piece = k.take(x, at, axis=axis)
+        if weight is not None:
+            piece = k.multiply(piece, _weight(k, weight, x, axis))
+        total = piece if total is None else k.add(total, piece)
+    return total
+
+
+def _matrix(k: Any, like: Any, taps: Taps, n: int) -> Any:
+    """Return the (m, n) matrix of the taps."""
+    total = None
+    for at, weight in taps:
+        m = k.shape_of(at)[0]
+        hit = k.equal(k.reshape(at, (m, 1)), k.new_arange(like, 0, n))
+        part = k.astype(hit, k.dtype_of(like))
+        if weight is not None:
+            part = k.multiply(part, k.reshape(narrow(k, weight, k.dtype_of(like)), (m, 1)))
+        total = part if total is None else k.add(total, part)
+    return total
+
+
+def _antialias_matrix(k: Any, like: Any, n: int, m: int, mode: str, align: bool, scale: float | None) -> Any:
+    """Return the (m, n) matrix of a filter as wide as the input elements under one output element."""
+    ratio = (n - 1) / (m - 1) if align and m > 1 else 0.0 if align else n / m if not scale else 1 / scale
+    radius = 1 if mode == "linear" else 2
+    support, squeeze = (radius * ratio, 1 / ratio) if ratio >= 1 else (float(radius), 1.0)
+    real = float64 if k.dtype_of(like) is float64 else float32
+    center = k.reshape(k.multiply(k.add(k.new_arange(like, 0, m, 1, real), 0.5), ratio), (m, 1))
+    first = k.maximum(k.floor(k.add(center, 0.5 - support)), 0)
+    last = k.minimum(k.floor(k.add(center, 0.5 + support)), n)
+    place = k.reshape(k.new_arange(like, 0, n, 1, real), (1, n))
+    distance = k.abs(k.multiply(k.subtract(k.add(place, 0.5), center), squeeze))
+    if mode == "linear":
+        weight = k.maximum(k.subtract(1, distance), 0)
+    else:
+        outer = k.where(k.less(distance, 2), _cubic(k, distance, -0.5, inner=False), 0)
+        weight = k.where(k.less(distance, 1), _cubic(k, distance, -0.5, inner=True), outer)
+    weight = k.where(k.logical_and(k.less_equal(first, place), k.less(place, last)), weight, 0)
+    return narrow(k, k.divide(weight, k.sum(weight, axis=1, keepdims=True)), k.dtype_of(like))
+
+
+def _along(k: Any, x: Any, axis: int, matrix: Any) -> Any:
+    """Apply an (m, n) matrix to one axis."""
+    shape = tuple(k.shape_of(x))
+    m, n = k.shape_of(matrix)
+    before, after = prod(shape[:axis]), prod(shape[axis + 1 :])
+    out_shape = (*shape[:axis], m, *shape[axis + 1 :])
+    if after == 1:
+        return k.reshape(k.matmul(k.reshape(x, (before, n)), k.matrix_transpose(matrix)), out_shape)
+    return k.reshape(k.matmul(matrix, k.reshape(x, (before, n, after))), out_shape)

@@ -1,0 +1,83 @@
+"""Devices: where a tensor lives, as (type, index, backend)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_INTERNED: dict[tuple[str, int | None, str | None], Device] = {}
+
+
+class Device:
+    """A place for tensors: `device("cpu")`, `device("cuda:0")`, `device("cuda", 1)`.
+
+    A device made by a user names no backend until a tensor is put there; a tensor's own device does.
+    Two devices are equal when type and index are, and the backends too if both name one.
+    """
+
+    __slots__ = ("type", "index", "backend", "table")
+    type: str
+    index: int | None
+    backend: Any
+    table: Any
+
+    def __new__(cls, type: str | Device, index: int | None = None) -> Device:
+        if isinstance(type, Device):
+            return type
+        if isinstance(type, int) and not isinstance(type, bool):
+            type, index = "cuda", type
+        if not isinstance(type, str):
+            raise TypeError(f"device: expected a string such as 'cpu' or 'cuda:0'; got {type!r}.")
+        name, _, number = type.partition(":")
+        if number:
+            if index is not None:
+                raise RuntimeError(f"device: the index must not be given twice; got {type!r} and {index}.")
+            if not number.isdigit():
+                raise RuntimeError(f"device: expected an index after the colon; got {type!r}.")
+            index = int(number)
+        if not name.isidentifier():
+            raise RuntimeError(f"device: expected a string such as 'cpu' or 'cuda:0'; got {type!r}.")
+        return intern(name, index, None)
+
+    @property
+    def resolved(self) -> bool:
+        """Tell whether a backend stands behind this device."""
+        return self.backend is not None
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Device):
+            return NotImplemented
+        same = self.type == other.type and self.index == other.index
+        return same and (self.backend is other.backend or self.backend is None or other.backend is None)
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.index))
+
+    def __repr__(self) -> str:
+        index = "" if self.index is None else f", index={self.index}"
+        return f"device(type='{self.type}'{index})"
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Device, (str(self),))
+
+    def __copy__(self) -> Device:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Device:
+        return self
+
+
+def intern(type: str, index: int | None, backend: Any) -> Device:
+    """Return the one Device of that type, index and backend."""
+    key = (type, index, backend and backend.name)
+    found = _INTERNED.get(key)
+    if found is None or found.backend is not backend:
+        found = object.__new__(Device)
+        found.type, found.index, found.backend = type, index, backend
+        found.table = None if backend is None else backend.table
+        _INTERNED[key] = found
+    return found

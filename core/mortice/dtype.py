@@ -1,0 +1,201 @@
+"""Data types: the fourteen dtypes, the promotion table, and the limits of each (`finfo`, `iinfo`)."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+from mortice.errors import DTypeError
+
+
+class DType:
+    """An element type. There is one object per type: compare with `is` or `==`."""
+
+    __slots__ = ("name", "kind", "itemsize", "index", "is_floating_point", "is_complex", "is_signed", "_real", "_complex")
+
+    def __init__(self, name: str, kind: str, itemsize: int, index: int) -> None:
+        self.name = name
+        self.kind = kind
+        self.itemsize = itemsize
+        self.index = index
+        self.is_floating_point = kind == "f"
+        self.is_complex = kind == "c"
+        self.is_signed = kind in "ifc"
+
+    def __repr__(self) -> str:
+        return f"mortice.{self.name}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (by_name, (self.name,))
+
+    def __copy__(self) -> DType:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> DType:
+        return self
+
+    def to_real(self) -> DType:
+        """Return the dtype of the real part."""
+        return {"complex64": float32, "complex128": float64}.get(self.name, self)
+
+    def to_complex(self) -> DType:
+        """Return the complex dtype that holds this one."""
+        if self.is_complex:
+            return self
+        return complex128 if self is float64 else complex64
+
+
+def _make() -> dict[str, DType]:
+    kinds = [("bool", "b", 1)]
+    kinds += [(f"uint{8 * n}", "u", n) for n in (1, 2, 4, 8)]
+    kinds += [(f"int{8 * n}", "i", n) for n in (1, 2, 4, 8)]
+    kinds += [("float16", "f", 2), ("bfloat16", "f", 2), ("float32", "f", 4), ("float64", "f", 8)]
+    kinds += [("complex64", "c", 8), ("complex128", "c", 16)]
+    return {name: DType(name, kind, size, i) for i, (name, kind, size) in enumerate(kinds)}
+
+
+_BY_NAME = _make()
+DTYPES: tuple[DType, ...] = tuple(_BY_NAME.values())
+bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64 = DTYPES[:9]
+float16, bfloat16, float32, float64, complex64, complex128 = DTYPES[9:]
+
+FLOATS = (float16, bfloat16, float32, float64)
+COMPLEXES = (complex64, complex128)
+INTEGERS = DTYPES[1:9]
+
+
+def by_name(name: str) -> DType:
+    """Return the dtype of that name."""
+    try:
+        return _BY_NAME[name]
+    except KeyError:
+        raise DTypeError(f"dtype: expected one of {', '.join(_BY_NAME)}; got {name!r}.") from None
+
+
+def _promote_pair(x: DType, y: DType) -> DType | None:
+    """Spell the rule behind the table: the smallest type that holds both, kinds ordered bool < int < float < complex."""
+    if x is y:
+        return x
+    if x.kind == y.kind:
+        if {x, y} == {float16, bfloat16}:
+            return float32
+        return x if x.itemsize > y.itemsize else y
+    x, y = sorted((x, y), key=lambda d: "buifc".index(d.kind))
+    if x.kind == "b":
+        return y
+    if x.kind == "u" and y.kind == "i":
+        if y.itemsize > x.itemsize:
+            return y
+        return None if x is uint64 else by_name(f"int{16 * x.itemsize}")
+    if y.kind == "c" and x is float64:
+        return complex128
+    return y
+
+
+_TABLE: list[list[DType | None]] = [[_promote_pair(x, y) for y in DTYPES] for x in DTYPES]
+
+
+def promote_types(type1: DType, type2: DType) -> DType:
+    """Return the dtype of an operation on both.
+
+    Raises:
+        DTypeError: for uint64 with a signed integer, which no integer dtype holds.
+    """
+    try:
+        result = _TABLE[type1.index][type2.index]
+    except AttributeError:
+        raise TypeError(f"promote_types: expected two dtypes; got {type1!r} and {type2!r}.") from None
+    if result is None:
+        raise DTypeError(
+            f"promote_types: no integer dtype holds both operands; got {type1.name} and {type2.name}. "
+            "Convert one of them with .to(dtype) first."
+        )
+    return result
+
+
+class _Default:
+    float: DType = float32
+
+
+def get_default_dtype() -> DType:
+    """Return the dtype of new floating point tensors."""
+    return _Default.float
+
+
+def set_default_dtype(d: DType) -> None:
+    """Set the dtype of new floating point tensors."""
+    if not isinstance(d, DType) or not d.is_floating_point:
+        raise TypeError(f"set_default_dtype: expected a floating point dtype; got {d!r}.")
+    _Default.float = d
+
+
+def scalar_dtype(value: Any) -> DType:
+    """Return the dtype that a Python number has by itself."""
+    kind = type(value)
+    if kind is builtins.float or isinstance(value, builtins.float):
+        return _Default.float
+    if kind is builtins.bool:
+        return bool_
+    if isinstance(value, int):
+        return int64
+    return _Default.float.to_complex()
+
+
+def promote_scalar(d: DType, value: Any) -> DType:
+    """Return the dtype of a tensor of dtype `d` with a Python number: the number is weak and only raises the kind."""
+    if isinstance(value, builtins.bool):
+        return d
+    if isinstance(value, int):
+        return int64 if d is bool_ else d
+    if isinstance(value, builtins.float):
+        return d if d.kind in "fc" else _Default.float
+    return d.to_complex() if d.kind in "fc" else _Default.float.to_complex()
+
+
+def can_cast(from_: DType, to: DType) -> builtins.bool:
+    """Tell whether a result of dtype `from_` may be written into `to`: the kind must not go down."""
+    order = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
+    return order[from_.kind] <= order[to.kind]
+
+
+_FLOAT_BITS = {"float16": (16, 10, 5), "bfloat16": (16, 7, 8), "float32": (32, 23, 8), "float64": (64, 52, 11)}
+
+
+class finfo:
+    """Limits of a floating point dtype: bits, eps, max, min, tiny, smallest_normal, resolution."""
+
+    def __init__(self, type: DType | None = None) -> None:
+        d = _Default.float if type is None else type
+        if not isinstance(d, DType) or d.kind not in "fc":
+            raise TypeError(f"finfo: expected a floating point dtype; got {d!r}. Use iinfo for integers.")
+        real = d.to_real()
+        bits, fraction, exponent = _FLOAT_BITS[real.name]
+        bias = 2 ** (exponent - 1) - 1
+        self.bits = bits
+        self.eps = 2.0**-fraction
+        self.max = (2 - 2.0**-fraction) * 2.0**bias
+        self.min = -self.max
+        self.smallest_normal = self.tiny = 2.0 ** (1 - bias)
+        self.resolution = 10.0 ** -int(fraction * 0.30103)
+        self.dtype = real.name
+
+    def __repr__(self) -> str:
+        return (
+            f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
+            f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})"
+        )
+
+
+class iinfo:
+    """Limits of an integer dtype: bits, min, max."""
+
+    def __init__(self, type: DType) -> None:
+        if not isinstance(type, DType) or type.kind not in "iu":
+            raise TypeError(f"iinfo: expected an integer dtype; got {type!r}. Use finfo for floating point.")
+        self.bits = 8 * type.itemsize
+        self.min = -(2 ** (self.bits - 1)) if type.kind == "i" else 0
+        self.max = 2 ** (self.bits - (type.kind == "i")) - 1
+        self.dtype = type.name
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"

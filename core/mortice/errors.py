@@ -1,0 +1,33 @@
+"""The exceptions of mortice. Each derives from what PyTorch raises in the same place, so existing `except` clauses work."""
+
+
+class ShapeError(RuntimeError, ValueError):
+    """Sizes or dimensions that do not fit the operation."""
+
+
+class DTypeError(NotImplementedError, TypeError):
+    """A dtype, or a mix of dtypes, that the operation does not take. A RuntimeError, as NotImplementedError is one."""
+
+
+class DeviceError(RuntimeError, ValueError):
+    """Tensors of different devices or backends in one operation, or a device that does not exist."""
+
+
+class DimError(IndexError, RuntimeError):
+    """A dimension number outside the tensor's range."""
+
+
+class BackendNotFound(RuntimeError):
+    """No backend of that name, or none for that device."""
+
+
+class PluginError(RuntimeError):
+    """A plugin that breaks the contract of `mortice.backends`."""
+
+
+class LinAlgError(RuntimeError):
+    """A matrix that is singular, or not positive-definite, where it must not be."""
+
+
+class OutOfMemoryError(RuntimeError):
+    """A backend could not allocate the memory that a result needs."""

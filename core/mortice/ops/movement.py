@@ -1,0 +1,463 @@
+"""Shapes and memory order: casts, copies, views, joining and splitting. Values move, none is computed."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from mortice import op as _op
+from mortice.backends.host import HostBuffer
+from mortice.dtype import DType, promote_types
+from mortice.errors import DTypeError, ShapeError
+from mortice.graph import Node, modes, next_seq
+from mortice.mutation import layout
+from mortice.op import TENSOR_KERNELS, TensorBase, op, run, same
+from mortice.shape import (
+    Size,
+    as_sizes,
+    check_dim,
+    check_dims,
+    contiguous_strides,
+    infer_shape,
+    prod,
+    view_strides,
+)
+from mortice.tensor import make
+
+# ---- casts and copies ----
+
+
+@op(shape=same, holomorphic=False, grad_name="ToCopyBackward0")
+def _cast(k: Any, x: Any, /, *, dtype: DType, source: DType) -> Any:
+    """Convert to a dtype; complex to real drops the imaginary part."""
+    return k.astype(x, dtype)
+
+
+def _cast_back(k: Any, g: Any, dtype: DType, source: DType) -> Any:
+    if dtype.is_complex and not source.is_complex:
+        g, dtype = k.real(g), dtype.to_real()
+    return g if dtype is source else k.astype(g, source)
+
+
+_cast.vjp(x=_cast_back, jvp="linear")
+
+
+def cast(x: Any, dtype: DType) -> Any:
+    """Convert a tensor to a dtype; the tensor itself when it has that dtype."""
+    if x.dtype is dtype:
+        return x
+    supported = x._device.backend.dtypes(x._device)
+    if dtype not in supported:
+        raise DTypeError(
+            f"to: {x.device} of backend {x._device.backend.name} has no {dtype.name}; it has "
+            f"{', '.join(sorted(d.name for d in supported))}."
+        )
+    return run(_cast.op, (x,), {"dtype": dtype, "source": x.dtype}, dtype)
+
+
+_op.CAST = cast
+TENSOR_KERNELS.define("astype", cast)
+
+
+@op(shape=same, kernel="copy", grad_name="CloneBackward0")
+def _clone(k: Any, x: Any, /) -> Any:
+    """Copy into memory of its own; gradients pass through."""
+    return k.copy(x)
+
+
+_clone.vjp(x=lambda k, g: g, jvp="linear")
+
+
+def clone(input: Any, *, memory_format: Any = None) -> Any:
+    """Copy into memory of its own; gradients pass through."""
+    return _clone(input)
+
+
+def _transfer(x: Any, device: Any) -> Any:
+    source = x._device
+    if source.backend is device.backend:
+        return device.backend.copy_to(x._data, device)
+    return device.backend.from_host(source.backend.to_host(x._data), device)
+
+
+class TransferNode(Node):
+    """The node of a move to another device: the gradient moves back."""
+
+    __slots__ = ("source",)
+
+    def name(self) -> str:
+        return "ToCopyBackward0"
+
+    def pull(self, g: Any, graph: bool) -> Sequence[Any]:
+        if graph:
+            return (transfer(g, self.source),)
+        return (_transfer(make(g, self.device, self.dtype, self.shape), self.source),)
+
+
+def transfer(x: Any, device: Any) -> Any:
+    """Move a tensor to another device or backend; the tensor itself when it is there."""
+    if x._device is device:
+        return x
+    supported = device.backend.dtypes(device)
+    if x.dtype not in supported:
+        raise DTypeError(
+            f"to: {device} of backend {device.backend.name} has no {x.dtype.name}; convert first, e.g. with .float()."
+        )
+    t = make(_transfer(x, device), device, x.dtype, x.shape)
+    if x._rg and modes.grad:
+        t._node = node = TransferNode()
+        node.seq, node.edges, node.extra = next_seq(), (x._node or x,), None
+        node.device, node.shape, node.dtype, node.source = device, x.shape, x.dtype, x._device
+        t._rg = True
+    return t
+
+
+# ---- views ----
+
+
+def _view_shape(name: str, old: Size, *, shape: Size) -> Size:
+    return shape
+
+
+def _reshape_back(k: Any, g: Any, x_shape: Any) -> Any:
+    return k.reshape(g, x_shape)
+
+
+@op(
+    shape=_view_shape,
+    view=True,
+    grad_name="ViewBackward0",
+    scatter=lambda k, x, part, shape: k.reshape(part, k.shape_of(x)),
+    strides=lambda old, strides, shape: view_strides(old, strides, shape) or contiguous_strides(shape),
+)
+def _view(k: Any, x: Any, /, *, shape: Size) -> Any:
+    """Show the same memory under another shape."""
+    return k.reshape(x, shape)
+
+
+_view.vjp(x=_reshape_back, jvp="linear")
+
+
+@op(shape=_view_shape, grad_name="UnsafeViewBackward0")
+def _reshape(k: Any, x: Any, /, *, shape: Size) -> Any:
+    """Copy into another shape, where strides do not allow a view."""
+    return k.reshape(x, shape)
+
+
+_reshape.vjp(x=_reshape_back, jvp="linear")
+
+
+def _is_row_major(x: Any) -> bool:
+    return _row_major(x.shape, layout(x))
+
+
+def _row_major(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    step = 1
+    for n, s in zip(reversed(shape), reversed(strides)):
+        if n == 0:
+            return True
+        if n != 1 and s != step:
+            return False
+        step *= n
+    return True
+
+
+def _new_sizes(name: str, x: Any, sizes: tuple[Any, ...]) -> Size:
+    wanted = as_sizes(name, sizes)
+    return infer_shape(name, wanted, prod(x.shape))
+
+
+def view(input: Any, *shape: Any) -> Any:
+    """Show the same memory under another shape, or (given a dtype) reinterpret its bytes.
+
+    Raises:
+        ShapeError: when the strides need a copy; `reshape` makes one.
+    """
+    if len(shape) == 1 and isinstance(shape[0], DType):
+        return view_dtype(input, shape[0])
+    size = _new_sizes("view", input, shape)
+    if not _is_row_major(input) and view_strides(input.shape, layout(input), size) is None:
+        raise ShapeError(
+            "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+            f"contiguous subspaces); got {list(input.shape)} with strides {list(layout(input))} for {list(size)}. "
+            "Use .reshape(...) instead."
+        )
+    return _view(input, shape=size)
+
+
+def view_dtype(x: Any, dtype: DType) -> Any:
+    """Reinterpret the bytes of a tensor as another dtype; the last dim scales by the ratio of the sizes."""
+    if x._rg:
+        raise RuntimeError("view: a tensor that requires grad cannot be viewed as another dtype. Use .detach() first.")
+    if dtype is x.dtype:
+        return _view(x, shape=x.shape)
+    shape = list(x.shape)
+    if dtype.itemsize != x.dtype.itemsize:
+        if not shape:
+            raise RuntimeError(f"view: self.dim() cannot be 0 to view {x.dtype} as {dtype} (different element sizes).")
+        total = shape[-1] * x.dtype.itemsize
+        if total % dtype.itemsize:
+            raise RuntimeError(f"view: the last dim of {total} bytes does not divide into {dtype}; got {list(x.shape)}.")
+        shape[-1] = total // dtype.itemsize
+    host = x._device.backend.to_host(x._data)
+    data = x._device.backend.from_host(HostBuffer(bytearray(host.tobytes()), shape, dtype), x._device)
+    return make(data, x._device, dtype, Size(shape))
+
+
+def reshape(input: Any, *shape: Any) -> Any:
+    """Give another shape: a view where strides allow, else a copy."""
+    if not isinstance(input, TensorBase):
+        raise TypeError(f"reshape: expected a Tensor; got {type(input).__name__}.")
+    size = _new_sizes("reshape", input, shape)
+    if input._device.backend.is_contiguous(input._data) and (
+        input._device.backend.mutable or _is_row_major(input)
+    ) or view_strides(input.shape, layout(input), size) is not None:  # fmt: skip
+        return _view(input, shape=size)
+    return _reshape(input, shape=size)
+
+
+TENSOR_KERNELS.define("reshape", reshape)
+
+
+def _permuted(name: str, shape: Size, *, axes: Any) -> Size:
+    return Size([shape[a] for a in axes])
+
+
+def _inverse(axes: Any) -> tuple[int, ...]:
+    back = [0] * len(axes)
+    for i, a in enumerate(axes):
+        back[a] = i
+    return tuple(back)
+
+
+@op(
+    shape=_permuted,
+    view=True,
+    kernel="permute_dims",
+    name="permute",
+    scatter=lambda k, x, part, axes: k.permute_dims(part, _inverse(axes)),
+    strides=lambda shape, strides, axes: tuple([strides[a] for a in axes]),
+)
+def _permute(k: Any, x: Any, /, *, axes: Any) -> Any:
+    """Reorder the dims; a view."""
+    return k.permute_dims(x, axes=axes)
+
+
+_permute.vjp(x=lambda k, g, axes: k.permute_dims(g, axes=_inverse(axes)), jvp="linear")
+
+
+def permute(input: Any, *dims: Any) -> Any:
+    """Reorder the dims; a view."""
+    if len(dims) == 1 and isinstance(dims[0], (tuple, list)):
+        dims = tuple(dims[0])
+    ndim = len(input.shape)
+    if len(dims) != ndim:
+        raise ShapeError(
+            f"permute: number of dimensions in the tensor input does not match the length of the desired ordering of "
+            f"dimensions; got input.dim() = {ndim} and {len(dims)} dims."
+        )
+    axes = tuple([check_dim("permute", d, ndim) for d in dims])
+    if len(set(axes)) != ndim:
+        raise ShapeError(f"permute: duplicate dims are not allowed; got {dims}.")
+    return _permute(input, axes=axes)
+
+
+def transpose(input: Any, dim0: int, dim1: int) -> Any:
+    """Swap two dims; a view."""
+    ndim = len(input.shape)
+    a, b = check_dim("transpose", dim0, ndim), check_dim("transpose", dim1, ndim)
+    axes = list(range(ndim))
+    if ndim:
+        axes[a], axes[b] = axes[b], axes[a]
+    return _permute(input, axes=tuple(axes))
+
+
+def t(input: Any) -> Any:
+    """Transpose a matrix; vectors and 0-d tensors stay as they are."""
+    if len(input.shape) > 2:
+        raise ShapeError(f"t() expects a tensor with <= 2 dimensions, but self is {len(input.shape)}D.")
+    return transpose(input, 0, 1) if len(input.shape) == 2 else _view(input, shape=input.shape)
+
+
+def _expanded(name: str, old: Size, *, shape: Size) -> Size:
+    return shape
+
+
+@op(
+    shape=_expanded,
+    view=True,
+    kernel="broadcast_to",
+    name="expand",
+    scatter=lambda k, x, part, shape: _refuse_overlap(),
+    strides=lambda old, strides, shape: tuple(
+        [0] * (len(shape) - len(old))
+        + [0 if o == 1 and n != 1 else s for o, n, s in zip(old, shape[len(shape) - len(old) :], strides)]
+    ),
+)
+def _expand(k: Any, x: Any, /, *, shape: Size) -> Any:
+    """Repeat along dims of size 1 without copying."""
+    return k.broadcast_to(x, shape=shape)
+
+
+_expand.vjp(x=lambda k, g, x_shape: _op.unbroadcast(k, g, x_shape), jvp="linear")
+
+
+def _refuse_overlap() -> Any:
+    raise RuntimeError(
+        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+        "Please clone() the tensor before performing the operation."
+    )
+
+
+def expand(input: Any, *sizes: Any, implicit: bool = False) -> Any:
+    """Repeat along dims of size 1 without copying; -1 keeps a dim, new dims go in front."""
+    wanted = as_sizes("expand", sizes)
+    shape = input.shape
+    lead = len(wanted) - len(shape)
+    if lead < 0:
+        raise ShapeError(
+            f"expand: the number of sizes provided ({len(wanted)}) must be greater or equal to the number of "
+            f"dimensions in the tensor ({len(shape)}); got {list(wanted)} for {list(shape)}."
+        )
+    out = []
+    for i, n in enumerate(wanted):
+        have = 1 if i < lead else tuple.__getitem__(shape, i - lead)
+        if n == -1:
+            if i < lead:
+                raise ShapeError(
+                    f"expand: the expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension "
+                    f"{i}; got {list(wanted)} for {list(shape)}."
+                )
+            n = have
+        elif n < 0 or (have != 1 and have != n):
+            raise ShapeError(
+                f"expand: The expanded size of the tensor ({n}) must match the existing size ({have}) at non-singleton "
+                f"dimension {i}. Target sizes: {list(wanted)}. Tensor sizes: {list(shape)}."
+            )
+        out.append(n)
+    return _expand(input, shape=Size(out))
+
+
+def broadcast_to(input: Any, size: Any) -> Any:
+    """Repeat along dims of size 1 without copying."""
+    return expand(input, size)
+
+
+def _kernel_broadcast_to(x: Any, shape: Any) -> Any:
+    return _expand(x, shape=Size(shape))
+
+
+def _kernel_permute(x: Any, axes: Any) -> Any:
+    return _permute(x, axes=tuple(axes))
+
+
+TENSOR_KERNELS.replace("broadcast_to", _kernel_broadcast_to)
+TENSOR_KERNELS.replace("permute_dims", _kernel_permute)
+
+
+def squeeze(input: Any, dim: Any = None) -> Any:
+    """Drop dims of size 1: all of them, or those given; a view."""
+    shape = input.shape
+    if dim is None:
+        return _view(input, shape=Size([n for n in shape if n != 1]))
+    dims = check_dims("squeeze", dim if not isinstance(dim, int) else (dim,), len(shape)) if dim != () else ()
+    return _view(input, shape=Size([n for i, n in enumerate(shape) if i not in dims or n != 1]))
+
+
+def unsqueeze(input: Any, dim: int) -> Any:
+    """Insert a dim of size 1; a view."""
+    at = check_dim("unsqueeze", dim, len(input.shape) + 1)
+    shape = list(input.shape)
+    shape.insert(at, 1)
+    return _view(input, shape=Size(shape))
+
+
+# ---- joining ----
+
+
+def _joined(name: str, *shapes: Size, axis: int) -> Size:
+    first = list(shapes[0])
+    total = 0
+    for i, shape in enumerate(shapes):
+        if len(shape) != len(first):
+            raise ShapeError(
+                f"{name}: tensors must have same number of dimensions; got {len(first)} and {len(shape)} (tensor {i})."
+            )
+        for d, n in enumerate(shape):
+            if d != axis and n != first[d]:
+                raise ShapeError(
+                    f"{name}: Sizes of tensors must match except in dimension {axis}. Expected size {first[d]} but got "
+                    f"size {n} for tensor number {i} in the list."
+                )
+        total += shape[axis]
+    first[axis] = total
+    return Size(first)
+
+
+@op(shape=_joined, name="cat", grad_name="CatBackward0")
+def _cat(k: Any, /, *tensors: Any, axis: int) -> Any:
+    """Join along an existing dim."""
+    return k.concat(tensors, axis=axis)
+
+
+def _cat_back(k: Any, g: Any, tensors_shape: Any, axis: int, needs: Any) -> list[Any]:
+    out, start = [], 0
+    for shape, need in zip(tensors_shape, needs):
+        key = (*(slice(None),) * axis, slice(start, start + shape[axis]))
+        out.append(k.getitem(g, key) if need else None)
+        start += shape[axis]
+    return out
+
+
+_cat.vjp(_cat_back, jvp="linear")
+
+
+def _tensors(name: str, tensors: Any) -> list[Any]:
+    if isinstance(tensors, TensorBase) or not isinstance(tensors, (tuple, list)):
+        raise TypeError(f"{name}: expected a tuple or list of Tensors; got {type(tensors).__name__}.")
+    for i, x in enumerate(tensors):
+        if not isinstance(x, TensorBase):
+            raise TypeError(f"{name}: expected Tensor as element {i}; got {type(x).__name__}.")
+    return list(tensors)
+
+
+def cat(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
+    """Join tensors along an existing dim; dtypes promote."""
+    parts = _tensors("cat", tensors)
+    if not parts:
+        raise RuntimeError("cat: expected a non-empty list of Tensors.")
+    # An empty 1-D tensor joins with anything, as in PyTorch.
+    kept = [x for x in parts if x.shape != (0,)] or parts[:1]
+    ndim = len(kept[0].shape)
+    if ndim == 0:
+        raise RuntimeError("cat: zero-dimensional tensor (at position 0) cannot be concatenated. Use stack.")
+    axis = check_dim("cat", dim, ndim)
+    d = parts[0].dtype
+    for x in parts[1:]:
+        d = promote_types(d, x.dtype)
+    joined = _cat(*[cast(x, d) for x in kept], axis=axis)
+    return joined if out is None else _op.WRITE_OUT("cat", out, joined)
+
+
+def _kernel_concat(arrays: Any, axis: int) -> Any:
+    return _cat(*arrays, axis=axis)
+
+
+TENSOR_KERNELS.replace("concat", _kernel_concat)
+
+
+def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
+    """Join tensors of equal shape along a new dim."""
+    parts = _tensors("stack", tensors)
+    if not parts:
+        raise RuntimeError("stack: expected a non-empty list of Tensors.")
+    first = parts[0].shape
+    for i, x in enumerate(parts):
+        if x.shape != first:
+            raise ShapeError(
+                f"stack: stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
+                f"{list(x.shape)} at entry {i}."
+            )
+    axis = check_dim("stack", dim, len(first) + 1)
+    return cat([unsqueeze(x, axis) for x in parts], axis, out=out)

@@ -1,0 +1,195 @@
+"""Generators: which words of which random stream a draw gets. The streams are in `backends.philox`.
+
+A generator is a seed and an offset; a draw takes as many words as its result has elements and moves the
+offset. There is one default generator a process, for every device and backend: a stream does not depend on
+them.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from mortice.device import Device
+from mortice.errors import DTypeError
+
+# PyTorch's, for a generator that nobody seeded.
+DEFAULT_SEED = 67280421310721
+_WORDS = 1 << 64
+_STATE_TAG = b"philox64"
+_STATE_SIZE = len(_STATE_TAG) + 16
+
+
+class Generator:
+    """A position in the random stream of a seed. Methods may be called from several threads.
+
+    Args:
+        device: where its user means to draw; the stream is the same on every device.
+    """
+
+    __slots__ = ("device", "_seed", "_offset", "_lock", "__weakref__")
+
+    def __init__(self, device: str | Device = "cpu") -> None:
+        self.device = Device(device)
+        self._seed = DEFAULT_SEED
+        self._offset = 0
+        self._lock = threading.Lock()
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Go to the start of a seed's stream; a negative seed means 2**64 + seed."""
+        self._set(_checked_seed(seed), 0)
+        return self
+
+    def seed(self) -> int:
+        """Take a seed of 53 bits from the operating system, go to its start and return it."""
+        seed = int.from_bytes(os.urandom(8), "little") >> 11
+        self._set(seed, 0)
+        return seed
+
+    def initial_seed(self) -> int:
+        """Return the seed of the stream."""
+        return self._seed
+
+    @property
+    def offset(self) -> int:
+        """The number of words taken so far."""
+        return self._offset
+
+    def take(self, n_words: int) -> tuple[int, int]:
+        """Reserve the next words for one draw, and return the seed and the offset of the first of them."""
+        with self._lock:
+            seed, start = self._seed, self._offset
+            if not 0 <= n_words < _WORDS - start:
+                raise RuntimeError(
+                    f"Generator.take: expected 0 to {_WORDS - 1 - start} words, all the stream has left; "
+                    f"got {n_words}. Seed the generator anew."
+                )
+            self._offset = start + n_words
+        return seed, start
+
+    def get_state(self) -> bytes:
+        """Return the state as bytes, for `set_state`."""
+        return self.state_bytes()
+
+    def set_state(self, state: Any) -> None:
+        """Return to a state of `get_state`: bytes, or a sequence of 8-bit integers such as a uint8 tensor."""
+        self.load_state_bytes(state)
+
+    def state_bytes(self) -> bytes:
+        """Return 24 bytes: a tag, the seed and the offset, both little-endian."""
+        with self._lock:
+            return _STATE_TAG + self._seed.to_bytes(8, "little") + self._offset.to_bytes(8, "little")
+
+    def load_state_bytes(self, state: Any) -> None:
+        """Return to a state of `state_bytes`."""
+        try:
+            data = b"" if isinstance(state, int) else bytes(state)
+        except (TypeError, ValueError):
+            data = b""
+        if not data and not isinstance(state, (bytes, bytearray)):
+            raise TypeError(f"set_state: expected the bytes that get_state gave; got {type(state).__name__}.")
+        if len(data) != _STATE_SIZE or not data.startswith(_STATE_TAG):
+            raise RuntimeError(
+                f"set_state: expected the {_STATE_SIZE} bytes of get_state, beginning with {_STATE_TAG!r}; "
+                f"got {len(data)} bytes beginning with {data[:8]!r}. "
+                "States of other libraries do not carry over."
+            )
+        self._set(int.from_bytes(data[8:16], "little"), int.from_bytes(data[16:], "little"))
+
+    def clone_state(self) -> Generator:
+        """Return another generator at the same position."""
+        return _restore(str(self.device), self.state_bytes())
+
+    def _set(self, seed: int, offset: int) -> None:
+        with self._lock:
+            self._seed, self._offset = seed, offset
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (str(self.device), self.state_bytes())
+
+    def __repr__(self) -> str:
+        return f"Generator(device='{self.device}', seed={self._seed}, offset={self._offset})"
+
+
+def _restore(device: str, state: bytes) -> Generator:
+    generator = Generator(device)
+    generator.load_state_bytes(state)
+    return generator
+
+
+def _checked_seed(seed: Any) -> int:
+    """Return the seed as a word, or refuse it."""
+    try:
+        value = operator.index(seed)
+    except TypeError:
+        raise DTypeError(f"manual_seed: expected an integer; got {seed!r} ({type(seed).__name__}).") from None
+    if not -(1 << 63) <= value < _WORDS:
+        raise ValueError(f"manual_seed: expected an integer from -2**63 to 2**64 - 1; got {value}.")
+    return value % _WORDS
+
+
+default_generator = Generator()
+
+
+def _after_fork() -> None:
+    # Another thread may have held the lock at the fork, and it does not run in the child.
+    default_generator._lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def manual_seed(seed: int) -> Generator:
+    """Seed the default generator, which serves every device, and return it."""
+    return default_generator.manual_seed(int(seed))
+
+
+def seed() -> int:
+    """Seed the default generator from the operating system, and return the seed."""
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    """Return the default generator's seed."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> bytes:
+    """Return the default generator's state."""
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: Any) -> None:
+    """Return the default generator to a state of `get_rng_state`."""
+    default_generator.set_state(new_state)
+
+
+@contextmanager
+def fork_rng(devices: Any = None, enabled: bool = True, device_type: str | None = None) -> Iterator[None]:
+    """Put the default generator back where it was when the block ends.
+
+    `devices` and `device_type` are accepted and have no effect: one generator serves all devices.
+    """
+    if not enabled:
+        yield
+        return
+    state = default_generator.state_bytes()
+    try:
+        yield
+    finally:
+        default_generator.load_state_bytes(state)
+
+
+def worker_seed(base_seed: int, worker_id: int) -> int:
+    """Return the seed of a data loading worker: base_seed + worker_id, as PyTorch documents it.
+
+    Neighbouring seeds are different keys of the cipher, so their streams have nothing in common.
+    """
+    if worker_id < 0:
+        raise ValueError(f"worker_seed: expected a worker number from 0; got {worker_id}.")
+    return (_checked_seed(base_seed) + worker_id) % _WORDS

@@ -1,0 +1,205 @@
+"""Shapes: `Size`, broadcasting, dimension numbers, strides. The wording of each shape error exists here once."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from mortice.errors import DimError, ShapeError
+
+
+class Size(tuple):  # type: ignore[type-arg]
+    """The sizes of a tensor: a tuple of ints."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"mortice.Size({list(self)})"
+
+    def numel(self) -> int:
+        """Return the number of elements."""
+        return prod(self)
+
+    def __getitem__(self, item: Any) -> Any:
+        found = tuple.__getitem__(self, item)
+        return Size(found) if type(found) is tuple else found
+
+    def __add__(self, other: Any) -> Any:
+        return Size(tuple.__add__(self, other))
+
+    def __radd__(self, other: Any) -> Any:
+        return Size(tuple(other) + tuple(self))
+
+    def __mul__(self, other: Any) -> Any:
+        return Size(tuple.__mul__(self, other))
+
+    __rmul__ = __mul__
+
+
+class SizeMember(int):
+    """The number of elements, callable as `x.size()` and `x.size(dim)`."""
+
+    shape: Size
+
+    def __new__(cls, shape: Size) -> SizeMember:
+        self = int.__new__(cls, prod(shape))
+        self.shape = shape
+        return self
+
+    def __call__(self, dim: int | None = None) -> Any:
+        return self.shape if dim is None else tuple.__getitem__(self.shape, check_dim("size", dim, len(self.shape)))
+
+
+SCALAR = Size()
+
+
+def prod(sizes: Iterable[int]) -> int:
+    """Multiply sizes; 1 for none."""
+    total = 1
+    for n in sizes:
+        total *= n
+    return total
+
+
+def broadcast(op: str, *shapes: Sequence[int]) -> Size:
+    """Return the common shape of several, the array API's and PyTorch's rule."""
+    first = shapes[0]
+    if all(s == first for s in shapes[1:]):
+        return first if type(first) is Size else Size(first)
+    ndim = max(map(len, shapes))
+    out = [1] * ndim
+    for shape in shapes:
+        offset = ndim - len(shape)
+        for i, n in enumerate(shape, offset):
+            if n != 1 and out[i] != n:
+                if out[i] != 1:
+                    raise ShapeError(
+                        f"{op}: the size of every dimension must match or be 1; got "
+                        f"{' and '.join(str(tuple(s)) for s in shapes)}, which differ at dimension {i} "
+                        f"({out[i]} against {n}). Reshape or expand one of them."
+                    )
+                out[i] = n
+    return Size(out)
+
+
+def check_dim(op: str, dim: Any, ndim: int) -> int:
+    """Return a dimension number wrapped into [0, ndim)."""
+    try:
+        dim = operator.index(dim)
+    except TypeError:
+        raise TypeError(f"{op}: expected dim to be an int; got {type(dim).__name__}.") from None
+    bound = ndim or 1
+    if not -bound <= dim < bound:
+        raise DimError(
+            f"{op}: Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got {dim})."
+        )
+    return dim + bound if dim < 0 else dim  # type: ignore[no-any-return]
+
+
+def check_dims(op: str, dim: Any, ndim: int) -> tuple[int, ...]:
+    """Return dimension numbers as a tuple: None or () is all of them; repeats are refused."""
+    if dim is None:
+        return tuple(range(ndim))
+    if isinstance(dim, (tuple, list)):
+        if not dim:
+            return tuple(range(ndim))
+        dims = tuple([check_dim(op, d, ndim) for d in dim])
+        if len(set(dims)) != len(dims):
+            raise ShapeError(f"{op}: each dim may appear once; got {tuple(dim)}.")
+        return dims
+    return (check_dim(op, dim, ndim),)
+
+
+def reduced_shape(shape: Sequence[int], dims: Sequence[int], keepdims: bool) -> Size:
+    """Return the shape after reducing `dims` (already wrapped)."""
+    if keepdims:
+        return Size([1 if i in dims else n for i, n in enumerate(shape)])
+    return Size([n for i, n in enumerate(shape) if i not in dims])
+
+
+def as_sizes(op: str, sizes: tuple[Any, ...]) -> Size:
+    """Read sizes given as separate ints, as one sequence, or as one int."""
+    if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
+        sizes = tuple(sizes[0])
+    try:
+        return Size(map(operator.index, sizes))
+    except TypeError:
+        raise TypeError(f"{op}: expected sizes as ints; got {sizes!r}.") from None
+
+
+def check_sizes(op: str, sizes: tuple[Any, ...]) -> Size:
+    """Read sizes that must not be negative."""
+    size = as_sizes(op, sizes)
+    for n in size:
+        if n < 0:
+            raise ShapeError(f"{op}: Trying to create tensor with negative dimension {n}: {list(size)}.")
+    return size
+
+
+def infer_shape(op: str, shape: Sequence[int], numel: int) -> Size:
+    """Fill in one -1 so that the shape holds `numel` elements."""
+    known, unknown = 1, -1
+    for i, n in enumerate(shape):
+        if n == -1:
+            if unknown >= 0:
+                raise ShapeError(f"{op}: only one dimension can be inferred; got {list(shape)}.")
+            unknown = i
+        elif n < 0:
+            raise ShapeError(f"{op}: invalid shape dimension {n}; got {list(shape)}.")
+        else:
+            known *= n
+    if unknown >= 0:
+        if known == 0 and numel == 0:
+            raise ShapeError(
+                f"{op}: cannot reshape tensor of 0 elements into shape {list(shape)} because the unspecified "
+                "dimension size -1 can be any value and is ambiguous."
+            )
+        if known and numel % known == 0:
+            filled = list(shape)
+            filled[unknown] = numel // known
+            return Size(filled)
+    elif known == numel:
+        return shape if type(shape) is Size else Size(shape)
+    raise ShapeError(f"{op}: shape '{list(shape)}' is invalid for input of size {numel}.")
+
+
+def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return row-major strides in elements, as PyTorch counts them for empty tensors too."""
+    strides, step = [], 1
+    for n in reversed(shape):
+        strides.append(step)
+        step *= max(n, 1)
+    return tuple(reversed(strides))
+
+
+def view_strides(shape: Sequence[int], strides: Sequence[int], new: Sequence[int]) -> tuple[int, ...] | None:
+    """Return the strides of a reshape that copies nothing, or None when only a copy can do it."""
+    if prod(shape) == 0:
+        return contiguous_strides(new)
+    # Merge old dimensions that lie in memory as one, then cut the new dimensions out of these blocks.
+    blocks: list[tuple[int, int]] = []
+    for n, step in zip(shape, strides):
+        if n == 1:
+            continue
+        if blocks and blocks[-1][1] == n * step:
+            blocks[-1] = (blocks[-1][0] * n, step)
+        else:
+            blocks.append((n, step))
+    out = [0] * len(new)
+    if not blocks:
+        return contiguous_strides(new)
+    left, step = blocks.pop()
+    for i in range(len(new) - 1, -1, -1):
+        n = new[i]
+        if n == 1:
+            out[i] = step
+            continue
+        if left == 1:
+            left, step = blocks.pop()
+        if left % n:
+            return None
+        out[i] = step
+        left //= n
+        step *= n
+    return tuple(out)

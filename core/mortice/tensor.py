@@ -1,0 +1,318 @@
+"""TensorBase: what a tensor is, below the operations: buffer, dtype, shape, device, place in the graph, storage.
+
+The public `Tensor`, with its operators and methods, is `methods.Tensor`; it registers itself here as `TensorBase.cls`.
+"""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+from mortice import graph
+from mortice.device import Device
+from mortice.dtype import DType
+from mortice.graph import Node, RemovableHandle, modes
+from mortice.shape import Size
+
+
+class Storage:
+    """Memory that several tensors share: its version, who shares it, and on immutable backends the root buffer."""
+
+    __slots__ = ("version", "aliases", "root", "pruned", "pinned")
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.pinned = False  # seen from outside (NumPy, a pointer): the memory must stay where it is
+        self.aliases: list[weakref.ref[TensorBase]] = []
+        self.root: Any = None
+        self.pruned = 16
+
+    def add(self, t: TensorBase) -> None:
+        """Note that `t` shares this memory."""
+        aliases = self.aliases
+        if len(aliases) > self.pruned:
+            aliases[:] = [r for r in aliases if r() is not None]
+            self.pruned = 2 * len(aliases) + 16
+        aliases.append(weakref.ref(t))
+
+    def live(self) -> Iterator[TensorBase]:
+        """Yield the tensors that share this memory."""
+        for ref in list(self.aliases):
+            t = ref()
+            if t is not None:
+                yield t
+
+
+class Alias:
+    """A tensor's share of a Storage: the view steps from the root buffer, and its base in the graph if it is a view."""
+
+    __slots__ = ("storage", "base", "steps", "origin", "hidden")
+
+    def __init__(self, storage: Storage, steps: tuple[Any, ...] = (), base: Any = None) -> None:
+        self.storage = storage
+        self.steps = steps
+        self.base = base
+        # "" for a plain view, else why it must not be written in place: "no_grad" or the multi-view op's name.
+        self.origin = ""
+        self.hidden = False  # made by `.data`: its writes do not count
+
+
+class LeafState:
+    """What few tensors have: a gradient, hooks."""
+
+    __slots__ = ("grad", "hooks", "post_hooks", "retains")
+
+    def __init__(self) -> None:
+        self.grad: Any = None
+        self.hooks: list[Any] = []
+        self.post_hooks: list[Any] = []
+        self.retains = False
+
+
+class TensorBase:
+    """State and identity of a tensor. Made by ops; users call `mortice.tensor` and friends."""
+
+    __slots__ = (
+        "_data",  # the backend's buffer, opaque here
+        "_device",
+        "dtype",
+        "shape",
+        "_rg",  # requires grad
+        "_node",  # the node that made it; None for a leaf
+        "_alias",  # None until its memory is shared or written
+        "_leaf",  # None until it has a gradient or hooks
+        "__dict__",
+        "__weakref__",
+    )
+    cls: ClassVar[Any]  # the public class, set by `methods`
+    _data: Any
+    _device: Device
+    dtype: DType
+    shape: Size
+    _rg: bool
+    _node: Any
+    _alias: Alias | None
+    _leaf: LeafState | None
+
+    # ---- where and what ----
+
+    @property
+    def device(self) -> Device:
+        """The device it lives on."""
+        return self._device
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it was made by the user rather than by a recorded operation."""
+        return self._node is None
+
+    @property
+    def grad_fn(self) -> Node | None:
+        """The node that made it, None for a leaf."""
+        return self._node  # type: ignore[no-any-return]
+
+    @property
+    def _version(self) -> int:
+        """How often its memory has been written in place."""
+        return 0 if self._alias is None else self._alias.storage.version
+
+    @property
+    def _base(self) -> Any:
+        """The tensor that this one is a view of, or None."""
+        return None if self._alias is None else self._alias.base
+
+    def _is_view(self) -> bool:
+        return self._base is not None
+
+    @property
+    def output_nr(self) -> int:
+        """The number of this output among those of its `grad_fn`."""
+        return self._node.number if isinstance(self._node, graph.Slot) else 0
+
+    # ---- requires_grad ----
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether operations on it are recorded."""
+        return self._rg
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        if not isinstance(value, bool):
+            raise RuntimeError(f"requires_grad: expected a bool; got {value!r}.")
+        if self._node is not None and not value:
+            raise RuntimeError(
+                "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in "
+                "a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
+            )
+        if value and not (self.dtype.is_floating_point or self.dtype.is_complex):
+            raise RuntimeError(
+                f"only Tensors of floating point and complex dtype can require gradients; got {self.dtype}."
+            )
+        if value and self.is_inference() and not modes.inference:
+            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+        self._rg = value
+
+    def requires_grad_(self, requires_grad: bool = True) -> Any:
+        """Set `requires_grad` in place; return self."""
+        self.requires_grad = requires_grad
+        return self
+
+    def is_inference(self) -> bool:
+        """Tell whether it was made under `inference_mode`."""
+        return "_inference" in self.__dict__
+
+    # ---- grad ----
+
+    @property
+    def grad(self) -> Any:
+        """The gradient that backward has accumulated, or None."""
+        state = self._leaf
+        if self._node is not None and (state is None or not state.retains):
+            if state is None or state.grad is None:
+                warnings.warn(
+                    "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
+                    "won't be populated during autograd.backward(). If you indeed want the .grad field to be "
+                    "populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor.",
+                    UserWarning,
+                    stacklevel=2,
+                )
+        return None if state is None else state.grad
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        if value is not None:
+            if not isinstance(value, TensorBase):
+                raise TypeError(f"grad: expected a Tensor or None; got {type(value).__name__}.")
+            if value is self:
+                raise RuntimeError("grad: a tensor cannot be its own gradient.")
+            if value.shape != self.shape or value.dtype is not self.dtype or value._device is not self._device:
+                raise RuntimeError(
+                    f"grad: expected a tensor of shape {tuple(self.shape)}, {self.dtype}, on {self.device}; got "
+                    f"{tuple(value.shape)}, {value.dtype}, on {value.device}."
+                )
+        self._state().grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self._state().grad = None
+
+    def _state(self) -> LeafState:
+        if self._leaf is None:
+            self._leaf = LeafState()
+        return self._leaf
+
+    def retain_grad(self) -> None:
+        """Make backward keep the gradient of a non-leaf tensor too."""
+        if not self._rg:
+            raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+        if self._node is not None:
+            self._state().retains = True
+            self._node.more().retained = weakref.ref(self)
+
+    @property
+    def retains_grad(self) -> bool:
+        """Whether `retain_grad` was called on this non-leaf."""
+        return self._leaf is not None and self._leaf.retains
+
+    def _accumulate(self, g: Any, graph_mode: bool, replace: bool = False) -> None:
+        """Add a gradient (a Tensor that nobody else holds) to `.grad`."""
+        state = self._state()
+        old = state.grad
+        if old is None or replace:
+            state.grad = g
+        elif graph_mode or old._rg:
+            state.grad = old + g
+        else:
+            with graph.no_grad():
+                old += g
+
+    # ---- hooks ----
+
+    def register_hook(self, hook: Callable[[Any], Any]) -> RemovableHandle:
+        """Call `hook(grad)` when the gradient is known; what it returns replaces the gradient."""
+        if not self._rg:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        if self._node is None:
+            return RemovableHandle(self._state().hooks, hook)
+        return RemovableHandle(self._node.more().prehooks, hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Any], Any]) -> RemovableHandle:
+        """Call `hook(param)` after backward has added to `.grad`; leaves only."""
+        if not self._rg:
+            raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+        if self._node is not None:
+            raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+        return RemovableHandle(self._state().post_hooks, hook)
+
+    # ---- sharing memory ----
+
+    def _storage(self) -> Storage:
+        """Return the storage, making one when the tensor had its memory to itself."""
+        if self._alias is None:
+            self._alias = Alias(Storage())
+            self._alias.storage.add(self)
+            if self._node is not None:
+                self._node.note_storage(0, self._alias.storage)
+            if not self._device.backend.mutable:
+                self._alias.storage.root = self._data
+        return self._alias.storage
+
+    def _share(self) -> Any:
+        """Return a new leaf over the same memory."""
+        storage = self._storage()
+        t = make(self._data, self._device, self.dtype, self.shape)
+        t._alias = Alias(storage, self._alias.steps)  # type: ignore[union-attr]
+        storage.add(t)
+        return t
+
+    def detach(self) -> Any:
+        """Return a tensor over the same memory, outside the graph."""
+        return self._share()
+
+    @property
+    def data(self) -> Any:
+        """The same memory outside the graph; writes through it are invisible to autograd's checks. Prefer `detach`."""
+        t = self._share()
+        t._alias.hidden = True
+        return t
+
+    @data.setter
+    def data(self, value: Any) -> None:
+        if not isinstance(value, TensorBase):
+            raise TypeError(f"data: expected a Tensor; got {type(value).__name__}.")
+        if value.dtype.kind not in "fc" and self._rg:
+            raise RuntimeError(f"data: a tensor that requires grad cannot hold {value.dtype}.")
+        shared = value._share()
+        self._data, self._device = shared._data, shared._device
+        self.dtype, self.shape, self._alias = shared.dtype, shared.shape, shared._alias
+        assert self._alias is not None
+        self._alias.storage.add(self)
+
+    # ---- identity ----
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def dim(self) -> int:
+        """Return the number of dimensions."""
+        return len(self.shape)
+
+
+def make(data: Any, device: Device, dtype: DType, shape: Size) -> Any:
+    """Wrap a buffer as a leaf tensor of the public class."""
+    t = object.__new__(TensorBase.cls)
+    t._data = data
+    t._device = device
+    t.dtype = dtype
+    t.shape = shape
+    t._rg = False
+    t._node = t._alias = t._leaf = None
+    return t

@@ -1,0 +1,275 @@
+"""cpu_numpy: the differences between NumPy and the kernels that the core asks for, each with its reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from mortice.backends import HostBuffer, NamespaceBackend
+from numpy._core import umath as _umath
+
+# NumPy reports floating point events (1/0, log(-1)) as warnings, and users may have turned them into exceptions;
+# results here are IEEE's, silently, as in PyTorch. `np.errstate` costs more than a small operation, so kernels set the
+# context variable behind it themselves.
+_STATE = _umath._extobj_contextvar
+_QUIET = _umath._make_extobj(all="ignore")
+_set, _reset = _STATE.set, _STATE.reset
+ndarray, asarray = np.ndarray, np.asarray
+
+
+def _array(ufunc: Any) -> Any:
+    """Wrap a ufunc that raises no floating point events: NumPy returns scalars for 0-d arrays, kernels arrays."""
+
+    def kernel(*args: Any) -> Any:
+        r = ufunc(*args)
+        return r if r.__class__ is ndarray else asarray(r)
+
+    return kernel
+
+
+def _quiet1(ufunc: Any) -> Any:
+    """Wrap a ufunc of one array."""
+
+    def kernel(x: Any) -> Any:
+        token = _set(_QUIET)
+        try:
+            r = ufunc(x)
+        finally:
+            _reset(token)
+        return r if r.__class__ is ndarray else asarray(r)
+
+    return kernel
+
+
+def _quiet2(ufunc: Any) -> Any:
+    """Wrap a ufunc of two arrays."""
+
+    def kernel(x: Any, y: Any) -> Any:
+        token = _set(_QUIET)
+        try:
+            r = ufunc(x, y)
+        finally:
+            _reset(token)
+        return r if r.__class__ is ndarray else asarray(r)
+
+    return kernel
+
+
+def quiet(fn: Any) -> Any:
+    """Wrap any function of arrays."""
+
+    def kernel(*args: Any, **attrs: Any) -> Any:
+        token = _set(_QUIET)
+        try:
+            r = fn(*args, **attrs)
+        finally:
+            _reset(token)
+        return r if r.__class__ is ndarray else asarray(r)
+
+    return kernel
+
+
+class _Namespace:
+    """NumPy with bfloat16 from ml_dtypes added, under array-API names."""
+
+    bfloat16 = ml_dtypes.bfloat16
+    bool = np.bool_
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+
+class NumPyBackend(NamespaceBackend):
+    """NumPy on the CPU."""
+
+    name = "cpu_numpy"
+
+    def __init__(self) -> None:
+        super().__init__(_Namespace(), {"cpu": None}, mutable=True)
+        self._dtypes = {d: np.dtype(native) for d, native in self._dtypes.items()}
+        self._names = {native: d for d, native in self._dtypes.items()}
+        self._device = self.device("cpu")
+        for names, wrap in (
+            ("floor logical_not equal less bitwise_and bitwise_or bitwise_xor isnan not_equal greater less_equal "
+             "greater_equal logical_and logical_or logical_xor signbit isfinite isinf copysign trunc ceil", _array),
+            ("exp log sqrt sin cos tanh square reciprocal expm1 log1p log2 log10 exp2 tan sinh cosh", _quiet1),
+            ("add subtract multiply divide maximum minimum hypot logaddexp atan2", _quiet2),
+        ):  # fmt: skip
+            for name in names.split():
+                if name not in type(self).__dict__:
+                    setattr(self, name, wrap(getattr(np, name)))
+        for name, native in (("asin", "arcsin"), ("acos", "arccos"), ("atan", "arctan"), ("asinh", "arcsinh"),
+                             ("acosh", "arccosh"), ("atanh", "arctanh")):  # fmt: skip
+            setattr(self, name, _quiet1(getattr(np, native)))
+        self.negative = _quiet1(np.negative)
+        self.abs = _quiet1(np.absolute)
+
+    # ---- housekeeping ----
+
+    def device_of(self, x: Any) -> Any:
+        return self._device
+
+    def from_host(self, host: HostBuffer, device: Any) -> Any:
+        return np.array(self.share_host(host, device))
+
+    def share_host(self, host: HostBuffer, device: Any) -> Any:
+        dtype = self.native(host.dtype)
+        if host.raw:
+            return np.frombuffer(host.view, dtype=dtype).reshape(host.shape)
+        return np.asarray(host.view).view(dtype) if host.view.ndim else np.asarray(host.view).view(dtype).reshape(())
+
+    def to_host(self, x: Any) -> HostBuffer:
+        # bfloat16 has no PEP 3118 code, so it goes as bytes.
+        if x.dtype == ml_dtypes.bfloat16:
+            view = memoryview(np.ascontiguousarray(x).view(np.uint8).reshape(-1))
+            return HostBuffer(view, x.shape, self.dtype_of(x))
+        return HostBuffer(memoryview(x), x.shape, self.dtype_of(x))
+
+    def strides_of(self, x: Any) -> tuple[int, ...] | None:
+        size = x.itemsize
+        return tuple([s // size for s in x.strides])
+
+    def is_contiguous(self, x: Any) -> bool:
+        return x.flags.c_contiguous  # type: ignore[no-any-return]
+
+    # ---- kernels ----
+
+    def full(self, shape: Any, value: Any, *, dtype: Any, device: Any) -> Any:
+        return np.full(shape, value, self._dtypes[dtype])
+
+    def arange(self, start: Any, stop: Any, step: Any, *, dtype: Any, device: Any) -> Any:
+        return np.arange(start, stop, step).astype(self._dtypes[dtype])
+
+    def astype(self, x: Any, dtype: Any) -> Any:
+        token = _set(_QUIET)
+        try:
+            native = self._dtypes[dtype]
+            # NumPy warns where the imaginary part is dropped; casting to real is asked for by then.
+            return x.real.astype(native) if x.dtype.kind == "c" and native.kind not in "cb" else x.astype(native)
+        finally:
+            _reset(token)
+
+    def copy(self, x: Any) -> Any:
+        return np.array(x)
+
+    def getitem(self, x: Any, key: Any) -> Any:
+        r = x[key]
+        # An index of ints alone gives a NumPy scalar; with an Ellipsis it gives a 0-d view.
+        return r if r.__class__ is ndarray else x[(*key, ...)] if isinstance(key, tuple) else x[key, ...]
+
+    def setitem(self, x: Any, key: Any, value: Any) -> Any:
+        x[key] = value
+        return x
+
+    def reshape(self, x: Any, shape: Any) -> Any:
+        return x.reshape(shape)
+
+    def permute_dims(self, x: Any, axes: Any) -> Any:
+        return x.transpose(axes)
+
+    def broadcast_to(self, x: Any, shape: Any) -> Any:
+        return np.broadcast_to(x, shape)
+
+    def concat(self, arrays: Any, *, axis: int) -> Any:
+        return np.concatenate(arrays, axis=axis)
+
+    def conj(self, x: Any) -> Any:
+        return np.conjugate(x) if x.dtype.kind == "c" else x
+
+    def real(self, x: Any) -> Any:
+        return x.real
+
+    def imag(self, x: Any) -> Any:
+        return x.imag
+
+    def where(self, cond: Any, x: Any, y: Any) -> Any:
+        return np.where(cond, x, y)
+
+    @staticmethod
+    def sign(x: Any) -> Any:
+        # NumPy has no sign of bool.
+        return asarray(np.sign(x)) if x.dtype.kind != "b" else x
+
+    @staticmethod
+    def _reduce(ufunc: Any) -> Any:
+        reduce = ufunc.reduce
+
+        def kernel(self: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+            token = _set(_QUIET)
+            try:
+                r = reduce(x, axis, x.dtype, None, keepdims)
+            finally:
+                _reset(token)
+            return r if r.__class__ is ndarray else asarray(r)
+
+        return kernel
+
+    sum, prod, max, min = _reduce(np.add), _reduce(np.multiply), _reduce(np.maximum), _reduce(np.minimum)
+
+    def argmax(self, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+        return asarray(np.argmax(x, axis=axis, keepdims=keepdims))
+
+    def argmin(self, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+        return asarray(np.argmin(x, axis=axis, keepdims=keepdims))
+
+    def cumulative_sum(self, x: Any, *, axis: int) -> Any:
+        return np.cumsum(x, axis=axis, dtype=x.dtype)
+
+    def take(self, x: Any, indices: Any, *, axis: int) -> Any:
+        return np.take(x, indices, axis=axis)
+
+    def argsort(self, x: Any, *, axis: int, descending: bool = False) -> Any:
+        # NumPy sorts ascending only; a stable descending order is the flipped order of the flipped input.
+        if not descending:
+            return np.argsort(x, axis=axis, kind="stable")
+        order = np.flip(np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis)
+        return x.shape[axis] - 1 - order
+
+    def take_along_axis(self, x: Any, indices: Any, *, axis: int) -> Any:
+        return np.take_along_axis(x, indices, axis=axis)
+
+    def index_add(self, x: Any, indices: Any, values: Any, *, axis: int) -> Any:
+        out = np.array(x)
+        np.add.at(out, (*(slice(None),) * axis, indices), values)
+        return out
+
+    def index_write(self, x: Any, indices: Any, values: Any, *, axis: int) -> Any:
+        out = np.array(x)
+        out[(*(slice(None),) * axis, indices)] = values
+        return out
+
+    def scatter_add(self, x: Any, indices: Any, values: Any, *, axis: int) -> Any:
+        out = np.array(x)
+        where = list(np.ix_(*[np.arange(n) for n in indices.shape]))
+        where[axis] = indices
+        np.add.at(out, tuple(where), values)
+        return out
+
+    @staticmethod
+    def floor_divide(x: Any, y: Any) -> Any:
+        return _floor_divide(x, y)
+
+    @staticmethod
+    def remainder(x: Any, y: Any) -> Any:
+        return _remainder(x, y)
+
+    @staticmethod
+    def pow(x: Any, y: Any) -> Any:
+        return _power(x, y)
+
+    @staticmethod
+    def matmul(x: Any, y: Any) -> Any:
+        return _matmul(x, y)
+
+    @staticmethod
+    def bitwise_left_shift(x: Any, y: Any) -> Any:
+        return asarray(np.left_shift(x, y))
+
+    @staticmethod
+    def bitwise_right_shift(x: Any, y: Any) -> Any:
+        return asarray(np.right_shift(x, y))
+
+
+_floor_divide, _remainder = _quiet2(np.floor_divide), _quiet2(np.remainder)
+_power, _matmul = _quiet2(np.power), _quiet2(np.matmul)
