@@ -1,6 +1,6 @@
 """mortice: PyTorch's API over pluggable backends. This module holds the public names and nothing else."""
 
-from mortice import autograd
+from mortice import autograd, linalg, special
 from mortice.backends.plugins import default_backend, set_backend, set_default_device, use_backend
 from mortice.device import Device as device
 from mortice.dtype import (
@@ -37,8 +37,161 @@ from mortice.graph import (
 )
 from mortice.methods import Tensor
 from mortice.ops.creation import *  # noqa: F403
+from mortice.ops.creation import range_ as range
+from mortice.ops.random import *  # noqa: F403
 from mortice.ops.elementwise import *  # noqa: F403
-from mortice.ops.movement import *  # noqa: F403
+from mortice.ops.movement import broadcast_to, cat, clone, permute, reshape, squeeze, stack, t, transpose, unsqueeze
+from mortice.ops.unary import *  # noqa: F403
+from mortice.ops.special import *  # noqa: F403
+from mortice.ops.complex import *  # noqa: F403
+from mortice.ops.compare import *  # noqa: F403
+from mortice.ops.reduce import *  # noqa: F403
+from mortice.ops.statistics import *  # noqa: F403
+from mortice.ops.scan import *  # noqa: F403
+from mortice.ops.sort import *  # noqa: F403
+from mortice.ops.arrange import (
+    block_diag,
+    cartesian_prod,
+    column_stack,
+    combinations,
+    concat,
+    concatenate,
+    diag,
+    diag_embed,
+    diagflat,
+    diagonal_scatter,
+    dstack,
+    flip,
+    fliplr,
+    flipud,
+    hstack,
+    meshgrid,
+    repeat_interleave,
+    resize_as_,
+    roll,
+    rot90,
+    row_stack,
+    tile,
+    tril,
+    tril_indices,
+    triu,
+    triu_indices,
+    vstack,
+)
+from mortice.ops.einsum import einsum
+from mortice.ops.gather import (
+    argwhere,
+    fill,
+    fill_,
+    gather,
+    index_add,
+    index_copy,
+    index_fill,
+    index_reduce,
+    index_select,
+    masked_fill,
+    masked_scatter,
+    masked_select,
+    nonzero,
+    put,
+    scatter,
+    scatter_add,
+    scatter_reduce,
+    select_scatter,
+    slice_scatter,
+    take,
+    take_along_dim,
+    zero_,
+)
+from mortice.ops.index import index_put, index_put_
+from mortice.ops.linalg import (
+    cholesky_inverse,
+    cholesky_solve,
+    det,
+    inverse,
+    logdet,
+    lu_unpack,
+    matrix_exp,
+    matrix_power,
+    pinverse,
+    slogdet,
+    torch_cholesky as cholesky,
+    torch_lu as lu,
+    torch_lu_solve as lu_solve,
+    torch_qr as qr,
+    torch_svd as svd,
+    torch_vander as vander,
+    triangular_solve,
+)
+from mortice.ops.matmul import (
+    addbmm,
+    addmm,
+    addmv,
+    addr,
+    baddbmm,
+    bmm,
+    cdist,
+    chain_matmul,
+    corrcoef,
+    cov,
+    cross,
+    dot,
+    ger,
+    inner,
+    kron,
+    matmul,
+    mm,
+    mv,
+    outer,
+    tensordot,
+    trace,
+    vdot,
+)
+from mortice.ops.queries import (
+    is_complex,
+    is_conj,
+    is_floating_point,
+    is_inference,
+    is_neg,
+    is_nonzero,
+    is_same_size,
+    is_signed,
+    is_storage,
+    is_tensor,
+    numel,
+    result_type,
+)
+from mortice.ops.views import (
+    adjoint,
+    as_strided,
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    broadcast_shapes,
+    broadcast_tensors,
+    chunk,
+    diagonal,
+    dsplit,
+    flatten,
+    hsplit,
+    moveaxis,
+    movedim,
+    narrow,
+    narrow_copy,
+    ravel,
+    select,
+    split,
+    split_with_sizes,
+    swapaxes,
+    swapdims,
+    tensor_split,
+    unbind,
+    unflatten,
+    unsafe_chunk,
+    unsafe_split,
+    vsplit,
+)
+from mortice.random import Generator, default_generator
 from mortice.printing import get_printoptions, set_printoptions
 from mortice.shape import Size
 
@@ -51,3 +204,14 @@ short = int16
 cfloat = complex64
 cdouble = complex128
 __version__ = "0.1.0"
+
+# Packages of the upper layer are imported when first used, so that `import mortice` stays light.
+_LAZY = frozenset(("array_api", "func", "nn", "optim", "testing", "utils", "vision"))
+
+
+def __getattr__(name: str) -> object:
+    if name in _LAZY:
+        import importlib
+
+        return importlib.import_module(f"mortice.{name}")
+    raise AttributeError(f"module 'mortice' has no attribute {name!r}")

@@ -31,6 +31,16 @@ class _Modes(threading.local):
 
 
 modes = _Modes()
+# How many blocks that change a mode are open in any thread. While there are none, every thread has the modes above, and
+# the call path need not ask: reading a thread's own mode costs more than the rest of its bookkeeping.
+special = [0]
+_special_lock = threading.Lock()
+
+
+def open_block(change: int) -> None:
+    """Count a mode block that opens (1) or closes (-1)."""
+    with _special_lock:
+        special[0] += change
 
 
 class Released:
@@ -453,12 +463,14 @@ class _Switch(contextlib.ContextDecorator):
         self._before: list[Any] = []
 
     def __enter__(self) -> Any:
+        open_block(1)
         self._before.append(getattr(modes, self._name))
         setattr(modes, self._name, self._value)
         return self
 
     def __exit__(self, *exc: Any) -> None:
         setattr(modes, self._name, self._before.pop())
+        open_block(-1)
 
     def __call__(self, fn: Any) -> Any:
         return _wrap_generator(self, fn) if _is_generator(fn) else super().__call__(fn)
@@ -520,9 +532,12 @@ class set_grad_enabled(_Switch):
         super().__init__()
         self._value = bool(mode)
         self._outer = modes.grad
+        if not self._value:
+            open_block(1)  # for good: a mode set by a plain call has no end
         modes.grad = self._value
 
     def __enter__(self) -> Any:
+        open_block(1)
         self._before.append(self._outer)
         modes.grad = self._value
         return self
@@ -543,6 +558,7 @@ class inference_mode(_Switch, metaclass=_bare_decorator):
         self._mode = mode
 
     def __enter__(self) -> Any:
+        open_block(1)
         self._before.append((modes.grad, modes.inference))
         if self._mode:
             modes.grad, modes.inference = False, True
@@ -552,6 +568,7 @@ class inference_mode(_Switch, metaclass=_bare_decorator):
 
     def __exit__(self, *exc: Any) -> None:
         modes.grad, modes.inference = self._before.pop()
+        open_block(-1)
 
 
 def is_grad_enabled() -> bool:

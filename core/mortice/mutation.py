@@ -17,7 +17,7 @@ from mortice.errors import ShapeError
 from mortice.graph import modes, no_grad
 from mortice.op import TENSOR_KERNELS, op, promote, record, same
 from mortice.shape import Size, contiguous_strides
-from mortice.tensor import TensorBase, make
+from mortice.tensor import DATA, TensorBase, make
 
 Steps = tuple[tuple[Any, dict[str, Any]], ...]
 
@@ -58,11 +58,11 @@ def layout(t: Any) -> tuple[int, ...]:
     found = backend.strides_of(t._data)
     if found is not None:
         return found  # type: ignore[no-any-return]
-    if t._alias is None or not t._alias.steps:
+    if t._storage is None or t._steps is None:
         return contiguous_strides(t.shape)
-    shape: Any = Size(backend.shape_of(t._alias.storage.root))
+    shape: Any = Size(backend.shape_of(t._storage.root))
     strides = contiguous_strides(shape)
-    for step, attrs in t._alias.steps:
+    for step, attrs in t.view_steps:
         below = step.shape(step.name, shape, **attrs)
         strides = step.strides(shape, strides, **attrs) if step.strides else contiguous_strides(below)
         shape = below
@@ -85,8 +85,8 @@ def check_writable(name: str, t: Any) -> None:
         return
     if base._rg and base._node is None:
         raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
-    origin = t._alias.origin
-    if origin and (t._rg or base._rg):
+    origin = t._note
+    if origin and origin != DATA and (t._rg or base._rg):
         if origin == "no_grad":
             raise RuntimeError(
                 "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that "
@@ -118,11 +118,10 @@ def assign(t: Any, value: Any, fresh: bool) -> Any:
     if base is None:
         t._rg, t._node = value._rg, value._node
         return t
-    record(view_scatter.op, (old, value), {"steps": t._alias.steps[len(base._alias.steps) :]}, None, base)
-    for view in t._alias.storage.live():
-        alias = view._alias
-        if alias is not None and alias.base is base:
-            again = replay(TENSOR_KERNELS, base, alias.steps[len(base._alias.steps) :])
+    record(view_scatter.op, (old, value), {"steps": t.view_steps[len(base.view_steps) :]}, None, base)
+    for view in t._storage.live():
+        if view._viewed is base:
+            again = replay(TENSOR_KERNELS, base, view.view_steps[len(base.view_steps) :])
             view._rg, view._node = again._rg, again._node
     return t
 
@@ -130,18 +129,18 @@ def assign(t: Any, value: Any, fresh: bool) -> Any:
 def write(t: Any, data: Any, fresh: bool) -> None:
     """Change t's memory to the buffer `data` and count the change."""
     backend = t._device.backend
-    storage = t._storage()
-    if fresh and not storage.pinned and not t._alias.steps and sum(1 for _ in storage.live()) == 1:
+    storage = t.own_storage()
+    if fresh and not storage.pinned and t._steps is None and sum(1 for _ in storage.live()) == 1:
         t._data = data
         if not backend.mutable:
             storage.root = data
     elif backend.mutable:
         backend.setitem(t._data, (...,), data)
     else:
-        storage.root = put(backend, storage.root, t._alias.steps, data)
+        storage.root = put(backend, storage.root, t.view_steps, data)
         for shared in storage.live():
-            shared._data = replay(backend, storage.root, shared._alias.steps)
-    if not t._alias.hidden:
+            shared._data = replay(backend, storage.root, shared.view_steps)
+    if t._note != DATA:
         storage.version += 1
 
 
@@ -166,13 +165,31 @@ def cast_into(name: str, d: DType, value: Any) -> Any:
     return _op.CAST(value, d)
 
 
+def before_write(t: Any, args: tuple[Any, ...]) -> Any:
+    """Return a stand-in for `t` as it is now, if its value may be saved for backward; otherwise `t`."""
+    if not t._rg and not any(isinstance(a, TensorBase) and a._rg for a in args):
+        return t
+    old = make(t._data, t._device, t.dtype, t.shape)
+    old._rg, old._node = t._rg, t._node
+    return old
+
+
+def is_saved(old: Any, value: Any) -> bool:
+    """Tell whether the node that made `value` has kept `old` itself, so that its buffer must outlive the write."""
+    saved = getattr(value._node, "saved", None)
+    return saved is not None and any(s is old for s in saved)
+
+
 def inplace(fn: Callable[..., Any], name: str | None = None) -> Callable[..., Any]:
     """Make the in-place method of a function: `add_` from `add`."""
     own = name or fn.__name__.strip("_") + "_"
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         check_writable(own, self)
-        value = fn(self, *args, **kwargs)
+        x = before_write(self, args) if modes.grad else self
+        value = fn(x, *args, **kwargs)
+        if x is not self and is_saved(x, value):
+            x._data = self._device.backend.copy(self._data)
         return assign(self, into(own, self, value), True)
 
     functools.update_wrapper(method, fn, assigned=("__module__", "__doc__"), updated=())
@@ -203,7 +220,7 @@ def write_out(name: str, out: Any, value: Any) -> Any:
                     stacklevel=3,
                 )
             out._data, out.shape = value._device.backend.copy(value._data), value.shape
-            out._alias = None
+            out._storage = None
             return out
         return assign(out, value, False)
 

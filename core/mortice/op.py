@@ -11,6 +11,7 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
+from weakref import ref
 
 from mortice import graph
 from mortice.backends.kernels import FreeKernels
@@ -26,9 +27,9 @@ from mortice.dtype import (
     scalar_dtype,
 )
 from mortice.errors import DeviceError, DTypeError
-from mortice.graph import RELEASED, SECOND_BACKWARD, Algebra, Node, Slot, modes, next_seq
+from mortice.graph import RELEASED, SECOND_BACKWARD, Algebra, Node, Slot, modes, next_seq, special
 from mortice.shape import Size, broadcast, reduced_shape
-from mortice.tensor import Alias, TensorBase, make
+from mortice.tensor import TensorBase, make
 
 OPS: dict[str, Op] = {}
 
@@ -92,7 +93,7 @@ class Const:
     """A saved operand that is no tensor: a Python number or None."""
 
     __slots__ = ("_data",)
-    _alias = _node = None
+    _storage = _node = None
     _rg = False
     shape = ()
 
@@ -206,6 +207,7 @@ class Op:
         self.no_grad_reason: str | None = None
         self.jvp: Any = None
         self.plans = Plans(self)
+        self.plan_one: Plan | None = None
         self.same_dtype: dict[DType, Any] = {}
         self.fn: Any = None
         if self.name in OPS:
@@ -245,6 +247,11 @@ class Op:
         shapes = any(f.shapes for f in used) or (self.shape is broadcast and len(self.inputs) != 2)
         return keep, any(f.out for f in used), shapes
 
+    def find_plan_one(self) -> Plan:
+        """Return the plan of an op of one operand, and keep it at hand."""
+        self.plan_one = self.plans[ONE]
+        return self.plan_one
+
     # ---- dtypes ----
 
     def rule(self, d: DType) -> tuple[DType, Any]:
@@ -274,6 +281,11 @@ class OpNode(Node):
     shapes: Any
     versions: Any  # of `saved` when recorded; None while nobody had written or shared them
     meta: Any
+
+    @property
+    def count(self) -> int:
+        """How many outputs have gradients."""
+        return self.op.differentiable
 
     def name(self) -> str:
         return self.op.grad_name
@@ -310,7 +322,7 @@ class OpNode(Node):
         if self.saved is RELEASED:
             raise RuntimeError(SECOND_BACKWARD)
         for i, s in enumerate(self.saved):
-            if s is not None and s._alias is not None:
+            if s is not None and s._storage is not None:
                 expected = 0 if self.versions is None else self.versions[i]
                 if s._version != expected:
                     raise RuntimeError(modified_in_place(self, s.dtype, s.shape, s._version, expected))
@@ -327,7 +339,7 @@ class OpNode(Node):
             self.check()
         else:
             for s in saved:
-                if s is not None and s._alias is not None:
+                if s is not None and s._storage is not None:
                     self.check()
                     break
         k: Any = TENSOR_KERNELS if graph else self.device.backend
@@ -457,12 +469,12 @@ def record(op: Op, args: Sequence[Any], attrs: Any, out: Any, t: Any) -> None:
     keep, keep_out, shapes = op.plans[() if op.variadic else tuple([a._rg for a in args])]
     node.saved = saved = tuple([a if k else None for a, k in zip(args, keep)])
     for s in saved:
-        if s is not None and s._alias is not None:
-            node.versions = tuple([0 if v is None or v._alias is None else v._version for v in saved])
+        if s is not None and s._storage is not None:
+            node.versions = tuple([0 if v is None or v._storage is None else v._version for v in saved])
             break
     if shapes:
         node.shapes = tuple([a.shape for a in args])
-    if modes.anomaly:
+    if special[0] and modes.anomaly:
         node.more().trace = graph.forward_trace()
     if type(t) is tuple:
         node.meta = tuple([(r.shape, r.dtype) for r in t])
@@ -491,8 +503,8 @@ def record_two(op: Op, x: Any, y: Any, out: Any, t: Any) -> None:
     node.edges = (None if not xr else x._node or x, None if not yr else y._node or y)
     keep_x, keep_y = keep
     node.saved = (x if keep_x else None, y if keep_y else None)
-    if (keep_x and x._alias is not None) or (keep_y and y._alias is not None):
-        node.versions = tuple([0 if s is None or s._alias is None else s._version for s in node.saved])
+    if (keep_x and x._storage is not None) or (keep_y and y._storage is not None):
+        node.versions = tuple([0 if s is None or s._storage is None else s._version for s in node.saved])
     else:
         node.versions = None
     node.shapes = (x.shape, y.shape) if shapes or x.shape != y.shape else None
@@ -501,28 +513,29 @@ def record_two(op: Op, x: Any, y: Any, out: Any, t: Any) -> None:
     node.shape = t.shape
     node.dtype = t.dtype
     node.out = (out,) if keep_out else None
-    if modes.anomaly:
+    if special[0] and modes.anomaly:
         node.more().trace = graph.forward_trace()
     t._rg = True
     t._node = node
 
 
-def record_one(op: Op, x: Any, out: Any, t: Any) -> None:
-    """Do what `record` does, for one operand."""
-    (keep_x,), keep_out, shapes = op.plans[ONE]
+def record_one(op: Op, x: Any, out: Any, t: Any, attrs: Any = None) -> None:
+    """Do what `record` does, for one operand and one output."""
+    (keep_x,), keep_out, shapes = op.plan_one or op.find_plan_one()
     node = new(OpNode)
     node.seq = next_seq()
     node.op = op
     node.edges = (x._node or x,)
     node.saved = (x if keep_x else None,)
-    node.versions = (x._version,) if keep_x and x._alias is not None else None
+    node.versions = (x._version,) if keep_x and x._storage is not None else None
     node.shapes = (x.shape,) if shapes else None
-    node.attrs = node.extra = node.meta = None
+    node.attrs = attrs
+    node.extra = node.meta = None
     node.device = t._device
     node.shape = t.shape
     node.dtype = t.dtype
     node.out = (out,) if keep_out else None
-    if modes.anomaly:
+    if special[0] and modes.anomaly:
         node.more().trace = graph.forward_trace()
     t._rg = True
     t._node = node
@@ -580,13 +593,52 @@ def run(op: Op, args: Sequence[Any], attrs: dict[str, Any], result: Any = None) 
 
 def link_view(t: Any, x: Any, op: Op, attrs: dict[str, Any]) -> None:
     """Make `t` share the storage of `x`, of which it is a view."""
-    storage = x._storage()
-    above = x._alias
-    t._alias = alias = Alias(storage, (*above.steps, (op, attrs)), above.base if above.base is not None else x)
-    storage.add(t)
-    alias.origin = above.origin
-    if not modes.grad and not alias.origin:
-        alias.origin = "no_grad"
+    storage = x._storage
+    if storage is None:
+        storage = x.own_storage()
+    t._storage = storage
+    t._steps = (x._steps, op, attrs)
+    t._viewed = x if x._viewed is None else x._viewed
+    t._note = x._note
+    storage.aliases.append(ref(t))
+    if len(storage.aliases) > storage.pruned:
+        storage.prune()
+    if x._rg and not modes.grad and not t._note:
+        t._note = "no_grad"
+
+
+def as_view(op: Op, x: Any, data: Any, shape: Any, attrs: Any) -> Any:
+    """Wrap the buffer of a view that is already made: the short way for reshape and slices, `link_view` spelled out.
+
+    `attrs` None stands for {"shape": shape}, which is then made only where somebody asks.
+    """
+    t = new(TensorBase.cls)
+    t._data = data
+    t._device = x._device
+    t.dtype = x.dtype
+    t.shape = size = Size(shape)
+    t._rg = False
+    t._node = t._leaf = None
+    storage = x._storage
+    if storage is None:
+        storage = x.own_storage()
+    t._storage = storage
+    t._steps = (x._steps, op, attrs or size)
+    t._viewed = x if x._viewed is None else x._viewed
+    t._note = x._note
+    aliases = storage.aliases
+    if aliases[-1]() is None:  # the usual case: the view before this one has gone
+        aliases[-1] = ref(t)
+    else:
+        aliases.append(ref(t))
+        if len(aliases) > storage.pruned:
+            storage.prune()
+    if x._rg:
+        if not special[0] or modes.grad:
+            record_one(op, x, data, t, attrs)
+        elif not t._note:
+            t._note = "no_grad"
+    return t
 
 
 def foreign(op: Op, value: Any) -> TypeError:
@@ -620,6 +672,8 @@ def fit_number(op: Op, value: Any, d: DType) -> Any:
         return bool(value)
     value = int(value)
     limits = _LIMITS.get(d) or _LIMITS.setdefault(d, iinfo(d))
+    if kind == "u" and -limits.max <= value < 0:
+        return value + limits.max + 1  # PyTorch lets negative numbers wrap in unsigned types
     if not limits.min <= value <= limits.max:
         raise RuntimeError(f"{op.name}: value cannot be converted to type {d.name} without overflow; got {value}.")
     return value
@@ -696,7 +750,7 @@ def unary(op: Op) -> Callable[..., Any]:
             device = input._device
         except AttributeError:
             return slow(op, (input,), {}, out)
-        if result is None or out is not None or modes.inference or not elementwise:
+        if result is None or out is not None or not elementwise or (special[0] and modes.inference):
             return slow(op, (input,), {}, out)
         data = device.table[op](input._data)
         t = new(TensorBase.cls)
@@ -705,16 +759,20 @@ def unary(op: Op) -> Callable[..., Any]:
         t.dtype = result
         t.shape = input.shape
         t._rg = False
-        t._node = t._alias = t._leaf = None
-        if input._rg and modes.grad and op.no_grad_reason is None:
+        t._node = t._storage = t._leaf = None
+        if input._rg and (not special[0] or modes.grad) and op.no_grad_reason is None:
             record_one(op, input, data, t)
         return t
 
     return call
 
 
-def binary(op: Op) -> Callable[..., Any]:
-    """Compile an op of two operands without attributes."""
+def _slow_two(op: Op, x: Any, y: Any, out: Any) -> Any:
+    return slow(op, (x, y), {}, out)
+
+
+def binary(op: Op, fallback: Callable[..., Any] = _slow_two) -> Callable[..., Any]:
+    """Compile an op of two operands without attributes; `fallback(op, x, y, out)` takes what is not the fast case."""
     same_dtype = op.same_dtype
     shape_rule: Any = op.shape
 
@@ -726,16 +784,19 @@ def binary(op: Op) -> Callable[..., Any]:
                 or other.dtype is not input.dtype
                 or (result := same_dtype.get(input.dtype)) is None
                 or out is not None
+                or (special[0] and modes.inference)
             ):
-                return slow(op, (input, other), {}, out)
+                return fallback(op, input, other, out)
             if (shape := input.shape) != other.shape or shape_rule is not broadcast:
                 shape = shape_rule(op.name, shape, other.shape)
         except AttributeError:
-            if type(other) is float and out is None and isinstance(input, TensorBase) and input.dtype.kind == "f":
-                return with_float(input, other, False)
-            if type(input) is float and out is None and isinstance(other, TensorBase) and other.dtype.kind == "f":
-                return with_float(other, input, True)
-            return slow(op, (input, other), {}, out)
+            kind = type(other)
+            if (kind is float or kind is int) and out is None and isinstance(input, TensorBase):
+                return with_number(input, other, False)
+            kind = type(input)
+            if (kind is float or kind is int) and out is None and isinstance(other, TensorBase):
+                return with_number(other, input, True)
+            return fallback(op, input, other, out)
         data = device.table[op](input._data, other._data)
         t = new(TensorBase.cls)
         t._data = data
@@ -743,20 +804,19 @@ def binary(op: Op) -> Callable[..., Any]:
         t.dtype = result
         t.shape = shape
         t._rg = False
-        t._node = t._alias = t._leaf = None
-        if (input._rg or other._rg) and modes.grad and op.no_grad_reason is None:
+        t._node = t._storage = t._leaf = None
+        if (input._rg or other._rg) and (not special[0] or modes.grad) and op.no_grad_reason is None:
             record_two(op, input, other, data, t)
         return t
 
-    def with_float(x: Any, value: float, swapped: bool) -> Any:
+    def with_number(x: Any, value: Any, swapped: bool) -> Any:
         result = same_dtype.get(x.dtype)
-        args = (value, x) if swapped else (x, value)
-        if result is None or not op.scalars:
-            return slow(op, args, {})
+        if result is None or x.dtype.kind != "f" or not op.scalars or (special[0] and modes.inference):
+            return slow(op, (value, x) if swapped else (x, value), {})
         device = x._device
         data = device.table[op](value, x._data) if swapped else device.table[op](x._data, value)
         t = make(data, device, result, x.shape)
-        if x._rg and modes.grad and op.no_grad_reason is None:
+        if x._rg and (not special[0] or modes.grad) and op.no_grad_reason is None:
             value = Const(value)
             if swapped:
                 record_two(op, value, x, data, t)

@@ -71,9 +71,9 @@ class Generator:
             self._offset = start + n_words
         return seed, start
 
-    def get_state(self) -> bytes:
-        """Return the state as bytes, for `set_state`."""
-        return self.state_bytes()
+    def get_state(self) -> Any:
+        """Return the state as a uint8 tensor, for `set_state`."""
+        return wrap_state(self.state_bytes())
 
     def set_state(self, state: Any) -> None:
         """Return to a state of `get_state`: bytes, or a sequence of 8-bit integers such as a uint8 tensor."""
@@ -87,7 +87,7 @@ class Generator:
     def load_state_bytes(self, state: Any) -> None:
         """Return to a state of `state_bytes`."""
         try:
-            data = b"" if isinstance(state, int) else bytes(state)
+            data = b"" if isinstance(state, int) else bytes(state.tolist() if hasattr(state, "tolist") else state)
         except (TypeError, ValueError):
             data = b""
         if not data and not isinstance(state, (bytes, bytearray)):
@@ -132,6 +132,11 @@ def _checked_seed(seed: Any) -> int:
     return value % _WORDS
 
 
+def wrap_state(state: bytes) -> Any:
+    """Return a state as users get it; `ops.random` makes it a uint8 tensor."""
+    return state
+
+
 default_generator = Generator()
 
 
@@ -159,7 +164,7 @@ def initial_seed() -> int:
     return default_generator.initial_seed()
 
 
-def get_rng_state() -> bytes:
+def get_rng_state() -> Any:
     """Return the default generator's state."""
     return default_generator.get_state()
 

@@ -31,11 +31,14 @@ class Storage:
 
     def add(self, t: TensorBase) -> None:
         """Note that `t` shares this memory."""
-        aliases = self.aliases
-        if len(aliases) > self.pruned:
-            aliases[:] = [r for r in aliases if r() is not None]
-            self.pruned = 2 * len(aliases) + 16
-        aliases.append(weakref.ref(t))
+        if len(self.aliases) > self.pruned:
+            self.prune()
+        self.aliases.append(weakref.ref(t))
+
+    def prune(self) -> None:
+        """Forget tensors that are gone; done when the list has doubled, so its cost per view stays constant."""
+        self.aliases[:] = [r for r in self.aliases if r() is not None] or self.aliases[-1:]
+        self.pruned = 2 * len(self.aliases) + 16
 
     def live(self) -> Iterator[TensorBase]:
         """Yield the tensors that share this memory."""
@@ -43,20 +46,6 @@ class Storage:
             t = ref()
             if t is not None:
                 yield t
-
-
-class Alias:
-    """A tensor's share of a Storage: the view steps from the root buffer, and its base in the graph if it is a view."""
-
-    __slots__ = ("storage", "base", "steps", "origin", "hidden")
-
-    def __init__(self, storage: Storage, steps: tuple[Any, ...] = (), base: Any = None) -> None:
-        self.storage = storage
-        self.steps = steps
-        self.base = base
-        # "" for a plain view, else why it must not be written in place: "no_grad" or the multi-view op's name.
-        self.origin = ""
-        self.hidden = False  # made by `.data`: its writes do not count
 
 
 class LeafState:
@@ -71,6 +60,9 @@ class LeafState:
         self.retains = False
 
 
+DATA = "data"  # the note of a tensor made by `.data`: its writes do not count
+
+
 class TensorBase:
     """State and identity of a tensor. Made by ops; users call `mortice.tensor` and friends."""
 
@@ -81,7 +73,10 @@ class TensorBase:
         "shape",
         "_rg",  # requires grad
         "_node",  # the node that made it; None for a leaf
-        "_alias",  # None until its memory is shared or written
+        "_storage",  # None until its memory is shared or written; the next three are set with it
+        "_steps",  # how it is seen in the storage: (steps before, view op, attributes), None for all of it
+        "_viewed",  # the tensor that it is a view of in the graph, or None
+        "_note",  # why it must not be written in place ("no_grad" or a multi-view op's name), DATA, or ""
         "_leaf",  # None until it has a gradient or hooks
         "__dict__",
         "__weakref__",
@@ -93,7 +88,10 @@ class TensorBase:
     shape: Size
     _rg: bool
     _node: Any
-    _alias: Alias | None
+    _storage: Storage | None
+    _steps: Any
+    _viewed: Any
+    _note: str
     _leaf: LeafState | None
 
     # ---- where and what ----
@@ -121,12 +119,12 @@ class TensorBase:
     @property
     def _version(self) -> int:
         """How often its memory has been written in place."""
-        return 0 if self._alias is None else self._alias.storage.version
+        return 0 if self._storage is None else self._storage.version
 
     @property
     def _base(self) -> Any:
         """The tensor that this one is a view of, or None."""
-        return None if self._alias is None else self._alias.base
+        return None if self._storage is None else self._viewed
 
     def _is_view(self) -> bool:
         return self._base is not None
@@ -254,23 +252,36 @@ class TensorBase:
 
     # ---- sharing memory ----
 
-    def _storage(self) -> Storage:
+    def own_storage(self) -> Storage:
         """Return the storage, making one when the tensor had its memory to itself."""
-        if self._alias is None:
-            self._alias = Alias(Storage())
-            self._alias.storage.add(self)
+        if self._storage is None:
+            self.set_storage(Storage())
             if self._node is not None:
-                self._node.note_storage(0, self._alias.storage)
+                self._node.note_storage(0, self._storage)
             if not self._device.backend.mutable:
-                self._alias.storage.root = self._data
-        return self._alias.storage
+                self._storage.root = self._data
+        return self._storage
 
-    def _share(self) -> Any:
+    def set_storage(self, storage: Storage, steps: Any = None, viewed: Any = None, note: str = "") -> None:
+        """Join a storage."""
+        self._storage, self._steps, self._viewed, self._note = storage, steps, viewed, note
+        storage.add(self)
+
+    @property
+    def view_steps(self) -> tuple[tuple[Any, dict[str, Any]], ...]:
+        """The view steps from the storage's root to this tensor, each an op and its attributes."""
+        found: list[Any] = []
+        at = None if self._storage is None else self._steps
+        while at is not None:
+            at, op, attrs = at
+            found.append((op, attrs if type(attrs) is dict else {"shape": attrs}))
+        return tuple(reversed(found))
+
+    def _share(self, note: str = "") -> Any:
         """Return a new leaf over the same memory."""
-        storage = self._storage()
+        storage = self.own_storage()
         t = make(self._data, self._device, self.dtype, self.shape)
-        t._alias = Alias(storage, self._alias.steps)  # type: ignore[union-attr]
-        storage.add(t)
+        t.set_storage(storage, self._steps, None, note)
         return t
 
     def detach(self) -> Any:
@@ -280,9 +291,7 @@ class TensorBase:
     @property
     def data(self) -> Any:
         """The same memory outside the graph; writes through it are invisible to autograd's checks. Prefer `detach`."""
-        t = self._share()
-        t._alias.hidden = True
-        return t
+        return self._share(DATA)
 
     @data.setter
     def data(self, value: Any) -> None:
@@ -292,9 +301,8 @@ class TensorBase:
             raise RuntimeError(f"data: a tensor that requires grad cannot hold {value.dtype}.")
         shared = value._share()
         self._data, self._device = shared._data, shared._device
-        self.dtype, self.shape, self._alias = shared.dtype, shared.shape, shared._alias
-        assert self._alias is not None
-        self._alias.storage.add(self)
+        self.dtype, self.shape = shared.dtype, shared.shape
+        self.set_storage(shared._storage, shared._steps)
 
     # ---- identity ----
 
@@ -314,5 +322,5 @@ def make(data: Any, device: Device, dtype: DType, shape: Size) -> Any:
     t.dtype = dtype
     t.shape = shape
     t._rg = False
-    t._node = t._alias = t._leaf = None
+    t._node = t._storage = t._leaf = None
     return t

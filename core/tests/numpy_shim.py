@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ml_dtypes
 import numpy as np
+
 from mortice.backends.backend import Backend
 from mortice.dtype import bfloat16, bool_, by_name
 

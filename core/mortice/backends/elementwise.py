@@ -11,7 +11,7 @@ from typing import Any
 
 from mortice.backends import elementwise_complex as on_complex
 from mortice.backends.elementwise_special import SpecialKernels
-from mortice.backends.kernel_tools import Buffer, horner, in_float32, is_number, like, single
+from mortice.backends.kernel_tools import Buffer, as_buffers, horner, in_float32, is_number, single
 from mortice.dtype import bool_, finfo
 
 # (atan(t) / t - 1) / t**2 as a polynomial in t**2, for |t| <= tan(pi / 8): Chebyshev interpolation in 50 digits.
@@ -136,7 +136,7 @@ class ElementwiseKernels(SpecialKernels):
 
     def copysign(k: Any, x: Buffer, y: Buffer) -> Buffer:
         """Give x the sign of y; the sign of a nan in y reads as clear."""
-        x, y = (like(k, y, x), y) if is_number(x) else (x, like(k, x, y))
+        x, y = as_buffers(k, x, y)
         return k.where(k.logical_xor(k.signbit(x), k.signbit(y)), k.negative(x), x)
 
     def ceil(k: Any, x: Buffer) -> Buffer:
@@ -183,6 +183,7 @@ class ElementwiseKernels(SpecialKernels):
     @in_float32
     def hypot(k: Any, x: Buffer, y: Buffer) -> Buffer:
         """Return sqrt(x*x + y*y) without overflow on the way; infinite beside any infinity, even with nan."""
+        x, y = as_buffers(k, x, y)
         x, y = k.abs(x), k.abs(y)
         large, small = k.maximum(x, y), k.minimum(x, y)
         ratio = k.divide(small, k.where(k.equal(large, 0.0), 1.0, large))
@@ -192,7 +193,7 @@ class ElementwiseKernels(SpecialKernels):
 
     def fmod(k: Any, x: Buffer, y: Buffer) -> Buffer:
         """Return the remainder of division towards zero: its sign is that of x."""
-        x, y = (like(k, y, x), y) if is_number(x) else (x, like(k, x, y))
+        x, y = as_buffers(k, x, y)
         if k.dtype_of(x).is_floating_point:
             return _with_sign(k, k.remainder(k.abs(x), k.abs(y)), x)
         rest = k.remainder(x, y)
@@ -224,10 +225,12 @@ class ElementwiseKernels(SpecialKernels):
     def lerp(k: Any, start: Buffer, end: Buffer, weight: Any) -> Buffer:
         """Interpolate between start and end, exactly at both."""
         span = k.subtract(end, start)
-        from_start = k.add(start, k.multiply(weight, span))
-        from_end = k.subtract(end, k.multiply(k.subtract(1.0, weight), span))
+        if is_number(weight) and abs(weight) < 0.5:
+            return k.add(start, k.multiply(span, weight))
         if is_number(weight):
-            return from_start if abs(weight) < 0.5 else from_end
+            return k.subtract(end, k.multiply(span, 1.0 - weight))
+        from_start = k.add(start, k.multiply(span, weight))
+        from_end = k.subtract(end, k.multiply(span, k.subtract(1.0, weight)))
         return k.where(k.less(k.abs(weight), 0.5), from_start, from_end)
 
     # ---- complex numbers from parts ----
@@ -283,8 +286,7 @@ class ElementwiseKernels(SpecialKernels):
     @in_float32
     def logaddexp(k: Any, x: Buffer, y: Buffer) -> Buffer:
         """Return log(exp(x) + exp(y)) without overflow."""
-        if is_number(x) or is_number(y):
-            x, y = (like(k, y, x), y) if is_number(x) else (x, like(k, x, y))
+        x, y = as_buffers(k, x, y)
         if k.dtype_of(x).is_complex:
             return on_complex.logaddexp(k, x, y)
         apart = k.abs(k.subtract(x, y))
@@ -296,7 +298,9 @@ class ElementwiseKernels(SpecialKernels):
     def sigmoid(k: Any, x: Buffer) -> Buffer:
         """Return 1 / (1 + exp(-x)), accurate on both sides."""
         if k.dtype_of(x).is_complex:
-            return k.divide(1.0, k.add(k.exp(k.negative(x)), 1.0))
+            left = k.less(k.real(x), 0.0)
+            e = k.exp(k.where(left, x, k.negative(x)))
+            return k.divide(k.where(left, e, 1.0), k.add(e, 1.0))
         e = k.exp(k.negative(k.abs(x)))
         return k.divide(k.where(k.less(x, 0.0), e, 1.0), k.add(e, 1.0))
 
@@ -340,7 +344,7 @@ class ElementwiseKernels(SpecialKernels):
     @in_float32
     def atan2(k: Any, y: Buffer, x: Buffer) -> Buffer:
         """Return the angle of the point (x, y), signed zeros and infinities as in C99."""
-        x, y = (like(k, y, x), y) if is_number(x) else (x, like(k, x, y))
+        x, y = as_buffers(k, x, y)
         a, b = k.abs(y), k.abs(x)
         ratio = k.divide(a, b)
         ratio = k.where(k.bitwise_and(k.equal(a, 0.0), k.equal(b, 0.0)), 0.0, ratio)
@@ -417,7 +421,10 @@ def _log_base(k: Any, x: Buffer, base: float) -> Buffer:
         return k.complex(k.divide(k.real(z), scale), k.divide(k.imag(z), scale))
     y = k.divide(k.log(x), math.log(base))
     whole = k.round(y)
+    eps = finfo(k.dtype_of(x)).eps
+    # Powers of 2 are exact; those of 10 are off by an ulp, which the logarithm does not show.
+    off = k.abs(k.subtract(k.pow(base, whole), x))
+    power = k.equal(off, 0.0) if base == 2 else k.less_equal(off, k.multiply(x, 2 * eps))
     # Among subnormal numbers a power may equal x and yet be far from it: so it must also be near.
-    slack = k.multiply(k.abs(whole), 4 * finfo(k.dtype_of(x)).eps)
-    near = k.logical_not(k.less(slack, k.abs(k.subtract(y, whole))))
-    return k.where(k.bitwise_and(k.equal(k.pow(base, whole), x), near), whole, y)
+    near = k.less_equal(k.abs(k.subtract(y, whole)), k.multiply(k.abs(whole), 4 * eps))
+    return k.where(k.bitwise_and(power, near), whole, y)

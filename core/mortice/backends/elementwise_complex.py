@@ -47,7 +47,8 @@ def _unrotate(k: Any, z: Buffer) -> Buffer:
 
 
 def _is_huge(k: Any, x: Buffer, y: Buffer) -> Buffer:
-    return k.less(_HUGE[single(k, x)], k.maximum(k.abs(x), k.abs(y)))
+    limit = _HUGE[single(k, x)]
+    return k.bitwise_or(k.less(limit, k.abs(x)), k.less(limit, k.abs(y)))
 
 
 def _log_twice_abs(k: Any, x: Buffer, y: Buffer) -> Buffer:
@@ -81,8 +82,11 @@ def exp2(k: Any, z: Buffer) -> Buffer:
     """Raise 2 to z."""
     x, y = _parts(k, z)
     size, turn = k.exp2(x), k.multiply(y, _LN2)
-    sine = k.where(k.equal(turn, 0.0), turn, k.multiply(size, k.sin(turn)))
-    return join(k, k.multiply(size, k.cos(turn)), sine)
+    # Nothing times what an infinite turn leaves is nothing.
+    lost = k.bitwise_and(k.equal(size, 0.0), k.logical_not(k.isfinite(turn)))
+    cosine = k.where(lost, 0.0, k.multiply(size, k.cos(turn)))
+    sine = k.where(lost, 0.0, k.multiply(size, k.sin(turn)))
+    return join(k, cosine, k.where(k.equal(turn, 0.0), turn, sine))
 
 
 def log1p(k: Any, z: Buffer) -> Buffer:
@@ -148,7 +152,7 @@ def acos(k: Any, z: Buffer) -> Buffer:
     huge = _is_huge(k, x, y)
     re = k.where(huge, k.atan2(k.abs(y), x), re)
     im = k.where(huge, k.copysign(_log_twice_abs(k, x, y), k.negative(y)), im)
-    return join(k, re, im)
+    return join(k, k.where(k.equal(x, 0.0), math.pi / 2, re), im)
 
 
 def atan(k: Any, z: Buffer) -> Buffer:
@@ -184,5 +188,6 @@ def atanh(k: Any, z: Buffer) -> Buffer:
     length = k.hypot(k.multiply(a, 0.5), k.multiply(b, 0.5))
     inverse = k.multiply(k.divide(k.divide(k.multiply(a, 0.5), length), length), 0.5)
     inverse = k.where(k.equal(length, math.inf), 0.0, inverse)
-    re, im = k.where(huge, inverse, re), k.where(huge, math.pi / 2, im)
-    return join(k, k.copysign(re, x), k.copysign(im, y))
+    re = k.where(huge, inverse, re)
+    im = k.where(k.bitwise_and(huge, k.equal(y, y)), math.pi / 2, im)
+    return join(k, k.where(k.equal(x, 0.0), x, k.copysign(re, x)), k.copysign(im, y))

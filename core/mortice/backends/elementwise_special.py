@@ -142,7 +142,8 @@ def _lgamma_positive(k: Any, x: Buffer) -> Buffer:
         product = k.multiply(product, step)
     product = k.where(small, x, product)
     log = k.log(k.where(large, x, product))
-    s = k.subtract(y, 1.0)
+    # x + 1 may have been rounded, and near 1 its distance from 2 matters.
+    s = k.where(small, x, k.subtract(y, 1.0))
     ratio = k.divide(horner(k, _LGAMMA_TOP[i], s), horner(k, _LGAMMA_BOTTOM[i], s))
     centre = k.multiply(k.multiply(s, k.subtract(s, 1.0)), ratio)
     near = k.where(small, k.subtract(centre, log), k.add(centre, log))
@@ -204,7 +205,7 @@ class SpecialKernels:
         """Invert the error function; infinite at -1 and 1, nan beyond."""
         a = k.abs(x)
         left = k.subtract(1.0, a)
-        # Starts with three digits on either side, which each of Halley's steps triples.
+        # Starts with two or three digits, which each of Halley's steps triples.
         z = k.multiply(a, a)
         near = k.multiply(k.multiply(a, horner(k, (1.0, 0.2617993878, 0.1439317311), z)), _SQRT_PI / 2)
         log = k.log(k.multiply(left, k.add(a, 1.0)))
@@ -213,7 +214,7 @@ class SpecialKernels:
         far = k.sqrt(k.subtract(k.sqrt(inner), b))
         central = k.less(a, 0.5)
         y = k.where(central, near, far)
-        for _ in range(2):
+        for _ in range(3 - single(k, x)):
             miss = k.subtract(left, _erfc_far(k, k.maximum(y, 0.46)))
             miss = k.where(central, k.subtract(_erf_near(k, y), a), miss)
             step = k.divide(k.multiply(miss, _SQRT_PI / 2), k.exp(k.negative(k.multiply(y, y))))

@@ -55,3 +55,8 @@ def horner(k: Any, coefficients: Sequence[float], x: Buffer) -> Buffer:
 def like(k: Any, x: Buffer, y: Any) -> Buffer:
     """Return y as a buffer: a number becomes one element beside x."""
     return k.new_full(x, (), y) if is_number(y) else y
+
+
+def as_buffers(k: Any, x: Any, y: Any) -> tuple[Buffer, Buffer]:
+    """Return both operands as buffers: a number becomes one element beside the other."""
+    return (like(k, y, x), y) if is_number(x) else (x, like(k, x, y))

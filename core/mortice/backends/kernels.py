@@ -8,26 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
-try:  # TEMP
-    from mortice.backends.elementwise import ElementwiseKernels
-except ImportError:
-    ElementwiseKernels = type('ElementwiseKernels', (), {})
-try:  # TEMP
-    from mortice.backends.linalg import LinalgKernels
-except ImportError:
-    LinalgKernels = type('LinalgKernels', (), {})
-try:  # TEMP
-    from mortice.backends.nn import NNKernels
-except ImportError:
-    NNKernels = type('NNKernels', (), {})
-try:  # TEMP
-    from mortice.backends.philox import RandomKernels
-except ImportError:
-    RandomKernels = type('RandomKernels', (), {})
-try:  # TEMP
-    from mortice.backends.reduction import ReductionKernels
-except ImportError:
-    ReductionKernels = type('ReductionKernels', (), {})
+from mortice.backends.elementwise import ElementwiseKernels
+from mortice.backends.elementwise_extra import ExtraKernels
+from mortice.backends.linalg import LinalgKernels
+from mortice.backends.movement import MovementKernels
+from mortice.backends.nn import NNKernels
+from mortice.backends.philox import RandomKernels
+from mortice.backends.reduction import ReductionKernels
 from mortice.dtype import DType, bool_, int64
 from mortice.shape import prod
 
@@ -135,5 +122,7 @@ class HelperKernels:
         return prod(self.shape_of(x))
 
 
-class FreeKernels(ElementwiseKernels, ReductionKernels, LinalgKernels, NNKernels, RandomKernels, HelperKernels):
+class FreeKernels(
+    ElementwiseKernels, ExtraKernels, ReductionKernels, LinalgKernels, NNKernels, RandomKernels, MovementKernels, HelperKernels
+):
     """Every FREE kernel."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from mortice.backends.kernel_tools import Buffer
 from mortice.backends.linalg_eigen import EigenKernels
+from mortice.backends.linalg_schur import SchurKernels
 from mortice.backends.linalg_tools import (
     adjoint,
     block,
@@ -18,9 +19,12 @@ from mortice.backends.linalg_tools import (
     diagonal,
     eye,
     gather_rows,
+    length,
+    reflector,
     rows,
+    taxicab,
 )
-from mortice.dtype import finfo, int32, int64
+from mortice.dtype import int32, int64
 
 
 def _join_info(k: Any, first: Buffer, second: Buffer, offset: int) -> Buffer:
@@ -96,11 +100,8 @@ def _lu(k: Any, a: Buffer) -> tuple[Buffer, Buffer, Buffer, Buffer]:
     """Return L and U packed, pivots from 0, the permutation of rows, info; a has at least one row and column."""
     *batch, m, n = k.shape_of(a)
     if n == 1:
-        size = k.abs(a)
-        if k.dtype_of(a).is_complex:
-            # LAPACK picks pivots by this cheaper norm, and so the same ones come out.
-            size = k.add(k.abs(k.real(a)), k.abs(k.imag(a)))
-        pivot = k.argmax(k.reshape(size, (*batch, m)), axis=-1, keepdims=True)
+        # LAPACK picks pivots by this norm too, and so the same ones come out.
+        pivot = k.argmax(k.reshape(taxicab(k, a), (*batch, m)), axis=-1, keepdims=True)
         row = k.broadcast_to(k.new_arange(a, 0, m), (*batch, m))
         order = k.where(k.equal(row, pivot), 0, k.where(k.equal(row, 0), pivot, row))
         a = gather_rows(k, a, order)
@@ -138,31 +139,7 @@ def _lu(k: Any, a: Buffer) -> tuple[Buffer, Buffer, Buffer, Buffer]:
     return lu, k.concat([pivots, k.add(pivots2, h)], axis=-1), order, _join_info(k, info, info2, h)
 
 
-def _reflector(k: Any, column: Buffer) -> tuple[Buffer, Buffer, Buffer]:
-    """Return v, tau and beta so that (1 - tau v v^H)^H column = (beta, 0, ..., 0), with LAPACK's signs."""
-    d = k.dtype_of(column)
-    head, tail = rows(k, column, None, 1), rows(k, column, 1, None)
-    re = k.real(head) if d.is_complex else head
-    # The norm of a scaled column: squares neither overflow nor vanish.
-    scale = k.maximum(k.max(k.abs(column), axis=-2, keepdims=True), finfo(d).smallest_normal)
-    scaled = k.divide(column, k.astype(scale, d))
-    squares = k.square(k.abs(scaled))
-    norm = k.multiply(scale, k.sqrt(k.sum(squares, axis=-2, keepdims=True)))
-    beta = k.where(k.signbit(re), norm, k.negative(norm))
-    tail_size = k.sum(k.abs(k.divide(tail, k.astype(scale, d))), axis=-2, keepdims=True)
-    # A column that is done, a real number over zeros, is left as it is.
-    done = k.equal(tail_size, 0.0)
-    if d.is_complex:
-        done = k.bitwise_and(done, k.equal(k.imag(head), 0.0))
-    beta = k.astype(k.where(done, re, beta), d)
-    safe = k.where(done, 1.0, beta)
-    tau = k.where(done, 0.0, k.divide(k.subtract(safe, head), safe))
-    pivot = k.where(done, 1.0, k.subtract(head, safe))
-    v = k.concat([k.ones_like(head), k.divide(tail, pivot)], axis=-2)
-    return v, tau, beta
-
-
-class LinalgKernels(EigenKernels):
+class LinalgKernels(EigenKernels, SchurKernels):
     """Linear algebra with default bodies."""
 
     def cholesky_ex(k: Any, x: Buffer, *, upper: bool = False) -> tuple[Buffer, Buffer]:
@@ -222,7 +199,8 @@ class LinalgKernels(EigenKernels):
 
     def inv_ex(k: Any, x: Buffer) -> tuple[Buffer, Buffer]:
         """Invert, and info: not 0 where x is singular."""
-        return k.solve_ex(x, eye(k, x, k.shape_of(x)[-1]))
+        inverse, info = k.solve_ex(x, eye(k, x, k.shape_of(x)[-1]))
+        return inverse, info
 
     def det(k: Any, x: Buffer) -> Buffer:
         """Return the determinant."""
@@ -234,7 +212,7 @@ class LinalgKernels(EigenKernels):
         packed, pivots, _, _ = k.lu_ex(x)
         pivot = diagonal(k, packed)
         sign = k.multiply(k.prod(k.sgn(pivot), axis=-1), _parity(k, packed, pivots))
-        return sign, k.sum(k.log(k.abs(pivot)), axis=-1)
+        return sign, k.sum(k.log(length(k, pivot)), axis=-1)
 
     def qr(k: Any, x: Buffer, *, mode: str = "reduced") -> tuple[Buffer, Buffer]:
         """Factor into Q, orthonormal, and R, upper triangular, by Householder reflections.
@@ -247,7 +225,7 @@ class LinalgKernels(EigenKernels):
         finished = []
         rest = x
         for j in range(steps):
-            v, tau, beta = _reflector(k, columns(k, rest, None, 1))
+            v, tau, beta = reflector(k, columns(k, rest, None, 1))
             reflectors.append((v, tau))
             others = columns(k, rest, 1, None)
             # The adjoint of the reflection: conj(tau).

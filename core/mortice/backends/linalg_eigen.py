@@ -9,20 +9,31 @@ from __future__ import annotations
 from typing import Any
 
 from mortice.backends.kernel_tools import Buffer, single
-from mortice.backends.linalg_tools import adjoint, columns, diagonal, eye, gather_columns, rows
+from mortice.backends.linalg_tools import (
+    adjoint,
+    columns,
+    diagonal,
+    eye,
+    gather_columns,
+    gather_rows,
+    largest_part,
+    length,
+    rows,
+    squared,
+)
 from mortice.dtype import finfo
 
 
-def _power_of_two(k: Any, x: Buffer) -> Buffer:
+def power_of_two(k: Any, x: Buffer) -> Buffer:
     """Return, for each matrix, a power of two of the size of its largest element; dividing by it is exact."""
-    most = k.max(k.abs(x), axis=(-2, -1), keepdims=True)
+    most = k.max(largest_part(k, x), axis=(-2, -1), keepdims=True)
     lowest = -1022.0 if single(k, x) == 0 else -126.0
     exponent = k.maximum(k.floor(k.log2(most)), lowest)
     return k.where(k.equal(most, 0.0), 1.0, k.pow(2.0, exponent))
 
 
 def _sweeps(k: Any, x: Buffer, n: int) -> int:
-    return (8 if single(k, x) == 0 else 6) + n.bit_length()
+    return (7 if single(k, x) == 0 else 5) + n.bit_length()
 
 
 def _next_round(k: Any, x: Buffer, n: int) -> Buffer:
@@ -35,7 +46,7 @@ def _next_round(k: Any, x: Buffer, n: int) -> Buffer:
 def _rotation(k: Any, p: Buffer, q: Buffer, g: Buffer) -> tuple[Buffer, Buffer, Buffer, Buffer]:
     """Return what diagonalises [[p, g], [conj(g), q]]: factors for each column and its partner, and new p and q."""
     d = k.dtype_of(g)
-    size = k.abs(g)
+    size = length(k, g)
     # Turning by rounding errors only adds more of them. And too near the subnormal numbers, nothing beside elements
     # near 1, g / |g| would not have length 1.
     limits = finfo(d)
@@ -68,6 +79,11 @@ def _turn_rows(k: Any, x: Buffer, own: Buffer, partner: Buffer) -> Buffer:
     h = k.shape_of(x)[-1] // 2
     swapped = k.concat([rows(k, x, h, None), rows(k, x, None, h)], axis=-2)
     return k.add(k.multiply(x, k.expand_dims(own, -1)), k.multiply(swapped, k.expand_dims(partner, -1)))
+
+
+def _straighten(k: Any, v: Buffer) -> Buffer:
+    """Make orthonormal what is so but for the rounding of many turns: one step of Newton and Schulz."""
+    return k.subtract(k.multiply(v, 1.5), k.multiply(k.matmul(v, k.matmul(adjoint(k, v), v)), 0.5))
 
 
 def _real(k: Any, x: Buffer) -> Buffer:
@@ -113,9 +129,9 @@ def _one_sided(k: Any, g: Buffer) -> tuple[Buffer, Buffer]:
     h = size // 2
     v = k.broadcast_to(eye(k, g, size), (*batch, size, size))
     order = _next_round(k, g, size)
-    for _ in range(_sweeps(k, g, n) * max(size - 1, 1)):
+    for _ in range((_sweeps(k, g, n) + 3) * max(size - 1, 1)):
         x, y = columns(k, g, None, h), columns(k, g, h, None)
-        squares = k.sum(k.square(k.abs(g)), axis=-2)
+        squares = k.sum(squared(k, g), axis=-2)
         product = k.sum(k.multiply(k.conj(x) if k.dtype_of(x).is_complex else x, y), axis=-2)
         own, partner, _, _ = _rotation(k, columns(k, squares, None, h), columns(k, squares, h, None), product)
         g = _turn_columns(k, g, own, partner)
@@ -140,8 +156,19 @@ class EigenKernels:
         mirrored = k.where(k.less(across, down), x, adjoint(k, x))
         # The diagonal counts as real.
         a = k.where(k.equal(across, down), k.astype(_real(k, x), d), mirrored)
-        scale = _power_of_two(k, a)
-        w, v = _jacobi(k, k.divide(a, k.astype(scale, d)))
+        scale = power_of_two(k, a)
+        a = k.divide(a, k.astype(scale, d))
+        # A sorted diagonal and two steps of the QR algorithm put spectra of many magnitudes in order, which would cost
+        # Jacobi many sweeps.
+        sorted_ = k.argsort(k.abs(_real(k, diagonal(k, a))), axis=-1, descending=True)
+        a = gather_columns(k, gather_rows(k, a, sorted_), sorted_)
+        first, r = k.qr(a)
+        a = k.matmul(r, first)
+        second, r = k.qr(k.multiply(k.add(a, adjoint(k, a)), 0.5))
+        a = k.matmul(r, second)
+        w, v = _jacobi(k, k.multiply(k.add(a, adjoint(k, a)), 0.5))
+        v = gather_rows(k, k.matmul(k.matmul(first, second), v), k.argsort(sorted_, axis=-1))
+        v = _straighten(k, v)
         order = k.argsort(w, axis=-1)
         w = k.multiply(k.take_along_axis(w, order, axis=-1), k.squeeze(scale, -1))
         return w, gather_columns(k, v, order)
@@ -157,21 +184,28 @@ class EigenKernels:
             size = m if full_matrices else 0
             u = k.broadcast_to(eye(k, x, m, size), (*batch, m, size))
             return u, k.new_full(x, (*batch, 0), 0, d.to_real()), k.new_full(x, (*batch, 0, 0), 0)
-        scale = _power_of_two(k, x)
-        q, r = k.qr(k.divide(x, k.astype(scale, d)), mode="complete" if full_matrices else "reduced")
-        # The adjoint of R has its weight in its first columns, which saves sweeps.
-        g, u = _one_sided(k, adjoint(k, rows(k, r, None, n)))
-        s = k.sqrt(k.sum(k.square(k.abs(g)), axis=-2))
+        scale = power_of_two(k, x)
+        x = k.divide(x, k.astype(scale, d))
+        # With columns sorted by length, two QR factorisations leave a matrix that is nearly diagonal where singular
+        # values have many magnitudes: x P = q (f r)^H, and Jacobi turns r^H.
+        lengths = k.sum(squared(k, x), axis=-2)
+        sorted_ = k.argsort(lengths, axis=-1, descending=True)
+        q, r = k.qr(gather_columns(k, x, sorted_), mode="complete" if full_matrices else "reduced")
+        f, r = k.qr(adjoint(k, rows(k, r, None, n)))
+        g, turns = _one_sided(k, adjoint(k, r))
+        s = k.sqrt(k.sum(squared(k, g), axis=-2))
         order = k.argsort(s, axis=-1, descending=True)
         s = k.take_along_axis(s, order, axis=-1)
-        g, u = gather_columns(k, g, order), gather_columns(k, u, order)
+        v = k.matmul(f, gather_columns(k, _straighten(k, turns), order))
+        v = gather_rows(k, v, k.argsort(sorted_, axis=-1))
         least = finfo(d).smallest_normal
+        g = gather_columns(k, g, order)
         unit = k.divide(g, k.expand_dims(k.astype(k.maximum(s, least), d), -2))
         # Where singular values are 0 there are no directions: QR fills them in, and keeps the others but for signs.
         unit = k.where(k.expand_dims(k.less(s, least), -2), 0.0, unit)
-        v, kept = k.qr(unit)
+        u, kept = k.qr(unit)
         phase = k.sgn(diagonal(k, kept))
-        v = k.multiply(v, k.expand_dims(k.where(k.equal(phase, 0), 1.0, phase), -2))
+        u = k.multiply(u, k.expand_dims(k.where(k.equal(phase, 0), 1.0, phase), -2))
         u = k.matmul(columns(k, q, None, n), u)
         if m > n and full_matrices:
             u = k.concat([u, columns(k, q, n, None)], axis=-1)

@@ -17,6 +17,12 @@ from mortice.shape import Size, check_sizes
 from mortice.tensor import make
 
 
+__all__ = [
+    "arange", "as_tensor", "asarray", "empty", "empty_like", "eye", "from_numpy", "frombuffer", "full", "full_like",
+    "linspace", "logspace", "ones", "ones_like", "scalar_tensor", "tensor", "zeros", "zeros_like",
+]  # fmt: skip
+
+
 def finish(t: Any, requires_grad: bool) -> Any:
     """Set requires_grad on a new tensor, where it is asked for."""
     if requires_grad:
@@ -240,7 +246,7 @@ def share(host: HostBuffer, device: Device) -> Any:
     """Make a tensor over host memory where the backend can."""
     check_dtype("from_numpy", host.dtype, device)
     t = make(device.backend.share_host(host, device), device, host.dtype, host.shape)
-    t._storage().pinned = True
+    t.own_storage().pinned = True
     return t
 
 

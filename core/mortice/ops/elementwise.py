@@ -1,28 +1,81 @@
-"""Arithmetic, powers, exponentials, trigonometry, rounding, clamping: one value out per value in, broadcasting."""
+"""Arithmetic of two or more operands: sums, products, quotients, powers, choices and bounds, broadcasting.
+
+Functions of one operand are in `unary`, comparisons in `compare`, gamma and its like in `special`.
+"""
 
 from __future__ import annotations
 
+import cmath
 import math
 import warnings
 from typing import Any
 
-from mortice.dtype import DType, bool_, float32
+from mortice import op as _op
+from mortice.backends.kernel_tools import is_number, like
+from mortice.dtype import DType, bool_, complex128, float64, promote_scalar, promote_types, scalar_dtype
 from mortice.errors import DTypeError
-from mortice.op import TensorBase, broadcast, comparison, floating, op, promote, real_part, same
+from mortice.op import TENSOR_KERNELS, Op, TensorBase, broadcast, floating, op, promote, run, slow
+from mortice.tensor import make
 
-PI_ROOT = math.sqrt(math.pi)
+__all__ = [
+    "add", "addcdiv", "addcmul", "clamp", "clamp_max", "clamp_min", "clip", "copysign", "div", "divide", "float_power",
+    "floor_divide", "fmax", "fmin", "fmod", "heaviside", "ldexp", "lerp", "maximum", "minimum", "mul", "multiply",
+    "nextafter", "pow", "remainder", "rsub", "sub", "subtract", "true_divide", "where",
+]  # fmt: skip
+
+# `alpha` left alone; True and 1.0 are looked at.
+_ONE: Any = 1
 
 
-def no_bool(name: str, x: Any, y: Any, **attrs: Any) -> None:
-    """Refuse subtraction on bools, which users write when they mean `^` or `~`."""
-    if (x if isinstance(x, TensorBase) else y).dtype is bool_:
+def zeros(k: Any, g: Any) -> Any:
+    """Return the gradient of a function that is flat between its jumps."""
+    return k.zeros_like(g)
+
+
+def common_dtype(*operands: Any) -> DType:
+    """Return the dtype in which tensors and Python numbers meet; at least one is a tensor."""
+    found: Any = None
+    for x in operands:
+        if isinstance(x, TensorBase):
+            found = x.dtype if found is None else promote_types(found, x.dtype)
+    for x in operands:
+        if is_number(x):
+            found = scalar_dtype(x) if found is None else promote_scalar(found, x)
+    return found  # type: ignore[no-any-return]
+
+
+def same_dtypes(name: str, *named: tuple[str, Any]) -> None:
+    """Refuse tensors of different dtypes, where the operation does not promote."""
+    d = named[0][1].dtype
+    for argument, x in named[1:]:
+        if isinstance(x, TensorBase) and x.dtype is not d:
+            raise DTypeError(f"{name}: expected dtype {d.name} for `{argument}`; got {x.dtype.name}. Convert one of them.")
+
+
+def check_alpha(name: str, d: DType, alpha: Any) -> None:
+    """Refuse a multiplier of a higher kind than the result's."""
+    if isinstance(alpha, bool) and d is not bool_:
+        raise DTypeError(f"{name}: Boolean alpha only supported for Boolean results; got {d}.")
+    if isinstance(alpha, float) and d.kind in "bui":
         raise DTypeError(
-            f"{name}: Subtraction, the `-` operator, with two bool tensors is not supported. "
-            "Use the `^` or `logical_xor()` operator instead."
+            f"{name}: For integral input tensors, argument alpha must not be a floating point number; got {alpha}."
+        )
+    if isinstance(alpha, complex) and d.kind != "c":
+        raise DTypeError(
+            f"{name}: For non-complex input tensors, argument alpha must not be a complex number; got {alpha}."
         )
 
 
-# ---- arithmetic ----
+def _deprecated(name: str, old: str, new: str) -> None:
+    warnings.warn(
+        f"This overload of {name} is deprecated:\n\t{name}({old})\n"
+        f"Consider using one of the following signatures instead:\n\t{name}({new})",
+        UserWarning,
+        stacklevel=3,
+    )
+
+
+# ---- sums, products, quotients ----
 
 
 @op(result=promote, shape=broadcast, kernel="add", name="add")
@@ -34,13 +87,56 @@ def _add(k: Any, x: Any, y: Any, /) -> Any:
 _add.vjp(x=lambda k, g: g, y=lambda k, g: g, jvp="linear")
 
 
-@op(result=promote, shape=broadcast, kernel="subtract", name="sub", dtypes="uifc")
+def _scaled(name: str, input: Any, other: Any, alpha: Any) -> Any:
+    d = common_dtype(input, other)
+    check_alpha(name, d, alpha)
+    return other * alpha if is_number(other) else mul(_op.CAST(other, d), alpha)
+
+
+def add(input: Any, other: Any, tensor: Any = None, *, alpha: Any = 1, out: Any = None) -> Any:
+    """Add `other`, multiplied by alpha, to `input`, broadcasting."""
+    if tensor is not None:
+        _deprecated("add", "Tensor input, Number alpha, Tensor other", "Tensor input, Tensor other, *, Number alpha = 1")
+        other, alpha = tensor, other
+    if alpha is not _ONE:
+        other = _scaled("add", input, other, alpha)
+    return _add(input, other, out=out)
+
+
+def _no_bool(op: Op, d: DType) -> tuple[DType, DType]:
+    if d is bool_:
+        raise DTypeError(
+            f"{op.name}: Subtraction, the `-` operator, with a bool tensor is not supported. Use the `^` or "
+            "`logical_xor()` operator between masks, `~` or `logical_not()` to invert one."
+        )
+    return d, d
+
+
+@op(result=_no_bool, shape=broadcast, kernel="subtract", name="sub")
 def _sub(k: Any, x: Any, y: Any, /) -> Any:
     """Subtract elementwise, broadcasting. Bools are refused: use `^`."""
     return k.subtract(x, y)
 
 
 _sub.vjp(x=lambda k, g: g, y=lambda k, g: k.negative(g), jvp="linear")
+
+
+def sub(input: Any, other: Any, tensor: Any = None, *, alpha: Any = 1, out: Any = None) -> Any:
+    """Subtract `other`, multiplied by alpha, from `input`, broadcasting. Bools are refused: use `^`."""
+    if tensor is not None:
+        _deprecated("sub", "Tensor input, Number alpha, Tensor other", "Tensor input, Tensor other, *, Number alpha = 1")
+        other, alpha = tensor, other
+    if alpha is not _ONE:
+        other = _scaled("sub", input, other, alpha)
+    return _sub(input, other, out=out)
+
+
+subtract = sub
+
+
+def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """Subtract `input`, multiplied by alpha, from `other`."""
+    return _sub(other, input if alpha is _ONE else _scaled("rsub", other, input, alpha))
 
 
 @op(result=promote, shape=broadcast, kernel="multiply")
@@ -50,6 +146,7 @@ def mul(k: Any, x: Any, y: Any, /) -> Any:
 
 
 mul.vjp(x=lambda k, g, y: k.multiply(g, y), y=lambda k, g, x: k.multiply(g, x), jvp="bilinear")
+multiply = mul
 
 
 @op(result=floating, shape=broadcast, kernel="divide", name="div")
@@ -65,13 +162,181 @@ _div.vjp(
 )
 
 
-@op(result=promote, shape=broadcast, kernel="floor_divide", dtypes="uif")
+def _refuse_zero(k: Any, name: str, y: Any) -> None:
+    """Refuse integers to divide by that are zero; reads one value, where they are in a tensor."""
+    if y == 0 if is_number(y) else k.item(k.any(k.equal(y, 0))):
+        raise RuntimeError(f"{name}: ZeroDivisionError: expected integers other than 0 to divide by; got 0.")
+
+
+def _is_float(k: Any, x: Any, y: Any) -> bool:
+    return k.dtype_of(y if is_number(x) else x).kind == "f"  # type: ignore[no-any-return]
+
+
+@op(result=promote, shape=broadcast, dtypes="uif")
 def floor_divide(k: Any, x: Any, y: Any, /) -> Any:
-    """Divide and round towards minus infinity."""
+    """Divide and round towards minus infinity.
+
+    Differs from torch: it has no gradient, where torch fails in backward.
+    """
+    if not _is_float(k, x, y):
+        _refuse_zero(k, "floor_divide", y)
     return k.floor_divide(x, y)
 
 
-floor_divide.no_grad()
+floor_divide.no_grad("it is flat between its jumps")
+
+
+@op(result=promote, shape=broadcast, dtypes="uif", name="div_trunc", grad_name="DivBackward0")
+def _div_trunc(k: Any, x: Any, y: Any, /) -> Any:
+    """Divide and round towards zero."""
+    if _is_float(k, x, y):
+        return k.trunc(k.divide(x, y))
+    _refuse_zero(k, "div", y)
+    return k.floor_divide(k.subtract(x, k.fmod(x, y)), y)
+
+
+_div_trunc.vjp(x=zeros, y=zeros, jvp="elementwise")
+
+
+@op(result=promote, shape=broadcast, dtypes="uif", name="div_floor", grad_name="DivBackward0")
+def _div_floor(k: Any, x: Any, y: Any, /) -> Any:
+    """Divide and round towards minus infinity; differentiable, with gradient 0."""
+    if not _is_float(k, x, y):
+        _refuse_zero(k, "div", y)
+    return k.floor_divide(x, y)
+
+
+_div_floor.vjp(x=zeros, y=zeros, jvp="elementwise")
+
+
+def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Any:
+    """Divide elementwise, broadcasting; the quotient may be rounded towards zero ("trunc") or down ("floor").
+
+    Without rounding integers give the default float dtype.
+    """
+    if rounding_mode is None:
+        return _div(input, other, out=out)
+    if rounding_mode not in ("trunc", "floor"):
+        raise RuntimeError(
+            "div: expected rounding_mode to be one of None, 'trunc', or 'floor' but found "
+            f"'{rounding_mode}'."
+        )
+    return (_div_trunc if rounding_mode == "trunc" else _div_floor)(input, other, out=out)
+
+
+divide = div
+
+
+def true_divide(input: Any, other: Any, *, out: Any = None) -> Any:
+    """Divide elementwise, broadcasting. Integers give the default float dtype."""
+    return _div(input, other, out=out)
+
+
+@op(result=promote, shape=broadcast, dtypes="uif")
+def remainder(k: Any, x: Any, y: Any, /) -> Any:
+    """Return what division rounded down leaves: it has the sign of the divisor."""
+    if not _is_float(k, x, y):
+        _refuse_zero(k, "remainder", y)
+    return k.remainder(x, y)
+
+
+remainder.vjp(
+    x=lambda k, g: g,
+    y=lambda k, g, x, y: k.negative(k.multiply(g, k.floor_divide(x, y))),
+    jvp="elementwise",
+)
+
+
+@op(result=promote, shape=broadcast, dtypes="uif")
+def fmod(k: Any, x: Any, y: Any, /) -> Any:
+    """Return what division rounded towards zero leaves: it has the sign of the dividend."""
+    if not _is_float(k, x, y):
+        _refuse_zero(k, "fmod", y)
+    return k.fmod(x, y)
+
+
+fmod.vjp(
+    x=lambda k, g: g,
+    y=lambda k, g, x, y: k.negative(k.multiply(g, k.trunc(k.divide(x, y)))),
+    jvp="elementwise",
+)
+
+
+# ---- powers ----
+
+
+@op(result=promote, shape=broadcast, dtypes="uifc")
+def pow(k: Any, x: Any, y: Any, /) -> Any:
+    """Raise `input` to the power of the exponent, broadcasting. Bools are refused."""
+    if is_number(y):
+        integer = k.dtype_of(x).kind not in "fc"
+        if y == 2:
+            return k.multiply(x, x)
+        if integer:
+            if y < 0:
+                raise RuntimeError(f"pow: Integers to negative integer powers are not allowed; got exponent {y}.")
+        elif y == 0.5:
+            return k.sqrt(x)
+        elif y == 3:
+            return k.multiply(k.multiply(x, x), x)
+        elif y == -1:
+            return k.divide(1.0, x)
+        return k.pow(x, y)
+    if k.dtype_of(y).kind != "i":
+        return k.pow(x, y)
+    # Reciprocals of integers round towards zero; backends disagree about negative exponents.
+    x = like(k, y, x)
+    sign = k.subtract(1, k.multiply(k.remainder(y, 2), 2))
+    reciprocal = k.where(k.equal(x, 1), k.ones_like(y), k.where(k.equal(x, -1), sign, 0))
+    return k.where(k.less(y, 0), reciprocal, k.pow(x, k.maximum(y, 0)))
+
+
+def _pow_to_base(k: Any, g: Any, x: Any, y: Any) -> Any:
+    if is_number(y):
+        if y == 0:
+            return k.zeros_like(g)
+        return k.multiply(g, k.multiply(x if y == 2 else k.pow(x, y - 1), y))
+    slope = k.multiply(y, k.pow(x, k.subtract(y, 1.0)))
+    return k.where(k.equal(y, 0.0), 0.0, k.multiply(g, slope))
+
+
+def _pow_to_exponent(k: Any, g: Any, x: Any, y: Any, out: Any) -> Any:
+    grown = k.multiply(g, out)
+    real = k.real(y) if k.dtype_of(y).is_complex else y
+    flat = k.less_equal(0.0, real)
+    if is_number(x):
+        if x == 0:
+            return k.where(flat, 0.0, k.multiply(grown, -math.inf))
+        if isinstance(x, complex):
+            return k.multiply(grown, cmath.log(x))
+        return k.multiply(grown, math.log(x) if x > 0 else math.nan)
+    flat = k.logical_and(k.equal(x, 0.0), flat)
+    return k.where(flat, 0.0, k.multiply(grown, k.log(k.where(flat, 1.0, x))))
+
+
+pow.vjp(x=_pow_to_base, y=_pow_to_exponent, jvp="elementwise")
+
+
+def float_power(input: Any, exponent: Any, *, out: Any = None) -> Any:
+    """Raise to a power in float64, or complex128."""
+    d = common_dtype(input, exponent)
+    if d.kind == "c" or isinstance(exponent, complex) or isinstance(input, complex):
+        d = complex128
+    else:
+        d = float64
+    number = complex if d is complex128 else float
+    x, y = (_op.CAST(v, d) if isinstance(v, TensorBase) else number(v) for v in (input, exponent))
+    if out is not None and out.dtype is not d:
+        raise DTypeError(f"float_power: the output given to float_power has dtype {out.dtype} but requires {d}.")
+    return pow(x, y, out=out)
+
+
+def ldexp(input: Any, other: Any, *, out: Any = None) -> Any:
+    """Multiply by 2 to the power of `other`."""
+    return mul(input, pow(2.0, other), out=out)
+
+
+# ---- choices and bounds ----
 
 
 @op(shape=broadcast, fixed=("condition",), kernel="where", scalars=True, name="where")
@@ -87,18 +352,284 @@ _where.vjp(
 )
 
 
-def where(condition: Any, input: Any = None, other: Any = None) -> Any:
+def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
     """Choose `input` where the condition holds, else `other`; with a condition alone, return where it is true."""
-    return _where(condition, input, other)
+    if input is None and other is None:
+        from mortice.ops import index
+
+        return tuple(index.positions(condition, condition if condition.dtype is bool_ else condition != 0, 0))
+    try:
+        d, device = input.dtype, input._device
+        if (
+            out is None
+            and condition.dtype is bool_
+            and other.dtype is d
+            and other._device is device
+            and condition._device is device
+        ):
+            return run(_where.op, (condition, input, other), {}, d)
+    except AttributeError:
+        pass
+    if not isinstance(condition, TensorBase):
+        raise TypeError(f"where: expected condition to be a Tensor; got {type(condition).__name__}.")
+    if condition.dtype is not bool_:
+        if condition.dtype.name != "uint8":
+            raise DTypeError(f"where: expected condition to be a boolean tensor, but got a tensor with dtype {condition.dtype}.")
+        condition = _op.CAST(condition, bool_)
+    if is_number(input) and is_number(other):
+        d = promote_types(scalar_dtype(input), scalar_dtype(other))
+        device = condition._device
+        input = make(device.backend.full((), input, dtype=d, device=device), device, d, broadcast("where", ()))
+    return _where(condition, input, other, out=out)
 
 
-# ---- the table of simple functions, comparisons ----
+def _half_at_ties(k: Any, g: Any, x: Any, y: Any, beaten: Any) -> Any:
+    return k.where(k.equal(x, y), k.multiply(g, 0.5), k.where(beaten, 0, g))
 
 
-@op(result=comparison, shape=broadcast, kernel="less")
-def lt(k: Any, x: Any, y: Any, /) -> Any:
-    """Tell where x < y."""
-    return k.less(x, y)
+@op(result=promote, shape=broadcast, kernel="maximum", dtypes="buif")
+def maximum(k: Any, x: Any, y: Any, /) -> Any:
+    """Return the larger of two; nan if either is. Equal values share the gradient."""
+    return k.maximum(x, y)
 
 
-lt.no_grad()
+maximum.vjp(
+    x=lambda k, g, x, y: _half_at_ties(k, g, x, y, k.less(x, y)),
+    y=lambda k, g, x, y: _half_at_ties(k, g, x, y, k.less(y, x)),
+    jvp="elementwise",
+)
+
+
+@op(result=promote, shape=broadcast, kernel="minimum", dtypes="buif")
+def minimum(k: Any, x: Any, y: Any, /) -> Any:
+    """Return the smaller of two; nan if either is. Equal values share the gradient."""
+    return k.minimum(x, y)
+
+
+minimum.vjp(
+    x=lambda k, g, x, y: _half_at_ties(k, g, x, y, k.less(y, x)),
+    y=lambda k, g, x, y: _half_at_ties(k, g, x, y, k.less(x, y)),
+    jvp="elementwise",
+)
+
+
+def _takes_first(k: Any, x: Any, y: Any, sign: int) -> Any:
+    reaches = k.less_equal(y, x) if sign > 0 else k.less_equal(x, y)
+    return k.logical_or(reaches, k.isnan(y)) if k.dtype_of(y).is_floating_point else reaches
+
+
+def _pick(k: Any, x: Any, y: Any, sign: int) -> Any:
+    x, y = (like(k, y, x), y) if is_number(x) else (x, like(k, x, y))
+    return k.where(_takes_first(k, x, y, sign), x, y)
+
+
+@op(result=promote, shape=broadcast, dtypes="buif")
+def fmax(k: Any, x: Any, y: Any, /) -> Any:
+    """Return the larger of two; a number beats nan."""
+    return _pick(k, x, y, 1)
+
+
+fmax.vjp(
+    x=lambda k, g, x, y: k.where(_takes_first(k, x, y, 1), g, 0),
+    y=lambda k, g, x, y: k.where(_takes_first(k, x, y, 1), 0, g),
+    jvp="elementwise",
+)
+
+
+@op(result=promote, shape=broadcast, dtypes="buif")
+def fmin(k: Any, x: Any, y: Any, /) -> Any:
+    """Return the smaller of two; a number beats nan."""
+    return _pick(k, x, y, -1)
+
+
+fmin.vjp(
+    x=lambda k, g, x, y: k.where(_takes_first(k, x, y, -1), g, 0),
+    y=lambda k, g, x, y: k.where(_takes_first(k, x, y, -1), 0, g),
+    jvp="elementwise",
+)
+
+
+@op(result=promote, shape=broadcast, kernel="clip", name="clamp", scalars=True, dtypes="uif", grad_name="ClampBackward1")
+def _clamp(k: Any, x: Any, lo: Any, hi: Any, /) -> Any:
+    """Limit x to lo from below, then to hi from above; either may be None."""
+    return k.clip(x, lo, hi)
+
+
+def _clamp_to_x(k: Any, g: Any, x: Any, lo: Any, hi: Any) -> Any:
+    if lo is None or hi is None:
+        inside = k.less_equal(x, hi) if lo is None else k.less_equal(lo, x)
+    else:
+        inside = k.logical_and(k.less_equal(lo, x), k.less_equal(x, hi))
+    return k.where(inside, g, 0)
+
+
+def _clamp_to_low(k: Any, g: Any, x: Any, lo: Any, hi: Any) -> Any:
+    used = k.less(x, lo)
+    if hi is not None:
+        used = k.logical_and(used, k.less(lo, hi))
+    return k.where(used, g, 0)
+
+
+def _clamp_to_high(k: Any, g: Any, x: Any, lo: Any, hi: Any) -> Any:
+    used = k.less(hi, x)
+    if lo is not None:
+        used = k.logical_or(used, k.less(hi, lo))
+    return k.where(used, g, 0)
+
+
+_clamp.vjp(x=_clamp_to_x, lo=_clamp_to_low, hi=_clamp_to_high, jvp="elementwise")
+TENSOR_KERNELS.replace("clip", lambda x, lo=None, hi=None: _clamp(x, lo, hi))
+
+
+def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> Any:
+    """Limit to [min, max]: numbers or tensors; where min exceeds max the result is max."""
+    if min is None and max is None:
+        raise RuntimeError("clamp: At least one of 'min' or 'max' must not be None.")
+    return _clamp(input, min, max, out=out)
+
+
+clip = clamp
+
+
+def clamp_min(input: Any, min: Any, *, out: Any = None) -> Any:
+    """Limit from below."""
+    return _clamp(input, min, None, out=out)
+
+
+def clamp_max(input: Any, max: Any, *, out: Any = None) -> Any:
+    """Limit from above."""
+    return _clamp(input, None, max, out=out)
+
+
+# ---- sums of products, interpolation ----
+
+
+@op(result=promote, shape=broadcast, name="addcmul", dtypes="uifc")
+def _addcmul(k: Any, x: Any, a: Any, b: Any, /, *, value: Any) -> Any:
+    """Add a * b * value."""
+    product = k.multiply(a, b)
+    return k.add(x, product if value == 1 else k.multiply(product, value))
+
+
+_addcmul.vjp(
+    x=lambda k, g: g,
+    a=lambda k, g, b, value: k.multiply(g, k.multiply(b, value)),
+    b=lambda k, g, a, value: k.multiply(g, k.multiply(a, value)),
+    jvp="elementwise",
+)
+
+
+def addcmul(
+    input: Any, tensor1: Any, tensor2: Any, tensor: Any = None, *, value: Any = 1, out: Any = None
+) -> Any:
+    """Add tensor1 * tensor2 * value to input, broadcasting."""
+    if tensor is not None:
+        _deprecated("addcmul", "Tensor input, Number value, Tensor tensor1, Tensor tensor2",
+                    "Tensor input, Tensor tensor1, Tensor tensor2, *, Number value = 1")  # fmt: skip
+        tensor1, tensor2, value = tensor2, tensor, tensor1
+    value = _as_value("addcmul", value, common_dtype(input, tensor1, tensor2))
+    return _addcmul(input, tensor1, tensor2, value=value, out=out)
+
+
+def _as_value(name: str, value: Any, d: DType) -> Any:
+    check_alpha(name, d, value if not isinstance(value, bool) else int(value))
+    return float(value) if d.kind == "f" and not isinstance(value, float) else value
+
+
+def _no_integers(op: Op, d: DType) -> tuple[DType, DType]:
+    if d.kind in "bui":
+        raise DTypeError(
+            f"{op.name}: Integer division with addcdiv is no longer supported; got {d}. Write (input + value * "
+            "mortice.trunc(tensor1 / tensor2)) to round as it used to."
+        )
+    return d, d
+
+
+@op(result=_no_integers, shape=broadcast, name="addcdiv")
+def _addcdiv(k: Any, x: Any, a: Any, b: Any, /, *, value: Any) -> Any:
+    """Add a / b * value."""
+    return k.add(x, k.multiply(k.divide(a, b), value))
+
+
+_addcdiv.vjp(
+    x=lambda k, g: g,
+    a=lambda k, g, b, value: k.divide(k.multiply(g, value), b),
+    b=lambda k, g, a, b, value: k.negative(k.divide(k.multiply(k.divide(k.multiply(g, value), b), a), b)),
+    jvp="elementwise",
+)
+
+
+def addcdiv(
+    input: Any, tensor1: Any, tensor2: Any, tensor: Any = None, *, value: Any = 1, out: Any = None
+) -> Any:
+    """Add tensor1 / tensor2 * value to input, broadcasting."""
+    if tensor is not None:
+        _deprecated("addcdiv", "Tensor input, Number value, Tensor tensor1, Tensor tensor2",
+                    "Tensor input, Tensor tensor1, Tensor tensor2, *, Number value = 1")  # fmt: skip
+        tensor1, tensor2, value = tensor2, tensor, tensor1
+    value = _as_value("addcdiv", value, promote_scalar(common_dtype(input, tensor1, tensor2), 0.0))
+    return _addcdiv(input, tensor1, tensor2, value=value, out=out)
+
+
+@op(result=promote, shape=broadcast, kernel="lerp", name="lerp", dtypes="fc", scalars=True)
+def _lerp(k: Any, x: Any, end: Any, weight: Any, /) -> Any:
+    """Interpolate between x and end."""
+    return k.lerp(x, end, weight)
+
+
+_lerp.vjp(
+    x=lambda k, g, weight: k.multiply(g, 1.0 - weight if is_number(weight) else k.subtract(1.0, weight)),
+    end=lambda k, g, weight: k.multiply(g, weight),
+    weight=lambda k, g, x, end: k.multiply(g, k.subtract(end, x)),
+    jvp="elementwise",
+)
+
+
+def lerp(input: Any, end: Any, weight: Any, *, out: Any = None) -> Any:
+    """Interpolate from `input` (weight 0) to `end` (weight 1)."""
+    same_dtypes("lerp", ("input", input), ("end", end))
+    if isinstance(weight, TensorBase) and weight.dtype is not input.dtype:
+        if weight.shape:
+            same_dtypes("lerp", ("input", input), ("weight", weight))
+        weight = _op.CAST(weight, input.dtype)
+    return _lerp(input, end, weight, out=out)
+
+
+# ---- signs and neighbours ----
+
+
+@op(result=floating, shape=broadcast, kernel="copysign", dtypes="f")
+def copysign(k: Any, x: Any, y: Any, /) -> Any:
+    """Give x the sign of y, that of a zero included."""
+    return k.copysign(x, y)
+
+
+copysign.vjp(
+    x=lambda k, g, x, out: k.where(k.equal(x, 0.0), 0.0, k.multiply(g, k.multiply(k.sign(x), k.sign(out)))),
+    y=zeros,
+    jvp="elementwise",
+)
+
+
+@op(result=promote, shape=broadcast, name="heaviside", dtypes="buif")
+def _heaviside(k: Any, x: Any, values: Any, /) -> Any:
+    """Step from 0 to 1, with `values` where x is 0."""
+    return k.where(k.equal(x, 0), values, k.astype(k.less(0, x), k.dtype_of(x)))
+
+
+_heaviside.no_grad("it is flat beside its step")
+
+
+def heaviside(input: Any, values: Any, *, out: Any = None) -> Any:
+    """Step from 0 to 1, with `values` where `input` is 0."""
+    same_dtypes("heaviside", ("input", input), ("values", values))
+    return _heaviside(input, values, out=out)
+
+
+@op(result=promote, shape=broadcast, kernel="nextafter", dtypes="f")
+def nextafter(k: Any, x: Any, y: Any, /) -> Any:
+    """Return the next representable number after x in the direction of y."""
+    return k.nextafter(x, y)
+
+
+nextafter.no_grad("PyTorch defines none")

@@ -8,9 +8,9 @@ from typing import Any
 from mortice import op as _op
 from mortice.dtype import bool_, int64, uint8
 from mortice.errors import DTypeError, ShapeError
-from mortice.graph import modes
+from mortice.graph import modes, special
 from mortice.mutation import assign, check_writable, view_scatter
-from mortice.op import TENSOR_KERNELS, TensorBase, op
+from mortice.op import TENSOR_KERNELS, TensorBase, as_view, op
 from mortice.ops.elementwise import where
 from mortice.ops.movement import cast, expand, permute, reshape, transfer, unsqueeze
 from mortice.shape import Size, broadcast, prod
@@ -383,12 +383,38 @@ def as_key(key: Any) -> tuple[Any, ...]:
 
 def getitem(input: Any, key: Any) -> Any:
     """Read by index; ints, slices (any step), None and Ellipsis give a view, tensors and masks a copy."""
+    if _is_plain(key, input.shape) and not (special[0] and modes.inference):
+        key = key if type(key) is tuple else (key,)
+        backend = input._device.backend
+        data = backend.getitem(input._data, key)
+        shape = backend.shape_of(data)
+        return as_view(_SLICE, input, data, shape, {"key": key, "shape": shape})
     key = as_key(key)
     if _is_basic(key):
         key, shape = basic_key(input.shape, key)
         return _slice(input, key=key, shape=shape)
     plan = Advanced(input, key)
     return plan.result(_take(plan.joined(), plan.flat, axis=0))
+
+
+def _is_plain(key: Any, shape: Size) -> bool:
+    """Tell whether a key is only slices and ints in range, so that any backend reads it the same way."""
+    kind = type(key)
+    if kind is slice:
+        return bool(shape)
+    if kind is int:
+        return bool(shape) and -shape[0] <= key < shape[0]
+    if kind is not tuple or len(key) > len(shape):
+        return False
+    for k, n in zip(key, shape):
+        kind = type(k)
+        if kind is slice or (kind is int and -n <= k < n):
+            continue
+        return False
+    return True
+
+
+_SLICE = _slice.op
 
 
 def setitem(input: Any, key: Any, value: Any) -> None:

@@ -10,9 +10,9 @@ from mortice import op as _op
 from mortice.backends.host import HostBuffer
 from mortice.dtype import DType, promote_types
 from mortice.errors import DTypeError, ShapeError
-from mortice.graph import Node, modes, next_seq
+from mortice.graph import Node, modes, next_seq, special
 from mortice.mutation import layout
-from mortice.op import TENSOR_KERNELS, TensorBase, op, run, same
+from mortice.op import TENSOR_KERNELS, TensorBase, as_view, op, run, same
 from mortice.shape import (
     Size,
     as_sizes,
@@ -207,17 +207,26 @@ def view_dtype(x: Any, dtype: DType) -> Any:
 
 def reshape(input: Any, *shape: Any) -> Any:
     """Give another shape: a view where strides allow, else a copy."""
-    if not isinstance(input, TensorBase):
-        raise TypeError(f"reshape: expected a Tensor; got {type(input).__name__}.")
+    try:
+        data, device = input._data, input._device
+    except AttributeError:
+        raise TypeError(f"reshape: expected a Tensor; got {type(input).__name__}.") from None
+    if not (special[0] and modes.inference):
+        # The backend works out -1; what it refuses gets its error below.
+        try:
+            seen = device.backend.reshape_view(data, shape[0] if len(shape) == 1 else shape)
+            if seen is not None:
+                return as_view(_VIEW, input, seen, seen.shape, None)
+        except (TypeError, ValueError):
+            pass
     size = _new_sizes("reshape", input, shape)
-    if input._device.backend.is_contiguous(input._data) and (
-        input._device.backend.mutable or _is_row_major(input)
-    ) or view_strides(input.shape, layout(input), size) is not None:  # fmt: skip
+    if _is_row_major(input) or view_strides(input.shape, layout(input), size) is not None:
         return _view(input, shape=size)
     return _reshape(input, shape=size)
 
 
-TENSOR_KERNELS.define("reshape", reshape)
+_VIEW = _view.op
+TENSOR_KERNELS.replace("reshape", reshape)
 
 
 def _permuted(name: str, shape: Size, *, axes: Any) -> Size:
@@ -426,7 +435,7 @@ def cat(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
     """Join tensors along an existing dim; dtypes promote."""
     parts = _tensors("cat", tensors)
     if not parts:
-        raise RuntimeError("cat: expected a non-empty list of Tensors.")
+        raise ShapeError("cat: expected a non-empty list of Tensors.")
     # An empty 1-D tensor joins with anything, as in PyTorch.
     kept = [x for x in parts if x.shape != (0,)] or parts[:1]
     ndim = len(kept[0].shape)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 DTYPES = (
@@ -21,7 +22,15 @@ VARIANT_DTYPES = (torch.float32, torch.int64, torch.bool, torch.complex64)
 MOST_SAMPLES = 60
 MOST_ELEMENTS = 25_000
 # Their results hold whatever was in memory.
-UNINITIALISED = {"empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "resize_"}
+UNINITIALISED = {
+    "empty",
+    "empty_like",
+    "empty_strided",
+    "empty_permuted",
+    "new_empty",
+    "new_empty_strided",
+    "resize_",
+}
 
 
 @functools.cache
@@ -37,37 +46,54 @@ def table() -> dict[str, list[Any]]:
     return ops
 
 
+def rows(file: str) -> list[list[str]]:
+    """Read a list of names beside this file: words by line."""
+    lines = Path(__file__).with_name(file).read_text().splitlines()
+    return [line.split() for line in lines if line and not line.startswith("#")]
+
+
 @functools.cache
 def surface() -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Read surface.txt: name -> (level, checks that apply beyond values). Needs no torch table, so collecting is quick."""
-    lines = Path(__file__).with_name("surface.txt").read_text().splitlines()
-    rows = (line.split() for line in lines if line and not line.startswith("#"))
-    return {name: (level, tuple(checks)) for name, level, *checks in rows}
+    """Read surface.txt: name -> (level, checks that apply). Needs no table of PyTorch, so collecting is quick."""
+    return {name: (level, tuple(checks)) for name, level, *checks in rows("surface.txt")}
+
+
+@functools.cache
+def names() -> dict[str, str]:
+    """Read names.txt: names of the surface that have no samples, and their level."""
+    return {name: level for name, level in rows("names.txt")}
+
+
+def missing(subject: Any, level: str) -> list[str]:
+    """Return the names of a level that a Subject has not."""
+    ops = [name for name, (there, _) in surface().items() if there == level and not subject.has(name)]
+    return ops + [name for name, there in names().items() if there == level and subject.find(name) is None]
 
 
 def applicable(name: str) -> tuple[str, ...]:
-    """Say which checks apply to an op, from PyTorch's table."""
+    """Say which checks apply to an op, by PyTorch's table."""
     ops = table()[name]
     asked = {
+        "values": True,
         "gradients": any(op.supports_autograd and op.backward_dtypes.intersection(GRADIENT_DTYPES) for op in ops),
         "second_gradients": any(op.supports_gradgrad and torch.float64 in op.backward_dtypes for op in ops),
         "methods": any(op.method_variant or op.operator_variant or op.aliases for op in ops),
         "inplace": any(op.inplace_variant or op.inplace_operator_variant for op in ops),
         "out": any(op.supports_out for op in ops),
-        "errors": any(op.error_inputs_func for op in ops),
+        "errors": any(map(errors, ops)),
     }
     return tuple(check for check, applies in asked.items() if applies)
 
 
-def tensors(value: Any) -> Iterator[torch.Tensor]:
+def tensors(value: Any, cls: Any = torch.Tensor) -> Iterator[Any]:
     """Yield the tensors in a nest of lists, tuples and dicts."""
-    if isinstance(value, torch.Tensor):
+    if isinstance(value, cls):
         yield value
     elif isinstance(value, dict):
-        yield from tensors(list(value.values()))
+        yield from tensors(list(value.values()), cls)
     elif isinstance(value, (list, tuple)):
         for item in value:
-            yield from tensors(item)
+            yield from tensors(item, cls)
 
 
 def parts(sample: Any) -> tuple[Any, ...]:
@@ -75,13 +101,24 @@ def parts(sample: Any) -> tuple[Any, ...]:
     return (sample.input, *sample.args, sample.kwargs)
 
 
+def seed() -> None:
+    """Make the samples that follow the same each time."""
+    torch.manual_seed(0)
+    random.seed(0)
+    np.random.seed(0)
+
+
+def errors(op: Any) -> list[Any]:
+    """Return the op's samples of misuse."""
+    seed()
+    return [error.sample_input for error in op.error_inputs_func(op, "cpu")] if op.error_inputs_func else []
+
+
 def take(op: Any, dtype: torch.dtype, *, grad: bool = False, most: int = MOST_SAMPLES) -> list[Any]:
     """Return the op's samples of a dtype: all, or the same scattered choice each time, none of them huge."""
-    made = [
-        sample
-        for sample in op.sample_inputs("cpu", dtype, requires_grad=grad)
-        if all(t.numel() <= MOST_ELEMENTS for t in tensors(parts(sample)))
-    ]
+    seed()
+    made = op.sample_inputs_func(op, "cpu", dtype, grad)
+    made = [sample for sample in made if all(t.numel() <= MOST_ELEMENTS for t in tensors(parts(sample)))]
     if len(made) <= most:
         return made
     return [made[i] for i in sorted(random.Random(0).sample(range(len(made)), most))]
@@ -95,18 +132,19 @@ def draws(op: Any) -> bool:
 
 def conditions(sample: Any) -> frozenset[str]:
     """Name what differences.toml may ask of a sample (`when`)."""
-    found = set()
     present = list(tensors(parts(sample)))
-    if any(t.ndim == 0 for t in present) and len({t.dtype for t in present}) > 1:
-        found.add("mixed_0d")
-    return frozenset(found)
+    shaped = {t.dtype for t in present if t.ndim > 0}
+    every = {t.dtype for t in present}
+    if shaped and functools.reduce(torch.promote_types, shaped) != functools.reduce(torch.promote_types, every):
+        return frozenset({"mixed_0d"})
+    return frozenset()
 
 
 def describe(value: Any) -> str:
     """Write a sample or a result on one line, tensors with their values where they are few."""
     if isinstance(value, torch.Tensor):
         strides = "" if value.is_contiguous() else f" strides {tuple(value.stride())}"
-        values = f" {value.detach().tolist()}" if value.numel() <= 12 else ""
+        values = f" {value.detach().tolist()}" if value.numel() <= 12 and value.device.type == "cpu" else ""
         return f"<{str(value.dtype)[6:]} {tuple(value.shape)}{strides}{values}>"
     if isinstance(value, dict):
         return ", ".join(f"{key}={describe(item)}" for key, item in value.items())

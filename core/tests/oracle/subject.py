@@ -5,7 +5,9 @@ Both sides are Subjects and are fed from the same NumPy copies, so neither can c
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import importlib
 import types
 from collections.abc import Callable
 from typing import Any
@@ -19,9 +21,12 @@ class Unconvertible(Exception):
 
 
 def lookup(root: Any, dotted: str) -> Any:
-    """Return the attribute at a dotted path, or None."""
+    """Return the attribute at a dotted path, or None; submodules that nothing has imported yet count."""
     for part in dotted.split("."):
-        root = getattr(root, part, None)
+        parent, root = root, getattr(root, part, None)
+        if root is None and hasattr(parent, "__path__"):
+            with contextlib.suppress(ModuleNotFoundError):
+                root = importlib.import_module(f"{parent.__name__}.{part}")
         if root is None:
             return None
     return root
@@ -77,6 +82,10 @@ class Subject:
         if lookup(torch, name) is function:
             return self.find(name)
         return getattr(self.Tensor, getattr(function, "__name__", name), None)
+
+    def own(self, function: Any) -> Any:
+        """Return a function of PyTorch's tables with `torch` in it meaning this module; others as they are."""
+        return self.transplant(function) if is_wrapper(function) else function
 
     def transplant(self, function: Any) -> Any:
         """Rebuild a lambda of PyTorch's tables so that `torch` in it means this module."""
@@ -135,6 +144,10 @@ class Subject:
         """Return the same values here, with the strides of the source in kind: transposed, expanded, spread."""
         if source.layout is not torch.strided:
             raise Unconvertible("a sparse tensor")
+        if source.device.type != "cpu":
+            raise Unconvertible(f"a tensor on {source.device}")
+        if source.ndim > 64:
+            raise Unconvertible("more dimensions than NumPy has")
         dtype = self.named(dtype_name(source.dtype))
         plain = source.detach().resolve_conj().resolve_neg()
         if plain.is_contiguous() or plain.numel() == 0:
@@ -161,9 +174,11 @@ class Subject:
     def back(self, tensor: Any) -> torch.Tensor:
         """Return a result as a torch tensor of the dtype of that name."""
         tensor = tensor.detach()
-        if isinstance(tensor, torch.Tensor):
-            tensor = tensor.resolve_conj().resolve_neg()
         name = dtype_name(tensor.dtype)
         if name == "bfloat16":
             tensor = tensor.to(self.module.float32)
-        return torch.from_numpy(np.array(tensor.numpy(), order="C")).to(getattr(torch, name))
+        if isinstance(tensor, torch.Tensor):
+            host = tensor.numpy(force=True)  # undoes lazy conjugates, negatives and zeros
+        else:
+            host = tensor.numpy()
+        return torch.from_numpy(np.array(host, order="C")).to(getattr(torch, name))

@@ -7,6 +7,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 from mortice.backends import HostBuffer, NamespaceBackend
+from mortice_cpu_numpy.movement import MovementOverrides
+from mortice_cpu_numpy.random import random_bits
 from numpy._core import umath as _umath
 
 # NumPy reports floating point events (1/0, log(-1)) as warnings, and users may have turned them into exceptions;
@@ -16,6 +18,7 @@ _STATE = _umath._extobj_contextvar
 _QUIET = _umath._make_extobj(all="ignore")
 _set, _reset = _STATE.set, _STATE.reset
 ndarray, asarray = np.ndarray, np.asarray
+_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 
 def _array(ufunc: Any) -> Any:
@@ -42,10 +45,21 @@ def _quiet1(ufunc: Any) -> Any:
     return kernel
 
 
+def _beside_bfloat16(x: Any, y: Any) -> tuple[Any, Any]:
+    """Turn a number beside bfloat16 into bfloat16: NumPy, to which the dtype is foreign, would give float32."""
+    array, number = (x, y) if x.__class__ is ndarray else (y, x)
+    if array.dtype != _BFLOAT16:
+        return x, y
+    made = asarray(number, _BFLOAT16)
+    return (x, made) if array is x else (made, y)
+
+
 def _quiet2(ufunc: Any) -> Any:
     """Wrap a ufunc of two arrays."""
 
     def kernel(x: Any, y: Any) -> Any:
+        if x.__class__ is not ndarray or y.__class__ is not ndarray:
+            x, y = _beside_bfloat16(x, y)
         token = _set(_QUIET)
         try:
             r = ufunc(x, y)
@@ -80,10 +94,11 @@ class _Namespace:
         return getattr(np, name)
 
 
-class NumPyBackend(NamespaceBackend):
+class NumPyBackend(MovementOverrides, NamespaceBackend):
     """NumPy on the CPU."""
 
     name = "cpu_numpy"
+    random_bits = random_bits
 
     def __init__(self) -> None:
         super().__init__(_Namespace(), {"cpu": None}, mutable=True)
@@ -132,6 +147,9 @@ class NumPyBackend(NamespaceBackend):
 
     def is_contiguous(self, x: Any) -> bool:
         return x.flags.c_contiguous  # type: ignore[no-any-return]
+
+    def reshape_view(self, x: Any, shape: Any) -> Any:
+        return x.reshape(shape) if x.flags.c_contiguous else None
 
     # ---- kernels ----
 
@@ -184,6 +202,8 @@ class NumPyBackend(NamespaceBackend):
         return x.imag
 
     def where(self, cond: Any, x: Any, y: Any) -> Any:
+        if x.__class__ is not ndarray or y.__class__ is not ndarray:
+            x, y = _beside_bfloat16(x, y)
         return np.where(cond, x, y)
 
     @staticmethod
@@ -220,6 +240,8 @@ class NumPyBackend(NamespaceBackend):
         return np.take(x, indices, axis=axis)
 
     def argsort(self, x: Any, *, axis: int, descending: bool = False) -> Any:
+        # ml_dtypes compares without a place for nan; float32 has the same order.
+        x = x.astype(np.float32) if x.dtype == _BFLOAT16 else x
         # NumPy sorts ascending only; a stable descending order is the flipped order of the flipped input.
         if not descending:
             return np.argsort(x, axis=axis, kind="stable")
@@ -260,7 +282,9 @@ class NumPyBackend(NamespaceBackend):
 
     @staticmethod
     def matmul(x: Any, y: Any) -> Any:
-        return _matmul(x, y)
+        # NumPy multiplies bfloat16 matrices as float32 and leaves the result in it.
+        r = _matmul(x, y)
+        return r if r.dtype is x.dtype else r.astype(x.dtype)
 
     @staticmethod
     def bitwise_left_shift(x: Any, y: Any) -> Any:

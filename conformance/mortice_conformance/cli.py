@@ -1,0 +1,130 @@
+"""The command line: `mortice-conformance run NAME`, `diff A.json B.json`, `planted`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from mortice.errors import BackendNotFound
+from mortice_conformance import scorecard
+from mortice_conformance.catalog import LEVELS, catalog
+from mortice_conformance.runner import Result, known_failures, run, unknown_ids
+from mortice_conformance.subject import Subject
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line; returns 0 when everything passed."""
+    parser = argparse.ArgumentParser(prog="mortice-conformance", description="Prove a backend of mortice.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("run", help="run the kit on a backend and print its scorecard")
+    one.add_argument("backend", help="the backend's name, as `python -m mortice backends` lists it")
+    levels = "; ".join(f"L{n} {name}" for n, name in LEVELS.items())
+    one.add_argument("--level", default="6", help=f"the highest level to run, such as L2: {levels}")
+    one.add_argument("--only", default="", metavar="TEXT", help="run the checks whose id contains TEXT")
+    one.add_argument("--json", metavar="FILE", help="write the scorecard")
+    one.add_argument("--junit", metavar="FILE", help="write the results as JUnit XML")
+    one.add_argument("--html", metavar="FILE", help="write the scorecard as one page")
+    one.add_argument("--badge", metavar="FILE", help="write an SVG badge")
+    one.add_argument("--quiet", action="store_true", help="show no progress")
+    two = commands.add_parser("diff", help="compare two scorecards; fails when something that passed now fails")
+    two.add_argument("old")
+    two.add_argument("new")
+    three = commands.add_parser("planted", help="plant bugs in a backend and report the share that the kit catches")
+    three.add_argument("--json", metavar="FILE")
+    three.add_argument("--markdown", metavar="FILE")
+    arguments = parser.parse_args(argv)
+    return {"run": _run, "diff": _diff, "planted": _planted}[arguments.command](arguments)
+
+
+def _run(arguments: Any) -> int:
+    try:
+        level = int(arguments.level.upper().removeprefix("L"))
+        if level not in LEVELS:
+            raise ValueError
+    except ValueError:
+        print(f"run: expected a level from L0 to L{max(LEVELS)}; got {arguments.level!r}.", file=sys.stderr)
+        return 2
+    try:
+        subject = Subject(arguments.backend)
+    except BackendNotFound as error:
+        print(error, file=sys.stderr)
+        return 2
+    everything = catalog(subject)
+    known = known_failures(subject.backend)
+    strangers = unknown_ids(known, everything)
+    items = [i for i in everything if i.level <= level and arguments.only in i.id]
+    start = time.perf_counter()
+    progress = _Progress(len(items), quiet=arguments.quiet or not sys.stderr.isatty())
+    results = run(items, subject, known, progress)
+    progress.end()
+    card = scorecard.make(subject, results, level, time.perf_counter() - start)
+    print(scorecard.terminal(card, scorecard.wants_colour()))
+    for id in strangers:
+        print(f"known_failures.toml: no check is called {id!r}. Remove the entry.")
+    _write(arguments, card)
+    return 1 if strangers or any(r.bad for r in results) else 0
+
+
+def _write(arguments: Any, card: dict[str, Any]) -> None:
+    from mortice_conformance.page import save_html
+
+    writers = {"json": scorecard.save_json, "junit": scorecard.save_junit, "html": save_html}
+    for name, write in writers.items():
+        if path := getattr(arguments, name):
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            write(card, path)
+    if arguments.badge:
+        Path(arguments.badge).parent.mkdir(parents=True, exist_ok=True)
+        Path(arguments.badge).write_text(scorecard.badge(card), encoding="utf-8")
+
+
+class _Progress:
+    """A line that counts, on a terminal."""
+
+    def __init__(self, total: int, quiet: bool) -> None:
+        self.total, self.quiet, self.done, self.failed, self.shown = total, quiet, 0, 0, 0.0
+
+    def __call__(self, result: Result) -> None:
+        self.done += 1
+        self.failed += result.bad
+        now = time.monotonic()
+        if not self.quiet and now - self.shown > 0.1:
+            self.shown = now
+            print(f"\r{self.done}/{self.total}, {self.failed} failed  {result.id[:70]:<70}", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        """Clear the line."""
+        if not self.quiet:
+            print(f"\r{'':<110}\r", end="", file=sys.stderr)
+
+
+def _diff(arguments: Any) -> int:
+    try:
+        old, new = scorecard.load_json(arguments.old), scorecard.load_json(arguments.new)
+    except (OSError, ValueError) as error:
+        print(f"diff: {error}", file=sys.stderr)
+        return 2
+    text, worse = scorecard.diff(old, new)
+    print(text)
+    return 1 if worse else 0
+
+
+def _planted(arguments: Any) -> int:
+    from mortice_conformance.planted import report
+
+    card, text = report()
+    print(text)
+    if arguments.json:
+        import json
+
+        Path(arguments.json).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
+    if arguments.markdown:
+        Path(arguments.markdown).write_text(text + "\n", encoding="utf-8")
+    return 0 if card["share"] >= 0.95 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

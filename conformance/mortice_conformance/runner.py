@@ -1,0 +1,113 @@
+"""Running a catalog without pytest: outcomes, times, known failures. The pytest plugin shares everything but the loop."""
+
+from __future__ import annotations
+
+import importlib.resources
+import time
+import tomllib
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from mortice_conformance.catalog import Item
+from mortice_conformance.subject import Skip, Subject
+
+PASSED, FAILED, SKIPPED, KNOWN, UNEXPECTED = "passed", "failed", "skipped", "known", "unexpectedly passed"
+
+
+@dataclass
+class Result:
+    """What became of one check."""
+
+    id: str
+    check: str
+    op: str
+    level: int
+    outcome: str
+    seconds: float = 0.0
+    message: str = ""
+
+    @property
+    def bad(self) -> bool:
+        """Whether the run fails by it."""
+        return self.outcome in (FAILED, UNEXPECTED)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON takes it."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class KnownFailure:
+    """A failure that a plugin declares: it is not counted, and it must fail."""
+
+    id: str
+    reason: str
+    link: str = ""
+
+
+def known_failures(backend: Any) -> dict[str, KnownFailure]:
+    """Read `known_failures.toml` from the package that the backend comes from."""
+    package = type(backend).__module__.partition(".")[0]
+    try:
+        file = importlib.resources.files(package) / "known_failures.toml"
+        text = file.read_text(encoding="utf-8")
+    except (ModuleNotFoundError, FileNotFoundError, TypeError):
+        return {}
+    found = {}
+    for entry in tomllib.loads(text).get("failure", []):
+        if not entry.get("id") or not entry.get("reason"):
+            raise ValueError(f"{package}/known_failures.toml: each [[failure]] needs an id and a reason; got {entry!r}.")
+        if entry["id"] in found:
+            raise ValueError(f"{package}/known_failures.toml: {entry['id']} is there twice.")
+        found[entry["id"]] = KnownFailure(entry["id"], entry["reason"], entry.get("link", ""))
+    return found
+
+
+def unknown_ids(known: dict[str, KnownFailure], items: Iterable[Item]) -> list[str]:
+    """Return the ids of declared failures that no check has."""
+    return sorted(set(known) - {i.id for i in items})
+
+
+def run_item(item: Item, subject: Subject) -> Result:
+    """Run one check and say what became of it."""
+    start = time.perf_counter()
+    outcome, message = PASSED, ""
+    try:
+        item.run(subject)
+    except Skip as skip:
+        outcome, message = SKIPPED, str(skip)
+    except AssertionError as failure:
+        outcome, message = FAILED, str(failure)
+    except Exception as error:  # an error in a check is a failure of the backend or of core, and is shown as such
+        frames = "".join(traceback.format_exception(error)[-4:])
+        outcome, message = FAILED, f"{type(error).__name__}: {error}\n{frames}"
+    return Result(item.id, item.check, item.op, item.level, outcome, time.perf_counter() - start, message)
+
+
+def judge(result: Result, known: dict[str, KnownFailure]) -> Result:
+    """Turn the outcome of a declared failure round: it must fail."""
+    declared = known.get(result.id)
+    if declared is None:
+        return result
+    if result.outcome == FAILED:
+        result.outcome, result.message = KNOWN, f"{declared.reason} {declared.link}".strip()
+    elif result.outcome == PASSED:
+        result.outcome = UNEXPECTED
+        result.message = f"declared as a known failure ({declared.reason}), but it passes. Remove the entry."
+    return result
+
+
+def run(
+    items: Iterable[Item], subject: Subject, known: dict[str, KnownFailure] | None = None,
+    seen: Callable[[Result], None] | None = None,
+) -> list[Result]:  # fmt: skip
+    """Run checks and return their results; `seen` is called with each."""
+    results = []
+    for item in items:
+        result = judge(run_item(item, subject), known or {})
+        results.append(result)
+        if seen is not None:
+            seen(result)
+    return results

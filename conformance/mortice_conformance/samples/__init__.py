@@ -1,0 +1,1 @@
+"""One file of sample records for each family of ops."""

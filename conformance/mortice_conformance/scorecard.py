@@ -1,0 +1,220 @@
+"""The scorecard: results of a run as JSON, in the terminal, as JUnit XML and as a badge, and the difference of two."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape, quoteattr
+
+from mortice_conformance.catalog import LEVELS
+from mortice_conformance.runner import FAILED, KNOWN, PASSED, SKIPPED, UNEXPECTED, Result
+from mortice_conformance.subject import Subject
+
+FORMAT = 1
+_MARKS = {PASSED: "pass", FAILED: "FAIL", SKIPPED: "skip", KNOWN: "known", UNEXPECTED: "UNEXPECTED PASS"}
+
+
+def installed(distribution: str) -> str:
+    """Return the version of a distribution, or "" when it is not installed."""
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return ""
+
+
+def environment(subject: Subject) -> dict[str, Any]:
+    """Return what a result depends on: versions, devices, dtypes, MORTICE_* variables."""
+    from mortice.backends.plugins import entries
+
+    entry = entries().get(subject.name)
+    k = subject.backend
+    return {
+        "backend": subject.name,
+        "distribution": entry.distribution if entry else "",
+        "version": entry.version if entry else "",
+        "mortice": installed("mortice"),
+        "conformance": installed("mortice-conformance"),
+        "python": platform.python_version(),
+        "numpy": installed("numpy"),
+        "system": f"{platform.system()} {platform.machine()}",
+        "devices": {str(d): sorted(t.name for t in k.dtypes(k.device(d))) for d in subject.devices},
+        "mutable": bool(k.mutable),
+        "overridden": list(k.overridden),
+        "environment": {n: v for n, v in sorted(os.environ.items()) if n.startswith("MORTICE_")},
+    }
+
+
+def make(subject: Subject, results: list[Result], level: int, seconds: float) -> dict[str, Any]:
+    """Return a run as a scorecard."""
+    counts: dict[str, dict[str, int]] = {
+        str(n): dict.fromkeys((PASSED, FAILED, SKIPPED, KNOWN, UNEXPECTED), 0) for n in range(level + 1)
+    }
+    for r in results:
+        counts[str(r.level)][r.outcome] += 1
+    return {
+        "format": FORMAT,
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "seconds": round(seconds, 2),
+        **environment(subject),
+        "asked": level,
+        "reached": reached(results, level),
+        "levels": counts,
+        "tests": [r.as_dict() for r in results],
+    }
+
+
+def reached(results: list[Result], level: int) -> int:
+    """Return the highest level up to which every check that ran has passed; -1 for none."""
+    failing = [r.level for r in results if r.bad]
+    return min(failing, default=level + 1) - 1
+
+
+def total(card: dict[str, Any], outcome: str) -> int:
+    """Count the checks with that outcome."""
+    return sum(row[outcome] for row in card["levels"].values())
+
+
+# ---- terminal ----
+
+
+def terminal(card: dict[str, Any], colour: bool = False, limit: int = 20) -> str:
+    """Return the scorecard as text: a line per level, then what failed."""
+    paint = (lambda code, s: f"\033[{code}m{s}\033[0m") if colour else (lambda code, s: s)
+    devices = "; ".join(f"{name} ({len(dtypes)} dtypes)" for name, dtypes in card["devices"].items())
+    lines = [
+        paint("1", f"mortice conformance: {card['backend']} {card['version']}".rstrip()),
+        f"mortice {card['mortice']}, kit {card['conformance']}, Python {card['python']}, NumPy {card['numpy']}, {card['system']}",
+        f"devices: {devices}",
+        "",
+    ]
+    for number, row in card["levels"].items():
+        count = sum(row.values())
+        bad = row[FAILED] + row[UNEXPECTED]
+        good = count - row[SKIPPED] - bad - row[KNOWN]
+        mark = paint("31", "FAIL") if bad else paint("32", "pass") if count else "  - "
+        extra = [f"{row[o]} {o}" for o in (FAILED, UNEXPECTED, KNOWN, SKIPPED) if row[o]]
+        filled = round(20 * (good + row[KNOWN] + row[SKIPPED]) / count) if count else 0
+        bar = "#" * filled + "." * (20 - filled)
+        lines.append(f"  L{number} {LEVELS[int(number)]:<24} {mark}  [{bar}] {good:>5} passed  {', '.join(extra)}".rstrip())
+    bad_tests = [t for t in card["tests"] if t["outcome"] in (FAILED, UNEXPECTED)]
+    if bad_tests:
+        lines += ["", paint("1", f"{len(bad_tests)} failed")]
+        for t in bad_tests[:limit]:
+            first = t["message"].splitlines()[0] if t["message"] else ""
+            lines.append(f"  {paint('31', _MARKS[t['outcome']])} {t['id']}\n       {first}")
+        if len(bad_tests) > limit:
+            lines.append(f"  ... and {len(bad_tests) - limit} more; --json or --html lists them.")
+    verdict = f"L{card['reached']}" if card["reached"] >= 0 else "no level"
+    lines += ["", f"reached {paint('1', verdict)}: {total(card, PASSED)} passed, {len(bad_tests)} failed, "
+              f"{total(card, KNOWN)} known, {total(card, SKIPPED)} skipped in {card['seconds']} s"]  # fmt: skip
+    return "\n".join(lines)
+
+
+# ---- files ----
+
+
+def save_json(card: dict[str, Any], path: str | Path) -> None:
+    """Write the scorecard."""
+    Path(path).write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
+
+
+def load_json(path: str | Path) -> dict[str, Any]:
+    """Read a scorecard."""
+    card = json.loads(Path(path).read_text(encoding="utf-8"))
+    if not isinstance(card, dict) or card.get("format") != FORMAT:
+        raise ValueError(f"{path}: expected a scorecard of format {FORMAT}.")
+    return card
+
+
+_CONTROL = dict.fromkeys(i for i in range(32) if i not in (9, 10, 13))
+
+
+def save_junit(card: dict[str, Any], path: str | Path) -> None:
+    """Write the results as JUnit XML, a test suite per level."""
+    text = ['<?xml version="1.0" encoding="utf-8"?>', "<testsuites>"]
+    for number, row in card["levels"].items():
+        tests = [t for t in card["tests"] if str(t["level"]) == number]
+        seconds = sum(t["seconds"] for t in tests)
+        text.append(
+            f'<testsuite name="L{number} {LEVELS[int(number)]}" tests="{len(tests)}" '
+            f'failures="{row[FAILED] + row[UNEXPECTED]}" skipped="{row[SKIPPED] + row[KNOWN]}" time="{seconds:.3f}">'
+        )
+        for t in tests:
+            message = t["message"].translate(_CONTROL)
+            case = f'<testcase classname="{card["backend"]}.L{number}" name={quoteattr(t["id"])} time="{t["seconds"]:.4f}"'
+            if t["outcome"] in (FAILED, UNEXPECTED):
+                first = message.splitlines()[0] if message else ""
+                text.append(f"{case}><failure message={quoteattr(first)}>{escape(message)}</failure></testcase>")
+            elif t["outcome"] in (SKIPPED, KNOWN):
+                text.append(f"{case}><skipped message={quoteattr(message)}/></testcase>")
+            else:
+                text.append(f"{case}/>")
+        text.append("</testsuite>")
+    text.append("</testsuites>")
+    Path(path).write_text("\n".join(text) + "\n", encoding="utf-8")
+
+
+def badge(card: dict[str, Any]) -> str:
+    """Return a small SVG: the level reached and the number of checks passed."""
+    level = f"L{card['reached']}" if card["reached"] >= 0 else "below L0"
+    right = f"{level} of L{card['asked']} · {total(card, PASSED):,} passed"
+    left = f"mortice · {card['backend']}"
+    colour = "#2f855a" if card["reached"] == card["asked"] else "#b7791f" if card["reached"] >= 2 else "#c53030"
+    a, b = 8 + round(6.6 * len(left)) + 8, 8 + round(6.6 * len(right)) + 8
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{a + b}" height="22" role="img" aria-label="{escape(left)}: '
+        f'{escape(right)}"><clipPath id="r"><rect width="{a + b}" height="22" rx="4"/></clipPath><g clip-path="url(#r)">'
+        f'<rect width="{a}" height="22" fill="#2d3748"/><rect x="{a}" width="{b}" height="22" fill="{colour}"/></g>'
+        f'<g fill="#fff" font-family="Verdana,DejaVu Sans,sans-serif" font-size="11" text-anchor="middle">'
+        f'<text x="{a / 2}" y="15" textLength="{a - 16}">{escape(left)}</text>'
+        f'<text x="{a + b / 2}" y="15" textLength="{b - 16}">{escape(right)}</text></g></svg>\n'
+    )
+
+
+# ---- the difference of two ----
+
+
+def diff(old: dict[str, Any], new: dict[str, Any]) -> tuple[str, bool]:
+    """Return what changed from one scorecard to another, and whether something that passed now fails."""
+    before = {_without_backend(t["id"], old["backend"]): t for t in old["tests"]}
+    after = {_without_backend(t["id"], new["backend"]): t for t in new["tests"]}
+    bad = (FAILED, UNEXPECTED)
+    groups: dict[str, list[str]] = {"newly failing": [], "newly passing": [], "gone": [], "new": [], "otherwise changed": []}
+    for id, t in after.items():
+        was = before.get(id)
+        if was is None:
+            groups["new"].append(f"{id} ({t['outcome']})")
+        elif was["outcome"] != t["outcome"]:
+            group = "newly failing" if t["outcome"] in bad else "newly passing" if was["outcome"] in bad else "otherwise changed"
+            first = t["message"].splitlines()[0] if t["message"] else ""
+            groups[group].append(f"{id} ({was['outcome']} -> {t['outcome']})" + (f"\n      {first}" if first else ""))
+    groups["gone"] = [f"{id} ({t['outcome']})" for id, t in before.items() if id not in after]
+    lines = [
+        f"old: {old['backend']} {old['version']}, {old['date']}: L{old['reached']}, {total(old, PASSED)} passed in {old['seconds']} s",
+        f"new: {new['backend']} {new['version']}, {new['date']}: L{new['reached']}, {total(new, PASSED)} passed in {new['seconds']} s",
+    ]
+    for key in ("mortice", "conformance", "python", "numpy", "system", "devices"):
+        if old[key] != new[key]:
+            lines.append(f"{key}: {old[key]} -> {new[key]}")
+    for name, ids in groups.items():
+        if ids:
+            lines += ["", f"{name}: {len(ids)}", *[f"    {i}" for i in ids]]
+    if not any(groups.values()):
+        lines += ["", "no difference"]
+    worse = bool(groups["newly failing"]) or any(f"({o})" in i for i in groups["new"] for o in bad)
+    return "\n".join(lines), worse
+
+
+def _without_backend(id: str, backend: str) -> str:
+    return id.removesuffix(f"-{backend}]") + "]" if id.endswith(f"-{backend}]") else id
+
+
+def wants_colour() -> bool:
+    """Tell whether the terminal takes colours."""
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ

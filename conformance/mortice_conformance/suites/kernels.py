@@ -1,0 +1,264 @@
+"""L1: each required kernel on its own, straight on the backend's buffers, as the boundary describes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from mortice.backends import DType
+from mortice.dtype import bool_
+from mortice.shape import Size
+from mortice.tensor import make
+from mortice_conformance import record
+from mortice_conformance.catalog import representative
+from mortice_conformance.checks.behaviour import check_deterministic
+from mortice_conformance.checks.values import check_layouts, check_shapes, check_values
+from mortice_conformance.domain import Domain, below, bools, indices_into, nonzero, positive, real, shift, tied
+from mortice_conformance.record import BINARY, BINARY_EDGES, EDGES, REDUCED, UNARY, UNARY_EDGES, Case, Sample
+from mortice_conformance.subject import Failure, Skip, Subject
+from mortice_conformance.suites import suite
+
+KERNELS: dict[str, Sample] = {}
+
+
+def kernel(name: str, reference: Any, *domains: Domain, variant: str = "", variadic: bool = False, **options: Any) -> None:
+    """Add the record of a required kernel: as `sample`, called on buffers."""
+
+    def call(*tensors: Any, **attrs: Any) -> Any:
+        k = tensors[0]._device.backend
+        buffers = [t._data for t in tensors]
+        out = getattr(k, name)(buffers, **attrs) if variadic else getattr(k, name)(*buffers, **attrs)
+        return make(out, tensors[0]._device, k.dtype_of(out), Size(k.shape_of(out)))
+
+    record.sample(name, reference, *domains, call=call, variant=variant, into=KERNELS, **options)
+    # The kernel, not the op that happens to have its name.
+    for made in KERNELS.values():
+        made.op = made.op if made.op.startswith("kernel ") else f"kernel {made.op}"
+
+
+def _unary(name: str, reference: Any, *domains: Domain, dtypes: str = "fc", values: Any = EDGES, **options: Any) -> None:
+    kernel(name, reference, *domains, dtypes=dtypes, shapes=UNARY, edges=UNARY_EDGES, values=values, **options)
+
+
+def _binary(name: str, reference: Any, *domains: Domain, dtypes: str = "uifc", values: Any = EDGES, **options: Any) -> None:
+    kernel(name, reference, *domains, dtypes=dtypes, shapes=BINARY, edges=BINARY_EDGES, values=values, **options)
+
+
+# ---- elementwise ----
+_unary("negative", np.negative, dtypes="uifc", kind="exact", zeros=True)
+_unary("abs", np.abs, dtypes="uifc", zeros=True, result="real_part")
+_unary("sign", lambda x: x if x.dtype.kind == "b" else np.sign(x), dtypes="buif", kind="exact")
+_unary("exp", np.exp)
+_unary("log", np.log, positive)
+_unary("sqrt", np.sqrt, positive, kind="arithmetic", zeros=True)
+_unary("sin", np.sin)
+_unary("cos", np.cos)
+_unary("tanh", np.tanh)
+_unary("floor", np.floor, dtypes="f", kind="exact", zeros=True)
+_unary("isnan", np.isnan, dtypes="f", kind="exact", result="bool")
+_unary("logical_not", np.logical_not, dtypes="buifc", kind="exact", result="bool")
+_unary("conj", np.conj, dtypes="c", kind="exact", values=())
+_unary("real", np.real, dtypes="c", kind="exact", values=(), result="real_part")
+_unary("imag", np.imag, dtypes="c", kind="exact", values=(), result="real_part")
+# ---- arithmetic ----
+_binary("add", np.add, dtypes="buifc", kind="arithmetic", zeros=True)
+_binary("subtract", np.subtract, kind="arithmetic", zeros=True)
+_binary("multiply", np.multiply, dtypes="buifc", kind="arithmetic", zeros=True)
+_binary("divide", np.divide, nonzero, dtypes="fc", kind="arithmetic", zeros=True)
+_binary("floor_divide", np.floor_divide, nonzero, dtypes="uif", values=(), kind="exact")
+_binary("remainder", np.remainder, nonzero, dtypes="uif", values=())
+_binary("pow", np.power, positive, real, dtypes="f", values=(0.5, 1.0, 2.0, 3.0))
+_binary("pow", np.power, positive, dtypes="ui", values=(), variant="integers")
+_binary("maximum", np.maximum, dtypes="uif", kind="exact")
+_binary("minimum", np.minimum, dtypes="uif", kind="exact")
+_binary("equal", np.equal, tied, dtypes="buifc", kind="exact", result="bool")
+_binary("less", np.less, tied, dtypes="uif", kind="exact", result="bool")
+kernel("where", np.where, bools, real, real, dtypes="buifc", kind="exact",
+       shapes=[((2, 3),) * 3, ((3,), (2, 1), (2, 3))], edges=[((), (), ()), ((0,), (0,), (1,))])  # fmt: skip
+# ---- bits ----
+_binary("bitwise_and", np.bitwise_and, dtypes="bui", kind="exact")
+_binary("bitwise_or", np.bitwise_or, dtypes="bui", kind="exact")
+_binary("bitwise_xor", np.bitwise_xor, dtypes="bui", kind="exact")
+_binary("bitwise_left_shift", np.left_shift, real, shift, dtypes="ui", values=(), kind="exact")
+_binary("bitwise_right_shift", np.right_shift, real, shift, dtypes="ui", values=(), kind="exact")
+
+# ---- reduction ----
+_AXES = [{}, {"axis": 0}, {"axis": 0, "keepdims": True}, {"axis": (0,)}, {"axis": None, "keepdims": True}]
+_TWO = [((2, 3, 4), {"axis": (0, 2)}), ((2, 3, 4), {"axis": -1}), ((2, 3, 4), {"axis": (1, 2), "keepdims": True})]
+
+
+def _reductions(shapes: list[Any], axes: list[Any]) -> list[Any]:
+    return [(s, a) for s in shapes for a in axes] + _TWO
+
+
+def _keeping(fn: Any) -> Any:
+    return lambda x, **attrs: fn(x, dtype=x.dtype, **attrs)
+
+
+_EMPTY = [((0,), {}), ((2, 0), {"axis": 1}), ((2, 0), {"axis": 0}), ((), {})]
+_FULL = [((), {}), ((1,), {"axis": 0}), ((0, 2), {"axis": 1})]
+kernel("sum", _keeping(np.sum), dtypes="uifc", kind="reduction", cases=_reductions(REDUCED, _AXES), edges=_EMPTY)
+kernel("prod", _keeping(np.prod), dtypes="uifc", kind="reduction", cases=_reductions([(4, 2), (7,)], _AXES), edges=_EMPTY)
+kernel("max", np.max, dtypes="uif", kind="exact", cases=_reductions(REDUCED, _AXES), edges=_FULL, values=EDGES)
+kernel("min", np.min, dtypes="uif", kind="exact", cases=_reductions(REDUCED, _AXES), edges=_FULL, values=EDGES)
+_ONE = [{}, {"axis": 0}, {"axis": 0, "keepdims": True}, {"axis": -1}]
+kernel("argmax", np.argmax, tied, dtypes="uif", kind="exact", result="int64",
+       cases=[(s, a) for s in REDUCED for a in _ONE], edges=_FULL, values=EDGES)  # fmt: skip
+kernel("cumulative_sum", lambda x, axis: np.cumsum(x, axis, dtype=x.dtype), dtypes="uifc", kind="reduction",
+       cases=[((4, 5), {"axis": 0}), ((4, 5), {"axis": 1}), ((37,), {"axis": 0}), ((2, 3, 4), {"axis": -2})],
+       edges=[((0,), {"axis": 0}), ((2, 0), {"axis": 0}), ((1,), {"axis": 0})])  # fmt: skip
+
+# ---- linear algebra and indexing ----
+kernel("matmul", np.matmul, dtypes="uifc", kind="matmul",
+       shapes=[((3, 4), (4, 5)), ((7,), (7,)), ((3, 4), (4,)), ((4,), (4, 2)), ((2, 3, 4), (4, 5)), ((2, 1, 3, 4), (5, 4, 2)),
+               ((33, 17), (17, 9))],
+       edges=[((0, 3), (3, 2)), ((2, 0), (0, 3)), ((0,), (0,)), ((0, 2, 3), (3, 2)), ((1, 1), (1, 1))])  # fmt: skip
+kernel("take", np.take, real, indices_into(), dtypes="buifc", kind="exact",
+       cases=[(((5, 3), (4,)), {"axis": 0}), (((5, 3), (7,)), {"axis": 1}), (((6,), (2,)), {"axis": 0}),
+              (((2, 3, 4), (3,)), {"axis": -1})],
+       edges=[(((4, 2), (0,)), {"axis": 0}), (((3, 0), (2,)), {"axis": 0})])  # fmt: skip
+kernel("take_along_axis", np.take_along_axis, real, indices_into(), dtypes="buifc", kind="exact",
+       cases=[(((5, 3), (4, 3)), {"axis": 0}), (((5, 3), (5, 1)), {"axis": 1}), (((6,), (9,)), {"axis": 0}),
+              (((2, 3, 4), (2, 3, 4)), {"axis": -1})],
+       edges=[(((4, 2), (0, 2)), {"axis": 0})])  # fmt: skip
+
+
+def _scatter_add(x: Any, indices: Any, values: Any, axis: int) -> Any:
+    out = np.array(x)
+    for at in np.ndindex(*indices.shape):
+        to = list(at)
+        to[axis] = indices[at]
+        out[tuple(to)] += values[at]
+    return out
+
+
+kernel("scatter_add", _scatter_add, real, indices_into(), real, dtypes="uifc", kind="reduction",
+       cases=[(((5, 3), (4, 3), (4, 3)), {"axis": 0}), (((5, 3), (2, 7), (2, 7)), {"axis": 1}),
+              (((6,), (40,), (40,)), {"axis": 0}), (((2, 3, 4), (2, 3, 6), (2, 3, 6)), {"axis": -1})],
+       edges=[(((4,), (0,), (0,)), {"axis": 0})])  # fmt: skip
+
+
+def _argsort(x: Any, axis: int, descending: bool = False) -> Any:
+    if not descending:
+        return np.argsort(x, axis, kind="stable")
+    order = np.flip(np.argsort(np.flip(x, axis), axis, kind="stable"), axis)
+    return x.shape[axis] - 1 - order
+
+
+_UP_DOWN = [{"axis": -1}, {"axis": 0}, {"axis": 0, "descending": True}]
+kernel("argsort", _argsort, tied, dtypes="buif", kind="exact", result="int64",
+       cases=[(s, a) for s in REDUCED for a in _UP_DOWN], values=EDGES,
+       edges=[((0,), {"axis": 0}), ((2, 0), {"axis": 1}), ((1,), {"axis": 0})])  # fmt: skip
+
+# ---- movement ----
+kernel("copy", np.array, dtypes="buifc", kind="exact", shapes=UNARY, edges=UNARY_EDGES)
+kernel("reshape", lambda x, shape: x.reshape(shape), dtypes="buifc", kind="exact",
+       cases=[((2, 3), {"shape": (6,)}), ((2, 3), {"shape": (3, 1, 2)}), ((4, 3, 2), {"shape": (2, 12)})],
+       edges=[((), {"shape": (1, 1)}), ((1,), {"shape": ()}), ((0, 3), {"shape": (3, 0)})])  # fmt: skip
+kernel("permute_dims", lambda x, axes: x.transpose(axes), dtypes="buifc", kind="exact",
+       cases=[((2, 3), {"axes": (1, 0)}), ((2, 3, 4), {"axes": (2, 0, 1)}), ((2, 3, 4), {"axes": (0, 2, 1)})],
+       edges=[((), {"axes": ()}), ((0, 3), {"axes": (1, 0)})])  # fmt: skip
+kernel("broadcast_to", lambda x, shape: np.broadcast_to(x, shape), dtypes="buifc", kind="exact",
+       cases=[((3,), {"shape": (2, 3)}), ((2, 1), {"shape": (2, 4)}), ((1, 3), {"shape": (2, 2, 3)})],
+       edges=[((), {"shape": (2, 2)}), ((1,), {"shape": (0,)}), ((2,), {"shape": (2,)})])  # fmt: skip
+kernel("concat", lambda *arrays, axis: np.concatenate(arrays, axis), dtypes="buifc", kind="exact", variadic=True,
+       cases=[(((2, 3), (4, 3)), {"axis": 0}), (((2, 3), (2, 1), (2, 2)), {"axis": 1}), (((3,), (0,)), {"axis": 0}),
+              (((2, 3, 1), (2, 3, 2)), {"axis": -1})],
+       edges=[(((0,), (0,)), {"axis": 0}), (((2, 3), (0, 3)), {"axis": 0})])  # fmt: skip
+
+_KEYS: list[Any] = [
+    (1,), (-1,), (slice(None, None, -1),), (slice(1, None, 2), 0), (Ellipsis, 2), (None, Ellipsis, None),
+    (slice(None), None, slice(2, 0, -1)), (slice(0, 0),), (), (Ellipsis,), (1, 2), (slice(-3, None),),
+]  # fmt: skip
+kernel("getitem", lambda x, key: x[key], dtypes="buifc", kind="exact", cases=[((4, 5), {"key": key}) for key in _KEYS],
+       edges=[((), {"key": ()}), ((), {"key": (None,)}), ((0, 2), {"key": (slice(None), 1)})])  # fmt: skip
+
+
+def _setitem(x: Any, value: Any, key: Any) -> Any:
+    out = np.array(x)
+    out[key] = value
+    return out
+
+
+def _call_setitem(*tensors: Any, key: Any) -> Any:
+    x, value = tensors
+    k = x._device.backend
+    out = k.setitem(k.copy(x._data), key, value._data)
+    return make(out, x._device, k.dtype_of(out), Size(k.shape_of(out)))
+
+
+record.sample("setitem", _setitem, call=_call_setitem, into=KERNELS, dtypes="buifc", kind="exact",
+              cases=[(((4, 5), (5,)), {"key": (1,)}), (((4, 5), ()), {"key": (slice(None, None, 2),)}),
+                     (((4, 5), (4, 2)), {"key": (slice(None), slice(4, 0, -2))}), (((4, 5), (1, 5)), {"key": (Ellipsis,)}),
+                     (((4,), ()), {"key": (-1,)})],
+              edges=[(((), ()), {"key": (Ellipsis,)}), (((3, 0), (0,)), {"key": (1,)})])  # fmt: skip
+KERNELS["setitem"].op = "kernel setitem"
+
+# With a Python number as either operand, of the operand's own kind.
+_NUMBERS = "add subtract multiply divide floor_divide remainder pow maximum minimum equal less where".split()
+
+
+def _named(sample: Sample) -> str:
+    return sample.id
+
+
+@suite("kernel", 1, each=list(KERNELS.values()), to=_named)
+def check_values_and_shapes(subject: Subject, sample: Sample) -> None:
+    """Compare with the reference in every dtype it must take, on usual, 0-d, empty and broadcast operands."""
+    dtypes = sample.dtypes(subject.available)
+    if not dtypes:
+        raise Skip("the device has none of its dtypes")
+    for dtype in dtypes:
+        check_values(subject, sample, dtype)
+    check_shapes(subject, sample, dtypes[0])
+    usual = representative(sample, subject.available)
+    if usual is not None:
+        check_shapes(subject, sample, usual)
+
+
+@suite("kernel", 1, each=list(KERNELS.values()), to=_named)
+def check_operands(subject: Subject, sample: Sample) -> None:
+    """Take operands of any memory order, leave them alone, and repeat the result bit by bit."""
+    dtype = representative(sample, subject.available)
+    if dtype is None:
+        raise Skip("the device has none of its dtypes")
+    check_layouts(subject, sample, dtype)
+    check_deterministic(subject, sample, dtype)
+    for case in sample.cases:
+        _check_pure(subject, sample, case, dtype)
+
+
+def _check_pure(subject: Subject, sample: Sample, case: Case, dtype: DType) -> None:
+    _, tensors = subject.operands(sample, case, dtype)
+    before = [subject.bits(t) for t in tensors]
+    sample.apply(tensors, case.attrs)
+    for i, (t, old) in enumerate(zip(tensors, before)):
+        if subject.bits(t) != old:
+            raise Failure(f"kernel {sample.id} {case}: operand {i} was changed.")
+
+
+@suite("kernel", 1, each=_NUMBERS)
+def check_numbers(subject: Subject, name: str) -> None:
+    """Take a Python number as either operand; it has the other operand's dtype."""
+    sample = KERNELS[name]
+    k = subject.backend
+    for dtype in sample.dtypes(subject.available):
+        if dtype.kind == "b":
+            continue
+        number = {"u": 2, "i": 2, "f": 1.5, "c": 1.5 - 0.5j}[dtype.kind]
+        array = (positive if name == "pow" else nonzero).values(np.random.default_rng(0), (2, 3), dtype, None)
+        other = np.full((2, 3), number, array.dtype)
+        x = subject.tensor(array, dtype)
+        truth = np.arange(6).reshape(2, 3) % 2 == 0
+        mask = subject.tensor(truth, bool_)
+        for numbers_first in (False, True):
+            pair = (number, x._data) if numbers_first else (x._data, number)
+            arrays = [other, array] if numbers_first else [array, other]
+            if name == "where":
+                pair, arrays = (mask._data, *pair), [truth, *arrays]
+            out = getattr(k, name)(*pair)
+            t = make(out, subject.device, k.dtype_of(out), Size(k.shape_of(out)))
+            label = f"with the number {number} {'first' if numbers_first else 'second'}"
+            case = Case(((2, 3),) * len(arrays), {}, label)
+            want = sample.expected(case, arrays, dtype)
+            subject.compare(sample, case, dtype, [t], want, arrays)

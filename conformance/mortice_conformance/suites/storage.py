@@ -1,0 +1,221 @@
+"""L0: values go in and come out unchanged, in every dtype, shape and memory order, on every device."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import mortice
+import numpy as np
+from mortice.backends import DTYPES, HostBuffer
+from mortice_conformance.arrays import bfloat16_bits, limits, native, rounded, widened
+from mortice_conformance.subject import Failure, Skip, Subject
+from mortice_conformance.suites import suite
+
+SHAPES = [(), (1,), (5,), (0,), (2, 3), (3, 0, 2), (2, 1, 3, 2), (1030,)]
+NAMES = [d.name for d in DTYPES]
+
+
+def content(shape: tuple[int, ...], dtype: Any) -> Any:
+    """Return values that differ from their neighbours and use the dtype's range."""
+    n = int(np.prod(shape))
+    if dtype.kind == "b":
+        found = np.arange(n) % 3 == 0
+    elif dtype.kind in "ui":
+        bottom, top = limits(dtype)
+        found = np.array([top, bottom, 1, 0, *range(2, 2 + n)][:n], dtype=object) if n else np.zeros(0)
+        found = np.array([int(v) % (int(top) + 1) if v >= 0 else int(v) for v in found], native(dtype))
+    else:
+        found = np.array([0.5, -0.0, np.inf, -np.inf, np.nan, *np.arange(n) * 0.37 - 3][:n])
+        if dtype.kind == "c":
+            parts = np.stack([found, found[::-1]], -1)
+            found = parts.reshape(-1).view(np.complex128)
+    return rounded(np.asarray(found).reshape(shape), dtype)
+
+
+def dtype_here(subject: Subject, name: str) -> Any:
+    """Return the dtype of that name, or skip where the device has none."""
+    for d in subject.available:
+        if d.name == name:
+            return d
+    raise Skip(f"{subject.device} has no {name}")
+
+
+def same(subject: Subject, what: str, t: Any, want: Any) -> None:
+    """Check that a tensor holds exactly these values."""
+    subject.inspect(t, what)
+    got = subject.read(t)
+    if got.shape != want.shape or got.tobytes() != np.ascontiguousarray(want, got.dtype).tobytes():
+        if got.shape != want.shape or not np.array_equal(widened(got), widened(want), equal_nan=got.dtype.kind in "fc"):
+            raise Failure(f"{what}: expected {want.tolist()}; got {got.tolist()}.")
+
+
+@suite("storage", 0, each=NAMES)
+def check_round_trip(subject: Subject, name: str) -> None:
+    """Bring values to the device and back."""
+    d = dtype_here(subject, name)
+    for shape in SHAPES:
+        want = content(shape, d)
+        t = subject.tensor(want, d)
+        same(subject, f"{name} {shape}", t, want)
+        if subject.read(t).tobytes() != want.tobytes():
+            raise Failure(f"{name} {shape}: the bits changed on the way to the device and back.")
+
+
+@suite("storage", 0, each=NAMES)
+def check_strided_host(subject: Subject, name: str) -> None:
+    """Read host memory by its strides: transposed, stepped, reversed."""
+    d = dtype_here(subject, name)
+    if name == "bfloat16":
+        raise Skip("bfloat16 travels as contiguous bytes")
+    base = content((4, 6), d)
+    for label, view in (("transposed", base.T), ("stepped", base[:, ::2]), ("reversed", base[::-1, ::-1])):
+        for bring in (subject.backend.from_host, subject.backend.share_host):
+            host = HostBuffer(memoryview(view), view.shape, d)
+            same(subject, f"{name} {label}", subject.wrap(bring(host, subject.device), d), view)
+
+
+@suite("storage", 0, each=NAMES)
+def check_full(subject: Subject, name: str) -> None:
+    """Fill with a number, of a kind no higher than the dtype's."""
+    d = dtype_here(subject, name)
+    for shape in SHAPES:
+        for value in (0, 1, True) if d.kind in "bui" else (0, 1.5, -0.0, float("inf"), float("nan")):
+            t = mortice.full(shape, value, dtype=d, device=subject.device)
+            same(subject, f"full {name} {shape} {value}", t, rounded(np.full(shape, value), d))
+
+
+@suite("storage", 0)
+def check_arange(subject: Subject) -> None:
+    """Count up, down and by fractions."""
+    for start, stop, step in ((0, 5, 1), (5, 0, -2), (0, 0, 1), (-3, 4, 3), (0.0, 1.0, 0.25), (2, 1030, 1)):
+        for name in ("int64", "float32", "uint8", "int32"):
+            d = dtype_here(subject, name)
+            want = np.arange(start, stop, step)
+            if d.kind != "f" and (want.dtype.kind == "f" or (want.size and (want.min() < 0 or want.max() > 255))):
+                continue
+            t = mortice.arange(start, stop, step, dtype=d, device=subject.device)
+            same(subject, f"arange {start} {stop} {step} {name}", t, rounded(want, d))
+
+
+@suite("storage", 0, each=NAMES)
+def check_cast(subject: Subject, name: str) -> None:
+    """Cast to every dtype: floats round to nearest, integers wrap, complex drops its imaginary part."""
+    d = dtype_here(subject, name)
+    values = {"b": [0, 1], "u": [0, 1, 2, 100, 127], "i": [0, 1, -1, -100, 127]}.get(
+        d.kind, [0.0, 1.0, -1.0, 2.5, 100.3125, 3.14159265358979, -0.0]
+    )
+    source = rounded(np.array(values), d)
+    for target in sorted(subject.available, key=lambda t: t.index):
+        start = np.abs(source) if target.kind == "u" and d.kind != "u" else source
+        if d.kind == "c" and target.kind not in "cb":
+            start = np.abs(start.real) if target.kind == "u" else start
+        t = subject.tensor(start, d).to(target)
+        values_in = start.real if d.kind == "c" and target.kind not in "cb" else start
+        if target.kind == "b":
+            want = values_in != 0
+        elif target.kind in "ui":
+            want = np.trunc(values_in).astype(np.int64).astype(native(target)) if d.kind in "fc" else values_in
+        else:
+            want = values_in
+        same(subject, f"cast {name} to {target.name}", t, rounded(want, target))
+
+
+@suite("storage", 0)
+def check_item(subject: Subject) -> None:
+    """Give Python numbers of the right kind."""
+    for name, value in (("float32", 0.5), ("int64", -(2**62)), ("bool", True), ("complex64", 1 - 2j), ("uint64", 2**63)):
+        d = dtype_here(subject, name)
+        got = subject.tensor(rounded(np.array(value), d), d).item()
+        if got != value or type(got) is not type(value):
+            raise Failure(f"item of {name}: expected {value!r}; got {got!r} ({type(got).__name__}).")
+    found = subject.tensor(np.arange(6).reshape(2, 3), dtype_here(subject, "int64")).tolist()
+    if found != [[0, 1, 2], [3, 4, 5]]:
+        raise Failure(f"tolist: got {found!r}.")
+
+
+@suite("storage", 0)
+def check_copies(subject: Subject) -> None:
+    """Copy, deep-copy and pickle into memory of its own, with the bits kept."""
+    for name in ("float32", "bfloat16", "int16", "bool", "complex64"):
+        d = dtype_here(subject, name)
+        want = content((3, 4), d)
+        t = subject.tensor(want, d)
+        for label, made in (("clone", t.clone()), ("deepcopy", copy.deepcopy(t))):
+            same(subject, f"{label} {name}", made, want)
+            made[0] = 1
+            same(subject, f"{label} {name}: the source after a write", t, want)
+
+
+@suite("storage", 0)
+def check_pickle(subject: Subject) -> None:
+    """Come back from a pickle on the device it was on."""
+    if subject.name not in mortice.backends.plugins.entries():
+        raise Skip("a wrapped backend has no name to come back to")
+    with mortice.use_backend(subject.name):
+        for name in ("float32", "bfloat16", "complex64", "uint8"):
+            d = dtype_here(subject, name)
+            want = content((2, 3), d)
+            same(subject, f"pickle {name}", pickle.loads(pickle.dumps(subject.tensor(want, d))), want)
+
+
+@suite("storage", 0)
+def check_devices(subject: Subject) -> None:
+    """Move between all devices, and keep each tensor where it is."""
+    d = dtype_here(subject, "float32")
+    want = content((2, 3), d)
+    for first in subject.devices:
+        for second in subject.devices:
+            here, there = subject.on(first), subject.on(second)
+            moved = here.tensor(want, d).to(there.device)
+            same(there, f"{first} to {second}", moved, want)
+    subject.backend.synchronize(subject.device)
+
+
+@suite("storage", 0)
+def check_declared_dtypes(subject: Subject) -> None:
+    """Refuse a dtype that a device does not declare, with the dtype's name."""
+    from mortice.errors import DTypeError
+
+    for name in subject.devices:
+        there = subject.on(name)
+        for d in DTYPES:
+            try:
+                t = mortice.full((2,), 1, dtype=d, device=there.device)
+            except DTypeError as error:
+                if d in there.available or d.name not in str(error):
+                    raise Failure(f"{name}: {d.name} is {'declared' if d in there.available else 'refused'}: {error}") from error
+                continue
+            if d not in there.available:
+                raise Failure(f"{name}: it does not declare {d.name}, but made a tensor of it.")
+            there.inspect(t, f"{name} {d.name}")
+
+
+@suite("storage", 0)
+def check_views(subject: Subject) -> None:
+    """Show a write through a view in its base and in every other view."""
+    d = dtype_here(subject, "float32")
+    base = subject.tensor(np.arange(12.0).reshape(3, 4), d)
+    flat, column, back = base.reshape(12), base[:, 1], base[::-1]
+    turned = base.transpose(0, 1)
+    column[...] = -1
+    flat[11] = 50
+    want = np.arange(12.0).reshape(3, 4)
+    want[:, 1] = -1
+    want[2, 3] = 50
+    for label, t, w in (("base", base, want), ("reshape", flat, want.reshape(12)), ("flip", back, want[::-1]),
+                        ("transpose", turned, want.T), ("column", column, want[:, 1])):  # fmt: skip
+        same(subject, f"views: {label}", t, w.astype(np.float32))
+
+
+@suite("storage", 0)
+def check_bfloat16_bits(subject: Subject) -> None:
+    """Round to bfloat16 to nearest, ties to even."""
+    d = dtype_here(subject, "bfloat16")
+    wide = np.array([1.0, 1.00390625, 1.01171875, -2.005, 3.3895e38, 1e-40, np.nan], np.float32)
+    got = subject.tensor(wide, dtype_here(subject, "float32")).to(d)
+    want = np.where(np.isnan(wide), 0, bfloat16_bits(wide))
+    bits = np.frombuffer(subject.bits(got), np.uint16)
+    if not np.array_equal(np.where(np.isnan(wide), 0, bits), want):
+        raise Failure(f"bfloat16: expected the words {want.tolist()}; got {bits.tolist()}.")

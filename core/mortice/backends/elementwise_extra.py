@@ -1,0 +1,103 @@
+"""ExtraKernels: FREE elementwise kernels beside the array API's: zeta and polygamma, neighbours, pairs as complex numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mortice.backends.kernel_tools import Buffer, horner, in_float32, is_number, like
+from mortice.dtype import finfo
+
+# B_2j / (2j)!, j = 1, 2, ...: Euler and Maclaurin's correction of a sum by an integral.
+_MACLAURIN = (
+    1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000, 1 / 74724249600,
+    -3617 / 10670622842880000, 43867 / 5109094217170944000,
+)  # fmt: skip
+
+
+def _cot_derivative(n: int) -> list[float]:
+    """Return the nth derivative of cot(u) as a polynomial in cot(u), lowest coefficient first."""
+    poly = [0.0, 1.0]
+    for _ in range(n):
+        slope = [i * c for i, c in enumerate(poly)][1:]
+        poly = [-(a + b) for a, b in zip(slope + [0.0, 0.0], [0.0, 0.0] + slope)]
+    return poly
+
+
+class ExtraKernels:
+    """More elementwise kernels with default bodies."""
+
+    @in_float32
+    def zeta(k: Any, x: Buffer, q: Buffer) -> Buffer:
+        """Return the Hurwitz zeta function, the sum of (q + i)**-x; for q below 0 only near it."""
+        x, q = (like(k, q, x), q) if is_number(x) else (x, like(k, x, q))
+        minus = k.negative(x)
+        total = k.pow(q, minus)
+        for i in range(1, 10):
+            total = k.add(total, k.pow(k.add(q, float(i)), minus))
+        w = k.add(q, 10.0)
+        edge = k.pow(w, minus)
+        total = k.add(total, k.divide(k.multiply(edge, w), k.subtract(x, 1.0)))
+        total = k.add(total, k.multiply(edge, 0.5))
+        term, rising = k.divide(edge, w), x
+        for j, c in enumerate(_MACLAURIN):
+            total = k.add(total, k.multiply(k.multiply(term, rising), c))
+            term = k.divide(k.divide(term, w), w)
+            rising = k.multiply(rising, k.multiply(k.add(x, 2.0 * j + 1), k.add(x, 2.0 * j + 2)))
+        pole = k.bitwise_and(k.equal(q, k.floor(q)), k.less_equal(q, 0.0))
+        rough = k.bitwise_and(k.not_equal(x, k.floor(x)), k.less(q, 0.0))
+        total = k.where(k.equal(q, math.inf), 0.0, k.where(pole, math.inf, k.where(rough, math.nan, total)))
+        return k.where(k.equal(x, 1.0), math.inf, k.where(k.less(x, 1.0), math.nan, total))
+
+    @in_float32
+    def polygamma(k: Any, n: int, x: Buffer) -> Buffer:
+        """Return the nth derivative of digamma, n >= 1; infinite at 0, -1, -2, ..."""
+        negative = k.less_equal(x, 0.0)
+        sign = -1.0 if n % 2 == 0 else 1.0
+        y = k.where(negative, k.subtract(1.0, x), x)
+        positive = k.multiply(k.zeta(float(n + 1), y), sign * math.factorial(n))
+        turn = k.multiply(k.subtract(x, k.round(x)), math.pi)
+        curve = horner(k, _cot_derivative(n), k.divide(k.cos(turn), k.sin(turn)))
+        mirrored = k.subtract(k.multiply(positive, -sign), k.multiply(curve, math.pi ** (n + 1)))
+        pole = k.bitwise_and(negative, k.equal(x, k.floor(x)))
+        return k.where(pole, sign * math.inf, k.where(negative, mirrored, positive))
+
+    @in_float32
+    def logaddexp2(k: Any, x: Buffer, y: Buffer) -> Buffer:
+        """Return log2(2**x + 2**y) without overflow."""
+        x, y = (like(k, y, x), y) if is_number(x) else (x, like(k, x, y))
+        # Equal infinities have no difference.
+        apart = k.where(k.equal(x, y), 0.0, k.abs(k.subtract(x, y)))
+        return k.add(k.maximum(x, y), k.divide(k.log1p(k.exp2(k.negative(apart))), math.log(2.0)))
+
+    def nextafter(k: Any, x: Buffer, y: Buffer) -> Buffer:
+        """Return the representable number beside x in the direction of y."""
+        x, y = (like(k, y, x), y) if is_number(x) else (x, like(k, x, y))
+        limits = finfo(k.dtype_of(x))
+        size = k.abs(x)
+        finite = k.where(k.less_equal(size, limits.max), size, 1.0)
+        # The power of 2 at or below: the logarithm may be off by one beside one.
+        power = k.pow(2.0, k.floor(k.log2(k.maximum(finite, limits.tiny))))
+        power = k.where(k.less(finite, power), k.multiply(power, 0.5), power)
+        power = k.where(k.less_equal(power, k.multiply(finite, 0.5)), k.multiply(power, 2.0), power)
+        power = k.maximum(power, limits.tiny)
+        rising = k.less(x, y)
+        outward = k.equal(rising, k.less(0.0, x))
+        # Inward from a power of 2 the neighbours are closer.
+        closer = k.bitwise_and(k.bitwise_and(k.equal(power, finite), k.logical_not(outward)), k.less(limits.tiny, power))
+        step = k.multiply(k.where(closer, k.multiply(power, 0.5), power), limits.eps)
+        size = k.where(k.less_equal(size, limits.max), k.where(outward, k.add(size, step), k.subtract(size, step)),
+                       k.where(outward, size, limits.max))  # fmt: skip
+        moved = k.where(k.less(x, 0.0), k.negative(size), size)
+        least = k.full_like(x, limits.tiny * limits.eps)
+        moved = k.where(k.equal(x, 0.0), k.where(rising, least, k.negative(least)), moved)
+        moved = k.where(k.equal(x, y), y, moved)
+        return k.where(k.isnan(x), x, k.where(k.isnan(y), y, moved))
+
+    def view_as_real(k: Any, x: Buffer) -> Buffer:
+        """Return complex numbers as pairs along a new last axis; the same memory where the backend can."""
+        return k.stack([k.real(x), k.imag(x)], -1)
+
+    def view_as_complex(k: Any, x: Buffer) -> Buffer:
+        """Return pairs along the last axis as complex numbers; the same memory where the backend can."""
+        return k.complex(k.getitem(x, (..., 0)), k.getitem(x, (..., 1)))

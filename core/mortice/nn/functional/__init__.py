@@ -1,0 +1,28 @@
+"""mortice.nn.functional: PyTorch's functional interface, without state."""
+
+from mortice._nn import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    bilinear,
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+    gelu,
+    glu,
+    hardshrink,
+    interpolate,
+    linear,
+    logsigmoid,
+    pad,
+    prelu,
+    scaled_dot_product_attention,
+    softplus,
+    softshrink,
+)

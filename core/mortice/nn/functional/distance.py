@@ -1,0 +1,84 @@
+"""Distances, similarities, normalising, one-hot and embedding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mortice
+from mortice import _nn
+
+
+def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
+    """Return the p-norm of x1 - x2 + eps along the last dim."""
+    return mortice.norm(x1 - x2 + eps, p, -1, keepdim)
+
+
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
+    """Return the cosine of the angle between x1 and x2 along a dim."""
+    if not x1.is_floating_point() or not x2.is_floating_point():
+        d = mortice.promote_types(x1.dtype, x2.dtype)
+        if not (d.is_floating_point or d.is_complex):
+            raise RuntimeError(f"cosine_similarity: expected common dtype to be floating point, yet common dtype is {d}")
+    x1, x2 = mortice.broadcast_tensors(x1, x2)
+    n1 = mortice.clamp(mortice.linalg.vector_norm(x1, 2, dim, True), min=eps)
+    n2 = mortice.clamp(mortice.linalg.vector_norm(x2, 2, dim, True), min=eps)
+    return mortice.sum((x1 / n1) * (x2 / n2), dim)
+
+
+def pdist(input: Any, p: float = 2) -> Any:
+    """Return the p-norm distances between all pairs of rows, as the upper triangle without its diagonal."""
+    if input.ndim != 2:
+        raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
+    n = input.shape[0]
+    rows = mortice.triu_indices(n, n, 1, device=input.device)
+    return mortice.norm(input[rows[0]] - input[rows[1]], p, -1)
+
+
+def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Any = None) -> Any:
+    """Divide by the p-norm along a dim, which counts as no less than eps."""
+    length = mortice.clamp(mortice.norm(input, p, dim, keepdim=True), min=eps)
+    return mortice.div(input, length, out=out)
+
+
+def one_hot(tensor: Any, num_classes: int = -1) -> Any:
+    """Return int64 rows with a 1 at each class index."""
+    if tensor.dtype is not mortice.int64:
+        raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor; got {tensor.dtype}.")
+    if tensor.numel() == 0:
+        if num_classes <= 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        return mortice.zeros(*tensor.shape, num_classes, dtype=mortice.int64, device=tensor.device)
+    low, high = int(tensor.min()), int(tensor.max())
+    if low < 0:
+        raise RuntimeError(f"Class values must be non-negative; got {low}.")
+    if num_classes == -1:
+        num_classes = high + 1
+    elif num_classes < 1:
+        raise RuntimeError(f"num_classes should be positive; got {num_classes}.")
+    elif high >= num_classes:
+        raise RuntimeError(f"Class values must be smaller than num_classes; got {high} and {num_classes}.")
+    return (tensor.unsqueeze(-1) == mortice.arange(num_classes, device=tensor.device)).to(mortice.int64)
+
+
+def embedding(
+    input: Any, weight: Any, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False, sparse: bool = False,
+) -> Any:  # fmt: skip
+    """Return the rows of `weight` at the indices `input`; with `max_norm`, first shorten these rows in place."""
+    rows = weight.shape[0]
+    if padding_idx is not None:
+        if not -rows <= padding_idx < rows:
+            raise AssertionError(f"padding_idx must be within num_embeddings; got {padding_idx} for {rows}.")
+        padding_idx %= rows
+    if max_norm is not None:
+        _shorten(weight, input, max_norm, norm_type)
+    return _nn.embedding(weight, input, -1 if padding_idx is None else padding_idx, scale_grad_by_freq, sparse)
+
+
+def _shorten(weight: Any, input: Any, max_norm: float, norm_type: float) -> None:
+    """Scale down the rows that are looked up and longer than `max_norm`."""
+    with mortice.no_grad():
+        at = mortice.unique(input.reshape(-1))
+        rows = weight[at]
+        length = mortice.norm(rows, norm_type, -1, keepdim=True)
+        weight[at] = mortice.where(length > max_norm, rows * (max_norm / (length + 1e-7)), rows)

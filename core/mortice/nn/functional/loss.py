@@ -1,0 +1,420 @@
+"""Losses, with the three reductions: "none", "mean", "sum"."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import mortice
+from mortice import _nn
+from mortice.nn.functional.distance import pairwise_distance
+
+
+def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
+    """Return the reduction, also where it was said with PyTorch's old arguments."""
+    if size_average is not None or reduce is not None:
+        mean = size_average is None or size_average
+        found = "none" if reduce is False else "mean" if mean else "sum"
+        warnings.warn(
+            f"size_average and reduce args will be deprecated, please use reduction='{found}' instead.", stacklevel=3
+        )
+        return found
+    return reduction
+
+
+def _reduced(loss: Any, reduction: str) -> Any:
+    if reduction == "mean":
+        return mortice.mean(loss)
+    if reduction == "sum":
+        return mortice.sum(loss)
+    if reduction != "none":
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return loss
+
+
+def _check_reduction(reduction: str) -> None:
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+
+
+def _warn_sizes(input: Any, target: Any) -> None:
+    if input.shape != target.shape:
+        warnings.warn(
+            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will likely "
+            "lead to incorrect results due to broadcasting. Please ensure they have the same size.",
+            stacklevel=3,
+        )
+
+
+def _weighted(name: str, loss: Any, weight: Any, input: Any, reduction: str) -> Any:
+    """Reduce losses; with weights, the mean is over the sum of the weights."""
+    if weight is None:
+        return _reduced(loss, reduction)
+    if weight.shape != input.shape:
+        raise ValueError(f"{name}: Weights and input must have the same size; got {weight.shape} and {input.shape}.")
+    loss = loss * weight
+    return mortice.sum(loss) / mortice.sum(weight) if reduction == "mean" else _reduced(loss, reduction)
+
+
+# ---- regression ----
+
+
+def mse_loss(
+    input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
+    weight: Any = None,
+) -> Any:  # fmt: skip
+    """Return the squared differences, reduced."""
+    _warn_sizes(input, target)
+    d = input - target
+    return _weighted("mse_loss", d * d, weight, input, legacy_reduction(size_average, reduce, reduction))
+
+
+def l1_loss(
+    input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
+    weight: Any = None,
+) -> Any:  # fmt: skip
+    """Return the absolute differences, reduced."""
+    _warn_sizes(input, target)
+    loss = mortice.abs(input - target)
+    return _weighted("l1_loss", loss, weight, input, legacy_reduction(size_average, reduce, reduction))
+
+
+def smooth_l1_loss(
+    input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
+    beta: float = 1.0,
+) -> Any:  # fmt: skip
+    """Return d * d / (2 * beta) for differences below beta and |d| - beta / 2 for others, reduced."""
+    _warn_sizes(input, target)
+    if beta < 0:
+        raise RuntimeError(f"smooth_l1_loss does not support negative values for beta; got {beta}.")
+    return _reduced(_nn.smooth_l1(input - target, beta), legacy_reduction(size_average, reduce, reduction))
+
+
+def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
+    """Return d * d / 2 for differences below delta and delta * (|d| - delta / 2) for others, reduced."""
+    _warn_sizes(input, target)
+    if delta <= 0:
+        raise RuntimeError(f"huber_loss does not support non-positive values for delta; got {delta}.")
+    return _weighted("huber_loss", _nn.huber(input - target, delta), weight, input, reduction)
+
+
+def gaussian_nll_loss(
+    input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+) -> Any:
+    """Return the negative log likelihood of targets under normal distributions of mean `input` and variance `var`."""
+    if isinstance(var, (int, float)):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        var = mortice.full_like(input, var)
+    elif mortice.any(var < 0):
+        raise ValueError("var has negative entry/entries")
+    if var.shape != input.shape:
+        if var.shape == input.shape[:-1]:
+            var = var.unsqueeze(-1)
+        elif not (len(var.shape) == len(input.shape) and tuple(var.shape) == (*tuple(input.shape)[:-1], 1)):
+            raise ValueError(f"var is of incorrect size; got {var.shape} for input {input.shape}.")
+    _check_reduction(reduction)
+    var = mortice.where(var.detach() < eps, var - var.detach() + eps, var)
+    loss = (mortice.log(var) + (input - target) * (input - target) / var) * 0.5
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    return _reduced(loss, reduction)
+
+
+def poisson_nll_loss(
+    input: Any, target: Any, log_input: bool = True, full: bool = False, size_average: bool | None = None,
+    eps: float = 1e-8, reduce: bool | None = None, reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """Return the negative log likelihood of counts under Poisson distributions of (log) rate `input`."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_reduction(reduction)
+    loss = mortice.exp(input) - target * input if log_input else input - target * mortice.log(input + eps)
+    if full:
+        stirling = target * mortice.log(target) - target + 0.5 * mortice.log(2 * math.pi * target)
+        loss = loss + mortice.where(target <= 1, mortice.zeros_like(stirling), stirling)
+    return _reduced(loss, reduction)
+
+
+# ---- classes ----
+
+
+def nll_loss(
+    input: Any, target: Any, weight: Any = None, size_average: bool | None = None, ignore_index: int = -100,
+    reduce: bool | None = None, reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """Return -weight * input at the target classes, reduced; classes are dim 1, the mean is weighted."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_reduction(reduction)
+    return _nn.nll_loss(input, target, weight, reduction, ignore_index)
+
+
+def cross_entropy(
+    input: Any, target: Any, weight: Any = None, size_average: bool | None = None, ignore_index: int = -100,
+    reduce: bool | None = None, reduction: str = "mean", label_smoothing: float = 0.0,
+) -> Any:  # fmt: skip
+    """Return the cross entropy of logits; the target holds class indices, or probabilities of the input's shape."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_reduction(reduction)
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise RuntimeError(f"cross_entropy: label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
+    if not input.shape:
+        raise RuntimeError("cross_entropy: expected input with a class dim; got a 0-d tensor.")
+    dim = 0 if input.ndim == 1 else 1
+    if input.shape == target.shape and target.is_floating_point():
+        return _soft_cross_entropy(input, target, weight, reduction, label_smoothing, dim)
+    if target.is_floating_point():
+        raise RuntimeError(
+            f"cross_entropy: expected class indices (int64) of shape {list(input.shape[:dim] + input.shape[dim + 1 :])} or "
+            f"probabilities of shape {list(input.shape)}; got {target.dtype} of shape {list(target.shape)}."
+        )
+    logp = _nn.log_softmax(input, dim)
+    loss = _nn.nll_loss(logp, target, weight, reduction, ignore_index)
+    if label_smoothing == 0:
+        return loss
+    spread = logp if weight is None else logp * _along(weight, input.ndim, dim)
+    smooth = -mortice.sum(spread, dim)
+    ignored = target == ignore_index
+    smooth = mortice.where(ignored, mortice.zeros_like(smooth), smooth)
+    if reduction == "mean":
+        if weight is None:
+            total = mortice.sum((~ignored).to(input.dtype))
+        else:
+            taken = weight[mortice.where(ignored, mortice.zeros_like(target), target)]
+            total = mortice.sum(mortice.where(ignored, mortice.zeros_like(taken), taken))
+        smooth = mortice.sum(smooth) / total
+    else:
+        smooth = _reduced(smooth, reduction)
+    return loss * (1 - label_smoothing) + smooth * (label_smoothing / input.shape[dim])
+
+
+def _along(weight: Any, ndim: int, dim: int) -> Any:
+    shape = [1] * ndim
+    shape[dim] = -1
+    return weight.reshape(shape)
+
+
+def _soft_cross_entropy(input: Any, target: Any, weight: Any, reduction: str, smoothing: float, dim: int) -> Any:
+    classes = input.shape[dim]
+    if weight is not None and tuple(weight.shape) != (classes,):
+        raise RuntimeError(
+            f"cross_entropy: weight tensor should be defined either for all {classes} classes or no classes but got weight "
+            f"tensor of shape: {list(weight.shape)}"
+        )
+    if smoothing > 0:
+        target = target * (1 - smoothing) + smoothing / classes
+    loss = _nn.log_softmax(input, dim) * target
+    if weight is not None:
+        loss = loss * _along(weight, input.ndim, dim)
+    if reduction == "mean":
+        return -mortice.sum(loss) / (input.numel() // classes)
+    return -(mortice.sum(loss) if reduction == "sum" else mortice.sum(loss, dim))
+
+
+def binary_cross_entropy(
+    input: Any, target: Any, weight: Any = None, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """Return the cross entropy of probabilities with targets in [0, 1], logarithms no lower than -100."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    if target.shape != input.shape:
+        raise ValueError(
+            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. "
+            "Please ensure they have the same size."
+        )
+    if target.dtype != input.dtype:
+        raise RuntimeError(f"binary_cross_entropy: expected target of {input.dtype}; got {target.dtype}. Use .to().")
+    loss = _nn.bce(input, target)
+    return _reduced(loss if weight is None else loss * weight, reduction)
+
+
+def binary_cross_entropy_with_logits(
+    input: Any, target: Any, weight: Any = None, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", pos_weight: Any = None,
+) -> Any:  # fmt: skip
+    """Return the cross entropy of sigmoid(input) with targets in [0, 1], computed stably."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    if target.shape != input.shape:
+        raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
+    positive = _nn.logsigmoid(input)
+    if pos_weight is None:
+        loss = (1 - target) * input - positive
+    else:
+        loss = (1 - target) * input - ((pos_weight - 1) * target + 1) * positive
+    return _reduced(loss if weight is None else loss * weight, reduction)
+
+
+def kl_div(
+    input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
+    log_target: bool = False,
+) -> Any:  # fmt: skip
+    """Return target * (log(target) - input), reduced; "batchmean" divides by the batch, as the definition does."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    if reduction == "mean":
+        warnings.warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size. 'batchmean' divides "
+            "only by the batch size, and aligns with the KL div math definition. 'mean' will be changed to behave the same "
+            "as 'batchmean' in the next major release.",
+            stacklevel=2,
+        )
+    if log_target:
+        loss = mortice.exp(target) * (target - input)
+    else:
+        loss = mortice.xlogy(target, target) - target * input
+    if reduction == "batchmean":
+        return mortice.sum(loss) / input.shape[0] if input.ndim else mortice.sum(loss)
+    return _reduced(loss, reduction)
+
+
+# ---- margins ----
+
+
+def hinge_embedding_loss(
+    input: Any, target: Any, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """Return input where the target is 1 and max(0, margin - input) where it is -1."""
+    zero = mortice.zeros_like(input)
+    apart = mortice.where(target != 1, mortice.clamp(margin - input, min=0), zero)
+    together = mortice.where(target != -1, input, zero)
+    return _reduced(apart + together, legacy_reduction(size_average, reduce, reduction))
+
+
+def margin_ranking_loss(
+    input1: Any, input2: Any, target: Any, margin: float = 0, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """Return max(0, -target * (input1 - input2) + margin)."""
+    if not input1.ndim == input2.ndim == target.ndim:
+        raise RuntimeError(
+            "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
+            f"{input1.shape}, input2: {input2.shape}, target: {target.shape} "
+        )
+    loss = mortice.clamp(-target * (input1 - input2) + margin, min=0)
+    return _reduced(loss, legacy_reduction(size_average, reduce, reduction))
+
+
+def soft_margin_loss(
+    input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+) -> Any:
+    """Return log(1 + exp(-target * input))."""
+    loss = mortice.log1p(mortice.exp(-target * input))
+    return _reduced(loss, legacy_reduction(size_average, reduce, reduction))
+
+
+def multilabel_soft_margin_loss(
+    input: Any, target: Any, weight: Any = None, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """Return each sample's mean binary cross entropy over its labels, from logits."""
+    loss = -(target * _nn.logsigmoid(input) + (1 - target) * _nn.logsigmoid(-input))
+    if weight is not None:
+        loss = loss * weight
+    return _reduced(mortice.mean(loss, -1), legacy_reduction(size_average, reduce, reduction))
+
+
+def multi_margin_loss(
+    input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """Return each sample's mean over the other classes of max(0, margin - input[target] + input)**p."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    if p not in (1, 2):
+        raise ValueError("only p == 1 and p == 2 supported")
+    if weight is not None and weight.ndim != 1:
+        raise ValueError("weight must be one-dimensional")
+    rows = input if input.ndim == 2 else input.reshape(1, -1)
+    if input.ndim > 2 or target.numel() != rows.shape[0]:
+        raise RuntimeError(
+            f"multi_margin_loss: inconsistent target size, expected {rows.shape[0]} but got {list(target.shape)}"
+        )
+    at = target.reshape(-1, 1)
+    classes = rows.shape[1]
+    gap = mortice.clamp(margin - mortice.gather(rows, 1, at) + rows, min=0)
+    gap = gap if p == 1 else gap * gap
+    if weight is not None:
+        gap = gap * weight[at]
+    other = mortice.arange(classes, device=input.device) != at
+    loss = mortice.sum(mortice.where(other, gap, mortice.zeros_like(gap)), 1) / classes
+    return _reduced(loss if input.ndim == 2 else loss.reshape(()), reduction)
+
+
+def multilabel_margin_loss(
+    input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+) -> Any:
+    """Return each sample's mean of max(0, 1 - input[label] + input[other]); labels end at the first -1."""
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    if input.shape != target.shape or input.ndim not in (0, 1, 2):
+        raise RuntimeError(
+            f"multilabel_margin_loss: inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
+        )
+    rows = input.reshape(-1, input.shape[-1] if input.ndim else 1)
+    at = target.reshape(rows.shape)
+    classes = rows.shape[1]
+    given = mortice.cumsum((at < 0).to(mortice.int64), 1) == 0
+    safe = mortice.where(given, at, mortice.zeros_like(at))
+    is_label = mortice.zeros_like(at).scatter_add(1, safe, given.to(at.dtype)) > 0
+    # (sample, label position, other class)
+    gap = mortice.clamp(1 - mortice.gather(rows, 1, safe).unsqueeze(2) + rows.unsqueeze(1), min=0)
+    counts = given.unsqueeze(2) & ~is_label.unsqueeze(1)
+    loss = mortice.sum(mortice.where(counts, gap, mortice.zeros_like(gap)), (1, 2)) / classes
+    return _reduced(loss if input.ndim == 2 else loss.reshape(()), reduction)
+
+
+def cosine_embedding_loss(
+    input1: Any, input2: Any, target: Any, margin: float = 0, size_average: bool | None = None,
+    reduce: bool | None = None, reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """Return 1 - cos where the target is 1 and max(0, cos - margin) where it is -1."""
+    if target.ndim not in (0, 1) or input1.ndim != target.ndim + 1 or input2.ndim != target.ndim + 1:
+        raise RuntimeError(
+            f"cosine_embedding_loss: {target.ndim}D target tensor expects {target.ndim + 1}D input tensors, but found "
+            f"inputs with sizes {list(input1.shape)} and {list(input2.shape)}."
+        )
+    axis = target.ndim
+    # PyTorch's formula here adds its epsilon to the squares, unlike cosine_similarity.
+    squares = (mortice.sum(input1 * input1, axis) + 1e-12) * (mortice.sum(input2 * input2, axis) + 1e-12)
+    cos = mortice.sum(input1 * input2, axis) / mortice.sqrt(squares)
+    zero = mortice.zeros_like(cos)
+    loss = mortice.where(target == 1, 1 - cos, zero) + mortice.where(
+        target == -1, mortice.clamp(cos - margin, min=0), zero
+    )
+    return _reduced(loss, legacy_reduction(size_average, reduce, reduction))
+
+
+def triplet_margin_loss(
+    anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2, eps: float = 1e-6, swap: bool = False,
+    size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """Return max(0, |anchor - positive| - |anchor - negative| + margin)."""
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    if not anchor.ndim == positive.ndim == negative.ndim:
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+            f"anchor {anchor.ndim}D, positive {positive.ndim}D, and negative {negative.ndim}D inputs"
+        )
+    far = pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = mortice.minimum(far, pairwise_distance(positive, negative, p, eps))
+    near = pairwise_distance(anchor, positive, p, eps)
+    return _reduced(mortice.clamp(near - far + margin, min=0), reduction)
+
+
+def triplet_margin_with_distance_loss(
+    anchor: Any, positive: Any, negative: Any, *, distance_function: Any = None, margin: float = 1.0, swap: bool = False,
+    reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """Return max(0, d(anchor, positive) - d(anchor, negative) + margin) for a distance of one's own."""
+    _check_reduction(reduction)
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    distance = pairwise_distance if distance_function is None else distance_function
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = mortice.minimum(far, distance(positive, negative))
+    return _reduced(mortice.clamp(near - far + margin, min=0), reduction)
+
+
+__all__ = [name for name in dict(globals()) if name.endswith("loss") or "entropy" in name or name == "kl_div"]

@@ -1,0 +1,259 @@
+"""Pooling, resizing, sliding blocks and pixel shuffles."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import mortice
+from mortice import _nn
+
+# ---- maximum pooling ----
+
+
+def _max_pool(nd: int, input: Any, args: tuple[Any, ...], return_indices: bool) -> Any:
+    plain, both = getattr(_nn, f"max_pool{nd}d"), getattr(_nn, f"max_pool{nd}d_with_indices")
+    return (both if return_indices else plain)(input, *args)
+
+
+def max_pool1d(
+    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:  # fmt: skip
+    """Return the maxima of windows over the last dim, and their positions if asked."""
+    return _max_pool(1, input, (kernel_size, stride, padding, dilation, ceil_mode), return_indices)
+
+
+def max_pool2d(
+    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:  # fmt: skip
+    """Return the maxima of windows over the last two dims, and their flat positions if asked."""
+    return _max_pool(2, input, (kernel_size, stride, padding, dilation, ceil_mode), return_indices)
+
+
+def max_pool3d(
+    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:  # fmt: skip
+    """Return the maxima of windows over the last three dims, and their flat positions if asked."""
+    return _max_pool(3, input, (kernel_size, stride, padding, dilation, ceil_mode), return_indices)
+
+
+max_pool1d_with_indices = _nn.max_pool1d_with_indices
+max_pool2d_with_indices = _nn.max_pool2d_with_indices
+max_pool3d_with_indices = _nn.max_pool3d_with_indices
+adaptive_max_pool1d_with_indices = _nn.adaptive_max_pool1d
+adaptive_max_pool2d_with_indices = _nn.adaptive_max_pool2d
+adaptive_max_pool3d_with_indices = _nn.adaptive_max_pool3d
+
+
+def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+    """Return the maxima of the last dim cut into `output_size` parts."""
+    pair = _nn.adaptive_max_pool1d(input, output_size)
+    return pair if return_indices else pair[0]
+
+
+def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+    """Return the maxima of the last two dims cut to `output_size`."""
+    pair = _nn.adaptive_max_pool2d(input, output_size)
+    return pair if return_indices else pair[0]
+
+
+def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+    """Return the maxima of the last three dims cut to `output_size`."""
+    pair = _nn.adaptive_max_pool3d(input, output_size)
+    return pair if return_indices else pair[0]
+
+
+def _tuple(value: Any, nd: int) -> tuple[int, ...]:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,) * nd
+
+
+def _unpool(
+    nd: int, input: Any, indices: Any, kernel_size: Any, stride: Any, padding: Any, output_size: Any
+) -> Any:
+    kernel = _tuple(kernel_size, nd)
+    step = kernel if stride is None else _tuple(stride, nd)
+    around = _tuple(padding, nd)
+    if input.shape != indices.shape:
+        raise RuntimeError(
+            f"max_unpool{nd}d: Expected shape of indices to be same as that of the input tensor ({list(input.shape)}) but "
+            f"got indices tensor with shape: {list(indices.shape)}"
+        )
+    shape = tuple(input.shape)
+    default = [(n - 1) * s + m - 2 * p for n, s, m, p in zip(shape[-nd:], step, kernel, around)]
+    if output_size is None:
+        sizes = default
+    else:
+        given = list(output_size)
+        sizes = [int(n) for n in (given[-nd:] if len(given) in (nd + 1, nd + 2) else given)]
+        if len(given) not in (nd, nd + 1, nd + 2):
+            raise ValueError(
+                f"output_size should be a sequence containing {nd} or {nd + 2} elements, but it has a length of "
+                f"'{len(given)}'"
+            )
+        for d, (want, base, s) in enumerate(zip(sizes, default, step)):
+            if not base - s < want < base + s:
+                raise ValueError(
+                    f"invalid output_size {output_size} (dim {d} must be between {base - s} and {base + s})"
+                )
+    lead = shape[:-nd]
+    count = math.prod(sizes)
+    if indices.numel() and (int(indices.min()) < 0 or int(indices.max()) >= count):
+        raise RuntimeError(
+            f"max_unpool{nd}d: found an invalid max index: {int(indices.max())} (output volumes are of size "
+            f"{'x'.join(map(str, sizes))})"
+        )
+    flat = mortice.zeros(*lead, count, dtype=input.dtype, device=input.device)
+    flat = flat.scatter(-1, indices.reshape(*lead, -1), input.reshape(*lead, -1))
+    return flat.reshape(*lead, *sizes)
+
+
+def max_unpool1d(
+    input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
+) -> Any:
+    """Put values back at the positions that `max_pool1d` returned, zeros elsewhere."""
+    return _unpool(1, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool2d(
+    input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
+) -> Any:
+    """Put values back at the positions that `max_pool2d` returned, zeros elsewhere."""
+    return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool3d(
+    input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
+) -> Any:
+    """Put values back at the positions that `max_pool3d` returned, zeros elsewhere."""
+    return _unpool(3, input, indices, kernel_size, stride, padding, output_size)
+
+
+# ---- power average pooling ----
+
+
+def _lp_pool(nd: int, input: Any, norm_type: Any, kernel_size: Any, stride: Any, ceil_mode: bool) -> Any:
+    kernel = _tuple(kernel_size, nd)
+    powered = mortice.pow(input, norm_type)
+    mean = getattr(_nn, f"avg_pool{nd}d")(powered, kernel_size, stride, 0, ceil_mode)
+    return mortice.pow(mortice.sign(mean) * _nn.relu(mortice.abs(mean)) * math.prod(kernel), 1.0 / norm_type)
+
+
+def lp_pool1d(
+    input: Any, norm_type: float, kernel_size: int, stride: Any = None, ceil_mode: bool = False
+) -> Any:
+    """Return (the sum of x**p over windows of the last dim)**(1/p)."""
+    return _lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool2d(
+    input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+) -> Any:
+    """Return (the sum of x**p over windows of the last two dims)**(1/p)."""
+    return _lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool3d(
+    input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+) -> Any:
+    """Return (the sum of x**p over windows of the last three dims)**(1/p)."""
+    return _lp_pool(3, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+# ---- sliding blocks, shuffles ----
+
+
+def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
+    """Gather the sliding blocks of (N, C, H, W) or (C, H, W) as columns."""
+    return _nn.im2col(input, kernel_size, dilation, padding, stride)
+
+
+def fold(
+    input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Any:
+    """Add columns of sliding blocks up where the blocks lie."""
+    return _nn.col2im(input, output_size, kernel_size, dilation, padding, stride)
+
+
+def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
+    """Rearrange (*, C r^2, H, W) to (*, C, H r, W r)."""
+    r = upscale_factor
+    if input.ndim < 3:
+        raise RuntimeError(f"pixel_shuffle expects input to have at least 3 dimensions, but got {input.ndim} dimension(s)")
+    if r <= 0:
+        raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
+    *lead, c, h, w = tuple(input.shape)
+    if c % (r * r):
+        raise RuntimeError(
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
+            f"input.size(-3)={c} is not divisible by {r * r}"
+        )
+    n = len(lead)
+    x = input.reshape(*lead, c // (r * r), r, r, h, w).permute(*range(n + 1), n + 3, n + 1, n + 4, n + 2)
+    return x.reshape(*lead, c // (r * r), h * r, w * r)
+
+
+def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
+    """Rearrange (*, C, H r, W r) to (*, C r^2, H, W)."""
+    r = downscale_factor
+    if input.ndim < 3:
+        raise RuntimeError(
+            f"pixel_unshuffle expects input to have at least 3 dimensions, but got {input.ndim} dimension(s)"
+        )
+    if r <= 0:
+        raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
+    *lead, c, h, w = tuple(input.shape)
+    for what, n in (("height", h), ("width", w)):
+        if n % r:
+            raise RuntimeError(
+                f"pixel_unshuffle expects {what} to be divisible by downscale_factor, but got {n} and {r}"
+            )
+    n = len(lead)
+    x = input.reshape(*lead, c, h // r, r, w // r, r).permute(*range(n + 1), n + 2, n + 4, n + 1, n + 3)
+    return x.reshape(*lead, c * r * r, h // r, w // r)
+
+
+def channel_shuffle(input: Any, groups: int) -> Any:
+    """Interleave the channels of `groups` groups of (N, C, *)."""
+    if input.ndim <= 2:
+        raise RuntimeError(
+            f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(input.shape)}"
+        )
+    n, c, *rest = tuple(input.shape)
+    if groups <= 0 or c % groups:
+        raise RuntimeError(f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups.")
+    return input.reshape(n, groups, c // groups, *rest).transpose(1, 2).reshape(n, c, *rest)
+
+
+native_channel_shuffle = channel_shuffle
+
+# ---- old names of interpolate ----
+
+
+def upsample(
+    input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
+) -> Any:
+    """Resample; the old name of `interpolate`."""
+    warnings.warn(
+        "`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
+    )
+    return _nn.interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
+    """Resample by the nearest element; use `interpolate`."""
+    warnings.warn(
+        "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
+    )
+    return _nn.interpolate(input, size, scale_factor, mode="nearest")
+
+
+def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
+    """Resample bilinearly with aligned corners; use `interpolate`."""
+    warnings.warn(
+        "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
+    )
+    return _nn.interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)

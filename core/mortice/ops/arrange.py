@@ -1,0 +1,544 @@
+"""Rearranged copies: flips, rolls, repeats, triangles, diagonal matrices, grids, and joins by NumPy's names."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from typing import Any
+
+from mortice import op as _op
+from mortice.dtype import DType, bool_, int64, promote_types
+from mortice.errors import ShapeError
+from mortice.mutation import check_writable
+from mortice.op import TENSOR_KERNELS, TensorBase, op, same
+from mortice.ops.creation import check_dtype, filled, resolve, tensor
+from mortice.ops.index import _take, flat_nonzero
+from mortice.ops.movement import cast, cat, clone, expand, reshape, squeeze, stack, t as movement_t, transpose, unsqueeze
+from mortice.ops.views import as_strided, atleast_1d, atleast_2d, atleast_3d, diagonal, flatten, many, two_dims
+from mortice.shape import Size, as_sizes, check_dim, check_dims, prod
+from mortice.tensor import make
+
+# ---- reversing and rolling ----
+
+
+@op(shape=same, name="flip")
+def _flip(k: Any, x: Any, /, *, axis: Any) -> Any:
+    """Reverse along axes, into memory of its own."""
+    return k.copy(k.flip(x, axis))
+
+
+_flip.vjp(x=lambda k, g, axis: k.flip(g, axis), jvp="linear")
+TENSOR_KERNELS.replace("flip", lambda x, axis: _flip(x, axis=axis))
+
+
+def flip(input: Any, *axes: Any, dims: Any = None) -> Any:
+    """Reverse the order along dims; a copy."""
+    dims = axes if dims is None else (dims,)
+    if len(dims) == 1 and isinstance(dims[0], (tuple, list)):
+        dims = tuple(dims[0])
+    axes = check_dims("flip", dims, len(input.shape)) if dims else ()
+    return _flip(input, axis=axes) if axes and input.shape else clone(input)
+
+
+def fliplr(input: Any) -> Any:
+    """Reverse the order of columns."""
+    if len(input.shape) < 2:
+        raise RuntimeError("Input must be >= 2-d.")
+    return flip(input, 1)
+
+
+def flipud(input: Any) -> Any:
+    """Reverse the order of rows."""
+    if len(input.shape) < 1:
+        raise RuntimeError("Input must be >= 1-d.")
+    return flip(input, 0)
+
+
+@op(shape=same, kernel="roll", name="roll")
+def _roll(k: Any, x: Any, /, *, shifts: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+    """Shift along axes."""
+    return k.roll(x, shifts=shifts, axes=axes)
+
+
+def _roll_back(k: Any, g: Any, shifts: tuple[int, ...], axes: tuple[int, ...]) -> Any:
+    return k.roll(g, shifts=tuple([-s for s in shifts]), axes=axes)
+
+
+_roll.vjp(x=_roll_back, jvp="linear")
+
+
+def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
+    """Shift elements along dims; what falls off comes in at the other end. Without dims the tensor counts as flat."""
+    shifts = tuple(shifts) if isinstance(shifts, (tuple, list)) else (shifts,)
+    dims = () if dims is None else tuple(dims) if isinstance(dims, (tuple, list)) else (dims,)
+    if not shifts:
+        raise RuntimeError("`shifts` required")
+    if not dims and len(shifts) == 1:
+        return reshape(roll(reshape(input, -1), shifts, 0), input.shape)
+    if len(shifts) != len(dims):
+        raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
+    if not input.shape:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    axes = tuple([check_dim("roll", d, len(input.shape)) for d in dims])
+    return _roll(input, shifts=tuple(map(operator.index, shifts)), axes=axes)
+
+
+def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
+    """Turn a plane by 90 degrees, k times, from the first dim towards the second."""
+    ndim = len(input.shape)
+    if len(dims) != 2:
+        raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
+    if ndim < 2:
+        raise RuntimeError(f"expected total dims >= 2, but got total dims = {ndim}")
+    a, b = dims
+    if a == b or abs(a - b) == ndim:
+        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {a} and dim1 = {b}")
+    for d in dims:
+        if not -ndim <= d < ndim:
+            raise RuntimeError(f"Rotation dim out of range, dim = {d}")
+    k %= 4
+    if k == 1:
+        return transpose(flip(input, b), a, b)
+    if k == 2:
+        return flip(input, a, b)
+    return transpose(flip(input, a), a, b) if k == 3 else clone(input)
+
+
+# ---- repeating ----
+
+
+def _repeated(name: str, shape: Size, *, reps: tuple[int, ...]) -> Size:
+    return Size([n * r for n, r in zip((1,) * (len(reps) - len(shape)) + tuple(shape), reps)])
+
+
+def _interleaved(shape: tuple[int, ...], reps: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the shape with a dim of 1 before each dim, and with the repeats there."""
+    shape = (1,) * (len(reps) - len(shape)) + shape
+    return tuple(v for n in shape for v in (1, n)), tuple(v for n, r in zip(shape, reps) for v in (r, n))
+
+
+@op(shape=_repeated, name="repeat")
+def _repeat(k: Any, x: Any, /, *, reps: tuple[int, ...]) -> Any:
+    """Lay copies side by side."""
+    shape = tuple(k.shape_of(x))
+    narrow, wide = _interleaved(shape, reps)
+    whole = k.copy(k.broadcast_to(k.reshape(x, narrow), wide))
+    return k.reshape(whole, tuple(_repeated("repeat", Size(shape), reps=reps)))
+
+
+def _repeat_back(k: Any, g: Any, x_shape: Any, reps: tuple[int, ...]) -> Any:
+    _, wide = _interleaved(tuple(x_shape), reps)
+    if 0 in wide:
+        return k.new_full(g, x_shape, 0)
+    return k.reshape(k.sum(k.reshape(g, wide), axis=tuple(range(0, len(wide), 2)), keepdims=False), tuple(x_shape))
+
+
+_repeat.vjp(x=_repeat_back, jvp="linear")
+
+
+def repeat(input: Any, *sizes: Any, repeats: Any = None) -> Any:
+    """Lay copies side by side: so many along each dim, new dims in front."""
+    reps = tuple(as_sizes("repeat", sizes if repeats is None else (repeats,)))
+    if len(reps) < len(input.shape):
+        raise ShapeError(
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor; got "
+            f"{list(reps)} for {list(input.shape)}."
+        )
+    if any(r < 0 for r in reps):
+        raise ShapeError(f"repeat: Trying to create tensor with negative dimension; got repeats {list(reps)}.")
+    return _repeat(input, reps=reps) if reps else clone(input)
+
+
+def tile(input: Any, *sizes: Any, dims: Any = None) -> Any:
+    """Lay copies side by side; fewer numbers than dims count from the last."""
+    reps = tuple(as_sizes("tile", sizes if dims is None else (dims,)))
+    return repeat(input, (1,) * (len(input.shape) - len(reps)) + reps)
+
+
+def repeat_interleave(input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None) -> Any:
+    """Repeat each element (or slice along a dim) in place: so many times, or as many times as `repeats` says for each.
+
+    Called with repeats alone, return the indices that do this.
+    """
+    if repeats is None:
+        counts = input
+        if len(counts.shape) != 1 or counts.dtype.name not in ("int64", "int32"):
+            raise RuntimeError("repeat_interleave only accept 1D vector as repeat, of dtype int64 or int32.")
+        return _spread_indices(counts, len(counts.shape) and counts.shape[0], output_size)
+    if dim is None:
+        input, axis = reshape(input, -1), 0
+    else:
+        axis = check_dim("repeat_interleave", dim, len(input.shape))
+        input = input if input.shape else reshape(input, 1)
+    n = input.shape[axis]
+    if isinstance(repeats, (tuple, list)):
+        repeats = tensor(repeats, dtype=int64, device=input._device)
+    if isinstance(repeats, TensorBase):
+        if repeats.dtype.name not in ("int64", "int32") or len(repeats.shape) > 1:
+            raise RuntimeError("repeat_interleave: repeats must be 0-dim or 1-dim tensor of dtype int64 or int32.")
+        if len(repeats.shape) == 1 and repeats.shape[0] not in (1, n):
+            raise RuntimeError(
+                f"repeats must have the same size as input along dim, but got repeats.size(0) = {repeats.shape[0]} and "
+                f"input.size({axis}) = {n}"
+            )
+        if repeats.shape and (repeats.shape[0] == n):
+            return _take(input, _spread_indices(repeats, n, output_size), axis=axis)
+        repeats = repeats.item()
+    count = operator.index(repeats)
+    if count < 0:
+        raise RuntimeError("Repeats must be non-negative")
+    shape = list(input.shape)
+    wide = expand(unsqueeze(input, axis + 1), (*shape[: axis + 1], count, *shape[axis + 1 :]))
+    return reshape(clone(wide), (*shape[:axis], n * count, *shape[axis + 1 :]))
+
+
+def _spread_indices(counts: Any, n: int, output_size: int | None) -> Any:
+    values = counts.tolist()
+    if any(c < 0 for c in values):
+        raise RuntimeError("repeats can not be negative")
+    total = sum(values)
+    if output_size is not None and output_size != total:
+        raise RuntimeError(f"repeat_interleave: output_size must be the sum of repeats; got {output_size} for {total}.")
+    # Ones where a new source position starts; their running sum is the position.
+    k, device = counts._device.backend, counts._device
+    ends = k.cumulative_sum(k.astype(counts._data, int64), axis=0)
+    starts = k.full((total + 1,), 0, dtype=int64, device=device)
+    starts = k.scatter_add(starts, ends, k.full((n,), 1, dtype=int64, device=device), axis=0)
+    data = k.getitem(k.cumulative_sum(starts, axis=0), (slice(0, total),))
+    return cast(make(data, device, int64, Size((total,))), counts.dtype)
+
+
+# ---- triangles and diagonals ----
+
+
+def _at_least_matrix(name: str, x: Any) -> None:
+    if len(x.shape) < 2:
+        raise ShapeError(f"{name}: input tensor must have at least 2 dimensions; got {list(x.shape)}.")
+
+
+@op(shape=same, kernel="tril", name="tril")
+def _tril(k: Any, x: Any, /, *, diagonal: int) -> Any:
+    """Keep the lower triangles."""
+    return k.tril(x, diagonal=diagonal)
+
+
+_tril.vjp(x=lambda k, g, diagonal: k.tril(g, diagonal=diagonal), jvp="linear")
+
+
+@op(shape=same, kernel="triu", name="triu")
+def _triu(k: Any, x: Any, /, *, diagonal: int) -> Any:
+    """Keep the upper triangles."""
+    return k.triu(x, diagonal=diagonal)
+
+
+_triu.vjp(x=lambda k, g, diagonal: k.triu(g, diagonal=diagonal), jvp="linear")
+TENSOR_KERNELS.replace("tril", lambda x, *, diagonal=0: _tril(x, diagonal=diagonal))
+TENSOR_KERNELS.replace("triu", lambda x, *, diagonal=0: _triu(x, diagonal=diagonal))
+
+
+def tril(input: Any, diagonal: int = 0, *, out: Any = None) -> Any:
+    """Keep the lower triangle of each matrix, from a diagonal down; zero elsewhere."""
+    _at_least_matrix("tril", input)
+    return _tril(input, diagonal=operator.index(diagonal), out=out)
+
+
+def triu(input: Any, diagonal: int = 0, *, out: Any = None) -> Any:
+    """Keep the upper triangle of each matrix, from a diagonal up; zero elsewhere."""
+    _at_least_matrix("triu", input)
+    return _triu(input, diagonal=operator.index(diagonal), out=out)
+
+
+def _triangle(name: str, fn: Any, row: int, col: int, offset: int, dtype: DType, device: Any) -> Any:
+    row, col = operator.index(row), operator.index(col)
+    if row < 0 or col < 0:
+        raise RuntimeError(f"{name}: row and col must be non-negative; got {row} and {col}.")
+    where = resolve(device)
+    if dtype.kind not in "iu":
+        raise RuntimeError(f"{name}: not implemented for {dtype}. Use an integer dtype.")
+    ones = filled(Size((row, col)), True, check_dtype(name, bool_, where), where)
+    flat = flat_nonzero(fn(ones, offset))
+    step = max(col, 1)
+    return cast(stack([flat // step, flat % step]), dtype)
+
+
+def tril_indices(
+    row: int, col: int, offset: int = 0, *, dtype: DType = int64, device: Any = None, layout: Any = None
+) -> Any:
+    """Return the positions of the lower triangle of a row by col matrix: 2 by n."""
+    return _triangle("tril_indices", tril, row, col, offset, dtype, device)
+
+
+def triu_indices(
+    row: int, col: int, offset: int = 0, *, dtype: DType = int64, device: Any = None, layout: Any = None
+) -> Any:
+    """Return the positions of the upper triangle of a row by col matrix: 2 by n."""
+    return _triangle("triu_indices", triu, row, col, offset, dtype, device)
+
+
+def _embedded(name: str, shape: Size, *, offset: int, axis1: int, axis2: int) -> Size:
+    *batch, n = tuple(shape)
+    size = n + abs(offset)
+    for a in sorted((axis1, axis2)):
+        batch.insert(a, size)
+    return Size(batch)
+
+
+@op(shape=_embedded, name="diag_embed")
+def _diag_embed(k: Any, x: Any, /, *, offset: int, axis1: int, axis2: int) -> Any:
+    """Put the last axis on a diagonal of zeros."""
+    shape = _embedded("diag_embed", k.shape_of(x), offset=offset, axis1=axis1, axis2=axis2)
+    return k.diagonal_write(k.new_full(x, shape, 0), x, offset=offset, axis1=axis1, axis2=axis2)
+
+
+_diag_embed.vjp(
+    x=lambda k, g, offset, axis1, axis2: k.diagonal(g, offset=offset, axis1=axis1, axis2=axis2), jvp="linear"
+)
+
+
+def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+    """Put the last dim on a diagonal of new matrices over dims dim1 and dim2."""
+    ndim = len(input.shape) + 1
+    a, b = check_dim("diag_embed", dim1, ndim), check_dim("diag_embed", dim2, ndim)
+    if a == b:
+        raise ShapeError(f"diag_embed: diagonal dimensions cannot be identical {dim1}, {dim2}.")
+    if not input.shape:
+        raise ShapeError("diag_embed: expected a tensor of at least 1 dimension; got a 0-d tensor.")
+    # With the dims the other way round the diagonal lies on the other side.
+    offset = operator.index(offset)
+    return _diag_embed(input, offset=offset, axis1=a, axis2=b)
+
+
+def diag(input: Any, diagonal: int = 0, *, out: Any = None) -> Any:
+    """Make a matrix with a vector on its diagonal, or take the diagonal of a matrix."""
+    if len(input.shape) not in (1, 2):
+        raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {len(input.shape)}D")
+    made = diag_embed(input, diagonal) if len(input.shape) == 1 else clone(_diagonal_of(input, diagonal))
+    return made if out is None else _op.WRITE_OUT("diag", out, made)
+
+
+_diagonal_of = diagonal
+
+
+def diagflat(input: Any, offset: int = 0) -> Any:
+    """Make a matrix with all elements on its diagonal."""
+    return diag_embed(reshape(input, -1), offset)
+
+
+def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """Return a copy with a diagonal replaced."""
+    from mortice.ops.views import diagonal_write
+
+    axis1, axis2 = two_dims("diagonal_scatter", input, dim1, dim2)
+    shape = diagonal(input.detach(), offset, dim1, dim2).shape
+    if src.shape != shape:
+        raise ShapeError(
+            f"diagonal_scatter: expected src to have a size equal to the slice of self. src size = {list(src.shape)}, "
+            f"slice size = {list(shape)}"
+        )
+    return diagonal_write(input, cast(src, input.dtype), offset=operator.index(offset), axis1=axis1, axis2=axis2)
+
+
+# ---- grids and joins ----
+
+
+def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
+    """Spread vectors into grids of coordinates; `indexing` "ij" (the default) or "xy"."""
+    parts = many("meshgrid", tensors)
+    if not parts:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    for x in parts:
+        if len(x.shape) > 1:
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {x!r}")
+        if x.dtype is not parts[0].dtype:
+            raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
+        _op.check_device(_take.op, parts[0], x)
+    if indexing not in (None, "ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    swap = indexing == "xy" and len(parts) >= 2
+    if swap:
+        parts[0], parts[1] = parts[1], parts[0]
+    shape = tuple([prod(x.shape) for x in parts])
+    grids = [
+        expand(reshape(x, tuple(-1 if i == j else 1 for j in range(len(parts)))) if prod(x.shape) else
+               reshape(x, tuple(0 if i == j else 1 for j in range(len(parts)))), shape)
+        for i, x in enumerate(parts)
+    ]  # fmt: skip
+    if swap:
+        grids[0], grids[1] = grids[1], grids[0]
+    return tuple(grids)
+
+
+def cartesian_prod(*tensors: Any) -> Any:
+    """Return all combinations of one element of each vector, one a row."""
+    parts = many("cartesian_prod", tensors)
+    for x in parts:
+        if len(x.shape) != 1:
+            raise RuntimeError(f"torch.cartesian_prod: Expect a 1D vector, but got shape {list(x.shape)}")
+    if len(parts) == 1:
+        return parts[0]
+    return stack([flatten(g) for g in meshgrid(*parts)], 1)
+
+
+def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
+    """Return all ways to choose r elements of a vector, one a row."""
+    if len(input.shape) != 1:
+        raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.shape)}")
+    if r < 0:
+        raise RuntimeError(f"Expect a non-negative number, but got {r}")
+    if r == 0:
+        return filled(Size((0,)), 0, input.dtype, input._device)
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    chosen = [i for row in choose(range(input.shape[0]), r) for i in row]
+    count = len(chosen) // r
+    index = tensor(chosen, dtype=int64, device=input._device) if count else filled(Size((0,)), 0, int64, input._device)
+    return reshape(_take(input, index, axis=0), (count, r))
+
+
+def block_diag(*tensors: Any) -> Any:
+    """Put matrices on the diagonal of one of zeros."""
+    parts = many("block_diag", tensors)
+    if not parts:
+        return filled(Size((1, 0)), 0, _op.get_default_dtype(), resolve(None))
+    d = parts[0].dtype
+    for i, x in enumerate(parts):
+        if len(x.shape) > 2:
+            raise RuntimeError(
+                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {len(x.shape)} dimensions"
+            )
+        _op.check_device(_take.op, parts[0], x)
+        d = promote_types(d, x.dtype)
+    parts = [atleast_2d(cast(x, d)) for x in parts]
+    width = sum(x.shape[1] for x in parts)
+    rows, left = [], 0
+    for x in parts:
+        h, w = tuple(x.shape)
+        beside = [filled(Size((h, left)), 0, d, x._device), x, filled(Size((h, width - left - w)), 0, d, x._device)]
+        rows.append(cat(beside, 1))
+        left += w
+    return cat(rows, 0)
+
+
+def hstack(tensors: Any, *, out: Any = None) -> Any:
+    """Join along dim 1, vectors along dim 0."""
+    parts = [atleast_1d(x) for x in many("hstack", (tensors,))]
+    if not parts:
+        raise RuntimeError("hstack expects a non-empty TensorList")
+    return cat(parts, 0 if len(parts[0].shape) == 1 else 1, out=out)
+
+
+def vstack(tensors: Any, *, out: Any = None) -> Any:
+    """Join along dim 0; vectors count as rows."""
+    parts = [atleast_2d(x) for x in many("vstack", (tensors,))]
+    if not parts:
+        raise RuntimeError("vstack expects a non-empty TensorList")
+    return cat(parts, 0, out=out)
+
+
+def row_stack(tensors: Any, *, out: Any = None) -> Any:
+    """Join along dim 0: another name of vstack."""
+    return vstack(tensors, out=out)
+
+
+def dstack(tensors: Any, *, out: Any = None) -> Any:
+    """Join along dim 2."""
+    parts = [atleast_3d(x) for x in many("dstack", (tensors,))]
+    if not parts:
+        raise RuntimeError("dstack expects a non-empty TensorList")
+    return cat(parts, 2, out=out)
+
+
+def column_stack(tensors: Any, *, out: Any = None) -> Any:
+    """Join along dim 1; vectors count as columns."""
+    parts = many("column_stack", (tensors,))
+    if not parts:
+        raise RuntimeError("column_stack expects a non-empty TensorList")
+    return hstack([reshape(x, (prod(x.shape), 1)) if len(x.shape) <= 1 else x for x in parts], out=out)
+
+
+def concat(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
+    """Join along an existing dim: another name of cat."""
+    return cat(tensors, dim, out=out)
+
+
+def concatenate(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None) -> Any:
+    """Join along an existing dim: another name of cat."""
+    return cat(tensors, dim if axis is None else axis, out=out)
+
+
+# ---- contiguous copies; changes of a tensor's own shape ----
+
+
+@op(shape=same, kernel="contiguous", name="contiguous", grad_name="CloneBackward0")
+def row_major(k: Any, x: Any, /) -> Any:
+    """Copy into row-major order."""
+    return k.contiguous(x)
+
+
+row_major.vjp(x=lambda k, g: g, jvp="linear")
+
+
+def become(name: str, t: Any, fn: Any, *args: Any) -> Any:
+    """Turn a tensor into a view of itself: same memory, other shape."""
+    check_writable(name, t)
+    view = fn(t, *args)
+    if view._storage is None or view is t:
+        return t
+    if t._viewed is None:
+        # Views of t stay views of what t was.
+        stand_in = None
+        for other in t._storage.live():
+            if other is not view and other is not t and other._viewed is t:
+                if stand_in is None:
+                    stand_in = make(t._data, t._device, t.dtype, t.shape)
+                    stand_in._rg, stand_in._node = t._rg, t._node
+                    stand_in.set_storage(t._storage, t._steps)
+                other._viewed = stand_in
+    t._data, t.shape, t._steps = view._data, view.shape, view._steps
+    t._rg, t._node = view._rg, view._node
+    return t
+
+
+def resize_(self: Any, *sizes: Any, memory_format: Any = None) -> Any:
+    """Change the shape in place, keeping the elements in row-major order; new ones are zero."""
+    if self._rg:
+        raise RuntimeError("cannot resize variables that require grad")
+    size = as_sizes("resize_", sizes)
+    if any(n < 0 for n in size):
+        raise RuntimeError(f"resize_: Trying to create tensor with negative dimension: {list(size)}.")
+    k, have, want = self._device.backend, prod(self.shape), prod(size)
+    flat = k.reshape(self._data, (have,))
+    if want > have:
+        flat = k.concat([flat, k.new_full(self._data, (want - have,), 0)], axis=0)
+    else:
+        flat = k.copy(k.getitem(flat, (slice(0, want),)))
+    self._data, self.shape, self._storage = k.reshape(flat, tuple(size)), size, None
+    return self
+
+
+def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> Any:
+    """Change the shape in place to that of another tensor."""
+    return resize_(self, the_template.shape)
+
+
+def sum_to_size(input: Any, *size: Any) -> Any:
+    """Sum dims so that the result has a size which broadcasts to this tensor's."""
+    wanted = as_sizes("sum_to_size", size)
+    lead = len(input.shape) - len(wanted)
+    if lead < 0 or any(n not in (1, m) for n, m in zip(wanted, tuple(input.shape)[lead:])):
+        raise ShapeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(input.shape)}}}.")
+    return input.sum() if not wanted else _op.unbroadcast(TENSOR_KERNELS, input, wanted)
+
+
+def _in_place(name: str, fn: Any) -> Any:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return become(name, self, lambda t: fn(t, *args, **kwargs))
+
+    method.__name__ = method.__qualname__ = name
+    method.__module__, method.__doc__ = __name__, f"Do `{name[:-1]}` to the tensor itself: same memory, other shape."
+    return method
+
+
+squeeze_, unsqueeze_ = _in_place("squeeze_", squeeze), _in_place("unsqueeze_", unsqueeze)
+transpose_, t_ = _in_place("transpose_", transpose), _in_place("t_", movement_t)
+as_strided_ = _in_place("as_strided_", as_strided)
+swapaxes_, swapdims_ = _in_place("swapaxes_", transpose), _in_place("swapdims_", transpose)

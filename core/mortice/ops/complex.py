@@ -1,0 +1,235 @@
+"""Complex numbers: making them from parts, taking them apart (as views where memory allows), conjugation, angles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mortice.dtype import DType, float32, float64, get_default_dtype
+from mortice.errors import DTypeError, ShapeError
+from mortice.op import TENSOR_KERNELS, Op, broadcast, op, promote, real_part, same
+from mortice.ops.elementwise import mul, same_dtypes
+from mortice.ops.unary import cos, sin
+from mortice.shape import Size
+
+__all__ = [
+    "angle", "complex", "conj", "conj_physical", "imag", "polar", "real", "resolve_conj", "resolve_neg",
+    "view_as_complex", "view_as_real",
+]  # fmt: skip
+
+
+def _doubled(shape: Any, strides: Any) -> tuple[int, ...]:
+    return tuple([2 * s for s in strides])
+
+
+def _joined(op: Op, d: DType) -> tuple[DType, DType]:
+    if d is not float32 and d is not float64:
+        raise DTypeError(f"{op.name}: Expected both inputs to be Float or Double tensors; got {d}. Use .float() first.")
+    return d, d.to_complex()
+
+
+@op(result=_joined, shape=broadcast, kernel="complex", name="complex", holomorphic=False)
+def _complex(k: Any, x: Any, y: Any, /) -> Any:
+    """Join real and imaginary parts."""
+    return k.complex(x, y)
+
+
+_complex.vjp(x=lambda k, g: k.real(g), y=lambda k, g: k.imag(g), jvp="linear")
+
+
+def complex(real: Any, imag: Any, *, out: Any = None) -> Any:
+    """Join real and imaginary parts, float32 or float64, to complex numbers."""
+    same_dtypes("complex", ("real", real), ("imag", imag))
+    return _complex(real, imag, out=out)
+
+
+def polar(abs: Any, angle: Any, *, out: Any = None) -> Any:
+    """Join absolute values and angles to complex numbers."""
+    same_dtypes("polar", ("abs", abs), ("angle", angle))
+    return _complex(mul(abs, cos(angle)), mul(abs, sin(angle)), out=out)
+
+
+@op(
+    result=real_part,
+    shape=same,
+    view=True,
+    kernel="real",
+    name="real",
+    dtypes="c",
+    holomorphic=False,
+    scatter=lambda k, x, part: k.complex(part, k.imag(x)),
+    strides=_doubled,
+)
+def _real(k: Any, x: Any, /) -> Any:
+    """Show the real parts."""
+    return k.real(x)
+
+
+_real.vjp(x=lambda k, g: k.astype(g, k.dtype_of(g).to_complex()), jvp="linear")
+
+
+@op(
+    result=real_part,
+    shape=same,
+    view=True,
+    kernel="imag",
+    name="imag",
+    dtypes="c",
+    holomorphic=False,
+    scatter=lambda k, x, part: k.complex(k.real(x), part),
+    strides=_doubled,
+)
+def _imag(k: Any, x: Any, /) -> Any:
+    """Show the imaginary parts."""
+    return k.imag(x)
+
+
+_imag.vjp(x=lambda k, g: k.complex(k.zeros_like(g), g), jvp="linear")
+
+
+def real(input: Any) -> Any:
+    """Return the real parts: of complex numbers a view, of real ones the tensor itself."""
+    return _real(input) if input.dtype.is_complex else input
+
+
+def imag(input: Any) -> Any:
+    """Return the imaginary parts of complex numbers; a view."""
+    if not input.dtype.is_complex:
+        raise DTypeError(f"imag: imag is not implemented for tensors with non-complex dtypes; got {input.dtype}.")
+    return _imag(input)
+
+
+@op(result=promote, shape=same, kernel="conj", name="conj", holomorphic=False)
+def _conj(k: Any, x: Any, /) -> Any:
+    """Mirror at the real axis."""
+    return k.conj(x)
+
+
+_conj.vjp(x=lambda k, g: k.conj(g), jvp="linear")
+TENSOR_KERNELS.replace("conj", lambda x: conj(x))
+
+
+def conj(input: Any) -> Any:
+    """Mirror complex numbers at the real axis; real ones are returned themselves.
+
+    Differs from torch: the result is computed at once, in memory of its own.
+    """
+    return _conj(input) if input.dtype.is_complex else input
+
+
+def conj_physical(input: Any, *, out: Any = None) -> Any:
+    """Mirror complex numbers at the real axis, in memory of their own."""
+    return _conj(input, out=out) if input.dtype.is_complex or out is not None else input
+
+
+def resolve_conj(input: Any) -> Any:
+    """Return the tensor itself: conjugation is never delayed."""
+    return input
+
+
+resolve_neg = resolve_conj
+
+
+def _angle_rule(op: Op, d: DType) -> tuple[DType, DType]:
+    if d.kind in "bui":
+        d = get_default_dtype()
+    return d, d.to_real()
+
+
+@op(result=_angle_rule, shape=same, kernel="angle", holomorphic=False)
+def angle(k: Any, x: Any, /) -> Any:
+    """Return the argument of complex numbers; of real ones 0, or pi below 0."""
+    return k.angle(x)
+
+
+def _angle_back(k: Any, g: Any, x: Any) -> Any:
+    d = k.dtype_of(x)
+    if not d.is_complex:
+        return k.zeros_like(g)
+    re, im = k.real(x), k.imag(x)
+    square = k.add(k.multiply(re, re), k.multiply(im, im))
+    scale = k.divide(g, k.where(k.equal(square, 0.0), 1.0, square))
+    return k.complex(k.negative(k.multiply(im, scale)), k.multiply(re, scale))
+
+
+angle.vjp(x=_angle_back, jvp="elementwise")
+
+
+def _pairs_out(name: str, shape: Size) -> Size:
+    return Size((*shape, 2))
+
+
+def _pairs_in(name: str, shape: Size) -> Size:
+    return Size(tuple(shape)[:-1])
+
+
+def _to_real_strides(shape: Any, strides: Any) -> tuple[int, ...]:
+    return (*_doubled(shape, strides), 1)
+
+
+def _to_complex_strides(shape: Any, strides: Any) -> tuple[int, ...]:
+    return tuple([s // 2 for s in strides[:-1]])
+
+
+def _complex_rule(op: Op, d: DType) -> tuple[DType, DType]:
+    if d is not float32 and d is not float64:
+        raise DTypeError(f"{op.name}: is only supported for half, float and double tensors; got {d}.")
+    return d, d.to_complex()
+
+
+def _as_real(k: Any, x: Any, /) -> Any:
+    """Show complex numbers as pairs along a new last dim."""
+    return k.view_as_real(x)
+
+
+def _as_complex(k: Any, x: Any, /) -> Any:
+    """Show pairs along the last dim as complex numbers."""
+    return k.view_as_complex(x)
+
+
+_view_as_real = op(
+    result=real_part, shape=_pairs_out, view=True, kernel="view_as_real", name="view_as_real", dtypes="c",
+    holomorphic=False, scatter=lambda k, x, part: k.view_as_complex(part), strides=_to_real_strides,
+)(_as_real)  # fmt: skip
+_view_as_complex = op(
+    result=_complex_rule, shape=_pairs_in, view=True, kernel="view_as_complex", name="view_as_complex", dtypes="f",
+    holomorphic=False, scatter=lambda k, x, part: k.view_as_real(part), strides=_to_complex_strides,
+)(_as_complex)  # fmt: skip
+# The same as copies, for backends that write in place but cannot show memory as another dtype.
+_copy_as_real = op(
+    result=real_part, shape=_pairs_out, kernel="view_as_real", name="copy_as_real", dtypes="c", holomorphic=False
+)(_as_real)
+_copy_as_complex = op(
+    result=_complex_rule, shape=_pairs_in, kernel="view_as_complex", name="copy_as_complex", dtypes="f", holomorphic=False
+)(_as_complex)
+for _fn in (_view_as_real, _copy_as_real):
+    _fn.vjp(x=lambda k, g: k.view_as_complex(g), jvp="linear")
+for _fn in (_view_as_complex, _copy_as_complex):
+    _fn.vjp(x=lambda k, g: k.view_as_real(g), jvp="linear")
+
+
+def _shares(x: Any, kernel: str) -> bool:
+    backend = x._device.backend
+    return not backend.mutable or kernel in backend.overridden
+
+
+def view_as_real(input: Any) -> Any:
+    """Show complex numbers as pairs of real ones along a new last dim; a view where the backend can."""
+    if not input.dtype.is_complex:
+        raise DTypeError(f"view_as_real: is only supported for complex tensors; got {input.dtype}.")
+    return (_view_as_real if _shares(input, "view_as_real") else _copy_as_real)(input)
+
+
+def view_as_complex(input: Any) -> Any:
+    """Show pairs along the last dim as complex numbers; a view where the backend can."""
+    _complex_rule(_view_as_complex.op, input.dtype)
+    if not input.shape:
+        raise ShapeError("view_as_complex: Input tensor must have one or more dimensions.")
+    if input.shape[-1] != 2:
+        raise ShapeError(f"view_as_complex: Tensor must have a last dimension of size 2; got {list(input.shape)}.")
+    strides = input.stride()
+    if strides[-1] != 1 or any(s % 2 for s, n in zip(strides[:-1], input.shape) if n > 1):
+        raise ShapeError(
+            f"view_as_complex: Tensor must have a last dimension with stride 1 and the others divisible by 2; got "
+            f"strides {list(strides)}. Use .contiguous() first."
+        )
+    return (_view_as_complex if _shares(input, "view_as_complex") else _copy_as_complex)(input)

@@ -1,0 +1,225 @@
+"""einsum: sums of products written with one letter per dim, done by permutations and matrix products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mortice.errors import ShapeError
+from mortice.op import TensorBase
+from mortice.ops import elementwise
+from mortice.ops.matmul import matmul
+from mortice.ops.movement import permute, reshape
+from mortice.ops.views import diagonal, many
+from mortice.shape import prod
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+# A dim's label: a letter, or for the dims of an ellipsis its distance from the last of them.
+Labels = list[Any]
+
+
+def einsum(*args: Any) -> Any:
+    """Sum products of operands' elements as an equation says: `einsum("bij,bjk->bik", x, y)`.
+
+    Also takes each operand followed by its list of dim numbers, with those of the output last.
+    """
+    equation, operands = _read(args)
+    if not operands:
+        raise RuntimeError("einsum(): must provide at least one operand")
+    inputs, output = _parse(equation, operands)
+    sizes: dict[Any, int] = {}
+    terms = []
+    for i, (x, labels) in enumerate(zip(operands, inputs)):
+        terms.append(_unique(x, labels, i))
+        x, labels = terms[-1]
+        for label, n in zip(labels, x.shape):
+            have = sizes.setdefault(label, n)
+            if have == 1:
+                sizes[label] = n
+            elif n not in (1, have):
+                raise ShapeError(
+                    f"einsum(): subscript {label} has size {n} for operand {i} which does not broadcast with "
+                    f"previously seen size {have}"
+                )
+    while len(terms) > 1:
+        i, j = (0, 1) if len(terms) == 2 else _cheapest(terms, sizes)
+        b, a = terms.pop(j), terms.pop(i)
+        needed = set(output).union(*[labels for _, labels in terms])
+        terms.insert(i, _contract(a, b, needed))
+    return _finish(*terms[0], output, operands)
+
+
+def _read(args: tuple[Any, ...]) -> tuple[str, list[Any]]:
+    """Return the equation and the operands, from either way of writing them."""
+    if not args:
+        raise ValueError("einsum(): must specify the equation string and at least one operand")
+    if isinstance(args[0], str):
+        return args[0].replace(" ", ""), many("einsum", args[1:]) if len(args) > 1 else []
+    if not isinstance(args[0], TensorBase):
+        raise TypeError(f"einsum(): expected an equation or a Tensor first; got {type(args[0]).__name__}.")
+
+    def letters(subscripts: Any) -> str:
+        out = []
+        for s in subscripts:
+            if s is Ellipsis:
+                out.append("...")
+            elif isinstance(s, int) and 0 <= s < 52:
+                out.append(_LETTERS[s])
+            else:
+                raise ValueError(f"einsum(): subscript in subscript list is not within the valid range [0, 52); got {s!r}")
+        return "".join(out)
+
+    if len(args) < 2:
+        raise ValueError("einsum(): expected a list of dim numbers after each operand.")
+    pairs = len(args) // 2
+    equation = ",".join(letters(args[2 * i + 1]) for i in range(pairs))
+    if len(args) % 2:
+        equation += "->" + letters(args[-1])
+    return equation, [args[2 * i] for i in range(pairs)]
+
+
+def _parse(equation: str, operands: list[Any]) -> tuple[list[Labels], Labels]:
+    """Return each operand's labels and the output's."""
+    left, arrow, right = equation.partition("->")
+    parts = left.split(",")
+    if len(parts) != len(operands):
+        what = "more" if len(operands) > len(parts) else "fewer"
+        raise RuntimeError(f"einsum(): {what} operands were provided than specified in the equation")
+    inputs, widest = [], 0
+    dotted = False
+    for i, (part, x) in enumerate(zip(parts, operands)):
+        names = _letters(part, f"operand {i}")
+        rest = len(x.shape) - (len(names) - ("..." in names))
+        if rest < 0 or ("..." not in names and rest):
+            raise ShapeError(
+                f"einsum(): the number of subscripts in the equation ({len(names) - ('...' in names)}) is "
+                f"{'more than' if rest < 0 else 'does not match'} the number of dimensions ({len(x.shape)}) for "
+                f"operand {i}{'' if '...' in names else ' and no ellipsis was given'}"
+            )
+        labels: Labels = []
+        for name in names:
+            if name == "...":
+                dotted = True
+                widest = max(widest, rest)
+                labels.extend(range(rest, 0, -1))
+            else:
+                labels.append(name)
+        inputs.append(labels)
+    if arrow:
+        names = _letters(right, "the output")
+        output: Labels = []
+        seen = {label for labels in inputs for label in labels}
+        for name in names:
+            if name == "...":
+                output.extend(range(widest, 0, -1))
+                continue
+            if name in output:
+                raise RuntimeError(f"einsum(): output subscript {name} appears more than once in the output")
+            if name not in seen:
+                raise RuntimeError(
+                    f"einsum(): output subscript {name} does not appear in the equation for any input operand"
+                )
+            output.append(name)
+        return inputs, output
+    counts: dict[Any, int] = {}
+    for labels in inputs:
+        for label in labels:
+            counts[label] = counts.get(label, 0) + 1
+    once = sorted(label for label, n in counts.items() if n == 1 and isinstance(label, str))
+    return inputs, [*(range(widest, 0, -1) if dotted else ()), *once]
+
+
+def _letters(part: str, where: str) -> list[str]:
+    names, i = [], 0
+    while i < len(part):
+        if part[i] == ".":
+            if part[i : i + 3] != "...":
+                raise RuntimeError(f"einsum(): found '.' for {where} that is not part of any ellipsis")
+            if "..." in names:
+                raise RuntimeError(f"einsum(): found '.' for {where} for which an ellipsis was already found")
+            names.append("...")
+            i += 3
+        elif part[i].isascii() and part[i].isalpha():
+            names.append(part[i])
+            i += 1
+        else:
+            raise RuntimeError(f"einsum(): invalid subscript given at index {i} in the equation string, subscripts must be in [a-zA-Z]")  # fmt: skip
+    return names
+
+
+def _unique(x: Any, labels: Labels, number: int) -> tuple[Any, Labels]:
+    """Take diagonals where an operand has a label twice."""
+    labels = list(labels)
+    while len(set(labels)) < len(labels):
+        label = next(v for v in labels if labels.count(v) > 1)
+        a = labels.index(label)
+        b = labels.index(label, a + 1)
+        if x.shape[a] != x.shape[b]:
+            raise ShapeError(
+                f"einsum(): subscript {label} is repeated for operand {number} but the sizes don't match, {x.shape[b]} "
+                f"!= {x.shape[a]}"
+            )
+        x = diagonal(x, 0, a, b)
+        labels = [v for i, v in enumerate(labels) if i not in (a, b)] + [label]
+    return x, labels
+
+
+def _cheapest(terms: list[tuple[Any, Labels]], sizes: dict[Any, int]) -> tuple[int, int]:
+    """Pick the pair whose product takes the fewest multiplications."""
+    pairs = [(i, j) for j in range(len(terms)) for i in range(j)]
+    return min(pairs, key=lambda p: prod(sizes[v] for v in {*terms[p[0]][1], *terms[p[1]][1]}))
+
+
+def _sum_out(x: Any, labels: Labels, drop: set[Any]) -> tuple[Any, Labels]:
+    dims = [i for i, v in enumerate(labels) if v in drop]
+    if not dims:
+        return x, labels
+    kept = [v for v in labels if v not in drop]
+    if all(x.shape[d] == 1 for d in dims):
+        return reshape(x, [n for i, n in enumerate(x.shape) if i not in dims]), kept
+    return x.sum(dims, dtype=x.dtype), kept
+
+
+def _contract(a: tuple[Any, Labels], b: tuple[Any, Labels], needed: set[Any]) -> tuple[Any, Labels]:
+    """Multiply two terms and sum the labels that nothing else needs."""
+    (x, lx), (y, ly) = a, b
+    x, lx = _sum_out(x, lx, set(lx) - set(ly) - needed)
+    y, ly = _sum_out(y, ly, set(ly) - set(lx) - needed)
+    # A shared dim that is 1 on one side only broadcasts: it belongs to the other side.
+    sx, sy = dict(zip(lx, x.shape)), dict(zip(ly, y.shape))
+    shared = [v for v in lx if v in sy]
+    x, lx = _sum_out(x, lx, {v for v in shared if sx[v] == 1 and sy[v] != 1})
+    y, ly = _sum_out(y, ly, {v for v in shared if sy[v] == 1 and sx[v] != 1})
+    x, lx = _sum_out(x, lx, set(lx) - set(ly) - needed)
+    y, ly = _sum_out(y, ly, set(ly) - set(lx) - needed)
+    shared = [v for v in lx if v in ly]
+    inner = [v for v in shared if v not in needed]
+    batch = [v for v in shared if v in needed]
+    only_x, only_y = [v for v in lx if v not in shared], [v for v in ly if v not in shared]
+    sx, sy = dict(zip(lx, x.shape)), dict(zip(ly, y.shape))
+    result = [*batch, *only_x, *only_y]
+    shape = [sx[v] if v in sx else sy[v] for v in result]
+    x = permute(x, [lx.index(v) for v in (*batch, *only_x, *inner)])
+    if not inner:
+        y = permute(y, [ly.index(v) for v in (*batch, *only_y)])
+        x = reshape(x, [*(sx[v] for v in batch), *(sx[v] for v in only_x), *([1] * len(only_y))])
+        y = reshape(y, [*(sy[v] for v in batch), *([1] * len(only_x)), *(sy[v] for v in only_y)])
+        return elementwise.mul(x, y), result
+    y = permute(y, [ly.index(v) for v in (*batch, *inner, *only_y)])
+    groups = prod(sx[v] for v in batch)
+    n, m, inside = prod(sx[v] for v in only_x), prod(sy[v] for v in only_y), prod(sx[v] for v in inner)
+    lead = (groups,) if batch else ()
+    product = matmul(reshape(x, (*lead, n, inside)), reshape(y, (*lead, inside, m)))
+    return reshape(product, shape), result
+
+
+def _finish(x: Any, labels: Labels, output: Labels, operands: list[Any]) -> Any:
+    x, labels = _sum_out(x, labels, set(labels) - set(output))
+    # An ellipsis of the output may be wider than what any operand filled in: those dims are 1.
+    missing = [v for v in output if v not in labels]
+    if missing:
+        x = reshape(x, (*([1] * len(missing)), *x.shape))
+        labels = [*missing, *labels]
+    order = [labels.index(v) for v in output]
+    x = permute(x, order) if order != list(range(len(order))) else x
+    return x.clone() if any(x is operand for operand in operands) else x

@@ -1,0 +1,588 @@
+"""Reading and writing at positions given as tensors: gather, scatter, take, put, the index_ and masked_ families."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from mortice import op as _op
+from mortice.backends.movement import highest, lowest
+from mortice.dtype import bool_, int32, int64, promote_scalar, uint8
+from mortice.errors import DTypeError, ShapeError
+from mortice.mutation import inplace
+from mortice.op import TENSOR_KERNELS, TensorBase, op
+from mortice.ops import elementwise
+from mortice.ops.index import _index_add, _index_write, _set_slice, _take, basic_key, check_range, flat_nonzero
+from mortice.ops.movement import cast, expand, reshape, stack
+from mortice.ops.views import broadcast_tensors, cut, select
+from mortice.shape import Size, broadcast, check_dim, prod
+
+
+def _first_shape(name: str, shape: Size, *rest: Any, **attrs: Any) -> Size:
+    return shape
+
+
+# ---- the ops ----
+
+
+def _gathered(name: str, shape: Size, indices: Size, *, axis: int) -> Size:
+    return indices
+
+
+@op(shape=_gathered, fixed=("indices",), kernel="gather", name="gather")
+def _gather(k: Any, x: Any, indices: Any, /, *, axis: int) -> Any:
+    """Read, for each index, the element at that place along an axis."""
+    return k.gather(x, indices, axis=axis)
+
+
+def _gather_back(k: Any, g: Any, x_shape: Any, indices: Any, axis: int) -> Any:
+    return k.scatter_add(k.new_full(g, x_shape, 0), indices, g, axis=axis)
+
+
+_gather.vjp(x=_gather_back, jvp="linear")
+
+
+def _kernel_take_along_axis(x: Any, indices: Any, *, axis: int) -> Any:
+    return _gather(x, indices, axis=axis % len(x.shape))
+
+
+TENSOR_KERNELS.replace("take_along_axis", _kernel_take_along_axis)
+
+
+@op(shape=_first_shape, fixed=("indices",), kernel="scatter_add", name="scatter_add")
+def _scatter_add(k: Any, x: Any, indices: Any, values: Any, /, *, axis: int) -> Any:
+    """Add each value at its index along an axis."""
+    return k.scatter_add(x, indices, values, axis=axis)
+
+
+_scatter_add.vjp(
+    x=lambda k, g: g, values=lambda k, g, indices, axis: k.gather(g, indices, axis=axis), jvp="linear"
+)
+
+
+@op(shape=_first_shape, fixed=("indices",), kernel="scatter_write", name="scatter_write", grad_name="ScatterBackward0")
+def _scatter(k: Any, x: Any, indices: Any, values: Any, /, *, axis: int) -> Any:
+    """Write each value at its index along an axis."""
+    return k.scatter_write(x, indices, values, axis=axis)
+
+
+def _scatter_back(k: Any, g: Any, indices: Any, axis: int) -> Any:
+    return k.scatter_write(g, indices, k.new_full(g, k.shape_of(indices), 0), axis=axis)
+
+
+_scatter.vjp(x=_scatter_back, values=lambda k, g, indices, axis: k.gather(g, indices, axis=axis), jvp="linear")
+
+
+@op(
+    shape=_first_shape, fixed=("indices",), kernel="scatter_combine", name="scatter_combine",
+    grad_name="ScatterReduceBackward0", holomorphic=False, dtypes="buif",
+)  # fmt: skip
+def _combine(k: Any, x: Any, indices: Any, values: Any, /, *, axis: int, how: str) -> Any:
+    """Multiply each element with the values that land on it, or take their largest or smallest."""
+    return k.scatter_combine(x, indices, values, axis=axis, how=how)
+
+
+def _count(k: Any, x: Any, indices: Any, mask: Any, values: Any, axis: int) -> Any:
+    """Return, in x's dtype, how many of the places `mask` land on each element, plus x."""
+    one = k.where(mask, k.ones_like(values), 0)
+    return k.scatter_add(x, indices, one, axis=axis)
+
+
+def _combine_x(k: Any, g: Any, x: Any, indices: Any, values: Any, out: Any, axis: int, how: str) -> Any:
+    if how == "prod":
+        # Without x itself, so that a zero in x does no harm.
+        return k.multiply(g, k.scatter_combine(k.ones_like(x), indices, values, axis=axis, how=how))
+    mine = k.where(k.equal(x, out), k.ones_like(x), 0)
+    hits = _count(k, mine, indices, k.equal(values, k.gather(out, indices, axis=axis)), values, axis)
+    return k.divide(k.multiply(g, mine), k.maximum(hits, 1))
+
+
+def _combine_values(k: Any, g: Any, x: Any, indices: Any, values: Any, out: Any, axis: int, how: str) -> Any:
+    if how == "prod":
+        zero = k.equal(values, 0)
+        zeros = _count(k, k.zeros_like(x), indices, zero, values, axis)
+        single = k.logical_and(zero, k.equal(k.gather(zeros, indices, axis=axis), 1))
+        others = k.scatter_combine(x, indices, k.where(single, 1, values), axis=axis, how=how)
+        at_zero = k.gather(k.multiply(g, others), indices, axis=axis)
+        elsewhere = k.divide(k.gather(k.multiply(g, out), indices, axis=axis), k.where(zero, 1, values))
+        return k.where(single, at_zero, elsewhere)
+    mine = k.where(k.equal(x, out), k.ones_like(x), 0)
+    same = k.equal(values, k.gather(out, indices, axis=axis))
+    hits = k.maximum(_count(k, mine, indices, same, values, axis), 1)
+    return k.where(same, k.gather(k.divide(g, hits), indices, axis=axis), 0)
+
+
+_combine.vjp(x=_combine_x, values=_combine_values)
+
+
+# ---- checks ----
+
+
+def _same_dtype(name: str, x: Any, y: Any, what: str = "src") -> None:
+    if x.dtype is not y.dtype:
+        raise DTypeError(f"{name}(): Expected self.dtype to be equal to {what}.dtype; got {x.dtype} and {y.dtype}.")
+
+
+def _long(name: str, index: Any, *others: Any) -> Any:
+    if not isinstance(index, TensorBase):
+        raise TypeError(f"{name}(): expected index to be a Tensor; got {type(index).__name__}.")
+    if not prod(index.shape) and name in ("gather", "scatter", "scatter_add", "scatter_reduce"):
+        return cast(index, int64)
+    if index.dtype not in others and index.dtype is not int64:
+        raise DTypeError(f"{name}(): Expected dtype int64 for index; got {index.dtype}.")
+    return index if index.dtype is int64 else cast(index, int64)
+
+
+def _in_range(name: str, index: Any, n: int, axis: int, error: Any = RuntimeError) -> None:
+    """Refuse positions outside [0, n); reads the index once."""
+    if prod(index.shape):
+        k = index._device.backend
+        low, high = k.item(k.min(index._data)), k.item(k.max(index._data))
+        if low < 0 or high >= n:
+            bad = low if low < 0 else high
+            raise error(f"{name}: index {bad} is out of bounds for dimension {axis} with size {n}")
+
+
+def _lift(x: Any) -> Any:
+    return x if x.shape else reshape(x, 1)
+
+
+def _fits(name: str, x: Any, axis: int, index: Any, src: Any = None) -> None:
+    """Check the ranks and sizes that gather and scatter ask for."""
+    if not prod(index.shape):
+        return
+    ndim = max(len(x.shape), 1)
+    if max(len(index.shape), 1) != ndim:
+        raise ShapeError(
+            f"{name}: Index tensor must have the same number of dimensions as self tensor; got {list(index.shape)} and "
+            f"{list(x.shape)}."
+        )
+    if src is not None and max(len(src.shape), 1) != ndim:
+        raise ShapeError(
+            f"{name}: Index tensor must have the same number of dimensions as src tensor; got {list(index.shape)} and "
+            f"{list(src.shape)}."
+        )
+    a, b = tuple(index.shape) or (1,), tuple(x.shape) or (1,)
+    c = (tuple(src.shape) or (1,)) if src is not None else a
+    if any(i != axis and n > m for i, (n, m) in enumerate(zip(a, b))) or any(n > m for n, m in zip(a, c)):
+        beside = f" and to be no larger size than src {list(src.shape)}" if src is not None else ""
+        raise ShapeError(
+            f"{name}: Expected index {list(a)} to be no larger than self {list(b)} apart from dimension {axis}{beside}"
+        )
+
+
+# ---- gather and scatter ----
+
+
+def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False, out: Any = None) -> Any:
+    """Read, for each index, the element of `input` at that place along a dim."""
+    axis = check_dim("gather", dim, len(input.shape))
+    index = _long("gather", index, int32)
+    _op.check_device(_gather.op, input, index)
+    _fits("gather", input, axis, index)
+    if not prod(index.shape):
+        made = expand(reshape(input, -1)[:0].sum(), index.shape) if input._rg else input.new_empty(index.shape)
+    else:
+        _in_range("gather", index, (tuple(input.shape) or (1,))[axis], axis)
+        made = _gather(_lift(input), _lift(index), axis=axis)
+        made = made if made.shape == index.shape else reshape(made, index.shape)
+    return made if out is None else _op.WRITE_OUT("gather", out, made)
+
+
+_REDUCTIONS = {"add": "sum", "multiply": "prod", "sum": "sum", "prod": "prod", "mean": "mean", "amax": "amax", "amin": "amin"}
+
+
+def _scatter_with(name: str, x: Any, dim: int, index: Any, src: Any, how: str | None, include_self: bool = True) -> Any:
+    """Do every scatter: check, then write, add, multiply, or take extremes."""
+    axis = check_dim(name, dim, len(x.shape))
+    index = _long(name, index, int32)
+    if isinstance(src, TensorBase):
+        _op.check_device(_scatter.op, x, src)
+        _same_dtype(name, x, src)
+    _op.check_device(_scatter.op, x, index)
+    _fits(name, x, axis, index, src if isinstance(src, TensorBase) else None)
+    if not prod(index.shape):
+        return x.clone()
+    base, index = _lift(x), _lift(index)
+    _in_range(name, index, base.shape[axis], axis)
+    if not isinstance(src, TensorBase):
+        value = fit(name, src, x.dtype)
+        src = x.new_full(index.shape, value)
+    else:
+        src = _lift(src)
+        if src.shape != index.shape:
+            src = src[tuple(slice(0, n) for n in index.shape)]
+    return reshape(_reduced(base, axis, index, src, how, include_self), x.shape)
+
+
+def _reduced(base: Any, axis: int, index: Any, src: Any, how: str | None, include_self: bool) -> Any:
+    d = base.dtype
+    if how is None:
+        return _scatter(base, index, src, axis=axis)
+    if not include_self:
+        start = {"sum": 0, "mean": 0, "prod": 1, "amax": lowest, "amin": highest}[how]
+        start = start(d) if callable(start) else start
+        base = _scatter(base, index, src.new_full(index.shape, start), axis=axis)
+    if how == "sum":
+        return _scatter_add(base, index, src, axis=axis)
+    if how == "mean":
+        count = base.new_full(base.shape, int(include_self), dtype=int64)
+        count = _scatter_add(count, index, index.new_full(index.shape, 1), axis=axis)
+        count = elementwise.where(count < 1, count.new_full((), 1), count)
+        total = _scatter_add(base, index, src, axis=axis)
+        return total / cast(count, d) if d.kind in "fc" else total // cast(count, d)
+    if d.kind == "c":
+        raise DTypeError(f"scatter_reduce: {how} is not implemented for {d}.")
+    return _combine(base, index, src, axis=axis, how={"prod": "prod", "amax": "max", "amin": "min"}[how])
+
+
+def scatter(
+    input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: str | None = None, out: Any = None
+) -> Any:
+    """Write each value of `src` (or one number) at its index along a dim; `reduce` "add" or "multiply" combines."""
+    if reduce is not None and reduce not in ("add", "multiply"):
+        raise RuntimeError(f"reduce argument must be either add or multiply; got {reduce!r}.")
+    if src is None and value is None:
+        raise TypeError("scatter: expected src or value.")
+    made = _scatter_with("scatter", input, dim, index, value if src is None else src, reduce and _REDUCTIONS[reduce])
+    return made if out is None else _op.WRITE_OUT("scatter", out, made)
+
+
+def scatter_add(input: Any, dim: int, index: Any, src: Any, *, out: Any = None) -> Any:
+    """Add each value of `src` at its index along a dim."""
+    made = _scatter_with("scatter_add", input, dim, index, src, "sum")
+    return made if out is None else _op.WRITE_OUT("scatter_add", out, made)
+
+
+def scatter_reduce(
+    input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True, out: Any = None
+) -> Any:
+    """Combine the values that land on each element: "sum", "prod", "mean", "amax" or "amin"."""
+    if reduce not in ("sum", "prod", "mean", "amax", "amin"):
+        raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}.")
+    made = _scatter_with("scatter_reduce", input, dim, index, src, reduce, include_self)
+    return made if out is None else _op.WRITE_OUT("scatter_reduce", out, made)
+
+
+# ---- along one dim, at positions of a vector ----
+
+
+def index_select(input: Any, dim: int, index: Any, *, out: Any = None) -> Any:
+    """Pick positions along a dim."""
+    axis = check_dim("index_select", dim, len(input.shape))
+    if len(index.shape) > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector, but got shape " + str(list(index.shape)))
+    index = _lift(_long("index_select", index, int32))
+    _op.check_device(_take.op, input, index)
+    n = (tuple(input.shape) or (1,))[axis]
+    _in_range("index_select", index, n, axis, IndexError)
+    made = _take(_lift(input), index, axis=axis)
+    made = made if input.shape else reshape(made, ())
+    return made if out is None else _op.WRITE_OUT("index_select", out, made)
+
+
+def _vector(name: str, x: Any, dim: int, index: Any, source: Any) -> tuple[int, Any, Any, Any]:
+    """Check the arguments of index_add and its kin; return the axis and x, index, source with 0-d ones lifted."""
+    axis = check_dim(name, dim, len(x.shape))
+    index = _long(name, index, int32)
+    if len(index.shape) > 1:
+        raise IndexError(f"{name}: Index is supposed to be a vector, but got dim: {len(index.shape)}.")
+    _op.check_device(_take.op, x, index)
+    _op.check_device(_take.op, x, source)
+    if x.dtype is not source.dtype:
+        raise DTypeError(
+            f"{name}: self ({x.dtype.name}) and source ({source.dtype.name}) must have the same scalar type."
+        )
+    if len(source.shape) > len(x.shape) and not (len(source.shape) == 1 and not x.shape):
+        raise IndexError(f"{name}: source has more dims than self; got {list(source.shape)} and {list(x.shape)}.")
+    lifted, index, source = _lift(x), _lift(index), _lift(source)
+    if len(source.shape) != len(lifted.shape):
+        source = expand(reshape(source, (1,) * (len(lifted.shape) - len(source.shape)) + tuple(source.shape)),
+                        tuple(index.shape[0] if i == axis else n for i, n in enumerate(lifted.shape)))  # fmt: skip
+    if source.shape[axis] != index.shape[0]:
+        raise IndexError(
+            f"{name}: Number of indices ({index.shape[0]}) should be equal to source.size(dim): "
+            f"({source.shape[axis]}), for dim: {axis}"
+        ) if name != "index_add" else RuntimeError(
+            f"{name}: Number of indices ({index.shape[0]}) should be equal to source.size(dim): "
+            f"({source.shape[axis]}), for dim: {axis}"
+        )
+    if any(i != axis and n != m for i, (n, m) in enumerate(zip(lifted.shape, source.shape))):
+        raise RuntimeError(
+            f"{name}: Source/destination tensor must have same slice shapes; got {list(source.shape)} and "
+            f"{list(lifted.shape)} at dimension {axis}."
+        )
+    return axis, lifted, index, source
+
+
+def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1, out: Any = None) -> Any:
+    """Add slices of `source`, times alpha, at positions along a dim; repeated positions add up."""
+    axis, x, index, source = _vector("index_add", input, dim, index, source)
+    _in_range("index_add", index, x.shape[axis], axis)
+    if alpha != 1:
+        if input.dtype.kind in "bui" and isinstance(alpha, float):
+            raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+        source = cast(elementwise.mul(source, alpha), source.dtype)
+    made = reshape(_index_add(x, index, source, axis=axis), input.shape)
+    return made if out is None else _op.WRITE_OUT("index_add", out, made)
+
+
+def index_copy(input: Any, dim: int, index: Any, source: Any, *, out: Any = None) -> Any:
+    """Replace slices at positions along a dim by those of `source`."""
+    axis, x, index, source = _vector("index_copy", input, dim, index, source)
+    _in_range("index_copy_()", index, x.shape[axis], axis, IndexError)
+    made = reshape(_index_write(x, index, source, axis=axis), input.shape)
+    return made if out is None else _op.WRITE_OUT("index_copy", out, made)
+
+
+def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
+    """Replace slices at positions along a dim by one value."""
+    axis = check_dim("index_fill", dim, len(input.shape))
+    index = _long("index_fill", index, int32)
+    if len(index.shape) > 1:
+        raise IndexError("index_fill_(): Index is supposed to be a vector.")
+    if isinstance(value, TensorBase):
+        if value.shape:
+            raise RuntimeError(
+                f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {len(value.shape)} "
+                "dimension(s)."
+            )
+        value = cast(value, input.dtype)
+    else:
+        value = input.new_full((), fit("index_fill", value, input.dtype))
+    x, index = _lift(input), _lift(index)
+    index = check_range("index_fill", index, x.shape[axis], axis)
+    shape = tuple(index.shape[0] if i == axis else n for i, n in enumerate(x.shape))
+    return reshape(_index_write(x, index, expand(value, shape), axis=axis), input.shape)
+
+
+def index_reduce(
+    input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True, out: Any = None
+) -> Any:
+    """Combine slices of `source` at positions along a dim: "prod", "mean", "amax" or "amin"."""
+    if reduce not in ("prod", "mean", "amax", "amin"):
+        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    axis, x, index, source = _vector("index_reduce", input, dim, index, source)
+    _in_range("index_reduce", index, x.shape[axis], axis, IndexError)
+    if not prod(source.shape):
+        return input.clone()
+    wide = expand(reshape(index, tuple(-1 if i == axis else 1 for i in range(len(x.shape)))), source.shape)
+    made = reshape(_reduced(x, axis, wide, source, reduce, include_self), input.shape)
+    return made if out is None else _op.WRITE_OUT("index_reduce", out, made)
+
+
+# ---- flat positions ----
+
+
+def take(input: Any, index: Any, *, out: Any = None) -> Any:
+    """Read elements at flat positions; the result has the index's shape."""
+    if not isinstance(index, TensorBase) or index.dtype is not int64:
+        raise DTypeError(f"take(): Expected a long tensor for index, but got {getattr(index, 'dtype', type(index))}")
+    _op.check_device(_take.op, input, index)
+    n = prod(input.shape)
+    if n == 0 and prod(index.shape):
+        raise IndexError("take(): tried to take from an empty tensor")
+    places = reshape(check_range("take", index, n, 0), -1)
+    made = reshape(_take(reshape(input, -1), places, axis=0), index.shape)
+    return made if out is None else _op.WRITE_OUT("take", out, made)
+
+
+def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
+    """Return a copy with elements at flat positions replaced, or added to."""
+    if index.dtype is not int64:
+        raise DTypeError(f"put_(): Expected a long tensor for index, but got {index.dtype}")
+    if source.dtype is not input.dtype:
+        raise DTypeError(
+            f"put_(): self and source expected to have the same dtype, but got self.dtype = {input.dtype} and "
+            f"source.dtype = {source.dtype}"
+        )
+    if prod(source.shape) != prod(index.shape):
+        raise IndexError(
+            "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
+            f"{prod(source.shape)}, index.numel() = {prod(index.shape)}"
+        )
+    if prod(input.shape) == 0 and prod(index.shape):
+        raise IndexError("put_(): Tried to put elements into an empty tensor")
+    places = reshape(check_range("put_", index, prod(input.shape), 0), -1)
+    write = _index_add if accumulate else _index_write
+    return reshape(write(reshape(input, -1), places, reshape(source, -1), axis=0), input.shape)
+
+
+def take_along_dim(input: Any, indices: Any, dim: int | None = None, *, out: Any = None) -> Any:
+    """Read, for each index, the element at that place along a dim; the other dims broadcast."""
+    if indices.dtype is not int64:
+        raise DTypeError(f"take_along_dim(): dtype of indices should be Long but got {indices.dtype}")
+    _op.check_device(_take.op, input, indices)
+    if dim is None:
+        made = gather(reshape(input, -1), 0, check_range("take_along_dim", reshape(indices, -1), prod(input.shape), 0))
+    else:
+        if len(input.shape) != len(indices.shape):
+            raise ShapeError(
+                "torch.take_along_dim(): input and indices should have the same number of dimensions, but got "
+                f"{len(input.shape)} dimensions for input, and {len(indices.shape)} dimensions for indices"
+            )
+        axis = check_dim("take_along_dim", dim, len(input.shape))
+        a, b = list(input.shape), list(indices.shape)
+        a[axis], b[axis] = indices.shape[axis], input.shape[axis]
+        x = expand(input, broadcast("take_along_dim", input.shape, b))
+        indices = expand(indices, broadcast("take_along_dim", indices.shape, a))
+        made = gather(x, axis, check_range("take_along_dim", indices, x.shape[axis], axis))
+    return made if out is None else _op.WRITE_OUT("take_along_dim", out, made)
+
+
+# ---- masks ----
+
+
+def fit(name: str, value: Any, d: Any) -> Any:
+    """Return a number as a tensor of dtype d takes it; a complex one only into a complex tensor."""
+    if isinstance(value, complex) and d.kind != "c":
+        raise RuntimeError(f"{name}: value cannot be converted to type {d.name} without overflow; got {value}.")
+    return _op.fit_number(_gather.op, value, d)
+
+
+def _value_tensor(name: str, x: Any, value: Any) -> Any:
+    """Return a 0-d tensor of x's dtype for a number, or check and cast a 0-d tensor."""
+    if not isinstance(value, TensorBase):
+        return x.new_full((), fit(name, value, x.dtype))
+    if value.shape:
+        raise RuntimeError(
+            f"{name} only supports a 0-dimensional value tensor, but got tensor with {len(value.shape)} dimension(s)."
+        )
+    return cast(value.to(x._device), x.dtype)
+
+
+def masked_fill(input: Any, mask: Any, value: Any) -> Any:
+    """Replace elements where the mask is true by one value."""
+    if not isinstance(mask, TensorBase) or mask.dtype is not bool_:
+        raise RuntimeError(
+            f"masked_fill_ only supports boolean masks, but got mask with dtype {getattr(mask, 'dtype', type(mask).__name__)}"
+        )
+    if isinstance(value, TensorBase):
+        return elementwise._where(mask, _value_tensor("masked_fill_", input, value), input)
+    value = fit("masked_fill", value, input.dtype)
+    if promote_scalar(input.dtype, value) is not input.dtype:
+        value = input.new_full((), value)
+    return elementwise._where(mask, value, input)
+
+
+def _masked_fill_into(self: Any, mask: Any, value: Any) -> Any:
+    if isinstance(mask, TensorBase) and mask.shape != self.shape and broadcast("masked_fill_", self.shape, mask.shape) != self.shape:
+        raise ShapeError(
+            f"masked_fill_: the mask must broadcast to the tensor's shape; got {list(mask.shape)} for {list(self.shape)}."
+        )
+    return masked_fill(self, mask, value)
+
+
+def masked_select(input: Any, mask: Any, *, out: Any = None) -> Any:
+    """Read the elements where the mask is true, as a vector."""
+    if mask.dtype is not bool_ and mask.dtype is not uint8:
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    x, mask = broadcast_tensors(input, mask)
+    made = _take(reshape(x, -1), flat_nonzero(mask), axis=0)
+    return made if out is None else _op.WRITE_OUT("masked_select", out, made)
+
+
+def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
+    """Replace elements where the mask is true by those of `source`, in order."""
+    if source.dtype is not input.dtype:
+        raise RuntimeError(
+            f"masked_scatter_: expected self and source to have same dtypes but got {input.dtype} and {source.dtype}"
+        )
+    if mask.dtype is not bool_:
+        raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {mask.dtype}")
+    x, mask = broadcast_tensors(input, mask)
+    places = flat_nonzero(mask)
+    count = places.shape[0]
+    if prod(source.shape) < count:
+        raise RuntimeError("Number of elements of source < number of ones in mask")
+    values = cut(reshape(source, -1), 0, 0, count)
+    return reshape(_index_write(reshape(x, -1), places, values, axis=0), x.shape)
+
+
+# ---- where it is not zero ----
+
+
+def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
+    """Return the positions of nonzero elements: one a row, or one tensor per dim with `as_tuple`."""
+    shape = tuple(input.shape)
+    if as_tuple and not shape:
+        return nonzero(reshape(input, 1), as_tuple=True)
+    flat = flat_nonzero(input.detach())
+    parts = []
+    for n in reversed(shape):
+        parts.insert(0, flat % n if n else flat)
+        flat = flat // n if n else flat
+    if as_tuple:
+        return tuple(parts)
+    made = stack(parts, 1) if parts else flat.new_empty((flat.shape[0], 0))
+    return made if out is None else _op.WRITE_OUT("nonzero", out, made)
+
+
+def argwhere(input: Any) -> Any:
+    """Return the positions of nonzero elements, one a row."""
+    return nonzero(input)
+
+
+# ---- copies with one region replaced ----
+
+
+def select_scatter(input: Any, src: Any, dim: int, index: int) -> Any:
+    """Return a copy with one position along a dim replaced by `src`."""
+    axis, index = check_dim("select_scatter", dim, len(input.shape)), operator.index(index)
+    shape = select(input.detach(), axis, index).shape
+    if src.shape != shape:
+        raise ShapeError(
+            f"select_scatter: expected src to have a size equal to the slice of self. src size = {list(src.shape)}, "
+            f"slice size = {list(shape)}"
+        )
+    key = (*(slice(None),) * axis, index % input.shape[axis])
+    return _set_slice(input, cast(src, input.dtype), key=key)
+
+
+def slice_scatter(
+    input: Any, src: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Any:
+    """Return a copy with a slice along a dim replaced by `src`."""
+    axis = check_dim("slice_scatter", dim, len(input.shape))
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
+    key, shape = basic_key(input.shape, (*(slice(None),) * axis, slice(start, end, step)))
+    if src.shape != shape:
+        raise ShapeError(
+            f"slice_scatter: expected src to have a size equal to the slice of self. src size = {list(src.shape)}, "
+            f"slice size = {list(shape)}"
+        )
+    return _set_slice(input, cast(src, input.dtype), key=key)
+
+
+# ---- filling ----
+
+
+@op(shape=_first_shape, name="fill")
+def _fill(k: Any, x: Any, value: Any, /) -> Any:
+    """Return x's shape filled with a 0-d value."""
+    return k.copy(k.broadcast_to(value, tuple(k.shape_of(x))))
+
+
+_fill.vjp(x=lambda k, g: k.zeros_like(g), value=lambda k, g: k.sum(g, axis=None, keepdims=False), jvp="linear")
+
+
+def fill(input: Any, value: Any) -> Any:
+    """Return a tensor of the same shape and dtype filled with a value."""
+    if isinstance(value, TensorBase) and value.shape:
+        raise RuntimeError(
+            f"fill_ only supports 0-dimension value tensor but got tensor with {len(value.shape)} dimensions."
+        )
+    return _fill(input, _value_tensor("fill_", input, value))
+
+
+def zero(input: Any) -> Any:
+    """Return zeros of the same shape and dtype."""
+    return fill(input, 0)
+
+
+scatter_, scatter_add_, scatter_reduce_ = inplace(scatter), inplace(scatter_add), inplace(scatter_reduce)
+index_add_, index_copy_ = inplace(index_add), inplace(index_copy)
+index_fill_, index_reduce_ = inplace(index_fill), inplace(index_reduce)
+put_, masked_scatter_ = inplace(put), inplace(masked_scatter)
+masked_fill_, fill_, zero_ = inplace(_masked_fill_into, "masked_fill_"), inplace(fill), inplace(zero)

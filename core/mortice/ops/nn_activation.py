@@ -1,0 +1,463 @@
+"""Activations, softmax and dropout. Half precision is computed in float32 and rounded once."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mortice.backends.kernel_tools import in_float32
+from mortice.dtype import DType, bool_
+from mortice.errors import DTypeError, ShapeError
+from mortice.mutation import inplace
+from mortice.op import TensorBase, broadcast, op, same
+from mortice.ops.movement import cast, reshape
+from mortice.random import default_generator
+from mortice.shape import Size, check_dim, prod
+from mortice.tensor import make
+
+# ---- relu and the other straight lines ----
+
+
+@op(shape=same, kernel="relu", dtypes="uif")
+def relu(k: Any, x: Any, /) -> Any:
+    """Replace what is negative by 0."""
+    return k.relu(x)
+
+
+relu.vjp(x=lambda k, g, out: k.relu_grad(g, out), jvp="elementwise")
+
+
+@op(shape=same, name="hardtanh", dtypes="uif")
+def _hardtanh(k: Any, x: Any, /, *, low: Any, high: Any) -> Any:
+    """Limit to [low, high]; no gradient at the limits."""
+    return k.minimum(k.maximum(x, low), high)
+
+
+_hardtanh.vjp(
+    x=lambda k, g, x, low, high: k.where(k.logical_and(k.less(low, x), k.less(x, high)), g, 0), jvp="elementwise"
+)
+
+
+def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
+    """Limit to [min_val, max_val]."""
+    if isinstance(input, TensorBase) and input.dtype.kind in "ui":
+        min_val, max_val = int(min_val), int(max_val)
+        if input.dtype.kind == "u" and min_val < 0:
+            raise DTypeError(f"hardtanh: cannot do hardtanh on an unsigned type with negative limits; got {min_val}.")
+    if min_val > max_val:
+        raise ValueError(f"hardtanh: min_val cannot be greater than max_val; got {min_val} and {max_val}.")
+    return _hardtanh(input, low=min_val, high=max_val)
+
+
+def relu6(input: Any) -> Any:
+    """Limit to [0, 6]."""
+    return hardtanh(input, 0.0, 6.0)
+
+
+@op(shape=same, name="leaky_relu", dtypes="f")
+def _leaky_relu(k: Any, x: Any, /, *, slope: float) -> Any:
+    """Multiply what is negative by a slope."""
+    return k.where(k.less(0, x), x, k.multiply(x, slope))
+
+
+_leaky_relu.vjp(x=lambda k, g, x, slope: k.where(k.less(0, x), g, k.multiply(g, slope)), jvp="elementwise")
+
+
+def leaky_relu(input: Any, negative_slope: float = 0.01) -> Any:
+    """Multiply what is negative by a slope."""
+    return _leaky_relu(input, slope=negative_slope)
+
+
+@op(shape=broadcast, name="prelu_kernel", dtypes="f", scalars=False)
+def _prelu(k: Any, x: Any, weight: Any, /) -> Any:
+    """Multiply what is negative by a weight, broadcasting."""
+    return k.where(k.less(0, x), x, k.multiply(x, weight))
+
+
+_prelu.vjp(
+    x=lambda k, g, x, weight: k.where(k.less(0, x), g, k.multiply(g, weight)),
+    weight=lambda k, g, x: k.where(k.less(0, x), 0, k.multiply(g, x)),
+    jvp="elementwise",
+)
+
+
+def prelu(input: Any, weight: Any) -> Any:
+    """Multiply what is negative by a learned slope: one for all, or one a channel (dim 1)."""
+    if not isinstance(weight, TensorBase):
+        raise TypeError(f"prelu: expected weight to be a Tensor; got {type(weight).__name__}.")
+    if input.dtype is not weight.dtype:
+        raise DTypeError(f"prelu: Type promoting not supported. Got {input.dtype} and {weight.dtype}")
+    ndim, n = len(input.shape), prod(weight.shape)
+    if len(weight.shape) > 1:
+        raise ShapeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {len(weight.shape)}")
+    if n != 1:
+        channels = input.shape[1] if ndim > 1 else 1
+        if ndim == 0:
+            raise ShapeError("prelu: Not allow zero-dim input tensor.")
+        if channels != n:
+            raise ShapeError(
+                f"prelu: Mismatch of parameter numbers and input channel size. Found parameter numbers = {n} and channel "
+                f"size = {channels}."
+            )
+    shape = (1,) * ndim if n == 1 else (1, n, *[1] * (ndim - 2))
+    return _prelu(input, reshape(weight, shape if ndim else ()))
+
+
+@op(shape=same, name="threshold", dtypes="uif")
+def _threshold(k: Any, x: Any, /, *, limit: Any, value: Any) -> Any:
+    """Replace what does not exceed a limit by a value."""
+    return k.where(k.less_equal(x, limit), value, x)
+
+
+_threshold.vjp(x=lambda k, g, x, limit: k.where(k.less_equal(x, limit), 0, g), jvp="elementwise")
+
+
+def threshold(input: Any, threshold: float, value: float) -> Any:
+    """Replace what does not exceed `threshold` by `value`."""
+    if isinstance(input, TensorBase) and input.dtype.kind in "ui":
+        threshold, value = int(threshold), int(value)
+    return _threshold(input, limit=threshold, value=value)
+
+
+@op(shape=same, name="hardshrink", dtypes="f")
+def _hardshrink(k: Any, x: Any, /, *, lambd: float) -> Any:
+    """Replace what lies within [-lambd, lambd] by 0."""
+    return k.where(k.less_equal(k.abs(x), lambd), 0, x)
+
+
+_hardshrink.vjp(x=lambda k, g, x, lambd: k.where(k.less_equal(k.abs(x), lambd), 0, g), jvp="elementwise")
+
+
+def hardshrink(input: Any, lambd: float = 0.5) -> Any:
+    """Replace what lies within [-lambd, lambd] by 0."""
+    return _hardshrink(input, lambd=lambd)
+
+
+@op(shape=same, name="softshrink", dtypes="f")
+def _softshrink(k: Any, x: Any, /, *, lambd: float) -> Any:
+    """Move towards 0 by lambd, no further than 0."""
+    return k.where(
+        k.less(lambd, x), k.subtract(x, lambd), k.where(k.less(x, -lambd), k.add(x, lambd), k.multiply(x, 0))
+    )
+
+
+_softshrink.vjp(x=lambda k, g, x, lambd: k.where(k.less_equal(k.abs(x), lambd), 0, g), jvp="elementwise")
+
+
+def softshrink(input: Any, lambd: float = 0.5) -> Any:
+    """Move towards 0 by lambd, no further than 0."""
+    if lambd < 0:
+        raise ShapeError(f"softshrink: lambda must be greater or equal to 0, but found to be {lambd}.")
+    return _softshrink(input, lambd=lambd)
+
+
+@op(shape=same, dtypes="f")
+@in_float32
+def hardsigmoid(k: Any, x: Any, /) -> Any:
+    """Compute x / 6 + 1 / 2, limited to [0, 1]."""
+    return k.divide(k.minimum(k.maximum(k.add(x, 3), 0), 6), 6)
+
+
+hardsigmoid.vjp(
+    x=lambda k, g, x: k.where(k.logical_and(k.less(-3, x), k.less(x, 3)), k.divide(g, 6), 0), jvp="elementwise"
+)
+
+
+@op(shape=same, dtypes="f")
+@in_float32
+def hardswish(k: Any, x: Any, /) -> Any:
+    """Compute x times its hardsigmoid."""
+    return k.divide(k.multiply(x, k.minimum(k.maximum(k.add(x, 3), 0), 6)), 6)
+
+
+hardswish.vjp(
+    x=in_float32(
+        lambda k, g, x: k.where(
+            k.less_equal(x, -3), 0, k.where(k.less(x, 3), k.multiply(g, k.add(k.divide(x, 3), 0.5)), g)
+        )
+    ),
+    jvp="elementwise",
+)
+
+# ---- smooth ones ----
+
+
+@op(shape=same, kernel="silu", dtypes="fc")
+def silu(k: Any, x: Any, /) -> Any:
+    """Compute x * sigmoid(x)."""
+    return k.silu(x)
+
+
+silu.vjp(x=lambda k, g, x: k.silu_grad(g, x), jvp="elementwise")
+
+
+@op(shape=same, kernel="gelu", name="gelu", dtypes="f")
+def _gelu(k: Any, x: Any, /, *, approximate: str) -> Any:
+    """Compute x times the normal distribution function of x."""
+    return k.gelu(x, approximate=approximate)
+
+
+_gelu.vjp(x=lambda k, g, x, approximate: k.gelu_grad(g, x, approximate=approximate), jvp="elementwise")
+
+
+def gelu(input: Any, *, approximate: str = "none") -> Any:
+    """Compute x times the normal distribution function of x, exactly or with approximate="tanh"."""
+    if approximate not in ("none", "tanh"):
+        raise RuntimeError(f"gelu: approximate argument must be either none or tanh; got {approximate!r}.")
+    return _gelu(input, approximate=approximate)
+
+
+@op(shape=same, name="elu", dtypes="f")
+@in_float32
+def _elu(k: Any, x: Any, /, *, alpha: float, scale: float, input_scale: float) -> Any:
+    """Compute scale * x above 0 and scale * alpha * (exp(input_scale * x) - 1) below."""
+    below = k.multiply(k.expm1(k.multiply(k.minimum(x, 0), input_scale)), alpha * scale)
+    return k.where(k.less(0, x), k.multiply(x, scale), below)
+
+
+def _elu_back(k: Any, g: Any, x: Any, alpha: float, scale: float, input_scale: float) -> Any:
+    slope = k.multiply(k.exp(k.multiply(k.minimum(x, 0), input_scale)), alpha * scale * input_scale)
+    return k.multiply(g, k.where(k.less(0, x), scale, slope))
+
+
+_elu.vjp(x=in_float32(_elu_back), jvp="elementwise")
+
+_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+
+
+def elu(input: Any, alpha: float = 1.0) -> Any:
+    """Compute alpha * (exp(x) - 1) below 0, x above."""
+    return _elu(input, alpha=alpha, scale=1.0, input_scale=1.0)
+
+
+def selu(input: Any) -> Any:
+    """Compute elu with the constants that keep mean 0 and variance 1."""
+    return _elu(input, alpha=_SELU_ALPHA, scale=_SELU_SCALE, input_scale=1.0)
+
+
+def celu(input: Any, alpha: float = 1.0) -> Any:
+    """Compute alpha * (exp(x / alpha) - 1) below 0, x above."""
+    if alpha == 0:
+        raise RuntimeError("celu: ZeroDivisionError: alpha cannot be 0 for CELU")
+    return _elu(input, alpha=alpha, scale=1.0, input_scale=1 / alpha)
+
+
+@op(shape=same, name="softplus", dtypes="f")
+@in_float32
+def _softplus(k: Any, x: Any, /, *, beta: float, threshold: float) -> Any:
+    """Compute log(1 + exp(beta * x)) / beta; x itself where beta * x exceeds the threshold."""
+    return k.softplus(x, beta, threshold)
+
+
+_softplus.vjp(
+    x=in_float32(
+        lambda k, g, x, beta, threshold: k.where(
+            k.less(threshold, k.multiply(x, beta)), g, k.multiply(g, k.sigmoid(k.multiply(x, beta)))
+        )
+    ),
+    jvp="elementwise",
+)
+
+
+def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+    """Compute log(1 + exp(beta * x)) / beta; x itself where beta * x exceeds `threshold`."""
+    return _softplus(input, beta=beta, threshold=threshold)
+
+
+@op(shape=same, dtypes="f", grad_name="LogSigmoidBackward0")
+@in_float32
+def logsigmoid(k: Any, x: Any, /) -> Any:
+    """Compute log(sigmoid(x))."""
+    return k.subtract(k.minimum(x, 0), k.log1p(k.exp(k.negative(k.abs(x)))))
+
+
+logsigmoid.vjp(
+    x=in_float32(lambda k, g, x: k.multiply(g, k.sigmoid(k.negative(x)))), jvp="elementwise"
+)
+
+
+@op(shape=same, dtypes="f")
+@in_float32
+def mish(k: Any, x: Any, /) -> Any:
+    """Compute x * tanh(softplus(x))."""
+    return k.multiply(x, k.tanh(_log1p_exp(k, x)))
+
+
+def _log1p_exp(k: Any, x: Any) -> Any:
+    return k.add(k.maximum(x, 0), k.log1p(k.exp(k.negative(k.abs(x)))))
+
+
+def _mish_back(k: Any, g: Any, x: Any) -> Any:
+    t = k.tanh(_log1p_exp(k, x))
+    slope = k.multiply(k.multiply(x, k.sigmoid(x)), k.subtract(1, k.multiply(t, t)))
+    return k.multiply(g, k.add(t, slope))
+
+
+mish.vjp(x=in_float32(_mish_back), jvp="elementwise")
+
+
+def _halved(name: str, x: Size, *, axis: int) -> Size:
+    shape = list(x)
+    shape[axis] //= 2
+    return Size(shape)
+
+
+def _halves(k: Any, x: Any, axis: int) -> tuple[Any, Any]:
+    n = k.shape_of(x)[axis] // 2
+    before = (slice(None),) * axis
+    return k.getitem(x, (*before, slice(0, n))), k.getitem(x, (*before, slice(n, 2 * n)))
+
+
+@op(shape=_halved, name="glu", dtypes="f")
+@in_float32
+def _glu(k: Any, x: Any, /, *, axis: int) -> Any:
+    """Multiply the first half along an axis by the sigmoid of the second."""
+    a, b = _halves(k, x, axis)
+    return k.multiply(a, k.sigmoid(b))
+
+
+def _glu_back(k: Any, g: Any, x: Any, axis: int) -> Any:
+    a, b = _halves(k, x, axis)
+    s = k.sigmoid(b)
+    first = k.multiply(g, s)
+    second = k.multiply(k.multiply(first, k.subtract(1, s)), a)
+    return k.concat([first, second], axis=axis)
+
+
+_glu.vjp(x=in_float32(_glu_back))
+
+
+def glu(input: Any, dim: int = -1) -> Any:
+    """Multiply the first half along a dim by the sigmoid of the second."""
+    if not input.shape:
+        raise ShapeError("glu: glu does not support 0-dimensional tensors")
+    axis = check_dim("glu", dim, len(input.shape))
+    if input.shape[axis] % 2:
+        raise ShapeError(f"glu: Halving dimension must be even, but dimension {axis} is size {input.shape[axis]}")
+    return _glu(input, axis=axis)
+
+
+# ---- softmax ----
+
+
+@op(shape=same, kernel="softmax", name="softmax", dtypes="f")
+def _softmax(k: Any, x: Any, /, *, axis: int) -> Any:
+    """Exponentiate and divide by the sum along an axis."""
+    return k.softmax(x, axis=axis)
+
+
+_softmax.vjp(x=lambda k, g, out, axis: k.softmax_grad(g, out, axis=axis))
+
+
+@op(shape=same, kernel="log_softmax", name="log_softmax", dtypes="f")
+def _log_softmax(k: Any, x: Any, /, *, axis: int) -> Any:
+    """Take the logarithm of softmax, stably."""
+    return k.log_softmax(x, axis=axis)
+
+
+_log_softmax.vjp(x=lambda k, g, out, axis: k.log_softmax_grad(g, out, axis=axis))
+
+
+def softmax(input: Any, dim: int, *, dtype: DType | None = None) -> Any:
+    """Exponentiate and divide by the sum along a dim."""
+    x = input if dtype is None else cast(input, dtype)
+    return _softmax(x, axis=check_dim("softmax", dim, len(x.shape)))
+
+
+def log_softmax(input: Any, dim: int, *, dtype: DType | None = None) -> Any:
+    """Take the logarithm of softmax along a dim, stably."""
+    x = input if dtype is None else cast(input, dtype)
+    return _log_softmax(x, axis=check_dim("log_softmax", dim, len(x.shape)))
+
+
+# ---- dropout ----
+
+
+@op(shape=same, kernel="dropout", name="dropout", dtypes="fc", fixed=("keep",), grad_name="DropoutBackward0")
+def _dropout(k: Any, x: Any, keep: Any, /, *, p: float) -> Any:
+    """Zero what is not kept and scale the rest by 1 / (1 - p)."""
+    return k.dropout(x, keep, p=p)
+
+
+_dropout.vjp(x=lambda k, g, keep, p: k.dropout(g, keep, p=p), jvp="linear")
+
+
+def keep_mask(x: Any, shape: Any, p: float) -> Any:
+    """Draw a bool mask, False with probability p."""
+    device = x._device
+    shape = Size(shape)
+    seed, offset = default_generator.take(prod(shape))
+    return make(device.backend.random_bernoulli(seed, offset, 1 - p, shape, device=device), device, bool_, shape)
+
+
+def check_probability(name: str, p: float) -> None:
+    """Refuse what is no probability."""
+    if not 0 <= p <= 1:
+        raise ValueError(f"{name}: dropout probability has to be between 0 and 1, but got {p}")
+
+
+def dropout(input: Any, p: float, train: bool) -> Any:
+    """Zero elements with probability p and scale the rest by 1 / (1 - p), in training."""
+    check_probability("dropout", p)
+    if not train or p == 0:
+        return input
+    return _dropout(input, keep_mask(input, input.shape, p), p=p)
+
+
+def _feature_mask(name: str, x: Any, p: float) -> Any:
+    if len(x.shape) < 2:
+        raise ShapeError(f"{name}: Feature dropout requires at least 2 dimensions in the input; got {list(x.shape)}.")
+    n, channels, *rest = tuple(x.shape)
+    return keep_mask(x, (n, channels, *[1] * len(rest)), p)
+
+
+def feature_dropout(input: Any, p: float, train: bool) -> Any:
+    """Zero whole channels of (N, C, *) with probability p and scale the rest, in training."""
+    check_probability("feature_dropout", p)
+    if not train or p == 0:
+        return input
+    return _dropout(input, _feature_mask("feature_dropout", input, p), p=p)
+
+
+_ALPHA_PRIME = 1.7580993408473766
+
+
+def _alpha(x: Any, keep: Any, p: float) -> Any:
+    """Set what is dropped to selu's lower limit and rescale, so that mean and variance stay."""
+    if p == 1:
+        return x * 0.0
+    a = 1 / math.sqrt((_ALPHA_PRIME**2 * p + 1) * (1 - p))
+    kept = cast(keep, x.dtype)
+    return x * (kept * a) + ((kept - 1.0) * (_ALPHA_PRIME * a) + _ALPHA_PRIME * a * p)
+
+
+def alpha_dropout(input: Any, p: float, train: bool) -> Any:
+    """Drop elements so that selu's mean and variance stay, in training."""
+    check_probability("alpha_dropout", p)
+    return _alpha(input, keep_mask(input, input.shape, p), p) if train and p else input
+
+
+def feature_alpha_dropout(input: Any, p: float, train: bool) -> Any:
+    """Drop whole channels so that selu's mean and variance stay, in training."""
+    check_probability("feature_alpha_dropout", p)
+    return _alpha(input, _feature_mask("feature_alpha_dropout", input, p), p) if train and p else input
+
+
+# ---- in place ----
+
+relu_ = inplace(relu)
+hardtanh_ = inplace(hardtanh)
+relu6_ = inplace(relu6)
+leaky_relu_ = inplace(leaky_relu)
+threshold_ = inplace(threshold)
+hardsigmoid_ = inplace(hardsigmoid)
+hardswish_ = inplace(hardswish)
+silu_ = inplace(silu)
+mish_ = inplace(mish)
+elu_ = inplace(elu)
+selu_ = inplace(selu)
+celu_ = inplace(celu)
+dropout_ = inplace(dropout)
+feature_dropout_ = inplace(feature_dropout)
+alpha_dropout_ = inplace(alpha_dropout)
+feature_alpha_dropout_ = inplace(feature_alpha_dropout)

@@ -1,0 +1,177 @@
+"""Affine maps (`linear`, `bilinear`) and scaled dot product attention."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mortice.dtype import DType, bfloat16, bool_, float16, float32
+from mortice.errors import DTypeError, ShapeError
+from mortice.op import TENSOR_KERNELS, Op, TensorBase, op
+from mortice.ops.movement import expand, permute, reshape, unsqueeze
+from mortice.ops.nn_activation import keep_mask
+from mortice.shape import Size, broadcast, prod
+
+# ---- linear ----
+
+
+def _linear_shape(name: str, x: Size, w: Size, b: Any = None) -> Size:
+    return Size((*tuple(x)[:-1], *tuple(w)[:-1]))
+
+
+def _rows(k: Any, x: Any) -> Any:
+    shape = k.shape_of(x)
+    return x if len(shape) == 2 else k.reshape(x, (prod(shape[:-1]), shape[-1]))
+
+
+# One op instead of transpose, matmul and add: the commonest layer keeps one node and works on one big matrix.
+@op(shape=_linear_shape, name="linear", dtypes="uifc", grad_name="AddmmBackward0")
+def _linear(k: Any, x: Any, w: Any, b: Any = None, /) -> Any:
+    """Compute x W^T + b for any leading dims."""
+    shape = k.shape_of(x)
+    out = k.matmul(_rows(k, x), k.matrix_transpose(w))
+    if b is not None:
+        out = k.add(out, b)
+    return out if len(shape) == 2 else k.reshape(out, (*tuple(shape)[:-1], k.shape_of(w)[0]))
+
+
+_linear.vjp(
+    x=lambda k, g, w, x_shape: k.reshape(k.matmul(_rows(k, g), w), x_shape),
+    w=lambda k, g, x: k.matmul(k.matrix_transpose(_rows(k, g)), _rows(k, x)),
+    b=lambda k, g: k.sum(g, axis=tuple(range(len(k.shape_of(g)) - 1))) if len(k.shape_of(g)) > 1 else g,
+    jvp="bilinear",
+)
+
+
+def linear(input: Any, weight: Any, bias: Any = None) -> Any:
+    """Compute input W^T + bias; the weight is (out, in) or (in,), leading dims of the input are free."""
+    for value, what in ((input, "input"), (weight, "weight")):
+        if not isinstance(value, TensorBase):
+            raise TypeError(f"linear: expected {what} to be a Tensor; got {type(value).__name__}.")
+    shape, ws = input.shape, weight.shape
+    if len(ws) not in (1, 2) or not shape or tuple.__getitem__(shape, -1) != tuple.__getitem__(ws, -1):
+        raise ShapeError(
+            f"linear: mat1 and mat2 shapes cannot be multiplied ({prod(tuple(shape)[:-1])}x{(shape or (0,))[-1]} and "
+            f"{(ws or (0,))[-1]}x{ws[0] if ws else 0}); got input {list(shape)} and weight {list(ws)}. The last dim of "
+            "the input must have the size that the layer takes."
+        )
+    if input.dtype is not weight.dtype or (bias is not None and bias.dtype is not input.dtype):
+        other = weight if input.dtype is not weight.dtype else bias
+        raise DTypeError(
+            f"linear: mat1 and mat2 must have the same dtype, but got {input.dtype} and {other.dtype}. Convert one with "
+            ".to()."
+        )
+    if len(ws) == 1:
+        out = _linear(input, unsqueeze(weight, 0), bias)
+        return reshape(out, tuple(shape)[:-1])
+    if bias is not None and tuple(bias.shape) not in ((ws[0],), (), (1,)):
+        broadcast("linear", (*tuple(shape)[:-1], ws[0]), bias.shape)
+        return _linear(input, weight) + bias
+    return _linear(input, weight, bias)
+
+
+def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
+    """Compute input1^T W_o input2 + bias for each output o; the weight is (out, in1, in2)."""
+    a, b, w = tuple(input1.shape), tuple(input2.shape), tuple(weight.shape)
+    if len(a) != len(b) or a[:-1] != b[:-1]:
+        raise ShapeError(f"bilinear: input batch dimensions do not match; got input1 {list(a)} and input2 {list(b)}.")
+    if len(w) != 3 or a[-1] != w[1] or b[-1] != w[2]:
+        raise ShapeError(
+            f"bilinear: expected weight (out, {a[-1]}, {b[-1]}) for input1 {list(a)} and input2 {list(b)}; got {list(w)}."
+        )
+    if bias is not None and tuple(bias.shape) != (w[0],):
+        raise ShapeError(f"bilinear: bias size does not match weight size: got {list(bias.shape)} and {list(w)}.")
+    k = TENSOR_KERNELS
+    rows = prod(a[:-1])
+    left = k.matmul(reshape(input1, (rows, w[1])), reshape(permute(weight, 1, 0, 2), (w[1], w[0] * w[2])))
+    out = k.matmul(reshape(left, (rows, w[0], w[2])), reshape(input2, (rows, w[2], 1)))
+    out = reshape(out, (*a[:-1], w[0]))
+    return out if bias is None else out + bias
+
+
+# ---- attention ----
+
+
+def _attention_result(op: Op, d: DType) -> tuple[DType, Any]:
+    return d, (d, float32 if d in (float16, bfloat16) else d)
+
+
+@op(
+    result=_attention_result, shape=None, kernel="attention", name="attention", dtypes="f", fixed=("mask", "keep"),
+    outputs=("out", "lse"), differentiable=1, grad_name="ScaledDotProductAttentionBackward0",
+)  # fmt: skip
+def _attention(
+    k: Any, query: Any, key: Any, value: Any, mask: Any = None, keep: Any = None, /, *, causal: bool, scale: Any,
+    dropout_p: float,
+) -> Any:  # fmt: skip
+    """Return the values weighted by the softmax of the scores, and each query's log of the sum of exponentials."""
+    return k.attention(query, key, value, mask, keep, causal=causal, scale=scale, dropout_p=dropout_p)
+
+
+def _attention_back(
+    k: Any, g: Any, query: Any, key: Any, value: Any, mask: Any, keep: Any, out: Any, lse: Any, causal: bool, scale: Any,
+    dropout_p: float, needs: Any,
+) -> Any:  # fmt: skip
+    grads = k.attention_grad(
+        g, query, key, value, mask, keep, out, lse, causal=causal, scale=scale, dropout_p=dropout_p,
+        needs_mask=needs[3],
+    )  # fmt: skip
+    return (*grads, None)
+
+
+_attention.vjp(_attention_back)
+
+
+def scaled_dot_product_attention(
+    query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
+    scale: float | None = None, enable_gqa: bool = False,
+) -> Any:  # fmt: skip
+    """Compute softmax(query key^T * scale + mask) value; a bool mask is True where a key takes part.
+
+    A query whose keys are all masked gets zeros.
+    """
+    name = "scaled_dot_product_attention"
+    shapes = [tuple(x.shape) for x in (query, key, value)]
+    if min(map(len, shapes)) < 2:
+        raise ShapeError(f"{name}: Expected query, key, and value to all be at least 2 dimensional; got {shapes}.")
+    if not query.dtype is key.dtype is value.dtype:
+        raise DTypeError(
+            f"{name}: Expected query, key, and value to have the same dtype, but got query.dtype: {query.dtype} "
+            f"key.dtype: {key.dtype} and value.dtype: {value.dtype} instead."
+        )
+    if is_causal and attn_mask is not None:
+        raise RuntimeError(f"{name}: Explicit attn_mask should not be set when is_causal=True")
+    if attn_mask is not None and attn_mask.dtype not in (bool_, query.dtype):
+        raise DTypeError(
+            f"{name}: Expected attn_mask dtype to be bool or to match query dtype, but got attn_mask.dtype: "
+            f"{attn_mask.dtype} and query.dtype: {query.dtype} instead."
+        )
+    if not 0 <= dropout_p <= 1:
+        raise ValueError(f"{name}: dropout probability has to be between 0 and 1, but got {dropout_p}")
+    if enable_gqa and len(shapes[0]) > 2:
+        heads = shapes[0][-3]
+        key, value = _repeat_heads(name, key, heads), _repeat_heads(name, value, heads)
+        shapes = [tuple(x.shape) for x in (query, key, value)]
+    if shapes[0][-1] != shapes[1][-1] or shapes[1][-2] != shapes[2][-2]:
+        raise ShapeError(
+            f"{name}: expected query (..., L, E), key (..., S, E) and value (..., S, V); got "
+            f"{', '.join(str(list(s)) for s in shapes)}."
+        )
+    batch = broadcast(name, *[s[:-2] for s in shapes])
+    scores = (*batch, shapes[0][-2], shapes[1][-2])
+    if attn_mask is not None and broadcast(name, scores, attn_mask.shape) != scores:
+        raise ShapeError(f"{name}: attn_mask must broadcast to {list(scores)}; got {list(attn_mask.shape)}.")
+    keep = keep_mask(query, scores, dropout_p) if dropout_p else None
+    return _attention(query, key, value, attn_mask, keep, causal=bool(is_causal), scale=scale, dropout_p=dropout_p)[0]
+
+
+def _repeat_heads(name: str, x: Any, heads: int) -> Any:
+    """Repeat each head of the keys or values for the group of query heads that shares it."""
+    *batch, own, length, size = tuple(x.shape)
+    if own == heads:
+        return x
+    if not own or heads % own:
+        raise ShapeError(
+            f"{name}: the number of heads in key and value must divide the number of heads in query; got {own} and {heads}."
+        )
+    wide = expand(reshape(x, (*batch, own, 1, length, size)), (*batch, own, heads // own, length, size))
+    return reshape(wide, (*batch, heads, length, size))

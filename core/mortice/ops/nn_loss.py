@@ -1,0 +1,250 @@
+"""Looking up rows, picking by label, and the losses that need more than a line: nll_loss, cross entropies, smooth_l1."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mortice.backends.kernel_tools import in_float32
+from mortice.dtype import DType, int64
+from mortice.errors import DTypeError, ShapeError
+from mortice.op import Op, TensorBase, op, same
+from mortice.ops.movement import cast, reshape
+from mortice.shape import SCALAR, Size, prod
+
+# ---- embedding ----
+
+
+def _rows(name: str, weight: Size, indices: Size, **attrs: Any) -> Size:
+    return Size((*indices, *tuple(weight)[1:]))
+
+
+@op(shape=_rows, name="embedding", fixed=("indices",), dtypes="buifc")
+def _embedding(k: Any, weight: Any, indices: Any, /, *, padding_idx: int | None, scale_grad_by_freq: bool) -> Any:
+    """Return the rows of a table at indices of any shape."""
+    return k.embedding(weight, indices)
+
+
+_embedding.vjp(
+    weight=lambda k, g, indices, weight_shape, padding_idx, scale_grad_by_freq: k.embedding_grad(
+        g, indices, num_weights=weight_shape[0], padding_idx=padding_idx, scale_grad_by_freq=scale_grad_by_freq
+    ),
+)
+
+
+def _table(name: str, y: Size, indices: Size, *, num_weights: int, **attrs: Any) -> Size:
+    return Size((num_weights, *tuple(y)[len(indices) :]))
+
+
+@op(shape=_table, kernel="embedding_grad", name="embedding_grad", fixed=("indices",), dtypes="fc")
+def _embedding_grad(
+    k: Any, y: Any, indices: Any, /, *, num_weights: int, padding_idx: int | None, scale_grad_by_freq: bool
+) -> Any:
+    """Add each row at its index, into a table of zeros."""
+    return k.embedding_grad(
+        y, indices, num_weights=num_weights, padding_idx=padding_idx, scale_grad_by_freq=scale_grad_by_freq
+    )
+
+
+_embedding_grad.vjp(
+    y=lambda k, g, indices, padding_idx, scale_grad_by_freq: k.embedding_grad_take(
+        g, indices, padding_idx=padding_idx, scale_grad_by_freq=scale_grad_by_freq
+    )
+)
+
+
+def check_rows(name: str, indices: Any, rows: int) -> Any:
+    """Refuse indices outside [0, rows); reads them once. Return them as int64."""
+    if not isinstance(indices, TensorBase) or indices.dtype.kind not in "iu":
+        got = indices.dtype if isinstance(indices, TensorBase) else type(indices).__name__
+        raise DTypeError(f"{name}: Expected tensor for indices to have an integer dtype (int64, int32); got {got}.")
+    indices = cast(indices, int64)
+    if prod(indices.shape):
+        k = indices._device.backend
+        low, high = k.item(k.min(indices._data)), k.item(k.max(indices._data))
+        if low < 0 or high >= rows:
+            raise IndexError(f"{name}: index out of range in self; got {low if low < 0 else high} for {rows} rows.")
+    return indices
+
+
+def embedding(
+    weight: Any, indices: Any, padding_idx: int | None = -1, scale_grad_by_freq: bool = False, sparse: bool = False
+) -> Any:
+    """Return the rows of a table at indices of any shape.
+
+    Differs from torch: gradients are dense; `sparse` has no effect.
+    """
+    at = check_rows("embedding", indices, tuple(weight.shape)[0])
+    return _embedding(weight, at, padding_idx=padding_idx, scale_grad_by_freq=scale_grad_by_freq)
+
+
+# ---- nll_loss ----
+
+
+def _nll_result(op: Op, d: DType) -> tuple[DType, Any]:
+    return d, (d, d)
+
+
+def _nll_shape(name: str, logp: Size, target: Size, *rest: Any, reduction: str, ignore_index: int) -> Any:
+    return (target, target) if reduction == "none" else (SCALAR, SCALAR)
+
+
+@op(
+    result=_nll_result, shape=_nll_shape, name="nll_loss", dtypes="f", fixed=("target", "weight"),
+    outputs=("out", "total"), differentiable=1,
+)  # fmt: skip
+def _nll_loss(
+    k: Any, logp: Any, target: Any, weight: Any = None, /, *, reduction: str, ignore_index: int
+) -> Any:
+    """Return the weighted negative of (N, C, *) at the classes (N, *), reduced; and the sum of the weights."""
+    losses, weights = k.nll_loss(logp, target, weight, ignore_index=ignore_index)
+    if reduction == "none":
+        return losses, weights
+    total = k.sum(weights)
+    loss = k.sum(losses)
+    return (k.divide(loss, total) if reduction == "mean" else loss), total
+
+
+def _nll_back(
+    k: Any, g: Any, target: Any, weight: Any, total: Any, logp_shape: Any, target_shape: Any, reduction: str,
+    ignore_index: int,
+) -> Any:  # fmt: skip
+    if reduction != "none":
+        g = k.broadcast_to(k.divide(g, total) if reduction == "mean" else g, target_shape)
+    return k.nll_loss_grad(g, target, weight, x_shape=logp_shape, ignore_index=ignore_index)
+
+
+_nll_loss.vjp(logp=_nll_back)
+
+
+def nll_loss(input: Any, target: Any, weight: Any, reduction: str, ignore_index: int) -> Any:
+    """Return -weight * input at the target classes; classes are dim 1 of (N, C, *) or the only dim."""
+    name = "nll_loss"
+    shape, at = tuple(input.shape), tuple(target.shape)
+    if not shape:
+        raise ShapeError(f"{name}: input tensor should be 1D or more; got a 0-d tensor.")
+    if target.dtype.kind not in "iu":
+        raise DTypeError(f"{name}: expected target to hold class indices of dtype int64; got {target.dtype}.")
+    classes = shape[0] if len(shape) == 1 else shape[1]
+    wanted = () if len(shape) == 1 else (shape[0], *shape[2:])
+    if at != wanted:
+        if len(shape) > 1 and at and at[0] != shape[0]:
+            raise ValueError(
+                f"{name}: Expected input batch_size ({shape[0]}) to match target batch_size ({at[0]}); got input "
+                f"{list(shape)} and target {list(at)}."
+            )
+        raise ShapeError(f"{name}: Expected target size {list(wanted)}, got {list(at)}")
+    if weight is not None:
+        if tuple(weight.shape) != (classes,):
+            raise ShapeError(
+                f"{name}: weight tensor should be defined either for all {classes} classes or no classes but got weight "
+                f"tensor of shape: {list(weight.shape)}"
+            )
+        if weight.dtype is not input.dtype:
+            raise DTypeError(f"{name}: expected weight of {input.dtype}; got {weight.dtype}.")
+    target = cast(target, int64)
+    _check_classes(name, target, classes, ignore_index)
+    if len(shape) == 1:
+        input, target = reshape(input, (1, classes)), reshape(target, (1,))
+    loss = _nll_loss(input, target, weight, reduction=reduction, ignore_index=ignore_index)[0]
+    return reshape(loss, ()) if len(shape) == 1 and reduction == "none" else loss
+
+
+def _check_classes(name: str, target: Any, classes: int, ignore_index: int) -> None:
+    if not prod(target.shape):
+        return
+    k = target._device.backend
+    data = target._data
+    if not 0 <= ignore_index < classes:
+        data = k.where(k.equal(data, ignore_index), 0, data)
+    low, high = k.item(k.min(data)), k.item(k.max(data))
+    if low < 0 or high >= classes:
+        raise IndexError(f"{name}: Target {low if low < 0 else high} is out of bounds for {classes} classes.")
+
+
+# ---- elementwise losses ----
+
+
+@op(shape=same, name="binary_cross_entropy", dtypes="f", grad_name="BinaryCrossEntropyBackward0")
+@in_float32
+def _bce(k: Any, x: Any, target: Any, /) -> Any:
+    """Return -(target * log(x) + (1 - target) * log(1 - x)), the logarithms no lower than -100."""
+    yes, no = k.maximum(k.log(x), -100.0), k.maximum(k.log1p(k.negative(x)), -100.0)
+    return k.subtract(k.multiply(k.subtract(target, 1), no), k.multiply(target, yes))
+
+
+_bce.vjp(
+    x=in_float32(
+        lambda k, g, x, target: k.divide(
+            k.multiply(g, k.subtract(x, target)), k.maximum(k.multiply(k.subtract(1, x), x), 1e-12)
+        )
+    ),
+    target=in_float32(
+        lambda k, g, x: k.multiply(
+            g, k.subtract(k.maximum(k.log1p(k.negative(x)), -100.0), k.maximum(k.log(x), -100.0))
+        )
+    ),
+)
+
+
+def bce(input: Any, target: Any) -> Any:
+    """Return the binary cross entropy of each element.
+
+    Raises:
+        RuntimeError: where the input lies outside [0, 1].
+    """
+    k = input._device.backend
+    if prod(input.shape):
+        low, high = k.item(k.min(input._data)), k.item(k.max(input._data))
+        if low < 0 or high > 1:
+            raise RuntimeError(
+                f"binary_cross_entropy: all elements of input should be between 0 and 1; got {low if low < 0 else high}. "
+                "Use binary_cross_entropy_with_logits for unbounded numbers."
+            )
+    return _bce(input, target)
+
+
+@op(shape=same, name="smooth_l1", dtypes="f", grad_name="SmoothL1LossBackward0")
+@in_float32
+def _smooth_l1(k: Any, d: Any, /, *, beta: float) -> Any:
+    """Return d * d / (2 * beta) where |d| is below beta, else |d| - beta / 2."""
+    a = k.abs(d)
+    if beta == 0:
+        return a
+    return k.where(k.less(a, beta), k.divide(k.multiply(k.multiply(a, a), 0.5), beta), k.subtract(a, 0.5 * beta))
+
+
+def _smooth_l1_back(k: Any, g: Any, d: Any, beta: float) -> Any:
+    if beta == 0:
+        return k.multiply(g, k.sign(d))
+    return k.multiply(g, k.where(k.less(k.abs(d), beta), k.divide(d, beta), k.sign(d)))
+
+
+_smooth_l1.vjp(d=in_float32(_smooth_l1_back), jvp="elementwise")
+
+
+def smooth_l1(difference: Any, beta: float) -> Any:
+    """Return the smooth absolute value of each difference."""
+    return _smooth_l1(difference, beta=beta)
+
+
+@op(shape=same, name="huber", dtypes="f", grad_name="HuberLossBackward0")
+@in_float32
+def _huber(k: Any, d: Any, /, *, delta: float) -> Any:
+    """Return d * d / 2 where |d| is at most delta, else delta * (|d| - delta / 2)."""
+    a = k.abs(d)
+    return k.where(
+        k.less(a, delta), k.multiply(k.multiply(a, a), 0.5), k.multiply(k.subtract(a, 0.5 * delta), delta)
+    )
+
+
+_huber.vjp(
+    d=in_float32(
+        lambda k, g, d, delta: k.multiply(g, k.where(k.less(k.abs(d), delta), d, k.multiply(k.sign(d), delta)))
+    ),
+    jvp="elementwise",
+)
+
+
+def huber(difference: Any, delta: float) -> Any:
+    """Return Huber's function of each difference."""
+    return _huber(difference, delta=delta)

@@ -1,0 +1,286 @@
+"""Normalisation: over a batch, the last axes, groups of channels, and by the root mean square."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mortice.dtype import DType, bfloat16, finfo, float16, float32
+from mortice.errors import DTypeError, ShapeError
+from mortice.graph import no_grad
+from mortice.mutation import check_writable, write
+from mortice.op import Op, TensorBase, op
+from mortice.ops.movement import expand, reshape
+from mortice.shape import Size, prod
+
+_LOW = (float16, bfloat16)
+
+
+def _wide(d: DType) -> DType:
+    return float32 if d in _LOW else d
+
+
+def _with_two(op: Op, d: DType) -> tuple[DType, Any]:
+    """The operand's dtype; statistics in the dtype that they are computed in."""
+    return d, (d, _wide(d), _wide(d))
+
+
+def _with_one(op: Op, d: DType) -> tuple[DType, Any]:
+    return d, (d, _wide(d))
+
+
+# ---- the ops ----
+
+
+def _batch_shapes(name: str, x: Size, *rest: Any, **attrs: Any) -> Any:
+    return (x, Size((x[1],)), Size((x[1],)))
+
+
+def _channel_sum(k: Any, g: Any) -> Any:
+    return k.sum(g, axis=(0, *range(2, len(k.shape_of(g)))))
+
+
+@op(
+    result=_with_two, shape=_batch_shapes, kernel="batch_norm", name="batch_norm", dtypes="f", fixed=("weight", "bias"),
+    outputs=("out", "mean", "var"), differentiable=1, grad_name="NativeBatchNormBackward0",
+)  # fmt: skip
+def _batch_norm(k: Any, x: Any, weight: Any = None, bias: Any = None, /, *, eps: float) -> Any:
+    """Normalise each channel by the batch's own statistics; also return these."""
+    return k.batch_norm(x, weight, bias, eps=eps)
+
+
+_batch_norm.vjp(
+    x=lambda k, g, x, weight, mean, var, eps: k.batch_norm_grad(g, x, weight, mean, var, eps=eps),
+    weight=lambda k, g, x, mean, var, eps: k.batch_norm_weight_grad(g, x, mean, var, eps=eps),
+    bias=_channel_sum,
+)
+
+
+def _first(name: str, x: Size, *rest: Any, **attrs: Any) -> Size:
+    return x
+
+
+@op(
+    shape=_first, kernel="batch_norm_eval", name="batch_norm_eval", dtypes="f", fixed=("mean", "var", "weight", "bias"),
+    grad_name="NativeBatchNormBackward0",
+)  # fmt: skip
+def _batch_norm_eval(
+    k: Any, x: Any, mean: Any, var: Any, weight: Any = None, bias: Any = None, /, *, eps: float
+) -> Any:
+    """Normalise each channel by given statistics."""
+    return k.batch_norm_eval(x, mean, var, weight, bias, eps=eps)
+
+
+_batch_norm_eval.vjp(
+    x=lambda k, g, var, weight, eps: k.batch_norm_eval_grad(g, var, weight, eps=eps),
+    weight=lambda k, g, x, mean, var, eps: k.batch_norm_eval_weight_grad(g, x, mean, var, eps=eps),
+    bias=_channel_sum,
+)
+
+
+def _row_shapes(name: str, x: Size, *rest: Any, ndim: int, **attrs: Any) -> Any:
+    stats = Size((*tuple(x)[: len(x) - ndim], *[1] * ndim))
+    return (x, stats, stats) if name == "layer_norm" else (x, stats)
+
+
+def _lead_sum(k: Any, g: Any, ndim: int) -> Any:
+    lead = len(k.shape_of(g)) - ndim
+    return k.sum(g, axis=tuple(range(lead))) if lead else g
+
+
+@op(
+    result=_with_two, shape=_row_shapes, kernel="layer_norm", name="layer_norm", dtypes="f", fixed=("weight", "bias"),
+    outputs=("out", "mean", "rstd"), differentiable=1, grad_name="NativeLayerNormBackward0",
+)  # fmt: skip
+def _layer_norm(k: Any, x: Any, weight: Any = None, bias: Any = None, /, *, ndim: int, eps: float) -> Any:
+    """Normalise each row of the last `ndim` axes; also return its statistics."""
+    return k.layer_norm(x, weight, bias, ndim=ndim, eps=eps)
+
+
+_layer_norm.vjp(
+    x=lambda k, g, x, weight, mean, rstd, ndim, eps: k.layer_norm_grad(g, x, weight, mean, rstd, ndim=ndim, eps=eps),
+    weight=lambda k, g, x, mean, rstd, ndim, eps: k.layer_norm_weight_grad(g, x, mean, rstd, ndim=ndim, eps=eps),
+    bias=lambda k, g, ndim: _lead_sum(k, g, ndim),
+)
+
+
+@op(
+    result=_with_one, shape=_row_shapes, kernel="rms_norm", name="rms_norm", dtypes="f", fixed=("weight",),
+    outputs=("out", "rrms"), differentiable=1,
+)  # fmt: skip
+def _rms_norm(k: Any, x: Any, weight: Any = None, /, *, ndim: int, eps: float) -> Any:
+    """Divide each row of the last `ndim` axes by its root mean square; also return its inverse."""
+    return k.rms_norm(x, weight, ndim=ndim, eps=eps)
+
+
+_rms_norm.vjp(
+    x=lambda k, g, x, weight, rrms, ndim, eps: k.rms_norm_grad(g, x, weight, rrms, ndim=ndim, eps=eps),
+    weight=lambda k, g, x, rrms, ndim, eps: k.rms_norm_weight_grad(g, x, rrms, ndim=ndim, eps=eps),
+)
+
+
+def _group_shapes(name: str, x: Size, *rest: Any, groups: int, **attrs: Any) -> Any:
+    return (x, Size((x[0], groups)), Size((x[0], groups)))
+
+
+@op(
+    result=_with_two, shape=_group_shapes, kernel="group_norm", name="group_norm", dtypes="f", fixed=("weight", "bias"),
+    outputs=("out", "mean", "rstd"), differentiable=1, grad_name="NativeGroupNormBackward0",
+)  # fmt: skip
+def _group_norm(k: Any, x: Any, weight: Any = None, bias: Any = None, /, *, groups: int, eps: float) -> Any:
+    """Normalise groups of channels of each sample; also return their statistics."""
+    return k.group_norm(x, weight, bias, groups=groups, eps=eps)
+
+
+_group_norm.vjp(
+    x=lambda k, g, x, weight, mean, rstd, groups, eps: k.group_norm_grad(
+        g, x, weight, mean, rstd, groups=groups, eps=eps
+    ),
+    weight=lambda k, g, x, mean, rstd, groups, eps: k.group_norm_weight_grad(g, x, mean, rstd, groups=groups, eps=eps),
+    bias=_channel_sum,
+)
+
+
+# ---- checks ----
+
+
+def _check_parameter(name: str, what: str, x: Any, p: Any, shape: tuple[int, ...]) -> None:
+    if p is None:
+        return
+    if tuple(p.shape) != shape:
+        raise ShapeError(
+            f"{name}: expected {what} to have shape {list(shape)}; got {list(p.shape)} for input {list(x.shape)}."
+        )
+    if p.dtype is not x.dtype and not (x.dtype in _LOW and p.dtype is float32):
+        raise DTypeError(
+            f"{name}: mixed dtype: expected {what} of {x.dtype}{' or float32' if x.dtype in _LOW else ''}; got {p.dtype}."
+        )
+
+
+def _check_input(name: str, x: Any) -> None:
+    if not isinstance(x, TensorBase):
+        raise TypeError(f"{name}: expected input to be a Tensor; got {type(x).__name__}.")
+
+
+def _normalized(name: str, x: Any, normalized_shape: Any, weight: Any, bias: Any) -> int:
+    """Return how many axes are normalised together."""
+    _check_input(name, x)
+    wanted = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    if not wanted:
+        raise ShapeError(
+            f"{name}: Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but "
+            "got normalized_shape = []"
+        )
+    shape = tuple(x.shape)
+    if shape[len(shape) - len(wanted) :] != wanted or len(wanted) > len(shape):
+        raise ShapeError(
+            f"{name}: Given normalized_shape={list(wanted)}, expected input with shape [*, "
+            f"{', '.join(map(str, wanted))}], but got input of size{list(shape)}"
+        )
+    _check_parameter(name, "weight", x, weight, wanted)
+    _check_parameter(name, "bias", x, bias, wanted)
+    return len(wanted)
+
+
+# ---- what users call ----
+
+
+def layer_norm(
+    input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5, cudnn_enable: bool = True
+) -> Any:
+    """Normalise over the last axes, which have `normalized_shape`."""
+    ndim = _normalized("layer_norm", input, normalized_shape, weight, bias)
+    return _layer_norm(input, weight, bias, ndim=ndim, eps=eps)[0]
+
+
+def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
+    """Divide by the root mean square of the last axes; `eps` defaults to the dtype's own."""
+    ndim = _normalized("rms_norm", input, normalized_shape, weight, None)
+    return _rms_norm(input, weight, ndim=ndim, eps=finfo(_wide(input.dtype)).eps if eps is None else eps)[0]
+
+
+def group_norm(
+    input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5, cudnn_enabled: bool = True
+) -> Any:
+    """Normalise groups of channels of each sample of (N, C, *)."""
+    _check_input("group_norm", input)
+    shape = tuple(input.shape)
+    if len(shape) < 2:
+        raise ShapeError(f"group_norm: Expected at least 2 dimensions for input tensor but received {len(shape)}")
+    if num_groups <= 0 or shape[1] % num_groups:
+        raise ShapeError(
+            "group_norm: Expected number of channels in input to be divisible by num_groups, but got input of shape "
+            f"{list(shape)} and num_groups={num_groups}"
+        )
+    _check_parameter("group_norm", "weight", input, weight, (shape[1],))
+    _check_parameter("group_norm", "bias", input, bias, (shape[1],))
+    return _group_norm(input, weight, bias, groups=num_groups, eps=eps)[0]
+
+
+def batch_norm(
+    input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float, eps: float,
+    cudnn_enabled: bool = True,
+) -> Any:  # fmt: skip
+    """Normalise each channel of (N, C, *); in training by the batch, whose statistics move the running ones."""
+    _check_input("batch_norm", input)
+    shape = tuple(input.shape)
+    if len(shape) < 2:
+        raise ShapeError(f"batch_norm: expected input with a batch and channels; got shape {list(shape)}.")
+    for what, p in (("weight", weight), ("bias", bias), ("running_mean", running_mean), ("running_var", running_var)):
+        _check_parameter("batch_norm", what, input, p, (shape[1],))
+    if not training:
+        if running_mean is None or running_var is None:
+            raise RuntimeError("batch_norm: Expected running_mean and running_var to be defined when training=False")
+        return _batch_norm_eval(input, running_mean, running_var, weight, bias, eps=eps)
+    out, mean, var = _batch_norm(input, weight, bias, eps=eps)
+    count = prod(shape) // max(shape[1], 1)
+    if running_mean is not None:
+        _move(running_mean, mean, momentum, 1.0)
+    if running_var is not None:
+        _move(running_var, var, momentum, count / (count - 1) if count > 1 else float("nan"))
+    return out
+
+
+def _move(running: Any, value: Any, momentum: float, scale: float) -> None:
+    """Move a running statistic in place: (1 - momentum) * running + momentum * scale * value."""
+    with no_grad():
+        check_writable("batch_norm", running)
+    k = running._device.backend
+    part = value._data if value.dtype is running.dtype else k.astype(value._data, running.dtype)
+    moved = k.add(k.multiply(running._data, 1 - momentum), k.multiply(part, momentum * scale))
+    write(running, moved, True)
+
+
+def instance_norm(
+    input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, use_input_stats: bool, momentum: float,
+    eps: float, cudnn_enabled: bool = True,
+) -> Any:  # fmt: skip
+    """Normalise each channel of each sample of (N, C, *)."""
+    _check_input("instance_norm", input)
+    if not use_input_stats and (running_mean is None or running_var is None):
+        raise RuntimeError(
+            "instance_norm: Expected running_mean and running_var to be defined when use_input_stats is false"
+        )
+    n, channels, *sizes = tuple(input.shape)
+    if not use_input_stats:
+        return batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
+    if running_mean is None and running_var is None:
+        return group_norm(input, channels, weight, bias, eps)
+    # One batch_norm over (1, N * C, *): every sample's channel is a channel; the running ones move by their mean.
+    flat = reshape(input, (1, n * channels, *sizes))
+    out, mean, var = _batch_norm(flat, _repeat(weight, n), _repeat(bias, n), eps=eps)
+    k = input._device.backend
+    count = prod(sizes)
+    for running, value, scale in (
+        (running_mean, mean, 1.0),
+        (running_var, var, count / (count - 1) if count > 1 else float("nan")),
+    ):
+        if running is not None:
+            part = k.mean(k.reshape(value._data, (n, channels)), axis=0)
+            if value.dtype is not running.dtype:
+                part = k.astype(part, running.dtype)
+            write(running, k.add(k.multiply(running._data, 1 - momentum), k.multiply(part, momentum * scale)), True)
+    return reshape(out, (n, channels, *sizes))
+
+
+def _repeat(p: Any, n: int) -> Any:
+    return None if p is None else reshape(expand(p, n, p.shape[0]), -1)

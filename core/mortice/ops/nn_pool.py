@@ -1,0 +1,384 @@
+"""Pooling: maximum (with positions), average, and both with windows fitted to an output size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mortice.backends.nn_common import pool_count
+from mortice.dtype import DType, int64
+from mortice.errors import ShapeError
+from mortice.graph import modes
+from mortice.op import Op, TensorBase, op
+from mortice.shape import Size
+
+# ---- the ops; attributes are tuples, one int a spatial axis; the spatial axes are the last ones ----
+
+
+def _values_and_places(op: Op, d: DType) -> tuple[DType, Any]:
+    return d, (d, int64)
+
+
+def _counted(x: Size, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Size:
+    nd = len(kernel)
+    shape = tuple(x)
+    sizes = zip(shape[len(shape) - nd :], kernel, stride, padding, dilation)
+    return Size((*shape[: len(shape) - nd], *[pool_count(*a, ceil_mode) for a in sizes]))
+
+
+def _max_shape(name: str, x: Size, **attrs: Any) -> Size:
+    return _counted(x, **attrs)
+
+
+_BY_PLACE = lambda k, g, x_shape, indices, kernel: k.max_pool_grad(g, indices, x_shape=x_shape, ndim=len(kernel))
+
+
+@op(
+    result=_values_and_places, shape=_max_shape, kernel="max_pool", name="max_pool", dtypes="uif",
+    outputs=("out", "indices"), differentiable=1, grad_name="MaxPoolWithIndicesBackward0",
+)  # fmt: skip
+def _max_pool(k: Any, x: Any, /, *, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
+    """Return each window's maximum and its flat position among the spatial elements."""
+    return k.max_pool(x, kernel=kernel, stride=stride, padding=padding, dilation=dilation, ceil_mode=ceil_mode)
+
+
+_max_pool.vjp(x=_BY_PLACE)
+
+
+@op(shape=_max_shape, kernel="max_pool_values", name="max_pool_values", dtypes="uif")
+def _max_pool_values(
+    k: Any, x: Any, /, *, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+) -> Any:
+    """Return each window's maximum alone."""
+    return k.max_pool_values(x, kernel=kernel, stride=stride, padding=padding, dilation=dilation, ceil_mode=ceil_mode)
+
+
+_max_pool_values.no_grad("it is used where nobody asks for a gradient; `max_pool` is the other one")
+
+
+def _given_x(name: str, y: Size, *rest: Any, x_shape: Any, **attrs: Any) -> Size:
+    return Size(x_shape)
+
+
+@op(shape=_given_x, kernel="max_pool_grad", name="max_pool_grad", dtypes="f", fixed=("indices",))
+def _max_pool_grad(k: Any, y: Any, indices: Any, /, *, x_shape: Any, ndim: int) -> Any:
+    """Add each element at its flat position over the last `ndim` axes of zeros."""
+    return k.max_pool_grad(y, indices, x_shape=x_shape, ndim=ndim)
+
+
+_max_pool_grad.vjp(y=lambda k, g, indices, ndim: k.max_pool_take(g, indices, ndim=ndim), jvp="linear")
+
+
+def _places(name: str, x: Size, indices: Size, **attrs: Any) -> Size:
+    return indices
+
+
+@op(shape=_places, kernel="max_pool_take", name="max_pool_take", dtypes="f", fixed=("indices",))
+def _max_pool_take(k: Any, x: Any, indices: Any, /, *, ndim: int) -> Any:
+    """Read the elements at flat positions over the last `ndim` axes."""
+    return k.max_pool_take(x, indices, ndim=ndim)
+
+
+_max_pool_take.vjp(
+    x=lambda k, g, x_shape, indices, ndim: k.max_pool_grad(g, indices, x_shape=x_shape, ndim=ndim), jvp="linear"
+)
+
+
+def _avg_shape(name: str, x: Size, *, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, **attrs: Any) -> Size:
+    return _counted(x, kernel, stride, padding, (1,) * len(kernel), ceil_mode)
+
+
+@op(shape=_avg_shape, kernel="avg_pool", name="avg_pool", dtypes="f")
+def _avg_pool(
+    k: Any, x: Any, /, *, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
+    divisor_override: Any,
+) -> Any:  # fmt: skip
+    """Return each window's mean."""
+    return k.avg_pool(
+        x, kernel=kernel, stride=stride, padding=padding, ceil_mode=ceil_mode, count_include_pad=count_include_pad,
+        divisor_override=divisor_override,
+    )  # fmt: skip
+
+
+_avg_pool.vjp(
+    x=lambda k, g, x_shape, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override: k.avg_pool_grad(
+        g, x_shape=x_shape, kernel=kernel, stride=stride, padding=padding, ceil_mode=ceil_mode,
+        count_include_pad=count_include_pad, divisor_override=divisor_override,
+    ),
+    jvp="linear",
+)  # fmt: skip
+
+
+@op(shape=_given_x, kernel="avg_pool_grad", name="avg_pool_grad", dtypes="f")
+def _avg_pool_grad(
+    k: Any, y: Any, /, *, x_shape: Any, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
+    divisor_override: Any,
+) -> Any:  # fmt: skip
+    """Spread each element evenly over its window."""
+    return k.avg_pool_grad(
+        y, x_shape=x_shape, kernel=kernel, stride=stride, padding=padding, ceil_mode=ceil_mode,
+        count_include_pad=count_include_pad, divisor_override=divisor_override,
+    )  # fmt: skip
+
+
+_avg_pool_grad.vjp(
+    y=lambda k, g, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override: k.avg_pool(
+        g, kernel=kernel, stride=stride, padding=padding, ceil_mode=ceil_mode, count_include_pad=count_include_pad,
+        divisor_override=divisor_override,
+    ),
+    jvp="linear",
+)  # fmt: skip
+
+
+def _fitted(name: str, x: Size, *, output_size: Any) -> Size:
+    return Size((*tuple(x)[: len(x) - len(output_size)], *output_size))
+
+
+@op(shape=_fitted, kernel="adaptive_avg_pool", name="adaptive_avg_pool", dtypes="f")
+def _adaptive_avg_pool(k: Any, x: Any, /, *, output_size: Any) -> Any:
+    """Return the means of windows that cut the last axes into `output_size` parts."""
+    return k.adaptive_avg_pool(x, output_size=output_size)
+
+
+_adaptive_avg_pool.vjp(
+    x=lambda k, g, x_shape, output_size: k.adaptive_avg_pool_grad(g, x_shape=x_shape, output_size=output_size),
+    jvp="linear",
+)
+
+
+@op(shape=_given_x, kernel="adaptive_avg_pool_grad", name="adaptive_avg_pool_grad", dtypes="f")
+def _adaptive_avg_pool_grad(k: Any, y: Any, /, *, x_shape: Any, output_size: Any) -> Any:
+    """Spread each element evenly over its part."""
+    return k.adaptive_avg_pool_grad(y, x_shape=x_shape, output_size=output_size)
+
+
+_adaptive_avg_pool_grad.vjp(
+    y=lambda k, g, output_size: k.adaptive_avg_pool(g, output_size=output_size), jvp="linear"
+)
+
+
+@op(
+    result=_values_and_places, shape=_fitted, kernel="adaptive_max_pool", name="adaptive_max_pool", dtypes="f",
+    outputs=("out", "indices"), differentiable=1,
+)  # fmt: skip
+def _adaptive_max_pool(k: Any, x: Any, /, *, output_size: Any) -> Any:
+    """Return the maxima of windows that cut the last axes into `output_size` parts, and their flat positions."""
+    return k.adaptive_max_pool(x, output_size=output_size)
+
+
+_adaptive_max_pool.vjp(
+    x=lambda k, g, x_shape, indices, output_size: k.max_pool_grad(g, indices, x_shape=x_shape, ndim=len(output_size))
+)
+
+
+# ---- checks ----
+
+
+def _ints(name: str, what: str, value: Any, nd: int) -> tuple[int, ...]:
+    if isinstance(value, (tuple, list)):
+        if len(value) not in (1, nd):
+            raise ShapeError(f"{name}: {what} must either be a single int, or a tuple of {nd} ints; got {value!r}.")
+        ints = tuple([v.__index__() for v in value])
+        return ints * nd if len(ints) == 1 else ints
+    if not hasattr(value, "__index__"):
+        raise TypeError(f"{name}: {what} must either be a single int, or a tuple of {nd} ints; got {value!r}.")
+    return (value.__index__(),) * nd
+
+
+def _window(
+    name: str, x: Any, nd: int, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+) -> tuple[Any, ...]:
+    """Return checked (kernel, stride, padding, dilation); refuse inputs that no window fits."""
+    kernel = _ints(name, "kernel_size", kernel, nd)
+    stride = kernel if stride is None or stride == [] or stride == () else _ints(name, "stride", stride, nd)
+    padding, dilation = _ints(name, "padding", padding, nd), _ints(name, "dilation", dilation, nd)
+    check_pool_input(name, x, nd)
+    if min(kernel) <= 0:
+        raise ShapeError(f"{name}: kernel size should be greater than zero, but got {list(kernel)}.")
+    if min(stride) <= 0:
+        raise ShapeError(f"{name}: stride should not be zero; got {list(stride)}.")
+    if min(dilation) <= 0:
+        raise ShapeError(f"{name}: dilation should be greater than zero, but got {list(dilation)}.")
+    for p, m, d in zip(padding, kernel, dilation):
+        if p < 0:
+            raise ShapeError(f"{name}: pad must be non-negative, but got pad: {p}.")
+        if p > ((m - 1) * d + 1) // 2:
+            raise ShapeError(
+                f"{name}: pad should be at most half of effective kernel size, but got pad={p}, kernel_size={m} and "
+                f"dilation={d}"
+            )
+    out = _counted(x.shape, kernel, stride, padding, dilation, ceil_mode)
+    if min(tuple(out)[-nd:]) < 1:
+        given = "x".join(map(str, tuple(x.shape)[-nd - 1 :]))
+        made = "x".join(map(str, tuple(out)[-nd - 1 :]))
+        raise ShapeError(
+            f"{name}: Given input size: ({given}). Calculated output size: ({made}). Output size is too small"
+        )
+    return kernel, stride, padding, dilation
+
+
+def check_pool_input(name: str, x: Any, nd: int) -> None:
+    """Refuse inputs that are not (N, C, *sizes) or (C, *sizes) with something in them."""
+    if not isinstance(x, TensorBase):
+        raise TypeError(f"{name}: expected input to be a Tensor; got {type(x).__name__}.")
+    shape = tuple(x.shape)
+    if len(shape) not in (nd + 1, nd + 2):
+        raise ShapeError(f"{name}: Expected {nd + 1}D or {nd + 2}D (batch mode) tensor for input; got {list(shape)}.")
+    if 0 in shape[1:] or (0 in shape and len(shape) == nd + 1):
+        raise ShapeError(
+            f"{name}: Expected {nd + 1}D or {nd + 2}D (batch mode) tensor with optional 0 dim batch size for input, but "
+            f"got: {list(shape)}"
+        )
+
+
+# ---- maximum ----
+
+
+def max_pool(
+    name: str, nd: int, input: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, indices: bool
+) -> Any:
+    """Pool the last `nd` axes; with `indices` return (values, positions)."""
+    kernel, stride, padding, dilation = _window(name, input, nd, kernel, stride, padding, dilation, ceil_mode)
+    attrs = {"kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation, "ceil_mode": bool(ceil_mode)}
+    if indices:
+        return _max_pool(input, **attrs)
+    if input._rg and modes.grad:
+        return _max_pool(input, **attrs)[0]
+    return _max_pool_values(input, **attrs)
+
+
+def max_pool1d(
+    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+) -> Any:
+    """Return the maxima of windows over the last axis of (N, C, L) or (C, L)."""
+    return max_pool("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, False)
+
+
+def max_pool2d(
+    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+) -> Any:
+    """Return the maxima of windows over the last two axes of (N, C, H, W) or (C, H, W)."""
+    return max_pool("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode, False)
+
+
+def max_pool3d(
+    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+) -> Any:
+    """Return the maxima of windows over the last three axes of (N, C, D, H, W) or (C, D, H, W)."""
+    return max_pool("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, False)
+
+
+def max_pool1d_with_indices(
+    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+) -> Any:
+    """Return `max_pool1d` and the position of each maximum."""
+    return max_pool("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+
+def max_pool2d_with_indices(
+    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+) -> Any:
+    """Return `max_pool2d` and the flat position of each maximum."""
+    return max_pool("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+
+def max_pool3d_with_indices(
+    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+) -> Any:
+    """Return `max_pool3d` and the flat position of each maximum."""
+    return max_pool("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+
+# ---- average ----
+
+
+def _average(
+    nd: int, input: Any, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, include: bool, divisor: Any
+) -> Any:
+    name = f"avg_pool{nd}d"
+    kernel, stride, padding, _ = _window(name, input, nd, kernel, stride, padding, 1, ceil_mode)
+    if divisor == 0:
+        raise ShapeError(f"{name}: divisor must be not zero; got divisor_override=0.")
+    return _avg_pool(
+        input, kernel=kernel, stride=stride, padding=padding, ceil_mode=bool(ceil_mode), count_include_pad=bool(include),
+        divisor_override=divisor,
+    )  # fmt: skip
+
+
+def avg_pool1d(
+    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Any:  # fmt: skip
+    """Return the means of windows over the last axis of (N, C, L) or (C, L)."""
+    return _average(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+
+
+def avg_pool2d(
+    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor_override: int | None = None,
+) -> Any:  # fmt: skip
+    """Return the means of windows over the last two axes of (N, C, H, W) or (C, H, W)."""
+    return _average(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+def avg_pool3d(
+    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor_override: int | None = None,
+) -> Any:  # fmt: skip
+    """Return the means of windows over the last three axes of (N, C, D, H, W) or (C, D, H, W)."""
+    return _average(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+# ---- windows fitted to an output size ----
+
+
+def _output_size(name: str, x: Any, nd: int, output_size: Any) -> tuple[int, ...]:
+    """Return the output size as ints; None keeps an axis."""
+    check_pool_input(name, x, nd)
+    sizes = tuple(x.shape)[-nd:]
+    given = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * nd
+    if len(given) != nd:
+        raise ShapeError(f"{name}: internal error: output_size must have {nd} entries; got {list(given)}.")
+    wanted = tuple([n if o is None else o.__index__() for n, o in zip(sizes, given)])
+    if min(wanted) < 0:
+        raise ShapeError(f"{name}: elements of output_size must be greater than or equal to 0 but received {wanted}")
+    return wanted
+
+
+def adaptive_avg(nd: int, input: Any, output_size: Any) -> Any:
+    """Average the last `nd` axes down to `output_size`."""
+    return _adaptive_avg_pool(input, output_size=_output_size(f"adaptive_avg_pool{nd}d", input, nd, output_size))
+
+
+def adaptive_max(nd: int, input: Any, output_size: Any) -> Any:
+    """Return the maxima of the last `nd` axes cut to `output_size`, and their positions."""
+    return _adaptive_max_pool(input, output_size=_output_size(f"adaptive_max_pool{nd}d", input, nd, output_size))
+
+
+def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
+    """Average the last axis down to `output_size` elements."""
+    return adaptive_avg(1, input, output_size)
+
+
+def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
+    """Average the last two axes down to `output_size`; None keeps an axis."""
+    return adaptive_avg(2, input, output_size)
+
+
+def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any:
+    """Average the last three axes down to `output_size`; None keeps an axis."""
+    return adaptive_avg(3, input, output_size)
+
+
+def adaptive_max_pool1d(input: Any, output_size: Any) -> Any:
+    """Return the maxima of the last axis cut into `output_size` parts, and their positions."""
+    return adaptive_max(1, input, output_size)
+
+
+def adaptive_max_pool2d(input: Any, output_size: Any) -> Any:
+    """Return the maxima of the last two axes cut to `output_size`, and their flat positions."""
+    return adaptive_max(2, input, output_size)
+
+
+def adaptive_max_pool3d(input: Any, output_size: Any) -> Any:
+    """Return the maxima of the last three axes cut to `output_size`, and their flat positions."""
+    return adaptive_max(3, input, output_size)

@@ -1,0 +1,221 @@
+"""Padding in its four modes and interpolation: linear maps, each with its adjoint, which is its gradient."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mortice.errors import ShapeError
+from mortice.op import TensorBase, op
+from mortice.shape import Size
+
+# ---- padding ----
+
+
+def _padded(name: str, x: Size, *, widths: Any, mode: str, value: Any = 0) -> Size:
+    return Size([n + b + a for n, (b, a) in zip(x, widths)])
+
+
+@op(shape=_padded, kernel="pad_border", name="pad", grad_name="ConstantPadNdBackward0")
+def _pad_border(k: Any, x: Any, /, *, widths: Any, mode: str, value: Any = 0) -> Any:
+    """Extend each axis by (before, after) elements, or cut where negative."""
+    return k.pad_border(x, widths=widths, mode=mode, value=value)
+
+
+_pad_border.vjp(x=lambda k, g, widths, mode: k.pad_border_grad(g, widths=widths, mode=mode), jvp="linear")
+
+
+def _unpadded(name: str, x: Size, *, widths: Any, mode: str) -> Size:
+    return Size([n - b - a for n, (b, a) in zip(x, widths)])
+
+
+@op(shape=_unpadded, kernel="pad_border_grad", name="pad_border_grad")
+def _pad_border_grad(k: Any, x: Any, /, *, widths: Any, mode: str) -> Any:
+    """Add each border element to the element that it repeats."""
+    return k.pad_border_grad(x, widths=widths, mode=mode)
+
+
+_pad_border_grad.vjp(x=lambda k, g, widths, mode: k.pad_border(g, widths=widths, mode=mode, value=0), jvp="linear")
+
+_MODES = ("constant", "reflect", "replicate", "circular")
+
+
+def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
+    """Pad the last axes: (left, right) of the last one, then of the one before, and so on; negative numbers cut."""
+    if not isinstance(input, TensorBase):
+        raise TypeError(f"pad: expected input to be a Tensor; got {type(input).__name__}.")
+    pad = [p.__index__() for p in pad]
+    shape = tuple(input.shape)
+    if len(pad) % 2:
+        raise ShapeError(f"pad: Padding length must be divisible by 2; got {len(pad)} numbers.")
+    nd = len(pad) // 2
+    if nd > len(shape):
+        raise ShapeError(
+            f"pad: Padding length should be less than or equal to two times the input dimension but got padding length "
+            f"{len(pad)} and input of dimension {len(shape)}"
+        )
+    if mode not in _MODES:
+        raise NotImplementedError(f"pad: Unrecognised padding mode {mode}; expected one of {', '.join(_MODES)}.")
+    pairs = [(pad[2 * i], pad[2 * i + 1]) for i in reversed(range(nd))]
+    widths = ((0, 0),) * (len(shape) - nd) + tuple(pairs)
+    sizes = [n + b + a for n, (b, a) in zip(shape, widths)]
+    if mode == "constant":
+        for n, (b, a), out in zip(shape, widths, sizes):
+            if out < 0:
+                raise ShapeError(
+                    f"pad: The input size {n}, plus negative padding {b} and {a}, resulted in a negative output size, "
+                    "which is invalid. Check the padding, which should be such that the sizes stay positive."
+                )
+        return _pad_border(input, widths=widths, mode=mode, value=0 if value is None else value)
+    if value is not None and value != 0:
+        raise ValueError(f'pad: Padding mode "{mode}" doesn\'t take in value argument; got value={value}.')
+    if len(shape) not in (nd + 1, nd + 2) or nd not in (1, 2, 3):
+        raise NotImplementedError(
+            f"pad: Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now; got {len(pad)} numbers "
+            f"for input of {len(shape)} dimensions."
+        )
+    if any(n == 0 for n in shape[len(shape) - nd - 1 :]):
+        raise ShapeError(f"pad: expected non-zero sizes apart from the batch; got input {list(shape)}.")
+    for dim, (n, (b, a), out) in enumerate(zip(shape, widths, sizes)):
+        if mode == "reflect" and (b >= n or a >= n) and (b or a):
+            raise ShapeError(
+                f"pad: Padding size should be less than the corresponding input dimension, but got: padding ({b}, {a}) "
+                f"at dimension {dim} of input {list(shape)}"
+            )
+        if mode == "circular" and (b > n or a > n):
+            raise ShapeError(
+                f"pad: Padding value causes wrapping around more than once; got ({b}, {a}) at dimension {dim} of input "
+                f"{list(shape)}."
+            )
+        if out < 1 and (b or a):
+            raise ShapeError(
+                f"pad: input {list(shape)} is too small; calculated output size {out} at dimension {dim} for padding "
+                f"({b}, {a})."
+            )
+    return _pad_border(input, widths=widths, mode=mode, value=0)
+
+
+def constant_pad_nd(input: Any, pad: Any, value: Any = 0) -> Any:
+    """Pad the last axes with a number."""
+    return globals()["pad"](input, pad, "constant", value)
+
+
+# ---- interpolation ----
+
+
+def _resized(name: str, x: Size, *, size: Any, **attrs: Any) -> Size:
+    return Size((*tuple(x)[: len(x) - len(size)], *size))
+
+
+@op(shape=_resized, kernel="interpolate", dtypes="uf", name="interpolate", grad_name="UpsampleBackward0")
+def _interpolate(
+    k: Any, x: Any, /, *, size: Any, mode: str, align_corners: bool, scales: Any, antialias: bool
+) -> Any:
+    """Resample the spatial axes of (N, C, *sizes) to `size`."""
+    return k.interpolate(
+        x, size=size, mode=mode, align_corners=align_corners, scales=scales, antialias=antialias
+    )
+
+
+_interpolate.vjp(
+    x=lambda k, g, x_shape, mode, align_corners, scales, antialias: k.interpolate_grad(
+        g, x_shape=x_shape, mode=mode, align_corners=align_corners, scales=scales, antialias=antialias
+    ),
+    jvp="linear",
+)
+
+
+def _resized_back(name: str, y: Size, *, x_shape: Any, **attrs: Any) -> Size:
+    return Size(x_shape)
+
+
+@op(shape=_resized_back, kernel="interpolate_grad", dtypes="f", name="interpolate_grad")
+def _interpolate_grad(
+    k: Any, y: Any, /, *, x_shape: Any, mode: str, align_corners: bool, scales: Any, antialias: bool
+) -> Any:
+    """Give each input element the values of the samples that it took part in."""
+    return k.interpolate_grad(
+        y, x_shape=x_shape, mode=mode, align_corners=align_corners, scales=scales, antialias=antialias
+    )
+
+
+_interpolate_grad.vjp(
+    y=lambda k, g, y_shape, mode, align_corners, scales, antialias: k.interpolate(
+        g, size=tuple(y_shape)[2:], mode=mode, align_corners=align_corners, scales=scales, antialias=antialias
+    ),
+    jvp="linear",
+)
+
+# Mode -> (the kernel's mode, how many spatial axes it takes).
+_RESAMPLE = {
+    "nearest": ("nearest", (1, 2, 3)), "nearest-exact": ("nearest-exact", (1, 2, 3)), "linear": ("linear", (1,)),
+    "bilinear": ("linear", (2,)), "trilinear": ("linear", (3,)), "bicubic": ("cubic", (2,)), "area": ("area", (1, 2, 3)),
+}  # fmt: skip
+
+
+def interpolate(
+    input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None, antialias: bool = False,
+) -> Any:  # fmt: skip
+    """Resample the spatial axes of (N, C, L), (N, C, H, W) or (N, C, D, H, W) to `size`, or by `scale_factor`."""
+    corners = ("linear", "bilinear", "bicubic", "trilinear")
+    if align_corners is not None and mode not in corners:
+        raise ValueError(
+            "interpolate: align_corners option can only be set with the interpolating modes: linear | bilinear | "
+            f"bicubic | trilinear; got mode={mode!r}."
+        )
+    nd = len(input.shape) - 2
+    sizes = tuple(input.shape)[2:]
+    if size is not None and scale_factor is not None:
+        raise ValueError("interpolate: only one of size or scale_factor should be defined; got both.")
+    if size is None and scale_factor is None:
+        raise ValueError("interpolate: either size or scale_factor should be defined; got neither.")
+    factors: Any = None
+    if size is not None:
+        given = tuple(size) if isinstance(size, (tuple, list)) else (size,) * nd
+        if len(given) != nd:
+            raise ValueError(
+                "interpolate: Input and output must have the same number of spatial dimensions, but got input with "
+                f"spatial dimensions of {list(sizes)} and output size of {size}. Please provide input tensor in (N, C, "
+                "d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) format."
+            )
+        wanted = tuple([n.__index__() for n in given])
+    else:
+        factors = tuple(scale_factor) if isinstance(scale_factor, (tuple, list)) else (scale_factor,) * nd
+        if len(factors) != nd:
+            raise ValueError(
+                "interpolate: Input and scale_factor must have the same number of spatial dimensions, but got input with "
+                f"spatial dimensions of {list(sizes)} and scale_factor of shape {scale_factor}. Please provide input "
+                "tensor in (N, C, d1, d2, ...,dK) format and scale_factor in (s1, s2, ...,sK) format."
+            )
+        factors = tuple([float(f) for f in factors])
+        wanted = tuple([math.floor(n * f) for n, f in zip(sizes, factors)])
+    if recompute_scale_factor:
+        if size is not None:
+            raise ValueError("interpolate: recompute_scale_factor is not meaningful with an explicit size.")
+        factors = None
+    if mode not in _RESAMPLE:
+        raise NotImplementedError(f"interpolate: expected mode to be one of {', '.join(_RESAMPLE)}; got {mode!r}.")
+    kernel_mode, axes = _RESAMPLE[mode]
+    if antialias and not (mode in ("bilinear", "bicubic") and nd == 2):
+        raise ValueError(
+            "interpolate: Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as "
+            f"input; got mode={mode!r} and input of {nd + 2} dimensions."
+        )
+    if nd not in axes:
+        if nd in (1, 2, 3) and mode != "bicubic":
+            raise NotImplementedError(f"interpolate: Got {nd + 2}D input, but {mode} mode needs {axes[0] + 2}D input")
+        raise NotImplementedError(
+            "interpolate: Input Error: Only 3D, 4D and 5D input Tensors supported (got "
+            f"{nd + 2}D) for the modes: nearest | linear | bilinear | bicubic | trilinear | area | nearest-exact (got {mode})"
+        )
+    if min(wanted) <= 0 or 0 in tuple(input.shape)[1:]:
+        raise ShapeError(
+            f"interpolate: Input and output sizes should be greater than 0, but got input {list(sizes)} and output "
+            f"{list(wanted)}."
+        )
+    if kernel_mode == "area":
+        factors = None
+    return _interpolate(
+        input, size=wanted, mode=kernel_mode, align_corners=bool(align_corners), scales=factors, antialias=antialias
+    )

@@ -1,0 +1,188 @@
+"""Vector and matrix norms of `mortice.linalg`."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mortice import op as _op
+from mortice.dtype import DType
+from mortice.errors import DTypeError, ShapeError
+from mortice.op import op, real_part, reduced
+from mortice.ops.movement import cast, permute, reshape
+from mortice.ops.reduce import spread
+from mortice.shape import check_dim, check_dims, prod
+
+
+@op(
+    result=real_part, shape=reduced, name="linalg_vector_norm", dtypes="fc", holomorphic=False,
+    grad_name="LinalgVectorNormBackward0",
+)  # fmt: skip
+def _vector_norm(k: Any, x: Any, /, *, p: float, axis: Any, keepdims: bool) -> Any:
+    """Take the p-norm along axes."""
+    if p == 0:
+        return k.sum(k.astype(k.not_equal(x, 0), k.dtype_of(x).to_real()), axis=axis, keepdims=keepdims)
+    size = k.abs(x)
+    if p == math.inf:
+        return k.max(size, axis=axis, keepdims=keepdims)
+    if p == -math.inf:
+        return k.min(size, axis=axis, keepdims=keepdims)
+    if p == 1:
+        return k.sum(size, axis=axis, keepdims=keepdims)
+    if p == 2:
+        return k.sqrt(k.sum(k.square(size), axis=axis, keepdims=keepdims))
+    return k.pow(k.sum(k.pow(size, p), axis=axis, keepdims=keepdims), 1 / p)
+
+
+def _vector_norm_back(k: Any, g: Any, x: Any, out: Any, x_shape: Any, p: float, axis: Any, keepdims: bool) -> Any:
+    d = k.dtype_of(x)
+    g, out = spread(k, g, x_shape, axis, keepdims), spread(k, out, x_shape, axis, keepdims)
+
+    def times(direction: Any, scale: Any) -> Any:
+        return k.multiply(direction, k.astype(scale, d) if d.is_complex else scale)
+
+    if p == 0:
+        return k.zeros_like(x)
+    if p == 1:
+        return times(k.sgn(x), g)
+    if p == 2:
+        still = k.equal(out, 0)
+        return times(x, k.where(still, 0, k.divide(g, k.where(still, 1, out))))
+    size = k.abs(x)
+    if math.isinf(p):
+        best = k.logical_or(k.equal(size, out), k.isnan(size))
+        count = k.sum(k.astype(best, d.to_real()), axis=axis, keepdims=True)
+        return times(k.sgn(x), k.where(best, k.divide(g, count), 0))
+    nothing, still = k.equal(size, 0), k.equal(out, 0)
+    if p < 2:
+        power = k.where(nothing, 0, k.pow(k.where(nothing, 1, size), p - 1))
+        direction = k.sgn(x)
+    else:
+        power = k.where(nothing, 0, k.pow(k.where(nothing, 1, size), p - 2))
+        direction = x
+    scale = k.where(still, 0, k.divide(g, k.pow(k.where(still, 1, out), p - 1)))
+    return times(direction, k.multiply(power, scale))
+
+
+_vector_norm.vjp(x=_vector_norm_back)
+
+
+def as_dtype(name: str, x: Any, dtype: DType | None) -> Any:
+    """Cast to the dtype that a norm is to be computed in; integers are refused."""
+    if dtype is not None:
+        if not isinstance(dtype, DType) or dtype.kind not in "fc":
+            raise RuntimeError(f"{name}: dtype should be floating point or complex; got {dtype}.")
+        if x.dtype.is_complex != dtype.is_complex:
+            what = "complex" if x.dtype.is_complex else "real"
+            raise RuntimeError(f"{name}: dtype should be {what} for {what} inputs, but got {dtype}.")
+        if x.dtype.itemsize > dtype.itemsize:
+            raise RuntimeError(
+                f"{name}: the dtype of the input ({x.dtype}) should be convertible without narrowing to the specified "
+                f"dtype ({dtype})."
+            )
+        return cast(x, dtype)
+    if x.dtype.kind not in "fc":
+        raise DTypeError(f"{name}: Expected a floating point or complex tensor as input. Got {x.dtype}. Use .float().")
+    return x
+
+
+def vector_norm(
+    x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None, out: Any = None
+) -> Any:
+    """Return the norm of vectors along dims, of the flat tensor by default."""
+    x = as_dtype("linalg.vector_norm", x, dtype)
+    if not isinstance(ord, (int, float)):
+        raise TypeError(f"linalg.vector_norm: expected ord to be a number; got {type(ord).__name__}.")
+    axes = check_dims("linalg.vector_norm", dim, len(x.shape)) if x.shape else ()
+    if not x.shape and dim not in (None, (), []):
+        check_dims("linalg.vector_norm", dim, 0)
+    ord = float(ord)
+    if not prod(x.shape) and (ord < 0 or ord == math.inf):
+        if dim is None or any(x.shape[a] == 0 for a in axes):
+            raise RuntimeError(
+                f"linalg.vector_norm cannot compute the {ord} norm on an empty tensor because the operation does not "
+                "have an identity"
+            )
+    made = _vector_norm(x, p=ord, axis=axes if x.shape else None, keepdims=keepdim)
+    return made if out is None else _op.WRITE_OUT("linalg.vector_norm", out, made)
+
+
+def _two(name: str, x: Any, dim: Any) -> tuple[int, int]:
+    if not isinstance(dim, (tuple, list)) or len(dim) != 2:
+        raise ShapeError(f"{name}: dim must be a 2-tuple. Got {dim}")
+    a, b = check_dim(name, dim[0], len(x.shape)), check_dim(name, dim[1], len(x.shape))
+    if a == b:
+        raise ShapeError(f"{name}: dims must be different. Got ({dim[0]}, {dim[1]})")
+    return a, b
+
+
+def matrix_norm(
+    A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: DType | None = None, out: Any = None
+) -> Any:
+    """Return the norm of matrices: "fro", "nuc", inf, -inf, 1, -1, 2 or -2."""
+    x = as_dtype("linalg.matrix_norm", A, dtype)
+    if len(x.shape) < 2:
+        raise ShapeError(f"linalg.matrix_norm: The input tensor A must have at least 2 dimensions; got {list(x.shape)}.")
+    a, b = _two("linalg.matrix_norm", x, dim)
+    if ord == "fro":
+        made = _vector_norm(x, p=2.0, axis=(a, b), keepdims=keepdim)
+    elif ord == "nuc" or (ord in (2, -2) and not isinstance(ord, str)):
+        from mortice.ops.linalg import svdvals
+
+        order = [d for d in range(len(x.shape)) if d not in (a, b)] + [a, b]
+        s = svdvals(permute(x, order))
+        made = s.sum(-1) if ord == "nuc" else _extreme(s, -1, ord > 0)
+        if keepdim:
+            made = reshape(made, [1 if d in (a, b) else n for d, n in enumerate(x.shape)])
+    elif not isinstance(ord, str) and abs(ord) in (1, math.inf):
+        along, other = (a, b) if abs(ord) == 1 else (b, a)
+        sums = _vector_norm(x, p=1.0, axis=(along,), keepdims=True)
+        made = _extreme(sums, other, ord > 0, True)
+        made = made if keepdim else reshape(made, [n for d, n in enumerate(x.shape) if d not in (a, b)])
+    else:
+        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
+    return made if out is None else _op.WRITE_OUT("linalg.matrix_norm", out, made)
+
+
+def _extreme(x: Any, dim: int, largest: bool, keepdim: bool = False) -> Any:
+    return x.amax(dim, keepdim) if largest else x.amin(dim, keepdim)
+
+
+def norm(
+    A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None, dtype: DType | None = None
+) -> Any:
+    """Return a vector norm, or with two dims (or a matrix and an `ord`) a matrix norm."""
+    if dim is not None and isinstance(dim, int):
+        dim = (dim,)
+    if ord is None:
+        return vector_norm(A, 2, dim, keepdim, dtype=dtype, out=out)
+    if dim is None:
+        if len(A.shape) not in (1, 2):
+            raise RuntimeError("linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
+                               f"{len(A.shape)}D.")  # fmt: skip
+        if len(A.shape) == 2:
+            return matrix_norm(A, ord, (0, 1), keepdim, dtype=dtype, out=out)
+        if isinstance(ord, str):
+            raise RuntimeError(f"linalg.norm: ord '{ord}' needs a matrix; got {list(A.shape)}.")
+    elif isinstance(dim, (tuple, list)) and len(dim) == 2:
+        return matrix_norm(A, ord, dim, keepdim, dtype=dtype, out=out)
+    elif len(dim) != 1:
+        raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}")
+    if isinstance(ord, str):
+        raise RuntimeError(f"linalg.norm: ord '{ord}' needs two dims; got {dim}.")
+    return vector_norm(A, ord, dim, keepdim, dtype=dtype, out=out)
+
+
+def vecdot(x: Any, y: Any, *, dim: int = -1, out: Any = None) -> Any:
+    """Add up products along a dim, the first factor conjugated; the rest broadcasts."""
+    if x.dtype is not y.dtype:
+        raise DTypeError(f"linalg.vecdot: Expected x and y to have the same dtype; got {x.dtype} and {y.dtype}.")
+    from mortice.ops.elementwise import mul
+    from mortice.ops.matmul import conj
+
+    product = mul(conj(x), y)
+    check_dim("linalg.vecdot", dim, len(product.shape))
+    made = product.sum(dim, dtype=x.dtype)
+    return made if out is None else _op.WRITE_OUT("linalg.vecdot", out, made)
+
+

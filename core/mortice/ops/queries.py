@@ -1,0 +1,85 @@
+"""Questions about tensors as functions: how many elements, which dtype, which result type."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mortice.dtype import DType, promote_scalar, promote_types, scalar_dtype
+from mortice.op import TensorBase
+from mortice.shape import prod
+
+
+def is_tensor(obj: Any) -> bool:
+    """Tell whether an object is a Tensor."""
+    return isinstance(obj, TensorBase)
+
+
+def is_storage(obj: Any) -> bool:
+    """Tell whether an object is a storage; memory is never handed out as one."""
+    return False
+
+
+def numel(input: Any) -> int:
+    """Return the number of elements."""
+    if not isinstance(input, TensorBase):
+        raise TypeError(f"numel: expected a Tensor; got {type(input).__name__}.")
+    return prod(input.shape)
+
+
+def is_floating_point(input: Any) -> bool:
+    """Tell whether the dtype is a float."""
+    return input.dtype.is_floating_point  # type: ignore[no-any-return]
+
+
+def is_complex(input: Any) -> bool:
+    """Tell whether the dtype is complex."""
+    return input.dtype.is_complex  # type: ignore[no-any-return]
+
+
+def is_signed(input: Any) -> bool:
+    """Tell whether the dtype has negative numbers."""
+    return input.dtype.is_signed  # type: ignore[no-any-return]
+
+
+def is_conj(input: Any) -> bool:
+    """Tell whether conjugation is pending; it never is."""
+    return False
+
+
+def is_neg(input: Any) -> bool:
+    """Tell whether negation is pending; it never is."""
+    return False
+
+
+def is_inference(input: Any) -> bool:
+    """Tell whether a tensor was made under `inference_mode`."""
+    return input.is_inference()  # type: ignore[no-any-return]
+
+
+def is_same_size(input: Any, other: Any) -> bool:
+    """Tell whether two tensors have the same shape."""
+    return input.shape == other.shape  # type: ignore[no-any-return]
+
+
+def is_nonzero(input: Any) -> bool:
+    """Tell whether a tensor of one element is not zero."""
+    n = prod(input.shape)
+    if n != 1:
+        raise RuntimeError(
+            "Boolean value of Tensor with " + ("no values" if n == 0 else "more than one value") + " is ambiguous"
+        )
+    return bool(input.item())
+
+
+def result_type(tensor1: Any, tensor2: Any) -> DType:
+    """Return the dtype of an operation on two tensors or numbers.
+
+    Differs from torch: a 0-d tensor counts like any other.
+    """
+    if isinstance(tensor1, TensorBase) and isinstance(tensor2, TensorBase):
+        return promote_types(tensor1.dtype, tensor2.dtype)
+    if isinstance(tensor1, TensorBase):
+        return promote_scalar(tensor1.dtype, tensor2)
+    if isinstance(tensor2, TensorBase):
+        return promote_scalar(tensor2.dtype, tensor1)
+    return promote_types(scalar_dtype(tensor1), scalar_dtype(tensor2))

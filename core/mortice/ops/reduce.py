@@ -1,0 +1,516 @@
+"""Reductions: sums, products, averages, extremes, truth, over all elements or along dims.
+
+Variances, norms, medians and quantiles are in `statistics`, running sums in `scan`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from mortice import op as _op
+from mortice import return_types
+from mortice.dtype import DType, bool_, uint8
+from mortice.errors import DimError, DTypeError
+from mortice.op import (
+    TENSOR_KERNELS, Op, TensorBase, accumulate, comparison, indices as index_rule, op, promote, reduced, run,
+)  # fmt: skip
+from mortice.ops.elementwise import maximum, minimum, where
+from mortice.ops.movement import cast, reshape
+from mortice.shape import Size, check_dim, check_dims, prod as size_of
+
+__all__ = [
+    "all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "min", "nanmean",
+    "nansum", "prod", "sum",
+]  # fmt: skip
+
+# ---- arguments ----
+
+
+def numpy_names(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function take `axis` and `keepdims` for `dim` and `keepdim`, as PyTorch does."""
+
+    @functools.wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs:
+            if "axis" in kwargs:
+                kwargs["dim"] = kwargs.pop("axis")
+            if "keepdims" in kwargs:
+                kwargs["keepdim"] = kwargs.pop("keepdims")
+        return fn(*args, **kwargs)
+
+    return call
+
+
+def axes_of(name: str, dim: Any, ndim: int) -> tuple[int, ...] | None:
+    """Return dims as wrapped axes, None for all of them."""
+    if dim is None:
+        return None
+    axes = check_dims(name, dim, ndim)
+    return None if len(axes) == ndim or ndim == 0 else axes
+
+
+def spread(k: Any, g: Any, shape: Size, axis: Any, keepdims: bool) -> Any:
+    """Give what was reduced the shape before the reduction."""
+    if axis is None:
+        if keepdims and len(shape) > 0:
+            return k.broadcast_to(g, shape)
+        return k.broadcast_to(g, shape) if len(shape) else g
+    if not keepdims:
+        dims = (axis,) if isinstance(axis, int) else axis
+        g = k.reshape(g, tuple([1 if i in dims else n for i, n in enumerate(shape)]))
+    return k.broadcast_to(g, shape)
+
+
+def count_along(shape: Size, axis: Any) -> int:
+    """Return how many elements make one result."""
+    if axis is None:
+        return size_of(shape)
+    return size_of([shape[a] for a in ((axis,) if isinstance(axis, int) else axis)])
+
+
+def kernel_of(fn: Any) -> Callable[..., Any]:
+    """Return an op over axes as a kernel of Tensors: the axis may be negative or left out."""
+
+    def kernel(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+        if axis is not None:
+            ndim = len(x.shape)
+            axis = tuple([a % ndim for a in ((axis,) if isinstance(axis, int) else axis)])
+        return fn(x, axis=axis, keepdims=keepdims)
+
+    return kernel
+
+
+def reduce_as(fn: Any, x: Any, dtype: DType | None, out: Any, **attrs: Any) -> Any:
+    """Reduce, in the dtype that the user asks for, if any."""
+    if dtype is None:
+        return fn(x, out=out, **attrs)
+    if not isinstance(dtype, DType):
+        raise TypeError(f"{fn.op.name}: expected dtype to be a mortice dtype; got {dtype!r}.")
+    if x._rg and dtype.kind not in "fc":
+        raise RuntimeError(f"{fn.op.name}: Autograd not support dtype: {dtype.name}; detach the tensor first.")
+    if dtype.kind in "fc":
+        return fn(cast(x, dtype), out=out, **attrs)
+    fn.op.rule(dtype)
+    t = run(fn.op, (cast(x, dtype),), attrs, dtype)
+    return t if out is None else _op.WRITE_OUT(fn.op.name, out, t)
+
+
+def write_all(name: str, out: Any, made: Any) -> Any:
+    """Put several results into the tensors given as `out=`."""
+    if out is None:
+        return made
+    if len(out) != len(made):
+        raise TypeError(f"{name}: expected out to have {len(made)} Tensors; got {len(out)}.")
+    return type(made)(*[_op.WRITE_OUT(name, o, t) for o, t in zip(out, made)])
+
+
+def flat_axis(x: Any, dim: Any, name: str) -> tuple[Any, int, bool]:
+    """Return (x, axis, was 0-d): kernels along one axis need one, so a 0-d tensor becomes one element."""
+    axis = check_dim(name, dim, len(x.shape))
+    return (x, axis, False) if x.shape else (reshape(x, (1,)), 0, True)
+
+
+# ---- sums, products and averages ----
+
+
+@op(result=accumulate, shape=reduced, kernel="sum", name="sum")
+def _sum(k: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
+    """Add up."""
+    return k.sum(x, axis=axis, keepdims=keepdims)
+
+
+_sum.vjp(x=lambda k, g, x_shape, axis, keepdims: spread(k, g, x_shape, axis, keepdims), jvp="linear")
+TENSOR_KERNELS.replace("sum", kernel_of(_sum))
+
+
+def _total(x: Any) -> Any:
+    return _sum(x, axis=None, keepdims=False)
+
+
+def sum(
+    input: Any, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None, out: Any = None,
+    axis: Any = None, keepdims: Any = None,
+) -> Any:  # fmt: skip
+    """Add up all elements, or those along dims. Bools and integers add up in int64."""
+    if dim is None and axis is None and dtype is None:
+        return _sum(input, axis=None, keepdims=keepdim or bool(keepdims), out=out)
+    axes = axes_of("sum", axis if dim is None else dim, len(input.shape))
+    return reduce_as(_sum, input, dtype, out, axis=axes, keepdims=bool(keepdim if keepdims is None else keepdims))
+
+
+def others_product(k: Any, x: Any, axis: int) -> Any:
+    """Return, for each element, the product of the others along the axis.
+
+    No division, so zeros need no care at any order of differentiation: windows of the row, closed to a ring, double.
+    """
+    n = k.shape_of(x)[axis]
+
+    def turned(a: Any, by: int) -> Any:
+        by %= n
+        if by == 0:
+            return a
+        key = (slice(None),) * axis
+        return k.concat([k.getitem(a, (*key, slice(by, None))), k.getitem(a, (*key, slice(None, by)))], axis=axis)
+
+    # `window` holds the products of `size` elements from each place on; `made` of the `done` that follow each place.
+    window, size, made, done, left = x, 1, None, 0, n - 1
+    while left:
+        if left & 1:
+            part = turned(window, done + 1)
+            made, done = (part if made is None else k.multiply(made, part)), done + size
+        left >>= 1
+        if left:
+            window, size = k.multiply(window, turned(window, size)), 2 * size
+    return k.ones_like(x) if made is None else made
+
+
+@op(result=accumulate, shape=reduced, kernel="prod", name="prod")
+def _prod(k: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
+    """Multiply up."""
+    return k.prod(x, axis=axis, keepdims=keepdims)
+
+
+def _prod_back(k: Any, g: Any, x: Any, x_shape: Size, axis: Any, keepdims: bool) -> Any:
+    if size_of(x_shape) == 0:
+        return k.new_full(g, x_shape, 0)
+    if axis is None:
+        others = k.reshape(others_product(k, k.reshape(x, (size_of(x_shape),)), 0), x_shape)
+    else:
+        others = others_product(k, x, axis[0])
+    return k.multiply(spread(k, g, x_shape, axis, keepdims), others)
+
+
+_prod.vjp(x=_prod_back, jvp="elementwise")
+TENSOR_KERNELS.replace("prod", kernel_of(_prod))
+
+
+@numpy_names
+def prod(
+    input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: DType | None = None, out: Any = None
+) -> Any:
+    """Multiply all elements, or those along a dim. Bools and integers multiply in int64."""
+    axis = None if dim is None else (check_dim("prod", dim, len(input.shape)),) if input.shape else axes_of("prod", dim, 0)
+    return reduce_as(_prod, input, dtype, out, axis=axis, keepdims=keepdim)
+
+
+def _averages(op: Op, d: DType) -> tuple[DType, DType]:
+    if d.kind in "bui":
+        raise DTypeError(
+            f"{op.name}: could not infer output dtype. Input dtype must be either a floating point or complex dtype; "
+            f"got {d}. Pass dtype=, or convert with .float()."
+        )
+    return d, d
+
+
+@op(result=_averages, shape=reduced, kernel="mean", name="mean")
+def _mean(k: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
+    """Average."""
+    return k.mean(x, axis=axis, keepdims=keepdims)
+
+
+def _mean_back(k: Any, g: Any, x_shape: Size, axis: Any, keepdims: bool) -> Any:
+    return spread(k, k.divide(g, float(builtins.max(count_along(x_shape, axis), 1))), x_shape, axis, keepdims)
+
+
+_mean.vjp(x=_mean_back, jvp="linear")
+TENSOR_KERNELS.replace("mean", kernel_of(_mean))
+
+
+@numpy_names
+def mean(
+    input: Any, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None, out: Any = None
+) -> Any:
+    """Average all elements, or those along dims; integers need `dtype`."""
+    return reduce_as(_mean, input, dtype, out, axis=axes_of("mean", dim, len(input.shape)), keepdims=keepdim)
+
+
+def _no_complex(name: str, x: Any) -> None:
+    if x.dtype.is_complex:
+        raise DTypeError(f"{name}: does not support complex inputs; got {x.dtype}.")
+
+
+@numpy_names
+def nansum(
+    input: Any, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None, out: Any = None
+) -> Any:
+    """Add up all elements, or those along dims, counting nan as 0."""
+    _no_complex("nansum", input)
+    if input.dtype.kind == "f":
+        input = where(input != input, 0.0, input)
+    return sum(input, dim, keepdim, dtype=dtype, out=out)
+
+
+@numpy_names
+def nanmean(
+    input: Any, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None, out: Any = None
+) -> Any:
+    """Average all elements, or those along dims, without the nan among them."""
+    if input.dtype.kind != "f":
+        raise DTypeError(f"nanmean: expected input to have floating point dtype; got {input.dtype}. Use .float().")
+    total = nansum(input, dim, keepdim, dtype=dtype)
+    numbers = cast(sum(input.detach() == input.detach(), dim, keepdim), total.dtype)
+    result = total / numbers
+    return result if out is None else _op.WRITE_OUT("nanmean", out, result)
+
+
+# ---- truth ----
+
+
+@op(result=comparison, shape=reduced, kernel="any", name="any")
+def _any(k: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
+    """Tell whether any element is nonzero."""
+    return k.any(x, axis=axis, keepdims=keepdims)
+
+
+@op(result=comparison, shape=reduced, kernel="all", name="all")
+def _all(k: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
+    """Tell whether every element is nonzero."""
+    return k.all(x, axis=axis, keepdims=keepdims)
+
+
+@op(result=index_rule, shape=reduced, kernel="count_nonzero", name="count_nonzero")
+def _count_nonzero(k: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
+    """Count the elements that are not zero."""
+    return k.count_nonzero(x, axis=axis, keepdims=keepdims)
+
+
+for _fn in (_any, _all, _count_nonzero):
+    _fn.no_grad("it counts")
+    TENSOR_KERNELS.replace(_fn.op.name, kernel_of(_fn))
+
+
+def _truth(fn: Any, input: Any, dim: Any, keepdim: bool, out: Any) -> Any:
+    # An empty tuple reduces nothing for these two, unlike everywhere else.
+    name = fn.op.name
+    if dim is not None and not isinstance(dim, int) and len(dim) == 0:
+        t = cast(input, bool_)
+    else:
+        t = fn(input, axis=axes_of(name, dim, len(input.shape)), keepdims=keepdim)
+    if input.dtype is uint8:
+        t = cast(t, uint8)
+    if out is None:
+        return t
+    if out.dtype is not bool_ and out.dtype is not uint8:
+        raise DTypeError(f"{name}: only supports bool tensor for result; got {out.dtype}.")
+    return _op.WRITE_OUT(name, out, t)
+
+
+@numpy_names
+def any(input: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None) -> Any:
+    """Tell whether any element is nonzero; bool, and uint8 for uint8."""
+    return _truth(_any, input, dim, keepdim, out)
+
+
+@numpy_names
+def all(input: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None) -> Any:
+    """Tell whether every element is nonzero; bool, and uint8 for uint8."""
+    return _truth(_all, input, dim, keepdim, out)
+
+
+@numpy_names
+def count_nonzero(input: Any, dim: Any = None) -> Any:
+    """Count the elements that are not zero."""
+    return _count_nonzero(input, axis=axes_of("count_nonzero", dim, len(input.shape)), keepdims=False)
+
+
+# ---- extremes ----
+
+
+def _share_back(k: Any, g: Any, x: Any, out: Any, x_shape: Size, axis: Any, keepdims: bool) -> Any:
+    """Share the gradient evenly among the elements that are the extreme."""
+    if size_of(x_shape) == 0:
+        return k.new_full(g, x_shape, 0)
+    best = spread(k, out, x_shape, axis, keepdims)
+    hit = k.equal(x, best)
+    if axis is None:
+        hit = k.logical_or(hit, k.logical_and(k.isnan(x), k.isnan(best)))
+    hits = k.astype(hit, k.dtype_of(g))
+    shared = k.divide(spread(k, g, x_shape, axis, keepdims), k.sum(hits, axis=axis, keepdims=True))
+    return k.multiply(hits, shared)
+
+
+@op(result=promote, shape=reduced, kernel="max", name="amax", dtypes="buif")
+def _amax(k: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
+    """Return the largest."""
+    return k.max(x, axis=axis, keepdims=keepdims)
+
+
+@op(result=promote, shape=reduced, kernel="min", name="amin", dtypes="buif")
+def _amin(k: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
+    """Return the smallest."""
+    return k.min(x, axis=axis, keepdims=keepdims)
+
+
+for _fn in (_amax, _amin):
+    _fn.vjp(x=_share_back, jvp="elementwise")
+    TENSOR_KERNELS.replace(_fn.op.kernel, kernel_of(_fn))
+
+
+def _not_empty(name: str, x: Any, axis: Any) -> None:
+    """Refuse to look for an extreme among no elements."""
+    if axis is None:
+        if size_of(x.shape) == 0:
+            kind = DimError if name.startswith(("arg", "am")) else RuntimeError
+            raise kind(
+                f"{name}(): Expected reduction dim to be specified for input.numel() == 0; got {list(x.shape)}. "
+                "Specify the reduction dim with the 'dim' argument."
+            )
+        return
+    for a in (axis,) if isinstance(axis, int) else axis:
+        if x.shape[a] == 0:
+            raise DimError(f"{name}(): Expected reduction dim {a} to have non-zero size; got {list(x.shape)}.")
+
+
+def _extreme(fn: Any, name: str, input: Any, dim: Any, keepdim: bool, out: Any) -> Any:
+    given = None if dim is None else check_dims(name, dim, len(input.shape))
+    _not_empty(name, input, given if input.shape else None)
+    return fn(input, axis=axes_of(name, dim, len(input.shape)), keepdims=keepdim, out=out)
+
+
+@numpy_names
+def amax(input: Any, dim: Any = (), keepdim: bool = False, *, out: Any = None) -> Any:
+    """Return the largest element along dims; equal ones share the gradient."""
+    return _extreme(_amax, "amax", input, dim, keepdim, out)
+
+
+@numpy_names
+def amin(input: Any, dim: Any = (), keepdim: bool = False, *, out: Any = None) -> Any:
+    """Return the smallest element along dims; equal ones share the gradient."""
+    return _extreme(_amin, "amin", input, dim, keepdim, out)
+
+
+@numpy_names
+def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False, out: Any = None) -> Any:
+    """Return the smallest and the largest element, of all or along a dim."""
+    if dim is not None:
+        check_dim("aminmax", dim, len(input.shape))
+    made = return_types.aminmax(
+        _extreme(_amin, "aminmax", input, dim, keepdim, None), _extreme(_amax, "aminmax", input, dim, keepdim, None)
+    )
+    return write_all("aminmax", out, made)
+
+
+def _reduced_one(name: str, shape: Size, *, axis: Any, keepdims: bool) -> Size:
+    return reduced(name, shape, axis=axis, keepdims=keepdims)
+
+
+@op(result=index_rule, shape=_reduced_one, kernel="argmax", name="argmax", dtypes="buif")
+def _argmax(k: Any, x: Any, /, *, axis: int | None, keepdims: bool) -> Any:
+    """Find the first largest element, or the first nan."""
+    return k.argmax(x, axis=axis, keepdims=keepdims)
+
+
+@op(result=index_rule, shape=_reduced_one, kernel="argmin", name="argmin", dtypes="buif")
+def _argmin(k: Any, x: Any, /, *, axis: int | None, keepdims: bool) -> Any:
+    """Find the first smallest element, or the first nan."""
+    return k.argmin(x, axis=axis, keepdims=keepdims)
+
+
+def _position_kernel(fn: Any) -> Callable[..., Any]:
+    def kernel(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+        return fn(x, axis=None if axis is None else axis % len(x.shape), keepdims=keepdims)
+
+    return kernel
+
+
+for _fn in (_argmax, _argmin):
+    _fn.no_grad("its result is a position")
+    TENSOR_KERNELS.replace(_fn.op.name, _position_kernel(_fn))
+
+
+def _position(fn: Any, input: Any, dim: int | None, keepdim: bool, out: Any) -> Any:
+    name = fn.op.name
+    if input.dtype is bool_:
+        raise DTypeError(f"{name}: not implemented for bool; got {input.dtype}. Use .to(mortice.uint8) first.")
+    axis = None if dim is None else check_dim(name, dim, len(input.shape))
+    if not input.shape:
+        axis = None
+    _not_empty(name, input, axis)
+    return fn(input, axis=axis, keepdims=keepdim, out=out)
+
+
+@numpy_names
+def argmax(input: Any, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
+    """Find the first largest element, or the first nan: its place among all, or along a dim."""
+    return _position(_argmax, input, dim, keepdim, out)
+
+
+@numpy_names
+def argmin(input: Any, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
+    """Find the first smallest element, or the first nan: its place among all, or along a dim."""
+    return _position(_argmin, input, dim, keepdim, out)
+
+
+def selected(op: Op, d: DType) -> tuple[DType, Any]:
+    """The operand's dtype for values, int64 for their positions."""
+    return d, (d, index_rule(op, d)[1])
+
+
+def selected_back(k: Any, g: Any, x_shape: Size, indices: Any, axis: int, keepdims: bool) -> Any:
+    """Bring the gradients of selected elements back to where they were."""
+    if not keepdims:
+        g, indices = k.expand_dims(g, axis), k.expand_dims(indices, axis)
+    return k.scatter_add(k.new_full(g, x_shape, 0), indices, g, axis=axis)
+
+
+def _at_position(k: Any, x: Any, index: Any, axis: int, keepdims: bool) -> tuple[Any, Any]:
+    value = k.take_along_axis(x, index, axis=axis)
+    return (value, index) if keepdims else (k.squeeze(value, axis), k.squeeze(index, axis))
+
+
+PAIR = ("values", "indices")
+
+
+@op(result=selected, shape=_reduced_one, outputs=PAIR, differentiable=1, name="max_dim", dtypes="buif",
+    grad_name="MaxBackward0")  # fmt: skip
+def _max_dim(k: Any, x: Any, /, *, axis: int, keepdims: bool) -> Any:
+    """Return the largest along an axis and where it is."""
+    return _at_position(k, x, k.argmax(x, axis=axis, keepdims=True), axis, keepdims)
+
+
+@op(result=selected, shape=_reduced_one, outputs=PAIR, differentiable=1, name="min_dim", dtypes="buif",
+    grad_name="MinBackward0")  # fmt: skip
+def _min_dim(k: Any, x: Any, /, *, axis: int, keepdims: bool) -> Any:
+    """Return the smallest along an axis and where it is."""
+    return _at_position(k, x, k.argmin(x, axis=axis, keepdims=True), axis, keepdims)
+
+
+for _fn in (_max_dim, _min_dim):
+    _fn.vjp(x=selected_back, jvp="linear")
+
+
+def select_along(fn: Any, made: Any, name: str, input: Any, dim: Any, keepdim: bool, out: Any, **attrs: Any) -> Any:
+    """Apply an op that picks one element along a dim; 0-d tensors count as one element."""
+    x, axis, scalar = flat_axis(input, dim, name)
+    if x.shape[axis] == 0:
+        raise DimError(f"{name}(): Expected reduction dim {axis} to have non-zero size; got {list(input.shape)}.")
+    values, indices = fn(x, axis=axis, keepdims=keepdim and not scalar, **attrs)
+    return write_all(name, out, made(values, indices))
+
+
+def _max_or_min(
+    name: str, both: Any, whole: Any, along: Any, input: Any, dim: Any, keepdim: bool, other: Any, out: Any
+) -> Any:
+    if isinstance(dim, TensorBase):
+        other, dim = dim, None
+    if other is not None:
+        return both(input, other, out=out)
+    if dim is None:
+        _not_empty(name, input, None)
+        return whole(input, axis=None, keepdims=False, out=out)
+    return select_along(along, getattr(return_types, name), name, input, dim, keepdim, out)
+
+
+@numpy_names
+def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None, out: Any = None) -> Any:
+    """Return the largest element; along a dim, (values, indices); given another tensor, the larger of the two."""
+    return _max_or_min("max", maximum, _amax, _max_dim, input, dim, keepdim, other, out)
+
+
+@numpy_names
+def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None, out: Any = None) -> Any:
+    """Return the smallest element; along a dim, (values, indices); given another tensor, the smaller of the two."""
+    return _max_or_min("min", minimum, _amin, _min_dim, input, dim, keepdim, other, out)

@@ -1,0 +1,302 @@
+"""Sorting, searching, distinct elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mortice import op as _op
+from mortice import return_types
+from mortice.backends.kernel_tools import is_number
+from mortice.dtype import DType, bool_, int32, int64, promote_types
+from mortice.errors import DTypeError, ShapeError
+from mortice.op import TENSOR_KERNELS, Op, TensorBase, indices as index_rule, op, promote, same
+from mortice.ops.elementwise import common_dtype
+from mortice.ops.gather import gather
+from mortice.ops.movement import cast, reshape
+from mortice.ops.reduce import PAIR, flat_axis, numpy_names, selected, write_all
+from mortice.ops.views import movedim
+from mortice.shape import SCALAR, Size, check_dim, prod as size_of
+from mortice.tensor import make
+
+__all__ = [
+    "argsort", "bucketize", "isin", "msort", "searchsorted", "sort", "topk", "unique", "unique_consecutive",
+]  # fmt: skip
+
+# ---- sorting ----
+
+
+@op(result=index_rule, shape=same, kernel="argsort", name="argsort", dtypes="buif")
+def _argsort(k: Any, x: Any, /, *, axis: int, descending: bool) -> Any:
+    """Return the order that sorts along an axis."""
+    return k.argsort(x, axis=axis, descending=descending)
+
+
+_argsort.no_grad("its result is positions")
+TENSOR_KERNELS.replace(
+    "argsort", lambda x, *, axis, descending=False: _argsort(x, axis=axis % len(x.shape), descending=descending)
+)
+
+
+def _back_in_place(k: Any, g: Any, x_shape: Size, indices: Any, axis: int) -> Any:
+    return k.scatter_add(k.new_full(g, x_shape, 0), indices, g, axis=axis)
+
+
+@op(result=selected, shape=same, outputs=PAIR, differentiable=1, name="sort", dtypes="buif")
+def _sort(k: Any, x: Any, /, *, axis: int, descending: bool) -> Any:
+    """Sort along an axis, stably; nan counts as largest."""
+    order = k.argsort(x, axis=axis, descending=descending)
+    return k.take_along_axis(x, order, axis=axis), order
+
+
+_sort.vjp(x=_back_in_place, jvp="linear")
+
+
+@numpy_names
+def sort(
+    input: Any, dim: Any = -1, descending: bool = False, stable: bool | None = False, *, out: Any = None
+) -> Any:
+    """Sort along a dim: (values, indices). Equal elements keep their order; nan counts as largest."""
+    x, axis, scalar = flat_axis(input, dim, "sort")
+    values, indices = _sort(x, axis=axis, descending=bool(descending))
+    if scalar:
+        values, indices = reshape(values, ()), reshape(indices, ())
+    return write_all("sort", out, return_types.sort(values, indices))
+
+
+@numpy_names
+def argsort(
+    input: Any, dim: int = -1, descending: bool = False, stable: bool = False, *, out: Any = None
+) -> Any:
+    """Return the order that sorts along a dim; equal elements keep theirs."""
+    x, axis, scalar = flat_axis(input, dim, "argsort")
+    order = _argsort(x, axis=axis, descending=bool(descending))
+    order = reshape(order, ()) if scalar else order
+    return order if out is None else _op.WRITE_OUT("argsort", out, order)
+
+
+def msort(input: Any, *, out: Any = None) -> Any:
+    """Sort along the first dim."""
+    values = sort(input, 0).values
+    return values if out is None else _op.WRITE_OUT("msort", out, values)
+
+
+def _topk_shape(name: str, shape: Size, *, axis: int, count: int, largest: bool) -> Size:
+    return Size([count if i == axis else n for i, n in enumerate(shape)])
+
+
+@op(result=selected, shape=_topk_shape, outputs=PAIR, differentiable=1, name="topk", dtypes="uif")
+def _topk(k: Any, x: Any, /, *, axis: int, count: int, largest: bool) -> Any:
+    """Return the largest or smallest elements along an axis and where they are, best first."""
+    order = k.argsort(x, axis=axis, descending=largest)
+    order = k.getitem(order, (*(slice(None),) * axis, slice(None, count)))
+    return k.take_along_axis(x, order, axis=axis), order
+
+
+_topk.vjp(x=_back_in_place, jvp="linear")
+
+
+@numpy_names
+def topk(
+    input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True, *, out: Any = None
+) -> Any:
+    """Return the k largest (or smallest) elements along a dim and where they are, always in order."""
+    x, axis, scalar = flat_axis(input, dim, "topk")
+    if isinstance(k, TensorBase):
+        k = k.item()
+    if not 0 <= k <= x.shape[axis]:
+        raise RuntimeError(f"topk: selected index k out of range; got k = {k} for size {x.shape[axis]}.")
+    values, indices = _topk(x, axis=axis, count=k, largest=largest)
+    if scalar and k:
+        values, indices = reshape(values, ()), reshape(indices, ())
+    return write_all("topk", out, return_types.topk(values, indices))
+
+
+# ---- searching ----
+
+
+def _as_second(name: str, shape: Size, values: Size, *, side: str) -> Size:
+    return values
+
+
+@op(result=index_rule, shape=_as_second, kernel="searchsorted", name="searchsorted", dtypes="uif")
+def _searchsorted(k: Any, x: Any, values: Any, /, *, side: str) -> Any:
+    """Find where values go in sorted rows."""
+    return k.searchsorted(x, values, side=side)
+
+
+_searchsorted.no_grad("its result is positions")
+
+
+def _search(name: str, row: Any, input: Any, right: bool, side: str | None, out_int32: bool, out: Any) -> Any:
+    if side is not None:
+        if side not in ("left", "right"):
+            raise RuntimeError(f"{name}(): side can only be 'left' or 'right' but got {side}")
+        if right and side == "left":
+            raise RuntimeError(
+                f"{name}(): side and right can't be set to opposites, got side of left while right was True"
+            )
+        right = side == "right"
+    d = common_dtype(row, input)
+    if is_number(input):
+        device = row._device
+        input = make(device.backend.full((), input, dtype=d, device=device), device, d, SCALAR)
+    lead = tuple(row.shape)[:-1]
+    if len(row.shape) != 1 and lead != tuple(input.shape)[:-1]:
+        raise ShapeError(
+            f"{name}(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and "
+            f"input value tensor must match, but we got boundaries tensor {list(row.shape)} and input value tensor "
+            f"{list(input.shape)}"
+        )
+    found = _searchsorted(cast(row, d), cast(input, d), side="right" if right else "left")
+    if out_int32:
+        found = cast(found, int32)
+    return found if out is None else _op.WRITE_OUT(name, out, found)
+
+
+def searchsorted(
+    sorted_sequence: Any, input: Any, *, out_int32: bool = False, right: bool = False, side: str | None = None,
+    sorter: Any = None, out: Any = None,
+) -> Any:  # fmt: skip
+    """Find where values go in a sorted row (one for all, or one for each leading index), before or after equal ones."""
+    if not sorted_sequence.shape:
+        raise ShapeError("searchsorted(): boundaries tensor should have at least 1 dimension; got a 0-d tensor.")
+    if sorter is not None:
+        if sorter.shape != sorted_sequence.shape:
+            raise ShapeError(
+                "searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
+                f"{list(sorted_sequence.shape)} and got sorter tensor {list(sorter.shape)}"
+            )
+        if sorter.dtype is not int64:
+            raise DTypeError(f"searchsorted(): sorter must be a tensor of long dtype but got dtype {sorter.dtype}")
+        sorted_sequence = gather(sorted_sequence, -1, sorter)
+    return _search("searchsorted", sorted_sequence, input, right, side, out_int32, out)
+
+
+def bucketize(
+    input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False, out: Any = None
+) -> Any:
+    """Find between which boundaries (sorted, 1-D) each value lies."""
+    if len(boundaries.shape) != 1:
+        raise ShapeError(f"bucketize: boundaries tensor must be 1 dimension, but got dim({len(boundaries.shape)})")
+    return _search("bucketize", boundaries, input, right, None, out_int32, out)
+
+
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False, out: Any = None) -> Any:
+    """Tell which elements are among `test_elements`; one of both may be a number."""
+    d = common_dtype(elements, test_elements)
+    if d is bool_ or d.is_complex:
+        raise DTypeError(f"isin: Unsupported input type encountered for isin(): {d}. Use integers or floats.")
+    device = (elements if isinstance(elements, TensorBase) else test_elements)._device
+
+    def ready(x: Any) -> Any:
+        if is_number(x):
+            return make(device.backend.full((), x, dtype=d, device=device), device, d, SCALAR)
+        return cast(x.detach(), d)
+
+    x, row = ready(elements), sort(reshape(ready(test_elements), -1)).values
+    n = size_of(row.shape)
+    if n == 0:
+        found = x != x
+        found = found & ~found
+    else:
+        place = _searchsorted(row, x, side="left").clamp(max=n - 1)
+        found = reshape(row[reshape(place, -1)], x.shape) == x
+    found = ~found if invert else found
+    return found if out is None else _op.WRITE_OUT("isin", out, found)
+
+
+# ---- distinct elements ----
+
+
+def _with_positions(op: Op, d: DType) -> tuple[DType, Any]:
+    return d, (d, int64, int64, int64)
+
+
+@op(result=_with_positions, shape=None, outputs=("values", "first", "inverse", "counts"), kernel="unique_all",
+    name="unique_all", dtypes="buif")  # fmt: skip
+def _unique_all(k: Any, x: Any, /) -> Any:
+    """Return the distinct values sorted, their first positions, each element's place among them, and counts."""
+    return k.unique_all(x)
+
+
+@op(result=_with_positions, shape=None, outputs=("values", "first", "inverse", "counts"), name="unique_rows",
+    dtypes="buif")  # fmt: skip
+def _unique_rows(k: Any, x: Any, /, *, ordered: bool) -> Any:
+    """Return the distinct rows of a matrix, sorted, or runs of equal rows as they come; the rest as `unique_all`."""
+    n, m = k.shape_of(x)
+    order = k.new_arange(x, 0, n)
+    if not ordered:
+        # The last column decides least, so it is sorted by first.
+        for column in range(m - 1, -1, -1):
+            order = k.take(order, k.argsort(k.take(k.getitem(x, (slice(None), column)), order, axis=0), axis=0), axis=0)
+    rows = x if ordered else k.take(x, order, axis=0)
+    if n == 0:
+        none = k.new_full(x, (0,), 0, int64)
+        return k.copy(x), none, none, none
+    changed = k.any(k.not_equal(k.getitem(rows, (slice(1, None),)), k.getitem(rows, (slice(None, -1),))), axis=1)
+    starts = k.concat([k.new_full(x, (1,), True, bool_), changed], axis=0)
+    place = k.subtract(k.cumulative_sum(k.astype(starts, int64), axis=0), 1)
+    inverse = k.scatter_add(k.new_full(x, (n,), 0, int64), order, place, axis=0)
+    start = k.flat_nonzero(starts)
+    ends = k.concat([k.getitem(start, (slice(1, None),)), k.new_full(x, (1,), n, int64)], axis=0)
+    return k.take(rows, start, axis=0), k.take(order, start, axis=0), inverse, k.subtract(ends, start)
+
+
+for _fn in (_unique_all, _unique_rows):
+    _fn.no_grad("which elements are distinct does not change continuously")
+
+
+def _rows_of(name: str, x: Any, dim: int | None) -> tuple[Any, Any]:
+    """Return x as a matrix of what is compared, and its shape with that dim in front."""
+    if dim is None:
+        return reshape(x, (-1, 1)), None
+    axis = check_dim(name, dim, len(x.shape))
+    if not x.shape:
+        return reshape(x, (1, 1)), (axis, ())
+    front = movedim(x, axis, 0)
+    n = front.shape[0]
+    rest = size_of(tuple(front.shape)[1:])
+    if rest == 0 and n:
+        raise ShapeError(
+            f"{name}: There are 0 sized dimensions, and they aren't selected, so unique cannot be applied; got "
+            f"{list(x.shape)}."
+        )
+    return reshape(front, (n, rest)), (axis, tuple(front.shape)[1:])
+
+
+def _choose(values: Any, inverse: Any, counts: Any, return_inverse: bool, return_counts: bool) -> Any:
+    chosen = (values, *([inverse] if return_inverse else []), *([counts] if return_counts else []))
+    return chosen[0] if len(chosen) == 1 else chosen
+
+
+def _unrow(values: Any, where: Any) -> Any:
+    if where is None:
+        return reshape(values, -1)
+    axis, rest = where
+    if not rest:
+        return reshape(values, -1)
+    return movedim(reshape(values, (values.shape[0], *rest)), 0, axis)
+
+
+def unique(
+    input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """Return the distinct elements (or slices along a dim), always sorted, and as asked each one's place and counts."""
+    if dim is None:
+        values, _, inverse, counts = _unique_all(input)
+    else:
+        rows, where = _rows_of("unique", input, dim)
+        values, _, inverse, counts = _unique_rows(rows, ordered=False)
+        values = _unrow(values, where)
+    return _choose(values, inverse, counts, return_inverse, return_counts)
+
+
+def unique_consecutive(
+    input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """Return the first of each run of equal elements (or slices along a dim), and as asked each one's run and lengths."""
+    rows, where = _rows_of("unique_consecutive", input, dim)
+    values, _, inverse, counts = _unique_rows(rows, ordered=True)
+    if dim is None:
+        inverse = reshape(inverse, input.shape)
+    return _choose(_unrow(values, where), inverse, counts, return_inverse, return_counts)

@@ -1,0 +1,243 @@
+"""Error, gamma and zeta functions and their relatives; `mortice.special` names them as PyTorch does."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mortice.op import TENSOR_KERNELS, broadcast, floating, op, same
+from mortice.ops.elementwise import add, mul
+
+__all__ = [
+    "digamma", "erf", "erfc", "erfinv", "lgamma", "logit", "mvlgamma", "polygamma", "sinc", "xlogy",
+]  # fmt: skip
+
+# ---- error functions ----
+
+
+def _bell(k: Any, g: Any, x: Any, scale: float) -> Any:
+    return k.multiply(g, k.multiply(k.exp(k.negative(k.multiply(x, x))), scale))
+
+
+@op(result=floating, shape=same, kernel="erf", dtypes="f")
+def erf(k: Any, x: Any, /) -> Any:
+    """Return the error function."""
+    return k.erf(x)
+
+
+erf.vjp(x=lambda k, g, x: _bell(k, g, x, 2 / math.sqrt(math.pi)), jvp="elementwise")
+
+
+@op(result=floating, shape=same, kernel="erfc", dtypes="f")
+def erfc(k: Any, x: Any, /) -> Any:
+    """Return 1 - erf(x), accurate where it is small."""
+    return k.erfc(x)
+
+
+erfc.vjp(x=lambda k, g, x: _bell(k, g, x, -2 / math.sqrt(math.pi)), jvp="elementwise")
+
+
+@op(result=floating, shape=same, kernel="erfcx", dtypes="f")
+def erfcx(k: Any, x: Any, /) -> Any:
+    """Return exp(x**2) * erfc(x), which does not underflow."""
+    return k.erfcx(x)
+
+
+erfcx.vjp(
+    x=lambda k, g, x, out: k.multiply(g, k.subtract(k.multiply(k.multiply(x, out), 2.0), 2 / math.sqrt(math.pi))),
+    jvp="elementwise",
+)
+
+
+@op(result=floating, shape=same, kernel="erfinv", dtypes="f")
+def erfinv(k: Any, x: Any, /) -> Any:
+    """Invert the error function; infinite at -1 and 1, nan beyond."""
+    return k.erfinv(x)
+
+
+erfinv.vjp(
+    x=lambda k, g, out: k.multiply(g, k.multiply(k.exp(k.multiply(out, out)), math.sqrt(math.pi) / 2)),
+    jvp="elementwise",
+)
+
+
+def ndtr(input: Any, *, out: Any = None) -> Any:
+    """Return the area under the standard normal density below each element."""
+    tail = erfc(input * -math.sqrt(0.5))
+    return mul(tail, 0.5, out=out)
+
+
+def ndtri(input: Any, *, out: Any = None) -> Any:
+    """Invert `ndtr`."""
+    return mul(erfinv(input * 2.0 - 1.0), math.sqrt(2.0), out=out)
+
+
+@op(result=floating, shape=same, dtypes="f")
+def log_ndtr(k: Any, x: Any, /) -> Any:
+    """Return the logarithm of `ndtr`, accurate where it is small."""
+    scaled = k.multiply(x, math.sqrt(0.5))
+    far = k.subtract(k.log(k.multiply(k.erfcx(k.negative(k.minimum(scaled, 0.0))), 0.5)), k.multiply(scaled, scaled))
+    near = k.log1p(k.multiply(k.erfc(k.maximum(scaled, -1.0)), -0.5))
+    return k.where(k.less(x, -1.0), far, near)
+
+
+log_ndtr.vjp(
+    # The density over the area below: both vanish far left, their quotient, by way of erfcx, does not.
+    x=lambda k, g, x: k.multiply(g, k.divide(math.sqrt(2 / math.pi), k.erfcx(k.multiply(x, -math.sqrt(0.5))))),
+    jvp="elementwise",
+)
+
+
+# ---- gamma functions ----
+
+
+@op(result=floating, shape=same, kernel="lgamma", dtypes="f")
+def lgamma(k: Any, x: Any, /) -> Any:
+    """Return the logarithm of |gamma(x)|."""
+    return k.lgamma(x)
+
+
+lgamma.vjp(x=lambda k, g, x: k.multiply(g, k.digamma(x)), jvp="elementwise")
+
+
+@op(result=floating, shape=same, kernel="digamma", dtypes="f")
+def digamma(k: Any, x: Any, /) -> Any:
+    """Return the derivative of lgamma."""
+    return k.digamma(x)
+
+
+digamma.vjp(x=lambda k, g, x: k.multiply(g, k.polygamma(1, x)), jvp="elementwise")
+
+
+@op(result=floating, shape=same, name="polygamma", dtypes="f")
+def _polygamma(k: Any, x: Any, /, *, n: int) -> Any:
+    """Return the nth derivative of digamma."""
+    return k.polygamma(n, x)
+
+
+_polygamma.vjp(x=lambda k, g, x, n: k.multiply(g, k.polygamma(n + 1, x)), jvp="elementwise")
+TENSOR_KERNELS.replace("polygamma", lambda n, x: digamma(x) if n == 0 else _polygamma(x, n=n))
+
+
+def polygamma(n: int, input: Any, *, out: Any = None) -> Any:
+    """Return the nth derivative of digamma."""
+    if isinstance(input, int):  # the method's order: x.polygamma(n)
+        n, input = input, n
+    if n < 0:
+        raise RuntimeError(f"polygamma: polygamma(n, x) does not support negative n; got {n}.")
+    return digamma(input, out=out) if n == 0 else _polygamma(input, n=n, out=out)
+
+
+def mvlgamma(input: Any, p: int, *, out: Any = None) -> Any:
+    """Return the logarithm of the multivariate gamma function of dimension p."""
+    if p < 1:
+        raise RuntimeError(f"mvlgamma: p has to be greater than or equal to 1; got {p}.")
+    total = lgamma(input)
+    for j in range(1, p):
+        total = total + lgamma(input - j / 2)
+    return add(total, p * (p - 1) / 4 * math.log(math.pi), out=out)
+
+
+@op(result=floating, shape=broadcast, kernel="zeta", dtypes="f")
+def zeta(k: Any, x: Any, q: Any, /) -> Any:
+    """Return the Hurwitz zeta function of x > 1 and q; its gradient reaches q alone."""
+    return k.zeta(x, q)
+
+
+zeta.vjp(
+    q=lambda k, g, x, q: k.negative(k.multiply(g, k.multiply(x, k.zeta(k.add(x, 1.0), q)))), jvp="elementwise"
+)
+
+# ---- logarithms that meet zeros ----
+
+
+@op(result=floating, shape=same, name="logit", dtypes="f")
+def _logit(k: Any, x: Any, /, *, eps: float | None) -> Any:
+    """Return log(x / (1 - x)), of x limited to [eps, 1 - eps]."""
+    if eps is not None:
+        x = k.clip(x, eps, 1 - eps)
+    return k.log(k.divide(x, k.subtract(1.0, x)))
+
+
+def _logit_back(k: Any, g: Any, x: Any, eps: float | None) -> Any:
+    low = 0.0 if eps is None else eps
+    inside = k.logical_and(k.less_equal(low, x), k.less_equal(x, 1.0 - low))
+    slope = k.divide(g, k.multiply(x, k.subtract(1.0, x)))
+    return k.where(inside, slope, math.nan if eps is None else 0.0)
+
+
+_logit.vjp(x=_logit_back, jvp="elementwise")
+
+
+def logit(input: Any, eps: float | None = None, *, out: Any = None) -> Any:
+    """Return log(x / (1 - x)), of x limited to [eps, 1 - eps] where eps is given."""
+    return _logit(input, eps=eps, out=out)
+
+
+def _log_times(k: Any, x: Any, y: Any, log: Any) -> Any:
+    if isinstance(x, (int, float)):
+        x = k.new_full(y, (), x)
+    if isinstance(y, (int, float)):
+        y = k.new_full(x, (), y)
+    product = k.where(k.equal(x, 0.0), 0.0, k.multiply(x, log(y)))
+    return k.where(k.isnan(y), y, product)
+
+
+def _log_where(k: Any, g: Any, x: Any, y: Any, log: Any, floor: float) -> Any:
+    if isinstance(y, (int, float)):
+        y = k.new_full(g, (), y)
+    return k.where(k.logical_and(k.equal(x, 0.0), k.less_equal(y, floor)), 0.0, k.multiply(g, log(y)))
+
+
+@op(result=floating, shape=broadcast, dtypes="f")
+def xlogy(k: Any, x: Any, y: Any, /) -> Any:
+    """Return x * log(y), 0 where x is 0 unless y is nan."""
+    return _log_times(k, x, y, k.log)
+
+
+xlogy.vjp(
+    x=lambda k, g, x, y: _log_where(k, g, x, y, k.log, 0.0),
+    y=lambda k, g, x, y: k.divide(k.multiply(g, x), y),
+    jvp="elementwise",
+)
+
+
+@op(result=floating, shape=broadcast, dtypes="f")
+def xlog1py(k: Any, x: Any, y: Any, /) -> Any:
+    """Return x * log1p(y), 0 where x is 0 unless y is nan."""
+    return _log_times(k, x, y, k.log1p)
+
+
+xlog1py.vjp(
+    x=lambda k, g, x, y: _log_where(k, g, x, y, k.log1p, -1.0),
+    y=lambda k, g, x, y: k.divide(k.multiply(g, x), k.add(y, 1.0)),
+    jvp="elementwise",
+)
+
+
+@op(result=floating, shape=same, dtypes="f")
+def entr(k: Any, x: Any, /) -> Any:
+    """Return -x * log(x), 0 at 0 and minus infinity below."""
+    inner = k.where(k.equal(x, 0.0), 0.0, k.negative(k.multiply(x, k.log(x))))
+    return k.where(k.less(x, 0.0), -math.inf, inner)
+
+
+entr.vjp(x=lambda k, g, x: k.multiply(g, k.subtract(-1.0, k.log(x))), jvp="elementwise")
+
+
+@op(result=floating, shape=same)
+def sinc(k: Any, x: Any, /) -> Any:
+    """Return sin(pi * x) / (pi * x), 1 at 0."""
+    zero = k.equal(x, 0.0)
+    turn = k.multiply(k.where(zero, 1.0, x), math.pi)
+    return k.where(zero, 1.0, k.divide(k.sin(turn), turn))
+
+
+def _sinc_back(k: Any, g: Any, x: Any, out: Any) -> Any:
+    zero = k.equal(x, 0.0)
+    safe = k.where(zero, 1.0, x)
+    slope = k.divide(k.subtract(k.cos(k.multiply(safe, math.pi)), out), safe)
+    return k.multiply(g, k.where(zero, 0.0, slope))
+
+
+sinc.vjp(x=_sinc_back, jvp="elementwise")

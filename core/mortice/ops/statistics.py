@@ -1,0 +1,498 @@
+"""Variances, norms, sums of exponentials, medians, modes, quantiles, histograms."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+from mortice import op as _op
+from mortice import return_types
+from mortice.backends.kernel_tools import in_float32, is_number
+from mortice.dtype import DType, float64, int64
+from mortice.errors import DTypeError, ShapeError
+from mortice.op import TENSOR_KERNELS, Op, TensorBase, floating, op, promote, reduced
+from mortice.ops.elementwise import lerp, sub, where
+from mortice.ops.gather import gather
+from mortice.ops.movement import cast, expand, reshape, squeeze, transpose, unsqueeze
+from mortice.ops.reduce import (
+    PAIR, _reduced_one, _share_back, axes_of, count_along, flat_axis, mean, numpy_names, select_along, selected,
+    selected_back, spread,
+)  # fmt: skip
+from mortice.ops.sort import sort
+from mortice.ops.unary import ceil, floor, round
+from mortice.ops.views import movedim
+from mortice.shape import SCALAR, Size, check_dim, prod as size_of
+from mortice.tensor import make
+
+__all__ = [
+    "bincount", "dist", "histc", "kthvalue", "logsumexp", "median", "mode", "nanmedian", "nanquantile", "norm",
+    "quantile", "std", "std_mean", "var", "var_mean",
+]  # fmt: skip
+
+# ---- variances ----
+
+
+def _spread_rule(op: Op, d: DType) -> tuple[DType, DType]:
+    if d.kind in "bui":
+        raise DTypeError(f"{op.name}: std and var only support floating point and complex dtypes; got {d}. Use .float().")
+    return d, d.to_real()
+
+
+@op(result=_spread_rule, shape=reduced, kernel="var", name="var", holomorphic=False)
+def _var(k: Any, x: Any, /, *, axis: Any, correction: float, keepdims: bool) -> Any:
+    """Return the variance."""
+    return k.var(x, axis=axis, correction=correction, keepdims=keepdims)
+
+
+def _var_back(k: Any, g: Any, x: Any, x_shape: Size, axis: Any, correction: float, keepdims: bool) -> Any:
+    freedom = count_along(x_shape, axis) - correction
+    g = spread(k, k.multiply(g, 2.0 / freedom if freedom else math.inf), x_shape, axis, keepdims)
+    d = k.dtype_of(x)
+    return k.multiply(k.astype(g, d) if d.is_complex else g, k.subtract(x, k.mean(x, axis=axis, keepdims=True)))
+
+
+_var.vjp(x=_var_back, jvp="elementwise")
+
+
+@op(result=_spread_rule, shape=reduced, kernel="std", name="std", holomorphic=False)
+def _std(k: Any, x: Any, /, *, axis: Any, correction: float, keepdims: bool) -> Any:
+    """Return the standard deviation."""
+    return k.std(x, axis=axis, correction=correction, keepdims=keepdims)
+
+
+def _std_back(k: Any, g: Any, x: Any, out: Any, x_shape: Size, axis: Any, correction: float, keepdims: bool) -> Any:
+    flat = k.equal(out, 0.0)
+    g = k.where(flat, 0.0, k.divide(g, k.multiply(k.where(flat, 1.0, out), 2.0)))
+    return _var_back(k, g, x, x_shape, axis, correction, keepdims)
+
+
+_std.vjp(x=_std_back, jvp="elementwise")
+
+
+def _variance_arguments(
+    name: str, input: Any, dim: Any, unbiased: Any, correction: Any
+) -> tuple[Any, float]:
+    """Sort out the overloads: std(x, unbiased), std(x, dim, unbiased), std(x, dim, correction=)."""
+    if isinstance(dim, bool):
+        dim, unbiased = None, dim
+    if unbiased is not None:
+        if correction is not None:
+            raise TypeError(f"{name}: expected either unbiased or correction; got both.")
+        correction = int(unbiased)
+    correction = 1 if correction is None else correction
+    axis = axes_of(name, dim, len(input.shape))
+    n = count_along(input.shape, axis)
+    if n - correction <= 0 and input.dtype.kind in "fc" and not (axis is not None and size_of(input.shape) == 0 and n):
+        warnings.warn(
+            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
+            "numel divided by output numel).",
+            UserWarning,
+            stacklevel=4,
+        )
+    return axis, correction
+
+
+@numpy_names
+def std(
+    input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None,
+    out: Any = None,
+) -> Any:  # fmt: skip
+    """Return the standard deviation, of all elements or along dims, dividing by n - correction (1)."""
+    axis, correction = _variance_arguments("std", input, dim, unbiased, correction)
+    return _std(input, axis=axis, correction=correction, keepdims=keepdim, out=out)
+
+
+@numpy_names
+def var(
+    input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None,
+    out: Any = None,
+) -> Any:  # fmt: skip
+    """Return the variance, of all elements or along dims, dividing by n - correction (1)."""
+    axis, correction = _variance_arguments("var", input, dim, unbiased, correction)
+    return _var(input, axis=axis, correction=correction, keepdims=keepdim, out=out)
+
+
+@numpy_names
+def std_mean(
+    input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
+) -> tuple[Any, Any]:
+    """Return the standard deviation and the mean."""
+    axis, correction = _variance_arguments("std_mean", input, dim, unbiased, correction)
+    return _std(input, axis=axis, correction=correction, keepdims=keepdim), mean(input, axis, keepdim)
+
+
+@numpy_names
+def var_mean(
+    input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None
+) -> tuple[Any, Any]:
+    """Return the variance and the mean."""
+    axis, correction = _variance_arguments("var_mean", input, dim, unbiased, correction)
+    return _var(input, axis=axis, correction=correction, keepdims=keepdim), mean(input, axis, keepdim)
+
+
+# ---- norms ----
+
+
+def _norm_rule(op: Op, d: DType) -> tuple[DType, DType]:
+    if d.kind in "bui":
+        raise DTypeError(f"{op.name}: Expected a floating point or complex tensor as input; got {d}. Use .float().")
+    return d, d.to_real()
+
+
+@in_float32
+def _norm_body(k: Any, x: Any, /, *, p: float, axis: Any, keepdims: bool) -> Any:
+    """Return the vector norm of order p."""
+    where = {"axis": axis, "keepdims": keepdims}
+    if p == 0:
+        return k.sum(k.astype(k.not_equal(x, 0), k.dtype_of(x).to_real()), **where)
+    if p == 2:
+        if k.dtype_of(x).is_complex:
+            return k.sqrt(k.sum(k.add(k.square(k.real(x)), k.square(k.imag(x))), **where))
+        return k.sqrt(k.sum(k.multiply(x, x), **where))
+    size = k.abs(x)
+    if math.isinf(p):
+        return k.max(size, **where) if p > 0 else k.min(size, **where)
+    if p == 1:
+        return k.sum(size, **where)
+    return k.pow(k.sum(k.pow(size, p), **where), 1.0 / p)
+
+
+_norm = op(result=_norm_rule, shape=reduced, name="norm", holomorphic=False, grad_name="LinalgVectorNormBackward0")(
+    _norm_body
+)
+
+
+def _norm_back(k: Any, g: Any, x: Any, out: Any, x_shape: Size, p: float, axis: Any, keepdims: bool) -> Any:
+    d = k.dtype_of(x)
+
+    def scaled(z: Any, by: Any) -> Any:
+        return k.multiply(z, k.astype(by, d) if d.is_complex else by)
+
+    if p == 0:
+        return k.zeros_like(x)
+    if p == 1:
+        return scaled(k.sgn(x), spread(k, g, x_shape, axis, keepdims))
+    if math.isinf(p):
+        size = k.abs(x)
+        hits = k.astype(k.equal(size, spread(k, out, x_shape, axis, keepdims)), k.dtype_of(g))
+        shared = k.divide(spread(k, g, x_shape, axis, keepdims), k.sum(hits, axis=axis, keepdims=True))
+        return scaled(k.sgn(x), k.multiply(hits, shared))
+    zero = k.equal(out, 0.0)
+    safe = k.where(zero, 1.0, out)
+    if p == 2:
+        return scaled(x, spread(k, k.where(zero, 0.0, k.divide(g, safe)), x_shape, axis, keepdims))
+    scale = spread(k, k.where(zero, 0.0, k.divide(g, k.pow(safe, p - 1))), x_shape, axis, keepdims)
+    if p > 2:
+        return scaled(x, k.multiply(k.pow(k.abs(x), p - 2), scale))
+    size = k.abs(x)
+    steep = k.equal(size, 0.0)
+    return scaled(k.sgn(x), k.multiply(k.where(steep, 0.0, k.pow(k.where(steep, 1.0, size), p - 1)), scale))
+
+
+_norm.vjp(x=_norm_back, jvp="elementwise")
+
+
+def vector_norm(name: str, x: Any, p: float, dim: Any, keepdim: bool, dtype: DType | None = None, out: Any = None) -> Any:
+    """Return the vector norm of order p over dims (None is all), computed in `dtype` where it is given."""
+    if dtype is not None:
+        if dtype.kind not in "fc":
+            raise DTypeError(f"{name}: dtype should be floating point or complex, but got {dtype}.")
+        _norm_rule(_norm.op, x.dtype)
+        x = cast(x, dtype)
+    axis = axes_of(name, dim, len(x.shape))
+    if (math.isinf(p) or p < 0) and size_of(x.shape) == 0 and (axis is None or any(x.shape[a] == 0 for a in axis)):
+        raise RuntimeError(
+            f"{name}: cannot compute the {p} norm on an empty tensor because the operation does not have an identity; "
+            f"got shape {list(x.shape)}."
+        )
+    return _norm(x, p=float(p), axis=axis, keepdims=keepdim, out=out)
+
+
+@numpy_names
+def norm(
+    input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: DType | None = None
+) -> Any:
+    """Return the vector norm of order p over all elements or dims, or the nuclear norm ("nuc") of matrices."""
+    if isinstance(p, str) and p != "fro":
+        from mortice import linalg
+
+        dims = tuple(range(len(input.shape))) if dim is None else dim
+        return linalg.matrix_norm(input, p, dims, keepdim, dtype=dtype, out=out)
+    p = 2.0 if p is None or p == "fro" else p
+    return vector_norm("norm", input, p.item() if isinstance(p, TensorBase) else p, dim, keepdim, dtype, out)
+
+
+def dist(input: Any, other: Any, p: float = 2) -> Any:
+    """Return the norm of order p of the difference."""
+    return _norm(sub(input, other), p=float(p), axis=None, keepdims=False)
+
+
+@op(result=floating, shape=reduced, kernel="logsumexp", name="logsumexp")
+def _logsumexp(k: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
+    """Return the logarithm of the sum of exponentials."""
+    return k.logsumexp(x, axis=axis, keepdims=keepdims)
+
+
+def _logsumexp_back(k: Any, g: Any, x: Any, out: Any, x_shape: Size, axis: Any, keepdims: bool) -> Any:
+    whole = spread(k, out, x_shape, axis, keepdims)
+    return k.multiply(spread(k, g, x_shape, axis, keepdims), k.exp(k.subtract(x, whole)))
+
+
+_logsumexp.vjp(x=_logsumexp_back, jvp="elementwise")
+
+
+@numpy_names
+def logsumexp(input: Any, dim: Any, keepdim: bool = False, *, out: Any = None) -> Any:
+    """Return the logarithm of the sum of exponentials along dims, without overflow."""
+    return _logsumexp(input, axis=axes_of("logsumexp", dim, len(input.shape)), keepdims=keepdim, out=out)
+
+
+# ---- medians and modes ----
+
+
+def _whole(name: str, shape: Size, *, ignore_nan: bool) -> Size:
+    return SCALAR
+
+
+@op(result=promote, shape=_whole, name="median", dtypes="uif")
+def _median_all(k: Any, x: Any, /, *, ignore_nan: bool) -> Any:
+    """Return the lower median of all elements."""
+    flat = k.reshape(x, (size_of(k.shape_of(x)),))
+    return k.median(flat, axis=0, ignore_nan=ignore_nan)[0]
+
+
+_median_all.vjp(
+    x=lambda k, g, x, out, x_shape: _share_back(k, g, x, out, x_shape, None, False), jvp="elementwise"
+)
+
+
+def _median_shape(name: str, shape: Size, *, axis: int, keepdims: bool, ignore_nan: bool) -> Size:
+    return reduced(name, shape, axis=axis, keepdims=keepdims)
+
+
+@op(result=selected, shape=_median_shape, outputs=PAIR, differentiable=1, name="median_dim", dtypes="uif",
+    grad_name="MedianBackward1")  # fmt: skip
+def _median_dim(k: Any, x: Any, /, *, axis: int, keepdims: bool, ignore_nan: bool) -> Any:
+    """Return the lower median along an axis and where it is."""
+    return k.median(x, axis=axis, keepdims=keepdims, ignore_nan=ignore_nan)
+
+
+_median_dim.vjp(x=selected_back, jvp="linear")
+
+
+def _median(name: str, input: Any, dim: int | None, keepdim: bool, ignore_nan: bool, out: Any) -> Any:
+    if dim is not None:
+        made = getattr(return_types, name)
+        return select_along(_median_dim, made, name, input, dim, keepdim, out, ignore_nan=ignore_nan)
+    if size_of(input.shape) == 0:
+        if input.dtype.kind != "f":
+            raise RuntimeError(f"{name}: expected at least one element of {input.dtype}; got {list(input.shape)}.")
+        nan = input._device.backend.full((), math.nan, dtype=input.dtype, device=input._device)
+        return make(nan, input._device, input.dtype, SCALAR)
+    return _median_all(input, ignore_nan=ignore_nan)
+
+
+@numpy_names
+def median(input: Any, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
+    """Return the lower median of all elements; along a dim, (values, indices). A nan is the median."""
+    return _median("median", input, dim, keepdim, False, out)
+
+
+@numpy_names
+def nanmedian(input: Any, dim: int | None = None, keepdim: bool = False, *, out: Any = None) -> Any:
+    """Return the lower median of all elements but nan; along a dim, (values, indices)."""
+    return _median("nanmedian", input, dim, keepdim, True, out)
+
+
+@op(result=selected, shape=_reduced_one, outputs=PAIR, differentiable=1, name="mode", dtypes="buif")
+def _mode(k: Any, x: Any, /, *, axis: int, keepdims: bool) -> Any:
+    """Return the commonest value along an axis and where it last is; of several the smallest."""
+    n = k.shape_of(x)[axis]
+    order = k.argsort(x, axis=axis)
+    ordered = k.take_along_axis(x, order, axis=axis)
+    key = (slice(None),) * axis
+    later, earlier = k.getitem(ordered, (*key, slice(1, None))), k.getitem(ordered, (*key, slice(None, -1)))
+    shape = tuple([n if i == axis else 1 for i in range(len(k.shape_of(x)))])
+    places = k.broadcast_to(k.reshape(k.new_arange(x, 0, n), shape), k.shape_of(x))
+    first = k.getitem(places, (*key, slice(0, 1)))
+    starts = k.where(k.not_equal(later, earlier), k.getitem(places, (*key, slice(1, None))), 0)
+    runs = k.subtract(places, k.cumulative_max(k.concat([first, starts], axis=axis), axis=axis)[0])
+    # The run grows up to its end, so the first longest ends where the first maximum is.
+    index = k.take_along_axis(order, k.argmax(runs, axis=axis, keepdims=True), axis=axis)
+    value = k.take_along_axis(x, index, axis=axis)
+    return (value, index) if keepdims else (k.squeeze(value, axis), k.squeeze(index, axis))
+
+
+_mode.vjp(x=selected_back, jvp="linear")
+
+
+@numpy_names
+def mode(input: Any, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
+    """Return the commonest value along a dim and where it last is; of several the smallest."""
+    return select_along(_mode, return_types.mode, "mode", input, dim, keepdim, out)
+
+
+def _kth_shape(name: str, shape: Size, *, axis: int, keepdims: bool, nth: int) -> Size:
+    return reduced(name, shape, axis=axis, keepdims=keepdims)
+
+
+@op(result=selected, shape=_kth_shape, outputs=PAIR, differentiable=1, name="kthvalue", dtypes="uif")
+def _kthvalue(k: Any, x: Any, /, *, axis: int, keepdims: bool, nth: int) -> Any:
+    """Return the nth smallest along an axis and where it is."""
+    return k.kthvalue(x, nth, axis=axis, keepdims=keepdims)
+
+
+_kthvalue.vjp(x=selected_back, jvp="linear")
+
+
+@numpy_names
+def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
+    """Return the k-th smallest element along a dim, counted from 1, and where it is."""
+    x, axis, _ = flat_axis(input, dim, "kthvalue")
+    if not 1 <= k <= x.shape[axis]:
+        raise RuntimeError(
+            f"kthvalue(): selected number k out of range for dimension {axis}; got k = {k} for size {x.shape[axis]}."
+        )
+    return select_along(_kthvalue, return_types.kthvalue, "kthvalue", input, dim, keepdim, out, nth=k)
+
+
+# ---- quantiles ----
+
+_INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def _quantile_arguments(name: str, input: Any, q: Any, interpolation: str) -> Any:
+    if interpolation not in _INTERPOLATIONS:
+        raise RuntimeError(
+            f"{name}() interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
+        )
+    if size_of(input.shape) == 0:
+        raise RuntimeError(f"{name}() input tensor must be non-empty; got shape {list(input.shape)}.")
+    if input.dtype.kind != "f" or input.dtype.itemsize < 4:
+        raise DTypeError(f"{name}() input tensor must be either float or double dtype; got {input.dtype}.")
+    if is_number(q):
+        if not 0 <= q <= 1:
+            raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q}")
+        device = input._device
+        return make(device.backend.full((), q, dtype=input.dtype, device=device), device, input.dtype, SCALAR)
+    if len(q.shape) > 1:
+        raise ShapeError(f"{name}() q must be a scalar or 1D tensor; got shape {list(q.shape)}.")
+    if q.dtype is not input.dtype:
+        raise DTypeError(f"{name}() q tensor must be same dtype as the input tensor; got {q.dtype} and {input.dtype}.")
+    _op.check_device(_norm.op, input, q)
+    if size_of(q.shape) and not bool(((q >= 0) & (q <= 1)).all()):
+        raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
+    return q
+
+
+def _quantile(
+    name: str, input: Any, q: Any, dim: int | None, keepdim: bool, interpolation: str, ignore_nan: bool, out: Any
+) -> Any:
+    q = _quantile_arguments(name, input, q, interpolation)
+    ndim = len(input.shape)
+    axis = 0 if dim is None else check_dim(name, dim, ndim)
+    x = reshape(input, -1) if dim is None or not ndim else input
+    x, _ = sort(transpose(unsqueeze(x, -1), axis, -1), -1)
+    n = x.shape[-1]
+    unknown = x.detach() != x.detach()
+    if ignore_nan:
+        ranks = q * cast((~unknown).sum(-1, True) - 1, x.dtype)
+        ranks = where(ranks < 0, 0.0, ranks)
+    else:
+        ranks = where(unknown.any(-1, True), float(n - 1), q * (n - 1))
+    ranks = {"lower": floor, "higher": ceil, "nearest": round}.get(interpolation, lambda r: r)(ranks)
+    ranks = expand(ranks, (*x.shape[:-1], ranks.shape[-1]))
+    below = cast(ranks.detach(), int64)
+    values = gather(x, -1, below)
+    if interpolation in ("linear", "midpoint"):
+        above = gather(x, -1, cast(ceil(ranks.detach()), int64))
+        weights = 0.5 if interpolation == "midpoint" else ranks - cast(below, x.dtype)
+        values = lerp(values, above, weights)
+    if q.shape:
+        values = movedim(values, -1, 0)
+        axis += 1
+    else:
+        values = squeeze(values, -1)
+    if dim is None and keepdim:
+        values = reshape(values, (*q.shape, *[1] * ndim))
+    elif not keepdim or not ndim:
+        values = squeeze(values, axis)
+    return values if out is None else _op.WRITE_OUT(name, out, values)
+
+
+@numpy_names
+def quantile(
+    input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear", out: Any = None
+) -> Any:
+    """Return the q-th quantiles (q in [0, 1], a number or 1-D), of all elements or along a dim."""
+    return _quantile("quantile", input, q, dim, keepdim, interpolation, False, out)
+
+
+@numpy_names
+def nanquantile(
+    input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear", out: Any = None
+) -> Any:
+    """Return the q-th quantiles of all elements but nan."""
+    return _quantile("nanquantile", input, q, dim, keepdim, interpolation, True, out)
+
+
+# ---- counts ----
+
+
+def _wrap(like: Any, data: Any, d: DType) -> Any:
+    return make(data, like._device, d, Size(like._device.backend.shape_of(data)))
+
+
+def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
+    """Count each value of a vector of non-negative integers, or add up its weights; reads the largest on the host."""
+    if input.dtype.kind not in "ui":
+        raise DTypeError(f"bincount: not implemented for {input.dtype.name}; got {input.dtype}. Use integers.")
+    if minlength < 0:
+        raise RuntimeError(f"bincount: minlength should be >= 0; got {minlength}.")
+    k = input._device.backend
+    n = size_of(input.shape)
+    if n == 0 and len(input.shape) == 1:
+        return _wrap(input, k.full((minlength,), 0, dtype=int64, device=input._device), int64)
+    if len(input.shape) != 1 or k.item(k.min(input._data)) < 0:
+        raise RuntimeError(f"bincount: only supports 1-d non-negative integral inputs; got shape {list(input.shape)}.")
+    if weights is not None and weights.shape != input.shape:
+        raise ShapeError(
+            f"bincount: weights should be 1-d and have the same length as input; got {list(weights.shape)} for "
+            f"{list(input.shape)}."
+        )
+    length = max(int(k.item(k.max(input._data))) + 1, minlength)
+    places = k.astype(input._data, int64)
+    if weights is None:
+        d, values = int64, k.full((n,), 1, dtype=int64, device=input._device)
+    else:
+        d = weights.dtype if weights.dtype.name == "float32" else float64
+        values = k.astype(weights._data, d)
+    zero = k.full((length,), 0, dtype=d, device=input._device)
+    return _wrap(input, k.index_add(zero, places, values, axis=0), d)
+
+
+def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0, *, out: Any = None) -> Any:
+    """Count elements in equal bins between min and max; where both are equal, between the extremes of the data."""
+    if input.dtype.kind != "f":
+        raise DTypeError(f"histc: not implemented for {input.dtype.name}; got {input.dtype}. Use .float().")
+    if bins <= 0:
+        raise RuntimeError(f"histc: bins must be > 0, but got {bins}.")
+    k = input._device.backend
+    low, high = float(min), float(max)
+    if low == high and size_of(input.shape):
+        low, high = float(k.item(k.min(input._data))), float(k.item(k.max(input._data)))
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise RuntimeError(f"histc: range of [{low}, {high}] is not finite.")
+    if low > high:
+        raise RuntimeError(f"histc: max must be larger than min; got [{low}, {high}].")
+    if low == high:
+        low, high = low - 1, high + 1
+    x = reshape(input.detach(), -1)
+    inside = (x >= low) & (x <= high)
+    place = floor((where(inside, x, low) - low) * bins / (high - low)).clamp(0, bins - 1)
+    counts = k.index_add(
+        k.full((bins,), 0, dtype=int64, device=input._device), cast(place, int64)._data, cast(inside, int64)._data, axis=0
+    )
+    result = cast(_wrap(input, counts, int64), input.dtype)
+    return result if out is None else _op.WRITE_OUT("histc", out, result)

@@ -1,0 +1,688 @@
+"""Views beyond the basic ones: reshapes by name, reordered dims, pieces of a tensor, diagonals, windows."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from mortice.backends.kernels import FreeKernels
+from mortice.backends.movement import diagonal_place
+from mortice.errors import ShapeError
+from mortice.graph import Node, Slot, modes, next_seq, no_grad
+from mortice.mutation import layout
+from mortice.op import TENSOR_KERNELS, TensorBase, op
+from mortice.ops.index import _slice
+from mortice.ops.movement import _is_row_major, _view, clone, expand, permute, reshape, transpose
+from mortice.shape import Size, broadcast, check_dim, check_dims, contiguous_strides, infer_shape, prod
+
+# ---- reshapes by name ----
+
+
+def view_as(input: Any, other: Any) -> Any:
+    """Show the same memory under another tensor's shape."""
+    return input.view(other.shape)
+
+
+def reshape_as(input: Any, other: Any) -> Any:
+    """Give the shape of another tensor: a view where strides allow, else a copy."""
+    return reshape(input, other.shape)
+
+
+def expand_as(input: Any, other: Any) -> Any:
+    """Repeat along dims of size 1 to another tensor's shape, without copying."""
+    return expand(input, other.shape)
+
+
+def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
+    """Join a range of dims into one."""
+    shape = tuple(input.shape)
+    start, end = check_dim("flatten", start_dim, len(shape)), check_dim("flatten", end_dim, len(shape))
+    if start > end:
+        raise ShapeError(f"flatten() has invalid args: start_dim cannot come after end_dim; got {start_dim}, {end_dim}.")
+    if not shape:
+        return reshape(input, 1)
+    if start == end:
+        return input
+    return reshape(input, (*shape[:start], prod(shape[start : end + 1]), *shape[end + 1 :]))
+
+
+def unflatten(input: Any, dim: int, sizes: Any) -> Any:
+    """Split one dim into several; one of the sizes may be -1."""
+    shape = tuple(input.shape)
+    at = check_dim("unflatten", dim, len(shape))
+    if not isinstance(sizes, (tuple, list)):
+        raise TypeError(f"unflatten: expected sizes to be a tuple of ints; got {type(sizes).__name__}.")
+    if not sizes:
+        raise RuntimeError("unflatten: sizes must be non-empty.")
+    if not shape:
+        raise ShapeError("unflatten: a 0-d tensor has no dim to split.")
+    try:
+        sizes = infer_shape("unflatten", tuple(map(operator.index, sizes)), shape[at])
+    except ShapeError:
+        raise ShapeError(
+            f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} ({shape[at]}) in the "
+            "input tensor."
+        ) from None
+    return input.view((*shape[:at], *sizes, *shape[at + 1 :]))
+
+
+def ravel(input: Any) -> Any:
+    """Flatten into one dim."""
+    return reshape(input, -1)
+
+
+# ---- the order of dims ----
+
+
+def movedim(input: Any, source: Any, destination: Any) -> Any:
+    """Move dims to other places, keeping the order of the rest; a view."""
+    ndim = len(input.shape)
+    src = check_dims("movedim", source, ndim) if source != () and source != [] else ()
+    dst = check_dims("movedim", destination, ndim) if destination != () and destination != [] else ()
+    if len(src) != len(dst):
+        raise ShapeError(
+            f"movedim: Invalid source or destination dims: source ({source} dims) should contain the same number of "
+            f"dims as destination ({destination} dims)."
+        )
+    order = [-1] * ndim
+    for s, d in zip(src, dst):
+        if order:
+            order[d] = s
+    rest = iter([d for d in range(ndim) if d not in src])
+    return permute(input, [next(rest) if o < 0 else o for o in order])
+
+
+def moveaxis(input: Any, source: Any, destination: Any) -> Any:
+    """Move dims to other places: movedim by NumPy's name."""
+    return movedim(input, source, destination)
+
+
+def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
+    """Swap two dims: transpose by NumPy's name."""
+    return transpose(input, axis0, axis1)
+
+
+def swapdims(input: Any, dim0: int, dim1: int) -> Any:
+    """Swap two dims: another name of transpose."""
+    return transpose(input, dim0, dim1)
+
+
+def adjoint(input: Any) -> Any:
+    """Transpose the last two dims and conjugate."""
+    if len(input.shape) < 2:
+        raise ShapeError(f"adjoint: tensor.adjoint() is only supported on matrices or batches of matrices; got {len(input.shape)}-D tensor.")  # fmt: skip
+    flipped = transpose(input, -2, -1)
+    return TENSOR_KERNELS.conj(flipped) if input.dtype.is_complex else flipped
+
+
+def property_T(self: Any) -> Any:
+    """Reverse the order of dims."""
+    return permute(self, tuple(range(len(self.shape) - 1, -1, -1)))
+
+
+def property_mT(self: Any) -> Any:
+    """Transpose the last two dims."""
+    if len(self.shape) < 2:
+        raise ShapeError(f"tensor.mT is only supported on matrices or batches of matrices; got {len(self.shape)}-D tensor.")
+    return transpose(self, -2, -1)
+
+
+def property_H(self: Any) -> Any:
+    """Transpose a matrix and conjugate."""
+    if len(self.shape) not in (0, 2):
+        raise ShapeError(f"tensor.H is only supported on matrices (2-D tensors); got {len(self.shape)}-D tensor.")
+    return adjoint(self) if self.shape else self
+
+
+def property_mH(self: Any) -> Any:
+    """Transpose the last two dims and conjugate."""
+    if len(self.shape) < 2:
+        raise ShapeError(f"tensor.mH is only supported on matrices or batches of matrices; got {len(self.shape)}-D tensor.")
+    return adjoint(self)
+
+
+# ---- pieces ----
+
+
+def select(input: Any, dim: int, index: Any) -> Any:
+    """Take one position along a dim, which goes away; a view."""
+    shape = tuple(input.shape)
+    if not shape:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    at, index = check_dim("select", dim, len(shape)), operator.index(index)
+    if not -shape[at] <= index < shape[at]:
+        raise IndexError(
+            f"select(): index {index} out of range for tensor of size {list(shape)} at dimension {at}"
+        )
+    key = (*(slice(None),) * at, index % shape[at])
+    return _slice(input, key=key, shape=Size((*shape[:at], *shape[at + 1 :])))
+
+
+def cut(x: Any, axis: int, start: int, length: int) -> Any:
+    """Take `length` positions from `start` along an axis that is known to hold them; a view."""
+    shape = tuple(x.shape)
+    key = (*(slice(None),) * axis, slice(start, start + length, 1))
+    return _slice(x, key=key, shape=Size((*shape[:axis], length, *shape[axis + 1 :])))
+
+
+def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
+    """Take `length` positions from `start` along a dim; a view."""
+    shape = tuple(input.shape)
+    if not shape:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    at = check_dim("narrow", dim, len(shape))
+    if isinstance(start, TensorBase) and (start.shape or start.dtype.kind not in "iu"):
+        raise RuntimeError("narrow: start must be a 0-dim integral Tensor.")
+    start, length, n = operator.index(start), operator.index(length), shape[at]
+    if length < 0:
+        raise RuntimeError(f"narrow(): length must be non-negative; got {length}.")
+    if not -n <= start <= n:
+        raise IndexError(f"start out of range (expected to be in range of [{-n}, {n}], but got {start})")
+    start = start + n if start < 0 else start
+    if start + length > n:
+        raise RuntimeError(f"narrow: start ({start}) + length ({length}) exceeds dimension size ({n}).")
+    return cut(input, at, start, length)
+
+
+def narrow_copy(input: Any, dim: int, start: Any, length: int) -> Any:
+    """Take `length` positions from `start` along a dim; a copy."""
+    return clone(narrow(input, dim, start, length))
+
+
+class PiecesNode(Node):
+    """The node of split and unbind: the pieces' gradients are joined in one go, not each padded and added."""
+
+    __slots__ = ("axis", "bounds", "unbound", "count", "whole")
+    axis: int
+    bounds: list[tuple[int, int]]
+    unbound: bool
+    count: int
+    whole: Size
+
+    def name(self) -> str:
+        return "UnbindBackward0" if self.unbound else "SplitBackward0"
+
+    def pull(self, g: Any, graph: bool) -> Sequence[Any]:
+        k: Any = TENSOR_KERNELS if graph else self.device.backend
+        known = [gi for gi in g if gi is not None]
+        axis, whole = self.axis, tuple(self.whole)
+        parts = []
+        for gi, (start, stop) in zip(g, self.bounds):
+            if gi is None:
+                parts.append(k.new_full(known[0], (*whole[:axis], stop - start, *whole[axis + 1 :]), 0))
+            else:
+                parts.append(k.expand_dims(gi, axis) if self.unbound else gi)
+        return (k.concat(parts, axis=axis),)
+
+
+def pieces(x: Any, axis: int, bounds: list[tuple[int, int]], unbound: bool) -> tuple[Any, ...]:
+    """Return views that tile an axis; none of them may be written in place while autograd records."""
+    shape = tuple(x.shape)
+    with no_grad():
+        if unbound:
+            rest, lead = Size((*shape[:axis], *shape[axis + 1 :])), (slice(None),) * axis
+            views = tuple([_slice(x, key=(*lead, start), shape=rest) for start, _ in bounds])
+        else:
+            views = tuple([cut(x, axis, start, stop - start) for start, stop in bounds])
+    name = "UnbindBackward0" if unbound else "SplitBackward0"
+    for i, view in enumerate(views):
+        view._note = f"{i} of {name}" if modes.grad else "no_grad"
+    if x._rg and modes.grad and views:
+        node = PiecesNode()
+        node.seq, node.edges, node.extra = next_seq(), (x._node or x,), None
+        node.device, node.shape, node.dtype, node.whole = x._device, x.shape, x.dtype, x.shape
+        node.axis, node.bounds, node.unbound, node.count = axis, bounds, unbound, len(views)
+        for i, view in enumerate(views):
+            view._rg, view._node = True, Slot(node, i, view._device, view.shape, view.dtype)
+    return views
+
+
+def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
+    """Return the slices along a dim, each without it; views."""
+    if not input.shape:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    axis = check_dim("unbind", dim, len(input.shape))
+    return pieces(input, axis, [(i, i + 1) for i in range(input.shape[axis])], True)
+
+
+def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:
+    """Cut into pieces of a size (the last may be smaller), or of given sizes; views."""
+    if isinstance(split_size_or_sections, (tuple, list)):
+        return split_with_sizes(tensor, split_size_or_sections, dim)
+    if not tensor.shape:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    axis, size = check_dim("split", dim, len(tensor.shape)), operator.index(split_size_or_sections)
+    n = tensor.shape[axis]
+    if size < 0:
+        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
+    if size == 0 and n != 0:
+        raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {n}")
+    bounds = [(i, min(i + size, n)) for i in range(0, n, size)] if n else [(0, 0)]
+    return pieces(tensor, axis, bounds, False)
+
+
+def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:
+    """Cut into pieces of given sizes; views."""
+    if not input.shape:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    axis, sizes = check_dim("split_with_sizes", dim, len(input.shape)), [operator.index(n) for n in split_sizes]
+    n = input.shape[axis]
+    if any(size < 0 for size in sizes) or sum(sizes) != n:
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to have only non-negative entries and to sum exactly to {n} (input "
+            f"tensor's size at dimension {axis}), but got split_sizes={sizes}"
+        )
+    bounds, start = [], 0
+    for size in sizes:
+        bounds.append((start, start + size))
+        start += size
+    return pieces(input, axis, bounds, False)
+
+
+def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
+    """Cut into at most `chunks` pieces of equal size (the last may be smaller); views."""
+    if not input.shape:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    axis = check_dim("chunk", dim, len(input.shape))
+    n = input.shape[axis]
+    if n == 0:
+        return split_with_sizes(input, [0] * chunks, axis)
+    return split(input, -(-n // chunks), axis)
+
+
+def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
+    """Cut like chunk; the pieces are views all the same."""
+    return chunk(input, chunks, dim)
+
+
+def unsafe_split(input: Any, split_size: int, dim: int = 0) -> tuple[Any, ...]:
+    """Cut like split; the pieces are views all the same."""
+    return split(input, split_size, dim)
+
+
+def tensor_split(input: Any, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None, sections: Any = None) -> tuple[Any, ...]:  # fmt: skip
+    """Cut into a number of nearly equal pieces, or at given positions; views."""
+    where = next((v for v in (indices_or_sections, indices, sections) if v is not None), None)
+    if not input.shape:
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+    axis = check_dim("tensor_split", dim, len(input.shape))
+    n = input.shape[axis]
+    if isinstance(where, TensorBase):
+        if where.dtype.name != "int64" or not where.is_cpu:
+            raise RuntimeError("tensor_split expected tensor_indices_or_sections to be int64 on the CPU.")
+        if len(where.shape) > 1:
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, "
+                f"but got a tensor with {len(where.shape)} dims"
+            )
+        where = where.tolist()
+    if isinstance(where, (tuple, list)):
+        edges = [slice(None, operator.index(i)).indices(n)[1] for i in where]
+        starts, stops = [0, *edges], [*edges, n]
+        return tuple([cut(input, axis, a, max(b - a, 0)) for a, b in zip(starts, stops)])
+    count = operator.index(where)
+    if count <= 0:
+        raise RuntimeError(f"number of sections must be larger than 0, got {count}")
+    small, larger = divmod(n, count)
+    out, start = [], 0
+    for i in range(count):
+        length = small + (i < larger)
+        out.append(cut(input, axis, start, length))
+        start += length
+    return tuple(out)
+
+
+def _named_split(name: str, x: Any, where: Any, dim: int, least: int) -> tuple[Any, ...]:
+    ndim = len(x.shape)
+    if ndim < least:
+        raise RuntimeError(
+            f"torch.{name} requires a tensor with at least {least} dimension{'s' * (least > 1)}, but got a tensor with "
+            f"{ndim} dimensions!"
+        )
+    if not isinstance(where, (tuple, list)):
+        n = x.shape[dim]
+        if where == 0 or n % where:
+            raise RuntimeError(
+                f"torch.{name} attempted to split along dimension {dim}, but the size of the dimension {n} is not "
+                f"divisible by the split_size {where}!"
+            )
+    return tensor_split(x, where, dim)
+
+
+def hsplit(input: Any, indices_or_sections: Any = None, *, indices: Any = None, sections: Any = None) -> tuple[Any, ...]:
+    """Cut along dim 1, or along dim 0 of a vector."""
+    where = next((v for v in (indices_or_sections, indices, sections) if v is not None), None)
+    return _named_split("hsplit", input, where, 0 if len(input.shape) == 1 else 1, 1)
+
+
+def vsplit(input: Any, indices_or_sections: Any = None, *, indices: Any = None, sections: Any = None) -> tuple[Any, ...]:
+    """Cut along dim 0."""
+    where = next((v for v in (indices_or_sections, indices, sections) if v is not None), None)
+    return _named_split("vsplit", input, where, 0, 2)
+
+
+def dsplit(input: Any, indices_or_sections: Any = None, *, indices: Any = None, sections: Any = None) -> tuple[Any, ...]:
+    """Cut along dim 2."""
+    where = next((v for v in (indices_or_sections, indices, sections) if v is not None), None)
+    return _named_split("dsplit", input, where, 2, 3)
+
+
+# ---- diagonals, windows, strides ----
+
+
+def _shares(x: Any, kernel: str) -> bool:
+    """Tell whether the backend's kernel may count as a view: it is its own, or nothing there is ever written."""
+    backend = x._device.backend
+    return not backend.mutable or getattr(type(backend), kernel) is not getattr(FreeKernels, kernel)
+
+
+def _diagonal_shape(name: str, shape: Size, *, offset: int, axis1: int, axis2: int) -> Size:
+    sizes = tuple(shape)
+    _, count = diagonal_place(sizes[axis1], sizes[axis2], offset)
+    return Size((*(n for i, n in enumerate(sizes) if i not in (axis1, axis2)), count))
+
+
+def _diagonal_strides(shape: Any, strides: Any, offset: int, axis1: int, axis2: int) -> tuple[int, ...]:
+    rest = [s for i, s in enumerate(strides) if i not in (axis1, axis2)]
+    return (*rest, strides[axis1] + strides[axis2])
+
+
+def _write_diagonal(k: Any, x: Any, part: Any, offset: int, axis1: int, axis2: int) -> Any:
+    return k.diagonal_write(x, part, offset=offset, axis1=axis1, axis2=axis2)
+
+
+def _diagonal_back(k: Any, g: Any, x_shape: Any, offset: int, axis1: int, axis2: int) -> Any:
+    return k.diagonal_write(k.new_full(g, x_shape, 0), g, offset=offset, axis1=axis1, axis2=axis2)
+
+
+@op(
+    shape=_diagonal_shape, kernel="diagonal", name="diagonal", view=True,
+    scatter=_write_diagonal, strides=_diagonal_strides,
+)  # fmt: skip
+def _diagonal(k: Any, x: Any, /, *, offset: int, axis1: int, axis2: int) -> Any:
+    """Show a diagonal over two dims; it comes last."""
+    return k.diagonal(x, offset=offset, axis1=axis1, axis2=axis2)
+
+
+_diagonal.vjp(x=_diagonal_back, jvp="linear")
+
+
+@op(shape=_diagonal_shape, name="diagonal_copy")
+def _diagonal_copy(k: Any, x: Any, /, *, offset: int, axis1: int, axis2: int) -> Any:
+    """Copy a diagonal over two dims, where the backend cannot show it."""
+    return k.diagonal(x, offset=offset, axis1=axis1, axis2=axis2)
+
+
+_diagonal_copy.vjp(x=_diagonal_back, jvp="linear")
+
+
+def _first_shape(name: str, shape: Size, *rest: Any, **attrs: Any) -> Size:
+    return shape
+
+
+@op(shape=_first_shape, kernel="diagonal_write", grad_name="DiagonalScatterBackward0")
+def diagonal_write(k: Any, x: Any, part: Any, /, *, offset: int, axis1: int, axis2: int) -> Any:
+    """Return x with a diagonal replaced."""
+    return k.diagonal_write(x, part, offset=offset, axis1=axis1, axis2=axis2)
+
+
+diagonal_write.vjp(
+    x=lambda k, g, part_shape, offset, axis1, axis2: k.diagonal_write(
+        g, k.new_full(g, part_shape, 0), offset=offset, axis1=axis1, axis2=axis2
+    ),
+    part=lambda k, g, offset, axis1, axis2: k.diagonal(g, offset=offset, axis1=axis1, axis2=axis2),
+    jvp="linear",
+)
+
+
+def two_dims(name: str, x: Any, dim1: int, dim2: int) -> tuple[int, int]:
+    """Check two dims that must differ."""
+    a, b = check_dim(name, dim1, len(x.shape)), check_dim(name, dim2, len(x.shape))
+    if a == b:
+        raise ShapeError(f"{name}: diagonal dimensions cannot be identical {dim1}, {dim2}.")
+    return a, b
+
+
+def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """Show the diagonals over two dims; they come last. A view.
+
+    On a mutable backend without strided views of its own the result is a copy.
+    """
+    axis1, axis2 = two_dims("diagonal", input, dim1, dim2)
+    fn = _diagonal if _shares(input, "diagonal") else _diagonal_copy
+    return fn(input, offset=operator.index(offset), axis1=axis1, axis2=axis2)
+
+
+def _window_shape(name: str, shape: Size, *, axis: int, size: int, step: int) -> Size:
+    sizes = tuple(shape)
+    if not sizes:
+        return Size((size,))
+    return Size((*sizes[:axis], (sizes[axis] - size) // step + 1, *sizes[axis + 1 :], size))
+
+
+def _window_strides(shape: Any, strides: Any, axis: int, size: int, step: int) -> tuple[int, ...]:
+    if not strides:
+        return (1,)
+    return (*strides[:axis], strides[axis] * step, *strides[axis + 1 :], strides[axis])
+
+
+def _window_back(k: Any, g: Any, x_shape: Any, axis: int, size: int, step: int) -> Any:
+    shape = tuple(x_shape)
+    if not shape:
+        return k.reshape(g, ())
+    count = (shape[axis] - size) // step + 1
+    joined = k.reshape(k.moveaxis(g, -1, axis + 1), (*shape[:axis], count * size, *shape[axis + 1 :]))
+    down = k.reshape(k.new_arange(g, 0, count), (count, 1))
+    places = k.add(k.multiply(down, step), k.reshape(k.new_arange(g, 0, size), (1, size)))
+    return k.index_add(k.new_full(g, shape, 0), k.reshape(places, (count * size,)), joined, axis=axis)
+
+
+def _write_windows(k: Any, x: Any, part: Any, axis: int, size: int, step: int) -> Any:
+    shape = tuple(k.shape_of(x))
+    if not shape:
+        return k.reshape(part, ())
+    count = (shape[axis] - size) // step + 1
+    joined = k.reshape(k.moveaxis(part, -1, axis + 1), (*shape[:axis], count * size, *shape[axis + 1 :]))
+    down = k.reshape(k.new_arange(x, 0, count), (count, 1))
+    places = k.add(k.multiply(down, step), k.reshape(k.new_arange(x, 0, size), (1, size)))
+    return k.index_write(x, k.reshape(places, (count * size,)), joined, axis=axis)
+
+
+@op(
+    shape=_window_shape, kernel="sliding_window", name="unfold", view=True,
+    scatter=_write_windows, strides=_window_strides,
+)  # fmt: skip
+def _unfold(k: Any, x: Any, /, *, axis: int, size: int, step: int) -> Any:
+    """Show windows along an axis; their elements come last."""
+    return k.sliding_window(x, axis=axis, size=size, step=step)
+
+
+_unfold.vjp(x=_window_back, jvp="linear")
+
+
+@op(shape=_window_shape, name="unfold_copy")
+def _unfold_copy(k: Any, x: Any, /, *, axis: int, size: int, step: int) -> Any:
+    """Copy windows along an axis, where the backend cannot show them."""
+    return k.sliding_window(x, axis=axis, size=size, step=step)
+
+
+_unfold_copy.vjp(x=_window_back, jvp="linear")
+
+
+def unfold(self: Any, dimension: int, size: int, step: int) -> Any:
+    """Show windows of a size along a dim, `step` apart; their elements come last. A view."""
+    axis, n = check_dim("unfold", dimension, len(self.shape)), self.shape[dimension] if self.shape else 1
+    if size < 0:
+        raise RuntimeError(f"unfold: size is {size} but must be >= 0.")
+    if step <= 0:
+        raise RuntimeError(f"unfold: step is {step} but must be > 0.")
+    if size > n:
+        raise RuntimeError(f"unfold: maximum size for tensor at dimension {dimension} is {n} but size is {size}.")
+    fn = _unfold if _shares(self, "sliding_window") else _unfold_copy
+    return fn(self, axis=axis, size=operator.index(size), step=operator.index(step))
+
+
+def _strided_shape(name: str, old: Size, *, shape: Size, steps: Any, offset: int) -> Size:
+    return shape
+
+
+def _strided_back(k: Any, g: Any, x_shape: Any, shape: Any, steps: Any, offset: int) -> Any:
+    places = k.reshape(k.strided_places(g, shape, steps, offset), (-1,))
+    return k.index_add(k.new_full(g, x_shape, 0), places, k.reshape(g, (-1,)), axis=0)
+
+
+def _write_strided(k: Any, x: Any, part: Any, shape: Any, steps: Any, offset: int) -> Any:
+    places = k.reshape(k.strided_places(x, shape, steps, offset), (-1,))
+    return k.index_write(x, places, k.reshape(part, (-1,)), axis=0)
+
+
+@op(
+    shape=_strided_shape, name="as_strided", view=True, scatter=_write_strided,
+    strides=lambda old, strides, shape, steps, offset: steps,
+)  # fmt: skip
+def _strided(k: Any, x: Any, /, *, shape: Size, steps: Any, offset: int) -> Any:
+    """Show a 1-D row-major tensor with any strides."""
+    return k.strided(x, shape=shape, strides=steps, offset=offset)
+
+
+_strided.vjp(x=_strided_back, jvp="linear")
+
+
+@op(shape=_strided_shape, name="as_strided_copy")
+def _strided_copy(k: Any, x: Any, /, *, shape: Size, steps: Any, offset: int) -> Any:
+    """Copy with any strides, where the backend cannot show it."""
+    return k.strided(x, shape=shape, strides=steps, offset=offset)
+
+
+_strided_copy.vjp(x=_strided_back, jvp="linear")
+
+
+def storage_offset(self: Any) -> int:
+    """Return where the first element lies in the memory that the tensor shares, in elements."""
+    return _offset(self)
+
+
+def _offset(x: Any) -> int:
+    if x._storage is None or x._steps is None:
+        return 0
+    base: Any = x._viewed
+    shape, strides, offset = (base.shape, layout(base), _offset(base)) if base is not None else (None, None, 0)
+    if shape is None:
+        return 0
+    for step, attrs in x.view_steps[len(base.view_steps) :]:
+        if step is _slice.op:
+            dims = iter(zip(shape, strides))
+            for k in attrs["key"]:
+                if k is None:
+                    continue
+                n, stride = next(dims)
+                start = k % n if isinstance(k, int) else k.indices(n)[0]
+                offset += stride * min(start, max(n - 1, 0))
+        elif step is _diagonal.op:
+            place = attrs["offset"]
+            offset += strides[attrs["axis2"]] * place if place >= 0 else -place * strides[attrs["axis1"]]
+        elif step is _strided.op:
+            offset += attrs["offset"]
+        below = step.shape(step.name, shape, **attrs)
+        strides = step.strides(shape, strides, **attrs) if step.strides else contiguous_strides(below)
+        shape = below
+    return offset
+
+
+def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
+    """Show the tensor's memory with any sizes and strides; a view.
+
+    Differs from torch: the memory of a tensor that was itself made as a view reaches as far as that of its base.
+    """
+    size, stride = Size(map(operator.index, size)), tuple(map(operator.index, stride))
+    if len(size) != len(stride):
+        raise RuntimeError(f"mismatch in length of strides and shape; got {list(size)} and {list(stride)}.")
+    if any(s < 0 for s in stride):
+        raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
+    if any(n < 0 for n in size):
+        raise RuntimeError(f"as_strided: sizes must not be negative; got {list(size)}.")
+    own = _offset(input)
+    start = own if storage_offset is None else operator.index(storage_offset)
+    if start < 0:
+        raise RuntimeError(f"as_strided: the storage offset must not be negative; got {start}.")
+    last = start + sum((n - 1) * s for n, s in zip(size, stride)) if prod(size) else -1
+    x, offset = input, start - own
+    reach = last - own
+    strides = layout(input)
+    if not _is_row_major(input) or not 0 <= offset <= max(reach, offset) or reach >= max(prod(input.shape), 1):
+        order = sorted(range(len(strides)), key=lambda d: -strides[d])
+        dense = permute(input, order)
+        if _is_row_major(dense) and offset >= 0 and reach < max(prod(input.shape), 1):
+            x = dense
+        elif input._base is not None:
+            x, offset, reach = input._base, start, last
+    if not _is_row_major(x) or offset < 0 or reach >= max(prod(x.shape), 1):
+        raise RuntimeError(
+            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {start} are out of bounds for "
+            f"the memory of a tensor of {prod(x.shape)} elements."
+        )
+    fn = _strided if _shares(x, "strided") else _strided_copy
+    return fn(_view(x, shape=Size((prod(x.shape),))), shape=size, steps=stride, offset=offset)
+
+
+# ---- shapes of several tensors ----
+
+
+def broadcast_shapes(*shapes: Any) -> Size:
+    """Return the shape that shapes broadcast to."""
+    sizes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    for s in sizes:
+        if any(n < 0 for n in s):
+            raise RuntimeError(f"Trying to create tensor with negative dimension ({min(s)}): ({list(s)})")
+    return broadcast("broadcast_shapes", *sizes) if sizes else Size()
+
+
+def many(name: str, tensors: Sequence[Any]) -> list[Any]:
+    """Read tensors given one by one or as one sequence."""
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        tensors = tensors[0]
+    for i, x in enumerate(tensors):
+        if not isinstance(x, TensorBase):
+            raise TypeError(f"{name}: expected Tensor as argument {i}; got {type(x).__name__}.")
+    return list(tensors)
+
+
+def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
+    """Expand tensors to their common shape."""
+    parts = many("broadcast_tensors", tensors)
+    if not parts:
+        return ()
+    shape = broadcast("broadcast_tensors", *[x.shape for x in parts])
+    return tuple([x if x.shape == shape else expand(x, shape) for x in parts])
+
+
+def _at_least(name: str, tensors: Sequence[Any], lift: Any) -> Any:
+    if len(tensors) == 1 and isinstance(tensors[0], TensorBase):
+        return lift(tensors[0])
+    return tuple([lift(x) for x in many(name, tensors)])
+
+
+def atleast_1d(*tensors: Any) -> Any:
+    """Give 0-d tensors a dim."""
+    return _at_least("atleast_1d", tensors, lambda x: x if x.shape else reshape(x, 1))
+
+
+def atleast_2d(*tensors: Any) -> Any:
+    """Lift to two dims: a vector becomes a row."""
+    return _at_least("atleast_2d", tensors, lambda x: x if len(x.shape) > 1 else reshape(x, (1, -1) if x.shape != (0,) else (1, 0)))  # fmt: skip
+
+
+def atleast_3d(*tensors: Any) -> Any:
+    """Lift to three dims: a vector becomes (1, n, 1), a matrix (m, n, 1)."""
+
+    def lift(x: Any) -> Any:
+        shape = tuple(x.shape)
+        return x if len(shape) > 2 else reshape(x, (*shape, 1) if len(shape) == 2 else (1, *(shape or (1,)), 1))
+
+    return _at_least("atleast_3d", tensors, lift)
+
+
+TENSOR_KERNELS.replace("constant", lambda x: x.detach())

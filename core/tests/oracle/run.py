@@ -1,0 +1,157 @@
+"""One check of one op in the making: calls both sides on a sample and notes every difference."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from . import samples
+from .compare import Compare, Failure, Outcome, attempt, first_line, op_class
+from .samples import describe, draws, tensors
+from .subject import Subject, Unconvertible, dtype_name
+
+Pick = Callable[[Subject], Any]  # finds the function to call on one side; None where it has none
+SEEDS = range(20)
+
+
+class Run:
+    """One check of one op: what to compare, and what came of it."""
+
+    def __init__(self, subject: Subject, name: str, check: str, dtypes: list[str] | None = None) -> None:
+        self.subject = subject
+        self.torch = Subject(torch)
+        self.name = name
+        self.check = check
+        self.dtypes = dtypes
+        self.calls = 0
+        self.skipped: Counter[str] = Counter()
+        self.failures: list[Failure] = []
+
+    def fail(self, kind: str, detail: str, dtype: Any = "-", sample: Any = None, how: str = "") -> None:
+        """Note a difference."""
+        text = "" if sample is None else f"{how or self.name}{describe_call(sample)}"
+        met = frozenset() if sample is None else samples.conditions(sample)
+        self.failures.append(Failure(self.name, self.check, dtype_name(dtype), kind, detail, text, met))
+
+    def chosen(self, op: Any, dtypes: tuple[torch.dtype, ...], supported: Any) -> Iterator[torch.dtype]:
+        """Yield the dtypes to go through."""
+        for dtype in dtypes:
+            if dtype in supported and (self.dtypes is None or dtype_name(dtype) in self.dtypes):
+                yield dtype
+
+    def sides(self, sample: Any, dtype: Any) -> tuple[Any, Any] | None:
+        """Return the arguments for the subject and for torch; None where the sample cannot be had in the subject."""
+        try:
+            return self.subject.arguments(sample), self.torch.arguments(sample)
+        except Unconvertible as reason:
+            self.skipped[str(reason)] += 1
+        except Exception as error:
+            self.fail("raised", f"making the sample: {type(error).__name__}: {first_line(error)}", dtype, sample)
+        return None
+
+    def compare(self, op: Any, sample: Any, dtype: Any, pick: Pick, how: str = "") -> None:
+        """Call both sides on a sample; compare what they return or raise, and what they leave in their inputs."""
+        call, reference = pick(self.subject), pick(self.torch)
+        sides = self.sides(sample, dtype)
+        if sides is None or reference is None:
+            return
+        (args, kwargs, _), (torch_args, torch_kwargs, _) = sides
+        values = op.name not in samples.UNINITIALISED and not (draws(op) and scatters(self.torch, reference, sample))
+        got = attempt(call, *args, **kwargs)
+        want = attempt(reference, *torch_args, **torch_kwargs)
+        if any(t.dtype is torch.complex32 for t in tensors(want.value)):
+            self.skipped["torch gives complex32"] += 1
+            return
+        self.calls += 1
+        compare = Compare(self.subject, op_class(op), values=values)
+        found = list(compare.outcomes(got, want))
+        if any(kind == "value" for kind, _ in found) and self.excused(op, sample, reference, got, want, compare):
+            found = [(kind, detail) for kind, detail in found if kind != "value"]
+        for kind, detail in found:
+            self.fail(kind, detail, dtype, sample, how)
+        if not found and values and want.error is None:
+            after = list(tensors((args, kwargs), self.subject.Tensor))
+            for kind, detail in compare.results(after, list(tensors((torch_args, torch_kwargs)))):
+                self.fail("input", f"an input afterwards: {kind}: {detail}", dtype, sample, how)
+
+    def excused(self, op: Any, sample: Any, reference: Any, got: Outcome, want: Outcome, compare: Compare) -> bool:
+        """Whether values differ only where PyTorch leaves a choice, or where its half types lose more than ours."""
+        if (
+            op_class(op) == "linalg"
+        ):  # vectors of a decomposition are free up to a factor; the table says how to drop it
+            process = reading(op, sample)
+            mine, theirs = attempt(process, as_torch(self.subject, got.value)), attempt(process, want.value)
+            return not list(Compare(self.torch, compare.group).outcomes(mine, theirs))
+        if any(t.dtype in HALF for t in tensors(samples.parts(sample))):
+            args, kwargs, _ = self.torch.arguments(sample.transform(widened))
+            better = attempt(reference, *args, **kwargs)
+            if better.error is None:
+                return not list(compare.outcomes(got, Outcome(value=rounded(better.value, want.value))))
+        return False
+
+
+# The order of eigenvalues is free too: what is read of them does not depend on it.
+ORDERLESS: dict[str, Callable[[Any], Any]] = {
+    "linalg.eigvals": lambda w: (w.sum(-1), (w * w).sum(-1), (w * w * w).sum(-1)),
+    "linalg.eig": lambda out: (
+        out[0].sum(-1),
+        (out[0] * out[0]).sum(-1),
+        (out[1].abs() ** 2 * out[0][..., None, :]).sum(-1),
+    ),
+}
+
+
+def reading(op: Any, sample: Any) -> Callable[[Any], Any]:
+    """Return what to make of a result so that only what is determined remains."""
+    return ORDERLESS.get(op.name, sample.output_process_fn_grad)
+
+
+HALF = (torch.float16, torch.bfloat16)
+
+
+def widened(value: Any) -> Any:
+    """Return half tensors and dtypes as float32, in which PyTorch's half results are judged."""
+    if isinstance(value, torch.Tensor):
+        return value.float() if value.dtype in HALF else value.clone()
+    return torch.float32 if value in HALF else value
+
+
+def rounded(value: Any, like: Any) -> Any:
+    """Return results computed in float32 with the dtypes of `like`."""
+    if isinstance(like, torch.Tensor):
+        return value.to(like.dtype)
+    if isinstance(like, (tuple, list)) and not isinstance(like, torch.Size):
+        return type(like)([rounded(x, y) for x, y in zip(value, like)])
+    return value
+
+
+def as_torch(subject: Subject, value: Any) -> Any:
+    """Return a result with its tensors as torch's."""
+    if isinstance(value, subject.Tensor):
+        return subject.back(value)
+    return tuple(as_torch(subject, item) for item in value) if isinstance(value, (tuple, list)) else value
+
+
+def scatters(side: Subject, function: Any, sample: Any) -> bool:
+    """Whether PyTorch itself gives other values when seeded otherwise."""
+    first = None
+    for seed in SEEDS:
+        args, kwargs, _ = side.arguments(sample)
+        torch.manual_seed(seed)
+        outcome = attempt(function, *args, **kwargs)
+        if outcome.error is not None:
+            return False
+        if first is None:
+            first = outcome
+        elif list(Compare(side, "elementwise").outcomes(outcome, first)):
+            return True
+    return False
+
+
+def describe_call(sample: Any) -> str:
+    """Write a sample as the arguments of a call."""
+    given = [describe(value) for value in (sample.input, *sample.args)]
+    return f"({', '.join(given + [f'{key}={describe(value)}' for key, value in sample.kwargs.items()])})"

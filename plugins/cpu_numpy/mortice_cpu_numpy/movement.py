@@ -1,0 +1,56 @@
+"""NumPy's own strided views and unbuffered writes, in place of the copies that the default bodies make."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+
+def _positions(indices: Any, axis: int) -> tuple[Any, ...]:
+    """Return the index arrays that reach what a scatter along an axis reaches."""
+    where = list(np.ix_(*[np.arange(n) for n in indices.shape]))
+    where[axis] = indices
+    return tuple(where)
+
+
+class MovementOverrides:
+    """Views where the default bodies copy, and ufunc.at where they sort."""
+
+    def contiguous(self, x: Any) -> Any:
+        return np.array(x, order="C")
+
+    def diagonal(self, x: Any, *, offset: int, axis1: int, axis2: int) -> Any:
+        # np.diagonal gives read-only views; these can be written.
+        step = x.strides[axis1] + x.strides[axis2]
+        m, n = x.shape[axis1], x.shape[axis2]
+        count = max(min(m, n - offset) if offset >= 0 else min(m + offset, n), 0)
+        key = [slice(None)] * x.ndim
+        key[axis2 if offset >= 0 else axis1] = slice(abs(offset), None)
+        start = x[tuple(key)]
+        rest = [i for i in range(x.ndim) if i not in (axis1, axis2)]
+        return as_strided(start, [*(x.shape[i] for i in rest), count], [*(x.strides[i] for i in rest), step])
+
+    def sliding_window(self, x: Any, *, axis: int, size: int, step: int) -> Any:
+        if not x.ndim:
+            return x.reshape(size)
+        count = (x.shape[axis] - size) // step + 1
+        shape, strides = list(x.shape), list(x.strides)
+        shape[axis], strides[axis] = count, strides[axis] * step
+        return as_strided(x, [*shape, size], [*strides, x.strides[axis]])
+
+    def strided(self, x: Any, *, shape: Any, strides: Any, offset: int) -> Any:
+        return as_strided(x[offset:], shape, [s * x.itemsize for s in strides])
+
+    def scatter_write(self, x: Any, indices: Any, values: Any, *, axis: int) -> Any:
+        out = np.array(x)
+        out[_positions(indices, axis)] = values
+        return out
+
+    def scatter_combine(self, x: Any, indices: Any, values: Any, *, axis: int, how: str) -> Any:
+        out = np.array(x)
+        ufunc = {"prod": np.multiply, "max": np.maximum, "min": np.minimum}[how]
+        with np.errstate(all="ignore"):
+            ufunc.at(out, _positions(indices, axis), values)
+        return out
