@@ -6,6 +6,7 @@ import importlib.resources
 import time
 import tomllib
 import traceback
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -70,12 +71,19 @@ def unknown_ids(known: dict[str, KnownFailure], items: Iterable[Item]) -> list[s
     return sorted(set(known) - {i.id for i in items})
 
 
+def execute(item: Item, subject: Subject) -> None:
+    """Run one check. An array library's own warnings are errors: results are IEEE 754's, in silence."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        item.run(subject)
+
+
 def run_item(item: Item, subject: Subject) -> Result:
     """Run one check and say what became of it."""
     start = time.perf_counter()
     outcome, message = PASSED, ""
     try:
-        item.run(subject)
+        execute(item, subject)
     except Skip as skip:
         outcome, message = SKIPPED, str(skip)
     except AssertionError as failure:

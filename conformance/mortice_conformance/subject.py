@@ -106,7 +106,8 @@ class Subject:
             if tuple(t.shape) != w.shape:
                 raise Failure(f"{label}: expected shape {w.shape}; got {tuple(t.shape)}.")
             terms = max(1, *(a.size // max(w.size, 1) for a in arrays if a is not None)) if arrays else 1
-            self.close(label, self.read(t), w, due, sample, terms, arrays)
+            operands = [a for a, follows in zip(arrays, sample.follows(case)) if follows]
+            self.close(label, self.read(t), w, due, sample, terms, operands)
 
     def close(self, what: str, got: Any, want: Any, dtype: DType, sample: Sample, terms: int,
               arrays: Sequence[Any] = ()) -> None:  # fmt: skip
@@ -164,12 +165,12 @@ class Subject:
 
 
 def magnitude(arrays: Sequence[Any]) -> float:
-    """Return the largest finite magnitude among arrays of floats."""
+    """Return the largest finite magnitude among arrays."""
     top = 0.0
     for a in arrays:
-        if a is None or np.asarray(a).dtype.kind not in "fc":
+        if a is None:
             continue
-        sizes = np.abs(widened(a))
+        sizes = np.abs(widened(a).astype(np.complex128))
         sizes = sizes[np.isfinite(sizes)]
         if sizes.size:
             top = max(top, float(sizes.max()))

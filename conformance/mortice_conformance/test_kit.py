@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from mortice_conformance.runner import execute
 from mortice_conformance.subject import Skip
 
 
@@ -12,7 +13,7 @@ def _run(mortice_item: Any) -> None:
     __tracebackhide__ = True
     subject, item = mortice_item
     try:
-        item.run(subject)
+        execute(item, subject)
     except Skip as skip:
         pytest.skip(str(skip))
 

@@ -38,6 +38,7 @@ from mortice.graph import (
 from mortice.methods import Tensor
 from mortice.ops.creation import *  # noqa: F403
 from mortice.ops.creation import range_ as range
+from mortice.ops.fused import _fused_step_
 from mortice.ops.random import *  # noqa: F403
 from mortice.ops.elementwise import *  # noqa: F403
 from mortice.ops.movement import broadcast_to, cat, clone, permute, reshape, squeeze, stack, t, transpose, unsqueeze
@@ -192,7 +193,53 @@ from mortice.ops.views import (
     vsplit,
 )
 from mortice.random import Generator, default_generator
+from mortice.ops import nn as _nn
+from mortice.ops.nn import (
+    adaptive_avg_pool1d,
+    adaptive_max_pool1d,
+    alpha_dropout,
+    alpha_dropout_,
+    avg_pool1d,
+    batch_norm,
+    bilinear,
+    celu,
+    celu_,
+    constant_pad_nd,
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+    convolution,
+    dropout,
+    dropout_,
+    embedding,
+    feature_alpha_dropout,
+    feature_alpha_dropout_,
+    feature_dropout,
+    feature_dropout_,
+    group_norm,
+    hardshrink,
+    instance_norm,
+    layer_norm,
+    log_softmax,
+    max_pool1d,
+    max_pool1d_with_indices,
+    max_pool2d,
+    max_pool3d,
+    prelu,
+    relu,
+    relu_,
+    rms_norm,
+    selu,
+    selu_,
+    softmax,
+    threshold,
+    threshold_,
+)
 from mortice.printing import get_printoptions, set_printoptions
+from mortice.serialize import load, save
 from mortice.shape import Size
 
 float = float32

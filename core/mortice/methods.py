@@ -367,7 +367,7 @@ class Tensor(TensorBase):
     divide_, true_divide_ = inplace(elementwise.divide), inplace(elementwise.true_divide)
     floor_divide_, remainder_ = inplace(elementwise.floor_divide), inplace(elementwise.remainder)
     fmod_, pow_, float_power_ = (
-        inplace(elementwise.fmod), inplace(elementwise.pow), inplace(elementwise.float_power))  # fmt: skip
+        inplace(elementwise.fmod), inplace(elementwise.pow), inplace(elementwise.float_power_into, "float_power_"))  # fmt: skip
     ldexp_, clamp_, clip_ = inplace(elementwise.ldexp), inplace(elementwise.clamp), inplace(elementwise.clip)
     clamp_min_, clamp_max_ = inplace(elementwise.clamp_min), inplace(elementwise.clamp_max)
     addcmul_, addcdiv_, lerp_ = (
@@ -398,7 +398,7 @@ class Tensor(TensorBase):
     round, frac, deg2rad, rad2deg, nan_to_num = (
         unary.round, unary.frac, unary.deg2rad, unary.rad2deg, unary.nan_to_num)  # fmt: skip
     neg_, negative_, abs_, absolute_ = (
-        inplace(unary.neg), inplace(unary.negative), inplace(unary.abs), inplace(unary.absolute))  # fmt: skip
+        inplace(unary.neg), inplace(unary.negative), inplace(unary.abs_into, "abs_"), inplace(unary.abs_into, "abs_"))  # fmt: skip
     sign_, sgn_, sqrt_, rsqrt_ = (
         inplace(unary.sign), inplace(unary.sgn), inplace(unary.sqrt), inplace(unary.rsqrt))  # fmt: skip
     square_, reciprocal_, exp_, exp2_ = (

@@ -13,6 +13,7 @@ from mortice.backends.elementwise_extra import ExtraKernels
 from mortice.backends.linalg import LinalgKernels
 from mortice.backends.movement import MovementKernels
 from mortice.backends.nn import NNKernels
+from mortice.backends.optim import OptimKernels
 from mortice.backends.philox import RandomKernels
 from mortice.backends.reduction import ReductionKernels
 from mortice.dtype import DType, bool_, int64
@@ -122,7 +123,7 @@ class HelperKernels:
         return prod(self.shape_of(x))
 
 
-class FreeKernels(
+class FreeKernels(OptimKernels, 
     ElementwiseKernels, ExtraKernels, ReductionKernels, LinalgKernels, NNKernels, RandomKernels, MovementKernels, HelperKernels
 ):
     """Every FREE kernel."""

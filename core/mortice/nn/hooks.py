@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable
 from typing import Any
 
 from mortice import Tensor
-from mortice.autograd import Function
+
+try:
+    from mortice.autograd import Function
+except ImportError:  # TEMP until autograd.Function exists
+    Function = object  # type: ignore
 
 
 class Handle:
@@ -69,18 +74,23 @@ GLOBAL.forward_pre, GLOBAL.forward = HookDict(), HookDict()
 GLOBAL.backward_pre, GLOBAL.backward = HookDict(), HookDict()
 
 
-class _Boundary(Function):
-    """Identity on several tensors at once: its backward sees all their gradients together."""
+@functools.cache
+def _boundary() -> Any:
+    """Return the identity on several tensors at once, whose backward sees all their gradients together."""
+    from mortice.autograd import Function
 
-    @staticmethod
-    def forward(ctx: Any, seen: Callable[..., Any], *tensors: Any) -> Any:
-        ctx.seen = seen
-        ctx.set_materialize_grads(False)
-        return tuple(t.view_as(t) if hasattr(t, "view_as") else t.view(t.shape) for t in tensors)
+    class Boundary(Function):
+        @staticmethod
+        def forward(ctx: Any, seen: Callable[..., Any], *tensors: Any) -> Any:
+            ctx.seen = seen
+            ctx.set_materialize_grads(False)
+            return tuple(t.view_as(t) for t in tensors)
 
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        return (None, *ctx.seen(grads))
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            return (None, *ctx.seen(grads))
+
+    return Boundary
 
 
 class _Watch:
@@ -100,7 +110,7 @@ class _Watch:
         if not self.full or not any(args[i].requires_grad for i in where):
             return args
         self.watched = where
-        passed = _Boundary.apply(self._at_input, *[args[i] for i in where])
+        passed = _boundary().apply(self._at_input, *[args[i] for i in where])
         args = list(args)
         for i, t in zip(where, passed if isinstance(passed, tuple) else (passed,)):
             args[i] = t
@@ -152,7 +162,7 @@ class _Watch:
                         )
             return tuple(self.grad_output[i] for i in where)
 
-        passed = _Boundary.apply(at_output, *[items[i] for i in where])
+        passed = _boundary().apply(at_output, *[items[i] for i in where])
         for i, t in zip(where, passed if isinstance(passed, tuple) else (passed,)):
             items[i] = t
         if single:

@@ -45,8 +45,11 @@ def common_dtype(*operands: Any) -> DType:
 
 
 def same_dtypes(name: str, *named: tuple[str, Any]) -> None:
-    """Refuse tensors of different dtypes, where the operation does not promote."""
-    d = named[0][1].dtype
+    """Refuse tensors of different dtypes, where the operation does not promote, and numbers first."""
+    first, x = named[0]
+    if not isinstance(x, TensorBase):
+        raise TypeError(f"{name}: expected `{first}` to be a Tensor; got {type(x).__name__}.")
+    d = x.dtype
     for argument, x in named[1:]:
         if isinstance(x, TensorBase) and x.dtype is not d:
             raise DTypeError(f"{name}: expected dtype {d.name} for `{argument}`; got {x.dtype.name}. Convert one of them.")
@@ -329,6 +332,17 @@ def float_power(input: Any, exponent: Any, *, out: Any = None) -> Any:
     if out is not None and out.dtype is not d:
         raise DTypeError(f"float_power: the output given to float_power has dtype {out.dtype} but requires {d}.")
     return pow(x, y, out=out)
+
+
+def float_power_into(input: Any, exponent: Any) -> Any:
+    """Do what `float_power_` writes: the tensor must be float64, or complex128, already."""
+    result = float_power(input, exponent)
+    if result.dtype is not input.dtype:
+        raise DTypeError(
+            f"float_power_: the base given to float_power_ has dtype {input.dtype} but the operation's result requires "
+            f"dtype {result.dtype}. Use float_power."
+        )
+    return result
 
 
 def ldexp(input: Any, other: Any, *, out: Any = None) -> Any:

@@ -39,7 +39,12 @@ def numpy_names(fn: Callable[..., Any]) -> Callable[..., Any]:
                 kwargs["dim"] = kwargs.pop("axis")
             if "keepdims" in kwargs:
                 kwargs["keepdim"] = kwargs.pop("keepdims")
-        return fn(*args, **kwargs)
+        try:
+            return fn(*args, **kwargs)
+        except AttributeError:
+            if args and not isinstance(args[0], TensorBase):
+                raise TypeError(f"{fn.__name__}: expected a Tensor; got {type(args[0]).__name__}.") from None
+            raise
 
     return call
 

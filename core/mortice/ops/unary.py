@@ -64,6 +64,13 @@ abs.vjp(x=_abs_back, jvp="elementwise")
 absolute = abs
 
 
+def abs_into(input: Any) -> Any:
+    """Do what `abs_` writes; the absolute values of complex numbers would not be complex."""
+    if input.dtype.is_complex:
+        raise DTypeError(f"abs_: In-place abs is not supported for complex tensors; got {input.dtype}. Use abs.")
+    return abs(input)
+
+
 @op(result=promote, shape=same, kernel="sign", dtypes="buif")
 def sign(k: Any, x: Any, /) -> Any:
     """Return -1, 0 or 1; complex numbers are refused, see `sgn`."""

@@ -79,9 +79,8 @@ class Run:
 
     def excused(self, op: Any, sample: Any, reference: Any, got: Outcome, want: Outcome, compare: Compare) -> bool:
         """Whether values differ only where PyTorch leaves a choice, or where its half types lose more than ours."""
-        if (
-            op_class(op) == "linalg"
-        ):  # vectors of a decomposition are free up to a factor; the table says how to drop it
+        # The vectors of a decomposition are free up to a factor; PyTorch's table says how to take it out.
+        if op_class(op) == "linalg":
             process = reading(op, sample)
             mine, theirs = attempt(process, as_torch(self.subject, got.value)), attempt(process, want.value)
             return not list(Compare(self.torch, compare.group).outcomes(mine, theirs))

@@ -7,81 +7,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 from mortice.backends import HostBuffer, NamespaceBackend
+
 from mortice_cpu_numpy.movement import MovementOverrides
+from mortice_cpu_numpy.optim import NumPyOptim
+from mortice_cpu_numpy.quiet import _QUIET, BFLOAT16, _reset, _set, array, asarray, ndarray, quiet1, quiet2
 from mortice_cpu_numpy.random import random_bits
-from numpy._core import umath as _umath
-
-# NumPy reports floating point events (1/0, log(-1)) as warnings, and users may have turned them into exceptions;
-# results here are IEEE's, silently, as in PyTorch. `np.errstate` costs more than a small operation, so kernels set the
-# context variable behind it themselves.
-_STATE = _umath._extobj_contextvar
-_QUIET = _umath._make_extobj(all="ignore")
-_set, _reset = _STATE.set, _STATE.reset
-ndarray, asarray = np.ndarray, np.asarray
-_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
-
-
-def _array(ufunc: Any) -> Any:
-    """Wrap a ufunc that raises no floating point events: NumPy returns scalars for 0-d arrays, kernels arrays."""
-
-    def kernel(*args: Any) -> Any:
-        r = ufunc(*args)
-        return r if r.__class__ is ndarray else asarray(r)
-
-    return kernel
-
-
-def _quiet1(ufunc: Any) -> Any:
-    """Wrap a ufunc of one array."""
-
-    def kernel(x: Any) -> Any:
-        token = _set(_QUIET)
-        try:
-            r = ufunc(x)
-        finally:
-            _reset(token)
-        return r if r.__class__ is ndarray else asarray(r)
-
-    return kernel
-
-
-def _beside_bfloat16(x: Any, y: Any) -> tuple[Any, Any]:
-    """Turn a number beside bfloat16 into bfloat16: NumPy, to which the dtype is foreign, would give float32."""
-    array, number = (x, y) if x.__class__ is ndarray else (y, x)
-    if array.dtype != _BFLOAT16:
-        return x, y
-    made = asarray(number, _BFLOAT16)
-    return (x, made) if array is x else (made, y)
-
-
-def _quiet2(ufunc: Any) -> Any:
-    """Wrap a ufunc of two arrays."""
-
-    def kernel(x: Any, y: Any) -> Any:
-        if x.__class__ is not ndarray or y.__class__ is not ndarray:
-            x, y = _beside_bfloat16(x, y)
-        token = _set(_QUIET)
-        try:
-            r = ufunc(x, y)
-        finally:
-            _reset(token)
-        return r if r.__class__ is ndarray else asarray(r)
-
-    return kernel
-
-
-def quiet(fn: Any) -> Any:
-    """Wrap any function of arrays."""
-
-    def kernel(*args: Any, **attrs: Any) -> Any:
-        token = _set(_QUIET)
-        try:
-            r = fn(*args, **attrs)
-        finally:
-            _reset(token)
-        return r if r.__class__ is ndarray else asarray(r)
-
-    return kernel
 
 
 class _Namespace:
@@ -94,7 +24,7 @@ class _Namespace:
         return getattr(np, name)
 
 
-class NumPyBackend(MovementOverrides, NamespaceBackend):
+class NumPyBackend(NumPyOptim, MovementOverrides, NamespaceBackend):
     """NumPy on the CPU."""
 
     name = "cpu_numpy"
@@ -107,18 +37,18 @@ class NumPyBackend(MovementOverrides, NamespaceBackend):
         self._device = self.device("cpu")
         for names, wrap in (
             ("floor logical_not equal less bitwise_and bitwise_or bitwise_xor isnan not_equal greater less_equal "
-             "greater_equal logical_and logical_or logical_xor signbit isfinite isinf copysign trunc ceil", _array),
-            ("exp log sqrt sin cos tanh square reciprocal expm1 log1p log2 log10 exp2 tan sinh cosh", _quiet1),
-            ("add subtract multiply divide maximum minimum hypot logaddexp atan2", _quiet2),
+             "greater_equal logical_and logical_or logical_xor signbit isfinite isinf copysign trunc ceil", array),
+            ("exp log sqrt sin cos tanh reciprocal expm1 log1p log2 log10 exp2 tan sinh cosh", quiet1),
+            ("add subtract multiply divide maximum minimum hypot atan2", quiet2),
         ):  # fmt: skip
             for name in names.split():
                 if name not in type(self).__dict__:
                     setattr(self, name, wrap(getattr(np, name)))
         for name, native in (("asin", "arcsin"), ("acos", "arccos"), ("atan", "arctan"), ("asinh", "arcsinh"),
                              ("acosh", "arccosh"), ("atanh", "arctanh")):  # fmt: skip
-            setattr(self, name, _quiet1(getattr(np, native)))
-        self.negative = _quiet1(np.negative)
-        self.abs = _quiet1(np.absolute)
+            setattr(self, name, quiet1(getattr(np, native)))
+        self.negative = quiet1(np.negative)
+        self.abs = quiet1(np.absolute)
 
     # ---- housekeeping ----
 
@@ -193,7 +123,7 @@ class NumPyBackend(MovementOverrides, NamespaceBackend):
         return np.concatenate(arrays, axis=axis)
 
     def conj(self, x: Any) -> Any:
-        return np.conjugate(x) if x.dtype.kind == "c" else x
+        return asarray(np.conjugate(x)) if x.dtype.kind == "c" else x
 
     def real(self, x: Any) -> Any:
         return x.real
@@ -202,8 +132,6 @@ class NumPyBackend(MovementOverrides, NamespaceBackend):
         return x.imag
 
     def where(self, cond: Any, x: Any, y: Any) -> Any:
-        if x.__class__ is not ndarray or y.__class__ is not ndarray:
-            x, y = _beside_bfloat16(x, y)
         return np.where(cond, x, y)
 
     @staticmethod
@@ -211,37 +139,12 @@ class NumPyBackend(MovementOverrides, NamespaceBackend):
         # NumPy has no sign of bool.
         return asarray(np.sign(x)) if x.dtype.kind != "b" else x
 
-    @staticmethod
-    def _reduce(ufunc: Any) -> Any:
-        reduce = ufunc.reduce
-
-        def kernel(self: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-            token = _set(_QUIET)
-            try:
-                r = reduce(x, axis, x.dtype, None, keepdims)
-            finally:
-                _reset(token)
-            return r if r.__class__ is ndarray else asarray(r)
-
-        return kernel
-
-    sum, prod, max, min = _reduce(np.add), _reduce(np.multiply), _reduce(np.maximum), _reduce(np.minimum)
-
-    def argmax(self, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-        return asarray(np.argmax(x, axis=axis, keepdims=keepdims))
-
-    def argmin(self, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-        return asarray(np.argmin(x, axis=axis, keepdims=keepdims))
-
-    def cumulative_sum(self, x: Any, *, axis: int) -> Any:
-        return np.cumsum(x, axis=axis, dtype=x.dtype)
-
     def take(self, x: Any, indices: Any, *, axis: int) -> Any:
         return np.take(x, indices, axis=axis)
 
     def argsort(self, x: Any, *, axis: int, descending: bool = False) -> Any:
         # ml_dtypes compares without a place for nan; float32 has the same order.
-        x = x.astype(np.float32) if x.dtype == _BFLOAT16 else x
+        x = x.astype(np.float32) if x.dtype == BFLOAT16 else x
         # NumPy sorts ascending only; a stable descending order is the flipped order of the flipped input.
         if not descending:
             return np.argsort(x, axis=axis, kind="stable")
@@ -295,5 +198,5 @@ class NumPyBackend(MovementOverrides, NamespaceBackend):
         return asarray(np.right_shift(x, y))
 
 
-_floor_divide, _remainder = _quiet2(np.floor_divide), _quiet2(np.remainder)
-_power, _matmul = _quiet2(np.power), _quiet2(np.matmul)
+_floor_divide, _remainder = quiet2(np.floor_divide), quiet2(np.remainder)
+_power, _matmul = quiet2(np.power), quiet2(np.matmul)

@@ -1,0 +1,204 @@
+"""Convolutions and transposed convolutions over one to three axes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mortice
+from mortice.nn import functional as F
+from mortice.nn import init
+from mortice.nn.module import Module
+from mortice.nn.parameter import Parameter
+
+
+def _tuple(value: Any, nd: int) -> tuple[int, ...]:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,) * nd
+
+
+class _Conv(Module):
+    """What all convolutions share: settings, weight and bias, their initialisation and repr."""
+
+    nd: int
+    transposed = False
+
+    def _setup(
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
+        output_padding: Any, groups: int, bias: bool, padding_mode: str, device: Any, dtype: Any,
+    ) -> None:  # fmt: skip
+        if groups <= 0:
+            raise ValueError("groups must be a positive integer")
+        if in_channels % groups:
+            raise ValueError("in_channels must be divisible by groups")
+        if out_channels % groups:
+            raise ValueError("out_channels must be divisible by groups")
+        nd = self.nd
+        self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
+        self.kernel_size, self.stride = _tuple(kernel_size, nd), _tuple(stride, nd)
+        self.dilation, self.output_padding = _tuple(dilation, nd), _tuple(output_padding, nd)
+        self.padding: Any = padding if isinstance(padding, str) else _tuple(padding, nd)
+        if isinstance(padding, str):
+            if padding not in ("same", "valid"):
+                raise ValueError(f"Invalid padding string {padding!r}, should be one of {{'same', 'valid'}}")
+            if padding == "same" and any(s != 1 for s in self.stride):
+                raise ValueError("padding='same' is not supported for strided convolutions")
+        modes = ("zeros", "reflect", "replicate", "circular")
+        if padding_mode not in modes:
+            raise ValueError(f"padding_mode must be one of {set(modes)}, but got padding_mode='{padding_mode}'")
+        self.padding_mode = padding_mode
+        first, second = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
+        shape = (first, second // groups, *self.kernel_size)
+        self.weight = Parameter(mortice.empty(shape, device=device, dtype=dtype))
+        if bias:
+            self.bias = Parameter(mortice.empty(out_channels, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw weight and bias from uniform(-1/sqrt(fan in), 1/sqrt(fan in))."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
+            if fan_in != 0:
+                bound = 1 / math.sqrt(fan_in)
+                init.uniform_(self.bias, -bound, bound)
+
+    def _pad_widths(self) -> list[int]:
+        """Return `F.pad`'s argument for the padding modes that convolution does not know."""
+        if self.padding == "valid":
+            return [0] * (2 * self.nd)
+        if self.padding == "same":
+            totals = [d * (n - 1) for d, n in zip(self.dilation, self.kernel_size)]
+            pairs = [(t // 2, t - t // 2) for t in totals]
+        else:
+            pairs = [(p, p) for p in self.padding]
+        return [n for pair in reversed(pairs) for n in pair]
+
+    def _convolve(self, input: Any, weight: Any, bias: Any) -> Any:
+        convolve = getattr(F, f"conv{self.nd}d")
+        if self.padding_mode != "zeros":
+            input = F.pad(input, self._pad_widths(), mode=self.padding_mode)
+            return convolve(input, weight, bias, self.stride, 0, self.dilation, self.groups)
+        return convolve(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
+
+    def extra_repr(self) -> str:
+        parts = [str(self.in_channels), str(self.out_channels), f"kernel_size={self.kernel_size}", f"stride={self.stride}"]
+        zero, one = (0,) * self.nd, (1,) * self.nd
+        if self.padding != zero:
+            parts.append(f"padding={self.padding}")
+        if self.dilation != one:
+            parts.append(f"dilation={self.dilation}")
+        if self.output_padding != zero:
+            parts.append(f"output_padding={self.output_padding}")
+        if self.groups != 1:
+            parts.append(f"groups={self.groups}")
+        if self.bias is None:
+            parts.append("bias=False")
+        if self.padding_mode != "zeros":
+            parts.append(f"padding_mode={self.padding_mode}")
+        return ", ".join(parts)
+
+
+class _Forward(_Conv):
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
+        dilation: Any = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None,
+        dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self._setup(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, 0, groups, bias, padding_mode, device, dtype
+        )
+
+    def _conv_forward(self, input: Any, weight: Any, bias: Any) -> Any:
+        return self._convolve(input, weight, bias)
+
+    def forward(self, input: Any) -> Any:
+        return self._conv_forward(input, self.weight, self.bias)
+
+
+class Conv1d(_Forward):
+    """Convolution of (N, C, L) or (C, L)."""
+
+    nd = 1
+
+
+class Conv2d(_Forward):
+    """Convolution of (N, C, H, W) or (C, H, W)."""
+
+    nd = 2
+
+
+class Conv3d(_Forward):
+    """Convolution of (N, C, D, H, W) or (C, D, H, W)."""
+
+    nd = 3
+
+
+class _Transposed(_Conv):
+    transposed = True
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
+        output_padding: Any = 0, groups: int = 1, bias: bool = True, dilation: Any = 1, padding_mode: str = "zeros",
+        device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        if padding_mode != "zeros":
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
+        super().__init__()
+        self._setup(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, output_padding, groups, bias, padding_mode,
+            device, dtype,
+        )  # fmt: skip
+
+    def _output_padding(self, input: Any, output_size: Any) -> tuple[int, ...]:
+        """Return the output padding that gives `output_size`."""
+        if output_size is None:
+            return self.output_padding
+        nd = self.nd
+        lead = input.ndim - nd
+        wanted = list(output_size)
+        if len(wanted) == lead + nd:
+            wanted = wanted[lead:]
+        if len(wanted) != nd:
+            raise ValueError(
+                f"ConvTranspose{nd}D: for {input.ndim}D input, output_size must have {nd} or {lead + nd} elements (got "
+                f"{len(wanted)})"
+            )
+        low = [
+            (n - 1) * s - 2 * p + d * (m - 1) + 1
+            for n, s, p, d, m in zip(
+                tuple(input.shape)[lead:], self.stride, self.padding, self.dilation, self.kernel_size
+            )
+        ]
+        high = [n + s - 1 for n, s in zip(low, self.stride)]
+        if any(not a <= w <= b for w, a, b in zip(wanted, low, high)):
+            raise ValueError(
+                f"requested an output size of {wanted}, but valid sizes range from {low} to {high} (for an input of "
+                f"{mortice.Size(tuple(input.shape)[lead:])})"
+            )
+        return tuple(w - a for w, a in zip(wanted, low))
+
+    def forward(self, input: Any, output_size: Any = None) -> Any:
+        convolve = getattr(F, f"conv_transpose{self.nd}d")
+        extra = self._output_padding(input, output_size)
+        return convolve(input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation)
+
+
+class ConvTranspose1d(_Transposed):
+    """Transposed convolution of (N, C, L) or (C, L); `output_size` in the call chooses among the valid sizes."""
+
+    nd = 1
+
+
+class ConvTranspose2d(_Transposed):
+    """Transposed convolution of (N, C, H, W) or (C, H, W); `output_size` in the call chooses among the valid sizes."""
+
+    nd = 2
+
+
+class ConvTranspose3d(_Transposed):
+    """Transposed convolution of (N, C, D, H, W) or (C, D, H, W)."""
+
+    nd = 3

@@ -1,0 +1,240 @@
+"""Pooling layers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mortice.nn import functional as F
+from mortice.nn.module import Module
+
+
+class _MaxPool(Module):
+    nd: int
+
+    def __init__(
+        self, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.kernel_size, self.stride = kernel_size, stride if stride is not None else kernel_size
+        self.padding, self.dilation = padding, dilation
+        self.return_indices, self.ceil_mode = return_indices, ceil_mode
+
+    def forward(self, input: Any) -> Any:
+        return getattr(F, f"max_pool{self.nd}d")(
+            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
+        )
+
+    def extra_repr(self) -> str:
+        return (
+            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, dilation={self.dilation}, "
+            f"ceil_mode={self.ceil_mode}"
+        )
+
+
+class MaxPool1d(_MaxPool):
+    """Maxima of windows over (N, C, L) or (C, L)."""
+
+    nd = 1
+
+
+class MaxPool2d(_MaxPool):
+    """Maxima of windows over (N, C, H, W) or (C, H, W)."""
+
+    nd = 2
+
+
+class MaxPool3d(_MaxPool):
+    """Maxima of windows over (N, C, D, H, W) or (C, D, H, W)."""
+
+    nd = 3
+
+
+class _MaxUnpool(Module):
+    nd: int
+
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+        super().__init__()
+        spread = lambda v: tuple(v) if isinstance(v, (tuple, list)) else (v,) * self.nd
+        self.kernel_size, self.padding = spread(kernel_size), spread(padding)
+        self.stride = spread(stride if stride is not None else kernel_size)
+
+    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
+        unpool = getattr(F, f"max_unpool{self.nd}d")
+        return unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxUnpool1d(_MaxUnpool):
+    """Puts values back at the positions that MaxPool1d returned."""
+
+    nd = 1
+
+
+class MaxUnpool2d(_MaxUnpool):
+    """Puts values back at the positions that MaxPool2d returned."""
+
+    nd = 2
+
+
+class MaxUnpool3d(_MaxUnpool):
+    """Puts values back at the positions that MaxPool3d returned."""
+
+    nd = 3
+
+
+class AvgPool1d(Module):
+    """Means of windows over (N, C, L) or (C, L)."""
+
+    def __init__(
+        self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        single = lambda v: tuple(v) if isinstance(v, (tuple, list)) else (v,)
+        self.kernel_size, self.padding = single(kernel_size), single(padding)
+        self.stride = single(stride if stride is not None else kernel_size)
+        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
+
+    def forward(self, input: Any) -> Any:
+        return F.avg_pool1d(
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
+        )
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class _AvgPool(Module):
+    nd: int
+
+    def __init__(
+        self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+        count_include_pad: bool = True, divisor_override: int | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.kernel_size, self.stride, self.padding = kernel_size, stride if stride is not None else kernel_size, padding
+        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
+        self.divisor_override = divisor_override
+
+    def forward(self, input: Any) -> Any:
+        return getattr(F, f"avg_pool{self.nd}d")(
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
+            self.divisor_override,
+        )  # fmt: skip
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool2d(_AvgPool):
+    """Means of windows over (N, C, H, W) or (C, H, W)."""
+
+    nd = 2
+
+
+class AvgPool3d(_AvgPool):
+    """Means of windows over (N, C, D, H, W) or (C, D, H, W)."""
+
+    nd = 3
+
+
+class _LPPool(Module):
+    nd: int
+
+    def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
+        super().__init__()
+        self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
+
+    def forward(self, input: Any) -> Any:
+        pool = getattr(F, f"lp_pool{self.nd}d")
+        return pool(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+
+    def extra_repr(self) -> str:
+        return (
+            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, ceil_mode={self.ceil_mode}"
+        )
+
+
+class LPPool1d(_LPPool):
+    """p-norms of windows over (N, C, L) or (C, L)."""
+
+    nd = 1
+
+
+class LPPool2d(_LPPool):
+    """p-norms of windows over (N, C, H, W) or (C, H, W)."""
+
+    nd = 2
+
+
+class LPPool3d(_LPPool):
+    """p-norms of windows over (N, C, D, H, W) or (C, D, H, W)."""
+
+    nd = 3
+
+
+class _AdaptiveMaxPool(Module):
+    nd: int
+
+    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+        super().__init__()
+        self.output_size, self.return_indices = output_size, return_indices
+
+    def forward(self, input: Any) -> Any:
+        return getattr(F, f"adaptive_max_pool{self.nd}d")(input, self.output_size, self.return_indices)
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}"
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPool):
+    """Maxima of the last dim cut to `output_size`."""
+
+    nd = 1
+
+
+class AdaptiveMaxPool2d(_AdaptiveMaxPool):
+    """Maxima of the last two dims cut to `output_size`."""
+
+    nd = 2
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+    """Maxima of the last three dims cut to `output_size`."""
+
+    nd = 3
+
+
+class _AdaptiveAvgPool(Module):
+    nd: int
+
+    def __init__(self, output_size: Any) -> None:
+        super().__init__()
+        self.output_size = output_size
+
+    def forward(self, input: Any) -> Any:
+        return getattr(F, f"adaptive_avg_pool{self.nd}d")(input, self.output_size)
+
+    def extra_repr(self) -> str:
+        return f"output_size={self.output_size}"
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvgPool):
+    """Means of the last dim cut to `output_size`."""
+
+    nd = 1
+
+
+class AdaptiveAvgPool2d(_AdaptiveAvgPool):
+    """Means of the last two dims cut to `output_size`."""
+
+    nd = 2
+
+
+class AdaptiveAvgPool3d(_AdaptiveAvgPool):
+    """Means of the last three dims cut to `output_size`."""
+
+    nd = 3

@@ -1,0 +1,77 @@
+"""Clipping gradients by their total norm or by value."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import mortice
+
+
+def _grads(parameters: Any) -> list[Any]:
+    if isinstance(parameters, mortice.Tensor):
+        parameters = [parameters]
+    return [p.grad for p in parameters if p.grad is not None]
+
+
+def get_total_norm(
+    tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
+) -> Any:
+    """Return the norm of all tensors taken as one vector."""
+    given = [tensors] if isinstance(tensors, mortice.Tensor) else list(tensors)
+    if not given:
+        return mortice.tensor(0.0)
+    with mortice.no_grad():
+        device = given[0].device
+        norms = [mortice.linalg.vector_norm(t.detach(), float(norm_type)).to(device) for t in given]
+        total = mortice.linalg.vector_norm(mortice.stack(norms), float(norm_type))
+    if error_if_nonfinite and not math.isfinite(float(total)):
+        raise RuntimeError(
+            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be clipped. "
+            "To disable this error and scale the gradients by the non-finite norm anyway, set `error_if_nonfinite=False`"
+        )
+    return total
+
+
+def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Any, foreach: bool | None = None) -> None:
+    """Scale the gradients in place by max_norm / total_norm where that is below 1."""
+    with mortice.no_grad():
+        scale = mortice.clamp(float(max_norm) / (total_norm + 1e-6), max=1.0)
+        for g in _grads(parameters):
+            g.mul_(scale.to(g.device).to(g.dtype))
+
+
+def clip_grad_norm_(
+    parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Any:  # fmt: skip
+    """Scale the gradients of parameters in place so that their total norm is at most `max_norm`; return that norm."""
+    if isinstance(parameters, mortice.Tensor):
+        parameters = [parameters]
+    elif not isinstance(parameters, (list, tuple)):
+        parameters = list(parameters)
+    if not parameters:
+        warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2)
+    total = get_total_norm(_grads(parameters), norm_type, error_if_nonfinite, foreach)
+    clip_grads_with_norm_(parameters, max_norm, total, foreach)
+    return total
+
+
+def clip_grad_norm(
+    parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Any:  # fmt: skip
+    """Do `clip_grad_norm_`, under its old name."""
+    warnings.warn(
+        "`nn.utils.clip_grad_norm` is now deprecated in favor of `nn.utils.clip_grad_norm_`.", FutureWarning, stacklevel=2
+    )
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
+
+
+def clip_grad_value_(parameters: Any | Iterable[Any], clip_value: float, foreach: bool | None = None) -> None:
+    """Limit the gradients of parameters in place to [-clip_value, clip_value]."""
+    with mortice.no_grad():
+        for g in _grads(parameters):
+            g.clamp_(-float(clip_value), float(clip_value))

@@ -1,0 +1,299 @@
+"""Optimizer: parameter groups, state, and its exchange with PyTorch's state_dict format."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from copy import deepcopy
+from typing import Any
+
+import mortice
+from mortice import Tensor
+
+
+class _Required:
+    """The default of an option that every parameter group must have."""
+
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required = _Required()
+
+
+class _Handle:
+    """Removes an optimiser hook."""
+
+    _ids = itertools.count()
+
+    def __init__(self, table: dict[int, Any], hook: Any, prepend: bool = False) -> None:
+        self.id, self._table = next(self._ids), table
+        rest = dict(table) if prepend else {}
+        if prepend:
+            table.clear()
+        table[self.id] = hook
+        table.update(rest)
+
+    def remove(self) -> None:
+        """Take the hook out; a second call does nothing."""
+        self._table.pop(self.id, None)
+
+
+class Optimizer:
+    """The base of all optimisers: subclasses define `step`.
+
+    Args:
+        params: tensors, (name, tensor) pairs, or dictionaries that each describe a group.
+        defaults: options for groups that do not give their own.
+    """
+
+    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+        self.defaults = defaults
+        self._pre_hooks: dict[int, Any] = {}
+        self._post_hooks: dict[int, Any] = {}
+        self._state_dict_pre: dict[int, Any] = {}
+        self._state_dict_post: dict[int, Any] = {}
+        self._load_pre: dict[int, Any] = {}
+        self._load_post: dict[int, Any] = {}
+        if isinstance(params, Tensor):
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
+                + type(params).__name__
+            )
+        self.state: defaultdict[Any, Any] = defaultdict(dict)
+        self.param_groups: list[dict[str, Any]] = []
+        groups = list(params)
+        if not groups:
+            raise ValueError("optimizer got an empty parameter list")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "step" in cls.__dict__:
+            cls.step = _with_hooks(cls.step)  # type: ignore[method-assign]
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a group of parameters with options of their own."""
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        group = dict(param_group)
+        params = group["params"]
+        if isinstance(params, Tensor):
+            params = [params]
+        elif isinstance(params, set):
+            raise TypeError(
+                "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets "
+                "will change between runs. Please use a list instead."
+            )
+        params = list(params)
+        names = None
+        if params and isinstance(params[0], tuple):
+            names, params = [n for n, _ in params], [p for _, p in params]
+        for p in params:
+            if not isinstance(p, Tensor):
+                raise TypeError("optimizer can only optimize Tensors, but one of the params is " + type(p).__name__)
+            if not self.defaults.get("differentiable") and not (p.is_leaf or p.retains_grad):
+                raise ValueError("can't optimize a non-leaf Tensor")
+        for name, default in self.defaults.items():
+            if default is required and name not in group:
+                raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
+            group.setdefault(name, default)
+        if len({id(p) for p in params}) != len(params):
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error",
+                stacklevel=3,
+            )
+        known = {id(p) for g in self.param_groups for p in g["params"]}
+        if any(id(p) in known for p in params):
+            raise ValueError("some parameters appear in more than one parameter group")
+        group["params"] = params
+        if names is not None:
+            group["param_names"] = names
+        self.param_groups.append(group)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Clear the gradients of all parameters."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    if set_to_none:
+                        p.grad = None
+                    else:
+                        p.grad = p.grad.detach()
+                        p.grad.zero_()
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update the parameters once; a closure computes the loss anew and returns it."""
+        raise NotImplementedError
+
+    # ---- hooks ----
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> _Handle:
+        """Call `hook(optimizer, args, kwargs)` before each step."""
+        return _Handle(self._pre_hooks, hook)
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> _Handle:
+        """Call `hook(optimizer, args, kwargs)` after each step."""
+        return _Handle(self._post_hooks, hook)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> _Handle:
+        """Call `hook(optimizer)` before state_dict is made."""
+        return _Handle(self._state_dict_pre, hook, prepend)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> _Handle:
+        """Call `hook(optimizer, state_dict)` when state_dict is made."""
+        return _Handle(self._state_dict_post, hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> _Handle:
+        """Call `hook(optimizer, state_dict)` before loading."""
+        return _Handle(self._load_pre, hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> _Handle:
+        """Call `hook(optimizer)` after loading."""
+        return _Handle(self._load_post, hook, prepend)
+
+    # ---- state ----
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return state and groups, parameters replaced by numbers."""
+        for hook in list(self._state_dict_pre.values()):
+            hook(self)
+        numbers: dict[int, int] = {}
+        groups = []
+        for group in self.param_groups:
+            for p in group["params"]:
+                numbers.setdefault(id(p), len(numbers))
+            packed = {k: v for k, v in group.items() if k != "params"}
+            packed["params"] = [numbers[id(p)] for p in group["params"]]
+            groups.append(packed)
+        state = {(numbers[id(k)] if isinstance(k, Tensor) else k): v for k, v in self.state.items()}
+        result: dict[str, Any] = {"state": state, "param_groups": groups}
+        for hook in list(self._state_dict_post.values()):
+            changed = hook(self, result)
+            result = result if changed is None else changed
+        return result
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over state and options; the parameters stay this optimiser's.
+
+        Raises:
+            ValueError: when the groups do not match in number or size.
+        """
+        state_dict = dict(state_dict)
+        for hook in list(self._load_pre.values()):
+            changed = hook(self, state_dict)
+            state_dict = state_dict if changed is None else changed
+        groups, saved = self.param_groups, deepcopy(state_dict["param_groups"])
+        if len(groups) != len(saved):
+            raise ValueError("loaded state dict has a different number of parameter groups")
+        if [len(g["params"]) for g in groups] != [len(g["params"]) for g in saved]:
+            raise ValueError(
+                "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
+            )
+        numbers = itertools.chain.from_iterable(g["params"] for g in saved)
+        params = itertools.chain.from_iterable(g["params"] for g in groups)
+        by_number = dict(zip(numbers, params))
+        state: defaultdict[Any, Any] = defaultdict(dict)
+        for key, value in state_dict["state"].items():
+            if key in by_number:
+                p = by_number[key]
+                state[p] = _fitted(value, p)
+            else:
+                state[key] = value
+        for mine, theirs in zip(groups, saved):
+            theirs["params"] = mine["params"]
+            if "param_names" in mine and "param_names" not in theirs:
+                theirs["param_names"] = mine["param_names"]
+        self.__setstate__({"state": state, "param_groups": saved})
+        for hook in list(self._load_post.values()):
+            hook(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for name in ("_pre_hooks", "_post_hooks", "_state_dict_pre", "_state_dict_post", "_load_pre", "_load_post"):
+            self.__dict__.setdefault(name, {})
+        for group in self.param_groups:
+            for name, default in self.__dict__.get("defaults", {}).items():
+                group.setdefault(name, default)
+
+    def __repr__(self) -> str:
+        lines = []
+        for i, group in enumerate(self.param_groups):
+            lines += ["", f"Parameter Group {i}"]
+            lines += [f"    {k}: {group[k]}" for k in sorted(group) if k != "params"]
+        return f"{type(self).__name__} (" + "\n".join(lines) + "\n)"
+
+    # ---- for subclasses ----
+
+    def _with_gradients(self, group: dict[str, Any]) -> list[Any]:
+        """Return the group's parameters that have a gradient."""
+        found = []
+        for p in group["params"]:
+            g = p.grad
+            if g is not None:
+                if g.requires_grad and not group.get("differentiable"):
+                    p.grad = g.detach()
+                found.append(p)
+        return found
+
+
+def _fitted(value: Any, p: Any, key: str | None = None) -> Any:
+    """Return loaded state on the parameter's device and, where floating point, in its dtype; step counts stay as they are."""
+    if isinstance(value, Tensor):
+        if key == "step":
+            return value.clone()
+        moved = value.to(p.dtype) if p.is_floating_point() and value.is_floating_point() else value
+        moved = moved.to(p.device)
+        return moved.clone() if moved is value else moved
+    if isinstance(value, dict):
+        return {k: _fitted(v, p, k) for k, v in value.items()}
+    if isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
+        return type(value)(_fitted(v, p) for v in value)  # type: ignore[call-arg]
+    return value
+
+
+def _with_hooks(step: Any) -> Any:
+    """Run the optimiser's hooks around a subclass's step."""
+    if hasattr(step, "hooked"):
+        return step
+
+    @functools.wraps(step)
+    def run(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        if not self._pre_hooks and not self._post_hooks:
+            return step(self, *args, **kwargs)
+        for hook in list(self._pre_hooks.values()):
+            changed = hook(self, args, kwargs)
+            if changed is not None:
+                args, kwargs = changed
+        result = step(self, *args, **kwargs)
+        for hook in list(self._post_hooks.values()):
+            hook(self, args, kwargs)
+        return result
+
+    run.hooked = True  # type: ignore[attr-defined]
+    return run
+
+
+def closure_loss(closure: Callable[[], Any] | None) -> Any:
+    """Evaluate a closure with gradients on; None without one."""
+    if closure is None:
+        return None
+    with mortice.enable_grad():
+        return closure()
+
+
+def check(condition: bool, text: str) -> None:
+    """Refuse a bad option."""
+    if not condition:
+        raise ValueError(text)
+
+
