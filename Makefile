@@ -78,7 +78,7 @@ $(VENV)/.created:
 	@touch $@
 
 $(VENV)/.run: $(VENV)/.created $(PROJECTS) $(C_SOURCES) constraints.txt
-	$(INSTALL) -c constraints.txt -e 'core[vision]' -e plugins/cpu_numpy
+	$(INSTALL) -c constraints.txt -e 'core[vision]' -e plugins/cpu_numpy tqdm matplotlib
 	@include=$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("include"))'); \
 	if [ ! -f plugins/cpu_cext/pyproject.toml ]; then :; \
 	elif echo '#include <Python.h>' | $(CC) -I"$$include" -E - >/dev/null 2>&1; then \

@@ -144,7 +144,10 @@ class StrictKernels(StrictBackend):
 
     def reshape(self, x: Any, shape: Any) -> Buffer:
         array, dtype, device = self._open("reshape", x)
-        return self._wrap(array.reshape(_sizes("reshape", shape)), dtype, device)
+        # As the array API has it, one size may be -1.
+        known = tuple(n for n in shape if n != -1) if isinstance(shape, (tuple, list)) and list(shape).count(-1) == 1 else shape
+        _sizes("reshape", known)
+        return self._wrap(array.reshape(tuple(shape)), dtype, device)
 
     def permute_dims(self, x: Any, axes: Any) -> Buffer:
         array, dtype, device = self._open("permute_dims", x)

@@ -472,7 +472,7 @@ def record(op: Op, args: Sequence[Any], attrs: Any, out: Any, t: Any) -> None:
         if s is not None and s._storage is not None:
             node.versions = tuple([0 if v is None or v._storage is None else v._version for v in saved])
             break
-    if shapes:
+    if shapes or op.shape is broadcast:
         node.shapes = tuple([a.shape for a in args])
     if special[0] and modes.anomaly:
         node.more().trace = graph.forward_trace()

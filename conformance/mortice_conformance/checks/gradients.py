@@ -48,7 +48,7 @@ class Problem:
         v = self.rng.uniform(-1, 1, np.shape(array))
         if np.asarray(array).dtype.kind == "c":
             v = v + 1j * self.rng.uniform(-1, 1, np.shape(array))
-        return widened(rounded(v, self.dtype if np.asarray(array).dtype.kind == "c" else self.dtype.to_real()))
+        return widened(rounded(v, self.dtype.to_complex() if np.asarray(array).dtype.kind == "c" else self.dtype.to_real()))
 
     def moved(self, directions: Sequence[Any], step: float) -> list[Any]:
         points = list(self.points)

@@ -90,7 +90,7 @@ class ResizeKernels:
         out = x if exact else widen(self, x)
         for i, (n, m) in enumerate(zip(sizes, size)):
             axis = len(self.shape_of(x)) - len(size) + i
-            scale = scales[i] if scales is not None else None
+            scale = _factor(scales, i, n, m, mode, len(size))
             if antialias:
                 if n != m:
                     out = _along(self, out, axis, _antialias_matrix(self, out, n, m, mode, align_corners, scale))
@@ -118,8 +118,8 @@ class ResizeKernels:
         out = widen(self, g)
         for i, (n, m) in enumerate(zip(sizes, size)):
             axis = 2 + i
-            scale = scales[i] if scales is not None else None
-            if mode == "nearest" and m == 2 * n and scale in (None, 2.0):
+            scale = _factor(scales, i, n, m, mode, len(size))
+            if mode == "nearest" and m == 2 * n and scale is None:
                 shape = tuple(self.shape_of(out))
                 out = self.reshape(out, (*shape[:axis], n, 2, *shape[axis + 1 :]))
                 out = self.sum(out, axis=axis + 1)
@@ -183,6 +183,14 @@ def _fold_border(k: Any, x: Any, axis: int, n: int, mode: str, first: bool) -> A
 # ---- interpolation helpers: a tap is (int64 positions, weights or None), one of each for every output element ----
 
 Taps = list[tuple[Any, Any]]
+
+
+def _factor(scales: Sequence[float | None] | None, i: int, n: int, m: int, mode: str, axes: int) -> float | None:
+    """Return the caller's factor for an axis, None where the sizes alone place the samples."""
+    # PyTorch reads a factor in two axes (only) as the 1 or 2 that it rounds down to.
+    if scales is None or (mode == "nearest" and axes == 2 and m in (n, 2 * n)):
+        return None
+    return scales[i]
 
 
 def _taps(k: Any, like: Any, n: int, m: int, mode: str, align: bool, scale: float | None) -> Taps | None:

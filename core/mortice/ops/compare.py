@@ -136,6 +136,9 @@ def isclose(
     input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> Any:
     """Tell where |input - other| <= atol + rtol * |other|."""
+    for x in (input, other):
+        if not isinstance(x, TensorBase):
+            raise TypeError(f"isclose: expected two Tensors; got {type(x).__name__}.")
     if input.dtype is not other.dtype:
         raise DTypeError(f"isclose: {input.dtype.name} did not match {other.dtype.name}. Convert one of them.")
     if rtol < 0 or atol < 0:

@@ -27,6 +27,11 @@ def einsum(*args: Any) -> Any:
     if not operands:
         raise RuntimeError("einsum(): must provide at least one operand")
     inputs, output = _parse(equation, operands)
+    if operands[0].dtype.kind in "bui":
+        everywhere = [v for labels in inputs for v in dict.fromkeys(labels)]
+        if any(everywhere.count(v) == 1 and v not in output for v in everywhere):
+            # As in PyTorch, integers that are summed before any product add up in int64.
+            operands = [x.long() for x in operands]
     sizes: dict[Any, int] = {}
     terms = []
     for i, (x, labels) in enumerate(zip(operands, inputs)):

@@ -175,18 +175,20 @@ def _is_float(k: Any, x: Any, y: Any) -> bool:
     return k.dtype_of(y if is_number(x) else x).kind == "f"  # type: ignore[no-any-return]
 
 
+def undefined(k: Any, g: Any, x_shape: Any) -> Any:
+    """Stand for a gradient that PyTorch does not define either: backward through it fails rather than giving 0."""
+    raise NotImplementedError("the derivative of this operation is not implemented. Use .detach() on what enters it.")
+
+
 @op(result=promote, shape=broadcast, dtypes="uif")
 def floor_divide(k: Any, x: Any, y: Any, /) -> Any:
-    """Divide and round towards minus infinity.
-
-    Differs from torch: it has no gradient, where torch fails in backward.
-    """
+    """Divide and round towards minus infinity."""
     if not _is_float(k, x, y):
         _refuse_zero(k, "floor_divide", y)
     return k.floor_divide(x, y)
 
 
-floor_divide.no_grad("it is flat between its jumps")
+floor_divide.vjp(x=undefined, y=undefined)
 
 
 @op(result=promote, shape=broadcast, dtypes="uif", name="div_trunc", grad_name="DivBackward0")
@@ -210,6 +212,8 @@ def _div_floor(k: Any, x: Any, y: Any, /) -> Any:
 
 
 _div_floor.vjp(x=zeros, y=zeros, jvp="elementwise")
+# In formulas the quotient is flat, not undefined.
+TENSOR_KERNELS.replace("floor_divide", _div_floor)
 
 
 def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Any = None) -> Any:
@@ -463,7 +467,7 @@ fmin.vjp(
 )
 
 
-@op(result=promote, shape=broadcast, kernel="clip", name="clamp", scalars=True, dtypes="uif", grad_name="ClampBackward1")
+@op(result=promote, shape=broadcast, kernel="clip", name="clamp", scalars=True, dtypes="buif", grad_name="ClampBackward1")
 def _clamp(k: Any, x: Any, lo: Any, hi: Any, /) -> Any:
     """Limit x to lo from below, then to hi from above; either may be None."""
     return k.clip(x, lo, hi)
@@ -519,7 +523,7 @@ def clamp_max(input: Any, max: Any, *, out: Any = None) -> Any:
 
 
 @op(result=promote, shape=broadcast, name="addcmul", dtypes="uifc")
-def _addcmul(k: Any, x: Any, a: Any, b: Any, /, *, value: Any) -> Any:
+def _addcmul(k: Any, x: Any, a: Any, b: Any, value: Any, /) -> Any:
     """Add a * b * value."""
     product = k.multiply(a, b)
     return k.add(x, product if value == 1 else k.multiply(product, value))
@@ -541,13 +545,13 @@ def addcmul(
         _deprecated("addcmul", "Tensor input, Number value, Tensor tensor1, Tensor tensor2",
                     "Tensor input, Tensor tensor1, Tensor tensor2, *, Number value = 1")  # fmt: skip
         tensor1, tensor2, value = tensor2, tensor, tensor1
-    value = _as_value("addcmul", value, common_dtype(input, tensor1, tensor2))
-    return _addcmul(input, tensor1, tensor2, value=value, out=out)
+    check_value("addcmul", value, common_dtype(input, tensor1, tensor2))
+    return _addcmul(input, tensor1, tensor2, value, out=out)
 
 
-def _as_value(name: str, value: Any, d: DType) -> Any:
-    check_alpha(name, d, value if not isinstance(value, bool) else int(value))
-    return float(value) if d.kind == "f" and not isinstance(value, float) else value
+def check_value(name: str, value: Any, d: DType) -> None:
+    """Refuse a multiplier of a higher kind than the result's; bools count as integers."""
+    check_alpha(name, d, int(value) if isinstance(value, bool) else value)
 
 
 def _no_integers(op: Op, d: DType) -> tuple[DType, DType]:
@@ -560,7 +564,7 @@ def _no_integers(op: Op, d: DType) -> tuple[DType, DType]:
 
 
 @op(result=_no_integers, shape=broadcast, name="addcdiv")
-def _addcdiv(k: Any, x: Any, a: Any, b: Any, /, *, value: Any) -> Any:
+def _addcdiv(k: Any, x: Any, a: Any, b: Any, value: Any, /) -> Any:
     """Add a / b * value."""
     return k.add(x, k.multiply(k.divide(a, b), value))
 
@@ -581,8 +585,8 @@ def addcdiv(
         _deprecated("addcdiv", "Tensor input, Number value, Tensor tensor1, Tensor tensor2",
                     "Tensor input, Tensor tensor1, Tensor tensor2, *, Number value = 1")  # fmt: skip
         tensor1, tensor2, value = tensor2, tensor, tensor1
-    value = _as_value("addcdiv", value, promote_scalar(common_dtype(input, tensor1, tensor2), 0.0))
-    return _addcdiv(input, tensor1, tensor2, value=value, out=out)
+    check_value("addcdiv", value, promote_scalar(common_dtype(input, tensor1, tensor2), 0.0))
+    return _addcdiv(input, tensor1, tensor2, value, out=out)
 
 
 @op(result=promote, shape=broadcast, kernel="lerp", name="lerp", dtypes="fc", scalars=True)
@@ -631,7 +635,7 @@ def _heaviside(k: Any, x: Any, values: Any, /) -> Any:
     return k.where(k.equal(x, 0), values, k.astype(k.less(0, x), k.dtype_of(x)))
 
 
-_heaviside.no_grad("it is flat beside its step")
+_heaviside.vjp(x=undefined, values=undefined)
 
 
 def heaviside(input: Any, values: Any, *, out: Any = None) -> Any:
@@ -646,4 +650,4 @@ def nextafter(k: Any, x: Any, y: Any, /) -> Any:
     return k.nextafter(x, y)
 
 
-nextafter.no_grad("PyTorch defines none")
+nextafter.vjp(x=undefined, y=undefined)

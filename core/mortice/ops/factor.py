@@ -225,7 +225,7 @@ def _det_back(k: Any, g: Any, x: Any) -> Any:
     # det is smooth where the inverse is not: a singular matrix is moved by as little as it takes to invert it.
     packed, _, order, _ = k.lu_ex(k.constant(x))
     still = k.equal(diagonal(k, packed), 0)
-    lift = k.astype(k.where(still, finfo(k.dtype_of(x)).eps, 0.0), k.dtype_of(x))
+    lift = k.multiply(k.astype(still, k.dtype_of(x)), finfo(k.dtype_of(x)).eps)
     moved = k.multiply(unit_lower(k, packed), k.expand_dims(lift, -2))
     x = k.add(x, k.constant(gather_rows(k, moved, k.argsort(order, axis=-1))))
     scale = k.expand_dims(k.expand_dims(k.multiply(g, k.det(x)), -1), -1)
@@ -292,7 +292,7 @@ def _qr_back(k: Any, g: Any, q: Any, r: Any, x_shape: Any, mode: str) -> Any:
         # The columns beyond the square part are Q @ R2: their gradient reaches Q too.
         g_q = k.add(g_q, k.matmul(k.matmul(q, rest), adjoint(k, beyond)))
         g_r, r = columns(k, g_r, None, m), columns(k, r, None, m)
-    inner = k.subtract(k.matmul(g_r, adjoint(k, r)), k.matmul(adjoint(k, g_q), q))
+    inner = k.subtract(k.matmul(g_r, adjoint(k, r)), k.matmul(adjoint(k, q), g_q))
     inner = k.triu(inner, diagonal=0)
     both = k.add(inner, adjoint(k, inner))
     size = k.shape_of(r)[-1]

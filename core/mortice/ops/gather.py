@@ -297,8 +297,10 @@ def _vector(name: str, x: Any, dim: int, index: Any, source: Any) -> tuple[int, 
         raise IndexError(f"{name}: source has more dims than self; got {list(source.shape)} and {list(x.shape)}.")
     lifted, index, source = _lift(x), _lift(index), _lift(source)
     if len(source.shape) != len(lifted.shape):
-        source = expand(reshape(source, (1,) * (len(lifted.shape) - len(source.shape)) + tuple(source.shape)),
-                        tuple(index.shape[0] if i == axis else n for i, n in enumerate(lifted.shape)))  # fmt: skip
+        raise ShapeError(
+            f"{name}: source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape "
+            f"= {list(x.shape)} source.shape = {list(source.shape)}"
+        )
     if source.shape[axis] != index.shape[0]:
         raise IndexError(
             f"{name}: Number of indices ({index.shape[0]}) should be equal to source.size(dim): "
@@ -351,9 +353,12 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     else:
         value = input.new_full((), fit("index_fill", value, input.dtype))
     x, index = _lift(input), _lift(index)
-    index = check_range("index_fill", index, x.shape[axis], axis)
-    shape = tuple(index.shape[0] if i == axis else n for i, n in enumerate(x.shape))
-    return reshape(_index_write(x, index, expand(value, shape), axis=axis), input.shape)
+    n = x.shape[axis]
+    index = check_range("index_fill", index, n, axis)
+    # By a mask, so that a position given twice counts once in the gradient.
+    chosen = _index_write(x.new_zeros(n, dtype=bool_), index, x.new_ones(index.shape, dtype=bool_), axis=0)
+    chosen = reshape(chosen, tuple(n if i == axis else 1 for i in range(len(x.shape))))
+    return reshape(elementwise._where(chosen, value, x), input.shape)
 
 
 def index_reduce(
@@ -540,8 +545,9 @@ def select_scatter(input: Any, src: Any, dim: int, index: int) -> Any:
 
 
 def slice_scatter(
-    input: Any, src: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
-) -> Any:
+    input: Any, src: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1, *,
+    out: Any = None,
+) -> Any:  # fmt: skip
     """Return a copy with a slice along a dim replaced by `src`."""
     axis = check_dim("slice_scatter", dim, len(input.shape))
     if step <= 0:
@@ -552,7 +558,8 @@ def slice_scatter(
             f"slice_scatter: expected src to have a size equal to the slice of self. src size = {list(src.shape)}, "
             f"slice size = {list(shape)}"
         )
-    return _set_slice(input, cast(src, input.dtype), key=key)
+    made = _set_slice(input, cast(src, input.dtype), key=key)
+    return made if out is None else _op.WRITE_OUT("slice_scatter", out, made)
 
 
 # ---- filling ----

@@ -8,12 +8,13 @@ from collections import namedtuple
 from typing import Any
 
 from mortice import op as _op
-from mortice.dtype import bfloat16, finfo, float16, int32
+from mortice.dtype import bfloat16, finfo, float16, float32, int32
 from mortice.errors import DTypeError, LinAlgError, ShapeError
 from mortice.op import TENSOR_KERNELS, TensorBase
 from mortice.ops import factor
 from mortice.ops.arrange import tril
 from mortice.ops.creation import filled, full
+from mortice.ops.gather import zero
 from mortice.ops.matmul import matmul
 from mortice.ops.movement import cast, expand, permute, reshape, transpose, unsqueeze
 from mortice.ops.reduce import write_all
@@ -310,7 +311,10 @@ def lu(A: Any, *, pivot: bool = True, out: Any = None) -> Any:
 def torch_lu(input: Any, pivot: bool = True, get_infos: bool = False, *, out: Any = None) -> Any:
     """Factor with partial pivoting into packed L and U, and the pivots; with codes on request."""
     made = lu_factor_ex(input, pivot=pivot)
-    return tuple(made) if get_infos else (made.LU, made.pivots)
+    if get_infos:
+        return write_all("lu", out, made)
+    made = (made.LU, made.pivots)
+    return made if out is None else tuple([_op.WRITE_OUT("lu", o, t) for o, t in zip(out, made)])
 
 
 def _lower(packed: Any) -> Any:
@@ -572,7 +576,7 @@ def cond(A: Any, p: Any = None, *, out: Any = None) -> Any:
     return _out("linalg.cond", out, TENSOR_KERNELS.where(info != 0, math.inf, made))
 
 
-def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: str | None = None) -> Any:
+def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: str | None = None, out: Any = None) -> Any:
     """Find X with the smallest norm of A @ X - B."""
     _matrix("linalg.lstsq", A)
     _floats("linalg.lstsq", B)
@@ -607,10 +611,11 @@ def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: str | None = None) -> An
         top = s.amax(-1, keepdim=True) if prod(s.shape) else s
         rank = (s > relative * top).sum(-1)
         values = s if driver != "gelsy" else values
-    residuals = A.new_zeros(empty, dtype=real)
+    residuals = reshape(A, -1)[:0].abs()
     if m > n and driver != "gelsy" and (driver == "gels" or bool((rank == n).all().item())):
         residuals = (matmul(A, solution) - b).abs().square().sum(-2)
-    return lstsq_result(solution.squeeze(-1) if vector else solution, residuals, rank, values)
+    made = lstsq_result(solution.squeeze(-1) if vector else solution, residuals, rank, values)
+    return write_all("linalg.lstsq", out, made)
 
 
 def _full_rank(a: Any, b: Any) -> Any:
@@ -635,7 +640,7 @@ def matrix_power(A: Any, n: int, *, out: Any = None) -> Any:
     if n < 0:
         A, n = inv(A), -n
     if n == 0:
-        made = expand(_eye(A), A.shape).clone()
+        made = zero(A) + _eye(A)
     else:
         made, square = None, A
         while n:
@@ -653,6 +658,8 @@ _PADE = (64764752532480000, 32382376266240000, 7771770303897600, 118735379642880
 
 def matrix_exp(A: Any) -> Any:
     """Return the exponential of square matrices, by scaling, a Pade quotient and squaring."""
+    if isinstance(A, TensorBase) and A.dtype in (float16, bfloat16):
+        return cast(matrix_exp(cast(A, float32)), A.dtype)
     _square("linalg.matrix_exp", A)
     if not prod(A.shape):
         return A.clone()
@@ -694,13 +701,12 @@ def householder_product(A: Any, tau: Any, *, out: Any = None) -> Any:
     for i in reversed(range(count)):
         v = low[..., :, i : i + 1]
         q = q - matmul(v * unsqueeze(tau[..., i : i + 1], -1), matmul(_adjoint(v), q))
-    return _out("linalg.householder_product", out, q.clone() if count == 0 else q)
+    return _out("linalg.householder_product", out, q + zero(A) if count == 0 else q)
 
 
 def vander(x: Any, N: int | None = None) -> Any:
     """Return the powers 0 to N - 1 of vectors, as new last dims."""
-    if not x.shape:
-        raise ShapeError("linalg.vander: expected a vector or batches of them; got a 0-d tensor.")
+    x = x if x.shape else reshape(x, 1)
     n = x.shape[-1] if N is None else N
     if n <= 1 and N is not None:
         raise RuntimeError(f"N must be greater than 1; got {N}.")

@@ -210,7 +210,9 @@ def _scaled(name: str, x: Any, factor: Any) -> Any:
     if isinstance(factor, TensorBase):
         factor = factor.item()
     if x.dtype.kind in "bui" and not isinstance(factor, int):
-        raise RuntimeError(f"{name}: For integral input tensors, argument alpha and beta must not be floating point numbers.")
+        if name == "addr":
+            raise RuntimeError("addr: For integral input tensors, argument alpha must not be a floating point number.")
+        factor = int(factor)
     return x if factor == 1 else elementwise.mul(x, factor)
 
 
@@ -365,9 +367,9 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
                     f"in dim {q}"
                 )
             if n == 1:
-                b = b.sum(q, keepdim=True)
+                b = b.sum(q, keepdim=True, dtype=b.dtype)
             else:
-                a = a.sum(p, keepdim=True)
+                a = a.sum(p, keepdim=True, dtype=a.dtype)
     rest_a = [d for d in range(len(a.shape)) if d not in first]
     rest_b = [d for d in range(len(b.shape)) if d not in second]
     shape_a, shape_b = [a.shape[d] for d in rest_a], [b.shape[d] for d in rest_b]
@@ -525,7 +527,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
         weighted, centred = cast(weighted, d), cast(centred, d)
     product = matmul(weighted, conj(centred.t()))
     made = product / norm if isinstance(norm, TensorBase) or norm else product * math.nan if n == 0 else product / 0.0
-    return reshape(made, ()) if len(input.shape) < 2 else made
+    return made.squeeze()
 
 
 def _check_weights(name: str, w: Any, n: int, kinds: str, what: str) -> None:

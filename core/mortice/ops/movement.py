@@ -450,7 +450,7 @@ def cat(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
 
 
 def _kernel_concat(arrays: Any, axis: int) -> Any:
-    return _cat(*arrays, axis=axis)
+    return _cat(*arrays, axis=axis % len(arrays[0].shape))
 
 
 TENSOR_KERNELS.replace("concat", _kernel_concat)

@@ -128,9 +128,9 @@ def _hardshrink(k: Any, x: Any, /, *, lambd: float) -> Any:
 _hardshrink.vjp(x=lambda k, g, x, lambd: k.where(k.less_equal(k.abs(x), lambd), 0, g), jvp="elementwise")
 
 
-def hardshrink(input: Any, lambd: float = 0.5) -> Any:
+def hardshrink(input: Any, lambd: float = 0.5, *, out: Any = None) -> Any:
     """Replace what lies within [-lambd, lambd] by 0."""
-    return _hardshrink(input, lambd=lambd)
+    return _hardshrink(input, lambd=lambd, out=out)
 
 
 @op(shape=same, name="softshrink", dtypes="f")
@@ -144,11 +144,11 @@ def _softshrink(k: Any, x: Any, /, *, lambd: float) -> Any:
 _softshrink.vjp(x=lambda k, g, x, lambd: k.where(k.less_equal(k.abs(x), lambd), 0, g), jvp="elementwise")
 
 
-def softshrink(input: Any, lambd: float = 0.5) -> Any:
+def softshrink(input: Any, lambd: float = 0.5, *, out: Any = None) -> Any:
     """Move towards 0 by lambd, no further than 0."""
     if lambd < 0:
         raise ShapeError(f"softshrink: lambda must be greater or equal to 0, but found to be {lambd}.")
-    return _softshrink(input, lambd=lambd)
+    return _softshrink(input, lambd=lambd, out=out)
 
 
 @op(shape=same, dtypes="f")
@@ -200,11 +200,11 @@ def _gelu(k: Any, x: Any, /, *, approximate: str) -> Any:
 _gelu.vjp(x=lambda k, g, x, approximate: k.gelu_grad(g, x, approximate=approximate), jvp="elementwise")
 
 
-def gelu(input: Any, *, approximate: str = "none") -> Any:
+def gelu(input: Any, *, approximate: str = "none", out: Any = None) -> Any:
     """Compute x times the normal distribution function of x, exactly or with approximate="tanh"."""
     if approximate not in ("none", "tanh"):
         raise RuntimeError(f"gelu: approximate argument must be either none or tanh; got {approximate!r}.")
-    return _gelu(input, approximate=approximate)
+    return _gelu(input, approximate=approximate, out=out)
 
 
 @op(shape=same, name="elu", dtypes="f")
@@ -259,9 +259,9 @@ _softplus.vjp(
 )
 
 
-def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0, *, out: Any = None) -> Any:
     """Compute log(1 + exp(beta * x)) / beta; x itself where beta * x exceeds `threshold`."""
-    return _softplus(input, beta=beta, threshold=threshold)
+    return _softplus(input, beta=beta, threshold=threshold, out=out)
 
 
 @op(shape=same, dtypes="f", grad_name="LogSigmoidBackward0")

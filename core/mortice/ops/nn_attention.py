@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mortice import op as _op
 from mortice.dtype import DType, bfloat16, bool_, float16, float32
 from mortice.errors import DTypeError, ShapeError
 from mortice.op import TENSOR_KERNELS, Op, TensorBase, op
@@ -42,7 +43,7 @@ _linear.vjp(
 )
 
 
-def linear(input: Any, weight: Any, bias: Any = None) -> Any:
+def linear(input: Any, weight: Any, bias: Any = None, *, out: Any = None) -> Any:
     """Compute input W^T + bias; the weight is (out, in) or (in,), leading dims of the input are free."""
     for value, what in ((input, "input"), (weight, "weight")):
         if not isinstance(value, TensorBase):
@@ -61,12 +62,12 @@ def linear(input: Any, weight: Any, bias: Any = None) -> Any:
             ".to()."
         )
     if len(ws) == 1:
-        out = _linear(input, unsqueeze(weight, 0), bias)
-        return reshape(out, tuple(shape)[:-1])
-    if bias is not None and tuple(bias.shape) not in ((ws[0],), (), (1,)):
-        broadcast("linear", (*tuple(shape)[:-1], ws[0]), bias.shape)
-        return _linear(input, weight) + bias
-    return _linear(input, weight, bias)
+        result = reshape(_linear(input, unsqueeze(weight, 0), bias), tuple(shape)[:-1])
+    elif bias is not None and tuple(bias.shape) != (ws[0],):
+        result = _linear(input, weight) + bias
+    else:
+        result = _linear(input, weight, bias)
+    return result if out is None else _op.WRITE_OUT("linear", out, result)
 
 
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:

@@ -134,8 +134,9 @@ def expand_ints(name: str, what: str, value: Any, nd: int) -> tuple[int, ...]:
 
 
 def _check(
-    name: str, x: Any, w: Any, b: Any, nd: int, stride: Any, padding: Any, dilation: Any, groups: int, transposed: bool
-) -> Any:
+    name: str, x: Any, w: Any, b: Any, nd: int, stride: Any, padding: Any, dilation: Any, groups: int, transposed: bool,
+    uneven: Any = (),
+) -> Any:  # fmt: skip
     """Refuse operands that do not fit; return the input with a batch axis."""
     for value, what in ((x, "input"), (w, "weight")):
         if not isinstance(value, TensorBase):
@@ -181,7 +182,7 @@ def _check(
             f"got bias of size {list(b.shape)} instead"
         )
     if not transposed:
-        padded = [n + 2 * p for n, p in zip(shape[-nd:], padding)]
+        padded = [n + 2 * p + u for n, p, u in zip(shape[-nd:], padding, uneven or (0,) * nd)]
         reach = [d * (m - 1) + 1 for m, d in zip(ws[2:], dilation)]
         if any(r > n for r, n in zip(reach, padded)):
             raise ShapeError(
@@ -204,30 +205,31 @@ def _convolve(
     name = f"conv{nd}d"
     stride = expand_ints(name, "stride", stride, nd)
     dilation = expand_ints(name, "dilation", dilation, nd)
+    uneven: Any = ()
     if isinstance(padding, str):
-        input, padding = _padding_by_name(name, input, weight, padding, stride, dilation, nd)
+        padding, uneven = _padding_by_name(name, weight, padding, stride, dilation, nd)
     else:
         padding = expand_ints(name, "padding", padding, nd)
-    x = _check(name, input, weight, bias, nd, stride, padding, dilation, groups, False)
+    x = _check(name, input, weight, bias, nd, stride, padding, dilation, groups, False, uneven)
+    batched = x is input
+    if any(uneven):
+        x = _pad_border(x, widths=((0, 0), (0, 0), *[(0, u) for u in uneven]), mode="constant", value=0)
     out = _conv(x, weight, bias, stride=stride, padding=padding, dilation=dilation, groups=groups)
-    return out if x is input else _drop_batch(out)
+    return out if batched else _drop_batch(out)
 
 
 def _padding_by_name(
-    name: str, x: Any, w: Any, padding: str, stride: Any, dilation: Any, nd: int
-) -> tuple[Any, tuple[int, ...]]:
+    name: str, w: Any, padding: str, stride: Any, dilation: Any, nd: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the padding of both sides, and how much more there is at the end of each axis."""
     if padding == "valid":
-        return x, (0,) * nd
+        return (0,) * nd, (0,) * nd
     if padding != "same":
         raise ShapeError(f"{name}: Invalid padding string: '{padding}', should be one of 'valid', 'same'.")
     if any(s != 1 for s in stride):
         raise ShapeError(f"{name}: padding='same' is not supported for strided convolutions; got stride={list(stride)}.")
     total = [d * (n - 1) for d, n in zip(dilation, tuple(w.shape)[2:])]
-    uneven = [(0, t % 2) for t in total]
-    if any(after for _, after in uneven):
-        lead = len(x.shape) - nd
-        x = _pad_border(x, widths=((0, 0),) * lead + tuple(uneven), mode="constant", value=0)
-    return x, tuple(t // 2 for t in total)
+    return tuple(t // 2 for t in total), tuple(t % 2 for t in total)
 
 
 def conv1d(

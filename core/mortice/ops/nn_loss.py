@@ -73,6 +73,8 @@ def embedding(
 
     Differs from torch: gradients are dense; `sparse` has no effect.
     """
+    if len(weight.shape) != 2:
+        raise ShapeError(f"embedding: 'weight' must be 2-D; got {list(weight.shape)}.")
     at = check_rows("embedding", indices, tuple(weight.shape)[0])
     return _embedding(weight, at, padding_idx=padding_idx, scale_grad_by_freq=scale_grad_by_freq)
 

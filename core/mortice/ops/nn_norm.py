@@ -8,8 +8,8 @@ from mortice.dtype import DType, bfloat16, finfo, float16, float32
 from mortice.errors import DTypeError, ShapeError
 from mortice.graph import no_grad
 from mortice.mutation import check_writable, write
-from mortice.op import Op, TensorBase, op
-from mortice.ops.movement import expand, reshape
+from mortice.op import TENSOR_KERNELS, Op, TensorBase, op
+from mortice.ops.movement import clone, expand, reshape
 from mortice.shape import Size, prod
 
 _LOW = (float16, bfloat16)
@@ -195,6 +195,12 @@ def layer_norm(
 def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
     """Divide by the root mean square of the last axes; `eps` defaults to the dtype's own."""
     ndim = _normalized("rms_norm", input, normalized_shape, weight, None)
+    if input.dtype.is_complex:
+        k = TENSOR_KERNELS
+        eps = finfo(input.dtype).eps if eps is None else eps
+        square = k.mean(input * input, axis=tuple(range(len(input.shape) - ndim, len(input.shape))), keepdims=True)
+        out = k.divide(input, k.sqrt(k.add(square, eps)))
+        return out if weight is None else out * weight
     return _rms_norm(input, weight, ndim=ndim, eps=finfo(_wide(input.dtype)).eps if eps is None else eps)[0]
 
 
@@ -223,6 +229,8 @@ def batch_norm(
     """Normalise each channel of (N, C, *); in training by the batch, whose statistics move the running ones."""
     _check_input("batch_norm", input)
     shape = tuple(input.shape)
+    if shape == (0,):
+        return clone(input)
     if len(shape) < 2:
         raise ShapeError(f"batch_norm: expected input with a batch and channels; got shape {list(shape)}.")
     for what, p in (("weight", weight), ("bias", bias), ("running_mean", running_mean), ("running_var", running_var)):

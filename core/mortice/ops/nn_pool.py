@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from mortice import op as _op
 from mortice.backends.nn_common import pool_count
-from mortice.dtype import DType, int64
+from mortice.dtype import DType, float64, int64
 from mortice.errors import ShapeError
 from mortice.graph import modes
 from mortice.op import Op, TensorBase, op
+from mortice.ops.movement import cast
 from mortice.shape import Size
 
 # ---- the ops; attributes are tuples, one int a spatial axis; the spatial axes are the last ones ----
@@ -292,16 +294,21 @@ def max_pool3d_with_indices(
 
 
 def _average(
-    nd: int, input: Any, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, include: bool, divisor: Any
-) -> Any:
+    nd: int, input: Any, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, include: bool, divisor: Any,
+    out: Any = None,
+) -> Any:  # fmt: skip
     name = f"avg_pool{nd}d"
     kernel, stride, padding, _ = _window(name, input, nd, kernel, stride, padding, 1, ceil_mode)
     if divisor == 0:
         raise ShapeError(f"{name}: divisor must be not zero; got divisor_override=0.")
-    return _avg_pool(
-        input, kernel=kernel, stride=stride, padding=padding, ceil_mode=bool(ceil_mode), count_include_pad=bool(include),
+    # Integers are averaged exactly in float64 and cut off, as PyTorch's integer division does.
+    x = cast(input, float64) if input.dtype is int64 else input
+    means = _avg_pool(
+        x, kernel=kernel, stride=stride, padding=padding, ceil_mode=bool(ceil_mode), count_include_pad=bool(include),
         divisor_override=divisor,
     )  # fmt: skip
+    means = means if x is input else cast(means, int64)
+    return means if out is None else _op.WRITE_OUT(name, out, means)
 
 
 def avg_pool1d(
@@ -314,18 +321,18 @@ def avg_pool1d(
 
 def avg_pool2d(
     input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-    count_include_pad: bool = True, divisor_override: int | None = None,
+    count_include_pad: bool = True, divisor_override: int | None = None, *, out: Any = None,
 ) -> Any:  # fmt: skip
     """Return the means of windows over the last two axes of (N, C, H, W) or (C, H, W)."""
-    return _average(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return _average(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out)
 
 
 def avg_pool3d(
     input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-    count_include_pad: bool = True, divisor_override: int | None = None,
+    count_include_pad: bool = True, divisor_override: int | None = None, *, out: Any = None,
 ) -> Any:  # fmt: skip
     """Return the means of windows over the last three axes of (N, C, D, H, W) or (C, D, H, W)."""
-    return _average(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return _average(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out)
 
 
 # ---- windows fitted to an output size ----

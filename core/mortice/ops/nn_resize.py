@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from mortice.dtype import float32, uint8
 from mortice.errors import ShapeError
-from mortice.op import TensorBase, op
+from mortice.op import TENSOR_KERNELS, TensorBase, op
+from mortice.ops.movement import cast
 from mortice.shape import Size
 
 # ---- padding ----
@@ -216,6 +218,15 @@ def interpolate(
         )
     if kernel_mode == "area":
         factors = None
-    return _interpolate(
-        input, size=wanted, mode=kernel_mode, align_corners=bool(align_corners), scales=factors, antialias=antialias
-    )
+    settings = {"mode": kernel_mode, "align_corners": bool(align_corners), "antialias": bool(antialias)}
+    if input.dtype is not uint8 or kernel_mode.startswith("nearest"):
+        return _interpolate(input, size=wanted, scales=factors, **settings)
+    # Like PyTorch, bytes are rounded after each axis, the last axis first.
+    out = input
+    k = TENSOR_KERNELS
+    for axis in reversed(range(nd)):
+        size = (*sizes[: axis], *wanted[axis:])
+        scales = None if factors is None else tuple([f if i == axis else None for i, f in enumerate(factors)])
+        out = _interpolate(cast(out, float32), size=size, scales=scales, **settings)
+        out = cast(k.clip(k.floor(k.add(out, 0.5)), 0, 255), uint8)
+    return out

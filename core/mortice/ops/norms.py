@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from mortice import op as _op
-from mortice.dtype import DType
+from mortice.dtype import DType, bfloat16, float16, float32
 from mortice.errors import DTypeError, ShapeError
 from mortice.op import op, real_part, reduced
 from mortice.ops.movement import cast, permute, reshape
@@ -20,6 +20,10 @@ from mortice.shape import check_dim, check_dims, prod
 )  # fmt: skip
 def _vector_norm(k: Any, x: Any, /, *, p: float, axis: Any, keepdims: bool) -> Any:
     """Take the p-norm along axes."""
+    d = k.dtype_of(x)
+    if d is float16 or d is bfloat16:
+        # Powers and sums of half precision overflow long before the norm does.
+        return k.astype(_vector_norm.op.body(k, k.astype(x, float32), p=p, axis=axis, keepdims=keepdims), d)
     if p == 0:
         return k.sum(k.astype(k.not_equal(x, 0), k.dtype_of(x).to_real()), axis=axis, keepdims=keepdims)
     size = k.abs(x)
@@ -145,6 +149,8 @@ def matrix_norm(
 
 
 def _extreme(x: Any, dim: int, largest: bool, keepdim: bool = False) -> Any:
+    if largest and x.shape[dim] == 0:
+        return x.sum(dim, keepdim)
     return x.amax(dim, keepdim) if largest else x.amin(dim, keepdim)
 
 

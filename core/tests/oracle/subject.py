@@ -23,9 +23,11 @@ class Unconvertible(Exception):
 def lookup(root: Any, dotted: str) -> Any:
     """Return the attribute at a dotted path, or None; submodules that nothing has imported yet count."""
     for part in dotted.split("."):
-        parent, root = root, getattr(root, part, None)
+        parent, root = root, None
+        with contextlib.suppress(ImportError):  # of a name that is loaded when it is asked for
+            root = getattr(parent, part, None)
         if root is None and hasattr(parent, "__path__"):
-            with contextlib.suppress(ModuleNotFoundError):
+            with contextlib.suppress(ImportError):
                 root = importlib.import_module(f"{parent.__name__}.{part}")
         if root is None:
             return None

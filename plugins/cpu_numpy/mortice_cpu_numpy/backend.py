@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 from mortice.backends import HostBuffer, NamespaceBackend
 
+from mortice_cpu_numpy.linalg import LinalgOverrides
 from mortice_cpu_numpy.movement import MovementOverrides
 from mortice_cpu_numpy.optim import NumPyOptim
 from mortice_cpu_numpy.quiet import _QUIET, BFLOAT16, _reset, _set, array, asarray, ndarray, quiet1, quiet2
@@ -24,7 +25,7 @@ class _Namespace:
         return getattr(np, name)
 
 
-class NumPyBackend(NumPyOptim, MovementOverrides, NamespaceBackend):
+class NumPyBackend(NumPyOptim, LinalgOverrides, MovementOverrides, NamespaceBackend):
     """NumPy on the CPU."""
 
     name = "cpu_numpy"

@@ -37,7 +37,9 @@ def rrelu(
 ) -> Any:
     """Multiply what is negative by a slope: drawn from [lower, upper] in training, their middle otherwise."""
     if lower > upper:
-        raise ValueError(f"rrelu: expected lower to be no greater than upper; got {lower} and {upper}.")
+        raise RuntimeError(
+            f"rrelu: Lower bound should be less than or equal to the upper bound; got {lower} and {upper}."
+        )
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     slope = mortice.rand_like(input) * (upper - lower) + lower

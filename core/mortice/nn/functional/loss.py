@@ -20,6 +20,8 @@ def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: 
             f"size_average and reduce args will be deprecated, please use reduction='{found}' instead.", stacklevel=3
         )
         return found
+    if reduction not in ("none", "mean", "sum", "batchmean"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
     return reduction
 
 

@@ -241,7 +241,7 @@ class _Workers:
         _base_seed(loader.generator)
         self.generation += 1
         for q in self.queues:
-            q.put((None, _worker.RESTART))
+            q.put((None, None))
 
     def stop(self) -> None:
         """End the processes; safe to call twice."""

@@ -99,7 +99,7 @@ def run(
         if task is None:
             return
         number, indices = task
-        if indices is RESTART:
+        if number is None:  # another pass begins
             try:
                 fetcher, problem = make_fetcher(dataset), None
             except Exception as error:
@@ -116,6 +116,3 @@ def run(
             except Exception as error:
                 data = WorkerError(where, error)
         result_queue.put((number, data))
-
-
-RESTART = "restart"
