@@ -19,9 +19,6 @@ def pytest_addoption(parser: Any) -> None:
         help="run tests that take the `device` fixture, and the conformance kit, on this backend; may be repeated",
     )  # fmt: skip
     group.addoption("--mortice-level", type=int, default=6, metavar="N", help="run the kit up to this level, 0 to 6")
-    group.addoption(
-        "--mortice-planted", action="store_true", help="run every planted bug, rather than one in four, on both backends"
-    )
 
 
 def pytest_configure(config: Any) -> None:

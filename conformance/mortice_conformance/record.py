@@ -72,7 +72,7 @@ class Sample:
     domains: tuple[Domain, ...]
     cases: list[Case]
     edges: list[Case]
-    kinds: str | None
+    kinds: Any
     values: tuple[Any, ...]
     kind: str
     result: Any
@@ -83,6 +83,7 @@ class Sample:
     transfers: int
     zeros: bool
     reason: str
+    layouts: bool
 
     # ---- the op ----
 
@@ -101,7 +102,9 @@ class Sample:
 
     def accepts(self, dtype: DType) -> bool:
         """Tell whether the op takes operands of that dtype."""
-        return not self.refuses(dtype) if self.kinds is None else dtype.kind in self.kinds
+        if self.kinds is None:
+            return not self.refuses(dtype)
+        return dtype.kind in self.kinds if isinstance(self.kinds, str) else dtype.name in self.kinds
 
     def refuses(self, dtype: DType) -> bool:
         """Tell whether the op's own rule refuses operands of that dtype."""
@@ -251,7 +254,7 @@ def sample(
     attrs: Sequence[dict[str, Any]] = ({},),
     cases: Sequence[tuple[Any, dict[str, Any]]] | None = None,
     edges: Sequence[Any] | None = None,
-    dtypes: str | None = None,
+    dtypes: str | Sequence[str] | None = None,
     values: Sequence[Any] = (),
     kind: str = "elementwise",
     result: Any = None,
@@ -262,6 +265,7 @@ def sample(
     reason: str = "",
     transfers: int = 0,
     zeros: bool = False,
+    layouts: bool = True,
     into: dict[str, Sample] | None = None,
 ) -> None:
     """Add the record of an op.
@@ -276,7 +280,7 @@ def sample(
         attrs: attributes; every shape is called with each of them.
         cases: pairs (shapes, attributes), instead of `shapes` and `attrs`.
         edges: shapes, or pairs, of 0-d and empty calls; derived where the shape rule is elementwise.
-        dtypes: kinds of "buifc" that it takes; by default what the op's rule accepts.
+        dtypes: kinds of "buifc" that it takes, or names of dtypes; by default what the op's rule accepts.
         values: edge values; of several operands every combination is called.
         kind: the class in the tolerance table.
         result: name of the dtype rule or dtype of each output; by default the op's rule.
@@ -286,13 +290,14 @@ def sample(
         tolerance: ulp instead of the table's, for all dtypes or by name; needs a `reason`.
         transfers: how often it may read on the host, because its shape or its check depends on data; needs a `reason`.
         zeros: also compare the sign of zeros.
+        layouts: False where the op is about memory order itself; needs a `reason`.
         into: the records to add to, instead of the ops' own.
     """
     into = SAMPLES if into is None else into
     name = f"{op}:{variant}" if variant else op
     if name in into:
         raise ValueError(f"sample: {name!r} is there already; give a variant.")
-    if (tolerance is not None or transfers) and not reason:
+    if (tolerance is not None or transfers or not layouts) and not reason:
         raise ValueError(f"sample: {name}: an exception needs its reason.")
     chosen = operand_domains or (domains.real,)
     record = OPS.get(op)
@@ -308,7 +313,7 @@ def sample(
     bounds = dict.fromkeys(BY_NAME, tolerance) if isinstance(tolerance, (int, float)) else tolerance or {}
     into[name] = Sample(
         name, op, reference, call, chosen, listed, ends, dtypes, tuple(values), kind, result, grad, smooth,
-        tuple(misuse), bounds, transfers, zeros, reason,
+        tuple(misuse), bounds, transfers, zeros, reason, layouts,
     )  # fmt: skip
 
 

@@ -122,6 +122,16 @@ def normal_cdf(x: Any) -> Any:
     return 0.5 * erfc(-np.asarray(x) / math.sqrt(2))
 
 
+def _log_normal_cdf(x: float) -> float:
+    if x > 0:
+        return float(np.log1p(-np.exp(-LONG(x) * LONG(x) / 2) * LONG(_erfcx(x / math.sqrt(2))) / 2))
+    # Far out the area underflows; its logarithm does not.
+    return float(np.log(LONG(_erfcx(-x / math.sqrt(2))) / 2) - LONG(x) * LONG(x) / 2)
+
+
+log_normal_cdf = each(_log_normal_cdf)
+
+
 # ---- reductions ----
 
 

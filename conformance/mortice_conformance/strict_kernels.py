@@ -268,7 +268,7 @@ class StrictKernels(StrictBackend):
         return self._wrap(np.take_along_axis(array, places, axis=axis), dtype, device)
 
     def scatter_add(self, x: Any, indices: Any, values: Any, *, axis: int) -> Buffer:
-        array, added, dtype, device = self._operands("scatter_add", x, values, kinds="uifc")
+        array, added, dtype, device = self._operands("scatter_add", x, values)
         self._open("scatter_add", values)
         axis = _axis("scatter_add", axis, array.ndim) % array.ndim
         places = self._indices("scatter_add", indices, device, array.shape[axis])

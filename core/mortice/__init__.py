@@ -1,7 +1,7 @@
 """mortice: PyTorch's API over pluggable backends. This module holds the public names and nothing else."""
 
 from mortice import autograd, linalg, special
-from mortice.backends.plugins import default_backend, set_backend, set_default_device, use_backend
+from mortice.backends.plugins import default_backend, get_default_device, set_backend, set_default_device, use_backend
 from mortice.device import Device as device
 from mortice.dtype import (
     DType as dtype,
@@ -35,6 +35,15 @@ from mortice.graph import (
     no_grad,
     set_grad_enabled,
 )
+from mortice.layout import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    layout,
+    memory_format,
+    preserve_format,
+    strided,
+)
 from mortice.methods import Tensor
 from mortice.ops.creation import *  # noqa: F403
 from mortice.ops.creation import range_ as range
@@ -43,6 +52,7 @@ from mortice.ops.random import *  # noqa: F403
 from mortice.ops.elementwise import *  # noqa: F403
 from mortice.ops.movement import broadcast_to, cat, clone, permute, reshape, squeeze, stack, t, transpose, unsqueeze
 from mortice.ops.unary import *  # noqa: F403
+from mortice.ops.blend import *  # noqa: F403
 from mortice.ops.special import *  # noqa: F403
 from mortice.ops.complex import *  # noqa: F403
 from mortice.ops.compare import *  # noqa: F403
@@ -112,17 +122,20 @@ from mortice.ops.linalg import (
     inverse,
     logdet,
     lu_unpack,
-    matrix_exp,
-    matrix_power,
-    pinverse,
     slogdet,
     torch_cholesky as cholesky,
     torch_lu as lu,
     torch_lu_solve as lu_solve,
     torch_qr as qr,
     torch_svd as svd,
-    torch_vander as vander,
     triangular_solve,
+)
+from mortice.ops.linalg_derived import (
+    matrix_exp,
+    matrix_power,
+    orgqr,
+    pinverse,
+    torch_vander as vander,
 )
 from mortice.ops.matmul import (
     addbmm,
@@ -162,16 +175,15 @@ from mortice.ops.queries import (
     numel,
     result_type,
 )
+from mortice.ops.strided import as_strided, diagonal
 from mortice.ops.views import (
     adjoint,
-    as_strided,
     atleast_1d,
     atleast_2d,
     atleast_3d,
     broadcast_shapes,
     broadcast_tensors,
     chunk,
-    diagonal,
     dsplit,
     flatten,
     hsplit,
@@ -239,7 +251,6 @@ from mortice.ops.nn import (
     threshold_,
 )
 from mortice.printing import get_printoptions, set_printoptions
-from mortice.serialize import load, save
 from mortice.shape import Size
 
 float = float32
@@ -252,13 +263,20 @@ cfloat = complex64
 cdouble = complex128
 __version__ = "0.1.0"
 
-# Packages of the upper layer are imported when first used, so that `import mortice` stays light.
-_LAZY = frozenset(("array_api", "func", "nn", "optim", "testing", "utils", "vision"))
+# The upper layer, and what needs much of the standard library, is imported when first used: `import mortice` stays light.
+_LAZY = frozenset(("array_api", "cuda", "func", "nn", "optim", "testing", "utils", "vision"))
+_LAZY_NAMES = {"load": "serialize", "save": "serialize"}
 
 
 def __getattr__(name: str) -> object:
-    if name in _LAZY:
-        import importlib
+    if name not in _LAZY and name not in _LAZY_NAMES:
+        raise AttributeError(f"module 'mortice' has no attribute {name!r}")
+    import importlib
 
-        return importlib.import_module(f"mortice.{name}")
-    raise AttributeError(f"module 'mortice' has no attribute {name!r}")
+    module = importlib.import_module(f"mortice.{_LAZY_NAMES.get(name, name)}")
+    found = globals()[name] = getattr(module, name) if name in _LAZY_NAMES else module
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY, *_LAZY_NAMES})

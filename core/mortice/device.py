@@ -1,10 +1,22 @@
-"""Devices: where a tensor lives, as (type, index, backend)."""
+"""Devices: where a tensor lives, as (type, index, backend); and what a thread has chosen for its new tensors."""
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
-_INTERNED: dict[tuple[str, int | None, str | None], Device] = {}
+_INTERNED: dict[tuple[str, int | None], Device] = {}
+
+
+class Chosen(threading.local):
+    """What this thread has chosen, innermost last: backends and devices of blocks, and the current index of a type."""
+
+    backends: tuple[str, ...] = ()
+    devices: tuple[Any, ...] = ()
+    current: dict[str, int] = {}  # replaced, never written
+
+
+chosen = Chosen()
 
 
 class Device:
@@ -61,6 +73,14 @@ class Device:
     def __str__(self) -> str:
         return self.type if self.index is None else f"{self.type}:{self.index}"
 
+    def __enter__(self) -> Device:
+        """Make new tensors on this device while the block runs, in this thread."""
+        chosen.devices = (*chosen.devices, self if self.backend is not None else str(self))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        chosen.devices = chosen.devices[:-1]
+
     def __reduce__(self) -> tuple[Any, ...]:
         return (Device, (str(self),))
 
@@ -73,11 +93,12 @@ class Device:
 
 def intern(type: str, index: int | None, backend: Any) -> Device:
     """Return the one Device of that type, index and backend."""
-    key = (type, index, backend and backend.name)
-    found = _INTERNED.get(key)
-    if found is None or found.backend is not backend:
-        found = object.__new__(Device)
-        found.type, found.index, found.backend = type, index, backend
-        found.table = None if backend is None else backend.table
-        _INTERNED[key] = found
-    return found
+    # A backend keeps its own: it may be renamed when it is loaded, and its devices stay the same ones.
+    known = _INTERNED if backend is None else backend.interned
+    found = known.get((type, index))
+    if found is None:
+        made = object.__new__(Device)
+        made.type, made.index, made.backend = type, index, backend
+        made.table = None if backend is None else backend.table
+        found = known.setdefault((type, index), made)
+    return found  # type: ignore[no-any-return]

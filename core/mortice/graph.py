@@ -8,8 +8,9 @@ from __future__ import annotations
 import contextlib
 import heapq
 import itertools
+import os
+import sys
 import threading
-import traceback
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
@@ -27,20 +28,19 @@ class _Modes(threading.local):
     inference = False
     anomaly = False
     check_nan = True
-    saved_hooks: tuple[Any, ...] = ()
+    saved_hooks: tuple[Any, ...] = ()  # (pack, unpack) pairs, the last one counts
+    hooks_disabled: str | None = None
+    watched = False  # anomaly or saved_hooks: what recording a node asks
+    after: list[Callable[[], None]] | None = None  # to be called when the running backward ends
+    selective = False  # whether the running backward was asked for the gradients of certain tensors only
+    unusual = False  # whether it counts in `special`
 
 
 modes = _Modes()
-# How many blocks that change a mode are open in any thread. While there are none, every thread has the modes above, and
-# the call path need not ask: reading a thread's own mode costs more than the rest of its bookkeeping.
+# How many threads have a mode other than those above. While there are none the call path need not ask: reading a
+# thread's own mode costs more than the rest of its bookkeeping.
 special = [0]
 _special_lock = threading.Lock()
-
-
-def open_block(change: int) -> None:
-    """Count a mode block that opens (1) or closes (-1)."""
-    with _special_lock:
-        special[0] += change
 
 
 class Released:
@@ -53,15 +53,21 @@ RELEASED = Released()
 class Extra:
     """What few nodes have: hooks, a tensor whose gradient is kept, the forward line, storages under watch."""
 
-    __slots__ = ("hooks", "prehooks", "retained", "trace", "storages", "metadata")
+    __slots__ = (
+        "hooks", "prehooks", "tensor_hooks", "retained", "trace", "storages", "metadata", "packed", "slots", "origin"
+    )  # fmt: skip
 
     def __init__(self) -> None:
-        self.hooks: list[Any] = []
-        self.prehooks: list[Any] = []
+        self.hooks: list[Any] = []  # of the node, after it has run
+        self.prehooks: list[Any] = []  # of the node, before
+        self.tensor_hooks: list[Any] = []  # of the tensor that it made
         self.retained: Any = None
         self.trace: str | None = None
         self.storages: dict[int, Any] = {}
         self.metadata: dict[Any, Any] = {}
+        self.packed: list[PackedValue] = []
+        self.slots: list[Any] = []  # weak references to the Slots, so that a rebuilt output finds its own
+        self.origin: Any = None  # of a node without some of its edges: the node itself
 
 
 class Node:
@@ -88,6 +94,14 @@ class Node:
 
     def note_storage(self, number: int, storage: Any) -> None:
         """Learn of the storage of an output, to notice writes to it if the node has kept it."""
+
+    def owns(self, g: Any, pulled: Sequence[Any]) -> bool:
+        """Tell whether nobody else holds the buffer `g` that `pull` has just returned."""
+        return False
+
+    def without(self, keep: tuple[bool, ...]) -> Node:
+        """Return a node that pulls only the gradients in `keep`, if that saves work; this one otherwise."""
+        return self
 
     def more(self) -> Extra:
         """Return the node's extras, made at the first need."""
@@ -119,14 +133,10 @@ class Node:
 
     def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
         """Call `fn(grad_outputs)` before this node runs; it may return new grad_outputs."""
-        return RemovableHandle(self.more().prehooks, lambda g: _first(fn((g,))))
+        return RemovableHandle(self.more().prehooks, fn)
 
     def __repr__(self) -> str:
         return f"<{self.name()} object at {id(self):#x}>"
-
-
-def _first(result: Any) -> Any:
-    return result[0] if isinstance(result, tuple) else result
 
 
 class AccumulateGrad:
@@ -139,13 +149,30 @@ class AccumulateGrad:
         self.variable = variable
 
     def name(self) -> str:
+        """Return PyTorch's name of it."""
         return "torch::autograd::AccumulateGrad"
+
+    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call `fn((), (grad,))` after the gradient was added, with what `.grad` then is."""
+        state = self.variable._state()
+        return RemovableHandle(state.post_hooks, lambda leaf: fn((), (leaf.grad,)))
+
+    def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Call `fn((grad,))` before the gradient is added; it may return another one."""
+        return RemovableHandle(self.variable._state().hooks, lambda g: _first(fn((g,))))
+
+    def __repr__(self) -> str:
+        return f"<AccumulateGrad object at {id(self.variable):#x}>"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, AccumulateGrad) and other.variable is self.variable
 
     def __hash__(self) -> int:
         return id(self.variable)
+
+
+def _first(result: Any) -> Any:
+    return result[0] if isinstance(result, tuple) else result
 
 
 class Slot(Node):
@@ -213,11 +240,22 @@ class Algebra:
         """Return the gradient as a Tensor shaped like `like` (a node or a leaf)."""
         raise NotImplementedError
 
+    def wrap_any(self, g: Any, device: Any) -> Any:
+        """Return a gradient of any shape as a Tensor."""
+        raise NotImplementedError
+
     def unwrap(self, g: Any) -> Any:
         raise NotImplementedError
 
     def fresh(self, g: Any, device: Any) -> Any:
         """Return a buffer that nobody else holds."""
+        raise NotImplementedError
+
+    def add_into(self, total: Any, g: Any) -> Any:
+        """Add to a Tensor that is someone's `.grad`, in place where no graph is made; return the Tensor."""
+        raise NotImplementedError
+
+    def has_nan(self, g: Any, like: Any) -> bool:
         raise NotImplementedError
 
 
@@ -243,44 +281,75 @@ def backward(
     inputs: Sequence[Any] | None = None,
     accumulate: bool = True,
 ) -> list[Any] | None:
-    """Walk the graph from `roots` (tensors) and add gradients to leaves, or return those of `inputs`.
+    """Walk the graph from `roots` (tensors) and add gradients to leaves, or return those of `inputs`."""
+    outer = modes.grad, modes.after, modes.selective
+    modes.grad, modes.after, modes.selective = create_graph, [], inputs is not None
+    settle()
+    try:
+        found = _walk(roots, grads, retain_graph, create_graph, inputs, accumulate)
+        for fn in modes.after:
+            fn()
+        return found
+    finally:
+        modes.grad, modes.after, modes.selective = outer
+        settle()
+
+
+def _walk(
+    roots: Sequence[Any],
+    grads: Sequence[Any],
+    retain_graph: bool,
+    create_graph: bool,
+    inputs: Sequence[Any] | None,
+    accumulate: bool,
+) -> list[Any] | None:
+    """Pull gradients from the roots down to the leaves.
 
     Nodes run newest first. A node is always newer than all nodes it reads from, so when its turn comes every
     gradient that flows into it has arrived, without counting dependencies beforehand.
     """
     algebra = GRAPH if create_graph else RAW
-    wanted: dict[int, int] | None = None
+    anomaly = modes.anomaly
+    wanted: dict[int, int] = {}
     captured: list[Any] = []
-    useful: set[int] | None = None
+    useful: set[int] = set()
     if inputs is not None:
         captured = [None] * len(inputs)
-        wanted = {}
         for i, t in enumerate(inputs):
-            wanted.setdefault(id(t._node) if t._node is not None else id(t), i)
+            wanted.setdefault(id(t) if t._node is None else id(t._node), i)
+            if accumulate and t._node is not None:
+                t.retain_grad()
         useful = _reaching([t._node for t in roots], wanted)
     pending: dict[int, list[Any]] = {}
     heap: list[int] = []
     leaves: dict[int, list[Any]] = {}
     for root, g in zip(roots, grads):
-        _send(root if root._node is None else root._node, g, pending, heap, leaves, algebra, None)
+        _send(root if root._node is None else root._node, g, pending, heap, leaves, algebra)
     heappop = heapq.heappop
     while heap:
         node, g = pending.pop(heappop(heap))
         extra = node.extra
         if extra is not None:
             g = _before(node, extra, g, algebra)
-        if wanted is not None:
+        puller = node
+        if inputs is not None:
             found = wanted.get(id(node))
             if found is not None:
-                captured[found] = g if captured[found] is None else algebra.add(node, captured[found], g)
-            if id(node) not in useful:  # type: ignore[operator]
+                captured[found] = g
+            if id(node) not in useful:
                 continue
+            keep = tuple([e is not None and (id(e) in useful or id(e) in wanted) for e in node.edges])
+            puller = node.without(keep)
         if type(node) is Slot:
             _send_slot(node, g, pending, heap, algebra)
             continue
-        pulled = node.pull(g, create_graph) if extra is None else _pull(node, extra, g, create_graph, algebra)
-        if not retain_graph:
-            node.release()
+        hooked = extra is not None and (extra.hooks or extra.prehooks)
+        if hooked or anomaly:
+            pulled = _pull(node, puller, g, create_graph, algebra)
+        else:
+            pulled = puller.pull(g, create_graph)
+        if inputs is not None:
+            pulled = [gi if k else None for gi, k in zip(pulled, keep)]
         i = 0
         for edge in node.edges:
             gi = pulled[i]
@@ -298,24 +367,23 @@ def backward(
             else:
                 entry = leaves.get(id(edge))
                 if entry is None:
-                    leaves[id(edge)] = [edge, gi, gi is not g]
+                    # A hook may have kept what it was shown, so then nothing is known to be the leaf's own.
+                    mine = gi is not g and not hooked and not create_graph and puller.owns(gi, pulled)
+                    leaves[id(edge)] = [edge, gi, mine]
                 else:
                     entry[1] = algebra.add(edge, entry[1], gi)
                     entry[2] = True
+        if not retain_graph:
+            node.release()
     for leaf, g, mine in leaves.values():
-        _arrive(leaf, g, mine, wanted, captured, algebra, create_graph, accumulate)
-    if inputs is None:
+        if inputs is None or id(leaf) in wanted:
+            g = _arrive(leaf, g, mine, algebra, accumulate)
+            if inputs is not None:
+                captured[wanted[id(leaf)]] = g
+    if inputs is None or accumulate:
         return None
-    for i, t in enumerate(inputs):
-        first = wanted[id(t._node) if t._node is not None else id(t)]  # type: ignore[index]
-        captured[i] = captured[first]
-    results = [None if g is None else algebra.wrap(g, t) for g, t in zip(captured, inputs)]
-    if not accumulate:
-        return results
-    for t, r in zip(inputs, results):
-        if r is not None and t._node is not None:
-            t._accumulate(r, create_graph)
-    return None
+    found_at = [captured[wanted[id(t) if t._node is None else id(t._node)]] for t in inputs]
+    return [None if g is None else algebra.wrap(g, t) for g, t in zip(found_at, inputs)]
 
 
 def _reaching(roots: Sequence[Any], wanted: dict[int, int]) -> set[int]:
@@ -337,7 +405,8 @@ def _reaching(roots: Sequence[Any], wanted: dict[int, int]) -> set[int]:
     return useful
 
 
-def _send(edge: Any, g: Any, pending: Any, heap: Any, leaves: Any, algebra: Algebra, came: Any) -> None:
+def _send(edge: Any, g: Any, pending: Any, heap: Any, leaves: Any, algebra: Algebra) -> None:
+    """Give a root its gradient."""
     if isinstance(edge, Node):
         entry = pending.get(-edge.seq)
         if entry is None:
@@ -359,50 +428,77 @@ def _send_slot(slot: Slot, g: Any, pending: Any, heap: Any, algebra: Algebra) ->
     if entry is None:
         entry = pending[-parent.seq] = [parent, [None] * parent.count]
         heapq.heappush(heap, -parent.seq)
-    # A second slot of the same output exists where a formula rebuilt that output under create_graph.
+    # A second slot of the same output exists where the tensor itself has gone and a formula rebuilt it.
     old = entry[1][slot.number]
     entry[1][slot.number] = g if old is None else algebra.add(slot, old, g)
 
 
 def _before(node: Any, extra: Extra, g: Any, algebra: Algebra) -> Any:
     """Run the hooks of the tensor that this node made, then keep its gradient if it asked for that."""
-    for (hook,) in list(extra.prehooks):
-        result = hook(algebra.wrap(g, node))
-        if result is not None:
-            g = algebra.unwrap(_checked_hook_result(result, node))
+    if extra.tensor_hooks:
+        g = _run_hooks(extra.tensor_hooks, g, node, algebra)
     kept = extra.retained and extra.retained()
     if kept is not None:
-        kept._accumulate(algebra.wrap(g, node), False, replace=True)
+        kept._keep_grad(g, algebra)
     return g
 
 
-def _checked_hook_result(result: Any, like: Any) -> Any:
-    if not hasattr(result, "_data"):
-        raise TypeError(f"hook: expected a Tensor or None as the result; got {type(result).__name__}.")
-    if tuple(result.shape) != tuple(like.shape):
-        raise ShapeError(
-            f"hook: the gradient that a hook returns must keep its shape; got {tuple(result.shape)} "
-            f"for {tuple(like.shape)}."
-        )
-    return result
+def _run_hooks(hooks: list[Any], g: Any, like: Any, algebra: Algebra) -> Any:
+    """Show a gradient to hooks, each of which may replace it."""
+    for (hook,) in list(hooks):
+        shown = algebra.wrap(g, like)
+        result = hook(shown)
+        if result is None:
+            g = algebra.unwrap(shown)  # the hook may have written to it
+            continue
+        name = getattr(hook, "__name__", type(hook).__name__)
+        if not hasattr(result, "_data"):
+            raise TypeError(f"hook '{name}': expected a Tensor or None as the result; got {type(result).__name__}.")
+        if tuple(result.shape) != tuple(like.shape):
+            raise ShapeError(
+                f"hook '{name}' has changed the size of value: a gradient keeps its shape {list(like.shape)}; got "
+                f"{list(result.shape)}."
+            )
+        if result.dtype is not like.dtype:
+            raise RuntimeError(
+                f"hook '{name}' has changed the type of value: a gradient keeps its dtype {like.dtype}; got "
+                f"{result.dtype}."
+            )
+        if result.device is not (getattr(like, "_device", None) or like.device):
+            raise RuntimeError(f"hook '{name}' has changed the device of value: got {result.device}.")
+        g = algebra.unwrap(result)
+    return g
 
 
-def _pull(node: Any, extra: Extra, g: Any, graph: bool, algebra: Algebra) -> Sequence[Any]:
+def _pull(node: Any, puller: Any, g: Any, graph: bool, algebra: Algebra) -> Sequence[Any]:
     """Pull with node hooks and anomaly detection."""
+    extra, several = node.extra, isinstance(g, list)
+    device = node.device
+
+    def wrapped(gs: Any) -> tuple[Any, ...]:
+        return tuple([None if gi is None else algebra.wrap_any(gi, device) for gi in gs])
+
+    if extra is not None and extra.prehooks:
+        outs = wrapped(g if several else (g,))
+        for (hook,) in list(extra.prehooks):
+            result = hook(outs)
+            if result is not None:
+                outs = result if isinstance(result, tuple) else (result,)
+        raw = [None if t is None else algebra.unwrap(t) for t in outs]
+        g = raw if several else raw[0]
     try:
-        pulled = node.pull(g, graph)
+        pulled = puller.pull(g, graph)
     except Exception:
         if modes.anomaly:
             _blame(node)
         raise
     if modes.anomaly and modes.check_nan:
         for i, (edge, gi) in enumerate(zip(node.edges, pulled)):
-            if edge is not None and gi is not None and algebra.wrap(gi, edge).isnan().any().item():
+            if edge is not None and gi is not None and algebra.has_nan(gi, edge):
                 _blame(node)
                 raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.")
-    if extra.hooks:
-        ins = tuple(None if gi is None or e is None else algebra.wrap(gi, e) for gi, e in zip(pulled, node.edges))
-        outs = tuple(g) if isinstance(g, list) else (algebra.wrap(g, node),)
+    if extra is not None and extra.hooks:
+        ins, outs = wrapped(pulled), wrapped(g if several else (g,))
         for (hook,) in list(extra.hooks):
             result = hook(ins, outs)
             if result is not None:
@@ -412,65 +508,141 @@ def _pull(node: Any, extra: Extra, g: Any, graph: bool, algebra: Algebra) -> Seq
 
 
 def _blame(node: Any) -> None:
-    where = (node.extra and node.extra.trace) or "No forward pass information available. Enable detect anomaly during forward pass.\n"
-    warnings.warn(
-        f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n{where}", stacklevel=5
+    trace = node.extra and node.extra.trace
+    where = (
+        f"Traceback of forward call that caused the error:\n{trace}"
+        if trace
+        else "No forward pass information available. Enable detect anomaly during forward pass for more information."
     )
+    warnings.warn(f"Error detected in {node.name()}. {where}", stacklevel=6)
+
+
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 def forward_trace() -> str:
     """Return the traceback of the line being recorded, without the library's own frames."""
-    frames = [f for f in traceback.extract_stack() if "/mortice/" not in f.filename.replace("\\", "/")]
-    return "".join(traceback.format_list(frames))
+    import traceback
+
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_HERE):
+        frame = frame.f_back
+    return "".join(traceback.format_list(traceback.extract_stack(frame)))
 
 
-def _arrive(
-    leaf: Any, g: Any, mine: bool, wanted: Any, captured: list[Any], algebra: Algebra, graph: bool, accumulate: bool
-) -> None:
-    """Deliver a leaf's whole gradient: hooks first, then capture or accumulation."""
+def _arrive(leaf: Any, g: Any, mine: bool, algebra: Algebra, accumulate: bool) -> Any:
+    """Deliver a leaf's whole gradient: hooks first, then accumulation."""
     state = leaf._leaf
     if state is not None and state.hooks:
-        for (hook,) in list(state.hooks):
-            result = hook(algebra.wrap(g, leaf))
-            if result is not None:
-                g, mine = algebra.unwrap(_checked_hook_result(result, leaf)), False
-    if wanted is not None:
-        found = wanted.get(id(leaf))
-        if found is None:
-            return
-        captured[found] = g if captured[found] is None else algebra.add(leaf, captured[found], g)
-        if not accumulate:
-            return
-        g = captured[found]
-    if not graph and not mine:
-        g = algebra.fresh(g, leaf._device)
-    leaf._accumulate(algebra.wrap(g, leaf), graph)
-    if state is not None and state.post_hooks:
-        for (hook,) in list(state.post_hooks):
-            hook(leaf)
+        g, mine = _run_hooks(state.hooks, g, leaf, algebra), False
+    if accumulate:
+        leaf._accumulate(g, mine, algebra)
+        if state is not None and state.post_hooks:
+            for (hook,) in list(state.post_hooks):
+                if hook(leaf) is not None:
+                    raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+    return g
+
+
+# ---- saved values in the care of hooks ----
+
+
+class PackedValue:
+    """A saved tensor that the pack hook of `saved_tensors_hooks` has taken; read like the tensor it stands for."""
+
+    __slots__ = ("handle", "unpack", "cache", "shape", "dtype", "_rg", "target")
+    _storage = None  # hooks replace the check that nobody wrote to it
+
+    def __init__(self, t: Any, target: Any, pack: Any, unpack: Any) -> None:
+        self.shape, self.dtype, self._rg, self.target = t.shape, t.dtype, t._rg, target
+        shown = t.detach()
+        version = shown._version
+        with no_grad():
+            self.handle = pack(shown)
+        if shown._version != version:
+            raise RuntimeError(
+                "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can "
+                "not be modified by in-place operations as this can lead to unexpected side-effects. Please open an "
+                "issue if you need to perform in-place operations on the input to a pack hook."
+            )
+        self.unpack, self.cache = unpack, None
+
+    def load(self) -> Any:
+        """Return what the unpack hook makes of it; the node that asked drops it when it is done."""
+        if self.cache is None:
+            with no_grad():
+                found = self.unpack(self.handle)
+            if not hasattr(found, "_data"):
+                raise TypeError(f"Output of saved tensor unpack_hook expected to be a Tensor; got {type(found).__name__}.")
+            self.cache = found
+        return self.cache
+
+    @property
+    def _data(self) -> Any:
+        return self.load()._data
+
+    def tensor(self) -> Any:
+        """Return it with its place in the graph."""
+        t = self.load().detach()
+        if self._rg:
+            t._rg = True
+            t._node = self.target if isinstance(self.target, Node) else _Identity(self.target)
+        return t
+
+
+class _Identity(Node):
+    """Stands between a leaf and another tensor object that has its value."""
+
+    __slots__ = ()
+
+    def __init__(self, leaf: Any) -> None:
+        self.seq, self.edges, self.extra = next_seq(), (leaf,), None
+        self.device, self.shape, self.dtype = leaf._device, leaf.shape, leaf.dtype
+
+    def pull(self, g: Any, graph: bool) -> Sequence[Any]:
+        return (g,)
+
+
+def saved_hooks() -> Any:
+    """Return the (pack, unpack) in force in this thread, or None."""
+    return modes.saved_hooks[-1] if modes.saved_hooks else None
+
+
+def watch() -> None:
+    """Note that anomaly detection or saved tensor hooks were switched."""
+    modes.watched = bool(modes.anomaly or modes.saved_hooks)
+    settle()
 
 
 # ---- modes ----
 
 
+def settle() -> None:
+    """Keep count, in `special`, of whether this thread has a mode other than the usual ones; after every change."""
+    unusual = not modes.grad or modes.inference or modes.watched
+    if unusual is not modes.unusual:
+        modes.unusual = unusual
+        with _special_lock:
+            special[0] += 1 if unusual else -1
+
+
 class _Switch(contextlib.ContextDecorator):
     """A grad mode as context manager and decorator; nests, and is restored when the block raises."""
 
-    _name = "grad"
-    _value: Any = False
+    _value: bool = False
 
     def __init__(self) -> None:
         self._before: list[Any] = []
 
     def __enter__(self) -> Any:
-        open_block(1)
-        self._before.append(getattr(modes, self._name))
-        setattr(modes, self._name, self._value)
+        self._before.append(modes.grad)
+        modes.grad = self._value
+        settle()
         return self
 
     def __exit__(self, *exc: Any) -> None:
-        setattr(modes, self._name, self._before.pop())
-        open_block(-1)
+        modes.grad = self._before.pop()
+        settle()
 
     def __call__(self, fn: Any) -> Any:
         return _wrap_generator(self, fn) if _is_generator(fn) else super().__call__(fn)
@@ -494,14 +666,24 @@ def _wrap_generator(switch: Any, fn: Any) -> Any:
     @functools.wraps(fn)
     def run(*args: Any, **kwargs: Any) -> Iterator[Any]:
         generator = fn(*args, **kwargs)
-        value: Any = None
-        while True:
-            with switch._recreate_cm():
+        resume: Any = lambda: next(generator)
+        try:
+            while True:
+                with switch._recreate_cm():
+                    try:
+                        item = resume()
+                    except StopIteration as stop:
+                        return stop.value  # type: ignore[no-any-return]
                 try:
-                    item = generator.send(value)
-                except StopIteration as stop:
-                    return stop.value  # type: ignore[return-value]
-            value = yield item
+                    value = yield item
+                    resume = lambda value=value: generator.send(value)
+                except GeneratorExit:
+                    raise
+                except BaseException as error:  # noqa: BLE001 - whatever is thrown in belongs to the generator
+                    resume = lambda error=error: generator.throw(error)
+        finally:
+            with switch._recreate_cm():
+                generator.close()
 
     return run
 
@@ -532,18 +714,18 @@ class set_grad_enabled(_Switch):
         super().__init__()
         self._value = bool(mode)
         self._outer = modes.grad
-        if not self._value:
-            open_block(1)  # for good: a mode set by a plain call has no end
         modes.grad = self._value
+        settle()
 
     def __enter__(self) -> Any:
-        open_block(1)
         self._before.append(self._outer)
         modes.grad = self._value
+        settle()
         return self
 
     def __call__(self, fn: Any) -> Any:
         modes.grad = self._outer  # a decorator must not switch the mode where it is applied
+        settle()
         return super().__call__(fn)
 
     def _recreate_cm(self) -> Any:
@@ -555,20 +737,17 @@ class inference_mode(_Switch, metaclass=_bare_decorator):
 
     def __init__(self, mode: bool = True) -> None:
         super().__init__()
-        self._mode = mode
+        self._mode = bool(mode)
 
     def __enter__(self) -> Any:
-        open_block(1)
         self._before.append((modes.grad, modes.inference))
-        if self._mode:
-            modes.grad, modes.inference = False, True
-        else:
-            modes.inference = False
+        modes.grad, modes.inference = not self._mode, self._mode
+        settle()
         return self
 
     def __exit__(self, *exc: Any) -> None:
         modes.grad, modes.inference = self._before.pop()
-        open_block(-1)
+        settle()
 
 
 def is_grad_enabled() -> bool:
@@ -579,8 +758,3 @@ def is_grad_enabled() -> bool:
 def is_inference_mode_enabled() -> bool:
     """Tell whether `inference_mode` is on in this thread."""
     return modes.inference
-
-
-def weak(t: Any) -> Any:
-    """Return a weak reference, for a node that must not keep its own output alive."""
-    return weakref.ref(t)

@@ -4,25 +4,17 @@ from mortice.errors import LinAlgError
 from mortice.ops.linalg import (
     cholesky,
     cholesky_ex,
-    cond,
     det,
-    diagonal,
     eig,
     eigh,
     eigvals,
     eigvalsh,
-    householder_product,
     inv,
     inv_ex,
-    lstsq,
     lu,
     lu_factor,
     lu_factor_ex,
     lu_solve,
-    matrix_exp,
-    matrix_power,
-    matrix_rank,
-    pinv,
     qr,
     slogdet,
     solve,
@@ -32,9 +24,20 @@ from mortice.ops.linalg import (
     svdvals,
     tensorinv,
     tensorsolve,
+)
+from mortice.ops.linalg_derived import (
+    cond,
+    diagonal,
+    householder_product,
+    lstsq,
+    matrix_exp,
+    matrix_power,
+    matrix_rank,
+    pinv,
     vander,
 )
-from mortice.ops.matmul import linalg_cross as cross, matmul, multi_dot
+from mortice.ops.matmul import linalg_cross as cross
+from mortice.ops.matmul import matmul, multi_dot
 from mortice.ops.norms import matrix_norm, norm, vecdot, vector_norm
 
 __all__ = [

@@ -10,12 +10,14 @@ from mortice.backends.host import HostBuffer
 from mortice.backends.plugins import resolve
 from mortice.device import Device
 from mortice.dtype import DType, bool_, float16, float32, float64, int64
+from mortice.layout import strided as strided_layout
 from mortice.mutation import assign, check_writable, inplace, layout
 from mortice.op import binary, slow
-from mortice.ops import compare, complex as complex_ops, creation, elementwise, index, movement, reduce, scan
+from mortice.ops import blend, compare, complex as complex_ops, creation, elementwise, index, movement, reduce, scan
 from mortice.ops import sort as sort_ops, special, statistics, unary
-from mortice.ops import arrange, gather as gather_ops, linalg as linalg_ops, matmul as matmul_ops, views
-from mortice.ops import random as randoms
+from mortice.ops import arrange, gather as gather_ops, linalg as linalg_ops, linalg_derived as derived
+from mortice.ops import matmul as matmul_ops, strided, views
+from mortice.ops import nn as nn_ops, random as randoms
 from mortice.printing import tensor_repr
 from mortice.shape import Size, SizeMember, check_dim, contiguous_strides, prod
 from mortice.tensor import TensorBase, make
@@ -111,6 +113,11 @@ class Tensor(TensorBase):
     def is_contiguous(self, memory_format: Any = None) -> bool:
         """Tell whether the elements lie in row-major order."""
         return movement._is_row_major(self)
+
+    @property
+    def layout(self) -> Any:
+        """The kind of storage: always strided."""
+        return strided_layout
 
     def is_floating_point(self) -> bool:
         """Tell whether the dtype is a float."""
@@ -266,18 +273,18 @@ class Tensor(TensorBase):
         return self if movement._is_row_major(self) else arrange.row_major(self)
 
     # fmt: off
-    def float(self) -> Any: return self.to(float32)
-    def double(self) -> Any: return self.to(float64)
-    def half(self) -> Any: return self.to(float16)
-    def bfloat16(self) -> Any: return self.to(creation_dtype("bfloat16"))
-    def long(self) -> Any: return self.to(int64)
-    def int(self) -> Any: return self.to(creation_dtype("int32"))
-    def short(self) -> Any: return self.to(creation_dtype("int16"))
-    def char(self) -> Any: return self.to(creation_dtype("int8"))
-    def byte(self) -> Any: return self.to(creation_dtype("uint8"))
-    def bool(self) -> Any: return self.to(bool_)
-    def cfloat(self) -> Any: return self.to(creation_dtype("complex64"))
-    def cdouble(self) -> Any: return self.to(creation_dtype("complex128"))
+    def float(self, memory_format: Any = None) -> Any: return self.to(float32)
+    def double(self, memory_format: Any = None) -> Any: return self.to(float64)
+    def half(self, memory_format: Any = None) -> Any: return self.to(float16)
+    def bfloat16(self, memory_format: Any = None) -> Any: return self.to(creation_dtype("bfloat16"))
+    def long(self, memory_format: Any = None) -> Any: return self.to(int64)
+    def int(self, memory_format: Any = None) -> Any: return self.to(creation_dtype("int32"))
+    def short(self, memory_format: Any = None) -> Any: return self.to(creation_dtype("int16"))
+    def char(self, memory_format: Any = None) -> Any: return self.to(creation_dtype("int8"))
+    def byte(self, memory_format: Any = None) -> Any: return self.to(creation_dtype("uint8"))
+    def bool(self, memory_format: Any = None) -> Any: return self.to(bool_)
+    def cfloat(self, memory_format: Any = None) -> Any: return self.to(creation_dtype("complex64"))
+    def cdouble(self, memory_format: Any = None) -> Any: return self.to(creation_dtype("complex128"))
     # fmt: on
 
     def backward(
@@ -327,6 +334,7 @@ class Tensor(TensorBase):
     __sub__, __rsub__ = _operator(elementwise._sub), _reflected(elementwise._sub)
     __mul__ = __rmul__ = _operator(elementwise.mul)
     __truediv__, __rtruediv__ = _operator(elementwise._div), _reflected(elementwise._div)
+    __div__, __rdiv__ = __truediv__, __rtruediv__
     __floordiv__, __rfloordiv__ = _operator(elementwise.floor_divide), _reflected(elementwise.floor_divide)
     __mod__, __rmod__ = _operator(elementwise.remainder), _reflected(elementwise.remainder)
     __pow__, __rpow__ = _operator(elementwise.pow), _reflected(elementwise.pow)
@@ -359,9 +367,9 @@ class Tensor(TensorBase):
         elementwise.float_power, elementwise.ldexp, elementwise.maximum, elementwise.minimum)  # fmt: skip
     fmax, fmin, clamp, clip = elementwise.fmax, elementwise.fmin, elementwise.clamp, elementwise.clip
     clamp_min, clamp_max, addcmul, addcdiv = (
-        elementwise.clamp_min, elementwise.clamp_max, elementwise.addcmul, elementwise.addcdiv)  # fmt: skip
+        elementwise.clamp_min, elementwise.clamp_max, blend.addcmul, blend.addcdiv)  # fmt: skip
     lerp, copysign, heaviside, nextafter = (
-        elementwise.lerp, elementwise.copysign, elementwise.heaviside, elementwise.nextafter)  # fmt: skip
+        blend.lerp, elementwise.copysign, elementwise.heaviside, elementwise.nextafter)  # fmt: skip
     add_, sub_, subtract_ = inplace(elementwise.add), inplace(elementwise.sub), inplace(elementwise.subtract)
     mul_, multiply_, div_ = inplace(elementwise.mul), inplace(elementwise.multiply), inplace(elementwise.div)
     divide_, true_divide_ = inplace(elementwise.divide), inplace(elementwise.true_divide)
@@ -371,7 +379,7 @@ class Tensor(TensorBase):
     ldexp_, clamp_, clip_ = inplace(elementwise.ldexp), inplace(elementwise.clamp), inplace(elementwise.clip)
     clamp_min_, clamp_max_ = inplace(elementwise.clamp_min), inplace(elementwise.clamp_max)
     addcmul_, addcdiv_, lerp_ = (
-        inplace(elementwise.addcmul), inplace(elementwise.addcdiv), inplace(elementwise.lerp))  # fmt: skip
+        inplace(blend.addcmul), inplace(blend.addcdiv), inplace(blend.lerp))  # fmt: skip
     copysign_, heaviside_ = inplace(elementwise.copysign), inplace(elementwise.heaviside)
     nextafter_ = inplace(elementwise.nextafter)
 
@@ -487,6 +495,11 @@ class Tensor(TensorBase):
         scan.cumsum, scan.cumprod, scan.cummax, scan.cummin, scan.logcumsumexp, scan.diff)  # fmt: skip
     cumsum_, cumprod_ = inplace(scan.cumsum), inplace(scan.cumprod)
 
+    # ---- neural networks ----
+
+    relu, relu_, softmax, log_softmax = nn_ops.relu, nn_ops.relu_, nn_ops.softmax, nn_ops.log_softmax
+    prelu, hardshrink = nn_ops.prelu, nn_ops.hardshrink
+
     # ---- sorting ----
 
     sort, argsort, msort, topk, unique = (
@@ -509,7 +522,7 @@ class Tensor(TensorBase):
         views.dsplit)  # fmt: skip
     unsafe_split, unsafe_chunk = views.unsafe_split, views.unsafe_chunk
     diagonal, unfold, as_strided, storage_offset = (
-        views.diagonal, views.unfold, views.as_strided, views.storage_offset)  # fmt: skip
+        strided.diagonal, strided.unfold, strided.as_strided, strided.storage_offset)  # fmt: skip
     T, mT = property(views.property_T), property(views.property_mT)
     H, mH = property(views.property_H), property(views.property_mH)
     flip, fliplr, flipud, roll, rot90, repeat, tile, repeat_interleave = (
@@ -555,10 +568,11 @@ class Tensor(TensorBase):
         matmul_ops.addmm_, matmul_ops.addmv_, matmul_ops.addr_, matmul_ops.addbmm_, matmul_ops.baddbmm_)  # fmt: skip
     cholesky, cholesky_solve, cholesky_inverse, inverse, pinverse, det, logdet, slogdet = (
         linalg_ops.torch_cholesky, linalg_ops.cholesky_solve, linalg_ops.cholesky_inverse, linalg_ops.inverse,
-        linalg_ops.pinverse, linalg_ops.det, linalg_ops.logdet, linalg_ops.slogdet)  # fmt: skip
+        derived.pinverse, linalg_ops.det, linalg_ops.logdet, linalg_ops.slogdet)  # fmt: skip
+    orgqr = derived.orgqr
     qr, svd, lu, lu_solve, matrix_power, matrix_exp, triangular_solve = (
-        linalg_ops.torch_qr, linalg_ops.torch_svd, linalg_ops.torch_lu, linalg_ops.torch_lu_solve,
-        linalg_ops.matrix_power, linalg_ops.matrix_exp, linalg_ops.triangular_solve)  # fmt: skip
+        linalg_ops.torch_qr, linalg_ops.torch_svd, linalg_ops.method_lu, linalg_ops.torch_lu_solve,
+        derived.matrix_power, derived.matrix_exp, linalg_ops.triangular_solve)  # fmt: skip
 
     # ---- random ----
 

@@ -14,10 +14,10 @@ from typing import Any
 from mortice import op as _op
 from mortice.dtype import DType, can_cast
 from mortice.errors import ShapeError
-from mortice.graph import modes, no_grad
+from mortice.graph import RELEASED, Node, Slot, modes, next_seq, no_grad
 from mortice.op import TENSOR_KERNELS, op, promote, record, same
 from mortice.shape import Size, contiguous_strides
-from mortice.tensor import DATA, TensorBase, make
+from mortice.tensor import TensorBase, make
 
 Steps = tuple[tuple[Any, dict[str, Any]], ...]
 
@@ -79,25 +79,53 @@ def check_writable(name: str, t: Any) -> None:
     if not modes.grad:
         return
     base = t._base
-    if base is None:
-        if t._rg and t._node is None:
-            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-        return
-    if base._rg and base._node is None:
-        raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
-    origin = t._note
-    if origin and origin != DATA and (t._rg or base._rg):
-        if origin == "no_grad":
-            raise RuntimeError(
-                "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that "
-                "this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving "
-                "both the view and the inplace either both inside the no_grad block (if you don't want the inplace to "
-                "be tracked) or both outside (if you want the inplace to be tracked)."
-            )
+    if base is not None:
+        if t._note and (t._rg or base._rg):
+            raise RuntimeError(_forbidden_view(t._note))
+        if base._rg and base._node is None or t._rg and t._node is None:
+            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+    elif t._rg and t._node is None:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+
+
+FROM_FUNCTION = "function: "  # how the note of a view that a custom Function returned begins
+
+
+def _forbidden_view(note: str, how: str = "is being modified inplace") -> str:
+    """Return PyTorch's message about a view whose in-place change cannot be recorded."""
+    if note == "no_grad":
+        return (
+            f"A view was created in no_grad mode and {how} with grad mode enabled. Given that this use case is ambiguous "
+            "and error-prone, it is forbidden. You can clarify your code by moving both the view and the inplace either "
+            "both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want "
+            "the inplace to be tracked)."
+        )
+    if note.startswith(FROM_FUNCTION):
+        return (
+            f"Output {note.removeprefix(FROM_FUNCTION)} is a view and {how}. This view was created inside a custom "
+            "Function (or because an input was returned as-is) and the autograd logic to handle view+inplace would "
+            "override the custom backward associated with the custom Function, leading to incorrect gradients. This "
+            "behavior is forbidden. You can fix this by cloning the output of the custom Function."
+        )
+    return (
+        f"Output {note} is a view and {how}. This view is the output of a function that returns multiple views. Such "
+        "functions do not allow the output views to be modified inplace. You should replace the inplace operation by "
+        "an out-of-place one."
+    )
+
+
+class RefusedNode(Node):
+    """The place in the graph of a view made under `no_grad` after its base was written: no gradient can be right."""
+
+    __slots__ = ()
+
+    def __init__(self, view: Any) -> None:
+        self.seq, self.edges, self.extra = next_seq(), (), None
+        self.device, self.shape, self.dtype = view._device, view.shape, view.dtype
+
+    def pull(self, g: Any, graph: bool) -> Any:
         raise RuntimeError(
-            f"Output of {origin} is a view and is being modified inplace. This view is the output of a function that "
-            "returns multiple views. Such functions do not allow the output views to be modified inplace. You should "
-            "replace the inplace operation by an out-of-place one."
+            _forbidden_view("no_grad", "its base or another view of its base has been modified inplace")
         )
 
 
@@ -107,41 +135,90 @@ def assign(t: Any, value: Any, fresh: bool) -> Any:
     `fresh` says that nobody else holds the buffer of `value`, so that t may simply take it over.
     """
     recording = modes.grad and (t._rg or value._rg)
-    old = None
-    base = t._base
-    if recording and base is not None:
-        old = make(base._data, base._device, base.dtype, base.shape)
-        old._rg, old._node = base._rg, base._node
+    old = before_rebase(t) if recording else None
     write(t, value._data, fresh)
-    if not recording:
-        return t
-    if base is None:
-        t._rg, t._node = value._rg, value._node
-        return t
-    record(view_scatter.op, (old, value), {"steps": t.view_steps[len(base.view_steps) :]}, None, base)
-    for view in t._storage.live():
-        if view._viewed is base:
-            again = replay(TENSOR_KERNELS, base, view.view_steps[len(base.view_steps) :])
-            view._rg, view._node = again._rg, again._node
+    if recording:
+        node = value._node
+        if fresh and node is not None:
+            # What the op has kept of its output may from now on be t's own memory.
+            node.note_storage(node.number if type(node) is Slot else 0, t._storage)
+        rebase(t, value, old)
     return t
+
+
+def before_rebase(t: Any) -> Any:
+    """Return a stand-in for the base of the view `t` with its present place in the graph; None if t is no view."""
+    base = t._base
+    if base is None:
+        return None
+    old = make(base._data, base._device, base.dtype, base.shape)
+    old._rg, old._node = base._rg, base._node
+    return old
+
+
+def rebase(t: Any, value: Any, old: Any) -> None:
+    """Give t, whose memory now holds `value`, the value's place in the graph; `old` is from `before_rebase`."""
+    base = t
+    skip = len(t.view_steps)
+    if old is None:
+        t._rejoin(value._rg, value._node)
+    else:
+        base = t._base
+        skip = len(base.view_steps)
+        written = make(base._data, base._device, base.dtype, base.shape)
+        record(view_scatter.op, (old, value), {"steps": t.view_steps[skip:]}, None, written)
+        base._rejoin(True, written._node)
+    for view in base.own_storage().live():
+        if view._viewed is base:
+            if view._note == "no_grad":
+                view._rejoin(True, RefusedNode(view))
+            else:
+                again = replay(TENSOR_KERNELS, base, view.view_steps[skip:])
+                view._rejoin(again._rg, again._node)
+
+
+def may_rebind(t: Any) -> bool:
+    """Tell whether nobody else sees t's memory, so that a write may as well give it another buffer."""
+    storage = t._storage
+    return storage is None or (
+        not storage.pinned and t._steps is None and sum(1 for _ in storage.live()) == 1
+    )
+
+
+OVERLAP = (
+    "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+    "Please clone() the tensor before performing the operation."
+)
+
+
+OVERLAP = (
+    "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+    "Please clone() the tensor before performing the operation."
+)
 
 
 def write(t: Any, data: Any, fresh: bool) -> None:
     """Change t's memory to the buffer `data` and count the change."""
     backend = t._device.backend
     storage = t.own_storage()
-    if fresh and not storage.pinned and t._steps is None and sum(1 for _ in storage.live()) == 1:
+    if t._steps is not None and 0 not in t.shape and any(s == 0 and n > 1 for n, s in zip(t.shape, layout(t))):
+        raise RuntimeError(OVERLAP)
+    if fresh and may_rebind(t):
         t._data = data
-        if not backend.mutable:
+        if backend.rooted:
             storage.root = data
     elif backend.mutable:
+        strides = backend.strides_of(t._data)
+        if strides is not None and 0 in strides and 0 not in t.shape and any(
+            [s == 0 and n > 1 for s, n in zip(strides, t.shape)]
+        ):
+            raise RuntimeError(OVERLAP)
         backend.setitem(t._data, (...,), data)
     else:
         storage.root = put(backend, storage.root, t.view_steps, data)
         for shared in storage.live():
             shared._data = replay(backend, storage.root, shared.view_steps)
-    if t._note != DATA:
-        storage.version += 1
+    storage.version += 1
 
 
 def into(name: str, t: Any, value: Any) -> Any:
@@ -165,19 +242,26 @@ def cast_into(name: str, d: DType, value: Any) -> Any:
     return _op.CAST(value, d)
 
 
-def before_write(t: Any, args: tuple[Any, ...]) -> Any:
-    """Return a stand-in for `t` as it is now, if its value may be saved for backward; otherwise `t`."""
-    if not t._rg and not any(isinstance(a, TensorBase) and a._rg for a in args):
-        return t
+def stand_in(t: Any) -> Any:
+    """Return another tensor with t's value and place in the graph, for operations to keep when t is overwritten."""
     old = make(t._data, t._device, t.dtype, t.shape)
     old._rg, old._node = t._rg, t._node
     return old
 
 
-def is_saved(old: Any, value: Any) -> bool:
-    """Tell whether the node that made `value` has kept `old` itself, so that its buffer must outlive the write."""
-    saved = getattr(value._node, "saved", None)
-    return saved is not None and any(s is old for s in saved)
+def keep_saved(value: Any, old: Any, since: int) -> None:
+    """Copy what nodes newer than `since` have kept of `old`, whose memory is about to be overwritten."""
+    stack, seen = [value._node], set()
+    while stack:
+        node = stack.pop()
+        if not isinstance(node, Node) or node.seq <= since or node.seq in seen:
+            continue
+        seen.add(node.seq)
+        stack.extend(node.edges)
+        saved = getattr(node, "saved", None)
+        for s in () if saved is None or saved is RELEASED else saved:
+            if s is old or (isinstance(s, TensorBase) and s._storage is not None and s._storage is old._storage):
+                s._data = s._device.backend.copy(s._data)
 
 
 def inplace(fn: Callable[..., Any], name: str | None = None) -> Callable[..., Any]:
@@ -186,11 +270,18 @@ def inplace(fn: Callable[..., Any], name: str | None = None) -> Callable[..., An
 
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         check_writable(own, self)
-        x = before_write(self, args) if modes.grad else self
-        value = fn(x, *args, **kwargs)
-        if x is not self and is_saved(x, value):
-            x._data = self._device.backend.copy(self._data)
-        return assign(self, into(own, self, value), True)
+        old: Any = None
+        since = 0
+        if modes.grad and (self._rg or any([isinstance(a, TensorBase) and a._rg for a in (*args, *kwargs.values())])):
+            old, since = stand_in(self), next_seq()
+        value = into(own, self, fn(self if old is None else old, *args, **kwargs))
+        # A function may return an operand, or memory that it shares with one.
+        fresh = value._storage is None and self._device.backend.owns(value._data) and value is not self
+        if fresh and any([isinstance(a, TensorBase) and a._data is value._data for a in args]):
+            fresh = False
+        if old is not None and not (fresh and may_rebind(self)):
+            keep_saved(value, old, since)
+        return assign(self, value, fresh)
 
     functools.update_wrapper(method, fn, assigned=("__module__", "__doc__"), updated=())
     del method.__wrapped__  # type: ignore[attr-defined]
@@ -225,4 +316,4 @@ def write_out(name: str, out: Any, value: Any) -> Any:
         return assign(out, value, False)
 
 
-_op.WRITE_OUT = write_out
+_op.WRITE_OUT, _op.WRITE = write_out, write

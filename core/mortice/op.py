@@ -8,7 +8,6 @@ everything else (Python numbers, promotion, errors) to `slow`.
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import ref
@@ -27,8 +26,20 @@ from mortice.dtype import (
     scalar_dtype,
 )
 from mortice.errors import DeviceError, DTypeError
-from mortice.graph import RELEASED, SECOND_BACKWARD, Algebra, Node, Slot, modes, next_seq, special
-from mortice.shape import Size, broadcast, reduced_shape
+from mortice.graph import (
+    RELEASED,
+    SECOND_BACKWARD,
+    Algebra,
+    Extra,
+    Node,
+    PackedValue,
+    Slot,
+    modes,
+    next_seq,
+    saved_hooks,
+    special,
+)
+from mortice.shape import SCALAR, Size, broadcast, reduced_shape
 from mortice.tensor import TensorBase, make
 
 OPS: dict[str, Op] = {}
@@ -85,6 +96,8 @@ def same(name: str, shape: Size, *rest: Any, **attrs: Any) -> Size:
 
 def reduced(name: str, shape: Size, *, axis: Any, keepdims: bool, **attrs: Any) -> Size:
     """Without the reduced axes, or with them as 1."""
+    if axis is None and not keepdims:
+        return SCALAR
     dims = range(len(shape)) if axis is None else (axis,) if isinstance(axis, int) else axis
     return reduced_shape(shape, dims, keepdims)
 
@@ -102,7 +115,29 @@ class Const:
 
 
 def _saved_tensor(s: Any) -> Any:
-    return s._data if type(s) is Const else s
+    return s._data if type(s) is Const else s.tensor() if type(s) is PackedValue else s
+
+
+def signature(fn: Any) -> tuple[list[str], list[str], list[str]]:
+    """Return a function's positional parameters, its *parameter if any, and its keyword-only ones.
+
+    Read from the code object: importing `inspect`, and asking it 500 times, is a quarter of `import mortice`.
+    """
+    while hasattr(fn, "__wrapped__"):
+        fn = fn.__wrapped__
+    code = fn.__code__
+    names, n = code.co_varnames, code.co_argcount
+    end = n + code.co_kwonlyargcount
+    return list(names[:n]), list(names[end : end + 1]) if code.co_flags & 4 else [], list(names[n:end])
+
+
+@functools.cache
+def _loader(fetches: str) -> Any:
+    """Return what calls a formula with its arguments fetched: made from source so that fetching costs no loop.
+
+    The text holds only names that `Formula` has checked; many formulas share one.
+    """
+    return eval(f"lambda f, k, g, n: f(k, g, {fetches})", {"T": _saved_tensor})
 
 
 class Formula:
@@ -115,7 +150,7 @@ class Formula:
         self.saves: set[int] = set()
         self.out: set[int] = set()
         self.shapes = False
-        names = list(inspect.signature(fn).parameters)[2:]
+        names = sum(signature(fn), [])[2:]
         raw, graph_mode = [], []
         for name in names:
             if name in op.inputs:
@@ -147,9 +182,7 @@ class Formula:
                     f"{op.name}.vjp: a formula takes k, g and names of inputs ({', '.join(op.inputs)}), attributes "
                     f"({', '.join(op.attrs) or 'none'}), outputs ({', '.join(op.outputs)}) or <input>_shape; got {name!r}."
                 )
-        # Made from source so that fetching costs no loop; the text holds only names checked above.
-        self.raw = eval(f"lambda f, k, g, n: f(k, g, {', '.join(raw)})")
-        self.graph = eval(f"lambda f, k, g, n: f(k, g, {', '.join(graph_mode)})", {"T": _saved_tensor})
+        self.raw, self.graph = _loader(", ".join(raw)), _loader(", ".join(graph_mode))
 
 
 Plan = tuple[tuple[bool, ...], bool, bool]
@@ -194,16 +227,16 @@ class Op:
         self.view, self.outputs, self.holomorphic, self.check, self.scalars = view, outputs, holomorphic, check, scalars
         self.differentiable = len(outputs) if differentiable is None else differentiable
         self.grad_name = grad_name or "".join(p.capitalize() for p in self.name.split("_")) + "Backward0"
-        self.doc = inspect.getdoc(body)
+        self.doc = body.__doc__
         self.scatter, self.strides = scatter, strides
-        parameters = list(inspect.signature(body).parameters.values())[1:]
-        self.variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-        self.inputs = [p.name for p in parameters if p.kind is not p.KEYWORD_ONLY]
-        self.attrs = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+        positional, star, self.attrs = signature(body)
+        self.variadic = bool(star)
+        self.inputs = positional[1:] + star
         self.fixed = frozenset(i for i, n in enumerate(self.inputs) if n in fixed)
         self.formulas: dict[str, Formula] = {}
         self.by_position: list[Any] = []
         self.joint: Formula | None = None
+        self.kept: set[int] = set()  # numbers of the outputs that formulas ask for
         self.no_grad_reason: str | None = None
         self.jvp: Any = None
         self.plans = Plans(self)
@@ -226,6 +259,7 @@ class Op:
                 raise TypeError(f"{self.name}.vjp: no input is called {name!r}; inputs: {', '.join(self.inputs)}.")
             self.formulas[name] = Formula(self, fn)
         self.by_position = [self.formulas.get(name) for name in self.inputs]
+        self.kept = set().union(*(f.out for f in (self.joint, *self.formulas.values()) if f is not None))
 
     def no_grad(self, reason: str = "its result does not change continuously") -> None:
         """Say that the operation has no gradient, and why."""
@@ -270,6 +304,22 @@ class Op:
         return f"<op {self.name}>"
 
 
+class Meta(tuple[Any, ...]):
+    """The shape and dtype of each output of a node that has several, and weak references to their Slots."""
+
+    slots: list[Any]
+
+
+class PackedOut:
+    """The kept outputs of a node in the care of saved tensor hooks, read like the tuple of buffers."""
+
+    def __init__(self, values: dict[int, PackedValue]) -> None:
+        self.values = values
+
+    def __getitem__(self, number: int) -> Any:
+        return self.values[number]._data
+
+
 class OpNode(Node):
     """The node of a recorded Op. `shape` and `dtype` are the gradient's; `meta` has every output's, if several."""
 
@@ -305,16 +355,37 @@ class OpNode(Node):
                 return
 
     def note_storage(self, number: int, storage: Any) -> None:
-        if self.out is not None and self.out is not RELEASED:
+        if self.out is not None and self.out is not RELEASED and number in self.op.kept:
             self.more().storages[number] = (storage, storage.version)
+
+    def owns(self, g: Any, pulled: Sequence[Any]) -> bool:
+        if not self.device.backend.owns(g) or sum([p is g for p in pulled]) > 1 or (self.extra and self.extra.packed):
+            return False
+        return not any([s is not None and s._data is g for s in self.saved] + [o is g for o in self.out or ()])
+
+    def without(self, keep: tuple[bool, ...]) -> Node:
+        edges = tuple([e if k else None for e, k in zip(self.edges, keep)])
+        if edges == self.edges:
+            return self
+        twin = new(OpNode)
+        for name in ("seq", "device", "shape", "dtype", "op", "saved", "out", "attrs", "shapes", "versions", "meta"):
+            setattr(twin, name, getattr(self, name))
+        twin.edges = edges
+        twin.extra = Extra()
+        twin.extra.origin = self
+        if self.extra is not None:
+            twin.extra.storages, twin.extra.packed = self.extra.storages, self.extra.packed
+        return twin
 
     def out_tensor(self, number: int) -> Any:
         """Return the kept output as a Tensor in the graph; made anew so that the node never owns its output."""
         shape, d = (self.shape, self.dtype) if self.meta is None else self.meta[number]
         t = make(self.out[number], self.device, d, shape)
         if number < self.op.differentiable:
-            t._rg = True
-            t._node = self if self.op.differentiable == 1 else Slot(self, number, self.device, shape, d)
+            node = self if self.extra is None or self.extra.origin is None else self.extra.origin
+            t._rg, t._node = True, node
+            if self.op.differentiable > 1:
+                t._node = self.meta.slots[number]() or Slot(node, number, self.device, shape, d)
         return t
 
     def check(self) -> None:
@@ -325,15 +396,13 @@ class OpNode(Node):
             if s is not None and s._storage is not None:
                 expected = 0 if self.versions is None else self.versions[i]
                 if s._version != expected:
-                    raise RuntimeError(modified_in_place(self, s.dtype, s.shape, s._version, expected))
+                    raise RuntimeError(modified_in_place(s.dtype, s.shape, s._version, expected, s._node))
         for number, (storage, version) in self.extra.storages.items() if self.extra else ():
             if storage.version != version:
                 shape, d = (self.shape, self.dtype) if self.meta is None else self.meta[number]
-                what = f"output {number} of "
-                raise RuntimeError(modified_in_place(self, d, shape, storage.version, version, what))
+                raise RuntimeError(modified_in_place(d, shape, storage.version, version, self, number))
 
     def pull(self, g: Any, graph: bool) -> Sequence[Any]:
-        op = self.op
         saved = self.saved
         if saved is RELEASED or self.extra is not None:
             self.check()
@@ -342,6 +411,16 @@ class OpNode(Node):
                 if s is not None and s._storage is not None:
                     self.check()
                     break
+        if self.extra is not None and self.extra.packed:
+            try:
+                return self._pull_any(g, graph)
+            finally:
+                for packed in self.extra.packed:
+                    packed.cache = None
+        return self._pull_any(g, graph)
+
+    def _pull_any(self, g: Any, graph: bool) -> Sequence[Any]:
+        op = self.op
         k: Any = TENSOR_KERNELS if graph else self.device.backend
         if self.meta is not None:
             if op.differentiable > 1:
@@ -381,13 +460,17 @@ class OpNode(Node):
         )
 
 
-def modified_in_place(node: Node, d: Any, shape: Any, version: int, expected: int, what: str = "") -> str:
-    """Return PyTorch's message about an overwritten saved value."""
+def modified_in_place(d: Any, shape: Any, version: int, expected: int, node: Any = None, number: int = 0) -> str:
+    """Return PyTorch's message about an overwritten saved value; `node` is the one that made it."""
+    maker = ""
+    if node is not None:
+        number = node.number if isinstance(node, Slot) else number
+        maker = f", which is output {number} of {node.name().partition('Backward')[0] or node.name()},"
     return (
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[{d} {list(shape)}], which is {what}{node.name()}, is at version {version}; expected version {expected} "
-        "instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
-        "autograd.set_detect_anomaly(True)."
+        f"[{d} {list(shape)}]{maker} is at version {version}; expected version {expected} instead. Hint: enable anomaly "
+        "detection to find the operation that failed to compute its gradient, with "
+        "mortice.autograd.set_detect_anomaly(True, check_nan=False)."
     )
 
 
@@ -421,11 +504,23 @@ class _Raw(Algebra):
     def wrap(self, g: Any, like: Any) -> Any:
         return make(g, like._device if isinstance(like, TensorBase) else like.device, like.dtype, like.shape)
 
+    def wrap_any(self, g: Any, device: Any) -> Any:
+        k = device.backend
+        return make(g, device, k.dtype_of(g), Size(k.shape_of(g)))
+
     def unwrap(self, g: Any) -> Any:
         return g._data
 
     def fresh(self, g: Any, device: Any) -> Any:
         return device.backend.copy(g)
+
+    def add_into(self, total: Any, g: Any) -> Any:
+        WRITE(total, total._device.backend.add(total._data, g), True)
+        return total
+
+    def has_nan(self, g: Any, like: Any) -> bool:
+        k = (like._device if isinstance(like, TensorBase) else like.device).backend
+        return bool(k.item(k.any(k.isnan(g))))
 
 
 class _Graph(Algebra):
@@ -440,11 +535,20 @@ class _Graph(Algebra):
     def wrap(self, g: Any, like: Any) -> Any:
         return g
 
+    def wrap_any(self, g: Any, device: Any) -> Any:
+        return g
+
     def unwrap(self, g: Any) -> Any:
         return g
 
     def fresh(self, g: Any, device: Any) -> Any:
-        return g
+        return TENSOR_KERNELS.copy(g)
+
+    def add_into(self, total: Any, g: Any) -> Any:
+        return total + g
+
+    def has_nan(self, g: Any, like: Any) -> bool:
+        return raw_algebra.has_nan(g._data, g)
 
 
 raw_algebra, graph_algebra = _Raw(), _Graph()
@@ -458,7 +562,7 @@ new = object.__new__
 
 def record(op: Op, args: Sequence[Any], attrs: Any, out: Any, t: Any) -> None:
     """Give the result `t` (a tensor, or a tuple of them) of buffers `out` a node. Plain numbers come as Const."""
-    if op.no_grad_reason is not None:
+    if op.no_grad_reason is not None or (type(t) is not tuple and t.dtype.kind not in "fc"):
         return
     node = new(OpNode)
     node.seq = next_seq()
@@ -474,23 +578,26 @@ def record(op: Op, args: Sequence[Any], attrs: Any, out: Any, t: Any) -> None:
             break
     if shapes or op.shape is broadcast:
         node.shapes = tuple([a.shape for a in args])
-    if special[0] and modes.anomaly:
-        node.more().trace = graph.forward_trace()
     if type(t) is tuple:
-        node.meta = tuple([(r.shape, r.dtype) for r in t])
+        node.meta = Meta([(r.shape, r.dtype) for r in t])
         node.device = t[0]._device
-        node.out = out if keep_out else None
+        # Only the outputs that formulas ask for: the first, that of a normalisation, may be big and be written in place.
+        node.out = tuple([o if i in op.kept else None for i, o in enumerate(out)]) if keep_out else None
         node.shape, node.dtype = node.meta[0]
         if op.differentiable == 1:
             t[0]._rg, t[0]._node = True, node
         else:
+            slots = node.meta.slots = []
             for i in range(op.differentiable):
                 r = t[i]
                 r._rg, r._node = True, Slot(node, i, r._device, r.shape, r.dtype)
+                slots.append(ref(r._node))
     else:
         node.device, node.shape, node.dtype = t._device, t.shape, t.dtype
         node.out = (out,) if keep_out else None
         t._rg, t._node = True, node
+    if special[0] and modes.watched:
+        watch_node(node, t)
 
 
 def record_two(op: Op, x: Any, y: Any, out: Any, t: Any) -> None:
@@ -513,10 +620,10 @@ def record_two(op: Op, x: Any, y: Any, out: Any, t: Any) -> None:
     node.shape = t.shape
     node.dtype = t.dtype
     node.out = (out,) if keep_out else None
-    if special[0] and modes.anomaly:
-        node.more().trace = graph.forward_trace()
     t._rg = True
     t._node = node
+    if special[0] and modes.watched:
+        watch_node(node, t)
 
 
 def record_one(op: Op, x: Any, out: Any, t: Any, attrs: Any = None) -> None:
@@ -535,13 +642,38 @@ def record_one(op: Op, x: Any, out: Any, t: Any, attrs: Any = None) -> None:
     node.shape = t.shape
     node.dtype = t.dtype
     node.out = (out,) if keep_out else None
-    if special[0] and modes.anomaly:
-        node.more().trace = graph.forward_trace()
     t._rg = True
     t._node = node
+    if special[0] and modes.watched:
+        watch_node(node, t)
 
 
 ONE = (True,)
+
+
+def watch_node(node: OpNode, t: Any) -> None:
+    """Do what few recordings ask for: keep the line being run (anomaly detection), hand saved values to hooks."""
+    if modes.anomaly:
+        node.more().trace = graph.forward_trace()
+    hooks = saved_hooks()
+    if hooks is None:
+        return
+    packed: list[PackedValue] = []
+
+    def pack(s: Any, target: Any) -> PackedValue:
+        packed.append(PackedValue(s, target, *hooks))
+        return packed[-1]
+
+    node.saved = tuple([pack(s, s._node or s) if isinstance(s, TensorBase) else s for s in node.saved])
+    if node.out is not None:
+        op = node.op
+        formulas = [op.joint] if op.joint else [f for f, e in zip(op.by_position, node.edges) if f and e is not None]
+        outs = t if type(t) is tuple else (t,)
+        numbers = set().union(*(f.out for f in formulas))
+        node.out = None  # the outputs are shown to the hook without being watched
+        node.out = PackedOut({i: pack(outs[i], None) for i in sorted(numbers)})
+    if packed:
+        node.more().packed = packed
 
 
 # ---- the call path ----
@@ -737,12 +869,13 @@ def as_operand(op: Op, value: Any) -> Any:
 # Filled in by `ops.movement` (the cast) and `mutation` (writing into a given tensor): both are written with ops.
 CAST: Callable[..., Any]
 WRITE_OUT: Callable[..., Any]
+WRITE: Callable[..., Any]
 
 
 def unary(op: Op) -> Callable[..., Any]:
     """Compile an op of one tensor without attributes."""
     same_dtype = op.same_dtype
-    elementwise = op.shape is same
+    shape_rule: Any = None if op.shape is same else op.shape
 
     def call(input: Any, *, out: Any = None) -> Any:
         try:
@@ -750,14 +883,14 @@ def unary(op: Op) -> Callable[..., Any]:
             device = input._device
         except AttributeError:
             return slow(op, (input,), {}, out)
-        if result is None or out is not None or not elementwise or (special[0] and modes.inference):
+        if result is None or out is not None or (special[0] and modes.inference):
             return slow(op, (input,), {}, out)
         data = device.table[op](input._data)
         t = new(TensorBase.cls)
         t._data = data
         t._device = device
         t.dtype = result
-        t.shape = input.shape
+        t.shape = input.shape if shape_rule is None else shape_rule(op.name, input.shape)
         t._rg = False
         t._node = t._storage = t._leaf = None
         if input._rg and (not special[0] or modes.grad) and op.no_grad_reason is None:
@@ -822,6 +955,35 @@ def binary(op: Op, fallback: Callable[..., Any] = _slow_two) -> Callable[..., An
                 record_two(op, value, x, data, t)
             else:
                 record_two(op, x, value, data, t)
+        return t
+
+    return call
+
+
+def unary_with_attributes(op: Op) -> Callable[..., Any]:
+    """Compile an op of one tensor and attributes, with one output and a shape rule."""
+    same_dtype = op.same_dtype
+    shape_rule: Any = op.shape
+
+    def call(input: Any, *, out: Any = None, **attrs: Any) -> Any:
+        try:
+            result = same_dtype.get(input.dtype)
+            device = input._device
+        except AttributeError:
+            return slow(op, (input,), attrs, out)
+        if result is None or out is not None or (special[0] and modes.inference):
+            return slow(op, (input,), attrs, out)
+        shape = shape_rule(op.name, input.shape, **attrs)
+        data = device.table[op](input._data, **attrs)
+        t = new(TensorBase.cls)
+        t._data = data
+        t._device = device
+        t.dtype = result
+        t.shape = shape
+        t._rg = False
+        t._node = t._storage = t._leaf = None
+        if input._rg and (not special[0] or modes.grad) and op.no_grad_reason is None:
+            record_one(op, input, data, t, attrs)
         return t
 
     return call
@@ -897,8 +1059,11 @@ def op(
             differentiable=differentiable, holomorphic=holomorphic, check=check, grad_name=grad_name, scalars=allow,
             name=name, scatter=scatter, strides=strides, fixed=fixed,
         )  # fmt: skip
-        if made.attrs or made.variadic or len(made.inputs) > 2 or outputs or view or check or fixed or shape is None:
-            fn: Any = general(made)
+        simple = not (made.variadic or outputs or view or check or fixed or shape is None)
+        if simple and made.attrs and len(made.inputs) == 1:
+            fn: Any = unary_with_attributes(made)
+        elif made.attrs or made.variadic or len(made.inputs) > 2 or outputs or view or check or fixed or shape is None:
+            fn = general(made)
         else:
             fn = (unary, binary)[len(made.inputs) - 1](made)
         functools.update_wrapper(fn, body, assigned=("__module__", "__name__", "__qualname__", "__doc__"), updated=())

@@ -6,25 +6,24 @@ summarised one only the slices that are shown. `Tensor.__repr__` calls it; nothi
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import operator
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from mortice.dtype import get_default_dtype
 
 __all__ = ["get_printoptions", "parameter_repr", "printoptions", "set_printoptions", "tensor_repr"]
 
 
-@dataclasses.dataclass
 class _Options:
-    precision: int = 4
-    threshold: float = 1000
-    edgeitems: int = 3
-    linewidth: float = 80
-    sci_mode: bool | None = None
+    def __init__(self) -> None:
+        self.precision = 4
+        self.threshold: float = 1000
+        self.edgeitems = 3
+        self.linewidth: float = 80
+        self.sci_mode: bool | None = None
 
 
 _PROFILES: dict[str, dict[str, Any]] = {
@@ -86,7 +85,7 @@ def set_printoptions(
 
 def get_printoptions() -> dict[str, Any]:
     """Return the print options as keyword arguments for `set_printoptions`."""
-    return dataclasses.asdict(_options)
+    return dict(vars(_options))
 
 
 @contextmanager
@@ -178,8 +177,7 @@ def _leaves(nested: Any, rank: int) -> list[Any]:
 # Numbers: one style for all that is shown.
 
 
-@dataclasses.dataclass(frozen=True)
-class _Style:
+class _Style(NamedTuple):
     """A way to write one number: a format spec, whether a bare point follows, and the column's width."""
 
     spec: str = ""
@@ -194,7 +192,7 @@ class _Style:
         return self.text(value).rjust(self.width)
 
     def fitted(self, values: Iterable[Any]) -> _Style:
-        return dataclasses.replace(self, width=max(len(self.text(value)) for value in values))
+        return self._replace(width=max(len(self.text(value)) for value in values))
 
 
 def _float_style(values: list[float], options: _Options) -> _Style:

@@ -5,6 +5,7 @@ The public `Tensor`, with its operators and methods, is `methods.Tensor`; it reg
 
 from __future__ import annotations
 
+import threading
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
@@ -17,17 +18,43 @@ from mortice.graph import Node, RemovableHandle, modes
 from mortice.shape import Size
 
 
-class Storage:
-    """Memory that several tensors share: its version, who shares it, and on immutable backends the root buffer."""
+class Aliases(list[Any]):
+    """Weak references to the tensors that share memory, and what is true of the memory itself."""
 
-    __slots__ = ("version", "aliases", "root", "pruned", "pinned")
+    __slots__ = ("pinned", "root")
 
     def __init__(self) -> None:
-        self.version = 0
-        self.pinned = False  # seen from outside (NumPy, a pointer): the memory must stay where it is
-        self.aliases: list[weakref.ref[TensorBase]] = []
+        self.pinned = False
         self.root: Any = None
+
+
+class Storage:
+    """Memory that several tensors share, and its version; `.data` makes a second Storage over the same memory."""
+
+    __slots__ = ("version", "aliases", "pruned")
+
+    def __init__(self, aliases: Aliases | None = None, version: int = 0) -> None:
+        self.version = version
+        self.aliases = Aliases() if aliases is None else aliases
         self.pruned = 16
+
+    @property
+    def pinned(self) -> bool:
+        """Whether it is seen from outside (NumPy, a pointer), so that the memory must stay where it is."""
+        return self.aliases.pinned
+
+    @pinned.setter
+    def pinned(self, value: bool) -> None:
+        self.aliases.pinned = value
+
+    @property
+    def root(self) -> Any:
+        """On a backend without mutation, the buffer that all sharers are views of."""
+        return self.aliases.root
+
+    @root.setter
+    def root(self, value: Any) -> None:
+        self.aliases.root = value
 
     def add(self, t: TensorBase) -> None:
         """Note that `t` shares this memory."""
@@ -44,7 +71,7 @@ class Storage:
         """Yield the tensors that share this memory."""
         for ref in list(self.aliases):
             t = ref()
-            if t is not None:
+            if t is not None and t._storage is not None and t._storage.aliases is self.aliases:
                 yield t
 
 
@@ -60,7 +87,8 @@ class LeafState:
         self.retains = False
 
 
-DATA = "data"  # the note of a tensor made by `.data`: its writes do not count
+# Threads that run backward at the same time may add to the same `.grad`.
+_adding = threading.RLock()
 
 
 class TensorBase:
@@ -76,7 +104,7 @@ class TensorBase:
         "_storage",  # None until its memory is shared or written; the next three are set with it
         "_steps",  # how it is seen in the storage: (steps before, view op, attributes), None for all of it
         "_viewed",  # the tensor that it is a view of in the graph, or None
-        "_note",  # why it must not be written in place ("no_grad" or a multi-view op's name), DATA, or ""
+        "_note",  # why it must not be written in place: "no_grad", a multi-view op's name, or ""
         "_leaf",  # None until it has a gradient or hooks
         "__dict__",
         "__weakref__",
@@ -114,7 +142,8 @@ class TensorBase:
     @property
     def grad_fn(self) -> Node | None:
         """The node that made it, None for a leaf."""
-        return self._node  # type: ignore[no-any-return]
+        node = self._node
+        return node.parent if type(node) is graph.Slot else node  # type: ignore[no-any-return]
 
     @property
     def _version(self) -> int:
@@ -188,13 +217,16 @@ class TensorBase:
     def grad(self, value: Any) -> None:
         if value is not None:
             if not isinstance(value, TensorBase):
-                raise TypeError(f"grad: expected a Tensor or None; got {type(value).__name__}.")
+                raise TypeError(
+                    f"grad: assigned grad expected to be a Tensor or None; got {type(value).__name__}."
+                )
             if value is self:
-                raise RuntimeError("grad: a tensor cannot be its own gradient.")
+                raise RuntimeError("grad: can't assign Variable as its own grad.")
             if value.shape != self.shape or value.dtype is not self.dtype or value._device is not self._device:
                 raise RuntimeError(
-                    f"grad: expected a tensor of shape {tuple(self.shape)}, {self.dtype}, on {self.device}; got "
-                    f"{tuple(value.shape)}, {value.dtype}, on {value.device}."
+                    f"grad: attempting to assign a gradient that does not match its tensor; expected shape "
+                    f"{list(self.shape)}, {self.dtype}, on {self.device}; got {list(value.shape)}, {value.dtype}, on "
+                    f"{value.device}."
                 )
         self._state().grad = value
 
@@ -220,17 +252,29 @@ class TensorBase:
         """Whether `retain_grad` was called on this non-leaf."""
         return self._leaf is not None and self._leaf.retains
 
-    def _accumulate(self, g: Any, graph_mode: bool, replace: bool = False) -> None:
-        """Add a gradient (a Tensor that nobody else holds) to `.grad`."""
+    def _accumulate(self, g: Any, mine: bool, algebra: Any) -> None:
+        """Add a gradient to `.grad`; `mine` says that nobody else holds its buffer."""
         state = self._state()
-        old = state.grad
-        if old is None or replace:
-            state.grad = g
-        elif graph_mode or old._rg:
-            state.grad = old + g
-        else:
-            with graph.no_grad():
-                old += g
+        with _adding:
+            total = state.grad
+            if total is None:
+                # Under create_graph the gradient is a Tensor that others may hold, so it is copied as well.
+                g = g if mine and algebra is graph.RAW else algebra.fresh(g, self._device)
+                state.grad = algebra.wrap(g, self)
+            elif total.shape != self.shape:
+                raise RuntimeError(
+                    f"backward: .grad has shape {list(total.shape)}, but its tensor now has shape {list(self.shape)}. "
+                    "Set .grad = None after changing the shape."
+                )
+            else:
+                state.grad = algebra.add_into(total, g)
+
+    def _keep_grad(self, g: Any, algebra: Any) -> None:
+        """Add the gradient of a non-leaf that asked for it to `.grad`."""
+        state = self._state()
+        total = state.grad
+        g = algebra.fresh(g, self._device) if total is None else algebra.add(self, algebra.unwrap(total), g)
+        state.grad = algebra.wrap(g, self)
 
     # ---- hooks ----
 
@@ -240,7 +284,7 @@ class TensorBase:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         if self._node is None:
             return RemovableHandle(self._state().hooks, hook)
-        return RemovableHandle(self._node.more().prehooks, hook)
+        return RemovableHandle(self._node.more().tensor_hooks, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Any], Any]) -> RemovableHandle:
         """Call `hook(param)` after backward has added to `.grad`; leaves only."""
@@ -258,7 +302,7 @@ class TensorBase:
             self.set_storage(Storage())
             if self._node is not None:
                 self._node.note_storage(0, self._storage)
-            if not self._device.backend.mutable:
+            if self._device.backend.rooted:
                 self._storage.root = self._data
         return self._storage
 
@@ -277,12 +321,24 @@ class TensorBase:
             found.append((op, attrs if type(attrs) is dict else {"shape": attrs}))
         return tuple(reversed(found))
 
-    def _share(self, note: str = "") -> Any:
+    def _share(self, storage: Storage | None = None) -> Any:
         """Return a new leaf over the same memory."""
-        storage = self.own_storage()
+        own = self.own_storage()
         t = make(self._data, self._device, self.dtype, self.shape)
-        t.set_storage(storage, self._steps, None, note)
+        t.set_storage(storage or own, self._steps)
+        if "_inference" in self.__dict__:
+            t.__dict__["_inference"] = True
         return t
+
+    def _rejoin(self, rg: bool, node: Any) -> None:
+        """Take another place in the graph, after a write in place; a kept gradient moves along."""
+        state = self._leaf
+        if state is not None and state.retains:
+            if self._node is not None:
+                self._node.more().retained = None
+            if node is not None:
+                node.more().retained = weakref.ref(self)
+        self._rg, self._node = rg, node
 
     def detach(self) -> Any:
         """Return a tensor over the same memory, outside the graph."""
@@ -291,7 +347,7 @@ class TensorBase:
     @property
     def data(self) -> Any:
         """The same memory outside the graph; writes through it are invisible to autograd's checks. Prefer `detach`."""
-        return self._share(DATA)
+        return self._share(Storage(self.own_storage().aliases))
 
     @data.setter
     def data(self, value: Any) -> None:
@@ -299,10 +355,10 @@ class TensorBase:
             raise TypeError(f"data: expected a Tensor; got {type(value).__name__}.")
         if value.dtype.kind not in "fc" and self._rg:
             raise RuntimeError(f"data: a tensor that requires grad cannot hold {value.dtype}.")
-        shared = value._share()
-        self._data, self._device = shared._data, shared._device
-        self.dtype, self.shape = shared.dtype, shared.shape
-        self.set_storage(shared._storage, shared._steps)
+        aliases, version = value.own_storage().aliases, self._version
+        self._data, self._device = value._data, value._device
+        self.dtype, self.shape = value.dtype, value.shape
+        self.set_storage(Storage(aliases, version), value._steps)
 
     # ---- identity ----
 

@@ -237,10 +237,15 @@ def _elementwise_jvp(p: Problem, directions: Sequence[Any]) -> list[Any]:
 
 def _linear_jvp(p: Problem, directions: Sequence[Any], joint: bool) -> list[Any]:
     """Apply the op to the tangents: all together, or one at a time beside the other operands."""
-    groups = [list(zip(p.at, directions))] if joint else [[pair] for pair in zip(p.at, directions)]
+    pairs = list(zip(p.at, directions))
+    # Bilinear in the first two; what more there is (a bias) is added, and takes its tangent with the second.
+    groups = [pairs] if joint else [pairs[:1], pairs[1:]]
     total: list[Any] | None = None
     for group in groups:
         points = list(p.points)
+        if not joint:
+            for i in p.at[2:]:
+                points[i] = np.zeros_like(points[i])
         for i, v in group:
             points[i] = v
         found = [widened(p.subject.read(t)) for t in p.outputs(p.tensors(points, False))]

@@ -60,7 +60,10 @@ def check_dtypes(subject: Subject, sample: Sample) -> None:
             except DTypeError:
                 continue
             raise Failure(f"{what}: expected DTypeError; it returned.")
-    if sum(follows) < 2 or sample.call is not None or (sample.record is not None and sample.record.variadic):
+    if sample.call is not None or sample.record is None or sample.record.variadic:
+        return
+    follows = [f and i not in sample.record.fixed for i, f in enumerate(follows)]
+    if sum(follows) < 2:
         return
     for names in MIXED:
         pair = [BY_NAME[n] for n in names]

@@ -26,7 +26,7 @@ sample("sub", np.subtract, values=EDGES, kind="arithmetic", zeros=True, misuse=_
 sample("mul", np.multiply, values=EDGES, kind="arithmetic", zeros=True, misuse=_shapes_differ("mul", mt.mul))
 sample("div", np.divide, nonzero, values=EDGES, kind="arithmetic", zeros=True, misuse=_shapes_differ("div", mt.div))
 
-sample("floor_divide", np.floor_divide, nonzero, kind="exact")
+sample("floor_divide", np.floor_divide, nonzero, kind="exact", grad="torch has none either")
 sample("div_floor", np.floor_divide, nonzero, kind="exact")
 sample("div_trunc", lambda x, y: np.trunc(x / y) if x.dtype.kind == "f" else (x - np.fmod(x, y)) // y, nonzero, kind="exact")
 sample("remainder", np.remainder, nonzero)
@@ -37,11 +37,14 @@ sample("pow", lambda x: np.power(x, -1.5), positive, call=lambda x: mt.pow(x, -1
        shapes=[(37,), (2, 3)])  # fmt: skip
 sample("pow", np.power, small, positive, dtypes="ui", variant="integers")
 sample("copysign", np.copysign, nonzero, values=EDGES, kind="exact", zeros=True)
+for _name in ("float32", "float64"):
+    sample("nextafter", lambda x, y, d=_name: np.nextafter(x.astype(d), y.astype(d)), kind="exact", dtypes=(_name,), variant=_name,
+           values=(0.0, -0.0, 1.0, -1.0, float("inf"), float("nan"), "max"))  # fmt: skip
 sample("hypot", np.hypot, nonzero, values=(0.0, 3.0, 4.0, float("inf"), float("-inf"), float("nan"), "max", "tiny"))
 sample("atan2", np.arctan2, nonzero, values=EDGES, zeros=True)
-sample("logaddexp", np.logaddexp, dtypes="f", kind="smooth", values=(0.0, 1.0, -1.0, 80.0, float("inf"), float("-inf"), float("nan")))
-sample("logaddexp2", np.logaddexp2, dtypes="f", kind="smooth", values=(0.0, 1.0, -1.0, 80.0, float("inf"), float("-inf"), float("nan")))
-sample("heaviside", lambda x, v: np.where(x == 0, v, x > 0), values=EDGES, kind="exact")
+sample("logaddexp", np.logaddexp, dtypes="f", kind="smooth", values=(0.0, 1.0, -1.0, 1000.0, float("inf"), float("-inf"), float("nan")))
+sample("logaddexp2", np.logaddexp2, dtypes="f", kind="smooth", values=(0.0, 1.0, -1.0, 1000.0, float("inf"), float("-inf"), float("nan")))
+sample("heaviside", lambda x, v: np.where(x == 0, v, x > 0), values=EDGES, kind="exact", grad="torch has none either")
 
 # ---- choices and bounds ----
 sample("where", np.where, bools, real, kind="exact", shapes=_THREE, edges=_THREE_EDGES,
@@ -63,8 +66,8 @@ sample("clamp", _clip, real, small, kind="exact", shapes=_THREE, edges=_THREE_ED
 sample("clamp", _clip, real, small, kind="exact", variant="one bound", shapes=[((37,), None, (37,)), ((2, 3), (3,), None)])
 
 # ---- sums of products ----
-sample("addcmul", lambda x, a, b, value: x + a * b * value, kind="reduction", shapes=_THREE, edges=_THREE_EDGES,
-       attrs=[{"value": 1}, {"value": 2}])  # fmt: skip
-sample("addcdiv", lambda x, a, b, value: x + a / b * value, nonzero, kind="reduction", shapes=_THREE, edges=_THREE_EDGES,
-       attrs=[{"value": 1}, {"value": -2}])  # fmt: skip
+sample("addcmul", lambda x, a, b, value: x + a * b * value, kind="reduction", shapes=_THREE, edges=_THREE_EDGES, dtypes="uifc",
+       attrs=[{"value": 1}, {"value": 2}], call=lambda x, a, b, value: mt.addcmul(x, a, b, value=value))  # fmt: skip
+sample("addcdiv", lambda x, a, b, value: x + a / b * value, nonzero, kind="reduction", shapes=_THREE, edges=_THREE_EDGES, dtypes="fc",
+       attrs=[{"value": 1}, {"value": -2}], call=lambda x, a, b, value: mt.addcdiv(x, a, b, value=value))  # fmt: skip
 sample("lerp", lambda a, b, w: a + w * (b - a), real, real, unit, kind="reduction", shapes=_THREE, edges=_THREE_EDGES)

@@ -84,11 +84,11 @@ sample("scatter_write", scattered(lambda a, b: b), real, indices_into(), real, k
 
 
 def _combined(x: object, indices: object, values: object, axis: int, how: str) -> object:
-    combine = {"prod": lambda a, b: a * b, "amax": np.maximum, "amin": np.minimum}[how]
+    combine = {"prod": lambda a, b: a * b, "max": np.maximum, "min": np.minimum}[how]
     return scattered(combine)(x, indices, values, axis)
 
 
-_HOWS = [(s, {"axis": 0, "how": how}) for how in ("amax", "amin") for s in (((5, 3), (4, 3), (4, 3)), ((6,), (9,), (9,)))]
+_HOWS = [(s, {"axis": 0, "how": how}) for how in ("max", "min") for s in (((5, 3), (4, 3), (4, 3)), ((6,), (9,), (9,)))]
 sample("scatter_combine", _combined, distinct, indices_into(), distinct, kind="exact", cases=_HOWS, dtypes="uif")
 sample("scatter_combine", _combined, nonzero, indices_into(), nonzero, kind="reduction", variant="prod", dtypes="f",
        cases=[(((6,), (9,), (9,)), {"axis": 0, "how": "prod"})])  # fmt: skip

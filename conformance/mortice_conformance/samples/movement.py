@@ -20,7 +20,8 @@ sample("contiguous", np.array, kind="exact")
 # ---- views ----
 sample("view", lambda x, shape: x.reshape(shape), call=lambda x, shape: x.view(shape), kind="exact",
        cases=[((2, 3), {"shape": (6,)}), (_CUBE, {"shape": (6, -1)}), (_CUBE, {"shape": (2, 1, 12)})],
-       edges=[((), {"shape": (1, 1)}), ((0, 3), {"shape": (3, 0)})], grad="see reshape",
+       edges=[((), {"shape": (1, 1)}), ((0, 3), {"shape": (3, 0)})], grad="see the variant",
+       layouts=False, reason="a view needs strides that allow it",
        misuse=[(lambda: mt.ones(2, 3).view(4), "view: shape '[4]' is invalid for input of size 6."),
                (lambda: mt.ones(2, 3).view(-1, -1), "view: only one dimension can be inferred; got [-1, -1]."),
                (lambda: mt.ones(2, 3).t().view(6),
@@ -80,7 +81,8 @@ def _strided(x: object, shape: tuple[int, ...], steps: tuple[int, ...], offset: 
 _STRIDED = [((3, 4), {"shape": (2, 3), "steps": (4, 1), "offset": 1}), ((12,), {"shape": (3, 3), "steps": (2, 1), "offset": 0})]
 for _name in ("as_strided", "as_strided_copy"):
     sample(_name, _strided, kind="exact", cases=_STRIDED if _name == "as_strided" else _STRIDED[1:],
-           call=(lambda x, shape, steps, offset: mt.as_strided(x, shape, steps, offset)) if _name == "as_strided" else None)  # fmt: skip
+           call=(lambda x, shape, steps, offset: mt.as_strided(x, shape, steps, offset)) if _name == "as_strided" else None,
+           layouts=False, reason="it reads memory, whatever strides its operand has")  # fmt: skip
 
 # ---- joining ----
 sample("cat", lambda *x, axis: np.concatenate(x, axis), kind="exact",

@@ -89,3 +89,17 @@ def _unique(x: object) -> object:
 
 sample("unique_all", _unique, tied, kind="exact", shapes=[(9,), (3, 4)], result=("promote", "int64", "int64", "int64"), transfers=1,
        reason="the number of distinct elements depends on the data")  # fmt: skip
+
+
+def _unique_rows(x: object, ordered: bool) -> object:
+    if not ordered:
+        found = np.unique(x, return_index=True, return_inverse=True, return_counts=True, axis=0)  # type: ignore[call-overload]
+        return found[0], found[1], found[2].reshape(-1), found[3]
+    n = len(x)  # type: ignore[arg-type]
+    starts = [i for i in range(n) if i == 0 or np.any(x[i] != x[i - 1])]  # type: ignore[index]
+    inverse = np.cumsum([i in starts for i in range(n)]) - 1
+    return x[starts], np.array(starts), inverse, np.diff([*starts, n])  # type: ignore[index]
+
+
+sample("unique_rows", _unique_rows, tied, kind="exact", cases=[((9, 1), {"ordered": o}) for o in (True, False)] + [((12, 2), {"ordered": False})],
+       result=("promote", "int64", "int64", "int64"), transfers=1, reason="the number of distinct rows depends on the data")  # fmt: skip

@@ -132,7 +132,7 @@ def _scatter_add(x: Any, indices: Any, values: Any, axis: int) -> Any:
     return out
 
 
-kernel("scatter_add", _scatter_add, real, indices_into(), real, dtypes="uifc", kind="reduction",
+kernel("scatter_add", _scatter_add, real, indices_into(), real, dtypes="buifc", kind="reduction",
        cases=[(((5, 3), (4, 3), (4, 3)), {"axis": 0}), (((5, 3), (2, 7), (2, 7)), {"axis": 1}),
               (((6,), (40,), (40,)), {"axis": 0}), (((2, 3, 4), (2, 3, 6), (2, 3, 6)), {"axis": -1})],
        edges=[(((4,), (0,), (0,)), {"axis": 0})])  # fmt: skip

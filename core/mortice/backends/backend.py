@@ -51,6 +51,8 @@ class Backend(FreeKernels):
 
     name = "backend"
     mutable = False
+    # Whether a storage keeps its first buffer: views are derived from it anew, or their strides are. Set at load.
+    rooted = True
 
     # ---- housekeeping, REQUIRED ----
 
@@ -96,9 +98,24 @@ class Backend(FreeKernels):
         """Copy between two devices of this backend."""
         return self.from_host(self.to_host(x), device)
 
+    def empty_cache(self, device: Device) -> None:
+        """Give unused memory of the device back to the system, where the backend keeps any."""
+
+    def memory_allocated(self, device: Device) -> int:
+        """Return the bytes that buffers on the device occupy, 0 where the backend does not count."""
+        return 0
+
+    def device_label(self, device: Device) -> str:
+        """Return what people call the device, such as the model of a GPU."""
+        return str(device)
+
     def strides_of(self, x: Any) -> tuple[int, ...] | None:
         """Return the strides in elements, None where buffers have none: row-major is then assumed."""
         return None
+
+    def owns(self, x: Any) -> bool:
+        """Tell whether a buffer that a kernel has just returned has memory of its own: no view, nothing shared."""
+        return not self.mutable
 
     def is_contiguous(self, x: Any) -> bool:
         """Tell whether the elements lie in row-major order."""
@@ -123,6 +140,7 @@ class Backend(FreeKernels):
 
     def __init__(self) -> None:
         self.table: Any = KernelTable(self)
+        self.interned: dict[Any, Device] = {}
 
     def device(self, name: str) -> Device:
         """Return the Device of that name ("cuda:1") on this backend."""
@@ -137,8 +155,12 @@ class Backend(FreeKernels):
                             or n in self.__dict__))  # fmt: skip
 
 
-def check_backend(backend: Any, name: str) -> None:
-    """Refuse a backend that lacks a required kernel, with the list."""
+def check_backend(backend: Any, name: str, device_types: Any = None) -> None:
+    """Refuse a backend that lacks a required kernel, with the list, or that cannot be one at all."""
+    if not isinstance(backend, Backend):
+        raise PluginError(f"backend {name}: load() must return a Backend; got {type(backend).__name__}.")
+    if "table" not in backend.__dict__:
+        raise PluginError(f"backend {name}: its __init__ must call super().__init__().")
     missing = [
         n
         for n in REQUIRED_NAMES
@@ -148,6 +170,12 @@ def check_backend(backend: Any, name: str) -> None:
         missing = [n for n in REQUIRED_COMPLEX if n not in backend.__dict__ and not hasattr(type(backend), n)]
     if missing:
         raise PluginError(f"backend {name}: required kernels are missing: {', '.join(missing)}.")
+    strangers = [d for d in backend.device_names() if device_types and d.partition(":")[0] not in device_types]
+    backend.rooted = not backend.mutable or getattr(type(backend), "strides_of", None) is Backend.strides_of
+    if strangers:
+        raise PluginError(
+            f"backend {name}: every device must be of a claimed type ({', '.join(device_types)}); got {', '.join(strangers)}."
+        )
 
 
 def _dtypes(backend: Any) -> frozenset[DType]:

@@ -1,4 +1,4 @@
-"""ExtraKernels: FREE elementwise kernels beside the array API's: zeta and polygamma, neighbours, pairs as complex numbers."""
+"""ExtraKernels: FREE elementwise kernels beyond the array API: polygamma, neighbours, pairs as complex numbers."""
 
 from __future__ import annotations
 
@@ -84,7 +84,8 @@ class ExtraKernels:
         rising = k.less(x, y)
         outward = k.equal(rising, k.less(0.0, x))
         # Inward from a power of 2 the neighbours are closer.
-        closer = k.bitwise_and(k.bitwise_and(k.equal(power, finite), k.logical_not(outward)), k.less(limits.tiny, power))
+        inward = k.bitwise_and(k.logical_not(outward), k.less(limits.tiny, power))
+        closer = k.bitwise_and(k.equal(power, finite), inward)
         step = k.multiply(k.where(closer, k.multiply(power, 0.5), power), limits.eps)
         size = k.where(k.less_equal(size, limits.max), k.where(outward, k.add(size, step), k.subtract(size, step)),
                        k.where(outward, size, limits.max))  # fmt: skip

@@ -123,7 +123,8 @@ class HelperKernels:
         return prod(self.shape_of(x))
 
 
-class FreeKernels(OptimKernels, 
-    ElementwiseKernels, ExtraKernels, ReductionKernels, LinalgKernels, NNKernels, RandomKernels, MovementKernels, HelperKernels
-):
+class FreeKernels(
+    OptimKernels, ElementwiseKernels, ExtraKernels, ReductionKernels, LinalgKernels, NNKernels, RandomKernels,
+    MovementKernels, HelperKernels,
+):  # fmt: skip
     """Every FREE kernel."""

@@ -53,6 +53,10 @@ class MovementKernels:
         """Return x; over Tensors, outside the graph."""
         return x
 
+    def index_range(k: Any, indices: Buffer) -> tuple[int, int]:
+        """Read the least and the greatest index; there is at least one."""
+        return k.item(k.min(indices)), k.item(k.max(indices))
+
     def contiguous(k: Any, x: Buffer) -> Buffer:
         """Copy into row-major order."""
         return k.copy(x)

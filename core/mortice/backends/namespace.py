@@ -1,19 +1,66 @@
-"""NamespaceBackend: any array-API namespace as a backend, no kernel written. Plugins subclass it for differences."""
+"""NamespaceBackend: any array-API namespace (2023.12 or newer) as a backend, no kernel written.
+
+The kernels are the namespace's own functions. What is added is only what the standard leaves out or leaves undefined:
+Python numbers as operands, arithmetic and order of bools, slices beyond the end, writing at repeated positions, and the
+way to and from host memory. Plugins subclass it for what their library does otherwise or faster.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from mortice.backends.backend import Backend
-from mortice.backends.host import HostBuffer
+from mortice.backends.host import HostBuffer, from_dlpack, pack
 from mortice.device import Device
-from mortice.dtype import DTYPES, DType, by_name, int64
+from mortice.dtype import DTYPES, DType, bool_, int64, uint8
+from mortice.errors import DTypeError
+from mortice.shape import prod
 
-_DIRECT = (
-    "negative abs sign exp log sqrt sin cos tanh floor isnan logical_not add subtract multiply divide floor_divide "
-    "remainder pow maximum minimum equal less bitwise_and bitwise_or bitwise_xor bitwise_left_shift "
-    "bitwise_right_shift matmul real imag conj reshape permute_dims broadcast_to"
-).split()
+_NUMBERS = (bool, int, float, complex)
+
+
+def _one(name: str, kinds: str) -> Any:
+    """Make a kernel of one array; `kinds` are those for which the standard defines the function."""
+
+    def kernel(self: Any, x: Any) -> Any:
+        d = self._names[x.dtype]
+        if d.kind not in kinds:
+            return self._beyond(name, d, x)
+        return getattr(self.xp, name)(x)
+
+    kernel.__name__ = name
+    return kernel
+
+
+def _two(name: str, kinds: str) -> Any:
+    """Make a kernel of two arrays, or of an array and a Python number."""
+
+    def kernel(self: Any, x: Any, y: Any) -> Any:
+        x, y = self._pair(x, y)
+        d = self._names[x.dtype]
+        if d.kind not in kinds:
+            return self._beyond(name, d, x, y)
+        return getattr(self.xp, name)(x, y)
+
+    kernel.__name__ = name
+    return kernel
+
+
+def _fold(name: str, kinds: str) -> Any:
+    """Make a reduction."""
+
+    def kernel(self: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+        if not x.ndim:
+            axis = None
+        d = self._names[x.dtype]
+        if d.kind not in kinds:
+            return self._beyond(name, d, x, axis=axis, keepdims=keepdims)
+        # Sums keep the dtype: the core has chosen the one to add up in.
+        more = {"dtype": x.dtype} if name in ("sum", "prod") else {}
+        return getattr(self.xp, name)(x, axis=axis, keepdims=keepdims, **more)
+
+    kernel.__name__ = name
+    return kernel
 
 
 class NamespaceBackend(Backend):
@@ -21,7 +68,8 @@ class NamespaceBackend(Backend):
 
     Args:
         xp: the namespace, e.g. from `array_api_compat`.
-        devices: mortice's names of its devices -> what the namespace takes as `device=`.
+        devices: mortice's names of its devices -> what the namespace takes as `device=`; the first is the default, and
+            its memory can be read by the host. All are of types that the plugin claims.
         mutable: whether arrays can be written in place and basic indexing gives views.
     """
 
@@ -30,12 +78,18 @@ class NamespaceBackend(Backend):
         self.xp = xp
         self.mutable = mutable
         self._devices = devices if devices is not None else {"cpu": None}
-        self._dtypes = {d: getattr(xp, d.name) for d in DTYPES if hasattr(xp, d.name)}
-        self._names = {native: d for d, native in self._dtypes.items()}
-        for kernel in _DIRECT:
-            # A subclass that defines the kernel is obeyed; the rest is the namespace's own function.
-            if getattr(type(self), kernel, None) is None and hasattr(xp, kernel):
-                setattr(self, kernel, getattr(xp, kernel))
+        self._places = [(native, self.device(name)) for name, native in self._devices.items()]
+        self._dtypes: dict[DType, Any] = {}
+        self._names: dict[Any, DType] = {}
+        for d in DTYPES:
+            native = _dtype_on_arrays(xp, d.name)
+            # A namespace that narrows in silence shows the same dtype under two names: the wider is not there.
+            if native is not None and native not in self._names:
+                self._dtypes[d], self._names[native] = native, d
+        for name in _TAKEN_OVER:
+            # A free kernel that the standard has too: the namespace's own is used unless a subclass has its own.
+            if hasattr(xp, name) and getattr(type(self), name) is getattr(Backend, name):
+                setattr(self, name, self._taken_over(name, _TAKEN_OVER[name]))
 
     # ---- housekeeping ----
 
@@ -43,22 +97,51 @@ class NamespaceBackend(Backend):
         return list(self._devices)
 
     def dtypes(self, device: Device) -> frozenset[DType]:
-        return frozenset(self._dtypes)
+        native = self._devices.get(str(device))
+        info = getattr(self.xp, "__array_namespace_info__", None)
+        if native is None or info is None:
+            return frozenset(self._dtypes)
+        offered = info().dtypes(device=native)
+        return frozenset(d for d in self._dtypes if d.name in offered)
 
     def native(self, dtype: DType) -> Any:
         """Return the namespace's own dtype object."""
         try:
             return self._dtypes[dtype]
         except KeyError:
-            from mortice.errors import DTypeError
-
             raise DTypeError(f"backend {self.name}: it has no {dtype.name}.") from None
 
     def from_host(self, host: HostBuffer, device: Device) -> Any:
-        return self.xp.asarray(host.view, dtype=self.native(host.dtype), device=self._devices[str(device)], copy=True)
+        native, dtype = self._devices[str(device)], self.native(host.dtype)
+        view = host.shaped()
+        if view is not None:
+            try:
+                x = self.xp.asarray(view, dtype=dtype, device=native, copy=True)
+                if tuple(x.shape) == host.shape and x.dtype == dtype:
+                    return x
+            except (TypeError, ValueError, NotImplementedError, BufferError):
+                pass  # the namespace does not read buffers, or not of this format
+        if not prod(host.shape):
+            return self.full(host.shape, 0, dtype=host.dtype, device=device)
+        return self.xp.asarray(host.tolist(), dtype=dtype, device=native)
 
     def to_host(self, x: Any) -> HostBuffer:
-        return HostBuffer(memoryview(x), x.shape, self.dtype_of(x))
+        d, shape = self._names[x.dtype], tuple(x.shape)
+        if len(self._places) > 1 and self.device_of(x) is not self._places[0][1]:
+            x = x.to_device(self._places[0][0])
+        for way in (memoryview, lambda x: memoryview(x.__array__()), lambda x: from_dlpack(self.copy(x))):
+            try:
+                view = way(x)
+                if view.nbytes == d.itemsize * prod(shape):
+                    return HostBuffer(view, shape, d)
+            except Exception:  # whatever a library raises for "not this way", there is another
+                continue
+        convert = {"b": bool, "u": int, "i": int, "f": float, "c": complex}[d.kind]
+        flat = self.xp.reshape(x, (-1,))
+        return HostBuffer(pack([convert(flat[i]) for i in range(prod(shape))], d), shape, d)
+
+    def copy_to(self, x: Any, device: Device) -> Any:
+        return x.to_device(self._devices[str(device)]) if len(self._places) > 1 else self.copy(x)
 
     def synchronize(self, device: Device) -> None:
         """Array-API namespaces have no asynchronous work of their own to wait for."""
@@ -70,72 +153,242 @@ class NamespaceBackend(Backend):
         return self._names[x.dtype]
 
     def device_of(self, x: Any) -> Device:
-        return self.device(next(iter(self._devices)))
+        if len(self._places) > 1:
+            for native, device in self._places:
+                if x.device == native:
+                    return device
+        return self._places[0][1]
 
-    # ---- kernels whose arguments differ from the namespace's ----
+    # ---- operands ----
+
+    def _pair(self, x: Any, y: Any) -> tuple[Any, Any]:
+        """Turn a Python number into an array of the other's dtype: older versions of the standard take arrays only."""
+        if isinstance(x, _NUMBERS):
+            x = self._like(y, x)
+        elif isinstance(y, _NUMBERS):
+            y = self._like(x, y)
+        return x, y
+
+    def _like(self, x: Any, value: Any) -> Any:
+        return self.xp.asarray(value, dtype=x.dtype, device=x.device)
+
+    def _beyond(self, name: str, d: DType, *xs: Any, **attrs: Any) -> Any:
+        """Compute where the standard defines nothing: bools as 0 and 1."""
+        if d is not bool_:
+            raise DTypeError(f"{name}: the array API does not define it for {d.name}.")
+        narrow = self.native(uint8)
+        out = getattr(self, name)(*[self.xp.astype(x, narrow) for x in xs], **attrs)
+        return self.xp.astype(out, self.native(bool_)) if out.dtype == narrow else out
+
+    def _taken_over(self, name: str, kinds: str) -> Any:
+        """Return the namespace's function, with the default body for kinds that the standard leaves out."""
+        own, free = getattr(self.xp, name), getattr(super(), name)
+
+        def kernel(*xs: Any) -> Any:
+            if len(xs) == 2:
+                xs = self._pair(*xs)
+            return (own if self._names[xs[0].dtype].kind in kinds else free)(*xs)
+
+        return kernel
+
+    # ---- elementwise ----
+
+    negative, abs, sign = _one("negative", "uifc"), _one("abs", "uifc"), _one("sign", "uifc")
+    exp, log, sqrt = _one("exp", "fc"), _one("log", "fc"), _one("sqrt", "fc")
+    sin, cos, tanh = _one("sin", "fc"), _one("cos", "fc"), _one("tanh", "fc")
+    floor, isnan = _one("floor", "uif"), _one("isnan", "uifc")
+    add, subtract, multiply = _two("add", "uifc"), _two("subtract", "uifc"), _two("multiply", "uifc")
+    divide, pow = _two("divide", "fc"), _two("pow", "uifc")
+    floor_divide, remainder = _two("floor_divide", "uif"), _two("remainder", "uif")
+    maximum, minimum = _two("maximum", "uif"), _two("minimum", "uif")
+    equal, less = _two("equal", "buifc"), _two("less", "uif")
+    bitwise_and, bitwise_or, bitwise_xor = (_two(f"bitwise_{n}", "bui") for n in ("and", "or", "xor"))
+    bitwise_left_shift, bitwise_right_shift = (_two(f"bitwise_{n}_shift", "ui") for n in ("left", "right"))
+    matmul = _two("matmul", "uifc")
+    real, imag = _one("real", "c"), _one("imag", "c")
+
+    def conj(self, x: Any) -> Any:
+        return self.xp.conj(x) if self._names[x.dtype].is_complex else x
+
+    def logical_not(self, x: Any) -> Any:
+        return self.xp.logical_not(x) if self._names[x.dtype] is bool_ else self.equal(x, 0)
+
+    def where(self, cond: Any, x: Any, y: Any) -> Any:
+        return self.xp.where(cond, *self._pair(x, y))
+
+    # ---- creation and conversion ----
 
     def full(self, shape: Any, value: Any, *, dtype: DType, device: Device) -> Any:
         return self.xp.full(tuple(shape), value, dtype=self.native(dtype), device=self._devices[str(device)])
 
     def arange(self, start: Any, stop: Any, step: Any, *, dtype: DType, device: Device) -> Any:
-        return self.xp.arange(start, stop, step, dtype=self.native(dtype), device=self._devices[str(device)])
+        native = self._devices[str(device)]
+        if dtype.kind in "bc" or (dtype.kind in "ui" and any(isinstance(n, float) for n in (start, stop, step))):
+            # The standard counts in real dtypes only, and in integers only by integers.
+            between = int64 if dtype.kind == "b" else next(d for d in reversed(self._ranked()) if d.kind == "f")
+            return self.astype(self.xp.arange(start, stop, step, dtype=self.native(between), device=native), dtype)
+        return self.xp.arange(start, stop, step, dtype=self.native(dtype), device=native)
+
+    def _ranked(self) -> list[DType]:
+        return sorted(self._dtypes, key=lambda d: d.index)
 
     def astype(self, x: Any, dtype: DType) -> Any:
+        source = self._names[x.dtype]
+        if source.is_complex and dtype is bool_:
+            return self.xp.not_equal(x, self._like(x, 0))
+        if source.is_complex and not dtype.is_complex:
+            x = self.xp.real(x)
         return self.xp.astype(x, self.native(dtype))
 
     def copy(self, x: Any) -> Any:
         return self.xp.asarray(x, copy=True)
 
+    # ---- movement ----
+
+    def reshape(self, x: Any, shape: Any) -> Any:
+        return self.xp.reshape(x, tuple(shape))
+
+    def permute_dims(self, x: Any, axes: Any) -> Any:
+        return self.xp.permute_dims(x, tuple(axes))
+
+    def broadcast_to(self, x: Any, shape: Any) -> Any:
+        return self.xp.broadcast_to(x, tuple(shape))
+
     def concat(self, arrays: Any, *, axis: int) -> Any:
         return self.xp.concat(list(arrays), axis=axis)
 
     def getitem(self, x: Any, key: Any) -> Any:
-        return x[key]
+        return x[_within(key, x.shape)]
 
     def setitem(self, x: Any, key: Any, value: Any) -> Any:
+        key = _within(key, x.shape)
         if not self.mutable:
-            x = self.xp.asarray(x, copy=True)
-        x[key] = value
+            x = self.copy(x)
+        try:
+            x[key] = value
+        except TypeError:
+            if self.mutable:
+                raise
+            return self._replaced(x, key, value)
         return x
 
-    def where(self, cond: Any, x: Any, y: Any) -> Any:
-        return self.xp.where(cond, x, y)
+    def _replaced(self, x: Any, key: Any, value: Any) -> Any:
+        """Write where arrays cannot be written: each element is taken from the old ones or from the new."""
+        xp, size = self.xp, prod(x.shape)
+        numbers = xp.arange(size, dtype=self.native(int64), device=x.device)
+        at = xp.reshape(xp.reshape(numbers, x.shape)[key], (-1,))
+        if not at.shape[0]:
+            return x
+        value = self._like(x, value) if isinstance(value, _NUMBERS) else value
+        new = xp.reshape(xp.broadcast_to(value, xp.reshape(numbers, x.shape)[key].shape), (-1,))
+        order = xp.argsort(at)
+        at, new = xp.take(at, order, axis=0), xp.take(new, order, axis=0)
+        place = self.minimum(xp.searchsorted(at, numbers), at.shape[0] - 1)
+        hit = xp.equal(xp.take(at, place, axis=0), numbers)
+        return xp.reshape(xp.where(hit, xp.take(new, place, axis=0), xp.reshape(x, (-1,))), x.shape)
 
-    def sum(self, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-        return self.xp.sum(x, axis=axis, dtype=x.dtype, keepdims=keepdims)
+    # ---- reduction ----
 
-    def prod(self, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-        return self.xp.prod(x, axis=axis, dtype=x.dtype, keepdims=keepdims)
-
-    def max(self, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-        return self.xp.max(x, axis=axis, keepdims=keepdims)
-
-    def min(self, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-        return self.xp.min(x, axis=axis, keepdims=keepdims)
+    sum, prod = _fold("sum", "uifc"), _fold("prod", "uifc")
+    max, min = _fold("max", "uif"), _fold("min", "uif")
 
     def argmax(self, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-        return self.xp.astype(self.xp.argmax(x, axis=axis, keepdims=keepdims), self.native(int64))
+        found = self.xp.argmax(self._ordered(x), axis=axis if x.ndim else None, keepdims=keepdims)
+        return self.xp.astype(found, self.native(int64), copy=False)
 
     def cumulative_sum(self, x: Any, *, axis: int) -> Any:
-        return self.xp.cumulative_sum(x, axis=axis, dtype=x.dtype)
+        return self.xp.cumulative_sum(x, axis=axis, dtype=x.dtype) if x.ndim else self.copy(x)
+
+    def argsort(self, x: Any, *, axis: int, descending: bool = False) -> Any:
+        if not x.ndim:
+            return self.xp.zeros((), dtype=self.native(int64), device=x.device)
+        order = self.xp.argsort(self._ordered(x), axis=axis, descending=descending, stable=True)
+        return self.xp.astype(order, self.native(int64), copy=False)
+
+    def _ordered(self, x: Any) -> Any:
+        """Return x as the standard can order it: a bool as 0 or 1."""
+        return self.xp.astype(x, self.native(uint8)) if self._names[x.dtype] is bool_ else x
+
+    # ---- indexing ----
 
     def take(self, x: Any, indices: Any, *, axis: int) -> Any:
         return self.xp.take(x, indices, axis=axis)
 
     def take_along_axis(self, x: Any, indices: Any, *, axis: int) -> Any:
-        return self.xp.take_along_axis(x, indices, axis=axis)
-
-    def argsort(self, x: Any, *, axis: int, descending: bool = False) -> Any:
-        order = self.xp.argsort(x, axis=axis, descending=descending, stable=True)
-        return self.xp.astype(order, self.native(int64), copy=False)
+        if x.ndim and hasattr(self.xp, "take_along_axis"):  # it came with 2024.12
+            return self.xp.take_along_axis(x, indices, axis=axis)
+        flat = self._flat(indices, x.shape, axis)
+        return self.xp.reshape(self.xp.take(self.xp.reshape(x, (-1,)), flat, axis=0), indices.shape)
 
     def scatter_add(self, x: Any, indices: Any, values: Any, *, axis: int) -> Any:
-        # The standard has no function that adds at repeated positions: one comparison per position is exact, if slow.
-        xp, ndim, size = self.xp, x.ndim, x.shape[axis]
-        slots = xp.reshape(xp.arange(size, dtype=indices.dtype), [size if i == axis % ndim else 1 for i in range(ndim)])
-        region = tuple(slice(0, n) if i != axis % ndim else slice(None) for i, n in enumerate(indices.shape))
-        added = x[region]
-        for j in range(indices.shape[axis]):
-            at = tuple(slice(j, j + 1) if i == axis % ndim else slice(None) for i in range(ndim))
-            added = added + xp.where(indices[at] == slots, values[at], xp.zeros_like(values[at]))
-        return self.setitem(self.copy(x), region, added)
+        # The standard has no function that adds at repeated positions. Sorted, the values of one position are
+        # neighbours; each round adds the next of every position, in the order of writing as a loop would.
+        xp, count = self.xp, prod(indices.shape)
+        if not count:
+            return self.copy(x)
+        flat = self._flat(indices, x.shape, axis)
+        order = xp.argsort(flat, stable=True)
+        flat = xp.take(flat, order, axis=0)
+        values = xp.take(xp.reshape(values, (-1,)), order, axis=0)
+        slots = xp.arange(prod(x.shape), dtype=flat.dtype, device=x.device)
+        first, end = xp.searchsorted(flat, slots), xp.searchsorted(flat, slots, side="right")
+        out = xp.reshape(x, (-1,))
+        for turn in range(int(xp.max(end - first))):
+            place = self.add(first, turn)
+            added = xp.take(values, self.minimum(place, count - 1), axis=0)
+            out = xp.where(xp.less(place, end), self.add(out, added), out)
+        return xp.reshape(out, x.shape)
+
+    def _flat(self, indices: Any, shape: Any, axis: int) -> Any:
+        """Return the positions along an axis as positions in the flattened array."""
+        xp, ndim, step = self.xp, len(shape), 1
+        flat = xp.zeros(indices.shape, dtype=indices.dtype, device=indices.device)
+        for i in range(ndim - 1, -1, -1):
+            along = indices
+            if i != axis % ndim:
+                here = xp.arange(indices.shape[i], dtype=indices.dtype, device=indices.device)
+                along = xp.reshape(here, tuple(-1 if j == i else 1 for j in range(ndim)))
+            flat = self.add(flat, self.multiply(along, step))
+            step *= shape[i]
+        return xp.reshape(flat, (-1,))
+
+
+# Free kernels that the standard has with the same meaning, and the kinds for which it defines them.
+_TAKEN_OVER = {
+    **dict.fromkeys("expm1 log1p log2 log10 tan sinh cosh asin acos atan asinh acosh atanh".split(), "fc"),
+    **dict.fromkeys("isinf isfinite".split(), "uifc"),
+    **dict.fromkeys("ceil trunc greater less_equal greater_equal".split(), "uif"),
+    **dict.fromkeys("atan2 hypot copysign".split(), "f"),
+    **dict.fromkeys("logical_and logical_or logical_xor".split(), "b"),
+    "not_equal": "buifc",
+}
+
+
+def _dtype_on_arrays(xp: Any, name: str) -> Any:
+    """Return the dtype as arrays of the namespace show it, None where it has none."""
+    try:
+        return xp.zeros((0,), dtype=getattr(xp, name)).dtype
+    except Exception:  # a library refuses a dtype with whatever it likes
+        return None
+
+
+def _within(key: Any, shape: Any) -> tuple[Any, ...]:
+    """Return a basic key as the standard defines it: an Ellipsis where axes are left out, slices inside the array."""
+    key = key if isinstance(key, tuple) else (key,)
+    named = sum(part is not None and part is not Ellipsis for part in key)
+    out: list[Any] = []
+    axis = 0
+    for part in key:
+        if part is Ellipsis:
+            axis += len(shape) - named
+        elif isinstance(part, slice):
+            start, stop, step = part.indices(shape[axis])
+            if not range(start, stop, step):
+                part = slice(0, 0)
+            else:
+                part = slice(start, None if stop < 0 else stop, step)
+            axis += 1
+        elif part is not None:
+            axis += 1
+        out.append(part)
+    return (*out,) if Ellipsis in key or named == len(shape) else (*out, Ellipsis)

@@ -303,6 +303,8 @@ def _sum_parts(k: Any, x: Any, axis: int, parts: int) -> Any:
         return x
     if parts and size % parts == 0:
         return k.sum(k.reshape(x, (*before, parts, size // parts, *after)), axis=axis + 1)
+    if size == 1:
+        return k.copy(k.broadcast_to(x, (*before, parts, *after)))
     if size and parts % size == 0:
         times = parts // size
         wide = k.broadcast_to(k.reshape(x, (*before, size, 1, *after)), (*before, size, times, *after))

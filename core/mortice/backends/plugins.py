@@ -1,7 +1,8 @@
 """Finding backends: the hook, isolated discovery of entry points, and who serves new tensors.
 
 pluggy isolates nothing by itself, so each entry point is loaded, registered and asked on its own; what goes wrong with
-one is kept as its reason and shown by `python -m mortice backends`. Nothing here runs at `import mortice`.
+one is kept as its reason and shown by `python -m mortice backends`. Nothing here runs at `import mortice`, and pluggy
+and importlib.metadata are imported at the first need.
 """
 
 from __future__ import annotations
@@ -11,31 +12,28 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
-
-import pluggy
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mortice.backends.backend import Backend, check_backend
-from mortice.device import Device
+from mortice.device import Device, chosen as _local
 from mortice.errors import BackendNotFound, DeviceError, PluginError
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution, EntryPoint
 
 API = 1
 GROUP = "mortice"
-hookspec = pluggy.HookspecMarker("mortice")
-hookimpl = pluggy.HookimplMarker("mortice")
+HOOK = "mortice_backends"
 
 
-@dataclass(frozen=True)
-class BackendInfo:
+class BackendInfo(NamedTuple):
     """What a plugin offers; cheap to make, the array library is imported by `load`.
 
     Attributes:
         name: the name for `set_backend`.
         device_types: such as ("cpu",) or ("cuda",); a type of its own is welcome.
         load: returns the Backend; called once, at the first need.
-        priority: among backends of one device type the highest serves by default.
+        priority: among backends of one device type the highest serves by default; one below 0 only when asked for.
         needs: what to install when `load` fails, as a pip requirement.
         api: the version of the boundary that the plugin was written for.
     """
@@ -48,61 +46,78 @@ class BackendInfo:
     api: int = API
 
 
-class Spec:
-    """The one hook."""
+def hookimpl(function: Any = None, **options: Any) -> Any:
+    """Mark a plugin's function `mortice_backends` as the hook's implementation."""
+    import pluggy
 
-    @hookspec
-    def mortice_backends(self) -> list[BackendInfo]:  # type: ignore[empty-body]
-        """Return the backends of this plugin, as a list of BackendInfo or one BackendInfo."""
+    return pluggy.HookimplMarker("mortice")(function, **options)
 
 
-@dataclass
 class Entry:
-    """A discovered plugin or backend and what became of it."""
+    """A discovered backend, or a plugin that could not be used, and what became of it."""
 
-    name: str
-    distribution: str = ""
-    version: str = ""
-    info: BackendInfo | None = None
-    backend: Backend | None = None
-    problem: str = ""
-    problem_kind: str = ""  # "plugin" when discovery failed, "load" when load() did
-    lock: Any = field(default_factory=threading.RLock, repr=False)
+    def __init__(self, name: str, distribution: str = "", version: str = "", info: BackendInfo | None = None) -> None:
+        self.name, self.distribution, self.version, self.info = name, distribution, version, info
+        self.backend: Backend | None = None
+        self.loading = False
+        self.problem = ""
+        self.problem_kind = ""  # "plugin" when discovery failed, "load" when load() did
+        self.cause: BaseException | None = None
+
+    @property
+    def priority(self) -> int:
+        """The priority that the plugin asks for."""
+        return self.info.priority if self.info else 0
+
+    @property
+    def hint(self) -> str:
+        """What to install, in brackets; empty when the plugin does not say."""
+        return f" (pip install {self.info.needs})" if self.info and self.info.needs else ""
 
 
 class _State:
-    entries: dict[str, Entry] | None = None
-    broken: list[Entry]
-    chosen: str | None = None
-    default_device: str | None = None
+    """What is known of the process's plugins; `entries` is None until they have been looked for."""
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] | None = None
+        self.broken: list[Entry] = []
+        self.discovering = False
+        self.chosen: str | None = None
+        self.default_device: str | None = None
 
 
 _state = _State()
-_state.broken = []
+# One lock for discovery and loading: a plugin may ask for another backend while it loads its own.
 _lock = threading.RLock()
 
 
-class _Local(threading.local):
-    chosen: tuple[str, ...] = ()
-    devices: tuple[str, ...] = ()
-
-
-_local = _Local()
-
-
 def _describe(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
+    try:
+        text = str(error)
+    except Exception:  # an exception of a plugin may fail to print itself
+        text = "(no text)"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+# ---- discovery ----
 
 
 def entries() -> dict[str, Entry]:
     """Return the working plugins' backends by name, discovering them at the first call."""
-    with _lock:
-        if _state.entries is None:
-            _state.entries = {}
-            _state.broken = []
-            for point in sorted(entry_points(group=GROUP), key=lambda p: (p.name, p.value)):
-                _discover(point)
-        return _state.entries
+    found = _state.entries
+    if found is None or _state.discovering:
+        with _lock:
+            if _state.entries is None:
+                _state.entries, _state.broken, _state.discovering = {}, [], True
+                try:
+                    _discover()
+                except BaseException:  # only an interrupt comes this far; the next need starts afresh
+                    _state.entries = None
+                    raise
+                finally:
+                    _state.discovering = False
+            found = _state.entries
+    return found
 
 
 def broken() -> list[Entry]:
@@ -114,63 +129,144 @@ def broken() -> list[Entry]:
 def rediscover() -> None:
     """Forget what was found; the next need discovers again."""
     with _lock:
-        _state.entries, _state.broken = None, []
+        _state.entries, _state.broken, _state.chosen = None, [], None
+        _CACHE.clear()
 
 
-def _discover(point: EntryPoint) -> None:
-    dist = point.dist
-    entry = Entry(point.name, dist.name if dist else "", dist.version if dist else "")
+def _discover() -> None:
+    """Ask every plugin, in the order of their names so that who comes first does not depend on the disk."""
+    for point, distribution, version in sorted(_points(), key=lambda p: (p[0].name, p[0].value)):
+        try:
+            offers = _ask(point)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # SystemExit too: whatever a plugin does wrong stays its own problem
+            _reject(Entry(point.name, distribution, version), _describe(error), error)
+            continue
+        for offer in offers:
+            if isinstance(offer, BackendInfo):
+                register(offer, distribution, version)
+            else:
+                got = "None" if offer is None else type(offer).__name__
+                _reject(
+                    Entry(point.name, distribution, version),
+                    f"{HOOK} must return a list of BackendInfo; got {got}.",
+                )
+
+
+def _points() -> list[tuple[EntryPoint, str, str]]:
+    """Return the entry points of the group with their distributions' names and versions.
+
+    Each distribution is read on its own: `importlib.metadata.entry_points()` gives up on all at the first bad file.
+    """
+    from importlib.metadata import distributions
+
+    found: list[tuple[EntryPoint, str, str]] = []
+    seen: set[str] = set()
+    for dist in distributions():
+        try:
+            if f"[{GROUP}]" not in (dist.read_text("entry_points.txt") or "").replace(" ", ""):
+                continue
+        except Exception:  # unreadable metadata of a package that need not be a plugin at all
+            continue
+        name, version = _identity(dist)
+        if name and name in seen:  # the same distribution further down the path is shadowed
+            continue
+        seen.add(name)
+        try:
+            found += [(p, name, version) for p in dist.entry_points if p.group == GROUP]
+        except Exception as error:
+            _reject(Entry(name or "(unnamed)", name, version), f"entry_points.txt cannot be read: {_describe(error)}.")
+    return found
+
+
+def _identity(dist: Distribution) -> tuple[str, str]:
     try:
-        infos = _ask(point)
-    except Exception as error:  # whatever a plugin does wrong stays its own problem
-        entry.problem, entry.problem_kind = _describe(error), "plugin"
-        _state.broken.append(entry)
-        return
-    for info in infos:
-        register(info, entry.distribution, entry.version)
+        return str(dist.name or ""), str(dist.version or "")
+    except Exception:  # no METADATA, or one that cannot be parsed: the plugin itself may be sound
+        return "", ""
 
 
-def _ask(point: EntryPoint) -> list[BackendInfo]:
+def _ask(point: EntryPoint) -> list[Any]:
     """Load one entry point and return what its hook offers, with a manager of its own so that nothing leaks."""
+    import pluggy
+
+    class Spec:
+        """The one hook."""
+
+        @pluggy.HookspecMarker("mortice")
+        def mortice_backends(self) -> Any:
+            """Return the backends of this plugin, as a list of BackendInfo or one BackendInfo."""
+
     manager = pluggy.PluginManager("mortice")
     manager.add_hookspecs(Spec)
     plugin = point.load()
     manager.register(plugin, name=point.name)
+    hook = getattr(manager.hook, HOOK)
+    if not hook.get_hookimpls():
+        raise PluginError(_no_hook(plugin, manager))
     manager.check_pending()
-    if not manager.hook.mortice_backends.get_hookimpls():
-        near = [n for n in dir(plugin) if n.startswith("mortice_")]
-        hint = f" It defines {', '.join(near)}." if near else ""
-        raise PluginError(f"no @hookimpl function is called mortice_backends.{hint} See mortice.backends.hookimpl.")
-    found: list[BackendInfo] = []
-    for offered in manager.hook.mortice_backends():
-        for info in offered if isinstance(offered, (list, tuple)) else [offered]:
-            if not isinstance(info, BackendInfo):
-                raise PluginError(f"mortice_backends must return BackendInfo; got {type(info).__name__}.")
-            found.append(info)
-    if not found:
-        raise PluginError("mortice_backends returned nothing; expected a list of BackendInfo.")
-    return found
+    given = hook()
+    offers: list[Any] = []
+    for offer in given or [None]:  # pluggy drops None
+        # A BackendInfo is a tuple itself.
+        single = isinstance(offer, BackendInfo) or not isinstance(offer, (list, tuple))
+        offers += [offer] if single else offer or [None]
+    return offers
+
+
+def _no_hook(plugin: Any, manager: Any) -> str:
+    """Say what is wrong with a plugin in which no hook was found."""
+    recipe = f"Write `@hookimpl def {HOOK}()`, with `from mortice.backends import hookimpl`."
+    if callable(getattr(plugin, HOOK, None)):
+        return f"{HOOK} is there, but not marked as a hook. {recipe}"
+    marked = sorted(name for name in vars(manager.hook) if name != HOOK and not name.startswith("_"))
+    near = marked or sorted(n for n in dir(plugin) if n.startswith("mortice"))
+    return f"no hook is called {HOOK}" + (f"; it has {', '.join(near)}" if near else "") + f". {recipe}"
+
+
+def _reject(entry: Entry, problem: str, cause: BaseException | None = None) -> None:
+    entry.problem, entry.problem_kind, entry.cause = problem, "plugin", cause
+    _state.broken.append(entry)
 
 
 def register(info: BackendInfo, distribution: str = "", version: str = "") -> None:
     """Add a backend; one that cannot be taken is listed as broken with the reason."""
-    known = entries()
-    entry = Entry(info.name, distribution, version, info)
-    if info.name in known:
-        first = known[info.name].distribution or "this program"
-        entry.problem = f"the name {info.name!r} is already taken by {first}; the first one is kept."
-    elif info.api != API:
-        entry.problem = (
-            f"written for api {info.api!r}, this mortice speaks api {API}. "
+    with _lock:
+        known = entries()
+        entry = Entry(str(info.name), distribution, version, info)
+        problem = _fault(info, known, distribution)
+        if problem:
+            _reject(entry, problem)
+        else:
+            known[info.name] = entry
+            _CACHE.clear()
+
+
+def _fault(info: BackendInfo, known: dict[str, Entry], distribution: str) -> str:
+    """Return what is wrong with an offer, empty when it can be taken."""
+    if not isinstance(info.name, str) or not info.name:
+        return f"BackendInfo.name must be a name such as 'my_backend'; got {info.name!r}."
+    # The version first: another one may mean other fields.
+    if info.api != API:
+        return (
+            f"written for api {info.api!r}; this mortice speaks api {API}. "
             f"Install a version of {distribution or info.name} made for it."
         )
-    elif not info.device_types or not all(isinstance(t, str) and t.isidentifier() for t in info.device_types):
-        entry.problem = f"device_types must be names such as ('cpu',); got {info.device_types!r}."
-    if entry.problem:
-        entry.problem_kind = "plugin"
-        _state.broken.append(entry)
-    else:
-        known[info.name] = entry
+    if info.name in known:
+        first = known[info.name].distribution or "this program"
+        return f"the name {info.name!r} is already taken by {first}; the first one is kept. Uninstall one of them."
+    types = info.device_types
+    if not isinstance(types, (tuple, list)) or not types or not all(isinstance(t, str) and t.isidentifier() for t in types):
+        return f"BackendInfo.device_types must be names such as ('cpu',); got {types!r}."
+    if not callable(info.load):
+        return f"BackendInfo.load must be a function that returns the backend; got {info.load!r}."
+    if not isinstance(info.priority, (int, float)):
+        return f"BackendInfo.priority must be a number; got {info.priority!r}."
+    return ""
+
+
+# ---- loading ----
 
 
 def load(name: str) -> Backend:
@@ -181,38 +277,63 @@ def load(name: str) -> Backend:
     """
     entry = entries().get(name)
     if entry is None:
-        reason = "; ".join(f"{e.name}: {e.problem}" for e in broken() if e.name == name)
-        raise BackendNotFound(
-            f"backend {name!r}: expected one of {', '.join(sorted(entries())) or '(none installed)'}."
-            + (f" It is installed but broken: {reason}" if reason else " Install one, e.g. pip install mortice[numpy].")
-        )
-    with entry.lock:
+        raise BackendNotFound(_unknown(name))
+    if entry.backend is not None:
+        return entry.backend
+    with _lock:
         if entry.backend is None and not entry.problem:
-            assert entry.info is not None
-            try:
-                backend = entry.info.load()
-                check_backend(backend, name)
-                backend.name = name
-                entry.backend = backend
-            except Exception as error:
-                entry.problem, entry.problem_kind = _describe(error), "load"
-                entry.__dict__["cause"] = error
+            _load(entry)
         if entry.backend is None:
-            needs = entry.info.needs if entry.info else ""
-            hint = f" (pip install {needs})" if needs else ""
-            raise BackendNotFound(f"backend {name!r} failed to load: {entry.problem}{hint}.") from entry.__dict__.get(
-                "cause"
-            )
+            raise BackendNotFound(f"backend {name!r} failed to load: {_because(entry)}.") from entry.cause
         return entry.backend
 
 
+def _load(entry: Entry) -> None:
+    if entry.loading:
+        raise PluginError(f"backend {entry.name!r}: it was asked for by its own load(). Make no tensors there.")
+    assert entry.info is not None
+    entry.loading = True
+    try:
+        backend = entry.info.load()
+        check_backend(backend, entry.name, entry.info.device_types)
+        if any(other.backend is backend for other in entries().values()):
+            raise PluginError(f"backend {entry.name}: load() returned a backend that another name has. Make one for each.")
+        backend.name = entry.name
+        entry.backend = backend
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        entry.problem, entry.problem_kind, entry.cause = _describe(error), "load", error
+    finally:
+        entry.loading = False
+
+
+def _because(entry: Entry) -> str:
+    return entry.problem.rstrip(".") + entry.hint
+
+
+def _unknown(name: Any) -> str:
+    """Say that no backend has that name, and what can be done about it."""
+    names = sorted(entries())
+    text = f"backend {name!r}: expected one of {', '.join(names) or '(none installed)'}."
+    reasons = [f"{e.name}: {_because(e)}" for e in broken() if e.name == name]
+    if reasons:
+        return f"{text} It is installed but broken: {'; '.join(reasons)}."
+    from difflib import get_close_matches
+
+    near = get_close_matches(str(name), names, 1)
+    if near:
+        return f"{text} Did you mean {near[0]!r}?"
+    return f"{text} Install the plugin that brings it" + ("." if names else ", e.g. pip install mortice[numpy].")
+
+
 def list_backends() -> list[str]:
-    """Return the names of the backends that plugins offer, best first."""
+    """Return the names of the backends that plugins offer, best first; importing no array library."""
     return [e.name for e in _by_priority()]
 
 
 def _by_priority() -> list[Entry]:
-    return sorted(entries().values(), key=lambda e: (-(e.info.priority if e.info else 0), e.name))
+    return sorted(entries().values(), key=lambda e: (-e.priority, e.name))
 
 
 # ---- choosing ----
@@ -222,39 +343,51 @@ def set_backend(name: str) -> None:
     """Choose the backend that serves new tensors in this process."""
     load(name)
     _state.chosen = name
-    _CACHE.clear()
 
 
 @contextlib.contextmanager
 def use_backend(name: str) -> Iterator[Backend]:
     """Choose the backend of new tensors for a block, in this thread."""
     backend = load(name)
-    before = _local.chosen
-    _local.chosen = (*before, name)
+    before = _local.backends
+    _local.backends = (*before, name)
     try:
         yield backend
     finally:
-        _local.chosen = before
+        _local.backends = before
 
 
 def default_backend() -> str:
     """Return the name of the backend that serves new tensors."""
-    if _local.chosen:
-        return _local.chosen[-1]
-    if _state.chosen is None:
-        wanted = os.environ.get("MORTICE_BACKEND")
-        if wanted:
-            load(wanted)
-            _state.chosen = wanted
-        else:
-            _state.chosen = _best("cpu") or _best(None)
+    if _local.backends:
+        return _local.backends[-1]
+    found = _state.chosen
+    if found is None:
+        with _lock:
             if _state.chosen is None:
-                raise BackendNotFound(
-                    "mortice: no backend is installed that can be loaded"
-                    + "".join(f"; {e.name}: {e.problem}" for e in [*entries().values(), *broken()] if e.problem)
-                    + ". Install one, e.g. pip install mortice[numpy]."
-                )
-    return _state.chosen
+                _state.chosen = _choose()
+            found = _state.chosen
+    return found
+
+
+def _choose() -> str:
+    """Find who serves new tensors when the program has not said: the environment, else the best for the CPU."""
+    wanted = os.environ.get("MORTICE_BACKEND")
+    if wanted:
+        try:
+            load(wanted)
+        except BackendNotFound as error:
+            raise BackendNotFound(f"{error} It was chosen by MORTICE_BACKEND={wanted}.") from error.__cause__
+        return wanted
+    found = _best("cpu") or _best(None)
+    if found is None:
+        reasons = [f"{e.name}: {_because(e)}" for e in [*entries().values(), *broken()] if e.problem]
+        raise BackendNotFound(
+            "mortice: no backend can serve new tensors"
+            + "".join(f"; {reason}" for reason in reasons)
+            + ". Install one, e.g. pip install mortice[numpy]."
+        )
+    return found
 
 
 def _best(device_type: str | None) -> str | None:
@@ -262,14 +395,13 @@ def _best(device_type: str | None) -> str | None:
     for entry in _by_priority():
         assert entry.info is not None
         # A negative priority is never chosen unasked: it marks backends for testing.
-        if entry.info.priority < 0 or (device_type is not None and device_type not in entry.info.device_types):
+        if entry.priority < 0 or (device_type is not None and device_type not in entry.info.device_types):
             continue
         try:
-            load(entry.name)
+            if load(entry.name).device_names():
+                return entry.name
         except BackendNotFound as error:
-            warnings.warn(f"{error} Trying the next backend.", RuntimeWarning, stacklevel=4)
-            continue
-        return entry.name
+            warnings.warn(f"{error} Trying the next backend.", RuntimeWarning, stacklevel=5)
     return None
 
 
@@ -285,47 +417,84 @@ def resolve(device: Any = None, backend: str | None = None) -> Device:
             device = _state.default_device
     if isinstance(device, Device) and device.backend is not None and backend in (None, device.backend.name):
         return device
-    chosen = backend or default_backend()
-    key = (str(device) if device is not None else None, chosen)
+    name = backend or default_backend()
+    key = (None if device is None else str(device), name, backend is not None)
+    if _local.current and device is not None:
+        wanted = Device(device)
+        if wanted.index is None and wanted.type in _local.current:
+            device = Device(wanted.type, _local.current[wanted.type])
+            key = (str(device), *key[1:])
     found = _CACHE.get(key)
     if found is None:
-        found = _CACHE[key] = _resolve(device, chosen, backend is not None)
+        found = _CACHE[key] = _resolve(device, name, backend is not None)
     return found
 
 
-def _resolve(device: Any, chosen: str, explicit: bool) -> Device:
+def _resolve(device: Any, name: str, explicit: bool) -> Device:
+    kernels = load(name)
     if device is None:
-        kernels = load(chosen)
         names = kernels.device_names()
         if not names:
-            raise DeviceError(f"backend {chosen!r}: it offers no device here.")
+            raise DeviceError(f"backend {name!r}: it offers no device here.")
         return kernels.device(names[0])
     wanted = Device(device)
-    for name in [chosen] if explicit else [chosen, *(n for n in list_backends() if n != chosen)]:
-        info = entries()[name].info
-        if info is None or wanted.type not in info.device_types:
-            continue
-        try:
-            kernels = load(name)
-        except BackendNotFound:
-            continue
-        for offered in kernels.device_names():
-            found = kernels.device(offered)
-            if found.type == wanted.type and (wanted.index in (None, found.index) or (found.index, wanted.index) == (None, 0)):
+    if explicit:
+        found = _offered(kernels, wanted)
+        if found is None:
+            raise DeviceError(
+                f"device '{wanted}': backend {name!r} does not offer it; available: "
+                f"{', '.join(kernels.device_names()) or 'none'}."
+            )
+        return found
+    for entry in sorted(_by_priority(), key=lambda e: e.name != name):
+        assert entry.info is not None
+        if wanted.type in entry.info.device_types:
+            try:
+                found = _offered(load(entry.name), wanted)
+            except BackendNotFound:  # told below, with everything else that is broken
+                continue
+            if found is not None:
                 return found
-    raise DeviceError(f"device '{wanted}': no backend offers it; {_available()}")
+    raise DeviceError(f"device '{wanted}': no backend offers it; {_available()}.")
+
+
+def _offered(kernels: Backend, wanted: Device) -> Device | None:
+    """Return the backend's device that is meant; index 0 and no index mean the same where only one is offered."""
+    for name in kernels.device_names():
+        found = kernels.device(name)
+        if found.type == wanted.type and (wanted.index in (None, found.index) or (found.index, wanted.index) == (None, 0)):
+            return found
+    return None
 
 
 def _available() -> str:
-    offered, failed = [], []
+    """List the devices that exist, then what is broken and what to install."""
+    offered: dict[str, None] = {}
+    failed = []
     for entry in _by_priority():
         try:
-            offered += [f"{d} ({entry.name})" for d in load(entry.name).device_names()]
+            # What is kept for testing does not count as available until somebody has asked for it.
+            if entry.priority >= 0 or entry.backend is not None:
+                offered.update(dict.fromkeys(load(entry.name).device_names()))
         except BackendNotFound:
-            needs = f" (pip install {entry.info.needs})" if entry.info and entry.info.needs else ""
-            failed.append(f"{entry.name} failed to load: {entry.problem}{needs}")
-    failed += [f"{e.name}: {e.problem}" for e in broken()]
-    return "; ".join([f"available: {', '.join(offered) or 'none'}", *failed]) + "."
+            failed.append(f"{entry.name} failed to load: {_because(entry)}")
+    failed += [f"{e.name} is broken: {_because(e)}" for e in broken()]
+    return "; ".join([f"available: {', '.join(offered) or 'none'}", *failed])
+
+
+def devices_of(device_type: str) -> list[Device]:
+    """Return the devices of a type that the best backend which has any offers; empty when there is none."""
+    for entry in sorted(_by_priority(), key=lambda e: e.name not in _local.backends and e.name != _state.chosen):
+        assert entry.info is not None
+        if device_type in entry.info.device_types:
+            try:
+                kernels = load(entry.name)
+            except BackendNotFound:
+                continue
+            found = [d for d in map(kernels.device, kernels.device_names()) if d.type == device_type]
+            if found:
+                return found
+    return []
 
 
 def set_default_device(device: Any) -> None:

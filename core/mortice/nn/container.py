@@ -68,6 +68,18 @@ class Sequential(Module):
             raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
         return self.extend(list(other))
 
+    def __mul__(self, other: int) -> Any:
+        if not isinstance(other, int):
+            raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {type(other)}")
+        if other <= 0:
+            raise ValueError(f"Non-positive multiplication factor {other} for {type(self)}")
+        return Sequential(*(m for _ in range(other) for m in self))
+
+    __rmul__ = __mul__
+
+    def __imul__(self, other: int) -> Any:
+        return self.extend(list(self * other)[len(self) :])
+
     def append(self, module: Module) -> Sequential:
         """Add a module at the end."""
         self.add_module(str(len(self)), module)
@@ -132,6 +144,23 @@ class ModuleList(Module):
 
     def __add__(self, other: Iterable[Module]) -> ModuleList:
         return ModuleList([*self, *other])
+
+    def __repr__(self) -> str:
+        """Write modules that look the same on one line, with their range of indices."""
+        runs: list[tuple[int, int, str]] = []
+        for i, module in enumerate(self):
+            text = repr(module)
+            if runs and runs[-1][2] == text:
+                runs[-1] = (runs[-1][0], i, text)
+            else:
+                runs.append((i, i, text))
+        if not runs:
+            return f"{self._get_name()}()"
+        lines = [
+            f"({first}): {text}" if first == last else f"({first}-{last}): {last - first + 1} x {text}"
+            for first, last, text in runs
+        ]
+        return f"{self._get_name()}(\n  " + "\n".join(lines).replace("\n", "\n  ") + "\n)"
 
     def insert(self, index: int, module: Module) -> None:
         """Insert a module before an index."""
@@ -253,7 +282,7 @@ class ParameterList(Module):
         return self
 
     def __repr__(self) -> str:
-        lines = [f"  ({i}): {_describe(p)}" for i, p in enumerate(self)]
+        lines = [f"    ({i}): {_describe(p)}" for i, p in enumerate(self)]
         return f"{self._get_name()}(\n" + "\n".join(lines) + "\n)" if lines else f"{self._get_name()}()"
 
 
@@ -300,6 +329,42 @@ class ParameterDict(Module):
         """Return the values."""
         return [self[k] for k in self._keys]
 
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(list(self._keys))
+
+    def __or__(self, other: Any) -> Any:
+        merged = self.copy()
+        merged.update(other)
+        return merged
+
+    def __ior__(self, other: Any) -> Any:
+        self.update(other)
+        return self
+
+    def copy(self) -> Any:
+        """Return another dictionary of the same values."""
+        return ParameterDict(dict(self.items()))
+
+    def clear(self) -> None:
+        """Remove all values."""
+        for key in list(self._keys):
+            del self[key]
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """Return a value; put the default there first if there is none."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def popitem(self) -> tuple[str, Any]:
+        """Remove and return the last (name, value)."""
+        key = next(reversed(self._keys))
+        return key, self.pop(key)
+
+    def fromkeys(self, keys: Iterable[str], default: Any = None) -> Any:
+        """Return a dictionary with these names, all of one value."""
+        return ParameterDict({key: default for key in keys})
+
     def get(self, key: str, default: Any = None) -> Any:
         """Return a value, or the default."""
         return self[key] if key in self else default
@@ -312,11 +377,15 @@ class ParameterDict(Module):
 
     def update(self, parameters: Any) -> None:
         """Add values from a mapping or from pairs."""
-        for key, value in parameters.items() if hasattr(parameters, "items") else parameters:
+        if isinstance(parameters, (OrderedDict, ParameterDict)) or not hasattr(parameters, "items"):
+            pairs = parameters.items() if hasattr(parameters, "items") else parameters
+        else:
+            pairs = sorted(parameters.items())
+        for key, value in pairs:
             self[key] = value
 
     def __repr__(self) -> str:
-        lines = [f"  ({k}): {_describe(p)}" for k, p in self.items()]
+        lines = [f"    ({k}): {_describe(p)}" for k, p in self.items()]
         return f"{self._get_name()}(\n" + "\n".join(lines) + "\n)" if lines else f"{self._get_name()}()"
 
 
@@ -328,5 +397,4 @@ def _describe(p: Any) -> str:
     if not isinstance(p, Tensor):
         return f"Object of type: {type(p).__name__}"
     kind = "Parameter" if isinstance(p, Parameter) else "Tensor"
-    name = {"float32": "float32"}.get(p.dtype.name, p.dtype.name)
-    return f"{kind} containing: [mortice.{name} of size {'x'.join(str(n) for n in p.shape)}]"
+    return f"{kind} containing: [mortice.{p.dtype.name} of size {'x'.join(str(n) for n in p.shape)}]"

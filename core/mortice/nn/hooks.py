@@ -9,11 +9,6 @@ from typing import Any
 
 from mortice import Tensor
 
-try:
-    from mortice.autograd import Function
-except ImportError:  # TEMP until autograd.Function exists
-    Function = object  # type: ignore
-
 
 class Handle:
     """Removes a module hook; also a context manager."""

@@ -71,7 +71,8 @@ def trunc_normal_(
     """Draw from normal(mean, std) cut off at [a, b]."""
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
-            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.",
+            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be "
+            "incorrect.",
             stacklevel=2,
         )
     cdf = lambda x: (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0

@@ -16,7 +16,7 @@ Self = TypeVar("Self", bound="Module")
 _TABLES = ("_parameters", "_buffers", "_modules")
 
 
-class IncompatibleKeys(namedtuple("IncompatibleKeys", ("missing_keys", "unexpected_keys"))):
+class _IncompatibleKeys(namedtuple("_IncompatibleKeys", ("missing_keys", "unexpected_keys"))):
     """What `load_state_dict(strict=False)` found missing and unexpected."""
 
     __slots__ = ()
@@ -351,6 +351,10 @@ class Module:
 
         return self._apply(convert)
 
+    def to_empty(self: Self, *, device: Any, recurse: bool = True) -> Self:
+        """Move to a device without the values."""
+        return self._apply(lambda t: t.new_empty(tuple(t.shape), device=device), recurse)
+
     def _floats_to(self: Self, dtype: DType) -> Self:
         return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
 
@@ -481,11 +485,11 @@ class Module:
             local = metadata.get(prefix[:-1], {})
             if assign:
                 local["assign_to_params_buffers"] = True
-            module._load_from_state_dict(state, prefix, local, strict, missing, unexpected, errors)
+            module._load_from_state_dict(state, prefix, local, True, missing, unexpected, errors)
             for name, child in module._modules.items():
                 if child is not None:
                     load(child, f"{prefix}{name}.")
-            keys = IncompatibleKeys(missing, unexpected)
+            keys = _IncompatibleKeys(missing, unexpected)
             for hook, _ in module._load_state_dict_post_hooks.entries():
                 if hook(module, keys) is not None:
                     raise AssertionError(
@@ -503,7 +507,7 @@ class Module:
         if errors:
             lines = "\n\t".join(errors)
             raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{lines}")
-        return IncompatibleKeys(missing, unexpected)
+        return _IncompatibleKeys(missing, unexpected)
 
     def _load_from_state_dict(
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: list[str],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import mortice
@@ -22,17 +23,14 @@ class _ChannelNorm(Module):
 
     def __init__(
         self, num_features: int, eps: float, momentum: float | None, affine: bool, track_running_stats: bool, device: Any,
-        dtype: Any,
+        dtype: Any, bias: bool,
     ) -> None:  # fmt: skip
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
-        if affine:
-            self.weight = Parameter(mortice.empty(num_features, device=device, dtype=dtype))
-            self.bias = Parameter(mortice.empty(num_features, device=device, dtype=dtype))
-        else:
-            self.register_parameter("weight", None)
-            self.register_parameter("bias", None)
+        for name, wanted in (("weight", affine), ("bias", affine and bias)):
+            made = Parameter(mortice.empty(num_features, device=device, dtype=dtype)) if wanted else None
+            self.register_parameter(name, made)
         if track_running_stats:
             self.register_buffer("running_mean", mortice.zeros(num_features, device=device, dtype=dtype))
             self.register_buffer("running_var", mortice.ones(num_features, device=device, dtype=dtype))
@@ -54,7 +52,8 @@ class _ChannelNorm(Module):
         self.reset_running_stats()
         if self.affine:
             init.ones_(self.weight)
-            init.zeros_(self.bias)
+            if self.bias is not None:
+                init.zeros_(self.bias)
 
     def _check_input_dim(self, input: Any) -> None:
         if input.ndim not in self.nd:
@@ -64,7 +63,7 @@ class _ChannelNorm(Module):
     def extra_repr(self) -> str:
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"track_running_stats={self.track_running_stats}"
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
         )
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any) -> None:
@@ -79,9 +78,9 @@ class _ChannelNorm(Module):
 class _BatchNorm(_ChannelNorm):
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
-        track_running_stats: bool = True, device: Any = None, dtype: Any = None,
+        track_running_stats: bool = True, device: Any = None, dtype: Any = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
     def forward(self, input: Any) -> Any:
         self._check_input_dim(input)
@@ -119,15 +118,26 @@ class BatchNorm3d(_BatchNorm):
 class _InstanceNorm(_ChannelNorm):
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
-        track_running_stats: bool = False, device: Any = None, dtype: Any = None,
+        track_running_stats: bool = False, device: Any = None, dtype: Any = None, *, bias: bool = True,
     ) -> None:  # fmt: skip
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
     def forward(self, input: Any) -> Any:
         self._check_input_dim(input)
-        dim = input.ndim - (self.nd[0] - 1)
-        if input.shape[dim] != self.num_features and self.affine:
-            raise ValueError(f"expected input's size at dim={dim} to match num_features ({self.num_features}), but got: {input.shape[dim]}.")  # noqa: E501
+        dim = input.ndim - self.nd[0]
+        if input.shape[dim] != self.num_features:
+            if not self.affine:
+                warnings.warn(
+                    f"input's size at dim={dim} does not match num_features. You can silence this warning by not "
+                    "passing "
+                    "in num_features, which is not used because affine=False",
+                    stacklevel=2,
+                )
+            else:
+                raise ValueError(
+                    f"expected input's size at dim={dim} to match num_features ({self.num_features}), but got: "
+                    f"{input.shape[dim]}."
+                )
         x = input if dim else input.unsqueeze(0)
         by_input = self.training or not self.track_running_stats
         factor = 0.0 if self.momentum is None else self.momentum
@@ -242,7 +252,10 @@ class GroupNorm(Module):
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+        return (
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+            f"bias={self.bias is not None}"
+        )
 
 
 class LocalResponseNorm(Module):

@@ -13,8 +13,10 @@ from mortice.mutation import check_writable
 from mortice.op import TENSOR_KERNELS, TensorBase, op, same
 from mortice.ops.creation import check_dtype, filled, resolve, tensor
 from mortice.ops.index import _take, flat_nonzero
-from mortice.ops.movement import cast, cat, clone, expand, reshape, squeeze, stack, t as movement_t, transpose, unsqueeze
-from mortice.ops.views import as_strided, atleast_1d, atleast_2d, atleast_3d, diagonal, flatten, many, two_dims
+from mortice.ops.movement import cast, cat, clone, expand, reshape, squeeze, stack, transpose, unsqueeze
+from mortice.ops.movement import t as movement_t
+from mortice.ops.strided import as_strided, diagonal, diagonal_write, two_dims
+from mortice.ops.views import atleast_1d, atleast_2d, atleast_3d, flatten, many
 from mortice.shape import Size, as_sizes, check_dim, check_dims, prod
 from mortice.tensor import make
 
@@ -155,7 +157,9 @@ def tile(input: Any, *sizes: Any, dims: Any = None) -> Any:
     return repeat(input, (1,) * (len(input.shape) - len(reps)) + reps)
 
 
-def repeat_interleave(input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None) -> Any:
+def repeat_interleave(
+    input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+) -> Any:
     """Repeat each element (or slice along a dim) in place: so many times, or as many times as `repeats` says for each.
 
     Called with repeats alone, return the indices that do this.
@@ -326,8 +330,6 @@ def diagflat(input: Any, offset: int = 0) -> Any:
 
 def diagonal_scatter(input: Any, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     """Return a copy with a diagonal replaced."""
-    from mortice.ops.views import diagonal_write
-
     axis1, axis2 = two_dims("diagonal_scatter", input, dim1, dim2)
     shape = diagonal(input.detach(), offset, dim1, dim2).shape
     if src.shape != shape:
@@ -403,7 +405,8 @@ def block_diag(*tensors: Any) -> Any:
     for i, x in enumerate(parts):
         if len(x.shape) > 2:
             raise RuntimeError(
-                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {len(x.shape)} dimensions"
+                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {len(x.shape)} "
+                "dimensions"
             )
         _op.check_device(_take.op, parts[0], x)
         d = promote_types(d, x.dtype)
@@ -494,7 +497,7 @@ def become(name: str, t: Any, fn: Any, *args: Any) -> Any:
                     stand_in.set_storage(t._storage, t._steps)
                 other._viewed = stand_in
     t._data, t.shape, t._steps = view._data, view.shape, view._steps
-    t._rg, t._node = view._rg, view._node
+    t._rejoin(view._rg, view._node)
     return t
 
 

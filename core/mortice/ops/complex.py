@@ -199,8 +199,9 @@ _copy_as_real = op(
     result=real_part, shape=_pairs_out, kernel="view_as_real", name="copy_as_real", dtypes="c", holomorphic=False
 )(_as_real)
 _copy_as_complex = op(
-    result=_complex_rule, shape=_pairs_in, kernel="view_as_complex", name="copy_as_complex", dtypes="f", holomorphic=False
-)(_as_complex)
+    result=_complex_rule, shape=_pairs_in, kernel="view_as_complex", name="copy_as_complex", dtypes="f",
+    holomorphic=False,
+)(_as_complex)  # fmt: skip
 for _fn in (_view_as_real, _copy_as_real):
     _fn.vjp(x=lambda k, g: k.view_as_complex(g), jvp="linear")
 for _fn in (_view_as_complex, _copy_as_complex):

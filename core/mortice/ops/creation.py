@@ -32,6 +32,8 @@ def finish(t: Any, requires_grad: bool) -> Any:
 
 def filled(shape: Size, value: Any, dtype: DType, device: Device) -> Any:
     """Make a tensor of one number."""
+    if value and dtype.kind in "iub":
+        value = _fit([value], dtype)[0]
     return make(device.backend.full(shape, value, dtype=check_dtype("full", dtype, device), device=device), device, dtype, shape)
 
 
@@ -449,18 +451,21 @@ def arange(
         raise RuntimeError(f"arange: upper bound and lower bound inconsistent with step sign: {start} -> {end}, step {step}.")
     where = resolve(device)
     check_dtype("arange", dtype, where)
-    if dtype.kind in "iu":
-        start, end, step = int(start), int(end), int(step) if int(step) == step else step
-    count = math.ceil((end - start) / step) if not all(isinstance(v, int) for v in (start, end, step)) else max(
-        -((start - end) // step), 0
-    )  # fmt: skip
+    whole = all(isinstance(v, int) for v in (start, end, step))
+    count = max(-((start - end) // step), 0) if whole else math.ceil((end - start) / step)
     k = where.backend
-    if dtype.kind in "iu" and isinstance(step, int):
-        data = k.arange(start, start + count * step, step, dtype=dtype, device=where)
+    if dtype.kind in "iu":
+        # As in PyTorch: the values come from the numbers as integers, and so does int64's count; the other counts do not.
+        if dtype is int64 and int(step):
+            count = max(-((int(start) - int(end)) // int(step)), 0)
+        start, step = int(start), int(step)
+        if step:
+            data = k.arange(start, start + count * step, step, dtype=dtype, device=where)
+        else:
+            data = k.full((count,), start, dtype=dtype, device=where)
     else:
         # start + i * step in the widest float, so that the count and the last value do not drift.
-        wide = int64 if dtype.kind in "iu" else dtype
-        data = k.astype(k.arange(0, count, 1, dtype=int64, device=where), _wide(k, where, wide))
+        data = k.astype(k.arange(0, count, 1, dtype=int64, device=where), _wide(k, where, dtype))
         data = k.astype(k.add(k.multiply(data, step), start), dtype)
     t = make(data, where, dtype, Size((count,)))
     return _into(out, finish(t, requires_grad))
@@ -495,7 +500,9 @@ def linspace(
 ) -> Any:  # fmt: skip
     """Return `steps` values from start to end, both included."""
     start, end = (v.item() if isinstance(v, TensorBase) else v for v in (start, end))
-    if not isinstance(steps, int) or steps < 0:
+    if not isinstance(steps, int):
+        raise TypeError(f"linspace: expected steps to be an int; got {type(steps).__name__}.")
+    if steps < 0:
         raise RuntimeError(f"linspace: number of steps must be non-negative; got {steps}.")
     if dtype is None:
         dtype = get_default_dtype()
@@ -503,6 +510,8 @@ def linspace(
             dtype = dtype.to_complex()
     where = resolve(device)
     check_dtype("linspace", dtype, where)
+    if dtype.kind in "iu":
+        start, end = int(start), int(end)
     k = where.backend
     wide = _wide(k, where, dtype)
     i = k.astype(k.arange(0, steps, 1, dtype=int64, device=where), wide)
@@ -521,6 +530,8 @@ def logspace(
 ) -> Any:  # fmt: skip
     """Return base to the power of `linspace(start, end, steps)`."""
     dtype = dtype or get_default_dtype()
+    if dtype.kind in "iu":
+        start, end = (int(v.item() if isinstance(v, TensorBase) else v) for v in (start, end))
     where = resolve(device)
     powers = linspace(start, end, steps, dtype=_wide(where.backend, where, dtype), device=where)
     k = where.backend

@@ -9,7 +9,8 @@ from mortice.op import TensorBase
 from mortice.ops import elementwise
 from mortice.ops.matmul import matmul
 from mortice.ops.movement import permute, reshape
-from mortice.ops.views import diagonal, many
+from mortice.ops.strided import diagonal
+from mortice.ops.views import many
 from mortice.shape import prod
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -71,7 +72,9 @@ def _read(args: tuple[Any, ...]) -> tuple[str, list[Any]]:
             elif isinstance(s, int) and 0 <= s < 52:
                 out.append(_LETTERS[s])
             else:
-                raise ValueError(f"einsum(): subscript in subscript list is not within the valid range [0, 52); got {s!r}")
+                raise ValueError(
+                    f"einsum(): subscript in subscript list is not within the valid range [0, 52); got {s!r}"
+                )
         return "".join(out)
 
     if len(args) < 2:
@@ -148,7 +151,10 @@ def _letters(part: str, where: str) -> list[str]:
             names.append(part[i])
             i += 1
         else:
-            raise RuntimeError(f"einsum(): invalid subscript given at index {i} in the equation string, subscripts must be in [a-zA-Z]")  # fmt: skip
+            raise RuntimeError(
+                f"einsum(): invalid subscript given at index {i} in the equation string, subscripts must be in "
+                "[a-zA-Z]"
+            )
     return names
 
 

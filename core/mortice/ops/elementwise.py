@@ -14,17 +14,19 @@ from mortice import op as _op
 from mortice.backends.kernel_tools import is_number, like
 from mortice.dtype import DType, bool_, complex128, float64, promote_scalar, promote_types, scalar_dtype
 from mortice.errors import DTypeError
-from mortice.op import TENSOR_KERNELS, Op, TensorBase, broadcast, floating, op, promote, run, slow
+from mortice.op import TENSOR_KERNELS, Op, TensorBase, broadcast, floating, op, promote, run
 from mortice.tensor import make
 
 __all__ = [
-    "add", "addcdiv", "addcmul", "clamp", "clamp_max", "clamp_min", "clip", "copysign", "div", "divide", "float_power",
-    "floor_divide", "fmax", "fmin", "fmod", "heaviside", "ldexp", "lerp", "maximum", "minimum", "mul", "multiply",
+    "add", "clamp", "clamp_max", "clamp_min", "clip", "copysign", "div", "divide", "float_power",
+    "floor_divide", "fmax", "fmin", "fmod", "heaviside", "ldexp", "maximum", "minimum", "mul", "multiply",
     "nextafter", "pow", "remainder", "rsub", "sub", "subtract", "true_divide", "where",
 ]  # fmt: skip
 
 # `alpha` left alone; True and 1.0 are looked at.
 _ONE: Any = 1
+# Arguments as they were, and as they are.
+_ALPHA = ("Tensor input, Number alpha, Tensor other", "Tensor input, Tensor other, *, Number alpha = 1")
 
 
 def zeros(k: Any, g: Any) -> Any:
@@ -45,14 +47,14 @@ def common_dtype(*operands: Any) -> DType:
 
 
 def same_dtypes(name: str, *named: tuple[str, Any]) -> None:
-    """Refuse tensors of different dtypes, where the operation does not promote, and numbers first."""
-    first, x = named[0]
-    if not isinstance(x, TensorBase):
-        raise TypeError(f"{name}: expected `{first}` to be a Tensor; got {type(x).__name__}.")
-    d = x.dtype
+    """Refuse numbers, and tensors of different dtypes where the operation does not promote."""
+    for argument, x in named:
+        if not isinstance(x, TensorBase):
+            raise TypeError(f"{name}: expected `{argument}` to be a Tensor; got {type(x).__name__}.")
+    d = named[0][1].dtype
     for argument, x in named[1:]:
-        if isinstance(x, TensorBase) and x.dtype is not d:
-            raise DTypeError(f"{name}: expected dtype {d.name} for `{argument}`; got {x.dtype.name}. Convert one of them.")
+        if x.dtype is not d:
+            raise DTypeError(f"{name}: expected dtype {d.name} for `{argument}`; got {x.dtype.name}. Convert one.")
 
 
 def check_alpha(name: str, d: DType, alpha: Any) -> None:
@@ -69,7 +71,8 @@ def check_alpha(name: str, d: DType, alpha: Any) -> None:
         )
 
 
-def _deprecated(name: str, old: str, new: str) -> None:
+def deprecated(name: str, old: str, new: str) -> None:
+    """Warn about positional numbers, which PyTorch gave up."""
     warnings.warn(
         f"This overload of {name} is deprecated:\n\t{name}({old})\n"
         f"Consider using one of the following signatures instead:\n\t{name}({new})",
@@ -99,7 +102,7 @@ def _scaled(name: str, input: Any, other: Any, alpha: Any) -> Any:
 def add(input: Any, other: Any, tensor: Any = None, *, alpha: Any = 1, out: Any = None) -> Any:
     """Add `other`, multiplied by alpha, to `input`, broadcasting."""
     if tensor is not None:
-        _deprecated("add", "Tensor input, Number alpha, Tensor other", "Tensor input, Tensor other, *, Number alpha = 1")
+        deprecated("add", *_ALPHA)
         other, alpha = tensor, other
     if alpha is not _ONE:
         other = _scaled("add", input, other, alpha)
@@ -127,7 +130,7 @@ _sub.vjp(x=lambda k, g: g, y=lambda k, g: k.negative(g), jvp="linear")
 def sub(input: Any, other: Any, tensor: Any = None, *, alpha: Any = 1, out: Any = None) -> Any:
     """Subtract `other`, multiplied by alpha, from `input`, broadcasting. Bools are refused: use `^`."""
     if tensor is not None:
-        _deprecated("sub", "Tensor input, Number alpha, Tensor other", "Tensor input, Tensor other, *, Number alpha = 1")
+        deprecated("sub", *_ALPHA)
         other, alpha = tensor, other
     if alpha is not _ONE:
         other = _scaled("sub", input, other, alpha)
@@ -392,7 +395,7 @@ def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = No
         raise TypeError(f"where: expected condition to be a Tensor; got {type(condition).__name__}.")
     if condition.dtype is not bool_:
         if condition.dtype.name != "uint8":
-            raise DTypeError(f"where: expected condition to be a boolean tensor, but got a tensor with dtype {condition.dtype}.")
+            raise DTypeError(f"where: expected condition to be a boolean tensor; got {condition.dtype}. Use != 0.")
         condition = _op.CAST(condition, bool_)
     if is_number(input) and is_number(other):
         d = promote_types(scalar_dtype(input), scalar_dtype(other))
@@ -467,7 +470,7 @@ fmin.vjp(
 )
 
 
-@op(result=promote, shape=broadcast, kernel="clip", name="clamp", scalars=True, dtypes="buif", grad_name="ClampBackward1")
+@op(result=promote, shape=broadcast, kernel="clip", name="clamp", dtypes="buif", grad_name="ClampBackward1")
 def _clamp(k: Any, x: Any, lo: Any, hi: Any, /) -> Any:
     """Limit x to lo from below, then to hi from above; either may be None."""
     return k.clip(x, lo, hi)
@@ -519,100 +522,6 @@ def clamp_max(input: Any, max: Any, *, out: Any = None) -> Any:
     return _clamp(input, None, max, out=out)
 
 
-# ---- sums of products, interpolation ----
-
-
-@op(result=promote, shape=broadcast, name="addcmul", dtypes="uifc")
-def _addcmul(k: Any, x: Any, a: Any, b: Any, value: Any, /) -> Any:
-    """Add a * b * value."""
-    product = k.multiply(a, b)
-    return k.add(x, product if value == 1 else k.multiply(product, value))
-
-
-_addcmul.vjp(
-    x=lambda k, g: g,
-    a=lambda k, g, b, value: k.multiply(g, k.multiply(b, value)),
-    b=lambda k, g, a, value: k.multiply(g, k.multiply(a, value)),
-    jvp="elementwise",
-)
-
-
-def addcmul(
-    input: Any, tensor1: Any, tensor2: Any, tensor: Any = None, *, value: Any = 1, out: Any = None
-) -> Any:
-    """Add tensor1 * tensor2 * value to input, broadcasting."""
-    if tensor is not None:
-        _deprecated("addcmul", "Tensor input, Number value, Tensor tensor1, Tensor tensor2",
-                    "Tensor input, Tensor tensor1, Tensor tensor2, *, Number value = 1")  # fmt: skip
-        tensor1, tensor2, value = tensor2, tensor, tensor1
-    check_value("addcmul", value, common_dtype(input, tensor1, tensor2))
-    return _addcmul(input, tensor1, tensor2, value, out=out)
-
-
-def check_value(name: str, value: Any, d: DType) -> None:
-    """Refuse a multiplier of a higher kind than the result's; bools count as integers."""
-    check_alpha(name, d, int(value) if isinstance(value, bool) else value)
-
-
-def _no_integers(op: Op, d: DType) -> tuple[DType, DType]:
-    if d.kind in "bui":
-        raise DTypeError(
-            f"{op.name}: Integer division with addcdiv is no longer supported; got {d}. Write (input + value * "
-            "mortice.trunc(tensor1 / tensor2)) to round as it used to."
-        )
-    return d, d
-
-
-@op(result=_no_integers, shape=broadcast, name="addcdiv")
-def _addcdiv(k: Any, x: Any, a: Any, b: Any, value: Any, /) -> Any:
-    """Add a / b * value."""
-    return k.add(x, k.multiply(k.divide(a, b), value))
-
-
-_addcdiv.vjp(
-    x=lambda k, g: g,
-    a=lambda k, g, b, value: k.divide(k.multiply(g, value), b),
-    b=lambda k, g, a, b, value: k.negative(k.divide(k.multiply(k.divide(k.multiply(g, value), b), a), b)),
-    jvp="elementwise",
-)
-
-
-def addcdiv(
-    input: Any, tensor1: Any, tensor2: Any, tensor: Any = None, *, value: Any = 1, out: Any = None
-) -> Any:
-    """Add tensor1 / tensor2 * value to input, broadcasting."""
-    if tensor is not None:
-        _deprecated("addcdiv", "Tensor input, Number value, Tensor tensor1, Tensor tensor2",
-                    "Tensor input, Tensor tensor1, Tensor tensor2, *, Number value = 1")  # fmt: skip
-        tensor1, tensor2, value = tensor2, tensor, tensor1
-    check_value("addcdiv", value, promote_scalar(common_dtype(input, tensor1, tensor2), 0.0))
-    return _addcdiv(input, tensor1, tensor2, value, out=out)
-
-
-@op(result=promote, shape=broadcast, kernel="lerp", name="lerp", dtypes="fc", scalars=True)
-def _lerp(k: Any, x: Any, end: Any, weight: Any, /) -> Any:
-    """Interpolate between x and end."""
-    return k.lerp(x, end, weight)
-
-
-_lerp.vjp(
-    x=lambda k, g, weight: k.multiply(g, 1.0 - weight if is_number(weight) else k.subtract(1.0, weight)),
-    end=lambda k, g, weight: k.multiply(g, weight),
-    weight=lambda k, g, x, end: k.multiply(g, k.subtract(end, x)),
-    jvp="elementwise",
-)
-
-
-def lerp(input: Any, end: Any, weight: Any, *, out: Any = None) -> Any:
-    """Interpolate from `input` (weight 0) to `end` (weight 1)."""
-    same_dtypes("lerp", ("input", input), ("end", end))
-    if isinstance(weight, TensorBase) and weight.dtype is not input.dtype:
-        if weight.shape:
-            same_dtypes("lerp", ("input", input), ("weight", weight))
-        weight = _op.CAST(weight, input.dtype)
-    return _lerp(input, end, weight, out=out)
-
-
 # ---- signs and neighbours ----
 
 
@@ -632,7 +541,9 @@ copysign.vjp(
 @op(result=promote, shape=broadcast, name="heaviside", dtypes="buif")
 def _heaviside(k: Any, x: Any, values: Any, /) -> Any:
     """Step from 0 to 1, with `values` where x is 0."""
-    return k.where(k.equal(x, 0), values, k.astype(k.less(0, x), k.dtype_of(x)))
+    d = k.dtype_of(x)
+    zero = False if d is bool_ else 0
+    return k.where(k.equal(x, zero), values, k.astype(k.less(zero, x), d))
 
 
 _heaviside.vjp(x=undefined, values=undefined)
@@ -650,4 +561,4 @@ def nextafter(k: Any, x: Any, y: Any, /) -> Any:
     return k.nextafter(x, y)
 
 
-nextafter.vjp(x=undefined, y=undefined)
+nextafter.vjp(x=lambda k, g, x, y: k.where(k.equal(x, y), 0.0, g), y=zeros, jvp="elementwise")

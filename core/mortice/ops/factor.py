@@ -1,6 +1,6 @@
 """The ops of linear algebra that have kernels: factorisations, solves, determinants, eigenvalues, with gradients.
 
-With several outputs the formulas take and give true gradients (the conjugate of J^T g), as the engine leaves them alone.
+With several outputs the formulas take and give true gradients (the conjugate of J^T g): the engine leaves them alone.
 The public functions, with their checks and named results, are in `ops.linalg`.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 from mortice.backends.linalg_tools import adjoint, columns, diagonal, eye, gather_rows, rows
 from mortice.dtype import DType, finfo, int32, int64
 from mortice.op import TENSOR_KERNELS, Op, op, unbroadcast
-from mortice.shape import Size, broadcast
+from mortice.shape import Size, broadcast, prod
 
 
 def _first(name: str, shape: Size, *rest: Any, **attrs: Any) -> Size:
@@ -222,11 +222,15 @@ def det(k: Any, x: Any, /) -> Any:
 
 
 def _det_back(k: Any, g: Any, x: Any) -> Any:
-    # det is smooth where the inverse is not: a singular matrix is moved by as little as it takes to invert it.
-    packed, _, order, _ = k.lu_ex(k.constant(x))
-    still = k.equal(diagonal(k, packed), 0)
-    lift = k.multiply(k.astype(still, k.dtype_of(x)), finfo(k.dtype_of(x)).eps)
-    moved = k.multiply(unit_lower(k, packed), k.expand_dims(lift, -2))
+    if not prod(k.shape_of(x)):
+        return k.zeros_like(x)
+    # det is smooth where the inverse is not: a singular matrix is moved by a little more than rounding takes away.
+    d, fixed = k.dtype_of(x), k.constant(x)
+    packed, _, order, _ = k.lu_ex(fixed)
+    size = k.max(k.abs(fixed), axis=(-2, -1), keepdims=True)
+    step = k.multiply(k.where(k.equal(size, 0), 1.0, size), 8 * finfo(d).eps)
+    still = k.astype(k.expand_dims(k.equal(diagonal(k, packed), 0), -2), d)
+    moved = k.multiply(unit_lower(k, packed), k.multiply(still, k.astype(step, d)))
     x = k.add(x, k.constant(gather_rows(k, moved, k.argsort(order, axis=-1))))
     scale = k.expand_dims(k.expand_dims(k.multiply(g, k.det(x)), -1), -1)
     return k.multiply(scale, k.matrix_transpose(k.inv_ex(x)[0]))

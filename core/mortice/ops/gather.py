@@ -136,8 +136,7 @@ def _long(name: str, index: Any, *others: Any) -> Any:
 def _in_range(name: str, index: Any, n: int, axis: int, error: Any = RuntimeError) -> None:
     """Refuse positions outside [0, n); reads the index once."""
     if prod(index.shape):
-        k = index._device.backend
-        low, high = k.item(k.min(index._data)), k.item(k.max(index._data))
+        low, high = index._device.backend.index_range(index._data)
         if low < 0 or high >= n:
             bad = low if low < 0 else high
             raise error(f"{name}: index {bad} is out of bounds for dimension {axis} with size {n}")
@@ -189,7 +188,7 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False, out: 
     return made if out is None else _op.WRITE_OUT("gather", out, made)
 
 
-_REDUCTIONS = {"add": "sum", "multiply": "prod", "sum": "sum", "prod": "prod", "mean": "mean", "amax": "amax", "amin": "amin"}
+_REDUCTIONS = {"add": "sum", "multiply": "prod"}
 
 
 def _scatter_with(name: str, x: Any, dim: int, index: Any, src: Any, how: str | None, include_self: bool = True) -> Any:
@@ -298,8 +297,8 @@ def _vector(name: str, x: Any, dim: int, index: Any, source: Any) -> tuple[int, 
     lifted, index, source = _lift(x), _lift(index), _lift(source)
     if len(source.shape) != len(lifted.shape):
         raise ShapeError(
-            f"{name}: source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape "
-            f"= {list(x.shape)} source.shape = {list(source.shape)}"
+            f"{name}: source tensor shape must match self tensor shape, excluding the specified dimension. Got "
+            f"self.shape = {list(x.shape)} source.shape = {list(source.shape)}"
         )
     if source.shape[axis] != index.shape[0]:
         raise IndexError(
@@ -459,9 +458,8 @@ def _value_tensor(name: str, x: Any, value: Any) -> Any:
 def masked_fill(input: Any, mask: Any, value: Any) -> Any:
     """Replace elements where the mask is true by one value."""
     if not isinstance(mask, TensorBase) or mask.dtype is not bool_:
-        raise RuntimeError(
-            f"masked_fill_ only supports boolean masks, but got mask with dtype {getattr(mask, 'dtype', type(mask).__name__)}"
-        )
+        kind = getattr(mask, "dtype", type(mask).__name__)
+        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {kind}")
     if isinstance(value, TensorBase):
         return elementwise._where(mask, _value_tensor("masked_fill_", input, value), input)
     value = fit("masked_fill", value, input.dtype)
@@ -471,9 +469,10 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
 
 
 def _masked_fill_into(self: Any, mask: Any, value: Any) -> Any:
-    if isinstance(mask, TensorBase) and mask.shape != self.shape and broadcast("masked_fill_", self.shape, mask.shape) != self.shape:
+    if isinstance(mask, TensorBase) and broadcast("masked_fill_", self.shape, mask.shape) != self.shape:
         raise ShapeError(
-            f"masked_fill_: the mask must broadcast to the tensor's shape; got {list(mask.shape)} for {list(self.shape)}."
+            f"masked_fill_: the mask must broadcast to the tensor's shape; got {list(mask.shape)} for "
+            f"{list(self.shape)}."
         )
     return masked_fill(self, mask, value)
 

@@ -9,7 +9,7 @@ from mortice import op as _op
 from mortice.dtype import bool_, int64, uint8
 from mortice.errors import DTypeError, ShapeError
 from mortice.graph import modes, special
-from mortice.mutation import assign, check_writable, view_scatter
+from mortice.mutation import assign, check_writable, layout, view_scatter
 from mortice.op import TENSOR_KERNELS, TensorBase, as_view, op
 from mortice.ops.elementwise import where
 from mortice.ops.movement import cast, expand, permute, reshape, transfer, unsqueeze
@@ -84,7 +84,7 @@ TENSOR_KERNELS.replace("setitem", _kernel_setitem)
 
 
 def basic_key(shape: Size, key: tuple[Any, ...]) -> tuple[tuple[Any, ...], Size]:
-    """Normalise a basic key: Ellipsis filled in, ints and slice bounds checked and wrapped; return it with the shape."""
+    """Normalise a basic key: Ellipsis filled in, ints and bounds checked and wrapped; return it with the shape."""
     used = 0
     dots = -1
     for i, k in enumerate(key):
@@ -126,7 +126,8 @@ def _slice_of(s: slice, n: int) -> tuple[slice, int]:
     try:
         start, stop, step = s.indices(n)
     except TypeError:
-        start, stop, step = slice(*(None if v is None else operator.index(v) for v in (s.start, s.stop, s.step))).indices(n)
+        s = slice(*(None if v is None else operator.index(v) for v in (s.start, s.stop, s.step)))
+        start, stop, step = s.indices(n)
     except ValueError:
         raise ValueError("slice step cannot be zero") from None
     length = len(range(start, stop, step))
@@ -184,8 +185,7 @@ def check_range(name: str, indices: Any, n: int, dim: int) -> Any:
     """Refuse indices outside [-n, n) and wrap negative ones; reads the indices once."""
     if not prod(indices.shape):
         return indices
-    k = indices._device.backend
-    low, high = k.item(k.min(indices._data)), k.item(k.max(indices._data))
+    low, high = indices._device.backend.index_range(indices._data)
     if low < -n or high >= n:
         bad = low if low < -n else high
         raise IndexError(f"{name}: index {bad} is out of bounds for dimension {dim} with size {n}")
@@ -209,7 +209,13 @@ class Advanced:
             if not isinstance(k, int):
                 dim += 1
         dims = [d for d, _ in places]
-        common = broadcast("index", *[k.shape for _, k in places])
+        try:
+            common = broadcast("index", *[k.shape for _, k in places])
+        except ShapeError:
+            raise IndexError(
+                "shape mismatch: indexing tensors could not be broadcast together with shapes "
+                + ", ".join(str(list(k.shape)) for _, k in places)
+            ) from None
         self.dims, self.common = dims, common
         flat: Any = None
         for d, k in places:
@@ -222,7 +228,7 @@ class Advanced:
         self.front = prod(shape[d] for d in dims)
         self.rest_shape = tuple(shape[d] for d in rest)
         adjacent = dims == list(range(dims[0], dims[0] + len(dims)))
-        self.at = dims[0] if adjacent and not _split(key) else 0
+        self.at = dims[0] if adjacent else 0
 
     def joined(self) -> Any:
         """Return x with the indexed dims in front, as one."""
@@ -256,20 +262,6 @@ class Advanced:
         if self.at:
             values = permute(values, (*range(self.at, self.at + n), *range(self.at), *range(self.at + n, ndim)))
         return reshape(values, (prod(self.common), *self.rest_shape))
-
-
-def _split(key: tuple[Any, ...]) -> bool:
-    """Tell whether tensors (and ints among them) are separated by a slice or None: their dims then go in front."""
-    state = 0
-    for k in key:
-        indexes = isinstance(k, (TensorBase, int))
-        if indexes and state == 2:
-            return True
-        if indexes:
-            state = 1
-        elif state == 1:
-            state = 2
-    return False
 
 
 def expand_key(x: Any, key: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
@@ -393,8 +385,35 @@ def getitem(input: Any, key: Any) -> Any:
     if _is_basic(key):
         key, shape = basic_key(input.shape, key)
         return _slice(input, key=key, shape=shape)
+    found = _one_tensor(input, key)
+    if found is not None:
+        return found
     plan = Advanced(input, key)
     return plan.result(_take(plan.joined(), plan.flat, axis=0))
+
+
+_ALL = slice(None)
+
+
+def _one_tensor(x: Any, key: tuple[Any, ...]) -> Any:
+    """Read the commonest keys the short way: one vector of positions beside full slices, one mask of x's shape."""
+    axis = len(key) - 1
+    at = key[axis]
+    if axis >= len(x.shape) or any([k is not _ALL and (type(k) is not slice or k != _ALL) for k in key[:axis]]):
+        return None
+    if type(at) is list:
+        at = _constant(x, at, None)
+    if not isinstance(at, TensorBase) or at._device is not x._device:
+        return None
+    if at.dtype is int64 and at.shape:
+        at = check_range("index", at, x.shape[axis], axis)
+        if len(at.shape) == 1:
+            return _take(x, at, axis=axis)
+        shape = tuple(x.shape)
+        return reshape(_take(x, reshape(at, -1), axis=axis), (*shape[:axis], *at.shape, *shape[axis + 1 :]))
+    if at.dtype is bool_ and axis == 0 and at.shape == x.shape:
+        return _take(reshape(x, -1), flat_nonzero(at), axis=0)
+    return None
 
 
 def _is_plain(key: Any, shape: Size) -> bool:
@@ -435,7 +454,7 @@ def setitem(input: Any, key: Any, value: Any) -> None:
         assign_view(_slice(input, key=key, shape=shape), value)
         return
     check_writable("setitem", input)
-    index_put_(input, key, value)
+    _write_at(input, key, value, False)
 
 
 def assign_view(target: Any, value: Any) -> None:
@@ -498,5 +517,11 @@ def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -
 def index_put_(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """Write the values at tensors of indices in place."""
     check_writable("index_put_", input)
-    changed = put_at(input, tuple(slice(None) if k is None else k for k in indices), values, accumulate)
-    return assign(input, changed if changed.shape == input.shape else reshape(changed, input.shape), True)
+    return _write_at(input, tuple(slice(None) if k is None else k for k in indices), values, accumulate)
+
+
+def _write_at(input: Any, key: tuple[Any, ...], values: Any, accumulate: bool) -> Any:
+    changed = put_at(input, key, values, accumulate)
+    changed = changed if changed.shape == input.shape else reshape(changed, input.shape)
+    # The memory keeps its order: what came out of a permutation is copied in.
+    return assign(input, changed, layout(changed) == layout(input))

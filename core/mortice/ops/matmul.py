@@ -14,7 +14,7 @@ from mortice.op import TENSOR_KERNELS, TensorBase, op, unbroadcast
 from mortice.ops import elementwise
 from mortice.ops.arrange import _roll
 from mortice.ops.movement import cast, expand, permute, reshape, unsqueeze
-from mortice.ops.views import diagonal
+from mortice.ops.strided import diagonal
 from mortice.shape import Size, broadcast, check_dim, prod
 
 # ---- matmul ----
@@ -267,7 +267,10 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
     """Compute beta * input + alpha * the sum of the products of two batches."""
     _rank("addbmm", batch1, "batch1", 3), _rank("addbmm", batch2, "batch2", 3)
     if batch1.shape[0] != batch2.shape[0]:
-        raise ShapeError(f"addbmm: batch1 and batch2 must have same number of batches; got {batch1.shape[0]} and {batch2.shape[0]}.")  # fmt: skip
+        raise ShapeError(
+            f"addbmm: batch1 and batch2 must have same number of batches; got {batch1.shape[0]} and "
+            f"{batch2.shape[0]}."
+        )
     b, n, m = tuple(batch1.shape)
     if batch2.shape[1] != m:
         raise ShapeError(f"addbmm: inner sizes must agree; got {tuple(batch1.shape)} @ {tuple(batch2.shape)}")
@@ -491,7 +494,10 @@ def cdist(
 def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
     """Return the covariances of variables in rows, over observations in columns."""
     if len(input.shape) > 2:
-        raise RuntimeError(f"cov(): expected input to have two or fewer dimensions but got an input with {len(input.shape)} dimensions")  # fmt: skip
+        raise RuntimeError(
+            f"cov(): expected input to have two or fewer dimensions but got an input with {len(input.shape)} "
+            "dimensions"
+        )
     if input.dtype.kind == "b":
         raise RuntimeError("cov(): bool dtype is not supported for input")
     x = reshape(input, (1, -1) if prod(input.shape) else (1, 0)) if len(input.shape) < 2 else input
@@ -532,17 +538,25 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
 
 def _check_weights(name: str, w: Any, n: int, kinds: str, what: str) -> None:
     if len(w.shape) > 1:
-        raise RuntimeError(f"cov(): expected {name} to have one or fewer dimensions but got {name} with {len(w.shape)} dimensions")  # fmt: skip
+        raise RuntimeError(
+            f"cov(): expected {name} to have one or fewer dimensions but got {name} with {len(w.shape)} dimensions"
+        )
     if w.dtype.kind not in kinds:
         raise RuntimeError(f"cov(): expected {name} to have {what} dtype but got {name} with {w.dtype} dtype")
     if prod(w.shape) != n:
-        raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input but got {prod(w.shape)} != {n}")  # fmt: skip
+        raise RuntimeError(
+            f"cov(): expected {name} to have the same numel as there are observations in the input but got "
+            f"{prod(w.shape)} != {n}"
+        )
 
 
 def corrcoef(input: Any) -> Any:
     """Return the correlation coefficients of variables in rows."""
     if len(input.shape) > 2:
-        raise RuntimeError(f"corrcoef(): expected input to have two or fewer dimensions but got an input with {len(input.shape)} dimensions")  # fmt: skip
+        raise RuntimeError(
+            f"corrcoef(): expected input to have two or fewer dimensions but got an input with {len(input.shape)} "
+            "dimensions"
+        )
     c = cov(input)
     if not c.shape:
         return c / c

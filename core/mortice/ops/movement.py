@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ from mortice.backends.host import HostBuffer
 from mortice.dtype import DType, promote_types
 from mortice.errors import DTypeError, ShapeError
 from mortice.graph import Node, modes, next_seq, special
-from mortice.mutation import layout
+from mortice.mutation import OVERLAP, layout
 from mortice.op import TENSOR_KERNELS, TensorBase, as_view, op, run, same
 from mortice.shape import (
     Size,
@@ -198,7 +197,7 @@ def view_dtype(x: Any, dtype: DType) -> Any:
             raise RuntimeError(f"view: self.dim() cannot be 0 to view {x.dtype} as {dtype} (different element sizes).")
         total = shape[-1] * x.dtype.itemsize
         if total % dtype.itemsize:
-            raise RuntimeError(f"view: the last dim of {total} bytes does not divide into {dtype}; got {list(x.shape)}.")
+            raise RuntimeError(f"view: the last dim of {total} bytes does not divide into {dtype}; got {list(shape)}.")
         shape[-1] = total // dtype.itemsize
     host = x._device.backend.to_host(x._data)
     data = x._device.backend.from_host(HostBuffer(bytearray(host.tobytes()), shape, dtype), x._device)
@@ -313,10 +312,7 @@ _expand.vjp(x=lambda k, g, x_shape: _op.unbroadcast(k, g, x_shape), jvp="linear"
 
 
 def _refuse_overlap() -> Any:
-    raise RuntimeError(
-        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-        "Please clone() the tensor before performing the operation."
-    )
+    raise RuntimeError(OVERLAP)
 
 
 def expand(input: Any, *sizes: Any, implicit: bool = False) -> Any:
@@ -456,6 +452,27 @@ def _kernel_concat(arrays: Any, axis: int) -> Any:
 TENSOR_KERNELS.replace("concat", _kernel_concat)
 
 
+def _stacked(name: str, *shapes: Size, axis: int) -> Size:
+    sizes = list(shapes[0])
+    sizes.insert(axis, len(shapes))
+    return Size(sizes)
+
+
+@op(shape=_stacked, name="stack", grad_name="StackBackward0")
+def _stack(k: Any, /, *tensors: Any, axis: int) -> Any:
+    """Join along a new dim."""
+    return k.stack(tensors, axis)
+
+
+def _stack_back(k: Any, g: Any, axis: int, needs: Any) -> list[Any]:
+    lead = (slice(None),) * axis
+    return [k.getitem(g, (*lead, i)) if need else None for i, need in enumerate(needs)]
+
+
+_stack.vjp(_stack_back, jvp="linear")
+TENSOR_KERNELS.replace("stack", lambda arrays, axis: _stack(*arrays, axis=axis % (len(arrays[0].shape) + 1)))
+
+
 def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
     """Join tensors of equal shape along a new dim."""
     parts = _tensors("stack", tensors)
@@ -469,4 +486,9 @@ def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
                 f"{list(x.shape)} at entry {i}."
             )
     axis = check_dim("stack", dim, len(first) + 1)
-    return cat([unsqueeze(x, axis) for x in parts], axis, out=out)
+    d = parts[0].dtype
+    for x in parts[1:]:
+        if x.dtype is not d:
+            d = promote_types(d, x.dtype)
+    made = _stack(*[cast(x, d) for x in parts], axis=axis)
+    return made if out is None else _op.WRITE_OUT("stack", out, made)

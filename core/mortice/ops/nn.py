@@ -1,5 +1,8 @@
 """The functions of the neural network ops together: what `mortice.nn` is built on (torch's `torch._C._nn`)."""
 
+# Names are imported here to be looked up here.
+# ruff: noqa: F401
+
 from mortice.ops.nn_activation import (
     alpha_dropout,
     alpha_dropout_,

@@ -96,7 +96,8 @@ def prelu(input: Any, weight: Any) -> Any:
             raise ShapeError("prelu: Not allow zero-dim input tensor.")
         if channels != n:
             raise ShapeError(
-                f"prelu: Mismatch of parameter numbers and input channel size. Found parameter numbers = {n} and channel "
+                f"prelu: Mismatch of parameter numbers and input channel size. Found parameter numbers = {n} and "
+                "channel "
                 f"size = {channels}."
             )
     shape = (1,) * ndim if n == 1 else (1, n, *[1] * (ndim - 2))
@@ -358,16 +359,16 @@ def _log_softmax(k: Any, x: Any, /, *, axis: int) -> Any:
 _log_softmax.vjp(x=lambda k, g, out, axis: k.log_softmax_grad(g, out, axis=axis))
 
 
-def softmax(input: Any, dim: int, *, dtype: DType | None = None) -> Any:
+def softmax(input: Any, dim: int, dtype: DType | None = None, *, out: Any = None) -> Any:
     """Exponentiate and divide by the sum along a dim."""
     x = input if dtype is None else cast(input, dtype)
-    return _softmax(x, axis=check_dim("softmax", dim, len(x.shape)))
+    return _softmax(x, axis=check_dim("softmax", dim, len(x.shape)), out=out)
 
 
-def log_softmax(input: Any, dim: int, *, dtype: DType | None = None) -> Any:
+def log_softmax(input: Any, dim: int, dtype: DType | None = None, *, out: Any = None) -> Any:
     """Take the logarithm of softmax along a dim, stably."""
     x = input if dtype is None else cast(input, dtype)
-    return _log_softmax(x, axis=check_dim("log_softmax", dim, len(x.shape)))
+    return _log_softmax(x, axis=check_dim("log_softmax", dim, len(x.shape)), out=out)
 
 
 # ---- dropout ----

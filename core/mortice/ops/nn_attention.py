@@ -58,7 +58,8 @@ def linear(input: Any, weight: Any, bias: Any = None, *, out: Any = None) -> Any
     if input.dtype is not weight.dtype or (bias is not None and bias.dtype is not input.dtype):
         other = weight if input.dtype is not weight.dtype else bias
         raise DTypeError(
-            f"linear: mat1 and mat2 must have the same dtype, but got {input.dtype} and {other.dtype}. Convert one with "
+            f"linear: mat1 and mat2 must have the same dtype, but got {input.dtype} and {other.dtype}. Convert one "
+            "with "
             ".to()."
         )
     if len(ws) == 1:
@@ -77,7 +78,8 @@ def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
         raise ShapeError(f"bilinear: input batch dimensions do not match; got input1 {list(a)} and input2 {list(b)}.")
     if len(w) != 3 or a[-1] != w[1] or b[-1] != w[2]:
         raise ShapeError(
-            f"bilinear: expected weight (out, {a[-1]}, {b[-1]}) for input1 {list(a)} and input2 {list(b)}; got {list(w)}."
+            f"bilinear: expected weight (out, {a[-1]}, {b[-1]}) for input1 {list(a)} and input2 {list(b)}; got "
+            f"{list(w)}."
         )
     if bias is not None and tuple(bias.shape) != (w[0],):
         raise ShapeError(f"bilinear: bias size does not match weight size: got {list(bias.shape)} and {list(w)}.")
@@ -172,7 +174,8 @@ def _repeat_heads(name: str, x: Any, heads: int) -> Any:
         return x
     if not own or heads % own:
         raise ShapeError(
-            f"{name}: the number of heads in key and value must divide the number of heads in query; got {own} and {heads}."
+            f"{name}: the number of heads in key and value must divide the number of heads in query; got {own} and "
+            f"{heads}."
         )
     wide = expand(reshape(x, (*batch, own, 1, length, size)), (*batch, own, heads // own, length, size))
     return reshape(wide, (*batch, heads, length, size))

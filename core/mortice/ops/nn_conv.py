@@ -154,7 +154,8 @@ def _check(
     if x.dtype is not w.dtype or (b is not None and b.dtype is not x.dtype):
         other, what = (w, "weight") if x.dtype is not w.dtype else (b, "bias")
         raise DTypeError(
-            f"{name}: Input type ({x.dtype}) and {what} type ({other.dtype}) should be the same. Convert one with .to()."
+            f"{name}: Input type ({x.dtype}) and {what} type ({other.dtype}) should be the same. Convert one with "
+            ".to()."
         )
     if groups <= 0:
         raise ShapeError(f"{name}: non-positive groups is not supported; got groups={groups}.")
@@ -166,7 +167,8 @@ def _check(
         raise ShapeError(f"{name}: dilation should be greater than zero; got dilation={list(dilation)}.")
     if ws[0] % groups:
         raise ShapeError(
-            f"{name}: Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight "
+            f"{name}: Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got "
+            "weight "
             f"of size {list(ws)} instead"
         )
     wanted = ws[0] if transposed else ws[1] * groups
@@ -272,7 +274,8 @@ def _transpose(
     sizes = [transposed_size(*a) for a in zip(counts, kernel, stride, padding, dilation, extra)]
     if any(n <= 0 for n in sizes):
         raise ShapeError(
-            f"{name}: Given input size per channel: {list(counts)}. Calculated output size per channel: {sizes}. Output "
+            f"{name}: Given input size per channel: {list(counts)}. Calculated output size per channel: {sizes}. "
+            "Output "
             "size is too small"
         )
     shape = Size((x.shape[0], weight.shape[1] * groups, *sizes))
@@ -382,7 +385,8 @@ def im2col(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
     shape = tuple(input.shape)
     if len(shape) not in (3, 4) or 0 in shape[-3:]:
         raise ShapeError(
-            "im2col: Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for "
+            "im2col: Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions "
+            "for "
             f"input, but got: {list(shape)}"
         )
     counts = [window_count(*a) for a in zip(shape[-2:], kernel, stride, padding, dilation)]
@@ -406,7 +410,8 @@ def col2im(
     shape = tuple(input.shape)
     if len(shape) not in (2, 3) or 0 in shape[-2:]:
         raise ShapeError(
-            "col2im: Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions "
+            "col2im: Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero "
+            "dimensions "
             f"for input, but got: {list(shape)}"
         )
     if any(n <= 0 for n in size):

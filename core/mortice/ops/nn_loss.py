@@ -1,4 +1,5 @@
-"""Looking up rows, picking by label, and the losses that need more than a line: nll_loss, cross entropies, smooth_l1."""
+"""Looking up rows, picking by label, and the losses that need more than a line: nll_loss, cross entropies, "
+"smooth_l1."""
 
 from __future__ import annotations
 
@@ -138,7 +139,8 @@ def nll_loss(input: Any, target: Any, weight: Any, reduction: str, ignore_index:
     if weight is not None:
         if tuple(weight.shape) != (classes,):
             raise ShapeError(
-                f"{name}: weight tensor should be defined either for all {classes} classes or no classes but got weight "
+                f"{name}: weight tensor should be defined either for all {classes} classes or no classes but got "
+                "weight "
                 f"tensor of shape: {list(weight.shape)}"
             )
         if weight.dtype is not input.dtype:
@@ -199,7 +201,8 @@ def bce(input: Any, target: Any) -> Any:
         low, high = k.item(k.min(input._data)), k.item(k.max(input._data))
         if low < 0 or high > 1:
             raise RuntimeError(
-                f"binary_cross_entropy: all elements of input should be between 0 and 1; got {low if low < 0 else high}. "
+                "binary_cross_entropy: all elements of input should be between 0 and 1; got "
+                f"{low if low < 0 else high}. "
                 "Use binary_cross_entropy_with_logits for unbounded numbers."
             )
     return _bce(input, target)

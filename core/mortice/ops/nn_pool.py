@@ -227,7 +227,8 @@ def check_pool_input(name: str, x: Any, nd: int) -> None:
         raise ShapeError(f"{name}: Expected {nd + 1}D or {nd + 2}D (batch mode) tensor for input; got {list(shape)}.")
     if 0 in shape[1:] or (0 in shape and len(shape) == nd + 1):
         raise ShapeError(
-            f"{name}: Expected {nd + 1}D or {nd + 2}D (batch mode) tensor with optional 0 dim batch size for input, but "
+            f"{name}: Expected {nd + 1}D or {nd + 2}D (batch mode) tensor with optional 0 dim batch size for input, "
+            "but "
             f"got: {list(shape)}"
         )
 

@@ -53,7 +53,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
     nd = len(pad) // 2
     if nd > len(shape):
         raise ShapeError(
-            f"pad: Padding length should be less than or equal to two times the input dimension but got padding length "
+            "pad: Padding length should be less than or equal to two times the input dimension but got padding length "
             f"{len(pad)} and input of dimension {len(shape)}"
         )
     if mode not in _MODES:
@@ -151,7 +151,8 @@ _interpolate_grad.vjp(
 # Mode -> (the kernel's mode, how many spatial axes it takes).
 _RESAMPLE = {
     "nearest": ("nearest", (1, 2, 3)), "nearest-exact": ("nearest-exact", (1, 2, 3)), "linear": ("linear", (1,)),
-    "bilinear": ("linear", (2,)), "trilinear": ("linear", (3,)), "bicubic": ("cubic", (2,)), "area": ("area", (1, 2, 3)),
+    "bilinear": ("linear", (2,)), "trilinear": ("linear", (3,)), "bicubic": ("cubic", (2,)),
+    "area": ("area", (1, 2, 3)),
 }  # fmt: skip
 
 
@@ -186,7 +187,8 @@ def interpolate(
         factors = tuple(scale_factor) if isinstance(scale_factor, (tuple, list)) else (scale_factor,) * nd
         if len(factors) != nd:
             raise ValueError(
-                "interpolate: Input and scale_factor must have the same number of spatial dimensions, but got input with "
+                "interpolate: Input and scale_factor must have the same number of spatial dimensions, but got input "
+                "with "
                 f"spatial dimensions of {list(sizes)} and scale_factor of shape {scale_factor}. Please provide input "
                 "tensor in (N, C, d1, d2, ...,dK) format and scale_factor in (s1, s2, ...,sK) format."
             )
@@ -209,7 +211,8 @@ def interpolate(
             raise NotImplementedError(f"interpolate: Got {nd + 2}D input, but {mode} mode needs {axes[0] + 2}D input")
         raise NotImplementedError(
             "interpolate: Input Error: Only 3D, 4D and 5D input Tensors supported (got "
-            f"{nd + 2}D) for the modes: nearest | linear | bilinear | bicubic | trilinear | area | nearest-exact (got {mode})"
+            f"{nd + 2}D) for the modes: nearest | linear | bilinear | bicubic | trilinear | area | nearest-exact "
+            f"(got {mode})"
         )
     if min(wanted) <= 0 or 0 in tuple(input.shape)[1:]:
         raise ShapeError(

@@ -126,7 +126,9 @@ def matrix_norm(
     """Return the norm of matrices: "fro", "nuc", inf, -inf, 1, -1, 2 or -2."""
     x = as_dtype("linalg.matrix_norm", A, dtype)
     if len(x.shape) < 2:
-        raise ShapeError(f"linalg.matrix_norm: The input tensor A must have at least 2 dimensions; got {list(x.shape)}.")
+        raise ShapeError(
+            f"linalg.matrix_norm: The input tensor A must have at least 2 dimensions; got {list(x.shape)}."
+        )
     a, b = _two("linalg.matrix_norm", x, dim)
     if ord == "fro":
         made = _vector_norm(x, p=2.0, axis=(a, b), keepdims=keepdim)

@@ -10,6 +10,7 @@ from mortice.backends.plugins import resolve
 from mortice.device import Device
 from mortice.dtype import DType, bool_, float64, get_default_dtype, int64, uint8
 from mortice.errors import DTypeError
+from mortice.graph import modes
 from mortice.mutation import assign, check_writable
 from mortice.op import TensorBase
 from mortice.ops.creation import _into, check_dtype, finish, from_host
@@ -204,7 +205,10 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = No
         p = input.detach()
     elif not isinstance(p, TensorBase) and not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli: bernoulli_ expects p to be in [0, 1], but got p={p}")
-    return _into(out, cast(bernoulli_mask(p, input.shape, input._device, generator), input.dtype))
+    made = cast(bernoulli_mask(p, input.shape, input._device, generator), input.dtype)
+    if input._rg and modes.grad:
+        made = made + input * 0  # PyTorch keeps the draw in the graph, with a gradient of zero
+    return _into(out, made)
 
 
 def multinomial(

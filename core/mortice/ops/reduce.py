@@ -15,11 +15,23 @@ from mortice import return_types
 from mortice.dtype import DType, bool_, uint8
 from mortice.errors import DimError, DTypeError
 from mortice.op import (
-    TENSOR_KERNELS, Op, TensorBase, accumulate, comparison, indices as index_rule, op, promote, reduced, run,
+    TENSOR_KERNELS,
+    Op,
+    TensorBase,
+    accumulate,
+    comparison,
+    op,
+    promote,
+    reduced,
+    run,
 )  # fmt: skip
+from mortice.op import (
+    indices as index_rule,
+)
 from mortice.ops.elementwise import maximum, minimum, where
 from mortice.ops.movement import cast, reshape
-from mortice.shape import Size, check_dim, check_dims, prod as size_of
+from mortice.shape import SCALAR, Size, check_dim, check_dims
+from mortice.shape import prod as size_of
 
 __all__ = [
     "all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "min", "nanmean",
@@ -131,8 +143,17 @@ _sum.vjp(x=lambda k, g, x_shape, axis, keepdims: spread(k, g, x_shape, axis, kee
 TENSOR_KERNELS.replace("sum", kernel_of(_sum))
 
 
-def _total(x: Any) -> Any:
-    return _sum(x, axis=None, keepdims=False)
+def _to_scalar(name: str, shape: Size) -> Size:
+    return SCALAR
+
+
+@op(result=accumulate, shape=_to_scalar, kernel="sum", name="sum_all", grad_name="SumBackward0")
+def _total(k: Any, x: Any, /) -> Any:
+    """Add up all elements: `sum` without arguments, an op of its own since handling attributes costs half as much again."""
+    return k.sum(x)
+
+
+_total.vjp(x=lambda k, g, x_shape: k.broadcast_to(g, x_shape), jvp="linear")
 
 
 def sum(
@@ -140,8 +161,10 @@ def sum(
     axis: Any = None, keepdims: Any = None,
 ) -> Any:  # fmt: skip
     """Add up all elements, or those along dims. Bools and integers add up in int64."""
+    if dim is None and axis is None and dtype is None and out is None and not keepdim and not keepdims:
+        return _total(input)
     if dim is None and axis is None and dtype is None:
-        return _sum(input, axis=None, keepdims=keepdim or bool(keepdims), out=out)
+        return _sum(input, axis=None, keepdims=bool(keepdim or keepdims), out=out)
     axes = axes_of("sum", axis if dim is None else dim, len(input.shape))
     return reduce_as(_sum, input, dtype, out, axis=axes, keepdims=bool(keepdim if keepdims is None else keepdims))
 
@@ -197,7 +220,8 @@ def prod(
     input: Any, dim: int | None = None, keepdim: bool = False, *, dtype: DType | None = None, out: Any = None
 ) -> Any:
     """Multiply all elements, or those along a dim. Bools and integers multiply in int64."""
-    axis = None if dim is None else (check_dim("prod", dim, len(input.shape)),) if input.shape else axes_of("prod", dim, 0)
+    axis = None if dim is None else (check_dim("prod", dim, len(input.shape)),)
+    axis = axis if input.shape else None
     return reduce_as(_prod, input, dtype, out, axis=axis, keepdims=keepdim)
 
 
@@ -461,11 +485,6 @@ def selected_back(k: Any, g: Any, x_shape: Size, indices: Any, axis: int, keepdi
     return k.scatter_add(k.new_full(g, x_shape, 0), indices, g, axis=axis)
 
 
-def _at_position(k: Any, x: Any, index: Any, axis: int, keepdims: bool) -> tuple[Any, Any]:
-    value = k.take_along_axis(x, index, axis=axis)
-    return (value, index) if keepdims else (k.squeeze(value, axis), k.squeeze(index, axis))
-
-
 PAIR = ("values", "indices")
 
 
@@ -473,14 +492,14 @@ PAIR = ("values", "indices")
     grad_name="MaxBackward0")  # fmt: skip
 def _max_dim(k: Any, x: Any, /, *, axis: int, keepdims: bool) -> Any:
     """Return the largest along an axis and where it is."""
-    return _at_position(k, x, k.argmax(x, axis=axis, keepdims=True), axis, keepdims)
+    return k.max(x, axis=axis, keepdims=keepdims), k.argmax(x, axis=axis, keepdims=keepdims)
 
 
 @op(result=selected, shape=_reduced_one, outputs=PAIR, differentiable=1, name="min_dim", dtypes="buif",
     grad_name="MinBackward0")  # fmt: skip
 def _min_dim(k: Any, x: Any, /, *, axis: int, keepdims: bool) -> Any:
     """Return the smallest along an axis and where it is."""
-    return _at_position(k, x, k.argmin(x, axis=axis, keepdims=True), axis, keepdims)
+    return k.min(x, axis=axis, keepdims=keepdims), k.argmin(x, axis=axis, keepdims=keepdims)
 
 
 for _fn in (_max_dim, _min_dim):

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from mortice import op as _op
+from mortice import return_types
 from mortice.dtype import DType, bool_
-from mortice.errors import DTypeError, ShapeError
+from mortice.errors import ShapeError
 from mortice.op import TENSOR_KERNELS, accumulate, op, promote, same
 from mortice.ops.compare import logical_xor
 from mortice.ops.elementwise import sub
 from mortice.ops.movement import cat, clone, reshape
 from mortice.ops.reduce import PAIR, flat_axis, numpy_names, reduce_as, selected, write_all
 from mortice.ops.views import narrow
-from mortice import op as _op
-from mortice import return_types
-from mortice.shape import Size, check_dim
+from mortice.shape import check_dim
 
 __all__ = ["cummax", "cummin", "cumprod", "cumsum", "diff", "logcumsumexp"]
 

@@ -7,15 +7,17 @@ from typing import Any
 from mortice import op as _op
 from mortice import return_types
 from mortice.backends.kernel_tools import is_number
-from mortice.dtype import DType, bool_, int32, int64, promote_types
+from mortice.dtype import DType, bool_, int32, int64
 from mortice.errors import DTypeError, ShapeError
-from mortice.op import TENSOR_KERNELS, Op, TensorBase, indices as index_rule, op, promote, same
+from mortice.op import TENSOR_KERNELS, Op, TensorBase, op, same
+from mortice.op import indices as index_rule
 from mortice.ops.elementwise import common_dtype
 from mortice.ops.gather import gather
 from mortice.ops.movement import cast, reshape
 from mortice.ops.reduce import PAIR, flat_axis, numpy_names, selected, write_all
 from mortice.ops.views import movedim
-from mortice.shape import SCALAR, Size, check_dim, prod as size_of
+from mortice.shape import SCALAR, Size, check_dim
+from mortice.shape import prod as size_of
 from mortice.tensor import make
 
 __all__ = [
@@ -181,7 +183,9 @@ def bucketize(
     return _search("bucketize", boundaries, input, right, None, out_int32, out)
 
 
-def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False, out: Any = None) -> Any:
+def isin(
+    elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False, out: Any = None
+) -> Any:
     """Tell which elements are among `test_elements`; one of both may be a number."""
     d = common_dtype(elements, test_elements)
     if d is bool_ or d.is_complex:
@@ -294,7 +298,7 @@ def unique(
 def unique_consecutive(
     input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """Return the first of each run of equal elements (or slices along a dim), and as asked each one's run and lengths."""
+    """Return the first of each run of equal elements (or slices along a dim), as asked each one's run and lengths."""
     rows, where = _rows_of("unique_consecutive", input, dim)
     values, _, inverse, counts = _unique_rows(rows, ordered=True)
     if dim is None:

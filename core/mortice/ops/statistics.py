@@ -11,18 +11,30 @@ from mortice import return_types
 from mortice.backends.kernel_tools import in_float32, is_number
 from mortice.dtype import DType, float64, int64
 from mortice.errors import DTypeError, ShapeError
-from mortice.op import TENSOR_KERNELS, Op, TensorBase, floating, op, promote, reduced
-from mortice.ops.elementwise import lerp, sub, where
+from mortice.op import Op, TensorBase, floating, op, promote, reduced
+from mortice.ops.blend import lerp
+from mortice.ops.elementwise import sub, where
 from mortice.ops.gather import gather
 from mortice.ops.movement import cast, expand, reshape, squeeze, transpose, unsqueeze
 from mortice.ops.reduce import (
-    PAIR, _reduced_one, _share_back, axes_of, count_along, flat_axis, mean, numpy_names, select_along, selected,
-    selected_back, spread,
+    PAIR,
+    _reduced_one,
+    _share_back,
+    axes_of,
+    count_along,
+    flat_axis,
+    mean,
+    numpy_names,
+    select_along,
+    selected,
+    selected_back,
+    spread,
 )  # fmt: skip
 from mortice.ops.sort import sort
 from mortice.ops.unary import ceil, floor, round
 from mortice.ops.views import movedim
-from mortice.shape import SCALAR, Size, check_dim, prod as size_of
+from mortice.shape import SCALAR, Size, check_dim
+from mortice.shape import prod as size_of
 from mortice.tensor import make
 
 __all__ = [
@@ -35,7 +47,9 @@ __all__ = [
 
 def _spread_rule(op: Op, d: DType) -> tuple[DType, DType]:
     if d.kind in "bui":
-        raise DTypeError(f"{op.name}: std and var only support floating point and complex dtypes; got {d}. Use .float().")
+        raise DTypeError(
+            f"{op.name}: std and var only support floating point and complex dtypes; got {d}. Use .float()."
+        )
     return d, d.to_real()
 
 
@@ -85,8 +99,8 @@ def _variance_arguments(
     n = count_along(input.shape, axis)
     if n - correction <= 0 and input.dtype.kind in "fc" and not (axis is not None and size_of(input.shape) == 0 and n):
         warnings.warn(
-            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input "
-            "numel divided by output numel).",
+            f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
+            "(input numel divided by output numel).",
             UserWarning,
             stacklevel=4,
         )
@@ -95,8 +109,8 @@ def _variance_arguments(
 
 @numpy_names
 def std(
-    input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None,
-    out: Any = None,
+    input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
+    correction: float | None = None, out: Any = None,
 ) -> Any:  # fmt: skip
     """Return the standard deviation, of all elements or along dims, dividing by n - correction (1)."""
     axis, correction = _variance_arguments("std", input, dim, unbiased, correction)
@@ -105,8 +119,8 @@ def std(
 
 @numpy_names
 def var(
-    input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None,
-    out: Any = None,
+    input: Any, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
+    correction: float | None = None, out: Any = None,
 ) -> Any:  # fmt: skip
     """Return the variance, of all elements or along dims, dividing by n - correction (1)."""
     axis, correction = _variance_arguments("var", input, dim, unbiased, correction)
@@ -193,7 +207,9 @@ def _norm_back(k: Any, g: Any, x: Any, out: Any, x_shape: Size, p: float, axis: 
 _norm.vjp(x=_norm_back, jvp="elementwise")
 
 
-def vector_norm(name: str, x: Any, p: float, dim: Any, keepdim: bool, dtype: DType | None = None, out: Any = None) -> Any:
+def vector_norm(
+    name: str, x: Any, p: float, dim: Any, keepdim: bool, dtype: DType | None = None, out: Any = None
+) -> Any:
     """Return the vector norm of order p over dims (None is all), computed in `dtype` where it is given."""
     if dtype is not None:
         if dtype.kind not in "fc":
@@ -491,8 +507,7 @@ def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0, *, out: A
     x = reshape(input.detach(), -1)
     inside = (x >= low) & (x <= high)
     place = floor((where(inside, x, low) - low) * bins / (high - low)).clamp(0, bins - 1)
-    counts = k.index_add(
-        k.full((bins,), 0, dtype=int64, device=input._device), cast(place, int64)._data, cast(inside, int64)._data, axis=0
-    )
+    zero = k.full((bins,), 0, dtype=int64, device=input._device)
+    counts = k.index_add(zero, cast(place, int64)._data, cast(inside, int64)._data, axis=0)
     result = cast(_wrap(input, counts, int64), input.dtype)
     return result if out is None else _op.WRITE_OUT("histc", out, result)

@@ -445,7 +445,7 @@ TENSOR_KERNELS.replace("round", lambda x, decimals=0: _round(x, decimals=decimal
 def round(input: Any, *, decimals: int = 0, out: Any = None) -> Any:
     """Round to the nearest, ties to even; negative decimals round left of the point."""
     if decimals and input.dtype.kind in "ui":
-        raise DTypeError(f"round: not implemented for {input.dtype.name} with decimals; got {decimals}. Convert to float.")
+        raise DTypeError(f"round: not implemented for {input.dtype} with decimals; got {decimals}. Convert to float.")
     return _round(input, decimals=decimals, out=out)
 
 

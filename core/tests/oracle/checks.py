@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 import warnings
 from collections.abc import Callable
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import torch
@@ -74,17 +75,22 @@ def check_methods(run: Run, op: Any) -> None:
         try_way(run, op, way)
 
 
-def written(function: Any) -> Any:
-    """Return the in-place function as one that works on a clone and gives (what it returned, the clone)."""
+def written(side: Subject, function: Any) -> Any:
+    """Return the in-place function as one that works on a clone and gives the clone."""
 
-    def call(x: Any, /, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    def call(x: Any, /, *args: Any, **kwargs: Any) -> Any:
         target = x.clone()
-        returned = function(target, *args, **kwargs)
-        if returned is not target:
-            raise AssertionError("in-place: expected the tensor that was written; got another one")
-        return returned, target
+        same(side, function(target, *args, **kwargs), target)
+        return target
 
     return function and call
+
+
+def same(side: Subject, returned: Any, target: Any) -> None:
+    """Raise if a function returned other tensors than those it was to write."""
+    pairs = zip_longest(samples.tensors(returned, side.Tensor), samples.tensors(target, side.Tensor))
+    if any(x is not y for x, y in pairs):
+        raise AssertionError("expected to get back the tensor that was to be written; got another one")
 
 
 def check_inplace(run: Run, op: Any) -> None:
@@ -95,7 +101,7 @@ def check_inplace(run: Run, op: Any) -> None:
     if op.inplace_variant is not None:
         ways.insert(0, Way(f"{op.name}_", lambda side: side.counterpart(op.inplace_variant, op.name)))
     for how, pick, positional in ways:
-        way = Way(how, lambda side, pick=pick: written(pick(side)), positional)
+        way = Way(how, lambda side, pick=pick: written(side, pick(side)), positional)
         try_way(run, op, way)
         if how == f"{op.name}_" and op.supports_inplace_autograd and way.pick(run.subject) is not None:
             differentiate(run, op, (torch.float64,), way.pick, how, most=12)
@@ -111,7 +117,9 @@ def check_out(run: Run, op: Any) -> None:
 
         def call(*args: Any, **kwargs: Any) -> Any:
             out = blank(side, function(*args, **kwargs))
-            return function(*args, **kwargs, out=out), out
+            returned = function(*args, **kwargs, out=out)
+            same(side, returned, out)
+            return returned
 
         return function and call
 

@@ -8,8 +8,9 @@ from typing import Any
 import torch
 
 from . import samples
-from .compare import GRADIENT, SECOND_GRADIENT, Compare, attempt, first_line, op_class
-from .run import Pick, Run, reading, scatters
+from .compare import TIMES, Compare, attempt, first_line, op_class
+from .readings import reading
+from .run import Pick, Run, scatters
 from .samples import describe, draws, take
 from .subject import Subject, dtype_name
 
@@ -39,7 +40,8 @@ def differentiate(
                 continue  # mortice may differentiate more than PyTorch
             run.calls += 1
             got = attempt(gradient, run.subject, op, pick(run.subject), sample, sides[0], second)
-            compare = Compare(run.subject, op_class(op), times=SECOND_GRADIENT if second else GRADIENT)
+            order = 2 if second else 1
+            compare = Compare(run.subject, op_class(op, order), times=TIMES[order])
             if got.error is not None:
                 found = iter([("raised", f"{type(got.error).__name__}: {first_line(got.error)}; torch differentiates")])
             elif got.value is None:

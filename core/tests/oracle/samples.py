@@ -109,9 +109,12 @@ def seed() -> None:
 
 
 def errors(op: Any) -> list[Any]:
-    """Return the op's samples of misuse."""
+    """Return the op's samples of misuse, but for operators' methods called on no tensor, as Python never does."""
+    if op.error_inputs_func is None:
+        return []
     seed()
-    return [error.sample_input for error in op.error_inputs_func(op, "cpu")] if op.error_inputs_func else []
+    made = [error.sample_input for error in op.error_inputs_func(op, "cpu")]
+    return [sample for sample in made if not op.name.startswith("__") or isinstance(sample.input, torch.Tensor)]
 
 
 def take(op: Any, dtype: torch.dtype, *, grad: bool = False, most: int = MOST_SAMPLES) -> list[Any]:

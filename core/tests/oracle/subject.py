@@ -166,10 +166,10 @@ class Subject:
         return made.requires_grad_(True) if source.requires_grad else made
 
     def plain(self, source: torch.Tensor, dtype: Any) -> Any:
-        """Return a contiguous copy; bfloat16 travels as float32, which holds it exactly."""
+        """Return a contiguous copy in memory of its own; bfloat16 travels as float32, which holds it exactly."""
         half = source.dtype is torch.bfloat16
         made = self.module.from_numpy(np.array((source.float() if half else source).numpy(), order="C"))
-        return made.to(dtype) if half else made
+        return made.to(dtype) if half else made.clone()
 
     # ---- results out ----
 

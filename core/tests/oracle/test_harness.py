@@ -69,7 +69,7 @@ FAULTS: list[tuple[str, str, Callable[..., Any], str, str]] = [
     ("exp", "gradients", Scaled.apply, "float64", "value"),
     ("exp", "gradients", lambda x: torch.exp(x.detach()), "float64", "requires_grad"),
     ("exp", "second_gradients", Scaled.apply, "float64", "value"),
-    ("exp", "out", lambda x, out=None: torch.exp(x), "float32", "value"),
+    ("exp", "out", lambda x, out=None: torch.exp(x), "float32", "raised"),
 ]
 
 
@@ -101,6 +101,19 @@ def test_torch_beside_itself_is_green(name: str) -> None:
         run = check(subject, name, what)
         assert not run.failures, "\n".join(map(str, run.failures))
         assert run.calls > 0, what
+
+
+def test_ties_may_be_broken_otherwise_but_no_element_is_taken_twice() -> None:
+    def last_first(x: torch.Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> torch.Tensor:
+        if stable or x.ndim == 0:
+            return torch.argsort(x, dim=dim, descending=descending, stable=stable)
+        return x.shape[dim] - 1 - torch.argsort(x.flip(dim), dim=dim, descending=descending)
+
+    def first_twice(*args: Any, **kwargs: Any) -> torch.Tensor:
+        return torch.argsort(*args, **kwargs) * 0
+
+    assert kinds(planted(argsort=last_first), "argsort", "values", ["uint8"]) == set()
+    assert kinds(planted(argsort=first_twice), "argsort", "values", ["bool"]) == {"value"}
 
 
 def test_layouts_are_kept() -> None:

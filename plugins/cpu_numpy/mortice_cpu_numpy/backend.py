@@ -10,6 +10,7 @@ from mortice.backends import HostBuffer, NamespaceBackend
 
 from mortice_cpu_numpy.linalg import LinalgOverrides
 from mortice_cpu_numpy.movement import MovementOverrides
+from mortice_cpu_numpy.numeric import NumericOverrides
 from mortice_cpu_numpy.optim import NumPyOptim
 from mortice_cpu_numpy.quiet import _QUIET, BFLOAT16, _reset, _set, array, asarray, ndarray, quiet1, quiet2
 from mortice_cpu_numpy.random import random_bits
@@ -25,7 +26,7 @@ class _Namespace:
         return getattr(np, name)
 
 
-class NumPyBackend(NumPyOptim, LinalgOverrides, MovementOverrides, NamespaceBackend):
+class NumPyBackend(NumPyOptim, LinalgOverrides, NumericOverrides, MovementOverrides, NamespaceBackend):
     """NumPy on the CPU."""
 
     name = "cpu_numpy"
@@ -76,6 +77,9 @@ class NumPyBackend(NumPyOptim, LinalgOverrides, MovementOverrides, NamespaceBack
         size = x.itemsize
         return tuple([s // size for s in x.strides])
 
+    def owns(self, x: Any) -> bool:
+        return x.base is None
+
     def is_contiguous(self, x: Any) -> bool:
         return x.flags.c_contiguous  # type: ignore[no-any-return]
 
@@ -118,7 +122,10 @@ class NumPyBackend(NumPyOptim, LinalgOverrides, MovementOverrides, NamespaceBack
         return x.transpose(axes)
 
     def broadcast_to(self, x: Any, shape: Any) -> Any:
-        return np.broadcast_to(x, shape)
+        r = np.broadcast_to(x, shape)
+        # NumPy makes it read-only; the core refuses writes to memory that repeats, and lets those to the rest through.
+        r.flags.writeable = x.flags.writeable
+        return r
 
     def concat(self, arrays: Any, *, axis: int) -> Any:
         return np.concatenate(arrays, axis=axis)

@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 
+@functools.lru_cache(256)
+def _grid(shape: tuple[int, ...]) -> tuple[Any, ...]:
+    return np.ix_(*[np.arange(n) for n in shape])
+
+
 def _positions(indices: Any, axis: int) -> tuple[Any, ...]:
     """Return the index arrays that reach what a scatter along an axis reaches."""
-    where = list(np.ix_(*[np.arange(n) for n in indices.shape]))
-    where[axis] = indices
-    return tuple(where)
+    grid = _grid(indices.shape)
+    return (*grid[:axis], indices, *grid[axis % len(grid) + 1 :])
 
 
 class MovementOverrides:
     """Views where the default bodies copy, and ufunc.at where they sort."""
+
+    def item(self, x: Any) -> Any:
+        return x.item()
+
+    def index_range(self, indices: Any) -> tuple[int, int]:
+        return int(indices.min()), int(indices.max())
+
+    def gather(self, x: Any, indices: Any, *, axis: int) -> Any:
+        # The grid bounds the other axes, and the core has checked the indices.
+        return x[_positions(indices, axis)]
+
+    def stack(self, arrays: Any, axis: int) -> Any:
+        return np.stack(arrays, axis)
 
     def contiguous(self, x: Any) -> Any:
         return np.array(x, order="C")

@@ -13,6 +13,10 @@ _HALF = {np.dtype(np.float16): np.dtype(np.float32), BFLOAT16: np.dtype(np.float
 _COMPLEX = {np.dtype(np.float32): np.dtype(np.complex64), np.dtype(np.float64): np.dtype(np.complex128)}
 
 
+# Since NumPy 2.3 `out=...` asks for an array where a scalar would come.
+_ARRAYS = np.lib.NumpyVersion(np.__version__) >= "2.3.0"
+
+
 def _reduce(ufunc: Any, wide: bool) -> Any:
     """Wrap a ufunc's reduction; NumPy would add half precision up in itself, PyTorch does in float32."""
     reduce = ufunc.reduce
@@ -22,9 +26,10 @@ def _reduce(ufunc: Any, wide: bool) -> Any:
         token = _set(_QUIET)
         try:
             if wide and d in _HALF:
-                r = asarray(reduce(x, axis, _HALF[d], None, keepdims)).astype(d)
-            else:
-                r = reduce(x, axis, d, None, keepdims)
+                return asarray(reduce(x, axis, _HALF[d], None, keepdims)).astype(d)
+            if _ARRAYS and axis is None and not keepdims:
+                return reduce(x, None, d, out=...)
+            r = reduce(x, axis, d, None, keepdims)
         finally:
             _reset(token)
         return r if r.__class__ is ndarray else asarray(r)

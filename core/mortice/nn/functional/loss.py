@@ -43,7 +43,8 @@ def _check_reduction(reduction: str) -> None:
 def _warn_sizes(input: Any, target: Any) -> None:
     if input.shape != target.shape:
         warnings.warn(
-            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will likely "
+            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will "
+            "likely "
             "lead to incorrect results due to broadcasting. Please ensure they have the same size.",
             stacklevel=3,
         )
@@ -167,7 +168,8 @@ def cross_entropy(
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing, dim)
     if target.is_floating_point():
         raise RuntimeError(
-            f"cross_entropy: expected class indices (int64) of shape {list(input.shape[:dim] + input.shape[dim + 1 :])} or "
+            "cross_entropy: expected class indices (int64) of shape "
+            f"{list(input.shape[:dim] + input.shape[dim + 1 :])} or "
             f"probabilities of shape {list(input.shape)}; got {target.dtype} of shape {list(target.shape)}."
         )
     logp = _nn.log_softmax(input, dim)
@@ -200,7 +202,8 @@ def _soft_cross_entropy(input: Any, target: Any, weight: Any, reduction: str, sm
     classes = input.shape[dim]
     if weight is not None and tuple(weight.shape) != (classes,):
         raise RuntimeError(
-            f"cross_entropy: weight tensor should be defined either for all {classes} classes or no classes but got weight "
+            f"cross_entropy: weight tensor should be defined either for all {classes} classes or no classes but got "
+            "weight "
             f"tensor of shape: {list(weight.shape)}"
         )
     if smoothing > 0:
@@ -255,7 +258,8 @@ def kl_div(
     if reduction == "mean":
         warnings.warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support size. 'batchmean' divides "
-            "only by the batch size, and aligns with the KL div math definition. 'mean' will be changed to behave the same "
+            "only by the batch size, and aligns with the KL div math definition. 'mean' will be changed to behave "
+            "the same "
             "as 'batchmean' in the next major release.",
             stacklevel=2,
         )
@@ -348,7 +352,8 @@ def multilabel_margin_loss(
     reduction = legacy_reduction(size_average, reduce, reduction)
     if input.shape != target.shape or input.ndim not in (0, 1, 2):
         raise RuntimeError(
-            f"multilabel_margin_loss: inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}"
+            f"multilabel_margin_loss: inconsistent target size: {list(target.shape)} for input of size: "
+            f"{list(input.shape)}"
         )
     rows = input.reshape(-1, input.shape[-1] if input.ndim else 1)
     at = target.reshape(rows.shape)

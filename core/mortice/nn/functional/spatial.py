@@ -41,12 +41,43 @@ def max_pool3d(
     return _max_pool(3, input, (kernel_size, stride, padding, dilation, ceil_mode), return_indices)
 
 
-max_pool1d_with_indices = _nn.max_pool1d_with_indices
-max_pool2d_with_indices = _nn.max_pool2d_with_indices
-max_pool3d_with_indices = _nn.max_pool3d_with_indices
-adaptive_max_pool1d_with_indices = _nn.adaptive_max_pool1d
-adaptive_max_pool2d_with_indices = _nn.adaptive_max_pool2d
-adaptive_max_pool3d_with_indices = _nn.adaptive_max_pool3d
+def max_pool1d_with_indices(
+    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:  # fmt: skip
+    """Return `max_pool1d` and the position of each maximum."""
+    return _max_pool(1, input, (kernel_size, stride, padding, dilation, ceil_mode), True)
+
+
+def max_pool2d_with_indices(
+    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:  # fmt: skip
+    """Return `max_pool2d` and the flat position of each maximum."""
+    return _max_pool(2, input, (kernel_size, stride, padding, dilation, ceil_mode), True)
+
+
+def max_pool3d_with_indices(
+    input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:  # fmt: skip
+    """Return `max_pool3d` and the flat position of each maximum."""
+    return _max_pool(3, input, (kernel_size, stride, padding, dilation, ceil_mode), True)
+
+
+def adaptive_max_pool1d_with_indices(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+    """Return `adaptive_max_pool1d` and the position of each maximum."""
+    return _nn.adaptive_max_pool1d(input, output_size)
+
+
+def adaptive_max_pool2d_with_indices(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+    """Return `adaptive_max_pool2d` and the flat position of each maximum."""
+    return _nn.adaptive_max_pool2d(input, output_size)
+
+
+def adaptive_max_pool3d_with_indices(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+    """Return `adaptive_max_pool3d` and the flat position of each maximum."""
+    return _nn.adaptive_max_pool3d(input, output_size)
 
 
 def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
@@ -79,7 +110,8 @@ def _unpool(
     around = _tuple(padding, nd)
     if input.shape != indices.shape:
         raise RuntimeError(
-            f"max_unpool{nd}d: Expected shape of indices to be same as that of the input tensor ({list(input.shape)}) but "
+            f"max_unpool{nd}d: Expected shape of indices to be same as that of the input tensor "
+            f"({list(input.shape)}) but "
             f"got indices tensor with shape: {list(indices.shape)}"
         )
     shape = tuple(input.shape)
@@ -188,7 +220,8 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     *lead, c, h, w = tuple(input.shape)
     if c % (r * r):
         raise RuntimeError(
-            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, "
+            "but "
             f"input.size(-3)={c} is not divisible by {r * r}"
         )
     n = len(lead)

@@ -1,0 +1,157 @@
+"""Samples of the neural network ops that work on each element, on rows, and of the losses."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import numpy as np
+from mortice_conformance.domain import Domain, below, nonzero, probability, real
+from mortice_conformance.record import sample
+from mortice_conformance.references import log_softmax, normal_cdf, softmax
+from mortice_conformance.references_nn import affine, attention, normalized
+
+# The ops register when their module is first used.
+if importlib.util.find_spec("mortice.nn") is not None:
+    importlib.import_module("mortice.nn.functional")
+
+_ENDS = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 7.0, -7.0, float("inf"), float("nan"))
+
+
+def _sigmoid(x: object) -> object:
+    return 1 / (1 + np.exp(-x))  # type: ignore[operator]
+
+
+def _softplus(x: object, beta: float = 1.0, threshold: float = 20.0) -> object:
+    return np.where(x * beta > threshold, x, np.logaddexp(0, x * beta) / beta)  # type: ignore[operator]
+
+
+def _gelu(x: object, approximate: str) -> object:
+    if approximate == "tanh":
+        return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))  # type: ignore[operator]
+    return x * normal_cdf(x)
+
+
+# ---- activations ----
+sample("relu", lambda x: np.maximum(x, 0), nonzero, values=_ENDS, kind="exact")
+sample("hardtanh", lambda x, low, high: np.clip(x, low, high), nonzero, attrs=[{"low": -1, "high": 2}], dtypes="if", kind="exact")
+sample("leaky_relu", lambda x, slope: np.where(x > 0, x, x * slope), nonzero, attrs=[{"slope": 0.01}], values=_ENDS, kind="elementwise")
+sample("prelu_kernel", lambda x, w: np.where(x > 0, x, x * w), nonzero, kind="arithmetic")
+sample("threshold", lambda x, limit, value: np.where(x > limit, x, value), nonzero, attrs=[{"limit": 1, "value": 2}], kind="exact")
+sample("hardshrink", lambda x, lambd: np.where(np.abs(x) > lambd, x, 0), nonzero, attrs=[{"lambd": 0.5}], kind="exact")
+sample("softshrink", lambda x, lambd: np.where(x > lambd, x - lambd, np.where(x < -lambd, x + lambd, 0)), nonzero,
+       attrs=[{"lambd": 0.5}], kind="arithmetic")  # fmt: skip
+sample("hardsigmoid", lambda x: np.clip(x + 3, 0, 6) / 6, real, values=_ENDS, kind="smooth")
+sample("hardswish", lambda x: x * np.clip(x + 3, 0, 6) / 6, real, kind="smooth")
+sample("silu", lambda x: x * _sigmoid(x), real, dtypes="f", values=_ENDS, kind="special")
+sample("gelu", _gelu, real, attrs=[{"approximate": "none"}, {"approximate": "tanh"}], kind="smooth")
+sample("elu", lambda x, alpha, scale, input_scale: scale * np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0) * input_scale)), nonzero,
+       attrs=[{"alpha": 1.5, "scale": 1.1, "input_scale": 1.0}], kind="special")  # fmt: skip
+sample("softplus", _softplus, real, attrs=[{"beta": 1.0, "threshold": 20.0}, {"beta": 2.0, "threshold": 3.0}], kind="special")
+sample("logsigmoid", lambda x: -np.logaddexp(0, -x), real, kind="special")
+sample("mish", lambda x: x * np.tanh(np.logaddexp(0, x)), real, kind="special")
+_ROWS = [((3, 4), {"axis": 1}), ((2, 6, 3), {"axis": 1}), ((8,), {"axis": 0})]
+sample("glu", lambda x, axis: np.split(x, 2, axis)[0] * _sigmoid(np.split(x, 2, axis)[1]), real, cases=[c for c in _ROWS], kind="special")
+sample("softmax", softmax, real, cases=_ROWS, edges=[((1,), {"axis": 0}), ((0, 3), {"axis": 1})], kind="nn")
+sample("log_softmax", log_softmax, real, cases=_ROWS, edges=[((1,), {"axis": 0}), ((0, 3), {"axis": 1})], kind="nn")
+_kept = Domain("kept", dtype="bool", draw=lambda rng, shape, dtype, case: rng.integers(0, 2, shape))
+sample("dropout", lambda x, keep, p: np.where(keep, x / (1 - p), 0), real, _kept, dtypes="fc", kind="elementwise",
+       cases=[(((3, 4), (3, 4)), {"p": 0.25}), (((37,), (37,)), {"p": 0.5})])  # fmt: skip
+
+# ---- affine maps and attention ----
+sample("linear", lambda x, w, b=None: x @ w.T + (0 if b is None else b), kind="matmul", dtypes="uifc",
+       shapes=[((4, 3), (5, 3), None), ((2, 4, 3), (5, 3), None), ((3,), (2, 3), None)], edges=[((0, 3), (2, 3), None)])  # fmt: skip
+
+
+def _with_bias(x: object, w: object, b: object) -> object:
+    from mortice.op import OPS
+
+    return OPS["linear"].fn(x, w, b)
+
+
+sample("linear", lambda x, w, b: x @ w.T + b, kind="matmul", dtypes="f", variant="bias", call=_with_bias, shapes=[((4, 3), (5, 3), (5,))])
+_mask = Domain("mask", dtype="bool", draw=lambda rng, shape, dtype, case: rng.integers(0, 2, shape) | np.eye(*shape[-2:], dtype=int))
+_PLAIN = {"causal": False, "scale": None, "dropout_p": 0.0}
+sample("attention", attention, real, real, real, _mask, _kept, kind="nn",
+       cases=[(((2, 4, 3), (2, 5, 3), (2, 5, 6), None, None), _PLAIN), (((1, 2, 4, 3),) * 3 + (None, None), {**_PLAIN, "causal": True}),
+              (((4, 3), (5, 3), (5, 2), (4, 5), None), {**_PLAIN, "scale": 0.5})])  # fmt: skip
+
+# ---- normalisation ----
+
+
+def _batch_norm(x: object, weight: object, bias: object, eps: float) -> object:
+    out, mean, var, _ = normalized(x, (0, *range(2, x.ndim)), eps)  # type: ignore[attr-defined]
+    return affine(out, weight, bias, 1), mean.reshape(-1), var.reshape(-1)
+
+
+def _batch_norm_eval(x: object, mean: object, var: object, weight: object, bias: object, eps: float) -> object:
+    shape = (-1, *[1] * (x.ndim - 2))  # type: ignore[attr-defined]
+    out = (x - mean.reshape(shape)) / np.sqrt(var.reshape(shape) + eps)  # type: ignore[attr-defined]
+    return affine(out, weight, bias, 1)
+
+
+def _layer_norm(x: object, weight: object, bias: object, ndim: int, eps: float) -> object:
+    out, mean, _, rstd = normalized(x, tuple(range(-ndim, 0)), eps)
+    return affine(out, weight, bias, None), mean, rstd
+
+
+def _rms_norm(x: object, weight: object, ndim: int, eps: float) -> object:
+    rrms = 1 / np.sqrt(np.mean(np.square(x), axis=tuple(range(-ndim, 0)), keepdims=True) + eps)  # type: ignore[call-overload]
+    return affine(x * rrms, weight, None, None), rrms
+
+
+def _group_norm(x: object, weight: object, bias: object, groups: int, eps: float) -> object:
+    n = x.shape[0]  # type: ignore[attr-defined]
+    out, mean, _, rstd = normalized(x.reshape(n, groups, -1), -1, eps)  # type: ignore[attr-defined]
+    return affine(out.reshape(x.shape), weight, bias, 1), mean[..., 0], rstd[..., 0]  # type: ignore[attr-defined]
+
+
+_EPS = {"eps": 1e-5}
+_positive = Domain("variance", 0.5, 2.0)
+sample("batch_norm", _batch_norm, real, kind="nn", cases=[(((4, 3), (3,), (3,)), _EPS), (((2, 3, 5), None, None), _EPS)])
+sample("batch_norm_eval", _batch_norm_eval, real, real, _positive, real, kind="nn", grad=(0, 3, 4),
+       cases=[(((4, 3), (3,), (3,), (3,), (3,)), _EPS), (((2, 3, 5), (3,), (3,), None, None), _EPS)])  # fmt: skip
+sample("layer_norm", _layer_norm, real, kind="nn",
+       cases=[(((4, 6), (6,), (6,)), {"ndim": 1, **_EPS}), (((2, 3, 4), None, None), {"ndim": 2, **_EPS})])  # fmt: skip
+sample("rms_norm", _rms_norm, real, kind="nn",
+       cases=[(((4, 6), (6,)), {"ndim": 1, **_EPS}), (((2, 3, 4), None), {"ndim": 2, **_EPS})])  # fmt: skip
+sample("group_norm", _group_norm, real, kind="nn",
+       cases=[(((2, 4, 3), (4,), (4,)), {"groups": 2, **_EPS}), (((3, 6), None, None), {"groups": 3, **_EPS})])  # fmt: skip
+
+# ---- losses and tables ----
+
+
+def _nll(logp: object, target: object, weight: object, reduction: str, ignore_index: int) -> object:
+    kept = target != ignore_index
+    at = np.where(kept, target, 0)  # type: ignore[call-overload]
+    weights = (np.ones(logp.shape[1]) if weight is None else weight)[at] * kept  # type: ignore[attr-defined,index]
+    losses = -np.take_along_axis(logp, np.expand_dims(at, 1), 1)[:, 0] * weights  # type: ignore[arg-type]
+    if reduction == "none":
+        return losses, weights
+    return losses.sum() / (weights.sum() if reduction == "mean" else 1), weights.sum()
+
+
+_labels = below(3)
+_LOSSES = [(((5, 3), (5,), None), {"reduction": r, "ignore_index": i}) for r in ("mean", "sum", "none") for i in (-100, 1)]
+sample("nll_loss", _nll, real, _labels, Domain("weight", 0.5, 2.0), kind="nn", grad=(0,),
+       cases=[*_LOSSES, (((2, 3, 4), (2, 4), (3,)), {"reduction": "mean", "ignore_index": -100})])  # fmt: skip
+sample("binary_cross_entropy", lambda x, t: -(t * np.log(x) + (1 - t) * np.log1p(-x)), probability, kind="special",
+       shapes=[((3, 4), (3, 4)), ((7,), (7,))], dtypes="f")  # fmt: skip
+sample("smooth_l1", lambda d, beta: np.where(np.abs(d) < beta, d * d / 2 / beta, np.abs(d) - beta / 2), nonzero, attrs=[{"beta": 1.25}],
+       kind="special")  # fmt: skip
+sample("huber", lambda d, delta: np.where(np.abs(d) < delta, d * d / 2, delta * (np.abs(d) - delta / 2)), nonzero,
+       attrs=[{"delta": 1.25}], kind="special")  # fmt: skip
+
+
+def _embedding_grad(y: object, indices: object, num_weights: int, padding_idx: object, scale_grad_by_freq: bool) -> object:
+    out = np.zeros((num_weights, y.shape[-1]), y.dtype)  # type: ignore[attr-defined]
+    for at in np.ndindex(*indices.shape):  # type: ignore[attr-defined]
+        if indices[at] != padding_idx:  # type: ignore[index]
+            out[indices[at]] += y[at] / (np.sum(indices == indices[at]) if scale_grad_by_freq else 1)  # type: ignore[index]
+    return out
+
+
+_TABLE = [(((5, 3), (4,)), {"padding_idx": -1, "scale_grad_by_freq": False}), (((5, 3), (2, 6)), {"padding_idx": -1, "scale_grad_by_freq": False})]
+sample("embedding", lambda w, i, **_: w[i], real, below(5), kind="exact", cases=_TABLE, dtypes="fc")
+sample("embedding_grad", _embedding_grad, real, below(5), kind="reduction",
+       cases=[(((4, 3), (4,)), {"num_weights": 5, "padding_idx": -1, "scale_grad_by_freq": False}),
+              (((2, 6, 3), (2, 6)), {"num_weights": 5, "padding_idx": 2, "scale_grad_by_freq": True})])  # fmt: skip

@@ -1,0 +1,165 @@
+"""The runner, known failures, scorecards, the command line and the pytest plugin."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mortice_conformance import cli, page, runner, scorecard
+from mortice_conformance.catalog import Item, catalog
+from mortice_conformance.runner import FAILED, KNOWN, PASSED, SKIPPED, UNEXPECTED, KnownFailure, Result
+from mortice_conformance.subject import Failure, Skip, Subject
+
+SUBJECT = Subject("strict")
+
+
+def item(run: Any, check: str = "values", level: int = 2, op: str = "exp") -> Item:
+    return Item(check, (op, "float32"), "strict", level, run, op)
+
+
+def fail(subject: Any) -> None:
+    raise Failure("exp float32: expected 1; got <2> & more")
+
+
+def skip(subject: Any) -> None:
+    raise Skip("the device has no float64")
+
+
+def crash(subject: Any) -> None:
+    raise ZeroDivisionError("a kernel")
+
+
+def warn(subject: Any) -> None:
+    import warnings
+
+    warnings.warn("invalid value", RuntimeWarning, stacklevel=1)
+
+
+@pytest.mark.parametrize(
+    ("run", "outcome", "text"),
+    [(lambda s: None, PASSED, ""), (fail, FAILED, "expected 1"), (skip, SKIPPED, "no float64"), (crash, FAILED, "ZeroDivisionError: a kernel"),
+     (warn, FAILED, "RuntimeWarning: invalid value")],
+)  # fmt: skip
+def test_a_check_ends_as(run: Any, outcome: str, text: str) -> None:
+    result = runner.run_item(item(run), SUBJECT)
+    assert result.outcome == outcome and text in result.message
+    assert result.id == "test_values[exp-float32-strict]"
+
+
+def test_a_known_failure_must_fail() -> None:
+    known = {"test_values[exp-float32-strict]": KnownFailure("test_values[exp-float32-strict]", "vendor bug", "https://example.org/1")}
+    failed, passed = (runner.judge(runner.run_item(item(r), SUBJECT), known) for r in (fail, lambda s: None))
+    assert (failed.outcome, failed.bad) == (KNOWN, False)
+    assert failed.message == "vendor bug https://example.org/1"
+    assert (passed.outcome, passed.bad) == (UNEXPECTED, True)
+
+
+def test_an_unknown_id_is_told() -> None:
+    known = {"test_values[nothing-float32-strict]": KnownFailure("test_values[nothing-float32-strict]", "old")}
+    assert runner.unknown_ids(known, [item(fail)]) == ["test_values[nothing-float32-strict]"]
+
+
+def test_known_failures_are_read_from_the_plugins_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package = tmp_path / "some_plugin"
+    package.mkdir()
+    (package / "__init__.py").write_text("class B: ...\n")
+    file = package / "known_failures.toml"
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import some_plugin  # type: ignore[import-not-found]
+
+    assert runner.known_failures(some_plugin.B()) == {}
+    file.write_text('[[failure]]\nid = "test_x[a-b]"\nreason = "r"\nlink = "l"\n')
+    assert runner.known_failures(some_plugin.B()) == {"test_x[a-b]": KnownFailure("test_x[a-b]", "r", "l")}
+    file.write_text('[[failure]]\nid = "test_x[a-b]"\n')
+    with pytest.raises(ValueError, match="needs an id and a reason"):
+        runner.known_failures(some_plugin.B())
+
+
+def card(*outcomes: str) -> dict[str, Any]:
+    results = [Result(f"test_values[op{i}-float32-strict]", "values", f"op{i}", i % 7, o, 0.001, "a <b> & c\nmore") for i, o in enumerate(outcomes)]
+    return scorecard.make(SUBJECT, results, 6, 1.25)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "reached"),
+    [((PASSED,) * 7, 6), ((PASSED, PASSED, FAILED), 1), ((FAILED,), -1), ((PASSED, KNOWN, SKIPPED, UNEXPECTED), 2)],
+)
+def test_the_level_reached_is_below_the_first_failure(outcomes: Any, reached: int) -> None:
+    assert card(*outcomes)["reached"] == reached
+
+
+def test_a_scorecard_is_text_json_junit_html_and_a_badge(tmp_path: Path) -> None:
+    made = card(PASSED, FAILED, SKIPPED, KNOWN, UNEXPECTED)
+    text = scorecard.terminal(made)
+    assert "L1 required kernels" in text and "FAIL test_values[op1-float32-strict]" in text and "reached L0" in text
+    scorecard.save_json(made, tmp_path / "a.json")
+    assert scorecard.load_json(tmp_path / "a.json") == json.loads(json.dumps(made))
+    scorecard.save_junit(made, tmp_path / "a.xml")
+    root = ElementTree.parse(tmp_path / "a.xml").getroot()
+    assert len(root.findall(".//testcase")) == 5
+    assert len(root.findall(".//failure")) == 2 and len(root.findall(".//skipped")) == 2
+    html = page.render(made)
+    assert html.startswith("<!doctype html>") and "{{" not in html
+    assert "http://" not in html.replace("http://www.w3.org", "") and "https://" not in html
+    ElementTree.fromstring(scorecard.badge(made))
+
+
+def test_a_difference_names_what_broke_and_what_was_mended() -> None:
+    text, worse = scorecard.diff(card(PASSED, FAILED, PASSED), card(FAILED, PASSED, PASSED))
+    assert worse
+    assert "newly failing: 1" in text and "test_values[op0-float32] (passed -> failed)" in text
+    assert "newly passing: 1" in text
+    same, worse = scorecard.diff(card(PASSED, FAILED), card(PASSED, FAILED))
+    assert not worse and "no difference" in same
+
+
+def test_the_command_line_runs_a_backend_and_writes_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = {n: tmp_path / f"out/card.{n}" for n in ("json", "junit", "html", "badge")}
+    arguments = [a for n, f in files.items() for a in (f"--{n}", str(f))]
+    assert cli.main(["run", "strict", "--level", "L1", "--only", "kernel", "--quiet", *arguments]) == 0
+    assert "reached L1" in capsys.readouterr().out
+    assert all(f.stat().st_size > 100 for f in files.values())
+    assert cli.main(["diff", str(files["json"]), str(files["json"])]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [(["run", "nothing"], "backend 'nothing'"), (["run", "strict", "--level", "9"], "expected a level from L0 to L6"),
+     (["diff", "/nowhere/a", "/nowhere/b"], "diff: ")],
+)  # fmt: skip
+def test_the_command_line_refuses(arguments: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(arguments) == 2
+    assert text in capsys.readouterr().err
+
+
+def test_the_catalog_is_the_same_every_time() -> None:
+    assert [i.id for i in catalog(SUBJECT)] == [i.id for i in catalog(Subject("strict"))]
+
+
+# ---- the plugin, in a pytest of its own ----
+
+
+def _pytest(path: Path, *arguments: str) -> str:
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", "-v", *arguments]
+    return subprocess.run(command, cwd=path, capture_output=True, text=True, timeout=120).stdout
+
+
+def test_the_device_fixture_runs_a_test_on_every_backend(tmp_path: Path) -> None:
+    (tmp_path / "test_mine.py").write_text(
+        "import mortice as mt\n"
+        "def test_it(device):\n    assert mt.ones(2).device == device\n"
+        "def test_other():\n    assert mt.ones(1).device.type == 'cpu'\n"
+    )
+    out = _pytest(tmp_path, "--mortice-backend", "strict", "--mortice-backend", "cpu_numpy")
+    assert "mortice backend: strict" in out and "devices strict:0, strict:1, strict_f32" in out
+    assert "test_it[strict] PASSED" in out and "test_it[cpu_numpy] PASSED" in out and "3 passed" in out
+
+
+def test_the_kit_runs_under_pytest_with_readable_ids(tmp_path: Path) -> None:
+    out = _pytest(tmp_path, "--pyargs", "mortice_conformance", "--mortice-backend", "strict", "-k", "exp-float32", "--mortice-level", "2")
+    assert "test_values[exp-float32-strict] PASSED" in out and "failed" not in out

@@ -1,0 +1,139 @@
+"""The command line: `python -m mortice` says what there is, `python -m mortice backends` lists the backends."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import sys
+import warnings
+from typing import Any
+
+from mortice import __version__
+from mortice.backends import plugins
+from mortice.backends.kernels import FreeKernels
+from mortice.dtype import DTYPES
+
+_ABOUT = "An array framework with PyTorch's API whose backends are plugins."
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m mortice", description=_ABOUT)
+    parser.add_argument("--version", action="version", version=f"mortice {__version__}")
+    commands = parser.add_subparsers(dest="command", title="commands")
+    listing = commands.add_parser("backends", help="list the backends, and each broken plugin with the reason")
+    listing.add_argument("-v", "--verbose", action="store_true", help="name the kernels that each backend overrides")
+    listing.add_argument("--json", action="store_true", help="print JSON")
+    arguments = parser.parse_args(argv)
+    if arguments.command is None:
+        print(f"mortice {__version__}\n")
+        parser.print_help()
+        return 0
+    # What a plugin prints while it loads must not end up in the listing.
+    with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = survey()
+    print(json.dumps(found, indent=2) if arguments.json else text(found, arguments.verbose))
+    return 0
+
+
+def survey() -> dict[str, Any]:
+    """Load every backend and return what is known of it, as JSON takes it. No plugin can make this fail."""
+    found: dict[str, Any] = {"mortice": __version__, "api": plugins.API, "default": None, "problem": "", "backends": []}
+    try:
+        found["default"] = plugins.default_backend()
+    except Exception as error:
+        found["problem"] = str(error)
+    broken = [_broken(entry) for entry in plugins.broken()]
+    for name in plugins.list_backends():
+        entry = plugins.entries()[name]
+        assert entry.info is not None
+        try:
+            working = {**_identity(entry), **_inspect(plugins.load(name), entry)}
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            reason = "" if entry.problem else f"{type(error).__name__}: {error}"
+            broken.append(_broken(entry, reason))
+        else:
+            working["default"] = name == found["default"]
+            found["backends"].append(working)
+    found["broken"] = broken
+    return found
+
+
+def _identity(entry: plugins.Entry) -> dict[str, Any]:
+    return {"name": entry.name, "version": entry.version, "distribution": entry.distribution}
+
+
+def _broken(entry: plugins.Entry, reason: str = "") -> dict[str, Any]:
+    return {
+        **_identity(entry),
+        "stage": "load" if entry.problem_kind == "load" else "use" if reason else "discovery",
+        "reason": reason or entry.problem,
+        "needs": str(entry.info.needs) if entry.info else "",
+    }
+
+
+def _inspect(backend: Any, entry: plugins.Entry) -> dict[str, Any]:
+    info: Any = entry.info
+    devices = {str(d): [t.name for t in DTYPES if t in backend.dtypes(backend.device(d))] for d in backend.device_names()}
+    overridden = list(backend.overridden)
+    return {
+        "api": info.api, "priority": info.priority, "device_types": list(info.device_types), "devices": devices,
+        "mutable": bool(backend.mutable), "overridden": overridden,
+    }  # fmt: skip
+
+
+def text(found: dict[str, Any], verbose: bool = False) -> str:
+    """Return the listing for people."""
+    lines = [f"mortice {found['mortice']}, backend api {found['api']}", ""]
+    for b in found["backends"]:
+        origin = " ".join(filter(None, (b["distribution"] or "(this program)", b["version"])))
+        lines.append(f"{'*' if b['default'] else ' '} {b['name']}   {origin}   api {b['api']}")
+        for device, names in b["devices"].items():
+            lines.append(f"    {device:<9} {_dtypes(names)}")
+        if not b["devices"]:
+            lines.append("    no device here")
+        lines.append(f"    overrides {len(b['overridden'])} of {_free()} free kernels" + ("" if verbose else " (-v names them)"))
+        if verbose:
+            lines += _wrapped(b["overridden"])
+    if not found["backends"]:
+        lines.append("No backend works here. Install one, e.g. pip install mortice[numpy].")
+    for b in found["broken"]:
+        origin = " ".join(filter(None, (b["distribution"], b["version"])))
+        lines += ["", f"! {b['name']}" + (f"   {origin}" if origin else ""), *(f"    {t}" for t in b["reason"].splitlines())]
+        if b["needs"]:
+            lines.append(f"    pip install {b['needs']}")
+    if found["default"]:
+        lines += ["", "* serves new tensors; mortice.set_backend(NAME) or MORTICE_BACKEND=NAME chooses another."]
+    elif found["problem"] and found["backends"]:
+        lines += ["", found["problem"]]
+    return "\n".join(lines)
+
+
+def _dtypes(names: list[str]) -> str:
+    """Shorten a list of dtypes: what is missing is the shorter thing to say."""
+    missing = [d.name for d in DTYPES if d.name not in names]
+    if len(missing) > len(DTYPES) // 2:
+        return ", ".join(names)
+    return "all dtypes" + (f" but {', '.join(missing)}" if missing else "")
+
+
+def _free() -> int:
+    return sum(not name.startswith("_") for name in dir(FreeKernels))
+
+
+def _wrapped(names: list[str], width: int = 104) -> list[str]:
+    lines, line = [], ""
+    for name in names:
+        if line and len(line) + len(name) > width:
+            lines.append(f"      {line}")
+            line = ""
+        line += name + " "
+    return [*lines, f"      {line}"] if line else lines
+
+
+if __name__ == "__main__":
+    sys.exit(main())

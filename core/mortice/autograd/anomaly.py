@@ -1,0 +1,56 @@
+"""Anomaly detection: a backward that fails or gives NaN names the forward line that recorded the node."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from mortice.graph import modes, watch
+
+
+class set_detect_anomaly:
+    """Switch anomaly detection on or off, at once; as a context manager until the block ends."""
+
+    def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        self._before = modes.anomaly, modes.check_nan
+        self._mode = bool(mode), bool(check_nan)
+        modes.anomaly, modes.check_nan = self._mode
+        watch()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc: Any) -> None:
+        modes.anomaly, modes.check_nan = self._before
+        watch()
+
+
+class detect_anomaly:
+    """Inside, record the forward line of every node, and (with `check_nan`) raise where backward makes a NaN."""
+
+    def __init__(self, check_nan: bool = True) -> None:
+        self._check_nan = bool(check_nan)
+        warnings.warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
+            "debugging.",
+            stacklevel=2,
+        )
+
+    def __enter__(self) -> None:
+        self._before = modes.anomaly, modes.check_nan
+        modes.anomaly, modes.check_nan = True, self._check_nan
+        watch()
+
+    def __exit__(self, *exc: Any) -> None:
+        modes.anomaly, modes.check_nan = self._before
+        watch()
+
+
+def is_anomaly_enabled() -> bool:
+    """Tell whether anomaly detection is on in this thread."""
+    return modes.anomaly
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Tell whether anomaly detection looks for NaN."""
+    return modes.check_nan

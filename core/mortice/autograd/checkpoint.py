@@ -1,0 +1,213 @@
+"""Checkpointing: forget what forward saved, and run it again when backward needs it. Public as `utils.checkpoint`."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from mortice import graph, random
+from mortice.autograd.function import Function
+from mortice.autograd.gradients import backward
+from mortice.autograd.graph import saved_tensors_hooks
+from mortice.graph import modes
+from mortice.op import modified_in_place
+from mortice.tensor import TensorBase
+
+
+class CheckpointError(RuntimeError):
+    """The second run of a checkpointed function differs from the first."""
+
+
+class _Stop(Exception):
+    """Ends a second run when everything that backward asked for is there."""
+
+
+_early_stop = [True]
+
+
+@contextlib.contextmanager
+def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+    """Say whether second runs end as soon as the last saved tensor is there; on unless switched off."""
+    before, _early_stop[0] = _early_stop[0], enable
+    try:
+        yield
+    finally:
+        _early_stop[0] = before
+
+
+def noop_context_fn() -> tuple[Any, Any]:
+    """Return two contexts that do nothing."""
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+def _facts(t: Any) -> dict[str, Any]:
+    return {"shape": tuple(t.shape), "dtype": t.dtype, "device": t.device}
+
+
+class _Run:
+    """One checkpointed call: what its nodes saved is known by number only, until a second run brings the values."""
+
+    def __init__(
+        self, fn: Callable[..., Any], args: Any, kwargs: Any, rng: Any, context: Any, check: bool, stop: bool
+    ) -> None:
+        self.fn, self.args, self.kwargs, self.rng, self.context = fn, args, kwargs, rng, context
+        self.check, self.stop = check, stop
+        tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, TensorBase)]
+        self.versions = [(t, t._version) for t in tensors]
+        self.facts: list[dict[str, Any]] = []
+        self.values: dict[int, Any] = {}
+
+    def pack(self, t: Any) -> int:
+        self.facts.append(_facts(t))
+        return len(self.facts) - 1
+
+    def unpack(self, number: int) -> Any:
+        if number not in self.values:
+            self.again()
+        # Dropped at once, so that memory shrinks as backward goes; a second backward runs the function anew.
+        return self.values.pop(number)
+
+    def again(self) -> None:
+        """Run the function a second time and keep what its nodes save."""
+        for t, version in self.versions:
+            if t._version != version:
+                raise RuntimeError(modified_in_place(t.dtype, t.shape, t._version, version, t._node))
+        values: dict[int, Any] = {}
+
+        def keep(t: Any) -> Any:
+            values[len(values)] = t
+            if self.stop and _early_stop[0] and len(values) == len(self.facts):
+                raise _Stop
+            return t
+
+        with random.fork_rng(enabled=self.rng is not None), graph.enable_grad():
+            if self.rng is not None:
+                random.set_rng_state(self.rng)
+            with contextlib.suppress(_Stop), self.context, saved_tensors_hooks(keep, lambda t: t):
+                self.fn(*self.args, **self.kwargs)
+        if self.check:
+            self.compare(values)
+        self.values = values
+
+    def compare(self, values: dict[int, Any]) -> None:
+        if len(values) != len(self.facts):
+            raise CheckpointError(
+                "checkpoint: A different number of tensors was saved during the original forward and recomputation; "
+                f"got {len(values)} instead of {len(self.facts)}. Make the function do the same each time."
+            )
+        for i, (t, facts) in enumerate(zip(values.values(), self.facts)):
+            if _facts(t) != facts:
+                raise CheckpointError(
+                    "checkpoint: Recomputed values for the following tensors have different metadata than during the "
+                    f"forward pass. tensor at position {i}: saved metadata: {facts}, recomputed metadata: {_facts(t)}"
+                )
+
+
+class CheckpointFunction(Function):
+    """The reentrant kind: a node of its own whose backward runs the function and a backward inside."""
+
+    @staticmethod
+    def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
+        ctx.run_function, ctx.args = run_function, args
+        ctx.rng = random.get_rng_state() if preserve_rng_state else None
+        ctx.save_for_backward(*[a for a in args if isinstance(a, TensorBase)])
+        return run_function(*args)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        if modes.selective:
+            raise RuntimeError(
+                "When use_reentrant=True, checkpoint is incompatible with .grad() or passing an `inputs` parameter to "
+                ".backward(). To resolve this error, you can either set use_reentrant=False, or call .backward() without "
+                "passing the `inputs` argument."
+            )
+        saved = iter(ctx.saved_tensors)
+        args = [next(saved).detach().requires_grad_(a._rg) if isinstance(a, TensorBase) else a for a in ctx.args]
+        with random.fork_rng(enabled=ctx.rng is not None), graph.enable_grad():
+            if ctx.rng is not None:
+                random.set_rng_state(ctx.rng)
+            outs = ctx.run_function(*args)
+        outs = outs if isinstance(outs, tuple) else (outs,)
+        pairs = [(o, g) for o, g in zip(outs, grads) if isinstance(o, TensorBase) and o._rg]
+        if not pairs:
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+        backward([o for o, _ in pairs], [g for _, g in pairs])
+        return (None, None, *[a.grad if isinstance(a, TensorBase) else None for a in args])
+
+
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool | None = None,
+    context_fn: Callable[[], tuple[Any, Any]] = noop_context_fn,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """Call a function without keeping what backward needs; backward runs it again.
+
+    Args:
+        use_reentrant: False is recommended; True is PyTorch's older way, which works with `.backward()` alone and
+            needs an input that requires grad. None warns and means True.
+        preserve_rng_state: whether random numbers are the same in the second run; True unless given.
+    """
+    if use_reentrant is None:
+        warnings.warn(
+            "checkpoint: the use_reentrant parameter should be passed explicitly. use_reentrant=False is recommended, but "
+            "if you need to preserve the current default behavior, you can pass use_reentrant=True.",
+            stacklevel=2,
+        )
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if use_reentrant:
+        if kwargs:
+            raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+        if context_fn is not noop_context_fn or debug:
+            raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+        if not any(isinstance(a, TensorBase) and a._rg for a in args):
+            warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+        return CheckpointFunction.apply(function, preserve, *args)
+    if determinism_check not in ("default", "none"):
+        raise ValueError(f"determinism_check should be one of ['default', 'none'], got {determinism_check}")
+    first, second = context_fn()
+    if not modes.grad:
+        with first:
+            return function(*args, **kwargs)
+    rng = random.get_rng_state() if preserve else None
+    run = _Run(function, args, kwargs, rng, second, determinism_check == "default", early_stop)
+    with saved_tensors_hooks(run.pack, run.unpack), first:
+        return function(*args, **kwargs)
+
+
+def checkpoint_sequential(
+    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
+) -> Any:
+    """Run functions one after another in `segments` parts, each checkpointed but the last."""
+    if use_reentrant is None:
+        warnings.warn(
+            "checkpoint_sequential: the use_reentrant parameter should be passed explicitly. use_reentrant=False is "
+            "recommended, but if you need to preserve the current default behavior, you can pass use_reentrant=True.",
+            stacklevel=2,
+        )
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    steps = list(functions.children()) if hasattr(functions, "children") else list(functions)
+
+    def part(start: int, end: int) -> Callable[[Any], Any]:
+        def run(x: Any) -> Any:
+            for step in steps[start:end]:
+                x = step(x)
+            return x
+
+        return run
+
+    size, end = len(steps) // segments, 0
+    for start in range(0, size * (segments - 1), size):
+        end = start + size
+        input = checkpoint(part(start, end), input, use_reentrant=use_reentrant, preserve_rng_state=preserve)
+    return part(end, len(steps))(input)

@@ -1,0 +1,441 @@
+"""Function: an operation with a gradient written by the user; its context, its node, and `once_differentiable`."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mortice import graph
+from mortice import op as _op
+from mortice.autograd.gradients import zeros_for
+from mortice.graph import SECOND_BACKWARD, Node, PackedValue, Slot, modes, next_seq, saved_hooks
+from mortice.mutation import FROM_FUNCTION, before_rebase, rebase
+from mortice.op import TENSOR_KERNELS, modified_in_place, unbroadcast
+from mortice.tensor import TensorBase, make
+
+
+class _Saved:
+    """A saved tensor and the version it had, or what hooks have packed it into; of an output, its number too."""
+
+    __slots__ = ("t", "version", "number", "packed")
+
+    def __init__(self, t: Any, number: int, hooks: Any) -> None:
+        # An output is kept as another tensor over its memory: the node must not own what it has made.
+        self.t = t if number < 0 else t.detach()
+        self.version, self.number, self.packed = t._version, number, None
+        if hooks is not None:
+            self.packed = PackedValue(self.t, self.t._node or self.t, *hooks)
+            self.t = None
+
+
+class FunctionCtx:
+    """What a Function's `forward` leaves for its `backward`: saved tensors, marks, and attributes of the user's."""
+
+    needs_input_grad: tuple[bool, ...] = ()
+    _materialize = True
+    _to_save: tuple[Any, ...] = ()
+    _dirty: tuple[Any, ...] = ()
+    _non_differentiable: tuple[Any, ...] = ()
+    _saved: list[Any] | None = None
+    _node: Any = None
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Keep tensors for `saved_tensors`; writes to them in place are then noticed."""
+        for t in tensors:
+            if t is not None and not isinstance(t, TensorBase):
+                raise TypeError(
+                    f"save_for_backward can only save variables, but argument is of type {type(t).__name__}. "
+                    "Set other values as attributes of ctx."
+                )
+        self._to_save = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Keep tensors for `jvp`, where they are found in `saved_tensors` too."""
+        if not self._to_save:
+            self._to_save = tensors
+
+    def mark_dirty(self, *args: Any) -> None:
+        """Say which inputs `forward` has written in place; each must also be returned."""
+        self._dirty = args
+
+    def mark_non_differentiable(self, *args: Any) -> None:
+        """Say which outputs have no gradient."""
+        self._non_differentiable = args
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Say whether gradients that did not arrive are zeros (the default) or None."""
+        self._materialize = bool(value)
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """The tensors given to `save_for_backward`."""
+        if self._saved is None:
+            if self._node is not None:
+                raise RuntimeError(SECOND_BACKWARD)
+            return self._to_save
+        return tuple([self._load(s) for s in self._saved])
+
+    saved_variables = saved_tensors
+
+    def _load(self, s: Any) -> Any:
+        if s is None:
+            return None
+        node = self._node()
+        if s.packed is None and s.t._version != s.version:
+            maker = node if s.number >= 0 else s.t._node
+            raise RuntimeError(
+                modified_in_place(s.t.dtype, s.t.shape, s.t._version, s.version, maker, max(s.number, 0))
+            )
+        if s.number < 0:
+            return s.t if s.packed is None else s.packed.tensor()
+        t = s.t.detach() if s.packed is None else s.packed.tensor()
+        place = node and node.place(s.number)
+        if place is not None:
+            t._rg, t._node = True, place
+        return t
+
+
+class FunctionNode(Node):
+    """The node of a Function: calls its `backward`."""
+
+    __slots__ = ("function", "ctx", "count", "inputs", "outputs", "several", "slots")
+    function: Any
+    ctx: FunctionCtx
+    count: int
+    inputs: list[Any]  # per argument (shape, dtype, device), None for what is no tensor
+    outputs: list[Any]  # per output likewise
+    several: bool
+    slots: dict[int, Any]
+
+    def name(self) -> str:
+        return f"{self.function.__name__}Backward"
+
+    def __getattr__(self, name: str) -> Any:
+        # `y.grad_fn` is PyTorch's ctx, so what was set on it is found here too.
+        if name.startswith("_") or name == "ctx":
+            raise AttributeError(name)
+        return getattr(self.ctx, name)
+
+    def place(self, number: int) -> Any:
+        """Return where the gradient of an output arrives: this node, or a Slot; None if it has no gradient."""
+        if number not in self.slots:
+            return None
+        return self.slots[number]() or self._slot(number) if self.several else self
+
+    def _slot(self, number: int) -> Slot:
+        shape, dtype, device = self.outputs[number]
+        slot = Slot(self, number, device, shape, dtype)
+        self.slots[number] = weakref.ref(slot)
+        return slot
+
+    def release(self) -> None:
+        if self.ctx._saved:
+            self.ctx._saved = None
+
+    def pull(self, g: Any, graph: bool) -> Sequence[Any]:
+        grads: list[Any] = []
+        for gi, meta in zip(g if self.several else [g], self.outputs):
+            if gi is None:
+                zero = meta is not None and self.ctx._materialize
+                grads.append(zeros_for(_Like(*meta)) if zero else None)
+            else:
+                grads.append(gi if graph else make(gi, meta[2], meta[1], meta[0]))
+        try:
+            result = _backward_of(self.function)(self.ctx, *grads)
+        finally:
+            for s in self.ctx._saved or ():
+                if s is not None and s.packed is not None:
+                    s.packed.cache = None
+        given = list(result) if isinstance(result, tuple) else [result]
+        n = len(self.inputs)
+        if len(given) > n and all(r is None for r in given[n:]):
+            given = given[:n]
+        if len(given) != n:
+            raise RuntimeError(
+                f"function {self.name()} returned an incorrect number of gradients (expected {n}, got {len(given)})"
+            )
+        pulled = [self._fitted(i, r) for i, r in enumerate(given)]
+        return pulled if graph else [None if r is None else r._data for r in pulled]
+
+    def _fitted(self, i: int, r: Any) -> Any:
+        """Return the gradient of argument `i` in the argument's shape and dtype."""
+        if r is None:
+            return None
+        if not isinstance(r, TensorBase):
+            raise TypeError(
+                f"function {self.name()} returned an invalid gradient at index {i} - expected Tensor or None but got "
+                f"{type(r).__name__}"
+            )
+        if self.inputs[i] is None:
+            raise RuntimeError(
+                f"function {self.name()} returned a gradient different than None at position {i + 1}, but the "
+                "corresponding forward input was not a Tensor"
+            )
+        if self.edges[i] is None:
+            return None
+        shape, dtype, device = self.inputs[i]
+        at = f"Function {self.name()} returned an invalid gradient at index {i} -"
+        if r._device is not device:
+            raise RuntimeError(f"{at} expected device {device} but got {r.device}")
+        if r.shape != shape:
+            lead = len(r.shape) - len(shape)
+            if lead < 0 or any(want not in (1, have) for want, have in zip(shape, tuple(r.shape)[lead:])):
+                raise RuntimeError(f"{at} got {list(r.shape)} but expected shape compatible with {list(shape)}")
+            r = unbroadcast(TENSOR_KERNELS, r, shape)
+        if r.dtype is not dtype:
+            if r.dtype.is_complex and not dtype.is_complex:
+                r = TENSOR_KERNELS.real(r)
+            r = _op.CAST(r, dtype)
+        return r
+
+
+class _Like:
+    """A shape, dtype and device, where a tensor would give them."""
+
+    def __init__(self, shape: Any, dtype: Any, device: Any) -> None:
+        self.shape, self.dtype, self._device = shape, dtype, device
+
+
+def _backward_of(function: Any) -> Callable[..., Any]:
+    backward, vjp = function.backward, function.vjp
+    if backward is Function.backward:
+        return vjp  # type: ignore[no-any-return]
+    if vjp is not Function.vjp:
+        raise RuntimeError(
+            "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one "
+            "of them."
+        )
+    return backward  # type: ignore[no-any-return]
+
+
+class Function:
+    """A differentiable operation: subclass it, write `forward` and `backward` as static methods, call `apply`.
+
+    Example:
+        class Exp(Function):
+            @staticmethod
+            def forward(ctx, x):
+                y = x.exp()
+                ctx.save_for_backward(y)
+                return y
+
+            @staticmethod
+            def backward(ctx, g):
+                (y,) = ctx.saved_tensors
+                return g * y
+    """
+
+    generate_vmap_rule = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise RuntimeError(
+            f"{type(self).__name__}: a Function is not instantiated. Legacy autograd function with non-static forward "
+            "method is deprecated; write static methods and call .apply(...)."
+        )
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """Compute the result: `forward(ctx, *inputs)`, or `forward(*inputs)` beside a `setup_context`."""
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+        """Keep what backward needs, when `forward` takes no ctx."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """Return the gradient of each input, given those of the outputs."""
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+            "backward mode AD."
+        )
+
+    @staticmethod
+    def vjp(ctx: Any, *grad_outputs: Any) -> Any:
+        """Another name for `backward`."""
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+            "backward mode AD."
+        )
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """Push tangents forward; accepted, and not used: `functional.jvp` goes through `backward` twice."""
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        """Map over a batch; accepted, and not used: `func.vmap` is a loop."""
+        raise NotImplementedError("vmap is not implemented for this custom autograd.Function.")
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Run `forward` and record it."""
+        separate = cls.setup_context is not Function.setup_context
+        if kwargs:
+            args = _bound(cls, args, kwargs, separate)
+        ctx = FunctionCtx()
+        ctx.needs_input_grad = needs = tuple([isinstance(a, TensorBase) and a._rg for a in args])
+        before = modes.grad
+        modes.grad = False
+        graph.settle()
+        try:
+            if separate:
+                output = cls.forward(*args)
+                cls.setup_context(ctx, args, output)
+            else:
+                output = cls.forward(ctx, *args)
+        finally:
+            modes.grad = before
+            graph.settle()
+        return _finish(cls, ctx, args, output, modes.grad and any(needs))
+
+
+def _bound(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], separate: bool) -> tuple[Any, ...]:
+    """Return arguments in the order of `forward`, which must be one that takes no ctx."""
+    if not separate:
+        raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")
+    import inspect
+
+    found = inspect.signature(cls.forward).bind(*args, **kwargs)
+    found.apply_defaults()
+    return found.args
+
+
+def _meta(x: Any) -> Any:
+    return (x.shape, x.dtype, x._device) if isinstance(x, TensorBase) else None
+
+
+def _finish(cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], output: Any, recording: bool) -> Any:
+    """Give the outputs their place in the graph and take over what `forward` has saved."""
+    outs = list(output) if isinstance(output, tuple) else [output]
+    inputs = {id(a) for a in args if isinstance(a, TensorBase)}
+    dirty = {id(t) for t in ctx._dirty}
+    _check_dirty(ctx, inputs, outs, recording)
+    fixed = {id(t) for t in ctx._non_differentiable}
+    returned = list(outs)
+    node = FunctionNode()
+    node.seq, node.extra, node.function, node.ctx = 0, None, cls, ctx
+    node.inputs = [_meta(a) for a in args]
+    node.outputs = [_meta(o) for o in outs]
+    node.count, node.several, node.slots = len(outs), len(outs) > 1, {}
+    places: dict[int, Any] = {}
+    if recording:
+        node.seq = next_seq()
+        node.edges = tuple(
+            [None if not isinstance(a, TensorBase) or not a._rg else a if a._node is None else a._node for a in args]
+        )
+        tensors = [o for o in outs if isinstance(o, TensorBase)]
+        node.device, node.shape, node.dtype = next(
+            ((o._device, o.shape, o.dtype) for o in tensors), (None, None, None)
+        )
+        ctx._node = weakref.ref(node)
+        for i, o in enumerate(outs):
+            if isinstance(o, TensorBase) and o.dtype.kind in "fc" and id(o) not in fixed:
+                if node.several:
+                    places[i] = node._slot(i)
+                else:
+                    places[i] = node
+                    node.slots[i] = None
+    for i, o in enumerate(outs):
+        if isinstance(o, TensorBase):
+            returned[i] = _place(o, places.get(i), id(o) in inputs, id(o) in dirty, f"{i} of {node.name()}")
+    if places:
+        _save(ctx, node, outs, returned)
+        if modes.anomaly:
+            node.more().trace = graph.forward_trace()
+    return tuple(returned) if isinstance(output, tuple) else returned[0]
+
+
+def _check_dirty(ctx: FunctionCtx, inputs: set[int], outs: list[Any], recording: bool) -> None:
+    given = {id(o) for o in outs}
+    for t in ctx._dirty:
+        if id(t) not in inputs:
+            raise RuntimeError(
+                "Only input Variables should be given to ctx.mark_dirty(). If a Variable is not an input, there is no "
+                "need to pass it to mark_dirty()."
+            )
+        if id(t) not in given:
+            raise RuntimeError(
+                "Some elements marked as dirty during the forward method were not returned as output. The inputs that "
+                "are modified inplace must all be outputs of the Function."
+            )
+        if recording and t._rg and t._node is None:
+            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+
+
+def _place(o: Any, place: Any, is_input: bool, is_dirty: bool, which: str) -> Any:
+    """Return output `o` at its place in the graph (None: it has no gradient)."""
+    if place is None:
+        return o.detach() if o._rg and not is_dirty else o
+    if is_dirty:
+        value = make(o._data, o._device, o.dtype, o.shape)
+        value._rg, value._node = True, place
+        rebase(o, value, before_rebase(o))
+        return o
+    if is_input or o._rg:
+        t = o.detach()
+        t._viewed, t._note = o if o._viewed is None else o._viewed, FROM_FUNCTION + which
+    else:
+        t = o
+        if t._base is not None:
+            t._note = FROM_FUNCTION + which
+    t._rg, t._node = True, place
+    return t
+
+
+def _save(ctx: FunctionCtx, node: FunctionNode, outs: list[Any], returned: list[Any]) -> None:
+    """Keep the tensors given to `save_for_backward`, through the hooks in force if there are any."""
+    hooks = saved_hooks()
+    kept: list[Any] = []
+    for t in ctx._to_save:
+        number = next((i for i, o in enumerate(outs) if o is t), -1)
+        if number >= 0 and returned[number] is not t:
+            number = -1
+        kept.append(None if t is None else _Saved(t, number, hooks))
+    ctx._saved, ctx._to_save = kept, ()
+
+
+class _OnceNode(Node):
+    """Raises where the result of a once_differentiable backward is differentiated."""
+
+    __slots__ = ()
+
+    def name(self) -> str:
+        return "DelayedErrorBackward"
+
+    def pull(self, g: Any, graph: bool) -> Sequence[Any]:
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+
+def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a Function's `backward` compute without recording; differentiating its result is then an error."""
+
+    @functools.wraps(fn)
+    def backward(ctx: Any, *grads: Any) -> Any:
+        with graph.no_grad():
+            result = fn(ctx, *grads)
+        if not modes.grad or not any(isinstance(g, TensorBase) and g._rg for g in grads):
+            return result
+        refused = []
+        for r in result if isinstance(result, tuple) else (result,):
+            if isinstance(r, TensorBase) and r.dtype.kind in "fc":
+                r = r.detach()
+                node = _OnceNode()
+                node.seq, node.extra = next_seq(), None
+                node.edges = tuple([g._node or g for g in grads if isinstance(g, TensorBase) and g._rg])
+                node.device, node.shape, node.dtype = r._device, r.shape, r.dtype
+                r._rg, r._node = True, node
+            refused.append(r)
+        return tuple(refused) if isinstance(result, tuple) else refused[0]
+
+    return backward
+
+
+class InplaceFunction(Function):
+    """PyTorch's base class for Functions that can write in place; a plain Function here."""

@@ -1,0 +1,361 @@
+"""gradcheck and gradgradcheck: gradients compared with differences of the function's own values."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mortice import graph
+from mortice import op as _op
+from mortice.autograd.functional import basis
+from mortice.autograd.gradients import as_tuple, grad, zeros_for
+from mortice.dtype import complex128, float64
+from mortice.op import TENSOR_KERNELS
+from mortice.shape import prod
+from mortice.tensor import TensorBase
+
+k: Any = TENSOR_KERNELS
+Numbers = list[Any]
+Matrix = list[Numbers]  # [element of the input][element of the output]
+
+
+class GradcheckError(RuntimeError):
+    """Analytical and numerical derivatives disagree; the text has both."""
+
+
+def _inputs(given: Sequence[Any]) -> list[Any]:
+    """Return the inputs to differentiate by, after the checks that PyTorch makes."""
+    found = []
+    for i, t in enumerate(given):
+        if not isinstance(t, TensorBase) or not t._rg:
+            continue
+        if t.dtype not in (float64, complex128):
+            warnings.warn(
+                f"Input #{i} requires gradient and is not a double precision floating point or complex. This check will "
+                "likely fail if all the inputs are not of double precision floating point or complex.",
+                stacklevel=3,
+            )
+        if any(s == 0 and n > 1 for s, n in zip(t.stride(), t.shape)):
+            raise RuntimeError(
+                f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping "
+                "to be able to compute the numerical gradients correctly. You should call .contiguous on the input "
+                "before passing it to gradcheck."
+            )
+        found.append(t)
+        if t._node is not None:
+            t.retain_grad()
+    if not found:
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of the them have "
+            "requires_grad=True."
+        )
+    return found
+
+
+def _differentiable(result: Any) -> list[Any]:
+    outs = [result] if isinstance(result, TensorBase) else list(result)
+    return [o for o in outs if isinstance(o, TensorBase) and o.dtype.kind in "fc"]
+
+
+def _values(outs: Sequence[Any]) -> list[Numbers]:
+    """Return the elements of each output as Python numbers."""
+    return [k.reshape(_op.CAST(o.detach(), complex128 if o.dtype.is_complex else float64), (-1,)).tolist() for o in outs]
+
+
+def _places(t: Any) -> list[tuple[int, ...]]:
+    places: list[tuple[int, ...]] = [()]
+    for n in t.shape:
+        places = [(*p, i) for p in places for i in range(n)]
+    return places
+
+
+def _moved(fn: Callable[[], list[Any]], t: Any, place: tuple[int, ...], step: complex, eps: float) -> list[Numbers]:
+    """Return the derivative of all outputs as one element of t moves along `step`."""
+    data = t.data
+    before = data[place].item()
+    with graph.no_grad():
+        data[place] = before + eps * step
+        up = _values(fn())
+        data[place] = before - eps * step
+        down = _values(fn())
+        data[place] = before
+    return [[(a - b) / (2 * eps) for a, b in zip(u, d)] for u, d in zip(up, down)]
+
+
+def _parts(column: Numbers, is_complex: bool) -> Numbers:
+    """Return complex outputs as their real parts, then their imaginary parts."""
+    return [z.real for z in column] + [z.imag for z in column] if is_complex else column
+
+
+def _numerical(fn: Callable[[], list[Any]], t: Any, outs: Sequence[Any], eps: float) -> list[Matrix]:
+    """Return for each output the matrix of differences; by a complex input, d/dx + i d/dy."""
+    matrices: list[Matrix] = [[] for _ in outs]
+    for place in _places(t):
+        columns = [_parts(c, o.dtype.is_complex) for c, o in zip(_moved(fn, t, place, 1, eps), outs)]
+        if t.dtype.is_complex:
+            across = [_parts(c, o.dtype.is_complex) for c, o in zip(_moved(fn, t, place, 1j, eps), outs)]
+            columns = [[x + 1j * y for x, y in zip(a, b)] for a, b in zip(columns, across)]
+        for matrix, column in zip(matrices, columns):
+            matrix.append(column)
+    return matrices
+
+
+def _analytical(out: Any, ts: Sequence[Any]) -> tuple[list[Matrix], list[Any]]:
+    """Return for each input the matrix of gradients of one output, and the last gradients for their dtypes."""
+    rows: list[list[Numbers]] = [[] for _ in ts]
+    found: Sequence[Any] = [None] * len(ts)
+    units = [1, 1j] if out.dtype.is_complex else [1]
+    for unit in units:
+        for i in range(prod(out.shape)):
+            found = grad(out, ts, k.multiply(basis(out, i), unit), retain_graph=True, allow_unused=True)
+            for row, g, t in zip(rows, found, ts):
+                if g is not None and g.shape != t.shape:
+                    raise GradcheckError("Analytical gradient has incorrect size")
+                row.append(_values([zeros_for(t) if g is None else g])[0])
+    n = [prod(t.shape) for t in ts]
+    return [[[r[j] for r in row] for j in range(m)] for row, m in zip(rows, n)], list(found)
+
+
+def _close(a: Matrix, b: Matrix, rtol: float, atol: float) -> bool:
+    for row_a, row_b in zip(a, b):
+        for x, y in zip(row_a, row_b):
+            if x != y and not abs(x - y) <= atol + rtol * abs(y):
+                return False
+    return True
+
+
+def _text(matrix: Matrix) -> str:
+    return "[" + ",\n ".join("[" + ", ".join(f"{x:.6g}" for x in row) + "]" for row in matrix) + "]"
+
+
+def _mismatch(i: int, j: int, numerical: Matrix, analytical: Matrix, what: str = "") -> GradcheckError:
+    return GradcheckError(
+        f"Jacobian {what}mismatch for output {i} with respect to input {j},\nnumerical:{_text(numerical)}\n"
+        f"analytical:{_text(analytical)}\n"
+    )
+
+
+def gradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
+) -> bool:
+    """Compare the gradients of `func` at `inputs` (float64 or complex128) with central differences.
+
+    Args:
+        nondet_tol: by how much two backward runs may differ.
+        check_undefined_grad: also run backward with gradients that are zero or missing.
+        fast_mode: compare one direction instead of every element.
+        check_forward_ad: also compare Jacobian-vector products.
+
+    Raises:
+        GradcheckError: when they differ, unless `raise_exception` is False; False is then returned.
+    """
+    try:
+        _check(
+            func, as_tuple(inputs), eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes,
+            check_forward_ad, check_backward_ad, fast_mode,
+        )  # fmt: skip
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def _check(
+    func: Callable[..., Any], given: tuple[Any, ...], eps: float, atol: float, rtol: float, nondet_tol: float,
+    undefined: bool, dtypes: bool, forward: bool, back: bool, fast: bool,
+) -> None:  # fmt: skip
+    ts = _inputs(given)
+
+    def fn() -> list[Any]:
+        return _differentiable(func(*given))
+
+    with graph.enable_grad():
+        outs = fn()
+    for t in ts:
+        if any(o is t for o in outs):
+            raise ValueError("gradcheck: the function must not return an input itself. Return a copy.")
+    if not outs:
+        return
+    if not any(o._rg for o in outs):
+        for j, t in enumerate(ts):
+            for i, matrix in enumerate(_numerical(fn, t, outs, eps)):
+                if not _close(matrix, [[0] * len(row) for row in matrix], rtol, atol):
+                    raise GradcheckError(f"Numerical gradient for function expected to be zero; got {_text(matrix)} "
+                                         f"for output {i} with respect to input {j}.")  # fmt: skip
+        return
+    if back:
+        (_fast if fast else _slow)(fn, ts, outs, eps, atol, rtol, nondet_tol, dtypes)
+    if forward:
+        _forward(func, given, ts, fn, outs, eps, atol, rtol)
+    if undefined and back:
+        _undefined(ts, outs)
+
+
+def _slow(
+    fn: Callable[[], list[Any]], ts: list[Any], outs: list[Any], eps: float, atol: float, rtol: float,
+    nondet_tol: float, dtypes: bool,
+) -> None:  # fmt: skip
+    numerical = [_numerical(fn, t, outs, eps) for t in ts]
+    for i, o in enumerate(outs):
+        if not o._rg:
+            analytical: list[Matrix] = [[[0] * len(row) for row in numerical[j][i]] for j in range(len(ts))]
+        else:
+            analytical, found = _analytical(o, ts)
+            again, _ = _analytical(o, ts)
+            for j, t in enumerate(ts):
+                if not _close(again[j], analytical[j], 0.0, nondet_tol):
+                    raise GradcheckError(
+                        "Backward is not reentrant, i.e., running backward with same input and grad_output multiple "
+                        f"times gives different values. The tolerance for nondeterminism was {nondet_tol}."
+                    )
+                g = found[j]
+                if dtypes and g is not None and g.dtype is not t.dtype:
+                    raise GradcheckError(f"Gradient has dtype mismatch: expected {t.dtype} for input {j}; got {g.dtype}.")
+        for j in range(len(ts)):
+            if not _close(analytical[j], numerical[j][i], rtol, atol):
+                raise _mismatch(i, j, numerical[j][i], analytical[j])
+
+
+def _direction(t: Any, seed: int) -> Any:
+    """Return a fixed tensor like t that points nowhere in particular, of length about one."""
+    n = prod(t.shape)
+    scale = math.sqrt(2 / max(n, 1))
+    turns = [math.sin(7.1 * seed + 12.9898 * i + 0.31 * i * i + 0.7) * scale for i in range(2 * n)]
+    numbers = [x + 1j * y for x, y in zip(turns[:n], turns[n:])] if t.dtype.is_complex else turns[:n]
+    return t.detach().new_tensor(numbers, dtype=t.dtype).reshape(t.shape)
+
+
+def _dot(a: Any, b: Any) -> float:
+    """Return the real part of conj(a)·b."""
+    return float(sum((complex(x).conjugate() * y).real for x, y in zip(*_values([a, b]))))
+
+
+def _fast(
+    fn: Callable[[], list[Any]], ts: list[Any], outs: list[Any], eps: float, atol: float, rtol: float,
+    nondet_tol: float, dtypes: bool,
+) -> None:  # fmt: skip
+    for j, t in enumerate(ts):
+        v, data = _direction(t, j), t.data
+        before = k.copy(data)
+        with graph.no_grad():
+            data.copy_(before + v * eps)
+            up = [k.copy(o.detach()) for o in fn()]
+            data.copy_(before - v * eps)
+            down = [k.copy(o.detach()) for o in fn()]
+            data.copy_(before)
+        for i, o in enumerate(outs):
+            u = _direction(o, 1000 + i)
+            numerical = _dot(u, (up[i] - down[i]) / (2 * eps))
+            g = grad(o, t, u, retain_graph=True, allow_unused=True)[0] if o._rg else None
+            if dtypes and g is not None and g.dtype is not t.dtype:
+                raise GradcheckError(f"Gradient has dtype mismatch: expected {t.dtype} for input {j}; got {g.dtype}.")
+            analytical = 0.0 if g is None else _dot(g, v)
+            if not abs(analytical - numerical) <= atol + rtol * abs(numerical):
+                raise _mismatch(i, j, [[numerical]], [[analytical]], "(along one direction) ")
+
+
+def _forward(
+    func: Callable[..., Any], given: tuple[Any, ...], ts: list[Any], fn: Callable[[], list[Any]], outs: list[Any],
+    eps: float, atol: float, rtol: float,
+) -> None:  # fmt: skip
+    from mortice.autograd.functional import jvp
+
+    where = [i for i, a in enumerate(given) if any(a is t for t in ts)]
+
+    def of_inputs(*moving: Any) -> Any:
+        args = list(given)
+        for i, t in zip(where, moving):
+            args[i] = t
+        return tuple(_differentiable(func(*args)))
+
+    for j, t in enumerate(ts):
+        numerical = _numerical(fn, t, outs, eps)
+        for place, (at, unit) in enumerate((n, u) for n in range(prod(t.shape)) for u in ([1, 1j] if t.dtype.is_complex else [1])):
+            vs = tuple([k.multiply(basis(x, at), unit) if x is t else zeros_for(x) for x in ts])
+            _, pushed = jvp(of_inputs, tuple([x.detach() for x in ts]), vs)
+            for i, o in enumerate(outs):
+                got = _parts(_values([pushed[i]])[0], o.dtype.is_complex)
+                want = [(complex(z).imag if unit == 1j else complex(z).real) for z in numerical[i][at]]
+                if not _close([got], [want], rtol, atol):
+                    raise _mismatch(i, j, [want], [got], f"(forward mode, column {place}) ")
+
+
+def _undefined(ts: list[Any], outs: list[Any]) -> None:
+    """Check that gradients of zero give zero, and that an output may be left out."""
+    live = [o for o in outs if o._rg]
+    zero = grad(live, ts, [zeros_for(o) for o in live], retain_graph=True, allow_unused=True)
+    for j, g in enumerate(zero):
+        if g is not None and any(x != 0 and x == x for x in _values([g])[0]):
+            raise GradcheckError(
+                "backward not multiplied by grad_output: a gradient of zeros must give zeros; got "
+                f"{_values([g])[0]} for input {j}."
+            )
+    for o in live:
+        grad(o, ts, zeros_for(o), retain_graph=True, allow_unused=True)
+
+
+def gradgradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    grad_outputs: Any = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
+    """Compare the second gradients of `func` at `inputs` with differences of its first gradients.
+
+    Args:
+        grad_outputs: the gradients of the outputs to check at; made at random when None.
+    """
+    given = as_tuple(inputs)
+    with graph.enable_grad():
+        outs = [o for o in _differentiable(func(*given)) if o._rg]
+    if grad_outputs is None:
+        seeds = [_direction(o, i).requires_grad_() for i, o in enumerate(outs)]
+        if gen_non_contig_grad_outputs:
+            seeds = [k.stack([s.detach()] * 2, -1)[..., 0].requires_grad_() for s in seeds]
+    else:
+        seeds = list(as_tuple(grad_outputs))
+    n = len(seeds)
+
+    def first(*args: Any) -> Any:
+        at, gs = args[: len(args) - n], args[len(args) - n :]
+        ts = [a for a in at if isinstance(a, TensorBase) and a._rg]
+        with graph.enable_grad():
+            made = [o for o in _differentiable(func(*at)) if o._rg]
+            found = grad(made, ts, gs, create_graph=True, allow_unused=True)
+        return tuple([g for g in found if g is not None])
+
+    return gradcheck(
+        first, (*given, *seeds), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes, fast_mode=fast_mode,
+    )  # fmt: skip

@@ -1,0 +1,156 @@
+"""`backward` and `grad`: from tensors and their gradients to a walk of the engine, with the checks users meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mortice import graph
+from mortice import op as _op
+from mortice.errors import ShapeError
+from mortice.shape import prod
+from mortice.tensor import TensorBase, make
+
+
+def as_tuple(x: Any) -> tuple[Any, ...]:
+    """Return a tensor, or several, as a tuple."""
+    return (x,) if isinstance(x, TensorBase) else tuple(x)
+
+
+def _seed(name: str, i: int, t: Any, g: Any, create_graph: bool) -> Any:
+    """Return the gradient to start from at output `i`: a buffer, or a Tensor where a graph is made."""
+    if not t._rg:
+        raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
+    device, d = t._device, t.dtype
+    if g is None:
+        if prod(t.shape) != 1:
+            raise RuntimeError(
+                f"grad can be implicitly created only for scalar outputs; got shape {list(t.shape)}. "
+                "Pass gradient=, or reduce the output first."
+            )
+        if d.is_complex:
+            raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {d}")
+        data = device.backend.full(t.shape, 1, dtype=d, device=device)
+        return make(data, device, d, t.shape) if create_graph else data
+    if not isinstance(g, TensorBase):
+        raise TypeError(f"{name}: gradients can be either Tensors or None, but got {type(g).__name__}.")
+    if g.shape != t.shape:
+        raise ShapeError(
+            f"Mismatch in shape: grad_output[{i}] has a shape of {list(g.shape)} and output[{i}] has a shape of "
+            f"{list(t.shape)}."
+        )
+    if g.dtype.is_complex != d.is_complex:
+        raise RuntimeError(
+            "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in "
+            f"dtype: grad_output[{i}] has a dtype of {g.dtype} and output[{i}] has a dtype of {d}."
+        )
+    if g._device is not device:
+        raise RuntimeError(
+            f"{name}: grad_output[{i}] must be where output[{i}] is; got {g.device} and {t.device}. Move it with .to(...)."
+        )
+    if g.dtype is not d:
+        with graph.set_grad_enabled(create_graph):
+            g = _op.CAST(g, d)
+    return g if create_graph else g._data
+
+
+def _start(name: str, tensors: Any, grads: Any, create_graph: bool) -> tuple[tuple[Any, ...], list[Any]]:
+    """Pair outputs with their gradients; a missing one is 1 for a one-element tensor."""
+    outs = as_tuple(tensors)
+    given: Sequence[Any] = (None,) * len(outs) if grads is None else as_tuple(grads)
+    if len(given) != len(outs):
+        raise RuntimeError(f"{name}: got {len(outs)} tensors and {len(given)} gradients.")
+    return outs, [_seed(name, i, t, g, create_graph) for i, (t, g) in enumerate(zip(outs, given))]
+
+
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Any = None,
+    inputs: Any = None,
+) -> None:
+    """Compute the gradients of tensors with respect to the leaves (or `inputs`) and add them to their `.grad`."""
+    if grad_variables is not None:
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use "
+                "`grad_tensors`."
+            )
+        grad_tensors = grad_variables
+    if inputs is not None:
+        inputs = as_tuple(inputs)
+        if not inputs:
+            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+        for t in inputs:
+            if not t._rg:
+                raise RuntimeError("One of the differentiated Tensors does not require grad")
+    outs, seeds = _start("backward", tensors, grad_tensors, create_graph)
+    keep = create_graph if retain_graph is None else retain_graph
+    graph.backward(outs, seeds, retain_graph=keep, create_graph=create_graph, inputs=inputs)
+
+
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Any, ...]:
+    """Return the gradients of outputs with respect to inputs.
+
+    Raises:
+        RuntimeError: when an input was not used in the graph, unless `allow_unused` (None is then returned for it).
+    """
+    wanted = as_tuple(inputs)
+    if materialize_grads:
+        if allow_unused is False:
+            raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: False.")
+        allow_unused = True
+    for t in wanted:
+        if not t._rg:
+            raise RuntimeError("One of the differentiated Tensors does not require grad")
+    keep = create_graph if retain_graph is None else retain_graph
+    if is_grads_batched:
+        return _batched(as_tuple(outputs), wanted, grad_outputs, keep, create_graph, allow_unused, materialize_grads)
+    outs, seeds = _start("grad", outputs, grad_outputs, create_graph)
+    if not wanted:
+        raise ValueError("grad requires non-empty inputs.")
+    found = graph.backward(
+        outs, seeds, retain_graph=keep, create_graph=create_graph, inputs=wanted, accumulate=False
+    )
+    assert found is not None
+    for i, g in enumerate(found):
+        if g is None and materialize_grads:
+            found[i] = zeros_for(wanted[i])
+        elif g is None and not allow_unused:
+            raise RuntimeError(
+                f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set "
+                "allow_unused=True if this is the desired behavior."
+            )
+    return tuple(found)
+
+
+def zeros_for(t: Any) -> Any:
+    """Make the zero gradient of a tensor."""
+    return make(t._device.backend.full(t.shape, 0, dtype=t.dtype, device=t._device), t._device, t.dtype, t.shape)
+
+
+def _batched(
+    outs: tuple[Any, ...], wanted: tuple[Any, ...], grads: Any, keep: bool, create_graph: bool, unused: Any, zeros: bool
+) -> tuple[Any, ...]:
+    """Run `grad` for each slice along the first dim of the gradients, and stack what comes out."""
+    given = as_tuple(grads)
+    n = len(given[0])
+    rows = [
+        grad(outs, wanted, [None if g is None else g[i] for g in given], keep or i < n - 1, create_graph,
+             allow_unused=unused, materialize_grads=zeros)
+        for i in range(n)
+    ]  # fmt: skip
+    k = _op.TENSOR_KERNELS
+    return tuple([None if column[0] is None else k.stack(list(column), 0) for column in zip(*rows)])

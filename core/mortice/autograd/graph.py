@@ -1,0 +1,131 @@
+"""What works on the recorded graph itself: hooks on saved tensors, edges, hooks on several gradients, versions."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from mortice.graph import AccumulateGrad, Node, RemovableHandle, Slot, modes, watch
+from mortice.tensor import TensorBase
+
+
+class saved_tensors_hooks:
+    """Let `pack_hook` take every tensor saved for backward inside, and `unpack_hook` give it back when it is needed."""
+
+    def __init__(self, pack_hook: Callable[[Any], Any], unpack_hook: Callable[[Any], Any]) -> None:
+        self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
+
+    def __enter__(self) -> None:
+        if modes.hooks_disabled is not None:
+            raise RuntimeError(modes.hooks_disabled)
+        modes.saved_hooks = (*modes.saved_hooks, (self.pack_hook, self.unpack_hook))
+        watch()
+
+    def __exit__(self, *exc: Any) -> None:
+        modes.saved_hooks = modes.saved_hooks[:-1]
+        watch()
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Keep what is saved for backward in the CPU's memory, and bring it back when it is needed."""
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        def pack(t: Any) -> Any:
+            return t.device, t.cpu() if not t.is_cpu else t
+
+        def unpack(packed: Any) -> Any:
+            device, t = packed
+            return t.to(device)
+
+        super().__init__(pack, unpack)
+
+
+@contextlib.contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Refuse `saved_tensors_hooks` inside, with this message."""
+    if modes.saved_hooks:
+        raise RuntimeError(error_message)
+    before, modes.hooks_disabled = modes.hooks_disabled, error_message
+    try:
+        yield
+    finally:
+        modes.hooks_disabled = before
+
+
+class GradientEdge(NamedTuple):
+    """Where the gradient of a tensor goes: a node and the number of its output."""
+
+    node: Any
+    output_nr: int
+    ownership_token: Any = None
+
+
+def get_gradient_edge(tensor: Any) -> GradientEdge:
+    """Return where the gradient of a tensor goes."""
+    if not tensor._rg:
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients.")
+    node = tensor._node
+    if node is None:
+        return GradientEdge(AccumulateGrad(tensor), 0)
+    return GradientEdge(node.parent, node.number) if isinstance(node, Slot) else GradientEdge(node, 0)
+
+
+def increment_version(tensor: Any) -> None:
+    """Count a write to a tensor, or to each of several, that happened where the library could not see it."""
+    for t in (tensor,) if isinstance(tensor, TensorBase) else tensor:
+        t.own_storage().version += 1
+
+
+class _MultiHandle(RemovableHandle):
+    """Removes the hooks of several tensors."""
+
+    __slots__ = ("handles",)
+
+    def __init__(self, handles: Sequence[RemovableHandle]) -> None:
+        super().__init__([], None)
+        self.handles = handles
+
+    def remove(self) -> None:
+        for handle in self.handles:
+            handle.remove()
+
+
+def register_multi_grad_hook(
+    tensors: Sequence[Any], fn: Callable[[Any], None], *, mode: str = "all"
+) -> RemovableHandle:
+    """Call `fn` once a backward: with all gradients of the tensors (None where none came), or with the first one.
+
+    Differs from torch: in mode "all" it is called when the backward ends, not at the last gradient.
+    """
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    seen: dict[tuple[int, int], list[Any]] = {}
+
+    def hook(i: int) -> Callable[[Any], None]:
+        def one(g: Any) -> None:
+            after = modes.after
+            key = (threading.get_ident(), id(after))
+            if key not in seen:
+                seen[key] = [None] * len(tensors)
+                if after is not None:
+                    after.append(lambda: finish(key))
+                if mode == "any":
+                    fn(g)
+            seen[key][i] = g
+
+        return one
+
+    def finish(key: tuple[int, int]) -> None:
+        grads = seen.pop(key)
+        if mode == "all":
+            fn(grads)
+
+    return _MultiHandle([t.register_hook(hook(i)) for i, t in enumerate(tensors)])
+
+
+__all__ = [
+    "GradientEdge", "Node", "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version",
+    "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",
+]  # fmt: skip

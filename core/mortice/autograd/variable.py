@@ -1,0 +1,26 @@
+"""Variable: PyTorch's name, before 0.4, for a tensor that takes part in a graph. Every Tensor is one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mortice.tensor import TensorBase
+
+
+class _VariableMeta(type):
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, TensorBase)
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        return issubclass(other, TensorBase)
+
+    def __call__(cls, data: Any = None, requires_grad: bool = False, volatile: Any = None) -> Any:
+        if data is None:
+            data = TensorBase.cls()
+        if not isinstance(data, TensorBase):
+            raise TypeError(f"Variable: expected data to be a Tensor; got {type(data).__name__}.")
+        return data.detach().requires_grad_(requires_grad)
+
+
+class Variable(metaclass=_VariableMeta):
+    """The old name of Tensor: `Variable(t, requires_grad=True)` returns a Tensor over the same memory."""

@@ -1,0 +1,27 @@
+"""Memory formats and layouts that PyTorch's signatures name. Tensors here are strided; a format is taken as a hint."""
+
+from __future__ import annotations
+
+
+class memory_format:
+    """The order of elements in memory that a caller prefers."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"mortice.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+class layout(memory_format):
+    """The kind of storage of a tensor."""
+
+
+contiguous_format = memory_format("contiguous_format")
+preserve_format = memory_format("preserve_format")
+channels_last = memory_format("channels_last")
+channels_last_3d = memory_format("channels_last_3d")
+strided = layout("strided")

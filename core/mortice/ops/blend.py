@@ -1,0 +1,105 @@
+"""Sums with products and quotients (addcmul, addcdiv) and interpolation: operations of three operands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mortice import op as _op
+from mortice.backends.kernel_tools import is_number
+from mortice.dtype import DType, promote_scalar
+from mortice.errors import DTypeError
+from mortice.op import Op, TensorBase, broadcast, op, promote
+from mortice.ops.elementwise import check_alpha, common_dtype, deprecated, same_dtypes
+
+__all__ = ["addcdiv", "addcmul", "lerp"]
+
+
+@op(result=promote, shape=broadcast, name="addcmul", dtypes="uifc")
+def _addcmul(k: Any, x: Any, a: Any, b: Any, value: Any, /) -> Any:
+    """Add a * b * value."""
+    product = k.multiply(a, b)
+    return k.add(x, product if value == 1 else k.multiply(product, value))
+
+
+_addcmul.vjp(
+    x=lambda k, g: g,
+    a=lambda k, g, b, value: k.multiply(g, k.multiply(b, value)),
+    b=lambda k, g, a, value: k.multiply(g, k.multiply(a, value)),
+    jvp="elementwise",
+)
+
+
+def addcmul(
+    input: Any, tensor1: Any, tensor2: Any, tensor: Any = None, *, value: Any = 1, out: Any = None
+) -> Any:
+    """Add tensor1 * tensor2 * value to input, broadcasting."""
+    if tensor is not None:
+        deprecated("addcmul", "Tensor input, Number value, Tensor tensor1, Tensor tensor2",
+                    "Tensor input, Tensor tensor1, Tensor tensor2, *, Number value = 1")  # fmt: skip
+        tensor1, tensor2, value = tensor2, tensor, tensor1
+    check_value("addcmul", value, common_dtype(input, tensor1, tensor2))
+    return _addcmul(input, tensor1, tensor2, value, out=out)
+
+
+def check_value(name: str, value: Any, d: DType) -> None:
+    """Refuse a multiplier of a higher kind than the result's; bools count as integers."""
+    check_alpha(name, d, int(value) if isinstance(value, bool) else value)
+
+
+def _no_integers(op: Op, d: DType) -> tuple[DType, DType]:
+    if d.kind in "bui":
+        raise DTypeError(
+            f"{op.name}: Integer division with addcdiv is no longer supported; got {d}. Write (input + value * "
+            "mortice.trunc(tensor1 / tensor2)) to round as it used to."
+        )
+    return d, d
+
+
+@op(result=_no_integers, shape=broadcast, name="addcdiv")
+def _addcdiv(k: Any, x: Any, a: Any, b: Any, value: Any, /) -> Any:
+    """Add a / b * value."""
+    return k.add(x, k.multiply(k.divide(a, b), value))
+
+
+_addcdiv.vjp(
+    x=lambda k, g: g,
+    a=lambda k, g, b, value: k.divide(k.multiply(g, value), b),
+    b=lambda k, g, a, b, value: k.negative(k.divide(k.multiply(k.divide(k.multiply(g, value), b), a), b)),
+    jvp="elementwise",
+)
+
+
+def addcdiv(
+    input: Any, tensor1: Any, tensor2: Any, tensor: Any = None, *, value: Any = 1, out: Any = None
+) -> Any:
+    """Add tensor1 / tensor2 * value to input, broadcasting."""
+    if tensor is not None:
+        deprecated("addcdiv", "Tensor input, Number value, Tensor tensor1, Tensor tensor2",
+                    "Tensor input, Tensor tensor1, Tensor tensor2, *, Number value = 1")  # fmt: skip
+        tensor1, tensor2, value = tensor2, tensor, tensor1
+    check_value("addcdiv", value, promote_scalar(common_dtype(input, tensor1, tensor2), 0.0))
+    return _addcdiv(input, tensor1, tensor2, value, out=out)
+
+
+@op(result=promote, shape=broadcast, kernel="lerp", name="lerp", dtypes="fc", scalars=True)
+def _lerp(k: Any, x: Any, end: Any, weight: Any, /) -> Any:
+    """Interpolate between x and end."""
+    return k.lerp(x, end, weight)
+
+
+_lerp.vjp(
+    x=lambda k, g, weight: k.multiply(g, 1.0 - weight if is_number(weight) else k.subtract(1.0, weight)),
+    end=lambda k, g, weight: k.multiply(g, weight),
+    weight=lambda k, g, x, end: k.multiply(g, k.subtract(end, x)),
+    jvp="elementwise",
+)
+
+
+def lerp(input: Any, end: Any, weight: Any, *, out: Any = None) -> Any:
+    """Interpolate from `input` (weight 0) to `end` (weight 1)."""
+    same_dtypes("lerp", ("input", input), ("end", end))
+    if isinstance(weight, TensorBase) and weight.dtype is not input.dtype:
+        if weight.shape:
+            same_dtypes("lerp", ("input", input), ("weight", weight))
+        weight = _op.CAST(weight, input.dtype)
+    return _lerp(input, end, weight, out=out)

@@ -1,0 +1,291 @@
+"""What is made of the factorisations: pseudo-inverse, rank, condition, least squares, powers, exponential, vander."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections import namedtuple
+from typing import Any
+
+from mortice.dtype import bfloat16, finfo, float16, float32
+from mortice.errors import ShapeError
+from mortice.op import TENSOR_KERNELS, TensorBase
+from mortice.ops import factor
+from mortice.ops.arrange import tril
+from mortice.ops.creation import full
+from mortice.ops.gather import zero
+from mortice.ops.linalg import (
+    adjoint,
+    check_floats,
+    check_matrix,
+    check_one_dtype,
+    check_square,
+    eigvalsh,
+    give,
+    identity,
+    inv,
+    svdvals,
+)
+from mortice.ops.matmul import matmul
+from mortice.ops.movement import cast, cat, expand, reshape, unsqueeze
+from mortice.ops.norms import matrix_norm
+from mortice.ops.reduce import write_all
+from mortice.ops.strided import diagonal as _diagonal
+from mortice.shape import Size, prod
+
+lstsq_result = namedtuple("lstsq_result", "solution residuals rank singular_values")
+
+# ---- ranks, pseudo-inverses, least squares ----
+
+
+def _tolerance(x: Any, value: Any, default: float) -> Any:
+    """Return a tolerance as a real tensor beside x."""
+    real = x.dtype.to_real()
+    if isinstance(value, TensorBase):
+        if value.dtype.is_complex:
+            raise RuntimeError("tolerance tensors of complex type are not supported.")
+        return cast(value, real)
+    return full((), default if value is None else float(value), dtype=real, device=x._device)
+
+
+def _tolerances(x: Any, atol: Any, rtol: Any) -> tuple[Any, Any]:
+    """Return atol and rtol as tensors: by default rtol is eps * max(m, n), or 0 where atol is given and positive."""
+    eps = finfo(x.dtype).eps * max(tuple(x.shape)[-2:])
+    absolute = _tolerance(x, atol, 0.0)
+    if rtol is not None:
+        return absolute, _tolerance(x, rtol, 0.0)
+    default = _tolerance(x, None, eps)
+    if isinstance(atol, TensorBase):
+        return absolute, TENSOR_KERNELS.where(absolute > 0, 0.0, default)
+    return absolute, _tolerance(x, 0.0, 0.0) if atol is not None and atol > 0 else default
+
+
+def pinv(
+    A: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None, out: Any = None
+) -> Any:
+    """Return the Moore-Penrose inverse; singular values up to max(atol, rtol * largest) count as zero."""
+    check_matrix("linalg.pinv", A)
+    if hermitian:
+        check_square("linalg.pinv", A)
+    absolute, relative = _tolerances(A, atol, rcond if rtol is None else rtol)
+    return give("linalg.pinv", out, factor.pinv(A, absolute.detach(), relative.detach(), hermitian=bool(hermitian)))
+
+
+def pinverse(input: Any, rcond: float = 1e-15) -> Any:
+    """Return the Moore-Penrose inverse: linalg.pinv's older name."""
+    return pinv(input, rcond)
+
+
+def matrix_rank(
+    A: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None, out: Any = None
+) -> Any:
+    """Return how many singular values are above max(atol, rtol * largest)."""
+    check_matrix("linalg.matrix_rank", A)
+    if hermitian:
+        check_square("linalg.matrix_rank", A)
+    if tol is not None:
+        atol, rtol = tol, 0.0
+    A = A.detach()
+    absolute, relative = _tolerances(A, atol, rtol)
+    if not prod(tuple(A.shape)[-2:]):
+        return give("linalg.matrix_rank", out, A.new_zeros(tuple(A.shape)[:-2]).long())
+    s = eigvalsh(A).abs() if hermitian else svdvals(A)
+    limit = TENSOR_KERNELS.maximum(absolute, relative * s.amax(-1))
+    return give("linalg.matrix_rank", out, (s > unsqueeze(limit, -1)).sum(-1))
+
+
+def cond(A: Any, p: Any = None, *, out: Any = None) -> Any:
+    """Return the condition number of matrices, in the 2-norm by default."""
+    check_matrix("linalg.cond", A)
+    if p is None or p in (2, -2):
+        if not prod(A.shape):
+            made = A.new_zeros(tuple(A.shape)[:-2], dtype=A.dtype.to_real())
+        else:
+            s = svdvals(A)
+            largest, smallest = s[..., 0], s[..., -1]
+            made = smallest / largest if p == -2 else largest / smallest
+        return give("linalg.cond", out, made)
+    check_square("linalg.cond", A)
+    if isinstance(p, str) and p not in ("fro", "nuc"):
+        raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
+    if not prod(A.shape):
+        return give("linalg.cond", out, A.new_zeros(tuple(A.shape)[:-2], dtype=A.dtype.to_real()))
+    inverted, info = factor.inv_ex(A)
+    made = matrix_norm(A, p) * matrix_norm(inverted, p)
+    return give("linalg.cond", out, TENSOR_KERNELS.where(info != 0, math.inf, made))
+
+
+def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: str | None = None, out: Any = None) -> Any:
+    """Find X with the smallest norm of A @ X - B."""
+    check_matrix("linalg.lstsq", A)
+    check_floats("linalg.lstsq", B)
+    check_one_dtype("linalg.lstsq", A, B)
+    if len(B.shape) < 1:
+        raise RuntimeError("torch.linalg.lstsq: input other must have at least 1 dimension.")
+    driver = driver or "gelsy"
+    if driver not in ("gels", "gelsy", "gelsd", "gelss"):
+        raise RuntimeError(
+            f"torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss); got {driver!r}."
+        )
+    vector = len(A.shape) - 1 == len(B.shape) and tuple(A.shape)[:-1] == tuple(B.shape)
+    b = unsqueeze(B, -1) if vector else B
+    if len(b.shape) < 2 or len(A.shape) - len(B.shape) > 1:
+        raise ShapeError(
+            "torch.linalg.lstsq: input.dim() must be greater or equal to other.dim() and (input.dim() - "
+            f"other.dim()) <= 1; got {list(A.shape)} and {list(B.shape)}."
+        )
+    if A.shape[-2] != b.shape[-2]:
+        raise ShapeError(
+            f"torch.linalg.lstsq: input.size(-2) should match other.size({'-1' if vector else '-2'}); got "
+            f"{A.shape[-2]} and {b.shape[-2]}."
+        )
+    m, n = tuple(A.shape)[-2:]
+    real, empty = A.dtype.to_real(), Size((0,))
+    rank = A.new_zeros(empty).long()
+    values = A.new_zeros(empty, dtype=real)
+    if driver == "gels":
+        solution = _full_rank(A, b)
+    else:
+        cut = finfo(A.dtype).eps * max(m, n) if rcond is None else rcond
+        absolute, relative = _tolerance(A, 0.0, 0.0), _tolerance(A, cut, 0.0)
+        solution = matmul(factor.pinv(A, absolute, relative, hermitian=False), b)
+        s = svdvals(A.detach())
+        top = s.amax(-1, keepdim=True) if prod(s.shape) else s
+        rank = (s > relative * top).sum(-1)
+        values = s if driver != "gelsy" else values
+    residuals = reshape(A, -1)[:0].abs()
+    if m > n and driver != "gelsy" and (driver == "gels" or bool((rank == n).all().item())):
+        residuals = (matmul(A, solution) - b).abs().square().sum(-2)
+    made = lstsq_result(solution.squeeze(-1) if vector else solution, residuals, rank, values)
+    return write_all("linalg.lstsq", out, made)
+
+
+def _full_rank(a: Any, b: Any) -> Any:
+    """Solve least squares by QR, of A or of its adjoint."""
+    if a.shape[-2] >= a.shape[-1]:
+        q, r = factor.qr(a, mode="reduced")
+        return factor.solve_triangular(r, matmul(adjoint(q), b), upper=True, left=True, unit_diagonal=False)
+    q, r = factor.qr(adjoint(a), mode="reduced")
+    return matmul(q, factor.solve_triangular(adjoint(r), b, upper=False, left=True, unit_diagonal=False))
+
+
+# ---- powers, exponentials, products ----
+
+
+def matrix_power(A: Any, n: int, *, out: Any = None) -> Any:
+    """Multiply square matrices with themselves n times; a negative n inverts first."""
+    if len(A.shape) < 2:
+        raise ShapeError(
+            f"linalg.matrix_power: The input tensor A must have at least 2 dimensions; got {list(A.shape)}."
+        )
+    if A.shape[-1] != A.shape[-2]:
+        raise ShapeError(
+            f"linalg.matrix_power: A must be batches of square matrices, but they are {A.shape[-2]} by "
+            f"{A.shape[-1]} matrices"
+        )
+    n = operator.index(n)
+    if n < 0:
+        A, n = inv(A), -n
+    if n == 0:
+        made = zero(A) + identity(A)
+    else:
+        made, square = None, A
+        while n:
+            if n & 1:
+                made = square if made is None else matmul(made, square)
+            n >>= 1
+            square = matmul(square, square) if n else square
+        made = made.clone() if made is A else made
+    return give("linalg.matrix_power", out, made)
+
+
+_PADE = (64764752532480000, 32382376266240000, 7771770303897600, 1187353796428800, 129060195264000, 10559470521600,
+         670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1)  # fmt: skip
+
+
+def matrix_exp(A: Any) -> Any:
+    """Return the exponential of square matrices, by scaling, a Pade quotient and squaring."""
+    if isinstance(A, TensorBase) and A.dtype in (float16, bfloat16):
+        return cast(matrix_exp(cast(A, float32)), A.dtype)
+    check_square("linalg.matrix_exp", A)
+    if not prod(A.shape):
+        return A.clone()
+    size = A.detach().abs().sum(-2).amax().item()
+    squarings = max(0, math.ceil(math.log2(size / 5.37))) if size > 5.37 and math.isfinite(size) else 0
+    x = A / 2.0**squarings if squarings else A
+    b = [float(v) / _PADE[0] for v in _PADE]
+    one = identity(A)
+    x2 = matmul(x, x)
+    x4 = matmul(x2, x2)
+    x6 = matmul(x4, x2)
+    odd = matmul(x6, x6 * b[13] + x4 * b[11] + x2 * b[9]) + x6 * b[7] + x4 * b[5] + x2 * b[3] + one * b[1]
+    odd = matmul(x, odd)
+    even = matmul(x6, x6 * b[12] + x4 * b[10] + x2 * b[8]) + x6 * b[6] + x4 * b[4] + x2 * b[2] + one * b[0]
+    made = factor.solve_ex(even - odd, even + odd)[0]
+    for _ in range(squarings):
+        made = matmul(made, made)
+    return made
+
+
+def householder_product(A: Any, tau: Any, *, out: Any = None) -> Any:
+    """Return the first columns of a product of Householder reflections, as geqrf stores them."""
+    check_matrix("linalg.householder_product", A)
+    check_floats("linalg.householder_product", tau)
+    m, n = tuple(A.shape)[-2:]
+    count = tau.shape[-1]
+    if m < n:
+        raise ShapeError(
+            "torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1]"
+        )
+    if n < count:
+        raise ShapeError(
+            "torch.linalg.householder_product: input.shape[-1] must be greater than or equal to tau.shape[-1]"
+        )
+    if len(A.shape) - len(tau.shape) != 1 or tuple(A.shape)[:-2] != tuple(tau.shape)[:-1]:
+        raise ShapeError(
+            f"torch.linalg.householder_product: Expected batch dimensions of tau to be equal to input.shape[:-2]; got "
+            f"{list(A.shape)} and {list(tau.shape)}."
+        )
+    check_one_dtype("linalg.householder_product", A, tau)
+    low = tril(A, -1) + identity(A, max(m, n))[:m, :n]
+    q = expand(identity(A, m), (*tuple(A.shape)[:-2], m, m))[..., :, :n]
+    for i in reversed(range(count)):
+        v = low[..., :, i : i + 1]
+        q = q - matmul(v * unsqueeze(tau[..., i : i + 1], -1), matmul(adjoint(v), q))
+    return give("linalg.householder_product", out, q + zero(A) if count == 0 else q)
+
+
+def orgqr(input: Any, tau: Any) -> Any:
+    """Return the first columns of a product of Householder reflections: another name of linalg.householder_product."""
+    return householder_product(input, tau)
+
+
+def vander(x: Any, N: int | None = None) -> Any:
+    """Return the powers 0 to N - 1 of vectors, as new last dims."""
+    x = x if x.shape else reshape(x, 1)
+    n = x.shape[-1] if N is None else N
+    if n <= 1 and N is not None:
+        raise RuntimeError(f"N must be greater than 1; got {N}.")
+    if x.dtype.kind == "b":
+        x = x.long()
+    ones = x.new_ones((*x.shape, 1))
+    if n <= 1:
+        return ones[..., :n]
+    steps = expand(unsqueeze(x, -1), (*x.shape, n - 1)).cumprod(-1)
+    return cat([cast(ones, steps.dtype), steps], -1)
+
+
+def torch_vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+    """Return the powers of a vector's elements, one element a row, the highest first unless increasing."""
+    if len(x.shape) != 1:
+        raise RuntimeError(f"x must be a one-dimensional tensor; got {len(x.shape)}D.")
+    n = x.shape[0] if N is None else N
+    if n < 0:
+        raise RuntimeError(f"N must be non-negative; got {n}.")
+    made = vander(x, n) if n > 1 else x.new_ones((x.shape[0], n))
+    return made if increasing else made.flip(-1)
+
+
+def diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+    """Show the diagonals of matrices; a view."""
+    return _diagonal(A, offset, dim1, dim2)

@@ -1,0 +1,271 @@
+"""Views by strides: diagonals, sliding windows, as_strided; copies where a mutable backend has no such views."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from mortice.backends.kernels import FreeKernels
+from mortice.backends.movement import diagonal_place
+from mortice.errors import ShapeError
+from mortice.mutation import layout
+from mortice.op import TENSOR_KERNELS, op
+from mortice.ops.index import _slice
+from mortice.ops.movement import _is_row_major, _view, permute
+from mortice.shape import Size, check_dim, contiguous_strides, prod
+
+TENSOR_KERNELS.replace("constant", lambda x: x.detach())
+
+def _shares(x: Any, kernel: str) -> bool:
+    """Tell whether the backend's kernel may count as a view: it is its own, or nothing there is ever written."""
+    backend = x._device.backend
+    return not backend.mutable or getattr(type(backend), kernel) is not getattr(FreeKernels, kernel)
+
+
+def _diagonal_shape(name: str, shape: Size, *, offset: int, axis1: int, axis2: int) -> Size:
+    sizes = tuple(shape)
+    _, count = diagonal_place(sizes[axis1], sizes[axis2], offset)
+    return Size((*(n for i, n in enumerate(sizes) if i not in (axis1, axis2)), count))
+
+
+def _diagonal_strides(shape: Any, strides: Any, offset: int, axis1: int, axis2: int) -> tuple[int, ...]:
+    rest = [s for i, s in enumerate(strides) if i not in (axis1, axis2)]
+    return (*rest, strides[axis1] + strides[axis2])
+
+
+def _write_diagonal(k: Any, x: Any, part: Any, offset: int, axis1: int, axis2: int) -> Any:
+    return k.diagonal_write(x, part, offset=offset, axis1=axis1, axis2=axis2)
+
+
+def _diagonal_back(k: Any, g: Any, x_shape: Any, offset: int, axis1: int, axis2: int) -> Any:
+    return k.diagonal_write(k.new_full(g, x_shape, 0), g, offset=offset, axis1=axis1, axis2=axis2)
+
+
+@op(
+    shape=_diagonal_shape, kernel="diagonal", name="diagonal", view=True,
+    scatter=_write_diagonal, strides=_diagonal_strides,
+)  # fmt: skip
+def _diagonal(k: Any, x: Any, /, *, offset: int, axis1: int, axis2: int) -> Any:
+    """Show a diagonal over two dims; it comes last."""
+    return k.diagonal(x, offset=offset, axis1=axis1, axis2=axis2)
+
+
+_diagonal.vjp(x=_diagonal_back, jvp="linear")
+
+
+@op(shape=_diagonal_shape, name="diagonal_copy")
+def _diagonal_copy(k: Any, x: Any, /, *, offset: int, axis1: int, axis2: int) -> Any:
+    """Copy a diagonal over two dims, where the backend cannot show it."""
+    return k.diagonal(x, offset=offset, axis1=axis1, axis2=axis2)
+
+
+_diagonal_copy.vjp(x=_diagonal_back, jvp="linear")
+
+
+def _first_shape(name: str, shape: Size, *rest: Any, **attrs: Any) -> Size:
+    return shape
+
+
+@op(shape=_first_shape, kernel="diagonal_write", grad_name="DiagonalScatterBackward0")
+def diagonal_write(k: Any, x: Any, part: Any, /, *, offset: int, axis1: int, axis2: int) -> Any:
+    """Return x with a diagonal replaced."""
+    return k.diagonal_write(x, part, offset=offset, axis1=axis1, axis2=axis2)
+
+
+diagonal_write.vjp(
+    x=lambda k, g, part_shape, offset, axis1, axis2: k.diagonal_write(
+        g, k.new_full(g, part_shape, 0), offset=offset, axis1=axis1, axis2=axis2
+    ),
+    part=lambda k, g, offset, axis1, axis2: k.diagonal(g, offset=offset, axis1=axis1, axis2=axis2),
+    jvp="linear",
+)
+
+
+def two_dims(name: str, x: Any, dim1: int, dim2: int) -> tuple[int, int]:
+    """Check two dims that must differ."""
+    a, b = check_dim(name, dim1, len(x.shape)), check_dim(name, dim2, len(x.shape))
+    if a == b:
+        raise ShapeError(f"{name}: diagonal dimensions cannot be identical {dim1}, {dim2}.")
+    return a, b
+
+
+def diagonal(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    """Show the diagonals over two dims; they come last. A view.
+
+    On a mutable backend without strided views of its own the result is a copy.
+    """
+    axis1, axis2 = two_dims("diagonal", input, dim1, dim2)
+    fn = _diagonal if _shares(input, "diagonal") else _diagonal_copy
+    return fn(input, offset=operator.index(offset), axis1=axis1, axis2=axis2)
+
+
+def _window_shape(name: str, shape: Size, *, axis: int, size: int, step: int) -> Size:
+    sizes = tuple(shape)
+    if not sizes:
+        return Size((size,))
+    return Size((*sizes[:axis], (sizes[axis] - size) // step + 1, *sizes[axis + 1 :], size))
+
+
+def _window_strides(shape: Any, strides: Any, axis: int, size: int, step: int) -> tuple[int, ...]:
+    if not strides:
+        return (1,)
+    return (*strides[:axis], strides[axis] * step, *strides[axis + 1 :], strides[axis])
+
+
+def _window_back(k: Any, g: Any, x_shape: Any, axis: int, size: int, step: int) -> Any:
+    shape = tuple(x_shape)
+    if not shape:
+        return k.reshape(g, ())
+    count = (shape[axis] - size) // step + 1
+    joined = k.reshape(k.moveaxis(g, -1, axis + 1), (*shape[:axis], count * size, *shape[axis + 1 :]))
+    down = k.reshape(k.new_arange(g, 0, count), (count, 1))
+    places = k.add(k.multiply(down, step), k.reshape(k.new_arange(g, 0, size), (1, size)))
+    return k.index_add(k.new_full(g, shape, 0), k.reshape(places, (count * size,)), joined, axis=axis)
+
+
+def _write_windows(k: Any, x: Any, part: Any, axis: int, size: int, step: int) -> Any:
+    shape = tuple(k.shape_of(x))
+    if not shape:
+        return k.reshape(part, ())
+    count = (shape[axis] - size) // step + 1
+    joined = k.reshape(k.moveaxis(part, -1, axis + 1), (*shape[:axis], count * size, *shape[axis + 1 :]))
+    down = k.reshape(k.new_arange(x, 0, count), (count, 1))
+    places = k.add(k.multiply(down, step), k.reshape(k.new_arange(x, 0, size), (1, size)))
+    return k.index_write(x, k.reshape(places, (count * size,)), joined, axis=axis)
+
+
+@op(
+    shape=_window_shape, kernel="sliding_window", name="unfold", view=True,
+    scatter=_write_windows, strides=_window_strides,
+)  # fmt: skip
+def _unfold(k: Any, x: Any, /, *, axis: int, size: int, step: int) -> Any:
+    """Show windows along an axis; their elements come last."""
+    return k.sliding_window(x, axis=axis, size=size, step=step)
+
+
+_unfold.vjp(x=_window_back, jvp="linear")
+
+
+@op(shape=_window_shape, name="unfold_copy")
+def _unfold_copy(k: Any, x: Any, /, *, axis: int, size: int, step: int) -> Any:
+    """Copy windows along an axis, where the backend cannot show them."""
+    return k.sliding_window(x, axis=axis, size=size, step=step)
+
+
+_unfold_copy.vjp(x=_window_back, jvp="linear")
+
+
+def unfold(self: Any, dimension: int, size: int, step: int) -> Any:
+    """Show windows of a size along a dim, `step` apart; their elements come last. A view."""
+    axis, n = check_dim("unfold", dimension, len(self.shape)), self.shape[dimension] if self.shape else 1
+    if size < 0:
+        raise RuntimeError(f"unfold: size is {size} but must be >= 0.")
+    if step <= 0:
+        raise RuntimeError(f"unfold: step is {step} but must be > 0.")
+    if size > n:
+        raise RuntimeError(f"unfold: maximum size for tensor at dimension {dimension} is {n} but size is {size}.")
+    fn = _unfold if _shares(self, "sliding_window") else _unfold_copy
+    return fn(self, axis=axis, size=operator.index(size), step=operator.index(step))
+
+
+def _strided_shape(name: str, old: Size, *, shape: Size, steps: Any, offset: int) -> Size:
+    return shape
+
+
+def _strided_back(k: Any, g: Any, x_shape: Any, shape: Any, steps: Any, offset: int) -> Any:
+    places = k.reshape(k.strided_places(g, shape, steps, offset), (-1,))
+    return k.index_add(k.new_full(g, x_shape, 0), places, k.reshape(g, (-1,)), axis=0)
+
+
+def _write_strided(k: Any, x: Any, part: Any, shape: Any, steps: Any, offset: int) -> Any:
+    places = k.reshape(k.strided_places(x, shape, steps, offset), (-1,))
+    return k.index_write(x, places, k.reshape(part, (-1,)), axis=0)
+
+
+@op(
+    shape=_strided_shape, name="as_strided", view=True, scatter=_write_strided,
+    strides=lambda old, strides, shape, steps, offset: steps,
+)  # fmt: skip
+def _strided(k: Any, x: Any, /, *, shape: Size, steps: Any, offset: int) -> Any:
+    """Show a 1-D row-major tensor with any strides."""
+    return k.strided(x, shape=shape, strides=steps, offset=offset)
+
+
+_strided.vjp(x=_strided_back, jvp="linear")
+
+
+@op(shape=_strided_shape, name="as_strided_copy")
+def _strided_copy(k: Any, x: Any, /, *, shape: Size, steps: Any, offset: int) -> Any:
+    """Copy with any strides, where the backend cannot show it."""
+    return k.strided(x, shape=shape, strides=steps, offset=offset)
+
+
+_strided_copy.vjp(x=_strided_back, jvp="linear")
+
+
+def storage_offset(self: Any) -> int:
+    """Return where the first element lies in the memory that the tensor shares, in elements."""
+    return _offset(self)
+
+
+def _offset(x: Any) -> int:
+    if x._storage is None or x._steps is None:
+        return 0
+    base: Any = x._viewed
+    shape, strides, offset = (base.shape, layout(base), _offset(base)) if base is not None else (None, None, 0)
+    if shape is None:
+        return 0
+    for step, attrs in x.view_steps[len(base.view_steps) :]:
+        if step is _slice.op:
+            dims = iter(zip(shape, strides))
+            for k in attrs["key"]:
+                if k is None:
+                    continue
+                n, stride = next(dims)
+                start = k % n if isinstance(k, int) else k.indices(n)[0]
+                offset += stride * min(start, max(n - 1, 0))
+        elif step is _diagonal.op:
+            place = attrs["offset"]
+            offset += strides[attrs["axis2"]] * place if place >= 0 else -place * strides[attrs["axis1"]]
+        elif step is _strided.op:
+            offset += attrs["offset"]
+        below = step.shape(step.name, shape, **attrs)
+        strides = step.strides(shape, strides, **attrs) if step.strides else contiguous_strides(below)
+        shape = below
+    return offset
+
+
+def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
+    """Show the tensor's memory with any sizes and strides; a view.
+
+    Differs from torch: the memory of a tensor that was itself made as a view reaches as far as that of its base.
+    """
+    size, stride = Size(map(operator.index, size)), tuple(map(operator.index, stride))
+    if len(size) != len(stride):
+        raise RuntimeError(f"mismatch in length of strides and shape; got {list(size)} and {list(stride)}.")
+    if any(s < 0 for s in stride):
+        raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
+    if any(n < 0 for n in size):
+        raise RuntimeError(f"as_strided: sizes must not be negative; got {list(size)}.")
+    own = _offset(input)
+    start = own if storage_offset is None else operator.index(storage_offset)
+    if start < 0:
+        raise RuntimeError(f"as_strided: the storage offset must not be negative; got {start}.")
+    last = start + sum((n - 1) * s for n, s in zip(size, stride)) if prod(size) else -1
+    x, offset = input, start - own
+    reach = last - own
+    strides = layout(input)
+    if not _is_row_major(input) or not 0 <= offset <= max(reach, offset) or reach >= max(prod(input.shape), 1):
+        order = sorted(range(len(strides)), key=lambda d: -strides[d])
+        dense = permute(input, order)
+        if _is_row_major(dense) and offset >= 0 and reach < max(prod(input.shape), 1):
+            x = dense
+        elif input._base is not None:
+            x, offset, reach = input._base, start, last
+    if not _is_row_major(x) or offset < 0 or reach >= max(prod(x.shape), 1):
+        raise RuntimeError(
+            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {start} are out of bounds for "
+            f"the memory of a tensor of {prod(x.shape)} elements."
+        )
+    fn = _strided if _shares(x, "strided") else _strided_copy
+    return fn(_view(x, shape=Size((prod(x.shape),))), shape=size, steps=stride, offset=offset)

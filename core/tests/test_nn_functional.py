@@ -1,0 +1,246 @@
+"""mortice.nn.functional where PyTorch's samples do not look: messages, in place, dropout, attention, the sizes in "
+"the docs."""
+
+from __future__ import annotations
+
+import pytest
+
+import mortice as mt
+from mortice import nn
+from mortice.nn import functional as F
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (
+            lambda: F.conv2d(mt.zeros(1, 2, 8, 8), mt.zeros(4, 3, 3, 3)), RuntimeError,
+            "conv2d: Given groups=1, weight of size [4, 3, 3, 3], expected input[1, 2, 8, 8] to have 3 channels, "
+            "but got 2 "
+            "channels instead",
+        ),
+        (
+            lambda: F.conv2d(mt.zeros(1, 1, 2, 2), mt.zeros(1, 1, 4, 4)), RuntimeError,
+            "conv2d: Calculated padded input size per channel: (2 x 2). Kernel size: (4 x 4). Kernel size can't be "
+            "greater "
+            "than actual input size",
+        ),
+        (
+            lambda: F.linear(mt.zeros(2, 5), mt.zeros(4, 3)), RuntimeError,
+            "linear: mat1 and mat2 shapes cannot be multiplied (2x5 and 3x4); got input [2, 5] and weight [4, 3]. "
+            "The last "
+            "dim of the input must have the size that the layer takes.",
+        ),
+        (
+            lambda: F.nll_loss(mt.zeros(2, 3), mt.tensor([0, 7])), IndexError,
+            "nll_loss: Target 7 is out of bounds for 3 classes.",
+        ),
+        (
+            lambda: F.embedding(mt.tensor([4]), mt.zeros(4, 2)), IndexError,
+            "embedding: index out of range in self; got 4 for 4 rows.",
+        ),
+        (
+            lambda: F.binary_cross_entropy(mt.full((2,), 2.0), mt.ones(2)), RuntimeError,
+            "binary_cross_entropy: all elements of input should be between 0 and 1; got 2.0. Use "
+            "binary_cross_entropy_with_logits for unbounded numbers.",
+        ),
+        (
+            lambda: F.batch_norm(mt.zeros(1, 3), None, None, training=True), ValueError,
+            "Expected more than 1 value per channel when training, got input size mortice.Size([1, 3])",
+        ),
+        (
+            lambda: F.max_pool2d(mt.zeros(1, 1, 4, 4), 2, padding=2), RuntimeError,
+            "max_pool2d: pad should be at most half of effective kernel size, but got pad=2, kernel_size=2 and "
+            "dilation=1",
+        ),
+        (
+            lambda: F.layer_norm(mt.zeros(2, 3), (4,)), RuntimeError,
+            "layer_norm: Given normalized_shape=[4], expected input with shape [*, 4], but got input of size[2, 3]",
+        ),
+        (
+            lambda: F.interpolate(mt.zeros(1, 1, 4, 4)), ValueError,
+            "interpolate: either size or scale_factor should be defined; got neither.",
+        ),
+    ],
+)  # fmt: skip
+def test_misuse_is_explained(call, error, text):
+    with pytest.raises(error) as raised:
+        call()
+    assert str(raised.value) == text
+
+
+def test_convolution_sizes_follow_the_rules():
+    x = mt.zeros(1, 1, 12, 12)
+    side = lambda layer: layer(x).shape[-1]
+    assert [side(nn.Conv2d(1, 1, 3, 2)), side(nn.Conv2d(1, 1, 3, 2, 1)), side(nn.Conv2d(1, 1, 3, 1, 1))] == [5, 6, 12]
+    assert [side(nn.ConvTranspose2d(1, 1, 3, 2)), side(nn.ConvTranspose2d(1, 1, 3, 2, 1))] == [25, 23]
+    assert [side(nn.Conv2d(1, 1, 4, 2, 1)), side(nn.ConvTranspose2d(1, 1, 4, 2, 1))] == [6, 24]
+
+
+def test_output_size_chooses_among_the_valid_sizes():
+    up = nn.ConvTranspose2d(1, 1, 3, stride=2, padding=1)
+    x = mt.zeros(1, 1, 6, 6)
+    assert tuple(up(x, output_size=(12, 12)).shape) == (1, 1, 12, 12)
+    with pytest.raises(ValueError, match=r"requested an output size of \[13, 13\]"):
+        up(x, output_size=(13, 13))
+
+
+def test_transposed_convolution_is_the_gradient_of_convolution():
+    x, w = mt.randn(1, 2, 6, 6, requires_grad=True), mt.randn(3, 2, 3, 3)
+    v = mt.randn(1, 3, 4, 4)
+    F.conv2d(x, w).backward(v)
+    assert mt.allclose(F.conv_transpose2d(v, w), x.grad, atol=1e-5)
+
+
+def test_dropout_scales_what_it_keeps_and_repeats_with_the_seed():
+    x = mt.ones(1000)
+    mt.manual_seed(3)
+    a = F.dropout(x, 0.25)
+    mt.manual_seed(3)
+    assert a.tolist() == F.dropout(x, 0.25).tolist()
+    assert sorted(set(a.tolist())) == pytest.approx([0.0, 1 / 0.75])
+    assert 650 < int((a != 0).sum()) < 850
+    assert F.dropout(x, training=False) is x
+    assert F.dropout(x, 1.0).sum().item() == 0
+
+
+def test_dropout_passes_gradients_where_it_kept():
+    x = mt.ones(50, requires_grad=True)
+    y = F.dropout(x)
+    y.sum().backward()
+    assert x.grad.tolist() == y.tolist()
+
+
+def test_dropout2d_drops_whole_channels():
+    y = F.dropout2d(mt.ones(4, 8, 3, 3))
+    assert all(v in (0.0, 2.0) for v in y.amax((2, 3)).flatten().tolist())
+    assert y.amax((2, 3)).tolist() == y.amin((2, 3)).tolist()
+
+
+def test_alpha_dropout_keeps_mean_and_variance():
+    y = F.alpha_dropout(mt.randn(20000), 0.3, training=True)
+    assert abs(float(y.mean())) < 0.05 and abs(float(y.var()) - 1) < 0.08
+
+
+def test_in_place_activation_on_a_leaf_raises():
+    x = mt.ones(3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        F.relu(x, inplace=True)
+
+
+def test_in_place_activation_on_a_saved_output_raises():
+    x = mt.ones(3, requires_grad=True)
+    y = mt.exp(x)
+    F.relu(y, inplace=True)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_in_place_activation_differentiates():
+    x = mt.tensor([-1.0, 2.0], requires_grad=True)
+    h = x * 3
+    assert F.relu(h, inplace=True) is h
+    h.sum().backward()
+    assert x.grad.tolist() == [0.0, 3.0]
+
+
+def test_in_place_activation_after_batch_norm_differentiates():
+    x = mt.randn(4, 2, 3, 3, requires_grad=True)
+    nn.Sequential(nn.BatchNorm2d(2), nn.ReLU(inplace=True))(x * 2).sum().backward()
+    assert tuple(x.grad.shape) == (4, 2, 3, 3)
+
+
+def test_batch_norm_moves_the_running_statistics():
+    norm = nn.BatchNorm1d(1, momentum=0.5)
+    norm(mt.tensor([[1.0], [3.0]]))
+    assert norm.running_mean.tolist() == [1.0] and norm.running_var.tolist() == [1.5]
+    assert norm.num_batches_tracked.item() == 1
+    norm.eval()(mt.tensor([[5.0]]))
+    assert norm.running_mean.tolist() == [1.0]
+
+
+def test_cross_entropy_is_nll_of_log_softmax_and_of_one_hot_probabilities():
+    x, t = mt.randn(4, 3), mt.tensor([0, 2, 1, 2])
+    loss = F.cross_entropy(x, t)
+    assert mt.allclose(loss, F.nll_loss(F.log_softmax(x, 1), t))
+    assert mt.allclose(loss, F.cross_entropy(x, F.one_hot(t, 3).float()))
+
+
+def test_mse_loss_warns_about_sizes_that_broadcast():
+    with pytest.warns(UserWarning, match="Using a target size"):
+        F.mse_loss(mt.zeros(3), mt.zeros(3, 1))
+
+
+def test_softmax_without_dim_warns():
+    with pytest.warns(UserWarning, match="Implicit dimension choice for softmax"):
+        F.softmax(mt.zeros(2, 2))
+
+
+def test_attention_masks_and_grouped_heads_agree_with_the_formula():
+    q, k, v = mt.randn(2, 4, 5, 3), mt.randn(2, 2, 6, 3), mt.randn(2, 2, 6, 7)
+    mask = mt.rand(5, 6) > 0.3
+    wide = lambda x: x.repeat_interleave(2, 1)
+    scores = (q @ wide(k).transpose(-1, -2)) * 3**-0.5
+    weights = mt.softmax(mt.where(mask, scores, mt.full_like(scores, -1e30)), -1)
+    out = F.scaled_dot_product_attention(q, k, v, mask, enable_gqa=True)
+    assert mt.allclose(out, weights @ wide(v), atol=1e-5)
+
+
+def test_a_query_that_may_see_nothing_gets_zeros():
+    out = F.scaled_dot_product_attention(mt.randn(1, 2, 3), mt.randn(1, 4, 3), mt.randn(1, 4, 3), mt.zeros(2, 4).bool())
+    assert out.tolist() == mt.zeros(1, 2, 3).tolist()
+
+
+def test_embedding_shortens_the_rows_it_looks_up():
+    table = nn.Embedding(3, 4, max_norm=0.5)
+    nn.init.ones_(table.weight)
+    out = table(mt.tensor([0, 2]))
+    assert mt.allclose(out.norm(dim=1), mt.full((2,), 0.5), atol=1e-5)
+    assert table.weight[1].tolist() == [1.0] * 4
+
+
+def test_embedding_padding_gets_no_gradient():
+    table = nn.Embedding(3, 2, padding_idx=1)
+    assert table.weight[1].tolist() == [0.0, 0.0]
+    table(mt.tensor([1, 0, 0])).sum().backward()
+    assert table.weight.grad.tolist() == [[2.0, 2.0], [0.0, 0.0], [0.0, 0.0]]
+
+
+@pytest.mark.parametrize("dtype", [mt.float16, mt.bfloat16])
+def test_half_precision_trains_and_keeps_its_dtype(dtype):
+    net = nn.Sequential(nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), nn.GELU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(18, 3))
+    net.to(dtype)
+    loss = F.cross_entropy(net(mt.randn(2, 1, 8, 8).to(dtype)), mt.tensor([0, 2]))
+    loss.backward()
+    assert loss.dtype is dtype and all(p.grad.dtype is dtype for p in net.parameters())
+
+
+def test_max_unpool_puts_values_back():
+    x = mt.arange(16.0).reshape(1, 1, 4, 4)
+    values, at = F.max_pool2d(x, 2, return_indices=True)
+    back = F.max_unpool2d(values, at, 2)
+    assert back.sum().item() == values.sum().item() and back[0, 0, 3, 3].item() == 15.0
+
+
+def test_gumbel_softmax_can_be_hard():
+    y = F.gumbel_softmax(mt.randn(5, 4, requires_grad=True), hard=True)
+    assert y.detach().sum(1).tolist() == pytest.approx([1.0] * 5)
+    y.sum().backward()
+
+
+def test_a_small_network_learns_its_samples():
+    mt.manual_seed(0)
+    net = nn.Sequential(
+        nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.1), nn.Flatten(),
+        nn.Linear(128, 10),
+    )  # fmt: skip
+    x, y = mt.rand(20, 1, 8, 8), mt.arange(20) % 10
+    criterion = nn.CrossEntropyLoss()
+    for _ in range(60):
+        net.zero_grad()
+        criterion(net(x), y).backward()
+        with mt.no_grad():
+            for p in net.parameters():
+                p.sub_(p.grad * 0.3)
+    net.eval()
+    assert (net(x).argmax(1) == y).all()

@@ -1,0 +1,111 @@
+"""Indexing, gather and scatter: values, out-of-range errors, in-place forms, gradients."""
+
+import pytest
+
+import mortice as mt
+from mortice.autograd import gradcheck, gradgradcheck
+
+
+def _grid(rows=3, cols=4, dtype=mt.float64):
+    return mt.arange(rows * cols, dtype=dtype).reshape(rows, cols)
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        ((slice(None, None, -1), 0), [8, 4, 0]),
+        (([0, 2], [1, -1]), [1, 11]),
+        ((slice(1, None), [True, False, False, True]), [[4, 7], [8, 11]]),
+        (([[0], [1]], [0, 3]), [[0, 3], [4, 7]]),
+        ((None, 1, ..., slice(0, 2)), [[4, 5]]),
+        ((True, 2, 3), [11]),
+    ],
+)
+def test_reading_by_index(key, expected):
+    assert _grid(dtype=mt.int64)[key].tolist() == expected
+
+
+def test_masks_and_tensors_as_keys():
+    x = _grid(dtype=mt.int64)
+    assert x[x > 9].tolist() == [10, 11]
+    assert x[mt.tensor(1), mt.tensor([0, 2])].tolist() == [4, 6]
+    with pytest.raises(IndexError, match="shape of the mask"):
+        x[mt.tensor([True, False])]
+    with pytest.raises(IndexError, match="out of bounds"):
+        x[3]
+
+
+def test_writing_by_index_differentiates():
+    leaf, value = _grid().requires_grad_(), mt.tensor([7.0, 8.0], dtype=mt.float64, requires_grad=True)
+    y = leaf * 1
+    y[[0, 2], 1] = value
+    (y * y).sum().backward()
+    assert value.grad.tolist() == [14, 16]
+    assert leaf.grad[:, 1].tolist() == [0, 10, 0]
+
+
+def test_scatter_reduces():
+    x, index = mt.zeros(3), mt.tensor([0, 0, 2])
+    src = mt.tensor([2.0, 3.0, 4.0])
+    assert x.scatter(0, index, src, reduce="add").tolist() == [5, 0, 4]
+    assert (x + 1).scatter_reduce(0, index, src, "prod").tolist() == [6, 1, 4]
+    assert x.scatter_reduce(0, index, src, "amax", include_self=False).tolist() == [3, 0, 4]
+    assert x.scatter_reduce(0, index, src, "mean", include_self=False).tolist() == [2.5, 0, 4]
+    assert mt.tensor([5, 6]).index_reduce(0, mt.tensor([1]), mt.tensor([2]), "amin").tolist() == [5, 2]
+
+
+def test_in_place_forms():
+    x = mt.zeros(2, 2)
+    x.index_add_(0, mt.tensor([1, 1]), mt.ones(2, 2), alpha=2)
+    x.masked_fill_(x == 0, -1)
+    x.scatter_(1, mt.tensor([[0]]), 7)
+    assert x.tolist() == [[7, -1], [4, 4]]
+    assert mt.ones(3).index_fill_(0, mt.tensor([-1]), 5).tolist() == [1, 1, 5]
+    assert mt.ones(2, 2).put_(mt.tensor([3, 0]), mt.tensor([8.0, 9.0])).tolist() == [[9, 1], [1, 8]]
+
+
+def test_positions():
+    x = mt.tensor([[0, 3], [4, 0]])
+    assert x.nonzero().tolist() == [[0, 1], [1, 0]]
+    assert [p.tolist() for p in mt.nonzero(x, as_tuple=True)] == [[0, 1], [1, 0]]
+    assert x.take(mt.tensor([-1, 1])).tolist() == [0, 3]
+    assert mt.take_along_dim(x, x.argsort(1), 1).tolist() == [[0, 3], [0, 4]]
+    assert x.masked_select(x > 3).tolist() == [4]
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x, s: x.gather(1, mt.tensor([[0, 0], [2, 1]])) ** 2,
+        lambda x, s: x.scatter(1, mt.tensor([[0, 1], [2, 1]]), s) ** 2,
+        lambda x, s: x.scatter_add(0, mt.tensor([[0, 0], [2, 0]]), s) ** 2,
+        lambda x, s: x.scatter_reduce(0, mt.tensor([[0, 0], [0, 1]]), s, "prod"),
+        lambda x, s: x.scatter_reduce(0, mt.tensor([[0, 0], [0, 1]]), s, "amax") ** 2,
+        lambda x, s: x.index_add(1, mt.tensor([3, 0]), mt.cat([s, s[:1]]), alpha=3) ** 2,
+        lambda x, s: x.masked_scatter(mt.eye(3, 4) > 0, mt.cat([s, s])) ** 2,
+        lambda x, s: mt.select_scatter(x, x[1] * 2, 0, 2) * s.sum(),
+        lambda x, s: x[[0, 0, 1], 1:] ** 2 * s.sum(),
+    ],
+)
+def test_gradients(fn):
+    x = (_grid() / 5 + 0.3).requires_grad_()
+    s = mt.tensor([[1.5, -2.5], [3.5, 0.5]], dtype=mt.float64, requires_grad=True)
+    assert gradcheck(fn, (x, s)) and gradgradcheck(fn, (x, s))
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda x: x.gather(0, mt.tensor([[3]])), RuntimeError),
+        (lambda x: x.gather(0, mt.tensor([0])), RuntimeError),
+        (lambda x: x.index_select(0, mt.tensor([-1])), IndexError),
+        (lambda x: x.scatter(0, mt.tensor([[0]]), mt.ones(1, 1)), RuntimeError),
+        (lambda x: x.take(mt.tensor([12])), IndexError),
+        (lambda x: x.masked_fill(x, 1), RuntimeError),
+        (lambda x: x.scatter_reduce(0, mt.tensor([[0]]), x[:1, :1], "median"), RuntimeError),
+        (lambda x: x[0, 0, 0], IndexError),
+    ],
+)
+def test_errors(call, error):
+    with pytest.raises(error):
+        call(_grid())

@@ -1,0 +1,96 @@
+"""mortice.linalg: factorisations rebuild their matrix, gradients hold, failures raise LinAlgError."""
+
+import math
+
+import pytest
+
+import mortice as mt
+from mortice.autograd import gradcheck, gradgradcheck
+
+A = mt.tensor([[4.0, 1.0, 2.0], [0.5, 3.0, -1.0], [1.0, -2.0, 5.0]], dtype=mt.float64)
+TALL = mt.tensor([[2.0, 1.0], [0.5, -3.0], [1.0, 2.0]], dtype=mt.float64)
+POSITIVE = A @ A.mT
+COMPLEX = mt.complex(A, A.flip(0))
+
+
+@pytest.mark.parametrize("x", [A, TALL, TALL.mT, COMPLEX], ids=["square", "tall", "wide", "complex"])
+def test_factors_rebuild_the_matrix(x):
+    q, r = mt.linalg.qr(x)
+    assert mt.allclose(q @ r, x)
+    u, s, vh = mt.linalg.svd(x, full_matrices=False)
+    assert mt.allclose((u * s) @ vh, x)
+    p, low, up = mt.linalg.lu(x)
+    assert mt.allclose(p @ low @ up, x)
+    assert mt.allclose(x @ mt.linalg.pinv(x) @ x, x)
+
+
+@pytest.mark.parametrize("x", [POSITIVE, COMPLEX @ COMPLEX.mH], ids=["real", "complex"])
+def test_hermitian_factors(x):
+    low = mt.linalg.cholesky(x)
+    assert mt.allclose(low @ low.mH, x)
+    values, vectors = mt.linalg.eigh(x)
+    assert mt.allclose((vectors * values) @ vectors.mH, x)
+
+
+def test_solves_and_inverses():
+    b = TALL
+    for x in (mt.linalg.solve(A, b), mt.linalg.inv(A) @ b, mt.linalg.lu_solve(*mt.linalg.lu_factor(A), b)):
+        assert mt.allclose(A @ x, b)
+    assert mt.allclose(mt.linalg.solve(A, b[:, 0]), mt.linalg.solve(A, b)[:, 0])
+    assert mt.allclose(mt.linalg.solve_triangular(A, b, upper=True), mt.linalg.solve(A.triu(), b))
+    values, vectors = mt.linalg.eig(A)
+    assert mt.allclose(A.to(mt.complex128) @ vectors, vectors * values)
+    assert mt.allclose(mt.linalg.lstsq(TALL, A).solution, mt.linalg.pinv(TALL) @ A)
+
+
+def test_determinants_and_norms():
+    assert math.isclose(mt.det(A).item(), 40.5)
+    sign, log = mt.slogdet(-A)
+    assert sign.item() == -1 and math.isclose(log.item(), math.log(40.5))
+    x = mt.tensor([[3.0, -4.0], [0.0, 0.0]])
+    assert mt.linalg.vector_norm(x).item() == 5 and mt.linalg.matrix_norm(x, 1).item() == 4
+    assert mt.linalg.norm(x, "nuc").item() == pytest.approx(5) and mt.linalg.matrix_rank(x).item() == 1
+    assert mt.linalg.vector_norm(x, math.inf).item() == 4 and mt.linalg.vector_norm(x, 0).item() == 2
+
+
+def test_failures_name_the_matrix():
+    with pytest.raises(mt.linalg.LinAlgError, match="diagonal element 1 is zero"):
+        mt.linalg.inv(mt.zeros(2, 2))
+    with pytest.raises(mt.linalg.LinAlgError, match=r"\(Batch element 1\)"):
+        mt.linalg.cholesky(mt.stack([mt.eye(2), -mt.eye(2)]))
+    assert mt.linalg.inv_ex(mt.zeros(2, 2)).info.item() == 1
+    with pytest.raises(RuntimeError, match="batches of square matrices, but they are 3 by 2"):
+        mt.linalg.det(TALL)
+    with pytest.raises(RuntimeError, match="Expected a floating point or complex tensor"):
+        mt.linalg.inv(mt.ones(2, 2, dtype=mt.int64))
+
+
+@pytest.mark.parametrize(
+    ("fn", "x"),
+    [
+        (lambda x: mt.linalg.inv(x), A),
+        (lambda x: mt.linalg.det(x), A),
+        (lambda x: mt.linalg.slogdet(x)[1], A),
+        (lambda x: mt.linalg.solve(x, TALL), A),
+        (lambda x: mt.linalg.cholesky(x @ x.mH), A),
+        (lambda x: mt.linalg.eigvalsh(x + x.mT), A),
+        (lambda x: mt.linalg.svdvals(x), TALL),
+        (lambda x: mt.linalg.svd(x, full_matrices=False)[0].abs(), TALL),
+        (lambda x: mt.linalg.qr(x)[1], TALL),
+        (lambda x: mt.linalg.qr(x)[0], TALL.mT),
+        (lambda x: mt.linalg.lu_factor(x)[0], TALL),
+        (lambda x: mt.linalg.pinv(x), TALL),
+        (lambda x: mt.linalg.eigvals(x).abs(), A),
+        (lambda x: mt.linalg.vector_norm(x, 3), TALL),
+        (lambda x: mt.linalg.matrix_exp(x / 3), A),
+    ],
+)
+def test_gradients(fn, x):
+    x = x.clone().requires_grad_()
+    assert gradcheck(fn, (x,)) and gradgradcheck(fn, (x,))
+
+
+def test_gradient_of_det_at_a_singular_matrix():
+    x = mt.tensor([[1.0, 2.0], [2.0, 4.0]], dtype=mt.float64, requires_grad=True)
+    mt.det(x).backward()
+    assert mt.allclose(x.grad, mt.tensor([[4.0, -2.0], [-2.0, 1.0]], dtype=mt.float64))

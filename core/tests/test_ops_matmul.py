@@ -1,0 +1,85 @@
+"""Products: shapes of every rank, dtypes that do not promote, einsum's syntax, gradients."""
+
+import math
+
+import pytest
+
+import mortice as mt
+from mortice.autograd import gradcheck, gradgradcheck
+
+
+def _seq(*shape):
+    return (mt.arange(math.prod(shape), dtype=mt.float64).reshape(shape) / 5 - 0.7).requires_grad_()
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3), (3, 2)), ((4, 2, 3), (3, 2)), ((4, 2, 3), (3,)),
+     ((3,), (4, 3, 2)), ((1, 2, 3), (4, 3, 2)), ((2, 1, 2, 3), (4, 3, 2)), ((2, 3), (4, 3, 2))],
+)  # fmt: skip
+def test_matmul_gradients_for_every_rank(a, b):
+    assert gradcheck(mt.matmul, (_seq(*a), _seq(*b))) and gradgradcheck(mt.matmul, (_seq(*a), _seq(*b)))
+
+
+def test_matmul_does_not_promote():
+    with pytest.raises(RuntimeError, match="expected m1 and m2 to have the same dtype"):
+        mt.ones(2, 2) @ mt.ones(2, 2, dtype=mt.float64)
+    with pytest.raises(RuntimeError, match=r"matmul: inner sizes must agree; got \(2, 3\) @ \(4, 5\)"):
+        mt.ones(2, 3) @ mt.ones(4, 5)
+    with pytest.raises(RuntimeError):
+        mt.mv(mt.ones(2, 2), mt.ones(2, 2))
+
+
+def test_what_beta_zero_leaves_out_may_be_nan():
+    x = mt.full((2, 2), math.nan)
+    assert mt.addmm(x, mt.eye(2), mt.eye(2), beta=0).tolist() == [[1, 0], [0, 1]]
+    assert mt.addmm(mt.ones(2), mt.eye(2), mt.eye(2), beta=2, alpha=3).tolist() == [[5, 2], [2, 5]]
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes", "plain"),
+    [
+        ("ij,jk->ik", [(2, 3), (3, 4)], lambda a, b: a @ b),
+        ("ij,jk", [(2, 3), (3, 4)], lambda a, b: a @ b),
+        ("bij,bjk->bik", [(2, 2, 3), (2, 3, 4)], lambda a, b: a @ b),
+        ("...ij,...jk->...ik", [(2, 1, 2, 3), (3, 3, 4)], lambda a, b: a @ b),
+        ("ii->i", [(3, 3)], lambda a: a.diagonal()),
+        ("ii", [(3, 3)], lambda a: a.trace()),
+        ("i,j->ij", [(2,), (3,)], mt.outer),
+        ("ij->ji", [(2, 3)], lambda a: a.t()),
+        ("i,ij,j->", [(2,), (2, 3), (3,)], lambda a, b, c: a @ b @ c),
+        ("ij,kj->", [(2, 3), (4, 3)], lambda a, b: (a @ b.t()).sum()),
+        ("b...,b...->b", [(2, 3, 4), (2, 3, 4)], lambda a, b: (a * b).sum((1, 2))),
+    ],
+)
+def test_einsum(equation, shapes, plain):
+    operands = [_seq(*s) for s in shapes]
+    assert mt.allclose(mt.einsum(equation, *operands), plain(*operands))
+    assert gradgradcheck(lambda *x: mt.einsum(equation, *x), operands)
+
+
+def test_einsum_takes_lists_of_dims():
+    a, b = _seq(2, 3), _seq(3, 4)
+    assert mt.equal(mt.einsum(a, [0, 1], b, [1, 2], [0, 2]), a @ b)
+    with pytest.raises(RuntimeError, match="does not broadcast"):
+        mt.einsum("ij,jk->ik", a, a)
+    with pytest.raises(RuntimeError, match="more than once in the output"):
+        mt.einsum("ij->ii", a)
+
+
+def test_products_of_other_kinds():
+    a, b = _seq(2, 3), _seq(3, 2)
+    assert mt.allclose(mt.tensordot(a, b, ([0, 1], [1, 0])), (a * b.t()).sum())
+    assert mt.kron(mt.eye(2), mt.ones(1, 2)).tolist() == [[1, 1, 0, 0], [0, 0, 1, 1]]
+    assert mt.cross(mt.tensor([1, 0, 0]), mt.tensor([0, 1, 0])).tolist() == [0, 0, 1]
+    assert mt.allclose(mt.linalg.multi_dot([a, b, a]), a @ b @ a)
+    assert mt.cov(mt.tensor([[1.0, 2, 3], [2, 4, 6]])).tolist() == [[1, 2], [2, 4]]
+
+
+def test_distances_have_no_nan_gradient_at_zero():
+    x = _seq(3, 2)
+    mt.cdist(x, x).sum().backward()
+    assert mt.isfinite(x.grad).all()
+    far = mt.cdist(_seq(30, 2), x.detach())
+    near = mt.cdist(_seq(30, 2), x.detach(), compute_mode="donot_use_mm_for_euclid_dist")
+    assert mt.allclose(far, near, atol=1e-6)

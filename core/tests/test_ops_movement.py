@@ -1,0 +1,128 @@
+"""Movement ops: values against hand-written results, views that share memory, errors, gradients."""
+
+import pytest
+
+import mortice as mt
+from mortice.autograd import gradcheck, gradgradcheck
+
+
+def _grid(rows=2, cols=3, dtype=mt.float64):
+    return mt.arange(rows * cols, dtype=dtype).reshape(rows, cols)
+
+
+def test_diagonal_is_a_view_with_gradient():
+    x = mt.zeros(2, 3)
+    x.diagonal(1).add_(5)
+    assert x.tolist() == [[0, 5, 0], [0, 0, 5]]
+    assert gradgradcheck(lambda t: t.diagonal(-1) ** 2, (_grid(3, 3).requires_grad_(),))
+
+
+def test_unfold_shows_windows():
+    x = mt.arange(5)
+    assert x.unfold(0, 3, 2).tolist() == [[0, 1, 2], [2, 3, 4]]
+    x[0] = 9
+    assert x.unfold(0, 3, 2)[0, 0].item() == 9
+
+
+def test_as_strided_reads_the_base_of_a_view():
+    x = mt.arange(6)
+    assert x[2:].as_strided((2,), (2,)).tolist() == [2, 4]
+    assert x[2:].as_strided((2,), (1,), 0).tolist() == [0, 1]
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        x.as_strided((4,), (2,))
+
+
+def test_pieces_join_their_gradients():
+    x = _grid().requires_grad_()
+    a, b, c = x.split([1, 1, 1], 1)
+    (a * 2 + c * 3).sum().backward()
+    assert x.grad.tolist() == [[2, 0, 3], [2, 0, 3]]
+    assert [p.shape for p in mt.arange(7).chunk(3)] == [(3,), (3,), (1,)]
+    assert [p.tolist() for p in mt.arange(5).tensor_split((1, 3))] == [[0], [1, 2], [3, 4]]
+
+
+def test_writing_into_one_of_several_views_raises():
+    y = _grid().requires_grad_() * 1
+    with pytest.raises(RuntimeError, match="Output 0 of UnbindBackward0 is a view and is being modified inplace"):
+        y.unbind()[0].add_(1)
+    with pytest.raises(RuntimeError, match="Output 1 of SplitBackward0"):
+        y.split(1)[1].add_(1)
+
+
+def test_repeats_flips_and_rolls():
+    x = mt.tensor([1, 2, 3])
+    assert x.repeat(2, 1).tolist() == [[1, 2, 3], [1, 2, 3]]
+    assert x.tile(2).tolist() == [1, 2, 3, 1, 2, 3]
+    assert x.repeat_interleave(mt.tensor([0, 2, 1])).tolist() == [2, 2, 3]
+    assert mt.repeat_interleave(mt.tensor([0, 2, 1])).tolist() == [1, 1, 2]
+    assert x.roll(1).tolist() == [3, 1, 2]
+    assert x.flip(0).tolist() == [3, 2, 1]
+    assert mt.rot90(_grid(dtype=mt.int64)).tolist() == [[2, 5], [1, 4], [0, 3]]
+
+
+def test_triangles_and_diagonals():
+    x = mt.ones(2, 3, dtype=mt.bool)
+    assert x.tril().tolist() == [[True, False, False], [True, True, False]]
+    assert x.triu(1).dtype is mt.bool
+    assert mt.tril_indices(2, 2).tolist() == [[0, 1, 1], [0, 0, 1]]
+    assert mt.diag(mt.tensor([1, 2]), 1).tolist() == [[0, 1, 0], [0, 0, 2], [0, 0, 0]]
+    assert mt.diag_embed(mt.tensor([[1, 2]]), dim1=0, dim2=2).shape == (2, 1, 2)
+
+
+def test_grids_and_joins():
+    a, b = mt.meshgrid(mt.arange(2), mt.arange(3), indexing="xy")
+    assert a.tolist() == [[0, 1]] * 3 and b.shape == (3, 2)
+    assert mt.cartesian_prod(mt.tensor([1, 2]), mt.tensor([3])).tolist() == [[1, 3], [2, 3]]
+    assert mt.combinations(mt.tensor([1, 2, 3])).tolist() == [[1, 2], [1, 3], [2, 3]]
+    assert mt.block_diag(mt.ones(1, 2), mt.ones(1)).tolist() == [[1, 1, 0], [0, 0, 1]]
+    assert mt.column_stack((mt.arange(2), mt.ones(2, 1))).tolist() == [[0, 1], [1, 1]]
+
+
+def test_contiguous_copies_into_row_major_order():
+    x = _grid().t().contiguous()
+    assert x.is_contiguous() and x.stride() == (2, 1)
+    assert x.view(-1).tolist() == [0, 3, 1, 4, 2, 5]
+
+
+def test_changing_the_own_shape_keeps_graph_and_memory():
+    leaf = _grid().requires_grad_()
+    y = leaf * 2
+    y.unsqueeze_(0).transpose_(1, 2)
+    assert y.shape == (1, 3, 2)
+    y.sum().backward()
+    assert leaf.grad.tolist() == [[2, 2, 2], [2, 2, 2]]
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: x.roll((1, 2), (0, 1)) ** 2,
+        lambda x: x.repeat(2, 1, 2) ** 2,
+        lambda x: x.unfold(1, 2, 1) ** 2,
+        lambda x: x.as_strided((2, 2), (1, 2), 1) ** 2,
+        lambda x: mt.diag_embed(x, 1) ** 2,
+        lambda x: x.tril() ** 2,
+        lambda x: x.flip(0, 1) ** 2,
+        lambda x: mt.hstack(x.unbind()) ** 2,
+    ],
+)
+def test_gradients(fn):
+    x = (_grid(3, 3) / 7 + 0.3).requires_grad_()
+    assert gradcheck(fn, (x,)) and gradgradcheck(fn, (x,))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: mt.arange(3).unfold(0, 4, 1), RuntimeError, "maximum size"),
+        (lambda: mt.arange(3).narrow(0, 2, 2), RuntimeError, "exceeds dimension size"),
+        (lambda: mt.arange(3).select(0, 3), IndexError, "out of range"),
+        (lambda: mt.arange(4).unflatten(0, (3, -1)), RuntimeError, "don't multiply up"),
+        (lambda: mt.arange(4).split(-1), RuntimeError, "non-negative"),
+        (lambda: mt.eye(2).diagonal(0, 1, 1), RuntimeError, "cannot be identical"),
+        (lambda: mt.arange(4).repeat(()), RuntimeError, "can not be smaller"),
+    ],
+)
+def test_errors(call, error, text):
+    with pytest.raises(error, match=text):
+        call()

@@ -1,0 +1,206 @@
+"""Reductions, scans, statistics: values, dtypes, empty and 0-d tensors, gradients with zeros and ties, error texts."""
+
+import math
+
+import pytest
+
+import mortice as mt
+from mortice.errors import DTypeError
+
+NAN = math.nan
+
+
+def grad(fn, x, order=1):
+    """Return the gradient of fn's sum, or the gradient of that gradient's sum."""
+    x = mt.tensor(x, dtype=mt.float64, requires_grad=True)
+    (g,) = mt.autograd.grad(fn(x).sum(), x, create_graph=True)
+    if order == 2:
+        (g,) = mt.autograd.grad(g.sum(), x)
+    return g.tolist()
+
+
+# ---- sums, products, averages ----
+
+
+def test_integers_and_bools_add_up_in_int64():
+    assert mt.ones(3, dtype=mt.uint8).sum().dtype is mt.int64
+    assert mt.tensor([True, True]).prod().dtype is mt.int64
+    assert mt.ones(3).sum(dtype=mt.float64).dtype is mt.float64
+    assert mt.ones(300, dtype=mt.int64).sum(dtype=mt.uint8).item() == 300 % 256
+
+
+def test_half_adds_up_in_float32():
+    assert mt.ones(4096, dtype=mt.float16).sum().item() == 4096.0
+    assert mt.ones(1000, dtype=mt.bfloat16).sum().item() == 1000.0
+    assert mt.ones(1000, dtype=mt.bfloat16).cumsum(0)[-1].item() == 1000.0
+
+
+def test_dims_and_numpy_names():
+    x = mt.arange(6.0).reshape(2, 3)
+    assert x.sum(0).tolist() == [3.0, 5.0, 7.0]
+    assert x.sum((0, 1), keepdim=True).shape == (1, 1)
+    assert x.mean(axis=1, keepdims=True).tolist() == [[1.0], [4.0]]
+    assert x.sum(()).item() == 15.0
+    assert mt.tensor(3.0).sum(0).item() == 3.0
+    assert x.all(()).shape == (2, 3)
+
+
+def test_empty():
+    assert mt.zeros(0).sum().item() == 0.0
+    assert mt.zeros(0, 3).prod(0).tolist() == [1.0, 1.0, 1.0]
+    assert math.isnan(mt.zeros(0).mean().item())
+    assert not mt.zeros(0).any()
+    assert mt.zeros(0).all()
+    assert mt.zeros(0).logsumexp(0).item() == -math.inf
+
+
+def test_truth_of_uint8_is_uint8():
+    assert mt.tensor([1, 0], dtype=mt.uint8).any().dtype is mt.uint8
+    assert mt.tensor([1, 0]).any().dtype is mt.bool
+
+
+def test_nan_is_left_out():
+    x = mt.tensor([1.0, NAN, 3.0])
+    assert x.nansum().item() == 4.0
+    assert x.nanmean().item() == 2.0
+    assert x.nanmedian().item() == 1.0
+    assert x.nanquantile(0.5).item() == 2.0
+    assert math.isnan(x.median().item())
+    assert math.isnan(x.quantile(0.5).item())
+
+
+@pytest.mark.parametrize("zeros", [0, 1, 2])
+def test_gradients_of_products_need_no_care_for_zeros(zeros):
+    x = [0.0] * zeros + [2.0, 3.0, 5.0][zeros:] + [7.0]
+    others = [math.prod(x[:i] + x[i + 1 :]) for i in range(4)]
+    assert grad(lambda t: t.prod(), x) == others
+    pairs = [
+        sum(math.prod(v for n, v in enumerate(x) if n not in (i, j)) for j in range(4) if j != i) for i in range(4)
+    ]
+    assert grad(lambda t: t.prod(), x, 2) == pairs
+    tails = [sum(math.prod(x[:i] + x[i + 1 : end]) for end in range(i + 1, 5)) for i in range(4)]
+    assert grad(lambda t: t.cumprod(0), x) == tails
+
+
+# ---- extremes ----
+
+
+def test_extremes_share_or_select_the_gradient():
+    assert grad(lambda x: x.amax(), [1.0, 2.0, 2.0]) == [0.0, 0.5, 0.5]
+    assert grad(lambda x: x.max(), [1.0, 2.0, 2.0]) == [0.0, 0.5, 0.5]
+    assert grad(lambda x: x.max(0).values, [1.0, 2.0, 2.0]) == [0.0, 1.0, 0.0]
+    assert grad(lambda x: x.median(), [3.0, 1.0, 2.0, 4.0]) == [0.0, 0.0, 1.0, 0.0]
+
+
+def test_max_has_three_forms():
+    x = mt.tensor([[1, 5], [7, 2]])
+    assert x.max().item() == 7
+    values, indices = mt.max(x, dim=1)
+    assert (values.tolist(), indices.tolist()) == ([5, 7], [1, 0])
+    assert mt.max(x, mt.tensor([3, 3])).tolist() == [[3, 5], [7, 3]]
+    assert mt.max(x, 1, keepdim=True).indices.shape == (2, 1)
+    assert mt.argmin(x).item() == 0
+    assert mt.aminmax(x, dim=0).min.tolist() == [1, 2]
+
+
+def test_nan_is_the_extreme():
+    x = mt.tensor([1.0, NAN, 3.0, NAN])
+    assert x.max(0).indices.item() == 1
+    assert math.isnan(x.min().item())
+    assert x.argmin().item() == 1
+
+
+# ---- statistics ----
+
+
+def test_deviations():
+    x = mt.tensor([[1.0, 3.0], [2.0, 6.0]])
+    assert x.var(1).tolist() == [2.0, 8.0]
+    assert x.var(1, unbiased=False).tolist() == [1.0, 4.0]
+    assert x.std(1, correction=0, keepdim=True).tolist() == [[1.0], [2.0]]
+    assert [t.item() for t in mt.var_mean(x[0], 0)] == [2.0, 2.0]
+    assert grad(lambda t: t.std(), [2.0, 2.0]) == [0.0, 0.0]
+    with pytest.warns(UserWarning, match=r"std\(\): degrees of freedom is <= 0"):
+        assert math.isnan(mt.tensor([1.0]).std().item())
+
+
+@pytest.mark.parametrize(
+    ("p", "expected"), [("fro", 5.0), (1, 7.0), (math.inf, 4.0), (-math.inf, 0.0), (0, 2.0), (3, 91.0 ** (1 / 3))]
+)
+def test_norms_and_their_gradient_at_zero(p, expected):
+    assert mt.tensor([3.0, 0.0, -4.0], dtype=mt.float64).norm(p).item() == pytest.approx(expected, rel=1e-14)
+    assert all(math.isfinite(g) for g in grad(lambda x: x.norm(p), [0.0, 0.0]))
+
+
+def test_quantiles_interpolate():
+    x = mt.tensor([0.0, 1.0, 2.0, 4.0])
+    assert mt.quantile(x, mt.tensor([0.0, 0.5, 0.75])).tolist() == [0.0, 1.5, 2.5]
+    assert [x.quantile(0.75, interpolation=how).item() for how in ("lower", "higher", "midpoint", "nearest")] == [
+        2.0, 4.0, 3.0, 2.0,
+    ]  # fmt: skip
+    assert mt.quantile(mt.zeros(2, 3), 0.5, dim=1, keepdim=True).shape == (2, 1)
+
+
+def test_modes_medians_and_counts():
+    x = mt.tensor([3, 1, 1, 3, 2])
+    assert [t.item() for t in x.mode()] == [1, 2]
+    assert x.median().item() == 2
+    assert [t.item() for t in x.kthvalue(4)] == [3, 0]
+    assert mt.bincount(x, minlength=6).tolist() == [0, 2, 1, 2, 0, 0]
+    assert mt.bincount(x, mt.ones(5)).dtype is mt.float32
+    assert mt.histc(mt.tensor([1.0, 2.0, 3.0]), 4, 0, 3).tolist() == [0.0, 1.0, 1.0, 1.0]
+
+
+# ---- scans ----
+
+
+def test_scans():
+    x = mt.tensor([3, 1, 2])
+    assert x.cumsum(0).tolist() == [3, 4, 6]
+    assert x.cumprod(0, dtype=mt.float32).tolist() == [3.0, 3.0, 6.0]
+    values, indices = mt.cummin(mt.tensor([2.0, 1.0, 1.0, NAN, 0.0]), 0)
+    assert indices.tolist() == [0, 1, 2, 3, 3]
+    assert math.isnan(values[-1].item())
+    assert mt.tensor(4).cumsum(0).item() == 4
+    assert mt.diff(x).tolist() == [-2, 1]
+    assert mt.diff(x, append=mt.tensor([2])).tolist() == [-2, 1, 0]
+
+
+def test_logcumsumexp_and_its_gradient_survive_infinities():
+    x = mt.tensor([-math.inf, 0.0, 0.0], dtype=mt.float64)
+    assert mt.logcumsumexp(x, 0).tolist() == pytest.approx([-math.inf, 0.0, math.log(2.0)])
+    assert all(math.isfinite(g) for g in grad(lambda t: t.logcumsumexp(0), [-math.inf, 0.0, 1.0]))
+
+
+# ---- errors ----
+
+MISUSE = [
+    (lambda: mt.tensor([1]).mean(), DTypeError,
+     "mean: could not infer output dtype. Input dtype must be either a floating point or complex dtype; got "
+     "mortice.int64. Pass dtype=, or convert with .float()."),
+    (lambda: mt.zeros(0).max(), RuntimeError,
+     "max(): Expected reduction dim to be specified for input.numel() == 0; got [0]. Specify the reduction dim with "
+     "the 'dim' argument."),
+    (lambda: mt.zeros(0, 2).amax(0), IndexError, "amax(): Expected reduction dim 0 to have non-zero size; got [0, 2]."),
+    (lambda: mt.ones(2).sum(2), IndexError,
+     "sum: Dimension out of range (expected to be in range of [-1, 0], but got 2)."),
+    (lambda: mt.ones(2, 2).sum((0, 0)), RuntimeError, "sum: each dim may appear once; got (0, 0)."),
+    (lambda: mt.tensor([True]).argmax(), DTypeError,
+     "argmax: not implemented for bool; got mortice.bool. Use .to(mortice.uint8) first."),
+    (lambda: mt.ones(3).kthvalue(4), RuntimeError,
+     "kthvalue(): selected number k out of range for dimension 0; got k = 4 for size 3."),
+    (lambda: mt.ones(3).quantile(2.0), RuntimeError, "quantile() q must be in the range [0, 1] but got 2.0"),
+    (lambda: mt.norm(mt.zeros(0), math.inf), RuntimeError,
+     "norm: cannot compute the inf norm on an empty tensor because the operation does not have an identity; got shape "
+     "[0]."),
+    (lambda: mt.bincount(mt.tensor([-1])), RuntimeError,
+     "bincount: only supports 1-d non-negative integral inputs; got shape [1]."),
+    (lambda: mt.std(3), TypeError, "std: expected a Tensor; got int."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "error", "text"), MISUSE, ids=[text.split(":")[0] for _, _, text in MISUSE])
+def test_misuse_says_what_is_wrong(call, error, text):
+    with pytest.raises(error) as raised:
+        call()
+    assert str(raised.value) == text
