@@ -22,6 +22,7 @@ from mortice_conformance.domain import Domain
 
 Shape = tuple[int, ...]
 SAMPLES: dict[str, Sample] = {}
+_MISUSE: list[tuple[str, Callable[[], Any], str]] = []
 
 # What an op without `shapes` is called with: usual sizes with a tail for vector units, then 0-d and empty ones.
 UNARY: list[Any] = [(2, 3), (37,)]
@@ -84,6 +85,7 @@ class Sample:
     zeros: bool
     reason: str
     layouts: bool
+    shares: bool
 
     # ---- the op ----
 
@@ -266,6 +268,7 @@ def sample(
     transfers: int = 0,
     zeros: bool = False,
     layouts: bool = True,
+    shares: bool = False,
     into: dict[str, Sample] | None = None,
 ) -> None:
     """Add the record of an op.
@@ -290,6 +293,7 @@ def sample(
         tolerance: ulp instead of the table's, for all dtypes or by name; needs a `reason`.
         transfers: how often it may read on the host, because its shape or its check depends on data; needs a `reason`.
         zeros: also compare the sign of zeros.
+        shares: the result may share memory with its operand: core uses the op only where that does no harm.
         layouts: False where the op is about memory order itself; needs a `reason`.
         into: the records to add to, instead of the ops' own.
     """
@@ -313,7 +317,7 @@ def sample(
     bounds = dict.fromkeys(BY_NAME, tolerance) if isinstance(tolerance, (int, float)) else tolerance or {}
     into[name] = Sample(
         name, op, reference, call, chosen, listed, ends, dtypes, tuple(values), kind, result, grad, smooth,
-        tuple(misuse), bounds, transfers, zeros, reason, layouts,
+        tuple(misuse), bounds, transfers, zeros, reason, layouts, shares,
     )  # fmt: skip
 
 
@@ -334,12 +338,20 @@ def _edge_case(edge: Any, attrs: dict[str, Any]) -> Case:
     return Case(_shapes(edge), attrs)
 
 
+def misuse(name: str, wrong: Callable[[], Any], text: str) -> None:
+    """Add a misuse with the exact text of its error to a record, where the record's own line has no room for it."""
+    _MISUSE.append((name, wrong, text))
+
+
 def load_samples() -> dict[str, Sample]:
     """Import every module of samples and return the records, by op."""
     import mortice_conformance.samples as package
 
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"{package.__name__}.{module.name}")
+    while _MISUSE:
+        name, wrong, text = _MISUSE.pop()
+        SAMPLES[name].misuse = ((wrong, text), *SAMPLES[name].misuse)
     return SAMPLES
 
 

@@ -89,10 +89,10 @@ _BERNOULLI = [LONG(n) / LONG(d) for n, d in (
 
 
 def _zeta(s: float, q: float) -> float:
-    if s == 1 or (q <= 0 and q == math.floor(q)):
-        return math.inf
-    if s < 1 or (q < 0 and s != math.floor(s)):
-        return math.nan
+    if s <= 1:
+        return math.inf if s == 1 else math.nan
+    if q <= 0 and (q == math.floor(q) or s != math.floor(s)):
+        return math.inf if q == math.floor(q) else math.nan
     a, n = LONG(q), 24
     total = LONG(0)
     for k in range(n):

@@ -5,8 +5,9 @@ from mortice.backends.plugins import default_backend, get_default_device, set_ba
 from mortice.device import Device as device
 from mortice.dtype import (
     DType as dtype,
+)
+from mortice.dtype import (
     bfloat16,
-    bool_ as bool,
     can_cast,
     complex64,
     complex128,
@@ -27,6 +28,9 @@ from mortice.dtype import (
     uint32,
     uint64,
 )
+from mortice.dtype import (
+    bool_ as bool,
+)
 from mortice.graph import (
     enable_grad,
     inference_mode,
@@ -45,21 +49,7 @@ from mortice.layout import (
     strided,
 )
 from mortice.methods import Tensor
-from mortice.ops.creation import *  # noqa: F403
-from mortice.ops.creation import range_ as range
-from mortice.ops.fused import _fused_step_
-from mortice.ops.random import *  # noqa: F403
-from mortice.ops.elementwise import *  # noqa: F403
-from mortice.ops.movement import broadcast_to, cat, clone, permute, reshape, squeeze, stack, t, transpose, unsqueeze
-from mortice.ops.unary import *  # noqa: F403
-from mortice.ops.blend import *  # noqa: F403
-from mortice.ops.special import *  # noqa: F403
-from mortice.ops.complex import *  # noqa: F403
-from mortice.ops.compare import *  # noqa: F403
-from mortice.ops.reduce import *  # noqa: F403
-from mortice.ops.statistics import *  # noqa: F403
-from mortice.ops.scan import *  # noqa: F403
-from mortice.ops.sort import *  # noqa: F403
+from mortice.ops import nn as _nn
 from mortice.ops.arrange import (
     block_diag,
     cartesian_prod,
@@ -87,9 +77,17 @@ from mortice.ops.arrange import (
     tril_indices,
     triu,
     triu_indices,
+    unravel_index,
     vstack,
 )
+from mortice.ops.blend import *  # noqa: F403
+from mortice.ops.compare import *  # noqa: F403
+from mortice.ops.complex import *  # noqa: F403
+from mortice.ops.creation import *  # noqa: F403
+from mortice.ops.creation import range_ as range
 from mortice.ops.einsum import einsum
+from mortice.ops.elementwise import *  # noqa: F403
+from mortice.ops.fused import _fused_step_
 from mortice.ops.gather import (
     argwhere,
     fill,
@@ -114,7 +112,7 @@ from mortice.ops.gather import (
     take_along_dim,
     zero_,
 )
-from mortice.ops.index import index_put, index_put_
+from mortice.ops.index import index_put, index_put_, where
 from mortice.ops.linalg import (
     cholesky_inverse,
     cholesky_solve,
@@ -123,18 +121,32 @@ from mortice.ops.linalg import (
     logdet,
     lu_unpack,
     slogdet,
-    torch_cholesky as cholesky,
-    torch_lu as lu,
-    torch_lu_solve as lu_solve,
-    torch_qr as qr,
-    torch_svd as svd,
     triangular_solve,
+)
+from mortice.ops.linalg import (
+    torch_cholesky as cholesky,
+)
+from mortice.ops.linalg import (
+    torch_lu as lu,
+)
+from mortice.ops.linalg import (
+    torch_lu_solve as lu_solve,
+)
+from mortice.ops.linalg import (
+    torch_qr as qr,
+)
+from mortice.ops.linalg import (
+    torch_svd as svd,
 )
 from mortice.ops.linalg_derived import (
     matrix_exp,
     matrix_power,
     orgqr,
+    pca_lowrank,
     pinverse,
+    svd_lowrank,
+)
+from mortice.ops.linalg_derived import (
     torch_vander as vander,
 )
 from mortice.ops.matmul import (
@@ -161,51 +173,7 @@ from mortice.ops.matmul import (
     trace,
     vdot,
 )
-from mortice.ops.queries import (
-    is_complex,
-    is_conj,
-    is_floating_point,
-    is_inference,
-    is_neg,
-    is_nonzero,
-    is_same_size,
-    is_signed,
-    is_storage,
-    is_tensor,
-    numel,
-    result_type,
-)
-from mortice.ops.strided import as_strided, diagonal
-from mortice.ops.views import (
-    adjoint,
-    atleast_1d,
-    atleast_2d,
-    atleast_3d,
-    broadcast_shapes,
-    broadcast_tensors,
-    chunk,
-    dsplit,
-    flatten,
-    hsplit,
-    moveaxis,
-    movedim,
-    narrow,
-    narrow_copy,
-    ravel,
-    select,
-    split,
-    split_with_sizes,
-    swapaxes,
-    swapdims,
-    tensor_split,
-    unbind,
-    unflatten,
-    unsafe_chunk,
-    unsafe_split,
-    vsplit,
-)
-from mortice.random import Generator, default_generator
-from mortice.ops import nn as _nn
+from mortice.ops.movement import broadcast_to, cat, clone, permute, reshape, squeeze, stack, t, transpose, unsqueeze
 from mortice.ops.nn import (
     adaptive_avg_pool1d,
     adaptive_max_pool1d,
@@ -250,7 +218,58 @@ from mortice.ops.nn import (
     threshold,
     threshold_,
 )
+from mortice.ops.queries import (
+    is_complex,
+    is_conj,
+    is_floating_point,
+    is_inference,
+    is_neg,
+    is_nonzero,
+    is_same_size,
+    is_signed,
+    is_storage,
+    is_tensor,
+    numel,
+    result_type,
+)
+from mortice.ops.random import *  # noqa: F403
+from mortice.ops.reduce import *  # noqa: F403
+from mortice.ops.scan import *  # noqa: F403
+from mortice.ops.sort import *  # noqa: F403
+from mortice.ops.special import *  # noqa: F403
+from mortice.ops.statistics import *  # noqa: F403
+from mortice.ops.strided import as_strided, diagonal
+from mortice.ops.unary import *  # noqa: F403
+from mortice.ops.views import (
+    adjoint,
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    broadcast_shapes,
+    broadcast_tensors,
+    chunk,
+    dsplit,
+    flatten,
+    hsplit,
+    moveaxis,
+    movedim,
+    narrow,
+    narrow_copy,
+    ravel,
+    select,
+    split,
+    split_with_sizes,
+    swapaxes,
+    swapdims,
+    tensor_split,
+    unbind,
+    unflatten,
+    unsafe_chunk,
+    unsafe_split,
+    vsplit,
+)
 from mortice.printing import get_printoptions, set_printoptions
+from mortice.random import Generator, default_generator
 from mortice.shape import Size
 
 float = float32

@@ -10,7 +10,8 @@ from typing import Any
 from mortice.backends.plugins import devices_of, resolve
 from mortice.device import Device, chosen
 from mortice.errors import DeviceError
-from mortice.random import default_generator, manual_seed as _manual_seed
+from mortice.random import default_generator
+from mortice.random import manual_seed as _manual_seed
 
 __all__ = [
     "current_device", "device", "device_count", "empty_cache", "get_device_name", "init",

@@ -101,4 +101,4 @@ def intern(type: str, index: int | None, backend: Any) -> Device:
         made.type, made.index, made.backend = type, index, backend
         made.table = None if backend is None else backend.table
         found = known.setdefault((type, index), made)
-    return found  # type: ignore[no-any-return]
+    return found

@@ -117,7 +117,7 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         """The nodes that gradients go to next, each with its output number."""
-        found = []
+        found: list[tuple[Any, int]] = []
         for edge in self.edges:
             if edge is None:
                 found.append((None, 0))
@@ -329,14 +329,17 @@ def _walk(
     while heap:
         node, g = pending.pop(heappop(heap))
         extra = node.extra
+        found = wanted.get(id(node)) if inputs is not None else None
+        if found is not None:
+            captured[found] = g
         if extra is not None:
             g = _before(node, extra, g, algebra)
         puller = node
         if inputs is not None:
-            found = wanted.get(id(node))
-            if found is not None:
-                captured[found] = g
             if id(node) not in useful:
+                # As in PyTorch, a gradient that goes on from here is returned as it was before the tensor's hooks.
+                if found is not None:
+                    captured[found] = g
                 continue
             keep = tuple([e is not None and (id(e) in useful or id(e) in wanted) for e in node.edges])
             puller = node.without(keep)
@@ -503,8 +506,8 @@ def _pull(node: Any, puller: Any, g: Any, graph: bool, algebra: Algebra) -> Sequ
             result = hook(ins, outs)
             if result is not None:
                 ins = result if isinstance(result, tuple) else (result,)
-        pulled = [None if t is None else algebra.unwrap(t) for t in ins]
-    return pulled
+        return [None if t is None else algebra.unwrap(t) for t in ins]
+    return pulled  # type: ignore[no-any-return]
 
 
 def _blame(node: Any) -> None:
@@ -532,6 +535,8 @@ def forward_trace() -> str:
 
 def _arrive(leaf: Any, g: Any, mine: bool, algebra: Algebra, accumulate: bool) -> Any:
     """Deliver a leaf's whole gradient: hooks first, then accumulation."""
+    if not leaf._rg:
+        return g  # it was told, after the forward, to want none
     state = leaf._leaf
     if state is not None and state.hooks:
         g, mine = _run_hooks(state.hooks, g, leaf, algebra), False

@@ -13,11 +13,30 @@ from mortice.dtype import DType, bool_, float16, float32, float64, int64
 from mortice.layout import strided as strided_layout
 from mortice.mutation import assign, check_writable, inplace, layout
 from mortice.op import binary, slow
-from mortice.ops import blend, compare, complex as complex_ops, creation, elementwise, index, movement, reduce, scan
-from mortice.ops import sort as sort_ops, special, statistics, unary
-from mortice.ops import arrange, gather as gather_ops, linalg as linalg_ops, linalg_derived as derived
-from mortice.ops import matmul as matmul_ops, strided, views
-from mortice.ops import nn as nn_ops, random as randoms
+from mortice.ops import (
+    arrange,
+    blend,
+    compare,
+    creation,
+    elementwise,
+    index,
+    movement,
+    reduce,
+    scan,
+    special,
+    statistics,
+    strided,
+    unary,
+    views,
+)
+from mortice.ops import complex as complex_ops
+from mortice.ops import gather as gather_ops
+from mortice.ops import linalg as linalg_ops
+from mortice.ops import linalg_derived as derived
+from mortice.ops import matmul as matmul_ops
+from mortice.ops import nn as nn_ops
+from mortice.ops import random as randoms
+from mortice.ops import sort as sort_ops
 from mortice.printing import tensor_repr
 from mortice.shape import Size, SizeMember, check_dim, contiguous_strides, prod
 from mortice.tensor import TensorBase, make

@@ -82,7 +82,7 @@ def check_writable(name: str, t: Any) -> None:
     if base is not None:
         if t._note and (t._rg or base._rg):
             raise RuntimeError(_forbidden_view(t._note))
-        if base._rg and base._node is None or t._rg and t._node is None:
+        if base._node is None and (t._rg or base._rg):
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     elif t._rg and t._node is None:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
@@ -135,6 +135,8 @@ def assign(t: Any, value: Any, fresh: bool) -> Any:
     `fresh` says that nobody else holds the buffer of `value`, so that t may simply take it over.
     """
     recording = modes.grad and (t._rg or value._rg)
+    if recording and t._storage is not None and t._note and t._viewed is not None:
+        raise RuntimeError(_forbidden_view(t._note))
     old = before_rebase(t) if recording else None
     write(t, value._data, fresh)
     if recording:

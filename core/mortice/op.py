@@ -438,7 +438,7 @@ class OpNode(Node):
             pulled = (formula.graph if graph else formula.raw)(formula.fn, k, g, self)
             return [p if e is not None else None for p, e in zip(pulled, self.edges)]
         shapes = self.shapes if op.shape is broadcast else None
-        out = []
+        out: list[Any] = []
         i = 0
         for edge in self.edges:
             if edge is None:
@@ -455,9 +455,10 @@ class OpNode(Node):
     def _all_outputs(self, g: list[Any], graph: bool) -> tuple[Any, ...]:
         """Return every output's gradient, zeros for those that none flowed into."""
         algebra = graph_algebra if graph else raw_algebra
-        return tuple(
-            algebra.zeros(*self.meta[i], self.device) if gi is None else gi for i, gi in enumerate(g)
-        )
+        found = []
+        for (shape, d), gi in zip(self.meta, g):
+            found.append(algebra.zeros(shape, d, self.device) if gi is None else gi)
+        return tuple(found)
 
 
 def modified_in_place(d: Any, shape: Any, version: int, expected: int, node: Any = None, number: int = 0) -> str:
@@ -684,7 +685,8 @@ def run(op: Op, args: Sequence[Any], attrs: dict[str, Any], result: Any = None) 
     `result` is the dtype (or dtypes) of the result; None asks the op's rule about the first tensor's dtype.
     """
     first: Any = None
-    shapes, buffers, recorded = [], [], False
+    shapes: list[Any] = []
+    buffers, recorded = [], False
     for a in args:
         if isinstance(a, TensorBase):
             if first is None:
@@ -735,7 +737,7 @@ def link_view(t: Any, x: Any, op: Op, attrs: dict[str, Any]) -> None:
     storage.aliases.append(ref(t))
     if len(storage.aliases) > storage.pruned:
         storage.prune()
-    if x._rg and not modes.grad and not t._note:
+    if special[0] and not modes.grad and not t._note:
         t._note = "no_grad"
 
 
@@ -770,6 +772,8 @@ def as_view(op: Op, x: Any, data: Any, shape: Any, attrs: Any) -> Any:
             record_one(op, x, data, t, attrs)
         elif not t._note:
             t._note = "no_grad"
+    elif special[0] and not modes.grad and not t._note:
+        t._note = "no_grad"
     return t
 
 

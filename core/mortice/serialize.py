@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import os
 import pickle
@@ -325,9 +326,8 @@ def _rebuild_tensor(storage: Any, offset: int, size: Any, stride: Any, requires_
 
 
 def _rebuild_parameter(data: Any, requires_grad: bool, *rest: Any) -> Any:
-    from mortice.nn.parameter import Parameter
-
-    return Parameter(data, bool(requires_grad))
+    # By name, since parameters belong to the layer above; a file with one in it is a reason to load that.
+    return importlib.import_module("mortice.nn.parameter").Parameter(data, bool(requires_grad))
 
 
 def _device(*parts: Any) -> Device:

@@ -298,13 +298,15 @@ class TensorBase:
 
     def own_storage(self) -> Storage:
         """Return the storage, making one when the tensor had its memory to itself."""
-        if self._storage is None:
-            self.set_storage(Storage())
+        storage = self._storage
+        if storage is None:
+            storage = Storage()
+            self.set_storage(storage)
             if self._node is not None:
-                self._node.note_storage(0, self._storage)
+                self._node.note_storage(0, storage)
             if self._device.backend.rooted:
-                self._storage.root = self._data
-        return self._storage
+                storage.root = self._data
+        return storage
 
     def set_storage(self, storage: Storage, steps: Any = None, viewed: Any = None, note: str = "") -> None:
         """Join a storage."""

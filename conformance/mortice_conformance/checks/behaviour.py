@@ -13,7 +13,7 @@ from mortice_conformance.subject import Failure, Subject
 
 
 def _is_view(sample: Sample) -> bool:
-    return sample.record is not None and sample.record.view
+    return sample.shares or (sample.record is not None and sample.record.view)
 
 
 def _pull(subject: Subject, sample: Sample, case: Case, out: Any) -> None:

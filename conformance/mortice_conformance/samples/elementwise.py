@@ -49,7 +49,7 @@ sample("heaviside", lambda x, v: np.where(x == 0, v, x > 0), values=EDGES, kind=
 # ---- choices and bounds ----
 sample("where", np.where, bools, real, kind="exact", shapes=_THREE, edges=_THREE_EDGES,
        misuse=[(lambda: mt.where(mt.ones(2), mt.ones(2), mt.ones(2)),
-                "where: expected condition to be a boolean tensor, but got a tensor with dtype mortice.float32.")])  # fmt: skip
+                "where: expected condition to be a boolean tensor; got mortice.float32. Use != 0.")])  # fmt: skip
 sample("maximum", np.maximum, values=EDGES, kind="exact")
 sample("minimum", np.minimum, values=EDGES, kind="exact")
 sample("fmax", np.fmax, values=EDGES, kind="exact")

@@ -29,7 +29,7 @@ def _ok(x: object) -> object:
 _PAIRS = [((3, 3), (3, 2)), ((2, 4, 4), (2, 4, 1)), ((1, 1), (1, 3))]
 _INFO = ("promote", "int32")
 sample("cholesky_ex", lambda x: (np.linalg.cholesky(x), _ok(x)), definite, call=lambda x: OPS["cholesky_ex"].fn(_even(x), upper=False),
-       kind="linalg", shapes=MATRICES, result=_INFO)  # fmt: skip
+       dtypes=_FULL, kind="linalg", shapes=MATRICES, result=_INFO)  # fmt: skip
 sample("solve_triangular", lambda a, b, upper, left, unit_diagonal: np.linalg.solve(np.triu(a) if upper else np.tril(a), b), lower, real,
        dtypes=_FULL, kind="linalg", cases=[(s, {"upper": False, "left": True, "unit_diagonal": False}) for s in _PAIRS])  # fmt: skip
 sample("solve_triangular", lambda a, b, upper, left, unit_diagonal: np.linalg.solve(np.triu(a), b), upper, real, dtypes=_FULL, kind="linalg",

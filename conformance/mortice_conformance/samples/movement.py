@@ -46,7 +46,7 @@ sample("expand", lambda x, shape: np.broadcast_to(x, shape), kind="exact",
                 "Target sizes: [4, 3]. Tensor sizes: [2, 3].")])  # fmt: skip
 _DIAGONALS = [{"offset": 0, "axis1": 0, "axis2": 1}, {"offset": 1, "axis1": 0, "axis2": 1}, {"offset": -1, "axis1": 1, "axis2": 0}]
 for _name in ("diagonal", "diagonal_copy"):
-    sample(_name, np.diagonal, kind="exact", cases=[(s, a) for s in ((4, 4), (3, 5), (2, 3, 4)) for a in _DIAGONALS])
+    sample(_name, np.diagonal, kind="exact", shares=True, cases=[(s, a) for s in ((4, 4), (3, 5), (2, 3, 4)) for a in _DIAGONALS])
 
 
 def _write_diagonal(x: object, part: object, offset: int, axis1: int, axis2: int) -> object:
@@ -66,7 +66,7 @@ def _windows(x: object, axis: int, size: int, step: int) -> object:
 
 
 for _name in ("unfold", "unfold_copy"):
-    sample(_name, _windows, kind="exact",
+    sample(_name, _windows, kind="exact", shares=True,
            cases=[((7,), {"axis": 0, "size": 3, "step": 2}), ((3, 6), {"axis": 1, "size": 2, "step": 1}),
                   ((5, 4), {"axis": 0, "size": 2, "step": 2})])  # fmt: skip
 
@@ -80,7 +80,7 @@ def _strided(x: object, shape: tuple[int, ...], steps: tuple[int, ...], offset: 
 
 _STRIDED = [((3, 4), {"shape": (2, 3), "steps": (4, 1), "offset": 1}), ((12,), {"shape": (3, 3), "steps": (2, 1), "offset": 0})]
 for _name in ("as_strided", "as_strided_copy"):
-    sample(_name, _strided, kind="exact", cases=_STRIDED if _name == "as_strided" else _STRIDED[1:],
+    sample(_name, _strided, kind="exact", shares=True, cases=_STRIDED if _name == "as_strided" else _STRIDED[1:],
            call=(lambda x, shape, steps, offset: mt.as_strided(x, shape, steps, offset)) if _name == "as_strided" else None,
            layouts=False, reason="it reads memory, whatever strides its operand has")  # fmt: skip
 

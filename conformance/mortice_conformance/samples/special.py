@@ -21,7 +21,8 @@ sample("logit", lambda x, eps: (lambda c: np.log(c / (1 - c)))(np.clip(x, eps, 1
        attrs=[{"eps": 0.25}], kind="smooth", dtypes="f", tolerance={"float16": 64, "bfloat16": 64},
        reason="1 - eps is rounded to the dtype first")  # fmt: skip
 sample("log_ndtr", r.log_normal_cdf, real, values=(0.0, 1.0, -1.0, 8.0, -20.0, float("nan")), kind="special",
-       tolerance={"float16": 8, "bfloat16": 8}, reason="its parts are rounded to half precision on the way")  # fmt: skip
+       tolerance={"float16": 8, "bfloat16": 8, "float32": 64, "float64": 64},
+       reason="far out it is a tiny area, of which one ulp of the operand changes many; half precision rounds on the way")  # fmt: skip
 _LOGS = (0.0, 1.0, 0.5, 3.0, float("nan"))
 sample("xlogy", lambda x, y: np.where(np.isnan(y), np.nan, np.where(x == 0, 0, x * np.log(y))), nonzero, positive, values=_LOGS, kind="special")
 sample("xlog1py", lambda x, y: np.where(np.isnan(y), np.nan, np.where(x == 0, 0, x * np.log1p(y))), nonzero, positive, values=_LOGS, kind="special")

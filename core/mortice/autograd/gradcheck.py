@@ -28,6 +28,7 @@ class GradcheckError(RuntimeError):
 def _inputs(given: Sequence[Any]) -> list[Any]:
     """Return the inputs to differentiate by, after the checks that PyTorch makes."""
     found = []
+    t: Any
     for i, t in enumerate(given):
         if not isinstance(t, TensorBase) or not t._rg:
             continue

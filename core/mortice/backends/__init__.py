@@ -3,7 +3,8 @@
 from mortice.backends.backend import REQUIRED, Backend
 from mortice.backends.host import HostBuffer
 from mortice.backends.namespace import NamespaceBackend
-from mortice.backends.plugins import API, BackendInfo, hookimpl, list_backends as list
+from mortice.backends.plugins import API, BackendInfo, hookimpl
+from mortice.backends.plugins import list_backends as list
 from mortice.dtype import DTYPES, DType
 
 __all__ = [

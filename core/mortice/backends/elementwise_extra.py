@@ -77,7 +77,8 @@ class ExtraKernels:
         size = k.abs(x)
         finite = k.where(k.less_equal(size, limits.max), size, 1.0)
         # The power of 2 at or below: the logarithm may be off by one beside one.
-        power = k.pow(2.0, k.floor(k.log2(k.maximum(finite, limits.tiny))))
+        highest = float(math.frexp(limits.max)[1] - 1)
+        power = k.pow(2.0, k.minimum(k.floor(k.log2(k.maximum(finite, limits.tiny))), highest))
         power = k.where(k.less(finite, power), k.multiply(power, 0.5), power)
         power = k.where(k.less_equal(power, k.multiply(finite, 0.5)), k.multiply(power, 2.0), power)
         power = k.maximum(power, limits.tiny)

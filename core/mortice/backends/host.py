@@ -64,7 +64,8 @@ def unpack(data: bytes, d: DType) -> list[Any]:
         return [complex(re, im) for re, im in zip(parts[::2], parts[1::2])]
     if d.name == "float16":
         return list(struct.unpack(f"={len(data) // 2}e", data))
-    return memoryview(data).cast(_CODES[d.name]).tolist()
+    plain: Any = memoryview(data)
+    return plain.cast(_CODES[d.name]).tolist()  # type: ignore[no-any-return]
 
 
 def pack(values: list[Any], d: DType) -> bytes:

@@ -11,6 +11,7 @@ from typing import Any
 from mortice.backends.elementwise import ElementwiseKernels
 from mortice.backends.elementwise_extra import ExtraKernels
 from mortice.backends.linalg import LinalgKernels
+from mortice.backends.mixin import KernelMixin
 from mortice.backends.movement import MovementKernels
 from mortice.backends.nn import NNKernels
 from mortice.backends.optim import OptimKernels
@@ -20,7 +21,7 @@ from mortice.dtype import DType, bool_, int64
 from mortice.shape import prod
 
 
-class HelperKernels:
+class HelperKernels(KernelMixin):
     """Constants beside a buffer, and rearrangements that are one required kernel each."""
 
     def zeros_like(self, x: Any) -> Any:
@@ -96,6 +97,9 @@ class HelperKernels:
         count = self.shape_of(indices)[0]
         if count == 0:
             return self.copy(x)
+        if self.dtype_of(x) is bool_:
+            wide = self.index_write(self.astype(x, int64), indices, self.astype(values, int64), axis=axis)
+            return self.astype(wide, bool_)
         # A stable sort puts equal positions side by side in the order of writing: the last of each run wins.
         order = self.argsort(indices, axis=0)
         places = self.take(indices, order, axis=0)

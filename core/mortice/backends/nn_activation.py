@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import pi, sqrt
 from typing import Any
 
+from mortice.backends.mixin import KernelMixin
 from mortice.backends.nn_common import narrow, widen
 
 _ROOT_HALF = sqrt(0.5)
@@ -13,7 +14,7 @@ _TANH_SCALE = sqrt(2 / pi)
 _TANH_CUBIC = 0.044715
 
 
-class ActivationKernels:
+class ActivationKernels(KernelMixin):
     """FREE: elementwise but for softmax; low precision is computed in float32 and rounded once."""
 
     def relu(self, x: Any) -> Any:

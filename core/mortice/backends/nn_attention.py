@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from math import sqrt
 from typing import Any
 
+from mortice.backends.mixin import KernelMixin
 from mortice.backends.nn_common import narrow, reduce_to, rows_per_block, widen
 from mortice.shape import prod
 
 
-class AttentionKernels:
+class AttentionKernels(KernelMixin):
     """FREE: query is (..., L, E), key (..., S, E), value (..., S, V); leading axes broadcast.
 
     `mask` broadcasts to (..., L, S): bool (True takes part) or a number added to the scores. `keep` is the dropout's

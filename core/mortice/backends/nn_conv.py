@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mortice.backends.mixin import KernelMixin
 from mortice.backends.nn_common import (
     columns,
     join_rows,
@@ -22,7 +23,7 @@ from mortice.backends.nn_common import (
 from mortice.shape import prod
 
 
-class ConvKernels:
+class ConvKernels(KernelMixin):
     """FREE: `x` is (N, C, *sizes), `w` is (O, C / groups, *kernel); the attributes are tuples, one int a spatial axis."""
 
     def conv(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mortice.backends.mixin import KernelMixin
 from mortice.backends.nn_common import narrow, widen
 from mortice.shape import prod
 
 
-class LookupKernels:
+class LookupKernels(KernelMixin):
     """FREE: indices and targets are int64 and in range; a negative `padding_idx` or None names no row."""
 
     def embedding(self, weight: Any, indices: Any) -> Any:

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mortice.backends.mixin import KernelMixin
 from mortice.backends.nn_common import narrow, widen
 from mortice.shape import prod
 
 
-class NormKernels:
+class NormKernels(KernelMixin):
     """FREE: `weight` and `bias` may be None; `ndim` counts the trailing axes that are normalised together."""
 
     # ---- layer_norm: each row of the last `ndim` axes ----

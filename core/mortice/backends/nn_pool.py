@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mortice.backends.mixin import KernelMixin
 from mortice.backends.nn_common import narrow, pad_trailing, pool_count, spread_columns, tap_slice, widen
 from mortice.dtype import DType
 from mortice.shape import prod
 
 
-class PoolKernels:
+class PoolKernels(KernelMixin):
     """FREE: `kernel`, `stride`, ... are tuples, one int a spatial axis; the spatial axes are the last ones."""
 
     # ---- maximum ----

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mortice.backends.mixin import KernelMixin
 from mortice.backends.nn_common import narrow, widen
 from mortice.dtype import float32, float64, int64
 from mortice.shape import prod
 
 
-class ResizeKernels:
+class ResizeKernels(KernelMixin):
     """FREE: pairs each map with its adjoint, which is its gradient, and whose gradient it is."""
 
     # ---- padding ----

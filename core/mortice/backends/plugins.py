@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mortice.backends.backend import Backend, check_backend
-from mortice.device import Device, chosen as _local
+from mortice.device import Device
+from mortice.device import chosen as _local
 from mortice.errors import BackendNotFound, DeviceError, PluginError
 
 if TYPE_CHECKING:

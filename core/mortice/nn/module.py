@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from mortice import Tensor, no_grad
-from mortice import dtype as DType
 from mortice.nn.hooks import GLOBAL, HookDict, backward_hooks
 from mortice.nn.parameter import Buffer, Parameter
 
@@ -355,7 +354,7 @@ class Module:
         """Move to a device without the values."""
         return self._apply(lambda t: t.new_empty(tuple(t.shape), device=device), recurse)
 
-    def _floats_to(self: Self, dtype: DType) -> Self:
+    def _floats_to(self: Self, dtype: Any) -> Self:
         return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
 
     def float(self: Self) -> Self:
@@ -382,7 +381,7 @@ class Module:
 
         return self._floats_to(mortice.bfloat16)
 
-    def type(self: Self, dst_type: DType) -> Self:
+    def type(self: Self, dst_type: Any) -> Self:
         """Convert all parameters and buffers to a dtype."""
         return self._apply(lambda t: t.to(dst_type))
 

@@ -279,6 +279,21 @@ def triu_indices(
     return _triangle("triu_indices", triu, row, col, offset, dtype, device)
 
 
+def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+    """Return, for flat positions in a shape, the index along each dim."""
+    if not isinstance(indices, TensorBase) or indices.dtype.kind not in "iu":
+        raise ValueError(f"unravel_index: expected indices to be an integer Tensor; got {indices!r}.")
+    sizes = tuple(as_sizes("unravel_index", (shape.tolist() if isinstance(shape, TensorBase) else shape,)))
+    if any(n < 0 for n in sizes):
+        raise ValueError(f"unravel_index: the sizes must not be negative; got {list(sizes)}.")
+    indices = cast(indices, int64)
+    out: list[Any] = []
+    for n in reversed(sizes):
+        out.insert(0, indices % n if n else indices)
+        indices = indices // n if n else indices
+    return tuple(out)
+
+
 def _embedded(name: str, shape: Size, *, offset: int, axis1: int, axis2: int) -> Size:
     *batch, n = tuple(shape)
     size = n + abs(offset)

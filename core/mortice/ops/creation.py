@@ -16,7 +16,6 @@ from mortice.ops.movement import cast, clone, stack, transfer
 from mortice.shape import Size, check_sizes
 from mortice.tensor import make
 
-
 __all__ = [
     "arange", "as_tensor", "asarray", "empty", "empty_like", "eye", "from_numpy", "frombuffer", "full", "full_like",
     "linspace", "logspace", "ones", "ones_like", "scalar_tensor", "tensor", "zeros", "zeros_like",

@@ -20,7 +20,7 @@ from mortice.tensor import make
 __all__ = [
     "add", "clamp", "clamp_max", "clamp_min", "clip", "copysign", "div", "divide", "float_power",
     "floor_divide", "fmax", "fmin", "fmod", "heaviside", "ldexp", "maximum", "minimum", "mul", "multiply",
-    "nextafter", "pow", "remainder", "rsub", "sub", "subtract", "true_divide", "where",
+    "nextafter", "pow", "remainder", "rsub", "sub", "subtract", "true_divide",
 ]  # fmt: skip
 
 # `alpha` left alone; True and 1.0 are looked at.
@@ -163,7 +163,8 @@ def _div(k: Any, x: Any, y: Any, /) -> Any:
 
 _div.vjp(
     x=lambda k, g, y: k.divide(g, y),
-    y=lambda k, g, y, out: k.negative(k.divide(k.multiply(g, out), y)),
+    # Not in terms of the result, which users overwrite: x = a / b; x += 1.
+    y=lambda k, g, x, y: k.negative(k.multiply(g, k.divide(k.divide(x, y), y))),
     jvp="elementwise",
 )
 
@@ -373,12 +374,8 @@ _where.vjp(
 )
 
 
-def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
-    """Choose `input` where the condition holds, else `other`; with a condition alone, return where it is true."""
-    if input is None and other is None:
-        from mortice.ops import index
-
-        return tuple(index.positions(condition, condition if condition.dtype is bool_ else condition != 0, 0))
+def where(condition: Any, input: Any, other: Any, *, out: Any = None) -> Any:
+    """Choose `input` where the condition holds, else `other`."""
     try:
         d, device = input.dtype, input._device
         if (

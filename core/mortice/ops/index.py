@@ -11,7 +11,7 @@ from mortice.errors import DTypeError, ShapeError
 from mortice.graph import modes, special
 from mortice.mutation import assign, check_writable, layout, view_scatter
 from mortice.op import TENSOR_KERNELS, TensorBase, as_view, op
-from mortice.ops.elementwise import where
+from mortice.ops.elementwise import where as choose
 from mortice.ops.movement import cast, expand, permute, reshape, transfer, unsqueeze
 from mortice.shape import Size, broadcast, prod
 from mortice.tensor import make
@@ -189,7 +189,7 @@ def check_range(name: str, indices: Any, n: int, dim: int) -> Any:
     if low < -n or high >= n:
         bad = low if low < -n else high
         raise IndexError(f"{name}: index {bad} is out of bounds for dimension {dim} with size {n}")
-    return where(indices < 0, indices + n, indices) if low < 0 else indices
+    return choose(indices < 0, indices + n, indices) if low < 0 else indices
 
 
 class Advanced:
@@ -475,6 +475,8 @@ def assign_view(target: Any, value: Any) -> None:
 def copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
     """Copy the values of `src` into this tensor, broadcasting and casting; gradients flow to `src`."""
     check_writable("copy_", self)
+    if src is self:
+        return self
     src = cast(transfer(src, self._device), self.dtype)
     if src.shape != self.shape:
         src = expand(src, self.shape)
@@ -525,3 +527,11 @@ def _write_at(input: Any, key: tuple[Any, ...], values: Any, accumulate: bool) -
     changed = changed if changed.shape == input.shape else reshape(changed, input.shape)
     # The memory keeps its order: what came out of a permutation is copied in.
     return assign(input, changed, layout(changed) == layout(input))
+
+
+def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:
+    """Choose `input` where the condition holds, else `other`; with a condition alone, return where it is true."""
+    if input is None and other is None:
+        mask = condition if condition.dtype is bool_ else condition != 0
+        return tuple(positions(condition, mask, 0))
+    return choose(condition, input, other, out=out)

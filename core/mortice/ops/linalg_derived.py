@@ -169,6 +169,35 @@ def _full_rank(a: Any, b: Any) -> Any:
     return matmul(q, factor.solve_triangular(adjoint(r), b, upper=False, left=True, unit_diagonal=False))
 
 
+def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None) -> Any:
+    """Return the q largest singular values with their vectors (U, S, V) of A - M, by random projection."""
+    from mortice.ops.random import randn
+
+    q, niter = 6 if q is None else q, 2 if niter is None else niter
+    m, n = tuple(A.shape)[-2:]
+    if not 0 <= q <= min(m, n):
+        raise ValueError(f"svd_lowrank: q must be a non-negative integer and not greater than min(m, n); got {q}.")
+    B = A if M is None else A - expand(M, A.shape)
+    tall = m >= n
+    B = B if tall else adjoint(B)
+    basis = factor.qr(matmul(B, randn(B.shape[-1], q, dtype=A.dtype, device=A._device)), mode="reduced")[0]
+    for _ in range(niter):
+        basis = factor.qr(matmul(adjoint(B), basis), mode="reduced")[0]
+        basis = factor.qr(matmul(B, basis), mode="reduced")[0]
+    u, s, vh = factor.svd(matmul(adjoint(basis), B), full_matrices=False)
+    u, v = matmul(basis, u), adjoint(vh)
+    return (u, s, v) if tall else (v, s, u)
+
+
+def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 2) -> Any:
+    """Return the q largest principal components (U, S, V) of rows of observations, by random projection."""
+    m, n = tuple(A.shape)[-2:]
+    q = min(6, m, n) if q is None else q
+    if not 0 <= q <= min(m, n):
+        raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
+    return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q, niter)
+
+
 # ---- powers, exponentials, products ----
 
 

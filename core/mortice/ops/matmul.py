@@ -14,6 +14,7 @@ from mortice.op import TENSOR_KERNELS, TensorBase, op, unbroadcast
 from mortice.ops import elementwise
 from mortice.ops.arrange import _roll
 from mortice.ops.movement import cast, expand, permute, reshape, unsqueeze
+from mortice.ops.norms import vector_norm
 from mortice.ops.strided import diagonal
 from mortice.shape import Size, broadcast, check_dim, prod
 
@@ -483,8 +484,6 @@ def cdist(
     x1, x2 = cast(x1, d), cast(x2, d)
     if p == 2 and (compute_mode == modes[1] or (big and compute_mode != modes[2])):
         return _euclidean(x1, x2)
-    from mortice.ops.norms import vector_norm
-
     return vector_norm(elementwise._sub(unsqueeze(x1, -2), unsqueeze(x2, -3)), p, -1)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from mortice.backends.kernel_tools import in_float32
 from mortice.dtype import DType, int64
 from mortice.errors import DTypeError, ShapeError
-from mortice.op import Op, TensorBase, op, same
+from mortice.op import TENSOR_KERNELS, Op, TensorBase, op, same
 from mortice.ops.movement import cast, reshape
 from mortice.shape import SCALAR, Size, prod
 
@@ -29,6 +29,11 @@ _embedding.vjp(
     weight=lambda k, g, indices, weight_shape, padding_idx, scale_grad_by_freq: k.embedding_grad(
         g, indices, num_weights=weight_shape[0], padding_idx=padding_idx, scale_grad_by_freq=scale_grad_by_freq
     ),
+)
+
+
+TENSOR_KERNELS.replace(
+    "embedding", lambda weight, indices: _embedding(weight, indices, padding_idx=None, scale_grad_by_freq=False)
 )
 
 

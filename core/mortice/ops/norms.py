@@ -9,6 +9,8 @@ from mortice import op as _op
 from mortice.dtype import DType, bfloat16, float16, float32
 from mortice.errors import DTypeError, ShapeError
 from mortice.op import op, real_part, reduced
+from mortice.ops.complex import conj
+from mortice.ops.elementwise import mul
 from mortice.ops.movement import cast, permute, reshape
 from mortice.ops.reduce import spread
 from mortice.shape import check_dim, check_dims, prod
@@ -185,9 +187,6 @@ def vecdot(x: Any, y: Any, *, dim: int = -1, out: Any = None) -> Any:
     """Add up products along a dim, the first factor conjugated; the rest broadcasts."""
     if x.dtype is not y.dtype:
         raise DTypeError(f"linalg.vecdot: Expected x and y to have the same dtype; got {x.dtype} and {y.dtype}.")
-    from mortice.ops.elementwise import mul
-    from mortice.ops.matmul import conj
-
     product = mul(conj(x), y)
     check_dim("linalg.vecdot", dim, len(product.shape))
     made = product.sum(dim, dtype=x.dtype)

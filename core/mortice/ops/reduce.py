@@ -211,7 +211,7 @@ def _prod_back(k: Any, g: Any, x: Any, x_shape: Size, axis: Any, keepdims: bool)
     return k.multiply(spread(k, g, x_shape, axis, keepdims), others)
 
 
-_prod.vjp(x=_prod_back, jvp="elementwise")
+_prod.vjp(x=_prod_back)
 TENSOR_KERNELS.replace("prod", kernel_of(_prod))
 
 
@@ -374,7 +374,7 @@ def _amin(k: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
 
 
 for _fn in (_amax, _amin):
-    _fn.vjp(x=_share_back, jvp="elementwise")
+    _fn.vjp(x=_share_back)
     TENSOR_KERNELS.replace(_fn.op.kernel, kernel_of(_fn))
 
 
@@ -503,7 +503,7 @@ def _min_dim(k: Any, x: Any, /, *, axis: int, keepdims: bool) -> Any:
 
 
 for _fn in (_max_dim, _min_dim):
-    _fn.vjp(x=selected_back, jvp="linear")
+    _fn.vjp(x=selected_back)
 
 
 def select_along(fn: Any, made: Any, name: str, input: Any, dim: Any, keepdim: bool, out: Any, **attrs: Any) -> Any:

@@ -83,7 +83,7 @@ def _cumprod_back(k: Any, g: Any, x: Any, out: Any, axis: int) -> Any:
     return k.multiply(before, backwards_recurrence(k, _followed(k, x, axis), g, axis))
 
 
-_cumprod.vjp(x=_cumprod_back, jvp="elementwise")
+_cumprod.vjp(x=_cumprod_back)
 TENSOR_KERNELS.replace("cumulative_prod", _scan_kernel(_cumprod))
 
 
@@ -110,7 +110,7 @@ def _logcumsumexp_back(k: Any, g: Any, x: Any, out: Any, axis: int) -> Any:
     return k.multiply(_ratio(k, x, out), backwards_recurrence(k, shrink, g, axis))
 
 
-_logcumsumexp.vjp(x=_logcumsumexp_back, jvp="elementwise")
+_logcumsumexp.vjp(x=_logcumsumexp_back)
 TENSOR_KERNELS.replace("logcumsumexp", _scan_kernel(_logcumsumexp))
 
 
@@ -134,7 +134,6 @@ def _cummin(k: Any, x: Any, /, *, axis: int) -> Any:
 for _fn in (_cummax, _cummin):
     _fn.vjp(
         x=lambda k, g, x_shape, indices, axis: k.scatter_add(k.new_full(g, x_shape, 0), indices, g, axis=axis),
-        jvp="linear",
     )
 
 

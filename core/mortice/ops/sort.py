@@ -50,7 +50,7 @@ def _sort(k: Any, x: Any, /, *, axis: int, descending: bool) -> Any:
     return k.take_along_axis(x, order, axis=axis), order
 
 
-_sort.vjp(x=_back_in_place, jvp="linear")
+_sort.vjp(x=_back_in_place)
 
 
 @numpy_names
@@ -94,7 +94,7 @@ def _topk(k: Any, x: Any, /, *, axis: int, count: int, largest: bool) -> Any:
     return k.take_along_axis(x, order, axis=axis), order
 
 
-_topk.vjp(x=_back_in_place, jvp="linear")
+_topk.vjp(x=_back_in_place)
 
 
 @numpy_names

@@ -16,6 +16,7 @@ from mortice.ops.blend import lerp
 from mortice.ops.elementwise import sub, where
 from mortice.ops.gather import gather
 from mortice.ops.movement import cast, expand, reshape, squeeze, transpose, unsqueeze
+from mortice.ops.norms import matrix_norm
 from mortice.ops.reduce import (
     PAIR,
     _reduced_one,
@@ -66,7 +67,7 @@ def _var_back(k: Any, g: Any, x: Any, x_shape: Size, axis: Any, correction: floa
     return k.multiply(k.astype(g, d) if d.is_complex else g, k.subtract(x, k.mean(x, axis=axis, keepdims=True)))
 
 
-_var.vjp(x=_var_back, jvp="elementwise")
+_var.vjp(x=_var_back)
 
 
 @op(result=_spread_rule, shape=reduced, kernel="std", name="std", holomorphic=False)
@@ -81,7 +82,7 @@ def _std_back(k: Any, g: Any, x: Any, out: Any, x_shape: Size, axis: Any, correc
     return _var_back(k, g, x, x_shape, axis, correction, keepdims)
 
 
-_std.vjp(x=_std_back, jvp="elementwise")
+_std.vjp(x=_std_back)
 
 
 def _variance_arguments(
@@ -204,7 +205,7 @@ def _norm_back(k: Any, g: Any, x: Any, out: Any, x_shape: Size, p: float, axis: 
     return scaled(k.sgn(x), k.multiply(k.where(steep, 0.0, k.pow(k.where(steep, 1.0, size), p - 1)), scale))
 
 
-_norm.vjp(x=_norm_back, jvp="elementwise")
+_norm.vjp(x=_norm_back)
 
 
 def vector_norm(
@@ -231,10 +232,8 @@ def norm(
 ) -> Any:
     """Return the vector norm of order p over all elements or dims, or the nuclear norm ("nuc") of matrices."""
     if isinstance(p, str) and p != "fro":
-        from mortice import linalg
-
         dims = tuple(range(len(input.shape))) if dim is None else dim
-        return linalg.matrix_norm(input, p, dims, keepdim, dtype=dtype, out=out)
+        return matrix_norm(input, p, dims, keepdim, dtype=dtype, out=out)
     p = 2.0 if p is None or p == "fro" else p
     return vector_norm("norm", input, p.item() if isinstance(p, TensorBase) else p, dim, keepdim, dtype, out)
 
@@ -255,7 +254,7 @@ def _logsumexp_back(k: Any, g: Any, x: Any, out: Any, x_shape: Size, axis: Any, 
     return k.multiply(spread(k, g, x_shape, axis, keepdims), k.exp(k.subtract(x, whole)))
 
 
-_logsumexp.vjp(x=_logsumexp_back, jvp="elementwise")
+_logsumexp.vjp(x=_logsumexp_back)
 
 
 @numpy_names
@@ -279,7 +278,7 @@ def _median_all(k: Any, x: Any, /, *, ignore_nan: bool) -> Any:
 
 
 _median_all.vjp(
-    x=lambda k, g, x, out, x_shape: _share_back(k, g, x, out, x_shape, None, False), jvp="elementwise"
+    x=lambda k, g, x, out, x_shape: _share_back(k, g, x, out, x_shape, None, False)
 )
 
 
@@ -294,7 +293,7 @@ def _median_dim(k: Any, x: Any, /, *, axis: int, keepdims: bool, ignore_nan: boo
     return k.median(x, axis=axis, keepdims=keepdims, ignore_nan=ignore_nan)
 
 
-_median_dim.vjp(x=selected_back, jvp="linear")
+_median_dim.vjp(x=selected_back)
 
 
 def _median(name: str, input: Any, dim: int | None, keepdim: bool, ignore_nan: bool, out: Any) -> Any:
@@ -340,7 +339,7 @@ def _mode(k: Any, x: Any, /, *, axis: int, keepdims: bool) -> Any:
     return (value, index) if keepdims else (k.squeeze(value, axis), k.squeeze(index, axis))
 
 
-_mode.vjp(x=selected_back, jvp="linear")
+_mode.vjp(x=selected_back)
 
 
 @numpy_names
@@ -359,7 +358,7 @@ def _kthvalue(k: Any, x: Any, /, *, axis: int, keepdims: bool, nth: int) -> Any:
     return k.kthvalue(x, nth, axis=axis, keepdims=keepdims)
 
 
-_kthvalue.vjp(x=selected_back, jvp="linear")
+_kthvalue.vjp(x=selected_back)
 
 
 @numpy_names

@@ -12,7 +12,7 @@ from mortice_cpu_numpy.linalg import LinalgOverrides
 from mortice_cpu_numpy.movement import MovementOverrides
 from mortice_cpu_numpy.numeric import NumericOverrides
 from mortice_cpu_numpy.optim import NumPyOptim
-from mortice_cpu_numpy.quiet import _QUIET, BFLOAT16, _reset, _set, array, asarray, ndarray, quiet1, quiet2
+from mortice_cpu_numpy.quiet import _QUIET, BFLOAT16, _reset, _set, array, asarray, compared, ndarray, quiet1, quiet2
 from mortice_cpu_numpy.random import random_bits
 
 
@@ -38,8 +38,9 @@ class NumPyBackend(NumPyOptim, LinalgOverrides, NumericOverrides, MovementOverri
         self._names = {native: d for d, native in self._dtypes.items()}
         self._device = self.device("cpu")
         for names, wrap in (
-            ("floor logical_not equal less bitwise_and bitwise_or bitwise_xor isnan not_equal greater less_equal "
-             "greater_equal logical_and logical_or logical_xor signbit isfinite isinf copysign trunc ceil", array),
+            ("floor logical_not bitwise_and bitwise_or bitwise_xor isnan logical_and logical_or logical_xor signbit "
+             "isfinite isinf copysign trunc ceil", array),
+            ("equal less not_equal greater less_equal greater_equal", compared),
             ("exp log sqrt sin cos tanh reciprocal expm1 log1p log2 log10 exp2 tan sinh cosh", quiet1),
             ("add subtract multiply divide maximum minimum hypot atan2", quiet2),
         ):  # fmt: skip
@@ -84,7 +85,10 @@ class NumPyBackend(NumPyOptim, LinalgOverrides, NumericOverrides, MovementOverri
         return x.flags.c_contiguous  # type: ignore[no-any-return]
 
     def reshape_view(self, x: Any, shape: Any) -> Any:
-        return x.reshape(shape) if x.flags.c_contiguous else None
+        # NumPy would read any negative size as unknown; only -1 is.
+        if not x.flags.c_contiguous or (shape if isinstance(shape, int) else min(shape, default=0)) < -1:
+            return None
+        return x.reshape(shape)
 
     # ---- kernels ----
 
@@ -140,7 +144,12 @@ class NumPyBackend(NumPyOptim, LinalgOverrides, NumericOverrides, MovementOverri
         return x.imag
 
     def where(self, cond: Any, x: Any, y: Any) -> Any:
-        return np.where(cond, x, y)
+        r = np.where(cond, x, y)
+        if x.__class__ is not ndarray or y.__class__ is not ndarray:
+            # NumPy takes a number beside bfloat16, which is foreign to it, for float64.
+            d = (x if x.__class__ is ndarray else y).dtype
+            return r if r.dtype == d else r.astype(d)
+        return r
 
     @staticmethod
     def sign(x: Any) -> Any:
@@ -169,7 +178,8 @@ class NumPyBackend(NumPyOptim, LinalgOverrides, NumericOverrides, MovementOverri
 
     def index_write(self, x: Any, indices: Any, values: Any, *, axis: int) -> Any:
         out = np.array(x)
-        out[(*(slice(None),) * axis, indices)] = values
+        # NumPy walks backwards through indices of negative stride, but the last write is to stay.
+        out[(*(slice(None),) * axis, np.ascontiguousarray(indices))] = values
         return out
 
     def scatter_add(self, x: Any, indices: Any, values: Any, *, axis: int) -> Any:

@@ -63,7 +63,8 @@ class MovementOverrides:
 
     def scatter_write(self, x: Any, indices: Any, values: Any, *, axis: int) -> Any:
         out = np.array(x)
-        out[_positions(indices, axis)] = values
+        # NumPy walks backwards through indices of negative stride, but the last write is to stay.
+        out[_positions(np.ascontiguousarray(indices), axis)] = values
         return out
 
     def scatter_combine(self, x: Any, indices: Any, values: Any, *, axis: int, how: str) -> Any:

@@ -6,8 +6,8 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from mortice.backends.nn_common import tap_keys, window_count
 
+from mortice.backends.nn_common import tap_keys, window_count
 from mortice_cpu_numpy.nn_tools import WIDE, pad_trailing, silent, windows
 
 # Bytes of gathered windows at a time: what stays in a second-level cache.

@@ -6,8 +6,8 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from mortice.backends.nn_common import pool_count, tap_slice
 
+from mortice.backends.nn_common import pool_count, tap_slice
 from mortice_cpu_numpy.nn_tools import FULL, WIDE, add_at, pad_trailing, silent
 
 
@@ -36,15 +36,20 @@ class PoolOverrides:
                 own = _pieces(taps[j], i, nd, sizes[i], kernel[i], stride[i], padding[i], dilation[i], ceil_mode, 0)
                 taps[j] = np.array(own[0], order="C")
                 for t, piece in enumerate(own[1:], 1):
-                    np.copyto(taps[j], piece, where=np.equal(won, t))
+                    # Choosing by bits: np.copyto and np.where mispredict on random masks.
+                    mask = np.negative(np.equal(won, t).view(np.uint8))
+                    np.bitwise_and(mask, np.bitwise_xor(taps[j], piece), out=mask)
+                    np.bitwise_xor(taps[j], mask, out=taps[j])
             taps[i] = won
-        at, step = np.zeros(best.shape, np.int64), 1
+        start, offset, step = np.zeros((), np.int64), np.zeros((), np.int64), 1
+        small = np.int32 if prod(sizes) < 1 << 31 else np.int64
         for i in reversed(range(nd)):
-            count = best.shape[len(lead) + i]
-            start = (np.arange(count) * stride[i] - padding[i]) * step
-            at += start.reshape(-1, *[1] * (nd - i - 1))
-            at += np.multiply(taps[i], dilation[i] * step, dtype=np.int64)
+            first = (np.arange(best.shape[len(lead) + i]) * stride[i] - padding[i]) * step
+            start = start + first.reshape(-1, *[1] * (nd - i - 1))
+            own = np.multiply(taps[i], dilation[i] * step, dtype=small)
+            offset = own if step == 1 else np.add(own, offset, out=own)
             step *= sizes[i]
+        at = np.add(offset, start)
         return best, at
 
     @silent
@@ -84,12 +89,14 @@ class PoolOverrides:
                 count_include_pad=count_include_pad,
                 divisor_override=divisor_override,
             )
-        # Windows that tile the input: each gradient is repeated.
-        lead = x_shape[: len(x_shape) - nd]
-        g = np.divide(g, divisor_override or prod(kernel))
-        out = np.empty(x_shape, g.dtype)
-        cells = out.reshape(*lead, *[n for c, m in zip(counts, kernel) for n in (c, m)])
-        cells[...] = g.reshape(*lead, *[n for c in counts for n in (c, 1)])
+        # Windows that tile the input: each gradient is repeated, one axis after the other.
+        out = np.divide(g, divisor_override or prod(kernel))
+        for i in reversed(range(nd)):
+            shape, axis = out.shape, out.ndim - nd + i
+            wide = np.empty((*shape[: axis + 1], kernel[i], *shape[axis + 1 :]), out.dtype)
+            for t in range(kernel[i]):
+                wide[(*[slice(None)] * (axis + 1), t)] = out
+            out = wide.reshape(*shape[:axis], shape[axis] * kernel[i], *shape[axis + 1 :])
         return out
 
 

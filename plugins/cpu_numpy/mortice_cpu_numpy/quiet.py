@@ -28,6 +28,19 @@ def array(ufunc: Any) -> Any:
     return kernel
 
 
+def compared(ufunc: Any) -> Any:
+    """Wrap a comparison: of NumPy's own dtypes it raises no events, of ml_dtypes' bfloat16 it does with nan."""
+
+    def kernel(x: Any, y: Any) -> Any:
+        if (x if x.__class__ is ndarray else y).dtype is BFLOAT16:
+            with np.errstate(all="ignore"):
+                return asarray(ufunc(x, y))
+        r = ufunc(x, y)
+        return r if r.__class__ is ndarray else asarray(r)
+
+    return kernel
+
+
 def quiet1(ufunc: Any) -> Any:
     """Wrap a ufunc of one array."""
 

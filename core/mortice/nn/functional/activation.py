@@ -7,7 +7,6 @@ from typing import Any
 
 import mortice
 from mortice import _nn
-from mortice import dtype as DType
 
 # ---- elementwise ----
 
@@ -118,17 +117,17 @@ def _dim(name: str, ndim: int) -> int:
     return 0 if ndim in (0, 1, 3) else 1
 
 
-def softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None) -> Any:
+def softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """Exponentiate and divide by the sum along a dim."""
     return _nn.softmax(input, _dim("softmax", input.ndim) if dim is None else dim, dtype=dtype)
 
 
-def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None) -> Any:
+def softmin(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """Compute softmax(-x) along a dim."""
     return _nn.softmax(-input, _dim("softmin", input.ndim) if dim is None else dim, dtype=dtype)
 
 
-def log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: DType | None = None) -> Any:
+def log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     """Take the logarithm of softmax along a dim, stably."""
     return _nn.log_softmax(input, _dim("log_softmax", input.ndim) if dim is None else dim, dtype=dtype)
 

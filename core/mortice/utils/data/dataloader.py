@@ -13,7 +13,8 @@ from typing import Any
 
 import mortice
 from mortice.utils.data import worker as _worker
-from mortice.utils.data.collate import default_collate, default_convert, pin_memory as _pin
+from mortice.utils.data.collate import default_collate, default_convert
+from mortice.utils.data.collate import pin_memory as _pin
 from mortice.utils.data.dataset import IterableDataset
 from mortice.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 
