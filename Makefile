@@ -48,7 +48,8 @@ test: $(VENV)/.test
 	    name=$$($(PY) -c 'import tomllib; print(*tomllib.load(open("$(EXAMPLE)/pyproject.toml", "rb"))["project"]["entry-points"]["mortice"])') && \
 	    echo "The third-party example, installed as a stranger would: backend '$$name'" && \
 	    rm -rf out/third_party $(EXAMPLE)/build && \
-	    $(INSTALL) --no-deps --target out/third_party ./$(EXAMPLE) && \
+	    $(INSTALL) -c constraints.txt --no-deps --target out/third_party array-api-strict ./$(EXAMPLE) && \
+	    PYTHONPATH=out/third_party $(PY) -m pytest $(EXAMPLE)/tests && \
 	    PYTHONPATH=out/third_party $(KIT) --mortice-backend $$name; \
 	fi
 

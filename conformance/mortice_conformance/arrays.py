@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from mortice.backends import DTYPES, DType, HostBuffer
 from mortice.dtype import finfo, iinfo
 
@@ -58,7 +59,11 @@ def host_buffer(x: Any, dtype: DType) -> HostBuffer:
     if dtype.name == "bfloat16":
         return HostBuffer(bfloat16_bits(x).tobytes(), np.shape(x), dtype)
     x = np.ascontiguousarray(np.asarray(x, native(dtype))).reshape(np.shape(x))
-    return HostBuffer(x.tobytes(), x.shape, dtype) if dtype.name == "uint8" or not x.size else HostBuffer(x.data, x.shape, dtype)
+    return (
+        HostBuffer(x.tobytes(), x.shape, dtype)
+        if dtype.name == "uint8" or not x.size
+        else HostBuffer(x.data, x.shape, dtype)
+    )
 
 
 def from_host_buffer(host: HostBuffer) -> Any:
@@ -87,7 +92,10 @@ def ulps(got: Any, want: Any, dtype: DType, scale: Any = None) -> Any:
     got, want = widened(got), widened(want)
     if dtype.is_complex or got.dtype.kind == "c" or want.dtype.kind == "c":
         size = np.abs(want) if scale is None else scale
-        parts = [_real_ulps(np.real(got), np.real(want), dtype, size), _real_ulps(np.imag(got), np.imag(want), dtype, size)]
+        parts = [
+            _real_ulps(np.real(got), np.real(want), dtype, size),
+            _real_ulps(np.imag(got), np.imag(want), dtype, size),
+        ]
         odd = ~np.isfinite(np.real(want)) | ~np.isfinite(np.imag(want))
         far = np.where(np.isfinite(np.real(got)) & np.isfinite(np.imag(got)), np.inf, 0.0)
         return np.where(odd, far, np.maximum(*parts))

@@ -109,9 +109,7 @@ def _tensor_class() -> Any:
 
 def catalog(subject: Subject) -> list[Item]:
     """Return every check of the subject's backend, lowest level first."""
-    items = [
-        Item(entry.suite, (entry.name,), subject.name, entry.level, entry.run) for entry in load_suites()
-    ]
+    items = [Item(entry.suite, (entry.name,), subject.name, entry.level, entry.run) for entry in load_suites()]
     for sample in load_samples().values():
         items += sample_items(sample, subject)
     return sorted(items, key=lambda i: i.level)

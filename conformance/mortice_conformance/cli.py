@@ -93,7 +93,12 @@ class _Progress:
         now = time.monotonic()
         if not self.quiet and now - self.shown > 0.1:
             self.shown = now
-            print(f"\r{self.done}/{self.total}, {self.failed} failed  {result.id[:70]:<70}", end="", file=sys.stderr, flush=True)
+            print(
+                f"\r{self.done}/{self.total}, {self.failed} failed  {result.id[:70]:<70}",
+                end="",
+                file=sys.stderr,
+                flush=True,
+            )
 
     def end(self) -> None:
         """Clear the line."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
 from mortice.backends import DType
 from mortice_conformance.arrays import BY_NAME, limits, rounded
 

@@ -78,7 +78,10 @@ def _levels(card: dict[str, Any]) -> str:
         state = "fail" if failed else "pass" if count else "skip"
         widths = [(_SHORT[o], row[o]) for o in (PASSED, KNOWN, SKIPPED, FAILED, UNEXPECTED) if row[o]]
         bar = "".join(f'<i class="{c}" style="flex-grow:{n}" title="{n} {c}"></i>' for c, n in widths)
-        detail = ", ".join(f"{row[o]:,} {o}" for o in (PASSED, FAILED, UNEXPECTED, KNOWN, SKIPPED) if row[o]) or "nothing here"
+        detail = (
+            ", ".join(f"{row[o]:,} {o}" for o in (PASSED, FAILED, UNEXPECTED, KNOWN, SKIPPED) if row[o])
+            or "nothing here"
+        )
         out.append(
             f'<button class="level {state}" data-level="{number}"><b>L{number}</b><span>{LEVELS[int(number)]}</span>'
             f'<div class="bar">{bar}</div><small>{detail}</small></button>'
@@ -107,7 +110,10 @@ def _matrix(card: dict[str, Any]) -> str:
     head = "".join(f"<th><span>{escape(c)}</span></th>" for c in columns)
     body = "".join(
         f"<tr><th>{escape(op)}</th>"
-        + "".join(f'<td class="{row.get(c, "none")}" title="{escape(op)} · {escape(c)}: {row.get(c, "not applicable")}"></td>' for c in columns)
+        + "".join(
+            f'<td class="{row.get(c, "none")}" title="{escape(op)} · {escape(c)}: {row.get(c, "not applicable")}"></td>'
+            for c in columns
+        )
         + "</tr>"
         for op, row in sorted(cells.items())
     )
@@ -116,6 +122,8 @@ def _matrix(card: dict[str, Any]) -> str:
 
 def _data(card: dict[str, Any]) -> str:
     """Return the tests as JSON for the page's own filter."""
-    rows = [[t["id"], t["level"], _SHORT[t["outcome"]], round(t["seconds"] * 1000, 1), t["message"]] for t in card["tests"]]
+    rows = [
+        [t["id"], t["level"], _SHORT[t["outcome"]], round(t["seconds"] * 1000, 1), t["message"]] for t in card["tests"]
+    ]
     # "</" would end the script element.
     return json.dumps(rows, separators=(",", ":")).replace("</", "<\\/")

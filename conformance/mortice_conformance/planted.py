@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from mortice.backends.plugins import load
+from mortice_conformance import planted_behaviour  # noqa: F401 - registers its bugs
 from mortice_conformance.catalog import Item, catalog
 from mortice_conformance.planted_bugs import BUGS, Bug
 from mortice_conformance.runner import FAILED, Result, run_item
@@ -55,7 +56,12 @@ def trace(backend_name: str) -> dict[str, frozenset[str]]:
             continue
         setattr(k, name, _recorded(name, getattr(k, name), called))
     for name, kernel in list(k.__dict__.items()):
-        if callable(kernel) and not name.startswith("_") and name not in _HOUSEKEEPING and not hasattr(kernel, "recorded"):
+        if (
+            callable(kernel)
+            and not name.startswith("_")
+            and name not in _HOUSEKEEPING
+            and not hasattr(kernel, "recorded")
+        ):
             setattr(k, name, _recorded(name, kernel, called))
     subject = Subject(k.name, k)
     found = {}
@@ -101,10 +107,23 @@ def report(bugs: Iterable[Bug] = BUGS) -> tuple[dict[str, Any], str]:
     rows = []
     for bug in bugs:
         found = hunt(bug)
-        rows.append({"kernel": " ".join(bug.kernels), "bug": bug.name, "backend": bug.backend, "caught_by": found.id if found else ""})
+        rows.append(
+            {
+                "kernel": " ".join(bug.kernels),
+                "bug": bug.name,
+                "backend": bug.backend,
+                "caught_by": found.id if found else "",
+            }
+        )
     caught = sum(bool(r["caught_by"]) for r in rows)
     share = caught / max(len(rows), 1)
-    card = {"planted": len(rows), "caught": caught, "share": round(share, 4), "seconds": round(time.perf_counter() - start, 1), "bugs": rows}
+    card = {
+        "planted": len(rows),
+        "caught": caught,
+        "share": round(share, 4),
+        "seconds": round(time.perf_counter() - start, 1),
+        "bugs": rows,
+    }
     lines = [
         "# Planted bugs",
         "",

@@ -44,7 +44,9 @@ def pytest_report_header(config: Any) -> list[str]:
     from mortice.backends.plugins import entries, load
     from mortice_conformance.scorecard import installed
 
-    lines = [f"mortice: {installed('mortice') or 'source'}, conformance kit {installed('mortice-conformance') or 'source'}"]
+    lines = [
+        f"mortice: {installed('mortice') or 'source'}, conformance kit {installed('mortice-conformance') or 'source'}"
+    ]
     for name in backend_names(config):
         try:
             backend = load(name)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+
 from mortice.backends import DTYPES, DType
 from mortice.dtype import int64, promote_types
 from mortice.errors import DTypeError
@@ -313,7 +314,9 @@ def sample(
             shapes, edges = UNARY, UNARY_EDGES if edges is None and rule == "same" else edges
     listed = [Case(_shapes(s), dict(a)) for s, a in (cases or itertools.product(shapes or (), attrs))]
     ends = [_edge_case(e, listed[0].attrs) for e in edges or ()]
-    smooth = chosen if grad_domain is None else (grad_domain,) if isinstance(grad_domain, Domain) else tuple(grad_domain)
+    smooth = (
+        chosen if grad_domain is None else (grad_domain,) if isinstance(grad_domain, Domain) else tuple(grad_domain)
+    )
     bounds = dict.fromkeys(BY_NAME, tolerance) if isinstance(tolerance, (int, float)) else tolerance or {}
     into[name] = Sample(
         name, op, reference, call, chosen, listed, ends, dtypes, tuple(values), kind, result, grad, smooth,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from mortice_conformance.references import logsumexp, softmax
 
 
@@ -23,7 +24,9 @@ def adjoint(forward: Callable[[Any], Any], shape: tuple[int, ...], y: Any) -> An
 # ---- convolution ----
 
 
-def windows(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, fill: float = 0.0) -> tuple[Any, tuple[int, ...]]:
+def windows(
+    x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, fill: float = 0.0
+) -> tuple[Any, tuple[int, ...]]:
     """Return the windows of the trailing axes: (..., *counts, *kernel), and the counts."""
     nd = len(kernel)
     x = np.pad(x, [(0, 0)] * (x.ndim - nd) + [(p, p) for p in padding], constant_values=fill)
@@ -91,7 +94,9 @@ def max_pool(x: Any, *, kernel: Any, stride: Any, padding: Any, dilation: Any, c
     return np.take_along_axis(flat, best, -1)[..., 0], np.take_along_axis(flat_at, best, -1)[..., 0]
 
 
-def avg_pool(x: Any, *, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool, divisor_override: Any) -> Any:
+def avg_pool(
+    x: Any, *, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool, divisor_override: Any
+) -> Any:
     """Return means of windows."""
     nd = len(kernel)
     ones = (1,) * nd
@@ -157,7 +162,9 @@ def affine(x: Any, weight: Any, bias: Any, channel: int | None) -> Any:
     return x
 
 
-def attention(q: Any, k: Any, v: Any, mask: Any, keep: Any, *, causal: bool, scale: Any, dropout_p: float) -> tuple[Any, Any]:
+def attention(
+    q: Any, k: Any, v: Any, mask: Any, keep: Any, *, causal: bool, scale: Any, dropout_p: float
+) -> tuple[Any, Any]:
     """Return (weights @ values, log of the sum of exponentials)."""
     scores = q @ np.swapaxes(k, -1, -2) * (q.shape[-1] ** -0.5 if scale is None else scale)
     if causal:
@@ -194,7 +201,11 @@ def interpolate(x: Any, *, size: Any, mode: str, align_corners: bool, scales: An
         if mode == "area":
             x = np.stack([np.take(x, range(p.start, p.stop), axis).mean(axis) for p in _parts(n, count)], axis)
             continue
-        where = at * ((n - 1) / (count - 1)) if align_corners and count > 1 else np.maximum((at + 0.5) * (n / count) - 0.5, 0)
+        where = (
+            at * ((n - 1) / (count - 1))
+            if align_corners and count > 1
+            else np.maximum((at + 0.5) * (n / count) - 0.5, 0)
+        )
         low = np.minimum(np.floor(where).astype(int), n - 1)
         high = np.minimum(low + 1, n - 1)
         part = (where - low).reshape([-1 if i == axis else 1 for i in range(x.ndim)])

@@ -59,7 +59,9 @@ def known_failures(backend: Any) -> dict[str, KnownFailure]:
     found = {}
     for entry in tomllib.loads(text).get("failure", []):
         if not entry.get("id") or not entry.get("reason"):
-            raise ValueError(f"{package}/known_failures.toml: each [[failure]] needs an id and a reason; got {entry!r}.")
+            raise ValueError(
+                f"{package}/known_failures.toml: each [[failure]] needs an id and a reason; got {entry!r}."
+            )
         if entry["id"] in found:
             raise ValueError(f"{package}/known_failures.toml: {entry['id']} is there twice.")
         found[entry["id"]] = KnownFailure(entry["id"], entry["reason"], entry.get("link", ""))

@@ -101,7 +101,9 @@ def terminal(card: dict[str, Any], colour: bool = False, limit: int = 20) -> str
         extra = [f"{row[o]} {o}" for o in (FAILED, UNEXPECTED, KNOWN, SKIPPED) if row[o]]
         filled = round(20 * (good + row[KNOWN] + row[SKIPPED]) / count) if count else 0
         bar = "#" * filled + "." * (20 - filled)
-        lines.append(f"  L{number} {LEVELS[int(number)]:<24} {mark}  [{bar}] {good:>5} passed  {', '.join(extra)}".rstrip())
+        lines.append(
+            f"  L{number} {LEVELS[int(number)]:<24} {mark}  [{bar}] {good:>5} passed  {', '.join(extra)}".rstrip()
+        )
     bad_tests = [t for t in card["tests"] if t["outcome"] in (FAILED, UNEXPECTED)]
     if bad_tests:
         lines += ["", paint("1", f"{len(bad_tests)} failed")]
@@ -147,7 +149,9 @@ def save_junit(card: dict[str, Any], path: str | Path) -> None:
         )
         for t in tests:
             message = t["message"].translate(_CONTROL)
-            case = f'<testcase classname="{card["backend"]}.L{number}" name={quoteattr(t["id"])} time="{t["seconds"]:.4f}"'
+            case = (
+                f'<testcase classname="{card["backend"]}.L{number}" name={quoteattr(t["id"])} time="{t["seconds"]:.4f}"'
+            )
             if t["outcome"] in (FAILED, UNEXPECTED):
                 first = message.splitlines()[0] if message else ""
                 text.append(f"{case}><failure message={quoteattr(first)}>{escape(message)}</failure></testcase>")
@@ -185,13 +189,25 @@ def diff(old: dict[str, Any], new: dict[str, Any]) -> tuple[str, bool]:
     before = {_without_backend(t["id"], old["backend"]): t for t in old["tests"]}
     after = {_without_backend(t["id"], new["backend"]): t for t in new["tests"]}
     bad = (FAILED, UNEXPECTED)
-    groups: dict[str, list[str]] = {"newly failing": [], "newly passing": [], "gone": [], "new": [], "otherwise changed": []}
+    groups: dict[str, list[str]] = {
+        "newly failing": [],
+        "newly passing": [],
+        "gone": [],
+        "new": [],
+        "otherwise changed": [],
+    }
     for id, t in after.items():
         was = before.get(id)
         if was is None:
             groups["new"].append(f"{id} ({t['outcome']})")
         elif was["outcome"] != t["outcome"]:
-            group = "newly failing" if t["outcome"] in bad else "newly passing" if was["outcome"] in bad else "otherwise changed"
+            group = (
+                "newly failing"
+                if t["outcome"] in bad
+                else "newly passing"
+                if was["outcome"] in bad
+                else "otherwise changed"
+            )
             first = t["message"].splitlines()[0] if t["message"] else ""
             groups[group].append(f"{id} ({was['outcome']} -> {t['outcome']})" + (f"\n      {first}" if first else ""))
     groups["gone"] = [f"{id} ({t['outcome']})" for id, t in before.items() if id not in after]

@@ -10,6 +10,7 @@ import threading
 from typing import Any
 
 import numpy as np
+
 from mortice.backends import DTYPES, Backend, BackendInfo, DType, HostBuffer, hookimpl
 
 # bfloat16 has no NumPy dtype: its buffers hold float32 values, rounded after every kernel.
@@ -215,7 +216,9 @@ def _in_poison(array: Any) -> Any:
     """Return the elements strided inside memory full of junk, for whoever would ignore strides."""
     if array.ndim == 0 or array.size == 0:
         return array
-    junk = np.frombuffer(b"\xa5" * (array.itemsize * 2), array.dtype) if array.dtype.kind != "b" else np.array([True] * 2)
+    junk = (
+        np.frombuffer(b"\xa5" * (array.itemsize * 2), array.dtype) if array.dtype.kind != "b" else np.array([True] * 2)
+    )
     base = np.empty((*array.shape[:-1], array.shape[-1] + 2), array.dtype)
     base[..., array.shape[-1] :] = junk
     view = base[..., : array.shape[-1]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from mortice.backends import DTYPES, DType
 from mortice_conformance.strict import STORAGE, Buffer, StrictBackend, StrictError
 
@@ -106,7 +107,6 @@ def _key(kernel: str, key: Any) -> tuple[Any, ...]:
     return key if Ellipsis in key else (*key, ...)
 
 
-
 class StrictKernels(StrictBackend):
     """The whole strict backend."""
 
@@ -145,7 +145,11 @@ class StrictKernels(StrictBackend):
     def reshape(self, x: Any, shape: Any) -> Buffer:
         array, dtype, device = self._open("reshape", x)
         # As the array API has it, one size may be -1.
-        known = tuple(n for n in shape if n != -1) if isinstance(shape, (tuple, list)) and list(shape).count(-1) == 1 else shape
+        known = (
+            tuple(n for n in shape if n != -1)
+            if isinstance(shape, (tuple, list)) and list(shape).count(-1) == 1
+            else shape
+        )
         _sizes("reshape", known)
         return self._wrap(array.reshape(tuple(shape)), dtype, device)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+
 from mortice.backends import DType
 from mortice.backends.plugins import load
 from mortice.shape import Size
@@ -88,7 +89,9 @@ class Subject:
         if k.dtype_of(t._data) is not t.dtype:
             raise Failure(f"{what}: the buffer has dtype {k.dtype_of(t._data).name}, its tensor says {t.dtype.name}.")
         if tuple(k.shape_of(t._data)) != tuple(t.shape):
-            raise Failure(f"{what}: the buffer has shape {tuple(k.shape_of(t._data))}, its tensor says {tuple(t.shape)}.")
+            raise Failure(
+                f"{what}: the buffer has shape {tuple(k.shape_of(t._data))}, its tensor says {tuple(t.shape)}."
+            )
 
     def compare(self, sample: Sample, case: Case, dtype: DType, out: Sequence[Any], want: Sequence[Any],
                 arrays: Sequence[Any]) -> None:  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from mortice_conformance.runner import execute
 from mortice_conformance.subject import Skip
 

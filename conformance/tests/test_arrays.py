@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from mortice_conformance import references
 from mortice_conformance.arrays import (
     BY_NAME,

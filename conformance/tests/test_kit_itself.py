@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from mortice_conformance import cli, page, runner, scorecard
 from mortice_conformance.catalog import Item, catalog
 from mortice_conformance.runner import FAILED, KNOWN, PASSED, SKIPPED, UNEXPECTED, KnownFailure, Result
@@ -42,7 +44,8 @@ def warn(subject: Any) -> None:
 
 @pytest.mark.parametrize(
     ("run", "outcome", "text"),
-    [(lambda s: None, PASSED, ""), (fail, FAILED, "expected 1"), (skip, SKIPPED, "no float64"), (crash, FAILED, "ZeroDivisionError: a kernel"),
+    [(lambda s: None, PASSED, ""), (fail, FAILED, "expected 1"), (skip, SKIPPED, "no float64"), (crash, FAILED,
+    "ZeroDivisionError: a kernel"),
      (warn, FAILED, "RuntimeWarning: invalid value")],
 )  # fmt: skip
 def test_a_check_ends_as(run: Any, outcome: str, text: str) -> None:
@@ -52,7 +55,11 @@ def test_a_check_ends_as(run: Any, outcome: str, text: str) -> None:
 
 
 def test_a_known_failure_must_fail() -> None:
-    known = {"test_values[exp-float32-strict]": KnownFailure("test_values[exp-float32-strict]", "vendor bug", "https://example.org/1")}
+    known = {
+        "test_values[exp-float32-strict]": KnownFailure(
+            "test_values[exp-float32-strict]", "vendor bug", "https://example.org/1"
+        )
+    }
     failed, passed = (runner.judge(runner.run_item(item(r), SUBJECT), known) for r in (fail, lambda s: None))
     assert (failed.outcome, failed.bad) == (KNOWN, False)
     assert failed.message == "vendor bug https://example.org/1"
@@ -81,7 +88,10 @@ def test_known_failures_are_read_from_the_plugins_package(tmp_path: Path, monkey
 
 
 def card(*outcomes: str) -> dict[str, Any]:
-    results = [Result(f"test_values[op{i}-float32-strict]", "values", f"op{i}", i % 7, o, 0.001, "a <b> & c\nmore") for i, o in enumerate(outcomes)]
+    results = [
+        Result(f"test_values[op{i}-float32-strict]", "values", f"op{i}", i % 7, o, 0.001, "a <b> & c\nmore")
+        for i, o in enumerate(outcomes)
+    ]
     return scorecard.make(SUBJECT, results, 6, 1.25)
 
 
@@ -146,7 +156,9 @@ def test_the_catalog_is_the_same_every_time() -> None:
 
 def _pytest(path: Path, *arguments: str) -> str:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", "-v", *arguments]
-    return subprocess.run(command, cwd=path, capture_output=True, text=True, timeout=120).stdout
+    found = {**os.environ, "PYTHONPATH": os.pathsep.join([str(path), os.environ.get("PYTHONPATH", "")])}
+    done = subprocess.run(command, cwd=path, env=found, capture_output=True, text=True, timeout=120)
+    return done.stdout + done.stderr
 
 
 def test_the_device_fixture_runs_a_test_on_every_backend(tmp_path: Path) -> None:
@@ -161,5 +173,34 @@ def test_the_device_fixture_runs_a_test_on_every_backend(tmp_path: Path) -> None
 
 
 def test_the_kit_runs_under_pytest_with_readable_ids(tmp_path: Path) -> None:
-    out = _pytest(tmp_path, "--pyargs", "mortice_conformance", "--mortice-backend", "strict", "-k", "exp-float32", "--mortice-level", "2")
+    out = _pytest(
+        tmp_path,
+        "--pyargs",
+        "mortice_conformance",
+        "--mortice-backend",
+        "strict",
+        "-k",
+        "exp-float32",
+        "--mortice-level",
+        "2",
+    )
     assert "test_values[exp-float32-strict] PASSED" in out and "failed" not in out
+
+
+def test_an_unknown_known_failure_fails_the_run(tmp_path: Path) -> None:
+    package = tmp_path / "mine"
+    package.mkdir()
+    (package / "__init__.py").write_text(
+        "from mortice.backends import BackendInfo, plugins\n"
+        "from mortice_conformance.strict_kernels import StrictKernels\n"
+        "class Mine(StrictKernels):\n    name = 'mine'\n"
+        "plugins.register(BackendInfo('mine', ('strict',), Mine, priority=-1))\n"
+    )
+    arguments = ("-p", "mine", "--pyargs", "mortice_conformance", "--mortice-backend", "mine", "-k", "exp-float32")
+    assert "failed" not in _pytest(tmp_path, *arguments)
+    known = package / "known_failures.toml"
+    known.write_text('[[failure]]\nid = "test_values[exp-float32-mine]"\nreason = "none"\n')
+    assert "[XPASS(strict)]" in _pytest(tmp_path, *arguments)
+    known.write_text('[[failure]]\nid = "test_values[no_such-float32-mine]"\nreason = "none"\n')
+    out = _pytest(tmp_path, *arguments)
+    assert "no check is called test_values[no_such-float32-mine]" in out

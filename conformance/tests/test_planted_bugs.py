@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from mortice_conformance.planted import report
-from mortice_conformance.planted_bugs import BUGS
+
+from mortice_conformance.planted import BUGS, report
 
 
 def test_there_are_bugs_of_every_kind() -> None:

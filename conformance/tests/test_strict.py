@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import mortice as mt
 import numpy as np
 import pytest
+
+import mortice as mt
 from mortice.backends.plugins import default_backend, load
 from mortice.errors import DTypeError
 from mortice_conformance.strict import Buffer, StrictError, round_bfloat16

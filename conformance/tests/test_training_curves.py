@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from mortice_conformance.suites import training
 
 torch = pytest.importorskip("torch")

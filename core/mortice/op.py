@@ -94,6 +94,11 @@ def same(name: str, shape: Size, *rest: Any, **attrs: Any) -> Size:
     return shape
 
 
+def to_scalar(name: str, shape: Size) -> Size:
+    """No dims."""
+    return SCALAR
+
+
 def reduced(name: str, shape: Size, *, axis: Any, keepdims: bool, **attrs: Any) -> Size:
     """Without the reduced axes, or with them as 1."""
     if axis is None and not keepdims:
@@ -877,9 +882,9 @@ WRITE: Callable[..., Any]
 
 
 def unary(op: Op) -> Callable[..., Any]:
-    """Compile an op of one tensor without attributes."""
+    """Compile an op of one tensor without attributes, whose shape is the tensor's or none."""
     same_dtype = op.same_dtype
-    shape_rule: Any = None if op.shape is same else op.shape
+    elementwise = op.shape is same
 
     def call(input: Any, *, out: Any = None) -> Any:
         try:
@@ -894,7 +899,7 @@ def unary(op: Op) -> Callable[..., Any]:
         t._data = data
         t._device = device
         t.dtype = result
-        t.shape = input.shape if shape_rule is None else shape_rule(op.name, input.shape)
+        t.shape = input.shape if elementwise else SCALAR
         t._rg = False
         t._node = t._storage = t._leaf = None
         if input._rg and (not special[0] or modes.grad) and op.no_grad_reason is None:
@@ -1066,7 +1071,7 @@ def op(
         simple = not (made.variadic or outputs or view or check or fixed or shape is None)
         if simple and made.attrs and len(made.inputs) == 1:
             fn: Any = unary_with_attributes(made)
-        elif made.attrs or made.variadic or len(made.inputs) > 2 or outputs or view or check or fixed or shape is None:
+        elif (len(made.inputs) == 1 and shape not in (same, to_scalar)) or made.attrs or made.variadic or len(made.inputs) > 2 or outputs or view or check or fixed or shape is None:
             fn = general(made)
         else:
             fn = (unary, binary)[len(made.inputs) - 1](made)

@@ -295,6 +295,8 @@ class Maker:
                 fitting = [j for j in range(n) if tuple(pool[j].shape) in (target, ()) and not _overlap(pool[i], pool[j])]
                 j = draw.choice(fitting) if fitting else -1
             return (kind, quiet, i, key, j)
+        if kind == "setmask" and not shape:
+            return ("unary", quiet, "cos", i)
         if kind in ("masked", "setmask"):
             return (kind, quiet, i, round(draw.uniform(-1, 1), 1))
         if kind == "set_data":

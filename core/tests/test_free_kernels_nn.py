@@ -24,16 +24,11 @@ def _default(name, /, *args, **attributes):
 
 
 def _numpy(name, /, *args, **attributes):
-    args = [np.asarray(a) if isinstance(a, np.generic) else a for a in args]
-    before = [a.copy() if isinstance(a, np.ndarray) else a for a in args]
-    for a in args:
+    views = [np.asarray(a).view() if isinstance(a, (np.ndarray, np.generic)) else a for a in args]
+    for a in views:
         if isinstance(a, np.ndarray):
             a.flags.writeable = False
-    found = getattr(_overrides(), name)(*args, **attributes)
-    for a, b in zip(args, before):
-        if isinstance(a, np.ndarray):
-            a.flags.writeable = True
-            np.testing.assert_array_equal(a, b)
+    found = getattr(_overrides(), name)(*views, **attributes)
     return found if isinstance(found, tuple) else (found,)
 
 

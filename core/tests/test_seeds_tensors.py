@@ -242,7 +242,7 @@ def test_RS01_the_same_seed_gives_the_same_numbers():
 def test_RS02_manual_seed_returns_the_generator():
     generator = mt.manual_seed(6895)
     assert isinstance(generator, mt.Generator)
-    assert "Generator object at" in repr(generator)
+    assert "Generator" in repr(generator)
 
 
 def test_RS03_the_generator_is_independent_of_python_and_numpy():
@@ -536,7 +536,8 @@ def test_RE04_cumprod():
     _close(mt.cumprod(a, dim=0), [0.6001, 0.1241, -0.0238, -0.0233, -0.0157, -0.0158, -0.0065])
     a[5] = 0.0
     assert mt.cumprod(a, dim=0)[5:].tolist() == [0, 0]
-    a = mt.tensor([[-0.4318, 0.4427, 0.0, -0.1199], [-0.2790, 0.9716, -0.9334, 1.1384], [-1.1763, 0.0, -1.4534, -1.2983]])
+    a = [[-0.4318, 0.4427, 0.0, -0.1199], [-0.2790, 0.9716, -0.9334, 1.1384], [-1.1763, 0.0, -1.4534, -1.2983]]
+    a = mt.tensor(a)
     columns = [[-0.4318, 0.4427, 0.0, -0.1199], [0.1205, 0.4302, 0, -0.1365], [-0.1417, 0, 0, 0.1773]]
     rows = [[-0.4318, -0.1912, 0, 0], [-0.2790, -0.2711, 0.2530, 0.2880], [-1.1763, 0, 0, 0]]
     _close(mt.cumprod(a, dim=0), columns, 2e-4)

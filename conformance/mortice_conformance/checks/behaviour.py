@@ -37,7 +37,9 @@ def check_unmodified(subject: Subject, sample: Sample, dtype: DType) -> None:
     out = sample.apply(tensors, case.attrs)
     unchanged("by the call")
     if sample.differentiable and dtype.kind in "fc":
-        leaves = [t if t is None or i not in sample.grad_operands(case) else t.requires_grad_() for i, t in enumerate(tensors)]
+        leaves = [
+            t if t is None or i not in sample.grad_operands(case) else t.requires_grad_() for i, t in enumerate(tensors)
+        ]
         results = sample.apply(leaves, case.attrs)
         kept = [subject.bits(t) for t in results]
         _pull(subject, sample, case, results)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+
 from mortice.autograd import grad
 from mortice.backends import DType
 from mortice_conformance.arrays import rounded, spacing, widened
@@ -48,7 +49,9 @@ class Problem:
         v = self.rng.uniform(-1, 1, np.shape(array))
         if np.asarray(array).dtype.kind == "c":
             v = v + 1j * self.rng.uniform(-1, 1, np.shape(array))
-        return widened(rounded(v, self.dtype.to_complex() if np.asarray(array).dtype.kind == "c" else self.dtype.to_real()))
+        return widened(
+            rounded(v, self.dtype.to_complex() if np.asarray(array).dtype.kind == "c" else self.dtype.to_real())
+        )
 
     def moved(self, directions: Sequence[Any], step: float) -> list[Any]:
         points = list(self.points)
@@ -68,7 +71,9 @@ def _agree(what: str, got: float, want: float, scale: float, dtype: DType, kind:
         raise Failure(f"{what}: expected {want:.10g} by finite differences; got {got:.10g} ({bound:.2g} allowed).")
 
 
-def _grads(problem: Problem, points: Sequence[Any], seeds: Sequence[Any], graph: bool = False) -> tuple[list[Any], list[Any]]:
+def _grads(
+    problem: Problem, points: Sequence[Any], seeds: Sequence[Any], graph: bool = False
+) -> tuple[list[Any], list[Any]]:
     """Return (leaves, gradients as Tensors) of <seeds, outputs>."""
     tensors = problem.tensors(points, True)
     leaves = [tensors[i] for i in problem.at]
@@ -98,7 +103,7 @@ def check_gradient(subject: Subject, sample: Sample, dtype: DType) -> None:
             out = p.outputs(p.tensors(points, False))
             return sum(dot(s, widened(p.subject.read(t))) for s, t in zip(seeds, out))
 
-        want = _slope(lambda h: loss(p.moved(directions, h)), step)
+        want = _slope(lambda h, p=p, v=directions: loss(p.moved(v, h)), step)
         got = scale = 0.0
         for i, g, v in zip(p.at, grads, directions):
             subject.inspect(g, f"{p.what} gradient {i}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from mortice.backends import DType, HostBuffer
 from mortice.errors import DTypeError
 from mortice_conformance.arrays import BY_NAME, bfloat16_bits, native
@@ -21,7 +22,9 @@ MIXED = (
 
 def _call(subject: Subject, sample: Sample, case: Case, dtype: DType) -> None:
     arrays, tensors = subject.operands(sample, case, dtype)
-    subject.compare(sample, case, dtype, sample.apply(tensors, case.attrs), sample.expected(case, arrays, dtype), arrays)
+    subject.compare(
+        sample, case, dtype, sample.apply(tensors, case.attrs), sample.expected(case, arrays, dtype), arrays
+    )
 
 
 def check_values(subject: Subject, sample: Sample, dtype: DType) -> None:
@@ -136,7 +139,13 @@ def _read_only(subject: Subject, array: Any, dtype: DType) -> Any:
     return subject.wrap(subject.backend.share_host(HostBuffer(data, array.shape, dtype), subject.device), dtype)
 
 
-LAYOUTS = {"transposed": _transposed, "stepped": _stepped, "reversed": _reversed, "offset": _offset, "read-only": _read_only}
+LAYOUTS = {
+    "transposed": _transposed,
+    "stepped": _stepped,
+    "reversed": _reversed,
+    "offset": _offset,
+    "read-only": _read_only,
+}
 
 
 def check_layouts(subject: Subject, sample: Sample, dtype: DType) -> None:

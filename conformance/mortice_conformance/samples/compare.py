@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from mortice_conformance.domain import real, shift, tied
 from mortice_conformance.record import EDGES, sample
 
@@ -13,14 +14,24 @@ for _name, _reference in (
     sample(_name, _reference, tied, kind="exact", values=EDGES)
 
 for _name, _reference in (("isnan", np.isnan), ("isinf", np.isinf), ("isfinite", np.isfinite), ("signbit", np.signbit)):
-    sample(_name, lambda x, fn=_reference: fn(x.astype(np.int64) if x.dtype.kind == "b" else x), kind="exact", values=EDGES)
+    sample(
+        _name, lambda x, fn=_reference: fn(x.astype(np.int64) if x.dtype.kind == "b" else x), kind="exact", values=EDGES
+    )
 
-for _name, _reference in (("logical_and", np.logical_and), ("logical_or", np.logical_or), ("logical_xor", np.logical_xor)):
+for _name, _reference in (
+    ("logical_and", np.logical_and),
+    ("logical_or", np.logical_or),
+    ("logical_xor", np.logical_xor),
+):
     sample(_name, _reference, tied, kind="exact", values=EDGES)
 sample("logical_not", np.logical_not, tied, kind="exact", values=EDGES)
 
 _BITS = (0, 1, 2, -1, "max", "min", 85)
-for _name, _reference in (("bitwise_and", np.bitwise_and), ("bitwise_or", np.bitwise_or), ("bitwise_xor", np.bitwise_xor)):
+for _name, _reference in (
+    ("bitwise_and", np.bitwise_and),
+    ("bitwise_or", np.bitwise_or),
+    ("bitwise_xor", np.bitwise_xor),
+):
     sample(_name, _reference, kind="exact", values=_BITS)
 sample("bitwise_not", np.invert, kind="exact", values=_BITS)
 sample("bitwise_left_shift", np.left_shift, real, shift, kind="exact")

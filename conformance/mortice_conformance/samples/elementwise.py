@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import mortice as mt
 import numpy as np
+
+import mortice as mt
 from mortice_conformance.domain import bools, nonzero, positive, real, small, unit
 from mortice_conformance.record import EDGES, sample
 
@@ -28,11 +29,24 @@ sample("div", np.divide, nonzero, values=EDGES, kind="arithmetic", zeros=True, m
 
 sample("floor_divide", np.floor_divide, nonzero, kind="exact", grad="torch has none either")
 sample("div_floor", np.floor_divide, nonzero, kind="exact")
-sample("div_trunc", lambda x, y: np.trunc(x / y) if x.dtype.kind == "f" else (x - np.fmod(x, y)) // y, nonzero, kind="exact")
+sample(
+    "div_trunc",
+    lambda x, y: np.trunc(x / y) if x.dtype.kind == "f" else (x - np.fmod(x, y)) // y,
+    nonzero,
+    kind="exact",
+)
 sample("remainder", np.remainder, nonzero)
 sample("fmod", np.fmod, nonzero, kind="exact")
 sample("pow", np.power, positive, dtypes="fc", values=(0.0, 0.5, 1.0, 2.0, 3.0, float("inf")))
-sample("pow", lambda x: np.power(x, 3.0), real, call=lambda x: mt.pow(x, 3.0), dtypes="f", variant="cube", shapes=[(37,), (2, 3)])
+sample(
+    "pow",
+    lambda x: np.power(x, 3.0),
+    real,
+    call=lambda x: mt.pow(x, 3.0),
+    dtypes="f",
+    variant="cube",
+    shapes=[(37,), (2, 3)],
+)
 sample("pow", lambda x: np.power(x, -1.5), positive, call=lambda x: mt.pow(x, -1.5), dtypes="f", variant="number",
        shapes=[(37,), (2, 3)])  # fmt: skip
 sample("pow", np.power, small, positive, dtypes="ui", variant="integers")
@@ -42,8 +56,20 @@ for _name in ("float32", "float64"):
            values=(0.0, -0.0, 1.0, -1.0, float("inf"), float("nan"), "max"))  # fmt: skip
 sample("hypot", np.hypot, nonzero, values=(0.0, 3.0, 4.0, float("inf"), float("-inf"), float("nan"), "max", "tiny"))
 sample("atan2", np.arctan2, nonzero, values=EDGES, zeros=True)
-sample("logaddexp", np.logaddexp, dtypes="f", kind="smooth", values=(0.0, 1.0, -1.0, 1000.0, float("inf"), float("-inf"), float("nan")))
-sample("logaddexp2", np.logaddexp2, dtypes="f", kind="smooth", values=(0.0, 1.0, -1.0, 1000.0, float("inf"), float("-inf"), float("nan")))
+sample(
+    "logaddexp",
+    np.logaddexp,
+    dtypes="f",
+    kind="smooth",
+    values=(0.0, 1.0, -1.0, 1000.0, float("inf"), float("-inf"), float("nan")),
+)
+sample(
+    "logaddexp2",
+    np.logaddexp2,
+    dtypes="f",
+    kind="smooth",
+    values=(0.0, 1.0, -1.0, 1000.0, float("inf"), float("-inf"), float("nan")),
+)
 sample("heaviside", lambda x, v: np.where(x == 0, v, x > 0), values=EDGES, kind="exact", grad="torch has none either")
 
 # ---- choices and bounds ----
@@ -63,7 +89,9 @@ def _clip(x: object, lo: object, hi: object) -> object:
 
 sample("clamp", _clip, real, small, kind="exact", shapes=_THREE, edges=_THREE_EDGES, values=(0.0, 1.0, -2.5, float("inf"), float("nan")),
        misuse=[(lambda: mt.clamp(mt.ones(2)), "clamp: At least one of 'min' or 'max' must not be None.")])  # fmt: skip
-sample("clamp", _clip, real, small, kind="exact", variant="one bound", shapes=[((37,), None, (37,)), ((2, 3), (3,), None)])
+sample(
+    "clamp", _clip, real, small, kind="exact", variant="one bound", shapes=[((37,), None, (37,)), ((2, 3), (3,), None)]
+)
 
 # ---- sums of products ----
 sample("addcmul", lambda x, a, b, value: x + a * b * value, kind="reduction", shapes=_THREE, edges=_THREE_EDGES, dtypes="uifc",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import mortice as mt
 import numpy as np
+
+import mortice as mt
 from mortice_conformance.domain import Domain, below, distinct, indices_into, nonzero, real
 from mortice_conformance.record import sample
 from mortice_conformance.references import indexed, scattered
@@ -72,11 +73,17 @@ sample("index_write", indexed(lambda a, b: b), real, indices_into(), real, kind=
 
 # ---- gather and scatter ----
 _ALONG = [(((5, 3), (4, 3)), {"axis": 0}), (((5, 3), (5, 1)), {"axis": 1}), (((6,), (9,)), {"axis": 0})]
-sample("gather", lambda x, i, axis: np.take_along_axis(x[tuple(slice(0, n if d != axis else None) for d, n in enumerate(i.shape))], i, axis),
+sample("gather",
+       lambda x, i, axis: np.take_along_axis(x[tuple(slice(0, n if d != axis else None) for d, n in enumerate(i.shape))], i, axis),
        real, indices_into(), kind="exact", cases=[*_ALONG, (((5, 3), (2, 2)), {"axis": 0})],
        edges=[(((4, 2), (0, 2)), {"axis": 0})],
-       misuse=[(lambda: mt.gather(mt.ones(2, 3), 0, mt.ones(2, 3)), "gather(): Expected dtype int64 for index; got mortice.float32.")])  # fmt: skip
-_SCATTERS = [(((5, 3), (4, 3), (4, 3)), {"axis": 0}), (((5, 3), (2, 7), (2, 7)), {"axis": 1}), (((6,), (40,), (40,)), {"axis": 0})]
+       misuse=[(lambda: mt.gather(mt.ones(2, 3), 0, mt.ones(2, 3)),
+       "gather(): Expected dtype int64 for index; got mortice.float32.")])  # fmt: skip
+_SCATTERS = [
+    (((5, 3), (4, 3), (4, 3)), {"axis": 0}),
+    (((5, 3), (2, 7), (2, 7)), {"axis": 1}),
+    (((6,), (40,), (40,)), {"axis": 0}),
+]
 sample("scatter_add", scattered(lambda a, b: a + b), real, indices_into(), real, kind="reduction", cases=_SCATTERS,
        edges=[(((4,), (0,), (0,)), {"axis": 0})])  # fmt: skip
 sample("scatter_write", scattered(lambda a, b: b), real, indices_into(), real, kind="exact", cases=_SCATTERS,
@@ -92,7 +99,9 @@ _HOWS = [(s, {"axis": 0, "how": how}) for how in ("max", "min") for s in (((5, 3
 sample("scatter_combine", _combined, distinct, indices_into(), distinct, kind="exact", cases=_HOWS, dtypes="uif")
 sample("scatter_combine", _combined, nonzero, indices_into(), nonzero, kind="reduction", variant="prod", dtypes="f",
        cases=[(((6,), (9,), (9,)), {"axis": 0, "how": "prod"})])  # fmt: skip
-sample("fill", lambda x, value: np.full_like(x, value), kind="exact", shapes=[((2, 3), ()), ((7,), ())], edges=[((), ())])
+sample(
+    "fill", lambda x, value: np.full_like(x, value), kind="exact", shapes=[((2, 3), ()), ((7,), ())], edges=[((), ())]
+)
 
 
 # ---- with tensors of indices and masks, as users write them ----

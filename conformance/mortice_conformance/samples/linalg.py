@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import mortice as mt
 import numpy as np
+
+import mortice as mt
 from mortice.op import OPS
 from mortice_conformance.domain import definite, invertible, lower, real, symmetric, upper
 from mortice_conformance.record import MATRICES, sample
-
 
 # What LAPACK takes; torch refuses half precision too.
 _FULL = ("float32", "float64", "complex64", "complex128")
@@ -32,12 +32,38 @@ sample("cholesky_ex", lambda x: (np.linalg.cholesky(x), _ok(x)), definite, call=
        dtypes=_FULL, kind="linalg", shapes=MATRICES, result=_INFO)  # fmt: skip
 sample("solve_triangular", lambda a, b, upper, left, unit_diagonal: np.linalg.solve(np.triu(a) if upper else np.tril(a), b), lower, real,
        dtypes=_FULL, kind="linalg", cases=[(s, {"upper": False, "left": True, "unit_diagonal": False}) for s in _PAIRS])  # fmt: skip
-sample("solve_triangular", lambda a, b, upper, left, unit_diagonal: np.linalg.solve(np.triu(a), b), upper, real, dtypes=_FULL, kind="linalg",
+sample("solve_triangular",
+       lambda a, b, upper, left, unit_diagonal: np.linalg.solve(np.triu(a), b), upper, real, dtypes=_FULL, kind="linalg",
        variant="upper", cases=[(s, {"upper": True, "left": True, "unit_diagonal": False}) for s in _PAIRS])  # fmt: skip
-sample("solve_ex", lambda a, b: (np.linalg.solve(a, b), _ok(a)), invertible, real, dtypes=_FULL, kind="linalg", shapes=_PAIRS, result=_INFO)
-sample("inv_ex", lambda x: (np.linalg.inv(x), _ok(x)), invertible, dtypes=_FULL, kind="linalg", shapes=MATRICES, result=_INFO)
+sample(
+    "solve_ex",
+    lambda a, b: (np.linalg.solve(a, b), _ok(a)),
+    invertible,
+    real,
+    dtypes=_FULL,
+    kind="linalg",
+    shapes=_PAIRS,
+    result=_INFO,
+)
+sample(
+    "inv_ex",
+    lambda x: (np.linalg.inv(x), _ok(x)),
+    invertible,
+    dtypes=_FULL,
+    kind="linalg",
+    shapes=MATRICES,
+    result=_INFO,
+)
 sample("det", np.linalg.det, invertible, dtypes=_FULL, kind="linalg", shapes=MATRICES)
-sample("slogdet", lambda x: tuple(np.linalg.slogdet(x)), invertible, dtypes=_FULL, kind="linalg", shapes=MATRICES, result=("promote", "real_part"))
+sample(
+    "slogdet",
+    lambda x: tuple(np.linalg.slogdet(x)),
+    invertible,
+    dtypes=_FULL,
+    kind="linalg",
+    shapes=MATRICES,
+    result=("promote", "real_part"),
+)
 
 
 def _multiplied(x: object) -> object:
@@ -95,5 +121,21 @@ def _svd_product(x: object) -> object:
 
 sample("svd", lambda x: (np.linalg.svd(x, compute_uv=False), x), invertible, call=_svd_product, dtypes=_FULL, kind="linalg",
        shapes=[(3, 3), (2, 4, 3)], result=("real_part", "promote"))  # fmt: skip
-sample("svdvals", lambda x: np.linalg.svd(x, compute_uv=False), invertible, dtypes=_FULL, kind="linalg", shapes=[(3, 3), (2, 4, 3)], result="real_part")
-sample("linalg_pinv", np.linalg.pinv, invertible, call=lambda x: mt.linalg.pinv(x), dtypes=_FULL, kind="linalg", shapes=[(3, 3), (4, 3)])
+sample(
+    "svdvals",
+    lambda x: np.linalg.svd(x, compute_uv=False),
+    invertible,
+    dtypes=_FULL,
+    kind="linalg",
+    shapes=[(3, 3), (2, 4, 3)],
+    result="real_part",
+)
+sample(
+    "linalg_pinv",
+    np.linalg.pinv,
+    invertible,
+    call=lambda x: mt.linalg.pinv(x),
+    dtypes=_FULL,
+    kind="linalg",
+    shapes=[(3, 3), (4, 3)],
+)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import mortice as mt
 import numpy as np
+
+import mortice as mt
 from mortice_conformance.record import sample
 
 _PRODUCTS = [((3, 4), (4, 5)), ((7,), (7,)), ((3, 4), (4,)), ((4,), (4, 2)), ((2, 3, 4), (4, 5)), ((2, 1, 3, 4), (5, 4, 2)),

@@ -9,7 +9,11 @@ from mortice_conformance.record import misuse
 F = mt.nn.functional
 
 # ---- elementwise ----
-misuse("pow", lambda: mt.pow(mt.tensor([2]), -1), "pow: Integers to negative integer powers are not allowed; got exponent -1.")
+misuse(
+    "pow",
+    lambda: mt.pow(mt.tensor([2]), -1),
+    "pow: Integers to negative integer powers are not allowed; got exponent -1.",
+)
 misuse("floor_divide", lambda: mt.tensor([1]) // mt.tensor([0]),
        "floor_divide: ZeroDivisionError: expected integers other than 0 to divide by; got 0.")  # fmt: skip
 misuse("bitwise_and", lambda: mt.bitwise_and(mt.ones(2), mt.ones(2)),
@@ -33,19 +37,33 @@ misuse("mean", lambda: mt.tensor([1]).mean(),
 misuse("amax", lambda: mt.zeros(0).max(),
        "max(): Expected reduction dim to be specified for input.numel() == 0; got [0]. Specify the reduction dim with the 'dim' "
        "argument.")  # fmt: skip
-misuse("sort", lambda: mt.sort(mt.ones(2), 3), "sort: Dimension out of range (expected to be in range of [-1, 0], but got 3).")
+misuse(
+    "sort",
+    lambda: mt.sort(mt.ones(2), 3),
+    "sort: Dimension out of range (expected to be in range of [-1, 0], but got 3).",
+)
 misuse("topk", lambda: mt.topk(mt.ones(3), 5), "topk: selected index k out of range; got k = 5 for size 3.")
-misuse("cumsum", lambda: mt.cumsum(mt.ones(2), 2), "cumsum: Dimension out of range (expected to be in range of [-1, 0], but got 2).")
+misuse(
+    "cumsum",
+    lambda: mt.cumsum(mt.ones(2), 2),
+    "cumsum: Dimension out of range (expected to be in range of [-1, 0], but got 2).",
+)
 misuse("kthvalue", lambda: mt.kthvalue(mt.ones(3), 4),
        "kthvalue(): selected number k out of range for dimension 0; got k = 4 for size 3.")  # fmt: skip
 
 # ---- movement, indexing ----
 misuse("tril", lambda: mt.ones(2).tril(), "tril: input tensor must have at least 2 dimensions; got [2].")
-misuse("flip", lambda: mt.ones(2, 3).flip(2), "flip: Dimension out of range (expected to be in range of [-2, 1], but got 2).")
+misuse(
+    "flip",
+    lambda: mt.ones(2, 3).flip(2),
+    "flip: Dimension out of range (expected to be in range of [-2, 1], but got 2).",
+)
 misuse("stack", lambda: mt.stack([mt.ones(2), mt.ones(3)]),
        "stack: stack expects each tensor to be equal size, but got [2] at entry 0 and [3] at entry 1.")  # fmt: skip
 misuse("diagonal", lambda: mt.ones(2, 3).diagonal(0, 0, 0), "diagonal: diagonal dimensions cannot be identical 0, 0.")
-misuse("unfold", lambda: mt.ones(3).unfold(0, 5, 1), "unfold: maximum size for tensor at dimension 0 is 3 but size is 5.")
+misuse(
+    "unfold", lambda: mt.ones(3).unfold(0, 5, 1), "unfold: maximum size for tensor at dimension 0 is 3 but size is 5."
+)
 misuse("take", lambda: mt.index_select(mt.ones(3), 0, mt.tensor([3])),
        "index_select: index 3 is out of bounds for dimension 0 with size 3")  # fmt: skip
 misuse("scatter_add", lambda: mt.zeros(3).scatter_add(0, mt.tensor([5]), mt.ones(1)),
@@ -58,7 +76,8 @@ misuse("einsum", lambda: mt.einsum("ij,jk", mt.ones(2, 3), mt.ones(4, 5)),
 misuse("inv_ex", lambda: mt.linalg.inv(mt.ones(2, 3)),
        "linalg.inv: A must be batches of square matrices, but they are 2 by 3 matrices")  # fmt: skip
 misuse("inv_ex", lambda: mt.linalg.inv(mt.zeros(2, 2)),
-       "linalg.inv: The diagonal element 1 is zero, the inversion could not be completed because the input matrix is singular.")  # fmt: skip
+       "linalg.inv: The diagonal element 1 is zero, the inversion could not be completed because the input "
+       "matrix is singular.")  # fmt: skip
 misuse("cholesky_ex", lambda: mt.linalg.cholesky(-mt.eye(2)),
        "linalg.cholesky: The factorization could not be completed because the input is not positive-definite (the leading minor of "
        "order 1 is not positive-definite).")  # fmt: skip
@@ -75,11 +94,20 @@ misuse("conv", lambda: F.conv2d(mt.ones(1, 2, 3, 3), mt.ones(1, 3, 3, 3)),
        "conv2d: Given groups=1, weight of size [1, 3, 3, 3], expected input[1, 2, 3, 3] to have 3 channels, but got 2 channels "
        "instead")  # fmt: skip
 misuse("conv", lambda: F.conv1d(mt.ones(1, 1, 2), mt.ones(1, 1, 5)),
-       "conv1d: Calculated padded input size per channel: (2). Kernel size: (5). Kernel size can't be greater than actual input size")  # fmt: skip
+       "conv1d: Calculated padded input size per channel: (2). Kernel size: (5). Kernel size can't be greater than "
+       "actual input size")  # fmt: skip
 misuse("max_pool", lambda: F.max_pool2d(mt.ones(1, 1, 2, 2), 5),
        "max_pool2d: Given input size: (1x2x2). Calculated output size: (1x0x0). Output size is too small")  # fmt: skip
 misuse("layer_norm", lambda: F.layer_norm(mt.ones(2, 3), (4,)),
        "layer_norm: Given normalized_shape=[4], expected input with shape [*, 4], but got input of size[2, 3]")  # fmt: skip
-misuse("embedding", lambda: F.embedding(mt.tensor([4]), mt.ones(3, 2)), "embedding: index out of range in self; got 4 for 3 rows.")
-misuse("nll_loss", lambda: F.cross_entropy(mt.ones(1, 3), mt.tensor([3])), "nll_loss: Target 3 is out of bounds for 3 classes.")
+misuse(
+    "embedding",
+    lambda: F.embedding(mt.tensor([4]), mt.ones(3, 2)),
+    "embedding: index out of range in self; got 4 for 3 rows.",
+)
+misuse(
+    "nll_loss",
+    lambda: F.cross_entropy(mt.ones(1, 3), mt.tensor([3])),
+    "nll_loss: Target 3 is out of bounds for 3 classes.",
+)
 misuse("pad", lambda: F.pad(mt.ones(2, 3), (1,)), "pad: Padding length must be divisible by 2; got 1 numbers.")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import mortice as mt
 import numpy as np
+
+import mortice as mt
 from mortice_conformance.record import sample
 
 _CUBE = (2, 3, 4)
@@ -11,7 +12,15 @@ _CUBE = (2, 3, 4)
 # ---- casts and copies ----
 sample("cast", lambda x: x.astype(np.complex128), call=lambda x: x.to(x.dtype.to_complex()), dtypes="f", result="complex_part",
        kind="exact", tolerance={"complex64": 1}, reason="bfloat16 and float16 widen exactly")  # fmt: skip
-sample("cast", np.real, call=lambda x: x.to(x.dtype.to_real()), dtypes="c", result="real_part", kind="exact", variant="to real")
+sample(
+    "cast",
+    np.real,
+    call=lambda x: x.to(x.dtype.to_real()),
+    dtypes="c",
+    result="real_part",
+    kind="exact",
+    variant="to real",
+)
 sample("cast", lambda x: x.astype(np.float32), call=lambda x: x.to(mt.float32), dtypes="buif", result="float32",
        kind="arithmetic", variant="to float32", grad="float32 is too coarse for the differences of float64")  # fmt: skip
 sample("clone", np.array, kind="exact")
@@ -44,9 +53,19 @@ sample("expand", lambda x, shape: np.broadcast_to(x, shape), kind="exact",
        misuse=[(lambda: mt.ones(2, 3).expand(4, 3),
                 "expand: The expanded size of the tensor (4) must match the existing size (2) at non-singleton dimension 0. "
                 "Target sizes: [4, 3]. Tensor sizes: [2, 3].")])  # fmt: skip
-_DIAGONALS = [{"offset": 0, "axis1": 0, "axis2": 1}, {"offset": 1, "axis1": 0, "axis2": 1}, {"offset": -1, "axis1": 1, "axis2": 0}]
+_DIAGONALS = [
+    {"offset": 0, "axis1": 0, "axis2": 1},
+    {"offset": 1, "axis1": 0, "axis2": 1},
+    {"offset": -1, "axis1": 1, "axis2": 0},
+]
 for _name in ("diagonal", "diagonal_copy"):
-    sample(_name, np.diagonal, kind="exact", shares=True, cases=[(s, a) for s in ((4, 4), (3, 5), (2, 3, 4)) for a in _DIAGONALS])
+    sample(
+        _name,
+        np.diagonal,
+        kind="exact",
+        shares=True,
+        cases=[(s, a) for s in ((4, 4), (3, 5), (2, 3, 4)) for a in _DIAGONALS],
+    )
 
 
 def _write_diagonal(x: object, part: object, offset: int, axis1: int, axis2: int) -> object:
@@ -57,7 +76,8 @@ def _write_diagonal(x: object, part: object, offset: int, axis1: int, axis2: int
 
 
 sample("diagonal_write", _write_diagonal, kind="exact",
-       cases=[(((4, 4), (4,)), _DIAGONALS[0]), (((3, 5), (3,)), _DIAGONALS[1]), (((2, 4, 3), (3, 2)), {**_DIAGONALS[0], "axis1": 1, "axis2": 2})][:2])  # fmt: skip
+       cases=[(((4, 4), (4,)), _DIAGONALS[0]), (((3, 5), (3,)), _DIAGONALS[1]),
+       (((2, 4, 3), (3, 2)), {**_DIAGONALS[0], "axis1": 1, "axis2": 2})][:2])  # fmt: skip
 
 
 def _windows(x: object, axis: int, size: int, step: int) -> object:
@@ -78,7 +98,10 @@ def _strided(x: object, shape: tuple[int, ...], steps: tuple[int, ...], offset: 
     return flat[np.broadcast_to(at, shape)]
 
 
-_STRIDED = [((3, 4), {"shape": (2, 3), "steps": (4, 1), "offset": 1}), ((12,), {"shape": (3, 3), "steps": (2, 1), "offset": 0})]
+_STRIDED = [
+    ((3, 4), {"shape": (2, 3), "steps": (4, 1), "offset": 1}),
+    ((12,), {"shape": (3, 3), "steps": (2, 1), "offset": 0}),
+]
 for _name in ("as_strided", "as_strided_copy"):
     sample(_name, _strided, kind="exact", shares=True, cases=_STRIDED if _name == "as_strided" else _STRIDED[1:],
            call=(lambda x, shape, steps, offset: mt.as_strided(x, shape, steps, offset)) if _name == "as_strided" else None,
@@ -93,7 +116,13 @@ sample("cat", lambda *x, axis: np.concatenate(x, axis), kind="exact",
                 "the list."),
                (lambda: mt.cat([]), "cat: expected a non-empty list of Tensors."),
                (lambda: mt.cat(mt.ones(2)), "cat: expected a tuple or list of Tensors; got Tensor.")])  # fmt: skip
-sample("stack", lambda *x: np.stack(x, 1), call=lambda *x: mt.stack(x, 1), kind="exact", shapes=[((2, 3), (2, 3)), ((4,),) * 3])
+sample(
+    "stack",
+    lambda *x: np.stack(x, 1),
+    call=lambda *x: mt.stack(x, 1),
+    kind="exact",
+    shapes=[((2, 3), (2, 3)), ((4,),) * 3],
+)
 
 # ---- rearranging ----
 sample("flip", lambda x, axis: np.flip(x, axis), kind="exact",

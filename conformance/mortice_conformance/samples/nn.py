@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 
 import numpy as np
+
 from mortice_conformance.domain import Domain, below, nonzero, probability, real
 from mortice_conformance.record import sample
 from mortice_conformance.references import log_softmax, normal_cdf, softmax
@@ -33,10 +34,30 @@ def _gelu(x: object, approximate: str) -> object:
 
 # ---- activations ----
 sample("relu", lambda x: np.maximum(x, 0), nonzero, values=_ENDS, kind="exact")
-sample("hardtanh", lambda x, low, high: np.clip(x, low, high), nonzero, attrs=[{"low": -1, "high": 2}], dtypes="if", kind="exact")
-sample("leaky_relu", lambda x, slope: np.where(x > 0, x, x * slope), nonzero, attrs=[{"slope": 0.01}], values=_ENDS, kind="elementwise")
+sample(
+    "hardtanh",
+    lambda x, low, high: np.clip(x, low, high),
+    nonzero,
+    attrs=[{"low": -1, "high": 2}],
+    dtypes="if",
+    kind="exact",
+)
+sample(
+    "leaky_relu",
+    lambda x, slope: np.where(x > 0, x, x * slope),
+    nonzero,
+    attrs=[{"slope": 0.01}],
+    values=_ENDS,
+    kind="elementwise",
+)
 sample("prelu_kernel", lambda x, w: np.where(x > 0, x, x * w), nonzero, kind="arithmetic")
-sample("threshold", lambda x, limit, value: np.where(x > limit, x, value), nonzero, attrs=[{"limit": 1, "value": 2}], kind="exact")
+sample(
+    "threshold",
+    lambda x, limit, value: np.where(x > limit, x, value),
+    nonzero,
+    attrs=[{"limit": 1, "value": 2}],
+    kind="exact",
+)
 sample("hardshrink", lambda x, lambd: np.where(np.abs(x) > lambd, x, 0), nonzero, attrs=[{"lambd": 0.5}], kind="exact")
 sample("softshrink", lambda x, lambd: np.where(x > lambd, x - lambd, np.where(x < -lambd, x + lambd, 0)), nonzero,
        attrs=[{"lambd": 0.5}], kind="arithmetic")  # fmt: skip
@@ -46,11 +67,23 @@ sample("silu", lambda x: x * _sigmoid(x), real, dtypes="f", values=_ENDS, kind="
 sample("gelu", _gelu, real, attrs=[{"approximate": "none"}, {"approximate": "tanh"}], kind="smooth")
 sample("elu", lambda x, alpha, scale, input_scale: scale * np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0) * input_scale)), nonzero,
        attrs=[{"alpha": 1.5, "scale": 1.1, "input_scale": 1.0}], kind="special")  # fmt: skip
-sample("softplus", _softplus, real, attrs=[{"beta": 1.0, "threshold": 20.0}, {"beta": 2.0, "threshold": 3.0}], kind="special")
+sample(
+    "softplus",
+    _softplus,
+    real,
+    attrs=[{"beta": 1.0, "threshold": 20.0}, {"beta": 2.0, "threshold": 3.0}],
+    kind="special",
+)
 sample("logsigmoid", lambda x: -np.logaddexp(0, -x), real, kind="special")
 sample("mish", lambda x: x * np.tanh(np.logaddexp(0, x)), real, kind="special")
 _ROWS = [((3, 4), {"axis": 1}), ((2, 6, 3), {"axis": 1}), ((8,), {"axis": 0})]
-sample("glu", lambda x, axis: np.split(x, 2, axis)[0] * _sigmoid(np.split(x, 2, axis)[1]), real, cases=[c for c in _ROWS], kind="special")
+sample(
+    "glu",
+    lambda x, axis: np.split(x, 2, axis)[0] * _sigmoid(np.split(x, 2, axis)[1]),
+    real,
+    cases=[c for c in _ROWS],
+    kind="special",
+)
 sample("softmax", softmax, real, cases=_ROWS, edges=[((1,), {"axis": 0}), ((0, 3), {"axis": 1})], kind="nn")
 sample("log_softmax", log_softmax, real, cases=_ROWS, edges=[((1,), {"axis": 0}), ((0, 3), {"axis": 1})], kind="nn")
 _kept = Domain("kept", dtype="bool", draw=lambda rng, shape, dtype, case: rng.integers(0, 2, shape))
@@ -68,8 +101,20 @@ def _with_bias(x: object, w: object, b: object) -> object:
     return OPS["linear"].fn(x, w, b)
 
 
-sample("linear", lambda x, w, b: x @ w.T + b, kind="matmul", dtypes="f", variant="bias", call=_with_bias, shapes=[((4, 3), (5, 3), (5,))])
-_mask = Domain("mask", dtype="bool", draw=lambda rng, shape, dtype, case: rng.integers(0, 2, shape) | np.eye(*shape[-2:], dtype=int))
+sample(
+    "linear",
+    lambda x, w, b: x @ w.T + b,
+    kind="matmul",
+    dtypes="f",
+    variant="bias",
+    call=_with_bias,
+    shapes=[((4, 3), (5, 3), (5,))],
+)
+_mask = Domain(
+    "mask",
+    dtype="bool",
+    draw=lambda rng, shape, dtype, case: rng.integers(0, 2, shape) | np.eye(*shape[-2:], dtype=int),
+)
 _PLAIN = {"causal": False, "scale": None, "dropout_p": 0.0}
 sample("attention", attention, real, real, real, _mask, _kept, kind="nn",
        cases=[(((2, 4, 3), (2, 5, 3), (2, 5, 6), None, None), _PLAIN), (((1, 2, 4, 3),) * 3 + (None, None), {**_PLAIN, "causal": True}),
@@ -107,7 +152,9 @@ def _group_norm(x: object, weight: object, bias: object, groups: int, eps: float
 
 _EPS = {"eps": 1e-5}
 _positive = Domain("variance", 0.5, 2.0)
-sample("batch_norm", _batch_norm, real, kind="nn", cases=[(((4, 3), (3,), (3,)), _EPS), (((2, 3, 5), None, None), _EPS)])
+sample(
+    "batch_norm", _batch_norm, real, kind="nn", cases=[(((4, 3), (3,), (3,)), _EPS), (((2, 3, 5), None, None), _EPS)]
+)
 sample("batch_norm_eval", _batch_norm_eval, real, real, _positive, real, kind="nn", grad=(0, 3, 4),
        cases=[(((4, 3), (3,), (3,), (3,), (3,)), _EPS), (((2, 3, 5), (3,), (3,), None, None), _EPS)])  # fmt: skip
 sample("layer_norm", _layer_norm, real, kind="nn",
@@ -131,7 +178,9 @@ def _nll(logp: object, target: object, weight: object, reduction: str, ignore_in
 
 
 _labels = below(3)
-_LOSSES = [(((5, 3), (5,), None), {"reduction": r, "ignore_index": i}) for r in ("mean", "sum", "none") for i in (-100, 1)]
+_LOSSES = [
+    (((5, 3), (5,), None), {"reduction": r, "ignore_index": i}) for r in ("mean", "sum", "none") for i in (-100, 1)
+]
 sample("nll_loss", _nll, real, _labels, Domain("weight", 0.5, 2.0), kind="nn", grad=(0,),
        cases=[*_LOSSES, (((2, 3, 4), (2, 4), (3,)), {"reduction": "mean", "ignore_index": -100})])  # fmt: skip
 sample("binary_cross_entropy", lambda x, t: -(t * np.log(x) + (1 - t) * np.log1p(-x)), probability, kind="special",
@@ -142,7 +191,9 @@ sample("huber", lambda d, delta: np.where(np.abs(d) < delta, d * d / 2, delta * 
        attrs=[{"delta": 1.25}], kind="special")  # fmt: skip
 
 
-def _embedding_grad(y: object, indices: object, num_weights: int, padding_idx: object, scale_grad_by_freq: bool) -> object:
+def _embedding_grad(
+    y: object, indices: object, num_weights: int, padding_idx: object, scale_grad_by_freq: bool
+) -> object:
     out = np.zeros((num_weights, y.shape[-1]), y.dtype)  # type: ignore[attr-defined]
     for at in np.ndindex(*indices.shape):  # type: ignore[attr-defined]
         if indices[at] != padding_idx:  # type: ignore[index]
@@ -150,7 +201,10 @@ def _embedding_grad(y: object, indices: object, num_weights: int, padding_idx: o
     return out
 
 
-_TABLE = [(((5, 3), (4,)), {"padding_idx": -1, "scale_grad_by_freq": False}), (((5, 3), (2, 6)), {"padding_idx": -1, "scale_grad_by_freq": False})]
+_TABLE = [
+    (((5, 3), (4,)), {"padding_idx": -1, "scale_grad_by_freq": False}),
+    (((5, 3), (2, 6)), {"padding_idx": -1, "scale_grad_by_freq": False}),
+]
 sample("embedding", lambda w, i, **_: w[i], real, below(5), kind="exact", cases=_TABLE, dtypes="fc")
 sample("embedding_grad", _embedding_grad, real, below(5), kind="reduction",
        cases=[(((4, 3), (4,)), {"num_weights": 5, "padding_idx": -1, "scale_grad_by_freq": False}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from mortice_conformance import references_nn as r
 from mortice_conformance.domain import Domain, below, distinct, real
 from mortice_conformance.record import sample
@@ -13,13 +14,16 @@ _GROUPED = {"stride": (2,), "padding": (1,), "dilation": (1,), "groups": 2}
 
 # ---- convolution ----
 sample("conv", r.conv, real, kind="matmul", dtypes="fc",
-       cases=[(((2, 3, 7), (4, 3, 3), None), _ONE), (((1, 2, 5, 6), (3, 2, 3, 2), None), _TWO), (((2, 4, 8), (6, 2, 3), None), _GROUPED)])  # fmt: skip
+       cases=[(((2, 3, 7), (4, 3, 3), None), _ONE), (((1, 2, 5, 6), (3, 2, 3, 2), None), _TWO),
+       (((2, 4, 8), (6, 2, 3), None), _GROUPED)])  # fmt: skip
 sample("conv", r.conv, real, kind="matmul", dtypes="f", variant="bias", call=lambda x, w, b, **attrs: _op("conv")(x, w, b, **attrs),
        cases=[(((2, 3, 7), (4, 3, 3), (4,)), _ONE)])  # fmt: skip
 sample("conv_input_grad", r.conv_input_grad, real, kind="matmul", dtypes="fc",
-       cases=[(((2, 4, 5), (4, 3, 3), None), {"x_shape": (2, 3, 7), **_ONE}), (((2, 6, 4), (6, 2, 3), None), {"x_shape": (2, 4, 8), **_GROUPED})])  # fmt: skip
+       cases=[(((2, 4, 5), (4, 3, 3), None), {"x_shape": (2, 3, 7), **_ONE}),
+       (((2, 6, 4), (6, 2, 3), None), {"x_shape": (2, 4, 8), **_GROUPED})])  # fmt: skip
 sample("conv_weight_grad", r.conv_weight_grad, real, kind="matmul", dtypes="fc",
-       cases=[(((2, 4, 5), (2, 3, 7)), {"w_shape": (4, 3, 3), **_ONE}), (((2, 6, 4), (2, 4, 8)), {"w_shape": (6, 2, 3), **_GROUPED})])  # fmt: skip
+       cases=[(((2, 4, 5), (2, 3, 7)), {"w_shape": (4, 3, 3), **_ONE}),
+       (((2, 6, 4), (2, 4, 8)), {"w_shape": (6, 2, 3), **_GROUPED})])  # fmt: skip
 
 
 def _op(name: str) -> object:
@@ -29,8 +33,16 @@ def _op(name: str) -> object:
 
 
 _BLOCKS = {"kernel": (2, 3), "stride": (1, 2), "padding": (0, 1), "dilation": (1, 1)}
-sample("im2col", r.im2col, real, kind="exact", cases=[((2, 3, 4, 5), _BLOCKS), ((1, 2, 5, 5), {**_BLOCKS, "dilation": (2, 1)})])
-sample("col2im", r.col2im, real, kind="reduction", dtypes="uifc", cases=[((2, 18, 9), {"output_size": (4, 5), **_BLOCKS})])
+sample(
+    "im2col",
+    r.im2col,
+    real,
+    kind="exact",
+    cases=[((2, 3, 4, 5), _BLOCKS), ((1, 2, 5, 5), {**_BLOCKS, "dilation": (2, 1)})],
+)
+sample(
+    "col2im", r.col2im, real, kind="reduction", dtypes="uifc", cases=[((2, 18, 9), {"output_size": (4, 5), **_BLOCKS})]
+)
 
 # ---- pooling ----
 _POOL = {"kernel": (2, 3), "stride": (2, 1), "padding": (0, 1), "dilation": (1, 1), "ceil_mode": False}
@@ -55,16 +67,35 @@ def _pick(x: object, indices: object, ndim: int) -> object:
 
 
 _places = below(12)
-sample("max_pool_grad", _put, real, _places, kind="reduction", cases=[(((2, 2, 3), (2, 2, 3)), {"x_shape": (2, 3, 4), "ndim": 2})])
+sample(
+    "max_pool_grad",
+    _put,
+    real,
+    _places,
+    kind="reduction",
+    cases=[(((2, 2, 3), (2, 2, 3)), {"x_shape": (2, 3, 4), "ndim": 2})],
+)
 sample("max_pool_take", _pick, real, _places, kind="exact", cases=[(((2, 3, 4), (2, 2, 3)), {"ndim": 2})])
-_AVERAGE = {"kernel": (2, 3), "stride": (2, 1), "padding": (0, 1), "ceil_mode": False, "count_include_pad": True, "divisor_override": None}
-_MEANS = [((2, 3, 4, 5), _AVERAGE), ((2, 3, 4, 5), {**_AVERAGE, "count_include_pad": False}), ((2, 3, 4, 5), {**_AVERAGE, "divisor_override": 4})]
+_AVERAGE = {
+    "kernel": (2, 3),
+    "stride": (2, 1),
+    "padding": (0, 1),
+    "ceil_mode": False,
+    "count_include_pad": True,
+    "divisor_override": None,
+}
+_MEANS = [
+    ((2, 3, 4, 5), _AVERAGE),
+    ((2, 3, 4, 5), {**_AVERAGE, "count_include_pad": False}),
+    ((2, 3, 4, 5), {**_AVERAGE, "divisor_override": 4}),
+]
 sample("avg_pool", r.avg_pool, real, kind="reduction", cases=_MEANS)
 sample("avg_pool_grad", lambda y, x_shape, **attrs: r.adjoint(lambda x: r.avg_pool(x, **attrs), x_shape, y), real, kind="reduction",
        cases=[((1, 2, 2, 5), {"x_shape": (1, 2, 4, 5), **_AVERAGE})])  # fmt: skip
 _FITTED = [((2, 3, 5, 7), {"output_size": (2, 3)}), ((2, 3, 7), {"output_size": (4,)})]
 sample("adaptive_avg_pool", r.adaptive_avg_pool, real, kind="reduction", cases=_FITTED)
-sample("adaptive_avg_pool_grad", lambda y, x_shape, output_size: r.adjoint(lambda x: r.adaptive_avg_pool(x, output_size=output_size), x_shape, y),
+sample("adaptive_avg_pool_grad",
+       lambda y, x_shape, output_size: r.adjoint(lambda x: r.adaptive_avg_pool(x, output_size=output_size), x_shape, y),
        real, kind="reduction", cases=[((2, 3, 4), {"x_shape": (2, 3, 7), "output_size": (4,)})])  # fmt: skip
 sample("adaptive_max_pool", r.adaptive_max_pool, distinct, kind="exact", cases=_FITTED, result=("promote", "int64"))
 
@@ -79,5 +110,6 @@ _RESIZE = {"scales": None, "antialias": False, "align_corners": False}
 _SIZES = [((1, 2, 4, 5), {"size": (7, 3), "mode": m, **_RESIZE}) for m in ("nearest", "linear")]
 sample("interpolate", r.interpolate, Domain("pixel", 0.0, 4.0, (0, 9)), kind="nn", dtypes="f",
        cases=[*_SIZES, ((2, 1, 6), {"size": (4,), "mode": "linear", **_RESIZE, "align_corners": True})])  # fmt: skip
-sample("interpolate_grad", lambda y, x_shape, **attrs: r.adjoint(lambda x: r.interpolate(x, size=y.shape[2:], **attrs), x_shape, y), real, kind="nn",
+sample("interpolate_grad",
+       lambda y, x_shape, **attrs: r.adjoint(lambda x: r.interpolate(x, size=y.shape[2:], **attrs), x_shape, y), real, kind="nn",
        cases=[((1, 2, 7, 3), {"x_shape": (1, 2, 4, 5), "mode": m, **_RESIZE}) for m in ("nearest", "linear")])  # fmt: skip

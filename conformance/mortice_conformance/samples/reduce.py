@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-import mortice as mt
 import numpy as np
+
+import mortice as mt
 from mortice_conformance.domain import distinct, nonzero, tied
 from mortice_conformance.record import EDGES, REDUCED, sample
 from mortice_conformance.references import over, picked
 
 _ALL = {"axis": None, "keepdims": False}
 AXES = [_ALL, {"axis": (0,), "keepdims": False}, {"axis": (0,), "keepdims": True}, {"axis": None, "keepdims": True}]
-_MORE = [((2, 3, 4), {"axis": (0, 2), "keepdims": False}), ((2, 3, 4), {"axis": (2,), "keepdims": True}), ((70, 9), _ALL)]
+_MORE = [
+    ((2, 3, 4), {"axis": (0, 2), "keepdims": False}),
+    ((2, 3, 4), {"axis": (2,), "keepdims": True}),
+    ((70, 9), _ALL),
+]
 CASES = [(s, a) for s in REDUCED for a in AXES] + _MORE
-EMPTY = [((), _ALL), ((0,), _ALL), ((2, 0), {"axis": (1,), "keepdims": False}), ((2, 0), {"axis": (0,), "keepdims": True})]
+EMPTY = [
+    ((), _ALL),
+    ((0,), _ALL),
+    ((2, 0), {"axis": (1,), "keepdims": False}),
+    ((2, 0), {"axis": (0,), "keepdims": True}),
+]
 FULL = [((), _ALL), ((1,), {"axis": (0,), "keepdims": False}), ((0, 2), {"axis": (1,), "keepdims": False})]
 ONE = [{"axis": None, "keepdims": False}, {"axis": 0, "keepdims": False}, {"axis": 0, "keepdims": True}]
 ALONG = [(s, a) for s in REDUCED for a in ONE[1:]] + [((2, 3, 4), {"axis": 2, "keepdims": False})]
@@ -23,7 +33,8 @@ sample("sum", over(np.sum), cases=CASES, edges=EMPTY, kind="reduction",
                (lambda: mt.ones(2, 3).sum((0, 0)), "sum: each dim may appear once; got (0, 0).")])  # fmt: skip
 sample("sum_all", np.sum, kind="reduction", edges=[(), (0,)])
 sample("prod", over(np.prod), nonzero, kind="reduction", edges=EMPTY[:3],
-       cases=[((4, 2), _ALL), ((7,), _ALL), ((3, 4), {"axis": (1,), "keepdims": True}), ((2, 3), {"axis": (0,), "keepdims": False})])  # fmt: skip
+       cases=[((4, 2), _ALL), ((7,), _ALL), ((3, 4), {"axis": (1,), "keepdims": True}),
+       ((2, 3), {"axis": (0,), "keepdims": False})])  # fmt: skip
 sample("mean", over(np.mean), cases=CASES, edges=EMPTY, kind="reduction", dtypes="fc")
 sample("any", over(np.any), tied, cases=CASES, edges=EMPTY, kind="exact")
 sample("all", over(np.all), tied, cases=CASES, edges=EMPTY, kind="exact")
@@ -40,8 +51,26 @@ sample("argmax", _position(np.argmax), tied, cases=[(s, a) for s in REDUCED for 
        values=EDGES, result="int64")  # fmt: skip
 sample("argmin", _position(np.argmin), tied, cases=[(s, a) for s in REDUCED for a in ONE], edges=[((), ONE[0])], kind="exact",
        values=EDGES, result="int64")  # fmt: skip
-sample("max_dim", picked(np.argmax), tied, cases=ALONG, edges=[((1,), ONE[1])], kind="exact", values=EDGES, grad_domain=distinct)
-sample("min_dim", picked(np.argmin), tied, cases=ALONG, edges=[((1,), ONE[1])], kind="exact", values=EDGES, grad_domain=distinct)
+sample(
+    "max_dim",
+    picked(np.argmax),
+    tied,
+    cases=ALONG,
+    edges=[((1,), ONE[1])],
+    kind="exact",
+    values=EDGES,
+    grad_domain=distinct,
+)
+sample(
+    "min_dim",
+    picked(np.argmin),
+    tied,
+    cases=ALONG,
+    edges=[((1,), ONE[1])],
+    kind="exact",
+    values=EDGES,
+    grad_domain=distinct,
+)
 
 
 def _vector_norm(x: object, p: float, axis: object, keepdims: bool) -> object:

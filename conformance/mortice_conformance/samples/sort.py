@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from mortice_conformance.domain import Domain, distinct, nonzero, real, tied
 from mortice_conformance.record import EDGES, REDUCED, sample
 from mortice_conformance.references import LONG
@@ -101,5 +102,6 @@ def _unique_rows(x: object, ordered: bool) -> object:
     return x[starts], np.array(starts), inverse, np.diff([*starts, n])  # type: ignore[index]
 
 
-sample("unique_rows", _unique_rows, tied, kind="exact", cases=[((9, 1), {"ordered": o}) for o in (True, False)] + [((12, 2), {"ordered": False})],
+sample("unique_rows", _unique_rows, tied, kind="exact", cases=[((9, 1), {"ordered": o}) for o in (True,
+       False)] + [((12, 2), {"ordered": False})],
        result=("promote", "int64", "int64", "int64"), transfers=1, reason="the number of distinct rows depends on the data")  # fmt: skip

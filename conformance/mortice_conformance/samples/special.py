@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from mortice_conformance import references as r
 from mortice_conformance.domain import above_one, above_two, nonzero, positive, probability, real, unit
 from mortice_conformance.record import EDGES, sample
@@ -10,7 +11,9 @@ from mortice_conformance.record import EDGES, sample
 sample("erf", r.erf, values=EDGES, zeros=True)
 sample("erfc", r.erfc, values=EDGES)
 sample("erfcx", r.erfcx, values=(0.0, 1.0, -1.0, 3.0, 30.0, 1e4, float("inf")), kind="special")
-sample("erfinv", r.erfinv, unit, values=(0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 2.0, float("nan"), 0.999, 1e-6), kind="special")
+sample(
+    "erfinv", r.erfinv, unit, values=(0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 2.0, float("nan"), 0.999, 1e-6), kind="special"
+)
 sample("lgamma", r.lgamma, above_two, values=(0.0, 0.5, 1.0, 2.0, 3.0, 1e4, float("inf"), float("nan")), kind="special")
 sample("digamma", r.digamma, above_two, values=(0.5, 1.0, 2.0, 3.0, 1e4, float("inf"), float("nan")), kind="special")
 sample("polygamma", r.polygamma, positive, attrs=[{"n": 1}, {"n": 2}], kind="special")
@@ -24,8 +27,22 @@ sample("log_ndtr", r.log_normal_cdf, real, values=(0.0, 1.0, -1.0, 8.0, -20.0, f
        tolerance={"float16": 8, "bfloat16": 8, "float32": 64, "float64": 64},
        reason="far out it is a tiny area, of which one ulp of the operand changes many; half precision rounds on the way")  # fmt: skip
 _LOGS = (0.0, 1.0, 0.5, 3.0, float("nan"))
-sample("xlogy", lambda x, y: np.where(np.isnan(y), np.nan, np.where(x == 0, 0, x * np.log(y))), nonzero, positive, values=_LOGS, kind="special")
-sample("xlog1py", lambda x, y: np.where(np.isnan(y), np.nan, np.where(x == 0, 0, x * np.log1p(y))), nonzero, positive, values=_LOGS, kind="special")
+sample(
+    "xlogy",
+    lambda x, y: np.where(np.isnan(y), np.nan, np.where(x == 0, 0, x * np.log(y))),
+    nonzero,
+    positive,
+    values=_LOGS,
+    kind="special",
+)
+sample(
+    "xlog1py",
+    lambda x, y: np.where(np.isnan(y), np.nan, np.where(x == 0, 0, x * np.log1p(y))),
+    nonzero,
+    positive,
+    values=_LOGS,
+    kind="special",
+)
 sample("entr", lambda x: np.where(x < 0, -np.inf, np.where(x == 0, 0, -x * np.log(x))), positive,
        values=(0.0, 1.0, -1.0, 0.5, float("nan")), dtypes="buif")  # fmt: skip
 sample("sinc", np.sinc, real, values=(0.0, 0.5, 1.5, float("nan")), kind="smooth")

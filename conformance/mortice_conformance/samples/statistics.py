@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from mortice_conformance.domain import distinct, nonzero, real, tied
 from mortice_conformance.record import REDUCED, sample
 from mortice_conformance.references import logsumexp
@@ -22,7 +23,15 @@ def _deviation(x: object, axis: object, correction: float, keepdims: bool) -> ob
 _SPREADS = [(s, {**a, "correction": c}) for s in REDUCED for a in _AXES for c in (1, 0)]
 sample("var", _variance, real, kind="reduction", cases=_SPREADS, dtypes="fc", result="real_part")
 sample("std", _deviation, real, kind="reduction", cases=_SPREADS, dtypes="fc", result="real_part")
-sample("logsumexp", logsumexp, real, kind="reduction", dtypes="f", cases=[(s, a) for s in REDUCED for a in _AXES], edges=[((), _ALL)])
+sample(
+    "logsumexp",
+    logsumexp,
+    real,
+    kind="reduction",
+    dtypes="f",
+    cases=[(s, a) for s in REDUCED for a in _AXES],
+    edges=[((), _ALL)],
+)
 
 
 def _norm(x: object, p: float, axis: object, keepdims: bool) -> object:
@@ -43,7 +52,14 @@ def _middle(x: object, ignore_nan: bool) -> object:
     return flat[(flat.size - 1) // 2]
 
 
-sample("median", _middle, distinct, kind="exact", cases=[((7,), {"ignore_nan": False}), ((3, 4), {"ignore_nan": False})], dtypes="uif")
+sample(
+    "median",
+    _middle,
+    distinct,
+    kind="exact",
+    cases=[((7,), {"ignore_nan": False}), ((3, 4), {"ignore_nan": False})],
+    dtypes="uif",
+)
 
 
 def _middle_along(x: object, axis: int, keepdims: bool, ignore_nan: bool) -> object:
@@ -56,8 +72,19 @@ def _nth(x: object, axis: int, keepdims: bool, nth: int) -> object:
     return (values, at) if keepdims else (np.squeeze(values, axis), np.squeeze(at, axis))
 
 
-_ALONG = [((7,), {"axis": 0, "keepdims": False}), ((3, 4), {"axis": 1, "keepdims": True}), ((4, 5), {"axis": 0, "keepdims": False})]
-sample("median_dim", _middle_along, distinct, kind="exact", cases=[(s, {**a, "ignore_nan": False}) for s, a in _ALONG], dtypes="uif")
+_ALONG = [
+    ((7,), {"axis": 0, "keepdims": False}),
+    ((3, 4), {"axis": 1, "keepdims": True}),
+    ((4, 5), {"axis": 0, "keepdims": False}),
+]
+sample(
+    "median_dim",
+    _middle_along,
+    distinct,
+    kind="exact",
+    cases=[(s, {**a, "ignore_nan": False}) for s, a in _ALONG],
+    dtypes="uif",
+)
 sample("kthvalue", _nth, distinct, kind="exact", cases=[(s, {**a, "nth": 2}) for s, a in _ALONG], dtypes="uif")
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import mortice as mt
 import numpy as np
+
+import mortice as mt
 from mortice_conformance.domain import above_one, nonzero, positive, real, small, unit
 from mortice_conformance.record import EDGES, sample
 
@@ -13,7 +14,14 @@ _NO_BOOL = (
 )
 
 # ---- signs ----
-sample("neg", np.negative, values=EDGES, kind="exact", zeros=True, misuse=[(lambda: mt.neg(mt.ones(2, dtype=mt.bool)), _NO_BOOL)])
+sample(
+    "neg",
+    np.negative,
+    values=EDGES,
+    kind="exact",
+    zeros=True,
+    misuse=[(lambda: mt.neg(mt.ones(2, dtype=mt.bool)), _NO_BOOL)],
+)
 sample("abs", np.abs, nonzero, values=EDGES, zeros=True, kind="elementwise")
 sample("sign", lambda x: x if x.dtype.kind == "b" else np.sign(x), nonzero, values=EDGES, kind="exact")
 sample("sgn", lambda x: x if x.dtype.kind == "b" else np.sign(x), nonzero, values=EDGES)
@@ -56,7 +64,15 @@ _HALVES = (*EDGES, 1.5, 2.5, -1.5, -0.5, 1e6, 0.49999997, 8388609.0)
 sample("floor", np.floor, dtypes="uif", values=_HALVES, kind="exact", zeros=True)
 sample("ceil", np.ceil, dtypes="uif", values=_HALVES, kind="exact", zeros=True)
 sample("trunc", np.trunc, dtypes="uif", values=_HALVES, kind="exact", zeros=True)
-sample("round", lambda x, decimals: np.round(x), dtypes="uif", attrs=[{"decimals": 0}], values=_HALVES, kind="exact", zeros=True)
+sample(
+    "round",
+    lambda x, decimals: np.round(x),
+    dtypes="uif",
+    attrs=[{"decimals": 0}],
+    values=_HALVES,
+    kind="exact",
+    zeros=True,
+)
 sample("round", lambda x, decimals: np.round(x, decimals), dtypes="f", variant="decimals", shapes=[(37,)],
        attrs=[{"decimals": 2}, {"decimals": -1}], tolerance={"float16": 4, "bfloat16": 4},
        reason="scaling by a power of ten rounds before and after")  # fmt: skip

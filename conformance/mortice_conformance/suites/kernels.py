@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+
 from mortice.backends import DType
 from mortice.dtype import bool_
 from mortice.shape import Size
@@ -13,7 +14,7 @@ from mortice_conformance import record
 from mortice_conformance.catalog import representative
 from mortice_conformance.checks.behaviour import check_deterministic
 from mortice_conformance.checks.values import check_layouts, check_shapes, check_values
-from mortice_conformance.domain import Domain, below, bools, indices_into, nonzero, positive, real, shift, tied
+from mortice_conformance.domain import Domain, bools, indices_into, nonzero, positive, real, shift, tied
 from mortice_conformance.record import BINARY, BINARY_EDGES, EDGES, REDUCED, UNARY, UNARY_EDGES, Case, Sample
 from mortice_conformance.subject import Failure, Skip, Subject
 from mortice_conformance.suites import suite
@@ -21,7 +22,9 @@ from mortice_conformance.suites import suite
 KERNELS: dict[str, Sample] = {}
 
 
-def kernel(name: str, reference: Any, *domains: Domain, variant: str = "", variadic: bool = False, **options: Any) -> None:
+def kernel(
+    name: str, reference: Any, *domains: Domain, variant: str = "", variadic: bool = False, **options: Any
+) -> None:
     """Add the record of a required kernel: as `sample`, called on buffers."""
 
     def call(*tensors: Any, **attrs: Any) -> Any:
@@ -36,11 +39,15 @@ def kernel(name: str, reference: Any, *domains: Domain, variant: str = "", varia
         made.op = made.op if made.op.startswith("kernel ") else f"kernel {made.op}"
 
 
-def _unary(name: str, reference: Any, *domains: Domain, dtypes: str = "fc", values: Any = EDGES, **options: Any) -> None:
+def _unary(
+    name: str, reference: Any, *domains: Domain, dtypes: str = "fc", values: Any = EDGES, **options: Any
+) -> None:
     kernel(name, reference, *domains, dtypes=dtypes, shapes=UNARY, edges=UNARY_EDGES, values=values, **options)
 
 
-def _binary(name: str, reference: Any, *domains: Domain, dtypes: str = "uifc", values: Any = EDGES, **options: Any) -> None:
+def _binary(
+    name: str, reference: Any, *domains: Domain, dtypes: str = "uifc", values: Any = EDGES, **options: Any
+) -> None:
     kernel(name, reference, *domains, dtypes=dtypes, shapes=BINARY, edges=BINARY_EDGES, values=values, **options)
 
 
@@ -98,7 +105,9 @@ def _keeping(fn: Any) -> Any:
 _EMPTY = [((0,), {}), ((2, 0), {"axis": 1}), ((2, 0), {"axis": 0}), ((), {})]
 _FULL = [((), {}), ((1,), {"axis": 0}), ((0, 2), {"axis": 1})]
 kernel("sum", _keeping(np.sum), dtypes="uifc", kind="reduction", cases=_reductions(REDUCED, _AXES), edges=_EMPTY)
-kernel("prod", _keeping(np.prod), dtypes="uifc", kind="reduction", cases=_reductions([(4, 2), (7,)], _AXES), edges=_EMPTY)
+kernel(
+    "prod", _keeping(np.prod), dtypes="uifc", kind="reduction", cases=_reductions([(4, 2), (7,)], _AXES), edges=_EMPTY
+)
 kernel("max", np.max, dtypes="uif", kind="exact", cases=_reductions(REDUCED, _AXES), edges=_FULL, values=EDGES)
 kernel("min", np.min, dtypes="uif", kind="exact", cases=_reductions(REDUCED, _AXES), edges=_FULL, values=EDGES)
 _ONE = [{}, {"axis": 0}, {"axis": 0, "keepdims": True}, {"axis": -1}]

@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 import numpy as np
+
 from mortice_conformance.arrays import BY_NAME, bfloat16_bits, from_host_buffer
 from mortice_conformance.subject import Failure, Skip, Subject
 from mortice_conformance.suites import suite
@@ -26,7 +27,9 @@ def golden() -> list[dict[str, Any]]:
 def _label(number: int) -> str:
     r = golden()[number]
     arguments = ",".join(str(v).replace(" ", "") for v in r["arguments"].values())
-    return f"{r['draw'].removeprefix('random_')}-{arguments}-{r['seed']}+{r['offset']}".replace("[", "(").replace("]", ")")
+    return f"{r['draw'].removeprefix('random_')}-{arguments}-{r['seed']}+{r['offset']}".replace("[", "(").replace(
+        "]", ")"
+    )
 
 
 def spelled(array: Any, dtype: Any) -> list[Any]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import copy
+import io
 import pickle
 from typing import Any
 
-import mortice
 import numpy as np
+
+import mortice
 from mortice.backends import DTYPES, HostBuffer
 from mortice_conformance.arrays import bfloat16_bits, limits, native, rounded, widened
+from mortice_conformance.checks.behaviour import on_subject
 from mortice_conformance.subject import Failure, Skip, Subject
 from mortice_conformance.suites import suite
 
@@ -125,7 +128,13 @@ def check_cast(subject: Subject, name: str) -> None:
 @suite("storage", 0)
 def check_item(subject: Subject) -> None:
     """Give Python numbers of the right kind."""
-    for name, value in (("float32", 0.5), ("int64", -(2**62)), ("bool", True), ("complex64", 1 - 2j), ("uint64", 2**63)):
+    for name, value in (
+        ("float32", 0.5),
+        ("int64", -(2**62)),
+        ("bool", True),
+        ("complex64", 1 - 2j),
+        ("uint64", 2**63),
+    ):
         d = dtype_here(subject, name)
         got = subject.tensor(rounded(np.array(value), d), d).item()
         if got != value or type(got) is not type(value):
@@ -161,6 +170,42 @@ def check_pickle(subject: Subject) -> None:
 
 
 @suite("storage", 0)
+def check_save(subject: Subject) -> None:
+    """Come back from a saved file, bit by bit."""
+    with on_subject(subject):
+        for name in ("float32", "bfloat16", "complex64", "int64", "bool"):
+            d = dtype_here(subject, name)
+            want = content((2, 3), d)
+            file = io.BytesIO()
+            mortice.save({"x": subject.tensor(want, d)}, file)
+            file.seek(0)
+            same(subject, f"save and load {name}", mortice.load(file, map_location=str(subject.device))["x"], want)
+
+
+@suite("storage", 0)
+def check_made(subject: Subject) -> None:
+    """Make zeros, ones, the identity, even steps, triangles and copies of a kind as NumPy does."""
+    made = {
+        "zeros": (lambda: mortice.zeros(2, 3), np.zeros((2, 3))),
+        "ones": (lambda: mortice.ones(2, 0), np.ones((2, 0))),
+        "eye": (lambda: mortice.eye(3, 4), np.eye(3, 4)),
+        "linspace": (lambda: mortice.linspace(-1, 1, 5), np.linspace(-1, 1, 5)),
+        "full_like": (lambda: mortice.full_like(mortice.ones(3), 2.5), np.full(3, 2.5)),
+        "zeros_like": (lambda: mortice.zeros_like(mortice.ones(2, 2)), np.zeros((2, 2))),
+        "new_ones": (lambda: mortice.zeros(1).new_ones(2), np.ones(2)),
+        "tril_indices": (lambda: mortice.tril_indices(3, 3), np.stack(np.tril_indices(3))),
+        "meshgrid": (
+            lambda: mortice.meshgrid(mortice.arange(2), mortice.arange(3), indexing="ij")[1],
+            np.mgrid[:2, :3][1],
+        ),
+    }
+    with on_subject(subject):
+        for name, (make, want) in made.items():
+            t = make()
+            same(subject, name, t, want.astype(native(t.dtype)))
+
+
+@suite("storage", 0)
 def check_devices(subject: Subject) -> None:
     """Move between all devices, and keep each tensor where it is."""
     d = dtype_here(subject, "float32")
@@ -185,7 +230,9 @@ def check_declared_dtypes(subject: Subject) -> None:
                 t = mortice.full((2,), 1, dtype=d, device=there.device)
             except DTypeError as error:
                 if d in there.available or d.name not in str(error):
-                    raise Failure(f"{name}: {d.name} is {'declared' if d in there.available else 'refused'}: {error}") from error
+                    raise Failure(
+                        f"{name}: {d.name} is {'declared' if d in there.available else 'refused'}: {error}"
+                    ) from error
                 continue
             if d not in there.available:
                 raise Failure(f"{name}: it does not declare {d.name}, but made a tensor of it.")

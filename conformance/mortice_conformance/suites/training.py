@@ -11,10 +11,11 @@ import importlib.resources
 import json
 from typing import Any
 
+import numpy as np
+
 import mortice as mt
 import mortice.nn
 import mortice.optim
-import numpy as np
 from mortice_conformance.checks.behaviour import on_subject
 from mortice_conformance.subject import Failure, Skip, Subject
 from mortice_conformance.suites import suite
@@ -27,7 +28,9 @@ BOUND = {"float64": 1e-9, "float32": 2e-4}
 def fixed(*shape: int, seed: float = 1.0, scale: float = 1.0) -> Any:
     """Return numbers without pattern from a formula alone, in [-scale, scale]."""
     n = int(np.prod(shape))
-    return (scale * np.sin(np.arange(1, n + 1) * 12.9898 * seed + seed) * np.cos(np.arange(1, n + 1) * 0.7853)).reshape(shape)
+    return (scale * np.sin(np.arange(1, n + 1) * 12.9898 * seed + seed) * np.cos(np.arange(1, n + 1) * 0.7853)).reshape(
+        shape
+    )
 
 
 def spirals(n: int = 48) -> tuple[Any, Any]:
@@ -46,7 +49,9 @@ def load(module: Any, dtype: Any, device: Any) -> None:
     for number, p in enumerate(module.parameters()):
         shape = tuple(p.shape)
         width = int(np.prod(shape[1:])) if len(shape) > 1 else 4
-        values = fixed(*shape, seed=number + 1.0, scale=width**-0.5) + (1.0 if len(shape) == 1 and number % 4 == 2 else 0.0)
+        values = fixed(*shape, seed=number + 1.0, scale=width**-0.5) + (
+            1.0 if len(shape) == 1 and number % 4 == 2 else 0.0
+        )
         with mt.no_grad():
             p.copy_(mt.tensor(values.tolist(), dtype=dtype, device=device))
 
@@ -102,7 +107,13 @@ OPTIMIZERS = {
     "adam": lambda p: mt.optim.Adam(p, lr=0.02),
     "adamw": lambda p: mt.optim.AdamW(p, lr=0.02, weight_decay=0.1),
 }
-RUNS = [("perceptron", "sgd"), ("perceptron", "adam"), ("convolutional", "adam"), ("convolutional", "sgd"), ("reader", "adamw")]
+RUNS = [
+    ("perceptron", "sgd"),
+    ("perceptron", "adam"),
+    ("convolutional", "adam"),
+    ("convolutional", "sgd"),
+    ("reader", "adamw"),
+]
 
 
 def curve(model_name: str, optimizer_name: str, dtype: Any, device: Any) -> list[float]:
@@ -171,12 +182,16 @@ def check_curve(subject: Subject, run: tuple[str, str, str]) -> None:
     dtype = next((d for d in subject.available if d.name == name), None)
     if dtype is None:
         raise Skip(f"{subject.device} has no {name}")
-    want = perceptron_curve(optimizer_name) if model_name == "perceptron" else stored()[f"{model_name}-{optimizer_name}"]
+    want = (
+        perceptron_curve(optimizer_name) if model_name == "perceptron" else stored()[f"{model_name}-{optimizer_name}"]
+    )
     with on_subject(subject):
         got = curve(model_name, optimizer_name, dtype, subject.device)
     for step, (g, w) in enumerate(zip(got, want)):
         if not abs(g - w) <= BOUND[name] * max(1.0, abs(w)):
-            raise Failure(f"{model_name} with {optimizer_name} in {name}: at step {step} expected a loss of {w:.8g}; got {g:.8g}.")
+            raise Failure(
+                f"{model_name} with {optimizer_name} in {name}: at step {step} expected a loss of {w:.8g}; got {g:.8g}."
+            )
     if not got[-1] < 0.8 * got[0]:
         raise Failure(f"{model_name} with {optimizer_name} in {name}: it did not learn: {got[0]:.4g} to {got[-1]:.4g}.")
 
@@ -189,3 +204,21 @@ def check_same_twice(subject: Subject) -> None:
         runs = [curve("perceptron", "adam", dtype, subject.device) for _ in range(2)]
     if runs[0] != runs[1]:
         raise Failure("training: the same training gave other losses the second time.")
+
+
+@suite("training", 5)
+def check_stays_on_the_device(subject: Subject) -> None:
+    """Take a step of training without bringing anything to the host."""
+    dtype = next(d for d in subject.available if d.name == "float32")
+    with on_subject(subject):
+        points, _ = spirals()
+        model = mt.nn.Sequential(mt.nn.Linear(2, 8), mt.nn.ReLU(), mt.nn.LayerNorm(8), mt.nn.Linear(8, 2)).to(dtype)
+        optimizer = mt.optim.Adam(model.parameters(), lr=0.01)
+        x = mt.tensor(points.tolist(), dtype=dtype)
+        for step in range(2):
+            with subject.counting() as seen:
+                optimizer.zero_grad()
+                mt.nn.functional.mse_loss(model(x), x).backward()
+                optimizer.step()
+            if seen:
+                raise Failure(f"training: step {step} reads {len(seen)} times on the host: {', '.join(seen)}.")

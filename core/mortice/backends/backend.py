@@ -113,6 +113,10 @@ class Backend(FreeKernels):
         """Return the strides in elements, None where buffers have none: row-major is then assumed."""
         return None
 
+    def address(self, x: Any) -> int:
+        """Return the address of the first element, for libraries that take pointers."""
+        raise RuntimeError(f"data_ptr: expected a backend whose buffers have addresses; got '{self.info.name}'.")
+
     def owns(self, x: Any) -> bool:
         """Tell whether a buffer that a kernel has just returned has memory of its own: no view, nothing shared."""
         return not self.mutable

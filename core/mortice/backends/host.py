@@ -39,8 +39,8 @@ class HostBuffer:
         """Return a view with the tensor's own shape and format, None where PEP 3118 cannot say it."""
         if not self.raw:
             return self.view
-        code = _CODES.get(self.dtype.name, "Z")
-        if "Z" in code or not prod(self.shape):
+        code = _CODES.get(self.dtype.name, "")
+        if code not in tuple("?BHIQbhiqfd") or not prod(self.shape):  # a memoryview cannot be cast to other codes
             return None
         return self.view.cast("B").cast(code, list(self.shape))  # type: ignore[call-overload, no-any-return]
 
@@ -142,7 +142,7 @@ def from_dlpack(value: Any) -> memoryview:
     found = ctypes.cast(pointer(capsule, b"dltensor"), ctypes.POINTER(Tensor)).contents
     shape = tuple(found.shape[i] for i in range(found.ndim))
     strides = tuple(found.strides[i] for i in range(found.ndim)) if found.strides else contiguous_strides(shape)
-    dense = all(n < 2 or s == t for n, s, t in zip(shape, strides, contiguous_strides(shape)))
+    dense = not prod(shape) or all(n < 2 or s == t for n, s, t in zip(shape, strides, contiguous_strides(shape)))
     if found.device_type != 1 or found.lanes != 1 or not dense:
         raise BufferError(f"from_dlpack: expected row-major elements in host memory; got strides {strides} of {shape}.")
     size = prod(shape) * found.bits // 8

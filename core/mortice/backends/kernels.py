@@ -122,6 +122,10 @@ class HelperKernels(KernelMixin):
         wide = self.reshape(indices, tuple(n if i == axis else 1 for i, n in enumerate(shape)))
         return self.broadcast_to(wide, shape)
 
+    def sum_all(self, x: Any) -> Any:
+        """Add up all elements: what `sum` does without arguments, for backends where handling them costs."""
+        return self.sum(x, axis=None, keepdims=False)
+
     def numel_of(self, x: Any) -> int:
         """Return the number of elements."""
         return prod(self.shape_of(x))

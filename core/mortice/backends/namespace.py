@@ -81,8 +81,9 @@ class NamespaceBackend(Backend):
         self._places = [(native, self.device(name)) for name, native in self._devices.items()]
         self._dtypes: dict[DType, Any] = {}
         self._names: dict[Any, DType] = {}
+        self._offered: dict[str, frozenset[DType]] = {}
         for d in DTYPES:
-            native = _dtype_on_arrays(xp, d.name)
+            native = _dtype_on_arrays(xp, d.name, next(iter(self._devices.values()), None))
             # A namespace that narrows in silence shows the same dtype under two names: the wider is not there.
             if native is not None and native not in self._names:
                 self._dtypes[d], self._names[native] = native, d
@@ -97,12 +98,13 @@ class NamespaceBackend(Backend):
         return list(self._devices)
 
     def dtypes(self, device: Device) -> frozenset[DType]:
-        native = self._devices.get(str(device))
-        info = getattr(self.xp, "__array_namespace_info__", None)
-        if native is None or info is None:
-            return frozenset(self._dtypes)
-        offered = info().dtypes(device=native)
-        return frozenset(d for d in self._dtypes if d.name in offered)
+        found = self._offered.get(str(device))
+        if found is None:
+            place = self._devices.get(str(device))
+            # By trying: a namespace's own listing leaves out what is beyond the standard, such as float16.
+            have = (d for d, native in self._dtypes.items() if _dtype_on_arrays(self.xp, d.name, place) == native)
+            found = self._offered[str(device)] = frozenset(have)
+        return found
 
     def native(self, dtype: DType) -> Any:
         """Return the namespace's own dtype object."""
@@ -163,9 +165,10 @@ class NamespaceBackend(Backend):
 
     def _pair(self, x: Any, y: Any) -> tuple[Any, Any]:
         """Turn a Python number into an array of the other's dtype: older versions of the standard take arrays only."""
-        if isinstance(x, _NUMBERS):
+        # By exact type: a library's 0-d results may be subclasses of Python's numbers, with a dtype.
+        if type(x) in _NUMBERS:
             x = self._like(y, x)
-        elif isinstance(y, _NUMBERS):
+        elif type(y) in _NUMBERS:
             y = self._like(x, y)
         return x, y
 
@@ -279,7 +282,7 @@ class NamespaceBackend(Backend):
         at = xp.reshape(xp.reshape(numbers, x.shape)[key], (-1,))
         if not at.shape[0]:
             return x
-        value = self._like(x, value) if isinstance(value, _NUMBERS) else value
+        value = self._like(x, value) if type(value) in _NUMBERS else value
         new = xp.reshape(xp.broadcast_to(value, xp.reshape(numbers, x.shape)[key].shape), (-1,))
         order = xp.argsort(at)
         at, new = xp.take(at, order, axis=0), xp.take(new, order, axis=0)
@@ -364,10 +367,10 @@ _TAKEN_OVER = {
 }
 
 
-def _dtype_on_arrays(xp: Any, name: str) -> Any:
+def _dtype_on_arrays(xp: Any, name: str, device: Any) -> Any:
     """Return the dtype as arrays of the namespace show it, None where it has none."""
     try:
-        return xp.zeros((0,), dtype=getattr(xp, name)).dtype
+        return xp.zeros((0,), dtype=getattr(xp, name), device=device).dtype
     except Exception:  # a library refuses a dtype with whatever it likes
         return None
 

@@ -24,13 +24,14 @@ from mortice.op import (
     promote,
     reduced,
     run,
+    to_scalar,
 )  # fmt: skip
 from mortice.op import (
     indices as index_rule,
 )
 from mortice.ops.elementwise import maximum, minimum, where
 from mortice.ops.movement import cast, reshape
-from mortice.shape import SCALAR, Size, check_dim, check_dims
+from mortice.shape import Size, check_dim, check_dims
 from mortice.shape import prod as size_of
 
 __all__ = [
@@ -143,14 +144,10 @@ _sum.vjp(x=lambda k, g, x_shape, axis, keepdims: spread(k, g, x_shape, axis, kee
 TENSOR_KERNELS.replace("sum", kernel_of(_sum))
 
 
-def _to_scalar(name: str, shape: Size) -> Size:
-    return SCALAR
-
-
-@op(result=accumulate, shape=_to_scalar, kernel="sum", name="sum_all", grad_name="SumBackward0")
+@op(result=accumulate, shape=to_scalar, kernel="sum_all", name="sum_all", grad_name="SumBackward0")
 def _total(k: Any, x: Any, /) -> Any:
     """Add up all elements: `sum` without arguments, an op of its own since handling attributes costs half as much again."""
-    return k.sum(x)
+    return k.sum_all(x)
 
 
 _total.vjp(x=lambda k, g, x_shape: k.broadcast_to(g, x_shape), jvp="linear")

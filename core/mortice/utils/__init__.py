@@ -1,1 +1,12 @@
 """Utilities around training: data loading, checkpointing."""
+
+from __future__ import annotations
+
+
+def __getattr__(name: str) -> object:
+    # `mortice.utils.data` needs no import of its own, as in PyTorch; loading waits for the first use.
+    if name not in ("checkpoint", "data"):
+        raise AttributeError(f"module 'mortice.utils' has no attribute {name!r}")
+    import importlib
+
+    return importlib.import_module(f"mortice.utils.{name}")

@@ -10,6 +10,7 @@ from mortice.backends import HostBuffer, NamespaceBackend
 
 from mortice_cpu_numpy.linalg import LinalgOverrides
 from mortice_cpu_numpy.movement import MovementOverrides
+from mortice_cpu_numpy.nn import NNOverrides
 from mortice_cpu_numpy.numeric import NumericOverrides
 from mortice_cpu_numpy.optim import NumPyOptim
 from mortice_cpu_numpy.quiet import _QUIET, BFLOAT16, _reset, _set, array, asarray, compared, ndarray, quiet1, quiet2
@@ -26,7 +27,7 @@ class _Namespace:
         return getattr(np, name)
 
 
-class NumPyBackend(NumPyOptim, LinalgOverrides, NumericOverrides, MovementOverrides, NamespaceBackend):
+class NumPyBackend(NumPyOptim, NNOverrides, LinalgOverrides, NumericOverrides, MovementOverrides, NamespaceBackend):
     """NumPy on the CPU."""
 
     name = "cpu_numpy"
@@ -77,6 +78,9 @@ class NumPyBackend(NumPyOptim, LinalgOverrides, NumericOverrides, MovementOverri
     def strides_of(self, x: Any) -> tuple[int, ...] | None:
         size = x.itemsize
         return tuple([s // size for s in x.strides])
+
+    def address(self, x: Any) -> int:
+        return x.__array_interface__["data"][0]  # type: ignore[no-any-return]
 
     def owns(self, x: Any) -> bool:
         return x.base is None

@@ -59,6 +59,11 @@ def _rows(total: int, row_bytes: int) -> int:
     return max(1, min(total, _BLOCK // max(row_bytes, 1)))
 
 
+def _samples_last(gathered: Any, nd: int) -> Any:
+    """Move the batch behind the taps: (groups, channels, *kernel, N, *counts)."""
+    return gathered.transpose(1, 2, *range(3, 3 + nd), 0, *range(3 + nd, 3 + 2 * nd))
+
+
 def _conv(x: Any, w: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
     n, _, *sizes = x.shape
     outputs, inputs, *kernel = w.shape
@@ -81,7 +86,7 @@ def _conv(x: Any, w: Any, stride: Any, padding: Any, dilation: Any, groups: int)
             np.matmul(w, part.reshape(len(part), groups, depth, length), out=rows[i : i + step])
         return out
     # Few windows a sample: the samples of a block become one wide matrix.
-    gathered = np.moveaxis(gathered, 0, 2 + nd)
+    gathered = _samples_last(gathered, nd)
     for i in range(0, n, step):
         part = np.array(gathered[(slice(None),) * (2 + nd) + (slice(i, i + step),)], order="C")
         m = part.shape[2 + nd]
@@ -96,7 +101,7 @@ def _weight_grad(g: Any, x: Any, w_shape: Any, stride: Any, padding: Any, dilati
     length, depth, nd = prod(counts), inputs * prod(kernel), len(kernel)
     x = pad_trailing(x, [(p, p) for p in padding])
     x = x.reshape(n, groups, inputs, *x.shape[2:])
-    gathered = np.moveaxis(windows(x, kernel, counts, stride, dilation), 0, 2 + nd)
+    gathered = _samples_last(windows(x, kernel, counts, stride, dilation), nd)
     total = np.zeros((groups, outputs // groups, depth), x.dtype)
     step = _rows(n, groups * depth * length * x.itemsize)
     cols = np.empty((*gathered.shape[: 2 + nd], step, *counts), x.dtype)
@@ -141,7 +146,7 @@ def _input_grad(
             cols, block = cols.swapaxes(0, 1), total[i : i + m].swapaxes(0, 1)
             cols = cols.swapaxes(1, 2)
         else:
-            rows = np.moveaxis(g[i : i + m], 0, 2).reshape(groups, outputs // groups, m * length)
+            rows = g[i : i + m].transpose(1, 2, 0, 3).reshape(groups, outputs // groups, m * length)
             cols = np.matmul(w, rows).reshape(groups * inputs, taps, m, *counts)
             block = total[i : i + m].swapaxes(0, 1)
         for tap, key in enumerate(keys):

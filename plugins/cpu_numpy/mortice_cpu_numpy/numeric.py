@@ -78,8 +78,20 @@ def _sigmoid(x: Any) -> Any:
     return 1 / (1 + np.exp(-x))
 
 
+_add = np.add.reduce
+
+
 class NumericOverrides:
     """What NumPy computes better or faster than the default bodies."""
+
+    def sum_all(self, x: Any) -> Any:
+        if not _ARRAYS or x.itemsize < 4:
+            return self.sum(x)
+        token = _set(_QUIET)
+        try:
+            return _add(x, None, out=...)
+        finally:
+            _reset(token)
 
     sum, prod = _reduce(np.add, True), _reduce(np.multiply, True)
     max, min = _reduce(np.maximum, False), _reduce(np.minimum, False)

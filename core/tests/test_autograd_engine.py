@@ -1,0 +1,558 @@
+"""backward and grad: leaves, accumulation, hooks, retained gradients, inputs=, errors, modes."""
+
+from __future__ import annotations
+
+import threading
+
+import mortice as mt
+import pytest
+from mortice import autograd
+
+f64 = mt.float64
+
+
+def leaf(*values: float) -> mt.Tensor:
+    return mt.tensor(values, dtype=f64, requires_grad=True)
+
+
+# ---- the examples everyone meets first ----
+
+
+def test_blitz_example_gives_four_and_a_half() -> None:
+    x = mt.ones(2, 2, requires_grad=True)
+    z = (x + 2) * (x + 2) * 3
+    z.mean().backward()
+    assert x.grad.tolist() == [[4.5, 4.5], [4.5, 4.5]]
+
+
+def test_gradients_accumulate_until_cleared() -> None:
+    x = leaf(1.0)
+    seen = []
+    for _ in range(3):
+        (x * 2).sum().backward()
+        seen.append(x.grad.item())
+    assert seen == [2.0, 4.0, 6.0]
+    x.grad = None
+    (x * 2).sum().backward()
+    assert x.grad.item() == 2.0
+
+
+def test_vector_jacobian_product() -> None:
+    x = leaf(1.0, 2.0)
+    (x * x).backward(mt.tensor([1.0, 10.0], dtype=f64))
+    assert x.grad.tolist() == [2.0, 40.0]
+
+
+def test_backward_of_scalar_is_backward_with_one() -> None:
+    x, y = leaf(3.0), leaf(3.0)
+    (x * x).sum().backward()
+    (y * y).sum().backward(mt.tensor(1.0, dtype=f64))
+    assert x.grad.tolist() == y.grad.tolist()
+
+
+def test_grad_fn_is_named_after_the_op_and_none_on_leaves() -> None:
+    x = leaf(1.0)
+    assert x.grad_fn is None and x.is_leaf
+    y = x * 2
+    assert y.grad_fn.name() == "MulBackward0" and not y.is_leaf
+    assert "MulBackward0" in repr(y)
+    assert y.view(-1).requires_grad and not y.view(-1).is_leaf
+
+
+def test_retained_graphs_add_up_as_in_the_two_losses_example() -> None:
+    a = leaf(2.0)
+    d, e = (a * a).sum(), (a * a * 2).sum()
+    d.backward(retain_graph=True)
+    e.backward(retain_graph=True)
+    d.backward()
+    assert a.grad.item() == 6 * 2.0 - 12 + 4 + 8 + 4
+    e.backward()
+    with pytest.raises(RuntimeError, match="a second time"):
+        e.backward()
+
+
+def test_second_backward_names_the_remedy() -> None:
+    x = leaf(1.0)
+    y = (x * x).sum()
+    y.backward()
+    with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time.*retain_graph=True"):
+        y.backward()
+
+
+def test_second_backward_without_saved_values_is_fine() -> None:
+    x = leaf(1.0, 2.0)
+    y = (x + 2).sum()
+    y.backward()
+    y.backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+# ---- errors ----
+
+
+def test_non_scalar_backward_asks_for_a_gradient() -> None:
+    with pytest.raises(RuntimeError, match="grad can be implicitly created only for scalar outputs"):
+        (leaf(1.0, 2.0) * 2).backward()
+
+
+def test_backward_of_a_constant_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="element 0 of tensors does not require grad and does not have a grad_fn"):
+        mt.ones(2).sum().backward()
+
+
+def test_gradient_of_wrong_shape_or_kind_is_refused() -> None:
+    y = leaf(1.0, 2.0) * 2
+    with pytest.raises(RuntimeError, match="Mismatch in shape"):
+        y.backward(mt.ones(3, dtype=f64))
+    with pytest.raises(RuntimeError, match="Mismatch in dtype"):
+        y.backward(mt.ones(2, dtype=mt.complex128))
+    with pytest.raises(TypeError, match="Tensors or None"):
+        y.backward([1.0])
+
+
+def test_requires_grad_setter_refusals() -> None:
+    y = leaf(1.0) * 2
+    with pytest.raises(RuntimeError, match="you can only change requires_grad flags of leaf variables.*detach"):
+        y.requires_grad = False
+    with pytest.raises(RuntimeError, match="only Tensors of floating point"):
+        mt.tensor([1, 2]).requires_grad_()
+    with pytest.raises(RuntimeError, match="bool"):
+        mt.ones(1).requires_grad = 1
+    assert mt.ones(1).requires_grad_() .requires_grad
+
+
+def test_a_misspelt_flag_does_not_turn_tracking_on() -> None:
+    x = mt.ones(1)
+    try:
+        x.require_grad = True
+    except AttributeError:
+        pass
+    assert not x.requires_grad
+
+
+def test_grad_setter_checks_shape_dtype_and_type() -> None:
+    x = leaf(1.0, 2.0)
+    with pytest.raises(RuntimeError, match="shape"):
+        x.grad = mt.ones(3, dtype=f64)
+    with pytest.raises(RuntimeError, match="float32"):
+        x.grad = mt.ones(2)
+    with pytest.raises(TypeError, match="Tensor or None"):
+        x.grad = 1.0
+    x.grad = mt.ones(2, dtype=f64)
+    (x * 2).sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]
+
+
+def test_unused_inputs_of_grad() -> None:
+    x, y = leaf(1.0), leaf(1.0)
+    with pytest.raises(RuntimeError, match="index 1 appears to not have been used in the graph. Set allow_unused=True"):
+        autograd.grad((x * 2).sum(), [x, y])
+    assert autograd.grad((x * 2).sum(), [x, y], allow_unused=True)[1] is None
+    assert autograd.grad((x * 2).sum(), [x, y], materialize_grads=True)[1].tolist() == [0.0]
+    with pytest.raises(RuntimeError, match="One of the differentiated Tensors does not require grad"):
+        autograd.grad((x * 2).sum(), [mt.ones(1)])
+
+
+# ---- what .grad may share ----
+
+
+def test_grad_never_shares_memory_with_the_given_gradient() -> None:
+    x = leaf(1.0, 2.0, 3.0, 4.0)
+    g = mt.ones(2, 2, dtype=f64)
+    x.view(2, 2).backward(g)
+    x.grad.mul_(5)
+    assert g.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+    (x + 0).view(2, 2).backward(g)
+    x.grad[0] = 100.0
+    assert g.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+
+
+def test_grads_of_two_leaves_do_not_share_memory() -> None:
+    x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    (x + y).backward(mt.ones(2, dtype=f64))
+    x.grad[0] = 7.0
+    x.grad.mul_(2)
+    assert y.grad.tolist() == [1.0, 1.0]
+    mt.cat([x, y]).sum().backward()
+    x.grad.zero_()
+    assert y.grad.tolist() == [2.0, 2.0]
+
+
+def test_grad_of_an_expanded_gradient_can_be_written() -> None:
+    x = leaf(1.0, 2.0)
+    x.sum().backward()
+    x.grad[0] = 5.0
+    assert x.grad.tolist() == [5.0, 1.0]
+
+
+def test_accumulation_keeps_the_identity_of_grad() -> None:
+    x = leaf(1.0, 2.0)
+    (x * 2).sum().backward()
+    kept = x.grad
+    view = kept[0]
+    (x * 2).sum().backward()
+    assert x.grad is kept and view.item() == 4.0
+
+
+def test_grad_keeps_dtype_and_shape_of_the_leaf() -> None:
+    x = mt.tensor([1.0, 2.0], requires_grad=True)
+    y = mt.tensor([[1.0], [2.0], [3.0]], dtype=f64, requires_grad=True)
+    (x * y).sum().backward()
+    assert x.grad.dtype is mt.float32 and x.grad.shape == (2,)
+    assert y.grad.dtype is f64 and y.grad.shape == (3, 1)
+
+
+def test_casting_to_integers_leaves_the_graph() -> None:
+    x = leaf(1.5)
+    assert not x.long().requires_grad and not (x > 1).requires_grad
+
+
+def test_complex_gradient_is_the_conjugate_convention() -> None:
+    z = mt.tensor([1 + 2j], dtype=mt.complex128, requires_grad=True)
+    (z * z.conj()).real.sum().backward()
+    assert z.grad.tolist() == [2 + 4j]
+    with pytest.raises(RuntimeError, match="grad can be implicitly created only for real scalar outputs"):
+        (z * z).sum().backward()
+
+
+def test_real_leaf_in_complex_arithmetic_gets_a_real_gradient() -> None:
+    x = leaf(2.0)
+    (x * (1 + 3j)).sum().real.backward()
+    assert x.grad.dtype is f64 and x.grad.tolist() == [1.0]
+
+
+# ---- higher order ----
+
+
+def test_create_graph_gives_second_and_third_derivatives() -> None:
+    x = leaf(2.0)
+    y = (x * x * x * x).sum()
+    (g,) = autograd.grad(y, x, create_graph=True)
+    (h,) = autograd.grad(g.sum(), x, create_graph=True)
+    (t,) = autograd.grad(h.sum(), x)
+    assert (g.item(), h.item(), t.item()) == (32.0, 48.0, 48.0)
+    assert not t.requires_grad
+
+
+def test_backward_with_create_graph_leaves_a_grad_with_a_graph() -> None:
+    x = leaf(3.0)
+    (x * x * x).sum().backward(create_graph=True)
+    assert x.grad.requires_grad
+    (g,) = autograd.grad(x.grad.sum(), x)
+    assert g.item() == 18.0
+    kept = x.grad
+    (x * x).sum().backward()
+    assert x.grad is kept
+
+
+def test_grad_through_an_output_kept_by_its_own_node() -> None:
+    x = leaf(0.5)
+    y = x.exp()
+    (g,) = autograd.grad(y.sum(), x, create_graph=True)
+    (by_y,) = autograd.grad(g.sum(), y)
+    assert by_y.item() == 1.0
+
+
+# ---- what is asked for ----
+
+
+def test_backward_with_inputs_touches_nothing_else() -> None:
+    x, w = leaf(1.0), leaf(2.0)
+    y = x * w
+    calls = []
+    w.register_hook(calls.append)
+    (y * 3).sum().backward(inputs=[x, y])
+    assert x.grad.item() == 6.0 and w.grad is None and not calls
+    assert y.retains_grad and y.grad.item() == 3.0
+    with pytest.raises(RuntimeError, match="cannot be empty"):
+        (x * 2).sum().backward(inputs=[])
+
+
+def test_grad_leaves_dot_grad_alone_and_takes_duplicates() -> None:
+    x = leaf(1.0)
+    a, b = autograd.grad((x * 2).sum(), [x, x])
+    assert a.item() == b.item() == 2.0 and x.grad is None
+
+
+def test_grad_by_an_intermediate_and_by_the_output_itself() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 3
+    gy, gx = autograd.grad((y * y).sum(), [y, x])
+    assert gy.tolist() == [6.0, 12.0] and gx.tolist() == [18.0, 36.0]
+    assert autograd.grad(y, y, mt.ones(2, dtype=f64))[0].tolist() == [1.0, 1.0]
+
+
+def test_batched_grads_are_stacked() -> None:
+    x = leaf(1.0, 2.0)
+    (j,) = autograd.grad(x * x, x, mt.eye(2, dtype=f64), is_grads_batched=True)
+    assert j.tolist() == [[2.0, 0.0], [0.0, 4.0]]
+
+
+def test_several_roots_are_summed() -> None:
+    x = leaf(1.0, 2.0)
+    autograd.backward([(x * 2).sum(), x * 3], [None, mt.tensor([1.0, 0.0], dtype=f64)])
+    assert x.grad.tolist() == [5.0, 2.0]
+    with pytest.raises(RuntimeError, match="got 1 tensors and 2 gradients"):
+        autograd.backward([x * 2], [mt.ones(2), mt.ones(2)])
+
+
+def test_outputs_of_one_node_arrive_together() -> None:
+    x = mt.tensor([[3.0, 1.0], [2.0, 5.0]], dtype=f64, requires_grad=True)
+    a, b = x.unbind(0)
+    (a * 2).sum().backward(retain_graph=True)
+    assert x.grad.tolist() == [[2.0, 2.0], [0.0, 0.0]]
+    (a * b).sum().backward()
+    assert x.grad.tolist() == [[4.0, 7.0], [3.0, 1.0]]
+    assert a.grad_fn is b.grad_fn
+
+
+# ---- hooks ----
+
+
+def test_tensor_hooks_run_in_order_and_replace_the_gradient() -> None:
+    x = leaf(1.0)
+    y = x * 2
+    order = []
+    y.register_hook(lambda g: order.append(("a", g.item())) or g * 10)
+    y.register_hook(lambda g: order.append(("b", g.item())))
+    x.register_hook(lambda g: order.append(("leaf", g.item())) or g + 1)
+    (y * 3).sum().backward()
+    assert order == [("a", 3.0), ("b", 30.0), ("leaf", 60.0)]
+    assert x.grad.item() == 61.0
+
+
+def test_hooks_can_be_removed_even_while_they_run() -> None:
+    x = leaf(1.0)
+    calls = []
+    handles = []
+
+    def once(g: mt.Tensor) -> None:
+        calls.append("once")
+        handles[0].remove()
+
+    handles.append(x.register_hook(once))
+    x.register_hook(lambda g: calls.append("always"))
+    (x * 2).sum().backward()
+    (x * 2).sum().backward()
+    assert calls == ["once", "always", "always"]
+    with x.register_hook(lambda g: g * 0):
+        (x * 2).sum().backward()
+    assert x.grad.item() == 4.0
+
+
+def test_hook_results_are_checked() -> None:
+    for bad, error in ((lambda g: 1, TypeError), (lambda g: g.view(1, 1), RuntimeError), (lambda g: g.float(), RuntimeError)):
+        x = leaf(1.0)
+        x.register_hook(bad)
+        with pytest.raises(error, match="hook '<lambda>'"):
+            (x * 2).sum().backward()
+    with pytest.raises(RuntimeError, match="cannot register a hook on a tensor that doesn't require gradient"):
+        mt.ones(1).register_hook(print)
+
+
+def test_post_accumulate_hooks_see_the_accumulated_grad() -> None:
+    x = leaf(1.0)
+    seen = []
+    handle = x.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.item()))
+    (x * 2).sum().backward()
+    (x * 2).sum().backward()
+    assert seen == [2.0, 4.0]
+    handle.remove()
+    (x * 2).sum().backward()
+    assert seen == [2.0, 4.0]
+    with pytest.raises(RuntimeError, match="non-leaf"):
+        (x * 2).register_post_accumulate_grad_hook(print)
+
+
+def test_node_hooks_see_gradients_of_inputs_and_outputs() -> None:
+    x, w = leaf(1.0), leaf(2.0)
+    y = x * w
+    seen = []
+    y.grad_fn.register_prehook(lambda outs: (outs[0] * 10,))
+    y.grad_fn.register_hook(lambda ins, outs: seen.append((ins[0].item(), ins[1].item(), outs[0].item())))
+    y.grad_fn.register_hook(lambda ins, outs: (ins[0] + 1, ins[1]))
+    y.sum().backward()
+    assert seen == [(20.0, 10.0, 10.0)] and x.grad.item() == 21.0 and w.grad.item() == 10.0
+
+
+def test_tensor_hooks_run_before_node_prehooks() -> None:
+    x = leaf(1.0)
+    y = x * 2
+    order = []
+    y.grad_fn.register_prehook(lambda outs: order.append("node"))
+    y.register_hook(lambda g: order.append("tensor"))
+    y.retain_grad()
+    y.sum().backward()
+    assert order == ["tensor", "node"]
+
+
+def test_hooks_on_one_of_several_outputs() -> None:
+    x = leaf(1.0, 2.0)
+    a, b = x.unbind(0)
+    a.register_hook(lambda g: g * 5)
+    (a + b).backward()
+    assert x.grad.tolist() == [5.0, 1.0]
+
+
+def test_retain_grad_adds_up_and_is_a_copy() -> None:
+    x = leaf(1.0)
+    y = x * 2
+    y.retain_grad()
+    y.register_hook(lambda g: g * 10)
+    (y * 3).sum().backward(retain_graph=True)
+    assert y.grad.item() == 30.0
+    (y * 3).sum().backward()
+    assert y.grad.item() == 60.0 and x.grad.item() == 120.0
+    with pytest.raises(RuntimeError, match="can't retain_grad on Tensor that has requires_grad=False"):
+        mt.ones(1).retain_grad()
+
+
+def test_reading_grad_of_a_non_leaf_warns() -> None:
+    y = leaf(1.0) * 2
+    with pytest.warns(UserWarning, match="not a leaf Tensor is being accessed"):
+        assert y.grad is None
+
+
+def test_multi_grad_hook_sees_all_gradients_once() -> None:
+    x, y, z = leaf(1.0), leaf(2.0), leaf(3.0)
+    seen = []
+    handle = autograd.graph.register_multi_grad_hook([x, y, z], lambda gs: seen.append([g and g.item() for g in gs]))
+    (x * y).sum().backward()
+    (x * z).sum().backward()
+    assert seen == [[2.0, 1.0, None], [3.0, None, 1.0]]
+    handle.remove()
+    (x * y).sum().backward()
+    assert len(seen) == 2
+
+
+def test_next_functions_lead_to_the_leaf() -> None:
+    x = leaf(1.0)
+    accumulate, number = (x * 2).grad_fn.next_functions[0]
+    assert accumulate.variable is x and number == 0
+    assert (x.exp() * 2).grad_fn.next_functions[0][0].name() == "ExpBackward0"
+
+
+# ---- modes ----
+
+
+def test_modes_nest_and_survive_exceptions() -> None:
+    x = leaf(1.0)
+    with mt.no_grad():
+        assert not (x * 2).requires_grad
+        with mt.enable_grad():
+            assert (x * 2).requires_grad
+        assert not mt.is_grad_enabled()
+    with pytest.raises(KeyError), mt.no_grad():
+        raise KeyError
+    assert mt.is_grad_enabled() and x.requires_grad
+
+
+def test_modes_as_decorators_with_and_without_parentheses() -> None:
+    @mt.no_grad()
+    def a() -> bool:
+        return mt.is_grad_enabled()
+
+    @mt.no_grad
+    def b() -> bool:
+        return mt.is_grad_enabled()
+
+    @mt.set_grad_enabled(False)
+    def c() -> bool:
+        return mt.is_grad_enabled()
+
+    @mt.inference_mode()
+    def d() -> bool:
+        return mt.is_inference_mode_enabled()
+
+    assert (a(), b(), c(), d()) == (False, False, False, True)
+    assert mt.is_grad_enabled() and not mt.is_inference_mode_enabled()
+    assert a.__name__ == "a"
+
+
+def test_a_decorated_generator_keeps_the_mode_to_itself() -> None:
+    @mt.no_grad()
+    def steps():
+        try:
+            got = yield mt.is_grad_enabled()
+            yield got
+        except ValueError:
+            yield ("thrown", mt.is_grad_enabled())
+        finally:
+            closed.append(mt.is_grad_enabled())
+
+    closed = []
+    g = steps()
+    assert next(g) is False and mt.is_grad_enabled()
+    assert g.send("sent") == "sent" and mt.is_grad_enabled()
+    assert g.throw(ValueError()) == ("thrown", False) and mt.is_grad_enabled()
+    g.close()
+    assert closed == [False]
+
+
+def test_set_grad_enabled_as_call_and_as_context() -> None:
+    x = leaf(1.0)
+    try:
+        mt.set_grad_enabled(False)
+        assert not (x * 2).requires_grad and not x[0].requires_grad
+        with mt.set_grad_enabled(True):
+            assert (x * 2).requires_grad
+        assert not (x * 2).requires_grad
+    finally:
+        mt.set_grad_enabled(True)
+    assert (x * 2).requires_grad
+
+
+def test_modes_belong_to_their_thread() -> None:
+    seen = []
+    with mt.no_grad():
+        thread = threading.Thread(target=lambda: seen.append((leaf(1.0) * 2).requires_grad))
+        thread.start()
+        thread.join()
+    assert seen == [True]
+
+
+def test_the_fast_path_is_restored_after_every_kind_of_block() -> None:
+    from mortice import graph
+
+    x = leaf(1.0)
+    before = graph.special[0]
+    with mt.set_grad_enabled(False):
+        pass
+    with mt.inference_mode(), mt.enable_grad():
+        pass
+    with autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        (x * 2).sum().backward()
+    with autograd.set_detect_anomaly(True):
+        (x * 2).sum().backward()
+    mt.set_grad_enabled(True)
+    assert graph.special[0] == before
+
+
+def test_inference_tensors() -> None:
+    x = leaf(1.0)
+    with mt.inference_mode():
+        y = x * 2
+        assert y.is_inference() and not y.requires_grad
+    with pytest.raises(RuntimeError, match="inference tensor outside InferenceMode"):
+        y.requires_grad = True
+    with pytest.raises(RuntimeError, match="Inplace update to inference tensor outside InferenceMode"):
+        y.add_(1)
+    z = y.clone()
+    assert not z.is_inference()
+    z.requires_grad_()
+
+
+def test_operations_inside_hooks_are_not_recorded() -> None:
+    x = leaf(1.0)
+    seen = []
+    x.register_hook(lambda g: seen.append((g * x).requires_grad))
+    (x * 2).sum().backward()
+    assert seen == [False]
+
+
+def test_a_leaf_that_no_longer_wants_a_gradient_gets_none() -> None:
+    x = leaf(1.0)
+    y = (x * 2).sum()
+    x.requires_grad_(False)
+    y.backward()
+    assert x.grad is None

@@ -1,0 +1,240 @@
+"""Derivatives of whole functions: autograd.functional, mortice.func, gradcheck, dual numbers."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import mortice as mt
+import pytest
+from mortice import func
+from mortice.autograd import Function, GradcheckError, forward_ad, functional, gradcheck, gradgradcheck
+
+f64 = mt.float64
+
+
+def t(*values: Any) -> mt.Tensor:
+    return mt.tensor(values, dtype=f64)
+
+
+def close(x: mt.Tensor, want: Any) -> bool:
+    want = mt.tensor(want, dtype=f64)
+    return tuple(x.shape) == tuple(want.shape) and bool(((x - want).abs() < 1e-9).all().item())
+
+
+# ---- autograd.functional ----
+
+
+def test_jacobian_of_several_inputs_and_outputs() -> None:
+    def f(x: mt.Tensor, y: mt.Tensor) -> Any:
+        return x * y, x.sum()
+
+    for strategy in ("reverse-mode", "forward-mode"):
+        (xx, xy), (sx, sy) = functional.jacobian(f, (t(1.0, 2.0), t(3.0, 4.0)), vectorize=True, strategy=strategy)
+        assert close(xx, [[3.0, 0.0], [0.0, 4.0]]) and close(xy, [[1.0, 0.0], [0.0, 2.0]])
+        assert close(sx, [1.0, 1.0]) and close(sy, [0.0, 0.0])
+
+
+def test_jacobian_stays_in_the_graph_on_request() -> None:
+    x = t(2.0).requires_grad_()
+    j = functional.jacobian(lambda x: x * x * x, x, create_graph=True)
+    j.sum().backward()
+    assert x.grad.item() == 12.0
+    assert not functional.jacobian(lambda x: x * x, x).requires_grad
+
+
+def test_hessian_and_its_products() -> None:
+    def f(x: mt.Tensor) -> mt.Tensor:
+        return (x * x * x).sum() + x[0] * x[1]
+
+    x, v = t(1.0, 2.0), t(1.0, -1.0)
+    assert close(functional.hessian(f, x), [[6.0, 1.0], [1.0, 12.0]])
+    for product in (functional.hvp, functional.vhp):
+        value, got = product(f, x, v)
+        assert close(value, 11.0) and close(got, [5.0, -11.0])
+
+
+def test_jvp_and_vjp_agree_with_the_jacobian() -> None:
+    def f(x: mt.Tensor) -> mt.Tensor:
+        return mt.stack([x[0] * x[1], x[0].sin(), x[1] * 3])
+
+    x, v, u = t(1.0, 2.0), t(0.5, -1.0), t(1.0, 2.0, 3.0)
+    j = functional.jacobian(f, x)
+    assert close(functional.jvp(f, x, v)[1] - (j * v).sum(1), [0.0] * 3)
+    assert close(functional.vjp(f, x, u)[1] - (j * u.view(3, 1)).sum(0), [0.0] * 2)
+
+
+def test_strict_refuses_independent_outputs() -> None:
+    def constant(x: mt.Tensor) -> mt.Tensor:
+        return mt.ones(2, dtype=f64)
+
+    assert close(functional.jacobian(constant, t(1.0)), [[0.0], [0.0]])
+    with pytest.raises(RuntimeError, match="does not require gradients.*strict mode"):
+        functional.jacobian(constant, t(1.0), strict=True)
+    with pytest.raises(RuntimeError, match="independent of input 1. This is not allowed in strict mode"):
+        functional.vjp(lambda x, y: x * 2, (t(1.0), t(1.0)), t(1.0), strict=True)
+
+
+def test_misuse_of_functional() -> None:
+    with pytest.raises(TypeError, match="inputs given to jacobian must be either a Tensor or a tuple of Tensors"):
+        functional.jacobian(lambda x: x, [1.0])
+    with pytest.raises(RuntimeError, match="should contain a single element"):
+        functional.hessian(lambda x: x * 2, t(1.0, 2.0))
+    with pytest.raises(RuntimeError, match="v has invalid size"):
+        functional.vjp(lambda x: x * 2, t(1.0, 2.0), t(1.0))
+
+
+# ---- mortice.func ----
+
+
+def test_grad_of_grad() -> None:
+    def cube(x: mt.Tensor) -> mt.Tensor:
+        return x * x * x
+
+    x = mt.tensor(2.0, dtype=f64)
+    assert func.grad(cube)(x).item() == 12.0
+    assert func.grad(func.grad(cube))(x).item() == 12.0
+    assert func.grad(func.grad(func.grad(cube)))(x).item() == 6.0
+    assert not func.grad(cube)(x).requires_grad and not x.requires_grad
+
+
+def test_grad_with_argnums_trees_and_aux() -> None:
+    def f(p: Any, x: mt.Tensor) -> Any:
+        return (p["w"] * x).sum() + p["b"][0], {"x": x * 2}
+
+    p = {"w": t(1.0, 2.0), "b": [mt.tensor(3.0, dtype=f64)]}
+    (gp, gx), aux = func.grad(f, argnums=(0, 1), has_aux=True)(p, t(3.0, 4.0))
+    assert close(gp["w"], [3.0, 4.0]) and close(gp["b"][0], 1.0) and close(gx, [1.0, 2.0])
+    assert close(aux["x"], [6.0, 8.0]) and not aux["x"].requires_grad
+    gradient, value = func.grad_and_value(lambda x: (x * x).sum())(t(1.0, 2.0))
+    assert close(gradient, [2.0, 4.0]) and value.item() == 5.0
+
+
+def test_grad_keeps_the_graph_of_what_it_closes_over() -> None:
+    w = t(1.0, 2.0).requires_grad_()
+    g = func.grad(lambda x: (x * x * w).sum())(t(3.0, 4.0))
+    g.sum().backward()
+    assert close(w.grad, [6.0, 8.0])
+
+
+def test_jacrev_jacfwd_and_hessian_agree() -> None:
+    def f(x: mt.Tensor) -> mt.Tensor:
+        return x.sin() * x.sum()
+
+    x = t(0.5, 1.0, 1.5)
+    assert close(func.jacrev(f)(x) - func.jacfwd(f)(x), [[0.0] * 3] * 3)
+    assert close(func.hessian(lambda x: (x * x * x).sum())(t(1.0, 2.0)), [[6.0, 0.0], [0.0, 12.0]])
+    a, b = func.jacrev(lambda x, y: x * y, argnums=(0, 1))(t(1.0, 2.0), t(3.0, 4.0))
+    assert close(a, [[3.0, 0.0], [0.0, 4.0]]) and close(b, [[1.0, 0.0], [0.0, 2.0]])
+
+
+def test_vjp_jvp_and_linearize() -> None:
+    out, pull = func.vjp(lambda x, y: (x * y, x), t(1.0, 2.0), t(3.0, 4.0))
+    gx, gy = pull((t(1.0, 1.0), t(10.0, 10.0)))
+    assert close(gx, [13.0, 14.0]) and close(gy, [1.0, 2.0]) and not out[0].requires_grad
+    value, tangent = func.jvp(lambda x: x * x, (t(3.0),), (t(2.0),))
+    assert close(value, [9.0]) and close(tangent, [12.0])
+    value, push = func.linearize(lambda x: x * x, t(3.0))
+    assert close(push(t(1.0)), [6.0]) and close(push(t(2.0)), [12.0])
+
+
+def test_vmap_is_a_loop_and_says_so_once() -> None:
+    func._warned[0] = False
+    with pytest.warns(UserWarning, match="vmap: runs as a loop"):
+        got = func.vmap(lambda x, y: x * y.sum(), in_dims=(0, None))(t(1.0, 2.0), t(3.0, 4.0))
+    assert close(got, [7.0, 14.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert close(func.vmap(func.grad(lambda x: x * x))(t(1.0, 2.0)), [2.0, 4.0])
+        table = mt.arange(6, dtype=f64).reshape(2, 3)
+        assert close(func.vmap(lambda x: x * 2, in_dims=1, out_dims=1)(table), (table * 2).tolist())
+    with pytest.raises(ValueError, match="same size in the mapped dimension"):
+        func.vmap(lambda x, y: x)(t(1.0), t(1.0, 2.0))
+
+
+def test_misuse_of_func() -> None:
+    with pytest.raises(RuntimeError, match="Expected f.* to return a scalar tensor"):
+        func.grad(lambda x: x * 2)(t(1.0, 2.0))
+    with pytest.raises(RuntimeError, match="Got argnum=3, but only 1 positional inputs"):
+        func.grad(lambda x: x.sum(), argnums=3)(t(1.0))
+
+
+# ---- gradcheck ----
+
+
+class Wrong(Function):
+    @staticmethod
+    def forward(ctx: Any, x: mt.Tensor) -> mt.Tensor:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, g: mt.Tensor) -> mt.Tensor:
+        return g * 2.01
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_gradcheck_accepts_right_gradients_and_refuses_wrong_ones(fast: bool) -> None:
+    x, y = t(0.3, 0.7).requires_grad_(), t(1.3, -0.4).requires_grad_()
+    assert gradcheck(lambda x, y: (x.sin() * y, x / (y * y + 1)), (x, y), fast_mode=fast, check_forward_ad=True)
+    assert gradgradcheck(lambda x, y: x.exp() * y * y, (x, y), fast_mode=fast)
+    with pytest.raises(GradcheckError, match="Jacobian .*mismatch for output 0 with respect to input 0,\nnumerical:.*"):
+        gradcheck(Wrong.apply, (x,), fast_mode=fast)
+    assert not gradcheck(Wrong.apply, (x,), fast_mode=fast, raise_exception=False)
+    assert issubclass(GradcheckError, RuntimeError)
+
+
+def test_gradcheck_of_complex_functions() -> None:
+    z = mt.tensor([0.5 + 0.2j, -0.3 + 0.7j], dtype=mt.complex128, requires_grad=True)
+    x = t(0.4, -0.8).requires_grad_()
+    assert gradcheck(lambda z: z * z * z, (z,))
+    assert gradcheck(lambda z: (z * z.conj()).real, (z,))
+    assert gradcheck(lambda x, z: x * z, (x, z))
+    assert gradgradcheck(lambda z: z * z * z, (z,))
+    assert gradcheck(lambda z: z * z.conj(), (z,), fast_mode=True)
+
+
+def test_gradcheck_leaves_its_inputs_as_they_were() -> None:
+    x = t(0.3, 0.7).requires_grad_()
+    gradcheck(lambda x: x * x, (x,))
+    assert x.tolist() == [0.3, 0.7] and x.grad is None
+
+
+def test_gradcheck_notices_what_is_not_reproducible() -> None:
+    calls = []
+
+    class Drifts(Function):
+        @staticmethod
+        def forward(ctx: Any, x: mt.Tensor) -> mt.Tensor:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, g: mt.Tensor) -> mt.Tensor:
+            calls.append(1)
+            return g * (2 + 1e-7 * len(calls))
+
+    x = t(1.0).requires_grad_()
+    with pytest.raises(GradcheckError, match="Backward is not reentrant"):
+        gradcheck(Drifts.apply, (x,))
+    assert gradcheck(Drifts.apply, (x,), nondet_tol=1e-3)
+
+
+def test_misuse_of_gradcheck() -> None:
+    with pytest.raises(ValueError, match="at least one input tensor to require gradient"):
+        gradcheck(lambda x: x, (t(1.0),))
+    with pytest.warns(UserWarning, match="not a double precision"), pytest.raises(GradcheckError):
+        gradcheck(lambda x: x.sin(), (mt.tensor([0.3], requires_grad=True),))
+
+
+# ---- dual numbers ----
+
+
+def test_dual_numbers() -> None:
+    with forward_ad.dual_level():
+        x = forward_ad.make_dual(t(1.0, 2.0), t(1.0, 10.0))
+        y = x * x
+        value, tangent = forward_ad.unpack_dual(y)
+        assert close(value, [1.0, 4.0]) and close(tangent, [2.0, 40.0])
+        assert forward_ad.unpack_dual(t(1.0)).tangent is None
+        assert close(forward_ad.unpack_dual(x).tangent, [1.0, 10.0])
+    with pytest.raises(RuntimeError, match="outside of a level"):
+        forward_ad.make_dual(t(1.0), t(1.0))

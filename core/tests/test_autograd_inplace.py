@@ -1,0 +1,357 @@
+"""Writes in place and the graph: views, views of views, several views, detach and .data, version checks, refusals."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import mortice as mt
+import pytest
+
+f64 = mt.float64
+MODIFIED = "one of the variables needed for gradient computation has been modified by an inplace operation"
+
+
+def leaf(*values: float) -> mt.Tensor:
+    return mt.tensor(values, dtype=f64, requires_grad=True)
+
+
+# ---- gradients through writes ----
+
+
+def test_write_into_a_view_reaches_its_base() -> None:
+    x = leaf(1.0, 2.0, 3.0)
+    y = x * 1
+    y[1:].mul_(10)
+    assert y.tolist() == [1.0, 20.0, 30.0]
+    y.sum().backward()
+    assert x.grad.tolist() == [1.0, 10.0, 10.0]
+    assert y.grad_fn.name() == "CopySlices"
+
+
+def test_write_into_a_base_reaches_its_views() -> None:
+    x = leaf(1.0, 2.0, 3.0)
+    y = x * 1
+    v = y[:2]
+    y.mul_(2)
+    assert v.tolist() == [2.0, 4.0]
+    v.sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0, 0.0]
+
+
+def test_write_into_one_view_reaches_the_others() -> None:
+    x = leaf(1.0, 2.0, 3.0, 4.0)
+    y = x * 1
+    first, grid = y[:2], y.view(2, 2)
+    grid[0].mul_(3)
+    first.sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0, 0.0, 0.0]
+
+
+def test_write_through_views_of_views() -> None:
+    x = mt.arange(12, dtype=f64).reshape(3, 4).requires_grad_()
+    y = x * 1
+    y.t()[1:3].permute(1, 0)[0].mul_(5)
+    y.sum().backward()
+    assert x.grad.tolist() == [[1.0, 5.0, 5.0, 1.0], [1.0] * 4, [1.0] * 4]
+
+
+def test_assignment_by_index_differentiates_both_sides() -> None:
+    x, v = leaf(1.0, 2.0, 3.0), leaf(7.0)
+    y = x * 1
+    y[0] = v[0] * 2
+    y[y.detach() > 2.5] = 0.0
+    (y * mt.tensor([1.0, 10.0, 100.0], dtype=f64)).sum().backward()
+    assert x.grad.tolist() == [0.0, 10.0, 0.0] and v.grad.tolist() == [0.0]
+
+
+def test_write_makes_a_constant_part_of_the_graph() -> None:
+    w = leaf(2.0)
+    out = mt.zeros(3, dtype=f64)
+    row = out[1:2]
+    row.copy_(w)
+    assert out.requires_grad and not out.is_leaf
+    out.sum().backward()
+    assert w.grad.tolist() == [1.0]
+
+
+def test_in_place_ops_that_need_their_input_or_result() -> None:
+    for name, want in (("exp_", 1.6487212707001282), ("sin_", 0.8775825618903728), ("tanh_", 0.7864477329659274)):
+        x = leaf(0.5)
+        y = x * 1
+        getattr(y, name)()
+        y.sum().backward()
+        assert abs(x.grad.item() - want) < 1e-12
+
+
+def test_in_place_product_by_a_tensor_that_wants_the_old_value() -> None:
+    for shared in (False, True):
+        x, w = leaf(3.0, 4.0), leaf(5.0, 6.0)
+        y = x * 1
+        view = y[:] if shared else None
+        y.mul_(w)
+        y.sum().backward()
+        assert x.grad.tolist() == [5.0, 6.0] and w.grad.tolist() == [3.0, 4.0]
+        assert view is None or view.tolist() == [15.0, 24.0]
+
+
+def test_division_may_be_followed_by_a_write() -> None:
+    x, y = leaf(6.0), leaf(2.0)
+    z = x / y
+    z += 1
+    z.sum().backward()
+    assert (x.grad.item(), y.grad.item()) == (0.5, -1.5)
+
+
+def test_rebinding_a_name_is_no_write() -> None:
+    x = leaf(1.0)
+    output = x.exp()
+    output = output + 1
+    output.sum().backward()
+    assert x.grad is not None
+
+
+def test_retained_grad_follows_the_tensor_through_writes() -> None:
+    x = leaf(1.0)
+    y = x * 2
+    y.retain_grad()
+    y.mul_(3)
+    (y * 5).sum().backward()
+    assert y.grad.item() == 5.0 and x.grad.item() == 30.0
+
+
+def test_write_under_no_grad_changes_values_and_not_the_graph() -> None:
+    x = leaf(1.0, 2.0)
+    with mt.no_grad():
+        x.mul_(3)
+        x[0] = 7.0
+    assert x.is_leaf and x.tolist() == [7.0, 6.0]
+    (x * x).sum().backward()
+    assert x.grad.tolist() == [14.0, 12.0]
+
+
+# ---- refusals ----
+
+
+def test_write_to_a_leaf_that_requires_grad_is_refused() -> None:
+    x = leaf(1.0, 2.0)
+    with pytest.raises(RuntimeError, match="^a leaf Variable that requires grad is being used in an in-place operation."):
+        x.add_(1)
+    for write in (lambda: x[:1].add_(1), lambda: x.view(2, 1).zero_(), lambda: x.__setitem__(0, 1.0)):
+        with pytest.raises(RuntimeError, match="leaf Variable that requires grad is being used in an in-place operation."):
+            write()
+    assert x.tolist() == [1.0, 2.0]
+
+
+def test_saved_input_overwritten() -> None:
+    b = leaf(1.0) * 2
+    y = b * b
+    b.add_(1)
+    with pytest.raises(RuntimeError, match=MODIFIED + r".*which is output 0 of Add, is at version 1; expected version 0"):
+        y.sum().backward()
+
+
+def test_saved_output_overwritten_names_the_op() -> None:
+    for name, shown in (("exp", "Exp"), ("sigmoid", "Sigmoid"), ("tanh", "Tanh")):
+        y = getattr(leaf(1.0, 2.0), name)()
+        y.add_(1)
+        with pytest.raises(RuntimeError, match=rf"{MODIFIED}.*\[2\]\], which is output 0 of {shown}, is at version 1"):
+            y.sum().backward()
+
+
+def test_saved_value_overwritten_through_a_view_slice_or_detached_tensor() -> None:
+    def by_view(t: mt.Tensor) -> None:
+        t[:1].mul_(2)
+
+    def by_index(t: mt.Tensor) -> None:
+        t[0] = 3.0
+
+    def by_detached(t: mt.Tensor) -> None:
+        t.detach().mul_(2)
+
+    for write in (by_view, by_index, by_detached):
+        for make in (lambda t: t.exp(), lambda t: t * 2):
+            y = make(leaf(1.0, 2.0))
+            z = y * y
+            write(y)
+            with pytest.raises(RuntimeError, match=MODIFIED):
+                z.sum().backward()
+
+
+def test_saved_output_of_an_in_place_op_overwritten() -> None:
+    for shared in (False, True):
+        y = leaf(1.0, 2.0) * 1
+        view = y[:1] if shared else None
+        y.exp_()
+        y[1] = 0.0
+        with pytest.raises(RuntimeError, match=MODIFIED + ".*output 0 of Exp"):
+            y.sum().backward()
+        del view
+
+
+def test_optimizer_step_between_forward_and_backward_is_noticed() -> None:
+    w = leaf(1.0)
+    h = leaf(2.0) * w
+    loss = (h * w).sum()
+    with mt.no_grad():
+        w.sub_(0.1)
+    with pytest.raises(RuntimeError, match=MODIFIED + ".* is at version 1; expected version 0"):
+        loss.backward()
+
+
+def test_write_to_a_view_made_under_no_grad_is_refused() -> None:
+    y = leaf(1.0, 2.0) * 1
+    with mt.no_grad():
+        v = y[:1]
+    assert not v.requires_grad
+    with pytest.raises(RuntimeError, match="A view was created in no_grad mode and is being modified inplace"):
+        v.mul_(2)
+    constant = mt.zeros(2, dtype=f64)
+    with mt.no_grad():
+        v = constant[:1]
+    with pytest.raises(RuntimeError, match="A view was created in no_grad mode"):
+        v.copy_(y[:1])
+    assert constant.tolist() == [0.0, 0.0]
+
+
+def test_view_made_under_no_grad_cannot_be_used_after_its_base_was_written() -> None:
+    y = leaf(1.0, 2.0) * 1
+    with mt.no_grad():
+        v = y[:1]
+    y.mul_(2)
+    with pytest.raises(RuntimeError, match="its base or another view of its base has been modified inplace"):
+        (v * 3).sum().backward()
+
+
+def test_write_to_one_of_several_views_is_refused() -> None:
+    y = leaf(1.0, 2.0, 3.0, 4.0) * 1
+    for views in (y.split(2), y.chunk(2), y.view(2, 2).unbind(0)):
+        with pytest.raises(RuntimeError, match="Output 0 of .* is a view and is being modified inplace. .*multiple views"):
+            views[0].mul_(2)
+
+
+def test_several_views_follow_a_write_to_their_base() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 1
+    a, _ = y.split(1)
+    y.mul_(3)
+    a.sum().backward()
+    assert x.grad.tolist() == [3.0, 0.0]
+
+
+def test_write_into_memory_that_expand_repeats_is_refused() -> None:
+    x = mt.ones(1, 3).expand(2, 3)
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single memory"):
+        x.add_(1)
+    x[0].add_(1)
+    assert x.tolist() == [[2.0] * 3] * 2
+
+
+def test_result_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        mt.ones(1, 3).add_(mt.ones(2, 3))
+    with pytest.raises(RuntimeError, match="can't be cast to the desired output type"):
+        mt.tensor([1, 2]).mul_(1.5)
+
+
+# ---- detach, .data, clone ----
+
+
+def test_detach_shares_memory_and_version() -> None:
+    x = leaf(1.0, 2.0)
+    d = x.detach()
+    assert not d.requires_grad and d.is_leaf
+    d.mul_(2)
+    assert x.tolist() == [2.0, 4.0] and x._version == d._version == 1
+
+
+def test_detach_example() -> None:
+    x = leaf(2.0)
+    y = x * x * x
+    (y.detach() * y.detach() * 0 + x * 4 * 12).sum().backward()
+    assert x.grad.item() == 48.0
+
+
+def test_data_shares_memory_and_hides_writes() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * x
+    x.data.mul_(10)
+    assert x.tolist() == [10.0, 20.0] and x._version == 0
+    y.sum().backward()
+    assert x.grad.tolist() == [20.0, 40.0]
+
+
+def test_data_counts_its_own_versions() -> None:
+    w, d = leaf(1.0, 2.0), mt.ones(2, dtype=f64).data
+    y = d * w
+    d.add_(1)
+    with pytest.raises(RuntimeError, match=MODIFIED + ".* is at version 1; expected version 0"):
+        y.sum().backward()
+
+
+def test_assigning_data_keeps_identity_version_and_flags() -> None:
+    x, other = leaf(1.0, 2.0), mt.tensor([5.0, 6.0, 7.0], dtype=f64)
+    other.add_(1)
+    y = x * 2
+    x.data = other
+    assert x.requires_grad and x.tolist() == [6.0, 7.0, 8.0] and x._version == 0
+    y.sum().backward(inputs=[y])
+    other.mul_(2)
+    assert x.tolist() == [12.0, 14.0, 16.0]
+    with pytest.raises(RuntimeError, match="requires grad cannot hold"):
+        x.data = mt.tensor([1])
+
+
+def test_clone_stays_in_the_graph_and_shares_nothing() -> None:
+    x = leaf(1.0, 2.0)
+    y = x.clone()
+    y.mul_(3)
+    assert x.tolist() == [1.0, 2.0]
+    y.sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]
+
+
+def test_detach_in_place() -> None:
+    y = leaf(1.0) * 2
+    assert y.detach_() is y and y.is_leaf and not y.requires_grad
+    with pytest.raises(RuntimeError, match="Can't detach views in-place"):
+        (leaf(1.0, 2.0) * 2)[:1].detach_()
+
+
+def test_versions_count_writes() -> None:
+    x = mt.zeros(3)
+    assert x._version == 0
+    x.add_(1)
+    x[0] = 2.0
+    assert x._version == 2 == x.view(3)._version and x.clone()._version == 0
+    mt.autograd.graph.increment_version(x)
+    assert x._version == 3
+
+
+def test_views_know_their_base() -> None:
+    x = mt.zeros(4)
+    assert x.view(2, 2)[0]._base is x and x._base is None
+    assert not x[mt.tensor([0, 1])]._is_view() and not x.clone()._is_view()
+
+
+# ---- copies ----
+
+
+def test_deepcopy_and_pickle_of_leaves() -> None:
+    x = leaf(1.0, 2.0)
+    (x * 2).sum().backward()
+    y = copy.deepcopy(x)
+    assert y.requires_grad and y.is_leaf and y.grad.tolist() == [2.0, 2.0]
+    y.grad.zero_()
+    with mt.no_grad():
+        y.add_(1)
+    assert x.tolist() == [1.0, 2.0] and x.grad.tolist() == [2.0, 2.0]
+    pair = copy.deepcopy([x, x])
+    assert pair[0] is pair[1]
+    z = pickle.loads(pickle.dumps(x[:1].detach().requires_grad_()))
+    assert z.tolist() == [1.0] and z.requires_grad and z.is_leaf
+
+
+def test_deepcopy_of_a_non_leaf_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="Only Tensors created explicitly by the user"):
+        copy.deepcopy(leaf(1.0) * 2)

@@ -1,0 +1,251 @@
+"""Around the engine: anomaly detection, checkpointing, hooks on saved tensors, Variable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mortice as mt
+import pytest
+from mortice import autograd
+from mortice.autograd import Function, Variable
+from mortice.autograd.graph import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
+from mortice.utils.checkpoint import CheckpointError, checkpoint, checkpoint_sequential
+
+f64 = mt.float64
+
+
+def leaf(*values: float) -> mt.Tensor:
+    return mt.tensor(values, dtype=f64, requires_grad=True)
+
+
+class Fails(Function):
+    @staticmethod
+    def forward(ctx: Any, x: mt.Tensor) -> mt.Tensor:
+        return x * 1
+
+    @staticmethod
+    def backward(ctx: Any, g: mt.Tensor) -> mt.Tensor:
+        raise RuntimeError("no gradient today")
+
+
+# ---- anomaly ----
+
+
+def test_anomaly_points_to_the_forward_line_of_a_failure() -> None:
+    with pytest.warns(UserWarning, match="Anomaly Detection has been enabled"):
+        detect = autograd.detect_anomaly()
+    with detect:
+        y = Fails.apply(leaf(1.0))  # the line that is shown
+        with (
+            pytest.warns(UserWarning, match="Error detected in FailsBackward. Traceback of forward call that caused the")
+            as caught,
+            pytest.raises(RuntimeError, match="no gradient today"),
+        ):
+            y.sum().backward()
+    text = str(caught[0].message)
+    assert "# the line that is shown" in text and "graph.py" not in text
+    assert not autograd.anomaly.is_anomaly_enabled()
+
+
+def test_anomaly_names_the_node_that_made_nan() -> None:
+    x = leaf(0.0)
+    with autograd.set_detect_anomaly(True):
+        y = (x * 0.0) / (x * 0.0)
+        with pytest.warns(UserWarning, match="Error detected in DivBackward0"), pytest.raises(
+            RuntimeError, match="Function 'DivBackward0' returned nan values in its 0th output."
+        ):
+            y.sum().backward()
+    with autograd.set_detect_anomaly(True, check_nan=False):
+        ((x * 0.0) / (x * 0.0)).sum().backward()
+    assert x.grad.isnan().all().item()
+
+
+def test_anomaly_without_forward_information_says_so() -> None:
+    y = (leaf(0.0) * 0.0) / 0.0
+    with autograd.set_detect_anomaly(True), pytest.warns(UserWarning, match="No forward pass information available"):
+        with pytest.raises(RuntimeError, match="nan"):
+            y.sum().backward()
+
+
+# ---- hooks on saved tensors ----
+
+
+def test_saved_tensors_pass_through_the_hooks() -> None:
+    packed, unpacked = [], []
+
+    def pack(x: mt.Tensor) -> Any:
+        packed.append(x.tolist())
+        return x.tolist()
+
+    def unpack(values: Any) -> mt.Tensor:
+        unpacked.append(values)
+        return mt.tensor(values, dtype=f64)
+
+    a, b = leaf(5.0), leaf(2.0)
+    with saved_tensors_hooks(pack, unpack):
+        y = a * b
+        z = y.exp()
+    assert packed == [[5.0], [2.0], z.tolist()] and not unpacked
+    z.sum().backward()
+    assert a.grad.item() == 2 * z.item() and b.grad.item() == 5 * z.item()
+    assert len(unpacked) == 3
+
+
+def test_saved_tensor_hooks_can_change_what_is_used() -> None:
+    x = leaf(3.0)
+    with saved_tensors_hooks(lambda t: t * 10, lambda t: t):
+        y = x * x
+    y.sum().backward()
+    assert x.grad.item() == 60.0
+
+
+def test_second_derivative_through_packed_values() -> None:
+    x = leaf(0.5)
+    with saved_tensors_hooks(lambda t: t.tolist(), lambda v: mt.tensor(v, dtype=f64)):
+        y = (x * x * x).exp()
+        (g,) = autograd.grad(y.sum(), x, create_graph=True)
+    (h,) = autograd.grad(g.sum(), x)
+    want = (6 * 0.5 + 9 * 0.5**4) * y.item()
+    assert abs(h.item() - want) < 1e-12
+
+
+def test_saved_tensor_hooks_refuse_writes_and_other_things() -> None:
+    x = leaf(1.0)
+    with saved_tensors_hooks(lambda t: t.add_(1), lambda t: t), pytest.raises(RuntimeError, match="modifying its input in"):
+        x * x
+    with saved_tensors_hooks(lambda t: t, lambda t: 1):
+        y = x * x
+    with pytest.raises(TypeError, match="unpack_hook expected to be a Tensor"):
+        y.sum().backward()
+    with disable_saved_tensors_hooks("not here"), pytest.raises(RuntimeError, match="not here"):
+        saved_tensors_hooks(lambda t: t, lambda t: t).__enter__()
+
+
+def test_packed_values_are_freed_like_others() -> None:
+    x = leaf(1.0)
+    with saved_tensors_hooks(lambda t: t, lambda t: t):
+        y = (x * x).sum()
+    y.backward(retain_graph=True)
+    y.backward()
+    with pytest.raises(RuntimeError, match="a second time"):
+        y.backward()
+    assert x.grad.item() == 4.0
+
+
+def test_save_on_cpu() -> None:
+    x = leaf(2.0)
+    with save_on_cpu():
+        y = x * x * x
+    y.sum().backward()
+    assert x.grad.item() == 12.0
+
+
+# ---- checkpoint ----
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_checkpoint_runs_the_function_again_and_changes_nothing(reentrant: bool) -> None:
+    calls = []
+
+    def f(x: mt.Tensor, y: mt.Tensor, n: int) -> mt.Tensor:
+        calls.append(mt.is_grad_enabled())
+        return (x * y).exp() * n
+
+    x, y = leaf(0.5, 0.25), leaf(1.0, 2.0)
+    (f(x, y, 3) * 2).sum().backward()
+    want = x.grad.tolist(), y.grad.tolist()
+    x.grad = y.grad = None
+    calls.clear()
+    out = checkpoint(f, x, y, 3, use_reentrant=reentrant)
+    assert len(calls) == 1
+    (out * 2).sum().backward()
+    assert len(calls) == 2 and calls[1] is True
+    assert (x.grad.tolist(), y.grad.tolist()) == want
+
+
+def test_checkpoint_reaches_parameters_and_works_with_grad() -> None:
+    w = leaf(3.0)
+    x = leaf(2.0)
+    out = checkpoint(lambda x: (x * w * w).sin(), x, use_reentrant=False)
+    gx, gw = autograd.grad(out.sum(), [x, w], create_graph=True)
+    want = autograd.grad((x * w * w).sin().sum(), [x, w], create_graph=True)
+    assert (gx.item(), gw.item()) == (want[0].item(), want[1].item())
+    out = checkpoint(lambda x: x * w, x, use_reentrant=True)
+    with pytest.raises(RuntimeError, match="use_reentrant=True, checkpoint is incompatible with .grad()"):
+        autograd.grad(out.sum(), x)
+
+
+def test_checkpoint_keeps_random_numbers() -> None:
+    seen = []
+
+    def f(x: mt.Tensor) -> mt.Tensor:
+        noise = mt.rand(2, dtype=f64)
+        seen.append(noise.tolist())
+        return x.exp() * noise
+
+    for reentrant in (True, False):
+        seen.clear()
+        mt.manual_seed(0)
+        out = checkpoint(f, leaf(1.0, 2.0), use_reentrant=reentrant)
+        after = mt.rand(1).item()
+        out.sum().backward()
+        assert len(seen) == 2 and seen[0] == seen[1]
+        mt.manual_seed(0)
+        mt.rand(2, dtype=f64)
+        assert mt.rand(1).item() == after
+
+
+def test_checkpoint_notices_a_different_second_run() -> None:
+    turns = []
+
+    def f(x: mt.Tensor) -> mt.Tensor:
+        turns.append(1)
+        return x.exp() if len(turns) == 1 else x.view(1, -1).exp()
+
+    with pytest.raises(CheckpointError, match="different metadata"):
+        checkpoint(f, leaf(1.0, 2.0), use_reentrant=False).sum().backward()
+
+
+def test_checkpoints_nest_and_follow_one_another() -> None:
+    def inner(x: mt.Tensor) -> mt.Tensor:
+        return x.sin() * x
+
+    def outer(x: mt.Tensor) -> mt.Tensor:
+        return checkpoint(inner, x.exp(), use_reentrant=False) * x
+
+    x = leaf(0.5)
+    (want,) = autograd.grad((x.exp().sin() * x.exp() * x).sum(), x)
+    checkpoint(outer, x, use_reentrant=False).sum().backward(retain_graph=True)
+    assert abs(x.grad.item() - want.item()) < 1e-12
+    y = leaf(0.5)
+    steps = [lambda t: t * 2, lambda t: t.exp(), lambda t: t * t]
+    for reentrant in (True, False):
+        y.grad = None
+        checkpoint_sequential(steps, 2, y, use_reentrant=reentrant).sum().backward()
+        assert abs(y.grad.item() - 4 * mt.tensor(2.0, dtype=f64).exp().item()) < 1e-12
+
+
+def test_checkpoint_arguments() -> None:
+    x = leaf(1.0)
+    with pytest.warns(UserWarning, match="use_reentrant parameter should be passed explicitly"):
+        checkpoint(lambda x: x * 2, x)
+    with pytest.raises(ValueError, match="Unexpected keyword arguments: scale"):
+        checkpoint(lambda x: x * 2, x, use_reentrant=True, scale=2)
+    with pytest.warns(UserWarning, match="None of the inputs have requires_grad=True"):
+        checkpoint(lambda x: x * 2, mt.ones(1), use_reentrant=True)
+    out = checkpoint(lambda x, scale: x * scale, x, use_reentrant=False, scale=2.0, preserve_rng_state=False)
+    out.sum().backward()
+    assert x.grad.item() == 2.0
+
+
+# ---- the old name ----
+
+
+def test_variable_is_a_tensor() -> None:
+    x = mt.ones(2)
+    v = Variable(x, requires_grad=True)
+    assert isinstance(v, mt.Tensor) and isinstance(x, Variable) and v.requires_grad and not x.requires_grad
+    (v * 2).sum().backward()
+    assert v.grad.tolist() == [2.0, 2.0]
+    with pytest.raises(TypeError, match="expected data to be a Tensor"):
+        Variable([1.0])
