@@ -194,7 +194,7 @@ def test_an_unknown_known_failure_fails_the_run(tmp_path: Path) -> None:
         "from mortice.backends import BackendInfo, plugins\n"
         "from mortice_conformance.strict_kernels import StrictKernels\n"
         "class Mine(StrictKernels):\n    name = 'mine'\n"
-        "plugins.register(BackendInfo('mine', ('strict',), Mine, priority=-1))\n"
+        "plugins.register(BackendInfo('mine', ('strict', 'strict_f32'), Mine, priority=-1))\n"
     )
     arguments = ("-p", "mine", "--pyargs", "mortice_conformance", "--mortice-backend", "mine", "-k", "exp-float32")
     assert "failed" not in _pytest(tmp_path, *arguments)

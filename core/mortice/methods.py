@@ -247,6 +247,10 @@ class Tensor(TensorBase):
             return found.astype(dtype)
         return found.copy() if copy else found
 
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: Any = False) -> Any:
+        # What NumPy calls with the result of one of its functions, so that np.sin(tensor) is a tensor.
+        return creation.as_tensor(array)
+
     def data_ptr(self) -> int:
         """Return the address of the first element, where the backend has one."""
         self.own_storage().pinned = True
@@ -271,6 +275,12 @@ class Tensor(TensorBase):
 
     def type(self, dtype: Any = None) -> Any:
         """Convert to a dtype; without one, return the name of PyTorch's class for this dtype."""
+        if isinstance(dtype, str):
+            name = dtype.rpartition(".")[2].removesuffix("Tensor")
+            found = next((d for d, class_name in _CLASS_NAMES.items() if class_name == name), None)
+            if found is None or not dtype.endswith("Tensor"):
+                raise ValueError(f"type: invalid type: {dtype!r}; expected a dtype or a name such as 'mortice.FloatTensor'.")
+            dtype = creation_dtype(found)
         if dtype is not None:
             return self.to(dtype)
         return f"mortice.{_CLASS_NAMES[self.dtype.name]}Tensor"

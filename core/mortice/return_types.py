@@ -6,21 +6,43 @@ from collections import namedtuple
 from typing import Any
 
 
-def _tuple(name: str, fields: str) -> Any:
+def _repr(self: Any) -> str:
+    fields = ",\n".join(f"{field}={value!r}" for field, value in zip(self._fields, self))
+    return f"{__name__}.{type(self).__name__}(\n{fields})"
+
+
+def named(name: str, fields: str) -> Any:
+    """Make the type of a result with several fields, printed a field a line as PyTorch does."""
     made = namedtuple(name, fields)  # type: ignore[misc]
     made.__module__ = __name__
     made.__doc__ = f"What `{name}` returns: {', '.join(fields.split())}."
+    made.__repr__ = _repr  # type: ignore[method-assign,assignment]
     return made
 
 
-max = _tuple("max", "values indices")
-min = _tuple("min", "values indices")
-aminmax = _tuple("aminmax", "min max")
-sort = _tuple("sort", "values indices")
-topk = _tuple("topk", "values indices")
-kthvalue = _tuple("kthvalue", "values indices")
-median = _tuple("median", "values indices")
-nanmedian = _tuple("nanmedian", "values indices")
-mode = _tuple("mode", "values indices")
-cummax = _tuple("cummax", "values indices")
-cummin = _tuple("cummin", "values indices")
+max = named("max", "values indices")
+min = named("min", "values indices")
+aminmax = named("aminmax", "min max")
+sort = named("sort", "values indices")
+topk = named("topk", "values indices")
+kthvalue = named("kthvalue", "values indices")
+median = named("median", "values indices")
+nanmedian = named("nanmedian", "values indices")
+mode = named("mode", "values indices")
+cummax = named("cummax", "values indices")
+cummin = named("cummin", "values indices")
+triangular_solve = named("triangular_solve", "solution cloned_coefficient")
+lu_unpack = named("lu_unpack", "P L U")
+svd = named("svd", "U S V")
+linalg_cholesky_ex = named("linalg_cholesky_ex", "L info")
+linalg_inv_ex = named("linalg_inv_ex", "inverse info")
+linalg_solve_ex = named("linalg_solve_ex", "result info")
+linalg_lu = named("linalg_lu", "P L U")
+linalg_lu_factor = named("linalg_lu_factor", "LU pivots")
+linalg_lu_factor_ex = named("linalg_lu_factor_ex", "LU pivots info")
+linalg_qr = named("linalg_qr", "Q R")
+linalg_eigh = named("linalg_eigh", "eigenvalues eigenvectors")
+linalg_eig = named("linalg_eig", "eigenvalues eigenvectors")
+linalg_svd = named("linalg_svd", "U S Vh")
+linalg_slogdet = named("linalg_slogdet", "sign logabsdet")
+linalg_lstsq = named("linalg_lstsq", "solution residuals rank singular_values")

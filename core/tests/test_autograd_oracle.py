@@ -61,7 +61,7 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.filterwarnings("ignore:vmap")
+@pytest.mark.filterwarnings("ignore:vmap", "ignore::DeprecationWarning")
 def test_func_agrees(name: str) -> None:
     import mortice.func
     import torch.func

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections import namedtuple
 from typing import Any
 
 from mortice import op as _op
+from mortice import return_types
 from mortice.dtype import bfloat16, float16, int32
 from mortice.errors import DTypeError, LinAlgError, ShapeError
 from mortice.op import TENSOR_KERNELS, TensorBase
@@ -17,20 +17,6 @@ from mortice.ops.reduce import write_all
 from mortice.ops.views import adjoint
 from mortice.shape import Size, broadcast, prod
 from mortice.tensor import make
-
-cholesky_ex_result = namedtuple("cholesky_ex_result", "L info")
-inv_ex_result = namedtuple("inv_ex_result", "inverse info")
-solve_ex_result = namedtuple("solve_ex_result", "result info")
-lu_result = namedtuple("lu_result", "P L U")
-lu_factor_result = namedtuple("lu_factor_result", "LU pivots")
-lu_factor_ex_result = namedtuple("lu_factor_ex_result", "LU pivots info")
-qr_result = namedtuple("qr_result", "Q R")
-eigh_result = namedtuple("eigh_result", "eigenvalues eigenvectors")
-eig_result = namedtuple("eig_result", "eigenvalues eigenvectors")
-svd_result = namedtuple("svd_result", "U S Vh")
-svd_old_result = namedtuple("svd_old_result", "U S V")
-slogdet_result = namedtuple("slogdet_result", "sign logabsdet")
-triangular_solve_result = namedtuple("triangular_solve_result", "solution cloned_coefficient")
 
 # ---- checks ----
 
@@ -101,7 +87,7 @@ def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False, out:
     low, info = factor.cholesky_ex(A, upper=bool(upper))
     if check_errors:
         _fail("linalg.cholesky_ex", info, _CHOLESKY)
-    return write_all("linalg.cholesky_ex", out, cholesky_ex_result(low, info))
+    return write_all("linalg.cholesky_ex", out, return_types.linalg_cholesky_ex(low, info))
 
 
 def cholesky(A: Any, *, upper: bool = False, out: Any = None) -> Any:
@@ -155,7 +141,7 @@ def inv_ex(A: Any, *, check_errors: bool = False, out: Any = None) -> Any:
     made, info = factor.inv_ex(A)
     if check_errors:
         _fail("linalg.inv_ex", info, _INVERT)
-    return write_all("linalg.inv_ex", out, inv_ex_result(made, info))
+    return write_all("linalg.inv_ex", out, return_types.linalg_inv_ex(made, info))
 
 
 def inv(A: Any, *, out: Any = None) -> Any:
@@ -203,7 +189,7 @@ def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False, o
     made, info = _solve("linalg.solve_ex", A, B, left)
     if check_errors:
         _fail("linalg.solve_ex", info, _SOLVE)
-    return write_all("linalg.solve_ex", out, solve_ex_result(made, info))
+    return write_all("linalg.solve_ex", out, return_types.linalg_solve_ex(made, info))
 
 
 def solve(A: Any, B: Any, *, left: bool = True, out: Any = None) -> Any:
@@ -238,7 +224,7 @@ def triangular_solve(
     a, up = (A.mT, not upper) if transpose else (A, upper)
     made = solve_triangular(a, b, upper=up, unitriangular=unitriangular)
     whole = expand(A, (*tuple(made.shape)[:-2], *tuple(A.shape)[-2:])).clone()
-    return write_all("triangular_solve", out, triangular_solve_result(made, whole))
+    return write_all("triangular_solve", out, return_types.triangular_solve(made, whole))
 
 
 def tensorinv(A: Any, ind: int = 2, *, out: Any = None) -> Any:
@@ -280,7 +266,7 @@ def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False, out:
     packed, pivots, _, info = factor.lu_ex(A)
     if check_errors:
         _fail("linalg.lu_factor_ex", info, _LU)
-    return write_all("linalg.lu_factor_ex", out, lu_factor_ex_result(packed, pivots, info))
+    return write_all("linalg.lu_factor_ex", out, return_types.linalg_lu_factor_ex(packed, pivots, info))
 
 
 _LU = "U[{0},{0}] is zero and using it on lu_solve would result in a division by zero."
@@ -297,7 +283,7 @@ def lu_factor(A: Any, *, pivot: bool = True, out: Any = None) -> Any:
     _pivoting("linalg.lu_factor", pivot)
     packed, pivots, _, info = factor.lu_ex(A)
     _fail("linalg.lu_factor", info, _LU)
-    return write_all("linalg.lu_factor", out, lu_factor_result(packed, pivots))
+    return write_all("linalg.lu_factor", out, return_types.linalg_lu_factor(packed, pivots))
 
 
 def lu(A: Any, *, pivot: bool = True, out: Any = None) -> Any:
@@ -305,7 +291,7 @@ def lu(A: Any, *, pivot: bool = True, out: Any = None) -> Any:
     check_matrix("linalg.lu", A)
     _pivoting("linalg.lu", pivot)
     packed, _, order, _ = factor.lu_ex(A)
-    made = lu_result(_permutation(order, A.dtype), _lower(packed), _upper(packed))
+    made = return_types.linalg_lu(_permutation(order, A.dtype), _lower(packed), _upper(packed))
     return write_all("linalg.lu", out, made)
 
 
@@ -356,7 +342,7 @@ def lu_unpack(
     empty = filled(Size((0,)), 0, LU_data.dtype, LU_data._device)
     low, up = (_lower(LU_data), _upper(LU_data)) if unpack_data else (empty, empty)
     p = _permutation(_order(LU_pivots, LU_data.shape[-2]), LU_data.dtype) if unpack_pivots else empty
-    return write_all("lu_unpack", out, lu_result(p, low, up))
+    return write_all("lu_unpack", out, return_types.lu_unpack(p, low, up))
 
 
 turned = adjoint  # under a name that the argument `adjoint` does not hide
@@ -416,7 +402,7 @@ def det(A: Any, *, out: Any = None) -> Any:
 def slogdet(A: Any, *, out: Any = None) -> Any:
     """Return the sign and the logarithm of the size of the determinant."""
     check_square("linalg.slogdet", A)
-    return write_all("linalg.slogdet", out, slogdet_result(*factor.slogdet(A)))
+    return write_all("linalg.slogdet", out, return_types.linalg_slogdet(*factor.slogdet(A)))
 
 
 def logdet(input: Any) -> Any:
@@ -438,7 +424,7 @@ def qr(A: Any, mode: str = "reduced", *, out: Any = None) -> Any:
         raise RuntimeError(
             f"qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
         )
-    return write_all("linalg.qr", out, qr_result(*factor.qr(A, mode=mode)))
+    return write_all("linalg.qr", out, return_types.linalg_qr(*factor.qr(A, mode=mode)))
 
 
 def torch_qr(input: Any, some: bool = True, *, out: Any = None) -> Any:
@@ -455,7 +441,7 @@ def _uplo(name: str, UPLO: Any) -> bool:
 def eigh(A: Any, UPLO: str = "L", *, out: Any = None) -> Any:
     """Return the eigenvalues, ascending, and eigenvectors of Hermitian matrices; one triangle is read."""
     check_square("linalg.eigh", A)
-    return write_all("linalg.eigh", out, eigh_result(*factor.eigh(A, upper=_uplo("linalg.eigh", UPLO))))
+    return write_all("linalg.eigh", out, return_types.linalg_eigh(*factor.eigh(A, upper=_uplo("linalg.eigh", UPLO))))
 
 
 def eigvalsh(A: Any, UPLO: str = "L", *, out: Any = None) -> Any:
@@ -467,7 +453,7 @@ def eigvalsh(A: Any, UPLO: str = "L", *, out: Any = None) -> Any:
 def eig(A: Any, *, out: Any = None) -> Any:
     """Return the complex eigenvalues and eigenvectors of square matrices."""
     check_square("linalg.eig", A)
-    return write_all("linalg.eig", out, eig_result(*factor.eig(A)))
+    return write_all("linalg.eig", out, return_types.linalg_eig(*factor.eig(A)))
 
 
 def eigvals(A: Any, *, out: Any = None) -> Any:
@@ -480,7 +466,7 @@ def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None, out: A
     """Return U, the singular values, descending, and V^H."""
     check_matrix("linalg.svd", A)
     _driver("linalg.svd", driver)
-    return write_all("linalg.svd", out, svd_result(*factor.svd(A, full_matrices=bool(full_matrices))))
+    return write_all("linalg.svd", out, return_types.linalg_svd(*factor.svd(A, full_matrices=bool(full_matrices))))
 
 
 def _driver(name: str, driver: Any) -> None:
@@ -504,6 +490,6 @@ def torch_svd(input: Any, some: bool = True, compute_uv: bool = True, *, out: An
         m, n = tuple(input.shape)[-2:]
         lead = tuple(input.shape)[:-2]
         zeros = [filled(Size((*lead, size, size)), 0, input.dtype, input._device) for size in (m, n)]
-        return write_all("svd", out, svd_old_result(zeros[0], factor.svdvals(input), zeros[1]))
+        return write_all("svd", out, return_types.svd(zeros[0], factor.svdvals(input), zeros[1]))
     u, s, vh = factor.svd(input, full_matrices=not some)
-    return write_all("svd", out, svd_old_result(u, s, adjoint(vh)))
+    return write_all("svd", out, return_types.svd(u, s, adjoint(vh)))

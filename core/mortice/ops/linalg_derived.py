@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import operator
-from collections import namedtuple
 from typing import Any
 
+from mortice import return_types
 from mortice.dtype import bfloat16, finfo, float16, float32
 from mortice.errors import ShapeError
 from mortice.op import TENSOR_KERNELS, TensorBase
@@ -32,8 +32,6 @@ from mortice.ops.norms import matrix_norm
 from mortice.ops.reduce import write_all
 from mortice.ops.strided import diagonal as _diagonal
 from mortice.shape import Size, prod
-
-lstsq_result = namedtuple("lstsq_result", "solution residuals rank singular_values")
 
 # ---- ranks, pseudo-inverses, least squares ----
 
@@ -156,7 +154,7 @@ def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: str | None = None, out: 
     residuals = reshape(A, -1)[:0].abs()
     if m > n and driver != "gelsy" and (driver == "gels" or bool((rank == n).all().item())):
         residuals = (matmul(A, solution) - b).abs().square().sum(-2)
-    made = lstsq_result(solution.squeeze(-1) if vector else solution, residuals, rank, values)
+    made = return_types.linalg_lstsq(solution.squeeze(-1) if vector else solution, residuals, rank, values)
     return write_all("linalg.lstsq", out, made)
 
 

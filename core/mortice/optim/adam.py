@@ -41,17 +41,28 @@ class Adam(Optimizer):
             for p in self._with_gradients(group):
                 state = self.state[p]
                 if not state:
-                    state["step"] = mortice.tensor(0.0, dtype=mortice.float32)
+                    state["step"] = count = mortice.tensor(0.0, dtype=mortice.float32)
+                    self._known_counts()[id(count)] = (count, count._version, 0.0)
                     state["exp_avg"] = mortice.zeros_like(p)
                     state["exp_avg_sq"] = mortice.zeros_like(p)
                     if group["amsgrad"]:
                         state["max_exp_avg_sq"] = mortice.zeros_like(p)
-                count = state["step"]
-                count += 1
-                by_step.setdefault(count.item(), []).append(p)
+                by_step.setdefault(self._next(state["step"]), []).append(p)
             for step, params in by_step.items():
                 self._update(group, params, step)
         return loss
+
+    def _known_counts(self) -> dict[int, tuple[Any, int, float]]:
+        """Return the numbers that step counts hold, by identity: reading one would wait for the device."""
+        return self.__dict__.setdefault("_counts", {})  # type: ignore[no-any-return]
+
+    def _next(self, count: Any) -> float:
+        """Add 1 to a step count and return its number; one that someone else wrote is read once."""
+        known = self._known_counts().get(id(count))
+        value = known[2] if known is not None and known[1] == count._version else count.item()
+        count += 1
+        self._known_counts()[id(count)] = (count, count._version, value + 1.0)
+        return float(value + 1.0)
 
     def _update(self, group: dict[str, Any], params: list[Any], step: float) -> None:
         states = [self.state[p] for p in params]
