@@ -91,7 +91,7 @@ $(VENV)/.run: $(VENV)/.created $(PROJECTS) $(C_SOURCES) constraints.txt
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.run
-	$(INSTALL) -c constraints.txt -e conformance pytest pytest-xdist
+	$(INSTALL) -c constraints.txt -e conformance pytest pytest-xdist mpmath
 	@touch $@
 
 $(VENV)/.lint: $(VENV)/.test

@@ -248,6 +248,8 @@ from mortice.ops.views import (
     broadcast_shapes,
     broadcast_tensors,
     chunk,
+    detach,
+    detach_,
     dsplit,
     flatten,
     hsplit,

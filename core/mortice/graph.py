@@ -12,7 +12,6 @@ import os
 import sys
 import threading
 import warnings
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -325,53 +324,69 @@ def _walk(
     leaves: dict[int, list[Any]] = {}
     for root, g in zip(roots, grads):
         _send(root if root._node is None else root._node, g, pending, heap, leaves, algebra)
-    heappop = heapq.heappop
-    while heap:
-        node, g = pending.pop(heappop(heap))
-        extra = node.extra
-        found = wanted.get(id(node)) if inputs is not None else None
-        if found is not None:
-            captured[found] = g
-        if extra is not None:
-            g = _before(node, extra, g, algebra)
-        puller = node
-        if inputs is not None:
-            if id(node) not in useful:
-                # As in PyTorch, a gradient that goes on from here is returned as it was before the tensor's hooks.
-                if found is not None:
-                    captured[found] = g
-                continue
-            keep = tuple([e is not None and (id(e) in useful or id(e) in wanted) for e in node.edges])
-            puller = node.without(keep)
-        if type(node) is Slot:
-            _send_slot(node, g, pending, heap, algebra)
-            continue
-        hooked = extra is not None and (extra.hooks or extra.prehooks)
-        if hooked or anomaly:
-            pulled = _pull(node, puller, g, create_graph, algebra)
+    plain = inputs is None and not anomaly
+    heappop, heappush = heapq.heappop, heapq.heappush
+    following: Any = None  # the only node that waits, kept out of the queue: in a chain every node is
+    while following is not None or heap:
+        if following is not None:
+            node, following = following, None
         else:
-            pulled = puller.pull(g, create_graph)
-        if inputs is not None:
-            pulled = [gi if k else None for gi, k in zip(pulled, keep)]
-        i = 0
+            node, g = pending.pop(heappop(heap))
+        extra = node.extra
+        hooked: Any = False
+        puller = node
+        if plain and extra is None and type(node) is not Slot:
+            pulled = node.pull(g, create_graph)
+        else:
+            found = wanted.get(id(node)) if inputs is not None else None
+            if found is not None:
+                captured[found] = g
+            if extra is not None:
+                g = _before(node, extra, g, algebra)
+            if inputs is not None:
+                if id(node) not in useful:
+                    # As in PyTorch, a gradient that goes on from here is returned as it was before the tensor's hooks.
+                    if found is not None:
+                        captured[found] = g
+                    continue
+                keep = tuple([e is not None and (id(e) in useful or id(e) in wanted) for e in node.edges])
+                puller = node.without(keep)
+            if type(node) is Slot:
+                _send_slot(node, g, pending, heap, algebra)
+                continue
+            hooked = extra is not None and (extra.hooks or extra.prehooks)
+            if hooked or anomaly:
+                pulled = _pull(node, puller, g, create_graph, algebra)
+            else:
+                pulled = puller.pull(g, create_graph)
+            if inputs is not None:
+                pulled = [gi if k else None for gi, k in zip(pulled, keep)]
+        given, i = g, 0
         for edge in node.edges:
             gi = pulled[i]
             i += 1
             if edge is None or gi is None:
                 continue
             if isinstance(edge, Node):
+                if not heap and following is None:
+                    following, g = edge, gi
+                    continue
+                if following is not None:
+                    pending[-following.seq] = [following, g]
+                    heappush(heap, -following.seq)
+                    following = None
                 seq = -edge.seq
                 entry = pending.get(seq)
                 if entry is None:
                     pending[seq] = [edge, gi]
-                    heapq.heappush(heap, seq)
+                    heappush(heap, seq)
                 else:
                     entry[1] = algebra.add(edge, entry[1], gi)
             else:
                 entry = leaves.get(id(edge))
                 if entry is None:
                     # A hook may have kept what it was shown, so then nothing is known to be the leaf's own.
-                    mine = gi is not g and not hooked and not create_graph and puller.owns(gi, pulled)
+                    mine = gi is not given and not hooked and not create_graph and puller.owns(gi, pulled)
                     leaves[id(edge)] = [edge, gi, mine]
                 else:
                     entry[1] = algebra.add(edge, entry[1], gi)
@@ -537,6 +552,8 @@ def _arrive(leaf: Any, g: Any, mine: bool, algebra: Algebra, accumulate: bool) -
     """Deliver a leaf's whole gradient: hooks first, then accumulation."""
     if not leaf._rg:
         return g  # it was told, after the forward, to want none
+    if accumulate and leaf._node is not None:
+        raise RuntimeError("leaf variable has been moved into the graph interior")
     state = leaf._leaf
     if state is not None and state.hooks:
         g, mine = _run_hooks(state.hooks, g, leaf, algebra), False

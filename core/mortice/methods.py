@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mortice import mutation
 from mortice.backends.host import HostBuffer
 from mortice.backends.plugins import resolve
 from mortice.device import Device
 from mortice.dtype import DType, bool_, float16, float32, float64, int64
 from mortice.layout import strided as strided_layout
-from mortice.mutation import assign, check_writable, inplace, layout
+from mortice.mutation import inplace, layout
 from mortice.op import binary, slow
 from mortice.ops import (
     arrange,
@@ -38,8 +37,8 @@ from mortice.ops import nn as nn_ops
 from mortice.ops import random as randoms
 from mortice.ops import sort as sort_ops
 from mortice.printing import tensor_repr
-from mortice.shape import Size, SizeMember, check_dim, contiguous_strides, prod
-from mortice.tensor import TensorBase, make
+from mortice.shape import Size, SizeMember, check_dim, prod
+from mortice.tensor import TensorBase
 
 
 def _foreign(op: Any, x: Any, y: Any, out: Any) -> Any:
@@ -330,6 +329,18 @@ class Tensor(TensorBase):
             raise RuntimeError("Can't detach views in-place. Use detach() instead.")
         self._node, self._rg = None, False
         return self
+
+    def __copy__(self) -> Any:
+        # The same memory, so that a shallow copy of a module trains the module's own parameters.
+        alias = self.detach()
+        t = object.__new__(type(self))
+        for name in ("_data", "_device", "dtype", "shape"):
+            setattr(t, name, getattr(alias, name))
+        t._rg, t._node, t._storage, t._leaf = self._rg, None, None, None
+        if alias._storage is not None:
+            t.set_storage(alias._storage, alias._steps)
+        t.__dict__.update(self.__dict__)
+        return t
 
     def __deepcopy__(self, memo: Any) -> Any:
         if self._node is not None:

@@ -408,21 +408,39 @@ class OpNode(Node):
                 raise RuntimeError(modified_in_place(d, shape, storage.version, version, self, number))
 
     def pull(self, g: Any, graph: bool) -> Sequence[Any]:
-        saved = self.saved
-        if saved is RELEASED or self.extra is not None:
+        saved, extra = self.saved, self.extra
+        if saved is RELEASED or extra is not None:
             self.check()
+            if extra is not None and extra.packed:
+                try:
+                    return self._pull_any(g, graph)
+                finally:
+                    for packed in extra.packed:
+                        packed.cache = None
         else:
             for s in saved:
                 if s is not None and s._storage is not None:
                     self.check()
                     break
-        if self.extra is not None and self.extra.packed:
-            try:
-                return self._pull_any(g, graph)
-            finally:
-                for packed in self.extra.packed:
-                    packed.cache = None
-        return self._pull_any(g, graph)
+        op = self.op
+        if graph or self.meta is not None or op.joint is not None or self.dtype.is_complex:
+            return self._pull_any(g, graph)
+        # What follows is `_pull` spelled out for the usual case: buffers, one formula an input, one real output.
+        k = self.device.backend
+        formulas, shapes = op.by_position, self.shapes
+        out: list[Any] = []
+        i = 0
+        for edge in self.edges:
+            if edge is None:
+                out.append(None)
+            else:
+                formula = formulas[i]
+                p = formula.raw(formula.fn, k, g, self)
+                if shapes is not None and op.shape is broadcast and shapes[i] != self.shape and p is not None:
+                    p = unbroadcast(k, p, shapes[i])
+                out.append(p)
+            i += 1
+        return out
 
     def _pull_any(self, g: Any, graph: bool) -> Sequence[Any]:
         op = self.op
@@ -876,9 +894,9 @@ def as_operand(op: Op, value: Any) -> Any:
 
 
 # Filled in by `ops.movement` (the cast) and `mutation` (writing into a given tensor): both are written with ops.
-CAST: Callable[..., Any]
-WRITE_OUT: Callable[..., Any]
-WRITE: Callable[..., Any]
+CAST: Callable[..., Any] = slow
+WRITE_OUT: Callable[..., Any] = slow
+WRITE: Callable[..., Any] = slow
 
 
 def unary(op: Op) -> Callable[..., Any]:
@@ -1068,13 +1086,14 @@ def op(
             differentiable=differentiable, holomorphic=holomorphic, check=check, grad_name=grad_name, scalars=allow,
             name=name, scatter=scatter, strides=strides, fixed=fixed,
         )  # fmt: skip
-        simple = not (made.variadic or outputs or view or check or fixed or shape is None)
-        if simple and made.attrs and len(made.inputs) == 1:
+        plain = not (made.variadic or outputs or view or check or fixed or shape is None)
+        count = len(made.inputs)
+        if plain and made.attrs and count == 1:
             fn: Any = unary_with_attributes(made)
-        elif (len(made.inputs) == 1 and shape not in (same, to_scalar)) or made.attrs or made.variadic or len(made.inputs) > 2 or outputs or view or check or fixed or shape is None:
-            fn = general(made)
+        elif plain and not made.attrs and (count == 2 or (count == 1 and shape in (same, to_scalar))):
+            fn = (unary, binary)[count - 1](made)
         else:
-            fn = (unary, binary)[len(made.inputs) - 1](made)
+            fn = general(made)
         functools.update_wrapper(fn, body, assigned=("__module__", "__name__", "__qualname__", "__doc__"), updated=())
         del fn.__wrapped__
         fn.op, fn.vjp, fn.no_grad = made, made.vjp, made.no_grad

@@ -18,7 +18,6 @@ from mortice.backends.host import HostBuffer
 from mortice.backends.plugins import resolve
 from mortice.device import Device
 from mortice.dtype import DType, by_name
-from mortice.mutation import layout
 from mortice.op import TensorBase
 from mortice.ops.movement import _is_row_major
 from mortice.shape import Size, contiguous_strides, prod

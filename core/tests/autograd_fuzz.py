@@ -29,7 +29,6 @@ STRICTER = (
     "view size is not compatible with input tensor's size and stride",  # the order of a result's memory may differ
 )
 
-SEVERAL = ("SplitBackward0", "UnbindBackward0")
 INPLACE = ("exp_", "sin_", "neg_", "tanh_", "zero_", "abs_", "sigmoid_", "relu_", "square_", "clamp_")
 BINARY = ("add", "sub", "mul", "div", "maximum", "where", "matmul_like")
 SHAPES = ((2, 3), (3, 2), (6,), (3,), (2,), (2, 1), (1, 3), (), (2, 3), (2, 2, 3))
@@ -307,8 +306,10 @@ class Maker:
             if any(p._base is pool[i] for p in pool):
                 return ("unary", quiet, "sin", i)  # PyTorch's older views would say that they require grad
             return (kind, quiet, i, draw.random() < 0.7)
-        if kind == "retain" and pool[i].grad_fn is not None and pool[i].grad_fn.name() in SEVERAL:
-            return ("unary", quiet, "sigmoid", i)  # PyTorch keeps it when any of the outputs is asked for
+        if kind == "retain" and pool[i]._is_view():
+            # PyTorch leaves the request with the view's old node when its base is written, and keeps the gradient of one
+            # of several outputs when another one is asked for.
+            return ("unary", quiet, "sigmoid", i)
         if kind == "hook":
             return (kind, quiet, i, draw.choice((2.0, -1.0, 0.5)))
         if kind == "zero_grad":

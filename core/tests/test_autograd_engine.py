@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 
-import mortice as mt
 import pytest
+
+import mortice as mt
 from mortice import autograd
 
 f64 = mt.float64

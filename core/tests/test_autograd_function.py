@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import mortice as mt
 import pytest
+
+import mortice as mt
 from mortice import autograd
 from mortice.autograd import Function
 from mortice.autograd.function import once_differentiable

@@ -5,8 +5,9 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import mortice as mt
 import pytest
+
+import mortice as mt
 from mortice import func
 from mortice.autograd import Function, GradcheckError, forward_ad, functional, gradcheck, gradgradcheck
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import pickle
 
-import mortice as mt
 import pytest
+
+import mortice as mt
 
 f64 = mt.float64
 MODIFIED = "one of the variables needed for gradient computation has been modified by an inplace operation"

@@ -8,8 +8,9 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import mortice as mt
 import pytest
+
+import mortice as mt
 from mortice import autograd
 from mortice.autograd import Function
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import mortice as mt
 import pytest
+
+import mortice as mt
 
 torch = pytest.importorskip("torch")
 from autograd_fuzz import play  # noqa: E402
@@ -63,8 +64,8 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.filterwarnings("ignore:vmap", "ignore::DeprecationWarning")
 def test_func_agrees(name: str) -> None:
-    import mortice.func
     import torch.func
+
 
     found = []
     for m, f in ((torch, torch.func), (mt, mt.func)):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import mortice as mt
 import pytest
+
+import mortice as mt
 from mortice import autograd
 from mortice.autograd import Function, Variable
 from mortice.autograd.graph import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
@@ -52,7 +53,7 @@ def test_anomaly_names_the_node_that_made_nan() -> None:
     with autograd.set_detect_anomaly(True):
         y = (x * 0.0) / (x * 0.0)
         with pytest.warns(UserWarning, match="Error detected in DivBackward0"), pytest.raises(
-            RuntimeError, match="Function 'DivBackward0' returned nan values in its 0th output."
+            RuntimeError, match="Function 'DivBackward0' returned nan values in its 1th output."
         ):
             y.sum().backward()
     with autograd.set_detect_anomaly(True, check_nan=False):

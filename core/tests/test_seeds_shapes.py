@@ -402,9 +402,13 @@ def test_TD12_tensors_must_be_on_one_device():
 
 def test_TD13_modules_never_promote():
     double = mt.zeros(1, 1, 4, 4, dtype=mt.float64)
-    with pytest.raises(RuntimeError, match=r"(?i)input type \(.*(double|float64)\) and .* type \(.*float(32)?\) should be the same"):
+    with pytest.raises(
+        RuntimeError, match=r"(?i)input type \(.*(double|float64)\) and .* type \(.*float(32)?\) should be the same"
+    ):
         mt.nn.Conv2d(1, 1, 3)(double)
-    with pytest.raises(RuntimeError, match=r"(?i)mat1 and mat2 must have the same dtype, but got .*(double|float64) and .*float"):
+    with pytest.raises(
+        RuntimeError, match=r"(?i)mat1 and mat2 must have the same dtype, but got .*(double|float64) and .*float"
+    ):
         mt.nn.Linear(4, 2)(double)
 
 
@@ -521,7 +525,11 @@ def test_NP11_tensors_behave_as_arrays():
     array, x = np.arange(6).reshape(2, 3), mt.arange(6).reshape(2, 3)
     assert np.arange(5).tolist() == mt.arange(5).tolist()
     pairs = [(array[1:, ::2], x[1:, ::2]), (array.T, x.T), (array[array > 2], x[x > 2]), (array @ array.T, x @ x.T)]
-    pairs += [(array.sum(0), x.sum(0)), (array[:, [2, 0]], x[:, [2, 0]]), (array[..., None] + array[0], x[..., None] + x[0])]
+    pairs += [
+        (array.sum(0), x.sum(0)),
+        (array[:, [2, 0]], x[:, [2, 0]]),
+        (array[..., None] + array[0], x[..., None] + x[0]),
+    ]
     assert all(a.tolist() == b.tolist() for a, b in pairs)
 
 

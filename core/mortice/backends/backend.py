@@ -115,7 +115,7 @@ class Backend(FreeKernels):
 
     def address(self, x: Any) -> int:
         """Return the address of the first element, for libraries that take pointers."""
-        raise RuntimeError(f"data_ptr: expected a backend whose buffers have addresses; got '{self.info.name}'.")
+        raise RuntimeError(f"data_ptr: expected a backend whose buffers have addresses; got '{self.name}'.")
 
     def owns(self, x: Any) -> bool:
         """Tell whether a buffer that a kernel has just returned has memory of its own: no view, nothing shared."""

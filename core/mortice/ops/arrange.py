@@ -473,9 +473,9 @@ def column_stack(tensors: Any, *, out: Any = None) -> Any:
     return hstack([reshape(x, (prod(x.shape), 1)) if len(x.shape) <= 1 else x for x in parts], out=out)
 
 
-def concat(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
+def concat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None) -> Any:
     """Join along an existing dim: another name of cat."""
-    return cat(tensors, dim, out=out)
+    return cat(tensors, dim, axis=axis, out=out)
 
 
 def concatenate(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None) -> Any:

@@ -206,18 +206,16 @@ def view_dtype(x: Any, dtype: DType) -> Any:
 
 def reshape(input: Any, *shape: Any) -> Any:
     """Give another shape: a view where strides allow, else a copy."""
-    try:
-        data, device = input._data, input._device
-    except AttributeError:
-        raise TypeError(f"reshape: expected a Tensor; got {type(input).__name__}.") from None
-    if not (special[0] and modes.inference):
+    if not special[0] or not modes.inference:
         # The backend works out -1; what it refuses gets its error below.
         try:
-            seen = device.backend.reshape_view(data, shape[0] if len(shape) == 1 else shape)
-            if seen is not None:
-                return as_view(_VIEW, input, seen, seen.shape, None)
-        except (TypeError, ValueError):
-            pass
+            seen = input._device.backend.reshape_view(input._data, shape[0] if len(shape) == 1 else shape)
+        except (AttributeError, TypeError, ValueError):
+            seen = None
+        if seen is not None:
+            return as_view(_VIEW, input, seen, seen.shape, None)
+    if not isinstance(input, TensorBase):
+        raise TypeError(f"reshape: expected a Tensor; got {type(input).__name__}.")
     size = _new_sizes("reshape", input, shape)
     if _is_row_major(input) or view_strides(input.shape, layout(input), size) is not None:
         return _view(input, shape=size)
@@ -427,7 +425,7 @@ def _tensors(name: str, tensors: Any) -> list[Any]:
     return list(tensors)
 
 
-def cat(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
+def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None) -> Any:
     """Join tensors along an existing dim; dtypes promote."""
     parts = _tensors("cat", tensors)
     if not parts:
@@ -437,7 +435,7 @@ def cat(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
     ndim = len(kept[0].shape)
     if ndim == 0:
         raise RuntimeError("cat: zero-dimensional tensor (at position 0) cannot be concatenated. Use stack.")
-    axis = check_dim("cat", dim, ndim)
+    axis = check_dim("cat", dim if axis is None else axis, ndim)
     d = parts[0].dtype
     for x in parts[1:]:
         d = promote_types(d, x.dtype)
@@ -473,7 +471,7 @@ _stack.vjp(_stack_back, jvp="linear")
 TENSOR_KERNELS.replace("stack", lambda arrays, axis: _stack(*arrays, axis=axis % (len(arrays[0].shape) + 1)))
 
 
-def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
+def stack(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None) -> Any:
     """Join tensors of equal shape along a new dim."""
     parts = _tensors("stack", tensors)
     if not parts:
@@ -485,7 +483,7 @@ def stack(tensors: Any, dim: int = 0, *, out: Any = None) -> Any:
                 f"stack: stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
                 f"{list(x.shape)} at entry {i}."
             )
-    axis = check_dim("stack", dim, len(first) + 1)
+    axis = check_dim("stack", dim if axis is None else axis, len(first) + 1)
     d = parts[0].dtype
     for x in parts[1:]:
         if x.dtype is not d:

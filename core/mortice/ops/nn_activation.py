@@ -11,6 +11,7 @@ from mortice.errors import DTypeError, ShapeError
 from mortice.mutation import inplace
 from mortice.op import TensorBase, broadcast, op, same
 from mortice.ops.movement import cast, reshape
+from mortice.ops.reduce import numpy_names
 from mortice.random import default_generator
 from mortice.shape import Size, check_dim, prod
 from mortice.tensor import make
@@ -359,12 +360,14 @@ def _log_softmax(k: Any, x: Any, /, *, axis: int) -> Any:
 _log_softmax.vjp(x=lambda k, g, out, axis: k.log_softmax_grad(g, out, axis=axis))
 
 
+@numpy_names
 def softmax(input: Any, dim: int, dtype: DType | None = None, *, out: Any = None) -> Any:
     """Exponentiate and divide by the sum along a dim."""
     x = input if dtype is None else cast(input, dtype)
     return _softmax(x, axis=check_dim("softmax", dim, len(x.shape)), out=out)
 
 
+@numpy_names
 def log_softmax(input: Any, dim: int, dtype: DType | None = None, *, out: Any = None) -> Any:
     """Take the logarithm of softmax along a dim, stably."""
     x = input if dtype is None else cast(input, dtype)

@@ -14,6 +14,19 @@ from mortice.ops.index import _slice
 from mortice.ops.movement import clone, expand, permute, reshape, transpose
 from mortice.shape import Size, broadcast, check_dim, check_dims, infer_shape, prod
 
+# ---- the same memory ----
+
+
+def detach(input: Any) -> Any:
+    """Return a tensor over the same memory, outside the graph."""
+    return input.detach()
+
+
+def detach_(input: Any) -> Any:
+    """Leave the graph in place."""
+    return input.detach_()
+
+
 # ---- reshapes by name ----
 
 

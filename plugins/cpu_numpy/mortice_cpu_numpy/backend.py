@@ -6,8 +6,8 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from mortice.backends import HostBuffer, NamespaceBackend
 
+from mortice.backends import HostBuffer, NamespaceBackend
 from mortice_cpu_numpy.linalg import LinalgOverrides
 from mortice_cpu_numpy.movement import MovementOverrides
 from mortice_cpu_numpy.nn import NNOverrides
@@ -89,10 +89,13 @@ class NumPyBackend(NumPyOptim, NNOverrides, LinalgOverrides, NumericOverrides, M
         return x.flags.c_contiguous  # type: ignore[no-any-return]
 
     def reshape_view(self, x: Any, shape: Any) -> Any:
-        # NumPy would read any negative size as unknown; only -1 is.
-        if not x.flags.c_contiguous or (shape if isinstance(shape, int) else min(shape, default=0)) < -1:
+        if not x.flags.c_contiguous:
             return None
-        return x.reshape(shape)
+        r = x.reshape(shape)
+        # NumPy reads any negative size as unknown; only -1 is.
+        if r.shape != shape and (shape if shape.__class__ is int else min(shape, default=0)) < -1:
+            return None
+        return r
 
     # ---- kernels ----
 
