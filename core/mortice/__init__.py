@@ -286,7 +286,7 @@ __version__ = "0.1.0"
 
 # The upper layer, and what needs much of the standard library, is imported when first used: `import mortice` stays light.
 _LAZY = frozenset(("array_api", "cuda", "func", "nn", "optim", "testing", "utils", "vision"))
-_LAZY_NAMES = {"load": "serialize", "save": "serialize"}
+_LAZY_NAMES = {"load": "serialize", "save": "serialize", "vmap": "func"}
 
 
 def __getattr__(name: str) -> object:

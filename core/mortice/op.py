@@ -246,6 +246,7 @@ class Op:
         self.jvp: Any = None
         self.plans = Plans(self)
         self.plan_one: Plan | None = None
+        self.node_class: Any = None
         self.same_dtype: dict[DType, Any] = {}
         self.fn: Any = None
         if self.name in OPS:
@@ -290,6 +291,11 @@ class Op:
         """Return the plan of an op of one operand, and keep it at hand."""
         self.plan_one = self.plans[ONE]
         return self.plan_one
+
+    def make_node_class(self) -> Any:
+        """Make the class of the op's nodes: users look at `type(t.grad_fn).__name__`."""
+        self.node_class = type(self.grad_name, (OpNode,), {"__slots__": ()})
+        return self.node_class
 
     # ---- dtypes ----
 
@@ -588,7 +594,7 @@ def record(op: Op, args: Sequence[Any], attrs: Any, out: Any, t: Any) -> None:
     """Give the result `t` (a tensor, or a tuple of them) of buffers `out` a node. Plain numbers come as Const."""
     if op.no_grad_reason is not None or (type(t) is not tuple and t.dtype.kind not in "fc"):
         return
-    node = new(OpNode)
+    node = new(op.node_class or op.make_node_class())
     node.seq = next_seq()
     node.op = op
     node.attrs = attrs
@@ -628,7 +634,7 @@ def record_two(op: Op, x: Any, y: Any, out: Any, t: Any) -> None:
     """Do what `record` does, for the commonest case: two operands, one output, no attributes."""
     xr, yr = x._rg, y._rg
     keep, keep_out, shapes = op.plans[xr, yr]
-    node = new(OpNode)
+    node = new(op.node_class or op.make_node_class())
     node.seq = next_seq()
     node.op = op
     node.edges = (None if not xr else x._node or x, None if not yr else y._node or y)
@@ -653,7 +659,7 @@ def record_two(op: Op, x: Any, y: Any, out: Any, t: Any) -> None:
 def record_one(op: Op, x: Any, out: Any, t: Any, attrs: Any = None) -> None:
     """Do what `record` does, for one operand and one output."""
     (keep_x,), keep_out, shapes = op.plan_one or op.find_plan_one()
-    node = new(OpNode)
+    node = new(op.node_class or op.make_node_class())
     node.seq = next_seq()
     node.op = op
     node.edges = (x._node or x,)

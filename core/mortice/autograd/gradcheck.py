@@ -12,6 +12,7 @@ from mortice import op as _op
 from mortice.autograd.functional import basis
 from mortice.autograd.gradients import as_tuple, grad, zeros_for
 from mortice.dtype import complex128, float64
+from mortice.mutation import layout
 from mortice.op import TENSOR_KERNELS
 from mortice.shape import prod
 from mortice.tensor import TensorBase
@@ -38,7 +39,7 @@ def _inputs(given: Sequence[Any]) -> list[Any]:
                 "likely fail if all the inputs are not of double precision floating point or complex.",
                 stacklevel=3,
             )
-        if any(s == 0 and n > 1 for s, n in zip(t.stride(), t.shape)):
+        if any(s == 0 and n > 1 for s, n in zip(layout(t), t.shape)):
             raise RuntimeError(
                 f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are non-overlapping "
                 "to be able to compute the numerical gradients correctly. You should call .contiguous on the input "

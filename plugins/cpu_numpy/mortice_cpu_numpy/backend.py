@@ -161,7 +161,7 @@ class NumPyBackend(NumPyOptim, NNOverrides, LinalgOverrides, NumericOverrides, M
     @staticmethod
     def sign(x: Any) -> Any:
         # NumPy has no sign of bool.
-        return asarray(np.sign(x)) if x.dtype.kind != "b" else x
+        return asarray(np.sign(x)) if x.dtype.kind != "b" else x.copy()
 
     def take(self, x: Any, indices: Any, *, axis: int) -> Any:
         return np.take(x, indices, axis=axis)
