@@ -15,7 +15,7 @@ from mortice import op as _op
 from mortice.dtype import DType, can_cast
 from mortice.errors import ShapeError
 from mortice.graph import RELEASED, Node, Slot, modes, next_seq, no_grad
-from mortice.op import TENSOR_KERNELS, op, promote, record, same
+from mortice.op import TENSOR_KERNELS, op, promote, record, same, unbroadcast
 from mortice.shape import Size, contiguous_strides
 from mortice.tensor import TensorBase, make
 
@@ -34,19 +34,28 @@ def put(k: Any, x: Any, steps: Steps, part: Any) -> Any:
     if not steps:
         return part
     (step, attrs), rest = steps[0], steps[1:]
-    if rest:
-        part = put(k, step.body(k, x, **attrs), rest, part)
-    return step.scatter(k, x, part, **attrs)
+    if not rest:
+        return step.scatter(k, x, part, **attrs)
+    seen = step.body(k, x, **attrs)
+    shown = put(k, seen, rest, part)
+    if step.name != "expand" or tuple(k.shape_of(seen)) == tuple(k.shape_of(x)):
+        return step.scatter(k, x, shown, **attrs)
+    # Of the copies of an element that expand shows, at most one was written: that one counts.
+    wrote = k.not_equal(put(k, k.full_like(seen, 0), rest, k.full_like(part, 1)), 0)
+    here = tuple(k.shape_of(x))
+    total = unbroadcast(k, k.where(wrote, shown, 0), here)
+    return k.where(k.not_equal(unbroadcast(k, k.astype(wrote, k.dtype_of(x)), here), 0), total, x)
 
 
-@op(result=promote, shape=same, grad_name="CopySlices")
+# The formulas move values and nothing else, so complex ones need no conjugation.
+@op(result=promote, shape=same, grad_name="CopySlices", holomorphic=False)
 def view_scatter(k: Any, x: Any, part: Any, /, *, steps: Steps) -> Any:
     """Replace what a view of x shows."""
     return put(k, x, steps, part)
 
 
 view_scatter.vjp(
-    x=lambda k, g, part_shape, steps: put(k, g, steps, k.new_full(g, part_shape, 0)),
+    x=lambda k, g, steps: put(k, g, steps, k.full_like(replay(k, g, steps), 0)),
     part=lambda k, g, steps: replay(k, g, steps),
     jvp="linear",
 )

@@ -33,6 +33,10 @@ def filled(shape: Size, value: Any, dtype: DType, device: Device) -> Any:
     """Make a tensor of one number."""
     if value and dtype.kind in "iub":
         value = _fit([value], dtype)[0]
+    if isinstance(value, complex) and dtype.kind != "c":
+        if value.imag:
+            raise RuntimeError(f"full: value cannot be converted to type {dtype.name} without overflow; got {value}.")
+        value = value.real
     return make(device.backend.full(shape, value, dtype=check_dtype("full", dtype, device), device=device), device, dtype, shape)
 
 

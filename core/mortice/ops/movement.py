@@ -295,7 +295,7 @@ def _expanded(name: str, old: Size, *, shape: Size) -> Size:
     view=True,
     kernel="broadcast_to",
     name="expand",
-    scatter=lambda k, x, part, shape: _refuse_overlap(),
+    scatter=lambda k, x, part, shape: part if tuple(k.shape_of(x)) == tuple(shape) else _refuse_overlap(k, x, part),
     strides=lambda old, strides, shape: tuple(
         [0] * (len(shape) - len(old))
         + [0 if o == 1 and n != 1 else s for o, n, s in zip(old, shape[len(shape) - len(old) :], strides)]
@@ -309,8 +309,11 @@ def _expand(k: Any, x: Any, /, *, shape: Size) -> Any:
 _expand.vjp(x=lambda k, g, x_shape: _op.unbroadcast(k, g, x_shape), jvp="linear")
 
 
-def _refuse_overlap() -> Any:
-    raise RuntimeError(OVERLAP)
+def _refuse_overlap(k: Any, x: Any, part: Any) -> Any:
+    """Return the part without the dims of size 1 that expand put in front; refuse repeated elements."""
+    if prod(k.shape_of(x)) != prod(k.shape_of(part)):
+        raise RuntimeError(OVERLAP)
+    return k.reshape(part, k.shape_of(x))
 
 
 def expand(input: Any, *sizes: Any, implicit: bool = False) -> Any:
