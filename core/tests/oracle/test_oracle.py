@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -88,9 +89,10 @@ def test_errors(subject: Subject, name: str) -> None:
     verify(subject, name, "errors")
 
 
-def test_names_of_everyday_are_all_there(subject: Subject) -> None:
-    missing = samples.missing(subject, "everyday")
-    assert not missing, f"missing: {' '.join(missing)}"
+def test_names_of_everyday_are_all_there_but_for_the_pending_ones(subject: Subject) -> None:
+    """`pending.txt` only ever gets shorter: a name that has arrived must be taken out of it."""
+    pending = (Path(__file__).parent / "pending.txt").read_text().split()
+    assert sorted(samples.missing(subject, "everyday")) == sorted(pending)
 
 
 def test_differences_name_ops_and_checks() -> None:
