@@ -31,14 +31,6 @@ from mortice.dtype import (
 from mortice.dtype import (
     bool_ as bool,
 )
-from mortice.graph import (
-    enable_grad,
-    inference_mode,
-    is_grad_enabled,
-    is_inference_mode_enabled,
-    no_grad,
-    set_grad_enabled,
-)
 from mortice.layout import (
     channels_last,
     channels_last_3d,
@@ -49,6 +41,14 @@ from mortice.layout import (
     strided,
 )
 from mortice.methods import Tensor
+from mortice.modes import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    no_grad,
+    set_grad_enabled,
+)
 from mortice.ops import nn as _nn
 from mortice.ops.arrange import (
     block_diag,

@@ -10,11 +10,11 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from mortice import graph
 from mortice.autograd import functional
 from mortice.autograd.gradients import grad as _grad
 from mortice.autograd.gradients import zeros_for
 from mortice.graph import Node
+from mortice.modes import enable_grad
 from mortice.op import TENSOR_KERNELS
 from mortice.shape import prod
 from mortice.tensor import TensorBase
@@ -147,7 +147,7 @@ def grad_and_value(func: Fn, argnums: int | tuple[int, ...] = 0, has_aux: bool =
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         places = _argnums("grad_and_value", argnums, args)
-        with graph.enable_grad():
+        with enable_grad():
             given, own = _opened("grad_and_value", args, places)
             value = func(*given, **kwargs)
             aux = None
@@ -208,7 +208,7 @@ def _pair(name: str, value: Any) -> tuple[Any, Any]:
 
 def vjp(func: Fn, *primals: Any, has_aux: bool = False) -> Any:
     """Return (output, vjp function[, aux]); the function maps a cotangent to one gradient per primal."""
-    with graph.enable_grad():
+    with enable_grad():
         given, own = _opened("vjp", primals, tuple(range(len(primals))))
         out = func(*given)
         aux = None
@@ -225,7 +225,7 @@ def vjp(func: Fn, *primals: Any, has_aux: bool = False) -> Any:
                 "vjp: Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
                 f"function; got shapes {[list(v.shape) for v in vs]} for {[list(o.shape) for o in outs]}."
             )
-        with graph.enable_grad():
+        with enable_grad():
             found = iter(_pull(outs, own, vs, keep or any(v._rg for v in vs)))
         result = tuple([_rebuild(p, found) for p in primals])
         return result[0] if len(primals) == 1 else result
@@ -239,7 +239,7 @@ def jvp(func: Fn, primals: Any, tangents: Any, *, strict: bool = False, has_aux:
     if not isinstance(primals, tuple) or not primals:
         raise RuntimeError("jvp: Expected primals to be a non-empty tuple.")
     ts = _tensors("jvp", tangents, "tangents")
-    with graph.enable_grad():
+    with enable_grad():
         given, own = _opened("jvp", primals, tuple(range(len(primals))))
         if len(ts) != len(own) or any(t.shape != x.shape for t, x in zip(ts, own)):
             raise RuntimeError(
@@ -259,7 +259,7 @@ def jvp(func: Fn, primals: Any, tangents: Any, *, strict: bool = False, has_aux:
 
 def linearize(func: Fn, *primals: Any) -> tuple[Any, Fn]:
     """Return the output at `primals` and the linear function that maps tangents to the output's."""
-    with graph.enable_grad():
+    with enable_grad():
         given, own = _opened("linearize", primals, tuple(range(len(primals))))
         out = func(*given)
         outs = _tensors("linearize", out, "outputs")
@@ -267,7 +267,7 @@ def linearize(func: Fn, *primals: Any) -> tuple[Any, Fn]:
 
     def push(*tangents: Any) -> Any:
         ts = tuple(_leaves(tangents))
-        with graph.enable_grad():
+        with enable_grad():
             pushed = functional._forward(tuple(outs), tuple(own), ts, keep)
         return _rebuild(out, iter([_drop(p, keep) for p in pushed]))
 
@@ -290,7 +290,7 @@ def jacrev(
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         places = _argnums("jacrev", argnums, args)
-        with graph.enable_grad():
+        with enable_grad():
             given, own = _opened("jacrev", args, places)
             out = func(*given, **kwargs)
             aux = None
@@ -321,7 +321,7 @@ def jacfwd(
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         places = _argnums("jacfwd", argnums, args)
-        with graph.enable_grad():
+        with enable_grad():
             given, own = _opened("jacfwd", args, places)
             out = func(*given, **kwargs)
             aux = None

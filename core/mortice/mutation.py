@@ -14,7 +14,8 @@ from typing import Any
 from mortice import op as _op
 from mortice.dtype import DType, can_cast
 from mortice.errors import ShapeError
-from mortice.graph import RELEASED, Node, Slot, modes, next_seq, no_grad
+from mortice.graph import RELEASED, Node, Slot, next_seq
+from mortice.modes import modes, no_grad
 from mortice.op import TENSOR_KERNELS, op, promote, record, same, unbroadcast
 from mortice.shape import Size, contiguous_strides
 from mortice.tensor import TensorBase, make

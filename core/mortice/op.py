@@ -26,19 +26,8 @@ from mortice.dtype import (
     scalar_dtype,
 )
 from mortice.errors import DeviceError, DTypeError
-from mortice.graph import (
-    RELEASED,
-    SECOND_BACKWARD,
-    Algebra,
-    Extra,
-    Node,
-    PackedValue,
-    Slot,
-    modes,
-    next_seq,
-    saved_hooks,
-    special,
-)
+from mortice.graph import RELEASED, SECOND_BACKWARD, Algebra, Extra, Node, PackedValue, Slot, next_seq
+from mortice.modes import modes, saved_hooks, special
 from mortice.shape import SCALAR, Size, broadcast, reduced_shape
 from mortice.tensor import TensorBase, make
 
@@ -745,7 +734,7 @@ def run(op: Op, args: Sequence[Any], attrs: dict[str, Any], result: Any = None) 
                 r.__dict__["_inference"] = True
     else:
         t = make(out, device, result, Size(device.backend.shape_of(out)) if shape is None else shape)
-        if modes.inference:
+        if modes.inference and not op.view:  # a view is what its base is
             t.__dict__["_inference"] = True
     if recorded and modes.grad:
         record(op, [a if isinstance(a, TensorBase) else Const(a) for a in args], attrs, out, t)

@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 from mortice import graph
 from mortice.device import Device
 from mortice.dtype import DType
-from mortice.graph import Node, RemovableHandle, modes
+from mortice.graph import Node, RemovableHandle
+from mortice.modes import modes
 from mortice.shape import Size
 
 
@@ -87,6 +88,8 @@ class LeafState:
         self.retains = False
 
 
+INFERENCE = "inference"  # the note of what was made under inference_mode, which views inherit
+
 # Threads that run backward at the same time may add to the same `.grad`.
 _adding = threading.RLock()
 
@@ -104,7 +107,7 @@ class TensorBase:
         "_storage",  # None until its memory is shared or written; the next three are set with it
         "_steps",  # how it is seen in the storage: (steps before, view op, attributes), None for all of it
         "_viewed",  # the tensor that it is a view of in the graph, or None
-        "_note",  # why it must not be written in place: "no_grad", a multi-view op's name, or ""
+        "_note",  # why it must not be written in place: "no_grad", a multi-view op's name, INFERENCE, or ""
         "_leaf",  # None until it has a gradient or hooks
         "__dict__",
         "__weakref__",
@@ -194,7 +197,7 @@ class TensorBase:
 
     def is_inference(self) -> bool:
         """Tell whether it was made under `inference_mode`."""
-        return "_inference" in self.__dict__
+        return "_inference" in self.__dict__ or (self._storage is not None and self._note == INFERENCE)
 
     # ---- grad ----
 
@@ -301,7 +304,7 @@ class TensorBase:
         storage = self._storage
         if storage is None:
             storage = Storage()
-            self.set_storage(storage)
+            self.set_storage(storage, note=INFERENCE if "_inference" in self.__dict__ else "")
             if self._node is not None:
                 self._node.note_storage(0, storage)
             if self._device.backend.rooted:
@@ -327,9 +330,7 @@ class TensorBase:
         """Return a new leaf over the same memory."""
         own = self.own_storage()
         t = make(self._data, self._device, self.dtype, self.shape)
-        t.set_storage(storage or own, self._steps)
-        if "_inference" in self.__dict__:
-            t.__dict__["_inference"] = True
+        t.set_storage(storage or own, self._steps, note=INFERENCE if self._note == INFERENCE else "")
         return t
 
     def _rejoin(self, rg: bool, node: Any) -> None:

@@ -20,6 +20,7 @@ LENIENT = (
     "Trying to use a saved tensor that has been detached in-place",
     # The node of a write into a view keeps nothing here, so it can run again.
     "Trying to backward through the graph a second time",
+    "INTERNAL ASSERT FAILED",  # torch's own trouble with real and imag of what is written in place
 )
 
 UNARY = ("exp", "sin", "tanh", "neg", "sigmoid", "clone", "abs", "square", "relu", "cos", "reciprocal_like")
@@ -31,19 +32,23 @@ STRICTER = (
 
 INPLACE = ("exp_", "sin_", "neg_", "tanh_", "zero_", "abs_", "sigmoid_", "relu_", "square_", "clamp_")
 BINARY = ("add", "sub", "mul", "div", "maximum", "where", "matmul_like")
+# What complex numbers have of these, and what they have of their own.
+COMPLEX_UNARY = ("exp", "sin", "tanh", "neg", "clone", "square", "cos", "conj_physical", "abs_squared")
+COMPLEX_INPLACE = ("exp_", "sin_", "neg_", "zero_", "square_", "conj_physical_")
+COMPLEX_BINARY = ("add", "sub", "mul", "matmul_like", "divide")
 SHAPES = ((2, 3), (3, 2), (6,), (3,), (2,), (2, 1), (1, 3), (), (2, 3), (2, 2, 3))
 
 
 class Machine:
     """Runs steps in one library; the pool holds every tensor made so far."""
 
-    def __init__(self, m: Any) -> None:
-        self.m = m
+    def __init__(self, m: Any, dtype: Any) -> None:
+        self.m, self.dtype = m, dtype
         self.pool: list[Any] = []
         self.grads: list[Any] = []
 
     def tensor(self, values: list[float], shape: tuple[int, ...], requires_grad: bool) -> Any:
-        t = self.m.tensor(values, dtype=self.m.float64).reshape(shape)
+        t = self.m.tensor(values, dtype=self.dtype).reshape(shape)
         return t.clone().requires_grad_(requires_grad)
 
     def run(self, step: tuple[Any, ...]) -> Any:
@@ -67,7 +72,7 @@ class Machine:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 g = t.grad
-            values = t.detach().reshape(-1).tolist()
+            values = t.detach().clone().reshape(-1).tolist()
             found.append((tuple(t.shape), values, t.requires_grad, t.is_leaf, _numbers(g)))
         return found
 
@@ -80,6 +85,8 @@ class Machine:
         x = self.pool[i]
         if op == "reciprocal_like":
             return 1.0 / (x * x + 2.0)
+        if op == "abs_squared":
+            return x * x.conj()
         return getattr(x, op)()
 
     def do_binary(self, op: str, i: int, j: int, mask: Any) -> Any:
@@ -88,6 +95,8 @@ class Machine:
             return self.m.where(x > y, x, y * 2.0)
         if op == "div":
             return x / (y * y + 1.0)
+        if op == "divide":
+            return x / (y * y.conj() + 1.0)
         if op == "matmul_like":
             return (x.reshape(-1, 1) * y.reshape(1, -1)).sum(0)
         return getattr(self.m, op)(x, y)
@@ -100,6 +109,10 @@ class Machine:
             return x.reshape(arg)
         if op == "view":
             return x.view(arg)
+        if op in ("real", "imag"):
+            return getattr(x, op)
+        if op == "view_as_real":
+            return self.m.view_as_real(x)
         return getattr(x, op)(*arg)
 
     def do_join(self, op: str, ids: list[int], dim: int) -> Any:
@@ -170,6 +183,7 @@ class Machine:
     def do_backward(self, i: int, keep: bool, create: bool, inputs: Any) -> None:
         x = self.pool[i]
         root = x if not x.shape else (x * x).sum() if keep else x.sum()
+        root = (root * root.conj()).real if root.is_complex() else root
         wrt = None if inputs is None else [self.pool[j] for j in inputs]
         root.backward(retain_graph=keep or None, create_graph=create, inputs=wrt)
 
@@ -178,10 +192,9 @@ class Machine:
         self.pool[i].backward(self.pool[j].detach().clone(), retain_graph=keep)
 
     def do_grad(self, i: int, wrt: list[int], keep: bool, create: bool) -> Any:
-        outs = self.m.autograd.grad(
-            self.pool[i].sum(), [self.pool[j] for j in wrt], retain_graph=keep or None, create_graph=create,
-            allow_unused=True,
-        )  # fmt: skip
+        root, wanted = self.pool[i].sum(), [self.pool[j] for j in wrt]
+        root = (root * root.conj()).real if root.is_complex() else root
+        outs = self.m.autograd.grad(root, wanted, retain_graph=keep or None, create_graph=create, allow_unused=True)
         # Whether results of grad share memory is not promised, nor that a second gradient of zero has a graph.
         return [g + self.pool[j] * 0.0 if create else g.clone() for g, j in zip(outs, wrt) if g is not None]
 
@@ -220,11 +233,12 @@ def _key(draw: random.Random, shape: tuple[int, ...]) -> Any:
 class Maker:
     """Draws steps that make sense for what the pool holds now."""
 
-    def __init__(self, seed: int) -> None:
-        self.draw = random.Random(seed)
+    def __init__(self, seed: int, complex_: bool) -> None:
+        self.draw, self.complex = random.Random(seed), complex_
 
-    def values(self, n: int) -> list[float]:
-        return [round(self.draw.uniform(-1.5, 1.5), 3) for _ in range(n)]
+    def values(self, n: int) -> list[Any]:
+        numbers = [round(self.draw.uniform(-1.5, 1.5), 3) for _ in range(2 * n)]
+        return [complex(x, y) for x, y in zip(numbers[:n], numbers[n:])] if self.complex else numbers[:n]
 
     def leaf(self, rg: bool) -> tuple[Any, ...]:
         shape = self.draw.choice(SHAPES)
@@ -254,12 +268,17 @@ class Maker:
         )[0]  # fmt: skip
         if kind == "leaf":
             return self.leaf(draw.random() < 0.7)
+        is_complex = pool[i].is_complex()
+        if is_complex:
+            kind = {"masked": "detach", "setmask": "data", "augmented": "inplace"}.get(kind, kind)
         if kind == "unary":
-            return (kind, quiet, draw.choice(UNARY), i)
+            return (kind, quiet, draw.choice(COMPLEX_UNARY if is_complex else UNARY), i)
         if kind == "binary":
             j = draw.choice(same) if draw.random() < 0.8 else draw.randrange(n)
-            return (kind, quiet, draw.choice(BINARY), i, j, None)
+            return (kind, quiet, draw.choice(COMPLEX_BINARY if is_complex or pool[j].is_complex() else BINARY), i, j, None)
         if kind == "view":
+            if is_complex and draw.random() < 0.3:
+                return (kind, views_quiet, draw.choice(("real", "imag", "view_as_real")), i, None)
             return self.view(i, shape, views_quiet)
         if kind == "join":
             op = draw.choice(("cat", "stack"))
@@ -275,7 +294,7 @@ class Maker:
                 return ("unary", quiet, "cos", i)
             return (kind, quiet, i, [draw.randrange(shape[0]) for _ in range(draw.randint(1, 3))])
         if kind == "inplace":
-            return (kind, quiet, draw.choice(INPLACE), i)
+            return (kind, quiet, draw.choice(COMPLEX_INPLACE if is_complex else INPLACE), i)
         if kind in ("inplace_two", "augmented"):
             j = draw.choice(same) if draw.random() < 0.85 else draw.randrange(n)
             if _overlap(pool[i], pool[j]):
@@ -301,7 +320,7 @@ class Maker:
         if kind == "set_data":
             if any(p._base is pool[i] or (p is pool[i] and p._is_view()) for p in pool):
                 return ("unary", quiet, "tanh", i)
-            return (kind, quiet, i, draw.choice(same))
+            return (kind, quiet, i, draw.choice([j for j in same if pool[j].dtype == pool[i].dtype]))
         if kind == "require":
             if any(p._base is pool[i] for p in pool):
                 return ("unary", quiet, "sin", i)  # PyTorch's older views would say that they require grad
@@ -319,7 +338,7 @@ class Maker:
             wrt = draw.sample(leaves, min(len(leaves), 2)) if draw.random() < 0.15 and leaves else None
             return (kind, False, i, draw.random() < 0.6, draw.random() < 0.15, wrt)
         if kind == "seeded":
-            return (kind, False, i, draw.choice(same), draw.random() < 0.5)
+            return (kind, False, i, draw.choice([j for j in same if pool[j].dtype == pool[i].dtype]), draw.random() < 0.5)
         if kind == "grad":
             wanted = [j for j in range(n) if pool[j].requires_grad] or [i]
             wrt = draw.sample(wanted, min(len(wanted), draw.randint(1, 3)))
@@ -368,15 +387,15 @@ def differences(theirs: list[Any], ours: list[Any]) -> str:
 def _agree(x: Any, y: Any) -> bool:
     if isinstance(x, (list, tuple)) and isinstance(y, (list, tuple)):
         return len(x) == len(y) and all(_agree(a, b) for a, b in zip(x, y))
-    if isinstance(x, float) and isinstance(y, float):
-        return (math.isnan(x) and math.isnan(y)) or x == y or abs(x - y) <= 1e-9 * max(1.0, abs(x))
+    if isinstance(x, (float, complex)) and isinstance(y, (float, complex)):
+        return (x != x and y != y) or x == y or abs(x - y) <= 1e-9 * max(1.0, abs(x))
     return x == y
 
 
-def play(seed: int, theirs: Any, ours: Any, steps: int = 30) -> str:
+def play(seed: int, theirs: Any, ours: Any, steps: int = 30, complex_: bool = False) -> str:
     """Run a random program in both libraries; return what differs, or an empty string."""
-    maker = Maker(seed)
-    a, b = Machine(theirs), Machine(ours)
+    maker = Maker(seed, complex_)
+    a, b = (Machine(m, m.complex128 if complex_ else m.float64) for m in (theirs, ours))
     program: list[tuple[Any, ...]] = []
     for n in range(steps):
         step = maker.leaf(n != 1) if n < 3 else maker.step(a.pool)

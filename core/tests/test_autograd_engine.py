@@ -8,6 +8,7 @@ import pytest
 
 import mortice as mt
 from mortice import autograd
+from mortice.modes import special
 
 f64 = mt.float64
 
@@ -513,10 +514,9 @@ def test_modes_belong_to_their_thread() -> None:
 
 
 def test_the_fast_path_is_restored_after_every_kind_of_block() -> None:
-    from mortice import graph
 
     x = leaf(1.0)
-    before = graph.special[0]
+    before = special[0]
     with mt.set_grad_enabled(False):
         pass
     with mt.inference_mode(), mt.enable_grad():
@@ -526,7 +526,7 @@ def test_the_fast_path_is_restored_after_every_kind_of_block() -> None:
     with autograd.set_detect_anomaly(True):
         (x * 2).sum().backward()
     mt.set_grad_enabled(True)
-    assert graph.special[0] == before
+    assert special[0] == before
 
 
 def test_inference_tensors() -> None:

@@ -19,6 +19,15 @@ def test_random_programs_agree(block: int) -> None:
     torch.set_num_threads(1)
     wrong = [found for seed in range(block * 100, block * 100 + 60) if (found := play(seed, torch, mt, steps=30))]
     wrong += [found for seed in range(10_000 + block * 10, 10_000 + block * 10 + 6) if (found := play(seed, torch, mt, 80))]
+    wrong += [found for seed in range(block * 100, block * 100 + 20) if (found := play(seed, torch, mt, 30, complex_=True))]
+    assert not wrong, wrong[0]
+
+
+@pytest.mark.parametrize("complex_", [False, True], ids=["real", "complex"])
+def test_random_programs_agree_where_memory_cannot_be_written(complex_: bool) -> None:
+    pytest.importorskip("mortice_conformance")
+    with mt.use_backend("strict"):
+        wrong = [found for seed in range(50) if (found := play(seed, torch, mt, 30, complex_))]
     assert not wrong, wrong[0]
 
 

@@ -8,7 +8,8 @@ from mortice.autograd.grad_mode import set_multithreading_enabled
 from mortice.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck
 from mortice.autograd.gradients import backward, grad
 from mortice.autograd.variable import Variable
-from mortice.graph import RemovableHandle, enable_grad, inference_mode, no_grad, set_grad_enabled
+from mortice.graph import RemovableHandle
+from mortice.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
 
 __all__ = [
     "Function", "FunctionCtx", "GradcheckError", "InplaceFunction", "RemovableHandle", "Variable", "anomaly",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from mortice.graph import modes, watch
+from mortice.modes import modes, watch
 
 
 class set_detect_anomaly:

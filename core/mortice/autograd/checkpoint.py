@@ -7,11 +7,11 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from mortice import graph, random
+from mortice import random
 from mortice.autograd.function import Function
 from mortice.autograd.gradients import backward
 from mortice.autograd.graph import saved_tensors_hooks
-from mortice.graph import modes
+from mortice.modes import enable_grad, modes
 from mortice.op import modified_in_place
 from mortice.tensor import TensorBase
 
@@ -82,7 +82,7 @@ class _Run:
                 raise _Stop
             return t
 
-        with random.fork_rng(enabled=self.rng is not None), graph.enable_grad():
+        with random.fork_rng(enabled=self.rng is not None), enable_grad():
             if self.rng is not None:
                 random.set_rng_state(self.rng)
             with contextlib.suppress(_Stop), self.context, saved_tensors_hooks(keep, lambda t: t):
@@ -125,7 +125,7 @@ class CheckpointFunction(Function):
             )
         saved = iter(ctx.saved_tensors)
         args = [next(saved).detach().requires_grad_(a._rg) if isinstance(a, TensorBase) else a for a in ctx.args]
-        with random.fork_rng(enabled=ctx.rng is not None), graph.enable_grad():
+        with random.fork_rng(enabled=ctx.rng is not None), enable_grad():
             if ctx.rng is not None:
                 random.set_rng_state(ctx.rng)
             outs = ctx.run_function(*args)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from typing import Any, NamedTuple
 
-from mortice import graph
 from mortice.autograd.functional import _forward, _open
 from mortice.graph import Node
+from mortice.modes import enable_grad
 
 
 class UnpackedDualTensor(NamedTuple):
@@ -62,7 +62,7 @@ def make_dual(tensor: Any, tangent: Any, *, level: Any = None) -> Any:
             f"make_dual: expected a tangent like the tensor, {list(tensor.shape)} of {tensor.dtype}; got "
             f"{list(tangent.shape)} of {tangent.dtype}."
         )
-    with graph.enable_grad():
+    with enable_grad():
         (dual,) = _open((tensor,), tensor._rg)
     inside.duals.append((dual, tangent))
     return dual
@@ -79,7 +79,7 @@ def unpack_dual(tensor: Any, *, level: Any = None) -> UnpackedDualTensor:
     depends = tensor._node is not None and _reaches(tensor._node, {id(d) if d._node is None else id(d._node) for d, _ in duals})
     if not depends:
         return UnpackedDualTensor(tensor, None)
-    with graph.enable_grad():
+    with enable_grad():
         (found,) = _forward((tensor,), tuple([d for d, _ in duals]), tuple([t for _, t in duals]), False)
     return UnpackedDualTensor(tensor.detach(), found.detach())
 

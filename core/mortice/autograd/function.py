@@ -10,7 +10,8 @@ from typing import Any
 from mortice import graph
 from mortice import op as _op
 from mortice.autograd.gradients import zeros_for
-from mortice.graph import SECOND_BACKWARD, Node, PackedValue, Slot, modes, next_seq, saved_hooks
+from mortice.graph import SECOND_BACKWARD, Node, PackedValue, Slot, next_seq
+from mortice.modes import modes, no_grad, saved_hooks, settle
 from mortice.mutation import FROM_FUNCTION, before_rebase, rebase
 from mortice.op import TENSOR_KERNELS, modified_in_place, unbroadcast
 from mortice.tensor import TensorBase, make
@@ -283,7 +284,7 @@ class Function:
         ctx.needs_input_grad = needs = tuple([isinstance(a, TensorBase) and a._rg for a in args])
         before = modes.grad
         modes.grad = False
-        graph.settle()
+        settle()
         try:
             if separate:
                 output = cls.forward(*args)
@@ -292,7 +293,7 @@ class Function:
                 output = cls.forward(ctx, *args)
         finally:
             modes.grad = before
-            graph.settle()
+            settle()
         return _finish(cls, ctx, args, output, modes.grad and any(needs))
 
 
@@ -418,7 +419,7 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(fn)
     def backward(ctx: Any, *grads: Any) -> Any:
-        with graph.no_grad():
+        with no_grad():
             result = fn(ctx, *grads)
         if not modes.grad or not any(isinstance(g, TensorBase) and g._rg for g in grads):
             return result

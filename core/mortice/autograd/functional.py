@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mortice import graph
 from mortice.autograd.gradients import grad, zeros_for
+from mortice.modes import enable_grad, modes
 from mortice.op import TENSOR_KERNELS
 from mortice.shape import prod
 from mortice.tensor import TensorBase
@@ -33,7 +33,7 @@ def _open(inputs: tuple[Any, ...], create_graph: bool, need_graph: bool = True) 
     """Return inputs to differentiate by: in the caller's graph under create_graph, else cut off from it."""
     if not create_graph:
         return tuple([t.detach().requires_grad_(need_graph) for t in inputs])
-    with graph.enable_grad():
+    with enable_grad():
         return tuple([k.reshape(t, t.shape) if t._rg else k.copy(t).requires_grad_(need_graph) for t in inputs])
 
 
@@ -117,12 +117,12 @@ def _ones(name: str, outs: tuple[Any, ...], what: str) -> tuple[Any, ...]:
 def vjp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
     """Return (outputs, vᵀJ) of a function at `inputs`; v has the shape of the outputs."""
     several, given = _tuple("vjp", "inputs", inputs)
-    with graph.enable_grad():
+    with enable_grad():
         at = _open(given, create_graph)
         outs_several, outs = _call("vjp", func, at)
         _strict_outputs(outs, strict)
         vs = _ones("vjp", outs, "the user-provided function") if v is None else _check_v(v, outs, outs_several, "outputs")
-    keep = create_graph or graph.modes.grad
+    keep = create_graph or modes.grad
     found = _filled(_grads(outs, at, vs, create_graph, keep), at, strict, create_graph, INDEPENDENT)
     return _unpack(_close(outs, create_graph), outs_several), _unpack(_close(found, create_graph), several)
 
@@ -131,7 +131,7 @@ def jvp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict
     """Return (outputs, Jv) of a function at `inputs`; v has the shape of the inputs. Backward runs twice."""
     several, given = _tuple("jvp", "inputs", inputs)
     vs = _ones("jvp", given, "") if v is None else _check_v(v, given, several, "inputs")
-    with graph.enable_grad():
+    with enable_grad():
         at = _open(given, create_graph)
         outs_several, outs = _call("jvp", func, at)
         _strict_outputs(outs, strict)
@@ -173,7 +173,7 @@ def jacobian(
             "together (yet). Please either set `create_graph=False` or `strategy='reverse-mode'`."
         )
     several, given = _tuple("jacobian", "inputs", inputs)
-    with graph.enable_grad():
+    with enable_grad():
         at = _open(given, create_graph)
         outs_several, outs = _call("jacobian", func, at)
         _strict_outputs(outs, strict)
@@ -289,7 +289,7 @@ def _first_gradient(
 def vhp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
     """Return (output, vᵀH) of a function of one number at `inputs`."""
     several, given = _tuple("vhp", "inputs", inputs)
-    with graph.enable_grad():
+    with enable_grad():
         out, at, first, vs = _first_gradient("vhp", func, given, v, several, create_graph, strict)
         found = _filled(_grads(first, at, vs, create_graph), at, strict, create_graph, INDEPENDENT)
     return _close(out, create_graph), _unpack(_close(found, create_graph), several)
@@ -298,7 +298,7 @@ def vhp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict
 def hvp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
     """Return (output, Hv) of a function of one number at `inputs`. `vhp` is the same for smooth functions, and faster."""
     several, given = _tuple("hvp", "inputs", inputs)
-    with graph.enable_grad():
+    with enable_grad():
         out, at, first, vs = _first_gradient("hvp", func, given, v, several, create_graph, strict)
         found = _forward(first, at, vs, create_graph, strict)
     return _close(out, create_graph), _unpack(_close(found, create_graph), several)

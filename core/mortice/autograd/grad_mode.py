@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import TracebackType
 
-from mortice.graph import enable_grad, inference_mode, no_grad, set_grad_enabled
+from mortice.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
 
 
 class set_multithreading_enabled:

@@ -7,11 +7,11 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mortice import graph
 from mortice import op as _op
 from mortice.autograd.functional import basis
 from mortice.autograd.gradients import as_tuple, grad, zeros_for
 from mortice.dtype import complex128, float64
+from mortice.modes import enable_grad, no_grad
 from mortice.mutation import layout
 from mortice.op import TENSOR_KERNELS
 from mortice.shape import prod
@@ -77,7 +77,7 @@ def _moved(fn: Callable[[], list[Any]], t: Any, place: tuple[int, ...], step: co
     """Return the derivative of all outputs as one element of t moves along `step`."""
     data = t.data
     before = data[place].item()
-    with graph.no_grad():
+    with no_grad():
         data[place] = before + eps * step
         up = _values(fn())
         data[place] = before - eps * step
@@ -189,7 +189,7 @@ def _check(
     def fn() -> list[Any]:
         return _differentiable(func(*given))
 
-    with graph.enable_grad():
+    with enable_grad():
         outs = fn()
     for t in ts:
         if any(o is t for o in outs):
@@ -257,7 +257,7 @@ def _fast(
     for j, t in enumerate(ts):
         v, data = _direction(t, j), t.data
         before = k.copy(data)
-        with graph.no_grad():
+        with no_grad():
             data.copy_(before + v * eps)
             up = [k.copy(o.detach()) for o in fn()]
             data.copy_(before - v * eps)
@@ -339,7 +339,7 @@ def gradgradcheck(
         grad_outputs: the gradients of the outputs to check at; made at random when None.
     """
     given = as_tuple(inputs)
-    with graph.enable_grad():
+    with enable_grad():
         outs = [o for o in _differentiable(func(*given)) if o._rg]
     if grad_outputs is None:
         seeds = [_direction(o, i).requires_grad_() for i, o in enumerate(outs)]
@@ -352,7 +352,7 @@ def gradgradcheck(
     def first(*args: Any) -> Any:
         at, gs = args[: len(args) - n], args[len(args) - n :]
         ts = [a for a in at if isinstance(a, TensorBase) and a._rg]
-        with graph.enable_grad():
+        with enable_grad():
             made = [o for o in _differentiable(func(*at)) if o._rg]
             found = grad(made, ts, gs, create_graph=True, allow_unused=True)
         return tuple([g for g in found if g is not None])

@@ -8,6 +8,7 @@ from typing import Any
 from mortice import graph
 from mortice import op as _op
 from mortice.errors import ShapeError
+from mortice.modes import set_grad_enabled
 from mortice.shape import prod
 from mortice.tensor import TensorBase, make
 
@@ -49,7 +50,7 @@ def _seed(name: str, i: int, t: Any, g: Any, create_graph: bool) -> Any:
             f"{name}: grad_output[{i}] must be where output[{i}] is; got {g.device} and {t.device}. Move it with .to(...)."
         )
     if g.dtype is not d:
-        with graph.set_grad_enabled(create_graph):
+        with set_grad_enabled(create_graph):
             g = _op.CAST(g, d)
     return g if create_graph else g._data
 
@@ -71,7 +72,10 @@ def backward(
     grad_variables: Any = None,
     inputs: Any = None,
 ) -> None:
-    """Compute the gradients of tensors with respect to the leaves (or `inputs`) and add them to their `.grad`."""
+    """Compute the gradients of tensors with respect to the leaves (or `inputs`) and add them to their `.grad`.
+
+    Differs from torch: leaves receive their gradients when the walk is done, so a backward that fails adds none.
+    """
     if grad_variables is not None:
         if grad_tensors is not None:
             raise RuntimeError(

@@ -7,7 +7,8 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from mortice.graph import AccumulateGrad, Node, RemovableHandle, Slot, modes, watch
+from mortice.graph import AccumulateGrad, Node, RemovableHandle, Slot
+from mortice.modes import modes, watch
 from mortice.tensor import TensorBase
 
 

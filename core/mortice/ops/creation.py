@@ -11,6 +11,7 @@ from mortice.backends.plugins import resolve
 from mortice.device import Device
 from mortice.dtype import DType, bool_, get_default_dtype, int64, promote_types, scalar_dtype
 from mortice.errors import DTypeError, ShapeError
+from mortice.modes import modes, special
 from mortice.op import TensorBase
 from mortice.ops.movement import cast, clone, stack, transfer
 from mortice.shape import Size, check_sizes
@@ -23,7 +24,9 @@ __all__ = [
 
 
 def finish(t: Any, requires_grad: bool) -> Any:
-    """Set requires_grad on a new tensor, where it is asked for."""
+    """Set requires_grad on a new tensor, where it is asked for, and note what is made under inference_mode."""
+    if special[0] and modes.inference and t._storage is None and t._node is None:
+        t.__dict__["_inference"] = True
     if requires_grad:
         t.requires_grad = True
     return t

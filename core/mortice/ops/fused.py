@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mortice.errors import DeviceError
-from mortice.graph import no_grad
+from mortice.modes import no_grad
 from mortice.mutation import write
 
 __all__: list[str] = []

@@ -8,7 +8,7 @@ from typing import Any
 from mortice import op as _op
 from mortice.dtype import bool_, int64, uint8
 from mortice.errors import DTypeError, ShapeError
-from mortice.graph import modes, special
+from mortice.modes import modes, special
 from mortice.mutation import assign, check_writable, layout, view_scatter
 from mortice.op import TENSOR_KERNELS, TensorBase, as_view, op
 from mortice.ops.elementwise import where as choose

@@ -9,7 +9,8 @@ from mortice import op as _op
 from mortice.backends.host import HostBuffer
 from mortice.dtype import DType, promote_types
 from mortice.errors import DTypeError, ShapeError
-from mortice.graph import Node, modes, next_seq, special
+from mortice.graph import Node, next_seq
+from mortice.modes import modes, special
 from mortice.mutation import OVERLAP, layout
 from mortice.op import TENSOR_KERNELS, TensorBase, as_view, op, run, same
 from mortice.shape import (

@@ -6,7 +6,7 @@ from typing import Any
 
 from mortice.dtype import DType, bfloat16, finfo, float16, float32
 from mortice.errors import DTypeError, ShapeError
-from mortice.graph import no_grad
+from mortice.modes import no_grad
 from mortice.mutation import check_writable, write
 from mortice.op import TENSOR_KERNELS, Op, TensorBase, op
 from mortice.ops.movement import clone, expand, reshape

@@ -8,7 +8,7 @@ from mortice import op as _op
 from mortice.backends.nn_common import pool_count
 from mortice.dtype import DType, float64, int64
 from mortice.errors import ShapeError
-from mortice.graph import modes
+from mortice.modes import modes
 from mortice.op import Op, TensorBase, op
 from mortice.ops.movement import cast
 from mortice.shape import Size

@@ -10,7 +10,7 @@ from mortice.backends.plugins import resolve
 from mortice.device import Device
 from mortice.dtype import DType, bool_, float64, get_default_dtype, int64, uint8
 from mortice.errors import DTypeError
-from mortice.graph import modes
+from mortice.modes import modes
 from mortice.mutation import assign, check_writable
 from mortice.op import TensorBase
 from mortice.ops.creation import _into, check_dtype, finish, from_host

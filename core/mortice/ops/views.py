@@ -8,7 +8,8 @@ from typing import Any
 
 from mortice import op as _op
 from mortice.errors import ShapeError
-from mortice.graph import Node, Slot, modes, next_seq, no_grad
+from mortice.graph import Node, Slot, next_seq
+from mortice.modes import modes, no_grad
 from mortice.op import TENSOR_KERNELS, TensorBase
 from mortice.ops.index import _slice
 from mortice.ops.movement import clone, expand, permute, reshape, transpose

@@ -127,6 +127,8 @@ class NumericOverrides:
         return as_strided(parts, (*x.shape, 2), (*x.strides, parts.itemsize))
 
     def view_as_complex(self, x: Any) -> Any:
+        if x.strides[-1] != x.itemsize:  # a gradient may come in any order, or repeat
+            x = np.ascontiguousarray(x)
         return x.view(_COMPLEX[x.dtype])[..., 0]
 
     # ---- truth and positions ----

@@ -1,0 +1,190 @@
+"""The modes of a thread: whether operations are recorded, watched or made for inference only; no_grad and its kin."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+
+class _Modes(threading.local):
+    """Per-thread switches; the class attributes are what a new thread starts with."""
+
+    grad = True
+    inference = False
+    anomaly = False
+    check_nan = True
+    saved_hooks: tuple[Any, ...] = ()  # (pack, unpack) pairs, the last one counts
+    hooks_disabled: str | None = None
+    watched = False  # anomaly or saved_hooks: what recording a node asks
+    after: list[Callable[[], None]] | None = None  # to be called when the running backward ends
+    selective = False  # whether the running backward was asked for the gradients of certain tensors only
+    unusual = False  # whether it counts in `special`
+
+
+modes = _Modes()
+# How many threads have a mode other than those above. While there are none the call path need not ask: reading a
+# thread's own mode costs more than the rest of its bookkeeping.
+special = [0]
+_special_lock = threading.Lock()
+
+
+def saved_hooks() -> Any:
+    """Return the (pack, unpack) in force in this thread, or None."""
+    return modes.saved_hooks[-1] if modes.saved_hooks else None
+
+
+def watch() -> None:
+    """Note that anomaly detection or saved tensor hooks were switched."""
+    modes.watched = bool(modes.anomaly or modes.saved_hooks)
+    settle()
+
+
+def settle() -> None:
+    """Keep count, in `special`, of whether this thread has a mode other than the usual ones; after every change."""
+    unusual = not modes.grad or modes.inference or modes.watched
+    if unusual is not modes.unusual:
+        modes.unusual = unusual
+        with _special_lock:
+            special[0] += 1 if unusual else -1
+
+
+class _Switch(contextlib.ContextDecorator):
+    """A grad mode as context manager and decorator; nests, and is restored when the block raises."""
+
+    _value: bool = False
+
+    def __init__(self) -> None:
+        self._before: list[Any] = []
+
+    def __enter__(self) -> Any:
+        self._before.append(modes.grad)
+        modes.grad = self._value
+        settle()
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        modes.grad = self._before.pop()
+        settle()
+
+    def __call__(self, fn: Any) -> Any:
+        return _wrap_generator(self, fn) if _is_generator(fn) else super().__call__(fn)
+
+    def _recreate_cm(self) -> Any:
+        fresh = object.__new__(type(self))
+        fresh.__dict__.update(self.__dict__, _before=[])
+        return fresh
+
+
+def _is_generator(fn: Any) -> bool:
+    import inspect
+
+    return inspect.isgeneratorfunction(fn)
+
+
+def _wrap_generator(switch: Any, fn: Any) -> Any:
+    """Apply the mode only while the generator itself runs, not in the code that consumes it."""
+    import functools
+
+    @functools.wraps(fn)
+    def run(*args: Any, **kwargs: Any) -> Iterator[Any]:
+        generator = fn(*args, **kwargs)
+        resume: Any = lambda: next(generator)
+        try:
+            while True:
+                with switch._recreate_cm():
+                    try:
+                        item = resume()
+                    except StopIteration as stop:
+                        return stop.value  # type: ignore[no-any-return]
+                try:
+                    value = yield item
+                    resume = lambda value=value: generator.send(value)
+                except GeneratorExit:
+                    raise
+                except BaseException as error:  # noqa: BLE001 - whatever is thrown in belongs to the generator
+                    resume = lambda error=error: generator.throw(error)
+        finally:
+            with switch._recreate_cm():
+                generator.close()
+
+    return run
+
+
+class _bare_decorator(type):
+    """Lets `@no_grad` work without parentheses, as in PyTorch."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs and callable(args[0]) and not isinstance(args[0], bool):
+            return super().__call__()(args[0])
+        return super().__call__(*args, **kwargs)
+
+
+class no_grad(_Switch, metaclass=_bare_decorator):
+    """Record nothing inside.
+
+    Differs from torch: a view made inside does not require grad either, whatever it is a view of.
+    """
+
+
+class enable_grad(_Switch, metaclass=_bare_decorator):
+    """Record again inside a `no_grad` block."""
+
+    _value = True
+
+
+class set_grad_enabled(_Switch):
+    """Switch recording on or off, at once; as a context manager until the block ends."""
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__()
+        self._value = bool(mode)
+        self._outer = modes.grad
+        modes.grad = self._value
+        settle()
+
+    def __enter__(self) -> Any:
+        self._before.append(self._outer)
+        modes.grad = self._value
+        settle()
+        return self
+
+    def __call__(self, fn: Any) -> Any:
+        modes.grad = self._outer  # a decorator must not switch the mode where it is applied
+        settle()
+        return super().__call__(fn)
+
+    def _recreate_cm(self) -> Any:
+        return set_grad_enabled(self._value)
+
+
+class inference_mode(_Switch, metaclass=_bare_decorator):
+    """Record nothing inside; the results can never be recorded later.
+
+    Differs from torch: what is recorded outside may still keep such a result for backward, since writes to it count.
+    """
+
+    def __init__(self, mode: bool = True) -> None:
+        super().__init__()
+        self._mode = bool(mode)
+
+    def __enter__(self) -> Any:
+        self._before.append((modes.grad, modes.inference))
+        modes.grad, modes.inference = not self._mode, self._mode
+        settle()
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        modes.grad, modes.inference = self._before.pop()
+        settle()
+
+
+def is_grad_enabled() -> bool:
+    """Tell whether operations are being recorded in this thread."""
+    return modes.grad
+
+
+def is_inference_mode_enabled() -> bool:
+    """Tell whether `inference_mode` is on in this thread."""
+    return modes.inference
