@@ -15,7 +15,7 @@ from mortice.autograd.gradients import grad as _grad
 from mortice.autograd.gradients import zeros_for
 from mortice.graph import Node
 from mortice.modes import enable_grad
-from mortice.op import TENSOR_KERNELS
+from mortice.node import TENSOR_KERNELS
 from mortice.shape import prod
 from mortice.tensor import TensorBase
 

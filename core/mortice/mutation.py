@@ -11,12 +11,14 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from mortice import node as _node
 from mortice import op as _op
 from mortice.dtype import DType, can_cast
 from mortice.errors import ShapeError
 from mortice.graph import RELEASED, Node, Slot, next_seq
 from mortice.modes import modes, no_grad
-from mortice.op import TENSOR_KERNELS, op, promote, record, same, unbroadcast
+from mortice.node import TENSOR_KERNELS, record, unbroadcast
+from mortice.op import op, promote, same
 from mortice.shape import Size, contiguous_strides
 from mortice.tensor import TensorBase, make
 
@@ -328,4 +330,4 @@ def write_out(name: str, out: Any, value: Any) -> Any:
         return assign(out, value, False)
 
 
-_op.WRITE_OUT, _op.WRITE = write_out, write
+_op.WRITE_OUT, _node.WRITE = write_out, write

@@ -12,7 +12,7 @@ from mortice.autograd.function import Function
 from mortice.autograd.gradients import backward
 from mortice.autograd.graph import saved_tensors_hooks
 from mortice.modes import enable_grad, modes
-from mortice.op import modified_in_place
+from mortice.node import modified_in_place
 from mortice.tensor import TensorBase
 
 

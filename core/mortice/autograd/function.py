@@ -13,7 +13,7 @@ from mortice.autograd.gradients import zeros_for
 from mortice.graph import SECOND_BACKWARD, Node, PackedValue, Slot, next_seq
 from mortice.modes import modes, no_grad, saved_hooks, settle
 from mortice.mutation import FROM_FUNCTION, before_rebase, rebase
-from mortice.op import TENSOR_KERNELS, modified_in_place, unbroadcast
+from mortice.node import TENSOR_KERNELS, modified_in_place, unbroadcast
 from mortice.tensor import TensorBase, make
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from mortice.autograd.gradients import grad, zeros_for
 from mortice.modes import enable_grad, modes
-from mortice.op import TENSOR_KERNELS
+from mortice.node import TENSOR_KERNELS
 from mortice.shape import prod
 from mortice.tensor import TensorBase
 

@@ -13,7 +13,7 @@ from mortice.autograd.gradients import as_tuple, grad, zeros_for
 from mortice.dtype import complex128, float64
 from mortice.modes import enable_grad, no_grad
 from mortice.mutation import layout
-from mortice.op import TENSOR_KERNELS
+from mortice.node import TENSOR_KERNELS
 from mortice.shape import prod
 from mortice.tensor import TensorBase
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mortice import graph
+from mortice import node as _node
 from mortice import op as _op
 from mortice.errors import ShapeError
 from mortice.modes import set_grad_enabled
@@ -156,5 +157,5 @@ def _batched(
              allow_unused=unused, materialize_grads=zeros)
         for i in range(n)
     ]  # fmt: skip
-    k = _op.TENSOR_KERNELS
+    k = _node.TENSOR_KERNELS
     return tuple([None if column[0] is None else k.stack(list(column), 0) for column in zip(*rows)])

@@ -6,11 +6,13 @@ import itertools
 import operator
 from typing import Any
 
+from mortice import node as _node
 from mortice import op as _op
 from mortice.dtype import DType, bool_, int64, promote_types
 from mortice.errors import ShapeError
 from mortice.mutation import check_writable
-from mortice.op import TENSOR_KERNELS, TensorBase, op, same
+from mortice.node import TENSOR_KERNELS
+from mortice.op import TensorBase, op, same
 from mortice.ops.creation import check_dtype, filled, resolve, tensor
 from mortice.ops.index import _take, flat_nonzero
 from mortice.ops.movement import cast, cat, clone, expand, reshape, squeeze, stack, transpose, unsqueeze
@@ -544,7 +546,7 @@ def sum_to_size(input: Any, *size: Any) -> Any:
     lead = len(input.shape) - len(wanted)
     if lead < 0 or any(n not in (1, m) for n, m in zip(wanted, tuple(input.shape)[lead:])):
         raise ShapeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(input.shape)}}}.")
-    return input.sum() if not wanted else _op.unbroadcast(TENSOR_KERNELS, input, wanted)
+    return input.sum() if not wanted else _node.unbroadcast(TENSOR_KERNELS, input, wanted)
 
 
 def _in_place(name: str, fn: Any) -> Any:

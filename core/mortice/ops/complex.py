@@ -6,7 +6,8 @@ from typing import Any
 
 from mortice.dtype import DType, float32, float64, get_default_dtype
 from mortice.errors import DTypeError, ShapeError
-from mortice.op import TENSOR_KERNELS, Op, broadcast, op, promote, real_part, same
+from mortice.node import TENSOR_KERNELS
+from mortice.op import Op, broadcast, op, promote, real_part, same
 from mortice.ops.elementwise import mul, same_dtypes
 from mortice.ops.unary import cos, sin
 from mortice.shape import Size

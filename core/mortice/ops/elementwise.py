@@ -14,7 +14,8 @@ from mortice import op as _op
 from mortice.backends.kernel_tools import is_number, like
 from mortice.dtype import DType, bool_, complex128, float64, promote_scalar, promote_types, scalar_dtype
 from mortice.errors import DTypeError
-from mortice.op import TENSOR_KERNELS, Op, TensorBase, broadcast, floating, op, promote, run
+from mortice.node import TENSOR_KERNELS
+from mortice.op import Op, TensorBase, broadcast, floating, op, promote, run
 from mortice.tensor import make
 
 __all__ = [

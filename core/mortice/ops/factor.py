@@ -10,7 +10,8 @@ from typing import Any
 
 from mortice.backends.linalg_tools import adjoint, columns, diagonal, eye, gather_rows, rows
 from mortice.dtype import DType, finfo, int32, int64
-from mortice.op import TENSOR_KERNELS, Op, op, unbroadcast
+from mortice.node import TENSOR_KERNELS, unbroadcast
+from mortice.op import Op, op
 from mortice.shape import Size, broadcast, prod
 
 

@@ -10,7 +10,8 @@ from mortice.backends.movement import highest, lowest
 from mortice.dtype import bool_, int32, int64, promote_scalar, uint8
 from mortice.errors import DTypeError, ShapeError
 from mortice.mutation import inplace
-from mortice.op import TENSOR_KERNELS, TensorBase, op
+from mortice.node import TENSOR_KERNELS
+from mortice.op import TensorBase, op
 from mortice.ops import elementwise
 from mortice.ops.index import _index_add, _index_write, _set_slice, _take, basic_key, check_range, flat_nonzero
 from mortice.ops.movement import cast, expand, reshape, stack

@@ -5,12 +5,14 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from mortice import node as _node
 from mortice import op as _op
 from mortice.dtype import bool_, int64, uint8
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import modes, special
 from mortice.mutation import assign, check_writable, layout, view_scatter
-from mortice.op import TENSOR_KERNELS, TensorBase, as_view, op
+from mortice.node import TENSOR_KERNELS
+from mortice.op import TensorBase, as_view, op
 from mortice.ops.elementwise import where as choose
 from mortice.ops.movement import cast, expand, permute, reshape, transfer, unsqueeze
 from mortice.shape import Size, broadcast, prod
@@ -63,7 +65,7 @@ def _set_slice(k: Any, x: Any, value: Any, /, *, key: Any) -> Any:
 
 _set_slice.vjp(
     x=lambda k, g, key: k.setitem(k.copy(g), key, 0),
-    value=lambda k, g, key, value_shape: _op.unbroadcast(k, k.getitem(g, key), value_shape),
+    value=lambda k, g, key, value_shape: _node.unbroadcast(k, k.getitem(g, key), value_shape),
     jvp="linear",
 )
 

@@ -9,7 +9,8 @@ from mortice import op as _op
 from mortice import return_types
 from mortice.dtype import bfloat16, float16, int32
 from mortice.errors import DTypeError, LinAlgError, ShapeError
-from mortice.op import TENSOR_KERNELS, TensorBase
+from mortice.node import TENSOR_KERNELS
+from mortice.op import TensorBase
 from mortice.ops import factor
 from mortice.ops.creation import filled
 from mortice.ops.movement import cast, expand, permute, reshape, transpose, unsqueeze

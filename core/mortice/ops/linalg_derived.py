@@ -9,7 +9,8 @@ from typing import Any
 from mortice import return_types
 from mortice.dtype import bfloat16, finfo, float16, float32
 from mortice.errors import ShapeError
-from mortice.op import TENSOR_KERNELS, TensorBase
+from mortice.node import TENSOR_KERNELS
+from mortice.op import TensorBase
 from mortice.ops import factor
 from mortice.ops.arrange import tril
 from mortice.ops.creation import full

@@ -10,7 +10,8 @@ from mortice import op as _op
 from mortice.dtype import promote_types
 from mortice.errors import DTypeError, ShapeError
 from mortice.mutation import inplace
-from mortice.op import TENSOR_KERNELS, TensorBase, op, unbroadcast
+from mortice.node import TENSOR_KERNELS, unbroadcast
+from mortice.op import TensorBase, op
 from mortice.ops import elementwise
 from mortice.ops.arrange import _roll
 from mortice.ops.movement import cast, expand, permute, reshape, unsqueeze

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mortice import node as _node
 from mortice import op as _op
 from mortice.backends.host import HostBuffer
 from mortice.dtype import DType, promote_types
@@ -12,7 +13,8 @@ from mortice.errors import DTypeError, ShapeError
 from mortice.graph import Node, next_seq
 from mortice.modes import modes, special
 from mortice.mutation import OVERLAP, layout
-from mortice.op import TENSOR_KERNELS, TensorBase, as_view, op, run, same
+from mortice.node import TENSOR_KERNELS
+from mortice.op import TensorBase, as_view, op, run, same
 from mortice.shape import (
     Size,
     as_sizes,
@@ -307,7 +309,7 @@ def _expand(k: Any, x: Any, /, *, shape: Size) -> Any:
     return k.broadcast_to(x, shape=shape)
 
 
-_expand.vjp(x=lambda k, g, x_shape: _op.unbroadcast(k, g, x_shape), jvp="linear")
+_expand.vjp(x=lambda k, g, x_shape: _node.unbroadcast(k, g, x_shape), jvp="linear")
 
 
 def _refuse_overlap(k: Any, x: Any, part: Any) -> Any:

@@ -7,7 +7,8 @@ from typing import Any
 from mortice import op as _op
 from mortice.dtype import DType, bfloat16, bool_, float16, float32
 from mortice.errors import DTypeError, ShapeError
-from mortice.op import TENSOR_KERNELS, Op, TensorBase, op
+from mortice.node import TENSOR_KERNELS
+from mortice.op import Op, TensorBase, op
 from mortice.ops.movement import expand, permute, reshape, unsqueeze
 from mortice.ops.nn_activation import keep_mask
 from mortice.shape import Size, broadcast, prod

@@ -8,7 +8,8 @@ from typing import Any
 from mortice.backends.kernel_tools import in_float32
 from mortice.dtype import DType, int64
 from mortice.errors import DTypeError, ShapeError
-from mortice.op import TENSOR_KERNELS, Op, TensorBase, op, same
+from mortice.node import TENSOR_KERNELS
+from mortice.op import Op, TensorBase, op, same
 from mortice.ops.movement import cast, reshape
 from mortice.shape import SCALAR, Size, prod
 

@@ -8,7 +8,8 @@ from mortice.dtype import DType, bfloat16, finfo, float16, float32
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import no_grad
 from mortice.mutation import check_writable, write
-from mortice.op import TENSOR_KERNELS, Op, TensorBase, op
+from mortice.node import TENSOR_KERNELS
+from mortice.op import Op, TensorBase, op
 from mortice.ops.movement import clone, expand, reshape
 from mortice.shape import Size, prod
 

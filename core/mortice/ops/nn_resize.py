@@ -7,7 +7,8 @@ from typing import Any
 
 from mortice.dtype import float32, uint8
 from mortice.errors import ShapeError
-from mortice.op import TENSOR_KERNELS, TensorBase, op
+from mortice.node import TENSOR_KERNELS
+from mortice.op import TensorBase, op
 from mortice.ops.movement import cast
 from mortice.shape import Size
 

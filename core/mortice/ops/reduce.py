@@ -14,18 +14,8 @@ from mortice import op as _op
 from mortice import return_types
 from mortice.dtype import DType, bool_, uint8
 from mortice.errors import DimError, DTypeError
-from mortice.op import (
-    TENSOR_KERNELS,
-    Op,
-    TensorBase,
-    accumulate,
-    comparison,
-    op,
-    promote,
-    reduced,
-    run,
-    to_scalar,
-)  # fmt: skip
+from mortice.node import TENSOR_KERNELS
+from mortice.op import Op, TensorBase, accumulate, comparison, op, promote, reduced, run, to_scalar
 from mortice.op import (
     indices as index_rule,
 )

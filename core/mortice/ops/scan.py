@@ -8,7 +8,8 @@ from mortice import op as _op
 from mortice import return_types
 from mortice.dtype import DType, bool_
 from mortice.errors import ShapeError
-from mortice.op import TENSOR_KERNELS, accumulate, op, promote, same
+from mortice.node import TENSOR_KERNELS
+from mortice.op import accumulate, op, promote, same
 from mortice.ops.compare import logical_xor
 from mortice.ops.elementwise import sub
 from mortice.ops.movement import cat, clone, reshape

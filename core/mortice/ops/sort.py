@@ -9,7 +9,8 @@ from mortice import return_types
 from mortice.backends.kernel_tools import is_number
 from mortice.dtype import DType, bool_, int32, int64
 from mortice.errors import DTypeError, ShapeError
-from mortice.op import TENSOR_KERNELS, Op, TensorBase, op, same
+from mortice.node import TENSOR_KERNELS
+from mortice.op import Op, TensorBase, op, same
 from mortice.op import indices as index_rule
 from mortice.ops.elementwise import common_dtype
 from mortice.ops.gather import gather

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mortice.op import TENSOR_KERNELS, broadcast, floating, op, same
+from mortice.node import TENSOR_KERNELS
+from mortice.op import broadcast, floating, op, same
 from mortice.ops.elementwise import add, mul
 
 __all__ = [

@@ -9,7 +9,8 @@ from mortice.backends.kernels import FreeKernels
 from mortice.backends.movement import diagonal_place
 from mortice.errors import ShapeError
 from mortice.mutation import layout
-from mortice.op import TENSOR_KERNELS, op
+from mortice.node import TENSOR_KERNELS
+from mortice.op import op
 from mortice.ops.index import _slice
 from mortice.ops.movement import _is_row_major, _view, permute
 from mortice.shape import Size, check_dim, contiguous_strides, prod

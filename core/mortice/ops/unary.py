@@ -7,7 +7,8 @@ from typing import Any
 
 from mortice.dtype import DType, bool_
 from mortice.errors import DTypeError
-from mortice.op import TENSOR_KERNELS, Op, broadcast, floating, op, promote, real_part, same
+from mortice.node import TENSOR_KERNELS
+from mortice.op import Op, broadcast, floating, op, promote, real_part, same
 from mortice.ops.elementwise import pow, zeros
 
 __all__ = [

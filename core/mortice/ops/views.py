@@ -10,7 +10,8 @@ from mortice import op as _op
 from mortice.errors import ShapeError
 from mortice.graph import Node, Slot, next_seq
 from mortice.modes import modes, no_grad
-from mortice.op import TENSOR_KERNELS, TensorBase
+from mortice.node import TENSOR_KERNELS
+from mortice.op import TensorBase
 from mortice.ops.index import _slice
 from mortice.ops.movement import clone, expand, permute, reshape, transpose
 from mortice.shape import Size, broadcast, check_dim, check_dims, infer_shape, prod

@@ -1,0 +1,473 @@
+"""The recorded side of an Op: its node, how it is recorded, and the kernel namespace that speaks Tensors.
+
+`op.py` decides what an operation is and calls it; here is what stays behind for backward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+from mortice import graph
+from mortice.backends.kernels import FreeKernels
+from mortice.device import Device
+from mortice.dtype import DType
+from mortice.graph import RELEASED, SECOND_BACKWARD, Algebra, Extra, Node, PackedValue, Slot, next_seq
+from mortice.modes import modes, saved_hooks, special
+from mortice.shape import Size, broadcast
+from mortice.tensor import TensorBase, make
+
+if TYPE_CHECKING:
+    from mortice.op import Op
+
+
+def _not_yet(*args: Any) -> Any:
+    raise RuntimeError("mortice: tensors cannot be written before the package is imported.")
+
+
+# Filled in by `mutation`, which is written with ops.
+WRITE: Callable[..., Any] = _not_yet
+
+
+class Const:
+    """A saved operand that is no tensor: a Python number or None."""
+
+    __slots__ = ("_data",)
+    _storage = _node = None
+    _rg = False
+    shape = ()
+
+    def __init__(self, value: Any) -> None:
+        self._data = value
+
+
+def _saved_tensor(s: Any) -> Any:
+    return s._data if type(s) is Const else s.tensor() if type(s) is PackedValue else s
+
+
+class Meta(tuple[Any, ...]):
+    """The shape and dtype of each output of a node that has several, and weak references to their Slots."""
+
+    slots: list[Any]
+
+
+class PackedOut:
+    """The kept outputs of a node in the care of saved tensor hooks, read like the tuple of buffers."""
+
+    def __init__(self, values: dict[int, PackedValue]) -> None:
+        self.values = values
+
+    def __getitem__(self, number: int) -> Any:
+        return self.values[number]._data
+
+
+class OpNode(Node):
+    """The node of a recorded Op. `shape` and `dtype` are the gradient's; `meta` has every output's, if several."""
+
+    __slots__ = ("op", "saved", "out", "attrs", "shapes", "versions", "meta")
+    op: Op
+    saved: Any  # per input a Tensor or Const, None where no formula asks for it
+    out: Any  # the output buffers, None where no formula asks for them
+    attrs: Any
+    shapes: Any
+    versions: Any  # of `saved` when recorded; None while nobody had written or shared them
+    meta: Any
+
+    @property
+    def count(self) -> int:
+        """How many outputs have gradients."""
+        return self.op.differentiable
+
+    def name(self) -> str:
+        return self.op.grad_name
+
+    def needs(self) -> tuple[bool, ...]:
+        """Return which inputs want a gradient."""
+        return tuple([e is not None for e in self.edges])
+
+    def release(self) -> None:
+        # A node that kept nothing can run again, as in PyTorch.
+        if self.out is not None:
+            self.saved = self.out = RELEASED
+            return
+        for s in self.saved:
+            if s is not None:
+                self.saved = self.out = RELEASED
+                return
+
+    def note_storage(self, number: int, storage: Any) -> None:
+        if self.out is not None and self.out is not RELEASED and number in self.op.kept:
+            self.more().storages[number] = (storage, storage.version)
+
+    def owns(self, g: Any, pulled: Sequence[Any]) -> bool:
+        if not self.device.backend.owns(g) or sum([p is g for p in pulled]) > 1 or (self.extra and self.extra.packed):
+            return False
+        return not any([s is not None and s._data is g for s in self.saved] + [o is g for o in self.out or ()])
+
+    def without(self, keep: tuple[bool, ...]) -> Node:
+        edges = tuple([e if k else None for e, k in zip(self.edges, keep)])
+        if edges == self.edges:
+            return self
+        twin = new(OpNode)
+        for name in ("seq", "device", "shape", "dtype", "op", "saved", "out", "attrs", "shapes", "versions", "meta"):
+            setattr(twin, name, getattr(self, name))
+        twin.edges = edges
+        twin.extra = Extra()
+        twin.extra.origin = self
+        if self.extra is not None:
+            twin.extra.storages, twin.extra.packed = self.extra.storages, self.extra.packed
+        return twin
+
+    def out_tensor(self, number: int) -> Any:
+        """Return the kept output as a Tensor in the graph; made anew so that the node never owns its output."""
+        shape, d = (self.shape, self.dtype) if self.meta is None else self.meta[number]
+        t = make(self.out[number], self.device, d, shape)
+        if number < self.op.differentiable:
+            node = self if self.extra is None or self.extra.origin is None else self.extra.origin
+            t._rg, t._node = True, node
+            if self.op.differentiable > 1:
+                t._node = self.meta.slots[number]() or Slot(node, number, self.device, shape, d)
+        return t
+
+    def check(self) -> None:
+        """Refuse to use values that were freed, or written since they were saved."""
+        if self.saved is RELEASED:
+            raise RuntimeError(SECOND_BACKWARD)
+        for i, s in enumerate(self.saved):
+            if s is not None and s._storage is not None:
+                expected = 0 if self.versions is None else self.versions[i]
+                if s._version != expected:
+                    raise RuntimeError(modified_in_place(s.dtype, s.shape, s._version, expected, s._node))
+        for number, (storage, version) in self.extra.storages.items() if self.extra else ():
+            if storage.version != version:
+                shape, d = (self.shape, self.dtype) if self.meta is None else self.meta[number]
+                raise RuntimeError(modified_in_place(d, shape, storage.version, version, self, number))
+
+    def pull(self, g: Any, graph: bool) -> Sequence[Any]:
+        saved, extra = self.saved, self.extra
+        if saved is RELEASED or extra is not None:
+            self.check()
+            if extra is not None and extra.packed:
+                try:
+                    return self._pull_any(g, graph)
+                finally:
+                    for packed in extra.packed:
+                        packed.cache = None
+        else:
+            for s in saved:
+                if s is not None and s._storage is not None:
+                    self.check()
+                    break
+        op = self.op
+        if graph or self.meta is not None or op.joint is not None or self.dtype.is_complex:
+            return self._pull_any(g, graph)
+        # What follows is `_pull` spelled out for the usual case: buffers, one formula an input, one real output.
+        k = self.device.backend
+        formulas, shapes = op.by_position, self.shapes
+        out: list[Any] = []
+        i = 0
+        for edge in self.edges:
+            if edge is None:
+                out.append(None)
+            else:
+                formula = formulas[i]
+                p = formula.raw(formula.fn, k, g, self)
+                if shapes is not None and op.shape is broadcast and shapes[i] != self.shape and p is not None:
+                    p = unbroadcast(k, p, shapes[i])
+                out.append(p)
+            i += 1
+        return out
+
+    def _pull_any(self, g: Any, graph: bool) -> Sequence[Any]:
+        op = self.op
+        k: Any = TENSOR_KERNELS if graph else self.device.backend
+        if self.meta is not None:
+            if op.differentiable > 1:
+                g = self._all_outputs(g, graph)
+            return self._pull(k, g, graph)
+        if self.dtype.is_complex and op.holomorphic:
+            # Formulas are J^T g; for a holomorphic op the gradient is J^H g = conj(J^T conj(g)).
+            return [p if p is None else k.conj(p) for p in self._pull(k, k.conj(g), graph)]
+        return self._pull(k, g, graph)
+
+    def _pull(self, k: Any, g: Any, graph: bool) -> Sequence[Any]:
+        op = self.op
+        if op.joint is not None:
+            formula = op.joint
+            pulled = (formula.graph if graph else formula.raw)(formula.fn, k, g, self)
+            return [p if e is not None else None for p, e in zip(pulled, self.edges)]
+        shapes = self.shapes if op.shape is broadcast else None
+        out: list[Any] = []
+        i = 0
+        for edge in self.edges:
+            if edge is None:
+                out.append(None)
+            else:
+                formula = op.by_position[i]
+                p = formula.graph(formula.fn, k, g, self) if graph else formula.raw(formula.fn, k, g, self)
+                if shapes is not None and shapes[i] != self.shape and p is not None:
+                    p = unbroadcast(k, p, shapes[i])
+                out.append(p)
+            i += 1
+        return out
+
+    def _all_outputs(self, g: list[Any], graph: bool) -> tuple[Any, ...]:
+        """Return every output's gradient, zeros for those that none flowed into."""
+        algebra = graph_algebra if graph else raw_algebra
+        found = []
+        for (shape, d), gi in zip(self.meta, g):
+            found.append(algebra.zeros(shape, d, self.device) if gi is None else gi)
+        return tuple(found)
+
+
+def modified_in_place(d: Any, shape: Any, version: int, expected: int, node: Any = None, number: int = 0) -> str:
+    """Return PyTorch's message about an overwritten saved value; `node` is the one that made it."""
+    maker = ""
+    if node is not None:
+        number = node.number if isinstance(node, Slot) else number
+        maker = f", which is output {number} of {node.name().partition('Backward')[0] or node.name()},"
+    return (
+        "one of the variables needed for gradient computation has been modified by an inplace operation: "
+        f"[{d} {list(shape)}]{maker} is at version {version}; expected version {expected} instead. Hint: enable anomaly "
+        "detection to find the operation that failed to compute its gradient, with "
+        "mortice.autograd.set_detect_anomaly(True, check_nan=False)."
+    )
+
+
+def unbroadcast(k: Any, g: Any, shape: Size) -> Any:
+    """Sum a gradient back to the shape that was broadcast."""
+    have = k.shape_of(g)
+    if have == shape:
+        return g
+    lead = len(have) - len(shape)
+    if not shape and lead:
+        return k.sum(g, axis=None, keepdims=False)
+    axes = tuple(i for i in range(len(have)) if i < lead or (shape[i - lead] == 1 and have[i] != 1))
+    if axes:
+        g = k.sum(g, axis=axes, keepdims=True)
+    return k.reshape(g, shape) if lead else g
+
+
+# ---- the two algebras of the engine ----
+
+
+class _Raw(Algebra):
+    def add(self, like: Any, x: Any, y: Any) -> Any:
+        if isinstance(x, list):
+            return [b if a is None else a if b is None else like.device.backend.add(a, b) for a, b in zip(x, y)]
+        device = like._device if isinstance(like, TensorBase) else like.device
+        return device.backend.add(x, y)
+
+    def zeros(self, shape: Any, dtype: Any, device: Any) -> Any:
+        return device.backend.full(shape, 0, dtype=dtype, device=device)
+
+    def wrap(self, g: Any, like: Any) -> Any:
+        return make(g, like._device if isinstance(like, TensorBase) else like.device, like.dtype, like.shape)
+
+    def wrap_any(self, g: Any, device: Any) -> Any:
+        k = device.backend
+        return make(g, device, k.dtype_of(g), Size(k.shape_of(g)))
+
+    def unwrap(self, g: Any) -> Any:
+        return g._data
+
+    def fresh(self, g: Any, device: Any) -> Any:
+        return device.backend.copy(g)
+
+    def add_into(self, total: Any, g: Any) -> Any:
+        WRITE(total, total._device.backend.add(total._data, g), True)
+        return total
+
+    def has_nan(self, g: Any, like: Any) -> bool:
+        k = (like._device if isinstance(like, TensorBase) else like.device).backend
+        return bool(k.item(k.any(k.isnan(g))))
+
+
+class _Graph(Algebra):
+    def add(self, like: Any, x: Any, y: Any) -> Any:
+        if isinstance(x, list):
+            return [b if a is None else a if b is None else a + b for a, b in zip(x, y)]
+        return x + y
+
+    def zeros(self, shape: Any, dtype: Any, device: Any) -> Any:
+        return make(raw_algebra.zeros(shape, dtype, device), device, dtype, shape)
+
+    def wrap(self, g: Any, like: Any) -> Any:
+        return g
+
+    def wrap_any(self, g: Any, device: Any) -> Any:
+        return g
+
+    def unwrap(self, g: Any) -> Any:
+        return g
+
+    def fresh(self, g: Any, device: Any) -> Any:
+        return TENSOR_KERNELS.copy(g)
+
+    def add_into(self, total: Any, g: Any) -> Any:
+        return total + g
+
+    def has_nan(self, g: Any, like: Any) -> bool:
+        return raw_algebra.has_nan(g._data, g)
+
+
+raw_algebra, graph_algebra = _Raw(), _Graph()
+graph.install(raw_algebra, graph_algebra)
+
+
+# ---- recording ----
+
+new = object.__new__
+
+
+def record(op: Op, args: Sequence[Any], attrs: Any, out: Any, t: Any) -> None:
+    """Give the result `t` (a tensor, or a tuple of them) of buffers `out` a node. Plain numbers come as Const."""
+    if op.no_grad_reason is not None or (type(t) is not tuple and t.dtype.kind not in "fc"):
+        return
+    node = new(op.node_class or op.make_node_class())
+    node.seq = next_seq()
+    node.op = op
+    node.attrs = attrs
+    node.extra = node.versions = node.shapes = node.meta = None
+    node.edges = tuple([None if not a._rg else a if a._node is None else a._node for a in args])
+    keep, keep_out, shapes = op.plans[() if op.variadic else tuple([a._rg for a in args])]
+    node.saved = saved = tuple([a if k else None for a, k in zip(args, keep)])
+    for s in saved:
+        if s is not None and s._storage is not None:
+            node.versions = tuple([0 if v is None or v._storage is None else v._version for v in saved])
+            break
+    if shapes or op.shape is broadcast:
+        node.shapes = tuple([a.shape for a in args])
+    if type(t) is tuple:
+        node.meta = Meta([(r.shape, r.dtype) for r in t])
+        node.device = t[0]._device
+        # Only the outputs that formulas ask for: the first, that of a normalisation, may be big and be written in place.
+        node.out = tuple([o if i in op.kept else None for i, o in enumerate(out)]) if keep_out else None
+        node.shape, node.dtype = node.meta[0]
+        if op.differentiable == 1:
+            t[0]._rg, t[0]._node = True, node
+        else:
+            slots = node.meta.slots = []
+            for i in range(op.differentiable):
+                r = t[i]
+                r._rg, r._node = True, Slot(node, i, r._device, r.shape, r.dtype)
+                slots.append(ref(r._node))
+    else:
+        node.device, node.shape, node.dtype = t._device, t.shape, t.dtype
+        node.out = (out,) if keep_out else None
+        t._rg, t._node = True, node
+    if special[0] and modes.watched:
+        watch_node(node, t)
+
+
+def record_two(op: Op, x: Any, y: Any, out: Any, t: Any) -> None:
+    """Do what `record` does, for the commonest case: two operands, one output, no attributes."""
+    xr, yr = x._rg, y._rg
+    keep, keep_out, shapes = op.plans[xr, yr]
+    node = new(op.node_class or op.make_node_class())
+    node.seq = next_seq()
+    node.op = op
+    node.edges = (None if not xr else x._node or x, None if not yr else y._node or y)
+    keep_x, keep_y = keep
+    node.saved = (x if keep_x else None, y if keep_y else None)
+    if (keep_x and x._storage is not None) or (keep_y and y._storage is not None):
+        node.versions = tuple([0 if s is None or s._storage is None else s._version for s in node.saved])
+    else:
+        node.versions = None
+    node.shapes = (x.shape, y.shape) if shapes or x.shape != y.shape else None
+    node.attrs = node.extra = node.meta = None
+    node.device = t._device
+    node.shape = t.shape
+    node.dtype = t.dtype
+    node.out = (out,) if keep_out else None
+    t._rg = True
+    t._node = node
+    if special[0] and modes.watched:
+        watch_node(node, t)
+
+
+def record_one(op: Op, x: Any, out: Any, t: Any, attrs: Any = None) -> None:
+    """Do what `record` does, for one operand and one output."""
+    (keep_x,), keep_out, shapes = op.plan_one or op.find_plan_one()
+    node = new(op.node_class or op.make_node_class())
+    node.seq = next_seq()
+    node.op = op
+    node.edges = (x._node or x,)
+    node.saved = (x if keep_x else None,)
+    node.versions = (x._version,) if keep_x and x._storage is not None else None
+    node.shapes = (x.shape,) if shapes else None
+    node.attrs = attrs
+    node.extra = node.meta = None
+    node.device = t._device
+    node.shape = t.shape
+    node.dtype = t.dtype
+    node.out = (out,) if keep_out else None
+    t._rg = True
+    t._node = node
+    if special[0] and modes.watched:
+        watch_node(node, t)
+
+
+ONE = (True,)
+
+
+def watch_node(node: OpNode, t: Any) -> None:
+    """Do what few recordings ask for: keep the line being run (anomaly detection), hand saved values to hooks."""
+    if modes.anomaly:
+        node.more().trace = graph.forward_trace()
+    hooks = saved_hooks()
+    if hooks is None:
+        return
+    packed: list[PackedValue] = []
+
+    def pack(s: Any, target: Any) -> PackedValue:
+        packed.append(PackedValue(s, target, *hooks))
+        return packed[-1]
+
+    node.saved = tuple([pack(s, s._node or s) if isinstance(s, TensorBase) else s for s in node.saved])
+    if node.out is not None:
+        op = node.op
+        formulas = [op.joint] if op.joint else [f for f, e in zip(op.by_position, node.edges) if f and e is not None]
+        outs = t if type(t) is tuple else (t,)
+        numbers = set().union(*(f.out for f in formulas))
+        node.out = None  # the outputs are shown to the hook without being watched
+        node.out = PackedOut({i: pack(outs[i], None) for i in sorted(numbers)})
+    if packed:
+        node.more().packed = packed
+
+
+# ---- kernels that speak Tensors ----
+
+
+class TensorKernels(FreeKernels):
+    """The kernel namespace over Tensors: ops by kernel name, and default bodies for what has no op of its own."""
+
+    name = "tensor"
+
+    def define(self, kernel: str, fn: Callable[..., Any]) -> None:
+        """Let `fn` stand for that kernel."""
+        self.__dict__.setdefault(kernel, fn)
+
+    def replace(self, kernel: str, fn: Callable[..., Any]) -> None:
+        """Let `fn` stand for that kernel, where the op's own function takes its attributes otherwise."""
+        self.__dict__[kernel] = fn
+
+    def shape_of(self, x: Any) -> Size:
+        return x.shape  # type: ignore[no-any-return]
+
+    def dtype_of(self, x: Any) -> DType:
+        return x.dtype  # type: ignore[no-any-return]
+
+    def device_of(self, x: Any) -> Device:
+        return x._device  # type: ignore[no-any-return]
+
+    def full(self, shape: Any, value: Any, *, dtype: DType, device: Device) -> Any:
+        return make(device.backend.full(shape, value, dtype=dtype, device=device), device, dtype, Size(shape))
+
+    def arange(self, start: Any, stop: Any, step: Any, *, dtype: DType, device: Device) -> Any:
+        data = device.backend.arange(start, stop, step, dtype=dtype, device=device)
+        return make(data, device, dtype, Size(device.backend.shape_of(data)))
+
+
+TENSOR_KERNELS = TensorKernels()
