@@ -5,30 +5,77 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mortice.errors import DeviceError
-from mortice.modes import no_grad
-from mortice.mutation import write
+from mortice.errors import DeviceError, DTypeError
+from mortice.graph import next_seq
+from mortice.mutation import assign, cast_into, check_writable, keep_saved, may_rebind, stand_in, write
+from mortice.node import TENSOR_KERNELS
 
 __all__: list[str] = []
 
+Tensors = Sequence[Any]
 
-def _fused_step_(kernel: str, changed: Sequence[Sequence[Any]], read: Sequence[Sequence[Any]] = (), **numbers: Any) -> None:
-    """Run an optimiser kernel of the tensors' backend over lists of tensors and write its results into `changed`.
 
-    The kernel gets the first changed list (the parameters), then the lists of `read` (the gradients), then the other
-    changed lists (the state), as in `backends.optim`.
+def _fused_step_(
+    kernel: str, params: Tensors, grads: Tensors | None, state: Sequence[Tensors], numbers: dict[str, Any],
+    differentiable: bool = False,
+) -> None:  # fmt: skip
+    """Run a step kernel of `backends.optim` over lists of tensors and write the results into parameters and state.
+
+    Tensors of several devices take a call each. A differentiable step is recorded, and its numbers may be tensors.
     """
-    first = changed[0][0]._device
-    for tensors in (*changed, *read):
+    changed = (params, *state)
+    lists = changed if grads is None else (params, grads, *state)
+    first = params[0]._device
+    for tensors in lists:
+        for t, p in zip(tensors, params):
+            if t._device is not first or t.dtype is not p.dtype:
+                return _by_device(kernel, params, grads, state, numbers, differentiable)
+    if differentiable:
+        return _recorded(kernel, params, grads, state, numbers)
+    results = getattr(first.backend, kernel)(*[[t._data for t in tensors] for tensors in lists], **numbers)
+    for tensors, buffers in zip(changed, results):
+        for t, data in zip(tensors, buffers):
+            if data is t._data:
+                (t._storage or t.own_storage()).version += 1
+            else:
+                write(t, data, True)
+
+
+def _by_device(
+    kernel: str, params: Tensors, grads: Tensors | None, state: Sequence[Tensors], *rest: Any
+) -> None:
+    """Take one step for each device; refuse a parameter whose gradient or state is elsewhere or of another dtype."""
+    members: dict[Any, list[int]] = {}
+    for i, p in enumerate(params):
+        for t in [tensors[i] for tensors in (grads or (), *state) if tensors]:
+            if t._device is not p._device:
+                raise DeviceError(f"{kernel}: expected gradient and state on {p.device}; got {t.device}. Move them there.")
+            if t.dtype is not p.dtype:
+                raise DTypeError(f"{kernel}: expected gradient and state in {p.dtype}; got {t.dtype}. Convert them.")
+        members.setdefault(p._device, []).append(i)
+    for chosen in members.values():
+        pick = [[tensors[i] for i in chosen] if tensors else [] for tensors in (params, *state)]
+        _fused_step_(kernel, pick[0], grads and [grads[i] for i in chosen], pick[1:], *rest)
+
+
+def _recorded(
+    kernel: str, params: Tensors, grads: Tensors | None, state: Sequence[Tensors], numbers: dict[str, Any]
+) -> None:
+    """Take the step in tensor operations, so that gradients flow through it."""
+    changed = (params, *state)
+    for tensors in changed:
         for t in tensors:
-            if t._device is not first:
-                raise DeviceError(f"{kernel}: expected all tensors on {first}; got one on {t._device}.")
-    lists = [[t._data for t in tensors] for tensors in (changed[0], *read, *changed[1:])]
-    with no_grad():
-        results = getattr(first.backend, kernel)(*lists, **numbers)
-        for tensors, buffers in zip(changed, results):
-            for t, data in zip(tensors, buffers):
-                if data is t._data:
-                    t.own_storage().version += 1
-                else:
-                    write(t, data, True)
+            check_writable(kernel, t)
+    since = next_seq()
+    before = [[stand_in(t) for t in tensors] for tensors in changed]
+    lists = before if grads is None else (before[0], grads, *before[1:])
+    results = getattr(TENSOR_KERNELS, kernel)(*lists, **numbers)
+    written = [item for group in zip(changed, before, results) for item in zip(*group)]
+    values = [cast_into(kernel, t.dtype, value) for t, _, value in written]
+    fresh = [v._storage is None and v._device.backend.owns(v._data) for v in values]
+    for (t, old, _), new in zip(written, fresh):
+        if not (new and may_rebind(t)):
+            for value in values:
+                keep_saved(value, old, since)
+    for (t, _, _), value, new in zip(written, values, fresh):
+        assign(t, value, new)

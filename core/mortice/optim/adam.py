@@ -1,93 +1,196 @@
-"""Adam and AdamW."""
+"""Adam and its family: AdamW, Adamax, NAdam, RAdam, SparseAdam."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-import mortice
-from mortice.optim.optimizer import Optimizer, check, closure_loss
+from mortice import Tensor
+from mortice.optim.fused import (
+    FusedOptimizer,
+    check,
+    check_betas,
+    check_fused,
+    check_lr,
+    check_not_negative,
+    closure_loss,
+    rounded,
+    zeros,
+)
+from mortice.optim.optimizer import Optimizer
 
 
-class Adam(Optimizer):
-    """Adam; with `amsgrad` its variant that divides by the largest second moment so far."""
+class _Moments(FusedOptimizer):
+    """State and numbers of optimisers with a running mean and another average, corrected by the step number."""
 
-    _decoupled = False
+    _options: tuple[str, ...] = ("lr", "betas", "eps", "weight_decay", "maximize")
+    _averages: tuple[str, str] = ("exp_avg", "exp_avg_sq")
+
+    def _start(self, group: dict[str, Any], p: Any) -> dict[str, Any]:
+        return {name: zeros(p) for name in self._averages}
+
+    def _plan(self, group: dict[str, Any], p: Any) -> Any:
+        return self._averages, (("step", self._read(p, "step")),)
+
+
+class Adam(_Moments):
+    """Adam; with `amsgrad` its variant that divides by the largest second moment so far.
+
+    Differs from torch: `capturable` is accepted everywhere and changes nothing but where step counts live.
+    """
+
+    _kernel = "adam_step"
+    _options = (*_Moments._options, "decoupled_weight_decay")
 
     def __init__(
-        self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        self, params: Any, lr: Any = 1e-3, betas: tuple[Any, Any] = (0.9, 0.999), eps: float = 1e-8,
         weight_decay: float = 0, amsgrad: bool = False, *, foreach: bool | None = None, maximize: bool = False,
         capturable: bool = False, differentiable: bool = False, fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:  # fmt: skip
-        check(lr >= 0.0, f"Invalid learning rate: {lr}")
-        check(eps >= 0.0, f"Invalid epsilon value: {eps}")
-        check(0.0 <= betas[0] < 1.0, f"Invalid beta parameter at index 0: {betas[0]}")
-        check(0.0 <= betas[1] < 1.0, f"Invalid beta parameter at index 1: {betas[1]}")
-        check(weight_decay >= 0.0, f"Invalid weight_decay value: {weight_decay}")
-        super().__init__(
-            params,
-            dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, amsgrad=amsgrad, maximize=maximize,
-                 foreach=foreach, capturable=capturable, differentiable=differentiable, fused=fused,
-                 decoupled_weight_decay=decoupled_weight_decay or self._decoupled),
+        tensors = [isinstance(beta, Tensor) for beta in betas]
+        if foreach and not capturable:
+            for name, bad in [("lr", isinstance(lr, Tensor)), ("betas[0]", tensors[0]), ("betas[1]", tensors[1])]:
+                check(not bad, f"{name} as a Tensor is not supported for capturable=False and foreach=True")
+        check_lr(lr)
+        check_not_negative(eps=eps)
+        check_betas(betas)
+        check_not_negative(weight_decay=weight_decay)
+        check(all(tensors) or not any(tensors), "betas must be either both floats or both Tensors")
+        options = dict(
+            lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, amsgrad=amsgrad, maximize=maximize,
+            foreach=foreach, capturable=capturable, differentiable=differentiable, fused=fused,
+            decoupled_weight_decay=decoupled_weight_decay,
         )  # fmt: skip
+        super().__init__(params, options)
+        check_fused(options)
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update the parameters once."""
-        loss = closure_loss(closure)
-        for group in self.param_groups:
-            # Parameters that got their first gradient later are at another step: each count is one call.
-            by_step: dict[float, list[Any]] = {}
-            for p in self._with_gradients(group):
-                state = self.state[p]
-                if not state:
-                    state["step"] = count = mortice.tensor(0.0, dtype=mortice.float32)
-                    self._known_counts()[id(count)] = (count, count._version, 0.0)
-                    state["exp_avg"] = mortice.zeros_like(p)
-                    state["exp_avg_sq"] = mortice.zeros_like(p)
-                    if group["amsgrad"]:
-                        state["max_exp_avg_sq"] = mortice.zeros_like(p)
-                by_step.setdefault(self._next(state["step"]), []).append(p)
-            for step, params in by_step.items():
-                self._update(group, params, step)
-        return loss
+    def _start(self, group: dict[str, Any], p: Any) -> dict[str, Any]:
+        return super()._start(group, p) | ({"max_exp_avg_sq": zeros(p)} if group["amsgrad"] else {})
 
-    def _known_counts(self) -> dict[int, tuple[Any, int, float]]:
-        """Return the numbers that step counts hold, by identity: reading one would wait for the device."""
-        return self.__dict__.setdefault("_counts", {})  # type: ignore[no-any-return]
-
-    def _next(self, count: Any) -> float:
-        """Add 1 to a step count and return its number; one that someone else wrote is read once."""
-        known = self._known_counts().get(id(count))
-        value = known[2] if known is not None and known[1] == count._version else count.item()
-        count += 1
-        self._known_counts()[id(count)] = (count, count._version, value + 1.0)
-        return float(value + 1.0)
-
-    def _update(self, group: dict[str, Any], params: list[Any], step: float) -> None:
-        states = [self.state[p] for p in params]
-        beta1, beta2 = group["betas"]
-        mortice._fused_step_(
-            "adam_step",
-            (params, [s["exp_avg"] for s in states], [s["exp_avg_sq"] for s in states],
-             [s["max_exp_avg_sq"] for s in states] if group["amsgrad"] else []),
-            ([p.grad for p in params],), lr=float(group["lr"]), beta1=float(beta1), beta2=float(beta2),
-            eps=group["eps"], weight_decay=group["weight_decay"], decoupled=group["decoupled_weight_decay"],
-            maximize=group["maximize"], step=step,
-        )  # fmt: skip
+    def _plan(self, group: dict[str, Any], p: Any) -> Any:
+        names = (*self._averages, "max_exp_avg_sq" if group["amsgrad"] else None)
+        return names, (("step", self._read(p, "step")),)
 
 
 class AdamW(Adam):
     """Adam with decoupled weight decay."""
 
-    _decoupled = True
-
     def __init__(
-        self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        self, params: Any, lr: Any = 1e-3, betas: tuple[Any, Any] = (0.9, 0.999), eps: float = 1e-8,
         weight_decay: float = 1e-2, amsgrad: bool = False, *, maximize: bool = False, foreach: bool | None = None,
         capturable: bool = False, differentiable: bool = False, fused: bool | None = None,
     ) -> None:  # fmt: skip
         super().__init__(
             params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize, capturable=capturable,
-            differentiable=differentiable, fused=fused,
+            differentiable=differentiable, fused=fused, decoupled_weight_decay=True,
         )  # fmt: skip
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:  # a state of Adam's may be loaded
+            group["decoupled_weight_decay"] = True
+
+
+class Adamax(_Moments):
+    """Adam with the infinity norm: it divides by the largest recent gradient."""
+
+    _kernel = "adamax_step"
+    _averages = ("exp_avg", "exp_inf")
+
+    def __init__(
+        self, params: Any, lr: Any = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: float = 0, foreach: bool | None = None, *, maximize: bool = False, differentiable: bool = False,
+        capturable: bool = False,
+    ) -> None:  # fmt: skip
+        check_lr(lr)
+        check_not_negative(eps=eps)
+        check_betas(betas)
+        check_not_negative(weight_decay=weight_decay)
+        super().__init__(
+            params,
+            dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, foreach=foreach, maximize=maximize,
+                 differentiable=differentiable, capturable=capturable),
+        )  # fmt: skip
+
+
+class NAdam(_Moments):
+    """Adam with Nesterov's momentum; `decoupled_weight_decay` makes it NAdamW."""
+
+    _kernel = "nadam_step"
+    _options = (*_Moments._options, "decoupled_weight_decay")
+
+    def __init__(
+        self, params: Any, lr: Any = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: float = 0, momentum_decay: float = 4e-3, decoupled_weight_decay: bool = False, *,
+        foreach: bool | None = None, maximize: bool = False, capturable: bool = False, differentiable: bool = False,
+    ) -> None:  # fmt: skip
+        check_lr(lr)
+        check_not_negative(eps=eps)
+        check_betas(betas)
+        check_not_negative(weight_decay=weight_decay, momentum_decay=momentum_decay)
+        super().__init__(
+            params,
+            dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, momentum_decay=momentum_decay,
+                 decoupled_weight_decay=decoupled_weight_decay, maximize=maximize, foreach=foreach,
+                 capturable=capturable, differentiable=differentiable),
+        )  # fmt: skip
+
+    def _start(self, group: dict[str, Any], p: Any) -> dict[str, Any]:
+        self._hold(p, "mu_product", 1.0, p.device if group["capturable"] else None)
+        return super()._start(group, p)
+
+    def _plan(self, group: dict[str, Any], p: Any) -> Any:
+        step, beta = self._read(p, "step"), group["betas"][0]
+        mu, next_mu = [beta * (1 - 0.5 * 0.96 ** (n * group["momentum_decay"])) for n in (step, step + 1)]
+        held = rounded(self.state[p]["mu_product"].dtype, mu)
+        product = self._write(p, "mu_product", self._read(p, "mu_product") * held)
+        return self._averages, (("step", step), ("mu", mu), ("next_mu", next_mu), ("mu_product", product))
+
+
+class RAdam(_Moments):
+    """Adam that starts without its adaptive part and rectifies it by what is known of its variance."""
+
+    _kernel = "radam_step"
+    _options = (*_Moments._options, "decoupled_weight_decay")
+
+    def __init__(
+        self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        weight_decay: float = 0, decoupled_weight_decay: bool = False, *, foreach: bool | None = None,
+        maximize: bool = False, capturable: bool = False, differentiable: bool = False,
+    ) -> None:  # fmt: skip
+        check_lr(lr)
+        check_not_negative(eps=eps)
+        check_betas(betas)
+        check_not_negative(weight_decay=weight_decay)
+        super().__init__(
+            params,
+            dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, maximize=maximize, foreach=foreach,
+                 capturable=capturable, decoupled_weight_decay=decoupled_weight_decay, differentiable=differentiable),
+        )  # fmt: skip
+
+
+class SparseAdam(Optimizer):
+    """Adam for sparse gradients, kept so that scripts that name it load.
+
+    Differs from torch: there are no sparse gradients here, so that a step with any gradient is refused, as PyTorch
+    refuses a dense one.
+    """
+
+    def __init__(
+        self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
+        maximize: bool = False,
+    ) -> None:  # fmt: skip
+        check_lr(lr)
+        check_not_negative(eps=eps)
+        check_betas(betas)
+        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, maximize=maximize))
+        places = [[i, j] for i, g in enumerate(self.param_groups) for j, p in enumerate(g["params"]) if p.is_complex()]
+        check(not places, f"Complex params at indices {places}: SparseAdam does not support complex parameters")
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Refuse dense gradients; there are no others."""
+        loss = closure_loss(closure)
+        if any(p.grad is not None for group in self.param_groups for p in group["params"]):
+            raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")
+        return loss

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any
 
-import mortice
 from mortice import Tensor
 
 
@@ -92,9 +91,11 @@ class Optimizer:
                 "will change between runs. Please use a list instead."
             )
         params = list(params)
-        names = None
-        if params and isinstance(params[0], tuple):
-            names, params = [n for n, _ in params], [p for _, p in params]
+        named = [isinstance(p, tuple) for p in params]
+        if any(named) and not all(named):
+            raise ValueError("all optimizer params should be with/without names. Some param names are missing")
+        if any(named):
+            group["param_names"], params = [item[0] for item in params], [item[1] for item in params]
         for p in params:
             if not isinstance(p, Tensor):
                 raise TypeError("optimizer can only optimize Tensors, but one of the params is " + type(p).__name__)
@@ -112,9 +113,12 @@ class Optimizer:
         known = {id(p) for g in self.param_groups for p in g["params"]}
         if any(id(p) in known for p in params):
             raise ValueError("some parameters appear in more than one parameter group")
+        if self.param_groups and ("param_names" in group) != ("param_names" in self.param_groups[0]):
+            raise ValueError(
+                "all optimizer param groups should be with/without names. cannot add param group "
+                f"{'with' if any(named) else 'without'} names to the optimizer"
+            )
         group["params"] = params
-        if names is not None:
-            group["param_names"] = names
         self.param_groups.append(group)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -135,7 +139,10 @@ class Optimizer:
     # ---- hooks ----
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> _Handle:
-        """Call `hook(optimizer, args, kwargs)` before each step."""
+        """Call `hook(optimizer, args, kwargs)` before each step; it may return other (args, kwargs).
+
+        As in PyTorch, `args` begins with the optimiser itself.
+        """
         return _Handle(self._pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> _Handle:
@@ -232,27 +239,13 @@ class Optimizer:
             lines += [f"    {k}: {group[k]}" for k in sorted(group) if k != "params"]
         return f"{type(self).__name__} (" + "\n".join(lines) + "\n)"
 
-    # ---- for subclasses ----
-
-    def _with_gradients(self, group: dict[str, Any]) -> list[Any]:
-        """Return the group's parameters that have a gradient."""
-        found = []
-        for p in group["params"]:
-            g = p.grad
-            if g is not None:
-                if g.requires_grad and not group.get("differentiable"):
-                    p.grad = g.detach()
-                found.append(p)
-        return found
-
 
 def _fitted(value: Any, p: Any, key: str | None = None) -> Any:
     """Return loaded state on the parameter's device and, where floating point, in its dtype; step counts stay as they are."""
     if isinstance(value, Tensor):
         if key == "step":
             return value.clone()
-        moved = value.to(p.dtype) if p.is_floating_point() and value.is_floating_point() else value
-        moved = moved.to(p.device)
+        moved = value.to(p.device, p.dtype if p.is_floating_point() else value.dtype)
         return moved.clone() if moved is value else moved
     if isinstance(value, dict):
         return {k: _fitted(v, p, k) for k, v in value.items()}
@@ -262,38 +255,40 @@ def _fitted(value: Any, p: Any, key: str | None = None) -> Any:
 
 
 def _with_hooks(step: Any) -> Any:
-    """Run the optimiser's hooks around a subclass's step."""
+    """Run the hooks of all optimisers and of this one around a subclass's step."""
     if hasattr(step, "hooked"):
         return step
 
     @functools.wraps(step)
     def run(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        if not self._pre_hooks and not self._post_hooks:
+        if "_opt_called" in self.__dict__:  # there is a schedule, which wants to come after
+            self._opt_called = True
+        if not (self._pre_hooks or self._post_hooks or _all_pre_hooks or _all_post_hooks):
             return step(self, *args, **kwargs)
-        for hook in list(self._pre_hooks.values()):
-            changed = hook(self, args, kwargs)
-            if changed is not None:
-                args, kwargs = changed
+        for hook in [*_all_pre_hooks.values(), *self._pre_hooks.values()]:
+            changed = hook(self, (self, *args), kwargs)
+            if isinstance(changed, tuple) and len(changed) == 2:
+                (_, *args), kwargs = changed  # type: ignore[assignment]
+            elif changed is not None:
+                raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {changed}.")
         result = step(self, *args, **kwargs)
-        for hook in list(self._post_hooks.values()):
-            hook(self, args, kwargs)
+        for hook in [*self._post_hooks.values(), *_all_post_hooks.values()]:
+            hook(self, (self, *args), kwargs)
         return result
 
     run.hooked = True  # type: ignore[attr-defined]
     return run
 
 
-def closure_loss(closure: Callable[[], Any] | None) -> Any:
-    """Evaluate a closure with gradients on; None without one."""
-    if closure is None:
-        return None
-    with mortice.enable_grad():
-        return closure()
+_all_pre_hooks: dict[int, Any] = {}
+_all_post_hooks: dict[int, Any] = {}
 
 
-def check(condition: bool, text: str) -> None:
-    """Refuse a bad option."""
-    if not condition:
-        raise ValueError(text)
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> _Handle:
+    """Call `hook(optimizer, args, kwargs)` before each step of any optimiser."""
+    return _Handle(_all_pre_hooks, hook)
 
 
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> _Handle:
+    """Call `hook(optimizer, args, kwargs)` after each step of any optimiser."""
+    return _Handle(_all_post_hooks, hook)

@@ -1,61 +1,97 @@
-"""Optimiser steps in place: NumPy would make a temporary for each arithmetic operation."""
+"""Optimiser steps in place, a piece that fits the cache at a time: all rules of `mortice.backends.optim` at once."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
-add, subtract, multiply, divide, sqrt, maximum = np.add, np.subtract, np.multiply, np.divide, np.sqrt, np.maximum
+from mortice_cpu_numpy.quiet import _QUIET, _reset, _set
+
+PIECE = 1 << 16  # elements: what a step reads, writes and makes of as many fits the cache
+
+
+class Steps:
+    """What elementwise rules ask for, without the wrapping of single kernels; what changes state does so in place."""
+
+    add, subtract, multiply, divide, negative, abs, sqrt = map(
+        staticmethod, (np.add, np.subtract, np.multiply, np.divide, np.negative, np.abs, np.sqrt)
+    )
+    maximum, minimum, sign, less, where, ones_like, copy = map(
+        staticmethod, (np.maximum, np.minimum, np.sign, np.less, np.where, np.ones_like, np.copy)
+    )
+
+    @staticmethod
+    def toward(x: Any, y: Any, weight: float) -> Any:
+        way = np.subtract(y, x)
+        way *= weight
+        x += way
+        return x
+
+    @staticmethod
+    def toward_square(x: Any, y: Any, keep: float) -> Any:
+        square = np.multiply(y, y)
+        square *= 1 - keep
+        x *= keep
+        x += square
+        return x
+
+    @staticmethod
+    def fade(x: Any, keep: float, y: Any) -> Any:
+        x *= keep
+        x += y
+        return x
+
+    @staticmethod
+    def downhill(x: Any, direction: Any, length: float) -> Any:
+        x -= np.multiply(direction, length)
+        return x
 
 
 class NumPyOptim:
-    """The steps of `mortice.backends.optim.OptimKernels`, writing into parameters and state."""
+    """The way in which steps are run."""
 
-    def sgd_step(
-        self, params: Any, grads: Any, momenta: Any, *, lr: float, momentum: float, dampening: float,
-        weight_decay: float, nesterov: bool, maximize: bool, first: bool,
-    ) -> Any:  # fmt: skip
-        new_momenta = []
-        for i, (p, g) in enumerate(zip(params, grads)):
-            if maximize:
-                g = -g
-            if weight_decay:
-                g = g + p * weight_decay
-            if momentum:
-                if first:
-                    m = np.array(g)
+    def run_step(
+        self: Any, rule: Any, lists: Sequence[Sequence[Any]], numbers: dict[str, Any], elementwise: bool
+    ) -> tuple[Sequence[Any], ...]:
+        changed = (0, *range(2, len(lists)))  # all but the gradients
+        token = _set(_QUIET)
+        try:
+            for arrays in zip(*[buffers or repeat(None) for buffers in lists]):
+                p = arrays[0]
+                if not elementwise or p.dtype.kind not in "fc":  # bfloat16 is of no kind that NumPy knows
+                    k, parts = self, (arrays,)
+                elif p.dtype.kind == "f" and p.size <= PIECE:
+                    k, parts = Steps, (arrays,)
                 else:
-                    m = momenta[i]
-                    multiply(m, momentum, out=m)
-                    add(m, g * (1 - dampening) if dampening else g, out=m)
-                new_momenta.append(m)
-                g = g + m * momentum if nesterov else m
-            subtract(p, g * lr, out=p)
-        return params, new_momenta
+                    k, parts = Steps, self._pieces(arrays)
+                for part in parts:
+                    for i, r in zip(changed, rule(k, *part, **numbers)):
+                        if r is not part[i]:
+                            part[i][...] = r
+        finally:
+            _reset(token)
+        return (lists[0], *lists[2:])
 
-    def adam_step(
-        self, params: Any, grads: Any, means: Any, squares: Any, maxima: Any, *, lr: float, beta1: float, beta2: float,
-        eps: float, weight_decay: float, decoupled: bool, maximize: bool, step: float,
-    ) -> Any:  # fmt: skip
-        scale, root = lr / (1 - beta1**step), (1 - beta2**step) ** 0.5
-        with np.errstate(all="ignore"):
-            for i, (p, g, m, v) in enumerate(zip(params, grads, means, squares)):
-                if maximize:
-                    g = -g
-                if weight_decay and decoupled:
-                    multiply(p, 1 - lr * weight_decay, out=p)
-                elif weight_decay:
-                    g = g + p * weight_decay
-                work = np.asarray(subtract(g, m))
-                add(m, multiply(work, 1 - beta1, out=work), out=m)
-                multiply(v, beta2, out=v)
-                work = np.asarray(multiply(g, np.conj(g) if g.dtype.kind == "c" else g))
-                add(v, multiply(work, 1 - beta2, out=work), out=v)
-                top = v if not maxima else maximum(maxima[i], v, out=maxima[i])
-                work = np.asarray(sqrt(top))
-                divide(work, root, out=work)
-                add(work, eps, out=work)
-                divide(m, work, out=work)
-                subtract(p, multiply(work, scale, out=work), out=p)
-        return params, means, squares, maxima
+    def _pieces(self: Any, arrays: Sequence[Any]) -> Iterator[Sequence[Any]]:
+        """Cut arrays of one shape, None among them, into pieces that stay in the cache from one operation to the next."""
+        if arrays[0].dtype.kind == "c":
+            arrays = [None if a is None else self.view_as_real(a) for a in arrays]
+        if not all([a is None or a.flags.c_contiguous for a in arrays]):
+            yield arrays
+            return
+        flat = [None if a is None else a.reshape(-1) for a in arrays]
+        for start in range(0, flat[0].size, PIECE):
+            yield [None if a is None else a[start : start + PIECE] for a in flat]
+
+    def count_step(self, counts: Sequence[Any]) -> tuple[Sequence[Any]]:
+        for count in counts:
+            np.add(count, 1, out=count)
+        return (counts,)
+
+    def hold_step(self, numbers: Sequence[Any], *, value: float) -> tuple[Sequence[Any]]:
+        for number in numbers:
+            number.fill(value)
+        return (numbers,)

@@ -1,0 +1,174 @@
+"""FusedOptimizer: an optimiser whose step is one kernel over many parameters, and the checks that such optimisers share."""
+
+from __future__ import annotations
+
+import struct
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import mortice
+from mortice import Tensor
+from mortice.optim.optimizer import Optimizer
+
+_PLAIN = frozenset((float, int, bool))  # types of options that kernels take as they are
+
+
+class FusedOptimizer(Optimizer):
+    """A base for optimisers that only say which kernel makes their step, and from which options and state.
+
+    A subclass names its kernel and the options that the kernel takes under their own names, and defines `_start` and
+    `_plan`.
+    """
+
+    _kernel = ""
+    _options: tuple[str, ...] = ()
+    _counts = True  # whether state has a step count
+
+    def _start(self, group: dict[str, Any], p: Any) -> dict[str, Any]:
+        """Return the state of a parameter before its first step, but for the step count."""
+        raise NotImplementedError
+
+    def _plan(self, group: dict[str, Any], p: Any) -> tuple[tuple[str | None, ...], tuple[tuple[str, Any], ...]]:
+        """Return which state the kernel takes, None for what options leave out, and the numbers of this step by name.
+
+        Parameters with the same plan share a call of the kernel.
+        """
+        raise NotImplementedError
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update the parameters once; a closure computes the loss anew and returns it."""
+        loss = closure_loss(closure)
+        for group in self.param_groups:
+            params = [p for p in group["params"] if p.grad is not None]
+            if self._counts and params:
+                self._count(group, params)
+            batches: dict[Any, list[Any]] = {}
+            for p in params:
+                batches.setdefault(self._plan(group, p), []).append(p)
+            for (names, numbers), members in batches.items():
+                options = {}
+                for name in self._options:
+                    option = group[name]
+                    options[name] = option if type(option) in _PLAIN else value_of(group, option)
+                options.update(numbers)
+                states = [self.state[p] for p in members] if any(names) else []
+                mortice._fused_step_(
+                    self._kernel, members, [p.grad for p in members],
+                    [[state[name] for state in states] if name else [] for name in names],
+                    options, bool(group.get("differentiable")),
+                )  # fmt: skip
+        return loss
+
+    def _begin(self, group: dict[str, Any], p: Any) -> None:
+        self._hold(p, "step", 0.0, p.device if group.get("capturable") or group.get("fused") else None)
+        self.state[p].update(self._start(group, p))
+
+    # ---- numbers kept as tensors in the state: their values are known here, since reading one waits for its device ----
+
+    def _known(self) -> defaultdict[str, dict[int, tuple[Any, int, float]]]:
+        """Return (tensor, version, value) by name and parameter."""
+        found = self.__dict__.get("_known_numbers")
+        if found is None:
+            found = self.__dict__["_known_numbers"] = defaultdict(dict)
+        return found  # type: ignore[no-any-return]
+
+    def _hold(self, p: Any, name: str, value: float, device: Any = None) -> None:
+        """Put a number into the state."""
+        double = mortice.get_default_dtype() is mortice.float64
+        t = self.state[p][name] = mortice.tensor(value, dtype=mortice.float64 if double else mortice.float32, device=device)
+        self._known()[name][id(p)] = (t, t._version, rounded(t.dtype, value))
+
+    def _read(self, p: Any, name: str) -> float:
+        """Return a number of the state; one that someone else wrote is read once."""
+        t = self.state[p][name]
+        known = self._known()[name]
+        found = known.get(id(p))
+        if found is None or found[0] is not t or found[1] != t._version:
+            if not isinstance(t, Tensor):  # as PyTorch kept it once
+                self._hold(p, name, float(t))
+                t = self.state[p][name]
+            found = known[id(p)] = (t, t._version, float(t.item()))
+        return found[2]
+
+    def _write(self, p: Any, name: str, value: float) -> float:
+        """Change a number of the state; return it as it is held there."""
+        t = self.state[p][name]
+        value = rounded(t.dtype, value)
+        mortice._fused_step_("hold_step", [t], None, (), {"value": value})
+        self._known()[name][id(p)] = (t, t._version, value)
+        return value
+
+    def _count(self, group: dict[str, Any], params: list[Any]) -> None:
+        """Add 1 to the step counts, and begin the state of parameters that have none."""
+        for p in params:
+            if not self.state.get(p):
+                self._begin(group, p)
+        values = [self._read(p, "step") for p in params]
+        counts = [self.state[p]["step"] for p in params]
+        mortice._fused_step_("count_step", counts, None, (), {})
+        known = self._known()["step"]
+        for p, t, value in zip(params, counts, values):
+            known[id(p)] = (t, t._version, value + 1)
+
+
+def rounded(dtype: Any, value: float) -> float:
+    """Return a number as float32 holds it, if that is the dtype."""
+    return float(struct.unpack("f", struct.pack("f", value))[0]) if dtype is mortice.float32 else value
+
+
+def value_of(group: dict[str, Any], option: Any) -> Any:
+    """Return an option as kernels take it; only a differentiable step takes tensors."""
+    if isinstance(option, tuple):
+        return tuple([value_of(group, item) for item in option])
+    if isinstance(option, Tensor) and group.get("differentiable"):
+        return option
+    return option.item() if hasattr(option, "item") else option  # NumPy's scalars have it too
+
+
+def zeros(p: Any) -> Any:
+    """Return state for a parameter: zeros in its memory format."""
+    return mortice.zeros_like(p, requires_grad=False)
+
+
+def closure_loss(closure: Callable[[], Any] | None) -> Any:
+    """Evaluate a closure with gradients on; None without one."""
+    if closure is None:
+        return None
+    with mortice.enable_grad():
+        return closure()
+
+
+# ---- checks of options ----
+
+
+def check(condition: Any, text: str) -> None:
+    """Refuse a bad option."""
+    if not condition:
+        raise ValueError(text)
+
+
+def check_lr(lr: Any, message: str = "Invalid learning rate: {}") -> None:
+    """Refuse a learning rate that is negative or of several elements."""
+    check(not isinstance(lr, Tensor) or lr.numel() == 1, "Tensor lr must be 1-element")
+    check(lr >= 0.0, message.format(lr))
+
+
+def check_not_negative(**options: Any) -> None:
+    """Refuse negative options."""
+    for name, value in options.items():
+        check(value >= 0.0, f"Invalid {'epsilon' if name == 'eps' else name} value: {value}")
+
+
+def check_betas(betas: Any) -> None:
+    """Refuse coefficients of running averages outside [0, 1)."""
+    for i in range(2):
+        check(0.0 <= betas[i] < 1.0, f"Invalid beta parameter at index {i}: {betas[i]}")
+
+
+def check_fused(options: dict[str, Any]) -> None:
+    """Refuse what cannot go with `fused=True`."""
+    if options["fused"] and options["differentiable"]:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if options["fused"] and options["foreach"]:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
