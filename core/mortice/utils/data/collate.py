@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
 import mortice
@@ -19,20 +19,31 @@ def _is_array(value: Any) -> bool:
 def _rebuilt(kind: Any, items: Any) -> Any:
     """Return items in a container of the given object's kind, as far as it can be made."""
     try:
-        if isinstance(kind, Mapping):
-            if isinstance(kind, MutableMapping):
-                clone = copy.copy(kind)
-                clone.update(items)
-                return clone
-            return type(kind)(items)  # type: ignore[call-arg]
-        if isinstance(kind, MutableSequence):
-            clone = copy.copy(kind)  # type: ignore[assignment]
-            for i, item in enumerate(items):
-                clone[i] = item
+        if isinstance(kind, MutableMapping):
+            clone = copy.copy(kind)
+            clone.update(items)
             return clone
+        if isinstance(kind, MutableSequence):
+            row = copy.copy(kind)
+            for i, item in enumerate(items):
+                row[i] = item
+            return row
         return type(kind)(items)
     except TypeError:
         return items
+
+
+def _mapped(fn: Callable[[Any], Any], data: Any, tuples: Any) -> Any:
+    """Apply `fn` to the parts of a container, None for what is no container; `tuples` makes plain tuples."""
+    if isinstance(data, Mapping):
+        return _rebuilt(data, {key: fn(value) for key, value in data.items()})
+    if isinstance(data, tuple) and hasattr(data, "_fields"):
+        return type(data)(*map(fn, data))
+    if isinstance(data, tuple):
+        return tuples(map(fn, data))
+    if isinstance(data, Sequence) and not isinstance(data, (str, bytes)):
+        return _rebuilt(data, list(map(fn, data)))
+    return None
 
 
 def default_convert(data: Any) -> Any:
@@ -41,60 +52,82 @@ def default_convert(data: Any) -> Any:
         return data
     if _is_array(data):
         return data if data.dtype.kind in "SUO" else mortice.as_tensor(data)
-    if isinstance(data, Mapping):
-        return _rebuilt(data, {k: default_convert(v) for k, v in data.items()})
-    if isinstance(data, tuple) and hasattr(data, "_fields"):
-        return type(data)(*(default_convert(v) for v in data))
-    if isinstance(data, tuple):
-        return [default_convert(v) for v in data]
-    if isinstance(data, Sequence) and not isinstance(data, (str, bytes)):
-        return _rebuilt(data, [default_convert(v) for v in data])
-    return data
+    made = _mapped(default_convert, data, list)
+    return data if made is None else made
+
+
+def pinned(data: Any) -> Any:
+    """Put the tensors inside a batch into pinned memory; an object of another type does so itself if it can."""
+    if isinstance(data, Tensor):
+        return data.pin_memory() if hasattr(data, "pin_memory") else data
+    made = _mapped(pinned, data, tuple)
+    if made is not None:
+        return made
+    return data.pin_memory() if hasattr(data, "pin_memory") else data
+
+
+def _tensors(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    return mortice.stack(list(batch), 0)
+
+
+def _arrays(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    first = batch[0]
+    if first.dtype.kind in "SUO":
+        raise TypeError(ITEMS.format(first.dtype))
+    if first.shape == ():
+        return mortice.as_tensor([item.item() for item in batch], dtype=mortice.as_tensor(first.reshape(1)).dtype)
+    return mortice.stack([mortice.as_tensor(item) for item in batch], 0)
+
+
+def _floats(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    return mortice.tensor(batch, dtype=mortice.float64)
+
+
+def _integers(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    return mortice.tensor(batch)
+
+
+def _as_they_are(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    return batch
+
+
+# What makes a batch of items of a type; `default_collate` uses it, and others may add to it.
+default_collate_fn_map: dict[Any, Callable[..., Any]] = {
+    Tensor: _tensors, float: _floats, int: _integers, str: _as_they_are, bytes: _as_they_are,
+}  # fmt: skip
+
+
+def collate(batch: Any, *, collate_fn_map: dict[Any, Callable[..., Any]] | None = None) -> Any:
+    """Make a batch of items by a table of functions by type, and of containers part by part."""
+    first = batch[0]
+    table = collate_fn_map or {}
+    found = table.get(type(first))
+    if found is None and _is_array(first):  # before the rest: NumPy's float64 is a float as well
+        found = _arrays
+    if found is None:
+        found = next((fn for kind, fn in table.items() if isinstance(first, kind)), None)
+    if found is not None:
+        return found(batch, collate_fn_map=table)
+
+    def one(items: Sequence[Any]) -> Any:
+        return collate(items, collate_fn_map=table)
+
+    if isinstance(first, Mapping):
+        return _rebuilt(first, {key: one([item[key] for item in batch]) for key in first})
+    if isinstance(first, tuple) and hasattr(first, "_fields"):
+        return type(first)(*map(one, zip(*batch)))
+    if isinstance(first, Sequence):
+        if not all(len(item) == len(first) for item in batch):
+            raise RuntimeError("each element in list of batch should be of equal size")
+        parts = [one(items) for items in zip(*batch)]
+        return parts if isinstance(first, tuple) else _rebuilt(first, parts)
+    raise TypeError(ITEMS.format(type(first)))
 
 
 def default_collate(batch: Any) -> Any:
     """Stack items along a new first dim: tensors, arrays and numbers; dicts, tuples and lists part by part.
 
     Raises:
-        TypeError: for items of another type.
+        TypeError: for items of another type, which a `collate_fn` of one's own would have to handle.
     """
-    first = batch[0]
-    if isinstance(first, Tensor):
-        return mortice.stack(list(batch), 0)
-    if _is_array(first):
-        if first.dtype.kind in "SUO":
-            raise TypeError(ITEMS.format(first.dtype))
-        if first.shape == ():
-            return mortice.as_tensor([item.item() for item in batch], dtype=mortice.as_tensor(first.reshape(1)).dtype)
-        return mortice.stack([mortice.as_tensor(item) for item in batch], 0)
-    if isinstance(first, float):
-        return mortice.tensor(batch, dtype=mortice.float64)
-    if isinstance(first, int):
-        return mortice.tensor(batch)
-    if isinstance(first, (str, bytes)):
-        return batch
-    if isinstance(first, Mapping):
-        return _rebuilt(first, {k: default_collate([item[k] for item in batch]) for k in first})
-    if isinstance(first, tuple) and hasattr(first, "_fields"):
-        return type(first)(*(default_collate(items) for items in zip(*batch)))
-    if isinstance(first, Sequence):
-        if not all(len(item) == len(first) for item in batch):
-            raise RuntimeError("each element in list of batch should be of equal size")
-        columns = list(zip(*batch))
-        if isinstance(first, tuple):
-            return [default_collate(items) for items in columns]
-        return _rebuilt(first, [default_collate(items) for items in columns])
-    raise TypeError(ITEMS.format(type(first)))
-
-
-def pin_memory(data: Any) -> Any:
-    """Move tensors inside a batch to pinned memory, where their device has such a thing."""
-    if isinstance(data, Tensor):
-        return data.pin_memory() if hasattr(data, "pin_memory") else data
-    if isinstance(data, Mapping):
-        return _rebuilt(data, {k: pin_memory(v) for k, v in data.items()})
-    if isinstance(data, tuple) and hasattr(data, "_fields"):
-        return type(data)(*(pin_memory(v) for v in data))
-    if isinstance(data, (list, tuple)):
-        return type(data)([pin_memory(v) for v in data])
-    return data
+    return collate(batch, collate_fn_map=default_collate_fn_map)

@@ -5,48 +5,22 @@ from __future__ import annotations
 import functools
 import itertools
 import multiprocessing
-import queue
-import time
+import os
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from multiprocessing.context import BaseContext
+from typing import Any, Generic, TypeVar
 
 import mortice
-from mortice.utils.data import worker as _worker
-from mortice.utils.data.collate import default_collate, default_convert
-from mortice.utils.data.collate import pin_memory as _pin
+from mortice.utils.data import sharing
+from mortice.utils.data.collate import default_collate, default_convert, pinned
 from mortice.utils.data.dataset import IterableDataset
+from mortice.utils.data.fetch import EndOfStream, MapFetcher, StreamFetcher
+from mortice.utils.data.pool import Workers
 from mortice.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
+from mortice.utils.data.worker import WorkerError
 
-
-class _MapFetcher:
-    """Reads batches of a map-style dataset."""
-
-    def __init__(self, collate: Any, batched: bool, drop_last: bool, dataset: Any) -> None:
-        self.collate, self.batched, self.dataset = collate, batched, dataset
-
-    def __call__(self, indices: Any) -> Any:
-        if not self.batched:
-            return self.collate(self.dataset[indices])
-        if callable(getattr(self.dataset, "__getitems__", None)):
-            return self.collate(self.dataset.__getitems__(indices))
-        return self.collate([self.dataset[i] for i in indices])
-
-
-class _IterFetcher:
-    """Reads batches of an iterable dataset; raises StopIteration at its end."""
-
-    def __init__(self, collate: Any, batched: bool, drop_last: bool, dataset: Any) -> None:
-        self.collate, self.batched, self.drop_last = collate, batched, drop_last
-        self.items = iter(dataset)
-
-    def __call__(self, indices: Any) -> Any:
-        if not self.batched:
-            return self.collate(next(self.items))
-        items = list(itertools.islice(self.items, len(indices)))
-        if not items or (self.drop_last and len(items) < len(indices)):
-            raise StopIteration
-        return self.collate(items)
+T = TypeVar("T", covariant=True)
 
 
 class _Endless:
@@ -56,7 +30,7 @@ class _Endless:
         return itertools.repeat(None)
 
 
-class DataLoader:
+class DataLoader(Generic[T]):
     """Iterate over a dataset in batches.
 
     Args:
@@ -69,9 +43,13 @@ class DataLoader:
         drop_last: leave out a last batch that is too small.
         timeout: seconds to wait for a worker's batch; 0 waits for ever.
         worker_init_fn: called with the worker's id in each worker.
+        multiprocessing_context: how workers are started: "fork", "spawn", "forkserver", or a context; Python's
+            default otherwise.
         generator: gives the order and the workers' seeds.
-        prefetch_factor: batches that each worker loads ahead.
+        pin_memory: put batches into pinned memory, where a device makes use of it.
+        prefetch_factor: batches that each worker loads ahead, 2 unless given.
         persistent_workers: keep the workers between passes.
+        in_order: hand out batches in the order of the sampler; otherwise as workers finish them.
     """
 
     def __init__(
@@ -92,8 +70,8 @@ class DataLoader:
                 "prefetch_factor option could only be specified in multiprocessing. Let num_workers > 0 to enable "
                 "multiprocessing, otherwise set prefetch_factor to None."
             )
-        if prefetch_factor is not None and prefetch_factor < 0:
-            raise ValueError("prefetch_factor option should be non-negative")
+        if prefetch_factor is not None and prefetch_factor <= 0:
+            raise ValueError(f"prefetch_factor option should be positive, but got prefetch_factor={prefetch_factor}")
         if persistent_workers and num_workers == 0:
             raise ValueError("persistent_workers option needs num_workers > 0")
         self.dataset = dataset
@@ -141,45 +119,79 @@ class DataLoader:
         if collate_fn is None:
             collate_fn = default_collate if batch_sampler is not None else default_convert
         self.collate_fn = collate_fn
-        self._workers: _Workers | None = None
+        self._length_told: int | None = None
+        self._workers: Workers | None = None
 
     @property
-    def _batched(self) -> bool:
+    def multiprocessing_context(self) -> Any:
+        """How workers are started, None for Python's default."""
+        return self.__multiprocessing_context
+
+    @multiprocessing_context.setter
+    def multiprocessing_context(self, context: Any) -> None:
+        if context is not None:
+            if self.num_workers == 0:
+                raise ValueError(
+                    "multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got "
+                    f"num_workers={self.num_workers}"
+                )
+            if isinstance(context, str):
+                known = multiprocessing.get_all_start_methods()
+                if context not in known:
+                    raise ValueError(
+                        f"multiprocessing_context option should specify a valid start method in {known!r}, but got "
+                        f"multiprocessing_context={context!r}"
+                    )
+                context = multiprocessing.get_context(context)
+            if not isinstance(context, BaseContext):
+                raise TypeError(
+                    "multiprocessing_context option should be a valid context object or a string specifying the start "
+                    f"method, but got multiprocessing_context={context}"
+                )
+        self.__multiprocessing_context = context
+
+    @property
+    def _auto_collation(self) -> bool:
         return self.batch_sampler is not None
 
+    @property
+    def _index_sampler(self) -> Any:
+        return self.batch_sampler if self._auto_collation else self.sampler
+
     def _fetcher(self) -> Any:
-        kind = _IterFetcher if self._iterable else _MapFetcher
-        return functools.partial(kind, self.collate_fn, self._batched, self.drop_last)
+        kind = StreamFetcher if self._iterable else MapFetcher
+        return functools.partial(kind, self.collate_fn, self._auto_collation, self.drop_last)
 
     def __len__(self) -> int:
-        if self._iterable:
-            n = len(self.dataset)
-            if self.batch_size is None:
-                return n
-            return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
-        return len(self.batch_sampler if self._batched else self.sampler)
+        if not self._iterable:
+            return len(self._index_sampler)
+        n = len(self.dataset)
+        if self.batch_size is not None:
+            n = n // self.batch_size if self.drop_last else -(-n // self.batch_size)
+        self._length_told = n
+        return n
 
     def __iter__(self) -> Iterator[Any]:
         if self.num_workers == 0:
             return _SingleIterator(self)
-        if self.persistent_workers:
-            if self._workers is None or self._workers.stopped:
-                self._workers = _Workers(self)
-            else:
-                self._workers.restart(self)
-            return _WorkerIterator(self, self._workers)
-        return _WorkerIterator(self, _Workers(self))
+        self.check_worker_number_rationality()
+        seed = _base_seed(self.generator)
+        if not self.persistent_workers:
+            return _WorkerIterator(self, Workers(self, seed))
+        if self._workers is None or self._workers.stopped:
+            self._workers = Workers(self, seed)
+        return _WorkerIterator(self, self._workers)
 
     def check_worker_number_rationality(self) -> None:
         """Warn when more workers are asked for than there are cores."""
-        import os
-
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
         if cores is not None and self.num_workers > cores:
             warnings.warn(
                 f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number of "
-                f"worker in current system is {cores}, which is smaller than what this DataLoader is going to create.",
-                stacklevel=2,
+                f"worker in current system is {cores}, which is smaller than what this DataLoader is going to create. "
+                "Please be aware that excessive worker creation might get DataLoader running slow or even freeze, lower "
+                "the worker number to avoid potential slowness/freeze if necessary.",
+                stacklevel=3,
             )
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -188,190 +200,138 @@ class DataLoader:
             raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
         super().__setattr__(name, value)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_workers": None}
+
 
 def _base_seed(generator: Any) -> int:
-    """Draw the seed that the workers' seeds derive from."""
+    """Draw the seed that the workers' seeds derive from; without workers too, so that they change no later draw."""
     return int(mortice.randint(0, 2**63 - 1, (), dtype=mortice.int64, generator=generator).item())
 
 
-class _SingleIterator(Iterator[Any]):
-    """One pass in this process."""
+class _Iterator(Iterator[Any]):
+    """One pass over a loader."""
 
     def __init__(self, loader: DataLoader) -> None:
-        _base_seed(loader.generator)  # as with workers, so that their number does not change later random numbers
-        self._indices = iter(loader.batch_sampler if loader._batched else loader.sampler)
-        self._fetch = loader._fetcher()(loader.dataset)
-        self._pin = loader.pin_memory
+        self._loader = loader
+        self._handed_out = 0
+        self._pins = loader.pin_memory and mortice.cuda.is_available()
+        if loader.pin_memory and not self._pins:
+            warnings.warn(
+                "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
+                "used.",
+                stacklevel=4,
+            )
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __len__(self) -> int:
+        return len(self._loader._index_sampler)
+
+    def _next(self) -> Any:
+        raise NotImplementedError
 
     def __next__(self) -> Any:
-        data = self._fetch(next(self._indices))
-        return _pin(data) if self._pin else data
+        loader = self._loader
+        data = self._next()
+        self._handed_out += 1
+        told = loader._length_told
+        if told is not None and self._handed_out > told:
+            warnings.warn(
+                f"Length of IterableDataset {loader.dataset} was reported to be {told} (when accessing "
+                f"len(dataloader)), but {self._handed_out} samples have been fetched. "
+                + (loader.num_workers > 0) * (
+                    "For multiprocessing data-loading, this could be caused by not properly configuring the "
+                    "IterableDataset replica at each worker."
+                ),
+                stacklevel=2,
+            )  # fmt: skip
+        return pinned(data) if self._pins else data
 
-    def __iter__(self) -> Iterator[Any]:
-        return self
+    def __getstate__(self) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} cannot be pickled")
 
 
-class _Workers:
-    """The worker processes of a loader and their queues."""
+class _SingleIterator(_Iterator):
+    """A pass in this process."""
 
     def __init__(self, loader: DataLoader) -> None:
-        context = loader.multiprocessing_context
-        if context is None or isinstance(context, str):
-            context = multiprocessing.get_context(context)
-        self.seed = _base_seed(loader.generator)
-        self.results = context.Queue()
-        self.queues: list[Any] = []
-        self.processes: list[Any] = []
-        self.stopped = False
-        self.generation = 0
-        task = (loader.dataset, loader._fetcher())
-        for i in range(loader.num_workers):
-            index_queue = context.Queue()
-            index_queue.cancel_join_thread()
-            process = context.Process(
-                target=_worker.run, daemon=True,
-                args=(task, index_queue, self.results, i, loader.num_workers, self.seed, loader.worker_init_fn,
-                      mortice.default_backend()),
-            )  # fmt: skip
-            process.start()
-            self.queues.append(index_queue)
-            self.processes.append(process)
-
-    def restart(self, loader: DataLoader) -> None:
-        """Begin another pass with the same processes."""
+        if loader.timeout:
+            raise ValueError(f"timeout option needs num_workers > 0, but got timeout={loader.timeout}")
+        super().__init__(loader)
         _base_seed(loader.generator)
-        self.generation += 1
-        for q in self.queues:
-            q.put((None, None))
+        self._indices = iter(loader._index_sampler)
+        self._fetch = loader._fetcher()(loader.dataset)
 
-    def stop(self) -> None:
-        """End the processes; safe to call twice."""
-        if self.stopped:
-            return
-        self.stopped = True
-        for q in self.queues:
-            try:
-                q.put(None)
-            except (ValueError, OSError):
-                pass
-        deadline = time.monotonic() + 5
-        while any(p.is_alive() for p in self.processes) and time.monotonic() < deadline:
-            try:
-                self.results.get(timeout=0.01)  # a worker may wait for room in the pipe before it sees the None
-            except (queue.Empty, EOFError, OSError):
-                pass
-        for p in self.processes:
-            if p.is_alive():
-                p.terminate()
-            p.join(timeout=5)
-        for q in [*self.queues, self.results]:
-            q.cancel_join_thread()
-            q.close()
-
-    def __del__(self) -> None:
-        try:
-            self.stop()
-        except Exception:
-            pass  # the interpreter is going down
+    def _next(self) -> Any:
+        data = self._fetch(next(self._indices))
+        if isinstance(data, EndOfStream):
+            raise StopIteration
+        return data
 
 
-class _WorkerIterator(Iterator[Any]):
-    """One pass over worker processes; batches come in the order of the sampler."""
+class _WorkerIterator(_Iterator):
+    """A pass over worker processes, each of which has a few batches to work on."""
 
-    def __init__(self, loader: DataLoader, workers: _Workers) -> None:
-        self._loader, self._workers = loader, workers
-        self._generation = workers.generation
-        self._indices = iter(loader.batch_sampler if loader._batched else loader.sampler)
-        self._sent = self._received = 0
+    def __init__(self, loader: DataLoader, workers: Workers) -> None:
+        super().__init__(loader)
+        self._workers = workers
+        self._pass = workers.begin()
+        self._indices = iter(loader._index_sampler)
+        self._asked: dict[int, int] = {}  # the worker of each batch that is under way, in the order of the batches
         self._ready: dict[int, Any] = {}
-        self._finished: set[int] = set()
-        self._owner: dict[int, int] = {}
+        self._exhausted: set[int] = set()
+        self._number = 0
         self._turn = itertools.cycle(range(loader.num_workers))
-        self._done = False
-        for _ in range((loader.prefetch_factor or 0) * loader.num_workers):
-            self._send()
+        for _ in range(loader.prefetch_factor * loader.num_workers):  # type: ignore[operator]
+            self._ask()
 
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
-    def _send(self) -> None:
-        """Hand the next batch's indices to the next worker that still has data."""
-        for _ in range(self._loader.num_workers):
-            i = next(self._turn)
-            if i not in self._finished:
-                break
-        else:
+    def _ask(self, worker: int | None = None) -> None:
+        """Ask a worker for another batch: the given one, or the next in turn that still has data."""
+        if worker is None or worker in self._exhausted:
+            turns = itertools.islice(self._turn, self._loader.num_workers)
+            worker = next((w for w in turns if w not in self._exhausted), None)
+        if worker is None:
             return
         try:
             indices = next(self._indices)
         except StopIteration:
             return
-        self._owner[self._sent] = i
-        self._workers.queues[i].put(((self._generation, self._sent), indices))
-        self._sent += 1
+        self._asked[self._number] = worker
+        self._workers.ask(worker, self._pass, self._number, indices)
+        self._number += 1
 
-    def __next__(self) -> Any:
-        while True:
-            # Batches that exhausted workers were asked for do not exist.
-            while self._received < self._sent and self._received not in self._ready and (
-                self._owner.get(self._received) in self._finished
-            ):  # fmt: skip
-                self._owner.pop(self._received)
-                self._received += 1
-            if self._received >= self._sent:
-                self._finish()
-                raise StopIteration
-            if self._received in self._ready:
-                data = self._ready.pop(self._received)
-                self._owner.pop(self._received)
-                self._received += 1
-                self._send()
-                if isinstance(data, _worker.WorkerError):
-                    data.reraise()
-                return _pin(data) if self._loader.pin_memory else data
-            self._receive()
+    def _next(self) -> Any:
+        in_order = self._loader.in_order
+        while self._asked:
+            number = next(iter(self._asked)) if in_order else next(iter(self._ready), None)
+            if number not in self._ready:
+                self._receive()
+                continue
+            worker = self._asked.pop(number)
+            data = sharing.load(self._ready.pop(number))
+            ended = isinstance(data, EndOfStream)
+            if ended:
+                self._exhausted.add(worker)
+            self._ask(None if in_order else worker)
+            if ended:
+                continue
+            if isinstance(data, WorkerError):
+                data.reraise()
+            return data
+        if not self._loader.persistent_workers:
+            self._workers.stop()
+        raise StopIteration
 
     def _receive(self) -> None:
-        """Take one result off the queue, watching for workers that died."""
-        loader = self._loader
-        deadline = time.monotonic() + loader.timeout if loader.timeout else None
-        while True:
-            try:
-                (generation, number), data = self._workers.results.get(timeout=0.5 if deadline is None else 0.05)
-                break
-            except queue.Empty:
-                dead = [p for p in self._workers.processes if not p.is_alive()]
-                if dead:
-                    pids = ", ".join(str(p.pid) for p in dead)
-                    codes = ", ".join(str(p.exitcode) for p in dead)
-                    self._abort()
-                    raise RuntimeError(
-                        f"DataLoader worker (pid(s) {pids}) exited unexpectedly; exit code(s) {codes}."
-                    ) from None
-                if deadline is not None and time.monotonic() > deadline:
-                    self._abort()
-                    raise RuntimeError(f"DataLoader timed out after {loader.timeout} seconds") from None
-        if generation != self._generation:
-            return
-        if isinstance(data, _worker.EndOfStream):
-            self._finished.add(data.worker_id)
-            return
-        self._ready[number] = data
-
-    def _finish(self) -> None:
-        if not self._done:
-            self._done = True
-            if not self._loader.persistent_workers:
-                self._workers.stop()
-
-    def _abort(self) -> None:
-        self._done = True
-        self._workers.stop()
-
-    def __del__(self) -> None:
-        try:
-            self._finish()
-        except Exception:
-            pass  # the interpreter is going down
-
-
+        if self._pass != self._workers.passes:
+            raise RuntimeError(
+                "DataLoader: its persistent workers have begun another pass, so this iterator has no more batches. Use "
+                "one iterator at a time, or persistent_workers=False."
+            )
+        if self._workers.stopped:
+            raise RuntimeError("DataLoader: the workers of this iterator have ended. Begin another pass.")
+        _, (pass_number, number), data = self._workers.answer(self._loader.timeout)
+        if pass_number == self._pass:
+            self._ready[number] = data

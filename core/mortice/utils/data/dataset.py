@@ -34,6 +34,18 @@ class IterableDataset(Dataset[T]):
         return ChainDataset([self, other])
 
 
+def _several(dataset: Any, indices: list[int]) -> list[Any]:
+    """Read several items of a dataset, in one call where it offers that."""
+    if callable(getattr(dataset, "__getitems__", None)):
+        items = dataset.__getitems__(indices)
+        if len(items) != len(indices):
+            raise ValueError(
+                f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(items)}"
+            )
+        return items  # type: ignore[no-any-return]
+    return [dataset[i] for i in indices]
+
+
 class TensorDataset(Dataset[tuple[Any, ...]]):
     """Items are tuples of rows of tensors of equal first size."""
 
@@ -70,6 +82,13 @@ class StackDataset(Dataset[Any]):
         if isinstance(self.datasets, dict):
             return {k: d[index] for k, d in self.datasets.items()}
         return tuple(d[index] for d in self.datasets)
+
+    def __getitems__(self, indices: list[int]) -> list[Any]:
+        """Read several items at once, in one call of each dataset that offers it."""
+        if isinstance(self.datasets, dict):
+            columns = [_several(d, indices) for d in self.datasets.values()]
+            return [dict(zip(self.datasets, row)) for row in zip(*columns)]
+        return list(zip(*(_several(d, indices) for d in self.datasets)))
 
     def __len__(self) -> int:
         return self._length
@@ -112,7 +131,7 @@ class ChainDataset(IterableDataset[Any]):
             yield from d
 
     def __len__(self) -> int:
-        return sum(len(d) for d in self.datasets)  # type: ignore[arg-type]
+        return sum(len(d) for d in self.datasets)
 
 
 class Subset(Dataset[Any]):
@@ -129,10 +148,7 @@ class Subset(Dataset[Any]):
 
     def __getitems__(self, indices: list[int]) -> list[Any]:
         """Read several items at once, in one call where the dataset offers it."""
-        at = [self.indices[i] for i in indices]
-        if callable(getattr(self.dataset, "__getitems__", None)):
-            return self.dataset.__getitems__(at)  # type: ignore[no-any-return]
-        return [self.dataset[i] for i in at]
+        return _several(self.dataset, [self.indices[i] for i in indices])
 
     def __len__(self) -> int:
         return len(self.indices)

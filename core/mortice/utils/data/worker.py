@@ -1,18 +1,28 @@
-"""Worker processes of a DataLoader: what runs in them, and how their errors and their end reach the parent."""
+"""What runs in a worker process of a DataLoader, and how its errors reach the parent."""
 
 from __future__ import annotations
 
 import os
+import pickle
+import queue
 import random
+import signal
+import sys
 import threading
+import time
 import traceback
 from dataclasses import dataclass
 from typing import Any
 
 import mortice
+from mortice.random import worker_seed
+from mortice.utils.data.fetch import EndOfStream
+from mortice.utils.data.sharing import Sender
+
+GRACE = 2.0  # seconds that a worker has to finish what it is doing when it is no longer wanted
 
 
-@dataclass
+@dataclass(frozen=True)
 class WorkerInfo:
     """Who a worker is: its id, the number of workers, its seed, and its copy of the dataset."""
 
@@ -31,88 +41,120 @@ def get_worker_info() -> WorkerInfo | None:
 
 
 class WorkerError:
-    """An exception of a worker, carried as text so that any exception can cross."""
+    """An exception of a worker: its type, and its traceback as text."""
 
     def __init__(self, where: str, error: BaseException) -> None:
-        self.where = where
-        self.kind: Any = type(error)
-        self.text = "".join(traceback.format_exception(error))
+        kind = type(error)
+        text = "".join(traceback.format_exception(error))
+        self.text = f"Caught {kind.__name__} {where}.\nOriginal {text}"
+        # A StopIteration would end the consumer's loop as if nothing had happened.
+        self.kind: Any = RuntimeError if issubclass(kind, StopIteration) or not _can_travel(kind) else kind
 
     def reraise(self) -> None:
-        """Raise the same type in the parent, with the worker's traceback in its text."""
-        text = f"Caught {self.kind.__name__} {self.where}.\nOriginal {self.text}"
+        """Raise the same type, with the worker's traceback in its text; RuntimeError where that cannot be made."""
         if self.kind is KeyError:
-            raise KeyError(text)
+            raise KeyError(_Multiline(self.text))
         try:
-            error = self.kind(text)
+            error = self.kind(self.text)
         except Exception:
-            raise RuntimeError(text) from None
+            error = RuntimeError(self.text)
         raise error
 
 
-@dataclass
-class EndOfStream:
-    """Says that a worker's part of an IterableDataset is exhausted."""
+def _can_travel(kind: Any) -> bool:
+    try:
+        return pickle.loads(pickle.dumps(kind)) is kind
+    except Exception:
+        return False
 
-    worker_id: int
+
+class _Multiline(str):
+    """Text that a KeyError, which shows the repr of its key, shows with its line ends."""
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
-def _leave_with_parent(parent: Any) -> None:
-    """End this process when the parent has gone, whatever the main thread is doing."""
+class _Inbox:
+    """Reads tasks in a thread, so that the parent's sending never waits for the dataset.
 
-    def watch() -> None:
-        parent.join()
+    The end of the connection is the end of this process: at once if it is idle, else after a grace.
+    """
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+        self.tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self.newest = 0
+        threading.Thread(target=self._listen, daemon=True, name="mortice-data-inbox").start()
+
+    def _listen(self) -> None:
+        try:
+            while True:
+                task = self.connection.recv()
+                self.newest = task[0]
+                self.tasks.put(task)
+        except (EOFError, OSError):
+            self.tasks.put(None)
+        time.sleep(GRACE)
         os._exit(1)
 
-    threading.Thread(target=watch, daemon=True, name="mortice-parent-watch").start()
+    def get(self) -> Any:
+        """Return the next task (pass, batch number, indices, free slabs); None at the end."""
+        return self.tasks.get()
+
+
+def _seed_everything(seed: int) -> None:
+    random.seed(seed)
+    mortice.manual_seed(seed)
+    if "numpy" in sys.modules:  # else forked workers would all draw the same from NumPy's global generator
+        sys.modules["numpy"].random.seed([seed & 0xFFFFFFFF, seed >> 32])
 
 
 def run(
-    fetch_from: Any, index_queue: Any, result_queue: Any, worker_id: int, num_workers: int, base_seed: int,
-    init_fn: Any, backend: str,
+    connection: Any, dataset: Any, make_fetcher: Any, worker_id: int, num_workers: int, base_seed: int, init_fn: Any,
+    backend: str,
 ) -> None:  # fmt: skip
-    """Read (batch number, indices) from the queue and put (batch number, data) back until None comes."""
-    import multiprocessing
-    import signal
-
+    """Answer each task with a batch, an error or the end of the stream, until the parent closes the connection."""
     global _info
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        _leave_with_parent(parent)
-    seed = (base_seed + worker_id) % 2**64
-    random.seed(seed)
-    mortice.manual_seed(seed)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    sender = Sender(connection)
+    inbox = _Inbox(connection)
     mortice.set_backend(backend)
-    dataset, make_fetcher = fetch_from
+    seed = worker_seed(base_seed, worker_id)
+    _seed_everything(seed)
     _info = WorkerInfo(worker_id, num_workers, seed, dataset)
     where = f"in DataLoader worker process {worker_id}"
-    fetcher = problem = None
+    problem = fetcher = begun = None
     try:
         if init_fn is not None:
             init_fn(worker_id)
-        fetcher = make_fetcher(dataset)
     except Exception as error:
         problem = WorkerError(where, error)
-    while True:
-        task = index_queue.get()
-        if task is None:
-            return
-        number, indices = task
-        if number is None:  # another pass begins
-            try:
-                fetcher, problem = make_fetcher(dataset), None
-            except Exception as error:
-                problem = WorkerError(where, error)
+    while (task := inbox.get()) is not None:
+        pass_number, number, indices, returned = task
+        sender.free += returned
+        if pass_number != inbox.newest:  # the loop that wanted this has ended
             continue
-        if problem is not None:
-            data: Any = problem
-        else:
-            assert fetcher is not None
+        data: Any = problem
+        if problem is None:
             try:
-                data = fetcher(indices)
-            except StopIteration:
-                data = EndOfStream(worker_id)
+                if begun != pass_number:
+                    begun, fetcher = pass_number, None
+                    fetcher = make_fetcher(dataset)
+                data = EndOfStream() if fetcher is None else fetcher(indices)
             except Exception as error:
                 data = WorkerError(where, error)
-        result_queue.put((number, data))
+        try:
+            _answer(sender, (pass_number, number), data, where)
+        except (BrokenPipeError, ConnectionResetError):
+            return
+
+
+def _answer(sender: Sender, label: Any, data: Any, where: str) -> None:
+    try:
+        sender.send(label, data)
+    except (BrokenPipeError, ConnectionResetError):
+        raise
+    except Exception as error:  # what the dataset returned cannot be pickled
+        sender.send(label, WorkerError(where, error))

@@ -1,0 +1,9 @@
+"""mortice.serialization: saving, loading, and what files may name besides tensors and plain values."""
+
+from mortice.serialize import load, save
+from mortice.serialize.machine import UnpicklingError
+from mortice.serialize.registry import add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals
+
+__all__ = [
+    "UnpicklingError", "add_safe_globals", "clear_safe_globals", "get_safe_globals", "load", "safe_globals", "save",
+]  # fmt: skip

@@ -1,0 +1,398 @@
+"""Reading checkpoints: what the names in PyTorch's pickles stand for, and storages made into tensors.
+
+Whatever a file asks for is looked up in tables of functions written for it here; nothing is imported or called because
+a file says so. `add_safe_globals` widens that, and so does `weights_only=False`, for classes of modules.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+from mortice.backends.host import HostBuffer
+from mortice.backends.plugins import default_backend, resolve
+from mortice.device import Device
+from mortice.dtype import DTYPES, DType, by_name, uint8
+from mortice.errors import DTypeError
+from mortice.ops.data import check_dtype
+from mortice.ops.strided import _shares as shares
+from mortice.ops.strided import as_strided
+from mortice.serialize import registry
+from mortice.serialize.machine import Owner, UnpicklingError, check_key
+from mortice.shape import Size, contiguous_strides, prod
+from mortice.tensor import TensorBase, make
+
+STORAGES = {
+    "float32": "FloatStorage", "float64": "DoubleStorage", "float16": "HalfStorage", "bfloat16": "BFloat16Storage",
+    "int64": "LongStorage", "int32": "IntStorage", "int16": "ShortStorage", "int8": "CharStorage", "uint8": "ByteStorage",
+    "bool": "BoolStorage", "complex64": "ComplexFloatStorage", "complex128": "ComplexDoubleStorage",
+}  # fmt: skip
+_TRUTH = bytes([0] + [1] * 255)
+
+
+class Passing(Exception):
+    """Carries an error that is not the file's, past what explains those."""
+
+
+class StorageKind:
+    """Stands for a class of storages in a pickle; without a dtype for PyTorch's UntypedStorage."""
+
+    def __init__(self, dtype: DType | None) -> None:
+        self.dtype = dtype
+
+
+class Storage:
+    """Memory read from a file, and the device to which it goes: what a `map_location` function is given."""
+
+    def __init__(self, data: Any, device: Device | None = None) -> None:
+        self._data = data
+        self._device = device
+        self._first: dict[DType, Any] = {}  # the first tensor of each dtype, which holds the whole of the memory
+
+    @property
+    def device(self) -> Device:
+        """Where its tensors will be; the CPU unless moved."""
+        return Device("cpu") if self._device is None else self._device
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    nbytes = size = __len__
+
+    def to(self, device: Any, non_blocking: bool = False) -> Storage:
+        """Send its tensors to a device."""
+        return Storage(self._data, resolve(device))
+
+    def cpu(self) -> Storage:
+        """Send its tensors to the CPU."""
+        return self.to("cpu")
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> Storage:
+        """Send its tensors to a CUDA device."""
+        return self.to("cuda" if device is None else Device(device))
+
+    def tensor(self, dtype: DType, offset: Any, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+        """Return the tensor at a place; it shares memory with the others."""
+        numbers = (offset, *shape, *strides)
+        if len(shape) != len(strides) or not all(type(n) is int and 0 <= n < 2**62 for n in numbers):
+            raise UnpicklingError(
+                f"load: a tensor has impossible sizes {shape}, strides {strides} or offset {offset!r}."
+            )
+        have, count = len(self._data) // dtype.itemsize, prod(shape)
+        reach = offset + (sum((n - 1) * s for n, s in zip(shape, strides)) + 1 if count else 0)
+        if reach > have:
+            raise UnpicklingError(
+                f"load: a tensor of {shape} with strides {strides} at {offset} reaches outside its storage of {have} "
+                f"{dtype.name}."
+            )
+        in_row = count <= 1 or all(n == 1 or s == t for n, s, t in zip(shape, strides, contiguous_strides(shape)))
+        if not count:
+            return self._made(memoryview(b""), dtype, shape)
+        whole = self._first.get(dtype)
+        if whole is None:
+            exact = in_row and count == have
+            whole = self._first[dtype] = self._made(self._data, dtype, shape if exact else (have,))
+            if exact:
+                return whole
+        flat = whole.detach().view(have)
+        if in_row:
+            return flat[offset : offset + count].view(shape).detach()
+        if count > have and not shares(flat, "strided"):
+            raise UnpicklingError(f"load: {self.device} cannot show {have} elements as {count}; load it elsewhere.")
+        return as_strided(flat, shape, strides, offset).detach()
+
+    def _made(self, data: Any, dtype: DType, shape: tuple[int, ...]) -> Any:
+        device = resolve(backend=default_backend()) if self._device is None else self._device
+        try:
+            check_dtype("load", dtype, device)
+        except DTypeError as error:
+            raise Passing(error) from None
+        data = memoryview(data)[: prod(shape) * dtype.itemsize]
+        if dtype.name == "bool":
+            data = bytearray(bytes(data).translate(_TRUTH))  # other bytes would be neither true nor false
+        return make(device.backend.share_host(HostBuffer(data, shape, dtype), device), device, dtype, Size(shape))
+
+
+def place(storage: Storage, location: Any, map_location: Any) -> Storage:
+    """Send a storage where the caller wants it."""
+    if not isinstance(location, str):
+        raise UnpicklingError(f"load: expected the name of a device; got {location!r}.")
+    try:
+        if callable(map_location):
+            chosen = map_location(storage, location)
+            if isinstance(chosen, Storage):
+                return chosen
+            location = location if chosen is None else chosen
+        elif isinstance(map_location, dict):
+            location = map_location.get(location, location)
+        elif map_location is not None:
+            location = map_location
+        if location == "cpu" and map_location is None:
+            return storage
+        return storage.to(location)
+    except Exception as error:
+        if map_location is not None:
+            raise Passing(error) from None
+        explained = RuntimeError(
+            f"load: the file's tensors were on {location!r}, which is not here ({error}) Pass map_location='cpu'."
+        )
+        raise Passing(explained) from None
+
+
+# ---- what PyTorch's names stand for ----
+
+
+class Known:
+    """A name that a file may call."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+
+def _tensor(storage: Any, offset: Any, size: Any, stride: Any, dtype: DType | None = None) -> Any:
+    if not isinstance(storage, tuple) or not isinstance(storage[0], Storage):
+        raise UnpicklingError("load: a tensor refers to something that is no storage.")
+    return storage[0].tensor(dtype or storage[1] or uint8, offset, tuple(size), tuple(stride))
+
+
+def _rebuild_tensor(
+    storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any = False, hooks: Any = None,
+    metadata: Any = None, *, dtype: DType | None = None,
+) -> Any:  # fmt: skip
+    t = _tensor(storage, offset, size, stride, dtype)
+    for mark, wanted in (metadata or {}).items():
+        if mark not in ("conj", "neg"):
+            raise UnpicklingError(f"load: a tensor is marked {mark!r}, which is not known.")
+        if wanted:
+            t = t.conj() if mark == "conj" else t.neg()
+    return t.requires_grad_() if requires_grad else t
+
+
+def _rebuild_tensor_v3(
+    storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, dtype: Any, metadata: Any = None
+) -> Any:
+    if not isinstance(dtype, DType):
+        raise UnpicklingError(f"load: expected the dtype of a tensor; got {dtype!r}.")
+    return _rebuild_tensor(storage, offset, size, stride, requires_grad, hooks, metadata, dtype=dtype)
+
+
+def _parameter(data: Any, requires_grad: Any = True, hooks: Any = None, state: Any = None) -> Any:
+    if not isinstance(data, TensorBase):
+        raise UnpicklingError(f"load: expected the tensor of a Parameter; got {type(data).__name__}.")
+    # By name, since parameters belong to the layer above; a file with one in it is a reason to load that.
+    made = importlib.import_module("mortice.nn.parameter").Parameter(data, bool(requires_grad))
+    return _with_state(made, state)
+
+
+def _rebuild_from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
+    if not isinstance(function, Known) or function.function not in (_rebuild_tensor, _rebuild_tensor_v3):
+        raise UnpicklingError("load: expected a way to make a tensor.")
+    made = function.function(*args)
+    if kind is not TensorBase.cls:
+        if not registry.is_allowed(kind):
+            raise UnpicklingError(f"load: the file makes a tensor of the class {kind!r}; nothing was executed.")
+        made = kind(made)
+    return _with_state(made, state)
+
+
+def _with_state(obj: Any, state: Any) -> Any:
+    """Set the attributes that a user gave to a tensor or an OrderedDict; none may hide one of the class."""
+    if isinstance(state, tuple) and len(state) == 2 and not state[1]:
+        state = state[0]
+    for name, value in (state or {}).items():
+        if not isinstance(name, str) or name.startswith("__") or hasattr(type(obj), name):
+            raise UnpicklingError(f"load: the file sets the attribute {name!r} of a {type(obj).__name__}.")
+        obj.__dict__[name] = value
+    return obj
+
+
+def _set_of(items: Any = (), kind: Any = set) -> Any:
+    for item in items:
+        check_key(item, Reading.plain)
+    return kind(items)
+
+
+def _ordered(items: Any = ()) -> Any:
+    for key, _ in items:
+        check_key(key, Reading.plain)
+    return OrderedDict(items)
+
+
+def _counter(items: Any = ()) -> Any:
+    return Counter(dict(items))
+
+
+def _complex(*parts: Any) -> complex:
+    if not all(isinstance(p, (int, float)) for p in parts):
+        raise TypeError("the parts of a complex number are numbers")
+    return complex(*parts)
+
+
+def _encode(text: Any, coding: Any = "latin1") -> bytes:
+    if not isinstance(text, str) or coding not in ("latin1", "latin-1", "utf-8", "utf8", "ascii"):
+        raise UnpicklingError(f"load: the file asks for the coding {coding!r}.")
+    return text.encode(coding)
+
+
+def _bytearray(data: Any = b"", coding: Any = "latin1") -> bytearray:
+    if not isinstance(data, (bytes, bytearray, str)):
+        raise TypeError("a bytearray is made of bytes")  # of a number it would be that long
+    return bytearray(_encode(data, coding) if isinstance(data, str) else data)
+
+
+def _sizes(sizes: Any = ()) -> Size:
+    if not all(type(n) is int for n in sizes):
+        raise TypeError("sizes are integers")
+    return Size(sizes)
+
+
+_KNOWN: dict[str, Any] = {
+    "torch._utils._rebuild_tensor": Known(_rebuild_tensor),
+    "torch._utils._rebuild_tensor_v2": Known(_rebuild_tensor),
+    "torch._utils._rebuild_tensor_v3": Known(_rebuild_tensor_v3),
+    "torch._utils._rebuild_parameter": Known(_parameter),
+    "torch._utils._rebuild_parameter_with_state": Known(_parameter),
+    "torch._tensor._rebuild_from_type_v2": Known(_rebuild_from_type),
+    "torch.Tensor": TensorBase.cls,
+    "torch.nn.parameter.Parameter": Known(_parameter),
+    "torch.Size": Known(_sizes),
+    "torch.device": Known(Device),
+    "torch.storage.UntypedStorage": StorageKind(None),
+    "collections.OrderedDict": Known(_ordered),
+    "collections.Counter": Known(_counter),
+    "builtins.set": Known(_set_of),
+    "builtins.frozenset": Known(lambda items=(): _set_of(items, frozenset)),
+    "builtins.complex": Known(_complex),
+    "builtins.bytearray": Known(_bytearray),
+    "builtins.slice": Known(slice),
+    "builtins.range": Known(range),
+    "_codecs.encode": Known(_encode),
+    **{f"torch.{kind}": StorageKind(by_name(name)) for name, kind in STORAGES.items()},
+    **{f"torch.cuda.{kind}": StorageKind(by_name(name)) for name, kind in STORAGES.items()},
+    **{f"torch.{d.name}": d for d in DTYPES},
+}
+
+
+class Reading(Owner):
+    """Answers the machine for one file: `storage(key)` gives the bytes behind a reference."""
+
+    plain: Owner
+
+    def __init__(self, storage: Callable[[str], Any], map_location: Any, weights_only: bool) -> None:
+        self.read, self.map_location, self.weights_only = storage, map_location, weights_only
+        self.storages: dict[str, Storage] = {}
+        if not weights_only:
+            importlib.import_module("mortice.nn")
+
+    def find(self, module: str, name: str) -> Any:
+        module, name = NAME_MAPPING.get((module, name), (IMPORT_MAPPING.get(module, module), name))
+        full = f"{module}.{name}"
+        found = registry.find_allowed(full)
+        if found is None:
+            found = _KNOWN.get(full)
+        if found is None and not self.weights_only:
+            found = _of_modules(module, name)
+        if found is None:
+            raise UnpicklingError(
+                f"load: the file asks for {full}, which is no tensor, container or plain value; nothing of it was "
+                f"executed. Save a state_dict() instead of whole objects{self._hint()}, or, if you trust the file, allow "
+                "the name with mortice.serialization.add_safe_globals."
+            )
+        return found
+
+    def _hint(self) -> str:
+        return ", or read modules with weights_only=False" if self.weights_only else ""
+
+    def call(self, function: Any, args: tuple[Any, ...]) -> Any:
+        if isinstance(function, Known):
+            return function.function(*args)
+        if registry.is_allowed(function):
+            return function(*args)
+        raise UnpicklingError(f"load: the file calls {getattr(function, '__name__', function)!r}; nothing was executed.")
+
+    def new(self, kind: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if isinstance(kind, Known):
+            return kind.function(*args, **kwargs)
+        if isinstance(kind, type) and self._may_make(kind):
+            return kind.__new__(kind, *args, **kwargs)
+        raise UnpicklingError(f"load: the file makes a {getattr(kind, '__name__', kind)!r}; nothing was executed.")
+
+    def build(self, obj: Any, state: Any) -> None:
+        if type(obj) is OrderedDict or isinstance(obj, TensorBase):
+            _with_state(obj, state)
+        elif self._may_make(type(obj)):
+            _set_state(obj, state)
+        else:
+            super().build(obj, state)
+
+    def vouches(self, obj: Any) -> bool:
+        return isinstance(obj, (DType, Device)) or self._may_make(type(obj))
+
+    def _may_make(self, kind: type) -> bool:
+        """Tell whether objects of a class may be made and given a state."""
+        return registry.is_allowed(kind) or (not self.weights_only and _is_module(kind))
+
+    def persistent(self, reference: Any) -> Any:
+        if not isinstance(reference, tuple) or len(reference) < 5 or reference[0] != "storage":
+            raise UnpicklingError(f"load: expected a reference to a storage; got {reference!r:.100}.")
+        _, kind, key, location, numel, *view = reference
+        if not isinstance(kind, StorageKind) or not isinstance(key, str) or type(numel) is not int or any(view):
+            raise UnpicklingError(f"load: expected a reference to a storage; got {reference!r:.100}.")
+        if key not in self.storages:
+            self.storages[key] = place(Storage(self.read(key)), location, self.map_location)
+        storage = self.storages[key]
+        if numel < 0 or numel * (kind.dtype or uint8).itemsize > len(storage):
+            raise UnpicklingError(
+                f"load: storage {key} has {len(storage)} bytes; {numel} of {(kind.dtype or uint8).name} were promised."
+            )
+        return storage, kind.dtype
+
+
+class _Plain(Owner):
+    def vouches(self, obj: Any) -> bool:
+        return isinstance(obj, (DType, Device))
+
+
+Reading.plain = _Plain()
+
+
+def _of_modules(module: str, name: str) -> Any:
+    """Return a class of modules that is defined in mortice or already imported, or a function of tensors; else None.
+
+    The functions are what modules hold as attributes; the machine does not call them.
+    """
+    ours = module.startswith(("mortice.nn.", "mortice.ops."))
+    if ours:
+        try:
+            importlib.import_module(module)
+        except ImportError:
+            return None
+    found = getattr(sys.modules.get(module), name, None)
+    if isinstance(found, type):
+        return found if _is_module(found) else None
+    return found if ours and callable(found) and getattr(found, "__module__", "") == module else None
+
+
+def _is_module(kind: Any) -> bool:
+    """Tell whether it is a class of modules, or of the dicts that they keep things in."""
+    nn = sys.modules.get("mortice.nn.module")
+    is_dict = issubclass(kind, dict) and kind.__module__.startswith("mortice.nn.")
+    return is_dict or (nn is not None and issubclass(kind, nn.Module))
+
+
+def _set_state(obj: Any, state: Any) -> None:
+    """Give an object that the user vouched for its state, as pickle does."""
+    if hasattr(obj, "__setstate__"):
+        obj.__setstate__(state)
+        return
+    slots = None
+    if isinstance(state, tuple) and len(state) == 2:
+        state, slots = state
+    if state:
+        obj.__dict__.update(state)
+    for name, value in (slots or {}).items():
+        setattr(obj, name, value)
