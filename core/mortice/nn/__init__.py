@@ -1,6 +1,6 @@
 """mortice.nn: layers, losses, containers and their initialisation, under PyTorch's names."""
 
-from mortice.nn import functional, init, utils
+from mortice.nn import attention, common_types, functional, grad, init, modules, parallel, utils
 from mortice.nn.activation import (
     CELU,
     ELU,
@@ -31,15 +31,31 @@ from mortice.nn.activation import (
     Tanhshrink,
     Threshold,
 )
-from mortice.nn.container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
-from mortice.nn.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from mortice.nn.adaptive import AdaptiveLogSoftmaxWithLoss, LinearCrossEntropyLoss, LinearCrossEntropyOptions
+from mortice.nn.attention import MultiheadAttention
+from mortice.nn.container import Container, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
+from mortice.nn.conv import (
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+    LazyConv1d,
+    LazyConv2d,
+    LazyConv3d,
+    LazyConvTranspose1d,
+    LazyConvTranspose2d,
+    LazyConvTranspose3d,
+)
 from mortice.nn.dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
-from mortice.nn.linear import Bilinear, Identity, Linear
+from mortice.nn.linear import Bilinear, Identity, LazyLinear, Linear
 from mortice.nn.loss import (
     BCELoss,
     BCEWithLogitsLoss,
     CosineEmbeddingLoss,
     CrossEntropyLoss,
+    CTCLoss,
     GaussianNLLLoss,
     HingeEmbeddingLoss,
     HuberLoss,
@@ -69,8 +85,15 @@ from mortice.nn.norm import (
     InstanceNorm2d,
     InstanceNorm3d,
     LayerNorm,
+    LazyBatchNorm1d,
+    LazyBatchNorm2d,
+    LazyBatchNorm3d,
+    LazyInstanceNorm1d,
+    LazyInstanceNorm2d,
+    LazyInstanceNorm3d,
     LocalResponseNorm,
     RMSNorm,
+    SyncBatchNorm,
 )
 from mortice.nn.padding import (
     CircularPad1d,
@@ -89,7 +112,8 @@ from mortice.nn.padding import (
     ZeroPad2d,
     ZeroPad3d,
 )
-from mortice.nn.parameter import Buffer, Parameter
+from mortice.nn.parallel import DataParallel
+from mortice.nn.parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 from mortice.nn.pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -100,6 +124,8 @@ from mortice.nn.pooling import (
     AvgPool1d,
     AvgPool2d,
     AvgPool3d,
+    FractionalMaxPool2d,
+    FractionalMaxPool3d,
     LPPool1d,
     LPPool2d,
     LPPool3d,
@@ -110,6 +136,7 @@ from mortice.nn.pooling import (
     MaxUnpool2d,
     MaxUnpool3d,
 )
+from mortice.nn.rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase
 from mortice.nn.shaping import (
     ChannelShuffle,
     CosineSimilarity,
@@ -124,4 +151,11 @@ from mortice.nn.shaping import (
     UpsamplingBilinear2d,
     UpsamplingNearest2d,
 )
-from mortice.nn.sparse import Embedding
+from mortice.nn.sparse import Embedding, EmbeddingBag
+from mortice.nn.transformer import (
+    Transformer,
+    TransformerDecoder,
+    TransformerDecoderLayer,
+    TransformerEncoder,
+    TransformerEncoderLayer,
+)

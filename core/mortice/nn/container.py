@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -237,7 +238,7 @@ class ModuleDict(Module):
 
     def update(self, modules: Any) -> None:
         """Add modules from a mapping or from pairs."""
-        for key, module in modules.items() if isinstance(modules, Mapping) or hasattr(modules, "items") else modules:
+        for key, module in _pairs("ModuleDict", modules):
             self[key] = module
 
 
@@ -281,9 +282,11 @@ class ParameterList(Module):
             self.append(value)
         return self
 
-    def __repr__(self) -> str:
-        lines = [f"    ({i}): {_describe(p)}" for i, p in enumerate(self)]
-        return f"{self._get_name()}(\n" + "\n".join(lines) + "\n)" if lines else f"{self._get_name()}()"
+    def extra_repr(self) -> str:
+        return "\n".join(f"  ({i}): {_describe(p, str(getattr(p, 'dtype', '')))}" for i, p in enumerate(self))
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("ParameterList should not be called.")
 
 
 class ParameterDict(Module):
@@ -296,11 +299,11 @@ class ParameterDict(Module):
             self.update(parameters)
 
     def __getitem__(self, key: str) -> Any:
-        if key not in self._keys:
-            raise KeyError(key)
+        _need_string(key)
         return getattr(self, key)
 
     def __setitem__(self, key: str, value: Any) -> None:
+        _need_string(key)
         self._keys[key] = None
         setattr(self, key, _as_parameter(value))
 
@@ -337,13 +340,18 @@ class ParameterDict(Module):
         merged.update(other)
         return merged
 
+    def __ror__(self, other: Any) -> Any:
+        merged = other.copy()
+        merged.update(self)
+        return merged
+
     def __ior__(self, other: Any) -> Any:
         self.update(other)
         return self
 
     def copy(self) -> Any:
         """Return another dictionary of the same values."""
-        return ParameterDict(dict(self.items()))
+        return ParameterDict(self.items())
 
     def clear(self) -> None:
         """Remove all values."""
@@ -363,7 +371,7 @@ class ParameterDict(Module):
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> Any:
         """Return a dictionary with these names, all of one value."""
-        return ParameterDict({key: default for key in keys})
+        return ParameterDict((key, default) for key in keys)
 
     def get(self, key: str, default: Any = None) -> Any:
         """Return a value, or the default."""
@@ -377,24 +385,57 @@ class ParameterDict(Module):
 
     def update(self, parameters: Any) -> None:
         """Add values from a mapping or from pairs."""
-        if isinstance(parameters, (OrderedDict, ParameterDict)) or not hasattr(parameters, "items"):
-            pairs = parameters.items() if hasattr(parameters, "items") else parameters
-        else:
-            pairs = sorted(parameters.items())
-        for key, value in pairs:
+        for key, value in _pairs("ParameterDict", parameters):
             self[key] = value
 
-    def __repr__(self) -> str:
-        lines = [f"    ({k}): {_describe(p)}" for k, p in self.items()]
-        return f"{self._get_name()}(\n" + "\n".join(lines) + "\n)" if lines else f"{self._get_name()}()"
+    def extra_repr(self) -> str:
+        return "\n".join(f"  ({k}): {_describe(p, p.type() if isinstance(p, Tensor) else '')}" for k, p in self.items())
+
+    def __call__(self, input: Any) -> Any:
+        raise RuntimeError("ParameterDict should not be called.")
+
+
+def _pairs(name: str, given: Any) -> Iterable[tuple[str, Any]]:
+    """Return the (name, value) pairs of a mapping, sorted where PyTorch sorts them, or of an iterable of pairs."""
+    if not isinstance(given, Iterable):
+        raise TypeError(
+            f"{name}.update should be called with an iterable of key/value pairs, but got {type(given).__name__}"
+        )
+    if isinstance(given, (OrderedDict, ModuleDict, ParameterDict)):
+        return given.items()  # type: ignore[no-any-return]
+    if isinstance(given, Mapping):
+        return given.items() if name == "ModuleDict" else sorted(given.items())
+    pairs = list(given)
+    for i, pair in enumerate(pairs):
+        if not isinstance(pair, Iterable):
+            raise TypeError(f"{name} update sequence element #{i} should be Iterable; is {type(pair).__name__}")
+        if len(pair := tuple(pair)) != 2:
+            raise ValueError(f"{name} update sequence element #{i} has length {len(pair)}; 2 is required")
+    return pairs
 
 
 def _as_parameter(value: Any) -> Any:
     return Parameter(value) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
 
 
-def _describe(p: Any) -> str:
+def _need_string(key: Any) -> None:
+    if not isinstance(key, str):
+        raise TypeError(f"ParameterDict: a key must be a string; got {type(key).__name__}.")
+
+
+def _describe(p: Any, elements: str) -> str:
     if not isinstance(p, Tensor):
         return f"Object of type: {type(p).__name__}"
     kind = "Parameter" if isinstance(p, Parameter) else "Tensor"
-    return f"{kind} containing: [mortice.{p.dtype.name} of size {'x'.join(str(n) for n in p.shape)}]"
+    size, where = "x".join(str(n) for n in p.shape), "" if p.is_cpu else f" ({p.device})"
+    return f"{kind} containing: [{elements} of size {size}{where}]"
+
+
+class Container(Module):
+    """Modules given as keywords; deprecated, subclass Module instead."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__()
+        warnings.warn("`nn.Container` is deprecated: subclass `nn.Module` instead.", FutureWarning, stacklevel=2)
+        for name, module in kwargs.items():
+            self.add_module(name, module)

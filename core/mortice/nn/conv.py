@@ -8,8 +8,9 @@ from typing import Any
 import mortice
 from mortice.nn import functional as F
 from mortice.nn import init
+from mortice.nn.lazy import LazyModuleMixin
 from mortice.nn.module import Module
-from mortice.nn.parameter import Parameter
+from mortice.nn.parameter import Parameter, UninitializedParameter
 
 
 def _tuple(value: Any, nd: int) -> tuple[int, ...]:
@@ -46,14 +47,18 @@ class _Conv(Module):
         if padding_mode not in modes:
             raise ValueError(f"padding_mode must be one of {set(modes)}, but got padding_mode='{padding_mode}'")
         self.padding_mode = padding_mode
-        first, second = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
-        shape = (first, second // groups, *self.kernel_size)
-        self.weight = Parameter(mortice.empty(shape, device=device, dtype=dtype))
+        self.weight = Parameter(mortice.empty(self._weight_shape(), device=device, dtype=dtype))
         if bias:
             self.bias = Parameter(mortice.empty(out_channels, device=device, dtype=dtype))
         else:
             self.register_parameter("bias", None)
         self.reset_parameters()
+
+    def _weight_shape(self) -> tuple[int, ...]:
+        first, second = self.in_channels, self.out_channels
+        if not self.transposed:
+            first, second = second, first
+        return (first, second // self.groups, *self.kernel_size)
 
     def reset_parameters(self) -> None:
         """Draw weight and bias from uniform(-1/sqrt(fan in), 1/sqrt(fan in))."""
@@ -83,7 +88,12 @@ class _Conv(Module):
         return convolve(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
 
     def extra_repr(self) -> str:
-        parts = [str(self.in_channels), str(self.out_channels), f"kernel_size={self.kernel_size}", f"stride={self.stride}"]
+        parts = [
+            str(self.in_channels),
+            str(self.out_channels),
+            f"kernel_size={self.kernel_size}",
+            f"stride={self.stride}",
+        ]
         zero, one = (0,) * self.nd, (1,) * self.nd
         if self.padding != zero:
             parts.append(f"padding={self.padding}")
@@ -108,7 +118,18 @@ class _Forward(_Conv):
     ) -> None:  # fmt: skip
         super().__init__()
         self._setup(
-            in_channels, out_channels, kernel_size, stride, padding, dilation, 0, groups, bias, padding_mode, device, dtype
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            0,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
         )
 
     def _conv_forward(self, input: Any, weight: Any, bias: Any) -> Any:
@@ -202,3 +223,97 @@ class ConvTranspose3d(_Transposed):
     """Transposed convolution of (N, C, D, H, W) or (C, D, H, W)."""
 
     nd = 3
+
+
+# ---- with in_channels taken from the first input ----
+
+
+class _Lazy(LazyModuleMixin):
+    """What all lazy convolutions share."""
+
+    def _without_weights(self: Any, out_channels: int, bias: bool, device: Any, dtype: Any) -> None:
+        self.out_channels = out_channels
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self: Any) -> None:
+        """Do what the convolution does, once there are weights."""
+        if self.in_channels and not self.has_uninitialized_params():
+            super().reset_parameters()  # type: ignore[misc]
+
+    def initialize_parameters(self: Any, input: Any, *args: Any, **kwargs: Any) -> None:
+        """Take in_channels from the input."""
+        if not self.has_uninitialized_params():
+            # A loaded state_dict has brought the weights.
+            self.in_channels = self.weight.shape[0] if self.transposed else self.weight.shape[1] * self.groups
+            return
+        if input.ndim not in (self.nd + 1, self.nd + 2):
+            raise RuntimeError(
+                f"Expected {self.nd + 1}D (unbatched) or {self.nd + 2}D (batched) input to {type(self).__name__}, but got "
+                f"input of size: {input.shape}"
+            )
+        self.in_channels = input.shape[-self.nd - 1]
+        if self.in_channels % self.groups:
+            raise ValueError("in_channels must be divisible by groups")
+        self.weight.materialize(self._weight_shape())
+        if self.bias is not None:
+            self.bias.materialize((self.out_channels,))
+        self.reset_parameters()
+
+
+class _LazyForward(_Lazy):
+    def __init__(
+        self, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
+        bias: bool = True, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype)
+        self._without_weights(out_channels, bias, device, dtype)
+
+
+class LazyConv1d(_LazyForward, Conv1d):
+    """A Conv1d that takes in_channels from its first input."""
+
+    cls_to_become = Conv1d
+
+
+class LazyConv2d(_LazyForward, Conv2d):
+    """A Conv2d that takes in_channels from its first input."""
+
+    cls_to_become = Conv2d
+
+
+class LazyConv3d(_LazyForward, Conv3d):
+    """A Conv3d that takes in_channels from its first input."""
+
+    cls_to_become = Conv3d
+
+
+class _LazyTransposed(_Lazy):
+    def __init__(
+        self, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
+        groups: int = 1, bias: bool = True, dilation: Any = 1, padding_mode: str = "zeros", device: Any = None,
+        dtype: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__(
+            0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode, device, dtype
+        )
+        self._without_weights(out_channels, bias, device, dtype)
+
+
+class LazyConvTranspose1d(_LazyTransposed, ConvTranspose1d):
+    """A ConvTranspose1d that takes in_channels from its first input."""
+
+    cls_to_become = ConvTranspose1d
+
+
+class LazyConvTranspose2d(_LazyTransposed, ConvTranspose2d):
+    """A ConvTranspose2d that takes in_channels from its first input."""
+
+    cls_to_become = ConvTranspose2d
+
+
+class LazyConvTranspose3d(_LazyTransposed, ConvTranspose3d):
+    """A ConvTranspose3d that takes in_channels from its first input."""
+
+    cls_to_become = ConvTranspose3d

@@ -1,13 +1,17 @@
-"""Module hooks: ordered tables with removable handles, global hooks, and the backward hooks around a module's call."""
+"""Module hooks: their tables and handles, the hooks on every module, and the methods that register hooks on one.
+
+How a call runs them is in calling.py.
+"""
 
 from __future__ import annotations
 
-import functools
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
-from mortice import Tensor
+Hook = Callable[..., Any]
+NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
 
 class Handle:
@@ -22,6 +26,7 @@ class Handle:
     def remove(self) -> None:
         """Take the hook out; a second call does nothing."""
         self._table.pop(self.id, None)
+        self._table.options.pop(self.id, None)
         GLOBAL.refresh()
 
     def __enter__(self) -> Handle:
@@ -31,164 +36,168 @@ class Handle:
         self.remove()
 
 
-class HookDict(dict[int, Any]):
-    """Hooks in the order in which they run: id -> (hook, options)."""
+class HookDict(dict[int, Hook]):
+    """Hooks by id, in the order in which they run; `options` holds what some of them asked for."""
 
-    def add(self, hook: Callable[..., Any], prepend: bool = False, **options: Any) -> Handle:
+    def __init__(self) -> None:
+        super().__init__()
+        self.options: dict[int, dict[str, Any]] = {}
+
+    def add(self, hook: Hook, prepend: bool = False, **options: Any) -> Handle:
         """Register a hook; return its handle."""
         handle = Handle(self)
+        rest = dict(self) if prepend else {}
         if prepend:
-            rest = dict(self)
             self.clear()
-            self[handle.id] = (hook, options)
-            self.update(rest)
-        else:
-            self[handle.id] = (hook, options)
+        self[handle.id] = hook
+        self.update(rest)
+        if any(options.values()):
+            self.options[handle.id] = options
         GLOBAL.refresh()
         return handle
 
-    def entries(self) -> list[tuple[Callable[..., Any], dict[str, Any]]]:
+    def entries(self) -> list[tuple[Hook, Mapping[str, Any]]]:
         """Return (hook, options) pairs, as they are now."""
-        return list(self.values())
+        return [(hook, self.options.get(number, NO_OPTIONS)) for number, hook in self.items()]
 
 
 class _Global:
     """Hooks on every module."""
 
     def __init__(self) -> None:
-        self.forward_pre, self.forward, self.backward_pre, self.backward = {}, {}, {}, {}  # type: ignore[var-annotated]
+        self.forward_pre, self.forward = HookDict(), HookDict()
+        self.backward_pre, self.backward = HookDict(), HookDict()
+        self.parameters, self.buffers, self.modules = HookDict(), HookDict(), HookDict()
+        self.full: bool | None = None
         self.active = False
 
     def refresh(self) -> None:
-        """Note whether any global hook exists, so that calling a module asks one flag."""
+        """Note whether any global hook waits for calls, so that calling a module asks one flag."""
         self.active = bool(self.forward_pre or self.forward or self.backward_pre or self.backward)
 
-
-GLOBAL: Any = _Global()
-GLOBAL.forward_pre, GLOBAL.forward = HookDict(), HookDict()
-GLOBAL.backward_pre, GLOBAL.backward = HookDict(), HookDict()
-
-
-@functools.cache
-def _boundary() -> Any:
-    """Return the identity on several tensors at once, whose backward sees all their gradients together."""
-    from mortice.autograd import Function
-
-    class Boundary(Function):
-        @staticmethod
-        def forward(ctx: Any, seen: Callable[..., Any], *tensors: Any) -> Any:
-            ctx.seen = seen
-            ctx.set_materialize_grads(False)
-            return tuple(t.view_as(t) for t in tensors)
-
-        @staticmethod
-        def backward(ctx: Any, *grads: Any) -> Any:
-            return (None, *ctx.seen(grads))
-
-    return Boundary
+    def registered(self, table: HookDict, module: Any, name: str, value: Any) -> Any:
+        """Show a value that is being registered to the hooks; return it, or what they put in its place."""
+        for hook in table.values():
+            changed = hook(module, name, value)
+            value = value if changed is None else changed
+        return value
 
 
-class _Watch:
-    """The backward hooks of one call of a module."""
-
-    def __init__(self, module: Any) -> None:
-        self.module = module
-        self.pre = [h for h, _ in [*GLOBAL.backward_pre.entries(), *module._backward_pre_hooks.entries()]]
-        self.full = [h for h, _ in [*GLOBAL.backward.entries(), *module._backward_hooks.entries()]]
-        self.grad_output: Any = None
-        self.input_count = 0
-
-    def inputs(self, args: Any) -> Any:
-        """Pass the tensors among the inputs through a boundary that runs the full hooks."""
-        where = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
-        self.input_count = len(args)
-        if not self.full or not any(args[i].requires_grad for i in where):
-            return args
-        self.watched = where
-        passed = _boundary().apply(self._at_input, *[args[i] for i in where])
-        args = list(args)
-        for i, t in zip(where, passed if isinstance(passed, tuple) else (passed,)):
-            args[i] = t
-        return tuple(args)
-
-    def _at_input(self, grads: Any) -> Any:
-        full: list[Any] = [None] * self.input_count
-        for i, g in zip(self.watched, grads):
-            full[i] = g
-        full_input = tuple(full)
-        for hook in self.full:
-            changed = hook(self.module, full_input, self.grad_output)
-            if changed is not None:
-                changed = changed if isinstance(changed, tuple) else (changed,)
-                if len(changed) != len(full_input):
-                    raise RuntimeError(
-                        f"Backward hook returned an invalid number of grad_input, got {len(changed)}, but expected "
-                        f"{len(full_input)}"
-                    )
-                full_input = changed
-        return tuple(full_input[i] for i in self.watched)
-
-    def outputs(self, result: Any) -> Any:
-        """Pass the tensors among the outputs through a boundary that runs the pre-hooks and keeps the gradient."""
-        single = isinstance(result, Tensor)
-        items = [result] if single else list(result) if isinstance(result, (tuple, list)) else None
-        if items is None:
-            return result
-        where = [i for i, r in enumerate(items) if isinstance(r, Tensor)]
-        if not any(items[i].requires_grad for i in where):
-            return result
-        has_input = hasattr(self, "watched")
-
-        def at_output(grads: Any) -> Any:
-            full: list[Any] = [None] * len(items)
-            for i, g in zip(where, grads):
-                full[i] = g
-            self.grad_output = tuple(full)
-            for hook in self.pre:
-                changed = hook(self.module, self.grad_output)
-                if changed is not None:
-                    self.grad_output = changed if isinstance(changed, tuple) else (changed,)
-            if not has_input:
-                # No input wants a gradient, so no boundary there will run the full hooks.
-                for hook in self.full:
-                    if hook(self.module, (None,) * self.input_count, self.grad_output) is not None:
-                        raise RuntimeError(
-                            "backward hook: nn.Modules with no input requiring grad can't change grad_input."
-                        )
-            return tuple(self.grad_output[i] for i in where)
-
-        passed = _boundary().apply(at_output, *[items[i] for i in where])
-        for i, t in zip(where, passed if isinstance(passed, tuple) else (passed,)):
-            items[i] = t
-        if single:
-            return items[0]
-        if isinstance(result, tuple) and hasattr(result, "_fields"):
-            return type(result)(*items)
-        return type(result)(items)
+GLOBAL = _Global()
 
 
-def backward_hooks(module: Any) -> _Watch | None:
-    """Return what watches a call of the module, None when it has no backward hooks."""
-    if module._backward_hooks or module._backward_pre_hooks or GLOBAL.backward or GLOBAL.backward_pre:
-        return _Watch(module)
-    return None
+def _one_kind(owner: Any, attribute: str, full: bool, what: str) -> None:
+    """Refuse regular and full backward hooks side by side."""
+    if getattr(owner, attribute) is (not full):
+        raise RuntimeError(
+            f"Cannot use both regular backward hooks and full backward hooks {what}. Please use only one of them."
+        )
+    setattr(owner, attribute, full)
 
 
-def register_module_forward_pre_hook(hook: Callable[..., Any]) -> Handle:
+# ---- hooks on every module ----
+
+
+def register_module_forward_pre_hook(hook: Hook) -> Handle:
     """Call `hook(module, args)` before the forward of every module."""
-    return GLOBAL.forward_pre.add(hook)  # type: ignore[no-any-return]
+    return GLOBAL.forward_pre.add(hook)
 
 
-def register_module_forward_hook(hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False) -> Handle:
+def register_module_forward_hook(hook: Hook, *, with_kwargs: bool = False, always_call: bool = False) -> Handle:
     """Call `hook(module, args, output)` after the forward of every module."""
-    return GLOBAL.forward.add(hook, with_kwargs=with_kwargs, always_call=always_call)  # type: ignore[no-any-return]
+    return GLOBAL.forward.add(hook, with_kwargs=with_kwargs, always_call=always_call)
 
 
-def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Handle:
+def register_module_full_backward_pre_hook(hook: Hook) -> Handle:
     """Call `hook(module, grad_output)` before the backward of every module."""
-    return GLOBAL.backward_pre.add(hook)  # type: ignore[no-any-return]
+    return GLOBAL.backward_pre.add(hook)
 
 
-def register_module_full_backward_hook(hook: Callable[..., Any]) -> Handle:
+def register_module_full_backward_hook(hook: Hook) -> Handle:
     """Call `hook(module, grad_input, grad_output)` after the backward of every module."""
-    return GLOBAL.backward.add(hook)  # type: ignore[no-any-return]
+    _one_kind(GLOBAL, "full", True, "as a global Module hook")
+    return GLOBAL.backward.add(hook)
+
+
+def register_module_backward_hook(hook: Hook) -> Handle:
+    """Call `hook(module, grad_input, grad_output)` after the backward of the node that made a module's output."""
+    _one_kind(GLOBAL, "full", False, "as a global Module hook")
+    return GLOBAL.backward.add(hook)
+
+
+def register_module_parameter_registration_hook(hook: Hook) -> Handle:
+    """Call `hook(module, name, parameter)` when any module registers a parameter; what it returns takes its place."""
+    return GLOBAL.parameters.add(hook)
+
+
+def register_module_buffer_registration_hook(hook: Hook) -> Handle:
+    """Call `hook(module, name, buffer)` when any module registers a buffer; what it returns takes its place."""
+    return GLOBAL.buffers.add(hook)
+
+
+def register_module_module_registration_hook(hook: Hook) -> Handle:
+    """Call `hook(module, name, submodule)` when any module registers a submodule; what it returns takes its place."""
+    return GLOBAL.modules.add(hook)
+
+
+# ---- hooks on one module ----
+
+
+class Hooked:
+    """The part of Module that registers hooks."""
+
+    _forward_pre_hooks: HookDict
+    _forward_hooks: HookDict
+    _backward_pre_hooks: HookDict
+    _backward_hooks: HookDict
+    _state_dict_pre_hooks: HookDict
+    _state_dict_hooks: HookDict
+    _load_state_dict_pre_hooks: HookDict
+    _load_state_dict_post_hooks: HookDict
+
+    def register_forward_pre_hook(self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False) -> Handle:
+        """Call `hook(module, args)` before forward; what it returns replaces the input."""
+        return self._forward_pre_hooks.add(hook, prepend, with_kwargs=with_kwargs)
+
+    def register_forward_hook(
+        self, hook: Hook, *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
+    ) -> Handle:
+        """Call `hook(module, args, output)` after forward; what it returns replaces the output."""
+        return self._forward_hooks.add(hook, prepend, with_kwargs=with_kwargs, always_call=always_call)
+
+    def register_full_backward_pre_hook(self, hook: Hook, prepend: bool = False) -> Handle:
+        """Call `hook(module, grad_output)` before the module's backward; what it returns replaces grad_output."""
+        return self._backward_pre_hooks.add(hook, prepend)
+
+    def register_full_backward_hook(self, hook: Hook, prepend: bool = False) -> Handle:
+        """Call `hook(module, grad_input, grad_output)` after the module's backward; it may replace grad_input."""
+        _one_kind(self, "_is_full_backward_hook", True, "on a single Module")
+        return self._backward_hooks.add(hook, prepend)
+
+    def register_backward_hook(self, hook: Hook) -> Handle:
+        """Call `hook(module, grad_input, grad_output)` around the node that made the output; prefer the full hook."""
+        _one_kind(self, "_is_full_backward_hook", False, "on a single Module")
+        return self._backward_hooks.add(hook)
+
+    def register_state_dict_pre_hook(self, hook: Hook) -> Handle:
+        """Call `hook(module, prefix, keep_vars)` before state_dict is made."""
+        return self._state_dict_pre_hooks.add(hook)
+
+    def register_state_dict_post_hook(self, hook: Hook) -> Handle:
+        """Call `hook(module, state_dict, prefix, local_metadata)` when state_dict is made; it may change it in place."""
+        return self._state_dict_hooks.add(hook, in_place=True)
+
+    def _register_state_dict_hook(self, hook: Hook) -> Handle:
+        """Register a hook that may also return another state_dict."""
+        return self._state_dict_hooks.add(hook)
+
+    def register_load_state_dict_pre_hook(self, hook: Hook) -> Handle:
+        """Call `hook(module, state_dict, prefix, ...)` before loading."""
+        return self._load_state_dict_pre_hooks.add(hook, with_module=True)
+
+    def _register_load_state_dict_pre_hook(self, hook: Hook, with_module: bool = False) -> Handle:
+        return self._load_state_dict_pre_hooks.add(hook, with_module=with_module)
+
+    def register_load_state_dict_post_hook(self, hook: Hook) -> Handle:
+        """Call `hook(module, incompatible_keys)` after loading."""
+        return self._load_state_dict_post_hooks.add(hook)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import math
 import warnings
+from collections.abc import Iterator
+from contextvars import ContextVar
 from typing import Any
 
 import mortice
@@ -50,21 +54,47 @@ def _calculate_correct_fan(tensor: Any, mode: str) -> int:
     return fan_in if mode == "fan_in" else fan_out
 
 
-# ---- distributions ----
+# ---- filling ----
+
+_skipping: ContextVar[bool] = ContextVar("skipping", default=False)
 
 
+@contextlib.contextmanager
+def skipping() -> Iterator[None]:
+    """Let initialisers leave tensors as they are; for `nn.utils.skip_init`."""
+    token = _skipping.set(True)
+    try:
+        yield
+    finally:
+        _skipping.reset(token)
+
+
+def _fills(fn: Any) -> Any:
+    """Run an initialiser outside the graph, unless initialisation is being skipped."""
+
+    @functools.wraps(fn)
+    def fill(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        if _skipping.get():
+            return tensor
+        with mortice.no_grad():
+            return fn(tensor, *args, **kwargs)
+
+    return fill
+
+
+@_fills
 def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
     """Draw from uniform(a, b)."""
-    with mortice.no_grad():
-        return tensor.uniform_(a, b, generator=generator)
+    return tensor.uniform_(a, b, generator=generator)
 
 
+@_fills
 def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
     """Draw from normal(mean, std)."""
-    with mortice.no_grad():
-        return tensor.normal_(mean, std, generator=generator)
+    return tensor.normal_(mean, std, generator=generator)
 
 
+@_fills
 def trunc_normal_(
     tensor: Any, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Any:
@@ -73,22 +103,35 @@ def trunc_normal_(
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be "
             "incorrect.",
-            stacklevel=2,
+            stacklevel=3,
         )
-    cdf = lambda x: (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
-    low, high = cdf((a - mean) / std), cdf((b - mean) / std)
-    with mortice.no_grad():
-        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-        tensor.erfinv_()
-        tensor.mul_(std * math.sqrt(2.0))
-        tensor.add_(mean)
-        return tensor.clamp_(a, b)
+    low, high = (tensor.new_tensor(bound).item() for bound in (a, b))
+    cdf = lambda x: (1.0 + math.erf((x - mean) / (std * math.sqrt(2.0)))) / 2.0
+    often = cdf(b) - cdf(a) > 0.3
+    peak = max(a, min(mean, b))  # where the density over [a, b] is highest
+
+    def propose() -> tuple[Any, Any]:
+        """Draw candidates and say which to refuse: normal ones outside, or uniform ones by their density."""
+        x = mortice.empty_like(tensor)
+        if often:
+            x.normal_(mean, std, generator=generator)
+            return x, (x < low) | (x > high)
+        x.uniform_(a, b, generator=generator)
+        density = (((peak - mean) / std) ** 2 - ((x - mean) / std) ** 2).mul(0.5).exp()
+        return x, mortice.empty_like(tensor).uniform_(generator=generator) > density
+
+    values, refused = propose()
+    while refused.any():
+        others, still = propose()
+        values = mortice.where(refused, others, values)
+        refused = refused & still
+    return tensor.copy_(values)
 
 
+@_fills
 def constant_(tensor: Any, val: float) -> Any:
     """Fill with a number."""
-    with mortice.no_grad():
-        return tensor.fill_(val)
+    return tensor.fill_(val)
 
 
 def ones_(tensor: Any) -> Any:
@@ -101,15 +144,16 @@ def zeros_(tensor: Any) -> Any:
     return constant_(tensor, 0.0)
 
 
+@_fills
 def eye_(tensor: Any) -> Any:
     """Fill a matrix with the identity."""
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
-    with mortice.no_grad():
-        rows, cols = tuple(tensor.shape)
-        return tensor.copy_(mortice.eye(rows, cols, dtype=tensor.dtype, device=tensor.device))
+    rows, cols = tuple(tensor.shape)
+    return tensor.copy_(mortice.eye(rows, cols, dtype=tensor.dtype, device=tensor.device))
 
 
+@_fills
 def dirac_(tensor: Any, groups: int = 1) -> Any:
     """Fill filters so that a convolution passes on as many input channels as it can."""
     if tensor.ndim not in (3, 4, 5):
@@ -119,11 +163,10 @@ def dirac_(tensor: Any, groups: int = 1) -> Any:
         raise ValueError("dim 0 must be divisible by groups")
     per_group = shape[0] // groups
     centre = tuple(n // 2 for n in shape[2:])
-    with mortice.no_grad():
-        tensor.zero_()
-        for group in range(groups):
-            for d in range(min(per_group, shape[1])):
-                tensor[(group * per_group + d, d, *centre)] = 1
+    tensor.zero_()
+    for group in range(groups):
+        for d in range(min(per_group, shape[1])):
+            tensor[(group * per_group + d, d, *centre)] = 1
     return tensor
 
 
@@ -168,6 +211,7 @@ def kaiming_normal_(
     return normal_(tensor, 0.0, std, generator)
 
 
+@_fills
 def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
     """Fill with a (semi-)orthogonal matrix; dims after the first are flattened."""
     if tensor.ndim < 2:
@@ -176,26 +220,24 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
         return tensor
     rows = tensor.shape[0]
     cols = tensor.numel() // rows
-    with mortice.no_grad():
-        flat = tensor.new_empty((rows, cols)).normal_(0, 1, generator=generator)
-        q, r = mortice.linalg.qr(flat.t() if rows < cols else flat)
-        # Without the signs of R's diagonal, Q would not be uniformly distributed.
-        q = q * mortice.sign(mortice.diagonal(r))
-        q = q.t() if rows < cols else q
-        tensor.copy_(q.reshape(tensor.shape))
-        return tensor.mul_(gain)
+    flat = tensor.new_empty((rows, cols)).normal_(0, 1, generator=generator)
+    q, r = mortice.linalg.qr(flat.t() if rows < cols else flat)
+    # Without the signs of R's diagonal, Q would not be uniformly distributed.
+    q = q * mortice.sgn(mortice.diagonal(r))
+    q = q.t() if rows < cols else q
+    return tensor.copy_(q.reshape(tensor.shape)).mul_(gain)
 
 
+@_fills
 def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = None) -> Any:
     """Draw a matrix from normal(0, std) and zero a share of each column."""
     if tensor.ndim != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, cols = tuple(tensor.shape)
     count = math.ceil(sparsity * rows)
-    with mortice.no_grad():
-        tensor.normal_(0, std, generator=generator)
-        for column in range(cols):
-            tensor[mortice.randperm(rows)[:count], column] = 0
+    tensor.normal_(0, std, generator=generator)
+    for column in range(cols):
+        tensor[mortice.randperm(rows, generator=generator, device=tensor.device)[:count], column] = 0
     return tensor
 
 
@@ -206,9 +248,7 @@ def _old(name: str) -> Any:
     new = globals()[name + "_"]
 
     def deprecated(*args: Any, **kwargs: Any) -> Any:
-        warnings.warn(
-            f"`nn.init.{name}` is now deprecated in favor of `nn.init.{name}_`.", FutureWarning, stacklevel=2
-        )
+        warnings.warn(f"`nn.init.{name}` is now deprecated in favor of `nn.init.{name}_`.", FutureWarning, stacklevel=2)
         return new(*args, **kwargs)
 
     deprecated.__name__ = name

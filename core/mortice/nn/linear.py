@@ -1,4 +1,4 @@
-"""Linear, Bilinear, Identity."""
+"""Linear, Bilinear, Identity, LazyLinear."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 import mortice
 from mortice.nn import functional as F
 from mortice.nn import init
+from mortice.nn.lazy import LazyModuleMixin
 from mortice.nn.module import Module
-from mortice.nn.parameter import Parameter
+from mortice.nn.parameter import Parameter, UninitializedParameter
 
 
 class Identity(Module):
@@ -49,6 +50,37 @@ class Linear(Module):
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+class LazyLinear(LazyModuleMixin, Linear):
+    """A Linear that takes in_features from its first input."""
+
+    cls_to_become = Linear
+    weight: Any
+    bias: Any
+
+    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+        super().__init__(0, 0, False)
+        self.out_features = out_features
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self) -> None:
+        """Do what Linear does, once there are weights."""
+        if self.in_features and not self.has_uninitialized_params():
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Any) -> None:
+        """Take in_features from the last dim of the input."""
+        if not self.has_uninitialized_params():
+            self.in_features = self.weight.shape[-1]  # a loaded state_dict has brought the weights
+            return
+        self.in_features = input.shape[-1]
+        self.weight.materialize((self.out_features, self.in_features))
+        if self.bias is not None:
+            self.bias.materialize((self.out_features,))
+        self.reset_parameters()
 
 
 class Bilinear(Module):

@@ -7,6 +7,7 @@ from typing import Any
 from mortice.nn import functional as F
 from mortice.nn.functional.loss import legacy_reduction
 from mortice.nn.module import Module
+from mortice.nn.shaping import PairwiseDistance
 
 
 class _Loss(Module):
@@ -166,6 +167,19 @@ class GaussianNLLLoss(_Loss):
         return F.gaussian_nll_loss(input, target, var, full=self.full, eps=self.eps, reduction=self.reduction)
 
 
+class CTCLoss(_Loss):
+    """The negative log-likelihood of label sequences over all their alignments with the input."""
+
+    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
+        super().__init__(reduction=reduction)
+        self.blank, self.zero_infinity = blank, zero_infinity
+
+    def forward(self, log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any) -> Any:
+        return F.ctc_loss(
+            log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity
+        )
+
+
 class HingeEmbeddingLoss(_Loss):
     """Distances of pairs that belong together (1) or apart (-1)."""
 
@@ -276,7 +290,7 @@ class TripletMarginWithDistanceLoss(_Loss):
             raise ValueError(
                 f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin} instead"
             )
-        self.distance_function = F.pairwise_distance if distance_function is None else distance_function
+        self.distance_function = PairwiseDistance() if distance_function is None else distance_function
         self.margin, self.swap = margin, swap
 
     def forward(self, anchor: Any, positive: Any, negative: Any) -> Any:

@@ -1,64 +1,57 @@
-"""Module: the base of all layers. Parameters, buffers and submodules register by assignment."""
+"""Module: the base of all layers. Parameters, buffers and submodules register by assignment.
+
+Its other rooms: hooks.py and calling.py (hooks), state.py (state_dict), moving.py (devices and dtypes).
+"""
 
 from __future__ import annotations
 
-import warnings
-from collections import OrderedDict, namedtuple
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any, Self, TypeVar
 
-from mortice import Tensor, no_grad
-from mortice.nn.hooks import GLOBAL, HookDict, backward_hooks
+from mortice import Tensor
+from mortice.nn.calling import call_with_hooks
+from mortice.nn.hooks import GLOBAL, HookDict, Hooked
+from mortice.nn.moving import Movable
 from mortice.nn.parameter import Buffer, Parameter
+from mortice.nn.state import Stateful
 
-Self = TypeVar("Self", bound="Module")
 _TABLES = ("_parameters", "_buffers", "_modules")
+_HOOKS = (
+    "_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks", "_state_dict_pre_hooks",
+    "_state_dict_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks",
+)  # fmt: skip
 
 
-class _IncompatibleKeys(namedtuple("_IncompatibleKeys", ("missing_keys", "unexpected_keys"))):
-    """What `load_state_dict(strict=False)` found missing and unexpected."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        if not self.missing_keys and not self.unexpected_keys:
-            return "<All keys matched successfully>"
-        return super().__repr__()
-
-    __str__ = __repr__
-
-
-class Module:
+class Module(Hooked, Stateful, Movable):
     """The base class of layers and models: subclass it, assign layers in `__init__`, compute in `forward`."""
 
     dump_patches = False
-    _version = 1
     training: bool
     call_super_init = False
+    T_destination = TypeVar("T_destination", bound=dict[str, Any])
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         set_ = super().__setattr__
+        if not self.call_super_init and (args or kwargs):
+            given = next(iter(kwargs), None)
+            raise TypeError(
+                f"{type(self).__name__}.__init__() got an unexpected keyword argument '{given}'"
+                if given
+                else f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} were given"
+            )
         set_("training", True)
-        set_("_parameters", {})
-        set_("_buffers", {})
+        for table in _TABLES:
+            set_(table, {})
         set_("_non_persistent_buffers_set", set())
-        set_("_modules", {})
-        set_("_forward_pre_hooks", HookDict())
-        set_("_forward_hooks", HookDict())
-        set_("_backward_pre_hooks", HookDict())
-        set_("_backward_hooks", HookDict())
-        set_("_state_dict_hooks", HookDict())
-        set_("_state_dict_pre_hooks", HookDict())
-        set_("_load_state_dict_pre_hooks", HookDict())
-        set_("_load_state_dict_post_hooks", HookDict())
+        for table in _HOOKS:
+            set_(table, HookDict())
+        set_("_is_full_backward_hook", None)
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
     def forward(self, *input: Any) -> Any:
         """Compute the output; every subclass defines it."""
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
-
-    # ---- calling ----
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         d = self.__dict__
@@ -72,44 +65,7 @@ class Module:
             if "_modules" in d:
                 raise
             raise AttributeError(f"{type(self).__name__}: call super().__init__() first in __init__().") from error
-        return self._call_with_hooks(args, kwargs)
-
-    def _call_with_hooks(self, args: Any, kwargs: Any) -> Any:
-        always = []
-        try:
-            for hook, options in [*GLOBAL.forward_pre.entries(), *self._forward_pre_hooks.entries()]:
-                if options.get("with_kwargs"):
-                    changed = hook(self, args, kwargs)
-                    if changed is not None:
-                        if not (isinstance(changed, tuple) and len(changed) == 2):
-                            raise RuntimeError(
-                                "forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got "
-                                f"{changed}."
-                            )
-                        args, kwargs = changed
-                else:
-                    changed = hook(self, args)
-                    if changed is not None:
-                        args = changed if isinstance(changed, tuple) else (changed,)
-            watch = backward_hooks(self)
-            if watch is not None:
-                args = watch.inputs(args)
-            result = self.forward(*args, **kwargs)
-            always = [*GLOBAL.forward.entries(), *self._forward_hooks.entries()]
-            while always:
-                hook, options = always.pop(0)
-                changed = hook(self, args, kwargs, result) if options.get("with_kwargs") else hook(self, args, result)
-                if changed is not None:
-                    result = changed
-            return result if watch is None else watch.outputs(result)
-        except Exception:
-            for hook, options in always or [*GLOBAL.forward.entries(), *self._forward_hooks.entries()]:
-                if options.get("always_call"):
-                    try:
-                        hook(self, args, kwargs, None) if options.get("with_kwargs") else hook(self, args, None)
-                    except Exception as error:
-                        warnings.warn(f"forward hook with always_call=True raised: {error}", stacklevel=2)
-            raise
+        return call_with_hooks(self, args, kwargs)
 
     # ---- attributes ----
 
@@ -119,32 +75,31 @@ class Module:
             _need_init(d, name, "parameters")
             _forget(d, name, "_parameters")
             self.register_parameter(name, value)
-        elif isinstance(value, Module):
-            _need_init(d, name, "modules")
-            _forget(d, name, "_modules")
-            d["_modules"][name] = value
-        elif isinstance(value, Buffer):
-            _need_init(d, name, "buffers")
-            _forget(d, name, "_buffers")
-            self.register_buffer(name, value, value.persistent)
-        elif "_parameters" in d and name in d["_parameters"]:
+        elif name in d.get("_parameters", ()):
             if value is not None:
                 raise TypeError(
                     f"cannot assign '{type(value).__name__}' as parameter '{name}' (mortice.nn.Parameter or None expected)"
                 )
             d["_parameters"][name] = None
-        elif "_modules" in d and name in d["_modules"]:
+        elif isinstance(value, Module):
+            _need_init(d, name, "module")
+            _forget(d, name, "_modules")
+            d["_modules"][name] = GLOBAL.registered(GLOBAL.modules, self, name, value)
+        elif name in d.get("_modules", ()):
             if value is not None:
                 raise TypeError(
                     f"cannot assign '{type(value).__name__}' as child module '{name}' (mortice.nn.Module or None expected)"
                 )
-            d["_modules"][name] = None
-        elif "_buffers" in d and name in d["_buffers"]:
+            d["_modules"][name] = GLOBAL.registered(GLOBAL.modules, self, name, value)
+        elif isinstance(value, Buffer) or name in d.get("_buffers", ()):
+            _need_init(d, name, "buffers")
             if value is not None and not isinstance(value, Tensor):
                 raise TypeError(
-                    f"cannot assign '{type(value).__name__}' as buffer '{name}' (mortice.Tensor or None expected)"
+                    f"cannot assign '{type(value).__name__}' as buffer '{name}' (mortice.nn.Buffer, mortice.Tensor or "
+                    "None expected)"
                 )
-            d["_buffers"][name] = value
+            persistent = value.persistent if isinstance(value, Buffer) else name not in d["_non_persistent_buffers_set"]
+            self.register_buffer(name, value, persistent)
         else:
             super().__setattr__(name, value)
 
@@ -168,10 +123,8 @@ class Module:
         super().__delattr__(name)
 
     def __dir__(self) -> list[str]:
-        names = [*super().__dir__()]
-        for table in _TABLES:
-            names += self.__dict__.get(table, {})
-        return sorted(n for n in set(names) if n.isidentifier())
+        names = {*super().__dir__(), *(name for table in _TABLES for name in self.__dict__.get(table, ()))}
+        return sorted(name for name in names if not name[:1].isdigit())
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Add a parameter, or a place for one (None)."""
@@ -185,7 +138,7 @@ class Module:
                 f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To "
                 f"express '{name}' as a function of another Tensor, compute the value in the forward() method."
             )
-        self._parameters[name] = param
+        self._parameters[name] = param if param is None else GLOBAL.registered(GLOBAL.parameters, self, name, param)
 
     def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
         """Add state that is no weight; a persistent buffer is part of the state_dict."""
@@ -194,7 +147,7 @@ class Module:
             raise TypeError(
                 f"cannot assign '{type(tensor).__name__}' object to buffer '{name}' (mortice Tensor or None required)"
             )
-        self._buffers[name] = tensor
+        self._buffers[name] = GLOBAL.registered(GLOBAL.buffers, self, name, tensor)
         (self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add)(name)
 
     def add_module(self, name: str, module: Module | None) -> None:
@@ -202,17 +155,25 @@ class Module:
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{type(module).__name__} is not a Module subclass")
         _check_name(self, name, "module")
-        self._modules[name] = module
+        self._modules[name] = GLOBAL.registered(GLOBAL.modules, self, name, module)
 
-    register_module = add_module
+    def register_module(self, name: str, module: Module | None) -> None:
+        """Add a submodule."""
+        self.add_module(name, module)
 
     # ---- walking ----
 
-    def _named(self, table: str, prefix: str, recurse: bool, remove_duplicate: bool) -> Iterator[tuple[str, Any]]:
+    def _named_members(
+        self,
+        get_members_fn: Callable[[Module], Any],
+        prefix: str = "",
+        recurse: bool = True,
+        remove_duplicate: bool = True,
+    ) -> Iterator[tuple[str, Any]]:
         seen: set[int] = set()
         modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
         for path, module in modules:
-            for name, value in module.__dict__[table].items():
+            for name, value in get_members_fn(module):
                 if value is None or id(value) in seen:
                     continue
                 if remove_duplicate:
@@ -227,7 +188,7 @@ class Module:
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
         """Iterate over (dotted name, parameter)."""
-        return self._named("_parameters", prefix, recurse, remove_duplicate)
+        return self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Any]:
         """Iterate over the buffers."""
@@ -237,7 +198,7 @@ class Module:
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
         """Iterate over (dotted name, buffer)."""
-        return self._named("_buffers", prefix, recurse, remove_duplicate)
+        return self._named_members(lambda m: m._buffers.items(), prefix, recurse, remove_duplicate)
 
     def children(self) -> Iterator[Module]:
         """Iterate over the immediate submodules."""
@@ -273,27 +234,27 @@ class Module:
         """Return the submodule of that dotted name."""
         module: Any = self
         for part in target.split(".") if target else []:
-            if not hasattr(module, part):
-                raise AttributeError(f"{type(module).__name__} has no attribute `{part}`")
-            module = getattr(module, part)
+            module = _existing(module, part)
             if not isinstance(module, Module):
                 raise AttributeError(f"`{part}` is not an nn.Module")
         return module  # type: ignore[no-any-return]
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
-        """Replace the submodule of that dotted name."""
+        """Replace the submodule of that dotted name, or unless strict add it."""
         if not target:
             raise ValueError("Cannot set the submodule without a target name!")
+        if not isinstance(module, Module):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
         path, _, name = target.rpartition(".")
         parent = self.get_submodule(path)
-        if strict and not hasattr(parent, name):
-            raise AttributeError(f"{type(parent).__name__} has no attribute `{name}`")
+        if strict or hasattr(parent, name):
+            parent.get_submodule(name)
         setattr(parent, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
         """Return the parameter of that dotted name."""
         path, _, name = target.rpartition(".")
-        found = getattr(self.get_submodule(path), name)
+        found = _existing(self.get_submodule(path), name)
         if not isinstance(found, Parameter):
             raise AttributeError(f"`{name}` is not an nn.Parameter")
         return found
@@ -302,98 +263,21 @@ class Module:
         """Return the buffer of that dotted name."""
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
+        found = _existing(module, name)
         if name not in module._buffers:
             raise AttributeError(f"`{name}` is not a buffer")
-        return module._buffers[name]
+        return found
 
     # ---- changing all of it ----
 
-    def apply(self: Self, fn: Callable[[Module], Any]) -> Self:
+    def apply(self, fn: Callable[[Module], Any]) -> Self:
         """Call `fn` on every submodule, children first, then on this one; return self."""
         for child in self.children():
             child.apply(fn)
         fn(self)
         return self
 
-    def _apply(self: Self, fn: Callable[[Any], Any], recurse: bool = True) -> Self:
-        """Replace every tensor by `fn(tensor)`; parameters keep their identity."""
-        if recurse:
-            for child in self.children():
-                child._apply(fn)
-        for param in self._parameters.values():
-            if param is None:
-                continue
-            with no_grad():
-                changed = fn(param)
-            if changed is not param:
-                param.data = changed
-            if param.grad is not None:
-                with no_grad():
-                    gradient = fn(param.grad)
-                param.grad = gradient
-        for name, buffer in self._buffers.items():
-            if buffer is not None:
-                self._buffers[name] = fn(buffer)
-        return self
-
-    def to(self: Self, *args: Any, **kwargs: Any) -> Self:
-        """Move and convert parameters and buffers in place; a dtype applies to floating point ones only."""
-        from mortice.methods import _to_arguments
-
-        device, dtype, _, backend = _to_arguments(args, dict(kwargs))
-        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
-            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
-
-        def convert(t: Any) -> Any:
-            change = dtype if t.is_floating_point() or t.is_complex() else None
-            return t.to(device=device, dtype=change, backend=backend)
-
-        return self._apply(convert)
-
-    def to_empty(self: Self, *, device: Any, recurse: bool = True) -> Self:
-        """Move to a device without the values."""
-        return self._apply(lambda t: t.new_empty(tuple(t.shape), device=device), recurse)
-
-    def _floats_to(self: Self, dtype: Any) -> Self:
-        return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
-
-    def float(self: Self) -> Self:
-        """Convert floating point parameters and buffers to float32."""
-        import mortice
-
-        return self._floats_to(mortice.float32)
-
-    def double(self: Self) -> Self:
-        """Convert floating point parameters and buffers to float64."""
-        import mortice
-
-        return self._floats_to(mortice.float64)
-
-    def half(self: Self) -> Self:
-        """Convert floating point parameters and buffers to float16."""
-        import mortice
-
-        return self._floats_to(mortice.float16)
-
-    def bfloat16(self: Self) -> Self:
-        """Convert floating point parameters and buffers to bfloat16."""
-        import mortice
-
-        return self._floats_to(mortice.bfloat16)
-
-    def type(self: Self, dst_type: Any) -> Self:
-        """Convert all parameters and buffers to a dtype."""
-        return self._apply(lambda t: t.to(dst_type))
-
-    def cpu(self: Self) -> Self:
-        """Move to the CPU."""
-        return self._apply(lambda t: t.cpu())
-
-    def cuda(self: Self, device: Any = None) -> Self:
-        """Move to a CUDA device."""
-        return self._apply(lambda t: t.cuda(device))
-
-    def train(self: Self, mode: bool = True) -> Self:
+    def train(self, mode: bool = True) -> Self:
         """Set training mode, recursively; return self."""
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
@@ -402,11 +286,11 @@ class Module:
             child.train(mode)
         return self
 
-    def eval(self: Self) -> Self:
+    def eval(self) -> Self:
         """Set evaluation mode, recursively; return self."""
         return self.train(False)
 
-    def requires_grad_(self: Self, requires_grad: bool = True) -> Self:
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Set requires_grad of all parameters; return self."""
         for p in self.parameters():
             p.requires_grad_(requires_grad)
@@ -421,192 +305,6 @@ class Module:
                 else:
                     p.grad = p.grad.detach()
                     p.grad.zero_()
-
-    def share_memory(self: Self) -> Self:
-        """Return self: parameters are sent to worker processes by copy."""
-        return self
-
-    # ---- state ----
-
-    def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
-        """Return parameters and persistent buffers by dotted name; they share memory with the module's."""
-        if args:
-            destination = args[0]
-        if destination is None:
-            destination = OrderedDict()
-            destination._metadata = OrderedDict()
-        if hasattr(destination, "_metadata"):
-            destination._metadata[prefix[:-1]] = {"version": self._version}
-        for hook, _ in self._state_dict_pre_hooks.entries():
-            hook(self, prefix, keep_vars)
-        self._save_to_state_dict(destination, prefix, keep_vars)
-        for name, module in self._modules.items():
-            if module is not None:
-                module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
-        for hook, _ in self._state_dict_hooks.entries():
-            changed = hook(self, destination, prefix, {"version": self._version})
-            destination = destination if changed is None else changed
-        return destination
-
-    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        for name, param in self._parameters.items():
-            if param is not None:
-                destination[prefix + name] = param if keep_vars else param.detach()
-        for name, buffer in self._buffers.items():
-            if buffer is not None and name not in self._non_persistent_buffers_set:
-                destination[prefix + name] = buffer if keep_vars else buffer.detach()
-        if type(self).get_extra_state is not Module.get_extra_state:
-            destination[prefix + "_extra_state"] = self.get_extra_state()
-
-    def get_extra_state(self) -> Any:
-        """Return state beside parameters and buffers; define it together with `set_extra_state`."""
-        raise RuntimeError("Reached a code path in Module.get_extra_state() that should never be called.")
-
-    def set_extra_state(self, state: Any) -> None:
-        """Take the state that `get_extra_state` returned."""
-        raise RuntimeError("Reached a code path in Module.set_extra_state() that should never be called.")
-
-    def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False) -> Any:
-        """Copy parameters and buffers from a state_dict.
-
-        Raises:
-            RuntimeError: listing missing, unexpected and mis-shaped keys (the first two only when strict).
-        """
-        if not isinstance(state_dict, Mapping):
-            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
-        metadata = getattr(state_dict, "_metadata", None) or {}
-        state = dict(state_dict)
-        missing: list[str] = []
-        unexpected: list[str] = []
-        errors: list[str] = []
-
-        def load(module: Module, prefix: str) -> None:
-            local = metadata.get(prefix[:-1], {})
-            if assign:
-                local["assign_to_params_buffers"] = True
-            module._load_from_state_dict(state, prefix, local, True, missing, unexpected, errors)
-            for name, child in module._modules.items():
-                if child is not None:
-                    load(child, f"{prefix}{name}.")
-            keys = _IncompatibleKeys(missing, unexpected)
-            for hook, _ in module._load_state_dict_post_hooks.entries():
-                if hook(module, keys) is not None:
-                    raise AssertionError(
-                        "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new "
-                        "values, if incompatible_keys need to be modified, it should be done inplace."
-                    )
-
-        load(self, "")
-        if strict:
-            # Unexpected first, as PyTorch prints them last inserted first.
-            if unexpected:
-                errors.insert(0, f"Unexpected key(s) in state_dict: {_quoted(unexpected)}. ")
-            if missing:
-                errors.insert(0, f"Missing key(s) in state_dict: {_quoted(missing)}. ")
-        if errors:
-            lines = "\n\t".join(errors)
-            raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t{lines}")
-        return _IncompatibleKeys(missing, unexpected)
-
-    def _load_from_state_dict(
-        self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: list[str],
-        unexpected_keys: list[str], error_msgs: list[str],
-    ) -> None:  # fmt: skip
-        for hook, options in self._load_state_dict_pre_hooks.entries():
-            arguments = (state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
-            hook(self, *arguments) if options.get("with_module") else hook(*arguments)
-        assign = local_metadata.get("assign_to_params_buffers", False)
-        own = {n: b for n, b in self._buffers.items() if n not in self._non_persistent_buffers_set}
-        for name, param in {**self._parameters, **own}.items():
-            if param is None:
-                continue
-            key = prefix + name
-            if key not in state_dict:
-                if strict:
-                    missing_keys.append(key)
-                continue
-            value = state_dict[key]
-            if not isinstance(value, Tensor):
-                error_msgs.append(
-                    f'While copying the parameter named "{key}", expected mortice.Tensor or Tensor-like object from '
-                    f"checkpoint but received {type(value)}"
-                )
-                continue
-            if not param.shape and value.shape == (1,):
-                value = value[0]  # checkpoints of PyTorch 0.3 and before have no 0-d tensors
-            if value.shape != param.shape:
-                error_msgs.append(
-                    f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, the shape in "
-                    f"current model is {param.shape}."
-                )
-                continue
-            if not assign:
-                with no_grad():
-                    param.copy_(value.to(param.device))
-            elif name in self._parameters:
-                setattr(self, name, value if isinstance(value, Parameter) else Parameter(value, param.requires_grad))
-            else:
-                self._buffers[name] = value
-        extra = prefix + "_extra_state"
-        if type(self).set_extra_state is not Module.set_extra_state:
-            if extra in state_dict:
-                self.set_extra_state(state_dict[extra])
-            elif strict:
-                missing_keys.append(extra)
-        elif strict and extra in state_dict:
-            unexpected_keys.append(extra)
-        if strict:
-            for key in state_dict:
-                if key.startswith(prefix) and key != extra:
-                    head, *rest = key[len(prefix) :].split(".", 1)
-                    known = head in self._modules if rest else head in own or head in self._parameters
-                    if not known and not (not rest and self._parameters.get(head, self) is None):
-                        unexpected_keys.append(key)
-
-    # ---- hooks ----
-
-    def register_forward_pre_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
-    ) -> Any:
-        """Call `hook(module, args)` before forward; what it returns replaces the input."""
-        return self._forward_pre_hooks.add(hook, prepend, with_kwargs=with_kwargs)
-
-    def register_forward_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
-    ) -> Any:
-        """Call `hook(module, args, output)` after forward; what it returns replaces the output."""
-        return self._forward_hooks.add(hook, prepend, with_kwargs=with_kwargs, always_call=always_call)
-
-    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Any:
-        """Call `hook(module, grad_output)` before the module's backward; what it returns replaces grad_output."""
-        return self._backward_pre_hooks.add(hook, prepend)
-
-    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> Any:
-        """Call `hook(module, grad_input, grad_output)` after the module's backward; it may replace grad_input."""
-        return self._backward_hooks.add(hook, prepend)
-
-    register_backward_hook = register_full_backward_hook
-
-    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Any:
-        """Call `hook(module, prefix, keep_vars)` before state_dict is made."""
-        return self._state_dict_pre_hooks.add(hook)
-
-    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> Any:
-        """Call `hook(module, state_dict, prefix, local_metadata)` when state_dict is made; it may change it in place."""
-        return self._state_dict_hooks.add(hook)
-
-    _register_state_dict_hook = register_state_dict_post_hook
-
-    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> Any:
-        """Call `hook(module, state_dict, prefix, ...)` before loading."""
-        return self._load_state_dict_pre_hooks.add(hook, with_module=True)
-
-    def _register_load_state_dict_pre_hook(self, hook: Callable[..., Any], with_module: bool = False) -> Any:
-        return self._load_state_dict_pre_hooks.add(hook, with_module=with_module)
-
-    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> Any:
-        """Call `hook(module, incompatible_keys)` after loading."""
-        return self._load_state_dict_post_hooks.add(hook)
 
     # ---- printing ----
 
@@ -658,12 +356,11 @@ def _check_name(module: Module, name: Any, kind: str) -> None:
         raise KeyError(f'{kind} name can\'t contain ".", got: {name}')
     if not name:
         raise KeyError(f'{kind} name can\'t be empty string ""')
-    table = getattr(module, {"parameter": "_parameters", "buffer": "_buffers", "module": "_modules"}[kind])
-    if hasattr(module, name) and name not in table:
+    if name not in module.__dict__[f"_{kind}s"] and hasattr(module, name):
         raise KeyError(f"attribute '{name}' already exists")
 
 
-def _quoted(keys: list[str]) -> str:
-    return ", ".join(f'"{k}"' for k in keys)
-
-
+def _existing(module: Module, name: str) -> Any:
+    if not hasattr(module, name):
+        raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+    return getattr(module, name)

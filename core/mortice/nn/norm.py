@@ -8,8 +8,9 @@ from typing import Any
 import mortice
 from mortice.nn import functional as F
 from mortice.nn import init
+from mortice.nn.lazy import LazyModuleMixin
 from mortice.nn.module import Module
-from mortice.nn.parameter import Parameter
+from mortice.nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
 
 
 class _ChannelNorm(Module):
@@ -115,6 +116,41 @@ class BatchNorm3d(_BatchNorm):
     nd = (5,)
 
 
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalisation of (N, C, *) by the statistics of all processes, of which there is one.
+
+    Differs from torch: it runs on every device, as BatchNorm does; `process_group` has no effect.
+    """
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+        track_running_stats: bool = True, process_group: Any = None, device: Any = None, dtype: Any = None, *,
+        bias: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+        self.process_group = process_group
+
+    def _check_input_dim(self, input: Any) -> None:
+        if input.ndim < 2:
+            raise ValueError(f"expected at least 2D input (got {input.ndim}D input)")
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Any:
+        """Replace every BatchNorm in a model, with its state."""
+        converted = module
+        if isinstance(module, _BatchNorm):
+            converted = cls(
+                module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats,
+                process_group, bias=module.bias is not None,
+            )  # fmt: skip
+            converted.training = module.training
+            for name in ("weight", "bias", "running_mean", "running_var", "num_batches_tracked"):
+                setattr(converted, name, getattr(module, name))
+        for name, child in module.named_children():
+            setattr(converted, name, cls.convert_sync_batchnorm(child, process_group))
+        return converted
+
+
 class _InstanceNorm(_ChannelNorm):
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
@@ -165,6 +201,76 @@ class InstanceNorm3d(_InstanceNorm):
     nd = (4, 5)
 
 
+class _LazyNorm(LazyModuleMixin):
+    """BatchNorm and InstanceNorm that take num_features from their first input."""
+
+    def __init__(
+        self, eps: float = 1e-5, momentum: float = 0.1, affine: bool = True, track_running_stats: bool = True,
+        device: Any = None, dtype: Any = None, *, bias: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__(0, eps, momentum, False, False, device, dtype, bias=False)
+        own: Any = self
+        own.affine, own.track_running_stats = affine, track_running_stats
+        for name in ("weight", "bias")[: affine + (affine and bias)]:
+            setattr(self, name, UninitializedParameter(device=device, dtype=dtype))
+        if track_running_stats:
+            own.running_mean = UninitializedBuffer(device=device, dtype=dtype)
+            own.running_var = UninitializedBuffer(device=device, dtype=dtype)
+            own.num_batches_tracked = mortice.tensor(0, dtype=mortice.int64, device=device)
+
+    def reset_parameters(self: Any) -> None:
+        """Do what the normalisation does, once there are weights."""
+        if self.num_features and not self.has_uninitialized_params():
+            super().reset_parameters()  # type: ignore[misc]
+
+    def initialize_parameters(self: Any, input: Any) -> None:
+        """Take num_features from the channel dim of the input."""
+        self._check_input_dim(input)
+        unbatched = isinstance(self, _InstanceNorm) and input.ndim == self.nd[0]
+        self.num_features = input.shape[0 if unbatched else 1]
+        if self.has_uninitialized_params():
+            for value in (self.weight, self.bias, self.running_mean, self.running_var):
+                if value is not None:
+                    value.materialize((self.num_features,))
+            self.reset_parameters()
+
+
+class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
+    """A BatchNorm1d that takes num_features from its first input."""
+
+    cls_to_become = BatchNorm1d
+
+
+class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
+    """A BatchNorm2d that takes num_features from its first input."""
+
+    cls_to_become = BatchNorm2d
+
+
+class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
+    """A BatchNorm3d that takes num_features from its first input."""
+
+    cls_to_become = BatchNorm3d
+
+
+class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d):
+    """An InstanceNorm1d that takes num_features from its first input."""
+
+    cls_to_become = InstanceNorm1d
+
+
+class LazyInstanceNorm2d(_LazyNorm, InstanceNorm2d):
+    """An InstanceNorm2d that takes num_features from its first input."""
+
+    cls_to_become = InstanceNorm2d
+
+
+class LazyInstanceNorm3d(_LazyNorm, InstanceNorm3d):
+    """An InstanceNorm3d that takes num_features from its first input."""
+
+    cls_to_become = InstanceNorm3d
+
+
 class _RowNorm(Module):
     """Settings of the normalisations over the last dims."""
 
@@ -192,7 +298,7 @@ class _RowNorm(Module):
 
     def extra_repr(self) -> str:
         text = f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
-        if isinstance(self, LayerNorm) and self.elementwise_affine:
+        if isinstance(self, LayerNorm):
             return text + f", bias={self.bias is not None}"
         return text
 

@@ -209,6 +209,47 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPool):
     nd = 3
 
 
+class _FractionalMaxPool(Module):
+    nd: int
+
+    def __init__(
+        self, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: bool = False,
+        _random_samples: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        name = type(self).__name__
+        if (output_size is None) == (output_ratio is None):
+            raise ValueError(
+                f"{name} requires specifying either an output size, or a pooling ratio"
+                if output_size is None
+                else f"{name}: only one of output_size and output_ratio may be specified"
+            )
+        spread = lambda v: v if v is None or isinstance(v, (tuple, list)) else (v,) * self.nd
+        self.kernel_size, self.return_indices = spread(kernel_size), return_indices
+        self.output_size, self.output_ratio = spread(output_size), spread(output_ratio)
+        self.register_buffer("_random_samples", _random_samples)
+        if self.output_ratio is not None and not all(0 < r < 1 for r in self.output_ratio):
+            raise ValueError(f"{name}: output_ratio must be between 0 and 1 (got {output_ratio})")
+
+    def forward(self, input: Any) -> Any:
+        pool = getattr(F, f"fractional_max_pool{self.nd}d")
+        return pool(
+            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples
+        )
+
+
+class FractionalMaxPool2d(_FractionalMaxPool):
+    """Maxima of windows at random steps over (N, C, H, W) or (C, H, W)."""
+
+    nd = 2
+
+
+class FractionalMaxPool3d(_FractionalMaxPool):
+    """Maxima of windows at random steps over (N, C, T, H, W) or (C, T, H, W)."""
+
+    nd = 3
+
+
 class _AdaptiveAvgPool(Module):
     nd: int
 

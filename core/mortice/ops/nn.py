@@ -58,6 +58,8 @@ from mortice.ops.nn_conv import (
     convolution,
     im2col,
 )
+from mortice.ops.nn_ctc import ctc_loss
+from mortice.ops.nn_grid import affine_grid, grid_sample
 from mortice.ops.nn_loss import bce, embedding, huber, nll_loss, smooth_l1
 from mortice.ops.nn_norm import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
 from mortice.ops.nn_pool import (
@@ -78,5 +80,15 @@ from mortice.ops.nn_pool import (
     max_pool3d_with_indices,
 )
 from mortice.ops.nn_resize import constant_pad_nd, interpolate, pad
+from mortice.ops.nn_rnn import (
+    gru,
+    gru_cell,
+    lstm,
+    lstm_cell,
+    rnn_relu,
+    rnn_relu_cell,
+    rnn_tanh,
+    rnn_tanh_cell,
+)
 
 __all__ = [name for name in dict(globals()) if not name.startswith("_")]

@@ -8,10 +8,12 @@ from typing import Any
 from mortice.backends.kernel_tools import in_float32
 from mortice.dtype import DType, bool_
 from mortice.errors import DTypeError, ShapeError
+from mortice.levels import drawing
+from mortice.modes import autocasting
 from mortice.mutation import inplace
 from mortice.op import TensorBase, broadcast, op, same
+from mortice.ops.arguments import numpy_names
 from mortice.ops.movement import cast, reshape
-from mortice.ops.reduce import numpy_names
 from mortice.random import default_generator
 from mortice.shape import Size, check_dim, prod
 from mortice.tensor import make
@@ -82,6 +84,7 @@ _prelu.vjp(
 )
 
 
+@autocasting
 def prelu(input: Any, weight: Any) -> Any:
     """Multiply what is negative by a learned slope: one for all, or one a channel (dim 1)."""
     if not isinstance(weight, TensorBase):
@@ -388,9 +391,9 @@ _dropout.vjp(x=lambda k, g, keep, p: k.dropout(g, keep, p=p), jvp="linear")
 
 def keep_mask(x: Any, shape: Any, p: float) -> Any:
     """Draw a bool mask, False with probability p."""
-    device = x._device
     shape = Size(shape)
-    seed, offset = default_generator.take(prod(shape))
+    device, words = drawing(x._device, prod(shape))
+    seed, offset = default_generator.take(words)
     return make(device.backend.random_bernoulli(seed, offset, 1 - p, shape, device=device), device, bool_, shape)
 
 

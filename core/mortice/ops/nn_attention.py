@@ -7,6 +7,7 @@ from typing import Any
 from mortice import op as _op
 from mortice.dtype import DType, bfloat16, bool_, float16, float32
 from mortice.errors import DTypeError, ShapeError
+from mortice.modes import autocasting, modes
 from mortice.node import TENSOR_KERNELS
 from mortice.op import Op, TensorBase, op
 from mortice.ops.movement import expand, permute, reshape, unsqueeze
@@ -56,7 +57,8 @@ def linear(input: Any, weight: Any, bias: Any = None, *, out: Any = None) -> Any
             f"{(ws or (0,))[-1]}x{ws[0] if ws else 0}); got input {list(shape)} and weight {list(ws)}. The last dim of "
             "the input must have the size that the layer takes."
         )
-    if input.dtype is not weight.dtype or (bias is not None and bias.dtype is not input.dtype):
+    differ = input.dtype is not weight.dtype or (bias is not None and bias.dtype is not input.dtype)
+    if differ and modes.autocast is None:
         other = weight if input.dtype is not weight.dtype else bias
         raise DTypeError(
             f"linear: mat1 and mat2 must have the same dtype, but got {input.dtype} and {other.dtype}. Convert one "
@@ -72,6 +74,7 @@ def linear(input: Any, weight: Any, bias: Any = None, *, out: Any = None) -> Any
     return result if out is None else _op.WRITE_OUT("linear", out, result)
 
 
+@autocasting
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     """Compute input1^T W_o input2 + bias for each output o; the weight is (out, in1, in2)."""
     a, b, w = tuple(input1.shape), tuple(input2.shape), tuple(weight.shape)
@@ -125,6 +128,7 @@ def _attention_back(
 _attention.vjp(_attention_back)
 
 
+@autocasting
 def scaled_dot_product_attention(
     query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False,
     scale: float | None = None, enable_gqa: bool = False,

@@ -9,6 +9,7 @@ from typing import Any
 
 from mortice.backends.nn_common import transposed_size, window_count
 from mortice.errors import DTypeError, ShapeError
+from mortice.modes import autocasting
 from mortice.op import TensorBase, op, promote
 from mortice.ops.movement import reshape, unsqueeze
 from mortice.ops.nn_resize import _pad_border
@@ -234,6 +235,7 @@ def _padding_by_name(
     return tuple(t // 2 for t in total), tuple(t % 2 for t in total)
 
 
+@autocasting
 def conv1d(
     input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Any:
@@ -241,6 +243,7 @@ def conv1d(
     return _convolve(1, input, weight, bias, stride, padding, dilation, groups)
 
 
+@autocasting
 def conv2d(
     input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Any:
@@ -248,6 +251,7 @@ def conv2d(
     return _convolve(2, input, weight, bias, stride, padding, dilation, groups)
 
 
+@autocasting
 def conv3d(
     input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Any:
@@ -285,6 +289,7 @@ def _transpose(
     return out if x is input else _drop_batch(out)
 
 
+@autocasting
 def conv_transpose1d(
     input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
     groups: int = 1, dilation: Any = 1,
@@ -293,6 +298,7 @@ def conv_transpose1d(
     return _transpose(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
+@autocasting
 def conv_transpose2d(
     input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
     groups: int = 1, dilation: Any = 1,
@@ -301,6 +307,7 @@ def conv_transpose2d(
     return _transpose(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
+@autocasting
 def conv_transpose3d(
     input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
     groups: int = 1, dilation: Any = 1,
@@ -309,6 +316,7 @@ def conv_transpose3d(
     return _transpose(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
+@autocasting
 def convolution(
     input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool, output_padding: Any,
     groups: int,

@@ -67,7 +67,7 @@ def check_rows(name: str, indices: Any, rows: int) -> Any:
     indices = cast(indices, int64)
     if prod(indices.shape):
         k = indices._device.backend
-        low, high = k.item(k.min(indices._data)), k.item(k.max(indices._data))
+        low, high = k.index_range(indices._data)
         if low < 0 or high >= rows:
             raise IndexError(f"{name}: index out of range in self; got {low if low < 0 else high} for {rows} rows.")
     return indices
@@ -152,21 +152,22 @@ def nll_loss(input: Any, target: Any, weight: Any, reduction: str, ignore_index:
         if weight.dtype is not input.dtype:
             raise DTypeError(f"{name}: expected weight of {input.dtype}; got {weight.dtype}.")
     target = cast(target, int64)
-    _check_classes(name, target, classes, ignore_index)
+    check_classes(name, target, classes, ignore_index)
     if len(shape) == 1:
         input, target = reshape(input, (1, classes)), reshape(target, (1,))
     loss = _nll_loss(input, target, weight, reduction=reduction, ignore_index=ignore_index)[0]
     return reshape(loss, ()) if len(shape) == 1 and reduction == "none" else loss
 
 
-def _check_classes(name: str, target: Any, classes: int, ignore_index: int) -> None:
+def check_classes(name: str, target: Any, classes: int, ignore_index: int = 0) -> None:
+    """Refuse labels outside [0, classes) that are not to be ignored; reads them once."""
     if not prod(target.shape):
         return
     k = target._device.backend
     data = target._data
     if not 0 <= ignore_index < classes:
         data = k.where(k.equal(data, ignore_index), 0, data)
-    low, high = k.item(k.min(data)), k.item(k.max(data))
+    low, high = k.index_range(data)
     if low < 0 or high >= classes:
         raise IndexError(f"{name}: Target {low if low < 0 else high} is out of bounds for {classes} classes.")
 
@@ -204,7 +205,7 @@ def bce(input: Any, target: Any) -> Any:
     """
     k = input._device.backend
     if prod(input.shape):
-        low, high = k.item(k.min(input._data)), k.item(k.max(input._data))
+        low, high = k.index_range(input._data)
         if low < 0 or high > 1:
             raise RuntimeError(
                 "binary_cross_entropy: all elements of input should be between 0 and 1; got "

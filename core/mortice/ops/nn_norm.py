@@ -6,6 +6,7 @@ from typing import Any
 
 from mortice.dtype import DType, bfloat16, finfo, float16, float32
 from mortice.errors import DTypeError, ShapeError
+from mortice.levels import into_level
 from mortice.modes import no_grad
 from mortice.mutation import check_writable, write
 from mortice.node import TENSOR_KERNELS
@@ -255,7 +256,7 @@ def _move(running: Any, value: Any, momentum: float, scale: float) -> None:
     """Move a running statistic in place: (1 - momentum) * running + momentum * scale * value."""
     with no_grad():
         check_writable("batch_norm", running)
-    k = running._device.backend
+    k, value = running._device.backend, into_level(running, value.detach())
     part = value._data if value.dtype is running.dtype else k.astype(value._data, running.dtype)
     moved = k.add(k.multiply(running._data, 1 - momentum), k.multiply(part, momentum * scale))
     write(running, moved, True)
@@ -279,13 +280,14 @@ def instance_norm(
     # One batch_norm over (1, N * C, *): every sample's channel is a channel; the running ones move by their mean.
     flat = reshape(input, (1, n * channels, *sizes))
     out, mean, var = _batch_norm(flat, _repeat(weight, n), _repeat(bias, n), eps=eps)
-    k = input._device.backend
     count = prod(sizes)
     for running, value, scale in (
         (running_mean, mean, 1.0),
         (running_var, var, count / (count - 1) if count > 1 else float("nan")),
     ):
         if running is not None:
+            value = into_level(running, value.detach())
+            k = running._device.backend
             part = k.mean(k.reshape(value._data, (n, channels)), axis=0)
             if value.dtype is not running.dtype:
                 part = k.astype(part, running.dtype)

@@ -8,7 +8,7 @@ from mortice import op as _op
 from mortice.backends.nn_common import pool_count
 from mortice.dtype import DType, float64, int64
 from mortice.errors import ShapeError
-from mortice.modes import modes
+from mortice.modes import autocasting, modes
 from mortice.op import Op, TensorBase, op
 from mortice.ops.movement import cast
 from mortice.shape import Size
@@ -244,7 +244,7 @@ def max_pool(
     attrs = {"kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation, "ceil_mode": bool(ceil_mode)}
     if indices:
         return _max_pool(input, **attrs)
-    if input._rg and modes.grad:
+    if (input._rg and modes.grad) or input._device.level is not None:  # a level may carry tangents
         return _max_pool(input, **attrs)[0]
     return _max_pool_values(input, **attrs)
 
@@ -263,6 +263,7 @@ def max_pool2d(
     return max_pool("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode, False)
 
 
+@autocasting
 def max_pool3d(
     input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
 ) -> Any:
@@ -284,6 +285,7 @@ def max_pool2d_with_indices(
     return max_pool("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
+@autocasting
 def max_pool3d_with_indices(
     input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
 ) -> Any:
@@ -328,6 +330,7 @@ def avg_pool2d(
     return _average(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out)
 
 
+@autocasting
 def avg_pool3d(
     input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
     count_include_pad: bool = True, divisor_override: int | None = None, *, out: Any = None,
@@ -372,6 +375,7 @@ def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
     return adaptive_avg(2, input, output_size)
 
 
+@autocasting
 def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any:
     """Average the last three axes down to `output_size`; None keeps an axis."""
     return adaptive_avg(3, input, output_size)
@@ -387,6 +391,7 @@ def adaptive_max_pool2d(input: Any, output_size: Any) -> Any:
     return adaptive_max(2, input, output_size)
 
 
+@autocasting
 def adaptive_max_pool3d(input: Any, output_size: Any) -> Any:
     """Return the maxima of the last three axes cut to `output_size`, and their flat positions."""
     return adaptive_max(3, input, output_size)

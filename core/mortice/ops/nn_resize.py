@@ -25,7 +25,11 @@ def _pad_border(k: Any, x: Any, /, *, widths: Any, mode: str, value: Any = 0) ->
     return k.pad_border(x, widths=widths, mode=mode, value=value)
 
 
-_pad_border.vjp(x=lambda k, g, widths, mode: k.pad_border_grad(g, widths=widths, mode=mode), jvp="linear")
+def _pad_tangent(k: Any, op: Any, primals: Any, tangents: Any, attrs: Any, out: Any) -> Any:
+    return k.pad_border(tangents[0], widths=attrs["widths"], mode=attrs["mode"], value=0)
+
+
+_pad_border.vjp(x=lambda k, g, widths, mode: k.pad_border_grad(g, widths=widths, mode=mode), jvp=_pad_tangent)
 
 
 def _unpadded(name: str, x: Size, *, widths: Any, mode: str) -> Size:

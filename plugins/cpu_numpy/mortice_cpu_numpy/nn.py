@@ -10,15 +10,17 @@ from typing import Any
 import numpy as np
 
 from mortice_cpu_numpy.nn_conv import ConvOverrides
+from mortice_cpu_numpy.nn_ctc import CTCOverrides
 from mortice_cpu_numpy.nn_norm import NormOverrides
 from mortice_cpu_numpy.nn_pool import PoolOverrides
+from mortice_cpu_numpy.nn_rnn import RecurrentOverrides
 from mortice_cpu_numpy.nn_tools import FULL, WIDE, add_at, silent
 
 _BITS = {2: np.int16, 4: np.int32, 8: np.int64}
 _SINGLE = frozenset({np.dtype(np.float32), *WIDE})
 
 
-class NNOverrides(ConvOverrides, NormOverrides, PoolOverrides):
+class NNOverrides(ConvOverrides, NormOverrides, PoolOverrides, RecurrentOverrides, CTCOverrides):
     """What NumPy does faster than the default bodies of `NNKernels`; half precision is left to these where it rounds."""
 
     # ---- activations ----

@@ -30,17 +30,26 @@ from mortice.nn.functional.activation import (
     tanhshrink,
     threshold,
 )
-from mortice.nn.functional.distance import cosine_similarity, embedding, normalize, one_hot, pairwise_distance, pdist
+from mortice.nn.functional.attention import multi_head_attention_forward
+from mortice.nn.functional.distance import cosine_similarity, normalize, one_hot, pairwise_distance, pdist
+from mortice.nn.functional.fractional import (
+    fractional_max_pool2d,
+    fractional_max_pool2d_with_indices,
+    fractional_max_pool3d,
+    fractional_max_pool3d_with_indices,
+)
 from mortice.nn.functional.loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     cosine_embedding_loss,
     cross_entropy,
+    ctc_loss,
     gaussian_nll_loss,
     hinge_embedding_loss,
     huber_loss,
     kl_div,
     l1_loss,
+    linear_cross_entropy,
     margin_ranking_loss,
     mse_loss,
     multi_margin_loss,
@@ -54,6 +63,7 @@ from mortice.nn.functional.loss import (
     triplet_margin_with_distance_loss,
 )
 from mortice.nn.functional.norm import batch_norm, group_norm, instance_norm, layer_norm, local_response_norm, rms_norm
+from mortice.nn.functional.sparse import embedding, embedding_bag, grouped_mm
 from mortice.nn.functional.spatial import (
     adaptive_max_pool1d,
     adaptive_max_pool1d_with_indices,
@@ -62,6 +72,7 @@ from mortice.nn.functional.spatial import (
     adaptive_max_pool3d,
     adaptive_max_pool3d_with_indices,
     channel_shuffle,
+    conv_tbc,
     fold,
     lp_pool1d,
     lp_pool2d,
@@ -97,6 +108,7 @@ adaptive_avg_pool3d = _nn.adaptive_avg_pool3d
 gelu, glu, logsigmoid, prelu = _nn.gelu, _nn.glu, _nn.logsigmoid, _nn.prelu
 hardshrink, softplus, softshrink = _nn.hardshrink, _nn.softplus, _nn.softshrink
 interpolate, pad = _nn.interpolate, _nn.pad
+affine_grid, grid_sample = _nn.affine_grid, _nn.grid_sample
 
 # ---- in place ----
 

@@ -1,11 +1,11 @@
-"""Distances, similarities, normalising, one-hot and embedding."""
+"""Distances, similarities, normalising and one-hot."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import mortice
-from mortice import _nn
+from mortice import _autocasting as autocasting
 
 
 def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
@@ -13,6 +13,7 @@ def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepd
     return mortice.norm(x1 - x2 + eps, p, -1, keepdim)
 
 
+@autocasting
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     """Return the cosine of the angle between x1 and x2 along a dim."""
     if not x1.is_floating_point() or not x2.is_floating_point():
@@ -25,6 +26,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     return mortice.sum((x1 / n1) * (x2 / n2), dim)
 
 
+@autocasting
 def pdist(input: Any, p: float = 2) -> Any:
     """Return the p-norm distances between all pairs of rows, as the upper triangle without its diagonal."""
     if input.ndim != 2:
@@ -58,27 +60,3 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
     elif high >= num_classes:
         raise RuntimeError(f"Class values must be smaller than num_classes; got {high} and {num_classes}.")
     return (tensor.unsqueeze(-1) == mortice.arange(num_classes, device=tensor.device)).to(mortice.int64)
-
-
-def embedding(
-    input: Any, weight: Any, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False, sparse: bool = False,
-) -> Any:  # fmt: skip
-    """Return the rows of `weight` at the indices `input`; with `max_norm`, first shorten these rows in place."""
-    rows = weight.shape[0]
-    if padding_idx is not None:
-        if not -rows <= padding_idx < rows:
-            raise AssertionError(f"padding_idx must be within num_embeddings; got {padding_idx} for {rows}.")
-        padding_idx %= rows
-    if max_norm is not None:
-        _shorten(weight, input, max_norm, norm_type)
-    return _nn.embedding(weight, input, -1 if padding_idx is None else padding_idx, scale_grad_by_freq, sparse)
-
-
-def _shorten(weight: Any, input: Any, max_norm: float, norm_type: float) -> None:
-    """Scale down the rows that are looked up and longer than `max_norm`."""
-    with mortice.no_grad():
-        at = mortice.unique(input.reshape(-1))
-        rows = weight[at]
-        length = mortice.norm(rows, norm_type, -1, keepdim=True)
-        weight[at] = mortice.where(length > max_norm, rows * (max_norm / (length + 1e-7)), rows)

@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 import mortice
+from mortice import _autocasting as autocasting
 from mortice import _nn
 from mortice.nn.functional.distance import pairwise_distance
 
@@ -63,6 +64,7 @@ def _weighted(name: str, loss: Any, weight: Any, input: Any, reduction: str) -> 
 # ---- regression ----
 
 
+@autocasting
 def mse_loss(
     input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
     weight: Any = None,
@@ -73,6 +75,7 @@ def mse_loss(
     return _weighted("mse_loss", d * d, weight, input, legacy_reduction(size_average, reduce, reduction))
 
 
+@autocasting
 def l1_loss(
     input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
     weight: Any = None,
@@ -83,6 +86,7 @@ def l1_loss(
     return _weighted("l1_loss", loss, weight, input, legacy_reduction(size_average, reduce, reduction))
 
 
+@autocasting
 def smooth_l1_loss(
     input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
     beta: float = 1.0,
@@ -94,6 +98,7 @@ def smooth_l1_loss(
     return _reduced(_nn.smooth_l1(input - target, beta), legacy_reduction(size_average, reduce, reduction))
 
 
+@autocasting
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
     """Return d * d / 2 for differences below delta and delta * (|d| - delta / 2) for others, reduced."""
     _warn_sizes(input, target)
@@ -125,6 +130,7 @@ def gaussian_nll_loss(
     return _reduced(loss, reduction)
 
 
+@autocasting
 def poisson_nll_loss(
     input: Any, target: Any, log_input: bool = True, full: bool = False, size_average: bool | None = None,
     eps: float = 1e-8, reduce: bool | None = None, reduction: str = "mean",
@@ -142,6 +148,7 @@ def poisson_nll_loss(
 # ---- classes ----
 
 
+@autocasting
 def nll_loss(
     input: Any, target: Any, weight: Any = None, size_average: bool | None = None, ignore_index: int = -100,
     reduce: bool | None = None, reduction: str = "mean",
@@ -152,6 +159,7 @@ def nll_loss(
     return _nn.nll_loss(input, target, weight, reduction, ignore_index)
 
 
+@autocasting
 def cross_entropy(
     input: Any, target: Any, weight: Any = None, size_average: bool | None = None, ignore_index: int = -100,
     reduce: bool | None = None, reduction: str = "mean", label_smoothing: float = 0.0,
@@ -192,6 +200,37 @@ def cross_entropy(
     return loss * (1 - label_smoothing) + smooth * (label_smoothing / input.shape[dim])
 
 
+def linear_cross_entropy(
+    input: Any, linear_weight: Any, target: Any, *, linear_bias: Any = None, weight: Any = None, reduction: str = "mean",
+    ignore_index: int | None = None, label_smoothing: float = 0.0, options: Any = None,
+) -> Any:  # fmt: skip
+    """Return the cross entropy of input W^T + b; W is (C, *d, in) and the logits are (N, C, *d).
+
+    Differs from torch: the logits are made whole; `options`, which cut them into chunks, change nothing.
+    """
+    if input.ndim not in (1, 2) or linear_weight.ndim < 2 or input.shape[-1] != linear_weight.shape[-1]:
+        raise RuntimeError(
+            "linear_cross_entropy: expected input (in,) or (N, in) and linear_weight (C, *d, in); got "
+            f"{tuple(input.shape)} and {tuple(linear_weight.shape)}."
+        )
+    classes = tuple(linear_weight.shape)[:-1]
+    if linear_bias is not None and tuple(linear_bias.shape) != classes:
+        raise RuntimeError(
+            f"linear_cross_entropy: expected linear_bias of shape {classes}; got {tuple(linear_bias.shape)}."
+        )
+    if len(classes) > 1 and input.ndim == 1:
+        raise RuntimeError(f"linear_cross_entropy: a loss of shape {classes} needs batched input (N, in); got 1-D input.")
+    shape = (*tuple(input.shape)[:-1], *classes)
+    if ignore_index is not None and tuple(target.shape) == shape:
+        raise RuntimeError("linear_cross_entropy: ignore_index cannot be specified when target contains probabilities")
+    bias = None if linear_bias is None else linear_bias.reshape(-1)
+    logits = _nn.linear(input, linear_weight.reshape(-1, linear_weight.shape[-1]), bias).reshape(shape)
+    return cross_entropy(
+        logits, target, weight, ignore_index=-100 if ignore_index is None else ignore_index, reduction=reduction,
+        label_smoothing=label_smoothing,
+    )  # fmt: skip
+
+
 def _along(weight: Any, ndim: int, dim: int) -> Any:
     shape = [1] * ndim
     shape[dim] = -1
@@ -216,6 +255,7 @@ def _soft_cross_entropy(input: Any, target: Any, weight: Any, reduction: str, sm
     return -(mortice.sum(loss) if reduction == "sum" else mortice.sum(loss, dim))
 
 
+@autocasting
 def binary_cross_entropy(
     input: Any, target: Any, weight: Any = None, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean",
@@ -233,6 +273,7 @@ def binary_cross_entropy(
     return _reduced(loss if weight is None else loss * weight, reduction)
 
 
+@autocasting
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean", pos_weight: Any = None,
@@ -249,6 +290,7 @@ def binary_cross_entropy_with_logits(
     return _reduced(loss if weight is None else loss * weight, reduction)
 
 
+@autocasting
 def kl_div(
     input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",
     log_target: bool = False,
@@ -272,9 +314,24 @@ def kl_div(
     return _reduced(loss, reduction)
 
 
+@autocasting
+def ctc_loss(
+    log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Any:  # fmt: skip
+    """Return the negative log-likelihood of label sequences under log_probs (T, N, C), over all their alignments.
+
+    Targets are (N, S), or all labels one after the other. The mean is over samples, of the loss by target length.
+    """
+    _check_reduction(reduction)
+    number = ("none", "mean", "sum").index(reduction)
+    return _nn.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, number, zero_infinity)
+
+
 # ---- margins ----
 
 
+@autocasting
 def hinge_embedding_loss(
     input: Any, target: Any, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean",
@@ -286,6 +343,7 @@ def hinge_embedding_loss(
     return _reduced(apart + together, legacy_reduction(size_average, reduce, reduction))
 
 
+@autocasting
 def margin_ranking_loss(
     input1: Any, input2: Any, target: Any, margin: float = 0, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean",
@@ -300,6 +358,7 @@ def margin_ranking_loss(
     return _reduced(loss, legacy_reduction(size_average, reduce, reduction))
 
 
+@autocasting
 def soft_margin_loss(
     input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Any:
@@ -319,6 +378,7 @@ def multilabel_soft_margin_loss(
     return _reduced(mortice.mean(loss, -1), legacy_reduction(size_average, reduce, reduction))
 
 
+@autocasting
 def multi_margin_loss(
     input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean",
@@ -345,6 +405,7 @@ def multi_margin_loss(
     return _reduced(loss if input.ndim == 2 else loss.reshape(()), reduction)
 
 
+@autocasting
 def multilabel_margin_loss(
     input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Any:
@@ -368,6 +429,7 @@ def multilabel_margin_loss(
     return _reduced(loss if input.ndim == 2 else loss.reshape(()), reduction)
 
 
+@autocasting
 def cosine_embedding_loss(
     input1: Any, input2: Any, target: Any, margin: float = 0, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean",
@@ -389,6 +451,7 @@ def cosine_embedding_loss(
     return _reduced(loss, legacy_reduction(size_average, reduce, reduction))
 
 
+@autocasting
 def triplet_margin_loss(
     anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2, eps: float = 1e-6, swap: bool = False,
     size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean",

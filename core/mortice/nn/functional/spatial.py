@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 import mortice
+from mortice import _autocasting as autocasting
 from mortice import _nn
 
 # ---- maximum pooling ----
@@ -33,6 +34,7 @@ def max_pool2d(
     return _max_pool(2, input, (kernel_size, stride, padding, dilation, ceil_mode), return_indices)
 
 
+@autocasting
 def max_pool3d(
     input: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
     return_indices: bool = False,
@@ -143,6 +145,7 @@ def _unpool(
     return flat.reshape(*lead, *sizes)
 
 
+@autocasting
 def max_unpool1d(
     input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Any:
@@ -150,6 +153,7 @@ def max_unpool1d(
     return _unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
 
+@autocasting
 def max_unpool2d(
     input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Any:
@@ -157,6 +161,7 @@ def max_unpool2d(
     return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
 
+@autocasting
 def max_unpool3d(
     input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Any:
@@ -262,6 +267,18 @@ def channel_shuffle(input: Any, groups: int) -> Any:
 
 
 native_channel_shuffle = channel_shuffle
+
+
+@autocasting
+def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
+    """Convolve a sequence (T, N, C) with filters (taps, C, out)."""
+    if input.ndim != 3 or weight.ndim != 3 or bias.ndim != 1:
+        raise RuntimeError(
+            "conv_tbc: expected input (T, N, C), weight (taps, C, out) and bias (out,); got "
+            f"{', '.join(str(tuple(x.shape)) for x in (input, weight, bias))}."
+        )
+    return _nn.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad).permute(2, 0, 1)
+
 
 # ---- old names of interpolate ----
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import types
 import warnings
 from collections.abc import Iterable
 from typing import Any
@@ -50,11 +51,9 @@ def clip_grad_norm_(
     foreach: bool | None = None,
 ) -> Any:  # fmt: skip
     """Scale the gradients of parameters in place so that their total norm is at most `max_norm`; return that norm."""
-    if isinstance(parameters, mortice.Tensor):
-        parameters = [parameters]
-    elif not isinstance(parameters, (list, tuple)):
-        parameters = list(parameters)
-    if not parameters:
+    generated = isinstance(parameters, types.GeneratorType)
+    parameters = [parameters] if isinstance(parameters, mortice.Tensor) else list(parameters)
+    if generated and not parameters:
         warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2)
     total = get_total_norm(_grads(parameters), norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(parameters, max_norm, total, foreach)

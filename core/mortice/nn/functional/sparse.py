@@ -1,0 +1,175 @@
+"""Rows of a table by index: embedding, bags of rows summed, averaged or maximised; products of groups of rows."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import mortice
+from mortice import _nn
+
+
+def embedding(
+    input: Any, weight: Any, padding_idx: int | None = None, max_norm: float | None = None, norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False, sparse: bool = False,
+) -> Any:  # fmt: skip
+    """Return the rows of `weight` at the indices `input`; with `max_norm`, first shorten these rows in place."""
+    rows = weight.shape[0]
+    if padding_idx is not None:
+        if not -rows <= padding_idx < rows:
+            raise AssertionError(f"padding_idx must be within num_embeddings; got {padding_idx} for {rows}.")
+        padding_idx %= rows
+    if max_norm is not None:
+        _shorten(weight, input, max_norm, norm_type)
+    return _nn.embedding(weight, input, -1 if padding_idx is None else padding_idx, scale_grad_by_freq, sparse)
+
+
+def _shorten(weight: Any, input: Any, max_norm: float, norm_type: float) -> None:
+    """Scale down the rows that are looked up and longer than `max_norm`."""
+    with mortice.no_grad():
+        at = mortice.unique(input.reshape(-1))
+        rows = weight[at]
+        length = mortice.norm(rows, norm_type, -1, keepdim=True)
+        weight[at] = mortice.where(length > max_norm, rows * (max_norm / (length + 1e-7)), rows)
+
+
+def embedding_bag(
+    input: Any, weight: Any, offsets: Any = None, max_norm: float | None = None, norm_type: float = 2,
+    scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Any = None,
+    include_last_offset: bool = False, padding_idx: int | None = None,
+) -> Any:  # fmt: skip
+    """Return the sum, mean or maximum of the rows of `weight` in each bag of indices; of an empty bag, zeros.
+
+    A bag is a row of a 2-D `input`, or the indices of a 1-D one from one of the `offsets` to the next. The rows at
+    `padding_idx` do not count.
+    Differs from torch: gradients are dense; `sparse` has no effect.
+    """
+    if weight.dtype is mortice.int64 and input.is_floating_point():
+        warnings.warn("embedding_bag: the arguments are (input, weight, ...); they came in the old order.", stacklevel=2)
+        weight, input = input, weight
+    if per_sample_weights is not None and input.shape != per_sample_weights.shape:
+        raise ValueError(
+            f"embedding_bag: expected per_sample_weights of the input's shape {tuple(input.shape)}; got "
+            f"{tuple(per_sample_weights.shape)}."
+        )
+    if weight.ndim != 2:
+        raise ValueError(f"embedding_bag: weight has to be a 2D Tensor, but got Tensor of dimension {weight.ndim}")
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError(f"embedding_bag: mode has to be one of sum, mean or max; got {mode!r}.")
+    if mode == "max" and (scale_grad_by_freq or sparse):
+        raise ValueError("embedding_bag: max mode supports neither scale_grad_by_freq nor sparse.")
+    if per_sample_weights is not None:
+        if mode != "sum":
+            raise NotImplementedError(
+                f"embedding_bag: per_sample_weights is only supported for mode='sum' (got mode='{mode}')."
+            )
+        if per_sample_weights.dtype is not weight.dtype:
+            raise RuntimeError(
+                f"embedding_bag: expected per_sample_weights to have the dtype of weight, {weight.dtype}; got "
+                f"{per_sample_weights.dtype}."
+            )
+        per_sample_weights = per_sample_weights.reshape(-1)
+    count, bags = _bags(input, offsets, include_last_offset)
+    at = input.reshape(-1)[: bags.numel()]
+    if per_sample_weights is not None:
+        per_sample_weights = per_sample_weights[: bags.numel()]
+    if max_norm is not None:
+        _shorten(weight, at, max_norm, norm_type)
+    if padding_idx is not None:
+        rows = weight.shape[0]
+        if not -rows <= padding_idx < rows:
+            raise RuntimeError(
+                f"embedding_bag: padding_idx must be within the number of embeddings, {-rows} through {rows - 1}, but "
+                f"got {padding_idx}"
+            )
+        kept = at != padding_idx % rows
+        at, bags = at[kept], bags[kept]
+        if per_sample_weights is not None:
+            per_sample_weights = per_sample_weights[kept]
+    sizes = mortice.bincount(bags, minlength=count)
+    if mode == "max":
+        return _bag_maxima(at, weight, sizes)
+    rows = _nn.embedding(weight, at, -1, scale_grad_by_freq)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.unsqueeze(1)
+    total = mortice.zeros(count, weight.shape[1], dtype=weight.dtype, device=weight.device).index_add(0, bags, rows)
+    return total / sizes.clamp(min=1).unsqueeze(1).to(total.dtype) if mode == "mean" else total
+
+
+def _bags(input: Any, offsets: Any, include_last: bool) -> tuple[int, Any]:
+    """Return how many bags there are, and the number of each index's bag."""
+    if input.ndim == 2:
+        if offsets is not None:
+            raise ValueError(
+                "embedding_bag: if input is 2D, then offsets has to be None, as input is treated as a mini-batch of "
+                f"fixed length sequences; got offsets of type {type(offsets)}."
+            )
+        count, size = tuple(input.shape)
+        return count, mortice.arange(count, device=input.device).repeat_interleave(size)
+    if input.ndim != 1:
+        raise ValueError(f"embedding_bag: input has to be 1D or 2D Tensor, but got Tensor of dimension {input.ndim}")
+    if offsets is None or offsets.ndim != 1:
+        raise ValueError("embedding_bag: offsets has to be a 1D Tensor" + (" but got None" if offsets is None else ""))
+    starts, end = offsets.tolist(), input.numel()
+    if include_last:
+        if not starts:
+            raise RuntimeError("embedding_bag: include_last_offset: number of offset should be at least 1")
+        end = starts.pop()
+    if starts and starts[0] != 0:
+        raise RuntimeError(f"embedding_bag: offsets[0] has to be 0; got {starts[0]}. The first bag starts at position 0.")
+    if max([end, *starts[-1:]]) > input.numel():
+        raise RuntimeError(
+            f"embedding_bag: offsets[-1] can not be greater than input's length {input.numel()} but got offsets[-1] of "
+            f"{max([end, *starts[-1:]])}"
+        )
+    sizes = [b - a for a, b in zip(starts, [*starts[1:], end])]
+    if sizes and min(sizes) < 0:
+        raise RuntimeError(f"embedding_bag: offsets must not decrease; got {offsets.tolist()}.")
+    sizes = mortice.tensor(sizes, dtype=mortice.int64, device=input.device)
+    return len(starts), mortice.arange(len(starts), device=input.device).repeat_interleave(sizes)
+
+
+def _bag_maxima(at: Any, weight: Any, sizes: Any) -> Any:
+    """Return each bag's maximum in each column; the bags lie one after the other in `at`."""
+    count, longest = sizes.numel(), int(sizes.max()) if sizes.numel() else 0
+    if not longest:
+        return mortice.zeros(count, weight.shape[1], dtype=weight.dtype, device=weight.device)
+    steps = mortice.arange(longest, device=at.device)
+    filled = steps < sizes.unsqueeze(1)
+    places = (sizes.cumsum(0) - sizes).unsqueeze(1) + steps
+    rows = _nn.embedding(weight, at[mortice.where(filled, places, 0)], -1)
+    rows = mortice.where(filled.unsqueeze(2), rows, -math.inf).max(1).values
+    return mortice.where(sizes.unsqueeze(1) == 0, 0, rows)
+
+
+def grouped_mm(mat_a: Any, mat_b: Any, *, offs: Any = None, bias: Any = None, out_dtype: Any = None) -> Any:
+    """Multiply group by group: `offs` says where each group ends in the dim that the groups share.
+
+    (M, K) and (G, K, N): groups of rows. (G, M, K) and (K, N): of columns. (M, K) and (K, N): of the inner dim, which
+    gives (G, M, N). (G, M, K) and (G, K, N): one pair a group, without `offs`. What lies past the last end is 0.
+    """
+    name, ranks = "grouped_mm", (mat_a.ndim, mat_b.ndim)
+    if not set(ranks) <= {2, 3} or mat_a.shape[-1] != mat_b.shape[-2]:
+        raise RuntimeError(
+            f"{name}: expected 2-D or 3-D matrices whose inner sizes agree; got {tuple(mat_a.shape)} and "
+            f"{tuple(mat_b.shape)}."
+        )
+    if bias is not None:
+        raise RuntimeError(f"{name}: bias is not supported; add it to the result.")
+    if (offs is None) != (ranks == (3, 3)):
+        raise RuntimeError(f"{name}: expected offs with a 2-D operand, and only then; got ranks {ranks} and offs={offs}.")
+    if ranks == (3, 3):
+        out = mat_a @ mat_b
+    else:
+        ends = offs.tolist()
+        groups = [slice(start, end) for start, end in zip([0, *ends], ends)]
+        if ranks == (2, 2):
+            out = mortice.stack([mat_a[:, g] @ mat_b[g] for g in groups])
+        elif ranks == (2, 3):
+            out = mortice.cat([mat_a[g] @ b for g, b in zip(groups, mat_b)])
+            out = _nn.pad(out, (0, 0, 0, mat_a.shape[0] - out.shape[0]))
+        else:
+            out = mortice.cat([a @ mat_b[:, g] for g, a in zip(groups, mat_a)], 1)
+            out = _nn.pad(out, (0, mat_b.shape[1] - out.shape[1]))
+    return out if out_dtype is None else out.to(out_dtype)

@@ -1,0 +1,66 @@
+"""PyTorch's own addresses of its layers, `nn.modules.batchnorm._BatchNorm` and so on: they lead to the same classes.
+
+The layers live one level up; here are only names, for scripts that import them from where PyTorch keeps them.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+from mortice.nn import (
+    activation,
+    adaptive,
+    attention,
+    container,
+    conv,
+    dropout,
+    hooks,
+    lazy,
+    linear,
+    loss,
+    module,
+    norm,
+    padding,
+    pooling,
+    rnn,
+    shaping,
+    sparse,
+    transformer,
+)
+from mortice.nn.modules import utils  # noqa: F401
+
+_KEPT_IN = {
+    "activation": (activation, attention), "adaptive": (adaptive,), "batchnorm": (norm,), "channelshuffle": (shaping,),
+    "container": (container,), "conv": (conv,), "distance": (shaping,), "dropout": (dropout,), "flatten": (shaping,),
+    "fold": (shaping,), "instancenorm": (norm,), "lazy": (lazy,), "linear": (linear, attention),
+    "loss": (loss, adaptive), "module": (module,), "normalization": (norm,), "padding": (padding,),
+    "pixelshuffle": (shaping,), "pooling": (pooling,), "rnn": (rnn,), "sparse": (sparse,),
+    "transformer": (transformer,), "upsampling": (shaping,),
+}  # fmt: skip
+# Bases that scripts ask isinstance about, under PyTorch's names.
+_BASES = {
+    "batchnorm": {"_NormBase": norm._ChannelNorm},
+    "conv": {"_ConvNd": conv._Conv, "_ConvTransposeNd": conv._Transposed},
+    "dropout": {"_DropoutNd": dropout._Dropout},
+    "module": {n: f for n, f in vars(hooks).items() if n.startswith("register_module_")},
+    "pooling": {"_MaxPoolNd": pooling._MaxPool, "_AvgPoolNd": pooling._AvgPool, "_LPPoolNd": pooling._LPPool,
+                "_AdaptiveMaxPoolNd": pooling._AdaptiveMaxPool, "_AdaptiveAvgPoolNd": pooling._AdaptiveAvgPool,
+                "_MaxUnpoolNd": pooling._MaxUnpool},
+}  # fmt: skip
+
+
+def _lead(name: str) -> ModuleType:
+    """Make the module of that name, and all that it has here too."""
+    made = ModuleType(f"{__name__}.{name}", f"What PyTorch keeps in torch.nn.modules.{name}.")
+    for place in _KEPT_IN[name]:
+        layers = {n: c for n, c in vars(place).items() if isinstance(c, type) and c.__module__ == place.__name__}
+        made.__dict__.update(layers)
+        globals().update({n: c for n, c in layers.items() if not n.startswith("_")})
+    made.__dict__.update(_BASES.get(name, {}))
+    sys.modules[made.__name__] = made
+    return made
+
+
+for _name in _KEPT_IN:
+    globals()[_name] = _lead(_name)

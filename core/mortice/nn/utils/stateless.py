@@ -1,0 +1,23 @@
+"""functional_call under its first name; it lives in mortice.func."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import mortice
+
+
+def functional_call(
+    module: Any, parameters_and_buffers: dict[str, Any], args: Any = None, kwargs: dict[str, Any] | None = None, *,
+    tie_weights: bool = True, strict: bool = False,
+) -> Any:  # fmt: skip
+    """Call a module with other parameters and buffers, given by name; prefer `mortice.func.functional_call`."""
+    warnings.warn(
+        "`nn.utils.stateless.functional_call` is deprecated in favor of `func.functional_call`.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return mortice.func.functional_call(
+        module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict
+    )

@@ -1,0 +1,118 @@
+"""Sampling at the points of a grid (spatial transformers), and the grids of affine maps."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from mortice.errors import DTypeError, ShapeError
+from mortice.modes import autocasting
+from mortice.node import TENSOR_KERNELS
+from mortice.op import TensorBase, op
+from mortice.ops.movement import broadcast_to, reshape, stack
+from mortice.shape import Size
+
+# ---- sampling ----
+
+
+def _sampled(name: str, x: Size, grid: Size, **attrs: Any) -> Size:
+    return Size((*tuple(x)[:2], *tuple(grid)[1:-1]))
+
+
+@op(shape=_sampled, kernel="grid_sample", name="grid_sample", dtypes="f")
+def _grid_sample(k: Any, x: Any, grid: Any, /, *, mode: str, padding: str, align_corners: bool) -> Any:
+    """Return (N, C, *out): x between its elements, at the points of the grid."""
+    return k.grid_sample(x, grid, mode=mode, padding=padding, align_corners=align_corners)
+
+
+def _grid_sample_back(
+    k: Any, g: Any, x: Any, grid: Any, mode: str, padding: str, align_corners: bool, needs: Any
+) -> Any:
+    return k.grid_sample_grad(g, x, grid, mode=mode, padding=padding, align_corners=align_corners, needs=tuple(needs))
+
+
+_grid_sample.vjp(_grid_sample_back)
+
+_MODES = {"bilinear": "linear", "nearest": "nearest", "bicubic": "cubic"}
+_PADDINGS = ("zeros", "border", "reflection")
+
+
+def _unsaid(name: str) -> None:
+    warnings.warn(
+        f"{name}: align_corners was not given and is False: -1 and 1 are the outer edges of the corner pixels. Give "
+        "align_corners=True where they are to be their centres.",
+        stacklevel=3,
+    )
+
+
+@autocasting
+def grid_sample(
+    input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
+) -> Any:
+    """Sample (N, C, H, W) at (N, *, *, 2), or (N, C, D, H, W) at (N, *, *, *, 3): points (x, y[, z]) in [-1, 1]."""
+    name = "grid_sample"
+    if mode not in _MODES:
+        raise ValueError(
+            f"{name}: expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
+        )
+    if padding_mode not in _PADDINGS:
+        raise ValueError(
+            f"{name}: expected padding_mode to be 'zeros', 'border', or 'reflection', but got: '{padding_mode}'"
+        )
+    if align_corners is None:
+        _unsaid(name)
+    x, points = tuple(input.shape), tuple(grid.shape)
+    if input.dtype is not grid.dtype:
+        raise DTypeError(f"{name}: expected input and grid to have the same dtype; got {input.dtype} and {grid.dtype}.")
+    if len(x) not in (4, 5) or len(points) != len(x):
+        raise ShapeError(f"{name}: expected 4D or 5D input and grid with same number of dimensions; got {x} and {points}.")
+    if x[0] != points[0] or points[-1] != len(x) - 2:
+        raise ShapeError(
+            f"{name}: expected grid to have size {x[0]} in its first and {len(x) - 2} in its last dimension; got input "
+            f"{list(x)} and grid {list(points)}."
+        )
+    if 0 in x[2:]:
+        raise ShapeError(f"{name}: expected input to have non-empty spatial dimensions; got {list(x)}.")
+    if mode == "bicubic" and len(x) != 4:
+        raise ShapeError(f"{name}: bicubic interpolation only supports 4D input; got {list(x)}.")
+    return _grid_sample(input, grid, mode=_MODES[mode], padding=padding_mode, align_corners=bool(align_corners))
+
+
+# ---- the grids of affine maps ----
+
+
+def _centres(theta: Any, count: int, align_corners: bool) -> Any:
+    """Return the places of `count` elements in [-1, 1]: the outer ones at its ends, or their edges there."""
+    k = TENSOR_KERNELS
+    places = k.new_arange(theta, 0, count, dtype=theta.dtype)
+    return k.divide(k.subtract(k.multiply(places, 2), count - 1), max(count - 1, 1) if align_corners else count)
+
+
+def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any:
+    """Return the points (N, *, *, 2) or (N, *, *, *, 3) of the image of a regular grid under (N, 2, 3) or (N, 3, 4)."""
+    name = "affine_grid"
+    if not isinstance(theta, TensorBase) or not theta.dtype.is_floating_point:
+        raise ValueError(f"{name}: Expected theta to have floating point type, but got {getattr(theta, 'dtype', theta)}")
+    if align_corners is None:
+        _unsaid(name)
+    sizes = tuple([n.__index__() for n in size])
+    nd = len(sizes) - 2
+    if nd not in (2, 3):
+        raise NotImplementedError(
+            f"{name} only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size {sizes}."
+        )
+    if tuple(theta.shape) != (sizes[0], nd, nd + 1):
+        raise ValueError(
+            f"{name}: Expected a batch of {nd}D affine matrices of shape {sizes[0]}x{nd}x{nd + 1} for size {sizes}. Got "
+            f"{tuple(theta.shape)}."
+        )
+    if min(sizes) <= 0:
+        raise ValueError(f"{name}: Expected non-zero, positive output size. Got {sizes}")
+    k = TENSOR_KERNELS
+    out = sizes[2:]
+    axes = [
+        broadcast_to(reshape(_centres(theta, n, bool(align_corners)), (n, *[1] * (nd - 1 - d))), out)
+        for d, n in enumerate(out)
+    ]
+    points = reshape(stack([*axes[::-1], k.full_like(axes[0], 1)], -1), (-1, nd + 1))
+    return reshape(k.matmul(points, k.matrix_transpose(theta)), (sizes[0], *out, nd))
