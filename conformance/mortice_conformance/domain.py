@@ -130,6 +130,12 @@ def _symmetric(rng: Any, shape: tuple[int, ...], dtype: DType, case: Any) -> Any
     return (a + np.conj(np.swapaxes(a, -1, -2))) / 2
 
 
+def _indefinite(rng: Any, shape: tuple[int, ...], dtype: DType, case: Any) -> Any:
+    a = _matrix(rng, shape, dtype) * 0.1
+    # Ones across the diagonal, on which little is left: pivots of two columns are needed.
+    return a + np.conj(np.swapaxes(a, -1, -2)) + np.eye(shape[-1])[::-1]
+
+
 def _lower(rng: Any, shape: tuple[int, ...], dtype: DType, case: Any) -> Any:
     return np.tril(_invertible(rng, shape, dtype, case))
 
@@ -141,5 +147,6 @@ def _upper(rng: Any, shape: tuple[int, ...], dtype: DType, case: Any) -> Any:
 invertible = Domain("invertible", draw=_invertible)
 definite = Domain("positive definite", draw=_definite)
 symmetric = Domain("symmetric", draw=_symmetric)
+indefinite = Domain("symmetric and indefinite", draw=_indefinite)
 lower = Domain("lower triangular", draw=_lower)
 upper = Domain("upper triangular", draw=_upper)

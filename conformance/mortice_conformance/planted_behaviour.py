@@ -239,3 +239,24 @@ def _(k: Any, right: Any, *args: Any, lr: float, **attrs: Any) -> Any:
 @bug("adam_step", "epsilon is a hundred times too large", "strict")
 def _(k: Any, right: Any, *args: Any, eps: float, **attrs: Any) -> Any:
     return right(*args, eps=eps * 1e5, **attrs)
+
+
+@bug("rmsprop_step adadelta_step adagrad_step", "epsilon is a hundred thousand times too large", "strict")
+def _(k: Any, right: Any, *args: Any, eps: float, **attrs: Any) -> Any:
+    return right(*args, eps=eps * 1e5, **attrs)
+
+
+@bug("nadam_step radam_step adamax_step", "the step number is one too large")
+def _(k: Any, right: Any, *args: Any, step: float, **attrs: Any) -> Any:
+    return right(*args, step=step + 1, **attrs)
+
+
+@bug("rprop_step", "a step that turned is taken all the same", "strict")
+def _(k: Any, right: Any, params: Any, grads: Any, prev: Any, sizes: Any, **attrs: Any) -> Any:
+    return right(params, grads, [k.abs(p) for p in prev], sizes, **attrs)
+
+
+@bug("run_step", "the last parameter is left as it was", "strict")
+def _(k: Any, right: Any, rule: Any, lists: Any, *rest: Any) -> Any:
+    changed = right(rule, [buffers[:-1] for buffers in lists], *rest)
+    return tuple([*new, *old[-1:]] for new, old in zip(changed, [lists[0], *lists[2:]]))

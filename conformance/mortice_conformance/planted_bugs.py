@@ -266,6 +266,12 @@ def _(k: Any, right: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -
     return k.reshape(right(k.getitem(x, rest), axis=axis, keepdims=keepdims), k.shape_of(out))
 
 
+@bug("sum", "of all elements it is a number, no buffer")
+def _(k: Any, right: Any, x: Any, **attrs: Any) -> Any:
+    out = right(x, **attrs)
+    return out if k.shape_of(out) else out[()]
+
+
 @bug("sum", "the sum of nothing is nan", "strict")
 def _(k: Any, right: Any, x: Any, **attrs: Any) -> Any:
     out = right(x, **attrs)

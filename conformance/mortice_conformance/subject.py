@@ -77,12 +77,17 @@ class Subject:
     # ---- what every result must satisfy ----
 
     def inspect(self, t: Any, what: str) -> None:
-        """Check that a result's buffer is what its tensor says: dtype, shape and device."""
+        """Check that a result's buffer is one of the backend's, and what its tensor says: dtype, shape and device."""
         if not isinstance(t, TensorBase):
             raise Failure(f"{what}: expected a Tensor; got {type(t).__name__}.")
         k = self.backend
         if t._device is not self.device:
             raise Failure(f"{what}: the result is on {t._device}, its operands were on {self.device}.")
+        # Where nothing is written in place, NumPy's scalars for one serve as arrays do.
+        due = type(k.full((), 0, dtype=t.dtype, device=self.device))
+        if k.mutable and type(t._data) is not due:
+            raise Failure(f"{what}: expected a buffer of the type that full makes, {due.__name__}; got a "
+                          f"{type(t._data).__name__}.")  # fmt: skip
         place = k.device_of(t._data)
         if place is not self.device:
             raise Failure(f"{what}: the buffer is on {place}, its tensor says {self.device}.")

@@ -1,6 +1,8 @@
 """mortice: PyTorch's API over pluggable backends. This module holds the public names and nothing else."""
 
-from mortice import autograd, linalg, special
+from math import e, inf, nan, pi
+
+from mortice import autograd, fft, linalg, special, version
 from mortice.backends.plugins import default_backend, get_default_device, set_backend, set_default_device, use_backend
 from mortice.device import Device as device
 from mortice.dtype import (
@@ -31,6 +33,7 @@ from mortice.dtype import (
 from mortice.dtype import (
     bool_ as bool,
 )
+from mortice.interop import register_bridges as _register_bridges
 from mortice.layout import (
     channels_last,
     channels_last_3d,
@@ -41,6 +44,8 @@ from mortice.layout import (
     strided,
 )
 from mortice.methods import Tensor
+from mortice.methods.typed import *  # noqa: F403
+from mortice.modes import autocasting as _autocasting
 from mortice.modes import (
     enable_grad,
     inference_mode,
@@ -51,6 +56,7 @@ from mortice.modes import (
 )
 from mortice.ops import nn as _nn
 from mortice.ops.arrange import (
+    as_strided_,
     block_diag,
     cartesian_prod,
     column_stack,
@@ -81,15 +87,17 @@ from mortice.ops.arrange import (
     vstack,
 )
 from mortice.ops.blend import *  # noqa: F403
+from mortice.ops.calculus import *  # noqa: F403
 from mortice.ops.compare import *  # noqa: F403
 from mortice.ops.complex import *  # noqa: F403
+from mortice.ops.copies import *  # noqa: F403
 from mortice.ops.creation import *  # noqa: F403
 from mortice.ops.creation import range_ as range
+from mortice.ops.data import *  # noqa: F403
 from mortice.ops.einsum import einsum
 from mortice.ops.elementwise import *  # noqa: F403
 from mortice.ops.fused import _fused_step_
 from mortice.ops.gather import (
-    argwhere,
     fill,
     fill_,
     gather,
@@ -101,7 +109,6 @@ from mortice.ops.gather import (
     masked_fill,
     masked_scatter,
     masked_select,
-    nonzero,
     put,
     scatter,
     scatter_add,
@@ -112,7 +119,9 @@ from mortice.ops.gather import (
     take_along_dim,
     zero_,
 )
+from mortice.ops.histogram import *  # noqa: F403
 from mortice.ops.index import index_put, index_put_, where
+from mortice.ops.inplace import *  # noqa: F403
 from mortice.ops.linalg import (
     cholesky_inverse,
     cholesky_solve,
@@ -141,7 +150,6 @@ from mortice.ops.linalg import (
 from mortice.ops.linalg_derived import (
     matrix_exp,
     matrix_power,
-    orgqr,
     pca_lowrank,
     pinverse,
     svd_lowrank,
@@ -149,10 +157,12 @@ from mortice.ops.linalg_derived import (
 from mortice.ops.linalg_derived import (
     torch_vander as vander,
 )
+from mortice.ops.lobpcg import lobpcg
 from mortice.ops.matmul import (
     addbmm,
     addmm,
     addmv,
+    addmv_,
     addr,
     baddbmm,
     bmm,
@@ -192,6 +202,7 @@ from mortice.ops.nn import (
     conv_transpose2d,
     conv_transpose3d,
     convolution,
+    ctc_loss,
     dropout,
     dropout_,
     embedding,
@@ -200,10 +211,14 @@ from mortice.ops.nn import (
     feature_dropout,
     feature_dropout_,
     group_norm,
+    gru,
+    gru_cell,
     hardshrink,
     instance_norm,
     layer_norm,
     log_softmax,
+    lstm,
+    lstm_cell,
     max_pool1d,
     max_pool1d_with_indices,
     max_pool2d,
@@ -212,13 +227,20 @@ from mortice.ops.nn import (
     relu,
     relu_,
     rms_norm,
+    rnn_relu,
+    rnn_relu_cell,
+    rnn_tanh,
+    rnn_tanh_cell,
     selu,
     selu_,
     softmax,
     threshold,
     threshold_,
 )
+from mortice.ops.nonzero import argwhere, nonzero, nonzero_static
+from mortice.ops.parts import *  # noqa: F403
 from mortice.ops.queries import (
+    get_device,
     is_complex,
     is_conj,
     is_floating_point,
@@ -231,14 +253,19 @@ from mortice.ops.queries import (
     is_tensor,
     numel,
     result_type,
+    typename,
 )
 from mortice.ops.random import *  # noqa: F403
 from mortice.ops.reduce import *  # noqa: F403
+from mortice.ops.reflections import geqrf, orgqr, ormqr
 from mortice.ops.scan import *  # noqa: F403
 from mortice.ops.sort import *  # noqa: F403
 from mortice.ops.special import *  # noqa: F403
+from mortice.ops.special_bessel import *  # noqa: F403
 from mortice.ops.statistics import *  # noqa: F403
-from mortice.ops.strided import as_strided, diagonal
+from mortice.ops.stft import istft, stft
+from mortice.ops.storage import *  # noqa: F403
+from mortice.ops.strided import as_strided, as_strided_scatter, diagonal, empty_permuted, empty_strided
 from mortice.ops.unary import *  # noqa: F403
 from mortice.ops.views import (
     adjoint,
@@ -270,10 +297,14 @@ from mortice.ops.views import (
     unsafe_split,
     vsplit,
 )
+from mortice.ops.windows import bartlett_window, blackman_window, hamming_window, hann_window, kaiser_window
 from mortice.printing import get_printoptions, set_printoptions
 from mortice.random import Generator, default_generator
 from mortice.shape import Size
+from mortice.version import __version__
 
+newaxis = None
+unsafe_split_with_sizes = split_with_sizes
 float = float32
 double = float64
 half = float16
@@ -282,16 +313,36 @@ int = int32
 short = int16
 cfloat = complex64
 cdouble = complex128
-__version__ = "0.1.0"
 
 # The upper layer, and what needs much of the standard library, is imported when first used: `import mortice` stays light.
-_LAZY = frozenset(("array_api", "cuda", "func", "nn", "optim", "testing", "utils", "vision"))
-_LAZY_NAMES = {"load": "serialize", "save": "serialize", "vmap": "func"}
+_LAZY = frozenset((
+    "accelerator", "amp", "array_api", "compiler", "cpu", "cuda", "distributions", "func", "jit", "nn", "optim", "overrides",
+    "profiler", "serialization", "signal", "testing", "utils", "vision",
+))  # fmt: skip
+_LAZY_NAMES = {"load": "serialize", "save": "serialize", "to_dlpack": "utils.dlpack", "vmap": "func"} | dict.fromkeys(
+    ("channel_shuffle", "conv_tbc", "cosine_similarity", "pairwise_distance", "pdist", "pixel_shuffle",
+     "pixel_unshuffle", "rrelu", "rrelu_"), "nn.functional") | dict.fromkeys(
+    ("are_deterministic_algorithms_enabled", "get_deterministic_debug_mode", "get_float32_matmul_precision",
+     "get_num_interop_threads", "get_num_threads", "is_deterministic_algorithms_warn_only_enabled",
+     "is_warn_always_enabled", "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal",
+     "set_num_interop_threads", "set_num_threads", "set_warn_always", "use_deterministic_algorithms"),
+    "settings") | dict.fromkeys(
+    ("autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",
+     "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype", "is_autocast_available",
+     "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled", "set_autocast_cache_enabled",
+     "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_dtype", "set_autocast_enabled",
+     "set_autocast_gpu_dtype"), "amp.autocast_mode") | {"compile": "compiler"}  # fmt: skip
+_LEFT_OUT = {
+    "ao": "quantisation", "distributed": "training over several processes", "export": "exporting programs",
+    "fx": "rewriting programs", "hub": "fetching models", "nested": "nested tensors", "onnx": "exporting to ONNX",
+    "quantization": "quantisation", "sparse": "sparse tensors",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
     if name not in _LAZY and name not in _LAZY_NAMES:
-        raise AttributeError(f"module 'mortice' has no attribute {name!r}")
+        left_out = f": {_LEFT_OUT[name]} is left out" if name in _LEFT_OUT else ""
+        raise AttributeError(f"module 'mortice' has no attribute {name!r}{left_out}")
     import importlib
 
     module = importlib.import_module(f"mortice.{_LAZY_NAMES.get(name, name)}")
@@ -301,3 +352,6 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_LAZY, *_LAZY_NAMES})
+
+
+_register_bridges()

@@ -26,11 +26,14 @@ class Device:
     Two devices are equal when type and index are, and the backends too if both name one.
     """
 
-    __slots__ = ("type", "index", "backend", "table")
+    __slots__ = ("type", "index", "backend", "table", "base", "inner", "level")
     type: str
     index: int | None
     backend: Any
     table: Any
+    base: Device  # where the memory is: itself, unless a level of vmap or forward mode (see `levels`) stands above it
+    inner: Device | None  # of a device of a level, the one below it
+    level: Any
 
     def __new__(cls, type: str | Device, index: int | None = None) -> Device:
         if isinstance(type, Device):
@@ -61,7 +64,8 @@ class Device:
         if not isinstance(other, Device):
             return NotImplemented
         same = self.type == other.type and self.index == other.index
-        return same and (self.backend is other.backend or self.backend is None or other.backend is None)
+        mine, its = self.base.backend, other.base.backend
+        return same and (mine is its or mine is None or its is None)
 
     def __hash__(self) -> int:
         return hash((self.type, self.index))
@@ -91,6 +95,15 @@ class Device:
         return self
 
 
+# How a profiler, while it runs, makes the table of compiled ops that a device calls from the backend's own.
+watching: list[Any] = []
+
+
+def table_of(backend: Any) -> Any:
+    """Return the compiled ops that a new device of the backend calls."""
+    return watching[-1](backend.table) if watching else backend.table
+
+
 def intern(type: str, index: int | None, backend: Any) -> Device:
     """Return the one Device of that type, index and backend."""
     # A backend keeps its own: it may be renamed when it is loaded, and its devices stay the same ones.
@@ -99,6 +112,15 @@ def intern(type: str, index: int | None, backend: Any) -> Device:
     if found is None:
         made = object.__new__(Device)
         made.type, made.index, made.backend = type, index, backend
-        made.table = None if backend is None else backend.table
+        made.table = None if backend is None else table_of(backend)
+        made.base, made.inner, made.level = made, None, None
         found = known.setdefault((type, index), made)
     return found
+
+
+def stand_above(inner: Device, level: Any, backend: Any) -> Device:
+    """Return the device of a level above another one: the same place, served by the level's backend."""
+    made = object.__new__(Device)
+    made.type, made.index, made.backend, made.table = inner.type, inner.index, backend, table_of(backend)
+    made.base, made.inner, made.level = inner.base, inner, level
+    return made

@@ -113,6 +113,20 @@ def promote_types(type1: DType, type2: DType) -> DType:
     return result
 
 
+# Python's own types stand for the widest dtype of their kind.
+_BUILTIN = {builtins.float: float64, builtins.int: int64, builtins.bool: bool_, builtins.complex: complex128}
+
+
+def as_dtype(name: str, d: Any) -> DType:
+    """Return a dtype as a user may give it, Python's float, int, bool and complex among them."""
+    if isinstance(d, DType):
+        return d
+    try:
+        return _BUILTIN[d]
+    except (KeyError, TypeError):
+        raise TypeError(f"{name}: expected dtype to be a mortice dtype; got {d!r}.") from None
+
+
 class _Default:
     float: DType = float32
 

@@ -9,6 +9,10 @@ class DTypeError(NotImplementedError, TypeError):
     """A dtype, or a mix of dtypes, that the operation does not take. A RuntimeError, as NotImplementedError is one."""
 
 
+class DataError(TypeError, ValueError, RuntimeError):
+    """Data that no tensor can be made of; PyTorch raises one or another of the three."""
+
+
 class DeviceError(RuntimeError, ValueError):
     """Tensors of different devices or backends in one operation, or a device that does not exist."""
 

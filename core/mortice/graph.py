@@ -238,6 +238,9 @@ class Algebra:
 RAW: Algebra
 GRAPH: Algebra
 
+# Profilers that run: each calls `pull` of a node's puller in its own way.
+watchers: list[Callable[[Any, Any, Any, bool], Sequence[Any]]] = []
+
 
 def install(raw: Algebra, graph: Algebra) -> None:
     """Give the engine its algebra; called once by `op`."""
@@ -256,13 +259,17 @@ def backward(
     create_graph: bool,
     inputs: Sequence[Any] | None = None,
     accumulate: bool = True,
+    tensors: bool = False,
 ) -> list[Any] | None:
-    """Walk the graph from `roots` (tensors) and add gradients to leaves, or return those of `inputs`."""
+    """Walk the graph from `roots` (tensors) and add gradients to leaves, or return those of `inputs`.
+
+    Gradients are Tensors under `create_graph`, and where `tensors` says so: then they are of a level above the graph's.
+    """
     outer = modes.grad, modes.after, modes.selective
     modes.grad, modes.after, modes.selective = create_graph, [], inputs is not None
     settle()
     try:
-        found = _walk(roots, grads, retain_graph, create_graph, inputs, accumulate)
+        found = _walk(roots, grads, retain_graph, create_graph or tensors, inputs, accumulate)
         for fn in modes.after:
             fn()
         return found
@@ -282,10 +289,12 @@ def _walk(
     """Pull gradients from the roots down to the leaves.
 
     Nodes run newest first. A node is always newer than all nodes it reads from, so when its turn comes every
-    gradient that flows into it has arrived, without counting dependencies beforehand.
+    gradient that flows into it has arrived, without counting dependencies beforehand. A leaf has its whole gradient
+    once all nodes that wait are older than its first use; it is then delivered, so that memory is freed and hooks of
+    modules find `.grad` set. Leaves whose first use is not known are delivered at the end.
     """
     algebra = GRAPH if create_graph else RAW
-    anomaly = modes.anomaly
+    watched = modes.anomaly or bool(watchers)
     wanted: dict[int, int] = {}
     captured: list[Any] = []
     useful: set[int] = set()
@@ -301,14 +310,17 @@ def _walk(
     leaves: dict[int, list[Any]] = {}
     for root, g in zip(roots, grads):
         _send(root if root._node is None else root._node, g, pending, heap, leaves, algebra)
-    plain = inputs is None and not anomaly
+    plain = inputs is None and not watched
     heappop, heappush = heapq.heappop, heapq.heappush
+    due = 0  # the youngest first use of a leaf that waits
     following: Any = None  # the only node that waits, kept out of the queue: in a chain every node is
     while following is not None or heap:
         if following is not None:
             node, following = following, None
         else:
             node, g = pending.pop(heappop(heap))
+        if due > node.seq:
+            due = _deliver(leaves, node.seq, algebra)
         extra = node.extra
         hooked: Any = False
         puller = node
@@ -332,7 +344,7 @@ def _walk(
                 _send_slot(node, g, pending, heap, algebra)
                 continue
             hooked = extra is not None and (extra.hooks or extra.prehooks)
-            if hooked or anomaly:
+            if hooked or watched:
                 pulled = _pull(node, puller, g, create_graph, algebra)
             else:
                 pulled = puller.pull(g, create_graph)
@@ -365,6 +377,9 @@ def _walk(
                     # A hook may have kept what it was shown, so then nothing is known to be the leaf's own.
                     mine = gi is not given and not hooked and not create_graph and puller.owns(gi, pulled)
                     leaves[id(edge)] = [edge, gi, mine]
+                    state = edge._leaf
+                    if inputs is None and state is not None and state.first_use > due:
+                        due = state.first_use
                 else:
                     entry[1] = algebra.add(edge, entry[1], gi)
                     entry[2] = True
@@ -460,14 +475,14 @@ def _run_hooks(hooks: list[Any], g: Any, like: Any, algebra: Algebra) -> Any:
                 f"hook '{name}' has changed the type of value: a gradient keeps its dtype {like.dtype}; got "
                 f"{result.dtype}."
             )
-        if result.device is not (getattr(like, "_device", None) or like.device):
+        if result.device is not (getattr(like, "_device", None) or like.device).base:
             raise RuntimeError(f"hook '{name}' has changed the device of value: got {result.device}.")
         g = algebra.unwrap(result)
     return g
 
 
 def _pull(node: Any, puller: Any, g: Any, graph: bool, algebra: Algebra) -> Sequence[Any]:
-    """Pull with node hooks and anomaly detection."""
+    """Pull with node hooks, anomaly detection and profilers."""
     extra, several = node.extra, isinstance(g, list)
     device = node.device
 
@@ -483,7 +498,7 @@ def _pull(node: Any, puller: Any, g: Any, graph: bool, algebra: Algebra) -> Sequ
         raw = [None if t is None else algebra.unwrap(t) for t in outs]
         g = raw if several else raw[0]
     try:
-        pulled = puller.pull(g, graph)
+        pulled = watchers[-1](node, puller, g, graph) if watchers else puller.pull(g, graph)
     except Exception:
         if modes.anomaly:
             _blame(node)
@@ -500,7 +515,7 @@ def _pull(node: Any, puller: Any, g: Any, graph: bool, algebra: Algebra) -> Sequ
             if result is not None:
                 ins = result if isinstance(result, tuple) else (result,)
         return [None if t is None else algebra.unwrap(t) for t in ins]
-    return pulled  # type: ignore[no-any-return]
+    return pulled
 
 
 def _blame(node: Any) -> None:
@@ -524,6 +539,19 @@ def forward_trace() -> str:
     while frame is not None and frame.f_code.co_filename.startswith(_HERE):
         frame = frame.f_back
     return "".join(traceback.format_list(traceback.extract_stack(frame)))
+
+
+def _deliver(leaves: dict[int, list[Any]], seq: int, algebra: Algebra) -> int:
+    """Deliver the gradients to which no node of `seq` or older adds; return the youngest first use of the rest."""
+    due = 0
+    for key, (leaf, g, mine) in list(leaves.items()):
+        first = leaf._leaf.first_use if leaf._leaf is not None else 0
+        if first > seq:
+            del leaves[key]
+            _arrive(leaf, g, mine, algebra, True)
+        elif first > due:
+            due = first
+    return due
 
 
 def _arrive(leaf: Any, g: Any, mine: bool, algebra: Algebra, accumulate: bool) -> Any:
@@ -555,7 +583,7 @@ class PackedValue:
 
     def __init__(self, t: Any, target: Any, pack: Any, unpack: Any) -> None:
         self.shape, self.dtype, self._rg, self.target = t.shape, t.dtype, t._rg, target
-        shown = t.detach()
+        shown = t._share()
         version = shown._version
         with no_grad():
             self.handle = pack(shown)
@@ -583,7 +611,7 @@ class PackedValue:
 
     def tensor(self) -> Any:
         """Return it with its place in the graph."""
-        t = self.load().detach()
+        t = self.load()._share()
         if self._rg:
             t._rg = True
             t._node = self.target if isinstance(self.target, Node) else _Identity(self.target)

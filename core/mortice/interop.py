@@ -1,13 +1,23 @@
-"""Bridges to other libraries that users call by name: NumPy arrays out of tensors."""
+"""Bridges to other libraries: NumPy arrays out of tensors, and what registers with a library once it is imported."""
 
 from __future__ import annotations
 
 import importlib
+import sys
+import warnings
 from typing import Any
+
+# ---- NumPy: the only place above plugins that asks for it, when it is called for ----
+
+
+def is_ndarray(value: Any) -> bool:
+    """Tell whether an object is a NumPy array, without importing NumPy."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.ndarray)
 
 
 def to_numpy(t: Any) -> Any:
-    """Return a NumPy array over the tensor's host memory. The only place above plugins that asks for NumPy, at call."""
+    """Return a NumPy array over the tensor's host memory."""
     try:
         np = importlib.import_module("numpy")
     except ModuleNotFoundError as error:
@@ -18,3 +28,56 @@ def to_numpy(t: Any) -> Any:
     name = host.dtype.name
     dtype = importlib.import_module("ml_dtypes").bfloat16 if name == "bfloat16" else name
     return np.frombuffer(host.view, dtype=dtype).reshape(host.shape)
+
+
+# ---- libraries that keep a register of array types ----
+
+# The module of a library after which its bridge can be imported -> the bridge.
+_BRIDGES = {"einops._backends": "mortice.utils.einops"}
+
+
+class _Register:
+    """An import hook that finds nothing of its own: it imports a bridge after the module that the bridge is for."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """Return the spec that another finder has, with the bridge to follow."""
+        if name in _BRIDGES:
+            for finder in sys.meta_path:
+                spec = None if finder is self else finder.find_spec(name, path, target)
+                if spec is not None:
+                    spec.loader = _Followed(spec.loader)  # type: ignore[assignment]
+                    return spec
+        return None
+
+
+class _Followed:
+    """A loader that imports the bridge when the module is complete."""
+
+    def __init__(self, loader: Any) -> None:
+        self.loader = loader
+
+    def create_module(self, spec: Any) -> Any:
+        """Leave it to the module's own loader."""
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module: Any) -> None:
+        """Run the module, which keeps its own loader, then its bridge."""
+        module.__loader__ = module.__spec__.loader = self.loader
+        self.loader.exec_module(module)
+        _connect(module.__name__)
+
+
+def _connect(name: str) -> None:
+    try:
+        importlib.import_module(_BRIDGES[name])
+    except Exception as error:  # whatever another version of the library breaks, importing it must not fail
+        library = name.partition(".")[0]
+        warnings.warn(f"{library} will not take mortice tensors: {error!r}", RuntimeWarning, stacklevel=2)
+
+
+def register_bridges() -> None:
+    """Connect to the libraries that are imported, and to the others when they will be."""
+    for name in _BRIDGES:
+        if name in sys.modules:
+            _connect(name)
+    sys.meta_path.insert(0, _Register())  # type: ignore[arg-type]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -20,6 +21,8 @@ class _Modes(threading.local):
     watched = False  # anomaly or saved_hooks: what recording a node asks
     after: list[Callable[[], None]] | None = None  # to be called when the running backward ends
     selective = False  # whether the running backward was asked for the gradients of certain tensors only
+    autocast: Any = None  # while amp.autocast is on, what casts operands: see `amp.autocast_mode`
+    rerouted = False  # inference or autocast: what the fast cases of the call path ask, and leave it to `op.slow`
     unusual = False  # whether it counts in `special`
 
 
@@ -43,11 +46,24 @@ def watch() -> None:
 
 def settle() -> None:
     """Keep count, in `special`, of whether this thread has a mode other than the usual ones; after every change."""
-    unusual = not modes.grad or modes.inference or modes.watched
+    modes.rerouted = modes.inference or modes.autocast is not None
+    unusual = not modes.grad or modes.rerouted or modes.watched
     if unusual is not modes.unusual:
         modes.unusual = unusual
         with _special_lock:
             special[0] += 1 if unusual else -1
+
+
+def autocasting(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Show autocast a function that is made of other operations, as one operation of the function's name."""
+
+    @functools.wraps(fn)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if special[0] and modes.autocast is not None:
+            return modes.autocast.call(fn, args, kwargs)
+        return fn(*args, **kwargs)
+
+    return call
 
 
 class _Switch(contextlib.ContextDecorator):
@@ -85,7 +101,6 @@ def _is_generator(fn: Any) -> bool:
 
 def _wrap_generator(switch: Any, fn: Any) -> Any:
     """Apply the mode only while the generator itself runs, not in the code that consumes it."""
-    import functools
 
     @functools.wraps(fn)
     def run(*args: Any, **kwargs: Any) -> Iterator[Any]:

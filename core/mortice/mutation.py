@@ -16,7 +16,7 @@ from mortice import op as _op
 from mortice.dtype import DType, can_cast
 from mortice.errors import ShapeError
 from mortice.graph import RELEASED, Node, Slot, next_seq
-from mortice.modes import modes, no_grad
+from mortice.modes import modes, no_grad, special
 from mortice.node import TENSOR_KERNELS, record, unbroadcast
 from mortice.op import op, promote, same
 from mortice.shape import Size, contiguous_strides
@@ -100,6 +100,8 @@ def check_writable(name: str, t: Any) -> None:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
 
 
+# Filled in by `levels`: the value at the level of the tensor that receives it.
+INTO_LEVEL: Callable[[Any, Any], Any] = lambda t, value: value
 FROM_FUNCTION = "function: "  # how the note of a view that a custom Function returned begins
 
 
@@ -146,6 +148,8 @@ def assign(t: Any, value: Any, fresh: bool) -> Any:
 
     `fresh` says that nobody else holds the buffer of `value`, so that t may simply take it over.
     """
+    if value._device is not t._device:
+        value = INTO_LEVEL(t, value)
     recording = modes.grad and (t._rg or value._rg)
     if recording and t._storage is not None and t._note and t._viewed is not None:
         raise RuntimeError(_forbidden_view(t._note))
@@ -194,15 +198,7 @@ def rebase(t: Any, value: Any, old: Any) -> None:
 def may_rebind(t: Any) -> bool:
     """Tell whether nobody else sees t's memory, so that a write may as well give it another buffer."""
     storage = t._storage
-    return storage is None or (
-        not storage.pinned and t._steps is None and sum(1 for _ in storage.live()) == 1
-    )
-
-
-OVERLAP = (
-    "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-    "Please clone() the tensor before performing the operation."
-)
+    return storage is None or (not storage.pinned and t._steps is None and storage.lonely())
 
 
 OVERLAP = (
@@ -214,11 +210,11 @@ OVERLAP = (
 def write(t: Any, data: Any, fresh: bool) -> None:
     """Change t's memory to the buffer `data` and count the change."""
     backend = t._device.backend
-    storage = t.own_storage()
+    storage = t._storage or t.own_storage()
     if t._steps is not None and 0 not in t.shape and any(s == 0 and n > 1 for n, s in zip(t.shape, layout(t))):
         raise RuntimeError(OVERLAP)
     if fresh and may_rebind(t):
-        t._data = data
+        t._data, storage.reshapes = data, False
         if backend.rooted:
             storage.root = data
     elif backend.mutable:
@@ -278,11 +274,43 @@ def keep_saved(value: Any, old: Any, since: int) -> None:
                 s._data = s._device.backend.copy(s._data)
 
 
+def quickly(op: Any, t: Any, other: Any) -> bool:
+    """Do the commonest write, that of an op of two operands which nothing records or shares; tell whether it was one."""
+    d, device = t.dtype, t._device
+    storage = t._storage or t.own_storage()
+    if (
+        t._note
+        or t._viewed is not None
+        or t._steps is not None
+        or op.same_dtype.get(d) is not d
+        or (special[0] and modes.inference)
+    ):
+        return False
+    if type(other) is float and d.kind == "f" and op.scalars:
+        value, recorded = other, t._rg
+    elif isinstance(other, TensorBase) and other.dtype is d and other._device is device and other.shape == t.shape:
+        value, recorded = other._data, t._rg or other._rg
+    else:
+        return False
+    if recorded and (not special[0] or modes.grad):
+        return False
+    data = device.table[op](t._data, value)
+    if not storage.lonely() or not device.backend.owns(data):
+        return False
+    write(t, data, True)
+    return True
+
+
 def inplace(fn: Callable[..., Any], name: str | None = None) -> Callable[..., Any]:
     """Make the in-place method of a function: `add_` from `add`."""
     own = name or fn.__name__.strip("_") + "_"
 
+    op = getattr(fn, "op", None)
+    two = op is not None and len(op.inputs) == 2 and not op.attrs and op.check is None
+
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if two and len(args) == 1 and not kwargs and quickly(op, self, args[0]):
+            return self
         check_writable(own, self)
         old: Any = None
         since = 0
@@ -290,7 +318,7 @@ def inplace(fn: Callable[..., Any], name: str | None = None) -> Callable[..., An
             old, since = stand_in(self), next_seq()
         value = into(own, self, fn(self if old is None else old, *args, **kwargs))
         # A function may return an operand, or memory that it shares with one.
-        fresh = value._storage is None and self._device.backend.owns(value._data) and value is not self
+        fresh = value._storage is None and value._device.backend.owns(value._data) and value is not self
         if fresh and any([isinstance(a, TensorBase) and a._data is value._data for a in args]):
             fresh = False
         if old is not None and not (fresh and may_rebind(self)):
@@ -312,7 +340,7 @@ def write_out(name: str, out: Any, value: Any) -> Any:
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
             "arguments requires grad."
         )
-    if out._device is not value._device:
+    if out._device.base is not value._device.base:
         raise RuntimeError(f"{name}: expected out on {value.device}; got {out.device}. Make it there.")
     value = cast_into(name, out.dtype, value)
     with no_grad():
@@ -324,6 +352,7 @@ def write_out(name: str, out: Any, value: Any) -> Any:
                     UserWarning,
                     stacklevel=3,
                 )
+            value = INTO_LEVEL(out, value)
             out._data, out.shape = value._device.backend.copy(value._data), value.shape
             out._storage = None
             return out

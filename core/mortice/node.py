@@ -319,18 +319,19 @@ graph.install(raw_algebra, graph_algebra)
 # ---- recording ----
 
 new = object.__new__
+_NOTHING = (None, None)
 
 
 def record(op: Op, args: Sequence[Any], attrs: Any, out: Any, t: Any) -> None:
     """Give the result `t` (a tensor, or a tuple of them) of buffers `out` a node. Plain numbers come as Const."""
     if op.no_grad_reason is not None or (type(t) is not tuple and t.dtype.kind not in "fc"):
         return
-    node = new(op.node_class or op.make_node_class())
+    node = (op.node_class or op.make_node_class())()
     node.seq = next_seq()
     node.op = op
     node.attrs = attrs
     node.extra = node.versions = node.shapes = node.meta = None
-    node.edges = tuple([None if not a._rg else a if a._node is None else a._node for a in args])
+    node.edges = tuple([a._node or a.note_use(node.seq) if a._rg else None for a in args])
     keep, keep_out, shapes = op.plans[() if op.variadic else tuple([a._rg for a in args])]
     node.saved = saved = tuple([a if k else None for a, k in zip(args, keep)])
     for s in saved:
@@ -364,17 +365,23 @@ def record(op: Op, args: Sequence[Any], attrs: Any, out: Any, t: Any) -> None:
 def record_two(op: Op, x: Any, y: Any, out: Any, t: Any) -> None:
     """Do what `record` does, for the commonest case: two operands, one output, no attributes."""
     xr, yr = x._rg, y._rg
-    keep, keep_out, shapes = op.plans[xr, yr]
-    node = new(op.node_class or op.make_node_class())
+    plan = (op.plan_both if yr else op.plan_first) if xr else op.plan_second
+    (keep_x, keep_y), keep_out, shapes = plan or op.find_plan_two(xr, yr)
+    node = (op.node_class or op.make_node_class())()
     node.seq = next_seq()
     node.op = op
-    node.edges = (None if not xr else x._node or x, None if not yr else y._node or y)
-    keep_x, keep_y = keep
-    node.saved = (x if keep_x else None, y if keep_y else None)
-    if (keep_x and x._storage is not None) or (keep_y and y._storage is not None):
-        node.versions = tuple([0 if s is None or s._storage is None else s._version for s in node.saved])
+    node.edges = (
+        None if not xr else x._node or x.note_use(node.seq), None if not yr else y._node or y.note_use(node.seq)
+    )  # fmt: skip
+    if keep_x or keep_y:
+        node.saved = (x if keep_x else None, y if keep_y else None)
+        of_x, of_y = x._storage if keep_x else None, y._storage if keep_y else None
+        if of_x is None and of_y is None:
+            node.versions = None
+        else:
+            node.versions = (of_x.version if of_x is not None else 0, of_y.version if of_y is not None else 0)
     else:
-        node.versions = None
+        node.saved, node.versions = _NOTHING, None
     node.shapes = (x.shape, y.shape) if shapes or x.shape != y.shape else None
     node.attrs = node.extra = node.meta = None
     node.device = t._device
@@ -390,10 +397,10 @@ def record_two(op: Op, x: Any, y: Any, out: Any, t: Any) -> None:
 def record_one(op: Op, x: Any, out: Any, t: Any, attrs: Any = None) -> None:
     """Do what `record` does, for one operand and one output."""
     (keep_x,), keep_out, shapes = op.plan_one or op.find_plan_one()
-    node = new(op.node_class or op.make_node_class())
+    node = (op.node_class or op.make_node_class())()
     node.seq = next_seq()
     node.op = op
-    node.edges = (x._node or x,)
+    node.edges = (x._node or x.note_use(node.seq),)
     node.saved = (x if keep_x else None,)
     node.versions = (x._version,) if keep_x and x._storage is not None else None
     node.shapes = (x.shape,) if shapes else None

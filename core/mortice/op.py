@@ -29,6 +29,7 @@ from mortice.shape import SCALAR, Size, broadcast, reduced_shape
 from mortice.tensor import TensorBase, make
 
 OPS: dict[str, Op] = {}
+Tensor: Any = None  # the public class, set by `methods`; a name of this module, which is read faster than an attribute
 
 # ---- dtype rules: (op, dtype of the operands together) -> (dtype to compute in, dtype of the result) ----
 
@@ -85,6 +86,7 @@ def to_scalar(name: str, shape: Size) -> Size:
     return SCALAR
 
 
+@functools.lru_cache(4096)  # shapes recur, and a look-up costs a fifth
 def reduced(name: str, shape: Size, *, axis: Any, keepdims: bool, **attrs: Any) -> Size:
     """Without the reduced axes, or with them as 1."""
     if axis is None and not keepdims:
@@ -216,6 +218,9 @@ class Op:
         self.jvp: Any = None
         self.plans = Plans(self)
         self.plan_one: Plan | None = None
+        self.plan_both: Plan | None = None  # the same for two operands that both want gradients, or one of them
+        self.plan_first: Plan | None = None
+        self.plan_second: Plan | None = None
         self.node_class: Any = None
         self.same_dtype: dict[DType, Any] = {}
         self.fn: Any = None
@@ -261,6 +266,17 @@ class Op:
         """Return the plan of an op of one operand, and keep it at hand."""
         self.plan_one = self.plans[ONE]
         return self.plan_one
+
+    def find_plan_two(self, first: bool, second: bool) -> Plan:
+        """Return the plan of an op of two operands, and keep it at hand."""
+        plan = self.plans[first, second]
+        if first and second:
+            self.plan_both = plan
+        elif first:
+            self.plan_first = plan
+        else:
+            self.plan_second = plan
+        return plan
 
     def make_node_class(self) -> Any:
         """Make the class of the op's nodes: users look at `type(t.grad_fn).__name__`."""
@@ -342,23 +358,21 @@ def link_view(t: Any, x: Any, op: Op, attrs: dict[str, Any]) -> None:
     t._steps = (x._steps, op, attrs)
     t._viewed = x if x._viewed is None else x._viewed
     t._note = x._note
-    storage.aliases.append(ref(t))
-    if len(storage.aliases) > storage.pruned:
-        storage.prune()
+    storage.add(t)
     if special[0] and not modes.grad and not t._note:
         t._note = "no_grad"
 
 
-def as_view(op: Op, x: Any, data: Any, shape: Any, attrs: Any) -> Any:
+def as_view(op: Op, x: Any, data: Any, size: Size, attrs: Any) -> Any:
     """Wrap the buffer of a view that is already made: the short way for reshape and slices, `link_view` spelled out.
 
-    `attrs` None stands for {"shape": shape}, which is then made only where somebody asks.
+    Attributes may come as a tuple of their values, or as None for the size alone: their dict is made where somebody asks.
     """
-    t = new(TensorBase.cls)
+    t = new(Tensor)
     t._data = data
     t._device = x._device
     t.dtype = x.dtype
-    t.shape = size = Size(shape)
+    t.shape = size
     t._rg = False
     t._node = t._leaf = None
     storage = x._storage
@@ -369,12 +383,10 @@ def as_view(op: Op, x: Any, data: Any, shape: Any, attrs: Any) -> Any:
     t._viewed = x if x._viewed is None else x._viewed
     t._note = x._note
     aliases = storage.aliases
-    if aliases[-1]() is None:  # the usual case: the view before this one has gone
-        aliases[-1] = ref(t)
+    if aliases.last() is None:  # the usual case: the view before this one has gone
+        aliases.last = ref(t)
     else:
-        aliases.append(ref(t))
-        if len(aliases) > storage.pruned:
-            storage.prune()
+        storage.add(t)
     if x._rg:
         if not special[0] or modes.grad:
             record_one(op, x, data, t, attrs)
@@ -391,8 +403,8 @@ def foreign(op: Op, value: Any) -> TypeError:
 
 
 def check_device(op: Op, x: Any, y: Any) -> None:
-    """Refuse operands of different devices or backends."""
-    a, b = x._device, y._device
+    """Refuse operands of different devices or backends; of one place at different levels they may be."""
+    a, b = x._device.base, y._device.base
     if a is not b:
         if a.backend is b.backend:
             raise DeviceError(
@@ -429,7 +441,7 @@ _LIMITS: dict[DType, iinfo] = {}
 def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None) -> Any:
     """Apply an op to operands as the user gave them: promote, convert numbers, check devices; write `out`."""
     tensors, numbers = [], []
-    args = list(args)
+    args = list(args) if modes.autocast is None or out is not None else modes.autocast.operands(op.name, args)
     for i, a in enumerate(args):
         if isinstance(a, TensorBase):
             tensors.append(a)
@@ -446,7 +458,9 @@ def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None) ->
     moving = [t for t in tensors if not any(t is f for f in kept)]
     d = moving[0].dtype if moving else scalar_dtype(numbers[0])
     for t in tensors[1:]:
-        check_device(op, first, t)
+        if t._device is not first._device:
+            check_device(op, first, t)
+            return slow(op, TO_ONE_LEVEL(args), attrs, out)
     for t in moving[1:]:
         if t.dtype is not d:
             d = promote_types(d, t.dtype)
@@ -478,9 +492,11 @@ def as_operand(op: Op, value: Any) -> Any:
     raise foreign(op, value)
 
 
-# Filled in by `ops.movement` (the cast) and `mutation` (writing into a given tensor): both are written with ops.
+# Filled in by `ops.movement` (the cast), `mutation` (writing into a given tensor) and `levels` (operands inside vmap and
+# forward mode): all are written with ops.
 CAST: Callable[..., Any] = slow
 WRITE_OUT: Callable[..., Any] = slow
+TO_ONE_LEVEL: Callable[..., Any] = slow
 
 
 def unary(op: Op) -> Callable[..., Any]:
@@ -490,14 +506,14 @@ def unary(op: Op) -> Callable[..., Any]:
 
     def call(input: Any, *, out: Any = None) -> Any:
         try:
-            result = same_dtype.get(input.dtype)
+            result = same_dtype[input.dtype]
             device = input._device
-        except AttributeError:
+        except (AttributeError, KeyError):
             return slow(op, (input,), {}, out)
-        if result is None or out is not None or (special[0] and modes.inference):
+        if out is not None or (special[0] and modes.rerouted):
             return slow(op, (input,), {}, out)
         data = device.table[op](input._data)
-        t = new(TensorBase.cls)
+        t = new(Tensor)
         t._data = data
         t._device = device
         t.dtype = result
@@ -526,14 +542,14 @@ def binary(op: Op, fallback: Callable[..., Any] = _slow_two) -> Callable[..., An
             if (
                 other._device is not device
                 or other.dtype is not input.dtype
-                or (result := same_dtype.get(input.dtype)) is None
                 or out is not None
-                or (special[0] and modes.inference)
+                or (special[0] and modes.rerouted)
             ):
                 return fallback(op, input, other, out)
+            result = same_dtype[input.dtype]
             if (shape := input.shape) != other.shape or shape_rule is not broadcast:
                 shape = shape_rule(op.name, shape, other.shape)
-        except AttributeError:
+        except (AttributeError, KeyError):
             kind = type(other)
             if (kind is float or kind is int) and out is None and isinstance(input, TensorBase):
                 return with_number(input, other, False)
@@ -542,7 +558,7 @@ def binary(op: Op, fallback: Callable[..., Any] = _slow_two) -> Callable[..., An
                 return with_number(other, input, True)
             return fallback(op, input, other, out)
         data = device.table[op](input._data, other._data)
-        t = new(TensorBase.cls)
+        t = new(Tensor)
         t._data = data
         t._device = device
         t.dtype = result
@@ -555,7 +571,7 @@ def binary(op: Op, fallback: Callable[..., Any] = _slow_two) -> Callable[..., An
 
     def with_number(x: Any, value: Any, swapped: bool) -> Any:
         result = same_dtype.get(x.dtype)
-        if result is None or x.dtype.kind != "f" or not op.scalars or (special[0] and modes.inference):
+        if result is None or x.dtype.kind != "f" or not op.scalars or (special[0] and modes.rerouted):
             return slow(op, (value, x) if swapped else (x, value), {})
         device = x._device
         data = device.table[op](value, x._data) if swapped else device.table[op](x._data, value)
@@ -578,15 +594,15 @@ def unary_with_attributes(op: Op) -> Callable[..., Any]:
 
     def call(input: Any, *, out: Any = None, **attrs: Any) -> Any:
         try:
-            result = same_dtype.get(input.dtype)
+            result = same_dtype[input.dtype]
             device = input._device
-        except AttributeError:
+        except (AttributeError, KeyError):
             return slow(op, (input,), attrs, out)
-        if result is None or out is not None or (special[0] and modes.inference):
+        if out is not None or (special[0] and modes.rerouted):
             return slow(op, (input,), attrs, out)
         shape = shape_rule(op.name, input.shape, **attrs)
         data = device.table[op](input._data, **attrs)
-        t = new(TensorBase.cls)
+        t = new(Tensor)
         t._data = data
         t._device = device
         t.dtype = result
@@ -600,12 +616,25 @@ def unary_with_attributes(op: Op) -> Callable[..., Any]:
     return call
 
 
+def viewing(op: Op) -> Callable[..., Any]:
+    """Compile a view of one tensor under attributes, in the tensor's own dtype."""
+    shape_rule: Any = op.shape
+
+    def call(input: Any, *, out: Any = None, **attrs: Any) -> Any:
+        if out is not None or not isinstance(input, TensorBase) or (special[0] and modes.rerouted):
+            return slow(op, (input,), attrs, out)
+        shape = shape_rule(op.name, input.shape, **attrs)
+        return as_view(op, input, input._device.table[op](input._data, **attrs), shape, attrs)
+
+    return call
+
+
 def general(op: Op) -> Callable[..., Any]:
     """Compile any other op: attributes as keywords, any number of operands."""
     fixed = op.fixed
 
     def call(*args: Any, out: Any = None, **attrs: Any) -> Any:
-        if out is None and op.check is None:
+        if out is None and op.check is None and not (special[0] and modes.autocast is not None):
             try:
                 first = args[0]
                 d = first.dtype
@@ -672,8 +701,10 @@ def op(
         )  # fmt: skip
         plain = not (made.variadic or outputs or view or check or fixed or shape is None)
         count = len(made.inputs)
-        if plain and made.attrs and count == 1:
-            fn: Any = unary_with_attributes(made)
+        if view and count == 1 and result is promote and made.attrs:
+            fn: Any = viewing(made)
+        elif plain and made.attrs and count == 1:
+            fn = unary_with_attributes(made)
         elif plain and not made.attrs and (count == 2 or (count == 1 and shape in (same, to_scalar))):
             fn = (unary, binary)[count - 1](made)
         else:

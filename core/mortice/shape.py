@@ -52,6 +52,14 @@ class SizeMember(int):
 
 
 SCALAR = Size()
+SIZES: dict[tuple[int, ...], Size] = {}  # to look a Size up costs half of making one
+
+
+def remembered(shape: tuple[int, ...]) -> Size:
+    """Return the Size for a shape, and keep it for the next to ask."""
+    if len(SIZES) >= 4096:
+        SIZES.clear()
+    return SIZES.setdefault(tuple(shape), Size(shape))
 
 
 def prod(sizes: Iterable[int]) -> int:
@@ -64,6 +72,10 @@ def prod(sizes: Iterable[int]) -> int:
 
 def broadcast(op: str, *shapes: Sequence[int]) -> Size:
     """Return the common shape of several, the array API's and PyTorch's rule."""
+    try:
+        return _BROADCAST[shapes]
+    except (KeyError, TypeError):  # not seen yet, or given as lists
+        pass
     first = shapes[0]
     if all(s == first for s in shapes[1:]):
         return first if type(first) is Size else Size(first)
@@ -80,7 +92,15 @@ def broadcast(op: str, *shapes: Sequence[int]) -> Size:
                         f"({out[i]} against {n}). Reshape or expand one of them."
                     )
                 out[i] = n
-    return Size(out)
+    size = Size(out)
+    if all(type(s) is Size for s in shapes):
+        if len(_BROADCAST) >= 4096:
+            _BROADCAST.clear()
+        _BROADCAST[shapes] = size
+    return size
+
+
+_BROADCAST: dict[tuple[Sequence[int], ...], Size] = {}
 
 
 def check_dim(op: str, dim: Any, ndim: int) -> int:
@@ -122,6 +142,11 @@ def as_sizes(op: str, sizes: tuple[Any, ...]) -> Size:
     """Read sizes given as separate ints, as one sequence, or as one int."""
     if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
         sizes = tuple(sizes[0])
+    for n in sizes:
+        if n.__class__ is not int:
+            break
+    else:
+        return Size(sizes)
     try:
         return Size(map(operator.index, sizes))
     except TypeError:

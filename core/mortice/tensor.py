@@ -1,6 +1,6 @@
 """TensorBase: what a tensor is, below the operations: buffer, dtype, shape, device, place in the graph, storage.
 
-The public `Tensor`, with its operators and methods, is `methods.Tensor`; it registers itself here as `TensorBase.cls`.
+The public `Tensor`, with its operators and methods, is in `mortice.methods`; it registers itself here as `TensorBase.cls`.
 """
 
 from __future__ import annotations
@@ -19,12 +19,20 @@ from mortice.modes import modes
 from mortice.shape import Size
 
 
-class Aliases(list[Any]):
-    """Weak references to the tensors that share memory, and what is true of the memory itself."""
+def _nobody() -> None:
+    """Stand in for the weak reference to a view."""
 
-    __slots__ = ("pinned", "root")
+
+class Aliases(list[Any]):
+    """Weak references to the tensors that share memory, and what is true of the memory itself.
+
+    Most views live alone and shortly: `last` takes one after the other without the list growing.
+    """
+
+    __slots__ = ("last", "pinned", "root")
 
     def __init__(self) -> None:
+        self.last: Callable[[], Any] = _nobody
         self.pinned = False
         self.root: Any = None
 
@@ -32,12 +40,13 @@ class Aliases(list[Any]):
 class Storage:
     """Memory that several tensors share, and its version; `.data` makes a second Storage over the same memory."""
 
-    __slots__ = ("version", "aliases", "pruned")
+    __slots__ = ("version", "aliases", "pruned", "reshapes")
 
     def __init__(self, aliases: Aliases | None = None, version: int = 0) -> None:
         self.version = version
         self.aliases = Aliases() if aliases is None else aliases
         self.pruned = 16
+        self.reshapes = False  # whether `reshape_view` is known to serve the tensor that sees all of it
 
     @property
     def pinned(self) -> bool:
@@ -65,12 +74,18 @@ class Storage:
 
     def prune(self) -> None:
         """Forget tensors that are gone; done when the list has doubled, so its cost per view stays constant."""
-        self.aliases[:] = [r for r in self.aliases if r() is not None] or self.aliases[-1:]
+        self.aliases[:] = [r for r in self.aliases if r() is not None]
         self.pruned = 2 * len(self.aliases) + 16
+
+    def lonely(self) -> bool:
+        """Tell whether a single tensor has this memory."""
+        if self.aliases.last() is None and len(self.aliases) == 1:
+            return True
+        return sum(1 for _ in self.live()) == 1
 
     def live(self) -> Iterator[TensorBase]:
         """Yield the tensors that share this memory."""
-        for ref in list(self.aliases):
+        for ref in (*self.aliases, self.aliases.last):
             t = ref()
             if t is not None and t._storage is not None and t._storage.aliases is self.aliases:
                 yield t
@@ -79,10 +94,11 @@ class Storage:
 class LeafState:
     """What few tensors have: a gradient, hooks."""
 
-    __slots__ = ("grad", "hooks", "post_hooks", "retains")
+    __slots__ = ("grad", "hooks", "post_hooks", "retains", "first_use")
 
     def __init__(self) -> None:
         self.grad: Any = None
+        self.first_use = 0  # `seq` of the oldest node that reads this leaf since its last gradient; 0 if not known
         self.hooks: list[Any] = []
         self.post_hooks: list[Any] = []
         self.retains = False
@@ -130,7 +146,7 @@ class TensorBase:
     @property
     def device(self) -> Device:
         """The device it lives on."""
-        return self._device
+        return self._device.base
 
     @property
     def ndim(self) -> int:
@@ -242,6 +258,13 @@ class TensorBase:
             self._leaf = LeafState()
         return self._leaf
 
+    def note_use(self, seq: int) -> Any:
+        """Learn of a node that reads this leaf, and return self, for the node's edges."""
+        state = self._leaf or self._state()
+        if not state.first_use:
+            state.first_use = seq
+        return self
+
     def retain_grad(self) -> None:
         """Make backward keep the gradient of a non-leaf tensor too."""
         if not self._rg:
@@ -258,6 +281,7 @@ class TensorBase:
     def _accumulate(self, g: Any, mine: bool, algebra: Any) -> None:
         """Add a gradient to `.grad`; `mine` says that nobody else holds its buffer."""
         state = self._state()
+        state.first_use = 0
         with _adding:
             total = state.grad
             if total is None:
@@ -307,7 +331,9 @@ class TensorBase:
             self.set_storage(storage, note=INFERENCE if "_inference" in self.__dict__ else "")
             if self._node is not None:
                 self._node.note_storage(0, storage)
-            if self._device.backend.rooted:
+            backend = self._device.backend
+            storage.reshapes = backend.reshape_view is not None and backend.is_contiguous(self._data)
+            if backend.rooted:
                 storage.root = self._data
         return storage
 
@@ -323,7 +349,9 @@ class TensorBase:
         at = None if self._storage is None else self._steps
         while at is not None:
             at, op, attrs = at
-            found.append((op, attrs if type(attrs) is dict else {"shape": attrs}))
+            if type(attrs) is not dict:
+                attrs = dict(zip(op.attrs, (attrs,) if type(attrs) is Size else attrs))
+            found.append((op, attrs))
         return tuple(reversed(found))
 
     def _share(self, storage: Storage | None = None) -> Any:
@@ -344,7 +372,10 @@ class TensorBase:
         self._rg, self._node = rg, node
 
     def detach(self) -> Any:
-        """Return a tensor over the same memory, outside the graph."""
+        """Return a tensor over the same memory, outside the graph; one without tangents in forward mode."""
+        if self._device.level is not None:
+            device = self._device
+            return make(device.backend.detached(self._data), device, self.dtype, self.shape)
         return self._share()
 
     @property

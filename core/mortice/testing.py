@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import mortice
 from mortice import Tensor
 
 _TOLERANCES = {
     "float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7),
-    "complex64": (1.3e-6, 1e-5), "complex128": (1e-7, 1e-7),
+    "complex64": (1.3e-6, 1e-5), "complex128": (1e-7, 1e-7), "float": (1e-7, 1e-7), "complex": (1e-7, 1e-7),
 }  # fmt: skip
-
-
-def _tolerances(*tensors: Any, rtol: float | None, atol: float | None) -> tuple[float, float]:
-    if (rtol is None) != (atol is None):
-        given, other = ("rtol", "atol") if atol is None else ("atol", "rtol")
-        raise ValueError(f"assert_close: rtol and atol must both be specified or both be unspecified; got only {given}, no {other}.")
-    if rtol is not None and atol is not None:
-        return rtol, atol
-    found = [_TOLERANCES.get(t.dtype.name, (0.0, 0.0)) for t in tensors]
-    return max(r for r, _ in found), max(a for _, a in found)
+_NUMBERS = (int, float, complex)
+_ATTRIBUTES: tuple[tuple[str, str | None, Callable[[Any], Any]], ...] = (
+    ("shape", None, lambda t: t.shape), ("device", "device", lambda t: t.device), ("dtype", "dtype", lambda t: t.dtype),
+    ("stride()", "stride", lambda t: t.stride()),
+)  # fmt: skip
 
 
 def assert_close(
@@ -30,136 +25,213 @@ def assert_close(
     equal_nan: bool = False, check_device: bool = True, check_dtype: bool = True, check_layout: bool = True,
     check_stride: bool = False, msg: str | Callable[[str], str] | None = None,
 ) -> None:  # fmt: skip
-    """Assert that `actual` and `expected` (tensors, numbers, or containers of them) are close.
+    """Assert that `actual` and `expected` (tensors, numbers, arrays, or containers of them) are close.
 
     Raises:
         AssertionError: saying where and by how much they differ.
+        TypeError: for a pair of kinds that cannot be compared, such as a tensor and a number.
     """
-    problem = _compare(actual, expected, "", rtol, atol, equal_nan, check_device, check_dtype, check_stride)
+    if (rtol is None) != (atol is None):
+        missing = "rtol" if rtol is None else "atol"
+        raise ValueError(f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {missing}.")
+    how = _How(rtol, atol, equal_nan, check_device, check_dtype, check_stride, allow_subclasses)
+    problem = _compare(actual, expected, "", how)
     if problem is not None:
         raise AssertionError(msg(problem) if callable(msg) else msg or problem)
 
 
-def _compare(actual: Any, expected: Any, where: str, rtol: Any, atol: Any, equal_nan: bool, *checks: bool) -> str | None:
+def assert_allclose(
+    actual: Any, expected: Any, rtol: float | None = None, atol: float | None = None, equal_nan: bool = True, msg: str = ""
+) -> None:
+    """Assert that two values are close, whatever their dtypes and devices: the old form of `assert_close`."""
+    if not isinstance(actual, Tensor):
+        actual = mortice.tensor(actual)
+    if not isinstance(expected, Tensor):
+        expected = mortice.tensor(expected, dtype=actual.dtype)
+    if rtol is None and atol is None:
+        rtol, atol = _tolerances(actual, expected)
+    assert_close(
+        actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=True, check_dtype=False, msg=msg or None
+    )
+
+
+class _How(NamedTuple):
+    """What `assert_close` was asked for."""
+
+    rtol: float | None
+    atol: float | None
+    equal_nan: bool
+    device: bool
+    dtype: bool
+    stride: bool
+    subclasses: bool
+
+
+def _tolerances(*values: Any) -> tuple[float, float]:
+    found = [_TOLERANCES.get(_kind(v), (0.0, 0.0)) for v in values]
+    return max(r for r, _ in found), max(a for _, a in found)
+
+
+def _kind(value: Any) -> str:
+    return value.dtype.name if isinstance(value, Tensor) else type(value).__name__
+
+
+def _compare(actual: Any, expected: Any, where: str, how: _How) -> str | None:
+    """Return what is wrong, None when nothing is."""
     at = f"\n\nThe failure occurred for item {where}" if where else ""
     if isinstance(actual, Mapping) and isinstance(expected, Mapping):
-        if actual.keys() != expected.keys():
-            return f"The keys of the mappings do not match: {sorted(map(str, actual))} and {sorted(map(str, expected))}." + at
-        pairs = [(f"{where}[{k!r}]", actual[k], expected[k]) for k in actual]
+        missing, additional = ([k for k in x if k not in y] for x, y in ((expected, actual), (actual, expected)))
+        if missing or additional:
+            return (
+                "The keys of the mappings do not match:\n"
+                f"Missing keys in the actual mapping: {sorted(missing, key=str)}\n"
+                f"Additional keys in the actual mapping: {sorted(additional, key=str)}{at}"
+            )
+        items = [(f"{where}[{k!r}]", actual[k], expected[k]) for k in actual]
     elif _is_sequence(actual) and _is_sequence(expected):
         if len(actual) != len(expected):
-            return f"The length of the sequences mismatch: {len(actual)} != {len(expected)}" + at
-        pairs = [(f"{where}[{i}]", a, e) for i, (a, e) in enumerate(zip(actual, expected))]
-    elif actual is None and expected is None:
-        return None
+            return f"The length of the sequences mismatch: {len(actual)} != {len(expected)}{at}"
+        items = [(f"{where}[{i}]", a, e) for i, (a, e) in enumerate(zip(actual, expected))]
     else:
-        problem = _compare_values(actual, expected, rtol, atol, equal_nan, *checks)
+        problem = _compare_pair(actual, expected, how)
         return None if problem is None else problem + at
-    for place, a, e in pairs:
-        problem = _compare(a, e, place, rtol, atol, equal_nan, *checks)
-        if problem is not None:
-            return problem
-    return None
+    return next((p for place, a, e in items if (p := _compare(a, e, place, how)) is not None), None)
 
 
 def _is_sequence(value: Any) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes))
 
 
-def _compare_values(
-    actual: Any, expected: Any, rtol: Any, atol: Any, equal_nan: bool, device: bool, dtype: bool, stride: bool
-) -> str | None:
-    numbers = not isinstance(actual, Tensor) and not isinstance(expected, Tensor)
-    try:
-        a, e = (v if isinstance(v, Tensor) else mortice.as_tensor(v, dtype=_wide(v)) for v in (actual, expected))
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"assert_close: no comparison pair was able to handle inputs of type {type(actual)} and {type(expected)}."
-        ) from None
-    kind = "Scalars" if numbers else "Tensor-likes"
-    if a.shape != e.shape:
-        return f"The values for attribute 'shape' do not match: {a.shape} != {e.shape}."
-    if device and not numbers and a.device != e.device:
-        return f"The values for attribute 'device' do not match: {a.device} != {e.device}."
-    if dtype and not numbers and a.dtype != e.dtype:
-        return f"The values for attribute 'dtype' do not match: {a.dtype} != {e.dtype}."
-    if stride and a.stride() != e.stride():
-        return f"The values for attribute 'stride()' do not match: {a.stride()} != {e.stride()}."
-    rtol, atol = _tolerances(a, e, rtol=rtol, atol=atol)
-    found, wanted = _flat(a), _flat(e)
-    bad, worst, worst_at, worst_relative, relative_at = 0, -1.0, 0, -1.0, 0
-    for i, (x, y) in enumerate(zip(found, wanted)):
-        if x == y or (equal_nan and x != x and y != y):
-            continue
-        difference = abs(x - y)
-        if difference <= atol + rtol * abs(y) and not math.isinf(abs(y)):
-            continue
-        bad += 1
-        difference = math.inf if difference != difference else difference
-        relative = difference / abs(y) if abs(y) else math.inf
-        if difference > worst:
-            worst, worst_at = difference, i
-        if relative > worst_relative:
-            worst_relative, relative_at = relative, i
-    if not bad:
+def _compare_pair(actual: Any, expected: Any, how: _How) -> str | None:
+    if actual is None or expected is None:
+        return None if actual is expected else f"None mismatch: {actual} is not {expected}"
+    if isinstance(actual, bool) and isinstance(expected, bool):
+        return None if actual is expected else f"Booleans mismatch: {actual} is not {expected}"
+    if isinstance(actual, _NUMBERS) and isinstance(expected, _NUMBERS):
+        return _compare_numbers(actual, expected, how)
+    # Python's own objects are no arrays, and arrays of two libraries are a mistake more often than meant.
+    a, e = type(actual), type(expected)
+    related = a is e or (how.subclasses and (issubclass(a, e) or issubclass(e, a)))
+    if related and isinstance(actual, Tensor):
+        return _compare_tensors(actual, expected, how)
+    if related and hasattr(actual, "__array__"):
+        return _compare_tensors(mortice.as_tensor(actual), mortice.as_tensor(expected), how)
+    raise TypeError(f"No comparison pair was able to handle inputs of type {a} and {e}.")
+
+
+def _compare_numbers(actual: Any, expected: Any, how: _How) -> str | None:
+    if how.dtype and type(actual) is not type(expected):
+        return f"The (d)types do not match: {type(actual)} != {type(expected)}."
+    rtol, atol = _tolerances(actual, expected) if how.rtol is None else (how.rtol, how.atol)
+    if actual == expected or (how.equal_nan and actual != actual and expected != expected):
         return None
-    exact = "equal" if rtol == atol == 0 else "close"
-    if numbers or not a.shape:
-        return (
-            f"Scalars are not {exact}!\n\nExpected {wanted[0]} but got {found[0]}.\n"
-            f"Absolute difference: {worst} (up to {atol} allowed)\n"
-            f"Relative difference: {worst_relative} (up to {rtol} allowed)"
-        )
+    difference = abs(actual - expected)
+    if difference <= atol + rtol * abs(expected) < math.inf:
+        return None
+    relative = difference / abs(expected) if expected else math.inf
+    return _scalars(actual, expected, difference, relative, rtol, atol)
+
+
+def _compare_tensors(a: Any, e: Any, how: _How) -> str | None:
+    for name, check, of in _ATTRIBUTES:
+        if (check is None or getattr(how, check)) and of(a) != of(e):
+            return f"The values for attribute '{name}' do not match: {of(a)} != {of(e)}."
+    rtol, atol = _tolerances(a, e) if how.rtol is None else (how.rtol, how.atol)
+    a, e = a.detach(), e.detach()
+    if a.device != e.device:
+        a, e = a.cpu(), e.cpu()
+    dtype = mortice.promote_types(a.dtype, e.dtype)
+    if dtype.kind == "b" or (dtype.kind in "ui" and dtype.itemsize < 8):
+        dtype = mortice.int64
+    a, e = a.to(dtype), e.to(dtype)
+    matches = mortice.isclose(a, e, rtol=rtol, atol=atol, equal_nan=how.equal_nan)
+    if bool(matches.all()):
+        return None
+    difference = mortice.maximum(a, e) - mortice.minimum(a, e) if dtype.kind == "u" else (a - e).abs()
+    difference = difference.masked_fill(matches, 0)
+    relative = (difference / e.abs()).masked_fill(matches, 0)
+    if not a.shape:
+        return _scalars(a.item(), e.item(), difference.item(), relative.item(), rtol, atol)
+    bad, n = a.numel() - int(matches.sum()), a.numel()
+    exact, (up_to_a, up_to_r) = _words(rtol, atol)
+    (d, d_at), (r, r_at) = _greatest(difference), _greatest(relative)
     return (
-        f"{kind} are not {exact}!\n\nMismatched elements: {bad} / {len(found)} ({bad / len(found):.1%})\n"
-        f"Greatest absolute difference: {worst} at index {_index(worst_at, a.shape)} (up to {atol} allowed)\n"
-        f"Greatest relative difference: {worst_relative} at index {_index(relative_at, a.shape)} (up to {rtol} allowed)"
+        f"Tensor-likes are not {exact}!\n\nMismatched elements: {bad} / {n} ({bad / n:.1%})\n"
+        f"Greatest absolute difference: {d} at index {d_at}{up_to_a}\n"
+        f"Greatest relative difference: {r} at index {r_at}{up_to_r}"
     )
 
 
-def _wide(value: Any) -> Any:
-    return mortice.float64 if type(value) is float else mortice.complex128 if type(value) is complex else None
+def _scalars(actual: Any, expected: Any, difference: Any, relative: Any, rtol: Any, atol: Any) -> str:
+    exact, (up_to_a, up_to_r) = _words(rtol, atol)
+    return (
+        f"Scalars are not {exact}!\n\nExpected {expected} but got {actual}.\n"
+        f"Absolute difference: {difference}{up_to_a}\nRelative difference: {relative}{up_to_r}"
+    )
 
 
-def _flat(t: Any) -> list[Any]:
-    return t.detach().reshape(-1).tolist()  # type: ignore[no-any-return]
+def _words(rtol: Any, atol: Any) -> tuple[str, tuple[str, str]]:
+    """Return "equal" or "close", and what is allowed as text."""
+    if rtol == atol == 0:
+        return "equal", ("", "")
+    return "close", (f" (up to {atol} allowed)", f" (up to {rtol} allowed)")
 
 
-def _index(i: int, shape: Any) -> tuple[int, ...]:
-    out = []
-    for n in reversed(shape):
-        i, k = divmod(i, n)
-        out.append(k)
-    return tuple(reversed(out))
+def _greatest(x: Any) -> tuple[Any, tuple[int, ...]]:
+    """Return the greatest element, nan first, and its index."""
+    flat = x.reshape(-1)
+    i = int(flat.argmax())
+    return flat[i].item(), tuple(int(k) for k in mortice.unravel_index(mortice.tensor(i), tuple(x.shape)))
 
 
 def make_tensor(
     *shape: Any, dtype: Any, device: Any = None, low: float | None = None, high: float | None = None,
     requires_grad: bool = False, noncontiguous: bool = False, exclude_zero: bool = False, memory_format: Any = None,
 ) -> Any:  # fmt: skip
-    """Make a tensor of random numbers from [low, high), by default -9 to 9 (0 to 9 for unsigned, any bool)."""
-    size = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
-    if dtype is mortice.bool:
-        made = mortice.randint(0, 2, size, device=device).to(dtype)
+    """Make a tensor of random numbers from [low, high), by default -9 to 9 (0 to 9 for unsigned integers, any bool)."""
+    size = tuple(shape[0]) if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
+    exact = dtype.kind in "bui"
+    if noncontiguous and memory_format is not None:
+        raise ValueError(f"make_tensor: expected noncontiguous or memory_format; got both, {memory_format}.")
+    if requires_grad and exact:
+        raise ValueError(f"make_tensor: requires_grad=True is not supported for boolean and integral dtypes; got {dtype}.")
+    noncontiguous = noncontiguous and math.prod(size) > 1
+    if noncontiguous:
+        size = (*size[:-1], 2 * size[-1])
+    bottom, top = _range(dtype, low, high)
+    if exact:
+        made = mortice.randint(math.ceil(bottom), math.ceil(top), size, device=device).to(dtype)
+    else:
+        made = mortice.rand(size, dtype=dtype, device=device) * (top - bottom)
+        made = made + (complex(bottom, bottom) if dtype.is_complex else bottom)
+    if exclude_zero:
+        tiny = 1 if exact else mortice.finfo(dtype).tiny
+        made = made.masked_fill(made == 0, complex(tiny, tiny) if dtype.is_complex else tiny)
+    if noncontiguous:
+        made = made[..., ::2]
+    if memory_format is not None:
+        made = made.clone(memory_format=memory_format)
+    return made if exact else made.detach().requires_grad_(requires_grad)
+
+
+def _range(dtype: Any, low: Any, high: Any) -> tuple[Any, Any]:
+    """Return the bounds for `make_tensor`, within what the dtype holds."""
+    if dtype.kind == "b":
+        least, most, usual = 0, 2, (0, 2)
     elif dtype.kind in "ui":
         limits = mortice.iinfo(dtype)
-        lowest = -9 if dtype.kind == "i" else 0
-        bottom = max(math.floor(lowest if low is None else low), limits.min)
-        top = min(math.floor(10 if high is None else high), min(limits.max, 2**63 - 2) + 1)
-        made = mortice.randint(bottom, top, size, device=device).to(dtype)
+        # randint cannot draw the greatest int64 or what lies above it.
+        least, most, usual = limits.min, min(limits.max + 1, 2**63 - 1), (-9, 10)
     else:
-        bottom, top = -9.0 if low is None else low, 9.0 if high is None else high
-        if bottom > top or bottom != bottom or top != top:
-            raise ValueError(f"make_tensor: expected low <= high, neither nan; got {low} and {high}.")
-        made = (mortice.rand(size, dtype=dtype, device=device) * (top - bottom)) + (
-            complex(bottom, bottom) if dtype.is_complex else bottom
-        )
-    if exclude_zero:
-        tiny = mortice.finfo(dtype).tiny if dtype.kind in "fc" else 1
-        made = mortice.where(made == 0, mortice.full_like(made, tiny), made)
-    if noncontiguous and made.numel() > 1:
-        made = mortice.repeat_interleave(made, 2, dim=-1)[..., ::2]
-    return made.detach().requires_grad_(requires_grad) if dtype.kind in "fc" else made
+        least, most, usual = mortice.finfo(dtype).min, mortice.finfo(dtype).max, (-9, 9)
+    low, high = usual[0] if low is None else low, usual[1] if high is None else high
+    if low != low or high != high:
+        raise ValueError(f"make_tensor: low and high cannot be NaN, but got low={low} and high={high}")
+    if low > high or (low == high and dtype.kind in "bui"):
+        raise ValueError(f"make_tensor: low must be less than high, but got {low} >= {high}")
+    if high < least or low >= most:
+        raise ValueError(f"make_tensor: the interval is [{low}, {high}), but {dtype} only supports [{least}, {most})")
+    return min(max(low, least), most), min(max(high, least), most)
 
 
-__all__ = ["assert_close", "make_tensor"]
+__all__ = ["assert_allclose", "assert_close", "make_tensor"]

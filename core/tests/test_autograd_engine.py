@@ -557,3 +557,38 @@ def test_a_leaf_that_no_longer_wants_a_gradient_gets_none() -> None:
     x.requires_grad_(False)
     y.backward()
     assert x.grad is None
+
+
+def test_a_leaf_has_its_gradient_as_soon_as_nothing_adds_to_it() -> None:
+    events: list[str] = []
+    early = mt.ones(3, requires_grad=True)
+    late = mt.full((3,), 2.0, requires_grad=True)
+    early.register_post_accumulate_grad_hook(lambda p: events.append("early has its gradient"))
+    late.register_post_accumulate_grad_hook(lambda p: events.append("late has its gradient"))
+    hidden = early * 3.0
+    hidden.register_hook(lambda g: events.append("hidden is reached"))
+    (hidden * late).sum().backward()
+    assert events == ["late has its gradient", "hidden is reached", "early has its gradient"]
+
+
+def test_a_leaf_used_twice_waits_for_both() -> None:
+    seen: list[list[float]] = []
+    x = mt.ones(2, requires_grad=True)
+    x.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.tolist()))
+    for _ in range(2):
+        x.grad = None
+        y = x * 2.0
+        z = (y * y) * x
+        z.sum().backward()
+    assert seen == [[12.0, 12.0]] * 2
+
+
+def test_a_module_hook_sees_the_gradients_of_its_parameters() -> None:
+    net = mt.nn.Sequential(mt.nn.Linear(2, 3), mt.nn.Tanh(), mt.nn.Linear(3, 1))
+    missing: list[str] = []
+    for name, layer in net.named_children():
+        layer.register_full_backward_hook(
+            lambda m, gi, go, name=name: missing.extend(name for p in m.parameters() if p.grad is None)
+        )
+    net(mt.ones(4, 2, requires_grad=True)).sum().backward()
+    assert missing == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import pytest
@@ -137,20 +136,6 @@ def test_vjp_jvp_and_linearize() -> None:
     assert close(value, [9.0]) and close(tangent, [12.0])
     value, push = func.linearize(lambda x: x * x, t(3.0))
     assert close(push(t(1.0)), [6.0]) and close(push(t(2.0)), [12.0])
-
-
-def test_vmap_is_a_loop_and_says_so_once() -> None:
-    func._warned[0] = False
-    with pytest.warns(UserWarning, match="vmap: runs as a loop"):
-        got = func.vmap(lambda x, y: x * y.sum(), in_dims=(0, None))(t(1.0, 2.0), t(3.0, 4.0))
-    assert close(got, [7.0, 14.0])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert close(func.vmap(func.grad(lambda x: x * x))(t(1.0, 2.0)), [2.0, 4.0])
-        table = mt.arange(6, dtype=f64).reshape(2, 3)
-        assert close(func.vmap(lambda x: x * 2, in_dims=1, out_dims=1)(table), (table * 2).tolist())
-    with pytest.raises(ValueError, match="same size in the mapped dimension"):
-        func.vmap(lambda x, y: x)(t(1.0), t(1.0, 2.0))
 
 
 def test_misuse_of_func() -> None:

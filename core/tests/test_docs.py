@@ -1,4 +1,4 @@
-"""What the documents say is run: Python snippets of one page in order, links, and the generated list of differences."""
+"""What the documents say is run: Python snippets of one page in order, links, and the generated pages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
     assert lost == []
 
 
-def test_the_list_of_differences_is_up_to_date() -> None:
-    script = ROOT / "docs" / "differences.py"
+@pytest.mark.parametrize("page", ["differences", "compatibility"])
+def test_a_generated_page_is_up_to_date(page: str) -> None:
+    script = ROOT / "docs" / f"{page}.py"
     done = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

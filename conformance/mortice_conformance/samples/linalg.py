@@ -6,7 +6,7 @@ import numpy as np
 
 import mortice as mt
 from mortice.op import OPS
-from mortice_conformance.domain import definite, invertible, lower, real, symmetric, upper
+from mortice_conformance.domain import definite, indefinite, invertible, lower, real, symmetric, upper
 from mortice_conformance.record import MATRICES, sample
 
 # What LAPACK takes; torch refuses half precision too.
@@ -139,3 +139,22 @@ sample(
     kind="linalg",
     shapes=[(3, 3), (4, 3)],
 )
+
+
+def _packed(x: object) -> object:
+    packed, tau = np.linalg.qr(x, mode="raw")
+    return np.swapaxes(packed, -1, -2), tau
+
+
+_UNDEFINED = "its gradient is not defined, as in PyTorch"
+sample("geqrf", _packed, invertible, dtypes=_FULL, kind="linalg", shapes=[(3, 3), (2, 4, 3), (3, 4)], grad=_UNDEFINED)
+
+
+def _ldl(x: object, b: object) -> object:
+    packed, pivots, _ = OPS["linalg_ldl_factor"].fn(x, hermitian=True)
+    return OPS["linalg_ldl_solve"].fn(packed, pivots, b, hermitian=True)
+
+
+for _op in ("linalg_ldl_factor", "linalg_ldl_solve"):
+    sample(_op, np.linalg.solve, indefinite, real, call=_ldl, dtypes=_FULL, kind="linalg", result="promote",
+           shapes=[((3, 3), (3, 2)), ((2, 6, 6), (2, 6, 1)), ((1, 1), (1, 3))], grad=_UNDEFINED)  # fmt: skip

@@ -84,6 +84,30 @@ misuse("cholesky_ex", lambda: mt.linalg.cholesky(-mt.eye(2)),
 misuse("solve_ex", lambda: mt.linalg.solve(mt.eye(2), mt.ones(3, 1)),
        "linalg.solve: Incompatible shapes of A and B for the equation AX = B (2x2 and 3x1)")  # fmt: skip
 
+# ---- Fourier transforms ----
+misuse("fftn", lambda: mt.fft.fft(mt.ones(4), n=0),
+       "fft.fft: Invalid number of data points (0) specified; expected at least 1.")  # fmt: skip
+misuse("rfftn", lambda: mt.fft.rfft(mt.ones(4, dtype=mt.complex64)),
+       "fft.rfft: expects a real input tensor, but got mortice.complex64. Use mortice.real(...), or fft.fft.")  # fmt: skip
+misuse("stft", lambda: mt.stft(mt.ones(20), 8, window=mt.ones(5), return_complex=True),
+       "stft: expected a 1D window tensor of size equal to win_length=8; got window with size [5].")  # fmt: skip
+
+misuse("geqrf", lambda: mt.geqrf(mt.ones(2)), "geqrf: The input tensor A must have at least 2 dimensions; got [2].")
+misuse("linalg_ldl_factor", lambda: mt.linalg.ldl_factor(mt.zeros(2, 2)),
+       "linalg.ldl_factor: D[1,1] is zero, the factorization has been completed, but solving with it would divide by zero.")  # fmt: skip
+misuse("linalg_ldl_solve", lambda: mt.linalg.ldl_solve(mt.eye(2), mt.tensor([1, 2], dtype=mt.int32), mt.ones(3, 1)),
+       "linalg.ldl_solve: Incompatible matrix sizes; got [2, 2] and [3, 1].")  # fmt: skip
+
+# ---- special functions ----
+misuse("gcd", lambda: mt.gcd(mt.ones(2), mt.ones(2)),
+       "gcd: not implemented for float32; got mortice.float32. Convert to one of: unsigned integer, integer.")  # fmt: skip
+misuse("igamma", lambda: mt.igamma(mt.ones(2, dtype=mt.int64), mt.ones(2, dtype=mt.int64)),
+       "igamma: not implemented for int64; got mortice.int64. Convert to one of: floating point.")  # fmt: skip
+misuse("frexp", lambda: mt.frexp(mt.tensor([1])),
+       "frexp: not implemented for int64; got mortice.int64. Convert to one of: floating point.")  # fmt: skip
+misuse("i0", lambda: mt.i0(mt.ones(2, dtype=mt.complex64)),
+       "i0: not implemented for complex64; got mortice.complex64. Convert to one of: floating point.")  # fmt: skip
+
 # ---- neural networks ----
 misuse("softmax", lambda: F.softmax(mt.ones(2, dtype=mt.int64), 0),
        "softmax: not implemented for int64; got mortice.int64. Convert to one of: floating point.")  # fmt: skip
@@ -111,3 +135,9 @@ misuse(
     "nll_loss: Target 3 is out of bounds for 3 classes.",
 )
 misuse("pad", lambda: F.pad(mt.ones(2, 3), (1,)), "pad: Padding length must be divisible by 2; got 1 numbers.")
+misuse(
+    "grid_sample",
+    lambda: F.grid_sample(mt.ones(1, 1, 2, 2), mt.ones(1, 2, 2, 3), align_corners=False),
+    "grid_sample: expected grid to have size 1 in its first and 2 in its last dimension; got input [1, 1, 2, 2] and grid "
+    "[1, 2, 2, 3].",
+)

@@ -17,3 +17,11 @@ __all__ = [
     "gradgradcheck", "graph", "inference_mode", "no_grad", "once_differentiable", "set_detect_anomaly",
     "set_grad_enabled", "set_multithreading_enabled", "variable",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    if name != "profiler":
+        raise AttributeError(f"module 'mortice.autograd' has no attribute {name!r}")
+    import importlib
+
+    return importlib.import_module("mortice.autograd.profiler")

@@ -124,7 +124,7 @@ class CheckpointFunction(Function):
                 "passing the `inputs` argument."
             )
         saved = iter(ctx.saved_tensors)
-        args = [next(saved).detach().requires_grad_(a._rg) if isinstance(a, TensorBase) else a for a in ctx.args]
+        args = [next(saved)._share().requires_grad_(a._rg) if isinstance(a, TensorBase) else a for a in ctx.args]
         with random.fork_rng(enabled=ctx.rng is not None), enable_grad():
             if ctx.rng is not None:
                 random.set_rng_state(ctx.rng)

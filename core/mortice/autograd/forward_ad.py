@@ -1,13 +1,12 @@
-"""Dual numbers: `dual_level`, `make_dual`, `unpack_dual`. Tangents are found when asked for, by backward run twice."""
+"""Dual numbers: `dual_level`, `make_dual`, `unpack_dual`. What is computed from a dual tensor carries its tangent."""
 
 from __future__ import annotations
 
 import threading
 from typing import Any, NamedTuple
 
-from mortice.autograd.functional import _forward, _open
-from mortice.graph import Node
-from mortice.modes import enable_grad
+from mortice.levels import here
+from mortice.levels.dual import DualLevel
 
 
 class UnpackedDualTensor(NamedTuple):
@@ -24,75 +23,65 @@ class _Levels(threading.local):
 _levels = _Levels()
 
 
+def enter_dual_level() -> int:
+    """Open a level, in which tensors of `make_dual` carry tangents, and return its number."""
+    if _levels.open:
+        raise RuntimeError("Nested forward mode AD is not supported at the moment")
+    level = DualLevel()
+    level.__enter__()
+    _levels.open = (level,)
+    return 0
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """Close a level; what was computed in it is no longer of use."""
+    if not _levels.open or level not in (None, 0):
+        raise RuntimeError("Trying to exit a forward AD level that was not the last one that was created. This is not supported.")
+    opened, _levels.open = _levels.open[-1], ()
+    opened.__exit__(None)
+
+
 class dual_level:
-    """Inside, tensors of `make_dual` carry tangents through what is computed with them.
-
-    Differs from torch: what is computed from a dual tensor requires grad; levels nest no deeper than one.
-    """
-
-    def __init__(self) -> None:
-        self.duals: list[tuple[Any, Any]] = []
+    """A block in which tensors of `make_dual` carry tangents through what is computed with them."""
 
     def __enter__(self) -> int:
-        if _levels.open:
-            raise RuntimeError("Nested forward mode AD is not supported at the moment")
-        _levels.open = (self,)
-        return 0
+        return enter_dual_level()
 
     def __exit__(self, *exc: Any) -> None:
-        _levels.open = ()
-        self.duals = []
+        exit_dual_level()
 
 
-def _current(name: str) -> dual_level:
-    if not _levels.open:
+def _current(name: str, level: int | None) -> DualLevel:
+    if not _levels.open or level not in (None, 0):
         raise RuntimeError(
             f"{name}: Trying to use forward AD outside of a level; use `with dual_level():` around it."
         )
     return _levels.open[-1]  # type: ignore[no-any-return]
 
 
-def make_dual(tensor: Any, tangent: Any, *, level: Any = None) -> Any:
-    """Return a tensor with the value of `tensor` that carries `tangent`."""
-    inside = _current("make_dual")
+def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
+    """Return a tensor with the value of `tensor` that carries `tangent`; both keep their graphs."""
+    inside = _current("make_dual", level)
     if tensor.dtype.kind not in "fc":
         raise ValueError(f"Expected primal to be floating point or complex, but got: {tensor.dtype}")
+    if tangent.dtype.kind not in "fc":
+        raise ValueError(f"Expected tangent to be floating point or complex, but got: {tangent.dtype}")
     if tensor.shape != tangent.shape or tensor.dtype is not tangent.dtype:
         raise RuntimeError(
             f"make_dual: expected a tangent like the tensor, {list(tensor.shape)} of {tensor.dtype}; got "
             f"{list(tangent.shape)} of {tangent.dtype}."
         )
-    with enable_grad():
-        (dual,) = _open((tensor,), tensor._rg)
-    inside.duals.append((dual, tangent))
-    return dual
+    if inside.tangent(tensor) is not None:
+        raise RuntimeError("make_dual: the tensor has a tangent at this level already. Unpack it first.")
+    return inside.enter(here(inside.primal(tensor), inside), inside.primal(tangent))
 
 
-def unpack_dual(tensor: Any, *, level: Any = None) -> UnpackedDualTensor:
+def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     """Return the value of a tensor and the tangent that reached it, None if none did."""
     if not _levels.open:
         return UnpackedDualTensor(tensor, None)
-    duals = _levels.open[-1].duals
-    for dual, tangent in duals:
-        if dual is tensor:
-            return UnpackedDualTensor(tensor.detach(), tangent)
-    depends = tensor._node is not None and _reaches(tensor._node, {id(d) if d._node is None else id(d._node) for d, _ in duals})
-    if not depends:
-        return UnpackedDualTensor(tensor, None)
-    with enable_grad():
-        (found,) = _forward((tensor,), tuple([d for d, _ in duals]), tuple([t for _, t in duals]), False)
-    return UnpackedDualTensor(tensor.detach(), found.detach())
+    inside = _current("unpack_dual", level)
+    return UnpackedDualTensor(inside.primal(tensor), inside.tangent(tensor))
 
 
-def _reaches(node: Any, targets: set[int]) -> bool:
-    """Tell whether the graph above a node has one of the targets."""
-    stack, seen = [node], set()
-    while stack:
-        at = stack.pop()
-        if id(at) in targets:
-            return True
-        if at is None or id(at) in seen or not isinstance(at, Node):
-            continue
-        seen.add(id(at))
-        stack.extend(at.edges)
-    return False
+__all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]

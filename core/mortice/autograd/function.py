@@ -9,6 +9,7 @@ from typing import Any
 
 from mortice import graph
 from mortice import op as _op
+from mortice.autograd import function_levels
 from mortice.autograd.gradients import zeros_for
 from mortice.graph import SECOND_BACKWARD, Node, PackedValue, Slot, next_seq
 from mortice.modes import modes, no_grad, saved_hooks, settle
@@ -24,7 +25,7 @@ class _Saved:
 
     def __init__(self, t: Any, number: int, hooks: Any) -> None:
         # An output is kept as another tensor over its memory: the node must not own what it has made.
-        self.t = t if number < 0 else t.detach()
+        self.t = t if number < 0 else t._share()
         self.version, self.number, self.packed = t._version, number, None
         if hooks is not None:
             self.packed = PackedValue(self.t, self.t._node or self.t, *hooks)
@@ -37,6 +38,8 @@ class FunctionCtx:
     needs_input_grad: tuple[bool, ...] = ()
     _materialize = True
     _to_save: tuple[Any, ...] = ()
+    _for_jvp: tuple[Any, ...] | None = None
+    _pushing = False  # whether `jvp` runs
     _dirty: tuple[Any, ...] = ()
     _non_differentiable: tuple[Any, ...] = ()
     _saved: list[Any] | None = None
@@ -54,8 +57,7 @@ class FunctionCtx:
 
     def save_for_forward(self, *tensors: Any) -> None:
         """Keep tensors for `jvp`, where they are found in `saved_tensors` too."""
-        if not self._to_save:
-            self._to_save = tensors
+        self._for_jvp = tensors
 
     def mark_dirty(self, *args: Any) -> None:
         """Say which inputs `forward` has written in place; each must also be returned."""
@@ -71,7 +73,9 @@ class FunctionCtx:
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """The tensors given to `save_for_backward`."""
+        """The tensors given to `save_for_backward`, in `jvp` those given to `save_for_forward`."""
+        if self._pushing and self._for_jvp is not None:
+            return self._for_jvp
         if self._saved is None:
             if self._node is not None:
                 raise RuntimeError(SECOND_BACKWARD)
@@ -91,7 +95,7 @@ class FunctionCtx:
             )
         if s.number < 0:
             return s.t if s.packed is None else s.packed.tensor()
-        t = s.t.detach() if s.packed is None else s.packed.tensor()
+        t = s.t._share() if s.packed is None else s.packed.tensor()
         place = node and node.place(s.number)
         if place is not None:
             t._rg, t._node = True, place
@@ -178,7 +182,7 @@ class FunctionNode(Node):
             return None
         shape, dtype, device = self.inputs[i]
         at = f"Function {self.name()} returned an invalid gradient at index {i} -"
-        if r._device is not device:
+        if r._device.base is not device.base:
             raise RuntimeError(f"{at} expected device {device} but got {r.device}")
         if r.shape != shape:
             lead = len(r.shape) - len(shape)
@@ -264,14 +268,14 @@ class Function:
 
     @staticmethod
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
-        """Push tangents forward; accepted, and not used: `functional.jvp` goes through `backward` twice."""
+        """Push tangents forward; where it is not given, the product follows from `backward`, run twice."""
         raise NotImplementedError(
             "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
         )
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        """Map over a batch; accepted, and not used: `func.vmap` is a loop."""
+        """Compute a batch: return (output, out_dims); where it is not given, `forward` runs over the batch as it is."""
         raise NotImplementedError("vmap is not implemented for this custom autograd.Function.")
 
     @classmethod
@@ -280,6 +284,15 @@ class Function:
         separate = cls.setup_context is not Function.setup_context
         if kwargs:
             args = _bound(cls, args, kwargs, separate)
+        for a in args:
+            if isinstance(a, TensorBase) and a._device.level is not None:
+                return function_levels.apply(cls, Function, args)
+        return cls._run(args)[0]
+
+    @classmethod
+    def _run(cls, args: tuple[Any, ...]) -> tuple[Any, FunctionCtx]:
+        """Return the outputs, in the graph, and the ctx."""
+        separate = cls.setup_context is not Function.setup_context
         ctx = FunctionCtx()
         ctx.needs_input_grad = needs = tuple([isinstance(a, TensorBase) and a._rg for a in args])
         before = modes.grad
@@ -294,7 +307,7 @@ class Function:
         finally:
             modes.grad = before
             settle()
-        return _finish(cls, ctx, args, output, modes.grad and any(needs))
+        return _finish(cls, ctx, args, output, modes.grad and any(needs)), ctx
 
 
 def _bound(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], separate: bool) -> tuple[Any, ...]:
@@ -329,7 +342,7 @@ def _finish(cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], output: Any, reco
     if recording:
         node.seq = next_seq()
         node.edges = tuple(
-            [None if not isinstance(a, TensorBase) or not a._rg else a if a._node is None else a._node for a in args]
+            [a._node or a.note_use(node.seq) if isinstance(a, TensorBase) and a._rg else None for a in args]
         )
         tensors = [o for o in outs if isinstance(o, TensorBase)]
         node.device, node.shape, node.dtype = next(
@@ -373,14 +386,14 @@ def _check_dirty(ctx: FunctionCtx, inputs: set[int], outs: list[Any], recording:
 def _place(o: Any, place: Any, is_input: bool, is_dirty: bool, which: str) -> Any:
     """Return output `o` at its place in the graph (None: it has no gradient)."""
     if place is None:
-        return o.detach() if o._rg and not is_dirty else o
+        return o._share() if o._rg and not is_dirty else o
     if is_dirty:
         value = make(o._data, o._device, o.dtype, o.shape)
         value._rg, value._node = True, place
         rebase(o, value, before_rebase(o))
         return o
     if is_input or o._rg:
-        t = o.detach()
+        t = o._share()
         t._viewed, t._note = o if o._viewed is None else o._viewed, FROM_FUNCTION + which
     else:
         t = o
@@ -426,10 +439,10 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
         refused = []
         for r in result if isinstance(result, tuple) else (result,):
             if isinstance(r, TensorBase) and r.dtype.kind in "fc":
-                r = r.detach()
+                r = r._share()
                 node = _OnceNode()
                 node.seq, node.extra = next_seq(), None
-                node.edges = tuple([g._node or g for g in grads if isinstance(g, TensorBase) and g._rg])
+                node.edges = tuple([g._node or g.note_use(node.seq) for g in grads if isinstance(g, TensorBase) and g._rg])
                 node.device, node.shape, node.dtype = r._device, r.shape, r.dtype
                 r._rg, r._node = True, node
             refused.append(r)

@@ -1,4 +1,4 @@
-"""Whole derivatives of functions: Jacobians, Hessians and their products with vectors, by calls of `grad`."""
+"""Whole derivatives of functions: Jacobians, Hessians and their products with vectors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mortice.autograd.gradients import grad, zeros_for
-from mortice.modes import enable_grad, modes
+from mortice.autograd.trees import leaves, rebuild, tensors, tree_map
+from mortice.levels import here
+from mortice.levels.dual import DualLevel
+from mortice.levels.vmap import MapLevel
+from mortice.modes import enable_grad, modes, set_grad_enabled
 from mortice.node import TENSOR_KERNELS
 from mortice.shape import prod
 from mortice.tensor import TensorBase
@@ -32,7 +36,7 @@ def _tuple(name: str, what: str, value: Any) -> tuple[bool, tuple[Any, ...]]:
 def _open(inputs: tuple[Any, ...], create_graph: bool, need_graph: bool = True) -> tuple[Any, ...]:
     """Return inputs to differentiate by: in the caller's graph under create_graph, else cut off from it."""
     if not create_graph:
-        return tuple([t.detach().requires_grad_(need_graph) for t in inputs])
+        return tuple([t._share().requires_grad_(need_graph) for t in inputs])
     with enable_grad():
         return tuple([k.reshape(t, t.shape) if t._rg else k.copy(t).requires_grad_(need_graph) for t in inputs])
 
@@ -40,7 +44,7 @@ def _open(inputs: tuple[Any, ...], create_graph: bool, need_graph: bool = True) 
 def _close(value: Any, create_graph: bool) -> Any:
     """Cut results off from the graph, unless it was asked for."""
     if isinstance(value, TensorBase):
-        return value if create_graph else value.detach()
+        return value if create_graph else value._share()
     return tuple([_close(v, create_graph) for v in value])
 
 
@@ -128,27 +132,138 @@ def vjp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict
 
 
 def jvp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
-    """Return (outputs, Jv) of a function at `inputs`; v has the shape of the inputs. Backward runs twice."""
+    """Return (outputs, Jv) of a function at `inputs`; v has the shape of the inputs."""
     several, given = _tuple("jvp", "inputs", inputs)
     vs = _ones("jvp", given, "") if v is None else _check_v(v, given, several, "inputs")
+    if not strict:
+        with set_grad_enabled(create_graph):
+            out, _, pushed = forward("jvp", func, _open(given, True) if create_graph else given, vs)
+        outs_several, outs = _tuple("jvp", "outputs of the user-provided function", out)
+        found: Any = pushed if outs_several else (pushed,)
+        return _unpack(_close(outs, create_graph), outs_several), _unpack(_close(found, create_graph), outs_several)
+    # What depends on what is known in the graph alone.
     with enable_grad():
         at = _open(given, create_graph)
         outs_several, outs = _call("jvp", func, at)
         _strict_outputs(outs, strict)
-        found = _forward(outs, at, vs, create_graph, strict)
+        found = twice(outs, at, vs, create_graph, strict)
     return _unpack(_close(outs, create_graph), outs_several), _unpack(_close(found, create_graph), outs_several)
 
 
-def _forward(
+def twice(
     outs: tuple[Any, ...], at: tuple[Any, ...], vs: tuple[Any, ...], create_graph: bool, strict: bool = False
 ) -> tuple[Any, ...]:
-    """Return Jv: uᵀJ is linear in u, so its derivative along u, times v, is Jv."""
+    """Return Jv by two backward runs: uᵀJ is linear in u, so its derivative along u, times v, is Jv."""
     us = tuple([zeros_for(o).requires_grad_() for o in outs])
     back = _grads(outs, at, us, True)
     back = _filled(back, at, strict, True, INDEPENDENT)
     found = _grads(back, us, vs, create_graph, True)
     why = "The derivative of output {i} is independent of the input. This is not allowed in strict mode."
     return _filled(found, us, strict, create_graph, why)
+
+
+# ---- what `func` and this module share ----
+
+
+def forward(
+    name: str, func: Fn, primals: Any, tangents: tuple[Any, ...], *, has_aux: bool = False, strict: bool = False
+) -> tuple[Any, Any, Any]:
+    """Return (output, aux, Jt) of a function called once with inputs that carry tangents, one for each leaf."""
+    xs = list(leaves(primals))
+    for x, t in zip(xs, tangents):
+        if x.shape != t.shape or x.dtype is not t.dtype:
+            raise RuntimeError(
+                f"{name}: Expected each tangent to have the shape and dtype of its primal; got {list(t.shape)} of "
+                f"{t.dtype} for {list(x.shape)} of {x.dtype}."
+            )
+    xs = [here(x) for x in xs]
+    with DualLevel() as level:
+        duals = [level.enter(x, t) for x, t in zip(xs, tangents)]
+        level.entered += [(x, t, lambda x, t: x.copy_(level.primal(t))) for x, t in zip(xs, duals)]
+        out = func(*rebuild(primals, iter(duals)))
+        aux = None
+        if has_aux:
+            if not (isinstance(out, tuple) and len(out) == 2):
+                raise RuntimeError(
+                    f"{name}: output of function f should be a tuple: (output, aux) if has_aux is True; got "
+                    f"{type(out).__name__}."
+                )
+            out, aux = out
+        pushed = []
+        for o in tensors(name, out, "outputs"):
+            pushed.append(level.tangent(o))
+            if pushed[-1] is None:
+                if strict:
+                    raise RuntimeError(
+                        f"{name}(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is "
+                        "not allowed with strict=True."
+                    )
+                pushed[-1] = k.zeros_like(level.primal(o).detach())
+        below = lambda x: level.primal(x) if isinstance(x, TensorBase) else x  # noqa: E731
+        return tree_map(below, out), tree_map(below, aux), rebuild(out, iter(pushed))
+
+
+def columns(
+    name: str, func: Fn, inputs: Any, *, has_aux: bool = False, randomness: str = "error"
+) -> tuple[Any, Any, list[list[Any]]]:
+    """Return (output, aux, Jacobians): per output one for each input; all directions are pushed forward at once."""
+    xs = list(leaves(inputs))
+    sizes = [prod(x.shape) for x in xs]
+    n = sum(sizes)
+    with MapLevel(n, randomness) as level:
+        starts = [sum(sizes[:i]) for i in range(len(xs))]
+        along = tuple([level.enter(_directions(x, -start, n - start)) for x, start in zip(xs, starts)])
+        out, aux, pushed = forward(name, func, inputs, along, has_aux=has_aux)
+        outs = list(leaves(out))
+        whole = [level.leave(p) for p in leaves(pushed)]
+        settled = lambda x: _settled(level, x)  # noqa: E731
+        out, aux = tree_map(settled, out), tree_map(settled, aux)
+    blocks = []
+    for o, p in zip(outs, whole):
+        p = k.moveaxis(p, 0, -1) if o.shape else p
+        cut = [k.getitem(p, (..., slice(start, start + size))) for start, size in zip(starts, sizes)]
+        blocks.append([k.reshape(c, (*o.shape, *x.shape)) for c, x in zip(cut, xs)])
+    return out, aux, blocks
+
+
+def _settled(level: Any, x: Any) -> Any:
+    """Return a value that may have been computed for every direction alike."""
+    if not isinstance(x, TensorBase) or x._device.level is not level:
+        return x
+    return level.leave(x)[0] if x._data.on else level.common(x)
+
+
+def _directions(t: Any, start: int, stop: int) -> Any:
+    """Return the unit directions of t's elements from `start` to `stop`, zeros where there is no such element."""
+    rows = k.reshape(k.new_arange(t, start, stop), (stop - start, 1))
+    hits = k.equal(rows, k.reshape(k.new_arange(t, 0, prod(t.shape)), (1, prod(t.shape))))
+    return k.reshape(k.astype(hits, t.dtype), (stop - start, *t.shape))
+
+
+def basis(t: Any, i: int) -> Any:
+    """Return zeros shaped like t with a 1 at flat position i."""
+    return k.reshape(_directions(t.detach(), i, i + 1), t.shape)
+
+
+def rows(o: Any, at: Sequence[Any], pull: Callable[[Any], Sequence[Any]], chunk_size: int | None = None) -> list[Any]:
+    """Return the Jacobian of one output for each of the inputs `at`; `pull(v)` gives vᵀJ, and gets many v at once."""
+    n = prod(o.shape)
+    step = n if chunk_size is None else min(chunk_size, n)
+    parts: list[list[Any]] = []
+    for start in range(0, n, step or 1):
+        stop = min(start + step, n)
+        if step == 1:
+            parts.append([k.expand_dims(g, 0) for g in pull(basis(o, start))])
+            continue
+        with MapLevel(stop - start, "error") as level:
+            v = level.enter(_directions(o.detach(), start, stop))
+            parts.append([level.leave(g) for g in pull(v)])
+    if not parts:
+        return [zeros_like_block(o, t) for t in at]
+    joined = [list(column) for column in zip(*parts)]
+    return [
+        k.reshape(c[0] if len(c) == 1 else k.concat(c, axis=0), (*o.shape, *t.shape)) for c, t in zip(joined, at)
+    ]
 
 
 def jacobian(
@@ -162,8 +277,8 @@ def jacobian(
     """Return the Jacobian: for each output and input a tensor of shape (*output.shape, *input.shape).
 
     Args:
-        vectorize: accepted; the rows are computed one by one.
-        strategy: "reverse-mode" runs backward per element of the outputs, "forward-mode" per element of the inputs.
+        vectorize: run one backward for all elements of an output, instead of one each.
+        strategy: "forward-mode" pushes the elements of the inputs forward instead, all at once.
     """
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError(f'Expected strategy to be either "forward-mode" or "reverse-mode", got "{strategy}".')
@@ -172,56 +287,32 @@ def jacobian(
             "torch.autograd.functional.jacobian: `create_graph=True` and `strategy='forward-mode'` are not supported "
             "together (yet). Please either set `create_graph=False` or `strategy='reverse-mode'`."
         )
+    if strict and (vectorize or strategy == "forward-mode"):
+        what = "`vectorized=True`" if strategy == "reverse-mode" else '`strategy="forward-mode"`'
+        raise RuntimeError(
+            f"torch.autograd.functional.jacobian: `strict=True` and {what} are not supported together (yet)."
+        )
     several, given = _tuple("jacobian", "inputs", inputs)
+    if strategy == "forward-mode":
+        out, _, blocks = columns("jacobian", func, tuple([t._share() for t in given]))
+        outs_several, _ = _tuple("jacobian", "outputs of the user-provided function", out)
+        return _unpack(tuple([_unpack(_close(tuple(row), False), several) for row in blocks]), outs_several)
     with enable_grad():
         at = _open(given, create_graph)
         outs_several, outs = _call("jacobian", func, at)
         _strict_outputs(outs, strict)
-        by_column = strategy == "forward-mode" and vectorize
-        blocks = _columns(outs, at) if by_column else [_rows(o, at, create_graph, strict) for o in outs]
-    blocks = _close(tuple([tuple(row) for row in blocks]), create_graph)
-    rows = tuple([_unpack(row, several) for row in blocks])
-    return _unpack(rows, outs_several)
 
+        def pull(o: Any, v: Any) -> tuple[Any, ...]:
+            return _filled(_grads((o,), at, (v,), create_graph), at, strict, create_graph, INDEPENDENT)
 
-def basis(t: Any, i: int) -> Any:
-    """Return zeros shaped like t with a 1 at flat position i."""
-    flat = k.equal(k.new_arange(t, 0, max(prod(t.shape), 1)), i)
-    return k.reshape(k.astype(flat, t.dtype), t.shape)
-
-
-def _rows(o: Any, at: tuple[Any, ...], create_graph: bool, strict: bool) -> list[Any]:
-    """Return the Jacobian of one output, a gradient per element."""
-    n = prod(o.shape)
-    rows: list[list[Any]] = [[] for _ in at]
-    for i in range(n):
-        found = _grads((o,), at, (basis(o, i),), create_graph)
-        for column, g in zip(rows, _filled(found, at, strict, create_graph, INDEPENDENT)):
-            column.append(g)
-    return [
-        k.reshape(k.stack(column, 0), (*o.shape, *t.shape)) if n else zeros_like_block(o, t)
-        for column, t in zip(rows, at)
-    ]
+        found = [rows(o, at, lambda v, o=o: pull(o, v), None if vectorize else 1) for o in outs]  # type: ignore[misc]
+    closed = _close(tuple([tuple(row) for row in found]), create_graph)
+    return _unpack(tuple([_unpack(row, several) for row in closed]), outs_several)
 
 
 def zeros_like_block(o: Any, t: Any) -> Any:
     """Return the Jacobian of an output without elements."""
     return k.new_full(t.detach(), (*o.shape, *t.shape), 0, dtype=o.dtype)
-
-
-def _columns(outs: tuple[Any, ...], at: tuple[Any, ...]) -> list[list[Any]]:
-    """Return all blocks, a Jacobian-vector product per element of the inputs."""
-    blocks: list[list[Any]] = [[] for _ in outs]
-    for j, t in enumerate(at):
-        columns: list[list[Any]] = [[] for _ in outs]
-        for i in range(prod(t.shape)):
-            vs = tuple([basis(x, i) if n == j else zeros_for(x) for n, x in enumerate(at)])
-            for column, part in zip(columns, _forward(outs, at, vs, False)):
-                column.append(part)
-        for block, column, o in zip(blocks, columns, outs):
-            whole = k.stack(column, len(o.shape)) if column else zeros_like_block(o, t)
-            block.append(k.reshape(whole, (*o.shape, *t.shape)))
-    return blocks
 
 
 def _scalar(name: str, func: Fn) -> Fn:
@@ -300,7 +391,7 @@ def hvp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict
     several, given = _tuple("hvp", "inputs", inputs)
     with enable_grad():
         out, at, first, vs = _first_gradient("hvp", func, given, v, several, create_graph, strict)
-        found = _forward(first, at, vs, create_graph, strict)
+        found = twice(first, at, vs, create_graph, strict)
     return _close(out, create_graph), _unpack(_close(found, create_graph), several)
 
 

@@ -355,7 +355,8 @@ def gradgradcheck(
         with enable_grad():
             made = [o for o in _differentiable(func(*at)) if o._rg]
             found = grad(made, ts, gs, create_graph=True, allow_unused=True)
-        return tuple([g for g in found if g is not None])
+        # Where an op passes its gradient on, that is an input of this function, which gradcheck refuses.
+        return tuple([g.view_as(g) if any(g is seed for seed in gs) else g for g in found if g is not None])
 
     return gradcheck(
         first, (*given, *seeds), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol,

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from mortice import graph
-from mortice import node as _node
 from mortice import op as _op
 from mortice.errors import ShapeError
+from mortice.levels import chain, raise_to
+from mortice.levels.vmap import MapLevel
 from mortice.modes import set_grad_enabled
 from mortice.shape import prod
 from mortice.tensor import TensorBase, make
@@ -20,7 +21,7 @@ def as_tuple(x: Any) -> tuple[Any, ...]:
 
 
 def _seed(name: str, i: int, t: Any, g: Any, create_graph: bool) -> Any:
-    """Return the gradient to start from at output `i`: a buffer, or a Tensor where a graph is made."""
+    """Return the gradient to start from at output `i`, as a Tensor."""
     if not t._rg:
         raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
     device, d = t._device, t.dtype
@@ -33,7 +34,7 @@ def _seed(name: str, i: int, t: Any, g: Any, create_graph: bool) -> Any:
         if d.is_complex:
             raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {d}")
         data = device.backend.full(t.shape, 1, dtype=d, device=device)
-        return make(data, device, d, t.shape) if create_graph else data
+        return make(data, device, d, t.shape)
     if not isinstance(g, TensorBase):
         raise TypeError(f"{name}: gradients can be either Tensors or None, but got {type(g).__name__}.")
     if g.shape != t.shape:
@@ -46,23 +47,30 @@ def _seed(name: str, i: int, t: Any, g: Any, create_graph: bool) -> Any:
             "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in "
             f"dtype: grad_output[{i}] has a dtype of {g.dtype} and output[{i}] has a dtype of {d}."
         )
-    if g._device is not device:
+    if g._device.base is not device.base:
         raise RuntimeError(
             f"{name}: grad_output[{i}] must be where output[{i}] is; got {g.device} and {t.device}. Move it with .to(...)."
         )
     if g.dtype is not d:
         with set_grad_enabled(create_graph):
             g = _op.CAST(g, d)
-    return g if create_graph else g._data
+    if g._device is not device and len(chain(g._device)) < len(chain(device)):
+        return raise_to(g, device)
+    return g
 
 
-def _start(name: str, tensors: Any, grads: Any, create_graph: bool) -> tuple[tuple[Any, ...], list[Any]]:
-    """Pair outputs with their gradients; a missing one is 1 for a one-element tensor."""
+def _start(name: str, tensors: Any, grads: Any, create_graph: bool) -> tuple[tuple[Any, ...], list[Any], bool]:
+    """Return outputs, their gradients (a missing one is 1 for a one-element tensor), and whether these stay Tensors.
+
+    They do where a graph is made, and where one is of a level that its output knows nothing of.
+    """
     outs = as_tuple(tensors)
     given: Sequence[Any] = (None,) * len(outs) if grads is None else as_tuple(grads)
     if len(given) != len(outs):
         raise RuntimeError(f"{name}: got {len(outs)} tensors and {len(given)} gradients.")
-    return outs, [_seed(name, i, t, g, create_graph) for i, (t, g) in enumerate(zip(outs, given))]
+    seeds = [_seed(name, i, t, g, create_graph) for i, (t, g) in enumerate(zip(outs, given))]
+    above = any([g._device is not t._device for g, t in zip(seeds, outs)])
+    return outs, seeds if create_graph or above else [g._data for g in seeds], above
 
 
 def backward(
@@ -73,10 +81,7 @@ def backward(
     grad_variables: Any = None,
     inputs: Any = None,
 ) -> None:
-    """Compute the gradients of tensors with respect to the leaves (or `inputs`) and add them to their `.grad`.
-
-    Differs from torch: leaves receive their gradients when the walk is done, so a backward that fails adds none.
-    """
+    """Compute the gradients of tensors with respect to the leaves (or `inputs`) and add them to their `.grad`."""
     if grad_variables is not None:
         if grad_tensors is not None:
             raise RuntimeError(
@@ -91,9 +96,9 @@ def backward(
         for t in inputs:
             if not t._rg:
                 raise RuntimeError("One of the differentiated Tensors does not require grad")
-    outs, seeds = _start("backward", tensors, grad_tensors, create_graph)
+    outs, seeds, above = _start("backward", tensors, grad_tensors, create_graph)
     keep = create_graph if retain_graph is None else retain_graph
-    graph.backward(outs, seeds, retain_graph=keep, create_graph=create_graph, inputs=inputs)
+    graph.backward(outs, seeds, retain_graph=keep, create_graph=create_graph, inputs=inputs, tensors=above)
 
 
 def grad(
@@ -123,11 +128,11 @@ def grad(
     keep = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
         return _batched(as_tuple(outputs), wanted, grad_outputs, keep, create_graph, allow_unused, materialize_grads)
-    outs, seeds = _start("grad", outputs, grad_outputs, create_graph)
+    outs, seeds, above = _start("grad", outputs, grad_outputs, create_graph)
     if not wanted:
         raise ValueError("grad requires non-empty inputs.")
     found = graph.backward(
-        outs, seeds, retain_graph=keep, create_graph=create_graph, inputs=wanted, accumulate=False
+        outs, seeds, retain_graph=keep, create_graph=create_graph, inputs=wanted, accumulate=False, tensors=above
     )
     assert found is not None
     for i, g in enumerate(found):
@@ -149,13 +154,10 @@ def zeros_for(t: Any) -> Any:
 def _batched(
     outs: tuple[Any, ...], wanted: tuple[Any, ...], grads: Any, keep: bool, create_graph: bool, unused: Any, zeros: bool
 ) -> tuple[Any, ...]:
-    """Run `grad` for each slice along the first dim of the gradients, and stack what comes out."""
+    """Run `grad` once for all slices along the first dim of the gradients."""
     given = as_tuple(grads)
-    n = len(given[0])
-    rows = [
-        grad(outs, wanted, [None if g is None else g[i] for g in given], keep or i < n - 1, create_graph,
-             allow_unused=unused, materialize_grads=zeros)
-        for i in range(n)
-    ]  # fmt: skip
-    k = _node.TENSOR_KERNELS
-    return tuple([None if column[0] is None else k.stack(list(column), 0) for column in zip(*rows)])
+    n = next((len(g) for g in given if g is not None), 0)
+    with MapLevel(n, "error") as level:
+        each = [None if g is None else level.enter(g) for g in given]
+        found = grad(outs, wanted, each, keep, create_graph, allow_unused=unused, materialize_grads=zeros)
+        return tuple([None if g is None else level.leave(g) for g in found])

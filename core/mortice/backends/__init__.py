@@ -1,4 +1,7 @@
-"""What a backend author needs: `Backend`, `NamespaceBackend`, `BackendInfo`, and the hook marker; and `list()`."""
+"""What a backend author needs: `Backend`, `NamespaceBackend`, `BackendInfo`, and the hook marker; and `list()`.
+
+The switches of `torch.backends` (cudnn, cuda, mps, ...) are here too, for scripts; see `flags`.
+"""
 
 from mortice.backends.backend import REQUIRED, Backend
 from mortice.backends.host import HostBuffer
@@ -10,3 +13,14 @@ from mortice.dtype import DTYPES, DType
 __all__ = [
     "API", "DTYPES", "REQUIRED", "Backend", "BackendInfo", "DType", "HostBuffer", "NamespaceBackend", "hookimpl", "list",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    import importlib
+
+    if name in ("cuda", "cudnn"):
+        return importlib.import_module(f"mortice.backends.{name}")
+    flags = importlib.import_module("mortice.backends.flags")
+    if name not in flags.FLAGS:
+        raise AttributeError(f"module 'mortice.backends' has no attribute {name!r}")
+    return getattr(flags, name)

@@ -8,8 +8,8 @@ from typing import Any
 from mortice.backends.kernels import FreeKernels
 from mortice.device import Device, intern
 from mortice.dtype import DTYPES, DType
-from mortice.errors import PluginError
-from mortice.shape import contiguous_strides
+from mortice.errors import DTypeError, PluginError
+from mortice.shape import contiguous_strides, prod
 
 # REQUIRED: kernels in array-API names over buffers of equal dtype; a Python number may stand for one operand.
 REQUIRED = {
@@ -53,6 +53,9 @@ class Backend(FreeKernels):
     mutable = False
     # Whether a storage keeps its first buffer: views are derived from it anew, or their strides are. Set at load.
     rooted = True
+    # Optional, to save a reshape's bookkeeping: `reshape_view(x, shape)` takes a row-major buffer and sizes as the user
+    # gave them (one may be -1) and returns a view that has a `shape`, or raises ValueError or TypeError.
+    reshape_view: Any = None
 
     # ---- housekeeping, REQUIRED ----
 
@@ -98,6 +101,35 @@ class Backend(FreeKernels):
         """Copy between two devices of this backend."""
         return self.from_host(self.to_host(x), device)
 
+    def dlpack_device(self, x: Any) -> tuple[int, int]:
+        """Return DLPack's name of the device that the buffer is on."""
+        from mortice.backends.dlpack import device_code
+
+        return device_code(self.device_of(x))
+
+    def to_dlpack(self, x: Any, *, stream: Any = None, max_version: Any = None) -> Any:
+        """Lend the memory of a buffer: return a DLPack capsule that keeps it until the borrower is done."""
+        raise BufferError(f"__dlpack__: backend '{self.name}' does not lend its memory. Use .cpu() first, which copies.")
+
+    @property
+    def copies_host(self) -> bool:
+        """Whether memory of the host is copied where it could be shared: nobody has written how to share it."""
+        return type(self).share_host is Backend.share_host and type(self).from_dlpack is Backend.from_dlpack
+
+    def from_dlpack(self, source: Any, device: Device) -> Any:
+        """Return a buffer over the memory of an object that has `__dlpack__`; here of one on the host, by `share_host`."""
+        from mortice.backends.dlpack import borrow
+
+        loan = borrow(source)
+        if loan.memory.dtype not in self.dtypes(device):
+            raise DTypeError(f"from_dlpack: {device} of backend {self.name} has no {loan.memory.dtype.name}.")
+        if not prod(loan.shape):
+            return self.full(loan.shape, 0, dtype=loan.memory.dtype, device=device)
+        x = self.share_host(loan.memory, device)
+        if loan.row_major:
+            return self.reshape(x, loan.shape)
+        return self.strided(x, shape=loan.shape, strides=loan.strides, offset=loan.offset)
+
     def empty_cache(self, device: Device) -> None:
         """Give unused memory of the device back to the system, where the backend keeps any."""
 
@@ -105,13 +137,30 @@ class Backend(FreeKernels):
         """Return the bytes that buffers on the device occupy, 0 where the backend does not count."""
         return 0
 
+    def memory_stats(self, device: Device) -> dict[str, int]:
+        """Return what it counts of the device's memory, in bytes: of reserved, peak_allocated, peak_reserved, free, total."""
+        return {}
+
+    def reset_peak_memory(self, device: Device) -> None:
+        """Start the peaks of `memory_stats` anew, where the backend keeps any."""
+
     def device_label(self, device: Device) -> str:
         """Return what people call the device, such as the model of a GPU."""
         return str(device)
 
+    def device_properties(self, device: Device) -> dict[str, Any]:
+        """Return what it knows of the device: of major, minor, total_memory, multi_processor_count, and others by name."""
+        return {}
+
     def strides_of(self, x: Any) -> tuple[int, ...] | None:
         """Return the strides in elements, None where buffers have none: row-major is then assumed."""
         return None
+
+    def whole(self, x: Any) -> tuple[Any, int]:
+        """Return the memory that x is a part of as a 1-D buffer, and where in it x begins, in elements."""
+        if not self.is_contiguous(x):
+            raise RuntimeError(f"storage: backend '{self.name}' does not tell what lies around a tensor; use .contiguous().")
+        return self.reshape(x, (prod(self.shape_of(x)),)), 0
 
     def address(self, x: Any) -> int:
         """Return the address of the first element, for libraries that take pointers."""
@@ -125,13 +174,6 @@ class Backend(FreeKernels):
         """Tell whether the elements lie in row-major order."""
         strides = self.strides_of(x)
         return strides is None or strides == contiguous_strides(self.shape_of(x))
-
-    def reshape_view(self, x: Any, shape: Any) -> Any:
-        """Return a view of the same memory under another shape (one -1 allowed), None where that is not at once clear.
-
-        The buffer returned has a `shape`. A backend whose buffers are cheap to look at saves a reshape's bookkeeping.
-        """
-        return None
 
     def item(self, x: Any) -> Any:
         """Return the Python number in a buffer of one element: a transfer, for results whose shape depends on data."""

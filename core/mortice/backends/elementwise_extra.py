@@ -1,4 +1,4 @@
-"""ExtraKernels: FREE elementwise kernels beyond the array API: polygamma, neighbours, pairs as complex numbers."""
+"""ExtraKernels: FREE elementwise kernels beyond the array API: polygamma, divisors, neighbours, complex numbers in pairs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from mortice.backends.kernel_tools import Buffer, horner, in_float32, is_number, like
-from mortice.dtype import finfo
+from mortice.dtype import bfloat16, finfo, float16, float32, int32
 
 # B_2j / (2j)!, j = 1, 2, ...: Euler and Maclaurin's correction of a sum by an integral.
 _MACLAURIN = (
@@ -69,6 +69,50 @@ class ExtraKernels:
         # Equal infinities have no difference.
         apart = k.where(k.equal(x, y), 0.0, k.abs(k.subtract(x, y)))
         return k.add(k.maximum(x, y), k.divide(k.log1p(k.exp2(k.negative(apart))), math.log(2.0)))
+
+    def frexp(k: Any, x: Buffer) -> tuple[Buffer, Buffer]:
+        """Return the mantissa, of size in [1/2, 1), and the int32 exponent of 2; what has none is its own mantissa."""
+        d = k.dtype_of(x)
+        if d is float16 or d is bfloat16:
+            mantissa, exponent = k.frexp(k.astype(x, float32))
+            return k.astype(mantissa, d), exponent
+        limits = finfo(d)
+        size = k.abs(x)
+        plain = k.bitwise_and(k.less(0.0, size), k.less_equal(size, limits.max))
+        size = k.where(plain, size, 1.0)
+        # Subnormal numbers are lifted first, and scaled in two halves: neither power leaves the range.
+        lift = 1 - math.frexp(limits.eps)[1]
+        low = k.less(size, limits.smallest_normal)
+        size = k.where(low, k.multiply(size, 2.0**lift), size)
+        power = k.add(k.floor(k.log2(size)), 1.0)
+        half = k.floor(k.multiply(power, 0.5))
+        size = k.multiply(k.multiply(size, k.pow(2.0, k.negative(half))), k.pow(2.0, k.subtract(half, power)))
+        # The logarithm may be off by one beside a power of 2.
+        over, under = k.less_equal(1.0, size), k.less(size, 0.5)
+        size = k.where(over, k.multiply(size, 0.5), k.where(under, k.multiply(size, 2.0), size))
+        power = k.where(over, k.add(power, 1.0), k.where(under, k.subtract(power, 1.0), power))
+        power = k.where(low, k.subtract(power, float(lift)), power)
+        mantissa = k.where(plain, k.where(k.less(x, 0.0), k.negative(size), size), x)
+        return mantissa, k.astype(k.where(plain, power, 0.0), int32)
+
+    def gcd(k: Any, x: Buffer, y: Buffer) -> Buffer:
+        """Return the greatest common divisor, not negative; of zeros 0."""
+        x, y = (like(k, y, x), y) if is_number(x) else (x, like(k, x, y))
+        d = k.dtype_of(x)
+        if d.is_signed:
+            x, y = k.abs(x), k.abs(y)
+        # Euclid's algorithm takes longest for neighbours in Fibonacci's sequence, which grows by 0.694 bits a step.
+        for _ in range(math.ceil(8 * d.itemsize / 0.694)):
+            done = k.equal(y, 0)
+            x, y = k.where(done, x, y), k.where(done, 0, k.remainder(x, k.where(done, 1, y)))
+        return x
+
+    def lcm(k: Any, x: Buffer, y: Buffer) -> Buffer:
+        """Return the least common multiple, not negative; 0 beside a zero."""
+        x, y = (like(k, y, x), y) if is_number(x) else (x, like(k, x, y))
+        divisor = k.gcd(x, y)
+        multiple = k.multiply(k.floor_divide(x, k.where(k.equal(divisor, 0), 1, divisor)), y)
+        return k.abs(multiple) if k.dtype_of(x).is_signed else multiple
 
     def nextafter(k: Any, x: Buffer, y: Buffer) -> Buffer:
         """Return the representable number beside x in the direction of y."""

@@ -36,14 +36,14 @@ _ERFCX = (
     ),
 )  # fmt: skip
 # lgamma(x) / ((x - 1) * (x - 2)) as a quotient of polynomials in x - 1, for 1 <= x <= 2.5.
-_LGAMMA_TOP = (
+LGAMMA_TOP = (
     (
         0.5772156649015329, 1.86098081549575, 2.3635332465382795, 1.5039306323240016, 0.5046254359063024,
         0.08615496862055282, 0.006587735783867843, 0.00016347778605451383, 2.825921424862604e-07,
     ),
     (0.5772156633, 0.6780612819, 0.1842236081, 0.005245316188, -0.000135785751),
 )  # fmt: skip
-_LGAMMA_BOTTOM = (
+LGAMMA_BOTTOM = (
     (
         1.0, 3.6489518772461453, 5.375823303013315, 4.106494651490621, 1.7395350918804513, 0.4058072147401558,
         0.04870926129451927, 0.002566612704336833, 4.0169597554256417e-05,
@@ -66,7 +66,7 @@ _DIGAMMA_BOTTOM = (
     (1.0, 1.584201418, 0.647353047, 0.06252359773),
 )  # fmt: skip
 # x * (lgamma(x) minus the leading terms) as a polynomial in 1 / x**2, for x >= 8.
-_STIRLING = (
+STIRLING = (
     (
         0.0833333333333333, -0.002777777777606244, 0.0007936506649487538, -0.0005952025951698658,
         0.000837283450542408, -0.0016526004301122236,
@@ -144,11 +144,11 @@ def _lgamma_positive(k: Any, x: Buffer) -> Buffer:
     log = k.log(k.where(large, x, product))
     # x + 1 may have been rounded, and near 1 its distance from 2 matters.
     s = k.where(small, x, k.subtract(y, 1.0))
-    ratio = k.divide(horner(k, _LGAMMA_TOP[i], s), horner(k, _LGAMMA_BOTTOM[i], s))
+    ratio = k.divide(horner(k, LGAMMA_TOP[i], s), horner(k, LGAMMA_BOTTOM[i], s))
     centre = k.multiply(k.multiply(s, k.subtract(s, 1.0)), ratio)
     near = k.where(small, k.subtract(centre, log), k.add(centre, log))
     inverse = k.divide(1.0, x)
-    tail = k.multiply(inverse, horner(k, _STIRLING[i], k.multiply(inverse, inverse)))
+    tail = k.multiply(inverse, horner(k, STIRLING[i], k.multiply(inverse, inverse)))
     far = k.multiply(k.subtract(x, 0.5), k.subtract(log, 1.0))
     far = k.add(far, k.add(tail, 0.5 * math.log(2 * math.pi) - 0.5))
     return k.where(large, far, near)

@@ -7,7 +7,7 @@ from typing import Any
 
 from mortice.dtype import DType, by_name
 from mortice.errors import DTypeError
-from mortice.shape import Size, contiguous_strides, prod
+from mortice.shape import Size, prod
 
 _CODES = {
     "bool": "?", "uint8": "B", "uint16": "H", "uint32": "I", "uint64": "Q", "int8": "b", "int16": "h", "int32": "i",
@@ -118,33 +118,3 @@ def from_buffer(value: Any) -> HostBuffer:
             f"{', '.join(_CODES)}."
         )
     return HostBuffer(view, view.shape, by_name(name))
-
-
-def from_dlpack(value: Any) -> memoryview:
-    """Copy the elements of an array in host memory and in row-major order, through its DLPack capsule.
-
-    Raises:
-        BufferError: when the array is elsewhere, or not in row-major order.
-    """
-    import ctypes
-
-    class Tensor(ctypes.Structure):
-        _fields_ = [
-            ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
-            ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
-            ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
-            ("byte_offset", ctypes.c_uint64),
-        ]  # fmt: skip
-
-    capsule = value.__dlpack__()
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    found = ctypes.cast(pointer(capsule, b"dltensor"), ctypes.POINTER(Tensor)).contents
-    shape = tuple(found.shape[i] for i in range(found.ndim))
-    strides = tuple(found.strides[i] for i in range(found.ndim)) if found.strides else contiguous_strides(shape)
-    dense = not prod(shape) or all(n < 2 or s == t for n, s, t in zip(shape, strides, contiguous_strides(shape)))
-    if found.device_type != 1 or found.lanes != 1 or not dense:
-        raise BufferError(f"from_dlpack: expected row-major elements in host memory; got strides {strides} of {shape}.")
-    size = prod(shape) * found.bits // 8
-    # The capsule is left unused: when it goes, it frees what the array lent.
-    return memoryview(ctypes.string_at(found.data + found.byte_offset, size) if size else b"")

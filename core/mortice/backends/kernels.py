@@ -10,6 +10,7 @@ from typing import Any
 
 from mortice.backends.elementwise import ElementwiseKernels
 from mortice.backends.elementwise_extra import ExtraKernels
+from mortice.backends.fft import FFTKernels
 from mortice.backends.linalg import LinalgKernels
 from mortice.backends.mixin import KernelMixin
 from mortice.backends.movement import MovementKernels
@@ -17,6 +18,8 @@ from mortice.backends.nn import NNKernels
 from mortice.backends.optim import OptimKernels
 from mortice.backends.philox import RandomKernels
 from mortice.backends.reduction import ReductionKernels
+from mortice.backends.special_bessel import BesselKernels
+from mortice.backends.special_gamma import GammaKernels
 from mortice.dtype import DType, bool_, int64
 from mortice.shape import prod
 
@@ -132,7 +135,7 @@ class HelperKernels(KernelMixin):
 
 
 class FreeKernels(
-    OptimKernels, ElementwiseKernels, ExtraKernels, ReductionKernels, LinalgKernels, NNKernels, RandomKernels,
-    MovementKernels, HelperKernels,
+    OptimKernels, ElementwiseKernels, ExtraKernels, BesselKernels, GammaKernels, ReductionKernels, LinalgKernels,
+    NNKernels, RandomKernels, FFTKernels, MovementKernels, HelperKernels,
 ):  # fmt: skip
     """Every FREE kernel."""

@@ -214,6 +214,23 @@ class LinalgKernels(EigenKernels, SchurKernels):
         sign = k.multiply(k.prod(k.sgn(pivot), axis=-1), _parity(k, packed, pivots))
         return sign, k.sum(k.log(length(k, pivot)), axis=-1)
 
+    def geqrf(k: Any, x: Buffer) -> tuple[Buffer, Buffer]:
+        """Factor by Householder reflections as LAPACK packs them: R with the reflections' vectors below it, and tau."""
+        *batch, m, n = k.shape_of(x)
+        reflectors, finished = _reflections(k, x)
+        steps = len(reflectors)
+        if not steps:
+            return k.copy(x), k.new_full(x, (*batch, 0), 0)
+        below = [k.concat([k.new_full(x, (*batch, j + 1, 1), 0), rows(k, v, 1, None)], axis=-2)
+                 for j, (v, _) in enumerate(reflectors)]  # fmt: skip
+        if n > steps:
+            below.append(k.new_full(x, (*batch, m, n - steps), 0))
+        if m > steps:
+            finished.append(k.new_full(x, (*batch, m - steps, n), 0))
+        tau = k.concat([t for _, t in reflectors], axis=-2)
+        packed = k.add(k.concat(finished, axis=-2), k.concat(below, axis=-1))
+        return packed, k.reshape(tau, (*batch, steps))
+
     def qr(k: Any, x: Buffer, *, mode: str = "reduced") -> tuple[Buffer, Buffer]:
         """Factor into Q, orthonormal, and R, upper triangular, by Householder reflections.
 
@@ -221,21 +238,7 @@ class LinalgKernels(EigenKernels, SchurKernels):
         """
         *batch, m, n = k.shape_of(x)
         steps, size = min(m, n), m if mode == "complete" else min(m, n)
-        reflectors = []
-        finished = []
-        rest = x
-        for j in range(steps):
-            v, tau, beta = reflector(k, columns(k, rest, None, 1))
-            reflectors.append((v, tau))
-            others = columns(k, rest, 1, None)
-            # The adjoint of the reflection: conj(tau).
-            turned = k.conj(tau) if k.dtype_of(x).is_complex else tau
-            others = k.subtract(others, k.multiply(turned, k.matmul(v, k.matmul(adjoint(k, v), others))))
-            row = k.concat([beta, rows(k, others, None, 1)], axis=-1)
-            if j:
-                row = k.concat([k.new_full(x, (*batch, 1, j), 0), row], axis=-1)
-            finished.append(row)
-            rest = rows(k, others, 1, None)
+        reflectors, finished = _reflections(k, x)
         if size > steps:
             finished.append(k.new_full(x, (*batch, size - steps, n), 0))
         r = k.concat(finished, axis=-2) if finished else k.new_full(x, (*batch, size, n), 0)
@@ -248,6 +251,26 @@ class LinalgKernels(EigenKernels, SchurKernels):
             part = k.subtract(part, k.multiply(tau, k.matmul(v, k.matmul(adjoint(k, v), part))))
             q = part if j == 0 else _put_corner(k, q, part, j)
         return q, r
+
+
+def _reflections(k: Any, x: Buffer) -> tuple[list[tuple[Buffer, Buffer]], list[Buffer]]:
+    """Return the reflections (v, tau) that make x upper triangular, and the rows that they leave."""
+    *batch, m, n = k.shape_of(x)
+    reflectors, finished = [], []
+    rest = x
+    for j in range(min(m, n)):
+        v, tau, beta = reflector(k, columns(k, rest, None, 1))
+        reflectors.append((v, tau))
+        others = columns(k, rest, 1, None)
+        # The adjoint of the reflection: conj(tau).
+        turned = k.conj(tau) if k.dtype_of(x).is_complex else tau
+        others = k.subtract(others, k.multiply(turned, k.matmul(v, k.matmul(adjoint(k, v), others))))
+        row = k.concat([beta, rows(k, others, None, 1)], axis=-1)
+        if j:
+            row = k.concat([k.new_full(x, (*batch, 1, j), 0), row], axis=-1)
+        finished.append(row)
+        rest = rows(k, others, 1, None)
+    return reflectors, finished
 
 
 def _put_corner(k: Any, q: Buffer, part: Buffer, j: int) -> Buffer:

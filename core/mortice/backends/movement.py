@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mortice.backends.host import HostBuffer
 from mortice.backends.kernel_tools import Buffer
 from mortice.dtype import DType, bool_, iinfo, int64
 from mortice.shape import prod
@@ -54,12 +55,19 @@ class MovementKernels:
         return x
 
     def index_range(k: Any, indices: Buffer) -> tuple[int, int]:
-        """Read the least and the greatest index; there is at least one."""
+        """Read the least and the greatest element, as a check of values needs; there is at least one."""
         return k.item(k.min(indices)), k.item(k.max(indices))
 
     def contiguous(k: Any, x: Buffer) -> Buffer:
         """Copy into row-major order."""
         return k.copy(x)
+
+    def reinterpret(k: Any, x: Buffer, dtype: DType) -> Buffer:
+        """Read the bytes of x as another dtype, of which the last axis holds more or fewer; the same memory where possible."""
+        host, d = k.to_host(x), k.dtype_of(x)
+        shape = tuple(k.shape_of(x))
+        shape = (*shape[:-1], *(n * d.itemsize // dtype.itemsize for n in shape[-1:]))
+        return k.from_host(HostBuffer(bytearray(host.tobytes()), shape, dtype), k.device_of(x))
 
     def diagonal(k: Any, x: Buffer, *, offset: int, axis1: int, axis2: int) -> Buffer:
         """Take a diagonal over two axes (not negative); it comes last."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from mortice.backends.backend import Backend
-from mortice.backends.host import HostBuffer, from_dlpack, pack
+from mortice.backends.host import HostBuffer, pack
 from mortice.device import Device
 from mortice.dtype import DTYPES, DType, bool_, int64, uint8
 from mortice.errors import DTypeError
@@ -91,6 +91,9 @@ class NamespaceBackend(Backend):
             # A free kernel that the standard has too: the namespace's own is used unless a subclass has its own.
             if hasattr(xp, name) and getattr(type(self), name) is getattr(Backend, name):
                 setattr(self, name, self._taken_over(name, _TAKEN_OVER[name]))
+        for name, kernel in _transforms(xp.fft).items() if hasattr(xp, "fft") else ():
+            if getattr(type(self), name) is getattr(Backend, name):
+                setattr(self, name, kernel)
 
     # ---- housekeeping ----
 
@@ -131,7 +134,7 @@ class NamespaceBackend(Backend):
         d, shape = self._names[x.dtype], tuple(x.shape)
         if len(self._places) > 1 and self.device_of(x) is not self._places[0][1]:
             x = x.to_device(self._places[0][0])
-        for way in (memoryview, lambda x: memoryview(x.__array__()), lambda x: from_dlpack(self.copy(x))):
+        for way in (memoryview, lambda x: memoryview(x.__array__()), lambda x: _lent(self.copy(x))):
             try:
                 view = way(x)
                 if view.nbytes == d.itemsize * prod(shape):
@@ -144,6 +147,21 @@ class NamespaceBackend(Backend):
 
     def copy_to(self, x: Any, device: Device) -> Any:
         return x.to_device(self._devices[str(device)]) if len(self._places) > 1 else self.copy(x)
+
+    def dlpack_device(self, x: Any) -> tuple[int, int]:
+        return x.__dlpack_device__()  # type: ignore[no-any-return]
+
+    def to_dlpack(self, x: Any, *, stream: Any = None, max_version: Any = None) -> Any:
+        try:
+            return x.__dlpack__(stream=stream, max_version=max_version)
+        except TypeError:  # max_version came with 2023.12
+            return x.__dlpack__(stream=stream)
+
+    def from_dlpack(self, source: Any, device: Device) -> Any:
+        x = self.xp.from_dlpack(source)
+        if x.dtype not in self._names:
+            raise DTypeError(f"from_dlpack: backend {self.name} has no {x.dtype}.")
+        return x if self.device_of(x) is device else self.copy_to(x, device)
 
     def synchronize(self, device: Device) -> None:
         """Array-API namespaces have no asynchronous work of their own to wait for."""
@@ -365,6 +383,28 @@ _TAKEN_OVER = {
     **dict.fromkeys("logical_and logical_or logical_xor".split(), "b"),
     "not_equal": "buifc",
 }
+
+
+def _transforms(fft: Any) -> dict[str, Any]:
+    """Return the kernels that the standard's fft extension has."""
+
+    def irfftn(x: Any, *, axes: tuple[int, ...], n: int, norm: str) -> Any:
+        # In two steps: how irfftn reads a spectrum that is not Hermitian, as gradients are, the standard leaves open.
+        *rest, last = axes
+        half = fft.ifftn(x, axes=tuple(rest), norm=norm) if rest else x
+        return fft.irfft(half, n=n, axis=last, norm=norm)
+
+    return {"fftn": fft.fftn, "ifftn": fft.ifftn, "rfftn": fft.rfftn, "irfftn": irfftn}
+
+
+def _lent(x: Any) -> memoryview:
+    """Return the memory of an array that is in row-major order, by DLPack."""
+    from mortice.backends.dlpack import borrow
+
+    loan = borrow(x)
+    if not loan.row_major:
+        raise BufferError(f"to_host: expected row-major elements; got strides {loan.strides} of {loan.shape}.")
+    return loan.memory.view
 
 
 def _dtype_on_arrays(xp: Any, name: str, device: Any) -> Any:

@@ -13,7 +13,9 @@ from mortice.errors import ShapeError
 from mortice.mutation import check_writable
 from mortice.node import TENSOR_KERNELS
 from mortice.op import TensorBase, op, same
-from mortice.ops.creation import check_dtype, filled, resolve, tensor
+from mortice.ops.arguments import numpy_names
+from mortice.ops.creation import filled, resolve
+from mortice.ops.data import check_dtype, tensor
 from mortice.ops.index import _take, flat_nonzero
 from mortice.ops.movement import cast, cat, clone, expand, reshape, squeeze, stack, transpose, unsqueeze
 from mortice.ops.movement import t as movement_t
@@ -159,6 +161,7 @@ def tile(input: Any, *sizes: Any, dims: Any = None) -> Any:
     return repeat(input, (1,) * (len(input.shape) - len(reps)) + reps)
 
 
+@numpy_names
 def repeat_interleave(
     input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Any:
@@ -485,16 +488,7 @@ def concatenate(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any
     return cat(tensors, dim if axis is None else axis, out=out)
 
 
-# ---- contiguous copies; changes of a tensor's own shape ----
-
-
-@op(shape=same, kernel="contiguous", name="contiguous", grad_name="CloneBackward0")
-def row_major(k: Any, x: Any, /) -> Any:
-    """Copy into row-major order."""
-    return k.contiguous(x)
-
-
-row_major.vjp(x=lambda k, g: g, jvp="linear")
+# ---- changes of a tensor's own shape ----
 
 
 def become(name: str, t: Any, fn: Any, *args: Any) -> Any:

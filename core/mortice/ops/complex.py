@@ -6,6 +6,7 @@ from typing import Any
 
 from mortice.dtype import DType, float32, float64, get_default_dtype
 from mortice.errors import DTypeError, ShapeError
+from mortice.modes import autocasting
 from mortice.node import TENSOR_KERNELS
 from mortice.op import Op, broadcast, op, promote, real_part, same
 from mortice.ops.elementwise import mul, same_dtypes
@@ -43,6 +44,7 @@ def complex(real: Any, imag: Any, *, out: Any = None) -> Any:
     return _complex(real, imag, out=out)
 
 
+@autocasting
 def polar(abs: Any, angle: Any, *, out: Any = None) -> Any:
     """Join absolute values and angles to complex numbers."""
     same_dtypes("polar", ("abs", abs), ("angle", angle))
@@ -221,6 +223,7 @@ def view_as_real(input: Any) -> Any:
     return (_view_as_real if _shares(input, "view_as_real") else _copy_as_real)(input)
 
 
+@autocasting
 def view_as_complex(input: Any) -> Any:
     """Show pairs along the last dim as complex numbers; a view where the backend can."""
     _complex_rule(_view_as_complex.op, input.dtype)

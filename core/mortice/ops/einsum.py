@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mortice.errors import ShapeError
+from mortice.modes import autocasting
 from mortice.op import TensorBase
 from mortice.ops import elementwise
 from mortice.ops.matmul import matmul
@@ -19,6 +20,7 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 Labels = list[Any]
 
 
+@autocasting
 def einsum(*args: Any) -> Any:
     """Sum products of operands' elements as an equation says: `einsum("bij,bjk->bik", x, y)`.
 

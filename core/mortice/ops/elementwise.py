@@ -107,7 +107,10 @@ def add(input: Any, other: Any, tensor: Any = None, *, alpha: Any = 1, out: Any 
         other, alpha = tensor, other
     if alpha is not _ONE:
         other = _scaled("add", input, other, alpha)
-    return _add(input, other, out=out)
+    return _add(input, other) if out is None else _add(input, other, out=out)
+
+
+add.op = _add.op  # type: ignore[attr-defined]
 
 
 def _no_bool(op: Op, d: DType) -> tuple[DType, DType]:
@@ -135,8 +138,10 @@ def sub(input: Any, other: Any, tensor: Any = None, *, alpha: Any = 1, out: Any 
         other, alpha = tensor, other
     if alpha is not _ONE:
         other = _scaled("sub", input, other, alpha)
-    return _sub(input, other, out=out)
+    return _sub(input, other) if out is None else _sub(input, other, out=out)
 
+
+sub.op = _sub.op  # type: ignore[attr-defined]
 
 subtract = sub
 

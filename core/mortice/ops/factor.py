@@ -6,10 +6,12 @@ The public functions, with their checks and named results, are in `ops.linalg`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from mortice.backends.linalg_tools import adjoint, columns, diagonal, eye, gather_rows, rows
-from mortice.dtype import DType, finfo, int32, int64
+from mortice.dtype import DType, bfloat16, finfo, float16, int32, int64
+from mortice.errors import DTypeError
 from mortice.node import TENSOR_KERNELS, unbroadcast
 from mortice.op import Op, op
 from mortice.shape import Size, broadcast, prod
@@ -26,8 +28,8 @@ def _embed(k: Any, x: Any) -> Any:
 
 
 def _mask_divide(k: Any, x: Any, by: Any) -> Any:
-    """Divide, giving 0 where x is 0: equal eigenvalues only matter where something depends on their vectors."""
-    nothing = k.equal(x, 0)
+    """Divide, giving 0 for 0 / 0: equal eigenvalues only matter where something depends on their vectors."""
+    nothing = k.logical_and(k.equal(x, 0), k.equal(by, 0))
     return k.where(nothing, 0, k.divide(x, k.where(nothing, 1, by)))
 
 
@@ -37,11 +39,24 @@ def _gaps(k: Any, s: Any) -> Any:
     return k.add(gaps, eye(k, s, k.shape_of(s)[-1]))
 
 
+def full_precision(op: Op, d: DType) -> tuple[DType, Any]:
+    """The operand's dtype; half precision is refused, as LAPACK has none."""
+    if d is float16 or d is bfloat16:
+        raise DTypeError(f"{op.name}: Low precision dtypes not supported. Got {d}. Use .float().")
+    return d, d
+
+
+def results(*parts: Callable[[DType], DType]) -> Callable[[Op, DType], tuple[DType, Any]]:
+    """Return the dtype rule of an op in full precision with several outputs."""
+    return lambda op, d: (full_precision(op, d)[0], tuple([part(d) for part in parts]))
+
+
+_SAME, _REAL, _COMPLEX = (lambda d: d), DType.to_real, DType.to_complex
+_INT32, _INT64 = (lambda d: int32), (lambda d: int64)
+
 # ---- Cholesky ----
 
-
-def _with_info(op: Op, d: DType) -> tuple[DType, Any]:
-    return d, (d, int32)
+_with_info = results(_SAME, _INT32)
 
 
 def _matrix_and_info(name: str, shape: Size, **attrs: Any) -> tuple[Size, Size]:
@@ -78,7 +93,7 @@ def _solved(name: str, a: Size, b: Size, **attrs: Any) -> Size:
     return Size((*broadcast(name, tuple(a)[:-2], tuple(b)[:-2]), *tuple(b)[-2:]))
 
 
-@op(shape=_solved, kernel="solve_triangular", dtypes="fc", grad_name="LinalgSolveTriangularBackward0")
+@op(result=full_precision, shape=_solved, kernel="solve_triangular", dtypes="fc", grad_name="LinalgSolveTriangularBackward0")
 def solve_triangular(k: Any, a: Any, b: Any, /, *, upper: bool, left: bool = True, unit_diagonal: bool = False) -> Any:
     """Solve with one triangle of a."""
     return k.solve_triangular(a, b, upper=upper, left=left, unit_diagonal=unit_diagonal)
@@ -160,7 +175,7 @@ def _lu_shapes(name: str, shape: Size) -> tuple[Size, ...]:
 
 
 @op(
-    result=lambda op, d: (d, (d, int32, int64, int32)), shape=_lu_shapes, kernel="lu_ex", dtypes="fc",
+    result=results(_SAME, _INT32, _INT64, _INT32), shape=_lu_shapes, kernel="lu_ex", dtypes="fc",
     outputs=("packed", "pivots", "order", "info"), differentiable=1, grad_name="LinalgLuFactorExBackward0",
 )  # fmt: skip
 def lu_ex(k: Any, x: Any, /) -> Any:
@@ -216,7 +231,7 @@ def _batch_only(name: str, shape: Size) -> Size:
     return Size(tuple(shape)[:-2])
 
 
-@op(shape=_batch_only, kernel="det", dtypes="fc", grad_name="LinalgDetBackward0")
+@op(result=full_precision, shape=_batch_only, kernel="det", dtypes="fc", grad_name="LinalgDetBackward0")
 def det(k: Any, x: Any, /) -> Any:
     """Return the determinants."""
     return k.det(x)
@@ -241,7 +256,7 @@ det.vjp(x=_det_back)
 
 
 @op(
-    result=lambda op, d: (d, (d, d.to_real())), shape=lambda name, shape: (Size(tuple(shape)[:-2]),) * 2,
+    result=results(_SAME, _REAL), shape=lambda name, shape: (Size(tuple(shape)[:-2]),) * 2,
     kernel="slogdet", dtypes="fc", outputs=("sign", "logabsdet"), grad_name="LinalgSlogdetBackward0",
 )  # fmt: skip
 def slogdet(k: Any, x: Any, /) -> Any:
@@ -273,7 +288,8 @@ def _qr_shapes(name: str, shape: Size, *, mode: str) -> tuple[Size, Size]:
 
 
 @op(
-    shape=_qr_shapes, kernel="qr", dtypes="fc", outputs=("q", "r"), grad_name="LinalgQrBackward0",
+    result=full_precision, shape=_qr_shapes, kernel="qr", dtypes="fc", outputs=("q", "r"),
+    grad_name="LinalgQrBackward0",
 )  # fmt: skip
 def qr(k: Any, x: Any, /, *, mode: str) -> Any:
     """Factor into Q, orthonormal, and R, upper triangular."""
@@ -317,7 +333,7 @@ def _eigen_shapes(name: str, shape: Size, **attrs: Any) -> tuple[Size, Size]:
 
 
 @op(
-    result=lambda op, d: (d, (d.to_real(), d)), shape=_eigen_shapes, kernel="eigh", dtypes="fc",
+    result=results(_REAL, _SAME), shape=_eigen_shapes, kernel="eigh", dtypes="fc",
     outputs=("values", "vectors"), grad_name="LinalgEighBackward0",
 )  # fmt: skip
 def eigh(k: Any, x: Any, /, *, upper: bool) -> Any:
@@ -341,7 +357,7 @@ eigh.vjp(x=_eigh_back)
 
 
 @op(
-    result=lambda op, d: (d, (d.to_complex(), d.to_complex())), shape=_eigen_shapes, kernel="eig", dtypes="fc",
+    result=results(_COMPLEX, _COMPLEX), shape=_eigen_shapes, kernel="eig", dtypes="fc",
     outputs=("values", "vectors"), grad_name="LinalgEigBackward0",
 )  # fmt: skip
 def eig(k: Any, x: Any, /) -> Any:
@@ -377,7 +393,7 @@ def _svd_shapes(name: str, shape: Size, *, full_matrices: bool) -> tuple[Size, .
 
 
 @op(
-    result=lambda op, d: (d, (d, d.to_real(), d)), shape=_svd_shapes, kernel="svd", dtypes="fc",
+    result=results(_SAME, _REAL, _SAME), shape=_svd_shapes, kernel="svd", dtypes="fc",
     outputs=("u", "s", "vh"), grad_name="LinalgSvdBackward0",
 )  # fmt: skip
 def svd(k: Any, x: Any, /, *, full_matrices: bool) -> Any:
@@ -427,13 +443,17 @@ TENSOR_KERNELS.replace("eigh", lambda x, *, upper=False: eigh(x, upper=upper))
 TENSOR_KERNELS.replace("cholesky_ex", lambda x, *, upper=False: cholesky_ex(x, upper=upper))
 
 
+def _real_values(op: Op, d: DType) -> tuple[DType, DType]:
+    return full_precision(op, d)[0], d.to_real()
+
+
 def _values_shape(name: str, shape: Size) -> Size:
     *batch, m, n = tuple(shape)
     return Size((*batch, min(m, n)))
 
 
 @op(
-    result=lambda op, d: (d, d.to_real()), shape=_values_shape, name="svdvals", dtypes="fc", holomorphic=False,
+    result=_real_values, shape=_values_shape, name="svdvals", dtypes="fc", holomorphic=False,
     grad_name="LinalgSvdBackward0",
 )  # fmt: skip
 def svdvals(k: Any, x: Any, /) -> Any:
@@ -458,7 +478,7 @@ def _turned_shape(name: str, shape: Size, *rest: Any, **attrs: Any) -> Size:
 
 
 @op(
-    shape=_turned_shape, name="linalg_pinv", dtypes="fc", holomorphic=False, fixed=("atol", "rtol"),
+    result=full_precision, shape=_turned_shape, name="linalg_pinv", dtypes="fc", holomorphic=False, fixed=("atol", "rtol"),
     grad_name="LinalgPinvBackward0",
 )  # fmt: skip
 def pinv(k: Any, x: Any, atol: Any, rtol: Any, /, *, hermitian: bool) -> Any:

@@ -9,12 +9,14 @@ from mortice import op as _op
 from mortice.backends.movement import highest, lowest
 from mortice.dtype import bool_, int32, int64, promote_scalar, uint8
 from mortice.errors import DTypeError, ShapeError
+from mortice.modes import autocasting
 from mortice.mutation import inplace
 from mortice.node import TENSOR_KERNELS
 from mortice.op import TensorBase, op
 from mortice.ops import elementwise
+from mortice.ops.arguments import numpy_names
 from mortice.ops.index import _index_add, _index_write, _set_slice, _take, basic_key, check_range, flat_nonzero
-from mortice.ops.movement import cast, expand, reshape, stack
+from mortice.ops.movement import cast, expand, reshape
 from mortice.ops.views import broadcast_tensors, cut, select
 from mortice.shape import Size, broadcast, check_dim, prod
 
@@ -174,6 +176,7 @@ def _fits(name: str, x: Any, axis: int, index: Any, src: Any = None) -> None:
 # ---- gather and scatter ----
 
 
+@numpy_names
 def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False, out: Any = None) -> Any:
     """Read, for each index, the element of `input` at that place along a dim."""
     axis = check_dim("gather", dim, len(input.shape))
@@ -236,6 +239,7 @@ def _reduced(base: Any, axis: int, index: Any, src: Any, how: str | None, includ
     return _combine(base, index, src, axis=axis, how={"prod": "prod", "amax": "max", "amin": "min"}[how])
 
 
+@numpy_names
 def scatter(
     input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: str | None = None, out: Any = None
 ) -> Any:
@@ -248,12 +252,15 @@ def scatter(
     return made if out is None else _op.WRITE_OUT("scatter", out, made)
 
 
+@numpy_names
+@autocasting
 def scatter_add(input: Any, dim: int, index: Any, src: Any, *, out: Any = None) -> Any:
     """Add each value of `src` at its index along a dim."""
     made = _scatter_with("scatter_add", input, dim, index, src, "sum")
     return made if out is None else _op.WRITE_OUT("scatter_add", out, made)
 
 
+@numpy_names
 def scatter_reduce(
     input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True, out: Any = None
 ) -> Any:
@@ -267,6 +274,7 @@ def scatter_reduce(
 # ---- along one dim, at positions of a vector ----
 
 
+@numpy_names
 def index_select(input: Any, dim: int, index: Any, *, out: Any = None) -> Any:
     """Pick positions along a dim."""
     axis = check_dim("index_select", dim, len(input.shape))
@@ -317,6 +325,7 @@ def _vector(name: str, x: Any, dim: int, index: Any, source: Any) -> tuple[int, 
     return axis, lifted, index, source
 
 
+@numpy_names
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     """Add slices of `source`, times alpha, at positions along a dim; repeated positions add up."""
     axis, x, index, source = _vector("index_add", input, dim, index, source)
@@ -329,6 +338,8 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1, 
     return made if out is None else _op.WRITE_OUT("index_add", out, made)
 
 
+@numpy_names
+@autocasting
 def index_copy(input: Any, dim: int, index: Any, source: Any, *, out: Any = None) -> Any:
     """Replace slices at positions along a dim by those of `source`."""
     axis, x, index, source = _vector("index_copy", input, dim, index, source)
@@ -337,6 +348,7 @@ def index_copy(input: Any, dim: int, index: Any, source: Any, *, out: Any = None
     return made if out is None else _op.WRITE_OUT("index_copy", out, made)
 
 
+@numpy_names
 def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     """Replace slices at positions along a dim by one value."""
     axis = check_dim("index_fill", dim, len(input.shape))
@@ -361,6 +373,7 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     return reshape(elementwise._where(chosen, value, x), input.shape)
 
 
+@numpy_names
 def index_reduce(
     input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True, out: Any = None
 ) -> Any:
@@ -413,6 +426,7 @@ def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
     return reshape(write(reshape(input, -1), places, reshape(source, -1), axis=0), input.shape)
 
 
+@numpy_names
 def take_along_dim(input: Any, indices: Any, dim: int | None = None, *, out: Any = None) -> Any:
     """Read, for each index, the element at that place along a dim; the other dims broadcast."""
     if indices.dtype is not int64:
@@ -504,33 +518,10 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
     return reshape(_index_write(reshape(x, -1), places, values, axis=0), x.shape)
 
 
-# ---- where it is not zero ----
-
-
-def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
-    """Return the positions of nonzero elements: one a row, or one tensor per dim with `as_tuple`."""
-    shape = tuple(input.shape)
-    if as_tuple and not shape:
-        return nonzero(reshape(input, 1), as_tuple=True)
-    flat = flat_nonzero(input.detach())
-    parts = []
-    for n in reversed(shape):
-        parts.insert(0, flat % n if n else flat)
-        flat = flat // n if n else flat
-    if as_tuple:
-        return tuple(parts)
-    made = stack(parts, 1) if parts else flat.new_empty((flat.shape[0], 0))
-    return made if out is None else _op.WRITE_OUT("nonzero", out, made)
-
-
-def argwhere(input: Any) -> Any:
-    """Return the positions of nonzero elements, one a row."""
-    return nonzero(input)
-
-
 # ---- copies with one region replaced ----
 
 
+@numpy_names
 def select_scatter(input: Any, src: Any, dim: int, index: int) -> Any:
     """Return a copy with one position along a dim replaced by `src`."""
     axis, index = check_dim("select_scatter", dim, len(input.shape)), operator.index(index)
@@ -544,6 +535,7 @@ def select_scatter(input: Any, src: Any, dim: int, index: int) -> Any:
     return _set_slice(input, cast(src, input.dtype), key=key)
 
 
+@numpy_names
 def slice_scatter(
     input: Any, src: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1, *,
     out: Any = None,

@@ -9,13 +9,13 @@ from mortice import node as _node
 from mortice import op as _op
 from mortice.dtype import bool_, int64, uint8
 from mortice.errors import DTypeError, ShapeError
-from mortice.modes import modes, special
+from mortice.modes import autocasting, modes, special
 from mortice.mutation import assign, check_writable, layout, view_scatter
 from mortice.node import TENSOR_KERNELS
 from mortice.op import TensorBase, as_view, op
 from mortice.ops.elementwise import where as choose
 from mortice.ops.movement import cast, expand, permute, reshape, transfer, unsqueeze
-from mortice.shape import Size, broadcast, prod
+from mortice.shape import SIZES, Size, broadcast, prod, remembered
 from mortice.tensor import make
 
 # ---- basic indices: ints, slices, None, Ellipsis ----
@@ -313,7 +313,7 @@ def expand_key(x: Any, key: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
 
 
 def _constant(x: Any, value: Any, dtype: Any) -> Any:
-    from mortice.ops.creation import tensor
+    from mortice.ops.data import tensor
 
     made = tensor(value, dtype=dtype, device=x._device)
     return cast(made, int64) if made.dtype.kind == "f" and not prod(made.shape) else made
@@ -363,7 +363,7 @@ def as_key(key: Any) -> tuple[Any, ...]:
     out = []
     for k in parts:
         if isinstance(k, TensorBase):
-            if not k.shape and k.dtype.kind in "iu" and k.dtype is not uint8:
+            if not k.shape and k.dtype.kind in "iu" and k.dtype is not uint8 and k._device.level is None:
                 k = k._device.backend.item(k._data)
         elif not isinstance(k, (bool, list, tuple)) and not hasattr(k, "__array__") and hasattr(k, "__index__"):
             k = operator.index(k)
@@ -382,7 +382,8 @@ def getitem(input: Any, key: Any) -> Any:
         backend = input._device.backend
         data = backend.getitem(input._data, key)
         shape = backend.shape_of(data)
-        return as_view(_SLICE, input, data, shape, {"key": key, "shape": shape})
+        shape = SIZES.get(shape) or remembered(shape)
+        return as_view(_SLICE, input, data, shape, {"key": key, "shape": shape} if input._rg else (key, shape))
     key = as_key(key)
     if _is_basic(key):
         key, shape = basic_key(input.shape, key)
@@ -438,11 +439,34 @@ def _is_plain(key: Any, shape: Size) -> bool:
 _SLICE = _slice.op
 
 
+def _set_number(input: Any, key: Any, value: Any) -> bool:
+    """Do the commonest write, that of a number into a tensor that no view shows; tell whether it was one."""
+    kind = type(value)
+    if (
+        (kind is not float and kind is not int)
+        or input.dtype.kind != "f"
+        or not -60000 < value < 60000  # every float dtype holds these
+        or input._rg
+        or not _is_plain(key, input.shape)
+        or not input._device.backend.mutable
+        or (special[0] and modes.inference)
+    ):
+        return False
+    storage = input._storage or input.own_storage()
+    if input._note or input._viewed is not None or input._steps is not None:
+        return False
+    input._device.backend.setitem(input._data, key if type(key) is tuple else (key,), value)
+    storage.version += 1
+    return True
+
+
 def setitem(input: Any, key: Any, value: Any) -> None:
     """Write by index, in place; the value broadcasts and is cast to the tensor's dtype."""
+    if _set_number(input, key, value):
+        return
     key = as_key(key)
     if not isinstance(value, TensorBase):
-        from mortice.ops.creation import tensor
+        from mortice.ops.data import tensor
 
         value = tensor(value, device=input._device, dtype=input.dtype)
     elif value._device is not input._device:
@@ -507,6 +531,7 @@ def put_at(input: Any, key: tuple[Any, ...], value: Any, accumulate: bool) -> An
     return _set_slice(plan.x, changed, key=plan.key) if plan.x is not plan.seen else changed
 
 
+@autocasting
 def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """Return a copy with the values at tensors of indices replaced, or added to."""
     if not isinstance(values, TensorBase) or values.dtype is not input.dtype:

@@ -9,6 +9,7 @@ from mortice import op as _op
 from mortice import return_types
 from mortice.dtype import bfloat16, float16, int32
 from mortice.errors import DTypeError, LinAlgError, ShapeError
+from mortice.modes import autocasting
 from mortice.node import TENSOR_KERNELS
 from mortice.op import TensorBase
 from mortice.ops import factor
@@ -55,11 +56,13 @@ def check_one_dtype(name: str, a: Any, b: Any) -> None:
     _op.check_device(factor.solve_ex.op, a, b)
 
 
-def _fail(name: str, info: Any, what: str) -> None:
+def fail(name: str, info: Any, what: str) -> None:
     """Raise for the first matrix of a batch that failed; reads `info` once."""
-    k = info._device.backend
-    if not prod(info.shape) or k.item(k.max(k.abs(info._data))) == 0:
+    low, high = info._device.backend.index_range(info._data) if prod(info.shape) else (0, 0)
+    if low == high == 0:
         return
+    if info._device.level is not None:
+        raise LinAlgError(f"{name}: " + what.format(high or low))
     flat = reshape(info, -1).tolist()
     at = next(i for i, v in enumerate(flat) if v)
     where = f"(Batch element {at}): " if info.shape else ""
@@ -82,28 +85,32 @@ def give(name: str, out: Any, made: Any) -> Any:
 # ---- Cholesky ----
 
 
+@autocasting
 def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False, out: Any = None) -> Any:
     """Factor like cholesky, with a code per matrix instead of an error: 0, or the order of the minor that failed."""
     check_square("linalg.cholesky_ex", A)
     low, info = factor.cholesky_ex(A, upper=bool(upper))
     if check_errors:
-        _fail("linalg.cholesky_ex", info, _CHOLESKY)
+        fail("linalg.cholesky_ex", info, _CHOLESKY)
     return write_all("linalg.cholesky_ex", out, return_types.linalg_cholesky_ex(low, info))
 
 
+@autocasting
 def cholesky(A: Any, *, upper: bool = False, out: Any = None) -> Any:
     """Return L with A = L @ L.mH, for Hermitian positive-definite A; with `upper` its adjoint."""
     check_square("linalg.cholesky", A)
     low, info = factor.cholesky_ex(A, upper=bool(upper))
-    _fail("linalg.cholesky", info, _CHOLESKY)
+    fail("linalg.cholesky", info, _CHOLESKY)
     return give("linalg.cholesky", out, low)
 
 
+@autocasting
 def torch_cholesky(input: Any, upper: bool = False, *, out: Any = None) -> Any:
     """Return L with input = L @ L.mH; linalg.cholesky's older name."""
     return cholesky(input, upper=upper, out=out)
 
 
+@autocasting
 def cholesky_solve(B: Any, L: Any, upper: bool = False, *, out: Any = None) -> Any:
     """Solve A @ X = B given the Cholesky factor of A."""
     check_matrix("cholesky_solve", B, L)
@@ -121,6 +128,7 @@ def cholesky_solve(B: Any, L: Any, upper: bool = False, *, out: Any = None) -> A
     return give("cholesky_solve", out, made)
 
 
+@autocasting
 def cholesky_inverse(L: Any, upper: bool = False, *, out: Any = None) -> Any:
     """Invert A given its Cholesky factor."""
     check_square("cholesky_inverse", L)
@@ -136,23 +144,26 @@ def identity(x: Any, n: int | None = None) -> Any:
 # ---- inverse and solve ----
 
 
+@autocasting
 def inv_ex(A: Any, *, check_errors: bool = False, out: Any = None) -> Any:
     """Invert, with a code per matrix instead of an error: not 0 where it is singular."""
     check_square("linalg.inv_ex", A)
     made, info = factor.inv_ex(A)
     if check_errors:
-        _fail("linalg.inv_ex", info, _INVERT)
+        fail("linalg.inv_ex", info, _INVERT)
     return write_all("linalg.inv_ex", out, return_types.linalg_inv_ex(made, info))
 
 
+@autocasting
 def inv(A: Any, *, out: Any = None) -> Any:
     """Return the inverse of square matrices."""
     check_square("linalg.inv", A)
     made, info = factor.inv_ex(A)
-    _fail("linalg.inv", info, _INVERT)
+    fail("linalg.inv", info, _INVERT)
     return give("linalg.inv", out, made)
 
 
+@autocasting
 def inverse(input: Any, *, out: Any = None) -> Any:
     """Return the inverse of square matrices: another name of linalg.inv."""
     return inv(input, out=out)
@@ -189,14 +200,15 @@ def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False, o
     """Solve like solve, with a code per matrix instead of an error."""
     made, info = _solve("linalg.solve_ex", A, B, left)
     if check_errors:
-        _fail("linalg.solve_ex", info, _SOLVE)
+        fail("linalg.solve_ex", info, _SOLVE)
     return write_all("linalg.solve_ex", out, return_types.linalg_solve_ex(made, info))
 
 
+@autocasting
 def solve(A: Any, B: Any, *, left: bool = True, out: Any = None) -> Any:
     """Solve A @ X = B, or X @ A = B unless left."""
     made, info = _solve("linalg.solve", A, B, left)
-    _fail("linalg.solve", info, _SOLVE)
+    fail("linalg.solve", info, _SOLVE)
     return give("linalg.solve", out, made)
 
 
@@ -216,6 +228,7 @@ def solve_triangular(
     return give("linalg.solve_triangular", out, made)
 
 
+@autocasting
 def triangular_solve(
     b: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False, *, out: Any = None
 ) -> Any:
@@ -228,6 +241,7 @@ def triangular_solve(
     return write_all("triangular_solve", out, return_types.triangular_solve(made, whole))
 
 
+@autocasting
 def tensorinv(A: Any, ind: int = 2, *, out: Any = None) -> Any:
     """Invert a tensor as a map from its last dims to its first `ind` ones."""
     if ind <= 0:
@@ -242,6 +256,7 @@ def tensorinv(A: Any, ind: int = 2, *, out: Any = None) -> Any:
     return give("linalg.tensorinv", out, made)
 
 
+@autocasting
 def tensorsolve(A: Any, B: Any, dims: Any = None, *, out: Any = None) -> Any:
     """Solve tensordot(A, X, X.ndim) = B."""
     if dims is not None:
@@ -260,13 +275,14 @@ def tensorsolve(A: Any, B: Any, dims: Any = None, *, out: Any = None) -> Any:
 # ---- LU ----
 
 
+@autocasting
 def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False, out: Any = None) -> Any:
     """Factor with partial pivoting into packed L and U, with a code per matrix instead of an error."""
     check_matrix("linalg.lu_factor_ex", A)
     _pivoting("linalg.lu_factor_ex", pivot)
     packed, pivots, _, info = factor.lu_ex(A)
     if check_errors:
-        _fail("linalg.lu_factor_ex", info, _LU)
+        fail("linalg.lu_factor_ex", info, _LU)
     return write_all("linalg.lu_factor_ex", out, return_types.linalg_lu_factor_ex(packed, pivots, info))
 
 
@@ -278,12 +294,13 @@ def _pivoting(name: str, pivot: bool) -> None:
         raise RuntimeError(f"{name}: LU without pivoting is not implemented on the CPU.")
 
 
+@autocasting
 def lu_factor(A: Any, *, pivot: bool = True, out: Any = None) -> Any:
     """Factor with partial pivoting into packed L and U and the pivots, for lu_solve."""
     check_matrix("linalg.lu_factor", A)
     _pivoting("linalg.lu_factor", pivot)
     packed, pivots, _, info = factor.lu_ex(A)
-    _fail("linalg.lu_factor", info, _LU)
+    fail("linalg.lu_factor", info, _LU)
     return write_all("linalg.lu_factor", out, return_types.linalg_lu_factor(packed, pivots))
 
 
@@ -296,6 +313,7 @@ def lu(A: Any, *, pivot: bool = True, out: Any = None) -> Any:
     return write_all("linalg.lu", out, made)
 
 
+@autocasting
 def torch_lu(input: Any, pivot: bool = True, get_infos: bool = False, *, out: Any = None) -> Any:
     """Factor with partial pivoting into packed L and U, and the pivots; with codes on request."""
     made = lu_factor_ex(input, pivot=pivot)
@@ -386,6 +404,7 @@ def _rows(x: Any, order: Any) -> Any:
     return factor.gather_rows(TENSOR_KERNELS, x, order)
 
 
+@autocasting
 def torch_lu_solve(b: Any, LU_data: Any, LU_pivots: Any, *, out: Any = None) -> Any:
     """Solve A @ X = b given what lu_factor returns: linalg.lu_solve's older form."""
     return lu_solve(LU_data, LU_pivots, b, out=out)
@@ -418,6 +437,7 @@ def logdet(input: Any) -> Any:
 # ---- QR, eigenvalues, singular values ----
 
 
+@autocasting
 def qr(A: Any, mode: str = "reduced", *, out: Any = None) -> Any:
     """Factor into Q, orthonormal, and R, upper triangular; `mode` is "reduced", "complete" or "r"."""
     check_matrix("linalg.qr", A)
@@ -428,6 +448,7 @@ def qr(A: Any, mode: str = "reduced", *, out: Any = None) -> Any:
     return write_all("linalg.qr", out, return_types.linalg_qr(*factor.qr(A, mode=mode)))
 
 
+@autocasting
 def torch_qr(input: Any, some: bool = True, *, out: Any = None) -> Any:
     """Factor into Q and R: linalg.qr's older form."""
     return qr(input, "reduced" if some else "complete", out=out)
@@ -439,30 +460,35 @@ def _uplo(name: str, UPLO: Any) -> bool:
     return UPLO.upper() == "U"
 
 
+@autocasting
 def eigh(A: Any, UPLO: str = "L", *, out: Any = None) -> Any:
     """Return the eigenvalues, ascending, and eigenvectors of Hermitian matrices; one triangle is read."""
     check_square("linalg.eigh", A)
     return write_all("linalg.eigh", out, return_types.linalg_eigh(*factor.eigh(A, upper=_uplo("linalg.eigh", UPLO))))
 
 
+@autocasting
 def eigvalsh(A: Any, UPLO: str = "L", *, out: Any = None) -> Any:
     """Return the eigenvalues, ascending, of Hermitian matrices; one triangle is read."""
     check_square("linalg.eigvalsh", A)
     return give("linalg.eigvalsh", out, factor.eigh(A, upper=_uplo("linalg.eigvalsh", UPLO))[0])
 
 
+@autocasting
 def eig(A: Any, *, out: Any = None) -> Any:
     """Return the complex eigenvalues and eigenvectors of square matrices."""
     check_square("linalg.eig", A)
     return write_all("linalg.eig", out, return_types.linalg_eig(*factor.eig(A)))
 
 
+@autocasting
 def eigvals(A: Any, *, out: Any = None) -> Any:
     """Return the complex eigenvalues of square matrices."""
     check_square("linalg.eigvals", A)
     return give("linalg.eigvals", out, factor.eig(A)[0])
 
 
+@autocasting
 def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None, out: Any = None) -> Any:
     """Return U, the singular values, descending, and V^H."""
     check_matrix("linalg.svd", A)
@@ -477,6 +503,7 @@ def _driver(name: str, driver: Any) -> None:
         )
 
 
+@autocasting
 def svdvals(A: Any, *, driver: str | None = None, out: Any = None) -> Any:
     """Return the singular values, descending."""
     check_matrix("linalg.svdvals", A)
@@ -484,6 +511,7 @@ def svdvals(A: Any, *, driver: str | None = None, out: Any = None) -> Any:
     return give("linalg.svdvals", out, factor.svdvals(A))
 
 
+@autocasting
 def torch_svd(input: Any, some: bool = True, compute_uv: bool = True, *, out: Any = None) -> Any:
     """Return U, the singular values and V (not its adjoint): linalg.svd's older form."""
     check_matrix("svd", input)

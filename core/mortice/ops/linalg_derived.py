@@ -9,10 +9,10 @@ from typing import Any
 from mortice import return_types
 from mortice.dtype import bfloat16, finfo, float16, float32
 from mortice.errors import ShapeError
+from mortice.modes import autocasting
 from mortice.node import TENSOR_KERNELS
 from mortice.op import TensorBase
 from mortice.ops import factor
-from mortice.ops.arrange import tril
 from mortice.ops.creation import full
 from mortice.ops.gather import zero
 from mortice.ops.linalg import (
@@ -32,7 +32,7 @@ from mortice.ops.movement import cast, cat, expand, reshape, unsqueeze
 from mortice.ops.norms import matrix_norm
 from mortice.ops.reduce import write_all
 from mortice.ops.strided import diagonal as _diagonal
-from mortice.shape import Size, prod
+from mortice.shape import Size, broadcast, prod
 
 # ---- ranks, pseudo-inverses, least squares ----
 
@@ -67,14 +67,19 @@ def pinv(
     if hermitian:
         check_square("linalg.pinv", A)
     absolute, relative = _tolerances(A, atol, rcond if rtol is None else rtol)
-    return give("linalg.pinv", out, factor.pinv(A, absolute.detach(), relative.detach(), hermitian=bool(hermitian)))
+    # Tolerances of several sizes ask for as many inverses.
+    lead = broadcast("linalg.pinv", tuple(A.shape)[:-2], absolute.shape, relative.shape)
+    many = A if lead == tuple(A.shape)[:-2] else expand(A, (*lead, *tuple(A.shape)[-2:]))
+    return give("linalg.pinv", out, factor.pinv(many, absolute.detach(), relative.detach(), hermitian=bool(hermitian)))
 
 
+@autocasting
 def pinverse(input: Any, rcond: float = 1e-15) -> Any:
     """Return the Moore-Penrose inverse: linalg.pinv's older name."""
     return pinv(input, rcond)
 
 
+@autocasting
 def matrix_rank(
     A: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None, out: Any = None
 ) -> Any:
@@ -93,6 +98,7 @@ def matrix_rank(
     return give("linalg.matrix_rank", out, (s > unsqueeze(limit, -1)).sum(-1))
 
 
+@autocasting
 def cond(A: Any, p: Any = None, *, out: Any = None) -> Any:
     """Return the condition number of matrices, in the 2-norm by default."""
     check_matrix("linalg.cond", A)
@@ -114,6 +120,7 @@ def cond(A: Any, p: Any = None, *, out: Any = None) -> Any:
     return give("linalg.cond", out, TENSOR_KERNELS.where(info != 0, math.inf, made))
 
 
+@autocasting
 def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: str | None = None, out: Any = None) -> Any:
     """Find X with the smallest norm of A @ X - B."""
     check_matrix("linalg.lstsq", A)
@@ -231,6 +238,7 @@ _PADE = (64764752532480000, 32382376266240000, 7771770303897600, 118735379642880
          670442572800, 33522128640, 1323241920, 40840800, 960960, 16380, 182, 1)  # fmt: skip
 
 
+@autocasting
 def matrix_exp(A: Any) -> Any:
     """Return the exponential of square matrices, by scaling, a Pade quotient and squaring."""
     if isinstance(A, TensorBase) and A.dtype in (float16, bfloat16):
@@ -238,7 +246,8 @@ def matrix_exp(A: Any) -> Any:
     check_square("linalg.matrix_exp", A)
     if not prod(A.shape):
         return A.clone()
-    size = A.detach().abs().sum(-2).amax().item()
+    sums = A.detach().abs().sum(-2)
+    _, size = sums._device.backend.index_range(sums._data)
     squarings = max(0, math.ceil(math.log2(size / 5.37))) if size > 5.37 and math.isfinite(size) else 0
     x = A / 2.0**squarings if squarings else A
     b = [float(v) / _PADE[0] for v in _PADE]
@@ -253,39 +262,6 @@ def matrix_exp(A: Any) -> Any:
     for _ in range(squarings):
         made = matmul(made, made)
     return made
-
-
-def householder_product(A: Any, tau: Any, *, out: Any = None) -> Any:
-    """Return the first columns of a product of Householder reflections, as geqrf stores them."""
-    check_matrix("linalg.householder_product", A)
-    check_floats("linalg.householder_product", tau)
-    m, n = tuple(A.shape)[-2:]
-    count = tau.shape[-1]
-    if m < n:
-        raise ShapeError(
-            "torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1]"
-        )
-    if n < count:
-        raise ShapeError(
-            "torch.linalg.householder_product: input.shape[-1] must be greater than or equal to tau.shape[-1]"
-        )
-    if len(A.shape) - len(tau.shape) != 1 or tuple(A.shape)[:-2] != tuple(tau.shape)[:-1]:
-        raise ShapeError(
-            f"torch.linalg.householder_product: Expected batch dimensions of tau to be equal to input.shape[:-2]; got "
-            f"{list(A.shape)} and {list(tau.shape)}."
-        )
-    check_one_dtype("linalg.householder_product", A, tau)
-    low = tril(A, -1) + identity(A, max(m, n))[:m, :n]
-    q = expand(identity(A, m), (*tuple(A.shape)[:-2], m, m))[..., :, :n]
-    for i in reversed(range(count)):
-        v = low[..., :, i : i + 1]
-        q = q - matmul(v * unsqueeze(tau[..., i : i + 1], -1), matmul(adjoint(v), q))
-    return give("linalg.householder_product", out, q + zero(A) if count == 0 else q)
-
-
-def orgqr(input: Any, tau: Any) -> Any:
-    """Return the first columns of a product of Householder reflections: another name of linalg.householder_product."""
-    return householder_product(input, tau)
 
 
 def vander(x: Any, N: int | None = None) -> Any:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 import operator
+from functools import lru_cache
 from typing import Any
 
 from mortice import op as _op
 from mortice.dtype import promote_types
 from mortice.errors import DTypeError, ShapeError
+from mortice.modes import autocasting, modes
 from mortice.mutation import inplace
 from mortice.node import TENSOR_KERNELS, unbroadcast
 from mortice.op import TensorBase, op
 from mortice.ops import elementwise
+from mortice.ops.arguments import numpy_names
 from mortice.ops.arrange import _roll
+from mortice.ops.gather import zero
 from mortice.ops.movement import cast, expand, permute, reshape, unsqueeze
 from mortice.ops.norms import vector_norm
 from mortice.ops.strided import diagonal
@@ -22,6 +26,7 @@ from mortice.shape import Size, broadcast, check_dim, prod
 # ---- matmul ----
 
 
+@lru_cache(4096)
 def _product_shape(name: str, x: Size, y: Size) -> Size:
     if len(x) == 2 and len(y) == 2:
         if x[1] == y[0]:
@@ -96,7 +101,7 @@ def _one_dtype(name: str, x: Any, y: Any) -> None:
     for a in (x, y):
         if not isinstance(a, TensorBase):
             raise TypeError(f"{name}: expected Tensors; got {type(a).__name__}.")
-    if x.dtype is not y.dtype:
+    if x.dtype is not y.dtype and modes.autocast is None:
         raise DTypeError(
             f"{name}: expected m1 and m2 to have the same dtype, but got: {x.dtype.name} != {y.dtype.name}. "
             "Convert one of them with .to(dtype)."
@@ -118,9 +123,9 @@ matmul.__doc__ = """Multiply matrices: vectors count as rows or columns, leading
 def matmul_operator(self: Any, other: Any) -> Any:
     """Multiply matrices: `x @ y`."""
     if not isinstance(other, TensorBase):
-        from mortice.ops.creation import as_tensor, is_array
+        from mortice.ops.data import as_tensor, is_array
 
-        if not is_array(other) or isinstance(other, (memoryview, bytearray)):
+        if not is_array(other):
             return NotImplemented
         other = as_tensor(other, device=self._device)
     return matmul(self, other)
@@ -128,7 +133,7 @@ def matmul_operator(self: Any, other: Any) -> Any:
 
 def rmatmul_operator(self: Any, other: Any) -> Any:
     """Multiply matrices: `y @ x` where y is no tensor."""
-    from mortice.ops.creation import as_tensor, is_array
+    from mortice.ops.data import as_tensor, is_array
 
     return matmul(as_tensor(other, device=self._device), self) if is_array(other) else NotImplemented
 
@@ -157,18 +162,21 @@ def bmm(input: Any, mat2: Any, *, out: Any = None) -> Any:
     return matmul(input, mat2, out=out)
 
 
+@autocasting
 def mv(input: Any, vec: Any, *, out: Any = None) -> Any:
     """Multiply a matrix with a vector."""
     _rank("mv", input, "input", 2), _rank("mv", vec, "vec", 1)
     return matmul(input, vec, out=out)
 
 
+@autocasting
 def dot(input: Any, tensor: Any, *, out: Any = None) -> Any:
     """Add up the products of two vectors' elements."""
     _rank("dot", input, "self", 1), _rank("dot", tensor, "tensor", 1)
     return matmul(input, tensor, out=out)
 
 
+@autocasting
 def vdot(input: Any, other: Any, *, out: Any = None) -> Any:
     """Add up the products of two vectors' elements, the first conjugated."""
     _rank("vdot", input, "self", 1), _rank("vdot", other, "other", 1)
@@ -180,6 +188,7 @@ def conj(x: Any) -> Any:
     return TENSOR_KERNELS.conj(x) if x.dtype.is_complex else x
 
 
+@autocasting
 def inner(input: Any, other: Any, *, out: Any = None) -> Any:
     """Add up products over the last dims."""
     if not input.shape or not other.shape:
@@ -228,24 +237,29 @@ def _plus(name: str, input: Any, product: Any, beta: Any, alpha: Any, out: Any) 
     added = expand(input, product.shape) if input.shape != product.shape else input
     if isinstance(beta, TensorBase):
         beta = beta.item()
-    made = product if beta == 0 else elementwise._add(_scaled(name, added, beta), product)
-    if beta == 0 and product is input:
-        made = product.clone()
+    if beta == 0:
+        # The gradient of `input` is then zero rather than none.
+        made = elementwise._add(zero(added), product) if input._rg else product.clone() if product is input else product
+    else:
+        made = elementwise._add(_scaled(name, added, beta), product)
     return made if out is None else _op.WRITE_OUT(name, out, made)
 
 
+@autocasting
 def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
     """Compute beta * input + alpha * (mat1 @ mat2)."""
     _rank("addmm", mat1, "mat1", 2), _rank("addmm", mat2, "mat2", 2)
     return _plus("addmm", input, matmul(mat1, mat2), beta, alpha, out)
 
 
+@autocasting
 def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
     """Compute beta * input + alpha * (mat @ vec)."""
     _rank("addmv", mat, "mat", 2), _rank("addmv", vec, "vec", 1)
     return _plus("addmv", input, matmul(mat, vec), beta, alpha, out)
 
 
+@autocasting
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
     """Compute beta * input + alpha * outer(vec1, vec2); dtypes promote."""
     _rank("addr", vec1, "vec1", 1), _rank("addr", vec2, "vec2", 1)
@@ -260,11 +274,13 @@ def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1, out
     return _plus("addr", cast(input, d), product, beta, alpha, out)
 
 
+@autocasting
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
     """Compute beta * input + alpha * (batch1 @ batch2)."""
     return _plus("baddbmm", input, bmm(batch1, batch2), beta, alpha, out)
 
 
+@autocasting
 def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
     """Compute beta * input + alpha * the sum of the products of two batches."""
     _rank("addbmm", batch1, "batch1", 3), _rank("addbmm", batch2, "batch2", 3)
@@ -287,6 +303,7 @@ baddbmm_, addbmm_ = inplace(baddbmm), inplace(addbmm)
 # ---- chains, tensordot, kron ----
 
 
+@autocasting
 def multi_dot(tensors: Any, *, out: Any = None) -> Any:
     """Multiply a chain of matrices in the cheapest order; the first and last may be vectors."""
     parts = list(tensors)
@@ -336,6 +353,7 @@ def _chain(parts: list[Any]) -> Any:
     return product(0, n - 1)
 
 
+@autocasting
 def chain_matmul(*matrices: Any, out: Any = None) -> Any:
     """Multiply a chain of matrices in the cheapest order."""
     for x in matrices:
@@ -343,6 +361,7 @@ def chain_matmul(*matrices: Any, out: Any = None) -> Any:
     return matrices[0] if len(matrices) == 1 else multi_dot(matrices, out=out)
 
 
+@autocasting
 def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
     """Add up products over pairs of dims: the last `dims` of a with the first of b, or two lists of dims."""
     if isinstance(dims, TensorBase):
@@ -396,6 +415,7 @@ def kron(input: Any, other: Any, *, out: Any = None) -> Any:
     return made if out is None else _op.WRITE_OUT("kron", out, made)
 
 
+@autocasting
 def trace(input: Any) -> Any:
     """Add up the diagonal of a matrix."""
     if len(input.shape) != 2:
@@ -403,6 +423,7 @@ def trace(input: Any) -> Any:
     return diagonal(input).sum()
 
 
+@numpy_names
 def linalg_cross(input: Any, other: Any, *, dim: int = -1, out: Any = None) -> Any:
     """Multiply 3-vectors along a dim: the cross product."""
     if len(input.shape) != len(other.shape):
@@ -425,6 +446,8 @@ def linalg_cross(input: Any, other: Any, *, dim: int = -1, out: Any = None) -> A
     return made if out is None else _op.WRITE_OUT("cross", out, made)
 
 
+@numpy_names
+@autocasting
 def cross(input: Any, other: Any, dim: int | None = None, *, out: Any = None) -> Any:
     """Multiply 3-vectors along a dim, by default the first of size 3: the cross product."""
     if dim is None:
@@ -464,6 +487,7 @@ def _euclidean_y(k: Any, g: Any, x: Any, y: Any, out: Any) -> Any:
 _euclidean.vjp(x=_euclidean_x, y=_euclidean_y)
 
 
+@autocasting
 def cdist(
     x1: Any, x2: Any, p: float = 2.0, compute_mode: str | None = "use_mm_for_euclid_dist_if_necessary"
 ) -> Any:

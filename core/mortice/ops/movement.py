@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from mortice import node as _node
 from mortice import op as _op
-from mortice.backends.host import HostBuffer
-from mortice.dtype import DType, promote_types
+from mortice.dtype import DType, as_dtype, promote_types
 from mortice.errors import DTypeError, ShapeError
 from mortice.graph import Node, next_seq
+from mortice.layout import channels_last, channels_last_3d, contiguous_format, preserve_format
+from mortice.levels import chain, raise_to, with_levels
 from mortice.modes import modes, special
 from mortice.mutation import OVERLAP, layout
 from mortice.node import TENSOR_KERNELS
 from mortice.op import TensorBase, as_view, op, run, same
 from mortice.shape import (
+    SIZES,
     Size,
     as_sizes,
     check_dim,
@@ -23,6 +26,7 @@ from mortice.shape import (
     contiguous_strides,
     infer_shape,
     prod,
+    remembered,
     view_strides,
 )
 from mortice.tensor import make
@@ -73,14 +77,19 @@ _clone.vjp(x=lambda k, g: g, jvp="linear")
 
 def clone(input: Any, *, memory_format: Any = None) -> Any:
     """Copy into memory of its own; gradients pass through."""
+    if memory_format is not None:
+        made = in_format(input, memory_format)
+        if made is not input:
+            return made
     return _clone(input)
 
 
-def _transfer(x: Any, device: Any) -> Any:
-    source = x._device
+def _transfer(data: Any, source: Any, device: Any) -> Any:
     if source.backend is device.backend:
-        return device.backend.copy_to(x._data, device)
-    return device.backend.from_host(source.backend.to_host(x._data), device)
+        return device.backend.copy_to(data, device)
+    if source.level is not None:
+        return source.level.over(data, lambda part: _transfer(part, source.inner, device.inner))
+    return device.backend.from_host(source.backend.to_host(data), device)
 
 
 class TransferNode(Node):
@@ -94,22 +103,25 @@ class TransferNode(Node):
     def pull(self, g: Any, graph: bool) -> Sequence[Any]:
         if graph:
             return (transfer(g, self.source),)
-        return (_transfer(make(g, self.device, self.dtype, self.shape), self.source),)
+        return (_transfer(g, self.device, self.source),)
 
 
 def transfer(x: Any, device: Any) -> Any:
     """Move a tensor to another device or backend; the tensor itself when it is there."""
-    if x._device is device:
-        return x
+    if x._device.base is device.base:
+        # Where it is already; at most a level of vmap or forward mode lies between.
+        return x if x._device is device or len(chain(x._device)) > len(chain(device)) else raise_to(x, device)
     supported = device.backend.dtypes(device)
     if x.dtype not in supported:
         raise DTypeError(
             f"to: {device} of backend {device.backend.name} has no {x.dtype.name}; convert first, e.g. with .float()."
         )
-    t = make(_transfer(x, device), device, x.dtype, x.shape)
+    device = with_levels(device, x._device)
+    t = make(_transfer(x._data, x._device, device), device, x.dtype, x.shape)
     if x._rg and modes.grad:
         t._node = node = TransferNode()
-        node.seq, node.edges, node.extra = next_seq(), (x._node or x,), None
+        node.seq, node.extra = next_seq(), None
+        node.edges = (x._node or x.note_use(node.seq),)
         node.device, node.shape, node.dtype, node.source = device, x.shape, x.dtype, x._device
         t._rg = True
     return t
@@ -176,8 +188,15 @@ def view(input: Any, *shape: Any) -> Any:
     Raises:
         ShapeError: when the strides need a copy; `reshape` makes one.
     """
-    if len(shape) == 1 and isinstance(shape[0], DType):
-        return view_dtype(input, shape[0])
+    if len(shape) == 1 and isinstance(shape[0], (DType, type)):
+        from mortice.ops.reinterpret import view_dtype
+
+        return view_dtype(input, as_dtype("view", shape[0]))
+    if input._device.backend.is_contiguous(input._data):
+        try:
+            return reshape(input, *shape)
+        except (TypeError, RuntimeError):
+            pass  # what is wrong is said below, in view's name
     size = _new_sizes("view", input, shape)
     if not _is_row_major(input) and view_strides(input.shape, layout(input), size) is None:
         raise ShapeError(
@@ -188,38 +207,32 @@ def view(input: Any, *shape: Any) -> Any:
     return _view(input, shape=size)
 
 
-def view_dtype(x: Any, dtype: DType) -> Any:
-    """Reinterpret the bytes of a tensor as another dtype; the last dim scales by the ratio of the sizes."""
-    if x._rg:
-        raise RuntimeError("view: a tensor that requires grad cannot be viewed as another dtype. Use .detach() first.")
-    if dtype is x.dtype:
-        return _view(x, shape=x.shape)
-    shape = list(x.shape)
-    if dtype.itemsize != x.dtype.itemsize:
-        if not shape:
-            raise RuntimeError(f"view: self.dim() cannot be 0 to view {x.dtype} as {dtype} (different element sizes).")
-        total = shape[-1] * x.dtype.itemsize
-        if total % dtype.itemsize:
-            raise RuntimeError(f"view: the last dim of {total} bytes does not divide into {dtype}; got {list(shape)}.")
-        shape[-1] = total // dtype.itemsize
-    host = x._device.backend.to_host(x._data)
-    data = x._device.backend.from_host(HostBuffer(bytearray(host.tobytes()), shape, dtype), x._device)
-    return make(data, x._device, dtype, Size(shape))
+def _sizes_seen(size: tuple[int, ...], wanted: Any) -> Size:
+    """Return the sizes that a backend gave for those asked for; NumPy, for one, reads any negative size as unknown."""
+    if size != wanted and (wanted if wanted.__class__ is int else min(wanted, default=0)) < -1:
+        raise ValueError
+    return remembered(size)
 
 
 def reshape(input: Any, *shape: Any) -> Any:
     """Give another shape: a view where strides allow, else a copy."""
     if not special[0] or not modes.inference:
+        if len(shape) == 1:
+            (shape,) = shape
         # The backend works out -1; what it refuses gets its error below.
         try:
-            seen = input._device.backend.reshape_view(input._data, shape[0] if len(shape) == 1 else shape)
+            backend = input._device.backend
+            storage = input._storage or input.own_storage()
+            if (storage.reshapes and input._steps is None) or (
+                backend.reshape_view is not None and backend.is_contiguous(input._data)
+            ):
+                seen = backend.reshape_view(input._data, shape)
+                return as_view(_VIEW, input, seen, SIZES.get(shape) or _sizes_seen(seen.shape, shape), None)
         except (AttributeError, TypeError, ValueError):
-            seen = None
-        if seen is not None:
-            return as_view(_VIEW, input, seen, seen.shape, None)
+            pass
     if not isinstance(input, TensorBase):
         raise TypeError(f"reshape: expected a Tensor; got {type(input).__name__}.")
-    size = _new_sizes("reshape", input, shape)
+    size = _new_sizes("reshape", input, shape if isinstance(shape, tuple) else (shape,))
     if _is_row_major(input) or view_strides(input.shape, layout(input), size) is not None:
         return _view(input, shape=size)
     return _reshape(input, shape=size)
@@ -229,6 +242,7 @@ _VIEW = _view.op
 TENSOR_KERNELS.replace("reshape", reshape)
 
 
+@lru_cache(4096)
 def _permuted(name: str, shape: Size, *, axes: Any) -> Size:
     return Size([shape[a] for a in axes])
 
@@ -365,18 +379,19 @@ TENSOR_KERNELS.replace("broadcast_to", _kernel_broadcast_to)
 TENSOR_KERNELS.replace("permute_dims", _kernel_permute)
 
 
-def squeeze(input: Any, dim: Any = None) -> Any:
+def squeeze(input: Any, dim: Any = None, *, axis: Any = None) -> Any:
     """Drop dims of size 1: all of them, or those given; a view."""
     shape = input.shape
+    dim = axis if dim is None else dim
     if dim is None:
         return _view(input, shape=Size([n for n in shape if n != 1]))
-    dims = check_dims("squeeze", dim if not isinstance(dim, int) else (dim,), len(shape)) if dim != () else ()
+    dims = () if isinstance(dim, (tuple, list)) and not dim else check_dims("squeeze", dim, len(shape))
     return _view(input, shape=Size([n for i, n in enumerate(shape) if i not in dims or n != 1]))
 
 
-def unsqueeze(input: Any, dim: int) -> Any:
+def unsqueeze(input: Any, dim: int | None = None, *, axis: int | None = None) -> Any:
     """Insert a dim of size 1; a view."""
-    at = check_dim("unsqueeze", dim, len(input.shape) + 1)
+    at = check_dim("unsqueeze", axis if dim is None else dim, len(input.shape) + 1)
     shape = list(input.shape)
     shape.insert(at, 1)
     return _view(input, shape=Size(shape))
@@ -496,3 +511,47 @@ def stack(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = Non
             d = promote_types(d, x.dtype)
     made = _stack(*[cast(x, d) for x in parts], axis=axis)
     return made if out is None else _op.WRITE_OUT("stack", out, made)
+
+
+# ---- memory formats: orders of strides; values never change ----
+
+
+@op(shape=same, kernel="contiguous", name="contiguous", grad_name="CloneBackward0")
+def _row_major_copy(k: Any, x: Any, /) -> Any:
+    """Copy into row-major order."""
+    return k.contiguous(x)
+
+
+_row_major_copy.vjp(x=lambda k, g: g, jvp="linear")
+# The dims in the order in which they lie in memory, the outermost first.
+_ORDERS = {channels_last: (0, 2, 3, 1), channels_last_3d: (0, 2, 3, 4, 1)}
+
+
+def is_contiguous(self: Any, memory_format: Any = contiguous_format) -> bool:
+    """Tell whether the elements lie in row-major order, or in that of a memory format."""
+    if memory_format not in _ORDERS:
+        return _is_row_major(self)
+    order, strides = _ORDERS[memory_format], layout(self)
+    return len(order) == len(strides) and _row_major([self.shape[d] for d in order], [strides[d] for d in order])
+
+
+def contiguous(self: Any, memory_format: Any = contiguous_format) -> Any:
+    """Return it in row-major order, or in that of a memory format; self if it is."""
+    if memory_format is contiguous_format or memory_format is preserve_format:
+        return self if _is_row_major(self) else _row_major_copy(self)
+    order = _ORDERS.get(memory_format)
+    if order is None:
+        raise TypeError(f"contiguous: expected memory_format to be a mortice.memory_format; got {memory_format!r}.")
+    if len(order) != len(self.shape):
+        raise RuntimeError(
+            f"contiguous: required rank {len(order)} tensor to use {memory_format.name} format; got shape {list(self.shape)}."
+        )
+    if is_contiguous(self, memory_format):
+        return self
+    made = _permute(_row_major_copy(_permute(self, axes=order)), axes=_inverse(order))
+    return made if made._rg else made.detach()
+
+
+def in_format(x: Any, memory_format: Any) -> Any:
+    """Return it in the memory format that an argument asks for; None and preserve_format ask for none."""
+    return x if memory_format is None or memory_format is preserve_format else contiguous(x, memory_format)

@@ -8,7 +8,9 @@ from typing import Any
 from mortice import op as _op
 from mortice.dtype import DType, bfloat16, float16, float32
 from mortice.errors import DTypeError, ShapeError
+from mortice.modes import autocasting
 from mortice.op import op, real_part, reduced
+from mortice.ops.arguments import numpy_names
 from mortice.ops.complex import conj
 from mortice.ops.elementwise import mul
 from mortice.ops.movement import cast, permute, reshape
@@ -92,6 +94,7 @@ def as_dtype(name: str, x: Any, dtype: DType | None) -> Any:
     return x
 
 
+@numpy_names
 def vector_norm(
     x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None, out: Any = None
 ) -> Any:
@@ -122,6 +125,8 @@ def _two(name: str, x: Any, dim: Any) -> tuple[int, int]:
     return a, b
 
 
+@numpy_names
+@autocasting
 def matrix_norm(
     A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: DType | None = None, out: Any = None
 ) -> Any:
@@ -158,6 +163,7 @@ def _extreme(x: Any, dim: int, largest: bool, keepdim: bool = False) -> Any:
     return x.amax(dim, keepdim) if largest else x.amin(dim, keepdim)
 
 
+@numpy_names
 def norm(
     A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None, dtype: DType | None = None
 ) -> Any:
@@ -183,6 +189,8 @@ def norm(
     return vector_norm(A, ord, dim, keepdim, dtype=dtype, out=out)
 
 
+@numpy_names
+@autocasting
 def vecdot(x: Any, y: Any, *, dim: int = -1, out: Any = None) -> Any:
     """Add up products along a dim, the first factor conjugated; the rest broadcasts."""
     if x.dtype is not y.dtype:

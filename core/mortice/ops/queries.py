@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from mortice.dtype import DType, promote_scalar, promote_types, scalar_dtype
+from mortice.mutation import layout
 from mortice.op import TensorBase
+from mortice.ops.storage import TypedStorage, UntypedStorage
+from mortice.ops.strided import storage_offset
 from mortice.shape import prod
 
 
@@ -15,8 +18,8 @@ def is_tensor(obj: Any) -> bool:
 
 
 def is_storage(obj: Any) -> bool:
-    """Tell whether an object is a storage; memory is never handed out as one."""
-    return False
+    """Tell whether an object is a storage."""
+    return isinstance(obj, (UntypedStorage, TypedStorage))
 
 
 def numel(input: Any) -> int:
@@ -83,3 +86,22 @@ def result_type(tensor1: Any, tensor2: Any) -> DType:
     if isinstance(tensor2, TensorBase):
         return promote_scalar(tensor2.dtype, tensor1)
     return promote_types(scalar_dtype(tensor1), scalar_dtype(tensor2))
+
+
+def is_set_to(self: Any, tensor: Any) -> bool:
+    """Tell whether two tensors are the same view of the same memory."""
+    same = self.own_storage().aliases is tensor.own_storage().aliases and self.shape == tensor.shape
+    return same and layout(self) == layout(tensor) and storage_offset(self) == storage_offset(tensor)
+
+
+def get_device(input: Any) -> int:
+    """Return the index of the device, -1 for the CPU."""
+    return input.get_device()  # type: ignore[no-any-return]
+
+
+def typename(obj: Any) -> str:
+    """Return the name of an object's type; of a tensor, PyTorch's class for its dtype."""
+    if isinstance(obj, TensorBase):
+        return obj.type()  # type: ignore[attr-defined,no-any-return]
+    kind = obj if isinstance(obj, type) else type(obj)
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"

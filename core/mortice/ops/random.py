@@ -3,39 +3,45 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 from mortice import random as _streams
 from mortice.backends.plugins import resolve
 from mortice.device import Device
-from mortice.dtype import DType, bool_, float64, get_default_dtype, int64, uint8
+from mortice.dtype import DType, as_dtype, bool_, float32, float64, get_default_dtype, int64, uint8
 from mortice.errors import DTypeError
+from mortice.levels import drawing, raise_to
 from mortice.modes import modes
 from mortice.mutation import assign, check_writable
 from mortice.op import TensorBase
-from mortice.ops.creation import _into, check_dtype, finish, from_host
+from mortice.ops.creation import _into
+from mortice.ops.data import check_dtype, finish, from_host
+from mortice.ops.elementwise import where
 from mortice.ops.movement import cast
+from mortice.ops.views import broadcast_tensors
 from mortice.shape import Size, check_sizes, prod
 from mortice.tensor import make
 
 __all__ = [
-    "bernoulli", "get_rng_state", "initial_seed", "manual_seed", "multinomial", "normal", "poisson", "rand", "rand_like",
+    "bernoulli", "binomial", "get_rng_state", "initial_seed", "manual_seed", "multinomial", "normal", "poisson", "rand", "rand_like",
     "randint", "randint_like", "randn", "randn_like", "randperm", "seed", "set_rng_state",
 ]  # fmt: skip
 
 
-def _take(generator: Any, n: int) -> tuple[int, int]:
-    """Reserve words of a generator, by default the process's own."""
+def _take(generator: Any, n: int, device: Device) -> tuple[int, int, Device]:
+    """Reserve words of a generator, by default the process's own; inside vmap each sample may need its own."""
+    device, n = drawing(device, n)
     if generator is None:
         generator = _streams.default_generator
     elif not isinstance(generator, _streams.Generator):
         raise TypeError(f"generator: expected a mortice.Generator; got {type(generator).__name__}.")
-    return generator.take(n)  # type: ignore[no-any-return]
+    return (*generator.take(n), device)
 
 
 def _floating(name: str, dtype: DType | None) -> DType:
-    found = dtype or get_default_dtype()
-    if not isinstance(found, DType) or found.kind not in "fc":
+    found = as_dtype(name, dtype or get_default_dtype())
+    if found.kind not in "fc":
         raise DTypeError(f"{name}: not implemented for {found}; expected a floating point dtype.")
     return found
 
@@ -43,12 +49,11 @@ def _floating(name: str, dtype: DType | None) -> DType:
 def _draw(name: str, kernel: str, shape: Size, dtype: DType, device: Device, generator: Any) -> Any:
     """Draw floats; a complex number takes its real and imaginary part from one stream, one after the other."""
     check_dtype(name, dtype, device)
+    seed, offset, device = _take(generator, prod(shape) * (2 if dtype.is_complex else 1), device)
     k = device.backend
     draw = getattr(k, kernel)
     if not dtype.is_complex:
-        seed, offset = _take(generator, prod(shape))
         return make(draw(seed, offset, shape, dtype=dtype, device=device), device, dtype, shape)
-    seed, offset = _take(generator, 2 * prod(shape))
     parts = draw(seed, offset, (*shape, 2), dtype=dtype.to_real(), device=device)
     re, im = (make(k.getitem(parts, (..., i)), device, dtype.to_real(), shape) for i in (0, 1))
     joined = cast(re, dtype) + cast(im, dtype) * 1j
@@ -123,7 +128,7 @@ def _outside(value: Any) -> Any:
 
 
 def _check_std(name: str, std: Any) -> None:
-    low = std.detach().amin().item() if isinstance(std, TensorBase) and std.numel() else std
+    low = std._device.backend.index_range(std._data)[0] if isinstance(std, TensorBase) and std.numel() else std
     if not isinstance(low, TensorBase) and low < 0:
         raise RuntimeError(f"{name}: expects std >= 0.0, but found std {low}")
 
@@ -135,8 +140,8 @@ def _integers(name: str, low: Any, high: Any, shape: Size, dtype: DType, device:
     low, high = int(low), int(high)
     if low >= high:
         raise RuntimeError(f"{name}: expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    check_dtype(name, dtype, device)
-    seed, offset = _take(generator, prod(shape))
+    dtype = check_dtype(name, dtype, device)
+    seed, offset, device = _take(generator, prod(shape), device)
     data = device.backend.random_integers(seed, offset, low, high, shape, device=device)
     return cast(make(data, device, int64, shape), dtype)
 
@@ -172,11 +177,12 @@ def randperm(
     out: Any = None, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Draw a permutation of 0 to n - 1."""
+    n = operator.index(n)
     if n < 0:
         raise RuntimeError(f"randperm: n must be non-negative, got {n}")
-    where, dtype = resolve(device), dtype or int64
-    check_dtype("randperm", dtype, where)
-    seed, offset = _take(generator, n)
+    where = resolve(device)
+    dtype = check_dtype("randperm", dtype or int64, where)
+    seed, offset, where = _take(generator, n, where)
     data = where.backend.random_permutation(seed, offset, n, device=where)
     return _into(out, finish(cast(make(data, where, int64, Size((n,))), dtype), requires_grad))
 
@@ -186,8 +192,8 @@ def randperm(
 
 def bernoulli_mask(p: Any, shape: Size, device: Device, generator: Any = None) -> Any:
     """Draw a bool tensor that is True with probability p (a number or a tensor)."""
-    seed, offset = _take(generator, prod(shape))
-    given = p._data if isinstance(p, TensorBase) else float(p)
+    seed, offset, device = _take(generator, prod(shape), device)
+    given = raise_to(p, device)._data if isinstance(p, TensorBase) else float(p)
     data = device.backend.random_bernoulli(seed, offset, given, shape, device=device)
     return make(data, device, bool_, shape)
 
@@ -197,9 +203,8 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = No
     if p is None:
         if input.dtype.kind != "f":
             raise DTypeError(f"bernoulli: not implemented for {input.dtype}; expected probabilities as floats.")
-        k = input._device.backend
         if input.numel():
-            low, high = k.item(k.min(input._data)), k.item(k.max(input._data))
+            low, high = input._device.backend.index_range(input._data)
             if not (low >= 0 and high <= 1):
                 raise RuntimeError(f"bernoulli: Expected p_in >= 0 && p_in <= 1; got values from {low} to {high}.")
         p = input.detach()
@@ -262,6 +267,25 @@ def poisson(input: Any, generator: Any = None) -> Any:
         count = count + cast(passed < rate, float64)
         passed = passed + _draw("poisson", "random_exponential", rate.shape, float64, rate._device, generator)
     return cast(count, input.dtype)
+
+
+def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
+    """Draw the numbers of successes in `count` trials, each of probability `prob`."""
+    if count.dtype.kind != "f" or prob.dtype is not count.dtype:
+        raise DTypeError(f"binomial: expected count and prob to be floats of one dtype; got {count.dtype} and {prob.dtype}.")
+    n, p = broadcast_tensors(count.detach(), prob.detach())
+    d = float64 if count.dtype is float64 else float32
+    n, p = cast(n, d), cast(p, d)
+    # From success to success the trials are a geometric number: few rounds of the rarer outcome, of which the rest is left.
+    rarer = p.clamp(max=0.5).minimum(1 - p)
+    made, trial = n.new_zeros(n.shape), n.new_zeros(n.shape)
+    running = bool(n.numel())
+    while running:
+        gap = _draw("binomial", "random_exponential", n.shape, d, n._device, generator) / -(-rarer).log1p()
+        trial = trial + gap.floor() + 1
+        made = made + cast(trial <= n, d)
+        running = bool((trial <= n).any().item())
+    return cast(where(p > 0.5, n - made, made), count.dtype)
 
 
 # ---- in place ----

@@ -6,19 +6,19 @@ Variances, norms, medians and quantiles are in `statistics`, running sums in `sc
 from __future__ import annotations
 
 import builtins
-import functools
 from collections.abc import Callable
 from typing import Any
 
 from mortice import op as _op
 from mortice import return_types
-from mortice.dtype import DType, bool_, uint8
+from mortice.dtype import DType, as_dtype, bool_, uint8
 from mortice.errors import DimError, DTypeError
 from mortice.node import TENSOR_KERNELS
 from mortice.op import Op, TensorBase, accumulate, comparison, op, promote, reduced, run, to_scalar
 from mortice.op import (
     indices as index_rule,
 )
+from mortice.ops.arguments import numpy_names
 from mortice.ops.elementwise import maximum, minimum, where
 from mortice.ops.movement import cast, reshape
 from mortice.shape import Size, check_dim, check_dims
@@ -30,26 +30,6 @@ __all__ = [
 ]  # fmt: skip
 
 # ---- arguments ----
-
-
-def numpy_names(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a function take `axis` and `keepdims` for `dim` and `keepdim`, as PyTorch does."""
-
-    @functools.wraps(fn)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if kwargs:
-            if "axis" in kwargs:
-                kwargs["dim"] = kwargs.pop("axis")
-            if "keepdims" in kwargs:
-                kwargs["keepdim"] = kwargs.pop("keepdims")
-        try:
-            return fn(*args, **kwargs)
-        except AttributeError:
-            if args and not isinstance(args[0], TensorBase):
-                raise TypeError(f"{fn.__name__}: expected a Tensor; got {type(args[0]).__name__}.") from None
-            raise
-
-    return call
 
 
 def axes_of(name: str, dim: Any, ndim: int) -> tuple[int, ...] | None:
@@ -95,8 +75,7 @@ def reduce_as(fn: Any, x: Any, dtype: DType | None, out: Any, **attrs: Any) -> A
     """Reduce, in the dtype that the user asks for, if any."""
     if dtype is None:
         return fn(x, out=out, **attrs)
-    if not isinstance(dtype, DType):
-        raise TypeError(f"{fn.op.name}: expected dtype to be a mortice dtype; got {dtype!r}.")
+    dtype = as_dtype(fn.op.name, dtype)
     if x._rg and dtype.kind not in "fc":
         raise RuntimeError(f"{fn.op.name}: Autograd not support dtype: {dtype.name}; detach the tensor first.")
     if dtype.kind in "fc":

@@ -10,10 +10,11 @@ from mortice.dtype import DType, bool_
 from mortice.errors import ShapeError
 from mortice.node import TENSOR_KERNELS
 from mortice.op import accumulate, op, promote, same
+from mortice.ops.arguments import numpy_names
 from mortice.ops.compare import logical_xor
 from mortice.ops.elementwise import sub
 from mortice.ops.movement import cat, clone, reshape
-from mortice.ops.reduce import PAIR, flat_axis, numpy_names, reduce_as, selected, write_all
+from mortice.ops.reduce import PAIR, flat_axis, reduce_as, selected, write_all
 from mortice.ops.views import narrow
 from mortice.shape import check_dim
 
@@ -115,6 +116,7 @@ _logcumsumexp.vjp(x=_logcumsumexp_back)
 TENSOR_KERNELS.replace("logcumsumexp", _scan_kernel(_logcumsumexp))
 
 
+@numpy_names
 def logcumsumexp(input: Any, dim: int, *, out: Any = None) -> Any:
     """Take the logarithm of running sums of exponentials along a dim."""
     return _along(_logcumsumexp, "logcumsumexp", input, dim, None, out)
@@ -159,6 +161,7 @@ def cummin(input: Any, dim: int, *, out: Any = None) -> Any:
     return _extremes(_cummin, return_types.cummin, input, dim, out)
 
 
+@numpy_names
 def diff(
     input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None, *, out: Any = None
 ) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from mortice import op as _op
@@ -12,10 +13,11 @@ from mortice.errors import DTypeError, ShapeError
 from mortice.node import TENSOR_KERNELS
 from mortice.op import Op, TensorBase, op, same
 from mortice.op import indices as index_rule
+from mortice.ops.arguments import numpy_names
 from mortice.ops.elementwise import common_dtype
 from mortice.ops.gather import gather
 from mortice.ops.movement import cast, reshape
-from mortice.ops.reduce import PAIR, flat_axis, numpy_names, selected, write_all
+from mortice.ops.reduce import PAIR, flat_axis, selected, write_all
 from mortice.ops.views import movedim
 from mortice.shape import SCALAR, Size, check_dim
 from mortice.shape import prod as size_of
@@ -104,8 +106,7 @@ def topk(
 ) -> Any:
     """Return the k largest (or smallest) elements along a dim and where they are, always in order."""
     x, axis, scalar = flat_axis(input, dim, "topk")
-    if isinstance(k, TensorBase):
-        k = k.item()
+    k = operator.index(k)
     if not 0 <= k <= x.shape[axis]:
         raise RuntimeError(f"topk: selected index k out of range; got k = {k} for size {x.shape[axis]}.")
     values, indices = _topk(x, axis=axis, count=k, largest=largest)

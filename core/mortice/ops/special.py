@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from mortice.backends.kernel_tools import is_number, like
 from mortice.node import TENSOR_KERNELS
-from mortice.op import broadcast, floating, op, same
-from mortice.ops.elementwise import add, mul
+from mortice.op import broadcast, floating, op, promote, same
+from mortice.ops.elementwise import add, mul, undefined
 
 __all__ = [
-    "digamma", "erf", "erfc", "erfinv", "lgamma", "logit", "mvlgamma", "polygamma", "sinc", "xlogy",
+    "digamma", "erf", "erfc", "erfinv", "igamma", "igammac", "lgamma", "logit", "mvlgamma", "polygamma", "sinc", "xlogy",
 ]  # fmt: skip
 
 # ---- error functions ----
@@ -56,8 +57,9 @@ def erfinv(k: Any, x: Any, /) -> Any:
     return k.erfinv(x)
 
 
+# By x rather than the result, which may be written in place afterwards, as in PyTorch.
 erfinv.vjp(
-    x=lambda k, g, out: k.multiply(g, k.multiply(k.exp(k.multiply(out, out)), math.sqrt(math.pi) / 2)),
+    x=lambda k, g, x: k.multiply(g, k.multiply(k.exp(k.square(k.erfinv(x))), math.sqrt(math.pi) / 2)),
     jvp="elementwise",
 )
 
@@ -149,6 +151,30 @@ zeta.vjp(
     q=lambda k, g, x, q: k.negative(k.multiply(g, k.multiply(x, k.zeta(k.add(x, 1.0), q)))), jvp="elementwise"
 )
 
+# The derivative by the first argument is no elementary function; PyTorch has none either.
+def _gamma_density(k: Any, g: Any, x: Any, y: Any) -> Any:
+    """Return g times the derivative of P by y."""
+    x, y = (like(k, y, x), y) if is_number(x) else (x, like(k, x, y))
+    power = k.subtract(x, 1.0)
+    power = k.where(k.equal(power, 0.0), 0.0, k.multiply(power, k.log(y)))
+    return k.multiply(g, k.exp(k.subtract(k.subtract(power, y), k.lgamma(x))))
+
+
+@op(result=promote, shape=broadcast, kernel="gammainc", dtypes="f")
+def igamma(k: Any, x: Any, y: Any, /) -> Any:
+    """Return the regularised lower incomplete gamma function P(input, other); its gradient reaches `other` alone."""
+    return k.gammainc(x, y)
+
+
+@op(result=promote, shape=broadcast, kernel="gammaincc", dtypes="f")
+def igammac(k: Any, x: Any, y: Any, /) -> Any:
+    """Return the regularised upper incomplete gamma function Q(input, other); its gradient reaches `other` alone."""
+    return k.gammaincc(x, y)
+
+
+igamma.vjp(x=undefined, y=_gamma_density, jvp="elementwise")
+igammac.vjp(x=undefined, y=lambda k, g, x, y: k.negative(_gamma_density(k, g, x, y)), jvp="elementwise")
+
 # ---- logarithms that meet zeros ----
 
 
@@ -176,17 +202,13 @@ def logit(input: Any, eps: float | None = None, *, out: Any = None) -> Any:
 
 
 def _log_times(k: Any, x: Any, y: Any, log: Any) -> Any:
-    if isinstance(x, (int, float)):
-        x = k.new_full(y, (), x)
-    if isinstance(y, (int, float)):
-        y = k.new_full(x, (), y)
+    x, y = (like(k, y, x), y) if is_number(x) else (x, like(k, x, y))
     product = k.where(k.equal(x, 0.0), 0.0, k.multiply(x, log(y)))
     return k.where(k.isnan(y), y, product)
 
 
 def _log_where(k: Any, g: Any, x: Any, y: Any, log: Any, floor: float) -> Any:
-    if isinstance(y, (int, float)):
-        y = k.new_full(g, (), y)
+    y = like(k, g, y)
     return k.where(k.logical_and(k.equal(x, 0.0), k.less_equal(y, floor)), 0.0, k.multiply(g, log(y)))
 
 
@@ -234,10 +256,11 @@ def sinc(k: Any, x: Any, /) -> Any:
     return k.where(zero, 1.0, k.divide(k.sin(turn), turn))
 
 
-def _sinc_back(k: Any, g: Any, x: Any, out: Any) -> Any:
+def _sinc_back(k: Any, g: Any, x: Any) -> Any:
     zero = k.equal(x, 0.0)
     safe = k.where(zero, 1.0, x)
-    slope = k.divide(k.subtract(k.cos(k.multiply(safe, math.pi)), out), safe)
+    turn = k.multiply(safe, math.pi)
+    slope = k.divide(k.subtract(k.cos(turn), k.divide(k.sin(turn), turn)), safe)
     return k.multiply(g, k.where(zero, 0.0, slope))
 
 

@@ -1,4 +1,4 @@
-"""Variances, norms, sums of exponentials, medians, modes, quantiles, histograms."""
+"""Variances, norms, sums of exponentials, medians, modes, quantiles; histograms are in `histogram`."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from typing import Any
 from mortice import op as _op
 from mortice import return_types
 from mortice.backends.kernel_tools import in_float32, is_number
-from mortice.dtype import DType, float64, int64
+from mortice.dtype import DType, bfloat16, float16, float32, int64
 from mortice.errors import DTypeError, ShapeError
+from mortice.modes import autocasting
 from mortice.op import Op, TensorBase, floating, op, promote, reduced
+from mortice.ops.arguments import numpy_names
 from mortice.ops.blend import lerp
-from mortice.ops.elementwise import sub, where
+from mortice.ops.elementwise import mul, sub, where
 from mortice.ops.gather import gather
 from mortice.ops.movement import cast, expand, reshape, squeeze, transpose, unsqueeze
 from mortice.ops.norms import matrix_norm
@@ -25,7 +27,6 @@ from mortice.ops.reduce import (
     count_along,
     flat_axis,
     mean,
-    numpy_names,
     select_along,
     selected,
     selected_back,
@@ -39,8 +40,8 @@ from mortice.shape import prod as size_of
 from mortice.tensor import make
 
 __all__ = [
-    "bincount", "dist", "histc", "kthvalue", "logsumexp", "median", "mode", "nanmedian", "nanquantile", "norm",
-    "quantile", "std", "std_mean", "var", "var_mean",
+    "dist", "kthvalue", "logsumexp", "median", "mode", "nanmedian", "nanquantile", "norm",
+    "quantile", "renorm", "std", "std_mean", "var", "var_mean",
 ]  # fmt: skip
 
 # ---- variances ----
@@ -227,6 +228,7 @@ def vector_norm(
 
 
 @numpy_names
+@autocasting
 def norm(
     input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, out: Any = None, dtype: DType | None = None
 ) -> Any:
@@ -238,9 +240,28 @@ def norm(
     return vector_norm("norm", input, p.item() if isinstance(p, TensorBase) else p, dim, keepdim, dtype, out)
 
 
+@autocasting
 def dist(input: Any, other: Any, p: float = 2) -> Any:
     """Return the norm of order p of the difference."""
     return _norm(sub(input, other), p=float(p), axis=None, keepdims=False)
+
+
+@numpy_names
+@autocasting
+def renorm(input: Any, p: float, dim: int, maxnorm: float, *, out: Any = None) -> Any:
+    """Scale down each slice along a dim whose norm of order p is above `maxnorm`."""
+    ndim = len(input.shape)
+    if ndim < 2:
+        raise ShapeError(f"renorm: input needs at least 2 dimensions, got {ndim} dimensions.")
+    if p <= 0:
+        raise RuntimeError(f"renorm: non-positive-norm not supported; got p = {p}.")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}.")
+    axis = check_dim("renorm", dim, ndim)
+    wide = float32 if input.dtype in (float16, bfloat16) else None
+    size = vector_norm("renorm", input, p, [d for d in range(ndim) if d != axis], True, wide)
+    factor = where(size > maxnorm, maxnorm / (size + 1e-7), 1.0)
+    return mul(input, cast(factor, input.dtype), out=out)
 
 
 @op(result=floating, shape=reduced, kernel="logsumexp", name="logsumexp")
@@ -437,6 +458,7 @@ def _quantile(
 
 
 @numpy_names
+@autocasting
 def quantile(
     input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear", out: Any = None
 ) -> Any:
@@ -445,68 +467,9 @@ def quantile(
 
 
 @numpy_names
+@autocasting
 def nanquantile(
     input: Any, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear", out: Any = None
 ) -> Any:
     """Return the q-th quantiles of all elements but nan."""
     return _quantile("nanquantile", input, q, dim, keepdim, interpolation, True, out)
-
-
-# ---- counts ----
-
-
-def _wrap(like: Any, data: Any, d: DType) -> Any:
-    return make(data, like._device, d, Size(like._device.backend.shape_of(data)))
-
-
-def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
-    """Count each value of a vector of non-negative integers, or add up its weights; reads the largest on the host."""
-    if input.dtype.kind not in "ui":
-        raise DTypeError(f"bincount: not implemented for {input.dtype.name}; got {input.dtype}. Use integers.")
-    if minlength < 0:
-        raise RuntimeError(f"bincount: minlength should be >= 0; got {minlength}.")
-    k = input._device.backend
-    n = size_of(input.shape)
-    if n == 0 and len(input.shape) == 1:
-        return _wrap(input, k.full((minlength,), 0, dtype=int64, device=input._device), int64)
-    if len(input.shape) != 1 or k.item(k.min(input._data)) < 0:
-        raise RuntimeError(f"bincount: only supports 1-d non-negative integral inputs; got shape {list(input.shape)}.")
-    if weights is not None and weights.shape != input.shape:
-        raise ShapeError(
-            f"bincount: weights should be 1-d and have the same length as input; got {list(weights.shape)} for "
-            f"{list(input.shape)}."
-        )
-    length = max(int(k.item(k.max(input._data))) + 1, minlength)
-    places = k.astype(input._data, int64)
-    if weights is None:
-        d, values = int64, k.full((n,), 1, dtype=int64, device=input._device)
-    else:
-        d = weights.dtype if weights.dtype.name == "float32" else float64
-        values = k.astype(weights._data, d)
-    zero = k.full((length,), 0, dtype=d, device=input._device)
-    return _wrap(input, k.index_add(zero, places, values, axis=0), d)
-
-
-def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0, *, out: Any = None) -> Any:
-    """Count elements in equal bins between min and max; where both are equal, between the extremes of the data."""
-    if input.dtype.kind != "f":
-        raise DTypeError(f"histc: not implemented for {input.dtype.name}; got {input.dtype}. Use .float().")
-    if bins <= 0:
-        raise RuntimeError(f"histc: bins must be > 0, but got {bins}.")
-    k = input._device.backend
-    low, high = float(min), float(max)
-    if low == high and size_of(input.shape):
-        low, high = float(k.item(k.min(input._data))), float(k.item(k.max(input._data)))
-    if not (math.isfinite(low) and math.isfinite(high)):
-        raise RuntimeError(f"histc: range of [{low}, {high}] is not finite.")
-    if low > high:
-        raise RuntimeError(f"histc: max must be larger than min; got [{low}, {high}].")
-    if low == high:
-        low, high = low - 1, high + 1
-    x = reshape(input.detach(), -1)
-    inside = (x >= low) & (x <= high)
-    place = floor((where(inside, x, low) - low) * bins / (high - low)).clamp(0, bins - 1)
-    zero = k.full((bins,), 0, dtype=int64, device=input._device)
-    counts = k.index_add(zero, cast(place, int64)._data, cast(inside, int64)._data, axis=0)
-    result = cast(_wrap(input, counts, int64), input.dtype)
-    return result if out is None else _op.WRITE_OUT("histc", out, result)

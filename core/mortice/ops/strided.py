@@ -11,9 +11,11 @@ from mortice.errors import ShapeError
 from mortice.mutation import layout
 from mortice.node import TENSOR_KERNELS
 from mortice.op import op
+from mortice.ops.creation import empty
 from mortice.ops.index import _slice
-from mortice.ops.movement import _is_row_major, _view, permute
+from mortice.ops.movement import _is_row_major, _view, cast, permute, reshape
 from mortice.shape import Size, check_dim, contiguous_strides, prod
+from mortice.tensor import make
 
 TENSOR_KERNELS.replace("constant", lambda x: x.detach())
 
@@ -212,11 +214,12 @@ def storage_offset(self: Any) -> int:
 def _offset(x: Any) -> int:
     if x._storage is None or x._steps is None:
         return 0
-    base: Any = x._viewed
-    shape, strides, offset = (base.shape, layout(base), _offset(base)) if base is not None else (None, None, 0)
-    if shape is None:
-        return 0
-    for step, attrs in x.view_steps[len(base.view_steps) :]:
+    backend = x._device.backend
+    if not backend.rooted:
+        return backend.whole(x._data)[1]  # type: ignore[no-any-return]
+    shape: Any = Size(backend.shape_of(x._storage.root))
+    strides, offset = contiguous_strides(shape), 0
+    for step, attrs in x.view_steps:
         if step is _slice.op:
             dims = iter(zip(shape, strides))
             for k in attrs["key"]:
@@ -234,6 +237,26 @@ def _offset(x: Any) -> int:
         strides = step.strides(shape, strides, **attrs) if step.strides else contiguous_strides(below)
         shape = below
     return offset
+
+
+def whole(x: Any) -> Any:
+    """Return all the memory that a tensor sees a part of as a 1-D tensor over it, outside the graph."""
+    device, storage = x._device, x.own_storage()
+    if device.level is not None:
+        raise RuntimeError("storage: a tensor inside a function transform (vmap, jvp, ...) has no memory of its own.")
+    storage.pinned = True
+    backend = device.backend
+    if backend.rooted:
+        root = make(storage.root, device, backend.dtype_of(storage.root), Size(backend.shape_of(storage.root)))
+        root.set_storage(storage)
+        return _view(root, shape=Size((prod(root.shape),))).detach()
+    if x._steps is None and _is_row_major(x):
+        data = backend.reshape(x._data, (prod(x.shape),))
+    else:
+        data, _ = backend.whole(x._data)
+    flat = make(data, device, x.dtype, Size(backend.shape_of(data)))
+    flat.set_storage(storage)
+    return flat
 
 
 def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
@@ -263,6 +286,8 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
             x = dense
         elif input._base is not None:
             x, offset, reach = input._base, start, last
+        elif not input._rg:
+            x, offset, reach = whole(input), start, last
     if not _is_row_major(x) or offset < 0 or reach >= max(prod(x.shape), 1):
         raise RuntimeError(
             f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {start} are out of bounds for "
@@ -270,3 +295,54 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
         )
     fn = _strided if _shares(x, "strided") else _strided_copy
     return fn(_view(x, shape=Size((prod(x.shape),))), shape=size, steps=stride, offset=offset)
+
+
+def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
+    """Return a copy with what `as_strided` would show replaced."""
+    size, stride = Size(map(operator.index, size)), tuple(map(operator.index, stride))
+    if src.shape != size:
+        raise ShapeError(
+            f"as_strided_scatter: expected src to have a size equal to the slice of self. src size = {list(src.shape)}, "
+            f"slice size = {list(size)}"
+        )
+    order = sorted(range(len(input.shape)), key=lambda d: -layout(input)[d])
+    dense = input if _is_row_major(input) else permute(input, order)
+    shape = dense.shape
+    start = 0 if storage_offset is None else operator.index(storage_offset)
+    last = start + sum((n - 1) * s for n, s in zip(size, stride)) if prod(size) else -1
+    if start < 0 or last >= max(prod(shape), 1):
+        raise RuntimeError(
+            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {start} are out of bounds for "
+            f"the memory of a tensor of {prod(shape)} elements."
+        )
+    places = TENSOR_KERNELS.strided_places(dense, size, stride, start)
+    written = TENSOR_KERNELS.index_write(reshape(dense, -1), reshape(places, -1), reshape(cast(src, input.dtype), -1), axis=0)
+    made = reshape(written, shape)
+    return made if dense is input else permute(made, [order.index(d) for d in range(len(order))])
+
+
+def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
+                  requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
+    """Make a tensor of any values with the given sizes and strides."""
+    last = sum((n - 1) * s for n, s in zip(size, stride)) if prod(size) else -1
+    made = as_strided(empty(last + 1, dtype=dtype, device=device), size, stride)
+    return made.detach().requires_grad_(requires_grad)
+
+
+def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
+                   requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
+    """Make a tensor of any values whose dims lie in memory in the given order, the outermost first."""
+    order = [check_dim("empty_permuted", d, len(size)) for d in physical_layout]
+    if sorted(order) != list(range(len(size))):
+        raise RuntimeError(
+            f"empty_permuted: expected physical_layout to be a permutation of {len(size)} dims; got {list(physical_layout)}."
+        )
+    made = empty([size[d] for d in order], dtype=dtype, device=device)
+    return permute(made, [order.index(d) for d in range(len(order))]).detach().requires_grad_(requires_grad)
+
+
+def new_empty_strided(self: Any, size: Any, stride: Any, dtype: Any = None, layout: Any = None, device: Any = None,
+                      pin_memory: bool = False, requires_grad: bool = False) -> Any:  # fmt: skip
+    """Make a tensor of any values with the given sizes and strides, of this one's dtype and device unless told."""
+    dtype, device = self.dtype if dtype is None else dtype, self._device if device is None else device
+    return empty_strided(size, stride, dtype=dtype, device=device, requires_grad=requires_grad)

@@ -12,6 +12,7 @@ from mortice.graph import Node, Slot, next_seq
 from mortice.modes import modes, no_grad
 from mortice.node import TENSOR_KERNELS
 from mortice.op import TensorBase
+from mortice.ops.arguments import numpy_names
 from mortice.ops.index import _slice
 from mortice.ops.movement import clone, expand, permute, reshape, transpose
 from mortice.shape import Size, broadcast, check_dim, check_dims, infer_shape, prod
@@ -62,6 +63,7 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     return reshape(input, (*shape[:start], prod(shape[start : end + 1]), *shape[end + 1 :]))
 
 
+@numpy_names
 def unflatten(input: Any, dim: int, sizes: Any) -> Any:
     """Split one dim into several; one of the sizes may be -1."""
     shape = tuple(input.shape)
@@ -136,6 +138,8 @@ def adjoint(input: Any) -> Any:
 
 def property_T(self: Any) -> Any:
     """Reverse the order of dims."""
+    if len(self.shape) == 2:
+        return transpose(self, 0, 1)
     return permute(self, tuple(range(len(self.shape) - 1, -1, -1)))
 
 
@@ -167,6 +171,7 @@ def property_mH(self: Any) -> Any:
 # ---- pieces ----
 
 
+@numpy_names
 def select(input: Any, dim: int, index: Any) -> Any:
     """Take one position along a dim, which goes away; a view."""
     shape = tuple(input.shape)
@@ -188,6 +193,7 @@ def cut(x: Any, axis: int, start: int, length: int) -> Any:
     return _slice(x, key=key, shape=Size((*shape[:axis], length, *shape[axis + 1 :])))
 
 
+@numpy_names
 def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
     """Take `length` positions from `start` along a dim; a view."""
     shape = tuple(input.shape)
@@ -253,7 +259,8 @@ def pieces(x: Any, axis: int, bounds: list[tuple[int, int]], unbound: bool) -> t
         view._note = f"{i} of {name}" if modes.grad else "no_grad"
     if x._rg and modes.grad and views:
         node = PiecesNode()
-        node.seq, node.edges, node.extra = next_seq(), (x._node or x,), None
+        node.seq, node.extra = next_seq(), None
+        node.edges = (x._node or x.note_use(node.seq),)
         node.device, node.shape, node.dtype, node.whole = x._device, x.shape, x.dtype, x.shape
         node.axis, node.bounds, node.unbound, node.count = axis, bounds, unbound, len(views)
         for i, view in enumerate(views):
@@ -261,6 +268,7 @@ def pieces(x: Any, axis: int, bounds: list[tuple[int, int]], unbound: bool) -> t
     return views
 
 
+@numpy_names
 def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
     """Return the slices along a dim, each without it; views."""
     if not input.shape:
@@ -285,6 +293,7 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, 
     return pieces(tensor, axis, bounds, False)
 
 
+@numpy_names
 def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:
     """Cut into pieces of given sizes; views."""
     if not input.shape:
@@ -303,6 +312,7 @@ def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, .
     return pieces(input, axis, bounds, False)
 
 
+@numpy_names
 def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
     """Cut into at most `chunks` pieces of equal size (the last may be smaller); views."""
     if not input.shape:
@@ -316,16 +326,19 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
     return split(input, -(-n // chunks), axis)
 
 
+@numpy_names
 def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
     """Cut like chunk; the pieces are views all the same."""
     return chunk(input, chunks, dim)
 
 
+@numpy_names
 def unsafe_split(input: Any, split_size: int, dim: int = 0) -> tuple[Any, ...]:
     """Cut like split; the pieces are views all the same."""
     return split(input, split_size, dim)
 
 
+@numpy_names
 def tensor_split(
     input: Any, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None, sections: Any = None
 ) -> tuple[Any, ...]:

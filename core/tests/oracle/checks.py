@@ -68,7 +68,9 @@ def check_methods(run: Run, op: Any) -> None:
     if op.operator_variant is not None:
         ways.append(through(op.operator_variant))
     for alias in op.aliases:
-        ways.append(Way(alias.name, lambda side, name=alias.name: side.find(name)))
+        # The table has names such as torch.special.gammainc among others that begin below `torch`.
+        name = alias.name.removeprefix("torch.")
+        ways.append(Way(name, lambda side, name=name: side.find(name)))
         if alias.method_variant is not None:
             ways.append(method(alias.name))
     for way in ways:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
-from mortice.backends import HostBuffer, NamespaceBackend
+from mortice.backends import Backend, HostBuffer, NamespaceBackend
+from mortice.backends.dlpack import relabel
+from mortice_cpu_numpy.fft import FFTOverrides
 from mortice_cpu_numpy.linalg import LinalgOverrides
 from mortice_cpu_numpy.movement import MovementOverrides
 from mortice_cpu_numpy.nn import NNOverrides
@@ -27,7 +30,9 @@ class _Namespace:
         return getattr(np, name)
 
 
-class NumPyBackend(NumPyOptim, NNOverrides, LinalgOverrides, NumericOverrides, MovementOverrides, NamespaceBackend):
+class NumPyBackend(
+    NumPyOptim, NNOverrides, LinalgOverrides, NumericOverrides, MovementOverrides, FFTOverrides, NamespaceBackend
+):
     """NumPy on the CPU."""
 
     name = "cpu_numpy"
@@ -75,6 +80,15 @@ class NumPyBackend(NumPyOptim, NNOverrides, LinalgOverrides, NumericOverrides, M
             return HostBuffer(view, x.shape, self.dtype_of(x))
         return HostBuffer(memoryview(x), x.shape, self.dtype_of(x))
 
+    def to_dlpack(self, x: Any, *, stream: Any = None, max_version: Any = None) -> Any:
+        # NumPy knows no bfloat16 here; its memory goes as that of another dtype, under the right label.
+        if x.dtype == ml_dtypes.bfloat16:
+            return relabel(super().to_dlpack(x.view(np.uint16), stream=stream, max_version=max_version), self.dtype_of(x))
+        return super().to_dlpack(x, stream=stream, max_version=max_version)
+
+    # np.from_dlpack knows no bfloat16 either.
+    from_dlpack = Backend.from_dlpack
+
     def strides_of(self, x: Any) -> tuple[int, ...] | None:
         size = x.itemsize
         return tuple([s // size for s in x.strides])
@@ -88,14 +102,7 @@ class NumPyBackend(NumPyOptim, NNOverrides, LinalgOverrides, NumericOverrides, M
     def is_contiguous(self, x: Any) -> bool:
         return x.flags.c_contiguous  # type: ignore[no-any-return]
 
-    def reshape_view(self, x: Any, shape: Any) -> Any:
-        if not x.flags.c_contiguous:
-            return None
-        r = x.reshape(shape)
-        # NumPy reads any negative size as unknown; only -1 is.
-        if r.shape != shape and (shape if shape.__class__ is int else min(shape, default=0)) < -1:
-            return None
-        return r
+    reshape_view = staticmethod(np.ndarray.reshape)
 
     # ---- kernels ----
 
@@ -133,6 +140,16 @@ class NumPyBackend(NumPyOptim, NNOverrides, LinalgOverrides, NumericOverrides, M
         return x.transpose(axes)
 
     def broadcast_to(self, x: Any, shape: Any) -> Any:
+        if x.flags.c_contiguous and x.size and x.dtype is not BFLOAT16:
+            # A view by its strides, made in a third of the time that NumPy's function takes.
+            lead = len(shape) - x.ndim
+            strides = [0] * lead
+            for n, m, s in zip(x.shape, shape[lead:], x.strides):
+                if n != m and n != 1:
+                    break
+                strides.append(s if n == m else 0)
+            else:
+                return ndarray(shape, x.dtype, x, 0, strides)
         r = np.broadcast_to(x, shape)
         # NumPy makes it read-only; the core refuses writes to memory that repeats, and lets those to the rest through.
         r.flags.writeable = x.flags.writeable
@@ -179,8 +196,14 @@ class NumPyBackend(NumPyOptim, NNOverrides, LinalgOverrides, NumericOverrides, M
         return np.take_along_axis(x, indices, axis=axis)
 
     def index_add(self, x: Any, indices: Any, values: Any, *, axis: int) -> Any:
-        out = np.array(x)
-        np.add.at(out, (*(slice(None),) * axis, indices), values)
+        out = np.array(x, order="C")
+        shape = values.shape
+        after = math.prod(shape[axis + 1 :])
+        # ufunc.at is fast for one axis only.
+        at = indices[:, None] * after + np.arange(after)
+        if axis:
+            at = np.arange(math.prod(shape[:axis]))[:, None, None] * (x.shape[axis] * after) + at
+        np.add.at(out.reshape(-1), at.reshape(-1), values.reshape(-1))
         return out
 
     def index_write(self, x: Any, indices: Any, values: Any, *, axis: int) -> Any:

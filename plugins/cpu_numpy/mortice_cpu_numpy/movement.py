@@ -27,7 +27,7 @@ class MovementOverrides:
         return x.item()
 
     def index_range(self, indices: Any) -> tuple[int, int]:
-        return int(indices.min()), int(indices.max())
+        return indices.min().item(), indices.max().item()
 
     def gather(self, x: Any, indices: Any, *, axis: int) -> Any:
         # The grid bounds the other axes, and the core has checked the indices.
@@ -38,6 +38,11 @@ class MovementOverrides:
 
     def contiguous(self, x: Any) -> Any:
         return np.array(x, order="C")
+
+    def reinterpret(self, x: Any, dtype: Any) -> Any:
+        if x.ndim and x.shape[-1] == 1 and x.itemsize != dtype.itemsize:
+            x = np.ascontiguousarray(x)
+        return x.view(self.native(dtype))  # type: ignore[attr-defined]
 
     def diagonal(self, x: Any, *, offset: int, axis1: int, axis2: int) -> Any:
         # np.diagonal gives read-only views; these can be written.
@@ -57,6 +62,17 @@ class MovementOverrides:
         shape, strides = list(x.shape), list(x.strides)
         shape[axis], strides[axis] = count, strides[axis] * step
         return as_strided(x, [*shape, size], [*strides, x.strides[axis]])
+
+    def whole(self, x: Any) -> tuple[Any, int]:
+        root = x
+        while isinstance(root.base, np.ndarray):
+            root = root.base
+        # From its lowest address on; an array of another dtype shows the same memory.
+        root = root[tuple(slice(None, None, -1 if s < 0 else 1) for s in root.strides)]
+        start = root.__array_interface__["data"][0]
+        count = sum((n - 1) * s for n, s in zip(root.shape, root.strides)) // root.itemsize + 1 if root.size else 0
+        flat = as_strided(root, (count,), (root.itemsize,)).view(x.dtype)
+        return flat, (x.__array_interface__["data"][0] - start) // x.itemsize if x.size else 0
 
     def strided(self, x: Any, *, shape: Any, strides: Any, offset: int) -> Any:
         return as_strided(x[offset:], shape, [s * x.itemsize for s in strides])

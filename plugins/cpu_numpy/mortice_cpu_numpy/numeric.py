@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from mortice_cpu_numpy.quiet import _QUIET, BFLOAT16, _reset, _set, asarray, ndarray, quiet, quiet1, quiet2
+from mortice_cpu_numpy.quiet import _QUIET, BFLOAT16, _reset, _set, array, asarray, ndarray, quiet, quiet1, quiet2
 
 _HALF = {np.dtype(np.float16): np.dtype(np.float32), BFLOAT16: np.dtype(np.float32)}
 _COMPLEX = {np.dtype(np.float32): np.dtype(np.complex64), np.dtype(np.float64): np.dtype(np.complex128)}
@@ -78,26 +78,42 @@ def _sigmoid(x: Any) -> Any:
     return 1 / (1 + np.exp(-x))
 
 
-_add = np.add.reduce
+# A reduction costs NumPy three times what a dot product does, so few elements are added up as one with ones.
+_ONES = {np.dtype(d): [np.ones(n, d) for n in range(65)] for d in (np.float32, np.float64)}
+_ZERO = {np.dtype(d): np.zeros((), d) for d in (np.float32, np.float64)}  # NumPy takes longer over a Python number
+empty, _maximum = np.empty, array(np.maximum)
 
 
 class NumericOverrides:
     """What NumPy computes better or faster than the default bodies."""
 
     def sum_all(self, x: Any) -> Any:
-        if not _ARRAYS or x.itemsize < 4:
+        d = x.dtype
+        ones = _ONES.get(d)
+        if ones is None or x.size >= len(ones):
             return self.sum(x)
+        total = empty((), d)
         token = _set(_QUIET)
         try:
-            return _add(x, None, out=...)
+            x.ravel().dot(ones[x.size], total)  # what it returns is a scalar
+            return total
         finally:
             _reset(token)
+
+    def mean(self: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
+        if axis is not None or keepdims or x.dtype not in _ONES or not x.size:
+            return super().mean(x, axis=axis, keepdims=keepdims)
+        total = self.sum_all(x)
+        return np.divide(total, x.size, out=total)
+
+    def relu(self, x: Any) -> Any:
+        return _maximum(x, _ZERO.get(x.dtype, 0))
 
     sum, prod = _reduce(np.add, True), _reduce(np.multiply, True)
     max, min = _reduce(np.maximum, False), _reduce(np.minimum, False)
     cumulative_sum, cumulative_prod = _scan(np.add), _scan(np.multiply)
     logaddexp2, nextafter = staticmethod(quiet2(np.logaddexp2)), staticmethod(quiet2(np.nextafter))
-    bitwise_invert = staticmethod(np.invert)
+    bitwise_invert = staticmethod(array(np.invert))
 
     # ---- elementwise ----
 
@@ -115,6 +131,10 @@ class NumericOverrides:
 
     def round(self: Any, x: Any, decimals: int = 0) -> Any:
         return super().round(x, decimals) if decimals or x.dtype.kind in "iub" else _rint(x)
+
+    def frexp(self: Any, x: Any) -> Any:
+        mantissa, exponent = np.frexp(x.astype(np.float32) if x.dtype == BFLOAT16 else x)
+        return asarray(mantissa).astype(x.dtype, copy=False), asarray(exponent)
 
     def complex(self, re: Any, im: Any) -> Any:
         re, im = np.broadcast_arrays(re, im)

@@ -70,9 +70,9 @@ def quiet2(ufunc: Any) -> Any:
             r = ufunc(x, y)
         finally:
             _reset(token)
-        if x.__class__ is not ndarray or y.__class__ is not ndarray:
-            r = _rounded(r, x, y)
-        return r if r.__class__ is ndarray else asarray(r)
+        if r.__class__ is ndarray and x.__class__ is y.__class__:
+            return r
+        return asarray(_rounded(r, x, y))
 
     return kernel
 

@@ -1,0 +1,236 @@
+"""GradScaler: losses scaled up so that small gradients survive float16, and steps skipped where they overflow."""
+
+from __future__ import annotations
+
+import warnings
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+import mortice
+from mortice import Tensor
+
+_READY, _UNSCALED, _STEPPED = range(3)
+_NARROW = (mortice.float16, mortice.bfloat16)
+
+
+class _Progress:
+    """What happened to an optimiser since the last update: how far it is, and whether its gradients were finite."""
+
+    def __init__(self) -> None:
+        self.stage = _READY
+        self.overflow: bool | None = None
+
+
+class GradScaler:
+    """Scale losses, unscale gradients before a step, skip the step where they are not finite, and adapt the scale.
+
+    Example:
+        >>> import mortice as mt
+        >>> p = mt.nn.Parameter(mt.ones(2))
+        >>> optimizer, scaler = mt.optim.SGD([p], lr=0.1), GradScaler("cpu")
+        >>> scaler.scale(p.sum()).backward()
+        >>> scaler.step(optimizer)
+        >>> scaler.update()
+
+    Args:
+        device: the type of the devices in use; for "cuda" without a CUDA device the scaler is disabled with a warning.
+        init_scale: the first scale.
+        growth_factor: the scale is multiplied by it after `growth_interval` updates in a row without overflow.
+        backoff_factor: the scale is multiplied by it after an overflow.
+        enabled: False makes every method pass its argument through.
+    """
+
+    def __init__(
+        self, device: str = "cuda", init_scale: float = 2.0**16, growth_factor: float = 2.0, backoff_factor: float = 0.5,
+        growth_interval: int = 2000, enabled: bool = True,
+    ) -> None:  # fmt: skip
+        self._device = device
+        self._enabled = enabled
+        if enabled and device == "cuda" and not mortice.cuda.is_available():
+            warnings.warn("GradScaler is enabled for 'cuda', but CUDA is not available. Disabling.", stacklevel=2)
+            self._enabled = False
+        if not self._enabled:
+            return
+        if growth_factor <= 1.0:
+            raise AssertionError(f"GradScaler: The growth factor must be > 1.0; got {growth_factor}.")
+        if backoff_factor >= 1.0:
+            raise AssertionError(f"GradScaler: The backoff factor must be < 1.0; got {backoff_factor}.")
+        self._init_scale = float(init_scale)
+        self._scale: float | None = None  # None until the first loss is scaled
+        self._growth_factor, self._backoff_factor, self._growth_interval = growth_factor, backoff_factor, growth_interval
+        self._growth_tracker = 0
+        self._progress: defaultdict[int, _Progress] = defaultdict(_Progress)
+
+    # ---- one iteration: scale, unscale_, step, update ----
+
+    def scale(self, outputs: Any) -> Any:
+        """Multiply a tensor, or each of an iterable of tensors, by the scale."""
+        if not self._enabled:
+            return outputs
+        if isinstance(outputs, Tensor):
+            if self._scale is None:
+                self._scale = self._init_scale
+            # The scale need not fit into a narrow dtype, only the product.
+            wide = outputs.float() if outputs.dtype in _NARROW else outputs
+            return (wide * self._scale).to(outputs.dtype)
+        if isinstance(outputs, Iterable):
+            scaled = [self.scale(value) for value in outputs]
+            return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else iter(scaled)
+        raise ValueError("outputs must be a Tensor or an iterable of Tensors")
+
+    def unscale_(self, optimizer: Any) -> None:
+        """Divide the gradients of an optimiser's parameters by the scale, to look at or clip them before `step`."""
+        if not self._enabled:
+            return
+        scale = self._started("unscale_")
+        progress = self._progress[id(optimizer)]
+        if progress.stage == _UNSCALED:
+            raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
+        if progress.stage == _STEPPED:
+            raise RuntimeError("unscale_() is being called after step().")
+        progress.overflow = _unscale(optimizer, 1.0 / scale)
+        progress.stage = _UNSCALED
+
+    def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        """Unscale the gradients if that has not been done, and step unless one of them is not finite.
+
+        Returns what `optimizer.step` returns, None when it was skipped.
+        """
+        if not self._enabled:
+            return optimizer.step(*args, **kwargs)
+        if "closure" in kwargs:
+            raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
+        self._started("step")
+        progress = self._progress[id(optimizer)]
+        if progress.stage == _STEPPED:
+            raise RuntimeError("step() has already been called since the last update().")
+        if progress.stage == _READY:
+            self.unscale_(optimizer)
+        if progress.overflow is None:
+            raise AssertionError("No inf checks were recorded for this optimizer.")
+        result = None if progress.overflow else optimizer.step(*args, **kwargs)
+        progress.stage = _STEPPED
+        return result
+
+    def update(self, new_scale: Any = None) -> None:
+        """Adapt the scale to what the steps since the last update found, or set it."""
+        if not self._enabled:
+            return
+        scale = self._started("update")
+        if new_scale is not None:
+            if isinstance(new_scale, Tensor) and (new_scale.numel() != 1 or new_scale.requires_grad):
+                raise AssertionError(
+                    "new_scale should be a float or a 1-element FloatTensor with requires_grad=False; got "
+                    f"{list(new_scale.shape)} with requires_grad={new_scale.requires_grad}."
+                )
+            self._scale = float(new_scale)
+        else:
+            found = [p.overflow for p in self._progress.values() if p.overflow is not None]
+            if not found:
+                raise AssertionError("No inf checks were recorded prior to update.")
+            self._adapt(scale, any(found))
+        self._progress.clear()
+
+    def _adapt(self, scale: float, overflow: bool) -> None:
+        if overflow:
+            self._scale, self._growth_tracker = scale * self._backoff_factor, 0
+            return
+        self._growth_tracker += 1
+        if self._growth_tracker == self._growth_interval:
+            self._growth_tracker = 0
+            if scale * self._growth_factor < float("inf"):
+                self._scale = scale * self._growth_factor
+
+    def _started(self, name: str) -> float:
+        if self._scale is None:
+            raise AssertionError(
+                f"Attempted {name} but _scale is None.  This may indicate your script did not use "
+                "scaler.scale(loss or outputs) earlier in the iteration."
+            )
+        return self._scale
+
+    # ---- what it is set to ----
+
+    def get_scale(self) -> float:
+        """Return the scale, 1.0 when disabled."""
+        if not self._enabled:
+            return 1.0
+        return self._init_scale if self._scale is None else self._scale
+
+    def get_growth_factor(self) -> float:
+        """Return the factor by which the scale grows."""
+        return self._growth_factor
+
+    def set_growth_factor(self, new_factor: float) -> None:
+        """Choose the factor by which the scale grows."""
+        self._growth_factor = new_factor
+
+    def get_backoff_factor(self) -> float:
+        """Return the factor by which the scale shrinks."""
+        return self._backoff_factor
+
+    def set_backoff_factor(self, new_factor: float) -> None:
+        """Choose the factor by which the scale shrinks."""
+        self._backoff_factor = new_factor
+
+    def get_growth_interval(self) -> int:
+        """Return the updates without overflow after which the scale grows."""
+        return self._growth_interval
+
+    def set_growth_interval(self, new_interval: int) -> None:
+        """Choose the updates without overflow after which the scale grows."""
+        self._growth_interval = new_interval
+
+    def is_enabled(self) -> bool:
+        """Tell whether it scales at all."""
+        return self._enabled
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the scale and what governs it; empty when disabled."""
+        if not self._enabled:
+            return {}
+        return {
+            "scale": self.get_scale(), "growth_factor": self._growth_factor, "backoff_factor": self._backoff_factor,
+            "growth_interval": self._growth_interval, "_growth_tracker": self._growth_tracker,
+        }  # fmt: skip
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over a state of `state_dict`."""
+        if not self._enabled:
+            return
+        if not state_dict:
+            raise RuntimeError(
+                "The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler."
+            )
+        self._init_scale = state_dict["scale"]
+        if self._scale is not None:
+            self._scale = state_dict["scale"]
+        self._growth_factor, self._backoff_factor = state_dict["growth_factor"], state_dict["backoff_factor"]
+        self._growth_interval, self._growth_tracker = state_dict["growth_interval"], state_dict["_growth_tracker"]
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._enabled and self._progress:
+            raise AssertionError(
+                "A GradScaler instance may only be pickled at the beginning of an iteration, or at the end after "
+                "scaler.update()."
+            )
+        return dict(self.__dict__)
+
+
+def _unscale(optimizer: Any, factor: float) -> bool | None:
+    """Multiply the gradients, in place; tell whether one was not finite, None where there is none at all."""
+    found: dict[Any, Any] = {}
+    with mortice.no_grad():
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                if p.grad.dtype == mortice.float16:
+                    raise ValueError("Attempting to unscale FP16 gradients.")
+                bad = p.grad.isfinite().all().logical_not()
+                place = p.grad.device
+                found[place] = bad if place not in found else found[place].logical_or(bad)
+                p.grad.mul_(factor)
+    # One number is read for each device.
+    return any([bool(bad.item()) for bad in found.values()]) if found else None

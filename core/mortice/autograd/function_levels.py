@@ -1,0 +1,120 @@
+"""A custom Function inside vmap and forward mode: its own `vmap` and `jvp`, or what follows from the rest of it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from mortice.autograd.functional import twice
+from mortice.levels import highest, raise_to, stack
+from mortice.levels.vmap import MapLevel
+from mortice.modes import enable_grad, modes, set_grad_enabled
+from mortice.node import TENSOR_KERNELS
+from mortice.tensor import TensorBase
+
+k: Any = TENSOR_KERNELS
+
+
+class VmapInfo(NamedTuple):
+    """What a Function's `vmap` is told about the vmap that it is in."""
+
+    batch_size: int
+    randomness: str
+
+
+def apply(cls: Any, base: Any, args: tuple[Any, ...]) -> Any:
+    """Run a Function whose arguments are of a level."""
+    device = highest([a._device for a in args if isinstance(a, TensorBase)])
+    level: Any = device.level
+    if isinstance(level, MapLevel):
+        if cls.vmap is base.vmap:
+            return cls._run(args)[0]
+        if cls.generate_vmap_rule:
+            raise RuntimeError(
+                f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overriden vmap "
+                "staticmethod. Please set generate_vmap_rule=False or delete the overriden vmap staticmethod to avoid "
+                "ambiguity."
+            )
+        call: Any = _mapped
+    else:
+        call = _pushed
+    outer = stack.levels
+    # What is below runs as if this level were not there.
+    stack.levels = tuple([other for other in outer if other is not level])
+    try:
+        return call(cls, base, level, [raise_to(a, device) if isinstance(a, TensorBase) else a for a in args])
+    finally:
+        stack.levels = outer
+
+
+def _mapped(cls: Any, base: Any, level: Any, args: list[Any]) -> Any:
+    """Call the Function's `vmap` with the whole batch."""
+    given, dims = [], []
+    for a in args:
+        mapped = isinstance(a, TensorBase) and a._data.on
+        dims.append(0 if mapped else None)
+        given.append(level.leave(a) if mapped else level.common(a) if isinstance(a, TensorBase) else a)
+    if not any(d == 0 for d in dims):
+        return cls.apply(*given)
+    result = cls.vmap(VmapInfo(level.size, level.randomness), tuple(dims), *given)
+    if not (isinstance(result, tuple) and len(result) == 2):
+        raise RuntimeError(
+            f"Expected the vmap staticmethod of {cls.__name__} to return (output, out_dims); got {type(result).__name__}."
+        )
+    out, out_dims = result
+    several = isinstance(out, tuple)
+    outs = out if several else (out,)
+    places = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(outs)
+    if len(places) != len(outs):
+        raise RuntimeError(
+            f"The vmap staticmethod of {cls.__name__} returned an incompatible (output, out_dims) tuple. Expected out_dims "
+            f"to be compatible with the structure of `output`; got {len(outs)} outputs and {len(places)} out_dims."
+        )
+    made = [
+        o if d is None or not isinstance(o, TensorBase) else level.enter(k.moveaxis(o, d, 0) if d else o)
+        for o, d in zip(outs, places)
+    ]
+    return tuple(made) if several else made[0]
+
+
+def _pushed(cls: Any, base: Any, level: Any, args: list[Any]) -> Any:
+    """Run the Function on the values, and push the tangents through it."""
+    primals = [level.primal(a) if isinstance(a, TensorBase) else a for a in args]
+    tangents = [level.tangent(a) if isinstance(a, TensorBase) else None for a in args]
+    if all(t is None for t in tangents):
+        return cls.apply(*primals)
+    if cls.jvp is base.jvp:
+        keep = modes.grad and any([isinstance(t, TensorBase) and t._rg for t in (*primals, *tangents)])
+        with enable_grad():
+            primals = [_opened(p) if t is not None else p for p, t in zip(primals, tangents)]
+            out = cls.apply(*primals)
+            outs = out if isinstance(out, tuple) else (out,)
+            live = tuple([o for o in outs if isinstance(o, TensorBase) and o._rg])
+            at = [i for i, t in enumerate(tangents) if t is not None]
+            through = tuple([primals[i] for i in at]), tuple([tangents[i] for i in at])
+            found = dict(zip(map(id, live), twice(live, *through, keep))) if live else {}
+        pushed = [found.get(id(o)) for o in outs]
+        if not keep:
+            outs = tuple([o._share() if isinstance(o, TensorBase) else o for o in outs])
+    else:
+        out, ctx = cls._run(tuple(primals))
+        outs = out if isinstance(out, tuple) else (out,)
+        if ctx._materialize:
+            tangents = [
+                k.zeros_like(p) if t is None and isinstance(p, TensorBase) and p.dtype.kind in "fc" else t
+                for p, t in zip(primals, tangents)
+            ]
+        ctx._pushing = True
+        with set_grad_enabled(modes.grad):
+            result = cls.jvp(ctx, *tangents)
+        ctx._pushing = False
+        pushed = list(result) if isinstance(result, tuple) else [result]
+        if len(pushed) != len(outs):
+            raise RuntimeError(
+                f"{cls.__name__}.jvp: returned an incorrect number of tangents (expected {len(outs)}, got {len(pushed)})"
+            )
+    duals = [o if t is None else level.enter(o, t) for o, t in zip(outs, pushed)]
+    return tuple(duals) if isinstance(out, tuple) else duals[0]
+
+
+def _opened(t: Any) -> Any:
+    return k.reshape(t, t.shape) if t._rg else t._share().requires_grad_()

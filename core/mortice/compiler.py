@@ -1,0 +1,90 @@
+"""mortice.compile and mortice.compiler: accepted and without effect, since every function runs as it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = [
+    "allow_in_graph", "assume_constant_result", "compile", "cudagraph_mark_step_begin", "disable", "is_compiling",
+    "is_dynamo_compiling", "is_exporting", "list_backends", "reset", "set_stance",
+]  # fmt: skip
+_MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+
+
+def compile(
+    model: Callable[..., Any] | None = None, *, fullgraph: bool = False, dynamic: bool | None = None,
+    backend: str | Callable[..., Any] = "inductor", mode: str | None = None, options: dict[str, Any] | None = None,
+    name: str | None = None, disable: bool = False, recompile_limit: int | None = None, isolate_recompiles: bool = False,
+    shapes_spec: Any = None,
+) -> Any:  # fmt: skip
+    """Return the function or module itself, or a decorator that does.
+
+    Differs from torch: nothing is compiled; a custom `backend` is not called.
+    """
+    if mode is not None and options is not None:
+        raise RuntimeError(
+            "compile: either mode or options can be specified, but both can't be specified at the same time; "
+            f"got {mode!r} and {options!r}."
+        )
+    if mode not in _MODES:
+        raise RuntimeError(f"compile: unrecognized mode={mode}, should be one of: {', '.join(map(str, _MODES[1:]))}")
+    if model is None:
+        return _checked
+    return _checked(model)
+
+
+def _checked(model: Any) -> Any:
+    if not callable(model):
+        raise RuntimeError(f"compile: expected a function or a module; got {type(model).__name__}.")
+    return model
+
+
+def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
+    """Return the function itself, or a decorator that does."""
+    return fn if fn is not None else lambda fn: fn
+
+
+def allow_in_graph(fn: Any) -> Any:
+    """Return the function itself."""
+    return fn
+
+
+assume_constant_result = allow_in_graph
+
+
+def is_compiling() -> bool:
+    """Return False: nothing is ever compiled."""
+    return False
+
+
+is_dynamo_compiling = is_exporting = is_compiling
+
+
+def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
+    """Return the compilers there are: none."""
+    return []
+
+
+def reset() -> None:
+    """Do nothing: there is nothing to forget."""
+
+
+def cudagraph_mark_step_begin() -> None:
+    """Do nothing: steps are not recorded."""
+
+
+class set_stance:
+    """Accept how compiled functions should behave, at once or as a context manager or decorator; without effect."""
+
+    def __init__(self, stance: str = "default", **options: Any) -> None:
+        self.stance = stance
+
+    def __enter__(self) -> set_stance:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+    def __call__(self, fn: Any) -> Any:
+        return fn

@@ -1,0 +1,125 @@
+"""mortice.cuda: what scripts ask about CUDA, answered by whichever backend offers devices of type "cuda".
+
+Nothing here knows a library. Without such a backend `is_available()` is False and the rest says what to install.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mortice import random as _random
+from mortice.cuda.devices import (
+    can_device_access_peer,
+    current_device,
+    device,
+    device_count,
+    device_of,
+    get_arch_list,
+    get_device_capability,
+    get_device_name,
+    get_device_properties,
+    init,
+    is_available,
+    is_bf16_supported,
+    is_initialized,
+    is_tf32_supported,
+    set_device,
+    synchronize,
+)
+from mortice.cuda.memory import (
+    OutOfMemoryError,
+    empty_cache,
+    ipc_collect,
+    max_memory_allocated,
+    max_memory_cached,
+    max_memory_reserved,
+    mem_get_info,
+    memory_allocated,
+    memory_cached,
+    memory_reserved,
+    memory_stats,
+    memory_summary,
+    reset_accumulated_memory_stats,
+    reset_max_memory_allocated,
+    reset_max_memory_cached,
+    reset_peak_memory_stats,
+    set_per_process_memory_fraction,
+)
+from mortice.cuda.streams import (
+    Event,
+    Stream,
+    StreamContext,
+    current_stream,
+    default_stream,
+    is_current_stream_capturing,
+    set_stream,
+    stream,
+)
+
+__all__ = [
+    "Event", "OutOfMemoryError", "Stream", "StreamContext", "can_device_access_peer", "current_device",
+    "current_stream", "default_stream", "device", "device_count", "device_of", "empty_cache", "get_arch_list",
+    "get_device_capability", "get_device_name", "get_device_properties", "get_rng_state", "get_rng_state_all",
+    "has_half", "init", "initial_seed", "ipc_collect", "is_available", "is_bf16_supported",
+    "is_current_stream_capturing", "is_initialized", "is_tf32_supported", "manual_seed", "manual_seed_all",
+    "max_memory_allocated", "max_memory_cached", "max_memory_reserved", "mem_get_info", "memory_allocated",
+    "memory_cached", "memory_reserved", "memory_stats", "memory_summary", "reset_accumulated_memory_stats",
+    "reset_max_memory_allocated", "reset_max_memory_cached", "reset_peak_memory_stats", "seed", "seed_all",
+    "set_device", "set_per_process_memory_fraction", "set_rng_state", "set_rng_state_all", "set_stream", "stream",
+    "synchronize",
+]  # fmt: skip
+has_half = True
+
+
+def manual_seed(seed: int) -> None:
+    """Seed the random numbers.
+
+    Differs from torch: the stream is the same on every device, so this seeds the CPU too.
+    """
+    _random.manual_seed(seed)
+
+
+manual_seed_all = manual_seed
+
+
+def seed() -> None:
+    """Seed the random numbers from the system's entropy."""
+    _random.seed()
+
+
+seed_all = seed
+
+
+def initial_seed() -> int:
+    """Return the seed of the random numbers, which every device shares."""
+    return _random.initial_seed()
+
+
+def get_rng_state(device: Any = "cuda") -> Any:
+    """Return the state of the random numbers, which every device shares."""
+    return _random.get_rng_state()
+
+
+def get_rng_state_all() -> list[Any]:
+    """Return the state of the random numbers for each device."""
+    return [_random.get_rng_state() for _ in range(device_count())]
+
+
+def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
+    """Return the random numbers to a state of `get_rng_state`."""
+    _random.set_rng_state(new_state)
+
+
+def set_rng_state_all(new_states: Any) -> None:
+    """Return the random numbers to a state of `get_rng_state_all`."""
+    for state in new_states:
+        _random.set_rng_state(state)
+
+
+def __getattr__(name: str) -> object:
+    # `mortice.cuda.amp` needs no import of its own, as in PyTorch.
+    if name != "amp":
+        raise AttributeError(f"module 'mortice.cuda' has no attribute {name!r}")
+    import importlib
+
+    return importlib.import_module("mortice.cuda.amp")

@@ -1,0 +1,32 @@
+"""mortice.cuda.amp: the old names of `mortice.amp` for CUDA devices."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from mortice import amp as _amp
+from mortice import float16
+
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
+
+
+class autocast(_amp.autocast):
+    """`mortice.amp.autocast` for CUDA devices."""
+
+    def __init__(self, enabled: bool = True, dtype: Any = float16, cache_enabled: bool = True) -> None:
+        super().__init__("cuda", dtype, enabled, cache_enabled)
+
+
+class GradScaler(_amp.GradScaler):
+    """`mortice.amp.GradScaler` for CUDA devices."""
+
+    def __init__(
+        self, init_scale: float = 2.0**16, growth_factor: float = 2.0, backoff_factor: float = 0.5,
+        growth_interval: int = 2000, enabled: bool = True,
+    ) -> None:  # fmt: skip
+        super().__init__("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
+
+
+custom_fwd = functools.partial(_amp.custom_fwd, device_type="cuda")
+custom_bwd = functools.partial(_amp.custom_bwd, device_type="cuda")

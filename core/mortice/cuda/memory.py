@@ -1,0 +1,103 @@
+"""Memory of CUDA devices, as far as the backend counts it: what it does not count is 0."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+from mortice.backends.plugins import devices_of
+from mortice.cuda.devices import TYPE, place
+
+
+class OutOfMemoryError(RuntimeError):
+    """A device has no memory left; what a backend may raise."""
+
+
+def empty_cache() -> None:
+    """Give the memory that the backend keeps for later back to the system; does nothing without a CUDA device."""
+    for where in devices_of(TYPE):
+        where.backend.empty_cache(where)
+
+
+def ipc_collect() -> None:
+    """Do nothing: memory is not shared between processes."""
+
+
+def memory_allocated(device: Any = None) -> int:
+    """Return the bytes that tensors occupy on the device, 0 without one."""
+    return _count("memory_allocated", device, "allocated")
+
+
+def memory_reserved(device: Any = None) -> int:
+    """Return the bytes that the backend has taken from the device, 0 without one."""
+    return _count("memory_reserved", device, "reserved")
+
+
+def max_memory_allocated(device: Any = None) -> int:
+    """Return the most bytes that tensors have occupied since the peak was reset, 0 without a device."""
+    return _count("max_memory_allocated", device, "peak_allocated")
+
+
+def max_memory_reserved(device: Any = None) -> int:
+    """Return the most bytes that the backend has taken since the peak was reset, 0 without a device."""
+    return _count("max_memory_reserved", device, "peak_reserved")
+
+
+memory_cached, max_memory_cached = memory_reserved, max_memory_reserved
+
+
+def reset_peak_memory_stats(device: Any = None) -> None:
+    """Start the peaks anew; does nothing without a CUDA device."""
+    if device is not None or devices_of(TYPE):
+        where = place("reset_peak_memory_stats", device)
+        where.backend.reset_peak_memory(where)
+
+
+reset_max_memory_allocated = reset_max_memory_cached = reset_accumulated_memory_stats = reset_peak_memory_stats
+
+
+def mem_get_info(device: Any = None) -> tuple[int, int]:
+    """Return the bytes that are free and the bytes there are in all."""
+    stats = _stats("mem_get_info", device)
+    if "free" not in stats or "total" not in stats:
+        where = place("mem_get_info", device)
+        raise RuntimeError(f"cuda.mem_get_info: backend '{where.backend.name}' does not say how much of {where} is free.")
+    return stats["free"], stats["total"]
+
+
+def memory_stats(device: Any = None) -> OrderedDict[str, int]:
+    """Return the counts under PyTorch's names; empty without a CUDA device."""
+    if device is None and not devices_of(TYPE):
+        return OrderedDict()
+    stats = _stats("memory_stats", device)
+    found = OrderedDict()
+    for what, names in (("allocated", ("allocated", "peak_allocated")), ("reserved", ("reserved", "peak_reserved"))):
+        for when, name in zip(("current", "peak"), names):
+            found[f"{what}_bytes.all.{when}"] = stats[name]
+    return found
+
+
+def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
+    """Return the counts as text, a line each."""
+    stats = memory_stats(device)
+    return "\n".join(f"{name:<30} {value:>16,}" for name, value in stats.items())
+
+
+def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
+    """Accept a limit, without effect; refuse one that is not between 0 and 1."""
+    where = place("set_per_process_memory_fraction", device)
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1 (of {where}).")
+
+
+def _stats(name: str, device: Any) -> dict[str, int]:
+    where = place(name, device)
+    allocated = where.backend.memory_allocated(where)
+    stats = {"allocated": allocated, "reserved": allocated, **where.backend.memory_stats(where)}
+    return {"peak_allocated": stats["allocated"], "peak_reserved": stats["reserved"], **stats}
+
+
+def _count(name: str, device: Any, key: str) -> int:
+    if device is None and not devices_of(TYPE):
+        return 0
+    return int(_stats(name, device)[key])

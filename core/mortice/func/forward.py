@@ -1,0 +1,80 @@
+"""Forward mode as functions of functions: jvp, jacfwd, linearize."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mortice.autograd import functional
+from mortice.autograd.trees import form, leaves, rebuild, tensors
+from mortice.func.levels import Fn, drop, dropped, floating, like_argnums, opened, others, places, wraps
+from mortice.modes import enable_grad
+
+
+def jvp(func: Fn, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
+    """Return (output, Jt[, aux]) of a function at `primals`, pushed along `tangents`, in one go."""
+    if not isinstance(primals, tuple):
+        raise RuntimeError(
+            f"jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals). Got "
+            f"{type(primals).__name__}."
+        )
+    xs, ts = tensors("jvp", primals, "primals"), tensors("jvp", tangents, "tangents")
+    if not xs:
+        raise RuntimeError("jvp(f, primals, tangents): Expected primals to be a non-empty tuple.")
+    if form(primals) != form(tangents):
+        raise RuntimeError(
+            "jvp(f, primals, tangents): Expected primals and tangents to have the same python structure. For example, if "
+            "primals is a tuple of 3 tensors, tangents also must be."
+        )
+    for x in (*xs, *ts):
+        if x.dtype.kind not in "fc":
+            raise ValueError(f"jvp: Expected primal to be floating point or complex, but got: {x.dtype}")
+    out, aux, pushed = functional.forward("jvp", func, primals, tuple(ts), has_aux=has_aux, strict=strict)
+    return (out, pushed, aux) if has_aux else (out, pushed)
+
+
+def jacfwd(
+    func: Fn, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *, randomness: str = "error"
+) -> Fn:
+    """Return a function that computes the Jacobian of `func`: one call pushes all elements of the input forward."""
+
+    @wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        at = places("jacfwd", argnums, args)
+        wanted = tuple([args[n] for n in at])
+        xs = tensors("jacfwd", wanted, "differentiated inputs")
+        floating("jacfwd", xs)
+
+        def chosen(*given: Any) -> Any:
+            full = list(args)
+            for n, value in zip(at, given):
+                full[n] = value
+            return func(*full, **kwargs)
+
+        out, aux, columns = functional.columns("jacfwd", chosen, wanted, has_aux=has_aux, randomness=randomness)
+        blocks = [like_argnums(args, at, argnums, iter(row)) for row in columns]
+        result = rebuild(out, iter(blocks))
+        return (result, aux) if has_aux else result
+
+    return wrapper
+
+
+def linearize(func: Fn, *primals: Any) -> tuple[Any, Fn]:
+    """Return the output at `primals` and the linear function that maps tangents to the output's; `func` runs once."""
+    with enable_grad():
+        given, own = opened("linearize", primals, tuple(range(len(primals))))
+        out = func(*given)
+        outs = tensors("linearize", out, "outputs")
+        keep = others(outs, own)
+
+    def push(*tangents: Any) -> Any:
+        ts = tuple(leaves(tangents))
+        if form(tangents) != form(primals) or any(t.shape != x.shape for t, x in zip(ts, own)):
+            raise RuntimeError(
+                "linearize: Expected the tangents to have the same structure and shapes as the primals; got shapes "
+                f"{[list(t.shape) for t in ts]} for {[list(x.shape) for x in own]}."
+            )
+        with enable_grad():
+            pushed = functional.twice(tuple(outs), tuple(own), ts, keep)
+        return rebuild(out, iter([drop(p, keep) for p in pushed]))
+
+    return dropped(out, keep), push

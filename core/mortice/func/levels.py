@@ -1,0 +1,135 @@
+"""What the transforms share: inputs of their own, what a result depends on, and a look inside."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from mortice.autograd.trees import rebuild, tensors, tree_map
+from mortice.graph import Node
+from mortice.levels import here
+from mortice.levels.mapped import Mapped
+from mortice.node import TENSOR_KERNELS
+from mortice.tensor import TensorBase
+
+Fn = Callable[..., Any]
+k: Any = TENSOR_KERNELS
+
+
+def open_input(t: Any) -> Any:
+    """Return a tensor to differentiate by, at the level of the running transform; inside t's graph if it has one."""
+    t = here(t)
+    return k.reshape(t, t.shape) if t._rg else t._share().requires_grad_()
+
+
+def others(outs: Sequence[Any], own: Sequence[Any]) -> bool:
+    """Tell whether outputs depend on anything that requires grad beside our own inputs."""
+    mine = {id(t) if t._node is None else id(t._node) for t in own}
+    if any(t._node is not None for t in own):
+        return True
+    stack: list[Any] = [o if o._node is None else o._node for o in outs if o._rg]
+    seen: set[int] = set()
+    while stack:
+        at = stack.pop()
+        if at is None or id(at) in seen or id(at) in mine:
+            continue
+        seen.add(id(at))
+        if not isinstance(at, Node):
+            return True
+        stack.extend(at.edges)
+    return False
+
+
+def places(name: str, argnums: Any, args: tuple[Any, ...]) -> tuple[int, ...]:
+    """Return which arguments `argnums` means."""
+    if not isinstance(argnums, (int, tuple)) or isinstance(argnums, bool) or argnums == ():
+        raise RuntimeError(f"{name}: argnums must be an int or a non-empty Tuple[int]; got {argnums!r}.")
+    wanted = argnums if isinstance(argnums, tuple) else (argnums,)
+    for n in wanted:
+        if not -len(args) <= n < len(args):
+            raise RuntimeError(f"{name}: Got argnum={n}, but only {len(args)} positional inputs")
+    found = tuple([n % len(args) for n in wanted])
+    if len(set(found)) != len(found):
+        raise RuntimeError(f"{name}: argnums elements must be unique; got {argnums!r}.")
+    return found
+
+
+def floating(name: str, ts: Sequence[Any]) -> None:
+    """Refuse inputs that cannot be differentiated by."""
+    for t in ts:
+        if t.dtype.kind not in "fc":
+            raise RuntimeError(f"{name}: expected inputs of a floating point or complex dtype; got {t.dtype}.")
+
+
+def opened(name: str, args: tuple[Any, ...], at: tuple[int, ...]) -> tuple[list[Any], list[Any]]:
+    """Return the arguments with those at certain places opened, and the opened tensors."""
+    given, own = list(args), []
+    for n in at:
+        ts = tensors(name, args[n], "differentiated inputs")
+        floating(name, ts)
+        made = [open_input(t) for t in ts]
+        own += made
+        given[n] = rebuild(args[n], iter(made))
+    return given, own
+
+
+def like_argnums(args: tuple[Any, ...], at: tuple[int, ...], argnums: Any, flat: Iterator[Any]) -> Any:
+    """Return values, one for each opened tensor, in the form that `argnums` asks for."""
+    found = tuple([rebuild(args[n], flat) for n in at])
+    return found if isinstance(argnums, tuple) else found[0]
+
+
+def drop(x: Any, keep: bool) -> Any:
+    """Cut a tensor off from the graph unless something outside needs it; tangents of outer levels stay."""
+    return x._share() if isinstance(x, TensorBase) and x._rg and not keep else x
+
+
+def dropped(tree: Any, keep: bool) -> Any:
+    """Cut all tensors of a nest off."""
+    return tree_map(lambda x: drop(x, keep), tree)
+
+
+def pair(name: str, value: Any) -> tuple[Any, Any]:
+    """Return (output, aux) of a function that gives both."""
+    if not (isinstance(value, tuple) and len(value) == 2):
+        raise RuntimeError(
+            f"{name}: output of function f should be a tuple: (output, aux) if has_aux is True; got "
+            f"{type(value).__name__}."
+        )
+    return value
+
+
+def name_of(func: Fn) -> str:
+    """Return what messages call a function."""
+    return getattr(func, "__name__", repr(func))
+
+
+def wraps(func: Fn) -> Callable[[Fn], Fn]:
+    """Do what functools.wraps does, for modules and partial functions too."""
+    return functools.wraps(func, assigned=[a for a in functools.WRAPPER_ASSIGNMENTS if hasattr(func, a)], updated=())
+
+
+def functionalize(func: Fn, *, remove: str = "mutations") -> Fn:
+    """Return a function that computes the same; here functions with writes in place transform as they are."""
+    if remove not in ("mutations", "mutations_and_views"):
+        raise RuntimeError(
+            "functionalize(f, remove=...): received invalid argument for remove=. Valid options are "
+            f"'mutations' and 'mutations_and_views'; got {remove!r}."
+        )
+
+    @wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return func(*args, **kwargs)
+
+    return wrapper
+
+
+def debug_unwrap(tensor: Any, *, recurse: bool = True) -> Any:
+    """Return what a tensor inside a transform wraps, to look at: of a vmap the whole batch, of a jvp the value."""
+    while tensor._device.level is not None:
+        data = tensor._data
+        tensor = tensor._device.level.inside(data.data if type(data) is Mapped else data.primal, tensor)
+        if not recurse:
+            break
+    return tensor

@@ -1,0 +1,160 @@
+"""Reverse mode as functions of functions: grad, grad_and_value, vjp, jacrev, hessian."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mortice.autograd import functional
+from mortice.autograd.gradients import grad as _grad
+from mortice.autograd.gradients import zeros_for
+from mortice.autograd.trees import form, leaves, rebuild, tensors
+from mortice.func.forward import jacfwd
+from mortice.func.levels import Fn, drop, dropped, k, like_argnums, opened, others, pair, places, wraps
+from mortice.modes import enable_grad
+from mortice.tensor import TensorBase
+
+
+def _pull(outs: Sequence[Any], own: Sequence[Any], vs: Sequence[Any], keep: bool) -> list[Any]:
+    """Return vᵀJ, zeros where nothing depends on an input."""
+    live = [(o, v) for o, v in zip(outs, vs) if o._rg]
+    if not live:
+        return [zeros_for(t) for t in own]
+    found = _grad(
+        [o for o, _ in live], own, [v for _, v in live], retain_graph=True, create_graph=keep, allow_unused=True
+    )
+    return [zeros_for(t) if g is None else g for g, t in zip(found, own)]
+
+
+def grad_and_value(func: Fn, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Fn:
+    """Return a function that computes (gradient, value) of `func`, or (gradient, (value, aux)) with `has_aux`."""
+
+    @wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        at = places("grad_and_value", argnums, args)
+        with enable_grad():
+            given, own = opened("grad_and_value", args, at)
+            value = func(*given, **kwargs)
+            aux = None
+            if has_aux:
+                value, aux = pair("grad_and_value", value)
+            if not isinstance(value, TensorBase):
+                raise RuntimeError(
+                    "grad_and_value(f)(*args): Expected f(*args) to return a single tensor, got "
+                    f"{type(value).__name__}"
+                )
+            if value.shape:
+                raise RuntimeError(
+                    "grad_and_value(f)(*args): Expected f(*args) to return a scalar tensor, got tensor with "
+                    f"{len(value.shape)} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
+                )
+            keep = others([value], own)
+            found = _pull([value], own, [k.ones_like(value.detach())], keep)
+        gradient = like_argnums(args, at, argnums, iter(found))
+        value = drop(value, keep)
+        return gradient, ((value, dropped(aux, keep)) if has_aux else value)
+
+    return wrapper
+
+
+def value_and_grad(func: Fn, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Fn:
+    """Return a function that computes (value, gradient) of `func`: JAX's order of `grad_and_value`."""
+    inner = grad_and_value(func, argnums, has_aux)
+
+    @wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        gradient, value = inner(*args, **kwargs)
+        return value, gradient
+
+    return wrapper
+
+
+def grad(func: Fn, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Fn:
+    """Return a function that computes the gradient of `func`, which returns one number."""
+    inner = grad_and_value(func, argnums, has_aux)
+
+    @wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        gradient, value = inner(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return wrapper
+
+
+def vjp(func: Fn, *primals: Any, has_aux: bool = False) -> Any:
+    """Return (output, vjp function[, aux]); the function maps a cotangent to one gradient per primal."""
+    with enable_grad():
+        given, own = opened("vjp", primals, tuple(range(len(primals))))
+        out = func(*given)
+        aux = None
+        if has_aux:
+            out, aux = pair("vjp", out)
+        outs = tensors("vjp", out, "outputs")
+        if not outs:
+            raise RuntimeError(
+                "vjp(f, *primals): Expected f to be a function that has non-empty output (got output = "
+                f"{out!r})"
+            )
+        keep = others(outs, own)
+
+    def pull(*cotangents: Any, retain_graph: bool = True, create_graph: Any = None) -> Any:
+        tree = cotangents[0] if len(cotangents) == 1 else cotangents
+        vs = list(leaves(tree))
+        if form(tree) != form(out) or any(v.shape != o.shape for v, o in zip(vs, outs)):
+            raise RuntimeError(
+                "vjp: Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
+                f"function; got shapes {[list(v.shape) for v in vs]} for {[list(o.shape) for o in outs]}."
+            )
+        with enable_grad():
+            found = iter(_pull(outs, own, vs, keep or any(v._rg for v in vs)))
+        result = tuple([rebuild(p, found) for p in primals])
+        return result[0] if len(primals) == 1 else result
+
+    result = dropped(out, keep)
+    return (result, pull, dropped(aux, keep)) if has_aux else (result, pull)
+
+
+def _puller(o: Any, own: Sequence[Any], keep: bool) -> Fn:
+    return lambda v: _pull([o], own, [v], keep)
+
+
+def jacrev(
+    func: Fn,
+    argnums: int | tuple[int, ...] = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,
+) -> Fn:
+    """Return a function that computes the Jacobian of `func`: one backward for all elements of an output.
+
+    Args:
+        chunk_size: how many elements to take at a time, to save memory; 1 runs a plain backward for each.
+    """
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
+
+    @wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        at = places("jacrev", argnums, args)
+        with enable_grad():
+            given, own = opened("jacrev", args, at)
+            out = func(*given, **kwargs)
+            aux = None
+            if has_aux:
+                out, aux = pair("jacrev", out)
+            outs = tensors("jacrev", out, "outputs")
+            keep = others(outs, own)
+            blocks = []
+            for o in outs:
+                found = functional.rows(o, own, _puller(o, own, keep), chunk_size)
+                blocks.append(like_argnums(args, at, argnums, iter(found)))
+        result = rebuild(out, iter(blocks))
+        return (result, dropped(aux, keep)) if has_aux else result
+
+    return wrapper
+
+
+def hessian(func: Fn, argnums: int | tuple[int, ...] = 0) -> Fn:
+    """Return a function that computes the Hessian of `func`: forward mode over reverse mode."""
+    return jacfwd(jacrev(func, argnums), argnums)

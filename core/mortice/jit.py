@@ -1,0 +1,115 @@
+"""mortice.jit: scripting and tracing as identities: a function keeps its Python, which gives the same results.
+
+What would need a compiled program (saving and loading one, running its parts at once) says so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+__all__ = [
+    "Final", "annotate", "export", "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing", "isinstance",
+    "load", "optimize_for_inference", "optimized_execution", "save", "script", "script_if_tracing", "script_method",
+    "trace", "trace_module", "unused", "wait",
+]  # fmt: skip
+_isinstance = isinstance
+
+
+def script(
+    obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None
+) -> Any:
+    """Return the function, class or module itself."""
+    return obj
+
+
+def trace(func: Callable[..., Any], example_inputs: Any = None, **options: Any) -> Any:
+    """Return the function or module itself, once it has run on the example inputs.
+
+    Differs from torch: control flow stays Python, so it is not fixed to what the examples took.
+    """
+    inputs = options.get("example_kwarg_inputs") if example_inputs is None else example_inputs
+    if inputs is None:
+        raise RuntimeError("trace: example_kwarg_inputs should be a dict; example_inputs and it were both left out.")
+    if _isinstance(inputs, dict):
+        func(**inputs)
+    else:
+        func(*(inputs if _isinstance(inputs, (tuple, list)) else (inputs,)))
+    return func
+
+
+def trace_module(mod: Any, inputs: dict[str, Any], **options: Any) -> Any:
+    """Return the module itself, once the named methods have run on their inputs."""
+    for name, args in inputs.items():
+        trace(getattr(mod, name), args)
+    return mod
+
+
+def _same(fn: Any) -> Any:
+    """Return the function itself."""
+    return fn
+
+
+export = interface = script_method = script_if_tracing = _same
+
+
+def ignore(drop: Any = False, **options: Any) -> Any:
+    """Return the function itself; works with and without arguments."""
+    return drop if callable(drop) else _same
+
+
+def unused(fn: Any) -> Any:
+    """Return the function itself."""
+    return fn
+
+
+def freeze(mod: Any, preserved_attrs: Any = None, optimize_numerics: bool = True) -> Any:
+    """Return the module itself."""
+    return mod
+
+
+def optimize_for_inference(mod: Any, other_methods: Any = None) -> Any:
+    """Return the module itself."""
+    return mod
+
+
+@contextlib.contextmanager
+def optimized_execution(should_optimize: bool) -> Iterator[None]:
+    """Accept the switch, without effect."""
+    yield
+
+
+def annotate(the_type: Any, the_value: Any) -> Any:
+    """Return the value."""
+    return the_value
+
+
+def isinstance(obj: Any, target_type: Any) -> bool:
+    """Tell whether an object is of a type."""
+    return _isinstance(obj, target_type)
+
+
+def is_scripting() -> bool:
+    """Return False: nothing runs as a script."""
+    return False
+
+
+def is_tracing() -> bool:
+    """Return False: nothing is traced."""
+    return False
+
+
+def _refuse(name: str, instead: str) -> Callable[..., Any]:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"jit.{name}: there are no compiled programs here. {instead}")
+
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__doc__ = "Refuse: there are no compiled programs."
+    return refuse
+
+
+save = _refuse("save", "Save the module's state_dict() with mortice.save.")
+load = _refuse("load", "Make the module in Python and load its state_dict.")
+fork = _refuse("fork", "Call the function, or use concurrent.futures.")
+wait = _refuse("wait", "Use concurrent.futures.")

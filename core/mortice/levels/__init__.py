@@ -1,0 +1,286 @@
+"""Levels: a running vmap, or a running forward-mode derivative, as a device that stands above another one.
+
+A tensor of a level lives on the level's device. Its buffer wraps buffers of the level below, and the level's backend
+knows how to compute with it, so the call path, the graph and every op work as they do anywhere. Here: the stack of a
+thread, and how tensors cross from one level to another, with gradients both ways.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mortice import mutation as _mutation
+from mortice import op as _op
+from mortice.device import Device, stand_above
+from mortice.graph import Node, next_seq
+from mortice.modes import modes
+from mortice.node import TENSOR_KERNELS
+from mortice.shape import Size
+from mortice.tensor import Storage, TensorBase, make
+
+
+class _Stack(threading.local):
+    levels: tuple[Any, ...] = ()
+
+
+stack = _Stack()
+
+
+class Level:
+    """A running transform. Subclasses say what a buffer of theirs is made of."""
+
+    backend_class: Any
+    name = "level"
+    size = 1  # of the batch
+    randomness = "same"
+
+    def __init__(self) -> None:
+        self.devices: dict[int, Device] = {}  # by the identity of the device below, which is equal to those above it
+        self.entered: list[tuple[Any, Any, Any]] = []  # (tensor below, tensor of the level, how to write back)
+
+    def above(self, inner: Device) -> Device:
+        """Return the device of this level above `inner`."""
+        found = self.devices.get(id(inner))
+        if found is None:
+            # One backend serves all levels of a kind above one backend: it keeps its compiled rules.
+            kinds = inner.backend.__dict__.setdefault("_levels", {})
+            backend = kinds.get(self.backend_class) or kinds.setdefault(self.backend_class, self.backend_class(inner.backend))
+            found = self.devices[id(inner)] = stand_above(inner, self, backend)
+        return found
+
+    def constant(self, data: Any) -> Any:
+        """Wrap a buffer of the level below that takes no part in the transform."""
+        raise NotImplementedError
+
+    def total(self, backend: Any, data: Any) -> Any:
+        """Do the transpose of `constant`, of a gradient."""
+        raise NotImplementedError
+
+    def lowered(self, t: Any) -> Any:
+        """Return a tensor of this level at the one below, None if it would lose something."""
+        raise NotImplementedError
+
+    def text(self, t: Any) -> str:
+        """Return how a tensor of this level is printed."""
+        raise NotImplementedError
+
+    def inside(self, data: Any, t: Any) -> Any:
+        """Wrap a buffer of the level below as a tensor there, to be looked at."""
+        inner = t._device.inner
+        return make(data, inner, t.dtype, Size(inner.backend.shape_of(data)))
+
+    def over(self, data: Any, fn: Callable[[Any], Any]) -> Any:
+        """Rebuild a buffer from parts that `fn` has changed."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Any:
+        stack.levels = (*stack.levels, self)
+        return self
+
+    def __exit__(self, kind: Any, *exc: Any) -> None:
+        stack.levels = tuple([level for level in stack.levels if level is not self])
+        if kind is None:
+            for below, t, write_back in self.entered:
+                if getattr(t._storage, "written", 0):
+                    write_back(below, t)
+        self.entered = []
+
+
+class LevelStorage(Storage):
+    """The storage of a tensor whose buffer shows another tensor's memory: writes to that one count as well."""
+
+    __slots__ = ("below", "written")
+
+    def __init__(self, below: Any) -> None:
+        self.below = below
+        super().__init__()
+
+    @property
+    def version(self) -> int:
+        return self.written + self.below._version  # type: ignore[no-any-return]
+
+    @version.setter
+    def version(self, value: int) -> None:
+        self.written = max(value - self.below._version, 0)
+
+
+def watch_memory(t: Any, below: Any) -> None:
+    """Let writes to the tensor below count as writes to `t`, which shows its memory."""
+    storage = LevelStorage(below)
+    t.set_storage(storage)
+    storage.root = t._data
+
+
+class CrossNode(Node):
+    """The node of a crossing between levels: `back` maps a gradient, as a Tensor, to those of the edges."""
+
+    __slots__ = ("back", "title")
+    back: Any
+    title: str
+
+    def name(self) -> str:
+        return self.title
+
+    def pull(self, g: Any, graph: bool) -> Sequence[Any]:
+        if graph:
+            return self.back(g)  # type: ignore[no-any-return]
+        pulled = self.back(make(g, self.device, self.dtype, self.shape))
+        return [None if p is None else p._data for p in pulled]
+
+
+def record_crossing(t: Any, sources: Sequence[Any], back: Callable[[Any], Any], title: str) -> Any:
+    """Give `t`, made from tensors of other levels, its place in the graph."""
+    if modes.grad and any([s is not None and s._rg for s in sources]) and t.dtype.kind in "fc":
+        node = CrossNode()
+        node.seq, node.extra = next_seq(), None
+        node.edges = tuple([None if s is None or not s._rg else s._node or s.note_use(node.seq) for s in sources])
+        node.device, node.shape, node.dtype = t._device, t.shape, t.dtype
+        node.back, node.title = back, title
+        t._rg, t._node = True, node
+    return t
+
+
+# ---- up: what knows nothing of a level becomes a constant of it ----
+
+
+def chain(device: Device) -> list[Any]:
+    """Return the levels that a device stands on, the highest first."""
+    found = []
+    while device.level is not None:
+        found.append(device.level)
+        assert device.inner is not None
+        device = device.inner
+    return found
+
+
+def highest(devices: Sequence[Device]) -> Device:
+    """Return the device of most levels."""
+    return max(devices, key=lambda device: len(chain(device)))
+
+
+def _raised(data: Any, source: Device, target: Device) -> Any:
+    if source is target:
+        return data
+    if target.inner is None:
+        raise RuntimeError(
+            "a tensor that was made inside a function transform (vmap, jvp, ...) was used outside of it. Return it from "
+            "the function instead."
+        )
+    if source.level is target.level:
+        assert source.inner is not None
+        below, above = source.inner, target.inner
+        return source.level.over(data, lambda part: _raised(part, below, above))
+    return target.level.constant(_raised(data, source, target.inner))
+
+
+def raise_to(t: Any, target: Device) -> Any:
+    """Return a tensor as a constant of the levels of `target` that it does not know; a device move it is not."""
+    source = t._device
+    if source is target:
+        return t
+    made = make(_raised(t._data, source, target), target, t.dtype, t.shape)
+    if modes.grad:
+        if t.dtype.kind in "fc":
+            watch_memory(made, t)
+        gone = [level for level in chain(target) if level not in chain(source)]
+        record_crossing(made, (t,), lambda g: (_drop(g, gone),), "LiftBackward")
+    return made
+
+
+def _dropped(data: Any, device: Device, gone: list[Any]) -> tuple[Any, Device]:
+    if device.level is None:
+        return data, device
+    assert device.inner is not None
+    if device.level in gone:
+        return _dropped(device.level.total(device.backend, data), device.inner, gone)
+    parts = device.level.over(data, lambda part: _dropped(part, device.inner, gone)[0])
+    return parts, device.level.above(_place_without(device.inner, gone))
+
+
+def _place_without(device: Device, gone: list[Any]) -> Device:
+    if device.level is None:
+        return device
+    assert device.inner is not None
+    below = _place_without(device.inner, gone)
+    return below if device.level in gone else device.level.above(below)
+
+
+def _drop(g: Any, gone: list[Any]) -> Any:
+    """Do the transpose of `raise_to`: add a gradient up over the levels in `gone`."""
+    data, place = _dropped(g._data, g._device, gone)
+    if place is g._device:
+        return g
+    source = g._device
+    made = make(data, place, g.dtype, g.shape)
+    return record_crossing(made, (g,), lambda h: (raise_to(h, with_levels(h._device, source)),), "LiftBackward")
+
+
+def with_levels(device: Device, wanted: Device) -> Device:
+    """Return the device of `wanted`'s levels, above those of `device` that it lacks."""
+    have = chain(wanted)
+    extra = [level for level in chain(device) if level not in have]
+    found = device.base
+    for level in (*reversed(extra), *reversed(have)):
+        found = level.above(found)
+    return found
+
+
+def here(t: Any, below: Any = None) -> Any:
+    """Return a tensor at the level of the code that runs now (or that which is below a level)."""
+    if not stack.levels:
+        return t
+    target = t._device.base
+    for level in stack.levels:
+        if level is below:
+            break
+        target = level.above(target)
+    return t if len(chain(t._device)) >= len(chain(target)) else raise_to(t, target)
+
+
+def to_one_level(args: Sequence[Any]) -> list[Any]:
+    """Return the operands of an op with all tensors at the level of the highest one."""
+    target = highest([a._device for a in args if isinstance(a, TensorBase)])
+    return [raise_to(a, target) if isinstance(a, TensorBase) else a for a in args]
+
+
+def into_level(t: Any, value: Any) -> Any:
+    """Return a value as it can be written into `t`."""
+    while len(chain(value._device)) > len(chain(t._device)):
+        level = value._device.level
+        value = level.lowered(value)
+        if value is None:
+            raise RuntimeError(
+                f"{level.name}: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` "
+                "in extra_args that is transformed, while `self` is not: it has no room for the result. Use the out-of-place "
+                "operator instead, or make `self` from a transformed tensor, as with x.new_zeros or zeros_like."
+            )
+    return TENSOR_KERNELS.copy(raise_to(value, t._device)) if value._device is not t._device else value
+
+
+RANDOM = (
+    "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness "
+    "flags on vmap or perform the randomness operation out of vmap"
+)
+
+
+def drawing(device: Device, n: int) -> tuple[Device, int]:
+    """Return where n random words are drawn for a tensor on `device`, and how many words that takes."""
+    if not stack.levels:
+        return device, n
+    place = device.base
+    for level in stack.levels:
+        if level.randomness == "error":
+            raise RuntimeError(RANDOM)
+    last = max([i for i, level in enumerate(stack.levels) if level.randomness == "different"], default=-1)
+    for level in stack.levels[: last + 1]:
+        place = level.above(place)
+    if len(chain(device)) >= len(chain(place)):
+        place = device
+    for level in chain(place):
+        n *= level.size if level.randomness == "different" else 1
+    return place, n
+
+
+_op.TO_ONE_LEVEL, _mutation.INTO_LEVEL = to_one_level, into_level

@@ -1,0 +1,71 @@
+"""MapLevel: a running vmap, and how tensors enter and leave it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mortice.levels import Level, chain, raise_to, record_crossing, stack, watch_memory
+from mortice.levels.mapped_rules import Mapped, MappedBackend
+from mortice.shape import Size
+from mortice.tensor import make
+
+
+class MapLevel(Level):
+    """A running vmap."""
+
+    backend_class = MappedBackend
+    name = "vmap"
+
+    # A tensor's first dim becomes the batch, and the other way round: each is the other's gradient.
+
+    def enter(self, x: Any) -> Any:
+        """Return the tensor whose lanes are the slices of x along its first dim."""
+        device = self.above(x._device)
+        t = make(Mapped(x._data, True), device, x.dtype, Size(tuple(x.shape)[1:]))
+        watch_memory(t, x)
+        return record_crossing(t, (x,), lambda g: (self.leave(g),), "EnterVmapBackward")
+
+    def leave(self, t: Any) -> Any:
+        """Return the lanes of t stacked along a new first dim."""
+        if self not in chain(t._device):
+            t = raise_to(t, self.above(t._device))
+        if t._device.level is not self:
+            raise RuntimeError("vmap: a gradient is asked for across the end of another transform, in the wrong order.")
+        k, data = t._device.backend, t._data
+        stacked = k.spread(data, self.size)
+        if not data.on or t._storage is not None or t._rg or not k.inner.owns(stacked):
+            stacked = k.inner.copy(stacked)  # nobody else may hold memory that can be written from now on
+        made = make(stacked, t._device.inner, t.dtype, Size((self.size, *t.shape)))
+        return record_crossing(made, (t,), lambda g: (self.enter(g),), "LeaveVmapBackward")
+
+    def common(self, t: Any) -> Any:
+        """Return a tensor that all lanes share, at the level below."""
+        if t._device.level is not self:
+            return t
+        made = make(t._device.backend.inner.copy(t._data.data), t._device.inner, t.dtype, t.shape)
+        return record_crossing(made, (t,), lambda g: (raise_to(g, self.above(g._device)),), "LeaveVmapBackward")
+
+    def __init__(self, size: int, randomness: str) -> None:
+        super().__init__()
+        self.size, self.randomness = size, randomness
+
+    def constant(self, data: Any) -> Mapped:
+        return Mapped(data, False)
+
+    def total(self, backend: Any, data: Mapped) -> Any:
+        return backend.inner.sum(data.data, axis=0, keepdims=False) if data.on else data.data
+
+    def lowered(self, t: Any) -> Any:
+        return None if t._data.on else self.common(t)
+
+    def text(self, t: Any) -> str:
+        shown = repr(self.inside(t._data.data, t))
+        if not t._data.on:
+            return shown
+        number = stack.levels.index(self) + 1 if self in stack.levels else -2
+        lines = "\n".join("    " + line for line in shown.splitlines())
+        return f"BatchedTensor(lvl={number}, bdim=0, value=\n{lines}\n)"
+
+    def over(self, data: Mapped, fn: Callable[[Any], Any]) -> Mapped:
+        return Mapped(fn(data.data), data.on)

@@ -1,0 +1,132 @@
+"""Tensor: the public class. Its methods are the functions of `mortice.ops`, listed family by family in the modules here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from mortice import op
+from mortice.dtype import get_default_dtype
+from mortice.layout import strided as strided_layout
+from mortice.methods.arrangement import Arrangement
+from mortice.methods.conversion import Conversion, _to_arguments
+from mortice.methods.elementwise import Elementwise
+from mortice.methods.exchange import Exchange
+from mortice.methods.host import HostValues
+from mortice.methods.making import Making
+from mortice.methods.matrices import Matrices
+from mortice.methods.operators import Operators
+from mortice.methods.reduction import Reductions
+from mortice.mutation import layout
+from mortice.ops import movement, queries, storage
+from mortice.shape import SizeMember, check_dim, prod
+from mortice.tensor import TensorBase
+
+
+class Tensor(
+    Operators, Elementwise, Reductions, Arrangement, Matrices, Making, HostValues, Exchange, Conversion, TensorBase
+):
+    """A multi-dimensional array of one dtype on one device, that can record what is computed with it.
+
+    `Tensor(2, 3)` is uninitialised floats of that size and `Tensor([2, 3])` is data, as in PyTorch; prefer
+    `mortice.tensor` and `mortice.empty`.
+    """
+
+    __slots__ = ()
+    # NumPy must leave `ndarray + tensor` to the tensor.
+    __array_priority__ = 1000
+
+    def __new__(cls, *data: Any, device: Any = None) -> Any:
+        alike = len(data) == 1 and isinstance(data[0], TensorBase)
+        made = storage.old_style(data, data[0].dtype if alike else get_default_dtype(), device)
+        t = object.__new__(cls)
+        t._data, t._device, t.dtype, t.shape = made._data, made._device, made.dtype, made.shape
+        t._rg = False
+        t._node = t._storage = t._leaf = None
+        if made._storage is not None:
+            t.set_storage(made._storage, made._steps)
+        return t
+
+    # ---- what it is ----
+
+    def numel(self) -> int:
+        """Return the number of elements."""
+        return prod(self.shape)
+
+    nelement = numel
+
+    @property
+    def size(self) -> SizeMember:
+        """The number of elements; called, `size()` is the shape and `size(dim)` one size."""
+        return SizeMember(self.shape)
+
+    ndimension = TensorBase.dim
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.numel() * self.dtype.itemsize
+
+    def element_size(self) -> int:
+        """Return the bytes of one element."""
+        return self.dtype.itemsize
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Return the strides in elements, or that of one dim."""
+        strides = layout(self)
+        return tuple(strides) if dim is None else strides[check_dim("stride", dim, len(self.shape))]
+
+    @property
+    def layout(self) -> Any:
+        """The kind of storage: always strided."""
+        return strided_layout
+
+    def is_floating_point(self) -> bool:
+        """Tell whether the dtype is a float."""
+        return self.dtype.is_floating_point
+
+    def is_complex(self) -> bool:
+        """Tell whether the dtype is complex."""
+        return self.dtype.is_complex
+
+    def is_signed(self) -> bool:
+        """Tell whether the dtype has negative numbers."""
+        return self.dtype.is_signed
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether it lives on a CUDA device."""
+        return self._device.type == "cuda"
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether it lives on the CPU."""
+        return self._device.type == "cpu"
+
+    # What no tensor here is.
+    is_sparse = is_sparse_csr = is_quantized = is_mkldnn = is_nested = is_meta = False
+    is_ipu = is_maia = is_mps = is_mtia = is_vulkan = is_xla = is_xpu = False
+    name = None
+    is_nonzero, is_same_size, is_set_to = queries.is_nonzero, queries.is_same_size, queries.is_set_to
+
+    def get_device(self) -> int:
+        """Return the index of the device, -1 for the CPU."""
+        return -1 if self._device.index is None else self._device.index
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a 0-d tensor")
+        return tuple.__getitem__(self.shape, 0)  # type: ignore[no-any-return]
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter([self[i] for i in range(len(self))])
+
+
+TensorBase.cls = op.Tensor = Tensor

@@ -1,0 +1,66 @@
+"""Methods that move elements: views, copies in another order, reading and writing at positions."""
+
+from __future__ import annotations
+
+from mortice.ops import arrange, index, inplace, mapped, movement, strided, views
+from mortice.ops import gather as gather_ops
+from mortice.ops import nonzero as nonzero_ops
+from mortice.tensor import TensorBase
+
+
+class Arrangement(TensorBase):
+    """Shapes and positions."""
+
+    __slots__ = ()
+
+    # ---- movement ----
+
+    view, reshape, permute, transpose, t = (
+        movement.view, movement.reshape, movement.permute, movement.transpose, movement.t)  # fmt: skip
+    expand, broadcast_to, squeeze, unsqueeze = (
+        movement.expand, movement.broadcast_to, movement.squeeze, movement.unsqueeze)  # fmt: skip
+    clone = movement.clone
+    view_as, reshape_as, expand_as, flatten, unflatten, ravel = (
+        views.view_as, views.reshape_as, views.expand_as, views.flatten, views.unflatten, views.ravel)  # fmt: skip
+    movedim, moveaxis, swapaxes, swapdims, adjoint, select, narrow = (
+        views.movedim, views.moveaxis, views.swapaxes, views.swapdims, views.adjoint, views.select, views.narrow)  # fmt: skip
+    unbind, split, split_with_sizes, chunk, tensor_split, hsplit, vsplit, dsplit = (
+        views.unbind, views.split, views.split_with_sizes, views.chunk, views.tensor_split, views.hsplit, views.vsplit,
+        views.dsplit)  # fmt: skip
+    unsafe_split, unsafe_chunk, unsafe_split_with_sizes = (
+        views.unsafe_split, views.unsafe_chunk, views.split_with_sizes)  # fmt: skip
+    as_strided_scatter = strided.as_strided_scatter
+    diagonal, unfold, as_strided, storage_offset = (
+        strided.diagonal, strided.unfold, strided.as_strided, strided.storage_offset)  # fmt: skip
+    T, mT = property(views.property_T), property(views.property_mT)
+    H, mH = property(views.property_H), property(views.property_mH)
+    flip, fliplr, flipud, roll, rot90, repeat, tile, repeat_interleave = (
+        arrange.flip, arrange.fliplr, arrange.flipud, arrange.roll, arrange.rot90, arrange.repeat, arrange.tile,
+        arrange.repeat_interleave)  # fmt: skip
+    tril, triu, diag, diag_embed, diagflat, diagonal_scatter, resize_, sum_to_size = (
+        arrange.tril, arrange.triu, arrange.diag, arrange.diag_embed, arrange.diagflat, arrange.diagonal_scatter,
+        arrange.resize_, arrange.sum_to_size)  # fmt: skip
+    tril_, triu_ = inplace.tril_, inplace.triu_
+    narrow_copy, resize_as_, as_strided_ = views.narrow_copy, arrange.resize_as_, arrange.as_strided_
+    squeeze_, unsqueeze_, t_, transpose_, swapaxes_, swapdims_ = (
+        arrange.squeeze_, arrange.unsqueeze_, arrange.t_, arrange.transpose_, arrange.swapaxes_, arrange.swapdims_)  # fmt: skip
+
+    # ---- indexing ----
+
+    index_put, index_put_, copy_ = index.index_put, index.index_put_, index.copy_
+    gather, scatter, scatter_add, scatter_reduce, index_select, index_add = (
+        gather_ops.gather, gather_ops.scatter, gather_ops.scatter_add, gather_ops.scatter_reduce,
+        gather_ops.index_select, gather_ops.index_add)  # fmt: skip
+    index_copy, index_fill, index_reduce, take, put, take_along_dim = (
+        gather_ops.index_copy, gather_ops.index_fill, gather_ops.index_reduce, gather_ops.take, gather_ops.put,
+        gather_ops.take_along_dim)  # fmt: skip
+    masked_fill, masked_select, masked_scatter, nonzero, argwhere = (
+        gather_ops.masked_fill, gather_ops.masked_select, gather_ops.masked_scatter, nonzero_ops.nonzero,
+        nonzero_ops.argwhere)  # fmt: skip
+    select_scatter, slice_scatter = gather_ops.select_scatter, gather_ops.slice_scatter
+    scatter_, scatter_add_, scatter_reduce_, index_add_, index_copy_, index_fill_, index_reduce_ = (
+        gather_ops.scatter_, gather_ops.scatter_add_, gather_ops.scatter_reduce_, gather_ops.index_add_,
+        gather_ops.index_copy_, gather_ops.index_fill_, gather_ops.index_reduce_)  # fmt: skip
+    put_, masked_fill_, masked_scatter_, fill_, zero_ = (
+        gather_ops.put_, gather_ops.masked_fill_, gather_ops.masked_scatter_, gather_ops.fill_, gather_ops.zero_)  # fmt: skip
+    nonzero_static, fill_diagonal_ = nonzero_ops.nonzero_static, mapped.fill_diagonal_

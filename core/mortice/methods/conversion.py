@@ -1,0 +1,183 @@
+"""Methods that convert and move: dtypes, devices, copies, pickles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mortice.backends.host import HostBuffer
+from mortice.backends.plugins import resolve
+from mortice.device import Device
+from mortice.dtype import DType, as_dtype, bool_, by_name, float16, float32, float64, int64
+from mortice.ops import movement
+from mortice.shape import Size
+from mortice.tensor import TensorBase
+
+CLASS_NAMES = {
+    "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long", "int32": "Int",
+    "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool", "complex64": "ComplexFloat",
+    "complex128": "ComplexDouble", "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64",
+}  # fmt: skip
+
+
+class Conversion(TensorBase):
+    """To another dtype, device or object."""
+
+    __slots__ = ()
+
+    def to(self, *args: Any, **kwargs: Any) -> Any:
+        """Convert: `to(dtype)`, `to(device)`, `to(device, dtype)`, `to(other)`, `to(backend=...)`; self if unchanged."""
+        device, dtype, copy, backend, memory_format = _to_arguments(args, kwargs)
+        t: Any = self
+        if device is not None or backend is not None:
+            if backend is None and Device(device) == self._device:
+                target = self._device
+            else:
+                target = resolve(device if device is not None else None, backend) if (
+                    device is not None or backend is not None) else self._device  # fmt: skip
+            t = movement.transfer(t, target)
+        if dtype is not None:
+            t = movement.cast(t, dtype)
+        return movement.clone(t, memory_format=memory_format) if copy and t is self else movement.in_format(t, memory_format)
+
+    def type(self, dtype: Any = None) -> Any:
+        """Convert to a dtype; without one, return the name of PyTorch's class for this dtype."""
+        if isinstance(dtype, str):
+            name = dtype.rpartition(".")[2].removesuffix("Tensor")
+            found = next((d for d, class_name in CLASS_NAMES.items() if class_name == name), None)
+            if found is None or not dtype.endswith("Tensor"):
+                raise ValueError(
+                    f"type: invalid type: {dtype!r}; expected a dtype or a name such as 'mortice.FloatTensor'."
+                )
+            dtype = by_name(found)
+        if dtype is not None:
+            return self.to(getattr(dtype, "dtype", dtype))
+        return f"mortice.{CLASS_NAMES[self.dtype.name]}Tensor"
+
+    def type_as(self, other: Any) -> Any:
+        """Convert to the dtype of another tensor."""
+        return self.to(other.dtype)
+
+    def cpu(self, *, memory_format: Any = None) -> Any:
+        """Return it on the CPU; self if it is there."""
+        return movement.in_format(self if self.is_cpu else self.to("cpu"), memory_format)
+
+    def cuda(self, device: Any = None, non_blocking: bool = False, *, memory_format: Any = None) -> Any:
+        """Return it on a CUDA device."""
+        return self.to("cuda" if device is None else Device(device), memory_format=memory_format)
+
+    contiguous, is_contiguous = movement.contiguous, movement.is_contiguous
+
+    # fmt: off
+    def float(self, *, memory_format: Any = None) -> Any: return self.to(float32, memory_format=memory_format)
+    def double(self, *, memory_format: Any = None) -> Any: return self.to(float64, memory_format=memory_format)
+    def half(self, *, memory_format: Any = None) -> Any: return self.to(float16, memory_format=memory_format)
+    def bfloat16(self, *, memory_format: Any = None) -> Any: return self.to(by_name("bfloat16"), memory_format=memory_format)
+    def long(self, *, memory_format: Any = None) -> Any: return self.to(int64, memory_format=memory_format)
+    def int(self, *, memory_format: Any = None) -> Any: return self.to(by_name("int32"), memory_format=memory_format)
+    def short(self, *, memory_format: Any = None) -> Any: return self.to(by_name("int16"), memory_format=memory_format)
+    def char(self, *, memory_format: Any = None) -> Any: return self.to(by_name("int8"), memory_format=memory_format)
+    def byte(self, *, memory_format: Any = None) -> Any: return self.to(by_name("uint8"), memory_format=memory_format)
+    def bool(self, *, memory_format: Any = None) -> Any: return self.to(bool_, memory_format=memory_format)
+    def cfloat(self, *, memory_format: Any = None) -> Any: return self.to(by_name("complex64"), memory_format=memory_format)
+    def cdouble(self, *, memory_format: Any = None) -> Any: return self.to(by_name("complex128"), memory_format=memory_format)
+    # fmt: on
+
+    def backward(
+        self, gradient: Any = None, retain_graph: Any = None, create_graph: Any = False, inputs: Any = None
+    ) -> None:
+        """Compute the gradients of this tensor with respect to the leaves and add them to their `.grad`."""
+        from mortice.autograd import backward
+
+        backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+    def detach_(self) -> Any:
+        """Leave the graph in place."""
+        if self._base is not None:
+            raise RuntimeError("Can't detach views in-place. Use detach() instead.")
+        self._node, self._rg = None, False
+        return self
+
+    def __copy__(self) -> Any:
+        # The same memory, so that a shallow copy of a module trains the module's own parameters.
+        alias = self.detach()
+        t = object.__new__(type(self))
+        for name in ("_data", "_device", "dtype", "shape"):
+            setattr(t, name, getattr(alias, name))
+        t._rg, t._node, t._storage, t._leaf = self._rg, None, None, None
+        if alias._storage is not None:
+            t.set_storage(alias._storage, alias._steps)
+        t.__dict__.update(self.__dict__)
+        return t
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        if self._node is not None:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
+            )
+        if id(self) in memo:
+            return memo[id(self)]
+        import copy
+
+        made = movement.clone(self.detach())
+        t = object.__new__(type(self))
+        for name in ("_data", "_device", "dtype", "shape"):
+            setattr(t, name, getattr(made, name))
+        t._rg, t._node, t._storage, t._leaf = self._rg, None, None, None
+        memo[id(self)] = t
+        t.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        if self._leaf is not None and self._leaf.grad is not None:
+            t._state().grad = copy.deepcopy(self._leaf.grad, memo)
+        return t
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        host = self.detach()._host()
+        state = (host.tobytes(), tuple(self.shape), self.dtype, str(self._device), self._rg)
+        kept = self.__dict__ if type(self).__getstate__ is object.__getstate__ else self.__getstate__()
+        return (_rebuild, (type(self), state), kept or None)
+
+    def __setstate__(self, state: Any) -> None:
+        """Take over the attributes that a pickle has kept."""
+        self.__dict__.update(state)
+
+
+def _to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any, Any]:
+    """Sort the arguments of `to`: device, dtype, whether to copy, backend, memory format."""
+    given, rest = dict(kwargs), list(args)
+    if rest and _is_dtype(rest[0]):
+        given["dtype"] = rest.pop(0)
+    elif rest and isinstance(rest[0], TensorBase):
+        given["other"] = rest.pop(0)
+    elif rest and not isinstance(rest[0], bool):
+        given["device"] = rest.pop(0)
+        if rest and (rest[0] is None or _is_dtype(rest[0])):
+            given["dtype"] = rest.pop(0)
+    given.update(zip(("non_blocking", "copy"), rest))
+    other, device = given.pop("other", None), given.pop("device", None)
+    dtype, copy, backend, memory_format = (given.pop(name, None) for name in ("dtype", "copy", "backend", "memory_format"))
+    given.pop("non_blocking", None)
+    if given or len(rest) > 2 or not all(isinstance(flag, bool) for flag in rest):
+        wrong = ", ".join([*given, *map(repr, rest)])
+        raise TypeError(f"to: expected (dtype), (device, dtype) or (other), then non_blocking and copy; got {wrong} as well.")
+    if device is not None and not isinstance(device, (str, int, Device)):
+        raise TypeError(f"to: expected a dtype, a device or a Tensor; got {device!r}.")
+    if other is not None:
+        device, dtype = other._device, other.dtype
+    return device, None if dtype is None else as_dtype("to", dtype), bool(copy), backend, memory_format
+
+
+def _is_dtype(value: Any) -> bool:
+    return isinstance(value, (DType, type))
+
+
+def _rebuild(cls: Any, state: Any) -> Any:
+    """Rebuild a pickled tensor, on its device where it exists, else on the default one."""
+    data, shape, dtype, device, requires_grad = state
+    try:
+        where = resolve(device)
+    except RuntimeError:
+        where = resolve()
+    t = object.__new__(cls)
+    t._data = where.backend.from_host(HostBuffer(bytearray(data), shape, dtype), where)
+    t._device, t.dtype, t.shape = where, dtype, Size(shape)
+    t._rg, t._node, t._storage, t._leaf = requires_grad, None, None, None
+    return t

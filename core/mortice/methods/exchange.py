@@ -1,0 +1,127 @@
+"""Methods by which other libraries see a tensor's memory: NumPy, DLPack, Python's buffers, CUDA pointers, storages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mortice.backends.plugins import resolve
+from mortice.mutation import layout
+from mortice.ops import data, movement
+from mortice.ops import storage as storages
+from mortice.shape import prod
+from mortice.tensor import TensorBase
+
+_TYPE_CODES = {"b": "|b1", "u": "<u", "i": "<i", "f": "<f", "c": "<c"}
+
+
+class Exchange(TensorBase):
+    """Memory shared with other libraries."""
+
+    __slots__ = ()
+
+    # ---- NumPy ----
+
+    def numpy(self, *, force: bool = False) -> Any:
+        """Return a NumPy array over the same memory; needs a CPU tensor outside the graph, or `force=True`."""
+        from mortice.interop import to_numpy
+
+        x = self
+        if force:
+            x = x.detach().cpu()
+        if x._rg:
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        if x._device.level is not None:
+            raise RuntimeError("numpy: a tensor inside a function transform (vmap, jvp, ...) has no memory of its own.")
+        if not x.is_cpu:
+            raise TypeError(
+                f"can't convert {x.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+                "memory first."
+            )
+        x.own_storage().pinned = True
+        return to_numpy(x)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        found = self.numpy()
+        if dtype is not None and found.dtype != dtype:
+            if copy is False:
+                raise ValueError(f"__array__: a copy is needed to convert {self.dtype} to {dtype}; got copy=False.")
+            return found.astype(dtype)
+        return found.copy() if copy else found
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: Any = False) -> Any:
+        # What NumPy calls with the result of one of its functions, so that np.sin(tensor) is a tensor.
+        return data.as_tensor(array)
+
+    # ---- buffers and pointers ----
+
+    def __buffer__(self, flags: int) -> memoryview:
+        """Show the elements to whoever reads PEP 3118 buffers, such as memoryview from Python 3.12 on."""
+        data.check_lendable(self)
+        host = self._host()  # type: ignore[attr-defined]
+        if not self.is_cpu or host.raw:
+            raise BufferError(f"__buffer__: expected a dtype with a PEP 3118 code, on the CPU; got {self.dtype} on {self.device}.")
+        self.own_storage().pinned = True
+        return host.view  # type: ignore[no-any-return]
+
+    def data_ptr(self) -> int:
+        """Return the address of the first element, 0 if there is none, where the backend has addresses."""
+        self.own_storage().pinned = True
+        return self._device.backend.address(self._data) if prod(self.shape) else 0
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        if self._device.type != "cuda":
+            raise AttributeError(
+                f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()}. Use tensor.cuda() to copy it "
+                "to a CUDA device."
+            )
+        if self._rg:
+            raise RuntimeError("Can't get __cuda_array_interface__ on Variable that requires grad. Use var.detach() first.")
+        size = self.dtype.itemsize
+        code = "<V2" if self.dtype.name == "bfloat16" else _TYPE_CODES[self.dtype.kind]
+        strides = None if movement._is_row_major(self) else tuple(s * size for s in layout(self))
+        return {
+            "typestr": code if code[2:] else f"{code}{size}", "shape": tuple(self.shape), "strides": strides,
+            "data": (self.data_ptr(), False), "version": 2,
+        }  # fmt: skip
+
+    # ---- DLPack ----
+
+    def __dlpack_device__(self) -> tuple[Any, int]:
+        """Return DLPack's kind of the device, and its number."""
+        from mortice.backends.dlpack import DLDeviceType
+
+        kind, index = self._device.backend.dlpack_device(self._data)
+        return DLDeviceType(kind), index
+
+    def __dlpack__(
+        self, *, stream: Any = -1, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
+    ) -> Any:
+        """Return a DLPack capsule, through which another library sees the same memory.
+
+        `stream` is that of the borrower, which may read once work queued so far is done; -1 asks for no waiting.
+        """
+        from mortice.backends.dlpack import device_name
+
+        data.check_lendable(self)
+        if stream is not None and type(stream) is not int:
+            raise TypeError(f"__dlpack__: expected stream to be an int or None; got {type(stream).__name__}.")
+        here, x = self.__dlpack_device__(), self
+        if dl_device is not None and tuple(dl_device) != here:
+            if copy is False:
+                raise BufferError(f"__dlpack__: cannot move from {here} to {tuple(dl_device)} without a copy.")
+            x = movement.transfer(x, resolve(device_name(dl_device)))
+        elif copy:
+            x = movement.clone(x)
+        if x.is_cpu:
+            if stream not in (None, -1):
+                raise AssertionError(f"stream should be None on cpu; got {stream}.")
+            stream = None
+        x.own_storage().pinned = True
+        return x._device.backend.to_dlpack(x._data, stream=stream, max_version=max_version)
+
+    # ---- storages ----
+
+    untyped_storage, storage, _typed_storage = storages.untyped_storage, storages.typed_storage, storages.typed_storage
+    set_, share_memory_, is_shared = storages.set_, storages.share_memory_, storages.is_shared
+    pin_memory, is_pinned = storages.pin_memory, storages.is_pinned

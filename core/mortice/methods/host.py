@@ -1,0 +1,87 @@
+"""Methods that read values on the host, and those by which Python asks for them."""
+
+from __future__ import annotations
+
+from numbers import Number
+from typing import Any
+
+from mortice.backends.host import HostBuffer
+from mortice.ops import arrange, mapped
+from mortice.printing import tensor_repr
+from mortice.shape import prod
+from mortice.tensor import TensorBase
+
+
+class HostValues(TensorBase):
+    """Values as Python has them."""
+
+    __slots__ = ()
+
+    def _host(self) -> HostBuffer:
+        return self._device.backend.to_host(self._data)  # type: ignore[no-any-return]
+
+    def tolist(self) -> Any:
+        """Return nested lists of Python numbers, or one number when 0-d."""
+        return self._host().tolist()
+
+    def item(self) -> Any:
+        """Return the Python number of a one-element tensor."""
+        if prod(self.shape) != 1:
+            raise RuntimeError(f"item: a Tensor with {self.numel()} elements cannot be converted to Scalar.")
+        return self._device.backend.item(self._data)
+
+    def __bool__(self) -> bool:
+        n = prod(self.shape)
+        if n == 0:
+            raise RuntimeError("Boolean value of Tensor with no values is ambiguous")
+        if n > 1:
+            raise RuntimeError("Boolean value of Tensor with more than one value is ambiguous. Use .any() or .all().")
+        return bool(self.item())
+
+    def _scalar(self) -> Any:
+        if prod(self.shape) != 1:
+            raise ValueError(f"only one element tensors can be converted to Python scalars; got shape {list(self.shape)}.")
+        return self.item()
+
+    def _real(self, name: str) -> Any:
+        value = self._scalar()
+        if isinstance(value, complex):
+            if value.imag:
+                raise RuntimeError(f"value cannot be converted to type {name} without overflow; got {value}.")
+            return value.real
+        return value
+
+    def __int__(self) -> int:
+        return int(self._real("int"))
+
+    def __float__(self) -> float:
+        return float(self._real("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar())
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iub" or prod(self.shape) != 1:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self.item())
+
+    def __format__(self, spec: str) -> str:
+        # As in PyTorch, a 0-d tensor is formatted as its number; what has more elements takes no format.
+        return format(self.item(), spec) if not self.shape and type(self) is TensorBase.cls else object.__format__(self, spec)
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        level = self._device.level
+        return tensor_repr(self) if level is None else level.text(self)  # type: ignore[no-any-return]
+
+    def __contains__(self, item: Any) -> bool:
+        if not isinstance(item, (TensorBase, Number)):
+            raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar; got {type(item).__name__}.")
+        return bool((self == item).any().item())
+
+    def __reversed__(self) -> Any:
+        return arrange.flip(self, 0) if self.shape else self
+
+    def __delitem__(self, key: Any) -> None:
+        raise TypeError("Tensor does not support deleting items")
+
+    apply_, map_, map2_ = mapped.apply_, mapped.map_, mapped.map2_

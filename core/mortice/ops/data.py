@@ -1,0 +1,372 @@
+"""Tensors from data: numbers, nested lists, and the arrays and buffers of other libraries, whose memory they can share."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any
+
+from mortice.backends.host import HostBuffer, from_buffer, pack, unpack
+from mortice.backends.plugins import resolve
+from mortice.device import Device
+from mortice.dtype import DType, as_dtype, bfloat16, get_default_dtype, promote_types, scalar_dtype
+from mortice.errors import DataError, DTypeError
+from mortice.interop import is_ndarray
+from mortice.modes import modes, special
+from mortice.op import TensorBase
+from mortice.ops.movement import cast, clone, stack, transfer
+from mortice.shape import Size
+from mortice.tensor import make
+
+__all__ = ["as_tensor", "asarray", "from_dlpack", "from_numpy", "frombuffer", "tensor"]
+
+
+def finish(t: Any, requires_grad: bool) -> Any:
+    """Set requires_grad on a new tensor, where it is asked for, and note what is made under inference_mode."""
+    if special[0] and modes.inference and t._storage is None and t._node is None:
+        t.__dict__["_inference"] = True
+    if requires_grad:
+        t.requires_grad = True
+    return t
+
+
+def check_dtype(name: str, dtype: Any, device: Device) -> DType:
+    """Refuse what is no dtype, and dtypes that the device does not have."""
+    found = as_dtype(name, dtype)
+    if found not in device.backend.dtypes(device):
+        raise DTypeError(f"{name}: {device} of backend {device.backend.name} has no {found.name}. Use another dtype.")
+    return found
+
+
+def from_host(values: list[Any], shape: Any, dtype: DType, device: Device) -> Any:
+    """Make a tensor from Python numbers in row-major order."""
+    host = HostBuffer(pack(values, dtype), shape, dtype)
+    data = device.backend.from_host(host, device)
+    return make(data, device, dtype, host.shape)
+
+
+# ---- numbers and nested lists ----
+
+_NUMBERS = frozenset((bool, int, float, complex))
+
+
+def _walk(data: Any) -> tuple[list[Any], tuple[int, ...]]:
+    """Flatten nested sequences; returns the leaves and the shape."""
+    if type(data) in _NUMBERS or isinstance(data, TensorBase):
+        return [data], ()
+    if is_array(data):
+        shape = tuple(getattr(data, "shape", ()))
+        return (list(data.reshape(-1)), shape) if shape else ([data], ())
+    if not is_sequence(data):
+        return [data], ()
+    parts = [_walk(item) for item in data]
+    if not parts:
+        return [], (0,)
+    first = parts[0][1]
+    for i, (_, shape) in enumerate(parts):
+        if shape != first:
+            want = f"length {first[0]}" if first else "a number"
+            have = f"{shape[0]}" if shape else "a number"
+            raise DataError(f"tensor: expected sequence of {want} at dim {1} (got {have} at position {i})")
+    flat = [leaf for leaves, _ in parts for leaf in leaves]
+    return flat, (len(parts), *first)
+
+
+def is_sequence(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return True
+    return hasattr(value, "__getitem__") and hasattr(value, "__len__") and not isinstance(value, (dict, str, bytes))
+
+
+def number(value: Any) -> Any:
+    """Return a number, such as a leaf of nested data, as Python has it."""
+    if type(value) in _NUMBERS:
+        return value
+    if isinstance(value, TensorBase):
+        if value.numel() != 1:
+            kind = ValueError if value.dtype.kind in "fc" else TypeError
+            raise kind(
+                "tensor: only one element tensors can be converted to Python scalars; got a tensor of shape "
+                f"{list(value.shape)} inside a list. Use mortice.stack(list) to join tensors."
+            )
+        return value.item()
+    if hasattr(value, "item"):
+        return value.item()
+    for method in ("__index__", "__float__", "__complex__"):
+        if hasattr(type(value), method):
+            return getattr(value, method)()
+    raise DataError(f"tensor: could not infer dtype of {type(value).__name__}. Pass numbers, lists of them, or arrays.")
+
+
+def fit(values: list[Any], dtype: DType) -> list[Any]:
+    """Convert Python numbers to what `dtype` holds."""
+    kind = dtype.kind
+    try:
+        if kind == "b":
+            return [bool(v) for v in values]
+        if kind == "f":
+            return [float(v) for v in values]
+        if kind == "c":
+            return [complex(v) for v in values]
+        top, mask = 1 << (8 * dtype.itemsize), (1 << (8 * dtype.itemsize)) - 1
+        out = []
+        for v in values:
+            n = int(v)
+            low, high = (-(top >> 1), (top >> 1) - 1) if kind == "i" else (0, mask)
+            if not low <= n <= high:
+                if isinstance(v, float) or not -(top >> 1) <= n <= high:
+                    raise OverflowError(f"got {v!r}")
+                n &= mask  # PyTorch lets negative numbers wrap in unsigned types
+            out.append(n)
+        return out
+    except TypeError as error:
+        raise TypeError(f"tensor: expected numbers that {dtype.name} can hold; got {error}.") from None
+    except (OverflowError, ValueError) as error:
+        raise DataError(f"tensor: value cannot be converted to type {dtype.name} without overflow; {error}.") from None
+
+
+def _inferred(leaves: list[Any]) -> DType:
+    """Infer a dtype; tensors and array scalars among the leaves have their own."""
+    if not leaves:
+        return get_default_dtype()
+    kinds = {v.dtype if isinstance(v, TensorBase) else type(v): v for v in leaves}
+    found = None
+    for value in kinds.values():
+        d = _own_dtype(value)
+        found = d if found is None else promote_types(found, d)
+    assert found is not None
+    return found
+
+
+def _own_dtype(value: Any) -> DType:
+    if isinstance(value, TensorBase):
+        return value.dtype
+    if type(value) not in _NUMBERS and hasattr(value, "dtype"):
+        return host_view(value).dtype
+    return scalar_dtype(number(value))
+
+
+def tensor(
+    data: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
+) -> Any:
+    """Make a tensor from numbers, nested lists or an array; always copies. The dtype is inferred when not given."""
+    if isinstance(data, TensorBase):
+        warnings.warn(
+            "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+            "sourceTensor.detach().clone().requires_grad_(True), rather than mortice.tensor(sourceTensor).",
+            UserWarning,
+            stacklevel=2,
+        )
+        return finish(converted(data, dtype, device), requires_grad)
+    where = resolve(device)
+    if dtype is not None:
+        dtype = check_dtype("tensor", dtype, where)
+    if type(data) not in _NUMBERS and is_array(data):
+        return finish(_of_array("tensor", data, dtype, where, True), requires_grad)
+    if isinstance(data, (list, tuple)) and data and type(data[0]) not in _NUMBERS and _is_part(data[0]):
+        joined = stack([_of_array("tensor", p, None, where, True) if _is_part(p) else tensor(p, device=where) for p in data])
+        return finish(joined if dtype is None else cast(joined, dtype), requires_grad)
+    if isinstance(data, (str, bytes)):
+        raise TypeError(f"tensor: could not infer dtype of {type(data).__name__}. Pass numbers, lists of them, or arrays.")
+    leaves, shape = _walk(data)
+    if leaves and isinstance(leaves[0], str):
+        raise ValueError("tensor: too many dimensions 'str'; expected numbers.")
+    if leaves and isinstance(leaves[0], TensorBase) and leaves[0].shape:
+        number(leaves[0])
+    found = dtype or _inferred(leaves)
+    return finish(from_host(fit([number(v) for v in leaves], found), shape, found, where), requires_grad)
+
+
+def _is_part(value: Any) -> bool:
+    """Tell whether an item of a list is an array of several elements, better joined with the others than taken apart."""
+    return not isinstance(value, TensorBase) and is_array(value) and bool(getattr(value, "shape", ()))
+
+
+def converted(x: Any, dtype: Any, device: Any) -> Any:
+    """Copy a tensor out of the graph, to another dtype and device where they are given."""
+    copied = clone(transfer(x.detach(), x._device if device is None else resolve(device)))
+    return copied if dtype is None else cast(copied, as_dtype("tensor", dtype))
+
+
+# ---- arrays of other libraries ----
+
+
+def is_array(value: Any) -> bool:
+    """Tell whether an object of another library holds an array."""
+    return (
+        hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__") or hasattr(value, "__array__")
+    ) and not isinstance(value, (bytes, str))  # fmt: skip
+
+
+def _view_of(value: Any) -> memoryview | None:
+    try:
+        return memoryview(value)
+    except (TypeError, BufferError, ValueError):  # no buffer, or of a dtype that PEP 3118 has no code for
+        return None
+
+
+def host_view(value: Any) -> HostBuffer:
+    """Return an array of another library as a host buffer, without a copy where it offers one."""
+    view, kind = _view_of(value), str(getattr(value, "dtype", ""))
+    try:
+        if view is None and kind == "bfloat16" and hasattr(value, "view"):
+            words = value.view("uint16")
+            view = memoryview(words if words.flags["C_CONTIGUOUS"] else words.copy())
+            return HostBuffer(view.cast("B") if view.nbytes else b"", value.shape, bfloat16)
+        if view is None and hasattr(value, "__array__") and not hasattr(value, "__array_interface__"):
+            return host_view(value.__array__())
+        if view is not None:
+            if view.format[:1] == (">" if sys.byteorder == "little" else "<") and view.itemsize > 1:
+                raise ValueError(
+                    "given numpy array has byte order different from the native byte order. Convert it first, with "
+                    "array.astype(array.dtype.newbyteorder('='))."
+                )
+            return from_buffer(view)
+    except DTypeError:
+        pass
+    raise TypeError(
+        f"tensor: can't convert {type(value).__name__} of type {kind or 'unknown'}. The supported types are: float64, "
+        "float32, float16, bfloat16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, bool."
+    )
+
+
+def _of_array(name: str, value: Any, dtype: DType | None, device: Device, copy: bool) -> Any:
+    """Make a tensor of an array, over its memory where that is possible and no copy is asked for."""
+    if hasattr(value, "__dlpack__") and not hasattr(value, "__array_interface__") and _view_of(value) is None:
+        # What needs no NumPy may live on any device.
+        t = from_dlpack(value, device=None if resolve() is device else device, copy=copy or None)
+        return t if dtype is None else cast(t, dtype)
+    host = host_view(value)
+    if dtype is not None and host.dtype is not dtype and host.dtype not in device.backend.dtypes(device):
+        return from_host(fit(unpack(host.tobytes(), host.dtype), dtype), host.shape, dtype, device)
+    check_dtype(name, host.dtype, device)
+    t = make(device.backend.from_host(host, device), device, host.dtype, host.shape) if copy else share(host, device)
+    return t if dtype is None else cast(t, dtype)
+
+
+def share(host: HostBuffer, device: Device) -> Any:
+    """Make a tensor over host memory where the backend can."""
+    check_dtype("from_numpy", host.dtype, device)
+    if not host.raw and any(s % host.dtype.itemsize for s in host.view.strides or ()):
+        raise ValueError(
+            "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory."
+        )
+    t = make(device.backend.share_host(host, device), device, host.dtype, host.shape)
+    t.own_storage().pinned = True
+    return t
+
+
+def as_tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Any:
+    """Make a tensor, sharing the data's memory where dtype and device allow."""
+    if isinstance(data, TensorBase):
+        moved = data if device is None else transfer(data, resolve(device))
+        return moved if dtype is None else cast(moved, as_dtype("as_tensor", dtype))
+    if type(data) not in _NUMBERS and is_array(data):
+        where = resolve(device)
+        return _of_array("as_tensor", data, None if dtype is None else check_dtype("as_tensor", dtype, where), where, False)
+    return tensor(data, dtype=dtype, device=device)
+
+
+def asarray(
+    obj: Any, *, dtype: DType | None = None, device: Any = None, copy: bool | None = None, requires_grad: bool | None = None
+) -> Any:
+    """Make a tensor from any object; `copy` True always copies, False never. A tensor stays in the graph by default."""
+    if isinstance(obj, TensorBase):
+        source = obj
+    elif _is_loose_buffer(obj):
+        source = frombuffer(obj, dtype=get_default_dtype() if dtype is None else dtype)
+    elif type(obj) not in _NUMBERS and is_array(obj):
+        source = as_tensor(obj)
+    elif copy is False:
+        raise ValueError(f"asarray: can't alias the memory of {type(obj).__name__}; pass copy=None or copy=True.")
+    else:
+        return tensor(obj, dtype=dtype, device=device, requires_grad=bool(requires_grad))
+    made = as_tensor(source, dtype, device)
+    if copy is False and made is not source:
+        raise ValueError(
+            f"asarray: can't alias {source.dtype} on {source.device} as {made.dtype} on {made.device}; pass copy=None or copy=True."
+        )
+    if copy and made is source:
+        made = clone(made)
+    return made if requires_grad is None else finish(made.detach(), requires_grad)
+
+
+def _is_loose_buffer(value: Any) -> bool:
+    """Tell whether an object is memory and nothing more, such as bytes."""
+    return not is_array(value) and _view_of(value) is not None
+
+
+def from_numpy(ndarray: Any) -> Any:
+    """Make a tensor that shares the memory of a NumPy array."""
+    if not is_ndarray(ndarray):
+        raise TypeError(f"from_numpy: expected np.ndarray; got {type(ndarray).__name__}.")
+    return share(host_view(ndarray), resolve())
+
+
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Any:
+    """Make a tensor over the memory of another library's array, given as the array or as its DLPack capsule.
+
+    It lives on the array's device unless another is given, which takes a copy.
+
+    Raises:
+        BufferError: when the array cannot be lent, such as a tensor that requires grad.
+        ValueError: when `copy` is False and a copy would be needed.
+    """
+    from mortice.backends.dlpack import Held, device_name
+
+    source = ext_tensor if hasattr(ext_tensor, "__dlpack__") else Held(ext_tensor)
+    if isinstance(source, TensorBase):
+        check_lendable(source)
+        here, made = source._device, source.detach()
+    else:
+        here = resolve(device_name(source.__dlpack_device__()))
+        wanted = here if device is None else resolve(device)
+        # Any backend can read the host's memory; from elsewhere only the backend that serves it can.
+        here = wanted if here.type in ("cpu", wanted.type) else here
+        if copy is False and here.backend.copies_host:
+            raise ValueError(f"from_dlpack: backend '{here.backend.name}' copies what it is given. Set copy=None or copy=True.")
+        made = _borrowed(source, here)
+    moved = made if device is None else transfer(made, resolve(device))
+    if copy is False and moved is not made:
+        raise ValueError(f"from_dlpack: cannot move from {here} to {moved.device} without a copy. Set copy=None or copy=True.")
+    return clone(moved) if copy and moved is made else moved
+
+
+def _borrowed(source: Any, device: Device) -> Any:
+    backend = device.backend
+    data = backend.from_dlpack(source, device)
+    t = make(data, device, backend.dtype_of(data), Size(backend.shape_of(data)))
+    t.own_storage().pinned = True
+    return t
+
+
+def check_lendable(x: Any) -> None:
+    """Refuse to show another library memory whose changes the graph would not see."""
+    if x._rg:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if x._device.level is not None:
+        raise BufferError("__dlpack__: a tensor inside a function transform (vmap, jvp, ...) has no memory of its own.")
+
+
+def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Any:
+    """Make a 1-D tensor that shares the memory of a PEP 3118 buffer."""
+    where = resolve()
+    dtype = check_dtype("frombuffer", dtype, where)
+    try:
+        view = memoryview(buffer).cast("B")
+    except (TypeError, BufferError, ValueError) as error:
+        raise ValueError(f"frombuffer: expected an object with a contiguous PEP 3118 buffer; {error}.") from None
+    if offset < 0 or offset >= max(len(view), 1):
+        raise ValueError(f"frombuffer: offset must be inside the buffer of {len(view)} bytes; got {offset}.")
+    if count < 0:
+        if (len(view) - offset) % dtype.itemsize:
+            raise ValueError(
+                f"frombuffer: {len(view) - offset} bytes after the offset are no whole number of {dtype.name} elements."
+            )
+        count = (len(view) - offset) // dtype.itemsize
+    if count == 0 or offset + count * dtype.itemsize > len(view):
+        raise ValueError(
+            f"frombuffer: {count} elements of {dtype.name} from {offset} do not fit; got a buffer of {len(view)} bytes."
+        )
+    part = view[offset : offset + count * dtype.itemsize]
+    return finish(share(HostBuffer(part, (count,), dtype), where), requires_grad)

@@ -1,0 +1,164 @@
+"""The in-place forms: `add_` writes what `add` gives into its first argument. PyTorch has few of them as functions too.
+
+Those that need more than the function itself are beside it, in `gather`, `matmul`, `arrange`, `nn_activation`.
+"""
+
+from mortice.mutation import inplace
+from mortice.ops import arrange, blend, compare, elementwise, parts, scan, special, special_bessel, statistics, unary
+from mortice.ops import complex as complex_ops
+
+__all__ = [
+    "abs_", "acos_", "acosh_", "arccos_", "arccosh_", "arcsin_", "arcsinh_", "arctan_", "arctanh_", "asin_",
+    "asinh_", "atan_", "atanh_", "ceil_", "clamp_", "clamp_max_", "clamp_min_", "clip_", "conj_physical_", "cos_",
+    "cosh_", "deg2rad_", "erf_", "erfc_", "exp2_", "exp_", "expm1_", "fix_", "floor_", "frac_", "gcd_", "i0_",
+    "lcm_", "ldexp_", "log10_", "log1p_", "log2_", "log_", "logit_", "nan_to_num_", "neg_", "negative_", "rad2deg_",
+    "reciprocal_", "round_", "rsqrt_", "sigmoid_", "sin_", "sinc_", "sinh_", "sqrt_", "square_", "tan_", "tanh_",
+    "trunc_", "xlogy_",
+]  # fmt: skip
+
+# ---- two operands ----
+
+add_ = inplace(elementwise.add)
+sub_ = inplace(elementwise.sub)
+subtract_ = inplace(elementwise.subtract)
+mul_ = inplace(elementwise.mul)
+multiply_ = inplace(elementwise.multiply)
+div_ = inplace(elementwise.div)
+divide_ = inplace(elementwise.divide)
+true_divide_ = inplace(elementwise.true_divide)
+floor_divide_ = inplace(elementwise.floor_divide)
+remainder_ = inplace(elementwise.remainder)
+fmod_ = inplace(elementwise.fmod)
+pow_ = inplace(elementwise.pow)
+float_power_ = inplace(elementwise.float_power_into, "float_power_")
+ldexp_ = inplace(elementwise.ldexp)
+clamp_ = inplace(elementwise.clamp)
+clip_ = inplace(elementwise.clip)
+clamp_min_ = inplace(elementwise.clamp_min)
+clamp_max_ = inplace(elementwise.clamp_max)
+copysign_ = inplace(elementwise.copysign)
+heaviside_ = inplace(elementwise.heaviside)
+nextafter_ = inplace(elementwise.nextafter)
+
+# ---- three operands ----
+
+addcmul_ = inplace(blend.addcmul)
+addcdiv_ = inplace(blend.addcdiv)
+lerp_ = inplace(blend.lerp)
+
+# ---- one operand ----
+
+neg_ = inplace(unary.neg)
+negative_ = inplace(unary.negative)
+abs_ = inplace(unary.abs_into, "abs_")
+absolute_ = inplace(unary.abs_into, "abs_")
+sign_ = inplace(unary.sign)
+sgn_ = inplace(unary.sgn)
+sqrt_ = inplace(unary.sqrt)
+rsqrt_ = inplace(unary.rsqrt)
+square_ = inplace(unary.square)
+reciprocal_ = inplace(unary.reciprocal)
+exp_ = inplace(unary.exp)
+exp2_ = inplace(unary.exp2)
+expm1_ = inplace(unary.expm1)
+log_ = inplace(unary.log)
+log2_ = inplace(unary.log2)
+log10_ = inplace(unary.log10)
+log1p_ = inplace(unary.log1p)
+sigmoid_ = inplace(unary.sigmoid)
+sin_ = inplace(unary.sin)
+cos_ = inplace(unary.cos)
+tan_ = inplace(unary.tan)
+asin_ = inplace(unary.asin)
+arcsin_ = inplace(unary.arcsin)
+acos_ = inplace(unary.acos)
+arccos_ = inplace(unary.arccos)
+atan_ = inplace(unary.atan)
+arctan_ = inplace(unary.arctan)
+atan2_ = inplace(unary.atan2)
+arctan2_ = inplace(unary.arctan2)
+sinh_ = inplace(unary.sinh)
+cosh_ = inplace(unary.cosh)
+tanh_ = inplace(unary.tanh)
+asinh_ = inplace(unary.asinh)
+arcsinh_ = inplace(unary.arcsinh)
+acosh_ = inplace(unary.acosh)
+arccosh_ = inplace(unary.arccosh)
+atanh_ = inplace(unary.atanh)
+arctanh_ = inplace(unary.arctanh)
+hypot_ = inplace(unary.hypot)
+floor_ = inplace(unary.floor)
+ceil_ = inplace(unary.ceil)
+trunc_ = inplace(unary.trunc)
+fix_ = inplace(unary.fix)
+round_ = inplace(unary.round)
+frac_ = inplace(unary.frac)
+deg2rad_ = inplace(unary.deg2rad)
+rad2deg_ = inplace(unary.rad2deg)
+nan_to_num_ = inplace(unary.nan_to_num)
+
+# ---- special functions ----
+
+erf_ = inplace(special.erf)
+erfc_ = inplace(special.erfc)
+erfinv_ = inplace(special.erfinv)
+lgamma_ = inplace(special.lgamma)
+digamma_ = inplace(special.digamma)
+polygamma_ = inplace(special.polygamma)
+mvlgamma_ = inplace(special.mvlgamma)
+logit_ = inplace(special.logit)
+sinc_ = inplace(special.sinc)
+xlogy_ = inplace(special.xlogy)
+igamma_ = inplace(special.igamma)
+igammac_ = inplace(special.igammac)
+
+# ---- complex numbers ----
+
+conj_physical_ = inplace(complex_ops.conj_physical)
+
+# ---- comparison, logic, bits ----
+
+eq_ = inplace(compare.eq)
+ne_ = inplace(compare.ne)
+lt_ = inplace(compare.lt)
+le_ = inplace(compare.le)
+gt_ = inplace(compare.gt)
+ge_ = inplace(compare.ge)
+not_equal_ = inplace(compare.not_equal)
+less_ = inplace(compare.less)
+less_equal_ = inplace(compare.less_equal)
+greater_ = inplace(compare.greater)
+greater_equal_ = inplace(compare.greater_equal)
+logical_and_ = inplace(compare.logical_and)
+logical_or_ = inplace(compare.logical_or)
+logical_xor_ = inplace(compare.logical_xor)
+logical_not_ = inplace(compare.logical_not)
+bitwise_and_ = inplace(compare.bitwise_and)
+bitwise_or_ = inplace(compare.bitwise_or)
+bitwise_xor_ = inplace(compare.bitwise_xor)
+bitwise_not_ = inplace(compare.bitwise_not)
+bitwise_left_shift_ = inplace(compare.bitwise_left_shift)
+bitwise_right_shift_ = inplace(compare.bitwise_right_shift)
+
+# ---- running sums ----
+
+cumsum_ = inplace(scan.cumsum)
+cumprod_ = inplace(scan.cumprod)
+
+# ---- triangles ----
+
+tril_ = inplace(arrange.tril)
+triu_ = inplace(arrange.triu)
+
+# ---- divisors ----
+
+gcd_ = inplace(parts.gcd)
+lcm_ = inplace(parts.lcm)
+
+# ---- Bessel ----
+
+i0_ = inplace(special_bessel.i0)
+
+# ---- norms ----
+
+renorm_ = inplace(statistics.renorm)

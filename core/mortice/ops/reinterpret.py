@@ -1,0 +1,67 @@
+"""The bytes of a tensor seen as another dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mortice.dtype import DType
+from mortice.errors import DTypeError
+from mortice.mutation import layout
+from mortice.op import op, run
+from mortice.ops.movement import _view
+from mortice.shape import Size
+from mortice.tensor import make
+
+
+def _scaled(n: int, source: DType, dtype: DType) -> int:
+    return n * source.itemsize // dtype.itemsize
+
+
+def _reinterpreted_strides(shape: Any, strides: Any, dtype: DType, source: DType) -> tuple[int, ...]:
+    if dtype.itemsize == source.itemsize:
+        return tuple(strides)
+    return (*(_scaled(s, source, dtype) for s in strides[:-1]), 1)
+
+
+@op(
+    shape=lambda name, old, *, dtype, source: Size((*old[:-1], *(_scaled(n, source, dtype) for n in old[-1:]))),
+    name="reinterpret",
+    view=True,
+    holomorphic=False,
+    scatter=lambda k, x, part, dtype, source: k.reinterpret(part, source),
+    strides=_reinterpreted_strides,
+)
+def _reinterpret(k: Any, x: Any, /, *, dtype: DType, source: DType) -> Any:
+    """Show the same bytes as another dtype."""
+    return k.reinterpret(x, dtype)
+
+
+_reinterpret.no_grad("it reads bits")
+
+
+def view_dtype(x: Any, dtype: DType) -> Any:
+    """Show the same bytes as another dtype, of which the last dim holds more or fewer; a copy where a backend cannot."""
+    if x._rg:
+        raise RuntimeError("view: a tensor that requires grad cannot be viewed as another dtype. Use .detach() first.")
+    if dtype is x.dtype:
+        return _view(x, shape=x.shape)
+    backend, shape = x._device.backend, tuple(x.shape)
+    if dtype not in backend.dtypes(x._device):
+        raise DTypeError(f"view: {x._device} of backend {backend.name} has no {dtype.name}.")
+    if dtype.itemsize != x.dtype.itemsize and not (shape and 0 in shape):
+        sizes, strides = f"to view {x.dtype} as {dtype} (different element sizes)", layout(x)
+        if not shape:
+            raise RuntimeError(f"view: self.dim() cannot be 0 {sizes}.")
+        if strides[-1] != 1 and shape[-1] != 1:
+            raise RuntimeError(f"view: self.stride(-1) must be 1 {sizes}; got {strides[-1]}. Use .contiguous() first.")
+        ratio = max(dtype.itemsize // x.dtype.itemsize, 1)
+        if shape[-1] % ratio or any(s % ratio for s, n in zip(strides[:-1], shape) if n > 1):
+            raise RuntimeError(
+                f"view: the last size and the strides before it must be divisible by {ratio} {sizes}; got {list(shape)} with "
+                f"strides {list(strides)}."
+            )
+    attrs = {"dtype": dtype, "source": x.dtype}
+    if backend.mutable and "reinterpret" not in backend.overridden:
+        data = _reinterpret.op.body(backend, x._data, **attrs)
+        return make(data, x._device, dtype, Size(backend.shape_of(data)))
+    return run(_reinterpret.op, (x,), attrs, dtype)

@@ -1,0 +1,285 @@
+"""Storages: the memory that tensors share, as bytes or as elements; tensors set onto it; memory that processes share."""
+
+from __future__ import annotations
+
+import mmap
+import weakref
+from typing import Any
+
+from mortice.backends.host import HostBuffer
+from mortice.dtype import DType, uint8
+from mortice.mutation import check_writable, layout
+from mortice.op import TensorBase
+from mortice.ops.creation import empty
+from mortice.ops.data import check_dtype, is_array, is_sequence, tensor
+from mortice.ops.movement import clone
+from mortice.ops.reinterpret import view_dtype
+from mortice.ops.strided import as_strided, storage_offset, whole
+from mortice.shape import Size, contiguous_strides
+
+__all__ = ["TypedStorage", "UntypedStorage"]
+
+
+class _Storage:
+    """What both kinds have: a 1-D tensor of all the memory, in the dtype that it was made in."""
+
+    __slots__ = ("_memory", "dtype")
+    _memory: Any
+    dtype: DType
+
+    def _elements(self) -> Any:
+        """Return the memory as a tensor of the storage's dtype."""
+        return self._memory if self._memory.dtype is self.dtype else view_dtype(self._memory, self.dtype)
+
+    def _writable(self) -> Any:
+        """Return the elements, refusing what would be a copy of them."""
+        elements = self._elements()
+        if elements.own_storage().aliases is not self._memory.own_storage().aliases:
+            name = self._memory._device.backend.name
+            raise RuntimeError(f"storage: backend '{name}' cannot write its memory as {self.dtype}. Write to the tensor instead.")
+        return elements
+
+    def nbytes(self) -> int:
+        """Return the size in bytes."""
+        return self._memory.nbytes  # type: ignore[no-any-return]
+
+    def element_size(self) -> int:
+        """Return the bytes of an element."""
+        return self.dtype.itemsize
+
+    def size(self) -> int:
+        """Return the number of elements."""
+        return self.nbytes() // self.dtype.itemsize
+
+    def __len__(self) -> int:
+        return self.size()
+
+    @property
+    def device(self) -> Any:
+        """The device that the memory is on."""
+        return self._memory.device
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the memory is that of a CUDA device."""
+        return self.device.type == "cuda"  # type: ignore[no-any-return]
+
+    def data_ptr(self) -> int:
+        """Return the address of the first byte."""
+        return self._memory.data_ptr()  # type: ignore[no-any-return]
+
+    def tolist(self) -> list[Any]:
+        """Return the elements as a list."""
+        return self._elements().tolist()  # type: ignore[no-any-return]
+
+    def __iter__(self) -> Any:
+        return iter(self.tolist())
+
+    def __getitem__(self, index: Any) -> Any:
+        found = self._elements()[index]
+        return type(self)._over(clone(found), self.dtype) if isinstance(index, slice) else found.item()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self._writable()[index] = tensor(value.tolist() if isinstance(value, _Storage) else value, dtype=self.dtype)
+
+    def fill_(self, value: Any) -> Any:
+        """Write one number everywhere."""
+        self._writable().fill_(value)
+        return self
+
+    def copy_(self, source: Any, non_blocking: bool | None = None) -> Any:
+        """Write the elements of another storage."""
+        if len(source) != len(self):
+            raise RuntimeError(f"copy_: expected a storage of {len(self)} elements; got {len(source)}.")
+        self._writable().copy_(source._elements())
+        return self
+
+    def clone(self) -> Any:
+        """Copy into memory of its own."""
+        return type(self)._over(clone(self._memory), self.dtype)
+
+    def cpu(self) -> Any:
+        """Return it on the CPU; itself if it is there."""
+        return self if self.device.type == "cpu" else type(self)._over(self._memory.cpu(), self.dtype)
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> Any:
+        """Return it on a CUDA device."""
+        return type(self)._over(self._memory.cuda(device), self.dtype)
+
+    def is_shared(self) -> bool:
+        """Tell whether child processes that are forked see the same memory."""
+        return is_shared(self._memory)
+
+    def share_memory_(self) -> Any:
+        """Move to memory that child processes see which are forked from now on; return self."""
+        share_memory_(self._memory)
+        return self
+
+    def is_pinned(self, device: Any = None) -> bool:
+        """Tell whether the memory is locked for an accelerator's transfers; here none ever is."""
+        return False
+
+    @classmethod
+    def _over(cls, memory: Any, dtype: DType) -> Any:
+        made = object.__new__(cls)
+        made._memory, made.dtype = memory, dtype
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Storage):
+            return NotImplemented
+        return self._memory.own_storage().aliases is other._memory.own_storage().aliases
+
+    def __hash__(self) -> int:
+        return id(self._memory.own_storage().aliases)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return _again, (type(self), self._memory, self.dtype)
+
+    def __copy__(self) -> Any:
+        return self.clone()
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return memo.setdefault(id(self), self.clone())
+
+
+def _again(cls: Any, memory: Any, dtype: DType) -> Any:
+    return cls._over(memory, dtype)
+
+
+class UntypedStorage(_Storage):
+    """The memory that tensors share, as bytes: `UntypedStorage(size)` is new memory, `tensor.untyped_storage()` a tensor's."""
+
+    __slots__ = ()
+
+    def __init__(self, size: Any = 0, *, device: Any = None) -> None:
+        values = size if hasattr(size, "__iter__") else [0] * size
+        self._memory, self.dtype = tensor(list(values), dtype=uint8, device=device), uint8
+
+    def untyped(self) -> UntypedStorage:
+        """Return itself."""
+        return self
+
+    def __repr__(self) -> str:
+        lines = "".join(f" {n}\n" for n in self)
+        return f"{lines}[mortice.UntypedStorage(device={self.device}) of size {len(self)}]"
+
+
+class TypedStorage(_Storage):
+    """The memory that tensors share, as elements of a dtype: `tensor.storage()`."""
+
+    __slots__ = ()
+
+    def __init__(self, size: int = 0, *, wrap_storage: Any = None, dtype: Any = None, device: Any = None) -> None:
+        source = UntypedStorage(size * dtype.itemsize, device=device) if wrap_storage is None else wrap_storage
+        self._memory, self.dtype = source._memory, check_dtype("TypedStorage", dtype, source._memory._device)
+
+    def untyped(self) -> UntypedStorage:
+        """Return the same memory as bytes."""
+        return UntypedStorage._over(self._memory, uint8)  # type: ignore[no-any-return]
+
+    _untyped_storage = property(untyped)
+
+    def __repr__(self) -> str:
+        lines = "".join(f" {n}\n" for n in self)
+        return f"{lines}[mortice.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
+
+
+def untyped_storage(self: Any) -> UntypedStorage:
+    """Return the memory that the tensor sees all or a part of, as bytes."""
+    return UntypedStorage._over(whole(self), uint8)  # type: ignore[no-any-return]
+
+
+def typed_storage(self: Any) -> TypedStorage:
+    """Return the memory that the tensor sees all or a part of, as elements of its dtype."""
+    return TypedStorage._over(whole(self), self.dtype)  # type: ignore[no-any-return]
+
+
+def set_(self: Any, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Any:
+    """See other memory from now on, that of a tensor or a storage, with the sizes and strides given; return self.
+
+    Differs from torch: the memory does not grow when the sizes reach beyond it.
+    """
+    check_writable("set_", self)
+    if source is None:
+        source, size = tensor([], dtype=self.dtype, device=self._device), (0,)
+    memory = source if isinstance(source, TensorBase) else source._memory
+    if memory.dtype is not self.dtype:
+        raise RuntimeError(f"set_: Could not set tensor of type {memory.dtype} to a tensor of type {self.dtype}")
+    if memory._device is not self._device:
+        raise RuntimeError(f"set_: expected memory on {self.device}; got {memory.device}.")
+    if storage_offset < 0:
+        raise RuntimeError(f"set_: Tensor: invalid storage offset {storage_offset}")
+    if size is None:
+        seen = memory if not storage_offset else memory[storage_offset:]
+    else:
+        size = Size((size,) if isinstance(size, int) else size)
+        stride = contiguous_strides(size) if stride is None else stride
+        seen = as_strided(whole(memory.detach()), size, stride, storage_offset)
+    seen = seen.detach()
+    self._data, self.shape = seen._data, seen.shape
+    self.set_storage(seen._storage, seen._steps)
+    self._storage.version += 1
+    return self
+
+
+def old_style(args: tuple[Any, ...], dtype: DType, device: Any) -> Any:
+    """Make a tensor as the old constructors do: of sizes, or from a sequence, an array, a tensor or a storage."""
+    if not args or len(args) > 1:
+        return empty(*(args or (0,)), dtype=dtype, device=device)
+    (data,) = args
+    if isinstance(data, TensorBase):
+        if data.dtype is not dtype:
+            raise TypeError(f"new(): expected a Tensor of {dtype}; got one of {data.dtype}. Use .to(dtype) to convert it.")
+        return data.detach()
+    if isinstance(data, _Storage):
+        return set_(empty(0, dtype=dtype, device=data.device), data)
+    if isinstance(data, Size) or (hasattr(data, "__index__") and not getattr(data, "shape", ())):
+        return empty(data, dtype=dtype, device=device)
+    if not is_sequence(data) and not is_array(data):
+        raise TypeError(f"new(): data must be a sequence (got {type(data).__name__})")
+    return tensor(data, dtype=dtype, device=device)
+
+
+# ---- memory that processes share ----
+
+_SHARED: dict[int, int] = {}  # address -> bytes of mappings that forked processes share
+
+
+def is_shared(self: Any) -> bool:
+    """Tell whether child processes that are forked see the same memory, as after `share_memory_`; CUDA memory counts."""
+    if self._device.type != "cpu":
+        return self._device.type == "cuda"  # type: ignore[no-any-return]
+    return bool(_SHARED) and whole(self).data_ptr() in _SHARED
+
+
+def share_memory_(self: Any) -> Any:
+    """Move to memory that child processes see which are forked from now on; return self. On a CUDA device, do nothing.
+
+    Differs from torch: a process that is started anew, not forked, gets a copy.
+    """
+    if is_shared(self) or not self.numel():
+        return self
+    memory, backend = whole(self), self._device.backend
+    if backend.copies_host:
+        raise RuntimeError(f"share_memory_: backend '{backend.name}' cannot use memory that processes share.")
+    block = mmap.mmap(-1, memory.nbytes)
+    block[:] = backend.to_host(memory._data).tobytes()
+    data = backend.share_host(HostBuffer(memoryview(block), memory.shape, memory.dtype), self._device)
+    for t in list(memory._storage.live()):
+        start = storage_offset(t)
+        t._data = data if t is memory else backend.strided(data, shape=t.shape, strides=layout(t), offset=start)
+    address = memory.data_ptr()
+    _SHARED[address] = memory.nbytes
+    weakref.finalize(block, _SHARED.pop, address, None).atexit = False
+    return self
+
+
+def pin_memory(self: Any, device: Any = None) -> Any:
+    """Refuse: memory is locked for an accelerator's transfers by its own library, and there is none here that asks for it."""
+    raise RuntimeError("pin_memory: Cannot access accelerator device when none is available.")
+
+
+def is_pinned(self: Any, device: Any = None) -> bool:
+    """Tell whether the memory is locked for an accelerator's transfers; here none ever is."""
+    return False

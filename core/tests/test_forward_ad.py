@@ -1,0 +1,260 @@
+"""Forward mode: every op's tangents, dual levels, nesting, in-place writes, custom Functions, functional and func."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+import vmap_sweep
+
+import mortice as mt
+from mortice import nn
+from mortice.autograd import forward_ad, functional
+from mortice.func import grad, hessian, jacfwd, jacrev, jvp, linearize
+
+f64 = mt.float64
+
+
+def draw(*shape: int, dtype: Any = f64) -> mt.Tensor:
+    return mt.randn(*shape, dtype=dtype)
+
+
+def same(a: Any, b: Any, atol: float = 1e-9) -> bool:
+    return a.shape == b.shape and mt.allclose(a, b, rtol=1e-7, atol=atol)
+
+
+def slope(f: Any, x: Any, t: Any, step: float = 1e-6) -> Any:
+    """Return the difference quotient."""
+    return (f(x + step * t) - f(x - step * t)) / (2 * step)
+
+
+# ---- every op ----
+
+
+def test_the_tangent_of_every_op_is_the_transpose_of_its_gradient() -> None:
+    counts, failed = vmap_sweep.sweep(vmap_sweep.check_jvp)
+    assert failed == {}
+    assert counts["samples"] > 230
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x.sin() * x + x / (x * x + 1), lambda x: (x @ x.mT).exp(), lambda x: nn.functional.softmax(x, -1),
+        lambda x: x.sort(0)[0].cumsum(1), lambda x: nn.functional.layer_norm(x, (4,)), lambda x: x.logsumexp(0),
+        lambda x: x[1:, ::2].mean(0), lambda x: mt.cat([x, x * 2]), lambda x: mt.where(x > 0, x, x * x),
+        lambda x: nn.functional.pad(x, (1, 1), value=3.0), lambda x: mt.linalg.inv(x[:, :3] + 3 * mt.eye(3, dtype=f64)),
+        lambda x: nn.functional.conv1d(x.reshape(1, 3, 4), x.reshape(2, 3, 2), x[0, :2]), lambda x: x.clamp(-0.5, 0.5),
+        lambda x: nn.functional.cross_entropy(x, mt.tensor([0, 3, 1])), lambda x: mt.einsum("ij,kj->ik", x, x),
+        lambda x: nn.functional.max_pool1d(x.unsqueeze(0), 2), lambda x: x.prod(1), lambda x: x.norm(),
+    ],
+)  # fmt: skip
+def test_tangents_are_what_differences_say(f: Any) -> None:
+    mt.manual_seed(1)
+    x, t = draw(3, 4), draw(3, 4)
+    value, pushed = jvp(f, (x,), (t,))
+    assert same(value, f(x)) and mt.allclose(pushed, slope(f, x, t), rtol=1e-5, atol=1e-6)
+
+
+def test_complex_tangents() -> None:
+    z, t = draw(5, dtype=mt.complex128), draw(5, dtype=mt.complex128)
+    for f in (lambda z: z * z.exp(), lambda z: z.abs() * z.conj(), lambda z: z.angle() + z.real, lambda z: z / z.abs(), mt.sgn):
+        assert mt.allclose(jvp(f, (z,), (t,))[1], slope(f, z, t), atol=1e-6)
+
+
+# ---- dual levels ----
+
+
+def test_dual_numbers_in_a_module() -> None:
+    layer = nn.Linear(3, 2).double()
+    x, t = draw(4, 3), draw(2, 3)
+    with forward_ad.dual_level():
+        weight = layer.weight
+        del layer.weight
+        layer.weight = forward_ad.make_dual(weight.detach(), t)
+        out = layer(x)
+        primal, tangent = forward_ad.unpack_dual(out)
+        assert same(tangent, x @ t.mT) and same(primal, x @ weight.mT + layer.bias)
+        assert forward_ad.unpack_dual(x).tangent is None
+        assert "tangent=tensor(" in repr(forward_ad.make_dual(x, x))
+        assert forward_ad.unpack_dual(out.detach()).tangent is None
+
+
+def test_levels_open_and_close() -> None:
+    x = draw(3)
+    with pytest.raises(RuntimeError, match="outside of a level"):
+        forward_ad.make_dual(x, x)
+    assert forward_ad.enter_dual_level() == 0
+    with pytest.raises(RuntimeError, match="Nested forward mode AD is not supported"):
+        forward_ad.enter_dual_level()
+    dual = forward_ad.make_dual(x, x)
+    with pytest.raises(RuntimeError, match="has a tangent at this level already"):
+        forward_ad.make_dual(dual, x)
+    with pytest.raises(ValueError, match="floating point or complex"):
+        forward_ad.make_dual(mt.arange(3), mt.arange(3))
+    with pytest.raises(RuntimeError, match="expected a tangent like the tensor"):
+        forward_ad.make_dual(x, x[:2])
+    forward_ad.exit_dual_level()
+    with pytest.raises(RuntimeError, match="not the last one"):
+        forward_ad.exit_dual_level()
+    assert forward_ad.unpack_dual(x).tangent is None
+
+
+def test_writes_in_place_carry_tangents() -> None:
+    x, t = draw(4), draw(4)
+
+    def f(x: Any) -> Any:
+        y = mt.zeros_like(x)
+        y[1:] = x[:3] * 2
+        y.mul_(x)
+        y[0].add_(x.sum())
+        return y
+
+    assert same(jvp(f, (x,), (t,))[1], slope(f, x, t), atol=1e-6)
+    z = x.clone()
+    jvp(lambda x: x.mul_(3), (z,), (t,))
+    assert same(z, x * 3)
+
+
+def test_values_may_decide_in_forward_mode() -> None:
+    f = lambda x: x.sin() if x.sum() > 0 else x.cos()
+    x = mt.ones(2, dtype=f64)
+    assert same(jvp(f, (x,), (x,))[1], x.cos()) and jvp(lambda x: x * x[0].item(), (x,), (x,))[1].tolist() == [1, 1]
+
+
+def test_running_statistics_move_in_forward_mode() -> None:
+    norm = nn.BatchNorm1d(3).double()
+    x, t = draw(6, 3), draw(6, 3)
+    pushed = jvp(norm, (x,), (t,))[1]
+    assert int(norm.num_batches_tracked) == 1 and norm.running_mean.abs().sum() > 0
+    assert same(pushed, slope(lambda x: nn.functional.batch_norm(x, None, None, training=True), x, t), atol=1e-6)
+
+
+# ---- nesting: perturbations are not confused ----
+
+
+def test_perturbations_are_not_confused() -> None:
+    d = lambda f: lambda x: jvp(f, (x,), (mt.ones_like(x),))[1]
+    x = mt.tensor(2.0, dtype=f64)
+    # d/dx (x * d/dy (x + y)) is 1, and 2 where the levels are mixed up.
+    assert d(lambda x: x * d(lambda y: x + y)(mt.ones((), dtype=f64)))(x).item() == 1.0
+    assert d(d(d(lambda x: x**4)))(x).item() == 48.0
+    assert d(lambda x: grad(lambda y: x * y * y)(x))(x).item() == pytest.approx(8.0)
+    assert grad(lambda x: d(lambda y: x * y * y)(x))(x).item() == pytest.approx(8.0)
+    assert grad(grad(d(lambda x: x.exp())))(x).item() == pytest.approx(math.exp(2))
+
+
+def test_reverse_over_forward_and_forward_over_reverse() -> None:
+    x, t = draw(4), draw(4)
+    f = lambda x: (x.sin() * x.exp()).cumsum(0).prod()
+    h = jacrev(jacrev(f))(x)
+    assert same(jvp(grad(f), (x,), (t,))[1], h @ t)
+    assert same(grad(lambda x: jvp(f, (x,), (t,))[1])(x), h @ t)
+    assert same(hessian(f)(x), h) and same(jacfwd(jacfwd(f))(x), h) and same(jacrev(jacfwd(f))(x), h)
+    v = t.clone().requires_grad_()
+    pushed = jvp(f, (x,), (v,))[1]
+    assert same(mt.autograd.grad(pushed, v)[0], grad(f)(x))
+
+
+def test_the_graph_outside_reaches_through_a_tangent() -> None:
+    w = draw(3).requires_grad_()
+    x = draw(3)
+    pushed = jvp(lambda x: (x * w).sin(), (x,), (mt.ones_like(x),))[1]
+    (got,) = mt.autograd.grad(pushed.sum(), w)
+    want = (x * w.detach()).cos() - w.detach() * x * (x * w.detach()).sin()
+    assert same(got, want)
+    assert not jvp(lambda x: x.sin(), (x,), (x,))[1].requires_grad
+
+
+# ---- the functions ----
+
+
+def test_jvp_with_nests_and_aux() -> None:
+    x, y = draw(3), draw(3)
+    out, pushed, aux = jvp(lambda d, y: ({"a": d["x"] * y}, y.sum()), ({"x": x}, y), ({"x": y}, x), has_aux=True)
+    assert same(out["a"], x * y) and same(pushed["a"], y * y + x * x) and same(aux, y.sum())
+    assert jvp(lambda x: mt.ones(2), (x,), (x,))[1].tolist() == [0, 0]
+    with pytest.raises(RuntimeError, match="is independent of the inputs"):
+        jvp(lambda x: mt.ones(2), (x,), (x,), strict=True)
+
+
+def test_misuse_of_jvp() -> None:
+    x = draw(3)
+    for call, error, text in (
+        (lambda: jvp(mt.sin, x, x), RuntimeError, "Expected primals to be a tuple"),
+        (lambda: jvp(mt.sin, (x,), (x, x)), RuntimeError, "same python structure"),
+        (lambda: jvp(mt.sin, (x,), (x[:2],)), RuntimeError, "shape and dtype of its primal"),
+        (lambda: jvp(mt.sin, (mt.arange(3),), (mt.arange(3),)), ValueError, "floating point or complex"),
+        (lambda: jvp(lambda x: x, (x,), (x,), has_aux=True), RuntimeError, r"\(output, aux\) if has_aux"),
+        (lambda: jvp(lambda x: 3, (x,), (x,)), ValueError, "outputs to be Tensors"),
+    ):
+        with pytest.raises(error, match=text):
+            call()
+
+
+def test_jacfwd_of_several_inputs_and_outputs() -> None:
+    x, y = draw(2), draw(3)
+    f = lambda x, y: {"outer": mt.outer(x, y), "sum": x.sum() * y}
+    a, b = jacfwd(f, argnums=(0, 1))(x, y), jacrev(f, argnums=(0, 1))(x, y)
+    for name in a:
+        assert all(same(p, q) for p, q in zip(a[name], b[name]))
+    value, aux = jacfwd(lambda x: (x.sin(), x.sum()), has_aux=True)(x)
+    assert same(value, mt.diag(x.cos())) and same(aux, x.sum())
+    assert jacfwd(lambda x: x.sum())(draw(0)).shape == (0,)
+
+
+def test_linearize_runs_the_function_once() -> None:
+    calls = []
+    x = draw(3)
+    out, push = linearize(lambda x: calls.append(1) or x.sin() * x.sum(), x)
+    for t in (draw(3), draw(3)):
+        assert same(push(t), jvp(lambda x: x.sin() * x.sum(), (x,), (t,))[1])
+    assert len(calls) == 1 and same(out, x.sin() * x.sum())
+
+
+def test_autograd_functional_in_forward_mode() -> None:
+    x, t = draw(3), draw(3)
+    f = lambda x: x.sin() * x.sum()
+    want = jacrev(f)(x)
+    for settings in ({}, {"vectorize": True}, {"vectorize": True, "strategy": "forward-mode"}):
+        assert same(functional.jacobian(f, x, **settings), want)
+    assert same(functional.jvp(f, x, t)[1], want @ t) and same(functional.jvp(f, x, t, strict=True)[1], want @ t)
+    g = lambda x: f(x).pow(2).sum()
+    h = hessian(g)(x)
+    for settings in ({}, {"vectorize": True}, {"vectorize": True, "outer_jacobian_strategy": "forward-mode"}):
+        assert same(functional.hessian(g, x, **settings), h)
+    assert same(functional.hvp(g, x, t)[1], h @ t) and same(functional.vhp(g, x, t)[1], h @ t)
+    x.requires_grad_()
+    pushed = functional.jvp(f, x, t, create_graph=True)[1]
+    assert same(mt.autograd.grad(pushed.sum(), x)[0], grad(lambda x: jvp(f, (x,), (t,))[1].sum())(x.detach()))
+    with pytest.raises(RuntimeError, match="not supported together"):
+        functional.jacobian(f, x, vectorize=True, strict=True)
+
+
+def test_custom_functions_push_by_their_jvp_or_by_backward() -> None:
+    class Exp(mt.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            y = x.exp()
+            ctx.save_for_backward(y)
+            ctx.save_for_forward(y)
+            return y
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            (y,) = ctx.saved_tensors
+            return g * y
+
+    class Told(Exp):
+        @staticmethod
+        def jvp(ctx: Any, t: Any) -> Any:
+            (y,) = ctx.saved_tensors
+            return t * y * 10
+
+    x, t = draw(3), draw(3)
+    assert same(jvp(Exp.apply, (x,), (t,))[1], t * x.exp())
+    assert same(jvp(Told.apply, (x,), (t,))[1], 10 * t * x.exp())
+    assert same(hessian(lambda x: Exp.apply(x).sum())(x), mt.diag(x.exp()))
+    assert same(grad(lambda x: jvp(Exp.apply, (x,), (t,))[1].sum())(x), t * x.exp())
+    assert mt.autograd.gradcheck(Exp.apply, (x.requires_grad_(),), check_forward_ad=True)

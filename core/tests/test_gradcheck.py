@@ -1,0 +1,54 @@
+"""`gradcheck` and `gradgradcheck` in float64 (complex128 where an op is only complex) over every differentiable op."""
+
+import pytest
+
+import mortice as mt
+
+record = pytest.importorskip("mortice_conformance.record", reason="the kit, whose samples these are, is not installed")
+from mortice.op import OPS  # noqa: E402
+from mortice_conformance.checks.gradients import Problem, _cases  # noqa: E402
+from mortice_conformance.subject import Subject  # noqa: E402
+
+
+
+def _double(sample):
+    accepted = {d.name: d for d in sample.dtypes(Subject("cpu_numpy").available)}
+    return accepted.get("float64") or accepted.get("complex128")
+
+
+ALL = list(record.load_samples().values())
+SAMPLES = [s for s in ALL if s.differentiable and _cases(s) and _double(s)]
+
+
+def _smallest(sample):
+    """Return the case with the fewest elements, of those that have any."""
+    def size(case):
+        return sum(mt.Size(s).numel() for s in case.shapes if s is not None)
+
+    cases = [c for c in _cases(sample) if all(s is None or 0 not in s for s in c.shapes)]
+    return min(cases or _cases(sample), key=size)
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda s: s.id)
+def test_first_and_second_gradients(sample):
+    subject = Subject("cpu_numpy")
+    dtype = _double(sample)
+    problem = Problem(subject, sample, _smallest(sample), dtype)
+    tensors = problem.tensors(problem.points, True)
+    leaves = [tensors[i] for i in problem.at]
+
+    def fn(*moving):
+        given = list(tensors)
+        for i, t in zip(problem.at, moving):
+            given[i] = t
+        return tuple(problem.outputs(given))
+
+    assert mt.autograd.gradcheck(fn, leaves)
+    assert mt.autograd.gradgradcheck(fn, leaves)
+
+
+def test_no_differentiable_op_is_left_out():
+    # A record that says `grad=` why not is no gap; view_scatter, what views are written with, is no function of users.
+    settled = {s.op for s in SAMPLES} | {s.op for s in ALL if isinstance(s.grad, str)} | {"view_scatter"}
+    with_formulas = {name for name, op in OPS.items() if (op.joint or op.formulas) and op.no_grad_reason is None}
+    assert sorted(with_formulas - settled) == []

@@ -1,0 +1,226 @@
+"""Special functions beside mpmath over wide ranges, in double and on a device that has single precision alone."""
+
+import math
+from fractions import Fraction
+from math import comb, factorial
+
+import mpmath as mp
+import pytest
+
+import mortice as mt
+from mortice.autograd import gradcheck, gradgradcheck
+
+S = mt.special
+
+
+def points(low, high, count=24, both=False):
+    """Return points spread evenly in size, and on a line."""
+    ratio = (high / low) ** (1 / (count - 1))
+    found = [low * ratio**i for i in range(count)] + [low + (high - low) * i / count for i in range(1, count)]
+    return found + [-x for x in found] if both else found
+
+
+def worst(fn, exact, xs, dtype, device, absolute=False):
+    """Return the largest error in ulp, of the value or of 1."""
+    x = mt.tensor(xs, dtype=dtype, device=device)
+    info, found = mt.finfo(dtype), 0.0
+    with mp.workdps(40):
+        for at, got in zip(x.tolist(), fn(x).tolist()):
+            true = exact(mp.mpf(at))
+            if info.smallest_normal < abs(true) < info.max:
+                error = abs(mp.mpf(got) - true) / (max(abs(true), 1) if absolute else abs(true))
+                found = max(found, float(error / info.eps))
+    return found
+
+
+WAVES = {
+    S.bessel_j0: lambda x: mp.besselj(0, x),
+    S.bessel_j1: lambda x: mp.besselj(1, x),
+    S.bessel_y0: lambda x: mp.bessely(0, x),
+    S.bessel_y1: lambda x: mp.bessely(1, x),
+    S.spherical_bessel_j0: lambda x: mp.sin(x) / x,
+}
+STEADY = {
+    S.i0: lambda x: mp.besseli(0, x),
+    S.i0e: lambda x: mp.besseli(0, x) * mp.exp(-abs(x)),
+    S.i1: lambda x: mp.besseli(1, x),
+    S.i1e: lambda x: mp.besseli(1, x) * mp.exp(-abs(x)),
+    S.modified_bessel_k0: lambda x: mp.besselk(0, x),
+    S.modified_bessel_k1: lambda x: mp.besselk(1, x),
+    S.scaled_modified_bessel_k0: lambda x: mp.besselk(0, x) * mp.exp(x),
+    S.scaled_modified_bessel_k1: lambda x: mp.besselk(1, x) * mp.exp(x),
+}
+PLACES = [(mt.float64, "cpu"), (mt.float32, "cpu"), (mt.float32, "strict_f32")]
+ids = ["float64", "float32", "no-float64"]
+named = lambda fn: getattr(fn, "__name__", str(fn))
+
+
+@pytest.mark.parametrize(("dtype", "device"), PLACES, ids=ids)
+@pytest.mark.parametrize("fn", WAVES, ids=named)
+def test_waves_have_a_small_absolute_error(fn, dtype, device):
+    signed = "y" not in fn.__name__
+    assert worst(fn, WAVES[fn], points(1e-6, 60, both=signed), dtype, device, absolute=True) < 4
+
+
+@pytest.mark.parametrize(("dtype", "device"), PLACES, ids=ids)
+@pytest.mark.parametrize("fn", STEADY, ids=named)
+def test_what_does_not_oscillate_has_a_small_relative_error(fn, dtype, device):
+    signed = "_k" not in fn.__name__
+    assert worst(fn, STEADY[fn], points(1e-6, 60, both=signed), dtype, device) < 4
+
+
+@pytest.mark.parametrize(("dtype", "device"), PLACES, ids=ids)
+def test_airy_on_both_sides(dtype, device):
+    assert worst(S.airy_ai, mp.airyai, points(1e-4, 8), dtype, device) < 32  # the exponent of exp is rounded
+    assert worst(S.airy_ai, mp.airyai, [-x for x in points(1e-4, 12)], dtype, device, absolute=True) < 16
+
+
+@pytest.mark.parametrize(("dtype", "device"), PLACES, ids=ids)
+def test_incomplete_gammas_in_every_region(dtype, device):
+    info, bound = mt.finfo(dtype), 200
+    for a in (1e-3, 0.3, 2.5, 7.9, 8.1, 19.9, 20.1, 250.0):
+        x = mt.tensor([a * r for r in (0.05, 0.3, 0.59, 0.62, 0.9, 1.0, 1.1, 1.39, 1.42, 2.0, 5.0)] + [0.01, 1.4, 1.6],
+                      dtype=dtype, device=device)  # fmt: skip
+        order = mt.tensor(a, dtype=dtype, device=device)
+        p, q, at = mt.igamma(order, x).tolist(), mt.igammac(order, x).tolist(), mp.mpf(order.item())
+        with mp.workdps(40):
+            for place, lower, upper in zip(x.tolist(), p, q):
+                for got, true in ((lower, mp.gammainc(at, 0, place, regularized=True)),
+                                  (upper, mp.gammainc(at, place, mp.inf, regularized=True))):  # fmt: skip
+                    if true > 1e-25:
+                        # Far out the tail is exp of a large number, which has been rounded.
+                        assert abs(got - true) < bound * info.eps * true, (a, place)
+
+
+def test_incomplete_gammas_at_the_edges():
+    nan, inf = math.nan, math.inf
+    a = mt.tensor([0.0, 0.0, 0.0, -1.0, 1.0, 1.0, inf, inf, 1.0, nan, 1.0])
+    x = mt.tensor([0.0, 1.0, inf, 1.0, -1.0, 0.0, 1.0, inf, inf, 1.0, nan])
+    lower = mt.tensor([nan, 1.0, 1.0, nan, nan, 0.0, 0.0, nan, 1.0, nan, nan])
+    assert mt.allclose(mt.igamma(a, x), lower, equal_nan=True)
+    assert mt.allclose(mt.igammac(a, x), 1 - lower, equal_nan=True)
+
+
+def test_bessel_functions_at_the_edges():
+    inf, nan = math.inf, math.nan
+    x = mt.tensor([0.0, inf, -inf, nan, -1.0])
+    assert mt.allclose(S.bessel_j0(x)[:3], mt.tensor([1.0, 0.0, 0.0])) and S.i0e(x)[:3].tolist() == [1.0, 0.0, 0.0]
+    assert S.i0(x)[:3].tolist() == [1.0, inf, inf] and S.i1(x)[:3].tolist() == [0.0, inf, -inf]
+    assert S.bessel_y0(x)[:2].tolist() == [-inf, 0.0] and S.modified_bessel_k1(x)[:2].tolist() == [inf, 0.0]
+    assert S.airy_ai(x)[1:3].tolist() == [0.0, 0.0]
+    for fn in (S.bessel_y0, S.bessel_y1, S.modified_bessel_k0, S.modified_bessel_k1):
+        assert fn(x)[2:].isnan().all()
+    for fn in (*WAVES, *STEADY, S.airy_ai):
+        assert fn(x)[3].isnan()
+
+
+def test_wronskians_tie_the_kinds_together():
+    x = mt.tensor(points(0.05, 30), dtype=mt.float64)
+    j0, j1, y0, y1 = S.bessel_j0(x), S.bessel_j1(x), S.bessel_y0(x), S.bessel_y1(x)
+    assert mt.allclose(j1 * y0 - j0 * y1, 2 / (mt.pi * x), rtol=1e-13, atol=1e-15)
+    i0, i1, k0, k1 = S.i0e(x), S.i1e(x), S.scaled_modified_bessel_k0(x), S.scaled_modified_bessel_k1(x)
+    assert mt.allclose(i0 * k1 + i1 * k0, 1 / x, rtol=1e-14)
+
+
+SMOOTH = [S.bessel_j0, S.bessel_j1, S.i0, S.i0e, S.i1, S.i1e, S.spherical_bessel_j0]
+POSITIVE = [S.bessel_y0, S.bessel_y1, S.modified_bessel_k0, S.modified_bessel_k1, S.scaled_modified_bessel_k0,
+            S.scaled_modified_bessel_k1]  # fmt: skip
+
+
+@pytest.mark.parametrize("fn", SMOOTH + POSITIVE, ids=named)
+def test_bessel_gradients_to_second_order(fn):
+    x = [0.3, 0.9, 2.1, 5.5, 6.5, 8.4, 11.0]
+    x = mt.tensor(x if fn in POSITIVE else x + [-v for v in x], dtype=mt.float64, requires_grad=True)
+    assert gradcheck(fn, (x,)) and gradgradcheck(fn, (x,))
+
+
+@pytest.mark.parametrize("fn", [S.bessel_j1, S.i1, S.i1e, S.spherical_bessel_j0], ids=named)
+def test_gradients_at_zero_are_the_limits(fn):
+    x = mt.zeros(1, dtype=mt.float64, requires_grad=True)
+    fn(x).backward()
+    assert x.grad.item() == pytest.approx(0.0 if fn is S.spherical_bessel_j0 else 0.5, rel=1e-15)
+
+
+def test_incomplete_gamma_gradients_reach_the_second_argument_alone():
+    a = mt.tensor([0.5, 1.0, 3.0, 30.0], dtype=mt.float64)
+    x = mt.tensor([0.7, 2.0, 1.0, 28.0], dtype=mt.float64, requires_grad=True)
+    for fn in (mt.igamma, mt.igammac):
+        assert gradcheck(lambda y, fn=fn: fn(a, y), (x,)) and gradgradcheck(lambda y, fn=fn: fn(a, y), (x,))
+    with pytest.raises(NotImplementedError, match="derivative"):
+        mt.igamma(a.requires_grad_(), x.detach()).sum().backward()
+
+
+# Explicit sums in exact arithmetic.
+def chebyshev_t(n, x):
+    terms = [Fraction((-1) ** k * factorial(n - k - 1), factorial(k) * factorial(n - 2 * k)) * (2 * x) ** (n - 2 * k)
+             for k in range(n // 2 + 1)] if n else [1]  # fmt: skip
+    return sum(terms) * Fraction(n, 2) if n else 1
+
+
+def chebyshev_u(n, x):
+    return sum((-1) ** k * comb(n - k, k) * (2 * x) ** (n - 2 * k) for k in range(n // 2 + 1))
+
+
+def hermite(n, x, scale):
+    terms = [Fraction((-1) ** k, factorial(k) * factorial(n - 2 * k) * (1 if scale == 2 else 2**k)) * (scale * x) ** (n - 2 * k)
+             for k in range(n // 2 + 1)]  # fmt: skip
+    return factorial(n) * sum(terms)
+
+
+FAMILIES = {
+    S.chebyshev_polynomial_t: chebyshev_t,
+    S.chebyshev_polynomial_u: chebyshev_u,
+    S.shifted_chebyshev_polynomial_t: lambda n, x: chebyshev_t(n, 2 * x - 1),
+    S.shifted_chebyshev_polynomial_u: lambda n, x: chebyshev_u(n, 2 * x - 1),
+    S.hermite_polynomial_h: lambda n, x: hermite(n, x, 2),
+    S.hermite_polynomial_he: lambda n, x: hermite(n, x, 1),
+    S.laguerre_polynomial_l: lambda n, x: sum(comb(n, k) * (-x) ** k / factorial(k) for k in range(n + 1)),
+    S.legendre_polynomial_p: lambda n, x: sum(
+        Fraction((-1) ** k * comb(n, k) * comb(2 * n - 2 * k, n), 2**n) * x ** (n - 2 * k) for k in range(n // 2 + 1)
+    ),
+}
+
+
+@pytest.mark.parametrize("fn", FAMILIES, ids=named)
+def test_polynomials_by_degree_and_by_tensor_of_degrees(fn):
+    xs = [-2.5, -1.0, -0.8, -0.1, 0.0, 0.3, 0.75, 1.0, 1.7]
+    x = mt.tensor(xs, dtype=mt.float64)
+    degrees = [0, 1, 2, 3, 7, 8, 9, 14]
+    table = fn(x.unsqueeze(1), mt.tensor(degrees))
+    for column, n in enumerate(degrees):
+        exact = mt.tensor([float(FAMILIES[fn](n, Fraction(v))) for v in xs], dtype=mt.float64)
+        assert mt.allclose(table[:, column], exact, rtol=1e-11, atol=1e-12)
+        assert mt.allclose(fn(x, n), exact, rtol=1e-11, atol=1e-12)
+    assert fn(x, -1).tolist() == [0.0] * len(xs) and fn(0.5, mt.tensor([0.0])).tolist() == [1.0]
+
+
+def test_the_third_and_fourth_chebyshev_kinds():
+    x = mt.tensor([-1.0, -0.6, 0.2, 0.999, 1.0, 1.5, -1.5], dtype=mt.float64)
+    for n in (0, 1, 4, 11, 20):
+        t = S.chebyshev_polynomial_u(x, n)
+        before = S.chebyshev_polynomial_u(x, n - 1)
+        assert mt.allclose(S.chebyshev_polynomial_v(x, n), t - before, rtol=1e-9, atol=1e-9)
+        assert mt.allclose(S.chebyshev_polynomial_w(x, n), t + before, rtol=1e-9, atol=1e-9)
+        twice = 2 * x - 1
+        assert mt.allclose(S.shifted_chebyshev_polynomial_v(x, n), S.chebyshev_polynomial_v(twice, n))
+        assert mt.allclose(S.shifted_chebyshev_polynomial_w(x, n), S.chebyshev_polynomial_w(twice, n))
+
+
+@pytest.mark.parametrize("device", ["cpu", "strict_f32"])
+@pytest.mark.parametrize("dtype", [mt.float16, mt.bfloat16], ids=["float16", "bfloat16"])
+def test_half_precision_rounds_once(dtype, device):
+    x = mt.tensor([0.25, 1.5, 3.0, 7.0], dtype=dtype, device=device)
+    for fn in (S.i0e, S.i1e, S.modified_bessel_k0, S.bessel_j0):
+        assert (fn(x) == fn(x.float()).to(dtype)).all()
+    assert (mt.igamma(x, x) == mt.igamma(x.float(), x.float()).to(dtype)).all()
+    assert (S.legendre_polynomial_p(x, 5) == S.legendre_polynomial_p(x.float(), 5).to(dtype)).all()
+
+
+def test_integers_give_the_default_float():
+    for fn in (mt.i0, S.i1, S.bessel_j0, S.airy_ai):
+        assert fn(mt.tensor([1, 2])).dtype is mt.float32
+    assert S.hermite_polynomial_h(mt.tensor([1, 2]), 3).dtype is mt.float32
+
+
+def test_aliases_are_the_same_functions():
+    assert S.gammainc is mt.igamma and S.gammaincc is mt.igammac and S.i0 is mt.i0 is S.modified_bessel_i0

@@ -1,0 +1,314 @@
+"""Functions beyond the everyday ones: divisors, differences and integrals, histograms, copies, packed factorisations."""
+
+import math
+
+import pytest
+
+import mortice as mt
+from mortice.autograd import gradcheck, gradgradcheck
+
+DEVICES = ["cpu", "strict:0", "strict_f32"]
+
+
+def on(device):
+    """Return a maker of tensors on a device, in its widest float dtype."""
+    dtype = mt.float32 if device == "strict_f32" else mt.float64
+    return lambda data: mt.tensor(data, dtype=dtype, device=device)
+
+
+# ---- numbers taken apart ----
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_divisors_and_multiples(device):
+    x, y = mt.tensor([12, 0, -18, 7, 0], device=device), mt.tensor([18, 5, 12, -14, 0], device=device)
+    assert mt.gcd(x, y).tolist() == [math.gcd(a, b) for a, b in zip(x.tolist(), y.tolist())]
+    assert mt.lcm(x, y).tolist() == [math.lcm(a, b) for a, b in zip(x.tolist(), y.tolist())]
+    # Neighbours in Fibonacci's sequence take the most steps.
+    a, b = 4660046610375530309, 7540113804746346429
+    assert mt.gcd(mt.tensor([a], device=device), mt.tensor([b], device=device)).item() == 1
+    big = mt.tensor([255, 128], dtype=mt.uint8, device=device)
+    assert mt.gcd(big, mt.tensor([51, 96], dtype=mt.uint8, device=device)).tolist() == [51, 32]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_frexp_takes_every_number_apart(device):
+    values = [0.0, -0.0, 1.0, -3.0, 0.1, 2.0**100, 2.0**-140, math.inf, -math.inf]
+    x = mt.tensor(values, device=device)
+    mantissa, exponent = mt.frexp(x)
+    assert exponent.dtype is mt.int32 and mt.frexp(x).mantissa is not None
+    expected = [math.frexp(v) for v in x.tolist()[:-2]]
+    assert mantissa.tolist()[:-2] == [m for m, _ in expected] and exponent.tolist()[:-2] == [e for _, e in expected]
+    assert mantissa.tolist()[-2:] == [math.inf, -math.inf]
+    half = mt.tensor([6.0, 0.375], dtype=mt.float16, device=device)
+    assert mt.frexp(half).mantissa.tolist() == [0.75, 0.75] and mt.frexp(half).exponent.tolist() == [3, -1]
+
+
+def test_the_gradient_of_frexp_is_a_power_of_two():
+    x = mt.tensor([3.0, -0.1, 40.0], dtype=mt.float64, requires_grad=True)
+    mt.frexp(x).mantissa.sum().backward()
+    assert x.grad.tolist() == [2.0**-2, 2.0**3, 2.0**-6]
+
+
+# ---- differences and integrals ----
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_gradient_is_exact_for_parabolas(device):
+    make = on(device)
+    x = make([0.0, 0.5, 2.0, 3.0, 3.5])
+    (slope,) = mt.gradient(x * x - x, spacing=(x,), edge_order=2)
+    assert mt.allclose(slope, 2 * x - 1)
+    even = make([0.0, 2.0, 4.0, 6.0])
+    (slope,) = mt.gradient(even * even, spacing=2.0)
+    assert slope.tolist() == [2.0, 4.0, 8.0, 10.0]
+    grid = even.unsqueeze(1) * make([1.0, 2.0, 3.0])
+    down, across = mt.gradient(grid, spacing=(2.0, 1.0))
+    assert mt.allclose(down, make([1.0, 2.0, 3.0]).expand(4, 3)) and mt.allclose(across, even.unsqueeze(1).expand(4, 3))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_trapezoids(device):
+    make = on(device)
+    y, x = make([[1.0, 2.0, 4.0], [0.0, 1.0, 0.0]]), make([0.0, 1.0, 3.0])
+    assert mt.trapezoid(y).tolist() == [4.5, 1.0] and mt.trapz(y, dx=2).tolist() == [9.0, 2.0]
+    assert mt.trapezoid(y, x).tolist() == [7.5, 1.5] and mt.trapezoid(y, axis=0).tolist() == [0.5, 1.5, 2.0]
+    assert mt.cumulative_trapezoid(y, x).tolist() == [[1.5, 7.5], [0.5, 1.5]]
+    with pytest.raises(TypeError, match="either x or dx"):
+        mt.trapezoid(y, x, dx=1)
+
+
+# ---- histograms and norms ----
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_histograms(device):
+    make = on(device)
+    x = make([0.0, 0.5, 1.0, 1.0, 2.0, 9.0])
+    counts, edges = mt.histogram(x, 4, range=(0.0, 2.0))
+    assert counts.tolist() == [1.0, 1.0, 2.0, 1.0] and edges.tolist() == [0.0, 0.5, 1.0, 1.5, 2.0]
+    counts, _ = x.histogram(make([0.0, 1.0, 10.0]), weight=make([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), density=True)
+    assert mt.allclose(counts, make([3 / 21, 18 / 21 / 9]))
+    points = make([[0.1, 0.1], [0.9, 0.1], [0.9, 0.9], [0.2, 0.2]])
+    grid = mt.histogramdd(points, bins=[2, 2], range=[0.0, 1.0, 0.0, 1.0])
+    assert grid.hist.tolist() == [[2.0, 0.0], [1.0, 1.0]] and [len(e) for e in grid.bin_edges] == [3, 3]
+    with pytest.raises(RuntimeError, match=r"histogram: bins must be > 0"):
+        mt.histogram(x, 0)
+
+
+def test_renorm_scales_only_what_is_too_long():
+    x = mt.tensor([[3.0, 4.0], [0.3, 0.4]], dtype=mt.float64, requires_grad=True)
+    made = mt.renorm(x, 2, 0, 1.0)
+    assert mt.allclose(made.detach(), mt.tensor([[0.6, 0.8], [0.3, 0.4]], dtype=mt.float64), atol=1e-6)
+    assert gradcheck(lambda x: mt.renorm(x, 2, 0, 1.0), (x,))
+    assert x.detach().clone().renorm_(1, 1, 0.7).abs().sum(0).tolist() == pytest.approx([0.7, 0.7], rel=1e-6)
+
+
+# ---- copies, in-place functions, host functions ----
+
+
+def test_copies_have_memory_of_their_own():
+    x = mt.arange(6.0).reshape(2, 3)
+    for made, seen in [
+        (mt.t_copy(x), x.t()), (mt.slice_copy(x, 1, 0, 3, 2), x[:, ::2]), (mt.select_copy(x, 0, 1), x[1]),
+        (mt.expand_copy(x, (4, 2, 3)), x.expand(4, 2, 3)), (mt.diagonal_copy(x), x.diagonal()),
+        *zip(mt.unbind_copy(x), x.unbind()), *zip(mt.split_copy(x, 2, 1), x.split(2, 1)),
+    ]:  # fmt: skip
+        assert mt.equal(made, seen)
+        made.zero_()
+    assert x.sum() == 15
+
+
+def test_in_place_functions_write_their_argument():
+    x = mt.tensor([1.0, 4.0, 9.0])
+    assert mt.sqrt_(x) is x and x.tolist() == [1.0, 2.0, 3.0]
+    assert mt.clamp_(x, max=2).tolist() == [1.0, 2.0, 2.0] and mt.exp_(x) is x
+    assert mt.gcd_(mt.tensor([4]), mt.tensor([6])).item() == 2 and mt.i0_(mt.zeros(1)).item() == 1.0
+    with pytest.raises(RuntimeError, match="leaf"):
+        mt.sin_(mt.ones(1, requires_grad=True))
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_fill_diagonal_wraps_in_tall_matrices(device):
+    assert mt.zeros(3, 3, device=device).fill_diagonal_(2).tolist() == mt.eye(3).mul(2).tolist()
+    tall = mt.zeros(7, 3, device=device).fill_diagonal_(1, wrap=True)
+    assert tall.nonzero().tolist() == [[0, 0], [1, 1], [2, 2], [4, 0], [5, 1], [6, 2]]
+    assert mt.zeros(2, 2, 2, device=device).fill_diagonal_(5).nonzero().tolist() == [[0, 0, 0], [1, 1, 1]]
+    x = mt.ones(2, 2, requires_grad=True, device=device)
+    x.clone().fill_diagonal_(0).sum().backward()
+    assert x.grad.tolist() == [[0.0, 1.0], [1.0, 0.0]]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_python_functions_on_elements(device):
+    x, y = mt.tensor([1.0, 2.0, 3.0], device=device), mt.tensor([10.0, 20.0, 30.0], device=device)
+    view = x[1:]
+    assert x.apply_(lambda v: v + 1) is x and view.tolist() == [3.0, 4.0]
+    assert x.map_(y, lambda a, b: b - a).tolist() == [8.0, 17.0, 26.0]
+    assert x.map2_(y, y, lambda a, b, c: a + b + c).tolist() == [28.0, 57.0, 86.0]
+    with pytest.raises(RuntimeError, match="requires grad"):
+        mt.ones(1, requires_grad=True).clone().apply_(abs)
+
+
+def test_as_strided_scatter_and_its_gradient():
+    x = mt.zeros(3, 3, dtype=mt.float64, requires_grad=True)
+    part = mt.ones(2, 2, dtype=mt.float64, requires_grad=True)
+    made = mt.as_strided_scatter(x, part, (2, 2), (1, 2), 0)
+    assert made.tolist() == [[1.0, 1.0, 1.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    assert gradcheck(lambda x, part: mt.as_strided_scatter(x, part, (2, 2), (1, 2), 0), (x, part))
+
+
+def test_nonzero_static_fills_up_and_cuts():
+    x = mt.tensor([[0, 1], [2, 3]])
+    assert mt.nonzero_static(x, size=2).tolist() == [[0, 1], [1, 0]]
+    assert x.nonzero_static(size=4, fill_value=-7).tolist() == [[0, 1], [1, 0], [1, 1], [-7, -7]]
+
+
+@pytest.mark.parametrize("device", ["cpu", "strict_f32"])
+def test_binomial_draws_have_the_right_moments(device):
+    mt.manual_seed(3)
+    n, p = (
+        mt.tensor([0.0, 10.0, 10.0, 40.0, 5.0, 5.0], device=device),
+        mt.tensor([0.5, 0.2, 0.9, 0.5, 0.0, 1.0], device=device),
+    )
+    made = mt.binomial(n.expand(4000, 6), p.expand(4000, 6))
+    assert made.dtype is mt.float32 and bool(((made >= 0) & (made <= n)).all()) and mt.equal(made, made.floor())
+    assert mt.allclose(made.mean(0), n * p, atol=0.2) and mt.allclose(made.var(0), n * p * (1 - p), rtol=0.1, atol=0.01)
+    assert made[:, 4].tolist() == [0.0] * 4000 and made[:, 5].tolist() == [5.0] * 4000
+
+
+# ---- names ----
+
+
+def test_typed_classes_make_and_recognise_tensors():
+    x = mt.FloatTensor([1, 2])
+    assert type(x) is mt.Tensor and isinstance(x, mt.FloatTensor) and not isinstance(x, mt.LongTensor)
+    assert mt.LongTensor(2, 3).shape == (2, 3) and mt.BoolTensor([1, 0]).tolist() == [True, False]
+    assert x.type() == mt.typename(x) == "mortice.FloatTensor" and x.new([3]).dtype is mt.float32
+
+
+def test_what_no_tensor_is():
+    x = mt.ones(2)
+    assert not (x.is_sparse or x.is_quantized or x.is_nested or x.is_meta or x.is_mps) and x.name is None
+    assert x.is_set_to(x) and not x.is_set_to(x.clone()) and not x[:1].is_set_to(x)
+
+
+def test_axis_is_another_name_of_dim():
+    x, index = mt.arange(6.0).reshape(2, 3), mt.tensor([[0, 0, 1]])
+    assert mt.equal(x.unsqueeze(axis=0), x.unsqueeze(0)) and mt.equal(x[None].squeeze(axis=0), x)
+    assert mt.equal(x.gather(axis=0, index=index), x.gather(0, index))
+    assert mt.equal(mt.index_select(x, axis=1, index=index[0]), mt.index_select(x, 1, index[0]))
+    for name in ("chunk", "tensor_split"):
+        assert mt.equal(getattr(x, name)(3, axis=1)[2], getattr(x, name)(3, 1)[2])
+    assert mt.equal(x.unbind(axis=1)[0], x.unbind(1)[0]) and mt.equal(mt.diff(x, axis=0), mt.diff(x, dim=0))
+    assert mt.equal(x.select(axis=1, index=2), x[:, 2]) and mt.equal(x.narrow(axis=1, start=1, length=1), x[:, 1:2])
+    assert mt.equal(mt.linalg.vector_norm(x, axis=1), mt.linalg.vector_norm(x, dim=1))
+
+
+# ---- linear algebra ----
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_packed_reflections_multiply_as_q_does(device):
+    make = on(device)
+    x = make([[[2.0, 1.0], [0.5, -3.0], [1.0, 2.0]], [[0.0, 1.0], [4.0, 2.0], [-1.0, 2.0]]])
+    packed, tau = mt.geqrf(x)
+    q = mt.orgqr(packed, tau)
+    r = packed[:, :2].triu()
+    assert mt.allclose(q @ r, x, atol=1e-5) and mt.allclose(
+        q.mT @ q, make([[1.0, 0.0], [0.0, 1.0]]).expand(2, 2, 2), atol=1e-5
+    )
+    other = make([[[1.0, 2.0, 3.0], [0.0, 1.0, 5.0], [2.0, 0.0, 1.0]]]).expand(2, 3, 3)
+    full = mt.ormqr(packed, tau, mt.eye(3, dtype=x.dtype, device=device).expand(2, 3, 3))
+    assert mt.allclose(full[..., :2], q, atol=1e-5)
+    assert mt.allclose(mt.ormqr(packed, tau, other, transpose=True), full.mT @ other, atol=1e-5)
+    assert mt.allclose(mt.ormqr(packed, tau, other, left=False), other @ full, atol=1e-5)
+
+
+def test_ormqr_differentiates():
+    packed, tau = mt.geqrf(mt.tensor([[2.0, 1.0], [0.5, -3.0], [1.0, 2.0]], dtype=mt.float64))
+    inputs = [t.clone().requires_grad_() for t in (packed, tau, mt.ones(3, 1, dtype=mt.float64))]
+    assert gradcheck(mt.ormqr, inputs) and gradgradcheck(mt.ormqr, inputs)
+    with pytest.raises(NotImplementedError, match="derivative"):
+        mt.geqrf(packed.requires_grad_()).a.sum().backward()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("n", [1, 2, 5, 12])
+def test_indefinite_factorisation_solves(device, n):
+    make = on(device)
+    rows = [[math.sin(7.0 * i * j + 3 * i + 5 * j) + (i + j == n - 1) for j in range(n)] for i in range(n)]
+    a = make(rows)
+    a = mt.stack([a + a.mT - 2 * mt.diag(a.diagonal()), a @ a.mT + mt.eye(n, dtype=a.dtype, device=device)])
+    a = a + 0.01 * mt.eye(n, dtype=a.dtype, device=device)
+    b = make([[1.0 + i, 2.0 - i] for i in range(n)])
+    packed, pivots = mt.linalg.ldl_factor(a)
+    assert pivots.dtype is mt.int32 and pivots.shape == (2, n) and bool((pivots[1] > 0).all())
+    tolerance = 2e-3 if a.dtype is mt.float32 else 1e-9
+    assert mt.allclose(a @ mt.linalg.ldl_solve(packed, pivots, b), b.expand(2, n, 2), atol=tolerance, rtol=tolerance)
+
+
+def test_hermitian_factorisation_solves_and_zero_pivots_are_told():
+    a = mt.tensor([[0.0, 1 + 2j, 3.0], [1 - 2j, 0.0, 1j], [3.0, -1j, 1.0]], dtype=mt.complex128)
+    packed, pivots, info = mt.linalg.ldl_factor_ex(a, hermitian=True)
+    b = mt.tensor([[1.0], [2j], [3.0]], dtype=mt.complex128)
+    assert info.item() == 0 and bool((pivots < 0).any())
+    assert mt.allclose(a @ mt.linalg.ldl_solve(packed, pivots, b, hermitian=True), b)
+    assert mt.linalg.ldl_factor_ex(mt.zeros(2, 2)).info.item() == 1
+    with pytest.raises(mt.linalg.LinAlgError, match=r"ldl_factor: D\[1,1\] is zero"):
+        mt.linalg.ldl_factor(mt.zeros(2, 2))
+
+
+def test_lobpcg_finds_the_ends_of_the_spectrum():
+    mt.manual_seed(0)
+    n = 40
+    a = mt.diag(mt.arange(1.0, n + 1, dtype=mt.float64)) + 0.1 * mt.ones(n, n, dtype=mt.float64)
+    b = mt.diag(mt.linspace(1.0, 2.0, n, dtype=mt.float64))
+    exact = mt.linalg.eigvalsh(a)
+    assert mt.allclose(mt.lobpcg(a, 3)[0], exact.flip(0)[:3], rtol=1e-9)
+    values, vectors = mt.lobpcg(a, 2, b, largest=False, tol=1e-10)
+    assert mt.allclose(a @ vectors, b @ vectors * values, atol=1e-6)
+    a.requires_grad_()
+    values, vectors = mt.lobpcg(a, 1, tol=1e-12)
+    values.sum().backward()
+    assert mt.allclose(a.grad, vectors @ vectors.mT, atol=1e-9)
+    with pytest.raises(ValueError, match="lobpcg"):
+        mt.lobpcg(mt.eye(4), 2)
+
+
+@pytest.mark.parametrize("dtype", [mt.float16, mt.bfloat16], ids=["float16", "bfloat16"])
+def test_factorisations_refuse_half_precision_as_ops_too(dtype):
+    from mortice.op import OPS
+
+    x = mt.eye(2, dtype=dtype)
+    for name, attrs in (
+        ("eigh", {"upper": False}),
+        ("eig", {}),
+        ("det", {}),
+        ("inv_ex", {}),
+        ("qr", {"mode": "reduced"}),
+    ):
+        with pytest.raises(mt.errors.DTypeError, match=f"{name}: Low precision dtypes not supported"):
+            OPS[name].fn(x, **attrs)
+
+
+def test_what_beta_zero_leaves_out_has_a_gradient_of_zeros():
+    a = mt.ones(2, 2)
+    for fn, x, args in [
+        (mt.addmm, mt.full((2, 2), math.nan), (a, a)), (mt.addmv, mt.full((2,), math.nan), (a, a[0])),
+        (mt.baddbmm, mt.full((1, 2, 2), math.nan), (a[None], a[None])), (mt.addr, mt.full((2, 2), math.nan), (a[0], a[0])),
+    ]:  # fmt: skip
+        x.requires_grad_()
+        made = fn(x, *args, beta=0)
+        made.sum().backward()
+        assert not made.isnan().any() and x.grad.eq(0).all(), fn
+
+
+def test_erfinv_and_sinc_keep_their_operand_not_their_result():
+    for fn in (mt.erfinv, mt.sinc):
+        x = mt.tensor([0.3, -0.2], dtype=mt.float64, requires_grad=True)
+        made = fn(x)
+        (slope,) = mt.autograd.grad(made.sum(), x, retain_graph=True)
+        made.mul_(2)
+        made.sum().backward()
+        assert mt.allclose(x.grad, 2 * slope)
