@@ -20,7 +20,7 @@ from tests.oracle.places import NAMES, place, recorded  # noqa: E402
 HEAD = """# Which of PyTorch's names are here
 
 Made from the code by `python docs/compatibility.py`; a test keeps it true. {version} has {total} public names in the
-namespaces below, {here} of them ({share:.0%}) are in mortice, under the same name and with the same signature. What is
+namespaces below, {here} of them ({share:.0%}) are in mortice. What is
 different on purpose is in [differences.md](differences.md); what the comparison of values, gradients, dtypes, shapes and
 errors covers is in `core/tests/oracle`.
 

@@ -22,8 +22,11 @@ _HOUSEKEEPING = frozenset("device_names device table overridden native".split())
 
 def copy_of(backend_name: str, label: str) -> Any:
     """Return a fresh backend of the same kind under a name of its own."""
-    kind = type(load(backend_name))
-    return type("Planted" + kind.__name__, (kind,), {"name": f"{backend_name}~{label}"})()
+    sound = load(backend_name)
+    kind = type(sound)
+    copy = type("Planted" + kind.__name__, (kind,), {"name": f"{backend_name}~{label}"})()
+    copy.rooted = sound.rooted  # as loading it would set
+    return copy
 
 
 def plant(bug: Bug) -> Subject:

@@ -6,6 +6,8 @@ import time
 from typing import Any
 
 from mortice.backends import HostBuffer
+from mortice.backends.dlpack import borrow
+from mortice.shape import prod
 from mortice_conformance.planted_bugs import BY_NAME, bug, size_of
 
 
@@ -127,6 +129,23 @@ def _(k: Any, right: Any, start: Any, stop: Any, step: Any, **place: Any) -> Any
 @bug("copy", "nothing is copied")
 def _(k: Any, right: Any, x: Any) -> Any:
     return x
+
+
+@bug("to_dlpack", "what is lent is a copy")
+def _(k: Any, right: Any, x: Any, **options: Any) -> Any:
+    return right(k.copy(x), **options)
+
+
+@bug("from_dlpack", "borrowed memory is read without its strides")
+def _(k: Any, right: Any, source: Any, device: Any) -> Any:
+    loan = borrow(source)
+    flat = k.share_host(loan.memory, device)
+    return k.reshape(k.getitem(flat, (slice(0, prod(loan.shape)),)), loan.shape)
+
+
+@bug("whole", "a view's memory begins where the view does")
+def _(k: Any, right: Any, x: Any) -> Any:
+    return right(x)[0], 0
 
 
 @bug("from_host", "host memory is read without its strides")

@@ -91,6 +91,7 @@ from mortice.ops.calculus import *  # noqa: F403
 from mortice.ops.compare import *  # noqa: F403
 from mortice.ops.complex import *  # noqa: F403
 from mortice.ops.copies import *  # noqa: F403
+from mortice.ops.counts import binomial, poisson
 from mortice.ops.creation import *  # noqa: F403
 from mortice.ops.creation import range_ as range
 from mortice.ops.data import *  # noqa: F403

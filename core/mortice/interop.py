@@ -16,13 +16,21 @@ def is_ndarray(value: Any) -> bool:
     return numpy is not None and isinstance(value, numpy.ndarray)
 
 
+def as_ndarray(value: Any) -> Any:
+    """Return an array of another library as NumPy has it, by whichever way the library offers."""
+    return _numpy("an array without a buffer").asarray(value)
+
+
+def _numpy(what: str) -> Any:
+    try:
+        return importlib.import_module("numpy")
+    except ModuleNotFoundError as error:
+        raise RuntimeError(f"numpy: {what} needs NumPy, which is not installed (pip install numpy).") from error
+
+
 def to_numpy(t: Any) -> Any:
     """Return a NumPy array over the tensor's host memory."""
-    try:
-        np = importlib.import_module("numpy")
-    except ModuleNotFoundError as error:
-        raise RuntimeError("numpy: NumPy is not installed (pip install numpy). Use .tolist() instead.") from error
-    host = t._host()
+    np, host = _numpy(".numpy()"), t._host()
     if not host.raw:
         return np.asarray(host.view)
     name = host.dtype.name

@@ -10,7 +10,6 @@ from mortice_conformance.checks.gradients import Problem, _cases  # noqa: E402
 from mortice_conformance.subject import Subject  # noqa: E402
 
 
-
 def _double(sample):
     accepted = {d.name: d for d in sample.dtypes(Subject("cpu_numpy").available)}
     return accepted.get("float64") or accepted.get("complex128")

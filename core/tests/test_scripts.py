@@ -70,3 +70,14 @@ def test_joins_and_softmax_take_axis():
     assert mt.stack([x, x], axis=2).shape == (2, 3, 2)
     assert mt.equal(mt.softmax(x, axis=0), x.softmax(0))
     assert mt.equal(mt.log_softmax(x, axis=1), x.log_softmax(1))
+
+
+def test_to_converts_before_the_move_what_the_device_lacks():
+    x = mt.ones(2, dtype=mt.float64, requires_grad=True)
+    like = mt.ones(1, device="strict_f32")  # it has no float64
+    for moved in (x.to("strict_f32", mt.float32), x.to(like)):
+        assert moved.device.type == "strict_f32" and moved.dtype is mt.float32
+    moved.sum().backward()
+    assert x.grad.dtype is mt.float64 and x.grad.tolist() == [1.0, 1.0]
+    with pytest.raises(RuntimeError, match="has no float64"):
+        x.to("strict_f32")

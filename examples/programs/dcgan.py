@@ -87,7 +87,7 @@ def train(netG, netD, steps, batch_size=64, lr=2e-4):
             errD_real = criterion(netD(real), label)
             errD_real.backward()
 
-            noise = torch.from_numpy(rng.standard_normal((real.size(0), nz, 1, 1)).astype("float32")).to(device)
+            noise = torch.from_numpy(rng.standard_normal((real.size(0), nz, 1, 1))).to(real)
             fake = netG(noise)
             label.fill_(fake_label)
             errD_fake = criterion(netD(fake), label)

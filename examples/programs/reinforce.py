@@ -62,7 +62,7 @@ def play(policy, environment, choice):
     log_probs, rewards, done = [], [], False
     state = environment.reset()
     while not done:
-        probs = policy(torch.tensor(state, dtype=torch.float32, device=device).unsqueeze(0))
+        probs = policy(torch.tensor(state, device=device).unsqueeze(0))
         # Python draws the action, so that a seed decides the episode.
         action = torch.tensor([choice.choices((0, 1), weights=probs[0].tolist())[0]], device=device)
         log_probs.append(Categorical(probs).log_prob(action))

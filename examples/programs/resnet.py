@@ -73,7 +73,7 @@ def build(width=16, blocks=(2, 2, 2)):
     return ResNet(width, blocks)
 
 
-def train(model, steps, batch_size=64, lr=0.1):
+def train(model, steps, batch_size=64, lr=0.05):
     device = next(model.parameters()).device
     images, labels = load_digits()
     dataset = TensorDataset(torch.from_numpy(images[:1500]), torch.from_numpy(labels[:1500]))

@@ -43,7 +43,7 @@ class SiameseNetwork(nn.Module):
             nn.PReLU(channels * 2),
             nn.AvgPool2d(2),
         )
-        self.fc = nn.Sequential(nn.Linear(channels * 2 * 2 * 2, 64), nn.ReLU(inplace=True), nn.Linear(64, embedding))
+        self.fc = nn.Sequential(nn.Linear(channels * 2 * 2 * 2, 64), nn.Tanh(), nn.Linear(64, embedding))
 
     def forward_once(self, x):
         output = self.cnn(x)
@@ -58,7 +58,7 @@ def build(channels=16, embedding=16):
     return SiameseNetwork(channels, embedding)
 
 
-def train(model, steps, batch_size=32, lr=2e-3):
+def train(model, steps, batch_size=32, lr=5e-4):
     device = next(model.parameters()).device
     images, labels = load_digits()
     loader = DataLoader(Triplets(images[:1500], labels[:1500]), batch_size=batch_size, drop_last=True)

@@ -55,7 +55,7 @@ def train(seq, steps, count=8, length=40, max_iter=4):
     target = torch.from_numpy(data[:, 1:]).to(device)
     criterion = nn.MSELoss()
     # LBFGS sees all data at once.
-    optimizer = optim.LBFGS(seq.parameters(), lr=0.8, max_iter=max_iter)
+    optimizer = optim.LBFGS(seq.parameters(), lr=0.5, max_iter=max_iter)
     losses = []
     for _ in range(steps):
 

@@ -64,9 +64,9 @@ def train(model, steps, batch_size=64, lr=2e-3):
     while len(losses) < steps:
         for data, _ in loader:
             data = data.to(device)
-            eps = rng.standard_normal((len(data), model.fc21.out_features), dtype=np.float32)
+            eps = torch.from_numpy(rng.standard_normal((len(data), model.fc21.out_features))).to(data)
             optimizer.zero_grad()
-            recon_batch, mu, logvar = model(data, torch.from_numpy(eps).to(device))
+            recon_batch, mu, logvar = model(data, eps)
             loss = loss_function(recon_batch, data, mu, logvar)
             loss.backward()
             optimizer.step()

@@ -93,6 +93,11 @@ for _name in _USED.values():
     _function("Py_IncRef", None, ctypes.py_object)(_name)
 
 
+def on_host(source: Any) -> bool:
+    """Tell whether the memory of an array is the host's."""
+    return source.__dlpack_device__()[0] in _ON_HOST
+
+
 def is_capsule(value: Any) -> bool:
     """Tell whether an object is a capsule."""
     return type(value).__name__ == "PyCapsule"

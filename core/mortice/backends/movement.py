@@ -55,8 +55,10 @@ class MovementKernels:
         return x
 
     def index_range(k: Any, indices: Buffer) -> tuple[int, int]:
-        """Read the least and the greatest element, as a check of values needs; there is at least one."""
-        return k.item(k.min(indices)), k.item(k.max(indices))
+        """Read the least and the greatest element, as a check of values needs, at once; there is at least one."""
+        ends = [k.reshape(k.min(indices), (1,)), k.reshape(k.max(indices), (1,))]
+        low, high = k.to_host(k.concat(ends, axis=0)).tolist()
+        return low, high
 
     def contiguous(k: Any, x: Buffer) -> Buffer:
         """Copy into row-major order."""

@@ -149,15 +149,20 @@ class NamespaceBackend(Backend):
         return x.to_device(self._devices[str(device)]) if len(self._places) > 1 else self.copy(x)
 
     def dlpack_device(self, x: Any) -> tuple[int, int]:
-        return x.__dlpack_device__()  # type: ignore[no-any-return]
+        return self.xp.asarray(x).__dlpack_device__()  # type: ignore[no-any-return]
 
     def to_dlpack(self, x: Any, *, stream: Any = None, max_version: Any = None) -> Any:
+        x = self.xp.asarray(x)  # a namespace may have numbers of its own where 0-d arrays are due
         try:
             return x.__dlpack__(stream=stream, max_version=max_version)
         except TypeError:  # max_version came with 2023.12
             return x.__dlpack__(stream=stream)
 
     def from_dlpack(self, source: Any, device: Device) -> Any:
+        from mortice.backends.dlpack import on_host
+
+        if device.type != "cpu" and on_host(source):
+            return super().from_dlpack(source, device)
         x = self.xp.from_dlpack(source)
         if x.dtype not in self._names:
             raise DTypeError(f"from_dlpack: backend {self.name} has no {x.dtype}.")

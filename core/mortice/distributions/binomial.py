@@ -6,7 +6,6 @@ from typing import Any
 
 import mortice
 from mortice.distributions import constraints
-from mortice.distributions.count_draws import binomial
 from mortice.distributions.distribution import Distribution
 from mortice.distributions.utils import ProbsOrLogits, broadcast_all
 
@@ -39,7 +38,7 @@ class Binomial(ProbsOrLogits, Distribution):
 
     @property
     def mode(self) -> Any:
-        return ((self.total_count + 1) * self.probs).floor().minimum(self.total_count)
+        return ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count)
 
     @property
     def variance(self) -> Any:
@@ -48,15 +47,13 @@ class Binomial(ProbsOrLogits, Distribution):
     def sample(self, sample_shape: Any = ()) -> Any:
         shape = self._extended_shape(sample_shape)
         with mortice.no_grad():
-            return binomial(self.total_count.expand(shape), self.probs.expand(shape))
+            return mortice.binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
     def log_prob(self, value: Any) -> Any:
         self._check(value)
         n, logits = self.total_count, self.logits
         ways = (n + 1).lgamma() - (value + 1).lgamma() - (n - value + 1).lgamma()
-        # n log(1 + e^x), with the exponent kept below 0.
-        normalizer = n * (logits.clamp(min=0) + (-logits.abs()).exp().log1p())
-        return value * logits + ways - normalizer
+        return value * logits + ways + n * mortice.nn.functional.logsigmoid(-logits)
 
     def entropy(self) -> Any:
         if not (self.total_count == self.total_count.max()).all():

@@ -76,23 +76,16 @@ class Distribution:
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         """Return the distribution with its parameters expanded to a larger batch."""
-        batch_shape = Size(batch_shape)
-        new = self._blank(_instance)
-        for name, constraint in (self.arg_constraints or {}).items():
-            if name in self.__dict__ and isinstance(self.__dict__[name], Tensor):
-                value, dims = self.__dict__[name], constraint.event_dim
-                new.__dict__[name] = value.expand((*batch_shape, *value.shape[value.dim() - dims :]))
-        new._batch_shape = batch_shape
-        return new
-
-    def _blank(self, instance: Any) -> Any:
-        """Return a copy whose lazy properties are still to be computed, or the instance given for it."""
-        new = object.__new__(type(self)) if instance is None else instance
+        new = object.__new__(type(self)) if _instance is None else _instance
         parameters = self.arg_constraints or {}
-        new.__dict__.update({
-            name: value for name, value in self.__dict__.items()
-            if name in parameters or not isinstance(getattr(type(self), name, None), lazy_property)
-        })  # fmt: skip
+        for name, value in self.__dict__.items():
+            if name in parameters:
+                if isinstance(value, Tensor):
+                    value = value.expand((*batch_shape, *value.shape[value.dim() - parameters[name].event_dim :]))
+            elif isinstance(getattr(type(self), name, None), lazy_property):
+                continue  # to be computed from the expanded parameters
+            new.__dict__[name] = value
+        new._batch_shape = Size(batch_shape)
         return new
 
     def _extended_shape(self, sample_shape: Any = ()) -> Any:

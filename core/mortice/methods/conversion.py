@@ -34,6 +34,8 @@ class Conversion(TensorBase):
             else:
                 target = resolve(device if device is not None else None, backend) if (
                     device is not None or backend is not None) else self._device  # fmt: skip
+            if dtype is not None and t.dtype not in target.backend.dtypes(target):
+                t = movement.cast(t, dtype)  # what the target lacks is converted before the move
             t = movement.transfer(t, target)
         if dtype is not None:
             t = movement.cast(t, dtype)

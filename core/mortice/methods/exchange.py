@@ -101,7 +101,7 @@ class Exchange(TensorBase):
 
         `stream` is that of the borrower, which may read once work queued so far is done; -1 asks for no waiting.
         """
-        from mortice.backends.dlpack import device_name
+        from mortice.backends.dlpack import device_name, on_host
 
         data.check_lendable(self)
         if stream is not None and type(stream) is not int:
@@ -113,7 +113,7 @@ class Exchange(TensorBase):
             x = movement.transfer(x, resolve(device_name(dl_device)))
         elif copy:
             x = movement.clone(x)
-        if x.is_cpu:
+        if on_host(x):
             if stream not in (None, -1):
                 raise AssertionError(f"stream should be None on cpu; got {stream}.")
             stream = None

@@ -11,7 +11,7 @@ from mortice.backends.plugins import resolve
 from mortice.device import Device
 from mortice.dtype import DType, as_dtype, bfloat16, get_default_dtype, promote_types, scalar_dtype
 from mortice.errors import DataError, DTypeError
-from mortice.interop import is_ndarray
+from mortice.interop import as_ndarray, is_ndarray
 from mortice.modes import modes, special
 from mortice.op import TensorBase
 from mortice.ops.movement import cast, clone, stack, transfer
@@ -213,8 +213,8 @@ def host_view(value: Any) -> HostBuffer:
             words = value.view("uint16")
             view = memoryview(words if words.flags["C_CONTIGUOUS"] else words.copy())
             return HostBuffer(view.cast("B") if view.nbytes else b"", value.shape, bfloat16)
-        if view is None and hasattr(value, "__array__") and not hasattr(value, "__array_interface__"):
-            return host_view(value.__array__())
+        if view is None and not is_ndarray(value) and is_array(value):
+            return host_view(as_ndarray(value))
         if view is not None:
             if view.format[:1] == (">" if sys.byteorder == "little" else "<") and view.itemsize > 1:
                 raise ValueError(

@@ -537,13 +537,13 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
         if bool((aweights < 0).any().item()):
             raise RuntimeError("cov(): aweights cannot be negative")
         weights = aweights if weights is None else elementwise.mul(weights, aweights)
-    total: Any = n if weights is None else weights.sum()
+    total: Any = n if weights is None else weights.sum(0)
     if weights is None:
         average = x.sum(1, keepdim=True) / total
     else:
         average = (x * weights).sum(1, keepdim=True) / total
     if weights is not None and aweights is not None and correction != 0:
-        norm = total - correction * (weights * aweights).sum() / total
+        norm = total - correction * (weights * aweights).sum(0) / total
     else:
         norm = total - correction
     if isinstance(norm, TensorBase):

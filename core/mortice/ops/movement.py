@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -182,6 +182,10 @@ def _new_sizes(name: str, x: Any, sizes: tuple[Any, ...]) -> Size:
     return infer_shape(name, wanted, prod(x.shape))
 
 
+# Filled in by `ops.reinterpret`: the same bytes as another dtype.
+VIEW_DTYPE: Callable[[Any, DType], Any] = lambda x, dtype: x
+
+
 def view(input: Any, *shape: Any) -> Any:
     """Show the same memory under another shape, or (given a dtype) reinterpret its bytes.
 
@@ -189,10 +193,9 @@ def view(input: Any, *shape: Any) -> Any:
         ShapeError: when the strides need a copy; `reshape` makes one.
     """
     if len(shape) == 1 and isinstance(shape[0], (DType, type)):
-        from mortice.ops.reinterpret import view_dtype
-
-        return view_dtype(input, as_dtype("view", shape[0]))
-    if input._device.backend.is_contiguous(input._data):
+        return VIEW_DTYPE(input, as_dtype("view", shape[0]))
+    backend = input._device.backend
+    if backend.reshape_view is not None and backend.is_contiguous(input._data):
         try:
             return reshape(input, *shape)
         except (TypeError, RuntimeError):

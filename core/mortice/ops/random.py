@@ -9,7 +9,7 @@ from typing import Any
 from mortice import random as _streams
 from mortice.backends.plugins import resolve
 from mortice.device import Device
-from mortice.dtype import DType, as_dtype, bool_, float32, float64, get_default_dtype, int64, uint8
+from mortice.dtype import DType, as_dtype, bool_, float64, get_default_dtype, int64, uint8
 from mortice.errors import DTypeError
 from mortice.levels import drawing, raise_to
 from mortice.modes import modes
@@ -17,14 +17,12 @@ from mortice.mutation import assign, check_writable
 from mortice.op import TensorBase
 from mortice.ops.creation import _into
 from mortice.ops.data import check_dtype, finish, from_host
-from mortice.ops.elementwise import where
 from mortice.ops.movement import cast
-from mortice.ops.views import broadcast_tensors
 from mortice.shape import Size, check_sizes, prod
 from mortice.tensor import make
 
 __all__ = [
-    "bernoulli", "binomial", "get_rng_state", "initial_seed", "manual_seed", "multinomial", "normal", "poisson", "rand", "rand_like",
+    "bernoulli", "get_rng_state", "initial_seed", "manual_seed", "multinomial", "normal", "rand", "rand_like",
     "randint", "randint_like", "randn", "randn_like", "randperm", "seed", "set_rng_state",
 ]  # fmt: skip
 
@@ -249,43 +247,6 @@ def multinomial(
         clock = _draw("multinomial", "random_exponential", input.shape, weights.dtype, input._device, generator)
         made = (clock / weights).argsort(-1)[..., :num_samples]
     return _into(out, made)
-
-
-def poisson(input: Any, generator: Any = None) -> Any:
-    """Draw from Poisson distributions of the given rates."""
-    if input.dtype.kind != "f":
-        raise DTypeError(f"poisson: not implemented for {input.dtype}; expected rates as floats.")
-    if input.numel() and input.detach().amin().item() < 0:
-        raise RuntimeError("poisson: invalid Poisson rate, expected rate to be non-negative")
-    rate = cast(input.detach(), float64)
-    count = rate.new_zeros(rate.shape)
-    if not input.numel():
-        return cast(count, input.dtype)
-    # Count exponential gaps until they fill the rate: about as many rounds as the largest rate.
-    passed = _draw("poisson", "random_exponential", rate.shape, float64, rate._device, generator)
-    while bool((passed < rate).any().item()):
-        count = count + cast(passed < rate, float64)
-        passed = passed + _draw("poisson", "random_exponential", rate.shape, float64, rate._device, generator)
-    return cast(count, input.dtype)
-
-
-def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
-    """Draw the numbers of successes in `count` trials, each of probability `prob`."""
-    if count.dtype.kind != "f" or prob.dtype is not count.dtype:
-        raise DTypeError(f"binomial: expected count and prob to be floats of one dtype; got {count.dtype} and {prob.dtype}.")
-    n, p = broadcast_tensors(count.detach(), prob.detach())
-    d = float64 if count.dtype is float64 else float32
-    n, p = cast(n, d), cast(p, d)
-    # From success to success the trials are a geometric number: few rounds of the rarer outcome, of which the rest is left.
-    rarer = p.clamp(max=0.5).minimum(1 - p)
-    made, trial = n.new_zeros(n.shape), n.new_zeros(n.shape)
-    running = bool(n.numel())
-    while running:
-        gap = _draw("binomial", "random_exponential", n.shape, d, n._device, generator) / -(-rarer).log1p()
-        trial = trial + gap.floor() + 1
-        made = made + cast(trial <= n, d)
-        running = bool((trial <= n).any().item())
-    return cast(where(p > 0.5, n - made, made), count.dtype)
 
 
 # ---- in place ----

@@ -8,7 +8,7 @@ from mortice.dtype import DType
 from mortice.errors import DTypeError
 from mortice.mutation import layout
 from mortice.op import op, run
-from mortice.ops.movement import _view
+from mortice.ops import movement
 from mortice.shape import Size
 from mortice.tensor import make
 
@@ -44,7 +44,7 @@ def view_dtype(x: Any, dtype: DType) -> Any:
     if x._rg:
         raise RuntimeError("view: a tensor that requires grad cannot be viewed as another dtype. Use .detach() first.")
     if dtype is x.dtype:
-        return _view(x, shape=x.shape)
+        return movement._view(x, shape=x.shape)
     backend, shape = x._device.backend, tuple(x.shape)
     if dtype not in backend.dtypes(x._device):
         raise DTypeError(f"view: {x._device} of backend {backend.name} has no {dtype.name}.")
@@ -65,3 +65,6 @@ def view_dtype(x: Any, dtype: DType) -> Any:
         data = _reinterpret.op.body(backend, x._data, **attrs)
         return make(data, x._device, dtype, Size(backend.shape_of(data)))
     return run(_reinterpret.op, (x,), attrs, dtype)
+
+
+movement.VIEW_DTYPE = view_dtype

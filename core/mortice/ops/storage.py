@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import mmap
+import os
 import weakref
 from typing import Any
 
 from mortice.backends.host import HostBuffer
-from mortice.dtype import DType, uint8
+from mortice.backends.plugins import resolve
+from mortice.dtype import DType, get_default_dtype, uint8
 from mortice.mutation import check_writable, layout
 from mortice.op import TensorBase
 from mortice.ops.creation import empty
-from mortice.ops.data import check_dtype, is_array, is_sequence, tensor
+from mortice.ops.data import check_dtype, is_array, is_sequence, share, tensor
 from mortice.ops.movement import clone
 from mortice.ops.reinterpret import view_dtype
 from mortice.ops.strided import as_strided, storage_offset, whole
 from mortice.shape import Size, contiguous_strides
 
-__all__ = ["TypedStorage", "UntypedStorage"]
+__all__ = ["TypedStorage", "UntypedStorage", "from_file"]
 
 
 class _Storage:
@@ -273,6 +275,26 @@ def share_memory_(self: Any) -> Any:
     _SHARED[address] = memory.nbytes
     weakref.finalize(block, _SHARED.pop, address, None).atexit = False
     return self
+
+
+def from_file(
+    filename: Any, shared: bool | None = None, size: int = 0, *, dtype: Any = None, layout: Any = None, device: Any = None,
+    pin_memory: bool = False,
+) -> Any:  # fmt: skip
+    """Make a 1-D tensor of a file's first elements: with `shared` writes go to the file, which is made or grows as needed."""
+    where = resolve(device)
+    kind = check_dtype("from_file", dtype or get_default_dtype(), where)
+    length = size * kind.itemsize
+    with open(filename, "a+b" if shared else "rb") as file:
+        have = file.seek(0, os.SEEK_END)
+        if have < length and not shared:
+            raise RuntimeError(f"from_file: {filename} has {have} bytes; expected {length} for {size} elements of {kind.name}.")
+        if have < length:
+            file.truncate(length)
+        if not length:
+            return empty(0, dtype=kind, device=where)
+        block = mmap.mmap(file.fileno(), length, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY)
+    return share(HostBuffer(block, (size,), kind), where)
 
 
 def pin_memory(self: Any, device: Any = None) -> Any:

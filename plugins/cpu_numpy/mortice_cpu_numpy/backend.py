@@ -192,9 +192,6 @@ class NumPyBackend(
         order = np.flip(np.argsort(np.flip(x, axis), axis=axis, kind="stable"), axis)
         return x.shape[axis] - 1 - order
 
-    def take_along_axis(self, x: Any, indices: Any, *, axis: int) -> Any:
-        return np.take_along_axis(x, indices, axis=axis)
-
     def index_add(self, x: Any, indices: Any, values: Any, *, axis: int) -> Any:
         out = np.array(x, order="C")
         shape = values.shape

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+_BETWEEN = type(as_strided(np.zeros(1), (1,), (1,)).base)
+
 
 @functools.lru_cache(256)
 def _grid(shape: tuple[int, ...]) -> tuple[Any, ...]:
@@ -18,6 +20,11 @@ def _positions(indices: Any, axis: int) -> tuple[Any, ...]:
     """Return the index arrays that reach what a scatter along an axis reaches."""
     grid = _grid(indices.shape)
     return (*grid[:axis], indices, *grid[axis % len(grid) + 1 :])
+
+
+def _base(x: Any) -> Any:
+    """Return what an array is a view of; as_strided puts an object of its own between the two."""
+    return x.base.base if type(x.base) is _BETWEEN else x.base
 
 
 class MovementOverrides:
@@ -32,6 +39,13 @@ class MovementOverrides:
     def gather(self, x: Any, indices: Any, *, axis: int) -> Any:
         # The grid bounds the other axes, and the core has checked the indices.
         return x[_positions(indices, axis)]
+
+    def take_along_axis(self, x: Any, indices: Any, *, axis: int) -> Any:
+        axis %= x.ndim
+        here, there = x.shape, indices.shape
+        if here[:axis] == there[:axis] and here[axis + 1 :] == there[axis + 1 :]:
+            return x[_positions(indices, axis)]  # NumPy's function, in Python, builds the same grid every time
+        return np.take_along_axis(x, indices, axis=axis)
 
     def stack(self, arrays: Any, axis: int) -> Any:
         return np.stack(arrays, axis)
@@ -65,8 +79,8 @@ class MovementOverrides:
 
     def whole(self, x: Any) -> tuple[Any, int]:
         root = x
-        while isinstance(root.base, np.ndarray):
-            root = root.base
+        while isinstance(base := _base(root), np.ndarray):
+            root = base
         # From its lowest address on; an array of another dtype shows the same memory.
         root = root[tuple(slice(None, None, -1 if s < 0 else 1) for s in root.strides)]
         start = root.__array_interface__["data"][0]

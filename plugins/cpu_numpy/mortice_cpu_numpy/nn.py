@@ -11,6 +11,7 @@ import numpy as np
 
 from mortice_cpu_numpy.nn_conv import ConvOverrides
 from mortice_cpu_numpy.nn_ctc import CTCOverrides
+from mortice_cpu_numpy.nn_loss import LossOverrides
 from mortice_cpu_numpy.nn_norm import NormOverrides
 from mortice_cpu_numpy.nn_pool import PoolOverrides
 from mortice_cpu_numpy.nn_rnn import RecurrentOverrides
@@ -20,7 +21,7 @@ _BITS = {2: np.int16, 4: np.int32, 8: np.int64}
 _SINGLE = frozenset({np.dtype(np.float32), *WIDE})
 
 
-class NNOverrides(ConvOverrides, NormOverrides, PoolOverrides, RecurrentOverrides, CTCOverrides):
+class NNOverrides(ConvOverrides, NormOverrides, PoolOverrides, RecurrentOverrides, CTCOverrides, LossOverrides):
     """What NumPy does faster than the default bodies of `NNKernels`; half precision is left to these where it rounds."""
 
     # ---- activations ----

@@ -1,0 +1,145 @@
+"""The Wishart distribution."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import mortice
+from mortice import Tensor
+from mortice.distributions import constraints
+from mortice.distributions.exp_family import ExponentialFamily
+from mortice.distributions.gamma import Gamma
+from mortice.distributions.gaussian_linalg import half_log_det, precision_to_scale_tril
+from mortice.distributions.utils import lazy_property
+
+__all__ = ["Wishart"]
+
+
+def _multidigamma(x: Any, p: int) -> Any:
+    """Return the derivative of the log of the multivariate gamma function."""
+    steps = mortice.arange(p, dtype=x.dtype, device=x.device)
+    return (x.unsqueeze(-1) - 0.5 * steps).digamma().sum(-1)
+
+
+class Wishart(ExponentialFamily):
+    """The Wishart distribution of positive definite matrices, by its scale in one of three forms."""
+
+    support = constraints.positive_definite
+    has_rsample = True
+    _mean_carrier_measure = 0
+
+    def __init__(
+        self, df: Any, covariance_matrix: Any = None, precision_matrix: Any = None, scale_tril: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:  # fmt: skip
+        given = {"covariance_matrix": covariance_matrix, "scale_tril": scale_tril, "precision_matrix": precision_matrix}
+        given = {name: value for name, value in given.items() if value is not None}
+        if len(given) != 1:
+            raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
+        ((name, matrix),) = given.items()
+        if matrix.dim() < 2:
+            raise ValueError("scale_tril must be at least two-dimensional, with optional leading batch dimensions")
+        df = df if isinstance(df, Tensor) else matrix.new_tensor(float(df))
+        batch = tuple(mortice.broadcast_shapes(tuple(matrix.shape[:-2]), tuple(df.shape)))
+        n = matrix.shape[-1]
+        if bool((df <= n - 1).any()):
+            raise ValueError(
+                f"Value of df={df} expected to be greater than ndim - 1 = {n - 1}."
+            )
+        self.df = df.expand(batch)
+        self.__dict__[name] = matrix.expand((*batch, n, n))
+        self.arg_constraints = {
+            "covariance_matrix": constraints.positive_definite, "precision_matrix": constraints.positive_definite,
+            "scale_tril": constraints.lower_cholesky, "df": constraints.greater_than(n - 1),
+        }  # fmt: skip
+        super().__init__(batch, (n, n), validate_args=validate_args)
+        if bool((self.df < n).any()):
+            warnings.warn("Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.",
+                          stacklevel=2)  # fmt: skip
+        if scale_tril is not None:
+            self._unbroadcasted_scale_tril = scale_tril
+        elif covariance_matrix is not None:
+            self._unbroadcasted_scale_tril = mortice.linalg.cholesky(covariance_matrix)
+        else:
+            self._unbroadcasted_scale_tril = precision_to_scale_tril(precision_matrix)
+        self._gamma = self._squares()
+
+    def _squares(self) -> Gamma:
+        """Return the distribution of half the squares on the diagonal of the standard factor: chi-squared, halved."""
+        steps = mortice.arange(self._event_shape[0], dtype=self.df.dtype, device=self.df.device)
+        return Gamma(0.5 * (self.df.unsqueeze(-1) - steps), 0.5)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        new = super().expand(batch_shape, _instance)
+        new._gamma = new._squares()
+        return new
+
+    def _wide(self, matrix: Any) -> Any:
+        return matrix.expand((*self._batch_shape, *self._event_shape))
+
+    @lazy_property
+    def scale_tril(self) -> Any:
+        """The Cholesky factor of the scale."""
+        return self._wide(self._unbroadcasted_scale_tril)
+
+    @lazy_property
+    def covariance_matrix(self) -> Any:
+        """The scale."""
+        factor = self._unbroadcasted_scale_tril
+        return self._wide(factor @ factor.mT)
+
+    @lazy_property
+    def precision_matrix(self) -> Any:
+        """The inverse of the scale."""
+        return self._wide(mortice.cholesky_inverse(self._unbroadcasted_scale_tril))
+
+    @property
+    def mean(self) -> Any:
+        return self.df[..., None, None] * self.covariance_matrix
+
+    @property
+    def mode(self) -> Any:
+        factor = self.df - self.covariance_matrix.shape[-1] - 1
+        return factor.masked_fill(factor <= 0, math.nan)[..., None, None] * self.covariance_matrix
+
+    @property
+    def variance(self) -> Any:
+        v = self.covariance_matrix
+        diagonal = v.diagonal(dim1=-2, dim2=-1)
+        return self.df[..., None, None] * (v.pow(2) + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))
+
+    def rsample(self, sample_shape: Any = (), max_try_correction: int | None = None) -> Any:
+        """Draw by Bartlett's decomposition: the factor of a draw is that of the scale times a standard one."""
+        shape = self._extended_shape(sample_shape)
+        diagonal = self._gamma.rsample(sample_shape).clamp(min=mortice.finfo(self.df.dtype).tiny).sqrt()
+        below = mortice.randn(shape, dtype=self.df.dtype, device=self.df.device).tril(-1)
+        factor = self._unbroadcasted_scale_tril @ (below + diagonal.diag_embed())
+        return factor @ factor.mT
+
+    def log_prob(self, value: Any) -> Any:
+        self._check(value)
+        nu, p = self.df, self._event_shape[0]
+        solved = mortice.cholesky_solve(value, self._unbroadcasted_scale_tril.expand(value.shape))
+        return (
+            -nu * (p * math.log(2.0) / 2 + half_log_det(self._unbroadcasted_scale_tril)) - mortice.mvlgamma(nu / 2, p)
+            + (nu - p - 1) / 2 * mortice.linalg.slogdet(value).logabsdet
+            - solved.diagonal(dim1=-2, dim2=-1).sum(-1) / 2
+        )  # fmt: skip
+
+    def entropy(self) -> Any:
+        nu, p = self.df, self._event_shape[0]
+        return (
+            (p + 1) * (p * math.log(2.0) / 2 + half_log_det(self._unbroadcasted_scale_tril)) + mortice.mvlgamma(nu / 2, p)
+            - (nu - p - 1) / 2 * _multidigamma(nu / 2, p) + nu * p / 2
+        )  # fmt: skip
+
+    @property
+    def _natural_params(self) -> tuple[Any, ...]:
+        return -self.precision_matrix / 2, (self.df - self._event_shape[0] - 1) / 2
+
+    def _log_normalizer(self, x: Any, y: Any) -> Any:
+        p = self._event_shape[0]
+        z = y + (p + 1) / 2
+        return z * (-mortice.linalg.slogdet(-2 * x).logabsdet + p * math.log(4.0)) - z * p * math.log(2.0) + mortice.mvlgamma(z, p)

@@ -1,0 +1,110 @@
+"""Draws of counts, poisson and binomial: by waiting times where few are expected, by rejection where many are.
+
+Both rejections are Hoermann's transformed ones (1993): a round or two, whatever the rate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from mortice.dtype import float32, float64
+from mortice.errors import DTypeError
+from mortice.ops.index import where
+from mortice.ops.movement import cast
+from mortice.ops.random import _draw, _open_uniform
+from mortice.ops.views import broadcast_tensors
+
+__all__ = ["binomial", "poisson"]
+_MANY = 10  # expected counts from which rejection takes fewer rounds
+
+
+def poisson(input: Any, generator: Any = None) -> Any:
+    """Draw from Poisson distributions of the given rates."""
+    if input.dtype.kind != "f":
+        raise DTypeError(f"poisson: not implemented for {input.dtype}; expected rates as floats.")
+    if input.numel() and input.detach().amin().item() < 0:
+        raise RuntimeError("poisson: invalid Poisson rate, expected rate to be non-negative")
+    rate = cast(input.detach(), _wide(input))
+    many = rate >= _MANY
+    # Waiting times are exponential: their sum passes the rate after as many as are drawn.
+    gap = lambda: _draw("poisson", "random_exponential", rate.shape, rate.dtype, rate._device, generator)
+    few = _waited(where(many, 0.0, rate), gap)
+    mean = where(many, rate, float(_MANY))
+    drawn = where(many, _rejected(mean, generator, *_poisson_hat(mean)), few)
+    return cast(where(rate == rate, drawn, math.nan), input.dtype)
+
+
+def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
+    """Draw the numbers of successes in `count` trials, each of probability `prob`."""
+    if count.dtype.kind != "f" or prob.dtype is not count.dtype:
+        raise DTypeError(f"binomial: expected count and prob to be floats of one dtype; got {count.dtype} and {prob.dtype}.")
+    n, p = (cast(t, _wide(count)) for t in broadcast_tensors(count.detach(), prob.detach()))
+    flipped = p > 0.5
+    rarer = where(flipped, 1 - p, p)
+    many = n * rarer >= _MANY
+    # From success to success the trials are a geometric number.
+    rate = -(-where(many, 0.0, rarer)).log1p()
+    trials = lambda: (
+        _draw("binomial", "random_exponential", n.shape, n.dtype, n._device, generator) / rate
+    ).floor() + 1  # fmt: skip
+    few = _waited(where(many, 0.0, n), trials)
+    n_many, p_many = where(many, n, 4.0 * _MANY), where(many, rarer, 0.5)
+    drawn = where(many, _rejected(n_many * p_many, generator, *_binomial_hat(n_many, p_many)), few)
+    drawn = where(flipped, n - drawn, drawn)
+    return cast(where((p == p) & (n == n), drawn, math.nan), count.dtype)
+
+
+def _wide(t: Any) -> Any:
+    """Return the widest float of the tensor's device."""
+    return float64 if float64 in t._device.backend.dtypes(t._device) else float32
+
+
+def _waited(limit: Any, gap: Callable[[], Any]) -> Any:
+    """Count the gaps that fit into a limit one after the other."""
+    drawn, passed = limit.new_zeros(limit.shape), gap()
+    while bool((more := passed <= limit).any().item()):
+        drawn, passed = drawn + cast(more, limit.dtype), passed + gap()
+    return drawn
+
+
+def _rejected(like: Any, generator: Any, a: Any, b: Any, centre: Any, quick: Any, scale: Any, log_ratio: Any) -> Any:
+    """Draw by a table mountain over the density: `log_ratio` is the log of that, up to what is in `scale`.
+
+    A point under the flat part of the mountain, as `quick` says, is taken without looking at the density.
+    """
+    result, pending = like.new_zeros(like.shape), like == like
+    while bool(pending.any().item()):
+        u, v = _open_uniform("poisson", like, generator) - 0.5, _open_uniform("poisson", like, generator)
+        u, v = cast(u, like.dtype), cast(v, like.dtype)
+        us = (0.5 - u.abs()).clamp(min=1e-30)
+        k = ((2 * a / us + b) * u + centre).floor()
+        held = k.clamp(min=0)
+        taken = ((us >= 0.07) & (v <= quick)) | ((v * scale / (a / us.square() + b)).log() <= log_ratio(held))
+        accepted = pending & taken & (k >= 0)
+        result, pending = where(accepted, held, result), pending & ~accepted
+    return result
+
+
+def _poisson_hat(mean: Any) -> tuple[Any, ...]:
+    b = 0.931 + 2.53 * mean.sqrt()
+    log_mean = mean.log()
+    log_ratio = lambda k: k * log_mean - mean - (k + 1).lgamma()
+    return -0.059 + 0.02483 * b, b, mean + 0.43, 0.9277 - 3.6224 / (b - 2), 1.1239 + 1.1328 / (b - 3.4), log_ratio
+
+
+def _binomial_hat(n: Any, p: Any) -> tuple[Any, ...]:
+    spread = (n * p * (1 - p)).sqrt()
+    b = 1.15 + 2.53 * spread
+    mode = ((n + 1) * p).floor()
+    log_odds = p.log() - (-p).log1p()
+    at_mode = (mode + 1).lgamma() + (n - mode + 1).lgamma()
+
+    def log_ratio(k: Any) -> Any:
+        inside = k.minimum(n)
+        found = at_mode - (inside + 1).lgamma() - (n - inside + 1).lgamma() + (inside - mode) * log_odds
+        return where(k <= n, found, -math.inf)
+
+    # The flat part lies inside 0 to n where ten or more are expected.
+    return -0.0873 + 0.0248 * b + 0.01 * p, b, n * p + 0.5, 0.92 - 4.2 / b, (2.83 + 5.1 / b) * spread, log_ratio

@@ -1,0 +1,197 @@
+"""Memory under tensors: storages, set_, memory that processes share, files; other dtypes and orders over the same bytes."""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import os
+import pickle
+
+import pytest
+
+import mortice as mt
+
+STRICT = importlib.util.find_spec("mortice_conformance") is not None
+DEVICES = ["cpu", pytest.param("strict:0", marks=pytest.mark.skipif(not STRICT, reason="the conformance kit is not installed"))]
+
+
+@pytest.fixture(params=DEVICES)
+def device(request):
+    return request.param
+
+
+# ---- storages ----
+
+
+def test_a_storage_is_all_the_memory_that_a_view_sees_a_part_of(device):
+    base = mt.arange(12.0, device=device).reshape(3, 4)
+    for view, start in ((base, 0), (base[1:, 2:], 6), (base.t()[1:], 1), (base[2].detach(), 8), (base[1].detach()[1:], 5)):
+        storage = view.storage()
+        assert storage.tolist() == list(range(12)) and view.storage_offset() == start
+        assert (len(storage), storage.nbytes(), storage.element_size(), storage.dtype) == (12, 48, 4, mt.float32)
+        assert view.untyped_storage() == base.untyped_storage() and view.untyped_storage().nbytes() == 48
+    assert mt.ones(1, device=device).expand(5).untyped_storage().nbytes() == 4
+    assert base.storage() != mt.ones(1, device=device).storage() and mt.is_storage(base.storage()) and not mt.is_storage(base)
+
+
+def test_elements_and_bytes_can_be_written(device):
+    x = mt.arange(3.0, device=device)
+    x.storage()[1] = 9
+    assert x.tolist() == [0, 9, 2] and x.storage()[1] == 9 and x._version == 1
+    x.untyped_storage().fill_(0)
+    x.storage().copy_(mt.ones(3, device=device).storage())
+    assert x.tolist() == [1, 1, 1] and list(x.untyped_storage()[2:4]) == [0x80, 0x3F]
+    with pytest.raises(RuntimeError, match="expected a storage of 3 elements; got 2"):
+        x.storage().copy_(mt.ones(2, device=device).storage())
+
+
+def test_storages_have_addresses_copies_and_pickles():
+    x = mt.arange(4.0)
+    assert x[1:].untyped_storage().data_ptr() == x.data_ptr() == x[1:].data_ptr() - 4 and mt.ones(0).data_ptr() == 0
+    for made in (x.storage().clone(), copy.deepcopy(x.storage()), pickle.loads(pickle.dumps(x.storage()))):
+        assert made.tolist() == [0, 1, 2, 3] and made.data_ptr() != x.data_ptr()
+    assert mt.UntypedStorage(2).tolist() == [0, 0] and mt.UntypedStorage([1, 2]).tolist() == [1, 2]
+    assert mt.TypedStorage(2, dtype=mt.int16).nbytes() == 4
+    assert repr(mt.arange(1.0).storage()) == " 0.0\n[mortice.storage.TypedStorage(dtype=mortice.float32, device=cpu) of size 1]"
+    assert mt.Tensor(x.storage()).data_ptr() == x.data_ptr()
+
+
+def test_set_moves_a_tensor_onto_other_memory(device):
+    base = mt.arange(6.0, device=device)
+    x = mt.ones(2, device=device)
+    assert x.set_(base.untyped_storage(), 1, (2, 2), (2, 1)) is x and x.tolist() == [[1, 2], [3, 4]]
+    x[0, 0] = 50
+    assert base.tolist() == [0, 50, 2, 3, 4, 5] and x.set_(base.reshape(2, 3).t()).stride() == (1, 3)
+    assert x.is_set_to(base.reshape(2, 3).t()) and x.set_().shape == (0,)
+    for wrong, text in (
+        ((mt.arange(2, device=device),), "Could not set tensor of type mortice.int64"),
+        ((base, -1), "invalid storage offset -1"),
+        ((base, 5, (2,)), "out of bounds"),
+    ):
+        with pytest.raises(RuntimeError, match=text):
+            x.set_(*wrong)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        mt.ones(1, device=device, requires_grad=True).set_(base)
+
+
+def test_as_strided_reaches_around_a_detached_view(device):
+    part = mt.arange(6.0, device=device)[2:4].detach()
+    assert part.as_strided((2,), (1,)).tolist() == [2, 3] and part.as_strided((2,), (3,), 0).tolist() == [0, 3]
+
+
+# ---- memory that processes share, files ----
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork processes")
+def test_a_forked_process_writes_shared_memory():
+    x = mt.zeros(4)
+    part = x[1:]
+    assert not x.is_shared() and part.share_memory_() is part and x.is_shared() and part.is_shared()
+    if (child := os.fork()) == 0:
+        part[0] = 5
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert x.tolist() == [0, 5, 0, 0]
+    x.fill_(1)
+    assert part.tolist() == [1, 1, 1] and x.share_memory_() is x
+
+
+def test_modules_share_their_parameters():
+    layer = mt.nn.Linear(2, 2).share_memory()
+    assert layer.weight.is_shared() and isinstance(layer.weight, mt.nn.Parameter) and layer(mt.ones(1, 2)).shape == (1, 2)
+
+
+@pytest.mark.skipif(not STRICT, reason="the conformance kit is not installed")
+def test_a_backend_of_copies_shares_nothing_with_processes():
+    with pytest.raises(RuntimeError, match="backend 'strict' cannot use memory that processes share"):
+        mt.ones(1, device="strict:0").share_memory_()
+
+
+def test_no_memory_is_pinned():
+    assert not mt.ones(1).is_pinned()
+    with pytest.raises(RuntimeError, match="Cannot access accelerator device when none is available"):
+        mt.ones(1).pin_memory()
+
+
+def test_a_file_can_be_a_tensor(tmp_path):
+    path = tmp_path / "numbers"
+    x = mt.from_file(path, shared=True, size=3, dtype=mt.float32)
+    x[1] = 2
+    mt.from_file(path, size=3)[2] = 7  # its own copy
+    assert mt.from_file(str(path), size=3).tolist() == [0, 2, 0] and path.stat().st_size == 12
+    with pytest.raises(RuntimeError, match="has 12 bytes; expected 40"):
+        mt.from_file(path, size=10)
+
+
+# ---- the same bytes as another dtype ----
+
+
+def test_view_shows_the_same_bytes(device):
+    x = mt.ones(2, 4, device=device)
+    bits = x.view(mt.int32)
+    assert bits[0, 0] == 0x3F800000 and x.view(mt.int16).shape == (2, 8) and x.view(mt.complex64).shape == (2, 2)
+    bits[0, 0] = 0
+    assert x[0, 0] == 0 and x._version == 1 and x.t().view(mt.int32).shape == (4, 2)
+    x.zero_()
+    assert not bits.any() and x.view(float).shape == (2, 2)
+    for wrong in (lambda: x.t().view(mt.int16), lambda: mt.tensor(1.0, device=device).view(mt.int16), lambda: x[:, :3].view(mt.float64)):
+        with pytest.raises(RuntimeError, match="different element sizes"):
+            wrong()
+
+
+# ---- memory formats ----
+
+
+@pytest.mark.parametrize(("shape", "name", "strides"), [((2, 3, 4, 5), "channels_last", (60, 1, 15, 3)),
+                                                       ((2, 3, 4, 5, 6), "channels_last_3d", (360, 1, 90, 18, 3))])  # fmt: skip
+def test_channels_last_is_an_order_of_strides(device, shape, name, strides):
+    wanted = getattr(mt, name)
+    x = mt.arange(mt.Size(shape).numel() * 1.0, device=device).reshape(shape).requires_grad_()
+    for made in (x.contiguous(memory_format=wanted), x.to(memory_format=wanted), x.clone(memory_format=wanted),
+                 x.double(memory_format=wanted)):  # fmt: skip
+        assert made.stride() == strides and made.is_contiguous(memory_format=wanted) and not made.is_contiguous()
+        assert made.tolist() == x.tolist() and made.contiguous(memory_format=wanted) is made
+    assert made.contiguous().is_contiguous() and made.clone(memory_format=mt.contiguous_format).is_contiguous()
+    made.sum().backward()
+    assert bool((x.grad == 1).all()) and not x.is_contiguous(memory_format=wanted)
+    for made in (mt.empty(shape, memory_format=wanted, device=device), mt.zeros_like(x, memory_format=wanted)):
+        assert made.stride() == strides and made.is_leaf and not made._is_view()
+    with pytest.raises(RuntimeError, match=f"required rank {len(shape)} tensor to use {name} format"):
+        x[0].contiguous(memory_format=wanted)
+
+
+def test_modules_take_a_memory_format():
+    layer = mt.nn.Conv2d(3, 4, 2).to(memory_format=mt.channels_last)
+    x = mt.rand(1, 3, 5, 5)
+    assert layer.weight.is_contiguous(memory_format=mt.channels_last) and layer.bias.is_contiguous()
+    mt.testing.assert_close(layer(x.to(memory_format=mt.channels_last)), layer(x))
+
+
+# ---- old constructors, conversions ----
+
+
+def test_old_constructors():
+    assert mt.Tensor().shape == (0,) and mt.Tensor(2, 3).shape == (2, 3) and mt.Tensor(mt.Size([2])).shape == (2,)
+    assert mt.Tensor([2, 3]).dtype is mt.float32 and mt.LongTensor([1.5]).tolist() == [1] and mt.FloatTensor(2).shape == (2,)
+    x = mt.ones(2, dtype=mt.float64)
+    assert mt.Tensor(x).data_ptr() == x.data_ptr() and x.new(3).shape == (3,) and x.new([1, 2]).dtype is mt.float64
+    for wrong in (lambda: mt.FloatTensor(x), lambda: mt.ones(1).new(x), lambda: mt.Tensor(5.0), lambda: mt.Tensor("a")):
+        with pytest.raises(TypeError, match=r"new\(\)"):
+            wrong()
+
+
+def test_to_takes_its_arguments_in_every_form():
+    x = mt.ones(1)
+    same = (x.to("cpu"), x.to(mt.float32), x.to(x), x.to(), x.to("cpu", mt.float32), x.to(None, None), x.cpu(), x.float(),
+            x.type(mt.float32))  # fmt: skip
+    assert all(t is x for t in same) and x.to(mt.float32, copy=True) is not x and x.to("cpu", mt.float32, False, True) is not x
+    for made in (x.to(mt.int8), x.to("cpu", mt.int8), x.to(mt.ones(1, dtype=mt.int8)), x.to(None, mt.int8), x.to(dtype=mt.int8),
+                 x.type(mt.CharTensor), x.type("mortice.CharTensor")):  # fmt: skip
+        assert made.dtype is mt.int8
+    for wrong in (lambda: x.to(mt.int8, "cpu"), lambda: x.to(1.5), lambda: x.to(foo=1), lambda: x.to("cpu", mt.int8, True, True, True)):
+        with pytest.raises(TypeError, match="to:"):
+            wrong()
+
+
+def test_constants():
+    assert (mt.inf, mt.pi, mt.e, mt.newaxis) == (float("inf"), 3.141592653589793, 2.718281828459045, None) and mt.nan != mt.nan
