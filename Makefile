@@ -19,6 +19,8 @@ PROJECTS := $(wildcard core/pyproject.toml plugins/*/pyproject.toml conformance/
 C_SOURCES := $(wildcard plugins/cpu_cext/setup.py plugins/cpu_cext/*/*.[ch] plugins/cpu_cext/*/*/*.[ch])
 KIT := $(PY) -m pytest -n $(JOBS) --pyargs mortice_conformance
 EXAMPLE := examples/write_a_backend
+# Libraries that take tensors as they are, which the tests hand to them
+NEIGHBOURS := einops pandas safetensors scikit-learn
 
 .PHONY: help demo test lint bench conformance clean
 .DELETE_ON_ERROR:
@@ -91,7 +93,7 @@ $(VENV)/.run: $(VENV)/.created $(PROJECTS) $(C_SOURCES) constraints.txt
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.run
-	$(INSTALL) -c constraints.txt -e conformance pytest pytest-xdist mpmath
+	$(INSTALL) -c constraints.txt -e conformance pytest pytest-xdist mpmath $(NEIGHBOURS)
 	@touch $@
 
 $(VENV)/.lint: $(VENV)/.test

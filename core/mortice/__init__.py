@@ -126,15 +126,16 @@ from mortice.ops.inplace import *  # noqa: F403
 from mortice.ops.linalg import (
     cholesky_inverse,
     cholesky_solve,
-    det,
     inverse,
     logdet,
     lu_unpack,
-    slogdet,
     triangular_solve,
 )
 from mortice.ops.linalg import (
     torch_cholesky as cholesky,
+)
+from mortice.ops.linalg import (
+    torch_det as det,
 )
 from mortice.ops.linalg import (
     torch_lu as lu,
@@ -144,6 +145,9 @@ from mortice.ops.linalg import (
 )
 from mortice.ops.linalg import (
     torch_qr as qr,
+)
+from mortice.ops.linalg import (
+    torch_slogdet as slogdet,
 )
 from mortice.ops.linalg import (
     torch_svd as svd,
@@ -332,7 +336,9 @@ _LAZY_NAMES = {"load": "serialize", "save": "serialize", "to_dlpack": "utils.dlp
      "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype", "is_autocast_available",
      "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled", "set_autocast_cache_enabled",
      "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_dtype", "set_autocast_enabled",
-     "set_autocast_gpu_dtype"), "amp.autocast_mode") | {"compile": "compiler"}  # fmt: skip
+     "set_autocast_gpu_dtype"), "amp.autocast_mode") | {
+    "compile": "compiler", "_sample_dirichlet": "distributions.gamma_draws", "_standard_gamma": "distributions.gamma_draws",
+}  # fmt: skip
 _LEFT_OUT = {
     "ao": "quantisation", "distributed": "training over several processes", "export": "exporting programs",
     "fx": "rewriting programs", "hub": "fetching models", "nested": "nested tensors", "onnx": "exporting to ONNX",

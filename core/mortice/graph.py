@@ -567,7 +567,8 @@ def _arrive(leaf: Any, g: Any, mine: bool, algebra: Algebra, accumulate: bool) -
         leaf._accumulate(g, mine, algebra)
         if state is not None and state.post_hooks:
             for (hook,) in list(state.post_hooks):
-                if hook(leaf) is not None:
+                given = hook(leaf)
+                if given is not None and given is not leaf:
                     raise RuntimeError("Tensor post accumulate grad hooks should return None.")
     return g
 

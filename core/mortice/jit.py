@@ -52,6 +52,7 @@ def _same(fn: Any) -> Any:
 
 
 export = interface = script_method = script_if_tracing = _same
+_overload = _overload_method = _script_if_tracing = _same  # private in PyTorch; torchvision's sources name them
 
 
 def ignore(drop: Any = False, **options: Any) -> Any:

@@ -308,22 +308,22 @@ def inplace(fn: Callable[..., Any], name: str | None = None) -> Callable[..., An
     op = getattr(fn, "op", None)
     two = op is not None and len(op.inputs) == 2 and not op.attrs and op.check is None
 
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if two and len(args) == 1 and not kwargs and quickly(op, self, args[0]):
-            return self
-        check_writable(own, self)
+    def method(input: Any, *args: Any, **kwargs: Any) -> Any:
+        if two and len(args) == 1 and not kwargs and quickly(op, input, args[0]):
+            return input
+        check_writable(own, input)
         old: Any = None
         since = 0
-        if modes.grad and (self._rg or any([isinstance(a, TensorBase) and a._rg for a in (*args, *kwargs.values())])):
-            old, since = stand_in(self), next_seq()
-        value = into(own, self, fn(self if old is None else old, *args, **kwargs))
+        if modes.grad and (input._rg or any([isinstance(a, TensorBase) and a._rg for a in (*args, *kwargs.values())])):
+            old, since = stand_in(input), next_seq()
+        value = into(own, input, fn(input if old is None else old, *args, **kwargs))
         # A function may return an operand, or memory that it shares with one.
-        fresh = value._storage is None and value._device.backend.owns(value._data) and value is not self
+        fresh = value._storage is None and value._device.backend.owns(value._data) and value is not input
         if fresh and any([isinstance(a, TensorBase) and a._data is value._data for a in args]):
             fresh = False
-        if old is not None and not (fresh and may_rebind(self)):
+        if old is not None and not (fresh and may_rebind(input)):
             keep_saved(value, old, since)
-        return assign(self, value, fresh)
+        return assign(input, value, fresh)
 
     functools.update_wrapper(method, fn, assigned=("__module__", "__doc__"), updated=())
     del method.__wrapped__  # type: ignore[attr-defined]

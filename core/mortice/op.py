@@ -483,10 +483,12 @@ def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None) ->
 
 def as_operand(op: Op, value: Any) -> Any:
     """Turn an operand of another library into a number, if it is one; refuse the rest."""
+    if getattr(value, "shape", ()):
+        raise foreign(op, value)
+    if hasattr(value, "shape") and hasattr(value, "item"):
+        return value.item()
     if hasattr(value, "__index__"):
         return value.__index__()
-    if getattr(value, "shape", None) == () and hasattr(value, "item"):
-        return value.item()
     if getattr(value, "ndim", None) == 0 and hasattr(value, "__float__"):
         return float(value)
     raise foreign(op, value)

@@ -75,9 +75,10 @@ class Generator:
         """Return the state as a uint8 tensor, for `set_state`."""
         return wrap_state(self.state_bytes())
 
-    def set_state(self, state: Any) -> None:
-        """Return to a state of `get_state`: bytes, or a sequence of 8-bit integers such as a uint8 tensor."""
+    def set_state(self, state: Any) -> Generator:
+        """Go back to a state of `get_state`: bytes, or a sequence of 8-bit integers such as a uint8 tensor; return self."""
         self.load_state_bytes(state)
+        return self
 
     def state_bytes(self) -> bytes:
         """Return 24 bytes: a tag, the seed and the offset, both little-endian."""

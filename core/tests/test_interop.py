@@ -160,7 +160,7 @@ def test_asarray_says_when_it_cannot_alias():
         mt.asarray([1], copy=False)
     x = mt.ones(1, requires_grad=True)
     assert mt.asarray(x) is x and not mt.asarray(x, requires_grad=False).requires_grad
-    assert mt.asarray(x * 2, requires_grad=True).is_leaf
+    assert not mt.asarray(x * 2, requires_grad=True).is_leaf  # it stays in the graph
     assert mt.asarray(bytearray(b"\1\0\2\0"), dtype=mt.int16).tolist() == [1, 2]
 
 
@@ -326,6 +326,74 @@ def test_a_tensor_inside_a_transform_lends_nothing():
     for ask, kind in ((lambda x: x.numpy(), RuntimeError), (lambda x: x.__dlpack__(), BufferError)):
         with pytest.raises(kind, match="inside a function transform"):
             mt.vmap(ask)(mt.ones(2, 3))
+
+
+class Lender:
+    """An array that says it is on a CUDA device."""
+
+    def __init__(self, array):
+        self.array, self.asked = array, {}
+
+    def __dlpack__(self, **options):
+        self.asked = options
+        return self.array.__dlpack__()
+
+    def __dlpack_device__(self):
+        return 2, 0
+
+
+@pytest.fixture
+def cuda():
+    """A backend whose arrays say that they are on a CUDA device."""
+    from mortice.backends import BackendInfo, NamespaceBackend, plugins
+
+    class Library:
+        def __getattr__(self, name):
+            return getattr(np, name)
+
+        def from_dlpack(self, source):
+            source.__dlpack__(stream=1)
+            return source.array
+
+    class Backend(NamespaceBackend):
+        streams: list = []
+
+        def __init__(self):
+            super().__init__(Library(), {"cuda:0": "cpu"}, mutable=True)
+
+        def dlpack_device(self, x):
+            return 2, 0
+
+        def to_dlpack(self, x, *, stream=None, max_version=None):
+            self.streams.append(stream)
+            return x.__dlpack__()
+
+        def address(self, x):
+            return x.ctypes.data
+
+        def strides_of(self, x):
+            return tuple(s // x.itemsize for s in x.strides)
+
+    plugins.register(BackendInfo("elsewhere", ("cuda",), Backend, priority=-1))
+    yield Backend
+    del plugins.entries()["elsewhere"]
+
+
+def test_arrays_of_another_device_stay_there_and_streams_are_passed_on(cuda):
+    lender = Lender(np.ones(3))
+    borrowed = mt.from_dlpack(lender)
+    assert str(borrowed.device) == "cuda:0" and borrowed._data is lender.array and lender.asked == {"stream": 1}
+    assert mt.from_dlpack(np.ones(2), device="cuda").device.type == "cuda" and mt.from_dlpack(lender, device="cpu").is_cpu
+    with pytest.raises(ValueError, match="cannot move from cuda:0 to cpu without a copy"):
+        mt.from_dlpack(lender, device="cpu", copy=False)
+    borrowed.__dlpack__(stream=7), borrowed.__dlpack__()
+    assert cuda.streams == [7, -1] and borrowed.__dlpack_device__() == (2, 0)
+    x = mt.ones(2, 3, device="cuda")
+    shown = x.__cuda_array_interface__
+    assert shown == {"typestr": "<f4", "shape": (2, 3), "strides": None, "data": (x.data_ptr(), False), "version": 2}
+    assert x.t().__cuda_array_interface__["strides"] == (4, 12) and x.is_shared()
+    with pytest.raises(RuntimeError, match="requires grad"):
+        x.requires_grad_().__cuda_array_interface__  # noqa: B018
 
 
 def test_a_cpu_tensor_has_no_cuda_interface():

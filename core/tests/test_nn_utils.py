@@ -21,6 +21,7 @@ def largest(weight):
 
 @pytest.mark.parametrize("wrap", [nn.utils.spectral_norm, parametrizations.spectral_norm])
 def test_spectral_norm_brings_the_largest_singular_value_to_one(wrap):
+    mt.manual_seed(0)  # how fast it gets there depends on the ratio of the two largest
     layer = wrap(nn.Linear(5, 4))
     for _ in range(50):
         layer(mt.ones(1, 5))

@@ -165,6 +165,9 @@ def test_modules_take_a_memory_format():
     x = mt.rand(1, 3, 5, 5)
     assert layer.weight.is_contiguous(memory_format=mt.channels_last) and layer.bias.is_contiguous()
     mt.testing.assert_close(layer(x.to(memory_format=mt.channels_last)), layer(x))
+    net = mt.nn.Sequential(mt.nn.Conv2d(3, 4, 2))
+    assert mt.nn.utils.convert_conv2d_weight_memory_format(net, mt.channels_last) is net
+    assert net[0].weight.is_contiguous(memory_format=mt.channels_last) and isinstance(net[0].weight, mt.nn.Parameter)
 
 
 # ---- old constructors, conversions ----

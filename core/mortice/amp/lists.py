@@ -31,7 +31,7 @@ _PRODUCTS = """
 """
 
 CPU = _table(
-    lower=_PRODUCTS + "lstm",
+    lower=_PRODUCTS + "lstm rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
     float32=_LOSSES + """
         adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d binary_cross_entropy cdist cholesky cholesky_ex
         cholesky_inverse cholesky_solve cond cross_entropy ctc_loss eig eigh eigvals eigvalsh fft fft2 fftn

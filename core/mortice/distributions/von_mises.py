@@ -44,7 +44,7 @@ class VonMises(Distribution):
         with mortice.no_grad():
             shape = self._extended_shape(sample_shape)
             r, k = self._proposal_r.expand(shape), self.concentration.expand(shape)
-            angle, pending = mortice.zeros_like(k), k == k
+            angle, pending = mortice.full_like(k, math.nan), r.isfinite() & k.isfinite()
             while bool(pending.any()):
                 u1, u2, u3 = (mortice.rand_like(k) for _ in range(3))
                 z = (math.pi * u1).cos()

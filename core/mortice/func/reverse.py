@@ -82,7 +82,7 @@ def grad(func: Fn, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) ->
 
 
 def vjp(func: Fn, *primals: Any, has_aux: bool = False) -> Any:
-    """Return (output, vjp function[, aux]); the function maps a cotangent to one gradient per primal."""
+    """Return (output, vjp function[, aux]); the function maps a cotangent to a tuple, a gradient per primal."""
     with enable_grad():
         given, own = opened("vjp", primals, tuple(range(len(primals))))
         out = func(*given)
@@ -107,8 +107,7 @@ def vjp(func: Fn, *primals: Any, has_aux: bool = False) -> Any:
             )
         with enable_grad():
             found = iter(_pull(outs, own, vs, keep or any(v._rg for v in vs)))
-        result = tuple([rebuild(p, found) for p in primals])
-        return result[0] if len(primals) == 1 else result
+        return tuple([rebuild(p, found) for p in primals])
 
     result = dropped(out, keep)
     return (result, pull, dropped(aux, keep)) if has_aux else (result, pull)

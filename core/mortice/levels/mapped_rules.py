@@ -34,7 +34,7 @@ ALONG = """
 """
 # Leave leading axes alone; operands have one shape, or no business with each other's.
 LEADING = """
-    cholesky_ex lu_ex inv_ex det slogdet qr eigh svd eig tril triu max_pool
+    cholesky_ex lu_ex inv_ex det slogdet qr eigh svd eig tril triu reinterpret max_pool
     max_pool_values avg_pool adaptive_avg_pool adaptive_max_pool matrix_transpose view_as_real view_as_complex relu_grad
     sigmoid_grad tanh_grad silu_grad gelu_grad dropout
 """

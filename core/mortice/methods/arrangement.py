@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from mortice.ops import arrange, index, inplace, mapped, movement, strided, views
 from mortice.ops import gather as gather_ops
 from mortice.ops import nonzero as nonzero_ops
@@ -24,8 +26,8 @@ class Arrangement(TensorBase):
         views.view_as, views.reshape_as, views.expand_as, views.flatten, views.unflatten, views.ravel)  # fmt: skip
     movedim, moveaxis, swapaxes, swapdims, adjoint, select, narrow = (
         views.movedim, views.moveaxis, views.swapaxes, views.swapdims, views.adjoint, views.select, views.narrow)  # fmt: skip
-    unbind, split, split_with_sizes, chunk, tensor_split, hsplit, vsplit, dsplit = (
-        views.unbind, views.split, views.split_with_sizes, views.chunk, views.tensor_split, views.hsplit, views.vsplit,
+    unbind, split_with_sizes, chunk, tensor_split, hsplit, vsplit, dsplit = (
+        views.unbind, views.split_with_sizes, views.chunk, views.tensor_split, views.hsplit, views.vsplit,
         views.dsplit)  # fmt: skip
     unsafe_split, unsafe_chunk, unsafe_split_with_sizes = (
         views.unsafe_split, views.unsafe_chunk, views.split_with_sizes)  # fmt: skip
@@ -41,6 +43,11 @@ class Arrangement(TensorBase):
         arrange.tril, arrange.triu, arrange.diag, arrange.diag_embed, arrange.diagflat, arrange.diagonal_scatter,
         arrange.resize_, arrange.sum_to_size)  # fmt: skip
     tril_, triu_ = inplace.tril_, inplace.triu_
+
+    def split(self, split_size: Any, dim: int = 0) -> tuple[Any, ...]:
+        """Cut into pieces of a size (the last may be smaller), or of given sizes; views."""
+        return views.split(self, split_size, dim)
+
     narrow_copy, resize_as_, as_strided_ = views.narrow_copy, arrange.resize_as_, arrange.as_strided_
     squeeze_, unsqueeze_, t_, transpose_, swapaxes_, swapdims_ = (
         arrange.squeeze_, arrange.unsqueeze_, arrange.t_, arrange.transpose_, arrange.swapaxes_, arrange.swapdims_)  # fmt: skip

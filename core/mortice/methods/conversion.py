@@ -41,7 +41,7 @@ class Conversion(TensorBase):
             t = movement.cast(t, dtype)
         return movement.clone(t, memory_format=memory_format) if copy and t is self else movement.in_format(t, memory_format)
 
-    def type(self, dtype: Any = None) -> Any:
+    def type(self, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
         """Convert to a dtype; without one, return the name of PyTorch's class for this dtype."""
         if isinstance(dtype, str):
             name = dtype.rpartition(".")[2].removesuffix("Tensor")
@@ -70,18 +70,18 @@ class Conversion(TensorBase):
     contiguous, is_contiguous = movement.contiguous, movement.is_contiguous
 
     # fmt: off
-    def float(self, *, memory_format: Any = None) -> Any: return self.to(float32, memory_format=memory_format)
-    def double(self, *, memory_format: Any = None) -> Any: return self.to(float64, memory_format=memory_format)
-    def half(self, *, memory_format: Any = None) -> Any: return self.to(float16, memory_format=memory_format)
-    def bfloat16(self, *, memory_format: Any = None) -> Any: return self.to(by_name("bfloat16"), memory_format=memory_format)
-    def long(self, *, memory_format: Any = None) -> Any: return self.to(int64, memory_format=memory_format)
-    def int(self, *, memory_format: Any = None) -> Any: return self.to(by_name("int32"), memory_format=memory_format)
-    def short(self, *, memory_format: Any = None) -> Any: return self.to(by_name("int16"), memory_format=memory_format)
-    def char(self, *, memory_format: Any = None) -> Any: return self.to(by_name("int8"), memory_format=memory_format)
-    def byte(self, *, memory_format: Any = None) -> Any: return self.to(by_name("uint8"), memory_format=memory_format)
-    def bool(self, *, memory_format: Any = None) -> Any: return self.to(bool_, memory_format=memory_format)
-    def cfloat(self, *, memory_format: Any = None) -> Any: return self.to(by_name("complex64"), memory_format=memory_format)
-    def cdouble(self, *, memory_format: Any = None) -> Any: return self.to(by_name("complex128"), memory_format=memory_format)
+    def float(self, *, memory_format: Any = None) -> Any: return _as(self, float32, memory_format)
+    def double(self, *, memory_format: Any = None) -> Any: return _as(self, float64, memory_format)
+    def half(self, *, memory_format: Any = None) -> Any: return _as(self, float16, memory_format)
+    def bfloat16(self, *, memory_format: Any = None) -> Any: return _as(self, by_name("bfloat16"), memory_format)
+    def long(self, *, memory_format: Any = None) -> Any: return _as(self, int64, memory_format)
+    def int(self, *, memory_format: Any = None) -> Any: return _as(self, by_name("int32"), memory_format)
+    def short(self, *, memory_format: Any = None) -> Any: return _as(self, by_name("int16"), memory_format)
+    def char(self, *, memory_format: Any = None) -> Any: return _as(self, by_name("int8"), memory_format)
+    def byte(self, *, memory_format: Any = None) -> Any: return _as(self, by_name("uint8"), memory_format)
+    def bool(self, *, memory_format: Any = None) -> Any: return _as(self, bool_, memory_format)
+    def cfloat(self, *, memory_format: Any = None) -> Any: return _as(self, by_name("complex64"), memory_format)
+    def cdouble(self, *, memory_format: Any = None) -> Any: return _as(self, by_name("complex128"), memory_format)
     # fmt: on
 
     def backward(
@@ -140,6 +140,10 @@ class Conversion(TensorBase):
     def __setstate__(self, state: Any) -> None:
         """Take over the attributes that a pickle has kept."""
         self.__dict__.update(state)
+
+
+def _as(x: Any, dtype: DType, memory_format: Any) -> Any:
+    return movement.in_format(movement.cast(x, dtype), memory_format)
 
 
 def _to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any, Any]:

@@ -43,6 +43,10 @@ class Elementwise(TensorBase):
         """Choose own elements where the condition holds, else those of `other`."""
         return elementwise.where(condition, self, other)
 
+    def polygamma(self, n: int) -> Any:
+        """Return the nth derivative of digamma."""
+        return special.polygamma(n, self)
+
     # ---- elementwise: one operand ----
 
     neg, negative, positive, abs, absolute, sign = (
@@ -78,8 +82,8 @@ class Elementwise(TensorBase):
         special.erf, special.erfc, special.erfinv, special.lgamma, special.digamma)  # fmt: skip
     igamma, igammac, i0, gcd, lcm, frexp = (
         special.igamma, special.igammac, special_bessel.i0, parts.gcd, parts.lcm, parts.frexp)  # fmt: skip
-    polygamma, mvlgamma, logit, sinc, xlogy = (
-        special.polygamma, special.mvlgamma, special.logit, special.sinc, special.xlogy)  # fmt: skip
+    mvlgamma, logit, sinc, xlogy = (
+        special.mvlgamma, special.logit, special.sinc, special.xlogy)  # fmt: skip
     erf_, erfc_, erfinv_ = inplace.erf_, inplace.erfc_, inplace.erfinv_
     lgamma_, digamma_, polygamma_ = inplace.lgamma_, inplace.digamma_, inplace.polygamma_
     mvlgamma_, logit_, sinc_ = inplace.mvlgamma_, inplace.logit_, inplace.sinc_

@@ -24,7 +24,7 @@ class Matrices(TensorBase):
         matmul_ops.addmm_, matmul_ops.addmv_, matmul_ops.addr_, matmul_ops.addbmm_, matmul_ops.baddbmm_)  # fmt: skip
     cholesky, cholesky_solve, cholesky_inverse, inverse, pinverse, det, logdet, slogdet = (
         linalg_ops.torch_cholesky, linalg_ops.cholesky_solve, linalg_ops.cholesky_inverse, linalg_ops.inverse,
-        derived.pinverse, linalg_ops.det, linalg_ops.logdet, linalg_ops.slogdet)  # fmt: skip
+        derived.pinverse, linalg_ops.det, linalg_ops.logdet, linalg_ops.torch_slogdet)  # fmt: skip
     orgqr, ormqr, geqrf = reflections.orgqr, reflections.ormqr, reflections.geqrf
     qr, svd, lu, lu_solve, matrix_power, matrix_exp, triangular_solve = (
         linalg_ops.torch_qr, linalg_ops.torch_svd, linalg_ops.method_lu, linalg_ops.torch_lu_solve,

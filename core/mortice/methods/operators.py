@@ -62,7 +62,7 @@ class Operators(TensorBase):
     __div__, __rdiv__ = __truediv__, __rtruediv__
     __floordiv__, __rfloordiv__ = _operator(elementwise.floor_divide), _reflected(elementwise.floor_divide)
     __mod__, __rmod__ = _operator(elementwise.remainder), _reflected(elementwise.remainder)
-    __pow__, __rpow__ = _operator(elementwise.pow), _reflected(elementwise.pow)
+    __pow__, __rpow__ = _operator(elementwise._pow), _reflected(elementwise._pow)
     __lt__, __le__ = _operator(compare.lt), _operator(compare.le)
     __gt__, __ge__ = _operator(compare.gt), _operator(compare.ge)
     __eq__, __ne__ = _operator(compare.eq), _operator(compare.ne)  # type: ignore[assignment]
@@ -74,7 +74,7 @@ class Operators(TensorBase):
     __neg__, __pos__, __abs__, __invert__ = unary.neg, unary.positive, unary.abs, compare.bitwise_not
     __iadd__, __isub__, __imul__ = _augmented(elementwise._add), _augmented(elementwise._sub), _augmented(elementwise.mul)
     __itruediv__, __ifloordiv__ = _augmented(elementwise._div), _augmented(elementwise.floor_divide)
-    __imod__, __ipow__ = _augmented(elementwise.remainder), _augmented(elementwise.pow)
+    __imod__, __ipow__ = _augmented(elementwise.remainder), _augmented(elementwise._pow)
     __iand__, __ior__, __ixor__ = (
         _augmented(compare.bitwise_and), _augmented(compare.bitwise_or), _augmented(compare.bitwise_xor))  # fmt: skip
     __ilshift__, __irshift__ = _augmented(compare.bitwise_left_shift), _augmented(compare.bitwise_right_shift)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from mortice.dtype import DType
 from mortice.ops import histogram as histogram_ops
 from mortice.ops import inplace, reduce, scan, statistics
 from mortice.ops import nn as nn_ops
@@ -22,8 +25,13 @@ class Reductions(TensorBase):
     all, count_nonzero, max, min, amax, amin = (
         reduce.all, reduce.count_nonzero, reduce.max, reduce.min, reduce.amax, reduce.amin)  # fmt: skip
     aminmax, argmax, argmin = reduce.aminmax, reduce.argmax, reduce.argmin
-    std, var, norm, dist, logsumexp = (
-        statistics.std, statistics.var, statistics.norm, statistics.dist, statistics.logsumexp)  # fmt: skip
+    std, var, dist, logsumexp = (
+        statistics.std, statistics.var, statistics.dist, statistics.logsumexp)  # fmt: skip
+
+    def norm(self, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: DType | None = None, **named: Any) -> Any:
+        """Return the vector norm of order p over all elements or dims, or the nuclear norm ("nuc") of matrices."""
+        return statistics.norm(self, p, dim, keepdim, dtype=dtype, **named)
+
     histogram, renorm, renorm_ = histogram_ops.histogram, statistics.renorm, inplace.renorm_
     median, nanmedian, mode, kthvalue = (
         statistics.median, statistics.nanmedian, statistics.mode, statistics.kthvalue)  # fmt: skip

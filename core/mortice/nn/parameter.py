@@ -10,13 +10,21 @@ from mortice import Tensor
 from mortice.printing import parameter_repr
 
 
+def _from_tensor(cls: Any, data: Any) -> Any:
+    if data is None:
+        return Tensor.__new__(cls)
+    if not isinstance(data, Tensor):
+        raise TypeError(f"{cls.__name__}: expected a Tensor; got {type(data).__name__}. Use mortice.tensor(...) first.")
+    return Tensor.__new__(cls, data)
+
+
 class Parameter(Tensor):
     """A tensor that is a weight: it requires grad, and assigning it to a Module registers it there."""
 
     __slots__ = ()
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
-        t = Tensor.__new__(cls) if data is None else Tensor.__new__(cls, data)
+        t = _from_tensor(cls, data)
         t.requires_grad = requires_grad
         return t
 
@@ -37,7 +45,7 @@ class Buffer(Tensor):
     __slots__ = ()
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
-        t = Tensor.__new__(cls) if data is None else Tensor.__new__(cls, data)
+        t = _from_tensor(cls, data)
         if isinstance(data, Tensor):
             t.requires_grad = data.requires_grad
         t.persistent = persistent

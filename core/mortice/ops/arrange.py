@@ -14,7 +14,7 @@ from mortice.mutation import check_writable
 from mortice.node import TENSOR_KERNELS
 from mortice.op import TensorBase, op, same
 from mortice.ops.arguments import numpy_names
-from mortice.ops.creation import filled, resolve
+from mortice.ops.creation import filled, finish, resolve
 from mortice.ops.data import check_dtype, tensor
 from mortice.ops.index import _take, flat_nonzero
 from mortice.ops.movement import cast, cat, clone, expand, reshape, squeeze, stack, transpose, unsqueeze
@@ -163,14 +163,14 @@ def tile(input: Any, *sizes: Any, dims: Any = None) -> Any:
 
 @numpy_names
 def repeat_interleave(
-    input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+    input: Any = None, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Any:
     """Repeat each element (or slice along a dim) in place: so many times, or as many times as `repeats` says for each.
 
     Called with repeats alone, return the indices that do this.
     """
-    if repeats is None:
-        counts = input
+    if input is None or repeats is None:
+        counts = input if repeats is None else repeats
         if len(counts.shape) != 1 or counts.dtype.name not in ("int64", "int32"):
             raise RuntimeError("repeat_interleave only accept 1D vector as repeat, of dtype int64 or int32.")
         return _spread_indices(counts, len(counts.shape) and counts.shape[0], output_size)
@@ -257,7 +257,9 @@ def triu(input: Any, diagonal: int = 0, *, out: Any = None) -> Any:
     return _triu(input, diagonal=operator.index(diagonal), out=out)
 
 
-def _triangle(name: str, fn: Any, row: int, col: int, offset: int, dtype: DType, device: Any) -> Any:
+def _triangle(
+    name: str, fn: Any, row: int, col: int, offset: int, dtype: DType, device: Any, requires_grad: bool
+) -> Any:
     row, col = operator.index(row), operator.index(col)
     if row < 0 or col < 0:
         raise RuntimeError(f"{name}: row and col must be non-negative; got {row} and {col}.")
@@ -267,21 +269,23 @@ def _triangle(name: str, fn: Any, row: int, col: int, offset: int, dtype: DType,
     ones = filled(Size((row, col)), True, check_dtype(name, bool_, where), where)
     flat = flat_nonzero(fn(ones, offset))
     step = max(col, 1)
-    return cast(stack([flat // step, flat % step]), dtype)
+    return finish(cast(stack([flat // step, flat % step]), dtype), requires_grad)
 
 
 def tril_indices(
-    row: int, col: int, offset: int = 0, *, dtype: DType = int64, device: Any = None, layout: Any = None
-) -> Any:
+    row: int, col: int, offset: int = 0, *, dtype: DType | None = None, device: Any = None, layout: Any = None,
+    pin_memory: bool = False, requires_grad: bool = False,
+) -> Any:  # fmt: skip
     """Return the positions of the lower triangle of a row by col matrix: 2 by n."""
-    return _triangle("tril_indices", tril, row, col, offset, dtype, device)
+    return _triangle("tril_indices", tril, row, col, offset, dtype or int64, device, requires_grad)
 
 
 def triu_indices(
-    row: int, col: int, offset: int = 0, *, dtype: DType = int64, device: Any = None, layout: Any = None
-) -> Any:
+    row: int, col: int, offset: int = 0, *, dtype: DType | None = None, device: Any = None, layout: Any = None,
+    pin_memory: bool = False, requires_grad: bool = False,
+) -> Any:  # fmt: skip
     """Return the positions of the upper triangle of a row by col matrix: 2 by n."""
-    return _triangle("triu_indices", triu, row, col, offset, dtype, device)
+    return _triangle("triu_indices", triu, row, col, offset, dtype or int64, device, requires_grad)
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
@@ -512,11 +516,11 @@ def become(name: str, t: Any, fn: Any, *args: Any) -> Any:
     return t
 
 
-def resize_(self: Any, *sizes: Any, memory_format: Any = None) -> Any:
+def resize_(self: Any, *sizes: Any, size: Any = None, memory_format: Any = None) -> Any:
     """Change the shape in place, keeping the elements in row-major order; new ones are zero."""
     if self._rg:
         raise RuntimeError("cannot resize variables that require grad")
-    size = as_sizes("resize_", sizes)
+    size = as_sizes("resize_", sizes if size is None else (size,))
     if any(n < 0 for n in size):
         raise RuntimeError(f"resize_: Trying to create tensor with negative dimension: {list(size)}.")
     k, have, want = self._device.backend, prod(self.shape), prod(size)
@@ -529,14 +533,14 @@ def resize_(self: Any, *sizes: Any, memory_format: Any = None) -> Any:
     return self
 
 
-def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> Any:
+def resize_as_(input: Any, the_template: Any, *, memory_format: Any = None) -> Any:
     """Change the shape in place to that of another tensor."""
-    return resize_(self, the_template.shape)
+    return resize_(input, the_template.shape)
 
 
-def sum_to_size(input: Any, *size: Any) -> Any:
+def sum_to_size(input: Any, *sizes: Any, size: Any = None) -> Any:
     """Sum dims so that the result has a size which broadcasts to this tensor's."""
-    wanted = as_sizes("sum_to_size", size)
+    wanted = as_sizes("sum_to_size", sizes if size is None else (size,))
     lead = len(input.shape) - len(wanted)
     if lead < 0 or any(n not in (1, m) for n, m in zip(wanted, tuple(input.shape)[lead:])):
         raise ShapeError(f"size {{{list(wanted)}}} is not expandable to size {{{list(input.shape)}}}.")
@@ -544,8 +548,8 @@ def sum_to_size(input: Any, *size: Any) -> Any:
 
 
 def _in_place(name: str, fn: Any) -> Any:
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return become(name, self, lambda t: fn(t, *args, **kwargs))
+    def method(input: Any, *args: Any, **kwargs: Any) -> Any:
+        return become(name, input, lambda t: fn(t, *args, **kwargs))
 
     method.__name__ = method.__qualname__ = name
     method.__module__, method.__doc__ = __name__, f"Do `{name[:-1]}` to the tensor itself: same memory, other shape."

@@ -50,7 +50,7 @@ squeeze_copy, unsqueeze_copy = _copy("squeeze_copy", movement.squeeze), _copy("u
 t_copy, transpose_copy = _copy("t_copy", movement.t), _copy("transpose_copy", movement.transpose)
 view_copy, select_copy = _copy("view_copy", movement.view), _copy("select_copy", views.select)
 split_copy, split_with_sizes_copy = (
-    _copy("split_copy", views.split), _copy("split_with_sizes_copy", views.split_with_sizes))  # fmt: skip
+    _copy("split_copy", views.unsafe_split), _copy("split_with_sizes_copy", views.split_with_sizes))  # fmt: skip
 unbind_copy = _copy("unbind_copy", views.unbind)
 view_as_complex_copy = _copy("view_as_complex_copy", complex_ops.view_as_complex)
 view_as_real_copy = _copy("view_as_real_copy", complex_ops.view_as_real)

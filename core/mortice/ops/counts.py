@@ -33,7 +33,7 @@ def poisson(input: Any, generator: Any = None) -> Any:
     few = _waited(where(many, 0.0, rate), gap)
     mean = where(many, rate, float(_MANY))
     drawn = where(many, _rejected(mean, generator, *_poisson_hat(mean)), few)
-    return cast(where(rate == rate, drawn, math.nan), input.dtype)
+    return cast(where(rate.isfinite(), drawn, rate), input.dtype)
 
 
 def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
@@ -41,6 +41,8 @@ def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
     if count.dtype.kind != "f" or prob.dtype is not count.dtype:
         raise DTypeError(f"binomial: expected count and prob to be floats of one dtype; got {count.dtype} and {prob.dtype}.")
     n, p = (cast(t, _wide(count)) for t in broadcast_tensors(count.detach(), prob.detach()))
+    sensible = (n >= 0) & n.isfinite() & (p >= 0) & (p <= 1)
+    n, p = where(sensible, n, 0.0), where(sensible, p, 0.0)
     flipped = p > 0.5
     rarer = where(flipped, 1 - p, p)
     many = n * rarer >= _MANY
@@ -53,7 +55,7 @@ def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
     n_many, p_many = where(many, n, 4.0 * _MANY), where(many, rarer, 0.5)
     drawn = where(many, _rejected(n_many * p_many, generator, *_binomial_hat(n_many, p_many)), few)
     drawn = where(flipped, n - drawn, drawn)
-    return cast(where((p == p) & (n == n), drawn, math.nan), count.dtype)
+    return cast(where(sensible, drawn, math.nan), count.dtype)
 
 
 def _wide(t: Any) -> Any:
@@ -74,7 +76,7 @@ def _rejected(like: Any, generator: Any, a: Any, b: Any, centre: Any, quick: Any
 
     A point under the flat part of the mountain, as `quick` says, is taken without looking at the density.
     """
-    result, pending = like.new_zeros(like.shape), like == like
+    result, pending = like.new_zeros(like.shape), like.isfinite()
     while bool(pending.any().item()):
         u, v = _open_uniform("poisson", like, generator) - 0.5, _open_uniform("poisson", like, generator)
         u, v = cast(u, like.dtype), cast(v, like.dtype)

@@ -92,7 +92,10 @@ def empty(
     return _into(out, finish(made, requires_grad))
 
 
-def scalar_tensor(s: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False) -> Any:
+def scalar_tensor(
+    s: Any, *, dtype: DType | None = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Any:  # fmt: skip
     """Make a 0-d tensor, in the default float dtype unless given."""
     return full((), s, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad)
 
@@ -138,27 +141,27 @@ def full_like(
 
 
 def new_zeros(
-    self: Any, *size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, layout: Any = None,
-    pin_memory: bool = False,
+    self: Any, *sizes: Any, size: Any = None, dtype: DType | None = None, device: Any = None, requires_grad: bool = False,
+    layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Make zeros of the given size, in this tensor's dtype and on its device."""
-    return _like(self, 0, dtype, device, requires_grad, _needed("new_zeros", size))
+    return _like(self, 0, dtype, device, requires_grad, _needed("new_zeros", sizes if size is None else (size,)))
 
 
 def new_ones(
-    self: Any, *size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, layout: Any = None,
-    pin_memory: bool = False,
+    self: Any, *sizes: Any, size: Any = None, dtype: DType | None = None, device: Any = None, requires_grad: bool = False,
+    layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Make ones of the given size, in this tensor's dtype and on its device."""
-    return _like(self, 1, dtype, device, requires_grad, _needed("new_ones", size))
+    return _like(self, 1, dtype, device, requires_grad, _needed("new_ones", sizes if size is None else (size,)))
 
 
 def new_empty(
-    self: Any, *size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, layout: Any = None,
-    pin_memory: bool = False,
+    self: Any, *sizes: Any, size: Any = None, dtype: DType | None = None, device: Any = None, requires_grad: bool = False,
+    layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Make a tensor of unspecified contents, in this tensor's dtype and on its device."""
-    return _like(self, 0, dtype, device, requires_grad, _needed("new_empty", size))
+    return _like(self, 0, dtype, device, requires_grad, _needed("new_empty", sizes if size is None else (size,)))
 
 
 def new_full(
@@ -188,7 +191,7 @@ def _needed(name: str, size: tuple[Any, ...]) -> Size:
 
 
 def arange(
-    start: Any, end: Any = None, step: Any = 1, *, dtype: DType | None = None, device: Any = None,
+    start: Any = 0, end: Any = None, step: Any = 1, *, dtype: DType | None = None, device: Any = None,
     requires_grad: bool = False, out: Any = None, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Count from start to end, end excluded; int64 when all arguments are ints, else the default float dtype."""

@@ -84,8 +84,7 @@ def number(value: Any) -> Any:
         return value
     if isinstance(value, TensorBase):
         if value.numel() != 1:
-            kind = ValueError if value.dtype.kind in "fc" else TypeError
-            raise kind(
+            raise DataError(
                 "tensor: only one element tensors can be converted to Python scalars; got a tensor of shape "
                 f"{list(value.shape)} inside a list. Use mortice.stack(list) to join tensors."
             )
@@ -193,9 +192,7 @@ def converted(x: Any, dtype: Any, device: Any) -> Any:
 
 def is_array(value: Any) -> bool:
     """Tell whether an object of another library holds an array."""
-    return (
-        hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__") or hasattr(value, "__array__")
-    ) and not isinstance(value, (bytes, str))  # fmt: skip
+    return hasattr(value, "__dlpack__") or hasattr(value, "__array__") or hasattr(value, "__array_interface__")
 
 
 def _view_of(value: Any) -> memoryview | None:
@@ -207,14 +204,8 @@ def _view_of(value: Any) -> memoryview | None:
 
 def host_view(value: Any) -> HostBuffer:
     """Return an array of another library as a host buffer, without a copy where it offers one."""
-    view, kind = _view_of(value), str(getattr(value, "dtype", ""))
+    view = _view_of(value)
     try:
-        if view is None and kind == "bfloat16" and hasattr(value, "view"):
-            words = value.view("uint16")
-            view = memoryview(words if words.flags["C_CONTIGUOUS"] else words.copy())
-            return HostBuffer(view.cast("B") if view.nbytes else b"", value.shape, bfloat16)
-        if view is None and not is_ndarray(value) and is_array(value):
-            return host_view(as_ndarray(value))
         if view is not None:
             if view.format[:1] == (">" if sys.byteorder == "little" else "<") and view.itemsize > 1:
                 raise ValueError(
@@ -222,17 +213,24 @@ def host_view(value: Any) -> HostBuffer:
                     "array.astype(array.dtype.newbyteorder('='))."
                 )
             return from_buffer(view)
+        if str(getattr(value, "dtype", "")) == "bfloat16" and is_ndarray(value):
+            words = value.view("uint16")
+            view = memoryview(words if words.flags["C_CONTIGUOUS"] else words.copy())
+            return HostBuffer(view.cast("B") if view.nbytes else b"", value.shape, bfloat16)
+        if not is_ndarray(value) and is_array(value):
+            return host_view(as_ndarray(value))
     except DTypeError:
         pass
     raise TypeError(
-        f"tensor: can't convert {type(value).__name__} of type {kind or 'unknown'}. The supported types are: float64, "
-        "float32, float16, bfloat16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, bool."
+        f"tensor: can't convert {type(value).__name__} of type {getattr(value, 'dtype', 'unknown')}. The supported types are: "
+        "float64, float32, float16, bfloat16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, "
+        "bool."
     )
 
 
 def _of_array(name: str, value: Any, dtype: DType | None, device: Device, copy: bool) -> Any:
     """Make a tensor of an array, over its memory where that is possible and no copy is asked for."""
-    if hasattr(value, "__dlpack__") and not hasattr(value, "__array_interface__") and _view_of(value) is None:
+    if not is_ndarray(value) and hasattr(value, "__dlpack__") and _view_of(value) is None:
         # What needs no NumPy may live on any device.
         t = from_dlpack(value, device=None if resolve() is device else device, copy=copy or None)
         return t if dtype is None else cast(t, dtype)
@@ -288,7 +286,9 @@ def asarray(
         )
     if copy and made is source:
         made = clone(made)
-    return made if requires_grad is None else finish(made.detach(), requires_grad)
+    if requires_grad is None or (requires_grad and made.requires_grad):
+        return made
+    return finish(made.detach(), requires_grad)
 
 
 def _is_loose_buffer(value: Any) -> bool:

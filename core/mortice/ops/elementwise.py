@@ -282,8 +282,8 @@ fmod.vjp(
 # ---- powers ----
 
 
-@op(result=promote, shape=broadcast, dtypes="uifc")
-def pow(k: Any, x: Any, y: Any, /) -> Any:
+@op(result=promote, shape=broadcast, dtypes="uifc", name="pow")
+def _pow(k: Any, x: Any, y: Any, /) -> Any:
     """Raise `input` to the power of the exponent, broadcasting. Bools are refused."""
     if is_number(y):
         integer = k.dtype_of(x).kind not in "fc"
@@ -331,7 +331,16 @@ def _pow_to_exponent(k: Any, g: Any, x: Any, y: Any, out: Any) -> Any:
     return k.where(flat, 0.0, k.multiply(grown, k.log(k.where(flat, 1.0, x))))
 
 
-pow.vjp(x=_pow_to_base, y=_pow_to_exponent, jvp="elementwise")
+_pow.vjp(x=_pow_to_base, y=_pow_to_exponent, jvp="elementwise")
+
+
+def pow(input: Any, exponent: Any, *, out: Any = None) -> Any:
+    """Raise `input` to the power of the exponent, broadcasting. Bools are refused."""
+    return _pow(input, exponent, out=out)
+
+
+pow.op = _pow.op  # type: ignore[attr-defined]
+
 
 
 def float_power(input: Any, exponent: Any, *, out: Any = None) -> Any:
@@ -345,7 +354,7 @@ def float_power(input: Any, exponent: Any, *, out: Any = None) -> Any:
     x, y = (_op.CAST(v, d) if isinstance(v, TensorBase) else number(v) for v in (input, exponent))
     if out is not None and out.dtype is not d:
         raise DTypeError(f"float_power: the output given to float_power has dtype {out.dtype} but requires {d}.")
-    return pow(x, y, out=out)
+    return _pow(x, y, out=out)
 
 
 def float_power_into(input: Any, exponent: Any) -> Any:
@@ -361,7 +370,7 @@ def float_power_into(input: Any, exponent: Any) -> Any:
 
 def ldexp(input: Any, other: Any, *, out: Any = None) -> Any:
     """Multiply by 2 to the power of `other`."""
-    return mul(input, pow(2.0, other), out=out)
+    return mul(input, _pow(2.0, other), out=out)
 
 
 # ---- choices and bounds ----

@@ -149,7 +149,7 @@ def _floats(name: str, x: Any) -> None:
 
 
 def histogram(
-    input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False, out: Any = None
+    input: Any, bins: Any = 100, *, range: Any = None, weight: Any = None, density: bool = False, out: Any = None
 ) -> Any:
     """Count elements in bins: (hist, bin_edges). `bins` is their number, or a vector of edges."""
     _floats("histogram", input)
@@ -159,7 +159,7 @@ def histogram(
     return write_all("histogram", out, return_types.histogram(counts, edges))
 
 
-def histogramdd(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False) -> Any:
+def histogramdd(input: Any, bins: Any, range: Any = None, weight: Any = None, density: bool = False) -> Any:
     """Count points, whose coordinates are along the last dim, in a grid of bins: (hist, bin_edges)."""
     _floats("histogramdd", input)
     if len(input.shape) < 2:

@@ -283,6 +283,11 @@ def expand_key(x: Any, key: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
         elif isinstance(k, (list, tuple, range)) or (not isinstance(k, TensorBase) and hasattr(k, "__array__")):
             k = _constant(x, k, None)
         elif not isinstance(k, TensorBase):
+            if not hasattr(k, "__index__"):
+                raise IndexError(
+                    "only integers, slices (`:`), ellipsis (`...`), None and integer or bool tensors are valid indices; "
+                    f"got {type(k).__name__}."
+                )
             out.append(operator.index(k))
             used += 1
             continue
@@ -498,12 +503,12 @@ def assign_view(target: Any, value: Any) -> None:
     copy_(target, value)
 
 
-def copy_(self: Any, src: Any, non_blocking: bool = False) -> Any:
-    """Copy the values of `src` into this tensor, broadcasting and casting; gradients flow to `src`."""
+def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
+    """Copy the values of `other` into this tensor, broadcasting and casting; gradients flow to `other`."""
     check_writable("copy_", self)
-    if src is self:
+    if other is self:
         return self
-    src = cast(transfer(src, self._device), self.dtype)
+    src = cast(transfer(other, self._device), self.dtype)
     if src.shape != self.shape:
         src = expand(src, self.shape)
     recorded = modes.grad and (self._rg or src._rg)

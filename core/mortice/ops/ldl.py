@@ -211,10 +211,10 @@ def _ldl_solve(k: Any, x: Any, pivots: Any, b: Any, /, *, hermitian: bool) -> An
 _ldl_solve.vjp(lambda k, g, x_shape: (undefined(k, g, x_shape),))
 
 
-def ldl_factor_ex(A: Any, *, hermitian: bool = False, check_errors: bool = False, out: Any = None) -> Any:
+def ldl_factor_ex(input: Any, *, hermitian: bool = False, check_errors: bool = False, out: Any = None) -> Any:
     """Factor like ldl_factor, with a code per matrix instead of an error: 0, or the order of a pivot that is zero."""
-    check_square("linalg.ldl_factor_ex", A)
-    packed, pivots, info = _ldl_factor(A, hermitian=bool(hermitian))
+    check_square("linalg.ldl_factor_ex", input)
+    packed, pivots, info = _ldl_factor(input, hermitian=bool(hermitian))
     if check_errors:
         fail("linalg.ldl_factor_ex", info, _SINGULAR)
     return write_all("linalg.ldl_factor_ex", out, return_types.linalg_ldl_factor_ex(packed, pivots, info))
@@ -223,10 +223,10 @@ def ldl_factor_ex(A: Any, *, hermitian: bool = False, check_errors: bool = False
 _SINGULAR = "D[{0},{0}] is zero, the factorization has been completed, but solving with it would divide by zero."
 
 
-def ldl_factor(A: Any, *, hermitian: bool = False, out: Any = None) -> Any:
+def ldl_factor(input: Any, *, hermitian: bool = False, out: Any = None) -> Any:
     """Factor symmetric (or Hermitian) matrices, which may be indefinite, into packed L and D, and pivots for ldl_solve."""
-    check_square("linalg.ldl_factor", A)
-    packed, pivots, info = _ldl_factor(A, hermitian=bool(hermitian))
+    check_square("linalg.ldl_factor", input)
+    packed, pivots, info = _ldl_factor(input, hermitian=bool(hermitian))
     fail("linalg.ldl_factor", info, _SINGULAR)
     return write_all("linalg.ldl_factor", out, return_types.linalg_ldl_factor(packed, pivots))
 

@@ -86,20 +86,20 @@ def give(name: str, out: Any, made: Any) -> Any:
 
 
 @autocasting
-def cholesky_ex(A: Any, *, upper: bool = False, check_errors: bool = False, out: Any = None) -> Any:
+def cholesky_ex(input: Any, *, upper: bool = False, check_errors: bool = False, out: Any = None) -> Any:
     """Factor like cholesky, with a code per matrix instead of an error: 0, or the order of the minor that failed."""
-    check_square("linalg.cholesky_ex", A)
-    low, info = factor.cholesky_ex(A, upper=bool(upper))
+    check_square("linalg.cholesky_ex", input)
+    low, info = factor.cholesky_ex(input, upper=bool(upper))
     if check_errors:
         fail("linalg.cholesky_ex", info, _CHOLESKY)
     return write_all("linalg.cholesky_ex", out, return_types.linalg_cholesky_ex(low, info))
 
 
 @autocasting
-def cholesky(A: Any, *, upper: bool = False, out: Any = None) -> Any:
+def cholesky(input: Any, *, upper: bool = False, out: Any = None) -> Any:
     """Return L with A = L @ L.mH, for Hermitian positive-definite A; with `upper` its adjoint."""
-    check_square("linalg.cholesky", A)
-    low, info = factor.cholesky_ex(A, upper=bool(upper))
+    check_square("linalg.cholesky", input)
+    low, info = factor.cholesky_ex(input, upper=bool(upper))
     fail("linalg.cholesky", info, _CHOLESKY)
     return give("linalg.cholesky", out, low)
 
@@ -111,28 +111,28 @@ def torch_cholesky(input: Any, upper: bool = False, *, out: Any = None) -> Any:
 
 
 @autocasting
-def cholesky_solve(B: Any, L: Any, upper: bool = False, *, out: Any = None) -> Any:
+def cholesky_solve(input: Any, input2: Any, upper: bool = False, *, out: Any = None) -> Any:
     """Solve A @ X = B given the Cholesky factor of A."""
-    check_matrix("cholesky_solve", B, L)
-    check_square("cholesky_solve", L)
-    check_one_dtype("cholesky_solve", L, B)
-    if L.shape[-1] != B.shape[-2]:
+    check_matrix("cholesky_solve", input, input2)
+    check_square("cholesky_solve", input2)
+    check_one_dtype("cholesky_solve", input2, input)
+    if input2.shape[-1] != input.shape[-2]:
         raise ShapeError(
-            f"cholesky_solve: Incompatible matrix sizes for cholesky_solve; got {list(B.shape)} and "
-            f"{list(L.shape)}."
+            f"cholesky_solve: Incompatible matrix sizes for cholesky_solve; got {list(input.shape)} and "
+            f"{list(input2.shape)}."
         )
-    turned = adjoint(L)
-    first, second = (turned, L) if upper else (L, turned)
-    half = factor.solve_triangular(first, B, upper=False, left=True, unit_diagonal=False)
+    turned = adjoint(input2)
+    first, second = (turned, input2) if upper else (input2, turned)
+    half = factor.solve_triangular(first, input, upper=False, left=True, unit_diagonal=False)
     made = factor.solve_triangular(second, half, upper=True, left=True, unit_diagonal=False)
     return give("cholesky_solve", out, made)
 
 
 @autocasting
-def cholesky_inverse(L: Any, upper: bool = False, *, out: Any = None) -> Any:
+def cholesky_inverse(input: Any, upper: bool = False, *, out: Any = None) -> Any:
     """Invert A given its Cholesky factor."""
-    check_square("cholesky_inverse", L)
-    return give("cholesky_inverse", out, cholesky_solve(identity(L), L, upper))
+    check_square("cholesky_inverse", input)
+    return give("cholesky_inverse", out, cholesky_solve(identity(input), input, upper))
 
 
 def identity(x: Any, n: int | None = None) -> Any:
@@ -213,62 +213,62 @@ def solve(A: Any, B: Any, *, left: bool = True, out: Any = None) -> Any:
 
 
 def solve_triangular(
-    A: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False, out: Any = None
+    input: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False, out: Any = None
 ) -> Any:
     """Solve A @ X = B with one triangle of A, or X @ A = B unless left."""
-    check_square("linalg.solve_triangular", A)
+    check_square("linalg.solve_triangular", input)
     check_matrix("linalg.solve_triangular", B)
-    check_one_dtype("linalg.solve_triangular", A, B)
-    if A.shape[-1] != B.shape[-2 if left else -1]:
+    check_one_dtype("linalg.solve_triangular", input, B)
+    if input.shape[-1] != B.shape[-2 if left else -1]:
         raise ShapeError(
             "linalg.solve_triangular: Incompatible shapes of A and B for the equation "
-            f"{'AX = B' if left else 'XA = B'} ({A.shape[-2]}x{A.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})"
+            f"{'AX = B' if left else 'XA = B'} ({input.shape[-2]}x{input.shape[-1]} and {B.shape[-2]}x{B.shape[-1]})"
         )
-    made = factor.solve_triangular(A, B, upper=bool(upper), left=bool(left), unit_diagonal=bool(unitriangular))
+    made = factor.solve_triangular(input, B, upper=bool(upper), left=bool(left), unit_diagonal=bool(unitriangular))
     return give("linalg.solve_triangular", out, made)
 
 
 @autocasting
 def triangular_solve(
-    b: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False, *, out: Any = None
+    input: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False, *, out: Any = None
 ) -> Any:
     """Solve A @ X = b with one triangle of A: linalg.solve_triangular's older form."""
     check_square("triangular_solve", A)
-    check_matrix("triangular_solve", b)
+    check_matrix("triangular_solve", input)
     a, up = (A.mT, not upper) if transpose else (A, upper)
-    made = solve_triangular(a, b, upper=up, unitriangular=unitriangular)
+    made = solve_triangular(a, input, upper=up, unitriangular=unitriangular)
     whole = expand(A, (*tuple(made.shape)[:-2], *tuple(A.shape)[-2:])).clone()
     return write_all("triangular_solve", out, return_types.triangular_solve(made, whole))
 
 
 @autocasting
-def tensorinv(A: Any, ind: int = 2, *, out: Any = None) -> Any:
+def tensorinv(input: Any, ind: int = 2, *, out: Any = None) -> Any:
     """Invert a tensor as a map from its last dims to its first `ind` ones."""
     if ind <= 0:
         raise RuntimeError("Expected a strictly positive integer for 'ind'")
-    first, last = tuple(A.shape)[:ind], tuple(A.shape)[ind:]
+    first, last = tuple(input.shape)[:ind], tuple(input.shape)[ind:]
     if prod(first) != prod(last):
         raise ShapeError(
             f"Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got "
             f"{prod(last)} != {prod(first)}"
         )
-    made = reshape(inv(reshape(A, (prod(first), prod(last)))), (*last, *first))
+    made = reshape(inv(reshape(input, (prod(first), prod(last)))), (*last, *first))
     return give("linalg.tensorinv", out, made)
 
 
 @autocasting
-def tensorsolve(A: Any, B: Any, dims: Any = None, *, out: Any = None) -> Any:
+def tensorsolve(input: Any, other: Any, dims: Any = None, *, out: Any = None) -> Any:
     """Solve tensordot(A, X, X.ndim) = B."""
     if dims is not None:
-        order = [d % len(A.shape) for d in dims]
-        A = permute(A, [d for d in range(len(A.shape)) if d not in order] + order)
-    shape = tuple(A.shape)[len(B.shape) :]
-    if prod(shape) != prod(tuple(A.shape)[: len(B.shape)]):
+        order = [d % len(input.shape) for d in dims]
+        input = permute(input, [d for d in range(len(input.shape)) if d not in order] + order)
+    shape = tuple(input.shape)[len(other.shape) :]
+    if prod(shape) != prod(tuple(input.shape)[: len(other.shape)]):
         raise ShapeError(
             "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), "
-            f"but got {prod(shape)} != {prod(tuple(A.shape)[: len(B.shape)])}"
+            f"but got {prod(shape)} != {prod(tuple(input.shape)[: len(other.shape)])}"
         )
-    made = reshape(solve(reshape(A, (prod(B.shape), prod(shape))), reshape(B, -1)), shape)
+    made = reshape(solve(reshape(input, (prod(other.shape), prod(shape))), reshape(other, -1)), shape)
     return give("linalg.tensorsolve", out, made)
 
 
@@ -405,9 +405,9 @@ def _rows(x: Any, order: Any) -> Any:
 
 
 @autocasting
-def torch_lu_solve(b: Any, LU_data: Any, LU_pivots: Any, *, out: Any = None) -> Any:
+def torch_lu_solve(input: Any, LU_data: Any, LU_pivots: Any, *, out: Any = None) -> Any:
     """Solve A @ X = b given what lu_factor returns: linalg.lu_solve's older form."""
-    return lu_solve(LU_data, LU_pivots, b, out=out)
+    return lu_solve(LU_data, LU_pivots, input, out=out)
 
 
 # ---- determinants ----
@@ -423,6 +423,16 @@ def slogdet(A: Any, *, out: Any = None) -> Any:
     """Return the sign and the logarithm of the size of the determinant."""
     check_square("linalg.slogdet", A)
     return write_all("linalg.slogdet", out, return_types.linalg_slogdet(*factor.slogdet(A)))
+
+
+def torch_det(input: Any) -> Any:
+    """Return the determinant of square matrices: linalg.det's older name."""
+    return det(input)
+
+
+def torch_slogdet(input: Any, *, out: Any = None) -> Any:
+    """Return the sign and the logarithm of the size of the determinant: linalg.slogdet's older name."""
+    return return_types.slogdet(*slogdet(input, out=out))
 
 
 def logdet(input: Any) -> Any:
@@ -461,31 +471,31 @@ def _uplo(name: str, UPLO: Any) -> bool:
 
 
 @autocasting
-def eigh(A: Any, UPLO: str = "L", *, out: Any = None) -> Any:
+def eigh(input: Any, UPLO: str = "L", *, out: Any = None) -> Any:
     """Return the eigenvalues, ascending, and eigenvectors of Hermitian matrices; one triangle is read."""
-    check_square("linalg.eigh", A)
-    return write_all("linalg.eigh", out, return_types.linalg_eigh(*factor.eigh(A, upper=_uplo("linalg.eigh", UPLO))))
+    check_square("linalg.eigh", input)
+    return write_all("linalg.eigh", out, return_types.linalg_eigh(*factor.eigh(input, upper=_uplo("linalg.eigh", UPLO))))
 
 
 @autocasting
-def eigvalsh(A: Any, UPLO: str = "L", *, out: Any = None) -> Any:
+def eigvalsh(input: Any, UPLO: str = "L", *, out: Any = None) -> Any:
     """Return the eigenvalues, ascending, of Hermitian matrices; one triangle is read."""
-    check_square("linalg.eigvalsh", A)
-    return give("linalg.eigvalsh", out, factor.eigh(A, upper=_uplo("linalg.eigvalsh", UPLO))[0])
+    check_square("linalg.eigvalsh", input)
+    return give("linalg.eigvalsh", out, factor.eigh(input, upper=_uplo("linalg.eigvalsh", UPLO))[0])
 
 
 @autocasting
-def eig(A: Any, *, out: Any = None) -> Any:
+def eig(input: Any, *, out: Any = None) -> Any:
     """Return the complex eigenvalues and eigenvectors of square matrices."""
-    check_square("linalg.eig", A)
-    return write_all("linalg.eig", out, return_types.linalg_eig(*factor.eig(A)))
+    check_square("linalg.eig", input)
+    return write_all("linalg.eig", out, return_types.linalg_eig(*factor.eig(input)))
 
 
 @autocasting
-def eigvals(A: Any, *, out: Any = None) -> Any:
+def eigvals(input: Any, *, out: Any = None) -> Any:
     """Return the complex eigenvalues of square matrices."""
-    check_square("linalg.eigvals", A)
-    return give("linalg.eigvals", out, factor.eig(A)[0])
+    check_square("linalg.eigvals", input)
+    return give("linalg.eigvals", out, factor.eig(input)[0])
 
 
 @autocasting

@@ -60,16 +60,16 @@ def _tolerances(x: Any, atol: Any, rtol: Any) -> tuple[Any, Any]:
 
 
 def pinv(
-    A: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None, out: Any = None
+    input: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None, out: Any = None
 ) -> Any:
     """Return the Moore-Penrose inverse; singular values up to max(atol, rtol * largest) count as zero."""
-    check_matrix("linalg.pinv", A)
+    check_matrix("linalg.pinv", input)
     if hermitian:
-        check_square("linalg.pinv", A)
-    absolute, relative = _tolerances(A, atol, rcond if rtol is None else rtol)
+        check_square("linalg.pinv", input)
+    absolute, relative = _tolerances(input, atol, rcond if rtol is None else rtol)
     # Tolerances of several sizes ask for as many inverses.
-    lead = broadcast("linalg.pinv", tuple(A.shape)[:-2], absolute.shape, relative.shape)
-    many = A if lead == tuple(A.shape)[:-2] else expand(A, (*lead, *tuple(A.shape)[-2:]))
+    lead = broadcast("linalg.pinv", tuple(input.shape)[:-2], absolute.shape, relative.shape)
+    many = input if lead == tuple(input.shape)[:-2] else expand(input, (*lead, *tuple(input.shape)[-2:]))
     return give("linalg.pinv", out, factor.pinv(many, absolute.detach(), relative.detach(), hermitian=bool(hermitian)))
 
 
@@ -81,87 +81,87 @@ def pinverse(input: Any, rcond: float = 1e-15) -> Any:
 
 @autocasting
 def matrix_rank(
-    A: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None, out: Any = None
+    input: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None, out: Any = None
 ) -> Any:
     """Return how many singular values are above max(atol, rtol * largest)."""
-    check_matrix("linalg.matrix_rank", A)
+    check_matrix("linalg.matrix_rank", input)
     if hermitian:
-        check_square("linalg.matrix_rank", A)
+        check_square("linalg.matrix_rank", input)
     if tol is not None:
         atol, rtol = tol, 0.0
-    A = A.detach()
-    absolute, relative = _tolerances(A, atol, rtol)
-    if not prod(tuple(A.shape)[-2:]):
-        return give("linalg.matrix_rank", out, A.new_zeros(tuple(A.shape)[:-2]).long())
-    s = eigvalsh(A).abs() if hermitian else svdvals(A)
+    input = input.detach()
+    absolute, relative = _tolerances(input, atol, rtol)
+    if not prod(tuple(input.shape)[-2:]):
+        return give("linalg.matrix_rank", out, input.new_zeros(tuple(input.shape)[:-2]).long())
+    s = eigvalsh(input).abs() if hermitian else svdvals(input)
     limit = TENSOR_KERNELS.maximum(absolute, relative * s.amax(-1))
     return give("linalg.matrix_rank", out, (s > unsqueeze(limit, -1)).sum(-1))
 
 
 @autocasting
-def cond(A: Any, p: Any = None, *, out: Any = None) -> Any:
+def cond(input: Any, p: Any = None, *, out: Any = None) -> Any:
     """Return the condition number of matrices, in the 2-norm by default."""
-    check_matrix("linalg.cond", A)
+    check_matrix("linalg.cond", input)
     if p is None or p in (2, -2):
-        if not prod(A.shape):
-            made = A.new_zeros(tuple(A.shape)[:-2], dtype=A.dtype.to_real())
+        if not prod(input.shape):
+            made = input.new_zeros(tuple(input.shape)[:-2], dtype=input.dtype.to_real())
         else:
-            s = svdvals(A)
+            s = svdvals(input)
             largest, smallest = s[..., 0], s[..., -1]
             made = smallest / largest if p == -2 else largest / smallest
         return give("linalg.cond", out, made)
-    check_square("linalg.cond", A)
+    check_square("linalg.cond", input)
     if isinstance(p, str) and p not in ("fro", "nuc"):
         raise RuntimeError(f"linalg.cond got an invalid norm type: {p}")
-    if not prod(A.shape):
-        return give("linalg.cond", out, A.new_zeros(tuple(A.shape)[:-2], dtype=A.dtype.to_real()))
-    inverted, info = factor.inv_ex(A)
-    made = matrix_norm(A, p) * matrix_norm(inverted, p)
+    if not prod(input.shape):
+        return give("linalg.cond", out, input.new_zeros(tuple(input.shape)[:-2], dtype=input.dtype.to_real()))
+    inverted, info = factor.inv_ex(input)
+    made = matrix_norm(input, p) * matrix_norm(inverted, p)
     return give("linalg.cond", out, TENSOR_KERNELS.where(info != 0, math.inf, made))
 
 
 @autocasting
-def lstsq(A: Any, B: Any, rcond: Any = None, *, driver: str | None = None, out: Any = None) -> Any:
+def lstsq(input: Any, b: Any, rcond: Any = None, *, driver: str | None = None, out: Any = None) -> Any:
     """Find X with the smallest norm of A @ X - B."""
-    check_matrix("linalg.lstsq", A)
-    check_floats("linalg.lstsq", B)
-    check_one_dtype("linalg.lstsq", A, B)
-    if len(B.shape) < 1:
+    check_matrix("linalg.lstsq", input)
+    check_floats("linalg.lstsq", b)
+    check_one_dtype("linalg.lstsq", input, b)
+    if len(b.shape) < 1:
         raise RuntimeError("torch.linalg.lstsq: input other must have at least 1 dimension.")
     driver = driver or "gelsy"
     if driver not in ("gels", "gelsy", "gelsd", "gelss"):
         raise RuntimeError(
             f"torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss); got {driver!r}."
         )
-    vector = len(A.shape) - 1 == len(B.shape) and tuple(A.shape)[:-1] == tuple(B.shape)
-    b = unsqueeze(B, -1) if vector else B
-    if len(b.shape) < 2 or len(A.shape) - len(B.shape) > 1:
+    vector = len(input.shape) - 1 == len(b.shape) and tuple(input.shape)[:-1] == tuple(b.shape)
+    b = unsqueeze(b, -1) if vector else b
+    if len(b.shape) < 2 or len(input.shape) - len(b.shape) > 1:
         raise ShapeError(
             "torch.linalg.lstsq: input.dim() must be greater or equal to other.dim() and (input.dim() - "
-            f"other.dim()) <= 1; got {list(A.shape)} and {list(B.shape)}."
+            f"other.dim()) <= 1; got {list(input.shape)} and {list(b.shape)}."
         )
-    if A.shape[-2] != b.shape[-2]:
+    if input.shape[-2] != b.shape[-2]:
         raise ShapeError(
             f"torch.linalg.lstsq: input.size(-2) should match other.size({'-1' if vector else '-2'}); got "
-            f"{A.shape[-2]} and {b.shape[-2]}."
+            f"{input.shape[-2]} and {b.shape[-2]}."
         )
-    m, n = tuple(A.shape)[-2:]
-    real, empty = A.dtype.to_real(), Size((0,))
-    rank = A.new_zeros(empty).long()
-    values = A.new_zeros(empty, dtype=real)
+    m, n = tuple(input.shape)[-2:]
+    real, empty = input.dtype.to_real(), Size((0,))
+    rank = input.new_zeros(empty).long()
+    values = input.new_zeros(empty, dtype=real)
     if driver == "gels":
-        solution = _full_rank(A, b)
+        solution = _full_rank(input, b)
     else:
-        cut = finfo(A.dtype).eps * max(m, n) if rcond is None else rcond
-        absolute, relative = _tolerance(A, 0.0, 0.0), _tolerance(A, cut, 0.0)
-        solution = matmul(factor.pinv(A, absolute, relative, hermitian=False), b)
-        s = svdvals(A.detach())
+        cut = finfo(input.dtype).eps * max(m, n) if rcond is None else rcond
+        absolute, relative = _tolerance(input, 0.0, 0.0), _tolerance(input, cut, 0.0)
+        solution = matmul(factor.pinv(input, absolute, relative, hermitian=False), b)
+        s = svdvals(input.detach())
         top = s.amax(-1, keepdim=True) if prod(s.shape) else s
         rank = (s > relative * top).sum(-1)
         values = s if driver != "gelsy" else values
-    residuals = reshape(A, -1)[:0].abs()
+    residuals = reshape(input, -1)[:0].abs()
     if m > n and driver != "gelsy" and (driver == "gels" or bool((rank == n).all().item())):
-        residuals = (matmul(A, solution) - b).abs().square().sum(-2)
+        residuals = (matmul(input, solution) - b).abs().square().sum(-2)
     made = return_types.linalg_lstsq(solution.squeeze(-1) if vector else solution, residuals, rank, values)
     return write_all("linalg.lstsq", out, made)
 
@@ -207,30 +207,30 @@ def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 
 # ---- powers, exponentials, products ----
 
 
-def matrix_power(A: Any, n: int, *, out: Any = None) -> Any:
+def matrix_power(input: Any, n: int, *, out: Any = None) -> Any:
     """Multiply square matrices with themselves n times; a negative n inverts first."""
-    if len(A.shape) < 2:
+    if len(input.shape) < 2:
         raise ShapeError(
-            f"linalg.matrix_power: The input tensor A must have at least 2 dimensions; got {list(A.shape)}."
+            f"linalg.matrix_power: The input tensor A must have at least 2 dimensions; got {list(input.shape)}."
         )
-    if A.shape[-1] != A.shape[-2]:
+    if input.shape[-1] != input.shape[-2]:
         raise ShapeError(
-            f"linalg.matrix_power: A must be batches of square matrices, but they are {A.shape[-2]} by "
-            f"{A.shape[-1]} matrices"
+            f"linalg.matrix_power: A must be batches of square matrices, but they are {input.shape[-2]} by "
+            f"{input.shape[-1]} matrices"
         )
     n = operator.index(n)
     if n < 0:
-        A, n = inv(A), -n
+        input, n = inv(input), -n
     if n == 0:
-        made = zero(A) + identity(A)
+        made = zero(input) + identity(input)
     else:
-        made, square = None, A
+        made, square = None, input
         while n:
             if n & 1:
                 made = square if made is None else matmul(made, square)
             n >>= 1
             square = matmul(square, square) if n else square
-        made = made.clone() if made is A else made
+        made = made.clone() if made is input else made
     return give("linalg.matrix_power", out, made)
 
 
@@ -239,19 +239,19 @@ _PADE = (64764752532480000, 32382376266240000, 7771770303897600, 118735379642880
 
 
 @autocasting
-def matrix_exp(A: Any) -> Any:
+def matrix_exp(input: Any) -> Any:
     """Return the exponential of square matrices, by scaling, a Pade quotient and squaring."""
-    if isinstance(A, TensorBase) and A.dtype in (float16, bfloat16):
-        return cast(matrix_exp(cast(A, float32)), A.dtype)
-    check_square("linalg.matrix_exp", A)
-    if not prod(A.shape):
-        return A.clone()
-    sums = A.detach().abs().sum(-2)
+    if isinstance(input, TensorBase) and input.dtype in (float16, bfloat16):
+        return cast(matrix_exp(cast(input, float32)), input.dtype)
+    check_square("linalg.matrix_exp", input)
+    if not prod(input.shape):
+        return input.clone()
+    sums = input.detach().abs().sum(-2)
     _, size = sums._device.backend.index_range(sums._data)
     squarings = max(0, math.ceil(math.log2(size / 5.37))) if size > 5.37 and math.isfinite(size) else 0
-    x = A / 2.0**squarings if squarings else A
+    x = input / 2.0**squarings if squarings else input
     b = [float(v) / _PADE[0] for v in _PADE]
-    one = identity(A)
+    one = identity(input)
     x2 = matmul(x, x)
     x4 = matmul(x2, x2)
     x6 = matmul(x4, x2)

@@ -186,12 +186,14 @@ def _new_sizes(name: str, x: Any, sizes: tuple[Any, ...]) -> Size:
 VIEW_DTYPE: Callable[[Any, DType], Any] = lambda x, dtype: x
 
 
-def view(input: Any, *shape: Any) -> Any:
+def view(input: Any, *shape: Any, size: Any = None, dtype: Any = None) -> Any:
     """Show the same memory under another shape, or (given a dtype) reinterpret its bytes.
 
     Raises:
         ShapeError: when the strides need a copy; `reshape` makes one.
     """
+    if size is not None or dtype is not None:
+        shape = (dtype if size is None else size,)
     if len(shape) == 1 and isinstance(shape[0], (DType, type)):
         return VIEW_DTYPE(input, as_dtype("view", shape[0]))
     backend = input._device.backend
@@ -200,14 +202,14 @@ def view(input: Any, *shape: Any) -> Any:
             return reshape(input, *shape)
         except (TypeError, RuntimeError):
             pass  # what is wrong is said below, in view's name
-    size = _new_sizes("view", input, shape)
-    if not _is_row_major(input) and view_strides(input.shape, layout(input), size) is None:
+    wanted = _new_sizes("view", input, shape)
+    if not _is_row_major(input) and view_strides(input.shape, layout(input), wanted) is None:
         raise ShapeError(
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
-            f"contiguous subspaces); got {list(input.shape)} with strides {list(layout(input))} for {list(size)}. "
+            f"contiguous subspaces); got {list(input.shape)} with strides {list(layout(input))} for {list(wanted)}. "
             "Use .reshape(...) instead."
         )
-    return _view(input, shape=size)
+    return _view(input, shape=wanted)
 
 
 def _sizes_seen(size: tuple[int, ...], wanted: Any) -> Size:
@@ -217,11 +219,11 @@ def _sizes_seen(size: tuple[int, ...], wanted: Any) -> Size:
     return remembered(size)
 
 
-def reshape(input: Any, *shape: Any) -> Any:
+def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
     """Give another shape: a view where strides allow, else a copy."""
     if not special[0] or not modes.inference:
-        if len(shape) == 1:
-            (shape,) = shape
+        if shape is None:
+            shape = sizes[0] if len(sizes) == 1 else sizes
         # The backend works out -1; what it refuses gets its error below.
         try:
             backend = input._device.backend
@@ -235,7 +237,7 @@ def reshape(input: Any, *shape: Any) -> Any:
             pass
     if not isinstance(input, TensorBase):
         raise TypeError(f"reshape: expected a Tensor; got {type(input).__name__}.")
-    size = _new_sizes("reshape", input, shape if isinstance(shape, tuple) else (shape,))
+    size = _new_sizes("reshape", input, sizes if shape is None else (shape,))
     if _is_row_major(input) or view_strides(input.shape, layout(input), size) is not None:
         return _view(input, shape=size)
     return _reshape(input, shape=size)
@@ -273,20 +275,20 @@ def _permute(k: Any, x: Any, /, *, axes: Any) -> Any:
 _permute.vjp(x=lambda k, g, axes: k.permute_dims(g, axes=_inverse(axes)), jvp="linear")
 
 
-def permute(input: Any, *dims: Any) -> Any:
+def permute(input: Any, *axes: Any, dims: Any = None) -> Any:
     """Reorder the dims; a view."""
-    if len(dims) == 1 and isinstance(dims[0], (tuple, list)):
-        dims = tuple(dims[0])
+    if dims is None:
+        dims = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
     ndim = len(input.shape)
     if len(dims) != ndim:
         raise ShapeError(
             f"permute: number of dimensions in the tensor input does not match the length of the desired ordering of "
             f"dimensions; got input.dim() = {ndim} and {len(dims)} dims."
         )
-    axes = tuple([check_dim("permute", d, ndim) for d in dims])
-    if len(set(axes)) != ndim:
-        raise ShapeError(f"permute: duplicate dims are not allowed; got {dims}.")
-    return _permute(input, axes=axes)
+    order = tuple([check_dim("permute", d, ndim) for d in dims])
+    if len(set(order)) != ndim:
+        raise ShapeError(f"permute: duplicate dims are not allowed; got {tuple(dims)}.")
+    return _permute(input, axes=order)
 
 
 def transpose(input: Any, dim0: int, dim1: int) -> Any:
@@ -336,9 +338,9 @@ def _refuse_overlap(k: Any, x: Any, part: Any) -> Any:
     return k.reshape(part, k.shape_of(x))
 
 
-def expand(input: Any, *sizes: Any, implicit: bool = False) -> Any:
+def expand(input: Any, *sizes: Any, size: Any = None, implicit: bool = False) -> Any:
     """Repeat along dims of size 1 without copying; -1 keeps a dim, new dims go in front."""
-    wanted = as_sizes("expand", sizes)
+    wanted = as_sizes("expand", sizes if size is None else (size,))
     shape = input.shape
     lead = len(wanted) - len(shape)
     if lead < 0:

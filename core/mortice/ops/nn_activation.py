@@ -117,11 +117,11 @@ def _threshold(k: Any, x: Any, /, *, limit: Any, value: Any) -> Any:
 _threshold.vjp(x=lambda k, g, x, limit: k.where(k.less_equal(x, limit), 0, g), jvp="elementwise")
 
 
-def threshold(input: Any, threshold: float, value: float) -> Any:
+def threshold(input: Any, threshold: float, value: float, *, out: Any = None) -> Any:
     """Replace what does not exceed `threshold` by `value`."""
     if isinstance(input, TensorBase) and input.dtype.kind in "ui":
         threshold, value = int(threshold), int(value)
-    return _threshold(input, limit=threshold, value=value)
+    return _threshold(input, limit=threshold, value=value, out=out)
 
 
 @op(shape=same, name="hardshrink", dtypes="f")

@@ -96,23 +96,23 @@ def as_dtype(name: str, x: Any, dtype: DType | None) -> Any:
 
 @numpy_names
 def vector_norm(
-    x: Any, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None, out: Any = None
+    input: Any, ord: float = 2, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None, out: Any = None
 ) -> Any:
     """Return the norm of vectors along dims, of the flat tensor by default."""
-    x = as_dtype("linalg.vector_norm", x, dtype)
+    input = as_dtype("linalg.vector_norm", input, dtype)
     if not isinstance(ord, (int, float)):
         raise TypeError(f"linalg.vector_norm: expected ord to be a number; got {type(ord).__name__}.")
-    axes = check_dims("linalg.vector_norm", dim, len(x.shape)) if x.shape else ()
-    if not x.shape and dim not in (None, (), []):
+    axes = check_dims("linalg.vector_norm", dim, len(input.shape)) if input.shape else ()
+    if not input.shape and dim not in (None, (), []):
         check_dims("linalg.vector_norm", dim, 0)
     ord = float(ord)
-    if not prod(x.shape) and (ord < 0 or ord == math.inf):
-        if dim is None or any(x.shape[a] == 0 for a in axes):
+    if not prod(input.shape) and (ord < 0 or ord == math.inf):
+        if dim is None or any(input.shape[a] == 0 for a in axes):
             raise RuntimeError(
                 f"linalg.vector_norm cannot compute the {ord} norm on an empty tensor because the operation does not "
                 "have an identity"
             )
-    made = _vector_norm(x, p=ord, axis=axes if x.shape else None, keepdims=keepdim)
+    made = _vector_norm(input, p=ord, axis=axes if input.shape else None, keepdims=keepdim)
     return made if out is None else _op.WRITE_OUT("linalg.vector_norm", out, made)
 
 
@@ -128,10 +128,10 @@ def _two(name: str, x: Any, dim: Any) -> tuple[int, int]:
 @numpy_names
 @autocasting
 def matrix_norm(
-    A: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: DType | None = None, out: Any = None
+    input: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: DType | None = None, out: Any = None
 ) -> Any:
     """Return the norm of matrices: "fro", "nuc", inf, -inf, 1, -1, 2 or -2."""
-    x = as_dtype("linalg.matrix_norm", A, dtype)
+    x = as_dtype("linalg.matrix_norm", input, dtype)
     if len(x.shape) < 2:
         raise ShapeError(
             f"linalg.matrix_norm: The input tensor A must have at least 2 dimensions; got {list(x.shape)}."
@@ -165,28 +165,28 @@ def _extreme(x: Any, dim: int, largest: bool, keepdim: bool = False) -> Any:
 
 @numpy_names
 def norm(
-    A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None, dtype: DType | None = None
+    input: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None, dtype: DType | None = None
 ) -> Any:
     """Return a vector norm, or with two dims (or a matrix and an `ord`) a matrix norm."""
     if dim is not None and isinstance(dim, int):
         dim = (dim,)
     if ord is None:
-        return vector_norm(A, 2, dim, keepdim, dtype=dtype, out=out)
+        return vector_norm(input, 2, dim, keepdim, dtype=dtype, out=out)
     if dim is None:
-        if len(A.shape) not in (1, 2):
+        if len(input.shape) not in (1, 2):
             raise RuntimeError("linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got "
-                               f"{len(A.shape)}D.")  # fmt: skip
-        if len(A.shape) == 2:
-            return matrix_norm(A, ord, (0, 1), keepdim, dtype=dtype, out=out)
+                               f"{len(input.shape)}D.")  # fmt: skip
+        if len(input.shape) == 2:
+            return matrix_norm(input, ord, (0, 1), keepdim, dtype=dtype, out=out)
         if isinstance(ord, str):
-            raise RuntimeError(f"linalg.norm: ord '{ord}' needs a matrix; got {list(A.shape)}.")
+            raise RuntimeError(f"linalg.norm: ord '{ord}' needs a matrix; got {list(input.shape)}.")
     elif isinstance(dim, (tuple, list)) and len(dim) == 2:
-        return matrix_norm(A, ord, dim, keepdim, dtype=dtype, out=out)
+        return matrix_norm(input, ord, dim, keepdim, dtype=dtype, out=out)
     elif len(dim) != 1:
         raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}")
     if isinstance(ord, str):
         raise RuntimeError(f"linalg.norm: ord '{ord}' needs two dims; got {dim}.")
-    return vector_norm(A, ord, dim, keepdim, dtype=dtype, out=out)
+    return vector_norm(input, ord, dim, keepdim, dtype=dtype, out=out)
 
 
 @numpy_names

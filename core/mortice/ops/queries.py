@@ -74,18 +74,18 @@ def is_nonzero(input: Any) -> bool:
     return bool(input.item())
 
 
-def result_type(tensor1: Any, tensor2: Any) -> DType:
+def result_type(tensor: Any, other: Any) -> DType:
     """Return the dtype of an operation on two tensors or numbers.
 
     Differs from torch: a 0-d tensor counts like any other.
     """
-    if isinstance(tensor1, TensorBase) and isinstance(tensor2, TensorBase):
-        return promote_types(tensor1.dtype, tensor2.dtype)
-    if isinstance(tensor1, TensorBase):
-        return promote_scalar(tensor1.dtype, tensor2)
-    if isinstance(tensor2, TensorBase):
-        return promote_scalar(tensor2.dtype, tensor1)
-    return promote_types(scalar_dtype(tensor1), scalar_dtype(tensor2))
+    if isinstance(tensor, TensorBase) and isinstance(other, TensorBase):
+        return promote_types(tensor.dtype, other.dtype)
+    if isinstance(tensor, TensorBase):
+        return promote_scalar(tensor.dtype, other)
+    if isinstance(other, TensorBase):
+        return promote_scalar(other.dtype, tensor)
+    return promote_types(scalar_dtype(tensor), scalar_dtype(other))
 
 
 def is_set_to(self: Any, tensor: Any) -> bool:

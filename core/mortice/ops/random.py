@@ -145,7 +145,7 @@ def _integers(name: str, low: Any, high: Any, shape: Size, dtype: DType, device:
 
 
 def randint(
-    low: Any, high: Any = None, size: Any = None, *, generator: Any = None, dtype: DType | None = None,
+    low: Any = 0, high: Any = None, size: Any = None, *, generator: Any = None, dtype: DType | None = None,
     device: Any = None, requires_grad: bool = False, out: Any = None, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Draw integers from low (0 when left out) to high - 1."""
@@ -160,7 +160,7 @@ def randint(
 
 
 def randint_like(
-    input: Any, low: Any, high: Any = None, *, dtype: DType | None = None, device: Any = None, layout: Any = None,
+    input: Any, low: Any = 0, high: Any = None, *, dtype: DType | None = None, device: Any = None, layout: Any = None,
     requires_grad: bool = False, memory_format: Any = None, pin_memory: bool = False, generator: Any = None,
 ) -> Any:  # fmt: skip
     """Draw integers from low to high - 1 in another tensor's shape, dtype and device."""

@@ -57,11 +57,11 @@ def _reflect(vectors: Any, tau: Any, x: Any, turned: bool) -> Any:
 
 
 @autocasting
-def householder_product(A: Any, tau: Any, *, out: Any = None) -> Any:
+def householder_product(input: Any, tau: Any, *, out: Any = None) -> Any:
     """Return the first columns of a product of Householder reflections, as geqrf stores them."""
-    check_matrix("linalg.householder_product", A)
+    check_matrix("linalg.householder_product", input)
     check_floats("linalg.householder_product", tau)
-    m, n = tuple(A.shape)[-2:]
+    m, n = tuple(input.shape)[-2:]
     count = tau.shape[-1]
     if m < n:
         raise ShapeError(
@@ -71,52 +71,52 @@ def householder_product(A: Any, tau: Any, *, out: Any = None) -> Any:
         raise ShapeError(
             "torch.linalg.householder_product: input.shape[-1] must be greater than or equal to tau.shape[-1]"
         )
-    if len(A.shape) - len(tau.shape) != 1 or tuple(A.shape)[:-2] != tuple(tau.shape)[:-1]:
+    if len(input.shape) - len(tau.shape) != 1 or tuple(input.shape)[:-2] != tuple(tau.shape)[:-1]:
         raise ShapeError(
             f"torch.linalg.householder_product: Expected batch dimensions of tau to be equal to input.shape[:-2]; got "
-            f"{list(A.shape)} and {list(tau.shape)}."
+            f"{list(input.shape)} and {list(tau.shape)}."
         )
-    check_one_dtype("linalg.householder_product", A, tau)
-    start = expand(identity(A, m), (*tuple(A.shape)[:-2], m, m))[..., :, :n]
-    return give("linalg.householder_product", out, _reflect(_vectors(A, m), tau, start, False))
+    check_one_dtype("linalg.householder_product", input, tau)
+    start = expand(identity(input, m), (*tuple(input.shape)[:-2], m, m))[..., :, :n]
+    return give("linalg.householder_product", out, _reflect(_vectors(input, m), tau, start, False))
 
 
 @autocasting
-def orgqr(input: Any, tau: Any, *, out: Any = None) -> Any:
+def orgqr(input: Any, input2: Any, *, out: Any = None) -> Any:
     """Return the first columns of a product of Householder reflections: another name of linalg.householder_product."""
-    return householder_product(input, tau, out=out)
+    return householder_product(input, input2, out=out)
 
 
 @autocasting
-def ormqr(input: Any, tau: Any, other: Any, left: bool = True, transpose: bool = False, *, out: Any = None) -> Any:
+def ormqr(input: Any, input2: Any, input3: Any, left: bool = True, transpose: bool = False, *, out: Any = None) -> Any:
     """Multiply `other` with the whole product of Householder reflections, as geqrf stores them, or with its adjoint."""
-    check_matrix("ormqr", input, other)
-    check_floats("ormqr", tau)
-    m = other.shape[-2 if left else -1]
-    if m < tau.shape[-1] or m != input.shape[-2]:
+    check_matrix("ormqr", input, input3)
+    check_floats("ormqr", input2)
+    m = input3.shape[-2 if left else -1]
+    if m < input2.shape[-1] or m != input.shape[-2]:
         raise ShapeError(
             f"ormqr: other.shape[{-2 if left else -1}] must be greater than or equal to tau.shape[-1] and equal to "
-            f"input.shape[-2]; got {list(other.shape)}, {list(tau.shape)} and {list(input.shape)}."
+            f"input.shape[-2]; got {list(input3.shape)}, {list(input2.shape)} and {list(input.shape)}."
         )
-    if tau.shape[-1] > input.shape[-1]:
+    if input2.shape[-1] > input.shape[-1]:
         raise ShapeError(
-            f"ormqr: tau.shape[-1] must be less than or equal to input.shape[-1]; got {list(tau.shape)} and "
+            f"ormqr: tau.shape[-1] must be less than or equal to input.shape[-1]; got {list(input2.shape)} and "
             f"{list(input.shape)}."
         )
-    if len(input.shape) != len(tau.shape) + 1 or len(input.shape) != len(other.shape):
+    if len(input.shape) != len(input2.shape) + 1 or len(input.shape) != len(input3.shape):
         raise ShapeError(
             "ormqr: Expected input and other to have equal numbers of dimensions and tau one less; got "
-            f"{list(input.shape)}, {list(other.shape)} and {list(tau.shape)}."
+            f"{list(input.shape)}, {list(input3.shape)} and {list(input2.shape)}."
         )
     batch = tuple(input.shape)[:-2]
-    if tuple(tau.shape)[:-1] != batch or tuple(other.shape)[:-2] != batch:
+    if tuple(input2.shape)[:-1] != batch or tuple(input3.shape)[:-2] != batch:
         raise ShapeError(
-            f"ormqr: Expected batch dimensions of tau and other to be equal to input.shape[:-2]; got {list(tau.shape)}, "
-            f"{list(other.shape)} and {list(input.shape)}."
+            f"ormqr: Expected batch dimensions of tau and other to be equal to input.shape[:-2]; got {list(input2.shape)}, "
+            f"{list(input3.shape)} and {list(input.shape)}."
         )
-    check_one_dtype("ormqr", input, tau)
-    check_one_dtype("ormqr", input, other)
+    check_one_dtype("ormqr", input, input2)
+    check_one_dtype("ormqr", input, input3)
     vectors = _vectors(input, m)
     if left:
-        return give("ormqr", out, _reflect(vectors, tau, other, transpose))
-    return give("ormqr", out, adjoint(_reflect(vectors, tau, adjoint(other), not transpose)))
+        return give("ormqr", out, _reflect(vectors, input2, input3, transpose))
+    return give("ormqr", out, adjoint(_reflect(vectors, input2, adjoint(input3), not transpose)))

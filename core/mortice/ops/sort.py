@@ -186,9 +186,12 @@ def bucketize(
 
 
 def isin(
-    elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False, out: Any = None
-) -> Any:
-    """Tell which elements are among `test_elements`; one of both may be a number."""
+    elements: Any = None, test_elements: Any = None, *, assume_unique: bool = False, invert: bool = False,
+    out: Any = None, element: Any = None, test_element: Any = None,
+) -> Any:  # fmt: skip
+    """Tell which elements are among `test_elements`; one of both may be a number, then named in the singular too."""
+    elements = element if elements is None else elements
+    test_elements = test_element if test_elements is None else test_elements
     d = common_dtype(elements, test_elements)
     if d is bool_ or d.is_complex:
         raise DTypeError(f"isin: Unsupported input type encountered for isin(): {d}. Use integers or floats.")

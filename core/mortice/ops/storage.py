@@ -279,7 +279,7 @@ def share_memory_(self: Any) -> Any:
 
 def from_file(
     filename: Any, shared: bool | None = None, size: int = 0, *, dtype: Any = None, layout: Any = None, device: Any = None,
-    pin_memory: bool = False,
+    pin_memory: bool = False, requires_grad: bool = False,
 ) -> Any:  # fmt: skip
     """Make a 1-D tensor of a file's first elements: with `shared` writes go to the file, which is made or grows as needed."""
     where = resolve(device)
@@ -292,9 +292,9 @@ def from_file(
         if have < length:
             file.truncate(length)
         if not length:
-            return empty(0, dtype=kind, device=where)
+            return empty(0, dtype=kind, device=where, requires_grad=requires_grad)
         block = mmap.mmap(file.fileno(), length, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY)
-    return share(HostBuffer(block, (size,), kind), where)
+    return share(HostBuffer(block, (size,), kind), where).requires_grad_(requires_grad)
 
 
 def pin_memory(self: Any, device: Any = None) -> Any:

@@ -158,17 +158,17 @@ def _unfold_copy(k: Any, x: Any, /, *, axis: int, size: int, step: int) -> Any:
 _unfold_copy.vjp(x=_window_back, jvp="linear")
 
 
-def unfold(self: Any, dimension: int, size: int, step: int) -> Any:
+def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
     """Show windows of a size along a dim, `step` apart; their elements come last. A view."""
-    axis, n = check_dim("unfold", dimension, len(self.shape)), self.shape[dimension] if self.shape else 1
+    axis, n = check_dim("unfold", dimension, len(input.shape)), input.shape[dimension] if input.shape else 1
     if size < 0:
         raise RuntimeError(f"unfold: size is {size} but must be >= 0.")
     if step <= 0:
         raise RuntimeError(f"unfold: step is {step} but must be > 0.")
     if size > n:
         raise RuntimeError(f"unfold: maximum size for tensor at dimension {dimension} is {n} but size is {size}.")
-    fn = _unfold if _shares(self, "sliding_window") else _unfold_copy
-    return fn(self, axis=axis, size=operator.index(size), step=operator.index(step))
+    fn = _unfold if _shares(input, "sliding_window") else _unfold_copy
+    return fn(input, axis=axis, size=operator.index(size), step=operator.index(step))
 
 
 def _strided_shape(name: str, old: Size, *, shape: Size, steps: Any, offset: int) -> Size:

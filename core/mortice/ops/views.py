@@ -340,10 +340,12 @@ def unsafe_split(input: Any, split_size: int, dim: int = 0) -> tuple[Any, ...]:
 
 @numpy_names
 def tensor_split(
-    input: Any, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None, sections: Any = None
-) -> tuple[Any, ...]:
+    input: Any, indices_or_sections: Any = None, dim: int = 0, *, indices: Any = None, sections: Any = None,
+    tensor_indices_or_sections: Any = None,
+) -> tuple[Any, ...]:  # fmt: skip
     """Cut into a number of nearly equal pieces, or at given positions; views."""
-    where = next((v for v in (indices_or_sections, indices, sections) if v is not None), None)
+    given = (indices_or_sections, indices, sections, tensor_indices_or_sections)
+    where = next((v for v in given if v is not None), None)
     if not input.shape:
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     axis = check_dim("tensor_split", dim, len(input.shape))
@@ -373,7 +375,12 @@ def tensor_split(
     return tuple(out)
 
 
-def _named_split(name: str, x: Any, where: Any, dim: int, least: int) -> tuple[Any, ...]:
+def _named_split(
+    name: str, x: Any, given: tuple[Any, ...], indices: Any, sections: Any, dim: int, least: int
+) -> tuple[Any, ...]:
+    where = sections if indices is None else indices
+    if given:
+        where = given[0] if len(given) == 1 else given
     ndim = len(x.shape)
     if ndim < least:
         raise RuntimeError(
@@ -390,28 +397,19 @@ def _named_split(name: str, x: Any, where: Any, dim: int, least: int) -> tuple[A
     return tensor_split(x, where, dim)
 
 
-def hsplit(
-    input: Any, indices_or_sections: Any = None, *, indices: Any = None, sections: Any = None
-) -> tuple[Any, ...]:
+def hsplit(input: Any, *where: Any, indices: Any = None, sections: Any = None) -> tuple[Any, ...]:
     """Cut along dim 1, or along dim 0 of a vector."""
-    where = next((v for v in (indices_or_sections, indices, sections) if v is not None), None)
-    return _named_split("hsplit", input, where, 0 if len(input.shape) == 1 else 1, 1)
+    return _named_split("hsplit", input, where, indices, sections, 0 if len(input.shape) == 1 else 1, 1)
 
 
-def vsplit(
-    input: Any, indices_or_sections: Any = None, *, indices: Any = None, sections: Any = None
-) -> tuple[Any, ...]:
+def vsplit(input: Any, *where: Any, indices: Any = None, sections: Any = None) -> tuple[Any, ...]:
     """Cut along dim 0."""
-    where = next((v for v in (indices_or_sections, indices, sections) if v is not None), None)
-    return _named_split("vsplit", input, where, 0, 2)
+    return _named_split("vsplit", input, where, indices, sections, 0, 2)
 
 
-def dsplit(
-    input: Any, indices_or_sections: Any = None, *, indices: Any = None, sections: Any = None
-) -> tuple[Any, ...]:
+def dsplit(input: Any, *where: Any, indices: Any = None, sections: Any = None) -> tuple[Any, ...]:
     """Cut along dim 2."""
-    where = next((v for v in (indices_or_sections, indices, sections) if v is not None), None)
-    return _named_split("dsplit", input, where, 2, 3)
+    return _named_split("dsplit", input, where, indices, sections, 2, 3)
 
 
 # ---- shapes of several tensors ----

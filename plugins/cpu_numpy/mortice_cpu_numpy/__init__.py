@@ -6,7 +6,9 @@ from mortice.backends import Backend, BackendInfo, hookimpl
 def load() -> Backend:
     """Import NumPy and return the backend."""
     from mortice_cpu_numpy.backend import NumPyBackend
+    from mortice_cpu_numpy.memory import keep_freed_memory
 
+    keep_freed_memory()
     return NumPyBackend()
 
 

@@ -117,15 +117,15 @@ class NormOverrides:
     def batch_norm(self, x: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5) -> Any:
         if not _plain(x, weight, bias):
             return super().batch_norm(x, weight, bias, eps=eps)
-        parts = _channels(x)
-        count = parts.shape[0] * parts.shape[2]
-        mean = _channel_sum(parts) / count
-        out = np.subtract(parts, mean[:, None])
-        var = _channel_dot(out, out) / count
+        parts, channels, length = _channels(x)
+        count = len(parts) * length
+        mean = _channel_sum(parts, channels) / count
+        out = np.subtract(parts, mean.repeat(length))
+        var = _channel_dot(out, out, channels) / count
         scale = 1 / np.sqrt(var + x.dtype.type(eps))
-        np.multiply(out, (scale if weight is None else scale * weight)[:, None], out=out)
+        np.multiply(out, (scale if weight is None else scale * weight).repeat(length), out=out)
         if bias is not None:
-            np.add(out, bias[:, None], out=out)
+            np.add(out, bias.repeat(length), out=out)
         return out.reshape(x.shape), mean, var
 
     @silent
@@ -134,16 +134,17 @@ class NormOverrides:
     ) -> Any:
         if mean is None or var is None or not _plain(g, x, weight, mean, var):
             return super().batch_norm_grad(g, x, weight, mean, var, eps=eps)
-        parts, pulled = _channels(x), _channels(g)
-        count = parts.shape[0] * parts.shape[2]
+        parts, channels, length = _channels(x)
+        pulled = g.reshape(parts.shape)
+        count = len(parts) * length
         rstd = 1 / np.sqrt(var + x.dtype.type(eps))
-        out = np.subtract(parts, mean[:, None])
+        out = np.subtract(parts, mean.repeat(length))
         # All that depends on the channel alone is folded into two numbers each.
-        along = _channel_dot(pulled, out) * (rstd * rstd) / count
-        np.multiply(out, along[:, None], out=out)
+        along = _channel_dot(pulled, out, channels) * (rstd * rstd) / count
+        np.multiply(out, along.repeat(length), out=out)
         np.subtract(pulled, out, out=out)
-        np.subtract(out, (_channel_sum(pulled) / count)[:, None], out=out)
-        np.multiply(out, (rstd if weight is None else rstd * weight)[:, None], out=out)
+        np.subtract(out, (_channel_sum(pulled, channels) / count).repeat(length), out=out)
+        np.multiply(out, (rstd if weight is None else rstd * weight).repeat(length), out=out)
         return out.reshape(x.shape)
 
     @silent
@@ -152,8 +153,9 @@ class NormOverrides:
     ) -> Any:
         if mean is None or var is None or not _plain(g, x, mean, var):
             return super().batch_norm_weight_grad(g, x, mean, var, eps=eps)
-        centred = np.subtract(_channels(x), mean[:, None])
-        return _channel_dot(_channels(g), centred) / np.sqrt(var + x.dtype.type(eps))
+        parts, channels, length = _channels(x)
+        centred = np.subtract(parts, mean.repeat(length))
+        return _channel_dot(g.reshape(parts.shape), centred, channels) / np.sqrt(var + x.dtype.type(eps))
 
     @silent
     def batch_norm_eval(
@@ -162,10 +164,11 @@ class NormOverrides:
         if not _plain(x, mean, var, weight, bias):
             return super().batch_norm_eval(x, mean, var, weight, bias, eps=eps)
         scale = 1 / np.sqrt(var + x.dtype.type(eps))
-        out = np.subtract(_channels(x), mean[:, None])
-        np.multiply(out, (scale if weight is None else scale * weight)[:, None], out=out)
+        parts, _, length = _channels(x)
+        out = np.subtract(parts, mean.repeat(length))
+        np.multiply(out, (scale if weight is None else scale * weight).repeat(length), out=out)
         if bias is not None:
-            np.add(out, bias[:, None], out=out)
+            np.add(out, bias.repeat(length), out=out)
         return out.reshape(x.shape)
 
 
@@ -215,16 +218,20 @@ def _pull(g: Any, normal: Any, rstd: Any) -> Any:
     return np.multiply(normal, rstd, out=normal)
 
 
-def _channels(x: Any) -> Any:
-    """Return (N, C, *sizes) as (N, C, L)."""
-    return x.reshape(x.shape[0], x.shape[1], prod(x.shape[2:]))
+def _channels(x: Any) -> tuple[Any, int, int]:
+    """Return (N, C, *sizes) as (N, C * length), C and length: a number a channel, repeated, meets whole rows."""
+    length = prod(x.shape[2:])
+    return x.reshape(len(x), x.shape[1] * length), x.shape[1], length
 
 
-def _channel_sum(x: Any) -> Any:
-    return np.add.reduce(np.add.reduce(x, axis=2) if x.shape[2] > 1 else x[:, :, 0], axis=0)
+def _channel_sum(x: Any, channels: int) -> Any:
+    return np.add.reduce(np.add.reduce(x, axis=0).reshape(channels, x.shape[1] // channels), axis=1)
 
 
-def _channel_dot(x: Any, y: Any) -> Any:
-    if x.shape[2] == 1:
-        return np.add.reduce(x[:, :, 0] * y[:, :, 0], axis=0)
-    return np.add.reduce(np.vecdot(x, y), axis=0)
+def _channel_dot(x: Any, y: Any, channels: int) -> Any:
+    n, length = len(x), x.shape[1] // channels
+    if length < 64:
+        # Too short for a call of BLAS each.
+        return np.add.reduce(np.einsum("nc,nc->c", x, y).reshape(channels, length), axis=1)
+    shape = (n, channels, length)
+    return np.add.reduce(np.vecdot(x.reshape(shape), y.reshape(shape)), axis=0)

@@ -42,15 +42,15 @@ def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out:
     return mortice.div(input, length, out=out)
 
 
-def one_hot(tensor: Any, num_classes: int = -1) -> Any:
+def one_hot(input: Any, num_classes: int = -1) -> Any:
     """Return int64 rows with a 1 at each class index."""
-    if tensor.dtype is not mortice.int64:
-        raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor; got {tensor.dtype}.")
-    if tensor.numel() == 0:
+    if input.dtype is not mortice.int64:
+        raise RuntimeError(f"one_hot is only applicable to index tensor of type LongTensor; got {input.dtype}.")
+    if input.numel() == 0:
         if num_classes <= 0:
-            raise RuntimeError("Can not infer total number of classes from empty tensor.")
-        return mortice.zeros(*tensor.shape, num_classes, dtype=mortice.int64, device=tensor.device)
-    low, high = int(tensor.min()), int(tensor.max())
+            raise RuntimeError("Can not infer total number of classes from empty input.")
+        return mortice.zeros(*input.shape, num_classes, dtype=mortice.int64, device=input.device)
+    low, high = int(input.min()), int(input.max())
     if low < 0:
         raise RuntimeError(f"Class values must be non-negative; got {low}.")
     if num_classes == -1:
@@ -59,4 +59,4 @@ def one_hot(tensor: Any, num_classes: int = -1) -> Any:
         raise RuntimeError(f"num_classes should be positive; got {num_classes}.")
     elif high >= num_classes:
         raise RuntimeError(f"Class values must be smaller than num_classes; got {high} and {num_classes}.")
-    return (tensor.unsqueeze(-1) == mortice.arange(num_classes, device=tensor.device)).to(mortice.int64)
+    return (input.unsqueeze(-1) == mortice.arange(num_classes, device=input.device)).to(mortice.int64)

@@ -91,6 +91,14 @@ class PackedSequence(PackedSequence_):
         """Whether the data lives on a CUDA device."""
         return bool(self.data.is_cuda)
 
+    def is_pinned(self) -> bool:
+        """Tell whether the data lies in pinned memory."""
+        return bool(self.data.is_pinned())
+
+    def pin_memory(self) -> Any:
+        """Return the sequences with their data in pinned memory."""
+        return type(self)(self.data.pin_memory(), *self[1:])
+
 
 def invert_permutation(permutation: Any) -> Any:
     """Return the permutation that takes another back; None of None."""

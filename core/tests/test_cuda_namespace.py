@@ -1,0 +1,346 @@
+"""mortice.cuda with and without a device, and the settings, switches and small namespaces that scripts expect."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import mortice as mt
+from mortice import cuda
+
+no_cuda = pytest.mark.skipif(cuda.is_available(), reason="a CUDA device is here")
+
+
+@pytest.fixture
+def pretender() -> Iterator[Any]:
+    """Two CUDA devices of a backend that counts memory and waits."""
+    pytest.importorskip("numpy")
+    import numpy as np
+
+    from mortice.backends import BackendInfo, NamespaceBackend, plugins
+
+    class Pretender(NamespaceBackend):
+        waited = 0
+        peak = 300
+
+        def memory_allocated(self, device: Any) -> int:
+            return 100 + device.index
+
+        def memory_stats(self, device: Any) -> dict[str, int]:
+            return {"peak_allocated": self.peak, "free": 1000, "total": 4000}
+
+        def reset_peak_memory(self, device: Any) -> None:
+            self.peak = 150
+
+        def device_properties(self, device: Any) -> dict[str, Any]:
+            return {"major": 9, "minor": 0, "total_memory": 4000}
+
+        def device_label(self, device: Any) -> str:
+            return "Pretender 9000"
+
+        def device_of(self, x: Any) -> Any:
+            return self.device("cuda:0")
+
+        def synchronize(self, device: Any) -> None:
+            self.waited += 1
+
+    made = Pretender(np, {"cuda:0": None, "cuda:1": None})
+    plugins.register(BackendInfo("pretender", ("cuda",), lambda: made))
+    yield made
+    del plugins.entries()["pretender"]
+    plugins._CACHE.clear()
+
+
+# ---- without a device: as PyTorch's build without CUDA ----
+
+
+@no_cuda
+def test_questions_are_answered_and_requests_without_effect_pass() -> None:
+    assert not cuda.is_available() and cuda.device_count() == 0 and not cuda.is_initialized()
+    for count in (
+        cuda.memory_allocated, cuda.max_memory_allocated, cuda.memory_reserved, cuda.max_memory_reserved, cuda.memory_cached,
+    ):  # fmt: skip
+        assert count() == 0
+    assert not cuda.is_bf16_supported() and cuda.memory_stats() == {} and cuda.get_arch_list() == []
+    cuda.empty_cache(), cuda.ipc_collect(), cuda.reset_peak_memory_stats(), cuda.set_device(-1)
+    cuda.manual_seed(3), cuda.manual_seed_all(4)
+    assert mt.initial_seed() == 4 == cuda.initial_seed() and cuda.get_rng_state_all() == []
+    with cuda.device(-1), cuda.device(None), cuda.device_of(mt.ones(1)), cuda.stream(None):
+        pass
+
+
+@no_cuda
+@pytest.mark.parametrize(
+    "call",
+    [
+        cuda.current_device, cuda.synchronize, cuda.init, cuda.get_device_name, cuda.get_device_capability,
+        cuda.get_device_properties, cuda.mem_get_info, cuda.current_stream, cuda.default_stream, lambda: cuda.set_device(0),
+        lambda: cuda.device(0).__enter__(), cuda.Stream, cuda.Event,
+    ],
+)  # fmt: skip
+def test_what_needs_a_device_says_so(call: Any) -> None:
+    with pytest.raises(RuntimeError, match="no backend offers"):
+        call()
+
+
+@no_cuda
+def test_the_error_is_also_the_one_that_pytorch_raises() -> None:
+    with pytest.raises(AssertionError):
+        cuda.current_device()
+
+
+# ---- with one ----
+
+
+def test_devices_and_their_properties(pretender: Any) -> None:
+    assert cuda.is_available() and cuda.device_count() == 2 and cuda.current_device() == 0
+    assert cuda.get_device_name() == "Pretender 9000" and cuda.get_device_capability(1) == (9, 0)
+    found = cuda.get_device_properties(0)
+    assert (found.name, found.total_memory, found.multi_processor_count) == ("Pretender 9000", 4000, 0)
+    assert cuda.is_tf32_supported() and not cuda.can_device_access_peer(0, 1)
+    with cuda.device_of(mt.ones(1, device="cuda:1")):
+        assert cuda.current_device() == 1
+    assert mt.accelerator.is_available() and str(mt.accelerator.current_accelerator()) == "cuda"
+    assert mt.accelerator.device_count() == 2 and mt.accelerator.memory_allocated() == 100
+    with mt.accelerator.device_index(1):
+        assert mt.accelerator.current_device_index() == 1 == cuda.current_device()
+
+
+def test_memory_is_what_the_backend_counts(pretender: Any) -> None:
+    assert cuda.memory_allocated() == 100 and cuda.memory_allocated(1) == 101 == cuda.memory_reserved("cuda:1")
+    assert cuda.max_memory_allocated() == 300 and cuda.mem_get_info() == (1000, 4000)
+    cuda.reset_peak_memory_stats()
+    assert cuda.max_memory_allocated() == 150
+    assert cuda.memory_stats()["allocated_bytes.all.peak"] == 150 and "allocated_bytes" in cuda.memory_summary()
+    with pytest.raises(RuntimeError, match="expected a CUDA device; got 'cpu'"):
+        cuda.memory_allocated("cpu")
+
+
+def test_streams_and_events_keep_their_promises(pretender: Any) -> None:
+    stream, start, end = cuda.Stream(), cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
+    with cuda.stream(stream):
+        assert cuda.current_stream() is stream
+        start.record()
+        end.record(stream)
+    end.synchronize()
+    assert cuda.current_stream() is not stream and start.query() and start.elapsed_time(end) >= 0 and pretender.waited >= 3
+    stream.wait_stream(cuda.current_stream()), stream.wait_event(end), stream.record_event().wait()
+    with pytest.raises(ValueError, match="enable_timing=True"):
+        cuda.Event().elapsed_time(end)
+    with pytest.raises(ValueError, match="must be recorded"):
+        cuda.Event(enable_timing=True).elapsed_time(end)
+    with stream:
+        assert cuda.current_stream() == stream
+
+
+# ---- switches of torch.backends ----
+
+
+def test_switches_are_kept_and_libraries_are_not_there() -> None:
+    import mortice.backends.cudnn as cudnn
+
+    assert mt.backends.cudnn is cudnn and not cudnn.is_available() and cudnn.version() is None
+    cudnn.benchmark = True
+    with cudnn.flags(enabled=False, benchmark=False, deterministic=True):
+        assert (cudnn.enabled, cudnn.benchmark, cudnn.deterministic) == (False, False, True)
+    assert (cudnn.enabled, cudnn.benchmark, cudnn.deterministic, cudnn.benchmark_limit) == (True, True, False, None)
+    cudnn.benchmark = False
+    for name in ("mps", "mkl", "mkldnn", "openmp", "opt_einsum"):
+        assert getattr(mt.backends, name).is_available() is False
+    assert mt.backends.mps.is_built() is False and mt.backends.cpu.get_cpu_capability() == "DEFAULT"
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        mt.backends.nothing  # noqa: B018
+    assert mt.backends.cuda.is_built() is False and mt.backends.cuda.flash_sdp_enabled()
+    with mt.backends.cuda.sdp_kernel(enable_flash=False):
+        assert not mt.backends.cuda.flash_sdp_enabled() and mt.backends.cuda.math_sdp_enabled()
+    mt.backends.cuda.enable_math_sdp(False)
+    assert not mt.backends.cuda.math_sdp_enabled()
+    mt.backends.cuda.enable_math_sdp(True)
+
+
+def test_the_precision_of_products_has_two_names() -> None:
+    assert mt.get_float32_matmul_precision() == "highest" and not mt.backends.cuda.matmul.allow_tf32
+    mt.backends.cuda.matmul.allow_tf32 = True
+    assert mt.get_float32_matmul_precision() == "high"
+    with pytest.warns(UserWarning, match="not one of 'highest'"):
+        mt.set_float32_matmul_precision("low")
+    mt.set_float32_matmul_precision("highest")
+    assert not mt.backends.cuda.matmul.allow_tf32
+
+
+# ---- settings ----
+
+
+def test_settings_are_kept() -> None:
+    mt.use_deterministic_algorithms(True, warn_only=True)
+    assert mt.are_deterministic_algorithms_enabled() and mt.is_deterministic_algorithms_warn_only_enabled()
+    mt.set_deterministic_debug_mode("error")
+    assert mt.get_deterministic_debug_mode() == 2
+    mt.use_deterministic_algorithms(False)
+    assert not mt.are_deterministic_algorithms_enabled()
+    with pytest.raises(TypeError, match="mode must be bool"):
+        mt.use_deterministic_algorithms(1)
+    with pytest.raises(RuntimeError, match="expected one of 'default', 'warn', 'error'"):
+        mt.set_deterministic_debug_mode("loud")
+    before = mt.get_num_threads(), mt.get_num_interop_threads()
+    mt.set_num_threads(3), mt.set_num_interop_threads(2)
+    assert (mt.get_num_threads(), mt.get_num_interop_threads()) == (3, 2)
+    mt.set_num_threads(before[0]), mt.set_num_interop_threads(before[1])
+    with pytest.raises(RuntimeError, match="expects a positive integer"):
+        mt.set_num_threads(0)
+    with pytest.raises(RuntimeError, match="expects an int, but got float"):
+        mt.set_num_threads(1.5)
+    assert mt.set_flush_denormal(True) is False and mt.is_warn_always_enabled() is False
+
+
+def test_default_dtypes_by_the_old_names() -> None:
+    try:
+        mt.set_default_tensor_type(mt.DoubleTensor)
+        assert mt.ones(1).dtype is mt.float64
+        mt.set_default_tensor_type("torch.FloatTensor")
+        assert mt.ones(1).dtype is mt.float32
+    finally:
+        mt.set_default_dtype(mt.float32)
+    with pytest.raises(TypeError, match="only floating-point types"):
+        mt.set_default_tensor_type(mt.LongTensor)
+    with pytest.raises(TypeError, match="invalid type object"):
+        mt.set_default_tensor_type("nothing")
+
+
+def test_random_states_can_be_kept_for_a_block() -> None:
+    mt.manual_seed(5)
+    with mt.random.fork_rng():
+        inside = mt.rand(2).tolist()
+    assert mt.rand(2).tolist() == inside
+    state = cuda.get_rng_state()
+    drawn = mt.rand(2).tolist()
+    cuda.set_rng_state(state)
+    assert mt.rand(2).tolist() == drawn
+
+
+# ---- compile, jit, overrides, version, what is left out ----
+
+
+def test_compiling_returns_the_function() -> None:
+    @mt.compile
+    def one(x: int) -> int:
+        return x + 1
+
+    @mt.compile(mode="max-autotune", fullgraph=True)
+    def two(x: int) -> int:
+        return x + 2
+
+    net = mt.nn.Linear(2, 2)
+    assert one(1) == 2 and two(1) == 3 and mt.compile(net, backend="eager") is net
+    with pytest.raises(RuntimeError, match="unrecognized mode=fast"):
+        mt.compile(net, mode="fast")
+    with pytest.raises(RuntimeError, match="expected a function or a module"):
+        mt.compile(3)
+    assert mt.compiler.disable(one) is one and not mt.compiler.is_compiling()
+
+    @mt.compiler.disable
+    def three() -> int:
+        return 3
+
+    assert three() == 3
+
+
+def test_scripting_and_tracing_keep_the_function() -> None:
+    net = mt.nn.Linear(2, 2)
+    assert mt.jit.script(net) is net and mt.jit.trace(net, mt.ones(1, 2)) is net and not mt.jit.is_scripting()
+    assert mt.jit.trace(net, (mt.ones(1, 2),)) is net and mt.jit.trace_module(net, {"forward": mt.ones(1, 2)}) is net
+
+    @mt.jit.ignore
+    def plain() -> int:
+        return 1
+
+    @mt.jit.ignore(drop=True)
+    def dropped() -> int:
+        return 2
+
+    assert plain() == 1 and dropped() == 2 and mt.jit.annotate(int, 3) == 3
+    with pytest.raises(NotImplementedError, match="state_dict"):
+        mt.jit.save(net, "file")
+    with pytest.raises(mt.errors.ShapeError):
+        mt.jit.trace(net, mt.ones(1, 3))
+
+
+def test_small_namespaces() -> None:
+    assert mt.cpu.is_available() and mt.cpu.device_count() == 1 and mt.cpu.current_device() == "cpu"
+    mt.cpu.synchronize()
+    assert mt.version.__version__ == mt.__version__ and mt.version.cuda is None and mt.version.hip is None
+    assert mt.overrides.is_tensor_like(mt.ones(1)) and not mt.overrides.has_torch_function((mt.ones(1),))
+    with pytest.raises(TypeError, match="__torch_function__ is not imitated"):
+        mt.overrides.handle_torch_function(mt.add, ())
+    assert mt.typename(mt.ones(1)).endswith("FloatTensor") and mt.typename(3) == "int" and not mt.is_storage(3)
+    for name, what in (("onnx", "exporting to ONNX"), ("hub", "fetching models"), ("sparse", "sparse tensors")):
+        with pytest.raises(AttributeError, match=f"no attribute '{name}': {what} is left out|are left out"):
+            getattr(mt, name)
+
+
+def test_importing_mortice_loads_none_of_this() -> None:
+    code = """
+        import sys, mortice
+        late = ("amp", "cpu", "cuda", "compiler", "distributions", "jit", "overrides", "settings", "testing", "accelerator",
+                "backends.cuda", "backends.cudnn", "backends.flags")
+        print([name for name in late if f"mortice.{name}" in sys.modules])
+    """
+    out = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert out.stdout == "[]\n"
+
+
+# ---- testing ----
+
+
+def test_assert_close_says_where_and_by_how_much() -> None:
+    close = mt.testing.assert_close
+    t = mt.tensor
+    close({"a": [t([1.0]), 2], "b": None}, {"a": (t([1.0 + 1e-7]), 2), "b": None})
+    close(t([float("nan")]), t([float("nan")]), equal_nan=True)
+    for call, text in (
+        (lambda: close(t([1.0, 2.0, 3.0]), t([1.0, 2.0, 4.0])), (
+            "Tensor-likes are not close!\n\nMismatched elements: 1 / 3 (33.3%)\nGreatest absolute difference: 1.0 at index "
+            "(2,) (up to 1e-05 allowed)\nGreatest relative difference: 0.25 at index (2,) (up to 1.3e-06 allowed)")),
+        (lambda: close([1, {"x": 2}], [1, {"x": 3}]), (
+            "Scalars are not equal!\n\nExpected 3 but got 2.\nAbsolute difference: 1\nRelative difference: "
+            "0.3333333333333333\n\nThe failure occurred for item [1]['x']")),
+        (lambda: close(t([1.0]), t([1.0], dtype=mt.float64)),
+            "The values for attribute 'dtype' do not match: mortice.float32 != mortice.float64."),
+        (lambda: close(t([1.0]), t([1.0, 2.0])),
+            "The values for attribute 'shape' do not match: mortice.Size([1]) != mortice.Size([2])."),
+        (lambda: close(1, 1.0), "The (d)types do not match: <class 'int'> != <class 'float'>."),
+        (lambda: close({"a": 1}, {"b": 1}), (
+            "The keys of the mappings do not match:\nMissing keys in the actual mapping: ['b']\nAdditional keys in the actual "
+            "mapping: ['a']")),
+        (lambda: close([1], [1, 2]), "The length of the sequences mismatch: 1 != 2"),
+        (lambda: close(True, False), "Booleans mismatch: True is not False"),
+        (lambda: close(t([2.0]), t([1.0]), msg="mine"), "mine"),
+        (lambda: close(True, False, msg=lambda found: "so: " + found), "so: Booleans mismatch: True is not False"),
+    ):  # fmt: skip
+        with pytest.raises(AssertionError) as error:
+            call()
+        assert str(error.value) == text
+    close(t([1.0]), t([1.0], dtype=mt.float64), check_dtype=False)
+    mt.testing.assert_allclose(t([1.0]), [1.0])
+    with pytest.raises(TypeError, match="No comparison pair"):
+        close(t([1.0]), [1.0])
+    with pytest.raises(ValueError, match="got no atol"):
+        close(1.0, 1.0, rtol=0.1)
+
+
+def test_make_tensor_makes_what_it_is_asked_for() -> None:
+    make = mt.testing.make_tensor
+    x = make((3, 4), dtype=mt.float32, low=-1, high=1, requires_grad=True)
+    assert x.requires_grad and x.abs().max().item() <= 1
+    assert not make(4, 4, dtype=mt.int64, noncontiguous=True).is_contiguous()
+    assert bool((make(50, dtype=mt.uint8, exclude_zero=True) != 0).all()) and make(2, dtype=mt.bool).dtype is mt.bool
+    for options in ({"requires_grad": True}, {"low": 5, "high": 5}, {"low": 300, "high": 400}, {"low": float("nan")}):
+        with pytest.raises(ValueError, match="make_tensor: "):
+            make(2, dtype=mt.uint8, **options)

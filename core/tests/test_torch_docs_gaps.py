@@ -1,0 +1,148 @@
+"""Calls that PyTorch's documentation shows: keywords, overloads and results that were once missing here.
+
+The expected values are facts; where torch is installed, the same calls are made with it and must give the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import mortice
+
+# A call, and what it gives: nested numbers, or a word of what is returned.
+CALLS: list[tuple[str, Any]] = [
+    # in-place functions name their tensor `input`
+    ("T.abs_(input=-v)", [1.0, 2.0]),
+    ("T.clamp_(input=x, min=2)", [[4.0, 2.0], [2.0, 3.0]]),
+    ("T.addmv_(input=v, mat=x, vec=T.ones(2))", [6.0, 6.0]),
+    ("T.resize_as_(input=v, the_template=T.zeros(1, 2))", [[1.0, 2.0]]),
+    # sizes and dims by keyword
+    ("x.view(size=(4,))", [4.0, 1.0, 1.0, 3.0]),
+    ("x.view(dtype=T.int32).shape", (2, 2)),
+    ("x.reshape(shape=(4,))", [4.0, 1.0, 1.0, 3.0]),
+    ("T.reshape(input=x, shape=(1, 4))", [[4.0, 1.0, 1.0, 3.0]]),
+    ("T.permute(input=T.zeros(2, 3, 4), dims=(2, 0, 1)).shape", (4, 2, 3)),
+    ("v.expand(size=(2, 2))", [[1.0, 2.0], [1.0, 2.0]]),
+    ("x.sum_to_size(size=(1, 2))", [[5.0, 4.0]]),
+    ("x.resize_(size=(1, 4))", [[4.0, 1.0, 1.0, 3.0]]),
+    ("x.new_zeros(size=(2,))", [0.0, 0.0]),
+    ("x.new_ones(size=(2,))", [1.0, 1.0]),
+    ("x.new_empty(size=(2,)).shape", (2,)),
+    ("T.view_copy(input=x, size=(4,))", [4.0, 1.0, 1.0, 3.0]),
+    ("T.expand_copy(input=v, size=(2, 2))", [[1.0, 2.0], [1.0, 2.0]]),
+    ("T.unfold_copy(input=v, dimension=0, size=1, step=1)", [[1.0], [2.0]]),
+    ("T.permute_copy(input=x, dims=(1, 0))", [[4.0, 1.0], [1.0, 3.0]]),
+    # cutting
+    ("x.split(split_size=1)", ([[4.0, 1.0]], [[1.0, 3.0]])),
+    ("x.split(split_size=[1, 1], dim=1)", ([[4.0], [1.0]], [[1.0], [3.0]])),
+    ("T.split_copy(input=x, split_size=1)", ([[4.0, 1.0]], [[1.0, 3.0]])),
+    ("T.arange(4.0).hsplit(1, 2)", ([0.0], [1.0], [2.0, 3.0])),
+    ("x.vsplit(1)", ([[4.0, 1.0], [1.0, 3.0]],)),
+    ("[p.shape for p in T.zeros(1, 1, 4).dsplit(1, 3)]", [(1, 1, 1), (1, 1, 2), (1, 1, 1)]),
+    ("T.tensor_split(v, tensor_indices_or_sections=T.tensor(2))", ([1.0], [2.0])),
+    # powers and linear algebra under their real names
+    ("T.pow(input=x, exponent=2)", [[16.0, 1.0], [1.0, 9.0]]),
+    ("T.pow(2.0, exponent=v)", [2.0, 4.0]),
+    ("x.pow_(exponent=2)", [[16.0, 1.0], [1.0, 9.0]]),
+    ("T.det(input=x)", 11.0),
+    ("T.linalg.det(A=x)", 11.0),
+    ("T.matrix_power(input=x, n=2)", [[17.0, 7.0], [7.0, 10.0]]),
+    ("T.matrix_exp(input=T.zeros(2, 2))", [[1.0, 0.0], [0.0, 1.0]]),
+    ("type(T.slogdet(input=x)).__name__", "slogdet"),
+    ("type(T.linalg.slogdet(x)).__name__", "linalg_slogdet"),
+    ("T.cholesky_solve(input=v[:, None], input2=T.eye(2))", [[1.0], [2.0]]),
+    ("T.cholesky_inverse(input=2 * T.eye(2))", [[0.25, 0.0], [0.0, 0.25]]),
+    ("T.lu_solve(input=v[:, None], LU_data=T.eye(2), LU_pivots=T.tensor([1, 2], dtype=T.int32))", [[1.0], [2.0]]),
+    ("T.triangular_solve(input=v[:, None], A=T.eye(2))[0]", [[1.0], [2.0]]),
+    ("T.orgqr(input=T.eye(2), input2=T.zeros(2))", [[1.0, 0.0], [0.0, 1.0]]),
+    ("T.ormqr(input=T.eye(2), input2=T.zeros(2), input3=x)", [[4.0, 1.0], [1.0, 3.0]]),
+    ("T.linalg.norm(input=T.tensor([3.0, 4.0]))", 5.0),
+    ("T.linalg.vector_norm(input=T.tensor([3.0, 4.0]))", 5.0),
+    ("T.linalg.matrix_norm(input=T.eye(4))", 2.0),
+    ("T.linalg.cond(input=T.eye(2))", 1.0),
+    ("T.linalg.cholesky(input=4 * T.eye(2))", [[2.0, 0.0], [0.0, 2.0]]),
+    ("T.linalg.eigvalsh(input=T.eye(2))", [1.0, 1.0]),
+    ("T.linalg.pinv(input=2 * T.eye(2))", [[0.5, 0.0], [0.0, 0.5]]),
+    ("T.linalg.matrix_rank(input=x)", 2),
+    ("T.linalg.lstsq(input=T.eye(2), b=v[:, None]).solution", [[1.0], [2.0]]),
+    ("T.linalg.solve_triangular(input=T.eye(2), B=v[:, None], upper=True)", [[1.0], [2.0]]),
+    ("T.linalg.tensorsolve(input=T.eye(2), other=v)", [1.0, 2.0]),
+    ("x.norm(2, 0, True, T.float64).dtype == T.float64", True),
+    # counting, drawing, searching
+    ("T.arange(end=3)", [0, 1, 2]),
+    ("T.randint(high=1, size=(2,))", [0, 0]),
+    ("T.randint_like(v, high=1)", [0.0, 0.0]),
+    ("T.repeat_interleave(repeats=T.tensor([0, 2]))", [1, 1]),
+    ("T.isin(element=1, test_elements=T.tensor([0, 1]))", True),
+    ("T.isin(elements=T.tensor([0, 1]), test_element=1)", [False, True]),
+    ("T.histogram(v).hist.shape", (100,)),
+    ("T.histogramdd(x, [1, 1], None, None, False).hist", [[2.0]]),
+    ("T.tril_indices(1, 1, pin_memory=False, requires_grad=False)", [[0], [0]]),
+    ("T.triu_indices(1, 1, dtype=None)", [[0], [0]]),
+    ("T.scalar_tensor(1, layout=T.strided, pin_memory=False)", 1.0),
+    ("T.threshold(v, 1.0, 0.0, out=T.empty(2))", [0.0, 2.0]),
+    ("T.result_type(tensor=v, other=T.tensor([1])) == T.float32", True),
+    ("T.nn.functional.one_hot(input=T.tensor([1]))", [[0, 1]]),
+    ("v.polygamma(n=0).shape", (2,)),
+    ("v.copy_(other=T.zeros(2))", [0.0, 0.0]),
+    ("v.type(T.float64, non_blocking=True)", [1.0, 2.0]),
+    ("T.distributions.HalfNormal(1.0).icdf(prob=T.tensor(0.0))", 0.0),
+    # what comes back
+    ("type(T.func.vjp(T.sin, v)[1](v)).__name__", "tuple"),
+    ("T.asarray((v.requires_grad_() * 2), requires_grad=True).grad_fn is None", False),
+    ("T.asarray((v.requires_grad_() * 2), requires_grad=False).requires_grad", False),
+    ("(lambda g: g.set_state(g.get_state()) is g)(T.Generator())", True),
+    ("T.nn.utils.rnn.pack_sequence([v]).is_pinned()", False),
+]
+RAISES = [("x[0.5]", IndexError), ("x[:, 'a']", IndexError), ("T.nn.Parameter(5)", (TypeError, AttributeError))]
+
+
+def _names(library: Any) -> dict[str, Any]:
+    return {"T": library, "x": library.tensor([[4.0, 1.0], [1.0, 3.0]]), "v": library.tensor([1.0, 2.0])}
+
+
+def _plain(library: Any, value: Any) -> Any:
+    if isinstance(value, library.Tensor):
+        return value.detach().tolist()
+    if isinstance(value, library.Size):
+        return tuple(value)
+    return type(value)(_plain(library, x) for x in value) if type(value) in (tuple, list) else value
+
+
+def _close(have: Any, want: Any) -> bool:
+    if isinstance(want, (tuple, list)):
+        return type(have) is type(want) and len(have) == len(want) and all(map(_close, have, want))
+    return bool(have == pytest.approx(want)) if isinstance(want, float) else bool(have == want)
+
+
+@pytest.mark.parametrize(("call", "expected"), CALLS, ids=[c for c, _ in CALLS])
+def test_call(call: str, expected: Any) -> None:
+    assert _close(_plain(mortice, eval(call, _names(mortice))), expected)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_torch_gives_the_same() -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is the oracle of this test")
+    wrong = [c for c, expected in CALLS if not _close(_plain(torch, eval(c, _names(torch))), expected)]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(("call", "error"), RAISES, ids=[c for c, _ in RAISES])
+def test_error(call: str, error: Any) -> None:
+    with pytest.raises(error):
+        eval(call, _names(mortice))
+
+
+def test_a_hook_after_accumulation_may_return_its_tensor() -> None:
+    v = mortice.zeros(2, requires_grad=True)
+    v.register_post_accumulate_grad_hook(lambda p: p.add_(p.grad, alpha=-1))
+    v.backward(mortice.tensor([1.0, 2.0]))
+    assert v.tolist() == [-1.0, -2.0]
+
+
+def test_gradients_flow_through_the_wrapped_power_and_determinant() -> None:
+    x = mortice.tensor([[2.0, 0.0], [0.0, 3.0]], requires_grad=True)
+    assert mortice.autograd.grad(mortice.det(input=x), x)[0].tolist() == [[3.0, 0.0], [0.0, 2.0]]
+    assert mortice.autograd.grad(mortice.pow(input=x, exponent=2).sum(), x)[0].tolist() == [[4.0, 0.0], [0.0, 6.0]]
