@@ -175,8 +175,7 @@ def _blocks(
 
     x is surrounded by `before` zeros and as many after it as the windows reach; negative ones cut it.
     """
-    n, channels, *inner = x.shape
-    _, inputs, *kernel = w_shape
+    n, inputs, kernel = len(x), w_shape[1], w_shape[2:]
     nd, depth, first = len(kernel), prod(w_shape[1:]), counts[0]
     last = _channels_last(w_shape, counts, dilation)
     sizes = _reach(counts, kernel, stride, dilation)
