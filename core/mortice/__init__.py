@@ -337,7 +337,8 @@ _LAZY_NAMES = {"load": "serialize", "save": "serialize", "to_dlpack": "utils.dlp
      "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled", "set_autocast_cache_enabled",
      "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_dtype", "set_autocast_enabled",
      "set_autocast_gpu_dtype"), "amp.autocast_mode") | {
-    "compile": "compiler", "_sample_dirichlet": "distributions.gamma_draws", "_standard_gamma": "distributions.gamma_draws",
+    "_assert": "compiler", "compile": "compiler",
+    "_sample_dirichlet": "distributions.gamma_draws", "_standard_gamma": "distributions.gamma_draws",
 }  # fmt: skip
 _LEFT_OUT = {
     "ao": "quantisation", "distributed": "training over several processes", "export": "exporting programs",

@@ -40,6 +40,12 @@ def _checked(model: Any) -> Any:
     return model
 
 
+def _assert(condition: Any, message: str) -> None:
+    """Raise AssertionError unless the condition holds; PyTorch's way to write an assertion that its tracers see."""
+    if not condition:
+        raise AssertionError(message)
+
+
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """Return the function itself, or a decorator that does."""
     return fn if fn is not None else lambda fn: fn

@@ -60,6 +60,10 @@ class HookDict(dict[int, Hook]):
         """Return (hook, options) pairs, as they are now."""
         return [(hook, self.options.get(number, NO_OPTIONS)) for number, hook in self.items()]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Without hooks there is nothing to vouch for, and `load` makes it: of a whole module the user names the classes.
+        return HookDict, (), self.__dict__ if self.options else None, None, iter(self.items())
+
 
 class _Global:
     """Hooks on every module."""

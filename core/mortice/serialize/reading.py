@@ -188,6 +188,10 @@ def _parameter(data: Any, requires_grad: Any = True, hooks: Any = None, state: A
     return _with_state(made, state)
 
 
+def _hooks() -> Any:
+    return importlib.import_module("mortice.nn.hooks").HookDict()
+
+
 def _rebuild_from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
     if not isinstance(function, Known) or function.function not in (_rebuild_tensor, _rebuild_tensor_v3):
         raise UnpicklingError("load: expected a way to make a tensor.")
@@ -259,6 +263,7 @@ _KNOWN: dict[str, Any] = {
     "torch._tensor._rebuild_from_type_v2": Known(_rebuild_from_type),
     "torch.Tensor": TensorBase.cls,
     "torch.nn.parameter.Parameter": Known(_parameter),
+    "mortice.nn.hooks.HookDict": Known(_hooks),
     "torch.Size": Known(_sizes),
     "torch.device": Known(Device),
     "torch.storage.UntypedStorage": StorageKind(None),

@@ -1,0 +1,122 @@
+"""What public PyTorch repositories do and once failed here: each test is the smallest form of a line that some program has."""
+
+import copy
+import io
+import pickle
+from collections import OrderedDict, defaultdict, deque, namedtuple
+
+import pytest
+
+import mortice as mt
+from mortice import nn
+from mortice.utils import _pytree as pytree
+
+# ---- vision transformers assert what their tracers can see ----
+
+
+def test_assert_takes_bools_and_tensors():
+    mt._assert(mt.ones(2).sum() == 2, "unused")
+    with pytest.raises(AssertionError, match="Wrong height: 3"):
+        mt._assert(3 == 4, "Wrong height: 3")
+
+
+# ---- DenseNets and box operations name private decorators of torch.jit ----
+
+
+def test_private_decorators_of_jit_return_the_function():
+    def forward():
+        return 1
+
+    for decorate in (mt.jit._overload, mt.jit._overload_method, mt.jit._script_if_tracing):
+        assert decorate(forward) is forward
+
+
+# ---- a language model saves itself whole and reads itself with safe_globals ----
+
+
+def whole(model):
+    file = io.BytesIO()
+    mt.save(model, file)
+    file.seek(0)
+    return file
+
+
+def test_whole_module_loads_once_its_classes_are_vouched_for():
+    model = nn.TransformerEncoder(
+        nn.TransformerEncoderLayer(4, 2, 8, 0.0, batch_first=True), 1, enable_nested_tensor=False
+    )
+    x = mt.rand(1, 3, 4)
+    classes = {type(m) for m in model.modules()} | {nn.functional.relu}
+    with mt.serialization.safe_globals(list(classes)):
+        loaded = mt.load(whole(model))
+    assert mt.equal(loaded(x), model(x))
+    loaded.register_forward_hook(lambda module, args, out: out + 1)
+    assert mt.equal(loaded(x), model(x) + 1)
+    with pytest.raises(pickle.UnpicklingError, match="mortice.nn"):
+        mt.load(whole(model))
+
+
+def test_hooks_and_their_options_survive_a_copy():
+    layer = nn.Linear(2, 2)
+    layer.register_forward_pre_hook(add_one, with_kwargs=True)
+    for made in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        assert mt.equal(made(mt.zeros(1, 2)), layer(mt.zeros(1, 2)))
+        assert mt.equal(made(mt.zeros(1, 2)), nn.functional.linear(mt.ones(1, 2), made.weight, made.bias))
+
+
+def add_one(module, args, kwargs):
+    return (args[0] + 1,), kwargs
+
+
+def test_a_hook_is_nothing_to_load_without_a_word():
+    layer = nn.Linear(2, 2)
+    layer.register_forward_pre_hook(add_one, with_kwargs=True)
+    with mt.serialization.safe_globals([nn.Linear]), pytest.raises(pickle.UnpicklingError, match="add_one"):
+        mt.load(whole(layer))
+
+
+# ---- transformers' caches are nests that _pytree takes apart ----
+
+Pair = namedtuple("Pair", "left right")
+
+
+class Box:
+    def __init__(self, inside):
+        self.inside = inside
+
+
+@pytest.fixture
+def box():
+    pytree.register_pytree_node(Box, lambda b: ([b.inside], None), lambda children, _: Box(next(iter(children))))
+    yield Box
+    del pytree.SUPPORTED_NODES[Box]
+
+
+def test_pytree_gives_leaves_in_order_and_rebuilds():
+    tree = {"b": [1, (2, Pair(3, None))], "a": OrderedDict(z=deque([4], maxlen=2)), "c": defaultdict(list, k="s")}
+    leaves, spec = pytree.tree_flatten(tree)
+    assert leaves == [1, 2, 3, None, 4, "s"] and spec.num_leaves == 6 and spec.type is dict and spec.num_children == 3
+    made = pytree.tree_unflatten(leaves, spec)
+    assert made == tree and type(made["b"][1][1]) is Pair and made["a"]["z"].maxlen == 2
+    assert made["c"]["new"] == [] and pytree.tree_structure(tree) == spec
+    with pytest.raises(ValueError, match="expected 6 leaves, as the treespec has; got 1"):
+        pytree.tree_unflatten([1], spec)
+
+
+def test_pytree_maps_over_several_nests_and_chosen_leaves():
+    x = mt.ones(2)
+    assert pytree.tree_map(lambda a, b: a + b, {"p": 1, "q": [2]}, {"q": [20], "p": 10}) == {"p": 11, "q": [22]}
+    assert pytree.tree_map_only(int, lambda i: -i, [1, "a", 2.5]) == [-1, "a", 2.5]
+    assert pytree.tree_map_only(mt.Tensor, lambda t: t * 2, (x, 3))[0].tolist() == [2.0, 2.0]
+    assert pytree.tree_leaves([x.shape, (1,)], is_leaf=lambda t: isinstance(t, tuple)) == [x.shape, (1,)]
+    assert pytree.tree_leaves(x.shape) == [x.shape]
+    assert pytree.tree_any(lambda t: t == 1, [2, 1]) and not pytree.tree_all_only(int, lambda t: t == 1, [2, "1"])
+    for other in ([1, 2], {"p": 1}, {"p": 1, "r": 2}):
+        with pytest.raises(ValueError, match="expected a node"):
+            pytree.tree_map(max, {"p": 1, "q": 2}, other)
+
+
+def test_pytree_takes_registered_classes(box):
+    assert pytree.tree_map(lambda i: i + 1, [box(1)])[0].inside == 2
+    with pytest.raises(ValueError, match="already registered"):
+        pytree.register_pytree_node(box, None, None)
