@@ -1,0 +1,76 @@
+"""cpu_cext: the kernels of the extension module bound to a Backend; what is not in C falls to the default bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mortice.backends import DTYPES, Backend, DType, HostBuffer
+from mortice_cpu_cext import _cext
+from mortice_cpu_cext.linalg import LinalgOverrides
+from mortice_cpu_cext.nn import NNOverrides
+from mortice_cpu_cext.numeric import NumericOverrides
+from mortice_cpu_cext.optim import OptimOverrides
+from mortice_cpu_cext.random import RandomOverrides
+
+_PARTIAL = "partial_"
+
+
+def _or_default(kernel: Callable[..., Any], default: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a kernel that the default body stands in for where the extension does not serve the operands."""
+
+    def call(*args: Any, **attributes: Any) -> Any:
+        found = kernel(*args, **attributes)
+        return default(*args, **attributes) if found is NotImplemented else found
+
+    return call
+
+
+class CextBackend(NNOverrides, LinalgOverrides, NumericOverrides, OptimOverrides, RandomOverrides, Backend):
+    """Arrays and kernels in C on the CPU."""
+
+    name = "cpu_cext"
+    mutable = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._device = self.device("cpu")
+        _cext._set_objects(DTYPES, self._device, HostBuffer)
+        for name in dir(_cext):
+            if name.startswith(_PARTIAL):
+                name, kernel = name.removeprefix(_PARTIAL), getattr(_cext, name)
+                setattr(self, name, _or_default(kernel, getattr(self, name)))
+            elif not name.startswith("_") and name.islower():
+                setattr(self, name, getattr(_cext, name))
+
+    # ---- housekeeping ----
+
+    def device_names(self) -> list[str]:
+        return ["cpu"]
+
+    def dtypes(self, device: Any) -> frozenset[DType]:
+        return frozenset(DTYPES)
+
+    def device_of(self, x: Any) -> Any:
+        return self._device
+
+    def synchronize(self, device: Any) -> None:
+        pass
+
+    def from_host(self, host: HostBuffer, device: Any) -> Any:
+        return _cext._from_host(host.view, host.shape, host.dtype, True)
+
+    def share_host(self, host: HostBuffer, device: Any) -> Any:
+        return _cext._from_host(host.view, host.shape, host.dtype, False)
+
+    def empty_cache(self, device: Any) -> None:
+        _cext._empty_cache()
+
+    def memory_allocated(self, device: Any) -> int:
+        return int(_cext._memory_stats()["allocated"])
+
+    def memory_stats(self, device: Any) -> dict[str, int]:
+        return dict(_cext._memory_stats())
+
+    def reset_peak_memory(self, device: Any) -> None:
+        _cext._reset_peak_memory()

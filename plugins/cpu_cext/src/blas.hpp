@@ -1,0 +1,26 @@
+// BLAS and LAPACK of the OpenBLAS that scipy-openblas32 brings, loaded at the first need. OpenBLAS itself is kept to one
+// thread: work is divided among the threads of parallel.hpp, so two pools never fight for the cores.
+#pragma once
+#include <cstdint>
+
+#include "dtype.hpp"
+
+namespace mortice {
+
+// Load the library; call it with the GIL before anything below. Throws Failed (ImportError) where it is missing.
+void need_blas();
+// A function of the library by its plain name ("dgetrf_", "cblas_sgemv"), nullptr when it has none.
+void *blas_function(const char *name);
+
+// Row-major C = alpha op(A) op(B) + beta C, C being m x n and k the inner size; op transposes where ta, tb say so, leading
+// dimensions are those of the matrices as they lie in memory. One thread: for use inside parallel_for.
+#define MORTICE_GEMM(T)                                                                                     \
+    void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T *a, int64_t lda, const T *b, \
+              int64_t ldb, T beta, T *c, int64_t ldc);                                                      \
+    /* The same on all threads, divided where it is worth it. */                                            \
+    void gemm_parallel(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T *a, int64_t lda, \
+                       const T *b, int64_t ldb, T beta, T *c, int64_t ldc);
+MORTICE_GEMM(float) MORTICE_GEMM(double) MORTICE_GEMM(cfloat) MORTICE_GEMM(cdouble)
+#undef MORTICE_GEMM
+
+}  // namespace mortice

@@ -1,0 +1,84 @@
+// How kernels meet Python: arguments in, arrays out, C++ failures as exceptions, the GIL let go around real work.
+#pragma once
+#include <new>
+
+#include "array.hpp"
+
+namespace mortice {
+
+// ---- functions ----
+
+using Fast = PyObject *(*)(PyObject *const *args, Py_ssize_t nargs, PyObject *names);
+
+template <Fast body> PyObject *guarded(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+    try {
+        return body(args, nargs, names);
+    } catch (const Failed &) {
+        return nullptr;
+    } catch (const std::bad_alloc &) {
+        return PyErr_NoMemory();
+    }
+}
+
+// A row of a method table. The function's name is the kernel's.
+#define MORTICE_METHOD(name, body)                                                                          \
+    {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&::mortice::guarded<body>)),          \
+     METH_FASTCALL | METH_KEYWORDS, nullptr}
+
+// Sort positional and keyword arguments into `out`, in the order of `names`; what is not given is nullptr.
+// The first `required` must be there. Names must be string literals of static life.
+template <int N> struct Names {
+    const char *function;
+    const char *names[N];
+    int required;
+    PyObject *interned[N] = {};
+};
+void sort_arguments(const char *function, const char *const *names, PyObject **interned, int count, int required,
+                    PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **out);
+template <int N>
+inline void arguments(Names<N> &n, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject *(&out)[N]) {
+    sort_arguments(n.function, n.names, n.interned, N, n.required, args, nargs, kwnames, out);
+}
+
+// ---- arguments ----
+
+Array &as_array(PyObject *x);                          // TypeError for anything else
+inline Array *as_optional(PyObject *x) { return x == nullptr || x == Py_None ? nullptr : &as_array(x); }
+DType as_dtype(PyObject *d);                           // of a mortice DType
+PyObject *dtype_object(DType d);                       // borrowed
+int64_t as_int(PyObject *x);
+double as_double(PyObject *x);
+bool as_bool(PyObject *x);                             // nullptr and None are False
+int as_axis(PyObject *x, int ndim);                    // -ndim..ndim-1, IndexError outside
+// The axes that a reduction goes over: None (or nullptr) for all, an int, or a tuple. Returns a bit mask.
+uint64_t as_axes(PyObject *x, int ndim);
+// A tuple or list of ints; returns how many.
+int as_ints(PyObject *x, int64_t *out, int at_most);
+
+// One element of any dtype: a Python number on its way to be an operand.
+struct alignas(16) Scalar { char bytes[16]; };
+// A bool, int, float or complex as an element of `dtype`; TypeError where it is none, OverflowError where it does not fit.
+Scalar as_scalar(PyObject *x, DType dtype);
+Scalar scalar_of(double x, DType dtype);
+PyObject *to_python(const char *element, DType dtype);  // new reference: bool, int, float or complex
+double to_double(const char *element, DType dtype);     // the real part
+
+PyObject *tuple_of(int n, const int64_t *values);       // new reference
+
+// ---- the GIL ----
+
+// Lets other Python threads run while it lives, where there is enough work to be worth it.
+class Unlocked {
+    PyThreadState *state_;
+
+  public:
+    // `work` is about the number of element steps to come.
+    explicit Unlocked(int64_t work) : state_(work > 20000 ? PyEval_SaveThread() : nullptr) {}
+    ~Unlocked() {
+        if (state_) PyEval_RestoreThread(state_);
+    }
+    Unlocked(const Unlocked &) = delete;
+    Unlocked &operator=(const Unlocked &) = delete;
+};
+
+}  // namespace mortice

@@ -1,0 +1,18 @@
+// The families of kernels: each file has one method table; the name of a method is the name of the kernel that it is.
+//
+// A kernel that serves only some dtypes or shapes is named `partial_<kernel>` and returns NotImplemented for the rest,
+// which the default body then takes. Names with a leading underscore are for the Python side of the plugin.
+#pragma once
+#include "call.hpp"
+
+namespace mortice {
+
+#define MORTICE_FAMILIES(F)                                                                                 \
+    F(creation) F(movement) F(host) F(unary) F(binary) F(convert) F(reduce) F(scan) F(norm) F(loss)         \
+    F(matmul) F(linalg) F(conv) F(pool) F(resize) F(index) F(sort) F(random) F(attention) F(rnn) F(optim) F(fft)
+
+#define MORTICE_DECLARE(name) extern PyMethodDef name##_methods[];
+MORTICE_FAMILIES(MORTICE_DECLARE)
+#undef MORTICE_DECLARE
+
+}  // namespace mortice

@@ -1,0 +1,93 @@
+// Vectors of the instruction set that this file is being compiled for, by the compilers' vector extensions: the same
+// source gives SSE2, AVX2, AVX-512 and NEON. All of it is in `namespace mortice::ISA`, so that nothing is shared between them.
+#pragma once
+#include <stdint.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "../dtype.hpp"
+
+#ifndef ISA
+#define ISA baseline
+#endif
+
+#if defined(__AVX512F__)
+#define VECTOR_BYTES 64
+#elif defined(__AVX2__)
+#define VECTOR_BYTES 32
+#else
+#define VECTOR_BYTES 16
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+
+namespace mortice::ISA {
+
+template <class T> struct vector_of { typedef T type __attribute__((vector_size(VECTOR_BYTES))); };
+template <class T> using vec = typename vector_of<T>::type;
+using vf = vec<float>;
+using vd = vec<double>;
+using vi = vec<int32_t>;   // also the mask of vf: 0 or -1
+using vl = vec<int64_t>;   // also the mask of vd
+template <class T> constexpr int LANES = VECTOR_BYTES / static_cast<int>(sizeof(T));
+
+template <class T> INLINE vec<T> load(const T *p) {
+    vec<T> v;
+    __builtin_memcpy(&v, p, sizeof v);
+    return v;
+}
+template <class T> INLINE void store(T *p, vec<T> v) { __builtin_memcpy(p, &v, sizeof v); }
+// The first n lanes, the others `rest`; n < LANES.
+template <class T> INLINE vec<T> load_part(const T *p, int64_t n, T rest = T(0)) {
+    T room[LANES<T>];
+    for (int i = 0; i < LANES<T>; i++) room[i] = rest;
+    __builtin_memcpy(room, p, n * sizeof(T));
+    return load(room);
+}
+template <class T> INLINE void store_part(T *p, vec<T> v, int64_t n) { __builtin_memcpy(p, &v, n * sizeof(T)); }
+template <class T> INLINE vec<T> splat(T x) { return x - vec<T>{}; }  // keeps -0.0: x - 0
+
+INLINE vf select(vi mask, vf a, vf b) { return mask ? a : b; }
+INLINE vd select(vl mask, vd a, vd b) { return mask ? a : b; }
+
+// a * b + c, rounded once where the machine can.
+INLINE vf fma(vf a, vf b, vf c) {
+#if defined(__AVX512F__)
+    return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(__FMA__)
+    return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+    return a * b + c;
+#endif
+}
+INLINE vd fma(vd a, vd b, vd c) {
+#if defined(__AVX512F__)
+    return (vd)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+#elif defined(__FMA__)
+    return (vd)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+#else
+    return a * b + c;
+#endif
+}
+
+// The larger; a nan in b wins, one in a is lost (x86's own rule): use it where nans are seen to elsewhere.
+template <class V> INLINE V vmax(V a, V b) { return a > b ? a : b; }
+template <class V> INLINE V vmin(V a, V b) { return a < b ? a : b; }
+
+template <class T> INLINE T sum_lanes(vec<T> v) {
+    T room[LANES<T>];
+    store(room, v);
+    for (int half = LANES<T> / 2; half; half /= 2)
+        for (int i = 0; i < half; i++) room[i] += room[i + half];
+    return room[0];
+}
+template <class T> INLINE T max_lanes(vec<T> v) {
+    T room[LANES<T>];
+    store(room, v);
+    for (int half = LANES<T> / 2; half; half /= 2)
+        for (int i = 0; i < half; i++) room[i] = room[i] > room[i + half] ? room[i] : room[i + half];
+    return room[0];
+}
+
+}  // namespace mortice::ISA

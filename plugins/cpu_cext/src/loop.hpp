@@ -1,0 +1,37 @@
+// Walking several arrays at once: broadcasting, any strides, axes merged where they can be, parts on several threads.
+#pragma once
+#include "array.hpp"
+#include "call.hpp"
+
+namespace mortice {
+
+// An inner loop: n elements; operand i is at at[i] and moves by step[i] bytes. at[0] is the output.
+// Contiguous operands have step == itemsize; one that is repeated (broadcast, a number) has step 0.
+using Inner = void (*)(char *const *at, const int64_t *step, int64_t n, const void *extra);
+
+constexpr int MAX_OPERANDS = 6;
+
+struct Operand {
+    char *data;
+    const int64_t *strides;  // in elements, aligned to the last axes; nullptr for one element
+    int ndim;
+    int itemsize;
+    const int64_t *shape;    // its own sizes, to see where it is broadcast
+};
+inline Operand operand(const Array &x) { return {x.data, x.strides(), x.ndim, x.itemsize(), x.shape()}; }
+inline Operand operand(const Scalar &s, DType d) {
+    return {const_cast<char *>(s.bytes), nullptr, 0, ITEMSIZE[d], nullptr};
+}
+
+// Run `inner` over all elements of the shape. `cost` is about the nanoseconds an element takes (1 for an addition); it
+// decides how many threads are worth it.
+void walk(int ndim, const int64_t *shape, const Operand *operands, int count, Inner inner, const void *extra = nullptr,
+          float cost = 1);
+
+// The shape of operands broadcast together, into `shape`; returns ndim. Throws a ValueError where they do not fit.
+int broadcast_shapes(const Array *const *xs, int count, int64_t *shape);
+
+// One output of dtype `to` from arrays `xs`, broadcast; laid out as they are where they agree.
+Ref map(const Array *const *xs, int count, DType to, Inner inner, const void *extra = nullptr, float cost = 1);
+
+}  // namespace mortice
