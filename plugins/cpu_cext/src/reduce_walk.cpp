@@ -57,7 +57,18 @@ void merge_axes(Axes &a) {
 }
 
 void set_identity(const Recipe &r, char *acc, int64_t n) {
-    for (int64_t i = 0; i < n; i++) memcpy(acc + i * r.acc_size, r.identity, r.acc_size);
+    int size = r.acc_size;
+    if (size == 4) {
+        uint32_t one;
+        memcpy(&one, r.identity, 4);
+        for (int64_t i = 0; i < n; i++) memcpy(acc + 4 * i, &one, 4);
+    } else if (size == 8) {
+        uint64_t one;
+        memcpy(&one, r.identity, 8);
+        for (int64_t i = 0; i < n; i++) memcpy(acc + 8 * i, &one, 8);
+    } else {
+        for (int64_t i = 0; i < n; i++) memcpy(acc + i * size, r.identity, size);
+    }
 }
 
 StageKernel stager(const Recipe &r) {
@@ -278,7 +289,7 @@ struct Columns {
         lines = size_of(job.gone);
         direct = !r.stage && apart == 1;
         tiles = (m + COLUMN_TILE - 1) / COLUMN_TILE;
-        folded = apart == 1 && step == m && 2 * m <= COLUMN_TILE && !r.indexed ? COLUMN_TILE / m : 1;
+        folded = apart == 1 && step == m && 4 * m <= COLUMN_TILE && !r.indexed ? COLUMN_TILE / 2 / m : 1;
         if (folded > n) folded = n;
     }
 

@@ -8,7 +8,7 @@
 namespace mortice {
 
 constexpr int ROW_BLOCK = 4096;   // the most elements of a row that a kernel is given at once
-constexpr int COLUMN_TILE = 512;  // the most columns
+constexpr int COLUMN_TILE = 1024;  // the most columns
 constexpr int COLUMN_ROWS = 64;   // the most lines
 
 // out[r] = the elements x[r * step], x[r * step + 1], ... (n of them, 1 or more) reduced, for `count` rows.

@@ -90,28 +90,117 @@ template <class T, class Op> INLINE T short_row(const T *p, int64_t n) {
     }
     return a;
 }
-template <class T, class Op> INLINE T row(const T *p, int64_t n) {
+template <class T, class Op> INLINE T folded_row(const T *p, int64_t n) {
     constexpr int L = LANES<T>;
     if (n < L) return short_row<T, Op>(p, n);
     vec<T> a = load(p);
-    int64_t i = L;
     if (n >= 8 * L) {
         vec<T> b = load(p + L), c = load(p + 2 * L), d = load(p + 3 * L);
         vec<T> e = load(p + 4 * L), f = load(p + 5 * L), g = load(p + 6 * L), h = load(p + 7 * L);
-        for (i = 8 * L; i + 8 * L <= n; i += 8 * L) {
+        int64_t i = 8 * L;
+        for (; i + 8 * L <= n; i += 8 * L) {
             a = Op::of(a, load(p + i)), b = Op::of(b, load(p + i + L));
             c = Op::of(c, load(p + i + 2 * L)), d = Op::of(d, load(p + i + 3 * L));
             e = Op::of(e, load(p + i + 4 * L)), f = Op::of(f, load(p + i + 5 * L));
             g = Op::of(g, load(p + i + 6 * L)), h = Op::of(h, load(p + i + 7 * L));
         }
+        if (i + 4 * L <= n) {
+            a = Op::of(a, load(p + i)), b = Op::of(b, load(p + i + L));
+            c = Op::of(c, load(p + i + 2 * L)), d = Op::of(d, load(p + i + 3 * L));
+            i += 4 * L;
+        }
+        if (i + 2 * L <= n) {
+            e = Op::of(e, load(p + i)), f = Op::of(f, load(p + i + L));
+            i += 2 * L;
+        }
+        if (i + L <= n) {
+            g = Op::of(g, load(p + i));
+            i += L;
+        }
+        if (i < n) h = Op::of(h, last_lanes<T>(n - i) ? load(p + n - L) : splat<T>(Op::template identity<T>()));
         a = Op::of(Op::of(Op::of(a, b), Op::of(c, d)), Op::of(Op::of(e, f), Op::of(g, h)));
+        return across<T, Op, VECTOR_BYTES>(a);
     }
+    int64_t i = L;
     for (; i + L <= n; i += L) a = Op::of(a, load(p + i));
-    if (i < n) {
-        vec<T> rest = last_lanes<T>(n - i) ? load(p + n - L) : splat<T>(Op::template identity<T>());
-        a = Op::of(a, rest);
-    }
+    if (i < n) a = Op::of(a, last_lanes<T>(n - i) ? load(p + n - L) : splat<T>(Op::template identity<T>()));
     return across<T, Op, VECTOR_BYTES>(a);
+}
+
+// ---- extremes of a row: what is seen twice does not matter, and nans are looked for two vectors at a time ----
+
+#if defined(__AVX512F__)
+typedef uint32_t nans;
+INLINE nans unordered(vf a, vf b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_UNORD_Q); }
+INLINE nans unordered(vd a, vd b) { return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_UNORD_Q); }
+INLINE bool any_of(nans m) { return m != 0; }
+INLINE vf with_nans(nans m, vf v) { return (vf)_mm512_mask_mov_ps((__m512)v, (__mmask16)m, (__m512)splat(__builtin_nanf(""))); }
+INLINE vd with_nans(nans m, vd v) { return (vd)_mm512_mask_mov_pd((__m512d)v, (__mmask8)m, (__m512d)splat(__builtin_nan(""))); }
+#else
+typedef vi nans;
+INLINE nans unordered(vf a, vf b) { return (nans)((a != a) | (b != b)); }
+INLINE nans unordered(vd a, vd b) { return (nans)((a != a) | (b != b)); }
+INLINE bool any_of(nans m) {
+    int64_t room[VECTOR_BYTES / 8], any = 0;
+    __builtin_memcpy(room, &m, sizeof room);
+    for (int i = 0; i < VECTOR_BYTES / 8; i++) any |= room[i];
+    return any != 0;
+}
+INLINE vf with_nans(nans m, vf v) { return m ? splat(__builtin_nanf("")) : v; }
+INLINE vd with_nans(nans m, vd v) { return (vl)m ? splat(__builtin_nan("")) : v; }
+#endif
+
+// The machine's own maximum: of a nan on either side, b.
+#if defined(__AVX512F__)
+template <class T> constexpr auto ALL_LANES = static_cast<__mmask16>(-1);  // with no mask GCC warns of its own header
+template <> constexpr auto ALL_LANES<double> = static_cast<__mmask8>(-1);
+#define MORTICE_MACHINE(name, intrinsic, T, M) \
+    INLINE vec<T> name(vec<T> a, vec<T> b) { return (vec<T>)_mm512_maskz_##intrinsic(ALL_LANES<T>, (M)a, (M)b); }
+MORTICE_MACHINE(quick_max, max_ps, float, __m512) MORTICE_MACHINE(quick_min, min_ps, float, __m512)
+MORTICE_MACHINE(quick_max, max_pd, double, __m512d) MORTICE_MACHINE(quick_min, min_pd, double, __m512d)
+#elif defined(__AVX__)
+#define MORTICE_MACHINE(name, intrinsic, T, M) \
+    INLINE vec<T> name(vec<T> a, vec<T> b) { return (vec<T>)_mm256_##intrinsic((M)a, (M)b); }
+MORTICE_MACHINE(quick_max, max_ps, float, __m256) MORTICE_MACHINE(quick_min, min_ps, float, __m256)
+MORTICE_MACHINE(quick_max, max_pd, double, __m256d) MORTICE_MACHINE(quick_min, min_pd, double, __m256d)
+#elif defined(__SSE2__)
+#define MORTICE_MACHINE(name, intrinsic, T, M) \
+    INLINE vec<T> name(vec<T> a, vec<T> b) { return (vec<T>)_mm_##intrinsic((M)a, (M)b); }
+MORTICE_MACHINE(quick_max, max_ps, float, __m128) MORTICE_MACHINE(quick_min, min_ps, float, __m128)
+MORTICE_MACHINE(quick_max, max_pd, double, __m128d) MORTICE_MACHINE(quick_min, min_pd, double, __m128d)
+#endif
+template <class V> INLINE V quick_max(V a, V b) { return a > b ? a : b; }
+template <class V> INLINE V quick_min(V a, V b) { return a < b ? a : b; }
+template <class Op, class V> INLINE V quick(V a, V b) {
+    if constexpr (__is_same(Op, Max)) return quick_max(a, b);
+    else return quick_min(a, b);
+}
+
+template <class T, class Op> INLINE T extreme_row(const T *p, int64_t n) {
+    constexpr int L = LANES<T>;
+    if (n < L) return short_row<T, Op>(p, n);
+    vec<T> a = load(p), b = load(p + n - L), c = a, d = b;
+    nans bad = {};
+    if constexpr (FLOATING<T>) bad = unordered(a, b);
+    int64_t i = L;
+    for (; i + 4 * L <= n; i += 4 * L) {
+        vec<T> x = load(p + i), y = load(p + i + L), z = load(p + i + 2 * L), w = load(p + i + 3 * L);
+        if constexpr (FLOATING<T>) bad |= unordered(x, y) | unordered(z, w);
+        a = quick<Op>(a, x), b = quick<Op>(b, y), c = quick<Op>(c, z), d = quick<Op>(d, w);
+    }
+    for (; i + L <= n; i += L) {
+        vec<T> x = load(p + i);
+        if constexpr (FLOATING<T>) bad |= unordered(x, x);
+        a = quick<Op>(a, x);
+    }
+    if constexpr (FLOATING<T>)
+        if (any_of(bad)) return static_cast<T>(__builtin_nan(""));
+    return across<T, Op, VECTOR_BYTES>(quick<Op>(quick<Op>(a, b), quick<Op>(c, d)));
+}
+
+template <class T, class Op> INLINE T row(const T *p, int64_t n) {
+    if constexpr (__is_same(Op, Max) || __is_same(Op, Min)) return extreme_row<T, Op>(p, n);
+    else return folded_row<T, Op>(p, n);
 }
 
 template <class T, class Op> static void rows(const void *from, int64_t n, int64_t count, int64_t step, void *to) {
@@ -147,6 +236,20 @@ template <class T, class Op, class V> INLINE V eight(V a, V b, V c, V d, V e, V 
     return Op::of(Op::of(Op::of(a, b), Op::of(c, d)), Op::of(Op::of(e, f), Op::of(g, h)));
 }
 
+// acc with eight vectors, the lines at p.
+template <class T, class Op> INLINE vec<T> with_eight(vec<T> acc, const T *p, int64_t step) {
+    const T *q = p + 4 * step;
+    vec<T> a = load(p), b = load(p + step), c = load(p + 2 * step), d = load(p + 3 * step);
+    vec<T> e = load(q), f = load(q + step), g = load(q + 2 * step), h = load(q + 3 * step);
+    if constexpr (FLOATING<T> && (__is_same(Op, Max) || __is_same(Op, Min))) {
+        nans bad = (unordered(a, b) | unordered(c, d)) | (unordered(e, f) | unordered(g, h));
+        vec<T> best = quick<Op>(quick<Op>(quick<Op>(a, b), quick<Op>(c, d)), quick<Op>(quick<Op>(e, f), quick<Op>(g, h)));
+        return with_nans(bad, quick<Op>(best, acc));
+    } else {
+        return Op::of(acc, eight<T, Op>(a, b, c, d, e, f, g, h));
+    }
+}
+
 // Eight lines at once: accumulators are read and written once for them, and the machine follows eight streams.
 template <class T, class Op>
 static void columns(const void *from, int64_t count, int64_t step, int64_t m, void *to, int64_t = 0) {
@@ -158,10 +261,7 @@ static void columns(const void *from, int64_t count, int64_t step, int64_t m, vo
         const T *p = x + r * step, *q = p + 4 * step;
         int64_t j = 0;
         for (; j + L <= m; j += L)
-            store(acc + j, Op::of(load(acc + j),
-                                  eight<T, Op>(load(p + j), load(p + step + j), load(p + 2 * step + j),
-                                               load(p + 3 * step + j), load(q + j), load(q + step + j),
-                                               load(q + 2 * step + j), load(q + 3 * step + j))));
+            store(acc + j, with_eight<T, Op>(load(acc + j), p + j, step));
         for (; j < m; j++) {
             MORTICE_PLAIN(j);
             acc[j] = Op::of(acc[j], eight<T, Op>(p[j], p[step + j], p[2 * step + j], p[3 * step + j], q[j],
