@@ -147,4 +147,25 @@ template <class T, class F> INLINE void along(int64_t n, F &&f) {
     if (i < n) f(i, n - i);
 }
 
+// ---- columns: several beside each other, in strips ----
+
+constexpr int64_t STRIP = 256;        // columns at once
+constexpr int64_t COLUMN_BLOCK = 64;  // elements of a column added before they go into the whole sum
+template <class T> struct Strip { T at[STRIP]; };
+
+// sum = the sum of `of(row, j, left)` over the rows, in blocks.
+template <class T, class F> INLINE void column_sums(int64_t n, int64_t width, T *sum, F &&of) {
+    Strip<T> part;
+    along<T>(width, [&](int64_t j, int64_t left) { put(sum + j, vec<T>{}, left); });
+    for (int64_t start = 0; start < n; start += COLUMN_BLOCK) {
+        const int64_t end = n - start > COLUMN_BLOCK ? start + COLUMN_BLOCK : n;
+        along<T>(width, [&](int64_t j, int64_t left) { put(part.at + j, of(start, j, left), left); });
+        for (int64_t i = start + 1; i < end; i++)
+            along<T>(width, [&](int64_t j, int64_t left) {
+                put(part.at + j, get(part.at + j, left) + of(i, j, left), left);
+            });
+        along<T>(width, [&](int64_t j, int64_t left) { put(sum + j, get(sum + j, left) + get(part.at + j, left), left); });
+    }
+}
+
 }  // namespace mortice::ISA
