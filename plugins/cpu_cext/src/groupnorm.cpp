@@ -150,7 +150,7 @@ PyObject *group_norm(PyObject *const *args, Py_ssize_t n, PyObject *names) {
         with_real(d, [&](auto t) {
             using T = decltype(t);
             T *m = mean->as<T>(), *s = rstd->as<T>();
-            if (at.flat(weight || bias)) {
+            if (x.size == 0 || at.flat(weight || bias)) {
                 normalise_rows<T>(from->as<T>(), elements<T>(weight), elements<T>(bias), out->as<T>(), m, s, at.rows(), at.row(),
                                   at.groups, eps);
                 return;
