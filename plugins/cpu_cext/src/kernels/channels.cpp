@@ -80,11 +80,22 @@ template <class T> INLINE void affine_row(const T *x, T *out, int64_t n, T mean,
     const vec<T> m = splat(mean), s = splat(scale), b = splat(bias);
     along<T>(n, [&](int64_t i, int64_t left) { put(out + i, fma(get(x + i, left) - m, s, b), left); });
 }
-// out = g * slope + (x - mean) * tilt + shift
-template <class T> INLINE void pull_row(const T *g, const T *x, T *out, int64_t n, T mean, T slope, T tilt, T shift) {
-    const vec<T> m = splat(mean), a = splat(slope), b = splat(tilt), c = splat(shift);
+// What takes gradients back: out = (g - level + (x - mean) * tilt) * slope. The level, g's mean, is taken off first, so that
+// what cancels does so exactly.
+template <class T> struct Pull {
+    T mean, level, tilt, slope;
+};
+template <class T> INLINE void pull_row(const T *g, const T *x, T *out, int64_t n, Pull<T> p) {
+    const vec<T> mean = splat(p.mean), level = splat(p.level), tilt = splat(p.tilt), slope = splat(p.slope);
     along<T>(n, [&](int64_t i, int64_t left) {
-        put(out + i, fma(get(g + i, left), a, fma(get(x + i, left) - m, b, c)), left);
+        put(out + i, fma(get(x + i, left) - mean, tilt, get(g + i, left) - level) * slope, left);
+    });
+}
+// The gradient times the weight: g is multiplied first.
+template <class T> INLINE void pull_row(const T *g, T weight, const T *x, T *out, int64_t n, Pull<T> p) {
+    const vec<T> mean = splat(p.mean), level = splat(p.level), tilt = splat(p.tilt), slope = splat(p.slope), w = splat(weight);
+    along<T>(n, [&](int64_t i, int64_t left) {
+        put(out + i, fma(get(x + i, left) - mean, tilt, get(g + i, left) * w - level) * slope, left);
     });
 }
 template <class T> INLINE void pull_sums(const T *g, const T *x, int64_t n, T mean, double &sum, double &with_x) {
@@ -123,11 +134,10 @@ INLINE void backward_long(const T *g, const T *x, const T *weight, const T *mean
     if (d_weight) d_weight[c] = static_cast<T>(with_x * rstd);
     if (d_bias) d_bias[c] = static_cast<T>(sum);
     if (!d_x) return;
-    const double slope = weight ? static_cast<double>(weight[c]) * rstd : rstd;
-    const T tilt = static_cast<T>(-slope * rstd * rstd * with_x / count), shift = static_cast<T>(-slope * sum / count);
+    const Pull<T> pull{mean[c], static_cast<T>(sum / count), static_cast<T>(-rstd * rstd * with_x / count),
+                       static_cast<T>(weight ? static_cast<double>(weight[c]) * rstd : rstd)};
     for (int64_t n = s.samples - 1; n >= 0; n--)
-        pull_row(g + at + n * stride, x + at + n * stride, d_x + at + n * stride, s.length, mean[c], static_cast<T>(slope), tilt,
-                 shift);
+        pull_row(g + at + n * stride, x + at + n * stride, d_x + at + n * stride, s.length, pull);
 }
 
 // ---- short channels: strips of as many whole channels as fit ----
@@ -193,16 +203,16 @@ INLINE void backward_strip(const T *g, const T *x, const T *weight, const T *mea
         if (d_weight) d_weight[c0 + c] = static_cast<T>(with_x * rstd);
         if (d_bias) d_bias[c0 + c] = static_cast<T>(sum);
         spread_out(slopes.at, c, s.length, static_cast<T>(slope));
-        spread_out(products.at, c, s.length, static_cast<T>(-slope * rstd * rstd * with_x / count));
-        spread_out(sums.at, c, s.length, static_cast<T>(-slope * sum / count));
+        spread_out(products.at, c, s.length, static_cast<T>(-rstd * rstd * with_x / count));
+        spread_out(sums.at, c, s.length, static_cast<T>(sum / count));
     }
     if (!d_x) return;
     for (int64_t n = 0; n < s.samples; n++) {
         const int64_t row = at + n * stride;
         along<T>(width, [&](int64_t j, int64_t left) {
             const vec<T> centred = get(x + row + j, left) - get(means.at + j, left);
-            const vec<T> rest = fma(centred, get(products.at + j, left), get(sums.at + j, left));
-            put(d_x + row + j, fma(get(g + row + j, left), get(slopes.at + j, left), rest), left);
+            const vec<T> level = get(g + row + j, left) - get(sums.at + j, left);
+            put(d_x + row + j, fma(centred, get(products.at + j, left), level) * get(slopes.at + j, left), left);
         });
     }
 }
@@ -297,10 +307,13 @@ void group_backward(const T *g, const T *x, const T *weight, const T *mean, cons
         }
         if (!d_x) continue;
         const double slope = static_cast<double>(rstd[r]);
-        const T tilt = static_cast<T>(-slope * slope * slope * all_with_x / count), shift = static_cast<T>(-slope * all / count);
+        const Pull<T> pull{mean[r], static_cast<T>(all / count), static_cast<T>(-slope * slope * all_with_x / count), rstd[r]};
         for (int64_t i = 0; i < each; i++) {
             const int64_t at = r * row + i * s.length;
-            pull_row(g + at, x + at, d_x + at, s.length, mean[r], weight ? rstd[r] * weight[c + i] : rstd[r], tilt, shift);
+            if (weight)
+                pull_row(g + at, weight[c + i], x + at, d_x + at, s.length, pull);
+            else
+                pull_row(g + at, x + at, d_x + at, s.length, pull);
         }
     }
 }

@@ -66,12 +66,12 @@ INLINE void backward_row(const T *g, const T *x, const T *weight, T *out, int64_
         a += v;
         b = fma(v, centred(i, left), b);
     });
-    // rstd * (g - mean(g) - normal * mean(g * normal)), with what is the same for all elements taken together
+    // rstd * (g - mean(g) - normal * mean(g * normal)), where mean(g) is taken off first: what cancels does so exactly.
     const double s = static_cast<double>(rstd), count = static_cast<double>(n);
-    const vec<T> slope = splat(rstd), tilt = splat(static_cast<T>(-s * s * s * along_x / count)),
-                 shift = splat(CENTRED ? static_cast<T>(-s * sum / count) : T(0));
+    const vec<T> slope = splat(rstd), tilt = splat(static_cast<T>(-s * s * along_x / count)),
+                 level = splat(CENTRED ? static_cast<T>(sum / count) : T(0));
     along<T>(n, [&](int64_t i, int64_t left) {
-        put(out + i, fma(pulled(i, left), slope, fma(centred(i, left), tilt, shift)), left);
+        put(out + i, fma(centred(i, left), tilt, pulled(i, left) - level) * slope, left);
     });
 }
 
