@@ -56,22 +56,22 @@ INLINE void backward_row(const T *g, const T *x, const T *weight, T *out, int64_
         const vec<T> v = get(g + i, left);
         return WEIGHTED ? v * get(weight + i, left) : v;
     };
-    const auto centred = [&](int64_t i, int64_t left) {
+    const vec<T> s = splat(rstd);
+    const auto normal = [&](int64_t i, int64_t left) {
         const vec<T> v = get(x + i, left);
-        return CENTRED ? v - m : v;
+        return (CENTRED ? v - m : v) * s;
     };
-    double sum = 0, along_x = 0;
-    sums_along<T>(n, sum, along_x, [&](int64_t i, int64_t left, vec<T> &a, vec<T> &b) {
+    double sum = 0, with_normal = 0;
+    sums_along<T>(n, sum, with_normal, [&](int64_t i, int64_t left, vec<T> &a, vec<T> &b) {
         const vec<T> v = pulled(i, left);
         a += v;
-        b = fma(v, centred(i, left), b);
+        b += v * normal(i, left);
     });
-    // rstd * (g - mean(g) - normal * mean(g * normal)), where mean(g) is taken off first: what cancels does so exactly.
-    const double s = static_cast<double>(rstd), count = static_cast<double>(n);
-    const vec<T> slope = splat(rstd), tilt = splat(static_cast<T>(-s * s * along_x / count)),
-                 level = splat(CENTRED ? static_cast<T>(sum / count) : T(0));
+    // In the order of the default body, each step rounded: in short rows nearly all cancels.
+    const double count = static_cast<double>(n);
+    const vec<T> level = splat(CENTRED ? static_cast<T>(sum / count) : T(0)), tilt = splat(static_cast<T>(with_normal / count));
     along<T>(n, [&](int64_t i, int64_t left) {
-        put(out + i, fma(centred(i, left), tilt, pulled(i, left) - level) * slope, left);
+        put(out + i, (pulled(i, left) - level - normal(i, left) * tilt) * s, left);
     });
 }
 
