@@ -13,6 +13,14 @@
 #include <cstring>
 #include <mutex>
 
+#if defined(__SANITIZE_ADDRESS__)
+#define MORTICE_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define MORTICE_ASAN 1
+#endif
+#endif
+
 namespace mortice {
 
 namespace {
@@ -196,7 +204,7 @@ bool must_fail(Allocator &a) {
 
 }  // namespace
 
-#if defined(__SANITIZE_ADDRESS__) || (defined(__has_feature) && __has_feature(address_sanitizer))
+#if defined(MORTICE_ASAN)
 // The sanitizer must see every block begin and end, so it gets them from its own malloc.
 struct Header { size_t size; };
 static void *raw_take(Allocator &a, size_t bytes, size_t size) {
@@ -249,7 +257,7 @@ void *memory_take(size_t bytes) {
     std::lock_guard<std::mutex> lock(a.mutex);
     void *at = raw_take(a, bytes, size);
     if (!at) return nullptr;
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(MORTICE_ASAN)
     size_t got = size;
 #else
     size_t got = reinterpret_cast<Block *>(static_cast<char *>(at) - ALIGNMENT)->size;
