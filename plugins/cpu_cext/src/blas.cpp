@@ -166,7 +166,12 @@ void gemm_in_spans(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, c
 
 // ---- one product ----
 
-constexpr double SMALL_ROWS = 32768, SMALL_DOTS = 16384;  // multiply-adds up to which our own kernels are faster
+constexpr double SMALL_ROWS = 32768, SMALL_DOTS = 4096;  // multiply-adds up to which our own kernels are faster
+
+// Whether few rows meet so many columns of such length that packing the columns would take longer than reading them.
+inline bool thin(int64_t m, int64_t n, int64_t k) {
+    return n * k >= 16384 && (m <= 4 || n <= 4 || (k >= 256 && m <= k / 16 && m <= 128 && n >= 4 * m));
+}
 
 template <class T> struct Products {
     Product<T> rows, dots;
@@ -210,7 +215,7 @@ bool small_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T *a, i
     }
     const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
     if (!tb && work <= SMALL_ROWS) own.rows(m, n, k, a, ra, ca, b, ldb, c, ldc, add);
-    else if (tb && ca == 1 && work <= SMALL_DOTS) own.dots(m, n, k, a, ra, ca, b, ldb, c, ldc, add);
+    else if (tb && ca == 1 && (work <= SMALL_DOTS || thin(m, n, k))) own.dots(m, n, k, a, ra, ca, b, ldb, c, ldc, add);
     else return false;
     return true;
 }
