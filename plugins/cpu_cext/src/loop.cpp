@@ -103,6 +103,44 @@ void run(const Plan &p, int64_t begin, int64_t end, Inner inner, const void *ext
     }
 }
 
+// ---- operands that lie across ----
+
+// An axis along which some operand moves by far less than along the innermost one, as in adding a matrix to a transposed
+// one; 0 if there is none. Lines would then use one element of each cache line that they load.
+int axis_across(const Plan &p) {
+    if (p.ndim < 2 || p.sizes[0] < 16) return 0;
+    for (int i = 0; i < p.count; i++)
+        for (int axis = 1; axis < p.ndim; axis++) {
+            int64_t far = magnitude(p.steps[0][i]), near = magnitude(p.steps[axis][i]);
+            if (p.sizes[axis] >= 8 && near > 0 && near * 4 <= far && far >= 64) return axis;
+        }
+    return 0;
+}
+
+constexpr int64_t TILE_LINE = 128, TILE_LINES = 16;
+
+// Go in tiles of the innermost axis and axis 1, short enough for the cache lines of both ways to stay.
+void run_tiles(const Plan &p, int64_t begin, int64_t end, Inner inner, const void *extra) {
+    int64_t lines = (p.sizes[1] + TILE_LINES - 1) / TILE_LINES, parts = (p.sizes[0] + TILE_LINE - 1) / TILE_LINE;
+    for (int64_t tile = begin; tile < end; tile++) {
+        int64_t rest = tile / (lines * parts), inside = tile % (lines * parts);
+        int64_t first = inside / parts * TILE_LINES, start = inside % parts * TILE_LINE;
+        int64_t last = first + TILE_LINES < p.sizes[1] ? first + TILE_LINES : p.sizes[1];
+        int64_t n = start + TILE_LINE < p.sizes[0] ? TILE_LINE : p.sizes[0] - start;
+        char *at[MAX_OPERANDS];
+        for (int i = 0; i < p.count; i++) at[i] = p.data[i] + start * p.steps[0][i] + first * p.steps[1][i];
+        for (int axis = 2; axis < p.ndim; axis++) {
+            int64_t where = rest % p.sizes[axis];
+            rest /= p.sizes[axis];
+            for (int i = 0; i < p.count; i++) at[i] += where * p.steps[axis][i];
+        }
+        for (int64_t line = first; line < last; line++) {
+            inner(at, p.steps[0], n, extra);
+            for (int i = 0; i < p.count; i++) at[i] += p.steps[1][i];
+        }
+    }
+}
+
 }  // namespace
 
 void walk(int ndim, const int64_t *shape, const Operand *operands, int count, Inner inner, const void *extra, float cost) {
@@ -119,6 +157,14 @@ void walk(int ndim, const int64_t *shape, const Operand *operands, int count, In
     auto work = static_cast<int64_t>(static_cast<float>(total) * cost);
     auto grain = static_cast<int64_t>(32768 / (cost > 0.1f ? cost : 0.1f)) + 1;
     Unlocked unlocked(work);
+    if (int across = axis_across(p)) {
+        if (across != 1) swap_axes(p, 1, across);
+        int64_t lines = (p.sizes[1] + TILE_LINES - 1) / TILE_LINES, parts = (p.sizes[0] + TILE_LINE - 1) / TILE_LINE;
+        int64_t tiles = total / p.sizes[0] / p.sizes[1] * lines * parts;
+        parallel_for(tiles, grain / (TILE_LINE * TILE_LINES) + 1,
+                     [&](int64_t begin, int64_t end) { run_tiles(p, begin, end, inner, extra); });
+        return;
+    }
     parallel_for(total, grain, [&](int64_t begin, int64_t end) { run(p, begin, end, inner, extra); });
 }
 
