@@ -16,16 +16,6 @@ from mortice_cpu_cext.random import RandomOverrides
 _PARTIAL = "partial_"
 
 
-def _or_default(kernel: Callable[..., Any], default: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a kernel that the default body stands in for where the extension does not serve the operands."""
-
-    def call(*args: Any, **attributes: Any) -> Any:
-        found = kernel(*args, **attributes)
-        return default(*args, **attributes) if found is NotImplemented else found
-
-    return call
-
-
 class CextBackend(NNOverrides, LinalgOverrides, NumericOverrides, OptimOverrides, RandomOverrides, Backend):
     """Arrays and kernels in C on the CPU."""
 
@@ -36,12 +26,6 @@ class CextBackend(NNOverrides, LinalgOverrides, NumericOverrides, OptimOverrides
         super().__init__()
         self._device = self.device("cpu")
         _cext._set_objects(DTYPES, self._device, HostBuffer)
-        for name in dir(_cext):
-            if name.startswith(_PARTIAL):
-                name, kernel = name.removeprefix(_PARTIAL), getattr(_cext, name)
-                setattr(self, name, _or_default(kernel, getattr(self, name)))
-            elif not name.startswith("_") and name.islower():
-                setattr(self, name, getattr(_cext, name))
 
     # ---- housekeeping ----
 
@@ -50,9 +34,6 @@ class CextBackend(NNOverrides, LinalgOverrides, NumericOverrides, OptimOverrides
 
     def dtypes(self, device: Any) -> frozenset[DType]:
         return frozenset(DTYPES)
-
-    def device_of(self, x: Any) -> Any:
-        return self._device
 
     def synchronize(self, device: Any) -> None:
         pass
@@ -74,3 +55,22 @@ class CextBackend(NNOverrides, LinalgOverrides, NumericOverrides, OptimOverrides
 
     def reset_peak_memory(self, device: Any) -> None:
         _cext._reset_peak_memory()
+
+
+def _or_default(kernel: Callable[..., Any], default: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a kernel that the default body stands in for where the extension does not serve the operands."""
+
+    def call(self: Any, *args: Any, **attributes: Any) -> Any:
+        found = kernel(*args, **attributes)
+        return default(self, *args, **attributes) if found is NotImplemented else found
+
+    return call
+
+
+# A function of the extension is no method, so as a class attribute it is called without the backend, at no cost.
+for _name, _kernel in vars(_cext).items():
+    if _name.startswith(_PARTIAL):
+        _name = _name.removeprefix(_PARTIAL)
+        setattr(CextBackend, _name, _or_default(_kernel, getattr(CextBackend, _name)))
+    elif callable(_kernel) and _name.islower() and not _name.startswith("_"):
+        setattr(CextBackend, _name, _kernel)

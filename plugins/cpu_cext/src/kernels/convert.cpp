@@ -1,1 +1,254 @@
+// Converting elements: what C gives where it is defined, and what x86 and NumPy give where it is not (no undefined behaviour).
+//
+// Floats become integers by truncation; one out of range, or nan, becomes the lowest int32 (int64 for wide integers), of
+// which narrow integers keep the low bits. Halves go through float in blocks, complex numbers through their parts.
 #include "convert.hpp"
+
+#include <string.h>
+
+#ifndef ISA
+#define ISA baseline
+#endif
+#define INLINE static inline __attribute__((always_inline))
+
+namespace mortice::ISA {
+
+// ---- one element ----
+
+struct truth { uint8_t value; };  // a bool: any byte but 0 is True
+
+INLINE int32_t to_i32(double v) { return v > -2147483649.0 && v < 2147483648.0 ? static_cast<int32_t>(v) : INT32_MIN; }
+INLINE int32_t to_i32(float v) {
+    return v >= -2147483648.0f && v < 2147483648.0f ? static_cast<int32_t>(v) : INT32_MIN;
+}
+template <class F> INLINE int64_t to_i64(F v) {
+    return v >= F(-9223372036854775808.0) && v < F(9223372036854775808.0) ? static_cast<int64_t>(v) : INT64_MIN;
+}
+template <class F> INLINE uint64_t to_u64(F v) {
+    const F half = F(9223372036854775808.0);
+    return v >= half ? static_cast<uint64_t>(to_i64(v - half)) ^ (uint64_t{1} << 63) : static_cast<uint64_t>(to_i64(v));
+}
+
+template <class T> constexpr bool floats = false;
+template <> constexpr bool floats<float> = true;
+template <> constexpr bool floats<double> = true;
+template <class T, class U> constexpr bool same = false;
+template <class T> constexpr bool same<T, T> = true;
+
+template <class To, class From> INLINE To convert_one(From x) {
+    if constexpr (same<From, truth>) {
+        if constexpr (same<To, truth>) return {static_cast<uint8_t>(x.value != 0)};
+        else return static_cast<To>(x.value != 0);
+    } else if constexpr (same<To, truth>) {
+        return {static_cast<uint8_t>(x != 0)};
+    } else if constexpr (floats<From> && !floats<To>) {
+        if constexpr (same<To, uint64_t>) return to_u64(x);
+        else if constexpr (sizeof(To) == 8 || same<To, uint32_t>) return static_cast<To>(to_i64(x));
+        else return static_cast<To>(to_i32(x));
+    } else {
+        return static_cast<To>(x);
+    }
+}
+
+template <class To, class From> static void convert_real(char *const *at, const int64_t *step, int64_t n, const void *) {
+    if (step[0] == sizeof(To) && step[1] == sizeof(From)) {
+        To *__restrict__ out = reinterpret_cast<To *>(at[0]);
+        const From *__restrict__ in = reinterpret_cast<const From *>(at[1]);
+        for (int64_t i = 0; i < n; i++) out[i] = convert_one<To>(in[i]);
+        return;
+    }
+    char *out = at[0];
+    const char *in = at[1];
+    for (int64_t i = 0; i < n; i++, out += step[0], in += step[1])
+        *reinterpret_cast<To *>(out) = convert_one<To>(*reinterpret_cast<const From *>(in));
+}
+
+// ---- copies ----
+
+struct wide { uint64_t low, high; };
+
+template <class T> static void copy_elements(char *const *at, const int64_t *step, int64_t n, const void *) {
+    const int64_t size = sizeof(T);
+    if (step[0] == size && step[1] == size) {
+        memmove(at[0], at[1], n * size);
+        return;
+    }
+    if (step[0] == size && step[1] == 0) {
+        const T value = *reinterpret_cast<const T *>(at[1]);
+        T *out = reinterpret_cast<T *>(at[0]);
+        for (int64_t i = 0; i < n; i++) out[i] = value;
+        return;
+    }
+    char *out = at[0];
+    const char *in = at[1];
+    for (int64_t i = 0; i < n; i++, out += step[0], in += step[1])
+        *reinterpret_cast<T *>(out) = *reinterpret_cast<const T *>(in);
+}
+
+// ---- halves ----
+
+template <class To, class From> INLINE To bits_as(From x) {
+    To y;
+    static_assert(sizeof x == sizeof y);
+    memcpy(&y, &x, sizeof y);
+    return y;
+}
+
+INLINE float widen(half h) {
+    // The exponent is put right by a product, which also makes subnormal numbers right.
+    const uint32_t magnitude = (h.bits & 0x7fffu) << 13, sign = (h.bits & 0x8000u) << 16;
+    const float scaled = bits_as<float>(magnitude) * bits_as<float>(uint32_t{(254 - 15) << 23});
+    uint32_t bits = bits_as<uint32_t>(scaled);
+    bits = magnitude >= 0x0f800000u ? magnitude | 0x7f800000u : bits;
+    return bits_as<float>(bits | sign);
+}
+INLINE float widen(bhalf h) { return bits_as<float>(static_cast<uint32_t>(h.bits) << 16); }
+
+INLINE void narrow(float x, half &out) {
+    const uint32_t bits = bits_as<uint32_t>(x), sign = bits & 0x80000000u, magnitude = bits ^ sign;
+    // Subnormal results: adding 0.5 makes the processor round at the right place.
+    const float shifted = bits_as<float>(magnitude) + 0.5f;
+    const uint32_t small = bits_as<uint32_t>(shifted) - 0x3f000000u;
+    const uint32_t normal = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1)) >> 13;
+    uint32_t r = magnitude < 0x38800000u ? small : normal;
+    r = magnitude >= 0x477ff000u ? 0x7c00u : r;
+    r = magnitude > 0x7f800000u ? 0x7e00u | ((magnitude >> 13) & 0x3ffu) : r;
+    out.bits = static_cast<uint16_t>(r | (sign >> 16));
+}
+INLINE void narrow(float x, bhalf &out) {
+    const uint32_t bits = bits_as<uint32_t>(x);
+    const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1)) >> 16;
+    out.bits = static_cast<uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? (bits >> 16) | 0x40u : rounded);
+}
+// A double as a float that is rounded to odd where it is not exact: rounding that again gives what rounding once would.
+INLINE float to_odd(double x) {
+    const float f = static_cast<float>(x);
+    const double back = f, a = back < 0 ? -back : back, b = x < 0 ? -x : x;
+    uint32_t bits = bits_as<uint32_t>(f);
+    bits = a > b ? (bits - 1) | 1 : a < b ? bits | 1 : bits;
+    return bits_as<float>(bits);
+}
+
+constexpr int64_t BLOCK = 256;
+
+template <class H> static void widen_run(char *const *at, const int64_t *step, int64_t n, const void *) {
+    float *__restrict__ out = reinterpret_cast<float *>(at[0]);
+    if (step[0] == sizeof(float) && step[1] == sizeof(H)) {
+        const H *__restrict__ in = reinterpret_cast<const H *>(at[1]);
+        for (int64_t i = 0; i < n; i++) out[i] = widen(in[i]);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        *reinterpret_cast<float *>(at[0] + i * step[0]) = widen(*reinterpret_cast<const H *>(at[1] + i * step[1]));
+}
+template <class H> static void narrow_run(char *const *at, const int64_t *step, int64_t n, const void *) {
+    H *__restrict__ out = reinterpret_cast<H *>(at[0]);
+    if (step[0] == sizeof(H) && step[1] == sizeof(float)) {
+        const float *__restrict__ in = reinterpret_cast<const float *>(at[1]);
+        for (int64_t i = 0; i < n; i++) narrow(in[i], out[i]);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        narrow(*reinterpret_cast<const float *>(at[1] + i * step[1]), *reinterpret_cast<H *>(at[0] + i * step[0]));
+}
+template <class H> static void narrow_double(char *const *at, const int64_t *step, int64_t n, const void *) {
+    for (int64_t i = 0; i < n; i++)
+        narrow(to_odd(*reinterpret_cast<const double *>(at[1] + i * step[1])), *reinterpret_cast<H *>(at[0] + i * step[0]));
+}
+
+// first, then second, with a block of floats between them
+template <Inner first, Inner second> static void by_float(char *const *at, const int64_t *step, int64_t n, const void *) {
+    float room[BLOCK];
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        const int64_t m = n - i < BLOCK ? n - i : BLOCK;
+        char *in[2] = {reinterpret_cast<char *>(room), at[1] + i * step[1]};
+        const int64_t in_step[2] = {sizeof(float), step[1]};
+        first(in, in_step, m, nullptr);
+        char *out[2] = {at[0] + i * step[0], reinterpret_cast<char *>(room)};
+        const int64_t out_step[2] = {step[0], sizeof(float)};
+        second(out, out_step, m, nullptr);
+    }
+}
+
+// ---- complex numbers ----
+
+// A real number becomes the real part; the imaginary one is 0.
+template <class T, Inner real> static void to_complex(char *const *at, const int64_t *step, int64_t n, const void *) {
+    for (int64_t i = 0; i < n; i++) *reinterpret_cast<T *>(at[0] + sizeof(T) + i * step[0]) = 0;
+    real(at, step, n, nullptr);
+}
+template <class To, class From> static void complex_parts(char *const *at, const int64_t *step, int64_t n, const void *) {
+    for (int64_t i = 0; i < n; i++) {
+        const From *in = reinterpret_cast<const From *>(at[1] + i * step[1]);
+        To *out = reinterpret_cast<To *>(at[0] + i * step[0]);
+        out[0] = static_cast<To>(in[0]);
+        out[1] = static_cast<To>(in[1]);
+    }
+}
+template <class T> static void complex_truth(char *const *at, const int64_t *step, int64_t n, const void *) {
+    for (int64_t i = 0; i < n; i++) {
+        const T *in = reinterpret_cast<const T *>(at[1] + i * step[1]);
+        at[0][i * step[0]] = static_cast<char>((in[0] != 0) | (in[1] != 0));
+    }
+}
+
+// ---- the table ----
+
+template <class From> constexpr Inner to_half = convert_real<float, From>;
+
+#define REAL_ROW(T, F16_INNER, BF16_INNER)                                                                  \
+    {convert_real<truth, T>, convert_real<uint8_t, T>, convert_real<uint16_t, T>, convert_real<uint32_t, T>, \
+     convert_real<uint64_t, T>, convert_real<int8_t, T>, convert_real<int16_t, T>, convert_real<int32_t, T>, \
+     convert_real<int64_t, T>, F16_INNER, BF16_INNER, convert_real<float, T>, convert_real<double, T>,      \
+     to_complex<float, convert_real<float, T>>, to_complex<double, convert_real<double, T>>}
+#define INT_ROW(T)                                                                                          \
+    REAL_ROW(T, (by_float<convert_real<float, T>, narrow_run<half>>), (by_float<convert_real<float, T>, narrow_run<bhalf>>))
+// What becomes a float first: halves, by `first`.
+#define VIA(first, To) by_float<first, convert_real<To, float>>
+#define HALF_ROW(first, F16_INNER, BF16_INNER)                                                              \
+    {VIA(first, truth), VIA(first, uint8_t), VIA(first, uint16_t), VIA(first, uint32_t), VIA(first, uint64_t), \
+     VIA(first, int8_t), VIA(first, int16_t), VIA(first, int32_t), VIA(first, int64_t), F16_INNER, BF16_INNER, \
+     first, VIA(first, double), to_complex<float, first>, to_complex<double, VIA(first, double)>}
+
+constexpr ConvertTable filled() {
+    ConvertTable t = {{
+        INT_ROW(truth), INT_ROW(uint8_t), INT_ROW(uint16_t), INT_ROW(uint32_t), INT_ROW(uint64_t), INT_ROW(int8_t),
+        INT_ROW(int16_t), INT_ROW(int32_t), INT_ROW(int64_t),
+        HALF_ROW(widen_run<half>, copy_elements<uint16_t>, (by_float<widen_run<half>, narrow_run<bhalf>>)),
+        HALF_ROW(widen_run<bhalf>, (by_float<widen_run<bhalf>, narrow_run<half>>), copy_elements<uint16_t>),
+        REAL_ROW(float, narrow_run<half>, narrow_run<bhalf>), REAL_ROW(double, narrow_double<half>, narrow_double<bhalf>),
+        {}, {},
+    }};
+    // Copies.
+    for (int d = 0; d < DTYPES; d++)
+        t.inner[d][d] = ITEMSIZE[d] == 1   ? copy_elements<uint8_t>
+                        : ITEMSIZE[d] == 2 ? copy_elements<uint16_t>
+                        : ITEMSIZE[d] == 4 ? copy_elements<uint32_t>
+                        : ITEMSIZE[d] == 8 ? copy_elements<uint64_t>
+                                           : copy_elements<wide>;
+    // Of integers to no wider ones the low bits stay, whatever the signs mean.
+    for (int from = U8; from <= I64; from++)
+        for (int to = U8; to <= U64; to++)
+            if (ITEMSIZE[to] <= ITEMSIZE[from]) {
+                const int unsign = from >= I8 ? from - (I8 - U8) : from;
+                t.inner[from][to] = t.inner[from][to + (I8 - U8)] = t.inner[unsign][to];
+            }
+    // A complex number without its imaginary part is a real one further from the next.
+    for (int to = U8; to <= F64; to++) {
+        t.inner[C64][to] = t.inner[F32][to];
+        t.inner[C128][to] = t.inner[F64][to];
+    }
+    t.inner[C64][BOOL] = complex_truth<float>;
+    t.inner[C128][BOOL] = complex_truth<double>;
+    t.inner[C64][C64] = copy_elements<uint64_t>;
+    t.inner[C64][C128] = complex_parts<double, float>;
+    t.inner[C128][C64] = complex_parts<float, double>;
+    t.inner[C128][C128] = copy_elements<wide>;
+    return t;
+}
+
+extern const ConvertTable convert_table;
+constexpr ConvertTable convert_table_ = filled();
+const ConvertTable convert_table = convert_table_;
+
+}  // namespace mortice::ISA

@@ -1,0 +1,219 @@
+// OpenBLAS at run time: found through the Python package that brings it, and divided among our own threads.
+#include "blas.hpp"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdlib.h>
+
+#include <string>
+
+#include "call.hpp"
+#include "kernels/matmul.hpp"
+#include "parallel.hpp"
+
+namespace mortice {
+
+namespace {
+
+constexpr int ROW_MAJOR = 101, PLAIN = 111, TRANSPOSED = 112;
+
+template <class T> struct blas_number { using type = T; };  // how CBLAS takes alpha and beta
+template <> struct blas_number<cfloat> { using type = const void *; };
+template <> struct blas_number<cdouble> { using type = const void *; };
+template <class T>
+using Gemm = void (*)(int, int, int, int, int, int, typename blas_number<T>::type, const void *, int, const void *,
+                      int, typename blas_number<T>::type, void *, int);
+
+void *library;
+Gemm<float> gemm_s;
+Gemm<double> gemm_d;
+Gemm<cfloat> gemm_c;
+Gemm<cdouble> gemm_z;
+
+Gemm<float> routine(float) { return gemm_s; }
+Gemm<double> routine(double) { return gemm_d; }
+Gemm<cfloat> routine(cfloat) { return gemm_c; }
+Gemm<cdouble> routine(cdouble) { return gemm_z; }
+
+inline float number(const float &x) { return x; }
+inline double number(const double &x) { return x; }
+inline const void *number(const cfloat &x) { return &x; }
+inline const void *number(const cdouble &x) { return &x; }
+
+// The library of the package, as `import scipy_openblas32` knows it; a new reference to its path.
+PyObject *library_path() {
+    PyObject *package = PyImport_ImportModule("scipy_openblas32");
+    if (!package) return nullptr;
+    PyObject *folder = PyObject_CallMethod(package, "get_lib_dir", nullptr);
+    PyObject *file = folder ? PyObject_CallMethod(package, "get_library", "(O)", Py_True) : nullptr;
+    PyObject *path = file ? PyUnicode_FromFormat("%U/%U", folder, file) : nullptr;
+    Py_XDECREF(file);
+    Py_XDECREF(folder);
+    Py_DECREF(package);
+    return path;
+}
+
+[[noreturn]] void refuse(const char *why) {
+    fail(PyExc_ImportError, "cpu_cext: expected the BLAS library of scipy-openblas32; %s. Reinstall scipy-openblas32", why);
+}
+
+// Threads of its own would only idle: it reads this once, while it is being loaded.
+void *load_quietly(const char *path) {
+    static const char name[] = "OPENBLAS_NUM_THREADS";
+    const char *given = getenv(name);
+    const std::string before = given ? given : "";
+    setenv(name, "1", 1);
+    void *found = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (given) setenv(name, before.c_str(), 1);
+    else unsetenv(name);
+    return found;
+}
+
+template <class F> void look_up(F &function, const char *name) {
+    function = reinterpret_cast<F>(blas_function(name));
+    if (!function) refuse(name);
+}
+
+void load() {
+    PyObject *path = library_path();
+    if (!path) {
+        PyErr_Clear();
+        refuse("the package is missing or broken");
+    }
+    const char *text = PyUnicode_AsUTF8(path);
+    void *found = text ? load_quietly(text) : nullptr;
+    Py_DECREF(path);
+    if (!found) {
+        const char *why = dlerror();
+        refuse(why ? why : "it has no readable path");
+    }
+    library = found;
+    look_up(gemm_s, "cblas_sgemm");
+    look_up(gemm_d, "cblas_dgemm");
+    look_up(gemm_c, "cblas_cgemm");
+    look_up(gemm_z, "cblas_zgemm");
+    if (void *threads = blas_function("openblas_set_num_threads")) reinterpret_cast<void (*)(int)>(threads)(1);
+}
+
+}  // namespace
+
+void need_blas() {
+    if (!gemm_z) load();
+}
+
+void *blas_function(const char *name) {
+    const std::string prefixed = std::string("scipy_") + name;
+    void *found = dlsym(library, prefixed.c_str());
+    return found ? found : dlsym(library, name);
+}
+
+namespace {
+
+// ---- what int cannot count ----
+
+constexpr int64_t SPAN = 1 << 30;  // rows or columns in one call
+
+template <class T>
+inline void call(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T *a, int64_t lda, const T *b,
+                 int64_t ldb, T beta, T *c, int64_t ldc) {
+    routine(T{})(ROW_MAJOR, ta ? TRANSPOSED : PLAIN, tb ? TRANSPOSED : PLAIN, static_cast<int>(m), static_cast<int>(n),
+                 static_cast<int>(k), number(alpha), a, static_cast<int>(lda), b, static_cast<int>(ldb), number(beta), c,
+                 static_cast<int>(ldc));
+}
+
+template <class T> inline T times(T a, T b) { return a * b; }
+inline cfloat times(cfloat a, cfloat b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+inline cdouble times(cdouble a, cdouble b) { return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+template <class T> inline T plus(T a, T b) { return a + b; }
+inline cfloat plus(cfloat a, cfloat b) { return {a.re + b.re, a.im + b.im}; }
+inline cdouble plus(cdouble a, cdouble b) { return {a.re + b.re, a.im + b.im}; }
+template <class T> inline bool is_zero(T a) { return a == 0; }
+inline bool is_zero(cfloat a) { return a.re == 0 && a.im == 0; }
+inline bool is_zero(cdouble a) { return a.re == 0 && a.im == 0; }
+template <class T> constexpr T one() {
+    if constexpr (sizeof(T) == sizeof(float) || std::is_same_v<T, double>) return T(1);
+    else return {1, 0};
+}
+
+// Rows further apart than an int can say: matrices of several gigabytes, multiplied element by element.
+template <class T>
+void gemm_by_hand(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T *a, int64_t lda, const T *b,
+                  int64_t ldb, T beta, T *c, int64_t ldc) {
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) {
+            T sum{};
+            for (int64_t l = 0; l < k; l++)
+                sum = plus(sum, times(a[ta ? l * lda + i : i * lda + l], b[tb ? j * ldb + l : l * ldb + j]));
+            T &at = c[i * ldc + j];
+            at = is_zero(beta) ? times(alpha, sum) : plus(times(alpha, sum), times(beta, at));
+        }
+}
+
+template <class T>
+void gemm_in_spans(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T *a, int64_t lda, const T *b,
+                   int64_t ldb, T beta, T *c, int64_t ldc) {
+    if (lda > INT_MAX || ldb > INT_MAX || ldc > INT_MAX)
+        return gemm_by_hand(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    for (int64_t i = 0; i < m; i += SPAN)
+        for (int64_t j = 0; j < n; j += SPAN)
+            for (int64_t l = 0; l < k; l += SPAN) {
+                const T *from_a = a + (ta ? l * lda + i : i * lda + l), *from_b = b + (tb ? j * ldb + l : l * ldb + j);
+                call(ta, tb, m - i < SPAN ? m - i : SPAN, n - j < SPAN ? n - j : SPAN, k - l < SPAN ? k - l : SPAN,
+                     alpha, from_a, lda, from_b, ldb, l ? one<T>() : beta, c + i * ldc + j, ldc);
+            }
+}
+
+// ---- one product ----
+
+template <class T> void scale_rows(int64_t m, int64_t n, T beta, T *c, int64_t ldc) {
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++) c[i * ldc + j] = is_zero(beta) ? T{} : times(beta, c[i * ldc + j]);
+}
+
+template <class T>
+inline void one_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T *a, int64_t lda, const T *b,
+                     int64_t ldb, T beta, T *c, int64_t ldc) {
+    if (m <= 0 || n <= 0) return;
+    if (k <= 0) return scale_rows(m, n, beta, c, ldc);
+    if ((m | n | k | lda | ldb | ldc) >= SPAN) gemm_in_spans(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    else call(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+}
+
+// ---- a product on all threads ----
+
+constexpr double WORTH = 1.5e5;  // multiply-adds that a thread should have: some microseconds
+
+// The larger side is divided, in whole tiles of the library's kernels: what each thread packs anew is the other side.
+template <class T>
+void gemm_on_threads(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T *a, int64_t lda, const T *b,
+                     int64_t ldb, T beta, T *c, int64_t ldc) {
+    const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+    const int64_t tile = 16, threads = num_threads();
+    const bool rows = m >= n;
+    const int64_t tiles = ((rows ? m : n) + tile - 1) / tile;
+    int64_t parts = work / WORTH < static_cast<double>(threads) ? static_cast<int64_t>(work / WORTH) : threads;
+    if (parts > tiles) parts = tiles;
+    if (parts <= 1 || in_parallel()) return gemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
+        const int64_t size = rows ? m : n, low = tiles * begin / parts * tile;
+        const int64_t high = end == parts ? size : tiles * end / parts * tile;
+        if (rows) gemm(ta, tb, high - low, n, k, alpha, a + (ta ? low : low * lda), lda, b, ldb, beta, c + low * ldc, ldc);
+        else gemm(ta, tb, m, high - low, k, alpha, a, lda, b + (tb ? low * ldb : low), ldb, beta, c + low, ldc);
+    });
+}
+
+}  // namespace
+
+#define MORTICE_GEMM(T)                                                                                                \
+    void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T *a, int64_t lda, const T *b,         \
+              int64_t ldb, T beta, T *c, int64_t ldc) {                                                                \
+        one_gemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);                                                \
+    }                                                                                                                  \
+    void gemm_parallel(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T *a, int64_t lda, const T *b, \
+                       int64_t ldb, T beta, T *c, int64_t ldc) {                                                       \
+        gemm_on_threads(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);                                         \
+    }
+MORTICE_GEMM(float) MORTICE_GEMM(double) MORTICE_GEMM(cfloat) MORTICE_GEMM(cdouble)
+#undef MORTICE_GEMM
+
+}  // namespace mortice

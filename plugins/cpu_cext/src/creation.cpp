@@ -1,0 +1,178 @@
+// Arrays from numbers and from other arrays: full, arange, astype, copy.
+#include <cmath>
+#include <cstring>
+
+#include "families.hpp"
+#include "kernels/convert.hpp"
+#include "loop.hpp"
+#include "parallel.hpp"
+
+namespace mortice {
+
+void fill(Array &x, const void *value) {
+    Scalar s;
+    memcpy(s.bytes, value, static_cast<size_t>(x.itemsize()));
+    Operand operands[2] = {operand(x), operand(s, x.dtype)};
+    walk(x.ndim, x.shape(), operands, 2, convert().inner[x.dtype][x.dtype], nullptr, 0.3f);
+}
+
+// Neither array has gaps, and both have their elements in the same order.
+static bool same_layout(const Array &x, const Array &y) {
+    if (!same_shape(x, y)) return false;
+    if (x.contiguous && y.contiguous) return true;
+    return memcmp(x.strides(), y.strides(), sizeof(int64_t) * x.ndim) == 0 && is_dense(x);
+}
+
+void assign(Array &to, Array &from) {
+    if (to.size == 0) return;
+    if (to.dtype == from.dtype && same_layout(to, from)) {
+        int64_t bytes = to.bytes();
+        if (bytes <= 32768) {
+            memmove(to.data, from.data, static_cast<size_t>(bytes));
+            return;
+        }
+        Unlocked unlocked(bytes / 4);
+        parallel_for(bytes, 1 << 18, [&](int64_t begin, int64_t end) {
+            memmove(to.data + begin, from.data + begin, static_cast<size_t>(end - begin));
+        });
+        return;
+    }
+    if (from.ndim > to.ndim)
+        for (int i = 0; i < from.ndim - to.ndim; i++)
+            if (from.shape()[i] != 1) fail(PyExc_ValueError, "cpu_cext: a value of %d dimensions does not fit %d.", from.ndim, to.ndim);
+    int lead = from.ndim > to.ndim ? from.ndim - to.ndim : 0;
+    for (int i = lead; i < from.ndim; i++) {
+        int64_t n = from.shape()[i], want = to.shape()[i - from.ndim + to.ndim];
+        if (n != 1 && n != want)
+            fail(PyExc_ValueError, "cpu_cext: a value of size %lld does not fit size %lld at axis %d.", static_cast<long long>(n),
+                 static_cast<long long>(want), i - from.ndim + to.ndim);
+    }
+    Operand source{from.data, from.strides() + lead, from.ndim - lead, from.itemsize(), from.shape() + lead};
+    Operand operands[2] = {operand(to), source};
+    walk(to.ndim, to.shape(), operands, 2, convert().inner[from.dtype][to.dtype],
+         from.dtype == to.dtype ? &PLAIN_COPY : nullptr, 0.5f);
+}
+
+// ---- kernels ----
+
+static PyObject *full(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<4> N{"full", {"shape", "value", "dtype", "device"}, 3};
+    PyObject *a[4];
+    arguments(N, args, n, names, a);
+    int64_t shape[MAX_NDIM];
+    int ndim = as_ints(a[0], shape, MAX_NDIM);
+    DType dtype = as_dtype(a[2]);
+    Ref x = make(dtype, ndim, shape);
+    if (is_array(a[1])) {  // an element that is already there
+        assign(*x, as_array(a[1]));
+        return x.release();
+    }
+    Scalar value = as_scalar(a[1], dtype);
+    fill(*x, value.bytes);
+    return x.release();
+}
+
+static PyObject *arange(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<5> N{"arange", {"start", "stop", "step", "dtype", "device"}, 4};
+    PyObject *a[5];
+    arguments(N, args, n, names, a);
+    DType dtype = as_dtype(a[3]);
+    bool whole = PyLong_Check(a[0]) && PyLong_Check(a[1]) && PyLong_Check(a[2]);
+    if (whole && is_int(dtype)) {
+        int64_t start = as_int(a[0]), step = as_int(a[2]);
+        Own<> span(PyNumber_Subtract(a[1], a[0]));
+        if (!span) throw Failed{};
+        if (step == 0) fail(PyExc_ValueError, "arange: step must not be zero.");
+        int64_t length = as_int(span.get());
+        length = (length > 0) == (step > 0) && length ? (length - (step > 0 ? 1 : -1)) / step + 1 : 0;
+        Ref wide = make(I64, {length});
+        auto *at = wide->as<int64_t>();
+        for (int64_t i = 0; i < length; i++) at[i] = static_cast<int64_t>(static_cast<uint64_t>(start) + static_cast<uint64_t>(i) * static_cast<uint64_t>(step));
+        return converted(*wide, dtype).release();
+    }
+    double start = as_double(a[0]), stop = as_double(a[1]), step = as_double(a[2]);
+    if (step == 0) fail(PyExc_ValueError, "arange: step must not be zero.");
+    double length = std::ceil((stop - start) / step);
+    if (!(length < 9e15)) fail(PyExc_ValueError, "arange: the range has too many elements.");
+    Ref wide = make(F64, {length > 0 ? static_cast<int64_t>(length) : 0});
+    auto *at = wide->as<double>();
+    for (int64_t i = 0; i < wide->size; i++) at[i] = start + static_cast<double>(i) * step;
+    return converted(*wide, dtype).release();
+}
+
+static PyObject *astype(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<2> N{"astype", {"x", "dtype"}, 2};
+    PyObject *a[2];
+    arguments(N, args, n, names, a);
+    Array &x = as_array(a[0]);
+    Ref y = make_laid_out_like(x, as_dtype(a[1]));
+    assign(*y, x);
+    return y.release();
+}
+
+static PyObject *copy(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<1> N{"copy", {"x"}, 1};
+    PyObject *a[1];
+    arguments(N, args, n, names, a);
+    Array &x = as_array(a[0]);
+    Ref y = make_laid_out_like(x, x.dtype);
+    assign(*y, x);
+    return y.release();
+}
+
+static PyObject *contiguous_(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<1> N{"contiguous", {"x"}, 1};
+    PyObject *a[1];
+    arguments(N, args, n, names, a);
+    Array &x = as_array(a[0]);
+    Ref y = make_like(x);
+    assign(*y, x);
+    return y.release();
+}
+
+static PyObject *filled_like(PyObject *x, int value) {
+    Array &like = as_array(x);
+    Ref y = make_like(like);
+    Scalar s = scalar_of(value, like.dtype);
+    fill(*y, s.bytes);
+    return y.release();
+}
+
+static PyObject *zeros_like(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<1> N{"zeros_like", {"x"}, 1};
+    PyObject *a[1];
+    arguments(N, args, n, names, a);
+    return filled_like(a[0], 0);
+}
+
+static PyObject *ones_like(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<1> N{"ones_like", {"x"}, 1};
+    PyObject *a[1];
+    arguments(N, args, n, names, a);
+    return filled_like(a[0], 1);
+}
+
+static PyObject *full_like(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<2> N{"full_like", {"x", "value"}, 2};
+    PyObject *a[2];
+    arguments(N, args, n, names, a);
+    Array &x = as_array(a[0]);
+    Ref y = make_like(x);
+    Scalar s = as_scalar(a[1], x.dtype);
+    fill(*y, s.bytes);
+    return y.release();
+}
+
+PyMethodDef creation_methods[] = {
+    MORTICE_METHOD("full", full),
+    MORTICE_METHOD("arange", arange),
+    MORTICE_METHOD("astype", astype),
+    MORTICE_METHOD("copy", copy),
+    MORTICE_METHOD("contiguous", contiguous_),
+    MORTICE_METHOD("zeros_like", zeros_like),
+    MORTICE_METHOD("ones_like", ones_like),
+    MORTICE_METHOD("full_like", full_like),
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace mortice

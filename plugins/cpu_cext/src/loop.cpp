@@ -1,0 +1,238 @@
+// Walking several arrays at once: axes are ordered by the output's strides and merged, then one inner loop runs per line.
+#include "loop.hpp"
+
+#include <cstring>
+
+#include "kernels/transpose.hpp"
+#include "parallel.hpp"
+
+namespace mortice {
+
+const char PLAIN_COPY = 0;
+
+namespace {
+
+// The merged iteration space: axis 0 is the innermost.
+struct Plan {
+    int ndim, count;
+    int64_t sizes[MAX_NDIM];
+    int64_t steps[MAX_NDIM][MAX_OPERANDS];  // bytes
+    char *data[MAX_OPERANDS];
+};
+
+int64_t magnitude(int64_t x) { return x < 0 ? -x : x; }
+
+// Whether axis a should run inside of axis b: by the first operand whose steps differ, the output before all others.
+bool inside_of(const Plan &p, int a, int b) {
+    for (int i = 0; i < p.count; i++) {
+        int64_t x = magnitude(p.steps[a][i]), y = magnitude(p.steps[b][i]);
+        if (x == y || x == 0 || y == 0) continue;
+        return x < y;
+    }
+    return false;
+}
+
+void swap_axes(Plan &p, int a, int b) {
+    int64_t n = p.sizes[a];
+    p.sizes[a] = p.sizes[b];
+    p.sizes[b] = n;
+    for (int i = 0; i < p.count; i++) {
+        int64_t s = p.steps[a][i];
+        p.steps[a][i] = p.steps[b][i];
+        p.steps[b][i] = s;
+    }
+}
+
+bool mergeable(const Plan &p, int inner, int outer) {
+    for (int i = 0; i < p.count; i++)
+        if (p.steps[outer][i] != p.steps[inner][i] * p.sizes[inner]) return false;
+    return true;
+}
+
+void plan(Plan &p, int ndim, const int64_t *shape, const Operand *operands, int count) {
+    p.count = count;
+    p.ndim = 0;
+    for (int i = 0; i < count; i++) p.data[i] = operands[i].data;
+    for (int axis = ndim - 1; axis >= 0; axis--) {
+        if (shape[axis] == 1) continue;
+        int64_t *steps = p.steps[p.ndim];
+        for (int i = 0; i < count; i++) {
+            const Operand &o = operands[i];
+            int own = axis - (ndim - o.ndim);
+            steps[i] = !o.strides || own < 0 || o.shape[own] == 1 ? 0 : o.strides[own] * o.itemsize;
+        }
+        p.sizes[p.ndim++] = shape[axis];
+    }
+    for (int i = 1; i < p.ndim; i++)  // nearly always in order already
+        for (int j = i; j > 0 && inside_of(p, j, j - 1); j--) swap_axes(p, j, j - 1);
+    int kept = 0;
+    for (int i = 1; i < p.ndim; i++) {
+        if (mergeable(p, kept, i)) {
+            p.sizes[kept] *= p.sizes[i];
+        } else {
+            kept++;
+            p.sizes[kept] = p.sizes[i];
+            memcpy(p.steps[kept], p.steps[i], sizeof p.steps[i]);
+        }
+    }
+    if (p.ndim) p.ndim = kept + 1;
+}
+
+// Run the elements begin..end of the space, counted with axis 0 fastest.
+void run(const Plan &p, int64_t begin, int64_t end, Inner inner, const void *extra) {
+    char *at[MAX_OPERANDS];
+    int64_t where[MAX_NDIM];
+    for (int i = 0; i < p.count; i++) at[i] = p.data[i];
+    int64_t rest = begin;
+    for (int axis = 0; axis < p.ndim; axis++) {
+        where[axis] = rest % p.sizes[axis];
+        rest /= p.sizes[axis];
+        for (int i = 0; i < p.count; i++) at[i] += where[axis] * p.steps[axis][i];
+    }
+    for (int64_t left = end - begin; left > 0;) {
+        int64_t n = p.sizes[0] - where[0];
+        if (n > left) n = left;
+        inner(at, p.steps[0], n, extra);
+        left -= n;
+        if (left == 0) break;
+        for (int i = 0; i < p.count; i++) at[i] -= where[0] * p.steps[0][i];
+        where[0] = 0;
+        for (int axis = 1; axis < p.ndim; axis++) {
+            for (int i = 0; i < p.count; i++) at[i] += p.steps[axis][i];
+            if (++where[axis] < p.sizes[axis]) break;
+            for (int i = 0; i < p.count; i++) at[i] -= p.sizes[axis] * p.steps[axis][i];
+            where[axis] = 0;
+        }
+    }
+}
+
+// ---- operands that lie across ----
+
+// An axis along which some operand moves by far less than along the innermost one, as in adding a matrix to a transposed
+// one; 0 if there is none. Lines would then use one element of each cache line that they load.
+int axis_across(const Plan &p) {
+    if (p.ndim < 2 || p.sizes[0] < 16) return 0;
+    for (int i = 0; i < p.count; i++)
+        for (int axis = 1; axis < p.ndim; axis++) {
+            int64_t far = magnitude(p.steps[0][i]), near = magnitude(p.steps[axis][i]);
+            if (p.sizes[axis] >= 8 && near > 0 && near * 4 <= far && far >= 64) return axis;
+        }
+    return 0;
+}
+
+constexpr int64_t TILE_LINE = 128, TILE_LINES = 16;
+
+// How to copy tiles whose lines lie side by side on the one hand and across on the other.
+Transpose squares_of(const Plan &p, const void *extra) {
+    if (extra != &PLAIN_COPY || p.steps[0][0] != p.steps[1][1]) return nullptr;
+    return p.steps[0][0] == 4 ? transpose().bytes4 : p.steps[0][0] == 8 ? transpose().bytes8 : nullptr;
+}
+
+// Go in tiles of the innermost axis and axis 1, short enough for the cache lines of both ways to stay.
+void run_tiles(const Plan &p, int64_t begin, int64_t end, Inner inner, const void *extra, Transpose squares) {
+    int64_t lines = (p.sizes[1] + TILE_LINES - 1) / TILE_LINES, parts = (p.sizes[0] + TILE_LINE - 1) / TILE_LINE;
+    for (int64_t tile = begin; tile < end; tile++) {
+        int64_t rest = tile / (lines * parts), inside = tile % (lines * parts);
+        int64_t first = inside / parts * TILE_LINES, start = inside % parts * TILE_LINE;
+        int64_t last = first + TILE_LINES < p.sizes[1] ? first + TILE_LINES : p.sizes[1];
+        int64_t n = start + TILE_LINE < p.sizes[0] ? TILE_LINE : p.sizes[0] - start;
+        char *at[MAX_OPERANDS];
+        for (int i = 0; i < p.count; i++) at[i] = p.data[i] + start * p.steps[0][i] + first * p.steps[1][i];
+        for (int axis = 2; axis < p.ndim; axis++) {
+            int64_t where = rest % p.sizes[axis];
+            rest /= p.sizes[axis];
+            for (int i = 0; i < p.count; i++) at[i] += where * p.steps[axis][i];
+        }
+        if (squares) {
+            squares(at[0], p.steps[1][0], at[1], p.steps[0][1], last - first, n);
+            continue;
+        }
+        for (int64_t line = first; line < last; line++) {
+            inner(at, p.steps[0], n, extra);
+            for (int i = 0; i < p.count; i++) at[i] += p.steps[1][i];
+        }
+    }
+}
+
+}  // namespace
+
+void walk(int ndim, const int64_t *shape, const Operand *operands, int count, Inner inner, const void *extra, float cost) {
+    int64_t total = 1;
+    for (int i = 0; i < ndim; i++) total *= shape[i];
+    if (total == 0) return;
+    Plan p;
+    plan(p, ndim, shape, operands, count);
+    if (p.ndim == 0) {
+        const int64_t none[MAX_OPERANDS] = {};
+        inner(p.data, none, 1, extra);
+        return;
+    }
+    auto work = static_cast<int64_t>(static_cast<float>(total) * cost);
+    auto grain = static_cast<int64_t>(32768 / (cost > 0.1f ? cost : 0.1f)) + 1;
+    Unlocked unlocked(work);
+    if (int across = axis_across(p)) {
+        if (across != 1) swap_axes(p, 1, across);
+        int64_t lines = (p.sizes[1] + TILE_LINES - 1) / TILE_LINES, parts = (p.sizes[0] + TILE_LINE - 1) / TILE_LINE;
+        Transpose squares = squares_of(p, extra);
+        int64_t tiles = total / p.sizes[0] / p.sizes[1] * lines * parts;
+        parallel_for(tiles, grain / (TILE_LINE * TILE_LINES) + 1,
+                     [&](int64_t begin, int64_t end) { run_tiles(p, begin, end, inner, extra, squares); });
+        return;
+    }
+    parallel_for(total, grain, [&](int64_t begin, int64_t end) { run(p, begin, end, inner, extra); });
+}
+
+int broadcast_shapes(const Array *const *xs, int count, int64_t *shape) {
+    int ndim = 0;
+    for (int i = 0; i < count; i++) ndim = xs[i]->ndim > ndim ? xs[i]->ndim : ndim;
+    for (int axis = 0; axis < ndim; axis++) {
+        int64_t size = 1;
+        for (int i = 0; i < count; i++) {
+            int own = axis - (ndim - xs[i]->ndim);
+            int64_t n = own < 0 ? 1 : xs[i]->shape()[own];
+            if (n == 1 || n == size) continue;
+            if (size != 1)
+                fail(PyExc_ValueError, "cpu_cext: sizes %lld and %lld at axis %d cannot be broadcast together.",
+                     static_cast<long long>(size), static_cast<long long>(n), axis);
+            size = n;
+        }
+        shape[axis] = size;
+    }
+    return ndim;
+}
+
+Ref map(const Array *const *xs, int count, DType to, Inner inner, const void *extra, float cost) {
+    const Array &x = *xs[0];
+    bool alike = true, flat = x.contiguous;
+    for (int i = 1; i < count; i++) {
+        alike = alike && same_shape(x, *xs[i]);
+        flat = flat && xs[i]->contiguous;
+    }
+    Ref out;
+    Operand operands[MAX_OPERANDS];
+    if (alike && flat) {
+        out = make_like(x, to);
+        if (x.size * cost < 20000) {  // small and all in one line: nothing to plan
+            char *at[MAX_OPERANDS] = {out->data};
+            int64_t steps[MAX_OPERANDS] = {out->itemsize()};
+            for (int i = 0; i < count; i++) at[i + 1] = xs[i]->data, steps[i + 1] = xs[i]->itemsize();
+            if (x.size) inner(at, steps, x.size, extra);
+            return out;
+        }
+    } else if (alike) {
+        out = make_laid_out_like(x, to);
+    } else {
+        int64_t shape[MAX_NDIM];
+        int ndim = broadcast_shapes(xs, count, shape);
+        const Array *whole = nullptr;
+        for (int i = 0; i < count && !whole; i++)
+            if (xs[i]->ndim == ndim && !memcmp(xs[i]->shape(), shape, sizeof(int64_t) * static_cast<size_t>(ndim))) whole = xs[i];
+        out = whole ? make_laid_out_like(*whole, to) : make(to, ndim, shape);
+    }
+    operands[0] = operand(*out);
+    for (int i = 0; i < count; i++) operands[i + 1] = operand(*xs[i]);
+    walk(out->ndim, out->shape(), operands, count + 1, inner, extra, cost);
+    return out;
+}
+
+}  // namespace mortice

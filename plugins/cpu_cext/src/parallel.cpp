@@ -1,0 +1,222 @@
+// The thread pool: workers wait, spinning for a moment and then asleep; parts of a loop are claimed by an atomic counter.
+#include "parallel.hpp"
+
+#include "call.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+#include <thread>
+
+namespace mortice {
+
+namespace {
+
+constexpr int MAX_THREADS = 256;
+constexpr int SPINS = 2000;      // about 20 to 50 us: the next kernel of a program often comes within that
+constexpr int PARTS_EACH = 4;    // parts for each thread, so that one that is disturbed does less of them
+constexpr int64_t LONG = 256;    // grains beyond which work is cut into more parts, to hear of signals in between
+constexpr std::chrono::milliseconds BETWEEN_SIGNALS(100);
+
+struct Job {
+    Part part;
+    void *context;
+    int64_t n, step;
+    int threads;
+};
+
+struct Pool {
+    std::mutex mutex, callers;          // of the workers' sleep; of those who want the pool
+    std::condition_variable wake;
+    std::atomic<uint64_t> round{0};     // counts jobs: a worker that sees it move looks for parts
+    std::atomic<bool> open{false};      // whether the job may be joined
+    std::atomic<int> active{0};         // workers that look at the job: it must not change under them
+    std::atomic<int64_t> next{0};       // the next part
+    std::atomic<int> asleep{0};
+    Job job{};
+    int workers = 0;                    // started
+    int wanted = 0;                     // threads with the caller; 0 before the first question
+};
+
+thread_local int number = 0;
+thread_local bool inside = false;
+
+void reset_in_child();
+
+Pool &the() {
+    static Pool *one = [] {
+        pthread_atfork(nullptr, nullptr, reset_in_child);
+        return new Pool;
+    }();
+    return *one;
+}
+
+Pool *&slot() {
+    static Pool *at = &the();
+    return at;
+}
+
+// The threads of the parent do not exist in a child of fork: it starts with a pool of its own (the old one is left alone).
+void reset_in_child() {
+    int wanted = slot()->wanted;
+    slot() = new Pool;
+    slot()->wanted = wanted;
+}
+
+void pause() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+void do_parts(Pool &p, const Job &job) {
+    inside = true;
+    for (;;) {
+        int64_t begin = p.next.fetch_add(job.step, std::memory_order_relaxed);
+        if (begin >= job.n) break;
+        job.part(job.context, begin, begin + job.step < job.n ? begin + job.step : job.n);
+    }
+    inside = false;
+}
+
+// Whether a signal's handler raised: asked with the GIL, so not often.
+bool interrupted() {
+    if (!unlocked_state) return false;
+    PyEval_RestoreThread(unlocked_state);
+    bool raised = PyErr_CheckSignals() < 0;
+    PyEval_SaveThread();
+    return raised;
+}
+
+// What the caller does: its share of the parts, with an ear for signals. Returns whether it was interrupted.
+bool lead_parts(Pool &p, const Job &job) {
+    auto asked = std::chrono::steady_clock::now();
+    bool raised = false;
+    inside = true;  // also while a signal's handler runs
+    for (;;) {
+        int64_t begin = p.next.fetch_add(job.step, std::memory_order_relaxed);
+        if (begin >= job.n) break;
+        job.part(job.context, begin, begin + job.step < job.n ? begin + job.step : job.n);
+        if (!unlocked_state) continue;
+        auto now = std::chrono::steady_clock::now();
+        if (now - asked < BETWEEN_SIGNALS) continue;
+        asked = now;
+        if (interrupted()) {
+            raised = true;
+            p.next.store(job.n);  // nobody begins another part
+        }
+    }
+    inside = false;
+    return raised;
+}
+
+void work(Pool *p, int mine, uint64_t seen) {
+    number = mine;
+    for (;;) {
+        uint64_t now = seen;
+        for (int i = 0; i < SPINS && (now = p->round.load(std::memory_order_acquire)) == seen; i++) pause();
+        if (now == seen) {
+            std::unique_lock<std::mutex> lock(p->mutex);
+            p->asleep.fetch_add(1);
+            p->wake.wait(lock, [&] { return p->round.load(std::memory_order_acquire) != seen; });
+            p->asleep.fetch_sub(1);
+            now = p->round.load(std::memory_order_acquire);
+        }
+        seen = now;
+        // One that comes late finds the job closed and is not waited for. Announced first, it cannot be overlooked.
+        p->active.fetch_add(1);
+        if (p->open.load() && mine < p->job.threads) do_parts(*p, p->job);
+        p->active.fetch_sub(1);
+    }
+}
+
+void start(Pool &p, int workers) {
+    for (; p.workers < workers; p.workers++) {
+        uint64_t seen = p.round.load();
+        Pool *pool = &p;
+        int mine = p.workers + 1;
+        try {
+            std::thread(work, pool, mine, seen).detach();
+        } catch (...) {  // the system gives no more threads: those there are must do
+            break;
+        }
+    }
+}
+
+int from_environment() {
+    for (const char *name : {"MORTICE_NUM_THREADS", "OMP_NUM_THREADS"})
+        if (const char *text = getenv(name))
+            if (int n = atoi(text); n > 0) return n < MAX_THREADS ? n : MAX_THREADS;
+#if defined(__linux__)
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        if (int n = CPU_COUNT(&set); n > 0) return n < MAX_THREADS ? n : MAX_THREADS;
+#endif
+    int n = static_cast<int>(std::thread::hardware_concurrency());
+    return n < 1 ? 1 : n < MAX_THREADS ? n : MAX_THREADS;
+}
+
+}  // namespace
+
+int num_threads() {
+    Pool &p = *slot();
+    if (!p.wanted) p.wanted = from_environment();
+    return p.wanted;
+}
+
+void set_num_threads(int n) {
+    Pool &p = *slot();
+    std::lock_guard<std::mutex> lock(p.callers);
+    p.wanted = n < 1 ? 1 : n < MAX_THREADS ? n : MAX_THREADS;
+}
+
+thread_local PyThreadState *unlocked_state = nullptr;
+
+int thread_number() { return number; }
+bool in_parallel() { return inside; }
+
+void parallel_run(int64_t n, int64_t grain, Part part, void *context) {
+    Pool &p = *slot();
+    std::unique_lock<std::mutex> mine(p.callers, std::try_to_lock);
+    if (!mine) {  // another Python thread has the pool
+        part(context, 0, n);
+        return;
+    }
+    int threads = num_threads();
+    start(p, threads - 1);
+    if (grain < 1) grain = 1;
+    int64_t parts = (n + grain - 1) / grain, most = int64_t{threads} * PARTS_EACH;
+    if (parts > LONG * most) most *= 16;
+    if (parts > most) parts = most;
+    p.job = Job{part, context, n, (n + parts - 1) / parts, threads};
+    p.next.store(0);
+    if (threads > 1) {
+        p.open.store(true);
+        p.round.fetch_add(1);
+        if (p.asleep.load() > 0) {
+            std::lock_guard<std::mutex> lock(p.mutex);
+            p.wake.notify_all();
+        }
+    }
+    bool raised = lead_parts(p, p.job);
+    p.open.store(false);
+    for (int i = 0; p.active.load() > 0; i++)
+        if (i < SPINS)
+            pause();
+        else
+            sched_yield();
+    if (raised) {
+        mine.unlock();
+        throw Failed{};
+    }
+}
+
+}  // namespace mortice
