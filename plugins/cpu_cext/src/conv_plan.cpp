@@ -145,7 +145,7 @@ template <class T> void ConvPlanner<T>::lay_out() {
     for (auto &p : phases_) count_x = std::max(count_x, p.count_x), count_y = std::max(count_y, p.count_y);
     if (plan.staged && plan.band[2] == count_x) {
         // Zeros after a row serve as those before the next one too.
-        int64_t shared = plan.pitch - 1;
+        int64_t shared = highest_[1];  // rows stay as long as they have outputs
         for (int64_t r : residues_[1]) {
             int64_t q = plan.pitch, s = plan.step[1], before = plan.before[1];
             int64_t low = std::clamp<int64_t>(before > r ? divide_up(before - r, s) : 0, 0, q);
