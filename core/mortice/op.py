@@ -401,13 +401,10 @@ def as_view(op: Op, x: Any, data: Any, size: Size, attrs: Any) -> Any:
         aliases.last = ref(t)
     else:
         storage.add(t)
-    if x._rg:
-        if not special[0] or modes.grad:
-            record_one(op, x, data, t, attrs)
-        elif not t._note:
-            t._note = "no_grad"
-    elif special[0] and not modes.grad and not t._note:
-        t._note = "no_grad"
+    if special[0] and not modes.grad:
+        t._note = t._note or "no_grad"
+    elif x._rg:
+        record_one(op, x, data, t, attrs)
     return t
 
 
