@@ -88,7 +88,7 @@ struct BothTrue { template <class V> INLINE auto go(V a, V b) { return (a != 0) 
 struct AnyTrue { template <class V> INLINE auto go(V a, V b) { return (a != 0) | (b != 0); } };
 struct OneTrue { template <class V> INLINE auto go(V a, V b) { return (a != 0) ^ (b != 0); } };
 
-template <class F, class T> static void line_compare(char *const *at, int64_t n) {
+template <class F, class T> APART void line_compare(char *const *at, int64_t n) {
 #if defined(__AVX512F__)
     const char *a = at[1], *b = at[2];
     char *out = at[0];
@@ -105,7 +105,7 @@ template <class F, class T> static void line_compare(char *const *at, int64_t n)
 #endif
 }
 
-template <class T> static void line_where(char *const *at, int64_t n) {
+template <class T> APART void line_where(char *const *at, int64_t n) {
 #if defined(__AVX512F__)
     const char *c = at[1], *a = at[2], *b = at[3];
     char *out = at[0];
@@ -125,7 +125,7 @@ template <class T> static void line_where(char *const *at, int64_t n) {
     }
 #endif
 }
-static void line_where_pairs(char *const *at, int64_t n) {
+APART void line_where_pairs(char *const *at, int64_t n) {
     using T = pair_of_words;
     T *out = reinterpret_cast<T *>(at[0]);
     const T *a = reinterpret_cast<const T *>(at[2]), *b = reinterpret_cast<const T *>(at[3]);
@@ -135,7 +135,7 @@ static void line_where_pairs(char *const *at, int64_t n) {
 // ---- complex numbers ----
 
 // Part by part.
-template <class F, class T> static void line_parts(char *const *at, int64_t n) { line_two<F, T>(at, 2 * n); }
+template <class F, class T> APART void line_parts(char *const *at, int64_t n) { line_two<F, T>(at, 2 * n); }
 
 template <class T, class Z = complex_of<T>> INLINE Z times(Z a, Z b) {
     return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
@@ -160,7 +160,7 @@ template <class T, class Z = complex_of<T>> INLINE uint8_t one_true(Z a, Z b) { 
 template <class T> INLINE complex_of<T> join(T re, T im) { return {re, im}; }
 
 // Products by vectors: the parts of a doubled, times b, times b with its parts swapped.
-template <class T> static void line_times(char *const *at, int64_t n) {
+template <class T> APART void line_times(char *const *at, int64_t n) {
     const char *a = at[1], *b = at[2];
     char *out = at[0];
     cover<LANES<T> / 2>(n, [&](int64_t i, auto count) __attribute__((always_inline)) {
@@ -182,7 +182,7 @@ template <class T> static void line_times(char *const *at, int64_t n) {
     });
 }
 
-template <class T> static void line_lerp_complex(char *const *at, int64_t n) {
+template <class T> APART void line_lerp_complex(char *const *at, int64_t n) {
     using Z = complex_of<T>;
     Z *out = reinterpret_cast<Z *>(at[0]);
     const Z *start = reinterpret_cast<const Z *>(at[1]), *end = reinterpret_cast<const Z *>(at[2]);

@@ -152,7 +152,7 @@ struct FloorDivide {
     template <class T> static T slow(T a, T b) { return slow_floor_divide(a, b); }
 };
 
-template <class F, class T> static void line_divided(char *const *at, int64_t n) {
+template <class F, class T> APART void line_divided(char *const *at, int64_t n) {
     T *__restrict__ out = reinterpret_cast<T *>(at[0]);
     const T *__restrict__ a = reinterpret_cast<const T *>(at[1]), *__restrict__ b = reinterpret_cast<const T *>(at[2]);
     constexpr int64_t BLOCK = 64;
@@ -220,7 +220,7 @@ template <class B, int MANTISSA_BITS> INLINE B next_bits(B x, B y) {
     const bool outward = ((x ^ y) & sign) == 0 && b > a;
     return outward ? static_cast<B>(x + 1) : static_cast<B>(x - 1);
 }
-template <class B, int MANTISSA_BITS> static void line_next(char *const *at, int64_t n) {
+template <class B, int MANTISSA_BITS> APART void line_next(char *const *at, int64_t n) {
     line_each<B, B, next_bits<B, MANTISSA_BITS>>(at, n);
 }
 
