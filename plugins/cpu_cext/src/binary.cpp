@@ -81,11 +81,14 @@ struct Work {
     HalfWork half;
 };
 
-// Complete the work on `inner` of the dtype, or, where halves have none, by way of `single`, that of float32.
-void choose(Work &w, Inner inner, Inner single, int inputs) {
+// Complete the work: by `inner` of the dtype, or by `single`, that of float32, where halves have none or meet numbers.
+void choose(Work &w, Inner inner, Inner single, PyObject *const *xs, int inputs) {
     w.inner = inner;
     w.extra = nullptr;
-    if (inner) return;
+    bool numbers = false;
+    if (inner && is_half(w.in))
+        for (int i = 0; i < inputs; i++) numbers |= !is_array(xs[i]);
+    if (inner && !(numbers && single)) return;
     if (!is_half(w.in) || !single) fail(PyExc_TypeError, "%s: dtype %s is not supported.", w.name, DTYPE_NAMES[w.in]);
     w.half = {single, convert().inner[w.in][F32], w.out == w.in ? convert().inner[F32][w.in] : nullptr, inputs, {}, 0};
     w.inner = in_floats;
@@ -197,7 +200,7 @@ PyObject *two(BinaryOp op, PyObject *x, PyObject *y, int swapped = 0) {
     w.in = common(w.name, xs, 2);
     w.out = kind.gives == THE_SAME ? w.in : kind.gives == TRUTH ? BOOL : complex_with(w.in);
     w.cost = kind.cost;
-    choose(w, inner_of(op, w.in), inner_of(op, F32), 2);
+    choose(w, inner_of(op, w.in), op == NEXTAFTER ? nullptr : inner_of(op, F32), xs, 2);
     Input inputs[2];
     read(w, inputs[swapped], x, swapped);
     read(w, inputs[1 - swapped], y, 1 - swapped);
@@ -298,7 +301,7 @@ PyObject *clip(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
     w.name = "clip";
     w.in = w.out = common("clip", a, 3);
     w.cost = 0.4f;
-    choose(w, binary().clip[w.in], binary().clip[F32], 3);
+    choose(w, binary().clip[w.in], binary().clip[F32], a, 3);
     Input inputs[3];
     for (int i = 0; i < 3; i++) read(w, inputs[i], a[i], i);
     return run(w, inputs, 3);
@@ -312,7 +315,7 @@ PyObject *lerp(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
     w.name = "lerp";
     w.in = w.out = common("lerp", a, 3);
     w.cost = 0.5f;
-    choose(w, binary().lerp[w.in], binary().lerp[F32], 3);
+    choose(w, binary().lerp[w.in], binary().lerp[F32], a, 3);
     Input inputs[3];
     for (int i = 0; i < 3; i++) read(w, inputs[i], a[i], i);
     return run(w, inputs, 3);

@@ -1,6 +1,7 @@
 // Arithmetic, comparisons, bits and choices of two and three operands. Integers wrap; nan stays in maximum and minimum.
 #include "binary.hpp"
 
+#include "half.hpp"
 #include "lines.hpp"
 
 namespace mortice::ISA {
@@ -76,6 +77,18 @@ template <class T> INLINE T shift_right(T a, T b) {
     const U by = static_cast<U>(b), most = 8 * sizeof(T) - 1;
     if (T(-1) > T(0) && by > most) return 0;
     return static_cast<T>(a >> (by < most ? by : most));
+}
+
+// Halves side by side, in float.
+template <class F, class H> APART void line_halves(char *const *at, int64_t n) {
+    const H *a = reinterpret_cast<const H *>(at[1]), *b = reinterpret_cast<const H *>(at[2]);
+    H *out = reinterpret_cast<H *>(at[0]);
+    constexpr int64_t L = LANES<float>;
+    if (n < L) return store_floats_part(out, F::go(load_floats_part(a, n), load_floats_part(b, n)), n);
+    for (int64_t i = 0; i < n; i += L) {
+        const int64_t k = i + L <= n ? i : n - L;
+        store_floats(out + k, F::go(load_floats(a + k), load_floats(b + k)));
+    }
 }
 
 // ---- comparisons: bytes from masks ----
@@ -217,6 +230,9 @@ struct Filler {
         set(op, U64, two<F, uint64_t>), set(op, I64, two<F, uint64_t>);
     }
     template <class F> constexpr void floating(BinaryOp op) { set(op, F32, two<F, float>), set(op, F64, two<F, double>); }
+    template <class F> constexpr void halves(BinaryOp op) {
+        set(op, F16, inner<line_halves<F, half>, 2, 2, 2>), set(op, BF16, inner<line_halves<F, bhalf>, 2, 2, 2>);
+    }
     template <class F> constexpr void ordered(BinaryOp op) {
         set(op, U8, two<F, uint8_t>), set(op, I8, two<F, int8_t>), set(op, U16, two<F, uint16_t>);
         set(op, I16, two<F, int16_t>), set(op, U32, two<F, uint32_t>), set(op, I32, two<F, int32_t>);
@@ -262,6 +278,8 @@ struct Filler {
     constexpr void arithmetic() {
         bits<Add>(ADD), floating<Add>(ADD), bits<Subtract>(SUBTRACT), floating<Subtract>(SUBTRACT);
         bits<Multiply>(MULTIPLY), floating<Multiply>(MULTIPLY), floating<Divide>(DIVIDE);
+        halves<Add>(ADD), halves<Subtract>(SUBTRACT), halves<Multiply>(MULTIPLY), halves<Divide>(DIVIDE);
+        halves<Maximum>(MAXIMUM), halves<Minimum>(MINIMUM);
         ordered<Maximum>(MAXIMUM), ordered<Minimum>(MINIMUM);
         bits<And>(BITWISE_AND), bits<Or>(BITWISE_OR), bits<Xor>(BITWISE_XOR);
         floating<CopySign>(COPYSIGN), floating<ReluGrad>(RELU_GRAD), floating<SigmoidGrad>(SIGMOID_GRAD);

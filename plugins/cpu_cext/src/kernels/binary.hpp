@@ -19,8 +19,8 @@ enum BinaryOp : uint8_t {
     ALL_BINARY_OPS
 };
 
-// An inner loop for each dtype of the inputs, nullptr where there is none. Halves have none but where bits are all that
-// matters: the caller brings them to float by blocks. The output must not be one of the inputs.
+// An inner loop for each dtype of the inputs, nullptr where there is none. Halves have few: the caller brings them to float
+// by blocks. The output must not be one of the inputs.
 struct BinaryTable {
     Inner two[BINARY_OPS][DTYPES];
     Inner where[5];        // by the logarithm of the item size: bool, then two of that size
