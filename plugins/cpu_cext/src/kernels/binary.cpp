@@ -52,9 +52,6 @@ struct CopySign {
         return as<V>((as<B>(a) & ~sign) | (as<B>(b) & sign));
     }
 };
-struct ReluGrad { template <class V> INLINE V go(V g, V out) { return out <= 0 ? V{} : g; } };
-struct SigmoidGrad { template <class V> INLINE V go(V g, V out) { return g * out * (1 - out); } };
-struct TanhGrad { template <class V> INLINE V go(V g, V out) { return g * (1 - out * out); } };
 struct Clip {
     template <class V> INLINE V go(V x, V low, V high) { return Minimum::go(Maximum::go(x, low), high); }
 };
@@ -282,8 +279,7 @@ struct Filler {
         halves<Maximum>(MAXIMUM), halves<Minimum>(MINIMUM);
         ordered<Maximum>(MAXIMUM), ordered<Minimum>(MINIMUM);
         bits<And>(BITWISE_AND), bits<Or>(BITWISE_OR), bits<Xor>(BITWISE_XOR);
-        floating<CopySign>(COPYSIGN), floating<ReluGrad>(RELU_GRAD), floating<SigmoidGrad>(SIGMOID_GRAD);
-        floating<TanhGrad>(TANH_GRAD);
+        floating<CopySign>(COPYSIGN);
         // Bools are bytes of 0 and 1.
         t.two[ADD][BOOL] = t.two[MAXIMUM][BOOL] = t.two[BITWISE_OR][BOOL] = t.two[BITWISE_OR][U8];
         t.two[MULTIPLY][BOOL] = t.two[MINIMUM][BOOL] = t.two[BITWISE_AND][BOOL] = t.two[BITWISE_AND][U8];

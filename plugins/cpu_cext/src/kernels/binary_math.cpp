@@ -204,7 +204,8 @@ struct AddLogs {
 };
 struct AddLogs2 {
     template <class V> INLINE V go(V x, V y) {
-        return fma(v_log1p(v_exp2(apart(x, y))), num<V>(0x1.71547652b82fep+0), vmax(x, y));
+        // Not a fused product: of equal numbers the logarithm is 1 exactly.
+        return vmax(x, y) + v_log1p(v_exp2(apart(x, y))) * num<V>(0x1.71547652b82fep+0);
     }
 };
 

@@ -38,14 +38,14 @@ template <class V> INLINE TwoParts<V> log2_parts(V e, V m) {
 
 // x**y for positive normal x and finite y.
 template <class V> INLINE V pow_positive(V x, V y) {
-    const auto [e, m] = split(x);
+    const auto [e, m] = split_log(x);
     const auto log = log2_parts(e, m);
     const V most = num<V>(200.0f, 1200.0);
     V p = y * log.high, p_low = fma(y, log.high, -p) + y * log.low;
     p_low = select(v_abs(p) < most, p_low, num<V>(0));
     p = vmin(most, vmax(-most, p));
     const V n = nearest(p), r = ((p - n) + p_low) * num<V>(0x1.62e42fefa39efp-1);
-    return scale(exp_less_1(r) + num<V>(1), n);
+    return scale_by_2(exp_less_1(r) + num<V>(1), n);
 }
 
 INLINE float pow_one(float x, float y) { return powf(x, y); }
@@ -66,7 +66,7 @@ template <class V> INLINE V v_pow(V x, V y) {
     const V a = v_abs(x), endless = num<V>(__builtin_inf());
     const I plain = (a >= num<V>(parts_of<V>::least)) & (a < endless) & (v_abs(y) < endless);
     V r = pow_positive(select(plain, a, num<V>(1)), select(plain, y, num<V>(0)));
-    if (__builtin_expect(!any(~plain | (x < num<V>(0))), 1)) return r;
+    if (__builtin_expect(!any_lane(~plain | (x < num<V>(0))), 1)) return r;
     // Of negative numbers there are whole powers only; large floats are even.
     const V limit = num<V>(0x1p30f, 0x1p62), size = v_abs(y);
     const I n = __builtin_convertvector(select(size < limit, y, num<V>(0)), I);
@@ -77,7 +77,7 @@ template <class V> INLINE V v_pow(V x, V y) {
     r = select(a == zero, of_zero, r);
     r = select(negative & odd, flip_sign(r, num<V>(-0.0)), r);
     const I odd_one = ~plain & ~((a == zero) & (size < endless));
-    if (any(odd_one)) {
+    if (any_lane(odd_one)) {
         V rest = r;
         pow_rest(&rest, &x, &y);
         r = select(odd_one, rest, r);
