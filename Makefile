@@ -3,7 +3,7 @@
 # do without); the same versions result. A C compiler adds the C backend and is never required.
 
 PYTHON ?= python3
-CC ?= cc
+CXX ?= c++
 JOBS ?= 2
 UV ?= $(shell command -v uv 2>/dev/null)
 VENV := .venv
@@ -15,14 +15,15 @@ else
 INSTALL := $(UV) pip install --quiet --compile-bytecode --python $(PY)
 endif
 
-PROJECTS := $(wildcard core/pyproject.toml plugins/*/pyproject.toml conformance/pyproject.toml)
-C_SOURCES := $(wildcard plugins/cpu_cext/setup.py plugins/cpu_cext/*/*.[ch] plugins/cpu_cext/*/*/*.[ch])
+PROJECTS := $(wildcard core/pyproject.toml plugins/cpu_numpy/pyproject.toml conformance/pyproject.toml)
+CEXT := plugins/cpu_cext
+CEXT_SOURCES := $(wildcard $(CEXT)/pyproject.toml $(CEXT)/meson.* $(CEXT)/src/*pp $(CEXT)/src/*/*pp $(CEXT)/mortice_cpu_cext/*.py)
 KIT := $(PY) -m pytest -n $(JOBS) --pyargs mortice_conformance
 EXAMPLE := examples/write_a_backend
 # Libraries that take tensors as they are, which the tests hand to them
 NEIGHBOURS := einops pandas safetensors scikit-learn
 
-.PHONY: help demo test lint bench conformance clean
+.PHONY: help demo test lint bench conformance sanitize clean
 .DELETE_ON_ERROR:
 
 help:
@@ -31,6 +32,7 @@ help:
 	@echo "make lint                       ruff, mypy (strict on the engine), the layers"
 	@echo "make bench [ARGS=...]           side by side with torch where it is installed; --help lists the options"
 	@echo "make conformance BACKEND=NAME   the kit on one backend, with its scorecard"
+	@echo "make sanitize KIND=address      the kit on the C extension built with a sanitizer: address (with undefined) or thread"
 	@echo "make clean                      remove .venv, out/ and everything built"
 
 demo: $(VENV)/.run
@@ -67,6 +69,23 @@ conformance: $(VENV)/.test
 	@if [ -z "$(BACKEND)" ]; then echo "make conformance: name a backend, for example BACKEND=cpu_numpy"; exit 2; fi
 	$(VENV)/bin/mortice-conformance run $(BACKEND) $(ARGS)
 
+# The sanitizer's runtime must be there before Python is.
+KIND ?= address
+SANITIZED := out/sanitize/$(KIND)
+SANITIZE := $(if $(filter thread,$(KIND)),thread,address$(comma)undefined)
+comma := ,
+RUNTIME = $(shell $(CXX) -print-file-name=lib$(if $(filter thread,$(KIND)),tsan,asan).so)
+
+sanitize: $(VENV)/.test
+	rm -rf $(SANITIZED)
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --target $(SANITIZED) ./$(CEXT) \
+	    -Csetup-args=-Db_sanitize=$(SANITIZE) -Csetup-args=-Db_lundef=false -Csetup-args=-Dbuildtype=debugoptimized \
+	    -Csetup-args=-Dstrip=false
+	LD_PRELOAD=$(RUNTIME) PYTHONPATH=$(SANITIZED) PYTHONMALLOC=malloc MORTICE_NUM_THREADS=2 \
+	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	TSAN_OPTIONS=halt_on_error=1:suppressions=$(CEXT)/tests/thread_sanitizer.txt \
+	    $(PY) -m pytest -p no:cacheprovider --pyargs mortice_conformance --mortice-backend cpu_cext $(ARGS)
+
 clean:
 	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	rm -rf core/build plugins/*/build conformance/build $(EXAMPLE)/build
@@ -80,15 +99,18 @@ $(VENV)/.created:
 	$(PYTHON) -m venv --clear $(VENV)
 	@touch $@
 
-$(VENV)/.run: $(VENV)/.created $(PROJECTS) $(C_SOURCES) constraints.txt
+$(VENV)/.core: $(VENV)/.created $(PROJECTS) constraints.txt
 	$(INSTALL) -c constraints.txt -e 'core[vision]' -e plugins/cpu_numpy tqdm matplotlib
+	@touch $@
+
+# The C extension is installed as users get it, so a change of its sources builds it anew.
+$(VENV)/.run: $(VENV)/.core $(CEXT_SOURCES)
 	@include=$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("include"))'); \
-	if [ ! -f plugins/cpu_cext/pyproject.toml ]; then :; \
-	elif echo '#include <Python.h>' | $(CC) -I"$$include" -E - >/dev/null 2>&1; then \
-	    echo '$(INSTALL) -c constraints.txt -e plugins/cpu_cext'; \
-	    $(INSTALL) -c constraints.txt -e plugins/cpu_cext; \
+	if echo '#include <Python.h>' | $(CXX) -std=c++20 -xc++ -I"$$include" -E - >/dev/null 2>&1; then \
+	    echo '$(INSTALL) -c constraints.txt ./$(CEXT)'; \
+	    $(INSTALL) -c constraints.txt ./$(CEXT); \
 	else \
-	    echo "SKIPPED plugins/cpu_cext: no C compiler ($(CC)) or no Python headers; every other backend works without"; \
+	    echo "SKIPPED $(CEXT): no C++20 compiler ($(CXX)) or no Python headers; every other backend works without"; \
 	fi
 	@touch $@
 

@@ -67,15 +67,23 @@ PyObject *tuple_of(int n, const int64_t *values);       // new reference
 
 // ---- the GIL ----
 
+// The state of this thread while it has let go of the GIL; by it parallel_for asks Python for signals now and then.
+extern thread_local PyThreadState *unlocked_state;
+
 // Lets other Python threads run while it lives, where there is enough work to be worth it.
 class Unlocked {
-    PyThreadState *state_;
+    bool active_;
 
   public:
     // `work` is about the number of element steps to come.
-    explicit Unlocked(int64_t work) : state_(work > 20000 ? PyEval_SaveThread() : nullptr) {}
+    explicit Unlocked(int64_t work) : active_(work > 20000 && !unlocked_state) {
+        if (active_) unlocked_state = PyEval_SaveThread();
+    }
     ~Unlocked() {
-        if (state_) PyEval_RestoreThread(state_);
+        if (!active_) return;
+        PyThreadState *state = unlocked_state;
+        unlocked_state = nullptr;
+        PyEval_RestoreThread(state);
     }
     Unlocked(const Unlocked &) = delete;
     Unlocked &operator=(const Unlocked &) = delete;

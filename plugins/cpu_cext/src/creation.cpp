@@ -49,7 +49,8 @@ void assign(Array &to, Array &from) {
     }
     Operand source{from.data, from.strides() + lead, from.ndim - lead, from.itemsize(), from.shape() + lead};
     Operand operands[2] = {operand(to), source};
-    walk(to.ndim, to.shape(), operands, 2, convert().inner[from.dtype][to.dtype], nullptr, 0.5f);
+    walk(to.ndim, to.shape(), operands, 2, convert().inner[from.dtype][to.dtype],
+         from.dtype == to.dtype ? &PLAIN_COPY : nullptr, 0.5f);
 }
 
 // ---- kernels ----

@@ -3,9 +3,12 @@
 
 #include <cstring>
 
+#include "kernels/transpose.hpp"
 #include "parallel.hpp"
 
 namespace mortice {
+
+const char PLAIN_COPY = 0;
 
 namespace {
 
@@ -119,8 +122,14 @@ int axis_across(const Plan &p) {
 
 constexpr int64_t TILE_LINE = 128, TILE_LINES = 16;
 
+// How to copy tiles whose lines lie side by side on the one hand and across on the other.
+Transpose squares_of(const Plan &p, const void *extra) {
+    if (extra != &PLAIN_COPY || p.steps[0][0] != p.steps[1][1]) return nullptr;
+    return p.steps[0][0] == 4 ? transpose().bytes4 : p.steps[0][0] == 8 ? transpose().bytes8 : nullptr;
+}
+
 // Go in tiles of the innermost axis and axis 1, short enough for the cache lines of both ways to stay.
-void run_tiles(const Plan &p, int64_t begin, int64_t end, Inner inner, const void *extra) {
+void run_tiles(const Plan &p, int64_t begin, int64_t end, Inner inner, const void *extra, Transpose squares) {
     int64_t lines = (p.sizes[1] + TILE_LINES - 1) / TILE_LINES, parts = (p.sizes[0] + TILE_LINE - 1) / TILE_LINE;
     for (int64_t tile = begin; tile < end; tile++) {
         int64_t rest = tile / (lines * parts), inside = tile % (lines * parts);
@@ -133,6 +142,10 @@ void run_tiles(const Plan &p, int64_t begin, int64_t end, Inner inner, const voi
             int64_t where = rest % p.sizes[axis];
             rest /= p.sizes[axis];
             for (int i = 0; i < p.count; i++) at[i] += where * p.steps[axis][i];
+        }
+        if (squares) {
+            squares(at[0], p.steps[1][0], at[1], p.steps[0][1], last - first, n);
+            continue;
         }
         for (int64_t line = first; line < last; line++) {
             inner(at, p.steps[0], n, extra);
@@ -160,9 +173,10 @@ void walk(int ndim, const int64_t *shape, const Operand *operands, int count, In
     if (int across = axis_across(p)) {
         if (across != 1) swap_axes(p, 1, across);
         int64_t lines = (p.sizes[1] + TILE_LINES - 1) / TILE_LINES, parts = (p.sizes[0] + TILE_LINE - 1) / TILE_LINE;
+        Transpose squares = squares_of(p, extra);
         int64_t tiles = total / p.sizes[0] / p.sizes[1] * lines * parts;
         parallel_for(tiles, grain / (TILE_LINE * TILE_LINES) + 1,
-                     [&](int64_t begin, int64_t end) { run_tiles(p, begin, end, inner, extra); });
+                     [&](int64_t begin, int64_t end) { run_tiles(p, begin, end, inner, extra, squares); });
         return;
     }
     parallel_for(total, grain, [&](int64_t begin, int64_t end) { run(p, begin, end, inner, extra); });

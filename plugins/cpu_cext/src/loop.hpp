@@ -28,6 +28,9 @@ inline Operand operand(const Scalar &s, DType d) {
 void walk(int ndim, const int64_t *shape, const Operand *operands, int count, Inner inner, const void *extra = nullptr,
           float cost = 1);
 
+// The `extra` of inner loops that only copy elements as they are: where an operand lies across, squares are copied instead.
+extern const char PLAIN_COPY;
+
 // The shape of operands broadcast together, into `shape`; returns ndim. Throws a ValueError where they do not fit.
 int broadcast_shapes(const Array *const *xs, int count, int64_t *shape);
 

@@ -1,11 +1,14 @@
 // The thread pool: workers wait, spinning for a moment and then asleep; parts of a loop are claimed by an atomic counter.
 #include "parallel.hpp"
 
+#include "call.hpp"
+
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
@@ -18,6 +21,8 @@ namespace {
 constexpr int MAX_THREADS = 256;
 constexpr int SPINS = 2000;      // about 20 to 50 us: the next kernel of a program often comes within that
 constexpr int PARTS_EACH = 4;    // parts for each thread, so that one that is disturbed does less of them
+constexpr int64_t LONG = 256;    // grains beyond which work is cut into more parts, to hear of signals in between
+constexpr std::chrono::milliseconds BETWEEN_SIGNALS(100);
 
 struct Job {
     Part part;
@@ -82,6 +87,37 @@ void do_parts(Pool &p, const Job &job) {
     inside = false;
 }
 
+// Whether a signal's handler raised: asked with the GIL, so not often.
+bool interrupted() {
+    if (!unlocked_state) return false;
+    PyEval_RestoreThread(unlocked_state);
+    bool raised = PyErr_CheckSignals() < 0;
+    PyEval_SaveThread();
+    return raised;
+}
+
+// What the caller does: its share of the parts, with an ear for signals. Returns whether it was interrupted.
+bool lead_parts(Pool &p, const Job &job) {
+    auto asked = std::chrono::steady_clock::now();
+    bool raised = false;
+    inside = true;  // also while a signal's handler runs
+    for (;;) {
+        int64_t begin = p.next.fetch_add(job.step, std::memory_order_relaxed);
+        if (begin >= job.n) break;
+        job.part(job.context, begin, begin + job.step < job.n ? begin + job.step : job.n);
+        if (!unlocked_state) continue;
+        auto now = std::chrono::steady_clock::now();
+        if (now - asked < BETWEEN_SIGNALS) continue;
+        asked = now;
+        if (interrupted()) {
+            raised = true;
+            p.next.store(job.n);  // nobody begins another part
+        }
+    }
+    inside = false;
+    return raised;
+}
+
 void work(Pool *p, int mine, uint64_t seen) {
     number = mine;
     for (;;) {
@@ -142,36 +178,45 @@ void set_num_threads(int n) {
     p.wanted = n < 1 ? 1 : n < MAX_THREADS ? n : MAX_THREADS;
 }
 
+thread_local PyThreadState *unlocked_state = nullptr;
+
 int thread_number() { return number; }
 bool in_parallel() { return inside; }
 
 void parallel_run(int64_t n, int64_t grain, Part part, void *context) {
     Pool &p = *slot();
     std::unique_lock<std::mutex> mine(p.callers, std::try_to_lock);
-    int threads = num_threads();
-    if (mine) start(p, threads - 1);
-    if (!mine || p.workers == 0) {  // another Python thread has the pool, or the system gave no threads
+    if (!mine) {  // another Python thread has the pool
         part(context, 0, n);
         return;
     }
+    int threads = num_threads();
+    start(p, threads - 1);
     if (grain < 1) grain = 1;
     int64_t parts = (n + grain - 1) / grain, most = int64_t{threads} * PARTS_EACH;
+    if (parts > LONG * most) most *= 16;
     if (parts > most) parts = most;
     p.job = Job{part, context, n, (n + parts - 1) / parts, threads};
     p.next.store(0);
-    p.open.store(true);
-    p.round.fetch_add(1);
-    if (p.asleep.load() > 0) {
-        std::lock_guard<std::mutex> lock(p.mutex);
-        p.wake.notify_all();
+    if (threads > 1) {
+        p.open.store(true);
+        p.round.fetch_add(1);
+        if (p.asleep.load() > 0) {
+            std::lock_guard<std::mutex> lock(p.mutex);
+            p.wake.notify_all();
+        }
     }
-    do_parts(p, p.job);
+    bool raised = lead_parts(p, p.job);
     p.open.store(false);
     for (int i = 0; p.active.load() > 0; i++)
         if (i < SPINS)
             pause();
         else
             sched_yield();
+    if (raised) {
+        mine.unlock();
+        throw Failed{};
+    }
 }
 
 }  // namespace mortice

@@ -16,11 +16,12 @@ void parallel_run(int64_t n, int64_t grain, Part part, void *context);
 
 // Call body(begin, end) for parts of [0, n) that cover it once, on several threads; return when all are done.
 // A part has at least `grain` elements: choose it such that one takes 20 us or more. Inside another parallel_for, or when
-// n <= grain, the body runs here and at once. The body must not touch Python, throw, or allocate.
+// n <= grain, the body runs here and at once. The body must not touch Python, throw, or allocate. When Ctrl-C interrupts it
+// (only where the GIL was let go, see Unlocked), Failed is thrown and parts are left undone.
 template <class F> inline void parallel_for(int64_t n, int64_t grain, F &&body) {
     using Body = std::remove_reference_t<F>;
     if (n <= 0) return;
-    if (n <= grain || num_threads() == 1 || in_parallel()) {
+    if (n <= grain || in_parallel()) {
         body(int64_t{0}, n);
         return;
     }

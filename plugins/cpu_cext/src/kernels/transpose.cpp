@@ -1,0 +1,70 @@
+#include "transpose.hpp"
+
+#include "simd.hpp"
+
+namespace mortice::ISA {
+
+template <class T> struct Square;
+
+typedef int32_t Eight __attribute__((vector_size(32)));
+typedef int64_t Four __attribute__((vector_size(32)));
+
+// 8 x 8 elements of 4 bytes: neighbours, then pairs, then halves change places.
+template <> struct Square<int32_t> {
+    static constexpr int SIDE = 8;
+    static inline __attribute__((always_inline)) void turn(char *to, int64_t to_stride, const char *from, int64_t from_stride) {
+        Eight r[8], s[8];
+        for (int i = 0; i < 8; i++) __builtin_memcpy(&r[i], from + i * from_stride, 32);
+        const Eight low = {0, 8, 1, 9, 4, 12, 5, 13}, high = {2, 10, 3, 11, 6, 14, 7, 15};
+        for (int i = 0; i < 8; i += 2) {
+            s[i] = __builtin_shuffle(r[i], r[i + 1], low);
+            s[i + 1] = __builtin_shuffle(r[i], r[i + 1], high);
+        }
+        const Eight pairs_low = {0, 1, 8, 9, 4, 5, 12, 13}, pairs_high = {2, 3, 10, 11, 6, 7, 14, 15};
+        for (int i = 0; i < 8; i += 4)
+            for (int j = 0; j < 2; j++) {
+                r[i + 2 * j] = __builtin_shuffle(s[i + j], s[i + j + 2], pairs_low);
+                r[i + 2 * j + 1] = __builtin_shuffle(s[i + j], s[i + j + 2], pairs_high);
+            }
+        const Eight first = {0, 1, 2, 3, 8, 9, 10, 11}, second = {4, 5, 6, 7, 12, 13, 14, 15};
+        for (int i = 0; i < 4; i++) {
+            s[i] = __builtin_shuffle(r[i], r[i + 4], first);
+            s[i + 4] = __builtin_shuffle(r[i], r[i + 4], second);
+        }
+        for (int i = 0; i < 8; i++) __builtin_memcpy(to + i * to_stride, &s[i], 32);
+    }
+};
+
+template <> struct Square<int64_t> {
+    static constexpr int SIDE = 4;
+    static inline __attribute__((always_inline)) void turn(char *to, int64_t to_stride, const char *from, int64_t from_stride) {
+        Four r[4], s[4];
+        for (int i = 0; i < 4; i++) __builtin_memcpy(&r[i], from + i * from_stride, 32);
+        const Four even = {0, 4, 2, 6}, odd = {1, 5, 3, 7}, first = {0, 1, 4, 5}, second = {2, 3, 6, 7};
+        for (int i = 0; i < 4; i += 2) {
+            s[i] = __builtin_shuffle(r[i], r[i + 1], even);
+            s[i + 1] = __builtin_shuffle(r[i], r[i + 1], odd);
+        }
+        for (int i = 0; i < 2; i++) {
+            r[i] = __builtin_shuffle(s[i], s[i + 2], first);
+            r[i + 2] = __builtin_shuffle(s[i], s[i + 2], second);
+        }
+        for (int i = 0; i < 4; i++) __builtin_memcpy(to + i * to_stride, &r[i], 32);
+    }
+};
+
+template <class T> static void transposed(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t rows, int64_t columns) {
+    constexpr int64_t SIDE = Square<T>::SIDE, SIZE = sizeof(T);
+    int64_t whole_rows = rows / SIDE * SIDE, whole_columns = columns / SIDE * SIDE;
+    for (int64_t i = 0; i < whole_rows; i += SIDE)
+        for (int64_t j = 0; j < whole_columns; j += SIDE)
+            Square<T>::turn(to + i * to_stride + j * SIZE, to_stride, from + j * from_stride + i * SIZE, from_stride);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = i < whole_rows ? whole_columns : 0; j < columns; j++)
+            __builtin_memcpy(to + i * to_stride + j * SIZE, from + j * from_stride + i * SIZE, SIZE);
+}
+
+extern const TransposeTable transpose_table;
+const TransposeTable transpose_table = {transposed<int32_t>, transposed<int64_t>};
+
+}  // namespace mortice::ISA
