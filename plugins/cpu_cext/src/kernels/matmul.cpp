@@ -179,11 +179,17 @@ INLINE void dot_tile(int64_t k, const T *a, int64_t ra, const T *b, int64_t ldb,
     }
 }
 
-template <class T, int MR, int NC>
-static void dot_strip(int64_t n, int64_t k, const T *a, int64_t ra, const T *b, int64_t ldb, T *c, int64_t ldc, bool add) {
-    int64_t j = 0;
-    for (; j + NC <= n; j += NC) dot_tile<T, MR, NC>(k, a, ra, b + j * ldb, ldb, c + j, ldc, add, NC);
-    if (j < n) dot_tile<T, MR, NC>(k, a, ra, b + j * ldb, ldb, c + j, ldc, add, n - j);
+// All rows of A with NC columns of B, which stay in the nearest cache meanwhile.
+template <class T, int NC>
+static void dot_strip(int64_t m, int64_t k, const T *a, int64_t ra, const T *b, int64_t ldb, T *c, int64_t ldc, bool add,
+                      int64_t used) {
+    int64_t i = 0;
+    for (; i + 4 <= m; i += 4) dot_tile<T, 4, NC>(k, a + i * ra, ra, b, ldb, c + i * ldc, ldc, add, used);
+    if (m - i >= 2) {
+        dot_tile<T, 2, NC>(k, a + i * ra, ra, b, ldb, c + i * ldc, ldc, add, used);
+        i += 2;
+    }
+    if (i < m) dot_tile<T, 1, NC>(k, a + i * ra, ra, b, ldb, c + i * ldc, ldc, add, used);
 }
 
 // A long dot of single vectors: sums of blocks are added up pairwise enough by many lanes.
@@ -207,13 +213,16 @@ static void dots(int64_t m, int64_t n, int64_t k, const T *a, int64_t ra, int64_
         for (int64_t j = 0; j < n; j++) c[j] = (add ? c[j] : T(0)) + one_dot(k, a, b + j * ldb);
         return;
     }
-    int64_t i = 0;
-    for (; i + 4 <= m; i += 4) dot_strip<T, 4, 4>(n, k, a + i * ra, ra, b, ldb, c + i * ldc, ldc, add);
-    if (m - i >= 2) {
-        dot_strip<T, 2, 4>(n, k, a + i * ra, ra, b, ldb, c + i * ldc, ldc, add);
-        i += 2;
+    if (m == 1) {
+        for (int64_t j = 0; j < n; j += 8) dot_tile<T, 1, 8>(k, a, ra, b + j * ldb, ldb, c + j, ldc, add, n - j < 8 ? n - j : 8);
+        return;
     }
-    if (i < m) dot_strip<T, 1, 8>(n, k, a + i * ra, ra, b, ldb, c + i * ldc, ldc, add);
+    constexpr int64_t DEEP = 4096 / sizeof(T);
+    for (int64_t l = 0; l < k; l += DEEP) {
+        const int64_t depth = k - l < DEEP ? k - l : DEEP;
+        for (int64_t j = 0; j < n; j += 4)
+            dot_strip<T, 4>(m, depth, a + l, ra, b + j * ldb + l, ldb, c + j, ldc, add || l > 0, n - j < 4 ? n - j : 4);
+    }
 }
 
 // ---- combinations of rows ----

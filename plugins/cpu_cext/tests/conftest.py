@@ -1,0 +1,28 @@
+"""The tests of the plugin run on it; where the extension is not built they skip, aloud."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import mortice as mt
+
+collect_ignore: list[str] = []
+
+
+@pytest.fixture(scope="session")
+def k() -> Any:
+    """The backend."""
+    pytest.importorskip("mortice_cpu_cext._cext", reason="the C extension is not built here: no C++ compiler")
+    from mortice.backends.plugins import load
+
+    return load("cpu_cext")
+
+
+@pytest.fixture(autouse=True)
+def on_cext(k: Any) -> Iterator[None]:
+    """Let new tensors be made by the backend."""
+    with mt.use_backend("cpu_cext"):
+        yield
