@@ -5,20 +5,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
 from weakref import ref
 
 from mortice import graph
 from mortice.backends.kernels import FreeKernels
+from mortice.catalog import TENSOR_KERNELS as CATALOG
 from mortice.device import Device
 from mortice.dtype import DType
 from mortice.graph import RELEASED, SECOND_BACKWARD, Algebra, Extra, Node, PackedValue, Slot, next_seq
+from mortice.lazy import look_up
 from mortice.modes import modes, saved_hooks, special
 from mortice.shape import Size, broadcast
 from mortice.tensor import TensorBase, make
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
     from mortice.op import Op
 
 
@@ -46,7 +51,7 @@ def _saved_tensor(s: Any) -> Any:
     return s._data if type(s) is Const else s.tensor() if type(s) is PackedValue else s
 
 
-class Meta(tuple[Any, ...]):
+class Meta(tuple):  # type: ignore[type-arg]
     """The shape and dtype of each output of a node that has several, and weak references to their Slots."""
 
     slots: list[Any]
@@ -447,7 +452,21 @@ def watch_node(node: OpNode, t: Any) -> None:
 # ---- kernels that speak Tensors ----
 
 
-class TensorKernels(FreeKernels):
+class _OfOp:
+    """A kernel over Tensors whose op is imported when it is first asked for."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self.module, self.name = module, name
+
+    def __get__(self, kernels: Any, owner: Any = None) -> Any:
+        import_module(self.module)
+        return kernels.__dict__[self.name]
+
+
+_OfOps = type("_OfOps", (), {name: _OfOp(*where) for name, where in look_up(CATALOG).items()})
+
+
+class TensorKernels(_OfOps, FreeKernels):  # type: ignore[misc,valid-type]
     """The kernel namespace over Tensors: ops by kernel name, and default bodies for what has no op of its own."""
 
     name = "tensor"

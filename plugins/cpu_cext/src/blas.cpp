@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include <string>
+#include <type_traits>
 
 #include "call.hpp"
 #include "kernels/matmul.hpp"
@@ -165,9 +166,62 @@ void gemm_in_spans(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, c
 
 // ---- one product ----
 
+constexpr double SMALL_ROWS = 32768, SMALL_DOTS = 4096;  // multiply-adds up to which our own kernels are faster
+
+// Whether few rows meet so many columns of such length that packing the columns would take longer than reading them.
+inline bool thin(int64_t m, int64_t n, int64_t k) {
+    return n * k >= 16384 && (m <= 4 || n <= 4 || (k >= 256 && m <= k / 16 && m <= 128 && n >= 4 * m));
+}
+
+// With 32 wide registers our own tiles are as fast as the library's, and spare what it packs first: much for the sizes of
+// layers, little for large squares.
+inline bool unpacked(int64_t m, int64_t n, double work) { return work <= 6e7 || m <= 64 || n <= 64; }
+
+template <class T> struct Products {
+    Product<T> rows, dots;
+    void (*combine)(int64_t n, int64_t k, const T *a, int64_t ca, const T *b, int64_t ldb, T *c, bool add);
+    int64_t lanes;  // enough for the widest vectors
+};
+inline Products<float> products(float) { return {matmul().rows_f32, matmul().dots_f32, matmul().combine_f32, 16}; }
+inline Products<double> products(double) { return {matmul().rows_f64, matmul().dots_f64, matmul().combine_f64, 8}; }
+
+// One row times the columns of B^T; the row is gathered where its elements lie apart.
+template <class T>
+void dots_with(Product<T> dots, int64_t n, int64_t k, const T *a, int64_t ca, const T *b, int64_t ldb, T *c, bool add) {
+    if (ca == 1) return dots(1, n, k, a, k, 1, b, ldb, c, n, add);
+    constexpr int64_t ROOM = 1024;
+    T row[ROOM];
+    for (int64_t l = 0; l < k; l += ROOM) {
+        const int64_t width = k - l < ROOM ? k - l : ROOM;
+        for (int64_t i = 0; i < width; i++) row[i] = a[(l + i) * ca];
+        dots(1, n, width, row, width, 1, b + l, ldb, c, n, add || l > 0);
+    }
+}
+
 template <class T> void scale_rows(int64_t m, int64_t n, T beta, T *c, int64_t ldc) {
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++) c[i * ldc + j] = is_zero(beta) ? T{} : times(beta, c[i * ldc + j]);
+}
+
+// Products that the library's own preparations would cost more than: true when `c` has been computed here.
+template <class T>
+bool small_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, bool add,
+                T *c, int64_t ldc) {
+    if (n == 1 && m > 1 && ldc == 1)  // C^T = B^T A^T
+        return small_gemm(!tb, !ta, n, m, k, b, ldb, a, lda, add, c, m);
+    const auto own = products(T{});
+    const int64_t ra = ta ? 1 : lda, ca = ta ? lda : 1;
+    if (m == 1) {
+        if (tb) dots_with(own.dots, n, k, a, ca, b, ldb, c, add);
+        else if (n <= 8 * own.lanes) own.rows(1, n, k, a, ra, ca, b, ldb, c, ldc, add);
+        else own.combine(n, k, a, ca, b, ldb, c, add);
+        return true;
+    }
+    const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+    if (!tb && (work <= SMALL_ROWS || (cpu_level() == LEVEL_AVX512 && unpacked(m, n, work)))) own.rows(m, n, k, a, ra, ca, b, ldb, c, ldc, add);
+    else if (tb && ca == 1 && (work <= SMALL_DOTS || thin(m, n, k))) own.dots(m, n, k, a, ra, ca, b, ldb, c, ldc, add);
+    else return false;
+    return true;
 }
 
 template <class T>
@@ -175,6 +229,8 @@ inline void one_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha,
                      int64_t ldb, T beta, T *c, int64_t ldc) {
     if (m <= 0 || n <= 0) return;
     if (k <= 0) return scale_rows(m, n, beta, c, ldc);
+    if constexpr (std::is_floating_point_v<T>)
+        if (alpha == 1 && (beta == 0 || beta == 1) && small_gemm(ta, tb, m, n, k, a, lda, b, ldb, beta == 1, c, ldc)) return;
     if ((m | n | k | lda | ldb | ldc) >= SPAN) gemm_in_spans(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
     else call(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }

@@ -1,8 +1,271 @@
+// Products of vectors, matrices and batches of them. Operands are read where they lie: transposed ones and steps between
+// rows are what BLAS takes as they are, and only what it cannot is copied.
+#include "call.hpp"
 #include "families.hpp"
+#include "blas.hpp"
+#include "kernels/matmul.hpp"
+#include "parallel.hpp"
 
 namespace mortice {
 
+namespace {
+
+// One operand: its matrices, and how they follow each other along the axes of the batch.
+struct Side {
+    const char *data;
+    int64_t rows, columns, row_step, column_step;
+    int64_t batch[MAX_NDIM];  // steps, aligned to the axes of the result
+};
+
+// How BLAS takes a matrix.
+struct Layout {
+    bool usable, transposed;
+    int64_t lead;
+};
+
+Layout layout(const Side &s) {
+    const auto &[data, m, n, rs, cs, batch] = s;
+    if ((cs == 1 || n == 1) && (m == 1 || rs >= n)) return {true, false, m == 1 ? n : rs};
+    if ((rs == 1 || m == 1) && (n == 1 || cs >= m)) return {true, true, n == 1 ? m : cs};
+    return {false, false, 0};
+}
+
+struct Problem {
+    int64_t m, n, k, batch;  // the number of products
+    int ndim;                // axes of the batch
+    int64_t shape[MAX_NDIM + 2];
+    Side x, y;
+};
+
+void place(Side &s, const Array &x, const Problem &p, bool left) {
+    s.data = x.data;
+    const int64_t *shape = x.shape(), *strides = x.strides();
+    const int nd = x.ndim;
+    if (nd == 1) {
+        s.rows = left ? 1 : shape[0], s.columns = left ? shape[0] : 1;
+        s.row_step = left ? 0 : strides[0], s.column_step = left ? strides[0] : 0;
+    } else {
+        s.rows = shape[nd - 2], s.columns = shape[nd - 1];
+        s.row_step = strides[nd - 2], s.column_step = strides[nd - 1];
+    }
+    const int own = nd > 2 ? nd - 2 : 0;
+    for (int i = 0; i < p.ndim; i++) {
+        const int at = i - (p.ndim - own);
+        s.batch[i] = at < 0 || shape[at] == 1 ? 0 : strides[at];
+    }
+}
+
+[[noreturn]] void refuse(const Array &x, const Array &y) {
+    PyObject *a = tuple_of(x.ndim, x.shape()), *b = tuple_of(y.ndim, y.shape());
+    if (a && b) PyErr_Format(PyExc_ValueError, "matmul: expected shapes that can be multiplied; got %R @ %R", a, b);
+    Py_XDECREF(a);
+    Py_XDECREF(b);
+    throw Failed{};
+}
+
+// Sizes and the batch's shape; the result's shape is left in p.shape, its ndim is returned.
+int set_up(Problem &p, const Array &x, const Array &y) {
+    const int own_x = x.ndim > 2 ? x.ndim - 2 : 0, own_y = y.ndim > 2 ? y.ndim - 2 : 0;
+    p.ndim = own_x > own_y ? own_x : own_y;
+    p.batch = 1;
+    for (int i = 0; i < p.ndim; i++) {
+        const int ix = i - (p.ndim - own_x), iy = i - (p.ndim - own_y);
+        const int64_t a = ix < 0 ? 1 : x.shape()[ix], b = iy < 0 ? 1 : y.shape()[iy];
+        if (a != b && a != 1 && b != 1) refuse(x, y);
+        p.shape[i] = a == 1 ? b : a;
+        p.batch *= p.shape[i];
+    }
+    place(p.x, x, p, true);
+    place(p.y, y, p, false);
+    if (p.x.columns != p.y.rows) refuse(x, y);
+    p.m = p.x.rows, p.k = p.x.columns, p.n = p.y.columns;
+    int nd = p.ndim;
+    if (x.ndim > 1) p.shape[nd++] = p.m;
+    if (y.ndim > 1) p.shape[nd++] = p.n;
+    return nd;
+}
+
+// Rows of all the batch's matrices times one matrix are one product.
+void fold_batch(Problem &p) {
+    if (p.batch <= 1) {
+        p.ndim = 0;
+        return;
+    }
+    Side whole = p.x;
+    if (p.m == 1) whole.row_step = p.x.batch[p.ndim - 1];
+    for (int i = p.ndim - 1; i >= 0; i--) {
+        if (p.shape[i] == 1) continue;
+        if (p.y.batch[i] != 0 || p.x.batch[i] != whole.row_step * whole.rows) return;
+        whole.rows *= p.shape[i];
+    }
+    if (!layout(whole).usable) return;  // rows that lie in each other, of an expanded array
+    p.x = whole;
+    p.m = whole.rows;
+    p.ndim = 0, p.batch = 1;
+}
+
+// Calls one(x, y, index) for each product of the batch in [begin, end), with offsets in elements.
+template <class F> void over_batch(const Problem &p, int64_t begin, int64_t end, F one) {
+    int64_t index[MAX_NDIM], x = 0, y = 0, rest = begin;
+    for (int i = p.ndim - 1; i >= 0; i--) {
+        index[i] = rest % p.shape[i];
+        rest /= p.shape[i];
+        x += index[i] * p.x.batch[i];
+        y += index[i] * p.y.batch[i];
+    }
+    for (int64_t b = begin; b < end; b++) {
+        one(x, y, b);
+        for (int i = p.ndim - 1; i >= 0; i--) {
+            x += p.x.batch[i], y += p.y.batch[i];
+            if (++index[i] < p.shape[i]) break;
+            x -= index[i] * p.x.batch[i], y -= index[i] * p.y.batch[i];
+            index[i] = 0;
+        }
+    }
+}
+
+double steps(const Problem &p) {
+    return static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+}
+
+// ---- floating point ----
+
+constexpr int64_t DOT_BLOCK = 1 << 15;  // whatever the number of threads, a long dot is the sum of these
+
+template <class T> void long_dot(const T *x, const T *y, T *out, int64_t k) {
+    const int64_t blocks = (k + DOT_BLOCK - 1) / DOT_BLOCK;
+    Scratch<T> sums(static_cast<size_t>(blocks));
+    T *at = sums;
+    parallel_for(blocks, 4, [=](int64_t begin, int64_t end) {
+        for (int64_t b = begin; b < end; b++) {
+            const int64_t low = b * DOT_BLOCK, size = k - low < DOT_BLOCK ? k - low : DOT_BLOCK;
+            gemm(false, true, 1, 1, size, T(1), x + low, size, y + low, size, T(0), at + b, 1);
+        }
+    });
+    double total = 0;
+    for (int64_t b = 0; b < blocks; b++) total += static_cast<double>(at[b]);
+    *out = static_cast<T>(total);
+}
+
+template <class T> constexpr T unit() {
+    if constexpr (std::is_floating_point_v<T>) return T(1);
+    else return {1, 0};
+}
+
+template <class T> void multiply(const Problem &p, T *out) {
+    const auto *x = reinterpret_cast<const T *>(p.x.data), *y = reinterpret_cast<const T *>(p.y.data);
+    const Layout a = layout(p.x), b = layout(p.y);
+    if constexpr (std::is_floating_point_v<T>)
+        if (p.m == 1 && p.n == 1 && p.batch == 1 && p.k > DOT_BLOCK && p.x.column_step == 1 && p.y.row_step == 1)
+            return long_dot(x, y, out, p.k);
+    if (p.batch == 1)
+        return gemm_parallel(a.transposed, b.transposed, p.m, p.n, p.k, unit<T>(), x, a.lead, y, b.lead, T{}, out, p.n);
+    const double one = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+    const int64_t threads = num_threads();
+    // A few large products are divided themselves: the threads then end together.
+    if (p.batch % threads != 0 && p.batch < 4 * threads && one > 1e6) {
+        over_batch(p, 0, p.batch, [&](int64_t at_x, int64_t at_y, int64_t i) {
+            gemm_parallel(a.transposed, b.transposed, p.m, p.n, p.k, unit<T>(), x + at_x, a.lead, y + at_y, b.lead, T{},
+                          out + i * p.m * p.n, p.n);
+        });
+        return;
+    }
+    const double grain = 2e5 / (one + 100);
+    parallel_for(p.batch, grain < 1 ? 1 : static_cast<int64_t>(grain), [&](int64_t begin, int64_t end) {
+        over_batch(p, begin, end, [&](int64_t at_x, int64_t at_y, int64_t i) {
+            gemm(a.transposed, b.transposed, p.m, p.n, p.k, unit<T>(), x + at_x, a.lead, y + at_y, b.lead, T{},
+                 out + i * p.m * p.n, p.n);
+        });
+    });
+}
+
+// ---- integers ----
+
+template <class T> void multiply_by(Product<T> rows, const Problem &p, void *to) {
+    const auto *x = reinterpret_cast<const T *>(p.x.data), *y = reinterpret_cast<const T *>(p.y.data);
+    auto *out = static_cast<T *>(to);
+    const double one = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) + 100;
+    if (p.batch == 1) {
+        const double grain = 1e5 * static_cast<double>(p.m) / one;
+        parallel_for(p.m, grain < 1 ? 1 : static_cast<int64_t>(grain), [&](int64_t begin, int64_t end) {
+            rows(end - begin, p.n, p.k, x + begin * p.x.row_step, p.x.row_step, p.x.column_step, y, p.y.row_step,
+                 out + begin * p.n, p.n, false);
+        });
+        return;
+    }
+    const double grain = 1e5 / one;
+    parallel_for(p.batch, grain < 1 ? 1 : static_cast<int64_t>(grain), [&](int64_t begin, int64_t end) {
+        over_batch(p, begin, end, [&](int64_t at_x, int64_t at_y, int64_t i) {
+            rows(p.m, p.n, p.k, x + at_x, p.x.row_step, p.x.column_step, y + at_y, p.y.row_step, out + i * p.m * p.n, p.n,
+                 false);
+        });
+    });
+}
+
+void multiply_integers(DType d, const Problem &p, void *out) {
+    if (d == BOOL) return multiply_by(matmul().rows_bool, p, out);
+    switch (ITEMSIZE[d]) {
+        case 1: return multiply_by(matmul().rows_u8, p, out);
+        case 2: return multiply_by(matmul().rows_u16, p, out);
+        case 4: return multiply_by(matmul().rows_u32, p, out);
+        default: return multiply_by(matmul().rows_u64, p, out);
+    }
+}
+
+// ---- the kernel ----
+
+Ref product(Array &x, Array &y) {
+    Problem p;
+    const int nd = set_up(p, x, y);
+    const bool floats = x.dtype >= F32;
+    Ref kept_x, kept_y;
+    if (p.m * p.n * p.batch != 0 && p.k != 0) {
+        if (floats && !layout(p.x).usable) {
+            kept_x = contiguous(x);
+            place(p.x, *kept_x, p, true);
+        }
+        if (floats ? !layout(p.y).usable : p.n > 1 && p.y.column_step != 1) {
+            kept_y = contiguous(y);
+            place(p.y, *kept_y, p, false);
+        }
+    }
+    Ref out = make(x.dtype, nd, p.shape);
+    if (out->size == 0) return out;
+    if (p.k == 0) {
+        const Scalar zero = scalar_of(0, x.dtype);
+        fill(*out, zero.bytes);
+        return out;
+    }
+    fold_batch(p);
+    const double work = steps(p);
+    Unlocked free(work > 1e15 ? int64_t{1} << 50 : static_cast<int64_t>(work));
+    if (x.dtype == F32) multiply(p, out->as<float>());
+    else if (x.dtype == F64) multiply(p, out->as<double>());
+    else if (x.dtype == C64) multiply(p, out->as<cfloat>());
+    else if (x.dtype == C128) multiply(p, out->as<cdouble>());
+    else multiply_integers(x.dtype, p, out->data);
+    return out;
+}
+
+PyObject *matmul_kernel(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<2> N{"matmul", {"x", "y"}, 2};
+    PyObject *a[2];
+    arguments(N, args, n, names, a);
+    Array &x = as_array(a[0]), &y = as_array(a[1]);
+    if (x.dtype != y.dtype)
+        fail(PyExc_TypeError, "matmul: expected one dtype; got %s and %s", DTYPE_NAMES[x.dtype], DTYPE_NAMES[y.dtype]);
+    if (x.ndim == 0 || y.ndim == 0) fail(PyExc_ValueError, "matmul: expected arrays of at least one axis; got a number");
+    need_blas();
+    if (!is_half(x.dtype)) return product(x, y).release();
+    // Halves are added up in float, and rounded once.
+    const Ref wide_x = converted(x, F32), wide_y = converted(y, F32);
+    return converted(*product(*wide_x, *wide_y), x.dtype).release();
+}
+
+}  // namespace
+
 PyMethodDef matmul_methods[] = {
+    MORTICE_METHOD("matmul", matmul_kernel),
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -368,7 +368,7 @@ static PyObject *setitem(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     PyObject *a[3];
     arguments(N, args, n, names, a);
     Array &x = as_array(a[0]);
-    if (!x.writable) fail(PyExc_ValueError, "setitem: the memory may only be read. Use .clone() first.");
+    if (!x.writable) fail(PyExc_ValueError, "setitem: the array is read-only. Use .clone() first.");
     Ref part = indexed(x, a[1]);
     if (is_array(a[2])) {
         Array &value = as_array(a[2]);

@@ -1,1 +1,148 @@
+// Softmax over tiles of scores that are never whole, and its gradient from what the forward kept.
 #include "attention.hpp"
+
+#include "vmath.hpp"
+
+namespace mortice::ISA {
+
+template <class T> constexpr T LOWEST = sizeof(T) == 4 ? T(-87.0) : T(-708.0);  // below it exp is as good as 0
+
+// exp for arguments that are not above 0 but for rounding. Without subnormal results, which slow the product after it.
+template <class V, class T = scalar_of<V>> INLINE V weight(V x) {
+    return select(x < splat<T>(LOWEST<T>), V{}, exp_normal(x));
+}
+
+template <class T> INLINE int64_t seen(const ScoreTile<T> &t, int64_t i) {
+    const int64_t n = t.visible + i;
+    return n < 0 ? 0 : n < t.columns ? n : t.columns;
+}
+
+// Scale and mask n scores, and hide what is behind them up to a whole vector. Returns the scale that is left to do.
+template <class T> INLINE T prepare(const ScoreTile<T> &t, T *s, int64_t i, int64_t n) {
+    T scale = t.scale;
+    if (t.mask) {
+        const int64_t step = t.mask_column;
+        if (t.mask_is_bool) {
+            const uint8_t *m = (const uint8_t *)t.mask + i * t.mask_row;
+            if (step)
+                for (int64_t j = 0; j < n; j++) s[j] = m[j] ? s[j] * scale : -(T)INFINITY;
+            else
+                for (int64_t j = 0; j < n; j++) s[j] = m[0] ? s[j] * scale : -(T)INFINITY;
+        } else {
+            const T *m = (const T *)t.mask + i * t.mask_row;
+            if (step)
+                for (int64_t j = 0; j < n; j++) s[j] = s[j] * scale + m[j];
+            else
+                for (int64_t j = 0; j < n; j++) s[j] = s[j] * scale + m[0];
+        }
+        scale = 1;
+    } else if (!(scale > 0)) {  // else -inf stays what it is
+        for (int64_t j = 0; j < n; j++) s[j] *= scale;
+        scale = 1;
+    }
+    for (int64_t j = n; j % LANES<T>; j++) s[j] = -(T)INFINITY;
+    return scale;
+}
+
+template <class T> INLINE void drop(const ScoreTile<T> &t, T *s, int64_t i, int64_t n) {
+    const uint8_t *keep = t.keep + i * t.keep_row;
+    const T kept = t.keep_scale;
+    if (t.keep_column)
+        for (int64_t j = 0; j < n; j++) s[j] = keep[j] ? s[j] * kept : T(0);
+    else
+        for (int64_t j = 0; j < n; j++) s[j] = keep[0] ? s[j] * kept : T(0);
+}
+
+template <class T> static void forward(const ScoreTile<T> &t, T *top, T *total, T *turn) {
+    constexpr int L = LANES<T>;
+    for (int64_t i = 0; i < t.rows; i++) {
+        T *s = t.scores + i * t.lead;
+        const int64_t n = seen(t, i), whole = (n + L - 1) / L * L;
+        const vec<T> scale = splat<T>(prepare(t, s, i, n));
+        vec<T> most = splat<T>(-(T)INFINITY), other = most;
+        int64_t j = 0;
+        for (; j + 2 * L <= whole; j += 2 * L) {
+            most = vmax(most, load(s + j) * scale);
+            other = vmax(other, load(s + j + L) * scale);
+        }
+        if (j < whole) most = vmax(most, load(s + j) * scale);
+        T m = max_lanes<T>(vmax(most, other));
+        if (!(m > top[i])) m = top[i];
+        const T shift = m == -(T)INFINITY ? T(0) : m;
+        const vec<T> less = splat<T>(-shift);
+        vec<T> sum = {}, sum2 = {};
+        for (j = 0; j + 2 * L <= whole; j += 2 * L) {
+            const vec<T> e = weight(fma(load(s + j), scale, less)), f = weight(fma(load(s + j + L), scale, less));
+            store(s + j, e);
+            store(s + j + L, f);
+            sum += e;
+            sum2 += f;
+        }
+        if (j < whole) {
+            const vec<T> e = weight(fma(load(s + j), scale, less));
+            store(s + j, e);
+            sum += e;
+        }
+        const T before = m == top[i] ? T(1) : (T)exp(top[i] - shift);
+        turn[i] = before;
+        total[i] = total[i] * before + sum_lanes<T>(sum + sum2);
+        top[i] = m;
+        if (t.keep) drop(t, s, i, n);
+        for (j = n; j < t.columns; j++) s[j] = 0;
+    }
+}
+
+template <class T> static void backward(const ScoreTile<T> &t, T *d, const T *lse, const T *inner) {
+    constexpr int L = LANES<T>;
+    for (int64_t i = 0; i < t.rows; i++, d += t.lead) {
+        T *s = t.scores + i * t.lead;
+        const int64_t n = seen(t, i), whole = (n + L - 1) / L * L;
+        const vec<T> scale = splat<T>(prepare(t, s, i, n)), less = splat<T>(lse[i] == -(T)INFINITY ? T(0) : -lse[i]);
+        if (t.keep) drop(t, d, i, n);
+        const vec<T> by = splat<T>(inner[i]), factor = splat<T>(t.scale);
+        for (int64_t j = 0; j < whole; j += L) {
+            const vec<T> p = weight(fma(load(s + j), scale, less));
+            store(s + j, p);
+            store(d + j, p * (load(d + j) - by) * factor);
+        }
+        if (t.keep) drop(t, s, i, n);
+        for (int64_t j = n; j < t.columns; j++) s[j] = d[j] = 0;
+    }
+}
+
+template <class T> static void multiply_rows(T *out, int64_t rows, int64_t columns, int64_t lead, const T *factor) {
+    for (int64_t i = 0; i < rows; i++, out += lead) {
+        const T f = factor[i];
+        if (f != 1)
+            for (int64_t j = 0; j < columns; j++) out[j] *= f;
+    }
+}
+
+template <class T>
+static void finish(T *out, int64_t rows, int64_t columns, int64_t lead, const T *top, const T *total, T *lse) {
+    for (int64_t i = 0; i < rows; i++, out += lead) {
+        const T sum = total[i] == 0 ? T(1) : total[i], f = 1 / sum;
+        for (int64_t j = 0; j < columns; j++) out[j] *= f;
+        lse[i] = total[i] == 0 ? -(T)INFINITY : (T)log(sum) + top[i];
+    }
+}
+
+template <class T>
+static void row_products(const T *x, int64_t x_lead, const T *y, int64_t y_lead, int64_t rows, int64_t columns, T *inner) {
+    constexpr int L = LANES<T>;
+    for (int64_t i = 0; i < rows; i++, x += x_lead, y += y_lead) {
+        vec<T> sum = {};
+        int64_t j = 0;
+        for (; j + L <= columns; j += L) sum = fma(load(x + j), load(y + j), sum);
+        T total = sum_lanes<T>(sum);
+        for (; j < columns; j++) total += x[j] * y[j];
+        inner[i] = total;
+    }
+}
+
+extern const AttentionKernels attention_table = {
+    {forward<float>, backward<float>, multiply_rows<float>, finish<float>, row_products<float>},
+    {forward<double>, backward<double>, multiply_rows<double>, finish<double>, row_products<double>},
+};
+
+}  // namespace mortice::ISA
