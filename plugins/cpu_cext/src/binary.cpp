@@ -24,7 +24,7 @@ constexpr Kind KINDS[ALL_BINARY_OPS] = {
     {"add", THE_SAME, 0.4f}, {"subtract", THE_SAME, 0.4f}, {"multiply", THE_SAME, 0.4f}, {"divide", THE_SAME, 0.5f},
     {"maximum", THE_SAME, 0.4f}, {"minimum", THE_SAME, 0.4f}, {"bitwise_and", THE_SAME, 0.4f}, {"bitwise_or", THE_SAME, 0.4f},
     {"bitwise_xor", THE_SAME, 0.4f}, {"bitwise_left_shift", THE_SAME, 0.5f}, {"bitwise_right_shift", THE_SAME, 0.5f},
-    {"copysign", THE_SAME, 0.4f}, {"relu_grad", THE_SAME, 0.4f}, {"sigmoid_grad", THE_SAME, 0.4f}, {"tanh_grad", THE_SAME, 0.4f},
+    {"copysign", THE_SAME, 0.4f},
     {"equal", TRUTH, 0.3f}, {"not_equal", TRUTH, 0.3f}, {"less", TRUTH, 0.3f}, {"less_equal", TRUTH, 0.3f},
     {"logical_and", TRUTH, 0.3f}, {"logical_or", TRUTH, 0.3f}, {"logical_xor", TRUTH, 0.3f}, {"complex", JOINED, 0.5f},
     {"floor_divide", THE_SAME, 3}, {"remainder", THE_SAME, 3}, {"fmod", THE_SAME, 3}, {"pow", THE_SAME, 10},
@@ -81,11 +81,14 @@ struct Work {
     HalfWork half;
 };
 
-// Complete the work on `inner` of the dtype, or, where halves have none, by way of `single`, that of float32.
-void choose(Work &w, Inner inner, Inner single, int inputs) {
+// Complete the work: by `inner` of the dtype, or by `single`, that of float32, where halves have none or meet numbers.
+void choose(Work &w, Inner inner, Inner single, PyObject *const *xs, int inputs) {
     w.inner = inner;
     w.extra = nullptr;
-    if (inner) return;
+    bool numbers = false;
+    if (inner && is_half(w.in))
+        for (int i = 0; i < inputs; i++) numbers |= !is_array(xs[i]);
+    if (inner && !(numbers && single)) return;
     if (!is_half(w.in) || !single) fail(PyExc_TypeError, "%s: dtype %s is not supported.", w.name, DTYPE_NAMES[w.in]);
     w.half = {single, convert().inner[w.in][F32], w.out == w.in ? convert().inner[F32][w.in] : nullptr, inputs, {}, 0};
     w.inner = in_floats;
@@ -197,7 +200,7 @@ PyObject *two(BinaryOp op, PyObject *x, PyObject *y, int swapped = 0) {
     w.in = common(w.name, xs, 2);
     w.out = kind.gives == THE_SAME ? w.in : kind.gives == TRUTH ? BOOL : complex_with(w.in);
     w.cost = kind.cost;
-    choose(w, inner_of(op, w.in), inner_of(op, F32), 2);
+    choose(w, inner_of(op, w.in), op == NEXTAFTER ? nullptr : inner_of(op, F32), xs, 2);
     Input inputs[2];
     read(w, inputs[swapped], x, swapped);
     read(w, inputs[1 - swapped], y, 1 - swapped);
@@ -243,20 +246,13 @@ template <BinaryOp op> PyObject *logic(PyObject *const *args, Py_ssize_t n, PyOb
     return two(op, truths[0].get(), truths[1].get());
 }
 
-// What lines do not serve, such as complex numbers, is left to the default bodies.
-template <BinaryOp op> PyObject *partial(Names<2> &names, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
-    PyObject *a[2];
-    arguments(names, args, n, kwnames, a);
-    const DType d = common(names.function, a, 2);
-    return inner_of(op, d) || is_half(d) ? two(op, a[0], a[1]) : Py_NewRef(Py_NotImplemented);
-}
-template <BinaryOp op> PyObject *partial_grad(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
-    static Names<2> N{KINDS[op].name, {"g", "out"}, 2};
-    return partial<op>(N, args, n, kwnames);
-}
-template <BinaryOp op> PyObject *partial_call(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
+// Complex numbers are left to the default bodies.
+template <BinaryOp op> PyObject *real_only(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
     static Names<2> N{KINDS[op].name, {"x", "y"}, 2};
-    return partial<op>(N, args, n, kwnames);
+    PyObject *a[2];
+    arguments(N, args, n, kwnames, a);
+    if (is_complex(common(KINDS[op].name, a, 2))) return Py_NewRef(Py_NotImplemented);
+    return two(op, a[0], a[1]);
 }
 
 // ---- three operands ----
@@ -298,7 +294,7 @@ PyObject *clip(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
     w.name = "clip";
     w.in = w.out = common("clip", a, 3);
     w.cost = 0.4f;
-    choose(w, binary().clip[w.in], binary().clip[F32], 3);
+    choose(w, binary().clip[w.in], binary().clip[F32], a, 3);
     Input inputs[3];
     for (int i = 0; i < 3; i++) read(w, inputs[i], a[i], i);
     return run(w, inputs, 3);
@@ -312,7 +308,7 @@ PyObject *lerp(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
     w.name = "lerp";
     w.in = w.out = common("lerp", a, 3);
     w.cost = 0.5f;
-    choose(w, binary().lerp[w.in], binary().lerp[F32], 3);
+    choose(w, binary().lerp[w.in], binary().lerp[F32], a, 3);
     Input inputs[3];
     for (int i = 0; i < 3; i++) read(w, inputs[i], a[i], i);
     return run(w, inputs, 3);
@@ -343,16 +339,13 @@ PyMethodDef binary_methods[] = {
     MORTICE_METHOD("logical_or", logic<LOGICAL_OR>),
     MORTICE_METHOD("logical_xor", logic<LOGICAL_XOR>),
     MORTICE_METHOD("complex", complex_),
-    MORTICE_METHOD("partial_relu_grad", partial_grad<RELU_GRAD>),
-    MORTICE_METHOD("partial_sigmoid_grad", partial_grad<SIGMOID_GRAD>),
-    MORTICE_METHOD("partial_tanh_grad", partial_grad<TANH_GRAD>),
     MORTICE_METHOD("floor_divide", call<FLOOR_DIVIDE>),
     MORTICE_METHOD("remainder", call<REMAINDER>),
     MORTICE_METHOD("fmod", call<FMOD>),
     MORTICE_METHOD("pow", call<POW>),
     MORTICE_METHOD("hypot", call<HYPOT>),
     MORTICE_METHOD("atan2", atan2_),
-    MORTICE_METHOD("partial_logaddexp", partial_call<LOGADDEXP>),
+    MORTICE_METHOD("partial_logaddexp", real_only<LOGADDEXP>),
     MORTICE_METHOD("logaddexp2", call<LOGADDEXP2>),
     MORTICE_METHOD("nextafter", call<NEXTAFTER>),
     MORTICE_METHOD("gcd", call<GCD>),

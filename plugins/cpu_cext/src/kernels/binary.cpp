@@ -1,6 +1,7 @@
 // Arithmetic, comparisons, bits and choices of two and three operands. Integers wrap; nan stays in maximum and minimum.
 #include "binary.hpp"
 
+#include "half.hpp"
 #include "lines.hpp"
 
 namespace mortice::ISA {
@@ -51,9 +52,6 @@ struct CopySign {
         return as<V>((as<B>(a) & ~sign) | (as<B>(b) & sign));
     }
 };
-struct ReluGrad { template <class V> INLINE V go(V g, V out) { return out <= 0 ? V{} : g; } };
-struct SigmoidGrad { template <class V> INLINE V go(V g, V out) { return g * out * (1 - out); } };
-struct TanhGrad { template <class V> INLINE V go(V g, V out) { return g * (1 - out * out); } };
 struct Clip {
     template <class V> INLINE V go(V x, V low, V high) { return Minimum::go(Maximum::go(x, low), high); }
 };
@@ -78,6 +76,18 @@ template <class T> INLINE T shift_right(T a, T b) {
     return static_cast<T>(a >> (by < most ? by : most));
 }
 
+// Halves side by side, in float.
+template <class F, class H> APART void line_halves(char *const *at, int64_t n) {
+    const H *a = reinterpret_cast<const H *>(at[1]), *b = reinterpret_cast<const H *>(at[2]);
+    H *out = reinterpret_cast<H *>(at[0]);
+    constexpr int64_t L = LANES<float>;
+    if (n < L) return store_floats_part(out, F::go(load_floats_part(a, n), load_floats_part(b, n)), n);
+    for (int64_t i = 0; i < n; i += L) {
+        const int64_t k = i + L <= n ? i : n - L;
+        store_floats(out + k, F::go(load_floats(a + k), load_floats(b + k)));
+    }
+}
+
 // ---- comparisons: bytes from masks ----
 
 struct Equal { template <class V> INLINE auto go(V a, V b) { return a == b; } };
@@ -88,7 +98,7 @@ struct BothTrue { template <class V> INLINE auto go(V a, V b) { return (a != 0) 
 struct AnyTrue { template <class V> INLINE auto go(V a, V b) { return (a != 0) | (b != 0); } };
 struct OneTrue { template <class V> INLINE auto go(V a, V b) { return (a != 0) ^ (b != 0); } };
 
-template <class F, class T> static void line_compare(char *const *at, int64_t n) {
+template <class F, class T> APART void line_compare(char *const *at, int64_t n) {
 #if defined(__AVX512F__)
     const char *a = at[1], *b = at[2];
     char *out = at[0];
@@ -105,7 +115,7 @@ template <class F, class T> static void line_compare(char *const *at, int64_t n)
 #endif
 }
 
-template <class T> static void line_where(char *const *at, int64_t n) {
+template <class T> APART void line_where(char *const *at, int64_t n) {
 #if defined(__AVX512F__)
     const char *c = at[1], *a = at[2], *b = at[3];
     char *out = at[0];
@@ -125,7 +135,7 @@ template <class T> static void line_where(char *const *at, int64_t n) {
     }
 #endif
 }
-static void line_where_pairs(char *const *at, int64_t n) {
+APART void line_where_pairs(char *const *at, int64_t n) {
     using T = pair_of_words;
     T *out = reinterpret_cast<T *>(at[0]);
     const T *a = reinterpret_cast<const T *>(at[2]), *b = reinterpret_cast<const T *>(at[3]);
@@ -135,7 +145,7 @@ static void line_where_pairs(char *const *at, int64_t n) {
 // ---- complex numbers ----
 
 // Part by part.
-template <class F, class T> static void line_parts(char *const *at, int64_t n) { line_two<F, T>(at, 2 * n); }
+template <class F, class T> APART void line_parts(char *const *at, int64_t n) { line_two<F, T>(at, 2 * n); }
 
 template <class T, class Z = complex_of<T>> INLINE Z times(Z a, Z b) {
     return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
@@ -160,7 +170,7 @@ template <class T, class Z = complex_of<T>> INLINE uint8_t one_true(Z a, Z b) { 
 template <class T> INLINE complex_of<T> join(T re, T im) { return {re, im}; }
 
 // Products by vectors: the parts of a doubled, times b, times b with its parts swapped.
-template <class T> static void line_times(char *const *at, int64_t n) {
+template <class T> APART void line_times(char *const *at, int64_t n) {
     const char *a = at[1], *b = at[2];
     char *out = at[0];
     cover<LANES<T> / 2>(n, [&](int64_t i, auto count) __attribute__((always_inline)) {
@@ -182,7 +192,7 @@ template <class T> static void line_times(char *const *at, int64_t n) {
     });
 }
 
-template <class T> static void line_lerp_complex(char *const *at, int64_t n) {
+template <class T> APART void line_lerp_complex(char *const *at, int64_t n) {
     using Z = complex_of<T>;
     Z *out = reinterpret_cast<Z *>(at[0]);
     const Z *start = reinterpret_cast<const Z *>(at[1]), *end = reinterpret_cast<const Z *>(at[2]);
@@ -217,6 +227,9 @@ struct Filler {
         set(op, U64, two<F, uint64_t>), set(op, I64, two<F, uint64_t>);
     }
     template <class F> constexpr void floating(BinaryOp op) { set(op, F32, two<F, float>), set(op, F64, two<F, double>); }
+    template <class F> constexpr void halves(BinaryOp op) {
+        set(op, F16, inner<line_halves<F, half>, 2, 2, 2>), set(op, BF16, inner<line_halves<F, bhalf>, 2, 2, 2>);
+    }
     template <class F> constexpr void ordered(BinaryOp op) {
         set(op, U8, two<F, uint8_t>), set(op, I8, two<F, int8_t>), set(op, U16, two<F, uint16_t>);
         set(op, I16, two<F, int16_t>), set(op, U32, two<F, uint32_t>), set(op, I32, two<F, int32_t>);
@@ -262,10 +275,11 @@ struct Filler {
     constexpr void arithmetic() {
         bits<Add>(ADD), floating<Add>(ADD), bits<Subtract>(SUBTRACT), floating<Subtract>(SUBTRACT);
         bits<Multiply>(MULTIPLY), floating<Multiply>(MULTIPLY), floating<Divide>(DIVIDE);
+        halves<Add>(ADD), halves<Subtract>(SUBTRACT), halves<Multiply>(MULTIPLY), halves<Divide>(DIVIDE);
+        halves<Maximum>(MAXIMUM), halves<Minimum>(MINIMUM);
         ordered<Maximum>(MAXIMUM), ordered<Minimum>(MINIMUM);
         bits<And>(BITWISE_AND), bits<Or>(BITWISE_OR), bits<Xor>(BITWISE_XOR);
-        floating<CopySign>(COPYSIGN), floating<ReluGrad>(RELU_GRAD), floating<SigmoidGrad>(SIGMOID_GRAD);
-        floating<TanhGrad>(TANH_GRAD);
+        floating<CopySign>(COPYSIGN);
         // Bools are bytes of 0 and 1.
         t.two[ADD][BOOL] = t.two[MAXIMUM][BOOL] = t.two[BITWISE_OR][BOOL] = t.two[BITWISE_OR][U8];
         t.two[MULTIPLY][BOOL] = t.two[MINIMUM][BOOL] = t.two[BITWISE_AND][BOOL] = t.two[BITWISE_AND][U8];

@@ -10,6 +10,8 @@
 
 namespace mortice::ISA {
 
+#define APART static __attribute__((noinline))  // lines are long: one copy of each
+
 using Line = void (*)(char *const *at, int64_t n);
 
 constexpr int ROOM = 4096;  // bytes: four of them stay in the first-level cache
@@ -111,7 +113,7 @@ template <int N, class F> INLINE void cover(int64_t n, F f) {
 }
 
 // out = F::go(a, b), of one type
-template <class F, class T> static void line_two(char *const *at, int64_t n) {
+template <class F, class T> APART void line_two(char *const *at, int64_t n) {
     const char *a = at[1], *b = at[2];
     char *out = at[0];
     cover<LANES<T>>(n, [&](int64_t i, auto count) __attribute__((always_inline)) {
@@ -121,7 +123,7 @@ template <class F, class T> static void line_two(char *const *at, int64_t n) {
 }
 
 // out = F::go(a, b, c), of one type
-template <class F, class T> static void line_three(char *const *at, int64_t n) {
+template <class F, class T> APART void line_three(char *const *at, int64_t n) {
     const char *a = at[1], *b = at[2], *c = at[3];
     char *out = at[0];
     cover<LANES<T>>(n, [&](int64_t i, auto count) __attribute__((always_inline)) {
@@ -132,7 +134,7 @@ template <class F, class T> static void line_three(char *const *at, int64_t n) {
 }
 
 // One element at a time, for the compiler to make vectors of where it can.
-template <class Out, class In, Out (*f)(In, In)> static void line_each(char *const *at, int64_t n) {
+template <class Out, class In, Out (*f)(In, In)> APART void line_each(char *const *at, int64_t n) {
     Out *__restrict__ out = reinterpret_cast<Out *>(at[0]);
     const In *__restrict__ a = reinterpret_cast<const In *>(at[1]), *__restrict__ b = reinterpret_cast<const In *>(at[2]);
     for (int64_t i = 0; i < n; i++) out[i] = f(a[i], b[i]);
