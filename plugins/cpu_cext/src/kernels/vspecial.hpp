@@ -55,8 +55,10 @@ INLINE vf v_normal(vf x) {
 INLINE vd v_normal(vd x) { return fma(v_erf(x * num<vd>(0.70710678118654752)), num<vd>(0.5), num<vd>(0.5)); }
 
 INLINE vf v_gelu(vf x) {
-    vf a = v_abs(x);
-    return vmax(num<vf>(0), x) - a * normal_tail(a);
+    vf a = v_abs(x), tail = normal_tail(a);
+    // Of an infinite x nothing is left to take away, while minus infinity times nothing is nan, as by the formula.
+    vf size = select(x > num<vf>(13.5), num<vf>(13.5), a);
+    return vmax(num<vf>(0), x) - size * tail;
 }
 INLINE vd v_gelu(vd x) { return x * v_normal(x); }
 
