@@ -359,7 +359,9 @@ def test_nothing_installed_says_what_to_install() -> None:
         from mortice.__main__ import main
         main(["backends"])
         """
-    out = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120)
+    unchosen = {name: value for name, value in os.environ.items() if name != "MORTICE_BACKEND"}
+    out = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120, env=unchosen)  # fmt: skip
     assert out.stdout.startswith(
         "BackendNotFound mortice: no backend can serve new tensors. Install one, e.g. pip install mortice[numpy]."
     )
