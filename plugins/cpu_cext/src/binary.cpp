@@ -126,7 +126,18 @@ void run_line(const Work &w, char *const *at, const int64_t *step, int count, in
     });
 }
 
-Ref run_any(const Work &w, const Input *inputs, int count) {
+// Whether x lies across its axes in a way that copying turns round faster than lines could walk over it.
+bool turns_well(const Array &x) {
+    if (x.contiguous || x.ndim < 2 || (x.itemsize() != 4 && x.itemsize() != 8)) return false;
+    if (x.size < 64 || x.bytes() > int64_t{1} << 28 || x.shape()[x.ndim - 1] < 8) return false;
+    const int64_t last = x.strides()[x.ndim - 1];
+    if (last >= -1 && last <= 1) return false;
+    for (int axis = 0; axis < x.ndim - 1; axis++)
+        if (x.strides()[axis] == 1 && x.shape()[axis] >= 8) return true;
+    return false;
+}
+
+Ref run_any(const Work &w, Input *inputs, int count) {
     const Array *arrays[MAX_INPUTS];
     int n = 0;
     for (int i = 0; i < count; i++)
@@ -138,6 +149,12 @@ Ref run_any(const Work &w, const Input *inputs, int count) {
         if (arrays[i]->ndim == ndim && !memcmp(arrays[i]->shape(), shape, sizeof(int64_t) * static_cast<size_t>(ndim)))
             whole = arrays[i];
     Ref out = whole ? make_laid_out_like(*whole, w.out) : make(w.out, ndim, shape);
+    Ref turned[MAX_INPUTS];
+    for (int i = 0; i < count && out->contiguous; i++)
+        if (inputs[i].array && same_shape(*inputs[i].array, *out) && turns_well(*inputs[i].array)) {
+            turned[i] = contiguous(*inputs[i].array);
+            inputs[i].array = turned[i].get();
+        }
     Repeated in[MAX_INPUTS];
     bool short_runs = out->contiguous;
     for (int i = 0; i < count && short_runs; i++)
@@ -155,7 +172,7 @@ Ref run_any(const Work &w, const Input *inputs, int count) {
 }
 
 // Broadcast the inputs and run. Where all are row-major and of one shape, or of one element, they are one line.
-PyObject *run(const Work &w, const Input *inputs, int count) {
+PyObject *run(const Work &w, Input *inputs, int count) {
     const Array *lead = nullptr;
     for (int i = 0; i < count; i++)
         if (const Array *x = inputs[i].array; x && (!lead || x->size > lead->size)) lead = x;
