@@ -2,8 +2,9 @@
 
 from math import e, inf, nan, pi
 
-from mortice import autograd, fft, linalg, special, version
+from mortice import version
 from mortice.backends.plugins import default_backend, get_default_device, set_backend, set_default_device, use_backend
+from mortice.catalog import PUBLIC as _PUBLIC
 from mortice.device import Device as device
 from mortice.dtype import (
     DType as dtype,
@@ -43,8 +44,9 @@ from mortice.layout import (
     preserve_format,
     strided,
 )
+from mortice.lazy import load as _load
+from mortice.lazy import look_up as _look_up
 from mortice.methods import Tensor
-from mortice.methods.typed import *  # noqa: F403
 from mortice.modes import autocasting as _autocasting
 from mortice.modes import (
     enable_grad,
@@ -54,262 +56,337 @@ from mortice.modes import (
     no_grad,
     set_grad_enabled,
 )
-from mortice.ops import nn as _nn
-from mortice.ops.arrange import (
-    as_strided_,
-    block_diag,
-    cartesian_prod,
-    column_stack,
-    combinations,
-    concat,
-    concatenate,
-    diag,
-    diag_embed,
-    diagflat,
-    diagonal_scatter,
-    dstack,
-    flip,
-    fliplr,
-    flipud,
-    hstack,
-    meshgrid,
-    repeat_interleave,
-    resize_as_,
-    roll,
-    rot90,
-    row_stack,
-    tile,
-    tril,
-    tril_indices,
-    triu,
-    triu_indices,
-    unravel_index,
-    vstack,
-)
-from mortice.ops.blend import *  # noqa: F403
-from mortice.ops.calculus import *  # noqa: F403
-from mortice.ops.compare import *  # noqa: F403
-from mortice.ops.complex import *  # noqa: F403
-from mortice.ops.copies import *  # noqa: F403
-from mortice.ops.counts import binomial, poisson
-from mortice.ops.creation import *  # noqa: F403
-from mortice.ops.creation import range_ as range
-from mortice.ops.data import *  # noqa: F403
-from mortice.ops.einsum import einsum
-from mortice.ops.elementwise import *  # noqa: F403
-from mortice.ops.fused import _fused_step_
-from mortice.ops.gather import (
-    fill,
-    fill_,
-    gather,
-    index_add,
-    index_copy,
-    index_fill,
-    index_reduce,
-    index_select,
-    masked_fill,
-    masked_scatter,
-    masked_select,
-    put,
-    scatter,
-    scatter_add,
-    scatter_reduce,
-    select_scatter,
-    slice_scatter,
-    take,
-    take_along_dim,
-    zero_,
-)
-from mortice.ops.histogram import *  # noqa: F403
-from mortice.ops.index import index_put, index_put_, where
-from mortice.ops.inplace import *  # noqa: F403
-from mortice.ops.linalg import (
-    cholesky_inverse,
-    cholesky_solve,
-    inverse,
-    logdet,
-    lu_unpack,
-    triangular_solve,
-)
-from mortice.ops.linalg import (
-    torch_cholesky as cholesky,
-)
-from mortice.ops.linalg import (
-    torch_det as det,
-)
-from mortice.ops.linalg import (
-    torch_lu as lu,
-)
-from mortice.ops.linalg import (
-    torch_lu_solve as lu_solve,
-)
-from mortice.ops.linalg import (
-    torch_qr as qr,
-)
-from mortice.ops.linalg import (
-    torch_slogdet as slogdet,
-)
-from mortice.ops.linalg import (
-    torch_svd as svd,
-)
-from mortice.ops.linalg_derived import (
-    matrix_exp,
-    matrix_power,
-    pca_lowrank,
-    pinverse,
-    svd_lowrank,
-)
-from mortice.ops.linalg_derived import (
-    torch_vander as vander,
-)
-from mortice.ops.lobpcg import lobpcg
-from mortice.ops.matmul import (
-    addbmm,
-    addmm,
-    addmv,
-    addmv_,
-    addr,
-    baddbmm,
-    bmm,
-    cdist,
-    chain_matmul,
-    corrcoef,
-    cov,
-    cross,
-    dot,
-    ger,
-    inner,
-    kron,
-    matmul,
-    mm,
-    mv,
-    outer,
-    tensordot,
-    trace,
-    vdot,
-)
-from mortice.ops.movement import broadcast_to, cat, clone, permute, reshape, squeeze, stack, t, transpose, unsqueeze
-from mortice.ops.nn import (
-    adaptive_avg_pool1d,
-    adaptive_max_pool1d,
-    alpha_dropout,
-    alpha_dropout_,
-    avg_pool1d,
-    batch_norm,
-    bilinear,
-    celu,
-    celu_,
-    constant_pad_nd,
-    conv1d,
-    conv2d,
-    conv3d,
-    conv_transpose1d,
-    conv_transpose2d,
-    conv_transpose3d,
-    convolution,
-    ctc_loss,
-    dropout,
-    dropout_,
-    embedding,
-    feature_alpha_dropout,
-    feature_alpha_dropout_,
-    feature_dropout,
-    feature_dropout_,
-    group_norm,
-    gru,
-    gru_cell,
-    hardshrink,
-    instance_norm,
-    layer_norm,
-    log_softmax,
-    lstm,
-    lstm_cell,
-    max_pool1d,
-    max_pool1d_with_indices,
-    max_pool2d,
-    max_pool3d,
-    prelu,
-    relu,
-    relu_,
-    rms_norm,
-    rnn_relu,
-    rnn_relu_cell,
-    rnn_tanh,
-    rnn_tanh_cell,
-    selu,
-    selu_,
-    softmax,
-    threshold,
-    threshold_,
-)
-from mortice.ops.nonzero import argwhere, nonzero, nonzero_static
-from mortice.ops.parts import *  # noqa: F403
-from mortice.ops.queries import (
-    get_device,
-    is_complex,
-    is_conj,
-    is_floating_point,
-    is_inference,
-    is_neg,
-    is_nonzero,
-    is_same_size,
-    is_signed,
-    is_storage,
-    is_tensor,
-    numel,
-    result_type,
-    typename,
-)
-from mortice.ops.random import *  # noqa: F403
-from mortice.ops.reduce import *  # noqa: F403
-from mortice.ops.reflections import geqrf, orgqr, ormqr
-from mortice.ops.scan import *  # noqa: F403
-from mortice.ops.sort import *  # noqa: F403
-from mortice.ops.special import *  # noqa: F403
-from mortice.ops.special_bessel import *  # noqa: F403
-from mortice.ops.statistics import *  # noqa: F403
-from mortice.ops.stft import istft, stft
-from mortice.ops.storage import *  # noqa: F403
-from mortice.ops.strided import as_strided, as_strided_scatter, diagonal, empty_permuted, empty_strided
-from mortice.ops.unary import *  # noqa: F403
-from mortice.ops.views import (
-    adjoint,
-    atleast_1d,
-    atleast_2d,
-    atleast_3d,
-    broadcast_shapes,
-    broadcast_tensors,
-    chunk,
-    detach,
-    detach_,
-    dsplit,
-    flatten,
-    hsplit,
-    moveaxis,
-    movedim,
-    narrow,
-    narrow_copy,
-    ravel,
-    select,
-    split,
-    split_with_sizes,
-    swapaxes,
-    swapdims,
-    tensor_split,
-    unbind,
-    unflatten,
-    unsafe_chunk,
-    unsafe_split,
-    vsplit,
-)
-from mortice.ops.windows import bartlett_window, blackman_window, hamming_window, hann_window, kaiser_window
-from mortice.printing import get_printoptions, set_printoptions
-from mortice.random import Generator, default_generator
+from mortice.ops.data import *  # not lazy, since `tensor` is the name of a module too
 from mortice.shape import Size
 from mortice.version import __version__
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the list that this one gives
+    from mortice import (
+        accelerator,
+        amp,
+        autograd,
+        compiler,
+        cpu,
+        cuda,
+        distributions,
+        fft,
+        func,
+        jit,
+        linalg,
+        nn,
+        optim,
+        overrides,
+        printing,
+        profiler,
+        random,
+        return_types,
+        serialization,
+        signal,
+        special,
+        testing,
+        utils,
+    )
+    from mortice.amp.autocast_mode import (
+        autocast,
+        autocast_decrement_nesting,
+        autocast_increment_nesting,
+        clear_autocast_cache,
+        get_autocast_cpu_dtype,
+        get_autocast_dtype,
+        get_autocast_gpu_dtype,
+        is_autocast_available,
+        is_autocast_cache_enabled,
+        is_autocast_cpu_enabled,
+        is_autocast_enabled,
+        set_autocast_cache_enabled,
+        set_autocast_cpu_dtype,
+        set_autocast_cpu_enabled,
+        set_autocast_dtype,
+        set_autocast_enabled,
+        set_autocast_gpu_dtype,
+    )
+    from mortice.compiler import _assert, compile
+    from mortice.distributions.gamma_draws import _sample_dirichlet, _standard_gamma
+    from mortice.func import vmap
+    from mortice.methods.typed import *
+    from mortice.nn.functional import (
+        channel_shuffle,
+        conv_tbc,
+        cosine_similarity,
+        pairwise_distance,
+        pdist,
+        pixel_shuffle,
+        pixel_unshuffle,
+        rrelu,
+        rrelu_,
+    )
+    from mortice.ops import nn as _nn
+    from mortice.ops.arrange import (
+        as_strided_,
+        block_diag,
+        cartesian_prod,
+        column_stack,
+        combinations,
+        concat,
+        concatenate,
+        diag,
+        diag_embed,
+        diagflat,
+        diagonal_scatter,
+        dstack,
+        flip,
+        fliplr,
+        flipud,
+        hstack,
+        meshgrid,
+        repeat_interleave,
+        resize_as_,
+        roll,
+        rot90,
+        row_stack,
+        tile,
+        tril,
+        tril_indices,
+        triu,
+        triu_indices,
+        unravel_index,
+        vstack,
+    )
+    from mortice.ops.blend import *
+    from mortice.ops.calculus import *
+    from mortice.ops.compare import *
+    from mortice.ops.complex import *
+    from mortice.ops.copies import *
+    from mortice.ops.counts import binomial, poisson
+    from mortice.ops.creation import *
+    from mortice.ops.creation import range_ as range
+    from mortice.ops.einsum import einsum
+    from mortice.ops.elementwise import *
+    from mortice.ops.fused import _fused_step_
+    from mortice.ops.gather import (
+        fill,
+        fill_,
+        gather,
+        index_add,
+        index_copy,
+        index_fill,
+        index_reduce,
+        index_select,
+        masked_fill,
+        masked_scatter,
+        masked_select,
+        put,
+        scatter,
+        scatter_add,
+        scatter_reduce,
+        select_scatter,
+        slice_scatter,
+        take,
+        take_along_dim,
+        zero_,
+    )
+    from mortice.ops.histogram import *
+    from mortice.ops.index import index_put, index_put_, where
+    from mortice.ops.inplace import *
+    from mortice.ops.linalg import (
+        cholesky_inverse,
+        cholesky_solve,
+        inverse,
+        logdet,
+        lu_unpack,
+        triangular_solve,
+    )
+    from mortice.ops.linalg import (
+        torch_cholesky as cholesky,
+    )
+    from mortice.ops.linalg import (
+        torch_det as det,
+    )
+    from mortice.ops.linalg import (
+        torch_lu as lu,
+    )
+    from mortice.ops.linalg import (
+        torch_lu_solve as lu_solve,
+    )
+    from mortice.ops.linalg import (
+        torch_qr as qr,
+    )
+    from mortice.ops.linalg import (
+        torch_slogdet as slogdet,
+    )
+    from mortice.ops.linalg import (
+        torch_svd as svd,
+    )
+    from mortice.ops.linalg_derived import (
+        matrix_exp,
+        matrix_power,
+        pca_lowrank,
+        pinverse,
+        svd_lowrank,
+    )
+    from mortice.ops.linalg_derived import (
+        torch_vander as vander,
+    )
+    from mortice.ops.lobpcg import lobpcg
+    from mortice.ops.matmul import (
+        addbmm,
+        addmm,
+        addmv,
+        addmv_,
+        addr,
+        baddbmm,
+        bmm,
+        cdist,
+        chain_matmul,
+        corrcoef,
+        cov,
+        cross,
+        dot,
+        ger,
+        inner,
+        kron,
+        matmul,
+        mm,
+        mv,
+        outer,
+        tensordot,
+        trace,
+        vdot,
+    )
+    from mortice.ops.movement import broadcast_to, cat, clone, permute, reshape, squeeze, stack, t, transpose, unsqueeze
+    from mortice.ops.nn_activation import (
+        alpha_dropout,
+        alpha_dropout_,
+        celu,
+        celu_,
+        dropout,
+        dropout_,
+        feature_alpha_dropout,
+        feature_alpha_dropout_,
+        feature_dropout,
+        feature_dropout_,
+        hardshrink,
+        log_softmax,
+        prelu,
+        relu,
+        relu_,
+        selu,
+        selu_,
+        softmax,
+        threshold,
+        threshold_,
+    )
+    from mortice.ops.nn_attention import bilinear
+    from mortice.ops.nn_conv import (
+        conv1d,
+        conv2d,
+        conv3d,
+        conv_transpose1d,
+        conv_transpose2d,
+        conv_transpose3d,
+        convolution,
+    )
+    from mortice.ops.nn_ctc import ctc_loss
+    from mortice.ops.nn_loss import embedding
+    from mortice.ops.nn_norm import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
+    from mortice.ops.nn_pool import (
+        adaptive_avg_pool1d,
+        adaptive_max_pool1d,
+        avg_pool1d,
+        max_pool1d,
+        max_pool1d_with_indices,
+        max_pool2d,
+        max_pool3d,
+    )
+    from mortice.ops.nn_resize import constant_pad_nd
+    from mortice.ops.nn_rnn import gru, gru_cell, lstm, lstm_cell, rnn_relu, rnn_relu_cell, rnn_tanh, rnn_tanh_cell
+    from mortice.ops.nonzero import argwhere, nonzero, nonzero_static
+    from mortice.ops.parts import *
+    from mortice.ops.queries import (
+        get_device,
+        is_complex,
+        is_conj,
+        is_floating_point,
+        is_inference,
+        is_neg,
+        is_nonzero,
+        is_same_size,
+        is_signed,
+        is_storage,
+        is_tensor,
+        numel,
+        result_type,
+        typename,
+    )
+    from mortice.ops.random import *
+    from mortice.ops.reduce import *
+    from mortice.ops.reflections import geqrf, orgqr, ormqr
+    from mortice.ops.scan import *
+    from mortice.ops.sort import *
+    from mortice.ops.special import *
+    from mortice.ops.special_bessel import *
+    from mortice.ops.statistics import *
+    from mortice.ops.stft import istft, stft
+    from mortice.ops.storage import *
+    from mortice.ops.strided import as_strided, as_strided_scatter, diagonal, empty_permuted, empty_strided
+    from mortice.ops.unary import *
+    from mortice.ops.views import (
+        adjoint,
+        atleast_1d,
+        atleast_2d,
+        atleast_3d,
+        broadcast_shapes,
+        broadcast_tensors,
+        chunk,
+        detach,
+        detach_,
+        dsplit,
+        flatten,
+        hsplit,
+        moveaxis,
+        movedim,
+        narrow,
+        narrow_copy,
+        ravel,
+        select,
+        split,
+        split_with_sizes,
+        swapaxes,
+        swapdims,
+        tensor_split,
+        unbind,
+        unflatten,
+        unsafe_chunk,
+        unsafe_split,
+        vsplit,
+    )
+    from mortice.ops.views import split_with_sizes as unsafe_split_with_sizes
+    from mortice.ops.windows import bartlett_window, blackman_window, hamming_window, hann_window, kaiser_window
+    from mortice.printing import get_printoptions, set_printoptions
+    from mortice.random import Generator, default_generator
+    from mortice.serialize import load, save
+    from mortice.settings import (
+        are_deterministic_algorithms_enabled,
+        get_deterministic_debug_mode,
+        get_float32_matmul_precision,
+        get_num_interop_threads,
+        get_num_threads,
+        is_deterministic_algorithms_warn_only_enabled,
+        is_warn_always_enabled,
+        set_deterministic_debug_mode,
+        set_float32_matmul_precision,
+        set_flush_denormal,
+        set_num_interop_threads,
+        set_num_threads,
+        set_warn_always,
+        use_deterministic_algorithms,
+    )
+    from mortice.utils.dlpack import to_dlpack
+
+del TYPE_CHECKING
+
 newaxis = None
-unsafe_split_with_sizes = split_with_sizes
 float = float32
 double = float64
 half = float16
@@ -319,27 +396,6 @@ short = int16
 cfloat = complex64
 cdouble = complex128
 
-# The upper layer, and what needs much of the standard library, is imported when first used: `import mortice` stays light.
-_LAZY = frozenset((
-    "accelerator", "amp", "array_api", "compiler", "cpu", "cuda", "distributions", "func", "jit", "nn", "optim", "overrides",
-    "profiler", "serialization", "signal", "testing", "utils", "vision",
-))  # fmt: skip
-_LAZY_NAMES = {"load": "serialize", "save": "serialize", "to_dlpack": "utils.dlpack", "vmap": "func"} | dict.fromkeys(
-    ("channel_shuffle", "conv_tbc", "cosine_similarity", "pairwise_distance", "pdist", "pixel_shuffle",
-     "pixel_unshuffle", "rrelu", "rrelu_"), "nn.functional") | dict.fromkeys(
-    ("are_deterministic_algorithms_enabled", "get_deterministic_debug_mode", "get_float32_matmul_precision",
-     "get_num_interop_threads", "get_num_threads", "is_deterministic_algorithms_warn_only_enabled",
-     "is_warn_always_enabled", "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal",
-     "set_num_interop_threads", "set_num_threads", "set_warn_always", "use_deterministic_algorithms"),
-    "settings") | dict.fromkeys(
-    ("autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",
-     "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype", "is_autocast_available",
-     "is_autocast_cache_enabled", "is_autocast_cpu_enabled", "is_autocast_enabled", "set_autocast_cache_enabled",
-     "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_dtype", "set_autocast_enabled",
-     "set_autocast_gpu_dtype"), "amp.autocast_mode") | {
-    "_assert": "compiler", "compile": "compiler",
-    "_sample_dirichlet": "distributions.gamma_draws", "_standard_gamma": "distributions.gamma_draws",
-}  # fmt: skip
 _LEFT_OUT = {
     "ao": "quantisation", "distributed": "training over several processes", "export": "exporting programs",
     "fx": "rewriting programs", "hub": "fetching models", "nested": "nested tensors", "onnx": "exporting to ONNX",
@@ -347,19 +403,22 @@ _LEFT_OUT = {
 }  # fmt: skip
 
 
+_WHERE = _look_up(_PUBLIC)
+
+
 def __getattr__(name: str) -> object:
-    if name not in _LAZY and name not in _LAZY_NAMES:
+    if name == "__all__":
+        return [n for n in __dir__() if not n.startswith("_")]
+    where = _WHERE.get(name)
+    if where is None:
         left_out = f": {_LEFT_OUT[name]} is left out" if name in _LEFT_OUT else ""
         raise AttributeError(f"module 'mortice' has no attribute {name!r}{left_out}")
-    import importlib
-
-    module = importlib.import_module(f"mortice.{_LAZY_NAMES.get(name, name)}")
-    found = globals()[name] = getattr(module, name) if name in _LAZY_NAMES else module
+    found = globals()[name] = _load(*where)
     return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_LAZY_NAMES})
+    return sorted({*globals(), *_WHERE})
 
 
 _register_bridges()

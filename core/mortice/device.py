@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import threading
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _INTERNED: dict[tuple[str, int | None], Device] = {}
 

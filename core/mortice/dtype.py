@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any
 
 from mortice.errors import DTypeError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class DType:

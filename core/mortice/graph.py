@@ -10,11 +10,14 @@ import itertools
 import os
 import sys
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any
 
 from mortice.errors import ShapeError
 from mortice.modes import modes, no_grad, settle
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
 next_seq = itertools.count(1).__next__
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import importlib
 import sys
 import warnings
-from typing import Any
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # ---- NumPy: the only place above plugins that asks for it, when it is called for ----
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable
-from typing import Any
 
 from mortice import node as _node
 from mortice import op as _op
@@ -22,7 +20,12 @@ from mortice.op import op, promote, same
 from mortice.shape import Size, contiguous_strides
 from mortice.tensor import TensorBase, make
 
-Steps = tuple[tuple[Any, dict[str, Any]], ...]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Steps = tuple[tuple[Any, dict[str, Any]], ...]
 
 
 def replay(k: Any, x: Any, steps: Steps) -> Any:

@@ -5,20 +5,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
 from weakref import ref
 
 from mortice import graph
 from mortice.backends.kernels import FreeKernels
+from mortice.catalog import TENSOR_KERNELS as CATALOG
 from mortice.device import Device
 from mortice.dtype import DType
 from mortice.graph import RELEASED, SECOND_BACKWARD, Algebra, Extra, Node, PackedValue, Slot, next_seq
+from mortice.lazy import look_up
 from mortice.modes import modes, saved_hooks, special
 from mortice.shape import Size, broadcast
 from mortice.tensor import TensorBase, make
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
     from mortice.op import Op
 
 
@@ -46,7 +51,7 @@ def _saved_tensor(s: Any) -> Any:
     return s._data if type(s) is Const else s.tensor() if type(s) is PackedValue else s
 
 
-class Meta(tuple[Any, ...]):
+class Meta(tuple):  # type: ignore[type-arg]
     """The shape and dtype of each output of a node that has several, and weak references to their Slots."""
 
     slots: list[Any]
@@ -160,7 +165,7 @@ class OpNode(Node):
                     self.check()
                     break
         op = self.op
-        if graph or self.meta is not None or op.joint is not None or self.dtype.is_complex:
+        if graph or self.meta is not None or op.joint is not None or self.dtype.is_complex or op.fixed:
             return self._pull_any(g, graph)
         # What follows is `_pull` spelled out for the usual case: buffers, one formula an input, one real output.
         k = self.device.backend
@@ -196,7 +201,7 @@ class OpNode(Node):
         if op.joint is not None:
             formula = op.joint
             pulled = (formula.graph if graph else formula.raw)(formula.fn, k, g, self)
-            return [p if e is not None else None for p, e in zip(pulled, self.edges)]
+            return self._in_own_dtypes(k, [p if e is not None else None for p, e in zip(pulled, self.edges)])
         shapes = self.shapes if op.shape is broadcast else None
         out: list[Any] = []
         i = 0
@@ -210,7 +215,15 @@ class OpNode(Node):
                     p = unbroadcast(k, p, shapes[i])
                 out.append(p)
             i += 1
-        return out
+        return self._in_own_dtypes(k, out)
+
+    def _in_own_dtypes(self, k: Any, pulled: list[Any]) -> list[Any]:
+        """Cast gradients of operands that kept a dtype of their own, such as the float32 weight of a bfloat16 norm."""
+        for i in self.op.fixed:
+            edge = self.edges[i] if i < len(pulled) else None
+            if edge is not None and pulled[i] is not None and k.dtype_of(pulled[i]) is not edge.dtype:
+                pulled[i] = k.astype(pulled[i], edge.dtype)
+        return pulled
 
     def _all_outputs(self, g: list[Any], graph: bool) -> tuple[Any, ...]:
         """Return every output's gradient, zeros for those that none flowed into."""
@@ -447,7 +460,21 @@ def watch_node(node: OpNode, t: Any) -> None:
 # ---- kernels that speak Tensors ----
 
 
-class TensorKernels(FreeKernels):
+class _OfOp:
+    """A kernel over Tensors whose op is imported when it is first asked for."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self.module, self.name = module, name
+
+    def __get__(self, kernels: Any, owner: Any = None) -> Any:
+        import_module(self.module)
+        return kernels.__dict__[self.name]
+
+
+_OfOps = type("_OfOps", (), {name: _OfOp(*where) for name, where in look_up(CATALOG).items()})
+
+
+class TensorKernels(_OfOps, FreeKernels):  # type: ignore[misc,valid-type]
     """The kernel namespace over Tensors: ops by kernel name, and default bodies for what has no op of its own."""
 
     name = "tensor"

@@ -8,10 +8,10 @@ everything else (Python numbers, promotion, errors) to `slow`.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any
+from importlib import import_module
 from weakref import ref
 
+from mortice.catalog import OPS as CATALOG
 from mortice.dtype import (
     DType,
     bool_,
@@ -28,12 +28,29 @@ from mortice.node import ONE, TENSOR_KERNELS, Const, OpNode, _saved_tensor, new,
 from mortice.shape import SCALAR, Size, broadcast, reduced_shape
 from mortice.tensor import TensorBase, make
 
-OPS: dict[str, Op] = {}
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    Rule = Callable[["Op", DType], tuple[DType, Any]]
+    Plan = tuple[tuple[bool, ...], bool, bool]
+    OPS: dict[str, Op]  # every op by its name
+
+_ops: dict[str, Op] = {}  # those of the modules that have been imported
 Tensor: Any = None  # the public class, set by `methods`; a name of this module, which is read faster than an attribute
 
-# ---- dtype rules: (op, dtype of the operands together) -> (dtype to compute in, dtype of the result) ----
 
-Rule = Callable[["Op", DType], tuple[DType, Any]]
+
+def __getattr__(name: str) -> Any:
+    if name != "OPS":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    for module in CATALOG:
+        import_module(f"mortice.{module}")
+    return globals().setdefault("OPS", _ops)
+
+
+# ---- dtype rules: (op, dtype of the operands together) -> (dtype to compute in, dtype of the result) ----
 
 
 def promote(op: Op, d: DType) -> tuple[DType, DType]:
@@ -162,10 +179,7 @@ class Formula:
         self.raw, self.graph = _loader(", ".join(raw)), _loader(", ".join(graph_mode))
 
 
-Plan = tuple[tuple[bool, ...], bool, bool]
-
-
-class Plans(dict[Any, Plan]):
+class Plans(dict):  # type: ignore[type-arg]
     """What an op keeps for backward, by which inputs want gradients; found at first use."""
 
     def __init__(self, op: Op) -> None:
@@ -224,9 +238,9 @@ class Op:
         self.node_class: Any = None
         self.same_dtype: dict[DType, Any] = {}
         self.fn: Any = None
-        if self.name in OPS:
+        if self.name in _ops:
             raise TypeError(f"op {self.name!r} is defined twice.")
-        OPS[self.name] = self
+        _ops[self.name] = self
 
     # ---- gradients ----
 
@@ -269,7 +283,7 @@ class Op:
 
     def find_plan_two(self, first: bool, second: bool) -> Plan:
         """Return the plan of an op of two operands, and keep it at hand."""
-        plan = self.plans[first, second]
+        plan: Plan = self.plans[first, second]
         if first and second:
             self.plan_both = plan
         elif first:
@@ -387,13 +401,10 @@ def as_view(op: Op, x: Any, data: Any, size: Size, attrs: Any) -> Any:
         aliases.last = ref(t)
     else:
         storage.add(t)
-    if x._rg:
-        if not special[0] or modes.grad:
-            record_one(op, x, data, t, attrs)
-        elif not t._note:
-            t._note = "no_grad"
-    elif special[0] and not modes.grad and not t._note:
-        t._note = "no_grad"
+    if special[0] and not modes.grad:
+        t._note = t._note or "no_grad"
+    elif x._rg:
+        record_one(op, x, data, t, attrs)
     return t
 
 

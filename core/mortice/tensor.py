@@ -8,8 +8,6 @@ from __future__ import annotations
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
 
 from mortice import graph
 from mortice.device import Device
@@ -18,12 +16,17 @@ from mortice.graph import Node, RemovableHandle
 from mortice.modes import modes
 from mortice.shape import Size
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any, ClassVar
+
 
 def _nobody() -> None:
     """Stand in for the weak reference to a view."""
 
 
-class Aliases(list[Any]):
+class Aliases(list):  # type: ignore[type-arg]
     """Weak references to the tensors that share memory, and what is true of the memory itself.
 
     Most views live alone and shortly: `last` takes one after the other without the list growing.

@@ -348,8 +348,9 @@ def test_the_next_backend_serves_when_the_best_cannot_be_loaded_and_says_so(site
 
 def test_nothing_installed_says_what_to_install() -> None:
     code = """
-        import importlib.metadata, mortice as mt
-        importlib.metadata.distributions = lambda: []
+        import mortice as mt
+        from mortice.backends import installed
+        installed.distributions = lambda: []
         try:
             mt.ones(1)
         except RuntimeError as error:

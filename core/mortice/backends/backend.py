@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from mortice.backends.kernels import FreeKernels
 from mortice.device import Device, intern
 from mortice.dtype import DTYPES, DType
 from mortice.errors import DTypeError, PluginError
 from mortice.shape import contiguous_strides, prod
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 # REQUIRED: kernels in array-API names over buffers of equal dtype; a Python number may stand for one operand.
 REQUIRED = {
@@ -29,7 +32,7 @@ REQUIRED_COMPLEX = ("conj", "real", "imag")
 # FREE: every other kernel (see `kernels.FreeKernels`). Overriding one is the declaration that the backend has it.
 
 
-class KernelTable(dict[Any, Any]):
+class KernelTable(dict):  # type: ignore[type-arg]
     """A backend's compiled kernels: op -> function of raw buffers, made at first use."""
 
     def __init__(self, backend: Any) -> None:

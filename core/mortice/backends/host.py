@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
 
 from mortice.dtype import DType, by_name
 from mortice.errors import DTypeError
 from mortice.shape import Size, prod
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _CODES = {
     "bool": "?", "uint8": "B", "uint16": "H", "uint32": "I", "uint64": "Q", "int8": "b", "int16": "h", "int32": "i",

@@ -6,22 +6,39 @@ what it can do faster; Tensors inherit it too (`op.TensorKernels`), so a default
 
 from __future__ import annotations
 
-from typing import Any
-
-from mortice.backends.elementwise import ElementwiseKernels
-from mortice.backends.elementwise_extra import ExtraKernels
-from mortice.backends.fft import FFTKernels
-from mortice.backends.linalg import LinalgKernels
 from mortice.backends.mixin import KernelMixin
-from mortice.backends.movement import MovementKernels
-from mortice.backends.nn import NNKernels
-from mortice.backends.optim import OptimKernels
-from mortice.backends.philox import RandomKernels
-from mortice.backends.reduction import ReductionKernels
-from mortice.backends.special_bessel import BesselKernels
-from mortice.backends.special_gamma import GammaKernels
+from mortice.catalog import FREE_KERNELS
 from mortice.dtype import DType, bool_, int64
+from mortice.lazy import Lazy
 from mortice.shape import prod
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mortice.backends.elementwise import ElementwiseKernels
+    from mortice.backends.elementwise_extra import ExtraKernels
+    from mortice.backends.fft import FFTKernels
+    from mortice.backends.linalg import LinalgKernels
+    from mortice.backends.movement import MovementKernels
+    from mortice.backends.nn import NNKernels
+    from mortice.backends.optim import OptimKernels
+    from mortice.backends.philox import RandomKernels
+    from mortice.backends.reduction import ReductionKernels
+    from mortice.backends.special_bessel import BesselKernels
+    from mortice.backends.special_gamma import GammaKernels
+
+    class Families(
+        OptimKernels, ElementwiseKernels, ExtraKernels, BesselKernels, GammaKernels, ReductionKernels, LinalgKernels,
+        NNKernels, RandomKernels, FFTKernels, MovementKernels,
+    ):  # fmt: skip
+        """The families in the files beside this one."""
+else:
+    # Each kernel is imported when it is first asked for.
+    Families = type("Families", (KernelMixin,), {
+        name: Lazy(f"mortice.{module}", f"{cls}.{name}")
+        for place, names in FREE_KERNELS.items() for module, cls in [place.split(":")] for name in names.split()
+    })  # fmt: skip
 
 
 class HelperKernels(KernelMixin):
@@ -134,8 +151,5 @@ class HelperKernels(KernelMixin):
         return prod(self.shape_of(x))
 
 
-class FreeKernels(
-    OptimKernels, ElementwiseKernels, ExtraKernels, BesselKernels, GammaKernels, ReductionKernels, LinalgKernels,
-    NNKernels, RandomKernels, FFTKernels, MovementKernels, HelperKernels,
-):  # fmt: skip
+class FreeKernels(Families, HelperKernels):
     """Every FREE kernel."""

@@ -7,14 +7,16 @@ way to and from host memory. Plugins subclass it for what their library does oth
 
 from __future__ import annotations
 
-from typing import Any
-
 from mortice.backends.backend import Backend
 from mortice.backends.host import HostBuffer, pack
 from mortice.device import Device
 from mortice.dtype import DTYPES, DType, bool_, int64, uint8
 from mortice.errors import DTypeError
 from mortice.shape import prod
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _NUMBERS = (bool, int, float, complex)
 

@@ -2,7 +2,7 @@
 
 pluggy isolates nothing by itself, so each entry point is loaded, registered and asked on its own; what goes wrong with
 one is kept as its reason and shown by `python -m mortice backends`. Nothing here runs at `import mortice`, and pluggy
-and importlib.metadata are imported at the first need.
+is imported at the first need.
 """
 
 from __future__ import annotations
@@ -11,23 +11,29 @@ import contextlib
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections import namedtuple
+from types import FunctionType
 
+from mortice.backends import installed
 from mortice.backends.backend import Backend, check_backend
 from mortice.device import Device
 from mortice.device import chosen as _local
 from mortice.errors import BackendNotFound, DeviceError, PluginError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from importlib.metadata import Distribution, EntryPoint
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from mortice.backends.installed import Point
 
 API = 1
 GROUP = "mortice"
 HOOK = "mortice_backends"
+MARK = "mortice_hook"
 
 
-class BackendInfo(NamedTuple):
+class BackendInfo(namedtuple("BackendInfo", "name device_types load priority needs api", defaults=(0, "", API))):
     """What a plugin offers; cheap to make, the array library is imported by `load`.
 
     Attributes:
@@ -39,16 +45,22 @@ class BackendInfo(NamedTuple):
         api: the version of the boundary that the plugin was written for.
     """
 
-    name: str
-    device_types: tuple[str, ...]
-    load: Callable[[], Backend]
-    priority: int = 0
-    needs: str = ""
-    api: int = API
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        name: str
+        device_types: tuple[str, ...]
+        load: Callable[[], Backend]
+        priority: int
+        needs: str
+        api: int
 
 
 def hookimpl(function: Any = None, **options: Any) -> Any:
     """Mark a plugin's function `mortice_backends` as the hook's implementation."""
+    if function is not None and not options:
+        setattr(function, MARK, True)  # pluggy's own mark follows if pluggy is needed: see `_ask`
+        return function
     import pluggy
 
     return pluggy.HookimplMarker("mortice")(function, **options)
@@ -155,42 +167,56 @@ def _discover() -> None:
                 )
 
 
-def _points() -> list[tuple[EntryPoint, str, str]]:
-    """Return the entry points of the group with their distributions' names and versions.
-
-    Each distribution is read on its own: `importlib.metadata.entry_points()` gives up on all at the first bad file.
-    """
-    from importlib.metadata import distributions
-
-    found: list[tuple[EntryPoint, str, str]] = []
+def _points() -> list[tuple[Point, str, str]]:
+    """Return the entry points of the group with their distributions' names and versions, each distribution on its own."""
+    found: list[tuple[Point, str, str]] = []
     seen: set[str] = set()
-    for dist in distributions():
+    for dist in installed.distributions():
         try:
-            if f"[{GROUP}]" not in (dist.read_text("entry_points.txt") or "").replace(" ", ""):
+            if f"[{GROUP}]" not in dist.read("entry_points.txt").replace(" ", ""):
                 continue
         except Exception:  # unreadable metadata of a package that need not be a plugin at all
             continue
-        name, version = _identity(dist)
+        name, version = dist.identity()
         if name and name in seen:  # the same distribution further down the path is shadowed
             continue
         seen.add(name)
         try:
-            found += [(p, name, version) for p in dist.entry_points if p.group == GROUP]
+            found += [(point, name, version) for point in dist.points(GROUP)]
         except Exception as error:
             _reject(Entry(name or "(unnamed)", name, version), f"entry_points.txt cannot be read: {_describe(error)}.")
     return found
 
 
-def _identity(dist: Distribution) -> tuple[str, str]:
-    try:
-        return str(dist.name or ""), str(dist.version or "")
-    except Exception:  # no METADATA, or one that cannot be parsed: the plugin itself may be sound
-        return "", ""
+def _ask(point: Point) -> list[Any]:
+    """Load one entry point and return what its hook offers.
+
+    A module with nothing but the hook, as `hookimpl` marks it, is called here: to import pluggy would take longer than
+    all the rest. Everything else is pluggy's to judge.
+    """
+    plugin = point.load()
+    members = [v for holder in (plugin, *type(plugin).__mro__) for v in getattr(holder, "__dict__", {}).values()]
+    marked = [v for v in members if type(v) is FunctionType and not v.__dict__.keys().isdisjoint(("mortice_impl", MARK))]
+    given: Any
+    if [(v.__name__, v.__dict__, v.__code__.co_argcount) for v in marked] == [(HOOK, {MARK: True}, 0)]:
+        given = [marked[0]()]
+    else:
+        given = _ask_by_pluggy(plugin, point.name, marked)
+    offers: list[Any] = []
+    for offer in given or [None]:  # pluggy drops None
+        # A BackendInfo is a tuple itself.
+        single = isinstance(offer, BackendInfo) or not isinstance(offer, (list, tuple))
+        offers += [offer] if single else offer or [None]
+    return offers
 
 
-def _ask(point: EntryPoint) -> list[Any]:
-    """Load one entry point and return what its hook offers, with a manager of its own so that nothing leaks."""
+def _ask_by_pluggy(plugin: Any, name: str, marked: list[Any]) -> Any:
+    """Call a plugin's hook through a manager of its own, so that nothing leaks."""
     import pluggy
+
+    for function in marked:
+        if function.__dict__.pop(MARK, False):
+            pluggy.HookimplMarker("mortice")(function)
 
     class Spec:
         """The one hook."""
@@ -201,19 +227,12 @@ def _ask(point: EntryPoint) -> list[Any]:
 
     manager = pluggy.PluginManager("mortice")
     manager.add_hookspecs(Spec)
-    plugin = point.load()
-    manager.register(plugin, name=point.name)
+    manager.register(plugin, name=name)
     hook = getattr(manager.hook, HOOK)
     if not hook.get_hookimpls():
         raise PluginError(_no_hook(plugin, manager))
     manager.check_pending()
-    given = hook()
-    offers: list[Any] = []
-    for offer in given or [None]:  # pluggy drops None
-        # A BackendInfo is a tuple itself.
-        single = isinstance(offer, BackendInfo) or not isinstance(offer, (list, tuple))
-        offers += [offer] if single else offer or [None]
-    return offers
+    return hook()
 
 
 def _no_hook(plugin: Any, manager: Any) -> str:

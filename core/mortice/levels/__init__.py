@@ -8,8 +8,6 @@ thread, and how tensors cross from one level to another, with gradients both way
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any
 
 from mortice import mutation as _mutation
 from mortice import op as _op
@@ -19,6 +17,11 @@ from mortice.modes import modes
 from mortice.node import TENSOR_KERNELS
 from mortice.shape import Size
 from mortice.tensor import Storage, TensorBase, make
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
 
 class _Stack(threading.local):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 from mortice import op
 from mortice.dtype import get_default_dtype
 from mortice.layout import strided as strided_layout
+from mortice.lazy import family
 from mortice.methods.arrangement import Arrangement
 from mortice.methods.conversion import Conversion, _to_arguments
 from mortice.methods.elementwise import Elementwise
@@ -18,9 +16,17 @@ from mortice.methods.matrices import Matrices
 from mortice.methods.operators import Operators
 from mortice.methods.reduction import Reductions
 from mortice.mutation import layout
-from mortice.ops import movement, queries, storage
 from mortice.shape import SizeMember, check_dim, prod
 from mortice.tensor import TensorBase
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from mortice.ops import queries
+else:
+    queries = family("ops.queries")
 
 
 class Tensor(
@@ -37,6 +43,8 @@ class Tensor(
     __array_priority__ = 1000
 
     def __new__(cls, *data: Any, device: Any = None) -> Any:
+        from mortice.ops import storage
+
         alike = len(data) == 1 and isinstance(data[0], TensorBase)
         made = storage.old_style(data, data[0].dtype if alike else get_default_dtype(), device)
         t = object.__new__(cls)

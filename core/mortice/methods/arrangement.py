@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from mortice.ops import arrange, index, inplace, mapped, movement, strided, views
-from mortice.ops import gather as gather_ops
-from mortice.ops import nonzero as nonzero_ops
+from mortice.lazy import family
+from mortice.ops import movement
 from mortice.tensor import TensorBase
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mortice.ops import arrange, index, inplace, mapped, strided, views
+    from mortice.ops import gather as gather_ops
+    from mortice.ops import nonzero as nonzero_ops
+else:
+    arrange, index, inplace, mapped = family("ops.arrange"), family("ops.index"), family("ops.inplace"), family("ops.mapped")
+    strided, views, gather_ops = family("ops.strided"), family("ops.views"), family("ops.gather")
+    nonzero_ops = family("ops.nonzero")
 
 
 class Arrangement(TensorBase):
@@ -34,8 +43,8 @@ class Arrangement(TensorBase):
     as_strided_scatter = strided.as_strided_scatter
     diagonal, unfold, as_strided, storage_offset = (
         strided.diagonal, strided.unfold, strided.as_strided, strided.storage_offset)  # fmt: skip
-    T, mT = property(views.property_T), property(views.property_mT)
-    H, mH = property(views.property_H), property(views.property_mH)
+    T, mT = views.property_T.then(property), views.property_mT.then(property)
+    H, mH = views.property_H.then(property), views.property_mH.then(property)
     flip, fliplr, flipud, roll, rot90, repeat, tile, repeat_interleave = (
         arrange.flip, arrange.fliplr, arrange.flipud, arrange.roll, arrange.rot90, arrange.repeat, arrange.tile,
         arrange.repeat_interleave)  # fmt: skip
@@ -46,6 +55,8 @@ class Arrangement(TensorBase):
 
     def split(self, split_size: Any, dim: int = 0) -> tuple[Any, ...]:
         """Cut into pieces of a size (the last may be smaller), or of given sizes; views."""
+        from mortice.ops import views
+
         return views.split(self, split_size, dim)
 
     narrow_copy, resize_as_, as_strided_ = views.narrow_copy, arrange.resize_as_, arrange.as_strided_

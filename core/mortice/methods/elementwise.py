@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from mortice.ops import blend, compare, elementwise, inplace, parts, special, special_bessel, unary
-from mortice.ops import complex as complex_ops
+from mortice.lazy import family
 from mortice.tensor import TensorBase
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mortice.ops import blend, compare, elementwise, inplace, parts, special, special_bessel, unary
+    from mortice.ops import complex as complex_ops
+else:
+    blend, compare, elementwise = family("ops.blend"), family("ops.compare"), family("ops.elementwise")
+    inplace, parts, special = family("ops.inplace"), family("ops.parts"), family("ops.special")
+    special_bessel, unary, complex_ops = family("ops.special_bessel"), family("ops.unary"), family("ops.complex")
 
 
 class Elementwise(TensorBase):
@@ -41,10 +49,14 @@ class Elementwise(TensorBase):
 
     def where(self, condition: Any, other: Any) -> Any:
         """Choose own elements where the condition holds, else those of `other`."""
+        from mortice.ops import elementwise
+
         return elementwise.where(condition, self, other)
 
     def polygamma(self, n: int) -> Any:
         """Return the nth derivative of digamma."""
+        from mortice.ops import special
+
         return special.polygamma(n, self)
 
     # ---- elementwise: one operand ----
@@ -93,8 +105,8 @@ class Elementwise(TensorBase):
         complex_ops.angle, complex_ops.conj, complex_ops.conj_physical, complex_ops.resolve_conj)  # fmt: skip
     resolve_neg = complex_ops.resolve_neg
     conj_physical_ = inplace.conj_physical_
-    real = property(complex_ops.real)
-    imag = property(complex_ops.imag)
+    real = complex_ops.real.then(property)
+    imag = complex_ops.imag.then(property)
 
     def is_conj(self) -> bool:
         """Tell whether conjugation is pending; it never is."""

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mortice.backends.plugins import resolve
+from mortice.lazy import family
 from mortice.mutation import layout
 from mortice.ops import data, movement
-from mortice.ops import storage as storages
 from mortice.shape import prod
 from mortice.tensor import TensorBase
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mortice.ops import storage as storages
+else:
+    storages = family("ops.storage")
 
 _TYPE_CODES = {"b": "|b1", "u": "<u", "i": "<i", "f": "<f", "c": "<c"}
 

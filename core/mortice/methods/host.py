@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from numbers import Number
-from typing import Any
-
-from mortice.backends.host import HostBuffer
-from mortice.ops import arrange, mapped
-from mortice.printing import tensor_repr
+from mortice.lazy import family
 from mortice.shape import prod
 from mortice.tensor import TensorBase
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mortice.backends.host import HostBuffer
+    from mortice.ops import mapped
+else:
+    mapped = family("ops.mapped")
 
 
 class HostValues(TensorBase):
@@ -70,16 +74,20 @@ class HostValues(TensorBase):
         return format(self.item(), spec) if not self.shape and type(self) is TensorBase.cls else object.__format__(self, spec)
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
+        from mortice.printing import tensor_repr
+
         level = self._device.level
         return tensor_repr(self) if level is None else level.text(self)  # type: ignore[no-any-return]
 
     def __contains__(self, item: Any) -> bool:
+        from numbers import Number
+
         if not isinstance(item, (TensorBase, Number)):
             raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar; got {type(item).__name__}.")
         return bool((self == item).any().item())
 
     def __reversed__(self) -> Any:
-        return arrange.flip(self, 0) if self.shape else self
+        return self.flip(0) if self.shape else self
 
     def __delitem__(self, key: Any) -> None:
         raise TypeError("Tensor does not support deleting items")

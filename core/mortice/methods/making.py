@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from mortice.ops import creation, storage, strided
-from mortice.ops import random as randoms
+from mortice.lazy import family
 from mortice.tensor import TensorBase
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mortice.ops import creation, strided
+    from mortice.ops import random as randoms
+else:
+    creation, strided, randoms = family("ops.creation"), family("ops.strided"), family("ops.random")
 
 
 class Making(TensorBase):
@@ -28,4 +34,6 @@ class Making(TensorBase):
 
     def new(self, *args: Any, device: Any = None) -> Any:
         """Make a tensor of this one's dtype, from data or of a size: the old form of new_tensor and new_empty."""
+        from mortice.ops import storage
+
         return storage.old_style(args, self.dtype, self._device if device is None else device)

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from mortice.ops import linalg as linalg_ops
-from mortice.ops import linalg_derived as derived
-from mortice.ops import matmul as matmul_ops
-from mortice.ops import reflections
+from mortice.lazy import family
 from mortice.tensor import TensorBase
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mortice.ops import linalg as linalg_ops
+    from mortice.ops import linalg_derived as derived
+    from mortice.ops import matmul as matmul_ops
+    from mortice.ops import reflections
+else:
+    linalg_ops, derived = family("ops.linalg"), family("ops.linalg_derived")
+    matmul_ops, reflections = family("ops.matmul"), family("ops.reflections")
 
 
 class Matrices(TensorBase):

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from mortice.lazy import family
 from mortice.mutation import inplace
 from mortice.op import binary, slow
-from mortice.ops import compare, data, elementwise, index, unary
-from mortice.ops import matmul as matmul_ops
+from mortice.ops import data
 from mortice.tensor import TensorBase
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mortice.ops import compare, elementwise, index, unary
+    from mortice.ops import matmul as matmul_ops
+else:
+    compare, elementwise, index = family("ops.compare"), family("ops.elementwise"), family("ops.index")
+    unary, matmul_ops = family("ops.unary"), family("ops.matmul")
 
 
 def _foreign(op: Any, x: Any, y: Any, out: Any) -> Any:
@@ -55,29 +63,29 @@ class Operators(TensorBase):
     __slots__ = ()
 
     __hash__ = TensorBase.__hash__
-    __add__ = __radd__ = _operator(elementwise._add)
-    __sub__, __rsub__ = _operator(elementwise._sub), _reflected(elementwise._sub)
-    __mul__ = __rmul__ = _operator(elementwise.mul)
-    __truediv__, __rtruediv__ = _operator(elementwise._div), _reflected(elementwise._div)
+    __add__ = __radd__ = elementwise._add.then(_operator)
+    __sub__, __rsub__ = elementwise._sub.then(_operator), elementwise._sub.then(_reflected)
+    __mul__ = __rmul__ = elementwise.mul.then(_operator)
+    __truediv__, __rtruediv__ = elementwise._div.then(_operator), elementwise._div.then(_reflected)
     __div__, __rdiv__ = __truediv__, __rtruediv__
-    __floordiv__, __rfloordiv__ = _operator(elementwise.floor_divide), _reflected(elementwise.floor_divide)
-    __mod__, __rmod__ = _operator(elementwise.remainder), _reflected(elementwise.remainder)
-    __pow__, __rpow__ = _operator(elementwise._pow), _reflected(elementwise._pow)
-    __lt__, __le__ = _operator(compare.lt), _operator(compare.le)
-    __gt__, __ge__ = _operator(compare.gt), _operator(compare.ge)
-    __eq__, __ne__ = _operator(compare.eq), _operator(compare.ne)  # type: ignore[assignment]
-    __and__ = __rand__ = _operator(compare.bitwise_and)
-    __or__ = __ror__ = _operator(compare.bitwise_or)
-    __xor__ = __rxor__ = _operator(compare.bitwise_xor)
-    __lshift__, __rlshift__ = _operator(compare.bitwise_left_shift), _reflected(compare.bitwise_left_shift)
-    __rshift__, __rrshift__ = _operator(compare.bitwise_right_shift), _reflected(compare.bitwise_right_shift)
+    __floordiv__, __rfloordiv__ = elementwise.floor_divide.then(_operator), elementwise.floor_divide.then(_reflected)
+    __mod__, __rmod__ = elementwise.remainder.then(_operator), elementwise.remainder.then(_reflected)
+    __pow__, __rpow__ = elementwise._pow.then(_operator), elementwise._pow.then(_reflected)
+    __lt__, __le__ = compare.lt.then(_operator), compare.le.then(_operator)
+    __gt__, __ge__ = compare.gt.then(_operator), compare.ge.then(_operator)
+    __eq__, __ne__ = compare.eq.then(_operator), compare.ne.then(_operator)  # type: ignore[assignment]
+    __and__ = __rand__ = compare.bitwise_and.then(_operator)
+    __or__ = __ror__ = compare.bitwise_or.then(_operator)
+    __xor__ = __rxor__ = compare.bitwise_xor.then(_operator)
+    __lshift__, __rlshift__ = compare.bitwise_left_shift.then(_operator), compare.bitwise_left_shift.then(_reflected)
+    __rshift__, __rrshift__ = compare.bitwise_right_shift.then(_operator), compare.bitwise_right_shift.then(_reflected)
     __neg__, __pos__, __abs__, __invert__ = unary.neg, unary.positive, unary.abs, compare.bitwise_not
-    __iadd__, __isub__, __imul__ = _augmented(elementwise._add), _augmented(elementwise._sub), _augmented(elementwise.mul)
-    __itruediv__, __ifloordiv__ = _augmented(elementwise._div), _augmented(elementwise.floor_divide)
-    __imod__, __ipow__ = _augmented(elementwise.remainder), _augmented(elementwise._pow)
+    __iadd__, __isub__, __imul__ = elementwise._add.then(_augmented), elementwise._sub.then(_augmented), elementwise.mul.then(_augmented)
+    __itruediv__, __ifloordiv__ = elementwise._div.then(_augmented), elementwise.floor_divide.then(_augmented)
+    __imod__, __ipow__ = elementwise.remainder.then(_augmented), elementwise._pow.then(_augmented)
     __iand__, __ior__, __ixor__ = (
-        _augmented(compare.bitwise_and), _augmented(compare.bitwise_or), _augmented(compare.bitwise_xor))  # fmt: skip
-    __ilshift__, __irshift__ = _augmented(compare.bitwise_left_shift), _augmented(compare.bitwise_right_shift)
+        compare.bitwise_and.then(_augmented), compare.bitwise_or.then(_augmented), compare.bitwise_xor.then(_augmented))  # fmt: skip
+    __ilshift__, __irshift__ = compare.bitwise_left_shift.then(_augmented), compare.bitwise_right_shift.then(_augmented)
     __getitem__ = index.getitem
     __setitem__ = index.setitem
 

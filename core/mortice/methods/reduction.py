@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from mortice.dtype import DType
-from mortice.ops import histogram as histogram_ops
-from mortice.ops import inplace, reduce, scan, statistics
-from mortice.ops import nn as nn_ops
-from mortice.ops import sort as sort_ops
-from mortice.ops import stft as stft_ops
+from mortice.lazy import family
 from mortice.tensor import TensorBase
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mortice.dtype import DType
+    from mortice.ops import histogram as histogram_ops
+    from mortice.ops import inplace, reduce, scan, statistics
+    from mortice.ops import nn_activation as nn_ops
+    from mortice.ops import sort as sort_ops
+    from mortice.ops import stft as stft_ops
+else:
+    histogram_ops, inplace, reduce = family("ops.histogram"), family("ops.inplace"), family("ops.reduce")
+    scan, statistics, nn_ops = family("ops.scan"), family("ops.statistics"), family("ops.nn_activation")
+    sort_ops, stft_ops = family("ops.sort"), family("ops.stft")
 
 
 class Reductions(TensorBase):
@@ -30,6 +38,8 @@ class Reductions(TensorBase):
 
     def norm(self, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: DType | None = None, **named: Any) -> Any:
         """Return the vector norm of order p over all elements or dims, or the nuclear norm ("nuc") of matrices."""
+        from mortice.ops import statistics
+
         return statistics.norm(self, p, dim, keepdim, dtype=dtype, **named)
 
     histogram, renorm, renorm_ = histogram_ops.histogram, statistics.renorm, inplace.renorm_

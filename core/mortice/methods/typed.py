@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mortice.dtype import DType, by_name, set_default_dtype
 from mortice.methods.conversion import CLASS_NAMES
-from mortice.ops import storage
 from mortice.tensor import TensorBase
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = [
     "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor",
@@ -21,6 +22,8 @@ class TypedClass(type):
     dtype: DType
 
     def __call__(cls, *args: Any) -> Any:
+        from mortice.ops import storage
+
         return storage.old_style(args, cls.dtype, "cpu")
 
     def __instancecheck__(cls, x: Any) -> bool:

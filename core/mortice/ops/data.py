@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import Any
 
 from mortice.backends.host import HostBuffer, from_buffer, pack, unpack
 from mortice.backends.plugins import resolve
@@ -17,6 +16,10 @@ from mortice.op import TensorBase
 from mortice.ops.movement import cast, clone, stack, transfer
 from mortice.shape import Size
 from mortice.tensor import make
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["as_tensor", "asarray", "from_dlpack", "from_numpy", "frombuffer", "tensor"]
 

@@ -382,7 +382,8 @@ def as_key(key: Any) -> tuple[Any, ...]:
 
 def getitem(input: Any, key: Any) -> Any:
     """Read by index; ints, slices (any step), None and Ellipsis give a view, tensors and masks a copy."""
-    if _is_plain(key, input.shape) and not (special[0] and modes.inference):
+    # A sole slice, the commonest key, needs no check but that there is something to cut.
+    if (type(key) is slice and input.shape) or _is_plain(key, input.shape):
         key = key if type(key) is tuple else (key,)
         backend = input._device.backend
         data = backend.getitem(input._data, key)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
 
 from mortice import node as _node
 from mortice import op as _op
@@ -30,6 +28,11 @@ from mortice.shape import (
     view_strides,
 )
 from mortice.tensor import make
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
 # ---- casts and copies ----
 

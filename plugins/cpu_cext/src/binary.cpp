@@ -1,8 +1,358 @@
+// Elementwise kernels of two and three operands: arrays or Python numbers, broadcast.
+#include "kernels/binary.hpp"
+
+#include <cstring>
+
 #include "families.hpp"
+#include "kernels/convert.hpp"
+#include "loop.hpp"
+#include "parallel.hpp"
 
 namespace mortice {
 
+namespace {
+
+enum Gives : uint8_t { THE_SAME, TRUTH, JOINED };
+
+struct Kind {
+    const char *name;
+    Gives gives;
+    float cost;  // nanoseconds for an element of 4 bytes
+};
+
+constexpr Kind KINDS[ALL_BINARY_OPS] = {
+    {"add", THE_SAME, 0.4f}, {"subtract", THE_SAME, 0.4f}, {"multiply", THE_SAME, 0.4f}, {"divide", THE_SAME, 0.5f},
+    {"maximum", THE_SAME, 0.4f}, {"minimum", THE_SAME, 0.4f}, {"bitwise_and", THE_SAME, 0.4f}, {"bitwise_or", THE_SAME, 0.4f},
+    {"bitwise_xor", THE_SAME, 0.4f}, {"bitwise_left_shift", THE_SAME, 0.5f}, {"bitwise_right_shift", THE_SAME, 0.5f},
+    {"copysign", THE_SAME, 0.4f},
+    {"equal", TRUTH, 0.3f}, {"not_equal", TRUTH, 0.3f}, {"less", TRUTH, 0.3f}, {"less_equal", TRUTH, 0.3f},
+    {"logical_and", TRUTH, 0.3f}, {"logical_or", TRUTH, 0.3f}, {"logical_xor", TRUTH, 0.3f}, {"complex", JOINED, 0.5f},
+    {"floor_divide", THE_SAME, 3}, {"remainder", THE_SAME, 3}, {"fmod", THE_SAME, 3}, {"pow", THE_SAME, 10},
+    {"hypot", THE_SAME, 1}, {"atan2", THE_SAME, 10}, {"logaddexp", THE_SAME, 10}, {"logaddexp2", THE_SAME, 10},
+    {"nextafter", THE_SAME, 1}, {"gcd", THE_SAME, 30}, {"lcm", THE_SAME, 30},
+};
+
+// ---- half precision: blocks of floats ----
+
+constexpr int64_t BLOCK = 512;
+constexpr int MAX_INPUTS = 3;
+
+struct HalfWork {
+    Inner inner, widen, narrow;  // narrow is nullptr where the result is no half
+    int inputs;
+    bool wide[MAX_INPUTS];       // a number: a float already
+    int64_t out_size;
+};
+
+void in_floats(char *const *at, const int64_t *step, int64_t n, const void *extra) {
+    const HalfWork &work = *static_cast<const HalfWork *>(extra);
+    alignas(64) float rooms[MAX_INPUTS + 1][BLOCK];
+    char *here[MAX_INPUTS + 1];
+    int64_t steps[MAX_INPUTS + 1];
+    for (int64_t k = 0; k < n; k += BLOCK) {
+        const int64_t m = n - k < BLOCK ? n - k : BLOCK;
+        for (int i = 0; i < work.inputs; i++) {
+            const bool wide = work.wide[i], once = step[i + 1] == 0;
+            here[i + 1] = wide ? at[i + 1] : reinterpret_cast<char *>(rooms[i]);
+            steps[i + 1] = once ? 0 : sizeof(float);
+            if (wide || (once && k)) continue;
+            char *ends[2] = {here[i + 1], at[i + 1] + k * step[i + 1]};
+            const int64_t moves[2] = {sizeof(float), step[i + 1]};
+            work.widen(ends, moves, once ? 1 : m, nullptr);
+        }
+        here[0] = work.narrow ? reinterpret_cast<char *>(rooms[MAX_INPUTS]) : at[0] + k * step[0];
+        steps[0] = work.narrow ? int64_t{sizeof(float)} : step[0];
+        work.inner(here, steps, m, nullptr);
+        if (!work.narrow) continue;
+        char *ends[2] = {at[0] + k * step[0], here[0]};
+        const int64_t moves[2] = {step[0], sizeof(float)};
+        work.narrow(ends, moves, m, nullptr);
+    }
+}
+
+// ---- running ----
+
+struct Work {
+    const char *name;
+    DType in, out;
+    float cost;
+    Inner inner;
+    const void *extra;
+    HalfWork half;
+};
+
+// Complete the work: by `inner` of the dtype, or by `single`, that of float32, where halves have none or meet numbers.
+void choose(Work &w, Inner inner, Inner single, PyObject *const *xs, int inputs) {
+    w.inner = inner;
+    w.extra = nullptr;
+    bool numbers = false;
+    if (inner && is_half(w.in))
+        for (int i = 0; i < inputs; i++) numbers |= !is_array(xs[i]);
+    if (inner && !(numbers && single)) return;
+    if (!is_half(w.in) || !single) fail(PyExc_TypeError, "%s: dtype %s is not supported.", w.name, DTYPE_NAMES[w.in]);
+    w.half = {single, convert().inner[w.in][F32], w.out == w.in ? convert().inner[F32][w.in] : nullptr, inputs, {}, 0};
+    w.inner = in_floats;
+    w.extra = &w.half;
+    w.cost *= 2;
+}
+
+struct Input {
+    Array *array;  // nullptr for a number
+    Scalar number;
+};
+
+// Numbers beside halves are floats in arithmetic, so that they are not rounded twice.
+void read(Work &w, Input &input, PyObject *x, int i) {
+    if (is_array(x)) {
+        input.array = reinterpret_cast<Array *>(x);
+        return;
+    }
+    input.array = nullptr;
+    const bool wide = w.extra && w.out != BOOL;
+    input.number = as_scalar(x, wide ? F32 : w.in);
+    w.half.wide[i] = wide;
+}
+
+// Small arrays at once, others in parts on several threads.
+void run_line(const Work &w, char *const *at, const int64_t *step, int count, int64_t n) {
+    if (static_cast<float>(n) * w.cost < 16384) {
+        if (n) w.inner(at, step, n, w.extra);
+        return;
+    }
+    const auto grain = static_cast<int64_t>(16384 / w.cost);
+    Unlocked unlocked(n);
+    parallel_for(n, grain, [&](int64_t begin, int64_t end) {
+        char *here[MAX_OPERANDS];
+        for (int i = 0; i < count; i++) here[i] = at[i] + begin * step[i];
+        w.inner(here, step, end - begin, w.extra);
+    });
+}
+
+Ref run_any(const Work &w, const Input *inputs, int count) {
+    const Array *arrays[MAX_INPUTS];
+    int n = 0;
+    for (int i = 0; i < count; i++)
+        if (inputs[i].array) arrays[n++] = inputs[i].array;
+    int64_t shape[MAX_NDIM];
+    const int ndim = broadcast_shapes(arrays, n, shape);
+    const Array *whole = nullptr;
+    for (int i = 0; i < n && !whole; i++)
+        if (arrays[i]->ndim == ndim && !memcmp(arrays[i]->shape(), shape, sizeof(int64_t) * static_cast<size_t>(ndim)))
+            whole = arrays[i];
+    Ref out = whole ? make_laid_out_like(*whole, w.out) : make(w.out, ndim, shape);
+    Operand operands[MAX_INPUTS + 1] = {operand(*out)};
+    for (int i = 0; i < count; i++)
+        operands[i + 1] = inputs[i].array ? operand(*inputs[i].array) : operand(inputs[i].number, w.in);
+    walk(ndim, shape, operands, count + 1, w.inner, w.extra, w.cost);
+    return out;
+}
+
+// Broadcast the inputs and run. Where all are row-major and of one shape, or of one element, they are one line.
+PyObject *run(const Work &w, const Input *inputs, int count) {
+    const Array *lead = nullptr;
+    for (int i = 0; i < count; i++)
+        if (const Array *x = inputs[i].array; x && (!lead || x->size > lead->size)) lead = x;
+    if (!lead) fail(PyExc_TypeError, "%s: expected an array of this backend among the operands.", w.name);
+    char *at[MAX_INPUTS + 1];
+    int64_t step[MAX_INPUTS + 1];
+    bool line = lead->contiguous;
+    for (int i = 0; i < count && line; i++) {
+        const Array *x = inputs[i].array;
+        at[i + 1] = x ? x->data : const_cast<char *>(inputs[i].number.bytes);
+        step[i + 1] = 0;
+        if (!x || (x->size == 1 && x->ndim <= lead->ndim)) continue;
+        step[i + 1] = x->itemsize();
+        line = x->contiguous && same_shape(*x, *lead);
+    }
+    if (!line) return run_any(w, inputs, count).release();
+    Ref out = make_like(*lead, w.out);
+    at[0] = out->data;
+    step[0] = out->itemsize();
+    run_line(w, at, step, count + 1, out->size);
+    return out.release();
+}
+
+[[noreturn]] void differ(const char *name, DType a, DType b) {
+    fail(PyExc_TypeError, "%s: expected operands of one dtype; got %s and %s. Convert one.", name, DTYPE_NAMES[a], DTYPE_NAMES[b]);
+}
+
+DType common(const char *name, PyObject *const *xs, int count) {
+    int found = DTYPES;
+    for (int i = 0; i < count; i++) {
+        if (!xs[i] || !is_array(xs[i])) continue;
+        DType d = reinterpret_cast<Array *>(xs[i])->dtype;
+        if (found != DTYPES && found != d) differ(name, static_cast<DType>(found), d);
+        found = d;
+    }
+    if (found == DTYPES) fail(PyExc_TypeError, "%s: expected an array of this backend among the operands.", name);
+    return static_cast<DType>(found);
+}
+
+Inner inner_of(BinaryOp op, DType d) {
+    return op < BINARY_OPS ? binary().two[op][d] : binary_math().two[op - BINARY_OPS][d];
+}
+
+PyObject *two(BinaryOp op, PyObject *x, PyObject *y, int swapped = 0) {
+    PyObject *const xs[2] = {x, y};
+    const Kind &kind = KINDS[op];
+    Work w;
+    w.name = kind.name;
+    w.in = common(w.name, xs, 2);
+    w.out = kind.gives == THE_SAME ? w.in : kind.gives == TRUTH ? BOOL : complex_with(w.in);
+    w.cost = kind.cost;
+    choose(w, inner_of(op, w.in), op == NEXTAFTER ? nullptr : inner_of(op, F32), xs, 2);
+    Input inputs[2];
+    read(w, inputs[swapped], x, swapped);
+    read(w, inputs[1 - swapped], y, 1 - swapped);
+    return run(w, inputs, 2);
+}
+
+template <BinaryOp op, int swapped = 0> PyObject *call(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
+    if (n == 2 && !kwnames) return two(op, args[0], args[1], swapped);
+    static Names<2> N{KINDS[op].name, {"x", "y"}, 2};
+    PyObject *a[2];
+    arguments(N, args, n, kwnames, a);
+    return two(op, a[0], a[1], swapped);
+}
+// The same under other names.
+#define CALL_WITH(function, op, first, second)                                               \
+    PyObject *function(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {             \
+        static Names<2> N{KINDS[op].name, {first, second}, 2};                               \
+        PyObject *a[2];                                                                      \
+        arguments(N, args, n, kwnames, a);                                                   \
+        return two(op, a[0], a[1]);                                                          \
+    }
+CALL_WITH(atan2_, ATAN2, "y", "x")
+CALL_WITH(complex_, COMPLEX, "re", "im")
+#undef CALL_WITH
+
+// Logic may be asked of operands of different dtypes: of each only the truth counts.
+template <BinaryOp op> PyObject *logic(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
+    static Names<2> N{KINDS[op].name, {"x", "y"}, 2};
+    PyObject *a[2];
+    arguments(N, args, n, kwnames, a);
+    const bool mixed = is_array(a[0]) != is_array(a[1]) || (is_array(a[0]) && as_array(a[0]).dtype != as_array(a[1]).dtype);
+    if (!mixed) return two(op, a[0], a[1]);
+    Own<> truths[2];
+    for (int i = 0; i < 2; i++) {
+        if (is_array(a[i])) {
+            truths[i] = Own<>(converted(as_array(a[i]), BOOL).release());
+        } else {
+            const int truth = PyObject_IsTrue(a[i]);
+            if (truth < 0) throw Failed{};
+            truths[i] = Own<>(Py_NewRef(truth ? Py_True : Py_False));
+        }
+    }
+    return two(op, truths[0].get(), truths[1].get());
+}
+
+// Complex numbers are left to the default bodies.
+template <BinaryOp op> PyObject *real_only(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
+    static Names<2> N{KINDS[op].name, {"x", "y"}, 2};
+    PyObject *a[2];
+    arguments(N, args, n, kwnames, a);
+    if (is_complex(common(KINDS[op].name, a, 2))) return Py_NewRef(Py_NotImplemented);
+    return two(op, a[0], a[1]);
+}
+
+// ---- three operands ----
+
+constexpr int LOG_SIZE[17] = {0, 0, 1, 0, 2, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 4};
+
+PyObject *where(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
+    static Names<3> N{"where", {"cond", "x", "y"}, 3};
+    PyObject *a[3];
+    arguments(N, args, n, kwnames, a);
+    Ref truth = converted(as_array(a[0]), BOOL);
+    Work w;
+    w.name = "where";
+    w.in = w.out = common("where", a + 1, 2);
+    w.cost = 0.4f;
+    w.extra = nullptr;
+    w.inner = binary().where[LOG_SIZE[ITEMSIZE[w.in]]];
+    Input inputs[3];
+    inputs[0].array = truth.get();
+    read(w, inputs[1], a[1], 1);
+    read(w, inputs[2], a[2], 2);
+    return run(w, inputs, 3);
+}
+
+PyObject *clip(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
+    static Names<3> N{"clip", {"x", "lo", "hi"}, 1};
+    PyObject *a[3];
+    arguments(N, args, n, kwnames, a);
+    const bool low = a[1] && a[1] != Py_None, high = a[2] && a[2] != Py_None;
+    if (!low && !high) {
+        Array &x = as_array(a[0]);
+        Ref y = make_laid_out_like(x, x.dtype);
+        assign(*y, x);
+        return y.release();
+    }
+    if (!high) return two(MAXIMUM, a[0], a[1]);
+    if (!low) return two(MINIMUM, a[0], a[2]);
+    Work w;
+    w.name = "clip";
+    w.in = w.out = common("clip", a, 3);
+    w.cost = 0.4f;
+    choose(w, binary().clip[w.in], binary().clip[F32], a, 3);
+    Input inputs[3];
+    for (int i = 0; i < 3; i++) read(w, inputs[i], a[i], i);
+    return run(w, inputs, 3);
+}
+
+PyObject *lerp(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
+    static Names<3> N{"lerp", {"start", "end", "weight"}, 3};
+    PyObject *a[3];
+    arguments(N, args, n, kwnames, a);
+    Work w;
+    w.name = "lerp";
+    w.in = w.out = common("lerp", a, 3);
+    w.cost = 0.5f;
+    choose(w, binary().lerp[w.in], binary().lerp[F32], a, 3);
+    Input inputs[3];
+    for (int i = 0; i < 3; i++) read(w, inputs[i], a[i], i);
+    return run(w, inputs, 3);
+}
+
+}  // namespace
+
 PyMethodDef binary_methods[] = {
+    MORTICE_METHOD("add", call<ADD>),
+    MORTICE_METHOD("subtract", call<SUBTRACT>),
+    MORTICE_METHOD("multiply", call<MULTIPLY>),
+    MORTICE_METHOD("divide", call<DIVIDE>),
+    MORTICE_METHOD("maximum", call<MAXIMUM>),
+    MORTICE_METHOD("minimum", call<MINIMUM>),
+    MORTICE_METHOD("bitwise_and", call<BITWISE_AND>),
+    MORTICE_METHOD("bitwise_or", call<BITWISE_OR>),
+    MORTICE_METHOD("bitwise_xor", call<BITWISE_XOR>),
+    MORTICE_METHOD("bitwise_left_shift", call<SHIFT_LEFT>),
+    MORTICE_METHOD("bitwise_right_shift", call<SHIFT_RIGHT>),
+    MORTICE_METHOD("copysign", call<COPYSIGN>),
+    MORTICE_METHOD("equal", call<EQUAL>),
+    MORTICE_METHOD("not_equal", call<NOT_EQUAL>),
+    MORTICE_METHOD("less", call<LESS>),
+    MORTICE_METHOD("less_equal", call<LESS_EQUAL>),
+    MORTICE_METHOD("greater", (call<LESS, 1>)),
+    MORTICE_METHOD("greater_equal", (call<LESS_EQUAL, 1>)),
+    MORTICE_METHOD("logical_and", logic<LOGICAL_AND>),
+    MORTICE_METHOD("logical_or", logic<LOGICAL_OR>),
+    MORTICE_METHOD("logical_xor", logic<LOGICAL_XOR>),
+    MORTICE_METHOD("complex", complex_),
+    MORTICE_METHOD("floor_divide", call<FLOOR_DIVIDE>),
+    MORTICE_METHOD("remainder", call<REMAINDER>),
+    MORTICE_METHOD("fmod", call<FMOD>),
+    MORTICE_METHOD("pow", call<POW>),
+    MORTICE_METHOD("hypot", call<HYPOT>),
+    MORTICE_METHOD("atan2", atan2_),
+    MORTICE_METHOD("partial_logaddexp", real_only<LOGADDEXP>),
+    MORTICE_METHOD("logaddexp2", call<LOGADDEXP2>),
+    MORTICE_METHOD("nextafter", call<NEXTAFTER>),
+    MORTICE_METHOD("gcd", call<GCD>),
+    MORTICE_METHOD("lcm", call<LCM>),
+    MORTICE_METHOD("where", where),
+    MORTICE_METHOD("clip", clip),
+    MORTICE_METHOD("lerp", lerp),
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -1,8 +1,218 @@
+// conv, conv_input_grad, conv_weight_grad for floating dtypes and one to three spatial axes.
+#include <algorithm>
+
+#include "conv_plan.hpp"
 #include "families.hpp"
+#include "parallel.hpp"
 
 namespace mortice {
 
+namespace {
+
+int64_t grain_for(double work) { return std::max<int64_t>(1, static_cast<int64_t>(1e6 / std::max(work, 1.0))); }
+
+template <class T> void run_plan(ConvPlanner<T> &planner) {
+    ConvPlan<T> &plan = planner.plan;
+    const ConvSet<T> &set = conv_set<T>();
+    Scratch<T> filters(planner.filters());
+    planner.place_filters(filters);
+    int64_t panels = (plan.outputs + set.panel - 1) / set.panel, room = planner.task_room(), tasks = planner.tasks();
+    Scratch<T> rooms(room * num_threads());
+    double work = planner.task_work() * static_cast<double>(tasks);
+    Unlocked free(static_cast<int64_t>(std::min(work, 1e15)));
+    int64_t depth = 0;
+    for (int64_t i = 0; i < plan.phases_count; i++) depth = std::max(depth, plan.phases[i].depth);
+    parallel_for(plan.phases_count * plan.groups * panels, grain_for(10.0 * set.panel * depth * plan.kernel_z),
+                 [&](int64_t begin, int64_t end) {
+                     for (int64_t i = begin; i < end; i++)
+                         set.pack(plan, i / panels / plan.groups, i / panels % plan.groups, i % panels);
+                 });
+    parallel_for(tasks, grain_for(planner.task_work()), [&](int64_t begin, int64_t end) {
+        T *own = rooms + room * thread_number();
+        for (int64_t i = begin; i < end; i++) set.run(plan, own, i);
+    });
+}
+
+template <class T> void conv_of(const Window &w, const T *x, const T *weight, T *out) {
+    ConvPlanner<T> planner(w);
+    planner.plan.source = x, planner.plan.weight = weight, planner.plan.out = out;
+    planner.forward();
+    planner.fit(num_threads());
+    run_plan(planner);
+}
+
+template <class T> void input_grad_of(const Window &w, const T *g, const T *weight, T *out) {
+    ConvPlanner<T> planner(w);
+    planner.plan.source = g, planner.plan.weight = weight, planner.plan.out = out;
+    planner.backward();
+    planner.fit(num_threads());
+    run_plan(planner);
+}
+
+constexpr int64_t SUMS_BLOCK = 64;         // outputs that windows are gathered for
+constexpr int64_t SUMS_ELEMENTS = 1 << 16; // of windows gathered at once
+constexpr int64_t MOST_PARTS = 16;         // sums kept apart until the end: by the shape, never by the threads
+constexpr int64_t PARTS_ELEMENTS = 1 << 21;
+
+template <class T> void weight_grad_of(const Window &w, const T *g, const T *x, T *out) {
+    ConvPlanner<T> planner(w);
+    ConvPlan<T> &plan = planner.plan;
+    const ConvSet<T> &set = conv_set<T>();
+    plan.source = x;
+    planner.forward();
+    planner.fit_sums();
+    ConvSums<T> s{};
+    s.plan = &plan, s.g = g, s.taps = w.taps();
+    s.single = plan.channels == 1 && plan.outputs <= 2;
+    int64_t inner = w.kernel[1] * w.kernel[2], places = plan.band[0] * plan.band[1] * plan.band[2];
+    int64_t ld = (places + set.lanes - 1) / set.lanes * set.lanes, slack = 8 * set.lanes + plan.shared;
+    s.output_block = s.single ? plan.outputs : std::min(plan.outputs, SUMS_BLOCK);
+    s.output_blocks = (plan.outputs + s.output_block - 1) / s.output_block;
+    s.channel_block = s.single ? 1 : std::clamp<int64_t>(SUMS_ELEMENTS / (inner * ld), 1, plan.channels);
+    s.copy_room = plan.staged ? plan.band[0] * s.channel_block * plan.plane + slack : 0;
+    s.x_room = s.single ? 0 : s.channel_block * inner * ld + slack;
+    s.g_room = s.single ? 0 : s.output_block * ld + slack;
+    for (int64_t *room : {&s.copy_room, &s.x_room, &s.g_room}) *room = (*room + 15) / 16 * 16;
+    s.units = plan.bands[0] * plan.bands[1] * plan.bands[2] * plan.size[0];
+    int64_t weights = plan.groups * plan.outputs * plan.channels * s.taps;
+    s.parts = std::clamp<int64_t>(PARTS_ELEMENTS / weights, 1, std::min(MOST_PARTS, s.units));
+    Scratch<T> sums(s.parts > 1 ? weights * s.parts : 1);
+    s.sums = s.parts > 1 ? sums.get() : out;
+    int64_t runs = plan.band[0] * plan.band[1] * 3 * static_cast<int64_t>(sizeof(int64_t) / sizeof(T));
+    int64_t room = (s.copy_room + s.x_room + s.g_room + runs + 31) / 16 * 16;
+    Scratch<T> rooms(room * num_threads());
+    int64_t tasks = s.parts * plan.groups * s.output_blocks;
+    double work = static_cast<double>(w.samples) * w.count[0] * w.count[1] * w.count[2] * weights;
+    Unlocked free(static_cast<int64_t>(std::min(work, 1e15)));
+    parallel_for(tasks, grain_for(work / static_cast<double>(tasks)), [&](int64_t begin, int64_t end) {
+        T *own = rooms + room * thread_number();
+        for (int64_t i = begin; i < end; i++) set.sums(s, own, i);
+    });
+    if (s.parts == 1) return;
+    parallel_for(weights, 1 << 14, [&](int64_t begin, int64_t end) {
+        memcpy(out + begin, s.sums + begin, (end - begin) * sizeof(T));
+        for (int64_t i = 1; i < s.parts; i++) set.add(out + begin, s.sums + i * weights + begin, end - begin);
+    });
+}
+
+// ---- arguments ----
+
+void axis_ints(PyObject *value, int nd, int64_t *out, int64_t missing, int64_t least, const char *name) {
+    int64_t given[MAX_NDIM];
+    if (as_ints(value, given, MAX_NDIM) != nd) fail(PyExc_RuntimeError, "conv: expected %s to have %d entries.", name, nd);
+    for (int i = 0; i < 3 - nd; i++) out[i] = missing;
+    for (int i = 0; i < nd; i++) {
+        if (given[i] < least || given[i] > INT32_MAX)
+            fail(PyExc_RuntimeError, "conv: expected %s of %lld to %d; got %lld.", name, (long long)least, INT32_MAX,
+                 (long long)given[i]);
+        out[3 - nd + i] = given[i];
+    }
+}
+
+// From the shapes of a convolution's input, weight and output.
+Window window_of(int nd, const int64_t *x, const int64_t *w, const int64_t *y, PyObject *const *settings) {
+    Window v{};
+    v.groups = settings[3] ? as_int(settings[3]) : 1;
+    v.samples = x[0];
+    bool fit = v.groups > 0 && w[0] % v.groups == 0 && x[1] == w[1] * v.groups;
+    if (!fit) fail(PyExc_RuntimeError, "conv: expected channels that fit the weight and its groups; got %lld, (%lld, %lld), %lld.",
+                   (long long)x[1], (long long)w[0], (long long)w[1], (long long)v.groups);
+    v.inputs = w[1];
+    v.outputs = w[0] / v.groups;
+    axis_ints(settings[0], nd, v.stride, 1, 1, "stride");
+    axis_ints(settings[1], nd, v.padding, 0, 0, "padding");
+    axis_ints(settings[2], nd, v.dilation, 1, 1, "dilation");
+    for (int i = 0; i < 3; i++) {
+        int j = i - (3 - nd) + 2;
+        v.size[i] = j < 2 ? 1 : x[j];
+        v.kernel[i] = j < 2 ? 1 : w[j];
+        if (v.kernel[i] < 1) fail(PyExc_RuntimeError, "conv: expected a kernel of at least one element an axis.");
+        int64_t reach = v.size[i] + 2 * v.padding[i] - v.dilation[i] * (v.kernel[i] - 1) - 1;
+        v.count[i] = reach < 0 ? 0 : reach / v.stride[i] + 1;
+        // A gradient may have fewer windows than there is room for, and a transposed convolution more room.
+        if (y && j >= 2) {
+            if (y[j] > v.count[i]) fail(PyExc_RuntimeError, "conv: expected at most %lld windows along an axis; got %lld.",
+                                        (long long)v.count[i], (long long)y[j]);
+            v.count[i] = y[j];
+        }
+    }
+    if (y && (y[0] != x[0] || y[1] != w[0]))
+        fail(PyExc_RuntimeError, "conv: expected a gradient of %lld samples and %lld channels; got %lld and %lld.",
+             (long long)x[0], (long long)w[0], (long long)y[0], (long long)y[1]);
+    return v;
+}
+
+bool served(const Array &x, const Array &w) {
+    return is_float(x.dtype) && w.dtype == x.dtype && x.ndim == w.ndim && x.ndim >= 3 && x.ndim <= 5;
+}
+
+bool empty(int n, const int64_t *shape) {
+    for (int i = 0; i < n; i++)
+        if (shape[i] == 0) return true;
+    return false;
+}
+
+template <class F, class D> Ref compute(Array &a, Array &b, int nd, const int64_t *shape, F floats, D doubles) {
+    DType wide = is_half(a.dtype) ? F32 : a.dtype;
+    if (a.size == 0 || b.size == 0 || empty(nd + 2, shape)) return make_zeros(a.dtype, nd + 2, shape);
+    Ref x = converted(a, wide), y = converted(b, wide);
+    x = contiguous(*x), y = contiguous(*y);
+    Ref out = make(wide, nd + 2, shape);
+    if (wide == F32)
+        floats(x->as<float>(), y->as<float>(), out->as<float>());
+    else
+        doubles(x->as<double>(), y->as<double>(), out->as<double>());
+    return wide == a.dtype ? std::move(out) : converted(*out, a.dtype);
+}
+
+PyObject *conv_body(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<6> N{"conv", {"x", "w", "stride", "padding", "dilation", "groups"}, 5};
+    PyObject *a[6];
+    arguments(N, args, n, names, a);
+    Array &x = as_array(a[0]), &w = as_array(a[1]);
+    if (!served(x, w)) return Py_NewRef(Py_NotImplemented);
+    int nd = x.ndim - 2;
+    Window v = window_of(nd, x.shape(), w.shape(), nullptr, a + 2);
+    int64_t shape[5] = {x.shape()[0], w.shape()[0]};
+    for (int i = 0; i < nd; i++) shape[2 + i] = v.count[3 - nd + i];
+    return compute(x, w, nd, shape, [&](auto *p, auto *q, auto *o) { conv_of<float>(v, p, q, o); },
+                   [&](auto *p, auto *q, auto *o) { conv_of<double>(v, p, q, o); }).release();
+}
+
+PyObject *input_grad_body(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<7> N{"conv_input_grad", {"g", "w", "x_shape", "stride", "padding", "dilation", "groups"}, 6};
+    PyObject *a[7];
+    arguments(N, args, n, names, a);
+    Array &g = as_array(a[0]), &w = as_array(a[1]);
+    if (!served(g, w)) return Py_NewRef(Py_NotImplemented);
+    int nd = g.ndim - 2;
+    int64_t shape[MAX_NDIM];
+    if (as_ints(a[2], shape, MAX_NDIM) != nd + 2) fail(PyExc_RuntimeError, "conv_input_grad: x_shape does not fit g.");
+    Window v = window_of(nd, shape, w.shape(), g.shape(), a + 3);
+    return compute(g, w, nd, shape, [&](auto *p, auto *q, auto *o) { input_grad_of<float>(v, p, q, o); },
+                   [&](auto *p, auto *q, auto *o) { input_grad_of<double>(v, p, q, o); }).release();
+}
+
+PyObject *weight_grad_body(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<7> N{"conv_weight_grad", {"g", "x", "w_shape", "stride", "padding", "dilation", "groups"}, 6};
+    PyObject *a[7];
+    arguments(N, args, n, names, a);
+    Array &g = as_array(a[0]), &x = as_array(a[1]);
+    if (!served(g, x)) return Py_NewRef(Py_NotImplemented);
+    int nd = g.ndim - 2;
+    int64_t shape[MAX_NDIM];
+    if (as_ints(a[2], shape, MAX_NDIM) != nd + 2) fail(PyExc_RuntimeError, "conv_weight_grad: w_shape does not fit g.");
+    Window v = window_of(nd, x.shape(), shape, g.shape(), a + 3);
+    return compute(g, x, nd, shape, [&](auto *p, auto *q, auto *o) { weight_grad_of<float>(v, p, q, o); },
+                   [&](auto *p, auto *q, auto *o) { weight_grad_of<double>(v, p, q, o); }).release();
+}
+
+}  // namespace
+
 PyMethodDef conv_methods[] = {
+    MORTICE_METHOD("partial_conv", conv_body),
+    MORTICE_METHOD("partial_conv_input_grad", input_grad_body),
+    MORTICE_METHOD("partial_conv_weight_grad", weight_grad_body),
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -36,7 +36,8 @@ def test_results_do_not_depend_on_the_number_of_threads(cext: Any) -> None:
         x, y = big()
         w = mt.rand(1000, 300, generator=mt.Generator().manual_seed(1))
         found.append([x, y, y.sum(), y.sum(0), y.var(1), (y * 1e-6).softmax(1), y.cumsum(1), y.sin(), y.sort(1).values, y[y > 500],
-                      (y * 1e-5).exp().mean(), mt.rand(100_000, generator=mt.Generator().manual_seed(3)), y.t() @ x * 1e-9 + w.sum()])  # fmt: skip
+                      (y * 1e-5).exp().mean(), mt.rand(100_000, generator=mt.Generator().manual_seed(3)),
+                      y.t() @ x * 1e-9 + w.sum()])  # fmt: skip
     for others in found[1:]:
         for a, b in zip(found[0], others):
             assert mt.allclose(a, b, rtol=1e-6, atol=0), "the sum of a product may be blocked otherwise"

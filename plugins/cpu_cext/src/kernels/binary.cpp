@@ -1,1 +1,322 @@
+// Arithmetic, comparisons, bits and choices of two and three operands. Integers wrap; nan stays in maximum and minimum.
 #include "binary.hpp"
+
+#include "half.hpp"
+#include "lines.hpp"
+
+namespace mortice::ISA {
+
+template <class T> constexpr bool floats = false;
+template <> constexpr bool floats<float> = true;
+template <> constexpr bool floats<double> = true;
+
+template <int SIZE> struct integer_of;
+template <> struct integer_of<1> { using type = int8_t; };
+template <> struct integer_of<2> { using type = int16_t; };
+template <> struct integer_of<4> { using type = int32_t; };
+template <> struct integer_of<8> { using type = int64_t; };
+template <class T> using mask_of = typename integer_of<sizeof(T)>::type;
+template <int SIZE> struct unsigned_of_size;
+template <> struct unsigned_of_size<1> { using type = uint8_t; };
+template <> struct unsigned_of_size<2> { using type = uint16_t; };
+template <> struct unsigned_of_size<4> { using type = uint32_t; };
+template <> struct unsigned_of_size<8> { using type = uint64_t; };
+template <class T> using unsigned_of = typename unsigned_of_size<sizeof(T)>::type;
+
+// ---- what lines do, on vectors ----
+
+// Bits of a vector as those of another.
+template <class To, class V> INLINE To as(V v) {
+    To to;
+    static_assert(sizeof to == sizeof v);
+    memcpy(&to, &v, sizeof to);
+    return to;
+}
+template <class V> using lane = decltype(V{}[0] + V{}[0]);
+template <class V> using bits_of = decltype(V{} < V{});  // integers of the lanes' size
+
+struct Add { template <class V> INLINE V go(V a, V b) { return a + b; } };
+struct Subtract { template <class V> INLINE V go(V a, V b) { return a - b; } };
+struct Multiply { template <class V> INLINE V go(V a, V b) { return a * b; } };
+struct Divide { template <class V> INLINE V go(V a, V b) { return a / b; } };
+struct And { template <class V> INLINE V go(V a, V b) { return a & b; } };
+struct Or { template <class V> INLINE V go(V a, V b) { return a | b; } };
+struct Xor { template <class V> INLINE V go(V a, V b) { return a ^ b; } };
+// A nan in b makes the comparison false; for one in a the second test is there. Integers lose it to the compiler.
+struct Maximum { template <class V> INLINE V go(V a, V b) { return ((a > b) | (a != a)) ? a : b; } };
+struct Minimum { template <class V> INLINE V go(V a, V b) { return ((a < b) | (a != a)) ? a : b; } };
+struct CopySign {
+    template <class V> INLINE V go(V a, V b) {
+        using B = bits_of<V>;
+        const B sign = as<B>(-V{});
+        return as<V>((as<B>(a) & ~sign) | (as<B>(b) & sign));
+    }
+};
+struct Clip {
+    template <class V> INLINE V go(V x, V low, V high) { return Minimum::go(Maximum::go(x, low), high); }
+};
+struct Lerp {
+    template <class V> INLINE V go(V start, V end, V weight) {
+        const V span = end - start;
+        const auto near = (weight < V{} + lane<V>(0.5)) & (weight > V{} - lane<V>(0.5));
+        return near ? start + span * weight : end - span * (1 - weight);
+    }
+};
+
+// Shifts by the width or more, or by a negative number, leave what shifting one by one would: 0, or the sign.
+template <class T> INLINE T shift_left(T a, T b) {
+    using U = unsigned_of<T>;
+    const auto by = static_cast<U>(b);
+    return by < 8 * sizeof(T) ? static_cast<T>(static_cast<uint64_t>(static_cast<U>(a)) << by) : T(0);
+}
+template <class T> INLINE T shift_right(T a, T b) {
+    using U = unsigned_of<T>;
+    const U by = static_cast<U>(b), most = 8 * sizeof(T) - 1;
+    if (T(-1) > T(0) && by > most) return 0;
+    return static_cast<T>(a >> (by < most ? by : most));
+}
+
+// Halves side by side, in float.
+template <class F, class H> APART void line_halves(char *const *at, int64_t n) {
+    const H *a = reinterpret_cast<const H *>(at[1]), *b = reinterpret_cast<const H *>(at[2]);
+    H *out = reinterpret_cast<H *>(at[0]);
+    constexpr int64_t L = LANES<float>;
+    if (n < L) return store_floats_part(out, F::go(load_floats_part(a, n), load_floats_part(b, n)), n);
+    for (int64_t i = 0; i < n; i += L) {
+        const int64_t k = i + L <= n ? i : n - L;
+        store_floats(out + k, F::go(load_floats(a + k), load_floats(b + k)));
+    }
+}
+
+// ---- comparisons: bytes from masks ----
+
+struct Equal { template <class V> INLINE auto go(V a, V b) { return a == b; } };
+struct NotEqual { template <class V> INLINE auto go(V a, V b) { return a != b; } };
+struct Less { template <class V> INLINE auto go(V a, V b) { return a < b; } };
+struct LessEqual { template <class V> INLINE auto go(V a, V b) { return a <= b; } };
+struct BothTrue { template <class V> INLINE auto go(V a, V b) { return (a != 0) & (b != 0); } };
+struct AnyTrue { template <class V> INLINE auto go(V a, V b) { return (a != 0) | (b != 0); } };
+struct OneTrue { template <class V> INLINE auto go(V a, V b) { return (a != 0) ^ (b != 0); } };
+
+template <class F, class T> APART void line_compare(char *const *at, int64_t n) {
+#if defined(__AVX512F__)
+    const char *a = at[1], *b = at[2];
+    char *out = at[0];
+    cover<LANES<T>>(n, [&](int64_t i, auto count) __attribute__((always_inline)) {
+        constexpr int N = decltype(count)::value;
+        using V = lanes<T, N>;
+        const auto mask = F::go(load_as<V>(a + i * sizeof(T)), load_as<V>(b + i * sizeof(T)));
+        store_as(out + i, __builtin_convertvector(mask, lanes<int8_t, N>) & 1);
+    });
+#else  // the compiler packs masks better than it converts vectors
+    uint8_t *__restrict__ out = reinterpret_cast<uint8_t *>(at[0]);
+    const T *__restrict__ a = reinterpret_cast<const T *>(at[1]), *__restrict__ b = reinterpret_cast<const T *>(at[2]);
+    for (int64_t i = 0; i < n; i++) out[i] = F::go(a[i], b[i]);
+#endif
+}
+
+template <class T> APART void line_where(char *const *at, int64_t n) {
+#if defined(__AVX512F__)
+    const char *c = at[1], *a = at[2], *b = at[3];
+    char *out = at[0];
+    cover<LANES<T>>(n, [&](int64_t i, auto count) __attribute__((always_inline)) {
+        constexpr int N = decltype(count)::value;
+        using V = lanes<T, N>;
+        const auto mask = __builtin_convertvector(load_as<lanes<uint8_t, N>>(c + i) != 0, lanes<mask_of<T>, N>);
+        store_as<V>(out + i * sizeof(T), mask ? load_as<V>(a + i * sizeof(T)) : load_as<V>(b + i * sizeof(T)));
+    });
+#else
+    T *__restrict__ out = reinterpret_cast<T *>(at[0]);
+    const uint8_t *__restrict__ c = reinterpret_cast<const uint8_t *>(at[1]);
+    const T *__restrict__ a = reinterpret_cast<const T *>(at[2]), *__restrict__ b = reinterpret_cast<const T *>(at[3]);
+    for (int64_t i = 0; i < n; i++) {
+        const T x = a[i], y = b[i];
+        out[i] = c[i] ? x : y;
+    }
+#endif
+}
+APART void line_where_pairs(char *const *at, int64_t n) {
+    using T = pair_of_words;
+    T *out = reinterpret_cast<T *>(at[0]);
+    const T *a = reinterpret_cast<const T *>(at[2]), *b = reinterpret_cast<const T *>(at[3]);
+    for (int64_t i = 0; i < n; i++) out[i] = at[1][i] ? a[i] : b[i];
+}
+
+// ---- complex numbers ----
+
+// Part by part.
+template <class F, class T> APART void line_parts(char *const *at, int64_t n) { line_two<F, T>(at, 2 * n); }
+
+template <class T, class Z = complex_of<T>> INLINE Z times(Z a, Z b) {
+    return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
+// Smith's way: no overflow on the way. A divisor of zero gives what dividing the parts by it gives.
+template <class T, class Z = complex_of<T>> INLINE Z over(Z a, Z b) {
+    const T re = b.re < 0 ? -b.re : b.re, im = b.im < 0 ? -b.im : b.im;
+    if (re >= im) {
+        if (re == 0 && im == 0) return {a.re / re, a.im / re};
+        const T ratio = b.im / b.re, scale = 1 / (b.re + b.im * ratio);
+        return {(a.re + a.im * ratio) * scale, (a.im - a.re * ratio) * scale};
+    }
+    const T ratio = b.re / b.im, scale = 1 / (b.re * ratio + b.im);
+    return {(a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale};
+}
+template <class T, class Z = complex_of<T>> INLINE uint8_t equal(Z a, Z b) { return (a.re == b.re) & (a.im == b.im); }
+template <class T, class Z = complex_of<T>> INLINE uint8_t differ(Z a, Z b) { return (a.re != b.re) | (a.im != b.im); }
+template <class T> INLINE uint8_t truth(complex_of<T> a) { return (a.re != 0) | (a.im != 0); }
+template <class T, class Z = complex_of<T>> INLINE uint8_t both_true(Z a, Z b) { return truth<T>(a) & truth<T>(b); }
+template <class T, class Z = complex_of<T>> INLINE uint8_t any_true(Z a, Z b) { return truth<T>(a) | truth<T>(b); }
+template <class T, class Z = complex_of<T>> INLINE uint8_t one_true(Z a, Z b) { return truth<T>(a) ^ truth<T>(b); }
+template <class T> INLINE complex_of<T> join(T re, T im) { return {re, im}; }
+
+// Products by vectors: the parts of a doubled, times b, times b with its parts swapped.
+template <class T> APART void line_times(char *const *at, int64_t n) {
+    const char *a = at[1], *b = at[2];
+    char *out = at[0];
+    cover<LANES<T> / 2>(n, [&](int64_t i, auto count) __attribute__((always_inline)) {
+        constexpr int N = 2 * decltype(count)::value;
+        using V = lanes<T, N>;
+        using M = lanes<mask_of<T>, N>;
+        M even, odd, swap;
+        for (int k = 0; k < N; k++) even[k] = k & ~1, odd[k] = k | 1, swap[k] = k ^ 1;
+        const V x = load_as<V>(a + 2 * i * sizeof(T)), y = load_as<V>(b + 2 * i * sizeof(T));
+        V signs;
+        for (int k = 0; k < N; k++) signs[k] = k & 1 ? T(0) : -T(0);
+#if defined(__clang__)
+        V re, im, crossed;
+        for (int k = 0; k < N; k++) re[k] = x[k & ~1], im[k] = x[k | 1], crossed[k] = y[k ^ 1];
+#else
+        const V re = __builtin_shuffle(x, even), im = __builtin_shuffle(x, odd), crossed = __builtin_shuffle(y, swap);
+#endif
+        store_as<V>(out + 2 * i * sizeof(T), re * y + as<V>(as<M>(im * crossed) ^ as<M>(signs)));
+    });
+}
+
+template <class T> APART void line_lerp_complex(char *const *at, int64_t n) {
+    using Z = complex_of<T>;
+    Z *out = reinterpret_cast<Z *>(at[0]);
+    const Z *start = reinterpret_cast<const Z *>(at[1]), *end = reinterpret_cast<const Z *>(at[2]);
+    const Z *weight = reinterpret_cast<const Z *>(at[3]);
+    for (int64_t i = 0; i < n; i++) {
+        const Z s = start[i], e = end[i], w = weight[i], span = {e.re - s.re, e.im - s.im};
+        if (w.re * w.re + w.im * w.im < T(0.25)) {
+            const Z p = times<T>(span, w);
+            out[i] = {s.re + p.re, s.im + p.im};
+        } else {
+            const Z p = times<T>(span, Z{1 - w.re, -w.im});
+            out[i] = {e.re - p.re, e.im - p.im};
+        }
+    }
+}
+
+// ---- the table ----
+
+template <class F, class T> constexpr Inner two = inner<line_two<F, T>, sizeof(T), sizeof(T), sizeof(T)>;
+template <class F, class T> constexpr Inner compare = inner<line_compare<F, T>, 1, sizeof(T), sizeof(T)>;
+template <class Out, class In, Out (*f)(In, In)>
+constexpr Inner each = inner<line_each<Out, In, f>, sizeof(Out), sizeof(In), sizeof(In)>;
+
+struct Filler {
+    BinaryTable t = {};
+
+    constexpr void set(BinaryOp op, DType d, Inner f) { t.two[op][d] = f; }
+    // For dtypes of a size, where signs do not matter.
+    template <class F> constexpr void bits(BinaryOp op) {
+        set(op, U8, two<F, uint8_t>), set(op, I8, two<F, uint8_t>), set(op, U16, two<F, uint16_t>);
+        set(op, I16, two<F, uint16_t>), set(op, U32, two<F, uint32_t>), set(op, I32, two<F, uint32_t>);
+        set(op, U64, two<F, uint64_t>), set(op, I64, two<F, uint64_t>);
+    }
+    template <class F> constexpr void floating(BinaryOp op) { set(op, F32, two<F, float>), set(op, F64, two<F, double>); }
+    template <class F> constexpr void halves(BinaryOp op) {
+        set(op, F16, inner<line_halves<F, half>, 2, 2, 2>), set(op, BF16, inner<line_halves<F, bhalf>, 2, 2, 2>);
+    }
+    template <class F> constexpr void ordered(BinaryOp op) {
+        set(op, U8, two<F, uint8_t>), set(op, I8, two<F, int8_t>), set(op, U16, two<F, uint16_t>);
+        set(op, I16, two<F, int16_t>), set(op, U32, two<F, uint32_t>), set(op, I32, two<F, int32_t>);
+        set(op, U64, two<F, uint64_t>), set(op, I64, two<F, int64_t>);
+        floating<F>(op);
+    }
+    template <class F> constexpr void compared(BinaryOp op) {
+        set(op, BOOL, compare<F, uint8_t>), set(op, U8, compare<F, uint8_t>), set(op, U16, compare<F, uint16_t>);
+        set(op, U32, compare<F, uint32_t>), set(op, U64, compare<F, uint64_t>), set(op, I8, compare<F, int8_t>);
+        set(op, I16, compare<F, int16_t>), set(op, I32, compare<F, int32_t>), set(op, I64, compare<F, int64_t>);
+        set(op, F32, compare<F, float>), set(op, F64, compare<F, double>);
+    }
+    // Comparisons that do not look at signs; of bools the bytes, which are 0 or 1.
+    template <class F> constexpr void tested(BinaryOp op) {
+        set(op, BOOL, compare<F, uint8_t>), set(op, U8, compare<F, uint8_t>), set(op, I8, compare<F, uint8_t>);
+        set(op, U16, compare<F, uint16_t>), set(op, I16, compare<F, uint16_t>), set(op, U32, compare<F, uint32_t>);
+        set(op, I32, compare<F, uint32_t>), set(op, U64, compare<F, uint64_t>), set(op, I64, compare<F, uint64_t>);
+        set(op, F32, compare<F, float>), set(op, F64, compare<F, double>);
+    }
+    template <class T> constexpr void shifts(DType d) {
+        set(SHIFT_LEFT, d, each<T, T, shift_left<T>>);
+        set(SHIFT_RIGHT, d, each<T, T, shift_right<T>>);
+    }
+    template <class F, class T> constexpr void clipped(DType d) {
+        t.clip[d] = inner<line_three<F, T>, sizeof(T), sizeof(T), sizeof(T), sizeof(T)>;
+    }
+    template <class T> constexpr void complex(DType d) {
+        using Z = complex_of<T>;
+        constexpr int size = sizeof(Z);
+        set(ADD, d, inner<line_parts<Add, T>, size, size, size>);
+        set(SUBTRACT, d, inner<line_parts<Subtract, T>, size, size, size>);
+        set(MULTIPLY, d, inner<line_times<T>, size, size, size>);
+        set(DIVIDE, d, each<Z, Z, over<T>>);
+        set(EQUAL, d, each<uint8_t, Z, equal<T>>);
+        set(NOT_EQUAL, d, each<uint8_t, Z, differ<T>>);
+        set(LOGICAL_AND, d, each<uint8_t, Z, both_true<T>>);
+        set(LOGICAL_OR, d, each<uint8_t, Z, any_true<T>>);
+        set(LOGICAL_XOR, d, each<uint8_t, Z, one_true<T>>);
+        set(COMPLEX, real_of(d), each<Z, T, join<T>>);
+        t.lerp[d] = inner<line_lerp_complex<T>, size, size, size, size>;
+    }
+
+    constexpr void arithmetic() {
+        bits<Add>(ADD), floating<Add>(ADD), bits<Subtract>(SUBTRACT), floating<Subtract>(SUBTRACT);
+        bits<Multiply>(MULTIPLY), floating<Multiply>(MULTIPLY), floating<Divide>(DIVIDE);
+        halves<Add>(ADD), halves<Subtract>(SUBTRACT), halves<Multiply>(MULTIPLY), halves<Divide>(DIVIDE);
+        halves<Maximum>(MAXIMUM), halves<Minimum>(MINIMUM);
+        ordered<Maximum>(MAXIMUM), ordered<Minimum>(MINIMUM);
+        bits<And>(BITWISE_AND), bits<Or>(BITWISE_OR), bits<Xor>(BITWISE_XOR);
+        floating<CopySign>(COPYSIGN);
+        // Bools are bytes of 0 and 1.
+        t.two[ADD][BOOL] = t.two[MAXIMUM][BOOL] = t.two[BITWISE_OR][BOOL] = t.two[BITWISE_OR][U8];
+        t.two[MULTIPLY][BOOL] = t.two[MINIMUM][BOOL] = t.two[BITWISE_AND][BOOL] = t.two[BITWISE_AND][U8];
+        t.two[SUBTRACT][BOOL] = t.two[BITWISE_XOR][BOOL] = t.two[BITWISE_XOR][U8];
+        shifts<uint8_t>(U8), shifts<uint16_t>(U16), shifts<uint32_t>(U32), shifts<uint64_t>(U64);
+        shifts<int8_t>(I8), shifts<int16_t>(I16), shifts<int32_t>(I32), shifts<int64_t>(I64);
+    }
+    constexpr void comparisons() {
+        tested<Equal>(EQUAL), tested<NotEqual>(NOT_EQUAL), compared<Less>(LESS), compared<LessEqual>(LESS_EQUAL);
+        tested<BothTrue>(LOGICAL_AND), tested<AnyTrue>(LOGICAL_OR), tested<OneTrue>(LOGICAL_XOR);
+    }
+    constexpr void choices() {
+        t.where[0] = inner<line_where<uint8_t>, 1, 1, 1, 1>;
+        t.where[1] = inner<line_where<uint16_t>, 2, 1, 2, 2>;
+        t.where[2] = inner<line_where<uint32_t>, 4, 1, 4, 4>;
+        t.where[3] = inner<line_where<uint64_t>, 8, 1, 8, 8>;
+        t.where[4] = inner<line_where_pairs, 16, 1, 16, 16>;
+        clipped<Clip, uint8_t>(BOOL), clipped<Clip, uint8_t>(U8), clipped<Clip, uint16_t>(U16), clipped<Clip, uint32_t>(U32);
+        clipped<Clip, uint64_t>(U64), clipped<Clip, int8_t>(I8), clipped<Clip, int16_t>(I16), clipped<Clip, int32_t>(I32);
+        clipped<Clip, int64_t>(I64), clipped<Clip, float>(F32), clipped<Clip, double>(F64);
+        t.lerp[F32] = inner<line_three<Lerp, float>, 4, 4, 4, 4>;
+        t.lerp[F64] = inner<line_three<Lerp, double>, 8, 8, 8, 8>;
+    }
+};
+
+constexpr BinaryTable filled() {
+    Filler f;
+    f.arithmetic();
+    f.comparisons();
+    f.choices();
+    f.complex<float>(C64);
+    f.complex<double>(C128);
+    return f.t;
+}
+
+extern const BinaryTable binary_table;
+constexpr BinaryTable made = filled();
+const BinaryTable binary_table = made;
+
+}  // namespace mortice::ISA

@@ -1,1 +1,222 @@
+// Convolution and its gradient to the input, for one rectangle of outputs of some samples and one group at a time.
 #include "conv.hpp"
+
+#include "conv_micro.hpp"
+#include "conv_stage.hpp"
+#include "conv_sums.hpp"
+
+namespace mortice::ISA {
+
+template <class T> struct Tile {
+    const ConvPlan<T> &p;
+    const ConvPhase<T> &phase;
+    int64_t group, z;
+    Rectangle r;
+    const int64_t *slices;  // what the kernel's slices read, a negative number for nothing
+    int64_t slice_step;     // between slices that are read
+    T *pack, *block;
+    int64_t *pack_offset;
+};
+
+// How a line of places lies in the copy and in the output.
+struct Line {
+    int64_t width;    // places from row to row
+    int64_t columns;  // of these, how many are outputs
+    int64_t sample, y, rows;
+};
+
+template <class T> INLINE T *output_at(const Tile<T> &t, int64_t m, const Line &line, int64_t row, int64_t column) {
+    const ConvPlan<T> &p = t.p;
+    int64_t sample = t.r.sample + line.sample + row / line.rows, y = t.r.y + line.y + row % line.rows;
+    y = y * p.out_step[0] + t.phase.first_y;
+    int64_t x = (t.r.x + column) * p.out_step[1] + t.phase.first_x;
+    int64_t channel = (sample * p.groups + t.group) * p.outputs + m;
+    return p.out + ((channel * p.size[0] + t.z) * p.size[1] + y) * p.size[2] + x;
+}
+
+// Write a panel's places [start, start + count) of a line to the output, those that are outputs.
+template <class T>
+static void emit(const Tile<T> &t, const Line &line, int64_t m, int64_t ms, int64_t start, int64_t count, const T *from,
+                 int64_t ld) {
+    int64_t image = t.p.size[0] * t.p.size[1] * t.p.size[2], step = t.p.out_step[1];
+    int64_t row = start / line.width, column = start % line.width;
+    for (int64_t i = 0; i < count;) {
+        int64_t n = least(line.width - column, count - i);
+        int64_t used = least(n, line.columns - column);
+        if (used > 0) {
+            T *to = output_at(t, m, line, row, column);
+            for (int64_t k = 0; k < ms; k++, to += image) {
+                const T *own = from + k * ld + i;
+                if (step == 1)
+                    copy_exact(to, own, used);
+                else if (step == 2)
+                    for (int64_t q = 0; q < used; q++) to[2 * q] = own[q];
+                else
+                    for (int64_t q = 0; q < used; q++) to[q * step] = own[q];
+            }
+        }
+        i += n;
+        row++;
+        column = 0;
+    }
+}
+
+// Whether the places lie side by side in the output too.
+template <class T> static bool straight(const Tile<T> &t, const Line &line, int64_t start, int64_t count) {
+    if (t.p.out_step[1] != 1) return false;
+    int64_t first = start / line.width, last = (start + count - 1) / line.width;
+    if (first == last) return start % line.width + count <= line.columns;
+    return line.width == line.columns && line.columns == t.p.size[2] && t.p.out_step[0] == 1 &&
+           first / line.rows == last / line.rows;
+}
+
+// All places of a line: vectors of them times panels of filters.
+template <class T>
+static void run_line(const Tile<T> &t, const Line &line, int64_t total, const T *base, bool gathered, int64_t sample_step) {
+    constexpr int L = LANES<T>;
+    const ConvPlan<T> &p = t.p;
+    const ConvPhase<T> &phase = t.phase;
+    int64_t first = p.outputs >= PANEL ? WIDE : p.outputs > 2 ? 2 * WIDE : MOST, ld = first * L;
+    int64_t slices = 0;
+    for (int64_t j = 0; j < p.kernel_z; j++) slices += t.slices[j] >= 0;
+    for (int64_t start = 0; start < total; start += ld) {
+        int64_t count = least(ld, total - start), vectors = (count + L - 1) / L;
+        const T *b = base + start;
+        const int64_t *offset = phase.offsets;
+        int64_t slice_step = t.slice_step;
+        // What is read in place must not be read past its end.
+        bool exact = !p.staged;
+        if (gathered || (exact && count % L)) {
+            Run runs[MOST * L];
+            int64_t n = 0, row = start / line.width, column = start % line.width;
+            for (int64_t i = 0; i < count; n++) {
+                int64_t m = least(line.width - column, count - i);
+                int64_t from = gathered ? row / line.rows * sample_step + row % line.rows * p.pitch + column : start + i;
+                runs[n] = {from, i, m};
+                i += m;
+                row++;
+                column = 0;
+            }
+            slice_step = phase.depth * ld;
+            for (int64_t j = 0, s = 0; j < p.kernel_z; j++)
+                if (t.slices[j] >= 0) {
+                    gather(t.pack + s * slice_step, ld, base + s * t.slice_step, offset, phase.depth, runs, n, exact);
+                    s++;
+                }
+            b = t.pack;
+            offset = t.pack_offset;
+        }
+        bool direct = count % L == 0 && straight(t, line, start, count);
+        const T *filters = phase.filters + t.group * p.kernel_z * p.panel_rows * phase.depth;
+        for (int64_t m = 0; m < p.outputs;) {
+            int64_t left = p.outputs - m;
+            int rows = left >= PANEL ? PANEL : left > 4 ? PANEL : left > 2 ? 4 : static_cast<int>(left);
+            bool whole = direct && rows <= left;
+            T *c = whole ? output_at(t, m, line, start / line.width, start % line.width) : t.block;
+            int64_t ldc = whole ? p.size[0] * p.size[1] * p.size[2] : ld;
+            if (!slices) product(rows, vectors, 0, filters, b, offset, c, ldc, false);
+            for (int64_t j = 0, s = 0; j < p.kernel_z; j++)
+                if (t.slices[j] >= 0) {
+                    const T *a = filters + (j * p.panel_rows + m) * phase.depth;
+                    product(rows, vectors, phase.depth, a, b + s * slice_step, offset, c, ldc, s > 0);
+                    s++;
+                }
+            if (!whole) emit(t, line, m, least(rows, left), start, count, t.block, ld);
+            m += rows;
+        }
+    }
+}
+
+template <class T> static void run_phase(Tile<T> &t, const T *base, int64_t sample_step) {
+    const ConvPlan<T> &p = t.p;
+    Rectangle &r = t.r;
+    r.rows = least(r.rows, t.phase.count_y - r.y);
+    r.columns = least(r.columns, t.phase.count_x - r.x);
+    if (r.rows <= 0 || r.columns <= 0) return;
+    int64_t ld = (p.outputs >= PANEL ? WIDE : p.outputs > 2 ? 2 * WIDE : MOST) * LANES<T>;
+    for (int64_t k = 0; k < t.phase.depth; k++) t.pack_offset[k] = k * ld;
+    if (p.dense) {
+        Line line{r.columns, r.columns, 0, 0, r.rows};
+        run_line(t, line, r.samples * r.rows * r.columns, base, true, sample_step);
+        return;
+    }
+    for (int64_t b = 0; b < r.samples; b++, base += sample_step) {
+        if (r.columns % LANES<T> || r.columns == p.pitch) {
+            Line line{p.pitch, r.columns, b, 0, r.rows};
+            run_line(t, line, (r.rows - 1) * p.pitch + r.columns, base, false, 0);
+        } else {
+            for (int64_t y = 0; y < r.rows; y++)
+                run_line(t, Line{p.pitch, r.columns, b, y, 1}, r.columns, base + y * p.pitch, false, 0);
+        }
+    }
+}
+
+template <class T> static void run(const ConvPlan<T> &p, T *room, int64_t task) {
+    int64_t bx = task % p.bands[2], by = task / p.bands[2] % p.bands[1];
+    int64_t z = task / (p.bands[2] * p.bands[1]) % p.size[0], rest = task / (p.bands[2] * p.bands[1] * p.size[0]);
+    int64_t group = rest % p.groups, bn = rest / p.groups;
+    Rectangle r{bn * p.band[0], 0, by * p.band[1], p.band[1], bx * p.band[2], p.band[2]};
+    r.samples = least(p.band[0], p.samples - r.sample);
+    const int64_t *slices = p.z_source + z * p.kernel_z;
+
+    int64_t slice_step = p.channels * p.plane, sample_step = p.kernel_z * slice_step;
+    const T *base = room;
+    if (p.staged) {
+        T *to = room;
+        for (int64_t b = 0; b < r.samples; b++, to += sample_step) {
+            int64_t s = 0;
+            for (int64_t j = 0; j < p.kernel_z; j++)
+                if (slices[j] >= 0)
+                    stage(p, to + s++ * slice_step, r.sample + b, group, 0, p.channels, slices[j], r.y, r.x);
+            zeros(to + s * slice_step, p.shared + MOST * LANES<T>);  // what the last rows' windows reach into
+        }
+    } else {
+        int64_t area = p.in[1] * p.in[2], volume = p.in[0] * area;
+        sample_step = p.groups * p.channels * volume;
+        base = p.source + r.sample * sample_step + group * p.channels * volume + r.y * p.pitch + r.x;
+        slice_step = 0;
+        if (slices[0] > 0) base += slices[0] * area;
+    }
+    T *pack = room + p.copy_room, *block = pack + p.pack_room;
+    int64_t *pack_offset = reinterpret_cast<int64_t *>(block + PANEL * MOST * LANES<T>);
+    for (int64_t i = 0; i < p.phases_count; i++) {
+        Tile<T> t{p, p.phases[i], group, z, r, slices, slice_step, pack, block, pack_offset};
+        run_phase(t, base, sample_step);
+    }
+}
+
+// Lay out the filters of one panel as `product` reads them.
+template <class T> static void pack(const ConvPlan<T> &p, int64_t number, int64_t group, int64_t panel) {
+    const ConvPhase<T> &phase = p.phases[number];
+    int64_t m = panel * PANEL, left = p.outputs - m;
+    for (int64_t j = 0; j < p.kernel_z; j++) {
+        T *to = phase.filters + ((group * p.kernel_z + j) * p.panel_rows + m) * phase.depth;
+        const T *from = p.weight + group * p.weight_group + m * p.weight_output + j * p.weight_slice;
+        // The last panel may be of several smaller ones: what is left over is cut the same way as in run_line.
+        for (int64_t i = 0; i < PANEL && i < left;) {
+            int64_t rest = left - i;
+            int64_t rows = rest > 4 ? PANEL : rest > 2 ? 4 : rest;
+            int64_t used = least(rows, rest);
+            for (int64_t c = 0; c < p.channels; c++) {
+                const T *own = from + i * p.weight_output + c * p.weight_channel;
+                for (int64_t k = 0; k < phase.taps_count; k++, to += rows) {
+                    int64_t row = 0;
+                    for (; row < used; row++) to[row] = own[row * p.weight_output + phase.taps[k]];
+                    for (; row < rows; row++) to[row] = T(0);
+                }
+            }
+            i += rows;
+        }
+    }
+}
+
+template <class T> static void add(T *into, const T *from, int64_t n) {
+    for (int64_t i = 0; i < n; i++) into[i] += from[i];
+}
+
+template <class T> constexpr ConvSet<T> SET = {LANES<T>, PANEL, WIDE * LANES<T>, run<T>, pack<T>, sums<T>, add<T>};
+
+extern const ConvTable conv_table;
+const ConvTable conv_table = {SET<float>, SET<double>};
+
+}  // namespace mortice::ISA

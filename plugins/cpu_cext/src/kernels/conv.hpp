@@ -1,2 +1,68 @@
+// Convolution as one register-blocked product whose right rows are read where they lie in a padded copy of the image.
+//
+// A padded plane, its rows one after another, makes each tap of a window a fixed distance: output place p needs the
+// elements p + offset[k]. So no windows are gathered, except (`dense`) where rows are too short for whole vectors.
 #pragma once
+#include <stdint.h>
+
 #include "../isa.hpp"
+
+namespace mortice {
+
+// The outputs that see the same taps: all of them in a convolution, every stride-th in its gradient to the input.
+template <class T> struct ConvPhase {
+    T *filters;              // packed: group, slice, panel, depth, lane of the panel
+    const int64_t *offsets;  // of the rows within the copy: one for each channel and tap
+    const int64_t *taps;     // of these, their places in a filter's slice
+    int64_t depth, taps_count;
+    int64_t first_y, first_x, count_y, count_x;
+};
+
+template <class T> struct ConvPlan {
+    const T *source, *weight;
+    T *out;
+    int64_t groups, channels, outputs;       // the last two a group
+    int64_t samples, in[3], size[3];         // the source's and the output's sizes: depth, height, width
+    int64_t weight_group, weight_output, weight_channel, weight_slice;  // strides
+    int64_t kernel_z;
+    const int64_t *z_source;                 // [size[0]][kernel_z]: the source's slice, -1 for none
+    int64_t out_step[2];                     // between the outputs of a phase
+    int64_t step[2], before[2];              // source place = index * step + residue - before
+    int64_t residues[2];
+    const int64_t *residue[2];
+    bool staged, dense;
+    int64_t band[3], bands[3];               // samples, rows, columns of a task and how many of these there are
+    int64_t rows, pitch, plane;              // of the copy; a plane holds all residues of a channel
+    int64_t shared;                          // columns that follow the last row and belong to the next
+    int64_t panel_rows;                      // outputs rounded up to whole panels
+    int64_t phases_count;
+    const ConvPhase<T> *phases;
+    int64_t copy_room, pack_room;            // elements that a task needs
+};
+
+// The gradient to the weight: rows of output gradients times rows of windows, chunks of places at a time.
+template <class T> struct ConvSums {
+    const ConvPlan<T> *plan;  // as of the forward pass; one phase
+    const T *g;
+    T *sums;                  // [part][groups * outputs][channels][taps]
+    int64_t taps;             // of a whole filter: slices included
+    int64_t parts, output_blocks, output_block, channel_block;
+    int64_t units;            // rectangles of places that the parts share
+    int64_t copy_room, x_room, g_room;
+    bool single;              // one channel a group: no gathering
+};
+
+template <class T> struct ConvSet {
+    int64_t lanes, panel, tile;  // elements of a vector, rows of the largest panel, places it does at once
+    void (*run)(const ConvPlan<T> &, T *room, int64_t task);
+    void (*pack)(const ConvPlan<T> &, int64_t phase, int64_t group, int64_t panel);
+    void (*sums)(const ConvSums<T> &, T *room, int64_t task);
+    void (*add)(T *into, const T *from, int64_t n);
+};
+struct ConvTable {
+    ConvSet<float> f32;
+    ConvSet<double> f64;
+};
+MORTICE_TABLE(ConvTable, conv)
+
+}  // namespace mortice

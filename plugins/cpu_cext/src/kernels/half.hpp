@@ -80,7 +80,7 @@ INLINE vf load_floats(const half *p) {
 #if defined(__AVX512F__)
     __m256i h;
     __builtin_memcpy(&h, p, sizeof h);
-    return (vf)_mm512_cvtph_ps(h);
+    return (vf)_mm512_maskz_cvtph_ps(0xffff, h);
 #elif defined(__F16C__)
     __m128i h;
     __builtin_memcpy(&h, p, sizeof h);
@@ -100,7 +100,7 @@ INLINE vf load_floats(const float *p) { return load<float>(p); }
 
 INLINE void store_floats(half *p, vf v) {
 #if defined(__AVX512F__)
-    __m256i h = _mm512_cvtps_ph((__m512)v, 0);
+    __m256i h = _mm512_maskz_cvtps_ph(0xffff, (__m512)v, 0);
     __builtin_memcpy(p, &h, sizeof h);
 #elif defined(__F16C__)
     __m128i h = _mm256_cvtps_ph((__m256)v, 0);

@@ -1,1 +1,78 @@
 #include "index.hpp"
+
+#include "simd.hpp"
+
+namespace mortice::ISA {
+
+template <class T> static void add(T *__restrict out, const T *__restrict x, int64_t n) {
+    for (int64_t i = 0; i < n; i++) out[i] += x[i];
+}
+
+static void range_i64(const int64_t *x, int64_t n, int64_t *low, int64_t *high) {
+    int64_t lo = x[0], hi = x[0];
+    for (int64_t i = 0; i < n; i++) {
+        lo = x[i] < lo ? x[i] : lo;
+        hi = x[i] > hi ? x[i] : hi;
+    }
+    *low = lo;
+    *high = hi;
+}
+
+static int64_t count(const uint8_t *x, int64_t n) {
+    int64_t total = 0;
+    while (n > 0) {
+        // Sums of bytes eight at a time: 255 of them fit.
+        int64_t words = n / 8 < 255 ? n / 8 : 255;
+        if (!words) {
+            for (int64_t i = 0; i < n; i++) total += x[i] != 0;
+            break;
+        }
+        uint64_t sum = 0;
+        for (int64_t i = 0; i < words; i++) {
+            uint64_t w;
+            __builtin_memcpy(&w, x + 8 * i, 8);
+            w = (((w & 0x7f7f7f7f7f7f7f7f) + 0x7f7f7f7f7f7f7f7f) | w) >> 7;  // 1 for what is not 0
+            sum += w & 0x0101010101010101;
+        }
+        sum = (sum & 0x00ff00ff00ff00ff) + ((sum >> 8) & 0x00ff00ff00ff00ff);
+        total += (sum * 0x0001000100010001) >> 48;
+        x += 8 * words;
+        n -= 8 * words;
+    }
+    return total;
+}
+
+static void positions(const uint8_t *x, int64_t n, int64_t base, int64_t *out, int64_t total) {
+    int64_t i = 0, found = 0;
+#if defined(__AVX512BW__) && defined(__AVX512F__)
+    const __m512i steps = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);
+    for (; i + 64 <= n && found + 64 <= total; i += 64) {
+        const __m512i bytes = _mm512_loadu_si512(x + i);
+        uint64_t mask = _mm512_test_epi8_mask(bytes, bytes);
+        // Whole vectors are written, of which the next one covers what was too much; 64 places are left at this point.
+        for (__m512i at = _mm512_add_epi64(_mm512_set1_epi64(base + i), steps); mask; mask >>= 8) {
+            const __mmask8 part = static_cast<__mmask8>(mask);
+            _mm512_storeu_si512(out + found, _mm512_maskz_compress_epi64(part, at));
+            found += __builtin_popcount(part);
+            at = _mm512_add_epi64(at, _mm512_set1_epi64(8));
+        }
+    }
+#endif
+    while (found < total) {
+        uint64_t w;
+        if (i + 8 <= n && (__builtin_memcpy(&w, x + i, 8), w == 0)) {
+            i += 8;
+            continue;
+        }
+        const int64_t stop = i + 8 < n ? i + 8 : n;
+        for (; i < stop && found < total; i++) {
+            out[found] = base + i;
+            found += x[i] != 0;
+        }
+    }
+}
+
+extern const IndexTable index_kernels_table;
+const IndexTable index_kernels_table = {add<float>, add<double>, range_i64, count, positions};
+
+}  // namespace mortice::ISA

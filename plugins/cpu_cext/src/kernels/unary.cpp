@@ -1,1 +1,235 @@
+// Functions of real numbers, vector by vector; half precision by blocks of floats, scattered operands gathered likewise.
 #include "unary.hpp"
+
+#include "half.hpp"
+#include "vspecial.hpp"
+
+namespace mortice::ISA {
+namespace {
+
+// ---- the functions that are not in vmath.hpp; each takes the attributes too ----
+
+#define FUNCTION(name, expression)                                                        \
+    struct name {                                                                         \
+        template <class V> static INLINE_MEMBER V of(V x, const double *) { return expression; } \
+    };
+#define INLINE_MEMBER inline __attribute__((always_inline))
+
+FUNCTION(Exp, v_exp(x)) FUNCTION(Exp2, v_exp2(x)) FUNCTION(Expm1, v_expm1(x)) FUNCTION(Log, v_log(x))
+FUNCTION(Log2, v_log2(x)) FUNCTION(Log10, v_log10(x)) FUNCTION(Log1p, v_log1p(x)) FUNCTION(Sigmoid, v_sigmoid(x))
+FUNCTION(Tanh, v_tanh(x)) FUNCTION(Sinh, v_sinh(x)) FUNCTION(Cosh, v_cosh(x)) FUNCTION(Asinh, v_asinh(x))
+FUNCTION(Acosh, v_acosh(x)) FUNCTION(Atanh, v_atanh(x)) FUNCTION(Sin, v_sin(x)) FUNCTION(Cos, v_cos(x))
+FUNCTION(Tan, v_tan(x)) FUNCTION(Asin, v_asin(x)) FUNCTION(Acos, v_acos(x)) FUNCTION(Atan, v_atan(x))
+FUNCTION(Erf, v_erf(x)) FUNCTION(Erfc, v_erfc(x)) FUNCTION(Erfcx, v_erfcx(x)) FUNCTION(Erfinv, v_erfinv(x))
+FUNCTION(Lgamma, v_lgamma(x)) FUNCTION(Digamma, v_digamma(x)) FUNCTION(Sqrt, v_sqrt(x))
+FUNCTION(Rsqrt, v_rsqrt(x)) FUNCTION(Reciprocal, num<V>(1) / x) FUNCTION(Square, x * x)
+FUNCTION(Negative, flip_sign(x, num<V>(-0.0))) FUNCTION(Abs, v_abs(x))
+FUNCTION(Sign, select(x > num<V>(0), num<V>(1), select(x < num<V>(0), num<V>(-1), select(x == x, num<V>(0), x))))
+FUNCTION(Angle, select(x < num<V>(0), num<V>(0x1.921fb54442d18p+1), select(x == x, num<V>(0), x)))
+FUNCTION(Relu, vmax(num<V>(0), x)) FUNCTION(Silu, x / (v_exp(-x) + num<V>(1)))
+FUNCTION(Gelu, v_gelu(x))
+#undef FUNCTION
+
+template <class V> INLINE V gelu_argument(V x) {
+    return x * fma(x * x, num<V>(0.044715 * 0.79788456080286536), num<V>(0.79788456080286536));
+}
+// (1 + tanh(u)) / 2 is the sigmoid of 2 u.
+struct GeluTanh {
+    template <class V> static INLINE_MEMBER V of(V x, const double *) {
+        V u = gelu_argument(x);
+        return x * v_sigmoid(u + u);
+    }
+};
+struct Softplus {
+    template <class V> static INLINE_MEMBER V of(V x, const double *numbers) {
+        if (numbers[0] == 1) return select(x > num<V>(numbers[1]), x, v_softplus(x));
+        V scaled = x * num<V>(numbers[0]);
+        return select(scaled > num<V>(numbers[1]), x, v_softplus(scaled) / num<V>(numbers[0]));
+    }
+};
+struct NanToNum {
+    template <class V> static INLINE_MEMBER V of(V x, const double *numbers) {
+        V y = select(x == num<V>(__builtin_inf()), num<V>(numbers[1]), x);
+        y = select(x == num<V>(-__builtin_inf()), num<V>(numbers[2]), y);
+        return select(x == x, y, num<V>(numbers[0]));
+    }
+};
+
+// ---- rounding: loops that compilers have instructions for ----
+
+struct Floor {
+    static INLINE_MEMBER float of(float x, const double *) { return __builtin_floorf(x); }
+    static INLINE_MEMBER double of(double x, const double *) { return __builtin_floor(x); }
+};
+struct Ceil {
+    static INLINE_MEMBER float of(float x, const double *) { return __builtin_ceilf(x); }
+    static INLINE_MEMBER double of(double x, const double *) { return __builtin_ceil(x); }
+};
+struct Trunc {
+    static INLINE_MEMBER float of(float x, const double *) { return __builtin_truncf(x); }
+    static INLINE_MEMBER double of(double x, const double *) { return __builtin_trunc(x); }
+};
+INLINE float even(float x) { return __builtin_rintf(x); }
+INLINE double even(double x) { return __builtin_rint(x); }
+struct Round {
+    template <class T> static INLINE_MEMBER T of(T x, const double *) { return even(x); }
+};
+struct RoundScaled {
+    template <class T> static INLINE_MEMBER T of(T x, const double *numbers) {
+        T scale = static_cast<T>(numbers[0]);
+        return even(x * scale) / scale;
+    }
+};
+struct RoundDivided {
+    template <class T> static INLINE_MEMBER T of(T x, const double *numbers) {
+        T scale = static_cast<T>(numbers[0]);
+        return even(x / scale) * scale;
+    }
+};
+
+// ---- gradients, of g and the input x or the result x ----
+
+struct ReluSlope {
+    template <class V> static INLINE_MEMBER V of(V g, V x, const double *) { return select(x <= num<V>(0), num<V>(0), g); }
+};
+struct SigmoidSlope {
+    template <class V> static INLINE_MEMBER V of(V g, V x, const double *) { return g * x * (num<V>(1) - x); }
+};
+struct TanhSlope {
+    template <class V> static INLINE_MEMBER V of(V g, V x, const double *) { return g * (num<V>(1) - x * x); }
+};
+struct SiluSlope {
+    template <class V> static INLINE_MEMBER V of(V g, V x, const double *) {
+        V s = v_sigmoid(x);
+        return g * (s * fma(x, num<V>(1) - s, num<V>(1)));
+    }
+};
+struct GeluSlope {
+    template <class V> static INLINE_MEMBER V of(V g, V x, const double *) {
+        V density = v_exp(x * x * num<V>(-0.5)) * num<V>(0.39894228040143268);
+        return g * fma(x, density, v_normal(x));
+    }
+};
+struct GeluTanhSlope {
+    template <class V> static INLINE_MEMBER V of(V g, V x, const double *) {
+        V u = gelu_argument(x), s = v_sigmoid(u + u);
+        V inner = fma(x * x, num<V>(3 * 0.044715 * 0.79788456080286536), num<V>(0.79788456080286536));
+        // The derivative of tanh is 4 s (1 - s).
+        V slope = s * (num<V>(1) - s) * inner * x;
+        return g * fma(slope, num<V>(2), s);
+    }
+};
+
+// ---- over numbers in a row ----
+
+// The last vector overlaps the one before, so that the function's code is there once.
+template <class T, class F> void map_block(const void *from, const void *, void *to, int64_t n, const double *numbers) {
+    constexpr int L = LANES<T>;
+    const T *x = static_cast<const T *>(from);
+    T *out = static_cast<T *>(to), room[L];
+    int64_t kept = n;
+    if (n < L) {
+        for (int i = 0; i < L; i++) room[i] = T(1);
+        __builtin_memcpy(room, x, n * sizeof(T));
+        x = room, out = room, n = L;
+    }
+    for (int64_t i = 0;;) {
+        store<T>(out + i, F::of(load<T>(x + i), numbers));
+        if (i == n - L) break;
+        i = i + L > n - L ? n - L : i + L;
+    }
+    if (out == room) __builtin_memcpy(to, room, kept * sizeof(T));
+}
+// Functions of a few steps: several vectors at once.
+template <class T, class F> void cheap_block(const void *from, const void *, void *to, int64_t n, const double *numbers) {
+    constexpr int L = LANES<T>;
+    const T *x = static_cast<const T *>(from);
+    T *out = static_cast<T *>(to);
+    int64_t i = 0;
+    for (; i + 4 * L <= n; i += 4 * L) {
+        vec<T> a = F::of(load<T>(x + i), numbers), b = F::of(load<T>(x + i + L), numbers);
+        vec<T> c = F::of(load<T>(x + i + 2 * L), numbers), d = F::of(load<T>(x + i + 3 * L), numbers);
+        store<T>(out + i, a), store<T>(out + i + L, b), store<T>(out + i + 2 * L, c), store<T>(out + i + 3 * L, d);
+    }
+    for (; i + L <= n; i += L) store<T>(out + i, F::of(load<T>(x + i), numbers));
+    if (i < n) store_part<T>(out + i, F::of(load_part<T>(x + i, n - i), numbers), n - i);
+}
+template <class T, class F>
+void slope_block(const void *from, const void *with, void *to, int64_t n, const double *numbers) {
+    constexpr int L = LANES<T>;
+    const T *g = static_cast<const T *>(from), *x = static_cast<const T *>(with);
+    T *out = static_cast<T *>(to), room[L], other[L];
+    int64_t kept = n;
+    if (n < L) {
+        for (int i = 0; i < L; i++) room[i] = other[i] = T(1);
+        __builtin_memcpy(room, g, n * sizeof(T));
+        __builtin_memcpy(other, x, n * sizeof(T));
+        g = room, x = other, out = room, n = L;
+    }
+    for (int64_t i = 0;;) {
+        store<T>(out + i, F::of(load<T>(g + i), load<T>(x + i), numbers));
+        if (i == n - L) break;
+        i = i + L > n - L ? n - L : i + L;
+    }
+    if (out == room) __builtin_memcpy(to, room, kept * sizeof(T));
+}
+template <class T, class F> void loop_block(const void *from, const void *, void *to, int64_t n, const double *numbers) {
+    const T *__restrict x = static_cast<const T *>(from);
+    T *__restrict out = static_cast<T *>(to);
+    for (int64_t i = 0; i < n; i++) out[i] = F::of(x[i], numbers);
+}
+
+// ---- over any strides and in half precision ----
+
+template <class T> INLINE void gather(const char *from, int64_t step, T *out, int64_t n) {
+    for (int64_t i = 0; i < n; i++) out[i] = *reinterpret_cast<const T *>(from + i * step);
+}
+template <class T> INLINE void scatter(const T *from, char *to, int64_t step, int64_t n) {
+    for (int64_t i = 0; i < n; i++) *reinterpret_cast<T *>(to + i * step) = from[i];
+}
+
+// T as stored, W as computed with; INPUTS operands.
+template <class T, class W, int INPUTS> void run(char *const *at, const int64_t *step, int64_t n, const void *extra) {
+    const Applied &f = *static_cast<const Applied *>(extra);
+    constexpr int64_t size = sizeof(T);
+    constexpr bool wide = !__is_same(T, W);
+    if (!wide && step[0] == size && step[1] == size && (INPUTS == 1 || step[2] == size))
+        return f.block(at[1], INPUTS == 1 ? nullptr : at[2], at[0], n, f.numbers);
+    W in[INPUTS][HALF_BLOCK], out[HALF_BLOCK];
+    for (int64_t i = 0; i < n; i += HALF_BLOCK) {
+        int64_t m = n - i < HALF_BLOCK ? n - i : HALF_BLOCK;
+        for (int k = 0; k < INPUTS; k++) {
+            const char *from = at[k + 1] + i * step[k + 1];
+            if constexpr (wide) widen<T>(from, step[k + 1], in[k], m);
+            else gather(from, step[k + 1], in[k], m);
+        }
+        f.block(in[0], in[INPUTS - 1], out, m, f.numbers);
+        if constexpr (wide) narrow<T>(out, at[0] + i * step[0], step[0], m);
+        else scatter(out, at[0] + i * step[0], step[0], m);
+    }
+}
+
+}  // namespace
+
+#define MAPS_OF(T)                                                                                                          \
+    {map_block<T, Exp>, map_block<T, Exp2>, map_block<T, Expm1>, map_block<T, Log>, map_block<T, Log2>,                     \
+     map_block<T, Log10>, map_block<T, Log1p>, map_block<T, Sigmoid>, map_block<T, Tanh>, map_block<T, Sinh>,               \
+     map_block<T, Cosh>, map_block<T, Asinh>, map_block<T, Acosh>, map_block<T, Atanh>, map_block<T, Sin>,                  \
+     map_block<T, Cos>, map_block<T, Tan>, map_block<T, Asin>, map_block<T, Acos>, map_block<T, Atan>, map_block<T, Erf>,   \
+     map_block<T, Erfc>, map_block<T, Erfcx>, map_block<T, Erfinv>, map_block<T, Lgamma>, map_block<T, Digamma>,            \
+     cheap_block<T, Sqrt>, cheap_block<T, Rsqrt>, cheap_block<T, Reciprocal>, cheap_block<T, Square>, cheap_block<T, Negative>,       \
+     cheap_block<T, Abs>, cheap_block<T, Sign>, loop_block<T, Floor>, loop_block<T, Ceil>, loop_block<T, Trunc>,                \
+     loop_block<T, Round>, loop_block<T, RoundScaled>, loop_block<T, RoundDivided>, map_block<T, Angle>,                    \
+     map_block<T, NanToNum>, cheap_block<T, Relu>, map_block<T, Silu>, map_block<T, Gelu>, map_block<T, GeluTanh>,            \
+     map_block<T, Softplus>}
+#define SLOPES_OF(T)                                                                                                        \
+    {slope_block<T, ReluSlope>, slope_block<T, SigmoidSlope>, slope_block<T, TanhSlope>, slope_block<T, SiluSlope>,         \
+     slope_block<T, GeluSlope>, slope_block<T, GeluTanhSlope>}
+
+extern const UnaryTable unary_table = {
+    MAPS_OF(float), MAPS_OF(double), SLOPES_OF(float), SLOPES_OF(double),
+    {run<half, float, 1>, run<bhalf, float, 1>, run<float, float, 1>, run<double, double, 1>},
+    {run<half, float, 2>, run<bhalf, float, 2>, run<float, float, 2>, run<double, double, 2>},
+};
+
+}  // namespace mortice::ISA

@@ -35,15 +35,15 @@ template <class V> using ints_of = typename parts_of<V>::I;
 template <class V> using uints_of = typename parts_of<V>::U;
 template <class V> constexpr bool is_single = sizeof(scalar_of<V>) == 4;
 
-template <class V> INLINE V all(double x) { return splat<scalar_of<V>>(static_cast<scalar_of<V>>(x)); }
-template <class V> INLINE V all(float single, double twice) {
+template <class V> INLINE V num(double x) { return splat<scalar_of<V>>(static_cast<scalar_of<V>>(x)); }
+template <class V> INLINE V num(float single, double twice) {
     if constexpr (is_single<V>) return splat<float>(single);
     else return splat<double>(twice);
 }
 template <class V> INLINE ints_of<V> ints(V x) { return (ints_of<V>)x; }
 template <class V> INLINE V as_real(ints_of<V> x) { return (V)x; }
 
-INLINE bool any(vi mask) {
+INLINE bool any_lane(vi mask) {
 #if defined(__AVX512F__)
     return _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask) != 0;
 #elif defined(__AVX2__)
@@ -56,10 +56,10 @@ INLINE bool any(vi mask) {
     return some != 0;
 #endif
 }
-INLINE bool any(vl mask) { return any((vi)mask); }
+INLINE bool any_lane(vl mask) { return any_lane((vi)mask); }
 
 template <class V> INLINE ints_of<V> sign_bits() {
-    return ints(all<V>(-0.0));
+    return ints(num<V>(-0.0));
 }
 template <class V> INLINE V v_abs(V x) { return as_real<V>(ints(x) & ~sign_bits<V>()); }
 template <class V> INLINE V sign_of(V x) { return as_real<V>(ints(x) & sign_bits<V>()); }  // 0 or -0
@@ -92,6 +92,21 @@ INLINE vd v_sqrt(vd x) {
 #endif
 }
 
+// 1 / sqrt(x): the machine's estimate and Newton's steps are faster than a root and a division.
+template <class V> INLINE V v_rsqrt(V x) {
+#if defined(__AVX512F__)
+    V y, half = x * num<V>(0.5), gap;
+    if constexpr (is_single<V>) y = (V)_mm512_maskz_rsqrt14_ps(0xffff, (__m512)x);
+    else y = (V)_mm512_maskz_rsqrt14_pd(0xff, (__m512d)x);
+    V start = y;
+    if constexpr (!is_single<V>) y = fma(y, fma(-half * y, y, num<V>(0.5)), y);
+    gap = fma(-half * y, y, num<V>(0.5));
+    return select(gap == gap, fma(y, gap, y), start);
+#else
+    return num<V>(1) / v_sqrt(x);
+#endif
+}
+
 // Apply a scalar function to the lanes of a mask: what is rare is done one by one.
 template <class V, class F> INLINE V rescue(V y, V x, ints_of<V> mask, F f) {
     for (int i = 0; i < LANES<scalar_of<V>>; i++)
@@ -100,26 +115,26 @@ template <class V, class F> INLINE V rescue(V y, V x, ints_of<V> mask, F f) {
 }
 
 // c0 + c1 x + c2 x**2 + ...
-template <class V> INLINE V poly(V, double c) { return all<V>(c); }
+template <class V> INLINE V poly(V, double c) { return num<V>(c); }
 template <class V, class... Rest> INLINE V poly(V x, double c, Rest... rest) {
-    return fma(poly(x, rest...), x, all<V>(c));
+    return fma(poly(x, rest...), x, num<V>(c));
 }
 
 // The nearest whole number, of |x| < 2**22 or 2**51.
-template <class V> INLINE V nearest(V x) { return (x + all<V>(parts_of<V>::magic)) - all<V>(parts_of<V>::magic); }
+template <class V> INLINE V nearest(V x) { return (x + num<V>(parts_of<V>::magic)) - num<V>(parts_of<V>::magic); }
 
 // 2**n for whole n between the least and the largest normal exponent.
 template <class V> INLINE V power_of_2(V n) {
-    return as_real<V>(ints(n + all<V>(parts_of<V>::magic + parts_of<V>::bias)) << parts_of<V>::digits);
+    return as_real<V>(ints(n + num<V>(parts_of<V>::magic + parts_of<V>::bias)) << parts_of<V>::digits);
 }
 
 // x * 2**n for whole n, also where the result is subnormal or infinite.
-template <class V> INLINE V scale(V x, V n) {
+template <class V> INLINE V scale_by_2(V x, V n) {
 #if defined(__AVX512F__)
     if constexpr (is_single<V>) return (V)_mm512_maskz_scalef_ps(0xffff, (__m512)x, (__m512)n);
     else return (V)_mm512_maskz_scalef_pd(0xff, (__m512d)x, (__m512d)n);
 #else
-    V half = nearest(n * all<V>(0.5));
+    V half = nearest(n * num<V>(0.5));
     return x * power_of_2(half) * power_of_2(n - half);
 #endif
 }
@@ -127,13 +142,13 @@ template <class V> INLINE V scale(V x, V n) {
 // ---- exponentials ----
 
 // x = n ln 2 + r, |r| <= ln 2 / 2
-template <class V> struct Reduced {
+template <class V> struct ExpParts {
     V n, r;
 };
-template <class V> INLINE Reduced<V> reduce_exp(V x) {
-    V n = nearest(x * all<V>(0x1.71547652b82fep+0));
-    V r = fma(n, all<V>(-0.693359375f, -0x1.62e42feep-1), x);
-    return {n, fma(n, all<V>(2.12194440e-4f, -1.90821492927058770002e-10), r)};
+template <class V> INLINE ExpParts<V> reduce_exp(V x) {
+    V n = nearest(x * num<V>(0x1.71547652b82fep+0));
+    V r = fma(n, num<V>(-0.693359375f, -0x1.62e42feep-1), x);
+    return {n, fma(n, num<V>(2.12194440e-4f, -1.90821492927058770002e-10), r)};
 }
 
 // (exp(r) - 1 - r) / r**2
@@ -149,44 +164,44 @@ template <class V> INLINE V exp_less_1(V r) { return fma(r * r, exp_rest(r), r);
 // exp of x where the result is neither subnormal nor infinite.
 template <class V> INLINE V exp_normal(V x) {
     auto [n, r] = reduce_exp(x);
-    return (exp_less_1(r) + all<V>(1)) * power_of_2(n);
+    return (exp_less_1(r) + num<V>(1)) * power_of_2(n);
 }
 
 template <class V> INLINE V v_exp(V x) {
-    x = vmin(all<V>(89.0f, 710.0), x);
-    x = vmax(all<V>(-104.5f, -746.0), x);
+    x = vmin(num<V>(89.0f, 710.0), x);
+    x = vmax(num<V>(-104.5f, -746.0), x);
     auto [n, r] = reduce_exp(x);
-    return scale(exp_less_1(r) + all<V>(1), n);
+    return scale_by_2(exp_less_1(r) + num<V>(1), n);
 }
 
 template <class V> INLINE V v_exp2(V x) {
-    x = vmin(all<V>(129.0f, 1025.0), x);
-    x = vmax(all<V>(-151.0f, -1076.0), x);
+    x = vmin(num<V>(129.0f, 1025.0), x);
+    x = vmax(num<V>(-151.0f, -1076.0), x);
     V n = nearest(x);
-    return scale(exp_less_1((x - n) * all<V>(0x1.62e42fefa39efp-1)) + all<V>(1), n);
+    return scale_by_2(exp_less_1((x - n) * num<V>(0x1.62e42fefa39efp-1)) + num<V>(1), n);
 }
 
 // expm1(x) / 2; it overflows where it must, if x is not much larger.
 template <class V> INLINE V half_expm1(V x) {
     auto [n, r] = reduce_exp(x);
-    V quarter = power_of_2(n - all<V>(2)), y = fma(quarter, exp_less_1(r), quarter - all<V>(0.25));
+    V quarter = power_of_2(n - num<V>(2)), y = fma(quarter, exp_less_1(r), quarter - num<V>(0.25));
     return y + y;
 }
 
 template <class V> INLINE V v_expm1(V x) {
-    V y = vmin(all<V>(88.8f, 709.8), x);
-    y = vmax(all<V>(-30.0f, -60.0), y);
+    V y = vmin(num<V>(88.8f, 709.8), x);
+    y = vmax(num<V>(-30.0f, -60.0), y);
     y = half_expm1(y);
-    return select(x == all<V>(0), x, y + y);
+    return select(x == num<V>(0), x, y + y);
 }
 
 // ---- logarithms ----
 
 // x = 2**e m with m from 3/4 to 3/2, for positive normal x.
-template <class V> struct Split {
+template <class V> struct LogParts {
     V e, m;
 };
-template <class V> INLINE Split<V> split(V x) {
+template <class V> INLINE LogParts<V> split_log(V x) {
 #if defined(__AVX512F__)
     if constexpr (is_single<V>) {
         __m512 m = _mm512_maskz_getmant_ps(0xffff, (__m512)x, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_src);
@@ -200,8 +215,8 @@ template <class V> INLINE Split<V> split(V x) {
     using U = uints_of<V>;
     // The exponent is moved by a power of 2, so that it is positive, and read as the low digits of a large number.
     constexpr int up = P::bias + 1;
-    U moved = (U)ints(x) - (U)ints(all<V>(0.75)) + (U)(ints(all<V>(0)) + (static_cast<typename P::S>(up) << P::digits));
-    V e = as_real<V>(ints_of<V>((moved >> P::digits) | (U)ints(all<V>(P::magic)))) - all<V>(P::magic + up);
+    U moved = (U)ints(x) - (U)ints(num<V>(0.75)) + (U)(ints(num<V>(0)) + (static_cast<typename P::S>(up) << P::digits));
+    V e = as_real<V>(ints_of<V>((moved >> P::digits) | (U)ints(num<V>(P::magic)))) - num<V>(P::magic + up);
     U whole = (moved >> P::digits) - static_cast<typename P::S>(up);
     return {e, as_real<V>(ints(x) - ints_of<V>(whole << P::digits))};
 #endif
@@ -213,52 +228,52 @@ template <class V> INLINE V log_rest(V f) {
     if constexpr (is_single<V>) {
         V p = poly(f, 0.333333403f, -0.250001669f, 0.199996054f, -0.166552797f, 0.142761678f, -0.127278835f, 0.117015488f,
                    -0.091175884f, 0.0376794375f);
-        return fma(square * f, p, square * all<V>(-0.5));
+        return fma(square * f, p, square * num<V>(-0.5));
     } else {
-        V s = f / (f + all<V>(2)), z = s * s;
+        V s = f / (f + num<V>(2)), z = s * s;
         V p = poly(z, 0.6666666666666661, 0.40000000000052727, 0.2857142855654835, 0.2222222423160642,
                    0.18181669082562876, 0.1539102329046289, 0.13174885159774133, 0.13835418048558284);
-        V half = square * all<V>(0.5);
+        V half = square * num<V>(0.5);
         return s * fma(z, p, half) - half;
     }
 }
 
 // x with subnormal numbers lifted by `lift`, the rest made harmless; and where it was anything but positive and normal.
-template <class V> struct Checked {
+template <class V> struct LogInput {
     V x, lift;
     bool odd;
 };
-template <class V> INLINE Checked<V> check_log(V x) {
+template <class V> INLINE LogInput<V> check_log(V x) {
     using P = parts_of<V>;
-    ints_of<V> plain = (x >= all<V>(P::least)) & (x <= all<V>(is_single<V> ? 0x1.fffffep127 : 0x1.fffffffffffffp1023));
-    if (__builtin_expect(!any(~plain), 1)) return {x, all<V>(0), false};
-    ints_of<V> low = (x > all<V>(0)) & (x < all<V>(P::least));
-    V lifted = select(low, x * all<V>(0x1p25f, 0x1p54), select(plain, x, all<V>(1)));
-    return {lifted, select(low, all<V>(-25.0f, -54.0), all<V>(0)), true};
+    ints_of<V> plain = (x >= num<V>(P::least)) & (x <= num<V>(is_single<V> ? 0x1.fffffep127 : 0x1.fffffffffffffp1023));
+    if (__builtin_expect(!any_lane(~plain), 1)) return {x, num<V>(0), false};
+    ints_of<V> low = (x > num<V>(0)) & (x < num<V>(P::least));
+    V lifted = select(low, x * num<V>(0x1p25f, 0x1p54), select(plain, x, num<V>(1)));
+    return {lifted, select(low, num<V>(-25.0f, -54.0), num<V>(0)), true};
 }
 template <class V> INLINE V log_ends(V y, V x) {
-    y = select(x == all<V>(0), all<V>(-__builtin_inf()), y);
-    y = select(x == all<V>(__builtin_inf()), x, y);
-    return select(x >= all<V>(0), y, select(x < all<V>(0), all<V>(__builtin_nan("")), x - x));
+    y = select(x == num<V>(0), num<V>(-__builtin_inf()), y);
+    y = select(x == num<V>(__builtin_inf()), x, y);
+    return select(x >= num<V>(0), y, select(x < num<V>(0), num<V>(__builtin_nan("")), x - x));
 }
 
 template <class V> INLINE V v_log(V x) {
-    Checked<V> in = check_log(x);
-    auto [e, m] = split(in.x);
+    LogInput<V> in = check_log(x);
+    auto [e, m] = split_log(in.x);
     if (__builtin_expect(in.odd, 0)) e += in.lift;
-    V f = m - all<V>(1);
-    V low = fma(e, all<V>(-2.12194440e-4f, 1.90821492927058770002e-10), log_rest(f));
-    V y = fma(e, all<V>(0.693359375f, 0x1.62e42feep-1), f + low);
+    V f = m - num<V>(1);
+    V low = fma(e, num<V>(-2.12194440e-4f, 1.90821492927058770002e-10), log_rest(f));
+    V y = fma(e, num<V>(0.693359375f, 0x1.62e42feep-1), f + low);
     if (__builtin_expect(in.odd, 0)) y = log_ends(y, x);
     return y;
 }
 
 // log of 1 / log(base) = high + low and log(2) / log(base) = two_high + two_low: the large products are exact.
 template <class V> INLINE V log_base(V x, V high, V low, V two_high, V two_low) {
-    Checked<V> in = check_log(x);
-    auto [e, m] = split(in.x);
+    LogInput<V> in = check_log(x);
+    auto [e, m] = split_log(in.x);
     if (__builtin_expect(in.odd, 0)) e += in.lift;
-    V f = m - all<V>(1);
+    V f = m - num<V>(1);
     V rest = log_rest(f);
     V sum = f + rest;
     // The leading digits of the logarithm, so few that their product with `high` is exact.
@@ -267,96 +282,100 @@ template <class V> INLINE V log_base(V x, V high, V low, V two_high, V two_low) 
     V bottom = (f - top) + rest;
     V a = e * two_high, b = top * high;
     V large = a + b;
-    V lost = select(e == all<V>(0), all<V>(0), b - (large - a));
+    V lost = select(e == num<V>(0), num<V>(0), b - (large - a));
     V small = fma(e, two_low, fma(bottom, high + low, top * low));
     V y = large + (lost + small);
     if (__builtin_expect(in.odd, 0)) y = log_ends(y, x);
     return y;
 }
 template <class V> INLINE V v_log2(V x) {
-    return log_base(x, all<V>(0x1.714p+0f, 0x1.715476p+0), all<V>(0x1.47652b82fe177p-12f, 0x1.4ae0bf85ddf44p-26), all<V>(1),
-                    all<V>(0));
+    return log_base(x, num<V>(0x1.714p+0f, 0x1.715476p+0), num<V>(0x1.47652b82fe177p-12f, 0x1.4ae0bf85ddf44p-26), num<V>(1),
+                    num<V>(0));
 }
 template <class V> INLINE V v_log10(V x) {
-    return log_base(x, all<V>(0x1.bcap-2f, 0x1.bcb7b1p-2), all<V>(0x1.7b1526e50e32ap-14f, 0x1.49b9438ca9aaep-28),
-                    all<V>(0x1.344p-2f, 0x1.34413509f7p-2), all<V>(0x1.3509f79fef312p-18f, 0x1.3fde623e2566bp-43));
+    return log_base(x, num<V>(0x1.bcap-2f, 0x1.bcb7b1p-2), num<V>(0x1.7b1526e50e32ap-14f, 0x1.49b9438ca9aaep-28),
+                    num<V>(0x1.344p-2f, 0x1.34413509f7p-2), num<V>(0x1.3509f79fef312p-18f, 0x1.3fde623e2566bp-43));
 }
 
 template <class V> INLINE V v_log1p(V x) {
-    V u = x + all<V>(1);
-    Checked<V> in = check_log(u);
-    auto [e, m] = split(in.x);
+    V u = x + num<V>(1);
+    LogInput<V> in = check_log(u);
+    auto [e, m] = split_log(in.x);
     // What the sum lost; of a large x it is nothing beside it.
-    V small = vmin(v_abs(x), all<V>(0x1p60f, 0x1p120));
-    V lost = select(small < all<V>(1), x - (u - all<V>(1)), all<V>(1) - (u - x));
-    lost = select(v_abs(e) < all<V>(60.0f, 120.0), lost * power_of_2(vmax(all<V>(-60.0f, -120.0), -e)), all<V>(0));
-    V f = (m - all<V>(1)) + lost;
-    V low = fma(e, all<V>(-2.12194440e-4f, 1.90821492927058770002e-10), log_rest(f));
-    V y = fma(e, all<V>(0.693359375f, 0x1.62e42feep-1), f + low);
+    V small = vmin(v_abs(x), num<V>(0x1p60f, 0x1p120));
+    V lost = select(small < num<V>(1), x - (u - num<V>(1)), num<V>(1) - (u - x));
+    lost = select(v_abs(e) < num<V>(60.0f, 120.0), lost * power_of_2(vmax(num<V>(-60.0f, -120.0), -e)), num<V>(0));
+    V f = (m - num<V>(1)) + lost;
+    V low = fma(e, num<V>(-2.12194440e-4f, 1.90821492927058770002e-10), log_rest(f));
+    V y = fma(e, num<V>(0.693359375f, 0x1.62e42feep-1), f + low);
     if (__builtin_expect(in.odd, 0)) y = log_ends(y, u);
-    return select(v_abs(x) < all<V>(parts_of<V>::least), x, y);
+    return select(v_abs(x) < num<V>(parts_of<V>::least), x, y);
 }
 
 // ---- hyperbolic functions and their relatives ----
 
-// 1 / (1 + exp(-x)), small results as accurate as large ones.
-template <class V> INLINE V v_sigmoid(V x) {
-    V e = v_exp(with_sign(v_abs(x), all<V>(-0.0)));
-    return select(x < all<V>(0), e, all<V>(1)) / (e + all<V>(1));
-}
+// 1 / (1 + exp(-x)); a result that would be subnormal is 0.
+template <class V> INLINE V v_sigmoid(V x) { return num<V>(1) / (v_exp(-x) + num<V>(1)); }
 
 template <class V> INLINE V v_tanh(V x) {
-    V a = vmin(all<V>(10.0f, 20.0), v_abs(x));
+    V a = vmin(num<V>(10.0f, 20.0), v_abs(x));
     V e = half_expm1(a + a);
-    return flip_sign(e / (e + all<V>(1)), sign_of(x));
+    return flip_sign(e / (e + num<V>(1)), sign_of(x));
 }
 
 template <class V> INLINE V v_sinh(V x) {
-    V a = vmin(all<V>(90.0f, 711.0), v_abs(x));
+    V a = vmin(num<V>(89.5f, 710.5), v_abs(x));
     V e = half_expm1(a);
-    V y = fma(e, all<V>(1) / fma(e, all<V>(2), all<V>(1)), e);
-    return flip_sign(select(e > all<V>(0x1p60), e, y), sign_of(x));
+    V y = fma(e, num<V>(1) / fma(e, num<V>(2), num<V>(1)), e);
+    return flip_sign(select(e > num<V>(0x1p60), e, y), sign_of(x));
 }
 
 template <class V> INLINE V v_cosh(V x) {
-    V a = vmin(all<V>(90.0f, 711.0), v_abs(x));
+    V a = vmin(num<V>(89.5f, 710.5), v_abs(x));
     auto [n, r] = reduce_exp(a);
-    V e = (exp_less_1(r) + all<V>(1)) * power_of_2(n - all<V>(2));
+    V e = (exp_less_1(r) + num<V>(1)) * power_of_2(n - num<V>(2));
     e += e;
-    return e + all<V>(0.25) / e;
+    return e + num<V>(0.25) / e;
 }
 
 // log(x) + log(2) beyond the square root of the inverse of eps, where x**2 + 1 is x**2
-template <class V> INLINE V log_twice(V x) { return v_log(x) + all<V>(0x1.62e42fefa39efp-1); }
+template <class V> INLINE V log_twice(V x) { return v_log(x) + num<V>(0x1.62e42fefa39efp-1); }
 
 template <class V> INLINE V v_asinh(V x) {
-    V a = v_abs(x), most = all<V>(0x1p13f, 0x1p28);
+    V a = v_abs(x), most = num<V>(0x1p13f, 0x1p28);
     ints_of<V> large = a > most;
-    V b = select(large, all<V>(1), a), square = b * b;
-    V y = v_log1p(b + square / (v_sqrt(square + all<V>(1)) + all<V>(1)));
-    if (__builtin_expect(any(large), 0)) y = select(large, log_twice(a), y);
+    V b = select(large, num<V>(1), a), square = b * b;
+    V y = v_log1p(b + square / (v_sqrt(square + num<V>(1)) + num<V>(1)));
+    if (__builtin_expect(any_lane(large), 0)) y = select(large, log_twice(a), y);
     return flip_sign(y, sign_of(x));
 }
 
 template <class V> INLINE V v_acosh(V x) {
-    V most = all<V>(0x1p13f, 0x1p28);
+    V most = num<V>(0x1p13f, 0x1p28);
     ints_of<V> large = x > most;
-    V t = select(large, all<V>(1), x) - all<V>(1);
-    V y = v_log1p(t + v_sqrt(t * (t + all<V>(2))));
-    if (__builtin_expect(any(large), 0)) y = select(large, log_twice(x), y);
-    return select(x < all<V>(1), all<V>(__builtin_nan("")), y);
+    V t = select(large, num<V>(1), x) - num<V>(1);
+    V y = v_log1p(t + v_sqrt(t * (t + num<V>(2))));
+    if (__builtin_expect(any_lane(large), 0)) y = select(large, log_twice(x), y);
+    return select(x < num<V>(1), num<V>(__builtin_nan("")), y);
 }
 
 template <class V> INLINE V v_atanh(V x) {
-    V a = v_abs(x), twice = a + a, quotient = a / (all<V>(1) - a);
-    V t = select(a < all<V>(0.5), fma(twice, quotient, twice), quotient + quotient);
-    return flip_sign(v_log1p(t) * all<V>(0.5), sign_of(x));
+    V a = v_abs(x), twice = a + a, quotient = a / (num<V>(1) - a);
+    V t = select(a < num<V>(0.5), fma(twice, quotient, twice), quotient + quotient);
+    return flip_sign(v_log1p(t) * num<V>(0.5), sign_of(x));
+}
+
+// log(1 + x) for x from 0 to 1
+template <class V> INLINE V log1p_unit(V x) {
+    ints_of<V> high = x > num<V>(0.5);
+    V f = select(high, fma(x, num<V>(0.5), num<V>(-0.5)), x);
+    V low = select(high, num<V>(0.69314718055994531 - 0.693359375f, 1.90821492927058770002e-10), num<V>(0)) + log_rest(f);
+    return select(high, num<V>(0.693359375f, 0x1.62e42feep-1), num<V>(0)) + (f + low);
 }
 
 // log(1 + exp(x))
 template <class V> INLINE V v_softplus(V x) {
-    V zero = all<V>(0);
-    return select(x > zero, x, zero) + v_log1p(v_exp(with_sign(v_abs(x), all<V>(-0.0))));
+    return select(x > num<V>(0), x, num<V>(0)) + log1p_unit(v_exp(with_sign(v_abs(x), num<V>(-0.0))));
 }
 
 }  // namespace mortice::ISA

@@ -9,19 +9,19 @@ namespace mortice::ISA {
 // x = n pi/2 + r, |r| <= pi/4, for x up to `far_angle`: pi/2 is taken away in parts, so that little is lost near its
 // multiples. Where products are rounded the parts are so short that they are exact.
 #if defined(__FMA__) || defined(__AVX512F__)
-template <class V> INLINE V far_angle() { return all<V>(0x1p16f, 0x1p20); }
+template <class V> INLINE V far_angle() { return num<V>(0x1p16f, 0x1p20); }
 template <class V> INLINE V reduce_angle(V x, V n) {
-    V r = fma(n, all<V>(-0x1.921fb6p+0f, -0x1.921fb54442d18p+0), x);
-    r = fma(n, all<V>(0x1.777a5cp-25f, -0x1.1a62633145c07p-54), r);
-    return fma(n, all<V>(0x1.ee59dap-50f, 0x1.f1976b7ed8fbcp-110), r);
+    V r = fma(n, num<V>(-0x1.921fb6p+0f, -0x1.921fb54442d18p+0), x);
+    r = fma(n, num<V>(0x1.777a5cp-25f, -0x1.1a62633145c07p-54), r);
+    return fma(n, num<V>(0x1.ee59dap-50f, 0x1.f1976b7ed8fbcp-110), r);
 }
 #else
-template <class V> INLINE V far_angle() { return all<V>(0x1p12f, 0x1p20); }
+template <class V> INLINE V far_angle() { return num<V>(0x1p12f, 0x1p20); }
 template <class V> INLINE V reduce_angle(V x, V n) {
-    V r = x - n * all<V>(0x1.92p+0f, 0x1.921fb544p+0);
-    r = r - n * all<V>(0x1.fb4p-12f, 0x1.0b4611a6p-34);
-    r = r - n * all<V>(0x1.444p-24f, 0x1.3198a2ep-69);
-    return r - n * all<V>(0x1.68c234c4c6629p-39f, 0x1.b839a252049c1p-104);
+    V r = x - n * num<V>(0x1.92p+0f, 0x1.921fb544p+0);
+    r = r - n * num<V>(0x1.fb4p-12f, 0x1.0b4611a6p-34);
+    r = r - n * num<V>(0x1.444p-24f, 0x1.3198a2ep-69);
+    return r - n * num<V>(0x1.68c234c4c6629p-39f, 0x1.b839a252049c1p-104);
 }
 #endif
 
@@ -39,20 +39,20 @@ template <class V> INLINE V cos_small(V z) {
     else
         p = poly(z, 0.041666666666666595, -0.0013888888888873763, 2.4801587289244978e-05, -2.755731428089043e-07,
                  2.0875713194045294e-09, -1.1359108109133115e-11);
-    return fma(z, fma(z, p, all<V>(-0.5)), all<V>(1));
+    return fma(z, fma(z, p, num<V>(-0.5)), num<V>(1));
 }
 
 // |x| and what is left of it in its quadrant; lanes that are too far (nan and infinities too) are taken as 0.
-template <class V> struct Angle {
+template <class V> struct AngleParts {
     V r, z;
     ints_of<V> quadrant, far;
 };
-template <class V> INLINE Angle<V> angle_of(V x) {
+template <class V> INLINE AngleParts<V> angle_of(V x) {
     V a = v_abs(x);
     ints_of<V> far = ~(a <= far_angle<V>());
     a = as_real<V>(ints(a) & ~far);
-    V moved = fma(a, all<V>(0x1.45f306dc9c883p-1), all<V>(parts_of<V>::magic));
-    V r = reduce_angle(a, moved - all<V>(parts_of<V>::magic));
+    V moved = fma(a, num<V>(0x1.45f306dc9c883p-1), num<V>(parts_of<V>::magic));
+    V r = reduce_angle(a, moved - num<V>(parts_of<V>::magic));
     return {r, r * r, ints(moved), far};
 }
 
@@ -62,26 +62,26 @@ template <class V> INLINE V sign_at(ints_of<V> quadrant, int bit) {
 }
 
 template <class V> INLINE V v_sin(V x) {
-    Angle<V> a = angle_of(x);
+    AngleParts<V> a = angle_of(x);
     V y = select((a.quadrant & 1) != 0, cos_small(a.z), sin_small(a.r, a.z));
     y = flip_sign(flip_sign(y, sign_at<V>(a.quadrant, 1)), sign_of(x));
-    if (__builtin_expect(any(a.far), 0)) y = rescue(y, x, a.far, [](double v) { return sin(v); });
+    if (__builtin_expect(any_lane(a.far), 0)) y = rescue(y, x, a.far, [](double v) { return sin(v); });
     return y;
 }
 template <class V> INLINE V v_cos(V x) {
-    Angle<V> a = angle_of(x);
+    AngleParts<V> a = angle_of(x);
     V y = select((a.quadrant & 1) != 0, sin_small(a.r, a.z), cos_small(a.z));
     y = flip_sign(y, sign_at<V>(a.quadrant + 1, 1));
-    if (__builtin_expect(any(a.far), 0)) y = rescue(y, x, a.far, [](double v) { return cos(v); });
+    if (__builtin_expect(any_lane(a.far), 0)) y = rescue(y, x, a.far, [](double v) { return cos(v); });
     return y;
 }
 template <class V> INLINE V v_tan(V x) {
-    Angle<V> a = angle_of(x);
+    AngleParts<V> a = angle_of(x);
     ints_of<V> odd = (a.quadrant & 1) != 0;
     V s = sin_small(a.r, a.z), c = cos_small(a.z);
     V y = select(odd, c, s) / select(odd, s, c);
     y = flip_sign(flip_sign(y, sign_at<V>(a.quadrant, 0)), sign_of(x));
-    if (__builtin_expect(any(a.far), 0)) y = rescue(y, x, a.far, [](double v) { return tan(v); });
+    if (__builtin_expect(any_lane(a.far), 0)) y = rescue(y, x, a.far, [](double v) { return tan(v); });
     return y;
 }
 
@@ -100,32 +100,32 @@ template <class V> INLINE V atan_rest(V t) {
 
 // atan(y / x) for y, x >= 0, not both 0 or infinite: the quotient is turned by pi/4 or pi/2 towards 0 in one division.
 template <class V> INLINE V atan_ratio(V y, V x) {
-    ints_of<V> steep = y > x * all<V>(2.414213562373095), middle = y > x * all<V>(0.41421356237309503);
+    ints_of<V> steep = y > x * num<V>(2.414213562373095), middle = y > x * num<V>(0.41421356237309503);
     V t = select(steep, -x, select(middle, y - x, y)) / select(steep, y, select(middle, y + x, x));
-    V base = select(steep, all<V>(0x1.921fb54442d18p+0), select(middle, all<V>(0x1.921fb54442d18p-1), all<V>(0)));
-    V lost = select(steep, all<V>(-4.37113900018624283e-8, 6.123233995736766e-17),
-                    select(middle, all<V>(-2.18556950009312141e-8, 3.061616997868383e-17), all<V>(0)));
+    V base = select(steep, num<V>(0x1.921fb54442d18p+0), select(middle, num<V>(0x1.921fb54442d18p-1), num<V>(0)));
+    V lost = select(steep, num<V>(-4.37113900018624283e-8, 6.123233995736766e-17),
+                    select(middle, num<V>(-2.18556950009312141e-8, 3.061616997868383e-17), num<V>(0)));
     return base + (t + fma(t, atan_rest(t), lost));
 }
 
 template <class V> INLINE V v_atan(V x) {
     V a = v_abs(x);
     // Beyond this the angle no longer changes, and y + x stays finite.
-    V most = all<V>(0x1p60);
-    return flip_sign(atan_ratio(select(a > most, most, a), all<V>(1)), sign_of(x));
+    V most = num<V>(0x1p60);
+    return flip_sign(atan_ratio(select(a > most, most, a), num<V>(1)), sign_of(x));
 }
 
 template <class V> INLINE V v_atan2(V y, V x) {
-    V a = v_abs(y), b = v_abs(x), zero = all<V>(0), one = all<V>(1), endless = all<V>(__builtin_inf());
+    V a = v_abs(y), b = v_abs(x), zero = num<V>(0), one = num<V>(1), endless = num<V>(__builtin_inf());
     ints_of<V> both = (a == endless) & (b == endless);
     a = select(both, one, a);
     b = select(both | ((a == zero) & (b == zero)), one, b);
     // Halved or lifted, sums stay finite and quotients of small numbers keep their digits.
     V large = select(a > b, a, b);
-    V by = select(large > all<V>(0x1p100f, 0x1p1000), all<V>(0x1p-40), all<V>(1));
-    by = select(large < all<V>(0x1p-60f, 0x1p-900), all<V>(0x1p60), by);
+    V by = select(large > num<V>(0x1p100f, 0x1p1000), num<V>(0x1p-40), num<V>(1));
+    by = select(large < num<V>(0x1p-60f, 0x1p-900), num<V>(0x1p60), by);
     V near = atan_ratio(a * by, b * by);
-    V far = all<V>(0x1.921fb54442d18p+1) - (near - all<V>(-8.742278000372485e-08, 1.2246467991473532e-16));
+    V far = num<V>(0x1.921fb54442d18p+1) - (near - num<V>(-8.742278000372485e-08, 1.2246467991473532e-16));
     ints_of<V> left = ints(sign_of(x)) != 0;
     V angle = flip_sign(select(left, far, near), sign_of(y));
     return select((x == x) & (y == y), angle, x + y);
@@ -145,32 +145,32 @@ template <class V> INLINE V asin_rest(V z) {
 // Above 1/2 the angle is measured from the other side: asin(x) = pi/2 - 2 asin(sqrt((1 - x) / 2)).
 template <class V> INLINE V v_asin(V x) {
     V a = v_abs(x);
-    ints_of<V> near = a <= all<V>(0.5);
-    V z = select(near, a * a, fma(a, all<V>(-0.5), all<V>(0.5)));
+    ints_of<V> near = a <= num<V>(0.5);
+    V z = select(near, a * a, fma(a, num<V>(-0.5), num<V>(0.5)));
     V t = select(near, a, v_sqrt(z)), rest = t * asin_rest(z);
-    V far = all<V>(0x1.921fb54442d18p+0) - (fma(t, all<V>(2), rest + rest) + all<V>(4.37113900018624283e-8, -6.123233995736766e-17));
+    V far = num<V>(0x1.921fb54442d18p+0) - (fma(t, num<V>(2), rest + rest) + num<V>(4.37113900018624283e-8, -6.123233995736766e-17));
     return flip_sign(select(near, t + rest, far), sign_of(x));
 }
 template <class V> INLINE V v_acos(V x) {
     V a = v_abs(x);
-    ints_of<V> near = a <= all<V>(0.5);
-    V z = select(near, a * a, fma(a, all<V>(-0.5), all<V>(0.5)));
+    ints_of<V> near = a <= num<V>(0.5);
+    V z = select(near, a * a, fma(a, num<V>(-0.5), num<V>(0.5)));
     V t = select(near, x, v_sqrt(z)), rest = t * asin_rest(z);
-    V low = all<V>(-4.37113900018624283e-8, 6.123233995736766e-17);
-    V central = all<V>(0x1.921fb54442d18p+0) - (t - (low - rest));
-    V side = fma(t, all<V>(2), rest + rest);
-    V other = all<V>(0x1.921fb54442d18p+1) - (side - (low + low));
-    return select(near, central, select(x < all<V>(0), other, side));
+    V low = num<V>(-4.37113900018624283e-8, 6.123233995736766e-17);
+    V central = num<V>(0x1.921fb54442d18p+0) - (t - (low - rest));
+    V side = fma(t, num<V>(2), rest + rest);
+    V other = num<V>(0x1.921fb54442d18p+1) - (side - (low + low));
+    return select(near, central, select(x < num<V>(0), other, side));
 }
 
 // sqrt(x**2 + y**2) without overflow on the way; infinite beside any infinity, even with nan.
 template <class V> INLINE V v_hypot(V x, V y) {
-    V a = v_abs(x), b = v_abs(y), endless = all<V>(__builtin_inf());
+    V a = v_abs(x), b = v_abs(y), endless = num<V>(__builtin_inf());
     V large = select(a > b, a, b), small = select(a > b, b, a);
-    V up = select(large < all<V>(0x1p-40f, 0x1p-400), all<V>(0x1p100f, 0x1p600), all<V>(1));
-    up = select(large > all<V>(0x1p40f, 0x1p400), all<V>(0x1p-100f, 0x1p-600), up);
-    V down = select(large < all<V>(0x1p-40f, 0x1p-400), all<V>(0x1p-100f, 0x1p-600), all<V>(1));
-    down = select(large > all<V>(0x1p40f, 0x1p400), all<V>(0x1p100f, 0x1p600), down);
+    V up = select(large < num<V>(0x1p-40f, 0x1p-400), num<V>(0x1p100f, 0x1p600), num<V>(1));
+    up = select(large > num<V>(0x1p40f, 0x1p400), num<V>(0x1p-100f, 0x1p-600), up);
+    V down = select(large < num<V>(0x1p-40f, 0x1p-400), num<V>(0x1p-100f, 0x1p-600), num<V>(1));
+    down = select(large > num<V>(0x1p40f, 0x1p400), num<V>(0x1p100f, 0x1p600), down);
     large *= up, small *= up;
     V y0 = v_sqrt(fma(large, large, small * small)) * down;
     return select((a == endless) | (b == endless), endless, y0);

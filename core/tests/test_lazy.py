@@ -1,0 +1,87 @@
+"""What loads at its first use: that nothing is missing before, and that `import mortice` stays light."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import mortice as mt
+from mortice.lazy import Lazy, family
+
+TESTS = Path(__file__).parent
+
+
+def fresh(code: str) -> str:
+    """Run code in a new process; return what it printed."""
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_the_catalog_is_current() -> None:
+    should_be = fresh(f"import sys; sys.path.insert(0, {str(TESTS)!r}); import write_catalog; print(write_catalog.text())")
+    written = Path(mt.__file__).with_name("catalog.py").read_text()
+    assert should_be.strip() == written.strip(), "run `python core/tests/write_catalog.py`"
+
+
+def test_importing_mortice_loads_few_modules_and_neither_typing_nor_re() -> None:
+    # -S: without what the environment's own .pth files import.
+    code = f"import sys; sys.path += {sys.path!r}; import mortice; print(*sys.modules)"
+    out = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    loaded = out.stdout.split()
+    assert not {"typing", "re", "enum", "inspect", "dataclasses", "ctypes", "pluggy"} & set(loaded)
+    assert len([name for name in loaded if name.startswith("mortice")]) < 45
+    assert not [name for name in loaded if name.startswith(("mortice.nn", "mortice.ops.linalg", "mortice.autograd"))]
+
+
+def test_every_public_name_is_listed_before_it_is_loaded_and_is_there() -> None:
+    out = fresh("""
+        import mortice
+        before = dir(mortice)
+        from mortice import *
+        assert {n for n in before if not n.startswith("_")} <= {*globals()}, set(before) - {*globals()}
+        print(softmax is mortice.softmax, add(ones(1), 1).item())
+        """)
+    assert out == "True 2.0"
+
+
+def test_a_registry_is_complete_for_whoever_asks_for_it() -> None:
+    assert fresh("from mortice.op import OPS; print(len(OPS))") == fresh("""
+        import importlib, pkgutil, mortice.ops
+        for module in pkgutil.iter_modules(mortice.ops.__path__, "mortice.ops."):
+            importlib.import_module(module.name)
+        from mortice import op
+        print(len(op._ops))
+        """)
+
+
+def test_a_kernel_over_tensors_is_its_op_whether_that_was_loaded_or_not() -> None:
+    assert fresh("""
+        import mortice as mt
+        from mortice.node import TENSOR_KERNELS as k
+        x = mt.ones(3, requires_grad=True)
+        print(type(k.softmax(x, axis=0).grad_fn).__name__, type(k.expm1(x).grad_fn).__name__)
+        """) == "SoftmaxBackward0 Expm1Backward0"
+
+
+def test_free_kernels_are_found_before_their_families_are_loaded() -> None:
+    assert fresh("""
+        from mortice.backends import Backend
+        print(Backend.softmax.__doc__ is not None, Backend.softmax is Backend.softmax, "lstm_layer" in dir(Backend))
+        """).startswith("True True")
+
+
+def test_a_lazy_attribute_gives_way_to_what_it_stands_for() -> None:
+    import textwrap as stand_in
+
+    class Holder:
+        first = second = Lazy("textwrap", "dedent").then(staticmethod)
+        third = Lazy("textwrap", "TextWrapper")
+
+    assert isinstance(vars(Holder)["first"], Lazy)
+    assert Holder().first("  x") == "x"
+    assert type(vars(Holder)["first"]) is type(vars(Holder)["second"]) is staticmethod
+    assert Holder.third is stand_in.TextWrapper and vars(Holder)["third"] is stand_in.TextWrapper
+    assert family("ops.unary").exp.load() is mt.exp

@@ -1,0 +1,143 @@
+// Tests of every dtype, functions of integers, and dropout: loops that compilers turn into vectors by themselves.
+#include "half.hpp"
+#include "unary.hpp"
+
+namespace mortice::ISA {
+namespace {
+
+// Run f over operands of any strides, with a loop of its own where both are in rows.
+template <class In, class Out, class F> INLINE void over(char *const *at, const int64_t *step, int64_t n, F f) {
+    if (step[0] == sizeof(Out) && step[1] == sizeof(In)) {
+        Out *__restrict out = reinterpret_cast<Out *>(at[0]);
+        const In *__restrict x = reinterpret_cast<const In *>(at[1]);
+        for (int64_t i = 0; i < n; i++) out[i] = f(x[i]);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        *reinterpret_cast<Out *>(at[0] + i * step[0]) = f(*reinterpret_cast<const In *>(at[1] + i * step[1]));
+}
+
+// ---- tests, on bits ----
+
+// Of a floating-point number as the unsigned integer U: the bits of infinity; the sign is the highest bit.
+template <class U> constexpr U sign_bit = static_cast<U>(U(1) << (sizeof(U) * 8 - 1));
+template <class U> struct pair_of { U re, im; };
+
+template <int TEST, class U, U INF> INLINE uint8_t test(U bits) {
+    U size = static_cast<U>(bits & static_cast<U>(~sign_bit<U>));
+    if constexpr (TEST == TEST_NOT) return size == 0;
+    else if constexpr (TEST == TEST_NAN) return size > INF;
+    else if constexpr (TEST == TEST_INF) return size == INF;
+    else if constexpr (TEST == TEST_FINITE) return size < INF;
+    else return bits >= sign_bit<U>;
+}
+
+template <int TEST, class U, U INF> void test_real(char *const *at, const int64_t *step, int64_t n, const void *) {
+    over<U, uint8_t>(at, step, n, [](U bits) { return test<TEST, U, INF>(bits); });
+}
+template <int TEST, class U, U INF> void test_pair(char *const *at, const int64_t *step, int64_t n, const void *) {
+    over<pair_of<U>, uint8_t>(at, step, n, [](pair_of<U> z) -> uint8_t {
+        uint8_t re = test<TEST, U, INF>(z.re), im = test<TEST, U, INF>(z.im);
+        return TEST == TEST_NAN || TEST == TEST_INF ? re | im : re & im;
+    });
+}
+template <class U> void test_zero(char *const *at, const int64_t *step, int64_t n, const void *) {
+    over<U, uint8_t>(at, step, n, [](U x) -> uint8_t { return x == 0; });
+}
+template <class S> void test_below(char *const *at, const int64_t *step, int64_t n, const void *) {
+    over<S, uint8_t>(at, step, n, [](S x) -> uint8_t { return x < 0; });
+}
+template <int VALUE> void test_never(char *const *at, const int64_t *step, int64_t n, const void *) {
+    for (int64_t i = 0; i < n; i++) at[0][i * step[0]] = VALUE;
+}
+
+// ---- integers ----
+
+template <class T> struct unsigned_of { using type = T; };
+template <> struct unsigned_of<int8_t> { using type = uint8_t; };
+template <> struct unsigned_of<int16_t> { using type = uint16_t; };
+template <> struct unsigned_of<int32_t> { using type = uint32_t; };
+template <> struct unsigned_of<int64_t> { using type = uint64_t; };
+
+template <int WHOLE, class T> void whole(char *const *at, const int64_t *step, int64_t n, const void *) {
+    using U = typename unsigned_of<T>::type;
+    over<T, T>(at, step, n, [](T x) -> T {
+        U u = static_cast<U>(x);
+        if constexpr (WHOLE == WHOLE_NEGATIVE) return static_cast<T>(U(0) - u);
+        else if constexpr (WHOLE == WHOLE_ABS) return x < T(0) ? static_cast<T>(U(0) - u) : x;
+        else if constexpr (WHOLE == WHOLE_SIGN) return static_cast<T>((x > T(0)) - (x < T(0)));
+        else if constexpr (WHOLE == WHOLE_SQUARE) return static_cast<T>(static_cast<U>(1u * u * u));
+        else if constexpr (WHOLE == WHOLE_INVERT) return static_cast<T>(~u);
+        else return x > T(0) ? x : T(0);
+    });
+}
+void not_bool(char *const *at, const int64_t *step, int64_t n, const void *) {
+    over<uint8_t, uint8_t>(at, step, n, [](uint8_t x) -> uint8_t { return x == 0; });
+}
+void same_bool(char *const *at, const int64_t *step, int64_t n, const void *) {
+    over<uint8_t, uint8_t>(at, step, n, [](uint8_t x) -> uint8_t { return x; });
+}
+
+// ---- dropout: what is not kept is multiplied by 0, so that nan shows ----
+
+template <class T, class W> void dropout(char *const *at, const int64_t *step, int64_t n, const void *extra) {
+    W scale = static_cast<W>(*static_cast<const double *>(extra));
+    if (step[0] == sizeof(T) && step[1] == sizeof(T) && step[2] == 1) {
+        T *__restrict out = reinterpret_cast<T *>(at[0]);
+        const T *__restrict x = reinterpret_cast<const T *>(at[1]);
+        const uint8_t *__restrict keep = reinterpret_cast<const uint8_t *>(at[2]);
+        for (int64_t i = 0; i < n; i++) out[i] = x[i] * (keep[i] ? scale : W(0));
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        *reinterpret_cast<T *>(at[0] + i * step[0]) =
+            *reinterpret_cast<const T *>(at[1] + i * step[1]) * (at[2][i * step[2]] ? scale : W(0));
+}
+template <class H> void dropout_half(char *const *at, const int64_t *step, int64_t n, const void *extra) {
+    // Rounded as the product with a number of half precision is.
+    float scale = to_float(from_float<H>(static_cast<float>(*static_cast<const double *>(extra))));
+    float room[HALF_BLOCK];
+    for (int64_t i = 0; i < n; i += HALF_BLOCK) {
+        int64_t m = n - i < HALF_BLOCK ? n - i : HALF_BLOCK;
+        widen<H>(at[1] + i * step[1], step[1], room, m);
+        const char *keep = at[2] + i * step[2];
+        for (int64_t k = 0; k < m; k++) room[k] *= keep[k * step[2]] ? scale : 0.0f;
+        narrow<H>(room, at[0] + i * step[0], step[0], m);
+    }
+}
+template <class T> struct scaled_pair {
+    T re, im;
+    scaled_pair operator*(T s) const { return {re * s, im * s}; }
+};
+
+}  // namespace
+
+#define FLOAT_TESTS(TEST)                                                                                          \
+    test_real<TEST, uint16_t, 0x7c00>, test_real<TEST, uint16_t, 0x7f80>, test_real<TEST, uint32_t, 0x7f800000>,   \
+        test_real<TEST, uint64_t, 0x7ff0000000000000>, test_pair<TEST, uint32_t, 0x7f800000>,                      \
+        test_pair<TEST, uint64_t, 0x7ff0000000000000>
+#define NEVER(V) test_never<V>, test_never<V>, test_never<V>, test_never<V>, test_never<V>
+#define WHOLES_OF(W, BOOL)                                                                                         \
+    {BOOL, whole<W, uint8_t>, whole<W, uint16_t>, whole<W, uint32_t>, whole<W, uint64_t>, whole<W, int8_t>,        \
+     whole<W, int16_t>, whole<W, int32_t>, whole<W, int64_t>}
+
+extern const PlainTable plain_table = {
+    {
+        {test_zero<uint8_t>, test_zero<uint8_t>, test_zero<uint16_t>, test_zero<uint32_t>, test_zero<uint64_t>,
+         test_zero<uint8_t>, test_zero<uint16_t>, test_zero<uint32_t>, test_zero<uint64_t>, FLOAT_TESTS(TEST_NOT)},
+        {NEVER(0), test_never<0>, test_never<0>, test_never<0>, test_never<0>, FLOAT_TESTS(TEST_NAN)},
+        {NEVER(0), test_never<0>, test_never<0>, test_never<0>, test_never<0>, FLOAT_TESTS(TEST_INF)},
+        {NEVER(1), test_never<1>, test_never<1>, test_never<1>, test_never<1>, FLOAT_TESTS(TEST_FINITE)},
+        {NEVER(0), test_below<int8_t>, test_below<int16_t>, test_below<int32_t>, test_below<int64_t>,
+         FLOAT_TESTS(TEST_SIGN)},
+    },
+    {
+        WHOLES_OF(WHOLE_NEGATIVE, same_bool), WHOLES_OF(WHOLE_ABS, same_bool), WHOLES_OF(WHOLE_SIGN, same_bool),
+        WHOLES_OF(WHOLE_SQUARE, same_bool), WHOLES_OF(WHOLE_INVERT, not_bool), WHOLES_OF(WHOLE_RELU, same_bool),
+    },
+    {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, dropout_half<half>,
+     dropout_half<bhalf>, dropout<float, float>, dropout<double, double>, dropout<scaled_pair<float>, float>,
+     dropout<scaled_pair<double>, double>},
+};
+
+}  // namespace mortice::ISA

@@ -1,0 +1,282 @@
+// The loops that reductions share: a row into one number, lines into a line of accumulators.
+#pragma once
+#include "simd.hpp"
+
+namespace mortice::ISA {
+
+// Keeps a loop over a few elements as it is written: widened and unrolled, such loops are most of the code.
+#define MORTICE_PLAIN(i) __asm__("" : "+r"(i))
+
+// ---- what to do with two elements, or two vectors of them ----
+
+struct Sum {
+    template <class V> INLINE V of(V a, V b) { return static_cast<V>(a + b); }
+    template <class T> static constexpr T identity() { return T(0); }
+};
+struct Product {
+    template <class V> INLINE V of(V a, V b) { return static_cast<V>(a * b); }
+    template <class T> static constexpr T identity() { return T(1); }
+};
+
+template <class T> constexpr bool FLOATING = __is_same(T, float) || __is_same(T, double);
+template <class T> constexpr T lowest() {
+    if constexpr (FLOATING<T>) return -static_cast<T>(__builtin_inf());
+    else return T(-1) < T(0) ? static_cast<T>(T(1) << (sizeof(T) * 8 - 1)) : T(0);
+}
+template <class T> constexpr T highest() {
+    if constexpr (FLOATING<T>) return static_cast<T>(__builtin_inf());
+    else return static_cast<T>(~lowest<T>());
+}
+
+// A nan on either side is the result; of integers the second test is always false and goes.
+struct Max {
+    template <class V> INLINE V of(V a, V b) { return ((b > a) | (b != b)) ? b : a; }
+    template <class T> static constexpr T identity() { return lowest<T>(); }
+};
+struct Min {
+    template <class V> INLINE V of(V a, V b) { return ((b < a) | (b != b)) ? b : a; }
+    template <class T> static constexpr T identity() { return highest<T>(); }
+};
+
+// ---- one row ----
+
+template <class T, int BYTES> struct part_of { typedef T type __attribute__((vector_size(BYTES))); };
+
+// Reduce the lanes of a vector, halves against each other.
+template <class T, class Op, int BYTES> INLINE T across(typename part_of<T, BYTES>::type v) {
+    if constexpr (BYTES > 16) {
+        typename part_of<T, BYTES / 2>::type low, high;
+        __builtin_memcpy(&low, &v, BYTES / 2);
+        __builtin_memcpy(&high, reinterpret_cast<char *>(&v) + BYTES / 2, BYTES / 2);
+        return across<T, Op, BYTES / 2>(Op::of(low, high));
+    } else {
+        constexpr int N = BYTES / static_cast<int>(sizeof(T));
+        T room[N];
+        __builtin_memcpy(room, &v, BYTES);
+        for (int half = N / 2; half; half /= 2)
+            for (int i = 0; i < half; i++) room[i] = Op::of(room[i], room[i + half]);
+        return room[0];
+    }
+}
+
+template <class T> struct lane_numbers;
+#define MORTICE_LANE_NUMBERS(T, I)                                  \
+    template <> struct lane_numbers<T> {                            \
+        typedef I type __attribute__((vector_size(VECTOR_BYTES)));  \
+        typedef I lane;                                             \
+    };
+MORTICE_LANE_NUMBERS(uint8_t, int8_t) MORTICE_LANE_NUMBERS(int8_t, int8_t) MORTICE_LANE_NUMBERS(uint16_t, int16_t)
+MORTICE_LANE_NUMBERS(int16_t, int16_t) MORTICE_LANE_NUMBERS(uint32_t, int32_t) MORTICE_LANE_NUMBERS(int32_t, int32_t)
+MORTICE_LANE_NUMBERS(uint64_t, int64_t) MORTICE_LANE_NUMBERS(int64_t, int64_t) MORTICE_LANE_NUMBERS(float, int32_t)
+MORTICE_LANE_NUMBERS(double, int64_t)
+#undef MORTICE_LANE_NUMBERS
+template <class T> using lanes_of = typename lane_numbers<T>::type;  // integers as wide as T: masks, places
+template <class T> using lane_of = typename lane_numbers<T>::lane;
+
+// True in the last `rest` lanes, 0 < rest <= LANES: with a load that ends at the row's end, its elements still to come.
+template <class T> INLINE lanes_of<T> last_lanes(int64_t rest) {
+    lane_of<T> room[LANES<T>];
+    for (int i = 0; i < LANES<T>; i++) room[i] = static_cast<lane_of<T>>(i);
+    lanes_of<T> numbers;
+    __builtin_memcpy(&numbers, room, sizeof numbers);
+    return numbers >= static_cast<lane_of<T>>(LANES<T> - rest) - lanes_of<T>{};
+}
+
+template <class T, class Op> INLINE T short_row(const T *p, int64_t n) {
+    T a = p[0];
+    for (int64_t i = 1; i < n; i++) {
+        MORTICE_PLAIN(i);
+        a = Op::of(a, p[i]);
+    }
+    return a;
+}
+template <class T, class Op> INLINE T folded_row(const T *p, int64_t n) {
+    constexpr int L = LANES<T>;
+    if (n < L) return short_row<T, Op>(p, n);
+    vec<T> a = load(p);
+    if (n >= 8 * L) {
+        vec<T> b = load(p + L), c = load(p + 2 * L), d = load(p + 3 * L);
+        vec<T> e = load(p + 4 * L), f = load(p + 5 * L), g = load(p + 6 * L), h = load(p + 7 * L);
+        int64_t i = 8 * L;
+        for (; i + 8 * L <= n; i += 8 * L) {
+            a = Op::of(a, load(p + i)), b = Op::of(b, load(p + i + L));
+            c = Op::of(c, load(p + i + 2 * L)), d = Op::of(d, load(p + i + 3 * L));
+            e = Op::of(e, load(p + i + 4 * L)), f = Op::of(f, load(p + i + 5 * L));
+            g = Op::of(g, load(p + i + 6 * L)), h = Op::of(h, load(p + i + 7 * L));
+        }
+        if (i + 4 * L <= n) {
+            a = Op::of(a, load(p + i)), b = Op::of(b, load(p + i + L));
+            c = Op::of(c, load(p + i + 2 * L)), d = Op::of(d, load(p + i + 3 * L));
+            i += 4 * L;
+        }
+        if (i + 2 * L <= n) {
+            e = Op::of(e, load(p + i)), f = Op::of(f, load(p + i + L));
+            i += 2 * L;
+        }
+        if (i + L <= n) {
+            g = Op::of(g, load(p + i));
+            i += L;
+        }
+        if (i < n) h = Op::of(h, last_lanes<T>(n - i) ? load(p + n - L) : splat<T>(Op::template identity<T>()));
+        a = Op::of(Op::of(Op::of(a, b), Op::of(c, d)), Op::of(Op::of(e, f), Op::of(g, h)));
+        return across<T, Op, VECTOR_BYTES>(a);
+    }
+    int64_t i = L;
+    for (; i + L <= n; i += L) a = Op::of(a, load(p + i));
+    if (i < n) a = Op::of(a, last_lanes<T>(n - i) ? load(p + n - L) : splat<T>(Op::template identity<T>()));
+    return across<T, Op, VECTOR_BYTES>(a);
+}
+
+// ---- extremes of a row: what is seen twice does not matter, and nans are looked for two vectors at a time ----
+
+#if defined(__AVX512F__)
+typedef uint32_t nans;
+INLINE nans unordered(vf a, vf b) { return _mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_UNORD_Q); }
+INLINE nans unordered(vd a, vd b) { return _mm512_cmp_pd_mask((__m512d)a, (__m512d)b, _CMP_UNORD_Q); }
+INLINE bool any_of(nans m) { return m != 0; }
+INLINE vf with_nans(nans m, vf v) { return (vf)_mm512_mask_mov_ps((__m512)v, (__mmask16)m, (__m512)splat(__builtin_nanf(""))); }
+INLINE vd with_nans(nans m, vd v) { return (vd)_mm512_mask_mov_pd((__m512d)v, (__mmask8)m, (__m512d)splat(__builtin_nan(""))); }
+#else
+typedef vi nans;
+INLINE nans unordered(vf a, vf b) { return (nans)((a != a) | (b != b)); }
+INLINE nans unordered(vd a, vd b) { return (nans)((a != a) | (b != b)); }
+INLINE bool any_of(nans m) {
+    int64_t room[VECTOR_BYTES / 8], any = 0;
+    __builtin_memcpy(room, &m, sizeof room);
+    for (int i = 0; i < VECTOR_BYTES / 8; i++) any |= room[i];
+    return any != 0;
+}
+INLINE vf with_nans(nans m, vf v) { return m ? splat(__builtin_nanf("")) : v; }
+INLINE vd with_nans(nans m, vd v) { return (vl)m ? splat(__builtin_nan("")) : v; }
+#endif
+
+// The machine's own maximum: of a nan on either side, b.
+#if defined(__AVX512F__)
+template <class T> constexpr auto ALL_LANES = static_cast<__mmask16>(-1);  // with no mask GCC warns of its own header
+template <> constexpr auto ALL_LANES<double> = static_cast<__mmask8>(-1);
+#define MORTICE_MACHINE(name, intrinsic, T, M) \
+    INLINE vec<T> name(vec<T> a, vec<T> b) { return (vec<T>)_mm512_maskz_##intrinsic(ALL_LANES<T>, (M)a, (M)b); }
+MORTICE_MACHINE(quick_max, max_ps, float, __m512) MORTICE_MACHINE(quick_min, min_ps, float, __m512)
+MORTICE_MACHINE(quick_max, max_pd, double, __m512d) MORTICE_MACHINE(quick_min, min_pd, double, __m512d)
+#elif defined(__AVX__)
+#define MORTICE_MACHINE(name, intrinsic, T, M) \
+    INLINE vec<T> name(vec<T> a, vec<T> b) { return (vec<T>)_mm256_##intrinsic((M)a, (M)b); }
+MORTICE_MACHINE(quick_max, max_ps, float, __m256) MORTICE_MACHINE(quick_min, min_ps, float, __m256)
+MORTICE_MACHINE(quick_max, max_pd, double, __m256d) MORTICE_MACHINE(quick_min, min_pd, double, __m256d)
+#elif defined(__SSE2__)
+#define MORTICE_MACHINE(name, intrinsic, T, M) \
+    INLINE vec<T> name(vec<T> a, vec<T> b) { return (vec<T>)_mm_##intrinsic((M)a, (M)b); }
+MORTICE_MACHINE(quick_max, max_ps, float, __m128) MORTICE_MACHINE(quick_min, min_ps, float, __m128)
+MORTICE_MACHINE(quick_max, max_pd, double, __m128d) MORTICE_MACHINE(quick_min, min_pd, double, __m128d)
+#endif
+template <class V> INLINE V quick_max(V a, V b) { return a > b ? a : b; }
+template <class V> INLINE V quick_min(V a, V b) { return a < b ? a : b; }
+template <class Op, class V> INLINE V quick(V a, V b) {
+    if constexpr (__is_same(Op, Max)) return quick_max(a, b);
+    else return quick_min(a, b);
+}
+
+template <class T, class Op> INLINE T extreme_row(const T *p, int64_t n) {
+    constexpr int L = LANES<T>;
+    if (n < L) return short_row<T, Op>(p, n);
+    vec<T> a = load(p), b = load(p + n - L), c = a, d = b;
+    nans bad = {};
+    if constexpr (FLOATING<T>) bad = unordered(a, b);
+    int64_t i = L;
+    for (; i + 4 * L <= n; i += 4 * L) {
+        vec<T> x = load(p + i), y = load(p + i + L), z = load(p + i + 2 * L), w = load(p + i + 3 * L);
+        if constexpr (FLOATING<T>) bad |= unordered(x, y) | unordered(z, w);
+        a = quick<Op>(a, x), b = quick<Op>(b, y), c = quick<Op>(c, z), d = quick<Op>(d, w);
+    }
+    for (; i + L <= n; i += L) {
+        vec<T> x = load(p + i);
+        if constexpr (FLOATING<T>) bad |= unordered(x, x);
+        a = quick<Op>(a, x);
+    }
+    if constexpr (FLOATING<T>)
+        if (any_of(bad)) return static_cast<T>(__builtin_nan(""));
+    return across<T, Op, VECTOR_BYTES>(quick<Op>(quick<Op>(a, b), quick<Op>(c, d)));
+}
+
+template <class T, class Op> INLINE T row(const T *p, int64_t n) {
+    if constexpr (__is_same(Op, Max) || __is_same(Op, Min)) return extreme_row<T, Op>(p, n);
+    else return folded_row<T, Op>(p, n);
+}
+
+template <class T, class Op> static void rows(const void *from, int64_t n, int64_t count, int64_t step, void *to) {
+    const T *x = static_cast<const T *>(from);
+    T *out = static_cast<T *>(to);
+    if (n >= LANES<T>) {
+        for (int64_t r = 0; r < count; r++) {
+            MORTICE_PLAIN(r);
+            out[r] = row<T, Op>(x + r * step, n);
+        }
+        return;
+    }
+    int64_t r = 0;
+    for (; r + 4 <= count; r += 4) {  // four short rows at a time, for none waits for another
+        const T *p = x + r * step;
+        T a = p[0], b = p[step], c = p[2 * step], d = p[3 * step];
+        for (int64_t i = 1; i < n; i++) {
+            MORTICE_PLAIN(i);
+            a = Op::of(a, p[i]), b = Op::of(b, p[step + i]);
+            c = Op::of(c, p[2 * step + i]), d = Op::of(d, p[3 * step + i]);
+        }
+        out[r] = a, out[r + 1] = b, out[r + 2] = c, out[r + 3] = d;
+    }
+    for (; r < count; r++) {
+        MORTICE_PLAIN(r);
+        out[r] = short_row<T, Op>(x + r * step, n);
+    }
+}
+
+// ---- lines ----
+
+template <class T, class Op, class V> INLINE V eight(V a, V b, V c, V d, V e, V f, V g, V h) {
+    return Op::of(Op::of(Op::of(a, b), Op::of(c, d)), Op::of(Op::of(e, f), Op::of(g, h)));
+}
+
+// acc with eight vectors, the lines at p.
+template <class T, class Op> INLINE vec<T> with_eight(vec<T> acc, const T *p, int64_t step) {
+    const T *q = p + 4 * step;
+    vec<T> a = load(p), b = load(p + step), c = load(p + 2 * step), d = load(p + 3 * step);
+    vec<T> e = load(q), f = load(q + step), g = load(q + 2 * step), h = load(q + 3 * step);
+    if constexpr (FLOATING<T> && (__is_same(Op, Max) || __is_same(Op, Min))) {
+        nans bad = (unordered(a, b) | unordered(c, d)) | (unordered(e, f) | unordered(g, h));
+        vec<T> best = quick<Op>(quick<Op>(quick<Op>(a, b), quick<Op>(c, d)), quick<Op>(quick<Op>(e, f), quick<Op>(g, h)));
+        return with_nans(bad, quick<Op>(best, acc));
+    } else {
+        return Op::of(acc, eight<T, Op>(a, b, c, d, e, f, g, h));
+    }
+}
+
+// Eight lines at once: accumulators are read and written once for them, and the machine follows eight streams.
+template <class T, class Op>
+static void columns(const void *from, int64_t count, int64_t step, int64_t m, void *to, int64_t = 0) {
+    const T *__restrict x = static_cast<const T *>(from);
+    T *__restrict acc = static_cast<T *>(to);
+    constexpr int L = LANES<T>;
+    int64_t r = 0;
+    for (; r + 8 <= count; r += 8) {
+        const T *p = x + r * step, *q = p + 4 * step;
+        int64_t j = 0;
+        for (; j + L <= m; j += L)
+            store(acc + j, with_eight<T, Op>(load(acc + j), p + j, step));
+        for (; j < m; j++) {
+            MORTICE_PLAIN(j);
+            acc[j] = Op::of(acc[j], eight<T, Op>(p[j], p[step + j], p[2 * step + j], p[3 * step + j], q[j],
+                                                 q[step + j], q[2 * step + j], q[3 * step + j]));
+        }
+    }
+    for (; r < count; r++) {
+        const T *p = x + r * step;
+        int64_t j = 0;
+        for (; j + L <= m; j += L) store(acc + j, Op::of(load(acc + j), load(p + j)));
+        for (; j < m; j++) {
+            MORTICE_PLAIN(j);
+            acc[j] = Op::of(acc[j], p[j]);
+        }
+    }
+}
+
+}  // namespace mortice::ISA

@@ -1,0 +1,200 @@
+// Softmax along rows and down columns. A row is read for its largest element, its sum and its result while it is in the
+// nearest cache; columns are taken in strips that are as wide as the arrays here.
+#include "softmax.hpp"
+
+#include "rows.hpp"
+#include "vmath.hpp"
+
+namespace mortice::ISA {
+namespace {
+
+template <class T> constexpr T INFINITE = static_cast<T>(__builtin_inff());
+
+// ---- rows ----
+
+// The largest of a row. A nan may be missed: all that comes from its row is nan anyway.
+template <class T> INLINE T row_max(const T *x, int64_t n) {
+    constexpr int L = LANES<T>;
+    if (n < L) return largest<T>(load_first(x, n, -INFINITE<T>));
+    vec<T> a = load(x), b = load(x + n - L), c = b, d = b;  // the last vector overlaps, which a maximum does not mind
+    int64_t i = L;
+    for (; i + 4 * L <= n; i += 4 * L) {
+        a = vmax(a, load(x + i));
+        b = vmax(b, load(x + i + L));
+        c = vmax(c, load(x + i + 2 * L));
+        d = vmax(d, load(x + i + 3 * L));
+    }
+    for (; i + L <= n; i += L) a = vmax(a, load(x + i));
+    return largest<T>(vmax(vmax(a, b), vmax(c, d)));
+}
+
+template <class T> INLINE double exp_sum(const T *x, int64_t n, T top) {
+    const vec<T> m = splat(top);
+    return sum_along<T>(n, [&](int64_t i, int64_t left) { return v_exp(get(x + i, left, -INFINITE<T>) - m); });
+}
+
+template <class T> INLINE void softmax_row(const T *x, T *out, int64_t n) {
+    if (n <= LANES<T>) {
+        const vec<T> v = get(x, n, -INFINITE<T>);
+        const vec<T> e = v_exp(v - splat(largest<T>(v)));
+        put(out, e / splat(total<T>(e)), n);
+        return;
+    }
+    const T top = row_max(x, n);
+    const vec<T> m = splat(top);
+    const double sum = sum_along<T>(n, [&](int64_t i, int64_t left) {
+        const vec<T> e = v_exp(get(x + i, left, -INFINITE<T>) - m);
+        put(out + i, e, left);
+        return e;
+    });
+    const vec<T> scale = splat(static_cast<T>(1 / sum));
+    along<T>(n, [&](int64_t i, int64_t left) { put(out + i, get(out + i, left) * scale, left); });
+}
+
+template <class T> INLINE void log_softmax_row(const T *x, T *out, int64_t n) {
+    const T top = row_max(x, n);
+    const vec<T> m = splat(top), below = splat(static_cast<T>(log(exp_sum(x, n, top))));
+    along<T>(n, [&](int64_t i, int64_t left) { put(out + i, get(x + i, left) - m - below, left); });
+}
+
+constexpr int64_t SHORT_ROW = 256;  // of which as many as a vector has lanes stay in the nearest cache
+
+// As many rows as a vector has lanes, or fewer, whose logarithms are taken at once.
+template <class T> INLINE void log_softmax_short(const T *x, T *out, int64_t rows, int64_t n) {
+    T top[LANES<T>], sum[LANES<T>] = {};
+    for (int64_t r = 0; r < rows; r++) {
+        top[r] = row_max(x + r * n, n);
+        sum[r] = static_cast<T>(exp_sum(x + r * n, n, top[r]));
+    }
+    store(sum, v_log(load(sum)));
+    for (int64_t r = 0; r < rows; r++) {
+        const vec<T> m = splat(top[r]), below = splat(sum[r]);
+        along<T>(n, [&](int64_t i, int64_t left) { put(out + r * n + i, get(x + r * n + i, left) - m - below, left); });
+    }
+}
+
+template <class T> void rows(const T *x, T *out, int64_t rows, int64_t n, bool logs) {
+    if (logs && n <= SHORT_ROW) {
+        constexpr int64_t L = LANES<T>;
+        for (int64_t r = 0; r < rows; r += L) log_softmax_short(x + r * n, out + r * n, rows - r < L ? rows - r : L, n);
+        return;
+    }
+    for (int64_t r = 0; r < rows; r++, x += n, out += n) {
+        if (logs)
+            log_softmax_row(x, out, n);
+        else
+            softmax_row(x, out, n);
+    }
+}
+
+template <class T> void rows_grad(const T *g, const T *y, T *out, int64_t rows, int64_t n, bool logs) {
+    for (int64_t r = 0; r < rows; r++, g += n, y += n, out += n) {
+        const double sum = sum_along<T>(n, [&](int64_t i, int64_t left) {
+            const vec<T> v = get(g + i, left);
+            return logs ? v : v * get(y + i, left);
+        });
+        const vec<T> s = splat(static_cast<T>(sum));
+        if (logs)
+            along<T>(n, [&](int64_t i, int64_t left) {
+                put(out + i, get(g + i, left) - v_exp(get(y + i, left)) * s, left);
+            });
+        else
+            along<T>(n, [&](int64_t i, int64_t left) { put(out + i, get(y + i, left) * (get(g + i, left) - s), left); });
+    }
+}
+
+// A largest element that can be taken off: 0 for an infinite one, as the sum of exponentials is then inf or 0 (or nan).
+template <class T> INLINE vec<T> finite_or_zero(vec<T> v) { return v - v == vec<T>{} ? v : vec<T>{}; }
+
+template <class T> void rows_logsumexp(const T *x, T *out, int64_t rows, int64_t n) {
+    for (int64_t r = 0; r < rows; r++, x += n) {
+        T top = n ? row_max(x, n) : 0;
+        top = top - top == 0 ? top : T(0);
+        out[r] = static_cast<T>(log(exp_sum(x, n, top)) + top);
+    }
+}
+
+// ---- columns ----
+
+template <class T> INLINE void column_max(const T *x, int64_t n, int64_t stride, int64_t width, T *top) {
+    along<T>(width, [&](int64_t j, int64_t left) { put(top + j, get(x + j, left), left); });
+    for (int64_t i = 1; i < n; i++)
+        along<T>(width, [&](int64_t j, int64_t left) {
+            put(top + j, vmax(get(top + j, left), get(x + i * stride + j, left)), left);
+        });
+}
+
+template <class T> void strip(const T *x, T *out, int64_t n, int64_t stride, int64_t width, bool logs) {
+    Strip<T> top, sum;
+    column_max(x, n, stride, width, top.at);
+    column_sums<T>(n, width, sum.at, [&](int64_t i, int64_t j, int64_t left) {
+        const vec<T> e = v_exp(get(x + i * stride + j, left) - get(top.at + j, left));
+        if (!logs) put(out + i * stride + j, e, left);
+        return e;
+    });
+    if (logs)
+        for (int64_t j = 0; j < width; j++) sum.at[j] = static_cast<T>(log(static_cast<double>(sum.at[j])));
+    else
+        for (int64_t j = 0; j < width; j++) sum.at[j] = 1 / sum.at[j];
+    for (int64_t i = 0; i < n; i++) {
+        const T *from = x + i * stride;
+        T *to = out + i * stride;
+        if (logs)
+            along<T>(width, [&](int64_t j, int64_t left) {
+                put(to + j, get(from + j, left) - get(top.at + j, left) - get(sum.at + j, left), left);
+            });
+        else
+            along<T>(width, [&](int64_t j, int64_t left) { put(to + j, get(to + j, left) * get(sum.at + j, left), left); });
+    }
+}
+
+template <class T> void strip_grad(const T *g, const T *y, T *out, int64_t n, int64_t stride, int64_t width, bool logs) {
+    Strip<T> sum;
+    column_sums<T>(n, width, sum.at, [&](int64_t i, int64_t j, int64_t left) {
+        const vec<T> v = get(g + i * stride + j, left);
+        return logs ? v : v * get(y + i * stride + j, left);
+    });
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t at = i * stride;
+        along<T>(width, [&](int64_t j, int64_t left) {
+            const vec<T> dy = get(g + at + j, left), v = get(y + at + j, left), s = get(sum.at + j, left);
+            put(out + at + j, logs ? dy - v_exp(v) * s : v * (dy - s), left);
+        });
+    }
+}
+
+template <class T> void strip_logsumexp(const T *x, T *out, int64_t n, int64_t stride, int64_t width) {
+    Strip<T> top, sum;
+    if (n)
+        column_max(x, n, stride, width, top.at);
+    else
+        along<T>(width, [&](int64_t j, int64_t left) { put(top.at + j, vec<T>{}, left); });
+    along<T>(width, [&](int64_t j, int64_t left) { put(top.at + j, finite_or_zero<T>(get(top.at + j, left)), left); });
+    column_sums<T>(n, width, sum.at, [&](int64_t i, int64_t j, int64_t left) {
+        return v_exp(get(x + i * stride + j, left) - get(top.at + j, left));
+    });
+    for (int64_t j = 0; j < width; j++)
+        out[j] = static_cast<T>(log(static_cast<double>(sum.at[j])) + static_cast<double>(top.at[j]));
+}
+
+INLINE int64_t strip_width(int64_t left) { return left < STRIP ? left : STRIP; }
+
+template <class T> void columns(const T *x, T *out, int64_t n, int64_t stride, int64_t width, bool logs) {
+    for (int64_t j = 0; j < width; j += STRIP) strip(x + j, out + j, n, stride, strip_width(width - j), logs);
+}
+template <class T> void columns_grad(const T *g, const T *y, T *out, int64_t n, int64_t stride, int64_t width, bool logs) {
+    for (int64_t j = 0; j < width; j += STRIP) strip_grad(g + j, y + j, out + j, n, stride, strip_width(width - j), logs);
+}
+template <class T> void columns_logsumexp(const T *x, T *out, int64_t n, int64_t stride, int64_t width) {
+    for (int64_t j = 0; j < width; j += STRIP) strip_logsumexp(x + j, out + j, n, stride, strip_width(width - j));
+}
+
+template <class T> constexpr SoftmaxKernels<T> KERNELS = {
+    rows<T>, columns<T>, rows_grad<T>, columns_grad<T>, rows_logsumexp<T>, columns_logsumexp<T>,
+};
+
+}  // namespace
+
+const SoftmaxTable softmax_kernels_table = {KERNELS<float>, KERNELS<double>};
+
+}  // namespace mortice::ISA
