@@ -192,8 +192,11 @@ template <class T> void ConvPlanner<T>::lay_out() {
     int64_t slack = plan.shared + MOST_VECTORS * lanes;
     plan.copy_room = plan.staged ? plan.band[0] * plan.kernel_z * plan.channels * plan.plane + slack : 0;
     bool gathers = plan.dense || !plan.staged;
-    plan.pack_room = gathers ? plan.kernel_z * deepest * MOST_VECTORS * lanes + lanes : 0;
-    if (gathers && plan.outputs > 2) plan.pack_room = plan.kernel_z * deepest * 6 * lanes + lanes;
+    // A tile is of as many places as the panels' rows leave registers for.
+    int64_t tile = (plan.outputs >= conv_set<T>().panel ? 3 : plan.outputs > 2 ? 6 : MOST_VECTORS) * lanes;
+    plan.pack_room = gathers ? deepest * tile + lanes : 0;
+    plan.block_room = (plan.dense ? plan.panel_rows : conv_set<T>().panel) * tile + lanes;
+    plan.block_room = divide_up(plan.block_room, 16) * 16;
     // Each room starts at a cache line.
     plan.copy_room = divide_up(plan.copy_room, 16) * 16;
     plan.pack_room = divide_up(plan.pack_room, 16) * 16;
@@ -282,11 +285,10 @@ template <class T> void ConvPlanner<T>::place_filters(T *at) {
 }
 
 template <class T> int64_t ConvPlanner<T>::task_room() const {
-    int64_t lanes = conv_set<T>().lanes, deepest = 0;
+    int64_t deepest = 0;
     for (auto &p : phases_) deepest = std::max(deepest, p.depth);
-    int64_t block = conv_set<T>().panel * MOST_VECTORS * lanes;
     int64_t offsets = deepest * static_cast<int64_t>(sizeof(int64_t) / sizeof(T));
-    return divide_up(plan.copy_room + plan.pack_room + block + offsets, 16) * 16;
+    return divide_up(plan.copy_room + plan.pack_room + plan.block_room + offsets, 16) * 16;
 }
 
 template <class T> double ConvPlanner<T>::task_work() const {

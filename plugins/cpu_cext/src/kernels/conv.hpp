@@ -37,7 +37,7 @@ template <class T> struct ConvPlan {
     int64_t panel_rows;                      // outputs rounded up to whole panels
     int64_t phases_count;
     const ConvPhase<T> *phases;
-    int64_t copy_room, pack_room;            // elements that a task needs
+    int64_t copy_room, pack_room, block_room;  // elements that a task needs
 };
 
 // The gradient to the weight: rows of output gradients times rows of windows, chunks of places at a time.
