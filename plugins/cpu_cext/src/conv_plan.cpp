@@ -7,8 +7,6 @@ namespace mortice {
 namespace {
 
 constexpr int64_t COPY_BYTES = 384 << 10;  // of a task's part of the image: what stays in a second-level cache
-constexpr int64_t SUMS_BYTES = 256 << 10;  // of gathered windows for the gradient to the weight
-constexpr int64_t SUMS_PLACES = 512;       // summed over in registers at once
 constexpr int MOST_VECTORS = 8;
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -253,14 +251,13 @@ template <class T> void ConvPlanner<T>::fit(int threads) {
     lay_out();
 }
 
-template <class T> void ConvPlanner<T>::fit_sums() {
+// Rectangles of about `places` outputs; `single` keeps samples apart.
+template <class T> void ConvPlanner<T>::fit_sums(int64_t places, bool single) {
     int64_t *band = plan.band, count_y = plan.size[1], count_x = plan.size[2];
-    bool single = plan.channels == 1 && plan.outputs <= 2;
-    int64_t wanted = single ? 1 << 15 : SUMS_PLACES;
-    band[2] = count_x <= 2 * wanted ? count_x : wanted;
-    band[1] = std::clamp<int64_t>(wanted / band[2], 1, count_y);
+    band[2] = count_x <= 2 * places ? count_x : places;
+    band[1] = std::clamp<int64_t>(places / band[2], 1, count_y);
     band[0] = 1;
-    if (band[1] == count_y && !single) band[0] = std::clamp<int64_t>(wanted / (count_x * count_y), 1, plan.samples);
+    if (band[1] == count_y && !single) band[0] = std::clamp<int64_t>(places / (count_x * count_y), 1, plan.samples);
     band[1] = divide_up(count_y, divide_up(count_y, band[1]));
     plan.staged = plan.staged || single;
     plan.dense = true;

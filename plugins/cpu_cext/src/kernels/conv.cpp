@@ -2,6 +2,7 @@
 #include "conv.hpp"
 
 #include "conv_micro.hpp"
+#include "conv_outer.hpp"
 #include "conv_stage.hpp"
 #include "conv_sums.hpp"
 
@@ -250,7 +251,7 @@ template <class T> static void add(T *into, const T *from, int64_t n) {
     for (int64_t i = 0; i < n; i++) into[i] += from[i];
 }
 
-template <class T> constexpr ConvSet<T> SET = {LANES<T>, PANEL, WIDE * LANES<T>, run<T>, pack<T>, sums<T>, add<T>};
+template <class T> constexpr ConvSet<T> SET = {LANES<T>, PANEL, WIDE * LANES<T>, run<T>, pack<T>, sums<T>, outer<T>, add<T>};
 
 extern const ConvTable conv_table;
 const ConvTable conv_table = {SET<float>, SET<double>};
