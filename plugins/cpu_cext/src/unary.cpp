@@ -51,7 +51,7 @@ Ref map_complex(const Array &x, Complex which) {
     DType to = which >= COMPLEX_REAL ? real_of(x.dtype) : x.dtype;
     bool cheap = which == COMPLEX_SQUARE || which == COMPLEX_NEGATIVE || which == COMPLEX_CONJ;
     const Array *xs[] = {&x};
-    return map(xs, 1, to, complex_unary().loop[which][x.dtype - C64], nullptr, cheap ? 2 : which == COMPLEX_ABS ? 8 : 40);
+    return map(xs, 1, to, complex_unary().loop[which][x.dtype - C64], nullptr, cheap ? 2 : which == COMPLEX_ABS ? 3 : 40);
 }
 
 Ref map_whole(const Array &x, Whole which) {
