@@ -254,9 +254,10 @@ FREE_KERNELS = {
     "backends.nn_grid:GridKernels": "grid_sample grid_sample_grad",
     "backends.nn_loss:LookupKernels": "embedding embedding_grad embedding_grad_take nll_loss nll_loss_grad",
     "backends.nn_norm:NormKernels": (
-        "batch_norm batch_norm_eval batch_norm_eval_grad batch_norm_eval_weight_grad batch_norm_grad "
-        "batch_norm_weight_grad group_norm group_norm_grad group_norm_weight_grad layer_norm layer_norm_grad "
-        "layer_norm_weight_grad rms_norm rms_norm_grad rms_norm_weight_grad"
+        "batch_norm batch_norm_eval batch_norm_eval_grad batch_norm_eval_weight_grad batch_norm_grad batch_norm_grads "
+        "batch_norm_weight_grad group_norm group_norm_grad group_norm_grads group_norm_weight_grad layer_norm "
+        "layer_norm_grad layer_norm_grads layer_norm_weight_grad rms_norm rms_norm_grad rms_norm_grads "
+        "rms_norm_weight_grad"
     ),
     "backends.nn_pool:PoolKernels": (
         "adaptive_avg_pool adaptive_avg_pool_grad adaptive_max_pool avg_pool avg_pool_grad max_pool max_pool_grad "
@@ -276,7 +277,7 @@ FREE_KERNELS = {
     ),
     "backends.reduction:ReductionKernels": (
         "all any argmin count_nonzero cumulative_max cumulative_min cumulative_prod diff flat_nonzero kthvalue "
-        "logcumsumexp logsumexp mean median searchsorted sort std unique_all var"
+        "logcumsumexp logsumexp mean median searchsorted sort sort_pairs std topk unique_all var"
     ),
     "backends.special_bessel:BesselKernels": (
         "airy_ai bessel_i0 bessel_i0e bessel_i1 bessel_i1e bessel_j0 bessel_j1 bessel_k0 bessel_k0e bessel_k1 "

@@ -57,6 +57,16 @@ class NormKernels(KernelMixin):
         _, centred, rstd = _moments(self, x, _last(self, x, ndim), eps)
         return narrow(self, _sum_leading(self, self.multiply(g, self.multiply(centred, rstd)), ndim), dtype)
 
+    def layer_norm_grads(
+        self, g: Any, x: Any, weight: Any, mean: Any, rstd: Any, *, ndim: int, eps: float, needs: Sequence[bool]
+    ) -> tuple[Any, ...]:
+        """Return the gradients of input, weight and bias that `needs` asks for: together they read g and x once."""
+        return (
+            self.layer_norm_grad(g, x, weight, mean, rstd, ndim=ndim, eps=eps) if needs[0] else None,
+            self.layer_norm_weight_grad(g, x, mean, rstd, ndim=ndim, eps=eps) if needs[1] else None,
+            _sum_leading(self, g, ndim) if needs[2] else None,
+        )
+
     # ---- rms_norm: the same without the mean ----
 
     def rms_norm(self, x: Any, weight: Any = None, *, ndim: int, eps: float) -> tuple[Any, Any]:
@@ -85,6 +95,15 @@ class NormKernels(KernelMixin):
         g, x = widen(self, g), widen(self, x)
         rrms = _inverse_root(self, _mean(self, self.multiply(x, x), _last(self, x, ndim)), eps)
         return narrow(self, _sum_leading(self, self.multiply(g, self.multiply(x, rrms)), ndim), dtype)
+
+    def rms_norm_grads(
+        self, g: Any, x: Any, weight: Any, rrms: Any, *, ndim: int, eps: float, needs: Sequence[bool]
+    ) -> tuple[Any, ...]:
+        """Return the gradients of input and weight that `needs` asks for."""
+        return (
+            self.rms_norm_grad(g, x, weight, rrms, ndim=ndim, eps=eps) if needs[0] else None,
+            self.rms_norm_weight_grad(g, x, rrms, ndim=ndim, eps=eps) if needs[1] else None,
+        )
 
     # ---- batch_norm: each channel (axis 1) over everything else ----
 
@@ -120,6 +139,16 @@ class NormKernels(KernelMixin):
         axes = _not_channel(self, x)
         _, centred, rstd = _moments(self, x, axes, eps)
         return narrow(self, self.sum(self.multiply(g, self.multiply(centred, rstd)), axis=axes), dtype)
+
+    def batch_norm_grads(
+        self, g: Any, x: Any, weight: Any, mean: Any, var: Any, *, eps: float, needs: Sequence[bool]
+    ) -> tuple[Any, ...]:
+        """Return the gradients of input, weight and bias of `batch_norm` that `needs` asks for."""
+        return (
+            self.batch_norm_grad(g, x, weight, mean, var, eps=eps) if needs[0] else None,
+            self.batch_norm_weight_grad(g, x, mean, var, eps=eps) if needs[1] else None,
+            self.sum(g, axis=_not_channel(self, g)) if needs[2] else None,
+        )
 
     def batch_norm_eval(
         self, x: Any, mean: Any, var: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5
@@ -195,6 +224,16 @@ class NormKernels(KernelMixin):
         _, centred, rstd = _moments(self, _grouped(self, x, groups), (2,), eps)
         normal = self.reshape(self.multiply(centred, rstd), tuple(self.shape_of(x)))
         return narrow(self, self.sum(self.multiply(g, normal), axis=_not_channel(self, x)), dtype)
+
+    def group_norm_grads(
+        self, g: Any, x: Any, weight: Any, mean: Any, rstd: Any, *, groups: int, eps: float, needs: Sequence[bool]
+    ) -> tuple[Any, ...]:
+        """Return the gradients of input, weight and bias that `needs` asks for."""
+        return (
+            self.group_norm_grad(g, x, weight, mean, rstd, groups=groups, eps=eps) if needs[0] else None,
+            self.group_norm_weight_grad(g, x, mean, rstd, groups=groups, eps=eps) if needs[1] else None,
+            self.sum(g, axis=_not_channel(self, g)) if needs[2] else None,
+        )
 
 
 # ---- helpers ----

@@ -51,9 +51,7 @@ def _batch_norm(k: Any, x: Any, weight: Any = None, bias: Any = None, /, *, eps:
 
 
 _batch_norm.vjp(
-    x=lambda k, g, x, weight, mean, var, eps: k.batch_norm_grad(g, x, weight, mean, var, eps=eps),
-    weight=lambda k, g, x, mean, var, eps: k.batch_norm_weight_grad(g, x, mean, var, eps=eps),
-    bias=_channel_sum,
+    lambda k, g, x, weight, mean, var, eps, needs: k.batch_norm_grads(g, x, weight, mean, var, eps=eps, needs=needs)
 )
 
 
@@ -84,11 +82,6 @@ def _row_shapes(name: str, x: Size, *rest: Any, ndim: int, **attrs: Any) -> Any:
     return (x, stats, stats) if name == "layer_norm" else (x, stats)
 
 
-def _lead_sum(k: Any, g: Any, ndim: int) -> Any:
-    lead = len(k.shape_of(g)) - ndim
-    return k.sum(g, axis=tuple(range(lead))) if lead else g
-
-
 @op(
     result=_with_two, shape=_row_shapes, kernel="layer_norm", name="layer_norm", dtypes="f", fixed=("weight", "bias"),
     outputs=("out", "mean", "rstd"), differentiable=1, grad_name="NativeLayerNormBackward0",
@@ -99,9 +92,9 @@ def _layer_norm(k: Any, x: Any, weight: Any = None, bias: Any = None, /, *, ndim
 
 
 _layer_norm.vjp(
-    x=lambda k, g, x, weight, mean, rstd, ndim, eps: k.layer_norm_grad(g, x, weight, mean, rstd, ndim=ndim, eps=eps),
-    weight=lambda k, g, x, mean, rstd, ndim, eps: k.layer_norm_weight_grad(g, x, mean, rstd, ndim=ndim, eps=eps),
-    bias=lambda k, g, ndim: _lead_sum(k, g, ndim),
+    lambda k, g, x, weight, mean, rstd, ndim, eps, needs: k.layer_norm_grads(
+        g, x, weight, mean, rstd, ndim=ndim, eps=eps, needs=needs
+    )
 )
 
 
@@ -115,8 +108,7 @@ def _rms_norm(k: Any, x: Any, weight: Any = None, /, *, ndim: int, eps: float) -
 
 
 _rms_norm.vjp(
-    x=lambda k, g, x, weight, rrms, ndim, eps: k.rms_norm_grad(g, x, weight, rrms, ndim=ndim, eps=eps),
-    weight=lambda k, g, x, rrms, ndim, eps: k.rms_norm_weight_grad(g, x, rrms, ndim=ndim, eps=eps),
+    lambda k, g, x, weight, rrms, ndim, eps, needs: k.rms_norm_grads(g, x, weight, rrms, ndim=ndim, eps=eps, needs=needs)
 )
 
 
@@ -134,11 +126,9 @@ def _group_norm(k: Any, x: Any, weight: Any = None, bias: Any = None, /, *, grou
 
 
 _group_norm.vjp(
-    x=lambda k, g, x, weight, mean, rstd, groups, eps: k.group_norm_grad(
-        g, x, weight, mean, rstd, groups=groups, eps=eps
-    ),
-    weight=lambda k, g, x, mean, rstd, groups, eps: k.group_norm_weight_grad(g, x, mean, rstd, groups=groups, eps=eps),
-    bias=_channel_sum,
+    lambda k, g, x, weight, mean, rstd, groups, eps, needs: k.group_norm_grads(
+        g, x, weight, mean, rstd, groups=groups, eps=eps, needs=needs
+    )
 )
 
 
@@ -254,9 +244,13 @@ def batch_norm(
 
 def _move(running: Any, value: Any, momentum: float, scale: float) -> None:
     """Move a running statistic in place: (1 - momentum) * running + momentum * scale * value."""
-    with no_grad():
-        check_writable("batch_norm", running)
-    k, value = running._device.backend, into_level(running, value.detach())
+    if running.is_inference():
+        with no_grad():
+            check_writable("batch_norm", running)
+    device = running._device
+    k = device.backend
+    if value._device is not device or device.level is not None:
+        value = into_level(running, value.detach())
     part = value._data if value.dtype is running.dtype else k.astype(value._data, running.dtype)
     moved = k.add(k.multiply(running._data, 1 - momentum), k.multiply(part, momentum * scale))
     write(running, moved, True)

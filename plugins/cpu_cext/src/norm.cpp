@@ -68,7 +68,7 @@ void row_grads(const T *g, const T *x, const T *weight, const T *mean, const T *
             }
         }
     });
-    if (chunks == 1) return;
+    if (chunks <= 1) return;
     parallel_for(width, at_least_one(NORM_GRAIN / chunks), [&](int64_t begin, int64_t end) {
         for (int64_t c = 1; c < chunks; c++) {
             if (d_weight) all.add(d_weight + begin, room(d_weight, c, 0) + begin, end - begin);
