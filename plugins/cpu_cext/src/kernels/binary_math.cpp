@@ -229,7 +229,7 @@ template <class B, int MANTISSA_BITS> INLINE B next_bits(B x, B y) {
     const bool outward = (((x ^ y) & sign) == 0) & (b > a);
     B next = static_cast<B>(outward ? x + 1 : x - 1);
     next = a == 0 ? static_cast<B>((y & sign) | 1) : next;
-    next = (x == y) | ((a | b) == 0) | (b > infinity) ? y : next;
+    next = ((x == y) | ((a | b) == 0) | (b > infinity)) ? y : next;
     return a > infinity ? x : next;
 }
 template <class B, int MANTISSA_BITS> APART void line_next(char *const *at, int64_t n) {

@@ -154,14 +154,20 @@ static void inner_moving(char *const *at, const int64_t *step, int64_t n, const 
 
 // f(offset, count of lanes) over 0..n, by vectors of N lanes, the last overlapping; fewer elements by narrower vectors.
 template <int N> struct count_of { static constexpr int value = N; };
-template <int N, class F> INLINE void cover(int64_t n, F f) {
+template <int N, class F> INLINE void cover_few(int64_t n, F f) {  // n < 2 N
     if (n >= N) {
-        int64_t i = 0;
-        for (; i <= n - N; i += N) f(i, count_of<N>{});
-        if (i < n) f(n - N, count_of<N>{});
+        f(0, count_of<N>{});
+        f(n - N, count_of<N>{});
     } else if constexpr (N > 1) {
-        cover<N / 2>(n, f);
+        cover_few<N / 2>(n, f);
     }
+}
+template <int N, class F> INLINE void cover(int64_t n, F f) {
+    if constexpr (N > 1)
+        if (n < N) return cover_few<N / 2>(n, f);
+    int64_t i = 0;
+    for (; i <= n - N; i += N) f(i, count_of<N>{});
+    if (i < n) f(n - N, count_of<N>{});
 }
 
 // out = F::go(a, b), of one type
