@@ -31,9 +31,13 @@ def array(values, shape, dtype=BY_NAME["float64"]):
 
 
 def numbers(x):
-    n = math.prod(K.shape_of(x))
-    flat = K.reshape(x, (n,))
-    return [K.item(K.getitem(flat, (slice(i, i + 1),))) for i in range(n)]
+    """Return the elements as a flat list."""
+    d = K.dtype_of(x)
+    if d.is_complex:
+        return [complex(a, b) for a, b in zip(numbers(K.real(x)), numbers(K.imag(x)))]
+    whole = d.kind in "bui"
+    held = K.to_host(K.copy(K.astype(x, BY_NAME["int64" if whole else "float64"])))
+    return memoryview(held.view).cast("B").cast("q" if whole else "d").tolist() if held.view.nbytes else []
 
 
 def scanned(values, shape, axis, scan):
