@@ -286,13 +286,6 @@ PyObject *sum_all(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     return reduce(x, {SUM, all_axes(x), false}).release();
 }
 
-// Returns NotImplemented for complex numbers.
-PyObject *real_logsumexp(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    if (n >= 1 && is_array(args[0]) && is_complex(reinterpret_cast<Array *>(args[0])->dtype))
-        return Py_NewRef(Py_NotImplemented);
-    return over_axes<LOGSUMEXP>(args, n, names);
-}
-
 // Along one axis, or in row-major order over all.
 template <Op op> PyObject *place(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     static Names<3> N{NAMES[op], {"x", "axis", "keepdims"}, 1};
@@ -309,6 +302,10 @@ template <Op op> PyObject *place(PyObject *const *args, Py_ssize_t n, PyObject *
 
 }  // namespace
 
+PyObject *logsumexp_over_axes(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    return over_axes<LOGSUMEXP>(args, n, names);
+}
+
 PyMethodDef reduce_methods[] = {
     MORTICE_METHOD("sum", over_axes<SUM>),
     MORTICE_METHOD("sum_all", sum_all),
@@ -321,7 +318,6 @@ PyMethodDef reduce_methods[] = {
     MORTICE_METHOD("mean", over_axes<MEAN>),
     MORTICE_METHOD("var", spread<VAR>),
     MORTICE_METHOD("std", spread<STD>),
-    MORTICE_METHOD("partial_logsumexp", real_logsumexp),
     MORTICE_METHOD("argmax", place<ARGMAX>),
     MORTICE_METHOD("argmin", place<ARGMIN>),
     {nullptr, nullptr, 0, nullptr},

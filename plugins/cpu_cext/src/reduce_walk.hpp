@@ -47,4 +47,7 @@ struct Reduction {
 // Write n results, `step` elements apart.
 void finish_results(const Finish &f, const char *acc, int acc_size, int64_t n, char *out, int64_t step);
 
+// The kernel logsumexp of real numbers over any axes; that over one is in softmax.cpp.
+PyObject *logsumexp_over_axes(PyObject *const *args, Py_ssize_t n, PyObject *names);
+
 }  // namespace mortice

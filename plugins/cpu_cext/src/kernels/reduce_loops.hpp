@@ -42,6 +42,16 @@ struct Min {
 
 template <class T, int BYTES> struct part_of { typedef T type __attribute__((vector_size(BYTES))); };
 
+template <class V, class I> INLINE V turned(V v, I from) {
+#if defined(__clang__)
+    V out;
+    for (unsigned i = 0; i < sizeof v / sizeof v[0]; i++) out[i] = v[from[i]];
+    return out;
+#else
+    return __builtin_shuffle(v, from);
+#endif
+}
+
 // Reduce the lanes of a vector, halves against each other.
 template <class T, class Op, int BYTES> INLINE T across(typename part_of<T, BYTES>::type v) {
     if constexpr (BYTES > 16) {
@@ -49,6 +59,16 @@ template <class T, class Op, int BYTES> INLINE T across(typename part_of<T, BYTE
         __builtin_memcpy(&low, &v, BYTES / 2);
         __builtin_memcpy(&high, reinterpret_cast<char *>(&v) + BYTES / 2, BYTES / 2);
         return across<T, Op, BYTES / 2>(Op::of(low, high));
+    } else if constexpr (sizeof(T) >= 4) {  // in vectors, where nothing branches
+        typedef typename part_of<T, 16>::type V;
+        typedef __typeof__(V{} < V{}) I;
+        if constexpr (sizeof(T) == 4) {
+            v = Op::of(v, turned<V, I>(v, I{2, 3, 0, 1}));
+            v = Op::of(v, turned<V, I>(v, I{1, 0, 3, 2}));
+        } else {
+            v = Op::of(v, turned<V, I>(v, I{1, 0}));
+        }
+        return v[0];
     } else {
         constexpr int N = BYTES / static_cast<int>(sizeof(T));
         T room[N];
@@ -188,6 +208,13 @@ template <class Op, class V> INLINE V quick(V a, V b) {
     else return quick_min(a, b);
 }
 
+template <class Op> struct Quick {
+    template <class V> INLINE V of(V a, V b) {
+        if constexpr (__is_same(Op, Max)) return a > b ? a : b;
+        else return a < b ? a : b;
+    }
+};
+
 template <class T, class Op> INLINE T extreme_row(const T *p, int64_t n) {
     constexpr int L = LANES<T>;
     if (n < L) return short_row<T, Op>(p, n);
@@ -207,7 +234,7 @@ template <class T, class Op> INLINE T extreme_row(const T *p, int64_t n) {
     }
     if constexpr (FLOATING<T>)
         if (any_of(bad)) return static_cast<T>(__builtin_nan(""));
-    return across<T, Op, VECTOR_BYTES>(quick<Op>(quick<Op>(a, b), quick<Op>(c, d)));
+    return across<T, Quick<Op>, VECTOR_BYTES>(quick<Op>(quick<Op>(a, b), quick<Op>(c, d)));
 }
 
 template <class T, class Op> INLINE T row(const T *p, int64_t n) {
@@ -264,6 +291,16 @@ template <class T, class Op> INLINE vec<T> with_eight(vec<T> acc, const T *p, in
 
 // Some lines, fewer than eight.
 template <class T, class Op> INLINE vec<T> with_some(vec<T> acc, const T *p, int64_t step, int64_t lines) {
+    if constexpr (EXTREME_OF_FLOATS<T, Op>) {
+        vec<T> best = load(p);
+        nans bad = unordered(best, best);
+        for (int64_t k = 1; k < lines; k++) {
+            vec<T> v = load(p + k * step);
+            bad |= unordered(v, v);
+            best = quick<Op>(best, v);
+        }
+        return with_nans(bad, quick<Op>(best, acc));
+    }
     for (int64_t k = 0; k < lines; k++) acc = Op::of(acc, load(p + k * step));
     return acc;
 }

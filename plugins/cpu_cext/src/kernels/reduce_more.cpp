@@ -47,10 +47,13 @@ template <class T> INLINE int64_t place_of(const T *p, int64_t n, T value) {
     int64_t i = 0;
     for (; i + 4 * L <= n; i += 4 * L)
         if (bits_of<T>((hits(p + i) | hits(p + i + L)) | (hits(p + i + 2 * L) | hits(p + i + 3 * L)))) break;
-    for (; i + L <= n; i += L)
-        if (uint32_t found = bits_of<T>(hits(p + i))) return i + __builtin_ctz(found);
-    uint32_t found = bits_of<T>(hits(p + n - L));
-    return found ? n - L + __builtin_ctz(found) : 0;
+    // Four vectors at most, all looked at: where the place is random, branches would be guessed wrong.
+    uint64_t found = 0;
+    int64_t end = n - i < 4 * L ? n - i : 4 * L, k = 0;
+    for (; k + L <= end; k += L) found |= static_cast<uint64_t>(bits_of<T>(hits(p + i + k))) << k;
+    if (found) return i + __builtin_ctzll(found);
+    uint32_t rest = bits_of<T>(hits(p + n - L));
+    return rest ? n - L + __builtin_ctz(rest) : 0;
 }
 
 template <class T, class Op>
@@ -66,8 +69,8 @@ static void best_rows(const void *from, int64_t n, int64_t count, int64_t step, 
 
 // Whether b is to replace a, which came first. An accumulator of no elements has index -1.
 template <class T, class Op> INLINE bool beats(T b, T a) {
-    if constexpr (__is_same(Op, Max)) return b > a || (b != b && a == a);
-    else return b < a || (b != b && a == a);
+    if constexpr (__is_same(Op, Max)) return (b > a) | ((b != b) & (a == a));
+    else return (b < a) | ((b != b) & (a == a));
 }
 template <class T, class Op> INLINE void merge_best(Best &into, const Best &more) {
     if (more.index < 0) return;
@@ -88,10 +91,8 @@ static void best_columns(const void *from, int64_t count, int64_t step, int64_t 
     for (int64_t j = 0; j < m; j++) place[j] = 0;
     for (int64_t r = 1; r < count; r += 4) {
         int lines = static_cast<int>(count - r < 4 ? count - r : 4);
-        int64_t j = 0;
-        for (; j + L <= m; j += L) {
-            vec<T> a = load(value + j);
-            lanes_of<T> at;
+        auto step_of = [&](int64_t j, vec<T> &a, lanes_of<T> &at) {
+            a = load(value + j);
             __builtin_memcpy(&at, place + j, sizeof at);
             for (int k = 0; k < lines; k++) {
                 vec<T> b = load(x + (r + k) * step + j);
@@ -102,10 +103,23 @@ static void best_columns(const void *from, int64_t count, int64_t step, int64_t 
                 a = better ? b : a;
                 at = better ? static_cast<lane_of<T>>(r + k) - lanes_of<T>{} : at;
             }
+        };
+        auto put = [&](int64_t j, vec<T> a, lanes_of<T> at) {
             store(value + j, a);
             __builtin_memcpy(place + j, &at, sizeof at);
+        };
+        if (m >= L) {  // the last vector overlaps those before it, and is made before they are changed
+            vec<T> a, end;
+            lanes_of<T> at, end_at;
+            step_of(m - L, end, end_at);
+            for (int64_t j = 0; j < m - L; j += L) {
+                step_of(j, a, at);
+                put(j, a, at);
+            }
+            put(m - L, end, end_at);
+            continue;
         }
-        for (; j < m; j++)
+        for (int64_t j = 0; j < m; j++)
             for (int k = 0; k < lines; k++) {
                 MORTICE_PLAIN(k);
                 T b = x[(r + k) * step + j];
