@@ -154,6 +154,10 @@ WHOLE void forward_long(const T *x, const T *weight, const T *bias, T *out, T *m
         }
 }
 
+template <class T> WHOLE Pull<T> pull_of(T mean, double rstd, double weight, double level, double with_x) {
+    return {mean, static_cast<T>(level), static_cast<T>(-rstd * rstd * with_x), static_cast<T>(weight * rstd)};
+}
+
 template <class T>
 WHOLE void backward_long(const T *g, const T *x, const T *weight, const T *mean, const T *var, T *d_x, T *d_weight, T *d_bias,
                           ChannelShape s, int64_t c0, int64_t count, double eps) {
@@ -169,12 +173,12 @@ WHOLE void backward_long(const T *g, const T *x, const T *weight, const T *mean,
     });
     Pull<T> pull[MOST_TOGETHER];
     const double all = static_cast<double>(s.samples * s.length);
-    for (int64_t c = 0; c < count; c++) {
-        const double rstd = 1 / sqrt(static_cast<double>(var[c0 + c]) + eps);
-        if (d_weight) d_weight[c0 + c] = static_cast<T>(with_x[c] * rstd);
-        if (d_bias) d_bias[c0 + c] = static_cast<T>(sums[c]);
-        pull[c] = {mean[c0 + c], static_cast<T>(sums[c] / all), static_cast<T>(-rstd * rstd * with_x[c] / all),
-                   static_cast<T>(weight ? static_cast<double>(weight[c0 + c]) * rstd : rstd)};
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t c = c0 + i;
+        const double rstd = 1 / sqrt(static_cast<double>(var[c]) + eps);
+        if (d_weight) d_weight[c] = static_cast<T>(with_x[i] * rstd);
+        if (d_bias) d_bias[c] = static_cast<T>(sums[i]);
+        pull[i] = pull_of(mean[c], rstd, weight ? static_cast<double>(weight[c]) : 1.0, sums[i] / all, with_x[i] / all);
     }
     for (int64_t n = s.samples - 1; d_x && n >= 0; n--)
         for (int64_t c = 0; c < count; c++) {
