@@ -195,6 +195,16 @@ class ReductionKernels:
         """Sort along an axis; nan goes where `argsort` puts it."""
         return k.take_along_axis(x, k.argsort(x, axis=axis, descending=descending), axis=axis)
 
+    def sort_pairs(k: Any, x: Buffer, *, axis: int = -1, descending: bool = False) -> tuple[Buffer, Buffer]:
+        """Sort along an axis: return the values, and where they were as `argsort` does."""
+        order = k.argsort(x, axis=axis, descending=descending)
+        return k.take_along_axis(x, order, axis=axis), order
+
+    def topk(k: Any, x: Buffer, count: int, *, axis: int = -1, largest: bool = True) -> tuple[Buffer, Buffer]:
+        """Return the largest or smallest elements along an axis and where they are, best first; nan counts as largest."""
+        order = _cut(k, k.argsort(x, axis=axis, descending=largest), axis, None, count)
+        return k.take_along_axis(x, order, axis=axis), order
+
     def kthvalue(k: Any, x: Buffer, nth: int, *, axis: int = -1, keepdims: bool = False) -> tuple[Buffer, Buffer]:
         """Return the nth smallest, counted from 1, and its position; nan counts as largest."""
         order = k.argsort(x, axis=axis)

@@ -31,6 +31,7 @@ REDUCTIONS = "sum prod max min any all mean var std logsumexp count_nonzero"
 ALONG = """
     cumulative_sum cumulative_prod cumulative_max cumulative_min logcumsumexp argsort sort kthvalue diff softmax
     softmax_grad log_softmax log_softmax_grad take_along_axis gather scatter_add scatter_write scatter_combine median
+    sort_pairs topk
 """
 # Leave leading axes alone; operands have one shape, or no business with each other's.
 LEADING = """

@@ -39,17 +39,18 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     n = size_of(input.shape)
     if n == 0 and len(input.shape) == 1:
         return _wrap(input, k.full((minlength,), 0, dtype=int64, device=input._device), int64)
-    if len(input.shape) != 1 or k.item(k.min(input._data)) < 0:
+    low, high = k.index_range(input._data) if n else (-1, -1)
+    if len(input.shape) != 1 or low < 0:
         raise RuntimeError(f"bincount: only supports 1-d non-negative integral inputs; got shape {list(input.shape)}.")
     if weights is not None and weights.shape != input.shape:
         raise ShapeError(
             f"bincount: weights should be 1-d and have the same length as input; got {list(weights.shape)} for "
             f"{list(input.shape)}."
         )
-    length = max(int(k.item(k.max(input._data))) + 1, minlength)
-    places = k.astype(input._data, int64)
+    length = max(int(high) + 1, minlength)
+    places = input._data if input.dtype is int64 else k.astype(input._data, int64)
     if weights is None:
-        d, values = int64, k.full((n,), 1, dtype=int64, device=input._device)
+        d, values = int64, k.broadcast_to(k.full((1,), 1, dtype=int64, device=input._device), (n,))
     else:
         d = weights.dtype if weights.dtype.name == "float32" else float64
         values = k.astype(weights._data, d)

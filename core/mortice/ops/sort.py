@@ -49,8 +49,7 @@ def _back_in_place(k: Any, g: Any, x_shape: Size, indices: Any, axis: int) -> An
 @op(result=selected, shape=same, outputs=PAIR, differentiable=1, name="sort", dtypes="buif")
 def _sort(k: Any, x: Any, /, *, axis: int, descending: bool) -> Any:
     """Sort along an axis, stably; nan counts as largest."""
-    order = k.argsort(x, axis=axis, descending=descending)
-    return k.take_along_axis(x, order, axis=axis), order
+    return k.sort_pairs(x, axis=axis, descending=descending)
 
 
 _sort.vjp(x=_back_in_place)
@@ -92,9 +91,7 @@ def _topk_shape(name: str, shape: Size, *, axis: int, count: int, largest: bool)
 @op(result=selected, shape=_topk_shape, outputs=PAIR, differentiable=1, name="topk", dtypes="uif")
 def _topk(k: Any, x: Any, /, *, axis: int, count: int, largest: bool) -> Any:
     """Return the largest or smallest elements along an axis and where they are, best first."""
-    order = k.argsort(x, axis=axis, descending=largest)
-    order = k.getitem(order, (*(slice(None),) * axis, slice(None, count)))
-    return k.take_along_axis(x, order, axis=axis), order
+    return k.topk(x, count, axis=axis, largest=largest)
 
 
 _topk.vjp(x=_back_in_place)

@@ -7,6 +7,7 @@
 #include "kernels/convert.hpp"
 #include "loop.hpp"
 #include "parallel.hpp"
+#include "repeat.hpp"
 
 namespace mortice {
 
@@ -24,7 +25,7 @@ constexpr Kind KINDS[ALL_BINARY_OPS] = {
     {"add", THE_SAME, 0.4f}, {"subtract", THE_SAME, 0.4f}, {"multiply", THE_SAME, 0.4f}, {"divide", THE_SAME, 0.5f},
     {"maximum", THE_SAME, 0.4f}, {"minimum", THE_SAME, 0.4f}, {"bitwise_and", THE_SAME, 0.4f}, {"bitwise_or", THE_SAME, 0.4f},
     {"bitwise_xor", THE_SAME, 0.4f}, {"bitwise_left_shift", THE_SAME, 0.5f}, {"bitwise_right_shift", THE_SAME, 0.5f},
-    {"copysign", THE_SAME, 0.4f}, {"relu_grad", THE_SAME, 0.4f}, {"sigmoid_grad", THE_SAME, 0.4f}, {"tanh_grad", THE_SAME, 0.4f},
+    {"copysign", THE_SAME, 0.4f},
     {"equal", TRUTH, 0.3f}, {"not_equal", TRUTH, 0.3f}, {"less", TRUTH, 0.3f}, {"less_equal", TRUTH, 0.3f},
     {"logical_and", TRUTH, 0.3f}, {"logical_or", TRUTH, 0.3f}, {"logical_xor", TRUTH, 0.3f}, {"complex", JOINED, 0.5f},
     {"floor_divide", THE_SAME, 3}, {"remainder", THE_SAME, 3}, {"fmod", THE_SAME, 3}, {"pow", THE_SAME, 10},
@@ -81,10 +82,10 @@ struct Work {
     HalfWork half;
 };
 
-// Complete the work on `inner` of the dtype, or, where halves have none, by way of `single`, that of float32.
+// Complete the work: by `inner` of the dtype, or by `single`, that of float32, where halves have none.
 void choose(Work &w, Inner inner, Inner single, int inputs) {
     w.inner = inner;
-    w.extra = nullptr;
+    w.extra = inner && single && is_half(w.in) ? w.half.wide : nullptr;
     if (inner) return;
     if (!is_half(w.in) || !single) fail(PyExc_TypeError, "%s: dtype %s is not supported.", w.name, DTYPE_NAMES[w.in]);
     w.half = {single, convert().inner[w.in][F32], w.out == w.in ? convert().inner[F32][w.in] : nullptr, inputs, {}, 0};
@@ -100,14 +101,14 @@ struct Input {
 
 // Numbers beside halves are floats in arithmetic, so that they are not rounded twice.
 void read(Work &w, Input &input, PyObject *x, int i) {
+    const bool wide = !is_array(x) && w.extra && w.out != BOOL;
+    w.half.wide[i] = wide;
     if (is_array(x)) {
         input.array = reinterpret_cast<Array *>(x);
         return;
     }
     input.array = nullptr;
-    const bool wide = w.extra && w.out != BOOL;
     input.number = as_scalar(x, wide ? F32 : w.in);
-    w.half.wide[i] = wide;
 }
 
 // Small arrays at once, others in parts on several threads.
@@ -125,7 +126,18 @@ void run_line(const Work &w, char *const *at, const int64_t *step, int count, in
     });
 }
 
-Ref run_any(const Work &w, const Input *inputs, int count) {
+// Whether x lies across its axes in a way that copying turns round faster than lines could walk over it.
+bool turns_well(const Array &x) {
+    if (x.contiguous || x.ndim < 2 || (x.itemsize() != 4 && x.itemsize() != 8)) return false;
+    if (x.size < 64 || x.bytes() > int64_t{1} << 28 || x.shape()[x.ndim - 1] < 8) return false;
+    const int64_t last = x.strides()[x.ndim - 1];
+    if (last >= -1 && last <= 1) return false;
+    for (int axis = 0; axis < x.ndim - 1; axis++)
+        if (x.strides()[axis] == 1 && x.shape()[axis] >= 8) return true;
+    return false;
+}
+
+Ref run_any(const Work &w, Input *inputs, int count) {
     const Array *arrays[MAX_INPUTS];
     int n = 0;
     for (int i = 0; i < count; i++)
@@ -137,6 +149,21 @@ Ref run_any(const Work &w, const Input *inputs, int count) {
         if (arrays[i]->ndim == ndim && !memcmp(arrays[i]->shape(), shape, sizeof(int64_t) * static_cast<size_t>(ndim)))
             whole = arrays[i];
     Ref out = whole ? make_laid_out_like(*whole, w.out) : make(w.out, ndim, shape);
+    Ref turned[MAX_INPUTS];
+    for (int i = 0; i < count && out->contiguous; i++)
+        if (inputs[i].array && same_shape(*inputs[i].array, *out) && turns_well(*inputs[i].array)) {
+            turned[i] = contiguous(*inputs[i].array);
+            inputs[i].array = turned[i].get();
+        }
+    Repeated in[MAX_INPUTS];
+    bool short_runs = out->contiguous;
+    for (int i = 0; i < count && short_runs; i++)
+        short_runs = inputs[i].array ? repeated(*inputs[i].array, ndim, shape, in[i])
+                                     : repeated_number(inputs[i].number.bytes, in[i]);
+    if (short_runs && worth_repeating(in, count, out->size)) {
+        run_repeated(*out, in, count, w.inner, w.extra, w.cost);
+        return out;
+    }
     Operand operands[MAX_INPUTS + 1] = {operand(*out)};
     for (int i = 0; i < count; i++)
         operands[i + 1] = inputs[i].array ? operand(*inputs[i].array) : operand(inputs[i].number, w.in);
@@ -145,7 +172,7 @@ Ref run_any(const Work &w, const Input *inputs, int count) {
 }
 
 // Broadcast the inputs and run. Where all are row-major and of one shape, or of one element, they are one line.
-PyObject *run(const Work &w, const Input *inputs, int count) {
+PyObject *run(const Work &w, Input *inputs, int count) {
     const Array *lead = nullptr;
     for (int i = 0; i < count; i++)
         if (const Array *x = inputs[i].array; x && (!lead || x->size > lead->size)) lead = x;
@@ -197,7 +224,7 @@ PyObject *two(BinaryOp op, PyObject *x, PyObject *y, int swapped = 0) {
     w.in = common(w.name, xs, 2);
     w.out = kind.gives == THE_SAME ? w.in : kind.gives == TRUTH ? BOOL : complex_with(w.in);
     w.cost = kind.cost;
-    choose(w, inner_of(op, w.in), inner_of(op, F32), 2);
+    choose(w, inner_of(op, w.in), op == NEXTAFTER ? nullptr : inner_of(op, F32), 2);
     Input inputs[2];
     read(w, inputs[swapped], x, swapped);
     read(w, inputs[1 - swapped], y, 1 - swapped);
@@ -243,20 +270,13 @@ template <BinaryOp op> PyObject *logic(PyObject *const *args, Py_ssize_t n, PyOb
     return two(op, truths[0].get(), truths[1].get());
 }
 
-// What lines do not serve, such as complex numbers, is left to the default bodies.
-template <BinaryOp op> PyObject *partial(Names<2> &names, PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
-    PyObject *a[2];
-    arguments(names, args, n, kwnames, a);
-    const DType d = common(names.function, a, 2);
-    return inner_of(op, d) || is_half(d) ? two(op, a[0], a[1]) : Py_NewRef(Py_NotImplemented);
-}
-template <BinaryOp op> PyObject *partial_grad(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
-    static Names<2> N{KINDS[op].name, {"g", "out"}, 2};
-    return partial<op>(N, args, n, kwnames);
-}
-template <BinaryOp op> PyObject *partial_call(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
+// Complex numbers are left to the default bodies.
+template <BinaryOp op> PyObject *real_only(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
     static Names<2> N{KINDS[op].name, {"x", "y"}, 2};
-    return partial<op>(N, args, n, kwnames);
+    PyObject *a[2];
+    arguments(N, args, n, kwnames, a);
+    if (is_complex(common(KINDS[op].name, a, 2))) return Py_NewRef(Py_NotImplemented);
+    return two(op, a[0], a[1]);
 }
 
 // ---- three operands ----
@@ -343,16 +363,13 @@ PyMethodDef binary_methods[] = {
     MORTICE_METHOD("logical_or", logic<LOGICAL_OR>),
     MORTICE_METHOD("logical_xor", logic<LOGICAL_XOR>),
     MORTICE_METHOD("complex", complex_),
-    MORTICE_METHOD("partial_relu_grad", partial_grad<RELU_GRAD>),
-    MORTICE_METHOD("partial_sigmoid_grad", partial_grad<SIGMOID_GRAD>),
-    MORTICE_METHOD("partial_tanh_grad", partial_grad<TANH_GRAD>),
     MORTICE_METHOD("floor_divide", call<FLOOR_DIVIDE>),
     MORTICE_METHOD("remainder", call<REMAINDER>),
     MORTICE_METHOD("fmod", call<FMOD>),
     MORTICE_METHOD("pow", call<POW>),
     MORTICE_METHOD("hypot", call<HYPOT>),
     MORTICE_METHOD("atan2", atan2_),
-    MORTICE_METHOD("partial_logaddexp", partial_call<LOGADDEXP>),
+    MORTICE_METHOD("partial_logaddexp", real_only<LOGADDEXP>),
     MORTICE_METHOD("logaddexp2", call<LOGADDEXP2>),
     MORTICE_METHOD("nextafter", call<NEXTAFTER>),
     MORTICE_METHOD("gcd", call<GCD>),

@@ -173,6 +173,10 @@ inline bool thin(int64_t m, int64_t n, int64_t k) {
     return n * k >= 16384 && (m <= 4 || n <= 4 || (k >= 256 && m <= k / 16 && m <= 128 && n >= 4 * m));
 }
 
+// With 32 wide registers our own tiles are as fast as the library's, and spare what it packs first: much for the sizes of
+// layers, little for large squares.
+inline bool unpacked(int64_t m, int64_t n, double work) { return work <= 6e7 || m <= 64 || n <= 64; }
+
 template <class T> struct Products {
     Product<T> rows, dots;
     void (*combine)(int64_t n, int64_t k, const T *a, int64_t ca, const T *b, int64_t ldb, T *c, bool add);
@@ -214,7 +218,7 @@ bool small_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T *a, i
         return true;
     }
     const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-    if (!tb && work <= SMALL_ROWS) own.rows(m, n, k, a, ra, ca, b, ldb, c, ldc, add);
+    if (!tb && (work <= SMALL_ROWS || (cpu_level() == LEVEL_AVX512 && unpacked(m, n, work)))) own.rows(m, n, k, a, ra, ca, b, ldb, c, ldc, add);
     else if (tb && ca == 1 && (work <= SMALL_DOTS || thin(m, n, k))) own.dots(m, n, k, a, ra, ca, b, ldb, c, ldc, add);
     else return false;
     return true;

@@ -68,10 +68,19 @@ template <class T> bool read_each(const Read &r, const int64_t *offset, const in
         const T *__restrict x = reinterpret_cast<const T *>(r.x) + offset[1] + row * r.sx[0];
         const int64_t *__restrict at = r.at + offset[2] + row * r.si[0];
         if (so == 1 && si == 1 && sx == 0 && step == 1) {
-            for (int64_t j = 0; j < n; j++) {
+            int64_t j = 0;
+            for (; j + 4 <= n; j += 4) {
+                const auto a = static_cast<uint64_t>(at[j]), b = static_cast<uint64_t>(at[j + 1]);
+                const auto c = static_cast<uint64_t>(at[j + 2]), d = static_cast<uint64_t>(at[j + 3]);
+                if (__builtin_expect((a >= limit) | (b >= limit) | (c >= limit) | (d >= limit), 0)) return false;
+                out[j] = x[a];
+                out[j + 1] = x[b];
+                out[j + 2] = x[c];
+                out[j + 3] = x[d];
+            }
+            for (; j < n; j++) {
                 const int64_t i = at[j];
                 if (__builtin_expect(static_cast<uint64_t>(i) >= limit, 0)) return false;
-                if (r.ahead && j + 16 < n) __builtin_prefetch(x + at[j + 16]);
                 out[j] = x[i];
             }
         } else {
@@ -113,7 +122,8 @@ void read(const char *name, Array &out, Array &x, Array &indices, Grid<3> &grid,
     const int a = grid.ndim - 2;
     Read r{out.data, x.data, indices.as<int64_t>(),
            {grid.step[0][a], grid.step[0][a + 1]}, {grid.step[1][a], grid.step[1][a + 1]},
-           {grid.step[2][a], grid.step[2][a + 1]}, step, limit, x.bytes() > (1 << 20)};
+           {grid.step[2][a], grid.step[2][a + 1]}, step, limit,
+           limit * (step < 0 ? -step : step) * x.itemsize() > (1 << 20)};
     const int itemsize = x.itemsize();
     bool fine;
     {

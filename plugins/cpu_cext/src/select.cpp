@@ -65,7 +65,7 @@ int64_t least_words(const T *x, int64_t step, int64_t begin, int64_t end, typena
 
 template <class T> void best_rows(const Rows &rows, bool largest, int64_t k, T *values, int64_t *order) {
     const auto flip = largest ? key_mask<T>() : typename Order<T>::Key(0);
-    const int64_t most = 2 * k < 512 ? 512 : 2 * k;
+    const int64_t most = 2 * k + 16;
     const bool single = rows.count < num_threads() && rows.n >= (1 << 16);
     Scratch<Word<T>> room(static_cast<size_t>((num_threads() > MOST_PARTS ? num_threads() : MOST_PARTS) * most));
     for_rows(rows, 1, [&](int64_t r) {
@@ -159,7 +159,10 @@ template <class T> int64_t nth_position(const T *x, int64_t step, int64_t n, int
 template <class T> int64_t middle(const T *x, int64_t step, int64_t n, bool ignore_nan) {
     if constexpr (!has_nan<T>) return (n - 1) / 2;
     int64_t nans = 0;
-    for (int64_t i = 0; i < n; i++) nans += Order<T>::key(x[i * step]) == key_mask<T>();
+    if constexpr (std::is_floating_point_v<T>)
+        for (int64_t i = 0; i < n; i++) nans += x[i * step] != x[i * step];
+    else
+        for (int64_t i = 0; i < n; i++) nans += Order<T>::key(x[i * step]) == key_mask<T>();
     if (!nans) return (n - 1) / 2;
     if (ignore_nan) return nans == n ? 0 : (n - nans - 1) / 2;
     for (int64_t i = 0;; i++)
@@ -203,23 +206,34 @@ template <class T> bool precedes(T x, T y) {
     else return x < y;
 }
 
-template <class T, bool RIGHT> int64_t place(const T *row, int64_t n, T value) {
-    const auto passed = [value](T x) { return RIGHT ? !precedes(value, x) : precedes(x, value); };
-    const T *at = row;
+// Where several values go in a row. Each takes the same steps, whatever it is, and they take them side by side: nothing
+// waits for a guess about the order.
+template <class T, bool RIGHT, int MANY> void places(const T *row, int64_t n, const T *values, int64_t *out) {
+    const auto passed = [](T x, T value) { return RIGHT ? !precedes(value, x) : precedes(x, value); };
+    int64_t at[MANY] = {};
     while (n > 1) {
         const int64_t step = n / 2;
-        at += passed(at[step - 1]) ? step : 0;
+        for (int i = 0; i < MANY; i++)
+            at[i] += step & -static_cast<int64_t>(passed(row[at[i] + step - 1], values[i]));
         n -= step;
     }
-    return at - row + (n == 1 && passed(*at));
+    for (int i = 0; i < MANY; i++) out[i] = at[i] + (n == 1 && passed(row[at[i]], values[i]));
+}
+
+template <class T, bool RIGHT> void place_all(const T *row, int64_t n, const T *values, int64_t many, int64_t *out) {
+    int64_t i = 0;
+    for (; i + 8 <= many; i += 8) places<T, RIGHT, 8>(row, n, values + i, out + i);
+    for (; i < many; i++) places<T, RIGHT, 1>(row, n, values + i, out + i);
 }
 
 template <class T> void search(const T *sorted, int64_t n, bool one, const T *values, int64_t m, int64_t total, bool right,
                                int64_t *out) {
     parallel_for(total, 2048, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; i++) {
-            const T *row = one ? sorted : sorted + i / m * n;
-            out[i] = right ? place<T, true>(row, n, values[i]) : place<T, false>(row, n, values[i]);
+        while (begin < end) {
+            const int64_t stop = one ? end : (begin / m + 1) * m, many = (stop < end ? stop : end) - begin;
+            const T *row = one ? sorted : sorted + begin / m * n;
+            (right ? place_all<T, true> : place_all<T, false>)(row, n, values + begin, many, out + begin);
+            begin += many;
         }
     });
 }

@@ -56,8 +56,13 @@ struct Room {
     uint64_t *a, *b, *keys;
 };
 
-// The words of a row in order: the lower halves are the positions.
-template <class T> uint64_t *sorted_words(const T *x, int64_t step, int64_t n, bool descending, Room room) {
+// Words in order: the lower halves are the positions. `whole` says whether the upper ones tell all keys apart.
+struct Sorted {
+    uint64_t *words;
+    bool whole;
+};
+
+template <class T> Sorted sorted_words(const T *x, int64_t step, int64_t n, bool descending, Room room) {
     using O = Order<T>;
     uint64_t *a = room.a;
     const auto flip = descending ? key_mask<T>() : typename O::Key(0);
@@ -66,7 +71,7 @@ template <class T> uint64_t *sorted_words(const T *x, int64_t step, int64_t n, b
             for (int64_t i = begin; i < end; i++)
                 a[i] = static_cast<uint64_t>(O::key(x[i * step]) ^ flip) << 32 | static_cast<uint64_t>(i);
         });
-        return sort_words(a, room.b, n, O::bits);
+        return {sort_words(a, room.b, n, O::bits), true};
     } else {
         uint64_t *keys = room.keys;
         parallel_for(n, BLOCK, [&](int64_t begin, int64_t end) {
@@ -81,7 +86,7 @@ template <class T> uint64_t *sorted_words(const T *x, int64_t step, int64_t n, b
         });
         uint64_t *words = sort_words(a, room.b, n, width - drop);
         if (drop) settle_ties(words, keys, n);
-        return words;
+        return {words, drop == 0};
     }
 }
 
@@ -125,7 +130,7 @@ void sort_axis(const char *name, Array &x, int axis, bool descending, int64_t m,
         for_rows(rows, 20, [&](int64_t r) {
             const T *row = rows.data<T>(r);
             const int64_t at = rows.out(r, m);
-            const uint64_t *words = sorted_words<T>(row, rows.step, rows.n, descending, rooms.mine());
+            const uint64_t *words = sorted_words<T>(row, rows.step, rows.n, descending, rooms.mine()).words;
             put_row<T>(words, row, rows.step, m, values ? (*values)->template as<T>() + at : nullptr,
                        order ? (*order)->template as<int64_t>() + at : nullptr, rows.inner);
         });
@@ -199,7 +204,11 @@ struct Unique {
 template <class T> struct Differs {
     const uint64_t *words;
     const T *x;
+    bool whole;
     bool operator()(int64_t i) const {
+        if (whole && !has_nan<T>) return (words[i - 1] ^ words[i]) >> 32 != 0;
+        if (whole && Order<T>::bits <= 32)
+            return (words[i - 1] ^ words[i]) >> 32 != 0 || words[i] >> 32 == key_mask<T>();
         const auto a = Order<T>::key(x[static_cast<uint32_t>(words[i - 1])]);
         const auto b = Order<T>::key(x[static_cast<uint32_t>(words[i])]);
         return a != b || (has_nan<T> && b == key_mask<T>());
@@ -219,12 +228,12 @@ template <class T> Unique unique_of(Array &x) {
     int64_t *inverse = u.inverse->template as<int64_t>();
     const int64_t parts = (n + BLOCK - 1) / BLOCK;
     Scratch<int64_t> found(static_cast<size_t>(parts) + 1);
-    uint64_t *words;
+    Sorted sorted;
     int64_t total = 0;
     {
         Unlocked free(20 * n);
-        words = sorted_words<T>(data, 1, n, false, rooms.mine());
-        const Differs<T> differs{words, data};
+        sorted = sorted_words<T>(data, 1, n, false, rooms.mine());
+        const Differs<T> differs{sorted.words, data, sorted.whole};
         parallel_for(parts, 1, [&](int64_t from, int64_t to) {
             for (int64_t p = from; p < to; p++) {
                 int64_t here = 0;
@@ -244,7 +253,8 @@ template <class T> Unique unique_of(Array &x) {
     T *values = u.values->template as<T>();
     int64_t *first = u.first->template as<int64_t>(), *counts = u.counts->template as<int64_t>();
     Unlocked free(20 * n);
-    const Differs<T> differs{words, data};
+    const uint64_t *words = sorted.words;
+    const Differs<T> differs{words, data, sorted.whole};
     parallel_for(parts, 1, [&](int64_t from, int64_t to) {
         for (int64_t p = from; p < to; p++) {
             int64_t k = found[p] - 1;

@@ -121,10 +121,13 @@ uint64_t *sort_words(uint64_t *words, uint64_t *room, int64_t n, int width) {
         insertion(words, n);
         return words;
     }
-    if (n <= 80) return merge_sort(words, room, n);
-    if (n < 6000) return radix<8>(words, room, n, width);
-    if (n < (1 << 16) || num_threads() == 1 || in_parallel()) return radix<11>(words, room, n, width);
-    return parallel_radix<11>(words, room, n, width);
+    if (n <= 120) return merge_sort(words, room, n);
+    if (n < 2000) return radix<8>(words, room, n, width);
+    // Wide digits take fewer passes, but write to more places at a time than the caches beyond the second follow.
+    const bool near = n < 400000;
+    if (n < (1 << 16) || num_threads() == 1 || in_parallel())
+        return near ? radix<11>(words, room, n, width) : radix<8>(words, room, n, width);
+    return near ? parallel_radix<11>(words, room, n, width) : parallel_radix<8>(words, room, n, width);
 }
 
 }  // namespace mortice

@@ -95,7 +95,7 @@ def test_memory_of_others_is_shared_and_read_only_memory_stays_so(k: Any) -> Non
     with pytest.raises(BufferError):  # the view that x holds keeps the array from moving
         theirs.append(5)
     fixed = k.share_host(HostBuffer(struct.pack("2f", 1, 2), (2,), F32), k.device("cpu"))
-    with pytest.raises(ValueError, match="may only be read"):
+    with pytest.raises(ValueError, match="read-only"):
         k.setitem(fixed, (0,), 5.0)
     assert memoryview(fixed).readonly
 

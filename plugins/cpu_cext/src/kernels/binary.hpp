@@ -12,15 +12,15 @@ using Inner = void (*)(char *const *at, const int64_t *step, int64_t n, const vo
 enum BinaryOp : uint8_t {
     // binary.cpp
     ADD, SUBTRACT, MULTIPLY, DIVIDE, MAXIMUM, MINIMUM, BITWISE_AND, BITWISE_OR, BITWISE_XOR, SHIFT_LEFT, SHIFT_RIGHT, COPYSIGN,
-    RELU_GRAD, SIGMOID_GRAD, TANH_GRAD, EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, LOGICAL_AND, LOGICAL_OR, LOGICAL_XOR, COMPLEX,
+    EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, LOGICAL_AND, LOGICAL_OR, LOGICAL_XOR, COMPLEX,
     BINARY_OPS,
     // binary_math.cpp
     FLOOR_DIVIDE = BINARY_OPS, REMAINDER, FMOD, POW, HYPOT, ATAN2, LOGADDEXP, LOGADDEXP2, NEXTAFTER, GCD, LCM,
     ALL_BINARY_OPS
 };
 
-// An inner loop for each dtype of the inputs, nullptr where there is none. Halves have none but where bits are all that
-// matters: the caller brings them to float by blocks. The output must not be one of the inputs.
+// An inner loop for each dtype of the inputs, nullptr where there is none. Halves have few: the caller brings them to float
+// by blocks. The output must not be one of the inputs.
 struct BinaryTable {
     Inner two[BINARY_OPS][DTYPES];
     Inner where[5];        // by the logarithm of the item size: bool, then two of that size

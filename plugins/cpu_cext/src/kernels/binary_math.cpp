@@ -5,6 +5,8 @@
 
 #include "binary.hpp"
 #include "lines.hpp"
+#include "vpow.hpp"
+#include "vtrig.hpp"
 
 namespace mortice::ISA {
 
@@ -98,14 +100,14 @@ INLINE float rest(float a, float b) { return fmodf(a, b); }
 INLINE double rest(double a, double b) { return fmod(a, b); }
 INLINE float down(float x) { return __builtin_floorf(x); }
 INLINE double down(double x) { return __builtin_floor(x); }
-INLINE float with_sign(float x, float s) { return __builtin_copysignf(x, s); }
-INLINE double with_sign(double x, double s) { return __builtin_copysign(x, s); }
+INLINE float signed_as(float x, float s) { return __builtin_copysignf(x, s); }
+INLINE double signed_as(double x, double s) { return __builtin_copysign(x, s); }
 
 template <class T> static T slow_fmod(T a, T b) { return rest(a, b); }
 template <class T> static T slow_remainder(T a, T b) {
     T r = rest(a, b);
     if (b == 0) return r;
-    if (r == 0) return with_sign(T(0), b);
+    if (r == 0) return signed_as(T(0), b);
     return (r < 0) != (b < 0) ? r + b : r;
 }
 template <class T> static T slow_floor_divide(T a, T b) {
@@ -113,7 +115,7 @@ template <class T> static T slow_floor_divide(T a, T b) {
     const T r = rest(a, b);
     T q = (a - r) / b;
     if (r != 0 && (r < 0) != (b < 0)) q -= 1;
-    if (q == 0) return with_sign(T(0), a / b);
+    if (q == 0) return signed_as(T(0), a / b);
     const T whole = down(q);
     return q - whole > T(0.5) ? whole + 1 : whole;
 }
@@ -129,30 +131,30 @@ INLINE Divided divided(double a, double b) {
     double q = __builtin_trunc(a / b), r = __builtin_fma(-q, b, a);
     // The quotient may have been rounded up to an integer: then the rest has the wrong sign.
     const bool over = r != 0 && (r < 0) != (a < 0);
-    r = over ? r + with_sign(b, a) : r;
-    q = over ? q - with_sign(1.0, q) : q;
+    r = over ? r + signed_as(b, a) : r;
+    q = over ? q - signed_as(1.0, q) : q;
     return {q, r};
 }
 struct Fmod {
-    template <class T> INLINE T fast(T a, Divided d, T) { return with_sign(static_cast<T>(d.rest), a); }
+    template <class T> INLINE T fast(T a, Divided d, T) { return signed_as(static_cast<T>(d.rest), a); }
     template <class T> static T slow(T a, T b) { return slow_fmod(a, b); }
 };
 struct Remainder {
     template <class T> INLINE T fast(T, Divided d, T b) {
         const double turned = (d.rest < 0) != (b < 0) ? d.rest + b : d.rest;
-        return d.rest == 0 ? with_sign(T(0), b) : static_cast<T>(turned);
+        return d.rest == 0 ? signed_as(T(0), b) : static_cast<T>(turned);
     }
     template <class T> static T slow(T a, T b) { return slow_remainder(a, b); }
 };
 struct FloorDivide {
     template <class T> INLINE T fast(T a, Divided d, T b) {
         const double q = d.rest != 0 && (d.rest < 0) != (b < 0) ? d.quotient - 1 : d.quotient;
-        return q == 0 ? with_sign(T(0), with_sign(T(1), a) * with_sign(T(1), b)) : static_cast<T>(q);
+        return q == 0 ? signed_as(T(0), signed_as(T(1), a) * signed_as(T(1), b)) : static_cast<T>(q);
     }
     template <class T> static T slow(T a, T b) { return slow_floor_divide(a, b); }
 };
 
-template <class F, class T> static void line_divided(char *const *at, int64_t n) {
+template <class F, class T> APART void line_divided(char *const *at, int64_t n) {
     T *__restrict__ out = reinterpret_cast<T *>(at[0]);
     const T *__restrict__ a = reinterpret_cast<const T *>(at[1]), *__restrict__ b = reinterpret_cast<const T *>(at[2]);
     constexpr int64_t BLOCK = 64;
@@ -178,11 +180,6 @@ template <class F, class T> static void line_divided(char *const *at, int64_t n)
 
 // ---- floats: powers, lengths, angles ----
 
-INLINE float power(float x, float y) { return powf(x, y); }
-INLINE double power(double x, double y) { return pow(x, y); }
-INLINE float angle(float y, float x) { return atan2f(y, x); }
-INLINE double angle(double y, double x) { return atan2(y, x); }
-
 INLINE float length(float x, float y) {
     const double a = x, b = y;
     const auto r = static_cast<float>(__builtin_sqrt(a * a + b * b));
@@ -198,14 +195,30 @@ INLINE double length(double x, double y) {
     return a == __builtin_inf() || b == __builtin_inf() ? __builtin_inf() : r;
 }
 
-INLINE float log1p_exp(float x) { return log1pf(expf(x)); }
-INLINE double log1p_exp(double x) { return log1p(exp(x)); }
-INLINE float log1p_exp2(float x) { return log1pf(exp2f(x)) * 1.4426950408889634f; }
-INLINE double log1p_exp2(double x) { return log1p(exp2(x)) * 1.4426950408889634; }
+struct Power { template <class V> INLINE V go(V x, V y) { return v_pow(x, y); } };
+struct Angle2 { template <class V> INLINE V go(V y, V x) { return v_atan2(y, x); } };
 // Minus the distance; equal infinities have none.
-template <class T> INLINE T apart(T x, T y) { return x == y ? T(0) : x > y ? y - x : x - y; }
-template <class T> INLINE T add_logs(T x, T y) { return (x > y ? x : y) + log1p_exp(apart(x, y)); }
-template <class T> INLINE T add_logs2(T x, T y) { return (x > y ? x : y) + log1p_exp2(apart(x, y)); }
+template <class V> INLINE V apart(V x, V y) { return select(x == y, num<V>(0), -v_abs(x - y)); }
+struct AddLogs {
+    template <class V> INLINE V go(V x, V y) { return vmax(x, y) + v_log1p(v_exp(apart(x, y))); }
+};
+struct AddLogs2 {
+    template <class V> INLINE V go(V x, V y) {
+        // Not a fused product: of equal numbers the logarithm is 1 exactly.
+        return vmax(x, y) + v_log1p(v_exp2(apart(x, y))) * num<V>(0x1.71547652b82fep+0);
+    }
+};
+
+// F::go on whole vectors only; what is left over is filled up with ones.
+template <class F, class T> APART void line_whole(char *const *at, int64_t n) {
+    const T *a = reinterpret_cast<const T *>(at[1]), *b = reinterpret_cast<const T *>(at[2]);
+    T *out = reinterpret_cast<T *>(at[0]);
+    if (n < LANES<T>) return store_part<T>(out, F::go(load_part<T>(a, n, T(1)), load_part<T>(b, n, T(1))), n);
+    for (int64_t i = 0; i < n; i += LANES<T>) {
+        const int64_t k = i + LANES<T> <= n ? i : n - LANES<T>;
+        store<T>(out + k, F::go(load<T>(a + k), load<T>(b + k)));
+    }
+}
 
 // ---- neighbours: the bits of a float without its sign count them ----
 
@@ -213,14 +226,13 @@ template <class B, int MANTISSA_BITS> INLINE B next_bits(B x, B y) {
     constexpr B sign = static_cast<B>(B(1) << (8 * sizeof(B) - 1));
     constexpr B infinity = static_cast<B>((sign - 1) - ((B(1) << MANTISSA_BITS) - 1));
     const B a = x & static_cast<B>(~sign), b = y & static_cast<B>(~sign);
-    if (a > infinity) return x;
-    if (b > infinity) return y;
-    if (x == y || (a | b) == 0) return y;
-    if (a == 0) return static_cast<B>((y & sign) | 1);
-    const bool outward = ((x ^ y) & sign) == 0 && b > a;
-    return outward ? static_cast<B>(x + 1) : static_cast<B>(x - 1);
+    const bool outward = (((x ^ y) & sign) == 0) & (b > a);
+    B next = static_cast<B>(outward ? x + 1 : x - 1);
+    next = a == 0 ? static_cast<B>((y & sign) | 1) : next;
+    next = (x == y) | ((a | b) == 0) | (b > infinity) ? y : next;
+    return a > infinity ? x : next;
 }
-template <class B, int MANTISSA_BITS> static void line_next(char *const *at, int64_t n) {
+template <class B, int MANTISSA_BITS> APART void line_next(char *const *at, int64_t n) {
     line_each<B, B, next_bits<B, MANTISSA_BITS>>(at, n);
 }
 
@@ -259,6 +271,7 @@ template <class T> INLINE complex_of<T> complex_power(complex_of<T> x, complex_o
 // ---- the table ----
 
 template <class T, T (*f)(T, T)> constexpr Inner each = inner<line_each<T, T, f>, sizeof(T), sizeof(T), sizeof(T)>;
+template <class F, class T> constexpr Inner whole = inner<line_whole<F, T>, sizeof(T), sizeof(T), sizeof(T)>;
 template <class F, class T> constexpr Inner by_rests = inner<line_divided<F, T>, sizeof(T), sizeof(T), sizeof(T)>;
 
 struct Filler {
@@ -277,11 +290,11 @@ struct Filler {
         set(FLOOR_DIVIDE, d, by_rests<FloorDivide, T>);
         set(REMAINDER, d, by_rests<Remainder, T>);
         set(FMOD, d, by_rests<Fmod, T>);
-        set(POW, d, each<T, power>);
+        set(POW, d, whole<Power, T>);
         set(HYPOT, d, each<T, length>);
-        set(ATAN2, d, each<T, angle>);
-        set(LOGADDEXP, d, each<T, add_logs<T>>);
-        set(LOGADDEXP2, d, each<T, add_logs2<T>>);
+        set(ATAN2, d, whole<Angle2, T>);
+        set(LOGADDEXP, d, whole<AddLogs, T>);
+        set(LOGADDEXP2, d, whole<AddLogs2, T>);
     }
 };
 

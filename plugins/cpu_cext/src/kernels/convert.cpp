@@ -6,10 +6,9 @@
 
 #include <string.h>
 
-#ifndef ISA
-#define ISA baseline
-#endif
-#define INLINE static inline __attribute__((always_inline))
+#include "half.hpp"
+
+#define APART static __attribute__((noinline))  // tables point at it and others call it: one copy is enough
 
 namespace mortice::ISA {
 
@@ -50,7 +49,7 @@ template <class To, class From> INLINE To convert_one(From x) {
     }
 }
 
-template <class To, class From> static void convert_real(char *const *at, const int64_t *step, int64_t n, const void *) {
+template <class To, class From> APART void convert_real(char *const *at, const int64_t *step, int64_t n, const void *) {
     if (step[0] == sizeof(To) && step[1] == sizeof(From)) {
         To *__restrict__ out = reinterpret_cast<To *>(at[0]);
         const From *__restrict__ in = reinterpret_cast<const From *>(at[1]);
@@ -67,7 +66,7 @@ template <class To, class From> static void convert_real(char *const *at, const 
 
 struct wide { uint64_t low, high; };
 
-template <class T> static void copy_elements(char *const *at, const int64_t *step, int64_t n, const void *) {
+template <class T> APART void copy_elements(char *const *at, const int64_t *step, int64_t n, const void *) {
     const int64_t size = sizeof(T);
     if (step[0] == size && step[1] == size) {
         memmove(at[0], at[1], n * size);
@@ -87,80 +86,43 @@ template <class T> static void copy_elements(char *const *at, const int64_t *ste
 
 // ---- halves ----
 
-template <class To, class From> INLINE To bits_as(From x) {
-    To y;
-    static_assert(sizeof x == sizeof y);
-    memcpy(&y, &x, sizeof y);
-    return y;
-}
-
-INLINE float widen(half h) {
-    // The exponent is put right by a product, which also makes subnormal numbers right.
-    const uint32_t magnitude = (h.bits & 0x7fffu) << 13, sign = (h.bits & 0x8000u) << 16;
-    const float scaled = bits_as<float>(magnitude) * bits_as<float>(uint32_t{(254 - 15) << 23});
-    uint32_t bits = bits_as<uint32_t>(scaled);
-    bits = magnitude >= 0x0f800000u ? magnitude | 0x7f800000u : bits;
-    return bits_as<float>(bits | sign);
-}
-INLINE float widen(bhalf h) { return bits_as<float>(static_cast<uint32_t>(h.bits) << 16); }
-
-INLINE void narrow(float x, half &out) {
-    const uint32_t bits = bits_as<uint32_t>(x), sign = bits & 0x80000000u, magnitude = bits ^ sign;
-    // Subnormal results: adding 0.5 makes the processor round at the right place.
-    const float shifted = bits_as<float>(magnitude) + 0.5f;
-    const uint32_t small = bits_as<uint32_t>(shifted) - 0x3f000000u;
-    const uint32_t normal = (magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1)) >> 13;
-    uint32_t r = magnitude < 0x38800000u ? small : normal;
-    r = magnitude >= 0x477ff000u ? 0x7c00u : r;
-    r = magnitude > 0x7f800000u ? 0x7e00u | ((magnitude >> 13) & 0x3ffu) : r;
-    out.bits = static_cast<uint16_t>(r | (sign >> 16));
-}
-INLINE void narrow(float x, bhalf &out) {
-    const uint32_t bits = bits_as<uint32_t>(x);
-    const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1)) >> 16;
-    out.bits = static_cast<uint16_t>((bits & 0x7fffffffu) > 0x7f800000u ? (bits >> 16) | 0x40u : rounded);
-}
 // A double as a float that is rounded to odd where it is not exact: rounding that again gives what rounding once would.
 INLINE float to_odd(double x) {
     const float f = static_cast<float>(x);
     const double back = f, a = back < 0 ? -back : back, b = x < 0 ? -x : x;
-    uint32_t bits = bits_as<uint32_t>(f);
+    uint32_t bits = as_bits<uint32_t>(f);
     bits = a > b ? (bits - 1) | 1 : a < b ? bits | 1 : bits;
-    return bits_as<float>(bits);
+    return as_float_bits<float>(bits);
 }
 
-constexpr int64_t BLOCK = 256;
-
-template <class H> static void widen_run(char *const *at, const int64_t *step, int64_t n, const void *) {
-    float *__restrict__ out = reinterpret_cast<float *>(at[0]);
-    if (step[0] == sizeof(float) && step[1] == sizeof(H)) {
-        const H *__restrict__ in = reinterpret_cast<const H *>(at[1]);
-        for (int64_t i = 0; i < n; i++) out[i] = widen(in[i]);
-        return;
-    }
+template <class H> APART void widen_run(char *const *at, const int64_t *step, int64_t n, const void *) {
+    if (step[0] == sizeof(float)) return widen<H>(at[1], step[1], reinterpret_cast<float *>(at[0]), n);
     for (int64_t i = 0; i < n; i++)
-        *reinterpret_cast<float *>(at[0] + i * step[0]) = widen(*reinterpret_cast<const H *>(at[1] + i * step[1]));
+        *reinterpret_cast<float *>(at[0] + i * step[0]) = to_float(*reinterpret_cast<const H *>(at[1] + i * step[1]));
 }
-template <class H> static void narrow_run(char *const *at, const int64_t *step, int64_t n, const void *) {
-    H *__restrict__ out = reinterpret_cast<H *>(at[0]);
-    if (step[0] == sizeof(H) && step[1] == sizeof(float)) {
-        const float *__restrict__ in = reinterpret_cast<const float *>(at[1]);
-        for (int64_t i = 0; i < n; i++) narrow(in[i], out[i]);
-        return;
-    }
+template <class H> APART void narrow_run(char *const *at, const int64_t *step, int64_t n, const void *) {
+    if (step[1] == sizeof(float)) return narrow<H>(reinterpret_cast<const float *>(at[1]), at[0], step[0], n);
     for (int64_t i = 0; i < n; i++)
-        narrow(*reinterpret_cast<const float *>(at[1] + i * step[1]), *reinterpret_cast<H *>(at[0] + i * step[0]));
+        *reinterpret_cast<H *>(at[0] + i * step[0]) = from_float<H>(*reinterpret_cast<const float *>(at[1] + i * step[1]));
 }
-template <class H> static void narrow_double(char *const *at, const int64_t *step, int64_t n, const void *) {
-    for (int64_t i = 0; i < n; i++)
-        narrow(to_odd(*reinterpret_cast<const double *>(at[1] + i * step[1])), *reinterpret_cast<H *>(at[0] + i * step[0]));
+template <class H> APART void narrow_double(char *const *at, const int64_t *step, int64_t n, const void *) {
+    float room[HALF_BLOCK];
+    for (int64_t k = 0; k < n; k += HALF_BLOCK) {
+        const int64_t m = n - k < HALF_BLOCK ? n - k : HALF_BLOCK;
+        const char *in = at[1] + k * step[1];
+        if (step[1] == sizeof(double))
+            for (int64_t i = 0; i < m; i++) room[i] = to_odd(reinterpret_cast<const double *>(in)[i]);
+        else
+            for (int64_t i = 0; i < m; i++) room[i] = to_odd(*reinterpret_cast<const double *>(in + i * step[1]));
+        narrow<H>(room, at[0] + k * step[0], step[0], m);
+    }
 }
 
 // first, then second, with a block of floats between them
-template <Inner first, Inner second> static void by_float(char *const *at, const int64_t *step, int64_t n, const void *) {
-    float room[BLOCK];
-    for (int64_t i = 0; i < n; i += BLOCK) {
-        const int64_t m = n - i < BLOCK ? n - i : BLOCK;
+APART void through_floats(Inner first, Inner second, char *const *at, const int64_t *step, int64_t n) {
+    alignas(64) float room[HALF_BLOCK];
+    for (int64_t i = 0; i < n; i += HALF_BLOCK) {
+        const int64_t m = n - i < HALF_BLOCK ? n - i : HALF_BLOCK;
         char *in[2] = {reinterpret_cast<char *>(room), at[1] + i * step[1]};
         const int64_t in_step[2] = {sizeof(float), step[1]};
         first(in, in_step, m, nullptr);
@@ -169,13 +131,34 @@ template <Inner first, Inner second> static void by_float(char *const *at, const
         second(out, out_step, m, nullptr);
     }
 }
+template <Inner first, Inner second> static void by_float(char *const *at, const int64_t *step, int64_t n, const void *) {
+    through_floats(first, second, at, step, n);
+}
 
 // ---- complex numbers ----
 
 // A real number becomes the real part; the imaginary one is 0.
+template <class T> APART void join_zero(Inner real, char *const *at, const int64_t *step, int64_t n) {
+    alignas(64) T room[HALF_BLOCK];
+    for (int64_t k = 0; k < n; k += HALF_BLOCK) {
+        const int64_t m = n - k < HALF_BLOCK ? n - k : HALF_BLOCK;
+        char *in[2] = {reinterpret_cast<char *>(room), at[1] + k * step[1]};
+        const int64_t in_step[2] = {sizeof(T), step[1]};
+        real(in, in_step, m, nullptr);
+        char *to = at[0] + k * step[0];
+        if (step[0] == 2 * sizeof(T)) {
+            T *__restrict__ out = reinterpret_cast<T *>(to);
+            for (int64_t i = 0; i < m; i++) out[2 * i] = room[i], out[2 * i + 1] = 0;
+            continue;
+        }
+        for (int64_t i = 0; i < m; i++, to += step[0]) {
+            reinterpret_cast<T *>(to)[0] = room[i];
+            reinterpret_cast<T *>(to)[1] = 0;
+        }
+    }
+}
 template <class T, Inner real> static void to_complex(char *const *at, const int64_t *step, int64_t n, const void *) {
-    for (int64_t i = 0; i < n; i++) *reinterpret_cast<T *>(at[0] + sizeof(T) + i * step[0]) = 0;
-    real(at, step, n, nullptr);
+    join_zero<T>(real, at, step, n);
 }
 template <class To, class From> static void complex_parts(char *const *at, const int64_t *step, int64_t n, const void *) {
     for (int64_t i = 0; i < n; i++) {
@@ -193,8 +176,6 @@ template <class T> static void complex_truth(char *const *at, const int64_t *ste
 }
 
 // ---- the table ----
-
-template <class From> constexpr Inner to_half = convert_real<float, From>;
 
 #define REAL_ROW(T, F16_INNER, BF16_INNER)                                                                  \
     {convert_real<truth, T>, convert_real<uint8_t, T>, convert_real<uint16_t, T>, convert_real<uint32_t, T>, \

@@ -88,19 +88,36 @@ static void row_strip(int64_t m, int64_t k, const T *a, int64_t ra, int64_t ca, 
     if (i < m) row_tile<T, 1, NV>(k, a + i * ra, ra, ca, b, ldb, c + i * ldc, ldc, add, last);
 }
 
+// What a strip of B is copied to where it is used often enough: rows at steps of large powers of two would push each other
+// out of the caches.
+constexpr int64_t DEEP = 256;
+template <class T> INLINE const T *packed(const T *b, int64_t ldb, int64_t depth, int64_t width, T *room) {
+    constexpr int64_t W = 4 * LANES<T>;
+    for (int64_t l = 0; l < depth; l++)
+        for (int64_t j = 0; j < width; j++) room[l * W + j] = b[l * ldb + j];
+    return room;
+}
+
 template <class T>
 static void rows(int64_t m, int64_t n, int64_t k, const T *a, int64_t ra, int64_t ca, const T *b, int64_t ldb, T *c,
                  int64_t ldc, bool add) {
     constexpr int L = LANES<T>, WIDE = VECTOR_BYTES == 64 ? 4 : 2;  // what the registers hold
-    while (n > 0) {
-        const int64_t vectors = (n + L - 1) / L;
-        const int64_t take = vectors >= WIDE ? WIDE : vectors >= 2 ? 2 : 1, last = n < take * L ? n - (take - 1) * L : L;
-        if (WIDE == 4 && take == 4) row_strip<T, WIDE>(m, k, a, ra, ca, b, ldb, c, ldc, add, last);
-        else if (take == 2) row_strip<T, 2>(m, k, a, ra, ca, b, ldb, c, ldc, add, last);
-        else row_strip<T, 1>(m, k, a, ra, ca, b, ldb, c, ldc, add, last);
-        n -= take * L;
-        b += take * L;
-        c += take * L;
+    T room[DEEP * 4 * L];
+    const bool pack = m >= 128 && ldb >= 8 * L && k >= 16;
+    for (int64_t low = 0; low < k; low += DEEP, a += DEEP * ca, b += DEEP * ldb) {
+        const int64_t depth = k - low < DEEP ? k - low : DEEP;
+        for (int64_t j = 0; j < n;) {
+            const int64_t left = n - j, vectors = (left + L - 1) / L, take = vectors >= WIDE ? WIDE : vectors >= 2 ? 2 : 1;
+            const int64_t last = left < take * L ? left - (take - 1) * L : L;
+            const T *from = b + j;
+            int64_t step = ldb;
+            if (pack) from = packed(from, ldb, depth, (take - 1) * L + last, room), step = 4 * L;
+            T *to = c + j;
+            if (WIDE == 4 && take == 4) row_strip<T, WIDE>(m, depth, a, ra, ca, from, step, to, ldc, add || low, last);
+            else if (take == 2) row_strip<T, 2>(m, depth, a, ra, ca, from, step, to, ldc, add || low, last);
+            else row_strip<T, 1>(m, depth, a, ra, ca, from, step, to, ldc, add || low, last);
+            j += take * L;
+        }
     }
 }
 

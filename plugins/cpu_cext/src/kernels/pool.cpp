@@ -186,27 +186,67 @@ template <class T> static void average(const PoolPlan<T> &p, T *room, int64_t ta
     }
 }
 
+// wide[x] = the sum over the windows that see x.
+template <class T> static void widen_row(const PoolPlan<T> &p, const T *row, T *wide) {
+    const PoolAxis &ax = p.axis[2];
+    int64_t k = ax.kernel, s = ax.stride;
+    if (p.regular && ax.padding == 0 && k == s && ax.count * k <= ax.size) {
+        if (k == 2)
+            for (int64_t x = 0; x < ax.count; x++) wide[2 * x] = wide[2 * x + 1] = row[x];
+        else
+            for (int64_t x = 0; x < ax.count; x++)
+                for (int64_t i = 0; i < k; i++) wide[x * k + i] = row[x];
+        for (int64_t x = ax.count * k; x < ax.size; x++) wide[x] = T(0);
+        return;
+    }
+    for (int64_t x = 0; x < ax.size; x++) wide[x] = T(0);
+    if (p.regular && s == 1 && k <= 16) {
+        for (int64_t t = 0; t < k; t++) {
+            int64_t low = most(0, ax.padding - t), high = least(ax.count, ax.size + ax.padding - t);
+            T *to = wide + t - ax.padding;
+            for (int64_t x = low; x < high; x++) to[x] += row[x];
+        }
+        return;
+    }
+    for (int64_t x = 0; x < ax.count; x++) {
+        T own = row[x];
+        for (int64_t i = ax.start[x]; i < ax.end[x]; i++) wide[i] += own;
+    }
+}
+
 template <class T> static void average_grad(const PoolPlan<T> &p, T *room, int64_t plane) {
     const PoolAxis &az = p.axis[0], &ay = p.axis[1], &ax = p.axis[2];
     int64_t volume = az.size * ay.size * ax.size;
     const T *g = p.from + plane * az.count * ay.count * ax.count;
     T *out = p.out + plane * volume, *row = room, *wide = room + (ax.count + 64);
-    for (int64_t i = 0; i < volume; i++) out[i] = T(0);
+    if (az.count == 1 && ay.count == 1 && ax.count == 1 && az.end[0] - az.start[0] == az.size &&
+        ay.end[0] - ay.start[0] == ay.size && ax.end[0] - ax.start[0] == ax.size) {
+        row[0] = g[0];
+        divide_row(p, 0, 0, row);
+        T own = row[0];
+        for (int64_t i = 0; i < volume; i++) out[i] = own;
+        return;
+    }
+    int64_t fresh = 0;  // rows that something was written to: windows move on, so they are the first ones
     for (int64_t z = 0; z < az.count; z++)
         for (int64_t y = 0; y < ay.count; y++, g += ax.count) {
             for (int64_t x = 0; x < ax.count; x++) row[x] = g[x];
             divide_row(p, z, y, row);
-            for (int64_t x = 0; x < ax.size; x++) wide[x] = T(0);
-            for (int64_t x = 0; x < ax.count; x++) {
-                T own = row[x];
-                for (int64_t i = ax.start[x]; i < ax.end[x]; i++) wide[i] += own;
-            }
+            widen_row(p, row, wide);
             for (int64_t i = az.start[z]; i < az.end[z]; i++)
                 for (int64_t j = ay.start[y]; j < ay.end[y]; j++) {
-                    T *to = out + (i * ay.size + j) * ax.size;
-                    for (int64_t x = 0; x < ax.size; x++) to[x] += wide[x];
+                    int64_t at = i * ay.size + j;
+                    T *to = out + at * ax.size;
+                    if (at >= fresh) {
+                        for (T *t = out + fresh * ax.size; t < to; t++) *t = T(0);
+                        for (int64_t x = 0; x < ax.size; x++) to[x] = wide[x];
+                        fresh = at + 1;
+                    } else {
+                        for (int64_t x = 0; x < ax.size; x++) to[x] += wide[x];
+                    }
                 }
         }
+    for (T *t = out + fresh * ax.size; t < out + volume; t++) *t = T(0);
 }
 
 template <class T> constexpr PoolSet<T> SET = {LANES<T>, max<T>, average<T>, average_grad<T>};

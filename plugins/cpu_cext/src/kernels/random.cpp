@@ -154,18 +154,20 @@ static const double ATANH[] = {
     0.07720723739890376, 0.0631712834555425, 0.08129664303566268,
 };
 
-template <int N> INLINE double polynomial(double x, const double (&c)[N]) {
-    double result = x * c[N - 1] + c[N - 2];
-    for (int i = N - 3; i >= 0; i--) result = result * x + c[i];
-    return result;
+// By Horner's rule, written as a recursion: a loop would keep the loop around it from being vectorised.
+template <int I, int N> INLINE double from(double x, const double (&c)[N]) {
+    if constexpr (I == N - 2) return x * c[N - 1] + c[N - 2];
+    else return from<I + 1>(x, c) * x + c[I];
 }
+template <int N> INLINE double polynomial(double x, const double (&c)[N]) { return from<0>(x, c); }
 
 INLINE double normal(uint64_t word) {
     const auto steps = static_cast<int64_t>((word >> 10) | 1) - (int64_t{1} << 53);
     const uint64_t away = steps < 0 ? -steps : steps;
     const double size = exact(away) * 0x1p-54, p = exact((uint64_t{1} << 53) - away) * 0x1p-54;
     double root = p * (size * 4.0 + 2.0);
-    for (int i = 0; i < 6; i++) root = __builtin_sqrt(root);
+    root = __builtin_sqrt(__builtin_sqrt(__builtin_sqrt(root)));
+    root = __builtin_sqrt(__builtin_sqrt(__builtin_sqrt(root)));
     const double d = 1.0 - root, q = steps < 0 ? -size : size;
     return q * (polynomial(d, NORMAL_P) / polynomial(d, NORMAL_Q));
 }
@@ -180,6 +182,111 @@ INLINE double exponential(uint64_t word) {
     }
     const double t = u / (product - u);
     return (t * 128.0) * polynomial(t * t, ATANH);
+}
+
+// Floats of normals: a quantile of relative error 2^-37 decides them, unless it is that close to where rounding turns, or
+// far out in a tail; there the exact one is asked. So the float is always that of the exact one.
+//
+// NEAR[c][i] is coefficient c, lowest first, of quantile / q on piece i of 1 - 4 q^2: pieces are halves of the intervals
+// between powers of two, from 1 down to 2^-8.
+static const double NEAR[10][16] = {
+    {2.59482270984026, 2.82157631866807, 3.06759834766983, 3.30335236388063, 3.55541150994435, 3.79373397081256,
+     4.0455102940464, 4.28109077465046, 4.52776850371709, 4.75687907521025, 4.99536057723941, 5.21583223361569,
+     5.44452880403276, 5.65543662341464, 5.87386740235838, 6.07513254759692},
+    {-0.379772121442722, -0.545956654571141, -0.397827685947476, -0.563495071029256, -0.404699220338954,
+     -0.566197587773102, -0.401972669992891, -0.557127957190923, -0.392238250275208, -0.540138232286263,
+     -0.378219253671837, -0.518801616948644, -0.362185114831758, -0.495849764295934, -0.34573457987614,
+     -0.473072945655745},
+    {0.118297373164329, 0.233111270782873, 0.118746836193035, 0.231019014611756, 0.116326325231839,
+     0.224284798941436, 0.112087923155293, 0.214958831558257, 0.106995636740133, 0.20468779328126,
+     0.101735118328682, 0.194525709515538, 0.0966998645519778, 0.185015195393792, 0.0920666984776137,
+     0.17636046200185},
+    {-0.0456666080977694, -0.124676074545901, -0.0449203600872353, -0.121376496005921, -0.0433509892128765,
+     -0.116405866616442, -0.0413795550119625, -0.110788276147409, -0.0393135334786959, -0.105187181272678,
+     -0.0373293958667967, -0.0999411498984841, -0.0355051947592217, -0.0951749756065967, -0.0338613754807805,
+     -0.0909000080422367},
+    {0.0195334870917939, 0.074213691068919, 0.0189973597089147, 0.071577426669752, 0.0182012593033379,
+     0.0682764032681236, 0.0173098969119041, 0.0648326348008931, 0.0164272588434541, 0.0615386357843997,
+     0.0156044676209205, 0.0585189568836297, 0.0148591026129951, 0.0558028584608897, 0.0141916190110669,
+     0.0533754202744075},
+    {-0.00887359689154162, -0.0470193487155557, -0.00856943280508466, -0.0451005790164834, -0.00817776981553648,
+     -0.0429040702102902, -0.00776483932665051, -0.0407088077163716, -0.00736819477463927, -0.0386545211694026,
+     -0.00700403924482552, -0.0367910828947173, -0.00667640316671026, -0.0351221192971642, -0.00638366495512557,
+     -0.0336318753058275},
+    {0.00419138677953883, 0.030960383699573, 0.00402879929521069, 0.0295940204902627, 0.00383561981972745,
+     0.0281115686845178, 0.00363935259975669, 0.0266685842232304, 0.00345429897358748, 0.0253358770216388,
+     0.00328591011707952, 0.0241341204869032, 0.00313495477234298, 0.0230599670587149, 0.00300018876512502,
+     0.0221008541782066},
+    {-0.00203656797355183, -0.0210051490951349, -0.00195113768204981, -0.0200306783007504, -0.001854838180189,
+     -0.0190110426557424, -0.00175941127249509, -0.0180362319819763, -0.00167056234201785, -0.0171437238765772,
+     -0.00159015914052674, -0.0163418987007856, -0.0015182359615184, -0.0156259766907567, -0.0014540424173268,
+     -0.0149865649193568},
+    {0.00105331966891173, 0.0158374474470884, 0.00100661663430534, 0.0150763902993174, 0.000955999927195406,
+     0.0143026555578133, 0.000906779813309077, 0.0135732961948451, 0.000861378746516533, 0.0129098661391089,
+     0.00082045284091501, 0.0123153210854361, 0.000783894386254614, 0.0117846888164102, 0.000751262512832428,
+     0.0113104606580753},
+    {-0.000534832932208096, -0.0113266585863446, -0.0005104061022068, -0.0107758252211848, -0.000484536798400265,
+     -0.0102256258661187, -0.000459789558053316, -0.00971115483674248, -0.000436974704186963, -0.00924465250140054,
+     -0.000416562576710117, -0.00882678824997349, -0.000398293769099398, -0.0084535495681065,
+     -0.000381946993158302, -0.00811944076366995},
+};
+static const uint64_t DOUBT = 1 << 17;  // what the error may be, in units of a double
+
+struct Quick {
+    double value;
+    bool doubtful;
+};
+INLINE Quick quick_normal(uint64_t word) {
+    const auto steps = static_cast<int64_t>((word >> 10) | 1) - (int64_t{1} << 53);
+    const double size = exact(steps < 0 ? -steps : steps) * 0x1p-54, y = (0.5 - size) * (size * 4.0 + 2.0);
+    uint64_t b;
+    __builtin_memcpy(&b, &y, 8);
+    const uint64_t piece = 2045 - (b >> 51);
+    if (piece > 15) return {0, true};
+    b = (b & 0x0007ffffffffffff) | 0x3ff0000000000000;
+    double t;
+    __builtin_memcpy(&t, &b, 8);
+    t -= 1.25;
+    double value = NEAR[9][piece];
+    for (int c = 8; c >= 0; c--) value = value * t + NEAR[c][piece];
+    value *= steps < 0 ? -size : size;
+    __builtin_memcpy(&b, &value, 8);
+    return {value, ((b + DOUBT - (1 << 28)) & 0x1fffffff) <= 2 * DOUBT};
+}
+
+static void float_normals(const uint64_t *w, int64_t n, float *out) {
+    int64_t i = 0;
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+    typedef float Floats __attribute__((vector_size(32)));
+    vd low[10], high[10];
+    for (int c = 0; c < 10; c++) low[c] = load(NEAR[c]), high[c] = load(NEAR[c] + 8);
+    for (; i + 8 <= n; i += 8) {
+        const vl steps = (vl)((load(w + i) >> 10) | 1) - (int64_t{1} << 53);
+        const vd size = __builtin_convertvector(steps < 0 ? -steps : steps, vd) * 0x1p-54;
+        const vd y = (0.5 - size) * (size * 4.0 + 2.0);
+        const Eight piece = 2045 - ((Eight)y >> 51);
+        const vd t = (vd)(((Eight)y & 0x0007ffffffffffff) | 0x3ff0000000000000) - 1.25;
+        const auto at = [&](int c) {
+            return (vd)_mm512_permutex2var_pd((__m512d)low[c], (__m512i)piece, (__m512d)high[c]);
+        };
+        vd value = at(9);
+        for (int c = 8; c >= 0; c--) value = value * t + at(c);
+        value = (vd)((Eight)(value * size) ^ ((Eight)steps & 0x8000000000000000));
+        const Floats narrow = __builtin_convertvector(value, Floats);
+        __builtin_memcpy(out + i, &narrow, sizeof narrow);
+        const Eight place = ((Eight)value + (DOUBT - (1 << 28))) & 0x1fffffff;
+        unsigned doubtful = _mm512_cmp_epu64_mask((__m512i)place, (__m512i)all(2 * DOUBT), 2)
+                            | _mm512_cmp_epu64_mask((__m512i)piece, (__m512i)all(15), 6);
+        for (; doubtful; doubtful &= doubtful - 1) {
+            const int j = __builtin_ctz(doubtful);
+            out[i + j] = static_cast<float>(normal(w[i + j]));
+        }
+    }
+#endif
+    for (; i < n; i++) {
+        const Quick q = quick_normal(w[i]);
+        out[i] = static_cast<float>(q.doubtful ? normal(w[i]) : q.value);
+    }
 }
 
 static const int64_t ROOM = 1024;
@@ -210,10 +317,14 @@ static void uniform_f64(uint64_t seed, uint64_t offset, int64_t n, double *out) 
     });
 }
 
-template <class T> static void normals(uint64_t seed, uint64_t offset, int64_t n, T *out) {
+static void normal_f32(uint64_t seed, uint64_t offset, int64_t n, float *out) {
+    blocks(seed, offset, n, [=](const uint64_t *w, int64_t m, int64_t at) { float_normals(w, m, out + at); });
+}
+
+static void normal_f64(uint64_t seed, uint64_t offset, int64_t n, double *out) {
     blocks(seed, offset, n, [=](const uint64_t *w, int64_t m, int64_t at) {
-        T *__restrict o = out + at;
-        for (int64_t i = 0; i < m; i++) o[i] = static_cast<T>(normal(w[i]));
+        double *__restrict o = out + at;
+        for (int64_t i = 0; i < m; i++) o[i] = normal(w[i]);
     });
 }
 
@@ -249,15 +360,10 @@ static void below_each(uint64_t seed, uint64_t offset, int64_t n, uint8_t *out, 
     });
 }
 
-template <class T> static void dropout(const T *__restrict x, const uint8_t *__restrict keep, int64_t n, T scale,
-                                       T *__restrict out) {
-    for (int64_t i = 0; i < n; i++) out[i] = x[i] * (keep[i] ? scale : T(0));
-}
-
 extern const RandomTable random_kernels_table;
 const RandomTable random_kernels_table = {
-    bits, uniform_f32, uniform_f64, normals<float>, normals<double>, exponentials<float>, exponentials<double>,
-    integers, below, below_each, dropout<float>, dropout<double>,
+    bits, uniform_f32, uniform_f64, normal_f32, normal_f64, exponentials<float>, exponentials<double>,
+    integers, below, below_each,
 };
 
 }  // namespace mortice::ISA

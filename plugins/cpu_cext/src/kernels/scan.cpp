@@ -1,1 +1,327 @@
+// Running sums, products, extremes and log-sum-exps.
 #include "scan.hpp"
+
+#include <math.h>
+
+#include "half.hpp"
+
+// Keeps a loop as it is written: what goes on from element to element gains nothing from being unrolled.
+#define MORTICE_PLAIN(i) __asm__("" : "+r"(i))
+
+namespace mortice::ISA {
+
+// ---- what is carried: double for float, float for halves ----
+
+template <class T> struct carried { typedef T type; };
+template <> struct carried<float> { typedef double type; };
+template <> struct carried<half> { typedef float type; };
+template <> struct carried<bhalf> { typedef float type; };
+template <> struct carried<cfloat> { typedef cdouble type; };
+template <class T> using carry_of = typename carried<T>::type;
+
+template <class T> INLINE carry_of<T> widened(T x) {
+    if constexpr (__is_same(T, half) || __is_same(T, bhalf)) return to_float(x);
+    else if constexpr (__is_same(T, cfloat)) return {x.re, x.im};
+    else return x;
+}
+template <class T> INLINE T narrowed(carry_of<T> x) {
+    if constexpr (__is_same(T, half) || __is_same(T, bhalf)) return from_float<T>(x);
+    else if constexpr (__is_same(T, cfloat)) return {static_cast<float>(x.re), static_cast<float>(x.im)};
+    else return static_cast<T>(x);
+}
+
+struct Plus {
+    template <class A> INLINE A of(A a, A b) {
+        if constexpr (__is_same(A, cfloat) || __is_same(A, cdouble)) return {a.re + b.re, a.im + b.im};
+        else return static_cast<A>(a + b);
+    }
+};
+struct Times {
+    template <class A> INLINE A of(A a, A b) {
+        if constexpr (__is_same(A, cfloat) || __is_same(A, cdouble))
+            return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+        else return static_cast<A>(a * b);
+    }
+};
+
+// ---- sums of floats: prefixes within a vector in log2(lanes) steps, the carry in double ----
+
+template <class T, int BY> INLINE vec<T> shifted(vec<T> v, vec<T> start = vec<T>{}) {  // lane i takes lane i - BY
+    typedef typename vector_of<T>::type V;
+    constexpr int L = LANES<T>;
+    typedef __typeof__(V{} < V{}) I;
+    I from;
+    for (int i = 0; i < L; i++) from[i] = i < BY ? L + i : i - BY;
+#if defined(__clang__)
+    V out;
+    for (int i = 0; i < L; i++) out[i] = i < BY ? start[i] : v[i < BY ? 0 : i - BY];
+    (void)from;
+    return out;
+#else
+    return __builtin_shuffle(v, start, from);
+#endif
+}
+template <class T> INLINE vec<T> prefixes(vec<T> v) {
+    v += shifted<T, 1>(v);
+    if constexpr (LANES<T> > 2) v += shifted<T, 2>(v);
+    if constexpr (LANES<T> > 4) v += shifted<T, 4>(v);
+    if constexpr (LANES<T> > 8) v += shifted<T, 8>(v);
+    return v;
+}
+
+// The carry goes on exactly (as doubles are to floats) from block to block: the roundings of vectors stay within one.
+constexpr int64_t EXACT_BLOCK = 1024;
+
+INLINE vd as_doubles(const float *x) {  // LANES<double> of them
+    typedef float few __attribute__((vector_size(VECTOR_BYTES / 2)));
+    few f;
+    __builtin_memcpy(&f, x, sizeof f);
+    return __builtin_convertvector(f, vd);
+}
+INLINE vd as_doubles(const double *x) { return load(x); }
+
+template <class T> INLINE double exact_sum(const T *x, int64_t n) {
+    constexpr int L = LANES<double>;
+    vd a = {}, b = {}, c = {}, d = {};
+    int64_t i = 0;
+    for (; i + 4 * L <= n; i += 4 * L) {
+        a += as_doubles(x + i), b += as_doubles(x + i + L);
+        c += as_doubles(x + i + 2 * L), d += as_doubles(x + i + 3 * L);
+    }
+    double total = sum_lanes<double>((a + b) + (c + d));
+    for (; i < n; i++) {
+        MORTICE_PLAIN(i);
+        total += static_cast<double>(x[i]);
+    }
+    return total;
+}
+
+template <class T> INLINE carry_of<T> sum_row(const T *x, T *out, int64_t n, carry_of<T> base, carry_of<T> carry) {
+    constexpr int L = LANES<T>;
+    for (; n > 0; n -= EXACT_BLOCK, x += EXACT_BLOCK) {
+        int64_t m = n < EXACT_BLOCK ? n : EXACT_BLOCK, i = 0;
+        if (out) {
+            carry_of<T> c = base + carry;
+            for (; i + L <= m; i += L) {
+                vec<T> v = prefixes<T>(load(x + i));
+                store(out + i, v + splat(static_cast<T>(c)));
+                c += static_cast<carry_of<T>>(v[L - 1]);
+            }
+            if (i < m) store_part(out + i, prefixes<T>(load_part(x + i, m - i)) + splat(static_cast<T>(c)), m - i);
+            out += EXACT_BLOCK;
+        }
+        if constexpr (__is_same(T, float) || __is_same(T, double)) {
+            carry += exact_sum(x, m);
+        } else {
+            for (i = 0; i < m; i++) carry += x[i];
+        }
+    }
+    return carry;
+}
+
+// ---- products of floats: the same, in double, where no group of 8 leaves the range ----
+
+INLINE double product_row(const float *x, float *out, int64_t n, double carry) {
+    constexpr int L = LANES<double>;
+    typedef float few __attribute__((vector_size(VECTOR_BYTES / 2)));
+    int64_t i = 0;
+    for (; i + L <= n; i += L) {
+        vd v = as_doubles(x + i);
+        v *= shifted<double, 1>(v, splat(1.0));
+        if constexpr (L > 2) v *= shifted<double, 2>(v, splat(1.0));
+        if constexpr (L > 4) v *= shifted<double, 4>(v, splat(1.0));
+        few f = __builtin_convertvector(v * splat(carry), few);
+        __builtin_memcpy(out + i, &f, sizeof f);
+        carry *= v[L - 1];
+    }
+    for (; i < n; i++) {
+        MORTICE_PLAIN(i);
+        carry *= static_cast<double>(x[i]);
+        out[i] = static_cast<float>(carry);
+    }
+    return carry;
+}
+
+// ---- rows ----
+
+template <class T, class Op>
+static void row(const void *from, int64_t step, void *to, int64_t out_step, int64_t n, const Carry &base, Carry &carry) {
+    typedef carry_of<T> A;
+    const T *x = static_cast<const T *>(from);
+    T *out = static_cast<T *>(to);
+    A first, c;
+    __builtin_memcpy(&first, &base, sizeof first);
+    __builtin_memcpy(&c, &carry, sizeof c);
+    constexpr bool FLOAT = __is_same(T, float);
+    constexpr bool SUMMED = FLOAT || __is_same(T, double) || __is_same(T, uint64_t);
+    if constexpr ((__is_same(Op, Plus) && SUMMED) || (__is_same(Op, Times) && FLOAT)) {
+        if (step == 1 && out_step == 1) {
+            if constexpr (__is_same(Op, Plus)) c = sum_row<T>(x, out, n, first, c);
+            else c = product_row(x, out, n, c);
+            __builtin_memcpy(&carry, &c, sizeof c);
+            return;
+        }
+    }
+    for (int64_t i = 0; i < n; i++) {
+        MORTICE_PLAIN(i);
+        c = Op::of(c, widened(x[i * step]));
+        if (!out) continue;
+        if constexpr (__is_same(Op, Plus)) out[i * out_step] = narrowed<T>(Op::of(first, c));
+        else out[i * out_step] = narrowed<T>(c);
+    }
+    __builtin_memcpy(&carry, &c, sizeof c);
+}
+
+template <class T, class Op> static void combine(Carry &base, const Carry &more) {
+    carry_of<T> a, b;
+    __builtin_memcpy(&a, &base, sizeof a);
+    __builtin_memcpy(&b, &more, sizeof b);
+    a = Op::of(a, b);
+    __builtin_memcpy(&base, &a, sizeof a);
+}
+
+// ---- columns ----
+
+template <class T, class Op>
+static void columns(const void *from, int64_t step, void *to, int64_t out_step, int64_t count, int64_t m) {
+    carry_of<T> c[SCAN_TILE];
+    for (int64_t r = 0; r < count; r++) {
+        const T *__restrict x = static_cast<const T *>(from) + r * step;
+        T *__restrict out = static_cast<T *>(to) + r * out_step;
+        if (r == 0) {
+            for (int64_t j = 0; j < m; j++) {
+                c[j] = widened(x[j]);
+                out[j] = x[j];
+            }
+            continue;
+        }
+        for (int64_t j = 0; j < m; j++) {
+            if constexpr (sizeof(T) <= 2) MORTICE_PLAIN(j);
+            c[j] = Op::of(c[j], widened(x[j]));
+            out[j] = narrowed<T>(c[j]);
+        }
+    }
+}
+
+// ---- extremes ----
+
+template <class T, bool MAX> INLINE bool reaches(T x, T best) {
+    if constexpr (__is_same(T, half) || __is_same(T, bhalf)) return reaches<float, MAX>(to_float(x), to_float(best));
+    else return (MAX ? x >= best : x <= best) | (x != x);
+}
+
+template <class T, bool MAX>
+static void extreme_row(const void *from, int64_t step, void *to, int64_t *places, int64_t out_step, int64_t n) {
+    const T *x = static_cast<const T *>(from);
+    T *out = static_cast<T *>(to);
+    if (n == 0) return;
+    T best = x[0];
+    int64_t place = 0;
+    for (int64_t i = 0; i < n; i++) {
+        MORTICE_PLAIN(i);
+        T v = x[i * step];
+        bool up = reaches<T, MAX>(v, best);
+        best = up ? v : best;
+        place = up ? i : place;
+        out[i * out_step] = best;
+        places[i * out_step] = place;
+    }
+}
+
+template <class T, bool MAX>
+static void extreme_columns(const void *from, int64_t step, void *to, int64_t *places, int64_t out_step, int64_t count,
+                            int64_t m) {
+    T best[SCAN_TILE];
+    int64_t place[SCAN_TILE];
+    for (int64_t j = 0; j < m; j++) {
+        best[j] = static_cast<const T *>(from)[j];
+        place[j] = 0;
+    }
+    for (int64_t r = 0; r < count; r++) {
+        const T *__restrict x = static_cast<const T *>(from) + r * step;
+        T *__restrict out = static_cast<T *>(to) + r * out_step;
+        int64_t *__restrict at = places + r * out_step;
+        for (int64_t j = 0; j < m; j++) {
+            if constexpr (sizeof(T) <= 2) MORTICE_PLAIN(j);
+            T v = x[j], b = best[j];
+            bool up = reaches<T, MAX>(v, b);
+            b = up ? v : b;
+            int64_t p = up ? r : place[j];
+            best[j] = b, out[j] = b;
+            place[j] = p, at[j] = p;
+        }
+    }
+}
+
+// ---- sums of exponentials: the largest so far, and the sum of exp(x - largest) ----
+
+struct Exponential {
+    double top, sum;
+};
+INLINE void take_in(Exponential &a, double x) {
+    if (x <= a.top) {
+        if (x == a.top) a.sum += 1;
+        else a.sum += exp(x - a.top);
+    } else if (x > a.top) {
+        a.sum = a.sum * exp(a.top - x) + 1;
+        a.top = x;
+    } else {
+        a.sum = x;  // nan
+    }
+    if (a.top == -HUGE_VAL && !(a.sum != a.sum)) a.sum = 0;
+}
+template <class T>
+static void exponential_row(const void *from, int64_t step, void *to, int64_t out_step, int64_t n, const Carry &,
+                            Carry &carry) {
+    const T *x = static_cast<const T *>(from);
+    T *out = static_cast<T *>(to);
+    Exponential a;
+    __builtin_memcpy(&a, &carry, sizeof a);
+    for (int64_t i = 0; i < n; i++) {
+        take_in(a, static_cast<double>(widened(x[i * step])));
+        out[i * out_step] = narrowed<T>(static_cast<carry_of<T>>(a.top + log(a.sum)));
+    }
+    __builtin_memcpy(&carry, &a, sizeof a);
+}
+template <class T>
+static void exponential_columns(const void *from, int64_t step, void *to, int64_t out_step, int64_t count, int64_t m) {
+    Exponential a[SCAN_TILE];
+    for (int64_t j = 0; j < m; j++) a[j] = {-HUGE_VAL, 0};
+    for (int64_t r = 0; r < count; r++)
+        for (int64_t j = 0; j < m; j++) {
+            MORTICE_PLAIN(j);
+            take_in(a[j], static_cast<double>(widened(static_cast<const T *>(from)[r * step + j])));
+            static_cast<T *>(to)[r * out_step + j] =
+                narrowed<T>(static_cast<carry_of<T>>(a[j].top + log(a[j].sum)));
+        }
+}
+
+template <class T, class Op> constexpr Scanner SCANNER = {row<T, Op>, columns<T, Op>, combine<T, Op>};
+template <class T> constexpr Scanner EXPONENTIAL = {exponential_row<T>, exponential_columns<T>, nullptr};
+template <class T, bool MAX> constexpr ExtremeScanner EXTREME = {extreme_row<T, MAX>, extreme_columns<T, MAX>};
+constexpr Scanner NONE = {nullptr, nullptr, nullptr};
+constexpr ExtremeScanner NO_EXTREME = {nullptr, nullptr};
+
+// Sums and products of signed integers have the bits of those of unsigned ones.
+#define MORTICE_SCANNERS(Op)                                                                                 \
+    {NONE, SCANNER<uint8_t, Op>, SCANNER<uint16_t, Op>, SCANNER<uint32_t, Op>, SCANNER<uint64_t, Op>,        \
+     SCANNER<uint8_t, Op>, SCANNER<uint16_t, Op>, SCANNER<uint32_t, Op>, SCANNER<uint64_t, Op>,              \
+     SCANNER<half, Op>, SCANNER<bhalf, Op>, SCANNER<float, Op>, SCANNER<double, Op>, SCANNER<cfloat, Op>,    \
+     SCANNER<cdouble, Op>}
+#define MORTICE_EXTREMES(MAX)                                                                                \
+    {EXTREME<uint8_t, MAX>, EXTREME<uint8_t, MAX>, EXTREME<uint16_t, MAX>, EXTREME<uint32_t, MAX>,           \
+     EXTREME<uint64_t, MAX>, EXTREME<int8_t, MAX>, EXTREME<int16_t, MAX>, EXTREME<int32_t, MAX>,             \
+     EXTREME<int64_t, MAX>, EXTREME<half, MAX>, EXTREME<bhalf, MAX>, EXTREME<float, MAX>,                    \
+     EXTREME<double, MAX>, NO_EXTREME, NO_EXTREME}
+
+extern const ScanKernels scan_kernels_table;
+const ScanKernels scan_kernels_table = {
+    MORTICE_SCANNERS(Plus),
+    MORTICE_SCANNERS(Times),
+    {NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, EXPONENTIAL<half>, EXPONENTIAL<bhalf>, EXPONENTIAL<float>,
+     EXPONENTIAL<double>, NONE, NONE},
+    MORTICE_EXTREMES(true),
+    MORTICE_EXTREMES(false),
+};
+
+}  // namespace mortice::ISA

@@ -22,22 +22,17 @@ FUNCTION(Acosh, v_acosh(x)) FUNCTION(Atanh, v_atanh(x)) FUNCTION(Sin, v_sin(x)) 
 FUNCTION(Tan, v_tan(x)) FUNCTION(Asin, v_asin(x)) FUNCTION(Acos, v_acos(x)) FUNCTION(Atan, v_atan(x))
 FUNCTION(Erf, v_erf(x)) FUNCTION(Erfc, v_erfc(x)) FUNCTION(Erfcx, v_erfcx(x)) FUNCTION(Erfinv, v_erfinv(x))
 FUNCTION(Lgamma, v_lgamma(x)) FUNCTION(Digamma, v_digamma(x)) FUNCTION(Sqrt, v_sqrt(x))
-FUNCTION(Rsqrt, num<V>(1) / v_sqrt(x)) FUNCTION(Reciprocal, num<V>(1) / x) FUNCTION(Square, x * x)
+FUNCTION(Rsqrt, v_rsqrt(x)) FUNCTION(Reciprocal, num<V>(1) / x) FUNCTION(Square, x * x)
 FUNCTION(Negative, flip_sign(x, num<V>(-0.0))) FUNCTION(Abs, v_abs(x))
 FUNCTION(Sign, select(x > num<V>(0), num<V>(1), select(x < num<V>(0), num<V>(-1), select(x == x, num<V>(0), x))))
 FUNCTION(Angle, select(x < num<V>(0), num<V>(0x1.921fb54442d18p+1), select(x == x, num<V>(0), x)))
-FUNCTION(Relu, select(x < num<V>(0), num<V>(0), x)) FUNCTION(Silu, x * v_sigmoid(x))
+FUNCTION(Relu, vmax(num<V>(0), x)) FUNCTION(Silu, x / (v_exp(-x) + num<V>(1)))
+FUNCTION(Gelu, v_gelu(x))
 #undef FUNCTION
 
 template <class V> INLINE V gelu_argument(V x) {
     return x * fma(x * x, num<V>(0.044715 * 0.79788456080286536), num<V>(0.79788456080286536));
 }
-struct Gelu {
-    template <class V> static INLINE_MEMBER V of(V x, const double *) {
-        V half = x * num<V>(0.5);
-        return fma(half, v_erf(x * num<V>(0.70710678118654752)), half);
-    }
-};
 // (1 + tanh(u)) / 2 is the sigmoid of 2 u.
 struct GeluTanh {
     template <class V> static INLINE_MEMBER V of(V x, const double *) {
@@ -47,6 +42,7 @@ struct GeluTanh {
 };
 struct Softplus {
     template <class V> static INLINE_MEMBER V of(V x, const double *numbers) {
+        if (numbers[0] == 1) return select(x > num<V>(numbers[1]), x, v_softplus(x));
         V scaled = x * num<V>(numbers[0]);
         return select(scaled > num<V>(numbers[1]), x, v_softplus(scaled) / num<V>(numbers[0]));
     }
@@ -110,9 +106,8 @@ struct SiluSlope {
 };
 struct GeluSlope {
     template <class V> static INLINE_MEMBER V of(V g, V x, const double *) {
-        V below = fma(v_erf(x * num<V>(0.70710678118654752)), num<V>(0.5), num<V>(0.5));
         V density = v_exp(x * x * num<V>(-0.5)) * num<V>(0.39894228040143268);
-        return g * fma(x, density, below);
+        return g * fma(x, density, v_normal(x));
     }
 };
 struct GeluTanhSlope {
@@ -145,6 +140,20 @@ template <class T, class F> void map_block(const void *from, const void *, void 
     }
     if (out == room) __builtin_memcpy(to, room, kept * sizeof(T));
 }
+// Functions of a few steps: several vectors at once.
+template <class T, class F> void cheap_block(const void *from, const void *, void *to, int64_t n, const double *numbers) {
+    constexpr int L = LANES<T>;
+    const T *x = static_cast<const T *>(from);
+    T *out = static_cast<T *>(to);
+    int64_t i = 0;
+    for (; i + 4 * L <= n; i += 4 * L) {
+        vec<T> a = F::of(load<T>(x + i), numbers), b = F::of(load<T>(x + i + L), numbers);
+        vec<T> c = F::of(load<T>(x + i + 2 * L), numbers), d = F::of(load<T>(x + i + 3 * L), numbers);
+        store<T>(out + i, a), store<T>(out + i + L, b), store<T>(out + i + 2 * L, c), store<T>(out + i + 3 * L, d);
+    }
+    for (; i + L <= n; i += L) store<T>(out + i, F::of(load<T>(x + i), numbers));
+    if (i < n) store_part<T>(out + i, F::of(load_part<T>(x + i, n - i), numbers), n - i);
+}
 template <class T, class F>
 void slope_block(const void *from, const void *with, void *to, int64_t n, const double *numbers) {
     constexpr int L = LANES<T>;
@@ -170,6 +179,38 @@ template <class T, class F> void loop_block(const void *from, const void *, void
     for (int64_t i = 0; i < n; i++) out[i] = F::of(x[i], numbers);
 }
 
+// ---- half precision in a row ----
+
+template <class H, class F> void half_block(const void *from, const void *, void *to, int64_t n, const double *numbers) {
+    constexpr int L = LANES<float>;
+    const H *x = static_cast<const H *>(from);
+    H *out = static_cast<H *>(to), room[L] = {};
+    int64_t kept = n;
+    if (n < L) {
+        __builtin_memcpy(room, x, n * sizeof(H));
+        x = room, out = room, n = L;
+    }
+    for (int64_t i = 0;;) {
+        store_floats(out + i, F::of(load_floats(x + i), numbers));
+        if (i == n - L) break;
+        i = i + L > n - L ? n - L : i + L;
+    }
+    if (out == room) __builtin_memcpy(to, room, kept * sizeof(H));
+}
+
+// Signs are bits.
+template <int MAP, class H> void sign_block(const void *from, const void *, void *to, int64_t n, const double *) {
+    constexpr uint16_t endless = __is_same(H, half) ? 0x7c00 : 0x7f80;
+    const uint16_t *__restrict x = static_cast<const uint16_t *>(from);
+    uint16_t *__restrict out = static_cast<uint16_t *>(to);
+    for (int64_t i = 0; i < n; i++) {
+        uint16_t b = x[i];
+        if constexpr (MAP == MAP_NEGATIVE) out[i] = static_cast<uint16_t>(b ^ 0x8000);
+        else if constexpr (MAP == MAP_ABS) out[i] = static_cast<uint16_t>(b & 0x7fff);
+        else out[i] = b > 0x8000 && b <= (endless | 0x8000) ? 0 : b;
+    }
+}
+
 // ---- over any strides and in half precision ----
 
 template <class T> INLINE void gather(const char *from, int64_t step, T *out, int64_t n) {
@@ -186,6 +227,8 @@ template <class T, class W, int INPUTS> void run(char *const *at, const int64_t 
     constexpr bool wide = !__is_same(T, W);
     if (!wide && step[0] == size && step[1] == size && (INPUTS == 1 || step[2] == size))
         return f.block(at[1], INPUTS == 1 ? nullptr : at[2], at[0], n, f.numbers);
+    if (wide && INPUTS == 1 && f.direct && step[0] == size && step[1] == size)
+        return f.direct(at[1], nullptr, at[0], n, f.numbers);
     W in[INPUTS][HALF_BLOCK], out[HALF_BLOCK];
     for (int64_t i = 0; i < n; i += HALF_BLOCK) {
         int64_t m = n - i < HALF_BLOCK ? n - i : HALF_BLOCK;
@@ -208,17 +251,25 @@ template <class T, class W, int INPUTS> void run(char *const *at, const int64_t 
      map_block<T, Cosh>, map_block<T, Asinh>, map_block<T, Acosh>, map_block<T, Atanh>, map_block<T, Sin>,                  \
      map_block<T, Cos>, map_block<T, Tan>, map_block<T, Asin>, map_block<T, Acos>, map_block<T, Atan>, map_block<T, Erf>,   \
      map_block<T, Erfc>, map_block<T, Erfcx>, map_block<T, Erfinv>, map_block<T, Lgamma>, map_block<T, Digamma>,            \
-     map_block<T, Sqrt>, map_block<T, Rsqrt>, map_block<T, Reciprocal>, map_block<T, Square>, map_block<T, Negative>,       \
-     map_block<T, Abs>, map_block<T, Sign>, loop_block<T, Floor>, loop_block<T, Ceil>, loop_block<T, Trunc>,                \
+     cheap_block<T, Sqrt>, cheap_block<T, Rsqrt>, cheap_block<T, Reciprocal>, cheap_block<T, Square>, cheap_block<T, Negative>,       \
+     cheap_block<T, Abs>, cheap_block<T, Sign>, loop_block<T, Floor>, loop_block<T, Ceil>, loop_block<T, Trunc>,                \
      loop_block<T, Round>, loop_block<T, RoundScaled>, loop_block<T, RoundDivided>, map_block<T, Angle>,                    \
-     map_block<T, NanToNum>, map_block<T, Relu>, map_block<T, Silu>, map_block<T, Gelu>, map_block<T, GeluTanh>,            \
+     map_block<T, NanToNum>, cheap_block<T, Relu>, map_block<T, Silu>, map_block<T, Gelu>, map_block<T, GeluTanh>,            \
      map_block<T, Softplus>}
 #define SLOPES_OF(T)                                                                                                        \
     {slope_block<T, ReluSlope>, slope_block<T, SigmoidSlope>, slope_block<T, TanhSlope>, slope_block<T, SiluSlope>,         \
      slope_block<T, GeluSlope>, slope_block<T, GeluTanhSlope>}
 
+// In the order of Map.
+#define DIRECT_OF(H)                                                                                                        \
+    {half_block<H, Exp>, N, N, N, N, N, N, half_block<H, Sigmoid>, half_block<H, Tanh>, N, N, N, N, N, N, N, N, N, N, N, N, \
+     N, N, N, N, N, half_block<H, Sqrt>, half_block<H, Rsqrt>, half_block<H, Reciprocal>, half_block<H, Square>,            \
+     sign_block<MAP_NEGATIVE, H>, sign_block<MAP_ABS, H>, N, N, N, N, N, N, N, N, N, sign_block<MAP_RELU, H>,               \
+     half_block<H, Silu>, half_block<H, Gelu>, half_block<H, GeluTanh>, N}
+constexpr Block N = nullptr;
+
 extern const UnaryTable unary_table = {
-    MAPS_OF(float), MAPS_OF(double), SLOPES_OF(float), SLOPES_OF(double),
+    MAPS_OF(float), MAPS_OF(double), SLOPES_OF(float), SLOPES_OF(double), {DIRECT_OF(half), DIRECT_OF(bhalf)},
     {run<half, float, 1>, run<bhalf, float, 1>, run<float, float, 1>, run<double, double, 1>},
     {run<half, float, 2>, run<bhalf, float, 2>, run<float, float, 2>, run<double, double, 2>},
 };

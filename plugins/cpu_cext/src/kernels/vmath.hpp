@@ -92,6 +92,21 @@ INLINE vd v_sqrt(vd x) {
 #endif
 }
 
+// 1 / sqrt(x): the machine's estimate and Newton's steps are faster than a root and a division.
+template <class V> INLINE V v_rsqrt(V x) {
+#if defined(__AVX512F__)
+    V y, half = x * num<V>(0.5), gap;
+    if constexpr (is_single<V>) y = (V)_mm512_maskz_rsqrt14_ps(0xffff, (__m512)x);
+    else y = (V)_mm512_maskz_rsqrt14_pd(0xff, (__m512d)x);
+    V start = y;
+    if constexpr (!is_single<V>) y = fma(y, fma(-half * y, y, num<V>(0.5)), y);
+    gap = fma(-half * y, y, num<V>(0.5));
+    return select(gap == gap, fma(y, gap, y), start);
+#else
+    return num<V>(1) / v_sqrt(x);
+#endif
+}
+
 // Apply a scalar function to the lanes of a mask: what is rare is done one by one.
 template <class V, class F> INLINE V rescue(V y, V x, ints_of<V> mask, F f) {
     for (int i = 0; i < LANES<scalar_of<V>>; i++)
@@ -299,11 +314,8 @@ template <class V> INLINE V v_log1p(V x) {
 
 // ---- hyperbolic functions and their relatives ----
 
-// 1 / (1 + exp(-x)), small results as accurate as large ones.
-template <class V> INLINE V v_sigmoid(V x) {
-    V e = v_exp(with_sign(v_abs(x), num<V>(-0.0)));
-    return select(x < num<V>(0), e, num<V>(1)) / (e + num<V>(1));
-}
+// 1 / (1 + exp(-x)); a result that would be subnormal is 0.
+template <class V> INLINE V v_sigmoid(V x) { return num<V>(1) / (v_exp(-x) + num<V>(1)); }
 
 template <class V> INLINE V v_tanh(V x) {
     V a = vmin(num<V>(10.0f, 20.0), v_abs(x));
@@ -353,10 +365,17 @@ template <class V> INLINE V v_atanh(V x) {
     return flip_sign(v_log1p(t) * num<V>(0.5), sign_of(x));
 }
 
+// log(1 + x) for x from 0 to 1
+template <class V> INLINE V log1p_unit(V x) {
+    ints_of<V> high = x > num<V>(0.5);
+    V f = select(high, fma(x, num<V>(0.5), num<V>(-0.5)), x);
+    V low = select(high, num<V>(0.69314718055994531 - 0.693359375f, 1.90821492927058770002e-10), num<V>(0)) + log_rest(f);
+    return select(high, num<V>(0.693359375f, 0x1.62e42feep-1), num<V>(0)) + (f + low);
+}
+
 // log(1 + exp(x))
 template <class V> INLINE V v_softplus(V x) {
-    V zero = num<V>(0);
-    return select(x > zero, x, zero) + v_log1p(v_exp(with_sign(v_abs(x), num<V>(-0.0))));
+    return select(x > num<V>(0), x, num<V>(0)) + log1p_unit(v_exp(with_sign(v_abs(x), num<V>(-0.0))));
 }
 
 }  // namespace mortice::ISA
