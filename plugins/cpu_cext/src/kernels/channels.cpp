@@ -7,10 +7,12 @@
 namespace mortice::ISA {
 namespace {
 
+// Functions worth a call of their own.
+#define WHOLE static __attribute__((noinline))
+
 // ---- statistics of long channels ----
 
-constexpr int64_t PIECE = 4096;       // elements whose mean and squares are joined to those before
-constexpr int64_t LONG_ROW = 512;     // rows from here on are worth moments of their own
+constexpr int64_t PIECE = 4096;  // elements whose mean and squares are joined to those before
 
 struct Moments {
     double count = 0, mean = 0, squares = 0;
@@ -24,7 +26,43 @@ struct Moments {
     }
 };
 
-template <class T> INLINE void piece_moments(const T *x, int64_t n, Moments &all) {
+// Two sums over rows, `stride` apart, that together are about a block: `of(element number, left, first, second)` adds to both.
+template <class T, class F>
+INLINE void sums_over_rows(int64_t rows, int64_t stride, int64_t length, double &first, double &second, F &&of) {
+    constexpr int L = LANES<T>;
+    vec<T> a{}, b{}, c{}, d{};
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t at = r * stride;
+        int64_t i = 0;
+        for (; i + 2 * L <= length; i += 2 * L) {
+            of(at + i, L, a, b);
+            of(at + i + L, L, c, d);
+        }
+        if (i + L <= length) {
+            of(at + i, L, a, b);
+            i += L;
+        }
+        if (i < length) of(at + i, length - i, c, d);
+    }
+    first += total<T>(a + c);
+    second += total<T>(b + d);
+}
+
+// Join the moments of rows, taken about a number near their mean; it moves to the mean so far.
+template <class T> WHOLE void join_rows(const T *x, int64_t rows, int64_t stride, int64_t length, T &about, Moments &all) {
+    const vec<T> center = splat(about);
+    double sum = 0, squares = 0;
+    sums_over_rows<T>(rows, stride, length, sum, squares, [&](int64_t i, int64_t left, vec<T> &a, vec<T> &b) {
+        const vec<T> v = get(x + i, left, about) - center;
+        a += v;
+        b = fma(v, v, b);
+    });
+    const double count = static_cast<double>(rows * length), own = squares - sum * sum / count;
+    all.join(count, static_cast<double>(about) + sum / count, own > 0 || own != own ? own : 0);
+    about = static_cast<T>(all.mean);
+}
+
+template <class T> WHOLE void piece_moments(const T *x, int64_t n, Moments &all) {
     const double mean = sum_along<T>(n, [&](int64_t i, int64_t left) { return get(x + i, left); }) / static_cast<double>(n);
     const T about = static_cast<T>(mean);
     const double squares = sum_along<T>(n, [&](int64_t i, int64_t left) {
@@ -34,49 +72,8 @@ template <class T> INLINE void piece_moments(const T *x, int64_t n, Moments &all
     all.join(static_cast<double>(n), mean, squares);
 }
 
-// The sum over rows, `stride` apart, of `of(element number, left)`; rows are added in the same lanes.
-template <class T, class F> INLINE double sum_rows(int64_t rows, int64_t stride, int64_t length, F &&of) {
-    const int64_t block = SUM_BLOCK / length + 1;
-    double all = 0;
-    for (int64_t start = 0; start < rows; start += block) {
-        const int64_t end = rows - start > block ? start + block : rows;
-        vec<T> a{}, b{};
-        for (int64_t r = start; r < end; r++) {
-            constexpr int L = LANES<T>;
-            const int64_t at = r * stride;
-            int64_t i = 0;
-            for (; i + 2 * L <= length; i += 2 * L) {
-                a += of(at + i, L);
-                b += of(at + i + L, L);
-            }
-            along<T>(length - i, [&](int64_t j, int64_t left) { a += of(at + i + j, left); });
-        }
-        all += total<T>(a + b);
-    }
-    return all;
-}
-
-template <class T> INLINE Moments channel_moments(const T *x, ChannelShape s) {
-    const int64_t stride = s.channels * s.length;
-    Moments all;
-    if (s.length >= LONG_ROW) {
-        for (int64_t n = 0; n < s.samples; n++)
-            for (int64_t i = 0; i < s.length; i += PIECE)
-                piece_moments(x + n * stride + i, s.length - i < PIECE ? s.length - i : PIECE, all);
-        return all;
-    }
-    all.count = static_cast<double>(s.samples * s.length);
-    all.mean = sum_rows<T>(s.samples, stride, s.length, [&](int64_t i, int64_t left) { return get(x + i, left); }) / all.count;
-    const T about = static_cast<T>(all.mean);
-    all.squares = sum_rows<T>(s.samples, stride, s.length, [&](int64_t i, int64_t left) {
-        const vec<T> v = get(x + i, left, about) - splat(about);
-        return v * v;
-    });
-    return all;
-}
-
 // out = (x - mean) * scale + bias
-template <class T> INLINE void affine_row(const T *x, T *out, int64_t n, T mean, T scale, T bias) {
+template <class T> WHOLE void affine_row(const T *x, T *out, int64_t n, T mean, T scale, T bias) {
     const vec<T> m = splat(mean), s = splat(scale), b = splat(bias);
     along<T>(n, [&](int64_t i, int64_t left) { put(out + i, fma(get(x + i, left) - m, s, b), left); });
 }
@@ -85,20 +82,20 @@ template <class T> INLINE void affine_row(const T *x, T *out, int64_t n, T mean,
 template <class T> struct Pull {
     T mean, level, tilt, slope;
 };
-template <class T> INLINE void pull_row(const T *g, const T *x, T *out, int64_t n, Pull<T> p) {
+template <class T> WHOLE void pull_row(const T *g, const T *x, T *out, int64_t n, Pull<T> p) {
     const vec<T> mean = splat(p.mean), level = splat(p.level), tilt = splat(p.tilt), slope = splat(p.slope);
     along<T>(n, [&](int64_t i, int64_t left) {
         put(out + i, fma(get(x + i, left) - mean, tilt, get(g + i, left) - level) * slope, left);
     });
 }
 // The gradient times the weight: g is multiplied first.
-template <class T> INLINE void pull_row(const T *g, T weight, const T *x, T *out, int64_t n, Pull<T> p) {
+template <class T> WHOLE void pull_row(const T *g, T weight, const T *x, T *out, int64_t n, Pull<T> p) {
     const vec<T> mean = splat(p.mean), level = splat(p.level), tilt = splat(p.tilt), slope = splat(p.slope), w = splat(weight);
     along<T>(n, [&](int64_t i, int64_t left) {
         put(out + i, fma(get(x + i, left) - mean, tilt, get(g + i, left) * w - level) * slope, left);
     });
 }
-template <class T> INLINE void pull_sums(const T *g, const T *x, int64_t n, T mean, double &sum, double &with_x) {
+template <class T> WHOLE void pull_sums(const T *g, const T *x, int64_t n, T mean, double &sum, double &with_x) {
     const vec<T> m = splat(mean);
     sums_along<T>(n, sum, with_x, [&](int64_t i, int64_t left, vec<T> &a, vec<T> &b) {
         const vec<T> v = get(g + i, left);
@@ -107,37 +104,87 @@ template <class T> INLINE void pull_sums(const T *g, const T *x, int64_t n, T me
     });
 }
 
-// ---- long channels ----
+// ---- long channels: a few beside each other at once, so that memory is read in long runs ----
 
-template <class T>
-INLINE void forward_long(const T *x, const T *weight, const T *bias, T *out, T *mean, T *var, ChannelShape s, int64_t c,
-                         double eps) {
-    const int64_t stride = s.channels * s.length, at = c * s.length;
-    const Moments m = channel_moments(x + at, s);
-    const double spread = m.squares / m.count;
-    const T scale = static_cast<T>((weight ? static_cast<double>(weight[c]) : 1.0) / sqrt(spread + eps));
-    mean[c] = static_cast<T>(m.mean);
-    var[c] = static_cast<T>(spread);
-    // Backwards, since what was read last is nearest.
-    for (int64_t n = s.samples - 1; n >= 0; n--)
-        affine_row(x + at + n * stride, out + at + n * stride, s.length, mean[c], scale, bias ? bias[c] : T(0));
+constexpr int64_t RUN_BYTES = 1 << 15;
+constexpr int64_t MOST_TOGETHER = 64;
+
+template <class T> INLINE int64_t together(int64_t length) {
+    const int64_t n = RUN_BYTES / (length * static_cast<int64_t>(sizeof(T)));
+    return n < 1 ? 1 : n < MOST_TOGETHER ? n : MOST_TOGETHER;
+}
+
+// Call f(channel, offset, rows, length) for blocks of at most about PIECE elements that cover the channels once.
+template <class F> INLINE void over_blocks(ChannelShape s, int64_t c0, int64_t count, F &&f) {
+    const int64_t each = PIECE / s.length + 1, stride = s.channels * s.length;
+    for (int64_t n = 0; n < s.samples; n += each) {
+        const int64_t rows = s.samples - n < each ? s.samples - n : each;
+        for (int64_t c = 0; c < count; c++)
+            for (int64_t i = 0; i < s.length; i += PIECE)
+                f(c, n * stride + (c0 + c) * s.length + i, rows, s.length - i < PIECE ? s.length - i : PIECE);
+    }
 }
 
 template <class T>
-INLINE void backward_long(const T *g, const T *x, const T *weight, const T *mean, const T *var, T *d_x, T *d_weight, T *d_bias,
-                          ChannelShape s, int64_t c, double eps) {
-    const int64_t stride = s.channels * s.length, at = c * s.length;
-    double sum = 0, with_x = 0;
-    for (int64_t n = 0; n < s.samples; n++)
-        pull_sums(g + at + n * stride, x + at + n * stride, s.length, mean[c], sum, with_x);
-    const double rstd = 1 / sqrt(static_cast<double>(var[c]) + eps), count = static_cast<double>(s.samples * s.length);
-    if (d_weight) d_weight[c] = static_cast<T>(with_x * rstd);
-    if (d_bias) d_bias[c] = static_cast<T>(sum);
-    if (!d_x) return;
-    const Pull<T> pull{mean[c], static_cast<T>(sum / count), static_cast<T>(-rstd * rstd * with_x / count),
-                       static_cast<T>(weight ? static_cast<double>(weight[c]) * rstd : rstd)};
+WHOLE void forward_long(const T *x, const T *weight, const T *bias, T *out, T *mean, T *var, ChannelShape s, int64_t c0,
+                         int64_t count, double eps) {
+    const int64_t stride = s.channels * s.length;
+    Moments moments[MOST_TOGETHER];
+    T about[MOST_TOGETHER], scale[MOST_TOGETHER];
+    for (int64_t c = 0; c < count; c++) {
+        const int64_t n = s.length < PIECE ? s.length : PIECE;
+        const T *first = x + (c0 + c) * s.length;
+        about[c] = static_cast<T>(sum_along<T>(n, [&](int64_t i, int64_t left) { return get(first + i, left); }) /
+                                  static_cast<double>(n));
+    }
+    over_blocks(s, c0, count, [&](int64_t c, int64_t at, int64_t rows, int64_t length) {
+        join_rows(x + at, rows, stride, length, about[c], moments[c]);
+    });
+    for (int64_t c = 0; c < count; c++) {
+        const double spread = moments[c].squares / moments[c].count;
+        mean[c0 + c] = about[c];
+        var[c0 + c] = static_cast<T>(spread);
+        scale[c] = static_cast<T>((weight ? static_cast<double>(weight[c0 + c]) : 1.0) / sqrt(spread + eps));
+    }
+    // Backwards, since what was read last is nearest.
     for (int64_t n = s.samples - 1; n >= 0; n--)
-        pull_row(g + at + n * stride, x + at + n * stride, d_x + at + n * stride, s.length, pull);
+        for (int64_t c = 0; c < count; c++) {
+            const int64_t at = n * stride + (c0 + c) * s.length;
+            affine_row(x + at, out + at, s.length, about[c], scale[c], bias ? bias[c0 + c] : T(0));
+        }
+}
+
+template <class T> WHOLE Pull<T> pull_of(T mean, double rstd, double weight, double level, double with_x) {
+    return {mean, static_cast<T>(level), static_cast<T>(-rstd * rstd * with_x), static_cast<T>(weight * rstd)};
+}
+
+template <class T>
+WHOLE void backward_long(const T *g, const T *x, const T *weight, const T *mean, const T *var, T *d_x, T *d_weight, T *d_bias,
+                          ChannelShape s, int64_t c0, int64_t count, double eps) {
+    const int64_t stride = s.channels * s.length;
+    double sums[MOST_TOGETHER] = {}, with_x[MOST_TOGETHER] = {};
+    over_blocks(s, c0, count, [&](int64_t c, int64_t at, int64_t rows, int64_t length) {
+        const vec<T> m = splat(mean[c0 + c]);
+        sums_over_rows<T>(rows, stride, length, sums[c], with_x[c], [&](int64_t i, int64_t left, vec<T> &a, vec<T> &b) {
+            const vec<T> v = get(g + at + i, left);
+            a += v;
+            b = fma(v, get(x + at + i, left) - m, b);
+        });
+    });
+    Pull<T> pull[MOST_TOGETHER];
+    const double all = static_cast<double>(s.samples * s.length);
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t c = c0 + i;
+        const double rstd = 1 / sqrt(static_cast<double>(var[c]) + eps);
+        if (d_weight) d_weight[c] = static_cast<T>(with_x[i] * rstd);
+        if (d_bias) d_bias[c] = static_cast<T>(sums[i]);
+        pull[i] = pull_of(mean[c], rstd, weight ? static_cast<double>(weight[c]) : 1.0, sums[i] / all, with_x[i] / all);
+    }
+    for (int64_t n = s.samples - 1; d_x && n >= 0; n--)
+        for (int64_t c = 0; c < count; c++) {
+            const int64_t at = n * stride + (c0 + c) * s.length;
+            pull_row(g + at, x + at, d_x + at, s.length, pull[c]);
+        }
 }
 
 // ---- short channels: strips of as many whole channels as fit ----
@@ -152,7 +199,7 @@ template <class T> INLINE void spread_out(T *strip, int64_t channel, int64_t len
 }
 
 template <class T>
-INLINE void forward_strip(const T *x, const T *weight, const T *bias, T *out, T *mean, T *var, ChannelShape s, int64_t c0,
+WHOLE void forward_strip(const T *x, const T *weight, const T *bias, T *out, T *mean, T *var, ChannelShape s, int64_t c0,
                           int64_t channels, double eps) {
     const int64_t stride = s.channels * s.length, at = c0 * s.length, width = channels * s.length;
     const double count = static_cast<double>(s.samples * s.length);
@@ -184,7 +231,7 @@ INLINE void forward_strip(const T *x, const T *weight, const T *bias, T *out, T 
 }
 
 template <class T>
-INLINE void backward_strip(const T *g, const T *x, const T *weight, const T *mean, const T *var, T *d_x, T *d_weight, T *d_bias,
+WHOLE void backward_strip(const T *g, const T *x, const T *weight, const T *mean, const T *var, T *d_x, T *d_weight, T *d_bias,
                            ChannelShape s, int64_t c0, int64_t channels, double eps) {
     const int64_t stride = s.channels * s.length, at = c0 * s.length, width = channels * s.length;
     const double count = static_cast<double>(s.samples * s.length);
@@ -217,9 +264,8 @@ INLINE void backward_strip(const T *g, const T *x, const T *weight, const T *mea
     }
 }
 
-// Call f(first, count) for strips of channels c0 to c1.
-template <class F> INLINE void over_strips(int64_t length, int64_t c0, int64_t c1, F &&f) {
-    const int64_t each = STRIP / length;
+// Call f(first, count) for channels c0 to c1, `each` at once.
+template <class F> INLINE void over_channels(int64_t each, int64_t c0, int64_t c1, F &&f) {
     for (int64_t c = c0; c < c1; c += each) f(c, c1 - c < each ? c1 - c : each);
 }
 
@@ -229,9 +275,11 @@ template <class T>
 void forward(const T *x, const T *weight, const T *bias, T *out, T *mean, T *var, ChannelShape s, int64_t c0, int64_t c1,
              double eps) {
     if (s.length >= SHORT_CHANNEL)
-        for (int64_t c = c0; c < c1; c++) forward_long(x, weight, bias, out, mean, var, s, c, eps);
+        over_channels(together<T>(s.length), c0, c1, [&](int64_t c, int64_t count) {
+            forward_long(x, weight, bias, out, mean, var, s, c, count, eps);
+        });
     else
-        over_strips(s.length, c0, c1, [&](int64_t c, int64_t count) {
+        over_channels(STRIP / s.length, c0, c1, [&](int64_t c, int64_t count) {
             forward_strip(x, weight, bias, out, mean, var, s, c, count, eps);
         });
 }
@@ -240,9 +288,11 @@ template <class T>
 void backward(const T *g, const T *x, const T *weight, const T *mean, const T *var, T *d_x, T *d_weight, T *d_bias,
               ChannelShape s, int64_t c0, int64_t c1, double eps) {
     if (s.length >= SHORT_CHANNEL)
-        for (int64_t c = c0; c < c1; c++) backward_long(g, x, weight, mean, var, d_x, d_weight, d_bias, s, c, eps);
+        over_channels(together<T>(s.length), c0, c1, [&](int64_t c, int64_t count) {
+            backward_long(g, x, weight, mean, var, d_x, d_weight, d_bias, s, c, count, eps);
+        });
     else
-        over_strips(s.length, c0, c1, [&](int64_t c, int64_t count) {
+        over_channels(STRIP / s.length, c0, c1, [&](int64_t c, int64_t count) {
             backward_strip(g, x, weight, mean, var, d_x, d_weight, d_bias, s, c, count, eps);
         });
 }
