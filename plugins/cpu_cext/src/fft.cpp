@@ -160,38 +160,56 @@ template <class T> struct Axis {
     T scale;
 };
 
-template <class T> void load_lines(const Axis<T> &a, int64_t first, int64_t many, Lines<T> &l) {
-    T *re = a.back ? l.im : l.re, *im = a.back ? l.re : l.im;
-    const int64_t parts = a.form == FROM_REAL ? 1 : 2;
-    for (int64_t b = 0; b < many; b++) {
-        const int64_t line = first + b;
-        const T *x = a.x + (line / a.inner * a.have * a.inner + line % a.inner) * parts;
-        for (int64_t i = 0; i < a.have; i++) {
-            re[i * many + b] = x[i * a.inner * parts];
-            im[i * many + b] = parts == 2 ? x[i * a.inner * 2 + 1] : T(0);
-        }
-        if (a.form != TO_REAL) continue;
-        // The other half mirrors this one; the ends are real.
-        im[b] = 0;
-        if (a.n % 2 == 0) im[a.n / 2 * many + b] = 0;
-        for (int64_t i = a.n / 2 + 1; i < a.n; i++) {
-            re[i * many + b] = re[(a.n - i) * many + b];
-            im[i * many + b] = -im[(a.n - i) * many + b];
+// Lines are interleaved in the room: a few points of each at a time, so that both sides stay in the nearest cache.
+constexpr int64_t POINTS = 8;
+
+template <class T, class F> void each_point(const Axis<T> &a, int64_t first, int64_t many, int64_t points, F &&move) {
+    for (int64_t from = 0; from < points; from += POINTS) {
+        const int64_t stop = points - from < POINTS ? points : from + POINTS;
+        if (a.inner == 1) {
+            for (int64_t b = 0; b < many; b++)
+                for (int64_t i = from; i < stop; i++) move((first + b) * points + i, i * many + b);
+        } else {
+            for (int64_t i = from; i < stop; i++)
+                for (int64_t b = 0; b < many; b++) {
+                    const int64_t line = first + b;
+                    move((line / a.inner * points + i) * a.inner + line % a.inner, i * many + b);
+                }
         }
     }
 }
 
-template <class T> void store_lines(const Axis<T> &a, int64_t first, int64_t many, const Lines<T> &l) {
-    const T *re = a.back ? l.im : l.re, *im = a.back ? l.re : l.im;
-    const int64_t parts = a.form == TO_REAL ? 1 : 2;
+template <class T> void load_lines(const Axis<T> &a, int64_t first, int64_t many, Lines<T> &l) {
+    T *__restrict re = a.back ? l.im : l.re, *__restrict im = a.back ? l.re : l.im;
+    const T *__restrict x = a.x;
+    if (a.form == FROM_REAL)
+        each_point(a, first, many, a.have, [=](int64_t at, int64_t to) { re[to] = x[at], im[to] = 0; });
+    else
+        each_point(a, first, many, a.have, [=](int64_t at, int64_t to) { re[to] = x[2 * at], im[to] = x[2 * at + 1]; });
+    if (a.form != TO_REAL) return;
+    // The other half mirrors this one; the ends are real.
     for (int64_t b = 0; b < many; b++) {
-        const int64_t line = first + b;
-        T *out = a.out + (line / a.inner * a.keep * a.inner + line % a.inner) * parts;
-        for (int64_t i = 0; i < a.keep; i++) {
-            out[i * a.inner * parts] = re[i * many + b] * a.scale;
-            if (parts == 2) out[i * a.inner * 2 + 1] = im[i * many + b] * a.scale;
-        }
+        im[b] = 0;
+        if (a.n % 2 == 0) im[a.n / 2 * many + b] = 0;
     }
+    for (int64_t i = a.n / 2 + 1; i < a.n; i++)
+        for (int64_t b = 0; b < many; b++) {
+            re[i * many + b] = re[(a.n - i) * many + b];
+            im[i * many + b] = -im[(a.n - i) * many + b];
+        }
+}
+
+template <class T> void store_lines(const Axis<T> &a, int64_t first, int64_t many, const Lines<T> &l) {
+    const T *__restrict re = a.back ? l.im : l.re, *__restrict im = a.back ? l.re : l.im;
+    T *__restrict out = a.out;
+    const T scale = a.scale;
+    if (a.form == TO_REAL)
+        each_point(a, first, many, a.keep, [=](int64_t at, int64_t from) { out[at] = re[from] * scale; });
+    else
+        each_point(a, first, many, a.keep, [=](int64_t at, int64_t from) {
+            out[2 * at] = re[from] * scale;
+            out[2 * at + 1] = im[from] * scale;
+        });
 }
 
 template <class T> void run(const Axis<T> &a) {

@@ -4,30 +4,31 @@
 
 namespace mortice::ISA {
 
-template <class T> struct Complex {
-    T re, im;
+// Of numbers or of vectors of them.
+template <class V> struct Complex {
+    V re, im;
 };
-template <class T> INLINE Complex<T> operator+(Complex<T> a, Complex<T> b) { return {a.re + b.re, a.im + b.im}; }
-template <class T> INLINE Complex<T> operator-(Complex<T> a, Complex<T> b) { return {a.re - b.re, a.im - b.im}; }
-template <class T> INLINE Complex<T> operator*(Complex<T> a, Complex<T> b) {
+template <class V> INLINE Complex<V> operator+(Complex<V> a, Complex<V> b) { return {a.re + b.re, a.im + b.im}; }
+template <class V> INLINE Complex<V> operator-(Complex<V> a, Complex<V> b) { return {a.re - b.re, a.im - b.im}; }
+template <class V, class T> INLINE Complex<V> times(Complex<V> a, Complex<T> b) {
     return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
 }
-template <class T> INLINE Complex<T> scaled(Complex<T> a, T c) { return {a.re * c, a.im * c}; }
-template <class T> INLINE Complex<T> turned(Complex<T> a) { return {a.im, -a.re}; }  // times -i
+template <class V, class T> INLINE Complex<V> scaled(Complex<V> a, T c) { return {a.re * c, a.im * c}; }
+template <class V> INLINE Complex<V> turned(Complex<V> a) { return {a.im, -a.re}; }  // times -i
 
-template <int R, class T> INLINE void small(Complex<T> *v) {
+template <int R, class T, class V> INLINE void small(Complex<V> *v) {
     if constexpr (R == 2) {
-        const Complex<T> a = v[0];
+        const Complex<V> a = v[0];
         v[0] = a + v[1];
         v[1] = a - v[1];
     } else if constexpr (R == 3) {
-        const Complex<T> sum = v[1] + v[2], middle = v[0] - scaled(sum, T(0.5));
-        const Complex<T> side = scaled(turned(v[1] - v[2]), T(0.866025403784438646763723170752936183));
+        const Complex<V> sum = v[1] + v[2], middle = v[0] - scaled(sum, T(0.5));
+        const Complex<V> side = scaled(turned(v[1] - v[2]), T(0.866025403784438646763723170752936183));
         v[0] = v[0] + sum;
         v[1] = middle + side;
         v[2] = middle - side;
     } else if constexpr (R == 4) {
-        const Complex<T> a = v[0] + v[2], b = v[0] - v[2], c = v[1] + v[3], d = turned(v[1] - v[3]);
+        const Complex<V> a = v[0] + v[2], b = v[0] - v[2], c = v[1] + v[3], d = turned(v[1] - v[3]);
         v[0] = a + c;
         v[1] = b + d;
         v[2] = a - c;
@@ -35,9 +36,9 @@ template <int R, class T> INLINE void small(Complex<T> *v) {
     } else {
         const T c1 = T(0.309016994374947424102293417182819059), c2 = T(-0.809016994374947424102293417182819059);
         const T s1 = T(0.951056516295153572116439333379382143), s2 = T(0.587785252292473129168705954639072769);
-        const Complex<T> a = v[1] + v[4], b = v[2] + v[3], c = turned(v[1] - v[4]), d = turned(v[2] - v[3]);
-        const Complex<T> p = v[0] + scaled(a, c1) + scaled(b, c2), q = v[0] + scaled(a, c2) + scaled(b, c1);
-        const Complex<T> r = scaled(c, s1) + scaled(d, s2), t = scaled(c, s2) - scaled(d, s1);
+        const Complex<V> a = v[1] + v[4], b = v[2] + v[3], c = turned(v[1] - v[4]), d = turned(v[2] - v[3]);
+        const Complex<V> p = v[0] + scaled(a, c1) + scaled(b, c2), q = v[0] + scaled(a, c2) + scaled(b, c1);
+        const Complex<V> r = scaled(c, s1) + scaled(d, s2), t = scaled(c, s2) - scaled(d, s1);
         v[0] = v[0] + a + b;
         v[1] = p + r;
         v[2] = q + t;
@@ -46,25 +47,34 @@ template <int R, class T> INLINE void small(Complex<T> *v) {
     }
 }
 
+// One butterfly of numbers or of vectors, at q.
+template <int R, class T, class V>
+INLINE void butterfly(const FFTStep<T> &f, const T *xr, const T *xi, T *yr, T *yi, int64_t apart, int64_t q, const Complex<T> *w) {
+    Complex<V> v[R];
+#pragma GCC unroll 8
+    for (int k = 0; k < R; k++) {
+        __builtin_memcpy(&v[k].re, xr + k * apart + q, sizeof(V));
+        __builtin_memcpy(&v[k].im, xi + k * apart + q, sizeof(V));
+    }
+    small<R, T>(v);
+#pragma GCC unroll 8
+    for (int j = 0; j < R; j++) {
+        const Complex<V> u = j ? times(v[j], w[j]) : v[0];
+        __builtin_memcpy(yr + j * f.s + q, &u.re, sizeof(V));
+        __builtin_memcpy(yi + j * f.s + q, &u.im, sizeof(V));
+    }
+}
+
 template <int R, class T> static void step_of(const FFTStep<T> &f) {
     const int64_t m = f.m, s = f.s, apart = m * s, turn = f.whole / (R * m);
     for (int64_t p = 0; p < m; p++) {
         Complex<T> w[R];
         for (int j = 1; j < R; j++) w[j] = {f.root_re[p * j * turn], f.root_im[p * j * turn]};
-        const T *__restrict xr = f.x_re + p * s, *__restrict xi = f.x_im + p * s;
-        T *__restrict yr = f.y_re + p * R * s, *__restrict yi = f.y_im + p * R * s;
-        for (int64_t q = 0; q < s; q++) {
-            Complex<T> v[R];
-            for (int k = 0; k < R; k++) v[k] = {xr[k * apart + q], xi[k * apart + q]};
-            small<R>(v);
-            yr[q] = v[0].re;
-            yi[q] = v[0].im;
-            for (int j = 1; j < R; j++) {
-                const Complex<T> u = v[j] * w[j];
-                yr[j * s + q] = u.re;
-                yi[j * s + q] = u.im;
-            }
-        }
+        const T *xr = f.x_re + p * s, *xi = f.x_im + p * s;
+        T *yr = f.y_re + p * R * s, *yi = f.y_im + p * R * s;
+        int64_t q = 0;
+        for (; q + LANES<T> <= s; q += LANES<T>) butterfly<R, T, vec<T>>(f, xr, xi, yr, yi, apart, q, w);
+        for (; q < s; q++) butterfly<R, T, T>(f, xr, xi, yr, yi, apart, q, w);
     }
 }
 
@@ -102,8 +112,8 @@ template <class T> static void step_any(const FFTStep<T> &f) {
                 const Complex<T> w = {f.root_re[p * j * turn], f.root_im[p * j * turn]};
                 const Complex<T> v = {f.root_re[p * (r - j) * turn], f.root_im[p * (r - j) * turn]};
                 for (int64_t q = 0; q < n; q++) {
-                    const Complex<T> a = Complex<T>{even_re[q] + odd_re[q], even_im[q] + odd_im[q]} * w;
-                    const Complex<T> b = Complex<T>{even_re[q] - odd_re[q], even_im[q] - odd_im[q]} * v;
+                    const auto a = times(Complex<T>{even_re[q] + odd_re[q], even_im[q] + odd_im[q]}, w);
+                    const auto b = times(Complex<T>{even_re[q] - odd_re[q], even_im[q] - odd_im[q]}, v);
                     yr[j * s + q] = a.re, yi[j * s + q] = a.im;
                     yr[(r - j) * s + q] = b.re, yi[(r - j) * s + q] = b.im;
                 }
