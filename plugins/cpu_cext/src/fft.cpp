@@ -32,8 +32,9 @@ template <class T> struct Plan {
     Scratch<T> re, im;              // roots
     std::unique_ptr<Plan> longer;   // of the convolution, where there is one
     std::unique_ptr<Scratch<T>> chirp_re, chirp_im, kernel_re, kernel_im;
+    std::unique_ptr<Scratch<T>> half_re, half_im;  // roots of twice the order, for a real line of twice the length
 
-    explicit Plan(int64_t size);
+    Plan(int64_t size, bool real);
     bool direct() const { return !longer; }
     // Elements of room that a line takes.
     int64_t room() const { return direct() ? 4 * n : 4 * longer->n; }
@@ -90,7 +91,7 @@ template <class T> void transform(const Plan<T> &plan, Lines<T> &l, int64_t line
     }
 }
 
-template <class T> Plan<T>::Plan(int64_t size) : n(size), re(size > 0 ? size : 1), im(size > 0 ? size : 1) {
+template <class T> Plan<T>::Plan(int64_t size, bool real) : n(size), re(size > 0 ? size : 1), im(size > 0 ? size : 1) {
     int64_t rest = n;
     for (int f : {4, 2, 3, 5})
         for (; rest % f == 0; rest /= f) factors[steps++] = f;
@@ -102,10 +103,18 @@ template <class T> Plan<T>::Plan(int64_t size) : n(size), re(size > 0 ? size : 1
         re[k] = static_cast<T>(c);
         im[k] = static_cast<T>(s);
     }
+    if (real) {
+        for (auto *room : {&half_re, &half_im}) *room = std::make_unique<Scratch<T>>(n + 1);
+        for (int64_t k = 0; k <= n; k++) {
+            root(k, 2 * n, &c, &s);
+            (*half_re)[k] = static_cast<T>(c);
+            (*half_im)[k] = static_cast<T>(s);
+        }
+    }
     if (rest == 1) return;
     int64_t m = 1;
     while (m < 2 * n - 1) m *= 2;
-    longer = std::make_unique<Plan>(m);
+    longer = std::make_unique<Plan>(m, false);
     for (auto *room : {&chirp_re, &chirp_im}) *room = std::make_unique<Scratch<T>>(n);
     for (auto *room : {&kernel_re, &kernel_im}) *room = std::make_unique<Scratch<T>>(m);
     T *cr = *chirp_re, *ci = *chirp_im, *kr = *kernel_re, *ki = *kernel_im;
@@ -129,7 +138,7 @@ template <class T> Plan<T>::Plan(int64_t size) : n(size), re(size > 0 ? size : 1
 }
 
 // The last few plans: programs transform the same lengths again and again.
-template <class T> std::shared_ptr<const Plan<T>> plan_for(int64_t n) {
+template <class T> std::shared_ptr<const Plan<T>> plan_for(int64_t n, bool real) {
     constexpr int KEPT = 8;
     static std::shared_ptr<const Plan<T>> kept[KEPT];
     static int next = 0;
@@ -137,9 +146,9 @@ template <class T> std::shared_ptr<const Plan<T>> plan_for(int64_t n) {
     {
         std::lock_guard<std::mutex> lock(mutex);
         for (auto &plan : kept)
-            if (plan && plan->n == n) return plan;
+            if (plan && plan->n == n && (plan->half_re || !real)) return plan;
     }
-    auto made = std::make_shared<const Plan<T>>(n);
+    auto made = std::make_shared<const Plan<T>>(n, real);
     if (n <= (1 << 20)) {
         std::lock_guard<std::mutex> lock(mutex);
         kept[next] = made;
@@ -149,6 +158,7 @@ template <class T> std::shared_ptr<const Plan<T>> plan_for(int64_t n) {
 }
 
 enum Form { COMPLEX, FROM_REAL, TO_REAL };
+constexpr int64_t MOST_LANES = 16;
 
 // Transform along one axis of a row-major array: n points, of which x has `have` and the result keeps `keep`.
 template <class T> struct Axis {
@@ -160,74 +170,119 @@ template <class T> struct Axis {
     T scale;
 };
 
-// Lines are interleaved in the room: a few points of each at a time, so that both sides stay in the nearest cache.
-constexpr int64_t POINTS = 8;
+// Whether a real line goes as a complex one of half the length: its even places as real parts, the odd ones as imaginary.
+template <class T> bool halved(const Axis<T> &a) { return a.form != COMPLEX && a.n % 2 == 0; }
 
-template <class T, class F> void each_point(const Axis<T> &a, int64_t first, int64_t many, int64_t points, F &&move) {
-    for (int64_t from = 0; from < points; from += POINTS) {
-        const int64_t stop = points - from < POINTS ? points : from + POINTS;
-        if (a.inner == 1) {
-            for (int64_t b = 0; b < many; b++)
-                for (int64_t i = from; i < stop; i++) move((first + b) * points + i, i * many + b);
-        } else {
-            for (int64_t i = from; i < stop; i++)
-                for (int64_t b = 0; b < many; b++) {
-                    const int64_t line = first + b;
-                    move((line / a.inner * points + i) * a.inner + line % a.inner, i * many + b);
-                }
-        }
-    }
-}
+struct Group {
+    int64_t many;                                  // lines
+    int64_t have[MOST_LANES], keep[MOST_LANES];    // where each begins, in x and in the result
+};
 
-template <class T> void load_lines(const Axis<T> &a, int64_t first, int64_t many, Lines<T> &l) {
-    T *__restrict re = a.back ? l.im : l.re, *__restrict im = a.back ? l.re : l.im;
-    const T *__restrict x = a.x;
-    if (a.form == FROM_REAL)
-        each_point(a, first, many, a.have, [=](int64_t at, int64_t to) { re[to] = x[at], im[to] = 0; });
-    else
-        each_point(a, first, many, a.have, [=](int64_t at, int64_t to) { re[to] = x[2 * at], im[to] = x[2 * at + 1]; });
-    if (a.form != TO_REAL) return;
-    // The other half mirrors this one; the ends are real.
+template <class T> Group group_of(const Axis<T> &a, int64_t first, int64_t many) {
+    Group g;
+    g.many = many;
     for (int64_t b = 0; b < many; b++) {
-        im[b] = 0;
-        if (a.n % 2 == 0) im[a.n / 2 * many + b] = 0;
+        const int64_t line = first + b, block = line / a.inner * a.inner, side = line % a.inner;
+        g.have[b] = block * a.have + side;
+        g.keep[b] = block * a.keep + side;
     }
-    for (int64_t i = a.n / 2 + 1; i < a.n; i++)
+    return g;
+}
+
+// Lines are interleaved in the room: a few points of each at a time, so that both sides stay in the nearest cache.
+template <class F> void each_point(int64_t many, int64_t points, F &&move) {
+    constexpr int64_t BLOCK = 8;
+    for (int64_t from = 0; from < points; from += BLOCK)
+        for (int64_t b = 0; b < many; b++) move(b, from, points - from < BLOCK ? points : from + BLOCK);
+}
+
+template <class T> void load_lines(const Axis<T> &a, const Group &g, const Plan<T> &plan, Lines<T> &l) {
+    T *__restrict re = a.back ? l.im : l.re, *__restrict im = a.back ? l.re : l.im;
+    const int64_t many = g.many, inner = a.inner, n = a.n;
+    if (a.form == FROM_REAL)
+        return each_point(many, plan.n, [&](int64_t b, int64_t from, int64_t stop) {
+            const T *__restrict x = a.x + g.have[b];
+            if (halved(a))
+                for (int64_t i = from; i < stop; i++)
+                    re[i * many + b] = x[2 * i * inner], im[i * many + b] = x[(2 * i + 1) * inner];
+            else
+                for (int64_t i = from; i < stop; i++) re[i * many + b] = x[i * inner], im[i * many + b] = 0;
+        });
+    if (a.form == TO_REAL && halved(a)) {
+        const T *c = *plan.half_re, *s = *plan.half_im;
+        return each_point(many, plan.n, [&](int64_t b, int64_t from, int64_t stop) {
+            const T *__restrict x = a.x + 2 * g.have[b], *__restrict y = x + 2 * plan.n * inner;
+            for (int64_t i = from; i < stop; i++) {
+                // The ends are real.
+                const T xr = x[2 * i * inner], xi = i ? x[2 * i * inner + 1] : 0;
+                const T yr = y[-2 * i * inner], yi = i ? -y[-2 * i * inner + 1] : 0;
+                const T dr = xr - yr, di = xi - yi;
+                re[i * many + b] = xr + yr - di * c[i] + dr * s[i];
+                im[i * many + b] = xi + yi + dr * c[i] + di * s[i];
+            }
+        });
+    }
+    each_point(many, a.have, [&](int64_t b, int64_t from, int64_t stop) {
+        const T *__restrict x = a.x + 2 * g.have[b];
+        for (int64_t i = from; i < stop; i++) re[i * many + b] = x[2 * i * inner], im[i * many + b] = x[2 * i * inner + 1];
+    });
+    if (a.form != TO_REAL) return;
+    // An odd length: the other half mirrors this one, and the first is real.
+    for (int64_t b = 0; b < many; b++) im[b] = 0;
+    for (int64_t i = a.have; i < n; i++)
         for (int64_t b = 0; b < many; b++) {
-            re[i * many + b] = re[(a.n - i) * many + b];
-            im[i * many + b] = -im[(a.n - i) * many + b];
+            re[i * many + b] = re[(n - i) * many + b];
+            im[i * many + b] = -im[(n - i) * many + b];
         }
 }
 
-template <class T> void store_lines(const Axis<T> &a, int64_t first, int64_t many, const Lines<T> &l) {
+template <class T> void store_lines(const Axis<T> &a, const Group &g, const Plan<T> &plan, const Lines<T> &l) {
     const T *__restrict re = a.back ? l.im : l.re, *__restrict im = a.back ? l.re : l.im;
-    T *__restrict out = a.out;
-    const T scale = a.scale;
-    if (a.form == TO_REAL)
-        each_point(a, first, many, a.keep, [=](int64_t at, int64_t from) { out[at] = re[from] * scale; });
-    else
-        each_point(a, first, many, a.keep, [=](int64_t at, int64_t from) {
-            out[2 * at] = re[from] * scale;
-            out[2 * at + 1] = im[from] * scale;
+    const int64_t many = g.many, inner = a.inner;
+    const T scale = a.scale, half = scale / 2;
+    if (a.form == FROM_REAL && halved(a)) {
+        const T *c = *plan.half_re, *s = *plan.half_im;
+        return each_point(many, a.keep, [&](int64_t b, int64_t from, int64_t stop) {
+            T *__restrict out = a.out + 2 * g.keep[b];
+            for (int64_t i = from; i < stop; i++) {
+                const int64_t here = (i < plan.n ? i : 0) * many + b, there = (i ? plan.n - i : 0) * many + b;
+                const T pr = re[here], pi = im[here], qr = re[there], qi = im[there];
+                const T odd_re = pi + qi, odd_im = qr - pr;
+                out[2 * i * inner] = (pr + qr + c[i] * odd_re - s[i] * odd_im) * half;
+                out[2 * i * inner + 1] = (pi - qi + c[i] * odd_im + s[i] * odd_re) * half;
+            }
         });
+    }
+    each_point(many, a.form == TO_REAL ? plan.n : a.keep, [&](int64_t b, int64_t from, int64_t stop) {
+        T *__restrict out = a.out + (a.form == TO_REAL ? 1 : 2) * g.keep[b];
+        if (a.form != TO_REAL)
+            for (int64_t i = from; i < stop; i++)
+                out[2 * i * inner] = re[i * many + b] * scale, out[2 * i * inner + 1] = im[i * many + b] * scale;
+        else if (halved(a))
+            for (int64_t i = from; i < stop; i++)
+                out[2 * i * inner] = re[i * many + b] * scale, out[(2 * i + 1) * inner] = im[i * many + b] * scale;
+        else
+            for (int64_t i = from; i < stop; i++) out[i * inner] = re[i * many + b] * scale;
+    });
 }
 
 template <class T> void run(const Axis<T> &a) {
-    const auto plan = plan_for<T>(a.n);
-    const int64_t total = a.outer * a.inner, lanes = 64 / static_cast<int64_t>(sizeof(T));
+    const auto plan = plan_for<T>(halved(a) ? a.n / 2 : a.n, halved(a));
+    const int64_t total = a.outer * a.inner, lanes = MOST_LANES * 4 / static_cast<int64_t>(sizeof(T));
     const int64_t many = a.n > (1 << 14) ? 1 : total < lanes ? total : lanes, groups = (total + many - 1) / many;
-    const int64_t size = plan->room() * many + 4 * lanes, quarter = size / 4, threads = groups > 1 ? num_threads() : 1;
+    // The four buffers do not begin at the same place of a page: the nearest cache would have room for few of them.
+    const int64_t quarter = plan->room() / 4 * many + 80, size = 4 * quarter, threads = groups > 1 ? num_threads() : 1;
     Scratch<T> room(static_cast<size_t>(threads * size));
     const int64_t work = 10 * a.n * many;
     Unlocked free(work * groups);
     parallel_for(groups, work > 20000 ? 1 : 20000 / work, [&](int64_t begin, int64_t end) {
         T *mine = room + (groups > 1 ? thread_number() * size : 0);
-        for (int64_t g = begin; g < end; g++) {
-            const int64_t first = g * many, here = total - first < many ? total - first : many;
+        for (int64_t i = begin; i < end; i++) {
+            const Group g = group_of(a, i * many, total - i * many < many ? total - i * many : many);
             Lines<T> l{mine, mine + quarter, mine + 2 * quarter, mine + 3 * quarter};
-            load_lines(a, first, here, l);
-            transform(*plan, l, here);
-            store_lines(a, first, here, l);
+            load_lines(a, g, *plan, l);
+            transform(*plan, l, g.many);
+            store_lines(a, g, *plan, l);
         }
     });
 }

@@ -94,3 +94,12 @@ def test_what_does_not_fit_is_refused(k: Any) -> None:
         k.irfftn(z, axes=(0,), n=9, norm="ortho")
     with pytest.raises(ValueError):
         k.fftn(z, axes=(0,), norm="sideways")
+
+
+def test_a_nan_stays_in_its_line(k: Any) -> None:
+    for n in (6, 7, 16):
+        x = array(k, [float("nan")] + [1.0] * (4 * n - 1), (4, n), "float64")
+        half = k.rfftn(x, axes=(1,), norm="backward")
+        for found in (half, k.irfftn(half, axes=(1,), n=n, norm="backward")):
+            width = k.shape_of(found)[1]
+            assert [v != v for v in flat(k, found)] == [True] * width + [False] * (3 * width)
