@@ -165,7 +165,7 @@ class OpNode(Node):
                     self.check()
                     break
         op = self.op
-        if graph or self.meta is not None or op.joint is not None or self.dtype.is_complex:
+        if graph or self.meta is not None or op.joint is not None or self.dtype.is_complex or op.fixed:
             return self._pull_any(g, graph)
         # What follows is `_pull` spelled out for the usual case: buffers, one formula an input, one real output.
         k = self.device.backend
@@ -201,7 +201,7 @@ class OpNode(Node):
         if op.joint is not None:
             formula = op.joint
             pulled = (formula.graph if graph else formula.raw)(formula.fn, k, g, self)
-            return [p if e is not None else None for p, e in zip(pulled, self.edges)]
+            return self._in_own_dtypes(k, [p if e is not None else None for p, e in zip(pulled, self.edges)])
         shapes = self.shapes if op.shape is broadcast else None
         out: list[Any] = []
         i = 0
@@ -215,7 +215,15 @@ class OpNode(Node):
                     p = unbroadcast(k, p, shapes[i])
                 out.append(p)
             i += 1
-        return out
+        return self._in_own_dtypes(k, out)
+
+    def _in_own_dtypes(self, k: Any, pulled: list[Any]) -> list[Any]:
+        """Cast gradients of operands that kept a dtype of their own, such as the float32 weight of a bfloat16 norm."""
+        for i in self.op.fixed:
+            edge = self.edges[i] if i < len(pulled) else None
+            if edge is not None and pulled[i] is not None and k.dtype_of(pulled[i]) is not edge.dtype:
+                pulled[i] = k.astype(pulled[i], edge.dtype)
+        return pulled
 
     def _all_outputs(self, g: list[Any], graph: bool) -> tuple[Any, ...]:
         """Return every output's gradient, zeros for those that none flowed into."""

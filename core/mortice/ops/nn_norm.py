@@ -244,9 +244,13 @@ def batch_norm(
 
 def _move(running: Any, value: Any, momentum: float, scale: float) -> None:
     """Move a running statistic in place: (1 - momentum) * running + momentum * scale * value."""
-    with no_grad():
-        check_writable("batch_norm", running)
-    k, value = running._device.backend, into_level(running, value.detach())
+    if running.is_inference():
+        with no_grad():
+            check_writable("batch_norm", running)
+    device = running._device
+    k = device.backend
+    if value._device is not device or device.level is not None:
+        value = into_level(running, value.detach())
     part = value._data if value.dtype is running.dtype else k.astype(value._data, running.dtype)
     moved = k.add(k.multiply(running._data, 1 - momentum), k.multiply(part, momentum * scale))
     write(running, moved, True)

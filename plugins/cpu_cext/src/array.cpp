@@ -150,7 +150,8 @@ Ref make_view(Array &x, char *data, int ndim, const int64_t *shape, const int64_
     memcpy(v->strides(), strides, sizeof(int64_t) * static_cast<size_t>(ndim));
     v->contiguous = row_major(*v);
     v->writable = x.writable;
-    v->base = x.base ? x.base : reinterpret_cast<PyObject *>(&x);
+    // Of a chain of views the first array, which owns the memory or has borrowed it.
+    v->base = x.base && is_array(x.base) ? x.base : reinterpret_cast<PyObject *>(&x);
     Py_INCREF(v->base);
     return v;
 }

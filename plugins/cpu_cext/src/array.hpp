@@ -17,7 +17,7 @@ struct Array {
     PyObject_HEAD
     char *data;         // the first element
     int64_t size;       // the number of elements
-    PyObject *base;     // what owns the memory: nullptr when this array does, another array (never a view), or a buffer
+    PyObject *base;     // what owns the memory: nullptr when this array does; of a view an array that is none; else a buffer
     PyObject *shape_;   // the shape as a tuple once somebody asked, else nullptr
     DType dtype;
     uint8_t ndim;

@@ -529,6 +529,35 @@ static PyObject *reinterpret(PyObject *const *args, Py_ssize_t n, PyObject *name
     return make_view(*row, row->data, x.ndim, shape, strides, dtype).release();
 }
 
+static PyObject *view_as_real(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<1> N{"view_as_real", {"x"}, 1};
+    PyObject *a[1];
+    arguments(N, args, n, names, a);
+    Array &x = as_array(a[0]);
+    if (!is_complex(x.dtype) || x.ndim == MAX_NDIM) fail(PyExc_TypeError, "view_as_real: expected complex numbers.");
+    int64_t shape[MAX_NDIM], strides[MAX_NDIM];
+    for (int i = 0; i < x.ndim; i++) shape[i] = x.shape()[i], strides[i] = 2 * x.strides()[i];
+    shape[x.ndim] = 2;
+    strides[x.ndim] = 1;
+    return make_view(x, x.data, x.ndim + 1, shape, strides, real_of(x.dtype)).release();
+}
+
+static PyObject *view_as_complex(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<1> N{"view_as_complex", {"x"}, 1};
+    PyObject *a[1];
+    arguments(N, args, n, names, a);
+    Array &x = as_array(a[0]);
+    int last = x.ndim - 1;
+    if ((x.dtype != F32 && x.dtype != F64) || last < 0 || x.shape()[last] != 2)
+        fail(PyExc_TypeError, "view_as_complex: expected float32 or float64 with a last axis of size 2.");
+    bool pairs = x.strides()[last] == 1;
+    for (int i = 0; i < last; i++) pairs = pairs && (x.strides()[i] % 2 == 0 || x.shape()[i] < 2);
+    Ref row = pairs ? Ref::share(&x) : contiguous(x);
+    int64_t strides[MAX_NDIM];
+    for (int i = 0; i < last; i++) strides[i] = row->strides()[i] / 2;
+    return make_view(*row, row->data, last, x.shape(), strides, complex_with(x.dtype)).release();
+}
+
 PyMethodDef movement_methods[] = {
     MORTICE_METHOD("reshape", reshape),
     MORTICE_METHOD("reshape_view", reshape_view),
@@ -549,6 +578,8 @@ PyMethodDef movement_methods[] = {
     MORTICE_METHOD("strided", strided),
     MORTICE_METHOD("whole", whole),
     MORTICE_METHOD("reinterpret", reinterpret),
+    MORTICE_METHOD("view_as_real", view_as_real),
+    MORTICE_METHOD("view_as_complex", view_as_complex),
     {nullptr, nullptr, 0, nullptr},
 };
 

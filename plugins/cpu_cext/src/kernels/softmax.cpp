@@ -2,8 +2,8 @@
 // nearest cache; columns are taken in strips that are as wide as the arrays here.
 #include "softmax.hpp"
 
-#include "expv.hpp"
 #include "rows.hpp"
+#include "vmath.hpp"
 
 namespace mortice::ISA {
 namespace {
@@ -30,20 +30,20 @@ template <class T> INLINE T row_max(const T *x, int64_t n) {
 
 template <class T> INLINE double exp_sum(const T *x, int64_t n, T top) {
     const vec<T> m = splat(top);
-    return sum_along<T>(n, [&](int64_t i, int64_t left) { return exp_of(get(x + i, left, -INFINITE<T>) - m); });
+    return sum_along<T>(n, [&](int64_t i, int64_t left) { return v_exp(get(x + i, left, -INFINITE<T>) - m); });
 }
 
 template <class T> INLINE void softmax_row(const T *x, T *out, int64_t n) {
     if (n <= LANES<T>) {
         const vec<T> v = get(x, n, -INFINITE<T>);
-        const vec<T> e = exp_of(v - splat(largest<T>(v)));
+        const vec<T> e = v_exp(v - splat(largest<T>(v)));
         put(out, e / splat(total<T>(e)), n);
         return;
     }
     const T top = row_max(x, n);
     const vec<T> m = splat(top);
     const double sum = sum_along<T>(n, [&](int64_t i, int64_t left) {
-        const vec<T> e = exp_of(get(x + i, left, -INFINITE<T>) - m);
+        const vec<T> e = v_exp(get(x + i, left, -INFINITE<T>) - m);
         put(out + i, e, left);
         return e;
     });
@@ -57,7 +57,28 @@ template <class T> INLINE void log_softmax_row(const T *x, T *out, int64_t n) {
     along<T>(n, [&](int64_t i, int64_t left) { put(out + i, get(x + i, left) - m - below, left); });
 }
 
+constexpr int64_t SHORT_ROW = 256;  // of which as many as a vector has lanes stay in the nearest cache
+
+// As many rows as a vector has lanes, or fewer, whose logarithms are taken at once.
+template <class T> INLINE void log_softmax_short(const T *x, T *out, int64_t rows, int64_t n) {
+    T top[LANES<T>], sum[LANES<T>] = {};
+    for (int64_t r = 0; r < rows; r++) {
+        top[r] = row_max(x + r * n, n);
+        sum[r] = static_cast<T>(exp_sum(x + r * n, n, top[r]));
+    }
+    store(sum, v_log(load(sum)));
+    for (int64_t r = 0; r < rows; r++) {
+        const vec<T> m = splat(top[r]), below = splat(sum[r]);
+        along<T>(n, [&](int64_t i, int64_t left) { put(out + r * n + i, get(x + r * n + i, left) - m - below, left); });
+    }
+}
+
 template <class T> void rows(const T *x, T *out, int64_t rows, int64_t n, bool logs) {
+    if (logs && n <= SHORT_ROW) {
+        constexpr int64_t L = LANES<T>;
+        for (int64_t r = 0; r < rows; r += L) log_softmax_short(x + r * n, out + r * n, rows - r < L ? rows - r : L, n);
+        return;
+    }
     for (int64_t r = 0; r < rows; r++, x += n, out += n) {
         if (logs)
             log_softmax_row(x, out, n);
@@ -75,7 +96,7 @@ template <class T> void rows_grad(const T *g, const T *y, T *out, int64_t rows, 
         const vec<T> s = splat(static_cast<T>(sum));
         if (logs)
             along<T>(n, [&](int64_t i, int64_t left) {
-                put(out + i, get(g + i, left) - exp_of(get(y + i, left)) * s, left);
+                put(out + i, get(g + i, left) - v_exp(get(y + i, left)) * s, left);
             });
         else
             along<T>(n, [&](int64_t i, int64_t left) { put(out + i, get(y + i, left) * (get(g + i, left) - s), left); });
@@ -107,7 +128,7 @@ template <class T> void strip(const T *x, T *out, int64_t n, int64_t stride, int
     Strip<T> top, sum;
     column_max(x, n, stride, width, top.at);
     column_sums<T>(n, width, sum.at, [&](int64_t i, int64_t j, int64_t left) {
-        const vec<T> e = exp_of(get(x + i * stride + j, left) - get(top.at + j, left));
+        const vec<T> e = v_exp(get(x + i * stride + j, left) - get(top.at + j, left));
         if (!logs) put(out + i * stride + j, e, left);
         return e;
     });
@@ -137,7 +158,7 @@ template <class T> void strip_grad(const T *g, const T *y, T *out, int64_t n, in
         const int64_t at = i * stride;
         along<T>(width, [&](int64_t j, int64_t left) {
             const vec<T> dy = get(g + at + j, left), v = get(y + at + j, left), s = get(sum.at + j, left);
-            put(out + at + j, logs ? dy - exp_of(v) * s : v * (dy - s), left);
+            put(out + at + j, logs ? dy - v_exp(v) * s : v * (dy - s), left);
         });
     }
 }
@@ -150,7 +171,7 @@ template <class T> void strip_logsumexp(const T *x, T *out, int64_t n, int64_t s
         along<T>(width, [&](int64_t j, int64_t left) { put(top.at + j, vec<T>{}, left); });
     along<T>(width, [&](int64_t j, int64_t left) { put(top.at + j, finite_or_zero<T>(get(top.at + j, left)), left); });
     column_sums<T>(n, width, sum.at, [&](int64_t i, int64_t j, int64_t left) {
-        return exp_of(get(x + i * stride + j, left) - get(top.at + j, left));
+        return v_exp(get(x + i * stride + j, left) - get(top.at + j, left));
     });
     for (int64_t j = 0; j < width; j++)
         out[j] = static_cast<T>(log(static_cast<double>(sum.at[j])) + static_cast<double>(top.at[j]));
