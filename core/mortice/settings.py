@@ -23,6 +23,7 @@ class _Settings:
     matmul_precision = "highest"
     deterministic = 0  # 0 off, 1 warn, 2 on
     threads = os.cpu_count() or 1
+    followers: tuple[Any, ...] = ()  # who is told of a number of threads: backends that divide the work of a kernel
     interop_threads = os.cpu_count() or 1
     warn_always = False
 
@@ -90,9 +91,18 @@ def get_deterministic_debug_mode() -> int:
 def set_num_threads(n: int) -> None:
     """Say how many threads a kernel may use.
 
-    Differs from torch: a hint, which a backend may read; libraries below one take their number from the environment.
+    Differs from torch: a backend may not be able to follow; NumPy, for one, takes its number from the environment.
     """
     settings.threads = _positive("set_num_threads", n)
+    for follow in settings.followers:
+        follow(n)
+
+
+def follow_threads(follow: Any) -> None:
+    """Have a function called with each number of threads that is asked for, and with the last one now."""
+    settings.followers += (follow,)
+    if "threads" in vars(settings):
+        follow(settings.threads)
 
 
 def get_num_threads() -> int:

@@ -133,6 +133,9 @@ class Backend(FreeKernels):
             return self.reshape(x, loan.shape)
         return self.strided(x, shape=loan.shape, strides=loan.strides, offset=loan.offset)
 
+    def set_num_threads(self, n: int) -> None:
+        """Use that many threads for a kernel, where the backend can choose; called when the user asks for a number."""
+
     def empty_cache(self, device: Device) -> None:
         """Give unused memory of the device back to the system, where the backend keeps any."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mortice.backends import elementwise_complex as on_complex
+import mortice.backends.elementwise_complex as on_complex
 from mortice.backends.elementwise_special import SpecialKernels
 from mortice.backends.kernel_tools import Buffer, as_buffers, horner, in_float32, is_number, single
 from mortice.dtype import bool_, finfo

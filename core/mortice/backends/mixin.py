@@ -7,7 +7,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-
 class KernelMixin:
     """A family of kernels. Each calls the others by name on self, and which class brings them is not its business."""
 

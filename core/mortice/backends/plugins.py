@@ -319,6 +319,9 @@ def _load(entry: Entry) -> None:
         if any(other.backend is backend for other in entries().values()):
             raise PluginError(f"backend {entry.name}: load() returned a backend that another name has. Make one for each.")
         backend.name = entry.name
+        from mortice.settings import follow_threads  # not before a backend is needed
+
+        follow_threads(backend.set_num_threads)
         entry.backend = backend
     except KeyboardInterrupt:
         raise

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mortice.backends import bessel_tables as tables
+import mortice.backends.bessel_tables as tables
 from mortice.backends.kernel_tools import Buffer, Table, horner, in_float32, single
 
 

@@ -44,6 +44,9 @@ class CextBackend(NNOverrides, LinalgOverrides, NumericOverrides, OptimOverrides
     def share_host(self, host: HostBuffer, device: Any) -> Any:
         return _cext._from_host(host.view, host.shape, host.dtype, False)
 
+    def set_num_threads(self, n: int) -> None:
+        _cext._set_num_threads(n)
+
     def empty_cache(self, device: Any) -> None:
         _cext._empty_cache()
 

@@ -7,6 +7,7 @@
 #include "kernels/convert.hpp"
 #include "loop.hpp"
 #include "parallel.hpp"
+#include "repeat.hpp"
 
 namespace mortice {
 
@@ -81,14 +82,11 @@ struct Work {
     HalfWork half;
 };
 
-// Complete the work: by `inner` of the dtype, or by `single`, that of float32, where halves have none or meet numbers.
-void choose(Work &w, Inner inner, Inner single, PyObject *const *xs, int inputs) {
+// Complete the work: by `inner` of the dtype, or by `single`, that of float32, where halves have none.
+void choose(Work &w, Inner inner, Inner single, int inputs) {
     w.inner = inner;
-    w.extra = nullptr;
-    bool numbers = false;
-    if (inner && is_half(w.in))
-        for (int i = 0; i < inputs; i++) numbers |= !is_array(xs[i]);
-    if (inner && !(numbers && single)) return;
+    w.extra = inner && single && is_half(w.in) ? w.half.wide : nullptr;
+    if (inner) return;
     if (!is_half(w.in) || !single) fail(PyExc_TypeError, "%s: dtype %s is not supported.", w.name, DTYPE_NAMES[w.in]);
     w.half = {single, convert().inner[w.in][F32], w.out == w.in ? convert().inner[F32][w.in] : nullptr, inputs, {}, 0};
     w.inner = in_floats;
@@ -103,14 +101,14 @@ struct Input {
 
 // Numbers beside halves are floats in arithmetic, so that they are not rounded twice.
 void read(Work &w, Input &input, PyObject *x, int i) {
+    const bool wide = !is_array(x) && w.extra && w.out != BOOL;
+    w.half.wide[i] = wide;
     if (is_array(x)) {
         input.array = reinterpret_cast<Array *>(x);
         return;
     }
     input.array = nullptr;
-    const bool wide = w.extra && w.out != BOOL;
     input.number = as_scalar(x, wide ? F32 : w.in);
-    w.half.wide[i] = wide;
 }
 
 // Small arrays at once, others in parts on several threads.
@@ -128,7 +126,18 @@ void run_line(const Work &w, char *const *at, const int64_t *step, int count, in
     });
 }
 
-Ref run_any(const Work &w, const Input *inputs, int count) {
+// Whether x lies across its axes in a way that copying turns round faster than lines could walk over it.
+bool turns_well(const Array &x) {
+    if (x.contiguous || x.ndim < 2 || (x.itemsize() != 4 && x.itemsize() != 8)) return false;
+    if (x.size < 64 || x.bytes() > int64_t{1} << 28 || x.shape()[x.ndim - 1] < 8) return false;
+    const int64_t last = x.strides()[x.ndim - 1];
+    if (last >= -1 && last <= 1) return false;
+    for (int axis = 0; axis < x.ndim - 1; axis++)
+        if (x.strides()[axis] == 1 && x.shape()[axis] >= 8) return true;
+    return false;
+}
+
+Ref run_any(const Work &w, Input *inputs, int count) {
     const Array *arrays[MAX_INPUTS];
     int n = 0;
     for (int i = 0; i < count; i++)
@@ -140,6 +149,21 @@ Ref run_any(const Work &w, const Input *inputs, int count) {
         if (arrays[i]->ndim == ndim && !memcmp(arrays[i]->shape(), shape, sizeof(int64_t) * static_cast<size_t>(ndim)))
             whole = arrays[i];
     Ref out = whole ? make_laid_out_like(*whole, w.out) : make(w.out, ndim, shape);
+    Ref turned[MAX_INPUTS];
+    for (int i = 0; i < count && out->contiguous; i++)
+        if (inputs[i].array && same_shape(*inputs[i].array, *out) && turns_well(*inputs[i].array)) {
+            turned[i] = contiguous(*inputs[i].array);
+            inputs[i].array = turned[i].get();
+        }
+    Repeated in[MAX_INPUTS];
+    bool short_runs = out->contiguous;
+    for (int i = 0; i < count && short_runs; i++)
+        short_runs = inputs[i].array ? repeated(*inputs[i].array, ndim, shape, in[i])
+                                     : repeated_number(inputs[i].number.bytes, in[i]);
+    if (short_runs && worth_repeating(in, count, out->size)) {
+        run_repeated(*out, in, count, w.inner, w.extra, w.cost);
+        return out;
+    }
     Operand operands[MAX_INPUTS + 1] = {operand(*out)};
     for (int i = 0; i < count; i++)
         operands[i + 1] = inputs[i].array ? operand(*inputs[i].array) : operand(inputs[i].number, w.in);
@@ -148,7 +172,7 @@ Ref run_any(const Work &w, const Input *inputs, int count) {
 }
 
 // Broadcast the inputs and run. Where all are row-major and of one shape, or of one element, they are one line.
-PyObject *run(const Work &w, const Input *inputs, int count) {
+PyObject *run(const Work &w, Input *inputs, int count) {
     const Array *lead = nullptr;
     for (int i = 0; i < count; i++)
         if (const Array *x = inputs[i].array; x && (!lead || x->size > lead->size)) lead = x;
@@ -200,7 +224,7 @@ PyObject *two(BinaryOp op, PyObject *x, PyObject *y, int swapped = 0) {
     w.in = common(w.name, xs, 2);
     w.out = kind.gives == THE_SAME ? w.in : kind.gives == TRUTH ? BOOL : complex_with(w.in);
     w.cost = kind.cost;
-    choose(w, inner_of(op, w.in), op == NEXTAFTER ? nullptr : inner_of(op, F32), xs, 2);
+    choose(w, inner_of(op, w.in), op == NEXTAFTER ? nullptr : inner_of(op, F32), 2);
     Input inputs[2];
     read(w, inputs[swapped], x, swapped);
     read(w, inputs[1 - swapped], y, 1 - swapped);
@@ -294,7 +318,7 @@ PyObject *clip(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
     w.name = "clip";
     w.in = w.out = common("clip", a, 3);
     w.cost = 0.4f;
-    choose(w, binary().clip[w.in], binary().clip[F32], a, 3);
+    choose(w, binary().clip[w.in], binary().clip[F32], 3);
     Input inputs[3];
     for (int i = 0; i < 3; i++) read(w, inputs[i], a[i], i);
     return run(w, inputs, 3);
@@ -308,7 +332,7 @@ PyObject *lerp(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
     w.name = "lerp";
     w.in = w.out = common("lerp", a, 3);
     w.cost = 0.5f;
-    choose(w, binary().lerp[w.in], binary().lerp[F32], a, 3);
+    choose(w, binary().lerp[w.in], binary().lerp[F32], 3);
     Input inputs[3];
     for (int i = 0; i < 3; i++) read(w, inputs[i], a[i], i);
     return run(w, inputs, 3);

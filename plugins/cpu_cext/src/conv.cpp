@@ -1,6 +1,7 @@
 // conv, conv_input_grad, conv_weight_grad for floating dtypes and one to three spatial axes.
 #include <algorithm>
 
+#include "blas.hpp"
 #include "conv_plan.hpp"
 #include "families.hpp"
 #include "parallel.hpp"
@@ -33,7 +34,20 @@ template <class T> void run_plan(ConvPlanner<T> &planner) {
     });
 }
 
+// A single window, which is the whole image: products of matrices.
+bool is_product(const Window &w) {
+    bool whole = w.groups == 1;
+    for (int i = 0; i < 3; i++) whole = whole && w.count[i] == 1 && w.padding[i] == 0 && w.kernel[i] == w.size[i];
+    return whole;
+}
+
 template <class T> void conv_of(const Window &w, const T *x, const T *weight, T *out) {
+    int64_t depth = w.inputs * w.taps();
+    if (is_product(w)) {
+        need_blas();
+        Unlocked free(w.samples * w.outputs * depth);
+        return gemm_parallel(false, true, w.samples, w.outputs, depth, T(1), x, depth, weight, depth, T(0), out, w.outputs);
+    }
     ConvPlanner<T> planner(w);
     planner.plan.source = x, planner.plan.weight = weight, planner.plan.out = out;
     planner.forward();
@@ -42,6 +56,12 @@ template <class T> void conv_of(const Window &w, const T *x, const T *weight, T 
 }
 
 template <class T> void input_grad_of(const Window &w, const T *g, const T *weight, T *out) {
+    int64_t depth = w.inputs * w.taps();
+    if (is_product(w)) {
+        need_blas();
+        Unlocked free(w.samples * w.outputs * depth);
+        return gemm_parallel(false, false, w.samples, depth, w.outputs, T(1), g, w.outputs, weight, depth, T(0), out, depth);
+    }
     ConvPlanner<T> planner(w);
     planner.plan.source = g, planner.plan.weight = weight, planner.plan.out = out;
     planner.backward();
@@ -49,21 +69,92 @@ template <class T> void input_grad_of(const Window &w, const T *g, const T *weig
     run_plan(planner);
 }
 
-constexpr int64_t SUMS_BLOCK = 64;         // outputs that windows are gathered for
-constexpr int64_t SUMS_ELEMENTS = 1 << 16; // of windows gathered at once
-constexpr int64_t MOST_PARTS = 16;         // sums kept apart until the end: by the shape, never by the threads
+constexpr int64_t SUMS_BLOCK = 64;          // outputs that windows are gathered for
+constexpr int64_t SUMS_ELEMENTS = 1 << 16;  // of windows gathered at once
+constexpr int64_t SUMS_PLACES = 512;        // summed over in registers at once
+constexpr int64_t SINGLE_PLACES = 1 << 15;
+constexpr int64_t OUTER_PLACES = 192;       // of which the columns of gradients stay in a first-level cache
+constexpr int64_t MOST_PARTS = 16;          // sums kept apart until the end: by the shape, never by the threads
 constexpr int64_t PARTS_ELEMENTS = 1 << 21;
 
-template <class T> void weight_grad_of(const Window &w, const T *g, const T *x, T *out) {
+// With channels last. Sums are turned round at the end.
+template <class T> void weight_grad_outer(const Window &w, const T *g, const T *x, T *out) {
     ConvPlanner<T> planner(w);
     ConvPlan<T> &plan = planner.plan;
     const ConvSet<T> &set = conv_set<T>();
     plan.source = x;
     planner.forward();
-    planner.fit_sums();
+    planner.fit_sums(OUTER_PLACES, false);
+    ConvOuter<T> s{};
+    s.plan = &plan, s.g = g;
+    int64_t extent[2];
+    for (int a = 0; a < 2; a++) {
+        int64_t kernel = w.kernel[a + 1], stride = w.stride[a + 1];
+        s.before[a] = w.padding[a + 1];
+        s.skip[a] = kernel == 1 ? stride : 1;  // what no window sees is not copied
+        s.tap[a] = w.dilation[a + 1];
+        extent[a] = (plan.band[a + 1] - 1) * (stride / s.skip[a]) + w.dilation[a + 1] * (kernel - 1) + 1;
+    }
+    s.rows = extent[0], s.pitch = extent[1];
+    s.kernel_y = w.kernel[1];
+    s.runs = w.dilation[2] == 1 ? 1 : w.kernel[2];
+    int64_t run = w.kernel[2] / s.runs * w.inputs, lanes = set.lanes;
+    s.run_room = (run + lanes - 1) / lanes * lanes;
+    s.columns = w.kernel[0] * s.kernel_y * s.runs * s.run_room;
+    s.units = plan.bands[0] * plan.bands[1] * plan.bands[2] * plan.size[0];
+    int64_t total = plan.groups * plan.panel_rows * s.columns;
+    s.parts = std::clamp<int64_t>(PARTS_ELEMENTS / total, 1, std::min(MOST_PARTS, s.units));
+    // Whole outputs a task, as images are turned for each block of them anew; but some tasks there should be.
+    int64_t blocks = std::max<int64_t>(1, MOST_PARTS / (s.parts * plan.groups));
+    s.output_block = std::max(SUMS_BLOCK, (plan.outputs / blocks + 7) / 8 * 8);
+    s.output_blocks = (plan.outputs + s.output_block - 1) / s.output_block;
+    int64_t places = plan.band[0] * plan.band[1] * plan.band[2];
+    s.copy_room = plan.band[0] * s.rows * s.pitch * plan.channels + 2 * lanes;
+    s.g_room = std::min(s.output_block, plan.panel_rows) * places + 8 * lanes;
+    s.row_room = s.skip[1] > 1 ? 8 * s.pitch + lanes : 0;
+    for (int64_t *room : {&s.copy_room, &s.g_room, &s.row_room}) *room = (*room + 15) / 16 * 16;
+    int64_t room = s.copy_room + s.g_room + s.row_room + places * static_cast<int64_t>(sizeof(int64_t) / sizeof(T));
+    room = (room + 31) / 16 * 16;
+    Scratch<T> sums(total * s.parts), rooms(room * num_threads());
+    s.sums = sums;
+    int64_t tasks = s.parts * plan.groups * s.output_blocks, taps = w.taps();
+    double work = static_cast<double>(w.samples) * w.count[0] * w.count[1] * w.count[2] * static_cast<double>(total);
+    Unlocked free(static_cast<int64_t>(std::min(work, 1e15)));
+    parallel_for(tasks, grain_for(work / static_cast<double>(tasks)), [&](int64_t begin, int64_t end) {
+        T *own = rooms + room * thread_number();
+        for (int64_t i = begin; i < end; i++) set.outer(s, own, i);
+    });
+    parallel_for(plan.groups * plan.outputs, grain_for(static_cast<double>(s.columns) * (s.parts + 8) * 8), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; i++) {
+            T *row = sums + (i / plan.outputs * plan.panel_rows + i % plan.outputs) * s.columns, *to = out + i * w.inputs * taps;
+            for (int64_t part = 1; part < s.parts; part++) set.add(row, row + part * total, s.columns);
+            for (int64_t zy = 0; zy < w.kernel[0] * w.kernel[1]; zy++)
+                for (int64_t k = 0; k < w.kernel[2]; k++) {
+                    const T *own = row + (s.runs == 1 ? zy * s.run_room + k * w.inputs : (zy * s.runs + k) * s.run_room);
+                    for (int64_t c = 0; c < w.inputs; c++) to[c * taps + zy * w.kernel[2] + k] = own[c];
+                }
+        }
+    });
+}
+
+template <class T> void weight_grad_of(const Window &w, const T *g, const T *x, T *out) {
+    if (is_product(w)) {
+        int64_t depth = w.inputs * w.taps();
+        need_blas();
+        Unlocked free(w.samples * w.outputs * depth);
+        return gemm_parallel(true, false, w.outputs, depth, w.samples, T(1), g, w.outputs, x, depth, T(0), out, depth);
+    }
+    const ConvSet<T> &set = conv_set<T>();
+    int64_t run = (w.dilation[2] == 1 ? w.kernel[2] : 1) * w.inputs;
+    if (w.outputs > 2 && 4 * run >= 3 * ((run + set.lanes - 1) / set.lanes * set.lanes)) return weight_grad_outer(w, g, x, out);
+    ConvPlanner<T> planner(w);
+    ConvPlan<T> &plan = planner.plan;
+    plan.source = x;
+    planner.forward();
     ConvSums<T> s{};
     s.plan = &plan, s.g = g, s.taps = w.taps();
-    s.single = plan.channels == 1 && plan.outputs <= 2;
+    s.single = w.inputs == 1 && w.outputs <= 2;
+    planner.fit_sums(s.single ? SINGLE_PLACES : SUMS_PLACES, s.single);
     int64_t inner = w.kernel[1] * w.kernel[2], places = plan.band[0] * plan.band[1] * plan.band[2];
     int64_t ld = (places + set.lanes - 1) / set.lanes * set.lanes, slack = 8 * set.lanes + plan.shared;
     s.output_block = s.single ? plan.outputs : std::min(plan.outputs, SUMS_BLOCK);

@@ -7,8 +7,6 @@ namespace mortice {
 namespace {
 
 constexpr int64_t COPY_BYTES = 384 << 10;  // of a task's part of the image: what stays in a second-level cache
-constexpr int64_t SUMS_BYTES = 256 << 10;  // of gathered windows for the gradient to the weight
-constexpr int64_t SUMS_PLACES = 512;       // summed over in registers at once
 constexpr int MOST_VECTORS = 8;
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -192,8 +190,11 @@ template <class T> void ConvPlanner<T>::lay_out() {
     int64_t slack = plan.shared + MOST_VECTORS * lanes;
     plan.copy_room = plan.staged ? plan.band[0] * plan.kernel_z * plan.channels * plan.plane + slack : 0;
     bool gathers = plan.dense || !plan.staged;
-    plan.pack_room = gathers ? plan.kernel_z * deepest * MOST_VECTORS * lanes + lanes : 0;
-    if (gathers && plan.outputs > 2) plan.pack_room = plan.kernel_z * deepest * 6 * lanes + lanes;
+    // A tile is of as many places as the panels' rows leave registers for.
+    int64_t tile = (plan.outputs >= conv_set<T>().panel ? 3 : plan.outputs > 2 ? 6 : MOST_VECTORS) * lanes;
+    plan.pack_room = gathers ? deepest * tile + lanes : 0;
+    plan.block_room = (plan.dense ? plan.panel_rows : conv_set<T>().panel) * tile + lanes;
+    plan.block_room = divide_up(plan.block_room, 16) * 16;
     // Each room starts at a cache line.
     plan.copy_room = divide_up(plan.copy_room, 16) * 16;
     plan.pack_room = divide_up(plan.pack_room, 16) * 16;
@@ -250,14 +251,13 @@ template <class T> void ConvPlanner<T>::fit(int threads) {
     lay_out();
 }
 
-template <class T> void ConvPlanner<T>::fit_sums() {
+// Rectangles of about `places` outputs; `single` keeps samples apart.
+template <class T> void ConvPlanner<T>::fit_sums(int64_t places, bool single) {
     int64_t *band = plan.band, count_y = plan.size[1], count_x = plan.size[2];
-    bool single = plan.channels == 1 && plan.outputs <= 2;
-    int64_t wanted = single ? 1 << 15 : SUMS_PLACES;
-    band[2] = count_x <= 2 * wanted ? count_x : wanted;
-    band[1] = std::clamp<int64_t>(wanted / band[2], 1, count_y);
+    band[2] = count_x <= 2 * places ? count_x : places;
+    band[1] = std::clamp<int64_t>(places / band[2], 1, count_y);
     band[0] = 1;
-    if (band[1] == count_y && !single) band[0] = std::clamp<int64_t>(wanted / (count_x * count_y), 1, plan.samples);
+    if (band[1] == count_y && !single) band[0] = std::clamp<int64_t>(places / (count_x * count_y), 1, plan.samples);
     band[1] = divide_up(count_y, divide_up(count_y, band[1]));
     plan.staged = plan.staged || single;
     plan.dense = true;
@@ -282,11 +282,10 @@ template <class T> void ConvPlanner<T>::place_filters(T *at) {
 }
 
 template <class T> int64_t ConvPlanner<T>::task_room() const {
-    int64_t lanes = conv_set<T>().lanes, deepest = 0;
+    int64_t deepest = 0;
     for (auto &p : phases_) deepest = std::max(deepest, p.depth);
-    int64_t block = conv_set<T>().panel * MOST_VECTORS * lanes;
     int64_t offsets = deepest * static_cast<int64_t>(sizeof(int64_t) / sizeof(T));
-    return divide_up(plan.copy_room + plan.pack_room + block + offsets, 16) * 16;
+    return divide_up(plan.copy_room + plan.pack_room + plan.block_room + offsets, 16) * 16;
 }
 
 template <class T> double ConvPlanner<T>::task_work() const {

@@ -1,4 +1,4 @@
-// Random kernels: draws from the Philox stream, in parts on several threads, and dropout.
+// Random kernels: draws from the Philox stream, in parts on several threads.
 #include <cmath>
 
 #include "families.hpp"
@@ -142,34 +142,6 @@ PyObject *random_bernoulli(PyObject *const *args, Py_ssize_t n, PyObject *names)
     return out.release();
 }
 
-PyObject *dropout(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    static Names<3> N{"dropout", {"x", "keep", "p"}, 3};
-    PyObject *a[3];
-    arguments(N, args, n, names, a);
-    Array &given = as_array(a[0]), &keep = as_array(a[1]);
-    if (!is_float(given.dtype) || keep.dtype != BOOL || !same_shape(given, keep)) return Py_NewRef(Py_NotImplemented);
-    const double p = as_double(a[2]);
-    double scale = p >= 1 ? 0 : 1 / (1 - p);
-    const DType d = given.dtype;
-    if (is_half(d)) scale = to_double(scalar_of(scale, d).bytes, d);
-    Ref x = converted(given, d == F64 ? F64 : F32);
-    x = contiguous(*x);
-    Ref mask = contiguous(keep), out = make_like(*x);
-    const auto *kept = mask->as<uint8_t>();
-    const RandomTable &k = random_kernels();
-    {
-        Unlocked free(x->size);
-        parallel_for(x->size, 2 * PART, [&](int64_t begin, int64_t end) {
-            if (d == F64)
-                k.dropout_f64(x->as<double>() + begin, kept + begin, end - begin, scale, out->as<double>() + begin);
-            else
-                k.dropout_f32(x->as<float>() + begin, kept + begin, end - begin, static_cast<float>(scale),
-                              out->as<float>() + begin);
-        });
-    }
-    return converted(*out, d).release();
-}
-
 }  // namespace
 
 PyMethodDef random_methods[] = {
@@ -180,7 +152,6 @@ PyMethodDef random_methods[] = {
     MORTICE_METHOD("random_integers", random_integers),
     MORTICE_METHOD("random_permutation", random_permutation),
     MORTICE_METHOD("random_bernoulli", random_bernoulli),
-    MORTICE_METHOD("partial_dropout", dropout),
     {nullptr, nullptr, 0, nullptr},
 };
 

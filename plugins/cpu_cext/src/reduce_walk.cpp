@@ -249,8 +249,10 @@ struct Lines {
     alignas(64) char acc[3][COLUMN_TILE * sizeof(double)];
     alignas(64) char wide[COLUMN_TILE * sizeof(Moments)];
 
-    // Sums of floats have levels; accumulators of more than 8 bytes have not.
-    Lines(const Recipe &recipe, int64_t columns) : r(recipe), width(columns), levels(recipe.cascade ? 3 : 1) {
+    // Sums of many floats have levels; accumulators of more than 8 bytes have not.
+    Lines(const Recipe &recipe, int64_t columns, int64_t lines)
+        : r(recipe), width(columns),
+          levels(!recipe.cascade || lines <= COLUMN_ROWS ? 1 : lines <= COLUMN_ROWS * COLUMN_ROWS ? 2 : 3) {
         for (int i = 0; i < levels; i++) set_identity(r, at(i), width);
     }
     char *at(int level) { return levels == 1 ? wide : acc[level]; }
@@ -263,7 +265,7 @@ struct Lines {
         if (levels == 1 || (pending += static_cast<int>(count)) < COLUMN_ROWS) return;
         pending = 0;
         lift(0);
-        if (++groups < COLUMN_ROWS) return;
+        if (levels == 2 || ++groups < COLUMN_ROWS) return;
         groups = 0;
         lift(1);
     }
@@ -289,8 +291,7 @@ struct Columns {
         lines = size_of(job.gone);
         direct = !r.stage && apart == 1;
         tiles = (m + COLUMN_TILE - 1) / COLUMN_TILE;
-        folded = apart == 1 && step == m && 4 * m <= COLUMN_TILE && !r.indexed ? COLUMN_TILE / 2 / m : 1;
-        if (folded > n) folded = n;
+        folded = apart == 1 && step == m && 4 * m <= COLUMN_TILE && n * m > 4096 ? COLUMN_TILE / 2 / m : 1;
     }
 
     void piece(Lines &to, const char *p, int64_t count, int64_t step_, int64_t width, int64_t base) const {
@@ -314,6 +315,12 @@ struct Columns {
         }
     }
 
+    // Places among folded lines, counted from `first`, as those of lines; there is one run of them.
+    void number_lines(Best *acc, int64_t first) const {
+        for (int64_t f = 0; f < folded; f++)
+            for (int64_t j = 0; j < m; j++) acc[f * m + j].index = acc[f * m + j].index * folded + f + first;
+    }
+
     // The lines begin..end of a tile that starts at p.
     void add(Lines &to, const char *p, int64_t begin, int64_t end, int64_t width) const {
         const Axes &gone = job.gone;
@@ -322,19 +329,19 @@ struct Columns {
             const char *at = p + (offset(gone, gone.step, gone.count - 1, l / n) + i * step) * r.in_size;
             int64_t whole = folded > 1 ? run / folded : 0, rest = run - whole * folded;
             if (whole) piece(to, at, whole, m * folded, m * folded, 0);
-            if (rest) piece(to, at + whole * folded * step * r.in_size, rest, step, width, l);
+            if (whole && r.indexed) number_lines(reinterpret_cast<Best *>(to.at(0)), l);
+            if (rest) piece(to, at + whole * folded * step * r.in_size, rest, step, width, l + whole * folded);
             l += run;
         }
     }
 
-    void unfold(Lines &from, char *acc, int64_t width) const {
+    // The accumulators of columns, in `room` where lines were folded.
+    const char *unfold(Lines &from, char *room, int64_t width) const {
         char *all = from.total();
-        if (folded == 1) {
-            memcpy(acc, all, width * r.acc_size);
-        } else {
-            set_identity(r, acc, width);
-            r.merge.columns(all, folded, m, m, acc, 0);
-        }
+        if (folded == 1) return all;
+        set_identity(r, room, width);
+        r.merge.columns(all, folded, m, m, room, 0);
+        return room;
     }
 
     struct Task {
@@ -363,10 +370,9 @@ struct Columns {
                 alignas(64) char acc[COLUMN_TILE * sizeof(Moments)];
                 for (int64_t t = begin; t < end; t++) {
                     Task a = task(t);
-                    Lines to(r, lines_width(a.width));
+                    Lines to(r, lines_width(a.width), lines);
                     add(to, a.x, 0, lines, a.width);
-                    unfold(to, acc, a.width);
-                    finish_results(job.finish, acc, r.acc_size, a.width, a.out, out_step);
+                    finish_results(job.finish, unfold(to, acc, a.width), r.acc_size, a.width, a.out, out_step);
                 }
             });
             return;
@@ -376,14 +382,16 @@ struct Columns {
             for (int64_t t = begin; t < end; t++) {
                 Task a = task(t / chunks);
                 int64_t first = t % chunks * in_chunk;
-                Lines to(r, lines_width(a.width));
+                Lines to(r, lines_width(a.width), in_chunk);
                 add(to, a.x, first, first + in_chunk < lines ? first + in_chunk : lines, a.width);
-                unfold(to, parts + t * width * r.acc_size, a.width);
+                char *part = parts + t * width * r.acc_size;
+                const char *all = unfold(to, part, a.width);
+                if (all != part) memcpy(part, all, a.width * r.acc_size);
             }
         });
         for (int64_t t = 0; t < tasks; t++) {
             Task a = task(t);
-            Lines to(r, a.width);
+            Lines to(r, a.width, chunks);
             const char *p = parts + t * chunks * width * r.acc_size;
             for (int64_t c = 0; c < chunks; c += COLUMN_ROWS)
                 to.add(r.merge, p + c * width * r.acc_size, chunks - c < COLUMN_ROWS ? chunks - c : COLUMN_ROWS, width,
@@ -431,6 +439,10 @@ void finish_results(const Finish &f, const char *acc, int acc_size, int64_t n, c
     int size = ITEMSIZE[f.out];
     switch (f.how) {
         case Finish::COPY:  // of a wider integer the low bytes, which come first
+            if (step == 1 && size == acc_size) {
+                memcpy(out, acc, n * size);
+                return;
+            }
             if (size == 1) copy_results<1>(acc, acc_size, n, out, step);
             if (size == 2) copy_results<2>(acc, acc_size, n, out, step);
             if (size == 4) copy_results<4>(acc, acc_size, n, out, step);

@@ -287,14 +287,15 @@ PyObject *embedding_grad(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     for (int64_t j = 0; j < count; j++)
         if (static_cast<uint64_t>(place[j]) >= static_cast<uint64_t>(rows)) out_of_bounds("embedding_grad", *indices, rows);
     if (as_bool(a[4]) && g->size) {
-        if (!is_float(d_work)) fail(PyExc_TypeError, "embedding_grad: scale_grad_by_freq is for real floats");
+        if (!is_float(d_work) && !is_complex(d_work)) fail(PyExc_TypeError, "embedding_grad: scale_grad_by_freq is for floats");
         Ref often = make_zeros(I64, 1, shape);
         for (int64_t j = 0; j < count; j++) often->as<int64_t>()[place[j]]++;
         if (g.get() == &given) g = fresh(given, d_work);
-        if (d_work == F32)
-            over_counts(g->as<float>(), place, count, width, often->as<int64_t>());
+        const int64_t parts = is_complex(d_work) ? 2 * width : width;
+        if (real_of(d_work) == F32)
+            over_counts(g->as<float>(), place, count, parts, often->as<int64_t>());
         else
-            over_counts(g->as<double>(), place, count, width, often->as<int64_t>());
+            over_counts(g->as<double>(), place, count, parts, often->as<int64_t>());
     }
     const int64_t flat[2] = {rows, width}, steps[2] = {width, 1};
     Ref table = make_view(*out, out->data, 2, flat, steps);

@@ -39,7 +39,8 @@ constexpr float MAP_COST[MAPS] = {
 
 Ref map_real(const Array &x, Map which, double a = 0, double b = 0, double c = 0) {
     const UnaryTable &table = unary();
-    Applied f = {x.dtype == F64 ? table.map64[which] : table.map32[which], {a, b, c}};
+    Applied f = {x.dtype == F64 ? table.map64[which] : table.map32[which], {a, b, c},
+                 is_half(x.dtype) ? table.direct[x.dtype - F16][which] : nullptr};
     const Array *xs[] = {&x};
     return map(xs, 1, x.dtype, table.one[x.dtype - F16], &f, MAP_COST[which] * (x.dtype == F64 ? 2 : 1));
 }
@@ -175,7 +176,7 @@ PyObject *nan_to_num(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     int64_t size = 2 * x.size;
     DType d = real_of(x.dtype);
     const UnaryTable &table = unary();
-    Applied f = {d == F64 ? table.map64[MAP_NAN_TO_NUM] : table.map32[MAP_NAN_TO_NUM], {nan, high, low}};
+    Applied f = {d == F64 ? table.map64[MAP_NAN_TO_NUM] : table.map32[MAP_NAN_TO_NUM], {nan, high, low}, nullptr};
     int64_t one = 1;
     Operand operands[] = {{out->data, &one, 1, ITEMSIZE[d], &size}, {row->data, &one, 1, ITEMSIZE[d], &size}};
     walk(1, &size, operands, 2, table.one[d - F16], &f);
@@ -224,7 +225,7 @@ PyObject *slope(const char *name, Array &g, Array &x, Slope which) {
     const Array *xs[] = {&g, &x};
     if (pairs) return map(xs, 2, g.dtype, complex_unary().slope[which][g.dtype - C64], nullptr, 40).release();
     const UnaryTable &table = unary();
-    Applied f = {g.dtype == F64 ? table.slope64[which] : table.slope32[which], {}};
+    Applied f = {g.dtype == F64 ? table.slope64[which] : table.slope32[which], {}, nullptr};
     float cost = which == SLOPE_SILU ? 2 : which >= SLOPE_GELU ? 4 : 1.5f;
     return map(xs, 2, g.dtype, table.two[g.dtype - F16], &f, cost * (g.dtype == F64 ? 2 : 1)).release();
 }
@@ -245,19 +246,6 @@ PyObject *gelu_grad(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     PyObject *a[3];
     arguments(N, args, n, names, a);
     return slope("gelu_grad", as_array(a[0]), as_array(a[1]), by_tanh("gelu_grad", a[2]) ? SLOPE_GELU_TANH : SLOPE_GELU);
-}
-
-PyObject *dropout(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    static Names<3> N{"dropout", {"x", "keep", "p"}, 3};
-    PyObject *a[3];
-    arguments(N, args, n, names, a);
-    Array &x = as_array(a[0]), &keep = as_array(a[1]);
-    if (keep.dtype != BOOL || x.dtype < F16)
-        fail(PyExc_TypeError, "dropout: expected floating-point numbers and bools; got %s and %s.", DTYPE_NAMES[x.dtype],
-             DTYPE_NAMES[keep.dtype]);
-    double p = as_double(a[2]), scale = p >= 1 ? 0 : 1 / (1 - p);
-    const Array *xs[] = {&x, &keep};
-    return map(xs, 2, x.dtype, plain().dropout[x.dtype], &scale, 1.5f).release();
 }
 
 // ---- the kernels ----
@@ -312,7 +300,6 @@ PyMethodDef unary_methods[] = {
     MORTICE_METHOD("softplus", softplus),
     MORTICE_METHOD("gelu", gelu),
     MORTICE_METHOD("gelu_grad", gelu_grad),
-    MORTICE_METHOD("dropout", dropout),
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -97,3 +97,10 @@ def test_ctrl_c_is_heard_during_a_long_kernel() -> None:
     out, _ = process.communicate(timeout=60)
     assert (out, process.returncode) == ("heard\n", 7)
     assert time.monotonic() - start < 5
+
+
+def test_the_public_number_of_threads_reaches_the_pool(cext: Any) -> None:
+    before = mt.get_num_threads()
+    mt.set_num_threads(3)
+    assert cext._get_num_threads() == mt.get_num_threads() == 3
+    mt.set_num_threads(before)

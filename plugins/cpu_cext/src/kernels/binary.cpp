@@ -4,6 +4,8 @@
 #include "half.hpp"
 #include "lines.hpp"
 
+#define INLINE_CALL __attribute__((always_inline))
+
 namespace mortice::ISA {
 
 template <class T> constexpr bool floats = false;
@@ -76,16 +78,58 @@ template <class T> INLINE T shift_right(T a, T b) {
     return static_cast<T>(a >> (by < most ? by : most));
 }
 
-// Halves side by side, in float.
-template <class F, class H> APART void line_halves(char *const *at, int64_t n) {
-    const H *a = reinterpret_cast<const H *>(at[1]), *b = reinterpret_cast<const H *>(at[2]);
-    H *out = reinterpret_cast<H *>(at[0]);
+// Halves, in float. An input that is one number is a float, and the pointer is to that.
+using HalfLine = void (*)(char *out, const char *a, const char *b, bool one_a, bool one_b, int64_t n);
+
+template <class H, class F> INLINE void cover_halves(char *to, int64_t n, F f) {
+    H *out = reinterpret_cast<H *>(to);
     constexpr int64_t L = LANES<float>;
-    if (n < L) return store_floats_part(out, F::go(load_floats_part(a, n), load_floats_part(b, n)), n);
+    if (n < L) return store_floats_part(out, f(0, n), n);
     for (int64_t i = 0; i < n; i += L) {
         const int64_t k = i + L <= n ? i : n - L;
-        store_floats(out + k, F::go(load_floats(a + k), load_floats(b + k)));
+        store_floats(out + k, f(k, L));
     }
+}
+template <class H> INLINE vf some_halves(const H *p, int64_t n) {
+    return n < LANES<float> ? load_floats_part(p, n) : load_floats(p);
+}
+template <class F, class H> APART void line_halves(char *out, const char *x, const char *y, bool one_a, bool one_b, int64_t n) {
+    const H *a = reinterpret_cast<const H *>(x), *b = reinterpret_cast<const H *>(y);
+    const vf same_a = splat<float>(one_a ? *reinterpret_cast<const float *>(x) : 0), same_b = splat<float>(one_b ? *reinterpret_cast<const float *>(y) : 0);
+    if (one_b)
+        cover_halves<H>(out, n, [=](int64_t k, int64_t m) INLINE_CALL { return F::go(some_halves(a + k, m), same_b); });
+    else if (one_a)
+        cover_halves<H>(out, n, [=](int64_t k, int64_t m) INLINE_CALL { return F::go(same_a, some_halves(b + k, m)); });
+    else
+        cover_halves<H>(out, n, [=](int64_t k, int64_t m) INLINE_CALL {
+            return F::go(some_halves(a + k, m), some_halves(b + k, m));
+        });
+}
+APART void spread_halves(HalfLine line, char *const *at, const int64_t *step, int64_t n, const bool *wide,
+                         const float *ones) {
+    alignas(64) char rooms[3][ROOM];
+    // Where both stand still one is taken for an array: not the one that is no half.
+    const bool one_b = step[2] == 0 && (step[1] != 0 || (wide && wide[1])), one[3] = {false, step[1] == 0 && !one_b, one_b};
+    for (int64_t k = 0; k < n; k += ROOM / 2) {
+        const int64_t m = n - k < ROOM / 2 ? n - k : ROOM / 2;
+        const char *in[3];
+        for (int i = 1; i < 3; i++) {
+            in[i] = one[i] ? reinterpret_cast<const char *>(ones + i - 1) : step[i] == 2 ? at[i] + 2 * k : rooms[i];
+            if (!one[i] && step[i] != 2) gather(rooms[i], at[i] + k * step[i], step[i], m, 2);
+        }
+        char *out = step[0] == 2 ? at[0] + 2 * k : rooms[0];
+        line(out, in[1], in[2], one[1], one[2], m);
+        if (step[0] != 2) scatter(at[0] + k * step[0], rooms[0], step[0], m, 2);
+    }
+}
+// `extra` tells which inputs are numbers that are floats already; nullptr for none.
+template <class F, class H> static void inner_halves(char *const *at, const int64_t *step, int64_t n, const void *extra) {
+    if (step[0] == 2 && step[1] == 2 && step[2] == 2) return line_halves<F, H>(at[0], at[1], at[2], false, false, n);
+    const bool *wide = static_cast<const bool *>(extra);
+    float ones[2];
+    for (int i = 0; i < 2; i++)
+        ones[i] = wide && wide[i] ? *reinterpret_cast<const float *>(at[i + 1]) : to_float(*reinterpret_cast<const H *>(at[i + 1]));
+    spread_halves(line_halves<F, H>, at, step, n, wide, ones);
 }
 
 // ---- comparisons: bytes from masks ----
@@ -98,34 +142,38 @@ struct BothTrue { template <class V> INLINE auto go(V a, V b) { return (a != 0) 
 struct AnyTrue { template <class V> INLINE auto go(V a, V b) { return (a != 0) | (b != 0); } };
 struct OneTrue { template <class V> INLINE auto go(V a, V b) { return (a != 0) ^ (b != 0); } };
 
-template <class F, class T> APART void line_compare(char *const *at, int64_t n) {
 #if defined(__AVX512F__)
+#define INNER_OF_MASKS inner_moving
+template <class F, class T> APART void line_compare(char *const *at, const int64_t *moves, int64_t n) {
     const char *a = at[1], *b = at[2];
     char *out = at[0];
-    cover<LANES<T>>(n, [&](int64_t i, auto count) __attribute__((always_inline)) {
+    const int64_t move_a = moves[1], move_b = moves[2];
+    cover<LANES<T>>(n, [=](int64_t i, auto count) __attribute__((always_inline)) {
         constexpr int N = decltype(count)::value;
         using V = lanes<T, N>;
-        const auto mask = F::go(load_as<V>(a + i * sizeof(T)), load_as<V>(b + i * sizeof(T)));
+        const auto mask = F::go(load_as<V>(a + i * move_a), load_as<V>(b + i * move_b));
         store_as(out + i, __builtin_convertvector(mask, lanes<int8_t, N>) & 1);
     });
+}
+template <class T> APART void line_where(char *const *at, const int64_t *moves, int64_t n) {
+    const char *c = at[1], *a = at[2], *b = at[3];
+    char *out = at[0];
+    const int64_t move_c = moves[1], move_a = moves[2], move_b = moves[3];
+    cover<LANES<T>>(n, [=](int64_t i, auto count) __attribute__((always_inline)) {
+        constexpr int N = decltype(count)::value;
+        using V = lanes<T, N>;
+        const auto mask = __builtin_convertvector(load_as<lanes<uint8_t, N>>(c + i * move_c) != 0, lanes<mask_of<T>, N>);
+        store_as<V>(out + i * sizeof(T), mask ? load_as<V>(a + i * move_a) : load_as<V>(b + i * move_b));
+    });
+}
 #else  // the compiler packs masks better than it converts vectors
+#define INNER_OF_MASKS inner
+template <class F, class T> APART void line_compare(char *const *at, int64_t n) {
     uint8_t *__restrict__ out = reinterpret_cast<uint8_t *>(at[0]);
     const T *__restrict__ a = reinterpret_cast<const T *>(at[1]), *__restrict__ b = reinterpret_cast<const T *>(at[2]);
     for (int64_t i = 0; i < n; i++) out[i] = F::go(a[i], b[i]);
-#endif
 }
-
 template <class T> APART void line_where(char *const *at, int64_t n) {
-#if defined(__AVX512F__)
-    const char *c = at[1], *a = at[2], *b = at[3];
-    char *out = at[0];
-    cover<LANES<T>>(n, [&](int64_t i, auto count) __attribute__((always_inline)) {
-        constexpr int N = decltype(count)::value;
-        using V = lanes<T, N>;
-        const auto mask = __builtin_convertvector(load_as<lanes<uint8_t, N>>(c + i) != 0, lanes<mask_of<T>, N>);
-        store_as<V>(out + i * sizeof(T), mask ? load_as<V>(a + i * sizeof(T)) : load_as<V>(b + i * sizeof(T)));
-    });
-#else
     T *__restrict__ out = reinterpret_cast<T *>(at[0]);
     const uint8_t *__restrict__ c = reinterpret_cast<const uint8_t *>(at[1]);
     const T *__restrict__ a = reinterpret_cast<const T *>(at[2]), *__restrict__ b = reinterpret_cast<const T *>(at[3]);
@@ -133,8 +181,9 @@ template <class T> APART void line_where(char *const *at, int64_t n) {
         const T x = a[i], y = b[i];
         out[i] = c[i] ? x : y;
     }
-#endif
 }
+#endif
+
 APART void line_where_pairs(char *const *at, int64_t n) {
     using T = pair_of_words;
     T *out = reinterpret_cast<T *>(at[0]);
@@ -145,7 +194,10 @@ APART void line_where_pairs(char *const *at, int64_t n) {
 // ---- complex numbers ----
 
 // Part by part.
-template <class F, class T> APART void line_parts(char *const *at, int64_t n) { line_two<F, T>(at, 2 * n); }
+template <class F, class T> APART void line_parts(char *const *at, int64_t n) {
+    const int64_t moves[3] = {sizeof(T), sizeof(T), sizeof(T)};
+    line_two<F, T>(at, moves, 2 * n);
+}
 
 template <class T, class Z = complex_of<T>> INLINE Z times(Z a, Z b) {
     return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
@@ -211,8 +263,8 @@ template <class T> APART void line_lerp_complex(char *const *at, int64_t n) {
 
 // ---- the table ----
 
-template <class F, class T> constexpr Inner two = inner<line_two<F, T>, sizeof(T), sizeof(T), sizeof(T)>;
-template <class F, class T> constexpr Inner compare = inner<line_compare<F, T>, 1, sizeof(T), sizeof(T)>;
+template <class F, class T> constexpr Inner two = inner_moving<line_two<F, T>, sizeof(T), sizeof(T), sizeof(T)>;
+template <class F, class T> constexpr Inner compare = INNER_OF_MASKS<line_compare<F, T>, 1, sizeof(T), sizeof(T)>;
 template <class Out, class In, Out (*f)(In, In)>
 constexpr Inner each = inner<line_each<Out, In, f>, sizeof(Out), sizeof(In), sizeof(In)>;
 
@@ -228,7 +280,7 @@ struct Filler {
     }
     template <class F> constexpr void floating(BinaryOp op) { set(op, F32, two<F, float>), set(op, F64, two<F, double>); }
     template <class F> constexpr void halves(BinaryOp op) {
-        set(op, F16, inner<line_halves<F, half>, 2, 2, 2>), set(op, BF16, inner<line_halves<F, bhalf>, 2, 2, 2>);
+        set(op, F16, inner_halves<F, half>), set(op, BF16, inner_halves<F, bhalf>);
     }
     template <class F> constexpr void ordered(BinaryOp op) {
         set(op, U8, two<F, uint8_t>), set(op, I8, two<F, int8_t>), set(op, U16, two<F, uint16_t>);
@@ -254,7 +306,7 @@ struct Filler {
         set(SHIFT_RIGHT, d, each<T, T, shift_right<T>>);
     }
     template <class F, class T> constexpr void clipped(DType d) {
-        t.clip[d] = inner<line_three<F, T>, sizeof(T), sizeof(T), sizeof(T), sizeof(T)>;
+        t.clip[d] = inner_moving<line_three<F, T>, sizeof(T), sizeof(T), sizeof(T), sizeof(T)>;
     }
     template <class T> constexpr void complex(DType d) {
         using Z = complex_of<T>;
@@ -292,16 +344,16 @@ struct Filler {
         tested<BothTrue>(LOGICAL_AND), tested<AnyTrue>(LOGICAL_OR), tested<OneTrue>(LOGICAL_XOR);
     }
     constexpr void choices() {
-        t.where[0] = inner<line_where<uint8_t>, 1, 1, 1, 1>;
-        t.where[1] = inner<line_where<uint16_t>, 2, 1, 2, 2>;
-        t.where[2] = inner<line_where<uint32_t>, 4, 1, 4, 4>;
-        t.where[3] = inner<line_where<uint64_t>, 8, 1, 8, 8>;
+        t.where[0] = INNER_OF_MASKS<line_where<uint8_t>, 1, 1, 1, 1>;
+        t.where[1] = INNER_OF_MASKS<line_where<uint16_t>, 2, 1, 2, 2>;
+        t.where[2] = INNER_OF_MASKS<line_where<uint32_t>, 4, 1, 4, 4>;
+        t.where[3] = INNER_OF_MASKS<line_where<uint64_t>, 8, 1, 8, 8>;
         t.where[4] = inner<line_where_pairs, 16, 1, 16, 16>;
         clipped<Clip, uint8_t>(BOOL), clipped<Clip, uint8_t>(U8), clipped<Clip, uint16_t>(U16), clipped<Clip, uint32_t>(U32);
         clipped<Clip, uint64_t>(U64), clipped<Clip, int8_t>(I8), clipped<Clip, int16_t>(I16), clipped<Clip, int32_t>(I32);
         clipped<Clip, int64_t>(I64), clipped<Clip, float>(F32), clipped<Clip, double>(F64);
-        t.lerp[F32] = inner<line_three<Lerp, float>, 4, 4, 4, 4>;
-        t.lerp[F64] = inner<line_three<Lerp, double>, 8, 8, 8, 8>;
+        t.lerp[F32] = inner_moving<line_three<Lerp, float>, 4, 4, 4, 4>;
+        t.lerp[F64] = inner_moving<line_three<Lerp, double>, 8, 8, 8, 8>;
     }
 };
 

@@ -2,6 +2,7 @@
 #include "conv.hpp"
 
 #include "conv_micro.hpp"
+#include "conv_outer.hpp"
 #include "conv_stage.hpp"
 #include "conv_sums.hpp"
 
@@ -70,6 +71,43 @@ template <class T> static bool straight(const Tile<T> &t, const Line &line, int6
            first / line.rows == last / line.rows;
 }
 
+INLINE int panel_rows(int64_t left) { return left > 4 ? PANEL : left > 2 ? 4 : static_cast<int>(left); }
+
+constexpr int64_t DEEP = 768;  // rows gathered at once: they are to stay near while all filters pass by
+
+template <class T>
+static void run_gathered(const Tile<T> &t, const Line &line, int64_t start, int64_t count, const T *base, const Run *runs,
+                         int64_t runs_count, int64_t ld) {
+    constexpr int L = LANES<T>;
+    const ConvPlan<T> &p = t.p;
+    const ConvPhase<T> &phase = t.phase;
+    const T *filters = phase.filters + t.group * p.kernel_z * p.panel_rows * phase.depth;
+    int64_t vectors = (count + L - 1) / L, ldc = ld;
+    bool direct = count % L == 0 && p.outputs == p.panel_rows && straight(t, line, start, count), again = false;
+    T *c = t.block;
+    if (direct) {
+        c = output_at(t, 0, line, start / line.width, start % line.width);
+        ldc = p.size[0] * p.size[1] * p.size[2];
+    }
+    for (int64_t j = 0, s = 0; j < p.kernel_z; j++) {
+        if (t.slices[j] < 0) continue;
+        const T *own = base + s++ * t.slice_step;
+        for (int64_t k = 0; k < phase.depth; k += DEEP) {
+            int64_t depth = least(DEEP, phase.depth - k);
+            gather(t.pack, ld, own, phase.offsets + k, depth, runs, runs_count, !p.staged);
+            for (int64_t m = 0; m < p.outputs;) {
+                int rows = panel_rows(p.outputs - m);
+                const T *a = filters + (j * p.panel_rows + m) * phase.depth + k * rows;
+                product(rows, vectors, depth, a, t.pack, t.pack_offset, c + m * ldc, ldc, again);
+                m += rows;
+            }
+            again = true;
+        }
+    }
+    for (int64_t m = 0; !again && m < p.outputs; m++) zeros(c + m * ldc, vectors * L);
+    if (!direct) emit(t, line, 0, p.outputs, start, count, t.block, ld);
+}
+
 // All places of a line: vectors of them times panels of filters.
 template <class T>
 static void run_line(const Tile<T> &t, const Line &line, int64_t total, const T *base, bool gathered, int64_t sample_step) {
@@ -83,7 +121,6 @@ static void run_line(const Tile<T> &t, const Line &line, int64_t total, const T 
         int64_t count = least(ld, total - start), vectors = (count + L - 1) / L;
         const T *b = base + start;
         const int64_t *offset = phase.offsets;
-        int64_t slice_step = t.slice_step;
         // What is read in place must not be read past its end.
         bool exact = !p.staged;
         if (gathered || (exact && count % L)) {
@@ -97,20 +134,20 @@ static void run_line(const Tile<T> &t, const Line &line, int64_t total, const T 
                 row++;
                 column = 0;
             }
-            slice_step = phase.depth * ld;
-            for (int64_t j = 0, s = 0; j < p.kernel_z; j++)
-                if (t.slices[j] >= 0) {
-                    gather(t.pack + s * slice_step, ld, base + s * t.slice_step, offset, phase.depth, runs, n, exact);
-                    s++;
-                }
-            b = t.pack;
-            offset = t.pack_offset;
+            if (exact && !gathered) {
+                gather(t.pack, ld, base, offset, phase.depth, runs, n, true);
+                b = t.pack;
+                offset = t.pack_offset;
+            } else {
+                run_gathered(t, line, start, count, base, runs, n, ld);
+                continue;
+            }
         }
         bool direct = count % L == 0 && straight(t, line, start, count);
         const T *filters = phase.filters + t.group * p.kernel_z * p.panel_rows * phase.depth;
         for (int64_t m = 0; m < p.outputs;) {
             int64_t left = p.outputs - m;
-            int rows = left >= PANEL ? PANEL : left > 4 ? PANEL : left > 2 ? 4 : static_cast<int>(left);
+            int rows = panel_rows(left);
             bool whole = direct && rows <= left;
             T *c = whole ? output_at(t, m, line, start / line.width, start % line.width) : t.block;
             int64_t ldc = whole ? p.size[0] * p.size[1] * p.size[2] : ld;
@@ -118,7 +155,7 @@ static void run_line(const Tile<T> &t, const Line &line, int64_t total, const T 
             for (int64_t j = 0, s = 0; j < p.kernel_z; j++)
                 if (t.slices[j] >= 0) {
                     const T *a = filters + (j * p.panel_rows + m) * phase.depth;
-                    product(rows, vectors, phase.depth, a, b + s * slice_step, offset, c, ldc, s > 0);
+                    product(rows, vectors, phase.depth, a, b + s * t.slice_step, offset, c, ldc, s > 0);
                     s++;
                 }
             if (!whole) emit(t, line, m, least(rows, left), start, count, t.block, ld);
@@ -178,7 +215,7 @@ template <class T> static void run(const ConvPlan<T> &p, T *room, int64_t task) 
         if (slices[0] > 0) base += slices[0] * area;
     }
     T *pack = room + p.copy_room, *block = pack + p.pack_room;
-    int64_t *pack_offset = reinterpret_cast<int64_t *>(block + PANEL * MOST * LANES<T>);
+    int64_t *pack_offset = reinterpret_cast<int64_t *>(block + p.block_room);
     for (int64_t i = 0; i < p.phases_count; i++) {
         Tile<T> t{p, p.phases[i], group, z, r, slices, slice_step, pack, block, pack_offset};
         run_phase(t, base, sample_step);
@@ -214,7 +251,7 @@ template <class T> static void add(T *into, const T *from, int64_t n) {
     for (int64_t i = 0; i < n; i++) into[i] += from[i];
 }
 
-template <class T> constexpr ConvSet<T> SET = {LANES<T>, PANEL, WIDE * LANES<T>, run<T>, pack<T>, sums<T>, add<T>};
+template <class T> constexpr ConvSet<T> SET = {LANES<T>, PANEL, WIDE * LANES<T>, run<T>, pack<T>, sums<T>, outer<T>, add<T>};
 
 extern const ConvTable conv_table;
 const ConvTable conv_table = {SET<float>, SET<double>};

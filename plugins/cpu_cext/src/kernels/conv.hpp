@@ -37,7 +37,7 @@ template <class T> struct ConvPlan {
     int64_t panel_rows;                      // outputs rounded up to whole panels
     int64_t phases_count;
     const ConvPhase<T> *phases;
-    int64_t copy_room, pack_room;            // elements that a task needs
+    int64_t copy_room, pack_room, block_room;  // elements that a task needs
 };
 
 // The gradient to the weight: rows of output gradients times rows of windows, chunks of places at a time.
@@ -52,11 +52,27 @@ template <class T> struct ConvSums {
     bool single;              // one channel a group: no gathering
 };
 
+// The same with channels last: the sums are [part][group][output][slice][row of taps][run], a run being the elements of a
+// row's taps, or of one tap where dilation keeps them apart.
+template <class T> struct ConvOuter {
+    const ConvPlan<T> *plan;
+    const T *g;
+    T *sums;
+    int64_t parts, units, output_blocks, output_block;
+    int64_t before[2], skip[2];      // of the copy: element i is source[i * skip - before]
+    int64_t rows, pitch;             // of the copy, in elements of a channel
+    int64_t tap[2];                  // between taps, in the copy
+    int64_t kernel_y, runs, run_room;  // runs of a row of taps; elements of each, whole vectors
+    int64_t columns;                 // of the sums: all runs
+    int64_t copy_room, g_room, row_room;
+};
+
 template <class T> struct ConvSet {
     int64_t lanes, panel, tile;  // elements of a vector, rows of the largest panel, places it does at once
     void (*run)(const ConvPlan<T> &, T *room, int64_t task);
     void (*pack)(const ConvPlan<T> &, int64_t phase, int64_t group, int64_t panel);
     void (*sums)(const ConvSums<T> &, T *room, int64_t task);
+    void (*outer)(const ConvOuter<T> &, T *room, int64_t task);
     void (*add)(T *into, const T *from, int64_t n);
 };
 struct ConvTable {

@@ -1,7 +1,7 @@
 // Copying: parts of images into padded planes, windows of these into rows of whole vectors, products out to the images.
 #pragma once
 #include "conv.hpp"
-#include "simd.hpp"
+#include "conv_micro.hpp"
 
 namespace mortice::ISA {
 
@@ -36,20 +36,38 @@ template <class T> INLINE void copy_loose(T *to, const T *from, int64_t n) {
     for (int64_t i = 0; i < n; i += LANES<T>) store(to + i, load(from + i));
 }
 
-// A row of the copy: element q is source[q * step + start], zero outside [0, size).
-template <class T>
-static void stage_row(T *to, int64_t n, const T *from, int64_t size, int64_t step, int64_t start) {
-    int64_t low = least(n, most(0, ceil_div(-start, step)));
-    int64_t high = most(low, least(n, ceil_div(size - start, step)));
-    zeros(to, low);
-    const T *at = from + low * step + start;
-    if (step == 1)
-        copy_exact(to + low, at, high - low);
-    else if (step == 2)
-        for (int64_t q = low; q < high; q++, at += 2) to[q] = *at;
+// Lanes 0, 2, 4, ... of two vectors.
+template <class V, int L, int... I> INLINE V evens(V a, V b, Places<I...>) {
+    return __builtin_shufflevector(a, b, (2 * I)...);
+}
+
+template <class T> INLINE void copy_every_other(T *to, const T *from, int64_t n) {
+    constexpr int L = LANES<T>;
+    int64_t i = 0;
+    for (; i + L < n; i += L)  // one less than n: what is between the elements lies before the last of them
+        store(to + i, evens<vec<T>, L>(load(from + 2 * i), load(from + 2 * i + L), typename PlacesUpTo<L>::type{}));
+    for (; i < n; i++) to[i] = from[2 * i];
+}
+
+// How a row of the copy is filled: element q is source[q * step + start] for q in [low, high), zero elsewhere.
+struct Fill {
+    int64_t low, high, step, start;
+    Fill(int64_t n, int64_t size, int64_t step, int64_t start) : step(step), start(start) {
+        low = least(n, most(0, ceil_div(-start, step)));
+        high = most(low, least(n, ceil_div(size - start, step)));
+    }
+};
+
+template <class T> INLINE void stage_row(T *to, int64_t n, const T *from, const Fill &f) {
+    zeros(to, f.low);
+    const T *at = from + f.low * f.step + f.start;
+    if (f.step == 1)
+        copy_exact(to + f.low, at, f.high - f.low);
+    else if (f.step == 2)
+        copy_every_other(to + f.low, at, f.high - f.low);
     else
-        for (int64_t q = low; q < high; q++, at += step) to[q] = *at;
-    zeros(to + high, n - high);
+        for (int64_t q = f.low; q < f.high; q++, at += f.step) to[q] = *at;
+    zeros(to + f.high, n - f.high);
 }
 
 struct Rectangle {
@@ -62,19 +80,21 @@ static void stage(const ConvPlan<T> &p, T *to, int64_t sample, int64_t group, in
                   int64_t slice, int64_t y, int64_t x) {
     int64_t area = p.in[1] * p.in[2], inner = p.in[0] * area;
     const T *from = p.source + ((sample * p.groups + group) * p.channels + channel) * inner + slice * area;
-    for (int64_t c = 0; c < channels; c++, from += inner)
-        for (int64_t i = 0; i < p.residues[0]; i++)
-            for (int64_t j = 0; j < p.residues[1]; j++) {
-                int64_t top = y * p.step[0] + p.residue[0][i] - p.before[0];
-                int64_t left = x * p.step[1] + p.residue[1][j] - p.before[1];
-                for (int64_t r = 0; r < p.rows; r++, to += p.pitch) {
-                    int64_t row = top + r * p.step[0];
-                    if (row < 0 || row >= p.in[1])
-                        zeros(to, p.pitch);
-                    else
-                        stage_row(to, p.pitch, from + row * p.in[2], p.in[2], p.step[1], left);
-                }
+    int64_t residue_plane = p.rows * p.pitch;
+    for (int64_t i = 0; i < p.residues[0]; i++)
+        for (int64_t j = 0; j < p.residues[1]; j++, to += residue_plane) {
+            int64_t top = y * p.step[0] + p.residue[0][i] - p.before[0];
+            int64_t left = x * p.step[1] + p.residue[1][j] - p.before[1];
+            Fill across(p.pitch, p.in[2], p.step[1], left), down(p.rows, p.in[1], p.step[0], top);
+            for (int64_t c = 0; c < channels; c++) {
+                T *row = to + c * p.plane;
+                const T *own = from + c * inner + top * p.in[2];
+                zeros(row, down.low * p.pitch);
+                for (int64_t r = down.low; r < down.high; r++)
+                    stage_row(row + r * p.pitch, p.pitch, own + r * p.step[0] * p.in[2], across);
+                zeros(row + down.high * p.pitch, (p.rows - down.high) * p.pitch);
             }
+        }
 }
 
 // Runs of outputs that lie side by side: where they are in the copy, in the packed rows, and how many.

@@ -138,9 +138,27 @@ template <Inner first, Inner second> static void by_float(char *const *at, const
 // ---- complex numbers ----
 
 // A real number becomes the real part; the imaginary one is 0.
+template <class T> APART void join_zero(Inner real, char *const *at, const int64_t *step, int64_t n) {
+    alignas(64) T room[HALF_BLOCK];
+    for (int64_t k = 0; k < n; k += HALF_BLOCK) {
+        const int64_t m = n - k < HALF_BLOCK ? n - k : HALF_BLOCK;
+        char *in[2] = {reinterpret_cast<char *>(room), at[1] + k * step[1]};
+        const int64_t in_step[2] = {sizeof(T), step[1]};
+        real(in, in_step, m, nullptr);
+        char *to = at[0] + k * step[0];
+        if (step[0] == 2 * sizeof(T)) {
+            T *__restrict__ out = reinterpret_cast<T *>(to);
+            for (int64_t i = 0; i < m; i++) out[2 * i] = room[i], out[2 * i + 1] = 0;
+            continue;
+        }
+        for (int64_t i = 0; i < m; i++, to += step[0]) {
+            reinterpret_cast<T *>(to)[0] = room[i];
+            reinterpret_cast<T *>(to)[1] = 0;
+        }
+    }
+}
 template <class T, Inner real> static void to_complex(char *const *at, const int64_t *step, int64_t n, const void *) {
-    for (int64_t i = 0; i < n; i++) *reinterpret_cast<T *>(at[0] + sizeof(T) + i * step[0]) = 0;
-    real(at, step, n, nullptr);
+    join_zero<T>(real, at, step, n);
 }
 template <class To, class From> static void complex_parts(char *const *at, const int64_t *step, int64_t n, const void *) {
     for (int64_t i = 0; i < n; i++) {

@@ -92,9 +92,19 @@ INLINE vf load_floats(const half *p) {
 #endif
 }
 INLINE vf load_floats(const bhalf *p) {
+#if defined(__AVX512F__)
+    __m256i h;
+    __builtin_memcpy(&h, p, sizeof h);
+    return (vf)(vu)((vu)_mm512_maskz_cvtepu16_epi32(0xffff, h) << 16);
+#elif defined(__AVX2__)
+    __m128i h;
+    __builtin_memcpy(&h, p, sizeof h);
+    return (vf)_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16);
+#else
     vh h;
     __builtin_memcpy(&h, p, sizeof h);
     return float_of_bhalf<vf>(__builtin_convertvector(h, vu));
+#endif
 }
 INLINE vf load_floats(const float *p) { return load<float>(p); }
 
@@ -111,8 +121,20 @@ INLINE void store_floats(half *p, vf v) {
 #endif
 }
 INLINE void store_floats(bhalf *p, vf v) {
+#if defined(__AVX512F__)
+    __m512i bits = (__m512i)v, odd = _mm512_maskz_srli_epi32(0xffff, bits, 16), quiet = _mm512_set1_epi32(0x400000);
+    __m512i rounded = (__m512i)((vu)bits + 0x7fffu + ((vu)odd & 1u));
+    rounded = _mm512_mask_or_epi32(rounded, _mm512_cmp_ps_mask((__m512)v, (__m512)v, _CMP_UNORD_Q), bits, quiet);
+    __m256i h = _mm512_maskz_cvtepi32_epi16(0xffff, _mm512_maskz_srli_epi32(0xffff, rounded, 16));
+    __builtin_memcpy(p, &h, sizeof h);
+#elif defined(__AVX2__)
+    __m256i h = (__m256i)bhalf_of_float<vu>(v);
+    __m128i packed = _mm_packus_epi32(_mm256_castsi256_si128(h), _mm256_extracti128_si256(h, 1));
+    __builtin_memcpy(p, &packed, sizeof packed);
+#else
     vh h = __builtin_convertvector(bhalf_of_float<vu>(v), vh);
     __builtin_memcpy(p, &h, sizeof h);
+#endif
 }
 INLINE void store_floats(float *p, vf v) { store<float>(p, v); }
 

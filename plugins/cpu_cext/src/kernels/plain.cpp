@@ -1,5 +1,5 @@
-// Tests of every dtype, functions of integers, and dropout: loops that compilers turn into vectors by themselves.
-#include "half.hpp"
+// Tests of every dtype and functions of integers: loops that compilers turn into vectors by themselves.
+#include "simd.hpp"
 #include "unary.hpp"
 
 namespace mortice::ISA {
@@ -78,38 +78,6 @@ void same_bool(char *const *at, const int64_t *step, int64_t n, const void *) {
     over<uint8_t, uint8_t>(at, step, n, [](uint8_t x) -> uint8_t { return x; });
 }
 
-// ---- dropout: what is not kept is multiplied by 0, so that nan shows ----
-
-template <class T, class W> void dropout(char *const *at, const int64_t *step, int64_t n, const void *extra) {
-    W scale = static_cast<W>(*static_cast<const double *>(extra));
-    if (step[0] == sizeof(T) && step[1] == sizeof(T) && step[2] == 1) {
-        T *__restrict out = reinterpret_cast<T *>(at[0]);
-        const T *__restrict x = reinterpret_cast<const T *>(at[1]);
-        const uint8_t *__restrict keep = reinterpret_cast<const uint8_t *>(at[2]);
-        for (int64_t i = 0; i < n; i++) out[i] = x[i] * (keep[i] ? scale : W(0));
-        return;
-    }
-    for (int64_t i = 0; i < n; i++)
-        *reinterpret_cast<T *>(at[0] + i * step[0]) =
-            *reinterpret_cast<const T *>(at[1] + i * step[1]) * (at[2][i * step[2]] ? scale : W(0));
-}
-template <class H> void dropout_half(char *const *at, const int64_t *step, int64_t n, const void *extra) {
-    // Rounded as the product with a number of half precision is.
-    float scale = to_float(from_float<H>(static_cast<float>(*static_cast<const double *>(extra))));
-    float room[HALF_BLOCK];
-    for (int64_t i = 0; i < n; i += HALF_BLOCK) {
-        int64_t m = n - i < HALF_BLOCK ? n - i : HALF_BLOCK;
-        widen<H>(at[1] + i * step[1], step[1], room, m);
-        const char *keep = at[2] + i * step[2];
-        for (int64_t k = 0; k < m; k++) room[k] *= keep[k * step[2]] ? scale : 0.0f;
-        narrow<H>(room, at[0] + i * step[0], step[0], m);
-    }
-}
-template <class T> struct scaled_pair {
-    T re, im;
-    scaled_pair operator*(T s) const { return {re * s, im * s}; }
-};
-
 }  // namespace
 
 #define FLOAT_TESTS(TEST)                                                                                          \
@@ -117,6 +85,9 @@ template <class T> struct scaled_pair {
         test_real<TEST, uint64_t, 0x7ff0000000000000>, test_pair<TEST, uint32_t, 0x7f800000>,                      \
         test_pair<TEST, uint64_t, 0x7ff0000000000000>
 #define NEVER(V) test_never<V>, test_never<V>, test_never<V>, test_never<V>, test_never<V>
+#define BITS_OF(W, BOOL)                                                                                           \
+    {BOOL, whole<W, uint8_t>, whole<W, uint16_t>, whole<W, uint32_t>, whole<W, uint64_t>, whole<W, uint8_t>,       \
+     whole<W, uint16_t>, whole<W, uint32_t>, whole<W, uint64_t>}
 #define WHOLES_OF(W, BOOL)                                                                                         \
     {BOOL, whole<W, uint8_t>, whole<W, uint16_t>, whole<W, uint32_t>, whole<W, uint64_t>, whole<W, int8_t>,        \
      whole<W, int16_t>, whole<W, int32_t>, whole<W, int64_t>}
@@ -132,12 +103,9 @@ extern const PlainTable plain_table = {
          FLOAT_TESTS(TEST_SIGN)},
     },
     {
-        WHOLES_OF(WHOLE_NEGATIVE, same_bool), WHOLES_OF(WHOLE_ABS, same_bool), WHOLES_OF(WHOLE_SIGN, same_bool),
-        WHOLES_OF(WHOLE_SQUARE, same_bool), WHOLES_OF(WHOLE_INVERT, not_bool), WHOLES_OF(WHOLE_RELU, same_bool),
+        BITS_OF(WHOLE_NEGATIVE, same_bool), WHOLES_OF(WHOLE_ABS, same_bool), WHOLES_OF(WHOLE_SIGN, same_bool),
+        BITS_OF(WHOLE_SQUARE, same_bool), BITS_OF(WHOLE_INVERT, not_bool), WHOLES_OF(WHOLE_RELU, same_bool),
     },
-    {nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, dropout_half<half>,
-     dropout_half<bhalf>, dropout<float, float>, dropout<double, double>, dropout<scaled_pair<float>, float>,
-     dropout<scaled_pair<double>, double>},
 };
 
 }  // namespace mortice::ISA

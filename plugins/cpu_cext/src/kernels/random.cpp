@@ -360,15 +360,10 @@ static void below_each(uint64_t seed, uint64_t offset, int64_t n, uint8_t *out, 
     });
 }
 
-template <class T> static void dropout(const T *__restrict x, const uint8_t *__restrict keep, int64_t n, T scale,
-                                       T *__restrict out) {
-    for (int64_t i = 0; i < n; i++) out[i] = x[i] * (keep[i] ? scale : T(0));
-}
-
 extern const RandomTable random_kernels_table;
 const RandomTable random_kernels_table = {
     bits, uniform_f32, uniform_f64, normal_f32, normal_f64, exponentials<float>, exponentials<double>,
-    integers, below, below_each, dropout<float>, dropout<double>,
+    integers, below, below_each,
 };
 
 }  // namespace mortice::ISA

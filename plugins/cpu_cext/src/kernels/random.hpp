@@ -21,9 +21,6 @@ struct RandomTable {
     void (*below)(uint64_t seed, uint64_t offset, int64_t n, uint8_t *out, uint64_t limit);
     // Whether the leading 53 bits of a word, as a fraction, are below p.
     void (*below_each)(uint64_t seed, uint64_t offset, int64_t n, uint8_t *out, const double *p);
-    // x * scale where `keep` is not 0, else x * 0.
-    void (*dropout_f32)(const float *x, const uint8_t *keep, int64_t n, float scale, float *out);
-    void (*dropout_f64)(const double *x, const uint8_t *keep, int64_t n, double scale, double *out);
 };
 MORTICE_TABLE(RandomTable, random_kernels)
 

@@ -82,7 +82,19 @@ template <class T> INLINE lanes_of<T> last_lanes(int64_t rest) {
     return numbers >= static_cast<lane_of<T>>(LANES<T> - rest) - lanes_of<T>{};
 }
 
+template <class T, class Op> constexpr bool EXTREME_OF_FLOATS = FLOATING<T> && (__is_same(Op, Max) || __is_same(Op, Min));
+
 template <class T, class Op> INLINE T short_row(const T *p, int64_t n) {
+    if constexpr (EXTREME_OF_FLOATS<T, Op>) {  // without branches
+        T best = Op::template identity<T>();
+        int bad = 0;
+        for (int64_t i = 0; i < n; i++) {
+            MORTICE_PLAIN(i);
+            bad |= p[i] != p[i];
+            best = __is_same(Op, Max) ? (p[i] > best ? p[i] : best) : (p[i] < best ? p[i] : best);
+        }
+        return bad ? static_cast<T>(__builtin_nan("")) : best;
+    }
     T a = p[0];
     for (int64_t i = 1; i < n; i++) {
         MORTICE_PLAIN(i);
@@ -214,7 +226,7 @@ template <class T, class Op> static void rows(const void *from, int64_t n, int64
         return;
     }
     int64_t r = 0;
-    for (; r + 4 <= count; r += 4) {  // four short rows at a time, for none waits for another
+    for (; !EXTREME_OF_FLOATS<T, Op> && r + 4 <= count; r += 4) {  // four short rows at a time, for none waits for another
         const T *p = x + r * step;
         T a = p[0], b = p[step], c = p[2 * step], d = p[3 * step];
         for (int64_t i = 1; i < n; i++) {
@@ -241,7 +253,7 @@ template <class T, class Op> INLINE vec<T> with_eight(vec<T> acc, const T *p, in
     const T *q = p + 4 * step;
     vec<T> a = load(p), b = load(p + step), c = load(p + 2 * step), d = load(p + 3 * step);
     vec<T> e = load(q), f = load(q + step), g = load(q + 2 * step), h = load(q + 3 * step);
-    if constexpr (FLOATING<T> && (__is_same(Op, Max) || __is_same(Op, Min))) {
+    if constexpr (EXTREME_OF_FLOATS<T, Op>) {
         nans bad = (unordered(a, b) | unordered(c, d)) | (unordered(e, f) | unordered(g, h));
         vec<T> best = quick<Op>(quick<Op>(quick<Op>(a, b), quick<Op>(c, d)), quick<Op>(quick<Op>(e, f), quick<Op>(g, h)));
         return with_nans(bad, quick<Op>(best, acc));
@@ -250,32 +262,52 @@ template <class T, class Op> INLINE vec<T> with_eight(vec<T> acc, const T *p, in
     }
 }
 
-// Eight lines at once: accumulators are read and written once for them, and the machine follows eight streams.
+// Some lines, fewer than eight.
+template <class T, class Op> INLINE vec<T> with_some(vec<T> acc, const T *p, int64_t step, int64_t lines) {
+    for (int64_t k = 0; k < lines; k++) acc = Op::of(acc, load(p + k * step));
+    return acc;
+}
+template <class T, class Op> INLINE T with_column(T acc, const T *p, int64_t step, int64_t lines) {
+    for (int64_t k = 0; k < lines; k++) {
+        MORTICE_PLAIN(k);
+        acc = Op::of(acc, p[k * step]);
+    }
+    return acc;
+}
+
+// Eight lines at once: accumulators are read and written once for them, and the machine follows eight streams. The last
+// columns are a vector that overlaps those before it, made before they are changed.
 template <class T, class Op>
 static void columns(const void *from, int64_t count, int64_t step, int64_t m, void *to, int64_t = 0) {
-    const T *__restrict x = static_cast<const T *>(from);
-    T *__restrict acc = static_cast<T *>(to);
+    const T *x = static_cast<const T *>(from);
+    T *acc = static_cast<T *>(to);
     constexpr int L = LANES<T>;
-    int64_t r = 0;
-    for (; r + 8 <= count; r += 8) {
-        const T *p = x + r * step, *q = p + 4 * step;
-        int64_t j = 0;
-        for (; j + L <= m; j += L)
-            store(acc + j, with_eight<T, Op>(load(acc + j), p + j, step));
-        for (; j < m; j++) {
-            MORTICE_PLAIN(j);
-            acc[j] = Op::of(acc[j], eight<T, Op>(p[j], p[step + j], p[2 * step + j], p[3 * step + j], q[j],
-                                                 q[step + j], q[2 * step + j], q[3 * step + j]));
+    if (m < L) {
+        for (int64_t r = 0; r < count; r += 8) {
+            const T *p = x + r * step, *q = p + 4 * step;
+            for (int64_t j = 0; j < m; j++) {
+                MORTICE_PLAIN(j);
+                if (r + 8 <= count)
+                    acc[j] = Op::of(acc[j], eight<T, Op>(p[j], p[step + j], p[2 * step + j], p[3 * step + j], q[j],
+                                                         q[step + j], q[2 * step + j], q[3 * step + j]));
+                else
+                    acc[j] = with_column<T, Op>(acc[j], p + j, step, count - r);
+            }
         }
+        return;
     }
-    for (; r < count; r++) {
+    int64_t r = 0, last = m - L;
+    for (; r + 8 <= count; r += 8) {
         const T *p = x + r * step;
-        int64_t j = 0;
-        for (; j + L <= m; j += L) store(acc + j, Op::of(load(acc + j), load(p + j)));
-        for (; j < m; j++) {
-            MORTICE_PLAIN(j);
-            acc[j] = Op::of(acc[j], p[j]);
-        }
+        vec<T> end = with_eight<T, Op>(load(acc + last), p + last, step);
+        for (int64_t j = 0; j < last; j += L) store(acc + j, with_eight<T, Op>(load(acc + j), p + j, step));
+        store(acc + last, end);
+    }
+    if (r < count) {
+        const T *p = x + r * step;
+        vec<T> end = with_some<T, Op>(load(acc + last), p + last, step, count - r);
+        for (int64_t j = 0; j < last; j += L) store(acc + j, with_some<T, Op>(load(acc + j), p + j, step, count - r));
+        store(acc + last, end);
     }
 }
 

@@ -9,28 +9,48 @@ namespace mortice::ISA {
 
 // ---- places of extremes ----
 
+// A bit for each lane of a mask.
+template <class T> INLINE uint32_t bits_of(lanes_of<T> m) {
+#if defined(__AVX512DQ__)
+    if constexpr (sizeof(T) == 4) return static_cast<uint32_t>(_mm512_movepi32_mask((__m512i)m));
+    else return static_cast<uint32_t>(_mm512_movepi64_mask((__m512i)m));
+#elif defined(__AVX2__)
+    if constexpr (sizeof(T) == 4) return static_cast<uint32_t>(_mm256_movemask_ps((__m256)m));
+    else return static_cast<uint32_t>(_mm256_movemask_pd((__m256d)m));
+#else
+    lane_of<T> room[LANES<T>];
+    __builtin_memcpy(room, &m, sizeof room);
+    uint32_t bits = 0;
+    for (int i = 0; i < LANES<T>; i++) bits |= static_cast<uint32_t>(room[i] & 1) << i;
+    return bits;
+#endif
+}
+
 // The first place of the value, or of a nan where it is one; it is there.
 template <class T> INLINE int64_t place_of(const T *p, int64_t n, T value) {
     constexpr int L = LANES<T>;
     bool nan = value != value;
-    const vec<T> wanted = splat(value);
-    int64_t i = 0;
-    for (; i + 4 * L <= n; i += 4 * L) {
-        lanes_of<T> hits = {};
-        for (int k = 0; k < 4; k++) {
-            vec<T> v = load(p + i + k * L);
-            hits |= nan ? v != v : v == wanted;
+    if (n < L) {
+        int64_t place = 0;
+        for (int64_t i = n - 1; i >= 0; i--) {
+            MORTICE_PLAIN(i);
+            place = (p[i] == value) | (nan & (p[i] != p[i])) ? i : place;
         }
-        lane_of<T> room[L], any = 0;
-        __builtin_memcpy(room, &hits, sizeof room);
-        for (int k = 0; k < L; k++) any |= room[k];
-        if (any) break;
+        return place;
     }
-    for (; i < n; i++) {
-        MORTICE_PLAIN(i);
-        if (p[i] == value || (nan && p[i] != p[i])) return i;
-    }
-    return 0;
+    const vec<T> wanted = splat(value);
+    const lanes_of<T> if_nan = lanes_of<T>{} - static_cast<lane_of<T>>(nan);
+    auto hits = [&](const T *at) -> lanes_of<T> {
+        vec<T> v = load(at);
+        return (v == wanted) | ((v != v) & if_nan);
+    };
+    int64_t i = 0;
+    for (; i + 4 * L <= n; i += 4 * L)
+        if (bits_of<T>((hits(p + i) | hits(p + i + L)) | (hits(p + i + 2 * L) | hits(p + i + 3 * L)))) break;
+    for (; i + L <= n; i += L)
+        if (uint32_t found = bits_of<T>(hits(p + i))) return i + __builtin_ctz(found);
+    uint32_t found = bits_of<T>(hits(p + n - L));
+    return found ? n - L + __builtin_ctz(found) : 0;
 }
 
 template <class T, class Op>

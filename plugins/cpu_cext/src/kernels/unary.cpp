@@ -179,6 +179,38 @@ template <class T, class F> void loop_block(const void *from, const void *, void
     for (int64_t i = 0; i < n; i++) out[i] = F::of(x[i], numbers);
 }
 
+// ---- half precision in a row ----
+
+template <class H, class F> void half_block(const void *from, const void *, void *to, int64_t n, const double *numbers) {
+    constexpr int L = LANES<float>;
+    const H *x = static_cast<const H *>(from);
+    H *out = static_cast<H *>(to), room[L] = {};
+    int64_t kept = n;
+    if (n < L) {
+        __builtin_memcpy(room, x, n * sizeof(H));
+        x = room, out = room, n = L;
+    }
+    for (int64_t i = 0;;) {
+        store_floats(out + i, F::of(load_floats(x + i), numbers));
+        if (i == n - L) break;
+        i = i + L > n - L ? n - L : i + L;
+    }
+    if (out == room) __builtin_memcpy(to, room, kept * sizeof(H));
+}
+
+// Signs are bits.
+template <int MAP, class H> void sign_block(const void *from, const void *, void *to, int64_t n, const double *) {
+    constexpr uint16_t endless = __is_same(H, half) ? 0x7c00 : 0x7f80;
+    const uint16_t *__restrict x = static_cast<const uint16_t *>(from);
+    uint16_t *__restrict out = static_cast<uint16_t *>(to);
+    for (int64_t i = 0; i < n; i++) {
+        uint16_t b = x[i];
+        if constexpr (MAP == MAP_NEGATIVE) out[i] = static_cast<uint16_t>(b ^ 0x8000);
+        else if constexpr (MAP == MAP_ABS) out[i] = static_cast<uint16_t>(b & 0x7fff);
+        else out[i] = b > 0x8000 && b <= (endless | 0x8000) ? 0 : b;
+    }
+}
+
 // ---- over any strides and in half precision ----
 
 template <class T> INLINE void gather(const char *from, int64_t step, T *out, int64_t n) {
@@ -195,6 +227,8 @@ template <class T, class W, int INPUTS> void run(char *const *at, const int64_t 
     constexpr bool wide = !__is_same(T, W);
     if (!wide && step[0] == size && step[1] == size && (INPUTS == 1 || step[2] == size))
         return f.block(at[1], INPUTS == 1 ? nullptr : at[2], at[0], n, f.numbers);
+    if (wide && INPUTS == 1 && f.direct && step[0] == size && step[1] == size)
+        return f.direct(at[1], nullptr, at[0], n, f.numbers);
     W in[INPUTS][HALF_BLOCK], out[HALF_BLOCK];
     for (int64_t i = 0; i < n; i += HALF_BLOCK) {
         int64_t m = n - i < HALF_BLOCK ? n - i : HALF_BLOCK;
@@ -226,8 +260,16 @@ template <class T, class W, int INPUTS> void run(char *const *at, const int64_t 
     {slope_block<T, ReluSlope>, slope_block<T, SigmoidSlope>, slope_block<T, TanhSlope>, slope_block<T, SiluSlope>,         \
      slope_block<T, GeluSlope>, slope_block<T, GeluTanhSlope>}
 
+// In the order of Map.
+#define DIRECT_OF(H)                                                                                                        \
+    {half_block<H, Exp>, N, N, N, N, N, N, half_block<H, Sigmoid>, half_block<H, Tanh>, N, N, N, N, N, N, N, N, N, N, N, N, \
+     N, N, N, N, N, half_block<H, Sqrt>, half_block<H, Rsqrt>, half_block<H, Reciprocal>, half_block<H, Square>,            \
+     sign_block<MAP_NEGATIVE, H>, sign_block<MAP_ABS, H>, N, N, N, N, N, N, N, N, N, sign_block<MAP_RELU, H>,               \
+     half_block<H, Silu>, half_block<H, Gelu>, half_block<H, GeluTanh>, N}
+constexpr Block N = nullptr;
+
 extern const UnaryTable unary_table = {
-    MAPS_OF(float), MAPS_OF(double), SLOPES_OF(float), SLOPES_OF(double),
+    MAPS_OF(float), MAPS_OF(double), SLOPES_OF(float), SLOPES_OF(double), {DIRECT_OF(half), DIRECT_OF(bhalf)},
     {run<half, float, 1>, run<bhalf, float, 1>, run<float, float, 1>, run<double, double, 1>},
     {run<half, float, 2>, run<bhalf, float, 2>, run<float, float, 2>, run<double, double, 2>},
 };

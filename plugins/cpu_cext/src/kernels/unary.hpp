@@ -24,11 +24,13 @@ using Block = void (*)(const void *x, const void *y, void *out, int64_t n, const
 struct Applied {
     Block block;
     double numbers[3];
+    Block direct;  // the same for half precision in a row, or nullptr
 };
 using UnaryLoop = void (*)(char *const *at, const int64_t *step, int64_t n, const void *extra);
 
 struct UnaryTable {
     Block map32[MAPS], map64[MAPS], slope32[SLOPES], slope64[SLOPES];
+    Block direct[2][MAPS];  // for float16 and bfloat16: the functions that are not slow, so that they skip the blocks
     UnaryLoop one[4], two[4];  // inner loops for float16, bfloat16, float32, float64: of one operand and of two
 };
 MORTICE_TABLE(UnaryTable, unary)
@@ -41,7 +43,6 @@ enum Whole : int { WHOLE_NEGATIVE, WHOLE_ABS, WHOLE_SIGN, WHOLE_SQUARE, WHOLE_IN
 struct PlainTable {
     UnaryLoop test[TESTS][15];   // by dtype
     UnaryLoop whole[WHOLES][9];  // by dtype, bool to int64
-    UnaryLoop dropout[15];       // x, keep; the extra is a double, the scale
 };
 MORTICE_TABLE(PlainTable, plain)
 

@@ -1,0 +1,132 @@
+#include "repeat.hpp"
+
+#include <cstring>
+
+#include "parallel.hpp"
+
+namespace mortice {
+
+namespace {
+
+constexpr int MOST = MAX_OPERANDS - 1;
+constexpr int64_t ROOM = 4096;         // bytes for a block of an input
+constexpr int64_t SLACK = 256;         // runs are written by 16 elements and may go beyond
+constexpr int64_t SHORT = 512;         // elements of a run that is worth it
+constexpr int64_t PERIOD = 65536;      // bytes of a period that is laid out once
+
+struct Words { uint64_t low, high; };
+
+// Elements i.. of the output's order, n of them, of an input; writes up to 16 elements beyond.
+template <class T> void lay(char *room, const Repeated &r, int64_t i, int64_t n) {
+    T *out = reinterpret_cast<T *>(room);
+    const T *in = reinterpret_cast<const T *>(r.data);
+    int64_t at = (i / r.run) % r.count, left = r.run - i % r.run;
+    if (r.run == 1) {
+        for (int64_t k = 0; k < n;) {
+            const int64_t m = r.count - at < n - k ? r.count - at : n - k;
+            memcpy(out + k, in + at, static_cast<size_t>(m) * sizeof(T));
+            k += m;
+            at = 0;
+        }
+        return;
+    }
+    for (int64_t k = 0; k < n; k += left, left = r.run, at = at + 1 == r.count ? 0 : at + 1) {
+        const int64_t m = left < n - k ? left : n - k;
+        const T value = in[at];
+        for (int64_t j = 0; j < m; j += 16)
+            for (int64_t u = 0; u < 16; u++) out[k + j + u] = value;
+    }
+}
+void lay_any(char *room, const Repeated &r, int64_t i, int64_t n) {
+    switch (r.size) {
+        case 1: return lay<uint8_t>(room, r, i, n);
+        case 2: return lay<uint16_t>(room, r, i, n);
+        case 4: return lay<uint32_t>(room, r, i, n);
+        case 8: return lay<uint64_t>(room, r, i, n);
+        default: return lay<Words>(room, r, i, n);
+    }
+}
+
+int64_t largest_size(const Repeated *in, int count, int64_t size) {
+    for (int i = 0; i < count; i++) size = in[i].size > size ? in[i].size : size;
+    return size;
+}
+
+}  // namespace
+
+bool repeated(const Array &x, int ndim, const int64_t *shape, Repeated &r) {
+    r = {x.data, 1, 1, x.itemsize()};
+    if (!x.contiguous) return false;
+    const int lead = ndim - x.ndim;
+    int axis = x.ndim - 1;
+    for (; axis >= 0 && x.shape()[axis] == 1; axis--) r.run *= shape[lead + axis];
+    for (; axis >= 0 && x.shape()[axis] == shape[lead + axis]; axis--) r.count *= x.shape()[axis];
+    for (; axis >= 0; axis--)
+        if (x.shape()[axis] != 1) return false;
+    return true;
+}
+
+bool repeated_number(const char *element, Repeated &r) {
+    r = {element, 1, 1, 0};
+    return true;
+}
+
+bool worth_repeating(const Repeated *in, int count, int64_t total) {
+    bool some = false;
+    for (int i = 0; i < count; i++) {
+        const Repeated &r = in[i];
+        const bool full = r.run == 1 && r.count == total;
+        if (full || r.count == 1) continue;
+        if (total <= SHORT) {
+            some = true;
+        } else {
+            if (r.run * r.count * r.size > PERIOD && (r.run == 1 || r.run >= SHORT)) return false;
+            some |= r.run == 1 ? r.count < SHORT : r.run < SHORT;
+        }
+    }
+    return some;
+}
+
+void run_repeated(Array &out, const Repeated *in, int count, Inner inner, const void *extra, float cost) {
+    const int64_t total = out.size, block = ROOM / largest_size(in, count, out.itemsize());
+    const char *period[MOST] = {};
+    int64_t step[MOST + 1] = {out.itemsize()}, bytes = 0, length[MOST] = {};
+    for (int i = 0; i < count; i++) {
+        const Repeated &r = in[i];
+        step[i + 1] = r.count == 1 ? 0 : r.size;
+        // A period is laid out once, with a block beyond its end.
+        const bool lies = r.count == 1 || (r.run == 1 && r.count == total);
+        if (!lies && total > block && r.run * r.count * r.size <= PERIOD && r.run * r.count * 2 <= total)
+            length[i] = (r.run * r.count + block) * r.size + SLACK, bytes += length[i];
+    }
+    Scratch<char> store(bytes ? static_cast<size_t>(bytes) : 1);
+    for (int64_t i = 0, at = 0; i < count; at += length[i], i++)
+        if (length[i]) {
+            lay_any(store + at, in[i], 0, in[i].run * in[i].count + block);
+            period[i] = store + at;
+        }
+    Unlocked unlocked(total);
+    parallel_for(total, static_cast<int64_t>(16384 / cost) + 1, [&](int64_t begin, int64_t end) {
+        alignas(64) char rooms[MOST][ROOM + SLACK];
+        char *at[MOST + 1];
+        for (int64_t k = begin; k < end; k += block) {
+            const int64_t m = end - k < block ? end - k : block;
+            at[0] = out.data + k * out.itemsize();
+            for (int i = 0; i < count; i++) {
+                const Repeated &r = in[i];
+                at[i + 1] = rooms[i];
+                if (r.count == 1)
+                    at[i + 1] = const_cast<char *>(r.data);
+                else if (r.run == 1 && r.count == total)
+                    at[i + 1] = const_cast<char *>(r.data) + k * r.size;
+                else if (period[i])
+                    at[i + 1] = const_cast<char *>(period[i]) + k % (r.run * r.count) * r.size;
+                else
+                    lay_any(rooms[i], r, k, m);
+            }
+            inner(at, step, m, extra);
+        }
+    });
+}
+
+}  // namespace mortice

@@ -1,0 +1,106 @@
+"""Draws against the default bodies on the same backend, bit by bit, also in long draws and at odd offsets."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mortice as mt
+from mortice.backends import Backend
+from mortice.dtype import by_name
+
+sys.path.append(str(Path(__file__).parent))
+from lists import array  # noqa: E402
+
+SEEDS = [(0, 0), (42, 5), (2**64 - 1, 2**40 + 2)]
+FLOATS = ["float16", "bfloat16", "float32", "float64"]
+
+
+def same(k: Any, x: Any, y: Any) -> None:
+    assert k.dtype_of(x) is k.dtype_of(y) and k.shape_of(x) == k.shape_of(y)
+    assert k.to_host(x).tobytes() == k.to_host(y).tobytes()
+
+
+@pytest.mark.parametrize(("seed", "offset"), SEEDS)
+@pytest.mark.parametrize("n", [0, 1, 3, 4, 63, 64, 65, 5000])
+def test_words_are_those_of_the_default_body(k: Any, seed: int, offset: int, n: int) -> None:
+    device = k.device("cpu")
+    same(k, k.random_bits(seed, offset, n, device=device), Backend.random_bits(k, seed, offset, n, device=device))
+
+
+@pytest.mark.parametrize(("seed", "offset"), SEEDS)
+@pytest.mark.parametrize("kernel", ["random_uniform", "random_normal", "random_exponential"])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_floats_are_those_of_the_default_body(k: Any, seed: int, offset: int, kernel: str, dtype: str) -> None:
+    for shape in ((), (3, 5), (40001,)):
+        mine = getattr(k, kernel)(seed, offset, shape, dtype=by_name(dtype), device=k.device("cpu"))
+        same(k, mine, getattr(Backend, kernel)(k, seed, offset, shape, dtype=by_name(dtype), device=k.device("cpu")))
+
+
+def test_a_million_normals_are_rounded_from_the_exact_ones(k: Any) -> None:
+    device = k.device("cpu")
+    exact = k.random_normal(9, 3, (1_000_000,), dtype=by_name("float64"), device=device)
+    same(k, k.random_normal(9, 3, (1_000_000,), dtype=by_name("float32"), device=device), k.astype(exact, by_name("float32")))
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0, 1), (-5, 6), (0, 2**32), (-(2**40), 2**41 + 3), (-(2**63), 2**63 - 1), (-(2**63), 2**63)]
+)
+def test_integers_are_those_of_the_default_body(k: Any, low: int, high: int) -> None:
+    device = k.device("cpu")
+    mine = k.random_integers(3, 7, low, high, (2001,), device=device)
+    same(k, mine, Backend.random_integers(k, 3, 7, low, high, (2001,), device=device))
+
+
+def test_masks_and_permutations_are_those_of_the_default_body(k: Any) -> None:
+    device = k.device("cpu")
+    for p in (0.0, 1.0, 0.5, 1e-3, 1 - 2**-53, -1.0, 2.0, float("nan")):
+        same(k, k.random_bernoulli(1, 2, p, (3001,), device=device), Backend.random_bernoulli(k, 1, 2, p, (3001,), device=device))
+    for dtype in FLOATS:
+        p = array(k, [0.25, 0.5, -1.0, 3.0, float("nan"), 0.1], (6,), dtype)
+        same(k, k.random_bernoulli(1, 2, p, (50, 6), device=device), Backend.random_bernoulli(k, 1, 2, p, (50, 6), device=device))
+    for n in (0, 1, 2, 100, 70000):
+        same(k, k.random_permutation(1, 2, n, device=device), Backend.random_permutation(k, 1, 2, n, device=device))
+
+
+def test_every_instruction_set_gives_the_same_bits(k: Any) -> None:
+    import os
+    import subprocess
+    import sys
+
+    code = (
+        "import hashlib, mortice as mt\n"
+        "mt.manual_seed(5)\n"
+        "made = [mt.randn(5001), mt.rand(5001), mt.randn(5001, dtype=mt.float64), mt.randn(999, dtype=mt.bfloat16),\n"
+        "        mt.empty(5001).exponential_(), mt.randint(0, 1000, (5001,)), mt.randperm(5001)]\n"
+        "text = repr([t.to(mt.float64).tolist() for t in made])\n"
+        "print(hashlib.sha256(text.encode()).hexdigest())\n"
+    )
+    seen = set()
+    for level in ("baseline", "avx2", "avx512"):
+        environment = {**os.environ, "MORTICE_BACKEND": "cpu_cext", "MORTICE_ISA": level}
+        run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120)
+        assert run.returncode == 0, run.stderr
+        seen.add(run.stdout.split()[-1])
+    assert len(seen) == 1
+
+
+def test_threads_do_not_change_a_draw(k: Any) -> None:
+    own, seen = mt.get_num_threads(), set()
+    for threads in (1, 2, 3):
+        mt.set_num_threads(threads)
+        try:
+            drawn = k.random_normal(1, 1, (100_003,), dtype=by_name("float32"), device=k.device("cpu"))
+            seen.add(k.to_host(drawn).tobytes())
+        finally:
+            mt.set_num_threads(own)
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64])
+def test_what_is_no_seed_is_refused(k: Any, seed: int) -> None:
+    with pytest.raises((ValueError, OverflowError)):
+        k.random_bits(seed, 0, 4, device=k.device("cpu"))
