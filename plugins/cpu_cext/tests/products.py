@@ -23,7 +23,7 @@ class Pair:
         order = sorted(range(x.ndim), key=lambda i: -abs(x.strides[i]))
         flat = np.ascontiguousarray(x.transpose(order))
         view = memoryview(flat.reshape(-1).view(np.uint8)) if flat.size else memoryview(b"")
-        made = self.own.from_host(HostBuffer(view, flat.shape, by_name(str(x.dtype))), self.device)
+        made = self.own.from_host(HostBuffer(view, x.transpose(order).shape, by_name(str(x.dtype))), self.device)
         return self.own.permute_dims(made, tuple(int(i) for i in np.argsort(order))) if x.ndim > 1 else made
 
     def numpy(self, x):

@@ -1,0 +1,149 @@
+"""Products of every shape, dtype and layout against NumPy's, and the sizes where another way is taken."""
+
+import itertools
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parent))
+np = pytest.importorskip("numpy", reason="the reference is NumPy's")
+pytest.importorskip("mortice_cpu_numpy.backend", reason="the reference is cpu_numpy")
+pytest.importorskip("mortice_cpu_cext._cext", reason="the extension is not built")
+
+from products import TOLERANCE, Pair  # noqa: E402
+
+DTYPES = ["bool", "uint8", "int16", "int32", "int64", "uint64", "float16", "float32", "float64", "complex64", "complex128"]
+SIZES = [1, 2, 3, 4, 5, 8, 15, 16, 17, 33, 64, 65, 130]
+SHAPES = [
+    ((5,), (5,)), ((5,), (5, 3)), ((4, 5), (5,)), ((2, 3, 4, 5), (5,)), ((5,), (2, 3, 5, 4)), ((2, 1, 4, 5), (3, 5, 6)),
+    ((7, 4, 5), (5, 6)), ((7, 1, 5), (5, 6)), ((7, 3, 1, 5), (5, 6)), ((4, 5), (7, 5, 6)), ((0, 5), (5, 3)),
+    ((3, 0), (0, 4)), ((2, 3, 0), (0, 4)), ((0, 3, 2), (2, 4)), ((3, 1, 1, 5), (1, 4, 5, 1)), ((3, 70, 40), (3, 40, 50)),
+]  # fmt: skip
+LARGE = [((70000,), (70000,)), ((1, 9000), (9000, 3)), ((3, 9000), (9000, 1)), ((3, 200, 100), (3, 100, 150)),
+         ((5, 200, 120), (120, 150)), ((300, 700), (700, 500)), ((2, 1500), (1500, 900))]  # fmt: skip
+
+
+PART = "(sizes_and and (float32 or int16)) or (values_and and float32 and causal) or (test_gru and packed and 33)"
+
+
+@pytest.fixture(scope="module")
+def pair(k):
+    return Pair(k)
+
+
+def random(dtype, shape, seed):
+    rng = np.random.default_rng(seed)
+    if dtype == "bool":
+        return rng.random(shape) < 0.3
+    if np.dtype(dtype).kind in "iu":
+        return rng.integers(0, 200, shape).astype(dtype)
+    x = rng.standard_normal(shape)
+    return (x + 1j * rng.standard_normal(shape) if dtype.startswith("c") else x).astype(dtype)
+
+
+def check(pair, x, y, own_x=None, own_y=None):
+    found = pair.numpy(pair.own.matmul(pair.array(x) if own_x is None else own_x, pair.array(y) if own_y is None else own_y))
+    if x.dtype.kind not in "fc":
+        expected = np.matmul(x, y)
+        assert found.shape == expected.shape
+        np.testing.assert_array_equal(found, expected)
+        return
+    wide = np.complex128 if x.dtype.kind == "c" else np.float64
+    expected = np.matmul(x.astype(wide), y.astype(wide))
+    assert found.shape == expected.shape and found.dtype == x.dtype
+    limit = TOLERANCE[str(x.dtype)] * max(1.0, x.shape[-1] ** 0.5)
+    np.testing.assert_allclose(found, expected, rtol=limit, atol=limit * max(1.0, float(np.abs(expected).max(initial=0)) / 10))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sizes_and_transposed_operands(pair, dtype):
+    draw = np.random.default_rng(0)
+    for _ in range(40):
+        m, n, inner = draw.choice(SIZES, 3)
+        x, y = random(dtype, (m, inner), 1), random(dtype, (inner, n), 2)
+        for turn_x, turn_y in itertools.product((False, True), (False, True)):
+            check(pair, np.asfortranarray(x) if turn_x else x, np.asfortranarray(y) if turn_y else y)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shapes", SHAPES)
+def test_shapes(pair, dtype, shapes):
+    check(pair, random(dtype, shapes[0], 1), random(dtype, shapes[1], 2))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float16", "float32", "float64", "complex64"])
+@pytest.mark.parametrize("shapes", LARGE)
+def test_large(pair, dtype, shapes):
+    check(pair, random(dtype, shapes[0], 1), random(dtype, shapes[1], 2))
+    if len(shapes[1]) == 2:
+        check(pair, random(dtype, shapes[0], 1), np.asfortranarray(random(dtype, shapes[1], 2)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_views(pair, dtype):
+    x, y = random(dtype, (6, 20, 30), 1), random(dtype, (6, 30, 40), 2)
+    own_x, own_y, every = pair.array(x), pair.array(y), slice(None)
+    of_x = [(slice(None, None, 2),), (every, slice(None, None, -1)), (every, every, slice(None, None, -1)), (0,), (2, 3),
+            (slice(0, 3), slice(3, 9))]  # fmt: skip
+    of_y = [(slice(None, None, 2),), (every, every, slice(None, None, 2)), (every, every, slice(None, None, -1)), (1,),
+            (1, every, 2), (slice(0, 3), every, slice(None, None, 3))]  # fmt: skip
+    for p, q in itertools.product(of_x, of_y):
+        if x[p].ndim < 3 or y[q].ndim < 3 or len(x[p]) == len(y[q]):
+            check(pair, x[p], y[q], pair.own.getitem(own_x, p), pair.own.getitem(own_y, q))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_expanded_arrays(pair, dtype):
+    y, k = random(dtype, (30, 40), 1), pair.own
+    for small, shape in [((20, 1, 30), (20, 4, 30)), ((1, 30), (4, 30)), ((30,), (7, 1, 30)), ((1, 1, 1), (2, 3, 30))]:
+        x = random(dtype, small, 2)
+        check(pair, np.broadcast_to(x, shape), y, k.broadcast_to(pair.array(x), shape))
+    column = random(dtype, (30, 1), 3)
+    check(pair, random(dtype, (5, 30), 4), np.broadcast_to(column, (30, 9)), None, k.broadcast_to(pair.array(column), (30, 9)))
+
+
+def test_bfloat16_is_rounded_once(pair):
+    from mortice.dtype import bfloat16, float32
+
+    k = pair.own
+    x = k.astype(pair.array(np.full((3, 300), 1.0, "float32")), bfloat16)
+    found = k.matmul(x, k.matrix_transpose(x))
+    assert k.dtype_of(found) is bfloat16
+    assert (pair.numpy(k.astype(found, float32)) == 300).all()
+
+
+def test_integers_wrap_around(pair):
+    x = pair.array(np.full((2, 2), 200, "uint8"))
+    assert pair.numpy(pair.own.matmul(x, x)).tolist() == [[(2 * 200 * 200) % 256] * 2] * 2
+
+
+def test_nan_and_infinity_come_through(pair):
+    for n in (3, 40, 300):
+        x, y = np.zeros((n, n), "float32"), np.zeros((n, n), "float32")
+        x[0, 0], y[1, 1] = np.nan, np.inf
+        x[1, 1] = 2
+        found = pair.numpy(pair.own.matmul(pair.array(x), pair.array(y)))
+        assert np.isnan(found[0]).all() and found[1, 1] == np.inf and found[1, 0] == 0
+
+
+def test_what_does_not_fit_is_refused(pair):
+    x, y = pair.array(np.ones((2, 3), "float32")), pair.array(np.ones((2, 3), "float32"))
+    with pytest.raises(ValueError, match="multiplied"):
+        pair.own.matmul(x, y)
+    with pytest.raises(TypeError, match="one dtype"):
+        pair.own.matmul(x, pair.array(np.ones((3, 2), "float64")))
+    with pytest.raises(ValueError, match="at least one axis"):
+        pair.own.matmul(x, pair.array(np.array(1, "float32")))
+
+
+@pytest.mark.parametrize("level", ["avx2", "baseline"])
+def test_the_other_instruction_sets(level):
+    """A part of the tests on kernels that this machine would not choose."""
+    here = Path(__file__).parent
+    files = [str(here / name) for name in ("test_matmul.py", "test_attention.py", "test_rnn.py")]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *files, "-k", PART]
+    done = subprocess.run(command, env={**os.environ, "MORTICE_ISA": level}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:]
