@@ -96,6 +96,7 @@ template <class T> void weight_grad_outer(const Window &w, const T *g, const T *
         extent[a] = (plan.band[a + 1] - 1) * (stride / s.skip[a]) + w.dilation[a + 1] * (kernel - 1) + 1;
     }
     s.rows = extent[0], s.pitch = extent[1];
+    s.channel_room = w.inputs + (w.kernel[2] == 1 && w.inputs % 64 == 0 ? 16 : 0);
     s.kernel_y = w.kernel[1];
     s.runs = w.dilation[2] == 1 ? 1 : w.kernel[2];
     int64_t run = w.kernel[2] / s.runs * w.inputs, lanes = set.lanes;
@@ -109,7 +110,7 @@ template <class T> void weight_grad_outer(const Window &w, const T *g, const T *
     s.output_block = std::max(SUMS_BLOCK, (plan.outputs / blocks + 7) / 8 * 8);
     s.output_blocks = (plan.outputs + s.output_block - 1) / s.output_block;
     int64_t places = plan.band[0] * plan.band[1] * plan.band[2];
-    s.copy_room = plan.band[0] * s.rows * s.pitch * plan.channels + 2 * lanes;
+    s.copy_room = plan.band[0] * s.rows * s.pitch * s.channel_room + 2 * lanes;
     s.g_room = std::min(s.output_block, plan.panel_rows) * places + 8 * lanes;
     s.row_room = s.skip[1] > 1 ? 8 * s.pitch + lanes : 0;
     for (int64_t *room : {&s.copy_room, &s.g_room, &s.row_room}) *room = (*room + 15) / 16 * 16;

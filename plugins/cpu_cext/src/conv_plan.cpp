@@ -8,6 +8,8 @@ namespace {
 
 constexpr int64_t COPY_BYTES = 384 << 10;  // of a task's part of the image: what stays in a second-level cache
 constexpr int MOST_VECTORS = 8;
+constexpr int64_t DENSE_VECTORS = 16;      // of gathered places: filters are read once for all of them
+constexpr int64_t DEEPEST = 512;           // rows gathered at once, as in the kernel
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t floor_mod(int64_t a, int64_t b) { return ((a % b) + b) % b; }
@@ -191,9 +193,10 @@ template <class T> void ConvPlanner<T>::lay_out() {
     plan.copy_room = plan.staged ? plan.band[0] * plan.kernel_z * plan.channels * plan.plane + slack : 0;
     bool gathers = plan.dense || !plan.staged;
     // A tile is of as many places as the panels' rows leave registers for.
-    int64_t tile = (plan.outputs >= conv_set<T>().panel ? 3 : plan.outputs > 2 ? 6 : MOST_VECTORS) * lanes;
-    plan.pack_room = gathers ? deepest * tile + lanes : 0;
-    plan.block_room = (plan.dense ? plan.panel_rows : conv_set<T>().panel) * tile + lanes;
+    plan.tile = (plan.outputs >= conv_set<T>().panel ? 3 : plan.outputs > 2 ? 6 : MOST_VECTORS) * lanes;
+    if (plan.dense) plan.tile = DENSE_VECTORS * lanes;
+    plan.pack_room = gathers ? (plan.dense ? std::min(deepest, DEEPEST) : deepest) * plan.tile + lanes : 0;
+    plan.block_room = (plan.dense ? plan.panel_rows : conv_set<T>().panel) * plan.tile + lanes;
     plan.block_room = divide_up(plan.block_room, 16) * 16;
     // Each room starts at a cache line.
     plan.copy_room = divide_up(plan.copy_room, 16) * 16;
@@ -237,16 +240,24 @@ template <class T> void ConvPlanner<T>::fit(int threads) {
     double in_place = by_rows ? 1 : divide_up(static_cast<int64_t>(line), lanes) * lanes / useful;
     int64_t together = 1;
     if (band[1] == count_y && useful < 12 * lanes) {
-        together = std::min<int64_t>(plan.samples, divide_up(12 * lanes, static_cast<int64_t>(useful)));
+        // As many samples as make about a tile, such that few places of the last vector are left over.
         int64_t fits = std::max<int64_t>(1, 2 * room / (plan.rows * plan.pitch));
         int64_t share = std::max<int64_t>(1, plan.samples * plan.groups / (2 * threads));
-        together = std::max<int64_t>(1, std::min({together, fits, share}));
+        int64_t most = std::min({plan.samples, DENSE_VECTORS * lanes / static_cast<int64_t>(useful), fits, share});
+        double best = 0;
+        for (int64_t n = 1; n <= most; n++) {
+            int64_t own = n * static_cast<int64_t>(useful);
+            double full = static_cast<double>(own) / static_cast<double>(divide_up(own, lanes) * lanes);
+            if (full >= best - 0.02) best = std::max(best, full), together = n;
+        }
     }
     double runs = plan.pitch == band[2] && band[1] > 1 && band[2] == count_x ? 1 : std::max(1.0, double(lanes) / band[2]);
     double places = useful * together;
     double gathered = divide_up(static_cast<int64_t>(places), lanes) * lanes / places;
     gathered *= 1 + (0.5 + runs) * 1.2 / plan.panel_rows;
     plan.dense = gathered < 0.98 * in_place;
+    // Planes a power of two apart would share a few sets of the caches.
+    if (!plan.staged && plan.in[0] * plan.in[1] * plan.in[2] * sizeof(T) % 2048 == 0 && plan.outputs > 8) plan.dense = true;
     if (plan.dense) band[0] = together;
     lay_out();
 }

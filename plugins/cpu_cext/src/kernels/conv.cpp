@@ -73,7 +73,8 @@ template <class T> static bool straight(const Tile<T> &t, const Line &line, int6
 
 INLINE int panel_rows(int64_t left) { return left > 4 ? PANEL : left > 2 ? 4 : static_cast<int>(left); }
 
-constexpr int64_t DEEP = 768;  // rows gathered at once: they are to stay near while all filters pass by
+constexpr int MOST_RUNS = 16 * 16;  // the widest tile, place by place
+constexpr int64_t DEEP = 512;  // rows gathered at once: they are to stay near while all filters pass by
 
 template <class T>
 static void run_gathered(const Tile<T> &t, const Line &line, int64_t start, int64_t count, const T *base, const Run *runs,
@@ -114,8 +115,7 @@ static void run_line(const Tile<T> &t, const Line &line, int64_t total, const T 
     constexpr int L = LANES<T>;
     const ConvPlan<T> &p = t.p;
     const ConvPhase<T> &phase = t.phase;
-    int64_t first = p.outputs >= PANEL ? WIDE : p.outputs > 2 ? 2 * WIDE : MOST, ld = first * L;
-    int64_t slices = 0;
+    int64_t ld = p.tile, slices = 0;
     for (int64_t j = 0; j < p.kernel_z; j++) slices += t.slices[j] >= 0;
     for (int64_t start = 0; start < total; start += ld) {
         int64_t count = least(ld, total - start), vectors = (count + L - 1) / L;
@@ -124,7 +124,7 @@ static void run_line(const Tile<T> &t, const Line &line, int64_t total, const T 
         // What is read in place must not be read past its end.
         bool exact = !p.staged;
         if (gathered || (exact && count % L)) {
-            Run runs[MOST * L];
+            Run runs[MOST_RUNS];
             int64_t n = 0, row = start / line.width, column = start % line.width;
             for (int64_t i = 0; i < count; n++) {
                 int64_t m = least(line.width - column, count - i);
@@ -170,8 +170,7 @@ template <class T> static void run_phase(Tile<T> &t, const T *base, int64_t samp
     r.rows = least(r.rows, t.phase.count_y - r.y);
     r.columns = least(r.columns, t.phase.count_x - r.x);
     if (r.rows <= 0 || r.columns <= 0) return;
-    int64_t ld = (p.outputs >= PANEL ? WIDE : p.outputs > 2 ? 2 * WIDE : MOST) * LANES<T>;
-    for (int64_t k = 0; k < t.phase.depth; k++) t.pack_offset[k] = k * ld;
+    for (int64_t k = 0; k < t.phase.depth; k++) t.pack_offset[k] = k * p.tile;
     if (p.dense) {
         Line line{r.columns, r.columns, 0, 0, r.rows};
         run_line(t, line, r.samples * r.rows * r.columns, base, true, sample_step);
@@ -234,7 +233,15 @@ template <class T> static void pack(const ConvPlan<T> &p, int64_t number, int64_
             int64_t rest = left - i;
             int64_t rows = rest > 4 ? PANEL : rest > 2 ? 4 : rest;
             int64_t used = least(rows, rest);
-            for (int64_t c = 0; c < p.channels; c++) {
+            bool plain = used == rows && rows >= 4 && phase.taps_count == p.weight_slice;  // all taps, in their order
+            bool line = plain && p.weight_channel == phase.taps_count;
+            int64_t runs = line ? 1 : p.channels, length = line ? phase.depth : phase.taps_count;
+            for (int64_t c = 0; plain && c < runs; c++, to += rows * length) {
+                const T *own = from + i * p.weight_output + c * p.weight_channel;
+                if (rows == 8) turn<T, 8>(to, 8, own, p.weight_output, length);
+                else turn<T, 4>(to, 4, own, p.weight_output, length);
+            }
+            for (int64_t c = 0; !plain && c < p.channels; c++) {
                 const T *own = from + i * p.weight_output + c * p.weight_channel;
                 for (int64_t k = 0; k < phase.taps_count; k++, to += rows) {
                     int64_t row = 0;

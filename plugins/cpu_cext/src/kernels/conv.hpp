@@ -35,6 +35,7 @@ template <class T> struct ConvPlan {
     int64_t rows, pitch, plane;              // of the copy; a plane holds all residues of a channel
     int64_t shared;                          // columns that follow the last row and belong to the next
     int64_t panel_rows;                      // outputs rounded up to whole panels
+    int64_t tile;                            // places that all panels pass over before the next ones
     int64_t phases_count;
     const ConvPhase<T> *phases;
     int64_t copy_room, pack_room, block_room;  // elements that a task needs
@@ -60,7 +61,7 @@ template <class T> struct ConvOuter {
     T *sums;
     int64_t parts, units, output_blocks, output_block;
     int64_t before[2], skip[2];      // of the copy: element i is source[i * skip - before]
-    int64_t rows, pitch;             // of the copy, in elements of a channel
+    int64_t rows, pitch, channel_room;  // of the copy; channels and what keeps places from sharing a cache's sets
     int64_t tap[2];                  // between taps, in the copy
     int64_t kernel_y, runs, run_room;  // runs of a row of taps; elements of each, whole vectors
     int64_t columns;                 // of the sums: all runs

@@ -70,15 +70,15 @@ static void stage_last(const ConvOuter<T> &s, T *to, T *row, int64_t sample, int
     const T *from = p.source + (sample * p.groups + group) * p.channels * inner + slice * area;
     int64_t top = y * p.step[0] - s.before[0], left = x * p.step[1] - s.before[1];
     Fill across(s.pitch, p.in[2], s.skip[1], left), down(s.rows, p.in[1], s.skip[0], top);
-    int64_t line = s.pitch * p.channels, count = across.high - across.low;
+    int64_t line = s.pitch * s.channel_room, count = across.high - across.low;
     zeros(to, down.low * line);
     for (int64_t r = down.low; r < down.high; r++) {
         T *own = to + r * line;
         const T *source = from + (top + r * s.skip[0]) * p.in[2] + left + across.low * s.skip[1];
-        zeros(own, across.low * p.channels);
-        own += across.low * p.channels;
+        zeros(own, across.low * s.channel_room);
+        own += across.low * s.channel_room;
         if (s.skip[1] == 1) {
-            turn_channels(own, p.channels, source, inner, count, p.channels);
+            turn_channels(own, s.channel_room, source, inner, count, p.channels);
         } else {
             for (int64_t c = 0; c < p.channels; c += 8) {
                 int64_t cs = least(8, p.channels - c);
@@ -89,10 +89,10 @@ static void stage_last(const ConvOuter<T> &s, T *to, T *row, int64_t sample, int
                     else
                         for (int64_t q = 0; q < count; q++) row[i * count + q] = at[q * s.skip[1]];
                 }
-                turn_channels(own + c, p.channels, row, count, count, cs);
+                turn_channels(own + c, s.channel_room, row, count, count, cs);
             }
         }
-        zeros(own + count * p.channels, (s.pitch - across.high) * p.channels);
+        zeros(own + count * s.channel_room, (s.pitch - across.high) * s.channel_room);
     }
     zeros(to + down.high * line, (s.rows - down.high) * line);
 }
@@ -130,9 +130,9 @@ template <class T> static void outer(const ConvOuter<T> &s, T *room, int64_t tas
     zeros(sums, all_rows * s.columns);
     T *copy = room, *g = copy + s.copy_room, *row = g + s.g_room;
     int64_t *offset = reinterpret_cast<int64_t *>(row + s.row_room);
-    int64_t move_y = p.step[0] / s.skip[0] * s.pitch * p.channels, move_x = p.step[1] / s.skip[1] * p.channels;
-    int64_t sample_step = s.rows * s.pitch * p.channels, tap_x = s.tap[1] * p.channels;
-    int64_t tap_y = s.tap[0] * s.pitch * p.channels, vectors = s.run_room / L;
+    int64_t move_y = p.step[0] / s.skip[0] * s.pitch * s.channel_room, move_x = p.step[1] / s.skip[1] * s.channel_room;
+    int64_t sample_step = s.rows * s.pitch * s.channel_room, tap_x = s.tap[1] * s.channel_room;
+    int64_t tap_y = s.tap[0] * s.pitch * s.channel_room, vectors = s.run_room / L;
     for (int64_t u = s.units * part / s.parts; u < s.units * (part + 1) / s.parts; u++) {
         int64_t bx = u % p.bands[2], by = u / p.bands[2] % p.bands[1], rest = u / (p.bands[2] * p.bands[1]);
         int64_t z = rest % p.size[0], bn = rest / p.size[0];

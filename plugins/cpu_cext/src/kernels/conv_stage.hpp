@@ -33,6 +33,10 @@ template <class T> INLINE void copy_exact(T *to, const T *from, int64_t n) {
 
 // Copy n elements, reading and writing up to a vector past the end.
 template <class T> INLINE void copy_loose(T *to, const T *from, int64_t n) {
+    if (2 * n <= LANES<T>) {
+        __builtin_memcpy(to, from, VECTOR_BYTES / 2);
+        return;
+    }
     for (int64_t i = 0; i < n; i += LANES<T>) store(to + i, load(from + i));
 }
 

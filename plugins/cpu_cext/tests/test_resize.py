@@ -1,0 +1,86 @@
+"""Interpolation, sliding blocks and padding against the default bodies on the same backend."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+pytest.importorskip("mortice_cpu_cext._cext", reason="the extension is not built")
+
+import mortice  # noqa: E402
+from mortice.backends import Backend  # noqa: E402
+from mortice_cpu_cext.backend import CextBackend  # noqa: E402
+
+K = CextBackend()
+
+
+def _input(shape, dtype=mortice.float64, seed=0):
+    rng = random.Random(seed)
+    size = 1
+    for n in shape:
+        size *= n
+    return mortice.tensor([rng.randint(0, 99) for _ in range(size)]).reshape(shape).to(dtype)._data
+
+
+def _near(got, want, tolerance=1e-9):
+    assert tuple(K.shape_of(got)) == tuple(K.shape_of(want)) and K.dtype_of(got) is K.dtype_of(want)
+    if 0 not in K.shape_of(got):
+        gap = K.abs(K.subtract(K.astype(got, mortice.float64), K.astype(want, mortice.float64)))
+        assert bytes(K.to_host(K.all(K.less_equal(gap, tolerance))).view.cast("B"))[0] == 1
+
+
+@pytest.mark.parametrize("scales", [None, (1.3, 0.7)])
+@pytest.mark.parametrize("antialias", [False, True])
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "linear", "cubic"])
+@pytest.mark.parametrize("sizes, out", [((5, 7), (10, 14)), ((9, 40), (4, 55)), ((6, 70), (6, 33)), ((1, 3), (4, 1))])
+def test_interpolation_is_that_of_the_default_body(sizes, out, mode, antialias, scales):
+    if antialias and mode.startswith("nearest"):
+        pytest.skip("nearest elements have no filter")
+    x = _input((2, 3, *sizes))
+    if scales:
+        out = tuple(max(1, int(n * s)) for n, s in zip(sizes, scales))
+    for align in (False, True) if not mode.startswith("nearest") else (False,):
+        settings = {"mode": mode, "align_corners": align, "scales": scales, "antialias": antialias}
+        y = K.interpolate(x, size=out, **settings)
+        _near(y, Backend.interpolate(K, x, size=out, **settings), 1e-9)
+        shape = K.shape_of(x)
+        _near(
+            K.interpolate_grad(y, x_shape=shape, **settings), Backend.interpolate_grad(K, y, x_shape=shape, **settings), 1e-8
+        )
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "complex128"])
+def test_nearest_elements_of_any_dtype_are_copied(dtype):
+    x = _input((1, 2, 3, 4), getattr(mortice, dtype))
+    got = K.interpolate(x, size=(6, 5), mode="nearest")
+    rows, columns = mortice.tensor([0, 0, 1, 1, 2, 2])._data, mortice.tensor([0, 0, 1, 2, 3])._data
+    want = K.take(K.take(x, rows, axis=2), columns, axis=3)
+    assert K.dtype_of(got) is K.dtype_of(want) and tuple(K.shape_of(got)) == (1, 2, 6, 5)
+    assert bytes(K.to_host(K.all(K.equal(got, want))).view.cast("B"))[0] == 1
+
+
+@pytest.mark.parametrize("settings", [
+    ((3, 3), (1, 1), (1, 1), (1, 1)), ((2, 3), (2, 1), (0, 2), (1, 2)), ((1, 1), (1, 1), (0, 0), (1, 1)), ((4, 4), (3, 3), (2, 2), (1, 1)),
+])  # fmt: skip
+def test_blocks_and_their_sums_are_those_of_the_default_bodies(settings):
+    kernel, stride, padding, dilation = settings
+    named = {"kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation}
+    x = _input((2, 3, 9, 8))
+    cols = K.unfold(x, **named)
+    _near(cols, Backend.unfold(K, x, **named), 0)
+    _near(K.fold(cols, output_size=(9, 8), **named), Backend.fold(K, cols, output_size=(9, 8), **named))
+
+
+@pytest.mark.parametrize("mode", ["constant", "reflect", "replicate", "circular"])
+@pytest.mark.parametrize("widths", [((0, 0), (0, 0), (2, 1), (3, 0)), ((0, 0), (0, 0), (-1, 2), (1, -2)), ((0, 0), (1, 1), (1, 1), (2, 2))])
+def test_padding_and_its_gradient_are_those_of_the_default_bodies(widths, mode):
+    x = _input((2, 3, 5, 6), mortice.float32)
+    out = K.pad_border(x, widths=widths, mode=mode, value=0)
+    _near(out, Backend.pad_border(K, x, widths=widths, mode=mode, value=0), 0)
+    _near(K.pad_border_grad(out, widths=widths, mode=mode), Backend.pad_border_grad(K, out, widths=widths, mode=mode), 1e-3)
+
+
+def test_borders_wider_than_the_axis_are_refused():
+    with pytest.raises(RuntimeError):
+        K.pad_border(_input((1, 1, 3)), widths=((0, 0), (0, 0), (5, 0)), mode="reflect")
