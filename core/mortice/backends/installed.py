@@ -39,14 +39,15 @@ class Distribution:
     def identity(self) -> tuple[str, str]:
         """Return its name and version, empty where its metadata has none that can be read."""
         found = {"name": "", "version": ""}
-        try:
-            text = self.read("METADATA") or self.read("PKG-INFO")
-        except Exception:  # the plugin itself may be sound
-            text = ""
-        for line in text.split("\n\n", 1)[0].splitlines():
-            key, _, value = line.partition(":")
-            if key.lower() in found:
-                found[key.lower()] = value.strip()
+        for file in ("METADATA", "PKG-INFO"):
+            try:
+                text = self.read(file)
+            except Exception:  # the plugin itself may be sound
+                continue
+            for line in text.split("\n\n", 1)[0].splitlines():
+                key, _, value = line.partition(":")
+                if key.lower() in found:
+                    found[key.lower()] = value.strip()
         return found["name"], found["version"]
 
     def points(self, group: str) -> list[Point]:
