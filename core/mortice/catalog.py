@@ -252,6 +252,7 @@ FREE_KERNELS = {
     "backends.nn_conv:ConvKernels": "conv conv_input_grad conv_weight_grad fold unfold",
     "backends.nn_ctc:CTCKernels": "ctc_loss ctc_loss_grad",
     "backends.nn_grid:GridKernels": "grid_sample grid_sample_grad",
+    "backends.nn_linear:LinearKernels": "linear linear_weight_grad",
     "backends.nn_loss:LookupKernels": "embedding embedding_grad embedding_grad_take nll_loss nll_loss_grad",
     "backends.nn_norm:NormKernels": (
         "batch_norm batch_norm_eval batch_norm_eval_grad batch_norm_eval_weight_grad batch_norm_grad batch_norm_grads "
