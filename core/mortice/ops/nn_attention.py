@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from mortice import op as _op
@@ -17,6 +18,7 @@ from mortice.shape import Size, broadcast, prod
 # ---- linear ----
 
 
+@lru_cache(4096)  # shapes recur
 def _linear_shape(name: str, x: Size, w: Size, b: Any = None) -> Size:
     return Size((*tuple(x)[:-1], *tuple(w)[:-1]))
 
