@@ -259,9 +259,11 @@ static cdouble complex_pow(cdouble x, cdouble y) {
         }
         return y.re < 0 ? inverse(result) : result;
     }
-    const double size = log(hypot(x.re, x.im)), turn = atan2(x.im, x.re);
-    const double scale = exp(y.re * size - y.im * turn), angle = y.re * turn + y.im * size;
-    return {scale * cos(angle), scale * sin(angle)};
+    // Errors of the logarithm grow with the exponent, so it is taken with more digits than the result has.
+    using Long = long double;
+    const Long size = logl(hypotl(x.re, x.im)), turn = atan2l(x.im, x.re);
+    const Long scale = expl(y.re * size - y.im * turn), angle = y.re * turn + y.im * size;
+    return {static_cast<double>(scale * cosl(angle)), static_cast<double>(scale * sinl(angle))};
 }
 template <class T> INLINE complex_of<T> complex_power(complex_of<T> x, complex_of<T> y) {
     const cdouble r = complex_pow({x.re, x.im}, {y.re, y.im});
