@@ -47,6 +47,36 @@ struct Softplus {
         return select(scaled > num<V>(numbers[1]), x, v_softplus(scaled) / num<V>(numbers[0]));
     }
 };
+struct LogSigmoid {
+    template <class V> static INLINE_MEMBER V of(V x, const double *) { return -v_softplus(-x); }
+};
+// Beyond 20, x tanh(log(1 + e^x)) is x; below, with n = e^x (e^x + 2), it is x n / (n + 2).
+template <class V> INLINE V mish_exp(V x) { return v_exp(vmin(num<V>(20), x)); }
+struct Mish {
+    template <class V> static INLINE_MEMBER V of(V x, const double *) {
+        V e = mish_exp(x), n = e * (e + num<V>(2));
+        return x * (n / (n + num<V>(2)));
+    }
+};
+struct LeakyRelu {
+    template <class V> static INLINE_MEMBER V of(V x, const double *numbers) {
+        return select(x > num<V>(0), x, x * num<V>(numbers[0]));
+    }
+};
+// Of elu the numbers are scale * alpha (in the gradient times the input's scale), scale, and the input's scale.
+struct Elu {
+    template <class V> static INLINE_MEMBER V of(V x, const double *numbers) {
+        V below = v_expm1(vmin(num<V>(0), x) * num<V>(numbers[2])) * num<V>(numbers[0]);
+        return select(x > num<V>(0), x * num<V>(numbers[1]), below);
+    }
+};
+template <class V> INLINE V six(V x) { return vmin(num<V>(6), vmax(num<V>(0), x + num<V>(3))); }
+struct HardSigmoid {
+    template <class V> static INLINE_MEMBER V of(V x, const double *) { return six(x) / num<V>(6); }
+};
+struct HardSwish {
+    template <class V> static INLINE_MEMBER V of(V x, const double *) { return x * six(x) / num<V>(6); }
+};
 struct NanToNum {
     template <class V> static INLINE_MEMBER V of(V x, const double *numbers) {
         V y = select(x == num<V>(__builtin_inf()), num<V>(numbers[1]), x);
@@ -117,6 +147,49 @@ struct GeluTanhSlope {
         // The derivative of tanh is 4 s (1 - s).
         V slope = s * (num<V>(1) - s) * inner * x;
         return g * fma(slope, num<V>(2), s);
+    }
+};
+
+struct SoftplusSlope {
+    template <class V> static INLINE_MEMBER V of(V g, V x, const double *numbers) {
+        V scaled = x * num<V>(numbers[0]);
+        return select(scaled > num<V>(numbers[1]), g, g * v_sigmoid(scaled));
+    }
+};
+struct LogSigmoidSlope {
+    template <class V> static INLINE_MEMBER V of(V g, V x, const double *) { return g * v_sigmoid(-x); }
+};
+struct MishSlope {
+    template <class V> static INLINE_MEMBER V of(V g, V x, const double *) {
+        V e = mish_exp(x), n = e * (e + num<V>(2)), d = n + num<V>(2);
+        return g * (n / d + vmin(num<V>(20), x) * (num<V>(4) * e * (e + num<V>(1)) / (d * d)));
+    }
+};
+struct LeakyReluSlope {
+    template <class V> static INLINE_MEMBER V of(V g, V x, const double *numbers) {
+        return select(x > num<V>(0), g, g * num<V>(numbers[0]));
+    }
+};
+struct EluSlope {
+    template <class V> static INLINE_MEMBER V of(V g, V x, const double *numbers) {
+        V below = v_exp(vmin(num<V>(0), x) * num<V>(numbers[2])) * num<V>(numbers[0]);
+        return g * select(x > num<V>(0), num<V>(numbers[1]), below);
+    }
+};
+struct HardTanhSlope {
+    template <class V> static INLINE_MEMBER V of(V g, V x, const double *numbers) {
+        return select(x > num<V>(numbers[0]), select(x < num<V>(numbers[1]), g, num<V>(0)), num<V>(0));
+    }
+};
+struct HardSigmoidSlope {
+    template <class V> static INLINE_MEMBER V of(V g, V x, const double *) {
+        return select(x > num<V>(-3), select(x < num<V>(3), g / num<V>(6), num<V>(0)), num<V>(0));
+    }
+};
+struct HardSwishSlope {
+    template <class V> static INLINE_MEMBER V of(V g, V x, const double *) {
+        V inside = select(x < num<V>(3), g * (x / num<V>(3) + num<V>(0.5)), g);
+        return select(x <= num<V>(-3), num<V>(0), inside);
     }
 };
 
@@ -255,10 +328,13 @@ template <class T, class W, int INPUTS> void run(char *const *at, const int64_t 
      cheap_block<T, Abs>, cheap_block<T, Sign>, loop_block<T, Floor>, loop_block<T, Ceil>, loop_block<T, Trunc>,                \
      loop_block<T, Round>, loop_block<T, RoundScaled>, loop_block<T, RoundDivided>, map_block<T, Angle>,                    \
      map_block<T, NanToNum>, cheap_block<T, Relu>, map_block<T, Silu>, map_block<T, Gelu>, map_block<T, GeluTanh>,            \
-     map_block<T, Softplus>}
+     map_block<T, Softplus>, map_block<T, LogSigmoid>, map_block<T, Mish>, cheap_block<T, LeakyRelu>, map_block<T, Elu>,      \
+     map_block<T, HardSigmoid>, map_block<T, HardSwish>}
 #define SLOPES_OF(T)                                                                                                        \
     {slope_block<T, ReluSlope>, slope_block<T, SigmoidSlope>, slope_block<T, TanhSlope>, slope_block<T, SiluSlope>,         \
-     slope_block<T, GeluSlope>, slope_block<T, GeluTanhSlope>}
+     slope_block<T, GeluSlope>, slope_block<T, GeluTanhSlope>, slope_block<T, SoftplusSlope>,                               \
+     slope_block<T, LogSigmoidSlope>, slope_block<T, MishSlope>, slope_block<T, LeakyReluSlope>, slope_block<T, EluSlope>,  \
+     slope_block<T, HardTanhSlope>, slope_block<T, HardSigmoidSlope>, slope_block<T, HardSwishSlope>}
 
 // In the order of Map.
 #define DIRECT_OF(H)                                                                                                        \
