@@ -259,9 +259,10 @@ static cdouble complex_pow(cdouble x, cdouble y) {
         }
         return y.re < 0 ? inverse(result) : result;
     }
-    const double size = log(hypot(x.re, x.im)), turn = atan2(x.im, x.re);
-    const double scale = exp(y.re * size - y.im * turn), angle = y.re * turn + y.im * size;
-    return {scale * cos(angle), scale * sin(angle)};
+    __complex__ double base, exponent;
+    __real__ base = x.re, __imag__ base = x.im, __real__ exponent = y.re, __imag__ exponent = y.im;
+    const __complex__ double r = __builtin_cpow(base, exponent);
+    return {__real__ r, __imag__ r};
 }
 template <class T> INLINE complex_of<T> complex_power(complex_of<T> x, complex_of<T> y) {
     const cdouble r = complex_pow({x.re, x.im}, {y.re, y.im});
