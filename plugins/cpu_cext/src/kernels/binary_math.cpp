@@ -297,6 +297,14 @@ struct Filler {
         set(LOGADDEXP, d, whole<AddLogs, T>);
         set(LOGADDEXP2, d, whole<AddLogs2, T>);
     }
+    // What is worth a copy for AVX-512.
+    constexpr void thin() {
+        for (int op = BINARY_OPS; op < ALL_BINARY_OPS; op++)
+            for (int d = 0; d < DTYPES; d++) {
+                const bool common = op == FLOOR_DIVIDE || op == REMAINDER || op == FMOD || op == POW || op == ATAN2;
+                if (!common || (d != F32 && d != F64)) t.two[op - BINARY_OPS][d] = nullptr;
+            }
+    }
 };
 
 constexpr BinaryMathTable filled() {
@@ -310,6 +318,9 @@ constexpr BinaryMathTable filled() {
     f.set(NEXTAFTER, F64, inner<line_next<uint64_t, 52>, 8, 8, 8>);
     f.set(POW, C64, each<cfloat, complex_power<float>>);
     f.set(POW, C128, each<cdouble, complex_power<double>>);
+#if defined(__AVX512F__)
+    f.thin();
+#endif
     return f.t;
 }
 
