@@ -131,6 +131,14 @@ class ReductionKernels:
             mirrored = k.bitwise_invert(k.astype(x, uint8) if d is bool_ else x)
         return k.argmax(mirrored, axis=axis, keepdims=keepdims)
 
+    def max_dim(k: Any, x: Buffer, *, axis: int, keepdims: bool = False) -> tuple[Buffer, Buffer]:
+        """Return the largest along an axis and its first place."""
+        return k.max(x, axis=axis, keepdims=keepdims), k.argmax(x, axis=axis, keepdims=keepdims)
+
+    def min_dim(k: Any, x: Buffer, *, axis: int, keepdims: bool = False) -> tuple[Buffer, Buffer]:
+        """Return the smallest along an axis and its first place."""
+        return k.min(x, axis=axis, keepdims=keepdims), k.argmin(x, axis=axis, keepdims=keepdims)
+
     def flat_nonzero(k: Any, x: Buffer) -> Buffer:
         """Return the row-major positions of nonzero elements, one-dimensional int64."""
         n = prod(k.shape_of(x))

@@ -454,18 +454,18 @@ def selected_back(k: Any, g: Any, x_shape: Size, indices: Any, axis: int, keepdi
 PAIR = ("values", "indices")
 
 
-@op(result=selected, shape=_reduced_one, outputs=PAIR, differentiable=1, name="max_dim", dtypes="buif",
+@op(result=selected, shape=_reduced_one, outputs=PAIR, differentiable=1, kernel="max_dim", name="max_dim", dtypes="buif",
     grad_name="MaxBackward0")  # fmt: skip
 def _max_dim(k: Any, x: Any, /, *, axis: int, keepdims: bool) -> Any:
     """Return the largest along an axis and where it is."""
-    return k.max(x, axis=axis, keepdims=keepdims), k.argmax(x, axis=axis, keepdims=keepdims)
+    return k.max_dim(x, axis=axis, keepdims=keepdims)
 
 
-@op(result=selected, shape=_reduced_one, outputs=PAIR, differentiable=1, name="min_dim", dtypes="buif",
+@op(result=selected, shape=_reduced_one, outputs=PAIR, differentiable=1, kernel="min_dim", name="min_dim", dtypes="buif",
     grad_name="MinBackward0")  # fmt: skip
 def _min_dim(k: Any, x: Any, /, *, axis: int, keepdims: bool) -> Any:
     """Return the smallest along an axis and where it is."""
-    return k.min(x, axis=axis, keepdims=keepdims), k.argmin(x, axis=axis, keepdims=keepdims)
+    return k.min_dim(x, axis=axis, keepdims=keepdims)
 
 
 for _fn in (_max_dim, _min_dim):

@@ -293,6 +293,19 @@ PyObject *softplus_grad(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     return slope("softplus_grad", as_array(a[0]), as_array(a[1]), SLOPE_SOFTPLUS, as_double(a[2]), as_double(a[3]));
 }
 
+PyObject *dropout(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<3> N{"dropout", {"x", "keep", "p"}, 3};
+    PyObject *a[3];
+    arguments(N, args, n, names, a);
+    Array &x = as_array(a[0]), &keep = as_array(a[1]);
+    if (x.dtype < F16 || keep.dtype != BOOL)
+        fail(PyExc_TypeError, "dropout: expected numbers that are not whole, and bools; got %s and %s.", DTYPE_NAMES[x.dtype],
+             DTYPE_NAMES[keep.dtype]);
+    const double p = as_double(a[2]), scale = p >= 1 ? 0 : 1 / (1 - p);
+    const Array *xs[] = {&x, &keep};
+    return map(xs, 2, x.dtype, unary().dropout[x.dtype - F16], &scale).release();
+}
+
 // ---- the kernels ----
 
 #define SMOOTH(F)                                                                                                     \
@@ -350,6 +363,7 @@ PyMethodDef unary_methods[] = {
     MORTICE_METHOD("gelu", gelu),
     MORTICE_METHOD("gelu_grad", gelu_grad),
     MORTICE_METHOD("softplus_grad", softplus_grad),
+    MORTICE_METHOD("dropout", dropout),
     MORTICE_METHOD("leaky_relu", leaky_relu),
     MORTICE_METHOD("leaky_relu_grad", leaky_relu_grad),
     MORTICE_METHOD("elu", elu),

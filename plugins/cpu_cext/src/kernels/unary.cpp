@@ -316,6 +316,34 @@ template <class T, class W, int INPUTS> void run(char *const *at, const int64_t 
     }
 }
 
+// ---- dropout ----
+
+template <class T> struct Wide { using type = float; };
+template <> struct Wide<double> { using type = double; };
+template <class T> using wide_of = typename Wide<T>::type;
+template <class T, class W> INLINE T times(T x, W by) {
+    if constexpr (sizeof(T) == 2) return from_float<T>(to_float(x) * by);
+    else return x * by;
+}
+
+template <class T, int PARTS> void dropout(char *const *at, const int64_t *step, int64_t n, const void *extra) {
+    using W = wide_of<T>;
+    const W scale = static_cast<W>(*static_cast<const double *>(extra));
+    const uint8_t *keep = reinterpret_cast<const uint8_t *>(at[2]);
+    if (PARTS == 1 && step[0] == sizeof(T) && step[1] == sizeof(T) && step[2] == 1) {
+        const T *__restrict x = reinterpret_cast<const T *>(at[1]);
+        T *__restrict out = reinterpret_cast<T *>(at[0]);
+        for (int64_t i = 0; i < n; i++) out[i] = times(x[i], keep[i] ? scale : W(0));
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const T *x = reinterpret_cast<const T *>(at[1] + i * step[1]);
+        T *out = reinterpret_cast<T *>(at[0] + i * step[0]);
+        const W by = keep[i * step[2]] ? scale : W(0);
+        for (int k = 0; k < PARTS; k++) out[k] = times(x[k], by);
+    }
+}
+
 }  // namespace
 
 #define MAPS_OF(T)                                                                                                          \
@@ -352,6 +380,7 @@ constexpr bool rare(int map) {
 constexpr UnaryTable filled() {
     UnaryTable t = {
         MAPS_OF(float), MAPS_OF(double), SLOPES_OF(float), SLOPES_OF(double), {DIRECT_OF(half), DIRECT_OF(bhalf)},
+    {dropout<half, 1>, dropout<bhalf, 1>, dropout<float, 1>, dropout<double, 1>, dropout<float, 2>, dropout<double, 2>},
         {run<half, float, 1>, run<bhalf, float, 1>, run<float, float, 1>, run<double, double, 1>},
         {run<half, float, 2>, run<bhalf, float, 2>, run<float, float, 2>, run<double, double, 2>},
     };
