@@ -192,7 +192,7 @@ TENSOR_KERNELS = {
     ),
     "ops.nn_resize": "interpolate interpolate_grad pad_border pad_border_grad",
     "ops.nn_rnn": "gru_layer gru_layer_grad lstm_layer lstm_layer_grad rnn_layer",
-    "ops.norms": "linalg_vector_norm",
+    "ops.norms": "vector_norm",
     "ops.parts": "frexp gcd lcm",
     "ops.reduce": "all any argmax argmin count_nonzero max max_dim mean min min_dim prod sum sum_all",
     "ops.reflections": "geqrf",
@@ -283,7 +283,8 @@ FREE_KERNELS = {
     ),
     "backends.reduction:ReductionKernels": (
         "all any argmin count_nonzero cumulative_max cumulative_min cumulative_prod diff flat_nonzero kthvalue "
-        "logcumsumexp logsumexp max_dim mean median min_dim searchsorted sort sort_pairs std topk unique_all var"
+        "logcumsumexp logsumexp max_dim mean median min_dim searchsorted sort sort_pairs std topk unique_all var "
+        "vector_norm"
     ),
     "backends.special_bessel:BesselKernels": (
         "airy_ai bessel_i0 bessel_i0e bessel_i1 bessel_i1e bessel_j0 bessel_j1 bessel_k0 bessel_k0e bessel_k1 "

@@ -27,7 +27,7 @@ ELEMENTWISE = """
     constant
 """
 # Reduce over `axis`: None (everything), an int or several.
-REDUCTIONS = "sum prod max min any all mean var std logsumexp count_nonzero"
+REDUCTIONS = "sum prod max min any all mean var std logsumexp count_nonzero vector_norm"
 # Work along one axis; all buffers have the same axes.
 ALONG = """
     cumulative_sum cumulative_prod cumulative_max cumulative_min logcumsumexp argsort sort kthvalue diff softmax

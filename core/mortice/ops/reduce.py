@@ -127,6 +127,9 @@ def sum(
     axis: Any = None, keepdims: Any = None,
 ) -> Any:  # fmt: skip
     """Add up all elements, or those along dims. Bools and integers add up in int64."""
+    if dtype is None and out is None and getattr(input, "dtype", None) is bool_:  # counted as they are
+        axes = axes_of("sum", axis if dim is None else dim, len(input.shape))
+        return _count_nonzero(input, axis=axes, keepdims=bool(keepdim if keepdims is None else keepdims))
     if dim is None and axis is None and dtype is None and out is None and not keepdim and not keepdims:
         return _total(input)
     if dim is None and axis is None and dtype is None:
