@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-import mortice as mt
 import pytest
+
+import mortice as mt
 from mortice.backends import Backend
 
 pytest.importorskip("mortice_cpu_cext._cext", reason="the extension is not built")
