@@ -60,7 +60,7 @@ test: $(VENV)/.test
 lint: $(VENV)/.lint
 	$(PY) -m ruff check .
 	$(PY) -m mypy
-	$(VENV)/bin/lint-imports
+	PYTHONPATH=$(CEXT) $(VENV)/bin/lint-imports
 
 bench: $(VENV)/.run
 	$(PY) -m benchmarks $(ARGS)
@@ -69,10 +69,10 @@ conformance: $(VENV)/.test
 	@if [ -z "$(BACKEND)" ]; then echo "make conformance: name a backend, for example BACKEND=cpu_numpy"; exit 2; fi
 	$(VENV)/bin/mortice-conformance run $(BACKEND) $(ARGS)
 
-# With GCC. The sanitizer's runtime must be there before Python is, and the C++ library for it to find. A report ends the
+# With GCC; SETS=native builds one instruction set instead of all. The sanitizer's runtime must be there before Python is, and the C++ library for it to find. A report ends the
 # process that it is about; it is written to a file, since pytest holds what tests print.
 KIND ?= address
-SETS ?= native
+SETS ?= all
 comma := ,
 SANITIZED := out/sanitize/$(KIND)
 ifeq ($(KIND),thread)
