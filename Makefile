@@ -92,7 +92,7 @@ sanitize: $(VENV)/.test
 	$(INSTALL) -c constraints.txt meson ninja
 	PATH=$(CURDIR)/$(VENV)/bin:$$PATH CXX="$(CXX)" $(PY) -m mesonbuild.mesonmain setup $(SANITIZED)/build $(CEXT) -Dsets=$(SETS) \
 	    -Dbuildtype=debugoptimized -Doptimization=1 -Dstrip=false -Db_lundef=false $(SANITIZE)
-	$(VENV)/bin/ninja -C $(SANITIZED)/build -j $(JOBS) --quiet
+	$(PY) -m ninja -C $(SANITIZED)/build -j $(JOBS) --quiet
 	cp -r $(CEXT)/mortice_cpu_cext $(SANITIZED)/ && cp $(SANITIZED)/build/_cext*.so $(SANITIZED)/mortice_cpu_cext/
 	LD_PRELOAD="$(foreach name,$(RUNTIMES),$(shell $(CXX) -print-file-name=$(name)))" PYTHONPATH=$(CURDIR)/$(SANITIZED) \
 	PYTHONMALLOC=malloc MORTICE_NUM_THREADS=$(if $(filter thread,$(KIND)),3,2) OMP_NUM_THREADS=1 \
