@@ -7,9 +7,7 @@
 namespace mortice {
 
 static Level detect() {
-#if defined(MORTICE_ONLY)
-    return MORTICE_ONLY_LEVEL;
-#else
+#if defined(__x86_64__)
     __builtin_cpu_init();
     Level best = LEVEL_BASELINE;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) {
@@ -22,6 +20,8 @@ static Level detect() {
     if (wanted && !strcmp(wanted, "baseline")) return LEVEL_BASELINE;
     if (wanted && !strcmp(wanted, "avx2") && best > LEVEL_AVX2) return LEVEL_AVX2;
     return best;
+#else
+    return LEVEL_BASELINE;
 #endif
 }
 
@@ -30,10 +30,15 @@ Level cpu_level() {
     return level;
 }
 
-void mix_functions(const void *first, const void *second, void (**out)(), int count) {
-    memcpy(out, first, static_cast<size_t>(count) * sizeof *out);
+void mix_functions(const void *const (&tables)[3], void *out, int count) {
     for (int i = 0; i < count; i++)
-        if (!out[i]) memcpy(out + i, static_cast<const char *>(second) + static_cast<size_t>(i) * sizeof *out, sizeof *out);
+        for (int level = cpu_level(); level >= 0; level--) {
+            void (*function)();
+            const size_t at = static_cast<size_t>(i) * sizeof function;
+            memcpy(&function, static_cast<const char *>(tables[level]) + at, sizeof function);
+            memcpy(static_cast<char *>(out) + at, &function, sizeof function);
+            if (function) break;
+        }
 }
 
 }  // namespace mortice

@@ -11,30 +11,31 @@ enum Level { LEVEL_BASELINE, LEVEL_AVX2, LEVEL_AVX512 };
 // The best level that this machine has, or the one named in MORTICE_ISA (baseline, avx2, avx512) if that is lower.
 Level cpu_level();
 
-#if !defined(__x86_64__) && !defined(MORTICE_ONLY)
-#define MORTICE_ONLY baseline
-#define MORTICE_ONLY_LEVEL LEVEL_BASELINE
-#endif
-
-#if defined(MORTICE_ONLY)  // built for one instruction set: see meson.options
-#define MORTICE_TABLE_OF(Type, name, isa)                                                                   \
-    namespace isa { extern const Type name##_table; }                                                       \
-    static inline const Type &name() { return isa::name##_table; }
-#define MORTICE_TABLE_IN(Type, name, isa) MORTICE_TABLE_OF(Type, name, isa)
-#define MORTICE_TABLE(Type, name) MORTICE_TABLE_IN(Type, name, MORTICE_ONLY)
-#define MORTICE_NARROW_TABLE MORTICE_TABLE
-#define MORTICE_MIXED_TABLE MORTICE_TABLE
+#if defined(__x86_64__) && !defined(MORTICE_UP_TO_BASELINE)
+#if defined(MORTICE_UP_TO_AVX2)  // a build that leaves out the widest set: see meson.options
+#define MORTICE_WIDEST avx2
+#define MORTICE_DECLARE_TABLES(Type, name)                                                                  \
+    namespace baseline { extern const Type name##_table; }                                                  \
+    namespace avx2 { extern const Type name##_table; }
 #else
-#define MORTICE_TABLE(Type, name)                                                                           \
+#define MORTICE_WIDEST avx512
+#define MORTICE_DECLARE_TABLES(Type, name)                                                                  \
     namespace baseline { extern const Type name##_table; }                                                  \
     namespace avx2 { extern const Type name##_table; }                                                      \
-    namespace avx512 { extern const Type name##_table; }                                                    \
+    namespace avx512 { extern const Type name##_table; }
+#endif
+#define MORTICE_TABLE(Type, name)                                                                           \
+    MORTICE_DECLARE_TABLES(Type, name)                                                                      \
     static inline const Type &name() {                                                                      \
-        static const Type *const chosen = cpu_level() == LEVEL_AVX512 ? &avx512::name##_table               \
+        static const Type *const chosen = cpu_level() == LEVEL_AVX512 ? &MORTICE_WIDEST::name##_table       \
                                           : cpu_level() == LEVEL_AVX2 ? &avx2::name##_table                 \
                                                                       : &baseline::name##_table;            \
         return *chosen;                                                                                     \
     }
+// Of functions that are compiled once: rare ones, which need no vectors.
+#define MORTICE_BASELINE_TABLE(Type, name)                                                                  \
+    namespace baseline { extern const Type name##_table; }                                                  \
+    static inline const Type &name() { return baseline::name##_table; }
 // Of functions that gain nothing by AVX-512: their file is not compiled for that.
 #define MORTICE_NARROW_TABLE(Type, name)                                                                    \
     namespace baseline { extern const Type name##_table; }                                                  \
@@ -43,30 +44,38 @@ Level cpu_level();
         static const Type *const chosen = cpu_level() >= LEVEL_AVX2 ? &avx2::name##_table : &baseline::name##_table; \
         return *chosen;                                                                                     \
     }
-// Of functions and nothing else, some of which gain nothing by AVX-512: those are nullptr there, and AVX2's are taken.
+// Of functions and nothing else. A version for a newer instruction set leaves out (nullptr) what gains nothing by it, or is
+// rare: there the function of the version before is taken.
 #define MORTICE_MIXED_TABLE(Type, name)                                                                     \
+    MORTICE_DECLARE_TABLES(Type, name)                                                                      \
+    inline const Type &name() {                                                                             \
+        static const MixedTable<Type> mixed(baseline::name##_table, avx2::name##_table, MORTICE_WIDEST::name##_table); \
+        return mixed.table;                                                                                 \
+    }
+#define MORTICE_NARROW_MIXED_TABLE(Type, name)                                                              \
     namespace baseline { extern const Type name##_table; }                                                  \
     namespace avx2 { extern const Type name##_table; }                                                      \
-    namespace avx512 { extern const Type name##_table; }                                                    \
     inline const Type &name() {                                                                             \
-        static MixedTable<Type> mixed;                                                                      \
-        static const Type *const chosen =                                                                   \
-            cpu_level() == LEVEL_AVX512 ? mix_tables(&avx512::name##_table, &avx2::name##_table, &mixed)    \
-            : cpu_level() == LEVEL_AVX2 ? &avx2::name##_table                                               \
-                                        : &baseline::name##_table;                                          \
-        return *chosen;                                                                                     \
+        static const MixedTable<Type> mixed(baseline::name##_table, avx2::name##_table, avx2::name##_table); \
+        return mixed.table;                                                                                 \
     }
+// For each of `count` functions, that of the last table up to this machine's level which has it.
+void mix_functions(const void *const (&tables)[3], void *out, int count);
 template <class T> union MixedTable {
-    void (*functions[sizeof(T) / sizeof(void (*)())])();
     T table;
+    MixedTable(const T &baseline, const T &avx2, const T &avx512) {
+        static_assert(sizeof(T) % sizeof(void (*)()) == 0);
+        mix_functions({&baseline, &avx2, &avx512}, &table, sizeof(T) / sizeof(void (*)()));
+    }
 };
-// Make a table of the first one's functions, and of the second one's where it has none.
-void mix_functions(const void *first, const void *second, void (**out)(), int count);
-template <class T> const T *mix_tables(const T *first, const T *second, MixedTable<T> *out) {
-    static_assert(sizeof(T) % sizeof out->functions[0] == 0);
-    mix_functions(first, second, out->functions, sizeof(T) / sizeof out->functions[0]);
-    return &out->table;
-}
+#else
+#define MORTICE_TABLE(Type, name)                                                                           \
+    namespace baseline { extern const Type name##_table; }                                                  \
+    static inline const Type &name() { return baseline::name##_table; }
+#define MORTICE_BASELINE_TABLE MORTICE_TABLE
+#define MORTICE_NARROW_TABLE MORTICE_TABLE
+#define MORTICE_MIXED_TABLE MORTICE_TABLE
+#define MORTICE_NARROW_MIXED_TABLE MORTICE_TABLE
 #endif
 
 }  // namespace mortice

@@ -159,18 +159,31 @@ template <class T> int64_t nth_position(const T *x, int64_t step, int64_t n, int
 template <class T> int64_t middle(const T *x, int64_t step, int64_t n, bool ignore_nan) {
     if constexpr (!has_nan<T>) return (n - 1) / 2;
     int64_t nans = 0;
-    if constexpr (std::is_floating_point_v<T>)
-        for (int64_t i = 0; i < n; i++) nans += x[i * step] != x[i * step];
-    else
-        for (int64_t i = 0; i < n; i++) nans += Order<T>::key(x[i * step]) == key_mask<T>();
+    for (int64_t i = 0; i < n; i++) nans += x[i * step] != x[i * step];
     if (!nans) return (n - 1) / 2;
     if (ignore_nan) return nans == n ? 0 : (n - nans - 1) / 2;
     for (int64_t i = 0;; i++)
-        if (Order<T>::key(x[i * step]) == key_mask<T>()) return -1 - i;
+        if (x[i * step] != x[i * step]) return -1 - i;
 }
 
-// rank(x, step) gives the rank, or -1 - i for position i.
-template <class Rank> PyObject *select_axis(const char *name, Array &x, int axis, bool keepdims, Rank &&rank) {
+enum : int64_t { MEDIAN = -1, MEDIAN_OF_NUMBERS = -2 };
+template <class T> void select_rows(const Rows &rows, int64_t rank, T *values, int64_t *order) {
+    const int64_t threads = rows.count < num_threads() && rows.n >= (1 << 16) ? 1 : num_threads();
+    Scratch<Word<T>> room(static_cast<size_t>(threads * (rows.n + MOST_PARTS)));
+    for_rows(rows, 3, [&](int64_t r) {
+        const T *row = rows.data<T>(r);
+        int64_t at = rank < 0 ? middle(row, rows.step, rows.n, rank == MEDIAN_OF_NUMBERS) : rank;
+        at = at < 0 ? -1 - at
+                    : nth_position<T>(row, rows.step, rows.n, at, room + thread_number() * (rows.n + MOST_PARTS));
+        order[r] = at;
+        values[r] = row[at * rows.step];
+    });
+}
+
+// The element of a rank from 0, or a median.
+PyObject *select_axis(const char *name, Array &given, int axis, bool keepdims, int64_t rank) {
+    Ref wide = in_order(given);
+    Array &x = *wide;
     const Rows rows(x, axis);
     check_rows(name, rows);
     if (!rows.n) fail(PyExc_IndexError, "%s: expected at least one element along the axis; got none", name);
@@ -181,18 +194,9 @@ template <class Rank> PyObject *select_axis(const char *name, Array &x, int axis
     Ref values = make(x.dtype, ndim, shape), order = make(I64, ndim, shape);
     if (x.size)
         with_order(x.dtype, [&](auto kind) {
-            using T = decltype(kind);
-            const int64_t threads = rows.count < num_threads() && rows.n >= (1 << 16) ? 1 : num_threads();
-            Scratch<Word<T>> room(static_cast<size_t>(threads * (rows.n + MOST_PARTS)));
-            for_rows(rows, 3, [&](int64_t r) {
-                const T *row = rows.data<T>(r);
-                int64_t at = rank(row, rows.step);
-                at = at < 0 ? -1 - at
-                            : nth_position<T>(row, rows.step, rows.n, at, room + thread_number() * (rows.n + MOST_PARTS));
-                order->as<int64_t>()[r] = at;
-                values->as<T>()[r] = row[at * rows.step];
-            });
+            select_rows(rows, rank, values->as<decltype(kind)>(), order->as<int64_t>());
         });
+    values = converted(*values, given.dtype);
     return PyTuple_Pack(2, reinterpret_cast<PyObject *>(values.get()), reinterpret_cast<PyObject *>(order.get()));
 }
 
@@ -201,8 +205,7 @@ int axis_of(PyObject *given, const Array &x) { return x.ndim ? (given ? as_axis(
 // ---- searching ----
 
 template <class T> bool precedes(T x, T y) {
-    if constexpr (std::is_same_v<T, half> || std::is_same_v<T, bhalf>) return Order<T>::key(x) < Order<T>::key(y);
-    else if constexpr (has_nan<T>) return (x < y) | ((y != y) & (x == x));
+    if constexpr (has_nan<T>) return (x < y) | ((y != y) & (x == x));
     else return x < y;
 }
 
@@ -240,18 +243,24 @@ template <class T> void search(const T *sorted, int64_t n, bool one, const T *va
 
 }  // namespace
 
-void best_axis(Array &x, int axis, bool largest, int64_t count, Ref &values, Ref &order) {
+void best_axis(Array &given, int axis, bool largest, int64_t count, Ref &values, Ref &order) {
+    Ref wide = in_order(given);
+    Array &x = *wide;
     const Rows rows(x, axis);
     check_rows("topk", rows);
     int64_t shape[MAX_NDIM];
     for (int i = 0; i < x.ndim; i++) shape[i] = i == axis ? count : x.shape()[i];
     values = make(x.dtype, x.ndim, shape);
     order = make(I64, x.ndim, shape);
-    if (!count || !x.size) return;
+    if (!count || !x.size) {
+        values = converted(*values, given.dtype);
+        return;
+    }
     with_order(x.dtype, [&](auto kind) {
         using T = decltype(kind);
         best_rows<T>(rows, largest, count, values->as<T>(), order->as<int64_t>());
     });
+    values = converted(*values, given.dtype);
 }
 
 PyObject *kthvalue(PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -264,7 +273,7 @@ PyObject *kthvalue(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     if (nth < 1 || nth > size)
         fail(PyExc_RuntimeError, "kthvalue: expected a rank from 1 to %lld; got %lld", static_cast<long long>(size),
              static_cast<long long>(nth));
-    return select_axis("kthvalue", x, axis, as_bool(a[3]), [nth](const auto *, int64_t) { return nth - 1; });
+    return select_axis("kthvalue", x, axis, as_bool(a[3]), nth - 1);
 }
 
 PyObject *median(PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -273,10 +282,7 @@ PyObject *median(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     arguments(N, args, n, names, a);
     Array &x = as_array(a[0]);
     const int axis = axis_of(a[1], x);
-    const int64_t size = x.ndim ? x.shape()[axis] : 1;
-    const bool ignore = as_bool(a[3]);
-    return select_axis("median", x, axis, as_bool(a[2]),
-                       [=](const auto *row, int64_t step) { return middle(row, step, size, ignore); });
+    return select_axis("median", x, axis, as_bool(a[2]), as_bool(a[3]) ? MEDIAN_OF_NUMBERS : MEDIAN);
 }
 
 PyObject *searchsorted(PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -291,6 +297,8 @@ PyObject *searchsorted(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     if (!fits) fail(PyExc_RuntimeError, "searchsorted: expected one row, or a row for each leading index, in the dtype of the values");
     Ref out = make_like(*values, I64);
     if (!out->size) return out.release();
+    sorted = in_order(*sorted);
+    values = in_order(*values);
     const int64_t size = sorted->shape()[sorted->ndim - 1], m = values->ndim ? values->shape()[values->ndim - 1] : 1;
     with_order(sorted->dtype, [&](auto kind) {
         using T = decltype(kind);

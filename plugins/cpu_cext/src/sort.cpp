@@ -122,17 +122,9 @@ void put_row(const uint64_t *words, const T *x, int64_t step, int64_t n, T *valu
     });
 }
 
-// Sort along an axis and keep the first m; of `values` and `order` those that are asked for are made.
-void sort_axis(const char *name, Array &x, int axis, bool descending, int64_t m, Ref *values, Ref *order) {
-    const Rows rows(x, axis);
-    check_rows(name, rows);
-    int64_t shape[MAX_NDIM];
-    for (int i = 0; i < x.ndim; i++) shape[i] = i == axis ? m : x.shape()[i];
-    if (values) *values = make(x.dtype, x.ndim, shape);
-    if (order) *order = make(I64, x.ndim, shape);
-    if (!x.size) return;
+void sort_rows(const Rows &rows, int64_t m, bool descending, Ref *values, Ref *order) {
     const Rooms rooms(rows, threads_for(rows));
-    with_order(x.dtype, [&](auto kind) {
+    with_order(rows.x.dtype, [&](auto kind) {
         using T = decltype(kind);
         for_rows(rows, 20, [&](int64_t r) {
             const T *row = rows.data<T>(r);
@@ -142,6 +134,19 @@ void sort_axis(const char *name, Array &x, int axis, bool descending, int64_t m,
                        order ? (*order)->template as<int64_t>() + at : nullptr, rows.inner);
         });
     });
+}
+// Sort along an axis and keep the first m; of `values` and `order` those that are asked for are made.
+void sort_axis(const char *name, Array &given, int axis, bool descending, int64_t m, Ref *values, Ref *order) {
+    Ref wide = in_order(given);
+    Array &x = *wide;
+    const Rows rows(x, axis);
+    check_rows(name, rows);
+    int64_t shape[MAX_NDIM];
+    for (int i = 0; i < x.ndim; i++) shape[i] = i == axis ? m : x.shape()[i];
+    if (values) *values = make(x.dtype, x.ndim, shape);
+    if (order) *order = make(I64, x.ndim, shape);
+    if (x.size) sort_rows(rows, m, descending, values, order);
+    if (values) *values = converted(**values, given.dtype);
 }
 
 int64_t length(const Array &x, int axis) { return x.ndim ? x.shape()[axis] : 1; }
@@ -285,7 +290,7 @@ PyObject *unique_all(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     static Names<1> N{"unique_all", {"x"}, 1};
     PyObject *a[1];
     arguments(N, args, n, names, a);
-    Ref x = contiguous(as_array(a[0]));
+    Ref given = contiguous(as_array(a[0])), x = in_order(*given);
     if (is_complex(x->dtype)) fail(PyExc_TypeError, "unique_all: complex numbers have no order");
     Unique u;
     if (x->size) {
@@ -293,6 +298,7 @@ PyObject *unique_all(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     } else {
         u = {make(x->dtype, {0}), make(I64, {0}), make_like(*x, I64), make(I64, {0})};
     }
+    u.values = converted(*u.values, given->dtype);
     return PyTuple_Pack(4, reinterpret_cast<PyObject *>(u.values.get()), reinterpret_cast<PyObject *>(u.first.get()),
                         reinterpret_cast<PyObject *>(u.inverse.get()), reinterpret_cast<PyObject *>(u.counts.get()));
 }

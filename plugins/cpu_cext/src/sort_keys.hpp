@@ -11,50 +11,39 @@ namespace mortice {
 
 using Wide128 = unsigned __int128;
 
+// There are keys of five types: narrow numbers are widened first.
 template <class T> struct Order;
-#define MORTICE_UNSIGNED(T, K, BITS)                                             \
-    template <> struct Order<T> {                                                \
-        using Key = K;                                                           \
-        static constexpr int bits = BITS;                                        \
-        static Key key(T x) { return static_cast<Key>(x); }                      \
-    };
-MORTICE_UNSIGNED(bool, uint32_t, 8)
-MORTICE_UNSIGNED(uint8_t, uint32_t, 8)
-MORTICE_UNSIGNED(uint16_t, uint32_t, 16)
-MORTICE_UNSIGNED(uint32_t, uint32_t, 32)
-MORTICE_UNSIGNED(uint64_t, uint64_t, 64)
-#undef MORTICE_UNSIGNED
-#define MORTICE_SIGNED(T, U, K, BITS)                                                                \
+template <> struct Order<uint64_t> {
+    using Key = uint64_t;
+    static constexpr int bits = 64;
+    static Key key(uint64_t x) { return x; }
+};
+#define MORTICE_SIGNED(T, U, BITS)                                                                   \
     template <> struct Order<T> {                                                                    \
-        using Key = K;                                                                               \
+        using Key = U;                                                                               \
         static constexpr int bits = BITS;                                                            \
-        static Key key(T x) { return static_cast<U>(static_cast<U>(x) ^ (U{1} << (BITS - 1))); }     \
+        static Key key(T x) { return static_cast<U>(x) ^ (U{1} << (BITS - 1)); }                     \
     };
-MORTICE_SIGNED(int8_t, uint8_t, uint32_t, 8)
-MORTICE_SIGNED(int16_t, uint16_t, uint32_t, 16)
-MORTICE_SIGNED(int32_t, uint32_t, uint32_t, 32)
-MORTICE_SIGNED(int64_t, uint64_t, uint64_t, 64)
+MORTICE_SIGNED(int32_t, uint32_t, 32)
+MORTICE_SIGNED(int64_t, uint64_t, 64)
 #undef MORTICE_SIGNED
 // U: the bits; S: the same, signed; INFINITE: the bits of infinity.
-#define MORTICE_FLOAT(T, U, S, K, BITS, INFINITE)                                                    \
+#define MORTICE_FLOAT(T, U, S, BITS, INFINITE)                                                       \
     template <> struct Order<T> {                                                                    \
-        using Key = K;                                                                               \
+        using Key = U;                                                                               \
         static constexpr int bits = BITS;                                                            \
         static Key key(T x) {                                                                        \
-            constexpr U sign = static_cast<U>(U{1} << (BITS - 1));                                   \
+            constexpr U sign = U{1} << (BITS - 1);                                                   \
             U b;                                                                                     \
             memcpy(&b, &x, sizeof b);                                                                \
-            const U size = static_cast<U>(b & ~sign);                                                \
-            const U negative = static_cast<U>(static_cast<S>(b) >> (BITS - 1));                      \
-            U key = static_cast<U>(b ^ (negative | sign));                                           \
+            const U size = b & ~sign, negative = static_cast<U>(static_cast<S>(b) >> (BITS - 1));    \
+            U key = b ^ (negative | sign);                                                           \
             key = size == 0 ? sign : key;                                                            \
-            return size > static_cast<U>(INFINITE) ? static_cast<U>(~U{0}) : key;                    \
+            return size > static_cast<U>(INFINITE) ? ~U{0} : key;                                    \
         }                                                                                            \
     };
-MORTICE_FLOAT(half, uint16_t, int16_t, uint32_t, 16, 0x7c00)
-MORTICE_FLOAT(bhalf, uint16_t, int16_t, uint32_t, 16, 0x7f80)
-MORTICE_FLOAT(float, uint32_t, int32_t, uint32_t, 32, 0x7f800000)
-MORTICE_FLOAT(double, uint64_t, int64_t, uint64_t, 64, 0x7ff0000000000000)
+MORTICE_FLOAT(float, uint32_t, int32_t, 32, 0x7f800000)
+MORTICE_FLOAT(double, uint64_t, int64_t, 64, 0x7ff0000000000000)
 #undef MORTICE_FLOAT
 
 // All the bits of a type's keys: exclusive or with them turns the order round.
@@ -62,25 +51,20 @@ template <class T> constexpr typename Order<T>::Key key_mask() {
     return static_cast<typename Order<T>::Key>(~uint64_t{0} >> (64 - Order<T>::bits));
 }
 template <class T> constexpr bool has_nan = false;
-template <> inline constexpr bool has_nan<half> = true;
-template <> inline constexpr bool has_nan<bhalf> = true;
 template <> inline constexpr bool has_nan<float> = true;
 template <> inline constexpr bool has_nan<double> = true;
 
-// Call f(T()) with the C++ type of a dtype that has an order.
+// x, or its elements in a wider dtype of the same order: one of those that with_order knows.
+inline Ref in_order(Array &x) {
+    const DType d = x.dtype;
+    return converted(x, d == F16 || d == BF16 ? F32 : d == U32 ? I64 : ITEMSIZE[d] < 4 ? I32 : d);
+}
+// Call f(T()) with the C++ type of a dtype of in_order's.
 template <class F> auto with_order(DType d, F &&f) {
     switch (d) {
-        case BOOL: return f(bool());
-        case U8: return f(uint8_t());
-        case U16: return f(uint16_t());
-        case U32: return f(uint32_t());
-        case U64: return f(uint64_t());
-        case I8: return f(int8_t());
-        case I16: return f(int16_t());
         case I32: return f(int32_t());
         case I64: return f(int64_t());
-        case F16: return f(half());
-        case BF16: return f(bhalf());
+        case U64: return f(uint64_t());
         case F32: return f(float());
         default: return f(double());
     }

@@ -343,17 +343,33 @@ struct Filler {
         tested<Equal>(EQUAL), tested<NotEqual>(NOT_EQUAL), compared<Less>(LESS), compared<LessEqual>(LESS_EQUAL);
         tested<BothTrue>(LOGICAL_AND), tested<AnyTrue>(LOGICAL_OR), tested<OneTrue>(LOGICAL_XOR);
     }
-    // What gains by AVX-512: numbers that are large, and comparisons of them.
+    // Whether a loop for a newer instruction set is worth its room: there always is the baseline's.
+    static constexpr bool gains([[maybe_unused]] int op, [[maybe_unused]] int d) {
+        [[maybe_unused]] const bool real = d == F32 || d == F64;
+        [[maybe_unused]] const bool order = op == MAXIMUM || op == MINIMUM || op == LESS || op == LESS_EQUAL;
+#if defined(__AVX512F__)
+        return op <= MINIMUM ? real || (order && d == I64) : op >= EQUAL && op <= LESS_EQUAL && (real || d == I64);
+#elif defined(__AVX2__)
+        if (op == SHIFT_LEFT || op == SHIFT_RIGHT || op == COMPLEX || d == I16 || d == U16) return false;
+        if (d == C64 || d == C128) return op <= MULTIPLY;
+        return !order || real || d == F16 || d == BF16 || d == I32 || d == I64 || d == U8 || d == BOOL;
+#elif defined(__x86_64__)
+        return d != F16 && d != BF16;  // without an instruction for them blocks of floats are better
+#else
+        return true;
+#endif
+    }
     constexpr void thin() {
         for (int op = 0; op < BINARY_OPS; op++)
-            for (int d = 0; d < DTYPES; d++) {
-                const bool real = d == F32 || d == F64, order = op == MAXIMUM || op == MINIMUM;
-                const bool keep = op <= MINIMUM ? real || (order && d == I64) : op >= EQUAL && op <= LESS_EQUAL && (real || d == I64);
-                if (!keep) t.two[op][d] = nullptr;
-            }
+            for (int d = 0; d < DTYPES; d++)
+                if (!gains(op, d)) t.two[op][d] = nullptr;
+#if defined(__AVX2__)
         for (int d = 0; d < DTYPES; d++)
             if (d != F32 && d != F64 && d != I64) t.clip[d] = t.lerp[d] = nullptr;
+#endif
+#if defined(__AVX512F__)
         for (Inner &f : t.where) f = nullptr;
+#endif
     }
     constexpr void choices() {
         t.where[0] = INNER_OF_MASKS<line_where<uint8_t>, 1, 1, 1, 1>;
@@ -376,9 +392,7 @@ constexpr BinaryTable filled() {
     f.choices();
     f.complex<float>(C64);
     f.complex<double>(C128);
-#if defined(__AVX512F__)
     f.thin();
-#endif
     return f.t;
 }
 

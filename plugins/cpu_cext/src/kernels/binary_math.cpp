@@ -297,13 +297,21 @@ struct Filler {
         set(LOGADDEXP, d, whole<AddLogs, T>);
         set(LOGADDEXP2, d, whole<AddLogs2, T>);
     }
-    // What is worth a copy for AVX-512.
+    // Whether a loop for a newer instruction set is worth its room: there always is the baseline's.
+    static constexpr bool gains([[maybe_unused]] int op, [[maybe_unused]] int d) {
+        [[maybe_unused]] const bool real = d == F32 || d == F64;
+#if defined(__AVX512F__)
+        return real && (op == FLOOR_DIVIDE || op == REMAINDER || op == FMOD || op == POW || op == ATAN2);
+#elif defined(__AVX2__)
+        return (real && op != LOGADDEXP2 && op != NEXTAFTER) || ((op == FLOOR_DIVIDE || op == REMAINDER) && (d == I32 || d == I64));
+#else
+        return true;
+#endif
+    }
     constexpr void thin() {
         for (int op = BINARY_OPS; op < ALL_BINARY_OPS; op++)
-            for (int d = 0; d < DTYPES; d++) {
-                const bool common = op == FLOOR_DIVIDE || op == REMAINDER || op == FMOD || op == POW || op == ATAN2;
-                if (!common || (d != F32 && d != F64)) t.two[op - BINARY_OPS][d] = nullptr;
-            }
+            for (int d = 0; d < DTYPES; d++)
+                if (!gains(op, d)) t.two[op - BINARY_OPS][d] = nullptr;
     }
 };
 
@@ -318,9 +326,7 @@ constexpr BinaryMathTable filled() {
     f.set(NEXTAFTER, F64, inner<line_next<uint64_t, 52>, 8, 8, 8>);
     f.set(POW, C64, each<cfloat, complex_power<float>>);
     f.set(POW, C128, each<cdouble, complex_power<double>>);
-#if defined(__AVX512F__)
     f.thin();
-#endif
     return f.t;
 }
 

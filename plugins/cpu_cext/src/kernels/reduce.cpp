@@ -98,8 +98,7 @@ template <class T> static void gather(const void *in, int64_t step, void *out, i
     {NONE, NONE, NONE, REDUCER<uint32_t, Op>, REDUCER<uint64_t, Op>, NONE, NONE, REDUCER<uint32_t, Op>,     \
      REDUCER<uint64_t, Op>, NONE, NONE, REDUCER<float, Op>, REDUCER<double, Op>, complex_float, complex_double}
 
-extern const ReduceKernels reduce_kernels_table;
-const ReduceKernels reduce_kernels_table = {
+constexpr ReduceKernels ALL = {
     MORTICE_RING_KERNELS(Sum, NONE, NONE),
     MORTICE_RING_KERNELS(Product, COMPLEX_PRODUCT<float>, COMPLEX_PRODUCT<double>),
     MORTICE_ORDER_KERNELS(Max),
@@ -112,5 +111,22 @@ const ReduceKernels reduce_kernels_table = {
      nullptr, nullptr, halves<half>, halves<bhalf>, nullptr, nullptr, nullptr, nullptr},
     {gather<uint8_t>, gather<uint16_t>, gather<uint32_t>, gather<uint64_t>, gather<cdouble>},
 };
+constexpr ReduceKernels chosen() {
+    ReduceKernels t = ALL;
+#if defined(__AVX2__)  // of what is left out one copy is enough
+    for (int d = 0; d < DTYPES; d++) {
+        const bool real = d == F32 || d == F64;
+        if (!real && d != I64) t.prod[d] = NONE;
+        if (d == U32 || d == U64) t.max[d] = t.min[d] = NONE;
+        if (!real && d != BOOL && d != I32 && d != I64) t.truth[d] = nullptr;
+        if (d < F16) t.widen[d] = nullptr;
+    }
+#endif
+    return t;
+}
+
+extern const ReduceKernels reduce_kernels_table;
+constexpr ReduceKernels made = chosen();
+const ReduceKernels reduce_kernels_table = made;
 
 }  // namespace mortice::ISA

@@ -323,11 +323,18 @@ constexpr ScanKernels filled() {
         MORTICE_EXTREMES(true),
         MORTICE_EXTREMES(false),
     };
+#if defined(__AVX2__)
+    for (int d = 0; d < DTYPES; d++) {  // of the others one copy is enough
+        const bool common = d == F32 || d == F64 || d == I64;
 #if defined(__AVX512F__)
-    for (int d = 0; d < DTYPES; d++) {  // AVX2 is enough for all but the common sums
-        t.prod[d] = t.logsumexp[d] = NONE;
-        t.max[d] = t.min[d] = NO_EXTREME;
-        if (d != F32 && d != F64 && d != I64) t.sum[d] = NONE;
+        const bool extremes = false;
+        t.logsumexp[d] = NONE;
+#else
+        const bool extremes = common || d == I32;
+        if (!common) t.logsumexp[d] = NONE;
+#endif
+        if (!common) t.sum[d] = NONE;
+        if (!extremes) t.prod[d] = NONE, t.max[d] = t.min[d] = NO_EXTREME;
     }
 #endif
     return t;

@@ -373,7 +373,7 @@ template <class T, int PARTS> void dropout(char *const *at, const int64_t *step,
 constexpr Block N = nullptr;
 
 // Functions that are rare: AVX2 is fast enough for those.
-constexpr bool rare(int map) {
+[[maybe_unused]] constexpr bool rare(int map) {
     return (map >= MAP_SINH && map <= MAP_ATANH) || (map >= MAP_TAN && map <= MAP_ATAN) || (map >= MAP_ERFC && map <= MAP_DIGAMMA) ||
            (map >= MAP_FLOOR && map <= MAP_NAN_TO_NUM) || map == MAP_EXP2 || map == MAP_LOG10;
 }
@@ -385,10 +385,12 @@ constexpr UnaryTable filled() {
         {run<half, float, 2>, run<bhalf, float, 2>, run<float, float, 2>, run<double, double, 2>},
     };
 #if defined(__AVX512F__)
-    for (int map = 0; map < MAPS; map++) {
+    for (int map = 0; map < MAPS; map++)
         if (rare(map)) t.map32[map] = t.map64[map] = nullptr;
-        t.direct[0][map] = t.direct[1][map] = nullptr;
-    }
+#endif
+#if defined(__x86_64__) && (defined(__AVX512F__) || !defined(__AVX2__))
+    for (int map = 0; map < MAPS; map++)  // for want of an instruction, or as AVX2 has the same
+        if (map != MAP_NEGATIVE && map != MAP_ABS && map != MAP_RELU) t.direct[0][map] = t.direct[1][map] = nullptr;
 #endif
     return t;
 }

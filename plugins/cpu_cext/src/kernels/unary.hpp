@@ -64,6 +64,6 @@ struct ComplexTable {
     UnaryLoop loop[COMPLEXES][2];  // complex64, complex128
     UnaryLoop slope[SLOPE_GELU][2];
 };
-MORTICE_NARROW_TABLE(ComplexTable, complex_unary)
+MORTICE_BASELINE_TABLE(ComplexTable, complex_unary)
 
 }  // namespace mortice
