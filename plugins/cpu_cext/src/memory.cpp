@@ -172,7 +172,7 @@ void release(Allocator &a, size_t wanted) {
     }
 }
 
-Block *take(Allocator &a, size_t size) {
+[[maybe_unused]] Block *take(Allocator &a, size_t size) {
     Block *b = find(a, size);
     if (b) {
         unlink(a, b);

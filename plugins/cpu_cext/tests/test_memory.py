@@ -117,7 +117,9 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "matmul": lambda x, y: x @ y,
     "solve": lambda x, y: mt.linalg.solve(x + 300 * mt.eye(200), y),
     "svd": lambda x, y: mt.linalg.svd(x[:50]),
-    "conv": lambda x, y: mt.nn.functional.conv2d(x[:100].reshape(1, 20, 20, 50), y[:180].reshape(-1, 20, 3, 3)[:20], padding=1),
+    "conv": lambda x, y: mt.nn.functional.conv2d(
+        x[:100].reshape(1, 20, 20, 50), y[:180].reshape(-1, 20, 3, 3)[:20], padding=1
+    ),
     "pool": lambda x, y: mt.nn.functional.max_pool2d(x.reshape(4, 100, 10, 10), 2),
     "sort": lambda x, y: x.sort(1),
     "topk": lambda x, y: x.flatten().topk(5),
@@ -164,12 +166,17 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "layer_norm_gradient": lambda x, y: with_gradient(lambda z, w, b: F.layer_norm(z, (200,), w, b) * y, x, y[0], y[1]),
     "rms_norm_gradient": lambda x, y: with_gradient(lambda z, w: F.rms_norm(z, (200,), w) * y, x, y[0]),
     "batch_norm_gradient": lambda x, y: with_gradient(
-        lambda z, w, b: F.batch_norm(z, None, None, w, b, training=True) * y.reshape(10, 40, 100), x.reshape(10, 40, 100), y[0, :40], y[1, :40]
+        lambda z, w, b: F.batch_norm(z, None, None, w, b, training=True) * y.reshape(10, 40, 100),
+        x.reshape(10, 40, 100),
+        y[0, :40],
+        y[1, :40],
     ),
     "group_norm_gradient": lambda x, y: with_gradient(
         lambda z, w, b: F.group_norm(z, 4, w, b) * y.reshape(10, 40, 100), x.reshape(10, 40, 100), y[0, :40], y[1, :40]
     ),
-    "conv1d_gradient": lambda x, y: with_gradient(lambda z, w: F.conv1d(z, w, stride=2), x.reshape(4, 10, 1000), y[:3].reshape(12, 10, 5)),
+    "conv1d_gradient": lambda x, y: with_gradient(
+        lambda z, w: F.conv1d(z, w, stride=2), x.reshape(4, 10, 1000), y[:3].reshape(12, 10, 5)
+    ),
     "conv2d_gradient": lambda x, y: with_gradient(
         lambda z, w: F.conv2d(z, w, padding=1), x.reshape(4, 10, 20, 50), y.flatten()[:1800].reshape(20, 10, 3, 3)
     ),
@@ -177,13 +184,19 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "depthwise_gradient": lambda x, y: with_gradient(
         lambda z, w: F.conv2d(z, w, groups=10), x.reshape(4, 10, 20, 50), y.flatten()[:90].reshape(10, 1, 3, 3)
     ),
-    "conv3d_gradient": lambda x, y: with_gradient(F.conv3d, x.reshape(2, 4, 10, 10, 50), y.flatten()[:648].reshape(6, 4, 3, 3, 3)),
+    "conv3d_gradient": lambda x, y: with_gradient(
+        F.conv3d, x.reshape(2, 4, 10, 10, 50), y.flatten()[:648].reshape(6, 4, 3, 3, 3)
+    ),
     "transposed_gradient": lambda x, y: with_gradient(
-        lambda z, w: F.conv_transpose2d(z, w, stride=2), x.reshape(4, 10, 20, 50), y.flatten()[:1800].reshape(10, 20, 3, 3)
+        lambda z, w: F.conv_transpose2d(z, w, stride=2),
+        x.reshape(4, 10, 20, 50),
+        y.flatten()[:1800].reshape(10, 20, 3, 3),
     ),
     "max_pool_gradient": lambda x, y: with_gradient(lambda z: F.max_pool2d(z, 3, 2), x.reshape(4, 10, 20, 50)),
     "avg_pool_gradient": lambda x, y: with_gradient(lambda z: F.avg_pool2d(z, 3, 2), x.reshape(4, 10, 20, 50)),
-    "interpolate": lambda x, y: with_gradient(lambda z: F.interpolate(z, scale_factor=1.5, mode="bilinear"), x.reshape(4, 10, 20, 50)),
+    "interpolate": lambda x, y: with_gradient(
+        lambda z: F.interpolate(z, scale_factor=1.5, mode="bilinear"), x.reshape(4, 10, 20, 50)
+    ),
     "unfold": lambda x, y: with_gradient(lambda z: F.unfold(z, 3), x.reshape(4, 10, 20, 50)),
     "reflect": lambda x, y: with_gradient(lambda z: F.pad(z, (2, 3), mode="reflect"), x),
     "gather_gradient": lambda x, y: with_gradient(lambda z: z.gather(1, y.argsort(1)), x),
@@ -219,7 +232,10 @@ def test_every_failed_allocation_is_a_memory_error(k: Any, name: str) -> None:
     operation = OPERATIONS[name]
     x, y = mt.rand(200, 200), mt.rand(200, 200)
     expected = operation(x, y)
-    for sites in (*range(40), *(int(40 * 1.07**n) for n in range(90))):  # each of the first, and ever fewer of the later ones
+    for sites in (
+        *range(40),
+        *(int(40 * 1.07**n) for n in range(90)),
+    ):  # each of the first, and ever fewer of the later ones
         _cext._fail_after(sites)
         try:
             operation(x, y)
@@ -249,6 +265,8 @@ def test_memory_need_not_be_kept() -> None:
     )
     import os
 
-    found = subprocess.run([sys.executable, "-c", program], env=os.environ | {"MORTICE_KEEP_MEMORY": "0"}, capture_output=True, text=True)
+    found = subprocess.run(
+        [sys.executable, "-c", program], env=os.environ | {"MORTICE_KEEP_MEMORY": "0"}, capture_output=True, text=True
+    )
     assert found.returncode == 0, found.stderr
     assert int(found.stdout) < 16 * MIB

@@ -71,7 +71,12 @@ def test_a_forked_child_computes(cext: Any) -> None:
     child = os.fork()
     if child == 0:
         try:
-            os.write(write, b"same" if big()[1].sum().item() == expected and mt.rand(500, 500).mm(mt.rand(500, 500)).shape else b"other")
+            os.write(
+                write,
+                b"same"
+                if big()[1].sum().item() == expected and mt.rand(500, 500).mm(mt.rand(500, 500)).shape
+                else b"other",
+            )
         finally:
             os._exit(0)
     os.close(write)
