@@ -668,6 +668,27 @@ def general(op: Op) -> Callable[..., Any]:
     return call
 
 
+try:
+    import os
+
+    if os.environ.get("MORTICE_PURE"):
+        raise ImportError
+    from mortice import _engine
+    from mortice.device import Device
+    from mortice.node import _NOTHING, next_seq
+    from mortice.shape import SIZES
+    from mortice.tensor import Aliases, LeafState, Storage
+
+    accelerated = True
+    _engine.install(
+        TensorBase, Storage, Aliases, LeafState, Device, OpNode, special, SCALAR, next_seq, record_one, record_two, as_view,
+        _NOTHING, SIZES,
+    )
+    as_view = _engine.as_view
+except ImportError:
+    accelerated = False
+
+
 def op(
     *,
     result: Rule | None = promote,
@@ -722,8 +743,16 @@ def op(
             fn = (unary, binary)[count - 1](made)
         else:
             fn = general(made)
+        if accelerated and plain and not made.attrs and result is not None:
+            kind = 2 if count == 2 else 0 if shape is same else 1
+            if count == 2 or shape in (same, to_scalar):
+                pure = fn
+                fn = _engine.fast(kind, made, fn, made.same_dtype, shape is broadcast)
         functools.update_wrapper(fn, body, assigned=("__module__", "__name__", "__qualname__", "__doc__"), updated=())
-        del fn.__wrapped__
+        if accelerated and type(fn).__name__ == "Fast":
+            fn.__wrapped__ = pure
+        else:
+            del fn.__wrapped__
         fn.op, fn.vjp, fn.no_grad = made, made.vjp, made.no_grad
         made.fn = fn
         TENSOR_KERNELS.define(kernel or made.name, fn)

@@ -138,3 +138,5 @@ class Tensor(
 
 
 TensorBase.cls = op.Tensor = Tensor
+if op.accelerated:
+    op._engine.set_tensor(Tensor)

@@ -443,6 +443,8 @@ def _is_plain(key: Any, shape: Size) -> bool:
 
 
 _SLICE = _slice.op
+if _op.accelerated:
+    getitem = _op._engine.fast(3, _SLICE, getitem, {}, 0)
 
 
 def _set_number(input: Any, key: Any, value: Any) -> bool:
