@@ -19,11 +19,15 @@ static PyObject *s_plan_one, *s_plan_both, *s_plan_first, *s_plan_second, *s_nod
 
 static inline int unusual(void) { return PyList_GET_ITEM(special, 0) != zero; }
 static inline int is_tensor(PyObject *o) { return Py_TYPE(o) == Tensor || PyType_IsSubtype(Py_TYPE(o), TensorBase); }
+static int find_public_class(void) { /* `methods` sets it after the ops are declared */
+    if (!Tensor) Tensor = (PyTypeObject *)PyObject_GetAttrString((PyObject *)TensorBase, "cls");
+    return Tensor ? 0 : -1;
+}
 static inline void put(PyObject *o, Py_ssize_t off, PyObject *v) { Py_INCREF(v); SLOT(o, off) = v; }
 
 /* A new tensor over `data`, which it takes. */
 static PyObject *fresh(PyObject *data, PyObject *device, PyObject *dtype, PyObject *shape) {
-    PyObject *t = Tensor->tp_alloc(Tensor, 0);
+    PyObject *t = !Tensor && find_public_class() < 0 ? NULL : Tensor->tp_alloc(Tensor, 0);
     if (!t) { Py_DECREF(data); return NULL; }
     SLOT(t, at.data) = data;
     put(t, at.device, device); put(t, at.dtype, dtype); put(t, at.shape, shape);
@@ -59,15 +63,18 @@ static PyObject *new_node(PyObject *op, PyObject *t, PyObject **seq) {
     return node;
 }
 
-static void finish_node(PyObject *node, PyObject *out, int keep_out, PyObject *t) {
-    SLOT(node, at.n_out) = keep_out ? PyTuple_Pack(1, out) : Py_NewRef(Py_None);
+/* The end of both: gives the tensor its node, which it takes. */
+static int finish_node(PyObject *node, PyObject *plan, PyObject *t) {
+    SLOT(node, at.n_out) = PyTuple_GET_ITEM(plan, 1) == Py_True ? PyTuple_Pack(1, SLOT(t, at.data)) : Py_NewRef(Py_None);
+    Py_DECREF(plan);
+    if (!SLOT(node, at.n_edges) || !SLOT(node, at.n_saved) || !SLOT(node, at.n_versions) || !SLOT(node, at.n_shapes) ||
+        !SLOT(node, at.n_out)) { Py_DECREF(node); return -1; } /* no memory */
     set(t, at.rg, Py_NewRef(Py_True));
     set(t, at.node, node);
+    return 0;
 }
 
-static PyObject *version_of(PyObject *storage) {
-    return Py_NewRef(storage == Py_None ? zero : SLOT(storage, at.version));
-}
+static PyObject *version_of(PyObject *storage) { return storage == Py_None ? zero : SLOT(storage, at.version); }
 
 static int record_two(PyObject *op, PyObject *x, PyObject *y, PyObject *t) {
     int xr = SLOT(x, at.rg) == Py_True, yr = SLOT(y, at.rg) == Py_True;
@@ -75,14 +82,13 @@ static int record_two(PyObject *op, PyObject *x, PyObject *y, PyObject *t) {
     if (!reason) return -1;
     Py_DECREF(reason);
     if (reason != Py_None) return 0;
-    PyObject *data = SLOT(t, at.data), *seq;
-    PyObject *plan = PyObject_GetAttr(op, xr ? (yr ? s_plan_both : s_plan_first) : s_plan_second);
+    PyObject *seq, *plan = PyObject_GetAttr(op, xr ? (yr ? s_plan_both : s_plan_first) : s_plan_second);
     if (!plan) return -1;
     PyObject *node = plan == Py_None ? NULL : new_node(op, t, &seq);
     if (!node) { /* the first time */
         Py_DECREF(plan);
         if (PyErr_Occurred()) return -1;
-        PyObject *r = PyObject_CallFunctionObjArgs(record_two_py, op, x, y, data, t, NULL);
+        PyObject *r = PyObject_CallFunctionObjArgs(record_two_py, op, x, y, SLOT(t, at.data), t, NULL);
         Py_XDECREF(r);
         return r ? 0 : -1;
     }
@@ -90,17 +96,15 @@ static int record_two(PyObject *op, PyObject *x, PyObject *y, PyObject *t) {
     int kx = PyTuple_GET_ITEM(keep, 0) == Py_True, ky = PyTuple_GET_ITEM(keep, 1) == Py_True;
     PyObject *ex = edge_of(x, seq), *ey = edge_of(y, seq);
     if (!ex || !ey) { Py_XDECREF(ex); Py_XDECREF(ey); Py_DECREF(plan); Py_DECREF(node); return -1; }
-    PyObject *edges = PyTuple_New(2);
-    PyTuple_SET_ITEM(edges, 0, ex); PyTuple_SET_ITEM(edges, 1, ey);
-    SLOT(node, at.n_edges) = edges;
+    SLOT(node, at.n_edges) = PyTuple_Pack(2, ex, ey);
+    Py_DECREF(ex); Py_DECREF(ey);
     PyObject *versions = Py_NewRef(Py_None), *saved;
     if (kx || ky) {
         saved = PyTuple_Pack(2, kx ? x : Py_None, ky ? y : Py_None);
         PyObject *sx = kx ? SLOT(x, at.storage) : Py_None, *sy = ky ? SLOT(y, at.storage) : Py_None;
         if (sx != Py_None || sy != Py_None) {
             Py_DECREF(versions);
-            versions = PyTuple_New(2);
-            PyTuple_SET_ITEM(versions, 0, version_of(sx)); PyTuple_SET_ITEM(versions, 1, version_of(sy));
+            versions = PyTuple_Pack(2, version_of(sx), version_of(sy));
         }
     } else saved = Py_NewRef(nothing);
     SLOT(node, at.n_saved) = saved;
@@ -109,9 +113,7 @@ static int record_two(PyObject *op, PyObject *x, PyObject *y, PyObject *t) {
     int shapes = PyTuple_GET_ITEM(plan, 2) == Py_True || (a != b && PyObject_RichCompareBool(a, b, Py_NE) == 1);
     SLOT(node, at.n_shapes) = shapes ? PyTuple_Pack(2, a, b) : Py_NewRef(Py_None);
     put(node, at.n_attrs, Py_None);
-    finish_node(node, data, PyTuple_GET_ITEM(plan, 1) == Py_True, t);
-    Py_DECREF(plan);
-    return 0;
+    return finish_node(node, plan, t);
 }
 
 static int record_one(PyObject *op, PyObject *x, PyObject *t, PyObject *attrs) {
@@ -119,30 +121,27 @@ static int record_one(PyObject *op, PyObject *x, PyObject *t, PyObject *attrs) {
     if (!reason) return -1;
     Py_DECREF(reason);
     if (reason != Py_None) return 0;
-    PyObject *data = SLOT(t, at.data), *seq, *plan = PyObject_GetAttr(op, s_plan_one);
+    PyObject *seq, *plan = PyObject_GetAttr(op, s_plan_one);
     if (!plan) return -1;
     PyObject *node = plan == Py_None ? NULL : new_node(op, t, &seq);
     if (!node) {
         Py_DECREF(plan);
         if (PyErr_Occurred()) return -1;
-        PyObject *r = PyObject_CallFunctionObjArgs(record_one_py, op, x, data, t, attrs, NULL);
+        PyObject *r = PyObject_CallFunctionObjArgs(record_one_py, op, x, SLOT(t, at.data), t, attrs, NULL);
         Py_XDECREF(r);
         return r ? 0 : -1;
     }
     int keep = PyTuple_GET_ITEM(PyTuple_GET_ITEM(plan, 0), 0) == Py_True;
     PyObject *edge = edge_of(x, seq);
     if (!edge) { Py_DECREF(plan); Py_DECREF(node); return -1; }
-    PyObject *edges = PyTuple_New(1);
-    PyTuple_SET_ITEM(edges, 0, edge);
-    SLOT(node, at.n_edges) = edges;
+    SLOT(node, at.n_edges) = PyTuple_Pack(1, edge);
+    Py_DECREF(edge);
     SLOT(node, at.n_saved) = PyTuple_Pack(1, keep ? x : Py_None);
     PyObject *storage = SLOT(x, at.storage);
     SLOT(node, at.n_versions) = keep && storage != Py_None ? PyTuple_Pack(1, SLOT(storage, at.version)) : Py_NewRef(Py_None);
     SLOT(node, at.n_shapes) = PyTuple_GET_ITEM(plan, 2) == Py_True ? PyTuple_Pack(1, SLOT(x, at.shape)) : Py_NewRef(Py_None);
     put(node, at.n_attrs, attrs);
-    finish_node(node, data, PyTuple_GET_ITEM(plan, 1) == Py_True, t);
-    Py_DECREF(plan);
-    return 0;
+    return finish_node(node, plan, t);
 }
 
 /* ---- a function with a fast case ---- */
@@ -151,8 +150,8 @@ enum { SAME, TO_SCALAR, TWO, GETITEM };
 typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
-    PyObject *dict, *op, *python, *same_dtype;
-    int kind, broadcast;
+    PyObject *dict, *weakrefs, *op, *python, *same_dtype;
+    int kind;
 } Fast;
 
 static PyObject *kernel_of(PyObject *device, PyObject *op) { /* borrowed; NULL where it is not compiled yet */
@@ -171,13 +170,16 @@ static PyObject *view(PyObject *op, PyObject *x, PyObject *data, PyObject *size,
     PyObject *t = fresh(data, SLOT(x, at.device), SLOT(x, at.dtype), size);
     if (!t) return NULL;
     set(t, at.storage, Py_NewRef(storage));
-    SLOT(t, at.steps) = PyTuple_Pack(3, SLOT(x, at.steps), op, attrs);
+    if (!(SLOT(t, at.steps) = PyTuple_Pack(3, SLOT(x, at.steps), op, attrs))) { Py_DECREF(t); return NULL; }
     PyObject *viewed = SLOT(x, at.viewed);
     put(t, at.viewed, viewed == Py_None ? x : viewed);
     put(t, at.note, SLOT(x, at.note));
     PyObject *aliases = SLOT(storage, at.aliases), *last = SLOT(aliases, at.last);
-    if (!PyWeakref_CheckRef(last) || PyWeakref_GET_OBJECT(last) == Py_None) set(aliases, at.last, PyWeakref_NewRef(t, NULL));
-    else {
+    if (!PyWeakref_CheckRef(last) || PyWeakref_GET_OBJECT(last) == Py_None) {
+        PyObject *ref = PyWeakref_NewRef(t, NULL);
+        if (!ref) { Py_DECREF(t); return NULL; }
+        set(aliases, at.last, ref);
+    } else {
         PyObject *r = PyObject_CallMethod(storage, "add", "O", t);
         if (!r) { Py_DECREF(t); return NULL; }
         Py_DECREF(r);
@@ -187,23 +189,21 @@ static PyObject *view(PyObject *op, PyObject *x, PyObject *data, PyObject *size,
 }
 
 static PyObject *sliced(Fast *f, PyObject *x, PyObject *slice) {
-    PyObject *size = NULL, *attrs = NULL, *t = NULL, *data = NULL, *shape = NULL, *backend = SLOT(SLOT(x, at.device), at.backend);
+    PyObject *size = NULL, *attrs = NULL, *t = NULL, *data = NULL, *shape = NULL;
+    PyObject *backend = Py_NewRef(SLOT(SLOT(x, at.device), at.backend)), *whole = Py_NewRef(SLOT(x, at.data));
     PyObject *key = PyTuple_Pack(1, slice);
-    if (key) data = PyObject_CallMethodObjArgs(backend, s_getitem, SLOT(x, at.data), key, NULL);
+    if (key) data = PyObject_CallMethodObjArgs(backend, s_getitem, whole, key, NULL);
     if (data) shape = PyObject_CallMethodOneArg(backend, s_shape_of, data);
     if (shape) {
         size = PyDict_GetItemWithError(sizes, shape);
         if (!size) { /* not seen yet */
-            Py_DECREF(shape); Py_DECREF(data); Py_DECREF(key);
-            return PyErr_Occurred() ? NULL : PyObject_CallFunctionObjArgs(f->python, x, slice, NULL);
+            if (!PyErr_Occurred()) t = PyObject_CallFunctionObjArgs(f->python, x, slice, NULL);
+        } else {
+            attrs = SLOT(x, at.rg) == Py_True ? Py_BuildValue("{sOsO}", "key", key, "shape", size) : PyTuple_Pack(2, key, size);
+            if (attrs) t = view(f->op, x, Py_NewRef(data), size, attrs);
         }
-        if (SLOT(x, at.rg) == Py_True) {
-            attrs = PyDict_New();
-            PyDict_SetItemString(attrs, "key", key); PyDict_SetItemString(attrs, "shape", size);
-        } else attrs = PyTuple_Pack(2, key, size);
-        t = view(f->op, x, Py_NewRef(data), size, attrs);
     }
-    Py_XDECREF(attrs); Py_XDECREF(shape); Py_XDECREF(data); Py_XDECREF(key);
+    Py_XDECREF(attrs); Py_XDECREF(shape); Py_XDECREF(data); Py_XDECREF(key); Py_DECREF(backend); Py_DECREF(whole);
     return t;
 }
 
@@ -212,6 +212,7 @@ static PyObject *fast_call(PyObject *self, PyObject *const *args, size_t nargsf,
     Py_ssize_t n = PyVectorcall_NARGS(nargsf);
     if (names || n != (f->kind >= TWO ? 2 : 1) || unusual() || !is_tensor(args[0])) goto python;
     PyObject *x = args[0], *device = SLOT(x, at.device), *dtype = SLOT(x, at.dtype), *shape = SLOT(x, at.shape);
+    if (!device || !dtype || !shape || !SLOT(x, at.data) || !SLOT(x, at.leaf)) goto python; /* still being made */
     if (f->kind == GETITEM) {
         if (!PySlice_Check(args[1]) || !PyTuple_GET_SIZE(shape)) goto python;
         return sliced(f, x, args[1]);
@@ -221,7 +222,7 @@ static PyObject *fast_call(PyObject *self, PyObject *const *args, size_t nargsf,
         y = args[1];
         if (!is_tensor(y) || SLOT(y, at.device) != device || SLOT(y, at.dtype) != dtype) goto python;
         PyObject *other = SLOT(y, at.shape);
-        if (!f->broadcast) goto python;
+        if (!other || !SLOT(y, at.data) || !SLOT(y, at.leaf)) goto python;
         if (other != shape && PyObject_RichCompareBool(shape, other, Py_EQ) != 1) goto python;
     }
     PyObject *result = PyDict_GetItemWithError(f->same_dtype, dtype), *kernel = result ? kernel_of(device, f->op) : NULL;
@@ -229,13 +230,14 @@ static PyObject *fast_call(PyObject *self, PyObject *const *args, size_t nargsf,
         if (PyErr_Occurred()) return NULL;
         goto python;
     }
-    PyObject *buffers[3] = {NULL, SLOT(x, at.data), y ? SLOT(y, at.data) : NULL};
+    /* The kernel may let other threads run, which may give x another buffer: what is used is held. */
+    PyObject *buffers[3] = {NULL, Py_NewRef(SLOT(x, at.data)), y ? Py_NewRef(SLOT(y, at.data)) : NULL};
+    Py_INCREF(device); Py_INCREF(shape);
     PyObject *data = PyObject_Vectorcall(kernel, buffers + 1, (y ? 2 : 1) | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
-    if (!data) return NULL;
-    PyObject *t = fresh(data, device, result, f->kind == TO_SCALAR ? scalar : shape);
-    if (!t) return NULL;
-    if (SLOT(x, at.rg) == Py_True || (y && SLOT(y, at.rg) == Py_True))
-        if ((y ? record_two(f->op, x, y, t) : record_one(f->op, x, t, Py_None)) < 0) { Py_DECREF(t); return NULL; }
+    PyObject *t = data ? fresh(data, device, result, f->kind == TO_SCALAR ? scalar : shape) : NULL;
+    if (t && (SLOT(x, at.rg) == Py_True || (y && SLOT(y, at.rg) == Py_True)))
+        if ((y ? record_two(f->op, x, y, t) : record_one(f->op, x, t, Py_None)) < 0) Py_CLEAR(t);
+    Py_DECREF(device); Py_DECREF(shape); Py_DECREF(buffers[1]); Py_XDECREF(buffers[2]);
     return t;
 python:
     return PyObject_Vectorcall(f->python, args, nargsf, names);
@@ -244,27 +246,44 @@ python:
 static PyObject *fast_bind(PyObject *self, PyObject *obj, PyObject *type) {
     return obj && obj != Py_None ? PyMethod_New(self, obj) : Py_NewRef(self);
 }
+static PyObject *fast_reduce(Fast *f, PyObject *unused) { return PyObject_GetAttrString(f->python, "__qualname__"); }
+static PyObject *fast_repr(Fast *f) { return PyObject_Repr(f->python); }
+static PyObject *of_python(Fast *f, void *name) { return PyObject_GetAttrString(f->python, name); }
+static int into_python(Fast *f, PyObject *value, void *name) { return PyObject_SetAttrString(f->python, name, value); }
 static int fast_traverse(Fast *f, visitproc visit, void *arg) {
     Py_VISIT(f->dict); Py_VISIT(f->op); Py_VISIT(f->python); Py_VISIT(f->same_dtype); return 0;
 }
 static int fast_clear(Fast *f) { Py_CLEAR(f->dict); Py_CLEAR(f->op); Py_CLEAR(f->python); Py_CLEAR(f->same_dtype); return 0; }
-static void fast_dealloc(Fast *f) { PyObject_GC_UnTrack(f); fast_clear(f); Py_TYPE(f)->tp_free(f); }
-static PyGetSetDef fast_getset[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL}, {NULL}};
+static void fast_dealloc(Fast *f) {
+    PyObject_GC_UnTrack(f);
+    if (f->weakrefs) PyObject_ClearWeakRefs((PyObject *)f);
+    fast_clear(f);
+    Py_TYPE(f)->tp_free(f);
+}
+#define OF_PYTHON(name) {name, (getter)of_python, (setter)into_python, NULL, name}
+static PyGetSetDef fast_getset[] = {
+    OF_PYTHON("__doc__"), OF_PYTHON("__name__"), OF_PYTHON("__qualname__"), OF_PYTHON("__module__"), OF_PYTHON("__code__"),
+    OF_PYTHON("__defaults__"), OF_PYTHON("__kwdefaults__"), OF_PYTHON("__annotations__"), OF_PYTHON("__globals__"),
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL}, {NULL}};
+static PyMethodDef fast_methods[] = {{"__reduce__", (PyCFunction)fast_reduce, METH_NOARGS, NULL}, {NULL}};
 static PyTypeObject FastType = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "mortice._engine.Fast", .tp_basicsize = sizeof(Fast),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
     .tp_vectorcall_offset = offsetof(Fast, call), .tp_call = PyVectorcall_Call, .tp_dictoffset = offsetof(Fast, dict),
-    .tp_descr_get = fast_bind, .tp_traverse = (traverseproc)fast_traverse, .tp_clear = (inquiry)fast_clear,
-    .tp_dealloc = (destructor)fast_dealloc, .tp_getset = fast_getset,
+    .tp_weaklistoffset = offsetof(Fast, weakrefs), .tp_descr_get = fast_bind, .tp_traverse = (traverseproc)fast_traverse,
+    .tp_clear = (inquiry)fast_clear, .tp_dealloc = (destructor)fast_dealloc, .tp_getset = fast_getset,
+    .tp_methods = fast_methods, .tp_repr = (reprfunc)fast_repr, .tp_getattro = PyObject_GenericGetAttr,
+    .tp_setattro = PyObject_GenericSetAttr,
 };
 
-static PyObject *fast(PyObject *m, PyObject *args) { /* fast(kind, op, python, same_dtype, broadcast) */
-    int kind, broadcast;
+static PyObject *fast(PyObject *m, PyObject *args) { /* fast(kind, op, python, same_dtype) */
+    int kind;
     PyObject *op, *python, *same;
-    if (!PyArg_ParseTuple(args, "iOOO!i", &kind, &op, &python, &PyDict_Type, &same, &broadcast)) return NULL;
+    if (!PyArg_ParseTuple(args, "iOOO!", &kind, &op, &python, &PyDict_Type, &same)) return NULL;
     Fast *f = PyObject_GC_New(Fast, &FastType);
     if (!f) return NULL;
-    f->call = fast_call; f->dict = PyDict_New(); f->kind = kind; f->broadcast = broadcast;
+    f->call = fast_call; f->kind = kind; f->weakrefs = NULL;
+    f->dict = NULL; /* made at need */
     f->op = Py_NewRef(op); f->python = Py_NewRef(python); f->same_dtype = Py_NewRef(same);
     PyObject_GC_Track(f);
     return (PyObject *)f;
@@ -305,10 +324,8 @@ static PyObject *install(PyObject *m, PyObject *args) { /* the classes and objec
     Py_RETURN_NONE;
 }
 
-static PyObject *set_tensor(PyObject *m, PyObject *cls) { Py_INCREF(cls); Tensor = (PyTypeObject *)cls; Py_RETURN_NONE; }
-
 static PyMethodDef methods[] = {
-    {"install", install, METH_VARARGS, NULL}, {"set_tensor", set_tensor, METH_O, NULL}, {"fast", fast, METH_VARARGS, NULL},
+    {"install", install, METH_VARARGS, NULL}, {"fast", fast, METH_VARARGS, NULL},
     {"as_view", (PyCFunction)(void (*)(void))as_view, METH_FASTCALL, NULL}, {NULL}};
 static struct PyModuleDef def = {PyModuleDef_HEAD_INIT, "mortice._engine", NULL, -1, methods};
 PyMODINIT_FUNC PyInit__engine(void) {

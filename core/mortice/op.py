@@ -11,6 +11,7 @@ import functools
 from importlib import import_module
 from weakref import ref
 
+from mortice import fast
 from mortice.catalog import OPS as CATALOG
 from mortice.dtype import (
     DType,
@@ -512,6 +513,9 @@ WRITE_OUT: Callable[..., Any] = slow
 TO_ONE_LEVEL: Callable[..., Any] = slow
 
 
+as_view = fast.install(as_view)
+
+
 def unary(op: Op) -> Callable[..., Any]:
     """Compile an op of one tensor without attributes, whose shape is the tensor's or none."""
     same_dtype = op.same_dtype
@@ -537,7 +541,7 @@ def unary(op: Op) -> Callable[..., Any]:
             record_one(op, input, data, t)
         return t
 
-    return call
+    return fast.stand_before(fast.SAME if elementwise else fast.TO_SCALAR, op, call)
 
 
 def _slow_two(op: Op, x: Any, y: Any, out: Any) -> Any:
@@ -597,7 +601,7 @@ def binary(op: Op, fallback: Callable[..., Any] = _slow_two) -> Callable[..., An
                 record_two(op, x, value, data, t)
         return t
 
-    return call
+    return fast.stand_before(fast.TWO, op, call) if shape_rule is broadcast else call
 
 
 def unary_with_attributes(op: Op) -> Callable[..., Any]:
@@ -668,27 +672,6 @@ def general(op: Op) -> Callable[..., Any]:
     return call
 
 
-try:
-    import os
-
-    if os.environ.get("MORTICE_PURE"):
-        raise ImportError
-    from mortice import _engine
-    from mortice.device import Device
-    from mortice.node import _NOTHING, next_seq
-    from mortice.shape import SIZES
-    from mortice.tensor import Aliases, LeafState, Storage
-
-    accelerated = True
-    _engine.install(
-        TensorBase, Storage, Aliases, LeafState, Device, OpNode, special, SCALAR, next_seq, record_one, record_two, as_view,
-        _NOTHING, SIZES,
-    )
-    as_view = _engine.as_view
-except ImportError:
-    accelerated = False
-
-
 def op(
     *,
     result: Rule | None = promote,
@@ -743,16 +726,8 @@ def op(
             fn = (unary, binary)[count - 1](made)
         else:
             fn = general(made)
-        if accelerated and plain and not made.attrs and result is not None:
-            kind = 2 if count == 2 else 0 if shape is same else 1
-            if count == 2 or shape in (same, to_scalar):
-                pure = fn
-                fn = _engine.fast(kind, made, fn, made.same_dtype, shape is broadcast)
         functools.update_wrapper(fn, body, assigned=("__module__", "__name__", "__qualname__", "__doc__"), updated=())
-        if accelerated and type(fn).__name__ == "Fast":
-            fn.__wrapped__ = pure
-        else:
-            del fn.__wrapped__
+        del fn.__wrapped__
         fn.op, fn.vjp, fn.no_grad = made, made.vjp, made.no_grad
         made.fn = fn
         TENSOR_KERNELS.define(kernel or made.name, fn)

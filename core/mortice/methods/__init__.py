@@ -138,5 +138,3 @@ class Tensor(
 
 
 TensorBase.cls = op.Tensor = Tensor
-if op.accelerated:
-    op._engine.set_tensor(Tensor)

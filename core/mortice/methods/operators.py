@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mortice.lazy import family
 from mortice.mutation import inplace
-from mortice.op import accelerated, binary, slow
+from mortice.op import binary, slow
 from mortice.ops import data
 from mortice.tensor import TensorBase
 
@@ -33,13 +33,7 @@ def _foreign(op: Any, x: Any, y: Any, out: Any) -> Any:
 
 def _operator(fn: Any) -> Any:
     """Make the operator of an op function: the compiled call itself, so that `x + y` costs no frame more."""
-    made = binary(fn.op, _foreign)
-    if accelerated:
-        from mortice import _engine
-        from mortice.op import broadcast
-
-        return _engine.fast(2, fn.op, made, fn.op.same_dtype, fn.op.shape is broadcast)
-    return made
+    return binary(fn.op, _foreign)
 
 
 def _reflected(fn: Any) -> Any:
