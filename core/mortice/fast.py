@@ -10,8 +10,9 @@ import os
 from importlib import import_module
 
 from mortice.device import Device
+from mortice.graph import next_seq
 from mortice.modes import special
-from mortice.node import _NOTHING, OpNode, next_seq, record_one, record_two
+from mortice.node import _NOTHING, OpNode, record_one, record_two
 from mortice.shape import SCALAR, SIZES
 from mortice.tensor import Aliases, LeafState, Storage, TensorBase
 
