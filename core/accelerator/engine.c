@@ -159,6 +159,17 @@ static PyObject *kernel_of(PyObject *device, PyObject *op) { /* borrowed; NULL w
     return PyDict_Check(table) ? PyDict_GetItemWithError(table, op) : NULL;
 }
 
+static int is_dead(PyObject *ref) {
+#if PY_VERSION_HEX >= 0x030D0000
+    PyObject *found = NULL;
+    int alive = PyWeakref_GetRef(ref, &found);
+    Py_XDECREF(found);
+    return alive == 0;
+#else
+    return PyWeakref_GET_OBJECT(ref) == Py_None;
+#endif
+}
+
 static PyObject *view(PyObject *op, PyObject *x, PyObject *data, PyObject *size, PyObject *attrs) { /* takes data */
     PyObject *storage = SLOT(x, at.storage);
     if (storage == Py_None) {
@@ -175,7 +186,7 @@ static PyObject *view(PyObject *op, PyObject *x, PyObject *data, PyObject *size,
     put(t, at.viewed, viewed == Py_None ? x : viewed);
     put(t, at.note, SLOT(x, at.note));
     PyObject *aliases = SLOT(storage, at.aliases), *last = SLOT(aliases, at.last);
-    if (!PyWeakref_CheckRef(last) || PyWeakref_GET_OBJECT(last) == Py_None) {
+    if (!PyWeakref_CheckRef(last) || is_dead(last)) {
         PyObject *ref = PyWeakref_NewRef(t, NULL);
         if (!ref) { Py_DECREF(t); return NULL; }
         set(aliases, at.last, ref);

@@ -7,6 +7,7 @@ serve alone where there is no compiler, or with MORTICE_PURE=1 in the environmen
 from __future__ import annotations
 
 import os
+import sys
 from importlib import import_module
 
 from mortice.device import Device
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 _engine: Any = None
-if not os.environ.get("MORTICE_PURE"):
+# The module counts on the interpreter's lock, and would bring it back to a build that runs without.
+if not os.environ.get("MORTICE_PURE") and getattr(sys, "_is_gil_enabled", lambda: True)():
     try:
         _engine = import_module("mortice._engine")
     except ImportError:
