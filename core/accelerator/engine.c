@@ -12,7 +12,7 @@ static struct { /* offsets of the slots of Tensor, Storage, Aliases, LeafState, 
     Py_ssize_t version, aliases, last, first_use, table, backend;
     Py_ssize_t n_seq, n_edges, n_device, n_shape, n_dtype, n_extra, n_op, n_saved, n_out, n_attrs, n_shapes, n_versions, n_meta;
 } at;
-static PyTypeObject *TensorBase, *Tensor;
+static PyTypeObject *TensorBase, *Tensor, *Storage;
 static PyObject *special, *zero, *scalar, *next_seq, *record_one_py, *record_two_py, *as_view_py, *nothing, *sizes;
 static PyObject *s_plan_one, *s_plan_both, *s_plan_first, *s_plan_second, *s_node_class, *s_no_grad_reason, *s_note_use,
     *s_own_storage, *s_getitem, *s_shape_of;
@@ -74,7 +74,18 @@ static int finish_node(PyObject *node, PyObject *plan, PyObject *t) {
     return 0;
 }
 
-static PyObject *version_of(PyObject *storage) { return storage == Py_None ? zero : SLOT(storage, at.version); }
+/* New reference; a storage of a level (see `levels`) computes its version. */
+static PyObject *version_of(PyObject *storage) {
+    if (storage == Py_None) return Py_NewRef(zero);
+    return Py_TYPE(storage) == Storage ? Py_NewRef(SLOT(storage, at.version)) : PyObject_GetAttrString(storage, "version");
+}
+
+static PyObject *versions_of(PyObject *first, PyObject *second) { /* of one storage where `second` is NULL */
+    PyObject *a = version_of(first), *b = a && second ? version_of(second) : NULL, *found = NULL;
+    if (a && (b || !second)) found = second ? PyTuple_Pack(2, a, b) : PyTuple_Pack(1, a);
+    Py_XDECREF(a); Py_XDECREF(b);
+    return found;
+}
 
 static int record_two(PyObject *op, PyObject *x, PyObject *y, PyObject *t) {
     int xr = SLOT(x, at.rg) == Py_True, yr = SLOT(y, at.rg) == Py_True;
@@ -104,7 +115,7 @@ static int record_two(PyObject *op, PyObject *x, PyObject *y, PyObject *t) {
         PyObject *sx = kx ? SLOT(x, at.storage) : Py_None, *sy = ky ? SLOT(y, at.storage) : Py_None;
         if (sx != Py_None || sy != Py_None) {
             Py_DECREF(versions);
-            versions = PyTuple_Pack(2, version_of(sx), version_of(sy));
+            versions = versions_of(sx, sy);
         }
     } else saved = Py_NewRef(nothing);
     SLOT(node, at.n_saved) = saved;
@@ -138,7 +149,7 @@ static int record_one(PyObject *op, PyObject *x, PyObject *t, PyObject *attrs) {
     Py_DECREF(edge);
     SLOT(node, at.n_saved) = PyTuple_Pack(1, keep ? x : Py_None);
     PyObject *storage = SLOT(x, at.storage);
-    SLOT(node, at.n_versions) = keep && storage != Py_None ? PyTuple_Pack(1, SLOT(storage, at.version)) : Py_NewRef(Py_None);
+    SLOT(node, at.n_versions) = keep && storage != Py_None ? versions_of(storage, NULL) : Py_NewRef(Py_None);
     SLOT(node, at.n_shapes) = PyTuple_GET_ITEM(plan, 2) == Py_True ? PyTuple_Pack(1, SLOT(x, at.shape)) : Py_NewRef(Py_None);
     put(node, at.n_attrs, attrs);
     return finish_node(node, plan, t);
@@ -177,6 +188,11 @@ static PyObject *view(PyObject *op, PyObject *x, PyObject *data, PyObject *size,
         if (!made) { Py_DECREF(data); return NULL; }
         Py_DECREF(made);
         storage = SLOT(x, at.storage);
+    }
+    if (Py_TYPE(storage) != Storage) {
+        PyObject *t = PyObject_CallFunctionObjArgs(as_view_py, op, x, data, size, attrs, NULL);
+        Py_DECREF(data);
+        return t;
     }
     PyObject *t = fresh(data, SLOT(x, at.device), SLOT(x, at.dtype), size);
     if (!t) return NULL;
@@ -322,6 +338,7 @@ static PyObject *install(PyObject *m, PyObject *args) { /* the classes and objec
     Py_INCREF(base); Py_INCREF(special); Py_INCREF(scalar); Py_INCREF(next_seq); Py_INCREF(record_one_py);
     Py_INCREF(record_two_py); Py_INCREF(as_view_py); Py_INCREF(nothing); Py_INCREF(sizes);
     TensorBase = (PyTypeObject *)base;
+    Storage = (PyTypeObject *)Py_NewRef(storage);
     zero = PyLong_FromLong(0);
 #define AT(field, cls, name) if ((at.field = offset(cls, name)) < 0) return NULL
     AT(data, base, "_data"); AT(device, base, "_device"); AT(dtype, base, "dtype"); AT(shape, base, "shape"); AT(rg, base, "_rg");
