@@ -11,6 +11,7 @@ import functools
 from importlib import import_module
 from weakref import ref
 
+from mortice import fast
 from mortice.catalog import OPS as CATALOG
 from mortice.dtype import (
     DType,
@@ -512,6 +513,9 @@ WRITE_OUT: Callable[..., Any] = slow
 TO_ONE_LEVEL: Callable[..., Any] = slow
 
 
+as_view = fast.install(as_view)
+
+
 def unary(op: Op) -> Callable[..., Any]:
     """Compile an op of one tensor without attributes, whose shape is the tensor's or none."""
     same_dtype = op.same_dtype
@@ -537,7 +541,7 @@ def unary(op: Op) -> Callable[..., Any]:
             record_one(op, input, data, t)
         return t
 
-    return call
+    return fast.stand_before(fast.SAME if elementwise else fast.TO_SCALAR, op, call)
 
 
 def _slow_two(op: Op, x: Any, y: Any, out: Any) -> Any:
@@ -597,7 +601,7 @@ def binary(op: Op, fallback: Callable[..., Any] = _slow_two) -> Callable[..., An
                 record_two(op, x, value, data, t)
         return t
 
-    return call
+    return fast.stand_before(fast.TWO, op, call) if shape_rule is broadcast else call
 
 
 def unary_with_attributes(op: Op) -> Callable[..., Any]:
