@@ -85,5 +85,7 @@ def test_every_half_survives(k: Any, dtype: str) -> None:
     for wide in ("float32", "float64"):
         back = bytes(k.to_host(k.astype(k.astype(x, by_name(wide)), by_name(dtype))).view)
         numbers = to(k, x, wide)
-        wrong = [i for i in range(65536) if numbers[i] == numbers[i] and back[2 * i : 2 * i + 2] != bits[2 * i : 2 * i + 2]]
+        wrong = [
+            i for i in range(65536) if numbers[i] == numbers[i] and back[2 * i : 2 * i + 2] != bits[2 * i : 2 * i + 2]
+        ]
         assert not wrong
