@@ -45,8 +45,8 @@ static const struct { int of; const char *name; Py_ssize_t *offset; } slots[] = 
 static PyObject *special, *nothing, *sizes, *remembered, *next_seq, *record, *record_one_py, *record_two_py, *as_view_py,
     *broadcast;
 static PyObject *zero, *no_sizes; /* 0, of which there is one, and () */
-static PyObject *s_note_use, *s_own_storage, *s_getitem, *s_shape_of, *s_version, *s_add, *s_key, *s_shape, *s_dtype, *s_attrs, *s_read, *s_out,
-    *s_name, *s_same_dtype, *s_fixed, *s_scalars;
+static PyObject *s_note_use, *s_own_storage, *s_getitem, *s_shape_of, *s_version, *s_add, *s_key, *s_shape, *s_dtype, *s_out,
+    *s_name, *s_attrs, *s_same_dtype, *s_fixed, *s_scalars, *s_read;
 
 static inline int of(PyObject *o, int number) { return o && Py_TYPE(o) == class[number]; }
 
@@ -625,7 +625,8 @@ static PyObject *fast(PyObject *Py_UNUSED(module), PyObject *args) { /* fast(kin
     f->fixed = 0;
     f->lead = 0;
     f->attrs = f->name ? PyObject_GetAttr(op, s_attrs) : NULL;
-    PyObject *scalars = f->attrs ? PyObject_GetAttr(op, s_scalars) : NULL, *fixed = scalars ? PyObject_GetAttr(op, s_fixed) : NULL;
+    PyObject *scalars = f->attrs ? PyObject_GetAttr(op, s_scalars) : NULL;
+    PyObject *fixed = scalars ? PyObject_GetAttr(op, s_fixed) : NULL;
     if (fixed) {
         f->numbers = kind == TWO && scalars == Py_True;
         for (int i = 0; i < MOST && !PyErr_Occurred(); i++) {
@@ -667,21 +668,23 @@ static PyObject *install(PyObject *Py_UNUSED(module), PyObject *args) {
         &special, &nothing, &sizes, &remembered, &next_seq, &record, &record_one_py, &record_two_py, &as_view_py, &broadcast};
     Py_ssize_t count = sizeof places / sizeof *places;
     if (!PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &classes, &PyTuple_Type, &objects)) return NULL;
-    if (class[0] || PyTuple_GET_SIZE(classes) != CLASSES || PyTuple_GET_SIZE(objects) != count) {
-        PyErr_SetString(PyExc_TypeError, class[0] ? "it serves another copy of the package" : "it expects other classes");
-        return NULL;
-    }
+    if (PyTuple_GET_SIZE(classes) != CLASSES || PyTuple_GET_SIZE(objects) != count)
+        return PyErr_Format(PyExc_TypeError, "it expects other classes");
+    Py_ssize_t offsets[SLOTS];
     for (size_t i = 0; i < SLOTS; i++) {
         PyObject *found = PyObject_GetAttrString(PyTuple_GET_ITEM(classes, slots[i].of), slots[i].name);
         if (!found) return NULL;
         int is_slot = Py_TYPE(found) == &PyMemberDescr_Type && ((PyMemberDescrObject *)found)->d_member->type == T_OBJECT_EX;
-        if (is_slot) *slots[i].offset = ((PyMemberDescrObject *)found)->d_member->offset;
+        offsets[i] = is_slot ? ((PyMemberDescrObject *)found)->d_member->offset : 0;
         Py_DECREF(found);
         if (!is_slot) return PyErr_Format(PyExc_TypeError, "%s is no slot", slots[i].name);
     }
+    if (class[0]) return PyErr_Format(PyExc_TypeError, "it serves another copy of the package");
+    if (!PyList_CheckExact(PyTuple_GET_ITEM(objects, 0)) || !PyDict_CheckExact(PyTuple_GET_ITEM(objects, 2)))
+        return PyErr_Format(PyExc_TypeError, "it expects other objects");
+    for (size_t i = 0; i < SLOTS; i++) *slots[i].offset = offsets[i];
     for (Py_ssize_t i = 0; i < count; i++) *places[i] = Py_NewRef(PyTuple_GET_ITEM(objects, i));
     for (int i = 0; i < CLASSES; i++) class[i] = (PyTypeObject *)Py_NewRef(PyTuple_GET_ITEM(classes, i));
-    if (!PyList_CheckExact(special) || !PyDict_CheckExact(sizes)) return PyErr_Format(PyExc_TypeError, "it expects other objects");
     Py_RETURN_NONE;
 }
 
@@ -697,13 +700,15 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "mortice._engine"
 PyMODINIT_FUNC PyInit__engine(void) {
     static const struct { PyObject **place; const char *text; } names[] = {
         {&s_note_use, "note_use"}, {&s_own_storage, "own_storage"}, {&s_getitem, "getitem"}, {&s_shape_of, "shape_of"},
-        {&s_version, "version"}, {&s_add, "add"}, {&s_key, "key"}, {&s_shape, "shape"}, {&s_dtype, "dtype"}, {&s_attrs, "attrs"}, {&s_out, "out"}, {&s_read, "__getitem__"},
-        {&s_name, "name"}, {&s_same_dtype, "same_dtype"}, {&s_fixed, "fixed"}, {&s_scalars, "scalars"},
+        {&s_version, "version"}, {&s_add, "add"}, {&s_key, "key"}, {&s_shape, "shape"}, {&s_dtype, "dtype"}, {&s_out, "out"},
+        {&s_name, "name"}, {&s_attrs, "attrs"}, {&s_same_dtype, "same_dtype"}, {&s_fixed, "fixed"}, {&s_scalars, "scalars"},
+        {&s_read, "__getitem__"},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!*names[i].place && !(*names[i].place = PyUnicode_InternFromString(names[i].text))) return NULL;
     if (!(zero = PyLong_FromLong(0)) || !(no_sizes = PyTuple_New(0)) || PyType_Ready(&FastType) < 0) return NULL;
     PyObject *module = PyModule_Create(&definition);
-    if (module && PyModule_AddIntConstant(module, "VERSION", VERSION) < 0) Py_CLEAR(module);
+    if (module && (PyModule_AddIntConstant(module, "VERSION", VERSION) < 0 || PyModule_AddType(module, &FastType) < 0))
+        Py_CLEAR(module);
     return module;
 }

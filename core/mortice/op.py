@@ -674,7 +674,7 @@ def general(op: Op) -> Callable[..., Any]:
                 pass
         return slow(op, args, attrs, out)
 
-    if op.check is not None or op.shape is None or lead < 0:
+    if op.check is not None or op.shape is None or op.view or lead < 0:
         return call
     return fast.stand_before(fast.ANY, op, call, None if op.shape is same else op.shape)
 
