@@ -76,6 +76,11 @@ def install(op: type, as_view: Any) -> Any:
     return as_view
 
 
+def serves() -> bool:
+    """Tell whether the module was built, fits, and is not left out."""
+    return _engine is not None
+
+
 def stand_before(kind: int, op: Any, fn: Callable[..., Any], shape: Any = None) -> Callable[..., Any]:
     """Return a callable that does the fast case of `fn` in C and calls it for every other; `fn` itself without C.
 
