@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
+import importlib.util
 import time
 from pathlib import Path
 
@@ -130,6 +131,9 @@ def main() -> None:
     print(f"checkpoint {checkpoint} reloaded: held-out accuracy {again:.2%}")
 
     picture = options.out / "digits.png"
+    if importlib.util.find_spec("matplotlib") is None:
+        print("SKIPPED the picture: matplotlib is not installed here")
+        return
     draw(picture, losses, accuracies, restored, images[held_out.indices], labels[held_out.indices])
     print(f"picture {picture}")
 

@@ -182,7 +182,9 @@ TENSOR_KERNELS = {
     "ops.nn_conv": "conv conv_input_grad conv_weight_grad fold unfold",
     "ops.nn_ctc": "ctc_loss ctc_loss_grad",
     "ops.nn_grid": "grid_sample",
-    "ops.nn_loss": "binary_cross_entropy embedding embedding_grad huber nll_loss smooth_l1",
+    "ops.nn_loss": (
+        "binary_cross_entropy cross_entropy cross_entropy_grad embedding embedding_grad huber nll_loss smooth_l1"
+    ),
     "ops.nn_norm": "batch_norm batch_norm_eval group_norm layer_norm rms_norm",
     "ops.nn_pool": (
         "adaptive_avg_pool adaptive_avg_pool_grad adaptive_max_pool avg_pool avg_pool_grad max_pool max_pool_grad "
@@ -252,7 +254,10 @@ FREE_KERNELS = {
     "backends.nn_conv:ConvKernels": "conv conv_input_grad conv_weight_grad fold unfold",
     "backends.nn_ctc:CTCKernels": "ctc_loss ctc_loss_grad",
     "backends.nn_grid:GridKernels": "grid_sample grid_sample_grad",
-    "backends.nn_loss:LookupKernels": "embedding embedding_grad embedding_grad_take nll_loss nll_loss_grad",
+    "backends.nn_linear:LinearKernels": "linear linear_weight_grad",
+    "backends.nn_loss:LookupKernels": (
+        "cross_entropy cross_entropy_grad embedding embedding_grad embedding_grad_take nll_loss nll_loss_grad"
+    ),
     "backends.nn_norm:NormKernels": (
         "batch_norm batch_norm_eval batch_norm_eval_grad batch_norm_eval_weight_grad batch_norm_grad batch_norm_grads "
         "batch_norm_weight_grad group_norm group_norm_grad group_norm_grads group_norm_weight_grad layer_norm "

@@ -30,4 +30,10 @@ Level cpu_level() {
     return level;
 }
 
+void mix_functions(const void *first, const void *second, void (**out)(), int count) {
+    memcpy(out, first, static_cast<size_t>(count) * sizeof *out);
+    for (int i = 0; i < count; i++)
+        if (!out[i]) memcpy(out + i, static_cast<const char *>(second) + static_cast<size_t>(i) * sizeof *out, sizeof *out);
+}
+
 }  // namespace mortice

@@ -343,6 +343,18 @@ struct Filler {
         tested<Equal>(EQUAL), tested<NotEqual>(NOT_EQUAL), compared<Less>(LESS), compared<LessEqual>(LESS_EQUAL);
         tested<BothTrue>(LOGICAL_AND), tested<AnyTrue>(LOGICAL_OR), tested<OneTrue>(LOGICAL_XOR);
     }
+    // What gains by AVX-512: numbers that are large, and comparisons of them.
+    constexpr void thin() {
+        for (int op = 0; op < BINARY_OPS; op++)
+            for (int d = 0; d < DTYPES; d++) {
+                const bool real = d == F32 || d == F64, order = op == MAXIMUM || op == MINIMUM;
+                const bool keep = op <= MINIMUM ? real || (order && d == I64) : op >= EQUAL && op <= LESS_EQUAL && (real || d == I64);
+                if (!keep) t.two[op][d] = nullptr;
+            }
+        for (int d = 0; d < DTYPES; d++)
+            if (d != F32 && d != F64 && d != I64) t.clip[d] = t.lerp[d] = nullptr;
+        for (Inner &f : t.where) f = nullptr;
+    }
     constexpr void choices() {
         t.where[0] = INNER_OF_MASKS<line_where<uint8_t>, 1, 1, 1, 1>;
         t.where[1] = INNER_OF_MASKS<line_where<uint16_t>, 2, 1, 2, 2>;
@@ -364,6 +376,9 @@ constexpr BinaryTable filled() {
     f.choices();
     f.complex<float>(C64);
     f.complex<double>(C128);
+#if defined(__AVX512F__)
+    f.thin();
+#endif
     return f.t;
 }
 

@@ -27,9 +27,9 @@ struct BinaryTable {
     Inner clip[DTYPES];    // x, lower, upper
     Inner lerp[DTYPES];    // start, end, weight
 };
-MORTICE_TABLE(BinaryTable, binary)
+MORTICE_MIXED_TABLE(BinaryTable, binary)
 
 struct BinaryMathTable { Inner two[ALL_BINARY_OPS - BINARY_OPS][DTYPES]; };
-MORTICE_TABLE(BinaryMathTable, binary_math)
+MORTICE_MIXED_TABLE(BinaryMathTable, binary_math)
 
 }  // namespace mortice

@@ -259,9 +259,10 @@ static cdouble complex_pow(cdouble x, cdouble y) {
         }
         return y.re < 0 ? inverse(result) : result;
     }
-    const double size = log(hypot(x.re, x.im)), turn = atan2(x.im, x.re);
-    const double scale = exp(y.re * size - y.im * turn), angle = y.re * turn + y.im * size;
-    return {scale * cos(angle), scale * sin(angle)};
+    __complex__ double base, exponent;
+    __real__ base = x.re, __imag__ base = x.im, __real__ exponent = y.re, __imag__ exponent = y.im;
+    const __complex__ double r = __builtin_cpow(base, exponent);
+    return {__real__ r, __imag__ r};
 }
 template <class T> INLINE complex_of<T> complex_power(complex_of<T> x, complex_of<T> y) {
     const cdouble r = complex_pow({x.re, x.im}, {y.re, y.im});
@@ -296,6 +297,14 @@ struct Filler {
         set(LOGADDEXP, d, whole<AddLogs, T>);
         set(LOGADDEXP2, d, whole<AddLogs2, T>);
     }
+    // What is worth a copy for AVX-512.
+    constexpr void thin() {
+        for (int op = BINARY_OPS; op < ALL_BINARY_OPS; op++)
+            for (int d = 0; d < DTYPES; d++) {
+                const bool common = op == FLOOR_DIVIDE || op == REMAINDER || op == FMOD || op == POW || op == ATAN2;
+                if (!common || (d != F32 && d != F64)) t.two[op - BINARY_OPS][d] = nullptr;
+            }
+    }
 };
 
 constexpr BinaryMathTable filled() {
@@ -309,6 +318,9 @@ constexpr BinaryMathTable filled() {
     f.set(NEXTAFTER, F64, inner<line_next<uint64_t, 52>, 8, 8, 8>);
     f.set(POW, C64, each<cfloat, complex_power<float>>);
     f.set(POW, C128, each<cdouble, complex_power<double>>);
+#if defined(__AVX512F__)
+    f.thin();
+#endif
     return f.t;
 }
 

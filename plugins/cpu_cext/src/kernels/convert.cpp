@@ -191,6 +191,11 @@ template <class T> static void complex_truth(char *const *at, const int64_t *ste
      VIA(first, int8_t), VIA(first, int16_t), VIA(first, int32_t), VIA(first, int64_t), F16_INNER, BF16_INNER, \
      first, VIA(first, double), to_complex<float, first>, to_complex<double, VIA(first, double)>}
 
+// Whether AVX-512 has instructions for these two that AVX2 has not.
+constexpr bool gains(int real, int whole) {
+    return (real == F32 || real == F64) && (whole == I64 || whole == U8 || whole == BOOL);
+}
+
 constexpr ConvertTable filled() {
     ConvertTable t = {{
         INT_ROW(truth), INT_ROW(uint8_t), INT_ROW(uint16_t), INT_ROW(uint32_t), INT_ROW(uint64_t), INT_ROW(int8_t),
@@ -225,6 +230,11 @@ constexpr ConvertTable filled() {
     t.inner[C64][C128] = complex_parts<double, float>;
     t.inner[C128][C64] = complex_parts<float, double>;
     t.inner[C128][C128] = copy_elements<wide>;
+#if defined(__AVX512F__)
+    for (int from = 0; from < DTYPES; from++)
+        for (int to = 0; to < DTYPES; to++)
+            if (!gains(from, to) && !gains(to, from)) t.inner[from][to] = nullptr;
+#endif
     return t;
 }
 

@@ -11,6 +11,6 @@ using Inner = void (*)(char *const *at, const int64_t *step, int64_t n, const vo
 
 // inner[from][to]: operand 0 is of dtype `to`, operand 1 of dtype `from`. Equal dtypes are copied bit by bit.
 struct ConvertTable { Inner inner[DTYPES][DTYPES]; };
-MORTICE_TABLE(ConvertTable, convert)
+MORTICE_MIXED_TABLE(ConvertTable, convert)
 
 }  // namespace mortice

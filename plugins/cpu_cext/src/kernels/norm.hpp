@@ -32,6 +32,6 @@ struct NormTable {
             return d;
     }
 };
-MORTICE_TABLE(NormTable, norm_kernels)
+MORTICE_NARROW_TABLE(NormTable, norm_kernels)
 
 }  // namespace mortice

@@ -29,6 +29,6 @@ struct StepTable {
     StepKernels<float> f;
     StepKernels<double> d;
 };
-MORTICE_TABLE(StepTable, step_kernels)
+MORTICE_NARROW_TABLE(StepTable, step_kernels)
 
 }  // namespace mortice

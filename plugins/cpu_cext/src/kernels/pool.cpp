@@ -44,7 +44,7 @@ static void max_row(const PoolPlan<T> &p, const T *room, int64_t rows_first, int
     const PoolAxis &az = p.axis[0], &ay = p.axis[1], &ax = p.axis[2];
     int64_t residues = least(ax.stride, ax.dilation * (ax.kernel - 1) + 1), row_step = residues * p.pitch;
     int64_t iz = z * az.stride - az.padding, iy = y * ay.stride - ay.padding;
-    vec<I> lane;
+    vec<I> lane{};
     for (int i = 0; i < L; i++) lane[i] = static_cast<I>(i * ax.stride);
     const vec<I> none = vec<I>{};
     for (int64_t x = 0; x < ax.count; x += L) {

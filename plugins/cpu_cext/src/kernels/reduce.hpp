@@ -48,7 +48,7 @@ struct ReduceMoreKernels {
     Reducer var[2], merge_var;                           // float, double
     Reducer logsumexp[2], merge_logsumexp;
 };
-MORTICE_TABLE(ReduceKernels, reduce_kernels)
-MORTICE_TABLE(ReduceMoreKernels, reduce_more_kernels)
+MORTICE_NARROW_TABLE(ReduceKernels, reduce_kernels)
+MORTICE_MIXED_TABLE(ReduceMoreKernels, reduce_more_kernels)
 
 }  // namespace mortice

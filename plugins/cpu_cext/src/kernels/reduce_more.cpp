@@ -349,9 +349,13 @@ static void exponents_columns(const void *from, int64_t count, int64_t step, int
 constexpr Reducer NONE = {nullptr, nullptr};
 template <class T, class Op> constexpr Reducer BEST = {best_rows<T, Op>, best_columns<T, Op>};
 template <class T, class Op> constexpr Reducer MERGE_BEST = MERGER<Best, merge_two_best<T, Op>>;
+#if defined(__AVX512F__)
+#define MORTICE_BEST_KERNELS(KIND, Op) {}  // AVX2 is as fast
+#else
 #define MORTICE_BEST_KERNELS(KIND, Op)                                                                       \
     {NONE, NONE, NONE, KIND<uint32_t, Op>, KIND<uint64_t, Op>, NONE, NONE, KIND<int32_t, Op>,                \
      KIND<int64_t, Op>, NONE, NONE, KIND<float, Op>, KIND<double, Op>, NONE, NONE}
+#endif
 
 extern const ReduceMoreKernels reduce_more_kernels_table;
 const ReduceMoreKernels reduce_more_kernels_table = {

@@ -314,14 +314,27 @@ constexpr ExtremeScanner NO_EXTREME = {nullptr, nullptr};
      EXTREME<int64_t, MAX>, EXTREME<half, MAX>, EXTREME<bhalf, MAX>, EXTREME<float, MAX>,                    \
      EXTREME<double, MAX>, NO_EXTREME, NO_EXTREME}
 
+constexpr ScanKernels filled() {
+    ScanKernels t = {
+        MORTICE_SCANNERS(Plus),
+        MORTICE_SCANNERS(Times),
+        {NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, EXPONENTIAL<half>, EXPONENTIAL<bhalf>, EXPONENTIAL<float>,
+         EXPONENTIAL<double>, NONE, NONE},
+        MORTICE_EXTREMES(true),
+        MORTICE_EXTREMES(false),
+    };
+#if defined(__AVX512F__)
+    for (int d = 0; d < DTYPES; d++) {  // AVX2 is enough for all but the common sums
+        t.prod[d] = t.logsumexp[d] = NONE;
+        t.max[d] = t.min[d] = NO_EXTREME;
+        if (d != F32 && d != F64 && d != I64) t.sum[d] = NONE;
+    }
+#endif
+    return t;
+}
+
 extern const ScanKernels scan_kernels_table;
-const ScanKernels scan_kernels_table = {
-    MORTICE_SCANNERS(Plus),
-    MORTICE_SCANNERS(Times),
-    {NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, EXPONENTIAL<half>, EXPONENTIAL<bhalf>, EXPONENTIAL<float>,
-     EXPONENTIAL<double>, NONE, NONE},
-    MORTICE_EXTREMES(true),
-    MORTICE_EXTREMES(false),
-};
+constexpr ScanKernels made = filled();
+const ScanKernels scan_kernels_table = made;
 
 }  // namespace mortice::ISA

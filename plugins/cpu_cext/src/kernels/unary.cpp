@@ -268,10 +268,28 @@ template <class T, class W, int INPUTS> void run(char *const *at, const int64_t 
      half_block<H, Silu>, half_block<H, Gelu>, half_block<H, GeluTanh>, N}
 constexpr Block N = nullptr;
 
-extern const UnaryTable unary_table = {
-    MAPS_OF(float), MAPS_OF(double), SLOPES_OF(float), SLOPES_OF(double), {DIRECT_OF(half), DIRECT_OF(bhalf)},
-    {run<half, float, 1>, run<bhalf, float, 1>, run<float, float, 1>, run<double, double, 1>},
-    {run<half, float, 2>, run<bhalf, float, 2>, run<float, float, 2>, run<double, double, 2>},
-};
+// Functions that are rare: AVX2 is fast enough for those.
+constexpr bool rare(int map) {
+    return (map >= MAP_SINH && map <= MAP_ATANH) || (map >= MAP_TAN && map <= MAP_ATAN) || (map >= MAP_ERFC && map <= MAP_DIGAMMA) ||
+           (map >= MAP_FLOOR && map <= MAP_NAN_TO_NUM) || map == MAP_EXP2 || map == MAP_LOG10;
+}
+constexpr UnaryTable filled() {
+    UnaryTable t = {
+        MAPS_OF(float), MAPS_OF(double), SLOPES_OF(float), SLOPES_OF(double), {DIRECT_OF(half), DIRECT_OF(bhalf)},
+        {run<half, float, 1>, run<bhalf, float, 1>, run<float, float, 1>, run<double, double, 1>},
+        {run<half, float, 2>, run<bhalf, float, 2>, run<float, float, 2>, run<double, double, 2>},
+    };
+#if defined(__AVX512F__)
+    for (int map = 0; map < MAPS; map++) {
+        if (rare(map)) t.map32[map] = t.map64[map] = nullptr;
+        t.direct[0][map] = t.direct[1][map] = nullptr;
+    }
+#endif
+    return t;
+}
+
+extern const UnaryTable unary_table;
+constexpr UnaryTable made = filled();
+const UnaryTable unary_table = made;
 
 }  // namespace mortice::ISA

@@ -2,6 +2,7 @@
 #pragma once
 #include <stdint.h>
 
+#include "../dtype.hpp"
 #include "../isa.hpp"
 
 namespace mortice {
@@ -33,7 +34,7 @@ struct UnaryTable {
     Block direct[2][MAPS];  // for float16 and bfloat16: the functions that are not slow, so that they skip the blocks
     UnaryLoop one[4], two[4];  // inner loops for float16, bfloat16, float32, float64: of one operand and of two
 };
-MORTICE_TABLE(UnaryTable, unary)
+MORTICE_MIXED_TABLE(UnaryTable, unary)
 
 // Tests, of every dtype, with a bool result.
 enum Test : int { TEST_NOT, TEST_NAN, TEST_INF, TEST_FINITE, TEST_SIGN, TESTS };
@@ -44,7 +45,7 @@ struct PlainTable {
     UnaryLoop test[TESTS][15];   // by dtype
     UnaryLoop whole[WHOLES][9];  // by dtype, bool to int64
 };
-MORTICE_TABLE(PlainTable, plain)
+MORTICE_MIXED_TABLE(PlainTable, plain)
 
 // Functions of complex numbers; all but those after COMPLEX_REAL have complex results.
 enum Complex : int {
@@ -58,6 +59,6 @@ struct ComplexTable {
     UnaryLoop loop[COMPLEXES][2];  // complex64, complex128
     UnaryLoop slope[SLOPE_GELU][2];
 };
-MORTICE_TABLE(ComplexTable, complex_unary)
+MORTICE_NARROW_TABLE(ComplexTable, complex_unary)
 
 }  // namespace mortice
