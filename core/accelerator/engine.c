@@ -21,7 +21,7 @@ static PyTypeObject *class[CLASSES], *Tensor; /* Tensor is the public class, NUL
 
 static struct {
     Py_ssize_t data, device, dtype, shape, rg, node, storage, steps, viewed, note, leaf;
-    Py_ssize_t version, aliases, last, first_use, table, backend, kind, value;
+    Py_ssize_t version, aliases, pruned, last, first_use, table, backend, kind, value;
     Py_ssize_t seq, edges, n_device, n_shape, n_dtype, extra, op, saved, out, attrs, shapes, versions, meta;
     Py_ssize_t no_grad_reason, node_class, plan_one, plan_both, plan_first, plan_second;
 } at;
@@ -30,8 +30,8 @@ static const struct { int of; const char *name; Py_ssize_t *offset; } slots[] = 
     {TENSOR, "_data", &at.data}, {TENSOR, "_device", &at.device}, {TENSOR, "dtype", &at.dtype}, {TENSOR, "shape", &at.shape},
     {TENSOR, "_rg", &at.rg}, {TENSOR, "_node", &at.node}, {TENSOR, "_storage", &at.storage}, {TENSOR, "_steps", &at.steps},
     {TENSOR, "_viewed", &at.viewed}, {TENSOR, "_note", &at.note}, {TENSOR, "_leaf", &at.leaf},
-    {STORAGE, "version", &at.version}, {STORAGE, "aliases", &at.aliases}, {ALIASES, "last", &at.last},
-    {LEAF, "first_use", &at.first_use}, {DEVICE, "table", &at.table}, {DEVICE, "backend", &at.backend},
+    {STORAGE, "version", &at.version}, {STORAGE, "aliases", &at.aliases}, {STORAGE, "pruned", &at.pruned},
+    {ALIASES, "last", &at.last}, {LEAF, "first_use", &at.first_use}, {DEVICE, "table", &at.table}, {DEVICE, "backend", &at.backend},
     {DTYPE, "kind", &at.kind}, {CONST, "_data", &at.value},
     {NODE, "seq", &at.seq}, {NODE, "edges", &at.edges}, {NODE, "device", &at.n_device}, {NODE, "shape", &at.n_shape},
     {NODE, "dtype", &at.n_dtype}, {NODE, "extra", &at.extra}, {NODE, "op", &at.op}, {NODE, "saved", &at.saved},
@@ -93,6 +93,13 @@ static inline int is_tensor(PyObject *o) {
     PyObject *shape = SLOT(o, at.shape), *rg = SLOT(o, at.rg);
     return SLOT(o, at.data) && of(SLOT(o, at.device), DEVICE) && of(SLOT(o, at.dtype), DTYPE) && shape && PyTuple_Check(shape) &&
            (rg == Py_True || rg == Py_False) && SLOT(o, at.node) && SLOT(o, at.storage) && SLOT(o, at.leaf);
+}
+
+/* A kernel lets other threads run, and a slot can be deleted. */
+static int still_whole(PyObject *o) {
+    if (is_tensor(o)) return 0;
+    PyErr_SetString(PyExc_RuntimeError, "a tensor lost its attributes while an operation ran");
+    return -1;
 }
 
 static PyObject *fresh(PyObject *data, PyObject *device, PyObject *dtype, PyObject *shape) { /* takes data */
@@ -247,17 +254,24 @@ static int is_dead(PyObject *ref) {
 /* Notes that t shows the memory of the storage. */
 static int share(PyObject *storage, PyObject *t) {
     PyObject *aliases = SLOT(storage, at.aliases), *last = of(aliases, ALIASES) ? SLOT(aliases, at.last) : NULL;
-    if (last && (!PyWeakref_CheckRef(last) || is_dead(last))) {
-        Py_INCREF(aliases);
-        PyObject *ref = PyWeakref_NewRef(t, NULL);
-        if (ref) replace(aliases, at.last, ref);
-        Py_DECREF(aliases);
-        return ref ? 0 : -1;
-    }
-    return succeeded(PyObject_CallMethodOneArg(storage, s_add, t));
+    PyObject *most = SLOT(storage, at.pruned);
+    int alone = last && (!PyWeakref_CheckRef(last) || is_dead(last));
+    if (!alone && (!last || !most || !PyLong_CheckExact(most) || PyList_GET_SIZE(aliases) > PyLong_AsSsize_t(most)))
+        return succeeded(PyObject_CallMethodOneArg(storage, s_add, t)); /* which tidies up */
+    Py_INCREF(aliases);
+    PyObject *ref = PyWeakref_NewRef(t, NULL);
+    int status = !ref ? -1 : alone ? 0 : PyList_Append(aliases, ref);
+    if (ref && alone) replace(aliases, at.last, ref);
+    else Py_XDECREF(ref);
+    Py_DECREF(aliases);
+    return status;
 }
 
 static PyObject *view(PyObject *op, PyObject *x, PyObject *data, PyObject *size, PyObject *attrs) { /* takes data */
+    if (still_whole(x) < 0) {
+        Py_DECREF(data);
+        return NULL;
+    }
     PyObject *storage = Py_NewRef(SLOT(x, at.storage)), *t = NULL;
     if (storage == Py_None) Py_SETREF(storage, PyObject_CallMethodNoArgs(x, s_own_storage));
     if (!storage) {
@@ -356,7 +370,8 @@ static int note_call(Fast *f, PyObject *const *args, Py_ssize_t n, PyObject *nam
     PyObject *operands = attrs ? PyList_New(n) : NULL;
     int status = operands ? 0 : -1;
     for (Py_ssize_t i = 0; i < n && !status; i++) {
-        PyObject *a = args[i] == Py_None || is_number(args[i]) ? const_of(args[i]) : Py_NewRef(args[i]);
+        int plain = args[i] == Py_None || is_number(args[i]);
+        PyObject *a = plain ? const_of(args[i]) : still_whole(args[i]) < 0 ? NULL : Py_NewRef(args[i]);
         if (a) PyList_SET_ITEM(operands, i, a);
         else status = -1;
     }
@@ -500,9 +515,9 @@ static int is_plain_key(PyObject *key, PyObject *shape) {
 
 static PyObject *call_getitem(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names) {
     Fast *f = (Fast *)self;
-    PyObject *x = args[0];
-    if (names || PyVectorcall_NARGS(nargsf) != 2 || !is_usual() || !is_tensor(x))
+    if (names || PyVectorcall_NARGS(nargsf) != 2 || !is_usual() || !is_tensor(args[0]))
         return PyObject_Vectorcall(f->python, args, nargsf, names);
+    PyObject *x = args[0];
     int plain = is_plain_key(args[1], SLOT(x, at.shape));
     if (plain <= 0) return plain < 0 ? NULL : PyObject_Vectorcall(f->python, args, nargsf, names);
     PyObject *backend = Py_XNewRef(SLOT(SLOT(x, at.device), at.backend)), *whole = Py_NewRef(SLOT(x, at.data));

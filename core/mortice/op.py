@@ -676,7 +676,7 @@ def general(op: Op) -> Callable[..., Any]:
 
     if op.check is not None or op.shape is None or op.view or lead < 0:
         return call
-    return fast.stand_before(fast.ANY, op, call, None if op.shape is same else op.shape)
+    return fast.stand_before(fast.ANY, op, call, None if op.shape is same and not lead else op.shape)
 
 
 def op(

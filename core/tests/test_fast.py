@@ -230,6 +230,14 @@ def test_an_overwritten_value_is_refused() -> None:
         v.sum().backward()
 
 
+def test_views_that_live_together_are_known_to_their_storage() -> None:
+    x = X.clone()
+    views = [x[i % 4] for i in range(50)]
+    assert [t for t in x._storage.live() if t is not x] == [*views[1:], views[0]] and not x._storage.lonely()
+    del views[10:]
+    assert sum(1 for _ in x._storage.live()) == 11 and len(x[:2]._storage.aliases) < 60
+
+
 def test_a_class_with_a_shape_of_its_own_is_asked() -> None:
     class Odd(mt.Tensor):
         @property
@@ -263,6 +271,9 @@ def test_it_looks_like_the_function_that_it_stands_before() -> None:
     assert inspect.isroutine(mt.mul) and "mul" in repr(mt.mul)
     with pytest.raises(AttributeError):
         del mt.mul.__name__
+    for fn in (mt.mul, mt.exp, mt.Tensor.__getitem__):
+        with pytest.raises(TypeError):
+            fn()
     with pytest.raises(TypeError, match="Op"):
         fast._engine.fast(fast.ONE, None, len, None)
 
