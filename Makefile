@@ -15,7 +15,7 @@ else
 INSTALL := $(UV) pip install --quiet --compile-bytecode --python $(PY)
 endif
 
-PROJECTS := $(wildcard core/pyproject.toml plugins/cpu_numpy/pyproject.toml conformance/pyproject.toml)
+PROJECTS := $(wildcard core/pyproject.toml core/accelerator/engine.c plugins/cpu_numpy/pyproject.toml conformance/pyproject.toml)
 CEXT := plugins/cpu_cext
 CEXT_SOURCES := $(wildcard $(CEXT)/pyproject.toml $(CEXT)/meson.* $(CEXT)/src/*pp $(CEXT)/src/*/*pp $(CEXT)/mortice_cpu_cext/*.py)
 KIT := $(PY) -m pytest -n $(JOBS) --pyargs mortice_conformance
@@ -106,7 +106,7 @@ clean:
 	rm -rf core/build plugins/*/build conformance/build $(EXAMPLE)/build
 	find core plugins conformance examples benchmarks -name '*.egg-info' -prune -exec rm -rf {} +
 	find core plugins conformance examples benchmarks -name __pycache__ -prune -exec rm -rf {} +
-	find plugins -name '*.so' -type f -exec rm -f {} +
+	find core plugins -name '*.so' -type f -exec rm -f {} +
 
 # Each stamp depends on what decides its content, so a changed pyproject.toml or pin installs anew.
 $(VENV)/.created:
@@ -116,6 +116,7 @@ $(VENV)/.created:
 
 $(VENV)/.core: $(VENV)/.created $(PROJECTS) constraints.txt
 	$(INSTALL) -c constraints.txt -e 'core[vision]' -e plugins/cpu_numpy tqdm matplotlib
+	@$(PY) -c 'from mortice import fast; fast.serves() or print("SKIPPED core/accelerator: not built; Python serves alone")'
 	@touch $@
 
 # The C extension is installed as users get it, so a change of its sources builds it anew.

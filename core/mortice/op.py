@@ -11,6 +11,7 @@ import functools
 from importlib import import_module
 from weakref import ref
 
+from mortice import fast
 from mortice.catalog import OPS as CATALOG
 from mortice.dtype import (
     DType,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
 _ops: dict[str, Op] = {}  # those of the modules that have been imported
 Tensor: Any = None  # the public class, set by `methods`; a name of this module, which is read faster than an attribute
-
 
 
 def __getattr__(name: str) -> Any:
@@ -192,6 +192,11 @@ class Plans(dict):  # type: ignore[type-arg]
 
 class Op:
     """An operation: everything the core knows about it."""
+
+    # What recording reads each time lies in slots, which `fast` reads where they are.
+    __slots__ = (
+        "no_grad_reason", "node_class", "plan_one", "plan_both", "plan_first", "plan_second", "__dict__", "__weakref__"
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -512,6 +517,9 @@ WRITE_OUT: Callable[..., Any] = slow
 TO_ONE_LEVEL: Callable[..., Any] = slow
 
 
+as_view = fast.install(Op, as_view)
+
+
 def unary(op: Op) -> Callable[..., Any]:
     """Compile an op of one tensor without attributes, whose shape is the tensor's or none."""
     same_dtype = op.same_dtype
@@ -537,7 +545,7 @@ def unary(op: Op) -> Callable[..., Any]:
             record_one(op, input, data, t)
         return t
 
-    return call
+    return fast.stand_before(fast.ONE, op, call, None if elementwise else SCALAR)
 
 
 def _slow_two(op: Op, x: Any, y: Any, out: Any) -> Any:
@@ -597,7 +605,7 @@ def binary(op: Op, fallback: Callable[..., Any] = _slow_two) -> Callable[..., An
                 record_two(op, x, value, data, t)
         return t
 
-    return call
+    return fast.stand_before(fast.TWO, op, call, shape_rule)
 
 
 def unary_with_attributes(op: Op) -> Callable[..., Any]:
@@ -626,7 +634,7 @@ def unary_with_attributes(op: Op) -> Callable[..., Any]:
             record_one(op, input, data, t, attrs)
         return t
 
-    return call
+    return fast.stand_before(fast.ATTRIBUTES, op, call, None if shape_rule is same else shape_rule)
 
 
 def viewing(op: Op) -> Callable[..., Any]:
@@ -639,33 +647,36 @@ def viewing(op: Op) -> Callable[..., Any]:
         shape = shape_rule(op.name, input.shape, **attrs)
         return as_view(op, input, input._device.table[op](input._data, **attrs), shape, attrs)
 
-    return call
+    return fast.stand_before(fast.VIEW, op, call, shape_rule)
 
 
 def general(op: Op) -> Callable[..., Any]:
     """Compile any other op: attributes as keywords, any number of operands."""
     fixed = op.fixed
+    lead = min({*range(len(op.inputs))} - fixed, default=-1)  # the first operand that takes part in promotion
 
     def call(*args: Any, out: Any = None, **attrs: Any) -> Any:
-        if out is None and op.check is None and not (special[0] and modes.autocast is not None):
+        if out is None and op.check is None and lead >= 0 and not (special[0] and modes.autocast is not None):
             try:
-                first = args[0]
+                first = args[lead]
                 d = first.dtype
-                result = None if 0 in fixed else op.same_dtype.get(d)
+                result = op.same_dtype.get(d)
                 if result is not None:
                     device = first._device
                     i = 0
-                    for a in args[1:]:
-                        i += 1
+                    for a in args:
                         if a is not None and (a._device is not device or (a.dtype is not d and i not in fixed)):
                             break
+                        i += 1
                     else:
                         return run(op, args, attrs, result)
             except (AttributeError, IndexError):
                 pass
         return slow(op, args, attrs, out)
 
-    return call
+    if op.check is not None or op.shape is None or op.view or lead < 0:
+        return call
+    return fast.stand_before(fast.ANY, op, call, None if op.shape is same and not lead else op.shape)
 
 
 def op(

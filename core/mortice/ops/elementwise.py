@@ -15,7 +15,7 @@ from mortice.backends.kernel_tools import is_number, like
 from mortice.dtype import DType, bool_, complex128, float64, promote_scalar, promote_types, scalar_dtype
 from mortice.errors import DTypeError
 from mortice.node import TENSOR_KERNELS
-from mortice.op import Op, TensorBase, broadcast, floating, op, promote, run
+from mortice.op import Op, TensorBase, broadcast, floating, op, promote
 from mortice.tensor import make
 
 __all__ = [
@@ -391,18 +391,6 @@ _where.vjp(
 
 def where(condition: Any, input: Any, other: Any, *, out: Any = None) -> Any:
     """Choose `input` where the condition holds, else `other`."""
-    try:
-        d, device = input.dtype, input._device
-        if (
-            out is None
-            and condition.dtype is bool_
-            and other.dtype is d
-            and other._device is device
-            and condition._device is device
-        ):
-            return run(_where.op, (condition, input, other), {}, d)
-    except AttributeError:
-        pass
     if not isinstance(condition, TensorBase):
         raise TypeError(f"where: expected condition to be a Tensor; got {type(condition).__name__}.")
     if condition.dtype is not bool_:

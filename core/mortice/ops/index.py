@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from mortice import fast
 from mortice import node as _node
 from mortice import op as _op
 from mortice.dtype import bool_, int64, uint8
@@ -443,6 +444,7 @@ def _is_plain(key: Any, shape: Size) -> bool:
 
 
 _SLICE = _slice.op
+getitem = fast.stand_before(fast.GETITEM, _SLICE, getitem)
 
 
 def _set_number(input: Any, key: Any, value: Any) -> bool:

@@ -74,12 +74,12 @@ def kernel_of(fn: Any) -> Callable[..., Any]:
 def reduce_as(fn: Any, x: Any, dtype: DType | None, out: Any, **attrs: Any) -> Any:
     """Reduce, in the dtype that the user asks for, if any."""
     if dtype is None:
-        return fn(x, out=out, **attrs)
+        return fn(x, **attrs, out=out)
     dtype = as_dtype(fn.op.name, dtype)
     if x._rg and dtype.kind not in "fc":
         raise RuntimeError(f"{fn.op.name}: Autograd not support dtype: {dtype.name}; detach the tensor first.")
     if dtype.kind in "fc":
-        return fn(cast(x, dtype), out=out, **attrs)
+        return fn(cast(x, dtype), **attrs, out=out)
     fn.op.rule(dtype)
     t = run(fn.op, (cast(x, dtype),), attrs, dtype)
     return t if out is None else _op.WRITE_OUT(fn.op.name, out, t)

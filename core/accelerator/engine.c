@@ -1,0 +1,729 @@
+/* mortice._engine: the fast cases of the call path in C. `mortice/fast.py` says where it serves.
+
+   A Fast stands before the Python function of an op. It does the usual case (tensors of one device and one dtype, no mode
+   but the usual ones) and leaves every other, and what is wrong with it, to that function: the meaning of an operation is
+   there. Attributes are read and written where the classes' __slots__ have them, so the classes themselves stay Python's.
+
+   A function returns a new reference, or NULL with an error set, unless its comment says otherwise. What is taken out of a
+   tensor is held before anything allocates or calls: a finalizer or another thread may change the tensor meanwhile. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <structmember.h>
+
+#define VERSION 1 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
+#define MOST 8    /* operands, and attributes, of a fast case */
+#define SLOT(o, offset) (*(PyObject **)((char *)(o) + (offset)))
+
+/* ---- the classes and objects that it knows: see `install` ---- */
+
+enum { TENSOR, STORAGE, ALIASES, LEAF, DEVICE, DTYPE, NODE, CONST, OP, CLASSES };
+static PyTypeObject *class[CLASSES], *Tensor; /* Tensor is the public class, NULL until it is there */
+
+static struct {
+    Py_ssize_t data, device, dtype, shape, rg, node, storage, steps, viewed, note, leaf;
+    Py_ssize_t version, aliases, pruned, last, first_use, table, backend, kind, value;
+    Py_ssize_t seq, edges, n_device, n_shape, n_dtype, extra, op, saved, out, attrs, shapes, versions, meta;
+    Py_ssize_t no_grad_reason, node_class, plan_one, plan_both, plan_first, plan_second;
+} at;
+
+static const struct { int of; const char *name; Py_ssize_t *offset; } slots[] = {
+    {TENSOR, "_data", &at.data}, {TENSOR, "_device", &at.device}, {TENSOR, "dtype", &at.dtype}, {TENSOR, "shape", &at.shape},
+    {TENSOR, "_rg", &at.rg}, {TENSOR, "_node", &at.node}, {TENSOR, "_storage", &at.storage}, {TENSOR, "_steps", &at.steps},
+    {TENSOR, "_viewed", &at.viewed}, {TENSOR, "_note", &at.note}, {TENSOR, "_leaf", &at.leaf},
+    {STORAGE, "version", &at.version}, {STORAGE, "aliases", &at.aliases}, {STORAGE, "pruned", &at.pruned},
+    {ALIASES, "last", &at.last}, {LEAF, "first_use", &at.first_use}, {DEVICE, "table", &at.table}, {DEVICE, "backend", &at.backend},
+    {DTYPE, "kind", &at.kind}, {CONST, "_data", &at.value},
+    {NODE, "seq", &at.seq}, {NODE, "edges", &at.edges}, {NODE, "device", &at.n_device}, {NODE, "shape", &at.n_shape},
+    {NODE, "dtype", &at.n_dtype}, {NODE, "extra", &at.extra}, {NODE, "op", &at.op}, {NODE, "saved", &at.saved},
+    {NODE, "out", &at.out}, {NODE, "attrs", &at.attrs}, {NODE, "shapes", &at.shapes}, {NODE, "versions", &at.versions},
+    {NODE, "meta", &at.meta},
+    {OP, "no_grad_reason", &at.no_grad_reason}, {OP, "node_class", &at.node_class}, {OP, "plan_one", &at.plan_one},
+    {OP, "plan_both", &at.plan_both}, {OP, "plan_first", &at.plan_first}, {OP, "plan_second", &at.plan_second},
+};
+#define SLOTS (sizeof slots / sizeof *slots)
+
+static PyObject *special, *nothing, *sizes, *remembered, *next_seq, *record, *record_one_py, *record_two_py, *as_view_py,
+    *broadcast;
+static PyObject *zero, *no_sizes; /* 0, of which there is one, and () */
+static PyObject *s_note_use, *s_own_storage, *s_getitem, *s_shape_of, *s_version, *s_add, *s_key, *s_shape, *s_dtype, *s_out,
+    *s_name, *s_attrs, *s_same_dtype, *s_fixed, *s_scalars, *s_read;
+
+static inline int of(PyObject *o, int number) { return o && Py_TYPE(o) == class[number]; }
+
+static inline void put(PyObject *o, Py_ssize_t offset, PyObject *value) { /* into an empty slot */
+    SLOT(o, offset) = Py_NewRef(value);
+}
+
+static inline void replace(PyObject *o, Py_ssize_t offset, PyObject *value) { /* takes value */
+    PyObject *old = SLOT(o, offset);
+    SLOT(o, offset) = value;
+    Py_XDECREF(old);
+}
+
+static PyObject *one(PyObject *a) { /* a tuple; takes a, which may be an error */
+    PyObject *made = a ? PyTuple_New(1) : NULL;
+    if (made) PyTuple_SET_ITEM(made, 0, a);
+    else Py_XDECREF(a);
+    return made;
+}
+
+static PyObject *two(PyObject *a, PyObject *b) {
+    PyObject *made = a && b ? PyTuple_New(2) : NULL;
+    if (made) {
+        PyTuple_SET_ITEM(made, 0, a);
+        PyTuple_SET_ITEM(made, 1, b);
+    } else {
+        Py_XDECREF(a);
+        Py_XDECREF(b);
+    }
+    return made;
+}
+
+/* ---- tensors ---- */
+
+/* A class that makes a property of what is read here is left to Python. */
+static int is_plain(PyTypeObject *type) {
+    return PyType_IsSubtype(type, class[TENSOR]) && _PyType_Lookup(type, s_shape) == _PyType_Lookup(class[TENSOR], s_shape) &&
+           _PyType_Lookup(type, s_dtype) == _PyType_Lookup(class[TENSOR], s_dtype);
+}
+
+/* Whether it is a tensor that is complete: every slot that is read below has what belongs there. */
+static inline int is_tensor(PyObject *o) {
+    if (Py_TYPE(o) != Tensor && !is_plain(Py_TYPE(o))) return 0;
+    PyObject *shape = SLOT(o, at.shape), *rg = SLOT(o, at.rg);
+    return SLOT(o, at.data) && of(SLOT(o, at.device), DEVICE) && of(SLOT(o, at.dtype), DTYPE) && shape && PyTuple_Check(shape) &&
+           (rg == Py_True || rg == Py_False) && SLOT(o, at.node) && SLOT(o, at.storage) && SLOT(o, at.leaf);
+}
+
+/* A kernel lets other threads run, and a slot can be deleted. */
+static int still_whole(PyObject *o) {
+    if (is_tensor(o)) return 0;
+    PyErr_SetString(PyExc_RuntimeError, "a tensor lost its attributes while an operation ran");
+    return -1;
+}
+
+static PyObject *fresh(PyObject *data, PyObject *device, PyObject *dtype, PyObject *shape) { /* takes data */
+    if (!Tensor) Tensor = (PyTypeObject *)PyObject_GetAttrString((PyObject *)class[TENSOR], "cls");
+    PyObject *t = Tensor ? Tensor->tp_alloc(Tensor, 0) : NULL;
+    if (!t) {
+        Py_DECREF(data);
+        return NULL;
+    }
+    SLOT(t, at.data) = data;
+    put(t, at.device, device);
+    put(t, at.dtype, dtype);
+    put(t, at.shape, shape);
+    put(t, at.rg, Py_False);
+    put(t, at.node, Py_None);
+    put(t, at.storage, Py_None);
+    put(t, at.leaf, Py_None);
+    return t;
+}
+
+/* ---- recording: what `record_one` and `record_two` of node.py do; an operand is a tensor or a Const ---- */
+
+static inline int wants_grad(PyObject *o) { return Py_TYPE(o) != class[CONST] && SLOT(o, at.rg) == Py_True; }
+static inline PyObject *shape_of(PyObject *o) { return Py_TYPE(o) == class[CONST] ? no_sizes : SLOT(o, at.shape); } /* borrowed */
+static inline int is_shared(PyObject *o) { return Py_TYPE(o) != class[CONST] && SLOT(o, at.storage) != Py_None; }
+
+/* Where the gradient of an operand goes. */
+static PyObject *edge_of(PyObject *o, PyObject *seq) {
+    if (!wants_grad(o)) return Py_NewRef(Py_None);
+    PyObject *node = SLOT(o, at.node), *leaf = SLOT(o, at.leaf);
+    if (node != Py_None) return Py_NewRef(node);
+    if (of(leaf, LEAF) && SLOT(leaf, at.first_use) && SLOT(leaf, at.first_use) != zero) return Py_NewRef(o);
+    return PyObject_CallMethodOneArg(o, s_note_use, seq);
+}
+
+/* A storage of a level (see `levels`) computes its version. */
+static PyObject *version_of(PyObject *o) {
+    PyObject *storage = is_shared(o) ? SLOT(o, at.storage) : NULL;
+    if (!storage) return Py_NewRef(zero);
+    if (of(storage, STORAGE) && SLOT(storage, at.version)) return Py_NewRef(SLOT(storage, at.version));
+    Py_INCREF(storage);
+    PyObject *found = PyObject_GetAttr(storage, s_version);
+    Py_DECREF(storage);
+    return found;
+}
+
+/* The plan of an op for n operands, NULL without an error where it is not known yet. */
+static PyObject *plan_of(PyObject *op, Py_ssize_t offset, Py_ssize_t n) {
+    PyObject *plan = SLOT(op, offset), *made = SLOT(op, at.node_class);
+    if (!plan || !PyTuple_Check(plan) || PyTuple_GET_SIZE(plan) != 3 || !made || !PyType_Check(made)) return NULL;
+    PyObject *keep = PyTuple_GET_ITEM(plan, 0);
+    return PyTuple_Check(keep) && PyTuple_GET_SIZE(keep) == n ? Py_NewRef(plan) : NULL;
+}
+
+static PyObject *new_node(PyObject *op, PyObject *t) {
+    PyTypeObject *type = (PyTypeObject *)Py_NewRef(SLOT(op, at.node_class));
+    PyObject *node = type->tp_alloc(type, 0);
+    Py_DECREF(type);
+    if (!node) return NULL;
+    if (!(SLOT(node, at.seq) = PyObject_CallNoArgs(next_seq))) {
+        Py_DECREF(node);
+        return NULL;
+    }
+    put(node, at.op, op);
+    put(node, at.n_device, SLOT(t, at.device));
+    put(node, at.n_shape, SLOT(t, at.shape));
+    put(node, at.n_dtype, SLOT(t, at.dtype));
+    put(node, at.extra, Py_None);
+    put(node, at.meta, Py_None);
+    return node;
+}
+
+/* Gives the tensor its node; takes node and plan. What could not be made is NULL in the node. */
+static int give_node(PyObject *node, PyObject *plan, PyObject *t) {
+    SLOT(node, at.out) = PyTuple_GET_ITEM(plan, 1) == Py_True ? one(Py_NewRef(SLOT(t, at.data))) : Py_NewRef(Py_None);
+    Py_DECREF(plan);
+    if (!SLOT(node, at.edges) || !SLOT(node, at.saved) || !SLOT(node, at.versions) || !SLOT(node, at.shapes) ||
+        !SLOT(node, at.out)) {
+        Py_DECREF(node);
+        return -1;
+    }
+    replace(t, at.rg, Py_NewRef(Py_True));
+    replace(t, at.node, node);
+    return 0;
+}
+
+static int succeeded(PyObject *result) { /* takes result */
+    Py_XDECREF(result);
+    return result ? 0 : -1;
+}
+
+static int record_one(PyObject *op, PyObject *x, PyObject *t, PyObject *attrs) {
+    PyObject *plan = plan_of(op, at.plan_one, 1);
+    if (!plan) return succeeded(PyObject_CallFunctionObjArgs(record_one_py, op, x, SLOT(t, at.data), t, attrs, NULL));
+    PyObject *node = new_node(op, t), *edge = node ? edge_of(x, SLOT(node, at.seq)) : NULL;
+    if (!edge) {
+        Py_XDECREF(node);
+        Py_DECREF(plan);
+        return -1;
+    }
+    int keep = PyTuple_GET_ITEM(PyTuple_GET_ITEM(plan, 0), 0) == Py_True;
+    SLOT(node, at.edges) = one(edge);
+    SLOT(node, at.saved) = one(Py_NewRef(keep ? x : Py_None));
+    SLOT(node, at.versions) = keep && is_shared(x) ? one(version_of(x)) : Py_NewRef(Py_None);
+    SLOT(node, at.shapes) = PyTuple_GET_ITEM(plan, 2) == Py_True ? one(Py_NewRef(SLOT(x, at.shape))) : Py_NewRef(Py_None);
+    put(node, at.attrs, attrs);
+    return give_node(node, plan, t);
+}
+
+static int record_two(PyObject *op, PyObject *x, PyObject *y, PyObject *t, int one_shape) {
+    int first = wants_grad(x), second = wants_grad(y);
+    PyObject *plan = plan_of(op, first ? (second ? at.plan_both : at.plan_first) : at.plan_second, 2);
+    if (!plan) return succeeded(PyObject_CallFunctionObjArgs(record_two_py, op, x, y, SLOT(t, at.data), t, NULL));
+    PyObject *node = new_node(op, t);
+    PyObject *to_x = node ? edge_of(x, SLOT(node, at.seq)) : NULL, *to_y = to_x ? edge_of(y, SLOT(node, at.seq)) : NULL;
+    if (!to_y) {
+        Py_XDECREF(to_x);
+        Py_XDECREF(node);
+        Py_DECREF(plan);
+        return -1;
+    }
+    PyObject *keep = PyTuple_GET_ITEM(plan, 0);
+    int keep_x = PyTuple_GET_ITEM(keep, 0) == Py_True, keep_y = PyTuple_GET_ITEM(keep, 1) == Py_True;
+    SLOT(node, at.edges) = two(to_x, to_y);
+    SLOT(node, at.saved) =
+        keep_x || keep_y ? two(Py_NewRef(keep_x ? x : Py_None), Py_NewRef(keep_y ? y : Py_None)) : Py_NewRef(nothing);
+    if ((keep_x && is_shared(x)) || (keep_y && is_shared(y))) {
+        PyObject *of_x = keep_x ? version_of(x) : Py_NewRef(zero);
+        SLOT(node, at.versions) = two(of_x, !of_x ? NULL : keep_y ? version_of(y) : Py_NewRef(zero));
+    } else
+        put(node, at.versions, Py_None);
+    SLOT(node, at.shapes) = !one_shape || PyTuple_GET_ITEM(plan, 2) == Py_True
+                                ? two(Py_NewRef(shape_of(x)), Py_NewRef(shape_of(y)))
+                                : Py_NewRef(Py_None);
+    put(node, at.attrs, Py_None);
+    return give_node(node, plan, t);
+}
+
+/* ---- views: what `as_view` of op.py does ---- */
+
+static int is_dead(PyObject *ref) {
+#if PY_VERSION_HEX >= 0x030D0000
+    PyObject *found = NULL;
+    int alive = PyWeakref_GetRef(ref, &found);
+    Py_XDECREF(found);
+    return alive == 0;
+#else
+    return PyWeakref_GET_OBJECT(ref) == Py_None;
+#endif
+}
+
+/* Notes that t shows the memory of the storage. */
+static int share(PyObject *storage, PyObject *t) {
+    PyObject *aliases = SLOT(storage, at.aliases), *last = of(aliases, ALIASES) ? SLOT(aliases, at.last) : NULL;
+    PyObject *most = SLOT(storage, at.pruned);
+    int alone = last && (!PyWeakref_CheckRef(last) || is_dead(last));
+    if (!alone && (!last || !most || !PyLong_CheckExact(most) || PyList_GET_SIZE(aliases) > PyLong_AsSsize_t(most)))
+        return succeeded(PyObject_CallMethodOneArg(storage, s_add, t)); /* which tidies up */
+    Py_INCREF(aliases);
+    PyObject *ref = PyWeakref_NewRef(t, NULL);
+    int status = !ref ? -1 : alone ? 0 : PyList_Append(aliases, ref);
+    if (ref && alone) replace(aliases, at.last, ref);
+    else Py_XDECREF(ref);
+    Py_DECREF(aliases);
+    return status;
+}
+
+static PyObject *view(PyObject *op, PyObject *x, PyObject *data, PyObject *size, PyObject *attrs) { /* takes data */
+    if (still_whole(x) < 0) {
+        Py_DECREF(data);
+        return NULL;
+    }
+    PyObject *storage = Py_NewRef(SLOT(x, at.storage)), *t = NULL;
+    if (storage == Py_None) Py_SETREF(storage, PyObject_CallMethodNoArgs(x, s_own_storage));
+    if (!storage) {
+        Py_DECREF(data);
+        return NULL;
+    }
+    PyObject *steps = SLOT(x, at.steps), *viewed = SLOT(x, at.viewed), *note = SLOT(x, at.note);
+    if (!of(storage, STORAGE) || !steps || !viewed || !note) {
+        Py_DECREF(storage);
+        t = PyObject_CallFunctionObjArgs(as_view_py, op, x, data, size, attrs, NULL);
+        Py_DECREF(data);
+        return t;
+    }
+    int empty = attrs == Py_None || (PyDict_Check(attrs) && !PyDict_GET_SIZE(attrs));
+    PyObject *device = Py_NewRef(SLOT(x, at.device)), *dtype = Py_NewRef(SLOT(x, at.dtype));
+    viewed = Py_NewRef(viewed == Py_None ? x : viewed);
+    Py_INCREF(steps);
+    Py_INCREF(note);
+    t = fresh(data, device, dtype, size);
+    if (t) {
+        replace(t, at.storage, Py_NewRef(storage));
+        SLOT(t, at.steps) = PyTuple_Pack(3, steps, op, empty ? size : attrs);
+        put(t, at.viewed, viewed);
+        put(t, at.note, note);
+        if (!SLOT(t, at.steps) || share(storage, t) < 0 || (wants_grad(x) && record_one(op, x, t, attrs) < 0)) Py_CLEAR(t);
+    }
+    Py_DECREF(device);
+    Py_DECREF(dtype);
+    Py_DECREF(viewed);
+    Py_DECREF(steps);
+    Py_DECREF(note);
+    Py_DECREF(storage);
+    return t;
+}
+
+static inline int is_usual(void) { return PyList_GET_SIZE(special) && PyList_GET_ITEM(special, 0) == zero; }
+
+static PyObject *as_view(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n) {
+    if (n != 5 || !is_usual() || !of(args[0], OP) || !is_tensor(args[1])) return PyObject_Vectorcall(as_view_py, args, n, NULL);
+    return view(args[0], args[1], Py_NewRef(args[2]), args[3], args[4]);
+}
+
+/* ---- a function with a fast case ---- */
+
+enum { ONE, ATTRIBUTES, VIEW, TWO, ANY, GETITEM };
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc call;
+    PyObject *dict, *weakrefs;
+    PyObject *op, *python, *same_dtype, *name, *attrs;
+    PyObject *shape; /* of the result: None for the operand's own, else a Size, or a function of the operands' shapes */
+    int kind, numbers, lead; /* lead: the first operand that takes part in promotion */
+    unsigned fixed; /* the operands that keep their dtype, a bit for each */
+} Fast;
+
+/* Whether an object is nothing but a dict where it is read, whatever it does for what it has not got. */
+static inline int reads_like_dict(PyObject *o) {
+    return o && PyDict_Check(o) && _PyType_Lookup(Py_TYPE(o), s_read) == _PyType_Lookup(&PyDict_Type, s_read);
+}
+
+static inline int has(PyObject *list, PyObject *name) { /* names of calls are interned; another one is left to Python */
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++)
+        if (PyList_GET_ITEM(list, i) == name) return 1;
+    return 0;
+}
+
+static inline int is_number(PyObject *o) { return PyFloat_CheckExact(o) || PyLong_CheckExact(o); }
+
+static PyObject *dict_of(PyObject *const *values, PyObject *names) {
+    PyObject *made = PyDict_New();
+    for (Py_ssize_t i = 0; made && names && i < PyTuple_GET_SIZE(names); i++)
+        if (PyDict_SetItem(made, PyTuple_GET_ITEM(names, i), values[i]) < 0) Py_CLEAR(made);
+    return made;
+}
+
+/* The names of the attributes of a call, None where it has others than those of the op; `out=None` may come last. */
+static PyObject *attributes_of(Fast *f, PyObject *const *values, PyObject *names) {
+    Py_ssize_t n = PyTuple_GET_SIZE(names);
+    PyObject *last = PyTuple_GET_ITEM(names, n - 1);
+    int without = last == s_out && values[n - 1] == Py_None;
+    for (Py_ssize_t i = 0; i < n - without; i++)
+        if (!has(f->attrs, PyTuple_GET_ITEM(names, i))) return Py_NewRef(Py_None);
+    return without ? PyTuple_GetSlice(names, 0, n - 1) : Py_NewRef(names);
+}
+
+static PyObject *const_of(PyObject *value) {
+    PyObject *made = class[CONST]->tp_alloc(class[CONST], 0);
+    if (made) put(made, at.value, value);
+    return made;
+}
+
+/* Records a call; names and values are those of the attributes. */
+static int note_call(Fast *f, PyObject *const *args, Py_ssize_t n, PyObject *names, PyObject *out, PyObject *t, int one_shape) {
+    PyObject *attrs = f->kind == ONE || f->kind == TWO ? Py_NewRef(Py_None) : dict_of(args + n, names);
+    PyObject *operands = attrs ? PyList_New(n) : NULL;
+    int status = operands ? 0 : -1;
+    for (Py_ssize_t i = 0; i < n && !status; i++) {
+        int plain = args[i] == Py_None || is_number(args[i]);
+        PyObject *a = plain ? const_of(args[i]) : still_whole(args[i]) < 0 ? NULL : Py_NewRef(args[i]);
+        if (a) PyList_SET_ITEM(operands, i, a);
+        else status = -1;
+    }
+    if (!status) {
+        if (f->kind == TWO)
+            status = record_two(f->op, PyList_GET_ITEM(operands, 0), PyList_GET_ITEM(operands, 1), t, one_shape);
+        else if (f->kind == ANY)
+            status = succeeded(PyObject_CallFunctionObjArgs(record, f->op, operands, attrs, out, t, NULL));
+        else
+            status = record_one(f->op, args[0], t, attrs);
+    }
+    Py_XDECREF(operands);
+    Py_XDECREF(attrs);
+    return status;
+}
+
+/* The results of a kernel with several: a tensor of each; takes nothing. NULL without an error where they do not match. */
+static PyObject *several(PyObject *data, PyObject *device, PyObject *dtypes, PyObject *shapes) {
+    Py_ssize_t n = PyTuple_GET_SIZE(data);
+    int own_dtypes = PyTuple_CheckExact(dtypes), own_shapes = PyTuple_CheckExact(shapes);
+    if ((own_dtypes && PyTuple_GET_SIZE(dtypes) != n) || (own_shapes && PyTuple_GET_SIZE(shapes) != n)) return NULL;
+    PyObject *made = PyTuple_New(n);
+    for (Py_ssize_t i = 0; made && i < n; i++) {
+        PyObject *t = fresh(Py_NewRef(PyTuple_GET_ITEM(data, i)), device, own_dtypes ? PyTuple_GET_ITEM(dtypes, i) : dtypes,
+                            own_shapes ? PyTuple_GET_ITEM(shapes, i) : shapes);
+        if (t) PyTuple_SET_ITEM(made, i, t);
+        else Py_CLEAR(made);
+    }
+    return made;
+}
+
+/* The usual case of a call; None where it is not usual. `args` are n operands, then the values of the attributes. */
+static PyObject *try_op(Fast *f, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0, i;
+    int number = f->numbers && is_number(args[1]) ? 1 : f->numbers && is_number(args[0]) ? 0 : -1;
+    int lead = number == 0 ? 1 : f->lead;
+    if (lead >= n || !is_tensor(args[lead])) Py_RETURN_NONE;
+    PyObject *x = args[lead], *device = SLOT(x, at.device), *dtype = SLOT(x, at.dtype), *shape = SLOT(x, at.shape);
+    int recorded = wants_grad(x), one_shape = 1;
+    if (number >= 0) {
+        PyObject *kind = SLOT(dtype, at.kind);
+        if (!kind || !PyUnicode_Check(kind) || !PyUnicode_GET_LENGTH(kind) || PyUnicode_READ_CHAR(kind, 0) != 'f') Py_RETURN_NONE;
+        one_shape = !PyTuple_GET_SIZE(shape);
+    }
+    for (i = 0; i < n; i++) {
+        PyObject *a = args[i];
+        if (i == lead || i == number) continue;
+        if (a == Py_None && f->kind == ANY) {
+            one_shape = 0;
+            continue;
+        }
+        if (!is_tensor(a) || SLOT(a, at.device) != device || (SLOT(a, at.dtype) != dtype && !(f->fixed >> i & 1))) Py_RETURN_NONE;
+        recorded |= wants_grad(a);
+        if (one_shape && SLOT(a, at.shape) != shape)
+            if ((one_shape = PyObject_RichCompareBool(shape, SLOT(a, at.shape), Py_EQ)) < 0) return NULL;
+    }
+    PyObject *table = SLOT(device, at.table);
+    if (!reads_like_dict(table)) Py_RETURN_NONE;
+    PyObject *result = f->kind == VIEW ? dtype : PyDict_GetItemWithError(f->same_dtype, dtype);
+    PyObject *kernel = result ? PyDict_GetItemWithError(table, f->op) : NULL;
+    if (!kernel) return PyErr_Occurred() ? NULL : Py_NewRef(Py_None); /* the first time */
+
+    PyObject *room[1 + MOST + MOST], *data = NULL, *t = NULL;
+    for (i = 0; i < named; i++) room[1 + n + i] = args[n + i];
+    Py_INCREF(device);
+    Py_INCREF(result);
+    Py_INCREF(kernel);
+    if (number >= 0 || f->shape == Py_None || (one_shape && f->shape == broadcast)) Py_INCREF(shape);
+    else if (PyTuple_Check(f->shape)) shape = Py_NewRef(f->shape);
+    else {
+        room[0] = f->name;
+        for (i = 0; i < n; i++) room[1 + i] = Py_NewRef(args[i] == Py_None ? no_sizes : SLOT(args[i], at.shape));
+        shape = PyObject_Vectorcall(f->shape, room, 1 + n, names);
+        for (i = 0; i < n; i++) Py_DECREF(room[1 + i]);
+    }
+    if (shape) {
+        for (i = 0; i < n; i++)
+            room[1 + i] = Py_NewRef(i == number || args[i] == Py_None ? args[i] : SLOT(args[i], at.data));
+        data = PyObject_Vectorcall(kernel, room + 1, n | PY_VECTORCALL_ARGUMENTS_OFFSET, names);
+        for (i = 0; i < n; i++) Py_DECREF(room[1 + i]);
+    }
+    if (data && f->kind == VIEW) {
+        PyObject *attrs = dict_of(args + n, names);
+        t = attrs ? view(f->op, x, Py_NewRef(data), shape, attrs) : NULL;
+        Py_XDECREF(attrs);
+    } else if (data) {
+        int many = f->kind == ANY && PyTuple_CheckExact(data);
+        t = many ? several(data, device, result, shape) : fresh(Py_NewRef(data), device, result, shape);
+        if (t && recorded && SLOT(f->op, at.no_grad_reason) == Py_None &&
+            note_call(f, args, n, names, data, t, one_shape) < 0) Py_CLEAR(t);
+        if (many && !t && !PyErr_Occurred()) t = Py_NewRef(Py_None);
+    }
+    Py_XDECREF(data);
+    Py_DECREF(device);
+    Py_DECREF(result);
+    Py_DECREF(kernel);
+    Py_XDECREF(shape);
+    return t;
+}
+
+static PyObject *call_op(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names) {
+    Fast *f = (Fast *)self;
+    Py_ssize_t n = PyVectorcall_NARGS(nargsf), named = names ? PyTuple_GET_SIZE(names) : 0;
+    PyObject *t = NULL;
+    if (is_usual() && (f->kind == ANY ? n : n == 1 + (f->kind == TWO)) && n <= MOST && named <= MOST) {
+        PyObject *given = named ? attributes_of(f, args + n, names) : NULL;
+        if (named && !given) return NULL;
+        if (given != Py_None) t = try_op(f, args, n, given);
+        else t = Py_NewRef(Py_None);
+        Py_XDECREF(given);
+        if (t && t != Py_None) return t;
+        if (!t) { /* `general` of op.py, too, asks again after these */
+            if (f->kind != ANY || !(PyErr_ExceptionMatches(PyExc_AttributeError) || PyErr_ExceptionMatches(PyExc_IndexError)))
+                return NULL;
+            PyErr_Clear();
+        }
+        Py_XDECREF(t);
+    }
+    return PyObject_Vectorcall(f->python, args, nargsf, names);
+}
+
+/* Whether a key is only slices and ints in range: what `_is_plain` of ops/index.py asks. -1 for an error. */
+static int is_plain_key(PyObject *key, PyObject *shape) {
+    PyObject *alone[1] = {key}, **parts = alone;
+    Py_ssize_t n = 1;
+    if (PyTuple_CheckExact(key)) {
+        parts = ((PyTupleObject *)key)->ob_item;
+        n = PyTuple_GET_SIZE(key);
+    }
+    if (n > PyTuple_GET_SIZE(shape)) return 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        if (PySlice_Check(parts[i])) continue;
+        if (!PyLong_CheckExact(parts[i])) return 0;
+        int over;
+        long long k = PyLong_AsLongLongAndOverflow(parts[i], &over), size = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, i));
+        if (size == -1 && PyErr_Occurred()) return -1;
+        if (over || k < -size || k >= size) return 0;
+    }
+    return 1;
+}
+
+static PyObject *call_getitem(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names) {
+    Fast *f = (Fast *)self;
+    if (names || PyVectorcall_NARGS(nargsf) != 2 || !is_usual() || !is_tensor(args[0]))
+        return PyObject_Vectorcall(f->python, args, nargsf, names);
+    PyObject *x = args[0];
+    int plain = is_plain_key(args[1], SLOT(x, at.shape));
+    if (plain <= 0) return plain < 0 ? NULL : PyObject_Vectorcall(f->python, args, nargsf, names);
+    PyObject *backend = Py_XNewRef(SLOT(SLOT(x, at.device), at.backend)), *whole = Py_NewRef(SLOT(x, at.data));
+    PyObject *key = PyTuple_CheckExact(args[1]) ? Py_NewRef(args[1]) : one(Py_NewRef(args[1]));
+    PyObject *data = key && backend ? PyObject_CallMethodObjArgs(backend, s_getitem, whole, key, NULL) : NULL;
+    PyObject *shape = data ? PyObject_CallMethodOneArg(backend, s_shape_of, data) : NULL, *attrs = NULL, *t = NULL;
+    if (shape) {
+        PyObject *known = PyDict_GetItemWithError(sizes, shape);
+        if (known || !PyErr_Occurred()) Py_SETREF(shape, known ? Py_NewRef(known) : PyObject_CallOneArg(remembered, shape));
+        else Py_CLEAR(shape);
+    }
+    if (shape) {
+        PyObject *pair[2] = {key, shape};
+        static PyObject *fields;
+        if (!fields) fields = PyTuple_Pack(2, s_key, s_shape);
+        attrs = !fields ? NULL : wants_grad(x) ? dict_of(pair, fields) : PyTuple_Pack(2, key, shape);
+    }
+    if (attrs) t = view(f->op, x, Py_NewRef(data), shape, attrs);
+    Py_XDECREF(attrs);
+    Py_XDECREF(shape);
+    Py_XDECREF(data);
+    Py_XDECREF(key);
+    Py_XDECREF(backend);
+    Py_DECREF(whole);
+    return t;
+}
+
+/* It looks like the Python function, which carries its name, signature and documentation. */
+static PyObject *fast_bind(PyObject *self, PyObject *obj, PyObject *Py_UNUSED(type)) {
+    return obj && obj != Py_None ? PyMethod_New(self, obj) : Py_NewRef(self);
+}
+static PyObject *fast_reduce(PyObject *f, PyObject *Py_UNUSED(none)) {
+    return PyObject_GetAttrString(((Fast *)f)->python, "__qualname__");
+}
+static PyObject *fast_repr(PyObject *f) { return PyObject_Repr(((Fast *)f)->python); }
+static PyObject *of_python(PyObject *f, void *name) { return PyObject_GetAttrString(((Fast *)f)->python, name); }
+static int into_python(PyObject *f, PyObject *value, void *name) {
+    if (value) return PyObject_SetAttrString(((Fast *)f)->python, name, value);
+    PyErr_Format(PyExc_AttributeError, "%s cannot be deleted", (char *)name);
+    return -1;
+}
+
+static int fast_traverse(PyObject *self, visitproc visit, void *arg) {
+    Fast *f = (Fast *)self;
+    Py_VISIT(f->dict);
+    Py_VISIT(f->op);
+    Py_VISIT(f->python);
+    Py_VISIT(f->same_dtype);
+    Py_VISIT(f->attrs);
+    Py_VISIT(f->shape);
+    return 0;
+}
+
+static void fast_dealloc(PyObject *self) {
+    Fast *f = (Fast *)self;
+    PyObject_GC_UnTrack(self);
+    if (f->weakrefs) PyObject_ClearWeakRefs(self);
+    Py_XDECREF(f->dict);
+    Py_XDECREF(f->op);
+    Py_XDECREF(f->python);
+    Py_XDECREF(f->same_dtype);
+    Py_XDECREF(f->name);
+    Py_XDECREF(f->attrs);
+    Py_XDECREF(f->shape);
+    Py_TYPE(self)->tp_free(self);
+}
+
+/* Only the dict: an op and its functions live as long as each other, and a call needs the rest. */
+static int fast_clear(PyObject *self) {
+    Py_CLEAR(((Fast *)self)->dict);
+    return 0;
+}
+
+#define OF_PYTHON(name) {name, of_python, into_python, NULL, name}
+static PyGetSetDef fast_getset[] = {
+    OF_PYTHON("__doc__"), OF_PYTHON("__name__"), OF_PYTHON("__qualname__"), OF_PYTHON("__module__"), OF_PYTHON("__code__"),
+    OF_PYTHON("__defaults__"), OF_PYTHON("__kwdefaults__"), OF_PYTHON("__annotations__"), OF_PYTHON("__globals__"),
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+static PyMethodDef fast_methods[] = {{"__reduce__", fast_reduce, METH_NOARGS, NULL}, {NULL, NULL, 0, NULL}};
+static PyTypeObject FastType = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "mortice._engine.Fast",
+    .tp_basicsize = sizeof(Fast),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_vectorcall_offset = offsetof(Fast, call),
+    .tp_dictoffset = offsetof(Fast, dict),
+    .tp_weaklistoffset = offsetof(Fast, weakrefs),
+    .tp_call = PyVectorcall_Call,
+    .tp_descr_get = fast_bind,
+    .tp_repr = fast_repr,
+    .tp_getattro = PyObject_GenericGetAttr,
+    .tp_setattro = PyObject_GenericSetAttr,
+    .tp_traverse = fast_traverse,
+    .tp_clear = fast_clear,
+    .tp_dealloc = fast_dealloc,
+    .tp_getset = fast_getset,
+    .tp_methods = fast_methods,
+};
+
+static PyObject *fast(PyObject *Py_UNUSED(module), PyObject *args) { /* fast(kind, op, python, shape) */
+    int kind;
+    PyObject *op, *python, *shape;
+    if (!PyArg_ParseTuple(args, "iOOO", &kind, &op, &python, &shape)) return NULL;
+    if (!of(op, OP)) {
+        PyErr_SetString(PyExc_TypeError, "fast: expected an Op");
+        return NULL;
+    }
+    Fast *f = PyObject_GC_New(Fast, &FastType);
+    if (!f) return NULL;
+    f->call = kind == GETITEM ? call_getitem : call_op;
+    f->kind = kind;
+    f->dict = f->weakrefs = NULL;
+    f->op = Py_NewRef(op);
+    f->python = Py_NewRef(python);
+    f->shape = Py_NewRef(shape);
+    f->same_dtype = PyObject_GetAttr(op, s_same_dtype);
+    f->name = f->same_dtype ? PyObject_GetAttr(op, s_name) : NULL;
+    f->numbers = 0;
+    f->fixed = 0;
+    f->lead = 0;
+    f->attrs = f->name ? PyObject_GetAttr(op, s_attrs) : NULL;
+    PyObject *scalars = f->attrs ? PyObject_GetAttr(op, s_scalars) : NULL;
+    PyObject *fixed = scalars ? PyObject_GetAttr(op, s_fixed) : NULL;
+    if (fixed) {
+        f->numbers = kind == TWO && scalars == Py_True;
+        for (int i = 0; i < MOST && !PyErr_Occurred(); i++) {
+            PyObject *number = PyLong_FromLong(i);
+            if (number && PySequence_Contains(fixed, number) == 1) f->fixed |= 1u << i;
+            Py_XDECREF(number);
+        }
+        while (f->fixed >> f->lead & 1) f->lead++;
+        if (!PyErr_Occurred() && (!PyDict_CheckExact(f->same_dtype) || !PyList_CheckExact(f->attrs)))
+            PyErr_SetString(PyExc_TypeError, "fast: expected the dtypes and attributes of an Op");
+    }
+    Py_XDECREF(scalars);
+    Py_XDECREF(fixed);
+    PyObject_GC_Track(f);
+    if (PyErr_Occurred()) Py_CLEAR(f);
+    return (PyObject *)f;
+}
+
+/* ---- the module ---- */
+
+static PyObject *known_slots(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {
+    PyObject *made = PyList_New(CLASSES);
+    for (int i = 0; made && i < CLASSES; i++) {
+        PyObject *names = PySet_New(NULL);
+        for (size_t j = 0; names && j < SLOTS; j++) {
+            PyObject *name = slots[j].of == i ? PyUnicode_FromString(slots[j].name) : NULL;
+            if (PyErr_Occurred() || (name && PySet_Add(names, name) < 0)) Py_CLEAR(names);
+            Py_XDECREF(name);
+        }
+        if (names) PyList_SET_ITEM(made, i, names);
+        else Py_CLEAR(made);
+    }
+    return made;
+}
+
+/* install(classes, objects): the classes whose slots are read, and the functions and objects that the fast cases share. */
+static PyObject *install(PyObject *Py_UNUSED(module), PyObject *args) {
+    PyObject *classes, *objects, **places[] = {
+        &special, &nothing, &sizes, &remembered, &next_seq, &record, &record_one_py, &record_two_py, &as_view_py, &broadcast};
+    Py_ssize_t count = sizeof places / sizeof *places;
+    if (!PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &classes, &PyTuple_Type, &objects)) return NULL;
+    if (PyTuple_GET_SIZE(classes) != CLASSES || PyTuple_GET_SIZE(objects) != count)
+        return PyErr_Format(PyExc_TypeError, "it expects other classes");
+    Py_ssize_t offsets[SLOTS];
+    for (size_t i = 0; i < SLOTS; i++) {
+        PyObject *found = PyObject_GetAttrString(PyTuple_GET_ITEM(classes, slots[i].of), slots[i].name);
+        if (!found) return NULL;
+        int is_slot = Py_TYPE(found) == &PyMemberDescr_Type && ((PyMemberDescrObject *)found)->d_member->type == T_OBJECT_EX;
+        offsets[i] = is_slot ? ((PyMemberDescrObject *)found)->d_member->offset : 0;
+        Py_DECREF(found);
+        if (!is_slot) return PyErr_Format(PyExc_TypeError, "%s is no slot", slots[i].name);
+    }
+    if (class[0]) return PyErr_Format(PyExc_TypeError, "it serves another copy of the package");
+    if (!PyList_CheckExact(PyTuple_GET_ITEM(objects, 0)) || !PyDict_CheckExact(PyTuple_GET_ITEM(objects, 2)))
+        return PyErr_Format(PyExc_TypeError, "it expects other objects");
+    for (size_t i = 0; i < SLOTS; i++) *slots[i].offset = offsets[i];
+    for (Py_ssize_t i = 0; i < count; i++) *places[i] = Py_NewRef(PyTuple_GET_ITEM(objects, i));
+    for (int i = 0; i < CLASSES; i++) class[i] = (PyTypeObject *)Py_NewRef(PyTuple_GET_ITEM(classes, i));
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"install", install, METH_VARARGS, NULL},
+    {"known_slots", known_slots, METH_NOARGS, NULL},
+    {"fast", fast, METH_VARARGS, NULL},
+    {"as_view", (PyCFunction)(void (*)(void))as_view, METH_FASTCALL, NULL},
+    {NULL, NULL, 0, NULL},
+};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "mortice._engine", NULL, -1, methods, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__engine(void) {
+    static const struct { PyObject **place; const char *text; } names[] = {
+        {&s_note_use, "note_use"}, {&s_own_storage, "own_storage"}, {&s_getitem, "getitem"}, {&s_shape_of, "shape_of"},
+        {&s_version, "version"}, {&s_add, "add"}, {&s_key, "key"}, {&s_shape, "shape"}, {&s_dtype, "dtype"}, {&s_out, "out"},
+        {&s_name, "name"}, {&s_attrs, "attrs"}, {&s_same_dtype, "same_dtype"}, {&s_fixed, "fixed"}, {&s_scalars, "scalars"},
+        {&s_read, "__getitem__"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!*names[i].place && !(*names[i].place = PyUnicode_InternFromString(names[i].text))) return NULL;
+    if (!(zero = PyLong_FromLong(0)) || !(no_sizes = PyTuple_New(0)) || PyType_Ready(&FastType) < 0) return NULL;
+    PyObject *module = PyModule_Create(&definition);
+    if (module && (PyModule_AddIntConstant(module, "VERSION", VERSION) < 0 || PyModule_AddType(module, &FastType) < 0))
+        Py_CLEAR(module);
+    return module;
+}

@@ -1,0 +1,90 @@
+"""The fast cases of the call path in C, where the optional extension module `mortice._engine` was built.
+
+`core/accelerator/engine.c` repeats what `op.unary`, `op.binary` and their like, `op.as_view`, `node.record_one`,
+`node.record_two` and `ops.index.getitem` do in the usual case. The Python functions decide everything else, and serve alone
+where there is no compiler, or with MORTICE_PURE=1 in the environment. tests/test_fast.py compares the two.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+from mortice.device import Device
+from mortice.dtype import DType
+from mortice.graph import next_seq
+from mortice.modes import special
+from mortice.node import _NOTHING, Const, OpNode, record, record_one, record_two
+from mortice.shape import SIZES, broadcast, remembered
+from mortice.tensor import Aliases, LeafState, Storage, TensorBase
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+VERSION = 1  # of what the module does: raised with engine.c's when the functions that it repeats change
+ONE, ATTRIBUTES, VIEW, TWO, ANY, GETITEM = range(6)  # which function it stands before
+
+_engine: Any = None  # the module while it serves
+# It counts on the interpreter's lock, and would bring it back to a build that runs without.
+if not os.environ.get("MORTICE_PURE") and getattr(sys, "_is_gil_enabled", lambda: True)():
+    try:
+        _engine = import_module("mortice._engine")
+    except ImportError:  # not built
+        pass
+
+
+def _slots(cls: type) -> set[str]:
+    return {name for c in cls.__mro__ for name in c.__dict__.get("__slots__", ()) if not name.startswith("__")}
+
+
+def _install(op: type, as_view: Any) -> None:
+    """Tell the module the classes and objects that it shares with the Python functions.
+
+    Raises:
+        TypeError: when it was built for others.
+    """
+    if _engine.VERSION != VERSION:
+        raise TypeError(f"it is version {_engine.VERSION}, and this needs {VERSION}")
+    classes = (TensorBase, Storage, Aliases, LeafState, Device, DType, OpNode, Const, op)
+    for cls, known in zip(classes, _engine.known_slots()):
+        if cls in (TensorBase, OpNode, Const) and known != _slots(cls):  # those of which it makes objects
+            raise TypeError(f"{cls.__name__} has other slots: {', '.join(sorted(known ^ _slots(cls)))}")
+    _engine.install(
+        classes, (special, _NOTHING, SIZES, remembered, next_seq, record, record_one, record_two, as_view, broadcast)
+    )
+
+
+def install(op: type, as_view: Any) -> Any:
+    """Make the module serve ops of that class; return its `as_view`, or the one given where it does not serve."""
+    global _engine
+    if _engine is not None:
+        try:
+            _install(op, as_view)
+            return _engine.as_view
+        except (TypeError, AttributeError) as error:
+            _engine = None
+            import warnings
+
+            warnings.warn(
+                f"mortice._engine does not fit this mortice and is not used: {error}. Install mortice anew.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+    return as_view
+
+
+def serves() -> bool:
+    """Tell whether the module was built, fits, and is not left out."""
+    return _engine is not None
+
+
+def stand_before(kind: int, op: Any, fn: Callable[..., Any], shape: Any = None) -> Callable[..., Any]:
+    """Return a callable that does the fast case of `fn` in C and calls it for every other; `fn` itself without C.
+
+    `shape` is the result's, or the rule for it; None stands for the operand's own.
+    """
+    found: Callable[..., Any] = fn if _engine is None else _engine.fast(kind, op, fn, shape)
+    return found

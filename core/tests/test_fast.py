@@ -1,0 +1,378 @@
+"""The fast cases in C against the Python functions that they stand before; skipped where the module was not built.
+
+A mode in any thread sends every call to the Python functions, so both ways are taken side by side in one process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import gc
+import inspect
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import mortice as mt
+from mortice import fast
+from mortice.modes import special
+from mortice.node import Const, OpNode
+from mortice.op import OPS, Op
+from mortice.shape import SIZES
+
+pytestmark = pytest.mark.skipif(fast._engine is None, reason="mortice._engine was not built (no compiler, or MORTICE_PURE)")
+
+X, Y = mt.arange(16.0).reshape(4, 4).clone(), mt.full((4, 4), 2.0)
+
+
+@contextlib.contextmanager
+def python() -> Iterator[None]:
+    """Leave everything to the Python functions, as while another thread has a mode."""
+    special[0] += 1
+    try:
+        yield
+    finally:
+        special[0] -= 1
+
+
+def told(value: Any, given: list[Any]) -> Any:
+    """Tell all there is to a result; tensors of the call are named by their place."""
+    if isinstance(value, (tuple, list)):
+        return [type(value).__name__, *[told(v, given) for v in value]]
+    if isinstance(value, dict):
+        return [[key, told(v, given)] for key, v in value.items()]
+    if isinstance(value, Const):
+        return ["Const", repr(value._data)]
+    if not isinstance(value, mt.Tensor):
+        return repr(value)
+    for i, t in enumerate(given):
+        if value is t:
+            return f"operand {i}"
+    found = [type(value), repr(value.tolist()), value.dtype, value.shape, type(value.shape), value._device, value._rg, value._leaf is None]
+    storage = value._storage
+    if storage is not None:
+        found += [storage.version, value._note, told(value._viewed, given), told(value.view_steps, given)]
+        found += [type(attrs) for attrs in list_steps(value._steps)]
+        found.append(sum(t is value for t in storage.live()))
+    if value._node is not None:
+        found.append(told_node(value._node, given))
+    return found
+
+
+def list_steps(steps: Any) -> Iterator[Any]:
+    while steps is not None:
+        steps, _, attrs = steps
+        yield attrs
+
+
+def told_node(node: Any, given: list[Any]) -> Any:
+    if isinstance(node, mt.graph.Slot):
+        return ["slot", node.number, told_node(node.parent, given)]
+    edges = [told(e, given) if e is None or isinstance(e, mt.Tensor) else e.name() for e in node.edges]
+    kept = None if node.out is None else [o is not None for o in node.out]
+    rest = [told(v, given) for v in (node.saved, node.versions, node.shapes, node.attrs, node.meta)]
+    rest.append(node.extra and {i: version for i, (_, version) in node.extra.storages.items()})
+    return [type(node), node.op, edges, kept, node.shape, node.dtype, node.device, *rest]
+
+
+def outcome(call: Callable[..., Any], make: Callable[[], list[Any]]) -> Any:
+    """Call once more than needed, so that dtypes and kernels are known; tell the result or the error."""
+    found = []
+    for _ in range(2):
+        given = make()
+        try:
+            result = call(*given)
+            found = [told(result, given), *[None if g is None else g._version for g in given if isinstance(g, mt.Tensor)]]
+            found.append([getattr(g._leaf, "first_use", 0) != 0 for g in given if isinstance(g, mt.Tensor)])
+        except Exception as error:  # noqa: BLE001 - errors are compared as well
+            found = [type(error), str(error)]
+    return found
+
+
+def both(call: Callable[..., Any], make: Callable[[], list[Any]]) -> None:
+    with python():
+        expected = outcome(call, make)
+    assert outcome(call, make) == expected
+
+
+def differs(call: Callable[..., Any], make: Callable[[], list[Any]]) -> bool:
+    with python():
+        expected = outcome(call, make)
+    return outcome(call, make) != expected
+
+
+def grown(*tensors: Any) -> list[Callable[[], list[Any]]]:
+    """Give operands in every condition that recording looks at: leaves, used leaves, results, views, written ones."""
+
+    def leaf(t: Any) -> Any:
+        return t.detach().clone().requires_grad_()
+
+    def used(t: Any) -> Any:
+        t = leaf(t)
+        assert (t * 1)._node.edges == (t, None)
+        return t
+
+    def view(t: Any) -> Any:
+        return mt.stack([t, t])[1]
+
+    def written(t: Any) -> Any:
+        t = leaf(t) * 1
+        with mt.no_grad():
+            t.mul_(1)
+        return t
+
+    ways = [lambda t: t, leaf, used, lambda t: leaf(t) * 1, view, lambda t: view(leaf(t)), written, mt.nn.Parameter]
+    made = [lambda way=way: [way(t) for t in tensors] for way in ways]
+    if len(tensors) > 1:
+        made += [lambda way=way: [tensors[0], way(tensors[1])] for way in ways[1:]]
+        made += [lambda way=way: [way(tensors[0]), tensors[1]] for way in ways[1:]]
+    return made
+
+
+PAIRS: list[Any] = [
+    (mt.add, X, Y), (mt.mul, X, Y), (mt.sub, X, Y), (mt.div, X, Y), (mt.eq, X, Y), (mt.maximum, X, Y), (mt.atan2, X, Y),
+    (mt.mul, X, Y[0]), (mt.mul, X[:, :1], Y[0]), (mt.add, X, mt.ones(())), (mt.matmul, X, Y), (mt.matmul, X[:3], Y),
+    (mt.mul, X.T, Y), (lambda x, y: mt.mul(x, x), X, Y), (lambda x, y: mt.mul(x, other=y), X, Y),
+    (lambda x, y: mt.where(x > y, x, y), X, Y), (lambda x, y: mt.nn.functional.linear(x, y), X, Y),
+    (lambda x, y: mt.nn.functional.layer_norm(x, (4,), y[0]), X, Y),
+]  # fmt: skip
+SINGLES: list[Any] = [
+    mt.exp, mt.neg, mt.abs, mt.sum, mt.relu, mt.isnan, lambda x: mt.exp(input=x), lambda x: x.exp(), lambda x: x.sum(1),
+    lambda x: x.mean(), lambda x: x.softmax(0), lambda x: x.argmax(1), lambda x: x.max(0), lambda x: x.t(), lambda x: x.mT,
+    lambda x: x.unsqueeze(0), lambda x: x.expand(2, 4, 4), lambda x: x.reshape(2, -1), lambda x: x.t().reshape(-1),
+    lambda x: x[1:3], lambda x: x[:0], lambda x: x[3:0:-2], lambda x: x[1], lambda x: x[-4, 3], lambda x: x[1:, 2], lambda x: x[()],
+    lambda x: x[1:][1:], lambda x: x[0][None], lambda x: x[..., 1], lambda x: x[True], lambda x: x[[0, 1]], lambda x: x.T[2:],
+    lambda x: x + 2, lambda x: 2 * x, lambda x: x - 1.5, lambda x: 1 / x, lambda x: x**2, lambda x: x == 1, lambda x: x * True,
+    lambda x: x * 1j, lambda x: x + float("nan"), lambda x: x + 10**400, lambda x: x.sum() * 3, lambda x: x * mt.int64,
+    lambda x: x[4], lambda x: x[-5], lambda x: x[10**30], lambda x: x[0, 0, 0], lambda x: x["a"], lambda x: x.sum()[0:1],
+    lambda x: x + mt.ones(3), lambda x: mt.mul(x, x, out=x.detach().clone()), lambda x: mt.mul(x, x, out=None), lambda x: mt.exp(x, x),
+    lambda x: mt.exp(), lambda x: mt.exp(x, bad=1), lambda x: mt.mul(x), lambda x: mt.mul(x, None), lambda x: x @ mt.ones(3),
+    lambda x: x + x.double(), lambda x: x + x.long(), lambda x: mt.mul(x, [1]), lambda x: x.permute(0, 0), lambda x: x.softmax(5),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call, x, y", PAIRS)
+def test_two_operands(call: Any, x: Any, y: Any) -> None:
+    for make in grown(x, y):
+        both(call, make)
+
+
+@pytest.mark.parametrize("call", SINGLES)
+def test_one_operand(call: Any) -> None:
+    for x in (X, X.double(), X.long(), X > 3, X.to(mt.complex64), mt.ones(())):
+        for make in grown(x) if x.dtype.kind in "fc" else [lambda x=x: [x]]:
+            both(call, make)
+
+
+def test_every_op_that_has_a_fast_case() -> None:
+    """The samples of the conformance kit: values, graphs, views and errors are the same, and so are gradients."""
+    record = pytest.importorskip("mortice_conformance.record", reason="the kit, whose samples these are, is not installed")
+    standing = {name for name, op in OPS.items() if type(op.fn) is fast._engine.Fast}
+    assert len(standing) > 200
+    record.load_samples()
+    tried, wrong = set(), []
+    for sample in record.SAMPLES.values():
+        if sample.op not in standing:
+            continue
+        for d in (mt.float32, mt.complex64, mt.int64):
+            if not sample.accepts(d):
+                continue
+            for case in [*sample.cases[:3], *sample.edges[:2]]:
+                arrays = sample.draw(case, d)
+
+                def make(leaves: bool, arrays: Any = arrays) -> list[Any]:
+                    given = [None if a is None else mt.tensor(a.tolist(), dtype=getattr(mt, str(a.dtype))) for a in arrays]
+                    given = [g if g is None else g.reshape(a.shape).clone() for g, a in zip(given, arrays)]
+                    return [g.requires_grad_() if leaves and g is not None and g.dtype.kind in "fc" else g for g in given]
+
+                call = lambda *given, sample=sample, case=case: sample.apply(given, case.attrs)
+                for leaves in (False, True):
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        if differs(call, lambda leaves=leaves: make(leaves)):
+                            wrong.append(f"{sample.id} {case} {d.name}{' recorded' * leaves}")
+                tried.add(sample.op)
+    assert not wrong, "\n".join(wrong)
+    assert len(standing - tried) < 20, sorted(standing - tried)
+
+
+def test_modes_and_levels() -> None:
+    a, b = X.clone().requires_grad_(), Y.clone().requires_grad_()
+    with mt.no_grad():
+        assert not (a * b).requires_grad and a[1:3]._note == "no_grad" and not mt.exp(a).requires_grad
+    with mt.inference_mode():
+        assert (a * b).is_inference() and a[1:2].is_inference() is False
+    with mt.autocast("cpu", dtype=mt.bfloat16):
+        assert (a @ b).dtype is mt.bfloat16
+    with pytest.warns(UserWarning, match="Anomaly"), mt.autograd.detect_anomaly():
+        assert (a * b).grad_fn.extra.trace
+    packed = []
+    with mt.autograd.graph.saved_tensors_hooks(lambda t: packed.append(t) or t, lambda t: t):
+        (a * b).sum().backward()
+    assert len(packed) == 2
+    assert mt.func.vmap(lambda x, y: (x * y)[1:3].exp())(X, Y).shape == (4, 2)
+    assert mt.func.jvp(lambda x: x[1:3] * x[:2] + 1, (X,), (Y,))[1].tolist() == (X[1:3] * 2 + X[:2] * 2).tolist()
+    assert mt.func.grad(lambda x: (x * x)[0].sum())(X).tolist() == [[0, 2, 4, 6]] + [[0] * 4] * 3
+
+
+def test_an_overwritten_value_is_refused() -> None:
+    a, b = X.clone().requires_grad_(), Y.clone().requires_grad_()
+    v = a * b
+    a.detach().add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        v.sum().backward()
+
+
+def test_views_that_live_together_are_known_to_their_storage() -> None:
+    x = X.clone()
+    views = [x[i % 4] for i in range(50)]
+    assert [t for t in x._storage.live() if t is not x] == [*views[1:], views[0]] and not x._storage.lonely()
+    del views[10:]
+    assert sum(1 for _ in x._storage.live()) == 11 and len(x[:2]._storage.aliases) < 60
+
+
+def test_a_class_with_a_shape_of_its_own_is_asked() -> None:
+    class Odd(mt.Tensor):
+        @property
+        def shape(self) -> Any:
+            return mt.Size((2, 2))
+
+    odd = mt.ones(2, 2).as_subclass(Odd) if hasattr(mt.Tensor, "as_subclass") else mt.ones(2, 2)
+    odd.__class__ = Odd
+    assert (odd * mt.ones(2, 2)).shape == (2, 2) and type(odd + 1) is mt.Tensor
+
+
+def test_tensors_that_are_not_complete() -> None:
+    half = object.__new__(mt.Tensor)
+    for call in (mt.exp, lambda x: mt.mul(x, x), lambda x: mt.mul(X, x), lambda x: x[0:1], lambda x: x + 1, lambda x: x.softmax(0)):
+        with pytest.raises((AttributeError, TypeError)):
+            call(half)
+    broken = X.clone()
+    for name in ("_data", "_device", "dtype", "shape", "_node", "_storage", "_leaf"):
+        kept = getattr(broken, name)
+        delattr(broken, name)
+        with contextlib.suppress(AttributeError, TypeError):
+            broken * X, broken[0:1], broken.exp()
+        setattr(broken, name, kept)
+
+
+def test_it_looks_like_the_function_that_it_stands_before() -> None:
+    assert type(mt.mul) is fast._engine.Fast and mt.mul.__name__ == "mul" and mt.mul.__doc__.startswith("Multiply")
+    assert list(inspect.signature(mt.mul).parameters) == ["input", "other", "out"]
+    assert pickle.loads(pickle.dumps(mt.mul)) is mt.mul and copy.deepcopy(mt.exp) is mt.exp
+    assert mt.mul(mt.ones(2), mt.ones(2), out=mt.empty(2)).tolist() == [1, 1]
+    assert inspect.isroutine(mt.mul) and "mul" in repr(mt.mul)
+    with pytest.raises(AttributeError):
+        del mt.mul.__name__
+    for fn in (mt.mul, mt.exp, mt.Tensor.__getitem__):
+        with pytest.raises(TypeError):
+            fn()
+    with pytest.raises(TypeError, match="Op"):
+        fast._engine.fast(fast.ONE, None, len, None)
+
+
+def test_nothing_is_left_behind() -> None:
+    x, y = mt.ones(4, 4, requires_grad=True), mt.ones(4, 4)
+
+    def work() -> None:
+        for _ in range(50):
+            z = (x * y + x)[1:3]
+            z = (2 * z - 1).softmax(1).t()[0]
+            z.sum().backward()
+            x.grad = None
+            mt.nn.functional.layer_norm(mt.exp(y), (4,))
+            for wrong in (lambda: x + mt.ones(3), lambda: x[9], lambda: x.softmax(7)):
+                with contextlib.suppress(RuntimeError, IndexError):
+                    wrong()
+
+    work()
+    gc.collect()
+    before = len(gc.get_objects())
+    watched = (x, y, x.shape, x._device, x.dtype, None, True, mt.mul, mt.mul.op)
+    counts = [sys.getrefcount(o) for o in watched]
+    work()
+    gc.collect()
+    assert len(gc.get_objects()) <= before + 5
+    assert all(abs(sys.getrefcount(o) - n) < 25 for o, n in zip(watched, counts))
+
+
+def test_memory_may_end_anywhere() -> None:
+    """Every allocation of a call fails in turn: a MemoryError is all that comes of it."""
+    testing = pytest.importorskip("_testcapi", reason="this Python is built without its test modules")
+    a, b = X.clone().requires_grad_(), Y.clone().requires_grad_()
+    calls = [lambda: a * b, lambda: a * 2.0, lambda: a.exp(), lambda: a[1:3], lambda: X[1, 2], lambda: a @ b, lambda: mt.t(a)]
+    gc.disable()
+    try:
+        for call in calls:
+            for _ in range(3):
+                call()
+            succeeded = False
+            for start in range(200):
+                testing.set_nomemory(start, start + 1)
+                try:
+                    call()
+                    succeeded = True
+                except MemoryError:
+                    succeeded = False
+                except SystemError as error:
+                    assert "ufunc" in str(error)  # NumPy forgets to set the error
+                    succeeded = False
+                finally:
+                    testing.remove_mem_hooks()
+            assert succeeded
+    finally:
+        gc.enable()
+    (a * b)[1:3].sum().backward()
+    assert a.grad is not None
+
+
+def test_threads() -> None:
+    wrong: list[Any] = []
+    shared = X.clone().requires_grad_()
+
+    def work(number: int) -> None:
+        try:
+            for i in range(300):
+                with mt.no_grad() if i % 3 == number else contextlib.nullcontext():
+                    z = (shared * number + shared)[i % 4]
+                    if z.requires_grad is (i % 3 == number) or z.tolist() != (X[i % 4] * (number + 1)).tolist():
+                        wrong.append((number, i))
+                    if i % 100 == 0:
+                        SIZES.clear()
+        except Exception as error:  # noqa: BLE001 - told below
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(3)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong and special == [0]
+
+
+def test_it_is_switched_off_by_the_environment() -> None:
+    program = "import mortice as mt; from mortice import fast; print(fast._engine is None, (mt.ones(2) * 2 + 1)[0:1].tolist())"
+    env = {**os.environ, "MORTICE_PURE": "1"}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=env, timeout=120)
+    assert done.stdout.strip() == "True [3.0]", done.stderr
+
+
+@pytest.mark.parametrize("name, value, said", [
+    ("OpNode", type("OpNode", (OpNode,), {"__slots__": ("more",)}), "OpNode has other slots: more"),
+    ("Device", type("Device", (), {"__slots__": ("table",)}), "'Device' has no attribute 'backend'"),
+    ("VERSION", 99, "it is version 1, and this needs 99"),
+    ("special", special, "it serves another copy of the package"),
+])  # fmt: skip
+def test_what_it_does_not_fit_switches_it_off_aloud(monkeypatch: Any, name: str, value: Any, said: str) -> None:
+    monkeypatch.setattr(fast, "_engine", fast._engine)
+    monkeypatch.setattr(fast, name, value)
+    with pytest.warns(RuntimeWarning, match=f"does not fit this mortice and is not used: .*{said}.* Install mortice anew"):
+        assert fast.install(Op, len) is len
+    assert fast._engine is None and fast.stand_before(fast.ONE, mt.exp.op, len) is len
