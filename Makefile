@@ -32,7 +32,7 @@ help:
 	@echo "make lint                       ruff, mypy (strict on the engine), the layers"
 	@echo "make bench [ARGS=...]           side by side with torch where it is installed; --help lists the options"
 	@echo "make conformance BACKEND=NAME   the kit on one backend, with its scorecard"
-	@echo "make sanitize KIND=address      the kit on the C extension built with a sanitizer: address (with undefined) or thread"
+	@echo "make sanitize KIND=address      tests of the C extension built with a sanitizer: address (with undefined) or thread"
 	@echo "make clean                      remove .venv, out/ and everything built"
 
 demo: $(VENV)/.run
@@ -69,22 +69,37 @@ conformance: $(VENV)/.test
 	@if [ -z "$(BACKEND)" ]; then echo "make conformance: name a backend, for example BACKEND=cpu_numpy"; exit 2; fi
 	$(VENV)/bin/mortice-conformance run $(BACKEND) $(ARGS)
 
-# The sanitizer's runtime must be there before Python is.
+# With GCC; SETS=native builds one instruction set instead of all. The sanitizer's runtime must be there before Python is, and the C++ library for it to find. A report ends the
+# process that it is about; it is written to a file, since pytest holds what tests print.
 KIND ?= address
-SANITIZED := out/sanitize/$(KIND)
-SANITIZE := $(if $(filter thread,$(KIND)),thread,address$(comma)undefined)
+SETS ?= all
 comma := ,
-RUNTIME = $(shell $(CXX) -print-file-name=lib$(if $(filter thread,$(KIND)),tsan,asan).so)
+SANITIZED := out/sanitize/$(KIND)
+ifeq ($(KIND),thread)
+SANITIZE := -Db_sanitize=thread -Dcpp_args=-g1
+RUNTIMES := libtsan.so libstdc++.so.6
+else
+SANITIZE := -Db_sanitize=address$(comma)undefined -Dcpp_args='-g1 -fsanitize=float-cast-overflow -fno-sanitize=null,object-size -fno-sanitize-recover=all'
+RUNTIMES := libasan.so libstdc++.so.6
+endif
+REPORT := log_path=$(CURDIR)/$(SANITIZED)/report
+sanitize: export ASAN_OPTIONS := detect_leaks=0:allocator_may_return_null=1:$(REPORT)
+sanitize: export UBSAN_OPTIONS := print_stacktrace=1:$(REPORT)
+sanitize: export TSAN_OPTIONS := halt_on_error=1:die_after_fork=0:suppressions=$(CURDIR)/$(CEXT)/tests/thread_sanitizer.txt:$(REPORT)
 
 sanitize: $(VENV)/.test
-	rm -rf $(SANITIZED)
-	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --target $(SANITIZED) ./$(CEXT) \
-	    -Csetup-args=-Db_sanitize=$(SANITIZE) -Csetup-args=-Db_lundef=false -Csetup-args=-Dbuildtype=debugoptimized \
-	    -Csetup-args=-Dstrip=false
-	LD_PRELOAD=$(RUNTIME) PYTHONPATH=$(SANITIZED) PYTHONMALLOC=malloc MORTICE_NUM_THREADS=2 \
-	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-	TSAN_OPTIONS=halt_on_error=1:suppressions=$(CEXT)/tests/thread_sanitizer.txt \
-	    $(PY) -m pytest -p no:cacheprovider --pyargs mortice_conformance --mortice-backend cpu_cext $(ARGS)
+	rm -rf $(SANITIZED) && mkdir -p $(SANITIZED)
+	$(INSTALL) -c constraints.txt meson ninja
+	PATH=$(CURDIR)/$(VENV)/bin:$$PATH CXX="$(CXX)" $(PY) -m mesonbuild.mesonmain setup $(SANITIZED)/build $(CEXT) -Dsets=$(SETS) \
+	    -Dbuildtype=debugoptimized -Doptimization=1 -Dstrip=false -Db_lundef=false $(SANITIZE)
+	$(PY) -m ninja -C $(SANITIZED)/build -j $(JOBS) --quiet
+	cp -r $(CEXT)/mortice_cpu_cext $(SANITIZED)/ && cp $(SANITIZED)/build/_cext*.so $(SANITIZED)/mortice_cpu_cext/
+	LD_PRELOAD="$(foreach name,$(RUNTIMES),$(shell $(CXX) -print-file-name=$(name)))" PYTHONPATH=$(CURDIR)/$(SANITIZED) \
+	PYTHONMALLOC=malloc MORTICE_NUM_THREADS=$(if $(filter thread,$(KIND)),3,2) OMP_NUM_THREADS=1 \
+	    $(PY) -m pytest -n $(JOBS) -p no:cacheprovider $(CEXT)/tests --pyargs mortice_conformance --mortice-backend cpu_cext $(ARGS); \
+	status=$$?; \
+	if grep -lE 'runtime error|SUMMARY|ERROR: ' $(SANITIZED)/report.* 2>/dev/null; then cat $(SANITIZED)/report.*; exit 1; fi; \
+	exit $$status
 
 clean:
 	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -145,8 +145,8 @@ def _digest(value: Any) -> float | None:
     """Return one number that stands for a result, or None where there is nothing to compare."""
     if value is None:
         return None
-    if hasattr(value, "detach"):
-        value = value.detach()
+    if hasattr(value, "detach"):  # of what may cancel the sum says nothing
+        value = value.detach().double().abs()
     return float(value.sum())
 
 

@@ -69,7 +69,7 @@ def _last(k: Any, out: Any, value: Any) -> Any:
 for _names in (
     "exp", "log", "sin", "cos", "tanh", "erf", "expm1", "log1p", "sigmoid", "atan", "lgamma", "digamma", "logaddexp", "divide",
     "sqrt", "prod", "mean", "var", "logsumexp", "softmax", "log_softmax", "gelu", "conv", "attention", "layer_norm", "batch_norm",
-    "avg_pool", "interpolate",
+    "avg_pool", "interpolate", "linear",
 ):  # fmt: skip
     bug(_names, f"{_names} is off by 1e-4")(_scaled(1.0001))
 
@@ -77,7 +77,8 @@ for _names in (
 for _names in (
     "relu_grad", "softmax_grad", "log_softmax_grad", "gelu_grad", "silu_grad", "layer_norm_grad", "layer_norm_weight_grad",
     "batch_norm_grad", "batch_norm_weight_grad", "group_norm_grad", "conv_input_grad", "conv_weight_grad", "attention_grad",
-    "max_pool_grad", "avg_pool_grad", "embedding_grad", "nll_loss_grad", "pad_border_grad", "interpolate_grad",
+    "max_pool_grad", "avg_pool_grad", "embedding_grad", "nll_loss_grad", "cross_entropy_grad",
+    "linear_weight_grad", "pad_border_grad", "interpolate_grad",
 ):  # fmt: skip
     bug(_names, f"{_names} is off by 1e-3")(_scaled(1.001))
 

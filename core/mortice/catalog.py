@@ -182,7 +182,9 @@ TENSOR_KERNELS = {
     "ops.nn_conv": "conv conv_input_grad conv_weight_grad fold unfold",
     "ops.nn_ctc": "ctc_loss ctc_loss_grad",
     "ops.nn_grid": "grid_sample",
-    "ops.nn_loss": "binary_cross_entropy embedding embedding_grad huber nll_loss smooth_l1",
+    "ops.nn_loss": (
+        "binary_cross_entropy cross_entropy cross_entropy_grad embedding embedding_grad huber nll_loss smooth_l1"
+    ),
     "ops.nn_norm": "batch_norm batch_norm_eval group_norm layer_norm rms_norm",
     "ops.nn_pool": (
         "adaptive_avg_pool adaptive_avg_pool_grad adaptive_max_pool avg_pool avg_pool_grad max_pool max_pool_grad "
@@ -190,7 +192,7 @@ TENSOR_KERNELS = {
     ),
     "ops.nn_resize": "interpolate interpolate_grad pad_border pad_border_grad",
     "ops.nn_rnn": "gru_layer gru_layer_grad lstm_layer lstm_layer_grad rnn_layer",
-    "ops.norms": "linalg_vector_norm",
+    "ops.norms": "vector_norm",
     "ops.parts": "frexp gcd lcm",
     "ops.reduce": "all any argmax argmin count_nonzero max max_dim mean min min_dim prod sum sum_all",
     "ops.reflections": "geqrf",
@@ -245,14 +247,18 @@ FREE_KERNELS = {
         "scatter_places scatter_write sliding_window strided strided_places tril triu"
     ),
     "backends.nn_activation:ActivationKernels": (
-        "dropout gelu gelu_grad log_softmax log_softmax_grad relu relu_grad sigmoid_grad silu silu_grad softmax "
-        "softmax_grad tanh_grad"
+        "dropout elu elu_grad gelu gelu_grad hardsigmoid hardsigmoid_grad hardswish hardswish_grad hardtanh_grad "
+        "leaky_relu leaky_relu_grad log_softmax log_softmax_grad logsigmoid logsigmoid_grad mish mish_grad relu "
+        "relu_grad sigmoid_grad silu silu_grad softmax softmax_grad softplus_grad tanh_grad"
     ),
     "backends.nn_attention:AttentionKernels": "attention attention_grad",
     "backends.nn_conv:ConvKernels": "conv conv_input_grad conv_weight_grad fold unfold",
     "backends.nn_ctc:CTCKernels": "ctc_loss ctc_loss_grad",
     "backends.nn_grid:GridKernels": "grid_sample grid_sample_grad",
-    "backends.nn_loss:LookupKernels": "embedding embedding_grad embedding_grad_take nll_loss nll_loss_grad",
+    "backends.nn_linear:LinearKernels": "linear linear_weight_grad",
+    "backends.nn_loss:LookupKernels": (
+        "cross_entropy cross_entropy_grad embedding embedding_grad embedding_grad_take nll_loss nll_loss_grad"
+    ),
     "backends.nn_norm:NormKernels": (
         "batch_norm batch_norm_eval batch_norm_eval_grad batch_norm_eval_weight_grad batch_norm_grad batch_norm_grads "
         "batch_norm_weight_grad group_norm group_norm_grad group_norm_grads group_norm_weight_grad layer_norm "
@@ -277,7 +283,8 @@ FREE_KERNELS = {
     ),
     "backends.reduction:ReductionKernels": (
         "all any argmin count_nonzero cumulative_max cumulative_min cumulative_prod diff flat_nonzero kthvalue "
-        "logcumsumexp logsumexp mean median searchsorted sort sort_pairs std topk unique_all var"
+        "logcumsumexp logsumexp max_dim mean median min_dim searchsorted sort sort_pairs std topk unique_all var "
+        "vector_norm"
     ),
     "backends.special_bessel:BesselKernels": (
         "airy_ai bessel_i0 bessel_i0e bessel_i1 bessel_i1e bessel_j0 bessel_j1 bessel_k0 bessel_k0e bessel_k1 "

@@ -129,11 +129,11 @@ misuse(
     lambda: F.embedding(mt.tensor([4]), mt.ones(3, 2)),
     "embedding: index out of range in self; got 4 for 3 rows.",
 )
-misuse(
-    "nll_loss",
-    lambda: F.cross_entropy(mt.ones(1, 3), mt.tensor([3])),
-    "nll_loss: Target 3 is out of bounds for 3 classes.",
-)
+misuse("nll_loss", lambda: F.nll_loss(mt.ones(1, 3), mt.tensor([3])), "nll_loss: Target 3 is out of bounds for 3 classes.")
+misuse("cross_entropy", lambda: F.cross_entropy(mt.ones(2, 3), mt.tensor([3])),
+       "cross_entropy: Expected input batch_size (2) to match target batch_size (1); got input [2, 3] and target [1].")  # fmt: skip
+misuse("cross_entropy", lambda: F.cross_entropy(mt.ones(1, 3), mt.tensor([3])),
+       "cross_entropy: Target 3 is out of bounds for 3 classes.")  # fmt: skip
 misuse("pad", lambda: F.pad(mt.ones(2, 3), (1,)), "pad: Padding length must be divisible by 2; got 1 numbers.")
 misuse(
     "grid_sample",

@@ -183,6 +183,27 @@ _LOSSES = [
 ]
 sample("nll_loss", _nll, real, _labels, Domain("weight", 0.5, 2.0), kind="nn", grad=(0,),
        cases=[*_LOSSES, (((2, 3, 4), (2, 4), (3,)), {"reduction": "mean", "ignore_index": -100})])  # fmt: skip
+
+
+def _cross_entropy(
+    x: object, target: object, weight: object, reduction: str, ignore_index: int, smoothing: float
+) -> object:
+    logp = log_softmax(x, 1)
+    w = np.ones(logp.shape[1]) if weight is None else weight
+    picked, weights = _nll(logp, target, weight, "none", ignore_index)  # type: ignore[misc]
+    spread = np.moveaxis(logp, 1, -1) @ w * (target != ignore_index)
+    losses = (1 - smoothing) * picked - smoothing * spread / logp.shape[1]
+    loss = losses if reduction == "none" else losses.sum() / (weights.sum() if reduction == "mean" else 1)
+    top = x.max(1)  # type: ignore[attr-defined]
+    return loss, np.stack([top, np.log(np.exp(x - np.expand_dims(top, 1)).sum(1))])  # type: ignore[operator]
+
+
+_SMOOTHED = [
+    (((2, 3, 4), (2, 4), (3,)), {"reduction": r, "ignore_index": i, "smoothing": s})
+    for r, i, s in (("mean", -100, 0.0), ("mean", 1, 0.25), ("sum", -100, 0.1), ("none", 2, 0.5))
+]
+sample("cross_entropy", _cross_entropy, real, _labels, Domain("weight", 0.5, 2.0), kind="nn", grad=(0,),
+       cases=[*[(shapes, {**attrs, "smoothing": s}) for shapes, attrs in _LOSSES for s in (0.0, 0.1)], *_SMOOTHED])  # fmt: skip
 sample("binary_cross_entropy", lambda x, t: -(t * np.log(x) + (1 - t) * np.log1p(-x)), probability, kind="special",
        shapes=[((3, 4), (3, 4)), ((7,), (7,))], dtypes="f")  # fmt: skip
 sample("smooth_l1", lambda d, beta: np.where(np.abs(d) < beta, d * d / 2 / beta, np.abs(d) - beta / 2), nonzero, attrs=[{"beta": 1.25}],

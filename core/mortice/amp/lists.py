@@ -21,8 +21,8 @@ def _table(**names: str) -> dict[str, str]:
 
 
 _LOSSES = """
-    binary_cross_entropy_with_logits cosine_embedding_loss hinge_embedding_loss huber huber_loss kl_div l1_loss
-    margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss nll_loss poisson_nll_loss smooth_l1
+    binary_cross_entropy_with_logits cosine_embedding_loss cross_entropy hinge_embedding_loss huber huber_loss kl_div
+    l1_loss margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss nll_loss poisson_nll_loss smooth_l1
     smooth_l1_loss soft_margin_loss triplet_margin_loss
 """
 _PRODUCTS = """
@@ -34,7 +34,7 @@ CPU = _table(
     lower=_PRODUCTS + "lstm rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
     float32=_LOSSES + """
         adaptive_avg_pool3d adaptive_max_pool3d avg_pool3d binary_cross_entropy cdist cholesky cholesky_ex
-        cholesky_inverse cholesky_solve cond cross_entropy ctc_loss eig eigh eigvals eigvalsh fft fft2 fftn
+        cholesky_inverse cholesky_solve cond ctc_loss eig eigh eigvals eigvalsh fft fft2 fftn
         fractional_max_pool2d fractional_max_pool3d geqrf grid_sample hfft householder_product ifft ifft2 ifftn ihfft
         inv inv_ex inverse irfft irfft2 irfftn lstsq lu lu_factor lu_factor_ex lu_solve matrix_rank max_pool3d
         max_unpool1d max_unpool2d max_unpool3d nanquantile orgqr ormqr pinverse polar prod qr quantile rfft rfft2

@@ -7,6 +7,7 @@ from mortice.backends.nn_attention import AttentionKernels
 from mortice.backends.nn_conv import ConvKernels
 from mortice.backends.nn_ctc import CTCKernels
 from mortice.backends.nn_grid import GridKernels
+from mortice.backends.nn_linear import LinearKernels
 from mortice.backends.nn_loss import LookupKernels
 from mortice.backends.nn_norm import NormKernels
 from mortice.backends.nn_pool import PoolKernels
@@ -16,6 +17,6 @@ from mortice.backends.nn_rnn import RecurrentKernels
 
 class NNKernels(
     ActivationKernels, NormKernels, ConvKernels, PoolKernels, LookupKernels, AttentionKernels, ResizeKernels,
-    GridKernels, RecurrentKernels, CTCKernels,
+    GridKernels, RecurrentKernels, CTCKernels, LinearKernels,
 ):
     """FREE kernels for neural networks, with their gradient kernels."""

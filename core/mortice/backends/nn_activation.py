@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import pi, sqrt
 from typing import Any
 
+from mortice.backends.kernel_tools import in_float32
 from mortice.backends.mixin import KernelMixin
 from mortice.backends.nn_common import narrow, widen
 
@@ -24,6 +25,79 @@ class ActivationKernels(KernelMixin):
     def relu_grad(self, g: Any, out: Any) -> Any:
         """Let the gradient through where the result is not 0."""
         return self.where(self.less_equal(out, 0), 0, g)
+
+    def hardtanh_grad(self, g: Any, x: Any, *, low: Any, high: Any) -> Any:
+        """Let the gradient through inside the limits."""
+        return self.where(self.logical_and(self.less(low, x), self.less(x, high)), g, 0)
+
+    def leaky_relu(self, x: Any, *, slope: float) -> Any:
+        """Multiply what is not positive by a slope."""
+        return self.where(self.less(0, x), x, self.multiply(x, slope))
+
+    def leaky_relu_grad(self, g: Any, x: Any, *, slope: float) -> Any:
+        """Multiply the gradient by the slope where x is not positive."""
+        return self.where(self.less(0, x), g, self.multiply(g, slope))
+
+    @in_float32
+    def hardsigmoid(self, x: Any) -> Any:
+        """Compute x / 6 + 1 / 2, limited to [0, 1]."""
+        return self.divide(self.clip(self.add(x, 3), 0, 6), 6)
+
+    @in_float32
+    def hardsigmoid_grad(self, g: Any, x: Any) -> Any:
+        """Compute g / 6 between -3 and 3."""
+        return self.divide(self.hardtanh_grad(g, x, low=-3, high=3), 6)
+
+    @in_float32
+    def hardswish(self, x: Any) -> Any:
+        """Compute x times its hardsigmoid."""
+        return self.divide(self.multiply(x, self.clip(self.add(x, 3), 0, 6)), 6)
+
+    @in_float32
+    def hardswish_grad(self, g: Any, x: Any) -> Any:
+        """Compute g * (x / 3 + 1 / 2) between -3 and 3, 0 below, g above."""
+        inside = self.multiply(g, self.add(self.divide(x, 3), 0.5))
+        return self.where(self.less_equal(x, -3), 0, self.where(self.less(x, 3), inside, g))
+
+    @in_float32
+    def elu(self, x: Any, *, alpha: float, scale: float, input_scale: float) -> Any:
+        """Compute scale * x above 0 and scale * alpha * (exp(input_scale * x) - 1) below."""
+        below = self.multiply(self.expm1(self.multiply(self.minimum(x, 0), input_scale)), alpha * scale)
+        return self.where(self.less(0, x), self.multiply(x, scale), below)
+
+    @in_float32
+    def elu_grad(self, g: Any, x: Any, *, alpha: float, scale: float, input_scale: float) -> Any:
+        """Compute g times elu's derivative."""
+        slope = self.exp(self.multiply(self.minimum(x, 0), input_scale))
+        return self.multiply(g, self.where(self.less(0, x), scale, self.multiply(slope, alpha * scale * input_scale)))
+
+    @in_float32
+    def logsigmoid(self, x: Any) -> Any:
+        """Compute the logarithm of sigmoid without leaving the logarithmic scale."""
+        return self.subtract(self.minimum(x, 0), self.log1p(self.exp(self.negative(self.abs(x)))))
+
+    @in_float32
+    def logsigmoid_grad(self, g: Any, x: Any) -> Any:
+        """Compute g * sigmoid(-x)."""
+        return self.multiply(g, self.sigmoid(self.negative(x)))
+
+    @in_float32
+    def softplus_grad(self, g: Any, x: Any, *, beta: float, threshold: float) -> Any:
+        """Compute g * sigmoid(beta * x); g itself where beta * x exceeds the threshold."""
+        scaled = self.multiply(x, beta)
+        return self.where(self.less(threshold, scaled), g, self.multiply(g, self.sigmoid(scaled)))
+
+    @in_float32
+    def mish(self, x: Any) -> Any:
+        """Compute x * tanh(softplus(x))."""
+        return self.multiply(x, self.tanh(self.negative(self.logsigmoid(self.negative(x)))))
+
+    @in_float32
+    def mish_grad(self, g: Any, x: Any) -> Any:
+        """Compute g times mish's derivative."""
+        t = self.tanh(self.negative(self.logsigmoid(self.negative(x))))
+        slope = self.multiply(self.multiply(x, self.sigmoid(x)), self.subtract(1, self.multiply(t, t)))
+        return self.multiply(g, self.add(t, slope))
 
     def sigmoid_grad(self, g: Any, out: Any) -> Any:
         """Compute g * out * (1 - out)."""

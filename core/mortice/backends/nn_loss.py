@@ -1,4 +1,4 @@
-"""Looking rows up and picking by label: embedding and nll_loss, with their gradients."""
+"""Looking rows up and picking by label: embedding, nll_loss and cross_entropy, with their gradients."""
 
 from __future__ import annotations
 
@@ -92,6 +92,72 @@ class LookupKernels(KernelMixin):
         at = (shape[0], 1, *shape[1:])
         zeros = self.new_full(g, tuple(x_shape), 0)
         return self.scatter_add(zeros, self.reshape(safe, at), self.reshape(g, at), axis=1)
+
+    def cross_entropy(
+        self, x: Any, target: Any, weight: Any = None, *, reduction: str, ignore_index: int = -100, smoothing: float = 0.0
+    ) -> tuple[Any, Any]:
+        """Return (loss, logs): the loss of logits x (N, C, *d) at the classes (N, *d), and what its gradient needs.
+
+        `logs` are two numbers for each label, in float32 at least, shape (2, N, *d): the greatest logit, and the logarithm
+        of the sum of exponentials of the logits less that. Of each label's loss, `smoothing` is spread over all classes;
+        the mean is over the sum of the labels' weights.
+        """
+        dtype, shape = self.dtype_of(x), tuple(self.shape_of(target))
+        x = widen(self, x)
+        top = self.max(x, axis=1, keepdims=True)
+        low = self.subtract(x, top)
+        below = self.log(self.sum(self.exp(low), axis=1, keepdims=True))
+        logp = self.subtract(low, below)
+        losses, weights = self.nll_loss(logp, target, weight, ignore_index=ignore_index)
+        if smoothing:
+            spread = logp if weight is None else self.multiply(logp, _over_classes(self, logp, weight))
+            spread = self.where(self.equal(target, ignore_index), 0, self.sum(spread, axis=1))
+            spread = self.multiply(spread, smoothing / self.shape_of(x)[1])
+            losses = self.subtract(self.multiply(losses, 1 - smoothing), spread)
+        if reduction != "none":
+            losses = self.sum(losses)
+            losses = self.divide(losses, self.sum(weights)) if reduction == "mean" else losses
+        logs = self.stack([self.reshape(top, shape), self.reshape(below, shape)], 0)
+        return narrow(self, losses, dtype), logs
+
+    def cross_entropy_grad(
+        self,
+        g: Any,
+        x: Any,
+        target: Any,
+        weight: Any,
+        logs: Any,
+        *,
+        reduction: str,
+        ignore_index: int = -100,
+        smoothing: float = 0.0,
+    ) -> Any:
+        """Compute the gradient of `cross_entropy` by x: softmax less one at the label, times its weight."""
+        dtype, shape = self.dtype_of(x), tuple(self.shape_of(target))
+        classes, apart = self.shape_of(x)[1], (shape[0], 1, *shape[1:])
+        x, g = widen(self, x), widen(self, g)
+        ignored, safe = _safe_target(self, target, ignore_index)
+        weights = _target_weights(self, x, ignored, safe, weight)
+        if reduction != "none":
+            g = self.divide(g, self.sum(weights)) if reduction == "mean" else g
+        g = self.broadcast_to(g, shape)
+        at_label = self.reshape(self.where(ignored, 0, self.multiply(self.multiply(g, weights), 1 - smoothing)), apart)
+        everywhere = at_label
+        if smoothing:
+            share = self.reshape(self.where(ignored, 0, self.multiply(g, smoothing / classes)), apart)
+            total = classes if weight is None else self.sum(narrow(self, weight, self.dtype_of(x)))
+            everywhere = self.add(at_label, self.multiply(share, total))
+        top, below = (self.reshape(self.getitem(logs, (i,)), apart) for i in (0, 1))
+        out = self.multiply(self.exp(self.subtract(self.subtract(x, top), below)), everywhere)
+        if smoothing:
+            out = self.subtract(out, share if weight is None else self.multiply(_over_classes(self, x, weight), share))
+        out = self.scatter_add(out, self.reshape(safe, apart), self.negative(at_label), axis=1)
+        return narrow(self, out, dtype)
+
+
+def _over_classes(k: Any, like: Any, weight: Any) -> Any:
+    shape = tuple(k.shape_of(like))
+    return k.reshape(narrow(k, weight, k.dtype_of(like)), (1, shape[1], *[1] * (len(shape) - 2)))
 
 
 def _safe_target(k: Any, target: Any, ignore_index: int) -> tuple[Any, Any]:

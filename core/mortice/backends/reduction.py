@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mortice.backends.kernel_tools import Buffer, in_float32
-from mortice.dtype import bool_, int64, uint8
+from mortice.dtype import bfloat16, bool_, float16, float32, int64, uint8
 from mortice.shape import prod
 
 Axis = int | tuple[int, ...] | None
@@ -130,6 +130,33 @@ class ReductionKernels:
             # Flipping all bits turns the order of integers round, and unlike negation does not overflow.
             mirrored = k.bitwise_invert(k.astype(x, uint8) if d is bool_ else x)
         return k.argmax(mirrored, axis=axis, keepdims=keepdims)
+
+    def vector_norm(k: Any, x: Buffer, *, p: float, axis: Any = None, keepdims: bool = False) -> Buffer:
+        """Take the p-norm along axes: real, of complex numbers too."""
+        d = k.dtype_of(x)
+        if d is float16 or d is bfloat16:
+            # Powers and sums of half precision overflow long before the norm does.
+            return k.astype(k.vector_norm(k.astype(x, float32), p=p, axis=axis, keepdims=keepdims), d)
+        if p == 0:
+            return k.sum(k.astype(k.not_equal(x, 0), d.to_real()), axis=axis, keepdims=keepdims)
+        size = k.abs(x)
+        if p == math.inf:
+            return k.max(size, axis=axis, keepdims=keepdims)
+        if p == -math.inf:
+            return k.min(size, axis=axis, keepdims=keepdims)
+        if p == 1:
+            return k.sum(size, axis=axis, keepdims=keepdims)
+        if p == 2:
+            return k.sqrt(k.sum(k.square(size), axis=axis, keepdims=keepdims))
+        return k.pow(k.sum(k.pow(size, p), axis=axis, keepdims=keepdims), 1 / p)
+
+    def max_dim(k: Any, x: Buffer, *, axis: int, keepdims: bool = False) -> tuple[Buffer, Buffer]:
+        """Return the largest along an axis and its first place."""
+        return k.max(x, axis=axis, keepdims=keepdims), k.argmax(x, axis=axis, keepdims=keepdims)
+
+    def min_dim(k: Any, x: Buffer, *, axis: int, keepdims: bool = False) -> tuple[Buffer, Buffer]:
+        """Return the smallest along an axis and its first place."""
+        return k.min(x, axis=axis, keepdims=keepdims), k.argmin(x, axis=axis, keepdims=keepdims)
 
     def flat_nonzero(k: Any, x: Buffer) -> Buffer:
         """Return the row-major positions of nonzero elements, one-dimensional int64."""

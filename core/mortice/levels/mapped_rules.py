@@ -23,10 +23,11 @@ ELEMENTWISE = """
     not_equal greater less_equal greater_equal logical_and logical_or logical_xor isfinite isinf signbit positive sgn
     copysign ceil trunc round square reciprocal rsqrt hypot fmod clip nan_to_num lerp complex angle expm1 exp2 log1p log2
     log10 logaddexp sigmoid softplus tan asin acos atan atan2 sinh cosh asinh acosh atanh zeta logaddexp2 nextafter
-    erf erfc erfcx erfinv lgamma digamma relu silu gelu constant
+    erf erfc erfcx erfinv lgamma digamma relu silu gelu leaky_relu hardsigmoid hardswish elu logsigmoid mish
+    constant
 """
 # Reduce over `axis`: None (everything), an int or several.
-REDUCTIONS = "sum prod max min any all mean var std logsumexp count_nonzero"
+REDUCTIONS = "sum prod max min any all mean var std logsumexp count_nonzero vector_norm"
 # Work along one axis; all buffers have the same axes.
 ALONG = """
     cumulative_sum cumulative_prod cumulative_max cumulative_min logcumsumexp argsort sort kthvalue diff softmax
@@ -37,7 +38,8 @@ ALONG = """
 LEADING = """
     cholesky_ex lu_ex inv_ex det slogdet qr eigh svd eig tril triu reinterpret max_pool
     max_pool_values avg_pool adaptive_avg_pool adaptive_max_pool matrix_transpose view_as_real view_as_complex relu_grad
-    sigmoid_grad tanh_grad silu_grad gelu_grad dropout
+    sigmoid_grad tanh_grad silu_grad gelu_grad leaky_relu_grad hardtanh_grad hardsigmoid_grad hardswish_grad elu_grad
+    logsigmoid_grad softplus_grad mish_grad dropout
 """
 # The same of several operands, whose leading axes broadcast: how many axes of each are its own.
 BROADCAST_LEADING = {"solve_triangular": (2, 2), "solve_ex": (2, 2), "lu_solve": (2, 1, 2)}

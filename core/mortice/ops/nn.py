@@ -60,7 +60,7 @@ from mortice.ops.nn_conv import (
 )
 from mortice.ops.nn_ctc import ctc_loss
 from mortice.ops.nn_grid import affine_grid, grid_sample
-from mortice.ops.nn_loss import bce, embedding, huber, nll_loss, smooth_l1
+from mortice.ops.nn_loss import bce, cross_entropy, embedding, huber, nll_loss, smooth_l1
 from mortice.ops.nn_norm import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
 from mortice.ops.nn_pool import (
     adaptive_avg_pool1d,

@@ -33,12 +33,10 @@ relu.vjp(x=lambda k, g, out: k.relu_grad(g, out), jvp="elementwise")
 @op(shape=same, name="hardtanh", dtypes="uif")
 def _hardtanh(k: Any, x: Any, /, *, low: Any, high: Any) -> Any:
     """Limit to [low, high]; no gradient at the limits."""
-    return k.minimum(k.maximum(x, low), high)
+    return k.clip(x, low, high)
 
 
-_hardtanh.vjp(
-    x=lambda k, g, x, low, high: k.where(k.logical_and(k.less(low, x), k.less(x, high)), g, 0), jvp="elementwise"
-)
+_hardtanh.vjp(x=lambda k, g, x, low, high: k.hardtanh_grad(g, x, low=low, high=high), jvp="elementwise")
 
 
 def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
@@ -57,13 +55,13 @@ def relu6(input: Any) -> Any:
     return hardtanh(input, 0.0, 6.0)
 
 
-@op(shape=same, name="leaky_relu", dtypes="f")
+@op(shape=same, kernel="leaky_relu", name="leaky_relu", dtypes="f")
 def _leaky_relu(k: Any, x: Any, /, *, slope: float) -> Any:
     """Multiply what is negative by a slope."""
-    return k.where(k.less(0, x), x, k.multiply(x, slope))
+    return k.leaky_relu(x, slope=slope)
 
 
-_leaky_relu.vjp(x=lambda k, g, x, slope: k.where(k.less(0, x), g, k.multiply(g, slope)), jvp="elementwise")
+_leaky_relu.vjp(x=lambda k, g, x, slope: k.leaky_relu_grad(g, x, slope=slope), jvp="elementwise")
 
 
 def leaky_relu(input: Any, negative_slope: float = 0.01) -> Any:
@@ -156,33 +154,22 @@ def softshrink(input: Any, lambd: float = 0.5, *, out: Any = None) -> Any:
     return _softshrink(input, lambd=lambd, out=out)
 
 
-@op(shape=same, dtypes="f")
-@in_float32
+@op(shape=same, kernel="hardsigmoid", dtypes="f")
 def hardsigmoid(k: Any, x: Any, /) -> Any:
     """Compute x / 6 + 1 / 2, limited to [0, 1]."""
-    return k.divide(k.minimum(k.maximum(k.add(x, 3), 0), 6), 6)
+    return k.hardsigmoid(x)
 
 
-hardsigmoid.vjp(
-    x=lambda k, g, x: k.where(k.logical_and(k.less(-3, x), k.less(x, 3)), k.divide(g, 6), 0), jvp="elementwise"
-)
+hardsigmoid.vjp(x=lambda k, g, x: k.hardsigmoid_grad(g, x), jvp="elementwise")
 
 
-@op(shape=same, dtypes="f")
-@in_float32
+@op(shape=same, kernel="hardswish", dtypes="f")
 def hardswish(k: Any, x: Any, /) -> Any:
     """Compute x times its hardsigmoid."""
-    return k.divide(k.multiply(x, k.minimum(k.maximum(k.add(x, 3), 0), 6)), 6)
+    return k.hardswish(x)
 
 
-hardswish.vjp(
-    x=in_float32(
-        lambda k, g, x: k.where(
-            k.less_equal(x, -3), 0, k.where(k.less(x, 3), k.multiply(g, k.add(k.divide(x, 3), 0.5)), g)
-        )
-    ),
-    jvp="elementwise",
-)
+hardswish.vjp(x=lambda k, g, x: k.hardswish_grad(g, x), jvp="elementwise")
 
 # ---- smooth ones ----
 
@@ -212,20 +199,18 @@ def gelu(input: Any, *, approximate: str = "none", out: Any = None) -> Any:
     return _gelu(input, approximate=approximate, out=out)
 
 
-@op(shape=same, name="elu", dtypes="f")
-@in_float32
+@op(shape=same, kernel="elu", name="elu", dtypes="f")
 def _elu(k: Any, x: Any, /, *, alpha: float, scale: float, input_scale: float) -> Any:
     """Compute scale * x above 0 and scale * alpha * (exp(input_scale * x) - 1) below."""
-    below = k.multiply(k.expm1(k.multiply(k.minimum(x, 0), input_scale)), alpha * scale)
-    return k.where(k.less(0, x), k.multiply(x, scale), below)
+    return k.elu(x, alpha=alpha, scale=scale, input_scale=input_scale)
 
 
-def _elu_back(k: Any, g: Any, x: Any, alpha: float, scale: float, input_scale: float) -> Any:
-    slope = k.multiply(k.exp(k.multiply(k.minimum(x, 0), input_scale)), alpha * scale * input_scale)
-    return k.multiply(g, k.where(k.less(0, x), scale, slope))
-
-
-_elu.vjp(x=in_float32(_elu_back), jvp="elementwise")
+_elu.vjp(
+    x=lambda k, g, x, alpha, scale, input_scale: k.elu_grad(
+        g, x, alpha=alpha, scale=scale, input_scale=input_scale
+    ),
+    jvp="elementwise",
+)
 
 _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
@@ -255,12 +240,7 @@ def _softplus(k: Any, x: Any, /, *, beta: float, threshold: float) -> Any:
 
 
 _softplus.vjp(
-    x=in_float32(
-        lambda k, g, x, beta, threshold: k.where(
-            k.less(threshold, k.multiply(x, beta)), g, k.multiply(g, k.sigmoid(k.multiply(x, beta)))
-        )
-    ),
-    jvp="elementwise",
+    x=lambda k, g, x, beta, threshold: k.softplus_grad(g, x, beta=beta, threshold=threshold), jvp="elementwise"
 )
 
 
@@ -269,36 +249,22 @@ def softplus(input: Any, beta: float = 1.0, threshold: float = 20.0, *, out: Any
     return _softplus(input, beta=beta, threshold=threshold, out=out)
 
 
-@op(shape=same, dtypes="f", grad_name="LogSigmoidBackward0")
-@in_float32
+@op(shape=same, kernel="logsigmoid", dtypes="f", grad_name="LogSigmoidBackward0")
 def logsigmoid(k: Any, x: Any, /) -> Any:
     """Compute log(sigmoid(x))."""
-    return k.subtract(k.minimum(x, 0), k.log1p(k.exp(k.negative(k.abs(x)))))
+    return k.logsigmoid(x)
 
 
-logsigmoid.vjp(
-    x=in_float32(lambda k, g, x: k.multiply(g, k.sigmoid(k.negative(x)))), jvp="elementwise"
-)
+logsigmoid.vjp(x=lambda k, g, x: k.logsigmoid_grad(g, x), jvp="elementwise")
 
 
-@op(shape=same, dtypes="f")
-@in_float32
+@op(shape=same, kernel="mish", dtypes="f")
 def mish(k: Any, x: Any, /) -> Any:
     """Compute x * tanh(softplus(x))."""
-    return k.multiply(x, k.tanh(_log1p_exp(k, x)))
+    return k.mish(x)
 
 
-def _log1p_exp(k: Any, x: Any) -> Any:
-    return k.add(k.maximum(x, 0), k.log1p(k.exp(k.negative(k.abs(x)))))
-
-
-def _mish_back(k: Any, g: Any, x: Any) -> Any:
-    t = k.tanh(_log1p_exp(k, x))
-    slope = k.multiply(k.multiply(x, k.sigmoid(x)), k.subtract(1, k.multiply(t, t)))
-    return k.multiply(g, k.add(t, slope))
-
-
-mish.vjp(x=in_float32(_mish_back), jvp="elementwise")
+mish.vjp(x=lambda k, g, x: k.mish_grad(g, x), jvp="elementwise")
 
 
 def _halved(name: str, x: Size, *, axis: int) -> Size:

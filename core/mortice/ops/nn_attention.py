@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from mortice import op as _op
@@ -17,29 +18,22 @@ from mortice.shape import Size, broadcast, prod
 # ---- linear ----
 
 
+@lru_cache(4096)  # shapes recur
 def _linear_shape(name: str, x: Size, w: Size, b: Any = None) -> Size:
     return Size((*tuple(x)[:-1], *tuple(w)[:-1]))
 
 
-def _rows(k: Any, x: Any) -> Any:
-    shape = k.shape_of(x)
-    return x if len(shape) == 2 else k.reshape(x, (prod(shape[:-1]), shape[-1]))
-
-
 # One op instead of transpose, matmul and add: the commonest layer keeps one node and works on one big matrix.
-@op(shape=_linear_shape, name="linear", dtypes="uifc", grad_name="AddmmBackward0")
+@op(shape=_linear_shape, kernel="linear", name="linear", dtypes="uifc", grad_name="AddmmBackward0")
 def _linear(k: Any, x: Any, w: Any, b: Any = None, /) -> Any:
     """Compute x W^T + b for any leading dims."""
-    shape = k.shape_of(x)
-    out = k.matmul(_rows(k, x), k.matrix_transpose(w))
-    if b is not None:
-        out = k.add(out, b)
-    return out if len(shape) == 2 else k.reshape(out, (*tuple(shape)[:-1], k.shape_of(w)[0]))
+    return k.linear(x, w, b)
 
 
+# A formula each: a frozen weight keeps no input, and the first layer's weight may be stepped before backward.
 _linear.vjp(
-    x=lambda k, g, w, x_shape: k.reshape(k.matmul(_rows(k, g), w), x_shape),
-    w=lambda k, g, x: k.matmul(k.matrix_transpose(_rows(k, g)), _rows(k, x)),
+    x=lambda k, g, w: k.matmul(g, w),
+    w=lambda k, g, x: k.linear_weight_grad(g, x),
     b=lambda k, g: k.sum(g, axis=tuple(range(len(k.shape_of(g)) - 1))) if len(k.shape_of(g)) > 1 else g,
     jvp="bilinear",
 )

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from mortice.backends.kernel_tools import in_float32
-from mortice.dtype import DType, int64
+from mortice.backends.kernels import FreeKernels
+from mortice.dtype import DType, bfloat16, float16, float32, int64
 from mortice.errors import DTypeError, ShapeError
 from mortice.node import TENSOR_KERNELS
 from mortice.op import Op, TensorBase, op, same
@@ -127,7 +129,11 @@ _nll_loss.vjp(logp=_nll_back)
 
 def nll_loss(input: Any, target: Any, weight: Any, reduction: str, ignore_index: int) -> Any:
     """Return -weight * input at the target classes; classes are dim 1 of (N, C, *) or the only dim."""
-    name = "nll_loss"
+    return _labelled("nll_loss", _nll_loss, input, target, weight, reduction, ignore_index=ignore_index)
+
+
+def _labelled(name: str, fn: Any, input: Any, target: Any, weight: Any, reduction: str, **attrs: Any) -> Any:
+    """Check the labels and the weights of a loss over classes, and call it on (N, C, *)."""
     shape, at = tuple(input.shape), tuple(target.shape)
     if not shape:
         raise ShapeError(f"{name}: input tensor should be 1D or more; got a 0-d tensor.")
@@ -152,24 +158,79 @@ def nll_loss(input: Any, target: Any, weight: Any, reduction: str, ignore_index:
         if weight.dtype is not input.dtype:
             raise DTypeError(f"{name}: expected weight of {input.dtype}; got {weight.dtype}.")
     target = cast(target, int64)
-    check_classes(name, target, classes, ignore_index)
+    check_classes(name, target, classes, attrs["ignore_index"])
     if len(shape) == 1:
         input, target = reshape(input, (1, classes)), reshape(target, (1,))
-    loss = _nll_loss(input, target, weight, reduction=reduction, ignore_index=ignore_index)[0]
+    loss = fn(input, target, weight, reduction=reduction, **attrs)[0]
     return reshape(loss, ()) if len(shape) == 1 and reduction == "none" else loss
 
 
 def check_classes(name: str, target: Any, classes: int, ignore_index: int = 0) -> None:
-    """Refuse labels outside [0, classes) that are not to be ignored; reads them once."""
+    """Refuse labels outside [0, classes) that are not to be ignored; reads them once, where none is ignored."""
     if not prod(target.shape):
         return
-    k = target._device.backend
-    data = target._data
-    if not 0 <= ignore_index < classes:
-        data = k.where(k.equal(data, ignore_index), 0, data)
+    k, data = target._device.backend, target._data
     low, high = k.index_range(data)
+    if (low < 0 or high >= classes) and not 0 <= ignore_index < classes:
+        low, high = k.index_range(k.where(k.equal(data, ignore_index), 0, data))
     if low < 0 or high >= classes:
         raise IndexError(f"{name}: Target {low if low < 0 else high} is out of bounds for {classes} classes.")
+
+
+# ---- cross_entropy ----
+
+
+def _cross_entropy_result(op: Op, d: DType) -> tuple[DType, Any]:
+    return d, (d, float32 if d in (float16, bfloat16) else d)
+
+
+@lru_cache(4096)  # shapes recur
+def _cross_entropy_shape(name: str, x: Size, target: Size, *rest: Any, reduction: str, **attrs: Any) -> Any:
+    return target if reduction == "none" else SCALAR, Size((2, *target))
+
+
+# One op instead of log_softmax and nll_loss: no logarithms of all probabilities are made, nor kept; backward is one pass.
+@op(
+    result=_cross_entropy_result, shape=_cross_entropy_shape, kernel="cross_entropy", name="cross_entropy", dtypes="f",
+    fixed=("target", "weight"), outputs=("out", "logs"), differentiable=1, grad_name="NllLossBackward0",
+)  # fmt: skip
+def _cross_entropy(
+    k: Any, x: Any, target: Any, weight: Any = None, /, *, reduction: str, ignore_index: int, smoothing: float
+) -> Any:
+    """Return the cross entropy of logits (N, C, *) with the classes (N, *), reduced; and what its gradient needs."""
+    return k.cross_entropy(
+        x, target, weight, reduction=reduction, ignore_index=ignore_index, smoothing=smoothing
+    )
+
+
+_cross_entropy.vjp(
+    x=lambda k, g, x, target, weight, logs, reduction, ignore_index, smoothing: k.cross_entropy_grad(
+        g, x, target, weight, logs, reduction=reduction, ignore_index=ignore_index, smoothing=smoothing
+    ),
+)
+
+
+def _cross_entropy_grad(g: Any, x: Any, target: Any, weight: Any, logs: Any, **attrs: Any) -> Any:
+    """Differentiate on: as kept, `logs` are numbers that do not know of x, so they are made anew."""
+    k = TENSOR_KERNELS
+    x = cast(x, logs.dtype)
+    top = TensorBase.detach(k.max(x, axis=1, keepdims=True))
+    below = k.log(k.sum(k.exp(k.subtract(x, top)), axis=1, keepdims=False))
+    logs = k.stack([reshape(top, below.shape), below], 0)
+    return cast(FreeKernels.cross_entropy_grad(k, g, x, target, weight, logs, **attrs), g.dtype)
+
+
+TENSOR_KERNELS.replace("cross_entropy_grad", _cross_entropy_grad)
+
+
+def cross_entropy(
+    input: Any, target: Any, weight: Any, reduction: str, ignore_index: int, label_smoothing: float
+) -> Any:
+    """Return the cross entropy of logits with class indices; classes are dim 1 of (N, C, *) or the only dim."""
+    return _labelled(
+        "cross_entropy", _cross_entropy, input, target, weight, reduction, ignore_index=ignore_index,
+        smoothing=label_smoothing,
+    )  # fmt: skip
 
 
 # ---- elementwise losses ----

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from mortice import op as _op
-from mortice.dtype import DType, bfloat16, float16, float32
+from mortice.dtype import DType
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
 from mortice.op import op, real_part, reduced
@@ -19,27 +19,12 @@ from mortice.shape import check_dim, check_dims, prod
 
 
 @op(
-    result=real_part, shape=reduced, name="linalg_vector_norm", dtypes="fc", holomorphic=False,
+    result=real_part, shape=reduced, kernel="vector_norm", name="linalg_vector_norm", dtypes="fc", holomorphic=False,
     grad_name="LinalgVectorNormBackward0",
 )  # fmt: skip
 def _vector_norm(k: Any, x: Any, /, *, p: float, axis: Any, keepdims: bool) -> Any:
     """Take the p-norm along axes."""
-    d = k.dtype_of(x)
-    if d is float16 or d is bfloat16:
-        # Powers and sums of half precision overflow long before the norm does.
-        return k.astype(_vector_norm.op.body(k, k.astype(x, float32), p=p, axis=axis, keepdims=keepdims), d)
-    if p == 0:
-        return k.sum(k.astype(k.not_equal(x, 0), k.dtype_of(x).to_real()), axis=axis, keepdims=keepdims)
-    size = k.abs(x)
-    if p == math.inf:
-        return k.max(size, axis=axis, keepdims=keepdims)
-    if p == -math.inf:
-        return k.min(size, axis=axis, keepdims=keepdims)
-    if p == 1:
-        return k.sum(size, axis=axis, keepdims=keepdims)
-    if p == 2:
-        return k.sqrt(k.sum(k.square(size), axis=axis, keepdims=keepdims))
-    return k.pow(k.sum(k.pow(size, p), axis=axis, keepdims=keepdims), 1 / p)
+    return k.vector_norm(x, p=p, axis=axis, keepdims=keepdims)
 
 
 def _vector_norm_back(k: Any, g: Any, x: Any, out: Any, x_shape: Any, p: float, axis: Any, keepdims: bool) -> Any:

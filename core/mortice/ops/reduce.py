@@ -127,6 +127,9 @@ def sum(
     axis: Any = None, keepdims: Any = None,
 ) -> Any:  # fmt: skip
     """Add up all elements, or those along dims. Bools and integers add up in int64."""
+    if dtype is None and out is None and getattr(input, "dtype", None) is bool_:  # counted as they are
+        axes = axes_of("sum", axis if dim is None else dim, len(input.shape))
+        return _count_nonzero(input, axis=axes, keepdims=bool(keepdim if keepdims is None else keepdims))
     if dim is None and axis is None and dtype is None and out is None and not keepdim and not keepdims:
         return _total(input)
     if dim is None and axis is None and dtype is None:
@@ -454,18 +457,18 @@ def selected_back(k: Any, g: Any, x_shape: Size, indices: Any, axis: int, keepdi
 PAIR = ("values", "indices")
 
 
-@op(result=selected, shape=_reduced_one, outputs=PAIR, differentiable=1, name="max_dim", dtypes="buif",
+@op(result=selected, shape=_reduced_one, outputs=PAIR, differentiable=1, kernel="max_dim", name="max_dim", dtypes="buif",
     grad_name="MaxBackward0")  # fmt: skip
 def _max_dim(k: Any, x: Any, /, *, axis: int, keepdims: bool) -> Any:
     """Return the largest along an axis and where it is."""
-    return k.max(x, axis=axis, keepdims=keepdims), k.argmax(x, axis=axis, keepdims=keepdims)
+    return k.max_dim(x, axis=axis, keepdims=keepdims)
 
 
-@op(result=selected, shape=_reduced_one, outputs=PAIR, differentiable=1, name="min_dim", dtypes="buif",
+@op(result=selected, shape=_reduced_one, outputs=PAIR, differentiable=1, kernel="min_dim", name="min_dim", dtypes="buif",
     grad_name="MinBackward0")  # fmt: skip
 def _min_dim(k: Any, x: Any, /, *, axis: int, keepdims: bool) -> Any:
     """Return the smallest along an axis and where it is."""
-    return k.min(x, axis=axis, keepdims=keepdims), k.argmin(x, axis=axis, keepdims=keepdims)
+    return k.min_dim(x, axis=axis, keepdims=keepdims)
 
 
 for _fn in (_max_dim, _min_dim):

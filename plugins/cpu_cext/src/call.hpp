@@ -3,6 +3,7 @@
 #include <new>
 
 #include "array.hpp"
+#include "parallel.hpp"
 
 namespace mortice {
 
@@ -70,6 +71,7 @@ PyObject *tuple_of(int n, const int64_t *values);       // new reference
 
 // The state of this thread while it has let go of the GIL; by it parallel_for asks Python for signals now and then.
 extern thread_local PyThreadState *unlocked_state;
+extern thread_local int unlocked_threads;  // what num_threads() stays meanwhile: others may set it
 
 // Lets other Python threads run while it lives, where there is enough work to be worth it.
 class Unlocked {
@@ -78,7 +80,9 @@ class Unlocked {
   public:
     // `work` is about the number of element steps to come.
     explicit Unlocked(int64_t work) : active_(work > 20000 && !unlocked_state) {
-        if (active_) unlocked_state = PyEval_SaveThread();
+        if (!active_) return;
+        unlocked_threads = num_threads();
+        unlocked_state = PyEval_SaveThread();
     }
     ~Unlocked() {
         if (!active_) return;

@@ -11,7 +11,29 @@ enum Level { LEVEL_BASELINE, LEVEL_AVX2, LEVEL_AVX512 };
 // The best level that this machine has, or the one named in MORTICE_ISA (baseline, avx2, avx512) if that is lower.
 Level cpu_level();
 
-#if defined(__x86_64__)
+#if !defined(__x86_64__) && !defined(MORTICE_ONLY)
+#define MORTICE_ONLY baseline
+#define MORTICE_ONLY_LEVEL LEVEL_BASELINE
+#endif
+
+#if defined(MORTICE_ONLY)  // built for one instruction set: see meson.options
+#define MORTICE_TABLE_OF(Type, name, isa)                                                                   \
+    namespace isa { extern const Type name##_table; }                                                       \
+    static inline const Type &name() { return isa::name##_table; }
+#define MORTICE_TABLE_IN(Type, name, isa) MORTICE_TABLE_OF(Type, name, isa)
+#define MORTICE_TABLE(Type, name) MORTICE_TABLE_IN(Type, name, MORTICE_ONLY)
+#define MORTICE_BASELINE_TABLE MORTICE_TABLE
+#define MORTICE_NARROW_TABLE MORTICE_TABLE
+#define MORTICE_MIXED_TABLE MORTICE_TABLE
+#define MORTICE_NARROW_MIXED_TABLE MORTICE_TABLE
+#else
+// What a mixed table may leave out: there is a version before it.
+#if defined(__AVX512F__)
+#define MORTICE_AFTER_AVX2
+#endif
+#if defined(__AVX2__)
+#define MORTICE_AFTER_BASELINE
+#endif
 #define MORTICE_TABLE(Type, name)                                                                           \
     namespace baseline { extern const Type name##_table; }                                                  \
     namespace avx2 { extern const Type name##_table; }                                                      \
@@ -60,14 +82,6 @@ template <class T> union MixedTable {
         mix_functions({&baseline, &avx2, &avx512}, &table, sizeof(T) / sizeof(void (*)()));
     }
 };
-#else
-#define MORTICE_TABLE(Type, name)                                                                           \
-    namespace baseline { extern const Type name##_table; }                                                  \
-    static inline const Type &name() { return baseline::name##_table; }
-#define MORTICE_BASELINE_TABLE MORTICE_TABLE
-#define MORTICE_NARROW_TABLE MORTICE_TABLE
-#define MORTICE_MIXED_TABLE MORTICE_TABLE
-#define MORTICE_NARROW_MIXED_TABLE MORTICE_TABLE
 #endif
 
 }  // namespace mortice

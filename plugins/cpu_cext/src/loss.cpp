@@ -1,7 +1,8 @@
-// Picking by label: nll_loss and its gradient. Labels are checked before anything is read or written at them.
+// Picking by label: nll_loss, cross_entropy and their gradients. Labels are checked before anything is read or written at them.
 #include <cstring>
 
 #include "families.hpp"
+#include "kernels/softmax.hpp"
 #include "norm.hpp"
 
 namespace mortice {
@@ -116,11 +117,187 @@ PyObject *nll_loss_grad(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     return out.release();
 }
 
+// ---- cross_entropy ----
+
+enum Reduction { NONE, SUM, MEAN };
+Reduction as_reduction(const char *name, PyObject *x) {
+    const char *const known[] = {"none", "sum", "mean"};
+    for (int i = 0; x && PyUnicode_Check(x) && i < 3; i++)
+        if (PyUnicode_CompareWithASCIIString(x, known[i]) == 0) return static_cast<Reduction>(i);
+    fail(PyExc_ValueError, "%s: expected reduction to be none, sum or mean; got %R.", name, x ? x : Py_None);
+}
+
+// How much of a label's loss is at the label; the rest is spread over all classes.
+struct Smooth {
+    double at_label, spread, weights;  // `spread` for each class; the sum of the classes' weights
+};
+template <class T> Smooth smooth_of(PyObject *smoothing, const T *weight, int64_t classes) {
+    const double s = smoothing ? as_double(smoothing) : 0;
+    double sum = static_cast<double>(classes);
+    if (weight && s != 0) {
+        sum = 0;
+        for (int64_t c = 0; c < classes; c++) sum += static_cast<double>(weight[c]);
+    }
+    return {1 - s, s / static_cast<double>(at_least_one(classes)), sum};
+}
+
+void need_classes(const char *name, const Labels &l) {
+    if (l.count() && !l.classes) fail(PyExc_RuntimeError, "%s: expected at least one class.", name);
+}
+
+template <class T> T sum_of(const T *x, int64_t n) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += static_cast<double>(x[i]);
+    return static_cast<T>(sum);
+}
+
+template <class T>
+void entropies(const Labels &l, const T *x, const T *weight, const Smooth &smooth, T *top, T *below, T *spread, T *losses) {
+    const auto &k = softmax_kernels().of<T>();
+    const int64_t row = l.classes * l.length;
+    const auto pick = [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; i++) {
+            if (l.skips(i)) {
+                losses[i] = 0;
+                continue;
+            }
+            const T w = weight ? weight[l.at->as<int64_t>()[i]] : T(1), low = x[l.place(i)] - top[i];
+            losses[i] = (below[i] - low) * w;
+            if (spread)
+                losses[i] = static_cast<T>(smooth.at_label * static_cast<double>(losses[i]) +
+                    smooth.spread * (smooth.weights * static_cast<double>(below[i]) - static_cast<double>(spread[i])));
+        }
+    };
+    over_lines(
+        {l.samples, l.classes, l.length},
+        [&](int64_t first, int64_t count) {
+            k.rows_logs(x + first * row, weight, top + first, below + first, spread ? spread + first : nullptr, count, l.classes);
+            pick(first, first + count);
+        },
+        [&](int64_t block, int64_t j, int64_t width) {
+            const int64_t at = block * l.length + j;
+            k.columns_logs(x + block * row + j, weight, top + at, below + at, spread ? spread + at : nullptr, l.classes, l.length,
+                           width);
+            pick(at, at + width);
+        });
+}
+
+Names<6> CROSS_ENTROPY{"cross_entropy", {"x", "target", "weight", "reduction", "ignore_index", "smoothing"}, 2};
+PyObject *cross_entropy(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    PyObject *a[6];
+    arguments(CROSS_ENTROPY, args, n, names, a);
+    Array &x = as_array(a[0]);
+    need_float("cross_entropy", x);
+    const Reduction reduction = as_reduction("cross_entropy", a[3]);
+    const Labels l = labels_of("cross_entropy", a[1], a[4], x.ndim, x.shape());
+    need_classes("cross_entropy", l);
+    const DType d = wide(x.dtype);
+    Ref from = plain(x, d), weight = weight_of("cross_entropy", a[2], d, l.classes);
+    int64_t shape[MAX_NDIM];
+    shape[0] = 2;
+    for (int i = 0; i < l.at->ndim; i++) shape[i + 1] = l.at->shape()[i];
+    Ref logs = make(d, l.at->ndim + 1, shape), losses = make(d, l.at->ndim, l.at->shape());
+    with_real(d, [&](auto t) {
+        using T = decltype(t);
+        const Smooth smooth = smooth_of(a[5], elements<T>(weight), l.classes);
+        Scratch<T> spread(static_cast<size_t>(smooth.spread != 0 ? l.count() : 1));
+        T *top = logs->as<T>(), *loss = losses->as<T>();
+        {
+            Unlocked free(2 * x.size);
+            entropies<T>(l, from->as<T>(), elements<T>(weight), smooth, top, top + l.count(),
+                         smooth.spread != 0 ? static_cast<T *>(spread) : nullptr, loss);
+        }
+        if (reduction == NONE) return;
+        T total = sum_of(loss, l.count());
+        if (reduction == MEAN) {
+            weigh<T>(l, elements<T>(weight), loss);
+            total /= sum_of(loss, l.count());
+        }
+        losses = make(d, 0, nullptr);
+        *losses->as<T>() = total;
+    });
+    PyObject *tuple = PyTuple_New(2);
+    if (!tuple) throw Failed{};
+    Own<> all(tuple);
+    PyTuple_SET_ITEM(tuple, 0, narrowed(static_cast<Ref &&>(losses), x.dtype).release());
+    PyTuple_SET_ITEM(tuple, 1, logs.release());
+    return all.release();
+}
+
+// What a label's line is multiplied by, what is taken off at each class, and what at the label.
+template <class T>
+void pulls(const Labels &l, const T *weight, const Smooth &smooth, Reduction reduction, const T *g, T *scale, T *share, T *at_label) {
+    weigh<T>(l, weight, at_label);
+    const double one = reduction == NONE ? 0 : static_cast<double>(*g) / (reduction == MEAN ? static_cast<double>(sum_of(at_label, l.count())) : 1);
+    for (int64_t i = 0; i < l.count(); i++) {
+        const double pulled = l.skips(i) ? 0 : reduction == NONE ? static_cast<double>(g[i]) : one;
+        const double label = pulled * static_cast<double>(at_label[i]) * smooth.at_label, off = pulled * smooth.spread;
+        at_label[i] = static_cast<T>(label);
+        scale[i] = static_cast<T>(label + off * smooth.weights);
+        share[i] = static_cast<T>(off);
+    }
+}
+
+template <class T>
+void pull_all(const Labels &l, const T *x, const T *weight, const T *top, const T *below, const T *scale, const T *share,
+              const T *at_label, T *out) {
+    const auto &k = softmax_kernels().of<T>();
+    const int64_t row = l.classes * l.length;
+    const auto take = [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; i++)
+            if (!l.skips(i)) out[l.place(i)] -= at_label[i];
+    };
+    over_lines(
+        {l.samples, l.classes, l.length},
+        [&](int64_t first, int64_t count) {
+            k.rows_pulled(x + first * row, weight, top + first, below + first, scale + first, share ? share + first : nullptr,
+                          out + first * row, count, l.classes);
+            take(first, first + count);
+        },
+        [&](int64_t block, int64_t j, int64_t width) {
+            const int64_t at = block * l.length + j;
+            k.columns_pulled(x + block * row + j, weight, top + at, below + at, scale + at, share ? share + at : nullptr,
+                             out + block * row + j, l.classes, l.length, width);
+            take(at, at + width);
+        });
+}
+
+Names<8> CROSS_ENTROPY_GRAD{
+    "cross_entropy_grad", {"g", "x", "target", "weight", "logs", "reduction", "ignore_index", "smoothing"}, 6};
+PyObject *cross_entropy_grad(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    PyObject *a[8];
+    arguments(CROSS_ENTROPY_GRAD, args, n, names, a);
+    Array &g = as_array(a[0]), &x = as_array(a[1]), &logs = as_array(a[4]);
+    need_float("cross_entropy_grad", g);
+    need_float("cross_entropy_grad", x);
+    const Reduction reduction = as_reduction("cross_entropy_grad", a[5]);
+    const Labels l = labels_of("cross_entropy_grad", a[2], a[6], x.ndim, x.shape());
+    need_classes("cross_entropy_grad", l);
+    const DType d = wide(x.dtype);
+    if (g.size != (reduction == NONE ? l.count() : 1) || logs.size != 2 * l.count())
+        fail(PyExc_RuntimeError, "cross_entropy_grad: expected a gradient and two logarithms for each label.");
+    Ref from = plain(x, d), weight = weight_of("cross_entropy_grad", a[3], d, l.classes), grad = plain(g, d), kept = plain(logs, d);
+    Ref out = make_like(*from);
+    with_real(d, [&](auto t) {
+        using T = decltype(t);
+        const Smooth smooth = smooth_of(a[7], elements<T>(weight), l.classes);
+        const size_t count = static_cast<size_t>(at_least_one(l.count()));
+        Scratch<T> scale(count), share(count), at_label(count);
+        Unlocked free(2 * x.size);
+        pulls<T>(l, elements<T>(weight), smooth, reduction, grad->as<T>(), scale, share, at_label);
+        pull_all<T>(l, from->as<T>(), elements<T>(weight), kept->as<T>(), kept->as<T>() + l.count(), scale,
+                    smooth.spread != 0 ? static_cast<T *>(share) : nullptr, at_label, out->as<T>());
+    });
+    return narrowed(static_cast<Ref &&>(out), x.dtype).release();
+}
+
 }  // namespace
 
 PyMethodDef loss_methods[] = {
     MORTICE_METHOD("nll_loss", nll_loss),
     MORTICE_METHOD("nll_loss_grad", nll_loss_grad),
+    MORTICE_METHOD("cross_entropy", cross_entropy),
+    MORTICE_METHOD("cross_entropy_grad", cross_entropy_grad),
     {nullptr, nullptr, 0, nullptr},
 };
 

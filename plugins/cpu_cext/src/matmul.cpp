@@ -1,5 +1,7 @@
 // Products of vectors, matrices and batches of them. Operands are read where they lie: transposed ones and steps between
 // rows are what BLAS takes as they are, and only what it cannot is copied.
+#include <cstring>
+
 #include "call.hpp"
 #include "families.hpp"
 #include "blas.hpp"
@@ -128,6 +130,11 @@ double steps(const Problem &p) {
     return static_cast<double>(p.batch) * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
 }
 
+int64_t work_of(const Problem &p) {
+    const double work = steps(p);
+    return work > 1e15 ? int64_t{1} << 50 : static_cast<int64_t>(work);
+}
+
 // ---- floating point ----
 
 constexpr int64_t DOT_BLOCK = 1 << 15;  // whatever the number of threads, a long dot is the sum of these
@@ -152,14 +159,16 @@ template <class T> constexpr T unit() {
     else return {1, 0};
 }
 
-template <class T> void multiply(const Problem &p, T *out) {
+// With `add` the product goes on top of what `out` holds; there is one then, not a batch.
+template <class T> void multiply(const Problem &p, T *out, bool add = false) {
     const auto *x = reinterpret_cast<const T *>(p.x.data), *y = reinterpret_cast<const T *>(p.y.data);
     const Layout a = layout(p.x), b = layout(p.y);
     if constexpr (std::is_floating_point_v<T>)
-        if (p.m == 1 && p.n == 1 && p.batch == 1 && p.k > DOT_BLOCK && p.x.column_step == 1 && p.y.row_step == 1)
+        if (!add && p.m == 1 && p.n == 1 && p.batch == 1 && p.k > DOT_BLOCK && p.x.column_step == 1 && p.y.row_step == 1)
             return long_dot(x, y, out, p.k);
     if (p.batch == 1)
-        return gemm_parallel(a.transposed, b.transposed, p.m, p.n, p.k, unit<T>(), x, a.lead, y, b.lead, T{}, out, p.n);
+        return gemm_parallel(a.transposed, b.transposed, p.m, p.n, p.k, unit<T>(), x, a.lead, y, b.lead, add ? unit<T>() : T{},
+                             out, p.n);
     const double one = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
     const int64_t threads = num_threads();
     // A few large products are divided themselves: the threads then end together.
@@ -181,7 +190,8 @@ template <class T> void multiply(const Problem &p, T *out) {
 
 // ---- integers ----
 
-template <class T> void multiply_by(Product<T> rows, const Problem &p, void *to) {
+// With `add` the products go on top of what `to` holds; there is one then, not a batch.
+template <class T> void multiply_by(Product<T> rows, const Problem &p, void *to, bool add) {
     const auto *x = reinterpret_cast<const T *>(p.x.data), *y = reinterpret_cast<const T *>(p.y.data);
     auto *out = static_cast<T *>(to);
     const double one = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) + 100;
@@ -189,7 +199,7 @@ template <class T> void multiply_by(Product<T> rows, const Problem &p, void *to)
         const double grain = 1e5 * static_cast<double>(p.m) / one;
         parallel_for(p.m, grain < 1 ? 1 : static_cast<int64_t>(grain), [&](int64_t begin, int64_t end) {
             rows(end - begin, p.n, p.k, x + begin * p.x.row_step, p.x.row_step, p.x.column_step, y, p.y.row_step,
-                 out + begin * p.n, p.n, false);
+                 out + begin * p.n, p.n, add);
         });
         return;
     }
@@ -202,13 +212,13 @@ template <class T> void multiply_by(Product<T> rows, const Problem &p, void *to)
     });
 }
 
-void multiply_integers(DType d, const Problem &p, void *out) {
-    if (d == BOOL) return multiply_by(matmul().rows_bool, p, out);
+void multiply_integers(DType d, const Problem &p, void *out, bool add = false) {
+    if (d == BOOL) return multiply_by(matmul().rows_bool, p, out, add);
     switch (ITEMSIZE[d]) {
-        case 1: return multiply_by(matmul().rows_u8, p, out);
-        case 2: return multiply_by(matmul().rows_u16, p, out);
-        case 4: return multiply_by(matmul().rows_u32, p, out);
-        default: return multiply_by(matmul().rows_u64, p, out);
+        case 1: return multiply_by(matmul().rows_u8, p, out, add);
+        case 2: return multiply_by(matmul().rows_u16, p, out, add);
+        case 4: return multiply_by(matmul().rows_u32, p, out, add);
+        default: return multiply_by(matmul().rows_u64, p, out, add);
     }
 }
 
@@ -237,8 +247,7 @@ Ref product(Array &x, Array &y) {
         return out;
     }
     fold_batch(p);
-    const double work = steps(p);
-    Unlocked free(work > 1e15 ? int64_t{1} << 50 : static_cast<int64_t>(work));
+    Unlocked free(work_of(p));
     if (x.dtype == F32) multiply(p, out->as<float>());
     else if (x.dtype == F64) multiply(p, out->as<double>());
     else if (x.dtype == C64) multiply(p, out->as<cfloat>());
@@ -262,10 +271,110 @@ PyObject *matmul_kernel(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     return converted(*product(*wide_x, *wide_y), x.dtype).release();
 }
 
+// ---- affine maps: leading axes are rows of one matrix ----
+
+Side rows_of(Array &x, Ref &kept) {
+    const int nd = x.ndim;
+    const int64_t columns = x.shape()[nd - 1], step = x.strides()[nd - 1];
+    if (nd == 1) return {x.data, 1, columns, 0, step, {}};
+    if (nd == 2) return {x.data, x.shape()[0], columns, x.strides()[0], step, {}};
+    kept = contiguous(x);
+    return {kept->data, columns ? x.size / columns : count(nd - 1, x.shape()), columns, columns, 1, {}};
+}
+
+Side transposed(const Side &s) { return {s.data, s.columns, s.rows, s.column_step, s.row_step, {}}; }
+
+// Copy what the loops cannot read where it lies.
+void settle(Side &s, Array &owner, bool right, Ref &kept) {
+    const bool fine = owner.dtype >= F32 ? layout(s).usable : !right || s.columns <= 1 || s.column_step == 1;
+    if (fine) return;
+    const int64_t shape[] = {s.rows, s.columns}, strides[] = {s.row_step, s.column_step};
+    Ref view = make_view(owner, const_cast<char *>(s.data), 2, shape, strides);
+    kept = contiguous(*view);
+    s.data = kept->data, s.row_step = s.columns, s.column_step = 1;
+}
+
+// x y, plus a row `bias` if there is one, into `out`, which is row-major.
+void multiply_rows(DType d, Problem &p, Array &out, const Array *bias) {
+    p.m = p.x.rows, p.k = p.x.columns, p.n = p.y.columns;
+    p.ndim = 0, p.batch = 1;
+    if (out.size == 0) return;
+    Unlocked free(work_of(p) + out.size);
+    const int64_t row = p.n * ITEMSIZE[d];
+    if (bias)
+        parallel_for(p.m, 1 + (1 << 17) / row, [&](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; i++) memcpy(out.data + i * row, bias->data, static_cast<size_t>(row));
+        });
+    else if (p.k == 0)
+        memset(out.data, 0, static_cast<size_t>(out.bytes()));
+    if (p.k == 0) return;
+    if (d == F32) multiply(p, out.as<float>(), bias != nullptr);
+    else if (d == F64) multiply(p, out.as<double>(), bias != nullptr);
+    else if (d == C64) multiply(p, out.as<cfloat>(), bias != nullptr);
+    else if (d == C128) multiply(p, out.as<cdouble>(), bias != nullptr);
+    else multiply_integers(d, p, out.data, bias != nullptr);
+}
+
+PyObject *linear(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<3> N{"linear", {"x", "w", "b"}, 2};
+    PyObject *a[3];
+    arguments(N, args, n, names, a);
+    Array &x = as_array(a[0]), &w = as_array(a[1]);
+    Array *b = as_optional(a[2]);
+    if (x.dtype != w.dtype || (b && b->dtype != x.dtype))
+        fail(PyExc_TypeError, "linear: expected one dtype; got %s and %s", DTYPE_NAMES[x.dtype],
+             DTYPE_NAMES[x.dtype != w.dtype ? w.dtype : b->dtype]);
+    if (x.ndim == 0 || w.ndim != 2 || x.shape()[x.ndim - 1] != w.shape()[1] || (b && (b->ndim != 1 || b->shape()[0] != w.shape()[0])))
+        fail(PyExc_ValueError, "linear: expected (..., in), (out, in) and (out,); got arrays of other shapes");
+    need_blas();
+    // Halves are added up in float, and rounded once.
+    const DType d = is_half(x.dtype) ? F32 : x.dtype;
+    Ref from = converted(x, d), weight = converted(w, d), bias, rows, kept_x, kept_y;
+    if (b) {
+        Ref same = converted(*b, d);
+        bias = contiguous(*same);
+    }
+    Problem p;
+    p.x = rows_of(*from, rows);
+    p.y = transposed(rows_of(*weight, rows));
+    settle(p.x, rows ? *rows : *from, false, kept_x);
+    settle(p.y, *weight, true, kept_y);
+    int64_t shape[MAX_NDIM];
+    for (int i = 0; i < x.ndim - 1; i++) shape[i] = x.shape()[i];
+    shape[x.ndim - 1] = w.shape()[0];
+    Ref out = make(d, x.ndim, shape);
+    multiply_rows(d, p, *out, bias.get());
+    return (d == x.dtype ? static_cast<Ref &&>(out) : converted(*out, x.dtype)).release();
+}
+
+PyObject *linear_weight_grad(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<2> N{"linear_weight_grad", {"g", "x"}, 2};
+    PyObject *a[2];
+    arguments(N, args, n, names, a);
+    Array &g = as_array(a[0]), &x = as_array(a[1]);
+    bool fit = g.dtype == x.dtype && g.ndim == x.ndim && g.ndim > 0;
+    for (int i = 0; fit && i < g.ndim - 1; i++) fit = g.shape()[i] == x.shape()[i];
+    if (!fit) fail(PyExc_ValueError, "linear_weight_grad: expected (..., out) and (..., in) of one dtype");
+    need_blas();
+    const DType d = is_half(x.dtype) ? F32 : x.dtype;
+    Ref left = converted(g, d), right = converted(x, d), rows_left, rows_right, kept_x, kept_y;
+    Problem p;
+    p.x = transposed(rows_of(*left, rows_left));
+    p.y = rows_of(*right, rows_right);
+    settle(p.x, rows_left ? *rows_left : *left, false, kept_x);
+    settle(p.y, rows_right ? *rows_right : *right, true, kept_y);
+    const int64_t shape[] = {p.x.rows, p.y.columns};
+    Ref out = make(d, 2, shape);
+    multiply_rows(d, p, *out, nullptr);
+    return (d == x.dtype ? static_cast<Ref &&>(out) : converted(*out, x.dtype)).release();
+}
+
 }  // namespace
 
 PyMethodDef matmul_methods[] = {
     MORTICE_METHOD("matmul", matmul_kernel),
+    MORTICE_METHOD("linear", linear),
+    MORTICE_METHOD("linear_weight_grad", linear_weight_grad),
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -1,6 +1,7 @@
 // The norm family: its table, and normalisation of rows (layer_norm, rms_norm) with the gradients.
 #include "norm.hpp"
 
+#include <cmath>
 #include <cstring>
 
 #include "families.hpp"
@@ -275,6 +276,59 @@ PyObject *rms_norm_grads(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     return grads_tuple(out, 2, as_array(a[0]).dtype);
 }
 
+// ---- vector norms ----
+
+// A row's part is a fixed number of elements, so results are the same on any number of threads.
+constexpr int64_t NORM_PART = 1 << 16;
+
+template <class T> void vector_norms(const T *x, int64_t rows, int64_t n, double p, T *out) {
+    const auto &k = norm_kernels().of<T>();
+    const auto kernel = p == 2 ? k.squares : p == 1 ? k.sizes : k.largest;
+    const int64_t parts = (n + NORM_PART - 1) / NORM_PART;
+    Scratch<double> found(static_cast<size_t>(rows * parts));
+    double *at = found;
+    parallel_for(rows * parts, at_least_one(NORM_GRAIN / n), [=](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; i++) {
+            const int64_t first = i % parts * NORM_PART;
+            at[i] = kernel(x + i / parts * n + first, n - first < NORM_PART ? n - first : NORM_PART);
+        }
+    });
+    for (int64_t r = 0; r < rows; r++) {
+        double all = at[r * parts];
+        for (int64_t i = 1; i < parts; i++) {
+            const double more = at[r * parts + i];
+            all = p <= 2 ? all + more : all >= more || all != all ? all : more;
+        }
+        out[r] = static_cast<T>(p == 2 ? sqrt(all) : all);
+    }
+}
+
+// Norms 1, 2 and of the maximum, of everything or along the last axes.
+Names<4> VECTOR_NORM{"vector_norm", {"x", "p", "axis", "keepdims"}, 2};
+PyObject *vector_norm(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    PyObject *a[4];
+    arguments(VECTOR_NORM, args, n, names, a);
+    Array &x = as_array(a[0]);
+    const double p = as_double(a[1]);
+    uint64_t axes = ~uint64_t{0};
+    if (a[2] && a[2] != Py_None) axes = as_axes(a[2], x.ndim);
+    int64_t shape[MAX_NDIM], rows = 1;
+    int kept = 0, ndim = 0;
+    while (kept < x.ndim && !(axes >> kept & 1)) rows *= x.shape()[kept], shape[ndim++] = x.shape()[kept], kept++;
+    bool last = true;
+    for (int i = kept; i < x.ndim; i++) last = last && (axes >> i & 1);
+    if (!is_float(x.dtype) || x.size == 0 || !last || (kept == x.ndim && kept) || (p != 1 && p != 2 && p != HUGE_VAL))
+        return Py_NewRef(Py_NotImplemented);
+    for (int i = kept; as_bool(a[3]) && i < x.ndim; i++) shape[ndim++] = 1;
+    Ref from = plain(x, wide(x.dtype)), out = make(from->dtype, ndim, shape);
+    with_real(from->dtype, [&](auto t) {
+        using T = decltype(t);
+        Unlocked free(x.size);
+        vector_norms<T>(from->as<T>(), rows, x.size / rows, p, out->as<T>());
+    });
+    return narrowed(static_cast<Ref &&>(out), x.dtype).release();
+}
+
 }  // namespace
 
 PyMethodDef norm_methods[] = {
@@ -302,6 +356,7 @@ PyMethodDef norm_methods[] = {
     MORTICE_METHOD("group_norm_grad", group_norm_grad),
     MORTICE_METHOD("group_norm_weight_grad", group_norm_weight_grad),
     MORTICE_METHOD("group_norm_grads", group_norm_grads),
+    MORTICE_METHOD("partial_vector_norm", vector_norm),
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -52,6 +52,33 @@ template <class F> inline void with_real(DType d, F &&f) {
         f(float{});
 }
 
+// ---- lines: rows where they lie along the last axis, strips of columns elsewhere ----
+
+constexpr int64_t STRIP_COLUMNS = 64;  // of a part of the work at least: whole cache lines
+
+struct Lines {
+    int64_t outer, n, inner;  // lines of n elements, `inner` apart
+};
+
+// Call `rows(first, count)` for lines along the last axis, else `strip(offset, width)` with the first element of a strip.
+template <class Rows, class Strip> inline void over_lines(const Lines &l, Rows &&rows, Strip &&strip) {
+    const int64_t length = at_least_one(l.n);
+    if (l.inner == 1) {
+        parallel_for(l.outer, at_least_one(NORM_GRAIN / length), [&](int64_t begin, int64_t end) { rows(begin, end - begin); });
+        return;
+    }
+    int64_t width = at_least_one(NORM_GRAIN / length) / STRIP_COLUMNS * STRIP_COLUMNS;
+    if (width < STRIP_COLUMNS) width = STRIP_COLUMNS;
+    if (width > l.inner) width = l.inner;
+    const int64_t strips = (l.inner + width - 1) / width;
+    parallel_for(l.outer * strips, at_least_one(NORM_GRAIN / (length * width)), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; i++) {
+            const int64_t j = i % strips * width;
+            strip(i / strips, j, l.inner - j < width ? l.inner - j : width);
+        }
+    });
+}
+
 // Gradients that a kernel is asked for; what is not wanted stays empty.
 struct Grads {
     Ref x, weight, bias;

@@ -41,7 +41,7 @@ struct Pool {
     std::atomic<int> asleep{0};
     Job job{};
     int workers = 0;                    // started
-    int wanted = 0;                     // threads with the caller; 0 before the first question
+    std::atomic<int> wanted{0};         // threads with the caller; 0 before the first question
 };
 
 thread_local int number = 0;
@@ -64,9 +64,9 @@ Pool *&slot() {
 
 // The threads of the parent do not exist in a child of fork: it starts with a pool of its own (the old one is left alone).
 void reset_in_child() {
-    int wanted = slot()->wanted;
+    int wanted = slot()->wanted.load();
     slot() = new Pool;
-    slot()->wanted = wanted;
+    slot()->wanted.store(wanted);
 }
 
 void pause() {
@@ -166,19 +166,21 @@ int from_environment() {
 
 }  // namespace
 
+// A kernel that has let go of the GIL keeps the number that it began with: its rooms are for so many threads.
 int num_threads() {
+    if (unlocked_state) return unlocked_threads;
     Pool &p = *slot();
-    if (!p.wanted) p.wanted = from_environment();
-    return p.wanted;
+    int n = p.wanted.load(std::memory_order_relaxed);
+    if (!n) p.wanted.store(n = from_environment(), std::memory_order_relaxed);
+    return n;
 }
 
 void set_num_threads(int n) {
-    Pool &p = *slot();
-    std::lock_guard<std::mutex> lock(p.callers);
-    p.wanted = n < 1 ? 1 : n < MAX_THREADS ? n : MAX_THREADS;
+    slot()->wanted.store(n < 1 ? 1 : n < MAX_THREADS ? n : MAX_THREADS, std::memory_order_relaxed);
 }
 
 thread_local PyThreadState *unlocked_state = nullptr;
+thread_local int unlocked_threads = 1;
 
 int thread_number() { return number; }
 bool in_parallel() { return inside; }
@@ -186,8 +188,10 @@ bool in_parallel() { return inside; }
 void parallel_run(int64_t n, int64_t grain, Part part, void *context) {
     Pool &p = *slot();
     std::unique_lock<std::mutex> mine(p.callers, std::try_to_lock);
-    if (!mine) {  // another Python thread has the pool
+    if (!mine) {  // another Python thread has the pool; nor may loops within these parts have it when it is given back
+        inside = true;
         part(context, 0, n);
+        inside = false;
         return;
     }
     int threads = num_threads();

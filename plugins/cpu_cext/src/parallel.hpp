@@ -21,6 +21,9 @@ void parallel_run(int64_t n, int64_t grain, Part part, void *context);
 template <class F> inline void parallel_for(int64_t n, int64_t grain, F &&body) {
     using Body = std::remove_reference_t<F>;
     if (n <= 0) return;
+#if defined(__SANITIZE_THREAD__)
+    grain = 1;  // even the smallest work is divided, for the sanitizer to see
+#endif
     if (n <= grain || in_parallel()) {
         body(int64_t{0}, n);
         return;

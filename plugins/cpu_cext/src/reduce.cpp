@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "families.hpp"
+#include "parallel.hpp"
 #include "reduce_walk.hpp"
 
 namespace mortice {
@@ -300,6 +301,56 @@ template <Op op> PyObject *place(PyObject *const *args, Py_ssize_t n, PyObject *
     return reduce(*flat, {op, all_axes(x), as_bool(a[2])}).release();
 }
 
+// The element of x that each place along the axis names; `places` has what is kept of x's axes, row-major.
+template <class Bits> void pick(const Array &x, int axis, const int64_t *places, int64_t count, Bits *out) {
+    int64_t shape[MAX_NDIM], step[MAX_NDIM];
+    int ndim = 0;
+    for (int i = 0; i < x.ndim; i++)
+        if (i != axis) shape[ndim] = x.shape()[i], step[ndim++] = x.strides()[i];
+    const int64_t along = x.strides()[axis];
+    parallel_for(count, 1 << 14, [&](int64_t begin, int64_t end) {
+        int64_t index[MAX_NDIM], at = 0, rest = begin;
+        for (int i = ndim - 1; i >= 0; i--) {
+            index[i] = rest % shape[i], rest /= shape[i];
+            at += index[i] * step[i];
+        }
+        for (int64_t o = begin; o < end; o++) {
+            out[o] = x.as<Bits>()[at + places[o] * along];
+            for (int i = ndim - 1; i >= 0; i--) {
+                at += step[i];
+                if (++index[i] < shape[i]) break;
+                at -= index[i] * step[i], index[i] = 0;
+            }
+        }
+    });
+}
+
+// The extreme along an axis and its place: found in one pass, and read there.
+template <Op op> PyObject *extreme_and_place(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<3> N{op == ARGMAX ? "max_dim" : "min_dim", {"x", "axis", "keepdims"}, 2};
+    PyObject *a[3];
+    arguments(N, args, n, names, a);
+    Array &x = as_array(a[0]);
+    if (x.ndim == 0) fail(PyExc_IndexError, "%s: expected at least one axis; got a number.", N.function);
+    const int axis = as_axis(a[1], x.ndim);
+    Ref places = reduce(x, {op, uint64_t{1} << axis, as_bool(a[2])}), values = make_like(*places, x.dtype);
+    {
+        const int64_t *at = places->as<int64_t>();
+        Unlocked free(places->size);
+        switch (ITEMSIZE[x.dtype]) {
+            case 1: pick(x, axis, at, places->size, values->as<uint8_t>()); break;
+            case 2: pick(x, axis, at, places->size, values->as<uint16_t>()); break;
+            case 4: pick(x, axis, at, places->size, values->as<uint32_t>()); break;
+            default: pick(x, axis, at, places->size, values->as<uint64_t>());
+        }
+    }
+    PyObject *pair = PyTuple_New(2);
+    if (!pair) throw Failed{};
+    PyTuple_SET_ITEM(pair, 0, values.release());
+    PyTuple_SET_ITEM(pair, 1, places.release());
+    return pair;
+}
+
 }  // namespace
 
 PyObject *logsumexp_over_axes(PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -318,6 +369,8 @@ PyMethodDef reduce_methods[] = {
     MORTICE_METHOD("mean", over_axes<MEAN>),
     MORTICE_METHOD("var", spread<VAR>),
     MORTICE_METHOD("std", spread<STD>),
+    MORTICE_METHOD("max_dim", extreme_and_place<ARGMAX>),
+    MORTICE_METHOD("min_dim", extreme_and_place<ARGMIN>),
     MORTICE_METHOD("argmax", place<ARGMAX>),
     MORTICE_METHOD("argmin", place<ARGMIN>),
     {nullptr, nullptr, 0, nullptr},

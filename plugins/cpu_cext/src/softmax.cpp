@@ -8,12 +8,6 @@ namespace mortice {
 
 namespace {
 
-constexpr int64_t STRIP_COLUMNS = 64;  // of a part of the work at least: whole cache lines
-
-struct Lines {
-    int64_t outer, n, inner;  // lines of n elements, `inner` apart
-};
-
 Lines lines_of(const Array &x, PyObject *axis) {
     if (x.ndim == 0) {
         as_int(axis);
@@ -21,25 +15,6 @@ Lines lines_of(const Array &x, PyObject *axis) {
     }
     const int a = as_axis(axis, x.ndim);
     return {product(x.shape(), 0, a), x.shape()[a], product(x.shape(), a + 1, x.ndim)};
-}
-
-// Call `rows(first, count)` for lines along the last axis, else `strip(offset, width)` with the first element of a strip.
-template <class Rows, class Strip> void over_lines(const Lines &l, Rows &&rows, Strip &&strip) {
-    const int64_t length = at_least_one(l.n);
-    if (l.inner == 1) {
-        parallel_for(l.outer, at_least_one(NORM_GRAIN / length), [&](int64_t begin, int64_t end) { rows(begin, end - begin); });
-        return;
-    }
-    int64_t width = at_least_one(NORM_GRAIN / length) / STRIP_COLUMNS * STRIP_COLUMNS;
-    if (width < STRIP_COLUMNS) width = STRIP_COLUMNS;
-    if (width > l.inner) width = l.inner;
-    const int64_t strips = (l.inner + width - 1) / width;
-    parallel_for(l.outer * strips, at_least_one(NORM_GRAIN / (length * width)), [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; i++) {
-            const int64_t j = i % strips * width;
-            strip(i / strips, j, l.inner - j < width ? l.inner - j : width);
-        }
-    });
 }
 
 template <class T> void forward(const Array &x, Array &out, const Lines &l, bool logs) {

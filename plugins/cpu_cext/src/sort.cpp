@@ -22,23 +22,30 @@ namespace {
 constexpr int64_t BLOCK = 1 << 14;
 
 // Words in which the same upper half stands for different keys are sorted by the whole keys.
-void settle_ties(uint64_t *words, const uint64_t *keys, int64_t n) {
+void settle_ties_in(uint64_t *begin, uint64_t *end, const uint64_t *keys) {
     const auto before = [keys](uint64_t a, uint64_t b) {
         const uint64_t x = keys[static_cast<uint32_t>(a)], y = keys[static_cast<uint32_t>(b)];
         return x != y ? x < y : a < b;
     };
-    parallel_for(n, BLOCK, [&](int64_t begin, int64_t end) {
-        const auto same = [words](int64_t i) { return (words[i - 1] ^ words[i]) >> 32 == 0; };
-        for (int64_t i = begin; i < end;) {
-            if (i > 0 && same(i)) {  // belongs to what began before
-                i++;
-                continue;
-            }
-            int64_t stop = i + 1;
-            while (stop < n && same(stop)) stop++;
-            if (stop - i > 1) std::sort(words + i, words + stop, before);
-            i = stop;
-        }
+    for (uint64_t *stop; begin < end; begin = stop) {
+        for (stop = begin + 1; stop < end && *stop >> 32 == *begin >> 32;) stop++;
+        if (stop - begin > 1) std::sort(begin, stop, before);
+    }
+}
+
+// The parts are cut between different halves, all before any is sorted: none looks into another.
+void settle_ties(uint64_t *words, const uint64_t *keys, int64_t n) {
+    constexpr int64_t MOST = 64;
+    const int64_t parts = in_parallel() || n < 2 * BLOCK ? 1 : std::min(n / BLOCK, MOST);
+    int64_t starts[MOST + 1] = {0};
+    for (int64_t p = 1; p < parts; p++) {
+        int64_t i = std::max(n * p / parts, starts[p - 1]);
+        while (i < n && words[i] >> 32 == words[i - 1] >> 32) i++;
+        starts[p] = i;
+    }
+    starts[parts] = n;
+    parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
+        settle_ties_in(words + starts[begin], words + starts[end], keys);
     });
 }
 

@@ -34,7 +34,7 @@ constexpr float MAP_COST[MAPS] = {
     4, 4, 3, 2, 2, 2, 1.5f, 1.5f, 1.5f, 2.5f, 5, 5,           // asinh .. erfcx
     12, 8, 8, 1, 1, 1, 1, 1, 1, 1,                            // erfinv .. sign
     1, 1, 1, 1, 1.5f, 1.5f, 1, 1, 1,                          // floor .. relu
-    1.8f, 2.5f, 2, 5,
+    1.8f, 2.5f, 2, 5, 2, 2, 1, 2, 1, 1,                       // silu .. hardswish
 };
 
 Ref map_real(const Array &x, Map which, double a = 0, double b = 0, double c = 0) {
@@ -229,7 +229,7 @@ PyObject *gelu(PyObject *const *args, Py_ssize_t n, PyObject *names) {
 
 // ---- gradients ----
 
-PyObject *slope(const char *name, Array &g, Array &x, Slope which) {
+PyObject *slope(const char *name, Array &g, Array &x, Slope which, double a = 0, double b = 0, double c = 0) {
     bool pairs = is_complex(g.dtype) && which < SLOPE_GELU && complex_unary().slope[which][0];
     if (g.dtype != x.dtype || !(is_float(g.dtype) || pairs))
         fail(PyExc_TypeError, "%s: expected floating-point numbers of one dtype; got %s and %s.", name, DTYPE_NAMES[g.dtype],
@@ -237,8 +237,8 @@ PyObject *slope(const char *name, Array &g, Array &x, Slope which) {
     const Array *xs[] = {&g, &x};
     if (pairs) return map(xs, 2, g.dtype, complex_unary().slope[which][g.dtype - C64], nullptr, 40).release();
     const UnaryTable &table = unary();
-    Applied f = {g.dtype == F64 ? table.slope64[which] : table.slope32[which], {}, nullptr};
-    float cost = which == SLOPE_SILU ? 2 : which >= SLOPE_GELU ? 4 : 1.5f;
+    Applied f = {g.dtype == F64 ? table.slope64[which] : table.slope32[which], {a, b, c}, nullptr};
+    float cost = which == SLOPE_SILU ? 2 : which >= SLOPE_LEAKY_RELU ? 1.5f : which >= SLOPE_GELU ? 4 : 1.5f;
     return map(xs, 2, g.dtype, table.two[g.dtype - F16], &f, cost * (g.dtype == F64 ? 2 : 1)).release();
 }
 
@@ -260,6 +260,64 @@ PyObject *gelu_grad(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     return slope("gelu_grad", as_array(a[0]), as_array(a[1]), by_tanh("gelu_grad", a[2]) ? SLOPE_GELU_TANH : SLOPE_GELU);
 }
 
+PyObject *leaky_relu(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<2> N{"leaky_relu", {"x", "slope"}, 2};
+    PyObject *a[2];
+    arguments(N, args, n, names, a);
+    Array &x = as_array(a[0]);
+    floats_only("leaky_relu", x);
+    return map_real(x, MAP_LEAKY_RELU, as_double(a[1])).release();
+}
+PyObject *leaky_relu_grad(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<3> N{"leaky_relu_grad", {"g", "x", "slope"}, 3};
+    PyObject *a[3];
+    arguments(N, args, n, names, a);
+    return slope("leaky_relu_grad", as_array(a[0]), as_array(a[1]), SLOPE_LEAKY_RELU, as_double(a[2]));
+}
+
+PyObject *elu(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<4> N{"elu", {"x", "alpha", "scale", "input_scale"}, 4};
+    PyObject *a[4];
+    arguments(N, args, n, names, a);
+    Array &x = as_array(a[0]);
+    floats_only("elu", x);
+    const double scale = as_double(a[2]);
+    return map_real(x, MAP_ELU, as_double(a[1]) * scale, scale, as_double(a[3])).release();
+}
+PyObject *elu_grad(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<5> N{"elu_grad", {"g", "x", "alpha", "scale", "input_scale"}, 5};
+    PyObject *a[5];
+    arguments(N, args, n, names, a);
+    const double scale = as_double(a[3]), input_scale = as_double(a[4]);
+    return slope("elu_grad", as_array(a[0]), as_array(a[1]), SLOPE_ELU, as_double(a[2]) * scale * input_scale, scale, input_scale);
+}
+
+PyObject *hardtanh_grad(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<4> N{"hardtanh_grad", {"g", "x", "low", "high"}, 4};
+    PyObject *a[4];
+    arguments(N, args, n, names, a);
+    return slope("hardtanh_grad", as_array(a[0]), as_array(a[1]), SLOPE_HARDTANH, as_double(a[2]), as_double(a[3]));
+}
+PyObject *softplus_grad(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<4> N{"softplus_grad", {"g", "x", "beta", "threshold"}, 4};
+    PyObject *a[4];
+    arguments(N, args, n, names, a);
+    return slope("softplus_grad", as_array(a[0]), as_array(a[1]), SLOPE_SOFTPLUS, as_double(a[2]), as_double(a[3]));
+}
+
+PyObject *dropout(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<3> N{"dropout", {"x", "keep", "p"}, 3};
+    PyObject *a[3];
+    arguments(N, args, n, names, a);
+    Array &x = as_array(a[0]), &keep = as_array(a[1]);
+    if (x.dtype < F16 || keep.dtype != BOOL)
+        fail(PyExc_TypeError, "dropout: expected numbers that are not whole, and bools; got %s and %s.", DTYPE_NAMES[x.dtype],
+             DTYPE_NAMES[keep.dtype]);
+    const double p = as_double(a[2]), scale = p >= 1 ? 0 : 1 / (1 - p);
+    const Array *xs[] = {&x, &keep};
+    return map(xs, 2, x.dtype, unary().dropout[x.dtype - F16], &scale).release();
+}
+
 // ---- the kernels ----
 
 #define SMOOTH(F)                                                                                                     \
@@ -269,13 +327,17 @@ PyObject *gelu_grad(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     F(sin, SIN, SIN) F(cos, COS, COS) F(tan, TAN, TAN) F(asin, ASIN, ASIN) F(acos, ACOS, ACOS) F(atan, ATAN, ATAN)    \
     F(erf, ERF, NONE) F(erfc, ERFC, NONE) F(erfcx, ERFCX, NONE) F(erfinv, ERFINV, NONE) F(lgamma, LGAMMA, NONE)       \
     F(digamma, DIGAMMA, NONE) F(sqrt, SQRT, SQRT) F(rsqrt, RSQRT, RSQRT) F(reciprocal, RECIPROCAL, RECIPROCAL)        \
-    F(angle, ANGLE, ANGLE) F(silu, SILU, SILU)
+    F(angle, ANGLE, ANGLE) F(silu, SILU, SILU) F(logsigmoid, LOGSIGMOID, NONE) F(mish, MISH, NONE)                   \
+    F(hardsigmoid, HARDSIGMOID, NONE) F(hardswish, HARDSWISH, NONE)
 #define ORDINARY(F)                                                                                                   \
     F(negative, NEGATIVE, NEGATIVE) F(abs, ABS, ABS) F(sign, SIGN, SGN) F(sgn, SIGN, SGN) F(square, SQUARE, SQUARE)   \
     F(relu, RELU, NONE)
 #define ROUNDING(F) F(floor, FLOOR) F(ceil, CEIL) F(trunc, TRUNC)
 #define TESTED(F) F(logical_not, NOT) F(isnan, NAN) F(isinf, INF) F(isfinite, FINITE) F(signbit, SIGN)
-#define SLOPED(F) F(relu_grad, "out", RELU) F(sigmoid_grad, "out", SIGMOID) F(tanh_grad, "out", TANH) F(silu_grad, "x", SILU)
+#define SLOPED(F)                                                                                                     \
+    F(relu_grad, "out", RELU) F(sigmoid_grad, "out", SIGMOID) F(tanh_grad, "out", TANH) F(silu_grad, "x", SILU)       \
+    F(logsigmoid_grad, "x", LOGSIGMOID) F(mish_grad, "x", MISH) F(hardsigmoid_grad, "x", HARDSIGMOID)                 \
+    F(hardswish_grad, "x", HARDSWISH)
 
 #define SMOOTH_ROW(n, m, c) constexpr Smooth s_##n = {#n, MAP_##m, COMPLEX_##c};
 #define ORDINARY_ROW(n, m, c) constexpr Ordinary s_##n = {#n, MAP_##m, COMPLEX_##c, WHOLE_##m};
@@ -312,6 +374,13 @@ PyMethodDef unary_methods[] = {
     MORTICE_METHOD("softplus", softplus),
     MORTICE_METHOD("gelu", gelu),
     MORTICE_METHOD("gelu_grad", gelu_grad),
+    MORTICE_METHOD("softplus_grad", softplus_grad),
+    MORTICE_METHOD("dropout", dropout),
+    MORTICE_METHOD("leaky_relu", leaky_relu),
+    MORTICE_METHOD("leaky_relu_grad", leaky_relu_grad),
+    MORTICE_METHOD("elu", elu),
+    MORTICE_METHOD("elu_grad", elu_grad),
+    MORTICE_METHOD("hardtanh_grad", hardtanh_grad),
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -84,6 +84,7 @@ def test_ctrl_c_is_heard_during_a_long_kernel() -> None:
     program = (
         "import sys, mortice as mt\n"
         "mt.set_backend('cpu_cext')\n"
+        "mt.ones(3).sum().item()\n"  # imports what a sum needs
         "x = mt.zeros(20_000).expand(200_000, 20_000)\n"  # a sum of 4e9 elements, none of them in memory twice
         "print('ready', flush=True)\n"
         "try:\n    print(x.sum())\n"

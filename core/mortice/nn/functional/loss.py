@@ -164,7 +164,10 @@ def cross_entropy(
     input: Any, target: Any, weight: Any = None, size_average: bool | None = None, ignore_index: int = -100,
     reduce: bool | None = None, reduction: str = "mean", label_smoothing: float = 0.0,
 ) -> Any:  # fmt: skip
-    """Return the cross entropy of logits; the target holds class indices, or probabilities of the input's shape."""
+    """Return the cross entropy of logits; the target holds class indices, or probabilities of the input's shape.
+
+    Differs from torch: of class indices backward reads the logits, not a copy: writing into them before is an error.
+    """
     reduction = legacy_reduction(size_average, reduce, reduction)
     _check_reduction(reduction)
     if not 0.0 <= label_smoothing <= 1.0:
@@ -180,24 +183,7 @@ def cross_entropy(
             f"{list(input.shape[:dim] + input.shape[dim + 1 :])} or "
             f"probabilities of shape {list(input.shape)}; got {target.dtype} of shape {list(target.shape)}."
         )
-    logp = _nn.log_softmax(input, dim)
-    loss = _nn.nll_loss(logp, target, weight, reduction, ignore_index)
-    if label_smoothing == 0:
-        return loss
-    spread = logp if weight is None else logp * _along(weight, input.ndim, dim)
-    smooth = -mortice.sum(spread, dim)
-    ignored = target == ignore_index
-    smooth = mortice.where(ignored, mortice.zeros_like(smooth), smooth)
-    if reduction == "mean":
-        if weight is None:
-            total = mortice.sum((~ignored).to(input.dtype))
-        else:
-            taken = weight[mortice.where(ignored, mortice.zeros_like(target), target)]
-            total = mortice.sum(mortice.where(ignored, mortice.zeros_like(taken), taken))
-        smooth = mortice.sum(smooth) / total
-    else:
-        smooth = _reduced(smooth, reduction)
-    return loss * (1 - label_smoothing) + smooth * (label_smoothing / input.shape[dim])
+    return _nn.cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing)
 
 
 def linear_cross_entropy(

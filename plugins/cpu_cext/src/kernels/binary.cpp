@@ -92,7 +92,10 @@ template <class F, class H> APART void line_halves(char *out, const char *x, con
         if (!one_b) memcpy(rooms[1], b, static_cast<size_t>(n) * sizeof(H));
         a = rooms[0], b = rooms[1], to = rooms[2], n = L;
     }
-    for (int64_t i = 0; i < n; i += L) {
+    int64_t i = 0;
+    if (!one_a && !one_b)
+        for (; i + L <= n; i += L) store_floats(to + i, F::go(load_floats(a + i), load_floats(b + i)));
+    for (; i < n; i += L) {
         const int64_t k = i + L <= n ? i : n - L;
         store_floats(to + k, F::go(one_a ? same_a : load_floats(a + k), one_b ? same_b : load_floats(b + k)));
     }
@@ -340,14 +343,14 @@ struct Filler {
     static constexpr bool gains([[maybe_unused]] int op, [[maybe_unused]] int d) {
         [[maybe_unused]] const bool real = d == F32 || d == F64;
         [[maybe_unused]] const bool order = op == MAXIMUM || op == MINIMUM || op == LESS || op == LESS_EQUAL;
-#if defined(__AVX512F__)
+#if defined(MORTICE_AFTER_AVX2)
         return op <= MINIMUM ? real || (order && d == I64) : op >= EQUAL && op <= LESS_EQUAL && (real || d == I64);
-#elif defined(__AVX2__)
+#elif defined(MORTICE_AFTER_BASELINE)
         if (op == SHIFT_LEFT || op == SHIFT_RIGHT || op == COMPLEX || d == I16 || d == U16) return false;
         if (d == C64 || d == C128) return op <= MULTIPLY;
         if (op >= LOGICAL_AND && op <= LOGICAL_XOR) return d <= U8;
         return !order || real || d == F16 || d == BF16 || d == I32 || d == I64 || d == U8 || d == BOOL;
-#elif defined(__x86_64__)
+#elif defined(__x86_64__) && !defined(__AVX2__)
         return d != F16 && d != BF16;  // without an instruction for them blocks of floats are better
 #else
         return true;
@@ -357,11 +360,11 @@ struct Filler {
         for (int op = 0; op < BINARY_OPS; op++)
             for (int d = 0; d < DTYPES; d++)
                 if (!gains(op, d)) t.two[op][d] = nullptr;
-#if defined(__AVX2__)
+#if defined(MORTICE_AFTER_BASELINE)
         for (int d = 0; d < DTYPES; d++)
             if (d != F32 && d != F64 && d != I64) t.clip[d] = t.lerp[d] = nullptr;
 #endif
-#if defined(__AVX512F__)
+#if defined(MORTICE_AFTER_AVX2)
         for (Inner &f : t.where) f = nullptr;
 #endif
     }

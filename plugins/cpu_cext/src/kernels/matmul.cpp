@@ -57,17 +57,24 @@ INLINE void row_tile(int64_t k, const T *a, int64_t ra, int64_t ca, const T *b, 
                      int64_t last) {
     constexpr int L = LANES<T>;
     vec<T> sum[MR][NV];
+#pragma GCC unroll 8
     for (int i = 0; i < MR; i++)
+#pragma GCC unroll 8
         for (int v = 0; v < NV; v++) sum[i][v] = vec<T>{};
     for (int64_t l = 0; l < k; l++, a += ca, b += ldb) {
         vec<T> row[NV];
+#pragma GCC unroll 8
         for (int v = 0; v < NV; v++) row[v] = v == NV - 1 ? first(b + v * L, last) : load(b + v * L);
+#pragma GCC unroll 8
         for (int i = 0; i < MR; i++) {
             const vec<T> factor = splat<T>(a[i * ra]);
+#pragma GCC unroll 8
             for (int v = 0; v < NV; v++) sum[i][v] = fma(factor, row[v], sum[i][v]);
         }
     }
+#pragma GCC unroll 8
     for (int i = 0; i < MR; i++, c += ldc)
+#pragma GCC unroll 8
         for (int v = 0; v < NV; v++) {
             const bool part = v == NV - 1;
             if (add) sum[i][v] += part ? first(c + v * L, last) : load(c + v * L);
@@ -159,6 +166,7 @@ INLINE void four_sums(const vd *v, double *out) {
 }
 #else
 template <class V, class T> INLINE void four_sums(const V *v, T *out) {
+#pragma GCC unroll 8
     for (int i = 0; i < 4; i++) out[i] = sum_lanes<T>(v[i]);
 }
 #endif
@@ -169,28 +177,39 @@ INLINE void dot_tile(int64_t k, const T *a, int64_t ra, const T *b, int64_t ldb,
     constexpr int L = LANES<T>;
     vec<T> sum[MR][NC];
     const T *column[NC];
+#pragma GCC unroll 8
     for (int j = 0; j < NC; j++) column[j] = b + (j < used ? j : 0) * ldb;
+#pragma GCC unroll 8
     for (int i = 0; i < MR; i++)
+#pragma GCC unroll 8
         for (int j = 0; j < NC; j++) sum[i][j] = vec<T>{};
     int64_t l = 0;
     for (; l + L <= k; l += L) {
         vec<T> row[MR];
+#pragma GCC unroll 8
         for (int i = 0; i < MR; i++) row[i] = load(a + i * ra + l);
+#pragma GCC unroll 8
         for (int j = 0; j < NC; j++) {
             const vec<T> y = load(column[j] + l);
+#pragma GCC unroll 8
             for (int i = 0; i < MR; i++) sum[i][j] = fma(row[i], y, sum[i][j]);
         }
     }
     if (l < k) {
         vec<T> row[MR];
+#pragma GCC unroll 8
         for (int i = 0; i < MR; i++) row[i] = first(a + i * ra + l, k - l);
+#pragma GCC unroll 8
         for (int j = 0; j < NC; j++) {
             const vec<T> y = first(column[j] + l, k - l);
+#pragma GCC unroll 8
             for (int i = 0; i < MR; i++) sum[i][j] = fma(row[i], y, sum[i][j]);
         }
     }
+#pragma GCC unroll 8
     for (int i = 0; i < MR; i++, c += ldc) {
         T total[NC];
+#pragma GCC unroll 8
         for (int j = 0; j < NC; j += 4) four_sums(&sum[i][j], total + j);
         for (int64_t j = 0; j < used; j++) c[j] = add ? c[j] + total[j] : total[j];
     }
@@ -215,10 +234,13 @@ template <class T> static T one_dot(int64_t k, const T *a, const T *b) {
     vec<T> sum[U] = {};
     int64_t l = 0;
     for (; l + U * L <= k; l += U * L)
+#pragma GCC unroll 8
         for (int u = 0; u < U; u++) sum[u] = fma(load(a + l + u * L), load(b + l + u * L), sum[u]);
     for (; l + L <= k; l += L) sum[0] = fma(load(a + l), load(b + l), sum[0]);
     if (l < k) sum[1] = fma(first(a + l, k - l), first(b + l, k - l), sum[1]);
+#pragma GCC unroll 8
     for (int u = U / 2; u; u /= 2)
+#pragma GCC unroll 8
         for (int i = 0; i < u; i++) sum[i] += sum[i + u];
     return sum_lanes<T>(sum[0]);
 }

@@ -125,9 +125,30 @@ template <class T> void add(T *to, const T *from, int64_t n) {
     along<T>(n, [&](int64_t i, int64_t left) { put(to + i, get(to + i, left) + get(from + i, left), left); });
 }
 
+template <class T> INLINE vec<T> size_of(vec<T> v) { return v < vec<T>{} ? -v : v; }
+template <class T> double squares(const T *x, int64_t n) {
+    return sum_along<T>(n, [&](int64_t i, int64_t left) {
+        const vec<T> v = get(x + i, left);
+        return v * v;
+    });
+}
+template <class T> double sizes(const T *x, int64_t n) {
+    return sum_along<T>(n, [&](int64_t i, int64_t left) { return size_of<T>(get(x + i, left)); });
+}
+template <class T> double largest_size(const T *x, int64_t n) {
+    vec<T> top{}, odd{};
+    along<T>(n, [&](int64_t i, int64_t left) {
+        const vec<T> v = size_of<T>(get(x + i, left));
+        top = vmax(top, v == v ? v : vec<T>{});
+        odd = v == v ? odd : v;
+    });
+    const T nan = total<T>(odd);
+    return static_cast<double>(nan == nan ? largest<T>(top) : nan);
+}
+
 template <class T, bool CENTRED>
 constexpr RowNormKernels<T> ROWS = {forward<T, CENTRED>, backward<T, CENTRED>, backward_weight<T, CENTRED>};
-template <class T> constexpr NormKernels<T> KERNELS = {ROWS<T, true>, ROWS<T, false>, add<T>};
+template <class T> constexpr NormKernels<T> KERNELS = {ROWS<T, true>, ROWS<T, false>, add<T>, squares<T>, sizes<T>, largest_size<T>};
 
 }  // namespace
 

@@ -21,6 +21,10 @@ template <class T> struct RowNormKernels {
 template <class T> struct NormKernels {
     RowNormKernels<T> layer, rms;
     void (*add)(T *to, const T *from, int64_t n);
+    // The sum of squares, the sum of sizes, and the largest size, nan where there is one.
+    double (*squares)(const T *x, int64_t n);
+    double (*sizes)(const T *x, int64_t n);
+    double (*largest)(const T *x, int64_t n);
 };
 struct NormTable {
     NormKernels<float> f;

@@ -191,8 +191,69 @@ template <class T> void columns_logsumexp(const T *x, T *out, int64_t n, int64_t
     for (int64_t j = 0; j < width; j += STRIP) strip_logsumexp(x + j, out + j, n, stride, strip_width(width - j));
 }
 
+// ---- cross entropies ----
+
+template <class T>
+void rows_logs(const T *x, const T *weight, T *top, T *below, T *spread, int64_t rows, int64_t n) {
+    for (int64_t r = 0; r < rows; r++, x += n) {
+        top[r] = row_max(x, n);
+        below[r] = static_cast<T>(exp_sum(x, n, top[r]));
+        if (!spread) continue;
+        const vec<T> m = splat(top[r]);
+        spread[r] = static_cast<T>(sum_along<T>(n, [&](int64_t i, int64_t left) {
+            const vec<T> low = get(x + i, left, top[r]) - m;
+            return weight ? low * get(weight + i, left) : low;
+        }));
+    }
+    along<T>(rows, [&](int64_t r, int64_t left) { put(below + r, v_log(get(below + r, left, T(1))), left); });
+}
+
+template <class T>
+void rows_pulled(const T *x, const T *weight, const T *top, const T *below, const T *scale, const T *share, T *out,
+                 int64_t rows, int64_t n) {
+    for (int64_t r = 0; r < rows; r++, x += n, out += n) {
+        const vec<T> m = splat(top[r]), l = splat(below[r]), by = splat(scale[r]), off = splat(share ? share[r] : T(0));
+        along<T>(n, [&](int64_t i, int64_t left) {
+            vec<T> v = v_exp(get(x + i, left) - m - l) * by;
+            if (share) v -= weight ? off * get(weight + i, left) : off;
+            put(out + i, v, left);
+        });
+    }
+}
+
+template <class T>
+void columns_logs(const T *x, const T *weight, T *top, T *below, T *spread, int64_t n, int64_t stride, int64_t width) {
+    for (int64_t j0 = 0; j0 < width; j0 += STRIP) {
+        const int64_t some = strip_width(width - j0);
+        const T *from = x + j0;
+        T *m = top + j0;
+        column_max(from, n, stride, some, m);
+        column_sums<T>(n, some, below + j0, [&](int64_t i, int64_t j, int64_t left) {
+            return v_exp(get(from + i * stride + j, left) - get(m + j, left));
+        });
+        along<T>(some, [&](int64_t j, int64_t left) { put(below + j0 + j, v_log(get(below + j0 + j, left, T(1))), left); });
+        if (spread)
+            column_sums<T>(n, some, spread + j0, [&](int64_t i, int64_t j, int64_t left) {
+                const vec<T> low = get(from + i * stride + j, left) - get(m + j, left);
+                return weight ? low * splat(weight[i]) : low;
+            });
+    }
+}
+
+template <class T>
+void columns_pulled(const T *x, const T *weight, const T *top, const T *below, const T *scale, const T *share, T *out,
+                    int64_t n, int64_t stride, int64_t width) {
+    for (int64_t i = 0; i < n; i++, x += stride, out += stride)
+        along<T>(width, [&](int64_t j, int64_t left) {
+            vec<T> v = v_exp(get(x + j, left) - get(top + j, left) - get(below + j, left)) * get(scale + j, left);
+            if (share) v -= get(share + j, left) * splat(weight ? weight[i] : T(1));
+            put(out + j, v, left);
+        });
+}
+
 template <class T> constexpr SoftmaxKernels<T> KERNELS = {
     rows<T>, columns<T>, rows_grad<T>, columns_grad<T>, rows_logsumexp<T>, columns_logsumexp<T>,
+    rows_logs<T>, columns_logs<T>, rows_pulled<T>, columns_pulled<T>,
 };
 
 }  // namespace

@@ -14,6 +14,15 @@ template <class T> struct SoftmaxKernels {
     void (*columns_grad)(const T *g, const T *y, T *out, int64_t n, int64_t stride, int64_t width, bool logs);
     void (*rows_logsumexp)(const T *x, T *out, int64_t rows, int64_t n);
     void (*columns_logsumexp)(const T *x, T *out, int64_t n, int64_t stride, int64_t width);
+    // For cross entropies: the largest element, and the logarithm of the sum of exponentials of the elements less that;
+    // where `spread` is wanted, the sum of the elements less that, weighted.
+    void (*rows_logs)(const T *x, const T *weight, T *top, T *below, T *spread, int64_t rows, int64_t n);
+    void (*columns_logs)(const T *x, const T *weight, T *top, T *below, T *spread, int64_t n, int64_t stride, int64_t width);
+    // softmax * scale - weight * share, for each line its own; without `share` nothing is taken off.
+    void (*rows_pulled)(const T *x, const T *weight, const T *top, const T *below, const T *scale, const T *share, T *out,
+                        int64_t rows, int64_t n);
+    void (*columns_pulled)(const T *x, const T *weight, const T *top, const T *below, const T *scale, const T *share, T *out,
+                           int64_t n, int64_t stride, int64_t width);
 };
 struct SoftmaxTable {
     SoftmaxKernels<float> f;

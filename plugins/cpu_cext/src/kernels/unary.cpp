@@ -47,6 +47,36 @@ struct Softplus {
         return select(scaled > num<V>(numbers[1]), x, v_softplus(scaled) / num<V>(numbers[0]));
     }
 };
+struct LogSigmoid {
+    template <class V> static INLINE_MEMBER V of(V x, const double *) { return -v_softplus(-x); }
+};
+// Beyond 20, x tanh(log(1 + e^x)) is x; below, with n = e^x (e^x + 2), it is x n / (n + 2).
+template <class V> INLINE V mish_exp(V x) { return v_exp(vmin(num<V>(20), x)); }
+struct Mish {
+    template <class V> static INLINE_MEMBER V of(V x, const double *) {
+        V e = mish_exp(x), n = e * (e + num<V>(2));
+        return x * (n / (n + num<V>(2)));
+    }
+};
+struct LeakyRelu {
+    template <class V> static INLINE_MEMBER V of(V x, const double *numbers) {
+        return select(x > num<V>(0), x, x * num<V>(numbers[0]));
+    }
+};
+// Of elu the numbers are scale * alpha (in the gradient times the input's scale), scale, and the input's scale.
+struct Elu {
+    template <class V> static INLINE_MEMBER V of(V x, const double *numbers) {
+        V below = v_expm1(vmin(num<V>(0), x) * num<V>(numbers[2])) * num<V>(numbers[0]);
+        return select(x > num<V>(0), x * num<V>(numbers[1]), below);
+    }
+};
+template <class V> INLINE V six(V x) { return vmin(num<V>(6), vmax(num<V>(0), x + num<V>(3))); }
+struct HardSigmoid {
+    template <class V> static INLINE_MEMBER V of(V x, const double *) { return six(x) / num<V>(6); }
+};
+struct HardSwish {
+    template <class V> static INLINE_MEMBER V of(V x, const double *) { return x * six(x) / num<V>(6); }
+};
 struct NanToNum {
     template <class V> static INLINE_MEMBER V of(V x, const double *numbers) {
         V y = select(x == num<V>(__builtin_inf()), num<V>(numbers[1]), x);
@@ -117,6 +147,49 @@ struct GeluTanhSlope {
         // The derivative of tanh is 4 s (1 - s).
         V slope = s * (num<V>(1) - s) * inner * x;
         return g * fma(slope, num<V>(2), s);
+    }
+};
+
+struct SoftplusSlope {
+    template <class V> static INLINE_MEMBER V of(V g, V x, const double *numbers) {
+        V scaled = x * num<V>(numbers[0]);
+        return select(scaled > num<V>(numbers[1]), g, g * v_sigmoid(scaled));
+    }
+};
+struct LogSigmoidSlope {
+    template <class V> static INLINE_MEMBER V of(V g, V x, const double *) { return g * v_sigmoid(-x); }
+};
+struct MishSlope {
+    template <class V> static INLINE_MEMBER V of(V g, V x, const double *) {
+        V e = mish_exp(x), n = e * (e + num<V>(2)), d = n + num<V>(2);
+        return g * (n / d + vmin(num<V>(20), x) * (num<V>(4) * e * (e + num<V>(1)) / (d * d)));
+    }
+};
+struct LeakyReluSlope {
+    template <class V> static INLINE_MEMBER V of(V g, V x, const double *numbers) {
+        return select(x > num<V>(0), g, g * num<V>(numbers[0]));
+    }
+};
+struct EluSlope {
+    template <class V> static INLINE_MEMBER V of(V g, V x, const double *numbers) {
+        V below = v_exp(vmin(num<V>(0), x) * num<V>(numbers[2])) * num<V>(numbers[0]);
+        return g * select(x > num<V>(0), num<V>(numbers[1]), below);
+    }
+};
+struct HardTanhSlope {
+    template <class V> static INLINE_MEMBER V of(V g, V x, const double *numbers) {
+        return select(x > num<V>(numbers[0]), select(x < num<V>(numbers[1]), g, num<V>(0)), num<V>(0));
+    }
+};
+struct HardSigmoidSlope {
+    template <class V> static INLINE_MEMBER V of(V g, V x, const double *) {
+        return select(x > num<V>(-3), select(x < num<V>(3), g / num<V>(6), num<V>(0)), num<V>(0));
+    }
+};
+struct HardSwishSlope {
+    template <class V> static INLINE_MEMBER V of(V g, V x, const double *) {
+        V inside = select(x < num<V>(3), g * (x / num<V>(3) + num<V>(0.5)), g);
+        return select(x <= num<V>(-3), num<V>(0), inside);
     }
 };
 
@@ -243,6 +316,34 @@ template <class T, class W, int INPUTS> void run(char *const *at, const int64_t 
     }
 }
 
+// ---- dropout ----
+
+template <class T> struct Wide { using type = float; };
+template <> struct Wide<double> { using type = double; };
+template <class T> using wide_of = typename Wide<T>::type;
+template <class T, class W> INLINE T times(T x, W by) {
+    if constexpr (sizeof(T) == 2) return from_float<T>(to_float(x) * by);
+    else return x * by;
+}
+
+template <class T, int PARTS> void dropout(char *const *at, const int64_t *step, int64_t n, const void *extra) {
+    using W = wide_of<T>;
+    const W scale = static_cast<W>(*static_cast<const double *>(extra));
+    const uint8_t *keep = reinterpret_cast<const uint8_t *>(at[2]);
+    if (PARTS == 1 && step[0] == sizeof(T) && step[1] == sizeof(T) && step[2] == 1) {
+        const T *__restrict x = reinterpret_cast<const T *>(at[1]);
+        T *__restrict out = reinterpret_cast<T *>(at[0]);
+        for (int64_t i = 0; i < n; i++) out[i] = times(x[i], keep[i] ? scale : W(0));
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        const T *x = reinterpret_cast<const T *>(at[1] + i * step[1]);
+        T *out = reinterpret_cast<T *>(at[0] + i * step[0]);
+        const W by = keep[i * step[2]] ? scale : W(0);
+        for (int k = 0; k < PARTS; k++) out[k] = times(x[k], by);
+    }
+}
+
 }  // namespace
 
 #define MAPS_OF(T)                                                                                                          \
@@ -255,10 +356,13 @@ template <class T, class W, int INPUTS> void run(char *const *at, const int64_t 
      cheap_block<T, Abs>, cheap_block<T, Sign>, loop_block<T, Floor>, loop_block<T, Ceil>, loop_block<T, Trunc>,                \
      loop_block<T, Round>, loop_block<T, RoundScaled>, loop_block<T, RoundDivided>, map_block<T, Angle>,                    \
      map_block<T, NanToNum>, cheap_block<T, Relu>, map_block<T, Silu>, map_block<T, Gelu>, map_block<T, GeluTanh>,            \
-     map_block<T, Softplus>}
+     map_block<T, Softplus>, map_block<T, LogSigmoid>, map_block<T, Mish>, cheap_block<T, LeakyRelu>, map_block<T, Elu>,      \
+     map_block<T, HardSigmoid>, map_block<T, HardSwish>}
 #define SLOPES_OF(T)                                                                                                        \
     {slope_block<T, ReluSlope>, slope_block<T, SigmoidSlope>, slope_block<T, TanhSlope>, slope_block<T, SiluSlope>,         \
-     slope_block<T, GeluSlope>, slope_block<T, GeluTanhSlope>}
+     slope_block<T, GeluSlope>, slope_block<T, GeluTanhSlope>, slope_block<T, SoftplusSlope>,                               \
+     slope_block<T, LogSigmoidSlope>, slope_block<T, MishSlope>, slope_block<T, LeakyReluSlope>, slope_block<T, EluSlope>,  \
+     slope_block<T, HardTanhSlope>, slope_block<T, HardSigmoidSlope>, slope_block<T, HardSwishSlope>}
 
 // In the order of Map.
 #define DIRECT_OF(H)                                                                                                        \
@@ -276,14 +380,15 @@ constexpr Block N = nullptr;
 constexpr UnaryTable filled() {
     UnaryTable t = {
         MAPS_OF(float), MAPS_OF(double), SLOPES_OF(float), SLOPES_OF(double), {DIRECT_OF(half), DIRECT_OF(bhalf)},
+        {dropout<half, 1>, dropout<bhalf, 1>, dropout<float, 1>, dropout<double, 1>, dropout<float, 2>, dropout<double, 2>},
         {run<half, float, 1>, run<bhalf, float, 1>, run<float, float, 1>, run<double, double, 1>},
         {run<half, float, 2>, run<bhalf, float, 2>, run<float, float, 2>, run<double, double, 2>},
     };
-#if defined(__AVX512F__)
+#if defined(MORTICE_AFTER_AVX2)
     for (int map = 0; map < MAPS; map++)
         if (rare(map)) t.map32[map] = t.map64[map] = nullptr;
 #endif
-#if defined(__x86_64__) && (defined(__AVX512F__) || !defined(__AVX2__))
+#if defined(MORTICE_AFTER_AVX2) || (defined(__x86_64__) && !defined(__AVX2__))
     for (int map = 0; map < MAPS; map++)  // for want of an instruction, or as AVX2 has the same
         if (map != MAP_NEGATIVE && map != MAP_ABS && map != MAP_RELU) t.direct[0][map] = t.direct[1][map] = nullptr;
 #endif

@@ -13,11 +13,15 @@ enum Map : int {
     MAP_ASINH, MAP_ACOSH, MAP_ATANH, MAP_SIN, MAP_COS, MAP_TAN, MAP_ASIN, MAP_ACOS, MAP_ATAN, MAP_ERF, MAP_ERFC, MAP_ERFCX,
     MAP_ERFINV, MAP_LGAMMA, MAP_DIGAMMA, MAP_SQRT, MAP_RSQRT, MAP_RECIPROCAL, MAP_SQUARE, MAP_NEGATIVE, MAP_ABS, MAP_SIGN,
     MAP_FLOOR, MAP_CEIL, MAP_TRUNC, MAP_ROUND, MAP_ROUND_SCALED, MAP_ROUND_DIVIDED, MAP_ANGLE, MAP_NAN_TO_NUM, MAP_RELU,
-    MAP_SILU, MAP_GELU, MAP_GELU_TANH, MAP_SOFTPLUS, MAPS
+    MAP_SILU, MAP_GELU, MAP_GELU_TANH, MAP_SOFTPLUS, MAP_LOGSIGMOID, MAP_MISH, MAP_LEAKY_RELU, MAP_ELU, MAP_HARDSIGMOID,
+    MAP_HARDSWISH, MAPS
 };
 
 // Gradients: of g and of the input or the result.
-enum Slope : int { SLOPE_RELU, SLOPE_SIGMOID, SLOPE_TANH, SLOPE_SILU, SLOPE_GELU, SLOPE_GELU_TANH, SLOPES };
+enum Slope : int {
+    SLOPE_RELU, SLOPE_SIGMOID, SLOPE_TANH, SLOPE_SILU, SLOPE_GELU, SLOPE_GELU_TANH, SLOPE_SOFTPLUS, SLOPE_LOGSIGMOID,
+    SLOPE_MISH, SLOPE_LEAKY_RELU, SLOPE_ELU, SLOPE_HARDTANH, SLOPE_HARDSIGMOID, SLOPE_HARDSWISH, SLOPES
+};
 
 // One function over n numbers in a row; y is there for gradients only, and `numbers` are the attributes.
 using Block = void (*)(const void *x, const void *y, void *out, int64_t n, const double *numbers);
@@ -32,6 +36,7 @@ using UnaryLoop = void (*)(char *const *at, const int64_t *step, int64_t n, cons
 struct UnaryTable {
     Block map32[MAPS], map64[MAPS], slope32[SLOPES], slope64[SLOPES];
     Block direct[2][MAPS];  // for float16 and bfloat16: the functions that are not slow, so that they skip the blocks
+    UnaryLoop dropout[6];  // x times a number (a double, the extra) where a byte is not 0, else times 0; float16 to complex128
     UnaryLoop one[4], two[4];  // inner loops for float16, bfloat16, float32, float64: of one operand and of two
 };
 MORTICE_MIXED_TABLE(UnaryTable, unary)

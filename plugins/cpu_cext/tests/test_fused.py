@@ -1,0 +1,151 @@
+"""Kernels that do a layer's or a loss's work in one call: against the default bodies of the same backend."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+import mortice as mt
+from mortice.backends import Backend
+
+pytest.importorskip("mortice_cpu_cext._cext", reason="the extension is not built")
+
+
+@pytest.fixture
+def k():
+    with mt.use_backend("cpu_cext"):
+        mt.manual_seed(0)
+        yield mt.ones(1)._device.backend
+
+
+def numbers(k, x):
+    return k.to_host(k.astype(k.reshape(x, (-1,)), mt.float64)).tolist()
+
+
+def near(a, b, tolerance):
+    return a == b or (a != a and b != b) or abs(a - b) <= tolerance * max(1, abs(b))
+
+
+def same(k, name, *args, tolerance=1e-5, **attributes):
+    made, wanted = getattr(k, name)(*args, **attributes), getattr(Backend, name)(k, *args, **attributes)
+    pairs = zip(made, wanted) if isinstance(made, tuple) else [(made, wanted)]
+    for a, b in pairs:
+        assert k.shape_of(a) == k.shape_of(b) and k.dtype_of(a) is k.dtype_of(b)
+        assert all(near(u, v, tolerance) for u, v in zip(numbers(k, a), numbers(k, b)))
+
+
+LAYOUTS = {
+    "plain": lambda x: x, "transposed": lambda x: x.transpose(0, 1), "steps": lambda x: x[:, ::2], "back": lambda x: x.flip(1)[:, 1:],
+    "expanded": lambda x: x[:1].expand(5, *x.shape[1:]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", [mt.float32, mt.float64, mt.bfloat16, mt.complex64, mt.int32], ids=str)
+@pytest.mark.parametrize("shape", [(4, 6), (3, 4, 6), (1, 6), (0, 6)], ids=str)
+def test_linear(k, layout, dtype, shape):
+    x = LAYOUTS[layout]((mt.randn(shape) * 4).to(dtype)) if shape[0] or layout == "plain" else mt.zeros(shape, dtype=dtype)
+    w, b = (mt.randn(5, x.shape[-1]) * 4).to(dtype), (mt.randn(5) * 4).to(dtype)
+    tolerance = 0.3 if dtype is mt.bfloat16 else 1e-4
+    for bias in (None, b._data):
+        same(k, "linear", x._data, w._data, bias, tolerance=tolerance)
+        same(k, "linear", x._data, (mt.randn(x.shape[-1], 5) * 4).to(dtype).t()._data, bias, tolerance=tolerance)
+    g = (mt.randn(*x.shape[:-1], 5) * 4).to(dtype)
+    same(k, "linear_weight_grad", g._data, x._data, tolerance=tolerance)
+
+
+def test_linear_refuses_other_shapes(k):
+    x, w = mt.ones(2, 3)._data, mt.ones(4, 3)._data
+    for bad in (
+        lambda: k.linear(x, mt.ones(4, 2)._data), lambda: k.linear(x, w, mt.ones(3)._data),
+        lambda: k.linear(x, mt.ones(4, 3, dtype=mt.float64)._data), lambda: k.linear_weight_grad(x, mt.ones(3, 3)._data),
+    ):  # fmt: skip
+        with pytest.raises((ValueError, TypeError)):
+            bad()
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.2, 1.0])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("shape", [(5, 3), (40, 300), (2, 7, 3), (3, 4, 20, 17), (0, 3)], ids=str)
+def test_cross_entropy(k, reduction, smoothing, weighted, shape):
+    for dtype, tolerance in ((mt.float32, 1e-4), (mt.float64, 1e-9), (mt.float16, 0.05)):
+        x = (mt.randn(shape) * 3).to(dtype)
+        t = mt.randint(0, shape[1], (shape[0], *shape[2:]))
+        if shape[0]:
+            t[0] = -100
+        weight = (mt.rand(shape[1]) + 0.5).to(dtype)._data if weighted else None
+        given = {"reduction": reduction, "ignore_index": -100, "smoothing": smoothing}
+        if dtype is mt.float16 and reduction == "sum":
+            continue
+        same(k, "cross_entropy", x._data, t._data, weight, tolerance=tolerance, **given)
+        loss, logs = k.cross_entropy(x._data, t._data, weight, **given)
+        g = mt.randn(k.shape_of(loss)).to(dtype)._data
+        same(k, "cross_entropy_grad", g, x._data, t._data, weight, logs, tolerance=tolerance, **given)
+
+
+def test_cross_entropy_refuses_wrong_labels(k):
+    x = mt.ones(2, 3)._data
+    for bad, error in (
+        (lambda: k.cross_entropy(x, mt.tensor([0, 3])._data, reduction="mean"), IndexError),
+        (lambda: k.cross_entropy(x, mt.tensor([0])._data, reduction="mean"), RuntimeError),
+        (lambda: k.cross_entropy(x, mt.tensor([0, 1])._data, reduction="most"), ValueError),
+        (lambda: k.cross_entropy(mt.ones(2, 0)._data, mt.tensor([-100, -100])._data, reduction="sum"), RuntimeError),
+        (lambda: k.cross_entropy_grad(mt.ones(())._data, x, mt.tensor([0, 1])._data, None, x, reduction="sum"), RuntimeError),
+    ):
+        with pytest.raises(error):
+            bad()
+
+
+ACTIVATIONS = {
+    "leaky_relu": {"slope": 0.1}, "elu": {"alpha": 1.5, "scale": 1.1, "input_scale": 0.7}, "hardsigmoid": {}, "hardswish": {},
+    "logsigmoid": {}, "mish": {}, "hardtanh": {"low": -1, "high": 2}, "softplus": {"beta": 2.0, "threshold": 5.0},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("dtype", [mt.float32, mt.float64, mt.float16, mt.bfloat16], ids=str)
+def test_activations(k, name, dtype):
+    tolerance = 1e-2 if dtype.itemsize == 2 else 1e-5
+    ends = mt.tensor([0.0, -0.0, 3.0, -3.0, math.inf, math.nan, -50.0, 60.0])
+    x = mt.cat([mt.randn(1000) * 5, ends]).to(dtype)
+    g = mt.randn(x.shape).to(dtype)
+    if hasattr(k, name):
+        same(k, name, x._data, tolerance=tolerance, **ACTIVATIONS[name])
+    same(k, name + "_grad", g[:-4]._data, x[:-4]._data, tolerance=tolerance, **ACTIVATIONS[name])
+    same(k, name + "_grad", g[:-4:3]._data, x[:-4:3]._data, tolerance=tolerance, **ACTIVATIONS[name])
+
+
+@pytest.mark.parametrize("name", ["max_dim", "min_dim"])
+@pytest.mark.parametrize("dtype", [mt.float32, mt.float64, mt.float16, mt.int8, mt.uint8, mt.int64, mt.bool], ids=str)
+def test_extremes_with_places(k, name, dtype):
+    x = (mt.randn(5, 70, 6) * 3).to(dtype)
+    for view in (x, x.transpose(0, 2), x[:, ::3], x[:1].expand(4, 70, 6)):
+        for axis in (0, 1, 2):
+            for keepdims in (False, True):
+                same(k, name, view._data, axis=axis, keepdims=keepdims)
+    same(k, name, mt.tensor([[1.0, math.nan, 2.0, math.nan]])._data, axis=1)
+    with pytest.raises(IndexError):
+        getattr(k, name)(mt.ones(())._data, axis=0)
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, math.inf, 3.0, 0.0])
+@pytest.mark.parametrize("shape", [(), (7,), (20, 30), (1, 70001), (2, 3, 40)], ids=str)
+def test_vector_norm(k, p, shape):
+    n = len(shape)
+    for dtype in (mt.float32, mt.float64, mt.bfloat16):
+        x = mt.randn(shape).to(dtype)
+        for axis in {None, (0,), (n - 1,), tuple(range(1, n))} if n else {None}:
+            if axis != ():
+                same(k, "vector_norm", x._data, p=p, axis=axis, keepdims=True, tolerance=1e-2 if dtype.itemsize == 2 else 1e-4)
+    assert math.isnan(mt.linalg.vector_norm(mt.tensor([math.nan, *[1.0] * 40]), p).item()) or p == 0
+
+
+@pytest.mark.parametrize("dtype", [mt.float32, mt.float64, mt.float16, mt.bfloat16, mt.complex64, mt.complex128], ids=str)
+def test_dropout(k, dtype):
+    x, keep = mt.randn(6, 8, 5).to(dtype), mt.rand(6, 8, 5) > 0.5
+    tolerance = 1e-2 if dtype.itemsize == 2 else 1e-6
+    for a, b in ((x, keep), (x.transpose(0, 1), keep.transpose(0, 1)), (x, keep[:, :, :1]), (x[:, ::2], keep[:, ::2])):
+        for p in (0.3, 1.0):
+            same(k, "dropout", a._data, b._data, p=p, tolerance=tolerance)
