@@ -8,6 +8,16 @@
 
 namespace mortice {
 
+PyObject *raised() noexcept {
+    try {
+        throw;
+    } catch (const Failed &) {
+        return nullptr;
+    } catch (const std::bad_alloc &) {
+        return PyErr_NoMemory();
+    }
+}
+
 void sort_arguments(const char *function, const char *const *names, PyObject **interned, int count, int required,
                     PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **out) {
     if (nargs > count)

@@ -11,13 +11,14 @@ namespace mortice {
 
 using Fast = PyObject *(*)(PyObject *const *args, Py_ssize_t nargs, PyObject *names);
 
+// What a function returns to Python for the exception that is being handled.
+PyObject *raised() noexcept;
+
 template <Fast body> PyObject *guarded(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
     try {
         return body(args, nargs, names);
-    } catch (const Failed &) {
-        return nullptr;
-    } catch (const std::bad_alloc &) {
-        return PyErr_NoMemory();
+    } catch (...) {
+        return raised();
     }
 }
 

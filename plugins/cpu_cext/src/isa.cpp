@@ -7,7 +7,9 @@
 namespace mortice {
 
 static Level detect() {
-#if defined(__x86_64__)
+#if defined(MORTICE_ONLY)
+    return MORTICE_ONLY_LEVEL;
+#else
     __builtin_cpu_init();
     Level best = LEVEL_BASELINE;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) {
@@ -20,8 +22,6 @@ static Level detect() {
     if (wanted && !strcmp(wanted, "baseline")) return LEVEL_BASELINE;
     if (wanted && !strcmp(wanted, "avx2") && best > LEVEL_AVX2) return LEVEL_AVX2;
     return best;
-#else
-    return LEVEL_BASELINE;
 #endif
 }
 
@@ -30,6 +30,7 @@ Level cpu_level() {
     return level;
 }
 
+#if !defined(MORTICE_ONLY)
 void mix_functions(const void *const (&tables)[3], void *out, int count) {
     for (int i = 0; i < count; i++)
         for (int level = cpu_level(); level >= 0; level--) {
@@ -40,5 +41,6 @@ void mix_functions(const void *const (&tables)[3], void *out, int count) {
             if (function) break;
         }
 }
+#endif
 
 }  // namespace mortice

@@ -11,23 +11,35 @@ enum Level { LEVEL_BASELINE, LEVEL_AVX2, LEVEL_AVX512 };
 // The best level that this machine has, or the one named in MORTICE_ISA (baseline, avx2, avx512) if that is lower.
 Level cpu_level();
 
-#if defined(__x86_64__) && !defined(MORTICE_UP_TO_BASELINE)
-#if defined(MORTICE_UP_TO_AVX2)  // a build that leaves out the widest set: see meson.options
-#define MORTICE_WIDEST avx2
-#define MORTICE_DECLARE_TABLES(Type, name)                                                                  \
-    namespace baseline { extern const Type name##_table; }                                                  \
-    namespace avx2 { extern const Type name##_table; }
+#if !defined(__x86_64__) && !defined(MORTICE_ONLY)
+#define MORTICE_ONLY baseline
+#define MORTICE_ONLY_LEVEL LEVEL_BASELINE
+#endif
+
+#if defined(MORTICE_ONLY)  // built for one instruction set: see meson.options
+#define MORTICE_TABLE_OF(Type, name, isa)                                                                   \
+    namespace isa { extern const Type name##_table; }                                                       \
+    static inline const Type &name() { return isa::name##_table; }
+#define MORTICE_TABLE_IN(Type, name, isa) MORTICE_TABLE_OF(Type, name, isa)
+#define MORTICE_TABLE(Type, name) MORTICE_TABLE_IN(Type, name, MORTICE_ONLY)
+#define MORTICE_BASELINE_TABLE MORTICE_TABLE
+#define MORTICE_NARROW_TABLE MORTICE_TABLE
+#define MORTICE_MIXED_TABLE MORTICE_TABLE
+#define MORTICE_NARROW_MIXED_TABLE MORTICE_TABLE
 #else
-#define MORTICE_WIDEST avx512
-#define MORTICE_DECLARE_TABLES(Type, name)                                                                  \
-    namespace baseline { extern const Type name##_table; }                                                  \
-    namespace avx2 { extern const Type name##_table; }                                                      \
-    namespace avx512 { extern const Type name##_table; }
+// What a mixed table may leave out: there is a version before it.
+#if defined(__AVX512F__)
+#define MORTICE_AFTER_AVX2
+#endif
+#if defined(__AVX2__)
+#define MORTICE_AFTER_BASELINE
 #endif
 #define MORTICE_TABLE(Type, name)                                                                           \
-    MORTICE_DECLARE_TABLES(Type, name)                                                                      \
+    namespace baseline { extern const Type name##_table; }                                                  \
+    namespace avx2 { extern const Type name##_table; }                                                      \
+    namespace avx512 { extern const Type name##_table; }                                                    \
     static inline const Type &name() {                                                                      \
-        static const Type *const chosen = cpu_level() == LEVEL_AVX512 ? &MORTICE_WIDEST::name##_table       \
+        static const Type *const chosen = cpu_level() == LEVEL_AVX512 ? &avx512::name##_table               \
                                           : cpu_level() == LEVEL_AVX2 ? &avx2::name##_table                 \
                                                                       : &baseline::name##_table;            \
         return *chosen;                                                                                     \
@@ -47,9 +59,11 @@ Level cpu_level();
 // Of functions and nothing else. A version for a newer instruction set leaves out (nullptr) what gains nothing by it, or is
 // rare: there the function of the version before is taken.
 #define MORTICE_MIXED_TABLE(Type, name)                                                                     \
-    MORTICE_DECLARE_TABLES(Type, name)                                                                      \
+    namespace baseline { extern const Type name##_table; }                                                  \
+    namespace avx2 { extern const Type name##_table; }                                                      \
+    namespace avx512 { extern const Type name##_table; }                                                    \
     inline const Type &name() {                                                                             \
-        static const MixedTable<Type> mixed(baseline::name##_table, avx2::name##_table, MORTICE_WIDEST::name##_table); \
+        static const MixedTable<Type> mixed(baseline::name##_table, avx2::name##_table, avx512::name##_table); \
         return mixed.table;                                                                                 \
     }
 #define MORTICE_NARROW_MIXED_TABLE(Type, name)                                                              \
@@ -68,14 +82,6 @@ template <class T> union MixedTable {
         mix_functions({&baseline, &avx2, &avx512}, &table, sizeof(T) / sizeof(void (*)()));
     }
 };
-#else
-#define MORTICE_TABLE(Type, name)                                                                           \
-    namespace baseline { extern const Type name##_table; }                                                  \
-    static inline const Type &name() { return baseline::name##_table; }
-#define MORTICE_BASELINE_TABLE MORTICE_TABLE
-#define MORTICE_NARROW_TABLE MORTICE_TABLE
-#define MORTICE_MIXED_TABLE MORTICE_TABLE
-#define MORTICE_NARROW_MIXED_TABLE MORTICE_TABLE
 #endif
 
 }  // namespace mortice

@@ -10,7 +10,7 @@ namespace mortice {
 
 namespace {
 
-constexpr int MOST_LISTS = 5;           // parameters, gradients, and up to three of state
+constexpr int MOST_LISTS = MOST_OPERANDS;
 constexpr int64_t STEP_BLOCK = 1 << 14;  // elements of a part of the work
 constexpr int FEW = 64;                  // jobs that need no memory of their own
 

@@ -66,11 +66,14 @@ struct Smooth {
 };
 
 // Integers are taken as float32, as the core would.
+__attribute__((noinline)) PyObject *call(const Smooth &f, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    Array &x = only(f.name, args, n, names);
+    if (is_float(x.dtype)) return map_real(x, f.map).release();
+    if (is_complex(x.dtype)) return map_complex(x, f.on_complex).release();
+    return map_real(*converted(x, F32), f.map).release();
+}
 template <const Smooth &S> PyObject *smooth(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    Array &x = only(S.name, args, n, names);
-    if (is_float(x.dtype)) return map_real(x, S.map).release();
-    if (is_complex(x.dtype)) return map_complex(x, S.on_complex).release();
-    return map_real(*converted(x, F32), S.map).release();
+    return call(S, args, n, names);
 }
 
 // Functions that integers have too.
@@ -80,11 +83,14 @@ struct Ordinary {
     Complex on_complex;
     Whole on_integers;
 };
+__attribute__((noinline)) PyObject *call(const Ordinary &f, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    Array &x = only(f.name, args, n, names);
+    if (is_float(x.dtype)) return map_real(x, f.map).release();
+    if (is_complex(x.dtype)) return map_complex(x, f.on_complex).release();
+    return map_whole(x, f.on_integers).release();
+}
 template <const Ordinary &S> PyObject *ordinary(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    Array &x = only(S.name, args, n, names);
-    if (is_float(x.dtype)) return map_real(x, S.map).release();
-    if (is_complex(x.dtype)) return map_complex(x, S.on_complex).release();
-    return map_whole(x, S.on_integers).release();
+    return call(S, args, n, names);
 }
 
 // Functions that leave integers as they are.
@@ -92,9 +98,12 @@ struct Rounding {
     const char *name;
     Map map;
 };
+__attribute__((noinline)) PyObject *call(const Rounding &f, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    Array &x = only(f.name, args, n, names);
+    return (is_float(x.dtype) ? map_real(x, f.map) : copied(x)).release();
+}
 template <const Rounding &S> PyObject *rounding(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    Array &x = only(S.name, args, n, names);
-    return (is_float(x.dtype) ? map_real(x, S.map) : copied(x)).release();
+    return call(S, args, n, names);
 }
 
 PyObject *round(PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -115,10 +124,13 @@ struct Tested {
     const char *name;
     Test test;
 };
-template <const Tested &S> PyObject *tested(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    Array &x = only(S.name, args, n, names);
+__attribute__((noinline)) PyObject *call(const Tested &f, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    Array &x = only(f.name, args, n, names);
     const Array *xs[] = {&x};
-    return map(xs, 1, BOOL, plain().test[S.test][x.dtype]).release();
+    return map(xs, 1, BOOL, plain().test[f.test][x.dtype]).release();
+}
+template <const Tested &S> PyObject *tested(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    return call(S, args, n, names);
 }
 
 PyObject *bitwise_invert(PyObject *const *args, Py_ssize_t n, PyObject *names) {

@@ -81,29 +81,25 @@ template <class T> INLINE T shift_right(T a, T b) {
 // Halves, in float. An input that is one number is a float, and the pointer is to that.
 using HalfLine = void (*)(char *out, const char *a, const char *b, bool one_a, bool one_b, int64_t n);
 
-template <class H, class F> INLINE void cover_halves(char *to, int64_t n, F f) {
-    H *out = reinterpret_cast<H *>(to);
-    constexpr int64_t L = LANES<float>;
-    if (n < L) return store_floats_part(out, f(0, n), n);
-    for (int64_t i = 0; i < n; i += L) {
-        const int64_t k = i + L <= n ? i : n - L;
-        store_floats(out + k, f(k, L));
-    }
-}
-template <class H> INLINE vf some_halves(const H *p, int64_t n) {
-    return n < LANES<float> ? load_floats_part(p, n) : load_floats(p);
-}
 template <class F, class H> APART void line_halves(char *out, const char *x, const char *y, bool one_a, bool one_b, int64_t n) {
+    constexpr int64_t L = LANES<float>;
     const H *a = reinterpret_cast<const H *>(x), *b = reinterpret_cast<const H *>(y);
+    H *to = reinterpret_cast<H *>(out), rooms[3][L] = {};
     const vf same_a = splat<float>(one_a ? *reinterpret_cast<const float *>(x) : 0), same_b = splat<float>(one_b ? *reinterpret_cast<const float *>(y) : 0);
-    if (one_b)
-        cover_halves<H>(out, n, [=](int64_t k, int64_t m) INLINE_CALL { return F::go(some_halves(a + k, m), same_b); });
-    else if (one_a)
-        cover_halves<H>(out, n, [=](int64_t k, int64_t m) INLINE_CALL { return F::go(same_a, some_halves(b + k, m)); });
-    else
-        cover_halves<H>(out, n, [=](int64_t k, int64_t m) INLINE_CALL {
-            return F::go(some_halves(a + k, m), some_halves(b + k, m));
-        });
+    const int64_t kept = n;
+    if (n < L) {
+        if (!one_a) memcpy(rooms[0], a, static_cast<size_t>(n) * sizeof(H));
+        if (!one_b) memcpy(rooms[1], b, static_cast<size_t>(n) * sizeof(H));
+        a = rooms[0], b = rooms[1], to = rooms[2], n = L;
+    }
+    int64_t i = 0;
+    if (!one_a && !one_b)
+        for (; i + L <= n; i += L) store_floats(to + i, F::go(load_floats(a + i), load_floats(b + i)));
+    for (; i < n; i += L) {
+        const int64_t k = i + L <= n ? i : n - L;
+        store_floats(to + k, F::go(one_a ? same_a : load_floats(a + k), one_b ? same_b : load_floats(b + k)));
+    }
+    if (to == rooms[2]) memcpy(out, to, static_cast<size_t>(kept) * sizeof(H));
 }
 APART void spread_halves(HalfLine line, char *const *at, const int64_t *step, int64_t n, const bool *wide,
                          const float *ones) {
@@ -347,13 +343,14 @@ struct Filler {
     static constexpr bool gains([[maybe_unused]] int op, [[maybe_unused]] int d) {
         [[maybe_unused]] const bool real = d == F32 || d == F64;
         [[maybe_unused]] const bool order = op == MAXIMUM || op == MINIMUM || op == LESS || op == LESS_EQUAL;
-#if defined(__AVX512F__)
+#if defined(MORTICE_AFTER_AVX2)
         return op <= MINIMUM ? real || (order && d == I64) : op >= EQUAL && op <= LESS_EQUAL && (real || d == I64);
-#elif defined(__AVX2__)
+#elif defined(MORTICE_AFTER_BASELINE)
         if (op == SHIFT_LEFT || op == SHIFT_RIGHT || op == COMPLEX || d == I16 || d == U16) return false;
         if (d == C64 || d == C128) return op <= MULTIPLY;
+        if (op >= LOGICAL_AND && op <= LOGICAL_XOR) return d <= U8;
         return !order || real || d == F16 || d == BF16 || d == I32 || d == I64 || d == U8 || d == BOOL;
-#elif defined(__x86_64__)
+#elif defined(__x86_64__) && !defined(__AVX2__)
         return d != F16 && d != BF16;  // without an instruction for them blocks of floats are better
 #else
         return true;
@@ -363,11 +360,11 @@ struct Filler {
         for (int op = 0; op < BINARY_OPS; op++)
             for (int d = 0; d < DTYPES; d++)
                 if (!gains(op, d)) t.two[op][d] = nullptr;
-#if defined(__AVX2__)
+#if defined(MORTICE_AFTER_BASELINE)
         for (int d = 0; d < DTYPES; d++)
             if (d != F32 && d != F64 && d != I64) t.clip[d] = t.lerp[d] = nullptr;
 #endif
-#if defined(__AVX512F__)
+#if defined(MORTICE_AFTER_AVX2)
         for (Inner &f : t.where) f = nullptr;
 #endif
     }

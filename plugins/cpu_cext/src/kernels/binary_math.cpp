@@ -300,9 +300,9 @@ struct Filler {
     // Whether a loop for a newer instruction set is worth its room: there always is the baseline's.
     static constexpr bool gains([[maybe_unused]] int op, [[maybe_unused]] int d) {
         [[maybe_unused]] const bool real = d == F32 || d == F64;
-#if defined(__AVX512F__)
+#if defined(MORTICE_AFTER_AVX2)
         return real && (op == FLOOR_DIVIDE || op == REMAINDER || op == FMOD || op == POW || op == ATAN2);
-#elif defined(__AVX2__)
+#elif defined(MORTICE_AFTER_BASELINE)
         return (real && op != LOGADDEXP2 && op != NEXTAFTER) || ((op == FLOOR_DIVIDE || op == REMAINDER) && (d == I32 || d == I64));
 #else
         return true;

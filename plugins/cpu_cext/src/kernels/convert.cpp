@@ -191,11 +191,11 @@ template <class T> static void complex_truth(char *const *at, const int64_t *ste
      VIA(first, int8_t), VIA(first, int16_t), VIA(first, int32_t), VIA(first, int64_t), F16_INNER, BF16_INNER, \
      first, VIA(first, double), to_complex<float, first>, to_complex<double, VIA(first, double)>}
 
-#if defined(__AVX512F__)  // whether it has instructions for these two that AVX2 has not
+#if defined(MORTICE_AFTER_AVX2)  // whether it has instructions for these two that AVX2 has not
 constexpr bool gains(int real, int whole) {
     return (real == F32 || real == F64) && (whole == I64 || whole == U8 || whole == BOOL);
 }
-#elif defined(__AVX2__)  // whether they are common
+#elif defined(MORTICE_AFTER_BASELINE)  // whether they are common
 constexpr bool is_common(int d) { return d == BOOL || d == U8 || (d >= I32 && d <= F64); }
 constexpr bool gains(int x, int y) { return x == y || (is_common(x) && is_common(y)); }
 #endif
@@ -234,7 +234,7 @@ constexpr ConvertTable filled() {
     t.inner[C64][C128] = complex_parts<double, float>;
     t.inner[C128][C64] = complex_parts<float, double>;
     t.inner[C128][C128] = copy_elements<wide>;
-#if defined(__AVX2__)
+#if defined(MORTICE_AFTER_BASELINE)
     for (int from = 0; from < DTYPES; from++)
         for (int to = 0; to < DTYPES; to++)
             if (!gains(from, to) && !gains(to, from)) t.inner[from][to] = nullptr;

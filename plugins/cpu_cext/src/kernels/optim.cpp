@@ -20,13 +20,13 @@ template <class T> INLINE T toward_square(T x, T y, T keep, T take) { return x *
 
 // The numbers in the type of the parameters.
 template <class T> struct As {
-    T sign, decay, shrink, length, keep1, take1, keep2, take2, eps, divide, length2;
+    T shrink, length, keep1, take1, keep2, take2, eps, divide, length2;
     explicit As(const StepNumbers &s)
-        : sign(T(s.sign)), decay(T(s.decay)), shrink(T(s.shrink)), length(T(s.length)), keep1(T(s.keep1)), take1(T(s.take1)),
+        : shrink(T(s.shrink)), length(T(s.length)), keep1(T(s.keep1)), take1(T(s.take1)),
           keep2(T(s.keep2)), take2(T(s.take2)), eps(T(s.eps)), divide(T(s.divide)), length2(T(s.length2)) {}
 };
 
-// Call `step` with what says whether decay goes into the gradient, so that loops without it do not look at it.
+// Call `step` with a constant for a flag, so that loops do not look at it.
 struct Yes { static constexpr bool value = true; };
 struct No { static constexpr bool value = false; };
 template <class F> INLINE void choose(bool flag, F &&f) {
@@ -35,9 +35,29 @@ template <class F> INLINE void choose(bool flag, F &&f) {
     else
         f(No{});
 }
-template <bool DECAY, class T> INLINE T downward(T p, T g, const As<T> &s) {
-    g *= s.sign;
-    return DECAY ? g + p * s.decay : g;
+
+constexpr int64_t BLOCK = 1024;  // elements whose gradients are prepared at once
+// Do the step with gradients that have their sign, and decay in them where there is any: of the parameter before the step,
+// or of what is left of it.
+template <class T>
+__attribute__((noinline)) void in_blocks(Step<T> step, bool shrunk, T *const *at, int64_t n, const StepNumbers &numbers) {
+    if (numbers.sign == 1 && numbers.decay == 0) return step(at, n, numbers);
+    const T sign = T(numbers.sign), decay = T(numbers.decay), shrink = T(shrunk ? numbers.shrink : 1);
+    T room[BLOCK], *here[MOST_OPERANDS];
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        const int64_t m = n - i < BLOCK ? n - i : BLOCK;
+        for (int k = 0; k < MOST_OPERANDS; k++) here[k] = at[k] ? at[k] + i : nullptr;
+        const T *p = here[0], *grad = here[1];
+        if (numbers.decay == 0)
+            for (int64_t j = 0; j < m; j++) room[j] = grad[j] * sign;
+        else
+            for (int64_t j = 0; j < m; j++) room[j] = grad[j] * sign + p[j] * shrink * decay;
+        here[1] = room;
+        step(here, m, numbers);
+    }
+}
+template <class T, Step<T> step, bool SHRUNK = true> void whole(T *const *at, int64_t n, const StepNumbers &numbers) {
+    in_blocks<T>(step, SHRUNK, at, n, numbers);
 }
 
 #define OPERANDS T *__restrict p = at[0]; const T *__restrict grad = at[1]
@@ -48,29 +68,26 @@ template <class T> void sgd(T *const *at, int64_t n, const StepNumbers &numbers)
     T *__restrict m = at[2];
     const As<T> s(numbers);
     const bool first = numbers.first, nesterov = numbers.flag;
-    choose(numbers.decay != 0, [&](auto decay) {
-        constexpr bool D = decay.value;
-        if (!m)
-            LOOP p[i] -= downward<D>(p[i], grad[i], s) * s.length;
-        else if (first)
-            LOOP {
-                const T g = downward<D>(p[i], grad[i], s);
-                m[i] = g;
-                p[i] -= (nesterov ? g + g * s.keep1 : g) * s.length;
-            }
-        else if (nesterov)
-            LOOP {
-                const T g = downward<D>(p[i], grad[i], s), v = m[i] * s.keep1 + g * s.take1;
-                m[i] = v;
-                p[i] -= (g + v * s.keep1) * s.length;
-            }
-        else
-            LOOP {
-                const T g = downward<D>(p[i], grad[i], s), v = m[i] * s.keep1 + g * s.take1;
-                m[i] = v;
-                p[i] -= v * s.length;
-            }
-    });
+    if (!m)
+        LOOP p[i] -= grad[i] * s.length;
+    else if (first)
+        LOOP {
+            const T g = grad[i];
+            m[i] = g;
+            p[i] -= (nesterov ? g + g * s.keep1 : g) * s.length;
+        }
+    else if (nesterov)
+        LOOP {
+            const T g = grad[i], v = m[i] * s.keep1 + g * s.take1;
+            m[i] = v;
+            p[i] -= (g + v * s.keep1) * s.length;
+        }
+    else
+        LOOP {
+            const T g = grad[i], v = m[i] * s.keep1 + g * s.take1;
+            m[i] = v;
+            p[i] -= v * s.length;
+        }
 }
 
 template <class T> void asgd(T *const *at, int64_t n, const StepNumbers &numbers) {
@@ -78,31 +95,27 @@ template <class T> void asgd(T *const *at, int64_t n, const StepNumbers &numbers
     T *__restrict mean = at[2];
     const As<T> s(numbers);
     const bool copy = numbers.first;
-    choose(numbers.decay != 0, [&](auto decay) {
-        LOOP {
-            const T g = downward<decay.value>(p[i], grad[i], s), to = p[i] * s.shrink - g * s.length;
-            p[i] = to;
-            mean[i] = copy ? to : toward(mean[i], to, s.take1);
-        }
-    });
+    LOOP {
+        const T g = grad[i], to = p[i] * s.shrink - g * s.length;
+        p[i] = to;
+        mean[i] = copy ? to : toward(mean[i], to, s.take1);
+    }
 }
 
 template <class T> void adam(T *const *at, int64_t n, const StepNumbers &numbers) {
     OPERANDS;
     T *__restrict mean = at[2], *__restrict square = at[3], *__restrict top = at[4];
     const As<T> s(numbers);
-    choose(numbers.decay != 0, [&](auto decay) {
-        choose(top != nullptr, [&](auto with_top) {
-            LOOP {
-                const T from = p[i] * s.shrink, g = downward<decay.value>(from, grad[i], s);
-                const T m = toward(mean[i], g, s.take1);
-                T v = toward_square(square[i], g, s.keep2, s.take2);
-                mean[i] = m;
-                square[i] = v;
-                if constexpr (with_top.value) top[i] = v = larger(top[i], v);
-                p[i] = from - m / (root(v) / s.divide + s.eps) * s.length;
-            }
-        });
+    choose(top != nullptr, [&](auto with_top) {
+        LOOP {
+            const T from = p[i] * s.shrink, g = grad[i];
+            const T m = toward(mean[i], g, s.take1);
+            T v = toward_square(square[i], g, s.keep2, s.take2);
+            mean[i] = m;
+            square[i] = v;
+            if constexpr (with_top.value) top[i] = v = larger(top[i], v);
+            p[i] = from - m / (root(v) / s.divide + s.eps) * s.length;
+        }
     });
 }
 
@@ -110,47 +123,41 @@ template <class T> void adamax(T *const *at, int64_t n, const StepNumbers &numbe
     OPERANDS;
     T *__restrict mean = at[2], *__restrict largest = at[3];
     const As<T> s(numbers);
-    choose(numbers.decay != 0, [&](auto decay) {
-        LOOP {
-            const T g = downward<decay.value>(p[i], grad[i], s), m = toward(mean[i], g, s.take1);
-            const T u = larger(largest[i] * s.keep2, (g < 0 ? -g : g) + s.eps);
-            mean[i] = m;
-            largest[i] = u;
-            p[i] -= m / u * s.length;
-        }
-    });
+    LOOP {
+        const T g = grad[i], m = toward(mean[i], g, s.take1);
+        const T u = larger(largest[i] * s.keep2, (g < 0 ? -g : g) + s.eps);
+        mean[i] = m;
+        largest[i] = u;
+        p[i] -= m / u * s.length;
+    }
 }
 
 template <class T> void nadam(T *const *at, int64_t n, const StepNumbers &numbers) {
     OPERANDS;
     T *__restrict mean = at[2], *__restrict square = at[3];
     const As<T> s(numbers);
-    choose(numbers.decay != 0, [&](auto decay) {
-        LOOP {
-            const T from = p[i] * s.shrink, g = downward<decay.value>(from, grad[i], s);
-            const T m = toward(mean[i], g, s.take1), v = toward_square(square[i], g, s.keep2, s.take2);
-            const T bottom = root(v / s.divide) + s.eps;
-            mean[i] = m;
-            square[i] = v;
-            p[i] = from - g / bottom * s.length - m / bottom * s.length2;
-        }
-    });
+    LOOP {
+        const T from = p[i] * s.shrink, g = grad[i];
+        const T m = toward(mean[i], g, s.take1), v = toward_square(square[i], g, s.keep2, s.take2);
+        const T bottom = root(v / s.divide) + s.eps;
+        mean[i] = m;
+        square[i] = v;
+        p[i] = from - g / bottom * s.length - m / bottom * s.length2;
+    }
 }
 
 template <class T> void radam(T *const *at, int64_t n, const StepNumbers &numbers) {
     OPERANDS;
     T *__restrict mean = at[2], *__restrict square = at[3];
     const As<T> s(numbers);
-    choose(numbers.decay != 0, [&](auto decay) {
-        choose(numbers.flag, [&](auto rectified) {
-            LOOP {
-                const T from = p[i] * s.shrink, g = downward<decay.value>(from, grad[i], s);
-                const T m = toward(mean[i], g, s.take1), v = toward_square(square[i], g, s.keep2, s.take2);
-                mean[i] = m;
-                square[i] = v;
-                p[i] = from - (rectified.value ? m / (root(v) + s.eps) : m) * s.length;
-            }
-        });
+    choose(numbers.flag, [&](auto rectified) {
+        LOOP {
+            const T from = p[i] * s.shrink, g = grad[i];
+            const T m = toward(mean[i], g, s.take1), v = toward_square(square[i], g, s.keep2, s.take2);
+            mean[i] = m;
+            square[i] = v;
+            p[i] = from - (rectified.value ? m / (root(v) + s.eps) : m) * s.length;
+        }
     });
 }
 
@@ -158,22 +165,20 @@ template <class T> void rmsprop(T *const *at, int64_t n, const StepNumbers &numb
     OPERANDS;
     T *__restrict square = at[2], *__restrict momentum = at[3], *__restrict mean = at[4];
     const As<T> s(numbers);
-    choose(numbers.decay != 0, [&](auto decay) {
-        choose(momentum != nullptr, [&](auto with_momentum) {
-            choose(mean != nullptr, [&](auto centred) {
-                LOOP {
-                    T g = downward<decay.value>(p[i], grad[i], s), variance = toward_square(square[i], g, s.keep2, s.take2);
-                    square[i] = variance;
-                    if constexpr (centred.value) {
-                        const T m = toward(mean[i], g, s.take2);
-                        mean[i] = m;
-                        variance -= m * m;
-                    }
-                    g /= root(variance) + s.eps;
-                    if constexpr (with_momentum.value) momentum[i] = g = momentum[i] * s.keep1 + g;
-                    p[i] -= g * s.length;
+    choose(momentum != nullptr, [&](auto with_momentum) {
+        choose(mean != nullptr, [&](auto centred) {
+            LOOP {
+                T g = grad[i], variance = toward_square(square[i], g, s.keep2, s.take2);
+                square[i] = variance;
+                if constexpr (centred.value) {
+                    const T m = toward(mean[i], g, s.take2);
+                    mean[i] = m;
+                    variance -= m * m;
                 }
-            });
+                g /= root(variance) + s.eps;
+                if constexpr (with_momentum.value) momentum[i] = g = momentum[i] * s.keep1 + g;
+                p[i] -= g * s.length;
+            }
         });
     });
 }
@@ -182,28 +187,24 @@ template <class T> void adagrad(T *const *at, int64_t n, const StepNumbers &numb
     OPERANDS;
     T *__restrict square = at[2];
     const As<T> s(numbers);
-    choose(numbers.decay != 0, [&](auto decay) {
-        LOOP {
-            const T g = downward<decay.value>(p[i], grad[i], s), v = square[i] + g * g;
-            square[i] = v;
-            p[i] -= g / (root(v) + s.eps) * s.length;
-        }
-    });
+    LOOP {
+        const T g = grad[i], v = square[i] + g * g;
+        square[i] = v;
+        p[i] -= g / (root(v) + s.eps) * s.length;
+    }
 }
 
 template <class T> void adadelta(T *const *at, int64_t n, const StepNumbers &numbers) {
     OPERANDS;
     T *__restrict square = at[2], *__restrict changes = at[3];
     const As<T> s(numbers);
-    choose(numbers.decay != 0, [&](auto decay) {
-        LOOP {
-            const T g = downward<decay.value>(p[i], grad[i], s), v = toward_square(square[i], g, s.keep2, s.take2);
-            const T change = root(changes[i] + s.eps) / root(v + s.eps) * g;
-            square[i] = v;
-            changes[i] = toward_square(changes[i], change, s.keep2, s.take2);
-            p[i] -= change * s.length;
-        }
-    });
+    LOOP {
+        const T g = grad[i], v = toward_square(square[i], g, s.keep2, s.take2);
+        const T change = root(changes[i] + s.eps) / root(v + s.eps) * g;
+        square[i] = v;
+        changes[i] = toward_square(changes[i], change, s.keep2, s.take2);
+        p[i] -= change * s.length;
+    }
 }
 
 // keep1 and keep2 are the factors of steps that turned and stayed, take1 and take2 the bounds of steps.
@@ -212,7 +213,7 @@ template <class T> void rprop(T *const *at, int64_t n, const StepNumbers &number
     T *__restrict before = at[2], *__restrict size = at[3];
     const As<T> s(numbers);
     LOOP {
-        const T g = grad[i] * s.sign, agreement = g * before[i];
+        const T g = grad[i], agreement = g * before[i];
         const T factor = agreement < 0 ? s.keep1 : agreement > 0 ? s.keep2 : T(1);
         const T step = smaller(larger(size[i] * factor, s.take1), s.take2), now = agreement < 0 ? T(0) : g;
         const T direction = now > 0 ? T(1) : now < 0 ? T(-1) : now;
@@ -223,7 +224,8 @@ template <class T> void rprop(T *const *at, int64_t n, const StepNumbers &number
 }
 
 template <class T> constexpr StepKernels<T> KERNELS = {
-    sgd<T>, asgd<T>, adam<T>, adamax<T>, nadam<T>, radam<T>, rmsprop<T>, adagrad<T>, adadelta<T>, rprop<T>,
+    whole<T, sgd<T>>, whole<T, asgd<T>, false>, whole<T, adam<T>>, whole<T, adamax<T>>, whole<T, nadam<T>>, whole<T, radam<T>>,
+    whole<T, rmsprop<T>>, whole<T, adagrad<T>>, whole<T, adadelta<T>>, whole<T, rprop<T>>,
 };
 
 }  // namespace

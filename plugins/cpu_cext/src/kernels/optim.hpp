@@ -19,6 +19,7 @@ struct StepNumbers {
     bool first = false;    // the first step, or an average that is just a copy
 };
 
+constexpr int MOST_OPERANDS = 5;  // parameters, gradients, and up to three of state
 // Change operand 0, the parameter, and its state (operands 2 on; nullptr for what it has not) by the gradient, operand 1.
 template <class T> using Step = void (*)(T *const *at, int64_t n, const StepNumbers &s);
 

@@ -116,8 +116,8 @@ constexpr PlainTable filled() {
             BITS_OF(WHOLE_SQUARE, same_bool), BITS_OF(WHOLE_INVERT, not_bool), WHOLES_OF(WHOLE_RELU, same_bool),
         },
     };
-#if defined(__AVX2__)  // of what is left out one copy is enough
-#if defined(__AVX512F__)
+#if defined(MORTICE_AFTER_BASELINE)  // of what is left out one copy is enough
+#if defined(MORTICE_AFTER_AVX2)
     constexpr bool integers = false;
 #else
     constexpr bool integers = true;

@@ -113,7 +113,7 @@ constexpr ReduceKernels ALL = {
 };
 constexpr ReduceKernels chosen() {
     ReduceKernels t = ALL;
-#if defined(__AVX2__)  // of what is left out one copy is enough
+#if defined(MORTICE_AFTER_BASELINE)  // of what is left out one copy is enough
     for (int d = 0; d < DTYPES; d++) {
         const bool real = d == F32 || d == F64;
         if (!real && d != I64) t.prod[d] = NONE;

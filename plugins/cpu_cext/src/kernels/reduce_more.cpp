@@ -349,9 +349,9 @@ static void exponents_columns(const void *from, int64_t count, int64_t step, int
 constexpr Reducer NONE = {nullptr, nullptr};
 template <class T, class Op> constexpr Reducer BEST = {best_rows<T, Op>, best_columns<T, Op>};
 template <class T, class Op> constexpr Reducer MERGE_BEST = MERGER<Best, merge_two_best<T, Op>>;
-#if defined(__AVX512F__)  // AVX2 is as fast
+#if defined(MORTICE_AFTER_AVX2)  // AVX2 is as fast
 #define MORTICE_BEST_KERNELS(KIND, Op) {}
-#elif defined(__AVX2__)  // unsigned integers are rare
+#elif defined(MORTICE_AFTER_BASELINE)  // unsigned integers are rare
 #define MORTICE_BEST_KERNELS(KIND, Op)                                                                       \
     {NONE, NONE, NONE, NONE, NONE, NONE, NONE, KIND<int32_t, Op>, KIND<int64_t, Op>, NONE, NONE, KIND<float, Op>, \
      KIND<double, Op>, NONE, NONE}

@@ -116,8 +116,7 @@ template <class T, class F> INLINE double sum_along(int64_t n, F &&of) {
             c += of(i + 2 * L, L);
             d += of(i + 3 * L, L);
         }
-        for (; i + L <= end; i += L) a += of(i, L);
-        if (i < end) b += of(i, end - i);
+        for (; i < end; i += L) a += of(i, end - i);
         all += total<T>((a + b) + (c + d));
     }
     return all;
@@ -133,8 +132,7 @@ template <class T, class F> INLINE void sums_along(int64_t n, double &first, dou
             of(i, L, a, b);
             of(i + L, L, c, d);
         }
-        for (; i + L <= end; i += L) of(i, L, a, b);
-        if (i < end) of(i, end - i, c, d);
+        for (; i < end; i += L) of(i, end - i, a, b);
         first += total<T>(a + c);
         second += total<T>(b + d);
     }

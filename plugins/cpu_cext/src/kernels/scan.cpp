@@ -323,10 +323,10 @@ constexpr ScanKernels filled() {
         MORTICE_EXTREMES(true),
         MORTICE_EXTREMES(false),
     };
-#if defined(__AVX2__)
+#if defined(MORTICE_AFTER_BASELINE)
     for (int d = 0; d < DTYPES; d++) {  // of the others one copy is enough
         const bool common = d == F32 || d == F64 || d == I64;
-#if defined(__AVX512F__)
+#if defined(MORTICE_AFTER_AVX2)
         const bool extremes = false;
         t.logsumexp[d] = NONE;
 #else

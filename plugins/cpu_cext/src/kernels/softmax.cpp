@@ -8,12 +8,14 @@
 namespace mortice::ISA {
 namespace {
 
+#define APART __attribute__((noinline))  // long and called from several places
+
 template <class T> constexpr T INFINITE = static_cast<T>(__builtin_inff());
 
 // ---- rows ----
 
 // The largest of a row. A nan may be missed: all that comes from its row is nan anyway.
-template <class T> INLINE T row_max(const T *x, int64_t n) {
+template <class T> APART T row_max(const T *x, int64_t n) {
     constexpr int L = LANES<T>;
     if (n < L) return largest<T>(load_first(x, n, -INFINITE<T>));
     vec<T> a = load(x), b = load(x + n - L), c = b, d = b;  // the last vector overlaps, which a maximum does not mind
@@ -28,7 +30,7 @@ template <class T> INLINE T row_max(const T *x, int64_t n) {
     return largest<T>(vmax(vmax(a, b), vmax(c, d)));
 }
 
-template <class T> INLINE double exp_sum(const T *x, int64_t n, T top) {
+template <class T> APART double exp_sum(const T *x, int64_t n, T top) {
     const vec<T> m = splat(top);
     return sum_along<T>(n, [&](int64_t i, int64_t left) { return v_exp(get(x + i, left, -INFINITE<T>) - m); });
 }

@@ -380,15 +380,15 @@ constexpr Block N = nullptr;
 constexpr UnaryTable filled() {
     UnaryTable t = {
         MAPS_OF(float), MAPS_OF(double), SLOPES_OF(float), SLOPES_OF(double), {DIRECT_OF(half), DIRECT_OF(bhalf)},
-    {dropout<half, 1>, dropout<bhalf, 1>, dropout<float, 1>, dropout<double, 1>, dropout<float, 2>, dropout<double, 2>},
+        {dropout<half, 1>, dropout<bhalf, 1>, dropout<float, 1>, dropout<double, 1>, dropout<float, 2>, dropout<double, 2>},
         {run<half, float, 1>, run<bhalf, float, 1>, run<float, float, 1>, run<double, double, 1>},
         {run<half, float, 2>, run<bhalf, float, 2>, run<float, float, 2>, run<double, double, 2>},
     };
-#if defined(__AVX512F__)
+#if defined(MORTICE_AFTER_AVX2)
     for (int map = 0; map < MAPS; map++)
         if (rare(map)) t.map32[map] = t.map64[map] = nullptr;
 #endif
-#if defined(__x86_64__) && (defined(__AVX512F__) || !defined(__AVX2__))
+#if defined(MORTICE_AFTER_AVX2) || (defined(__x86_64__) && !defined(__AVX2__))
     for (int map = 0; map < MAPS; map++)  // for want of an instruction, or as AVX2 has the same
         if (map != MAP_NEGATIVE && map != MAP_ABS && map != MAP_RELU) t.direct[0][map] = t.direct[1][map] = nullptr;
 #endif
