@@ -1,6 +1,7 @@
 // Which instruction set this machine has.
 #include "isa.hpp"
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
@@ -31,15 +32,13 @@ Level cpu_level() {
 }
 
 #if !defined(MORTICE_ONLY)
-void mix_functions(const void *const (&tables)[3], void *out, int count) {
-    for (int i = 0; i < count; i++)
-        for (int level = cpu_level(); level >= 0; level--) {
-            void (*function)();
-            const size_t at = static_cast<size_t>(i) * sizeof function;
-            memcpy(&function, static_cast<const char *>(tables[level]) + at, sizeof function);
-            memcpy(static_cast<char *>(out) + at, &function, sizeof function);
-            if (function) break;
-        }
+void mix_tables(const void *const (&tables)[3], void *out, int count) {
+    auto *to = static_cast<char *>(out);
+    for (int i = 0; i < count; i++) {
+        uint64_t word = 0;
+        for (int level = cpu_level(); level >= 0 && !word; level--) memcpy(&word, static_cast<const char *>(tables[level]) + 8 * i, 8);
+        memcpy(to + 8 * i, &word, 8);
+    }
 }
 #endif
 

@@ -56,8 +56,8 @@ Level cpu_level();
         static const Type *const chosen = cpu_level() >= LEVEL_AVX2 ? &avx2::name##_table : &baseline::name##_table; \
         return *chosen;                                                                                     \
     }
-// Of functions and nothing else. A version for a newer instruction set leaves out (nullptr) what gains nothing by it, or is
-// rare: there the function of the version before is taken.
+// Of functions and int64_t. A version for a newer instruction set leaves out (as nullptr or 0) what gains nothing by it, or is
+// rare: there that of the version before is taken.
 #define MORTICE_MIXED_TABLE(Type, name)                                                                     \
     namespace baseline { extern const Type name##_table; }                                                  \
     namespace avx2 { extern const Type name##_table; }                                                      \
@@ -73,15 +73,21 @@ Level cpu_level();
         static const MixedTable<Type> mixed(baseline::name##_table, avx2::name##_table, avx2::name##_table); \
         return mixed.table;                                                                                 \
     }
-// For each of `count` functions, that of the last table up to this machine's level which has it.
-void mix_functions(const void *const (&tables)[3], void *out, int count);
+// For each of `count` words, that of the last table up to this machine's level in which it is not 0.
+void mix_tables(const void *const (&tables)[3], void *out, int count);
 template <class T> union MixedTable {
     T table;
     MixedTable(const T &baseline, const T &avx2, const T &avx512) {
-        static_assert(sizeof(T) % sizeof(void (*)()) == 0);
-        mix_functions({&baseline, &avx2, &avx512}, &table, sizeof(T) / sizeof(void (*)()));
+        static_assert(sizeof(T) % 8 == 0 && sizeof(void (*)()) == 8);
+        mix_tables({&baseline, &avx2, &avx512}, &table, sizeof(T) / 8);
     }
 };
+#endif
+// An entry of a mixed table that AVX-512 leaves out: networks in double are rare.
+#if defined(MORTICE_AFTER_AVX2)
+#define MORTICE_UP_TO_AVX2(...) {}
+#else
+#define MORTICE_UP_TO_AVX2(...) __VA_ARGS__
 #endif
 
 }  // namespace mortice

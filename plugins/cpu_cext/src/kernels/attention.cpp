@@ -142,7 +142,7 @@ static void row_products(const T *x, int64_t x_lead, const T *y, int64_t y_lead,
 
 extern const AttentionKernels attention_table = {
     {forward<float>, backward<float>, multiply_rows<float>, finish<float>, row_products<float>},
-    {forward<double>, backward<double>, multiply_rows<double>, finish<double>, row_products<double>},
+    MORTICE_UP_TO_AVX2({forward<double>, backward<double>, multiply_rows<double>, finish<double>, row_products<double>}),
 };
 
 }  // namespace mortice::ISA

@@ -374,6 +374,6 @@ template <class T> constexpr ChannelKernels<T> KERNELS = {
 
 }  // namespace
 
-const ChannelTable channel_kernels_table = {KERNELS<float>, KERNELS<double>};
+const ChannelTable channel_kernels_table = {KERNELS<float>, MORTICE_UP_TO_AVX2(KERNELS<double>)};
 
 }  // namespace mortice::ISA

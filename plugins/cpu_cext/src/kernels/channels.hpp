@@ -39,6 +39,6 @@ struct ChannelTable {
             return d;
     }
 };
-MORTICE_TABLE(ChannelTable, channel_kernels)
+MORTICE_MIXED_TABLE(ChannelTable, channel_kernels)
 
 }  // namespace mortice

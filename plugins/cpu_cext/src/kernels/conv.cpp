@@ -261,6 +261,6 @@ template <class T> static void add(T *into, const T *from, int64_t n) {
 template <class T> constexpr ConvSet<T> SET = {LANES<T>, PANEL, WIDE * LANES<T>, run<T>, pack<T>, sums<T>, outer<T>, add<T>};
 
 extern const ConvTable conv_table;
-const ConvTable conv_table = {SET<float>, SET<double>};
+const ConvTable conv_table = {SET<float>, MORTICE_UP_TO_AVX2(SET<double>)};
 
 }  // namespace mortice::ISA

@@ -80,6 +80,6 @@ struct ConvTable {
     ConvSet<float> f32;
     ConvSet<double> f64;
 };
-MORTICE_TABLE(ConvTable, conv)
+MORTICE_MIXED_TABLE(ConvTable, conv)
 
 }  // namespace mortice

@@ -252,6 +252,6 @@ template <class T> static void average_grad(const PoolPlan<T> &p, T *room, int64
 template <class T> constexpr PoolSet<T> SET = {LANES<T>, max<T>, average<T>, average_grad<T>};
 
 extern const PoolTable pool_table;
-const PoolTable pool_table = {SET<float>, SET<double>};
+const PoolTable pool_table = {SET<float>, MORTICE_UP_TO_AVX2(SET<double>)};
 
 }  // namespace mortice::ISA

@@ -129,8 +129,8 @@ template <class T> static void add(int64_t n, T *to, const T *from) {
 extern const RecurrentKernels recurrent_table = {
     {rnn_forward<float>, rnn_backward<float>, lstm_forward<float>, lstm_backward<float>, gru_forward<float>,
      gru_backward<float>, add<float>},
-    {rnn_forward<double>, rnn_backward<double>, lstm_forward<double>, lstm_backward<double>, gru_forward<double>,
-     gru_backward<double>, add<double>},
+    MORTICE_UP_TO_AVX2({rnn_forward<double>, rnn_backward<double>, lstm_forward<double>, lstm_backward<double>,
+                        gru_forward<double>, gru_backward<double>, add<double>}),
 };
 
 }  // namespace mortice::ISA

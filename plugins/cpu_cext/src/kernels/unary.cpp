@@ -375,7 +375,8 @@ constexpr Block N = nullptr;
 // Functions that are rare: AVX2 is fast enough for those.
 [[maybe_unused]] constexpr bool rare(int map) {
     return (map >= MAP_SINH && map <= MAP_ATANH) || (map >= MAP_TAN && map <= MAP_ATAN) || (map >= MAP_ERFC && map <= MAP_DIGAMMA) ||
-           (map >= MAP_FLOOR && map <= MAP_NAN_TO_NUM) || map == MAP_EXP2 || map == MAP_LOG10;
+           (map >= MAP_FLOOR && map <= MAP_NAN_TO_NUM) || map == MAP_EXP2 || map == MAP_LOG10 ||
+           map > MAP_SOFTPLUS;
 }
 constexpr UnaryTable filled() {
     UnaryTable t = {
@@ -387,6 +388,7 @@ constexpr UnaryTable filled() {
 #if defined(MORTICE_AFTER_AVX2)
     for (int map = 0; map < MAPS; map++)
         if (rare(map)) t.map32[map] = t.map64[map] = nullptr;
+    for (int slope = SLOPE_SOFTPLUS; slope < SLOPES; slope++) t.slope32[slope] = t.slope64[slope] = nullptr;
 #endif
 #if defined(MORTICE_AFTER_AVX2) || (defined(__x86_64__) && !defined(__AVX2__))
     for (int map = 0; map < MAPS; map++)  // for want of an instruction, or as AVX2 has the same

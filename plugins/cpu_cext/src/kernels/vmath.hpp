@@ -9,6 +9,13 @@
 
 #include "simd.hpp"
 
+// Functions that others call: at x86's baseline, which is built for size, there is one copy of each in a file.
+#if defined(__x86_64__) && !defined(__AVX2__)
+#define SHARED static __attribute__((noinline, unused))
+#else
+#define SHARED INLINE
+#endif
+
 namespace mortice::ISA {
 
 // ---- tools ----
@@ -167,14 +174,14 @@ template <class V> INLINE V exp_normal(V x) {
     return (exp_less_1(r) + num<V>(1)) * power_of_2(n);
 }
 
-template <class V> INLINE V v_exp(V x) {
+template <class V> SHARED V v_exp(V x) {
     x = vmin(num<V>(89.0f, 710.0), x);
     x = vmax(num<V>(-104.5f, -746.0), x);
     auto [n, r] = reduce_exp(x);
     return scale_by_2(exp_less_1(r) + num<V>(1), n);
 }
 
-template <class V> INLINE V v_exp2(V x) {
+template <class V> SHARED V v_exp2(V x) {
     x = vmin(num<V>(129.0f, 1025.0), x);
     x = vmax(num<V>(-151.0f, -1076.0), x);
     V n = nearest(x);
@@ -188,7 +195,7 @@ template <class V> INLINE V half_expm1(V x) {
     return y + y;
 }
 
-template <class V> INLINE V v_expm1(V x) {
+template <class V> SHARED V v_expm1(V x) {
     V y = vmin(num<V>(88.8f, 709.8), x);
     y = vmax(num<V>(-30.0f, -60.0), y);
     y = half_expm1(y);
@@ -257,7 +264,7 @@ template <class V> INLINE V log_ends(V y, V x) {
     return select(x >= num<V>(0), y, select(x < num<V>(0), num<V>(__builtin_nan("")), x - x));
 }
 
-template <class V> INLINE V v_log(V x) {
+template <class V> SHARED V v_log(V x) {
     LogInput<V> in = check_log(x);
     auto [e, m] = split_log(in.x);
     if (__builtin_expect(in.odd, 0)) e += in.lift;
@@ -297,7 +304,7 @@ template <class V> INLINE V v_log10(V x) {
                     num<V>(0x1.344p-2f, 0x1.34413509f7p-2), num<V>(0x1.3509f79fef312p-18f, 0x1.3fde623e2566bp-43));
 }
 
-template <class V> INLINE V v_log1p(V x) {
+template <class V> SHARED V v_log1p(V x) {
     V u = x + num<V>(1);
     LogInput<V> in = check_log(u);
     auto [e, m] = split_log(in.x);
@@ -317,7 +324,7 @@ template <class V> INLINE V v_log1p(V x) {
 // 1 / (1 + exp(-x)); a result that would be subnormal is 0.
 template <class V> INLINE V v_sigmoid(V x) { return num<V>(1) / (v_exp(-x) + num<V>(1)); }
 
-template <class V> INLINE V v_tanh(V x) {
+template <class V> SHARED V v_tanh(V x) {
     V a = vmin(num<V>(10.0f, 20.0), v_abs(x));
     V e = half_expm1(a + a);
     return flip_sign(e / (e + num<V>(1)), sign_of(x));
@@ -374,7 +381,7 @@ template <class V> INLINE V log1p_unit(V x) {
 }
 
 // log(1 + exp(x))
-template <class V> INLINE V v_softplus(V x) {
+template <class V> SHARED V v_softplus(V x) {
     return select(x > num<V>(0), x, num<V>(0)) + log1p_unit(v_exp(with_sign(v_abs(x), num<V>(-0.0))));
 }
 

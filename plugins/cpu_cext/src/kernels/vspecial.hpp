@@ -10,7 +10,7 @@ namespace mortice::ISA {
 // ---- the error function ----
 
 // erf: an odd polynomial near 0, and 1 - exp(-a q(a)) beyond, where the rounding of a q(a) does not show.
-INLINE vf v_erf(vf x) {
+SHARED vf v_erf(vf x) {
     vf a = vmin(num<vf>(4.0), v_abs(x)), z = a * a;
     vf near = a * poly(z, 1.12837923f, -0.376126319f, 0.112836897f, -0.0268590935f, 0.00520027708f, -0.000813416264f,
                        8.33410959e-05f);
@@ -20,7 +20,7 @@ INLINE vf v_erf(vf x) {
     vf y = flip_sign(select(a < num<vf>(0.86f), near, far), sign_of(x));
     return select(x == x, y, x);
 }
-INLINE vd v_erf(vd x) {
+SHARED vd v_erf(vd x) {
     vd a = vmin(num<vd>(5.95), v_abs(x)), z = a * a, t = a - num<vd>(3.25);
     vd near = poly(z, 0.12837916709551256, -0.3761263890318352, 0.11283791670944185, -0.026866170643111597,
                    0.005223977606119715, -0.0008548325929378773, 0.00012055293578917283, -1.492471234196851e-05,
@@ -73,7 +73,7 @@ template <class V> INLINE V erf_rest(V x) {
 }
 
 // exp(x**2) erfc(x) where x >= 0.46
-template <class V> INLINE V erfcx_far(V x) {
+template <class V> SHARED V erfcx_far(V x) {
     V c = num<V>(2.0f, 4.0), t = (x - c) / (x + c), p;
     t = select(x == num<V>(__builtin_inf()), num<V>(1), t);
     if constexpr (is_single<V>)
@@ -90,7 +90,7 @@ template <class V> INLINE V erfcx_far(V x) {
 }
 
 // exp(sign x**2) for x >= 0, as accurate as exp although the square is rounded
-template <class V> INLINE V exp_square(V x, double sign) {
+template <class V> SHARED V exp_square(V x, double sign) {
     V y = select(x > num<V>(31), num<V>(31), x);
     V grain = num<V>(64.0f, 65536.0), coarse = nearest(y * grain) / grain;
     V rest = (y - coarse) * (y + coarse);
@@ -142,7 +142,7 @@ template <class V> INLINE ints_of<V> is_pole(V x) {
     return whole & (x <= num<V>(0));
 }
 
-template <class V> INLINE V lgamma_positive(V x) {
+template <class V> SHARED V lgamma_positive(V x) {
     V one = num<V>(1), eight = num<V>(8);
     ints_of<V> small = x < one, large = ~(x < eight);
     V y = select(small, x + one, select(large, one, x)), product = one;
@@ -186,7 +186,7 @@ template <class V> INLINE V v_lgamma(V x) {
     return select(is_pole(x) | (v_abs(x) == endless), endless, y);
 }
 
-template <class V> INLINE V digamma_positive(V x) {
+template <class V> SHARED V digamma_positive(V x) {
     V one = num<V>(1);
     ints_of<V> small = x < one, large = ~(x < num<V>(8));
     V y = select(small, x + one, select(large, one, x)), total = select(small, -one / x, num<V>(0));
