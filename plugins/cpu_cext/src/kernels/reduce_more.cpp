@@ -346,7 +346,7 @@ static void exponents_columns(const void *from, int64_t count, int64_t step, int
     }
 }
 
-constexpr Reducer NONE = {nullptr, nullptr};
+[[maybe_unused]] constexpr Reducer NONE = {nullptr, nullptr};
 template <class T, class Op> constexpr Reducer BEST = {best_rows<T, Op>, best_columns<T, Op>};
 template <class T, class Op> constexpr Reducer MERGE_BEST = MERGER<Best, merge_two_best<T, Op>>;
 #if defined(MORTICE_AFTER_AVX2)  // AVX2 is as fast
