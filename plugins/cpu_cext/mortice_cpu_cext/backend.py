@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from mortice.backends import DTYPES, Backend, DType, HostBuffer
 from mortice_cpu_cext import _cext
-from mortice_cpu_cext.linalg import LinalgOverrides
-from mortice_cpu_cext.nn import NNOverrides
-from mortice_cpu_cext.numeric import NumericOverrides
-from mortice_cpu_cext.optim import OptimOverrides
-from mortice_cpu_cext.random import RandomOverrides
 
+TYPE_CHECKING = False  # as `typing` has it, whose import would cost more than the extension's
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+_cext._set_objects(DTYPES, HostBuffer)  # what its functions return
 _PARTIAL = "partial_"
 
 
-class CextBackend(NNOverrides, LinalgOverrides, NumericOverrides, OptimOverrides, RandomOverrides, Backend):
+class CextBackend(Backend):
     """Arrays and kernels in C on the CPU."""
 
     name = "cpu_cext"
@@ -25,7 +23,6 @@ class CextBackend(NNOverrides, LinalgOverrides, NumericOverrides, OptimOverrides
     def __init__(self) -> None:
         super().__init__()
         self._device = self.device("cpu")
-        _cext._set_objects(DTYPES, self._device, HostBuffer)
 
     # ---- housekeeping ----
 
@@ -34,6 +31,9 @@ class CextBackend(NNOverrides, LinalgOverrides, NumericOverrides, OptimOverrides
 
     def dtypes(self, device: Any) -> frozenset[DType]:
         return frozenset(DTYPES)
+
+    def device_of(self, x: Any) -> Any:
+        return self._device
 
     def synchronize(self, device: Any) -> None:
         pass
@@ -60,12 +60,13 @@ class CextBackend(NNOverrides, LinalgOverrides, NumericOverrides, OptimOverrides
         _cext._reset_peak_memory()
 
 
-def _or_default(kernel: Callable[..., Any], default: Callable[..., Any]) -> Callable[..., Any]:
+def _or_default(name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
     """Return a kernel that the default body stands in for where the extension does not serve the operands."""
 
     def call(self: Any, *args: Any, **attributes: Any) -> Any:
         found = kernel(*args, **attributes)
-        return default(self, *args, **attributes) if found is NotImplemented else found
+        # Looked up only here: the module of a default body loads when it is needed.
+        return getattr(super(CextBackend, self), name)(*args, **attributes) if found is NotImplemented else found
 
     return call
 
@@ -74,6 +75,6 @@ def _or_default(kernel: Callable[..., Any], default: Callable[..., Any]) -> Call
 for _name, _kernel in vars(_cext).items():
     if _name.startswith(_PARTIAL):
         _name = _name.removeprefix(_PARTIAL)
-        setattr(CextBackend, _name, _or_default(_kernel, getattr(CextBackend, _name)))
+        setattr(CextBackend, _name, _or_default(_name, _kernel))
     elif callable(_kernel) and _name.islower() and not _name.startswith("_"):
         setattr(CextBackend, _name, _kernel)

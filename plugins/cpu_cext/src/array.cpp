@@ -171,12 +171,19 @@ Ref over_memory(PyObject *owner, char *data, DType dtype, int ndim, const int64_
     return v;
 }
 
-Ref contiguous(Array &x) {
-    if (x.contiguous) return Ref::share(&x);
+Ref copied(Array &x) {
     Ref y = make_like(x);
     assign(*y, x);
     return y;
 }
+
+Ref cloned(Array &x) {
+    Ref y = make_laid_out_like(x, x.dtype);
+    assign(*y, x);
+    return y;
+}
+
+Ref contiguous(Array &x) { return x.contiguous ? Ref::share(&x) : copied(x); }
 
 Ref converted(Array &x, DType dtype) {
     if (x.dtype == dtype) return Ref::share(&x);
@@ -201,12 +208,12 @@ static void dealloc(PyObject *self) {
     PyObject_Free(self);
 }
 
-static PyObject *shape_of(Array *x) {
-    if (!x->shape_) x->shape_ = tuple_of(x->ndim, x->shape());
-    return Py_XNewRef(x->shape_);
+PyObject *shape_tuple(Array &x) {
+    if (!x.shape_) x.shape_ = tuple_of(x.ndim, x.shape());
+    return Py_XNewRef(x.shape_);
 }
 
-static PyObject *get_shape(PyObject *self, void *) { return shape_of(reinterpret_cast<Array *>(self)); }
+static PyObject *get_shape(PyObject *self, void *) { return shape_tuple(*reinterpret_cast<Array *>(self)); }
 static PyObject *get_strides(PyObject *self, void *) {
     auto *x = reinterpret_cast<Array *>(self);
     return tuple_of(x->ndim, x->strides());
@@ -217,7 +224,7 @@ static PyObject *get_contiguous(PyObject *self, void *) { return PyBool_FromLong
 
 static PyObject *repr(PyObject *self) {
     auto *x = reinterpret_cast<Array *>(self);
-    Own<> shape(shape_of(x));
+    Own<> shape(shape_tuple(*x));
     return shape ? PyUnicode_FromFormat("<mortice_cpu_cext.Array of %s, shape %R>", DTYPE_NAMES[x->dtype], shape.get()) : nullptr;
 }
 

@@ -97,11 +97,14 @@ inline Ref make_view(Array &x, char *data, int ndim, const int64_t *shape, const
 Ref contiguous(Array &x);
 // x in another dtype: itself (a new reference) where it has it, else a converted row-major copy.
 Ref converted(Array &x, DType dtype);
+Ref copied(Array &x);  // a row-major copy
+Ref cloned(Array &x);  // a copy laid out as x is, where x is dense
 // Copy the elements of `from` into `to`, broadcasting and converting.
 void assign(Array &to, Array &from);
 // Fill with the number at `value`, an element of x's dtype.
 void fill(Array &x, const void *value);
 
+PyObject *shape_tuple(Array &x);  // a new reference, or nullptr with an error set
 bool same_shape(const Array &x, const Array &y);
 bool is_dense(const Array &x);  // a permuted row-major array: no gaps, no overlap
 int64_t count(int ndim, const int64_t *shape);  // throws for a product beyond the address space

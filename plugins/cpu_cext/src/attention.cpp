@@ -391,7 +391,6 @@ void read_attributes(Problem &p, PyObject *causal, PyObject *scale, PyObject *dr
     p.keep_scale = drop >= 1 ? 0 : 1 / (1 - drop);
 }
 
-PyObject *default_body() { return Py_NewRef(Py_NotImplemented); }
 
 PyObject *attention_kernel(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     static Names<8> N{"attention", {"query", "key", "value", "mask", "keep", "causal", "scale", "dropout_p"}, 3};
@@ -416,7 +415,7 @@ PyObject *attention_kernel(PyObject *const *args, Py_ssize_t n, PyObject *names)
         else compute_forward<float>(p, o, *out, *lse);
     }
     if (q.dtype != d) out = converted(*out, q.dtype);
-    return PyTuple_Pack(2, reinterpret_cast<PyObject *>(out.get()), reinterpret_cast<PyObject *>(lse.get()));
+    return as_tuple(out, lse);
 }
 
 PyObject *attention_grad_kernel(PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -452,8 +451,7 @@ PyObject *attention_grad_kernel(PyObject *const *args, Py_ssize_t n, PyObject *n
     }
     if (q.dtype != d)
         for (Ref *x : {&d_q, &d_k, &d_v}) *x = converted(**x, q.dtype);
-    return PyTuple_Pack(4, reinterpret_cast<PyObject *>(d_q.get()), reinterpret_cast<PyObject *>(d_k.get()),
-                        reinterpret_cast<PyObject *>(d_v.get()), Py_None);
+    return as_tuple(d_q, d_k, d_v, Ref());
 }
 
 }  // namespace

@@ -190,12 +190,7 @@ PyObject *batch_norm(PyObject *const *args, Py_ssize_t n, PyObject *names) {
         });
     }
     out = narrowed(static_cast<Ref &&>(out), x.dtype);
-    PyObject *tuple = PyTuple_New(3);
-    if (!tuple) throw Failed{};
-    PyTuple_SET_ITEM(tuple, 0, out.release());
-    PyTuple_SET_ITEM(tuple, 1, mean.release());
-    PyTuple_SET_ITEM(tuple, 2, var.release());
-    return tuple;
+    return as_tuple(out, mean, var);
 }
 
 PyObject *batch_norm_grad(PyObject *const *args, Py_ssize_t n, PyObject *names) {

@@ -275,7 +275,7 @@ template <BinaryOp op> PyObject *real_only(PyObject *const *args, Py_ssize_t n, 
     static Names<2> N{KINDS[op].name, {"x", "y"}, 2};
     PyObject *a[2];
     arguments(N, args, n, kwnames, a);
-    if (is_complex(common(KINDS[op].name, a, 2))) return Py_NewRef(Py_NotImplemented);
+    if (is_complex(common(KINDS[op].name, a, 2))) return default_body();
     return two(op, a[0], a[1]);
 }
 

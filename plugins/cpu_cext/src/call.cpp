@@ -45,6 +45,15 @@ void sort_arguments(const char *function, const char *const *names, PyObject **i
         if (!out[k]) fail(PyExc_TypeError, "%s: argument '%s' is missing.", function, names[k]);
 }
 
+Array &only(const char *function, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
+    if (nargs == 1 && !kwnames) return as_array(args[0]);
+    const char *const x[] = {"x"};
+    PyObject *interned[1] = {}, *out[1];
+    sort_arguments(function, x, interned, 1, 1, args, nargs, kwnames, out);
+    Py_XDECREF(interned[0]);
+    return as_array(out[0]);
+}
+
 Array &as_array(PyObject *x) {
     if (!x || !is_array(x))
         fail(PyExc_TypeError, "cpu_cext: expected an array of this backend; got %s.", x ? Py_TYPE(x)->tp_name : "nothing");

@@ -42,12 +42,17 @@ inline void arguments(Names<N> &n, PyObject *const *args, Py_ssize_t nargs, PyOb
     sort_arguments(n.function, n.names, n.interned, N, n.required, args, nargs, kwnames, out);
 }
 
+// The one operand, `x`, of a kernel without attributes.
+Array &only(const char *function, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
+
 // ---- arguments ----
 
 Array &as_array(PyObject *x);                          // TypeError for anything else
 inline Array *as_optional(PyObject *x) { return x == nullptr || x == Py_None ? nullptr : &as_array(x); }
 DType as_dtype(PyObject *d);                           // of a mortice DType
 PyObject *dtype_object(DType d);                       // borrowed
+// What a `partial_` kernel returns for operands that it leaves to the default body.
+inline PyObject *default_body() { return Py_NewRef(Py_NotImplemented); }
 int64_t as_int(PyObject *x);
 double as_double(PyObject *x);
 bool as_bool(PyObject *x);                             // nullptr and None are False
@@ -66,6 +71,12 @@ PyObject *to_python(const char *element, DType dtype);  // new reference: bool, 
 double to_double(const char *element, DType dtype);     // the real part
 
 PyObject *tuple_of(int n, const int64_t *values);       // new reference
+
+inline PyObject *object(const Ref &x) { return x ? reinterpret_cast<PyObject *>(x.get()) : Py_None; }
+// The results of a kernel with several of them; an empty one is None.
+template <class... Rs> PyObject *as_tuple(const Rs &...items) {
+    return PyTuple_Pack(static_cast<Py_ssize_t>(sizeof...(items)), object(items)...);
+}
 
 // ---- the GIL ----
 

@@ -262,7 +262,7 @@ PyObject *conv_body(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     PyObject *a[6];
     arguments(N, args, n, names, a);
     Array &x = as_array(a[0]), &w = as_array(a[1]);
-    if (!served(x, w)) return Py_NewRef(Py_NotImplemented);
+    if (!served(x, w)) return default_body();
     int nd = x.ndim - 2;
     Window v = window_of(nd, x.shape(), w.shape(), nullptr, a + 2);
     int64_t shape[5] = {x.shape()[0], w.shape()[0]};
@@ -276,7 +276,7 @@ PyObject *input_grad_body(PyObject *const *args, Py_ssize_t n, PyObject *names) 
     PyObject *a[7];
     arguments(N, args, n, names, a);
     Array &g = as_array(a[0]), &w = as_array(a[1]);
-    if (!served(g, w)) return Py_NewRef(Py_NotImplemented);
+    if (!served(g, w)) return default_body();
     int nd = g.ndim - 2;
     int64_t shape[MAX_NDIM];
     if (as_ints(a[2], shape, MAX_NDIM) != nd + 2) fail(PyExc_RuntimeError, "conv_input_grad: x_shape does not fit g.");
@@ -290,7 +290,7 @@ PyObject *weight_grad_body(PyObject *const *args, Py_ssize_t n, PyObject *names)
     PyObject *a[7];
     arguments(N, args, n, names, a);
     Array &g = as_array(a[0]), &x = as_array(a[1]);
-    if (!served(g, x)) return Py_NewRef(Py_NotImplemented);
+    if (!served(g, x)) return default_body();
     int nd = g.ndim - 2;
     int64_t shape[MAX_NDIM];
     if (as_ints(a[2], shape, MAX_NDIM) != nd + 2) fail(PyExc_RuntimeError, "conv_weight_grad: w_shape does not fit g.");

@@ -111,45 +111,21 @@ static PyObject *astype(PyObject *const *args, Py_ssize_t n, PyObject *names) {
 }
 
 static PyObject *copy(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    static Names<1> N{"copy", {"x"}, 1};
-    PyObject *a[1];
-    arguments(N, args, n, names, a);
-    Array &x = as_array(a[0]);
-    Ref y = make_laid_out_like(x, x.dtype);
-    assign(*y, x);
-    return y.release();
+    Array &x = only("copy", args, n, names);
+    return cloned(x).release();
 }
 
 static PyObject *contiguous_(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    static Names<1> N{"contiguous", {"x"}, 1};
-    PyObject *a[1];
-    arguments(N, args, n, names, a);
-    Array &x = as_array(a[0]);
-    Ref y = make_like(x);
-    assign(*y, x);
-    return y.release();
+    Array &x = only("contiguous", args, n, names);
+    return copied(x).release();
 }
 
-static PyObject *filled_like(PyObject *x, int value) {
-    Array &like = as_array(x);
-    Ref y = make_like(like);
-    Scalar s = scalar_of(value, like.dtype);
+template <int value> static PyObject *filled_like(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    Array &x = only(value ? "ones_like" : "zeros_like", args, n, names);
+    Ref y = make_like(x);
+    Scalar s = scalar_of(value, x.dtype);
     fill(*y, s.bytes);
     return y.release();
-}
-
-static PyObject *zeros_like(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    static Names<1> N{"zeros_like", {"x"}, 1};
-    PyObject *a[1];
-    arguments(N, args, n, names, a);
-    return filled_like(a[0], 0);
-}
-
-static PyObject *ones_like(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    static Names<1> N{"ones_like", {"x"}, 1};
-    PyObject *a[1];
-    arguments(N, args, n, names, a);
-    return filled_like(a[0], 1);
 }
 
 static PyObject *full_like(PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -169,8 +145,8 @@ PyMethodDef creation_methods[] = {
     MORTICE_METHOD("astype", astype),
     MORTICE_METHOD("copy", copy),
     MORTICE_METHOD("contiguous", contiguous_),
-    MORTICE_METHOD("zeros_like", zeros_like),
-    MORTICE_METHOD("ones_like", ones_like),
+    MORTICE_METHOD("zeros_like", filled_like<0>),
+    MORTICE_METHOD("ones_like", filled_like<1>),
     MORTICE_METHOD("full_like", full_like),
     {nullptr, nullptr, 0, nullptr},
 };

@@ -342,9 +342,7 @@ Ref over(const char *name, Array &x, const Axes &axes, int count, PyObject *norm
         out = along(*out, axis, n, COMPLEX, back, factor(name, norm, n, back));
     }
     if (out.get() != &x) return out;
-    out = make_like(x);
-    assign(*out, x);
-    return out;
+    return copied(x);
 }
 
 template <bool BACK> PyObject *fftn(PyObject *const *args, Py_ssize_t n, PyObject *names) {

@@ -76,7 +76,7 @@ static PyObject *from_host(PyObject *const *args, Py_ssize_t n, PyObject *names)
         if (PyObject_GetBuffer(a[0], &held.view, PyBUF_FULL_RO) < 0) throw Failed{};
     }
     const Py_buffer &v = held.view;
-    bool shaped = v.itemsize == itemsize && v.ndim == ndim && (v.itemsize != 1 || dtype != BOOL || true);
+    bool shaped = v.itemsize == itemsize && v.ndim == ndim;
     for (int i = 0; shaped && i < ndim; i++) shaped = v.shape[i] == shape[i];
     bool whole = true;  // the strides count whole elements
     if (shaped) {
@@ -105,17 +105,14 @@ static PyObject *from_host(PyObject *const *args, Py_ssize_t n, PyObject *names)
 
 // ---- out ----
 
-static PyObject *host_type, *device;
+static PyObject *host_type;
 
 static PyObject *to_host(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    static Names<1> N{"to_host", {"x"}, 1};
-    PyObject *a[1];
-    arguments(N, args, n, names, a);
-    Array &x = as_array(a[0]);
-    Own<> shape(tuple_of(x.ndim, x.shape()));
+    Array &x = only("to_host", args, n, names);
+    Own<> shape(shape_tuple(x));
     Own<> view;
     if (FORMATS[x.dtype]) {
-        view = Own<>(PyMemoryView_FromObject(a[0]));
+        view = Own<>(PyMemoryView_FromObject(reinterpret_cast<PyObject *>(&x)));
     } else {
         Ref row = contiguous(x);
         int64_t bytes = row->bytes();
@@ -130,56 +127,21 @@ static PyObject *to_host(PyObject *const *args, Py_ssize_t n, PyObject *names) {
 }
 
 static PyObject *item(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    static Names<1> N{"item", {"x"}, 1};
-    PyObject *a[1];
-    arguments(N, args, n, names, a);
-    Array &x = as_array(a[0]);
+    Array &x = only("item", args, n, names);
     if (x.size != 1) fail(PyExc_ValueError, "item: expected one element; got %lld.", static_cast<long long>(x.size));
     return to_python(x.data, x.dtype);
 }
 
-static PyObject *shape_of(PyObject *const *args, Py_ssize_t n, PyObject *) {
-    if (n != 1) fail(PyExc_TypeError, "shape_of: expected one array.");
-    Array &x = as_array(args[0]);
-    if (!x.shape_) x.shape_ = tuple_of(x.ndim, x.shape());
-    return Py_XNewRef(x.shape_);
+// What the core asks about one array.
+template <PyObject *(*answer)(Array &)> static PyObject *asked(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    return answer(only("cpu_cext", args, n, names));
 }
-
-static PyObject *dtype_of_(PyObject *const *args, Py_ssize_t n, PyObject *) {
-    if (n != 1) fail(PyExc_TypeError, "dtype_of: expected one array.");
-    return Py_NewRef(dtype_object(as_array(args[0]).dtype));
-}
-
-static PyObject *device_of(PyObject *const *args, Py_ssize_t n, PyObject *) {
-    if (n != 1) fail(PyExc_TypeError, "device_of: expected one array.");
-    return Py_NewRef(device);
-}
-
-static PyObject *strides_of(PyObject *const *args, Py_ssize_t n, PyObject *) {
-    if (n != 1) fail(PyExc_TypeError, "strides_of: expected one array.");
-    Array &x = as_array(args[0]);
-    return tuple_of(x.ndim, x.strides());
-}
-
-static PyObject *is_contiguous(PyObject *const *args, Py_ssize_t n, PyObject *) {
-    if (n != 1) fail(PyExc_TypeError, "is_contiguous: expected one array.");
-    return PyBool_FromLong(as_array(args[0]).contiguous);
-}
-
-static PyObject *address(PyObject *const *args, Py_ssize_t n, PyObject *) {
-    if (n != 1) fail(PyExc_TypeError, "address: expected one array.");
-    return PyLong_FromVoidPtr(as_array(args[0]).data);
-}
-
-static PyObject *owns(PyObject *const *args, Py_ssize_t n, PyObject *) {
-    if (n != 1) fail(PyExc_TypeError, "owns: expected one array.");
-    return PyBool_FromLong(as_array(args[0]).base == nullptr);
-}
-
-static PyObject *numel_of(PyObject *const *args, Py_ssize_t n, PyObject *) {
-    if (n != 1) fail(PyExc_TypeError, "numel_of: expected one array.");
-    return PyLong_FromLongLong(as_array(args[0]).size);
-}
+static PyObject *dtype_of_(Array &x) { return Py_NewRef(dtype_object(x.dtype)); }
+static PyObject *strides_of(Array &x) { return tuple_of(x.ndim, x.strides()); }
+static PyObject *is_contiguous(Array &x) { return PyBool_FromLong(x.contiguous); }
+static PyObject *address(Array &x) { return PyLong_FromVoidPtr(x.data); }
+static PyObject *owns(Array &x) { return PyBool_FromLong(x.base == nullptr); }
+static PyObject *numel_of(Array &x) { return PyLong_FromLongLong(x.size); }
 
 static PyObject *to_dlpack_(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     static Names<3> N{"to_dlpack", {"x", "stream", "max_version"}, 1};
@@ -197,10 +159,9 @@ static PyObject *to_dlpack_(PyObject *const *args, Py_ssize_t n, PyObject *names
 // ---- the plugin's own questions ----
 
 static PyObject *set_objects(PyObject *const *args, Py_ssize_t n, PyObject *) {
-    if (n != 3) fail(PyExc_TypeError, "_set_objects: expected the dtypes, the device and HostBuffer.");
+    if (n != 2) fail(PyExc_TypeError, "_set_objects: expected the dtypes and HostBuffer.");
     set_dtypes(args[0]);
-    Py_XSETREF(device, Py_NewRef(args[1]));
-    Py_XSETREF(host_type, Py_NewRef(args[2]));
+    Py_XSETREF(host_type, Py_NewRef(args[1]));
     Py_RETURN_NONE;
 }
 
@@ -238,14 +199,13 @@ PyMethodDef host_methods[] = {
     MORTICE_METHOD("_from_host", from_host),
     MORTICE_METHOD("to_host", to_host),
     MORTICE_METHOD("item", item),
-    MORTICE_METHOD("shape_of", shape_of),
-    MORTICE_METHOD("dtype_of", dtype_of_),
-    MORTICE_METHOD("device_of", device_of),
-    MORTICE_METHOD("strides_of", strides_of),
-    MORTICE_METHOD("is_contiguous", is_contiguous),
-    MORTICE_METHOD("address", address),
-    MORTICE_METHOD("owns", owns),
-    MORTICE_METHOD("numel_of", numel_of),
+    MORTICE_METHOD("shape_of", asked<shape_tuple>),
+    MORTICE_METHOD("dtype_of", asked<dtype_of_>),
+    MORTICE_METHOD("strides_of", asked<strides_of>),
+    MORTICE_METHOD("is_contiguous", asked<is_contiguous>),
+    MORTICE_METHOD("address", asked<address>),
+    MORTICE_METHOD("owns", asked<owns>),
+    MORTICE_METHOD("numel_of", asked<numel_of>),
     MORTICE_METHOD("to_dlpack", to_dlpack_),
     MORTICE_METHOD("_set_objects", set_objects),
     MORTICE_METHOD("_memory_stats", stats),

@@ -210,9 +210,7 @@ template <bool BROADCAST> PyObject *along(PyObject *const *args, Py_ssize_t n, P
         fail(PyExc_RuntimeError, "%s: expected as many axes in the indices as in x; got %d and %d", N.function, at->ndim, x.ndim);
     if (x.ndim == 0) {
         if (*at->as<int64_t>() != 0) out_of_bounds(N.function, *at, 1);
-        Ref out = make_like(x);
-        assign(*out, x);
-        return out.release();
+        return copied(x).release();
     }
     const int axis = as_axis(a[2], x.ndim);
     int64_t shape[MAX_NDIM];
@@ -355,10 +353,7 @@ const uint8_t *truths(const char *x, int64_t n, DType d, uint8_t *room) {
 }
 
 PyObject *flat_nonzero(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    static Names<1> N{"flat_nonzero", {"x"}, 1};
-    PyObject *a[1];
-    arguments(N, args, n, names, a);
-    Ref x = contiguous(as_array(a[0]));
+        Ref x = contiguous(only("flat_nonzero", args, n, names));
     constexpr int64_t ROOM = 1024, PART = 64 * ROOM;
     const int64_t size = x->size, parts = (size + PART - 1) / PART, itemsize = x->itemsize();
     const IndexTable &kernels = index_kernels();

@@ -71,8 +71,6 @@ namespace linear {
 
 // ---- arrays of matrices ----
 
-inline PyObject *default_body() { return Py_NewRef(Py_NotImplemented); }
-inline PyObject *object(const Ref &x) { return reinterpret_cast<PyObject *>(x.get()); }
 
 // Whether LAPACK takes these matrices: its dtypes, sizes that its ints can count, and not nothing.
 inline bool served(const Array &x) {
@@ -108,14 +106,7 @@ inline Ref turned(Array &x) {
 // A copy whose memory has the matrices column by column: an array of the transposed matrices.
 inline Ref columns_of(Array &x) {
     const Ref view = turned(x);
-    Ref to = make_like(*view);
-    assign(*to, *view);
-    return to;
-}
-inline Ref copied(Array &x) {
-    Ref to = make_like(x);
-    assign(*to, x);
-    return to;
+    return copied(*view);
 }
 
 template <class F> auto by_dtype(DType d, F f) {
@@ -136,10 +127,6 @@ template <class F> void over_batch(int64_t batch, double cost, F one) {
     });
 }
 inline double cube(int64_t n) { return static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n); }
-
-template <class... Rs> PyObject *as_tuple(const Rs &...items) {
-    return PyTuple_Pack(static_cast<Py_ssize_t>(sizeof...(items)), object(items)...);
-}
 
 }  // namespace linear
 

@@ -145,10 +145,7 @@ void order_of(const int32_t *pivots, int64_t count, int64_t m, int64_t *order) {
 }
 
 PyObject *lu_ex(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    static Names<1> N{"lu_ex", {"x"}, 1};
-    PyObject *a[1];
-    arguments(N, args, n, names, a);
-    Array &x = as_array(a[0]);
+    Array &x = only("lu_ex", args, n, names);
     if (!served(x)) return default_body();
     need_lapack();
     const Shape s(x);
@@ -286,10 +283,7 @@ PyObject *solve_ex(PyObject *const *args, Py_ssize_t n, PyObject *names) {
 }
 
 PyObject *inv_ex(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    static Names<1> N{"inv_ex", {"x"}, 1};
-    PyObject *a[1];
-    arguments(N, args, n, names, a);
-    Array &x = as_array(a[0]);
+    Array &x = only("inv_ex", args, n, names);
     if (!served(x)) return default_body();
     const Shape s(x);
     if (s.m != s.n) fail(PyExc_ValueError, "inv: expected square matrices");
@@ -360,10 +354,7 @@ template <class F> void over_factors(Array &x, F one) {
 }
 
 PyObject *det(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    static Names<1> N{"det", {"x"}, 1};
-    PyObject *a[1];
-    arguments(N, args, n, names, a);
-    Array &x = as_array(a[0]);
+    Array &x = only("det", args, n, names);
     if (!served(x) || x.shape()[x.ndim - 1] != x.shape()[x.ndim - 2]) return default_body();
     need_lapack();
     const int64_t size = x.shape()[x.ndim - 1];
@@ -383,10 +374,7 @@ PyObject *det(PyObject *const *args, Py_ssize_t n, PyObject *names) {
 }
 
 PyObject *slogdet(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    static Names<1> N{"slogdet", {"x"}, 1};
-    PyObject *a[1];
-    arguments(N, args, n, names, a);
-    Array &x = as_array(a[0]);
+    Array &x = only("slogdet", args, n, names);
     if (!served(x) || x.shape()[x.ndim - 1] != x.shape()[x.ndim - 2]) return default_body();
     need_lapack();
     const int64_t size = x.shape()[x.ndim - 1];

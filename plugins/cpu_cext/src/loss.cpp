@@ -68,12 +68,7 @@ PyObject *nll_loss(PyObject *const *args, Py_ssize_t n, PyObject *names) {
         for (int64_t i = 0; i < l.count(); i++)
             loss[i] = l.skips(i) ? T(0) : -widened<T>(from->data + l.place(i) * size, from->dtype) * (weight ? w[i] : T(1));
     });
-    PyObject *tuple = PyTuple_New(2);
-    if (!tuple) throw Failed{};
-    Own<> all(tuple);
-    PyTuple_SET_ITEM(tuple, 0, narrowed(static_cast<Ref &&>(losses), logp.dtype).release());
-    PyTuple_SET_ITEM(tuple, 1, narrowed(static_cast<Ref &&>(weights), logp.dtype).release());
-    return all.release();
+    return as_tuple(narrowed(static_cast<Ref &&>(losses), logp.dtype), narrowed(static_cast<Ref &&>(weights), logp.dtype));
 }
 
 // Zeros of the classes' shape, with values[i] at the label of number i.
@@ -216,12 +211,7 @@ PyObject *cross_entropy(PyObject *const *args, Py_ssize_t n, PyObject *names) {
         losses = make(d, 0, nullptr);
         *losses->as<T>() = total;
     });
-    PyObject *tuple = PyTuple_New(2);
-    if (!tuple) throw Failed{};
-    Own<> all(tuple);
-    PyTuple_SET_ITEM(tuple, 0, narrowed(static_cast<Ref &&>(losses), x.dtype).release());
-    PyTuple_SET_ITEM(tuple, 1, logs.release());
-    return all.release();
+    return as_tuple(narrowed(static_cast<Ref &&>(losses), x.dtype), logs);
 }
 
 // What a label's line is multiplied by, what is taken off at each class, and what at the label.

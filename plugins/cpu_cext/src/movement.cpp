@@ -116,10 +116,7 @@ static PyObject *permute_dims(PyObject *const *args, Py_ssize_t n, PyObject *nam
 }
 
 static PyObject *matrix_transpose(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    static Names<1> N{"matrix_transpose", {"x"}, 1};
-    PyObject *a[1];
-    arguments(N, args, n, names, a);
-    Array &x = as_array(a[0]);
+    Array &x = only("matrix_transpose", args, n, names);
     if (x.ndim < 2) fail(PyExc_ValueError, "matrix_transpose: expected at least 2 dimensions; got %d.", x.ndim);
     int order[MAX_NDIM];
     for (int i = 0; i < x.ndim; i++) order[i] = i;
@@ -209,9 +206,7 @@ static PyObject *flip(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     }
     if (!x.size) data = x.data;
     Ref seen = make_view(x, data, x.ndim, x.shape(), strides);
-    Ref out = make_like(x);
-    assign(*out, *seen);
-    return out.release();
+    return copied(*seen).release();
 }
 
 // ---- joining ----
@@ -373,9 +368,7 @@ static PyObject *setitem(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     if (is_array(a[2])) {
         Array &value = as_array(a[2]);
         if (may_overlap(*part, value) && !(part->data == value.data && same_shape(*part, value))) {
-            Ref own = make_like(value);
-            assign(*own, value);
-            assign(*part, *own);
+            assign(*part, *copied(value));
         } else {
             assign(*part, value);
         }
@@ -489,10 +482,7 @@ static PyObject *strided(PyObject *const *args, Py_ssize_t n, PyObject *names) {
 }
 
 static PyObject *whole(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    static Names<1> N{"whole", {"x"}, 1};
-    PyObject *a[1];
-    arguments(N, args, n, names, a);
-    Array &x = as_array(a[0]);
+    Array &x = only("whole", args, n, names);
     Array &root = x.base && is_array(x.base) ? as_array(x.base) : x;
     // From the lowest address that the root sees: the root of borrowed memory may have any strides.
     int64_t low = 0, high = 0;
@@ -530,10 +520,7 @@ static PyObject *reinterpret(PyObject *const *args, Py_ssize_t n, PyObject *name
 }
 
 static PyObject *view_as_real(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    static Names<1> N{"view_as_real", {"x"}, 1};
-    PyObject *a[1];
-    arguments(N, args, n, names, a);
-    Array &x = as_array(a[0]);
+    Array &x = only("view_as_real", args, n, names);
     if (!is_complex(x.dtype) || x.ndim == MAX_NDIM) fail(PyExc_TypeError, "view_as_real: expected complex numbers.");
     int64_t shape[MAX_NDIM], strides[MAX_NDIM];
     for (int i = 0; i < x.ndim; i++) shape[i] = x.shape()[i], strides[i] = 2 * x.strides()[i];
@@ -543,10 +530,7 @@ static PyObject *view_as_real(PyObject *const *args, Py_ssize_t n, PyObject *nam
 }
 
 static PyObject *view_as_complex(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    static Names<1> N{"view_as_complex", {"x"}, 1};
-    PyObject *a[1];
-    arguments(N, args, n, names, a);
-    Array &x = as_array(a[0]);
+    Array &x = only("view_as_complex", args, n, names);
     int last = x.ndim - 1;
     if ((x.dtype != F32 && x.dtype != F64) || last < 0 || x.shape()[last] != 2)
         fail(PyExc_TypeError, "view_as_complex: expected float32 or float64 with a last axis of size 2.");

@@ -93,13 +93,9 @@ Needs as_needs(PyObject *needs, int count) {
 }
 
 PyObject *grads_tuple(Grads &grads, int count, DType d) {
-    Own<> out(PyTuple_New(count));
-    if (!out) throw Failed{};
-    Ref *all[3] = {&grads.x, &grads.weight, &grads.bias};
-    for (int i = 0; i < count; i++)
-        PyTuple_SET_ITEM(out.get(), i,
-                         *all[i] ? narrowed(static_cast<Ref &&>(*all[i]), d).release() : Py_NewRef(Py_None));
-    return out.release();
+    for (Ref *x : {&grads.x, &grads.weight, &grads.bias})
+        if (*x) *x = narrowed(static_cast<Ref &&>(*x), d);
+    return count == 3 ? as_tuple(grads.x, grads.weight, grads.bias) : as_tuple(grads.x, grads.weight);
 }
 
 namespace {
@@ -141,12 +137,7 @@ PyObject *normalised(const char *name, PyObject *x_, PyObject *weight_, PyObject
         });
     }
     out = narrowed(static_cast<Ref &&>(out), x.dtype);
-    PyObject *tuple = PyTuple_New(centred ? 3 : 2);
-    if (!tuple) throw Failed{};
-    PyTuple_SET_ITEM(tuple, 0, out.release());
-    if (centred) PyTuple_SET_ITEM(tuple, 1, mean.release());
-    PyTuple_SET_ITEM(tuple, centred ? 2 : 1, rstd.release());
-    return tuple;
+    return centred ? as_tuple(out, mean, rstd) : as_tuple(out, rstd);
 }
 
 // A statistic that the forward kept, if it is one of `count` rows.
@@ -318,7 +309,7 @@ PyObject *vector_norm(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     bool last = true;
     for (int i = kept; i < x.ndim; i++) last = last && (axes >> i & 1);
     if (!is_float(x.dtype) || x.size == 0 || !last || (kept == x.ndim && kept) || (p != 1 && p != 2 && p != HUGE_VAL))
-        return Py_NewRef(Py_NotImplemented);
+        return default_body();
     for (int i = kept; as_bool(a[3]) && i < x.ndim; i++) shape[ndim++] = 1;
     Ref from = plain(x, wide(x.dtype)), out = make(from->dtype, ndim, shape);
     with_real(from->dtype, [&](auto t) {

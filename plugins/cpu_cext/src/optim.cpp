@@ -356,18 +356,14 @@ template <class F> PyObject *each_of(const char *name, PyObject *given, F &&chan
             change(x);
             continue;
         }
-        Ref copy = make_like(x);
-        assign(*copy, x);
+        Ref copy = copied(x);
         change(*copy);
         if (x.writable)
             assign(x, *copy);
         else
             results.replace(lists, 0, i, static_cast<Ref &&>(copy));
     }
-    PyObject *tuple = PyTuple_New(1);
-    if (!tuple) throw Failed{};
-    PyTuple_SET_ITEM(tuple, 0, results.lists[0].release());
-    return tuple;
+    return PyTuple_Pack(1, results.lists[0].get());
 }
 
 Names<1> COUNT{"count_step", {"counts"}, 1};

@@ -209,12 +209,7 @@ PyObject *max_pool_of(Array &given, Settings &s, bool parts, bool places) {
         else max_float<double>(s, *x, *out, to);
     }
     if (wide != given.dtype) out = converted(*out, given.dtype);
-    if (!places) return out.release();
-    Own<PyObject> pair(PyTuple_New(2));
-    if (!pair) throw Failed{};
-    PyTuple_SET_ITEM(pair.get(), 0, out.release());
-    PyTuple_SET_ITEM(pair.get(), 1, at.release());
-    return pair.release();
+    return places ? as_tuple(out, at) : out.release();
 }
 
 bool max_served(const Array &x) { return whole_number(x.dtype) || is_float(x.dtype); }
@@ -226,7 +221,7 @@ template <bool PLACES> PyObject *max_pool_body(PyObject *const *args, Py_ssize_t
     Array &x = as_array(a[0]);
     int64_t sizes[MAX_NDIM];
     int nd = as_ints(a[1], sizes, MAX_NDIM);
-    if (!max_served(x) || nd > 3) return Py_NewRef(Py_NotImplemented);
+    if (!max_served(x) || nd > 3) return default_body();
     Settings s;
     read_windows(s, x.ndim, x.shape(), a[1], a[2], a[3], a[4], a[5]);
     return max_pool_of(x, s, false, PLACES);
@@ -237,7 +232,7 @@ PyObject *adaptive_max_body(PyObject *const *args, Py_ssize_t n, PyObject *names
     PyObject *a[2];
     arguments(N, args, n, names, a);
     Array &x = as_array(a[0]);
-    if (!max_served(x)) return Py_NewRef(Py_NotImplemented);
+    if (!max_served(x)) return default_body();
     Settings s;
     read_parts(s, x.ndim, x.shape(), a[1]);
     return max_pool_of(x, s, true, true);
@@ -304,7 +299,7 @@ PyObject *max_grad_body(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     Array &g = as_array(a[0]), &at = as_array(a[1]);
     int64_t shape[MAX_NDIM];
     int ndim = as_ints(a[2], shape, MAX_NDIM);
-    if (!is_float(g.dtype)) return Py_NewRef(Py_NotImplemented);
+    if (!is_float(g.dtype)) return default_body();
     if (!same_shape(g, at)) fail(PyExc_RuntimeError, "max_pool_grad: expected as many places as gradients.");
     return place_walk<false>(g, at, ndim, shape, static_cast<int>(as_int(a[3]))).release();
 }
@@ -314,7 +309,7 @@ PyObject *max_take_body(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     PyObject *a[3];
     arguments(N, args, n, names, a);
     Array &x = as_array(a[0]), &at = as_array(a[1]);
-    if (!is_float(x.dtype)) return Py_NewRef(Py_NotImplemented);
+    if (!is_float(x.dtype)) return default_body();
     return place_walk<true>(x, at, x.ndim, x.shape(), static_cast<int>(as_int(a[2]))).release();
 }
 
@@ -420,7 +415,7 @@ PyObject *avg_body(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     arguments(N, args, n, names, a);
     Array &x = as_array(a[0]);
     int64_t sizes[MAX_NDIM];
-    if (!is_float(x.dtype) || as_ints(a[1], sizes, MAX_NDIM) > 3) return Py_NewRef(Py_NotImplemented);
+    if (!is_float(x.dtype) || as_ints(a[1], sizes, MAX_NDIM) > 3) return default_body();
     Settings s;
     read_windows(s, x.ndim, x.shape(), a[1], a[2], a[3], nullptr, a[4]);
     list_windows(s, false);
@@ -436,7 +431,7 @@ PyObject *avg_grad_body(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     Array &g = as_array(a[0]);
     int64_t shape[MAX_NDIM], sizes[MAX_NDIM];
     int ndim = as_ints(a[1], shape, MAX_NDIM);
-    if (!is_float(g.dtype) || as_ints(a[2], sizes, MAX_NDIM) > 3) return Py_NewRef(Py_NotImplemented);
+    if (!is_float(g.dtype) || as_ints(a[2], sizes, MAX_NDIM) > 3) return default_body();
     Settings s;
     read_windows(s, ndim, shape, a[2], a[3], a[4], nullptr, a[5]);
     list_windows(s, false);
@@ -449,7 +444,7 @@ PyObject *adaptive_avg_body(PyObject *const *args, Py_ssize_t n, PyObject *names
     PyObject *a[2];
     arguments(N, args, n, names, a);
     Array &x = as_array(a[0]);
-    if (!is_float(x.dtype)) return Py_NewRef(Py_NotImplemented);
+    if (!is_float(x.dtype)) return default_body();
     Settings s;
     read_parts(s, x.ndim, x.shape(), a[1]);
     list_windows(s, true);
@@ -461,7 +456,7 @@ PyObject *adaptive_avg_grad_body(PyObject *const *args, Py_ssize_t n, PyObject *
     PyObject *a[3];
     arguments(N, args, n, names, a);
     Array &g = as_array(a[0]);
-    if (!is_float(g.dtype)) return Py_NewRef(Py_NotImplemented);
+    if (!is_float(g.dtype)) return default_body();
     int64_t shape[MAX_NDIM];
     int ndim = as_ints(a[1], shape, MAX_NDIM);
     Settings s;

@@ -275,10 +275,7 @@ template <Op op> PyObject *spread(PyObject *const *args, Py_ssize_t n, PyObject 
 }
 
 PyObject *sum_all(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    static Names<1> N{"sum_all", {"x"}, 1};
-    PyObject *a[1];
-    arguments(N, args, n, names, a);
-    Array &x = as_array(a[0]);
+    Array &x = only("sum_all", args, n, names);
     if (x.dtype == F32 && x.contiguous && x.size > 0 && x.size <= ROW_BLOCK) {
         Ref out = make(F32, 0, nullptr);
         reduce_kernels().sum[F32].rows(x.data, x.size, 1, x.size, out->data);
@@ -344,11 +341,7 @@ template <Op op> PyObject *extreme_and_place(PyObject *const *args, Py_ssize_t n
             default: pick(x, axis, at, places->size, values->as<uint64_t>());
         }
     }
-    PyObject *pair = PyTuple_New(2);
-    if (!pair) throw Failed{};
-    PyTuple_SET_ITEM(pair, 0, values.release());
-    PyTuple_SET_ITEM(pair, 1, places.release());
-    return pair;
+    return as_tuple(values, places);
 }
 
 }  // namespace

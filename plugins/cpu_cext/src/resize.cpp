@@ -256,16 +256,16 @@ PyObject *interpolate_body(PyObject *const *args, Py_ssize_t n, PyObject *names)
     int64_t size[MAX_NDIM], shape[MAX_NDIM];
     Request r{};
     r.nd = as_ints(a[1], size, MAX_NDIM);
-    if (r.nd < 1 || r.nd > 3 || r.nd > x.ndim) return Py_NewRef(Py_NotImplemented);
+    if (r.nd < 1 || r.nd > 3 || r.nd > x.ndim) return default_body();
     for (int i = 0; i < 3; i++) {
         int j = i - (3 - r.nd);
         r.size[i] = j < 0 ? 1 : x.shape()[x.ndim - r.nd + j];
         r.count[i] = j < 0 ? 1 : size[j];
     }
-    if (!read_request(r, a + 2) || x.size == 0) return Py_NewRef(Py_NotImplemented);
+    if (!read_request(r, a + 2) || x.size == 0) return default_body();
     for (int i = 0; i < x.ndim; i++) shape[i] = i < x.ndim - r.nd ? x.shape()[i] : size[i - (x.ndim - r.nd)];
     if (r.mode != NEAREST && r.mode != NEAREST_EXACT) {
-        if (!is_float(x.dtype)) return Py_NewRef(Py_NotImplemented);
+        if (!is_float(x.dtype)) return default_body();
         return resample_array(r, false, x, x.ndim, shape).release();
     }
     Ref from = contiguous(x), out = make(x.dtype, x.ndim, shape);
@@ -290,7 +290,7 @@ PyObject *interpolate_grad_body(PyObject *const *args, Py_ssize_t n, PyObject *n
     Request r{};
     int ndim = as_ints(a[1], shape, MAX_NDIM);
     r.nd = ndim - 2;
-    if (r.nd < 1 || r.nd > 3 || !is_float(g.dtype) || g.size == 0) return Py_NewRef(Py_NotImplemented);
+    if (r.nd < 1 || r.nd > 3 || !is_float(g.dtype) || g.size == 0) return default_body();
     if (g.ndim != ndim || g.shape()[0] != shape[0] || g.shape()[1] != shape[1])
         fail(PyExc_RuntimeError, "interpolate_grad: the gradient does not fit the input's shape.");
     for (int i = 0; i < 3; i++) {
@@ -298,7 +298,7 @@ PyObject *interpolate_grad_body(PyObject *const *args, Py_ssize_t n, PyObject *n
         r.size[i] = j < 2 ? 1 : shape[j];
         r.count[i] = j < 2 ? 1 : g.shape()[j];
     }
-    if (!read_request(r, a + 2)) return Py_NewRef(Py_NotImplemented);
+    if (!read_request(r, a + 2)) return default_body();
     return resample_array(r, true, g, ndim, shape).release();
 }
 

@@ -90,25 +90,10 @@ Ref transposed(Array &x) {
     return contiguous(*view);
 }
 
-Ref copied(Array &x) {
-    Ref to = make_like(x);
-    assign(*to, x);
-    return to;
-}
 
 Ref optional_contiguous(Array *x) { return x ? contiguous(*x) : Ref(); }
 template <class T> const T *data(const Ref &x) { return x ? x->as<T>() : nullptr; }
 
-PyObject *as_tuple(std::initializer_list<PyObject *> items) {
-    PyObject *made = PyTuple_New(static_cast<Py_ssize_t>(items.size()));
-    if (!made) throw Failed{};
-    Py_ssize_t i = 0;
-    for (PyObject *x : items) PyTuple_SET_ITEM(made, i++, Py_NewRef(x ? x : Py_None));
-    return made;
-}
-PyObject *object(const Ref &x) { return reinterpret_cast<PyObject *>(x.get()); }
-
-PyObject *default_body() { return Py_NewRef(Py_NotImplemented); }
 
 // x W^T for all rows.
 template <class T> void project(const Array &x, const Array &w, T *to) {
@@ -153,7 +138,7 @@ PyObject *rnn_layer(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     Ref h = copied(h0), out = make(x.dtype, {s.rows, size});
     if (x.dtype == F64) rnn_run(s, size, *own, *w_own, w->as<double>(), data<double>(b), is_relu(a[7]), out->as<double>(), h->as<double>());
     else rnn_run(s, size, *own, *w_own, w->as<float>(), data<float>(b), is_relu(a[7]), out->as<float>(), h->as<float>());
-    return as_tuple({object(out), object(h)});
+    return as_tuple(out, h);
 }
 
 template <class T>
@@ -185,7 +170,7 @@ PyObject *rnn_layer_grad(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     if (out.dtype == F64)
         rnn_back(s, size, grad->as<double>(), w->as<double>(), states->as<double>(), is_relu(a[6]), d->as<double>(), d_h->as<double>());
     else rnn_back(s, size, grad->as<float>(), w->as<float>(), states->as<float>(), is_relu(a[6]), d->as<float>(), d_h->as<float>());
-    return as_tuple({object(d), object(d_h)});
+    return as_tuple(d, d_h);
 }
 
 // ---- lstm ----
@@ -240,7 +225,7 @@ PyObject *lstm_layer(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     };
     if (x.dtype == F64) run(0.0);
     else run(0.0f);
-    return as_tuple({object(out), object(h), object(c), object(cells), object(gates)});
+    return as_tuple(out, h, c, cells, gates);
 }
 
 template <class T> struct LstmBack {
@@ -311,7 +296,7 @@ PyObject *lstm_layer_grad(PyObject *const *args, Py_ssize_t n, PyObject *names) 
     };
     if (d == F64) run(0.0);
     else run(0.0f);
-    return as_tuple({object(pulled), object(d_h), object(d_c), object(d_hr)});
+    return as_tuple(pulled, d_h, d_c, d_hr);
 }
 
 // ---- gru ----
@@ -351,7 +336,7 @@ PyObject *gru_layer(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     };
     if (x.dtype == F64) run(0.0);
     else run(0.0f);
-    return as_tuple({object(out), object(h), object(gates)});
+    return as_tuple(out, h, gates);
 }
 
 PyObject *gru_layer_grad(PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -397,7 +382,7 @@ PyObject *gru_layer_grad(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     };
     if (d == F64) run(0.0);
     else run(0.0f);
-    return as_tuple({object(d_own), object(d_hidden), object(d_h)});
+    return as_tuple(d_own, d_hidden, d_h);
 }
 
 }  // namespace

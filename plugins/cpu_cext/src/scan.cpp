@@ -196,7 +196,7 @@ template <Op op> PyObject *scan(PyObject *const *args, Py_ssize_t n, PyObject *n
     Array &x = scan_arguments(N, args, n, names, axis);
     if (x.dtype == BOOL) fail(PyExc_RuntimeError, "%s: expected numbers; got bool.", N.function);
     if (op == LOGSUMEXP && !is_float(x.dtype)) {
-        if (is_complex(x.dtype)) return Py_NewRef(Py_NotImplemented);
+        if (is_complex(x.dtype)) return default_body();
         fail(PyExc_RuntimeError, "%s: expected floating point numbers; got %s.", N.function, DTYPE_NAMES[x.dtype]);
     }
     Ref out = make_like(x);
@@ -219,11 +219,7 @@ template <bool max> PyObject *extreme(PyObject *const *args, Py_ssize_t n, PyObj
         s.places = places->as<int64_t>();
         run_extreme(s, max);
     }
-    Own<PyObject> pair(PyTuple_New(2));
-    if (!pair) throw Failed();
-    PyTuple_SET_ITEM(pair.get(), 0, out.release());
-    PyTuple_SET_ITEM(pair.get(), 1, places.release());
-    return pair.release();
+    return as_tuple(out, places);
 }
 
 }  // namespace

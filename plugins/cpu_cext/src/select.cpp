@@ -197,7 +197,7 @@ PyObject *select_axis(const char *name, Array &given, int axis, bool keepdims, i
             select_rows(rows, rank, values->as<decltype(kind)>(), order->as<int64_t>());
         });
     values = converted(*values, given.dtype);
-    return PyTuple_Pack(2, reinterpret_cast<PyObject *>(values.get()), reinterpret_cast<PyObject *>(order.get()));
+    return as_tuple(values, order);
 }
 
 int axis_of(PyObject *given, const Array &x) { return x.ndim ? (given ? as_axis(given, x.ndim) : x.ndim - 1) : 0; }

@@ -235,7 +235,7 @@ const char *mode_text(PyObject *mode) {
 
 PyObject *pad_constant(Array &x, const int64_t *before, const int64_t *after, PyObject *value) {
     Padding p{};
-    if (!plan_padding(p, x.ndim, x.shape(), before, after, "constant")) return Py_NewRef(Py_NotImplemented);
+    if (!plan_padding(p, x.ndim, x.shape(), before, after, "constant")) return default_body();
     Scalar fill = value ? as_scalar(value, x.dtype) : scalar_of(0, x.dtype);
     int64_t shape[MAX_NDIM];
     for (int i = 0; i < x.ndim; i++) shape[i] = std::max<int64_t>(0, x.shape()[i] + before[i] + after[i]);
@@ -259,7 +259,7 @@ PyObject *unfold_body(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     arguments(N, args, n, names, a);
     Array &x = as_array(a[0]);
     Blocks b{};
-    if (x.ndim < 3 || !read_blocks(b, x.shape() + 2, x.ndim - 2, a + 1)) return Py_NewRef(Py_NotImplemented);
+    if (x.ndim < 3 || !read_blocks(b, x.shape() + 2, x.ndim - 2, a + 1)) return default_body();
     b.planes = x.shape()[0] * x.shape()[1];
     Ref from = contiguous(x), out = make(x.dtype, {x.shape()[0], x.shape()[1] * b.taps(), b.windows()});
     if (out->size == 0) return out.release();
@@ -278,7 +278,7 @@ PyObject *fold_body(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     Blocks b{};
     int64_t shape[MAX_NDIM + 2];
     int nd = as_ints(a[1], shape + 2, MAX_NDIM);
-    if (x.ndim != 3 || !is_float(x.dtype) || !read_blocks(b, shape + 2, nd, a + 2)) return Py_NewRef(Py_NotImplemented);
+    if (x.ndim != 3 || !is_float(x.dtype) || !read_blocks(b, shape + 2, nd, a + 2)) return default_body();
     if (x.shape()[1] % b.taps() || x.shape()[2] != b.windows())
         fail(PyExc_RuntimeError, "fold: expected columns of %lld taps and %lld windows; got %lld and %lld.", (long long)b.taps(),
              (long long)b.windows(), (long long)x.shape()[1], (long long)x.shape()[2]);
@@ -305,7 +305,7 @@ PyObject *pad_border_body(PyObject *const *args, Py_ssize_t n, PyObject *names) 
     const char *mode = mode_text(a[2]);
     if (!strcmp(mode, "constant")) return pad_constant(x, before, after, a[3]);
     Padding p{};
-    if (!plan_padding(p, x.ndim, x.shape(), before, after, mode)) return Py_NewRef(Py_NotImplemented);
+    if (!plan_padding(p, x.ndim, x.shape(), before, after, mode)) return default_body();
     for (int i = 0; i < x.ndim; i++) shape[i] = std::max<int64_t>(0, x.shape()[i] + before[i] + after[i]);
     Ref from = contiguous(x), out = make(x.dtype, x.ndim, shape);
     if (out->size) {
@@ -335,7 +335,7 @@ PyObject *pad_border_grad_body(PyObject *const *args, Py_ssize_t n, PyObject *na
         return pad_constant(g, before, after, nullptr);
     }
     Padding p{};
-    if (!is_float(g.dtype) || !plan_padding(p, g.ndim, shape, before, after, mode)) return Py_NewRef(Py_NotImplemented);
+    if (!is_float(g.dtype) || !plan_padding(p, g.ndim, shape, before, after, mode)) return default_body();
     DType wide = is_half(g.dtype) ? F32 : g.dtype;
     Ref from = converted(g, wide), out = make(wide, g.ndim, shape);
     from = contiguous(*from);

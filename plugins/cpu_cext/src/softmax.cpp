@@ -118,7 +118,7 @@ PyObject *logsumexp(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     arguments(LOGSUMEXP, args, n, names, a);
     Array &x = as_array(a[0]);
     const int axis = single_axis(a[1], x.ndim);
-    if (!is_float(x.dtype)) return Py_NewRef(Py_NotImplemented);
+    if (!is_float(x.dtype)) return default_body();
     if (axis < 0) return logsumexp_over_axes(args, n, names);
     const Lines l{product(x.shape(), 0, axis), x.shape()[axis], product(x.shape(), axis + 1, x.ndim)};
     int64_t shape[MAX_NDIM];

@@ -151,10 +151,6 @@ void sort_axis(const char *name, Array &given, int axis, bool descending, int64_
 
 int64_t length(const Array &x, int axis) { return x.ndim ? x.shape()[axis] : 1; }
 
-PyObject *pair_of(const Ref &values, const Ref &order) {
-    return PyTuple_Pack(2, reinterpret_cast<PyObject *>(values.get()), reinterpret_cast<PyObject *>(order.get()));
-}
-
 int axis_of(PyObject *given, const Array &x) { return x.ndim ? (given ? as_axis(given, x.ndim) : x.ndim - 1) : 0; }
 
 PyObject *argsort(PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -184,7 +180,7 @@ PyObject *sort_pairs(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     const int axis = axis_of(a[1], x);
     Ref values, order;
     sort_axis("sort_pairs", x, axis, as_bool(a[2]), length(x, axis), &values, &order);
-    return pair_of(values, order);
+    return as_tuple(values, order);
 }
 
 PyObject *topk(PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -203,7 +199,7 @@ PyObject *topk(PyObject *const *args, Py_ssize_t n, PyObject *names) {
         sort_axis("topk", x, axis, largest, count, &values, &order);
     else
         best_axis(x, axis, largest, count, values, order);
-    return pair_of(values, order);
+    return as_tuple(values, order);
 }
 
 // ---- distinct elements ----
@@ -287,10 +283,7 @@ template <class T> Unique unique_of(Array &x) {
 }
 
 PyObject *unique_all(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    static Names<1> N{"unique_all", {"x"}, 1};
-    PyObject *a[1];
-    arguments(N, args, n, names, a);
-    Ref given = contiguous(as_array(a[0])), x = in_order(*given);
+        Ref given = contiguous(only("unique_all", args, n, names)), x = in_order(*given);
     if (is_complex(x->dtype)) fail(PyExc_TypeError, "unique_all: complex numbers have no order");
     Unique u;
     if (x->size) {
@@ -299,8 +292,7 @@ PyObject *unique_all(PyObject *const *args, Py_ssize_t n, PyObject *names) {
         u = {make(x->dtype, {0}), make(I64, {0}), make_like(*x, I64), make(I64, {0})};
     }
     u.values = converted(*u.values, given->dtype);
-    return PyTuple_Pack(4, reinterpret_cast<PyObject *>(u.values.get()), reinterpret_cast<PyObject *>(u.first.get()),
-                        reinterpret_cast<PyObject *>(u.inverse.get()), reinterpret_cast<PyObject *>(u.counts.get()));
+    return as_tuple(u.values, u.first, u.inverse, u.counts);
 }
 
 }  // namespace

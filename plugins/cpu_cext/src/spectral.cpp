@@ -102,10 +102,7 @@ template <class T, class F> void factor_qr(const Shape &s, T *data, int64_t step
 }  // namespace
 
 PyObject *geqrf(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    static Names<1> N{"geqrf", {"x"}, 1};
-    PyObject *a[1];
-    arguments(N, args, n, names, a);
-    Array &x = as_array(a[0]);
+    Array &x = only("geqrf", args, n, names);
     if (!served(x)) return default_body();
     need_lapack();
     const Shape s(x);
@@ -248,10 +245,7 @@ void unpack_pairs(int64_t n, const R *re, const R *im, const R *vectors, complex
 }  // namespace
 
 PyObject *eig(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    static Names<1> N{"eig", {"x"}, 1};
-    PyObject *a[1];
-    arguments(N, args, n, names, a);
-    Array &x = as_array(a[0]);
+    Array &x = only("eig", args, n, names);
     if (!served(x) || x.shape()[x.ndim - 1] != x.shape()[x.ndim - 2]) return default_body();
     need_lapack();
     const Shape s(x);

@@ -10,22 +10,6 @@ namespace mortice {
 
 namespace {
 
-// The one operand of a kernel without attributes.
-inline Array &only(const char *name, PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    if (n == 1 && !names) return as_array(args[0]);
-    const char *const x[] = {"x"};
-    PyObject *interned[1] = {}, *out[1];
-    sort_arguments(name, x, interned, 1, 1, args, n, names, out);
-    Py_XDECREF(interned[0]);
-    return as_array(out[0]);
-}
-
-Ref copied(const Array &x) {
-    Ref y = make_laid_out_like(x, x.dtype);
-    assign(*y, const_cast<Array &>(x));
-    return y;
-}
-
 // ---- functions of real numbers ----
 
 // What an element takes in float32, in the measure of `walk`; in float64 twice that and more.
@@ -100,7 +84,7 @@ struct Rounding {
 };
 __attribute__((noinline)) PyObject *call(const Rounding &f, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     Array &x = only(f.name, args, n, names);
-    return (is_float(x.dtype) ? map_real(x, f.map) : copied(x)).release();
+    return (is_float(x.dtype) ? map_real(x, f.map) : cloned(x)).release();
 }
 template <const Rounding &S> PyObject *rounding(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     return call(S, args, n, names);
@@ -112,7 +96,7 @@ PyObject *round(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     arguments(N, args, n, names, a);
     Array &x = as_array(a[0]);
     int64_t decimals = a[1] ? as_int(a[1]) : 0;
-    if (!is_float(x.dtype)) return copied(x).release();
+    if (!is_float(x.dtype)) return cloned(x).release();
     if (decimals == 0) return map_real(x, MAP_ROUND).release();
     double scale = std::pow(10.0, static_cast<double>(decimals < 0 ? -decimals : decimals));
     return map_real(x, decimals > 0 ? MAP_ROUND_SCALED : MAP_ROUND_DIVIDED, scale).release();
@@ -177,7 +161,7 @@ PyObject *nan_to_num(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     PyObject *a[4];
     arguments(N, args, n, names, a);
     Array &x = as_array(a[0]);
-    if (!is_float(x.dtype) && !is_complex(x.dtype)) return copied(x).release();
+    if (!is_float(x.dtype) && !is_complex(x.dtype)) return cloned(x).release();
     double most = largest(x.dtype);
     double nan = a[1] && a[1] != Py_None ? as_double(a[1]) : 0;
     double high = a[2] && a[2] != Py_None ? as_double(a[2]) : most;
@@ -351,7 +335,7 @@ TESTED(TESTED_ROW)
 SLOPED(SLOPED_ROW)
 
 PyObject *positive(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    return copied(only("positive", args, n, names)).release();
+    return cloned(only("positive", args, n, names)).release();
 }
 
 }  // namespace

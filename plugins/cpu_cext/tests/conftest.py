@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import mortice as mt
 
-collect_ignore: list[str] = []
+sys.path.append(str(Path(__file__).parent))  # for `lists` and `products`, which the tests share
 
 
 @pytest.fixture(scope="session")

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import cmath
 import random
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.append(str(Path(__file__).parent))
 from lists import array, flat  # noqa: E402
 
 LENGTHS = [1, 2, 3, 4, 5, 7, 8, 12, 30, 31, 37, 49, 60, 64, 74, 97, 128]

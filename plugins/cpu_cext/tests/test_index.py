@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import random
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
+from lists import array, at, flat, places, shuffled, some  # noqa: E402
 
 import mortice as mt
 from mortice.backends import DTYPES
 from mortice.dtype import by_name
 from mortice.shape import prod
-
-sys.path.append(str(Path(__file__).parent))
-from lists import array, at, flat, places, shuffled, some  # noqa: E402
 
 NAMES = [d.name for d in DTYPES]
 SHAPES = [(7,), (3, 5), (4, 1, 6), (2, 3, 2, 4)]

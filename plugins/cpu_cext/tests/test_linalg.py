@@ -1,11 +1,8 @@
 """Linear algebra: what factors must multiply to, solutions put back in, LAPACK's codes, batches and strides."""
 
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).parent))
 np = pytest.importorskip("numpy", reason="the reference is NumPy's")
 pytest.importorskip("mortice_cpu_numpy.backend", reason="the reference is cpu_numpy")
 pytest.importorskip("mortice_cpu_cext._cext", reason="the extension is not built")

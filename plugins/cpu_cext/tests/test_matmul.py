@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).parent))
 np = pytest.importorskip("numpy", reason="the reference is NumPy's")
 pytest.importorskip("mortice_cpu_numpy.backend", reason="the reference is cpu_numpy")
 pytest.importorskip("mortice_cpu_cext._cext", reason="the extension is not built")

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
+from lists import array  # noqa: E402
 
 import mortice as mt
 from mortice.backends import Backend
 from mortice.dtype import by_name
-
-sys.path.append(str(Path(__file__).parent))
-from lists import array  # noqa: E402
 
 SEEDS = [(0, 0), (42, 5), (2**64 - 1, 2**40 + 2)]
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
@@ -69,7 +66,6 @@ def test_masks_and_permutations_are_those_of_the_default_body(k: Any) -> None:
 def test_every_instruction_set_gives_the_same_bits(k: Any) -> None:
     import os
     import subprocess
-    import sys
 
     code = (
         "import hashlib, mortice as mt\n"

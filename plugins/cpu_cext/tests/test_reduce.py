@@ -8,9 +8,11 @@ import random
 
 import pytest
 
-from mortice.backends import DTYPES, Backend, HostBuffer
+from mortice.backends import DTYPES, Backend
 
 pytest.importorskip("mortice_cpu_cext._cext", reason="the extension module is not built")
+import lists
+
 from mortice_cpu_cext.backend import CextBackend
 
 BY_NAME = {d.name: d for d in DTYPES}
@@ -22,23 +24,11 @@ TOLERANCE = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 1e-6, "complex64": 1e
 
 
 def array(values, shape, dtype=BY_NAME["float64"]):
-    """Make an array of a flat list: by way of float64 (exact here) or int64."""
-    code, wide = ("q", "int64") if dtype.kind in "bui" else ("d", "float64")
-    import array as plain
-
-    held = plain.array(code, values)
-    x = K.from_host(HostBuffer(memoryview(held).cast("B"), tuple(shape), BY_NAME[wide]), DEVICE)
-    return K.astype(x, dtype)
+    return lists.array(K, values, tuple(shape), dtype.name)
 
 
 def numbers(x):
-    """Return the elements as a flat list."""
-    d = K.dtype_of(x)
-    if d.is_complex:
-        return [complex(a, b) for a, b in zip(numbers(K.real(x)), numbers(K.imag(x)))]
-    whole = d.kind in "bui"
-    held = K.to_host(K.copy(K.astype(x, BY_NAME["int64" if whole else "float64"])))
-    return memoryview(held.view).cast("B").cast("q" if whole else "d").tolist() if held.view.nbytes else []
+    return lists.flat(K, x)
 
 
 def ramp(shape, dtype=BY_NAME["float64"], modulus=11):

@@ -1,11 +1,8 @@
 """Recurrent layers against the bodies that cpu_numpy runs: values and gradients, packed sequences, both directions."""
 
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).parent))
 np = pytest.importorskip("numpy", reason="the reference is NumPy's")
 cpu_numpy = pytest.importorskip("mortice_cpu_numpy.backend", reason="the reference is cpu_numpy")
 pytest.importorskip("mortice_cpu_cext._cext", reason="the extension is not built")

@@ -8,9 +8,11 @@ import random
 
 import pytest
 
-from mortice.backends import DTYPES, HostBuffer
+from mortice.backends import DTYPES
 
 pytest.importorskip("mortice_cpu_cext._cext", reason="the extension module is not built")
+import lists
+
 from mortice_cpu_cext.backend import CextBackend
 
 BY_NAME = {d.name: d for d in DTYPES}
@@ -22,22 +24,11 @@ SHAPES = [((40,), 0), ((4, 33), 1), ((33, 4), 0), ((33, 2), 0), ((2, 9, 70), 1),
 
 
 def array(values, shape, dtype=BY_NAME["float64"]):
-    import array as plain
-
-    code, wide = ("q", "int64") if dtype.kind in "bui" else ("d", "float64")
-    held = plain.array(code, values)
-    x = K.from_host(HostBuffer(memoryview(held).cast("B"), tuple(shape), BY_NAME[wide]), DEVICE)
-    return K.astype(x, dtype)
+    return lists.array(K, values, tuple(shape), dtype.name)
 
 
 def numbers(x):
-    """Return the elements as a flat list."""
-    d = K.dtype_of(x)
-    if d.is_complex:
-        return [complex(a, b) for a, b in zip(numbers(K.real(x)), numbers(K.imag(x)))]
-    whole = d.kind in "bui"
-    held = K.to_host(K.copy(K.astype(x, BY_NAME["int64" if whole else "float64"])))
-    return memoryview(held.view).cast("B").cast("q" if whole else "d").tolist() if held.view.nbytes else []
+    return lists.flat(K, x)
 
 
 def scanned(values, shape, axis, scan):

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import math
 import random
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
+from lists import array, at, flat, places, shuffled  # noqa: E402
 
 from mortice.backends import DTYPES
 from mortice.dtype import DType, by_name
 from mortice.shape import prod
-
-sys.path.append(str(Path(__file__).parent))
-from lists import array, at, flat, places, shuffled  # noqa: E402
 
 REAL = [d.name for d in DTYPES if d.kind != "c"]
 SHAPES = [(1,), (40,), (300,), (5, 30), (3, 7, 4), (5000,)]
