@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from . import samples
-from .compare import Compare, Failure, Outcome, attempt, first_line, op_class
+from .compare import CANCELS, Compare, Failure, Outcome, attempt, first_line, op_class
 from .readings import CHOICES, chosen, reading
 from .samples import describe, draws, tensors
 from .subject import Subject, Unconvertible, dtype_name
@@ -70,7 +70,8 @@ class Run:
             self.skipped["torch gives complex32"] += 1
             return
         self.calls += 1
-        compare = Compare(self.subject, op_class(op), values=values)
+        scale = sample.input.detach() if op.name in CANCELS else None
+        compare = Compare(self.subject, op_class(op), values=values, scale=scale)
         found = list(compare.outcomes(got, want))
         if any(kind == "value" for kind, _ in found) and self.excused(op, sample, reference, got, want, compare):
             found = [(kind, detail) for kind, detail in found if kind != "value"]
