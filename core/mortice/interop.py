@@ -44,7 +44,10 @@ def to_numpy(t: Any) -> Any:
 # ---- libraries that keep a register of array types ----
 
 # The module of a library after which its bridge can be imported -> the bridge.
-_BRIDGES = {"einops._backends": "mortice.utils.einops"}
+_BRIDGES = {
+    "einops._backends": "mortice.utils.einops",
+    "opt_einsum.backends.dispatch": "mortice.utils.opt_einsum",
+}
 
 
 class _Register:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 def __getattr__(name: str) -> object:
     # `mortice.utils.data` needs no import of its own, as in PyTorch; loading waits for the first use.
-    if name not in ("_pytree", "checkpoint", "data", "dlpack", "einops", "safetensors"):
+    if name not in ("_pytree", "checkpoint", "data", "dlpack", "einops", "opt_einsum", "safetensors"):
         raise AttributeError(f"module 'mortice.utils' has no attribute {name!r}")
     import importlib
 
