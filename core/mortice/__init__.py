@@ -65,6 +65,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     from mortice import (
         accelerator,
         amp,
+        array_api,
         autograd,
         compiler,
         cpu,

@@ -126,6 +126,18 @@ class Exchange(TensorBase):
         x.own_storage().pinned = True
         return x._device.backend.to_dlpack(x._data, stream=stream, max_version=max_version)
 
+    # ---- the array API standard ----
+
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
+        """Return the functions of the array API standard for tensors: `mortice.array_api`."""
+        from mortice.lazy import load
+
+        return load("mortice.array_api", "namespace_for")(api_version)
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
+        """Move to a device, as the array API standard calls it; copies are ordered with the work before, on any stream."""
+        return movement.transfer(self, resolve(device))
+
     # ---- storages ----
 
     untyped_storage, storage, _typed_storage = storages.untyped_storage, storages.typed_storage, storages.typed_storage

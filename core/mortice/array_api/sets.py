@@ -1,0 +1,60 @@
+"""Distinct elements and membership."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import mortice as mt
+from mortice.ops.sort import _unique_all
+
+__all__ = ["isin", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
+
+
+class UniqueAll(NamedTuple):
+    """Distinct values, where each is first, each element's place among them, and how often each occurs."""
+
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class UniqueCounts(NamedTuple):
+    """Distinct values and how often each occurs."""
+
+    values: Any
+    counts: Any
+
+
+class UniqueInverse(NamedTuple):
+    """Distinct values and each element's place among them."""
+
+    values: Any
+    inverse_indices: Any
+
+
+def unique_all(x: Any, /) -> UniqueAll:
+    """Return the distinct elements, sorted, with first positions, places and counts."""
+    return UniqueAll(*_unique_all(x))
+
+
+def unique_counts(x: Any, /) -> UniqueCounts:
+    """Return the distinct elements, sorted, and how often each occurs."""
+    found = unique_all(x)
+    return UniqueCounts(found.values, found.counts)
+
+
+def unique_inverse(x: Any, /) -> UniqueInverse:
+    """Return the distinct elements, sorted, and each element's place among them."""
+    found = unique_all(x)
+    return UniqueInverse(found.values, found.inverse_indices)
+
+
+def unique_values(x: Any, /) -> Any:
+    """Return the distinct elements, sorted."""
+    return unique_all(x).values
+
+
+def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
+    """Tell which elements of x1 are (or, inverted, are not) among those of x2."""
+    return mt.isin(x1, x2, invert=invert)
