@@ -1,0 +1,276 @@
+"""SciPy on tensors: what its release documents as array API code, and what goes through NumPy on the CPU and comes back."""
+
+from __future__ import annotations
+
+import os
+
+from .check import check_gradients, check_values
+from .record import Client, integers, normal, positive_definite, spread, uniform, values
+
+X, P = normal(3, 8), uniform(0.1, 0.9, 3, 8)
+POSITIVE = uniform(0.5, 4, 3, 8)
+WAVE = normal(32)
+
+
+def special(name, *inputs, **facts):
+    """A special function: mortice has a differentiable one under the same name, which SciPy finds."""
+    return Client(f"scipy.special.{name}", list(inputs), gradient=True, **facts)
+
+
+def through_numpy(name, *inputs, **facts):
+    """A function that SciPy only has in C: the tensor goes there and comes back without a gradient."""
+    return Client(f"scipy.{name}", list(inputs), host=True, **facts)
+
+
+def along(**options):
+    """Call with options along the last axis."""
+    return lambda f, *arrays: f(*arrays, axis=-1, **options)
+
+
+def tested(**options):
+    """Call a hypothesis test along the last axis; return statistic and p-value."""
+
+    def call(f, *arrays):
+        result = f(*arrays, **options)
+        return result.statistic, result.pvalue
+
+    return call
+
+
+SPECIAL = [
+    special("entr", P),
+    special("erf", X),
+    special("erfc", X),
+    special("expit", X),
+    special("gammaln", POSITIVE),
+    special("i0", X),
+    special("i0e", X),
+    special("i1", X),
+    special("i1e", X),
+    special("log_ndtr", X),
+    special("logit", P),
+    special("ndtr", X),
+    special("ndtri", P),
+    special("psi", POSITIVE),
+    special("rel_entr", P, P),
+    special("xlogy", POSITIVE, POSITIVE),
+    special("xlog1py", POSITIVE, POSITIVE),
+    special("logsumexp", X, call=along(), note="axis"),
+    special("logsumexp", X, P, call=lambda f, x, b: f(x, b=b, axis=0, keepdims=True), note="weights"),
+    special("softmax", X, call=along()),
+    special("log_softmax", X, call=along()),
+    Client("scipy.special.erfinv", [P], gradient=True),
+    Client("scipy.special.gammainc", [POSITIVE, POSITIVE]),
+    Client("scipy.special.gammaincc", [POSITIVE, POSITIVE]),
+    Client("scipy.special.zeta", [uniform(1.5, 5, 4), POSITIVE], lambda f, x, q: f(x[:, None, None], q)),
+    Client("scipy.special.polygamma", [POSITIVE], lambda f, x: f(2, x)),
+    Client("scipy.special.multigammaln", [uniform(3, 6, 4)], lambda f, x: f(x, 3)),
+    Client("scipy.special.chdtr", [POSITIVE, POSITIVE]),
+    Client("scipy.special.chdtrc", [POSITIVE, POSITIVE]),
+    through_numpy("special.betainc", P, P, P),
+    through_numpy("special.gamma", POSITIVE),
+    through_numpy("special.j0", X),
+    through_numpy("special.stdtr", POSITIVE, X),
+    through_numpy("special.huber", P, X),
+]
+
+STATS = [
+    Client("scipy.stats.describe", [X], lambda f, x: tuple(f(x, axis=1))[1:], gradient=True),
+    Client("scipy.stats.gmean", [POSITIVE], along(), gradient=True),
+    Client("scipy.stats.hmean", [POSITIVE, P], lambda f, x, w: f(x, axis=1, weights=w), gradient=True, note="weights"),
+    Client("scipy.stats.pmean", [POSITIVE], lambda f, x: f(x, 3, axis=1), gradient=True),
+    Client("scipy.stats.gstd", [POSITIVE], along(), gradient=True),
+    Client("scipy.stats.moment", [X], lambda f, x: f(x, [2, 3], axis=1), gradient=True),
+    Client("scipy.stats.skew", [X], along(bias=False), gradient=True),
+    Client("scipy.stats.kurtosis", [X], along(bias=False), gradient=True),
+    Client("scipy.stats.kstat", [X], along(), gradient=True),
+    Client("scipy.stats.kstatvar", [X], along(), gradient=True),
+    Client("scipy.stats.variation", [POSITIVE], along(ddof=1), gradient=True, note="ddof"),
+    Client("scipy.stats.sem", [X], along(ddof=1), gradient=True, note="ddof"),
+    Client("scipy.stats.zscore", [X], along(ddof=1), gradient=True, note="ddof"),
+    Client("scipy.stats.zmap", [X, X], along(), gradient=True),
+    Client("scipy.stats.gzscore", [POSITIVE], along(), gradient=True),
+    Client("scipy.stats.tmean", [X], lambda f, x: f(x, (-5, 5), axis=1), gradient=True),
+    Client("scipy.stats.tvar", [X], lambda f, x: f(x, (-1, 1), axis=1)),
+    Client("scipy.stats.tstd", [X], lambda f, x: f(x, axis=1), gradient=True),
+    Client("scipy.stats.tmin", [X], lambda f, x: f(x, -0.5, axis=1)),
+    Client("scipy.stats.tmax", [X], lambda f, x: f(x, 0.5, axis=1)),
+    Client("scipy.stats.tsem", [X], lambda f, x: f(x, axis=1), gradient=True),
+    Client("scipy.stats.trim_mean", [X], lambda f, x: f(x, 0.2, axis=1), gradient=True),
+    Client("scipy.stats.iqr", [X], along(), gradient=True),
+    Client("scipy.stats.quantile", [X], lambda f, x: f(x, 0.3, axis=1), gradient=True),
+    Client("scipy.stats.median_abs_deviation", [X], along()),
+    Client("scipy.stats.mode", [integers(0, 4, 3, 9)], lambda f, x: tuple(f(x, axis=1))),
+    Client("scipy.stats.rankdata", [integers(0, 5, 3, 9)], along()),
+    Client("scipy.stats.entropy", [P, P], along(), gradient=True),
+    Client("scipy.stats.differential_entropy", [X], along()),
+    Client("scipy.stats.circmean", [X], along(), gradient=True),
+    Client("scipy.stats.circvar", [X], along(), gradient=True),
+    Client("scipy.stats.circstd", [X], along(), gradient=True),
+    Client("scipy.stats.directional_stats", [normal(6, 3)], lambda f, x: (lambda r: (r.mean_direction, r.mean_resultant_length))(f(x)),
+           gradient=True),
+    Client("scipy.stats.boxcox_llf", [POSITIVE], lambda f, x: f(0.5, x, axis=-1), gradient=True),
+    Client("scipy.stats.yeojohnson_llf", [X], lambda f, x: f(0.5, x, axis=-1)),
+    Client("scipy.stats.sigmaclip", [spread(20)], lambda f, x: tuple(f(x, 1.5, 1.5))),
+    Client("scipy.stats.ttest_1samp", [X], tested(popmean=0.5, axis=1), host=True),
+    Client("scipy.stats.ttest_ind", [X, X], tested(axis=1, equal_var=False), host=True),
+    Client("scipy.stats.ttest_rel", [X, X], tested(axis=1), host=True),
+    Client("scipy.stats.pearsonr", [X, X], tested(axis=1), host=True),
+    Client("scipy.stats.f_oneway", [X, X], tested(axis=1), host=True),
+    Client("scipy.stats.mannwhitneyu", [X, X], tested(axis=1, method="asymptotic"), host=True),
+    Client("scipy.stats.chisquare", [POSITIVE], tested(axis=1)),
+    Client("scipy.stats.power_divergence", [POSITIVE], tested(axis=1, lambda_=0.5)),
+    Client("scipy.stats.jarque_bera", [X], tested(axis=1)),
+    Client("scipy.stats.skewtest", [normal(3, 12)], tested(axis=1)),
+    Client("scipy.stats.kurtosistest", [normal(3, 24)], tested(axis=1)),
+    Client("scipy.stats.normaltest", [normal(3, 24)], tested(axis=1)),
+    Client("scipy.stats.bartlett", [X, X], tested(axis=1)),
+    Client("scipy.stats.kruskal", [X, X], tested(axis=1)),
+    Client("scipy.stats.friedmanchisquare", [normal(6), normal(6), normal(6)], tested()),
+    Client("scipy.stats.alexandergovern", [X, X], tested(axis=1)),
+    Client("scipy.stats.fligner", [X, X], tested(axis=1)),
+    Client("scipy.stats.mood", [X, X], tested(axis=1)),
+    Client("scipy.stats.epps_singleton_2samp", [normal(12), normal(14)], tested()),
+    Client("scipy.stats.chatterjeexi", [spread(10), spread(10)], tested()),
+    Client("scipy.stats.false_discovery_control", [P], along()),
+]  # fmt: skip
+
+SIGNAL = [
+    Client("scipy.signal.freqz_zpk", [uniform(-0.5, 0.5, 3), uniform(-0.5, 0.5, 2)], lambda f, z, p: f(z, p, 2.0, worN=16)),
+    Client("scipy.signal.envelope", [WAVE], lambda f, x: f(x, (1, 8)), gradient=True),
+    Client("scipy.signal.savgol_coeffs", [], lambda f: None),
+    Client("scipy.signal.lfilter", [normal(3), WAVE], lambda f, b, x: f(b, b[:1] * 0 + 1, x), host=True),
+    Client("scipy.signal.filtfilt", [normal(3), WAVE], lambda f, b, x: f(b, b[:1] * 0 + 1, x), host=True),
+    Client("scipy.signal.convolve", [WAVE, normal(5)], lambda f, x, w: f(x, w, mode="same"), host=True),
+    Client("scipy.signal.fftconvolve", [WAVE, normal(5)], gradient=True),
+    Client("scipy.signal.oaconvolve", [WAVE, normal(5)], gradient=True),
+    Client("scipy.signal.correlate", [WAVE, normal(5)], host=True),
+    Client("scipy.signal.detrend", [normal(3, 16)], host=True),
+    Client("scipy.signal.hilbert", [WAVE], gradient=True),
+    Client("scipy.signal.resample", [WAVE], lambda f, x: f(x, 20)),
+    Client("scipy.signal.savgol_filter", [WAVE], lambda f, x: f(x, 5, 2), host=True),
+    Client("scipy.signal.medfilt", [WAVE], lambda f, x: f(x, 3), host=True),
+    Client("scipy.signal.sosfilt", [WAVE], host=True, call=lambda f, x: f(x[:6][None, :] * 0 + x[:1] * 0 + _sos(x), x)),
+    Client("scipy.signal.vectorstrength", [WAVE], lambda f, x: f(x, 2.0)),
+    Client("scipy.signal.upfirdn", [normal(4), WAVE], lambda f, h, x: f(h, x, 3, 2), host=True),
+    Client("scipy.signal.place_poles", [positive_definite(3), normal(3, 2)],
+           lambda f, a, b: f(a, b, [-1.0, -2.0, -3.0]).gain_matrix, host=True),
+]  # fmt: skip
+
+
+def _sos(x):
+    return (x[:6] * 0 + 0.1)[None, :] * 0 + abs(x[:6]) * 0 + 0.1
+
+
+FFT = [
+    Client(f"scipy.fft.{name}", [normal(3, 8)], gradient=True)
+    for name in "fft ifft fft2 ifft2 fftn ifftn rfft rfft2 rfftn hfft ihfft fftshift ifftshift".split()
+] + [
+    Client("scipy.fft.irfft", [normal(3, 8)], lambda f, x: f(x + 0j, n=12), gradient=True),
+    Client("scipy.fft.fht", [WAVE], lambda f, x: f(x, dln=0.1, mu=0.5), gradient=True),
+    Client("scipy.fft.dct", [normal(3, 8)], host=True),
+    Client("scipy.fft.idstn", [normal(3, 8)], host=True),
+]
+
+LINALG = [
+    Client("scipy.linalg.orthogonal_procrustes", [normal(5, 3), normal(5, 3)], gradient=True),
+    Client("scipy.linalg.block_diag", [normal(2, 3), normal(3, 2)], gradient=True),
+    Client("scipy.linalg.fiedler", [normal(5)], gradient=True),
+]
+
+ELSEWHERE = [
+    Client("scipy.integrate.trapezoid", [X, spread(8)], lambda f, y, x: f(y, x, axis=1), gradient=True),
+    Client("scipy.integrate.cumulative_trapezoid", [X], lambda f, y: f(y, dx=0.1, axis=1, initial=0), gradient=True),
+    Client("scipy.integrate.cumulative_simpson", [normal(3, 9)], lambda f, y: f(y, dx=0.1, axis=1), gradient=True),
+    Client("scipy.integrate.simpson", [normal(3, 9)], lambda f, y: f(y, dx=0.1, axis=1), gradient=True),
+    Client("scipy.integrate.romb", [normal(3, 9)], lambda f, y: f(y, dx=0.1, axis=1), gradient=True),
+    Client("scipy.optimize.rosen", [normal(5)], gradient=True),
+    Client("scipy.optimize.rosen_der", [normal(5)], gradient=True),
+    Client("scipy.optimize.rosen_hess", [normal(5)], gradient=True),
+    Client("scipy.optimize.rosen_hess_prod", [normal(5), normal(5)], gradient=True),
+    Client("scipy.cluster.vq.whiten", [normal(9, 3)], gradient=True),
+    Client("scipy.cluster.vq.vq", [normal(9, 3), normal(2, 3)], host=True),
+    Client("scipy.cluster.vq.kmeans2", [normal(9, 3), normal(2, 3)], lambda f, x, c: f(x, c, minit="matrix"), host=True),
+    Client("scipy.cluster.hierarchy.linkage", [normal(9, 3)], lambda f, x: f(x, "ward"), host=True),
+    Client("scipy.constants.convert_temperature", [POSITIVE], lambda f, x: f(x, "Celsius", "Fahrenheit"), gradient=True),
+    Client("scipy.constants.lambda2nu", [POSITIVE], gradient=True),
+]  # fmt: skip
+
+NDIMAGE = [
+    Client("scipy.ndimage.gaussian_filter", [normal(6, 7)], lambda f, x: f(x, 1.5), host=True),
+    Client("scipy.ndimage.convolve", [normal(6, 7), normal(3, 3)], host=True),
+    Client("scipy.ndimage.median_filter", [normal(6, 7)], lambda f, x: f(x, 3), host=True),
+    Client("scipy.ndimage.label", [integers(0, 2, 6, 7)], host=True),
+    Client("scipy.ndimage.zoom", [normal(6, 7)], lambda f, x: f(x, 2), host=True),
+    Client("scipy.ndimage.rotate", [normal(6, 7)], lambda f, x: f(x, 30), host=True),
+    Client("scipy.ndimage.distance_transform_edt", [integers(0, 2, 6, 7)], host=True),
+    Client("scipy.ndimage.center_of_mass", [POSITIVE], host=True),
+    Client("scipy.ndimage.binary_dilation", [integers(0, 2, 6, 7)], host=True),
+    Client("scipy.ndimage.map_coordinates", [normal(6, 7), uniform(0, 5, 2, 4)], host=True),
+]
+
+SPATIAL = [
+    Client("scipy.spatial.transform.Rotation.from_quat", [normal(5, 4)], lambda f, q: f(q).as_matrix(), gradient=True),
+    Client("scipy.spatial.transform.Rotation.from_rotvec", [normal(5, 3)], lambda f, v: f(v).as_quat(), gradient=True),
+    Client("scipy.spatial.transform.Rotation.from_matrix", [normal(5, 3, 3)], lambda f, m: f(m).as_quat()),
+    Client("scipy.spatial.transform.Rotation.from_euler", [normal(5, 3)], lambda f, a: f("xyz", a).as_matrix(), gradient=True),
+    Client("scipy.spatial.transform.Rotation.apply", [normal(5, 4), normal(5, 3)],
+           lambda f, q, v: _rotation().from_quat(q).apply(v), gradient=True),
+    Client("scipy.interpolate.CubicSpline", [normal(6), uniform(0, 5, 4)],
+           lambda f, y, t: f(_grid(y), y)(t), host=True),
+    Client("scipy.interpolate.make_interp_spline", [normal(6), uniform(0, 5, 4)],
+           lambda f, y, t: f(_grid(y), y)(t), host=True),
+    Client("scipy.interpolate.PchipInterpolator", [normal(6), uniform(0, 5, 4)],
+           lambda f, y, t: f(_grid(y), y)(t), host=True),
+    Client("scipy.interpolate.Akima1DInterpolator", [normal(6), uniform(0, 5, 4)],
+           lambda f, y, t: f(_grid(y), y)(t), host=True),
+    Client("scipy.interpolate.RegularGridInterpolator", [normal(6, 6), uniform(0, 5, 4, 2)],
+           lambda f, y, t: f((_grid(y), _grid(y)), y)(t), host=True),
+    Client("scipy.interpolate.RBFInterpolator", [normal(6, 2), normal(6), normal(3, 2)],
+           lambda f, p, y, t: f(p, y)(t)),
+]  # fmt: skip
+
+
+def _grid(y):
+    xp = y.__array_namespace__()
+    return xp.arange(y.shape[0], dtype=y.dtype)
+
+
+def _rotation():
+    from scipy.spatial.transform import Rotation
+
+    return Rotation
+
+
+ROOTS = [
+    Client("scipy.optimize.elementwise.find_root", [uniform(1, 9, 5)],
+           lambda f, c: f(lambda x, c: x * x - c, (c * 0, c * 0 + 9), args=(c,)).x),
+    Client("scipy.optimize.elementwise.bracket_root", [uniform(1, 9, 5)],
+           lambda f, c: f(lambda x, c: x * x - c, c * 0, args=(c,)).bracket),
+    Client("scipy.optimize.elementwise.find_minimum", [uniform(1, 2, 5)],
+           lambda f, c: f(lambda x, c: (x - c) ** 2, (c * 0, c * 0 + 1.5, c * 0 + 9), args=(c,)).x, loose=1e4),
+    Client("scipy.differentiate.derivative", [uniform(1, 2, 5)],
+           lambda f, x: f(x.__array_namespace__().exp, x).df, loose=1e3),
+    Client("scipy.differentiate.jacobian", [normal(3)],
+           lambda f, x: f(lambda x: x**2, x).df, loose=1e3),
+    Client("scipy.integrate.tanhsinh", [uniform(1, 2, 5)],
+           lambda f, b: f(lambda x: x**2, b * 0, b).integral, loose=10),
+    Client("scipy.integrate.nsum", [uniform(2, 3, 4)],
+           lambda f, b: f(lambda k, b: 1 / k**b, b * 0 + 1, b * 0 + 30, args=(b,)).sum),
+    Client("scipy.integrate.cubature", [normal(3)],
+           lambda f, a: f(lambda x, a: a.__array_namespace__().cos(x @ (a[:2] * 1.0)), a[:2] * 0, a[:2] * 0 + 1, args=(a,)).estimate),
+]  # fmt: skip
+
+CLIENTS = SPECIAL + STATS + SIGNAL + FFT + LINALG + ELSEWHERE + NDIMAGE + SPATIAL + ROOTS
+
+
+def test_the_result_is_numpys(client, device):
+    check_values(client, device)
+
+
+def test_gradients_flow(client, device):
+    check_gradients(client, device)
+
+
+def test_scipy_was_told_to_look_at_arrays():
+    assert os.environ["SCIPY_ARRAY_API"] == "1"
