@@ -19,6 +19,12 @@ def is_ndarray(value: Any) -> bool:
     return numpy is not None and isinstance(value, numpy.ndarray)
 
 
+def is_number(value: Any) -> bool:
+    """Tell whether an object is a number of NumPy's: it has a buffer, which is nobody's to write."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.generic)
+
+
 def as_ndarray(value: Any) -> Any:
     """Return an array of another library as NumPy has it, by whichever way the library offers."""
     return _numpy("an array without a buffer").asarray(value)

@@ -27,7 +27,8 @@ from mortice import (
     uint32,
     uint64,
 )
-from mortice.array_api import fft, linalg
+from mortice.array_api import fft, linalg, special
+from mortice.array_api.beyond import *
 from mortice.array_api.creation import *
 from mortice.array_api.dtypes import *
 from mortice.array_api.elementwise import *

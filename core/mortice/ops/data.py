@@ -10,7 +10,7 @@ from mortice.backends.plugins import resolve
 from mortice.device import Device
 from mortice.dtype import DType, as_dtype, bfloat16, get_default_dtype, promote_types, scalar_dtype
 from mortice.errors import DataError, DTypeError
-from mortice.interop import as_ndarray, is_ndarray
+from mortice.interop import as_ndarray, is_ndarray, is_number
 from mortice.modes import modes, special
 from mortice.op import TensorBase
 from mortice.ops.movement import cast, clone, stack, transfer
@@ -198,6 +198,11 @@ def is_array(value: Any) -> bool:
     return hasattr(value, "__dlpack__") or hasattr(value, "__array__") or hasattr(value, "__array_interface__")
 
 
+def _lends(value: Any) -> bool:
+    """Tell whether an object holds memory that a tensor may share: an array, and not a number of NumPy's."""
+    return type(value) not in _NUMBERS and is_array(value) and not is_number(value)
+
+
 def _view_of(value: Any) -> memoryview | None:
     try:
         return memoryview(value)
@@ -262,7 +267,7 @@ def as_tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Any:
     if isinstance(data, TensorBase):
         moved = data if device is None else transfer(data, resolve(device))
         return moved if dtype is None else cast(moved, as_dtype("as_tensor", dtype))
-    if type(data) not in _NUMBERS and is_array(data):
+    if _lends(data):
         where = resolve(device)
         return _of_array("as_tensor", data, None if dtype is None else check_dtype("as_tensor", dtype, where), where, False)
     return tensor(data, dtype=dtype, device=device)
@@ -276,7 +281,7 @@ def asarray(
         source = obj
     elif _is_loose_buffer(obj):
         source = frombuffer(obj, dtype=get_default_dtype() if dtype is None else dtype)
-    elif type(obj) not in _NUMBERS and is_array(obj):
+    elif _lends(obj):
         source = as_tensor(obj)
     elif copy is False:
         raise ValueError(f"asarray: can't alias the memory of {type(obj).__name__}; pass copy=None or copy=True.")

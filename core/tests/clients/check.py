@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -54,17 +55,31 @@ def differentiable(result: Any) -> Iterator[Any]:
             yield from differentiable(one)
 
 
+@contextmanager
+def default_dtype(double: bool) -> Iterator[None]:
+    """Make numbers of Python's into arrays of float64 meanwhile, if so asked."""
+    before = mt.get_default_dtype()
+    mt.set_default_dtype(mt.float64 if double else before)
+    try:
+        yield
+    finally:
+        mt.set_default_dtype(before)
+
+
 def check_values(client: Client, device: Any) -> None:
     """Require NumPy's results, in each dtype."""
     f = client.resolve()
     for dtype in client.dtypes if any(a.dtype.kind == "f" for a in arrays(client, "float64")) else ("float64",):
         inputs = arrays(client, dtype)
         want = client.call(f, *[a.copy() for a in inputs])
-        compare(client.call(f, *[mt.tensor(a, device=device) for a in inputs]), want, device, client.loose)
+        with default_dtype(client.double):
+            got = client.call(f, *[mt.tensor(a, device=device) for a in inputs])
+        compare(got, want, device, client.loose)
 
 
 def check_gradients(client: Client, device: Any) -> None:
     """Require that what autograd says of each floating input agrees with finite differences."""
     f = client.resolve()
     inputs = [mt.tensor(a, device=device, requires_grad=a.dtype.kind == "f") for a in arrays(client, "float64")]
-    assert mt.autograd.gradcheck(lambda *args: tuple(differentiable(client.call(f, *args))), inputs)
+    with default_dtype(client.double):
+        assert mt.autograd.gradcheck(lambda *args: tuple(differentiable(client.call(f, *args))), inputs)

@@ -63,6 +63,7 @@ class Client:
     gradient: bool = False  # gradients flow from the results to every floating input, and are right
     host: bool = False  # the library itself goes through NumPy: memory that NumPy can see, no gradients
     dtypes: tuple[str, ...] = ("float64", "float32")  # of the floating inputs
+    double: bool = False  # it makes arrays of Python's numbers: in float64 only where that is the default dtype
     note: str = ""  # what is special about the call: `ddof`, a list as a shape, a method of an estimator...
     loose: float = 1.0  # times the tolerance of the dtype; the reason stands beside it
 
