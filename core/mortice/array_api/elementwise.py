@@ -21,7 +21,6 @@ from mortice import (
     bitwise_right_shift,
     bitwise_xor,
     ceil,
-    clip,
     conj,
     copysign,
     cos,
@@ -30,7 +29,6 @@ from mortice import (
     exp,
     expm1,
     floor,
-    floor_divide,
     greater,
     greater_equal,
     hypot,
@@ -73,6 +71,7 @@ from mortice import (
 from mortice import bitwise_not as bitwise_invert
 from mortice import eq as equal
 from mortice import sgn as sign
+from mortice.ops.elementwise import floordiv as floor_divide
 
 __all__ = [
     "abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_invert",
@@ -88,3 +87,8 @@ __all__ = [
 def round(x: Any, /) -> Any:
     """Round to the nearest, ties to even; of complex numbers each part."""
     return mt.complex(mt.round(x.real), mt.round(x.imag)) if x.dtype.is_complex else mt.round(x)
+
+
+def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
+    """Limit to a range that may be open at either end, or at both."""
+    return mt.positive(x) if min is None and max is None else mt.clip(x, min, max)

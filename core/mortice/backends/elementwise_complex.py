@@ -63,10 +63,11 @@ def sgn(k: Any, z: Buffer) -> Buffer:
     x, y = _parts(k, z)
     # Scaling by the larger part keeps subnormal and huge numbers away from the ends of the range.
     most = k.maximum(k.abs(x), k.abs(y))
-    safe = k.where(k.equal(most, 0.0), 1.0, most)
+    zero = k.equal(most, 0.0)
+    safe = k.where(zero, 1.0, most)
     x, y = k.divide(x, safe), k.divide(y, safe)
-    length = k.where(k.equal(most, 0.0), 1.0, k.hypot(x, y))
-    return join(k, k.divide(x, length), k.divide(y, length))
+    length = k.where(zero, 1.0, k.hypot(x, y))
+    return join(k, k.where(zero, 0.0, k.divide(x, length)), k.where(zero, 0.0, k.divide(y, length)))
 
 
 def expm1(k: Any, z: Buffer) -> Buffer:

@@ -90,7 +90,7 @@ inline double larger(double a, double b) { return a > b || a != a ? a : b; }
 // Scaled by the larger part, which keeps subnormal and huge numbers away from the ends of the range.
 inline Z z_sgn(Z z) {
     double most = larger(fabs(z.re), fabs(z.im));
-    if (most == 0) return {z.re / 1, z.im / 1};
+    if (most == 0) return {0, 0};
     double x = z.re / most, y = z.im / most, length = hypot(x, y);
     return {x / length, y / length};
 }
