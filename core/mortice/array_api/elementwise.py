@@ -65,7 +65,6 @@ from mortice import (
     square,
     subtract,
     tan,
-    tanh,
     trunc,
 )
 from mortice import bitwise_not as bitwise_invert
@@ -87,6 +86,15 @@ __all__ = [
 def round(x: Any, /) -> Any:
     """Round to the nearest, ties to even; of complex numbers each part."""
     return mt.complex(mt.round(x.real), mt.round(x.imag)) if x.dtype.is_complex else mt.round(x)
+
+
+def tanh(x: Any, /) -> Any:
+    """Return the hyperbolic tangent; of +-infinity + bj it is +-1 with a zero of the sign of b, or of C99's sin(2 b) in PyTorch."""
+    t = mt.tanh(x)
+    if not x.dtype.is_complex:
+        return t
+    at_the_end = mt.logical_and(mt.isinf(x.real), mt.isfinite(x.imag))
+    return mt.where(at_the_end, mt.complex(t.real, mt.copysign(mt.zeros_like(x.imag), x.imag)), t)
 
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:

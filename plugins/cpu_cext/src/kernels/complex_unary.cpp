@@ -45,7 +45,8 @@ inline Z z_expm1(Z z) {
         return {e.re - 1, e.im};
     }
     double half = sin(z.im * 0.5);
-    return {expm1(z.re) * cos(z.im) - 2 * half * half, exp(z.re) * sin(z.im)};
+    // Adding 0 turns a real part of -0 into +0.
+    return {expm1(z.re) * cos(z.im) - 2 * half * half + 0.0, exp(z.re) * sin(z.im)};
 }
 inline Z z_log1p(Z z) {
     double up = z.re + 1, most = fmax(fabs(z.re), fabs(z.im));
