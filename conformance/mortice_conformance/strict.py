@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from mortice.backends import DTYPES, Backend, BackendInfo, DType, HostBuffer, hookimpl
+from mortice.backends.dlpack import relabel
 
 # bfloat16 has no NumPy dtype: its buffers hold float32 values, rounded after every kernel.
 STORAGE = {d: np.dtype(np.float32 if d.name == "bfloat16" else d.name) for d in DTYPES}
@@ -125,6 +126,20 @@ class StrictBackend(Backend):
             return HostBuffer(bits.tobytes(), array.shape, dtype)
         return HostBuffer(memoryview(_in_poison(array)), array.shape, dtype)
 
+    def dlpack_device(self, x: Buffer) -> tuple[int, int]:
+        if self._open("dlpack_device", x)[2].type == "strict_f32":
+            raise BufferError("strict: strict_f32 stands for what DLPack has no number for. Use .cpu() first, which copies.")
+        return 1, 0  # whatever the devices are called, their memory is the host's
+
+    def to_dlpack(self, x: Buffer, *, stream: Any = None, max_version: Any = None) -> Any:
+        array, dtype, _ = self._open("to_dlpack", x)
+        self.dlpack_device(x)
+        if dtype.name == "bfloat16":  # kept as float32: what is lent is a copy
+            host = self.to_host(x)
+            words = np.frombuffer(host.view, np.uint16).reshape(host.shape)
+            return relabel(_lend(words, max_version), dtype)
+        return _lend(array, max_version)
+
     def synchronize(self, device: Any) -> None:
         self._check_device("synchronize", device)
 
@@ -210,6 +225,20 @@ class StrictBackend(Backend):
         if array.size and (array.min() < 0 or array.max() >= size):
             raise StrictError(f"strict: {kernel}: indices must be in [0, {size}); core checks and wraps them.")
         return array
+
+
+class _Lent:
+    """Memory that NumPy takes for writable, since capsules from before DLPack 1 cannot say that it is not."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self.__array_interface__ = {**array.__array_interface__, "data": (array.__array_interface__["data"][0], False)}
+
+
+def _lend(array: Any, max_version: Any) -> Any:
+    if max_version is None or max_version[0] < 1:
+        array = np.asarray(_Lent(array))
+    return array.__dlpack__(max_version=max_version)
 
 
 def _in_poison(array: Any) -> Any:

@@ -493,6 +493,14 @@ static PyObject *call_op(PyObject *self, PyObject *const *args, size_t nargsf, P
     return PyObject_Vectorcall(f->python, args, nargsf, names);
 }
 
+static int is_bound(PyObject *bound) { return bound == Py_None || PyLong_CheckExact(bound); }
+
+/* Whether the bounds of a slice are ints as they are: what `_is_bare` of ops/index.py asks. */
+static int is_bare(PyObject *slice) {
+    PySliceObject *s = (PySliceObject *)slice;
+    return is_bound(s->start) && is_bound(s->stop) && is_bound(s->step);
+}
+
 /* Whether a key is only slices and ints in range: what `_is_plain` of ops/index.py asks. -1 for an error. */
 static int is_plain_key(PyObject *key, PyObject *shape) {
     PyObject *alone[1] = {key}, **parts = alone;
@@ -503,7 +511,10 @@ static int is_plain_key(PyObject *key, PyObject *shape) {
     }
     if (n > PyTuple_GET_SIZE(shape)) return 0;
     for (Py_ssize_t i = 0; i < n; i++) {
-        if (PySlice_Check(parts[i])) continue;
+        if (PySlice_Check(parts[i])) {
+            if (!is_bare(parts[i])) return 0;
+            continue;
+        }
         if (!PyLong_CheckExact(parts[i])) return 0;
         int over;
         long long k = PyLong_AsLongLongAndOverflow(parts[i], &over), size = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, i));

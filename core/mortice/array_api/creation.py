@@ -27,7 +27,7 @@ def arange(
     if stop is None:
         start, stop = 0, start
     if (step > 0) != (stop > start):
-        stop = start
+        stop = start + 0 * stop  # which keeps a float one
     return mt.arange(start, stop, step, dtype=dtype, device=device)
 
 

@@ -54,7 +54,9 @@ class SVDResult(NamedTuple):
 
 
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """Return the vector perpendicular to two vectors of 3 elements along an axis."""
+    """Return the vector perpendicular to two vectors of 3 elements along an axis; the other axes broadcast."""
+    ndim = max(x1.ndim, x2.ndim)
+    x1, x2 = [mt.reshape(x, (1,) * (ndim - x.ndim) + tuple(x.shape)) for x in (x1, x2)]
     return mt.linalg.cross(x1, x2, dim=axis)
 
 

@@ -149,6 +149,14 @@ def relabel(capsule: Any, dtype: DType) -> Any:
     return capsule
 
 
+def mark_copied(capsule: Any) -> Any:
+    """Let a capsule say that its memory is a copy made for the borrower; capsules from before DLPack 1 cannot."""
+    pointer = _get_name(capsule)
+    if ctypes.string_at(pointer) == b"dltensor_versioned":
+        ctypes.cast(_get_pointer(capsule, pointer), ctypes.POINTER(_Versioned)).contents.flags |= 2
+    return capsule
+
+
 class Loan(NamedTuple):
     """Borrowed memory: all of it as a flat host buffer, and where in it the elements of the array are."""
 

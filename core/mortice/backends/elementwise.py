@@ -11,8 +11,8 @@ from typing import Any
 
 import mortice.backends.elementwise_complex as on_complex
 from mortice.backends.elementwise_special import SpecialKernels
-from mortice.backends.kernel_tools import Buffer, as_buffers, horner, in_float32, is_number, single
-from mortice.dtype import bool_, finfo
+from mortice.backends.kernel_tools import Buffer, as_buffers, horner, in_float32, is_minus, is_number, single
+from mortice.dtype import bool_, by_name, finfo
 
 # (atan(t) / t - 1) / t**2 as a polynomial in t**2, for |t| <= tan(pi / 8): Chebyshev interpolation in 50 digits.
 _ATAN = (
@@ -47,7 +47,7 @@ def _atan_positive(k: Any, r: Buffer) -> Buffer:
 
 def _with_sign(k: Any, magnitude: Buffer, x: Buffer) -> Buffer:
     """Give a result that is not negative the sign of x, zeros included."""
-    return k.where(k.signbit(x), k.negative(magnitude), magnitude)
+    return k.where(is_minus(k, x), k.negative(magnitude), magnitude)
 
 
 def _truth(k: Any, x: Any) -> Any:
@@ -115,14 +115,13 @@ class ElementwiseKernels(SpecialKernels):
         return k.equal(k.abs(x), math.inf)
 
     def signbit(k: Any, x: Buffer) -> Buffer:
-        """Tell where the sign is set, -0.0 included; that of a nan cannot be seen and reads as clear."""
+        """Tell where the sign is set, that of -0.0 and of nan included."""
         d = k.dtype_of(x)
         if not d.is_signed:
             return k.new_full(x, k.shape_of(x), False, bool_)
         if not d.is_floating_point:
             return k.less(x, 0)
-        # A zero shows its sign in its reciprocal.
-        return k.less(k.where(k.equal(x, 0.0), k.divide(1.0, x), x), 0.0)
+        return k.less(k.reinterpret(x, by_name(f"int{8 * d.itemsize}")), 0)
 
     # ---- signs and rounding ----
 
@@ -137,7 +136,7 @@ class ElementwiseKernels(SpecialKernels):
     def copysign(k: Any, x: Buffer, y: Buffer) -> Buffer:
         """Give x the sign of y; the sign of a nan in y reads as clear."""
         x, y = as_buffers(k, x, y)
-        return k.where(k.logical_xor(k.signbit(x), k.signbit(y)), k.negative(x), x)
+        return k.where(k.logical_xor(is_minus(k, x), is_minus(k, y)), k.negative(x), x)
 
     def ceil(k: Any, x: Buffer) -> Buffer:
         """Round towards positive infinity."""
@@ -351,7 +350,7 @@ class ElementwiseKernels(SpecialKernels):
         ratio = k.where(k.bitwise_and(k.equal(a, math.inf), k.equal(b, math.inf)), 1.0, ratio)
         near = _atan_positive(k, ratio)
         far = k.subtract(math.pi, k.subtract(near, _PI_REST[single(k, x)]))
-        return _with_sign(k, k.where(k.signbit(x), far, near), y)
+        return _with_sign(k, k.where(is_minus(k, x), far, near), y)
 
     # ---- hyperbolic functions ----
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mortice.backends.kernel_tools import Buffer, single
+from mortice.backends.kernel_tools import Buffer, is_minus, single
 
 _LN2 = math.log(2.0)
 # Beyond these z**2 + 1 is z**2 to the last bit, and it is still far from overflow.
@@ -27,7 +27,7 @@ def join(k: Any, re: Buffer, im: Buffer) -> Buffer:
     upper = k.multiply(k.astype(k.where(finite, size, 0.0), d), 1j)
     infinite = k.where(k.isnan(im), complex(0.0, math.nan), k.new_full(im, (), complex(0.0, math.inf), d))
     z = k.add(k.astype(k.abs(re), d), k.where(finite, upper, infinite))
-    minus_re, minus_im = k.signbit(re), k.signbit(im)
+    minus_re, minus_im = is_minus(k, re), is_minus(k, im)
     z = k.where(k.not_equal(minus_re, minus_im), k.conj(z), z)
     return k.where(minus_re, k.negative(z), z)
 
@@ -63,10 +63,11 @@ def sgn(k: Any, z: Buffer) -> Buffer:
     x, y = _parts(k, z)
     # Scaling by the larger part keeps subnormal and huge numbers away from the ends of the range.
     most = k.maximum(k.abs(x), k.abs(y))
-    safe = k.where(k.equal(most, 0.0), 1.0, most)
+    zero = k.equal(most, 0.0)
+    safe = k.where(zero, 1.0, most)
     x, y = k.divide(x, safe), k.divide(y, safe)
-    length = k.where(k.equal(most, 0.0), 1.0, k.hypot(x, y))
-    return join(k, k.divide(x, length), k.divide(y, length))
+    length = k.where(zero, 1.0, k.hypot(x, y))
+    return join(k, k.where(zero, 0.0, k.divide(x, length)), k.where(zero, 0.0, k.divide(y, length)))
 
 
 def expm1(k: Any, z: Buffer) -> Buffer:
@@ -74,7 +75,8 @@ def expm1(k: Any, z: Buffer) -> Buffer:
     x, y = _parts(k, z)
     half = k.sin(k.multiply(y, 0.5))
     re = k.subtract(k.multiply(k.expm1(x), k.cos(y)), k.multiply(k.multiply(half, half), 2.0))
-    near = join(k, re, k.multiply(k.exp(x), k.sin(y)))
+    # Adding 0 makes a real part of -0 one of +0, which the exponential of no -0 lies below.
+    near = join(k, k.add(re, 0.0), k.multiply(k.exp(x), k.sin(y)))
     return k.where(k.less(k.abs(x), 1.0), near, k.subtract(k.exp(z), 1.0))
 
 

@@ -52,6 +52,12 @@ def horner(k: Any, coefficients: Sequence[float], x: Buffer) -> Buffer:
     return total
 
 
+def is_minus(k: Any, x: Buffer) -> Buffer:
+    """Tell where floats are below zero or -0.0, without `signbit`, whose default body asks nan too and goes to the host."""
+    # A zero shows its sign in its reciprocal.
+    return k.less(k.where(k.equal(x, 0.0), k.divide(1.0, x), x), 0.0)
+
+
 def like(k: Any, x: Buffer, y: Any) -> Buffer:
     """Return y as a buffer: a number becomes one element beside x."""
     return k.new_full(x, (), y) if is_number(y) else y

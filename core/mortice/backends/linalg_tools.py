@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mortice.backends.kernel_tools import Buffer
+from mortice.backends.kernel_tools import Buffer, is_minus
 from mortice.dtype import finfo
 
 
@@ -98,7 +98,7 @@ def reflector(k: Any, column: Buffer) -> tuple[Buffer, Buffer, Buffer]:
     done = k.equal(k.sum(taxicab(k, tail), axis=-2, keepdims=True), 0.0)
     if d.is_complex:
         done = k.bitwise_and(done, k.equal(k.imag(head), 0.0))
-    beta = k.where(done, re, k.where(k.signbit(re), norm, k.negative(norm)))
+    beta = k.where(done, re, k.where(is_minus(k, re), norm, k.negative(norm)))
     safe = k.astype(k.where(done, 1.0, beta), d)
     tau = k.where(done, 0.0, k.divide(k.subtract(safe, head), safe))
     v = k.concat([k.ones_like(head), k.divide(tail, k.where(done, 1.0, k.subtract(head, safe)))], axis=-2)

@@ -107,12 +107,17 @@ class Exchange(TensorBase):
 
         `stream` is that of the borrower, which may read once work queued so far is done; -1 asks for no waiting.
         """
-        from mortice.backends.dlpack import device_name, on_host
+        from mortice.backends.dlpack import device_name, mark_copied, on_host
 
         data.check_lendable(self)
         if stream is not None and type(stream) is not int:
             raise TypeError(f"__dlpack__: expected stream to be an int or None; got {type(stream).__name__}.")
-        here, x = self.__dlpack_device__(), self
+        here, x = None, self
+        try:
+            here = self.__dlpack_device__()
+        except BufferError:  # from where DLPack does not reach, a copy can still go to where it is wanted
+            if dl_device is None:
+                raise
         if dl_device is not None and tuple(dl_device) != here:
             if copy is False:
                 raise BufferError(f"__dlpack__: cannot move from {here} to {tuple(dl_device)} without a copy.")
@@ -124,7 +129,8 @@ class Exchange(TensorBase):
                 raise AssertionError(f"stream should be None on cpu; got {stream}.")
             stream = None
         x.own_storage().pinned = True
-        return x._device.backend.to_dlpack(x._data, stream=stream, max_version=max_version)
+        capsule = x._device.backend.to_dlpack(x._data, stream=stream, max_version=max_version)
+        return capsule if x is self else mark_copied(capsule)
 
     # ---- the array API standard ----
 

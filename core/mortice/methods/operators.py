@@ -68,7 +68,7 @@ class Operators(TensorBase):
     __mul__ = __rmul__ = elementwise.mul.then(_operator)
     __truediv__, __rtruediv__ = elementwise._div.then(_operator), elementwise._div.then(_reflected)
     __div__, __rdiv__ = __truediv__, __rtruediv__
-    __floordiv__, __rfloordiv__ = elementwise.floor_divide.then(_operator), elementwise.floor_divide.then(_reflected)
+    __floordiv__, __rfloordiv__ = elementwise.floordiv.then(_operator), elementwise.floordiv.then(_reflected)
     __mod__, __rmod__ = elementwise.remainder.then(_operator), elementwise.remainder.then(_reflected)
     __pow__, __rpow__ = elementwise._pow.then(_operator), elementwise._pow.then(_reflected)
     __lt__, __le__ = compare.lt.then(_operator), compare.le.then(_operator)
@@ -81,7 +81,7 @@ class Operators(TensorBase):
     __rshift__, __rrshift__ = compare.bitwise_right_shift.then(_operator), compare.bitwise_right_shift.then(_reflected)
     __neg__, __pos__, __abs__, __invert__ = unary.neg, unary.positive, unary.abs, compare.bitwise_not
     __iadd__, __isub__, __imul__ = elementwise._add.then(_augmented), elementwise._sub.then(_augmented), elementwise.mul.then(_augmented)
-    __itruediv__, __ifloordiv__ = elementwise._div.then(_augmented), elementwise.floor_divide.then(_augmented)
+    __itruediv__, __ifloordiv__ = elementwise._div.then(_augmented), elementwise.floordiv.then(_augmented)
     __imod__, __ipow__ = elementwise.remainder.then(_augmented), elementwise._pow.then(_augmented)
     __iand__, __ior__, __ixor__ = (
         compare.bitwise_and.then(_augmented), compare.bitwise_or.then(_augmented), compare.bitwise_xor.then(_augmented))  # fmt: skip

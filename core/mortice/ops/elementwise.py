@@ -201,6 +201,25 @@ def floor_divide(k: Any, x: Any, y: Any, /) -> Any:
 floor_divide.vjp(x=undefined, y=undefined)
 
 
+@op(result=promote, shape=broadcast, dtypes="uif", name="floordiv")
+def floordiv(k: Any, x: Any, y: Any, /) -> Any:
+    """Divide and round down as `//` does: of infinite operands too, where `floor_divide` has PyTorch's nan and -1.
+
+    That is the array API standard's floor of the quotient, save that its -0 of a finite and an infinite number stays.
+    """
+    if not _is_float(k, x, y):
+        _refuse_zero(k, "floor_divide", y)
+        return k.floor_divide(x, y)
+    number = next((v for v in (x, y) if is_number(v)), 0.0)
+    if abs(number) == math.inf:
+        return k.divide(x, y)
+    infinite = [k.isinf(v) for v in (x, y) if not is_number(v)]
+    return k.where(k.logical_or(*infinite) if len(infinite) == 2 else infinite[0], k.divide(x, y), k.floor_divide(x, y))
+
+
+floordiv.vjp(x=undefined, y=undefined)
+
+
 @op(result=promote, shape=broadcast, dtypes="uif", name="div_trunc", grad_name="DivBackward0")
 def _div_trunc(k: Any, x: Any, y: Any, /) -> Any:
     """Divide and round towards zero."""

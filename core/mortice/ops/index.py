@@ -384,7 +384,7 @@ def as_key(key: Any) -> tuple[Any, ...]:
 def getitem(input: Any, key: Any) -> Any:
     """Read by index; ints, slices (any step), None and Ellipsis give a view, tensors and masks a copy."""
     # A sole slice, the commonest key, needs no check but that there is something to cut.
-    if (type(key) is slice and input.shape) or _is_plain(key, input.shape):
+    if (type(key) is slice and input.shape and _is_bare(key)) or _is_plain(key, input.shape):
         key = key if type(key) is tuple else (key,)
         backend = input._device.backend
         data = backend.getitem(input._data, key)
@@ -426,18 +426,26 @@ def _one_tensor(x: Any, key: tuple[Any, ...]) -> Any:
     return None
 
 
+_BOUNDS = frozenset((int, type(None)))
+
+
+def _is_bare(key: slice) -> bool:
+    """Tell whether the bounds of a slice are ints as they are, not tensors or others that stand for one."""
+    return type(key.start) in _BOUNDS and type(key.stop) in _BOUNDS and type(key.step) in _BOUNDS
+
+
 def _is_plain(key: Any, shape: Size) -> bool:
     """Tell whether a key is only slices and ints in range, so that any backend reads it the same way."""
     kind = type(key)
     if kind is slice:
-        return bool(shape)
+        return bool(shape) and _is_bare(key)
     if kind is int:
         return bool(shape) and -shape[0] <= key < shape[0]
     if kind is not tuple or len(key) > len(shape):
         return False
     for k, n in zip(key, shape):
         kind = type(k)
-        if kind is slice or (kind is int and -n <= k < n):
+        if (kind is slice and _is_bare(k)) or (kind is int and -n <= k < n):
             continue
         return False
     return True

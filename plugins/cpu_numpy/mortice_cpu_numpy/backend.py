@@ -20,6 +20,9 @@ from mortice_cpu_numpy.quiet import _QUIET, BFLOAT16, _reset, _set, array, asarr
 from mortice_cpu_numpy.random import random_bits
 
 
+_expm1 = quiet1(np.expm1)
+
+
 class _Namespace:
     """NumPy with bfloat16 from ml_dtypes added, under array-API names."""
 
@@ -123,6 +126,10 @@ class NumPyBackend(
 
     def copy(self, x: Any) -> Any:
         return np.array(x)
+
+    def expm1(self, x: Any) -> Any:
+        # NumPy's is nan for complex numbers with an infinite part.
+        return Backend.expm1(self, x) if x.dtype.kind == "c" else _expm1(x)
 
     def getitem(self, x: Any, key: Any) -> Any:
         r = x[key]

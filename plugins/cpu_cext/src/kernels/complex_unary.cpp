@@ -45,7 +45,8 @@ inline Z z_expm1(Z z) {
         return {e.re - 1, e.im};
     }
     double half = sin(z.im * 0.5);
-    return {expm1(z.re) * cos(z.im) - 2 * half * half, exp(z.re) * sin(z.im)};
+    // Adding 0 turns a real part of -0 into +0.
+    return {expm1(z.re) * cos(z.im) - 2 * half * half + 0.0, exp(z.re) * sin(z.im)};
 }
 inline Z z_log1p(Z z) {
     double up = z.re + 1, most = fmax(fabs(z.re), fabs(z.im));
@@ -90,7 +91,7 @@ inline double larger(double a, double b) { return a > b || a != a ? a : b; }
 // Scaled by the larger part, which keeps subnormal and huge numbers away from the ends of the range.
 inline Z z_sgn(Z z) {
     double most = larger(fabs(z.re), fabs(z.im));
-    if (most == 0) return {z.re / 1, z.im / 1};
+    if (most == 0) return {0, 0};
     double x = z.re / most, y = z.im / most, length = hypot(x, y);
     return {x / length, y / length};
 }
