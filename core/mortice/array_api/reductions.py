@@ -124,6 +124,6 @@ def cumulative_prod(
     return _running("cumulative_prod", mt.cumprod, 1, x, axis, dtype, include_initial)
 
 
-def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
-    """Subtract neighbours along an axis, n times over."""
+def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """Subtract neighbours along an axis, n times over; by position too, as NumPy has it and scikit-learn calls it."""
     return mt.diff(x, n, axis, prepend, append)

@@ -83,3 +83,11 @@ def check_gradients(client: Client, device: Any) -> None:
     inputs = [mt.tensor(a, device=device, requires_grad=a.dtype.kind == "f") for a in arrays(client, "float64")]
     with default_dtype(client.double):
         assert mt.autograd.gradcheck(lambda *args: tuple(differentiable(client.call(f, *args))), inputs)
+
+
+def check_refusal(client: Client, device: Any) -> None:
+    """Require that autograd tells of a value that the library has written over, instead of a wrong gradient."""
+    f = client.resolve()
+    inputs = [mt.tensor(a, device=device, requires_grad=a.dtype.kind == "f") for a in arrays(client, "float64")]
+    with default_dtype(client.double), pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        sum(t.sum() for t in differentiable(client.call(f, *inputs))).backward()

@@ -6,7 +6,9 @@ import os
 
 import pytest
 
-if os.environ.get("SCIPY_ARRAY_API") != "1":  # another test may have imported SciPy without: ../test_clients.py sees to it
+if (
+    os.environ.get("SCIPY_ARRAY_API") != "1"
+):  # another test may have imported SciPy without: ../test_clients.py sees to it
     collect_ignore_glob = ["test_*.py"]
 
 BACKENDS = {"cpu_numpy": "cpu", "cpu_cext": "cpu", "strict": "strict:0"}
@@ -18,6 +20,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         records = metafunc.module.CLIENTS
         if metafunc.function.__name__.endswith("gradients_flow"):
             records = [c for c in records if c.gradient]
+        if metafunc.function.__name__.endswith("refused"):
+            records = [c for c in records if c.overwrites]
         tries = [(c, b) for c in records for b in BACKENDS if not (c.host and b == "strict")]
         metafunc.parametrize(("client", "device"), tries, indirect=["device"], ids=[f"{c.id}-{b}" for c, b in tries])
     elif "device" in metafunc.fixturenames:
