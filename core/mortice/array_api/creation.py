@@ -44,9 +44,12 @@ def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: mt.dtype | None = None, device: Any = None
 ) -> Any:
     """Make a matrix with ones on the k-th diagonal."""
+    n_cols = n_rows if n_cols is None else n_cols
+    if not -n_rows < k < n_cols:  # nothing but zeros
+        return mt.zeros(n_rows, n_cols, dtype=dtype, device=device)
     if k == 0:
         return mt.eye(n_rows, n_cols, dtype=dtype, device=device)
-    rows, columns = mt.arange(n_rows, device=device), mt.arange(n_rows if n_cols is None else n_cols, device=device)
+    rows, columns = mt.arange(n_rows, device=device), mt.arange(n_cols, device=device)
     return (columns == rows[:, None] + k).to(dtype or mt.get_default_dtype())
 
 
