@@ -97,7 +97,13 @@ def count_nonzero(x: Any, /, *, axis: Axis = None, keepdims: builtins.bool = Fal
 
 
 def _running(
-    name: str, scan: Callable[..., Any], first: int, x: Any, axis: int | None, dtype: Any, include_initial: builtins.bool
+    name: str,
+    scan: Callable[..., Any],
+    first: int,
+    x: Any,
+    axis: int | None,
+    dtype: Any,
+    include_initial: builtins.bool,
 ) -> Any:
     if axis is None:
         if x.ndim > 1:
