@@ -1,4 +1,4 @@
-"""The command line: `mortice-conformance run NAME`, `diff A.json B.json`, `planted`."""
+"""The command line: `mortice-conformance run NAME`, `diff A.json B.json`, `planted`, `array-api`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mortice.errors import BackendNotFound
-from mortice_conformance import scorecard
+from mortice_conformance import array_api_suite, scorecard
 from mortice_conformance.catalog import LEVELS, catalog
 from mortice_conformance.runner import Result, known_failures, run, unknown_ids
 from mortice_conformance.subject import Subject
@@ -35,8 +35,10 @@ def main(argv: list[str] | None = None) -> int:
     three = commands.add_parser("planted", help="plant bugs in a backend and report the share that the kit catches")
     three.add_argument("--json", metavar="FILE")
     three.add_argument("--markdown", metavar="FILE")
+    array_api_suite.add_to(commands)
     arguments = parser.parse_args(argv)
-    return {"run": _run, "diff": _diff, "planted": _planted}[arguments.command](arguments)
+    ways = {"run": _run, "diff": _diff, "planted": _planted, "array-api": array_api_suite.run}
+    return ways[arguments.command](arguments)
 
 
 def _run(arguments: Any) -> int:

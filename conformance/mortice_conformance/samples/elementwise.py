@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import mortice as mt
@@ -21,6 +23,14 @@ def _shapes_differ(op: str, fn: object) -> list[object]:
 _THREE = [((2, 3),) * 3, ((2, 3), (3,), ()), ((37,), (37,), (1,)), ((4, 1), (1, 3), (3,))]
 _THREE_EDGES = [((), (), ()), ((0,), (1,), ()), ((2, 0), (0,), (1, 1))]
 
+
+def _floordiv(x: Any, y: Any) -> Any:
+    """Floor as the array API standard does, infinite operands included."""
+    if x.dtype.kind != "f":
+        return np.floor_divide(x, y)
+    return np.where(np.isinf(x) | np.isinf(y), x / y, np.floor_divide(x, y))
+
+
 # ---- arithmetic ----
 sample("add", np.add, values=EDGES, kind="arithmetic", zeros=True, misuse=_shapes_differ("add", mt.add))
 sample("sub", np.subtract, values=EDGES, kind="arithmetic", zeros=True, misuse=_shapes_differ("sub", mt.sub))
@@ -28,6 +38,7 @@ sample("mul", np.multiply, values=EDGES, kind="arithmetic", zeros=True, misuse=_
 sample("div", np.divide, nonzero, values=EDGES, kind="arithmetic", zeros=True, misuse=_shapes_differ("div", mt.div))
 
 sample("floor_divide", np.floor_divide, nonzero, kind="exact", grad="torch has none either")
+sample("floordiv", _floordiv, nonzero, kind="exact", zeros=True, grad="floor_divide has none either")
 sample("div_floor", np.floor_divide, nonzero, kind="exact")
 sample(
     "div_trunc",

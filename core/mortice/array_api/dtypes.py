@@ -25,7 +25,9 @@ def astype(x: Any, dtype: mt.dtype, /, *, copy: builtins.bool = True, device: An
         DTypeError: for complex numbers to be made real. Take `real` or `imag` of them first.
     """
     if x.dtype.is_complex and dtype.kind in "iuf":
-        raise DTypeError(f"astype: expected a complex dtype for complex numbers; got {dtype}. Use real(x) or imag(x) first.")
+        raise DTypeError(
+            f"astype: expected a complex dtype for complex numbers; got {dtype}. Use real(x) or imag(x) first."
+        )
     return x.to(device, dtype, copy=copy) if device is not None else x.to(dtype, copy=copy)
 
 

@@ -27,13 +27,22 @@ class Info:
     def default_dtypes(self, *, device: Any = None) -> dict[str, mt.dtype]:
         """Return the dtypes that new arrays have when none is given."""
         real = mt.get_default_dtype()
-        return {"real floating": real, "complex floating": real.to_complex(), "integral": mt.int64, "indexing": mt.int64}
+        return {
+            "real floating": real,
+            "complex floating": real.to_complex(),
+            "integral": mt.int64,
+            "indexing": mt.int64,
+        }
 
     def dtypes(self, *, device: Any = None, kind: str | tuple[str, ...] | None = None) -> dict[str, mt.dtype]:
         """Return the standard's dtypes that a device has, of all kinds or of some."""
         where = resolve(device)
         known = where.backend.dtypes(where)
-        asked = "biufc" if kind is None else "".join([kinds("dtypes", k) for k in ((kind,) if isinstance(kind, str) else kind)])
+        asked = (
+            "biufc"
+            if kind is None
+            else "".join([kinds("dtypes", k) for k in ((kind,) if isinstance(kind, str) else kind)])
+        )
         return {d.name: d for d in DTYPES if d in known and d.kind in asked and d not in _BEYOND}
 
     def devices(self) -> tuple[mt.device, ...]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import mortice as mt
-from mortice import matmul
-from mortice.array_api.reductions import sum
+from mortice.array_api.reductions import along, sum
 from mortice.errors import ShapeError
 from mortice.linalg import cholesky, det, eigvals, eigvalsh, inv, matrix_power, svdvals
 
@@ -51,6 +50,17 @@ class SVDResult(NamedTuple):
     U: Any
     S: Any
     Vh: Any
+
+
+def _alike(x1: Any, x2: Any) -> tuple[Any, Any]:
+    """Convert both to the dtype that they promote to, which PyTorch's products leave to the caller."""
+    d = mt.promote_types(x1.dtype, x2.dtype)
+    return x1.to(d), x2.to(d)
+
+
+def matmul(x1: Any, x2: Any, /) -> Any:
+    """Multiply matrices: vectors count as rows or columns, leading axes broadcast."""
+    return mt.matmul(*_alike(x1, x2))
 
 
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
@@ -112,6 +122,7 @@ def slogdet(x: Any, /) -> SlogdetResult:
 
 def solve(x1: Any, x2: Any, /) -> Any:
     """Solve linear equations; x2 is a vector only when it is 1-D, else a stack of matrices."""
+    x1, x2 = _alike(x1, x2)
     if x2.ndim == 1:
         return mt.linalg.solve(x1, x2[:, None])[..., 0]
     lead = mt.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
@@ -125,8 +136,7 @@ def svd(x: Any, /, *, full_matrices: bool = True) -> SVDResult:
 
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Any:
     """Multiply and add up over so many last and first axes, or over those listed for each."""
-    d = mt.promote_types(x1.dtype, x2.dtype)
-    return mt.tensordot(x1.to(d), x2.to(d), axes)
+    return mt.tensordot(*_alike(x1, x2), axes)
 
 
 def trace(x: Any, /, *, offset: int = 0, dtype: mt.dtype | None = None) -> Any:
@@ -138,9 +148,9 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Multiply vectors along an axis, the first one conjugated."""
     if not (x1.ndim and x2.ndim) or x1.shape[axis] != x2.shape[axis]:
         raise ShapeError(f"vecdot: sizes along axis {axis} must agree; got {tuple(x1.shape)} and {tuple(x2.shape)}.")
-    return mt.linalg.vecdot(x1, x2, dim=axis)
+    return mt.linalg.vecdot(*_alike(x1, x2), dim=axis)
 
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Any:
     """Return the norm of vectors along axes, of all elements by default."""
-    return mt.linalg.vector_norm(x, ord, axis, keepdims)
+    return along(lambda x, axis, keepdims: mt.linalg.vector_norm(x, ord, axis, keepdims), x, axis, keepdims)

@@ -20,7 +20,7 @@ def broadcast_arrays(*arrays: Any) -> tuple[Any, ...]:
     return tuple(mt.broadcast_tensors(*arrays))
 
 
-def broadcast_shapes(*shapes: tuple[int | None, ...]) -> tuple[int | None, ...]:
+def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """Return the common shape of several."""
     return tuple(mt.broadcast_shapes(*shapes))
 

@@ -17,7 +17,7 @@ __all__ = [
 Axis = int | tuple[int, ...] | None
 
 
-def _along(reduce: Callable[..., Any], x: Any, axis: Axis, keepdims: builtins.bool, **options: Any) -> Any:
+def along(reduce: Callable[..., Any], x: Any, axis: Axis, keepdims: builtins.bool, **options: Any) -> Any:
     """Reduce along axes; along none of them for an empty tuple, which for PyTorch means all."""
     if axis == ():
         return reduce(x[None], 0, False, **options)
@@ -31,12 +31,12 @@ def _sum_dtype(x: Any, dtype: mt.dtype | None) -> mt.dtype | None:
 
 def sum(x: Any, /, *, axis: Axis = None, dtype: mt.dtype | None = None, keepdims: builtins.bool = False) -> Any:
     """Add up."""
-    return _along(mt.sum, x, axis, keepdims, dtype=_sum_dtype(x, dtype))
+    return along(mt.sum, x, axis, keepdims, dtype=_sum_dtype(x, dtype))
 
 
 def prod(x: Any, /, *, axis: Axis = None, dtype: mt.dtype | None = None, keepdims: builtins.bool = False) -> Any:
     """Multiply up."""
-    return _along(_prod, x, axis, keepdims, dtype=_sum_dtype(x, dtype))
+    return along(_prod, x, axis, keepdims, dtype=_sum_dtype(x, dtype))
 
 
 def _prod(x: Any, axis: Axis, keepdims: builtins.bool, dtype: mt.dtype | None) -> Any:
@@ -50,12 +50,12 @@ def _prod(x: Any, axis: Axis, keepdims: builtins.bool, dtype: mt.dtype | None) -
 
 def mean(x: Any, /, *, axis: Axis = None, keepdims: builtins.bool = False) -> Any:
     """Average."""
-    return _along(mt.mean, x, axis, keepdims)
+    return along(mt.mean, x, axis, keepdims)
 
 
 def var(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: builtins.bool = False) -> Any:
     """Return the variance, divided by the number of elements less `correction`."""
-    return _along(_var, x, axis, keepdims, correction=correction)
+    return along(_var, x, axis, keepdims, correction=correction)
 
 
 def _var(x: Any, axis: Axis, keepdims: builtins.bool, correction: float) -> Any:
@@ -64,7 +64,7 @@ def _var(x: Any, axis: Axis, keepdims: builtins.bool, correction: float) -> Any:
 
 def std(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: builtins.bool = False) -> Any:
     """Return the standard deviation, the root of `var`."""
-    return _along(_std, x, axis, keepdims, correction=correction)
+    return along(_std, x, axis, keepdims, correction=correction)
 
 
 def _std(x: Any, axis: Axis, keepdims: builtins.bool, correction: float) -> Any:
@@ -73,31 +73,37 @@ def _std(x: Any, axis: Axis, keepdims: builtins.bool, correction: float) -> Any:
 
 def max(x: Any, /, *, axis: Axis = None, keepdims: builtins.bool = False) -> Any:
     """Return the largest."""
-    return _along(mt.amax, x, axis, keepdims)
+    return along(mt.amax, x, axis, keepdims)
 
 
 def min(x: Any, /, *, axis: Axis = None, keepdims: builtins.bool = False) -> Any:
     """Return the smallest."""
-    return _along(mt.amin, x, axis, keepdims)
+    return along(mt.amin, x, axis, keepdims)
 
 
 def all(x: Any, /, *, axis: Axis = None, keepdims: builtins.bool = False) -> Any:
     """Tell whether every element is nonzero; always bool."""
-    return _along(mt.all, x, axis, keepdims).to(mt.bool)
+    return along(mt.all, x, axis, keepdims).to(mt.bool)
 
 
 def any(x: Any, /, *, axis: Axis = None, keepdims: builtins.bool = False) -> Any:
     """Tell whether any element is nonzero; always bool."""
-    return _along(mt.any, x, axis, keepdims).to(mt.bool)
+    return along(mt.any, x, axis, keepdims).to(mt.bool)
 
 
 def count_nonzero(x: Any, /, *, axis: Axis = None, keepdims: builtins.bool = False) -> Any:
     """Count the elements that are not zero."""
-    return _along(mt.sum, x.to(mt.bool), axis, keepdims)
+    return along(mt.sum, x.to(mt.bool), axis, keepdims)
 
 
 def _running(
-    name: str, scan: Callable[..., Any], first: int, x: Any, axis: int | None, dtype: Any, include_initial: builtins.bool
+    name: str,
+    scan: Callable[..., Any],
+    first: int,
+    x: Any,
+    axis: int | None,
+    dtype: Any,
+    include_initial: builtins.bool,
 ) -> Any:
     if axis is None:
         if x.ndim > 1:

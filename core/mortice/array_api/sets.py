@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import mortice as mt
-from mortice.ops.sort import _unique_all
+from mortice.ops.sort import _unique_all, _unique_rows
 
 __all__ = ["isin", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
 
@@ -35,7 +35,10 @@ class UniqueInverse(NamedTuple):
 
 def unique_all(x: Any, /) -> UniqueAll:
     """Return the distinct elements, sorted, with first positions, places and counts."""
-    return UniqueAll(*_unique_all(x))
+    if not x.dtype.is_complex:
+        return UniqueAll(*_unique_all(x))
+    pairs, first, inverse, counts = _unique_rows(mt.view_as_real(mt.reshape(x, (-1,))), ordered=False)
+    return UniqueAll(mt.view_as_complex(pairs), first, mt.reshape(inverse, x.shape), counts)
 
 
 def unique_counts(x: Any, /) -> UniqueCounts:

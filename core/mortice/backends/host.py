@@ -86,8 +86,8 @@ def pack(values: list[Any], d: DType) -> bytes:
         # struct refuses finite numbers beyond float16 and float32; IEEE rounds them to infinity.
         import math
 
-        top = {"float16": 65519.99, "float32": 3.4028235677973366e38}[d.name]
-        clipped = [math.copysign(math.inf, v) if abs(v) > top else v for v in values]
+        top = {"float16": 65520.0, "float32": 3.4028235677973366e38}[d.name]  # halfway to the next, which would be even
+        clipped = [math.copysign(math.inf, v) if abs(v) >= top else v for v in values]
         return struct.pack(f"={len(values)}{_CODES[d.name]}", *clipped)
 
 

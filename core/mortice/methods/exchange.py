@@ -141,7 +141,9 @@ class Exchange(TensorBase):
         return load("mortice.array_api", "namespace_for")(api_version)
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
-        """Move to a device, as the array API standard calls it; copies are ordered with the work before, on any stream."""
+        """Move to a device, as the array API standard calls it; the copy goes over the current stream."""
+        if stream is not None:
+            raise ValueError(f"to_device: expected no stream; got {stream!r}. Make it current with mortice.cuda.stream.")
         return movement.transfer(self, resolve(device))
 
     # ---- storages ----

@@ -329,7 +329,8 @@ def positions(x: Any, mask: Any, dim: int) -> list[Any]:
     """Return, for a boolean mask from `dim` on, the positions that are true: one int64 tensor per dim of the mask."""
     shape = mask.shape
     for i, n in enumerate(shape):
-        if dim + i >= len(x.shape) or x.shape[dim + i] != n:
+        # A size of 0 selects nothing, whatever it stands beside: the array API standard's rule, where PyTorch refuses.
+        if dim + i >= len(x.shape) or n not in (x.shape[dim + i], 0):
             raise IndexError(
                 f"The shape of the mask {list(shape)} at index {i} does not match the shape of the indexed tensor "
                 f"{list(x.shape)} at index {dim + i}"

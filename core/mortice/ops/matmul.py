@@ -120,6 +120,10 @@ matmul.__module__ = __name__
 matmul.__doc__ = """Multiply matrices: vectors count as rows or columns, leading dims broadcast. Dtypes must agree."""
 
 
+# What `@` does: as the array API standard has it, and unlike PyTorch's, it promotes.
+_promoting = _op.binary(_matmul.op, lambda op, x, y, out: _op.slow(op, (x, y), {}, out))
+
+
 def matmul_operator(self: Any, other: Any) -> Any:
     """Multiply matrices: `x @ y`."""
     if not isinstance(other, TensorBase):
@@ -128,14 +132,14 @@ def matmul_operator(self: Any, other: Any) -> Any:
         if not is_array(other):
             return NotImplemented
         other = as_tensor(other, device=self._device)
-    return matmul(self, other)
+    return _promoting(self, other)
 
 
 def rmatmul_operator(self: Any, other: Any) -> Any:
     """Multiply matrices: `y @ x` where y is no tensor."""
     from mortice.ops.data import as_tensor, is_array
 
-    return matmul(as_tensor(other, device=self._device), self) if is_array(other) else NotImplemented
+    return _promoting(as_tensor(other, device=self._device), self) if is_array(other) else NotImplemented
 
 
 def _rank(name: str, x: Any, what: str, ndim: int) -> None:
