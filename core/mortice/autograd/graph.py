@@ -43,6 +43,16 @@ class save_on_cpu(saved_tensors_hooks):
         super().__init__(pack, unpack)
 
 
+class allow_mutation_on_saved_tensors(saved_tensors_hooks):
+    """Let tensors that are saved for backward be overwritten afterwards: backward sees the values that were saved.
+
+    Differs from torch: each is copied when it is saved, not when it is overwritten.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(lambda t: t.detach().clone(), lambda t: t)
+
+
 @contextlib.contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
     """Refuse `saved_tensors_hooks` inside, with this message."""
@@ -127,6 +137,6 @@ def register_multi_grad_hook(
 
 
 __all__ = [
-    "GradientEdge", "Node", "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version",
+    "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "get_gradient_edge", "increment_version",
     "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks",
 ]  # fmt: skip

@@ -19,7 +19,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "client" in metafunc.fixturenames:
         records = metafunc.module.CLIENTS
         if metafunc.function.__name__.endswith("gradients_flow"):
-            records = [c for c in records if c.gradient]
+            records = [c for c in records if c.gradient or c.overwrites]
         if metafunc.function.__name__.endswith("refused"):
             records = [c for c in records if c.overwrites]
         tries = [(c, b) for c in records for b in BACKENDS if not (c.host and b == "strict")]

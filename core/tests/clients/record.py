@@ -61,7 +61,7 @@ class Client:
     inputs: list[Recipe]
     call: Callable[..., Any] = plain
     gradient: bool = False  # gradients flow from the results to every floating input, and are right
-    overwrites: bool = False  # the library writes over a value that a gradient needs, and autograd says so
+    overwrites: bool = False  # for them `allow_mutation_on_saved_tensors`: the library writes over what they need
     host: bool = False  # the library itself goes through NumPy: memory that NumPy can see, no gradients
     dtypes: tuple[str, ...] = ("float64", "float32")  # of the floating inputs
     double: bool = False  # it makes arrays of Python's numbers: in float64 only where that is the default dtype

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .check import check_gradients, check_values
+from .check import check_gradients, check_refusal, check_values
 from .record import Client, integers, normal, positive_definite, uniform
 
 X, Y = normal(30, 4), integers(0, 3, 30)
@@ -23,12 +23,13 @@ def fitted(*attributes, y=False, then=(), **options):
     return call
 
 
-def estimator(
-    name, *attributes, inputs=(X,), then=(), dtypes=("float64", "float32"), loose=1.0, note="", double=False, **options
-):
-    """One estimator of scikit-learn."""
-    call = fitted(*attributes, then=then, **options)
-    return Client(f"sklearn.{name}", list(inputs), call, dtypes=dtypes, loose=loose, note=note, double=double)
+FACTS = {"dtypes", "loose", "note", "double", "gradient", "overwrites"}
+
+
+def estimator(name, *attributes, inputs=(X,), then=(), **options):
+    """One estimator of scikit-learn: its options, and the facts of the record."""
+    facts = {key: options.pop(key) for key in FACTS & options.keys()}
+    return Client(f"sklearn.{name}", list(inputs), fitted(*attributes, then=then, **options), **facts)
 
 
 def metric(name, *inputs, double=False, **options):
@@ -36,10 +37,10 @@ def metric(name, *inputs, double=False, **options):
     return Client(f"sklearn.metrics.{name}", list(inputs), lambda f, *a: f(*a, **options), double=double)
 
 
-def pairwise(name, *inputs, dtypes=("float64", "float32"), gradient=False, **options):
-    """A distance or kernel between rows."""
-    path = f"sklearn.metrics.pairwise.{name}"
-    return Client(path, list(inputs or PAIRS), lambda f, *a: f(*a, **options), dtypes=dtypes, gradient=gradient)
+def pairwise(name, *inputs, **options):
+    """A distance or kernel between rows, with its gradients."""
+    facts = {"gradient": True} | {key: options.pop(key) for key in FACTS & options.keys()}
+    return Client(f"sklearn.metrics.pairwise.{name}", list(inputs or PAIRS), lambda f, *a: f(*a, **options), **facts)
 
 
 # Minimisers stop where the gradient is small enough: float64 agrees to that, float32 has no more digits than that.
@@ -56,32 +57,32 @@ def calibrated(cls, x, y):
 
 ESTIMATORS = [
     estimator("preprocessing.StandardScaler", "mean_", "var_", "scale_", then=["transform"]),
-    estimator("preprocessing.MinMaxScaler", "data_min_", "data_max_", "scale_", then=["transform"]),
-    estimator("preprocessing.MaxAbsScaler", "max_abs_", then=["transform"]),
-    estimator("preprocessing.KernelCenterer", "K_fit_rows_", inputs=[positive_definite(6)], then=["transform"]),
-    estimator("preprocessing.Normalizer", then=["transform"]),
+    estimator("preprocessing.MinMaxScaler", "data_min_", "data_max_", "scale_", then=["transform"], gradient=True),
+    estimator("preprocessing.MaxAbsScaler", "max_abs_", then=["transform"], gradient=True),
+    estimator("preprocessing.KernelCenterer", "K_fit_rows_", inputs=[positive_definite(6)], then=["transform"], gradient=True),
+    estimator("preprocessing.Normalizer", then=["transform"], overwrites=True),
     estimator("preprocessing.Binarizer", then=["transform"], threshold=0.2),
-    estimator("preprocessing.PolynomialFeatures", then=["transform"], degree=3),
+    estimator("preprocessing.PolynomialFeatures", then=["transform"], degree=3, overwrites=True),
     estimator("preprocessing.LabelEncoder", "classes_", inputs=[Y], then=["transform"]),
     estimator("decomposition.PCA", "mean_", "explained_variance_", "singular_values_", then=["transform"], n_components=2,
-              svd_solver="full", note="full"),
+              svd_solver="full", note="full", overwrites=True),
     estimator("decomposition.PCA", "explained_variance_ratio_", "noise_variance_",
-              n_components=2, svd_solver="covariance_eigh", note="covariance"),
+              n_components=2, svd_solver="covariance_eigh", note="covariance", gradient=True),
     estimator("decomposition.PCA", "explained_variance_", n_components=2, svd_solver="randomized", random_state=0,
-              power_iteration_normalizer="QR", note="randomized"),
-    estimator("linear_model.Ridge", "coef_", "intercept_", inputs=[X, normal(30)], then=["predict"], alpha=0.5, solver="svd"),
-    estimator("linear_model.RidgeCV", "coef_", "alpha_", inputs=[X, normal(30)], then=["predict"]),
+              power_iteration_normalizer="QR", note="randomized", overwrites=True),
+    estimator("linear_model.Ridge", "coef_", "intercept_", inputs=[X, normal(30)], then=["predict"], alpha=0.5, solver="svd", gradient=True),
+    estimator("linear_model.RidgeCV", "coef_", "alpha_", inputs=[X, normal(30)], then=["predict"], gradient=True),
     estimator("linear_model.RidgeClassifier", "coef_", inputs=[X, Y], then=["predict"], solver="svd"),
     estimator("linear_model.LogisticRegression", "coef_", "intercept_", inputs=[X, Y], then=["predict", "predict_proba"],
               solver="lbfgs", **ITERATED),
     estimator("linear_model.PoissonRegressor", "coef_", inputs=[X, uniform(0.5, 4, 30)], then=["predict"], **ITERATED),
     estimator("discriminant_analysis.LinearDiscriminantAnalysis", "means_", "explained_variance_ratio_", inputs=[X, Y],
-              then=["predict", "predict_proba"]),
-    estimator("naive_bayes.GaussianNB", "theta_", "var_", "class_prior_", inputs=[X, Y], then=["predict", "predict_log_proba"]),
+              then=["predict", "predict_proba"], overwrites=True),
+    estimator("naive_bayes.GaussianNB", "theta_", "var_", "class_prior_", inputs=[X, Y], then=["predict", "predict_log_proba"], gradient=True),
     estimator("mixture.GaussianMixture", "weights_", "means_", inputs=[X], then=["predict"], n_components=2, random_state=0,
-              init_params="random"),
-    estimator("kernel_approximation.Nystroem", "components_", inputs=[X], then=["transform"], n_components=5, random_state=0),
-    Client("sklearn.calibration.CalibratedClassifierCV", [X, Y], calibrated, double=True, **ITERATED),
+              init_params="random", overwrites=True),
+    estimator("kernel_approximation.Nystroem", "components_", inputs=[X], then=["transform"], n_components=5, random_state=0, gradient=True),
+    Client("sklearn.calibration.CalibratedClassifierCV", [X, Y], calibrated, double=True, **ITERATED, overwrites=True),
 ]  # fmt: skip
 
 CLASSES = [
@@ -116,14 +117,15 @@ NUMBERS = [
 ]  # fmt: skip
 
 PAIRWISE = [
-    pairwise(name)
-    for name in "cosine_similarity cosine_distances euclidean_distances linear_kernel polynomial_kernel rbf_kernel sigmoid_kernel".split()
+    pairwise(name) for name in "euclidean_distances linear_kernel polynomial_kernel rbf_kernel sigmoid_kernel".split()
 ] + [
+    pairwise("cosine_similarity", gradient=False, overwrites=True),
+    pairwise("cosine_distances", gradient=False, overwrites=True),
     pairwise("manhattan_distances", **WIDENED),
     pairwise("laplacian_kernel", **WIDENED),
     pairwise("chi2_kernel", uniform(0, 1, 7, 3), uniform(0, 1, 5, 3)),
     pairwise("additive_chi2_kernel", uniform(0, 1, 7, 3), uniform(0, 1, 5, 3)),
-    pairwise("paired_cosine_distances", X, X),
+    pairwise("paired_cosine_distances", X, X, gradient=False, overwrites=True),
     pairwise("paired_euclidean_distances", X, X),
     pairwise("paired_manhattan_distances", X, X),
     pairwise("pairwise_distances", metric="euclidean"),
@@ -149,15 +151,21 @@ def searched(f, x, y):
 
 
 SELECTION = [
-    Client("sklearn.model_selection.train_test_split", [X, Y], lambda f, x, y: f(x, y, test_size=0.3, random_state=0)),
+    Client(
+        "sklearn.model_selection.train_test_split",
+        [X, Y],
+        lambda f, x, y: f(x, y, test_size=0.3, random_state=0),
+        gradient=True,
+    ),
     Client("sklearn.model_selection.cross_val_score", [X, normal(30)], crossed),
-    Client("sklearn.model_selection.GridSearchCV", [X, normal(30)], searched),
-    Client("sklearn.utils.resample", [X], lambda f, x: f(x, random_state=0)),
-    Client("sklearn.utils.shuffle", [X, Y], lambda f, x, y: f(x, y, random_state=0)),
+    Client("sklearn.model_selection.GridSearchCV", [X, normal(30)], searched, gradient=True),
+    Client("sklearn.utils.resample", [X], lambda f, x: f(x, random_state=0), gradient=True),
+    Client("sklearn.utils.shuffle", [X, Y], lambda f, x, y: f(x, y, random_state=0), gradient=True),
     Client(
         "sklearn.utils.extmath.randomized_svd",
         [X],
         lambda f, x: f(x, 2, random_state=0, power_iteration_normalizer="QR")[1],
+        overwrites=True,
     ),
     Client("sklearn.preprocessing.label_binarize", [Y], lambda f, y: f(y, classes=[0, 1, 2])),
 ]
@@ -174,6 +182,10 @@ def dispatch():
 
 def test_the_result_is_numpys(client, device):
     check_values(client, device)
+
+
+def test_gradients_are_refused(client, device):
+    check_refusal(client, device)
 
 
 def test_gradients_flow(client, device):
