@@ -9,6 +9,10 @@ class DTypeError(NotImplementedError, TypeError):
     """A dtype, or a mix of dtypes, that the operation does not take. A RuntimeError, as NotImplementedError is one."""
 
 
+class PartError(DTypeError, AttributeError):
+    """The imaginary part of real numbers. An AttributeError too: `hasattr` of what no tensor of the dtype has says False."""
+
+
 class DataError(TypeError, ValueError, RuntimeError):
     """Data that no tensor can be made of; PyTorch raises one or another of the three."""
 

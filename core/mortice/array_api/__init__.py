@@ -35,6 +35,7 @@ from mortice.array_api.elementwise import *
 from mortice.array_api.info import Info, __array_namespace_info__
 from mortice.array_api.linalg import matmul, matrix_transpose, tensordot, vecdot
 from mortice.array_api.manipulation import *
+from mortice.array_api.nan_reductions import *
 from mortice.array_api.reductions import *
 from mortice.array_api.searching import *
 from mortice.array_api.sets import *

@@ -53,18 +53,22 @@ def mean(x: Any, /, *, axis: Axis = None, keepdims: builtins.bool = False) -> An
     return along(mt.mean, x, axis, keepdims)
 
 
-def var(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: builtins.bool = False) -> Any:
-    """Return the variance, divided by the number of elements less `correction`."""
-    return along(_var, x, axis, keepdims, correction=correction)
+def var(
+    x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: builtins.bool = False, ddof: float | None = None
+) -> Any:
+    """Return the variance, divided by the number of elements less `correction`, which NumPy calls `ddof`."""
+    return along(_var, x, axis, keepdims, correction=correction if ddof is None else ddof)
 
 
 def _var(x: Any, axis: Axis, keepdims: builtins.bool, correction: float) -> Any:
     return mt.var(x, axis, keepdim=keepdims, correction=correction)
 
 
-def std(x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: builtins.bool = False) -> Any:
+def std(
+    x: Any, /, *, axis: Axis = None, correction: float = 0.0, keepdims: builtins.bool = False, ddof: float | None = None
+) -> Any:
     """Return the standard deviation, the root of `var`."""
-    return along(_std, x, axis, keepdims, correction=correction)
+    return along(_std, x, axis, keepdims, correction=correction if ddof is None else ddof)
 
 
 def _std(x: Any, axis: Axis, keepdims: builtins.bool, correction: float) -> Any:

@@ -60,4 +60,4 @@ def unique_values(x: Any, /) -> Any:
 
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
     """Tell which elements of x1 are (or, inverted, are not) among those of x2."""
-    return mt.isin(x1, x2, invert=invert)
+    return mt.isin(x1, x2 if isinstance(x2, (mt.Tensor, int, float)) else mt.asarray(x2, device=x1.device), invert=invert)

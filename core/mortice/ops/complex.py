@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mortice.dtype import DType, float32, float64, get_default_dtype
-from mortice.errors import DTypeError, ShapeError
+from mortice.errors import DTypeError, PartError, ShapeError
 from mortice.modes import autocasting
 from mortice.node import TENSOR_KERNELS
 from mortice.op import Op, broadcast, op, promote, real_part, same
@@ -97,7 +97,7 @@ def real(input: Any) -> Any:
 def imag(input: Any) -> Any:
     """Return the imaginary parts of complex numbers; a view."""
     if not input.dtype.is_complex:
-        raise DTypeError(f"imag: imag is not implemented for tensors with non-complex dtypes; got {input.dtype}.")
+        raise PartError(f"imag: imag is not implemented for tensors with non-complex dtypes; got {input.dtype}.")
     return _imag(input)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from .check import check_gradients, check_values
-from .record import Client, normal
+from .record import Client, integers, normal
 
 
 def expression(f, x, y, z):
@@ -51,6 +51,8 @@ CLIENTS = [
            note="outer"),
     Client("opt_einsum.contract", THREE, lambda f, x, y, z: f(x, [0, 1], y, [1, 2], z, [2, 3], [0, 3]), gradient=True,
            note="lists of labels"),
+    Client("opt_einsum.contract", [normal(3, 3), integers(0, 5, 3)], lambda f, x, n: f("ab,b->a", x, n), gradient=True,
+           note="of two dtypes", dtypes=("float64",)),
     Client("opt_einsum.contract", THREE, into, note="out"),
     Client("opt_einsum.contract_expression", THREE, expression, gradient=True),
     Client("opt_einsum.contract_expression", THREE, constant, gradient=True, note="constants"),
