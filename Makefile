@@ -21,7 +21,7 @@ CEXT_SOURCES := $(wildcard $(CEXT)/pyproject.toml $(CEXT)/meson.* $(CEXT)/src/*p
 KIT := $(PY) -m pytest -n $(JOBS) --pyargs mortice_conformance
 EXAMPLE := examples/write_a_backend
 # Libraries that take tensors as they are, which the tests hand to them
-NEIGHBOURS := einops pandas safetensors scikit-learn
+NEIGHBOURS := array-api-extra einops opt_einsum pandas safetensors scikit-learn xarray
 
 .PHONY: help demo test lint bench conformance sanitize clean
 .DELETE_ON_ERROR:

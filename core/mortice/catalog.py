@@ -162,8 +162,8 @@ TENSOR_KERNELS = {
     ),
     "ops.complex": "angle complex conj imag real view_as_complex view_as_real",
     "ops.elementwise": (
-        "add clip copysign div_floor div_trunc divide floor_divide fmax fmin fmod heaviside maximum minimum multiply "
-        "nextafter pow remainder subtract where"
+        "add clip copysign div_floor div_trunc divide floor_divide floordiv fmax fmin fmod heaviside maximum minimum "
+        "multiply nextafter pow remainder subtract where"
     ),
     "ops.factor": (
         "cholesky_ex det eig eigh inv_ex linalg_pinv lu_ex qr slogdet solve_ex solve_triangular svd svdvals"

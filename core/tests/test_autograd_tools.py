@@ -9,7 +9,12 @@ import pytest
 import mortice as mt
 from mortice import autograd
 from mortice.autograd import Function, Variable
-from mortice.autograd.graph import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
+from mortice.autograd.graph import (
+    allow_mutation_on_saved_tensors,
+    disable_saved_tensors_hooks,
+    save_on_cpu,
+    saved_tensors_hooks,
+)
 from mortice.utils.checkpoint import CheckpointError, checkpoint, checkpoint_sequential
 
 f64 = mt.float64
@@ -131,6 +136,23 @@ def test_packed_values_are_freed_like_others() -> None:
     with pytest.raises(RuntimeError, match="a second time"):
         y.backward()
     assert x.grad.item() == 4.0
+
+
+def test_saved_tensors_may_be_overwritten_where_that_is_allowed() -> None:
+    def overwrite(x: mt.Tensor) -> mt.Tensor:
+        y = x.exp()  # its formula takes the output
+        z = y * x  # this one the inputs
+        y[0] = 7.0
+        return z.sum() + y.sum()
+
+    x = mt.tensor([0.5, 1.0], dtype=mt.float64, requires_grad=True)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        overwrite(x).backward()
+    with allow_mutation_on_saved_tensors():
+        loss = overwrite(x)
+    loss.backward()
+    grown = x.detach().exp()
+    assert mt.allclose(x.grad, grown * (1 + x.detach()) + grown * mt.tensor([0.0, 1.0], dtype=mt.float64))
 
 
 def test_save_on_cpu() -> None:

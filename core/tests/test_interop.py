@@ -109,6 +109,22 @@ def test_array_takes_numpys_dtype_and_copy():
         x.__array__(np.float64, copy=False)
 
 
+@pytest.mark.parametrize("number", [np.float64(1.5), np.int8(3), np.bool_(True), np.complex64(1j)])
+def test_a_number_of_numpys_is_copied_since_nobody_may_write_to_it(number):
+    for make in (mt.tensor, mt.as_tensor, mt.asarray):
+        t = make(number)
+        t[...] = 0
+        assert str(t.dtype) == f"mortice.{number.dtype}" and number != 0
+    with pytest.raises(ValueError, match="can't alias the memory of"):
+        mt.asarray(number, copy=False)
+
+
+def test_real_numbers_have_no_imaginary_part_to_ask_for():
+    assert hasattr(mt.ones(2, dtype=mt.complex64), "imag") and not hasattr(mt.ones(2), "imag")
+    with pytest.raises(RuntimeError, match="imag is not implemented for tensors with non-complex dtypes"):
+        mt.ones(2).imag  # noqa: B018
+
+
 def test_a_read_only_array_gives_a_tensor_that_refuses_writes():
     fixed = array()
     fixed.flags.writeable = False

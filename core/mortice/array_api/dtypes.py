@@ -50,7 +50,8 @@ def result_type(*arrays_and_dtypes: Any) -> mt.dtype:
         if isinstance(given, (builtins.bool, int, float, complex)):
             numbers.append(given)
             continue
-        d = given.dtype if isinstance(given, mt.Tensor) else _BY_NAME.get(given, given)  # xarray names dtypes, as for NumPy
+        # xarray says dtypes by name, which NumPy takes.
+        d = given.dtype if isinstance(given, mt.Tensor) else _BY_NAME.get(given, given)
         found = d if found is None else mt.promote_types(found, d)
     if found is None:
         raise TypeError(f"result_type: expected at least one array or dtype; got {arrays_and_dtypes!r}.")

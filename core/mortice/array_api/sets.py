@@ -60,4 +60,6 @@ def unique_values(x: Any, /) -> Any:
 
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Any:
     """Tell which elements of x1 are (or, inverted, are not) among those of x2."""
-    return mt.isin(x1, x2 if isinstance(x2, (mt.Tensor, int, float)) else mt.asarray(x2, device=x1.device), invert=invert)
+    if isinstance(x2, (list, tuple)):  # as NumPy takes it and xarray gives it
+        x2 = mt.asarray(x2, device=x1.device)
+    return mt.isin(x1, x2, invert=invert)

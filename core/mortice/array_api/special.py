@@ -11,6 +11,10 @@ from functools import wraps
 from typing import Any
 
 import mortice as mt
+from mortice.special import bessel_j0 as j0
+from mortice.special import bessel_j1 as j1
+from mortice.special import bessel_y0 as y0
+from mortice.special import bessel_y1 as y1
 from mortice.special import (
     entr,
     erf,
@@ -32,10 +36,6 @@ from mortice.special import (
     psi,
     sinc,
 )
-from mortice.special import bessel_j0 as j0
-from mortice.special import bessel_j1 as j1
-from mortice.special import bessel_y0 as y0
-from mortice.special import bessel_y1 as y1
 from mortice.special import modified_bessel_k0 as k0
 from mortice.special import modified_bessel_k1 as k1
 from mortice.special import scaled_modified_bessel_k0 as k0e

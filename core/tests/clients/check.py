@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-import numpy as np
 import pytest
 
 import mortice as mt
@@ -19,6 +18,8 @@ TOLERANCE = {"float64": 1e-9, "float32": 5e-5, "complex128": 1e-9, "complex64": 
 
 def arrays(client: Client, dtype: str) -> list[Any]:
     """Return the inputs as NumPy arrays, the same ones at each call, the floating ones in a dtype."""
+    import numpy as np
+
     rng = np.random.default_rng(zlib.crc32(client.id.encode()))
     made = [np.asarray(recipe(rng)) for recipe in client.inputs]
     return [a.astype(dtype) if a.dtype.kind == "f" else a for a in made]
@@ -26,6 +27,8 @@ def arrays(client: Client, dtype: str) -> list[Any]:
 
 def compare(got: Any, want: Any, device: Any, loose: float = 1.0) -> None:
     """Require tensors on that device where NumPy gives arrays, of the same shape and dtype, with the same values."""
+    import numpy as np
+
     if isinstance(want, dict):
         assert got.keys() == want.keys()
         got, want = list(got.values()), list(want.values())

@@ -9,7 +9,9 @@ import mortice as mt
 from .check import check_gradients, check_values
 from .record import Client, normal
 
-compat = pytest.importorskip("array_api_compat", reason="array-api-compat is not installed: it is not tried with tensors")
+compat = pytest.importorskip(
+    "array_api_compat", reason="array-api-compat is not installed: it is not tried with tensors"
+)
 
 CLIENTS = [
     Client("array_api_compat.size", [normal(3, 4)]),

@@ -96,7 +96,9 @@ def test_gradients_flow(client, device):
 
 
 def test_every_function_is_tried():
-    library = pytest.importorskip("array_api_extra", reason="array-api-extra is not installed: it is not tried with tensors")
+    library = pytest.importorskip(
+        "array_api_extra", reason="array-api-extra is not installed: it is not tried with tensors"
+    )
     tried = {c.name.rpartition(".")[2] for c in CLIENTS}
     # A dtype and a package of assertions: neither takes an array.
     assert tried >= set(library.__all__) - {"__version__", "default_dtype", "testing"}

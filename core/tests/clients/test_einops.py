@@ -13,7 +13,9 @@ def rearrange(pattern, **sizes):
 
 
 def reduce(pattern, how, **sizes):
-    return Client("einops.reduce", [X], lambda f, x: f(x, pattern, how, **sizes), gradient=True, note=f"{how}: {pattern}")
+    return Client(
+        "einops.reduce", [X], lambda f, x: f(x, pattern, how, **sizes), gradient=True, note=f"{how}: {pattern}"
+    )
 
 
 def packed(f, x):

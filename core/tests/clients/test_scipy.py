@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from .check import check_gradients, check_refusal, check_values
-from .record import Client, integers, normal, positive_definite, spread, uniform, values
+from .record import Client, integers, normal, spread, uniform, values
 
 X, P = normal(3, 8), uniform(0.1, 0.9, 3, 8)
 POSITIVE = uniform(0.5, 4, 3, 8)
@@ -279,7 +279,8 @@ ROOTS = [
     Client("scipy.integrate.nsum", [uniform(2, 3, 4)],
            lambda f, b: f(lambda k, b: 1 / k**b, b * 0 + 1, b * 0 + 30, args=(b,)).sum, gradient=True),
     Client("scipy.integrate.cubature", [normal(3)],
-           lambda f, a: f(lambda x, a: a.__array_namespace__().cos(x @ (a[:2] * 1.0)), a[:2] * 0, a[:2] * 0 + 1, args=(a,)).estimate, gradient=True),
+           lambda f, a: f(lambda x, a: a.__array_namespace__().cos(x @ (a[:2] * 1.0)), a[:2] * 0, a[:2] * 0 + 1, args=(a,)).estimate,
+           gradient=True),
 ]  # fmt: skip
 
 CLIENTS = SPECIAL + STATS + SIGNAL + FFT + LINALG + ELSEWHERE + NDIMAGE + SPATIAL + ROOTS

@@ -24,7 +24,9 @@ def wrap(x):
 
 def array(name, call, inputs=X, gradient=True, note="", **facts):
     """A method or operator of DataArray."""
-    return Client(f"xarray.DataArray{name}", inputs, lambda f, *a: call(*map(wrap, a)).data, gradient, note=note, **facts)
+    return Client(
+        f"xarray.DataArray{name}", inputs, lambda f, *a: call(*map(wrap, a)).data, gradient, note=note, **facts
+    )
 
 
 def function(name, call, inputs=X, note=""):
