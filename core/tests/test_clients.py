@@ -11,13 +11,11 @@ from pathlib import Path
 import pytest
 
 FILES = sorted((Path(__file__).parent / "clients").glob("test_*.py"))
-IMPORTED_AS = {"scikit_learn": "sklearn"}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem.removeprefix("test_"))
 def test_its_functions_take_tensors(file: Path) -> None:
-    library = file.stem.removeprefix("test_").partition("__")[0]
-    library = IMPORTED_AS.get(library, library)
+    library = file.stem.removeprefix("test_")
     if importlib.util.find_spec(library) is None:
         pytest.skip(f"{library} is not installed: it is not tried with tensors")
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(file)]

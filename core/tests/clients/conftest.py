@@ -6,12 +6,16 @@ import os
 
 import pytest
 
-if (
-    os.environ.get("SCIPY_ARRAY_API") != "1"
-):  # another test may have imported SciPy without: ../test_clients.py sees to it
+if os.environ.get("SCIPY_ARRAY_API") != "1":  # another test may have imported SciPy without: ../test_clients.py sees to it
     collect_ignore_glob = ["test_*.py"]
 
-BACKENDS = {"cpu_numpy": "cpu", "cpu_cext": "cpu", "strict": "strict:0"}
+
+def backends() -> list[str]:
+    """Return the backend that MORTICE_BACKEND names; without it the one that serves the CPU here, and the strict one."""
+    import mortice as mt
+
+    chosen = os.environ.get("MORTICE_BACKEND")
+    return [chosen] if chosen else [mt.default_backend(), "strict"]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -22,10 +26,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
             records = [c for c in records if c.gradient or c.overwrites]
         if metafunc.function.__name__.endswith("refused"):
             records = [c for c in records if c.overwrites]
-        tries = [(c, b) for c in records for b in BACKENDS if not (c.host and b == "strict")]
+        tries = [(c, b) for c in records for b in backends() if not (c.host and b == "strict")]
         metafunc.parametrize(("client", "device"), tries, indirect=["device"], ids=[f"{c.id}-{b}" for c, b in tries])
     elif "device" in metafunc.fixturenames:
-        metafunc.parametrize("device", BACKENDS, indirect=True)
+        metafunc.parametrize("device", backends(), indirect=True)
 
 
 @pytest.fixture
@@ -36,4 +40,4 @@ def device(request: pytest.FixtureRequest):
     if request.param not in mt.backends.list():
         pytest.skip(f"{request.param} is not installed: this client is not tried on it")
     with mt.use_backend(request.param):
-        yield mt.ones((), device=BACKENDS[request.param]).device  # one that names its backend
+        yield mt.ones(()).device  # one that names its backend
