@@ -162,8 +162,8 @@ TENSOR_KERNELS = {
     ),
     "ops.complex": "angle complex conj imag real view_as_complex view_as_real",
     "ops.elementwise": (
-        "add clip copysign div_floor div_trunc divide floor_divide fmax fmin fmod heaviside maximum minimum multiply "
-        "nextafter pow remainder subtract where"
+        "add clip copysign div_floor div_trunc divide floor_divide floordiv fmax fmin fmod heaviside maximum minimum "
+        "multiply nextafter pow remainder subtract where"
     ),
     "ops.factor": (
         "cholesky_ex det eig eigh inv_ex linalg_pinv lu_ex qr slogdet solve_ex solve_triangular svd svdvals"
@@ -227,10 +227,10 @@ TENSOR_KERNELS = {
 
 FREE_KERNELS = {
     "backends.elementwise:ElementwiseKernels": (
-        "acos acosh angle asin asinh atan atan2 atanh bitwise_invert ceil clip complex copysign cosh exp2 expm1 fmod "
-        "greater greater_equal hypot isfinite isinf lerp less_equal log10 log1p log2 logaddexp logical_and logical_or "
-        "logical_xor nan_to_num not_equal positive reciprocal round rsqrt sgn sigmoid signbit sinh softplus square "
-        "tan trunc"
+        "acos acosh angle asin asinh atan atan2 atanh bitwise_invert ceil clip complex copysign cosh exp2 expm1 "
+        "floordiv fmod greater greater_equal hypot isfinite isinf lerp less_equal log10 log1p log2 logaddexp "
+        "logical_and logical_or logical_xor nan_to_num not_equal positive reciprocal round rsqrt sgn sigmoid signbit "
+        "sinh softplus square tan trunc"
     ),
     "backends.elementwise_extra:ExtraKernels": (
         "frexp gcd lcm logaddexp2 nextafter polygamma view_as_complex view_as_real zeta"
