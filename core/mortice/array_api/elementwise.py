@@ -99,4 +99,4 @@ def tanh(x: Any, /) -> Any:
 
 def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
     """Limit to a range that may be open at either end, or at both."""
-    return mt.positive(x) if min is None and max is None else mt.clip(x, min, max)
+    return mt.clone(x) if min is None and max is None else mt.clip(x, min, max)

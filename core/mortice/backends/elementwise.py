@@ -133,6 +133,14 @@ class ElementwiseKernels(SpecialKernels):
         """Return the sign, of a complex number x / abs(x), and 0 of zero."""
         return on_complex.sgn(k, x) if k.dtype_of(x).is_complex else k.sign(x)
 
+    def floordiv(k: Any, x: Buffer, y: Buffer) -> Buffer:
+        """Divide and round down; of infinite operands give the quotient itself, and not the nan and -1 of `floor_divide`."""
+        if k.dtype_of(y if is_number(x) else x).kind != "f":
+            return k.floor_divide(x, y)
+        x, y = as_buffers(k, x, y)
+        infinite = k.bitwise_or(k.isinf(x), k.isinf(y))
+        return k.where(infinite, k.divide(x, y), k.floor_divide(x, y))
+
     def copysign(k: Any, x: Buffer, y: Buffer) -> Buffer:
         """Give x the sign of y; the sign of a nan in y reads as clear."""
         x, y = as_buffers(k, x, y)

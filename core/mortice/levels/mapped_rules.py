@@ -21,7 +21,7 @@ ELEMENTWISE = """
     add subtract multiply divide floor_divide remainder pow maximum minimum equal less where
     bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift bitwise_invert
     not_equal greater less_equal greater_equal logical_and logical_or logical_xor isfinite isinf signbit positive sgn
-    copysign ceil trunc round square reciprocal rsqrt hypot fmod clip nan_to_num lerp complex angle expm1 exp2 log1p log2
+    copysign floordiv ceil trunc round square reciprocal rsqrt hypot fmod clip nan_to_num lerp complex angle expm1 exp2 log1p log2
     log10 logaddexp sigmoid softplus tan asin acos atan atan2 sinh cosh asinh acosh atanh zeta logaddexp2 nextafter
     erf erfc erfcx erfinv lgamma digamma relu silu gelu leaky_relu hardsigmoid hardswish elu logsigmoid mish
     constant

@@ -203,18 +203,14 @@ floor_divide.vjp(x=undefined, y=undefined)
 
 @op(result=promote, shape=broadcast, dtypes="uif", name="floordiv")
 def floordiv(k: Any, x: Any, y: Any, /) -> Any:
-    """Divide and round down as `//` does: of infinite operands too, where `floor_divide` has PyTorch's nan and -1.
+    """Divide and round down, as `//` and `mortice.array_api.floor_divide` do.
 
-    That is the array API standard's floor of the quotient, save that its -0 of a finite and an infinite number stays.
+    Differs from torch: `//` of infinite operands gives what the array API standard says, `inf // 2 == inf` and
+    `1 // -inf == -0`, not nan and -1; `floor_divide` and `div(rounding_mode="floor")` give PyTorch's.
     """
     if not _is_float(k, x, y):
         _refuse_zero(k, "floor_divide", y)
-        return k.floor_divide(x, y)
-    number = next((v for v in (x, y) if is_number(v)), 0.0)
-    if abs(number) == math.inf:
-        return k.divide(x, y)
-    infinite = [k.isinf(v) for v in (x, y) if not is_number(v)]
-    return k.where(k.logical_or(*infinite) if len(infinite) == 2 else infinite[0], k.divide(x, y), k.floor_divide(x, y))
+    return k.floordiv(x, y)
 
 
 floordiv.vjp(x=undefined, y=undefined)

@@ -326,10 +326,13 @@ def _constant(x: Any, value: Any, dtype: Any) -> Any:
 
 
 def positions(x: Any, mask: Any, dim: int) -> list[Any]:
-    """Return, for a boolean mask from `dim` on, the positions that are true: one int64 tensor per dim of the mask."""
+    """Return, for a boolean mask from `dim` on, the positions that are true: one int64 tensor per dim of the mask.
+
+    Differs from torch: a dim of size 0 in a mask matches any size, as the array API standard has it.
+    """
     shape = mask.shape
     for i, n in enumerate(shape):
-        # A size of 0 selects nothing, whatever it stands beside: the array API standard's rule, where PyTorch refuses.
+        # A size of 0 selects nothing, whatever it stands beside.
         if dim + i >= len(x.shape) or n not in (x.shape[dim + i], 0):
             raise IndexError(
                 f"The shape of the mask {list(shape)} at index {i} does not match the shape of the indexed tensor "

@@ -120,12 +120,14 @@ matmul.__module__ = __name__
 matmul.__doc__ = """Multiply matrices: vectors count as rows or columns, leading dims broadcast. Dtypes must agree."""
 
 
-# What `@` does: as the array API standard has it, and unlike PyTorch's, it promotes.
 _promoting = _op.binary(_matmul.op, lambda op, x, y, out: _op.slow(op, (x, y), {}, out))
 
 
 def matmul_operator(self: Any, other: Any) -> Any:
-    """Multiply matrices: `x @ y`."""
+    """Multiply matrices: `x @ y`.
+
+    Differs from torch: `@` promotes, as the array API standard has it; `matmul` refuses two dtypes.
+    """
     if not isinstance(other, TensorBase):
         from mortice.ops.data import as_tensor, is_array
 

@@ -30,7 +30,7 @@ constexpr Kind KINDS[ALL_BINARY_OPS] = {
     {"logical_and", TRUTH, 0.3f}, {"logical_or", TRUTH, 0.3f}, {"logical_xor", TRUTH, 0.3f}, {"complex", JOINED, 0.5f},
     {"floor_divide", THE_SAME, 3}, {"remainder", THE_SAME, 3}, {"fmod", THE_SAME, 3}, {"pow", THE_SAME, 10},
     {"hypot", THE_SAME, 1}, {"atan2", THE_SAME, 10}, {"logaddexp", THE_SAME, 10}, {"logaddexp2", THE_SAME, 10},
-    {"nextafter", THE_SAME, 1}, {"gcd", THE_SAME, 30}, {"lcm", THE_SAME, 30},
+    {"nextafter", THE_SAME, 1}, {"gcd", THE_SAME, 30}, {"lcm", THE_SAME, 30}, {"floordiv", THE_SAME, 3},
 };
 
 // ---- half precision: blocks of floats ----
@@ -374,6 +374,7 @@ PyMethodDef binary_methods[] = {
     MORTICE_METHOD("nextafter", call<NEXTAFTER>),
     MORTICE_METHOD("gcd", call<GCD>),
     MORTICE_METHOD("lcm", call<LCM>),
+    MORTICE_METHOD("floordiv", call<FLOORDIV>),
     MORTICE_METHOD("where", where),
     MORTICE_METHOD("clip", clip),
     MORTICE_METHOD("lerp", lerp),

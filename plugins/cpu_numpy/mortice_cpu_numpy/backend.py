@@ -19,7 +19,6 @@ from mortice_cpu_numpy.optim import NumPyOptim
 from mortice_cpu_numpy.quiet import _QUIET, BFLOAT16, _reset, _set, array, asarray, compared, ndarray, quiet1, quiet2
 from mortice_cpu_numpy.random import random_bits
 
-
 _expm1 = quiet1(np.expm1)
 
 

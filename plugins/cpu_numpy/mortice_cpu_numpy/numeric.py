@@ -125,6 +125,14 @@ class NumericOverrides:
     def fmod(self, x: Any, y: Any) -> Any:
         return _fmod(x, y)
 
+    def floordiv(self: Any, x: Any, y: Any) -> Any:
+        whole = self.floor_divide(x, y)
+        if whole.dtype.kind in "iu":
+            return whole
+        of_x, of_y = [np.isinf(v) if v.__class__ is ndarray else abs(v) == math.inf for v in (x, y)]
+        infinite = of_x | of_y
+        return np.where(infinite, self.divide(x, y), whole) if infinite.any() else whole
+
     def sigmoid(self: Any, x: Any) -> Any:
         wide = _HALF.get(x.dtype)
         return _sigmoid(x) if wide is None else _sigmoid(x.astype(wide)).astype(x.dtype)

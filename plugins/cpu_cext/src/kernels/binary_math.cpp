@@ -154,6 +154,13 @@ struct FloorDivide {
     template <class T> static T slow(T a, T b) { return slow_floor_divide(a, b); }
 };
 
+// Of infinite operands the quotient itself.
+struct FloorDiv : FloorDivide {
+    template <class T> static T slow(T a, T b) {
+        return __builtin_isinf(a) || __builtin_isinf(b) ? a / b : slow_floor_divide(a, b);
+    }
+};
+
 template <class F, class T> APART void line_divided(char *const *at, int64_t n) {
     T *__restrict__ out = reinterpret_cast<T *>(at[0]);
     const T *__restrict__ a = reinterpret_cast<const T *>(at[1]), *__restrict__ b = reinterpret_cast<const T *>(at[2]);
@@ -286,9 +293,11 @@ struct Filler {
         set(POW, d, each<T, int_pow<T>>);
         set(GCD, d, each<T, int_gcd<T>>);
         set(LCM, d, each<T, int_lcm<T>>);
+        set(FLOORDIV, d, each<T, int_floor_divide<T>>);
     }
     template <class T> constexpr void floating(DType d) {
         set(FLOOR_DIVIDE, d, by_rests<FloorDivide, T>);
+        set(FLOORDIV, d, by_rests<FloorDiv, T>);
         set(REMAINDER, d, by_rests<Remainder, T>);
         set(FMOD, d, by_rests<Fmod, T>);
         set(POW, d, whole<Power, T>);
