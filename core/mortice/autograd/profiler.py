@@ -22,8 +22,6 @@ from mortice.tracing.memory import Meter
 from mortice.tracing.places import is_own
 
 _running: list[Recorder] = []
-# Kernels that the core calls straight from the public function of another name.
-_PUBLIC = {"reshape_view": "view", "getitem": "slice", "flat_nonzero": "nonzero"}
 
 
 class Recorder(Watcher):
@@ -123,7 +121,8 @@ class Recorder(Watcher):
     def stop(self) -> None:
         """Listen no more; what still runs ends here."""
         self.pause()
-        _running.remove(self)
+        if self in _running:  # not in a process that was forked off
+            _running.remove(self)
         now = perf_counter_ns()
         for event in self.events:
             event.end = event.end or now
@@ -134,14 +133,10 @@ class Recorder(Watcher):
 
 def _name(frame: Frame) -> str:
     """Return an op's name with PyTorch's prefix, by which people filter; kernels within have their backend's."""
-    if frame.op:
-        return f"aten::{frame.op}"
-    if frame.kernel is None:
-        return frame.name
-    parent = frame.parent
-    if parent is None or not (parent.op or parent.kernel or parent.node):
-        return f"aten::{_PUBLIC.get(frame.kernel, frame.kernel)}"
-    return f"{frame.backend.name}::{frame.kernel}"
+    public = frame.public or frame.op
+    if public:
+        return f"aten::{public}"
+    return frame.name if frame.kernel is None else f"{frame.backend.name}::{frame.kernel}"
 
 
 def _next_number() -> int:

@@ -18,8 +18,6 @@ _TO_HOST = frozenset(("to_host", "item", "to_dlpack", "index_range", "flat_nonze
 _READ = {"index_range": 16, "flat_nonzero": 8}
 _COPYING = frozenset(("copy", "contiguous"))
 _LAYOUT = VIEWS - _COPYING  # these copy where the layout does not allow a view
-# Kernels that the core calls straight from the public function of another name.
-_PUBLIC = {"reshape_view": "view", "getitem": "slice", "flat_nonzero": "nonzero"}
 _DTYPES = frozenset([d.name for d in DTYPES])
 _OPTIMIZER = frozenset(
     name for place, names in FREE_KERNELS.items() if place.startswith("backends.optim:") for name in names.split()
@@ -70,7 +68,7 @@ class Collector(Watcher):
         self.copies: Rows = {}
         self.casts: Rows = {}
         self.fallbacks: Rows = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a finaliser may run ops within
 
     def began(self, frame: Frame) -> None:
         if self.thread is None or threading.get_ident() == self.thread:
@@ -96,9 +94,9 @@ class Collector(Watcher):
                 and not any([_body(f) == "default" for f in _around(frame)])
             ):
                 self._fallback(frame, note, phase, ns)
-        if _is_op(frame):
+        name = frame.public if frame.node is None else frame.name
+        if name and (kernel not in TRANSFERS or kernel == "flat_nonzero"):
             shapes, dtypes = described(frame.backend, frame.args)
-            name = frame.op or _PUBLIC.get(frame.name, frame.name)
             row = _at(self.ops, name, phase).add(phase, note.bytes, ns)
             _count(row.shapes, _signature(shapes, dtypes))
         if above is not None:
@@ -119,11 +117,7 @@ class Collector(Watcher):
         _merge(row.beneath, note.beneath)
 
     def _fallback(self, frame: Frame, note: _Note, phase: str, ns: int) -> None:
-        reason = (
-            "its own kernel leaves such operands to the default body"
-            if frame.stood_in
-            else "it has no kernel of its own"
-        )
+        reason = "its kernel left it to the default body" if frame.stood_in else "no kernel of its own"
         row = _at(self.fallbacks, frame.kernel or "", frame.backend.name, reason).add(phase, note.bytes, ns)
         row.calls += note.calls
         _merge(row.beneath, note.beneath)
@@ -188,15 +182,6 @@ def _around(frame: Frame) -> Iterator[Frame]:
     while at is not None and (at.op or at.kernel):
         yield at
         at = at.parent
-
-
-def _is_op(frame: Frame) -> bool:
-    """Tell whether a frame is what the user, or the backward engine, has asked for: an op, a node, a lone kernel."""
-    if frame.node is not None:
-        return True
-    if frame.outer is not frame or frame.kernel in TRANSFERS - {"flat_nonzero"}:
-        return False
-    return frame.op is not None or frame.parent is None or frame.parent.node is None
 
 
 def _body(frame: Frame) -> str:

@@ -7,6 +7,9 @@ import shutil
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from mortice.autograd.profiler_report import in_bytes
+from mortice.autograd.profiler_report import written as in_time
+
 
 class Column(NamedTuple):
     """A column: its title, what it shows of a row, and whether it gives way where there is little room."""
@@ -15,19 +18,6 @@ class Column(NamedTuple):
     cell: Callable[[dict[str, Any]], str]
     number: bool = False
     gives_way: bool = False
-
-
-def in_bytes(n: int) -> str:
-    """Write a number of bytes with the unit that suits."""
-    for size, unit in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
-        if abs(n) >= size:
-            return f"{n / size:.1f} {unit}"
-    return f"{n} B"
-
-
-def in_seconds(s: float) -> str:
-    """Write a time with the unit that suits."""
-    return f"{s:.3f} s" if s >= 1 else f"{s * 1e3:.3f} ms" if s >= 1e-3 else f"{s * 1e6:.1f} us"
 
 
 def _text(name: str, title: str = "", gives_way: bool = False) -> Column:
@@ -60,8 +50,8 @@ def _beneath(row: dict[str, Any]) -> str:
 
 
 _BYTES = Column("bytes", lambda row: in_bytes(row["bytes"]), True)
-_TIME = Column("time", lambda row: in_seconds(row["seconds"]), True)
-_OWN_TIME = Column("own time", lambda row: in_seconds(row["own_seconds"]), True)
+_TIME = Column("time", lambda row: in_time(row["seconds"] * 1e6), True)
+_OWN_TIME = Column("own time", lambda row: in_time(row["own_seconds"] * 1e6), True)
 _WHERE = Column("where", _where, gives_way=True)
 _COUNT = _number("count")
 

@@ -25,6 +25,8 @@ from mortice.modes import modes
 TRANSFERS = frozenset(
     "from_host share_host to_host item copy_to from_dlpack to_dlpack index_range flat_nonzero".split()
 )
+# Kernels that the core calls straight from the public function of another name.
+_PUBLIC = {"reshape_view": "view", "getitem": "slice", "flat_nonzero": "nonzero"}
 # What a backend is asked about its buffers, which is no work.
 _QUESTIONS = frozenset("device_names dtypes synchronize shape_of dtype_of device_of numel_of".split())
 
@@ -64,6 +66,14 @@ class Frame:
         self.backward = modes.after is not None
         self.calls = self.start = self.end = 0
         self.notes: dict[Any, Any] = {}
+
+    @property
+    def public(self) -> str:
+        """The op's name, or a kernel's under which it is public; empty for what another call or a node makes."""
+        if self.op is not None and self.outer is self:
+            return self.op
+        alone = self.kernel is not None and self.outer is self and (self.parent is None or self.parent.node is None)
+        return _PUBLIC.get(self.name, self.name) if alone else ""
 
     @property
     def results(self) -> tuple[Any, ...]:
@@ -346,9 +356,10 @@ _host = _Host()
 def watch(watcher: Watcher) -> None:
     """Tell a watcher of all that runs from now on, in every thread."""
     global _watchers, _waiting
+    entries = plugins.entries()  # not under our lock: a backend that loads elsewhere takes theirs first
     with _lock:
         if not _watchers:
-            _begin()
+            _begin([entry.backend for entry in list(entries.values()) if entry.backend is not None])
         _watchers = (*_watchers, watcher)
         _waiting = any(w.waits for w in _watchers)
 
@@ -364,12 +375,11 @@ def unwatch(watcher: Watcher) -> None:
             _end()
 
 
-def _begin() -> None:
+def _begin(backends: list[Any]) -> None:
     watching.append(_host)
     graph.watchers.append(_pull)
-    for entry in list(plugins.entries().values()):
-        if entry.backend is not None:
-            _host.adopt(entry.backend)
+    for backend in backends:
+        _host.adopt(backend)
     for level in stack.levels:  # the lowest first
         for device in level.devices.values():
             _levels.append((device, device.backend, device.table))
