@@ -211,6 +211,22 @@ def test_memory_is_counted(backend: str) -> None:
     del y
 
 
+def test_a_program_of_many_parts(backend: str) -> None:
+    with mt.explain(times=True) as report, profile(record_shapes=True, profile_memory=True, with_flops=True) as prof:
+        net = mt.nn.Sequential(mt.nn.Conv2d(3, 4, 3), mt.nn.BatchNorm2d(4), mt.nn.ReLU(), mt.nn.MaxPool2d(2))
+        x = mt.randn(2, 3, 8, 8)
+        with mt.amp.autocast("cpu", dtype=mt.bfloat16):
+            net(x).float().sum().backward()
+        mt.func.hessian(lambda v: (v**3).sum())(mt.ones(3))
+        mt.nn.GRU(3, 4)(mt.randn(2, 1, 3))[0].sum().backward()
+        mt.linalg.svd(mt.randn(3, 3)), mt.fft.fft(mt.randn(8)), mt.unique(mt.tensor([1, 2, 1])), mt.randperm(5)
+    names = {r["name"] for r in report.kernels}
+    assert names >= {"conv", "batch_norm", "max_pool", "gru_layer", "svd", "random_normal"}
+    listed = {e.kernel for e in prof.events()}
+    assert names <= listed and len(prof.key_averages().table().splitlines()) > 50
+    assert len(report.table(rows=3).splitlines()) < 60
+
+
 def test_views_take_no_memory() -> None:
     for name in set(BACKENDS) - {"strict"}:
         with mt.use_backend(name):

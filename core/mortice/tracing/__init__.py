@@ -306,13 +306,14 @@ _names: list[str] = []
 
 def _kernel_names() -> list[str]:
     if not _names:
-        every = {*REQUIRED_NAMES, *REQUIRED_COMPLEX, *[n for n in dir(FreeKernels) if not n.startswith("_")]}
+        free = [n for n in dir(FreeKernels) if not n.startswith("_") and callable(getattr(FreeKernels, n))]
+        every = {*REQUIRED_NAMES, *REQUIRED_COMPLEX, *free}
         _names.extend(sorted(every - _QUESTIONS))
     return _names
 
 
 def _holder(backend: Any, name: str) -> type | None:
-    """Return the class that a backend has a kernel from, without loading what is to be loaded at its first use."""
+    """Return the class that a backend has a kernel from."""
     for cls in type(backend).__mro__:
         if name in cls.__dict__:
             return cls
