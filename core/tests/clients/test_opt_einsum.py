@@ -74,4 +74,4 @@ def test_tensors_of_two_backends_do_not_mix():
 
     opt_einsum = pytest.importorskip("opt_einsum", reason="opt_einsum is not installed: it is not tried with tensors")
     with pytest.raises(RuntimeError, match="strict"):
-        opt_einsum.contract("ab,bc->ac", mt.ones(2, 2), mt.ones(2, 2, device="strict:0"))
+        opt_einsum.contract("ab,bc->ac", mt.ones(2, 2, device="cpu"), mt.ones(2, 2, device="strict:0"))
