@@ -158,7 +158,7 @@ def _convolution() -> dict[str, Any]:
 
         def both(t: Any) -> Timed:
             model, x = fill(t, make(t.nn)), wave(t, *shape).requires_grad_()
-            ones = t.ones_like(model(x).detach())
+            gradient = wave(t, *model(x).shape)
 
             def step() -> Any:
                 x.grad = None
