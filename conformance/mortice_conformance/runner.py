@@ -15,6 +15,8 @@ from mortice_conformance.catalog import Item
 from mortice_conformance.subject import Skip, Subject
 
 PASSED, FAILED, SKIPPED, KNOWN, UNEXPECTED = "passed", "failed", "skipped", "known", "unexpectedly passed"
+# How the message of a failure begins whose only reason is a kernel that is to come.
+WAITS = "waits for the kernel"
 
 
 @dataclass
@@ -90,10 +92,19 @@ def run_item(item: Item, subject: Subject) -> Result:
         outcome, message = SKIPPED, str(skip)
     except AssertionError as failure:
         outcome, message = FAILED, str(failure)
+    except NotImplementedError as error:
+        # The skeleton of a new backend: each kernel that is not written yet names itself.
+        kernel = str(error).partition(":")[0]
+        outcome = FAILED
+        message = f"{WAITS} {kernel}, which is not written yet." if kernel in subject.backend.unwritten else _shown(error)
     except Exception as error:  # an error in a check is a failure of the backend or of core, and is shown as such
-        frames = "".join(traceback.format_exception(error)[-4:])
-        outcome, message = FAILED, f"{type(error).__name__}: {error}\n{frames}"
+        outcome, message = FAILED, _shown(error)
     return Result(item.id, item.check, item.op, item.level, outcome, time.perf_counter() - start, message)
+
+
+def _shown(error: Exception) -> str:
+    frames = "".join(traceback.format_exception(error)[-4:])
+    return f"{type(error).__name__}: {error}\n{frames}"
 
 
 def judge(result: Result, known: dict[str, KnownFailure]) -> Result:
