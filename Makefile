@@ -23,7 +23,7 @@ EXAMPLE := examples/write_a_backend
 # Libraries that take tensors as they are, which the tests hand to them
 NEIGHBOURS := einops pandas safetensors scikit-learn
 
-.PHONY: help demo test lint bench conformance sanitize clean
+.PHONY: help demo test lint bench conformance scorecards sanitize clean
 .DELETE_ON_ERROR:
 
 help:
@@ -32,6 +32,7 @@ help:
 	@echo "make lint                       ruff, mypy (strict on the engine), the layers"
 	@echo "make bench [ARGS=...]           side by side with torch where it is installed; --help lists the options"
 	@echo "make conformance BACKEND=NAME   the kit on one backend, with its scorecard"
+	@echo "make scorecards                 docs/scorecards anew: every backend that is installed, and the examples'"
 	@echo "make sanitize KIND=address      tests of the C extension built with a sanitizer: address (with undefined) or thread"
 	@echo "make clean                      remove .venv, out/ and everything built"
 
@@ -68,6 +69,15 @@ bench: $(VENV)/.run
 conformance: $(VENV)/.test
 	@if [ -z "$(BACKEND)" ]; then echo "make conformance: name a backend, for example BACKEND=cpu_numpy"; exit 2; fi
 	$(VENV)/bin/mortice-conformance run $(BACKEND) $(ARGS)
+
+# The plugins among the examples are installed as a stranger would; one whose library is not here is named and left out.
+PLUGINS := $(patsubst %/pyproject.toml,./%,$(wildcard $(EXAMPLE)/pyproject.toml examples/backends/*/pyproject.toml))
+scorecards: export OMP_NUM_THREADS = 1
+scorecards: export OPENBLAS_NUM_THREADS = 1
+scorecards: $(VENV)/.test
+	rm -rf out/plugins && $(INSTALL) -c constraints.txt --no-deps --target out/plugins array-api-strict $(PLUGINS)
+	PYTHONPATH=out/plugins $(VENV)/bin/mortice-conformance scorecards docs/scorecards $(BACKEND) \
+	    --expect cpu_numpy --expect cpu_cext --expect cuda_cupy --expect strict
 
 # With GCC; SETS=native builds one instruction set instead of all. The sanitizer's runtime must be there before Python is, and the C++ library for it to find. A report ends the
 # process that it is about; it is written to a file, since pytest holds what tests print.

@@ -177,12 +177,12 @@ def _diff(arguments: Any) -> int:
     except (OSError, ValueError) as error:
         print(f"diff: {error}", file=sys.stderr)
         return 2
-    text, worse = scorecard.diff(old, new)
-    print(text)
     if arguments.html:
         from mortice_conformance.page_diff import save_html
 
         save_html(old, new, arguments.html)
+    text, worse = scorecard.diff(old, new)
+    print(text)
     return 1 if worse else 0
 
 

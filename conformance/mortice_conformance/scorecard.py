@@ -244,47 +244,55 @@ def badge(card: dict[str, Any]) -> str:
 # ---- the difference of two ----
 
 
-def diff(old: dict[str, Any], new: dict[str, Any]) -> tuple[str, bool]:
-    """Return what changed from one scorecard to another, and whether something that passed now fails."""
+def changes(old: dict[str, Any], new: dict[str, Any]) -> dict[str, list[dict[str, str]]]:
+    """Return the checks whose outcome differs between two scorecards, by what became of them."""
     before = {_without_backend(t["id"], old["backend"]): t for t in old["tests"]}
     after = {_without_backend(t["id"], new["backend"]): t for t in new["tests"]}
     bad = (FAILED, UNEXPECTED)
-    groups: dict[str, list[str]] = {
-        "newly failing": [],
-        "newly passing": [],
-        "gone": [],
-        "new": [],
-        "otherwise changed": [],
-    }
-    for id, t in after.items():
-        was = before.get(id)
-        if was is None:
-            groups["new"].append(f"{id} ({t['outcome']})")
-        elif was["outcome"] != t["outcome"]:
-            group = (
-                "newly failing"
-                if t["outcome"] in bad
-                else "newly passing"
-                if was["outcome"] in bad
-                else "otherwise changed"
-            )
-            first = t["message"].splitlines()[0] if t["message"] else ""
-            groups[group].append(f"{id} ({was['outcome']} -> {t['outcome']})" + (f"\n      {first}" if first else ""))
-    groups["gone"] = [f"{id} ({t['outcome']})" for id, t in before.items() if id not in after]
+    groups: dict[str, list[dict[str, str]]] = {
+        "newly failing": [], "newly passing": [], "new": [], "otherwise changed": [], "gone": [],
+    }  # fmt: skip
+    for id in [*after, *(i for i in before if i not in after)]:
+        was, now = (side.get(id, {}).get("outcome", "") for side in (before, after))
+        if was == now:
+            continue
+        fails = now in bad and was not in bad
+        name = "gone" if not now else "new" if not was else "newly failing" if fails else "otherwise changed"
+        if was in bad and now and now not in bad:
+            name = "newly passing"
+        groups[name].append({"id": id, "was": was, "now": now, "message": after.get(id, {}).get("message", "")})
+    return groups
+
+
+def surroundings(old: dict[str, Any], new: dict[str, Any]) -> list[tuple[str, Any, Any]]:
+    """Return what differs between two scorecards beside the checks: name, before, after."""
+    keys = ("mortice", "conformance", "python", "numpy", "libraries", "system", "devices")
+    return [(key, old[key], new[key]) for key in keys if old[key] != new[key]]
+
+
+def diff(old: dict[str, Any], new: dict[str, Any]) -> tuple[str, bool]:
+    """Return what changed from one scorecard to another, and whether something that passed now fails."""
+    groups = changes(old, new)
     lines = [
-        f"old: {old['backend']} {old['version']}, {old['date']}: L{old['reached']}, {total(old, PASSED)} passed in {old['seconds']} s",
-        f"new: {new['backend']} {new['version']}, {new['date']}: L{new['reached']}, {total(new, PASSED)} passed in {new['seconds']} s",
+        f"{side}: {c['backend']} {c['version']}, {c['date']}: L{c['reached']}, {total(c, PASSED)} passed in {c['seconds']} s"
+        for side, c in (("old", old), ("new", new))
     ]
-    for key in ("mortice", "conformance", "python", "numpy", "system", "devices"):
-        if old[key] != new[key]:
-            lines.append(f"{key}: {old[key]} -> {new[key]}")
-    for name, ids in groups.items():
-        if ids:
-            lines += ["", f"{name}: {len(ids)}", *[f"    {i}" for i in ids]]
+    lines += [f"{key}: {was} -> {now}" for key, was, now in surroundings(old, new)]
+    for name, found in groups.items():
+        if found:
+            lines += ["", f"{name}: {len(found)}"]
+        for t in found:
+            lines.append(f"    {t['id']} ({' -> '.join(filter(None, (t['was'], t['now'])))})")
+            if t["message"]:
+                lines.append(f"        {t['message'].splitlines()[0]}")
     if not any(groups.values()):
         lines += ["", "no difference"]
-    worse = bool(groups["newly failing"]) or any(f"({o})" in i for i in groups["new"] for o in bad)
-    return "\n".join(lines), worse
+    return "\n".join(lines), worse(groups)
+
+
+def worse(groups: dict[str, list[dict[str, str]]]) -> bool:
+    """Tell whether changes are for the worse: a check fails that passed, or that was not there."""
+    return bool(groups["newly failing"]) or any(t["now"] in (FAILED, UNEXPECTED) for t in groups["new"])
 
 
 def _without_backend(id: str, backend: str) -> str:
