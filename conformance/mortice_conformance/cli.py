@@ -43,13 +43,15 @@ def _add_new(commands: Any) -> None:
     one = commands.add_parser("new", help="write the package of a new backend: hook, kernels, tests, CI, README")
     one.add_argument("name", help="the backend's name, such as my_device; the folder has it too")
     one.add_argument("--directory", default=".", metavar="D", help="where the folder is made; here by default")
-    one.add_argument("--over", metavar="NAMESPACE", help="take the kernels of an array-API namespace, such as jax.numpy")
+    one.add_argument("--over", metavar="NAMESPACE", help="take the kernels of an array-API namespace, such as torch")
     one.add_argument("--device", metavar="TYPE", help="the device type: its own name by default, cpu with --over")
     one.add_argument(
         "--kernels", default="todo", choices=("todo", "plain"),
         help="todo: each kernel a method that says what it must do; plain: the same in plain Python, complete and slow",
     )  # fmt: skip
-    one.add_argument("--license", default="MIT", metavar="SPDX", help="MIT, Apache-2.0, BSD-3-Clause or LicenseRef-Proprietary")
+    one.add_argument(
+        "--license", default="MIT", metavar="SPDX", help="MIT, Apache-2.0, BSD-3-Clause or LicenseRef-Proprietary"
+    )
     one.set_defaults(call=_new)
 
 
@@ -57,7 +59,9 @@ def _add_scorecards(commands: Any) -> None:
     one = commands.add_parser("scorecards", help="write the scorecards of backends into a folder, with an index")
     one.add_argument("folder", help="where <backend>.json, .html and .svg, README.md and index.html are written")
     one.add_argument("backends", nargs="*", help="which backends; all that are installed by default")
-    one.add_argument("--expect", action="append", default=[], metavar="NAME", help="say so when this one is not installed")
+    one.add_argument(
+        "--expect", action="append", default=[], metavar="NAME", help="say so when this one is not installed"
+    )
     one.set_defaults(call=_scorecards)
 
 
@@ -100,7 +104,9 @@ def _run(arguments: Any) -> int:
     return 1 if strangers or scorecard.failed(card) else 0
 
 
-def measure(subject: Subject, level: int = max(LEVELS), only: str = "", *, quiet: bool) -> tuple[dict[str, Any], list[str]]:
+def measure(
+    subject: Subject, level: int = max(LEVELS), only: str = "", *, quiet: bool
+) -> tuple[dict[str, Any], list[str]]:
     """Run the kit; return the scorecard, and the ids of declared failures that no check has."""
     everything = catalog(subject)
     known = known_failures(subject.backend)

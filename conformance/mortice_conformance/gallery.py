@@ -51,7 +51,10 @@ def _measure(folder: Path, name: str) -> int:
     save_html(card, folder / f"{name}.html")
     (folder / f"{name}.svg").write_text(scorecard.badge(card), encoding="utf-8")
     level = f"L{card['reached']}" if card["reached"] >= 0 else "no level"
-    print(f"{name}: {level}, {scorecard.total(card, PASSED):,} passed, {scorecard.failed(card):,} failed, {card['seconds']} s", flush=True)
+    print(
+        f"{name}: {level}, {scorecard.total(card, PASSED):,} passed, {scorecard.failed(card):,} failed, {card['seconds']} s",
+        flush=True,
+    )
     for id in strangers:
         print(f"{name}: known_failures.toml: no check is called {id!r}. Remove the entry.", file=sys.stderr)
     return 1 if strangers or scorecard.failed(card) else 0
@@ -95,7 +98,10 @@ def _markdown(cards: list[dict[str, Any]]) -> str:
         lines.append(f"| {name}: {files} | ![{_level(c)}]({name}.svg) | {counts} | {c['date'][:10]} | {_versions(c)} |")
     first = next(iter(cards), None)
     if first is not None:
-        lines += ["", f"Python {first['python']}, {first['system']}, mortice {first['mortice']}, kit {first['conformance']}."]
+        lines += [
+            "",
+            f"Python {first['python']}, {first['system']}, mortice {first['mortice']}, kit {first['conformance']}.",
+        ]
     return "\n".join(lines) + "\n"
 
 

@@ -157,7 +157,11 @@ def _listing(card: dict[str, Any], title: str, note: str, outcomes: tuple[str, .
         f'<td class="right">L{t["level"]}</td><td class="right">{1000 * t["seconds"]:.0f} ms</td></tr>'
         for t in found[:_SHOWN]
     )
-    more = f"<tr><td colspan=3>and {len(found) - _SHOWN:,} more: the JSON has them</td></tr>" if len(found) > _SHOWN else ""
+    more = (
+        f"<tr><td colspan=3>and {len(found) - _SHOWN:,} more: the JSON has them</td></tr>"
+        if len(found) > _SHOWN
+        else ""
+    )
     return (
         f"<h2>{title} <small>{len(found):,}; {note}</small></h2>"
         f'<div class="panel"><table class="list"><tbody>{body}{more}</tbody></table></div>'
@@ -207,14 +211,15 @@ def _matrix(card: dict[str, Any]) -> str:
     columns += others
     # Quotes and end tags are left out where HTML allows it: there are thousands of cells.
     head = "".join(
-        f"<th scope=col{' class=gap' if others and c == others[0] else ''}><span>{escape(c)}</span></th>" for c in columns
+        f"<th scope=col{' class=gap' if others and c == others[0] else ''}><span>{escape(c)}</span></th>"
+        for c in columns
     )
     body = "".join(
-        f"<tr><th scope=row>{escape(op)}"
-        + "".join(f"<td class={row[c][0]}>" if c in row else "<td>" for c in columns)
+        f"<tr><th scope=row>{escape(op)}" + "".join(f"<td class={row[c][0]}>" if c in row else "<td>" for c in columns)
         for op, row in sorted(cells.items())
     )
-    return f"<table class='grid'><thead><tr><th scope=col><span class=hidden>operation</span></th>{head}</tr></thead><tbody>{body}</tbody></table>"
+    corner = "<th scope=col><span class=hidden>operation</span></th>"
+    return f"<table class='grid'><thead><tr>{corner}{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _slowest(card: dict[str, Any]) -> str:

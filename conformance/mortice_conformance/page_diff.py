@@ -25,7 +25,9 @@ def render(old: dict[str, Any], new: dict[str, Any]) -> str:
     groups = changes(old, new)
     bad, any_change = worse(groups), any(groups.values())
     mark, text = ("bad", "worse") if bad else ("good", "no change" if not any_change else "no worse")
-    counts = ", ".join(f"{len(found):,} {name}" for name, found in groups.items() if found) or "Every check ended as before."
+    counts = (
+        ", ".join(f"{len(found):,} {name}" for name, found in groups.items() if found) or "Every check ended as before."
+    )
     names = old["backend"] if old["backend"] == new["backend"] else f"{old['backend']} → {new['backend']}"
     body = (
         f'<header><div class="seal {mark}">{_level(new)}<small>{text}</small></div>'
@@ -52,7 +54,8 @@ def _cards(old: dict[str, Any], new: dict[str, Any]) -> str:
         f"<tr><th scope='row'>{escape(name)}</th><td>{escape(_said(was))}</td><td>{escape(_said(now))}</td></tr>"
         for name, was, now in rows
     )
-    return f"<div class='panel'><table class='list'><thead><tr><th></th><th>old</th><th>new</th></tr></thead><tbody>{body}</tbody></table></div>"
+    head = "<tr><th></th><th scope='col'>old</th><th scope='col'>new</th></tr>"
+    return f"<div class='panel'><table class='list'><thead>{head}</thead><tbody>{body}</tbody></table></div>"
 
 
 def _said(value: Any) -> str:

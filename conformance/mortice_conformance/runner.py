@@ -96,7 +96,9 @@ def run_item(item: Item, subject: Subject) -> Result:
         # The skeleton of a new backend: each kernel that is not written yet names itself.
         kernel = str(error).partition(":")[0]
         outcome = FAILED
-        message = f"{WAITS} {kernel}, which is not written yet." if kernel in subject.backend.unwritten else _shown(error)
+        message = (
+            f"{WAITS} {kernel}, which is not written yet." if kernel in subject.backend.unwritten else _shown(error)
+        )
     except Exception as error:  # an error in a check is a failure of the backend or of core, and is shown as such
         outcome, message = FAILED, _shown(error)
     return Result(item.id, item.check, item.op, item.level, outcome, time.perf_counter() - start, message)

@@ -36,7 +36,9 @@ def libraries(distribution: str) -> dict[str, str]:
         needs = [re.split(r"[^\w.-]", need)[0] for need in requires(distribution) or () if "extra ==" not in need]
     except (PackageNotFoundError, ValueError):
         return {}
-    return {name: installed(name) for name in sorted(set(needs)) if name not in ("mortice", "numpy") and installed(name)}
+    return {
+        name: installed(name) for name in sorted(set(needs)) if name not in ("mortice", "numpy") and installed(name)
+    }
 
 
 def environment(subject: Subject) -> dict[str, Any]:

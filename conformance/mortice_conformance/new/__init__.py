@@ -19,8 +19,6 @@ from mortice.backends.backend import REQUIRED_NAMES
 
 KERNELS = ("todo", "plain")
 LICENSES = ("MIT", "Apache-2.0", "BSD-3-Clause", "LicenseRef-Proprietary")
-# Libraries whose main module is no array-API namespace: array-api-compat has one for them.
-_COMPAT = ("numpy", "torch", "cupy", "dask.array")
 # They compute with NumPy, which warns where a backend must be silent.
 _NUMPY_BASED = ("numpy", "array_api_strict")
 _DISTRIBUTIONS = {"dask.array": "dask[array]", "array_api_strict": "array-api-strict"}
@@ -71,7 +69,10 @@ def next_steps(folder: Path, over: str | None, kernels: str) -> str:
     place = folder if folder.is_absolute() else f"./{folder.as_posix()}"
     steps = [
         (f"pip install -e {place}", "install it, so that changes count at once"),
-        ("python -m mortice backends", "see it listed" + (", with what it lacks" if not over and kernels == "todo" else "")),
+        (
+            "python -m mortice backends",
+            "see it listed" + (", with what it lacks" if not over and kernels == "todo" else ""),
+        ),
         (f"mortice-conformance run {name}" + ("" if over else " --level L1"), "what conforms, and what does not yet"),
     ]
     width = max(len(command) for command, _ in steps)
@@ -105,8 +106,11 @@ def _over(words: dict[str, str], namespace: str) -> dict[str, str]:
     needs = [library, *(["numpy"] if quiet and library != "numpy" else [])]
     words = words | {
         "namespace": namespace,
-        "import": f"array_api_compat.{namespace}" if namespace in _COMPAT else namespace,
-        "xp": "Quiet(xp)" if quiet else "xp",
+        "import": "array_api_compat.numpy" if namespace == "numpy" else namespace,
+        "maker": "NamespaceBackend" if quiet else "from_namespace",
+        "make": f'NamespaceBackend(Quiet(xp), {{"{words["device"]}": None}})'
+        if quiet
+        else f'from_namespace(xp, "{words["name"]}", devices={{"{words["device"]}": None}}, register=False)',
         "quiet": _filled("quiet.py", words) if quiet else "",
         "needs": " ".join(needs),
         "about": f"{namespace} as a backend of mortice",
@@ -169,13 +173,17 @@ def _renamed(text: str, words: dict[str, str]) -> str:
     text = text.replace("TemplateBackend", words["class"]).replace("mortice-template", words["distribution"])
     for line in ('("template",)', '["template"]'):
         text = text.replace(line, line.replace("template", words["device"]))
-    return text.replace('BackendInfo("template"', f'BackendInfo("{words["name"]}"').replace("`template`", f"`{words['name']}`")
+    return text.replace('BackendInfo("template"', f'BackendInfo("{words["name"]}"').replace(
+        "`template`", f"`{words['name']}`"
+    )
 
 
 def _unwritten(source: str) -> str:
     """Replace the body of each required kernel by an error that says what it must do."""
     lines = source.splitlines()
-    backend: Any = next(n for n in ast.parse(source).body if isinstance(n, ast.ClassDef) and n.name == "TemplateBackend")
+    backend: Any = next(
+        n for n in ast.parse(source).body if isinstance(n, ast.ClassDef) and n.name == "TemplateBackend"
+    )
     for method in reversed([n for n in backend.body if isinstance(n, ast.FunctionDef)]):
         if method.name in REQUIRED_NAMES and method.name not in _HOUSEKEEPING:
             first, what = method.body[1].lineno - 1, re.split(r"[.:;]", ast.get_docstring(method) or "")[0]
