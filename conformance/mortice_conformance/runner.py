@@ -56,7 +56,7 @@ def known_failures(backend: Any) -> dict[str, KnownFailure]:
     try:
         file = importlib.resources.files(package) / "known_failures.toml"
         text = file.read_text(encoding="utf-8")
-    except (ModuleNotFoundError, FileNotFoundError, TypeError):
+    except (ModuleNotFoundError, FileNotFoundError, TypeError, AttributeError):  # the last for what a script defines
         return {}
     found = {}
     for entry in tomllib.loads(text).get("failure", []):

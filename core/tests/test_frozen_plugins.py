@@ -61,7 +61,7 @@ def run(site: Path, code: str) -> str:
 
 @pytest.mark.parametrize(("site", "name"), PLUGINS, ids=lambda p: p if isinstance(p, str) else p.name)
 def test_a_frozen_plugin_still_works(site: Path, name: str) -> None:
-    device = {"frozen_api1": "frozen:0", "frozen_lists": "frozen_lists", "frozen_namespace": "cpu"}.get(name, name)
+    device = {"frozen_api1": "frozen:0", "frozen_free": "frozen_free:0", "frozen_namespace": "cpu"}.get(name, name)
     out = run(site, f"""
         mine, theirs = program({name!r}), program("cpu_numpy")
         assert max(abs(a - b) for a, b in zip(mine[0], theirs[0])) < 1e-5, (mine[0], theirs[0])
@@ -79,11 +79,12 @@ def test_free_kernels_that_a_frozen_plugin_has_are_used() -> None:
     out = run(FROZEN / "api1", """
         program("frozen_free")
         import mortice_frozen_free
-        print(*sorted(set(mortice_frozen_free.CALLS)))
+        mt.ones(2, device="frozen_free:0").to("frozen_free:1")
+        print(*sorted(mortice_frozen_free.CALLS))
         with mt.use_backend("frozen_free") as backend:
             print(*backend.overridden)
         """)  # fmt: skip
-    assert out.splitlines() == ["atan2 expm1 flip softmax", "atan2 expm1 flip softmax"]
+    assert out.splitlines() == ["atan2 copy_to expm1 flip item softmax", "atan2 expm1 flip softmax"]
 
 
 def test_a_frozen_wrapper_sees_every_kernel() -> None:
