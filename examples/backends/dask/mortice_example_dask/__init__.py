@@ -29,13 +29,23 @@ def load():
             return at_once(dask.array.take)(x, numpy.asarray(indices), axis=axis)
 
         @staticmethod
+        def reshape(x, shape):
+            # It merges or splits axes, no more: https://github.com/dask/dask/issues/8634. From one axis it can do all.
+            if 0 not in x.shape:
+                x = dask.array.reshape(x.rechunk(-1), (-1,))
+            return at_once(dask.array.reshape)(x, shape)
+
+        @staticmethod
         def max(x, **attrs):
-            # It reduces empty chunks, though the result is empty too: https://github.com/dask/dask/issues/2794.
-            return at_once(xp.max if 0 not in x.shape else xp.sum)(x, **attrs)
+            return extreme(xp.max, x, attrs)
 
         @staticmethod
         def min(x, **attrs):
-            return at_once(xp.min if 0 not in x.shape else xp.sum)(x, **attrs)
+            return extreme(xp.min, x, attrs)
+
+    def extreme(function, x, attrs):
+        # It reduces empty chunks, though the result is empty too: https://github.com/dask/dask/issues/2794.
+        return at_once(function)(x, **attrs) if 0 not in x.shape else at_once(xp.sum)(x, dtype=x.dtype, **attrs)
 
     def at_once(function):
         def eager(*args, **kwargs):

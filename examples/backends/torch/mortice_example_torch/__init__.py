@@ -30,7 +30,9 @@ def load():
         high = high - (high - root)
         low, square = root - high, root * root
         left = (y - square) - (((high * high - square) + 2.0 * high * low) + low * low)
-        better = (root + left / (2.0 * root)) / scale
+        step = left / (2.0 * root)
+        # The term of second order is negative and too small to count, but where the first one ends in a tie.
+        better = (root + (step - step.abs() * 2.0**-52)) / scale
         return torch.where((x > 0) & (x < float("inf")), better, root)
 
     return from_namespace(Namespace(), "torch", register=False)
