@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from mortice.backends.plugins import entries
 from mortice_conformance.catalog import Item
 from mortice_conformance.subject import Skip, Subject
 
@@ -52,7 +53,10 @@ class KnownFailure:
 
 def known_failures(backend: Any) -> dict[str, KnownFailure]:
     """Read `known_failures.toml` from the package that the backend comes from."""
-    package = type(backend).__module__.partition(".")[0]
+    entry = entries().get(getattr(backend, "name", ""))
+    # A plugin need not have a class of its own; its `load` it always has.
+    source = entry.info.load if entry and entry.info and entry.backend is backend else type(backend)
+    package = source.__module__.partition(".")[0]
     try:
         file = importlib.resources.files(package) / "known_failures.toml"
         text = file.read_text(encoding="utf-8")

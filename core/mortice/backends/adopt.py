@@ -57,7 +57,10 @@ def from_namespace(
 def smoothed(xp: Any) -> Any:
     """Return array-api-compat's namespace for a library that it knows, else the one that was given."""
     import importlib
+    from types import ModuleType
 
+    if not isinstance(xp, ModuleType):
+        return xp  # somebody has put it together already
     try:
         return importlib.import_module(f"array_api_compat.{title(xp)}")
     except ImportError:

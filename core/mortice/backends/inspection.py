@@ -5,7 +5,6 @@ Nothing here knows a library by its name.
 
 from __future__ import annotations
 
-import re
 import warnings
 from itertools import count
 
@@ -33,11 +32,15 @@ _BEYOND = ("float16", "bfloat16")
 _VITAL = ("bool", "int64", "float32")
 
 
-def missing_functions(xp: Any, given: Iterable[str] = ()) -> list[str]:
-    """Return the functions that required kernels need and the namespace lacks; kernels in `given` need none."""
-    have = set(given)
+def check_functions(xp: Any, given: Iterable[str] = ()) -> None:
+    """Refuse a namespace without the functions that required kernels need, with the list; those in `given` need none."""
     needed = " ".join([*FUNCTIONS.values(), *([COMPLEX] if hasattr(xp, "complex64") else [])])
-    return [n for n in sorted(needed.split()) if n not in have and not hasattr(xp, n)]
+    missing = [n for n in sorted(set(needed.split()) - set(given)) if not hasattr(xp, n)]
+    if missing:
+        raise PluginError(
+            f"namespace {title(xp)}: required kernels need functions that it lacks: {', '.join(missing)}. Write them as "
+            f"kernels={{'{missing[0]}': function, ...}}. What is derived where it is absent: {DERIVED}."
+        )
 
 
 def dtype_on_arrays(xp: Any, name: str, device: Any) -> Any:
@@ -129,6 +132,8 @@ def _usable(xp: Any, native: Any) -> bool:
 
 def _device_type(xp: Any, native: Any) -> str:
     """Return the type under which mortice would have the device: DLPack's, else the library's own word made a name."""
+    import re
+
     from mortice.backends.dlpack import device_name
 
     try:
@@ -143,7 +148,7 @@ def _device_type(xp: Any, native: Any) -> str:
 
 def writes_in_place(xp: Any, device: Any) -> bool:
     """Tell, by trying, whether arrays can be written and every basic view shows it: the meaning of `mutable`."""
-    views = (
+    views: Any = (
         lambda x: x[1:, ...], lambda x: x[::-1, ...], lambda x: xp.reshape(x, (-1,)),
         lambda x: xp.permute_dims(x, (1, 0)), lambda x: xp.broadcast_to(x, (1, 2, 2)),
     )  # fmt: skip
@@ -171,7 +176,12 @@ def updates(xp: Any, device: Any) -> bool:
     try:
         x = xp.zeros((2,), dtype=xp.float32, device=device)
         at = (xp.asarray([1, 1], dtype=xp.int64, device=device),)
-        x = x.at[(slice(0, 1), ...)].set(xp.sum(x) + 4.0).at[at].add(xp.full((2,), 1.0, dtype=xp.float32, device=device))
+        x = (
+            x.at[(slice(0, 1), ...)]
+            .set(xp.sum(x) + 4.0)
+            .at[at]
+            .add(xp.full((2,), 1.0, dtype=xp.float32, device=device))
+        )
         return (float(x[0]), float(x[1])) == (4.0, 2.0)
     except Exception:
         return False

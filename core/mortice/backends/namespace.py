@@ -10,13 +10,9 @@ from __future__ import annotations
 
 from mortice.backends.backend import Backend
 from mortice.backends.host import HostBuffer, pack
-from mortice.backends.inspection import (
-    DERIVED, check_vital, dtypes_on, find_devices, kept_only, missing_functions, reverses, title, updates, writes_in_place,
-)  # fmt: skip
-from mortice.backends.unsigned import emulate
 from mortice.device import Device
 from mortice.dtype import DType, bool_, int64, uint8
-from mortice.errors import DTypeError, PluginError
+from mortice.errors import DTypeError
 from mortice.shape import prod
 
 TYPE_CHECKING = False
@@ -84,34 +80,34 @@ class NamespaceBackend(Backend):
     def __init__(
         self, xp: Any, devices: dict[str, Any] | None = None, mutable: bool | None = None, kernels: Any = None
     ) -> None:
+        from mortice.backends import inspection  # not before a backend is needed
+
         super().__init__()
         self.xp = xp
         kernels = dict(kernels or {})
-        missing = [n for n in missing_functions(xp, kernels) if getattr(type(self), n, None) is getattr(NamespaceBackend, n, None)]
-        if missing:
-            raise PluginError(
-                f"namespace {title(xp)}: required kernels need functions that it lacks: {', '.join(missing)}. Write them as "
-                f"kernels={{'{missing[0]}': function, ...}}. What is derived where it is absent: {DERIVED}."
-            )
-        self._devices = find_devices(xp) if devices is None else devices
+        own = [n for n in dir(self) if getattr(type(self), n, None) is not getattr(NamespaceBackend, n, None)]
+        inspection.check_functions(xp, [*kernels, *own])
+        self._devices = inspection.find_devices(xp) if devices is None else devices
         first = next(iter(self._devices.values()), None)
         self._places = [(native, self.device(name)) for name, native in self._devices.items()]
-        self._dtypes = dtypes_on(xp, first)
-        self._kept = frozenset(kept := kept_only(xp, first))
-        self._dtypes |= kept
+        self._dtypes, kept = inspection.dtypes_on(xp, first), inspection.kept_only(xp, first)
+        self._dtypes, self._kept = self._dtypes | kept, frozenset(kept)
         self._names = {native: d for d, native in self._dtypes.items()}
         self._offered: dict[str, frozenset[DType]] = {}
-        check_vital(xp, self._dtypes, next(iter(self._devices), "cpu"))
-        self.mutable = writes_in_place(xp, first) if mutable is None else mutable
-        self._reverses, self._updates = reverses(xp, first), not self.mutable and updates(xp, first)
+        inspection.check_vital(xp, self._dtypes, next(iter(self._devices), "cpu"))
+        self.mutable = inspection.writes_in_place(xp, first) if mutable is None else mutable
+        self._reverses = inspection.reverses(xp, first)
+        self._updates = not self.mutable and inspection.updates(xp, first)
         for name in _TAKEN_OVER:
             # A free kernel that the standard has too: the namespace's own is used unless a subclass has its own.
             if hasattr(xp, name) and getattr(type(self), name) is getattr(Backend, name):
                 setattr(self, name, self._taken_over(name, _TAKEN_OVER[name]))
         for name, kernel in _transforms(xp.fft).items() if hasattr(xp, "fft") else ():
             if getattr(type(self), name) is getattr(Backend, name):
-                setattr(self, name, kernel)
+                setattr(self, name, _of_some(kernel, getattr(self, name)))
         if self._kept:
+            from mortice.backends.unsigned import emulate
+
             emulate(self, self._kept)
         for name, kernel in kernels.items():
             setattr(self, name, kernel)
@@ -124,8 +120,10 @@ class NamespaceBackend(Backend):
     def dtypes(self, device: Device) -> frozenset[DType]:
         found = self._offered.get(str(device))
         if found is None:
+            from mortice.backends import inspection
+
             place = self._devices.get(str(device))
-            here = dtypes_on(self.xp, place) | kept_only(self.xp, place)
+            here = inspection.dtypes_on(self.xp, place) | inspection.kept_only(self.xp, place)
             found = self._offered[str(device)] = frozenset(d for d in here if self._dtypes.get(d) == here[d])
         return found
 
@@ -413,7 +411,8 @@ class NamespaceBackend(Backend):
         if not count:
             return self.copy(x)
         if self._names[x.dtype] is bool_:
-            return self._beyond("scatter_add", bool_, x, values, indices=indices, axis=axis)
+            wide = [self.astype(part, int64) for part in (x, values)]
+            return self.astype(self.scatter_add(wide[0], indices, wide[1], axis=axis), bool_)
         if self._updates:
             flat = self._flat(indices, x.shape, axis)
             return xp.reshape(xp.reshape(x, (-1,)).at[(flat,)].add(xp.reshape(values, (-1,))), x.shape)
@@ -467,6 +466,11 @@ def _transforms(fft: Any) -> dict[str, Any]:
         return fft.irfft(half, n=n, axis=last, norm=norm)
 
     return {"fftn": fft.fftn, "ifftn": fft.ifftn, "rfftn": fft.rfftn, "irfftn": irfftn}
+
+
+def _of_some(transform: Any, default: Any) -> Any:
+    """Take the default body where there are no elements: libraries differ there, down to crashes."""
+    return lambda x, **attrs: (transform if 0 not in x.shape else default)(x, **attrs)
 
 
 def _lent(x: Any) -> memoryview:

@@ -27,7 +27,7 @@ def emulate(k: Any, dtypes: frozenset[DType]) -> None:
 
 
 def _bridged(k: Any, name: str, plain: Any, dtypes: frozenset[DType]) -> Any:
-    derived = {"floor_divide": _quotient, "remainder": _remainder, "bitwise_right_shift": _shifted, "abs": _same,
+    derived: Any = {"floor_divide": _quotient, "remainder": _remainder, "bitwise_right_shift": _shifted, "abs": _same,
                "floor": _same, "sign": _sign}.get(name)  # fmt: skip
 
     def kernel(*xs: Any, **attrs: Any) -> Any:
@@ -73,17 +73,23 @@ def _sign(k: Any, x: Any) -> Any:
 
 def _shifted(k: Any, x: Any, n: Any) -> Any:
     """Shift right and clear what the sign has filled."""
-    filled = k.bitwise_left_shift(k.bitwise_left_shift(k.bitwise_or(k.multiply(x, 0), -1), 63 - n if type(n) is int else k.subtract(63, n)), 1)
+    rest = 63 - n if type(n) is int else k.subtract(63, n)
+    ones = k.bitwise_or(k.multiply(x, 0), -1)
+    filled = k.bitwise_left_shift(k.bitwise_left_shift(ones, rest), 1)
     return k.bitwise_and(k.bitwise_right_shift(x, n), k.bitwise_xor(filled, -1))
+
+
+def _reached(k: Any, x: Any, y: Any) -> Any:
+    """Return 1 where x is at least y, both unsigned, else 0."""
+    return k.astype(k.logical_not(k.less(k.bitwise_xor(x, -_TOP), k.bitwise_xor(y, -_TOP))), int64)
 
 
 def _quotient(k: Any, x: Any, y: Any) -> Any:
     """Divide the halved dividend, double, and correct by one; a divisor above 2**63 goes in once or not at all."""
-    reached = lambda a, b: k.astype(k.logical_not(k.less(k.bitwise_xor(a, -_TOP), k.bitwise_xor(b, -_TOP))), int64)
     safe = k.where(k.less(y, 0), 1, y)
     half = k.bitwise_left_shift(k.floor_divide(_shifted(k, x, 1), safe), 1)
-    once = k.add(half, reached(k.subtract(x, k.multiply(half, safe)), safe))
-    return k.where(k.less(y, 0), reached(x, y), once)
+    once = k.add(half, _reached(k, k.subtract(x, k.multiply(half, safe)), safe))
+    return k.where(k.less(y, 0), _reached(k, x, y), once)
 
 
 def _remainder(k: Any, x: Any, y: Any) -> Any:
