@@ -20,18 +20,21 @@ CEXT := plugins/cpu_cext
 CEXT_SOURCES := $(wildcard $(CEXT)/pyproject.toml $(CEXT)/meson.* $(CEXT)/src/*pp $(CEXT)/src/*/*pp $(CEXT)/mortice_cpu_cext/*.py)
 KIT := $(PY) -m pytest -n $(JOBS) --pyargs mortice_conformance
 EXAMPLE := examples/write_a_backend
+FOREIGN := $(patsubst %/pyproject.toml,./%,$(wildcard examples/backends/*/pyproject.toml))
 # Libraries that take tensors as they are, which the tests hand to them
 NEIGHBOURS := array-api-extra einops opt_einsum pandas safetensors scikit-learn xarray
 
-.PHONY: help demo test lint bench conformance sanitize clean
+.PHONY: help demo test foreign lint bench conformance scorecards sanitize clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo                       install, train the digit classifier, print its accuracy, save a picture"
 	@echo "make test                       the whole test suite, then the conformance kit on each backend here"
+	@echo "make foreign                    the examples that make backends of PyTorch (where it is installed), JAX and dask"
 	@echo "make lint                       ruff, mypy (strict on the engine), the layers"
 	@echo "make bench [ARGS=...]           side by side with torch where it is installed; --help lists the options"
 	@echo "make conformance BACKEND=NAME   the kit on one backend, with its scorecard"
+	@echo "make scorecards                 docs/scorecards anew: every backend that is installed, and the examples'"
 	@echo "make sanitize KIND=address      tests of the C extension built with a sanitizer: address (with undefined) or thread"
 	@echo "make clean                      remove .venv, out/ and everything built"
 
@@ -57,6 +60,14 @@ test: $(VENV)/.test
 	    PYTHONPATH=out/third_party $(KIT) --mortice-backend $$name; \
 	fi
 
+# Backends made of other people's libraries: some minutes, since JAX compiles each kernel for each shape.
+foreign: export OMP_NUM_THREADS = 1
+foreign: $(VENV)/.test
+	$(INSTALL) -c constraints.txt jax 'dask[array]'
+	rm -rf out/foreign $(FOREIGN:=/build)
+	$(INSTALL) --no-deps --target out/foreign $(FOREIGN)
+	PYTHONPATH=out/foreign $(PY) -m pytest examples/backends $(ARGS)
+
 lint: $(VENV)/.lint
 	$(PY) -m ruff check .
 	$(PY) -m mypy
@@ -68,6 +79,14 @@ bench: $(VENV)/.run
 conformance: $(VENV)/.test
 	@if [ -z "$(BACKEND)" ]; then echo "make conformance: name a backend, for example BACKEND=cpu_numpy"; exit 2; fi
 	$(VENV)/bin/mortice-conformance run $(BACKEND) $(ARGS)
+
+# The plugins among the examples are installed as a stranger would; one whose library is not here is named and left out.
+scorecards: export OMP_NUM_THREADS = 1
+scorecards: export OPENBLAS_NUM_THREADS = 1
+scorecards: $(VENV)/.test
+	rm -rf out/plugins && $(INSTALL) -c constraints.txt --no-deps --target out/plugins array-api-strict ./$(EXAMPLE) $(FOREIGN)
+	PYTHONPATH=out/plugins $(VENV)/bin/mortice-conformance scorecards docs/scorecards $(BACKEND) \
+	    --expect cpu_numpy --expect cpu_cext --expect cuda_cupy --expect strict
 
 # With GCC; SETS=native builds one instruction set instead of all. The sanitizer's runtime must be there before Python is, and the C++ library for it to find. A report ends the
 # process that it is about; it is written to a file, since pytest holds what tests print.
@@ -103,7 +122,7 @@ sanitize: $(VENV)/.test
 
 clean:
 	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	rm -rf core/build plugins/*/build conformance/build $(EXAMPLE)/build
+	rm -rf core/build plugins/*/build conformance/build $(EXAMPLE)/build $(FOREIGN:=/build)
 	find core plugins conformance examples benchmarks -name '*.egg-info' -prune -exec rm -rf {} +
 	find core plugins conformance examples benchmarks -name __pycache__ -prune -exec rm -rf {} +
 	find core plugins -name '*.so' -type f -exec rm -f {} +

@@ -49,6 +49,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--seed", type=int, help="draw the same examples again")
     parser.add_argument("--json", metavar="FILE", help="write what was run and the counts")
     parser.add_argument("rest", nargs=argparse.REMAINDER, help="after `--`, more arguments for pytest, such as `-n 4`")
+    parser.set_defaults(call=run)
 
 
 def run(arguments: Any) -> int:

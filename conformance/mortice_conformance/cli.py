@@ -1,4 +1,4 @@
-"""The command line: `mortice-conformance run NAME`, `diff A.json B.json`, `planted`, `array-api`."""
+"""The command line: `mortice-conformance run`, `new`, `scorecards`, `diff`, `planted` and `array-api`; `--help` says more."""
 
 from __future__ import annotations
 
@@ -19,6 +19,13 @@ def main(argv: list[str] | None = None) -> int:
     """Run the command line; returns 0 when everything passed."""
     parser = argparse.ArgumentParser(prog="mortice-conformance", description="Prove a backend of mortice.")
     commands = parser.add_subparsers(dest="command", required=True)
+    for add in (_add_run, _add_new, _add_scorecards, _add_diff, _add_planted, array_api_suite.add_to):
+        add(commands)
+    arguments = parser.parse_args(argv)
+    return int(arguments.call(arguments))
+
+
+def _add_run(commands: Any) -> None:
     one = commands.add_parser("run", help="run the kit on a backend and print its scorecard")
     one.add_argument("backend", help="the backend's name, as `python -m mortice backends` lists it")
     levels = "; ".join(f"L{n} {name}" for n, name in LEVELS.items())
@@ -29,16 +36,48 @@ def main(argv: list[str] | None = None) -> int:
     one.add_argument("--html", metavar="FILE", help="write the scorecard as one page")
     one.add_argument("--badge", metavar="FILE", help="write an SVG badge")
     one.add_argument("--quiet", action="store_true", help="show no progress")
-    two = commands.add_parser("diff", help="compare two scorecards; fails when something that passed now fails")
-    two.add_argument("old")
-    two.add_argument("new")
-    three = commands.add_parser("planted", help="plant bugs in a backend and report the share that the kit catches")
-    three.add_argument("--json", metavar="FILE")
-    three.add_argument("--markdown", metavar="FILE")
-    array_api_suite.add_to(commands)
-    arguments = parser.parse_args(argv)
-    ways = {"run": _run, "diff": _diff, "planted": _planted, "array-api": array_api_suite.run}
-    return ways[arguments.command](arguments)
+    one.set_defaults(call=_run)
+
+
+def _add_new(commands: Any) -> None:
+    one = commands.add_parser("new", help="write the package of a new backend: hook, kernels, tests, CI, README")
+    one.add_argument("name", help="the backend's name, such as my_device; the folder has it too")
+    one.add_argument("--directory", default=".", metavar="D", help="where the folder is made; here by default")
+    one.add_argument("--over", metavar="NAMESPACE", help="take the kernels of an array-API namespace, such as torch")
+    one.add_argument("--device", metavar="TYPE", help="the device type: its own name by default, cpu with --over")
+    one.add_argument(
+        "--kernels", default="todo", choices=("todo", "plain"),
+        help="todo: each kernel a method that says what it must do; plain: the same in plain Python, complete and slow",
+    )  # fmt: skip
+    one.add_argument(
+        "--license", default="MIT", metavar="SPDX", help="MIT, Apache-2.0, BSD-3-Clause or LicenseRef-Proprietary"
+    )
+    one.set_defaults(call=_new)
+
+
+def _add_scorecards(commands: Any) -> None:
+    one = commands.add_parser("scorecards", help="write the scorecards of backends into a folder, with an index")
+    one.add_argument("folder", help="where <backend>.json, .html and .svg, README.md and index.html are written")
+    one.add_argument("backends", nargs="*", help="which backends; all that are installed by default")
+    one.add_argument(
+        "--expect", action="append", default=[], metavar="NAME", help="say so when this one is not installed"
+    )
+    one.set_defaults(call=_scorecards)
+
+
+def _add_diff(commands: Any) -> None:
+    one = commands.add_parser("diff", help="compare two scorecards; fails when something that passed now fails")
+    one.add_argument("old")
+    one.add_argument("new")
+    one.add_argument("--html", metavar="FILE", help="write the difference as one page")
+    one.set_defaults(call=_diff)
+
+
+def _add_planted(commands: Any) -> None:
+    one = commands.add_parser("planted", help="plant bugs in a backend and report the share that the kit catches")
+    one.add_argument("--json", metavar="FILE")
+    one.add_argument("--markdown", metavar="FILE")
+    one.set_defaults(call=_planted)
 
 
 def _run(arguments: Any) -> int:
@@ -54,20 +93,29 @@ def _run(arguments: Any) -> int:
     except BackendNotFound as error:
         print(error, file=sys.stderr)
         return 2
-    everything = catalog(subject)
-    known = known_failures(subject.backend)
-    strangers = unknown_ids(known, everything)
-    items = [i for i in everything if i.level <= level and arguments.only in i.id]
-    start = time.perf_counter()
-    progress = _Progress(len(items), quiet=arguments.quiet or not sys.stderr.isatty())
-    results = run(items, subject, known, progress)
-    progress.end()
-    card = scorecard.make(subject, results, level, time.perf_counter() - start)
+    if subject.backend.unwritten:
+        # All else is made of the required kernels: it would fail by thousands and tell nothing.
+        level = min(level, 1)
+    card, strangers = measure(subject, level, arguments.only, quiet=arguments.quiet)
     print(scorecard.terminal(card, scorecard.wants_colour()))
     for id in strangers:
         print(f"known_failures.toml: no check is called {id!r}. Remove the entry.")
     _write(arguments, card)
-    return 1 if strangers or any(r.bad for r in results) else 0
+    return 1 if strangers or scorecard.failed(card) else 0
+
+
+def measure(
+    subject: Subject, level: int = max(LEVELS), only: str = "", *, quiet: bool
+) -> tuple[dict[str, Any], list[str]]:
+    """Run the kit; return the scorecard, and the ids of declared failures that no check has."""
+    everything = catalog(subject)
+    known = known_failures(subject.backend)
+    items = [i for i in everything if i.level <= level and only in i.id]
+    start = time.perf_counter()
+    progress = _Progress(len(items), quiet=quiet or not sys.stderr.isatty())
+    results = run(items, subject, known, progress)
+    progress.end()
+    return scorecard.make(subject, results, level, time.perf_counter() - start), unknown_ids(known, everything)
 
 
 def _write(arguments: Any, card: dict[str, Any]) -> None:
@@ -108,12 +156,37 @@ class _Progress:
             print(f"\r{'':<110}\r", end="", file=sys.stderr)
 
 
+def _new(arguments: Any) -> int:
+    from mortice_conformance import new
+
+    try:
+        folder = new.create(
+            arguments.name, arguments.directory, over=arguments.over, device=arguments.device,
+            kernels=arguments.kernels, license=arguments.license,
+        )  # fmt: skip
+    except (new.NewError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(new.next_steps(folder, arguments.over, arguments.kernels))
+    return 0
+
+
+def _scorecards(arguments: Any) -> int:
+    from mortice_conformance.gallery import write
+
+    return write(Path(arguments.folder), arguments.backends, arguments.expect)
+
+
 def _diff(arguments: Any) -> int:
     try:
         old, new = scorecard.load_json(arguments.old), scorecard.load_json(arguments.new)
     except (OSError, ValueError) as error:
         print(f"diff: {error}", file=sys.stderr)
         return 2
+    if arguments.html:
+        from mortice_conformance.page_diff import save_html
+
+        save_html(old, new, arguments.html)
     text, worse = scorecard.diff(old, new)
     print(text)
     return 1 if worse else 0

@@ -120,8 +120,9 @@ class Sample:
         return False
 
     def dtypes(self, available: Any) -> list[DType]:
-        """Return the dtypes to test among those that a device has."""
-        return [d for d in DTYPES if d in available and self.accepts(d)]
+        """Return the dtypes to test: those that a device has, as it has what results from them."""
+        have = [d for d in DTYPES if d in available and self.accepts(d)]
+        return [d for d in have if available.issuperset(self.results(d))]
 
     def widest(self, available: Any, kind: str = "f") -> DType | None:
         """Return the widest float (or complex) dtype of the device that the op takes."""

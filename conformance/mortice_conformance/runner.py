@@ -11,10 +11,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from mortice.backends.plugins import entries
 from mortice_conformance.catalog import Item
 from mortice_conformance.subject import Skip, Subject
 
 PASSED, FAILED, SKIPPED, KNOWN, UNEXPECTED = "passed", "failed", "skipped", "known", "unexpectedly passed"
+# How the message of a failure begins whose only reason is a kernel that is to come.
+WAITS = "waits for the kernel"
 
 
 @dataclass
@@ -50,11 +53,14 @@ class KnownFailure:
 
 def known_failures(backend: Any) -> dict[str, KnownFailure]:
     """Read `known_failures.toml` from the package that the backend comes from."""
-    package = type(backend).__module__.partition(".")[0]
+    entry = entries().get(getattr(backend, "name", ""))
+    # A plugin need not have a class of its own; its `load` it always has.
+    source = entry.info.load if entry and entry.info and entry.backend is backend else type(backend)
+    package = source.__module__.partition(".")[0]
     try:
         file = importlib.resources.files(package) / "known_failures.toml"
         text = file.read_text(encoding="utf-8")
-    except (ModuleNotFoundError, FileNotFoundError, TypeError):
+    except (ModuleNotFoundError, FileNotFoundError, TypeError, AttributeError):  # the last for what a script defines
         return {}
     found = {}
     for entry in tomllib.loads(text).get("failure", []):
@@ -90,10 +96,21 @@ def run_item(item: Item, subject: Subject) -> Result:
         outcome, message = SKIPPED, str(skip)
     except AssertionError as failure:
         outcome, message = FAILED, str(failure)
+    except NotImplementedError as error:
+        # The skeleton of a new backend: each kernel that is not written yet names itself.
+        kernel = str(error).partition(":")[0]
+        outcome = FAILED
+        message = (
+            f"{WAITS} {kernel}, which is not written yet." if kernel in subject.backend.unwritten else _shown(error)
+        )
     except Exception as error:  # an error in a check is a failure of the backend or of core, and is shown as such
-        frames = "".join(traceback.format_exception(error)[-4:])
-        outcome, message = FAILED, f"{type(error).__name__}: {error}\n{frames}"
+        outcome, message = FAILED, _shown(error)
     return Result(item.id, item.check, item.op, item.level, outcome, time.perf_counter() - start, message)
+
+
+def _shown(error: Exception) -> str:
+    frames = "".join(traceback.format_exception(error)[-4:])
+    return f"{type(error).__name__}: {error}\n{frames}"
 
 
 def judge(result: Result, known: dict[str, KnownFailure]) -> Result:

@@ -84,8 +84,7 @@ class Subject:
         if t._device is not self.device:
             raise Failure(f"{what}: the result is on {t._device}, its operands were on {self.device}.")
         # Where nothing is written in place, NumPy's scalars for one serve as arrays do.
-        due = type(k.full((), 0, dtype=t.dtype, device=self.device))
-        if k.mutable and type(t._data) is not due:
+        if k.mutable and type(t._data) is not (due := type(k.full((), 0, dtype=t.dtype, device=self.device))):
             raise Failure(f"{what}: expected a buffer of the type that full makes, {due.__name__}; got a "
                           f"{type(t._data).__name__}.")  # fmt: skip
         place = k.device_of(t._data)

@@ -82,7 +82,7 @@ def _inspect(backend: Any, entry: plugins.Entry) -> dict[str, Any]:
     overridden = list(backend.overridden)
     return {
         "api": info.api, "priority": info.priority, "device_types": list(info.device_types), "devices": devices,
-        "mutable": bool(backend.mutable), "overridden": overridden,
+        "mutable": bool(backend.mutable), "overridden": overridden, "unwritten": list(backend.unwritten),
     }  # fmt: skip
 
 
@@ -99,6 +99,8 @@ def text(found: dict[str, Any], verbose: bool = False) -> str:
         lines.append(f"    overrides {len(b['overridden'])} of {_free()} free kernels" + ("" if verbose else " (-v names them)"))
         if verbose:
             lines += _wrapped(b["overridden"])
+        if b["unwritten"]:
+            lines += [f"    {len(b['unwritten'])} required kernels are not written yet:", *_wrapped(b["unwritten"])]
     if not found["backends"]:
         lines.append("No backend works here. Install one, e.g. pip install mortice[numpy].")
     for b in found["broken"]:

@@ -20,7 +20,6 @@ from mortice.backends.backend import REQUIRED_NAMES
 from mortice.errors import BackendNotFound, DeviceError
 
 CORE = Path(mortice.__file__).parent
-FROZEN = Path(__file__).parent / "frozen_plugins"
 ARRAY_LIBRARIES = ("numpy", "cupy", "torch", "jax", "ml_dtypes", "scipy", "array_api_compat", "array_api_strict")
 
 IMPORTS = """
@@ -570,37 +569,6 @@ def test_the_required_kernels_are_the_documented_ones() -> None:
     """A change here breaks every plugin: it needs a new `API`, and a frozen plugin written against it."""
     kernels = sum(len(names.split()) for family, names in REQUIRED.items() if family != "housekeeping")
     assert (API, kernels, len(REQUIRED["housekeeping"].split())) == (1, 50, 8)
-
-
-@pytest.mark.parametrize("path", sorted(p for p in FROZEN.iterdir() if p.is_dir()), ids=lambda p: p.name)
-def test_a_frozen_plugin_still_works(path: Path) -> None:
-    name = f"frozen_{path.name}"
-    out = Site(path).python(f"""
-        import mortice as mt
-
-        def train(backend):
-            with mt.use_backend(backend):
-                mt.manual_seed(0)
-                x, w = mt.randn(16, 3), mt.randn(3, 2, requires_grad=True)
-                b = mt.zeros(2, requires_grad=True)
-                optimizer, losses = mt.optim.Adam([w, b], lr=0.05), []
-                for _ in range(10):
-                    optimizer.zero_grad()
-                    loss = ((x @ w + b).relu() - x[:, 1:].flip(1)).square().mean() + mt.softmax(w, 0).max()
-                    loss.backward()
-                    optimizer.step()
-                    losses.append(loss.item())
-                y = mt.arange(12.0).reshape(3, 4)
-                y[:, ::2] = -1
-                return losses, y.sort(1)[0].tolist(), y.t().cumsum(0).tolist(), str(w.device)
-
-        mine, theirs = train({name!r}), train("cpu_numpy")
-        assert mine[3] == "frozen:0", mine[3]
-        assert max(abs(a - b) for a, b in zip(mine[0], theirs[0])) < 1e-5, (mine[0], theirs[0])
-        assert mine[1:3] == theirs[1:3]
-        print(mt.ones(2, device="frozen:1").mul(2).device)
-        """)
-    assert out == "frozen:1"
 
 
 def test_register_is_for_backends_made_in_the_program() -> None:

@@ -1,4 +1,4 @@
-"""What a backend author needs: `Backend`, `NamespaceBackend`, `BackendInfo`, and the hook marker; and `list()`.
+"""What a backend author needs: `Backend`, `NamespaceBackend`, `from_namespace`, `BackendInfo`, the hook marker; and `list()`.
 
 The switches of `torch.backends` (cudnn, cuda, mps, ...) are here too, for scripts; see `flags`.
 """
@@ -11,13 +11,16 @@ from mortice.backends.plugins import list_backends as list
 from mortice.dtype import DTYPES, DType
 
 __all__ = [
-    "API", "DTYPES", "REQUIRED", "Backend", "BackendInfo", "DType", "HostBuffer", "NamespaceBackend", "hookimpl", "list",
+    "API", "DTYPES", "REQUIRED", "Backend", "BackendInfo", "DType", "HostBuffer", "NamespaceBackend",
+    "from_namespace", "hookimpl", "list",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
     import importlib
 
+    if name == "from_namespace":
+        return importlib.import_module("mortice.backends.adopt").from_namespace
     if name in ("cuda", "cudnn"):
         return importlib.import_module(f"mortice.backends.{name}")
     flags = importlib.import_module("mortice.backends.flags")

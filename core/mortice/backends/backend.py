@@ -207,6 +207,14 @@ class Backend(FreeKernels):
         return tuple(sorted(n for n in free if getattr(type(self), n, None) is not getattr(FreeKernels, n) or n in mine))
 
 
+    @property
+    def unwritten(self) -> tuple[str, ...]:
+        """The required kernels that are there in name only: all that they do is to raise NotImplementedError."""
+        names = (n for n in (*REQUIRED_NAMES, *REQUIRED_COMPLEX) if n not in self.__dict__)
+        codes = ((n, getattr(getattr(type(self), n, None), "__code__", None)) for n in names)
+        return tuple(n for n, code in codes if code is not None and code.co_names == ("NotImplementedError",))
+
+
 def check_backend(backend: Any, name: str, device_types: Any = None) -> None:
     """Refuse a backend that lacks a required kernel, with the list, or that cannot be one at all."""
     if not isinstance(backend, Backend):

@@ -2,7 +2,8 @@
 
 The kernels are the namespace's own functions. What is added is only what the standard leaves out or leaves undefined:
 Python numbers as operands, arithmetic and order of bools, slices beyond the end, writing at repeated positions, and the
-way to and from host memory. Plugins subclass it for what their library does otherwise or faster.
+way to and from host memory. Plugins subclass it for what their library does otherwise or faster; `from_namespace` makes
+one in a line.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from mortice.backends.backend import Backend
 from mortice.backends.host import HostBuffer, pack
 from mortice.device import Device
-from mortice.dtype import DTYPES, DType, bool_, int64, uint8
+from mortice.dtype import DType, bool_, int64, uint8
 from mortice.errors import DTypeError
 from mortice.shape import prod
 
@@ -71,31 +72,45 @@ class NamespaceBackend(Backend):
     Args:
         xp: the namespace, e.g. from `array_api_compat`.
         devices: mortice's names of its devices -> what the namespace takes as `device=`; the first is the default, and
-            its memory can be read by the host. All are of types that the plugin claims.
-        mutable: whether arrays can be written in place and basic indexing gives views.
+            its memory can be read by the host. All are of types that the plugin claims. The namespace is asked by default.
+        mutable: whether arrays can be written in place and basic indexing gives views; tried by default.
+        kernels: functions of the namespace's arrays that replace kernels, by name.
     """
 
-    def __init__(self, xp: Any, devices: dict[str, Any] | None = None, mutable: bool = False) -> None:
+    def __init__(
+        self, xp: Any, devices: dict[str, Any] | None = None, mutable: bool | None = None, kernels: Any = None
+    ) -> None:
+        from mortice.backends import inspection  # not before a backend is needed
+
         super().__init__()
         self.xp = xp
-        self.mutable = mutable
-        self._devices = devices if devices is not None else {"cpu": None}
+        kernels = dict(kernels or {})
+        own = [n for n in dir(self) if getattr(type(self), n, None) is not getattr(NamespaceBackend, n, None)]
+        inspection.check_functions(xp, [*kernels, *own])
+        self._devices = inspection.find_devices(xp) if devices is None else devices
+        first = next(iter(self._devices.values()), None)
         self._places = [(native, self.device(name)) for name, native in self._devices.items()]
-        self._dtypes: dict[DType, Any] = {}
-        self._names: dict[Any, DType] = {}
+        self._dtypes, kept = inspection.dtypes_on(xp, first), inspection.kept_only(xp, first)
+        self._dtypes, self._kept = self._dtypes | kept, frozenset(kept)
+        self._names = {native: d for d, native in self._dtypes.items()}
         self._offered: dict[str, frozenset[DType]] = {}
-        for d in DTYPES:
-            native = _dtype_on_arrays(xp, d.name, next(iter(self._devices.values()), None))
-            # A namespace that narrows in silence shows the same dtype under two names: the wider is not there.
-            if native is not None and native not in self._names:
-                self._dtypes[d], self._names[native] = native, d
+        inspection.check_vital(xp, self._dtypes, next(iter(self._devices), "cpu"))
+        self.mutable = inspection.writes_in_place(xp, first) if mutable is None else mutable
+        self._reverses = inspection.reverses(xp, first)
+        self._updates = not self.mutable and inspection.updates(xp, first)
         for name in _TAKEN_OVER:
             # A free kernel that the standard has too: the namespace's own is used unless a subclass has its own.
             if hasattr(xp, name) and getattr(type(self), name) is getattr(Backend, name):
                 setattr(self, name, self._taken_over(name, _TAKEN_OVER[name]))
         for name, kernel in _transforms(xp.fft).items() if hasattr(xp, "fft") else ():
             if getattr(type(self), name) is getattr(Backend, name):
-                setattr(self, name, kernel)
+                setattr(self, name, _of_some(kernel, getattr(self, name)))
+        if self._kept:
+            from mortice.backends.unsigned import emulate
+
+            emulate(self, self._kept)
+        for name, kernel in kernels.items():
+            setattr(self, name, kernel)
 
     # ---- housekeeping ----
 
@@ -105,10 +120,11 @@ class NamespaceBackend(Backend):
     def dtypes(self, device: Device) -> frozenset[DType]:
         found = self._offered.get(str(device))
         if found is None:
+            from mortice.backends import inspection
+
             place = self._devices.get(str(device))
-            # By trying: a namespace's own listing leaves out what is beyond the standard, such as float16.
-            have = (d for d, native in self._dtypes.items() if _dtype_on_arrays(self.xp, d.name, place) == native)
-            found = self._offered[str(device)] = frozenset(have)
+            here = inspection.dtypes_on(self.xp, place) | inspection.kept_only(self.xp, place)
+            found = self._offered[str(device)] = frozenset(d for d in here if self._dtypes.get(d) == here[d])
         return found
 
     def native(self, dtype: DType) -> Any:
@@ -121,13 +137,16 @@ class NamespaceBackend(Backend):
     def from_host(self, host: HostBuffer, device: Device) -> Any:
         native, dtype = self._devices[str(device)], self.native(host.dtype)
         view = host.shaped()
+        if view is not None and (view.readonly or not view.c_contiguous):
+            # Some libraries read no strides, and warn of memory that they may not write, though it is to be copied.
+            view = HostBuffer(bytearray(view.tobytes()), host.shape, host.dtype).shaped()
         if view is not None:
             try:
                 x = self.xp.asarray(view, dtype=dtype, device=native, copy=True)
                 if tuple(x.shape) == host.shape and x.dtype == dtype:
                     return x
-            except (TypeError, ValueError, NotImplementedError, BufferError):
-                pass  # the namespace does not read buffers, or not of this format
+            except Exception:  # whatever a library raises for buffers, or for some format
+                pass
         if not prod(host.shape):
             return self.full(host.shape, 0, dtype=host.dtype, device=device)
         return self.xp.asarray(host.tolist(), dtype=dtype, device=native)
@@ -135,7 +154,7 @@ class NamespaceBackend(Backend):
     def to_host(self, x: Any) -> HostBuffer:
         d, shape = self._names[x.dtype], tuple(x.shape)
         if len(self._places) > 1 and self.device_of(x) is not self._places[0][1]:
-            x = x.to_device(self._places[0][0])
+            x = self._moved(x, self._places[0][0])
         for way in (memoryview, lambda x: memoryview(x.__array__()), lambda x: _lent(self.copy(x))):
             try:
                 view = way(x)
@@ -148,13 +167,20 @@ class NamespaceBackend(Backend):
         return HostBuffer(pack([convert(flat[i]) for i in range(prod(shape))], d), shape, d)
 
     def copy_to(self, x: Any, device: Device) -> Any:
-        return x.to_device(self._devices[str(device)]) if len(self._places) > 1 else self.copy(x)
+        return self._moved(x, self._devices[str(device)]) if len(self._places) > 1 else self.copy(x)
+
+    def _moved(self, x: Any, native: Any) -> Any:
+        # Not every library's arrays have the standard's method; asarray takes a device in all of them.
+        return x.to_device(native) if hasattr(x, "to_device") else self.xp.asarray(x, device=native)
 
     def dlpack_device(self, x: Any) -> tuple[int, int]:
-        return self.xp.asarray(x).__dlpack_device__()  # type: ignore[no-any-return]
+        x = self.xp.asarray(x)
+        return x.__dlpack_device__() if hasattr(x, "__dlpack_device__") else super().dlpack_device(x)
 
     def to_dlpack(self, x: Any, *, stream: Any = None, max_version: Any = None) -> Any:
         x = self.xp.asarray(x)  # a namespace may have numbers of its own where 0-d arrays are due
+        if not hasattr(x, "__dlpack__"):
+            x = x.__array__()  # what is computed when it is asked for can lend no more than the result
         try:
             return x.__dlpack__(stream=stream, max_version=max_version)
         except TypeError:  # max_version came with 2023.12
@@ -163,9 +189,15 @@ class NamespaceBackend(Backend):
     def from_dlpack(self, source: Any, device: Device) -> Any:
         from mortice.backends.dlpack import on_host
 
-        if device.type != "cpu" and on_host(source):
+        # A library without negative strides may not survive those of others; the base class reads all memory of the host.
+        if on_host(source) and not (device.type == "cpu" and self._reverses and hasattr(self.xp, "from_dlpack")):
             return super().from_dlpack(source, device)
-        x = self.xp.from_dlpack(source)
+        try:
+            x = self.xp.from_dlpack(source)
+        except Exception:  # such as strides that the library does not take
+            if on_host(source):
+                return super().from_dlpack(source, device)
+            raise
         if x.dtype not in self._names:
             raise DTypeError(f"from_dlpack: backend {self.name} has no {x.dtype}.")
         return x if self.device_of(x) is device else self.copy_to(x, device)
@@ -186,6 +218,10 @@ class NamespaceBackend(Backend):
                     return device
         return self._places[0][1]
 
+    def _place(self, x: Any) -> Any:
+        """Return the namespace's device of an array, for new arrays beside it; one that is alone need not be told."""
+        return x.device if len(self._places) > 1 else self._places[0][0]
+
     # ---- operands ----
 
     def _pair(self, x: Any, y: Any) -> tuple[Any, Any]:
@@ -198,7 +234,7 @@ class NamespaceBackend(Backend):
         return x, y
 
     def _like(self, x: Any, value: Any) -> Any:
-        return self.xp.asarray(value, dtype=x.dtype, device=x.device)
+        return self.xp.asarray(value, dtype=x.dtype, device=self._place(x))
 
     def _beyond(self, name: str, d: DType, *xs: Any, **attrs: Any) -> Any:
         """Compute where the standard defines nothing: bools as 0 and 1."""
@@ -215,7 +251,8 @@ class NamespaceBackend(Backend):
         def kernel(*xs: Any) -> Any:
             if len(xs) == 2:
                 xs = self._pair(*xs)
-            return (own if self._names[xs[0].dtype].kind in kinds else free)(*xs)
+            d = self._names[xs[0].dtype]
+            return (own if d.kind in kinds and d not in self._kept else free)(*xs)
 
         return kernel
 
@@ -286,9 +323,29 @@ class NamespaceBackend(Backend):
         return self.xp.concat(list(arrays), axis=axis)
 
     def getitem(self, x: Any, key: Any) -> Any:
-        return x[_within(key, x.shape)]
+        key = _within(key, x.shape)
+        if not self._reverses:
+            x, key = self._forward(x, key)
+        return x[key]
+
+    def _forward(self, x: Any, key: Any) -> Any:
+        """Return an array and a key without negative steps that lead to the same elements."""
+        axis, out = 0, []
+        for i, part in enumerate(key):
+            if isinstance(part, slice) and part.step is not None and part.step < 0:
+                start, stop, step = part.indices(x.shape[axis])
+                x, last = self.xp.flip(x, axis=axis), x.shape[axis] - 1
+                part = slice(last - start, last - stop, -step)
+            out.append(part)
+            axis = axis + 1 if part is not Ellipsis else x.ndim - sum(p is not None for p in key[i + 1 :])
+            axis -= part is None
+        return x, tuple(out)
 
     def setitem(self, x: Any, key: Any, value: Any) -> Any:
+        if self._updates:
+            return x.at[_within(key, x.shape)].set(value)
+        if not self._reverses and any(isinstance(part, slice) and (part.step or 1) < 0 for part in key):
+            return self._replaced(x, key, value)
         key = _within(key, x.shape)
         if not self.mutable:
             x = self.copy(x)
@@ -303,12 +360,13 @@ class NamespaceBackend(Backend):
     def _replaced(self, x: Any, key: Any, value: Any) -> Any:
         """Write where arrays cannot be written: each element is taken from the old ones or from the new."""
         xp, size = self.xp, prod(x.shape)
-        numbers = xp.arange(size, dtype=self.native(int64), device=x.device)
-        at = xp.reshape(xp.reshape(numbers, x.shape)[key], (-1,))
+        numbers = xp.arange(size, dtype=self.native(int64), device=self._place(x))
+        there = self.getitem(xp.reshape(numbers, x.shape), key)
+        at = xp.reshape(there, (-1,))
         if not at.shape[0]:
             return x
         value = self._like(x, value) if type(value) in _NUMBERS else value
-        new = xp.reshape(xp.broadcast_to(value, xp.reshape(numbers, x.shape)[key].shape), (-1,))
+        new = xp.reshape(xp.broadcast_to(value, there.shape), (-1,))
         order = xp.argsort(at)
         at, new = xp.take(at, order, axis=0), xp.take(new, order, axis=0)
         place = self.minimum(xp.searchsorted(at, numbers), at.shape[0] - 1)
@@ -329,7 +387,7 @@ class NamespaceBackend(Backend):
 
     def argsort(self, x: Any, *, axis: int, descending: bool = False) -> Any:
         if not x.ndim:
-            return self.xp.zeros((), dtype=self.native(int64), device=x.device)
+            return self.xp.zeros((), dtype=self.native(int64), device=self._place(x))
         order = self.xp.argsort(self._ordered(x), axis=axis, descending=descending, stable=True)
         return self.xp.astype(order, self.native(int64), copy=False)
 
@@ -349,16 +407,22 @@ class NamespaceBackend(Backend):
         return self.xp.reshape(self.xp.take(self.xp.reshape(x, (-1,)), flat, axis=0), indices.shape)
 
     def scatter_add(self, x: Any, indices: Any, values: Any, *, axis: int) -> Any:
-        # The standard has no function that adds at repeated positions. Sorted, the values of one position are
-        # neighbours; each round adds the next of every position, in the order of writing as a loop would.
         xp, count = self.xp, prod(indices.shape)
         if not count:
             return self.copy(x)
+        if self._names[x.dtype] is bool_:
+            wide = [self.astype(part, int64) for part in (x, values)]
+            return self.astype(self.scatter_add(wide[0], indices, wide[1], axis=axis), bool_)
+        if self._updates:
+            flat = self._flat(indices, x.shape, axis)
+            return xp.reshape(xp.reshape(x, (-1,)).at[(flat,)].add(xp.reshape(values, (-1,))), x.shape)
+        # The standard has no function that adds at repeated positions. Sorted, the values of one position are
+        # neighbours; each round adds the next of every position, in the order of writing as a loop would.
         flat = self._flat(indices, x.shape, axis)
         order = xp.argsort(flat, stable=True)
         flat = xp.take(flat, order, axis=0)
         values = xp.take(xp.reshape(values, (-1,)), order, axis=0)
-        slots = xp.arange(prod(x.shape), dtype=flat.dtype, device=x.device)
+        slots = xp.arange(prod(x.shape), dtype=flat.dtype, device=self._place(x))
         first, end = xp.searchsorted(flat, slots), xp.searchsorted(flat, slots, side="right")
         out = xp.reshape(x, (-1,))
         for turn in range(int(xp.max(end - first))):
@@ -370,11 +434,11 @@ class NamespaceBackend(Backend):
     def _flat(self, indices: Any, shape: Any, axis: int) -> Any:
         """Return the positions along an axis as positions in the flattened array."""
         xp, ndim, step = self.xp, len(shape), 1
-        flat = xp.zeros(indices.shape, dtype=indices.dtype, device=indices.device)
+        flat = xp.zeros(indices.shape, dtype=indices.dtype, device=self._place(indices))
         for i in range(ndim - 1, -1, -1):
             along = indices
             if i != axis % ndim:
-                here = xp.arange(indices.shape[i], dtype=indices.dtype, device=indices.device)
+                here = xp.arange(indices.shape[i], dtype=indices.dtype, device=self._place(indices))
                 along = xp.reshape(here, tuple(-1 if j == i else 1 for j in range(ndim)))
             flat = self.add(flat, self.multiply(along, step))
             step *= shape[i]
@@ -404,6 +468,11 @@ def _transforms(fft: Any) -> dict[str, Any]:
     return {"fftn": fft.fftn, "ifftn": fft.ifftn, "rfftn": fft.rfftn, "irfftn": irfftn}
 
 
+def _of_some(transform: Any, default: Any) -> Any:
+    """Take the default body where there are no elements: libraries differ there, down to crashes."""
+    return lambda x, **attrs: (transform if 0 not in x.shape else default)(x, **attrs)
+
+
 def _lent(x: Any) -> memoryview:
     """Return the memory of an array that is in row-major order, by DLPack."""
     from mortice.backends.dlpack import borrow
@@ -412,14 +481,6 @@ def _lent(x: Any) -> memoryview:
     if not loan.row_major:
         raise BufferError(f"to_host: expected row-major elements; got strides {loan.strides} of {loan.shape}.")
     return loan.memory.view
-
-
-def _dtype_on_arrays(xp: Any, name: str, device: Any) -> Any:
-    """Return the dtype as arrays of the namespace show it, None where it has none."""
-    try:
-        return xp.zeros((0,), dtype=getattr(xp, name), device=device).dtype
-    except Exception:  # a library refuses a dtype with whatever it likes
-        return None
 
 
 def _within(key: Any, shape: Any) -> tuple[Any, ...]:
