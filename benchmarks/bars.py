@@ -33,18 +33,18 @@ def _of(make: Callable[[Any], tuple[Any, ...]], function: Callable[..., Any], gr
 
 
 def _backward(make: Callable[[Any], tuple[Any, ...]], function: Callable[..., Any], leaves: int = 1) -> Callable[[Any], Timed]:
-    """Return a forward and a backward from a gradient of ones."""
+    """Return a forward and a backward from a gradient that does not cancel, as ones would in a softmax."""
 
     def setup(t: Any) -> Timed:
         operands = make(t)
         for x in operands[:leaves]:
             x.requires_grad_()
-        ones = t.ones_like(function(t, *operands).detach())
+        gradient = wave(t, *function(t, *operands).shape)
 
         def step() -> Any:
             for x in operands[:leaves]:
                 x.grad = None
-            function(t, *operands).backward(ones)
+            function(t, *operands).backward(gradient)
             return operands[0].grad
 
         return step
@@ -164,7 +164,7 @@ def _convolution() -> dict[str, Any]:
                 x.grad = None
                 for p in model.parameters():
                     p.grad = None
-                model(x).backward(ones)
+                model(x).backward(gradient)
                 return x.grad
 
             return step

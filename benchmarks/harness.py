@@ -65,6 +65,10 @@ class Row:
         return asdict(self)
 
 
+# Seconds between the turns of two libraries: OpenMP's workers spin on their cores for milliseconds after their last job.
+SETTLING = 0.02
+
+
 def wave(t: Any, *shape: int) -> Any:
     """Return a float32 tensor of smooth values in [-1, 1], the same in every library."""
     return t.sin(t.arange(math.prod(shape), dtype=t.float32) * 0.7).reshape(shape)
@@ -107,6 +111,8 @@ def measure(case: Case, libraries: list[Library], *, rounds: int, min_time: floa
     for turn in range(rounds):
         for name in timed if turn % 2 == 0 else reversed(timed):
             gc.collect()
+            time.sleep(SETTLING)
+            timed[name]()  # into warm caches again
             samples[name].append(_time(timed[name], number[name]) / number[name])
 
     row.seconds = {name: statistics.median(times) for name, times in samples.items()}

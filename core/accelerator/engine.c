@@ -358,9 +358,15 @@ static PyObject *attributes_of(Fast *f, PyObject *const *values, PyObject *names
     return without ? PyTuple_GetSlice(names, 0, n - 1) : Py_NewRef(names);
 }
 
-static PyObject *const_of(PyObject *value) {
-    PyObject *made = class[CONST]->tp_alloc(class[CONST], 0);
+/* A number as the kernel gets it: `binary` of op.py passes it on as it came, `general` as `fit_number` has it. */
+static PyObject *number_of(Fast *f, PyObject *value) {
+    return f->kind == ANY && PyLong_CheckExact(value) ? PyNumber_Float(value) : Py_NewRef(value);
+}
+
+static PyObject *const_of(PyObject *value) { /* takes value, which may be an error */
+    PyObject *made = value ? class[CONST]->tp_alloc(class[CONST], 0) : NULL;
     if (made) put(made, at.value, value);
+    Py_XDECREF(value);
     return made;
 }
 
@@ -371,7 +377,7 @@ static int note_call(Fast *f, PyObject *const *args, Py_ssize_t n, PyObject *nam
     int status = operands ? 0 : -1;
     for (Py_ssize_t i = 0; i < n && !status; i++) {
         int plain = args[i] == Py_None || is_number(args[i]);
-        PyObject *a = plain ? const_of(args[i]) : still_whole(args[i]) < 0 ? NULL : Py_NewRef(args[i]);
+        PyObject *a = plain ? const_of(number_of(f, args[i])) : still_whole(args[i]) < 0 ? NULL : Py_NewRef(args[i]);
         if (a) PyList_SET_ITEM(operands, i, a);
         else status = -1;
     }
@@ -406,23 +412,21 @@ static PyObject *several(PyObject *data, PyObject *device, PyObject *dtypes, PyO
 /* The usual case of a call; None where it is not usual. `args` are n operands, then the values of the attributes. */
 static PyObject *try_op(Fast *f, PyObject *const *args, Py_ssize_t n, PyObject *names) {
     Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0, i;
-    int number = f->numbers && is_number(args[1]) ? 1 : f->numbers && is_number(args[0]) ? 0 : -1;
-    int lead = number == 0 ? 1 : f->lead;
+    unsigned numbers = 0; /* the operands that are numbers, a bit for each */
+    int lead = f->lead;
+    for (i = 0; f->numbers && i < n; i++)
+        if (is_number(args[i]) && !(f->fixed >> i & 1)) numbers |= 1u << i;
+    while ((f->fixed | numbers) >> lead & 1) lead++;
     if (lead >= n || !is_tensor(args[lead])) Py_RETURN_NONE;
     PyObject *x = args[lead], *device = SLOT(x, at.device), *dtype = SLOT(x, at.dtype), *shape = SLOT(x, at.shape);
     int recorded = wants_grad(x), one_shape = 1;
-    if (number >= 0) {
+    if (numbers) {
         PyObject *kind = SLOT(dtype, at.kind);
         if (!kind || !PyUnicode_Check(kind) || !PyUnicode_GET_LENGTH(kind) || PyUnicode_READ_CHAR(kind, 0) != 'f') Py_RETURN_NONE;
-        one_shape = !PyTuple_GET_SIZE(shape);
     }
     for (i = 0; i < n; i++) {
         PyObject *a = args[i];
-        if (i == lead || i == number) continue;
-        if (a == Py_None && f->kind == ANY) {
-            one_shape = 0;
-            continue;
-        }
+        if (i == lead || numbers >> i & 1 || (a == Py_None && f->kind == ANY)) continue;
         if (!is_tensor(a) || SLOT(a, at.device) != device || (SLOT(a, at.dtype) != dtype && !(f->fixed >> i & 1))) Py_RETURN_NONE;
         recorded |= wants_grad(a);
         if (one_shape && SLOT(a, at.shape) != shape)
@@ -439,19 +443,23 @@ static PyObject *try_op(Fast *f, PyObject *const *args, Py_ssize_t n, PyObject *
     Py_INCREF(device);
     Py_INCREF(result);
     Py_INCREF(kernel);
-    if (number >= 0 || f->shape == Py_None || (one_shape && f->shape == broadcast)) Py_INCREF(shape);
+    if ((numbers && f->kind == TWO) || f->shape == Py_None || (one_shape && f->shape == broadcast)) Py_INCREF(shape);
     else if (PyTuple_Check(f->shape)) shape = Py_NewRef(f->shape);
     else {
         room[0] = f->name;
-        for (i = 0; i < n; i++) room[1 + i] = Py_NewRef(args[i] == Py_None ? no_sizes : SLOT(args[i], at.shape));
+        for (i = 0; i < n; i++) room[1 + i] = Py_NewRef(numbers >> i & 1 || args[i] == Py_None ? no_sizes : SLOT(args[i], at.shape));
         shape = PyObject_Vectorcall(f->shape, room, 1 + n, names);
         for (i = 0; i < n; i++) Py_DECREF(room[1 + i]);
     }
     if (shape) {
-        for (i = 0; i < n; i++)
-            room[1 + i] = Py_NewRef(i == number || args[i] == Py_None ? args[i] : SLOT(args[i], at.data));
-        data = PyObject_Vectorcall(kernel, room + 1, n | PY_VECTORCALL_ARGUMENTS_OFFSET, names);
-        for (i = 0; i < n; i++) Py_DECREF(room[1 + i]);
+        int ready = 1;
+        for (i = 0; i < n; i++) {
+            PyObject *a = args[i];
+            room[1 + i] = numbers >> i & 1 ? number_of(f, a) : Py_NewRef(a == Py_None ? a : SLOT(a, at.data));
+            ready &= room[1 + i] != NULL;
+        }
+        if (ready) data = PyObject_Vectorcall(kernel, room + 1, n | PY_VECTORCALL_ARGUMENTS_OFFSET, names);
+        for (i = 0; i < n; i++) Py_XDECREF(room[1 + i]);
     }
     if (data && f->kind == VIEW) {
         PyObject *attrs = dict_of(args + n, names);
@@ -461,7 +469,7 @@ static PyObject *try_op(Fast *f, PyObject *const *args, Py_ssize_t n, PyObject *
         int many = f->kind == ANY && PyTuple_CheckExact(data);
         t = many ? several(data, device, result, shape) : fresh(Py_NewRef(data), device, result, shape);
         if (t && recorded && SLOT(f->op, at.no_grad_reason) == Py_None &&
-            note_call(f, args, n, names, data, t, one_shape) < 0) Py_CLEAR(t);
+            note_call(f, args, n, names, data, t, one_shape && !(numbers && PyTuple_GET_SIZE(shape))) < 0) Py_CLEAR(t);
         if (many && !t && !PyErr_Occurred()) t = Py_NewRef(Py_None);
     }
     Py_XDECREF(data);
@@ -654,7 +662,7 @@ static PyObject *fast(PyObject *Py_UNUSED(module), PyObject *args) { /* fast(kin
     PyObject *scalars = f->attrs ? PyObject_GetAttr(op, s_scalars) : NULL;
     PyObject *fixed = scalars ? PyObject_GetAttr(op, s_fixed) : NULL;
     if (fixed) {
-        f->numbers = kind == TWO && scalars == Py_True;
+        f->numbers = (kind == TWO || kind == ANY) && scalars == Py_True;
         for (int i = 0; i < MOST && !PyErr_Occurred(); i++) {
             PyObject *number = PyLong_FromLong(i);
             if (number && PySequence_Contains(fixed, number) == 1) f->fixed |= 1u << i;

@@ -109,6 +109,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     )
     from mortice.compiler import _assert, compile
     from mortice.distributions.gamma_draws import _sample_dirichlet, _standard_gamma
+    from mortice.explanation import explain
     from mortice.func import vmap
     from mortice.methods.typed import *
     from mortice.nn.functional import (

@@ -27,6 +27,7 @@ PUBLIC = {
     ),
     "compiler": "_assert compile",
     "distributions.gamma_draws": "_sample_dirichlet _standard_gamma",
+    "explanation": "explain",
     "func": "vmap",
     "methods.typed": (
         "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor "

@@ -98,13 +98,8 @@ class Device:
         return self
 
 
-# How a profiler, while it runs, makes the table of compiled ops that a device calls from the backend's own.
+# What watches calls of kernels while anybody wants to know: see `tracing`.
 watching: list[Any] = []
-
-
-def table_of(backend: Any) -> Any:
-    """Return the compiled ops that a new device of the backend calls."""
-    return watching[-1](backend.table) if watching else backend.table
 
 
 def intern(type: str, index: int | None, backend: Any) -> Device:
@@ -115,7 +110,7 @@ def intern(type: str, index: int | None, backend: Any) -> Device:
     if found is None:
         made = object.__new__(Device)
         made.type, made.index, made.backend = type, index, backend
-        made.table = None if backend is None else table_of(backend)
+        made.table = None if backend is None else backend.table
         made.base, made.inner, made.level = made, None, None
         found = known.setdefault((type, index), made)
     return found
@@ -124,6 +119,7 @@ def intern(type: str, index: int | None, backend: Any) -> Device:
 def stand_above(inner: Device, level: Any, backend: Any) -> Device:
     """Return the device of a level above another one: the same place, served by the level's backend."""
     made = object.__new__(Device)
-    made.type, made.index, made.backend, made.table = inner.type, inner.index, backend, table_of(backend)
+    made.type, made.index, made.backend = inner.type, inner.index, backend
+    made.table = watching[-1].table_of(backend) if watching else backend.table
     made.base, made.inner, made.level = inner.base, inner, level
     return made

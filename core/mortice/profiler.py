@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import enum
+import json
 import os
 import socket
 import time
+import uuid
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -85,7 +87,7 @@ def schedule(
 
 
 def tensorboard_trace_handler(
-    dir_name: str, worker_name: str | None = None, use_gzip: bool = False
+    dir_name: str, worker_name: str | None = None, use_gzip: bool = False, use_python_export: bool = False
 ) -> Callable[[Any], None]:
     """Return an `on_trace_ready` that writes each trace into a folder, under names that TensorBoard knows."""
 
@@ -135,12 +137,16 @@ class profile:
         self._steps = schedule is not None
         self.on_trace_ready = on_trace_ready
         self.record_shapes, self.with_stack, self.profile_memory = record_shapes, with_stack, profile_memory
+        self.with_flops, self.with_modules = with_flops, with_modules
         self.acc_events = acc_events
         self.step_num = 0
         self.current_action = self.schedule(0)
         self._running: Any = None
         self._label: Any = None
         self._found: EventList | None = None
+        self._metadata: dict[str, Any] = {}
+        self._trace_id: str | None = None
+        self.custom_trace_id_callback = custom_trace_id_callback
 
     def __enter__(self) -> profile:
         self.start()
@@ -157,6 +163,15 @@ class profile:
         """End; what is being recorded is a whole trace."""
         if self._running is not None:
             self._finish()
+
+    def prepare_trace(self) -> None:
+        """Do nothing: there is nothing to warm up."""
+
+    def start_trace(self) -> None:
+        """Begin to record, whatever the schedule says."""
+        self._enter(ProfilerAction.RECORD)
+
+    stop_trace = stop
 
     def step(self) -> None:
         """Say that a step of the program is done."""
@@ -175,8 +190,11 @@ class profile:
         if self._running is None:
             waits = bool(self.activities - {ProfilerActivity.CPU})
             self._running = _profiler.profile(
-                record_shapes=self.record_shapes, with_stack=self.with_stack, use_cuda=waits
-            ).__enter__()
+                record_shapes=self.record_shapes, with_stack=self.with_stack, profile_memory=self.profile_memory,
+                with_flops=self.with_flops, use_cuda=waits,
+            ).__enter__()  # fmt: skip
+            callback = self.custom_trace_id_callback
+            self._trace_id = uuid.uuid4().hex.upper() if callback is None else callback()
         if self._steps:
             self._label = record_function(f"ProfilerStep#{self.step_num}").__enter__()
 
@@ -189,8 +207,9 @@ class profile:
         self._close_label()
         running, self._running = self._running, None
         running.__exit__()
-        earlier = self._found if self.acc_events and self._found is not None else []
-        self._found = EventList([*earlier, *running.function_events])
+        earlier = self._found if self.acc_events and self._found is not None else EventList()
+        found = running.function_events
+        self._found = EventList([*earlier, *found], [*earlier.samples, *found.samples])
         if self.on_trace_ready is not None:
             self.on_trace_ready(self)
 
@@ -204,9 +223,36 @@ class profile:
         """Return one entry for each kind of event, with times added up."""
         return self.events().key_averages(group_by_input_shape, group_by_stack_n)
 
-    def export_chrome_trace(self, path: str) -> None:
-        """Write a trace for chrome://tracing or Perfetto."""
-        self.events().export_chrome_trace(path)
+    def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
+        """Write a trace for chrome://tracing or Perfetto; a name that ends in .gz is compressed."""
+        about = {
+            "record_shapes": int(self.record_shapes), "profile_memory": int(self.profile_memory),
+            "with_stack": int(self.with_stack), "with_flops": int(self.with_flops), "trace_id": self._trace_id,
+        }  # fmt: skip
+        self.events().export_chrome_trace(path, {**about, **self._metadata})
+
+    def add_metadata(self, key: str, value: str) -> None:
+        """Write a text of your own beside the events of the trace."""
+        self._metadata[key] = value
+
+    def add_metadata_json(self, key: str, value: str) -> None:
+        """Write a value, given as JSON, beside the events of the trace."""
+        self._metadata[key] = json.loads(value)
+
+    preset_metadata_json = add_metadata_json
+
+    def get_trace_id(self) -> str | None:
+        """Return the name of the last trace, None before the first."""
+        return self._trace_id
+
+    def set_custom_trace_id_callback(self, callback: Callable[[], str]) -> None:
+        """Name the traces to come by what the function returns."""
+        self.custom_trace_id_callback = callback
+
+    def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
+        """Stop recording for a while, or go on; the activities that ops belong to are recorded together."""
+        if self._running is not None and set(activities) & self.activities:
+            (self._running.recorder.resume if enable else self._running.recorder.pause)()
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         """Write stacks and their times, as flame graph tools read them; needs `with_stack`."""

@@ -155,6 +155,9 @@ SINGLES: list[Any] = [
     lambda x: x + mt.ones(3), lambda x: mt.mul(x, x, out=x.detach().clone()), lambda x: mt.mul(x, x, out=None), lambda x: mt.exp(x, x),
     lambda x: mt.exp(), lambda x: mt.exp(x, bad=1), lambda x: mt.mul(x), lambda x: mt.mul(x, None), lambda x: x @ mt.ones(3),
     lambda x: x + x.double(), lambda x: x + x.long(), lambda x: mt.mul(x, [1]), lambda x: x.permute(0, 0), lambda x: x.softmax(5),
+    lambda x: x.clamp(0, 1), lambda x: x.clamp(-0.5, x), lambda x: x.clamp(min=0.25), lambda x: x.clamp(None, 10**400),
+    lambda x: x.clamp(True, 2), lambda x: x.clamp(0, 1j), lambda x: x.long().clamp(0, 1), lambda x: x.clamp(x[0], 1),
+    lambda x: mt.where(x > 0, x, 0), lambda x: mt.where(x > 0, 1.5, x), lambda x: mt.where(x > 0, 1, 2.5), lambda x: x.lerp(x, 2),
 ]  # fmt: skip
 
 

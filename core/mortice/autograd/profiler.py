@@ -1,126 +1,162 @@
-"""Timing of operations: `profile` records each op and each backward node while it runs, `record_function` a block.
+"""Timing of operations: `profile` records each op, kernel and backward node while it runs, `record_function` a block.
 
-An op is timed where the call path calls its compiled kernel, so nothing is asked for while no profiler runs. The reports
-are in `profiler_report`, schedules and traces over several steps in `mortice.profiler`.
+What runs is told by `tracing`, so nothing is asked for while no profiler runs. The reports are in `profiler_report`,
+schedules and traces over several steps in `mortice.profiler`.
 """
 
 from __future__ import annotations
 
 import functools
-import os
 import threading
 import traceback
 from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
-from mortice import graph
+from mortice import graph, tracing
 from mortice.autograd.profiler_report import EventList, FunctionEvent
-from mortice.backends import plugins
-from mortice.device import watching
+from mortice.tracing import Frame, Watcher
+from mortice.tracing.buffers import described
+from mortice.tracing.flops import flops_of
+from mortice.tracing.memory import Meter
+from mortice.tracing.places import is_own
 
-_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _running: list[Recorder] = []
 
 
-class Recorder:
+class Recorder(Watcher):
     """What a running profiler collects."""
 
-    def __init__(self, record_shapes: bool, with_stack: bool, synchronize: bool) -> None:
-        self.record_shapes, self.with_stack, self.synchronize = record_shapes, with_stack, synchronize
+    def __init__(
+        self,
+        *,
+        shapes: bool = False,
+        stack: bool = False,
+        memory: bool = False,
+        flops: bool = False,
+        waits: bool = False,
+    ) -> None:
+        self.shapes, self.stack, self.flops, self.waits = shapes, stack, flops, waits
+        self.meter = Meter(peaks=False) if memory else None
         self.events: list[FunctionEvent] = []
-        self.active = False
-        self._open = threading.local()
-        self._tables: dict[int, _TimedTable] = {}
+        self.samples: list[tuple[int, str, int]] = []  # (time, device, bytes in use)
+        self._forward: dict[int, FunctionEvent] = {}  # the op that may have made the node of that number
 
-    def begin(self, name: str, shapes: Any = (), user: bool = False) -> FunctionEvent:
-        """Open an event inside the thread's innermost one."""
-        parent = getattr(self._open, "event", None)
-        stack = _callers() if self.with_stack else []
-        event = FunctionEvent(name, threading.get_native_id(), parent, shapes, stack, user)
+    # ---- what is told ----
+
+    def began(self, frame: Frame) -> None:
+        parent = frame.parent
+        while parent is not None and self not in parent.notes:
+            parent = parent.parent
+        event = FunctionEvent(_name(frame), threading.get_native_id(), None if parent is None else parent.notes[self])
+        frame.notes[self] = event
+        event.is_user_annotation = not (frame.op or frame.kernel or frame.node)
+        if frame.kernel is not None:
+            event.kernel, event.backend = frame.kernel, frame.backend.name
+        if frame.node is not None:
+            event.sequence_nr = frame.node.seq
+            event.forward = self._made(frame.node)
+            event.fwd_thread = None if event.forward is None else event.forward.thread
+        if self.shapes:
+            event.input_shapes, event.input_dtypes = described(frame.backend, frame.args)
+        if self.stack:
+            event.stack = _callers()
+        if self.meter is not None:
+            event.memory_before = _split(self.meter)
         self.events.append(event)
-        self._open.event = event
         event.start = perf_counter_ns()
-        return event
 
-    def end(self, event: FunctionEvent) -> None:
-        """Close an event."""
-        event.end = perf_counter_ns()
-        self._open.event = event.cpu_parent
+    def ended(self, frame: Frame) -> None:
+        event = frame.notes.pop(self, None)
+        if event is None:
+            return
+        event.start, event.end = frame.start, frame.end
+        if frame.kernel is not None:
+            event.body = "own" if frame.own and not frame.stood_in else "default"
+        if frame.op and frame.outer is frame and not frame.backward:
+            # A node made next, by this thread, is the op's.
+            event.sequence_nr = _next_number()
+            self._forward[event.sequence_nr] = event
+        if self.flops and frame.kernel is not None and not frame.calls:
+            event.flops = flops_of(frame)
+        if self.meter is not None:
+            self.meter.note(frame)
+            (cpu, other), (cpu_before, other_before) = _split(self.meter), event.memory_before
+            event.cpu_memory_usage, event.device_memory_usage = cpu - cpu_before, other - other_before
+            if frame.kernel is not None:
+                own, places = frame.backend.name, list(self.meter.places.items())
+                self.samples.extend([(frame.end, f"{d} ({n})", place.now) for (n, d), place in places if n == own])
 
-    # ---- where it listens ----
+    def _made(self, node: Any) -> FunctionEvent | None:
+        found = self._forward.pop(node.seq, None)
+        return (
+            found
+            if found is not None and f"aten::{getattr(getattr(node, 'op', None), 'name', '')}" == found.name
+            else None
+        )
+
+    # ---- when ----
 
     def start(self) -> None:
-        """Begin to listen to all devices and to backward."""
+        """Begin to listen to all backends and to backward."""
         if _running:
             raise RuntimeError("profile: a profiler is running already; profilers do not nest.")
         _running.append(self)
-        self.active = True
-        watching.append(self._timed)
-        graph.watchers.append(self._pull)
-        for device in _devices():
-            device.table = self._timed(device.backend.table)
+        self.resume()
+
+    def resume(self) -> None:
+        """Go on."""
+        if self not in tracing.watchers():
+            if self.meter is not None:
+                self.meter.begin()
+            tracing.watch(self)
+
+    def pause(self) -> None:
+        """Listen no more for now."""
+        if self in tracing.watchers():
+            tracing.unwatch(self)
+            if self.meter is not None:
+                self.meter.end()
 
     def stop(self) -> None:
-        """Listen no more."""
-        self.active = False
-        _running.remove(self)
-        watching.remove(self._timed)
-        graph.watchers.remove(self._pull)
-        for device in _devices():
-            device.table = device.backend.table
+        """Listen no more; what still runs ends here."""
+        self.pause()
+        if self in _running:  # not in a process that was forked off
+            _running.remove(self)
+        now = perf_counter_ns()
+        for event in self.events:
+            event.end = event.end or now
 
-    def _timed(self, table: Any) -> _TimedTable:
-        return self._tables.get(id(table)) or self._tables.setdefault(id(table), _TimedTable(table, self))
-
-    def _pull(self, node: Any, puller: Any, g: Any, graph: bool) -> Any:
-        event = self.begin(node.name())
-        try:
-            return puller.pull(g, graph)
-        finally:
-            self.end(event)
+    def unwatched(self) -> None:
+        _running.clear()
 
 
-class _TimedTable(dict[Any, Callable[..., Any]]):
-    """A device's compiled ops, each in the care of a profiler."""
-
-    def __init__(self, table: Any, recorder: Recorder) -> None:
-        self.table, self.recorder = table, recorder
-
-    def __missing__(self, op: Any) -> Callable[..., Any]:
-        kernel, recorder, backend = self.table[op], self.recorder, self.table.backend
-        name = f"aten::{op.name}"  # PyTorch's prefix, which people filter by
-
-        @functools.wraps(kernel, assigned=(), updated=())
-        def timed(*buffers: Any, **attrs: Any) -> Any:
-            if not recorder.active:
-                return kernel(*buffers, **attrs)
-            event = recorder.begin(name, _shapes(backend, buffers) if recorder.record_shapes else ())
-            try:
-                out = kernel(*buffers, **attrs)
-                if recorder.synchronize:
-                    first = out[0] if type(out) is tuple else out
-                    backend.synchronize(backend.device_of(first))
-                return out
-            finally:
-                recorder.end(event)
-
-        self[op] = timed
-        return timed
+def _name(frame: Frame) -> str:
+    """Return an op's name with PyTorch's prefix, by which people filter; kernels within have their backend's."""
+    public = frame.public or frame.op
+    if public:
+        return f"aten::{public}"
+    return frame.name if frame.kernel is None else f"{frame.backend.name}::{frame.kernel}"
 
 
-def _shapes(backend: Any, buffers: Any) -> list[Any]:
-    plain = (int, float, complex, type(None))
-    return [[] if isinstance(b, plain) else list(backend.shape_of(b)) for b in buffers]
+def _next_number() -> int:
+    """Return the number that the next node will have; to take one would leave a gap."""
+    return int(repr(graph.next_seq.__self__)[6:-1])  # type: ignore[attr-defined]
 
 
-def _devices() -> list[Any]:
-    loaded = [entry.backend for entry in plugins.entries().values() if entry.backend is not None]
-    return [device for backend in loaded for device in list(backend.interned.values())]
+def _split(meter: Meter) -> tuple[int, int]:
+    """Return the bytes in use on the CPU, and on other devices."""
+    cpu = other = 0
+    for (_, device), place in list(meter.places.items()):
+        if device.partition(":")[0] == "cpu":
+            cpu += place.ask()
+        else:
+            other += place.ask()
+    return cpu, other
 
 
 def _callers() -> list[str]:
-    frames = [f for f in traceback.extract_stack() if not f.filename.startswith(_HERE)]
+    frames = [f for f in traceback.extract_stack() if not is_own(f.filename)]
     return [f"{f.filename}({f.lineno}): {f.name}" for f in reversed(frames)]
 
 
@@ -132,15 +168,11 @@ class record_function:
         self._open: list[Any] = []
 
     def __enter__(self) -> record_function:
-        recorder = _running[-1] if _running else None
-        self._open.append(recorder and (recorder, recorder.begin(self.name, user=True)))
+        self._open.append(tracing.open_label(self.name))
         return self
 
     def __exit__(self, *exc: Any) -> None:
-        found = self._open.pop()
-        if found is not None:
-            recorder, event = found
-            recorder.end(event)
+        tracing.close_label(self._open.pop())
 
     def __call__(self, fn: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(fn)
@@ -164,18 +196,21 @@ class profile:
         custom_trace_id_callback: Any = None, post_processing_timeout_s: float | None = None, activity_filters: Any = None,
     ) -> None:  # fmt: skip
         self.enabled = enabled
-        self._recorder = Recorder(record_shapes, with_stack, use_cuda or use_device is not None)
+        self.recorder = Recorder(
+            shapes=record_shapes, stack=with_stack, memory=profile_memory, flops=with_flops,
+            waits=use_cuda or use_device is not None,
+        )  # fmt: skip
         self._events: EventList | None = None
 
     def __enter__(self) -> profile:
         if self.enabled:
-            self._recorder.start()
+            self.recorder.start()
         return self
 
     def __exit__(self, *exc: Any) -> None:
         if self.enabled:
-            self._recorder.stop()
-            self._events = EventList(self._recorder.events)
+            self.recorder.stop()
+            self._events = EventList(self.recorder.events, self.recorder.samples)
 
     @property
     def function_events(self) -> EventList:

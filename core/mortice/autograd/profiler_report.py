@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from typing import Any, NamedTuple
+
+from mortice.autograd.profiler_trace import trace
 
 
 class Interval(NamedTuple):
@@ -57,13 +58,20 @@ class FunctionEvent(_Times):
 
     count = 1
 
-    def __init__(self, name: str, thread: int, parent: Any, shapes: Any, stack: list[str], user: bool) -> None:
+    def __init__(self, name: str, thread: int, parent: FunctionEvent | None) -> None:
         self.name = self.key = name
-        self.thread, self.cpu_parent, self.input_shapes, self.stack = thread, parent, list(shapes), stack
-        self.is_user_annotation = user
+        self.thread, self.cpu_parent = thread, parent
+        self.input_shapes: list[Any] = []
+        self.input_dtypes: list[str] = []
+        self.stack: list[str] = []
         self.cpu_children: list[FunctionEvent] = []
         self.start = self.end = 0
         self.id = 0
+        self.sequence_nr = -1
+        self.fwd_thread: int | None = None
+        self.forward: FunctionEvent | None = None  # of a backward node, the op whose node it is
+        self.kernel, self.backend, self.body = "", "", ""
+        self.memory_before = (0, 0)
         if parent is not None:
             parent.cpu_children.append(self)
 
@@ -81,6 +89,16 @@ class FunctionEvent(_Times):
     def self_cpu_time_total(self) -> float:  # type: ignore[override]
         """How long it took without the events within."""
         return self.cpu_time_total - sum([child.cpu_time_total for child in self.cpu_children])
+
+    @property
+    def self_cpu_memory_usage(self) -> int:  # type: ignore[override]
+        """The bytes of the CPU's memory that it took, or gave back, outside of the events within."""
+        return self.cpu_memory_usage - sum([child.cpu_memory_usage for child in self.cpu_children])
+
+    @property
+    def self_device_memory_usage(self) -> int:  # type: ignore[override]
+        """The bytes of other devices' memory that it took, or gave back, outside of the events within."""
+        return self.device_memory_usage - sum([child.device_memory_usage for child in self.cpu_children])
 
     def __repr__(self) -> str:
         return (
@@ -107,6 +125,11 @@ class FunctionEventAvg(_Times):
         self.count += other.count
         self.cpu_time_total += other.cpu_time_total
         self.self_cpu_time_total += other.self_cpu_time_total
+        self.cpu_memory_usage += other.cpu_memory_usage
+        self.self_cpu_memory_usage += other.self_cpu_memory_usage
+        self.device_memory_usage += other.device_memory_usage
+        self.self_device_memory_usage += other.self_device_memory_usage
+        self.flops += other.flops
         return self
 
     def __repr__(self) -> str:
@@ -119,8 +142,9 @@ class FunctionEventAvg(_Times):
 class EventList(list[Any]):
     """Events, or sums of events."""
 
-    def __init__(self, events: Any = ()) -> None:
+    def __init__(self, events: Any = (), samples: Any = ()) -> None:
         super().__init__(events)
+        self.samples = list(samples)  # of memory: (time, device, bytes in use)
         for i, event in enumerate(self):
             if isinstance(event, FunctionEvent):
                 event.id = i + 1
@@ -172,7 +196,17 @@ class EventList(list[Any]):
             events = [event for event in events if getattr(event, "cpu_parent", None) is None]
         whole = self.self_cpu_time_total
         columns = [("Name", max([min(len(e.key), max_name_column_width) for e in events], default=4))]
-        columns += [(title, 12) for title in ("Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg", "# of Calls")]
+        columns += [(title, 12) for title in ("Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg")]
+        memory = [
+            (title, name)
+            for title, name in _MEMORY
+            if any(e.cpu_memory_usage if "cpu" in name else e.device_memory_usage for e in events)
+        ]
+        columns += [(title, 14) for title, _ in memory]
+        columns.append(("# of Calls", 12))
+        flops = any(e.flops for e in events)
+        if flops:
+            columns.append(("Total MFLOPs", 12))
         shapes = any(e.input_shapes for e in events)
         if shapes:
             columns.append(("Input Shapes", min(max([len(str(e.input_shapes)) for e in events]), max_shapes_column_width)))
@@ -187,24 +221,16 @@ class EventList(list[Any]):
             cells = [
                 event.key, _share(event.self_cpu_time_total, whole), written(event.self_cpu_time_total, time_unit),
                 _share(event.cpu_time_total, whole), written(event.cpu_time_total, time_unit),
-                written(event.cpu_time, time_unit), str(event.count),
+                written(event.cpu_time, time_unit), *[in_bytes(getattr(event, name)) for _, name in memory], str(event.count),
             ]  # fmt: skip
+            cells += [f"{event.flops / 1e6:.3f}" if event.flops else "--"] * flops
             cells += [str(event.input_shapes)] * shapes + [event.stack[0] if event.stack else ""] * stacks
             out.append("  ".join(_cut(cell, width) for cell, (_, width) in zip(cells, columns)))
         return "\n".join([*out, line, f"Self CPU time total: {written(whole, time_unit)}", ""])
 
-    def export_chrome_trace(self, path: str) -> None:
+    def export_chrome_trace(self, path: str, metadata: dict[str, Any] | None = None) -> None:
         """Write a trace for chrome://tracing or Perfetto; a name that ends in .gz is compressed."""
-        pid = os.getpid()
-        events = [
-            {
-                "ph": "X", "cat": "user_annotation" if e.is_user_annotation else "cpu_op", "name": e.name, "pid": pid,
-                "tid": e.thread, "ts": e.start / 1e3, "dur": e.cpu_time_total,
-                "args": {"External id": e.id, "Input Dims": e.input_shapes},
-            }
-            for e in self
-        ]  # fmt: skip
-        text = json.dumps({"schemaVersion": 1, "displayTimeUnit": "ms", "traceEvents": events})
+        text = json.dumps(trace(self, self.samples, metadata or {}))
         with gzip.open(path, "wt") if str(path).endswith(".gz") else open(path, "w") as f:
             f.write(text)
 
@@ -219,6 +245,12 @@ class EventList(list[Any]):
         return self.table()
 
 
+_MEMORY = (
+    ("CPU Mem", "cpu_memory_usage"), ("Self CPU Mem", "self_cpu_memory_usage"),
+    ("Device Mem", "device_memory_usage"), ("Self Device Mem", "self_device_memory_usage"),
+)  # fmt: skip
+
+
 def _share(part: float, whole: float) -> str:
     return f"{100 * part / whole:.2f}%" if whole else "0.00%"
 
@@ -231,3 +263,11 @@ def written(us: float, unit: str | None = None) -> str:
     """Write microseconds with the unit that suits, or the one asked for."""
     unit = unit or ("s" if us >= 1e6 else "ms" if us >= 1e3 else "us")
     return f"{us / {'s': 1e6, 'ms': 1e3, 'us': 1}[unit]:.3f}{unit}"
+
+
+def in_bytes(n: int) -> str:
+    """Write a number of bytes with the unit that suits."""
+    for size, unit in ((1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "KB")):
+        if abs(n) >= size:
+            return f"{n / size:.2f} {unit}"
+    return f"{n} B"

@@ -16,7 +16,7 @@ from types import FunctionType
 
 from mortice.backends import installed
 from mortice.backends.backend import Backend, check_backend
-from mortice.device import Device
+from mortice.device import Device, watching
 from mortice.device import chosen as _local
 from mortice.errors import BackendNotFound, DeviceError, PluginError
 
@@ -323,6 +323,8 @@ def _load(entry: Entry) -> None:
 
         follow_threads(backend.set_num_threads)
         entry.backend = backend
+        for watcher in watching:
+            watcher.adopt(backend)
     except KeyboardInterrupt:
         raise
     except BaseException as error:

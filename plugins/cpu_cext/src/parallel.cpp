@@ -9,7 +9,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdlib>
 #include <mutex>
 #include <thread>
@@ -29,18 +28,68 @@ struct Job {
     void *context;
     int64_t n, step;
     int threads;
+
+    void run(int64_t begin) const { part(context, begin, begin + step < n ? begin + step : n); }
 };
 
+// A worker that wakes up on the caller's own processor would wait there until the caller is done, though others are idle:
+// where processors are much used Linux doesn't look for those. So it is sent away before it is woken.
+class Place {
+  public:
+    void sleep() {  // the worker, before and after
+#if defined(__linux__)
+        self.store(gettid(), std::memory_order_relaxed);
+        cpu.store(sched_getcpu());
+#endif
+    }
+    void wake() {
+#if defined(__linux__)
+        cpu.store(-1);
+        if (!sent.load(std::memory_order_acquire)) return;
+        const cpu_set_t before = allowed;
+        sent.store(false, std::memory_order_release);
+        sched_setaffinity(0, sizeof before, &before);
+#endif
+    }
+    void leave([[maybe_unused]] int here) {  // the caller
+#if defined(__linux__)
+        if (here < 0 || cpu.load() != here || sent.load(std::memory_order_acquire)) return;
+        const pid_t worker = self.load(std::memory_order_relaxed);
+        if (sched_getaffinity(worker, sizeof allowed, &allowed) != 0) return;
+        cpu_set_t others = allowed;
+        CPU_CLR(static_cast<unsigned>(here), &others);
+        if (CPU_COUNT(&others) == 0) return;
+        sent.store(true, std::memory_order_release);
+        sched_setaffinity(worker, sizeof others, &others);
+#endif
+    }
+
+#if defined(__linux__)
+  private:
+    std::atomic<pid_t> self{0};
+    std::atomic<int> cpu{-1};        // where it fell asleep
+    std::atomic<bool> sent{false};   // whether it has to take back what it is allowed
+    cpu_set_t allowed;
+#endif
+};
+int processor() {
+#if defined(__linux__)
+    return sched_getcpu();
+#else
+    return -1;
+#endif
+}
+
 struct Pool {
-    std::mutex mutex, callers;          // of the workers' sleep; of those who want the pool
-    std::condition_variable wake;
-    std::atomic<uint64_t> round{0};     // counts jobs: a worker that sees it move looks for parts
+    std::mutex callers;                 // of those who want the pool
+    std::atomic<int> round{0};          // counts jobs: a worker that sees it move looks for parts
     std::atomic<bool> open{false};      // whether the job may be joined
     std::atomic<int> active{0};         // workers that look at the job: it must not change under them
     std::atomic<int64_t> next{0};       // the next part
     std::atomic<int> asleep{0};
     Job job{};
     int workers = 0;                    // started
+    Place places[MAX_THREADS];          // of the workers, from 1
     std::atomic<int> wanted{0};         // threads with the caller; 0 before the first question
 };
 
@@ -82,7 +131,7 @@ void do_parts(Pool &p, const Job &job) {
     for (;;) {
         int64_t begin = p.next.fetch_add(job.step, std::memory_order_relaxed);
         if (begin >= job.n) break;
-        job.part(job.context, begin, begin + job.step < job.n ? begin + job.step : job.n);
+        job.run(begin);
     }
     inside = false;
 }
@@ -104,7 +153,7 @@ bool lead_parts(Pool &p, const Job &job) {
     for (;;) {
         int64_t begin = p.next.fetch_add(job.step, std::memory_order_relaxed);
         if (begin >= job.n) break;
-        job.part(job.context, begin, begin + job.step < job.n ? begin + job.step : job.n);
+        job.run(begin);
         if (!unlocked_state) continue;
         auto now = std::chrono::steady_clock::now();
         if (now - asked < BETWEEN_SIGNALS) continue;
@@ -118,16 +167,17 @@ bool lead_parts(Pool &p, const Job &job) {
     return raised;
 }
 
-void work(Pool *p, int mine, uint64_t seen) {
+void work(Pool *p, int mine, int seen) {
     number = mine;
     for (;;) {
-        uint64_t now = seen;
+        int now = seen;
         for (int i = 0; i < SPINS && (now = p->round.load(std::memory_order_acquire)) == seen; i++) pause();
         if (now == seen) {
-            std::unique_lock<std::mutex> lock(p->mutex);
+            p->places[mine].sleep();
             p->asleep.fetch_add(1);
-            p->wake.wait(lock, [&] { return p->round.load(std::memory_order_acquire) != seen; });
+            p->round.wait(seen);
             p->asleep.fetch_sub(1);
+            p->places[mine].wake();
             now = p->round.load(std::memory_order_acquire);
         }
         seen = now;
@@ -140,7 +190,7 @@ void work(Pool *p, int mine, uint64_t seen) {
 
 void start(Pool &p, int workers) {
     for (; p.workers < workers; p.workers++) {
-        uint64_t seen = p.round.load();
+        int seen = p.round.load();
         Pool *pool = &p;
         int mine = p.workers + 1;
         try {
@@ -206,8 +256,9 @@ void parallel_run(int64_t n, int64_t grain, Part part, void *context) {
         p.open.store(true);
         p.round.fetch_add(1);
         if (p.asleep.load() > 0) {
-            std::lock_guard<std::mutex> lock(p.mutex);
-            p.wake.notify_all();
+            const int here = processor();
+            for (int i = 1; i <= p.workers; i++) p.places[i].leave(here);
+            p.round.notify_all();
         }
     }
     bool raised = lead_parts(p, p.job);

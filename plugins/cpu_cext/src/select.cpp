@@ -2,8 +2,10 @@
 #include "select.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <type_traits>
 
+#include "kernels/index.hpp"
 #include "sort_rows.hpp"
 
 namespace mortice {
@@ -63,6 +65,29 @@ int64_t least_words(const T *x, int64_t step, int64_t begin, int64_t end, typena
     return k;
 }
 
+constexpr int64_t MOST_GROUPS = 1024;
+
+// The same for a whole row of floats side by side, where that is quick: a first look at the largest of each of some groups
+// tells what an element must reach, and few but the best do. -1 where there are too many, or nans.
+template <class T> int64_t reaching_words(const T *x, int64_t n, bool largest, int64_t k, Word<T> *few, int64_t most) {
+    const Peaks<T> &kernels = [] () -> const Peaks<T> & {
+        if constexpr (sizeof(T) == 4) return index_kernels().peaks_f32;
+        else return index_kernels().peaks_f64;
+    }();
+    int64_t groups = 64;
+    while (groups < 4 * k) groups *= 2;
+    if (groups > MOST_GROUPS || n < 4 * groups) return -1;
+    T peaks[MOST_GROUPS];
+    int64_t at[MOST_GROUPS];
+    const T sign = largest ? T(1) : T(-1);
+    if (!kernels.largest(x, n, sign, peaks, groups)) return -1;
+    std::nth_element(peaks, peaks + k - 1, peaks + groups, std::greater<T>());
+    const int64_t m = kernels.reaching(x, n, sign, peaks[k - 1], at, most < MOST_GROUPS ? most : MOST_GROUPS);
+    const auto flip = largest ? key_mask<T>() : typename Order<T>::Key(0);
+    for (int64_t j = 0; j < m; j++) few[j] = word_of<T>(Order<T>::key(x[at[j]]) ^ flip, at[j]);
+    return m;
+}
+
 template <class T> void best_rows(const Rows &rows, bool largest, int64_t k, T *values, int64_t *order) {
     const auto flip = largest ? key_mask<T>() : typename Order<T>::Key(0);
     const int64_t most = 2 * k + 16;
@@ -71,8 +96,10 @@ template <class T> void best_rows(const Rows &rows, bool largest, int64_t k, T *
     for_rows(rows, 1, [&](int64_t r) {
         const T *x = rows.data<T>(r);
         Word<T> *few = room + (single ? 0 : thread_number() * most);
-        const int parts = single ? parts_for(rows.n) : 1;
         int64_t found[MOST_PARTS], m = 0;
+        if constexpr (std::is_floating_point_v<T>)
+            if (!single && rows.step == 1) m = std::max<int64_t>(reaching_words<T>(x, rows.n, largest, k, few, most), 0);
+        const int parts = m ? 0 : single ? parts_for(rows.n) : 1;
         parallel_for(parts, 1, [&](int64_t from, int64_t to) {
             for (int64_t p = from; p < to; p++) {
                 const int part = static_cast<int>(p);

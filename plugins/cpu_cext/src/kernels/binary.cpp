@@ -44,9 +44,9 @@ struct Divide { template <class V> INLINE V go(V a, V b) { return a / b; } };
 struct And { template <class V> INLINE V go(V a, V b) { return a & b; } };
 struct Or { template <class V> INLINE V go(V a, V b) { return a | b; } };
 struct Xor { template <class V> INLINE V go(V a, V b) { return a ^ b; } };
-// A nan in b makes the comparison false; for one in a the second test is there. Integers lose it to the compiler.
-struct Maximum { template <class V> INLINE V go(V a, V b) { return ((a > b) | (a != a)) ? a : b; } };
-struct Minimum { template <class V> INLINE V go(V a, V b) { return ((a < b) | (a != a)) ? a : b; } };
+// A nan in b is the machine's choice; for one in a the second test is there. Integers lose it to the compiler.
+struct Maximum { template <class V> INLINE V go(V a, V b) { const V most = vmax(a, b); return a != a ? a : most; } };
+struct Minimum { template <class V> INLINE V go(V a, V b) { const V least = vmin(a, b); return a != a ? a : least; } };
 struct CopySign {
     template <class V> INLINE V go(V a, V b) {
         using B = bits_of<V>;

@@ -72,7 +72,73 @@ static void positions(const uint8_t *x, int64_t n, int64_t base, int64_t *out, i
     }
 }
 
+template <class T> static bool largest(const T *x, int64_t n, T sign, T *peak, int64_t groups) {
+    using V = vec<T>;
+    const V signs = splat(sign);
+    V strange = {};  // 1 in lanes that have seen a nan
+    for (int64_t g = 0; g < groups; g++) peak[g] = sign * x[g];
+    for (int64_t begin = groups; begin < n; begin += groups) {
+        const int64_t stop = n - begin < groups ? n - begin : groups;
+        int64_t g = 0;
+        for (; g + LANES<T> <= stop; g += LANES<T>) {
+            const V v = load(x + begin + g) * signs;
+            store(peak + g, vmax(load(peak + g), v));  // a nan in v stays until the next vector
+            strange = v == v ? strange : splat(T(1));
+        }
+        for (; g < stop; g++) {
+            const T v = x[begin + g] * sign;
+            if (v != v) return false;
+            peak[g] = peak[g] > v ? peak[g] : v;
+        }
+    }
+    T odd = sum_lanes<T>(strange);
+    for (int64_t g = 0; g < groups; g++) odd += x[g] != x[g];
+    return odd == 0;
+}
+
+// A bit for each of 64 elements that reaches the bound.
+template <class T> static uint64_t reached(const T *x, T sign, T bound) {
+    uint64_t bits = 0;
+#if defined(__AVX512F__)
+    for (int i = 0; i < 64; i += LANES<T>) {
+        const vec<T> v = load(x + i) * splat(sign);
+        if constexpr (sizeof(T) == 4)
+            bits |= static_cast<uint64_t>(_mm512_cmp_ps_mask((__m512)v, _mm512_set1_ps(bound), _CMP_GE_OQ)) << i;
+        else
+            bits |= static_cast<uint64_t>(_mm512_cmp_pd_mask((__m512d)v, _mm512_set1_pd(bound), _CMP_GE_OQ)) << i;
+    }
+#elif defined(__AVX2__)
+    for (int i = 0; i < 64; i += LANES<T>) {
+        const vec<T> v = load(x + i) * splat(sign);
+        if constexpr (sizeof(T) == 4)
+            bits |= static_cast<uint64_t>(_mm256_movemask_ps((__m256)(v >= splat(bound)))) << i;
+        else
+            bits |= static_cast<uint64_t>(_mm256_movemask_pd((__m256d)(v >= splat(bound)))) << i;
+    }
+#else
+    for (int i = 0; i < 64; i++) bits |= static_cast<uint64_t>(sign * x[i] >= bound) << i;
+#endif
+    return bits;
+}
+
+template <class T> static int64_t reaching(const T *x, int64_t n, T sign, T bound, int64_t *at, int64_t most) {
+    int64_t found = 0, i = 0;
+    for (; i + 64 <= n; i += 64)
+        for (uint64_t bits = reached(x + i, sign, bound); bits; bits &= bits - 1) {
+            if (found == most) return -1;
+            at[found++] = i + __builtin_ctzll(bits);
+        }
+    for (; i < n; i++) {
+        if (!(sign * x[i] >= bound)) continue;
+        if (found == most) return -1;
+        at[found++] = i;
+    }
+    return found;
+}
+
 extern const IndexTable index_kernels_table;
-const IndexTable index_kernels_table = {add<float>, add<double>, range_i64, count, positions};
+const IndexTable index_kernels_table = {
+    add<float>, add<double>, range_i64, count, positions, {largest<float>, reaching<float>}, {largest<double>, reaching<double>},
+};
 
 }  // namespace mortice::ISA

@@ -6,6 +6,14 @@
 
 namespace mortice {
 
+// What finds the elements that may be among the largest of sign * x, in rows that lie side by side.
+template <class T> struct Peaks {
+    // The largest of each group: those of elements i, i + groups, i + 2 groups ... Returns whether there is no nan.
+    bool (*largest)(const T *x, int64_t n, T sign, T *peak, int64_t groups);
+    // Positions of what reaches a bound; -1 if they are more than `most`.
+    int64_t (*reaching)(const T *x, int64_t n, T sign, T bound, int64_t *at, int64_t most);
+};
+
 struct IndexTable {
     void (*add_f32)(float *out, const float *x, int64_t n);
     void (*add_f64)(double *out, const double *x, int64_t n);
@@ -15,6 +23,8 @@ struct IndexTable {
     int64_t (*count)(const uint8_t *x, int64_t n);
     // Write base + i for each byte i that is not 0, of which there are `total`; nothing is written beyond those.
     void (*positions)(const uint8_t *x, int64_t n, int64_t base, int64_t *out, int64_t total);
+    Peaks<float> peaks_f32;
+    Peaks<double> peaks_f64;
 };
 MORTICE_TABLE(IndexTable, index_kernels)
 

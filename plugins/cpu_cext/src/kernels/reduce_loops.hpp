@@ -182,30 +182,9 @@ INLINE vf with_nans(nans m, vf v) { return m ? splat(__builtin_nanf("")) : v; }
 INLINE vd with_nans(nans m, vd v) { return (vl)m ? splat(__builtin_nan("")) : v; }
 #endif
 
-// The machine's own maximum: of a nan on either side, b.
-#if defined(__AVX512F__)
-template <class T> constexpr auto ALL_LANES = static_cast<__mmask16>(-1);  // with no mask GCC warns of its own header
-template <> constexpr auto ALL_LANES<double> = static_cast<__mmask8>(-1);
-#define MORTICE_MACHINE(name, intrinsic, T, M) \
-    INLINE vec<T> name(vec<T> a, vec<T> b) { return (vec<T>)_mm512_maskz_##intrinsic(ALL_LANES<T>, (M)a, (M)b); }
-MORTICE_MACHINE(quick_max, max_ps, float, __m512) MORTICE_MACHINE(quick_min, min_ps, float, __m512)
-MORTICE_MACHINE(quick_max, max_pd, double, __m512d) MORTICE_MACHINE(quick_min, min_pd, double, __m512d)
-#elif defined(__AVX__)
-#define MORTICE_MACHINE(name, intrinsic, T, M) \
-    INLINE vec<T> name(vec<T> a, vec<T> b) { return (vec<T>)_mm256_##intrinsic((M)a, (M)b); }
-MORTICE_MACHINE(quick_max, max_ps, float, __m256) MORTICE_MACHINE(quick_min, min_ps, float, __m256)
-MORTICE_MACHINE(quick_max, max_pd, double, __m256d) MORTICE_MACHINE(quick_min, min_pd, double, __m256d)
-#elif defined(__SSE2__)
-#define MORTICE_MACHINE(name, intrinsic, T, M) \
-    INLINE vec<T> name(vec<T> a, vec<T> b) { return (vec<T>)_mm_##intrinsic((M)a, (M)b); }
-MORTICE_MACHINE(quick_max, max_ps, float, __m128) MORTICE_MACHINE(quick_min, min_ps, float, __m128)
-MORTICE_MACHINE(quick_max, max_pd, double, __m128d) MORTICE_MACHINE(quick_min, min_pd, double, __m128d)
-#endif
-template <class V> INLINE V quick_max(V a, V b) { return a > b ? a : b; }
-template <class V> INLINE V quick_min(V a, V b) { return a < b ? a : b; }
 template <class Op, class V> INLINE V quick(V a, V b) {
-    if constexpr (__is_same(Op, Max)) return quick_max(a, b);
-    else return quick_min(a, b);
+    if constexpr (__is_same(Op, Max)) return vmax(a, b);
+    else return vmin(a, b);
 }
 
 template <class Op> struct Quick {
