@@ -208,6 +208,26 @@ def test_signs_of_zeros_and_nan_are_the_standards():
     check(xp.round(xp.asarray([0.5 + 1.5j, -0.5 - 2.5j])), [complex(0.0, 2.0), complex(-0.0, -2.0)])
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_special_cases_that_the_public_suite_cannot_read(dtype):
+    def at(fn, z):
+        return fn(xp.asarray(z, dtype=getattr(xp, dtype))).item()
+
+    sign = math.copysign
+    for b in (0.7, 2.0, -2.0, 4.0):
+        re, im = math.cos(b), math.sin(b)
+        turned = complex(sign(INF, re), sign(INF, im))
+        assert all(same(at(fn, complex(INF, b)), turned) for fn in (xp.exp, xp.expm1, xp.cosh, xp.sinh))
+        assert same(at(xp.exp, complex(-INF, b)), complex(sign(0.0, re), sign(0.0, im)))
+        assert same(at(xp.expm1, complex(-INF, b)), complex(-1.0, sign(0.0, im)))
+    assert same(at(xp.sqrt, complex(-INF, 2.0)), complex(0.0, INF))
+    for part in (1.0, NAN):
+        assert at(xp.abs, complex(INF, part)) == at(xp.abs, complex(part, -INF)) == INF
+        assert same(at(xp.sqrt, complex(part, INF)), complex(INF, INF))
+    assert xp.hypot(xp.asarray(INF), xp.asarray(NAN)).item() == INF
+    assert same((xp.asarray(complex(-0.0, 0.0)) + xp.asarray(complex(-0.0, -0.0))).item(), complex(-0.0, 0.0))
+
+
 def test_clip_may_be_open_at_both_ends_and_propagates_nan():
     x = xp.asarray([1.0, 5.0, NAN])
     check(xp.clip(x), [1.0, 5.0, NAN])
