@@ -46,8 +46,8 @@ def _add_new(commands: Any) -> None:
     one.add_argument("--over", metavar="NAMESPACE", help="take the kernels of an array-API namespace, such as torch")
     one.add_argument("--device", metavar="TYPE", help="the device type: its own name by default, cpu with --over")
     one.add_argument(
-        "--kernels", default="todo", choices=("todo", "plain"),
-        help="todo: each kernel a method that says what it must do; plain: the same in plain Python, complete and slow",
+        "--kernels", default="plain", choices=("plain", "todo"),
+        help="plain: a complete backend in plain Python, to be replaced kernel by kernel; todo: methods that say what each must do",
     )  # fmt: skip
     one.add_argument(
         "--license", default="MIT", metavar="SPDX", help="MIT, Apache-2.0, BSD-3-Clause or LicenseRef-Proprietary"

@@ -17,7 +17,7 @@ from typing import Any
 from mortice.backends import API, REQUIRED
 from mortice.backends.backend import REQUIRED_NAMES
 
-KERNELS = ("todo", "plain")
+KERNELS = ("plain", "todo")
 LICENSES = ("MIT", "Apache-2.0", "BSD-3-Clause", "LicenseRef-Proprietary")
 # They compute with NumPy, which warns where a backend must be silent.
 _NUMPY_BASED = ("numpy", "array_api_strict")
@@ -31,7 +31,7 @@ class NewError(ValueError):
 
 
 def create(name: str, directory: str | Path = ".", *, over: str | None = None, device: str | None = None,
-           kernels: str = "todo", license: str = "MIT") -> Path:  # fmt: skip
+           kernels: str = "plain", license: str = "MIT") -> Path:  # fmt: skip
     """Write a plugin package called `name` into a new folder, and return the folder.
 
     Args:
