@@ -40,7 +40,7 @@ def installed(folder: Path) -> Path:
 
 
 def test_a_new_package_loads_and_says_which_kernels_it_lacks(tmp_path: Path) -> None:
-    site = installed(new.create("demo", tmp_path))
+    site = installed(new.create("demo", tmp_path, kernels="todo"))
     listing = python("-m", "mortice", "backends", site=site)
     assert "50 required kernels are not written yet" in listing.stdout, listing.stderr
     run = python("-m", "mortice_conformance.cli", "run", "demo", site=site)
@@ -52,7 +52,7 @@ def test_a_new_package_loads_and_says_which_kernels_it_lacks(tmp_path: Path) -> 
 
 
 def test_a_kernel_that_is_not_written_says_what_it_is_to_do(tmp_path: Path) -> None:
-    site = installed(new.create("demo", tmp_path))
+    site = installed(new.create("demo", tmp_path, kernels="todo"))
     done = python("-c", "import mortice; mortice.ones(3, device='demo')", site=site)
     assert done.stderr.strip().endswith(
         "NotImplementedError: full: fill a new buffer of that shape with a Python number"
@@ -85,7 +85,7 @@ def test_a_package_over_a_namespace_passes_at_once(tmp_path: Path, namespace: st
 
 
 def test_its_own_tests_and_readme_are_python_that_runs(tmp_path: Path) -> None:
-    site = installed(new.create("demo", tmp_path, kernels="plain"))
+    site = installed(new.create("demo", tmp_path))
     chosen = "found or made or required_kernels"
     run = python("-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", chosen, str(site / "tests"), site=site)
     assert "3 passed" in run.stdout, run.stdout + run.stderr
@@ -95,7 +95,7 @@ def test_its_own_tests_and_readme_are_python_that_runs(tmp_path: Path) -> None:
 
 
 def test_every_way_to_start_writes_a_whole_package_without_a_word_left_open(tmp_path: Path) -> None:
-    ways = {"a": {}, "b": {"kernels": "plain", "license": "Apache-2.0"}, "c": {"over": "torch", "device": "cuda"}}
+    ways = {"a": {}, "b": {"kernels": "todo", "license": "Apache-2.0"}, "c": {"over": "torch", "device": "cuda"}}
     for name, options in ways.items():
         folder = new.create(f"{name}-package", tmp_path, **options)  # type: ignore[arg-type]
         files = {p.relative_to(folder).as_posix(): p for p in folder.rglob("*") if p.is_file()}
@@ -154,7 +154,7 @@ def test_a_new_package_is_built_and_installed_by_pip(tmp_path: Path) -> None:
         setuptools = "0"
     if int(setuptools.partition(".")[0]) < 77 or python("-m", "pip", "--version", site=tmp_path).returncode:
         pytest.skip("pip and setuptools 77 are needed to build a package without the network")
-    folder, site = new.create("demo", tmp_path), tmp_path / "site"
+    folder, site = new.create("demo", tmp_path, kernels="todo"), tmp_path / "site"
     options = ["--no-build-isolation", "--no-deps", "--no-index", "--disable-pip-version-check", "--quiet"]
     done = python("-m", "pip", "install", *options, "--target", str(site), str(folder), site=tmp_path)
     assert done.returncode == 0, done.stderr
