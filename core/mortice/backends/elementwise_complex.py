@@ -191,5 +191,7 @@ def atanh(k: Any, z: Buffer) -> Buffer:
     inverse = k.multiply(k.divide(k.divide(k.multiply(a, 0.5), length), length), 0.5)
     inverse = k.where(k.equal(length, math.inf), 0.0, inverse)
     re = k.where(huge, inverse, re)
-    im = k.where(k.bitwise_and(huge, k.equal(y, y)), math.pi / 2, im)
+    # Beside nan only an infinite part tells the angle.
+    known = k.bitwise_or(k.equal(b, math.inf), k.bitwise_and(k.equal(x, x), k.equal(y, y)))
+    im = k.where(k.bitwise_and(huge, known), math.pi / 2, im)
     return join(k, k.where(k.equal(x, 0.0), x, k.copysign(re, x)), k.copysign(im, y))
