@@ -370,7 +370,7 @@ def test_it_is_switched_off_by_the_environment() -> None:
 @pytest.mark.parametrize("name, value, said", [
     ("OpNode", type("OpNode", (OpNode,), {"__slots__": ("more",)}), "OpNode has other slots: more"),
     ("Device", type("Device", (), {"__slots__": ("table",)}), "'Device' has no attribute 'backend'"),
-    ("VERSION", 99, "it is version 1, and this needs 99"),
+    ("VERSION", 99, f"it is version {fast.VERSION}, and this needs 99"),
     ("special", special, "it serves another copy of the package"),
 ])  # fmt: skip
 def test_what_it_does_not_fit_switches_it_off_aloud(monkeypatch: Any, name: str, value: Any, said: str) -> None:
