@@ -50,8 +50,8 @@ static void infer(Array &x, int64_t *shape, int ndim) {
     for (int i = 0; i < ndim; i++) {
         if (shape[i] == -1 && free < 0)
             free = i;
-        else
-            known *= shape[i];
+        else if (__builtin_mul_overflow(known, shape[i], &known))
+            known = 0;  // `count` refuses such a shape
     }
     if (free >= 0 && known > 0 && x.size % known == 0) shape[free] = x.size / known;
     if (count(ndim, shape) != x.size)
