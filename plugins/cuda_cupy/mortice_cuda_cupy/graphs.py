@@ -1,0 +1,61 @@
+"""CUDA graphs: work written down once and launched again as a whole, in memory that stays its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+
+MODES = {
+    "global": "streamCaptureModeGlobal", "thread_local": "streamCaptureModeThreadLocal",
+    "relaxed": "streamCaptureModeRelaxed",
+}  # fmt: skip
+
+
+class Pool:
+    """Memory that captured work allocates: blocks go round inside it, and only it gives them back.
+
+    CuPy's default pool would hand a freed block to work outside the graph, which the graph then overwrites.
+    """
+
+    def __init__(self) -> None:
+        self.blocks = cupy.cuda.MemoryPool()
+
+
+class Capture:
+    """Work of a stream while it is written down."""
+
+    def __init__(self, queue: Any, pool: Pool | None, mode: str) -> None:
+        if mode not in MODES:
+            raise RuntimeError(f"cuda.graph: expected capture_error_mode to be one of {', '.join(MODES)}; got {mode!r}.")
+        self.queue, self.pool = queue, pool or Pool()
+        self._device = cupy.cuda.Device(queue.device.index)
+        self._device.__enter__()
+        try:
+            queue.stream.begin_capture(getattr(cupy.cuda.runtime, MODES[mode]))
+        except BaseException:
+            self._device.__exit__(None, None, None)
+            raise
+        # In this thread only, and only until the end.
+        self._allocator = cupy.cuda.using_allocator(self.pool.blocks.malloc)
+        self._allocator.__enter__()
+
+    def end(self) -> Graph:
+        """Return what was written down."""
+        self._allocator.__exit__(None, None, None)
+        try:
+            return Graph(self.queue.stream.end_capture(), self.pool, self.queue.device)
+        finally:
+            self._device.__exit__(None, None, None)
+
+
+class Graph:
+    """Work that was written down, and the memory it uses."""
+
+    def __init__(self, graph: Any, pool: Pool, device: Any) -> None:
+        self.graph, self.pool, self._index = graph, pool, device.index
+
+    def launch(self) -> None:
+        """Do the work in the current stream."""
+        with cupy.cuda.Device(self._index):
+            self.graph.launch()
