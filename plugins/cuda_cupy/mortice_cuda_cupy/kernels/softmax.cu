@@ -17,7 +17,7 @@ template <class W> __device__ __forceinline__ void take(Peak<W> &peak, W x) {
     peak.sum = peak.sum * exp(peak.top - x) + W(1);
     peak.top = x;
   } else {
-    peak.sum += exp(x - peak.top);
+    peak.sum += x == peak.top ? W(1) : exp(x - peak.top);  // both may be -inf
   }
 }
 template <class W> __device__ __forceinline__ Peak<W> empty_peak() { return {-infinity<W>(), W(0)}; }
