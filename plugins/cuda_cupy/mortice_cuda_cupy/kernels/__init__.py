@@ -1,0 +1,9 @@
+"""CUDA C++ kernels and the methods that launch them, a mixin a family; what they override is in `mortice.backends`."""
+
+from __future__ import annotations
+
+from mortice_cuda_cupy.kernels.softmax import SoftmaxKernels
+
+
+class CudaKernels(SoftmaxKernels):
+    """All overrides of FREE kernels that are CUDA C++ kernels of this plugin."""

@@ -1,0 +1,43 @@
+"""Every source compiles for the architectures that are served, with all its kernels in all their dtypes."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import nvrtc
+import pytest
+from mortice_cuda_cupy import kernels
+from mortice_cuda_cupy.kernels.launch import OPTIONS, PROGRAMS
+
+ARCHITECTURES = ("sm_80", "sm_90")
+
+
+def _id(program: Any) -> str:
+    return str(program.source)
+
+
+def _all(program: Any) -> list[str]:
+    return list(dict.fromkeys(e for dtype in program.types for e in program.expressions(dtype)))
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("program", PROGRAMS, ids=_id)
+def test_nvrtc_compiles(program: Any, arch: str) -> None:
+    if nvrtc.library() is None:
+        pytest.skip("libnvrtc is not here; pip install nvidia-cuda-nvrtc, or set MORTICE_NVRTC to the library")
+    assert nvrtc.compile_nvrtc(program.code(), _all(program), arch, OPTIONS) > 1000
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=_id)
+def test_nvcc_compiles(program: Any) -> None:
+    if shutil.which("nvcc") is None:
+        pytest.skip("nvcc is not on the path")
+    assert nvrtc.compile_nvcc(program.code(), _all(program), "sm_90") > 1000
+
+
+def test_each_source_is_a_program() -> None:
+    from importlib.resources import files
+
+    there = {f.name for f in files(kernels).iterdir() if f.name.endswith(".cu")}
+    assert there == {program.source for program in PROGRAMS}
