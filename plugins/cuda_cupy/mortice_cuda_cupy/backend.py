@@ -19,6 +19,7 @@ from mortice_cuda_cupy.exchange import Exchange
 from mortice_cuda_cupy.guard import guarded
 from mortice_cuda_cupy.matmul import Products
 from mortice_cuda_cupy.memory import Memory
+from mortice_cuda_cupy.movement import Movement, grid
 from mortice_cuda_cupy.streams import Streams
 
 ndarray = cupy.ndarray
@@ -44,7 +45,7 @@ class _Namespace:
             return cupy.zeros(shape, dtype)
 
 
-class CuPyBackend(Kernels, Products, Memory, Streams, Exchange, NamespaceBackend):
+class CuPyBackend(Kernels, Movement, Products, Memory, Streams, Exchange, NamespaceBackend):
     """CuPy on CUDA devices."""
 
     name = "cuda_cupy"
@@ -254,13 +255,13 @@ class CuPyBackend(Kernels, Products, Memory, Streams, Exchange, NamespaceBackend
     def take_along_axis(self, x: Any, indices: Any, *, axis: int) -> Any:
         if not x.ndim:
             return cupy.take(x.reshape(1), indices)
-        return x[_grid(indices, x.ndim, axis)]
+        return x[grid(indices, x.ndim, axis)]
 
     def scatter_add(self, x: Any, indices: Any, values: Any, *, axis: int) -> Any:
         """Add by atomic operations: the order of floating additions at one position is not fixed, as in PyTorch."""
         if not x.ndim:
             return self.scatter_add(x.reshape(1), indices.reshape(-1), values.reshape(-1), axis=0).reshape(())
-        where = _grid(indices, x.ndim, axis)
+        where = grid(indices, x.ndim, axis)
         if x.dtype.kind == "c":
             out = x.copy()
             # CUDA adds no complex numbers atomically; their parts it does.
@@ -279,7 +280,7 @@ _ONE = {
     "abs": "absolute", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh",
     "atanh": "arctanh",
     **{n: n for n in "exp log sqrt sin cos tanh floor isnan expm1 log1p log2 log10 exp2 tan sinh cosh ceil trunc isinf "
-       "isfinite signbit square reciprocal".split()},
+       "isfinite signbit reciprocal".split()},
 }  # fmt: skip
 _TWO = {
     "divide": "true_divide", "atan2": "arctan2", "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift",
@@ -319,7 +320,8 @@ def _remainder(x: Any, y: Any) -> Any:
         return cupy.remainder(x, y)
     rest = cupy.fmod(x, y)
     zero = _number(0.0, rest.dtype)
-    wrong = cupy.logical_and(cupy.not_equal(rest, zero), cupy.not_equal(cupy.less(rest, zero), cupy.less(y, zero)))
+    below = cupy.less(y, zero) if y.__class__ is ndarray else bool(y < 0)
+    wrong = cupy.logical_and(cupy.not_equal(rest, zero), cupy.not_equal(cupy.less(rest, zero), below))
     return _either(wrong, cupy.add(rest, y), cupy.copysign(rest, y), rest, zero)
 
 
@@ -344,14 +346,3 @@ def _floor_divide(x: Any, y: Any) -> Any:
     zero = _number(0.0, quotient.dtype)
     whole = choose(cupy.equal(whole, zero), cupy.copysign(whole, quotient), whole)
     return choose(cupy.logical_and(cupy.isfinite(quotient), cupy.isfinite(whole)), whole, cupy.floor(quotient))
-
-
-def _grid(indices: Any, ndim: int, axis: int) -> tuple[Any, ...]:
-    """Return an index for every axis: `indices` along one, the position itself along the others."""
-    where = []
-    for i, n in enumerate(indices.shape):
-        if i == axis % ndim:
-            where.append(indices)
-        else:
-            where.append(cupy.arange(n).reshape(*[1] * i, n, *[1] * (ndim - 1 - i)))
-    return tuple(where)

@@ -64,6 +64,11 @@ class Exchange:
         view = block.reshape(-1).view(np.uint8) if d.name == "bfloat16" else block
         return HostBuffer(memoryview(view), x.shape, d)
 
+    @property
+    def copies_host(self) -> bool:
+        """Memory of the host is never a device's own."""
+        return True
+
     # ---- another GPU ----
 
     def copy_to(self, x: Any, device: Any) -> Any:

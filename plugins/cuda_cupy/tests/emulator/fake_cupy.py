@@ -736,8 +736,6 @@ def sum(x: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: 
 def _extreme(name: str) -> Any:
     def function(x: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
         a = _open(x)
-        if not a.size:
-            raise ValueError("zero-size array to reduction operation")
         return _result(lambda: getattr(np, name)(a, axis=axis, keepdims=keepdims))
 
     return function
@@ -898,6 +896,19 @@ def scatter_add(a: ndarray, slices: Any, value: Any) -> None:
     _write(lambda: np.add.at(target, _wrapped(where, target.shape), added))
 
 
+def scatter_max(a: ndarray, slices: Any, value: Any) -> None:
+    """Raise to the maximum at indices (cupyx)."""
+    if value.dtype.name not in "int32 int64 uint32 uint64 float32 float64".split():
+        raise TypeError("cupy.maximum.at: dtype")
+    where, given, target = tuple(_open(s) for s in slices), _open(value), _open(a)
+    _write(lambda: np.maximum.at(target, _wrapped(where, target.shape), given))
+
+
+def as_strided(x: ndarray, shape: Any, strides: Any) -> ndarray:
+    """Show memory under other strides."""
+    return x._view(np.lib.stride_tricks.as_strided(x._a, shape, strides))
+
+
 class RawModule:
     """Sources compiled for the CPU by `run_on_cpu`."""
 
@@ -1030,13 +1041,14 @@ def install(devices: int = 2) -> Any:
     )  # fmt: skip
     cupy.cuda, cupy.fft, cupy.ndarray = cuda, fft, ndarray  # type: ignore[attr-defined]
     cupyx = types.ModuleType("cupyx")
-    cupyx.scatter_add = scatter_add  # type: ignore[attr-defined]
+    cupyx.scatter_add, cupyx.scatter_max = scatter_add, scatter_max  # type: ignore[attr-defined]
     sys.modules.update({"cupy": cupy, "cupyx": cupyx})
-    for name in ("cupy_backends", "cupy_backends.cuda", "cupy_backends.cuda.libs", "cupy_backends.cuda.libs.cublas"):
+    for name in ("cupy.lib", "cupy.lib.stride_tricks", "cupy_backends", "cupy_backends.cuda", "cupy_backends.cuda.libs", "cupy_backends.cuda.libs.cublas"):
         sys.modules[name] = types.ModuleType(name)
         parent, _, last = name.rpartition(".")
         if parent:
             setattr(sys.modules[parent], last, sys.modules[name])
+    sys.modules["cupy.lib.stride_tricks"].as_strided = as_strided  # type: ignore[attr-defined]
     sys.modules["cupy_backends.cuda.libs.cublas"].gemmStridedBatchedEx = gemm  # type: ignore[attr-defined]
     print("emulator: `cupy` is a stand-in over NumPy; no GPU takes part", file=sys.stderr)
     return cupy
