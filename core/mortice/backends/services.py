@@ -90,6 +90,10 @@ class Services:
         """Write work of a queue down instead of doing it; return what `end_capture` takes, with the `pool` of its memory."""
         raise RuntimeError(f"cuda.graph: backend '{self.name}' does not capture work.")  # type: ignore[attr-defined]
 
+    def capture_pool(self, device: Any) -> Any:
+        """Return memory for captured work, which several captures may share."""
+        return None
+
     def end_capture(self, capture: Any) -> Any:
         """Return what was written down, an object with `launch()`."""
         raise NotImplementedError

@@ -20,4 +20,4 @@ def load() -> Backend:
 @hookimpl
 def mortice_backends() -> list[BackendInfo]:
     """Offer `cuda_cupy`."""
-    return [BackendInfo("cuda_cupy", ("cuda",), load, priority=10, needs="mortice-cuda-cupy[cuda13]")]
+    return [BackendInfo("cuda_cupy", ("cuda",), load, priority=10)]

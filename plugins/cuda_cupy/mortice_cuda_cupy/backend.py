@@ -276,6 +276,18 @@ class CuPyBackend(Kernels, Movement, Products, Memory, Streams, Exchange, Namesp
         return out.astype(x.dtype, copy=False)
 
 
+    # ---- what a captured graph must not repeat ----
+
+    def random_bits(self, seed: int, offset: int, n: int, *, device: Any) -> Any:
+        self.refuse_in_capture("drawing random numbers")
+        return super().random_bits(seed, offset, n, device=device)
+
+    def run_step(self, rule: Any, lists: Any, numbers: Any, elementwise: bool) -> Any:
+        if "step" in numbers:
+            self.refuse_in_capture("an optimiser that counts its steps")
+        return super().run_step(rule, lists, numbers, elementwise)
+
+
 _ONE = {
     "abs": "absolute", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh",
     "atanh": "arctanh",

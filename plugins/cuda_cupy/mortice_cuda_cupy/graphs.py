@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import cupy
@@ -12,6 +13,9 @@ MODES = {
 }  # fmt: skip
 
 
+POOLS: weakref.WeakSet[Pool] = weakref.WeakSet()  # those that are alive, for whoever counts memory
+
+
 class Pool:
     """Memory that captured work allocates: blocks go round inside it, and only it gives them back.
 
@@ -20,6 +24,7 @@ class Pool:
 
     def __init__(self) -> None:
         self.blocks = cupy.cuda.MemoryPool()
+        POOLS.add(self)
 
 
 class Capture:

@@ -7,6 +7,14 @@ from typing import Any
 
 import cupy
 
+from mortice.backends.services import OutOfMemoryError
+from mortice_cuda_cupy.graphs import POOLS
+
+
+def _pools() -> list[Any]:
+    """Return CuPy's pool, then those of captured work."""
+    return [cupy.get_default_memory_pool(), *(pool.blocks for pool in POOLS)]
+
 
 class Memory:
     """Counts over CuPy's memory pool, which the plugin shares with the program's own CuPy arrays."""
@@ -17,10 +25,14 @@ class Memory:
         self._counting = threading.Lock()
         pool = cupy.get_default_memory_pool()
         malloc, used, total, current = pool.malloc, pool.used_bytes, pool.total_bytes, cupy.cuda.runtime.getDevice
-        peaks = self._peaks
+        peaks, full = self._peaks, cupy.cuda.memory.OutOfMemoryError
 
         def allocate(size: int) -> Any:
-            memory = malloc(size)
+            try:
+                memory = malloc(size)
+            except full as error:
+                # As the class that scripts catch; CuPy's own is a MemoryError.
+                raise OutOfMemoryError(f"CUDA {error}") from error
             peak = peaks.get(current())
             if peak is None:
                 peak = peaks.setdefault(current(), [0, 0])
@@ -42,12 +54,12 @@ class Memory:
 
     def memory_allocated(self, device: Any) -> int:
         with cupy.cuda.Device(device.index):
-            return int(cupy.get_default_memory_pool().used_bytes())
+            return int(sum(pool.used_bytes() for pool in _pools()))
 
     def memory_stats(self, device: Any) -> dict[str, int]:
         with cupy.cuda.Device(device.index) as here:
-            pool = cupy.get_default_memory_pool()
-            allocated, reserved = int(pool.used_bytes()), int(pool.total_bytes())
+            pools = _pools()
+            allocated, reserved = int(sum(p.used_bytes() for p in pools)), int(sum(p.total_bytes() for p in pools))
             free, total = here.mem_info
         peak = self._peaks.get(device.index, (0, 0))
         return {

@@ -22,7 +22,7 @@ def require_gpu() -> None:
             raise NoGPU(f"CuPy is installed but lacks the module {error.name}: {error}. Install it anew: {INSTALL}.") from error
         raise NoGPU(f"CuPy is not installed: {INSTALL}.") from error
     except ImportError as error:
-        raise NoGPU(f"CuPy is installed but cannot be imported: {_first_line(error)}. Install it anew: {INSTALL}.") from error
+        raise NoGPU(f"CuPy is installed but cannot be imported: {_reason(error)}. Install it anew: {INSTALL}.") from error
     if int(cupy.__version__.partition(".")[0]) < OLDEST:
         raise NoGPU(f"CuPy {OLDEST} or newer is needed; this is {cupy.__version__}: {INSTALL}.")
     try:
@@ -41,7 +41,7 @@ _HIDDEN = (
 
 def _without_driver(cupy: object, error: Exception) -> str:
     """Say what the runtime's refusal to count devices means."""
-    text = _first_line(error)
+    text = _reason(error)
     if "cudaErrorNoDevice" in text:
         return f"the driver is there but shows no GPU ({text}). {_HIDDEN}"
     if "cudaErrorInsufficientDriver" in text or "libcuda" in text:
@@ -71,7 +71,9 @@ def _versions(cupy: object) -> tuple[str, str]:
     return shown[0], shown[1]
 
 
-def _first_line(error: BaseException) -> str:
-    """Return what an error says first: CuPy's ImportErrors come with a page of advice in a frame of '='."""
+def _reason(error: BaseException) -> str:
+    """Return what an error says; CuPy's ImportErrors are a page of advice, with the reason after "Original error:"."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip(" =\n")]
+    if "Original error:" in lines[:-1]:
+        lines = lines[lines.index("Original error:") + 1 :]
     return (lines[0] if lines else type(error).__name__).rstrip(".")

@@ -7,7 +7,7 @@ from typing import Any
 import cupy
 
 from mortice.backends.services import Mark, Queue
-from mortice_cuda_cupy.graphs import Capture
+from mortice_cuda_cupy.graphs import Capture, Pool
 
 
 class CuPyQueue(Queue):
@@ -83,5 +83,14 @@ class Streams:
     def begin_capture(self, queue: Any, pool: Any = None, mode: str = "global") -> Capture:
         return Capture(queue, pool, mode)
 
+    def capture_pool(self, device: Any) -> Pool:
+        return Pool()
+
     def end_capture(self, capture: Capture) -> Any:
         return capture.end()
+
+    def refuse_in_capture(self, what: str) -> None:
+        """Raise while work is captured, for what Python counts: a replay would repeat it."""
+        stream = cupy.cuda.get_current_stream()
+        if stream.ptr and stream.is_capturing():
+            raise RuntimeError(f"cuda.graph: {what} cannot be captured: each replay would repeat the same. Do it outside.")
