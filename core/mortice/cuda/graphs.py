@@ -127,7 +127,9 @@ def make_graphed_callables(
     single = not isinstance(callables, tuple)
     functions, samples = ((callables,), (sample_args,)) if single else (callables, sample_args)
     if len(functions) != len(samples):
-        raise RuntimeError(f"make_graphed_callables: expected sample_args for each of {len(functions)}; got {len(samples)}.")
+        raise RuntimeError(
+            f"make_graphed_callables: expected sample_args for each of {len(functions)}; got {len(samples)}."
+        )
     plans = [_Plan(f, args, allow_unused_input) for f, args in zip(functions, samples)]
     pool = pool or graph_pool_handle()
     where = place("make_graphed_callables", None)
@@ -225,7 +227,9 @@ class _Plan:
 
         def replayed(*args: Any) -> Any:
             if len(args) != len(plan.args):
-                raise TypeError(f"make_graphed_callables: expected {len(plan.args)} tensors as in sample_args; got {len(args)}.")
+                raise TypeError(
+                    f"make_graphed_callables: expected {len(plan.args)} tensors as in sample_args; got {len(args)}."
+                )
             outputs = Graphed.apply(*args, *plan.inputs[len(plan.args) :])
             return _rebuilt(plan.result, iter(outputs if isinstance(outputs, tuple) else (outputs,)))
 
@@ -244,7 +248,9 @@ def _tensors(result: Any) -> list[Any]:
         return [t for part in result.values() for t in _tensors(part)]
     if isinstance(result, (tuple, list)):
         return [t for part in result for t in _tensors(part)]
-    raise TypeError(f"make_graphed_callables: expected tensors, in tuples, lists or dicts, as results; got {type(result).__name__}.")
+    raise TypeError(
+        f"make_graphed_callables: expected tensors, in tuples, lists or dicts, as results; got {type(result).__name__}."
+    )
 
 
 def _rebuilt(like: Any, tensors: Any) -> Any:

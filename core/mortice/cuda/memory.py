@@ -6,7 +6,7 @@ from collections import OrderedDict
 from typing import Any
 
 from mortice.backends.plugins import devices_of
-from mortice.backends.services import OutOfMemoryError
+from mortice.backends.services import OutOfMemoryError as OutOfMemoryError
 from mortice.cuda.devices import TYPE, place
 
 

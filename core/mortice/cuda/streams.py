@@ -102,7 +102,9 @@ class Event:
             self.device = stream.device
             self._mark = self.device.backend.mark(self.device, timing=self.enable_timing)
         elif self.device is not stream.device:
-            raise RuntimeError(f"cuda.Event: it was first recorded on {self.device}, so not on {stream.device}. Make another.")
+            raise RuntimeError(
+                f"cuda.Event: it was first recorded on {self.device}, so not on {stream.device}. Make another."
+            )
         self._mark.record(stream._queue)
 
     def wait(self, stream: Stream | None = None) -> None:

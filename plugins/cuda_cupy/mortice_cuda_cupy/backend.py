@@ -6,6 +6,7 @@ kernel of `elementwise` or `reduce` where speed matters.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import cupy
@@ -93,9 +94,6 @@ class CuPyBackend(Kernels, Movement, Products, Memory, Streams, Exchange, Namesp
     def is_contiguous(self, x: Any) -> bool:
         return x.flags.c_contiguous  # type: ignore[no-any-return]
 
-    def owns(self, x: Any) -> bool:
-        return x.base is None
-
     def address(self, x: Any) -> int:
         return x.data.ptr  # type: ignore[no-any-return]
 
@@ -107,7 +105,8 @@ class CuPyBackend(Kernels, Movement, Products, Memory, Streams, Exchange, Namesp
         native = self.native(dtype)
         x = cupy.empty(shape, native)
         # Zeros are a memset; every other number goes to a kernel as an argument, never through host memory.
-        x.fill(_number(value, native))
+        if value or not _negative_zero(x, value):
+            x.fill(_number(value, native))
         return x
 
     def arange(self, start: Any, stop: Any, step: Any, *, dtype: DType, device: Any) -> Any:
@@ -142,7 +141,10 @@ class CuPyBackend(Kernels, Movement, Products, Memory, Streams, Exchange, Namesp
         return x[key]
 
     def setitem(self, x: Any, key: Any, value: Any) -> Any:
-        x[key] = value if value.__class__ is ndarray else _number(value, x.dtype)
+        if value.__class__ is ndarray:
+            x[key] = value
+        elif value or not _negative_zero(x[key], value):
+            x[key] = _number(value, x.dtype)
         return x
 
     # ---- elementwise: what CuPy's functions do otherwise ----
@@ -275,7 +277,6 @@ class CuPyBackend(Kernels, Movement, Products, Memory, Streams, Exchange, Namesp
         cupyx.scatter_add(out, where, values.astype(wide, copy=False))
         return out.astype(x.dtype, copy=False)
 
-
     # ---- what a captured graph must not repeat ----
 
     def random_bits(self, seed: int, offset: int, n: int, *, device: Any) -> Any:
@@ -321,40 +322,66 @@ def _number(value: Any, dtype: Any) -> Any:
     return ml_dtypes.bfloat16(value) if dtype == BFLOAT16 and value.__class__ is not ml_dtypes.bfloat16 else value
 
 
+def _negative_zero(x: Any, value: Any) -> bool:
+    """Fill with a zero that has a sign, if the number is one: CuPy writes every zero as zero bytes."""
+    if value.__class__ is complex and x.dtype.kind == "c":
+        for part, number in ((x.real, value.real), (x.imag, value.imag)):
+            if not _negative_zero(part, number):
+                part.fill(0)
+        return True
+    if value.__class__ is not float or value or math.copysign(1, value) > 0 or x.dtype.kind not in "fV":
+        return False
+    x.fill(_number(0, x.dtype))
+    cupy.negative(x, out=x)
+    return True
+
+
 def _words(x: Any) -> Any:
     """Return the bits of bfloat16 values."""
     return x.view(WORDS) if x.__class__ is ndarray else np.asarray(x).view(WORDS)[()]
 
 
+def _wide(function: Any) -> Any:
+    """Compute for floats, halves in float32, by a function of arrays and numbers."""
+
+    def run(x: Any, y: Any) -> Any:
+        d = (x if x.__class__ is ndarray else y).dtype
+        if d.itemsize != 2:
+            return function(x, y)
+        x, y = (a.astype(np.float32) if a.__class__ is ndarray else float(a) for a in (x, y))
+        return function(x, y).astype(d)
+
+    return run
+
+
+def _apart(rest: Any, y: Any) -> Any:
+    """Tell where a remainder by fmod is not zero and has another sign than the divisor."""
+    below = cupy.less(y, 0.0) if y.__class__ is ndarray else y < 0
+    return cupy.logical_and(cupy.not_equal(rest, 0.0), cupy.not_equal(cupy.less(rest, 0.0), below))
+
+
+@_wide
+def _float_remainder(x: Any, y: Any) -> Any:
+    rest = cupy.fmod(x, y)
+    return cupy.where(_apart(rest, y), rest + y, cupy.where(cupy.equal(rest, 0.0), cupy.copysign(rest, y), rest))
+
+
+@_wide
+def _float_floor_divide(x: Any, y: Any) -> Any:
+    rest, quotient = cupy.fmod(x, y), cupy.true_divide(x, y)
+    whole = cupy.true_divide(cupy.subtract(x, rest), y)
+    whole = cupy.rint(cupy.where(_apart(rest, y), whole - 1.0, whole))
+    whole = cupy.where(cupy.equal(whole, 0.0), cupy.copysign(whole, quotient), whole)
+    return cupy.where(cupy.equal(y, 0.0), quotient, whole) if y.__class__ is ndarray else whole if y else quotient
+
+
 def _remainder(x: Any, y: Any) -> Any:
     """Return x - floor(x / y) * y; for floats by fmod, which is exact: CuPy's formula gives nan for 5 % inf."""
-    if (x if x.__class__ is ndarray else y).dtype.kind not in "fV":
-        return cupy.remainder(x, y)
-    rest = cupy.fmod(x, y)
-    zero = _number(0.0, rest.dtype)
-    below = cupy.less(y, zero) if y.__class__ is ndarray else bool(y < 0)
-    wrong = cupy.logical_and(cupy.not_equal(rest, zero), cupy.not_equal(cupy.less(rest, zero), below))
-    return _either(wrong, cupy.add(rest, y), cupy.copysign(rest, y), rest, zero)
-
-
-def _either(wrong: Any, moved: Any, signed: Any, rest: Any, zero: Any) -> Any:
-    """Choose the remainder: moved to the divisor's side, or zero with the divisor's sign."""
-    choose = cupy.where
-    if rest.dtype == BFLOAT16:
-        choose = lambda c, a, b: cupy.where(c, a.view(WORDS), b.view(WORDS)).view(BFLOAT16)
-    return choose(wrong, moved, choose(cupy.equal(rest, zero), signed, rest))
+    integers = (x if x.__class__ is ndarray else y).dtype.kind in "ui"
+    return cupy.remainder(x, y) if integers else _float_remainder(x, y)
 
 
 def _floor_divide(x: Any, y: Any) -> Any:
-    """Return floor(x / y); for floats of what the remainder leaves, where CuPy's x / y may round up to the next integer."""
-    if (x if x.__class__ is ndarray else y).dtype.kind not in "fV":
-        return cupy.floor_divide(x, y)
-    quotient = cupy.true_divide(x, y)
-    whole = cupy.rint(cupy.true_divide(cupy.subtract(x, _remainder(x, y)), y))
-    choose = cupy.where
-    if quotient.dtype == BFLOAT16:
-        choose = lambda c, a, b: cupy.where(c, a.view(WORDS), b.view(WORDS)).view(BFLOAT16)
-    # By zero and from infinity the quotient itself is the answer, and its sign is that of a whole part of zero.
-    zero = _number(0.0, quotient.dtype)
-    whole = choose(cupy.equal(whole, zero), cupy.copysign(whole, quotient), whole)
-    return choose(cupy.logical_and(cupy.isfinite(quotient), cupy.isfinite(whole)), whole, cupy.floor(quotient))
+    """Return floor(x / y); for floats of what the remainder leaves: CuPy floors x / y, which may have been rounded up."""
+    integers = (x if x.__class__ is ndarray else y).dtype.kind in "ui"
+    return cupy.floor_divide(x, y) if integers else _float_floor_divide(x, y)

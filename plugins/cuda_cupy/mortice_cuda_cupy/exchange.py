@@ -29,6 +29,8 @@ class Exchange:
         return self._sent(host, device, later=True)
 
     def _sent(self, host: HostBuffer, device: Any, *, later: bool) -> Any:
+        # A copy that is replayed would read memory of the host that is gone by then.
+        self.refuse_in_capture("a copy from the host")  # type: ignore[attr-defined]
         block = self._block(host)
         with cupy.cuda.Device(device.index):
             x = cupy.empty(host.shape, block.dtype)

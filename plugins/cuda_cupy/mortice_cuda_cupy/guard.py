@@ -50,7 +50,11 @@ def at_home(kernel: Any) -> Any:
 def guarded(cls: Any, own: dict[str, Any]) -> Any:
     """Return a subclass whose kernels run at home; those that are an instance's own are replaced in `own`."""
     required = {n for family, names in REQUIRED.items() if family != "housekeeping" for n in names.split()}
-    names = {n for n in dir(FreeKernels) if not n.startswith("_")} | required | {"real", "imag", "conj", "copy_to", "to_dlpack"}
+    names = (
+        {n for n in dir(FreeKernels) if not n.startswith("_")}
+        | required
+        | {"real", "imag", "conj", "copy_to", "to_dlpack"}
+    )
     members: dict[str, Any] = {}
     for name in sorted(names - _OWN):
         if name in own:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import cupy
@@ -13,11 +14,30 @@ from cupy.lib.stride_tricks import as_strided
 class Movement:
     """CuPy's own strided views."""
 
+    _roots: dict[int, tuple[Any, Any]]
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self._roots = {}
+        super().__init__(*args, **options)
+
     def strided(self, x: Any, *, shape: Any, strides: Any, offset: int) -> Any:
-        return as_strided(x[offset:], shape, [s * x.itemsize for s in strides])
+        view = as_strided(x[offset:], shape, [s * x.itemsize for s in strides])
+        # CuPy's as_strided gives arrays without a base, and none can be set: what they are views of is kept here.
+        key, roots = id(view), self._roots
+        roots[key] = weakref.ref(view, lambda _: roots.pop(key, None)), self._root(x)
+        return view
+
+    def _root(self, x: Any) -> Any:
+        """Return the array that the memory of x was made for."""
+        x = x if x.base is None else x.base
+        known = self._roots.get(id(x))
+        return x if known is None else known[1]
+
+    def owns(self, x: Any) -> bool:
+        return x.base is None and id(x) not in self._roots
 
     def whole(self, x: Any) -> tuple[Any, int]:
-        root = x if x.base is None else x.base
+        root = self._root(x)
         # From its lowest address on; an array of another dtype shows the same memory.
         root = root[tuple(slice(None, None, -1 if s < 0 else 1) for s in root.strides)]
         start = root.data.ptr

@@ -19,10 +19,14 @@ def require_gpu() -> None:
         import cupy
     except ModuleNotFoundError as error:
         if error.name != "cupy":
-            raise NoGPU(f"CuPy is installed but lacks the module {error.name}: {error}. Install it anew: {INSTALL}.") from error
+            raise NoGPU(
+                f"CuPy is installed but lacks the module {error.name}: {error}. Install it anew: {INSTALL}."
+            ) from error
         raise NoGPU(f"CuPy is not installed: {INSTALL}.") from error
     except ImportError as error:
-        raise NoGPU(f"CuPy is installed but cannot be imported: {_reason(error)}. Install it anew: {INSTALL}.") from error
+        raise NoGPU(
+            f"CuPy is installed but cannot be imported: {_reason(error)}. Install it anew: {INSTALL}."
+        ) from error
     if int(cupy.__version__.partition(".")[0]) < OLDEST:
         raise NoGPU(f"CuPy {OLDEST} or newer is needed; this is {cupy.__version__}: {INSTALL}.")
     try:

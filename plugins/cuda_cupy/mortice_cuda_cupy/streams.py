@@ -22,14 +22,19 @@ class CuPyQueue(Queue):
         with cupy.cuda.Device(self.device.index):
             self.stream.use()
 
+    # The default stream has one name on every device, and means the current one's.
+
     def synchronize(self) -> None:
-        self.stream.synchronize()
+        with cupy.cuda.Device(self.device.index):
+            self.stream.synchronize()
 
     def done(self) -> bool:
-        return bool(self.stream.done)
+        with cupy.cuda.Device(self.device.index):
+            return bool(self.stream.done)
 
     def wait(self, mark: Mark) -> None:
-        self.stream.wait_event(mark.event)  # type: ignore[attr-defined]
+        with cupy.cuda.Device(self.device.index):
+            self.stream.wait_event(mark.event)  # type: ignore[attr-defined]
 
     @property
     def capturing(self) -> bool:
@@ -93,4 +98,6 @@ class Streams:
         """Raise while work is captured, for what Python counts: a replay would repeat it."""
         stream = cupy.cuda.get_current_stream()
         if stream.ptr and stream.is_capturing():
-            raise RuntimeError(f"cuda.graph: {what} cannot be captured: each replay would repeat the same. Do it outside.")
+            raise RuntimeError(
+                f"cuda.graph: {what} cannot be captured: each replay would repeat what it was. Do it outside."
+            )

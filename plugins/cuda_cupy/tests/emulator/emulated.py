@@ -20,7 +20,6 @@ if "cupy" not in sys.modules:
     fake_cupy.install(int(os.environ.get("MORTICE_EMULATED_DEVICES", "2")))
 
 import mortice_cuda_cupy  # noqa: E402
-
 from mortice.backends import plugins  # noqa: E402
 
 if "cuda_cupy" not in plugins.entries():

@@ -99,6 +99,11 @@ class MemoryPool:
                     raise OutOfMemoryError(
                         f"Out of memory allocating {rounded:,} bytes (allocated so far: {self._total[device]:,} bytes)."
                     )
+                stream = get_current_stream()
+                if stream._steps is not None and stream._mode != 2:
+                    raise CUDARuntimeError(
+                        "cudaErrorStreamCaptureUnsupported: operation not permitted when stream is capturing"
+                    )
                 block = np.empty(rounded, np.uint8)
                 self._total[device] += rounded
             self._used[device] += rounded
@@ -234,7 +239,7 @@ class Event:
     def record(self, stream: Any = None) -> None:
         """Put it behind what is in a stream."""
         stream = stream or get_current_stream()
-        if stream.device_id != self.device_id:
+        if (_local.device if stream.device_id < 0 else stream.device_id) != self.device_id:
             raise CUDARuntimeError("cudaErrorInvalidResourceHandle: invalid resource handle")
         self._time = time.perf_counter()
 
@@ -310,7 +315,7 @@ class _BaseStream:
     def record(self, event: Event | None = None) -> Event:
         """Record an event."""
         event = Event() if event is None else event
-        if self.ptr and event.device_id != self.device_id:
+        if (_local.device if self.device_id < 0 else self.device_id) != event.device_id:
             raise CUDARuntimeError("cudaErrorInvalidResourceHandle: invalid resource handle")
         event._time = time.perf_counter()
         return event
@@ -324,7 +329,7 @@ class _BaseStream:
             raise RuntimeError("cannot capture on the default (legacy) stream")
         if self._steps is not None:
             raise CUDARuntimeError("cudaErrorIllegalState: the operation cannot be performed in the present state")
-        self._steps = []
+        self._steps, self._mode = [], mode
 
     def end_capture(self) -> Graph:
         """Return what was written down."""
@@ -515,7 +520,9 @@ class ndarray:
         """The imaginary part, a view."""
         return self._view(self._a.imag) if self._a.dtype.kind == "c" else _result(lambda: np.zeros_like(self._a))
 
-    def astype(self, dtype: Any, order: str = "K", casting: Any = None, subok: Any = None, copy: bool = True) -> ndarray:
+    def astype(
+        self, dtype: Any, order: str = "K", casting: Any = None, subok: Any = None, copy: bool = True
+    ) -> ndarray:
         """Convert."""
         _open(self)
         dtype = np.dtype(dtype)
@@ -563,7 +570,8 @@ class ndarray:
         if isinstance(value, (ndarray, np.ndarray)):
             raise TypeError("emulator: fill takes a number")
         number = np.array(value).astype(self.dtype) if type(value) is not int or self.dtype.kind not in "iu" else value
-        _write(lambda: self._a.fill(number))
+        # Every zero is a memset.
+        _write(lambda: self._a.fill(number if number != 0 else 0))
 
     def __getitem__(self, key: Any) -> ndarray:
         parts = key if isinstance(key, tuple) else (key,)
@@ -582,7 +590,7 @@ class ndarray:
         if isinstance(given, np.ndarray):
             _write(lambda: self._a.__setitem__(where, given))
         else:
-            _write(lambda: self._a.__setitem__(where, np.asarray(given).astype(self.dtype)))
+            self._view(self._a[where if Ellipsis in where else (*where, Ellipsis)]).fill(given)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -591,7 +599,9 @@ class ndarray:
     def __dlpack_device__(self) -> tuple[int, int]:
         return 2, self.data.device_id
 
-    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
+    ) -> Any:
         from mortice.backends import dlpack
 
         if stream is not None and (type(stream) is not int or stream < -1):
@@ -721,7 +731,9 @@ def _function(name: str) -> Any:
     return function
 
 
-for _name in "concatenate stack repeat tile roll take_along_axis tril triu cumsum cumprod prod all any outer argmin".split():
+for (
+    _name
+) in "concatenate stack repeat tile roll take_along_axis tril triu cumsum cumprod prod all any outer argmin".split():
     globals()[_name] = _function(_name)
 concat = concatenate  # type: ignore[name-defined]  # noqa: F821
 
@@ -752,7 +764,11 @@ def argmax(x: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdim
         flat = a.astype(np.float32) if a.dtype == BF else a
         if nan.any():
             last = lambda: _last(nan, axis, keepdims)
-            return _result(lambda: np.where(nan.any(axis=axis, keepdims=keepdims), last(), np.argmax(flat, axis, keepdims=keepdims)))
+            return _result(
+                lambda: np.where(
+                    nan.any(axis=axis, keepdims=keepdims), last(), np.argmax(flat, axis, keepdims=keepdims)
+                )
+            )
         return _result(lambda: np.argmax(flat, axis=axis, keepdims=keepdims))
     return _result(lambda: np.argmax(a, axis=axis, keepdims=keepdims))
 
@@ -906,7 +922,8 @@ def scatter_max(a: ndarray, slices: Any, value: Any) -> None:
 
 def as_strided(x: ndarray, shape: Any, strides: Any) -> ndarray:
     """Show memory under other strides."""
-    return x._view(np.lib.stride_tricks.as_strided(x._a, shape, strides))
+    # Without a base, as CuPy has it.
+    return ndarray(np.lib.stride_tricks.as_strided(x._a, shape, strides), x.data)
 
 
 class RawModule:
@@ -1043,7 +1060,14 @@ def install(devices: int = 2) -> Any:
     cupyx = types.ModuleType("cupyx")
     cupyx.scatter_add, cupyx.scatter_max = scatter_add, scatter_max  # type: ignore[attr-defined]
     sys.modules.update({"cupy": cupy, "cupyx": cupyx})
-    for name in ("cupy.lib", "cupy.lib.stride_tricks", "cupy_backends", "cupy_backends.cuda", "cupy_backends.cuda.libs", "cupy_backends.cuda.libs.cublas"):
+    for name in (
+        "cupy.lib",
+        "cupy.lib.stride_tricks",
+        "cupy_backends",
+        "cupy_backends.cuda",
+        "cupy_backends.cuda.libs",
+        "cupy_backends.cuda.libs.cublas",
+    ):
         sys.modules[name] = types.ModuleType(name)
         parent, _, last = name.rpartition(".")
         if parent:
