@@ -20,6 +20,8 @@ THREADS = 256
 # Blocks of a kernel whose threads stride over the grid: enough to fill any device several times over.
 MAX_BLOCKS = 1 << 14
 PROGRAMS: list[Program] = []
+# A kernel is compiled when it is first asked for, which takes NVRTC a moment; with True, with all others of its source.
+WHOLE_SOURCES = False
 
 
 class Program:
@@ -40,13 +42,14 @@ class Program:
     @functools.cache  # noqa: B019  a program lives as long as the process
     def get(self, dtype: DType, kernel: str) -> Callable[..., None]:
         """Return a kernel for elements of a dtype."""
-        return self._module(dtype).get_function(kernel.replace("{T}", FLOATS[dtype]))  # type: ignore[no-any-return]
+        name = kernel.replace("{T}", FLOATS[dtype])
+        return self._module(self.expressions(dtype) if WHOLE_SOURCES else (name,)).get_function(name)  # type: ignore[no-any-return]
 
     @functools.cache  # noqa: B019
-    def _module(self, dtype: DType) -> Any:
+    def _module(self, expressions: tuple[str, ...]) -> Any:
         import cupy
 
-        return cupy.RawModule(code=self.code(), options=OPTIONS, name_expressions=self.expressions(dtype))
+        return cupy.RawModule(code=self.code(), options=OPTIONS, name_expressions=expressions)
 
 
 @functools.cache
