@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from mortice_cuda_cupy.kernels.activation import ActivationKernels
 from mortice_cuda_cupy.kernels.norm import NormKernels
+from mortice_cuda_cupy.kernels.random import RandomKernels
 from mortice_cuda_cupy.kernels.softmax import SoftmaxKernels
 
 
-class CudaKernels(ActivationKernels, NormKernels, SoftmaxKernels):
+class CudaKernels(ActivationKernels, NormKernels, RandomKernels, SoftmaxKernels):
     """All overrides of FREE kernels that are CUDA C++ kernels of this plugin."""
