@@ -25,15 +25,18 @@ WHOLE_SOURCES = False
 
 
 class Program:
-    """A source file and the kernels wanted of it: name expressions, with {T} for the type of the elements."""
+    """A source file and the kernels wanted of it: name expressions, with {T} for the type of the elements.
 
-    def __init__(self, source: str, *kernels: str, types: Sequence[DType] = tuple(FLOATS)) -> None:
-        self.source, self.kernels, self.types = source, kernels, tuple(types)
+    `prelude` is text that goes before the source.
+    """
+
+    def __init__(self, source: str, *kernels: str, types: Sequence[DType] = tuple(FLOATS), prelude: str = "") -> None:
+        self.source, self.kernels, self.types, self.prelude = source, kernels, tuple(types), prelude
         PROGRAMS.append(self)
 
     def code(self) -> str:
         """Return the whole text that is compiled."""
-        return _text("common.cuh") + f'#line 1 "{self.source}"\n' + _text(self.source)
+        return _text("common.cuh") + self.prelude + f'#line 1 "{self.source}"\n' + _text(self.source)
 
     def expressions(self, dtype: DType) -> tuple[str, ...]:
         """Return the kernels' name expressions for elements of a dtype."""
