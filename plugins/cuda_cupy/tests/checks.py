@@ -13,7 +13,7 @@ FULL = [np.dtype(d) for d in (np.float32, np.float64)]
 
 def draw(shape: Any, dtype: Any, *, seed: int, scale: float = 1.0) -> Any:
     """Return normal numbers."""
-    return (np.random.default_rng(seed).standard_normal(shape) * scale).astype(dtype)
+    return np.array(np.random.default_rng(seed).standard_normal(shape) * scale, dtype)
 
 
 def agree(found: Any, wanted: Any, dtype: Any, ulps: float = 2, floor: float = 1e-2) -> None:

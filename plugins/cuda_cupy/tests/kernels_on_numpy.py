@@ -49,7 +49,9 @@ def backends() -> tuple[Any, Any]:
     sys.modules.setdefault("cupy", _stand_in())
     from mortice.backends import NamespaceBackend
     from mortice_cpu_numpy.backend import NNOverrides, NumPyBackend, NumPyOptim
-    from mortice_cuda_cupy.kernels import CudaKernels
+    from mortice_cuda_cupy.kernels import CudaKernels, launch
+
+    launch.WHOLE_SOURCES = True  # one start of the C++ compiler instead of one a kernel
 
     class Emulated(CudaKernels, NumPyBackend):
         """The overrides under test."""

@@ -20,18 +20,23 @@ THREADS = 256
 # Blocks of a kernel whose threads stride over the grid: enough to fill any device several times over.
 MAX_BLOCKS = 1 << 14
 PROGRAMS: list[Program] = []
+# A kernel is compiled when it is first asked for, which takes NVRTC a moment; with True, with all others of its source.
+WHOLE_SOURCES = False
 
 
 class Program:
-    """A source file and the kernels wanted of it: name expressions, with {T} for the type of the elements."""
+    """A source file and the kernels wanted of it: name expressions, with {T} for the type of the elements.
 
-    def __init__(self, source: str, *kernels: str, types: Sequence[DType] = tuple(FLOATS)) -> None:
-        self.source, self.kernels, self.types = source, kernels, tuple(types)
+    `prelude` is text that goes before the source.
+    """
+
+    def __init__(self, source: str, *kernels: str, types: Sequence[DType] = tuple(FLOATS), prelude: str = "") -> None:
+        self.source, self.kernels, self.types, self.prelude = source, kernels, tuple(types), prelude
         PROGRAMS.append(self)
 
     def code(self) -> str:
         """Return the whole text that is compiled."""
-        return _text("common.cuh") + f'#line 1 "{self.source}"\n' + _text(self.source)
+        return _text("common.cuh") + self.prelude + f'#line 1 "{self.source}"\n' + _text(self.source)
 
     def expressions(self, dtype: DType) -> tuple[str, ...]:
         """Return the kernels' name expressions for elements of a dtype."""
@@ -40,13 +45,14 @@ class Program:
     @functools.cache  # noqa: B019  a program lives as long as the process
     def get(self, dtype: DType, kernel: str) -> Callable[..., None]:
         """Return a kernel for elements of a dtype."""
-        return self._module(dtype).get_function(kernel.replace("{T}", FLOATS[dtype]))  # type: ignore[no-any-return]
+        name = kernel.replace("{T}", FLOATS[dtype])
+        return self._module(self.expressions(dtype) if WHOLE_SOURCES else (name,)).get_function(name)  # type: ignore[no-any-return]
 
     @functools.cache  # noqa: B019
-    def _module(self, dtype: DType) -> Any:
+    def _module(self, expressions: tuple[str, ...]) -> Any:
         import cupy
 
-        return cupy.RawModule(code=self.code(), options=OPTIONS, name_expressions=self.expressions(dtype))
+        return cupy.RawModule(code=self.code(), options=OPTIONS, name_expressions=expressions)
 
 
 @functools.cache
