@@ -15,9 +15,9 @@ import ml_dtypes
 import numpy as np
 
 from mortice.backends import DType, NamespaceBackend
-from mortice_cuda_cupy.composed import Kernels
 from mortice_cuda_cupy.exchange import Exchange
-from mortice_cuda_cupy.guard import guarded
+from mortice_cuda_cupy.guard import guarded, outside_captures
+from mortice_cuda_cupy.kernels import CudaKernels
 from mortice_cuda_cupy.matmul import Products
 from mortice_cuda_cupy.memory import Memory
 from mortice_cuda_cupy.movement import Movement, grid
@@ -46,7 +46,8 @@ class _Namespace:
             return cupy.zeros(shape, dtype)
 
 
-class CuPyBackend(Kernels, Movement, Products, Memory, Streams, Exchange, NamespaceBackend):
+@outside_captures
+class CuPyBackend(CudaKernels, Movement, Products, Memory, Streams, Exchange, NamespaceBackend):
     """CuPy on CUDA devices."""
 
     name = "cuda_cupy"
@@ -276,17 +277,6 @@ class CuPyBackend(Kernels, Movement, Products, Memory, Streams, Exchange, Namesp
         out = x.astype(wide)
         cupyx.scatter_add(out, where, values.astype(wide, copy=False))
         return out.astype(x.dtype, copy=False)
-
-    # ---- what a captured graph must not repeat ----
-
-    def random_bits(self, seed: int, offset: int, n: int, *, device: Any) -> Any:
-        self.refuse_in_capture("drawing random numbers")
-        return super().random_bits(seed, offset, n, device=device)
-
-    def run_step(self, rule: Any, lists: Any, numbers: Any, elementwise: bool) -> Any:
-        if "step" in numbers:
-            self.refuse_in_capture("an optimiser that counts its steps")
-        return super().run_step(rule, lists, numbers, elementwise)
 
 
 _ONE = {

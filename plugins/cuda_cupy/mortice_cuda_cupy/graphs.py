@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from typing import Any
 
 import cupy
+import numpy as np
 
 MODES = ("global", "thread_local", "relaxed")
 
@@ -21,7 +23,32 @@ class Pool:
 
     def __init__(self) -> None:
         self.blocks = cupy.cuda.MemoryPool()
+        self.kept: list[Any] = []  # what captured copies read
         POOLS.add(self)
+
+
+class _Current(threading.local):
+    capture: Capture | None = None
+
+
+_current = _Current()
+
+
+def current_capture() -> Capture | None:
+    """Return what this thread captures."""
+    return _current.capture
+
+
+def upload(block: Any) -> Any:
+    """Copy a small NumPy array to the device; the copy may be captured, and what it reads is then kept with the graph."""
+    if _current.capture is None:
+        return cupy.asarray(block)
+    source = np.frombuffer(cupy.cuda.alloc_pinned_memory(block.nbytes), block.dtype, block.size)
+    source[...] = block.reshape(-1)
+    _current.capture.pool.kept.append(source)
+    out = cupy.empty(block.shape, block.dtype)
+    out.data.copy_from_host_async(source.ctypes.data, block.nbytes, cupy.cuda.get_current_stream())
+    return out
 
 
 class Capture:
@@ -44,9 +71,11 @@ class Capture:
         # In this thread only, and only until the end.
         self._allocator = cupy.cuda.using_allocator(self.pool.blocks.malloc)
         self._allocator.__enter__()
+        _current.capture = self
 
     def end(self) -> Graph:
         """Return what was written down."""
+        _current.capture = None
         self._allocator.__exit__(None, None, None)
         try:
             return Graph(self.queue.stream.end_capture(), self.pool, self.queue.device)

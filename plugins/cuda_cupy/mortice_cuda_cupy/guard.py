@@ -1,4 +1,4 @@
-"""Several GPUs: each kernel runs with its operands' device as CUDA's current one.
+"""What stands around kernels: with several GPUs each runs on its operands' device, and some refuse to be captured.
 
 CuPy launches on the current device and only warns, or fails, when an operand is elsewhere. With one GPU nothing of this
 is used.
@@ -7,6 +7,7 @@ is used.
 from __future__ import annotations
 
 import functools
+import inspect
 from typing import Any
 
 import cupy
@@ -43,6 +44,28 @@ def at_home(kernel: Any) -> Any:
             return kernel(*args, **attrs)
         with cupy.cuda.Device(home):
             return kernel(*args, **attrs)
+
+    return run
+
+
+COUNTED = {"seed": "drawing random numbers", "step": "an optimiser that counts its steps"}
+
+
+def outside_captures(cls: Any) -> Any:
+    """Have the kernels that are told a number which Python counts refuse to be captured."""
+    for name in dir(FreeKernels):
+        kernel = None if name.startswith("_") else getattr(cls, name)
+        taken = set(inspect.signature(kernel).parameters) if callable(kernel) else set()
+        for number in taken & COUNTED.keys():
+            setattr(cls, name, _outside(kernel, COUNTED[number]))
+    return cls
+
+
+def _outside(kernel: Any, what: str) -> Any:
+    @functools.wraps(kernel)
+    def run(self: Any, *args: Any, **attrs: Any) -> Any:
+        self.refuse_in_capture(what)
+        return kernel(self, *args, **attrs)
 
     return run
 

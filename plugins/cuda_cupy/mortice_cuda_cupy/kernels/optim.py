@@ -15,6 +15,7 @@ import numpy as np
 
 from mortice.backends import NamespaceBackend
 from mortice.backends.mixin import KernelMixin
+from mortice_cuda_cupy.graphs import current_capture, upload
 from mortice_cuda_cupy.kernels.launch import FLOATS, MAX_BLOCKS, Program
 
 CHUNK = 1 << 14  # elements that a block takes at a time
@@ -151,7 +152,9 @@ def _launch(
     real = 2 if dtype.is_complex else 1
     sizes = [p.size * real for p in lists[0]]
     addresses = [k.address(a) for buffers in lists for a in buffers]
-    table, chunks = _table(tuple(sizes), tuple(addresses))
+    # What a capture uploads is there only once it is replayed, so it must not stay behind for others.
+    made = _table if current_capture() is None else _table.__wrapped__
+    table, chunks = made(tuple(sizes), tuple(addresses))
     grid = (min(chunks, MAX_BLOCKS),)
     arguments = (table, np.int64(len(sizes)), *[np.float64(v) for v in values])
     program(text).get(dtype.to_real(), "optimiser_step<{T}>")(grid, (512,), arguments)
@@ -160,8 +163,6 @@ def _launch(
 @functools.lru_cache(maxsize=_TABLES)
 def _table(sizes: tuple[int, ...], addresses: tuple[int, ...]) -> tuple[Any, int]:
     """Return the table on the device, and how many chunks there are."""
-    import cupy
-
     starts = np.concatenate([[0], np.cumsum([-(-n // CHUNK) for n in sizes])])
-    return cupy.asarray(np.concatenate([starts, sizes, addresses]).astype(np.int64)), int(starts[-1])
+    return upload(np.concatenate([starts, sizes, addresses]).astype(np.int64)), int(starts[-1])
 

@@ -72,6 +72,8 @@ class MemoryPointer:
     def copy_from_host_async(self, source: int, nbytes: int, stream: Any = None) -> None:
         """Copy from the host."""
         _check_place(self.device_id)
+        if not _pointer_attributes(source).type:
+            _refuse_in_capture("copying from pageable memory of the host")
         _do(lambda: ctypes.memmove(self.ptr, source, nbytes))
 
     def copy_from_device_async(self, source: Any, nbytes: int, stream: Any = None) -> None:
@@ -835,7 +837,7 @@ def asarray(x: Any, dtype: Any = None) -> ndarray:
     if isinstance(x, ndarray):
         return x if dtype in (None, x.dtype) else x.astype(dtype)
     if isinstance(x, np.ndarray):
-        raise TypeError("emulator: the plugin is not expected to hand NumPy arrays to cupy.asarray")
+        _refuse_in_capture("copying from memory of the host that may be gone by the replay")
     return _result(lambda: np.asarray(x, dtype))
 
 
