@@ -60,7 +60,7 @@ test: $(VENV)/.test
 lint: $(VENV)/.lint
 	$(PY) -m ruff check .
 	$(PY) -m mypy
-	PYTHONPATH=$(CEXT) $(VENV)/bin/lint-imports
+	PYTHONPATH=$(CEXT):plugins/cuda_cupy $(VENV)/bin/lint-imports
 
 bench: $(VENV)/.run
 	$(PY) -m benchmarks $(ARGS)

@@ -113,6 +113,10 @@ class Services:
         """Tell whether an address of the host is in such memory."""
         return False
 
+    def from_cuda_array(self, source: Any) -> Any:
+        """Return a buffer over the memory of an object that has `__cuda_array_interface__` and no DLPack."""
+        raise RuntimeError(f"as_tensor: backend '{self.name}' does not read __cuda_array_interface__.")  # type: ignore[attr-defined]
+
     def from_host_later(self, host: Any, device: Any) -> Any:
         """Copy a HostBuffer to the device, possibly after returning where the host's memory is locked."""
         return self.from_host(host, device)  # type: ignore[attr-defined]

@@ -80,6 +80,18 @@ class Stream:
         return f"<mortice.cuda.Stream device={self.device} cuda_stream={self.cuda_stream:#x}>"
 
 
+class ExternalStream(Stream):
+    """A stream that another library has made, by its number; it must live as long as it is used here."""
+
+    def __init__(self, stream_ptr: int, device: Any = None, **kwargs: Any) -> None:
+        super().__init__(device, stream_ptr=stream_ptr)
+
+
+def get_stream_from_external(data_ptr: int, device: Any = None) -> Stream:
+    """Return a stream that another library has made, by its number."""
+    return ExternalStream(data_ptr, device)
+
+
 class Event:
     """A mark in a stream, to wait for or to measure the time between two.
 

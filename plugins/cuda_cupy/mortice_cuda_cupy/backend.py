@@ -288,7 +288,7 @@ _ONE = {
 _TWO = {
     "divide": "true_divide", "atan2": "arctan2", "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift",
     **{n: n for n in "add multiply maximum minimum equal less not_equal greater less_equal greater_equal bitwise_and bitwise_or "
-       "bitwise_xor logical_and logical_or logical_xor hypot copysign".split()},
+       "bitwise_xor logical_and logical_or hypot copysign".split()},
 }  # fmt: skip
 
 

@@ -102,6 +102,12 @@ class Exchange:
         # CuPy makes the borrower's stream wait for its current one.
         return x.__dlpack__(stream=stream, max_version=max_version)
 
+    def from_cuda_array(self, source: Any) -> Any:
+        # CuPy waits for the stream that the object names.
+        x = cupy.asarray(source)
+        self.dtype_of(x)  # type: ignore[attr-defined]
+        return x
+
     def from_dlpack(self, source: Any, device: Any) -> Any:
         from mortice.backends.dlpack import on_host
 

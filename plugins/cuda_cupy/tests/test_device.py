@@ -168,6 +168,28 @@ def test_the_interface_of_cuda_arrays_describes_the_memory() -> None:
         np.asarray(x)
 
 
+def test_an_object_with_only_the_interface_is_shared() -> None:
+    x = mt.arange(4.0, device="cuda")
+
+    class Foreign:
+        __cuda_array_interface__ = x.__cuda_array_interface__
+
+    y = mt.as_tensor(Foreign())
+    assert str(y.device) == "cuda:0" and y.data_ptr() == x.data_ptr() and y.tolist() == [0, 1, 2, 3]
+    z = mt.tensor(Foreign(), dtype=mt.float64)
+    assert z.dtype is mt.float64 and z.data_ptr() != x.data_ptr()
+
+
+def test_streams_of_other_libraries_are_shown() -> None:
+    import cupy
+
+    theirs = cupy.cuda.Stream(non_blocking=True)
+    ours = cuda.ExternalStream(theirs.ptr)
+    with cuda.stream(ours):
+        assert cupy.cuda.get_current_stream().ptr == theirs.ptr and mt.ones(3, device="cuda").sum().item() == 3
+    assert cuda.get_stream_from_external(theirs.ptr) == ours
+
+
 # ---- products ----
 
 

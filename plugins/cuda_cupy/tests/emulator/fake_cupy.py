@@ -11,637 +11,53 @@ import builtins
 import contextlib
 import ctypes
 import importlib.util
-import itertools
 import sys
-import threading
-import time
 import types
 import warnings
-import weakref
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
+import fake_runtime
 import numpy as np
+from fake_array import BF, _new, _open, _result, _wrapped, _write, ndarray
+from fake_runtime import (
+    CUDARuntimeError,
+    Device,
+    Event,
+    ExternalStream,
+    Graph,
+    MemoryPointer,
+    MemoryPool,
+    OutOfMemoryError,
+    Stream,
+    _do,
+    _local,
+    _pinned_pool,
+    _pointer_attributes,
+    _refuse_in_capture,
+    alloc_pinned_memory,
+    get_allocator,
+    get_current_stream,
+    get_elapsed_time,
+    set_allocator,
+    using_allocator,
+)
 
 __version__ = "14.2.0"
 NAME = "emulated GPU (NumPy; no CUDA)"
-BF = np.dtype(ml_dtypes.bfloat16)
-DEVICES = 2
-TOTAL = 1 << 34
-JUNK = 0xA5
-
-
-class CUDARuntimeError(RuntimeError):
-    """What the CUDA runtime refuses."""
-
-
-class OutOfMemoryError(MemoryError):
-    """The pool's limit is reached."""
-
-
-class _Local(threading.local):
-    def __init__(self) -> None:
-        self.device = 0
-        self.streams: dict[int, Any] = {}
-        self.allocator: Any = None
-
-
-_local = _Local()
-
-
-# ---- memory ----
-
-
-class Memory:
-    """A block of a pool; it goes back when nothing refers to it."""
-
-    def __init__(self, pool: Any, block: Any, device: int) -> None:
-        self.pool, self.block, self.device_id = pool, block, device
-
-    def __del__(self) -> None:
-        self.pool._take_back(self.block, self.device_id)
-
-
-class MemoryPointer:
-    """A place in a block."""
-
-    def __init__(self, mem: Any, ptr: int, device: int) -> None:
-        self.mem, self.ptr, self.device_id = mem, ptr, device
-
-    def copy_from_host_async(self, source: int, nbytes: int, stream: Any = None) -> None:
-        """Copy from the host."""
-        _check_place(self.device_id)
-        if not _pointer_attributes(source).type:
-            _refuse_in_capture("copying from pageable memory of the host")
-        _do(lambda: ctypes.memmove(self.ptr, source, nbytes))
-
-    def copy_from_device_async(self, source: Any, nbytes: int, stream: Any = None) -> None:
-        """Copy from a device."""
-        _do(lambda: ctypes.memmove(self.ptr, source.ptr, nbytes))
-
-
-class MemoryPool:
-    """Blocks by size, for each device; a fresh one is full of junk."""
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._free: dict[tuple[int, int], list[Any]] = {}
-        self._used, self._total, self._limit = [0] * DEVICES, [0] * DEVICES, [0] * DEVICES
-
-    def malloc(self, size: int) -> MemoryPointer:
-        """Return memory."""
-        device, rounded = _local.device, builtins.max((size + 511) // 512, 1) * 512
-        with self._lock:
-            free = self._free.get((device, rounded))
-            if free:
-                block = free.pop()
-            else:
-                if self._limit[device] and self._total[device] + rounded > self._limit[device]:
-                    raise OutOfMemoryError(
-                        f"Out of memory allocating {rounded:,} bytes (allocated so far: {self._total[device]:,} bytes)."
-                    )
-                stream = get_current_stream()
-                if stream._steps is not None and stream._mode != 2:
-                    raise CUDARuntimeError(
-                        "cudaErrorStreamCaptureUnsupported: operation not permitted when stream is capturing"
-                    )
-                block = np.empty(rounded, np.uint8)
-                self._total[device] += rounded
-            self._used[device] += rounded
-        block.fill(JUNK)
-        return MemoryPointer(Memory(self, block, device), block.ctypes.data, device)
-
-    def _take_back(self, block: Any, device: int) -> None:
-        with self._lock:
-            self._used[device] -= block.nbytes
-            self._free.setdefault((device, block.nbytes), []).append(block)
-
-    def used_bytes(self) -> int:
-        """Return the bytes in use on the current device."""
-        return self._used[_local.device]
-
-    def total_bytes(self) -> int:
-        """Return the bytes taken from the current device."""
-        return self._total[_local.device]
-
-    def free_bytes(self) -> int:
-        """Return the bytes kept for later."""
-        return self.total_bytes() - self.used_bytes()
-
-    def free_all_blocks(self) -> None:
-        """Give unused blocks back."""
-        with self._lock:
-            for (device, size), blocks in self._free.items():
-                if device == _local.device:
-                    self._total[device] -= size * len(blocks)
-                    blocks.clear()
-
-    def set_limit(self, size: int | None = None, fraction: float | None = None) -> None:
-        """Limit what is taken from the current device."""
-        self._limit[_local.device] = int(size if size is not None else (fraction or 0) * TOTAL)
-
-
-class PinnedMemoryPool:
-    """Nothing is kept."""
-
-    def free_all_blocks(self) -> None:
-        """Do nothing."""
-
-
-_pool, _pinned_pool = MemoryPool(), PinnedMemoryPool()
-_global_allocator: Any = _pool.malloc
-_pinned: dict[int, Any] = {}
-
-
-def set_allocator(allocator: Any = None) -> None:
-    """Choose who gives memory."""
-    global _global_allocator
-    _global_allocator = allocator or _pool.malloc
-
-
-def get_allocator() -> Any:
-    """Return who gives memory."""
-    return _local.allocator or _global_allocator
-
-
-@contextlib.contextmanager
-def using_allocator(allocator: Any = None) -> Any:
-    """Choose who gives memory, for a block and a thread."""
-    before, _local.allocator = _local.allocator, allocator
-    try:
-        yield
-    finally:
-        _local.allocator = before
-
-
-def alloc_pinned_memory(nbytes: int) -> Any:
-    """Return locked memory of the host; a power of two of bytes, as CuPy's pool rounds."""
-    block = np.empty(1 << builtins.max(nbytes - 1, 0).bit_length(), np.uint8)
-    address = block.ctypes.data
-    _pinned[address] = block.nbytes
-    weakref.finalize(block, _pinned.pop, address, None).atexit = False
-    return block
-
-
-# ---- devices, streams, graphs ----
-
-
-class Device:
-    """A device, and a context in which it is the current one."""
-
-    def __init__(self, device: Any = None) -> None:
-        self.id = _local.device if device is None else int(device)
-        if not 0 <= self.id < DEVICES:
-            raise CUDARuntimeError("cudaErrorInvalidDevice: invalid device ordinal")
-        self._before: list[int] = []
-
-    def __enter__(self) -> Device:
-        self._before.append(_local.device)
-        _local.device = self.id
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        _local.device = self._before.pop()
-
-    def __int__(self) -> int:
-        return self.id
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Device) and self.id == other.id
-
-    def __hash__(self) -> int:
-        return self.id
-
-    def use(self) -> None:
-        """Make it the current one."""
-        _local.device = self.id
-
-    def synchronize(self) -> None:
-        """Wait."""
-        _refuse_in_capture("synchronizing a device")
-
-    @property
-    def mem_info(self) -> tuple[int, int]:
-        """The free and all bytes."""
-        return TOTAL - _pool._total[self.id], TOTAL
-
-    @property
-    def compute_capability(self) -> str:
-        """As of an H200."""
-        return "90"
-
-
-class Event:
-    """A mark."""
-
-    def __init__(self, block: bool = False, disable_timing: bool = False, interprocess: bool = False) -> None:
-        self.device_id, self._timed, self._time = _local.device, not disable_timing, None
-
-    def record(self, stream: Any = None) -> None:
-        """Put it behind what is in a stream."""
-        stream = stream or get_current_stream()
-        if (_local.device if stream.device_id < 0 else stream.device_id) != self.device_id:
-            raise CUDARuntimeError("cudaErrorInvalidResourceHandle: invalid resource handle")
-        self._time = time.perf_counter()
-
-    done = True
-
-    def synchronize(self) -> None:
-        """Wait."""
-        _refuse_in_capture("synchronizing an event")
-
-
-def get_elapsed_time(start: Event, end: Event) -> float:
-    """Return milliseconds."""
-    if not (start._timed and end._timed) or start._time is None or end._time is None:
-        raise CUDARuntimeError("cudaErrorInvalidResourceHandle: invalid resource handle")
-    return (end._time - start._time) * 1e3
-
-
-class Graph:
-    """Work that was written down."""
-
-    def __init__(self, steps: list[Any]) -> None:
-        self._steps = steps
-
-    def launch(self, stream: Any = None) -> None:
-        """Do it."""
-        for step in self._steps:
-            step()
-
-
-_handles = itertools.count(0x1000, 0x10)
-
-
-class _BaseStream:
-    null: Any
-
-    def __init__(self, ptr: int, device_id: int) -> None:
-        self.ptr, self.device_id, self.priority = ptr, device_id, 0
-        self._steps: list[Any] | None = None
-        self._before: list[Any] = []
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _BaseStream) and self.ptr == other.ptr
-
-    def __hash__(self) -> int:
-        return hash(self.ptr)
-
-    def use(self) -> Any:
-        """Make it the current one of the current device."""
-        if self.device_id not in (-1, _local.device):
-            raise RuntimeError(
-                f"This stream can only be used on device {self.device_id}, but current device is {_local.device}."
-            )
-        _local.streams[_local.device] = self
-        return self
-
-    def __enter__(self) -> Any:
-        self._before.append(get_current_stream())
-        return self.use()
-
-    def __exit__(self, *exc: object) -> None:
-        _local.streams[_local.device] = self._before.pop()
-
-    @property
-    def done(self) -> bool:
-        """Whether all is done."""
-        _refuse_in_capture("asking a stream")
-        return True
-
-    def synchronize(self) -> None:
-        """Wait."""
-        _refuse_in_capture("synchronizing a stream")
-
-    def record(self, event: Event | None = None) -> Event:
-        """Record an event."""
-        event = Event() if event is None else event
-        if (_local.device if self.device_id < 0 else self.device_id) != event.device_id:
-            raise CUDARuntimeError("cudaErrorInvalidResourceHandle: invalid resource handle")
-        event._time = time.perf_counter()
-        return event
-
-    def wait_event(self, event: Event) -> None:
-        """Wait for an event."""
-
-    def begin_capture(self, mode: int | None = None) -> None:
-        """Write work down from now on."""
-        if not self.ptr:
-            raise RuntimeError("cannot capture on the default (legacy) stream")
-        if self._steps is not None:
-            raise CUDARuntimeError("cudaErrorIllegalState: the operation cannot be performed in the present state")
-        self._steps, self._mode = [], mode
-
-    def end_capture(self) -> Graph:
-        """Return what was written down."""
-        if self._steps is None:
-            raise CUDARuntimeError("cudaErrorIllegalState: the operation cannot be performed in the present state")
-        steps, self._steps = self._steps, None
-        return Graph(steps)
-
-    def is_capturing(self) -> bool:
-        """Tell whether work is written down."""
-        return self._steps is not None
-
-
-class Stream(_BaseStream):
-    """A stream of the current device."""
-
-    def __init__(self, null: bool = False, non_blocking: bool = False, ptds: bool = False, priority: int = 0) -> None:
-        super().__init__(0 if null else next(_handles), -1 if null else _local.device)
-        self.priority = priority
-
-
-class ExternalStream(_BaseStream):
-    """Somebody else's stream."""
-
-    def __init__(self, ptr: int, device_id: int = -1) -> None:
-        super().__init__(ptr, device_id)
-
-
-Stream.null = Stream(null=True)
-
-
-def get_current_stream(device_id: int = -1) -> Any:
-    """Return the current stream."""
-    return _local.streams.get(_local.device if device_id < 0 else device_id, Stream.null)
-
-
-def _refuse_in_capture(what: str) -> None:
-    if get_current_stream()._steps is not None:
-        raise CUDARuntimeError(
-            f"cudaErrorStreamCaptureUnsupported: operation not permitted when stream is capturing ({what})"
-        )
-
-
-def _do(step: Any) -> None:
-    """Do some work now, or write it down."""
-    steps = get_current_stream()._steps
-    if steps is None:
-        with np.errstate(all="ignore"):
-            step()
-    else:
-        steps.append(step)
-
-
-class _Pointer:
-    def __init__(self, kind: int) -> None:
-        self.type = kind
-
-
-def _pointer_attributes(address: int) -> _Pointer:
-    return _Pointer(1 if builtins.any(a <= address < a + n for a, n in list(_pinned.items())) else 0)
-
-
-# ---- arrays ----
-
-
-def _check_place(device: int) -> None:
-    if device != _local.device:
-        raise ValueError(
-            f"The device where the array resides ({device}) is different from the current device ({_local.device}). "
-            "Peer access is unavailable between these devices."
-        )
-
-
-def _open(value: Any) -> Any:
-    """Return an operand as NumPy takes it; refuse what CuPy refuses."""
-    if isinstance(value, ndarray):
-        _check_place(value.data.device_id)
-        return value._a
-    if isinstance(value, np.ndarray):
-        raise TypeError("Unsupported type <class 'numpy.ndarray'>")
-    if type(value) in (list, tuple):
-        return type(value)(map(_open, value))
-    return value
-
-
-def _new(shape: Any, dtype: Any) -> ndarray:
-    dtype = np.dtype(dtype)
-    shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-    size = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-    data = get_allocator()(size)
-    _check_place(data.device_id)
-    return ndarray(data.mem.block[:size].view(dtype).reshape(shape), data)
-
-
-def _result(compute: Any) -> ndarray:
-    """Return a new array of what a computation gives; while work is written down, junk until it is done."""
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)
-        found = np.asarray(compute())
-    out = _new(found.shape, found.dtype)
-
-    def step(known: Any = None) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)
-            out._a[...] = compute() if known is None else known
-
-    if get_current_stream()._steps is None:
-        step(found)
-    else:
-        _do(step)
-    return out
-
-
-def _write(compute: Any) -> None:
-    _do(compute)
-
-
-class _Flags:
-    def __init__(self, a: Any) -> None:
-        self.c_contiguous, self.f_contiguous, self.owndata = a.flags.c_contiguous, a.flags.f_contiguous, a.base is None
-
-
-class ndarray:
-    """An array on an emulated device."""
-
-    __slots__ = ("_a", "data", "base", "__weakref__")
-    __array_priority__ = 100
-
-    def __init__(self, a: Any, data: MemoryPointer, base: Any = None) -> None:
-        self._a, self.base = a, base
-        self.data = data if a.ctypes.data == data.ptr else MemoryPointer(data.mem, a.ctypes.data, data.device_id)
-
-    shape = property(lambda self: self._a.shape)
-    dtype = property(lambda self: self._a.dtype)
-    ndim = property(lambda self: self._a.ndim)
-    size = property(lambda self: self._a.size)
-    strides = property(lambda self: self._a.strides)
-    itemsize = property(lambda self: self._a.itemsize)
-    nbytes = property(lambda self: self._a.nbytes)
-    flags = property(lambda self: _Flags(self._a))
-    device = property(lambda self: Device(self.data.device_id))
-    T = property(lambda self: self._view(self._a.T))
-
-    def _view(self, a: Any) -> ndarray:
-        return ndarray(a, self.data, self if self.base is None else self.base)
-
-    def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        raise TypeError(
-            "Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct a NumPy array explicitly."
-        )
-
-    def __len__(self) -> int:
-        return len(self._a)
-
-    def __iter__(self) -> Any:
-        raise TypeError("emulator: iterating over an array on a device reads it element by element")
-
-    def _read(self, convert: Any) -> Any:
-        raise TypeError("emulator: a number was read from the device; only get() may")
-
-    def __bool__(self) -> bool:
-        return self._read(bool)  # type: ignore[no-any-return]
-
-    def __int__(self) -> int:
-        return self._read(int)  # type: ignore[no-any-return]
-
-    def __float__(self) -> float:
-        return self._read(float)  # type: ignore[no-any-return]
-
-    def __index__(self) -> int:
-        return self._read(int)  # type: ignore[no-any-return]
-
-    item = tolist = __bool__
-
-    def get(self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True) -> Any:
-        """Copy to the host."""
-        _check_place(self.data.device_id)
-        _refuse_in_capture("copying to the host")
-        return np.array(self._a, order=order)  # type: ignore[call-overload]
-
-    @property
-    def real(self) -> ndarray:
-        """The real part, a view."""
-        return self._view(self._a.real)
-
-    @property
-    def imag(self) -> ndarray:
-        """The imaginary part, a view."""
-        return self._view(self._a.imag) if self._a.dtype.kind == "c" else _result(lambda: np.zeros_like(self._a))
-
-    def astype(
-        self, dtype: Any, order: str = "K", casting: Any = None, subok: Any = None, copy: bool = True
-    ) -> ndarray:
-        """Convert."""
-        _open(self)
-        dtype = np.dtype(dtype)
-        if not copy and dtype == self.dtype:
-            return self
-        if self.dtype.kind == "c" and dtype.kind in "iuf":
-            warnings.warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)  # noqa: B028
-        return _result(lambda: self._a.astype(dtype))
-
-    def copy(self, order: str = "C") -> ndarray:
-        """Copy."""
-        _open(self)
-        return _result(lambda: np.array(self._a, order="C"))
-
-    def reshape(self, *shape: Any, order: str = "C") -> ndarray:
-        """Show under another shape, by a copy where strides do not allow a view."""
-        shape = shape[0] if len(shape) == 1 else shape
-        a = self._a.reshape(shape)
-        if np.shares_memory(a, self._a) or not a.size:
-            return self._view(a)
-        _open(self)
-        return _result(lambda: self._a.reshape(shape))
-
-    def ravel(self) -> ndarray:
-        """Show in one dimension."""
-        return self.reshape(-1)
-
-    def transpose(self, *axes: Any) -> ndarray:
-        """Permute the axes."""
-        return self._view(self._a.transpose(*axes))
-
-    def view(self, dtype: Any = None) -> ndarray:
-        """Show the same memory."""
-        return self._view(self._a.view(dtype) if dtype is not None else self._a.view())
-
-    def squeeze(self, axis: Any = None) -> ndarray:
-        """Drop axes of size 1."""
-        return self._view(self._a.squeeze(axis))
-
-    def fill(self, value: Any) -> None:
-        """Fill with a number."""
-        _open(self)
-        if self.dtype == BF and type(value) is float:
-            raise TypeError("emulator: a Python float beside bfloat16 counts as float64")
-        if isinstance(value, (ndarray, np.ndarray)):
-            raise TypeError("emulator: fill takes a number")
-        number = np.array(value).astype(self.dtype) if type(value) is not int or self.dtype.kind not in "iu" else value
-        # Every zero is a memset.
-        _write(lambda: self._a.fill(number if number != 0 else 0))
-
-    def __getitem__(self, key: Any) -> ndarray:
-        parts = key if isinstance(key, tuple) else (key,)
-        if builtins.any(isinstance(p, (ndarray, np.ndarray, list)) for p in parts):
-            where = tuple(_open(p) for p in parts)
-            _open(self)
-            return _result(lambda: self._a[_wrapped(where, self._a.shape)])
-        return self._view(self._a[parts if Ellipsis in parts else (*parts, Ellipsis)])
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        _open(self)
-        if self.dtype == BF and type(value) is float:
-            raise TypeError("emulator: a Python float beside bfloat16 counts as float64")
-        parts = key if isinstance(key, tuple) else (key,)
-        where, given = tuple(_open(p) for p in parts), _open(value)
-        if isinstance(given, np.ndarray):
-            _write(lambda: self._a.__setitem__(where, given))
-        else:
-            self._view(self._a[where if Ellipsis in where else (*where, Ellipsis)]).fill(given)
-
-    @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:
-        return {**self._a.__array_interface__, "version": 3, "stream": get_current_stream().ptr or 1}
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return 2, self.data.device_id
-
-    def __dlpack__(
-        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
-    ) -> Any:
-        from mortice.backends import dlpack
-
-        if stream is not None and (type(stream) is not int or stream < -1):
-            raise ValueError(f"On CUDA, the valid stream for the DLPack protocol is -1, 1, 2, or larger; got {stream}")
-        # NumPy 2.4 has no capsules of 16-bit words that it calls bfloat16; the label is put on.
-        a = self._a.view(np.uint16) if self.dtype == BF else self._a
-        capsule = a.__dlpack__(max_version=max_version)
-        lent = dlpack._open(capsule)[0]
-        lent.device_type, lent.device_id = 2, self.data.device_id
-        if self.dtype == BF:
-            lent.code = 4
-        return capsule
-
-
-for _name, _function in (
-    ("add", "add"), ("sub", "subtract"), ("mul", "multiply"), ("truediv", "true_divide"), ("floordiv", "floor_divide"),
-    ("mod", "remainder"), ("pow", "power"), ("and", "bitwise_and"), ("or", "bitwise_or"), ("xor", "bitwise_xor"),
-    ("lshift", "left_shift"), ("rshift", "right_shift"), ("matmul", "matmul"),
-):  # fmt: skip
-    setattr(ndarray, f"__{_name}__", lambda x, y, f=_function: globals()[f](x, y))
-    setattr(ndarray, f"__r{_name}__", lambda x, y, f=_function: globals()[f](y, x))
-for _name, _function in (
-    ("eq", "equal"), ("ne", "not_equal"), ("lt", "less"), ("le", "less_equal"), ("gt", "greater"), ("ge", "greater_equal"),
-):  # fmt: skip
-    setattr(ndarray, f"__{_name}__", lambda x, y, f=_function: globals()[f](x, y))
-ndarray.__neg__ = lambda x: negative(x)  # type: ignore[attr-defined]  # noqa: F821
-ndarray.__invert__ = lambda x: invert(x)  # type: ignore[attr-defined]  # noqa: F821
-ndarray.__hash__ = None  # type: ignore[assignment]
-
-
-def _wrapped(where: Any, shape: Any) -> Any:
-    """Wrap indices around as CuPy does, which does not look whether they are inside."""
-    return tuple(w % n if isinstance(w, np.ndarray) and w.dtype.kind in "iu" and n else w for w, n in zip(where, shape))
-
 
 # ---- elementwise functions ----
 
-_NO_BFLOAT16 = {"logical_not", "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "invert"}
+_NO_BFLOAT16 = {
+    "logical_not",
+    "logical_xor",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "left_shift",
+    "right_shift",
+    "invert",
+}
 _NO_BOOL = {"negative", "subtract"}
 _IN_FLOAT32 = {"bfloat16", "float16"}
 
@@ -838,6 +254,10 @@ def asarray(x: Any, dtype: Any = None) -> ndarray:
         return x if dtype in (None, x.dtype) else x.astype(dtype)
     if isinstance(x, np.ndarray):
         _refuse_in_capture("copying from memory of the host that may be gone by the replay")
+    if hasattr(x, "__cuda_array_interface__"):
+        shown = types.SimpleNamespace(__array_interface__={**x.__cuda_array_interface__, "version": 3})
+        a = np.asarray(shown)
+        return ndarray(a, MemoryPointer(x, a.ctypes.data, _local.device), base=x)
     return _result(lambda: np.asarray(x, dtype))
 
 
@@ -959,6 +379,24 @@ def _run_on_cpu() -> Any:
     return found
 
 
+# ---- operators ----
+
+for _name, _function in (
+    ("add", "add"), ("sub", "subtract"), ("mul", "multiply"), ("truediv", "true_divide"), ("floordiv", "floor_divide"),
+    ("mod", "remainder"), ("pow", "power"), ("and", "bitwise_and"), ("or", "bitwise_or"), ("xor", "bitwise_xor"),
+    ("lshift", "left_shift"), ("rshift", "right_shift"), ("matmul", "matmul"),
+):  # fmt: skip
+    setattr(ndarray, f"__{_name}__", lambda x, y, f=_function: globals()[f](x, y))
+    setattr(ndarray, f"__r{_name}__", lambda x, y, f=_function: globals()[f](y, x))
+for _name, _function in (
+    ("eq", "equal"), ("ne", "not_equal"), ("lt", "less"), ("le", "less_equal"), ("gt", "greater"), ("ge", "greater_equal"),
+):  # fmt: skip
+    setattr(ndarray, f"__{_name}__", lambda x, y, f=_function: globals()[f](x, y))
+ndarray.__neg__ = lambda x: negative(x)  # type: ignore[attr-defined]  # noqa: F821
+ndarray.__invert__ = lambda x: invert(x)  # type: ignore[attr-defined]  # noqa: F821
+ndarray.__hash__ = None  # type: ignore[assignment]
+
+
 # ---- cuBLAS ----
 
 _GEMM_TYPES = {2: np.dtype(np.float16), 14: BF, 0: np.dtype(np.float32), 1: np.dtype(np.float64),
@@ -1015,7 +453,7 @@ def gemm(
 
 
 def _properties(device: int) -> dict[str, Any]:
-    return {"name": NAME.encode(), "major": 9, "minor": 0, "totalGlobalMem": TOTAL, "multiProcessorCount": 132, "warpSize": 32,
+    return {"name": NAME.encode(), "major": 9, "minor": 0, "totalGlobalMem": fake_runtime.TOTAL, "multiProcessorCount": 132, "warpSize": 32,
             "maxThreadsPerMultiProcessor": 2048, "sharedMemPerBlock": 49152, "l2CacheSize": 1 << 25}  # fmt: skip
 
 
@@ -1025,12 +463,9 @@ def _set_device(device: int) -> None:
 
 def install(devices: int = 2) -> Any:
     """Let `import cupy` find the emulator in this process, and say so."""
-    global DEVICES, _pool, _global_allocator
     if "cupy" in sys.modules:
         raise RuntimeError("emulator: CuPy itself is loaded already")
-    DEVICES = devices
-    _pool = MemoryPool()
-    _global_allocator = _pool.malloc
+    fake_runtime.start(devices)
     this = sys.modules[__name__]
     cupy = types.ModuleType("cupy", "The emulator of CuPy; no GPU is here.")
     for name, value in vars(this).items():
@@ -1040,11 +475,11 @@ def install(devices: int = 2) -> Any:
     for d in "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128".split():
         setattr(cupy, d, getattr(np, d))
     cupy.bool_, cupy.newaxis, cupy.pi = np.bool_, None, np.pi  # type: ignore[attr-defined]
-    cupy.get_default_memory_pool = lambda: _pool  # type: ignore[attr-defined]
+    cupy.get_default_memory_pool = fake_runtime.default_pool  # type: ignore[attr-defined]
     cupy.get_default_pinned_memory_pool = lambda: _pinned_pool  # type: ignore[attr-defined]
     fft = types.SimpleNamespace(**{n: _transform(n) for n in "fftn ifftn rfftn irfftn fft ifft rfft irfft".split()})
     runtime = types.SimpleNamespace(
-        getDeviceCount=lambda: DEVICES, getDevice=lambda: _local.device, setDevice=_set_device,
+        getDeviceCount=lambda: fake_runtime.DEVICES, getDevice=lambda: _local.device, setDevice=_set_device,
         getDeviceProperties=_properties, pointerGetAttributes=_pointer_attributes, memoryTypeHost=1,
         CUDARuntimeError=CUDARuntimeError, deviceCanAccessPeer=lambda a, b: int(a != b), streamCaptureModeGlobal=0,
         streamCaptureModeThreadLocal=1, streamCaptureModeRelaxed=2, runtimeGetVersion=lambda: 13020,
