@@ -6,9 +6,12 @@ from mortice_cuda_cupy.kernels.activation import ActivationKernels
 from mortice_cuda_cupy.kernels.loss import LossKernels
 from mortice_cuda_cupy.kernels.norm import NormKernels
 from mortice_cuda_cupy.kernels.optim import OptimKernels
+from mortice_cuda_cupy.kernels.pool import PoolKernels
 from mortice_cuda_cupy.kernels.random import RandomKernels
 from mortice_cuda_cupy.kernels.softmax import SoftmaxKernels
 
 
-class CudaKernels(ActivationKernels, LossKernels, NormKernels, OptimKernels, RandomKernels, SoftmaxKernels):
+class CudaKernels(
+    ActivationKernels, LossKernels, NormKernels, OptimKernels, PoolKernels, RandomKernels, SoftmaxKernels
+):
     """All overrides of FREE kernels that are CUDA C++ kernels of this plugin."""
