@@ -5,9 +5,9 @@ from __future__ import annotations
 import inspect
 
 import pytest
-from mortice_cuda_cupy.kernels import CudaKernels
 
 from mortice.backends import NamespaceBackend
+from mortice_cuda_cupy.kernels import CudaKernels
 
 OVERRIDES = sorted(
     {name for part in CudaKernels.__mro__ if part is not object for name in vars(part) if not name.startswith("_")}

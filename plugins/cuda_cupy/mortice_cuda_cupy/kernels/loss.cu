@@ -6,6 +6,19 @@ template <class W> struct Labels {
   i64 classes, inner, ignore;
   __device__ __forceinline__ i64 start(i64 label) const { return label / inner * classes * inner + label % inner; }
 };
+// Call f(class, logit) for the classes of a label that are this thread's.
+template <class T, class F>
+__device__ __forceinline__ void each_class(const T *row, i64 n, i64 inner, bool alone, F f) {
+  typedef wide_t<T> W;
+  if (alone) {
+    for (i64 c = 0; c < n; ++c) f(c, W(widen(row[c * inner])));
+  } else {
+    share<kLanes<T>>(n, aligned(row), threadIdx.x, blockDim.x, [&](auto count, i64 i) {
+      auto p = load<count.value>(row + i);
+      for (int j = 0; j < count.value; ++j) f(i + j, W(widen(p.v[j])));
+    });
+  }
+}
 template <class W, class F> __device__ __forceinline__ W combine(W x, W neutral, bool alone, F f) {
   return alone ? x : over_row(x, neutral, f);
 }
@@ -26,14 +39,13 @@ __global__ void cross_entropy(const T *x, const i64 *target, const wide_t<T> *we
     const T *row = x + (inside ? of.start(label) : 0);
     i64 n = inside ? classes : 0;
     W top = -infinity<W>();
-    for (i64 c = lane; c < n; c += lanes) top = Greater()(top, W(widen(row[c * inner])));
+    each_class(row, n, inner, alone, [&](i64, W value) { top = Greater()(top, value); });
     top = combine(top, -infinity<W>(), alone, Greater());
     W sum = 0, spread = 0;
-    for (i64 c = lane; c < n; c += lanes) {
-      W low = W(widen(row[c * inner])) - top;
-      sum += exp(low);
-      if (smoothing != 0) spread += weight ? weight[c] * low : low;
-    }
+    each_class(row, n, inner, alone, [&](i64 c, W value) {
+      sum += exp(value - top);
+      if (smoothing != 0) spread += weight ? weight[c] * (value - top) : value - top;
+    });
     sum = combine(sum, W(0), alone, Plus());
     W below = log(sum), weights = W(classes);
     if (smoothing != 0) {
@@ -77,27 +89,58 @@ __global__ void sum_weights(const i64 *target, const wide_t<T> *weight, wide_t<T
   if (threadIdx.x == 0) *out = own;
 }
 
+// What each class of a label gets: its share of the softmax, less its share of the label.
+template <class W> struct Pull {
+  W everywhere, at_label, share_of_all, top, below;
+  i64 target;
+  const W *weight;
+  __device__ __forceinline__ W operator()(i64 c, W x) const {
+    W pulled = exp(x - top - below) * everywhere;
+    if (share_of_all != W(0)) pulled -= weight ? weight[c] * share_of_all : share_of_all;
+    return c == target ? pulled - at_label : pulled;
+  }
+};
 // g is one number, or one a label; total, where there is one, is what the mean is over, and weights the sum of weight.
+template <class T>
+__device__ Pull<wide_t<T>> pull_of(const T *g, const i64 *target, const wide_t<T> *weight, const wide_t<T> *logs,
+                                   const wide_t<T> *total, const wide_t<T> *weights, i64 label, i64 labels, i64 classes,
+                                   double smoothing, bool each) {
+  typedef wide_t<T> W;
+  W of_label = widen(g[each ? label : 0]);
+  if (total) of_label /= *total;
+  i64 t = target[label];
+  W at_label = of_label * (weight ? weight[t] : W(1)) * W(1 - smoothing);
+  W share_of_all = of_label * W(smoothing / double(classes));
+  W everywhere = at_label + share_of_all * (weights ? *weights : W(classes));
+  return {everywhere, at_label, share_of_all, logs[label], logs[labels + label], t, weight};
+}
+
 template <class T>
 __global__ void cross_entropy_grad(const T *g, const T *x, const i64 *target, const wide_t<T> *weight,
                                    const wide_t<T> *logs, const wide_t<T> *total, const wide_t<T> *weights, T *out,
-                                   i64 labels, i64 classes, i64 inner, i64 ignore, double smoothing, bool each) {
+                                   i64 labels, i64 classes, i64 inner, i64 ignore, double smoothing, bool each,
+                                   bool alone) {
   typedef wide_t<T> W;
-  i64 n = labels * classes;
-  for (i64 i = thread_of_grid(); i < n; i += threads_of_grid()) {
-    i64 c = i / inner % classes, label = i / inner / classes * inner + i % inner, t = target[label];
-    W pulled = 0;
-    if (t != ignore) {
-      W of_label = widen(g[each ? label : 0]);
-      if (total) of_label /= *total;
-      W at_label = of_label * (weight ? weight[t] : W(1)) * W(1 - smoothing);
-      W share_of_all = of_label * W(smoothing / double(classes));
-      W everywhere = at_label + share_of_all * (weights ? *weights : W(classes));
-      pulled = exp(W(widen(x[i])) - logs[label] - logs[labels + label]) * everywhere;
-      if (smoothing != 0) pulled -= weight ? weight[c] * share_of_all : share_of_all;
-      if (c == t) pulled -= at_label;
+  int per_block = alone ? blockDim.x : blockDim.y;
+  for (i64 label = i64(blockIdx.x) * per_block + (alone ? threadIdx.x : threadIdx.y); label < labels;
+       label += i64(gridDim.x) * per_block) {
+    i64 start = Labels<W>{classes, inner, ignore}.start(label);
+    bool counts = target[label] != ignore;
+    Pull<W> pull{};
+    if (counts) pull = pull_of(g, target, weight, logs, total, weights, label, labels, classes, smoothing, each);
+    if (alone) {
+      for (i64 c = 0; c < classes; ++c) {
+        i64 at = start + c * inner;
+        out[at] = narrow<T>(counts ? pull(c, W(widen(x[at]))) : W(0));
+      }
+    } else {
+      const T *row = x + start;
+      share<kLanes<T>>(classes, aligned(row) && aligned(out + start), threadIdx.x, blockDim.x, [&](auto count, i64 i) {
+        auto p = load<count.value>(row + i);
+        for (int j = 0; j < count.value; ++j) p.v[j] = narrow<T>(counts ? pull(i + j, W(widen(p.v[j]))) : W(0));
+        store(out + start + i, p);
+      });
     }
-    out[i] = narrow<T>(pulled);
   }
 }
 

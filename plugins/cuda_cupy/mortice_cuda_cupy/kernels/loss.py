@@ -78,10 +78,12 @@ class LossKernels(KernelMixin):
             total = empty((), wide)
             LOSS.get(dtype, "sum_weights<{T}>")((1,), (1024,), (target, weight, total, *_ints(labels, ignore_index)))
         weights = self.sum(weight) if smoothing and weight is not None else None
+        alone = inner > 1
+        grid, block = over_elements(labels) if alone else over_rows(labels, classes)
         LOSS.get(dtype, "cross_entropy_grad<{T}>")(
-            *over_elements(x.size),
+            grid, block,
             (g, x, target, weight, logs, total, weights, out, *_ints(labels, classes, inner, ignore_index),
-             np.float64(smoothing), np.bool_(each)),
+             np.float64(smoothing), np.bool_(each), np.bool_(alone)),
         )  # fmt: skip
         return out
 
