@@ -1,4 +1,4 @@
-"""Optimiser steps to try: the kernel, its kinds of state ('~' any number, '+' positive, '-' absent), its numbers."""
+"""Optimiser steps to try: the kernel, its kinds of state ('~' any number, '+' positive, '0' near 0, '-' absent), its numbers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ from typing import Any
 
 _SGD: dict[str, Any] = {"lr": 0.1, "momentum": 0.9, "dampening": 0.25, "weight_decay": 0.01, "nesterov": False,
                         "maximize": False, "first": False}  # fmt: skip
-_ADAM: dict[str, Any] = {"lr": 0.01, "betas": (0.9, 0.99), "eps": 1e-6, "weight_decay": 0.01, "maximize": False, "step": 3.0}
+_ADAM: dict[str, Any] = {
+    "lr": 0.01,
+    "betas": (0.9, 0.99),
+    "eps": 1e-6,
+    "weight_decay": 0.01,
+    "maximize": False,
+    "step": 3.0,
+}
 _DECOUPLED = {**_ADAM, "decoupled_weight_decay": True}
 _MOMENTA = {"mu": 0.9, "next_mu": 0.91, "mu_product": 0.8}
 

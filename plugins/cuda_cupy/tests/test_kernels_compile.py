@@ -8,10 +8,19 @@ from typing import Any
 
 import nvrtc
 import pytest
+from steps import STEPS
 
+from mortice.backends import NamespaceBackend
 from mortice.dtype import bfloat16, float16, float32, float64
 from mortice_cuda_cupy import kernels
+from mortice_cuda_cupy.kernels import optim
 from mortice_cuda_cupy.kernels.launch import OPTIONS, PROGRAMS
+
+# Kernels of optimisers are made from the core's rules; those of Adam and of the longest rule stand for them.
+for name, kinds, numbers in STEPS:
+    if name in ("adam_step", "nadam_step"):
+        rule = getattr(NamespaceBackend, name).__wrapped__
+        optim.program(optim.trace(rule, [kind != "-" for kind in "pg" + kinds], numbers)[0])
 
 # Everything, which takes minutes; otherwise each architecture compiles two of the dtypes, and nvcc nothing.
 EVERYTHING = bool(os.environ.get("MORTICE_COMPILE_ALL"))

@@ -45,4 +45,6 @@ def test_a_probability_for_each_element() -> None:
 
 def test_the_known_answer_of_the_generator() -> None:
     for seed in (0, 1, 2**63 + 5):
-        np.testing.assert_array_equal(K.random_bits(seed, 0, 100, device=DEVICE), np.random.Philox(key=seed).random_raw(100))
+        np.testing.assert_array_equal(
+            K.random_bits(seed, 0, 100, device=DEVICE), np.random.Philox(key=seed).random_raw(100)
+        )

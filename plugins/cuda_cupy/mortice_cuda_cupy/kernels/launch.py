@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
+
 from mortice.dtype import DType, bfloat16, float16, float32, float64, int64
 from mortice.shape import prod
 
@@ -46,13 +48,22 @@ class Program:
     def get(self, dtype: DType, kernel: str) -> Callable[..., None]:
         """Return a kernel for elements of a dtype."""
         name = kernel.replace("{T}", FLOATS[dtype])
-        return self._module(self.expressions(dtype) if WHOLE_SOURCES else (name,)).get_function(name)  # type: ignore[no-any-return]
+        module = self._module(self.expressions(dtype) if WHOLE_SOURCES else (name,))
+        return functools.partial(_call, module.get_function(name))
 
     @functools.cache  # noqa: B019
     def _module(self, expressions: tuple[str, ...]) -> Any:
         import cupy
 
         return cupy.RawModule(code=self.code(), options=OPTIONS, name_expressions=expressions)
+
+
+_NULL = np.uint64(0)
+
+
+def _call(function: Any, grid: Sequence[int], block: Sequence[int], args: Sequence[Any]) -> None:
+    """Launch a kernel; None stands for an operand that is not there."""
+    function(grid, block, tuple([_NULL if a is None else a for a in args]))
 
 
 @functools.cache

@@ -127,7 +127,11 @@ class OptimKernels(KernelMixin):
     ) -> None:
         """Take the core's way for parameter i, and write what it gives in place."""
         one = [[buffers[i]] if buffers else [] for buffers in lists]
-        made = NamespaceBackend.run_step(self, rule, one, numbers, elementwise) if one[1:] else _alone(self, rule, one, numbers)
+        made = (
+            NamespaceBackend.run_step(self, rule, one, numbers, elementwise)
+            if one[1:]
+            else _alone(self, rule, one, numbers)
+        )
         for buffers, results in zip([lists[0], *lists[2:]], made):
             for result in results:
                 if result is not buffers[i]:
@@ -146,8 +150,7 @@ def _alone(k: Any, rule: Any, lists: Sequence[Sequence[Any]], numbers: dict[str,
     return ([rule(k, *[buffers[0] for buffers in lists], **numbers)[0]],)
 
 
-def _launch(
-    k: Any, dtype: Any, rule: Any, lists: Sequence[Sequence[Any]], numbers: dict[str, Any]) -> None:
+def _launch(k: Any, dtype: Any, rule: Any, lists: Sequence[Sequence[Any]], numbers: dict[str, Any]) -> None:
     text, values = trace(rule, [bool(buffers) for buffers in lists], numbers)
     real = 2 if dtype.is_complex else 1
     sizes = [p.size * real for p in lists[0]]
@@ -165,4 +168,3 @@ def _table(sizes: tuple[int, ...], addresses: tuple[int, ...]) -> tuple[Any, int
     """Return the table on the device, and how many chunks there are."""
     starts = np.concatenate([[0], np.cumsum([-(-n // CHUNK) for n in sizes])])
     return upload(np.concatenate([starts, sizes, addresses]).astype(np.int64)), int(starts[-1])
-

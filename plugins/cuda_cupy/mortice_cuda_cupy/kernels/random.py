@@ -34,9 +34,7 @@ class RandomKernels(KernelMixin):
     def random_exponential(self, seed: int, offset: int, shape: Sequence[int], *, dtype: DType, device: Any) -> Any:
         return _draw("random_exponential<{T}>", shape, self.native(dtype), seed, offset, dtype=dtype)
 
-    def random_integers(
-        self, seed: int, offset: int, low: int, high: int, shape: Sequence[int], *, device: Any
-    ) -> Any:
+    def random_integers(self, seed: int, offset: int, low: int, high: int, shape: Sequence[int], *, device: Any) -> Any:
         span = np.uint64((high - low) & (1 << 64) - 1)
         return _draw("random_integers", shape, np.dtype(np.int64), seed, offset, np.int64(low), span)
 

@@ -66,13 +66,13 @@ def _launch(
 
 def _value(name: str, i: int, x: Any, size: int) -> Any:
     """Return a 0-d array of an argument's bytes; pointers go to pointers and scalars to scalars of their size."""
-    if x is None or isinstance(x, np.ndarray):
-        value = np.array(0 if x is None else x.ctypes.data, np.uint64)
-        is_pointer = True
+    null = x is None or (size < 0 and isinstance(x, np.uint64) and x == 0)
+    is_pointer = null or isinstance(x, np.ndarray)
+    if is_pointer:
+        value = np.array(0 if null else x.ctypes.data, np.uint64)
     else:
         # As CuPy has it: plain numbers are 64 bits wide.
         value = np.array(x, np.int64) if type(x) is int else np.array(x)
-        is_pointer = False
     if is_pointer != (size < 0) or value.nbytes != abs(size):
         raise TypeError(f"{name}: argument {i} is {'a pointer' if size < 0 else f'{size} bytes'}; got {type(x)}")
     return value
