@@ -9,12 +9,17 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from importlib.resources import files
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from mortice.dtype import DType, bfloat16, float16, float32, float64, int64
-from mortice.shape import prod
+from mortice.backends import DTYPES, DType
+
+_BY_NAME = {d.name: d for d in DTYPES}
+bfloat16, float16, float32, float64, int64 = (
+    _BY_NAME[n] for n in ("bfloat16", "float16", "float32", "float64", "int64")
+)
 
 FLOATS = {float16: "half_t", bfloat16: "bf16_t", float32: "float", float64: "double"}
 OPTIONS = ("-std=c++17",)
