@@ -71,7 +71,7 @@ foreign: $(VENV)/.test
 lint: $(VENV)/.lint
 	$(PY) -m ruff check .
 	$(PY) -m mypy
-	PYTHONPATH=$(CEXT) $(VENV)/bin/lint-imports
+	PYTHONPATH=$(CEXT):plugins/cuda_cupy $(VENV)/bin/lint-imports
 
 bench: $(VENV)/.run
 	$(PY) -m benchmarks $(ARGS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from mortice.backends.kernels import FreeKernels
+from mortice.backends.services import Services
 from mortice.device import Device, intern
 from mortice.dtype import DTYPES, DType
 from mortice.errors import DTypeError, PluginError
@@ -43,7 +44,7 @@ class KernelTable(dict):  # type: ignore[type-arg]
         return found
 
 
-class Backend(FreeKernels):
+class Backend(Services, FreeKernels):
     """A backend: the required kernels and housekeeping over its own buffers; free kernels come along.
 
     Attributes:

@@ -47,21 +47,24 @@ from mortice.cuda.memory import (
 )
 from mortice.cuda.streams import (
     Event,
+    ExternalStream,
     Stream,
     StreamContext,
     current_stream,
     default_stream,
+    get_stream_from_external,
     is_current_stream_capturing,
     set_stream,
     stream,
 )
 
 __all__ = [
-    "Event", "OutOfMemoryError", "Stream", "StreamContext", "can_device_access_peer", "current_device",
-    "current_stream", "default_stream", "device", "device_count", "device_of", "empty_cache", "get_arch_list",
-    "get_device_capability", "get_device_name", "get_device_properties", "get_rng_state", "get_rng_state_all",
-    "has_half", "init", "initial_seed", "ipc_collect", "is_available", "is_bf16_supported",
-    "is_current_stream_capturing", "is_initialized", "is_tf32_supported", "manual_seed", "manual_seed_all",
+    "CUDAGraph", "Event", "ExternalStream", "OutOfMemoryError", "Stream", "StreamContext", "can_device_access_peer",
+    "current_device", "current_stream", "default_stream", "device", "device_count", "device_of", "empty_cache",
+    "get_arch_list", "get_device_capability", "get_device_name", "get_device_properties", "get_rng_state",
+    "get_rng_state_all", "get_stream_from_external", "graph", "graph_pool_handle", "has_half", "init",
+    "initial_seed", "ipc_collect", "is_available", "is_bf16_supported", "is_current_stream_capturing",
+    "is_initialized", "is_tf32_supported", "make_graphed_callables", "manual_seed", "manual_seed_all",
     "max_memory_allocated", "max_memory_cached", "max_memory_reserved", "mem_get_info", "memory_allocated",
     "memory_cached", "memory_reserved", "memory_stats", "memory_summary", "reset_accumulated_memory_stats",
     "reset_max_memory_allocated", "reset_max_memory_cached", "reset_peak_memory_stats", "seed", "seed_all",
@@ -117,9 +120,11 @@ def set_rng_state_all(new_states: Any) -> None:
 
 
 def __getattr__(name: str) -> object:
-    # `mortice.cuda.amp` needs no import of its own, as in PyTorch.
-    if name != "amp":
-        raise AttributeError(f"module 'mortice.cuda' has no attribute {name!r}")
     import importlib
 
-    return importlib.import_module("mortice.cuda.amp")
+    # `mortice.cuda.amp` needs no import of its own, as in PyTorch. Few programs capture their work.
+    if name in ("amp", "graphs"):
+        return importlib.import_module(f"mortice.cuda.{name}")
+    if name in ("CUDAGraph", "graph", "graph_pool_handle", "make_graphed_callables"):
+        return getattr(importlib.import_module("mortice.cuda.graphs"), name)
+    raise AttributeError(f"module 'mortice.cuda' has no attribute {name!r}")

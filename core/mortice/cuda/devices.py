@@ -116,9 +116,9 @@ def get_arch_list() -> list[str]:
 
 
 def can_device_access_peer(device: Any, peer_device: Any) -> bool:
-    """Return False: devices exchange memory through the backend."""
-    place("can_device_access_peer", device), place("can_device_access_peer", peer_device)
-    return False
+    """Tell whether kernels on a device can read the memory of another one; copies between them work either way."""
+    here, there = place("can_device_access_peer", device), place("can_device_access_peer", peer_device)
+    return bool(here.backend.can_access_peer(here, there))
 
 
 def place(name: str, device: Any) -> Device:

@@ -6,11 +6,8 @@ from collections import OrderedDict
 from typing import Any
 
 from mortice.backends.plugins import devices_of
+from mortice.backends.services import OutOfMemoryError as OutOfMemoryError
 from mortice.cuda.devices import TYPE, place
-
-
-class OutOfMemoryError(RuntimeError):
-    """A device has no memory left; what a backend may raise."""
 
 
 def empty_cache() -> None:
@@ -84,10 +81,11 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
 
 
 def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
-    """Accept a limit, without effect; refuse one that is not between 0 and 1."""
+    """Take no more of the device's memory than that, where the backend can keep to it."""
     where = place("set_per_process_memory_fraction", device)
     if not 0 <= fraction <= 1:
         raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1 (of {where}).")
+    where.backend.limit_memory(fraction, where)
 
 
 def _stats(name: str, device: Any) -> dict[str, int]:

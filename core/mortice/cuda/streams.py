@@ -1,41 +1,60 @@
-"""Streams and events over devices whose work runs in one queue: every order that a script asks for holds already."""
+"""Streams and events, by the queues and marks that the backend has; see `mortice.backends.services`."""
 
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
-from mortice.cuda.devices import is_available, place, synchronize
+from mortice.cuda.devices import is_available, place
 
 
 class Stream:
     """A queue of work on a CUDA device.
 
-    Differs from torch: all streams of a device are one queue, so streams never overlap and waiting is already done.
+    Differs from torch: where a backend has one queue for a device, all streams are that one, and waiting is already done.
     """
 
     def __init__(self, device: Any = None, priority: int = 0, **kwargs: Any) -> None:
         if not is_available():
             raise RuntimeError("cuda.Stream: requires a CUDA device; no backend offers one.")
         self.device = place("Stream", device)
-        self.priority = priority
-        self.cuda_stream = 0
+        self._queue = self.device.backend.queue(self.device, priority=priority, handle=kwargs.get("stream_ptr"))
+
+    @classmethod
+    def _over(cls, queue: Any) -> Stream:
+        made = cls.__new__(cls)
+        made.device, made._queue = queue.device, queue
+        return made
+
+    @property
+    def priority(self) -> int:
+        """The priority that was asked for; a lower number is served first."""
+        return int(self._queue.priority)
+
+    @property
+    def cuda_stream(self) -> int:
+        """The number that CUDA's own functions know it by; 0 is the default stream."""
+        return int(self._queue.handle)
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """Return what other libraries read: the version of the protocol and the stream's number."""
+        return 0, self.cuda_stream
 
     def synchronize(self) -> None:
         """Wait until all work in it is done."""
-        synchronize(self.device)
+        self._queue.synchronize()
 
     def query(self) -> bool:
-        """Tell whether all work in it is done, by waiting for it."""
-        self.synchronize()
-        return True
+        """Tell whether all work in it is done."""
+        return bool(self._queue.done())
 
     def wait_stream(self, stream: Stream) -> None:
-        """Let later work wait for what is in another stream: it does."""
+        """Let later work wait for what is in another stream."""
+        self.wait_event(stream.record_event())
 
     def wait_event(self, event: Event) -> None:
-        """Let later work wait for an event: it does."""
+        """Let later work wait for an event."""
+        event.wait(self)
 
     def record_event(self, event: Event | None = None) -> Event:
         """Record an event, a new one if none is given, and return it."""
@@ -61,10 +80,22 @@ class Stream:
         return f"<mortice.cuda.Stream device={self.device} cuda_stream={self.cuda_stream:#x}>"
 
 
+class ExternalStream(Stream):
+    """A stream that another library has made, by its number; it must live as long as it is used here."""
+
+    def __init__(self, stream_ptr: int, device: Any = None, **kwargs: Any) -> None:
+        super().__init__(device, stream_ptr=stream_ptr)
+
+
+def get_stream_from_external(data_ptr: int, device: Any = None) -> Stream:
+    """Return a stream that another library has made, by its number."""
+    return ExternalStream(data_ptr, device)
+
+
 class Event:
     """A mark in a stream, to wait for or to measure the time between two.
 
-    Differs from torch: recording an event that takes the time waits for the device.
+    Differs from torch: where a backend has one queue for a device, recording an event that takes the time waits for it.
     """
 
     def __init__(
@@ -74,42 +105,48 @@ class Event:
             raise RuntimeError("cuda.Event: requires a CUDA device; no backend offers one.")
         self.enable_timing = enable_timing
         self.device: Any = None
-        self._time: float | None = None
+        self._mark: Any = None
 
     def record(self, stream: Stream | None = None) -> None:
         """Put the mark behind the work so far."""
-        self.device = (stream or current_stream()).device
-        if self.enable_timing:
-            synchronize(self.device)
-        self._time = time.perf_counter()
+        stream = stream or current_stream()
+        if self._mark is None:
+            self.device = stream.device
+            self._mark = self.device.backend.mark(self.device, timing=self.enable_timing)
+        elif self.device is not stream.device:
+            raise RuntimeError(
+                f"cuda.Event: it was first recorded on {self.device}, so not on {stream.device}. Make another."
+            )
+        self._mark.record(stream._queue)
 
     def wait(self, stream: Stream | None = None) -> None:
-        """Let later work of a stream wait for the mark: it does."""
+        """Let later work of a stream wait for the mark; an event that was never recorded is no obstacle."""
+        if self._mark is not None:
+            (stream or current_stream())._queue.wait(self._mark)
 
     def query(self) -> bool:
-        """Tell whether the work before the mark is done, by waiting for it."""
-        self.synchronize()
-        return True
+        """Tell whether the work before the mark is done."""
+        return self._mark is None or bool(self._mark.done())
 
     def synchronize(self) -> None:
         """Wait until the work before the mark is done."""
-        if self.device is not None:
-            synchronize(self.device)
+        if self._mark is not None:
+            self._mark.synchronize()
 
     def elapsed_time(self, end_event: Event) -> float:
         """Return the milliseconds from this mark to another."""
         if not (self.enable_timing and end_event.enable_timing):
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
-        if self._time is None or end_event._time is None:
+        if self._mark is None or end_event._mark is None:
             raise ValueError("Both events must be recorded before calculating elapsed time.")
-        return (end_event._time - self._time) * 1e3
+        return float(self._mark.milliseconds_to(end_event._mark))
 
     def __repr__(self) -> str:
         return "<mortice.cuda.Event uninitialized>" if self.device is None else f"<mortice.cuda.Event on {self.device}>"
 
 
 class _Current(threading.local):
-    stream: Stream | None = None
+    streams: dict[Any, Stream] = {}  # by device; replaced, never written
 
 
 _current = _Current()
@@ -122,11 +159,13 @@ class StreamContext:
         self.stream = stream
 
     def __enter__(self) -> None:
-        self._before = _current.stream
-        set_stream(self.stream)
+        if self.stream is not None:
+            self._before = current_stream(self.stream.device)
+            set_stream(self.stream)
 
     def __exit__(self, *exc: object) -> None:
-        _current.stream = self._before
+        if self.stream is not None:
+            set_stream(self._before)
 
 
 def stream(stream: Stream | None) -> StreamContext:
@@ -137,21 +176,22 @@ def stream(stream: Stream | None) -> StreamContext:
 def set_stream(stream: Stream | None) -> None:
     """Make a stream the current one; None does nothing."""
     if stream is not None:
-        _current.stream = stream
+        _current.streams = {**_current.streams, stream.device: stream}
+        stream._queue.use()
 
 
 def current_stream(device: Any = None) -> Stream:
     """Return the current stream of a device."""
     where = place("current_stream", device)
-    found = _current.stream
-    return found if found is not None and found.device == where else default_stream(where)
+    return _current.streams.get(where) or default_stream(where)
 
 
 def default_stream(device: Any = None) -> Stream:
     """Return the stream in which work runs unless a script says otherwise."""
-    return Stream(place("default_stream", device))
+    where = place("default_stream", device)
+    return Stream._over(where.backend.default_queue(where))
 
 
 def is_current_stream_capturing() -> bool:
-    """Return False: no stream is captured."""
-    return False
+    """Tell whether work in the current stream is written down instead of done."""
+    return is_available() and bool(current_stream()._queue.capturing)

@@ -28,7 +28,7 @@ class Conversion(TensorBase):
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
         """Convert: `to(dtype)`, `to(device)`, `to(device, dtype)`, `to(other)`, `to(backend=...)`; self if unchanged."""
-        device, dtype, copy, backend, memory_format = _to_arguments(args, kwargs)
+        device, dtype, copy, backend, memory_format, later = _to_arguments(args, kwargs)
         t: Any = self
         if device is not None or backend is not None:
             if backend is None and Device(device) == self._device:
@@ -38,7 +38,7 @@ class Conversion(TensorBase):
                     device is not None or backend is not None) else self._device  # fmt: skip
             if dtype is not None and t.dtype not in target.backend.dtypes(target):
                 t = movement.cast(t, dtype)  # what the target lacks is converted before the move
-            t = movement.transfer(t, target)
+            t = movement.transfer(t, target, later)
         if dtype is not None:
             t = movement.cast(t, dtype)
         return movement.clone(t, memory_format=memory_format) if copy and t is self else movement.in_format(t, memory_format)
@@ -67,7 +67,7 @@ class Conversion(TensorBase):
 
     def cuda(self, device: Any = None, non_blocking: bool = False, *, memory_format: Any = None) -> Any:
         """Return it on a CUDA device."""
-        return self.to("cuda" if device is None else Device(device), memory_format=memory_format)
+        return self.to("cuda" if device is None else Device(device), non_blocking=non_blocking, memory_format=memory_format)
 
     contiguous, is_contiguous = movement.contiguous, movement.is_contiguous
 
@@ -148,8 +148,8 @@ def _as(x: Any, dtype: DType, memory_format: Any) -> Any:
     return movement.in_format(movement.cast(x, dtype), memory_format)
 
 
-def _to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any, Any]:
-    """Sort the arguments of `to`: device, dtype, whether to copy, backend, memory format."""
+def _to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any, Any, bool]:
+    """Sort the arguments of `to`: device, dtype, whether to copy, backend, memory format, whether later."""
     given, rest = dict(kwargs), list(args)
     if rest and _is_dtype(rest[0]):
         given["dtype"] = rest.pop(0)
@@ -162,7 +162,7 @@ def _to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, A
     given.update(zip(("non_blocking", "copy"), rest))
     other, device = given.pop("other", None), given.pop("device", None)
     dtype, copy, backend, memory_format = (given.pop(name, None) for name in ("dtype", "copy", "backend", "memory_format"))
-    given.pop("non_blocking", None)
+    later = bool(given.pop("non_blocking", None))
     if given or len(rest) > 2 or not all(isinstance(flag, bool) for flag in rest):
         wrong = ", ".join([*given, *map(repr, rest)])
         raise TypeError(f"to: expected (dtype), (device, dtype) or (other), then non_blocking and copy; got {wrong} as well.")
@@ -170,7 +170,7 @@ def _to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, A
         raise TypeError(f"to: expected a dtype, a device or a Tensor; got {device!r}.")
     if other is not None:
         device, dtype = other._device, other.dtype
-    return device, None if dtype is None else as_dtype("to", dtype), bool(copy), backend, memory_format
+    return device, None if dtype is None else as_dtype("to", dtype), bool(copy), backend, memory_format, later
 
 
 def _is_dtype(value: Any) -> bool:

@@ -44,7 +44,7 @@ class Movable:
         """Move and convert parameters and buffers in place; a dtype applies to floating point ones only."""
         from mortice.methods import _to_arguments
 
-        device, dtype, _, backend, memory_format = _to_arguments(args, kwargs)
+        device, dtype, _, backend, memory_format, later = _to_arguments(args, kwargs)
         if dtype is not None:
             if not (dtype.is_floating_point or dtype.is_complex):
                 raise TypeError(
@@ -56,7 +56,7 @@ class Movable:
         def convert(t: Any) -> Any:
             change = dtype if t.is_floating_point() or t.is_complex() else None
             ordered = memory_format if t.dim() in (4, 5) else None
-            return t.to(device=device, dtype=change, backend=backend, memory_format=ordered)
+            return t.to(device=device, dtype=change, backend=backend, memory_format=ordered, non_blocking=later)
 
         return self._apply(convert)
 

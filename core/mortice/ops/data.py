@@ -6,7 +6,7 @@ import sys
 import warnings
 
 from mortice.backends.host import HostBuffer, from_buffer, pack, unpack
-from mortice.backends.plugins import resolve
+from mortice.backends.plugins import devices_of, resolve
 from mortice.device import Device
 from mortice.dtype import DType, as_dtype, bfloat16, get_default_dtype, promote_types, scalar_dtype
 from mortice.errors import DataError, DTypeError
@@ -195,7 +195,8 @@ def converted(x: Any, dtype: Any, device: Any) -> Any:
 
 def is_array(value: Any) -> bool:
     """Tell whether an object of another library holds an array."""
-    return hasattr(value, "__dlpack__") or hasattr(value, "__array__") or hasattr(value, "__array_interface__")
+    ways = ("__dlpack__", "__array__", "__array_interface__", "__cuda_array_interface__")
+    return any([hasattr(value, way) for way in ways])
 
 
 def _lends(value: Any) -> bool:
@@ -241,6 +242,12 @@ def _of_array(name: str, value: Any, dtype: DType | None, device: Device, copy: 
     if not is_ndarray(value) and hasattr(value, "__dlpack__") and _view_of(value) is None:
         # What needs no NumPy may live on any device.
         t = from_dlpack(value, device=None if resolve() is device else device, copy=copy or None)
+        return t if dtype is None else cast(t, dtype)
+    places = devices_of("cuda") if hasattr(value, "__cuda_array_interface__") and not hasattr(value, "__dlpack__") else []
+    if places:
+        t = _over(places[0].backend.from_cuda_array(value), places[0].backend)
+        t = clone(t) if copy else t
+        t = t if resolve() is device else transfer(t, device)
         return t if dtype is None else cast(t, dtype)
     host = host_view(value)
     if dtype is not None and host.dtype is not dtype and host.dtype not in device.backend.dtypes(device):
@@ -341,9 +348,12 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
 
 
 def _borrowed(source: Any, device: Device) -> Any:
-    backend = device.backend
-    data = backend.from_dlpack(source, device)
-    t = make(data, device, backend.dtype_of(data), Size(backend.shape_of(data)))
+    return _over(device.backend.from_dlpack(source, device), device.backend)
+
+
+def _over(data: Any, backend: Any) -> Any:
+    """Make a tensor over memory that somebody else sees too."""
+    t = make(data, backend.device_of(data), backend.dtype_of(data), Size(backend.shape_of(data)))
     t.own_storage().pinned = True
     return t
 

@@ -523,7 +523,7 @@ def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
     check_writable("copy_", self)
     if other is self:
         return self
-    src = cast(transfer(other, self._device), self.dtype)
+    src = cast(transfer(other, self._device, non_blocking), self.dtype)
     if src.shape != self.shape:
         src = expand(src, self.shape)
     recorded = modes.grad and (self._rg or src._rg)

@@ -87,12 +87,13 @@ def clone(input: Any, *, memory_format: Any = None) -> Any:
     return _clone(input)
 
 
-def _transfer(data: Any, source: Any, device: Any) -> Any:
+def _transfer(data: Any, source: Any, device: Any, later: bool = False) -> Any:
     if source.backend is device.backend:
         return device.backend.copy_to(data, device)
     if source.level is not None:
         return source.level.over(data, lambda part: _transfer(part, source.inner, device.inner))
-    return device.backend.from_host(source.backend.to_host(data), device)
+    move = device.backend.from_host_later if later else device.backend.from_host
+    return move(source.backend.to_host(data), device)
 
 
 class TransferNode(Node):
@@ -109,8 +110,8 @@ class TransferNode(Node):
         return (_transfer(g, self.device, self.source),)
 
 
-def transfer(x: Any, device: Any) -> Any:
-    """Move a tensor to another device or backend; the tensor itself when it is there."""
+def transfer(x: Any, device: Any, later: bool = False) -> Any:
+    """Move a tensor to another device or backend, possibly `later`; the tensor itself when it is there."""
     if x._device.base is device.base:
         # Where it is already; at most a level of vmap or forward mode lies between.
         return x if x._device is device or len(chain(x._device)) > len(chain(device)) else raise_to(x, device)
@@ -120,7 +121,7 @@ def transfer(x: Any, device: Any) -> Any:
             f"to: {device} of backend {device.backend.name} has no {x.dtype.name}; convert first, e.g. with .float()."
         )
     device = with_levels(device, x._device)
-    t = make(_transfer(x._data, x._device, device), device, x.dtype, x.shape)
+    t = make(_transfer(x._data, x._device, device, later), device, x.dtype, x.shape)
     if x._rg and modes.grad:
         t._node = node = TransferNode()
         node.seq, node.extra = next_seq(), None

@@ -8,7 +8,8 @@ import weakref
 from typing import Any
 
 from mortice.backends.host import HostBuffer
-from mortice.backends.plugins import resolve
+from mortice.backends.plugins import devices_of, resolve
+from mortice.device import Device
 from mortice.dtype import DType, get_default_dtype, uint8
 from mortice.mutation import check_writable, layout
 from mortice.op import TensorBase
@@ -17,7 +18,7 @@ from mortice.ops.data import check_dtype, is_array, is_sequence, share, tensor
 from mortice.ops.movement import clone
 from mortice.ops.reinterpret import view_dtype
 from mortice.ops.strided import as_strided, storage_offset, whole
-from mortice.shape import Size, contiguous_strides
+from mortice.shape import Size, contiguous_strides, prod
 
 __all__ = ["TypedStorage", "UntypedStorage", "from_file"]
 
@@ -118,8 +119,12 @@ class _Storage:
         return self
 
     def is_pinned(self, device: Any = None) -> bool:
-        """Tell whether the memory is locked for an accelerator's transfers; here none ever is."""
-        return False
+        """Tell whether the memory is locked for an accelerator's transfers."""
+        return is_pinned(self._memory, device)
+
+    def pin_memory(self, device: Any = None) -> Any:
+        """Copy into memory that an accelerator reads and writes by itself."""
+        return self._over(pin_memory(self._memory, device), self.dtype)
 
     @classmethod
     def _over(cls, memory: Any, dtype: DType) -> Any:
@@ -298,10 +303,23 @@ def from_file(
 
 
 def pin_memory(self: Any, device: Any = None) -> Any:
-    """Refuse: memory is locked for an accelerator's transfers by its own library, and there is none here that asks for it."""
-    raise RuntimeError("pin_memory: Cannot access accelerator device when none is available.")
+    """Copy into memory that an accelerator reads and writes by itself; the tensor itself when it is there."""
+    places = devices_of(Device("cuda" if device is None else device).type)
+    if not places:
+        raise RuntimeError("pin_memory: Cannot access accelerator device when none is available.")
+    if self._device.type != "cpu":
+        raise RuntimeError(f"cannot pin '{self.type()}': only dense CPU tensors can be pinned; this is on {self._device}.")
+    if is_pinned(self) or not prod(self.shape):
+        return self
+    host = self._host()
+    view = places[0].backend.pinned_memory(prod(self.shape) * self.dtype.itemsize)
+    view[:] = host.tobytes()
+    return share(HostBuffer(view, self.shape, self.dtype), self._device)
 
 
 def is_pinned(self: Any, device: Any = None) -> bool:
-    """Tell whether the memory is locked for an accelerator's transfers; here none ever is."""
-    return False
+    """Tell whether the memory is locked for an accelerator's transfers."""
+    if self._device.type != "cpu" or not prod(self.shape):
+        return False
+    places = devices_of(Device("cuda" if device is None else device).type)
+    return bool(places) and bool(places[0].backend.is_pinned(self._device.backend.address(self._data)))

@@ -1,0 +1,159 @@
+"""Activations and dropout, each a single walk over memory, with their gradients."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from mortice.backends import NamespaceBackend
+from mortice.backends.mixin import KernelMixin
+from mortice_cuda_cupy.kernels.launch import FLOATS, Program, contiguous, empty, over_elements
+
+_ONE = "LeakyRelu Hardsigmoid Hardswish Elu Sigmoid Logsigmoid Softplus Mish Silu Gelu GeluTanh"
+_TWO = (
+    "ReluGrad HardtanhGrad LeakyReluGrad HardsigmoidGrad HardswishGrad EluGrad LogsigmoidGrad SoftplusGrad MishGrad "
+    "SigmoidGrad TanhGrad SiluGrad GeluGrad GeluTanhGrad"
+)
+ACTIVATION = Program(
+    "activation.cu",
+    *[f"one<{{T}}, {op}>" for op in _ONE.split()],
+    *[f"two<{{T}}, {op}>" for op in _TWO.split()],
+    "dropout<{T}>",
+)
+
+
+def alike(method: Any) -> Any:
+    """Take buffers of one shape and one floating dtype; leave all others to the core's default body."""
+    default = getattr(NamespaceBackend, method.__name__)
+
+    @functools.wraps(method)
+    def wrapped(self: Any, x: Any, *others: Any, **attributes: Any) -> Any:
+        fits = self.dtype_of(x) in FLOATS and all([y.shape == x.shape and y.dtype == x.dtype for y in others])
+        return (method if fits else default)(self, x, *others, **attributes)
+
+    return wrapped
+
+
+class ActivationKernels(KernelMixin):
+    """Half precision is computed in float32 and rounded once."""
+
+    @alike
+    def relu_grad(self, g: Any, out: Any) -> Any:
+        return _two(self, "ReluGrad", g, out)
+
+    @alike
+    def hardtanh_grad(self, g: Any, x: Any, *, low: Any, high: Any) -> Any:
+        return _two(self, "HardtanhGrad", g, x, low, high)
+
+    @alike
+    def leaky_relu(self, x: Any, *, slope: float) -> Any:
+        return _one(self, "LeakyRelu", x, slope)
+
+    @alike
+    def leaky_relu_grad(self, g: Any, x: Any, *, slope: float) -> Any:
+        return _two(self, "LeakyReluGrad", g, x, slope)
+
+    @alike
+    def hardsigmoid(self, x: Any) -> Any:
+        return _one(self, "Hardsigmoid", x)
+
+    @alike
+    def hardsigmoid_grad(self, g: Any, x: Any) -> Any:
+        return _two(self, "HardsigmoidGrad", g, x)
+
+    @alike
+    def hardswish(self, x: Any) -> Any:
+        return _one(self, "Hardswish", x)
+
+    @alike
+    def hardswish_grad(self, g: Any, x: Any) -> Any:
+        return _two(self, "HardswishGrad", g, x)
+
+    @alike
+    def elu(self, x: Any, *, alpha: float, scale: float, input_scale: float) -> Any:
+        return _one(self, "Elu", x, alpha, scale, input_scale)
+
+    @alike
+    def elu_grad(self, g: Any, x: Any, *, alpha: float, scale: float, input_scale: float) -> Any:
+        return _two(self, "EluGrad", g, x, alpha, scale, input_scale)
+
+    @alike
+    def sigmoid(self, x: Any) -> Any:
+        return _one(self, "Sigmoid", x)
+
+    @alike
+    def sigmoid_grad(self, g: Any, out: Any) -> Any:
+        return _two(self, "SigmoidGrad", g, out)
+
+    @alike
+    def tanh_grad(self, g: Any, out: Any) -> Any:
+        return _two(self, "TanhGrad", g, out)
+
+    @alike
+    def logsigmoid(self, x: Any) -> Any:
+        return _one(self, "Logsigmoid", x)
+
+    @alike
+    def logsigmoid_grad(self, g: Any, x: Any) -> Any:
+        return _two(self, "LogsigmoidGrad", g, x)
+
+    def softplus(self, x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
+        if self.dtype_of(x) not in FLOATS:
+            return NamespaceBackend.softplus(self, x, beta, threshold)
+        return _one(self, "Softplus", x, beta, threshold)
+
+    @alike
+    def softplus_grad(self, g: Any, x: Any, *, beta: float, threshold: float) -> Any:
+        return _two(self, "SoftplusGrad", g, x, beta, threshold)
+
+    @alike
+    def mish(self, x: Any) -> Any:
+        return _one(self, "Mish", x)
+
+    @alike
+    def mish_grad(self, g: Any, x: Any) -> Any:
+        return _two(self, "MishGrad", g, x)
+
+    @alike
+    def silu(self, x: Any) -> Any:
+        return _one(self, "Silu", x)
+
+    @alike
+    def silu_grad(self, g: Any, x: Any) -> Any:
+        return _two(self, "SiluGrad", g, x)
+
+    @alike
+    def gelu(self, x: Any, *, approximate: str = "none") -> Any:
+        return _one(self, "GeluTanh" if approximate == "tanh" else "Gelu", x)
+
+    @alike
+    def gelu_grad(self, g: Any, x: Any, *, approximate: str = "none") -> Any:
+        return _two(self, "GeluTanhGrad" if approximate == "tanh" else "GeluGrad", g, x)
+
+    def dropout(self, x: Any, keep: Any, *, p: float) -> Any:
+        if self.dtype_of(x) not in FLOATS or x.shape != keep.shape:
+            return NamespaceBackend.dropout(self, x, keep, p=p)
+        x, keep = contiguous(x), contiguous(keep)
+        scale = 0.0 if p >= 1 else 1 / (1 - p)
+        return _run(self, "dropout<{T}>", (x, keep), scale)
+
+
+def _one(k: Any, op: str, x: Any, *numbers: float) -> Any:
+    return _run(k, f"one<{{T}}, {op}>", (contiguous(x),), *numbers, *[0.0] * (3 - len(numbers)))
+
+
+def _two(k: Any, op: str, g: Any, x: Any, *numbers: float) -> Any:
+    return _run(k, f"two<{{T}}, {op}>", (contiguous(g), contiguous(x)), *numbers, *[0.0] * (3 - len(numbers)))
+
+
+def _run(k: Any, kernel: str, arrays: tuple[Any, ...], *numbers: float) -> Any:
+    x = arrays[0]
+    out = empty(x.shape, x.dtype)
+    if x.size:
+        grid, block = over_elements(x.size, 16 // x.itemsize)
+        ACTIVATION.get(k.dtype_of(x), kernel)(
+            grid, block, (*arrays, out, np.int64(x.size), *[np.float64(v) for v in numbers])
+        )
+    return out

@@ -1,0 +1,118 @@
+// What all kernels share: half precision, vector loads, and sums over warps and blocks. It goes in front of each source,
+// which includes nothing: CuPy's wheels bring no CUDA headers, and a program without headers compiles in a moment.
+typedef long long i64;
+typedef unsigned long long u64;
+
+// Half precision is storage: values are worked on in float, and rounded once.
+struct alignas(2) half_t {
+  unsigned short bits;
+};
+struct alignas(2) bf16_t {
+  unsigned short bits;
+};
+
+template <class T> struct Wide {
+  typedef float type;
+};
+template <> struct Wide<double> {
+  typedef double type;
+};
+template <class T> using wide_t = typename Wide<T>::type;
+
+__device__ __forceinline__ double widen(double x) { return x; }
+__device__ __forceinline__ float widen(float x) { return x; }
+__device__ __forceinline__ float widen(bf16_t x) { return __uint_as_float(unsigned(x.bits) << 16); }
+__device__ __forceinline__ float widen(half_t x) {
+#ifdef MORTICE_ON_CPU
+  _Float16 h;
+  memcpy(&h, &x, 2);
+  return h;
+#else
+  float wide;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(wide) : "h"(x.bits));
+  return wide;
+#endif
+}
+
+template <class T> struct Narrow {
+  static __device__ __forceinline__ T from(T x) { return x; }
+};
+template <> struct Narrow<half_t> {
+  static __device__ __forceinline__ half_t from(float x) {
+    half_t r;
+#ifdef MORTICE_ON_CPU
+    _Float16 h = x;
+    memcpy(&r, &h, 2);
+#else
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));
+#endif
+    return r;
+  }
+};
+template <> struct Narrow<bf16_t> {
+  static __device__ __forceinline__ bf16_t from(float x) {
+    bf16_t r;
+#ifdef MORTICE_ON_CPU
+    unsigned bits = __float_as_uint(x);
+    r.bits = x != x ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+#else
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(r.bits) : "f"(x));
+#endif
+    return r;
+  }
+};
+template <class T, class W> __device__ __forceinline__ T narrow(W x) { return Narrow<T>::from(x); }
+
+template <class W> __device__ __forceinline__ W infinity() { return W(__uint_as_float(0x7f800000u)); }
+template <class W> __device__ __forceinline__ W not_a_number() { return W(__uint_as_float(0x7fc00000u)); }
+
+// ---- memory: 16 bytes at a time where the address allows ----
+
+template <class T, int N> struct alignas(N * sizeof(T)) Pack {
+  T v[N];
+};
+template <class T> constexpr int kLanes = 16 / int(sizeof(T));
+template <int N> struct Count {
+  static constexpr int value = N;
+};
+
+template <int N, class T> __device__ __forceinline__ Pack<T, N> load(const T *at) {
+  return *reinterpret_cast<const Pack<T, N> *>(at);
+}
+template <int N, class T> __device__ __forceinline__ void store(T *at, const Pack<T, N> &pack) {
+  *reinterpret_cast<Pack<T, N> *>(at) = pack;
+}
+// A null pointer counts as aligned: it stands for an operand that is not there.
+__device__ __forceinline__ bool aligned(const void *at) { return (reinterpret_cast<u64>(at) & 15) == 0; }
+
+// Call f(Count<N>, i) for the elements i to i + N - 1 of a row, of which this thread (first of `step`) takes its share.
+template <int N, class F> __device__ __forceinline__ void share(i64 n, bool wide, i64 first, i64 step, F f) {
+  i64 packs = wide ? n / N : 0;
+  for (i64 i = first; i < packs; i += step) f(Count<N>(), i * N);
+  for (i64 i = packs * N + first; i < n; i += step) f(Count<1>(), i);
+}
+__device__ __forceinline__ i64 thread_of_grid() { return i64(blockIdx.x) * blockDim.x + threadIdx.x; }
+__device__ __forceinline__ i64 threads_of_grid() { return i64(gridDim.x) * blockDim.x; }
+
+// ---- sums of warps and blocks: every thread gets the result; the order is fixed ----
+
+struct Plus {
+  template <class W> __device__ __forceinline__ W operator()(W x, W y) const { return x + y; }
+};
+template <class W, class F> __device__ __forceinline__ W over_warp(W x, F f) {
+#pragma unroll
+  for (int by = 16; by; by >>= 1) x = f(x, __shfl_xor_sync(0xffffffffu, x, by));
+  return x;
+}
+// A block here is a row of threads: blockDim.y rows of it work apart only where each is one warp.
+template <class W, class F> __device__ __forceinline__ W over_row(W x, W neutral, F f) {
+  x = over_warp(x, f);
+  if (blockDim.x <= 32) return x;
+  __shared__ W partial[32];
+  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
+  __syncthreads();  // the last call's results may still be read
+  if (lane == 0) partial[warp] = x;
+  __syncthreads();
+  return over_warp(lane < int(blockDim.x) >> 5 ? partial[lane] : neutral, f);
+}
+template <class W> __device__ __forceinline__ W sum_over_row(W x) { return over_row(x, W(0), Plus()); }

@@ -1,0 +1,108 @@
+"""From sources to launches: which templates a source is compiled with, the cache of what is compiled, and geometry.
+
+CuPy compiles a program when it is first asked for and keeps the result on disk. Kernels go to the current stream of the
+current device; nothing here waits for them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from importlib.resources import files
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from mortice.backends import DTYPES, DType
+
+_BY_NAME = {d.name: d for d in DTYPES}
+bfloat16, float16, float32, float64, int64 = (
+    _BY_NAME[n] for n in ("bfloat16", "float16", "float32", "float64", "int64")
+)
+
+FLOATS = {float16: "half_t", bfloat16: "bf16_t", float32: "float", float64: "double"}
+OPTIONS = ("-std=c++17",)
+THREADS = 256
+# Blocks of a kernel whose threads stride over the grid: enough to fill any device several times over.
+MAX_BLOCKS = 1 << 14
+PROGRAMS: list[Program] = []
+# A kernel is compiled when it is first asked for, which takes NVRTC a moment; with True, with all others of its source.
+WHOLE_SOURCES = False
+
+
+class Program:
+    """A source file and the kernels wanted of it: name expressions, with {T} for the type of the elements.
+
+    `prelude` is text that goes before the source.
+    """
+
+    def __init__(self, source: str, *kernels: str, types: Sequence[DType] = tuple(FLOATS), prelude: str = "") -> None:
+        self.source, self.kernels, self.types, self.prelude = source, kernels, tuple(types), prelude
+        PROGRAMS.append(self)
+
+    def code(self) -> str:
+        """Return the whole text that is compiled."""
+        return _text("common.cuh") + self.prelude + f'#line 1 "{self.source}"\n' + _text(self.source)
+
+    def expressions(self, dtype: DType) -> tuple[str, ...]:
+        """Return the kernels' name expressions for elements of a dtype."""
+        return tuple(kernel.replace("{T}", FLOATS[dtype]) for kernel in self.kernels)
+
+    @functools.cache  # noqa: B019  a program lives as long as the process
+    def get(self, dtype: DType, kernel: str) -> Callable[..., None]:
+        """Return a kernel for elements of a dtype."""
+        name = kernel.replace("{T}", FLOATS[dtype])
+        module = self._module(self.expressions(dtype) if WHOLE_SOURCES else (name,))
+        return functools.partial(_call, module.get_function(name))
+
+    @functools.cache  # noqa: B019
+    def _module(self, expressions: tuple[str, ...]) -> Any:
+        import cupy
+
+        return cupy.RawModule(code=self.code(), options=OPTIONS, name_expressions=expressions)
+
+
+_NULL = np.uint64(0)
+
+
+def _call(function: Any, grid: Sequence[int], block: Sequence[int], args: Sequence[Any]) -> None:
+    """Launch a kernel; None stands for an operand that is not there."""
+    function(grid, block, tuple([_NULL if a is None else a for a in args]))
+
+
+@functools.cache
+def _text(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def over_elements(n: int, each: int = 1) -> tuple[tuple[int], tuple[int]]:
+    """Return grid and block for n elements, of which a thread takes `each` at a time and then strides on."""
+    return (min(max(-(-n // (THREADS * each)), 1), MAX_BLOCKS),), (THREADS,)
+
+
+def over_rows(rows: int, n: int) -> tuple[tuple[int], tuple[int, int]]:
+    """Return grid and block for rows of n elements: a warp each where they are short, else a block."""
+    if n <= 1024:
+        return (min(max(-(-rows // 8), 1), MAX_BLOCKS),), (32, 8)
+    return (min(max(rows, 1), MAX_BLOCKS),), (256 if n <= 8192 else 1024, 1)
+
+
+def contiguous(x: Any) -> Any:
+    """Return x in row-major order; None stays."""
+    import cupy
+
+    return x if x is None or x.flags.c_contiguous else cupy.ascontiguousarray(x)
+
+
+def empty(shape: Sequence[int], dtype: Any) -> Any:
+    """Return new memory for an array, of a native dtype."""
+    import cupy
+
+    return cupy.empty(tuple(shape), dtype)
+
+
+__all__ = [
+    "FLOATS", "PROGRAMS", "Program", "bfloat16", "contiguous", "empty", "float16", "float32", "float64", "int64",
+    "over_elements", "over_rows", "prod",
+]  # fmt: skip

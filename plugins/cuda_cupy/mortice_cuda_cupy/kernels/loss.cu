@@ -1,0 +1,165 @@
+// cross_entropy with its gradient, in one launch each over the logits, and the gradient of an embedding.
+// Logits are (samples, classes, inner) and labels (samples, inner). Threads of a label are blockDim.x where inner is 1
+// and classes lie side by side, otherwise one, whose neighbours take the labels beside it; blockDim.y labels a block.
+
+template <class W> struct Labels {
+  i64 classes, inner, ignore;
+  __device__ __forceinline__ i64 start(i64 label) const { return label / inner * classes * inner + label % inner; }
+};
+// Call f(class, logit) for the classes of a label that are this thread's.
+template <class T, class F>
+__device__ __forceinline__ void each_class(const T *row, i64 n, i64 inner, bool alone, F f) {
+  typedef wide_t<T> W;
+  if (alone) {
+    for (i64 c = 0; c < n; ++c) f(c, W(widen(row[c * inner])));
+  } else {
+    share<kLanes<T>>(n, aligned(row), threadIdx.x, blockDim.x, [&](auto count, i64 i) {
+      auto p = load<count.value>(row + i);
+      for (int j = 0; j < count.value; ++j) f(i + j, W(widen(p.v[j])));
+    });
+  }
+}
+template <class W, class F> __device__ __forceinline__ W combine(W x, W neutral, bool alone, F f) {
+  return alone ? x : over_row(x, neutral, f);
+}
+struct Greater {
+  template <class W> __device__ __forceinline__ W operator()(W x, W y) const { return x > y || x != x ? x : y; }
+};
+
+// parts is (2, labels): the losses and the weights. logs is (2, labels): top, and the logarithm of the sum below it.
+template <class T>
+__global__ void cross_entropy(const T *x, const i64 *target, const wide_t<T> *weight, wide_t<T> *parts, wide_t<T> *logs,
+                              i64 labels, i64 classes, i64 inner, i64 ignore, double smoothing, bool alone) {
+  typedef wide_t<T> W;
+  Labels<W> of{classes, inner, ignore};
+  int lane = alone ? 0 : threadIdx.x, lanes = alone ? 1 : blockDim.x, per_block = alone ? blockDim.x : blockDim.y;
+  for (i64 first = i64(blockIdx.x) * per_block; first < labels; first += i64(gridDim.x) * per_block) {
+    i64 label = first + (alone ? threadIdx.x : threadIdx.y);
+    bool inside = label < labels;
+    const T *row = x + (inside ? of.start(label) : 0);
+    i64 n = inside ? classes : 0;
+    W top = -infinity<W>();
+    each_class(row, n, inner, alone, [&](i64, W value) { top = Greater()(top, value); });
+    top = combine(top, -infinity<W>(), alone, Greater());
+    W sum = 0, spread = 0;
+    each_class(row, n, inner, alone, [&](i64 c, W value) {
+      sum += exp(value - top);
+      if (smoothing != 0) spread += weight ? weight[c] * (value - top) : value - top;
+    });
+    sum = combine(sum, W(0), alone, Plus());
+    W below = log(sum), weights = W(classes);
+    if (smoothing != 0) {
+      spread = combine(spread, W(0), alone, Plus());
+      if (weight) {
+        weights = 0;
+        for (i64 c = lane; c < n; c += lanes) weights += weight[c];
+        weights = combine(weights, W(0), alone, Plus());
+      }
+    }
+    if (!inside || lane) continue;
+    i64 t = target[label];
+    W loss = 0, own = 0;
+    if (t != ignore) {
+      own = weight ? weight[t] : W(1);
+      loss = -own * (W(widen(row[t * inner])) - top - below);
+      if (smoothing != 0)
+        loss = loss * W(1 - smoothing) - (spread - weights * below) * W(smoothing / double(classes));
+    }
+    parts[label] = loss, parts[labels + label] = own;
+    logs[label] = top, logs[labels + label] = below;
+  }
+}
+
+// One block: the sum of the losses, over that of the weights for the mean; or the latter alone.
+template <class T> __global__ void sum_losses(const wide_t<T> *parts, T *out, i64 labels, bool mean) {
+  typedef wide_t<T> W;
+  W loss = 0, own = 0;
+  for (i64 i = threadIdx.x; i < labels; i += blockDim.x) loss += parts[i], own += parts[labels + i];
+  loss = sum_over_row(loss);
+  own = sum_over_row(own);
+  if (threadIdx.x == 0) *out = narrow<T>(mean ? loss / own : loss);
+}
+template <class T>
+__global__ void sum_weights(const i64 *target, const wide_t<T> *weight, wide_t<T> *out, i64 labels, i64 ignore) {
+  typedef wide_t<T> W;
+  W own = 0;
+  for (i64 i = threadIdx.x; i < labels; i += blockDim.x)
+    if (target[i] != ignore) own += weight ? weight[target[i]] : W(1);
+  own = sum_over_row(own);
+  if (threadIdx.x == 0) *out = own;
+}
+
+// What each class of a label gets: its share of the softmax, less its share of the label.
+template <class W> struct Pull {
+  W everywhere, at_label, share_of_all, top, below;
+  i64 target;
+  const W *weight;
+  __device__ __forceinline__ W operator()(i64 c, W x) const {
+    W pulled = exp(x - top - below) * everywhere;
+    if (share_of_all != W(0)) pulled -= weight ? weight[c] * share_of_all : share_of_all;
+    return c == target ? pulled - at_label : pulled;
+  }
+};
+// g is one number, or one a label; total, where there is one, is what the mean is over, and weights the sum of weight.
+template <class T>
+__device__ Pull<wide_t<T>> pull_of(const T *g, const i64 *target, const wide_t<T> *weight, const wide_t<T> *logs,
+                                   const wide_t<T> *total, const wide_t<T> *weights, i64 label, i64 labels, i64 classes,
+                                   double smoothing, bool each) {
+  typedef wide_t<T> W;
+  W of_label = widen(g[each ? label : 0]);
+  if (total) of_label /= *total;
+  i64 t = target[label];
+  W at_label = of_label * (weight ? weight[t] : W(1)) * W(1 - smoothing);
+  W share_of_all = of_label * W(smoothing / double(classes));
+  W everywhere = at_label + share_of_all * (weights ? *weights : W(classes));
+  return {everywhere, at_label, share_of_all, logs[label], logs[labels + label], t, weight};
+}
+
+template <class T>
+__global__ void cross_entropy_grad(const T *g, const T *x, const i64 *target, const wide_t<T> *weight,
+                                   const wide_t<T> *logs, const wide_t<T> *total, const wide_t<T> *weights, T *out,
+                                   i64 labels, i64 classes, i64 inner, i64 ignore, double smoothing, bool each,
+                                   bool alone) {
+  typedef wide_t<T> W;
+  int per_block = alone ? blockDim.x : blockDim.y;
+  for (i64 label = i64(blockIdx.x) * per_block + (alone ? threadIdx.x : threadIdx.y); label < labels;
+       label += i64(gridDim.x) * per_block) {
+    i64 start = Labels<W>{classes, inner, ignore}.start(label);
+    bool counts = target[label] != ignore;
+    Pull<W> pull{};
+    if (counts) pull = pull_of(g, target, weight, logs, total, weights, label, labels, classes, smoothing, each);
+    if (alone) {
+      for (i64 c = 0; c < classes; ++c) {
+        i64 at = start + c * inner;
+        out[at] = narrow<T>(counts ? pull(c, W(widen(x[at]))) : W(0));
+      }
+    } else {
+      const T *row = x + start;
+      share<kLanes<T>>(classes, aligned(row) && aligned(out + start), threadIdx.x, blockDim.x, [&](auto count, i64 i) {
+        auto p = load<count.value>(row + i);
+        for (int j = 0; j < count.value; ++j) p.v[j] = narrow<T>(counts ? pull(i + j, W(widen(p.v[j]))) : W(0));
+        store(out + start + i, p);
+      });
+    }
+  }
+}
+
+// Rows of g (count, width) are added up in the order of their places: order sorts the indices stably, and the block of
+// the first of a run of equal ones adds up the run. The table is zero before.
+template <class T>
+__global__ void embedding_grad(const T *g, const i64 *indices, const i64 *order, T *table, i64 count, i64 width,
+                               i64 padding, bool by_frequency) {
+  typedef wide_t<T> W;
+  for (i64 first = blockIdx.x; first < count; first += gridDim.x) {
+    i64 at = indices[order[first]];
+    if (at == padding || (first > 0 && indices[order[first - 1]] == at)) continue;
+    i64 end = first + 1;
+    while (end < count && indices[order[end]] == at) ++end;
+    W scale = by_frequency ? W(1) / W(end - first) : W(1);
+    for (i64 j = threadIdx.x; j < width; j += blockDim.x) {
+      W sum = 0;
+      for (i64 i = first; i < end; ++i) sum += W(widen(g[order[i] * width + j]));
+      table[at * width + j] = narrow<T>(sum * scale);
+    }
+  }
+}

@@ -1,0 +1,233 @@
+// Normalisation: of rows (layer_norm, rms_norm, group_norm) and of channels (batch_norm), with their gradients.
+// Means and variances take two walks, as one would cancel digits; the second finds what the first brought to a cache.
+
+// ---- rows of n contiguous elements; blockDim is (threads of a row, rows of a block) ----
+
+// Which weight an element has: its place in the row, or its channel, of which each has `inner` elements in a row.
+template <bool CHANNELS> __device__ __forceinline__ i64 place(i64 row, i64 i, i64 n, i64 groups, i64 inner) {
+  return CHANNELS ? (row % groups * n + i) / inner : i;
+}
+
+template <class T, class P, bool RMS, bool CHANNELS>
+__global__ void norm_rows(const T *x, const P *weight, const P *bias, T *out, wide_t<T> *mean, wide_t<T> *rstd,
+                          i64 rows, i64 n, i64 groups, i64 inner, double eps) {
+  typedef wide_t<T> W;
+  constexpr int N = kLanes<T>;
+  for (i64 first = i64(blockIdx.x) * blockDim.y; first < rows; first += i64(gridDim.x) * blockDim.y) {
+    i64 row = first + threadIdx.y;
+    bool inside = row < rows;
+    i64 length = inside ? n : 0;
+    const T *from = x + row * n;
+    T *to = out + row * n;
+    bool wide = aligned(from) && aligned(to);
+    W total = 0, middle = 0;
+    if (!RMS) {
+      share<N>(length, wide, threadIdx.x, blockDim.x, [&](auto count, i64 i) {
+        auto p = load<count.value>(from + i);
+        for (int j = 0; j < count.value; ++j) total += W(widen(p.v[j]));
+      });
+      middle = sum_over_row(total) / W(n);
+      total = 0;
+    }
+    share<N>(length, wide, threadIdx.x, blockDim.x, [&](auto count, i64 i) {
+      auto p = load<count.value>(from + i);
+      for (int j = 0; j < count.value; ++j) {
+        W d = W(widen(p.v[j])) - middle;
+        total += d * d;
+      }
+    });
+    W scale = W(1) / sqrt(sum_over_row(total) / W(n) + W(eps));
+    if (inside && threadIdx.x == 0) {
+      if (!RMS) mean[row] = middle;
+      rstd[row] = scale;
+    }
+    share<N>(length, wide, threadIdx.x, blockDim.x, [&](auto count, i64 i) {
+      auto p = load<count.value>(from + i);
+      for (int j = 0; j < count.value; ++j) {
+        W y = (W(widen(p.v[j])) - middle) * scale;
+        i64 at = place<CHANNELS>(row, i + j, n, groups, inner);
+        if (weight) y *= W(widen(weight[at]));
+        if (bias) y += W(widen(bias[at]));
+        p.v[j] = narrow<T>(y);
+      }
+      store(to + i, p);
+    });
+  }
+}
+
+template <class T, class P, bool RMS, bool CHANNELS>
+__global__ void norm_grad_rows(const T *g, const T *x, const P *weight, const wide_t<T> *mean, const wide_t<T> *rstd,
+                               T *out, i64 rows, i64 n, i64 groups, i64 inner) {
+  typedef wide_t<T> W;
+  constexpr int N = kLanes<T>;
+  for (i64 first = i64(blockIdx.x) * blockDim.y; first < rows; first += i64(gridDim.x) * blockDim.y) {
+    i64 row = first + threadIdx.y;
+    bool inside = row < rows;
+    i64 length = inside ? n : 0;
+    const T *of_g = g + row * n, *of_x = x + row * n;
+    T *to = out + row * n;
+    bool wide = aligned(of_g) && aligned(of_x) && aligned(to);
+    W middle = RMS || !inside ? W(0) : mean[row], scale = inside ? rstd[row] : W(0);
+    W sum = 0, along = 0;
+    share<N>(length, wide, threadIdx.x, blockDim.x, [&](auto count, i64 i) {
+      auto p = load<count.value>(of_g + i);
+      auto q = load<count.value>(of_x + i);
+      for (int j = 0; j < count.value; ++j) {
+        W d = widen(p.v[j]);
+        if (weight) d *= W(widen(weight[place<CHANNELS>(row, i + j, n, groups, inner)]));
+        sum += d;
+        along += d * ((W(widen(q.v[j])) - middle) * scale);
+      }
+    });
+    along = sum_over_row(along) / W(n);
+    sum = RMS ? W(0) : sum_over_row(sum) / W(n);
+    share<N>(length, wide, threadIdx.x, blockDim.x, [&](auto count, i64 i) {
+      auto p = load<count.value>(of_g + i);
+      auto q = load<count.value>(of_x + i);
+      for (int j = 0; j < count.value; ++j) {
+        W d = widen(p.v[j]);
+        if (weight) d *= W(widen(weight[place<CHANNELS>(row, i + j, n, groups, inner)]));
+        p.v[j] = narrow<T>(scale * (d - sum - (W(widen(q.v[j])) - middle) * scale * along));
+      }
+      store(to + i, p);
+    });
+  }
+}
+
+// Sums over rows of g and of g times the normal x, for part blockIdx.y of the rows: parts is (gridDim.y, 2, n).
+// Blocks are 32 columns by 8 rows.
+template <class T, bool RMS>
+__global__ void norm_sums_columns(const T *g, const T *x, const wide_t<T> *mean, const wide_t<T> *rstd,
+                                  wide_t<T> *parts, i64 rows, i64 n) {
+  typedef wide_t<T> W;
+  __shared__ W sums[8][33], alongs[8][33];
+  i64 column = i64(blockIdx.x) * 32 + threadIdx.x;
+  i64 low = rows * blockIdx.y / gridDim.y, high = rows * (blockIdx.y + 1) / gridDim.y;
+  W sum = 0, along = 0;
+  for (i64 row = low + threadIdx.y; column < n && row < high; row += 8) {
+    W d = widen(g[row * n + column]), middle = RMS ? W(0) : mean[row];
+    sum += d;
+    along += d * ((W(widen(x[row * n + column])) - middle) * rstd[row]);
+  }
+  sums[threadIdx.y][threadIdx.x] = sum, alongs[threadIdx.y][threadIdx.x] = along;
+  __syncthreads();
+  if (threadIdx.y || column >= n) return;
+  for (int i = 1; i < 8; ++i) sum += sums[i][threadIdx.x], along += alongs[i][threadIdx.x];
+  parts[i64(blockIdx.y) * 2 * n + column] = sum;
+  parts[(i64(blockIdx.y) * 2 + 1) * n + column] = along;
+}
+
+// ---- channels: x is (samples, channels, inner); blockIdx is (channel, part of its samples * inner elements) ----
+
+__device__ __forceinline__ i64 part_start(i64 per, i64 part) { return per * part / gridDim.y; }
+__device__ __forceinline__ i64 of_channel(i64 i, i64 channel, i64 channels, i64 inner) {
+  return (i / inner * channels + channel) * inner + i % inner;
+}
+
+// parts is (gridDim.y, 2, channels): the mean of each part, and the sum of squared distances from it.
+template <class T>
+__global__ void channel_moments(const T *x, wide_t<T> *parts, i64 samples, i64 channels, i64 inner) {
+  typedef wide_t<T> W;
+  i64 channel = blockIdx.x, low = part_start(samples * inner, blockIdx.y), high = part_start(samples * inner, blockIdx.y + 1);
+  W total = 0;
+  for (i64 i = low + threadIdx.x; i < high; i += blockDim.x) total += W(widen(x[of_channel(i, channel, channels, inner)]));
+  W mean = sum_over_row(total) / W(high - low);
+  total = 0;
+  for (i64 i = low + threadIdx.x; i < high; i += blockDim.x) {
+    W d = W(widen(x[of_channel(i, channel, channels, inner)])) - mean;
+    total += d * d;
+  }
+  total = sum_over_row(total);
+  if (threadIdx.x) return;
+  parts[i64(blockIdx.y) * 2 * channels + channel] = mean;
+  parts[(i64(blockIdx.y) * 2 + 1) * channels + channel] = total;
+}
+
+template <class T>
+__global__ void merge_moments(const wide_t<T> *parts, wide_t<T> *mean, wide_t<T> *var, i64 count, i64 per, i64 channels) {
+  typedef wide_t<T> W;
+  i64 c = thread_of_grid();
+  if (c >= channels) return;
+  W middle = 0, total = 0;
+  i64 known = 0;
+  for (i64 i = 0; i < count; ++i) {
+    i64 more = per * (i + 1) / count - per * i / count;
+    W d = parts[i * 2 * channels + c] - middle;
+    W share_of_it = W(more) / W(known + more);
+    middle += d * share_of_it;
+    total += parts[(i * 2 + 1) * channels + c] + d * d * W(known) * share_of_it;
+    known += more;
+  }
+  mean[c] = middle, var[c] = total / W(per);
+}
+
+// Sums of g and of g times the normal x. Channel c of sample s has the statistics number s * groups + c / (channels /
+// groups): groups is 0 where all samples share those of their channel.
+template <class T>
+__global__ void channel_sums(const T *g, const T *x, const wide_t<T> *mean, const wide_t<T> *rstd, wide_t<T> *parts,
+                             i64 samples, i64 channels, i64 inner, i64 groups) {
+  typedef wide_t<T> W;
+  i64 channel = blockIdx.x, low = part_start(samples * inner, blockIdx.y), high = part_start(samples * inner, blockIdx.y + 1);
+  W sum = 0, along = 0;
+  for (i64 i = low + threadIdx.x; i < high; i += blockDim.x) {
+    i64 at = of_channel(i, channel, channels, inner);
+    i64 own = groups ? i / inner * groups + channel / (channels / groups) : channel;
+    W d = widen(g[at]);
+    sum += d;
+    along += d * ((W(widen(x[at])) - mean[own]) * rstd[own]);
+  }
+  sum = sum_over_row(sum);
+  along = sum_over_row(along);
+  if (threadIdx.x) return;
+  parts[i64(blockIdx.y) * 2 * channels + channel] = sum;
+  parts[(i64(blockIdx.y) * 2 + 1) * channels + channel] = along;
+}
+
+// Add up parts (count, 2, n): into sums (2, n), and into the gradients of bias and weight where they are wanted.
+template <class T>
+__global__ void fold_parts(const wide_t<T> *parts, wide_t<T> *sums, T *bias, T *weight, i64 count, i64 n) {
+  typedef wide_t<T> W;
+  for (i64 i = thread_of_grid(); i < 2 * n; i += threads_of_grid()) {
+    W total = 0;
+    for (i64 part = 0; part < count; ++part) total += parts[part * 2 * n + i];
+    if (sums) sums[i] = total;
+    if (i < n && bias) bias[i] = narrow<T>(total);
+    if (i >= n && weight) weight[i - n] = narrow<T>(total);
+  }
+}
+
+template <class T>
+__global__ void channel_apply(const T *x, const wide_t<T> *mean, const wide_t<T> *var, const wide_t<T> *weight,
+                              const wide_t<T> *bias, T *out, i64 n, i64 channels, i64 inner, double eps) {
+  typedef wide_t<T> W;
+  constexpr int N = kLanes<T>;
+  bool wide = inner % N == 0 && aligned(x) && aligned(out);  // a vector lies in one channel
+  share<N>(n, wide, thread_of_grid(), threads_of_grid(), [&](auto count, i64 i) {
+    i64 c = i / inner % channels;
+    W middle = mean[c], scale = W(1) / sqrt(var[c] + W(eps)), shift = bias ? bias[c] : W(0);
+    if (weight) scale *= weight[c];
+    auto p = load<count.value>(x + i);
+    for (int j = 0; j < count.value; ++j) p.v[j] = narrow<T>((W(widen(p.v[j])) - middle) * scale + shift);
+    store(out + i, p);
+  });
+}
+
+// The gradient of batch_norm's input; sums is (2, channels), over `per` elements each.
+template <class T>
+__global__ void channel_grad(const T *g, const T *x, const wide_t<T> *mean, const wide_t<T> *rstd,
+                             const wide_t<T> *weight, const wide_t<T> *sums, T *out, i64 n, i64 channels, i64 inner) {
+  typedef wide_t<T> W;
+  constexpr int N = kLanes<T>;
+  bool wide = inner % N == 0 && aligned(g) && aligned(x) && aligned(out);
+  W per = W(n / channels);
+  share<N>(n, wide, thread_of_grid(), threads_of_grid(), [&](auto count, i64 i) {
+    i64 c = i / inner % channels;
+    W middle = mean[c], scale = rstd[c], sum = sums[c] / per, along = sums[channels + c] / per;
+    W whole = weight ? scale * weight[c] : scale;
+    auto p = load<count.value>(g + i);
+    auto q = load<count.value>(x + i);
+    for (int j = 0; j < count.value; ++j)
+      p.v[j] = narrow<T>(whole * (W(widen(p.v[j])) - sum - (W(widen(q.v[j])) - middle) * scale * along));
+    store(out + i, p);
+  });
+}

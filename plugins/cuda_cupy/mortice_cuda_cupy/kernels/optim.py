@@ -1,0 +1,170 @@
+"""Optimiser steps: each rule of `mortice.backends.optim` becomes a kernel that updates all parameters in one launch.
+
+A rule is run once over symbols instead of buffers, which gives its operations as CUDA C++; numbers become arguments, so
+that a learning rate may change without a new kernel. Addresses of parameters, gradients and state go in a table, which
+stays on the device for as long as they do.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mortice.backends import NamespaceBackend
+from mortice.backends.mixin import KernelMixin
+from mortice_cuda_cupy.graphs import current_capture, upload
+from mortice_cuda_cupy.kernels.launch import FLOATS, MAX_BLOCKS, Program
+
+CHUNK = 1 << 14  # elements that a block takes at a time
+_TABLES = 64  # that are kept
+
+
+class Symbols:
+    """The kernel namespace of rules, over the names of values; it writes down what a rule computes."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.numbers: list[float] = []
+
+    def __getattr__(self, name: str) -> Callable[..., str]:
+        form = _FORMS[name]
+        return lambda *operands: self._line(form.format(*[self._operand(x) for x in operands]))
+
+    def _operand(self, x: Any) -> str:
+        if isinstance(x, str):
+            return x
+        self.numbers.append(float(x))
+        return f"W(n{len(self.numbers) - 1})"
+
+    def _line(self, expression: str, kind: str = "W") -> str:
+        self.lines.append(f"  const {kind} t{len(self.lines)} = {expression};")
+        return f"t{len(self.lines) - 1}"
+
+    def less(self, x: Any, y: Any) -> str:
+        return self._line(f"{self._operand(x)} < {self._operand(y)}", "bool")
+
+    def ones_like(self, x: str) -> str:
+        return "W(1)"
+
+    def copy(self, x: str) -> str:
+        return x
+
+
+_FORMS = {
+    "add": "{} + {}", "subtract": "{} - {}", "multiply": "{} * {}", "divide": "{} / {}", "negative": "-{}",
+    "abs": "abs({})", "sqrt": "sqrt({})", "sign": "sign({})", "where": "{} ? {} : {}",
+    "maximum": "maximum({}, {})", "minimum": "minimum({}, {})",
+    "toward": "{0} + ({1} - {0}) * {2}", "toward_square": "{0} * {2} + {1} * {1} * (W(1) - {2})",
+    "fade": "{} * {} + {}", "downhill": "{} - {} * {}",
+}  # fmt: skip
+_PRELUDE = """
+template <class W> __device__ __forceinline__ W maximum(W x, W y) { return x > y || x != x ? x : y; }
+template <class W> __device__ __forceinline__ W minimum(W x, W y) { return x < y || x != x ? x : y; }
+template <class W> __device__ __forceinline__ W sign(W x) { return x > W(0) ? W(1) : x < W(0) ? W(-1) : x; }
+"""
+
+
+def trace(rule: Callable[..., Any], present: Sequence[bool], numbers: dict[str, Any]) -> tuple[str, list[float]]:
+    """Return the text that makes a kernel of a rule, and the numbers to call it with; absent lists are None to it."""
+    k = Symbols()
+    places = iter(range(len(present)))
+    values = [f"v[{next(places)}]" if here else None for here in present]
+    results = rule(k, *values, **numbers)
+    changed = [values[0], *values[2:]]
+    writes = [(place, made) for place, made in zip(changed, results) if place and made and place != made]
+    copies = [f"  const W r{i} = {made};" for i, (_, made) in enumerate(writes)]
+    stores = [f"  {place} = r{i};" for i, (place, _) in enumerate(writes)]
+    mask = sum(1 << int(place[2:-1]) for place, _ in writes)
+    names = [f"n{i}" for i in range(len(k.numbers))]
+    declared = "".join(f", double {n}" for n in names)
+    body = "\n".join([*k.lines, *copies, *stores])
+    text = (
+        f"{_PRELUDE}constexpr int kLists = {sum(present)};\nconstexpr unsigned kWritten = {mask};\n"
+        f"constexpr i64 kChunk = {CHUNK};\n"
+        f"#define NUMBERS {declared}\n#define NUMBER_NAMES {''.join(f', {n}' for n in names)}\n"
+        f"template <class W> __device__ __forceinline__ void rule(W (&v)[kLists]{declared}) {{\n{body}\n}}\n"
+    )
+    return text, k.numbers
+
+
+@functools.cache
+def program(text: str) -> Program:
+    """Return the program of a traced rule."""
+    return Program("optim.cu", "optimiser_step<{T}>", prelude=text)
+
+
+class OptimKernels(KernelMixin):
+    """Parameters and state are written in place; half precision is computed in float32."""
+
+    def run_step(
+        self, rule: Any, lists: Sequence[Sequence[Any]], numbers: dict[str, Any], elementwise: bool
+    ) -> tuple[Sequence[Any], ...]:
+        groups: dict[Any, list[int]] = {}
+        for i, p in enumerate(lists[0]):
+            arrays = [buffers[i] for buffers in lists if buffers]
+            fits = elementwise and all([a.flags.c_contiguous and a.dtype == p.dtype for a in arrays])
+            dtype = self.dtype_of(p)
+            if not fits or dtype.to_real() not in FLOATS or not all([a.shape == p.shape for a in arrays]):
+                self._step_apart(rule, lists, numbers, elementwise, i)
+            elif p.size:
+                groups.setdefault(dtype, []).append(i)
+        for dtype, chosen in groups.items():
+            rows = [[buffers[i] for i in chosen] if buffers else [] for buffers in lists]
+            _launch(self, dtype, rule, rows, numbers)
+        return (lists[0], *lists[2:])
+
+    def count_step(self, counts: Sequence[Any]) -> tuple[Sequence[Any]]:
+        return self.run_step(_count, [counts], {}, True)[:1]  # type: ignore[no-any-return]
+
+    def hold_step(self, numbers: Sequence[Any], *, value: float) -> tuple[Sequence[Any]]:
+        return self.run_step(_hold, [numbers], {"value": value}, True)[:1]  # type: ignore[no-any-return]
+
+    def _step_apart(
+        self, rule: Any, lists: Sequence[Sequence[Any]], numbers: dict[str, Any], elementwise: bool, i: int
+    ) -> None:
+        """Take the core's way for parameter i, and write what it gives in place."""
+        one = [[buffers[i]] if buffers else [] for buffers in lists]
+        made = (
+            NamespaceBackend.run_step(self, rule, one, numbers, elementwise)
+            if one[1:]
+            else _alone(self, rule, one, numbers)
+        )
+        for buffers, results in zip([lists[0], *lists[2:]], made):
+            for result in results:
+                if result is not buffers[i]:
+                    buffers[i][...] = result
+
+
+def _count(k: Any, x: Any) -> tuple[Any]:
+    return (k.add(x, 1),)
+
+
+def _hold(k: Any, x: Any, *, value: float) -> tuple[Any]:
+    return (k.add(k.multiply(x, 0), value),)
+
+
+def _alone(k: Any, rule: Any, lists: Sequence[Sequence[Any]], numbers: dict[str, Any]) -> tuple[list[Any]]:
+    return ([rule(k, *[buffers[0] for buffers in lists], **numbers)[0]],)
+
+
+def _launch(k: Any, dtype: Any, rule: Any, lists: Sequence[Sequence[Any]], numbers: dict[str, Any]) -> None:
+    text, values = trace(rule, [bool(buffers) for buffers in lists], numbers)
+    real = 2 if dtype.is_complex else 1
+    sizes = [p.size * real for p in lists[0]]
+    addresses = [k.address(a) for buffers in lists for a in buffers]
+    # What a capture uploads is there only once it is replayed, so it must not stay behind for others.
+    made = _table if current_capture() is None else _table.__wrapped__
+    table, chunks = made(tuple(sizes), tuple(addresses))
+    grid = (min(chunks, MAX_BLOCKS),)
+    arguments = (table, np.int64(len(sizes)), *[np.float64(v) for v in values])
+    program(text).get(dtype.to_real(), "optimiser_step<{T}>")(grid, (512,), arguments)
+
+
+@functools.lru_cache(maxsize=_TABLES)
+def _table(sizes: tuple[int, ...], addresses: tuple[int, ...]) -> tuple[Any, int]:
+    """Return the table on the device, and how many chunks there are."""
+    starts = np.concatenate([[0], np.cumsum([-(-n // CHUNK) for n in sizes])])
+    return upload(np.concatenate([starts, sizes, addresses]).astype(np.int64)), int(starts[-1])

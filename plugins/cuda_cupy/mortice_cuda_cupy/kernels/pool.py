@@ -1,0 +1,104 @@
+"""Pooling: maxima with their places, and averages with their gradient; windows fitted to a size stay the core's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from mortice.backends import NamespaceBackend
+from mortice.backends.mixin import KernelMixin
+from mortice.backends.nn_common import pool_count
+from mortice_cuda_cupy.kernels.launch import FLOATS, Program, contiguous, empty, over_elements, prod
+
+POOL = Program("pool.cu", "max_pool<{T}>", "avg_pool<{T}>", "avg_pool_grad<{T}>")
+
+
+class PoolKernels(KernelMixin):
+    """One launch a call, over one to three trailing axes."""
+
+    def max_pool(
+        self, x: Any, *, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int],
+        ceil_mode: bool = False,
+    ) -> tuple[Any, Any]:  # fmt: skip
+        window = {"kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation, "ceil_mode": ceil_mode}
+        if not _fits(self, x, kernel):
+            return NamespaceBackend.max_pool(self, x, **window)  # type: ignore[no-any-return]
+        return _max_pool(self, x, True, window)
+
+    def max_pool_values(
+        self, x: Any, *, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int],
+        ceil_mode: bool = False,
+    ) -> Any:  # fmt: skip
+        window = {"kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation, "ceil_mode": ceil_mode}
+        if not _fits(self, x, kernel):
+            return NamespaceBackend.max_pool_values(self, x, **window)
+        return _max_pool(self, x, False, window)[0]
+
+    def avg_pool(
+        self, x: Any, *, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int], ceil_mode: bool = False,
+        count_include_pad: bool = True, divisor_override: int | None = None,
+    ) -> Any:  # fmt: skip
+        if not _fits(self, x, kernel):
+            return NamespaceBackend.avg_pool(
+                self, x, kernel=kernel, stride=stride, padding=padding, ceil_mode=ceil_mode,
+                count_include_pad=count_include_pad, divisor_override=divisor_override,
+            )  # fmt: skip
+        x = contiguous(x)
+        lead, counts, axes = _axes(x.shape, kernel, stride, padding, (1,) * len(kernel), ceil_mode)
+        out = empty((*lead, *counts), x.dtype)
+        _launch(self, "avg_pool<{T}>", out, (x, out), lead, axes, *_divisor(count_include_pad, divisor_override))
+        return out
+
+    def avg_pool_grad(
+        self, g: Any, *, x_shape: Sequence[int], kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
+        ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
+    ) -> Any:  # fmt: skip
+        if not _fits(self, g, kernel):
+            return NamespaceBackend.avg_pool_grad(
+                self, g, x_shape=x_shape, kernel=kernel, stride=stride, padding=padding, ceil_mode=ceil_mode,
+                count_include_pad=count_include_pad, divisor_override=divisor_override,
+            )  # fmt: skip
+        g, out = contiguous(g), empty(x_shape, g.dtype)
+        lead, _, axes = _axes(x_shape, kernel, stride, padding, (1,) * len(kernel), ceil_mode)
+        _launch(self, "avg_pool_grad<{T}>", out, (g, out), lead, axes, *_divisor(count_include_pad, divisor_override))
+        return out
+
+
+def _fits(k: Any, x: Any, kernel: Sequence[int]) -> bool:
+    plane = prod(x.shape[x.ndim - len(kernel) :])
+    return len(kernel) <= 3 and x.size > 0 and plane < 1 << 30 and k.dtype_of(x) in FLOATS
+
+
+def _axes(
+    shape: Sequence[int], kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int],
+    ceil_mode: bool,
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[Any, ...]]:  # fmt: skip
+    """Return the shape before the pooled axes, the windows along these, and the numbers of three axes."""
+    nd = len(kernel)
+    lead, sizes = tuple(shape[: len(shape) - nd]), tuple(shape[len(shape) - nd :])
+    windows = zip(sizes, kernel, stride, padding, dilation)
+    counts = tuple(pool_count(n, m, s, p, d, ceil_mode) for n, m, s, p, d in windows)
+    rest = 3 - nd
+    neutral = (1, 1, 1, 1, 0, 1)
+    of_all = (sizes, counts, kernel, stride, padding, dilation)
+    return lead, counts, tuple(np.int32(v) for first, row in zip(neutral, of_all) for v in (*[first] * rest, *row))
+
+
+def _max_pool(k: Any, x: Any, places: bool, window: dict[str, Any]) -> tuple[Any, Any]:
+    x = contiguous(x)
+    lead, counts, axes = _axes(x.shape, *window.values())
+    out = empty((*lead, *counts), x.dtype)
+    at = empty(out.shape, np.dtype(np.int64)) if places else None
+    _launch(k, "max_pool<{T}>", out, (x, out, at), lead, axes)
+    return out, at
+
+
+def _divisor(count_include_pad: bool, override: int | None) -> tuple[Any, Any]:
+    return np.bool_(count_include_pad), np.float64(override or 0)
+
+
+def _launch(k: Any, kernel: str, out: Any, arrays: Any, lead: Sequence[int], axes: Any, *numbers: Any) -> None:
+    if out.size:
+        POOL.get(k.dtype_of(out), kernel)(*over_elements(out.size), (*arrays, np.int64(prod(lead)), *axes, *numbers))

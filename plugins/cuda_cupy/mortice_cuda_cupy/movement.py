@@ -1,0 +1,85 @@
+"""Views by strides, where the default bodies copy."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import cupy
+import cupyx
+import numpy as np
+from cupy.lib.stride_tricks import as_strided
+
+
+class Movement:
+    """CuPy's own strided views."""
+
+    _roots: dict[int, tuple[Any, Any]]
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self._roots = {}
+        super().__init__(*args, **options)
+
+    def strided(self, x: Any, *, shape: Any, strides: Any, offset: int) -> Any:
+        view = as_strided(x[offset:], shape, [s * x.itemsize for s in strides])
+        # CuPy's as_strided gives arrays without a base, and none can be set: what they are views of is kept here.
+        key, roots = id(view), self._roots
+        roots[key] = weakref.ref(view, lambda _: roots.pop(key, None)), self._root(x)
+        return view
+
+    def _root(self, x: Any) -> Any:
+        """Return the array that the memory of x was made for."""
+        x = x if x.base is None else x.base
+        known = self._roots.get(id(x))
+        return x if known is None else known[1]
+
+    def owns(self, x: Any) -> bool:
+        return x.base is None and id(x) not in self._roots
+
+    def whole(self, x: Any) -> tuple[Any, int]:
+        root = self._root(x)
+        # From its lowest address on; an array of another dtype shows the same memory.
+        root = root[tuple(slice(None, None, -1 if s < 0 else 1) for s in root.strides)]
+        start = root.data.ptr
+        count = sum((n - 1) * s for n, s in zip(root.shape, root.strides)) // root.itemsize + 1 if root.size else 0
+        flat = as_strided(root, (count,), (root.itemsize,)).view(x.dtype)
+        return flat, (x.data.ptr - start) // x.itemsize if x.size else 0
+
+    def reinterpret(self, x: Any, dtype: Any) -> Any:
+        if x.ndim and x.shape[-1] == 1 and x.itemsize != dtype.itemsize:
+            x = cupy.ascontiguousarray(x)
+        return x.view(self.native(dtype))  # type: ignore[attr-defined]
+
+    def contiguous(self, x: Any) -> Any:
+        return x.copy()
+
+    def stack(self, arrays: Any, axis: int) -> Any:
+        return cupy.stack(arrays, axis=axis)
+
+    def gather(self, x: Any, indices: Any, *, axis: int) -> Any:
+        # The grid bounds the other axes, and the core has checked the indices.
+        return x[grid(indices, x.ndim, axis)]
+
+    def index_write(self, x: Any, indices: Any, values: Any, *, axis: int) -> Any:
+        """Replace slices; what is written to a position twice is the last of them."""
+        count = indices.shape[0]
+        out = x.copy()
+        if not count or not out.size:
+            return out
+        # CuPy writes in any order: for each position the last writer is found first, and all write what it has.
+        order = cupy.arange(count)
+        last = cupy.full((x.shape[axis],), -1, np.int64)
+        cupyx.scatter_max(last, (indices,), order)
+        out[(*(slice(None),) * axis, indices)] = cupy.take(values, last[indices], axis=axis)
+        return out
+
+
+def grid(indices: Any, ndim: int, axis: int) -> tuple[Any, ...]:
+    """Return an index for every axis: `indices` along one, the position itself along the others."""
+    where = []
+    for i, n in enumerate(indices.shape):
+        if i == axis % ndim:
+            where.append(indices)
+        else:
+            where.append(cupy.arange(n).reshape(*[1] * i, n, *[1] * (ndim - 1 - i)))
+    return tuple(where)

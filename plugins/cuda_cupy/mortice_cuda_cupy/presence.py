@@ -1,0 +1,83 @@
+"""What must be there before anything can run on a GPU, each missing part with how to get it."""
+
+from __future__ import annotations
+
+INSTALL = (
+    "`pip install mortice-cuda-cupy[cuda13]` for a driver that supports CUDA 13 (580 or newer), "
+    "[cuda12] for an older one; nvidia-smi shows the version"
+)
+OLDEST = 14
+
+
+class NoGPU(RuntimeError):
+    """CUDA cannot be used here."""
+
+
+def require_gpu() -> None:
+    """Raise with the reason and the remedy unless CuPy, a driver and a GPU are there."""
+    try:
+        import cupy
+    except ModuleNotFoundError as error:
+        if error.name != "cupy":
+            raise NoGPU(
+                f"CuPy is installed but lacks the module {error.name}: {error}. Install it anew: {INSTALL}."
+            ) from error
+        raise NoGPU(f"CuPy is not installed: {INSTALL}.") from error
+    except ImportError as error:
+        raise NoGPU(
+            f"CuPy is installed but cannot be imported: {_reason(error)}. Install it anew: {INSTALL}."
+        ) from error
+    if int(cupy.__version__.partition(".")[0]) < OLDEST:
+        raise NoGPU(f"CuPy {OLDEST} or newer is needed; this is {cupy.__version__}: {INSTALL}.")
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+    except Exception as error:
+        raise NoGPU(_without_driver(cupy, error)) from error
+    if not count:
+        raise NoGPU(f"the driver is there but shows no GPU. {_HIDDEN}")
+
+
+_HIDDEN = (
+    "nvidia-smi lists what it finds; CUDA_VISIBLE_DEVICES may hide all of it, and a container needs GPUs handed in "
+    "(`--gpus all`)."
+)
+
+
+def _without_driver(cupy: object, error: Exception) -> str:
+    """Say what the runtime's refusal to count devices means."""
+    text = _reason(error)
+    if "cudaErrorNoDevice" in text:
+        return f"the driver is there but shows no GPU ({text}). {_HIDDEN}"
+    if "cudaErrorInsufficientDriver" in text or "libcuda" in text:
+        runtime, driver = _versions(cupy)
+        if not driver:
+            return (
+                f"no NVIDIA driver is installed here ({text}). It comes with the system, not from pip: "
+                "https://www.nvidia.com/drivers; in a container, hand the GPUs in (`--gpus all`)."
+            )
+        return (
+            f"the NVIDIA driver supports CUDA {driver}, this CuPy was built for CUDA {runtime} ({text}). Update the driver, "
+            "or `pip uninstall` this CuPy and `pip install mortice-cuda-cupy[cuda12]`."
+        )
+    return f"the CUDA runtime finds no GPU that it can use ({text}). {_HIDDEN}"
+
+
+def _versions(cupy: object) -> tuple[str, str]:
+    """Return the CUDA versions of the runtime and the driver, the latter empty where there is none."""
+    runtime = cupy.cuda.runtime  # type: ignore[attr-defined]
+    shown = []
+    for ask in (runtime.runtimeGetVersion, runtime.driverGetVersion):
+        try:
+            number = ask()
+        except Exception:  # no driver gives no version
+            number = 0
+        shown.append(f"{number // 1000}.{number % 1000 // 10}" if number else "")
+    return shown[0], shown[1]
+
+
+def _reason(error: BaseException) -> str:
+    """Return what an error says; CuPy's ImportErrors are a page of advice, with the reason after "Original error:"."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip(" =\n")]
+    if "Original error:" in lines[:-1]:
+        lines = lines[lines.index("Original error:") + 1 :]
+    return (lines[0] if lines else type(error).__name__).rstrip(".")

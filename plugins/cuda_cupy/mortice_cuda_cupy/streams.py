@@ -1,0 +1,103 @@
+"""Streams and events: mortice's queues and marks over CuPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+
+from mortice.backends.services import Mark, Queue
+from mortice_cuda_cupy.graphs import Capture, Pool
+
+
+class CuPyQueue(Queue):
+    """A CUDA stream."""
+
+    def __init__(self, device: Any, stream: Any, priority: int = 0) -> None:
+        super().__init__(device, priority)
+        self.stream, self.handle = stream, stream.ptr
+
+    def use(self) -> None:
+        # CuPy keeps a current stream for each thread and device, and takes one for the current device only.
+        with cupy.cuda.Device(self.device.index):
+            self.stream.use()
+
+    # The default stream has one name on every device, and means the current one's.
+
+    def synchronize(self) -> None:
+        with cupy.cuda.Device(self.device.index):
+            self.stream.synchronize()
+
+    def done(self) -> bool:
+        with cupy.cuda.Device(self.device.index):
+            return bool(self.stream.done)
+
+    def wait(self, mark: Mark) -> None:
+        with cupy.cuda.Device(self.device.index):
+            self.stream.wait_event(mark.event)  # type: ignore[attr-defined]
+
+    @property
+    def capturing(self) -> bool:
+        return self.handle != 0 and self.stream.is_capturing()
+
+
+class CuPyMark(Mark):
+    """A CUDA event."""
+
+    def __init__(self, device: Any, timing: bool) -> None:
+        super().__init__(device, timing)
+        with cupy.cuda.Device(device.index):
+            self.event = cupy.cuda.Event(disable_timing=not timing)
+
+    def record(self, queue: Queue) -> None:
+        with cupy.cuda.Device(self.device.index):
+            self.event.record(queue.stream)  # type: ignore[attr-defined]
+
+    def done(self) -> bool:
+        return bool(self.event.done)
+
+    def synchronize(self) -> None:
+        self.event.synchronize()
+
+    def milliseconds_to(self, other: Mark) -> float:
+        return float(cupy.cuda.get_elapsed_time(self.event, other.event))  # type: ignore[attr-defined]
+
+
+class Streams:
+    """Queues, marks and captures of a CUDA device."""
+
+    def synchronize(self, device: Any) -> None:
+        cupy.cuda.Device(device.index).synchronize()
+
+    def queue(self, device: Any, *, priority: int = 0, handle: int | None = None) -> CuPyQueue:
+        with cupy.cuda.Device(device.index):
+            if handle is not None:
+                return CuPyQueue(device, cupy.cuda.ExternalStream(handle, device.index), priority)
+            # As PyTorch's, it does not wait for the default stream unless told.
+            return CuPyQueue(device, cupy.cuda.Stream(non_blocking=True, priority=priority), priority)
+
+    def default_queue(self, device: Any) -> CuPyQueue:
+        return CuPyQueue(device, cupy.cuda.Stream.null)
+
+    def mark(self, device: Any, *, timing: bool) -> CuPyMark:
+        return CuPyMark(device, timing)
+
+    def can_access_peer(self, device: Any, other: Any) -> bool:
+        return device is other or bool(cupy.cuda.runtime.deviceCanAccessPeer(device.index, other.index))
+
+    def begin_capture(self, queue: Any, pool: Any = None, mode: str = "global") -> Capture:
+        return Capture(queue, pool, mode)
+
+    def capture_pool(self, device: Any) -> Pool:
+        return Pool()
+
+    def end_capture(self, capture: Capture) -> Any:
+        return capture.end()
+
+    def refuse_in_capture(self, what: str) -> None:
+        """Raise while work is captured, for what Python counts: a replay would repeat it."""
+        stream = cupy.cuda.get_current_stream()
+        if stream.ptr and stream.is_capturing():
+            raise RuntimeError(
+                f"cuda.graph: {what} cannot be captured: each replay would repeat what it was. Do it outside."
+            )

@@ -1,0 +1,263 @@
+// CUDA on the CPU, for tests where there is no GPU: enough of the language that the plugin's kernels compile with a C++
+// compiler and run, one block after another. It emulates what results depend on (indices, barriers, shuffles, atomics,
+// shared memory, which starts out as garbage) and nothing of the speed.
+//
+// The threads of a block are fibers: one runs until a barrier or a shuffle holds it up, then the next. A kernel without
+// barriers runs through in a single fiber. A barrier that some threads never reach ends the program with a message.
+#pragma once
+#define MORTICE_ON_CPU 1
+
+#include <cmath>
+#include <csetjmp>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <tuple>
+#include <type_traits>
+#include <ucontext.h>
+#include <utility>
+#include <vector>
+
+#define __global__
+#define __device__
+#define __host__
+#define __forceinline__ inline
+#define __restrict__
+#define __launch_bounds__(...)
+#define __constant__ static const
+#define __shared__ static
+#define __align__(n) alignas(n)
+
+struct dim3 {
+  unsigned x = 1, y = 1, z = 1;
+};
+struct uint3 {
+  unsigned x, y, z;
+};
+
+static dim3 gridDim, blockDim;
+static uint3 blockIdx, threadIdx;
+static constexpr int warpSize = 32;
+
+namespace on_cpu {
+
+// A barrier for a set of threads that may become fewer.
+struct Barrier {
+  unsigned expected = 0, arrived = 0, generation = 0;
+  void release_if_complete() {
+    if (arrived && arrived >= expected) arrived = 0, ++generation;
+  }
+};
+
+struct Warp {
+  Barrier barrier;
+  struct Slot {
+    uint64_t value;
+    unsigned exchange;  // which one it was written for: a lane that has returned takes no part
+  } slots[2][32] = {};
+};
+
+struct Fiber {
+  ucontext_t context;
+  jmp_buf resume;
+  std::unique_ptr<char[]> stack;
+  uint3 index;
+  unsigned thread, exchanges;
+  Barrier *waits_for = nullptr;  // null where the fiber is free
+  unsigned generation;
+};
+
+constexpr size_t kStack = 64 * 1024;
+static std::vector<std::unique_ptr<Fiber>> fibers;
+static std::vector<Warp> warps;
+static Barrier whole_block;
+static Fiber *running;
+static jmp_buf scheduler;
+static ucontext_t origin;
+static unsigned next_thread, thread_count;
+static void (*body)(void **);
+static void **arguments;
+static std::vector<std::pair<void *, size_t>> shared_blocks;
+static unsigned char *dynamic_shared;
+
+[[noreturn]] inline void stop(const char *why) {
+  fprintf(stderr, "CUDA on the CPU: %s\n", why);
+  abort();
+}
+
+inline void await(Barrier &barrier) {
+  unsigned generation = barrier.generation;
+  ++barrier.arrived;
+  barrier.release_if_complete();
+  if (barrier.generation != generation) return;
+  Fiber *me = running;
+  me->waits_for = &barrier, me->generation = generation, me->index = threadIdx;
+  if (!_setjmp(me->resume)) _longjmp(scheduler, 1);
+  threadIdx = me->index;
+}
+
+// Run threads until none is left; a fiber that a barrier holds up keeps its thread, and another goes on with the rest.
+inline void fiber_main() {
+  while (next_thread < thread_count) {
+    unsigned t = next_thread++;
+    running->thread = t, running->exchanges = 0;
+    threadIdx = {t % blockDim.x, t / blockDim.x % blockDim.y, t / (blockDim.x * blockDim.y)};
+    body(arguments);
+    Barrier &warp = warps[t / 32].barrier;
+    --warp.expected, warp.release_if_complete();
+    --whole_block.expected, whole_block.release_if_complete();
+  }
+  running->waits_for = nullptr;
+  _longjmp(scheduler, 1);
+}
+
+inline void start_fiber(Fiber &fiber) {
+  running = &fiber;
+  if (_setjmp(scheduler)) return;
+  getcontext(&fiber.context);
+  if (!fiber.stack) fiber.stack.reset(new char[kStack]);
+  fiber.context.uc_stack.ss_sp = fiber.stack.get();
+  fiber.context.uc_stack.ss_size = kStack;
+  fiber.context.uc_link = &origin;
+  makecontext(&fiber.context, fiber_main, 0);
+  setcontext(&fiber.context);
+}
+
+inline void resume_fiber(Fiber &fiber) {
+  running = &fiber;
+  fiber.waits_for = nullptr;
+  if (!_setjmp(scheduler)) _longjmp(fiber.resume, 1);
+}
+
+inline void run_block() {
+  next_thread = 0;
+  whole_block = Barrier{thread_count};
+  warps.assign((thread_count + 31) / 32, Warp{});
+  for (unsigned t = 0; t < thread_count; ++t) ++warps[t / 32].barrier.expected;
+  size_t started = 0;
+  while (next_thread < thread_count) {
+    if (started == fibers.size()) fibers.emplace_back(new Fiber);
+    start_fiber(*fibers[started++]);
+  }
+  for (bool waiting = true; waiting;) {
+    waiting = false;
+    bool moved = false;
+    for (size_t i = 0; i < started; ++i) {
+      Fiber &fiber = *fibers[i];
+      if (!fiber.waits_for) continue;
+      waiting = true;
+      if (fiber.waits_for->generation != fiber.generation) moved = true, resume_fiber(fiber);
+    }
+    if (waiting && !moved) stop("a barrier or shuffle waits for threads that never reach it");
+  }
+}
+
+inline void run(dim3 grid, dim3 block, size_t shared_bytes, void (*kernel)(void **), void **args) {
+  thread_count = block.x * block.y * block.z;
+  if (thread_count == 0 || thread_count > 1024) stop("a block has 1 to 1024 threads");
+  if (!grid.x || !grid.y || !grid.z || grid.y > 65535 || grid.z > 65535) stop("the grid is empty or too large");
+  if (shared_bytes > 227 * 1024) stop("a block has at most 227 KiB of shared memory");
+  gridDim = grid, blockDim = block, body = kernel, arguments = args;
+  std::unique_ptr<std::max_align_t[]> shared(new std::max_align_t[shared_bytes / sizeof(std::max_align_t) + 1]);
+  dynamic_shared = reinterpret_cast<unsigned char *>(shared.get());
+  for (blockIdx.z = 0; blockIdx.z < grid.z; ++blockIdx.z)
+    for (blockIdx.y = 0; blockIdx.y < grid.y; ++blockIdx.y)
+      for (blockIdx.x = 0; blockIdx.x < grid.x; ++blockIdx.x) {
+        memset(dynamic_shared, 0xff, shared_bytes);
+        run_block();
+      }
+}
+
+template <class... A, size_t... I>
+void call(void (*kernel)(A...), void **args, std::index_sequence<I...>) {
+  kernel(*static_cast<std::remove_reference_t<A> *>(args[I])...);
+}
+template <class... A>
+void call(void (*kernel)(A...), void **args) {
+  call(kernel, args, std::index_sequence_for<A...>{});
+}
+// The size of each argument, for the launcher to check what it is given; a negative one is a pointer's.
+template <class... A>
+int describe(void (*)(A...), int *sizes) {
+  int i = 0;
+  ((sizes[i++] = std::is_pointer_v<A> ? -8 : int(sizeof(A))), ...);
+  return i;
+}
+
+template <class T>
+T exchange(unsigned mask, T value, unsigned from) {
+  static_assert(sizeof(T) <= 8, "a shuffle moves at most 8 bytes");
+  unsigned lane = running->thread % 32;
+  Warp &warp = warps[running->thread / 32];
+  if (mask != 0xffffffffu) stop("shuffles take the whole warp");
+  unsigned number = ++running->exchanges;
+  Warp::Slot *slots = warp.slots[number & 1];  // the next exchange must not overwrite what is still read
+  slots[lane].exchange = number;
+  memcpy(&slots[lane].value, &value, sizeof(T));
+  await(warp.barrier);
+  const Warp::Slot &slot = slots[from & 31];
+  if (slot.exchange != number) stop("a shuffle reads from a thread that takes no part");
+  memcpy(&value, &slot.value, sizeof(T));
+  return value;
+}
+
+}  // namespace on_cpu
+
+inline void __syncthreads() { on_cpu::await(on_cpu::whole_block); }
+inline void __syncwarp(unsigned = 0xffffffffu) { on_cpu::await(on_cpu::warps[on_cpu::running->thread / 32].barrier); }
+inline void __threadfence() {}
+template <class T> T __shfl_sync(unsigned mask, T v, int lane) { return on_cpu::exchange(mask, v, lane); }
+template <class T> T __shfl_xor_sync(unsigned mask, T v, int by) {
+  return on_cpu::exchange(mask, v, (on_cpu::running->thread % 32) ^ by);
+}
+template <class T> T __shfl_down_sync(unsigned mask, T v, int by) {
+  unsigned lane = on_cpu::running->thread % 32;
+  return on_cpu::exchange(mask, v, lane + by < 32 ? lane + by : lane);
+}
+template <class T> T __shfl_up_sync(unsigned mask, T v, int by) {
+  unsigned lane = on_cpu::running->thread % 32;
+  return on_cpu::exchange(mask, v, int(lane) >= by ? lane - by : lane);
+}
+inline unsigned __ballot_sync(unsigned mask, int predicate) {
+  unsigned bits = 0, lane = on_cpu::running->thread % 32;
+  for (unsigned i = 0; i < 32; ++i) bits |= (__shfl_sync(mask, unsigned(predicate != 0), int(i)) & 1u) << i;
+  (void)lane;
+  return bits;
+}
+
+template <class T> T atomicAdd(T *at, T v) { T old = *at; *at = old + v; return old; }
+template <class T> T atomicMax(T *at, T v) { T old = *at; if (v > old) *at = v; return old; }
+template <class T> T atomicCAS(T *at, T expected, T v) { T old = *at; if (old == expected) *at = v; return old; }
+template <class T> T __ldg(const T *at) { return *at; }
+
+inline double __dadd_rn(double x, double y) { return x + y; }
+inline double __dsub_rn(double x, double y) { return x - y; }
+inline double __dmul_rn(double x, double y) { return x * y; }
+inline float __fadd_rn(float x, float y) { return x + y; }
+inline float __fmul_rn(float x, float y) { return x * y; }
+inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y) {
+  return (unsigned long long)((unsigned __int128)x * y >> 64);
+}
+inline float __uint_as_float(unsigned bits) { float x; memcpy(&x, &bits, 4); return x; }
+inline unsigned __float_as_uint(float x) { unsigned bits; memcpy(&bits, &x, 4); return bits; }
+inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
+inline double rsqrt(double x) { return 1 / std::sqrt(x); }
+template <class T> T min(T x, T y) { return y < x ? y : x; }
+template <class T> T max(T x, T y) { return x < y ? y : x; }
+// CUDA overloads the mathematical functions for float under their plain names.
+using std::abs;
+using std::ceil;
+using std::erf;
+using std::exp;
+using std::expm1;
+using std::floor;
+using std::isinf;
+using std::isnan;
+using std::log;
+using std::log1p;
+using std::pow;
+using std::sqrt;
+using std::tanh;

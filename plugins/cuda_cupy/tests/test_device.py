@@ -1,0 +1,334 @@
+"""What a CUDA device promises beyond kernels: on a GPU where one is, on the stand-in through `test_emulated`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mortice as mt
+from mortice import cuda
+
+pytestmark = pytest.mark.skipif(not cuda.is_available(), reason="no GPU here; test_emulated runs these on the stand-in")
+several = pytest.mark.skipif(cuda.device_count() < 2, reason="takes two GPUs")
+
+
+def backend() -> Any:
+    return mt.ones(1, device="cuda").device.backend
+
+
+# ---- devices ----
+
+
+def test_tensors_are_made_and_moved() -> None:
+    x = mt.arange(6.0, device="cuda").reshape(2, 3)
+    assert str(x.device) == "cuda:0" and x.is_cuda and x.get_device() == 0
+    assert x.cpu().tolist() == [[0, 1, 2], [3, 4, 5]] and x.T.cpu().tolist() == [[0, 3], [1, 4], [2, 5]]
+    assert cuda.get_device_name() and cuda.get_device_properties().total_memory > 0
+    with pytest.raises(RuntimeError, match="cuda"):
+        x + mt.ones(2, 3)
+
+
+@several
+def test_each_kernel_runs_where_its_operands_are() -> None:
+    with cuda.device(1):
+        assert str(mt.ones(1, device="cuda").device) == "cuda:1"
+    x = mt.randn(4, 3, device="cuda:1", requires_grad=True)
+    y = (x @ x.T).softmax(-1).sum() + mt.nn.functional.gelu(x).sort(0).values.sum() + mt.cat([x, x]).cumsum(0)[0, 0]
+    y.backward()
+    assert str(y.device) == str(x.grad.device) == "cuda:1"
+    with pytest.raises(RuntimeError, match="cuda:0"):
+        x + mt.ones(4, 3, device="cuda:0")
+
+
+@several
+def test_peers_exchange_tensors_and_gradients() -> None:
+    x = mt.arange(5.0, device="cuda:0", requires_grad=True)
+    y = x.to("cuda:1")
+    (y * y).sum().backward()
+    assert str(y.device) == "cuda:1" and x.grad.tolist() == [0, 2, 4, 6, 8]
+    assert x[::2].to("cuda:1").tolist() == [0, 2, 4]
+    assert isinstance(cuda.can_device_access_peer(0, 1), bool)
+
+
+# ---- streams ----
+
+
+def test_streams_wait_for_each_other_and_events_take_the_time() -> None:
+    side, start, end = cuda.Stream(), cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
+    assert side.cuda_stream != 0 and side != cuda.default_stream() == cuda.current_stream()
+    x = mt.ones(1000, device="cuda")
+    side.wait_stream(cuda.current_stream())
+    with cuda.stream(side):
+        assert cuda.current_stream() is side
+        start.record()
+        y = x * 2
+        end.record()
+    assert cuda.current_stream() == cuda.default_stream()
+    cuda.current_stream().wait_event(end)
+    end.synchronize()
+    assert end.query() and side.query() is not None and start.elapsed_time(end) >= 0 and y.sum().item() == 2000
+    side.synchronize(), cuda.synchronize()
+    with pytest.raises(ValueError, match="must be recorded"):
+        start.elapsed_time(cuda.Event(enable_timing=True))
+
+
+def test_the_current_stream_is_the_librarys() -> None:
+    import cupy
+
+    side = cuda.Stream()
+    with cuda.stream(side):
+        assert cupy.cuda.get_current_stream().ptr == side.cuda_stream == side.__cuda_stream__()[1]
+    assert cupy.cuda.get_current_stream().ptr == 0
+
+
+# ---- memory ----
+
+
+def test_memory_is_counted_with_its_peak() -> None:
+    cuda.reset_peak_memory_stats()
+    before = cuda.memory_allocated()
+    x = mt.zeros(1 << 18, device="cuda")
+    assert cuda.memory_allocated() >= before + (1 << 20)
+    del x
+    assert cuda.memory_allocated() == before and cuda.max_memory_allocated() >= before + (1 << 20)
+    assert cuda.memory_reserved() >= 1 << 20
+    cuda.empty_cache()
+    assert cuda.memory_reserved() < cuda.max_memory_reserved()
+    cuda.reset_peak_memory_stats()
+    assert cuda.max_memory_allocated() == before
+    free, total = cuda.mem_get_info()
+    assert 0 < free <= total
+
+
+def test_a_limit_is_kept_and_the_error_is_pytorchs() -> None:
+    total = cuda.get_device_properties().total_memory
+    cuda.empty_cache()
+    cuda.set_per_process_memory_fraction(4096 / total)
+    try:
+        with pytest.raises(cuda.OutOfMemoryError, match="[Oo]ut of memory"):
+            mt.zeros(1 << 20, device="cuda")
+    finally:
+        cuda.set_per_process_memory_fraction(1.0)
+    assert mt.zeros(1 << 20, device="cuda").sum().item() == 0
+
+
+def test_pinned_memory_is_found_out_and_copied_later() -> None:
+    x = mt.arange(12.0).reshape(3, 4)
+    assert not x.is_pinned()
+    p = x.T.pin_memory()
+    assert p.is_pinned() and p.tolist() == x.T.tolist() and p.pin_memory() is p and p.device.type == "cpu"
+    y = p.to("cuda", non_blocking=True)
+    z = mt.empty(4, 3, device="cuda").copy_(p, non_blocking=True)
+    cuda.synchronize()
+    assert y.tolist() == z.tolist() == p.tolist()
+    q = p.cuda()
+    p.zero_()
+    assert q.tolist() == x.T.tolist()  # a copy that blocks has read all of it
+    with pytest.raises(RuntimeError, match="only dense CPU tensors can be pinned"):
+        q.pin_memory()
+    assert mt.ones(0).pin_memory().shape == (0,)
+
+
+def test_a_loader_pins_its_batches() -> None:
+    from mortice.utils.data import DataLoader, TensorDataset
+
+    data = TensorDataset(mt.arange(6.0), mt.arange(6))
+    for x, y in DataLoader(data, batch_size=2, pin_memory=True):
+        assert x.is_pinned() and y.is_pinned() and x.cuda(non_blocking=True).tolist() == y.tolist()
+
+
+# ---- other libraries ----
+
+
+def test_cupy_and_mortice_see_the_same_memory() -> None:
+    import cupy
+
+    x = mt.zeros(2, 3, device="cuda")
+    y = cupy.from_dlpack(x)
+    y[0, 1] = 5.0
+    assert x[0, 1].item() == 5 and x.__dlpack_device__() == (2, 0)
+    z = mt.from_dlpack(y)
+    z[1, 2] = 7.0
+    assert x[1, 2].item() == 7 and z.data_ptr() == x.data_ptr() and str(z.device) == "cuda:0"
+    side = cuda.Stream()
+    with cuda.stream(side):
+        assert mt.from_dlpack(y.T).data_ptr() == x.data_ptr()
+    half = mt.ones(3, dtype=mt.bfloat16, device="cuda")
+    assert mt.from_dlpack(cupy.from_dlpack(half)).dtype is mt.bfloat16
+
+
+def test_the_interface_of_cuda_arrays_describes_the_memory() -> None:
+    x = mt.arange(12.0, device="cuda").reshape(3, 4)
+    shown = x.T.__cuda_array_interface__
+    assert shown["shape"] == (4, 3) and shown["strides"] == (4, 16) and shown["typestr"] == "<f4"
+    assert shown["data"] == (x.data_ptr(), False)
+    with pytest.raises(TypeError):
+        np.asarray(x)
+
+
+def test_an_object_with_only_the_interface_is_shared() -> None:
+    x = mt.arange(4.0, device="cuda")
+
+    class Foreign:
+        __cuda_array_interface__ = x.__cuda_array_interface__
+
+    y = mt.as_tensor(Foreign())
+    assert str(y.device) == "cuda:0" and y.data_ptr() == x.data_ptr() and y.tolist() == [0, 1, 2, 3]
+    z = mt.tensor(Foreign(), dtype=mt.float64)
+    assert z.dtype is mt.float64 and z.data_ptr() != x.data_ptr()
+
+
+def test_streams_of_other_libraries_are_shown() -> None:
+    import cupy
+
+    theirs = cupy.cuda.Stream(non_blocking=True)
+    ours = cuda.ExternalStream(theirs.ptr)
+    with cuda.stream(ours):
+        assert cupy.cuda.get_current_stream().ptr == theirs.ptr and mt.ones(3, device="cuda").sum().item() == 3
+    assert cuda.get_stream_from_external(theirs.ptr) == ours
+
+
+# ---- products ----
+
+
+@pytest.mark.parametrize("dtype", [mt.float16, mt.bfloat16, mt.float32, mt.float64, mt.complex64, mt.int32, mt.uint8])
+def test_products_of_all_layouts_are_right(dtype: Any) -> None:
+    mt.manual_seed(0)
+    a = mt.randint(0, 5, (3, 4, 5)).to(dtype)
+    b = mt.randint(0, 5, (3, 5, 2)).to(dtype)
+    cases = [
+        (a, b), (a[0], b[0]), (a[0, 0], b[0]), (a, b[0, :, 0]), (a, b[:1]), (a[:1].expand(3, 4, 5), b),
+        (a.transpose(1, 2).contiguous().transpose(1, 2), b), (a[:, ::2], b), (a[:, :, ::2], b[:, ::2]), (a[::2], b[::2]),
+        (a.flip(0), b), (a[:, None], b[None]), (a[:, :0], b), (a[:, :, :0], b[:, :0]), (a[0, 0], b[0, :, 0]),
+        (a[0], b.transpose(1, 2).contiguous().transpose(1, 2)), (a[:, :1], b), (a, b[:, :, :1]),
+    ]  # fmt: skip
+    for x, y in cases:
+        got, expected = (x.cuda() @ y.cuda()).cpu(), x @ y
+        assert got.dtype is expected.dtype and got.shape == expected.shape and got.tolist() == expected.tolist()
+
+
+def test_the_precision_of_float32_products_follows_the_switch() -> None:
+    x = mt.full((8, 8), 1 + 2.0**-12, device="cuda")
+    exact = (x @ x)[0, 0].item()
+    assert abs(exact - 8 * (1 + 2.0**-12) ** 2) < 1e-5
+    try:
+        mt.backends.cuda.matmul.allow_tf32 = True
+        assert abs((x @ x)[0, 0].item() - 8) < 1e-5  # TF32 keeps 10 bits after the point
+        assert (x.double() @ x.double())[0, 0].item() == 8 * (1 + 2.0**-12) ** 2
+    finally:
+        mt.set_float32_matmul_precision("highest")
+    assert (x @ x)[0, 0].item() == exact
+
+
+# ---- captured work ----
+
+
+def test_a_captured_training_step_gives_the_losses_of_the_cpu() -> None:
+    mt.manual_seed(0)
+    here = mt.nn.Sequential(mt.nn.Linear(3, 8), mt.nn.ReLU(), mt.nn.Linear(8, 1))
+    import copy
+
+    there = copy.deepcopy(here).cuda()
+    one, other = (mt.optim.SGD(m.parameters(), lr=0.1, momentum=0.9) for m in (here, there))
+    batches = [mt.randn(4, 3) for _ in range(6)]
+    static = mt.zeros(4, 3, device="cuda")
+
+    def step(model: Any, optimizer: Any, x: Any) -> Any:
+        optimizer.zero_grad()
+        loss = (model(x) ** 2).mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    expected = [step(here, one, x).item() for x in batches]
+    with cuda.stream(cuda.Stream()):
+        for x in batches[:2]:
+            static.copy_(x)
+            step(there, other, static)
+    cuda.synchronize()
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph):
+        assert cuda.is_current_stream_capturing()
+        loss = step(there, other, static)
+    assert not cuda.is_current_stream_capturing()
+    found = []
+    for x in batches[2:]:
+        static.copy_(x)
+        graph.replay()
+        found.append(loss.item())
+    assert found == pytest.approx(expected[2:], rel=1e-4)
+    for p, q in zip(here.parameters(), there.parameters()):
+        assert q.cpu().flatten().tolist() == pytest.approx(p.flatten().tolist(), rel=1e-4, abs=1e-6)
+    with pytest.raises(RuntimeError, match="holds captured work already"):
+        graph.capture_begin()
+    graph.reset()
+    with pytest.raises(RuntimeError, match="no work was captured"):
+        graph.replay()
+
+
+def test_captured_modules_and_functions_have_gradients() -> None:
+    import copy
+
+    mt.manual_seed(1)
+    here = mt.nn.Sequential(mt.nn.Linear(3, 4), mt.nn.Tanh())
+    head = mt.nn.Linear(4, 1)
+    there, tip = copy.deepcopy(here).cuda(), copy.deepcopy(head).cuda()
+    mt.cuda.make_graphed_callables(
+        (there, tip), ((mt.randn(5, 3, device="cuda"),), (mt.randn(5, 4, device="cuda", requires_grad=True),))
+    )
+    for _ in range(3):
+        x = mt.randn(5, 3)
+        for model, last, batch in ((here, head, x), (there, tip, x.cuda())):
+            (last(model(batch)) ** 2).sum().backward()
+    for p, q in zip([*here.parameters(), *head.parameters()], [*there.parameters(), *tip.parameters()]):
+        assert q.grad.cpu().flatten().tolist() == pytest.approx(p.grad.flatten().tolist(), rel=1e-4, abs=1e-6)
+    there.eval()
+    assert there(mt.zeros(2, 3, device="cuda")).shape == (2, 4)  # another mode runs as ever, with any shape
+    there.train()
+    with pytest.raises(RuntimeError, match="as in sample_args"):
+        there(mt.zeros(2, 3, device="cuda"))
+    double = mt.cuda.make_graphed_callables(lambda a: {"twice": a * 2, "parts": (a + 1,)}, (mt.ones(2, device="cuda"),))
+    out = double(mt.full((2,), 3.0, device="cuda"))
+    assert out["twice"].tolist() == [6, 6] and out["parts"][0].tolist() == [4, 4]
+
+
+def test_what_a_replay_would_repeat_is_refused_while_captured() -> None:
+    p = mt.ones(3, device="cuda", requires_grad=True)
+    adam = mt.optim.Adam([p])
+    p.sum().backward()
+    adam.step()
+    for work in (lambda: mt.rand(3, device="cuda"), adam.step, lambda: mt.tensor([1.0], device="cuda")):
+        graph = cuda.CUDAGraph()
+        with pytest.raises(RuntimeError, match="cannot be captured: each replay would repeat"), cuda.graph(graph):
+            work()
+    assert mt.rand(3, device="cuda").shape == (3,)
+
+
+# ---- what CuPy does otherwise ----
+
+
+def test_zeros_keep_their_sign() -> None:
+    x = mt.full((2,), -0.0, device="cuda")
+    x[1] = 0.0
+    assert mt.signbit(x).tolist() == [True, False]
+    x[1] = -0.0
+    z = mt.full((1,), complex(0.0, -0.0), device="cuda")
+    assert mt.signbit(x).tolist() == [True, True] and mt.signbit(mt.view_as_real(z)).tolist() == [[False, True]]
+
+
+def test_remainders_and_quotients_are_exact() -> None:
+    inf, nan = float("inf"), float("nan")
+    x = [5.0, -5.0, 5.0, -5.0, 7.0, 1e30, 0.0, inf, 3.0, nan, -0.0, 1.0]
+    y = [inf, inf, -inf, 3.0, -2.0, 7.0, -3.0, 2.0, 0.0, 1.0, 2.0, 0.1]
+    for dtype in (mt.float32, mt.float64, mt.float16):
+        a, b = mt.tensor(x, dtype=mt.float64).to(dtype), mt.tensor(y, dtype=mt.float64).to(dtype)
+        for f in (mt.remainder, mt.floor_divide):
+            got, expected = f(a.cuda(), b.cuda()).cpu(), f(a, b)
+            assert repr(got.tolist()) == repr(expected.tolist())
+
+
+def test_the_first_nan_is_the_largest() -> None:
+    x = mt.tensor([[1.0, float("nan"), 3.0, float("nan")], [4.0, 2.0, 4.0, 1.0]], device="cuda")
+    assert x.argmax(1).tolist() == [1, 0] and x.argmax().item() == 1

@@ -1,0 +1,75 @@
+"""The emulator itself: indices, barriers, shuffles, atomics and shared memory are what CUDA says, and misuse is told."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import run_on_cpu
+
+pytestmark = pytest.mark.skipif(run_on_cpu.compiler() is None, reason="there is no C++ compiler here")
+
+CODE = r"""
+template <class T> __global__ void reversed(const T *x, T *out) {
+  __shared__ T held[96];
+  held[threadIdx.x] = x[blockIdx.x * blockDim.x + threadIdx.x];
+  __syncthreads();
+  out[blockIdx.x * blockDim.x + threadIdx.x] = held[blockDim.x - 1 - threadIdx.x];
+}
+extern "C" __global__ void places(int *out) {
+  int thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+  int block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
+  out[block * blockDim.x * blockDim.y * blockDim.z + thread] = block * 1000 + thread;
+}
+extern "C" __global__ void shuffles(const int *x, int *out) {
+  int v = x[threadIdx.x];
+  for (int by = 16; by; by >>= 1) v += __shfl_down_sync(0xffffffffu, v, by);
+  out[threadIdx.x] = __shfl_sync(0xffffffffu, v, 0);
+  if (threadIdx.x % 32 == 0) atomicAdd(out + blockDim.x, v);
+}
+extern "C" __global__ void stuck() {
+  if (threadIdx.x == 0) __syncwarp();
+  else __syncthreads();
+}
+"""
+PLAIN = CODE[CODE.index('extern "C"') :]
+
+
+def test_a_barrier_holds_all_threads_of_a_block() -> None:
+    module = run_on_cpu.Module(CODE, (), ["reversed<float>", "reversed<double>"])
+    for dtype, name in ((np.float32, "reversed<float>"), (np.float64, "reversed<double>")):
+        x = np.arange(3 * 96, dtype=dtype)
+        out = np.empty_like(x)
+        module.get_function(name)((3,), (96,), (x, out))
+        np.testing.assert_array_equal(out, x.reshape(3, 96)[:, ::-1].reshape(-1))
+
+
+def test_indices_have_three_axes() -> None:
+    out = np.zeros((12, 30), np.int32)
+    run_on_cpu.Module(PLAIN).get_function("places")((2, 3, 2), (5, 3, 2), (out,))
+    np.testing.assert_array_equal(out, np.arange(12)[:, None] * 1000 + np.arange(30))
+
+
+def test_shuffles_stay_in_the_warp() -> None:
+    x, out = np.arange(64, dtype=np.int32), np.zeros(65, np.int32)
+    run_on_cpu.Module(PLAIN).get_function("shuffles")((1,), (64,), (x, out))
+    np.testing.assert_array_equal(out, [496] * 32 + [1520] * 32 + [2016])
+
+
+def test_arguments_are_checked() -> None:
+    places = run_on_cpu.Module(PLAIN).get_function("places")
+    with pytest.raises(TypeError, match="takes 1 arguments; got 2"):
+        places((1,), (1,), (np.zeros(1, np.int32), 1))
+    with pytest.raises(TypeError, match="argument 0 is a pointer"):
+        places((1,), (1,), (np.int64(1),))
+
+
+def test_a_barrier_that_is_never_reached_ends_the_program() -> None:
+    here = Path(run_on_cpu.__file__).parent
+    program = f"import sys; sys.path.append({str(here)!r}); import run_on_cpu\n"
+    program += f"run_on_cpu.Module({PLAIN!r}).get_function('stuck')((1,), (32,), ())"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode and "waits for threads that never reach it" in done.stderr

@@ -1,0 +1,59 @@
+"""Every source compiles for the architectures that are served, with all its kernels in all their dtypes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import Any
+
+import nvrtc
+import pytest
+from steps import STEPS
+
+from mortice.backends import NamespaceBackend
+from mortice.dtype import bfloat16, float16, float32, float64
+from mortice_cuda_cupy import kernels
+from mortice_cuda_cupy.kernels import optim
+from mortice_cuda_cupy.kernels.launch import OPTIONS, PROGRAMS
+
+# Kernels of optimisers are made from the core's rules; those of Adam and of the longest rule stand for them.
+for name, kinds, numbers in STEPS:
+    if name in ("adam_step", "nadam_step"):
+        rule = getattr(NamespaceBackend, name).__wrapped__
+        optim.program(optim.trace(rule, [kind != "-" for kind in "pg" + kinds], numbers)[0])
+
+# Everything, which takes minutes; otherwise each architecture compiles two of the dtypes, and nvcc nothing.
+EVERYTHING = bool(os.environ.get("MORTICE_COMPILE_ALL"))
+ARCHITECTURES = {"sm_80": (float16, float64), "sm_90": (bfloat16, float32)}
+
+
+def _id(program: Any) -> str:
+    return str(program.source)
+
+
+def _kernels(program: Any, arch: str) -> list[str]:
+    dtypes = [d for d in program.types if EVERYTHING or d in ARCHITECTURES[arch]] or program.types[:1]
+    return list(dict.fromkeys(e for dtype in dtypes for e in program.expressions(dtype)))
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+@pytest.mark.parametrize("program", PROGRAMS, ids=_id)
+def test_nvrtc_compiles(program: Any, arch: str) -> None:
+    if nvrtc.library() is None:
+        pytest.skip("libnvrtc is not here; pip install nvidia-cuda-nvrtc, or set MORTICE_NVRTC to the library")
+    assert nvrtc.compile_nvrtc(program.code(), _kernels(program, arch), arch, OPTIONS) > 1000
+
+
+@pytest.mark.skipif(not EVERYTHING, reason="MORTICE_COMPILE_ALL is not set: NVRTC alone compiles")
+@pytest.mark.parametrize("program", PROGRAMS, ids=_id)
+def test_nvcc_compiles(program: Any) -> None:
+    if shutil.which("nvcc") is None:
+        pytest.skip("nvcc is not on the path")
+    assert nvrtc.compile_nvcc(program.code(), _kernels(program, "sm_90"), "sm_90") > 1000
+
+
+def test_each_source_is_a_program() -> None:
+    from importlib.resources import files
+
+    there = {f.name for f in files(kernels).iterdir() if f.name.endswith(".cu")}
+    assert there == {program.source for program in PROGRAMS}

@@ -1,0 +1,70 @@
+"""Optimiser steps on the emulator, against the core's rules run one parameter after another."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+from checks import DTYPES, agree, draw
+from kernels_on_numpy import backends
+from steps import STEPS
+
+K, LAW = backends()
+SHAPES = [(5,), (), (0, 3), (40, 1030), (7, 11)]
+
+
+def buffers(dtype: Any, kinds: str, seed: int) -> list[list[Any]]:
+    """Return parameters, gradients and each kind of state: '+' is of positive numbers, '-' is absent."""
+    lists = []
+    for n, kind in enumerate("~~" + kinds):
+        drawn = [
+            draw(shape, dtype, seed=seed + 10 * n + i, scale=0.1 if kind == "0" else 1)
+            for i, shape in enumerate(SHAPES)
+        ]
+        lists.append([] if kind == "-" else [np.abs(x) + x.dtype.type(0.1) if kind == "+" else x for x in drawn])
+    return [[np.array(x) for x in row] for row in lists]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_elementwise_rule(dtype: Any) -> None:
+    for name, kinds, numbers in STEPS:
+        lists = buffers(dtype, kinds, seed=1)
+        single = dtype if dtype.itemsize > 2 else np.dtype(np.float32)
+        wanted = getattr(LAW, name)(*[[x.astype(single) for x in row] for row in lists], **numbers)
+        given = copy.copy(lists[0])
+        found = getattr(K, name)(*lists, **numbers)
+        assert all(a is b for a, b in zip(found[0], given)), "parameters are written in place"
+        for made, law in zip(found, wanted):
+            for f, w in zip(made, law):
+                agree(f, w.astype(dtype), dtype, 4, floor=0.1)
+
+
+def test_other_parameters_take_the_core_s_way() -> None:
+    name, kinds, numbers = STEPS[0]
+    for change in (lambda x: x.astype(np.complex64) * (1 + 2j), lambda x: np.asfortranarray(x)):
+        lists = [[np.asarray(change(x)) for x in row] for row in buffers(np.dtype(np.float32), kinds, seed=2)]
+        wanted = getattr(LAW, name)(*copy.deepcopy(lists), **numbers)
+        for made, law in zip(getattr(K, name)(*lists, **numbers), wanted):
+            for f, w in zip(made, law):
+                np.testing.assert_allclose(f, w, rtol=1e-5, atol=1e-6)
+
+
+def test_counts_go_up_and_numbers_are_held() -> None:
+    counts = [np.array(float(i), np.float32) for i in range(70)]
+    K.count_step(counts)
+    assert [float(c) for c in counts] == [i + 1.0 for i in range(70)]
+    K.hold_step(counts, value=0.25)
+    assert {float(c) for c in counts} == {0.25}
+
+
+def test_new_numbers_make_no_new_kernel() -> None:
+    from mortice_cuda_cupy.kernels.launch import PROGRAMS
+
+    name, kinds, numbers = STEPS[0]
+    lists = buffers(np.dtype(np.float32), kinds, seed=3)
+    getattr(K, name)(*lists, **numbers)
+    before = len(PROGRAMS)
+    getattr(K, name)(*lists, **{**numbers, "lr": 0.5})
+    assert len(PROGRAMS) == before

@@ -1,0 +1,103 @@
+"""Without CuPy, a driver or a GPU: what the plugin says, and that nothing breaks."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parents[1]
+
+IMPORT_ERROR = """
+================================================================
+Failed to import CuPy.
+
+If you installed CuPy via wheels, make sure that the package matches with the version of CUDA installed.
+
+Original error:
+  ImportError: libnvrtc.so.13: cannot open shared object file: No such file or directory
+================================================================
+"""
+# What CuPy and the CUDA runtime say in each place, as a module `cupy` would.
+PLACES = {
+    "no driver": (
+        "cudaErrorInsufficientDriver: CUDA driver version is insufficient for CUDA runtime version", 0,
+        ["no NVIDIA driver is installed here", "https://www.nvidia.com/drivers", "--gpus all"],
+    ),
+    "old driver": (
+        "cudaErrorInsufficientDriver: CUDA driver version is insufficient for CUDA runtime version", 12040,
+        ["the NVIDIA driver supports CUDA 12.4, this CuPy was built for CUDA 13.2", "mortice-cuda-cupy[cuda12]"],
+    ),
+    "no device": (
+        "cudaErrorNoDevice: no CUDA-capable device is detected", 13020,
+        ["the driver is there but shows no GPU", "CUDA_VISIBLE_DEVICES"],
+    ),
+}  # fmt: skip
+PROGRAM = """
+import json, sys
+sys.path[:0] = {path!r}
+import mortice_cuda_cupy
+from mortice.backends import plugins
+if "cuda_cupy" not in plugins.entries():
+    plugins.register(mortice_cuda_cupy.mortice_backends()[0], "mortice-cuda-cupy")
+from mortice.__main__ import survey, text
+found = survey()
+import mortice as mt
+try:
+    mt.ones(1, device="cuda")
+except RuntimeError as error:
+    refused = str(error)
+print(json.dumps([text(found), refused, mt.cuda.is_available(), mt.cuda.device_count(), mt.ones(2).tolist()]))
+"""
+
+
+def _ask(*path: Path) -> tuple[str, str]:
+    """Return what the listing and a refused tensor say in a process with these folders before all others."""
+    code = PROGRAM.format(path=[*map(str, path), str(HERE)])
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr
+    listing, refused, available, count, ones = json.loads(run.stdout.splitlines()[-1])
+    assert not available and count == 0 and ones == [1.0, 1.0]
+    assert "! cuda_cupy" in listing and "no backend offers it" in refused
+    return listing, refused
+
+
+def _cupy(folder: Path, text: str) -> Path:
+    (folder / "cupy").mkdir()
+    (folder / "cupy" / "__init__.py").write_text(text)
+    return folder
+
+
+@pytest.mark.skipif(importlib.util.find_spec("cupy") is not None, reason="CuPy is installed")
+def test_without_cupy_the_listing_says_what_to_install() -> None:
+    for said in _ask():
+        assert "CuPy is not installed: `pip install mortice-cuda-cupy[cuda13]`" in said and "[cuda12]" in said
+
+
+def test_a_cupy_that_cannot_be_imported_gives_its_own_reason(tmp_path: Path) -> None:
+    listing, _ = _ask(_cupy(tmp_path, f"raise ImportError({IMPORT_ERROR!r})"))
+    assert "cannot be imported: ImportError: libnvrtc.so.13: cannot open shared object file" in listing
+
+
+def test_an_old_cupy_is_refused(tmp_path: Path) -> None:
+    assert "CuPy 14 or newer is needed; this is 13.4.0" in _ask(_cupy(tmp_path, "__version__ = '13.4.0'"))[0]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_each_missing_part_of_cuda_is_named_with_its_remedy(place: str, tmp_path: Path) -> None:
+    error, driver, expected = PLACES[place]
+    module = f"""
+from types import SimpleNamespace
+__version__ = "14.2.0"
+def refuse():
+    raise RuntimeError({error!r})
+runtime = SimpleNamespace(getDeviceCount=refuse, runtimeGetVersion=lambda: 13020, driverGetVersion=lambda: {driver})
+cuda = SimpleNamespace(runtime=runtime)
+"""
+    listing, refused = _ask(_cupy(tmp_path, module))
+    for text in expected:
+        assert text in listing and text in refused
