@@ -29,7 +29,8 @@ def buffers(dtype: Any, kinds: str, seed: int) -> list[list[Any]]:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_elementwise_rule(dtype: Any) -> None:
-    for name, kinds, numbers in STEPS:
+    # Each rule is a program to compile: other dtypes than single precision take the first and amsgrad.
+    for name, kinds, numbers in STEPS if dtype == np.float32 else (STEPS[0], STEPS[8]):
         lists = buffers(dtype, kinds, seed=1)
         single = dtype if dtype.itemsize > 2 else np.dtype(np.float32)
         wanted = getattr(LAW, name)(*[[x.astype(single) for x in row] for row in lists], **numbers)
