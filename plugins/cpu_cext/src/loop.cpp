@@ -170,6 +170,8 @@ void walk(int ndim, const int64_t *shape, const Operand *operands, int count, In
     auto work = static_cast<int64_t>(static_cast<float>(total) * cost);
     auto grain = static_cast<int64_t>(32768 / (cost > 0.1f ? cost : 0.1f)) + 1;
     Unlocked unlocked(work);
+    for (int axis = 0; axis < p.ndim; axis++)
+        if (p.steps[axis][0] == 0) return run(p, 0, total, inner, extra);  // a view that was broadcast: in order, not in parallel
     if (int across = axis_across(p)) {
         if (across != 1) swap_axes(p, 1, across);
         int64_t lines = (p.sizes[1] + TILE_LINES - 1) / TILE_LINES, parts = (p.sizes[0] + TILE_LINE - 1) / TILE_LINE;
