@@ -96,7 +96,7 @@ class NamespaceBackend(Backend):
         self._offered: dict[str, frozenset[DType]] = {}
         inspection.check_vital(xp, self._dtypes, next(iter(self._devices), "cpu"))
         self.mutable = inspection.writes_in_place(xp, first) if mutable is None else mutable
-        self._reverses = inspection.reverses(xp, first)
+        self._reverses = inspection.reverses(xp)
         self._updates = not self.mutable and inspection.updates(xp, first)
         for name in _TAKEN_OVER:
             # A free kernel that the standard has too: the namespace's own is used unless a subclass has its own.

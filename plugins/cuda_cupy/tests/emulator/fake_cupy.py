@@ -123,6 +123,7 @@ for _name in (
     "copysign fmod nextafter fmax fmin cbrt deg2rad rad2deg logaddexp"
 ).split():  # fmt: skip
     globals()[_name] = _ufunc(_name, _OWN.get(_name))
+_ALSO = {"abs": "absolute", "divide": "true_divide", "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift"}
 
 
 def where(condition: Any, x: Any, y: Any) -> ndarray:
@@ -151,7 +152,7 @@ def _function(name: str) -> Any:
 
 for (
     _name
-) in "concatenate stack repeat tile roll take_along_axis tril triu cumsum cumprod prod all any outer argmin".split():
+) in "concatenate stack repeat tile roll take_along_axis tril triu cumsum cumprod prod all any outer argmin searchsorted".split():
     globals()[_name] = _function(_name)
 concat = concatenate  # type: ignore[name-defined]  # noqa: F821
 
@@ -471,6 +472,8 @@ def install(devices: int = 2) -> Any:
     for name, value in vars(this).items():
         if not name.startswith("_") and name not in ("install", "np", "gemm"):
             setattr(cupy, name, value)
+    for name, older in _ALSO.items():  # not among this module's own names, one of which would hide a builtin
+        setattr(cupy, name, getattr(this, older))
     cupy.__version__ = __version__  # type: ignore[attr-defined]
     for d in "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128".split():
         setattr(cupy, d, getattr(np, d))
