@@ -410,7 +410,7 @@ def test_streams_that_are_longer_than_they_say_warn():
 
 def test_batches_out_of_order_come_as_they_are_ready():
     def make(i):
-        time.sleep(0.5 if i == 0 else 0.01)
+        time.sleep(2 if i == 0 else 0.01)
         return i
 
     found = [b.item() for b in DataLoader(Holder(make, 12), num_workers=2, in_order=False)]
