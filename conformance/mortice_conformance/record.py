@@ -82,6 +82,7 @@ class Sample:
     grad_domains: tuple[Domain, ...]
     misuse: tuple[tuple[Callable[[], Any], str], ...]
     tolerance: dict[str, float]
+    terms: int
     transfers: int
     zeros: bool
     reason: str
@@ -266,6 +267,7 @@ def sample(
     grad_domain: Domain | Sequence[Domain] | None = None,
     misuse: Sequence[tuple[Callable[[], Any], str]] = (),
     tolerance: dict[str, float] | float | None = None,
+    terms: int = 0,
     reason: str = "",
     transfers: int = 0,
     zeros: bool = False,
@@ -293,6 +295,7 @@ def sample(
         grad_domain: the domain for gradients, away from kinks and ties.
         misuse: pairs (callable, exact text of the error).
         tolerance: ulp instead of the table's, for all dtypes or by name; needs a `reason`.
+        terms: how many go into each element, where sums are measured and the operands' sizes do not tell.
         transfers: how often it may read on the host, because its shape or its check depends on data; needs a `reason`.
         zeros: also compare the sign of zeros.
         shares: the result may share memory with its operand: core uses the op only where that does no harm.
@@ -321,7 +324,7 @@ def sample(
     bounds = dict.fromkeys(BY_NAME, tolerance) if isinstance(tolerance, (int, float)) else tolerance or {}
     into[name] = Sample(
         name, op, reference, call, chosen, listed, ends, dtypes, tuple(values), kind, result, grad, smooth,
-        tuple(misuse), bounds, transfers, zeros, reason, layouts, shares,
+        tuple(misuse), bounds, terms, transfers, zeros, reason, layouts, shares,
     )  # fmt: skip
 
 

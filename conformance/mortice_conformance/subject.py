@@ -112,7 +112,8 @@ class Subject:
                 raise Failure(f"{label}: expected dtype {due.name}; got {t.dtype.name}.")
             if tuple(t.shape) != w.shape:
                 raise Failure(f"{label}: expected shape {w.shape}; got {tuple(t.shape)}.")
-            terms = max(1, *(a.size // max(w.size, 1) for a in arrays if a is not None)) if arrays else 1
+            shrunk = (a.size // max(w.size, 1) for a in arrays if a is not None)
+            terms = sample.terms or (max(1, *shrunk) if arrays else 1)
             operands = [a for a, follows in zip(arrays, sample.follows(case)) if follows]
             self.close(label, self.read(t), w, due, sample, terms, operands)
 

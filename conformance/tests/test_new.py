@@ -68,6 +68,8 @@ def test_a_new_package_passes_once_its_kernels_are_there(tmp_path: Path) -> None
     assert missing == set() and bare.count("raise NotImplementedError(") == len(KERNELS)
     run = python("-m", "mortice_conformance.cli", "run", "demo", "--level", "L1", site=installed(plain))
     assert run.returncode == 0 and "reached L1" in run.stdout, run.stdout + run.stderr
+    guide = (DOCS / "write_a_backend.md").read_text(encoding="utf-8")
+    assert all(line in guide for line in run.stdout.splitlines() if line.startswith(("  L0", "  L1"))), run.stdout
     run = python("-m", "mortice_conformance.cli", "run", "demo", "--only", "float32", "--level", "L3", site=plain)
     assert run.returncode == 0, run.stdout
 

@@ -91,7 +91,13 @@ def check_set(subject: Subject) -> None:
     d = dtype_here(subject, "float32")
     base = subject.tensor(np.arange(6.0, dtype=native(d)), d)
     t = mortice.ones(2, device=subject.device)
-    t.set_(base.storage(), 1, (2, 2), (2, 1))
+    try:
+        t.set_(base.storage(), 1, (2, 2), (2, 1))
+    except RuntimeError as error:
+        # A mutable backend may have no views by strides; then nothing may be written into a copy.
+        if "views by strides" in str(error) and "strided" not in subject.backend.overridden:
+            return
+        raise
     same(subject, "set_", t, np.array([[1, 2], [3, 4]], native(d)))
     t[0, 0] = 50
     same(subject, "set_: the memory after a write", base, np.array([0, 50, 2, 3, 4, 5], native(d)))

@@ -82,7 +82,7 @@ def check_vital(xp: Any, found: dict[DType, Any], device: str) -> None:
         raise PluginError(
             f"namespace {title(xp)}: expected {', '.join(_VITAL)} on device '{device}'; {', '.join(lacking)} "
             f"{'is' if len(lacking) == 1 else 'are'} not there. Where the library has 64-bit types behind a switch, set the "
-            "switch first (JAX_ENABLE_X64=1 is one); or name other devices by devices={...}."
+            "switch first; or name other devices by devices={...}."
         )
 
 

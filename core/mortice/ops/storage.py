@@ -222,7 +222,13 @@ def set_(self: Any, source: Any = None, storage_offset: int = 0, size: Any = Non
     else:
         size = Size((size,) if isinstance(size, int) else size)
         stride = contiguous_strides(size) if stride is None else stride
-        seen = as_strided(whole(memory.detach()), size, stride, storage_offset)
+        around = whole(memory.detach())
+        seen = as_strided(around, size, stride, storage_offset)
+        if seen._storage is not around._storage:  # writes to a copy would be lost
+            raise RuntimeError(
+                f"set_: expected a backend with views by strides; backend '{self._device.backend.name}' copies. "
+                "Use set_(source) without sizes, or write a kernel `strided` for it."
+            )
     seen = seen.detach()
     self._data, self.shape = seen._data, seen.shape
     self.set_storage(seen._storage, seen._steps)
