@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mortice.errors import BackendNotFound
-from mortice_conformance import array_api_suite, scorecard
+from mortice_conformance import array_api_suite, parallel, scorecard
 from mortice_conformance.catalog import LEVELS, catalog
 from mortice_conformance.runner import Result, known_failures, run, unknown_ids
 from mortice_conformance.subject import Subject
@@ -35,6 +35,8 @@ def _add_run(commands: Any) -> None:
     one.add_argument("--junit", metavar="FILE", help="write the results as JUnit XML")
     one.add_argument("--html", metavar="FILE", help="write the scorecard as one page")
     one.add_argument("--badge", metavar="FILE", help="write an SVG badge")
+    one.add_argument("--jobs", type=int, default=1, metavar="N", help="processes; with more than one, a crash loses one check")
+    one.add_argument("--within", type=float, metavar="SECONDS", help="stop then; what has not run counts as failed")
     one.add_argument("--quiet", action="store_true", help="show no progress")
     one.set_defaults(call=_run)
 
@@ -96,7 +98,9 @@ def _run(arguments: Any) -> int:
     if subject.backend.unwritten:
         # All else is made of the required kernels: it would fail by thousands and tell nothing.
         level = min(level, 1)
-    card, strangers = measure(subject, level, arguments.only, quiet=arguments.quiet)
+    card, strangers = measure(
+        subject, level, arguments.only, quiet=arguments.quiet, jobs=arguments.jobs, within=arguments.within
+    )
     print(scorecard.terminal(card, scorecard.wants_colour()))
     for id in strangers:
         print(f"known_failures.toml: no check is called {id!r}. Remove the entry.")
@@ -105,7 +109,7 @@ def _run(arguments: Any) -> int:
 
 
 def measure(
-    subject: Subject, level: int = max(LEVELS), only: str = "", *, quiet: bool
+    subject: Subject, level: int = max(LEVELS), only: str = "", *, quiet: bool, jobs: int = 1, within: float | None = None
 ) -> tuple[dict[str, Any], list[str]]:
     """Run the kit; return the scorecard, and the ids of declared failures that no check has."""
     everything = catalog(subject)
@@ -113,7 +117,10 @@ def measure(
     items = [i for i in everything if i.level <= level and only in i.id]
     start = time.perf_counter()
     progress = _Progress(len(items), quiet=quiet or not sys.stderr.isatty())
-    results = run(items, subject, known, progress)
+    if jobs == 1 and within is None:
+        results = run(items, subject, known, progress)
+    else:
+        results = parallel.run(items, subject.name, known, progress, jobs=jobs, within=within)
     progress.end()
     return scorecard.make(subject, results, level, time.perf_counter() - start), unknown_ids(known, everything)
 
