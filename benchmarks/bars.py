@@ -22,7 +22,11 @@ from benchmarks.models import STEPS, tiny_mlp
 Bars = tuple[float, float | None]  # of each case, of the geometric mean
 
 
-def _of(make: Callable[[Any], tuple[Any, ...]], function: Callable[..., Any], grad: bool = False) -> Callable[[Any], Timed]:
+def of(
+    make: Callable[[Any], tuple[Any, ...]], function: Callable[..., Any], grad: bool = False
+) -> Callable[[Any], Timed]:
+    """Return a function of operands that are made once."""
+
     def setup(t: Any) -> Timed:
         operands = make(t)
         if grad:
@@ -32,14 +36,17 @@ def _of(make: Callable[[Any], tuple[Any, ...]], function: Callable[..., Any], gr
     return setup
 
 
-def _backward(make: Callable[[Any], tuple[Any, ...]], function: Callable[..., Any], leaves: int = 1) -> Callable[[Any], Timed]:
+def with_backward(
+    make: Callable[[Any], tuple[Any, ...]], function: Callable[..., Any], leaves: int = 1
+) -> Callable[[Any], Timed]:
     """Return a forward and a backward from a gradient that does not cancel, as ones would in a softmax."""
 
     def setup(t: Any) -> Timed:
         operands = make(t)
         for x in operands[:leaves]:
             x.requires_grad_()
-        gradient = wave(t, *function(t, *operands).shape)
+        example = function(t, *operands)
+        gradient = (wave if example.shape else positive)(t, *example.shape).to(example.dtype)
 
         def step() -> Any:
             for x in operands[:leaves]:
@@ -70,107 +77,116 @@ def _small() -> dict[str, Any]:
         return step
 
     return {
-        "add 4x4": _of(pair, lambda t, x, y: t.add(x, y)),
-        "mul 4x4": _of(pair, lambda t, x, y: t.mul(x, y)),
-        "add 4x4, recorded": _of(pair, lambda t, x, y: t.add(x, y), grad=True),
-        "mul 4x4, recorded": _of(pair, lambda t, x, y: t.mul(x, y), grad=True),
-        "x[1:3]": _of(pair, lambda t, x, y: x[1:3]),
-        "x.sum()": _of(pair, lambda t, x, y: x.sum()),
+        "add 4x4": of(pair, lambda t, x, y: t.add(x, y)),
+        "mul 4x4": of(pair, lambda t, x, y: t.mul(x, y)),
+        "add 4x4, recorded": of(pair, lambda t, x, y: t.add(x, y), grad=True),
+        "mul 4x4, recorded": of(pair, lambda t, x, y: t.mul(x, y), grad=True),
+        "x[1:3]": of(pair, lambda t, x, y: x[1:3]),
+        "x.sum()": of(pair, lambda t, x, y: x.sum()),
         "chain of 1,000 ops, forward and backward": chain,
         "MLP 4-64-2, batch 1, Adam step": tiny_mlp,
     }
 
 
+def over(*shape: int) -> dict[str, Callable[[Any], Timed]]:
+    """Return elementwise operations, reductions and movements over a matrix of that shape."""
+    one = lambda t: (positive(t, *shape),)
+    two = lambda t: (positive(t, *shape), wave(t, *shape))
+    row = lambda t: (positive(t, *shape), wave(t, shape[1]))
+    indexed = lambda t: (wave(t, *shape), (t.arange(math.prod(shape)) * 7919 % shape[0]).reshape(shape))
+    return {
+        "x + y": of(two, lambda t, x, y: x + y),
+        "x * y": of(two, lambda t, x, y: x * y),
+        "x * 2": of(one, lambda t, x: x * 2.0),
+        "x + row": of(row, lambda t, x, y: x + y),
+        "x > y": of(two, lambda t, x, y: x > y),
+        "where": of(two, lambda t, x, y: t.where(x > y, x, y)),
+        "exp": of(one, lambda t, x: x.exp()),
+        "log": of(one, lambda t, x: x.log()),
+        "tanh": of(one, lambda t, x: x.tanh()),
+        "sigmoid": of(one, lambda t, x: x.sigmoid()),
+        "gelu": of(one, lambda t, x: t.nn.functional.gelu(x)),
+        "relu": of(one, lambda t, x: x.relu()),
+        "sqrt": of(one, lambda t, x: x.sqrt()),
+        "sin": of(one, lambda t, x: x.sin()),
+        "x ** 1.5": of(one, lambda t, x: x**1.5),
+        "clamp": of(one, lambda t, x: x.clamp(0.2, 0.8)),
+        "chain of ten": of(two, lambda t, x, y: (((((x + y) * x - y).tanh() + 1) * x).exp() * y - x).abs().sqrt()),
+        "to float64": of(one, lambda t, x: x.to(t.float64)),
+        "contiguous of the transpose": of(one, lambda t, x: x.t().contiguous()),
+        "sum": of(one, lambda t, x: x.sum()),
+        "sum, dim 0": of(one, lambda t, x: x.sum(0)),
+        "sum, dim 1": of(one, lambda t, x: x.sum(1)),
+        "mean, dim 1": of(one, lambda t, x: x.mean(1)),
+        "max": of(one, lambda t, x: x.max()),
+        "amax, dim 1": of(one, lambda t, x: x.amax(1)),
+        "argmax, dim 1": of(one, lambda t, x: x.argmax(1)),
+        "var": of(one, lambda t, x: x.var()),
+        "var, dim 1": of(one, lambda t, x: x.var(1)),
+        "norm": of(one, lambda t, x: t.linalg.vector_norm(x)),
+        "cumsum, dim 1": of(one, lambda t, x: x.cumsum(1)),
+        "softmax": of(one, lambda t, x: x.softmax(1)),
+        "softmax and backward": with_backward(one, lambda t, x: x.softmax(1)),
+        "log_softmax and backward": with_backward(one, lambda t, x: x.log_softmax(1)),
+        "layer_norm": of(one, lambda t, x: t.nn.functional.layer_norm(x, x.shape[-1:])),
+        "layer_norm and backward": with_backward(one, lambda t, x: t.nn.functional.layer_norm(x, x.shape[-1:])),
+        "gather, dim 0": of(indexed, lambda t, x, i: x.gather(0, i)),
+        "index_select": of(indexed, lambda t, x, i: x.index_select(0, i[0])),
+        "x[x > 0]": of(indexed, lambda t, x, i: x[x > 0]),
+        "cat": of(two, lambda t, x, y: t.cat([x, y])),
+        "cat, dim 1": of(two, lambda t, x, y: t.cat([x, y], 1)),
+        "sort, dim 1": of(two, lambda t, x, y: y.sort(1)[0]),
+        "sort, flat": of(two, lambda t, x, y: y.flatten().sort()[0]),
+        "topk 10, dim 1": of(two, lambda t, x, y: y.topk(10, 1)[0]),
+    }
+
+
 def _large() -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, shape in (("1e6", (1000, 1000)), ("1e7", (4000, 2500))):
-        one = lambda t, shape=shape: (positive(t, *shape),)
-        two = lambda t, shape=shape: (positive(t, *shape), wave(t, *shape))
-        row = lambda t, shape=shape: (positive(t, *shape), wave(t, shape[1]))
-        indexed = lambda t, shape=shape: (
-            wave(t, *shape), (t.arange(math.prod(shape)) * 7919 % shape[0]).reshape(shape))  # fmt: skip
-        cases: dict[str, Any] = {
-            "x + y": _of(two, lambda t, x, y: x + y),
-            "x * y": _of(two, lambda t, x, y: x * y),
-            "x * 2": _of(one, lambda t, x: x * 2.0),
-            "x + row": _of(row, lambda t, x, y: x + y),
-            "x > y": _of(two, lambda t, x, y: x > y),
-            "where": _of(two, lambda t, x, y: t.where(x > y, x, y)),
-            "exp": _of(one, lambda t, x: x.exp()),
-            "log": _of(one, lambda t, x: x.log()),
-            "tanh": _of(one, lambda t, x: x.tanh()),
-            "sigmoid": _of(one, lambda t, x: x.sigmoid()),
-            "gelu": _of(one, lambda t, x: t.nn.functional.gelu(x)),
-            "relu": _of(one, lambda t, x: x.relu()),
-            "sqrt": _of(one, lambda t, x: x.sqrt()),
-            "sin": _of(one, lambda t, x: x.sin()),
-            "x ** 1.5": _of(one, lambda t, x: x**1.5),
-            "clamp": _of(one, lambda t, x: x.clamp(0.2, 0.8)),
-            "chain of ten": _of(two, lambda t, x, y: (((((x + y) * x - y).tanh() + 1) * x).exp() * y - x).abs().sqrt()),
-            "to float64": _of(one, lambda t, x: x.to(t.float64)),
-            "contiguous of the transpose": _of(one, lambda t, x: x.t().contiguous()),
-            "sum": _of(one, lambda t, x: x.sum()),
-            "sum, dim 0": _of(one, lambda t, x: x.sum(0)),
-            "sum, dim 1": _of(one, lambda t, x: x.sum(1)),
-            "mean, dim 1": _of(one, lambda t, x: x.mean(1)),
-            "max": _of(one, lambda t, x: x.max()),
-            "amax, dim 1": _of(one, lambda t, x: x.amax(1)),
-            "argmax, dim 1": _of(one, lambda t, x: x.argmax(1)),
-            "var": _of(one, lambda t, x: x.var()),
-            "var, dim 1": _of(one, lambda t, x: x.var(1)),
-            "norm": _of(one, lambda t, x: t.linalg.vector_norm(x)),
-            "cumsum, dim 1": _of(one, lambda t, x: x.cumsum(1)),
-            "softmax": _of(one, lambda t, x: x.softmax(1)),
-            "softmax and backward": _backward(one, lambda t, x: x.softmax(1)),
-            "log_softmax and backward": _backward(one, lambda t, x: x.log_softmax(1)),
-            "layer_norm": _of(one, lambda t, x: t.nn.functional.layer_norm(x, x.shape[-1:])),
-            "layer_norm and backward": _backward(one, lambda t, x: t.nn.functional.layer_norm(x, x.shape[-1:])),
-            "gather, dim 0": _of(indexed, lambda t, x, i: x.gather(0, i)),
-            "index_select": _of(indexed, lambda t, x, i: x.index_select(0, i[0])),
-            "x[x > 0]": _of(indexed, lambda t, x, i: x[x > 0]),
-            "cat": _of(two, lambda t, x, y: t.cat([x, y])),
-            "cat, dim 1": _of(two, lambda t, x, y: t.cat([x, y], 1)),
-            "sort, dim 1": _of(two, lambda t, x, y: y.sort(1)[0]),
-            "sort, flat": _of(two, lambda t, x, y: y.flatten().sort()[0]),
-            "topk 10, dim 1": _of(two, lambda t, x, y: y.topk(10, 1)[0]),
-        }
-        found |= {f"{case}, {name}": setup for case, setup in cases.items()}
-    return found
+    shapes = {"1e6": (1000, 1000), "1e7": (4000, 2500)}
+    return {f"{case}, {name}": setup for name, shape in shapes.items() for case, setup in over(*shape).items()}
 
 
 def _matmul() -> dict[str, Any]:
     return {
-        f"matmul {n}": _of(lambda t, n=n: (wave(t, n, n), positive(t, n, n)), lambda t, x, y: x @ y)
+        f"matmul {n}": of(lambda t, n=n: (wave(t, n, n), positive(t, n, n)), lambda t, x, y: x @ y)
         for n in (64, 128, 256, 512, 1024, 2048)
     }
 
 
+def layer(make: Callable[[Any], Any], *shape: int, dtype: str = "float32") -> dict[str, Callable[[Any], Timed]]:
+    """Return the forward, and the forward and backward, of a layer of `nn` on an input of that shape."""
+
+    def built(t: Any) -> tuple[Any, Any]:
+        kind = getattr(t, dtype)
+        return fill(t, make(t.nn)).to(kind), wave(t, *shape).to(kind)
+
+    def forward(t: Any) -> Timed:
+        model, x = built(t)
+
+        def step() -> Any:
+            with t.no_grad():
+                return model(x)
+
+        return step
+
+    def both(t: Any) -> Timed:
+        model, x = built(t)
+        x.requires_grad_()
+        gradient = wave(t, *model(x).shape).to(x.dtype)
+
+        def step() -> Any:
+            x.grad = None
+            for p in model.parameters():
+                p.grad = None
+            model(x).backward(gradient)
+            return x.grad
+
+        return step
+
+    return {"forward": forward, "forward and backward": both}
+
+
 def _convolution() -> dict[str, Any]:
-    def layer(make: Callable[[Any], Any], *shape: int) -> dict[str, Callable[[Any], Timed]]:
-        def forward(t: Any) -> Timed:
-            model, x = fill(t, make(t.nn)), wave(t, *shape)
-
-            def step() -> Any:
-                with t.no_grad():
-                    return model(x)
-
-            return step
-
-        def both(t: Any) -> Timed:
-            model, x = fill(t, make(t.nn)), wave(t, *shape).requires_grad_()
-            gradient = wave(t, *model(x).shape)
-
-            def step() -> Any:
-                x.grad = None
-                for p in model.parameters():
-                    p.grad = None
-                model(x).backward(gradient)
-                return x.grad
-
-            return step
-
-        return {"forward": forward, "forward and backward": both}
-
     layers = {
         "conv 3x3, 64-64, 56x56": layer(lambda nn: nn.Conv2d(64, 64, 3, padding=1), 8, 64, 56, 56),
         "conv 3x3, 256-256, 14x14": layer(lambda nn: nn.Conv2d(256, 256, 3, padding=1), 8, 256, 14, 14),
@@ -244,7 +260,10 @@ def main(arguments: list[str]) -> int:
     held = True
     for group in options.groups or GROUPS:
         make, (least, mean) = GROUPS[group]
-        print(f"\n{group}: torch / mortice, {options.threads} threads; each at least {least}" + (f", mean {mean}" if mean else ""))
+        print(
+            f"\n{group}: torch / mortice, {options.threads} threads; each at least {least}"
+            + (f", mean {mean}" if mean else "")
+        )
         ratios = []
         for name, setup in make().items():
             if options.only not in name:

@@ -39,6 +39,7 @@ class Library:
 
     name: str
     module: Any
+    wait: Timed = lambda: None  # until all its work is done, where that goes on by itself
 
 
 @dataclass
@@ -88,7 +89,15 @@ def fill(t: Any, model: Any) -> Any:
     return model
 
 
-def measure(case: Case, libraries: list[Library], *, rounds: int, min_time: float) -> Row:
+def settle() -> None:
+    """Let the processor come to rest before the next timing."""
+    gc.collect()
+    time.sleep(SETTLING)
+
+
+def measure(
+    case: Case, libraries: list[Library], *, rounds: int, min_time: float, between: Callable[[], None] = settle
+) -> Row:
     """Time one case in each library. A library that fails is named in `problems` and left out of the row."""
     row = Row(case.group, case.name)
     timed: dict[str, Timed] = {}
@@ -106,14 +115,14 @@ def measure(case: Case, libraries: list[Library], *, rounds: int, min_time: floa
         timed[library.name] = function
     row.problems += _disagreements(values)
 
-    number = {name: _calls_for(function, min_time) for name, function in timed.items()}
+    wait = {library.name: library.wait for library in libraries}
+    number = {name: _calls_for(function, wait[name], min_time) for name, function in timed.items()}
     samples: dict[str, list[float]] = {name: [] for name in timed}
     for turn in range(rounds):
         for name in timed if turn % 2 == 0 else reversed(timed):
-            gc.collect()
-            time.sleep(SETTLING)
+            between()
             timed[name]()  # into warm caches again
-            samples[name].append(_time(timed[name], number[name]) / number[name])
+            samples[name].append(_time(timed[name], wait[name], number[name]) / number[name])
 
     row.seconds = {name: statistics.median(times) for name, times in samples.items()}
     subject = libraries[0].name
@@ -123,18 +132,20 @@ def measure(case: Case, libraries: list[Library], *, rounds: int, min_time: floa
     return row
 
 
-def _time(function: Timed, number: int) -> float:
+def _time(function: Timed, wait: Timed, number: int) -> float:
     turns = itertools.repeat(None, number)
+    wait()
     start = time.perf_counter()
     for _ in turns:
         function()
+    wait()
     return time.perf_counter() - start
 
 
-def _calls_for(function: Timed, min_time: float) -> int:
+def _calls_for(function: Timed, wait: Timed, min_time: float) -> int:
     """Return how many calls fill `min_time`; finding it out is the warm-up."""
     number = 1
-    while (taken := _time(function, number)) < min_time:
+    while (taken := _time(function, wait, number)) < min_time:
         number = max(number + 1, min(number * 10, math.ceil(number * min_time / max(taken, 1e-9) * 1.1)))
     return number
 
@@ -197,10 +208,6 @@ def summary(rows: list[Row], names: list[str]) -> str:
         ratios = [row.ratios[name] for row in rows if name in row.ratios]
         if ratios:
             mean = math.exp(statistics.fmean(math.log(ratio.median) for ratio in ratios))
-            behind = sum(
-                ratio.low > 1 for ratio in ratios
-            )  # with noise alone, half of the medians are above 1
-            found.append(
-                f"geometric mean {names[0]}/{name} {mean:.2f}; clearly slower in {behind} of {len(ratios)}"
-            )
+            behind = sum(ratio.low > 1 for ratio in ratios)  # with noise alone, half of the medians are above 1
+            found.append(f"geometric mean {names[0]}/{name} {mean:.2f}; clearly slower in {behind} of {len(ratios)}")
     return "; ".join(found)

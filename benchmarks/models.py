@@ -28,13 +28,13 @@ def classified(t: Any, model: Any, x: Any, classes: int, optimizer: str, **optio
     return stepper(t, fill(t, model), (x,), lambda out: criterion(out, y), optimizer, **options)
 
 
-def mlp(optimizer: str, **options: Any) -> Any:
-    """An MLP on MNIST shapes, batch 64."""
+def mlp(optimizer: str, batch: int = 64, **options: Any) -> Any:
+    """An MLP on MNIST shapes."""
 
     def setup(t: Any) -> Timed:
         nn = t.nn
         model = nn.Sequential(nn.Linear(784, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 10))
-        return classified(t, model, wave(t, 64, 784), 10, optimizer, **options)
+        return classified(t, model, wave(t, batch, 784), 10, optimizer, **options)
 
     return setup
 
@@ -79,8 +79,8 @@ def _residual(t: Any) -> Any:
     return Block
 
 
-def resnet20(t: Any) -> Timed:
-    """ResNet-20 on CIFAR shapes, batch 128."""
+def resnet20(t: Any, batch: int = 128, size: int = 32) -> Timed:
+    """ResNet-20 on CIFAR shapes."""
     nn, block = t.nn, _residual(t)
     layers: list[Any] = [nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU()]
     into = 16
@@ -89,12 +89,12 @@ def resnet20(t: Any) -> Timed:
             layers.append(block(into, out, stride if i == 0 else 1))
             into = out
     model = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10))
-    return classified(t, model, wave(t, 128, 3, 32, 32), 10, "SGD", lr=1e-3, momentum=0.9, weight_decay=1e-4)
+    return classified(t, model, wave(t, batch, 3, size, size), 10, "SGD", lr=1e-3, momentum=0.9, weight_decay=1e-4)
 
 
-def dcgan(t: Any) -> Timed:
-    """A step of the discriminator and one of the generator of a DCGAN for 64x64 pictures, batch 32."""
-    nn, width = t.nn, 32
+def dcgan(t: Any, batch: int = 32, width: int = 32, **options: Any) -> Timed:
+    """A step of the discriminator and one of the generator of a DCGAN for 64x64 pictures."""
+    nn = t.nn
     generator, discriminator = [], []
     into = 100
     for i, out in enumerate((8 * width, 4 * width, 2 * width, width, 3)):
@@ -108,9 +108,9 @@ def dcgan(t: Any) -> Timed:
         discriminator.append(nn.LeakyReLU(0.2) if out != 1 else nn.Flatten())
         into = out
     g, d = fill(t, nn.Sequential(*generator)), fill(t, nn.Sequential(*discriminator))
-    of_g, of_d = (t.optim.Adam(m.parameters(), lr=2e-4, betas=(0.5, 0.999)) for m in (g, d))
-    criterion, real, noise = nn.BCEWithLogitsLoss(), wave(t, 32, 3, 64, 64), wave(t, 32, 100, 1, 1)
-    ones, zeros = t.ones(32, 1), t.zeros(32, 1)
+    of_g, of_d = (t.optim.Adam(m.parameters(), lr=2e-4, betas=(0.5, 0.999), **options) for m in (g, d))
+    criterion, real, noise = nn.BCEWithLogitsLoss(), wave(t, batch, 3, 64, 64), wave(t, batch, 100, 1, 1)
+    ones, zeros = t.ones(batch, 1), t.zeros(batch, 1)
 
     def step() -> Any:
         of_d.zero_grad()
@@ -126,24 +126,24 @@ def dcgan(t: Any) -> Timed:
     return step
 
 
-def lstm(t: Any) -> Timed:
-    """A language model: embedding, two layers of LSTM 200, a vocabulary of 10,000; 35 steps, batch 20; gradients clipped."""
-    nn, words = t.nn, 10_000
+def lstm(t: Any, steps: int = 35, batch: int = 20, width: int = 200, words: int = 10_000) -> Timed:
+    """A language model: embedding, two layers of LSTM, a vocabulary; gradients clipped."""
+    nn = t.nn
 
     class Model(nn.Module):  # type: ignore[name-defined, misc]
         """Predicts the next word."""
 
         def __init__(self) -> None:
             super().__init__()
-            self.embedding = nn.Embedding(words, 200)
-            self.rnn = nn.LSTM(200, 200, 2)
-            self.out = nn.Linear(200, words)
+            self.embedding = nn.Embedding(words, width)
+            self.rnn = nn.LSTM(width, width, 2)
+            self.out = nn.Linear(width, words)
 
         def forward(self, x: Any) -> Any:
             return self.out(self.rnn(self.embedding(x))[0])
 
     model = fill(t, Model())
-    x = (t.arange(35 * 20) * 7919 % words).reshape(35, 20)
+    x = (t.arange(steps * batch) * 7919 % words).reshape(steps, batch)
     y, criterion = (x.reshape(-1) * 31 + 7) % words, nn.CrossEntropyLoss()
     optim = t.optim.SGD(model.parameters(), lr=0.1)
 
@@ -158,9 +158,9 @@ def lstm(t: Any) -> Timed:
     return step
 
 
-def gpt(t: Any) -> Timed:
-    """A GPT of 4 layers, width 128, 4 heads, on 8 sequences of 256 characters; AdamW."""
-    nn, F, width, length, characters = t.nn, t.nn.functional, 128, 256, 65
+def gpt(t: Any, layers: int = 4, batch: int = 8, length: int = 256, width: int = 128, **options: Any) -> Timed:
+    """A GPT of 4 heads on sequences of characters; AdamW."""
+    nn, F, characters = t.nn, t.nn.functional, 65
 
     class Layer(nn.Module):  # type: ignore[name-defined, misc]
         """Causal attention and an MLP, each after a layer norm."""
@@ -184,17 +184,17 @@ def gpt(t: Any) -> Timed:
         def __init__(self) -> None:
             super().__init__()
             self.token, self.position = nn.Embedding(characters, width), nn.Embedding(length, width)
-            self.layers = nn.Sequential(*[Layer() for _ in range(4)])
+            self.layers = nn.Sequential(*[Layer() for _ in range(layers)])
             self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, characters, bias=False)
 
         def forward(self, x: Any) -> Any:
-            h = self.token(x) + self.position(t.arange(x.shape[1]))
+            h = self.token(x) + self.position(t.arange(x.shape[1], device=x.device))
             return self.head(self.norm(self.layers(h)))
 
-    x = (t.arange(8 * length) * 31 % characters).reshape(8, length)
+    x = (t.arange(batch * length) * 31 % characters).reshape(batch, length)
     y = (x * 7 + 3) % characters
     loss = lambda out: F.cross_entropy(out.reshape(-1, characters), y.reshape(-1))
-    return stepper(t, fill(t, GPT()), (x,), loss, "AdamW", lr=math.ldexp(1, -12))
+    return stepper(t, fill(t, GPT()), (x,), loss, "AdamW", lr=math.ldexp(1, -12), **options)
 
 
 STEPS: dict[str, Any] = {

@@ -2,93 +2,37 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-import io
 import math
-import re
-import types
-from pathlib import Path
 
 import pytest
+from program_runs import (
+    BACKENDS,
+    DEVICES,
+    FLOAT32,
+    FLOAT64,
+    KINKED,
+    MAGNIFIED,
+    NEAR_0,
+    PROGRAMS,
+    PROGRESS,
+    SMALL,
+    copied,
+    curves_of,
+    in_float64,
+    load,
+    modules_of,
+    with_imports_of,
+)
 
 import mortice
-
-PROGRAMS = Path(__file__).resolve().parents[2] / "examples" / "programs"
-
-# What makes each small: the arguments of its `build` and of its `train`.
-SMALL = {
-    "mlp": ({"hidden": 32}, {"steps": 20, "batch_size": 32}),
-    "lenet": ({}, {"steps": 20, "batch_size": 16}),
-    "resnet": ({"width": 4, "blocks": (1, 1, 1)}, {"steps": 12, "batch_size": 32}),
-    "dcgan": ({"nz": 8, "ngf": 8, "ndf": 8}, {"steps": 16, "batch_size": 16}),
-    "vae": ({"hidden": 32}, {"steps": 20}),
-    "char_lstm": ({"embedding": 8, "hidden": 32}, {"steps": 16, "batch_size": 4}),
-    "gpt": ({"width": 16, "layers": 2, "block_size": 16}, {"steps": 20, "batch_size": 8}),
-    "siamese": ({"channels": 4}, {"steps": 16, "batch_size": 16}),
-    "reinforce": ({"hidden": 32}, {"steps": 30, "longest": 50}),
-    "sine_lbfgs": ({"hidden": 8}, {"steps": 8, "count": 4, "length": 24}),
-}
-# The curve that shows learning, where it is not the loss, and whether it falls (-1) or rises (1).
-PROGRESS = {"dcgan": ("discriminator", -1), "reinforce": ("length", 1)}
-DEVICES = {"sine_lbfgs": "strict:0"}  # it computes in float64, which strict_f32 has not
-
-# Relative tolerances. The order of summation is all that may differ, but training magnifies it: where a gradient is
-# nearly 0 Adam moves by the sign that rounding left, and a unit that rounding moves across the kink of a ReLU changes its
-# gradient at once. So float64 is the proof; float32 is what a user sees.
-BACKENDS, FLOAT32, FLOAT64 = 1e-5, 2e-4, 1e-10
-KINKED = {"resnet": 0.1, "siamese": 0.02}  # float32: PyTorch without oneDNN differs as much from PyTorch with it
-MAGNIFIED = {"sine_lbfgs": 1e-6}  # float64: eighty iterations of LBFGS without a line search
-NEAR_0 = 1e-5  # absolute: the loss of REINFORCE is a sum of both signs
 
 
 @pytest.fixture
 def program(monkeypatch):
     """Return a function that loads a program: as it stands, or with the imports of mortice naming another library."""
     monkeypatch.syspath_prepend(str(PROGRAMS))
-
-    def load(name, library="mortice"):
-        path = PROGRAMS / f"{name}.py"
-        source = path.read_text(encoding="utf-8")
-        module = types.ModuleType(f"{name}_in_{library}")
-        exec(compile(with_imports_of(library, source), str(path), "exec"), vars(module))
-        return module
-
     return load
-
-
-def with_imports_of(library, source):
-    """Return the source of a program with `mortice` replaced in the lines that import it, and nowhere else."""
-    return re.sub(r"^(import|from) mortice\b", rf"\1 {library}", source, flags=re.MULTILINE)
-
-
-def modules_of(built):
-    """Return what `build` gave, one module or several, as a tuple."""
-    return built if isinstance(built, tuple) else (built,)
-
-
-def curves_of(history):
-    """Return what `train` gave, a list of losses or several lists by name, by name."""
-    return history if isinstance(history, dict) else {"loss": history}
-
-
-def copied(save, state, load):
-    """Return a state dict after its way through a file."""
-    file = io.BytesIO()
-    save(state, file)
-    file.seek(0)
-    return load(file)
-
-
-@contextlib.contextmanager
-def in_float64(library):
-    """Make float64 the default dtype of a library for a while."""
-    before = library.get_default_dtype()
-    library.set_default_dtype(library.float64)
-    try:
-        yield
-    finally:
-        library.set_default_dtype(before)
 
 
 def norms(module):
