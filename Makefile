@@ -24,7 +24,7 @@ FOREIGN := $(patsubst %/pyproject.toml,./%,$(wildcard examples/backends/*/pyproj
 # Libraries that take tensors as they are, which the tests hand to them
 NEIGHBOURS := array-api-extra einops opt_einsum pandas safetensors scikit-learn xarray
 
-.PHONY: help demo test foreign lint bench conformance scorecards sanitize clean
+.PHONY: help demo test foreign lint bench gpu conformance scorecards sanitize clean
 .DELETE_ON_ERROR:
 
 help:
@@ -33,6 +33,7 @@ help:
 	@echo "make foreign                    the examples that make backends of PyTorch (where it is installed), JAX and dask"
 	@echo "make lint                       ruff, mypy (strict on the engine), the layers"
 	@echo "make bench [ARGS=...]           side by side with torch where it is installed; --help lists the options"
+	@echo "make gpu [WHEELS=DIR]           on a machine with a GPU, without a network: kit, programs, comparison with PyTorch CUDA"
 	@echo "make conformance BACKEND=NAME   the kit on one backend, with its scorecard"
 	@echo "make scorecards                 docs/scorecards anew: every backend that is installed, and the examples'"
 	@echo "make sanitize KIND=address      tests of the C extension built with a sanitizer: address (with undefined) or thread"
@@ -75,6 +76,10 @@ lint: $(VENV)/.lint
 
 bench: $(VENV)/.run
 	$(PY) -m benchmarks $(ARGS)
+
+# In the machine's own Python, which has CuPy, PyTorch, NumPy and pytest; WHEELS is a folder of wheels of what it lacks.
+gpu:
+	$(PYTHON) -m benchmarks.gpu $(if $(WHEELS),--wheels $(WHEELS)) $(ARGS)
 
 conformance: $(VENV)/.test
 	@if [ -z "$(BACKEND)" ]; then echo "make conformance: name a backend, for example BACKEND=cpu_numpy"; exit 2; fi

@@ -32,15 +32,23 @@ KEPT_FOR_THE_KIT, CLOSING = 150, 10
 def parse(arguments: list[str]) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__.splitlines()[0])  # type: ignore[union-attr]
-    parser.add_argument("--out", type=Path, default=ROOT / "docs/gpu", metavar="DIR", help="where results go (default docs/gpu)")
+    parser.add_argument(
+        "--out", type=Path, default=ROOT / "docs/gpu", metavar="DIR", help="where results go (default docs/gpu)"
+    )
     parser.add_argument("--stage", action="append", choices=list(LIMITS), help="only this one; may be repeated")
     parser.add_argument("--minutes", type=float, default=8.0, help="for all of it (default 8)")
     parser.add_argument("--wheels", type=Path, metavar="DIR", help="wheels of what is missing; none are fetched")
     parser.add_argument("--jobs", type=int, default=min(os.cpu_count() or 1, 12), help="processes of the kit")
-    parser.add_argument("--report", type=Path, nargs="+", metavar="FILE", help="only put records together into one report")
-    parser.add_argument("--installed", action="store_true", help="take mortice as it is installed; else this checkout's")
+    parser.add_argument(
+        "--report", type=Path, nargs="+", metavar="FILE", help="only put records together into one report"
+    )
+    parser.add_argument(
+        "--installed", action="store_true", help="take mortice as it is installed; else this checkout's"
+    )
     parser.add_argument("--tiny", action="store_true", help="tiny sizes: to see that everything runs")
-    parser.add_argument("--emulated", action="store_true", help="on the tests' stand-in for CuPy: no figure says anything")
+    parser.add_argument(
+        "--emulated", action="store_true", help="on the tests' stand-in for CuPy: no figure says anything"
+    )
     options = parser.parse_args(arguments)
     if options.emulated and options.out == ROOT / "docs/gpu":
         parser.error("--emulated needs --out: its results are nothing to publish")
@@ -69,13 +77,15 @@ class Run:
         if done.returncode:
             lines = [line for line in done.stderr.splitlines() if line.strip()]
             reason = lines[-1] if lines else f"exit code {done.returncode}"
-            raise SystemExit(f"benchmarks.gpu: no GPU that mortice can use, so nothing was measured or written.\n{reason}")
+            raise SystemExit(
+                f"benchmarks.gpu: no GPU that mortice can use, so nothing was measured or written.\n{reason}"
+            )
         return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
 
     def write(self, **record: Any) -> None:
-        """Add a record."""
+        """Add a record, on a line of its own even where a stage was ended in the middle of one."""
         with self.records.open("a") as file:
-            file.write(json.dumps(record) + "\n")
+            file.write("\n" + json.dumps(record) + "\n")
 
     def stage(self, name: str, kept: float) -> None:
         """Run a stage within its time, and note how it ended."""
@@ -132,8 +142,8 @@ class Run:
         if self.options.emulated:
             kit = [str(ROOT / "plugins/cuda_cupy/tests/emulator/emulated.py")]
         card = self.options.out.resolve() / "cuda_cupy"
-        command = [sys.executable, *kit, "run", "cuda_cupy", "--jobs", str(self.options.jobs), "--within", str(limit - 20)]
-        command += ["--json", f"{card}.json", "--html", f"{card}.html"]
+        command = [sys.executable, *kit, "run", "cuda_cupy", "--jobs", str(self.options.jobs)]
+        command += ["--within", str(limit - 20), "--json", f"{card}.json", "--html", f"{card}.html"]
         return command + ["--level", "L1", "--only", "exp"] * self.options.tiny
 
     def _note_kit(self, start: float) -> None:
@@ -160,11 +170,16 @@ def main(arguments: list[str]) -> int:
     if not options.installed:
         site = ROOT / "out/gpu/site"
         site.parent.mkdir(parents=True, exist_ok=True)
-        print(*gpu_site.install(site, options.wheels), sep="\n", flush=True)
+        try:
+            print(*gpu_site.install(site, options.wheels), sep="\n", flush=True)
+        except gpu_site.Uninstallable as error:
+            raise SystemExit(f"benchmarks.gpu: {error}") from error
         path = [str(site)]
     run = Run(options, path)
     machine = run.machine()
     options.out.mkdir(parents=True, exist_ok=True)
+    if not options.stage:
+        run.records.unlink(missing_ok=True)
     run.write(machine=machine)
     print(f"{machine['gpu']}, commit {machine['commit']}", flush=True)
     chosen = options.stage or list(LIMITS)

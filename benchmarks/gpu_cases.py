@@ -99,7 +99,9 @@ def attention(tiny: bool) -> Iterator[GpuCase]:
             three = lambda t, shape=shape, dtype=dtype: tuple(
                 (wave(t, *shape) * scale).to(getattr(t, dtype)) for scale in (1.0, 0.5, 2.0)
             )
-            attend = lambda t, q, k, v, causal=causal: t.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal)
+            attend = lambda t, q, k, v, causal=causal: t.nn.functional.scaled_dot_product_attention(
+                q, k, v, is_causal=causal
+            )
             name = f"{'x'.join(map(str, shape))}, {dtype}{', causal' * causal}"
             yield GpuCase(f"{name}, forward", of(three, attend))
             yield GpuCase(f"{name}, forward and backward", with_backward(three, attend, leaves=3))
@@ -113,13 +115,17 @@ def functions(tiny: bool) -> Iterator[GpuCase]:
         scored = lambda t, dtype=dtype: (
             wave(t, rows // 4, classes).to(getattr(t, dtype)), t.arange(rows // 4) * 7919 % classes)  # fmt: skip
         table = lambda t, dtype=dtype: (wave(t, words, columns).to(getattr(t, dtype)), t.arange(rows) * 7919 % words)
-        normed = lambda t, dtype=dtype: (*(wave(t, *s).to(getattr(t, dtype)) for s in ((rows, columns), (columns,), (columns,))),)
+        normed = lambda t, dtype=dtype: (
+            *(wave(t, *s).to(getattr(t, dtype)) for s in ((rows, columns), (columns,), (columns,))),
+        )
         softmax = lambda t, x: t.softmax(x, 1)
         norm = lambda t, x, w, b: t.nn.functional.layer_norm(x, (columns,), w, b)
         yield GpuCase(f"softmax {rows}x{columns}, {dtype}, forward", of(one, softmax))
         yield GpuCase(f"softmax {rows}x{columns}, {dtype}, forward and backward", with_backward(one, softmax))
         yield GpuCase(f"layer_norm {rows}x{columns}, {dtype}, forward", of(normed, norm))
-        yield GpuCase(f"layer_norm {rows}x{columns}, {dtype}, forward and backward", with_backward(normed, norm, leaves=3))
+        yield GpuCase(
+            f"layer_norm {rows}x{columns}, {dtype}, forward and backward", with_backward(normed, norm, leaves=3)
+        )
         yield GpuCase(
             f"cross_entropy {rows // 4}x{classes}, {dtype}, forward and backward",
             with_backward(scored, lambda t, x, y: t.nn.functional.cross_entropy(x, y)),

@@ -51,8 +51,8 @@ def collected(records: list[dict[str, Any]]) -> dict[str, Any]:
         if "begin" in record:
             stages[record["stage"]] = {"begun": record["begin"], "status": "unfinished", "rows": [], "notes": []}
         elif (stage := stages.get(record.get("stage", ""))) is not None:
-            stage["rows"] += [record["row"]] * ("row" in record)
-            stage["notes"] += [record["note"]] * ("note" in record)
+            stage["rows"] += [record["row"]] if "row" in record else []
+            stage["notes"] += [record["note"]] if "note" in record else []
             stage |= record.get("end", {})
     bars = [asdict(bar) for bar in judged(stages, bool(machine.get("emulated")))]
     return {"format": FORMAT, "machine": machine, "bars": bars, "stages": stages}
@@ -104,7 +104,9 @@ def _kit(stages: Stages) -> Bar:
         found = f"L{row['reached']}, {row['passed']:,} passed, {row['failed']:,} failed" if row["reached"] >= 0 else (
             f"no level, {row['passed']:,} passed, {row['failed']:,} failed")  # fmt: skip
         found += f" ({row['not run']:,} of them not run)" if row["not run"] else ""
-        return _bar(stages, "kit", wanted, f"{found}, {row['known']:,} known", row["reached"] >= 6 and not row["failed"])
+        return _bar(
+            stages, "kit", wanted, f"{found}, {row['known']:,} known", row["reached"] >= 6 and not row["failed"]
+        )
     return _bar(stages, "kit", wanted, "", None)
 
 
@@ -173,9 +175,16 @@ Part = tuple[str, Any]  # ("title" | "head" | "text" | "table", what)
 def parts(report: dict[str, Any]) -> list[Part]:
     """Return the report as titles, lines and tables, for both formats."""
     machine = report["machine"]
-    found: list[Part] = [("title", f"mortice on {machine.get('gpu', 'an unknown GPU')}, {machine.get('date', '')[:10]}")]
+    found: list[Part] = [
+        ("title", f"mortice on {machine.get('gpu', 'an unknown GPU')}, {machine.get('date', '')[:10]}")
+    ]
     if machine.get("emulated"):
-        found.append(("text", "**On a stand-in for CuPy, on the processor: no GPU took part, and no figure here says anything.**"))
+        found.append(
+            (
+                "text",
+                "**On a stand-in for CuPy, on the processor: no GPU took part, and no figure here says anything.**",
+            )
+        )
     facts = [f"{name} {version}" for name, version in machine.get("versions", {}).items()]
     cuda = machine.get("cuda", {})
     found += [
@@ -189,7 +198,8 @@ def parts(report: dict[str, Any]) -> list[Part]:
     ]  # fmt: skip
     for name, stage in report["stages"].items():
         took = f"{stage['seconds']:.0f} s" if "seconds" in stage else ""
-        found += [("head", TITLES.get(name, name)), ("text", ", ".join(filter(None, (stage["status"], took))))]
+        begun = f"begun {stage['begun'][:16].replace('T', ' ')}"
+        found += [("head", TITLES.get(name, name)), ("text", ", ".join(filter(None, (stage["status"], took, begun))))]
         found += [("text", note) for note in (*stage["notes"], stage.get("said", "")) if note]
         if stage["rows"]:
             found.append(("table", _TABLES.get(name, _compared)(stage["rows"])))
@@ -213,7 +223,15 @@ def _memory(rows: list[dict[str, Any]]) -> Any:
         sizes = [f"{kind[n] / 2**20:,.1f}" if n in kind else "" for kind in (row["allocated"], row["reserved"])
                  for n in ("mortice", "torch")]  # fmt: skip
         table.append([row["name"], *sizes, f"{row['ratio']:.2f}" if "ratio" in row else "", "; ".join(row["problems"])])
-    return ("step", "mortice MiB", "torch MiB", "mortice reserved", "torch reserved", "mortice / torch", "problems"), table
+    return (
+        "step",
+        "mortice MiB",
+        "torch MiB",
+        "mortice reserved",
+        "torch reserved",
+        "mortice / torch",
+        "problems",
+    ), table
 
 
 def _program_table(rows: list[dict[str, Any]]) -> Any:
@@ -229,7 +247,9 @@ def _program_table(rows: list[dict[str, Any]]) -> Any:
 
 
 def _random_table(rows: list[dict[str, Any]]) -> Any:
-    return ("stream", "drawn", "different"), [[row["name"], f"{row['count']:,}", f"{row['different']:,}"] for row in rows]
+    return ("stream", "drawn", "different"), [
+        [row["name"], f"{row['count']:,}", f"{row['different']:,}"] for row in rows
+    ]
 
 
 def _kit_table(rows: list[dict[str, Any]]) -> Any:

@@ -18,11 +18,15 @@ BUILD = ["setuptools>=77"]
 LEFT_OUT = shutil.ignore_patterns("build", "tests", "*.egg-info", "__pycache__", "*.so")
 
 
+class Uninstallable(RuntimeError):
+    """The checkout cannot be installed here."""
+
+
 def install(site: Path, wheels: Path | None) -> list[str]:
     """Fill the folder; return lines that say what was installed and what is missing.
 
     Raises:
-        RuntimeError: where the checkout itself cannot be installed; the text has pip's own words.
+        Uninstallable: where the checkout itself cannot be installed; the text has pip's own words.
     """
     made = site.with_suffix(".made")
     stamp = _stamp()
@@ -43,7 +47,7 @@ def install(site: Path, wheels: Path | None) -> list[str]:
     for project in PROJECTS:
         shutil.copytree(ROOT / project, build / project, ignore=LEFT_OUT)
     if trouble := _pip(site, None, ["--no-build-isolation", *(f"./{project}" for project in PROJECTS)], build):
-        raise RuntimeError(f"the checkout cannot be installed: {trouble}")
+        raise Uninstallable(f"the checkout cannot be installed: {trouble}. Before it:\n" + "\n".join(said))
     shutil.rmtree(build)
     made.write_text(stamp)
     built = any((site / "mortice").glob("_engine*.so"))
@@ -65,7 +69,10 @@ def _needs() -> tuple[list[str], list[str]]:
 
 
 def _met(requirement: str) -> bool:
-    from packaging.requirements import Requirement  # pytest brings it
+    try:
+        from packaging.requirements import Requirement
+    except ModuleNotFoundError:
+        from pip._vendor.packaging.requirements import Requirement
 
     wanted = Requirement(requirement)
     try:
@@ -76,11 +83,24 @@ def _met(requirement: str) -> bool:
 
 def _pip(site: Path, wheels: Path | None, what: list[str], folder: Path = ROOT) -> str:
     """Install without a network; return the line that says why it failed, or nothing."""
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-index",
+        "--no-deps",
+    ]
     command += ["--no-warn-script-location", "--target", str(site.resolve()), "--upgrade"]
     command += ["--find-links", str(wheels.resolve())] if wheels else []
-    path = os.pathsep.join(filter(None, (str(site.resolve()), os.environ.get("PYTHONPATH"))))  # a newer setuptools may lie there
-    run = subprocess.run([*command, *what], capture_output=True, text=True, cwd=folder, env={**os.environ, "PYTHONPATH": path})
+    path = os.pathsep.join(
+        filter(None, (str(site.resolve()), os.environ.get("PYTHONPATH")))
+    )  # a newer setuptools may lie there
+    run = subprocess.run(
+        [*command, *what], capture_output=True, text=True, cwd=folder, env={**os.environ, "PYTHONPATH": path}
+    )
     if run.returncode == 0:
         return ""
     lines = [line for line in (run.stderr or run.stdout).splitlines() if line.strip()]

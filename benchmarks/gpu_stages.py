@@ -150,7 +150,16 @@ def programs(stage: Stage) -> None:
 
     def run(name: str) -> None:
         left = max(stage.end - time.monotonic(), 1)
-        command = [sys.executable, "-m", "benchmarks.gpu_stages", "programs", "--only", name, "--records", str(stage.records)]
+        command = [
+            sys.executable,
+            "-m",
+            "benchmarks.gpu_stages",
+            "programs",
+            "--only",
+            name,
+            "--records",
+            str(stage.records),
+        ]
         command += ["--tiny"] * stage.tiny + ["--emulated"] * stage.emulated
         try:
             done = subprocess.run(command, timeout=left, capture_output=True, text=True)
@@ -170,8 +179,9 @@ def _last_line(text: str) -> str:
 
 def _program(stage: Stage, name: str) -> None:
     """Train a program on the CPU and from the same weights on the GPU, in float32 and in float64."""
-    import mortice as mt
     import program_runs as runs
+
+    import mortice as mt
 
     sys.path.insert(0, str(runs.PROGRAMS))
     example_data = importlib.import_module("example_data")

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SCRIPT = '''
+SCRIPT = """
 import json, os, sys, time
 sys.path[:0] = {path!r}
 from mortice.backends import BackendInfo, plugins
@@ -41,7 +41,7 @@ if __name__ == "__main__":
     results = parallel.run(items, "broken", known, seen.append, jobs=2, each=3)
     cut = parallel.run(items, "broken", {{}}, seen.append, jobs=2, within=0)
     print(json.dumps([[[r.id, r.outcome, r.message] for r in part] for part in (results, cut)] + [len(seen), len(items)]))
-'''
+"""
 
 
 def test_a_check_that_ends_or_hangs_its_process_loses_only_itself(tmp_path: Path) -> None:

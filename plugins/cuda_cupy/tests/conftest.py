@@ -6,3 +6,4 @@ import sys
 from pathlib import Path
 
 sys.path += [str(Path(__file__).parents[1]), str(Path(__file__).parent), str(Path(__file__).parent / "emulator")]
+sys.path += [str(Path(__file__).parents[3])]  # benchmarks
