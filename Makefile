@@ -24,7 +24,7 @@ FOREIGN := $(patsubst %/pyproject.toml,./%,$(wildcard examples/backends/*/pyproj
 # Libraries that take tensors as they are, which the tests hand to them
 NEIGHBOURS := array-api-extra einops opt_einsum pandas safetensors scikit-learn xarray
 
-.PHONY: help demo test foreign lint bench gpu conformance scorecards sanitize clean
+.PHONY: help demo test foreign lint bench cuda gpu conformance scorecards sanitize clean
 .DELETE_ON_ERROR:
 
 help:
@@ -33,6 +33,7 @@ help:
 	@echo "make foreign                    the examples that make backends of PyTorch (where it is installed), JAX and dask"
 	@echo "make lint                       ruff, mypy (strict on the engine), the layers"
 	@echo "make bench [ARGS=...]           side by side with torch where it is installed; --help lists the options"
+	@echo "make cuda                       compile the CUDA sources for the GPUs served, and ask CuPy itself; takes no GPU"
 	@echo "make gpu [WHEELS=DIR]           on a machine with a GPU, without a network: kit, programs, comparison with PyTorch CUDA"
 	@echo "make conformance BACKEND=NAME   the kit on one backend, with its scorecard"
 	@echo "make scorecards                 docs/scorecards anew: every backend that is installed, and the examples'"
@@ -76,6 +77,13 @@ lint: $(VENV)/.lint
 
 bench: $(VENV)/.run
 	$(PY) -m benchmarks $(ARGS)
+
+# NVRTC, CUDA's compiler, asks for no GPU and no CUDA. Not into .venv: with CuPy beside them other tests would not be those
+# of a machine that has none.
+cuda: export OMP_NUM_THREADS = 1
+cuda: $(VENV)/.test
+	$(INSTALL) -c constraints.txt --no-deps --target out/cuda cupy-cuda13x cuda-pathfinder nvidia-cuda-nvrtc
+	PYTHONPATH=out/cuda $(PY) -m pytest -n $(JOBS) $(addprefix plugins/cuda_cupy/tests/test_,cupy.py presence.py kernels_compile.py) $(ARGS)
 
 # In the machine's own Python, which has CuPy, PyTorch, NumPy and pytest; WHEELS is a folder of wheels of what it lacks.
 gpu:

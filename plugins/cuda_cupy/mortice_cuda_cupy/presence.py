@@ -35,6 +35,22 @@ def require_gpu() -> None:
         raise NoGPU(_without_driver(cupy, error)) from error
     if not count:
         raise NoGPU(f"the driver is there but shows no GPU. {_HIDDEN}")
+    if reason := without_compiler():
+        raise NoGPU(
+            f"CuPy finds no NVRTC, which compiles kernels for the GPU: {reason}. CuPy's own package brings none; with the "
+            f"extras come NVIDIA's libraries for that version of CUDA: {INSTALL}."
+        )
+
+
+def without_compiler() -> str:
+    """Return why CuPy cannot compile, or nothing."""
+    from cupy_backends.cuda.libs import nvrtc
+
+    try:
+        nvrtc.getVersion()
+    except Exception as error:  # of the class of whatever looked for the library
+        return _reason(error)
+    return ""
 
 
 _HIDDEN = (

@@ -27,7 +27,7 @@ class RawModule:
 
 def _stand_in() -> types.ModuleType:
     """Return the part of CuPy that launches need."""
-    cupy = types.ModuleType("cupy")
+    cupy = types.ModuleType("cupy", "A stand-in: what launches of kernels need, over NumPy.")
     cupy.RawModule = RawModule  # type: ignore[attr-defined]
 
     # New memory on a device holds anything; here it holds nan, or what is as easily seen.
@@ -42,11 +42,16 @@ def _stand_in() -> types.ModuleType:
     return cupy
 
 
+def without_cupy() -> None:
+    """Let the plugin's kernels be imported where CuPy is not."""
+    sys.modules.setdefault("cupy", _stand_in())
+
+
 def backends() -> tuple[Any, Any]:
     """Return cpu_numpy with the plugin's kernels, and one with the core's default bodies alone."""
     if run_on_cpu.compiler() is None:
         pytest.skip("CUDA kernels run on the CPU through a C++ compiler; there is none here", allow_module_level=True)
-    sys.modules.setdefault("cupy", _stand_in())
+    without_cupy()
     from mortice.backends import NamespaceBackend
     from mortice_cpu_numpy.backend import NNOverrides, NumPyBackend, NumPyOptim
     from mortice_cuda_cupy.kernels import CudaKernels, launch

@@ -6,15 +6,18 @@ import os
 import shutil
 from typing import Any
 
+import kernels_on_numpy
 import nvrtc
 import pytest
 from steps import STEPS
 
 from mortice.backends import NamespaceBackend
 from mortice.dtype import bfloat16, float16, float32, float64
-from mortice_cuda_cupy import kernels
-from mortice_cuda_cupy.kernels import optim
-from mortice_cuda_cupy.kernels.launch import OPTIONS, PROGRAMS
+
+kernels_on_numpy.without_cupy()
+from mortice_cuda_cupy import kernels  # noqa: E402
+from mortice_cuda_cupy.kernels import optim  # noqa: E402
+from mortice_cuda_cupy.kernels.launch import OPTIONS, PROGRAMS  # noqa: E402
 
 # Kernels of optimisers are made from the core's rules; those of Adam and of the longest rule stand for them.
 for name, kinds, numbers in STEPS:
@@ -40,7 +43,7 @@ def _kernels(program: Any, arch: str) -> list[str]:
 @pytest.mark.parametrize("program", PROGRAMS, ids=_id)
 def test_nvrtc_compiles(program: Any, arch: str) -> None:
     if nvrtc.library() is None:
-        pytest.skip("libnvrtc is not here; pip install nvidia-cuda-nvrtc, or set MORTICE_NVRTC to the library")
+        pytest.skip("libnvrtc is not here; `make cuda` brings it; or set MORTICE_NVRTC to the library")
     assert nvrtc.compile_nvrtc(program.code(), _kernels(program, arch), arch, OPTIONS) > 1000
 
 

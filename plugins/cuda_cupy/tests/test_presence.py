@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes.util
 import json
+import os
+import shutil
 import subprocess
 import sys
 from importlib.machinery import PathFinder  # which asks what is installed, not what a test has put in its place
@@ -55,10 +58,11 @@ print(json.dumps([text(found), refused, mt.cuda.is_available(), mt.cuda.device_c
 """
 
 
-def _ask(*path: Path) -> tuple[str, str]:
+def _ask(*path: Path, **variables: str) -> tuple[str, str]:
     """Return what the listing and a refused tensor say in a process with these folders before all others."""
     code = PROGRAM.format(path=[*map(str, path), str(HERE)])
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    environment = {**os.environ, **variables}
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=environment)
     assert run.returncode == 0, run.stderr
     listing, refused, available, count, ones = json.loads(run.stdout.splitlines()[-1])
     assert not available and count == 0 and ones == [1.0, 1.0]
@@ -101,3 +105,53 @@ cuda = SimpleNamespace(runtime=runtime)
     listing, refused = _ask(_cupy(tmp_path, module))
     for text in expected:
         assert text in listing and text in refused
+
+
+# ---- CuPy itself, where it is installed and there is no driver: a driver of three functions takes its place ----
+
+CUPY = pytest.mark.skipif(PathFinder.find_spec("cupy") is None, reason="CuPy is not installed; `make cuda` brings it")
+ALONE = pytest.mark.skipif(ctypes.util.find_library("cuda") is not None, reason="there is a driver here")
+DRIVER = """
+int cuInit(unsigned flags) { return INIT; }
+int cuDriverGetVersion(int *version) { *version = VERSION; return 0; }
+int cuDeviceGetCount(int *count) { *count = 0; return INIT; }
+"""
+
+
+@CUPY
+@ALONE
+def test_cupy_without_a_driver() -> None:
+    for said in _ask():
+        assert "no NVIDIA driver is installed here (cudaErrorInsufficientDriver" in said and "https://www.nvidia.com" in said
+
+
+@CUPY
+@ALONE
+@pytest.mark.parametrize(
+    ("version", "init", "expected"),
+    [
+        (11080, 0, "the NVIDIA driver supports CUDA 11.8, this CuPy was built for CUDA"),
+        (99000, 100, "the driver is there but shows no GPU (cudaErrorNoDevice"),
+    ],
+)
+def test_cupy_on_a_driver_that_will_not_do(version: int, init: int, expected: str, tmp_path: Path) -> None:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler to make a driver with")
+    (tmp_path / "driver.c").write_text(DRIVER)
+    numbers = [f"-DVERSION={version}", f"-DINIT={init}"]
+    library = str(tmp_path / "libcuda.so.1")
+    subprocess.run([compiler, "-shared", "-fPIC", *numbers, str(tmp_path / "driver.c"), "-o", library], check=True)
+    for said in _ask(LD_LIBRARY_PATH=str(tmp_path)):
+        assert expected in said
+
+
+@CUPY
+def test_cupy_without_nvidias_compiler() -> None:
+    program = "from mortice_cuda_cupy.presence import without_compiler; print(without_compiler())"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), *sys.path])}
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, env=environment)
+    assert run.returncode == 0, run.stderr
+    if not run.stdout.strip():
+        pytest.skip("CuPy finds NVRTC here")
+    assert "libnvrtc" in run.stdout

@@ -507,6 +507,7 @@ def install(devices: int = 2) -> Any:
         "cupy_backends.cuda",
         "cupy_backends.cuda.libs",
         "cupy_backends.cuda.libs.cublas",
+        "cupy_backends.cuda.libs.nvrtc",
     ):
         sys.modules[name] = types.ModuleType(name)
         parent, _, last = name.rpartition(".")
@@ -514,6 +515,7 @@ def install(devices: int = 2) -> Any:
             setattr(sys.modules[parent], last, sys.modules[name])
     sys.modules["cupy.lib.stride_tricks"].as_strided = as_strided  # type: ignore[attr-defined]
     sys.modules["cupy_backends.cuda.libs.cublas"].gemmStridedBatchedEx = gemm  # type: ignore[attr-defined]
+    sys.modules["cupy_backends.cuda.libs.nvrtc"].getVersion = lambda: (13, 2)  # type: ignore[attr-defined]
     print("emulator: `cupy` is a stand-in over NumPy; no GPU takes part", file=sys.stderr)
     return cupy
 
