@@ -150,4 +150,4 @@ class Exchange(TensorBase):
 
     untyped_storage, storage, _typed_storage = storages.untyped_storage, storages.typed_storage, storages.typed_storage
     set_, share_memory_, is_shared = storages.set_, storages.share_memory_, storages.is_shared
-    pin_memory, is_pinned = storages.pin_memory, storages.is_pinned
+    pin_memory, is_pinned, record_stream = storages.pin_memory, storages.is_pinned, storages.record_stream

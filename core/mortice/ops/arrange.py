@@ -258,8 +258,9 @@ def triu(input: Any, diagonal: int = 0, *, out: Any = None) -> Any:
 
 
 def _triangle(
-    name: str, fn: Any, row: int, col: int, offset: int, dtype: DType, device: Any, requires_grad: bool
-) -> Any:
+    name: str, fn: Any, row: int, col: int, offset: int, dtype: DType, device: Any, requires_grad: bool,
+    pin_memory: bool,
+) -> Any:  # fmt: skip
     row, col = operator.index(row), operator.index(col)
     if row < 0 or col < 0:
         raise RuntimeError(f"{name}: row and col must be non-negative; got {row} and {col}.")
@@ -269,7 +270,7 @@ def _triangle(
     ones = filled(Size((row, col)), True, check_dtype(name, bool_, where), where)
     flat = flat_nonzero(fn(ones, offset))
     step = max(col, 1)
-    return finish(cast(stack([flat // step, flat % step]), dtype), requires_grad)
+    return finish(cast(stack([flat // step, flat % step]), dtype), requires_grad, pin_memory)
 
 
 def tril_indices(
@@ -277,7 +278,7 @@ def tril_indices(
     pin_memory: bool = False, requires_grad: bool = False,
 ) -> Any:  # fmt: skip
     """Return the positions of the lower triangle of a row by col matrix: 2 by n."""
-    return _triangle("tril_indices", tril, row, col, offset, dtype or int64, device, requires_grad)
+    return _triangle("tril_indices", tril, row, col, offset, dtype or int64, device, requires_grad, pin_memory)
 
 
 def triu_indices(
@@ -285,7 +286,7 @@ def triu_indices(
     pin_memory: bool = False, requires_grad: bool = False,
 ) -> Any:  # fmt: skip
     """Return the positions of the upper triangle of a row by col matrix: 2 by n."""
-    return _triangle("triu_indices", triu, row, col, offset, dtype or int64, device, requires_grad)
+    return _triangle("triu_indices", triu, row, col, offset, dtype or int64, device, requires_grad, pin_memory)
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:

@@ -45,7 +45,7 @@ def full(
     """Make a tensor of one number; its dtype is the number's unless given."""
     shape = check_sizes("full", (size,) if not isinstance(size, (tuple, list)) else tuple(size))
     fill_value, where = number(fill_value), resolve(device)
-    return _into(out, finish(filled(shape, fill_value, dtype or scalar_dtype(fill_value), where), requires_grad))
+    return _into(out, finish(filled(shape, fill_value, dtype or scalar_dtype(fill_value), where), requires_grad, pin_memory))
 
 
 def _into(out: Any, made: Any) -> Any:
@@ -70,7 +70,7 @@ def zeros(
 ) -> Any:  # fmt: skip
     """Make zeros, in the default float dtype unless given."""
     shape = _sized("zeros", size, named.pop("size", None))
-    return _into(out, finish(filled(shape, 0, dtype or get_default_dtype(), resolve(device)), requires_grad))
+    return _into(out, finish(filled(shape, 0, dtype or get_default_dtype(), resolve(device)), requires_grad, pin_memory))
 
 
 def ones(
@@ -79,7 +79,7 @@ def ones(
 ) -> Any:  # fmt: skip
     """Make ones, in the default float dtype unless given."""
     shape = _sized("ones", size, named.pop("size", None))
-    return _into(out, finish(filled(shape, 1, dtype or get_default_dtype(), resolve(device)), requires_grad))
+    return _into(out, finish(filled(shape, 1, dtype or get_default_dtype(), resolve(device)), requires_grad, pin_memory))
 
 
 def empty(
@@ -89,7 +89,7 @@ def empty(
     """Make a tensor of unspecified contents, in the default float dtype unless given."""
     shape = _sized("empty", size, named.pop("size", None))
     made = in_format(filled(shape, 0, dtype or get_default_dtype(), resolve(device)), memory_format)
-    return _into(out, finish(made, requires_grad))
+    return _into(out, finish(made, requires_grad, pin_memory))
 
 
 def scalar_tensor(
@@ -97,15 +97,17 @@ def scalar_tensor(
     requires_grad: bool = False,
 ) -> Any:  # fmt: skip
     """Make a 0-d tensor, in the default float dtype unless given."""
-    return full((), s, dtype=dtype or get_default_dtype(), device=device, requires_grad=requires_grad)
+    dtype = dtype or get_default_dtype()
+    return full((), s, dtype=dtype, device=device, requires_grad=requires_grad, pin_memory=pin_memory)
 
 
 def _like(
-    input: Any, value: Any, dtype: Any, device: Any, requires_grad: bool, size: Any = None, memory_format: Any = None
-) -> Any:
+    input: Any, value: Any, dtype: Any, device: Any, requires_grad: bool, pin_memory: bool, size: Any = None,
+    memory_format: Any = None,
+) -> Any:  # fmt: skip
     where = input._device if device is None else resolve(device)
     shape = input.shape if size is None else size
-    return finish(in_format(filled(shape, value, dtype or input.dtype, where), memory_format), requires_grad)
+    return finish(in_format(filled(shape, value, dtype or input.dtype, where), memory_format), requires_grad, pin_memory)
 
 
 def zeros_like(
@@ -113,7 +115,7 @@ def zeros_like(
     memory_format: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Make zeros of the same shape, dtype and device."""
-    return _like(input, 0, dtype, device, requires_grad, memory_format=memory_format)
+    return _like(input, 0, dtype, device, requires_grad, pin_memory, memory_format=memory_format)
 
 
 def ones_like(
@@ -121,7 +123,7 @@ def ones_like(
     memory_format: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Make ones of the same shape, dtype and device."""
-    return _like(input, 1, dtype, device, requires_grad, memory_format=memory_format)
+    return _like(input, 1, dtype, device, requires_grad, pin_memory, memory_format=memory_format)
 
 
 def empty_like(
@@ -129,7 +131,7 @@ def empty_like(
     memory_format: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Make a tensor of unspecified contents, of the same shape, dtype and device."""
-    return _like(input, 0, dtype, device, requires_grad, memory_format=memory_format)
+    return _like(input, 0, dtype, device, requires_grad, pin_memory, memory_format=memory_format)
 
 
 def full_like(
@@ -137,7 +139,7 @@ def full_like(
     layout: Any = None, memory_format: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Fill the same shape, dtype and device with one number."""
-    return _like(input, number(fill_value), dtype, device, requires_grad, memory_format=memory_format)
+    return _like(input, number(fill_value), dtype, device, requires_grad, pin_memory, memory_format=memory_format)
 
 
 def new_zeros(
@@ -145,7 +147,7 @@ def new_zeros(
     layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Make zeros of the given size, in this tensor's dtype and on its device."""
-    return _like(self, 0, dtype, device, requires_grad, _needed("new_zeros", sizes if size is None else (size,)))
+    return _like(self, 0, dtype, device, requires_grad, pin_memory, _needed("new_zeros", sizes if size is None else (size,)))
 
 
 def new_ones(
@@ -153,7 +155,7 @@ def new_ones(
     layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Make ones of the given size, in this tensor's dtype and on its device."""
-    return _like(self, 1, dtype, device, requires_grad, _needed("new_ones", sizes if size is None else (size,)))
+    return _like(self, 1, dtype, device, requires_grad, pin_memory, _needed("new_ones", sizes if size is None else (size,)))
 
 
 def new_empty(
@@ -161,7 +163,7 @@ def new_empty(
     layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Make a tensor of unspecified contents, in this tensor's dtype and on its device."""
-    return _like(self, 0, dtype, device, requires_grad, _needed("new_empty", sizes if size is None else (size,)))
+    return _like(self, 0, dtype, device, requires_grad, pin_memory, _needed("new_empty", sizes if size is None else (size,)))
 
 
 def new_full(
@@ -169,7 +171,7 @@ def new_full(
     layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Fill the given size with one number, in this tensor's dtype and on its device."""
-    return _like(self, number(fill_value), dtype, device, requires_grad, check_sizes("new_full", (size,)))
+    return _like(self, number(fill_value), dtype, device, requires_grad, pin_memory, check_sizes("new_full", (size,)))
 
 
 def new_tensor(
@@ -226,7 +228,7 @@ def arange(
         data = k.astype(k.arange(0, count, 1, dtype=int64, device=where), _wide(k, where, dtype))
         data = k.astype(k.add(k.multiply(data, step), start), dtype)
     t = make(data, where, dtype, Size((count,)))
-    return _into(out, finish(t, requires_grad))
+    return _into(out, finish(t, requires_grad, pin_memory))
 
 
 def _wide(k: Any, device: Device, dtype: DType) -> DType:
@@ -281,7 +283,7 @@ def linspace(
     down = k.subtract(end, k.multiply(k.subtract(steps - 1, i), step))
     half = k.less(k.arange(0, steps, 1, dtype=int64, device=where), max((steps + 1) // 2, 1))
     data = k.astype(k.where(half, up, down), dtype)
-    return _into(out, finish(make(data, where, dtype, Size((steps,))), requires_grad))
+    return _into(out, finish(make(data, where, dtype, Size((steps,))), requires_grad, pin_memory))
 
 
 def logspace(
@@ -296,7 +298,7 @@ def logspace(
     powers = linspace(start, end, steps, dtype=_wide(where.backend, where, dtype), device=where)
     k = where.backend
     data = k.astype(k.pow(k.new_full(powers._data, powers.shape, base), powers._data), dtype)
-    return _into(out, finish(make(data, where, dtype, powers.shape), requires_grad))
+    return _into(out, finish(make(data, where, dtype, powers.shape), requires_grad, pin_memory))
 
 
 def eye(
@@ -314,4 +316,4 @@ def eye(
     rows = k.reshape(k.arange(0, n, 1, dtype=int64, device=where), (n, 1))
     columns = k.reshape(k.arange(0, m, 1, dtype=int64, device=where), (1, m))
     data = k.astype(k.equal(rows, columns), dtype)
-    return _into(out, finish(make(data, where, dtype, Size((n, m))), requires_grad))
+    return _into(out, finish(make(data, where, dtype, Size((n, m))), requires_grad, pin_memory))

@@ -24,13 +24,26 @@ if TYPE_CHECKING:
 __all__ = ["as_tensor", "asarray", "from_dlpack", "from_numpy", "frombuffer", "tensor"]
 
 
-def finish(t: Any, requires_grad: bool) -> Any:
-    """Set requires_grad on a new tensor, where it is asked for, and note what is made under inference_mode."""
+def finish(t: Any, requires_grad: bool, pin_memory: bool = False) -> Any:
+    """Pin a new tensor and set its requires_grad where that is asked for, and note what is made under inference_mode."""
+    if pin_memory:
+        t = _pinned(t)
     if special[0] and modes.inference and t._storage is None and t._node is None:
         t.__dict__["_inference"] = True
     if requires_grad:
         t.requires_grad = True
     return t
+
+
+def _pinned(t: Any) -> Any:
+    from mortice.ops import storage
+
+    if t._device.type == "cpu" and not storage.pinning(None):
+        raise RuntimeError(
+            "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on this "
+            "system. Leave it out."
+        )
+    return storage.pin_memory(t)
 
 
 def check_dtype(name: str, dtype: Any, device: Device) -> DType:
@@ -159,15 +172,15 @@ def tensor(
             UserWarning,
             stacklevel=2,
         )
-        return finish(converted(data, dtype, device), requires_grad)
+        return finish(converted(data, dtype, device), requires_grad, pin_memory)
     where = resolve(device)
     if dtype is not None:
         dtype = check_dtype("tensor", dtype, where)
     if type(data) not in _NUMBERS and is_array(data):
-        return finish(_of_array("tensor", data, dtype, where, True), requires_grad)
+        return finish(_of_array("tensor", data, dtype, where, True), requires_grad, pin_memory)
     if isinstance(data, (list, tuple)) and data and type(data[0]) not in _NUMBERS and _is_part(data[0]):
         joined = stack([_of_array("tensor", p, None, where, True) if _is_part(p) else tensor(p, device=where) for p in data])
-        return finish(joined if dtype is None else cast(joined, dtype), requires_grad)
+        return finish(joined if dtype is None else cast(joined, dtype), requires_grad, pin_memory)
     if isinstance(data, (str, bytes)):
         raise TypeError(f"tensor: could not infer dtype of {type(data).__name__}. Pass numbers, lists of them, or arrays.")
     leaves, shape = _walk(data)
@@ -176,7 +189,7 @@ def tensor(
     if leaves and isinstance(leaves[0], TensorBase) and leaves[0].shape:
         number(leaves[0])
     found = dtype or _inferred(leaves)
-    return finish(from_host(fit([number(v) for v in leaves], found), shape, found, where), requires_grad)
+    return finish(from_host(fit([number(v) for v in leaves], found), shape, found, where), requires_grad, pin_memory)
 
 
 def _is_part(value: Any) -> bool:

@@ -69,7 +69,7 @@ def rand(
     """Draw from the uniform distribution on [0, 1)."""
     shape = check_sizes("rand", (named["size"],) if "size" in named else size)
     made = _draw("rand", "random_uniform", shape, _floating("rand", dtype), resolve(device), generator)
-    return _into(out, finish(made, requires_grad))
+    return _into(out, finish(made, requires_grad, pin_memory))
 
 
 def randn(
@@ -79,7 +79,7 @@ def randn(
     """Draw from the standard normal distribution."""
     shape = check_sizes("randn", (named["size"],) if "size" in named else size)
     made = _draw("randn", "random_normal", shape, _floating("randn", dtype), resolve(device), generator)
-    return _into(out, finish(made, requires_grad))
+    return _into(out, finish(made, requires_grad, pin_memory))
 
 
 def rand_like(
@@ -89,7 +89,7 @@ def rand_like(
     """Draw uniform numbers in another tensor's shape, dtype and device."""
     where = input._device if device is None else resolve(device)
     kind = _floating("rand_like", dtype or input.dtype)
-    return finish(_draw("rand_like", "random_uniform", input.shape, kind, where, generator), requires_grad)
+    return finish(_draw("rand_like", "random_uniform", input.shape, kind, where, generator), requires_grad, pin_memory)
 
 
 def randn_like(
@@ -99,7 +99,7 @@ def randn_like(
     """Draw normal numbers in another tensor's shape, dtype and device."""
     where = input._device if device is None else resolve(device)
     kind = _floating("randn_like", dtype or input.dtype)
-    return finish(_draw("randn_like", "random_normal", input.shape, kind, where, generator), requires_grad)
+    return finish(_draw("randn_like", "random_normal", input.shape, kind, where, generator), requires_grad, pin_memory)
 
 
 def normal(
@@ -118,7 +118,7 @@ def normal(
         first = tensors[0]
         z = _draw("normal", "random_normal", shape, _floating("normal", first.dtype), first._device, generator)
         made = (z * _outside(std) + _outside(mean)).detach()
-    return _into(out, finish(made, requires_grad))
+    return _into(out, finish(made, requires_grad, pin_memory))
 
 
 def _outside(value: Any) -> Any:
@@ -156,7 +156,7 @@ def randint(
     if size is None:
         raise TypeError("randint: size is needed, as in randint(high, size) or randint(low, high, size).")
     made = _integers("randint", low, high, check_sizes("randint", (size,)), dtype or int64, resolve(device), generator)
-    return _into(out, finish(made, requires_grad))
+    return _into(out, finish(made, requires_grad, pin_memory))
 
 
 def randint_like(
@@ -167,7 +167,8 @@ def randint_like(
     if high is None:
         low, high = 0, low
     where = input._device if device is None else resolve(device)
-    return finish(_integers("randint_like", low, high, input.shape, dtype or input.dtype, where, generator), requires_grad)
+    made = _integers("randint_like", low, high, input.shape, dtype or input.dtype, where, generator)
+    return finish(made, requires_grad, pin_memory)
 
 
 def randperm(
@@ -182,7 +183,7 @@ def randperm(
     dtype = check_dtype("randperm", dtype or int64, where)
     seed, offset, where = _take(generator, n, where)
     data = where.backend.random_permutation(seed, offset, n, device=where)
-    return _into(out, finish(cast(make(data, where, int64, Size((n,))), dtype), requires_grad))
+    return _into(out, finish(cast(make(data, where, int64, Size((n,))), dtype), requires_grad, pin_memory))
 
 
 # ---- drawing by probabilities ----

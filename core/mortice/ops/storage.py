@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import warnings
 import weakref
 from typing import Any
 
@@ -310,7 +311,7 @@ def from_file(
 
 def pin_memory(self: Any, device: Any = None) -> Any:
     """Copy into memory that an accelerator reads and writes by itself; the tensor itself when it is there."""
-    places = devices_of(Device("cuda" if device is None else device).type)
+    places = pinning(device, "pin_memory")
     if not places:
         raise RuntimeError("pin_memory: Cannot access accelerator device when none is available.")
     if self._device.type != "cpu":
@@ -325,7 +326,30 @@ def pin_memory(self: Any, device: Any = None) -> Any:
 
 def is_pinned(self: Any, device: Any = None) -> bool:
     """Tell whether the memory is locked for an accelerator's transfers."""
+    places = pinning(device, "is_pinned")
     if self._device.type != "cpu" or not prod(self.shape):
         return False
-    places = devices_of(Device("cuda" if device is None else device).type)
     return bool(places) and bool(places[0].backend.is_pinned(self._device.backend.address(self._data)))
+
+
+def pinning(device: Any = None, name: str = "") -> list[Device]:
+    """Return the devices that may lock memory of the host for themselves."""
+    if device is not None:
+        warnings.warn(
+            f"The argument 'device' of Tensor.{name}() is deprecated. Please do not pass this argument.",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+    return devices_of(Device("cuda" if device is None else device).type)
+
+
+def record_stream(self: Any, stream: Any) -> None:
+    """Keep the memory, once it is let go, until the work that is then in another stream of its device is done."""
+    queue = getattr(stream, "_queue", None)
+    if queue is None:
+        raise RuntimeError(f"record_stream: expected a mortice.cuda.Stream; got {type(stream).__name__}.")
+    if queue.device.type != self._device.type:
+        raise NotImplementedError(
+            f"record_stream: expected a tensor on a device of the stream's type, {queue.device.type}; got one on {self._device}."
+        )
+    self._device.backend.keep_for(self._data, queue)

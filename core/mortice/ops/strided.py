@@ -325,7 +325,7 @@ def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = No
                   requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
     """Make a tensor of any values with the given sizes and strides."""
     last = sum((n - 1) * s for n, s in zip(size, stride)) if prod(size) else -1
-    made = as_strided(empty(last + 1, dtype=dtype, device=device), size, stride)
+    made = as_strided(empty(last + 1, dtype=dtype, device=device, pin_memory=pin_memory), size, stride)
     return made.detach().requires_grad_(requires_grad)
 
 
@@ -337,7 +337,7 @@ def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, layout
         raise RuntimeError(
             f"empty_permuted: expected physical_layout to be a permutation of {len(size)} dims; got {list(physical_layout)}."
         )
-    made = empty([size[d] for d in order], dtype=dtype, device=device)
+    made = empty([size[d] for d in order], dtype=dtype, device=device, pin_memory=pin_memory)
     return permute(made, [order.index(d) for d in range(len(order))]).detach().requires_grad_(requires_grad)
 
 
@@ -345,4 +345,4 @@ def new_empty_strided(self: Any, size: Any, stride: Any, dtype: Any = None, layo
                       pin_memory: bool = False, requires_grad: bool = False) -> Any:  # fmt: skip
     """Make a tensor of any values with the given sizes and strides, of this one's dtype and device unless told."""
     dtype, device = self.dtype if dtype is None else dtype, self._device if device is None else device
-    return empty_strided(size, stride, dtype=dtype, device=device, requires_grad=requires_grad)
+    return empty_strided(size, stride, dtype=dtype, device=device, requires_grad=requires_grad, pin_memory=pin_memory)

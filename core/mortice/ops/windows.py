@@ -26,17 +26,18 @@ Formula = Callable[[Any, int], Any]
 
 
 def _window(
-    name: str, length: Any, formula: Formula, symmetric: bool, dtype: DType, device: Any, requires_grad: bool
-) -> Any:
+    name: str, length: Any, formula: Formula, symmetric: bool, dtype: DType, device: Any, requires_grad: bool,
+    pin_memory: bool = False,
+) -> Any:  # fmt: skip
     """Evaluate a formula at the points of a window."""
     n, where = whole(name, "the window length", length), resolve(device)
     if n < 0:
         raise ShapeError(f"{name}: requires non-negative window length; got {n}.")
     dtype = check_dtype(name, dtype, where)
     if n < 2:
-        return finish(filled(Size((n,)), 1.0, dtype, where), requires_grad)
+        return finish(filled(Size((n,)), 1.0, dtype, where), requires_grad, pin_memory)
     points = arange(n, dtype=_wide(where.backend, where, dtype), device=where)
-    return finish(cast(formula(points, n - 1 if symmetric else n), dtype), requires_grad)
+    return finish(cast(formula(points, n - 1 if symmetric else n), dtype), requires_grad, pin_memory)
 
 
 # ---- formulas ----
@@ -99,7 +100,7 @@ def hann_window(
 ) -> Any:  # fmt: skip
     """Return a raised cosine."""
     dtype = _floating("hann_window", dtype, layout)
-    return _window("hann_window", window_length, _HANN, not periodic, dtype, device, requires_grad)
+    return _window("hann_window", window_length, _HANN, not periodic, dtype, device, requires_grad, pin_memory)
 
 
 def hamming_window(
@@ -108,7 +109,7 @@ def hamming_window(
 ) -> Any:  # fmt: skip
     """Return alpha minus beta times a cosine."""
     dtype = _floating("hamming_window", dtype, layout)
-    return _window("hamming_window", window_length, _cosines(alpha, beta), not periodic, dtype, device, requires_grad)
+    return _window("hamming_window", window_length, _cosines(alpha, beta), not periodic, dtype, device, requires_grad, pin_memory)
 
 
 def blackman_window(
@@ -117,7 +118,7 @@ def blackman_window(
 ) -> Any:  # fmt: skip
     """Return Blackman's sum of three cosines."""
     dtype = _floating("blackman_window", dtype, layout)
-    return _window("blackman_window", window_length, _BLACKMAN, not periodic, dtype, device, requires_grad)
+    return _window("blackman_window", window_length, _BLACKMAN, not periodic, dtype, device, requires_grad, pin_memory)
 
 
 def bartlett_window(
@@ -126,7 +127,7 @@ def bartlett_window(
 ) -> Any:  # fmt: skip
     """Return a triangle."""
     dtype = _floating("bartlett_window", dtype, layout)
-    return _window("bartlett_window", window_length, _triangle, not periodic, dtype, device, requires_grad)
+    return _window("bartlett_window", window_length, _triangle, not periodic, dtype, device, requires_grad, pin_memory)
 
 
 def kaiser_window(
@@ -135,7 +136,7 @@ def kaiser_window(
 ) -> Any:  # fmt: skip
     """Return Kaiser's window, narrower as beta grows."""
     dtype = _floating("kaiser_window", dtype, layout)
-    return _window("kaiser_window", window_length, _kaiser(beta), not periodic, dtype, device, requires_grad)
+    return _window("kaiser_window", window_length, _kaiser(beta), not periodic, dtype, device, requires_grad, pin_memory)
 
 
 # ---- mortice.signal.windows ----

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import threading
+import weakref
+from collections import deque
 from typing import Any
 
 import cupy
@@ -14,10 +15,12 @@ from mortice.backends import Backend, DType, HostBuffer
 class Exchange:
     """Copies and loans."""
 
-    _copying: list[tuple[Any, Any]]
+    # Memory of the host or of a device, and the event after which nothing uses it. Adding and taking out are atomic: the
+    # garbage collector adds at any moment.
+    _in_use: deque[tuple[Any, Any]]
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        self._copying, self._copies = [], threading.Lock()
+        self._in_use = deque()
         super().__init__(*args, **options)
 
     # ---- the host ----
@@ -47,9 +50,24 @@ class Exchange:
             return x
 
     def _keep(self, block: Any, event: Any) -> None:
-        """Keep memory of the host until the device has read it."""
-        with self._copies:
-            self._copying = [(b, e) for b, e in self._copying if not e.done] + [(block, event)]
+        """Keep memory until an event has happened; let go of what was kept for events that have."""
+        self._in_use.append((block, event))
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Let go of what nothing uses any more."""
+        for _ in range(len(self._in_use)):
+            try:
+                held = self._in_use.popleft()
+            except IndexError:
+                return
+            if not held[1].done:
+                self._in_use.append(held)
+
+    def keep_for(self, x: Any, queue: Any) -> None:
+        # Views hold the array that they are of: with it goes the last use of its memory.
+        owner = x if x.base is None else x.base
+        weakref.finalize(owner, _keep_until_done, self._in_use, owner.data, queue).atexit = False
 
     def _block(self, host: HostBuffer) -> Any:
         """Return the host's memory as a row-major NumPy array, without a copy where it is one."""
@@ -62,6 +80,7 @@ class Exchange:
         d: DType = self.dtype_of(x)  # type: ignore[attr-defined]
         with cupy.cuda.Device(x.data.device_id):
             block = x.get(order="C")
+        self.let_go()
         # bfloat16 has no PEP 3118 code, so it goes as bytes.
         view = block.reshape(-1).view(np.uint8) if d.name == "bfloat16" else block
         return HostBuffer(memoryview(view), x.shape, d)
@@ -118,3 +137,8 @@ class Exchange:
             x = cupy.from_dlpack(source)
         self.dtype_of(x)  # type: ignore[attr-defined]
         return x if x.data.device_id == device.index else self.copy_to(x, device)
+
+
+def _keep_until_done(kept: Any, memory: Any, queue: Any) -> None:
+    with cupy.cuda.Device(queue.device.index):
+        kept.append((memory, queue.stream.record()))

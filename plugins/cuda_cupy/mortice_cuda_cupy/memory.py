@@ -48,6 +48,7 @@ class Memory:
             cupy.cuda.set_allocator(allocate)
 
     def empty_cache(self, device: Any) -> None:
+        self.let_go()  # type: ignore[attr-defined]
         with cupy.cuda.Device(device.index):
             cupy.get_default_memory_pool().free_all_blocks()
         cupy.get_default_pinned_memory_pool().free_all_blocks()

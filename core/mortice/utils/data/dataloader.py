@@ -216,6 +216,12 @@ class _Iterator(Iterator[Any]):
         self._loader = loader
         self._handed_out = 0
         self._pins = loader.pin_memory and mortice.cuda.is_available()
+        if loader.pin_memory and loader.pin_memory_device:
+            warnings.warn(
+                "pin_memory_device is deprecated, the current accelerator will be used as the device,"
+                f"ignore pin_memory_device='{loader.pin_memory_device}'.",
+                stacklevel=4,
+            )
         if loader.pin_memory and not self._pins:
             warnings.warn(
                 "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
