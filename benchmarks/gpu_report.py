@@ -190,7 +190,7 @@ def parts(report: dict[str, Any]) -> list[Part]:
     found += [
         ("text", f"CUDA {cuda.get('runtime', '?')} on a driver for {cuda.get('driver', '?')}; Python {machine.get('python', '?')}; "
                  f"{machine.get('system', '')}, {machine.get('cores', '?')} cores; commit {machine.get('commit') or '?'}."),
-        ("text", ", ".join(facts)),
+        ("text", ", ".join([*facts, f"cuDNN {machine['cudnn']}" if machine.get("cudnn") else "mortice without cuDNN"])),
         ("text", "Ratios are PyTorch's time over mortice's: over 1, mortice is faster. Both run in one process, in interleaved "
                  "rounds; times end when the device has finished."),
         ("head", "Bars"),

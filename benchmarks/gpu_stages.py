@@ -84,7 +84,7 @@ def machine(stage: Stage) -> None:
         "versions": {name: version for name in LIBRARIES if (version := _version(name))},
         "python": platform.python_version(), "cores": os.cpu_count(), "system": f"{platform.system()} {platform.machine()}",
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"), "commit": _commit(),
-        "torch sees it": len(stage.libraries()) > 1,
+        "torch sees it": len(stage.libraries()) > 1, "cudnn": mortice.backends.cudnn.version(),
     }))  # fmt: skip
 
 

@@ -181,7 +181,7 @@ def test_pages_show_every_figure_and_escape_what_they_quote() -> None:
 def test_requirements_come_from_the_projects() -> None:
     needed, optional = gpu_site._needs()
     assert {"setuptools>=77", "pluggy>=1.5", "pytest>=8"} <= set(needed) and not any("mortice" in r for r in needed)
-    assert optional == ["nvidia-cudnn-frontend>=1.18"]
+    assert any(r.startswith("nvidia-cudnn-frontend") for r in optional)
     assert gpu_site._met(f"pytest=={importlib.metadata.version('pytest')}") and not gpu_site._met("pytest<1")
 
 
