@@ -130,7 +130,13 @@ def _ratio(stages: Stages, name: str, least: float) -> Bar:
     wrong = sum(bool(row["problems"]) for row in rows)
     wanted = f"median of torch / mortice at least {least}"
     if not ratios:
-        return _bar(stages, name, wanted, f"{wrong} of {len(rows)} cases with a problem" if wrong else "", None)
+        return _bar(
+            stages,
+            name,
+            wanted,
+            f"{wrong} of {len(rows)} cases with a problem" if wrong else "",
+            False if wrong else None,
+        )
     median = statistics.median(ratios)
     found = f"{median:.2f} (least {min(ratios):.2f}, {sum(r < least for r in ratios)} of {len(ratios)} below)"
     found += f"; {wrong} with a problem" if wrong else ""

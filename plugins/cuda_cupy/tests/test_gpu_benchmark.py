@@ -133,6 +133,10 @@ def test_the_median_of_ratios_decides_and_a_problem_misses() -> None:
     assert _verdicts(_stages(matmul=rows))[title] == gpu_report.REACHED
     assert _verdicts(_stages(matmul=rows[:2]))[title] == gpu_report.MISSED
     assert _verdicts(_stages(matmul=[{**rows[2], "problems": ["results differ"]}]))[title] == gpu_report.MISSED
+    failed = {"name": "a", "seconds": {"torch": 1.0}, "problems": ["mortice failed"]}
+    assert _verdicts(_stages(matmul=[failed]))[title] == gpu_report.MISSED
+    alone = {"name": "a", "seconds": {"mortice": 1.0}, "problems": []}  # PyTorch is not there
+    assert _verdicts(_stages(matmul=[alone]))[title] == gpu_report.UNKNOWN
     assert _verdicts(_stages(matmul=[]))[title] == _verdicts({})[title] == gpu_report.UNKNOWN
 
 
