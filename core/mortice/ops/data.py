@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["as_tensor", "asarray", "from_dlpack", "from_numpy", "frombuffer", "tensor"]
 
 
+# Devices of this type may lock memory of the host for themselves.
+PINNING = "cuda"
+
+
 def finish(t: Any, requires_grad: bool, pin_memory: bool = False) -> Any:
     """Pin a new tensor and set its requires_grad where that is asked for, and note what is made under inference_mode."""
     if pin_memory:
@@ -36,14 +40,12 @@ def finish(t: Any, requires_grad: bool, pin_memory: bool = False) -> Any:
 
 
 def _pinned(t: Any) -> Any:
-    from mortice.ops import storage
-
-    if t._device.type == "cpu" and not storage.pinning(None):
+    if t._device.type == "cpu" and not devices_of(PINNING):
         raise RuntimeError(
             "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on this "
             "system. Leave it out."
         )
-    return storage.pin_memory(t)
+    return t.pin_memory()
 
 
 def check_dtype(name: str, dtype: Any, device: Device) -> DType:

@@ -15,7 +15,7 @@ from mortice.dtype import DType, get_default_dtype, uint8
 from mortice.mutation import check_writable, layout
 from mortice.op import TensorBase
 from mortice.ops.creation import empty
-from mortice.ops.data import check_dtype, is_array, is_sequence, share, tensor
+from mortice.ops.data import PINNING, check_dtype, is_array, is_sequence, share, tensor
 from mortice.ops.movement import clone
 from mortice.ops.reinterpret import view_dtype
 from mortice.ops.strided import as_strided, storage_offset, whole
@@ -340,7 +340,7 @@ def pinning(device: Any = None, name: str = "") -> list[Device]:
             DeprecationWarning,
             stacklevel=3,
         )
-    return devices_of(Device("cuda" if device is None else device).type)
+    return devices_of(PINNING if device is None else Device(device).type)
 
 
 def record_stream(self: Any, stream: Any) -> None:
