@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import importlib.util
 import os
 import shutil
 import subprocess
 import sys
 import tomllib
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -63,7 +63,7 @@ def _needs() -> tuple[list[str], list[str]]:
     for table in tables:
         needed |= dict.fromkeys(r for r in table["dependencies"] if not r.startswith(tuple(own)))
     extras = next(table["optional-dependencies"] for table in tables if table["name"] == "mortice-cuda-cupy")
-    if importlib.util.find_spec("cupy") is None:
+    if PathFinder.find_spec("cupy") is None:
         needed |= dict.fromkeys(r.replace("[ctk]", "") for r in extras["cuda13"])
     return list(needed), list(extras["cudnn"])
 

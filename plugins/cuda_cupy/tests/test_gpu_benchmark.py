@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ ROOT = Path(__file__).parents[3]
 def _run(*arguments: Any, **more: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "MORTICE_EMULATED_DEVICES": "1", **more}
     command = [sys.executable, "-m", "benchmarks.gpu", "--installed", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=400, cwd=ROOT, env=environment)
+    return subprocess.run(command, capture_output=True, text=True, timeout=2400, cwd=ROOT, env=environment)
 
 
 # ---- running ----
@@ -44,10 +45,10 @@ def test_what_the_stand_in_gives_is_not_published(tmp_path: Path) -> None:
 @pytest.mark.skipif(run_on_cpu.compiler() is None, reason="the stand-in needs a C++ compiler")
 def test_on_the_stand_in_stages_run_and_are_reported_together(tmp_path: Path) -> None:
     pytest.importorskip("mortice_conformance", reason="the conformance kit is not installed")
-    stages = ("random", "steps", "memory")
+    stages = ("random", "steps")
     chosen = [word for stage in stages for word in ("--stage", stage)]
     for part, words in (("a", chosen), ("b", ["--stage", "kit", "--jobs", "1"])):
-        run = _run("--emulated", "--tiny", "--out", tmp_path / part, *words)
+        run = _run("--emulated", "--tiny", "--out", tmp_path / part, "--minutes", 40, *words)
         assert run.returncode == 0, run.stdout + run.stderr
     together = _run("--report", *(tmp_path / part / "records.jsonl" for part in "ab"), "--out", tmp_path)
     assert together.returncode == 0, together.stderr
@@ -59,10 +60,10 @@ def test_on_the_stand_in_stages_run_and_are_reported_together(tmp_path: Path) ->
     assert {name: stage["status"] for name, stage in found.items()} == dict.fromkeys((*stages, "kit"), "ok"), run.stdout
     assert all(row["different"] == 0 for row in found["random"]["rows"]) and len(found["random"]["rows"]) == 39
     assert found["kit"]["rows"][0]["passed"] > 0 and found["kit"]["rows"][0]["failed"] == 0
-    for name in ("steps", "memory"):
-        assert found[name]["rows"] and not any(row["problems"] for row in found[name]["rows"]), found[name]
+    assert len(found["steps"]["rows"]) == 3 and not any(row["problems"] for row in found["steps"]["rows"]), found[
+        "steps"
+    ]
     assert all(row["seconds"]["mortice"] > 0 for row in found["steps"]["rows"])
-    assert all(row["allocated"]["mortice"] > 0 for row in found["memory"]["rows"])
     if importlib.util.find_spec("torch") is not None:
         assert all(row["ratio"] > 0 for row in found["steps"]["rows"])
     for ending in ("md", "html"):
@@ -89,8 +90,8 @@ class _Failing(gpu.Run):
 def test_a_stage_that_crashes_or_hangs_leaves_its_own_figures_and_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(gpu.LIMITS, "matmul", 6)
-    run = _Failing(gpu.parse(["--out", str(tmp_path), "--emulated", "--tiny"]), [])
+    monkeypatch.setitem(gpu.LIMITS, "matmul", 6 / gpu.EMULATED)
+    run = _Failing(gpu.parse(["--out", str(tmp_path), "--emulated", "--tiny"]), [], time.monotonic() + 400)
     for name in ("random", "matmul", "steps"):
         run.stage(name, kept=0)
     run.stage("attention", kept=10_000)
