@@ -95,7 +95,10 @@ def test_convolution_and_its_gradients(case: Any, dtype: Any) -> None:
     function = getattr(F, f"conv{axes}d")
     agree(
         *both(
-            lambda x, w, b: function(x, w, b, **how), drawn(*x_shape, dtype=dtype), drawn(*w_shape, dtype=dtype, seed=1), bias
+            lambda x, w, b: function(x, w, b, **how),
+            drawn(*x_shape, dtype=dtype),
+            drawn(*w_shape, dtype=dtype, seed=1),
+            bias,
         )
     )
     after = [computed(n) for n in ("conv", "conv_input_grad", "conv_weight_grad")]
@@ -103,7 +106,9 @@ def test_convolution_and_its_gradients(case: Any, dtype: Any) -> None:
 
 
 @pytest.mark.parametrize("axes", [1, 2, 3])
-@pytest.mark.parametrize("how", [{}, {"stride": 2, "padding": 1, "output_padding": 1}, {"groups": 2, "dilation": 2}], ids=str)
+@pytest.mark.parametrize(
+    "how", [{}, {"stride": 2, "padding": 1, "output_padding": 1}, {"groups": 2, "dilation": 2}], ids=str
+)
 def test_transposed_convolution(axes: int, how: Any) -> None:
     function = getattr(F, f"conv_transpose{axes}d")
     w = drawn(4, 3, *[3] * axes, seed=1)
@@ -123,7 +128,9 @@ def test_more_room_than_the_windows_need_goes_to_the_core() -> None:
     # Two windows more would fit into the result: no convolution of cuDNN says that.
     agree(
         *both(
-            lambda x, w: F.conv_transpose1d(x, w, stride=1, output_padding=2, dilation=3), drawn(2, 4, 6), drawn(4, 3, 3, seed=1)
+            lambda x, w: F.conv_transpose1d(x, w, stride=1, output_padding=2, dilation=3),
+            drawn(2, 4, 6),
+            drawn(4, 3, 3, seed=1),
         )
     )
 
@@ -366,7 +373,10 @@ def test_a_case_without_a_plan_is_told_and_computed(monkeypatch: Any) -> None:
     F.conv2d(x, w)
     assert not fake_cudnn.log
     note = x.device.backend.libraries()["cudnn"][1]
-    assert "no plan for conv 2x3x8x27 by 4x3x3x3 float32: No valid engine configs for this" in note and "and more" not in note
+    assert (
+        "no plan for conv 2x3x8x27 by 4x3x3x3 float32: No valid engine configs for this" in note
+        and "and more" not in note
+    )
 
 
 @emulated
@@ -394,4 +404,6 @@ def test_frontends_without_a_launch_by_addresses_are_called_by_uid(monkeypatch: 
     monkeypatch.delattr(fake_cudnn._Lowered, "_execute_with_raw_ptrs")
     fake_cudnn.log.clear()
     agree(*both(lambda x, w: F.conv2d(x, w), drawn(2, 3, 8, 31), drawn(4, 3, 3, 3, seed=1)))
-    assert [name for name, _ in fake_cudnn.log] == ["conv_fprop", "conv_dgrad", "conv_wgrad"] or len(fake_cudnn.log) == 3
+    assert [name for name, _ in fake_cudnn.log] == ["conv_fprop", "conv_dgrad", "conv_wgrad"] or len(
+        fake_cudnn.log
+    ) == 3

@@ -77,7 +77,16 @@ def _forward(k: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, 
     place = _place(query, key, value, mask, causal)
     if place is None:
         return None
-    known = ("attention", *_seen(query), *_seen(key), *_seen(value), mask is not None and mask.shape, causal, scale, setting())
+    known = (
+        "attention",
+        *_seen(query),
+        *_seen(key),
+        *_seen(value),
+        mask is not None and mask.shape,
+        causal,
+        scale,
+        setting(),
+    )
     ready = place.plans.get(known, _UNKNOWN)
     if ready is _UNKNOWN:
         ready = _prepare(k, place, "attention", (query, key, value), mask, causal, scale)
@@ -170,7 +179,9 @@ def _prepare(
 
     def graph(place: Place) -> Any:
         build = forward if name == "attention" else backward
-        return build(place, query.dtype, shapes, strides, [s for s, _ in like], out_strides, bias_shape, causal, float(factor))
+        return build(
+            place, query.dtype, shapes, strides, [s for s, _ in like], out_strides, bias_shape, causal, float(factor)
+        )
 
     case = f"{name} {'x'.join(map(str, query.shape))} on {'x'.join(map(str, value.shape))} {query.dtype.name}"
     plan = make(place, case, graph, query.dtype, [x.data.ptr for x in held])

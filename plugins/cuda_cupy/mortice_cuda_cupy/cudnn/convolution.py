@@ -15,7 +15,18 @@ import cupy
 from mortice.backends import NamespaceBackend
 from mortice.backends.mixin import KernelMixin
 from mortice_cuda_cupy.cudnn.library import Place, here
-from mortice_cuda_cupy.cudnn.plans import ALIGNED, NAMES, keep, launched, make, new_graph, operand, result, rows, setting
+from mortice_cuda_cupy.cudnn.plans import (
+    ALIGNED,
+    NAMES,
+    keep,
+    launched,
+    make,
+    new_graph,
+    operand,
+    result,
+    rows,
+    setting,
+)
 
 _UNKNOWN = object()
 

@@ -28,7 +28,9 @@ planned: list[str] = []  # operations for which plans were made
 
 data_type = enum.Enum("data_type", "NOT_SET FLOAT DOUBLE HALF BFLOAT16 INT32 BOOLEAN")
 heur_mode = enum.Enum("heur_mode", "A B FALLBACK OPENSOURCE")
-numerical_note = enum.Enum("numerical_note", "TENSOR_CORE DOWN_CONVERT_INPUTS REDUCED_PRECISION_REDUCTION NONDETERMINISTIC")
+numerical_note = enum.Enum(
+    "numerical_note", "TENSOR_CORE DOWN_CONVERT_INPUTS REDUCED_PRECISION_REDUCTION NONDETERMINISTIC"
+)
 build_plan_policy = enum.Enum("build_plan_policy", "HEURISTICS_CHOICE ALL")
 _TYPES = {
     data_type.FLOAT: np.dtype(np.float32), data_type.DOUBLE: np.dtype(np.float64), data_type.HALF: np.dtype(np.float16),
@@ -188,7 +190,9 @@ class pygraph:
         use_causal_mask: bool, bias: Tensor | None = None, use_deterministic_algorithm: bool = False,
     ) -> list[Tensor]:  # fmt: skip
         """The gradients of attention."""
-        inputs = {"q": q, "k": k, "v": v, "o": o, "g": dO, "stats": stats} | ({"bias": bias} if bias is not None else {})
+        inputs = {"q": q, "k": k, "v": v, "o": o, "g": dO, "stats": stats} | (
+            {"bias": bias} if bias is not None else {}
+        )
         return self._node(
             "sdpa_backward", inputs, 3, scale=attn_scale, causal=use_causal_mask, fixed=use_deterministic_algorithm
         )
@@ -218,7 +222,10 @@ class pygraph:
         note = numerical_note
         entries = [_Entry("python", None), _Entry("fails", 0)]
         if self._io is data_type.FLOAT:
-            entries += [_Entry("halves", 1, [note.DOWN_CONVERT_INPUTS, note.TENSOR_CORE]), _Entry("tf32", 2, [note.TENSOR_CORE], 64)]
+            entries += [
+                _Entry("halves", 1, [note.DOWN_CONVERT_INPUTS, note.TENSOR_CORE]),
+                _Entry("tf32", 2, [note.TENSOR_CORE], 64),
+            ]
         entries += [_Entry("atomic", 3, [note.NONDETERMINISTIC]), _Entry("plain", 4, (), 1000)]
         if self._operation[0] == "sdpa_backward" and self._operation[3]["fixed"]:
             entries = [e for e in entries if e.name != "atomic"]
@@ -251,7 +258,11 @@ class pygraph:
 
     def _launch(self, pack: dict[int, int], workspace: int, entry: _Entry, handle: Handle) -> None:
         stream = fake_runtime.get_current_stream()
-        if handle is not self._handle or threading.get_ident() != self._thread or handle.device != fake_runtime._local.device:
+        if (
+            handle is not self._handle
+            or threading.get_ident() != self._thread
+            or handle.device != fake_runtime._local.device
+        ):
             raise RuntimeError("emulator: the handle is another thread's or device's")
         if handle.stream != stream.ptr:
             raise RuntimeError("emulator: the handle is on another stream than the current one")
@@ -286,7 +297,9 @@ def _check_conv(name: str, inputs: Any, outputs: Any, how: Any) -> None:
     axes = len(x) - 2
     if axes not in (2, 3) or not len(w) == len(y) == axes + 2 or any(len(how[n]) != axes for n in "psd"):
         raise cudnnGraphNotSupportedError(f"{name}: two or three spatial axes")
-    counts = [(n + 2 * p - d * (m - 1) - 1) // s + 1 for n, m, p, s, d in zip(x[2:], w[2:], how["p"], how["s"], how["d"])]
+    counts = [
+        (n + 2 * p - d * (m - 1) - 1) // s + 1 for n, m, p, s, d in zip(x[2:], w[2:], how["p"], how["s"], how["d"])
+    ]
     if list(y) != [x[0], w[0], *counts] or x[1] % w[1] or w[0] % (x[1] // w[1]):
         raise cudnnGraphNotSupportedError(f"{name}: sizes {x}, {w} and {y} do not belong together")
 
@@ -332,7 +345,9 @@ def _check_sdpa(name: str, inputs: Any, outputs: Any, how: Any) -> None:
     if q[3] % 8 or v[3] % 8:
         raise cudnnGraphNotSupportedError("hidden_dim should be multiple of 8")
     if any(t.stride[3] != 1 for n, t in inputs.items() if n not in ("stats", "bias")):
-        raise cudnnGraphNotSupportedError("The stride for the last dimension corresponding to the embedding size should be 1")
+        raise cudnnGraphNotSupportedError(
+            "The stride for the last dimension corresponding to the embedding size should be 1"
+        )
     if type(how["scale"]) is not float or type(how["causal"]) is not bool:
         raise TypeError(f"{name}: attn_scale and use_causal_mask")
     bias = inputs.get("bias")
