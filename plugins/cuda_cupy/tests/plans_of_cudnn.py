@@ -76,9 +76,16 @@ def _attention(question: dict[str, Any], dtype: Any) -> Any:
     declared += [lse, *results] if back else [*results, lse]
     if bias:
         declared.append([list(bias), list(plans.rows(bias)), name])
+    dropout = question.get("dropout", False)
+    if dropout:
+        scores = (*q[:3], keys)
+        declared.append([list(scores), list(plans.rows(scores)), name])
+        declared += [[[1] * 4, [1] * 4, "FLOAT"]] * (2 if back else 1)
 
     def graph(place: Any) -> Any:
         build = attention.backward if back else attention.forward
-        return build(place, dtype, shapes, strides, out_shapes, outs, bias, question.get("causal", False), 0.125)
+        return build(
+            place, dtype, shapes, strides, out_shapes, outs, bias, dropout, question.get("causal", False), 0.125
+        )
 
     return len(declared), declared, graph

@@ -298,6 +298,21 @@ def test_attention_of_a_joint_projection_makes_no_copies() -> None:
     assert out.transpose(1, 2).is_contiguous()
 
 
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize("masked", [False, True])
+def test_dropout_drops_what_the_common_stream_says(masked: bool, dtype: Any) -> None:
+    mask = (drawn(20, 24, seed=5, grad=False) > -1.0) if masked else None
+    qkv = [heads(2, 3, n, 16, dtype=dtype, seed=i) for i, n in enumerate((20, 24, 24))]
+
+    def run(*qkv: Any) -> Any:
+        mt.manual_seed(3)
+        return attend(mask, dropout_p=0.25, is_causal=not masked)(*qkv)
+
+    plans().clear()
+    agree(*both(run, *qkv))
+    assert computed("attention") == computed("attention_grad") == 1
+
+
 @pytest.mark.parametrize("lead", [(), (3,), (2, 2, 3)])
 def test_leading_axes(lead: Any) -> None:
     qkv = [heads(*lead, 16, 8, dtype=mt.bfloat16, seed=i) for i in range(3)]

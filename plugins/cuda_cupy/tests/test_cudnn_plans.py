@@ -97,6 +97,7 @@ def test_switches_leave_a_plan(ask: Any, name: str, switch: str) -> None:
 ATTENTION: dict[str, dict[str, Any]] = {
     "plain": {}, "causal": {"causal": True}, "joint projection": {"joint": True, "causal": True}, "odd lengths": {"length": 33, "keys": 77},
     "mask": {"bias": [1, 1]}, "mask of each": {"bias": [2, 4], "length": 40, "keys": 24}, "other values": {"value": 32},
+    "dropout": {"dropout": True, "causal": True}, "dropout and mask": {"dropout": True, "bias": [1, 1]},
     "deterministic": {"flags": {"deterministic": True}},
 }  # fmt: skip
 

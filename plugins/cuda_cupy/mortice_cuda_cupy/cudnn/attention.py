@@ -1,8 +1,11 @@
 """Scaled dot product attention and its gradient by cuDNN, for halves: causal, or with a mask that is added to the scores.
 
-The core's bodies have the rest: float32 and float64 (cuDNN has no gradient for them), dropout (whose mask is drawn from
-the common stream and would have to lie in memory whole), the gradient of a mask, sizes of heads that 8 does not divide,
-leading axes that differ, and few queries.
+Dropout is given to it as what the common stream has drawn, so that the same weights are dropped as elsewhere. The core's
+bodies have the rest: float32 and float64 (cuDNN has no gradient for them), the gradient of a mask, sizes of heads that 8
+does not divide, leading axes that differ, and few queries.
+
+Not tried for lack of a GPU: what the kernels compute. All graphs were planned and compiled by cuDNN 9.28 for described
+devices (`tests/test_cudnn_plans.py`), and executed by a stand-in.
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ from mortice_cuda_cupy.cudnn.plans import (
 FEWEST_QUERIES = 16
 # What stands for minus infinity in a mask: exp of it is 0 beside any score, but differences of two such are no nan.
 _NEVER = {FLOAT16: -65504.0, BFLOAT16: -1e30}
+MOST_KEPT = 1 << 28  # weights that dropout may choose among: cuDNN wants that choice in the dtype, twice a bool's bytes
 _UNKNOWN = object()
 _EVERYTHING = 1e30  # the logarithm of the sum of exponentials of a query without keys: its weights then are 0
 
@@ -49,7 +53,7 @@ class AttentionKernels(KernelMixin):
         self, query: Any, key: Any, value: Any, mask: Any = None, keep: Any = None, *, causal: bool = False,
         scale: float | None = None, dropout_p: float = 0.0,
     ) -> tuple[Any, Any]:  # fmt: skip
-        found = None if keep is not None else _forward(self, query, key, value, mask, causal, scale)
+        found = _forward(self, query, key, value, mask, keep, causal, scale, dropout_p)
         if found is not None:
             return found
         return NamespaceBackend.attention(  # type: ignore[no-any-return]
@@ -62,8 +66,8 @@ class AttentionKernels(KernelMixin):
         needs_mask: bool = False,
     ) -> tuple[Any, Any, Any, Any]:  # fmt: skip
         found = None
-        if keep is None and not needs_mask and out is not None and lse is not None:
-            found = _backward(self, g, query, key, value, mask, out, lse, causal, scale)
+        if not needs_mask and out is not None and lse is not None:
+            found = _backward(self, g, query, key, value, mask, keep, out, lse, causal, scale, dropout_p)
         if found is not None:
             return (*found, None)
         return NamespaceBackend.attention_grad(  # type: ignore[no-any-return]
@@ -72,36 +76,26 @@ class AttentionKernels(KernelMixin):
         )  # fmt: skip
 
 
-def _forward(k: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, scale: float | None) -> Any:
+def _forward(
+    k: Any, query: Any, key: Any, value: Any, mask: Any, kept: Any, causal: bool, scale: float | None, p: float
+) -> Any:
     """Return out and lse, None where cuDNN is not to compute them."""
-    place = _place(query, key, value, mask, causal)
+    place = _place(query, key, value, mask, kept, causal, p)
     if place is None:
         return None
-    known = (
-        "attention",
-        *_seen(query),
-        *_seen(key),
-        *_seen(value),
-        mask is not None and mask.shape,
-        causal,
-        scale,
-        setting(),
-    )
+    operands, more = (query, key, value), (mask is not None and mask.shape, kept is not None, causal, scale, setting())
+    known = ("attention", _seen(query), _seen(key), _seen(value), more)
     ready = place.plans.get(known, _UNKNOWN)
     if ready is _UNKNOWN:
-        ready = _prepare(k, place, "attention", (query, key, value), mask, causal, scale)
+        ready = _prepare(k, place, "attention", operands, mask, kept, causal, scale, p)
         keep(place, known, ready)
     if ready is None:
         return None
     plan, lays, makers, shapes = ready
-    q, t, v = (lay(x) for x, lay in zip((query, key, value), lays))
+    laid = [lay(x) for x, lay in zip(operands, lays)]
     out, lse = makers[0](), cupy.empty(shapes[1], FLOAT32)
-    addresses = [q.data.ptr, t.data.ptr, v.data.ptr, out.data.ptr, lse.data.ptr]
-    empty = None
-    if mask is not None:
-        bias, empty = _bias(k, mask, query, key.shape[-2])
-        addresses.append(bias.data.ptr)
-    if not launched(plan, place, "attention", known, *addresses):
+    extras, empty = _extras(k, mask, kept, query, key.shape[-2], (1 / (1 - p),) if kept is not None else ())
+    if not launched(plan, place, "attention", known, *[x.data.ptr for x in (*laid, out, lse, *extras)]):
         return None
     out, lse = out.reshape(shapes[0]), lse.reshape(query.shape[:-1])
     if empty is not None:
@@ -111,18 +105,19 @@ def _forward(k: Any, query: Any, key: Any, value: Any, mask: Any, causal: bool, 
 
 
 def _backward(
-    k: Any, g: Any, query: Any, key: Any, value: Any, mask: Any, out: Any, lse: Any, causal: bool, scale: float | None
-) -> Any:
+    k: Any, g: Any, query: Any, key: Any, value: Any, mask: Any, kept: Any, out: Any, lse: Any, causal: bool,
+    scale: float | None, p: float,
+) -> Any:  # fmt: skip
     """Return the gradients of query, key and value, None where cuDNN is not to compute them."""
-    place = _place(query, key, value, mask, causal)
+    place = _place(query, key, value, mask, kept, causal, p)
     if place is None or g.dtype != query.dtype or out.dtype != query.dtype or lse.dtype != FLOAT32:
         return None
     operands = (query, key, value, out, g)
-    seen = [part for x in operands for part in _seen(x)]
-    known = ("attention_grad", *seen, mask is not None and mask.shape, causal, scale, setting())
+    more = (mask is not None and mask.shape, kept is not None, causal, scale, setting())
+    known = ("attention_grad", *[_seen(x) for x in operands], more)
     ready = place.plans.get(known, _UNKNOWN)
     if ready is _UNKNOWN:
-        ready = _prepare(k, place, "attention_grad", operands, mask, causal, scale)
+        ready = _prepare(k, place, "attention_grad", operands, mask, kept, causal, scale, p)
         keep(place, known, ready)
     if ready is None:
         return None
@@ -131,25 +126,25 @@ def _backward(
     if mask is not None:
         lse = k.where(k.equal(lse, float("-inf")), _EVERYTHING, lse)
     laid.append(_aligned(cupy.ascontiguousarray(lse)))
-    grads = [make() for make in makers]
-    addresses = [x.data.ptr for x in (*laid, *grads)]
-    if mask is not None:
-        bias, _ = _bias(k, mask, query, key.shape[-2])
-        addresses.append(bias.data.ptr)
-    if not launched(plan, place, "attention_grad", known, *addresses):
+    grads = [maker() for maker in makers]
+    extras, _ = _extras(k, mask, kept, query, key.shape[-2], (1 / (1 - p), 1 - p) if kept is not None else ())
+    if not launched(plan, place, "attention_grad", known, *[x.data.ptr for x in (*laid, *grads, *extras)]):
         return None
-    return tuple(d.reshape(x.shape) for d, x in zip(grads, (query, key, value)))
+    return tuple(d.reshape(x.shape) for d, x in zip(grads, operands))
 
 
-def _place(query: Any, key: Any, value: Any, mask: Any, causal: bool) -> Place | None:
+def _place(query: Any, key: Any, value: Any, mask: Any, kept: Any, causal: bool, p: float) -> Place | None:
     """Return where cuDNN computes, None for operands that are not for it."""
-    if query.dtype not in _NEVER or query.ndim < 2 or query.shape[-2] < FEWEST_QUERIES or not ways.cudnn_sdp_enabled():
+    dtype, shape = query.dtype, query.shape
+    if dtype not in _NEVER or len(shape) < 2 or shape[-2] < FEWEST_QUERIES or not ways.cudnn_sdp_enabled():
         return None
-    if not query.size or not key.size or not value.size or (query.shape[-1] | value.shape[-1]) % 8:
+    if not dtype == key.dtype == value.dtype or not shape[:-2] == key.shape[:-2] == value.shape[:-2]:
         return None
-    if not query.shape[:-2] == key.shape[:-2] == value.shape[:-2] or (mask is not None and (causal or query.ndim > 4)):
+    if not query.size or not key.size or not value.size or (shape[-1] | value.shape[-1]) % 8:
         return None
-    if not query.dtype == key.dtype == value.dtype or (mask is not None and mask.dtype not in (query.dtype, np.bool_)):
+    if mask is not None and (causal or len(shape) > 4 or mask.dtype not in (dtype, np.bool_)):
+        return None
+    if kept is not None and (p >= 1 or kept.size > MOST_KEPT):
         return None
     return here(query.data.device_id)
 
@@ -159,8 +154,9 @@ def _seen(x: Any) -> tuple[Any, ...]:
 
 
 def _prepare(
-    k: Any, place: Place, name: str, operands: Sequence[Any], mask: Any, causal: bool, scale: float | None
-) -> Any:
+    k: Any, place: Place, name: str, operands: Sequence[Any], mask: Any, kept: Any, causal: bool, scale: float | None,
+    p: float,
+) -> Any:  # fmt: skip
     """Return the plan, what lays out each operand, what makes each result, and the shapes of out and lse."""
     query, _, value = operands[:3]
     shapes = [_four(x.shape) for x in operands]
@@ -174,13 +170,21 @@ def _prepare(
     held = [lay(x) for x, lay in zip(operands, lays)]
     lse, results = cupy.zeros(lse_shape, FLOAT32), [maker() for maker in makers]
     held += [*results, lse] if name == "attention" else [lse, *results]
-    if mask is not None:
-        held.append(_bias(k, mask, query, operands[1].shape[-2])[0])
+    held += _extras(k, mask, kept, query, value.shape[-2], (1.0,) if name == "attention" else (1.0, 1.0))[0]
 
     def graph(place: Place) -> Any:
         build = forward if name == "attention" else backward
         return build(
-            place, query.dtype, shapes, strides, [s for s, _ in like], out_strides, bias_shape, causal, float(factor)
+            place,
+            query.dtype,
+            shapes,
+            strides,
+            [s for s, _ in like],
+            out_strides,
+            bias_shape,
+            kept is not None,
+            causal,
+            float(factor),
         )
 
     case = f"{name} {'x'.join(map(str, query.shape))} on {'x'.join(map(str, value.shape))} {query.dtype.name}"
@@ -193,13 +197,13 @@ def _prepare(
 
 
 def forward(
-    place: Place, dtype: Any, shapes: Any, strides: Any, out_shapes: Any, out_strides: Any, bias_shape: Any, causal: bool,
-    scale: float,
+    place: Place, dtype: Any, shapes: Any, strides: Any, out_shapes: Any, out_strides: Any, bias_shape: Any,
+    dropout: bool, causal: bool, scale: float,
 ) -> Any:  # fmt: skip
-    """Return the graph of attention; uids: query, key, value, out, lse, and what is added to the scores."""
+    """Return the graph of attention; uids: query, key, value, out, lse, then those of `_how`."""
     graph = new_graph(place, dtype)
     q, k, v = (operand(graph, uid, *at, dtype) for uid, at in enumerate(zip(shapes, strides), 1))
-    how = _how(graph, 6, bias_shape, dtype, causal, scale)
+    how = _how(graph, 6, bias_shape, (*shapes[0][:3], shapes[1][2]), 1 if dropout else 0, dtype, causal, scale)
     out, lse = graph.sdpa(q=q, k=k, v=v, generate_stats=True, **how)
     result(out, 4, out_shapes[0], out_strides[0], dtype)
     lse_shape = (*out_shapes[0][:3], 1)
@@ -208,15 +212,15 @@ def forward(
 
 
 def backward(
-    place: Place, dtype: Any, shapes: Any, strides: Any, out_shapes: Any, out_strides: Any, bias_shape: Any, causal: bool,
-    scale: float,
+    place: Place, dtype: Any, shapes: Any, strides: Any, out_shapes: Any, out_strides: Any, bias_shape: Any,
+    dropout: bool, causal: bool, scale: float,
 ) -> Any:  # fmt: skip
-    """Return the graph of the gradients; uids: query, key, value, out, g, lse, then the three, and what was added."""
+    """Return the graph of the gradients; uids: query, key, value, out, g, lse, the three, then those of `_how`."""
     graph = new_graph(place, dtype)
     q, k, v, out, g = (operand(graph, uid, *at, dtype) for uid, at in enumerate(zip(shapes, strides), 1))
     lse_shape = (*shapes[0][:3], 1)
     lse = operand(graph, 6, lse_shape, rows(lse_shape), FLOAT32)
-    how = _how(graph, 10, bias_shape, dtype, causal, scale)
+    how = _how(graph, 10, bias_shape, (*shapes[0][:3], shapes[1][2]), 2 if dropout else 0, dtype, causal, scale)
     if setting()[1]:
         how["use_deterministic_algorithm"] = True
     grads = graph.sdpa_backward(q=q, k=k, v=v, o=out, dO=g, stats=lse, **how)
@@ -225,11 +229,32 @@ def backward(
     return graph
 
 
-def _how(graph: Any, uid: int, bias_shape: Any, dtype: Any, causal: bool, scale: float) -> dict[str, Any]:
+def _how(
+    graph: Any, uid: int, bias_shape: Any, scores: Sequence[int], numbers: int, dtype: Any, causal: bool, scale: float
+) -> dict[str, Any]:
+    """Return the other arguments; uids: what is added to the scores, what is kept, and the numbers that go with that."""
     how: dict[str, Any] = {"attn_scale": scale, "use_causal_mask": causal}
     if bias_shape is not None:
         how["bias"] = operand(graph, uid, bias_shape, rows(bias_shape), dtype)
+        uid += 1
+    if numbers:
+        kept = operand(graph, uid, scores, rows(scores), dtype)
+        one = (1, 1, 1, 1)
+        how["dropout"] = (kept, *[operand(graph, uid + 1 + i, one, one, FLOAT32) for i in range(numbers)])
     return how
+
+
+def _extras(k: Any, mask: Any, kept: Any, query: Any, keys: int, numbers: Sequence[float]) -> tuple[list[Any], Any]:
+    """Return the operands that `_how` declares, and which queries may look at no key."""
+    extras, empty = [], None
+    if mask is not None:
+        bias, empty = _bias(k, mask, query, keys)
+        extras.append(bias)
+    if kept is not None:
+        # The core has drawn it for all scores, in row-major order.
+        extras.append(cupy.ascontiguousarray(kept).astype(query.dtype))
+        extras += [cupy.full(1, number, FLOAT32) for number in numbers]
+    return extras, empty
 
 
 # ---- layouts ----

@@ -2,6 +2,8 @@
 
 Whatever depends on shapes is decided once and kept; a later call costs a look into a dict, the result's memory and the
 launch. Nothing here waits for the device but the measurement that `backends.cudnn.benchmark` asks for.
+
+Not tried for lack of a GPU: launches, their time, and whether every plan may be captured.
 """
 
 from __future__ import annotations

@@ -132,6 +132,14 @@ class _Lowered:
         self._graph._launch(dict(zip(uids, addresses, strict=True)), workspace, entry, _handles[handle])
 
 
+def _more(bias: Any, dropout: Any, count: int) -> dict[str, Tensor]:
+    """Return the operands that attention may have."""
+    if dropout is not None and len(dropout) != count:
+        raise ValueError(f"emulator: dropout by a mask takes {count} tensors")
+    named = zip(("kept", "scale", "inverse"), dropout or ())
+    return {n: t for n, t in (("bias", bias), *named) if t is not None}
+
+
 class pygraph:
     """A graph of one operation."""
 
@@ -177,22 +185,20 @@ class pygraph:
 
     def sdpa(
         self, *, q: Tensor, k: Tensor, v: Tensor, generate_stats: bool, attn_scale: float, use_causal_mask: bool,
-        bias: Tensor | None = None,
+        bias: Tensor | None = None, dropout: Any = None,
     ) -> list[Tensor]:  # fmt: skip
         """Attention."""
         if not generate_stats:
             raise ValueError("emulator: the statistics are expected")
-        inputs = {"q": q, "k": k, "v": v} | ({"bias": bias} if bias is not None else {})
+        inputs = {"q": q, "k": k, "v": v} | _more(bias, dropout, 2)
         return self._node("sdpa", inputs, 2, scale=attn_scale, causal=use_causal_mask)
 
     def sdpa_backward(
         self, *, q: Tensor, k: Tensor, v: Tensor, o: Tensor, dO: Tensor, stats: Tensor, attn_scale: float,
-        use_causal_mask: bool, bias: Tensor | None = None, use_deterministic_algorithm: bool = False,
+        use_causal_mask: bool, bias: Tensor | None = None, use_deterministic_algorithm: bool = False, dropout: Any = None,
     ) -> list[Tensor]:  # fmt: skip
         """The gradients of attention."""
-        inputs = {"q": q, "k": k, "v": v, "o": o, "g": dO, "stats": stats} | (
-            {"bias": bias} if bias is not None else {}
-        )
+        inputs = {"q": q, "k": k, "v": v, "o": o, "g": dO, "stats": stats} | _more(bias, dropout, 3)
         return self._node(
             "sdpa_backward", inputs, 3, scale=attn_scale, causal=use_causal_mask, fixed=use_deterministic_algorithm
         )
@@ -344,7 +350,7 @@ def _check_sdpa(name: str, inputs: Any, outputs: Any, how: Any) -> None:
         raise cudnnGraphNotSupportedError(f"{name}: query {q}, key {k} and value {v} do not belong together")
     if q[3] % 8 or v[3] % 8:
         raise cudnnGraphNotSupportedError("hidden_dim should be multiple of 8")
-    if any(t.stride[3] != 1 for n, t in inputs.items() if n not in ("stats", "bias")):
+    if any(t.stride[3] != 1 for n, t in inputs.items() if n in "qkvog"):
         raise cudnnGraphNotSupportedError(
             "The stride for the last dimension corresponding to the embedding size should be 1"
         )
@@ -354,6 +360,8 @@ def _check_sdpa(name: str, inputs: Any, outputs: Any, how: Any) -> None:
     if bias is not None and (bias.dim[2:] != [q[2], k[2]] or any(n not in (1, m) for n, m in zip(bias.dim, q[:2]))):
         raise cudnnGraphNotSupportedError(f"{name}: bias {bias.dim}")
     out, stats = [*q[:3], v[3]], [*q[:3], 1]
+    if "kept" in inputs and (inputs["kept"].dim != [*q[:3], k[2]] or inputs["scale"].dim != [1, 1, 1, 1]):
+        raise cudnnGraphNotSupportedError(f"{name}: dropout of {inputs['kept'].dim}")
     wanted = [out, stats] if name == "sdpa" else [q, k, v]
     if [t.dim for t in outputs] != wanted:
         raise ValueError(f"{name}: results of {[t.dim for t in outputs]}; expected {wanted}")
@@ -379,16 +387,20 @@ def _sdpa(name: str, xs: Any, how: Any, dims: Any) -> list[Any]:
     top = scores.max(-1, keepdims=True)
     e = np.exp(scores - top)
     total = e.sum(-1, keepdims=True)
-    return [np.einsum("bhls,bhsv->bhlv", e / total, xs["v"]), top + np.log(total)]
+    weights = e / total * (xs["kept"] * xs["scale"] if "kept" in xs else 1)
+    return [np.einsum("bhls,bhsv->bhlv", weights, xs["v"]), top + np.log(total)]
 
 
 def _sdpa_backward(name: str, xs: Any, how: Any, dims: Any) -> list[Any]:
     weights = np.exp(_scores(xs, how) - xs["stats"])
+    kept = xs["kept"] * xs["scale"] if "kept" in xs else np.float32(1)
+    if "kept" in xs and not np.allclose(xs["scale"] * xs["inverse"], 1):
+        raise RuntimeError("emulator: the inverse of the scale")
     delta = (xs["g"] * xs["o"]).sum(-1, keepdims=True)
-    of_scores = weights * (np.einsum("bhlv,bhsv->bhls", xs["g"], xs["v"]) - delta) * np.float32(how["scale"])
+    of_scores = weights * (kept * np.einsum("bhlv,bhsv->bhls", xs["g"], xs["v"]) - delta) * np.float32(how["scale"])
     return [
         np.einsum("bhls,bhse->bhle", of_scores, xs["k"]), np.einsum("bhls,bhle->bhse", of_scores, xs["q"]),
-        np.einsum("bhls,bhlv->bhsv", weights, xs["g"]),
+        np.einsum("bhls,bhlv->bhsv", weights * kept, xs["g"]),
     ]  # fmt: skip
 
 
