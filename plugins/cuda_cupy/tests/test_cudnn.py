@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -72,6 +73,20 @@ def agree(found: list[Any], wanted: list[Any]) -> None:
 def computed(case: str) -> int:
     """Return how many plans there are of a kind."""
     return sum(key[0] == case and ready is not None for key, ready in plans().items())
+
+
+def test_signatures_are_the_default_bodies() -> None:
+    from mortice.backends import NamespaceBackend
+    from mortice_cuda_cupy.cudnn import CudnnKernels
+
+    names = {n for part in CudnnKernels.__mro__[:-2] for n in vars(part) if not n.startswith("_")} - {"libraries"}
+    assert names == {"conv", "conv_input_grad", "conv_weight_grad", "attention", "attention_grad"}
+    for name in names:
+        ours, theirs = (
+            [(p.name, p.kind, p.default) for p in inspect.signature(getattr(owner, name)).parameters.values()]
+            for owner in (CudnnKernels, NamespaceBackend)
+        )
+        assert ours == theirs
 
 
 # ---- convolution ----
