@@ -352,13 +352,21 @@ def test_what_cudnn_does_not_take_of_attention() -> None:
     x = heads(2, 16, 8, dtype=mt.float16, seed=1).detach()
     out = F.scaled_dot_product_attention(x, x, x, dropout_p=0.5)
     assert out.shape == x.shape and mt.isfinite(out).all()
-    ways.enable_cudnn_sdp(False)
-    try:
-        plans().clear()
+
+
+def test_attention_by_cudnn_can_be_switched_off() -> None:
+    from mortice.nn.attention import SDPBackend, sdpa_kernel
+
+    x = heads(2, 16, 8, dtype=mt.float16, seed=1).detach()
+    plans().clear()
+    with ways.sdp_kernel(enable_cudnn=False):
         F.scaled_dot_product_attention(x, x, x)
-        assert not plans()
-    finally:
-        ways.enable_cudnn_sdp(True)
+    with sdpa_kernel(SDPBackend.MATH):
+        F.scaled_dot_product_attention(x, x, x)
+    assert not plans() and ways.cudnn_sdp_enabled()
+    with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]):
+        F.scaled_dot_product_attention(x, x, x)
+    assert computed("attention") == 1
 
 
 # ---- what only the stand-in tells ----
