@@ -14,6 +14,7 @@ import enum
 import sys
 import threading
 import types
+import weakref
 from typing import Any
 
 import fake_runtime
@@ -278,11 +279,14 @@ class pygraph:
         arrays = {n: t.at(pack[t.uid]) for n, t in inputs.items()}
         results = [t.at(pack[t.uid]) for t in outputs]
         log.append((name, entry.name))
+        alive, io = weakref.ref(self), self._io
 
         def step() -> None:
+            if alive() is None:
+                raise RuntimeError("emulator: the plan's kernels were unloaded before the graph was replayed")
             if entry.workspace:
                 ctypes.memset(workspace, 0xFF, entry.workspace)
-            wide = np.float64 if self._io is data_type.DOUBLE else np.float32
+            wide = np.float64 if io is data_type.DOUBLE else np.float32
             xs = {n: a.astype(wide) for n, a in arrays.items()}
             if entry.name == "tf32":
                 xs = {n: _rounded(a, _TF32) for n, a in xs.items()}
