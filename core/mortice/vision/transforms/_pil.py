@@ -32,12 +32,19 @@ def planes(img: Any) -> mortice.Tensor:
     bands = img.getbands()
     if not width or not height:
         return mortice.empty((len(bands), height, width), dtype=PLAIN.get(img.mode, mortice.uint8))
+    img = _lab(img) if img.mode == "LAB" else img
     if img.mode in PLAIN:
         data = bytearray(img.tobytes())
     else:
         data = bytearray().join(_band_bytes(img, bands))
     flat = mortice.frombuffer(data, dtype=PLAIN.get(img.mode, mortice.uint8))
     return flat.reshape(len(bands), height, width)
+
+
+def _lab(img: Any) -> Any:
+    """Return a LAB image's bands with a and b counted from 128 as in its bytes, or back: it is one and the same."""
+    lightness, *ab = img.split()
+    return pillow().merge("LAB", [lightness, *[band.point([i ^ 128 for i in range(256)]) for band in ab]])
 
 
 def _band_bytes(img: Any, bands: Sequence[str]) -> list[bytes]:
@@ -59,7 +66,8 @@ def image(pixels: mortice.Tensor, mode: str) -> Any:
     if channels == 1:
         return Image.frombytes(mode, (width, height), data)
     n = height * width
-    return Image.merge(mode, [Image.frombytes("L", (width, height), data[i * n : i * n + n]) for i in range(channels)])
+    made = Image.merge(mode, [Image.frombytes("L", (width, height), data[i * n : i * n + n]) for i in range(channels)])
+    return _lab(made) if mode == "LAB" else made
 
 
 def through_tensor(change: Any, img: Any) -> Any:

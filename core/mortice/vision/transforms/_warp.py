@@ -51,18 +51,21 @@ def _sample(img: Tensor, grid: Tensor, mode: str, fill: Any) -> Tensor:
     return in_float(of_batch, img)
 
 
-def _pixels(img: Tensor, width: int, height: int, first: tuple[float, float]) -> Tensor:
-    """Return x, y and 1 of each pixel's centre, (height * width, 3), counted from a first one."""
+def _linear(img: Tensor, rows: Tensor, width: int, height: int, first: tuple[float, float]) -> list[Tensor]:
+    """Return a * x + b * y + c at each pixel's centre, counted from a first one, for each row (a, b, c)."""
     x, y = (_floats(img, start) + mortice.arange(n, device=img.device) for start, n in zip(first, (width, height)))
-    x, y = x.reshape(1, -1).expand(height, width), y.reshape(-1, 1).expand(height, width)
-    return mortice.stack([x, y, mortice.ones_like(x)], -1).reshape(-1, 3)
+    return [row[0] * x.reshape(1, -1) + row[1] * y.reshape(-1, 1) + row[2] for row in rows.unbind(0)]
+
+
+def _scaled(img: Tensor, numbers: Sequence[float]) -> Tensor:
+    """Return 6 numbers as two rows, for x and y in halves of the image's size."""
+    h, w = img.shape[-2:]
+    return _floats(img, numbers).reshape(2, 3) / _floats(img, [[0.5 * w], [0.5 * h]])
 
 
 def _affine_grid(img: Tensor, matrix: Sequence[float], width: int, height: int) -> Tensor:
-    h, w = img.shape[-2:]
-    half = _floats(img, [0.5 * w, 0.5 * h])
-    pixels = _pixels(img, width, height, (0.5 - 0.5 * width, 0.5 - 0.5 * height))
-    return (pixels @ (_floats(img, matrix).reshape(2, 3).t() / half)).reshape(1, height, width, 2)
+    rows = _linear(img, _scaled(img, matrix), width, height, (0.5 - 0.5 * width, 0.5 - 0.5 * height))
+    return mortice.stack(rows, -1).unsqueeze(0)
 
 
 def affine(img: Tensor, matrix: list[float], interpolation: str, fill: Any) -> Tensor:
@@ -84,8 +87,9 @@ def _bounds(matrix: Sequence[float], w: int, h: int) -> tuple[int, int]:
     size = []
     for row, n in ((matrix[:3], w), (matrix[3:], h)):
         ends = [row[0] * x * w / 2 + row[1] * y * h / 2 + row[2] + n / 2 for x in (-1, 1) for y in (-1, 1)]
-        low, high = (math.trunc(v / 1e-4) * 1e-4 for v in (min(ends), max(ends)))  # what rounding left is no pixel
-        size.append(math.ceil(high) - math.floor(low))
+        # In ten-thousandths of a pixel, since what rounding left over is no pixel.
+        low, high = (math.trunc(round(v * 1e4, 2)) for v in (min(ends), max(ends)))
+        size.append(-(-high // 10000) - low // 10000)
     return size[0], size[1]
 
 
@@ -118,10 +122,9 @@ def perspective(img: Tensor, coefficients: list[float], interpolation: str, fill
     """Look up each pixel at the place that 8 numbers give."""
     _check(img, interpolation, fill)
     h, w = img.shape[-2:]
-    pixels = _pixels(img, w, h, (0.5, 0.5))
-    above = pixels @ (_floats(img, coefficients[:6]).reshape(2, 3).t() / _floats(img, [0.5 * w, 0.5 * h]))
-    below = pixels @ _floats(img, [*coefficients[6:], 1.0]).reshape(3, 1)
-    return _sample(img, (above / below - 1.0).reshape(1, h, w, 2), interpolation, fill)
+    rows = mortice.cat([_scaled(img, coefficients[:6]), _floats(img, [[*coefficients[6:], 1.0]])])
+    x, y, below = _linear(img, rows, w, h, (0.5, 0.5))
+    return _sample(img, mortice.stack([x / below - 1.0, y / below - 1.0], -1).unsqueeze(0), interpolation, fill)
 
 
 def elastic_transform(img: Tensor, displacement: Tensor, interpolation: str, fill: Any) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from enum import Enum
 from typing import Any
 
@@ -86,7 +87,14 @@ def _magnitude(name: str, ends: tuple[float, float], i: int, bins: int) -> float
     """Return the i-th of evenly spaced magnitudes."""
     if name == "Posterize":
         return ends[0] - round(i / ((bins - 1) / (ends[0] - ends[1])))
-    return mortice.linspace(*ends, bins)[i].item()  # type: ignore[no-any-return]
+    # As PyTorch's linspace has it, in float32: magnitudes of whole pixels are cut, and the last bit decides.
+    first, last = map(_single, ends)
+    step = _single((last - first) / (bins - 1))
+    return _single(first + step * i if i < bins // 2 else last - step * (bins - 1 - i))
+
+
+def _single(value: float) -> float:
+    return struct.unpack("f", struct.pack("f", value))[0]  # type: ignore[no-any-return]
 
 
 def _apply(img: Any, name: str, magnitude: float, interpolation: Any, fill: Any) -> Any:
