@@ -19,7 +19,7 @@ pytestmark = pytest.mark.oracle
 torch, Image = beside.torch, beside.Image
 
 KINDS = ["pil", "uint8", "float", "batch-uint8", "batch-float"]
-TENSORS = KINDS[1:]
+SMALL = beside.PHOTO.resize((64, 48))
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +171,25 @@ def test_elastic(theirs, interpolation, fill, kind):
 
 # ---- kinds of images ----
 
-MODES = ["1", "L", "P", "LA", "RGB", "RGBA", "CMYK", "YCbCr", "HSV", "LAB", "I", "F", "I;16", "PA", "La", "RGBa", "RGBX"]
+MODES = [
+    "1",
+    "L",
+    "P",
+    "LA",
+    "RGB",
+    "RGBA",
+    "CMYK",
+    "YCbCr",
+    "HSV",
+    "LAB",
+    "I",
+    "F",
+    "I;16",
+    "PA",
+    "La",
+    "RGBa",
+    "RGBX",
+]
 
 
 def of_mode(mode):
@@ -240,7 +258,9 @@ def test_arrays_become_the_same_tensor(theirs, dtype, shape):
     np.testing.assert_array_equal(mine.numpy(), other.numpy(), strict=True)
 
 
-@pytest.mark.parametrize("source", ["uint8", "int16", "int32", "int64", "int8", "float16", "float32", "float64", "bool"])
+@pytest.mark.parametrize(
+    "source", ["uint8", "int16", "int32", "int64", "int8", "float16", "float32", "float64", "bool"]
+)
 @pytest.mark.parametrize("target", ["uint8", "int16", "int32", "int64", "int8", "float16", "float32", "float64"])
 def test_convert_image_dtype(theirs, source, target):
     rng = np.random.default_rng(3)
@@ -273,7 +293,7 @@ def test_normalize_is_bit_identical(theirs, dtype):
 
 RANDOM = [
     ("RandomHorizontalFlip", {}), ("RandomVerticalFlip", {"p": 0.7}), ("RandomCrop", {"size": 40}),
-    ("RandomCrop", {"size": (120, 60), "padding": 20, "padding_mode": "reflect"}),
+    ("RandomCrop", {"size": (80, 60), "padding": 20, "padding_mode": "reflect"}),
     ("RandomCrop", {"size": (120, 150), "pad_if_needed": True, "fill": 9}), ("RandomResizedCrop", {"size": 32}),
     ("RandomResizedCrop", {"size": (20, 31), "scale": (0.9, 1.0), "ratio": (3.0, 4.0)}), ("RandomGrayscale", {"p": 0.5}),
     ("RandomRotation", {"degrees": 40}), ("RandomRotation", {"degrees": (10, 30), "expand": True, "fill": 100}),
@@ -291,7 +311,15 @@ RANDOM = [
     ("RandAugment", {}), ("RandAugment", {"num_ops": 3, "magnitude": 20, "fill": [1, 2, 3]}), ("TrivialAugmentWide", {}),
     ("AugMix", {}), ("AugMix", {"severity": 9, "mixture_width": 2, "chain_depth": 2, "alpha": 0.5, "all_ops": False}),
 ]  # fmt: skip
-BYTES = {"RandomPosterize", "RandomEqualize", "AutoAugment", "RandAugment", "TrivialAugmentWide", "AugMix", "RandomSolarize"}
+BYTES = {
+    "RandomPosterize",
+    "RandomEqualize",
+    "AutoAugment",
+    "RandAugment",
+    "TrivialAugmentWide",
+    "AugMix",
+    "RandomSolarize",
+}
 # Changes that stretch what the change before them rounded.
 LOOSE = {"AugMix": 0.02, "AutoAugment": 0.02, "RandAugment": 0.08, "TrivialAugmentWide": 0.02}
 
@@ -302,7 +330,7 @@ def made(lib, name, settings):
     return getattr(lib, name)(**settings)
 
 
-@pytest.mark.parametrize("kind", ["pil", "uint8", "float", "batch-uint8"])
+@pytest.mark.parametrize("kind", ["pil", "uint8", "float"])
 @pytest.mark.parametrize("case", RANDOM, ids=str)
 def test_random_transforms_draw_in_the_same_order(theirs, case, kind, monkeypatch):
     name, settings = case
@@ -311,8 +339,8 @@ def test_random_transforms_draw_in_the_same_order(theirs, case, kind, monkeypatc
     for module in (theirs.transforms, theirs.autoaugment):
         monkeypatch.setattr(module, "torch", beside.Draws())
     mine, other = made(T, name, settings), made(theirs, name, settings)
-    for seed in range(8):
-        a, b = beside.like(kind)
+    for seed in range(4):
+        a, b = beside.like(kind, SMALL)
         mortice.manual_seed(seed)
         a, after = mine(a), mortice.rand(1).item()
         mortice.manual_seed(seed)
@@ -414,8 +442,10 @@ MISUSE = [
     lambda lib, t: lib.functional.erase(beside.PHOTO, 1, 1, 1, 1, t.zeros(1)),
     lambda lib, t: lib.functional.rotate(t.zeros(3, 4, 4), "a"), lambda lib, t: lib.functional.rotate(t.zeros(3, 4, 4), 3, center=3),
     lambda lib, t: lib.functional.rotate(t.zeros(3, 4, 4), 3, lib.InterpolationMode.BICUBIC),
-    lambda lib, t: lib.functional.rotate(t.zeros(3, 4, 4), 3, fill=[1, 2]), lambda lib, t: lib.functional.rotate(beside.PHOTO, 3, fill=[1, 2]),
-    lambda lib, t: lib.functional.affine(t.zeros(3, 4, 4), 3, 3, 1, 1), lambda lib, t: lib.functional.affine(t.zeros(3, 4, 4), 3, [1], 1, 1),
+    lambda lib, t: lib.functional.rotate(t.zeros(3, 4, 4), 3, fill=[1, 2]),
+    lambda lib, t: lib.functional.rotate(beside.PHOTO, 3, fill=[1, 2]),
+    lambda lib, t: lib.functional.affine(t.zeros(3, 4, 4), 3, 3, 1, 1),
+    lambda lib, t: lib.functional.affine(t.zeros(3, 4, 4), 3, [1], 1, 1),
     lambda lib, t: lib.functional.affine(t.zeros(3, 4, 4), 3, [1, 1], 0, 1),
     lambda lib, t: lib.functional.affine(t.zeros(3, 4, 4), 3, [1, 1], 1, "a"),
     lambda lib, t: lib.functional.affine(t.zeros(3, 4, 4), 3, [1, 1], 1, [1, 2, 3]),
