@@ -1,38 +1,15 @@
-"""torchvision's transforms beside mortice's: the same images to both, and the same draws.
-
-Its compiled half may be built for another PyTorch; transforms need none of it, so they are imported without it.
-"""
+"""torchvision's transforms beside mortice's: the same images to both, and the same draws."""
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-import types
-
 import numpy as np
-import pytest
+from PIL import Image
 from sklearn.datasets import load_sample_image
+from torchvision_side import torch, torchvision
 
 import mortice
 
-torch = pytest.importorskip("torch")
-Image = pytest.importorskip("PIL.Image")
-
-
-def transforms():
-    """Return torchvision.transforms, or skip."""
-    spec = importlib.util.find_spec("torchvision")
-    if spec is None:
-        pytest.skip("torchvision is not installed")
-    if "torchvision" not in sys.modules:
-        package = types.ModuleType("torchvision")
-        package.__path__ = spec.submodule_search_locations
-        sys.modules["torchvision"] = package
-        try:
-            return importlib.import_module("torchvision.transforms")
-        finally:
-            del sys.modules["torchvision"]  # whoever wants all of it gets all of it
-    return importlib.import_module("torchvision.transforms")
+transforms = torchvision.transforms
 
 
 class Draws:

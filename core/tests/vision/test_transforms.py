@@ -325,6 +325,50 @@ def test_tensors_stay_on_their_device():
 # ---- the seeds' rows ----
 
 
+def test_vt01_vt19_arrays_have_their_channels_last_and_only_bytes_are_scaled():
+    np = pytest.importorskip("numpy")
+    a = np.arange(24, dtype=np.uint8).reshape(2, 4, 3)
+    near(T.ToTensor()(a), mt.tensor(a.transpose(2, 0, 1).astype(np.float32)) / 255)
+    assert T.ToTensor()(a[:, :, 0]).shape == (1, 2, 4) and T.ToTensor()(picture(mode="L")).shape == (1, 16, 24)
+    unscaled = T.ToTensor()(a.astype(np.float64))
+    assert unscaled.dtype == mt.float64 and unscaled.max().item() == 23
+    assert F.to_pil_image(a).tobytes() == a.tobytes() and F.to_pil_image(a[:, :, 0]).mode == "L"
+
+
+def test_vt04_vt05_vt06_resize():
+    tall = picture(20, 50)
+    assert T.Resize(10)(tall).size == (10, 25) and T.Resize((7, 9))(tall).size == (9, 7)
+    bilinear = tall.resize((10, 25), 2).tobytes()
+    assert T.Resize(10, interpolation=2)(tall).tobytes() == T.Resize(10)(tall).tobytes() == bilinear
+    assert T.Resize(10)(F.pil_to_tensor(tall)).shape == (3, 25, 10)
+
+
+def test_vt07_vt08_vt09_crops():
+    img = picture()
+    padded = T.CenterCrop(30)(img)
+    assert padded.size == (30, 30) and padded.getpixel((0, 0)) == (0, 0, 0)
+    assert [c.size for c in T.FiveCrop(8)(img)] == [(8, 8)] * 5
+    with pytest.raises(ValueError, match="is bigger than input size"):
+        T.FiveCrop(17)(img)
+    with pytest.raises(ValueError, match="is larger than input image size"):
+        T.RandomCrop(17)(img)
+    assert T.RandomCrop(17, padding=1)(img).size == T.RandomCrop(17, pad_if_needed=True)(img).size == (17, 17)
+
+
+def test_vt16_transforms_run_on_every_access():
+    Dataset = importlib.import_module("mortice.utils.data").Dataset
+
+    class Data(Dataset):
+        calls, flip = 0, T.Lambda(lambda img: F.hflip(img))
+
+        def __getitem__(self, i):
+            self.calls += 1
+            return self.flip(picture())
+
+    data = Data()
+    assert data.calls == 0 and data[0].tobytes() == data[0].tobytes() and data.calls == 2
+
+
 def test_vt02_normalize():
     x = mt.rand(1, 4, 4)
     near(T.Normalize((0.5,), (0.5,))(x), (x - 0.5) / 0.5)

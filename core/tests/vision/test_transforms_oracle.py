@@ -14,6 +14,7 @@ import mortice
 from mortice.vision import transforms as T
 
 pytest.importorskip("sklearn")
+pytest.importorskip("PIL.Image")
 beside = importlib.import_module("vision.beside_torchvision")
 pytestmark = pytest.mark.oracle
 torch, Image = beside.torch, beside.Image
@@ -24,7 +25,7 @@ SMALL = beside.PHOTO.resize((64, 48))
 
 @pytest.fixture(scope="module")
 def theirs():
-    return beside.transforms()
+    return beside.transforms
 
 
 def agree(mine, other, kind, rare=0.0):

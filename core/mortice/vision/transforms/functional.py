@@ -167,7 +167,8 @@ def to_pil_image(pic: Any, mode: str | None = None) -> Any:
         permitted = _PIL_MODES[channels]
         if mode is not None and mode not in permitted:
             raise ValueError(f"Only modes {permitted} are supported for {channels}D inputs")
-        mode = (mode or permitted[0]) if pic.dtype == mortice.uint8 else None
+        mode = mode or (permitted[0] if pic.dtype == mortice.uint8 else None)
+        mode = mode if pic.dtype.itemsize == 1 else None  # the bytes of larger numbers are no pixels
     if mode is None:
         raise TypeError(f"Input type {pic.dtype} is not supported")
     return _pil.image(pic, mode)
