@@ -118,7 +118,9 @@ class _Points:
         """Return (index, whether it is inside, weight, the weight's slope by the grid) of each tap along an axis."""
         k = self.k
         half = (size - 1) / 2 if self.corners else size / 2
-        x = k.add(k.multiply(point, half), (size - 1) / 2)
+        # In PyTorch's order, so that half way between two elements the last bit says the same.
+        x = k.multiply(k.add(point, 1), half)
+        x = x if self.corners else k.subtract(x, 0.5)
         turn = half
         if self.mode != "cubic":
             x, moved = self._padded(x, size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import multiprocessing
@@ -15,7 +16,7 @@ import mortice
 from mortice.utils.data import sharing
 from mortice.utils.data.collate import default_collate, default_convert, pinned
 from mortice.utils.data.dataset import IterableDataset
-from mortice.utils.data.fetch import EndOfStream, MapFetcher, StreamFetcher
+from mortice.utils.data.fetch import SEED_STEP, EndOfStream, MapFetcher, StreamFetcher, generators_kept
 from mortice.utils.data.pool import Workers
 from mortice.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 from mortice.utils.data.worker import WorkerError
@@ -50,6 +51,11 @@ class DataLoader(Generic[T]):
         prefetch_factor: batches that each worker loads ahead, 2 unless given.
         persistent_workers: keep the workers between passes.
         in_order: hand out batches in the order of the sampler; otherwise as workers finish them.
+        seed_samples: give each sample random numbers of its own, which depend on the generator and on the sample's
+            place in the pass alone: random transforms then do the same with any number of workers and any batch size.
+            What is drawn while loading moves no generator of this process.
+
+    Differs from torch: `seed_samples=True` makes what samples draw independent of the number of workers.
     """
 
     def __init__(
@@ -57,7 +63,7 @@ class DataLoader(Generic[T]):
         batch_sampler: Any = None, num_workers: int = 0, collate_fn: Any = None, pin_memory: bool = False,
         drop_last: bool = False, timeout: float = 0, worker_init_fn: Any = None, multiprocessing_context: Any = None,
         generator: Any = None, *, prefetch_factor: int | None = None, persistent_workers: bool = False,
-        pin_memory_device: str = "", in_order: bool = True,
+        pin_memory_device: str = "", in_order: bool = True, seed_samples: bool = False,
     ) -> None:  # fmt: skip
         if num_workers < 0:
             raise ValueError(
@@ -79,7 +85,7 @@ class DataLoader(Generic[T]):
         self.prefetch_factor = 2 if num_workers and prefetch_factor is None else prefetch_factor
         self.pin_memory, self.pin_memory_device, self.in_order = pin_memory, pin_memory_device, in_order
         self.timeout, self.worker_init_fn, self.generator = timeout, worker_init_fn, generator
-        self.persistent_workers = persistent_workers
+        self.persistent_workers, self.seed_samples = persistent_workers, seed_samples
         self.multiprocessing_context = multiprocessing_context
         self._iterable = isinstance(dataset, IterableDataset)
         if self._iterable:
@@ -93,6 +99,11 @@ class DataLoader(Generic[T]):
                         f"DataLoader with IterableDataset: expected unspecified {option} option, but got "
                         f"{option}={value}"
                     )
+            if seed_samples:
+                raise ValueError(
+                    "DataLoader with IterableDataset: expected unspecified seed_samples option, since which worker "
+                    "makes a sample decides what it draws"
+                )
         if sampler is not None and shuffle:
             raise ValueError("sampler option is mutually exclusive with shuffle")
         if batch_sampler is not None:
@@ -177,10 +188,10 @@ class DataLoader(Generic[T]):
         self.check_worker_number_rationality()
         seed = _base_seed(self.generator)
         if not self.persistent_workers:
-            return _WorkerIterator(self, Workers(self, seed))
+            return _WorkerIterator(self, seed, Workers(self, seed))
         if self._workers is None or self._workers.stopped:
             self._workers = Workers(self, seed)
-        return _WorkerIterator(self, self._workers)
+        return _WorkerIterator(self, seed, self._workers)
 
     def check_worker_number_rationality(self) -> None:
         """Warn when more workers are asked for than there are cores."""
@@ -212,8 +223,10 @@ def _base_seed(generator: Any) -> int:
 class _Iterator(Iterator[Any]):
     """One pass over a loader."""
 
-    def __init__(self, loader: DataLoader) -> None:
+    def __init__(self, loader: DataLoader, seed: int) -> None:
         self._loader = loader
+        self._indices: Iterator[Any] = iter(())
+        self._seed = seed if loader.seed_samples else None
         self._handed_out = 0
         self._pins = loader.pin_memory and mortice.cuda.is_available()
         if loader.pin_memory and loader.pin_memory_device:
@@ -234,6 +247,15 @@ class _Iterator(Iterator[Any]):
 
     def __len__(self) -> int:
         return len(self._loader._index_sampler)
+
+    def _next_task(self) -> tuple[Any, int | None]:
+        """Return what to load next, and the seed of the first sample of it if samples are seeded."""
+        indices, seed = next(self._indices), self._seed
+        if seed is not None:
+            indices = list(indices) if self._loader._auto_collation else indices
+            n = len(indices) if self._loader._auto_collation else 1
+            self._seed = (seed + n * SEED_STEP) % (1 << 64)
+        return indices, seed
 
     def _next(self) -> Any:
         raise NotImplementedError
@@ -265,13 +287,14 @@ class _SingleIterator(_Iterator):
     def __init__(self, loader: DataLoader) -> None:
         if loader.timeout:
             raise ValueError(f"timeout option needs num_workers > 0, but got timeout={loader.timeout}")
-        super().__init__(loader)
-        _base_seed(loader.generator)
+        super().__init__(loader, _base_seed(loader.generator))
         self._indices = iter(loader._index_sampler)
         self._fetch = loader._fetcher()(loader.dataset)
 
     def _next(self) -> Any:
-        data = self._fetch(next(self._indices))
+        indices, seed = self._next_task()
+        with contextlib.nullcontext() if seed is None else generators_kept():
+            data = self._fetch(indices, seed)
         if isinstance(data, EndOfStream):
             raise StopIteration
         return data
@@ -280,8 +303,8 @@ class _SingleIterator(_Iterator):
 class _WorkerIterator(_Iterator):
     """A pass over worker processes, each of which has a few batches to work on."""
 
-    def __init__(self, loader: DataLoader, workers: Workers) -> None:
-        super().__init__(loader)
+    def __init__(self, loader: DataLoader, seed: int, workers: Workers) -> None:
+        super().__init__(loader, seed)
         self._workers = workers
         self._pass = workers.begin()
         self._indices = iter(loader._index_sampler)
@@ -301,11 +324,11 @@ class _WorkerIterator(_Iterator):
         if worker is None:
             return
         try:
-            indices = next(self._indices)
+            task = self._next_task()
         except StopIteration:
             return
         self._asked[self._number] = worker
-        self._workers.ask(worker, self._pass, self._number, indices)
+        self._workers.ask(worker, self._pass, self._number, *task)
         self._number += 1
 
     def _next(self) -> Any:

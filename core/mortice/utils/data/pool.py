@@ -71,11 +71,11 @@ class Workers:
         self.passes += 1
         return self.passes
 
-    def ask(self, i: int, pass_number: int, number: int, indices: Any) -> None:
-        """Ask worker `i` for a batch."""
+    def ask(self, i: int, pass_number: int, number: int, indices: Any, seed: int | None) -> None:
+        """Ask worker `i` for a batch, its samples seeded from a seed on, unless that is None."""
         receiver = self.receivers[i]
         try:
-            receiver.connection.send((pass_number, number, indices, receiver.returned()))
+            receiver.connection.send((pass_number, number, indices, seed, receiver.returned()))
         except (BrokenPipeError, ConnectionResetError):
             pass  # it has died, which is told when the batch is waited for
 

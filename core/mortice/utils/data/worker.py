@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import queue
-import random
 import signal
-import sys
 import threading
 import time
 import traceback
@@ -16,7 +14,7 @@ from typing import Any
 
 import mortice
 from mortice.random import worker_seed
-from mortice.utils.data.fetch import EndOfStream
+from mortice.utils.data.fetch import EndOfStream, seed_everything
 from mortice.utils.data.sharing import Sender
 
 GRACE = 2.0  # seconds that a worker has to finish what it is doing when it is no longer wanted
@@ -99,15 +97,8 @@ class _Inbox:
         os._exit(1)
 
     def get(self) -> Any:
-        """Return the next task (pass, batch number, indices, free slabs); None at the end."""
+        """Return the next task (pass, batch number, indices, seed, free slabs); None at the end."""
         return self.tasks.get()
-
-
-def _seed_everything(seed: int) -> None:
-    random.seed(seed)
-    mortice.manual_seed(seed)
-    if "numpy" in sys.modules:  # else forked workers would all draw the same from NumPy's global generator
-        sys.modules["numpy"].random.seed([seed & 0xFFFFFFFF, seed >> 32])
 
 
 def run(
@@ -122,7 +113,7 @@ def run(
     inbox = _Inbox(connection)
     mortice.set_backend(backend)
     seed = worker_seed(base_seed, worker_id)
-    _seed_everything(seed)
+    seed_everything(seed)
     _info = WorkerInfo(worker_id, num_workers, seed, dataset)
     where = f"in DataLoader worker process {worker_id}"
     problem = fetcher = begun = None
@@ -132,7 +123,7 @@ def run(
     except Exception as error:
         problem = WorkerError(where, error)
     while (task := inbox.get()) is not None:
-        pass_number, number, indices, returned = task
+        pass_number, number, indices, batch_seed, returned = task
         sender.free += returned
         if pass_number != inbox.newest:  # the loop that wanted this has ended
             continue
@@ -142,7 +133,7 @@ def run(
                 if begun != pass_number:
                     begun, fetcher = pass_number, None
                     fetcher = make_fetcher(dataset)
-                data = EndOfStream() if fetcher is None else fetcher(indices)
+                data = EndOfStream() if fetcher is None else fetcher(indices, batch_seed)
             except Exception as error:
                 data = WorkerError(where, error)
         try:
