@@ -1,0 +1,18 @@
+"""mortice.vision: transforms, datasets, models and pictures, under torchvision's names. Only what handles files needs Pillow."""
+
+from __future__ import annotations
+
+_PARTS = ("datasets", "io", "models", "ops", "transforms", "utils")
+
+
+def __getattr__(name: str) -> object:
+    # `mortice.vision.models` needs no import of its own, as in torchvision; loading waits for the first use.
+    if name not in _PARTS:
+        raise AttributeError(f"module 'mortice.vision' has no attribute {name!r}")
+    import importlib
+
+    return importlib.import_module(f"mortice.vision.{name}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PARTS})
