@@ -87,6 +87,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         special,
         testing,
         utils,
+        vision,
     )
     from mortice.amp.autocast_mode import (
         autocast,

@@ -17,7 +17,7 @@ OPS = (
 PUBLIC = {
     "": (
         "accelerator amp array_api autograd compiler cpu cuda distributions fft func jit linalg nn optim overrides "
-        "printing profiler random return_types serialization signal special testing utils"
+        "printing profiler random return_types serialization signal special testing utils vision"
     ),
     "amp.autocast_mode": (
         "autocast autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype "

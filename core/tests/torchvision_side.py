@@ -9,4 +9,6 @@ for _name in ("nms", "qnms"):  # torchvision gives them shape rules when it is i
         _stand_ins.define(f"{_name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     except RuntimeError:  # they are
         pass
-torchvision = pytest.importorskip("torchvision", reason="the oracle for vision is torchvision 0.28 (pip install --no-deps)")
+torchvision = pytest.importorskip(
+    "torchvision", reason="the oracle for vision is torchvision 0.28 (pip install --no-deps)"
+)

@@ -37,7 +37,9 @@ class Conv2dNormActivation(nn.Sequential):
             padding = padding[0] if isinstance(kernel_size, int) and isinstance(dilation, int) else padding
         bias = norm_layer is None if bias is None else bias
         layers: list[Any] = [
-            nn.Conv2d(in_channels, out_channels, kernel_size, stride, padding, dilation=dilation, groups=groups, bias=bias)
+            nn.Conv2d(
+                in_channels, out_channels, kernel_size, stride, padding, dilation=dilation, groups=groups, bias=bias
+            )
         ]
         if norm_layer is not None:
             layers.append(norm_layer(out_channels))

@@ -29,3 +29,14 @@ from mortice.vision.models.shufflenet import (
 from mortice.vision.models.squeezenet import SqueezeNet, squeezenet1_0, squeezenet1_1
 from mortice.vision.models.vgg import VGG, vgg11, vgg11_bn, vgg13, vgg13_bn, vgg16, vgg16_bn, vgg19, vgg19_bn
 from mortice.vision.models.vision_transformer import VisionTransformer, vit_b_16, vit_b_32, vit_h_14, vit_l_16, vit_l_32
+
+
+def __getattr__(name: str) -> object:
+    # Weights, such as `ResNet50_Weights`, are looked for when they are asked for.
+    if name in ("get_model_weights", "get_weight") or name.endswith("_Weights"):
+        from mortice.vision.models import weights
+
+        found = getattr(weights, name, None) or weights.enumeration(name)
+        if found is not None:
+            return found
+    raise AttributeError(f"module 'mortice.vision.models' has no attribute {name!r}")

@@ -64,7 +64,11 @@ class InceptionAux(nn.Module):
     """A classifier half way up, which training listens to as well."""
 
     def __init__(
-        self, in_channels: int, num_classes: int, conv_block: Callable[..., nn.Module] | None = None, dropout: float = 0.7
+        self,
+        in_channels: int,
+        num_classes: int,
+        conv_block: Callable[..., nn.Module] | None = None,
+        dropout: float = 0.7,
     ) -> None:
         super().__init__()
         self.conv = (conv_block or BasicConv2d)(in_channels, 128, kernel_size=1)

@@ -21,7 +21,9 @@ def register(name: str, kind: Callable[..., Any], *settings: Any, about: str, **
         clash = sorted(fixed.keys() & kwargs.keys())
         if clash:
             raise ValueError(f"{name}: {clash[0]} is {fixed[clash[0]]!r} by definition; got {kwargs[clash[0]]!r}.")
-        if weights is None and not kwargs.pop("pretrained", False):
+        if kwargs.pop("pretrained", False) and weights is None:  # as weights were asked for at first
+            weights = "IMAGENET1K_V1"
+        if weights is None:
             return kind(*settings, **fixed, **kwargs)
         from mortice.vision.models.weights import pretrained
 
@@ -45,7 +47,9 @@ def list_models(
     exclude: Iterable[str] | str | None = None,
 ) -> list[str]:
     """Return the names of the models, of those that `include` matches and `exclude` does not."""
-    names = {n for n, build in _BUILDERS.items() if module is None or build.__module__.rpartition(".")[0] == module.__name__}
+    names = {
+        n for n, build in _BUILDERS.items() if module is None or build.__module__.rpartition(".")[0] == module.__name__
+    }
     kept = _matching(names, include) if include else names
     return sorted(kept - _matching(names, exclude) if exclude else kept)
 

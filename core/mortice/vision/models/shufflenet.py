@@ -80,7 +80,9 @@ _4_8_4 = (4, 8, 4)
 shufflenet_v2_x0_5 = register(
     "shufflenet_v2_x0_5", ShuffleNetV2, _4_8_4, (24, 48, 96, 192, 1024), about="ShuffleNetV2, half as wide"
 )
-shufflenet_v2_x1_0 = register("shufflenet_v2_x1_0", ShuffleNetV2, _4_8_4, (24, 116, 232, 464, 1024), about="ShuffleNetV2")
+shufflenet_v2_x1_0 = register(
+    "shufflenet_v2_x1_0", ShuffleNetV2, _4_8_4, (24, 116, 232, 464, 1024), about="ShuffleNetV2"
+)
 shufflenet_v2_x1_5 = register(
     "shufflenet_v2_x1_5", ShuffleNetV2, _4_8_4, (24, 176, 352, 704, 1024), about="ShuffleNetV2, half as wide again"
 )
