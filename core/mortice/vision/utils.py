@@ -202,11 +202,16 @@ def draw_bounding_boxes(
 def _draw_corners(draw: Any, corners: list[tuple[int, int]], outline: Any, inside: Any, width: int) -> None:
     """Draw a box that may be turned; its first side is dashed, to show which way is up."""
     (x, y), (end_x, end_y) = corners[:2]
-    length = math.hypot(end_x - x, end_y - y)
-    for start in range(0, math.ceil(length), 10):
-        at, to = start / length, min(start + 5, length) / length
-        draw.line([(x + (end_x - x) * p, y + (end_y - y) * p) for p in (at, to)], fill=outline, width=width)
-    draw.line([*corners[1:], corners[0]], fill=outline, width=width)
+    left, turn = math.hypot(end_x - x, end_y - y), math.atan2(end_y - y, end_x - x)
+    drawn = True
+    while left > 0:
+        step = min(left, 5)
+        to = x + math.cos(turn) * step, y + math.sin(turn) * step
+        if drawn:
+            draw.line([(x, y), to], fill=outline, width=width)
+        (x, y), left, drawn = to, left - step, not drawn
+    for a, b in zip(corners[1:], [*corners[2:], corners[0]]):
+        draw.line([a, b], fill=outline, width=width)
     draw.polygon(corners, fill=inside, outline=None, width=0)
 
 

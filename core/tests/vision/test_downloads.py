@@ -161,13 +161,17 @@ def test_without_a_network_it_says_what_to_put_where(tmp_path, monkeypatch):
     with pytest.raises(RuntimeError) as caught:
         datasets.MNIST(tmp_path, download=True)
     place = tmp_path / "MNIST" / "raw" / "train-images-idx3-ubyte.gz"
-    assert str(caught.value).startswith("could not fetch train-images-idx3-ubyte.gz:\n  http://127.0.0.1:9/train-images")
+    assert str(caught.value).startswith(
+        "could not fetch train-images-idx3-ubyte.gz:\n  http://127.0.0.1:9/train-images"
+    )
     assert str(caught.value).endswith(f"get it by other ways and put it at {place}")
 
 
 def test_processes_that_fetch_the_same_file_wait_for_each_other(server, tmp_path):
     server.files["a.bin"], server.breaks_at = DATA, 50_000
-    threads = [threading.Thread(target=utils.download_url, args=(server.url + "a.bin", tmp_path, None, MD5)) for _ in range(4)]
+    threads = [
+        threading.Thread(target=utils.download_url, args=(server.url + "a.bin", tmp_path, None, MD5)) for _ in range(4)
+    ]
     for t in threads:
         t.start()
     for t in threads:
@@ -182,7 +186,9 @@ def test_an_archive_is_fetched_and_unpacked(server, tmp_path):
         packed.writestr("folder/a.txt", "text")
     server.files["a.zip"] = file.getvalue()
     md5 = hashlib.md5(file.getvalue()).hexdigest()
-    utils.download_and_extract_archive(server.url + "a.zip", tmp_path / "down", tmp_path / "up", md5=md5, remove_finished=True)
+    utils.download_and_extract_archive(
+        server.url + "a.zip", tmp_path / "down", tmp_path / "up", md5=md5, remove_finished=True
+    )
     assert (tmp_path / "up/folder/a.txt").read_text() == "text" and os.listdir(tmp_path / "down") == []
 
 
@@ -211,7 +217,9 @@ def link(name, target, kind=tarfile.SYMTYPE):
 
 @pytest.mark.parametrize("suffix", [".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz"])
 def test_tar_archives(tmp_path, suffix):
-    mode = {"": "w", "gz": "w:gz", "tgz": "w:gz", "bz2": "w:bz2", "tbz2": "w:bz2", "xz": "w:xz"}[suffix.rpartition(".")[2].replace("tar", "")]
+    mode = {"": "w", "gz": "w:gz", "tgz": "w:gz", "bz2": "w:bz2", "tbz2": "w:bz2", "xz": "w:xz"}[
+        suffix.rpartition(".")[2].replace("tar", "")
+    ]
     archive = tmp_path / f"a{suffix}"
     tar_of(archive, mode, ("d/x.txt", b"x"), link("d/y.txt", "x.txt"), ("z.txt", b"z"))
     assert utils.extract_archive(str(archive), str(tmp_path / "to")) == str(tmp_path / "to")
@@ -273,7 +281,9 @@ def test_a_damaged_archive_leaves_nothing_half_written(tmp_path, name, part):
     except RuntimeError as error:
         assert str(error).startswith(f"extract_archive: {tmp_path / name} is damaged or incomplete (")
     else:
-        assert part == 0 and name in ("a.gz", "a.bz2", "a.xz"), "damage was not noticed"  # nothing, compressed, is nothing
+        assert part == 0 and name in ("a.gz", "a.bz2", "a.xz"), (
+            "damage was not noticed"
+        )  # nothing, compressed, is nothing
         return
     assert os.listdir(tmp_path / "to") == []
 
