@@ -67,7 +67,8 @@ def read_batch(path: str) -> dict[str, Any]:
     try:
         with open(path, "rb") as file:
             found = Machine(file.read(), _Arrays(), encoding="bytes").run()
-        return {_plain(k): v.data if isinstance(v, _Bytes) else _plain(v) for k, v in found.items()}
+        batch = {_plain(k): v.data if isinstance(v, _Bytes) else v for k, v in found.items()}
+        return {k: v if k == "data" else _plain(v) for k, v in batch.items()}
     except OSError:
         raise
     except Exception as error:  # whatever a damaged pickle leads to
@@ -109,19 +110,22 @@ class CIFAR10(VisionDataset):
         pictures = bytearray()
         for name, _ in self.train_list if train else self.test_list:
             entry = read_batch(os.path.join(folder, name))
-            labels = entry["labels"] if "labels" in entry else entry.get("fine_labels", [])
-            if len(entry.get("data", b"")) != _PLANE * len(labels) or not labels:
-                raise RuntimeError(
-                    f"{os.path.join(folder, name)} should have {_PLANE} bytes for each label; got "
-                    f"{len(entry.get('data', b''))} for {len(labels)} labels."
+            data, labels = entry.get("data"), entry.get("labels", entry.get("fine_labels"))
+            sound = isinstance(data, bytes) and isinstance(labels, list) and all(isinstance(n, int) for n in labels)
+            if not sound or not labels or len(data) != _PLANE * len(labels):
+                there = (
+                    f"{len(data)} bytes for {len(labels)} labels" if sound else f"the entries {sorted(map(str, entry))}"
                 )
-            pictures += entry["data"]
+                raise RuntimeError(
+                    f"{os.path.join(folder, name)} should have {_PLANE} bytes of data for each label; got {there}."
+                )
+            pictures += data
             self.targets += labels
         planes = mt.frombuffer(pictures, dtype=mt.uint8).reshape(-1, 3, 32, 32)
         self.data = to_array(planes.permute(0, 2, 3, 1).contiguous())
         text = "Dataset metadata file not found or corrupted. You can use download=True to download it"
         require(folder, [(self.meta["filename"], self.meta["md5"])], text)
-        self.classes: list[str] = read_batch(os.path.join(folder, self.meta["filename"]))[self.meta["key"]]
+        self.classes: list[str] = read_batch(os.path.join(folder, self.meta["filename"])).get(self.meta["key"], [])
         self.class_to_idx = {name: i for i, name in enumerate(self.classes)}
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
