@@ -28,7 +28,7 @@ def test_published_weights_are_torchvisions():
         shared = [w for w in theirs.__members__ if w.startswith("IMAGENET1K_V") or w == "DEFAULT"]
         assert list(mine.__members__) == shared or set(mine.__members__) == set(shared), name
         assert [mine[w].url for w in shared] == [theirs[w].url for w in shared]
-        assert getattr(models, theirs.__name__) is mine
+        assert mine.__name__ == theirs.__name__ and getattr(models, theirs.__name__) is mine
 
 
 # name: what its constructor is given, and the size of the images

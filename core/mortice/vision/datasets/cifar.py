@@ -104,7 +104,7 @@ class CIFAR10(VisionDataset):
         self.train = train
         if download:
             self.download()
-        folder = os.path.join(root, self.base_folder)
+        folder = os.path.join(self.root, self.base_folder)  # type: ignore[arg-type]
         require(folder, [(name, md5) for name, md5 in self.train_list + self.test_list])
         self.targets: list[int] = []
         pictures = bytearray()

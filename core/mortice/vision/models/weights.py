@@ -31,6 +31,7 @@ _FILES = {
     "alexnet": "alexnet-owt", "shufflenet_v2_x0_5": "shufflenetv2_x0.5", "shufflenet_v2_x1_0": "shufflenetv2_x1",
     "shufflenet_v2_x1_5": "shufflenetv2_x1_5", "shufflenet_v2_x2_0": "shufflenetv2_x2_0",
 }  # fmt: skip
+_WORDS = "AlexNet DenseNet GoogLeNet MobileNet ResNet ResNeXt ShuffleNet SqueezeNet ViT Wide".split()
 
 
 class Weights(Enum):
@@ -86,7 +87,10 @@ def enumeration(name: str) -> Any:
             return None
         entries = {f"IMAGENET1K_V{i}": (model, checksum) for i, checksum in enumerate(PUBLISHED[model].split(), 1)}
         entries["DEFAULT"] = list(entries.values())[-1]
-        _made[model] = Weights(name if name != model else f"{model}_Weights", entries, module=__name__)
+        shown = model.upper()
+        for word in _WORDS:
+            shown = shown.replace(word.upper(), word)
+        _made[model] = Weights(f"{shown}_Weights", entries, module="mortice.vision.models")
     return _made[model]
 
 
