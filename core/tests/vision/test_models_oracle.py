@@ -65,7 +65,7 @@ def test_outputs_and_gradients_are_torchvisions(name):
     with mt.no_grad(), torch.no_grad():
         a, b = mine.eval()(mt.tensor(x)).numpy(), theirs.eval()(torch.tensor(x)).numpy()
     assert a.shape == b.shape == (4, 7) and np.abs(a - b).max() <= 1e-4 * np.abs(b).max()
-    if name in ("alexnet", "vgg11_bn"):  # a hundred million parameters of linear layers
+    if sum(p.numel() for p in mine.parameters()) > 20_000_000:  # more of the same, for minutes
         return
     found = []
     for library, model in ((mt, mine), (torch, theirs)):
