@@ -12,8 +12,10 @@ def pillow(module: str = "Image") -> Any:
     try:
         return importlib.import_module(f"PIL.{module}")
     except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "PIL":
+            raise
         raise ModuleNotFoundError(
-            "mortice.vision: PIL images need Pillow, which is not installed. Run: pip install 'mortice[vision]'",
+            "mortice.vision: image files and PIL images need Pillow, which is not installed (pip install 'mortice[vision]').",
             name="PIL",
         ) from error
 

@@ -1,0 +1,42 @@
+"""Image classifiers under torchvision's names, with its state_dict keys; LeNet besides."""
+
+from mortice.vision.models.alexnet import AlexNet, alexnet
+from mortice.vision.models.densenet import DenseNet, densenet121, densenet161, densenet169, densenet201
+from mortice.vision.models.googlenet import GoogLeNet, GoogLeNetOutputs, googlenet
+from mortice.vision.models.lenet import LeNet, lenet
+from mortice.vision.models.mobilenet import MobileNetV2, mobilenet_v2
+from mortice.vision.models.registry import get_model, get_model_builder, list_models
+from mortice.vision.models.resnet import (
+    ResNet,
+    resnet18,
+    resnet34,
+    resnet50,
+    resnet101,
+    resnet152,
+    resnext50_32x4d,
+    resnext101_32x8d,
+    resnext101_64x4d,
+    wide_resnet50_2,
+    wide_resnet101_2,
+)
+from mortice.vision.models.shufflenet import (
+    ShuffleNetV2,
+    shufflenet_v2_x0_5,
+    shufflenet_v2_x1_0,
+    shufflenet_v2_x1_5,
+    shufflenet_v2_x2_0,
+)
+from mortice.vision.models.squeezenet import SqueezeNet, squeezenet1_0, squeezenet1_1
+from mortice.vision.models.vgg import VGG, vgg11, vgg11_bn, vgg13, vgg13_bn, vgg16, vgg16_bn, vgg19, vgg19_bn
+from mortice.vision.models.vision_transformer import VisionTransformer, vit_b_16, vit_b_32, vit_h_14, vit_l_16, vit_l_32
+
+
+def __getattr__(name: str) -> object:
+    # Weights, such as `ResNet50_Weights`, are looked for when they are asked for.
+    if name in ("get_model_weights", "get_weight") or name.endswith("_Weights"):
+        from mortice.vision.models import weights
+
+        found = getattr(weights, name, None) or weights.enumeration(name)
+        if found is not None:
+            return found
+    raise AttributeError(f"module 'mortice.vision.models' has no attribute {name!r}")

@@ -1,0 +1,31 @@
+"""How the models draw their first weights: one walk over the modules, with a rule for each kind of layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from mortice import nn
+
+NORMS = (nn.BatchNorm2d, nn.GroupNorm)
+
+he_fan_out = partial(nn.init.kaiming_normal_, mode="fan_out", nonlinearity="relu")
+small_normal = partial(nn.init.normal_, mean=0.0, std=0.01)
+
+
+def draw(
+    model: nn.Module, conv: Callable[..., Any], linear: Callable[..., Any] | None = None, biases: bool = True
+) -> None:
+    """Draw the weights of convolutions and linear layers, with biases of zero; set norms to one and zero."""
+    for layer in model.modules():
+        if isinstance(layer, NORMS):
+            nn.init.ones_(layer.weight)
+        elif isinstance(layer, nn.Conv2d):
+            conv(layer.weight)
+        elif isinstance(layer, nn.Linear) and linear is not None:
+            linear(layer.weight)
+        else:
+            continue
+        if layer.bias is not None and (biases or isinstance(layer, NORMS)):
+            nn.init.zeros_(layer.bias)

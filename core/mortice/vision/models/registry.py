@@ -1,0 +1,67 @@
+"""The models by name, and what all their constructors have in common."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable, Iterable
+from types import ModuleType
+from typing import Any
+
+from mortice import nn
+
+__all__ = ["get_model", "get_model_builder", "list_models"]
+
+_BUILDERS: dict[str, Callable[..., Any]] = {}
+
+
+def register(name: str, kind: Callable[..., Any], *settings: Any, about: str, **fixed: Any) -> Callable[..., Any]:
+    """Make the constructor of one model, `kind(*settings, **fixed)`, and list it under its name."""
+
+    def build(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> Any:
+        clash = sorted(fixed.keys() & kwargs.keys())
+        if clash:
+            raise ValueError(f"{name}: {clash[0]} is {fixed[clash[0]]!r} by definition; got {kwargs[clash[0]]!r}.")
+        if kwargs.pop("pretrained", False) and weights is None:  # as weights were asked for at first
+            weights = "IMAGENET1K_V1"
+        if weights is None:
+            return kind(*settings, **fixed, **kwargs)
+        from mortice.vision.models.weights import pretrained
+
+        return pretrained(name, lambda **more: kind(*settings, **fixed, **more), weights, progress, kwargs)
+
+    build.__name__ = build.__qualname__ = name
+    build.__doc__ = f"Make {about}; keyword arguments go to {getattr(kind, '__name__', kind)}."
+    build.__module__ = getattr(kind, "__module__", __name__)
+    _BUILDERS[name] = build
+    return build
+
+
+def _matching(names: Iterable[str], patterns: Iterable[str] | str) -> set[str]:
+    patterns = [patterns] if isinstance(patterns, str) else patterns
+    return {name for pattern in patterns for name in fnmatch.filter(names, pattern)}
+
+
+def list_models(
+    module: ModuleType | None = None,
+    include: Iterable[str] | str | None = None,
+    exclude: Iterable[str] | str | None = None,
+) -> list[str]:
+    """Return the names of the models, of those that `include` matches and `exclude` does not."""
+    names = {
+        n for n, build in _BUILDERS.items() if module is None or build.__module__.rpartition(".")[0] == module.__name__
+    }
+    kept = _matching(names, include) if include else names
+    return sorted(kept - _matching(names, exclude) if exclude else kept)
+
+
+def get_model_builder(name: str) -> Callable[..., nn.Module]:
+    """Return the constructor of a model by its name."""
+    build = _BUILDERS.get(name.lower())
+    if build is None:
+        raise ValueError(f"Unknown model {name}")
+    return build
+
+
+def get_model(name: str, **config: Any) -> nn.Module:
+    """Make a model by its name; `config` goes to its constructor."""
+    return get_model_builder(name)(**config)

@@ -1,0 +1,140 @@
+"""The weights that are published for these models: fetched at the first use, verified, and kept."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+import mortice as mt
+from mortice.vision.datasets.fetch import DownloadError, digest, fetch
+
+__all__ = ["get_model_weights", "get_weight"]
+
+BASE = "https://download.pytorch.org/models/"
+
+# model: the start of the SHA-256 checksums of IMAGENET1K_V1 and IMAGENET1K_V2
+PUBLISHED = {
+    "alexnet": "7be5be79", "densenet121": "a639ec97", "densenet161": "8d451a50", "densenet169": "b2777c0a",
+    "densenet201": "c1103571", "googlenet": "1378be20", "mobilenet_v2": "b0353104 7ebf99e0", "resnet18": "f37072fd",
+    "resnet34": "b627a593", "resnet50": "0676ba61 11ad3fa6", "resnet101": "63fe2227 cd907fc2",
+    "resnet152": "394f9c45 f82ba261", "resnext50_32x4d": "7cdf4587 1a0047aa", "resnext101_32x8d": "8ba56ff5 110c445d",
+    "resnext101_64x4d": "173b62eb", "shufflenet_v2_x0_5": "f707e7126e", "shufflenet_v2_x1_0": "5666bf0f80",
+    "shufflenet_v2_x1_5": "3c479a10", "shufflenet_v2_x2_0": "8be3c8ee", "squeezenet1_0": "b66bff10",
+    "squeezenet1_1": "b8a52dc0", "vgg11": "8a719046", "vgg11_bn": "6002323d", "vgg13": "19584684", "vgg13_bn": "abd245e5",
+    "vgg16": "397923af", "vgg16_bn": "6c64b313", "vgg19": "dcbb9e9d", "vgg19_bn": "c79401a0", "vit_b_16": "c867db91",
+    "vit_b_32": "d86f8d99", "vit_l_16": "852ce7e3", "vit_l_32": "c7638314", "wide_resnet50_2": "95faca4d 9ba9bcbe",
+    "wide_resnet101_2": "32ee1156 d733dc28",
+}  # fmt: skip
+_FILES = {
+    "alexnet": "alexnet-owt", "shufflenet_v2_x0_5": "shufflenetv2_x0.5", "shufflenet_v2_x1_0": "shufflenetv2_x1",
+    "shufflenet_v2_x1_5": "shufflenetv2_x1_5", "shufflenet_v2_x2_0": "shufflenetv2_x2_0",
+}  # fmt: skip
+_WORDS = "AlexNet DenseNet GoogLeNet MobileNet ResNet ResNeXt ShuffleNet SqueezeNet ViT Wide".split()
+
+
+class Weights(Enum):
+    """Base of the enumerations such as `ResNet50_Weights`, whose values are (model, checksum)."""
+
+    @property
+    def url(self) -> str:
+        """Where the file is published."""
+        name, checksum = self.value
+        return f"{BASE}{_FILES.get(name, name)}-{checksum}.pth"
+
+    def get_state_dict(self, progress: bool = True) -> Any:
+        """Return the weights, from the folder where they are kept if they are there."""
+        path = os.path.join(folder(), os.path.basename(self.url))
+        if not os.path.isfile(path):
+            try:
+                fetch([self.url], path, lambda p: digest(p, "sha256").startswith(self.value[1]), progress=progress)
+            except DownloadError as error:
+                raise DownloadError(
+                    f"{self}: {error}\n(MORTICE_HOME names another folder). A file of your own is read with "
+                    "model.load_state_dict(mortice.load(path))."
+                ) from error
+        return mt.load(path)
+
+    def transforms(self) -> Any:
+        """Return the transform of PIL images for which these weights were trained."""
+        from mortice.vision import transforms as t
+
+        newer = self.name.endswith("_V2") or self.value[0] == "resnext101_64x4d"
+        scale = t.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+        return t.Compose([t.Resize(232 if newer else 256), t.CenterCrop(224), t.ToTensor(), scale])
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}.{self.name}"
+
+    __str__ = __repr__
+
+
+def folder() -> str:
+    """Return where weights are kept: `checkpoints` below MORTICE_HOME, by default ~/.cache/mortice."""
+    home = os.environ.get("MORTICE_HOME") or os.path.join(os.path.expanduser("~"), ".cache", "mortice")
+    return os.path.join(home, "checkpoints")
+
+
+_made: dict[str, Any] = {}
+
+
+def enumeration(name: str) -> Any:
+    """Return the enumeration of a model's weights by its name in small letters or capitals, None if there is none."""
+    model = name.lower().removesuffix("_weights")
+    if model not in _made:
+        if model not in PUBLISHED:
+            return None
+        entries = {f"IMAGENET1K_V{i}": (model, checksum) for i, checksum in enumerate(PUBLISHED[model].split(), 1)}
+        entries["DEFAULT"] = list(entries.values())[-1]
+        shown = model.upper()
+        for word in _WORDS:
+            shown = shown.replace(word.upper(), word)
+        _made[model] = Weights(f"{shown}_Weights", entries, module="mortice.vision.models")
+    return _made[model]
+
+
+def get_model_weights(name: str | Callable[..., Any]) -> Any:
+    """Return the enumeration of the weights that are published for a model, given its name or constructor."""
+    found = enumeration(name if isinstance(name, str) else name.__name__)
+    if found is None:
+        raise ValueError(f"{name}: no weights are published for it.")
+    return found
+
+
+def get_weight(name: str) -> Any:
+    """Return weights by their full name, such as "ResNet50_Weights.IMAGENET1K_V1"."""
+    kind, _, entry = name.partition(".")
+    found = enumeration(kind)
+    if not entry:
+        raise ValueError(f"Invalid weight name provided: '{name}'.")
+    if found is None:
+        raise ValueError(f"The weight enum '{kind}' for the specific method couldn't be retrieved.")
+    return found[entry]
+
+
+def pretrained(name: str, make: Callable[..., Any], weights: Any, progress: bool, kwargs: dict[str, Any]) -> Any:
+    """Make a model with published weights, which decide its classes."""
+    kinds = get_model_weights(name)
+    if isinstance(weights, str):
+        entry = weights.rpartition(".")[2]
+        if entry not in kinds.__members__:
+            raise ValueError(f"{name}: expected weights among {', '.join(kinds.__members__)}; got {weights!r}.")
+        weights = kinds[entry]
+    if not isinstance(weights, kinds):
+        raise TypeError(
+            f"Invalid Weight class provided; expected {kinds.__name__} but received {type(weights).__name__}."
+        )
+    if kwargs.setdefault("num_classes", 1000) != 1000:
+        raise ValueError(
+            f"The parameter 'num_classes' expected value 1000 but got {kwargs['num_classes']} instead. Replace the last layer "
+            "after the weights are loaded."
+        )
+    listens = kwargs.pop("aux_logits", False)
+    if name == "googlenet":  # whose file has the auxiliary classifiers, and was trained on differently scaled images
+        kwargs = {"transform_input": True, **kwargs, "aux_logits": True, "init_weights": False}
+    model = make(**kwargs)
+    model.load_state_dict(weights.get_state_dict(progress))
+    if name == "googlenet" and not listens:
+        model.aux_logits, model.aux1, model.aux2 = False, None, None
+    return model

@@ -1,0 +1,266 @@
+"""The image classifiers: what they are made of, training and evaluation, weights that are published."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import subprocess
+import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from vision.models_table import TABLE, names, row
+
+import mortice as mt
+from mortice.vision import models
+from mortice.vision.datasets.fetch import DownloadError
+from mortice.vision.models import weights
+
+nn = mt.nn
+ROWS = {line.split()[0]: line for line in TABLE.read_text().splitlines()}
+LARGE = 9_000_000  # parameters: what has more is made beside torchvision only
+
+
+def image(n=2, size=64, channels=3, seed=0):
+    return mt.randn(n, channels, size, size, generator=mt.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize("name", [name for name in ROWS if int(ROWS[name].split()[1]) < LARGE])
+def test_parameters_and_keys_are_torchvisions(name):
+    assert row(name, models.get_model(name)) == ROWS[name]
+
+
+def test_the_table_has_every_model():
+    assert sorted(ROWS) == names()
+    assert set(models.list_models()) == {*ROWS, "lenet"}
+
+
+def test_models_are_listed_and_found_by_name():
+    assert models.list_models(include="resnet*", exclude=["*1*"]) == ["resnet34", "resnet50"]
+    assert models.list_models(models) == models.list_models() and models.list_models(mt) == []
+    assert models.get_model_builder("ResNet18") is models.resnet18 and models.resnet18.__name__ == "resnet18"
+    assert models.get_model("squeezenet1_1", num_classes=3).num_classes == 3
+    with pytest.raises(ValueError, match="^Unknown model resnet19$"):
+        models.get_model("resnet19")
+    assert list(inspect.signature(models.vgg11).parameters) == ["weights", "progress", "kwargs"]
+    assert models.resnet18.__doc__ == "Make ResNet-18; keyword arguments go to ResNet."
+    with pytest.raises(ValueError, match="resnext50_32x4d: groups is 32 by definition; got 1"):
+        models.resnext50_32x4d(groups=1)
+
+
+SMALL = {
+    "lenet": 28, "squeezenet1_1": 64, "mobilenet_v2": 32, "shufflenet_v2_x0_5": 32, "resnet18": 32, "densenet121": 32,
+    "googlenet": 32,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_model_trains_and_evaluates(name):
+    trains_and_evaluates(name, models.get_model(name, num_classes=5))
+
+
+def test_a_vision_transformer_trains_and_evaluates():
+    trains_and_evaluates("resnet18", models.VisionTransformer(32, 8, 2, 2, 16, 32, num_classes=5))
+
+
+def trains_and_evaluates(name, model):
+    x = image(size=SMALL[name], channels=1 if name == "lenet" else 3)
+    model.train()
+    out = model(x)
+    loss = nn.functional.cross_entropy(out.logits if name == "googlenet" else out, mt.tensor([1, 3]))
+    if name == "googlenet":
+        loss = loss + out.aux_logits1.sum() + out.aux_logits2.sum()
+    loss.backward()
+    assert all(p.grad is not None for p in model.parameters())
+    model.eval()
+    with mt.no_grad():
+        first, again = model(x), model(x)
+    assert first.shape == (2, 5) and mt.equal(first, again)
+
+
+def test_lenet_takes_both_sizes_and_has_the_papers_layers():
+    model = models.lenet()
+    assert sum(p.numel() for p in model.parameters()) == 61706
+    assert model(image(3, 28, 1)).shape == model(image(3, 32, 1)).shape == (3, 10)
+    assert models.lenet(in_channels=3, num_classes=4)(image(1, 32)).shape == (1, 4)
+
+
+def test_residual_blocks_begin_as_identities_where_told_to():
+    model = models.resnet18(zero_init_residual=True)
+    assert all(block.bn2.weight.abs().max() == 0 for block in model.layer1)
+    model = models.resnet50(zero_init_residual=True, num_classes=2)
+    assert all(block.bn3.weight.abs().max() == 0 for block in model.layer4)
+
+
+def test_dilation_in_place_of_strides():
+    model = models.ResNet(models.resnet.Bottleneck, [1, 1, 1, 2], 3, replace_stride_with_dilation=[False, True, True])
+    assert model.layer4[1].conv2.dilation == (4, 4) and model.layer4[0].conv2.dilation == (2, 2)
+    assert model.layer4(model.layer3(mt.ones(1, 512, 8, 8))).shape[-2:] == (8, 8)
+    with pytest.raises(ValueError, match="replace_stride_with_dilation should be None or a 3-element tuple"):
+        models.resnet18(replace_stride_with_dilation=[True])
+    with pytest.raises(NotImplementedError, match="Dilation > 1 not supported in BasicBlock"):
+        models.resnet18(replace_stride_with_dilation=[True, True, True])
+
+
+def test_other_norms():
+    model = models.resnet18(norm_layer=partial(nn.GroupNorm, 4))
+    assert not [m for m in model.modules() if isinstance(m, nn.BatchNorm2d)] and model.bn1.weight.min() == 1
+
+
+def test_first_weights_follow_the_scheme():
+    """Means and deviations of the layers' first weights, as torchvision documents them."""
+    mt.manual_seed(0)
+    conv = models.resnet18().layer3[0].conv2.weight
+    assert abs(conv.std().item() - (2 / (256 * 9)) ** 0.5) < 2e-4 and abs(conv.mean().item()) < 1e-4
+    net = models.squeezenet1_0()
+    assert abs(net.classifier[1].weight.std().item() - 0.01) < 1e-4 and net.features[0].bias.abs().max() == 0
+    net = models.mobilenet_v2()
+    assert abs(net.classifier[1].weight.std().item() - 0.01) < 1e-4 and net.classifier[1].bias.abs().max() == 0
+    net = models.VisionTransformer(32, 32, 1, 12, 768, 64, representation_size=64)
+    assert net.heads.head.weight.abs().max() == 0 and abs(net.encoder.pos_embedding.std().item() - 0.02) < 2e-3
+    assert abs(net.conv_proj.weight.std().item() - (1 / 3072) ** 0.5) < 1e-3
+    net = models.googlenet(num_classes=3)
+    assert abs(net.conv3.conv.weight.std().item() - 0.01) < 1e-4 and net.fc.bias.abs().max() > 0
+
+
+def test_a_vision_transformer_refuses_other_sizes():
+    model = models.VisionTransformer(64, 32, 1, 1, 4, 4)
+    assert model.seq_length == 5
+    with pytest.raises(AssertionError, match="^Wrong image height! Expected 64 but got 32!$"):
+        model(image(size=32))
+    with pytest.raises(AssertionError, match="^Input shape indivisible by patch size!$"):
+        models.vit_b_16(image_size=30)
+
+
+def test_a_stem_of_convolutions():
+    stem = [models.vision_transformer.ConvStemConfig(8, 3, 2), models.vision_transformer.ConvStemConfig(16, 3, 2)]
+    model = models.VisionTransformer(16, 4, 1, 2, 8, 16, num_classes=3, conv_stem_configs=stem)
+    assert model(image(size=16)).shape == (2, 3) and "conv_proj.conv_bn_relu_1.0.weight" in model.state_dict()
+
+
+def test_keys_of_older_files_are_read():
+    model = models.DenseNet(4, (2,), 8, num_classes=2)
+    old = {k.replace("norm1.", "norm.1.").replace("conv2.", "conv.2."): v + 1 for k, v in model.state_dict().items()}
+    assert "features.denseblock1.denselayer2.norm.1.weight" in old
+    model.load_state_dict(old)
+    assert mt.equal(
+        model.features.denseblock1.denselayer2.conv2.weight, old["features.denseblock1.denselayer2.conv.2.weight"]
+    )
+    model = models.VisionTransformer(8, 4, 1, 1, 4, 4)
+    old = {
+        k.replace("mlp.0", "mlp.linear_1").replace("mlp.3", "mlp.linear_2"): v + 1
+        for k, v in model.state_dict().items()
+    }
+    model.load_state_dict(old)
+    assert mt.equal(model.encoder.layers[0].mlp[3].bias, old["encoder.layers.encoder_layer_0.mlp.linear_2.bias"])
+
+
+def test_a_dense_net_that_saves_memory_gives_the_same_gradients():
+    plain, saving = (models.DenseNet(4, (2, 2), 8, num_classes=2, memory_efficient=m) for m in (False, True))
+    saving.load_state_dict(plain.state_dict())
+    for model in (plain, saving):
+        model(image(size=32)).sum().backward()
+    assert mt.allclose(plain.features.conv0.weight.grad, saving.features.conv0.weight.grad, atol=1e-5)
+
+
+def test_fine_tuning_with_frozen_layers(tmp_path):
+    """The notes' way: load weights, freeze them, replace the last layer."""
+    mt.save(models.squeezenet1_1().state_dict(), tmp_path / "weights.pth")
+    model = models.squeezenet1_1()
+    model.load_state_dict(mt.load(tmp_path / "weights.pth"))
+    for p in model.parameters():
+        p.requires_grad = False
+    model.classifier[1] = nn.Conv2d(512, 3, 1)
+    model(image()).sum().backward()
+    assert [n for n, p in model.named_parameters() if p.grad is not None] == [
+        "classifier.1.weight",
+        "classifier.1.bias",
+    ]
+
+
+# ---- weights ----
+
+
+@pytest.fixture
+def published(tmp_path, monkeypatch):
+    """Serve weights of SqueezeNet 1.1 as they are published, and keep what is fetched in a folder of the test's."""
+    (tmp_path / "served").mkdir()
+    model = models.squeezenet1_1()
+    mt.save(model.state_dict(), tmp_path / "served" / "file")
+    data = (tmp_path / "served" / "file").read_bytes()
+    checksum = hashlib.sha256(data).hexdigest()[:8]
+    (tmp_path / "served" / "file").rename(tmp_path / "served" / f"squeezenet1_1-{checksum}.pth")
+    monkeypatch.setitem(weights.PUBLISHED, "squeezenet1_1", checksum)
+    monkeypatch.setattr(weights, "_made", {})
+    monkeypatch.setenv("MORTICE_HOME", str(tmp_path / "home"))
+    handler = type("Quiet", (SimpleHTTPRequestHandler,), {"log_message": lambda *args: None})
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(handler, directory=tmp_path / "served")) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        monkeypatch.setattr(weights, "BASE", f"http://127.0.0.1:{server.server_address[1]}/")
+        yield model
+        server.shutdown()
+        thread.join()
+
+
+def test_published_weights_are_fetched_once_and_loaded(published, tmp_path, monkeypatch):
+    for wanted in (
+        "DEFAULT",
+        "IMAGENET1K_V1",
+        models.SqueezeNet1_1_Weights.DEFAULT,
+        "SqueezeNet1_1_Weights.IMAGENET1K_V1",
+    ):
+        model = models.squeezenet1_1(weights=wanted)
+        assert mt.equal(model.features[0].weight, published.features[0].weight)
+        monkeypatch.setattr(weights, "BASE", "http://127.0.0.1:9/")  # from now on from the folder
+    assert mt.equal(models.squeezenet1_1(pretrained=True).features[0].weight, published.features[0].weight)
+    assert len(list((tmp_path / "home" / "checkpoints").iterdir())) == 1
+
+
+def test_weights_that_cannot_be_fetched_say_what_to_put_where(published, tmp_path, monkeypatch):
+    monkeypatch.setattr(weights, "BASE", "http://127.0.0.1:9/")
+    with pytest.raises(DownloadError) as caught:
+        models.squeezenet1_1(weights="DEFAULT")
+    text = str(caught.value)
+    assert text.startswith("SqueezeNet1_1_Weights.IMAGENET1K_V1: could not fetch squeezenet1_1-") or text.startswith(
+        "squeezenet1_1_Weights"
+    )
+    assert (
+        f"put it at {tmp_path / 'home' / 'checkpoints'}" in text and "model.load_state_dict(mortice.load(path))" in text
+    )
+
+
+def test_names_of_weights():
+    assert repr(models.ResNet50_Weights.DEFAULT) == "ResNet50_Weights.IMAGENET1K_V2"
+    assert models.get_weight("ResNet50_Weights.IMAGENET1K_V1").url.endswith("/models/resnet50-0676ba61.pth")
+    assert models.get_model_weights(models.vgg16_bn) is models.VGG16_BN_Weights
+    with pytest.raises(ValueError, match="expected weights among IMAGENET1K_V1, DEFAULT; got 'IMAGENET22K'"):
+        models.resnet18(weights="IMAGENET22K")
+    with pytest.raises(TypeError, match="Invalid Weight class provided; expected .* but received Weights|expected"):
+        models.resnet18(weights=1)
+    with pytest.raises(ValueError, match="The parameter 'num_classes' expected value 1000 but got 5 instead."):
+        models.resnet18(weights="DEFAULT", num_classes=5)
+    with pytest.raises(ValueError, match="lenet: no weights are published for it."):
+        models.lenet(weights="DEFAULT")
+    with pytest.raises(AttributeError, match="module 'mortice.vision.models' has no attribute 'Other_Weights'"):
+        models.Other_Weights  # noqa: B018
+
+
+def test_models_need_neither_pillow_nor_numpy():
+    code = """
+import sys
+sys.modules["PIL"] = None
+from mortice import vision
+vision.models.lenet, vision.utils.make_grid, vision.datasets.ImageFolder, vision.io.read_image
+assert "numpy" not in sys.modules or "mortice_cpu_numpy" in sys.modules
+try:
+    vision.datasets.FakeData()[0]
+except ModuleNotFoundError as error:
+    print(error)
+"""
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert out.stdout.strip() == (
+        "mortice.vision: image files and PIL images need Pillow, which is not installed (pip install 'mortice[vision]')."
+    ), out.stderr

@@ -1,0 +1,80 @@
+"""The image classifiers beside torchvision: keys and shapes of all, outputs and gradients with the same weights."""
+
+from __future__ import annotations
+
+import pytest
+from torchvision_side import torch, torchvision
+from vision.models_table import TABLE, make, names, row
+
+import mortice as mt
+from mortice.vision import models
+
+np = pytest.importorskip("numpy", reason="the oracle needs it")
+pytestmark = pytest.mark.oracle
+
+
+def test_the_table_is_torchvisions():
+    with torch.device("meta"):
+        rows = [row(name, make(torchvision.models, name)) for name in names()]
+    assert torchvision.__version__.startswith("0.28")
+    assert TABLE.read_text().splitlines() == rows
+
+
+def test_published_weights_are_torchvisions():
+    for name in names():
+        if name == "vit_h_14":
+            continue
+        mine, theirs = models.get_model_weights(name), torchvision.models.get_model_weights(name)
+        shared = [w for w in theirs.__members__ if w.startswith("IMAGENET1K_V") or w == "DEFAULT"]
+        assert list(mine.__members__) == shared or set(mine.__members__) == set(shared), name
+        assert [mine[w].url for w in shared] == [theirs[w].url for w in shared]
+        assert mine.__name__ == theirs.__name__ and getattr(models, theirs.__name__) is mine
+
+
+# name: what its constructor is given, and the size of the images
+CASES = {
+    "alexnet": ({"dropout": 0.0}, 64), "vgg11_bn": ({"dropout": 0.0}, 32), "resnet18": ({}, 32), "resnet50": ({}, 32),
+    "resnext50_32x4d": ({}, 32), "mobilenet_v2": ({"dropout": 0.0}, 32), "squeezenet1_0": ({"dropout": 0.0}, 64),
+    "squeezenet1_1": ({"dropout": 0.0}, 64), "densenet121": ({}, 32), "shufflenet_v2_x1_0": ({}, 32),
+    "googlenet": ({"dropout": 0.0, "dropout_aux": 0.0, "transform_input": True}, 64),
+    "vision_transformer": ({"image_size": 48, "patch_size": 16, "num_layers": 2, "num_heads": 4, "hidden_dim": 64,
+                            "mlp_dim": 128, "representation_size": 16}, 48),
+}  # fmt: skip
+
+
+def both(name, **kwargs):
+    """Make a model in both libraries, with the same weights: torchvision's first ones, none of them zero or one."""
+    if name == "vision_transformer":
+        mine, theirs = (library.VisionTransformer(num_classes=7, **kwargs) for library in (models, torchvision.models))
+    else:
+        mine, theirs = (make(library, name, num_classes=7, **kwargs) for library in (models, torchvision.models))
+    draw, state = np.random.default_rng(0), theirs.state_dict()
+    for key, value in state.items():
+        if value.ndim == 1 or key == "heads.head.weight":
+            state[key] = torch.tensor(draw.uniform(0.5, 1.5, tuple(value.shape)).astype(np.float32))
+    theirs.load_state_dict(state)
+    mine.load_state_dict({key: mt.tensor(value.numpy()) for key, value in state.items()})
+    return mine, theirs
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_outputs_and_gradients_are_torchvisions(name):
+    kwargs, size = CASES[name]
+    mine, theirs = both(name, **kwargs)
+    x = np.random.default_rng(1).standard_normal((4, 3, size, size), dtype=np.float32)
+    with mt.no_grad(), torch.no_grad():
+        a, b = mine.eval()(mt.tensor(x)).numpy(), theirs.eval()(torch.tensor(x)).numpy()
+    assert a.shape == b.shape == (4, 7) and np.abs(a - b).max() <= 1e-4 * np.abs(b).max()
+    if sum(p.numel() for p in mine.parameters()) > 20_000_000:  # more of the same, for minutes
+        return
+    found = []
+    for library, model in ((mt, mine), (torch, theirs)):
+        # In float64, since the statistics of four small images magnify what rounding does.
+        out = model.double().train()(library.tensor(x.astype(np.float64)))
+        outs = out if isinstance(out, tuple) else (out,)
+        target = library.tensor([0, 1, 2, 3])
+        sum(library.nn.functional.cross_entropy(v, target) for v in outs).backward()
+        values = [v.detach() for v in outs] + [p.grad for p in model.parameters()] + list(model.buffers())
+        found.append([v.numpy() for v in values])
+    for a, b in zip(*found):
+        assert a.shape == b.shape and np.abs(a - b).max() <= 1e-8 * max(1e-3, np.abs(b).max())
