@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from mortice.vision.datasets.vision import VisionDataset
 from mortice.vision._pillow import pillow
+from mortice.vision.datasets.vision import VisionDataset
 
 Path = str | os.PathLike[str]
 
