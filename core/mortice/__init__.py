@@ -75,6 +75,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         func,
         jit,
         linalg,
+        metrics,
         nn,
         optim,
         overrides,
