@@ -13,7 +13,7 @@ from typing import Any
 
 import mortice
 from mortice import Tensor
-from mortice.metrics.metric import Metric, State, UndefinedMetricWarning, placed, mismatch, one_of, read, wide
+from mortice.metrics.metric import Metric, State, UndefinedMetricWarning, mismatch, one_of, placed, read, wide
 
 Binary = Callable[[Tensor, Tensor, Tensor | None], Tensor]  # of scores, whether positive, weights
 

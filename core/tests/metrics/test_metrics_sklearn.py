@@ -32,11 +32,11 @@ def agree(found, want):
     assert np.allclose(np.asarray(found), np.asarray(want), rtol=1e-12, atol=1e-13, equal_nan=True), (found, want)
 
 
-def quietly(call):
+def quietly(call, *args, **options):
     """Call; return the result and which kinds of warning came."""
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        result = call()
+        result = call(*args, **options)
     return result, {w.category.__name__ for w in seen}
 
 
@@ -63,9 +63,9 @@ def test_labels(seed):
             for zero in ("warn", (0, 1, math.nan)[seed % 3]):
                 labels = {"labels": known} if average is None else {}
                 want, warned = quietly(
-                    lambda: theirs(target, said, sample_weight=weight, average=average, zero_division=zero, **labels)
+                    theirs, target, said, sample_weight=weight, average=average, zero_division=zero, **labels
                 )
-                found, told = quietly(lambda: ours(p, t, average, sample_weight=w, zero_division=zero))
+                found, told = quietly(ours, p, t, average, sample_weight=w, zero_division=zero)
                 agree(found, want)
                 assert told == warned, (ours, average, zero)
     if classes == 2:
