@@ -1,4 +1,4 @@
-"""The command line: `python -m mortice` says what there is, `python -m mortice backends` lists the backends."""
+"""The command line: `python -m mortice` says what there is, `backends` lists the backends, `summary` shows a model's layers."""
 
 from __future__ import annotations
 
@@ -25,11 +25,32 @@ def main(argv: list[str] | None = None) -> int:
     listing = commands.add_parser("backends", help="list the backends, and each broken plugin with the reason")
     listing.add_argument("-v", "--verbose", action="store_true", help="name the kernels that each backend overrides")
     listing.add_argument("--json", action="store_true", help="print JSON")
+    shown = commands.add_parser(
+        "summary", help="show a model's layers: output shapes, parameters, multiply-adds, memory"
+    )
+    shown.add_argument(
+        "model", metavar="MODULE:CALLABLE", help="a module, or what makes one, such as package.models:Net or net.py:net"
+    )
+    shown.add_argument(
+        "--input", action="append", required=True, metavar="[NAME=]SIZE[:DTYPE]",
+        help="the size of an input, such as 1,3,224,224 or 8,128:int64; once for each input",
+    )  # fmt: skip
+    shown.add_argument("--backend", help="the backend to make and run it on")
+    shown.add_argument("--device", help="the device of the inputs, and where the model is moved")
+    shown.add_argument("--depth", type=int, help="how deep modules are shown")
+    shown.add_argument(
+        "--mode", choices=("eval", "train", "same"), default="eval", help="the modules' mode; eval by default"
+    )
+    shown.add_argument("--json", action="store_true", help="print JSON")
     arguments = parser.parse_args(argv)
     if arguments.command is None:
         print(f"mortice {__version__}\n")
         parser.print_help()
         return 0
+    if arguments.command == "summary":
+        from mortice.utils.model_summary import command
+
+        return command(arguments)
     # What a plugin prints while it loads must not end up in the listing.
     with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -78,7 +99,9 @@ def _broken(entry: plugins.Entry, reason: str = "") -> dict[str, Any]:
 
 def _inspect(backend: Any, entry: plugins.Entry) -> dict[str, Any]:
     info: Any = entry.info
-    devices = {str(d): [t.name for t in DTYPES if t in backend.dtypes(backend.device(d))] for d in backend.device_names()}
+    devices = {
+        str(d): [t.name for t in DTYPES if t in backend.dtypes(backend.device(d))] for d in backend.device_names()
+    }
     overridden = list(backend.overridden)
     return {
         "api": info.api, "priority": info.priority, "device_types": list(info.device_types), "devices": devices,
@@ -96,7 +119,9 @@ def text(found: dict[str, Any], verbose: bool = False) -> str:
             lines.append(f"    {device:<9} {_dtypes(names)}")
         if not b["devices"]:
             lines.append("    no device here")
-        lines.append(f"    overrides {len(b['overridden'])} of {_free()} free kernels" + ("" if verbose else " (-v names them)"))
+        lines.append(
+            f"    overrides {len(b['overridden'])} of {_free()} free kernels" + ("" if verbose else " (-v names them)")
+        )
         if verbose:
             lines += _wrapped(b["overridden"])
         if b["unwritten"]:
@@ -105,7 +130,11 @@ def text(found: dict[str, Any], verbose: bool = False) -> str:
         lines.append("No backend works here. Install one, e.g. pip install mortice[numpy].")
     for b in found["broken"]:
         origin = " ".join(filter(None, (b["distribution"], b["version"])))
-        lines += ["", f"! {b['name']}" + (f"   {origin}" if origin else ""), *(f"    {t}" for t in b["reason"].splitlines())]
+        lines += [
+            "",
+            f"! {b['name']}" + (f"   {origin}" if origin else ""),
+            *(f"    {t}" for t in b["reason"].splitlines()),
+        ]
         if b["needs"]:
             lines.append(f"    pip install {b['needs']}")
     if found["default"]:

@@ -151,6 +151,7 @@ PUBLIC = {
         "set_num_threads set_warn_always use_deterministic_algorithms"
     ),
     "utils.dlpack": "to_dlpack",
+    "utils.model_summary": "summary",
 }  # fmt: skip
 
 TENSOR_KERNELS = {

@@ -5,7 +5,17 @@ from __future__ import annotations
 
 def __getattr__(name: str) -> object:
     # `mortice.utils.data` needs no import of its own, as in PyTorch; loading waits for the first use.
-    if name not in ("_pytree", "checkpoint", "data", "dlpack", "einops", "opt_einsum", "safetensors"):
+    if name not in (
+        "_pytree",
+        "checkpoint",
+        "data",
+        "dlpack",
+        "einops",
+        "model_summary",
+        "opt_einsum",
+        "safetensors",
+        "tensorboard",
+    ):
         raise AttributeError(f"module 'mortice.utils' has no attribute {name!r}")
     import importlib
 

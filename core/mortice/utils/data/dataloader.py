@@ -60,9 +60,7 @@ class DataLoader(Generic[T]):
         pin_memory_device: str = "", in_order: bool = True,
     ) -> None:  # fmt: skip
         if num_workers < 0:
-            raise ValueError(
-                "num_workers option should be non-negative; use num_workers=0 to disable multiprocessing."
-            )
+            raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
         if timeout < 0:
             raise ValueError("timeout option should be non-negative")
         if num_workers == 0 and prefetch_factor is not None:
@@ -103,9 +101,7 @@ class DataLoader(Generic[T]):
             batch_size = None
             drop_last = False
         elif batch_size is None and drop_last:
-            raise ValueError(
-                "batch_size=None option disables auto-batching and is mutually exclusive with drop_last"
-            )
+            raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
         if sampler is None:
             if self._iterable:
                 sampler = _Endless()
@@ -115,7 +111,12 @@ class DataLoader(Generic[T]):
                 sampler = SequentialSampler(dataset)
         if batch_size is not None and batch_sampler is None:
             batch_sampler = BatchSampler(sampler, batch_size, drop_last)
-        self.batch_size, self.drop_last, self.sampler, self.batch_sampler = batch_size, drop_last, sampler, batch_sampler
+        self.batch_size, self.drop_last, self.sampler, self.batch_sampler = (
+            batch_size,
+            drop_last,
+            sampler,
+            batch_sampler,
+        )
         if collate_fn is None:
             collate_fn = default_collate if batch_sampler is not None else default_convert
         self.collate_fn = collate_fn
