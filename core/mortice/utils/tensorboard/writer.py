@@ -275,7 +275,7 @@ class SummaryWriter:
             folder, max_queue=self.max_queue, flush_secs=self.flush_secs, filename_suffix=self.filename_suffix
         ) as run:
             for summary in parts:
-                run._add(summary, None, None)
+                run._add(summary, global_step, None)
             for tag, x in metric_dict.items():
                 run.add_scalar(tag, x, global_step)
 
