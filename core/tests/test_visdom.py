@@ -18,7 +18,11 @@ import mortice as mt  # noqa: E402
 from mortice.backends import plugins  # noqa: E402
 
 # Not visdom's own command, which fetches scripts for its page from the network first.
-SERVER = "import sys; from visdom.server.run_server import start_server; start_server(port=int(sys.argv[1]), env_path=sys.argv[2], base_url='', bind_local=True)"
+SERVER = """
+import sys
+from visdom.server.run_server import start_server
+start_server(port=int(sys.argv[1]), env_path=sys.argv[2], base_url="", bind_local=True)
+"""
 
 
 @pytest.fixture(scope="module")
