@@ -110,3 +110,20 @@ def test_the_public_number_of_threads_reaches_the_pool(cext: Any) -> None:
     mt.set_num_threads(3)
     assert cext._get_num_threads() == mt.get_num_threads() == 3
     mt.set_num_threads(before)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system does not say where threads may run")
+def test_threads_may_run_where_they_might_before(cext: Any) -> None:
+    """A sleeping worker is kept off the caller's processor for its awakening only."""
+    cext._set_num_threads(2)
+    x = mt.ones(1000, 1000)
+    allowed = os.sched_getaffinity(0)
+    for _ in range(400):
+        time.sleep(0.002)  # longer than a worker waits awake
+        for _ in range(3):
+            x.relu()
+    x.relu()
+    deadline = time.monotonic() + 10
+    while any(os.sched_getaffinity(int(t)) != allowed for t in os.listdir("/proc/self/task")):
+        assert time.monotonic() < deadline, "a worker has lost a processor"
+        time.sleep(0.01)
