@@ -11,21 +11,34 @@ from mortice import Tensor
 from mortice.metrics.metric import Metric, State, UndefinedMetricWarning, mismatch, one_of, read, total_of, wide
 
 
-def _labels(name: str, preds: Tensor, target: Tensor, threshold: float) -> tuple[Tensor, int | None]:
-    """Return labels of the targets' shape, and how many classes the scores are of (None where labels were given)."""
+def _labels(name: str, preds: Tensor, target: Tensor, threshold: float) -> tuple[Tensor, int | None, Tensor]:
+    """Return labels of the targets' shape, of how many classes the scores are, and how many are no probabilities.
+
+    The number of classes is None where labels were given.
+    """
     if target.is_floating_point():
         raise ValueError(
             f"{name}: expected targets to be labels, integers or bools; got {target.dtype}. Cast them: .long()."
         )
+    none = mortice.zeros((), dtype=mortice.int64, device=preds.device)
     if preds.ndim == target.ndim + 1 and preds.shape[:1] + preds.shape[2:] == target.shape:
-        return preds.argmax(1), preds.shape[1]
+        return preds.argmax(1), preds.shape[1], none
     if preds.shape != target.shape:
-        raise mismatch(
-            name, preds, target, "labels of the target's shape, or scores with one more dimension, the classes, at 1"
-        )
+        wanted = "labels of the target's shape, or scores with one more dimension, the classes, at 1"
+        raise mismatch(name, preds, target, wanted)
     if preds.is_floating_point():
-        return (preds > threshold).long(), 2
-    return preds.long(), None
+        # With another threshold they are scores of some other kind, such as logits with 0.
+        none = none + (((preds < 0) | (preds > 1) | preds.isnan()).sum() if 0 < threshold < 1 else preds.isnan().sum())
+        return (preds > threshold).long(), 2, none
+    return preds.long(), None, none
+
+
+def _probabilities(name: str, state: State) -> None:
+    if outside := int(state["outside"]):
+        raise ValueError(
+            f"{name}: expected probabilities of the positive class, from 0 to 1; {outside} are not. "
+            "Give sigmoid(logits), or threshold=0 for logits."
+        )
 
 
 class Accuracy(Metric):
@@ -45,12 +58,21 @@ class Accuracy(Metric):
     def batch(self, preds: Any, target: Any, sample_weight: Any = None) -> State:
         """Count what is right."""
         preds, target, weight = read("accuracy", preds, target, sample_weight)
-        if preds.is_floating_point() or target.is_floating_point() or preds.shape != target.shape:
-            preds, _ = _labels("accuracy", preds, target, self.threshold)
-        return _shares(preds == target, target, weight, self.ignore_index)
+        binary = preds.is_floating_point() and preds.shape == target.shape
+        preds, _, outside = _labels("accuracy", preds, target, self.threshold)
+        shares = _shares(preds == target, target, weight, self.ignore_index)
+        others = (target > 1) & (target != self.ignore_index if self.ignore_index is not None else True)
+        strays = others.sum() if binary and target.dtype != mortice.bool else mortice.zeros_like(outside)
+        return {**shares, "outside": outside, "strays": strays}
 
     def value(self, state: State) -> Tensor:
         """Divide by the number of samples."""
+        _probabilities("accuracy", state)
+        if strays := int(state["strays"]):
+            raise ValueError(
+                f"accuracy: expected targets 0 and 1 for floats of their shape, probabilities of one class; {strays} are others. "
+                "Give scores (N, C), or integers as labels."
+            )
         return _share("accuracy", state)
 
 
@@ -127,7 +149,8 @@ class ConfusionMatrix(Metric):
     def batch(self, preds: Any, target: Any, sample_weight: Any = None) -> State:
         """Count pairs; what is outside of the classes is counted apart, for `compute` to tell."""
         preds, target, weight = read(self.name, preds, target, sample_weight)
-        preds, seen = _labels(self.name, preds, target, self.threshold)
+        binary = preds.is_floating_point() and preds.shape == target.shape
+        preds, seen, outside = _labels(self.name, preds, target, self.threshold)
         if self.num_classes is None:
             if seen is None:
                 raise ValueError(
@@ -135,7 +158,7 @@ class ConfusionMatrix(Metric):
                 )
             self.num_classes = seen
         n = self.num_classes
-        if seen is not None and seen > n:
+        if seen is not None and (seen > n or (binary and n != 2)):
             raise ValueError(f"{self.name}: expected scores of {n} classes; got {seen}. {self._advice()}")
         preds, target = preds.flatten(), target.flatten().long()
         known = (preds >= 0) & (preds < n) & (target >= 0) & (target < n)
@@ -143,12 +166,13 @@ class ConfusionMatrix(Metric):
         if self.ignore_index is not None:
             known = known & (target != self.ignore_index)
         weight = None if weight is None else weight.flatten()
-        return {"counts": _pairs(preds, target, known, weight, n), "strays": strays.sum()}
+        return {"counts": _pairs(preds, target, known, weight, n), "strays": strays.sum(), "outside": outside}
 
     def _advice(self) -> str:
         return f"Give {type(self).__name__} the right num_classes."
 
     def _counts(self, state: State) -> Tensor:
+        _probabilities(self.name, state)
         if strays := int(state["strays"]):
             raise ValueError(
                 f"{self.name}: expected labels from 0 to {len(state['counts']) - 1}; {strays} are not. {self._advice()}"

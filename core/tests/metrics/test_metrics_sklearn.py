@@ -13,7 +13,7 @@ sk = pytest.importorskip("sklearn.metrics", reason="scikit-learn is not installe
 import mortice as mt  # noqa: E402
 from mortice import metrics  # noqa: E402
 
-CASES = 60  # of each kind; each is its own seed
+CASES = 50  # of each kind; each is its own seed
 
 
 def draw(seed, classes):

@@ -205,6 +205,16 @@ MISTAKES = [
      "confusion_matrix: expected labels from 0 to 1; 1 are not. Give ConfusionMatrix the right num_classes."),
     (lambda: metrics.accuracy(mt.rand(3), mt.rand(3)),
      "accuracy: expected targets to be labels, integers or bools; got mortice.float32. Cast them: .long()."),
+    (lambda: metrics.accuracy(mt.tensor([2.5, -1.0, 0.5]), [1, 0, 1]),
+     "accuracy: expected probabilities of the positive class, from 0 to 1; 2 are not. Give sigmoid(logits), or threshold=0 for "
+     "logits."),
+    (lambda: metrics.f1(mt.tensor([math.nan, 0.5]), [1, 0]),
+     "f1: expected probabilities of the positive class, from 0 to 1; 1 are not. Give sigmoid(logits), or threshold=0 for logits."),
+    (lambda: metrics.accuracy(mt.tensor([1.0, 0.0, 1.0]), [1, 0, 2]),
+     "accuracy: expected targets 0 and 1 for floats of their shape, probabilities of one class; 1 are others. Give scores (N, C), "
+     "or integers as labels."),
+    (lambda: metrics.precision(mt.tensor([0.5, 0.2]), [1, 0], "macro", num_classes=3),
+     "precision: expected scores of 3 classes; got 2. Give Precision the right num_classes."),
     (lambda: metrics.accuracy(mt.rand(3, 4), mt.zeros(4, dtype=mt.int64)),
      "accuracy: expected labels of the target's shape, or scores with one more dimension, the classes, at 1; got preds (3, 4) and "
      "target (4,)."),
@@ -244,6 +254,15 @@ def test_weighted_pairs_are_counted_in_blocks(device, monkeypatch):
     assert near(metrics.confusion_matrix(preds, target, sample_weight=ones), metrics.confusion_matrix(preds, target))
     many = metrics.confusion_matrix(preds, target, 1100)
     assert many[:4, :4].tolist() == metrics.confusion_matrix(preds, target).tolist() and many.sum() == 100
+
+
+def test_logits_of_one_class_have_their_own_threshold():
+    logits, target = mt.tensor([2.5, -1.0, 0.5, -0.1]), mt.tensor([1, 0, 0, 0])
+    assert (
+        metrics.accuracy(logits, target, threshold=0).item()
+        == metrics.accuracy(logits.sigmoid(), target).item()
+        == 0.75
+    )
 
 
 def test_ignored_targets_do_not_count():
