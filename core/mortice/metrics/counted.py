@@ -8,7 +8,8 @@ from typing import Any
 
 import mortice
 from mortice import Tensor
-from mortice.metrics.metric import Metric, State, UndefinedMetricWarning, mismatch, one_of, read, total_of, wide
+from mortice.metrics.metric import Metric, State, UndefinedMetricWarning, mismatch, one_of, read, total_of
+from mortice.utils._wide import wide
 
 
 def _labels(name: str, preds: Tensor, target: Tensor, threshold: float) -> tuple[Tensor, int | None, Tensor]:

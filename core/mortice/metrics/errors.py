@@ -8,7 +8,8 @@ from typing import Any
 
 import mortice
 from mortice import Tensor
-from mortice.metrics.metric import Metric, State, UndefinedMetricWarning, mismatch, one_of, placed, read, total_of, wide
+from mortice.metrics.metric import Metric, State, UndefinedMetricWarning, mismatch, one_of, placed, read, total_of
+from mortice.utils._wide import wide
 
 
 class MeanMetric(Metric):

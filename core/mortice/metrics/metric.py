@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cache
 from typing import Any
 
 import mortice
 from mortice import Tensor
+from mortice.utils._wide import wide
 
 State = dict[str, Tensor]
 
@@ -168,16 +168,6 @@ class MetricCollection:
         for metric in self.metrics.values():
             metric.to(device)
         return self
-
-
-@cache
-def wide(device: Any) -> Any:
-    """Return the dtype that a device adds up in: float64, or float32 where there is none."""
-    try:
-        mortice.empty(0, dtype=mortice.float64, device=device)
-    except RuntimeError:
-        return mortice.float32
-    return mortice.float64
 
 
 def placed(t: Tensor, device: Any) -> Tensor:

@@ -13,7 +13,8 @@ from typing import Any
 
 import mortice
 from mortice import Tensor
-from mortice.metrics.metric import Metric, State, UndefinedMetricWarning, mismatch, one_of, placed, read, wide
+from mortice.metrics.metric import Metric, State, UndefinedMetricWarning, mismatch, one_of, placed, read
+from mortice.utils._wide import wide
 
 Binary = Callable[[Tensor, Tensor, Tensor | None], Tensor]  # of scores, whether positive, weights
 

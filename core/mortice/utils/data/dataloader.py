@@ -60,7 +60,9 @@ class DataLoader(Generic[T]):
         pin_memory_device: str = "", in_order: bool = True,
     ) -> None:  # fmt: skip
         if num_workers < 0:
-            raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
+            raise ValueError(
+                "num_workers option should be non-negative; use num_workers=0 to disable multiprocessing."
+            )
         if timeout < 0:
             raise ValueError("timeout option should be non-negative")
         if num_workers == 0 and prefetch_factor is not None:
@@ -101,7 +103,9 @@ class DataLoader(Generic[T]):
             batch_size = None
             drop_last = False
         elif batch_size is None and drop_last:
-            raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
+            raise ValueError(
+                "batch_size=None option disables auto-batching and is mutually exclusive with drop_last"
+            )
         if sampler is None:
             if self._iterable:
                 sampler = _Endless()
@@ -111,12 +115,7 @@ class DataLoader(Generic[T]):
                 sampler = SequentialSampler(dataset)
         if batch_size is not None and batch_sampler is None:
             batch_sampler = BatchSampler(sampler, batch_size, drop_last)
-        self.batch_size, self.drop_last, self.sampler, self.batch_sampler = (
-            batch_size,
-            drop_last,
-            sampler,
-            batch_sampler,
-        )
+        self.batch_size, self.drop_last, self.sampler, self.batch_sampler = batch_size, drop_last, sampler, batch_sampler
         if collate_fn is None:
             collate_fn = default_collate if batch_sampler is not None else default_convert
         self.collate_fn = collate_fn
@@ -217,6 +216,12 @@ class _Iterator(Iterator[Any]):
         self._loader = loader
         self._handed_out = 0
         self._pins = loader.pin_memory and mortice.cuda.is_available()
+        if loader.pin_memory and loader.pin_memory_device:
+            warnings.warn(
+                "pin_memory_device is deprecated, the current accelerator will be used as the device,"
+                f"ignore pin_memory_device='{loader.pin_memory_device}'.",
+                stacklevel=4,
+            )
         if loader.pin_memory and not self._pins:
             warnings.warn(
                 "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "

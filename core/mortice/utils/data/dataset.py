@@ -39,7 +39,9 @@ def _several(dataset: Any, indices: list[int]) -> list[Any]:
     if callable(getattr(dataset, "__getitems__", None)):
         items = dataset.__getitems__(indices)
         if len(items) != len(indices):
-            raise ValueError(f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(items)}")
+            raise ValueError(
+                f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(items)}"
+            )
         return items  # type: ignore[no-any-return]
     return [dataset[i] for i in indices]
 
@@ -164,9 +166,7 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) 
             sizes[i % len(sizes)] += 1
         for i, size in enumerate(sizes):
             if size == 0:
-                warnings.warn(
-                    f"Length of split at index {i} is 0. This might result in an empty dataset.", stacklevel=2
-                )
+                warnings.warn(f"Length of split at index {i} is 0. This might result in an empty dataset.", stacklevel=2)
         lengths = sizes
     if sum(lengths) != len(dataset):
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")

@@ -100,9 +100,7 @@ class WeightedRandomSampler(Sampler[int]):
             raise ValueError(f"replacement should be a boolean value, but got replacement={replacement}")
         self.weights = mortice.as_tensor(weights, dtype=mortice.float64)
         if len(self.weights.shape) != 1:
-            raise ValueError(
-                f"weights should be a 1d sequence but given weights have shape {tuple(self.weights.shape)}"
-            )
+            raise ValueError(f"weights should be a 1d sequence but given weights have shape {tuple(self.weights.shape)}")
         self.num_samples = num_samples
         self.replacement = replacement
         self.generator = generator

@@ -9,6 +9,7 @@ from typing import Any
 
 import mortice
 from mortice import Tensor
+from mortice.utils._wide import wide
 from mortice.utils.tensorboard.wire import message, packed
 
 
@@ -128,15 +129,6 @@ def histogram(
         f6=packed(limits),
         f7=packed(counts),
     )
-
-
-def wide(device: Any) -> Any:
-    """Return float64 where the device has it, float32 elsewhere."""
-    try:
-        mortice.empty(0, dtype=mortice.float64, device=device)
-    except RuntimeError:
-        return mortice.float32
-    return mortice.float64
 
 
 def _growing() -> list[float]:

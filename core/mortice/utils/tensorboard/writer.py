@@ -13,6 +13,7 @@ from typing import Any
 
 import mortice
 from mortice import Tensor
+from mortice.utils._wide import wide
 from mortice.utils.tensorboard import events, pictures
 from mortice.utils.tensorboard.events import EventFile, event, value
 from mortice.utils.tensorboard.wire import message
@@ -407,7 +408,7 @@ def _pr_counts(labels: Any, predictions: Any, n: int, weights: Any) -> Tensor:
     """Count what is right and wrong at n thresholds: rows of tp, fp, tn, fn, precision, recall."""
     predictions = mortice.as_tensor(predictions).detach().flatten()
     labels = mortice.as_tensor(labels, device=predictions.device).detach().flatten()
-    dtype = pictures.wide(predictions.device)
+    dtype = wide(predictions.device)
     positive = labels.to(dtype)
     weights = (
         mortice.ones_like(positive)
