@@ -99,9 +99,7 @@ def _broken(entry: plugins.Entry, reason: str = "") -> dict[str, Any]:
 
 def _inspect(backend: Any, entry: plugins.Entry) -> dict[str, Any]:
     info: Any = entry.info
-    devices = {
-        str(d): [t.name for t in DTYPES if t in backend.dtypes(backend.device(d))] for d in backend.device_names()
-    }
+    devices = {str(d): [t.name for t in DTYPES if t in backend.dtypes(backend.device(d))] for d in backend.device_names()}
     overridden = list(backend.overridden)
     return {
         "api": info.api, "priority": info.priority, "device_types": list(info.device_types), "devices": devices,
@@ -120,9 +118,7 @@ def text(found: dict[str, Any], verbose: bool = False) -> str:
             lines.append(f"    {device:<9} {_dtypes(names)}")
         if not b["devices"]:
             lines.append("    no device here")
-        lines.append(
-            f"    overrides {len(b['overridden'])} of {_free()} free kernels" + ("" if verbose else " (-v names them)")
-        )
+        lines.append(f"    overrides {len(b['overridden'])} of {_free()} free kernels" + ("" if verbose else " (-v names them)"))
         if verbose:
             lines += _wrapped(b["overridden"])
         for name, (version, note) in b["libraries"].items():
@@ -133,11 +129,7 @@ def text(found: dict[str, Any], verbose: bool = False) -> str:
         lines.append("No backend works here. Install one, e.g. pip install mortice[numpy].")
     for b in found["broken"]:
         origin = " ".join(filter(None, (b["distribution"], b["version"])))
-        lines += [
-            "",
-            f"! {b['name']}" + (f"   {origin}" if origin else ""),
-            *(f"    {t}" for t in b["reason"].splitlines()),
-        ]
+        lines += ["", f"! {b['name']}" + (f"   {origin}" if origin else ""), *(f"    {t}" for t in b["reason"].splitlines())]
         if b["needs"]:
             lines.append(f"    pip install {b['needs']}")
     if found["default"]:
