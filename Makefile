@@ -22,7 +22,7 @@ KIT := $(PY) -m pytest -n $(JOBS) --pyargs mortice_conformance
 EXAMPLE := examples/write_a_backend
 FOREIGN := $(patsubst %/pyproject.toml,./%,$(wildcard examples/backends/*/pyproject.toml))
 # Libraries that take tensors as they are, which the tests hand to them
-NEIGHBOURS := array-api-extra einops opt_einsum pandas safetensors scikit-learn xarray
+NEIGHBOURS := array-api-extra einops opt_einsum pandas safetensors scikit-learn tensorboard xarray
 
 .PHONY: help demo test foreign lint bench cuda gpu conformance scorecards sanitize clean
 .DELETE_ON_ERROR:
@@ -164,6 +164,8 @@ $(VENV)/.run: $(VENV)/.core $(CEXT_SOURCES)
 
 $(VENV)/.test: $(VENV)/.run
 	$(INSTALL) -c constraints.txt -e conformance pytest pytest-xdist mpmath $(NEIGHBOURS)
+	@$(INSTALL) -c constraints.txt setuptools && $(INSTALL) -c constraints.txt --no-build-isolation visdom || \
+	    echo "SKIPPED visdom: it does not install here; its tests say so"
 	@touch $@
 
 $(VENV)/.lint: $(VENV)/.test

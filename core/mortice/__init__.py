@@ -75,6 +75,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         func,
         jit,
         linalg,
+        metrics,
         nn,
         optim,
         overrides,
@@ -386,6 +387,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         use_deterministic_algorithms,
     )
     from mortice.utils.dlpack import to_dlpack
+    from mortice.utils.model_summary import summary
 
 del TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The command line: `python -m mortice` says what there is, `python -m mortice backends` lists the backends."""
+"""The command line: `python -m mortice` says what there is, `backends` lists the backends, `summary` shows a model's layers."""
 
 from __future__ import annotations
 
@@ -25,11 +25,32 @@ def main(argv: list[str] | None = None) -> int:
     listing = commands.add_parser("backends", help="list the backends, and each broken plugin with the reason")
     listing.add_argument("-v", "--verbose", action="store_true", help="name the kernels that each backend overrides")
     listing.add_argument("--json", action="store_true", help="print JSON")
+    shown = commands.add_parser(
+        "summary", help="show a model's layers: output shapes, parameters, multiply-adds, memory"
+    )
+    shown.add_argument(
+        "model", metavar="MODULE:CALLABLE", help="a module, or what makes one, such as package.models:Net or net.py:net"
+    )
+    shown.add_argument(
+        "--input", action="append", required=True, metavar="[NAME=]SIZE[:DTYPE]",
+        help="the size of an input, such as 1,3,224,224 or 8,128:int64; once for each input",
+    )  # fmt: skip
+    shown.add_argument("--backend", help="the backend to make and run it on")
+    shown.add_argument("--device", help="the device of the inputs, and where the model is moved")
+    shown.add_argument("--depth", type=int, help="how deep modules are shown")
+    shown.add_argument(
+        "--mode", choices=("eval", "train", "same"), default="eval", help="the modules' mode; eval by default"
+    )
+    shown.add_argument("--json", action="store_true", help="print JSON")
     arguments = parser.parse_args(argv)
     if arguments.command is None:
         print(f"mortice {__version__}\n")
         parser.print_help()
         return 0
+    if arguments.command == "summary":
+        from mortice.utils.model_summary import command
+
+        return command(arguments)
     # What a plugin prints while it loads must not end up in the listing.
     with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
         warnings.simplefilter("ignore")

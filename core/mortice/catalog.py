@@ -16,8 +16,8 @@ OPS = (
 
 PUBLIC = {
     "": (
-        "accelerator amp array_api autograd compiler cpu cuda distributions fft func jit linalg nn optim overrides "
-        "printing profiler random return_types serialization signal special testing utils vision"
+        "accelerator amp array_api autograd compiler cpu cuda distributions fft func jit linalg metrics nn optim "
+        "overrides printing profiler random return_types serialization signal special testing utils vision"
     ),
     "amp.autocast_mode": (
         "autocast autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype "
@@ -151,6 +151,7 @@ PUBLIC = {
         "set_num_threads set_warn_always use_deterministic_algorithms"
     ),
     "utils.dlpack": "to_dlpack",
+    "utils.model_summary": "summary",
 }  # fmt: skip
 
 TENSOR_KERNELS = {

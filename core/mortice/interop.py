@@ -53,6 +53,7 @@ def to_numpy(t: Any) -> Any:
 _BRIDGES = {
     "einops._backends": "mortice.utils.einops",
     "opt_einsum.backends.dispatch": "mortice.utils.opt_einsum",
+    "visdom": "mortice.utils.visdom",
 }
 
 

@@ -8,24 +8,40 @@ from mortice.shape import prod
 from mortice.tracing import Frame
 
 _ELEMENTWISE = frozenset(("add", "subtract", "multiply", "divide"))
+_PRODUCTS = frozenset(("matmul", "linear", "conv", "conv_input_grad", "conv_weight_grad"))
+_LAYERS = {"rnn_layer": 2, "gru_layer": 2, "lstm_layer": 3}  # and at which place the weights begin
 
 
 def flops_of(frame: Frame) -> int:
     """Return the operations of a kernel that has run, 0 where nobody counts them."""
+    if frame.failed:
+        return 0
+    if frame.kernel in _ELEMENTWISE:
+        return prod(frame.backend.shape_of(frame.out))
+    return 2 * products_of(frame) if frame.kernel in _PRODUCTS else 0
+
+
+def products_of(frame: Frame) -> int:
+    """Return the multiply-adds of a kernel that adds up products, of recurrent layers and attention too; 0 for others."""
     kernel, shape_of = frame.kernel, frame.backend.shape_of
     args: tuple[Any, ...] = frame.args
     if frame.failed:
         return 0
-    if kernel in _ELEMENTWISE:
-        return prod(shape_of(frame.out))
     if kernel == "matmul":
-        return 2 * prod(shape_of(frame.out)) * int(shape_of(args[0])[-1])
+        return prod(shape_of(frame.out)) * int(shape_of(args[0])[-1])
     if kernel == "linear":
-        return 2 * prod(shape_of(frame.out)) * int(shape_of(args[1])[-1])
+        return prod(shape_of(frame.out)) * int(shape_of(args[1])[-1])
     if kernel == "conv":
-        return 2 * prod(shape_of(frame.out)) * prod(shape_of(args[1])[1:])
+        return prod(shape_of(frame.out)) * prod(shape_of(args[1])[1:])
     if kernel == "conv_input_grad":
-        return 2 * prod(shape_of(args[0])) * prod(shape_of(args[1])[1:])
+        return prod(shape_of(args[0])) * prod(shape_of(args[1])[1:])
     if kernel == "conv_weight_grad":
-        return 2 * prod(shape_of(args[0])) * prod(shape_of(frame.out)[1:])
+        return prod(shape_of(args[0])) * prod(shape_of(frame.out)[1:])
+    if kernel == "attention":  # both products, of causal ones the whole squares
+        keys, features = shape_of(args[1])[-2:]
+        return prod(shape_of(frame.out[1])) * int(keys) * int(features + shape_of(args[2])[-1])
+    if kernel in _LAYERS:
+        first = _LAYERS[kernel]
+        weights = [*args[first : first + 2], *(w for w in args[6:7] if kernel == "lstm_layer" and w is not None)]
+        return prod(shape_of(args[0])[:-1]) * sum(prod(shape_of(w)) for w in weights)
     return 0

@@ -1,11 +1,15 @@
-"""Utilities around training: data loading, checkpointing, safetensors files; bridges to other libraries."""
+"""Utilities around training: data loading, checkpointing, safetensors and event files, summaries; bridges to other libraries."""
 
 from __future__ import annotations
+
+_MODULES = frozenset(
+    "_pytree checkpoint data dlpack einops model_summary opt_einsum safetensors tensorboard visdom".split()
+)
 
 
 def __getattr__(name: str) -> object:
     # `mortice.utils.data` needs no import of its own, as in PyTorch; loading waits for the first use.
-    if name not in ("_pytree", "checkpoint", "data", "dlpack", "einops", "opt_einsum", "safetensors"):
+    if name not in _MODULES:
         raise AttributeError(f"module 'mortice.utils' has no attribute {name!r}")
     import importlib
 
