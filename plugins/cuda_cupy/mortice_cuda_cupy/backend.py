@@ -18,6 +18,7 @@ from mortice.backends import DType, NamespaceBackend
 from mortice_cuda_cupy.exchange import Exchange
 from mortice_cuda_cupy.guard import guarded, outside_captures
 from mortice_cuda_cupy.kernels import CudaKernels
+from mortice_cuda_cupy.kernels.elementwise import direct
 from mortice_cuda_cupy.matmul import Products
 from mortice_cuda_cupy.memory import Memory
 from mortice_cuda_cupy.movement import Movement, grid
@@ -63,6 +64,8 @@ class CuPyBackend(CudaKernels, Movement, Products, Memory, Streams, Exchange, Na
             setattr(self, name, getattr(cupy, native))
         for name, native in _TWO.items():
             setattr(self, name, two(getattr(cupy, native)))
+        for name, kernel in direct(self).items():
+            setattr(self, name, kernel)
         self.start_counting()
         if count > 1:
             self.__class__ = guarded(type(self), self.__dict__)
