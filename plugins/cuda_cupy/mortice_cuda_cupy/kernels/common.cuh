@@ -66,6 +66,30 @@ template <class T, class W> __device__ __forceinline__ T narrow(W x) { return Na
 template <class W> __device__ __forceinline__ W infinity() { return W(__uint_as_float(0x7f800000u)); }
 template <class W> __device__ __forceinline__ W not_a_number() { return W(__uint_as_float(0x7fc00000u)); }
 
+// What values are computed in: halves in float, everything else as it is.
+template <class T> struct Work {
+  typedef T type;
+};
+template <> struct Work<half_t> {
+  typedef float type;
+};
+template <> struct Work<bf16_t> {
+  typedef float type;
+};
+template <class T> using work_t = typename Work<T>::type;
+template <class T> __device__ __forceinline__ work_t<T> opened(T x) { return x; }
+template <> __device__ __forceinline__ float opened(half_t x) { return widen(x); }
+template <> __device__ __forceinline__ float opened(bf16_t x) { return widen(x); }
+template <class T> struct Close {
+  template <class W> static __device__ __forceinline__ T from(W x) { return T(x); }
+};
+template <> struct Close<half_t> {
+  static __device__ __forceinline__ half_t from(float x) { return narrow<half_t>(x); }
+};
+template <> struct Close<bf16_t> {
+  static __device__ __forceinline__ bf16_t from(float x) { return narrow<bf16_t>(x); }
+};
+
 // ---- memory: 16 bytes at a time where the address allows ----
 
 template <class T, int N> struct alignas(N * sizeof(T)) Pack {

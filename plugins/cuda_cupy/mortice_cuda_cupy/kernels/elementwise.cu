@@ -1,30 +1,6 @@
 // Elementwise kernels of operands that lie in order, or that repeat in a plain way; the rest is CuPy's. A block takes one
 // tile and a thread has several loads of 16 bytes under way.
 
-// What values are computed in: halves in float, everything else as it is.
-template <class T> struct Work {
-  typedef T type;
-};
-template <> struct Work<half_t> {
-  typedef float type;
-};
-template <> struct Work<bf16_t> {
-  typedef float type;
-};
-template <class T> using work_t = typename Work<T>::type;
-template <class T> __device__ __forceinline__ work_t<T> opened(T x) { return x; }
-template <> __device__ __forceinline__ float opened(half_t x) { return widen(x); }
-template <> __device__ __forceinline__ float opened(bf16_t x) { return widen(x); }
-template <class T> struct Close {
-  template <class W> static __device__ __forceinline__ T from(W x) { return T(x); }
-};
-template <> struct Close<half_t> {
-  static __device__ __forceinline__ half_t from(float x) { return narrow<half_t>(x); }
-};
-template <> struct Close<bf16_t> {
-  static __device__ __forceinline__ bf16_t from(float x) { return narrow<bf16_t>(x); }
-};
-
 // How numbers come: floats as double, integers as i64.
 template <class T> struct Number {
   typedef i64 type;
