@@ -30,7 +30,9 @@ def alike(method: Any) -> Any:
 
     @functools.wraps(method)
     def wrapped(self: Any, x: Any, *others: Any, **attributes: Any) -> Any:
-        fits = self.dtype_of(x) in FLOATS and all([y.shape == x.shape and y.dtype == x.dtype for y in others])
+        fits = self.dtype_of(x) in FLOATS
+        for y in others:
+            fits = fits and y.shape == x.shape and y.dtype == x.dtype
         return (method if fits else default)(self, x, *others, **attributes)
 
     return wrapped
@@ -150,10 +152,8 @@ def _two(k: Any, op: str, g: Any, x: Any, *numbers: float) -> Any:
 
 def _run(k: Any, kernel: str, arrays: tuple[Any, ...], *numbers: float) -> Any:
     x = arrays[0]
-    out = empty(x.shape, x.dtype)
-    if x.size:
-        grid, block = over_elements(x.size, 16 // x.itemsize)
-        ACTIVATION.get(k.dtype_of(x), kernel)(
-            grid, block, (*arrays, out, np.int64(x.size), *[np.float64(v) for v in numbers])
-        )
+    out, n = empty(x.shape, x.dtype), x.size
+    if n:
+        grid, block = over_elements(n, 16 // x.itemsize)
+        ACTIVATION.raw(k.dtype_of(x), kernel)(grid, block, (*arrays, out, n, *[float(v) for v in numbers]))
     return out

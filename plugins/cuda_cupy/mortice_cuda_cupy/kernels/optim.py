@@ -220,7 +220,7 @@ def _launch(k: Any, dtype: Any, rule: Any, lists: Sequence[Sequence[Any]], numbe
     made = _table if current_capture() is None else _table.__wrapped__
     table, chunks = made(tuple(sizes), tuple(addresses))
     grid = (min(chunks, MAX_BLOCKS),)
-    arguments = (table, np.int64(len(sizes)), *[np.float64(v) for v in values])
+    arguments = (table, int(len(sizes)), *[float(v) for v in values])
     program(text).get(dtype.to_real(), "optimiser_step<{T}>")(grid, (512,), arguments)
 
 

@@ -109,9 +109,9 @@ def _max_pool(k: Any, x: Any, places: bool, window: dict[str, Any]) -> tuple[Any
 
 
 def _divisor(count_include_pad: bool, override: int | None) -> tuple[Any, Any]:
-    return np.bool_(count_include_pad), np.float64(override or 0)
+    return np.bool_(count_include_pad), float(override or 0)
 
 
 def _launch(k: Any, kernel: str, out: Any, arrays: Any, lead: Sequence[int], axes: Any, *numbers: Any) -> None:
     if out.size:
-        POOL.get(k.dtype_of(out), kernel)(*over_elements(out.size), (*arrays, np.int64(prod(lead)), *axes, *numbers))
+        POOL.get(k.dtype_of(out), kernel)(*over_elements(out.size), (*arrays, int(prod(lead)), *axes, *numbers))

@@ -49,7 +49,7 @@ class RandomKernels(KernelMixin):
 
     def random_integers(self, seed: int, offset: int, low: int, high: int, shape: Sequence[int], *, device: Any) -> Any:
         span = np.uint64((high - low) & (1 << 64) - 1)
-        return _draw("random_integers", shape, np.dtype(np.int64), seed, offset, np.int64(low), span)
+        return _draw("random_integers", shape, np.dtype(np.int64), seed, offset, int(low), span)
 
     def random_bernoulli(self, seed: int, offset: int, p: Any, shape: Sequence[int], *, device: Any) -> Any:
         if isinstance(p, (bool, int, float)):

@@ -111,4 +111,4 @@ def _state(k: Any, x: Any) -> Any:
 
 def _step(k: Any, kernel: str, n: int, hidden: int, *arrays: Any) -> None:
     if n * hidden:
-        RNN.get(k.dtype_of(arrays[0]), kernel)(*over_elements(n * hidden), (*arrays, np.int64(n), np.int64(hidden)))
+        RNN.get(k.dtype_of(arrays[0]), kernel)(*over_elements(n * hidden), (*arrays, int(n), int(hidden)))
