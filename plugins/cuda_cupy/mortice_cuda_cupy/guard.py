@@ -71,7 +71,10 @@ def _outside(kernel: Any) -> Any:
 def public_name() -> str:
     """Return the function of mortice's that the program called."""
     frame, name = sys._getframe(1), ""
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("mortice", "mortice_cuda_cupy"):
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (
+        "mortice",
+        "mortice_cuda_cupy",
+    ):
         name, frame = frame.f_code.co_name, frame.f_back
     return name
 

@@ -9,7 +9,6 @@ import cupy
 from mortice.backends.services import OutOfMemoryError
 from mortice_cuda_cupy.graphs import POOLS
 
-
 _LEAST = 1 << 20  # bytes to be allocated before the peaks are looked at again
 
 

@@ -136,7 +136,9 @@ def test_a_learning_rate_on_the_device_changes_between_replays() -> None:
 
 
 def test_captured_adam_is_adam() -> None:
-    found, _, _, _ = replayed_and_eager(mlp().eval(), OPTIMISERS["Adam"], labelled(6, 5), lambda m, x, y: cross_entropy(m(x), y))
+    found, _, _, _ = replayed_and_eager(
+        mlp().eval(), OPTIMISERS["Adam"], labelled(6, 5), lambda m, x, y: cross_entropy(m(x), y)
+    )
     _, plain, _, _ = replayed_and_eager(
         mlp().eval(), OPTIMISERS["SGD"], labelled(6, 5), lambda m, x, y: cross_entropy(m(x), y)
     )
@@ -359,7 +361,6 @@ def test_a_captured_training_step_gives_the_losses_of_the_cpu() -> None:
     mt.manual_seed(0)
     here = mt.nn.Sequential(mt.nn.Linear(3, 8), mt.nn.ReLU(), mt.nn.Linear(8, 1))
 
-
     there = copy.deepcopy(here).cuda()
     one, other = (mt.optim.SGD(m.parameters(), lr=0.1, momentum=0.9) for m in (here, there))
     batches = [mt.randn(4, 3) for _ in range(6)]
@@ -399,7 +400,6 @@ def test_a_captured_training_step_gives_the_losses_of_the_cpu() -> None:
 
 
 def test_captured_modules_and_functions_have_gradients() -> None:
-
 
     mt.manual_seed(1)
     here = mt.nn.Sequential(mt.nn.Linear(3, 4), mt.nn.Tanh())

@@ -28,7 +28,9 @@ def _run(*arguments: str, devices: int = 2) -> str:
 
 @pytest.mark.parametrize("devices", [1, 2])
 def test_device_semantics(devices: int) -> None:
-    assert " passed" in _run(str(HERE / "test_device.py"), str(HERE / "test_capture.py"), devices=devices)
+    assert " passed" in _run(
+        str(HERE / "test_device.py"), str(HERE / "test_capture.py"), str(HERE / "test_direct.py"), devices=devices
+    )
 
 
 @pytest.mark.slow

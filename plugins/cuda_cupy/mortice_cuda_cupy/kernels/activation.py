@@ -5,8 +5,6 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import numpy as np
-
 from mortice.backends import NamespaceBackend
 from mortice.backends.mixin import KernelMixin
 from mortice_cuda_cupy.kernels.launch import FLOATS, Program, contiguous, empty, over_elements
@@ -139,21 +137,30 @@ class ActivationKernels(KernelMixin):
             return NamespaceBackend.dropout(self, x, keep, p=p)
         x, keep = contiguous(x), contiguous(keep)
         scale = 0.0 if p >= 1 else 1 / (1 - p)
-        return _run(self, "dropout<{T}>", (x, keep), scale)
+        return _run(self, "dropout<{T}>", (x, keep), float(scale))
 
 
-def _one(k: Any, op: str, x: Any, *numbers: float) -> Any:
-    return _run(k, f"one<{{T}}, {op}>", (contiguous(x),), *numbers, *[0.0] * (3 - len(numbers)))
+_ONES = {op: f"one<{{T}}, {op}>" for op in _ONE.split()}
+_TWOS = {op: f"two<{{T}}, {op}>" for op in _TWO.split()}
 
 
-def _two(k: Any, op: str, g: Any, x: Any, *numbers: float) -> Any:
-    return _run(k, f"two<{{T}}, {op}>", (contiguous(g), contiguous(x)), *numbers, *[0.0] * (3 - len(numbers)))
+def _one(k: Any, op: str, x: Any, a: float = 0.0, b: float = 0.0, c: float = 0.0) -> Any:
+    return _run(k, _ONES[op], (contiguous(x),), float(a), float(b), float(c))
+
+
+def _two(k: Any, op: str, g: Any, x: Any, a: float = 0.0, b: float = 0.0, c: float = 0.0) -> Any:
+    return _run(k, _TWOS[op], (contiguous(g), contiguous(x)), float(a), float(b), float(c))
+
+
+@functools.lru_cache(4096)  # shapes recur
+def _plan(kernel: str, dtype: Any, n: int) -> tuple[Any, Any, Any]:
+    return ACTIVATION.raw(dtype, kernel), *over_elements(n, 16 // dtype.itemsize)
 
 
 def _run(k: Any, kernel: str, arrays: tuple[Any, ...], *numbers: float) -> Any:
     x = arrays[0]
     out, n = empty(x.shape, x.dtype), x.size
     if n:
-        grid, block = over_elements(n, 16 // x.itemsize)
-        ACTIVATION.raw(k.dtype_of(x), kernel)(grid, block, (*arrays, out, n, *[float(v) for v in numbers]))
+        launch, grid, block = _plan(kernel, k.dtype_of(x), n)
+        launch(grid, block, (*arrays, out, n, *numbers))
     return out

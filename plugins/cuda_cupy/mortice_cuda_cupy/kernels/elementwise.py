@@ -392,4 +392,3 @@ def _transposed(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> 
     grid = (min(-(-rows // 32) * -(-columns // 32) * batches, 1 << 20),)
     sizes = (rows, columns, batches, batch // itemsize, lead // itemsize)
     return WORDS.raw(float32, f"transpose<{_WORD[itemsize]}>"), grid, sizes
-

@@ -110,7 +110,7 @@ def empty(shape: Sequence[int], dtype: Any) -> Any:
     """Return new memory for an array, of a native dtype."""
     import cupy
 
-    return cupy.empty(tuple(shape), dtype)
+    return cupy.empty(shape if shape.__class__ is tuple else tuple(shape), dtype)
 
 
 __all__ = [

@@ -69,6 +69,8 @@ def _draw(
     out, n = empty(shape, native), prod(shape)
     if n:
         # Captured work has its seed in a cell.
-        where = (np.uint64(seed), np.uint64(offset), None) if isinstance(seed, int) else (_ZERO, np.uint64(offset), seed)
+        where = (
+            (np.uint64(seed), np.uint64(offset), None) if isinstance(seed, int) else (_ZERO, np.uint64(offset), seed)
+        )
         DRAWS.get(dtype, kernel)(*over_elements(n, 4), (out, *before, n, *where, *numbers))
     return out

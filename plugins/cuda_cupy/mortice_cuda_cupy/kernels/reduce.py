@@ -58,7 +58,11 @@ def reductions(k: Any) -> dict[str, Kernel]:
 
 def runs(ndim: int, axis: Any) -> list[tuple[int, int]] | None:
     """Return the runs of neighbouring axes, each as its first and the one after its last; None where an axis is not there."""
-    axes = range(ndim) if axis is None else sorted({a % ndim for a in ((axis,) if isinstance(axis, int) else axis)} if ndim else ())
+    axes = (
+        range(ndim)
+        if axis is None
+        else sorted({a % ndim for a in ((axis,) if isinstance(axis, int) else axis)} if ndim else ())
+    )
     found: list[tuple[int, int]] = []
     for a in axes:
         if found and found[-1][1] == a:
@@ -103,11 +107,20 @@ def _reduction(k: Any, name: str, op: str, other: Kernel) -> Kernel:
 
     @functools.wraps(other)
     def run(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-        steps = plans[x.dtype, x.shape, tuple(axis) if axis.__class__ is list else axis, keepdims] if x._c_contiguous else None
+        if axis.__class__ is list:
+            axis = tuple(axis)
+        steps = plans[x.dtype, x.shape, axis, keepdims] if x._c_contiguous else None
         if not steps:
-            if x.ndim == 2 and x._f_contiguous and (axis is None or axis.__class__ is int):
+            if x.ndim == 2 and x._f_contiguous and not x._c_contiguous:
                 # The other way round it is in order.
-                return run(x.T, axis=axis if axis is None else 1 - axis % 2, keepdims=keepdims).T
+                axes = (
+                    axis
+                    if axis is None
+                    else (1 - axis % 2,)
+                    if axis.__class__ is int
+                    else tuple([1 - a % 2 for a in axis])
+                )
+                return run(x.T, axis=axes, keepdims=keepdims).T
             return other(x, axis=axis, keepdims=keepdims)
         for kernel, grid, block, shape, dtype, sizes in steps:
             out = empty(shape, dtype)
@@ -159,7 +172,9 @@ def _places(k: Any, op: str, other: Kernel) -> Kernel:
         if mine not in (*FLOATS, *INTEGERS) or not prod(shape):
             return None
         at = None if axis is None else axis % len(shape) if shape else 0
-        outer, n, inner = (1, prod(shape), 1) if at is None or not shape else (prod(shape[:at]), shape[at], prod(shape[at + 1 :]))
+        outer, n, inner = (
+            (1, prod(shape), 1) if at is None or not shape else (prod(shape[:at]), shape[at], prod(shape[at + 1 :]))
+        )
         out = [1 if at is None or i == at else s for i, s in enumerate(shape)] if keepdims else (
             [] if at is None else [s for i, s in enumerate(shape) if i != at]
         )  # fmt: skip
@@ -190,5 +205,3 @@ def _places(k: Any, op: str, other: Kernel) -> Kernel:
         return out
 
     return run
-
-

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from mortice.backends import NamespaceBackend
 from mortice.backends.mixin import KernelMixin
 from mortice.backends.nn_common import narrow, widen

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from mortice.backends.mixin import KernelMixin
 from mortice_cuda_cupy.kernels.launch import FLOATS, MAX_BLOCKS, Program, contiguous, empty, over_rows, prod
 

@@ -20,8 +20,8 @@ if "cupy" not in sys.modules:
     fake_cupy.install(int(os.environ.get("MORTICE_EMULATED_DEVICES", "2")))
 
 import mortice_cuda_cupy  # noqa: E402
-from mortice_cuda_cupy.kernels import launch  # noqa: E402
 from mortice.backends import plugins  # noqa: E402
+from mortice_cuda_cupy.kernels import launch  # noqa: E402
 
 launch.WHOLE_SOURCES = True  # one start of the C++ compiler instead of one a kernel
 

@@ -89,6 +89,7 @@ class ndarray:
     itemsize = property(lambda self: self._a.itemsize)
     nbytes = property(lambda self: self._a.nbytes)
     _c_contiguous = property(lambda self: self._a.flags.c_contiguous)
+    _f_contiguous = property(lambda self: self._a.flags.f_contiguous)
     flags = property(lambda self: _Flags(self._a))
     device = property(lambda self: Device(self.data.device_id))
     T = property(lambda self: self._view(self._a.T))
