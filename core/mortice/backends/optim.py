@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mortice.backends.mixin import KernelMixin
-from mortice.dtype import DType, bfloat16, float32
+from mortice.dtype import DType, bfloat16, float32, float64
 
 Rule = Callable[..., tuple[Any, ...]]
 Pair = tuple[float, float]
@@ -121,6 +121,13 @@ class Held:
     __radd__, __rmul__ = __add__, __mul__
 
 
+def held_number(k: Any, x: Any) -> Held:
+    """Return the number in a buffer of one element, counted with as exactly as its device can."""
+    device = k.device_of(x)
+    wide = float64 if float64 in device.backend.dtypes(device) else float32
+    return Held(k, k.astype(k.reshape(x, ()), wide))
+
+
 class _Taking:
     """Kernels of a backend that take Held numbers beside buffers."""
 
@@ -158,7 +165,7 @@ class OptimKernels(KernelMixin):
             pairs = elementwise and self.dtype_of(p).is_complex
             if pairs:
                 operands = [None if x is None else self.view_as_real(x) for x in operands]
-            own = {name: Held(self, self.reshape(value[i], ())) for name, value in held.items()}
+            own = {name: held_number(self, value[i]) for name, value in held.items()}
             for made, out in zip(results, rule(k, *operands, **{**numbers, **own})):
                 if out is not None:
                     made.append(self.view_as_complex(out) if pairs else out)

@@ -6,6 +6,7 @@ import os
 import shutil
 from typing import Any
 
+import numpy as np
 import nvrtc
 import pytest
 from steps import STEPS
@@ -13,7 +14,7 @@ from steps import STEPS
 from mortice.backends import NamespaceBackend
 from mortice.dtype import bfloat16, float16, float32, float64
 from mortice_cuda_cupy import kernels
-from mortice_cuda_cupy.kernels import optim
+from mortice_cuda_cupy.kernels import elementwise, index, optim, reduce  # noqa: F401  their sources are programs
 from mortice_cuda_cupy.kernels.launch import OPTIONS, PROGRAMS
 
 # Kernels of optimisers are made from the core's rules; those of Adam and of the longest rule stand for them.
@@ -21,6 +22,9 @@ for name, kinds, numbers in STEPS:
     if name in ("adam_step", "nadam_step"):
         rule = getattr(NamespaceBackend, name).__wrapped__
         optim.program(optim.trace(rule, [kind != "-" for kind in "pg" + kinds], numbers)[0])
+        if name == "adam_step":  # as it is captured
+            held = {"step": [np.zeros((), np.float32)], "lr": [np.zeros((), np.float64)]}
+            optim.program(optim.trace(rule, [kind != "-" for kind in "pg" + kinds], numbers | held)[0])
 
 # Everything, which takes minutes; otherwise each architecture compiles two of the dtypes, and nvcc nothing.
 EVERYTHING = bool(os.environ.get("MORTICE_COMPILE_ALL"))
