@@ -16,7 +16,6 @@ import numpy as np
 
 from mortice.backends import NamespaceBackend
 from mortice.backends.mixin import KernelMixin
-from mortice_cuda_cupy.graphs import current_capture, upload
 from mortice_cuda_cupy.kernels.launch import FLOATS, MAX_BLOCKS, Program
 
 CHUNK = 1 << 14  # elements that a block takes at a time
@@ -216,6 +215,8 @@ def _launch(k: Any, dtype: Any, rule: Any, lists: Sequence[Sequence[Any]], numbe
     sizes = [p.size * real for p in lists[0]]
     held = [value for value in numbers.values() if type(value) is list]
     addresses = [k.address(a) for buffers in (*lists, *held) for a in buffers]
+    from mortice_cuda_cupy.graphs import current_capture  # which needs CuPy; the sources compile without
+
     # What a capture uploads is there only once it is replayed, so it must not stay behind for others.
     made = _table if current_capture() is None else _table.__wrapped__
     table, chunks = made(tuple(sizes), tuple(addresses))
@@ -227,5 +228,7 @@ def _launch(k: Any, dtype: Any, rule: Any, lists: Sequence[Sequence[Any]], numbe
 @functools.lru_cache(maxsize=_TABLES)
 def _table(sizes: tuple[int, ...], addresses: tuple[int, ...]) -> tuple[Any, int]:
     """Return the table on the device, and how many chunks there are."""
+    from mortice_cuda_cupy.graphs import upload
+
     starts = np.concatenate([[0], np.cumsum([-(-n // CHUNK) for n in sizes])])
     return upload(np.concatenate([starts, sizes, addresses]).astype(np.int64)), int(starts[-1])
