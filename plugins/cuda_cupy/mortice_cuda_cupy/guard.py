@@ -52,8 +52,8 @@ def at_home(kernel: Any) -> Any:
 def outside_captures(cls: Any) -> Any:
     """Have the optimisers' kernels that are told a step which Python counted refuse to be captured."""
     for name in dir(FreeKernels):
-        kernel = None if name.startswith("_") else getattr(cls, name)
-        if callable(kernel) and "step" in inspect.signature(kernel).parameters:
+        kernel = getattr(cls, name) if name.endswith("_step") else None
+        if kernel is not None and "step" in inspect.signature(kernel).parameters:
             setattr(cls, name, _outside(kernel))
     return cls
 
