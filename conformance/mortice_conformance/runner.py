@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from mortice.backends import cudnn
 from mortice.backends.plugins import entries
 from mortice_conformance.catalog import Item
 from mortice_conformance.subject import Skip, Subject
@@ -81,9 +82,14 @@ def unknown_ids(known: dict[str, KnownFailure], items: Iterable[Item]) -> list[s
 
 def execute(item: Item, subject: Subject) -> None:
     """Run one check. An array library's own warnings are errors: results are IEEE 754's, in silence."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", RuntimeWarning)
-        item.run(subject)
+    # PyTorch lets convolutions of a vendor's library round float32 and add in any order unless told otherwise; here told.
+    *_, deterministic, rounding, _ = cudnn.set_flags(_deterministic=True, _allow_tf32=False)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            item.run(subject)
+    finally:
+        cudnn.set_flags(_deterministic=deterministic, _allow_tf32=rounding)
 
 
 def run_item(item: Item, subject: Subject) -> Result:

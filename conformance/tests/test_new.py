@@ -167,3 +167,26 @@ def test_a_new_package_is_built_and_installed_by_pip(tmp_path: Path) -> None:
 def test_the_guide_has_the_line_that_works() -> None:
     text = (DOCS / "write_a_backend.md").read_text(encoding="utf-8")
     assert "    mortice-conformance new demo && pip install ./demo && mortice-conformance run demo\n" in text
+
+
+def test_a_dtype_that_a_backend_lacks_is_named_wherever_a_result_needs_it(tmp_path: Path) -> None:
+    site = installed(new.create("demo", tmp_path))
+    code = """
+import mortice as mt
+x = mt.ones(4, 2, device="demo")
+calls = {
+    "rfft": lambda: mt.fft.rfft(x), "view_as_complex": lambda: mt.view_as_complex(x), "complex": lambda: mt.complex(x, x),
+    "eigvals": lambda: mt.linalg.eigvals(x[:2]), "cfloat": lambda: x.cfloat(), "add": lambda: x + 1j,
+}
+for name, call in calls.items():
+    for _ in range(2):  # the second call takes a shorter way
+        try:
+            call()
+        except mt.errors.DTypeError as error:
+            assert "backend demo has no complex64" in str(error), error
+        else:
+            raise AssertionError(name)
+print("named")
+"""
+    done = python("-c", code, site=site)
+    assert done.stdout.strip() == "named", done.stderr

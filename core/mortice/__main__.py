@@ -83,6 +83,7 @@ def _inspect(backend: Any, entry: plugins.Entry) -> dict[str, Any]:
     return {
         "api": info.api, "priority": info.priority, "device_types": list(info.device_types), "devices": devices,
         "mutable": bool(backend.mutable), "overridden": overridden, "unwritten": list(backend.unwritten),
+        "libraries": {name: list(found) for name, found in backend.libraries().items()},
     }  # fmt: skip
 
 
@@ -99,6 +100,8 @@ def text(found: dict[str, Any], verbose: bool = False) -> str:
         lines.append(f"    overrides {len(b['overridden'])} of {_free()} free kernels" + ("" if verbose else " (-v names them)"))
         if verbose:
             lines += _wrapped(b["overridden"])
+        for name, (version, note) in b["libraries"].items():
+            lines.append(f"    {f'with {name} {version}' if version else f'without {name}'}" + (f": {note}" if note else ""))
         if b["unwritten"]:
             lines += [f"    {len(b['unwritten'])} required kernels are not written yet:", *_wrapped(b["unwritten"])]
     if not found["backends"]:

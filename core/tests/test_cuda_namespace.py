@@ -163,6 +163,18 @@ def test_switches_are_kept_and_libraries_are_not_there() -> None:
     mt.backends.cuda.enable_math_sdp(True)
 
 
+def test_whether_cudnn_is_called_is_the_backend_s_to_say(pretender: Any) -> None:
+    from mortice.__main__ import survey, text
+    from mortice.backends import cudnn
+
+    assert cudnn.version() is None and not cudnn.is_available()
+    pretender.libraries = lambda: {"cudnn": (0, "it is not installed")}
+    assert cudnn.version() is None and "    without cudnn: it is not installed" in text(survey())
+    pretender.libraries = lambda: {"cudnn": (91002, "")}
+    assert cudnn.version() == 91002 and cudnn.is_available() and not cudnn.is_acceptable(mt.ones(1))
+    assert "    with cudnn 91002\n" in text(survey()) + "\n"
+
+
 def test_the_precision_of_products_has_two_names() -> None:
     assert mt.get_float32_matmul_precision() == "highest" and not mt.backends.cuda.matmul.allow_tf32
     mt.backends.cuda.matmul.allow_tf32 = True

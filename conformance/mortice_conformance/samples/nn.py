@@ -119,6 +119,10 @@ _PLAIN = {"causal": False, "scale": None, "dropout_p": 0.0}
 sample("attention", attention, real, real, real, _mask, _kept, kind="nn",
        cases=[(((2, 4, 3), (2, 5, 3), (2, 5, 6), None, None), _PLAIN), (((1, 2, 4, 3),) * 3 + (None, None), {**_PLAIN, "causal": True}),
               (((4, 3), (5, 3), (5, 2), (4, 5), None), {**_PLAIN, "scale": 0.5})])  # fmt: skip
+# Sizes that the kernels of vendors' libraries take: sixteen queries or more, heads of a multiple of 8.
+sample("attention", attention, real, real, real, _mask, _kept, kind="nn", variant="wide",
+       cases=[(((1, 2, 17, 8), (1, 2, 19, 8), (1, 2, 19, 16), None, None), {**_PLAIN, "causal": True}),
+              (((2, 1, 16, 8), (2, 1, 16, 8), (2, 1, 16, 8), (16, 16), None), _PLAIN)])  # fmt: skip
 
 # ---- normalisation ----
 

@@ -40,8 +40,29 @@ class KernelTable(dict):  # type: ignore[type-arg]
         self.backend = backend
 
     def __missing__(self, op: Any) -> Any:
-        found = self[op] = getattr(self.backend, op.kernel) if op.kernel else partial(op.body, self.backend)
+        found: Any = getattr(self.backend, op.kernel) if op.kernel else partial(op.body, self.backend)
+        if not _dtypes(self.backend).issuperset(DTYPES):
+            found = _naming_dtypes(op, found, self.backend)
+        self[op] = found
         return found
+
+
+def _naming_dtypes(op: Any, kernel: Any, backend: Any) -> Any:
+    """Return the kernel of a backend that lacks dtypes: where one is looked up and not found, the error says so."""
+
+    def named(*operands: Any, **attrs: Any) -> Any:
+        try:
+            return kernel(*operands, **attrs)
+        except KeyError as error:
+            lacking = error.args[0] if error.args else None
+            if not isinstance(lacking, DType):
+                raise
+            raise DTypeError(
+                f"{op.name}: backend {backend.name} has no {lacking.name}, which the result or a step to it needs. "
+                f"Move the operands to another backend with .to(backend=...)."
+            ) from None
+
+    return named
 
 
 class Backend(Services, FreeKernels):
@@ -242,6 +263,3 @@ def check_backend(backend: Any, name: str, device_types: Any = None) -> None:
 def _dtypes(backend: Any) -> frozenset[DType]:
     names = backend.device_names()
     return backend.dtypes(backend.device(names[0])) if names else frozenset()
-
-
-ALL_DTYPES = frozenset(DTYPES)

@@ -1,4 +1,7 @@
-"""Switches of `torch.backends.cudnn`: accepted and kept; a backend that calls such a library may read them."""
+"""Switches of `torch.backends.cudnn`: kept here, and read by a backend that calls such a library.
+
+Whether it is there, the backend that offers devices of type "cuda" says (`Backend.libraries`).
+"""
 
 from __future__ import annotations
 
@@ -6,27 +9,33 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from mortice.dtype import float16, float32, float64
+
 enabled = True
 benchmark = False
 benchmark_limit: int | None = None
 deterministic = False
 allow_tf32 = True
-CUDNN_TENSOR_DTYPES: set[Any] = set()
+CUDNN_TENSOR_DTYPES = {float16, float32, float64}
 
 
 def is_available() -> bool:
-    """Tell whether the core itself comes with the library: it does not; a backend's own does not count."""
-    return False
+    """Tell whether a backend calls the library here."""
+    return version() is not None
 
 
 def version() -> int | None:
-    """Return None: the core comes without the library."""
+    """Return the version of the library that a backend calls, such as 91002; None where there is none."""
+    from mortice.backends.plugins import devices_of
+
+    for device in devices_of("cuda"):
+        return device.backend.libraries().get("cudnn", (0, ""))[0] or None
     return None
 
 
 def is_acceptable(tensor: Any) -> bool:
-    """Return False: the core comes without the library."""
-    return False
+    """Tell whether the library takes a tensor: of a CUDA device, and of a float dtype that PyTorch names here."""
+    return bool(enabled and tensor.is_cuda and tensor.dtype in CUDNN_TENSOR_DTYPES and is_available())
 
 
 def set_flags(

@@ -132,6 +132,10 @@ class Services:
         """Tell whether an address of the host is in such memory."""
         return False
 
+    def libraries(self) -> dict[str, tuple[int, str]]:
+        """Return the optional libraries of the vendor: each name with its version, 0 where it is not used, and why not."""
+        return {}
+
     def from_cuda_array(self, source: Any) -> Any:
         """Return a buffer over the memory of an object that has `__cuda_array_interface__` and no DLPack."""
         raise RuntimeError(f"as_tensor: backend '{self.name}' does not read __cuda_array_interface__.")  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Multi-head attention as a module, and the choice among attention kernels that PyTorch has (here there is one)."""
+"""Multi-head attention as a module, and the choice among attention kernels that PyTorch has."""
 
 from __future__ import annotations
 
@@ -101,8 +101,11 @@ class SDPBackend(enum.IntEnum):
 
 @contextlib.contextmanager
 def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
-    """Accept PyTorch's choice of attention kernels, which changes nothing."""
+    """Choose kernels of attention for a block: MATH alone asks for the core's body, any other for the device's fastest."""
     chosen = [backends] if isinstance(backends, SDPBackend) else list(backends)
     if not all(isinstance(b, SDPBackend) for b in chosen):
         raise AssertionError(f"sdpa_kernel: expected SDPBackend or a list of them; got {backends!r}.")
-    yield
+    flash, efficient = SDPBackend.FLASH_ATTENTION in chosen, SDPBackend.EFFICIENT_ATTENTION in chosen
+    library = any(b is not SDPBackend.MATH for b in chosen)
+    with mortice.backends.cuda.sdp_kernel(flash, SDPBackend.MATH in chosen, efficient, library):
+        yield

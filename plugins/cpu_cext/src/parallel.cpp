@@ -32,44 +32,49 @@ struct Job {
     void run(int64_t begin) const { part(context, begin, begin + step < n ? begin + step : n); }
 };
 
-// A worker that wakes up on the caller's own processor would wait there until the caller is done, though others are idle:
-// where processors are much used Linux doesn't look for those. So it is sent away before it is woken.
+// A worker that wakes up on the caller's own processor waits there until the caller is done, though others are idle: where
+// processors are much used Linux doesn't look for those. Where it will wake up cannot be known, so each is kept away from
+// the caller's processor before it is woken, and takes back what it is allowed once it runs.
 class Place {
   public:
     void sleep() {  // the worker, before and after
 #if defined(__linux__)
         self.store(gettid(), std::memory_order_relaxed);
-        cpu.store(sched_getcpu());
+        state.store(DOWN, std::memory_order_release);
 #endif
     }
     void wake() {
 #if defined(__linux__)
-        cpu.store(-1);
-        if (!sent.load(std::memory_order_acquire)) return;
-        const cpu_set_t before = allowed;
-        sent.store(false, std::memory_order_release);
-        sched_setaffinity(0, sizeof before, &before);
+        State was = DOWN;
+        if (state.compare_exchange_strong(was, AWAKE)) return;
+        // One that wakes by itself meets the caller at work here: what it is allowed must not change behind its back.
+        while (state.load(std::memory_order_acquire) == MOVING) sched_yield();
+        if (state.load(std::memory_order_acquire) == SENT) sched_setaffinity(0, sizeof allowed, &allowed);
+        state.store(AWAKE);
 #endif
     }
     void leave([[maybe_unused]] int here) {  // the caller
 #if defined(__linux__)
-        if (here < 0 || cpu.load() != here || sent.load(std::memory_order_acquire)) return;
+        State was = DOWN;
+        if (here < 0 || !state.compare_exchange_strong(was, MOVING)) return;
         const pid_t worker = self.load(std::memory_order_relaxed);
-        if (sched_getaffinity(worker, sizeof allowed, &allowed) != 0) return;
-        cpu_set_t others = allowed;
-        CPU_CLR(static_cast<unsigned>(here), &others);
-        if (CPU_COUNT(&others) == 0) return;
-        sent.store(true, std::memory_order_release);
-        sched_setaffinity(worker, sizeof others, &others);
+        cpu_set_t others;
+        bool sent = sched_getaffinity(worker, sizeof allowed, &allowed) == 0;
+        if (sent) {
+            others = allowed;
+            CPU_CLR(static_cast<unsigned>(here), &others);
+            sent = CPU_COUNT(&others) > 0 && sched_setaffinity(worker, sizeof others, &others) == 0;
+        }
+        state.store(sent ? SENT : DOWN, std::memory_order_release);
 #endif
     }
 
 #if defined(__linux__)
   private:
+    enum State : int { AWAKE, DOWN, MOVING, SENT };
+    std::atomic<State> state{AWAKE};
     std::atomic<pid_t> self{0};
-    std::atomic<int> cpu{-1};        // where it fell asleep
-    std::atomic<bool> sent{false};   // whether it has to take back what it is allowed
-    cpu_set_t allowed;
+    cpu_set_t allowed;  // what a worker that was sent away takes back
 #endif
 };
 int processor() {

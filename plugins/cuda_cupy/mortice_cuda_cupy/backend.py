@@ -15,6 +15,7 @@ import ml_dtypes
 import numpy as np
 
 from mortice.backends import DType, NamespaceBackend
+from mortice_cuda_cupy.cudnn import CudnnKernels
 from mortice_cuda_cupy.exchange import Exchange
 from mortice_cuda_cupy.guard import guarded, outside_captures
 from mortice_cuda_cupy.kernels import CudaKernels
@@ -50,7 +51,7 @@ class _Namespace:
 
 
 @outside_captures
-class CuPyBackend(CudaKernels, Movement, Products, Memory, Streams, Exchange, NamespaceBackend):
+class CuPyBackend(CudaKernels, CudnnKernels, Movement, Products, Memory, Streams, Exchange, NamespaceBackend):
     """CuPy on CUDA devices."""
 
     name = "cuda_cupy"

@@ -33,6 +33,11 @@ def test_device_semantics(devices: int) -> None:
     )
 
 
+@pytest.mark.parametrize("devices", [1, 2])
+def test_convolution_and_attention_by_cudnn(devices: int) -> None:
+    assert " passed" in _run(str(HERE / "test_cudnn.py"), devices=devices)
+
+
 @pytest.mark.slow
 def test_the_kits_kernels_storage_and_layouts() -> None:
     pytest.importorskip("mortice_conformance", reason="the conformance kit is not installed")

@@ -197,19 +197,19 @@ template <class Op> struct Quick {
 template <class T, class Op> INLINE T extreme_row(const T *p, int64_t n) {
     constexpr int L = LANES<T>;
     if (n < L) return short_row<T, Op>(p, n);
-    vec<T> a = load(p), b = load(p + n - L), c = a, d = b;
+    vec<T> a = load(p), b = a, c = a, d = a;
     nans bad = {};
-    if constexpr (FLOATING<T>) bad = unordered(a, b);
-    int64_t i = L;
+    int64_t i = 0;
     for (; i + 4 * L <= n; i += 4 * L) {
         vec<T> x = load(p + i), y = load(p + i + L), z = load(p + i + 2 * L), w = load(p + i + 3 * L);
         if constexpr (FLOATING<T>) bad |= unordered(x, y) | unordered(z, w);
         a = quick<Op>(a, x), b = quick<Op>(b, y), c = quick<Op>(c, z), d = quick<Op>(d, w);
     }
-    for (; i + L <= n; i += L) {
-        vec<T> x = load(p + i);
+    while (i < n) {  // the last vector overlaps; read before the others, it would be waited for
+        vec<T> x = load(p + (i + L <= n ? i : n - L));
         if constexpr (FLOATING<T>) bad |= unordered(x, x);
         a = quick<Op>(a, x);
+        i += L;
     }
     if constexpr (FLOATING<T>)
         if (any_of(bad)) return static_cast<T>(__builtin_nan(""));
@@ -292,7 +292,7 @@ template <class T, class Op> INLINE T with_column(T acc, const T *p, int64_t ste
 }
 
 // Eight lines at once: accumulators are read and written once for them, and the machine follows eight streams. The last
-// columns are a vector that overlaps those before it, made before they are changed.
+// columns are a vector that overlaps those before it, whose accumulators are read before they are changed.
 template <class T, class Op>
 static void columns(const void *from, int64_t count, int64_t step, int64_t m, void *to, int64_t = 0) {
     const T *x = static_cast<const T *>(from);
@@ -315,15 +315,15 @@ static void columns(const void *from, int64_t count, int64_t step, int64_t m, vo
     int64_t r = 0, last = m - L;
     for (; r + 8 <= count; r += 8) {
         const T *p = x + r * step;
-        vec<T> end = with_eight<T, Op>(load(acc + last), p + last, step);
+        const vec<T> end = load(acc + last);
         for (int64_t j = 0; j < last; j += L) store(acc + j, with_eight<T, Op>(load(acc + j), p + j, step));
-        store(acc + last, end);
+        store(acc + last, with_eight<T, Op>(end, p + last, step));
     }
     if (r < count) {
         const T *p = x + r * step;
-        vec<T> end = with_some<T, Op>(load(acc + last), p + last, step, count - r);
+        const vec<T> end = load(acc + last);
         for (int64_t j = 0; j < last; j += L) store(acc + j, with_some<T, Op>(load(acc + j), p + j, step, count - r));
-        store(acc + last, end);
+        store(acc + last, with_some<T, Op>(end, p + last, step, count - r));
     }
 }
 

@@ -18,15 +18,15 @@ template <class T> constexpr T INFINITE = static_cast<T>(__builtin_inff());
 template <class T> APART T row_max(const T *x, int64_t n) {
     constexpr int L = LANES<T>;
     if (n < L) return largest<T>(load_first(x, n, -INFINITE<T>));
-    vec<T> a = load(x), b = load(x + n - L), c = b, d = b;  // the last vector overlaps, which a maximum does not mind
-    int64_t i = L;
+    vec<T> a = load(x), b = a, c = a, d = a;
+    int64_t i = 0;
     for (; i + 4 * L <= n; i += 4 * L) {
         a = vmax(a, load(x + i));
         b = vmax(b, load(x + i + L));
         c = vmax(c, load(x + i + 2 * L));
         d = vmax(d, load(x + i + 3 * L));
     }
-    for (; i + L <= n; i += L) a = vmax(a, load(x + i));
+    for (; i < n; i += L) a = vmax(a, load(x + (i + L <= n ? i : n - L)));  // the last vector overlaps
     return largest<T>(vmax(vmax(a, b), vmax(c, d)));
 }
 

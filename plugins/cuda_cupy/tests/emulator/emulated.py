@@ -14,10 +14,13 @@ for _place in (str(HERE), str(HERE.parents[1])):
     if _place not in sys.path:
         sys.path.insert(0, _place)
 
+import fake_cudnn  # noqa: E402
 import fake_cupy  # noqa: E402
 
 if "cupy" not in sys.modules:
     fake_cupy.install(int(os.environ.get("MORTICE_EMULATED_DEVICES", "2")))
+if os.environ.get("MORTICE_EMULATED_CUDNN", "1") == "1":
+    fake_cudnn.install()
 
 import mortice_cuda_cupy  # noqa: E402
 from mortice.backends import plugins  # noqa: E402

@@ -493,7 +493,8 @@ def install(devices: int = 2) -> Any:
         Device=Device, Event=Event, Stream=Stream, ExternalStream=ExternalStream, Graph=Graph, MemoryPool=MemoryPool,
         MemoryPointer=MemoryPointer, runtime=runtime, device=device, get_current_stream=get_current_stream,
         get_elapsed_time=get_elapsed_time, set_allocator=set_allocator, get_allocator=get_allocator,
-        using_allocator=using_allocator, alloc_pinned_memory=alloc_pinned_memory, is_available=lambda: True,
+        using_allocator=using_allocator, alloc_pinned_memory=alloc_pinned_memory,
+        alloc=lambda size: get_allocator()(size), is_available=lambda: True,
         memory=types.SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
     )  # fmt: skip
     cupy.cuda, cupy.fft, cupy.ndarray = cuda, fft, ndarray  # type: ignore[attr-defined]
