@@ -167,7 +167,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     from mortice.ops.creation import range_ as range
     from mortice.ops.einsum import einsum
     from mortice.ops.elementwise import *
-    from mortice.ops.fused import _fused_step_
+    from mortice.ops.fused import _captures, _capturing, _fused_step_
     from mortice.ops.gather import (
         fill,
         fill_,

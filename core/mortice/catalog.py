@@ -68,7 +68,7 @@ PUBLIC = {
         "add clamp clamp_max clamp_min clip copysign div divide float_power floor_divide fmax fmin fmod heaviside "
         "ldexp maximum minimum mul multiply nextafter pow remainder rsub sub subtract true_divide"
     ),
-    "ops.fused": "_fused_step_",
+    "ops.fused": "_captures _capturing _fused_step_",
     "ops.gather": (
         "fill fill_ gather index_add index_copy index_fill index_reduce index_select masked_fill masked_scatter "
         "masked_select put scatter scatter_add scatter_reduce select_scatter slice_scatter take take_along_dim zero_"

@@ -24,6 +24,7 @@ class _Modes(threading.local):
     watched = False  # anomaly or saved_hooks: what recording a node asks
     after: list[Callable[[], None]] | None = None  # to be called when the running backward ends
     selective = False  # whether the running backward was asked for the gradients of certain tensors only
+    capture: Any = None  # while work is captured, what it draws: a `random.CapturedDraws`
     autocast: Any = None  # while amp.autocast is on, what casts operands: see `amp.autocast_mode`
     rerouted = False  # inference or autocast: what the fast cases of the call path ask, and leave it to `op.slow`
     unusual = False  # whether it counts in `special`

@@ -2,11 +2,12 @@
 
 A generator is a seed and an offset; a draw takes as many words as its result has elements and moves the
 offset. There is one default generator a process, for every device and backend: a stream does not depend on
-them.
+them. Captured work draws from where a generator is when it is replayed (`CapturedDraws`).
 """
 
 from __future__ import annotations
 
+import itertools
 import operator
 import os
 import threading
@@ -16,12 +17,14 @@ from typing import Any
 
 from mortice.device import Device
 from mortice.errors import DTypeError
+from mortice.modes import modes
 
 # PyTorch's, for a generator that nobody seeded.
 DEFAULT_SEED = 67280421310721
 _WORDS = 1 << 64
 _STATE_TAG = b"philox64"
 _STATE_SIZE = len(_STATE_TAG) + 16
+_CAPTURED_TAG = b"captured"  # then the capture, its words so far, and a state as above
 
 
 class Generator:
@@ -41,11 +44,14 @@ class Generator:
 
     def manual_seed(self, seed: int) -> Generator:
         """Go to the start of a seed's stream; a negative seed means 2**64 + seed."""
-        self._set(_checked_seed(seed), 0)
+        value = _checked_seed(seed)
+        _not_captured("manual_seed")
+        self._set(value, 0)
         return self
 
     def seed(self) -> int:
         """Take a seed of 53 bits from the operating system, go to its start and return it."""
+        _not_captured("seed")
         seed = int.from_bytes(os.urandom(8), "little") >> 11
         self._set(seed, 0)
         return seed
@@ -59,8 +65,14 @@ class Generator:
         """The number of words taken so far."""
         return self._offset
 
-    def take(self, n_words: int) -> tuple[int, int]:
-        """Reserve the next words for one draw, and return the seed and the offset of the first of them."""
+    def take(self, n_words: int, device: Device | None = None) -> tuple[Any, int]:
+        """Reserve the next words for one draw, and return the seed and the offset of the first of them.
+
+        `device` says where it is made: captured work gets memory of the device in place of the seed.
+        """
+        capture = modes.capture
+        if capture is not None and device is not None and capture.device is device.base:
+            return capture.take(self, n_words)  # type: ignore[no-any-return]
         with self._lock:
             seed, start = self._seed, self._offset
             if not 0 <= n_words < _WORDS - start:
@@ -81,9 +93,10 @@ class Generator:
         return self
 
     def state_bytes(self) -> bytes:
-        """Return 24 bytes: a tag, the seed and the offset, both little-endian."""
+        """Return 24 bytes: a tag, the seed and the offset, both little-endian; more while work is captured."""
         with self._lock:
-            return _STATE_TAG + self._seed.to_bytes(8, "little") + self._offset.to_bytes(8, "little")
+            state = _STATE_TAG + self._seed.to_bytes(8, "little") + self._offset.to_bytes(8, "little")
+        return state if modes.capture is None else modes.capture.state_of(self) + state
 
     def load_state_bytes(self, state: Any) -> None:
         """Return to a state of `state_bytes`."""
@@ -93,6 +106,8 @@ class Generator:
             data = b""
         if not data and not isinstance(state, (bytes, bytearray)):
             raise TypeError(f"set_state: expected the bytes that get_state gave; got {type(state).__name__}.")
+        if data.startswith(_CAPTURED_TAG):
+            data = _captured("set_state").load(self, data)
         if len(data) != _STATE_SIZE or not data.startswith(_STATE_TAG):
             raise RuntimeError(
                 f"set_state: expected the {_STATE_SIZE} bytes of get_state, beginning with {_STATE_TAG!r}; "
@@ -114,6 +129,62 @@ class Generator:
 
     def __repr__(self) -> str:
         return f"Generator(device='{self.device}', seed={self._seed}, offset={self._offset})"
+
+
+class CapturedDraws:
+    """What captured work draws: as many words at each replay, from where its generators are by then.
+
+    The backend makes a cell of device memory for each generator, and kernels get it in place of the seed: it holds the
+    seed and the offset that theirs counts from.
+    """
+
+    _numbers = itertools.count()
+
+    def __init__(self, device: Device) -> None:
+        self.device, self._number = device, next(self._numbers)
+        self._cells: dict[Generator, Any] = {}
+        self._taken: dict[Generator, int] = {}
+
+    def take(self, generator: Generator, n_words: int) -> tuple[Any, int]:
+        """Return the generator's cell, and where words of this draw begin, counted from the offset there."""
+        if generator not in self._cells:
+            self._cells[generator] = self.device.backend.random_cell(self.device)
+        start = self._taken.get(generator, 0)
+        self._taken[generator] = start + n_words
+        return self._cells[generator], start
+
+    def replay(self) -> None:
+        """Take the words of a replay, and tell the device where they begin."""
+        for generator, cell in self._cells.items():
+            _not_captured("replay")
+            self.device.backend.set_random_cell(cell, *generator.take(self._taken[generator]))
+
+    def state_of(self, generator: Generator) -> bytes:
+        """Return where the capture is in a generator's stream."""
+        numbers = (self._number, self._taken.get(generator, 0))
+        return _CAPTURED_TAG + b"".join([n.to_bytes(8, "little") for n in numbers])
+
+    def load(self, generator: Generator, state: bytes) -> bytes:
+        """Return to a place of `state_of`; return the rest of the state."""
+        number, taken = (int.from_bytes(state[at : at + 8], "little") for at in (8, 16))
+        if number != self._number:
+            raise RuntimeError("set_state: expected a state of this capture; got another one's. Get it inside.")
+        self._taken[generator] = taken
+        return state[24:]
+
+
+def _captured(name: str) -> Any:
+    if modes.capture is None:
+        raise RuntimeError(f"{name}: this state is a place in captured work; it holds only while that is captured.")
+    return modes.capture
+
+
+def _not_captured(name: str) -> None:
+    if modes.capture is not None:
+        raise RuntimeError(
+            f"{name}: not permitted while work is captured; its random numbers begin where the generator is at each replay. "
+            "Do it outside."
+        )
 
 
 def _restore(device: str, state: bytes) -> Generator:

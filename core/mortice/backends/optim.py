@@ -1,7 +1,8 @@
 """FREE kernels of optimiser steps: one call updates all parameters of a group, so a backend can do it in one pass.
 
 A kernel takes lists of buffers (parameters, gradients, then each kind of state; an empty list where an option leaves
-that state out) and the step's numbers. It returns the changed lists, parameters and state in the order they came; a
+that state out) and the step's numbers; of a backend that captures work, a number may be a list with a one-element
+buffer for each parameter, which a replay reads anew. It returns the changed lists, parameters and state in the order they came; a
 mutable backend may write them in place. Below, each is the rule for one parameter; `run_step` repeats it.
 """
 
@@ -12,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mortice.backends.mixin import KernelMixin
-from mortice.dtype import DType, bfloat16, float32
+from mortice.dtype import DType, bfloat16, float32, float64
 
 Rule = Callable[..., tuple[Any, ...]]
 Pair = tuple[float, float]
@@ -84,6 +85,68 @@ def mean_square(k: Any, x: Any, axis: int) -> Any:
     return k.divide(k.sum(k.multiply(x, x), axis=axis, keepdims=True), k.shape_of(x)[axis])
 
 
+class Held:
+    """A number in the memory of a device, with the arithmetic that rules do on numbers."""
+
+    def __init__(self, k: Any, x: Any) -> None:
+        self.k, self.x = k, x
+
+    def _with(self, kernel: str, *operands: Any) -> Held:
+        return Held(self.k, getattr(self.k, kernel)(*[o.x if isinstance(o, Held) else o for o in operands]))
+
+    def __add__(self, y: Any) -> Held:
+        return self._with("add", self, y)
+
+    def __sub__(self, y: Any) -> Held:
+        return self._with("subtract", self, y)
+
+    def __rsub__(self, y: Any) -> Held:
+        return self._with("subtract", y, self)
+
+    def __mul__(self, y: Any) -> Held:
+        return self._with("multiply", self, y)
+
+    def __truediv__(self, y: Any) -> Held:
+        return self._with("divide", self, y)
+
+    def __rtruediv__(self, y: Any) -> Held:
+        return self._with("divide", y, self)
+
+    def __pow__(self, y: Any) -> Held:
+        return self._with("pow", self, y)
+
+    def __rpow__(self, y: Any) -> Held:
+        return self._with("pow", y, self)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+def held_number(k: Any, x: Any) -> Held:
+    """Return the number in a buffer of one element, counted with as exactly as its device can."""
+    device = k.device_of(x)
+    wide = float64 if float64 in device.backend.dtypes(device) else float32
+    return Held(k, k.astype(k.reshape(x, ()), wide))
+
+
+class _Taking:
+    """Kernels of a backend that take Held numbers beside buffers."""
+
+    def __init__(self, k: Any) -> None:
+        self._k = k
+
+    def __getattr__(self, name: str) -> Any:
+        kernel, k = getattr(self._k, name), self._k
+
+        def call(*operands: Any) -> Any:
+            held = [isinstance(o, Held) for o in operands]
+            if not any(held):
+                return kernel(*operands)
+            like = next(k.dtype_of(o) for o, h in zip(operands, held) if not h and not isinstance(o, (bool, int, float)))
+            return kernel(*[k.astype(o.x, like) if h else o for o, h in zip(operands, held)])
+
+        return call
+
+
 class OptimKernels(KernelMixin):
     """The steps; state is called what PyTorch's state_dict calls it, numbers what the optimiser's options are."""
 
@@ -95,12 +158,15 @@ class OptimKernels(KernelMixin):
         An elementwise rule may be given any part of a parameter, with the same part of its gradient and state.
         """
         results: tuple[list[Any], ...] = tuple([] for _ in lists[1:])
+        held = {name: value for name, value in numbers.items() if type(value) is list}
+        k = _Taking(self) if held else self
         for i, p in enumerate(lists[0]):
             operands = [buffers[i] if buffers else None for buffers in lists]
             pairs = elementwise and self.dtype_of(p).is_complex
             if pairs:
                 operands = [None if x is None else self.view_as_real(x) for x in operands]
-            for made, out in zip(results, rule(self, *operands, **numbers)):
+            own = {name: held_number(self, value[i]) for name, value in held.items()}
+            for made, out in zip(results, rule(k, *operands, **{**numbers, **own})):
                 if out is not None:
                     made.append(self.view_as_complex(out) if pairs else out)
         return results

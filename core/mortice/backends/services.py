@@ -7,6 +7,7 @@ backend has its own. `mortice.cuda` speaks to nothing else.
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,6 +98,24 @@ class Services:
     def end_capture(self, capture: Any) -> Any:
         """Return what was written down, an object with `launch()`."""
         raise NotImplementedError
+
+    # Whether work can be captured; then numbers that change from step to step may be given to step kernels as buffers.
+    captures = False
+
+    def random_cell(self, device: Any) -> Any:
+        """Return memory of the device for a seed and an offset.
+
+        Random kernels take it in place of the seed; their offset then counts from the one there.
+        """
+        raise NotImplementedError
+
+    def set_random_cell(self, cell: Any, seed: int, offset: int) -> None:
+        """Write both, for what comes later in the current queue."""
+        raise NotImplementedError
+
+    def use_pool(self, pool: Any) -> Any:
+        """Return a context in which this thread's new buffers come from a pool of `capture_pool`."""
+        return nullcontext()
 
     def can_access_peer(self, device: Any, other: Any) -> bool:
         """Tell whether kernels on a device can read the memory of another one."""

@@ -59,7 +59,7 @@ from mortice.cuda.streams import (
 )
 
 __all__ = [
-    "CUDAGraph", "Event", "ExternalStream", "OutOfMemoryError", "Stream", "StreamContext", "can_device_access_peer",
+    "CUDAGraph", "Event", "ExternalStream", "MemPool", "OutOfMemoryError", "Stream", "StreamContext", "can_device_access_peer",
     "current_device", "current_stream", "default_stream", "device", "device_count", "device_of", "empty_cache",
     "get_arch_list", "get_device_capability", "get_device_name", "get_device_properties", "get_rng_state",
     "get_rng_state_all", "get_stream_from_external", "graph", "graph_pool_handle", "has_half", "init",
@@ -69,7 +69,7 @@ __all__ = [
     "memory_cached", "memory_reserved", "memory_stats", "memory_summary", "reset_accumulated_memory_stats",
     "reset_max_memory_allocated", "reset_max_memory_cached", "reset_peak_memory_stats", "seed", "seed_all",
     "set_device", "set_per_process_memory_fraction", "set_rng_state", "set_rng_state_all", "set_stream", "stream",
-    "synchronize",
+    "synchronize", "use_mem_pool",
 ]  # fmt: skip
 has_half = True
 
@@ -125,6 +125,6 @@ def __getattr__(name: str) -> object:
     # `mortice.cuda.amp` needs no import of its own, as in PyTorch. Few programs capture their work.
     if name in ("amp", "graphs"):
         return importlib.import_module(f"mortice.cuda.{name}")
-    if name in ("CUDAGraph", "graph", "graph_pool_handle", "make_graphed_callables"):
+    if name in ("CUDAGraph", "MemPool", "graph", "graph_pool_handle", "make_graphed_callables", "use_mem_pool"):
         return getattr(importlib.import_module("mortice.cuda.graphs"), name)
     raise AttributeError(f"module 'mortice.cuda' has no attribute {name!r}")

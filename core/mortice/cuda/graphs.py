@@ -1,7 +1,7 @@
 """Captured work: what a program does on a device is written down once and launched again as a whole.
 
 Replaying does the same work at the same addresses: values change by writing into the tensors that were there, and every
-number that Python knew at capture stays as it was.
+number that Python knew at capture stays as it was. Random numbers go on from where their generators are at each replay.
 """
 
 from __future__ import annotations
@@ -15,9 +15,14 @@ from mortice.backends.plugins import devices_of
 from mortice.cuda.devices import TYPE, place, synchronize
 from mortice.cuda.memory import empty_cache
 from mortice.cuda.streams import Stream, StreamContext, current_stream, is_current_stream_capturing
+from mortice.modes import modes
 from mortice.op import TensorBase
+from mortice.random import CapturedDraws, Generator
 
-__all__ = ["CUDAGraph", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed_callables"]
+__all__ = [
+    "CUDAGraph", "MemPool", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed_callables",
+    "use_mem_pool",
+]  # fmt: skip
 
 
 def graph_pool_handle() -> Any:
@@ -26,11 +31,32 @@ def graph_pool_handle() -> Any:
     return where.backend.capture_pool(where)
 
 
+class MemPool:
+    """Memory of the current device that is kept apart; `id` is what captures take as their `pool`."""
+
+    def __init__(self) -> None:
+        self._place = place("MemPool", None)
+        self.id = self._place.backend.capture_pool(self._place)
+
+
+class use_mem_pool:
+    """Let this thread's new tensors of a block have their memory from a pool."""
+
+    def __init__(self, pool: MemPool, device: Any = None) -> None:
+        self._pool = pool
+
+    def __enter__(self) -> None:
+        self._context = self._pool._place.backend.use_pool(self._pool.id)
+        self._context.__enter__()
+
+    def __exit__(self, *exc: object) -> None:
+        self._context.__exit__(*exc)
+
+
 class CUDAGraph:
     """Work that was captured.
 
-    Differs from torch: random numbers, and optimisers that correct by their step count, are refused while work is captured:
-    a replay would repeat the numbers of the capture.
+    Every generator that the work draws from is carried along: replays draw what the same work would have drawn.
     """
 
     def __init__(self, keep_graph: bool = False) -> None:
@@ -38,32 +64,54 @@ class CUDAGraph:
             raise RuntimeError("cuda.CUDAGraph: requires a CUDA device; no backend offers one.")
         self._capture: Any = None
         self._work: Any = None
+        self._draws: CapturedDraws | None = None
+
+    def register_generator_state(self, generator: Generator) -> None:
+        """Do nothing but check: generators that the work draws from are carried along by themselves."""
+        if not isinstance(generator, Generator):
+            raise TypeError(f"register_generator_state: expected a mortice.Generator; got {type(generator).__name__}.")
 
     def capture_begin(self, pool: Any = None, capture_error_mode: str = "global") -> None:
         """Begin to capture the work of the current stream; `pool` is that of another graph or of `graph_pool_handle`."""
         if self._work is not None or self._capture is not None:
             raise RuntimeError("CUDAGraph: it holds captured work already. Call reset() first.")
         stream = current_stream()
+        if modes.capture is not None:
+            raise RuntimeError("CUDAGraph: this thread captures work already. End that capture first.")
         _stay_where_they_are(stream.device)
         self._capture = stream.device.backend.begin_capture(stream._queue, pool, capture_error_mode)
         self._device = stream.device
+        modes.capture = self._draws = CapturedDraws(stream.device)
 
     def capture_end(self) -> None:
         """End the capture."""
         if self._capture is None:
             raise RuntimeError("CUDAGraph: nothing is being captured. Call capture_begin() first.")
         capture, self._capture = self._capture, None
+        modes.capture = None
         self._work = self._device.backend.end_capture(capture)
+        # What was made inside, too: a replay writes where it lies.
+        _stay_where_they_are(self._device)
+
+    def _abandon(self) -> None:
+        """End a capture that an error broke off, and keep nothing of it."""
+        try:
+            self.capture_end()
+        except Exception:  # noqa: BLE001  what broke it off is what the program is told
+            self._capture = modes.capture = None
+        self.reset()
 
     def replay(self) -> None:
         """Do the captured work again, in the current stream."""
         if self._work is None:
             raise RuntimeError("CUDAGraph: no work was captured. Use mortice.cuda.graph first.")
+        if self._draws is not None:
+            self._draws.replay()
         self._work.launch()
 
     def reset(self) -> None:
         """Forget the captured work."""
-        self._work = None
+        self._work = self._draws = None
 
     def pool(self) -> Any:
         """Return the memory that the work uses, for other captures to share."""
@@ -84,7 +132,7 @@ _side: dict[Any, Stream] = {}
 
 
 class graph:
-    """Capture the work of a block into a CUDAGraph, in a stream of its own."""
+    """Capture the work of a block into a CUDAGraph, in a stream of its own; a block that raises leaves the graph empty."""
 
     def __init__(
         self, cuda_graph: CUDAGraph, pool: Any = None, stream: Stream | None = None, capture_error_mode: str = "global"
@@ -108,7 +156,7 @@ class graph:
 
     def __exit__(self, *exc: object) -> None:
         try:
-            self.cuda_graph.capture_end()
+            self.cuda_graph.capture_end() if exc[0] is None else self.cuda_graph._abandon()
         finally:
             self.stream_ctx.__exit__(*exc)
 

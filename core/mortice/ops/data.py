@@ -63,6 +63,13 @@ def from_host(values: list[Any], shape: Any, dtype: DType, device: Device) -> An
     return make(data, device, dtype, host.shape)
 
 
+def range_of(t: Any) -> tuple[Any, Any] | None:
+    """Read the least and the greatest element, for a check of values; None while work is captured: they come later."""
+    if modes.capture is not None and modes.capture.device is t._device.base:
+        return None
+    return t._device.backend.index_range(t._data)  # type: ignore[no-any-return]
+
+
 # ---- numbers and nested lists ----
 
 _NUMBERS = frozenset((bool, int, float, complex))

@@ -7,6 +7,7 @@ from typing import Any
 
 from mortice.errors import DeviceError, DTypeError
 from mortice.graph import next_seq
+from mortice.modes import modes
 from mortice.mutation import assign, cast_into, check_writable, keep_saved, may_rebind, stand_in, write
 from mortice.node import TENSOR_KERNELS
 
@@ -15,13 +16,24 @@ __all__: list[str] = []
 Tensors = Sequence[Any]
 
 
+def _capturing() -> bool:
+    """Tell whether this thread captures work."""
+    return modes.capture is not None
+
+
+def _captures(t: Any) -> bool:
+    """Tell whether work on a tensor's device can be captured."""
+    return t._device.backend.captures  # type: ignore[no-any-return]
+
+
 def _fused_step_(
     kernel: str, params: Tensors, grads: Tensors | None, state: Sequence[Tensors], numbers: dict[str, Any],
     differentiable: bool = False,
 ) -> None:  # fmt: skip
     """Run a step kernel of `backends.optim` over lists of tensors and write the results into parameters and state.
 
-    Tensors of several devices take a call each. A differentiable step is recorded, and its numbers may be tensors.
+    Tensors of several devices take a call each. A number may be a list with a tensor for each parameter, which the kernel
+    reads on the device. A differentiable step is recorded, and its numbers may be tensors.
     """
     changed = (params, *state)
     lists = changed if grads is None else (params, grads, *state)
@@ -32,6 +44,9 @@ def _fused_step_(
                 return _by_device(kernel, params, grads, state, numbers, differentiable)
     if differentiable:
         return _recorded(kernel, params, grads, state, numbers)
+    held = {name: [t._data for t in value] for name, value in numbers.items() if type(value) is list}
+    if held:
+        numbers = {**numbers, **held}
     results = getattr(first.backend, kernel)(*[[t._data for t in tensors] for tensors in lists], **numbers)
     for tensors, buffers in zip(changed, results):
         for t, data in zip(tensors, buffers):
@@ -42,7 +57,7 @@ def _fused_step_(
 
 
 def _by_device(
-    kernel: str, params: Tensors, grads: Tensors | None, state: Sequence[Tensors], *rest: Any
+    kernel: str, params: Tensors, grads: Tensors | None, state: Sequence[Tensors], numbers: dict[str, Any], *rest: Any
 ) -> None:
     """Take one step for each device; refuse a parameter whose gradient or state is elsewhere or of another dtype."""
     members: dict[Any, list[int]] = {}
@@ -55,7 +70,8 @@ def _by_device(
         members.setdefault(p._device, []).append(i)
     for chosen in members.values():
         pick = [[tensors[i] for i in chosen] if tensors else [] for tensors in (params, *state)]
-        _fused_step_(kernel, pick[0], grads and [grads[i] for i in chosen], pick[1:], *rest)
+        own = {n: [value[i] for i in chosen] if type(value) is list else value for n, value in numbers.items()}
+        _fused_step_(kernel, pick[0], grads and [grads[i] for i in chosen], pick[1:], own, *rest)
 
 
 def _recorded(

@@ -15,6 +15,7 @@ from mortice.node import TENSOR_KERNELS
 from mortice.op import TensorBase, op
 from mortice.ops import elementwise
 from mortice.ops.arguments import numpy_names
+from mortice.ops.data import range_of
 from mortice.ops.index import _index_add, _index_write, _set_slice, _take, basic_key, check_range, flat_nonzero
 from mortice.ops.movement import cast, expand, reshape
 from mortice.ops.views import broadcast_tensors, cut, select
@@ -139,7 +140,7 @@ def _long(name: str, index: Any, *others: Any) -> Any:
 def _in_range(name: str, index: Any, n: int, axis: int, error: Any = RuntimeError) -> None:
     """Refuse positions outside [0, n); reads the index once."""
     if prod(index.shape):
-        low, high = index._device.backend.index_range(index._data)
+        low, high = range_of(index) or (0, n - 1)
         if low < 0 or high >= n:
             bad = low if low < 0 else high
             raise error(f"{name}: index {bad} is out of bounds for dimension {axis} with size {n}")

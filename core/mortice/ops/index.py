@@ -14,6 +14,7 @@ from mortice.modes import autocasting, modes, special
 from mortice.mutation import assign, check_writable, layout, view_scatter
 from mortice.node import TENSOR_KERNELS
 from mortice.op import TensorBase, as_view, op
+from mortice.ops.data import range_of
 from mortice.ops.elementwise import where as choose
 from mortice.ops.movement import cast, expand, permute, reshape, transfer, unsqueeze
 from mortice.shape import SIZES, Size, broadcast, prod, remembered
@@ -188,7 +189,8 @@ def check_range(name: str, indices: Any, n: int, dim: int) -> Any:
     """Refuse indices outside [-n, n) and wrap negative ones; reads the indices once."""
     if not prod(indices.shape):
         return indices
-    low, high = indices._device.backend.index_range(indices._data)
+    # Where they cannot be read, any may be negative.
+    low, high = range_of(indices) or (-n, n - 1)
     if low < -n or high >= n:
         bad = low if low < -n else high
         raise IndexError(f"{name}: index {bad} is out of bounds for dimension {dim} with size {n}")

@@ -359,7 +359,7 @@ def keep_mask(x: Any, shape: Any, p: float) -> Any:
     """Draw a bool mask, False with probability p."""
     shape = Size(shape)
     device, words = drawing(x._device, prod(shape))
-    seed, offset = default_generator.take(words)
+    seed, offset = default_generator.take(words, device)
     return make(device.backend.random_bernoulli(seed, offset, 1 - p, shape, device=device), device, bool_, shape)
 
 

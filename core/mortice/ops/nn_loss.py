@@ -12,6 +12,7 @@ from mortice.dtype import DType, bfloat16, float16, float32, int64
 from mortice.errors import DTypeError, ShapeError
 from mortice.node import TENSOR_KERNELS
 from mortice.op import Op, TensorBase, op, same
+from mortice.ops.data import range_of
 from mortice.ops.movement import cast, reshape
 from mortice.shape import SCALAR, Size, prod
 
@@ -68,8 +69,7 @@ def check_rows(name: str, indices: Any, rows: int) -> Any:
         raise DTypeError(f"{name}: Expected tensor for indices to have an integer dtype (int64, int32); got {got}.")
     indices = cast(indices, int64)
     if prod(indices.shape):
-        k = indices._device.backend
-        low, high = k.index_range(indices._data)
+        low, high = range_of(indices) or (0, rows - 1)
         if low < 0 or high >= rows:
             raise IndexError(f"{name}: index out of range in self; got {low if low < 0 else high} for {rows} rows.")
     return indices
@@ -167,10 +167,11 @@ def _labelled(name: str, fn: Any, input: Any, target: Any, weight: Any, reductio
 
 def check_classes(name: str, target: Any, classes: int, ignore_index: int = 0) -> None:
     """Refuse labels outside [0, classes) that are not to be ignored; reads them once, where none is ignored."""
-    if not prod(target.shape):
+    found = range_of(target) if prod(target.shape) else None
+    if found is None:
         return
     k, data = target._device.backend, target._data
-    low, high = k.index_range(data)
+    low, high = found
     if (low < 0 or high >= classes) and not 0 <= ignore_index < classes:
         low, high = k.index_range(k.where(k.equal(data, ignore_index), 0, data))
     if low < 0 or high >= classes:
@@ -264,9 +265,8 @@ def bce(input: Any, target: Any) -> Any:
     Raises:
         RuntimeError: where the input lies outside [0, 1].
     """
-    k = input._device.backend
     if prod(input.shape):
-        low, high = k.index_range(input._data)
+        low, high = range_of(input) or (0, 1)
         if low < 0 or high > 1:
             raise RuntimeError(
                 "binary_cross_entropy: all elements of input should be between 0 and 1; got "

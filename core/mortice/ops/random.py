@@ -16,7 +16,7 @@ from mortice.modes import modes
 from mortice.mutation import assign, check_writable
 from mortice.op import TensorBase
 from mortice.ops.creation import _into
-from mortice.ops.data import check_dtype, finish, from_host
+from mortice.ops.data import check_dtype, finish, from_host, range_of
 from mortice.ops.movement import cast
 from mortice.shape import Size, check_sizes, prod
 from mortice.tensor import make
@@ -34,7 +34,7 @@ def _take(generator: Any, n: int, device: Device) -> tuple[int, int, Device]:
         generator = _streams.default_generator
     elif not isinstance(generator, _streams.Generator):
         raise TypeError(f"generator: expected a mortice.Generator; got {type(generator).__name__}.")
-    return (*generator.take(n), device)
+    return (*generator.take(n, device), device)
 
 
 def _floating(name: str, dtype: DType | None) -> DType:
@@ -126,7 +126,7 @@ def _outside(value: Any) -> Any:
 
 
 def _check_std(name: str, std: Any) -> None:
-    low = std._device.backend.index_range(std._data)[0] if isinstance(std, TensorBase) and std.numel() else std
+    low = (range_of(std) or (0,))[0] if isinstance(std, TensorBase) and std.numel() else std
     if not isinstance(low, TensorBase) and low < 0:
         raise RuntimeError(f"{name}: expects std >= 0.0, but found std {low}")
 
@@ -203,7 +203,7 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = No
         if input.dtype.kind != "f":
             raise DTypeError(f"bernoulli: not implemented for {input.dtype}; expected probabilities as floats.")
         if input.numel():
-            low, high = input._device.backend.index_range(input._data)
+            low, high = range_of(input) or (0, 1)
             if not (low >= 0 and high <= 1):
                 raise RuntimeError(f"bernoulli: Expected p_in >= 0 && p_in <= 1; got values from {low} to {high}.")
         p = input.detach()

@@ -30,13 +30,16 @@ class _Moments(FusedOptimizer):
         return {name: zeros(p) for name in self._averages}
 
     def _plan(self, group: dict[str, Any], p: Any) -> Any:
-        return self._averages, (("step", self._read(p, "step")),)
+        return self._averages, (("step", self._number(group, p, "step")),)
 
 
 class Adam(_Moments):
     """Adam; with `amsgrad` its variant that divides by the largest second moment so far.
 
-    Differs from torch: `capturable` is accepted everywhere and changes nothing but where step counts live.
+    With `capturable`, step counts and a learning rate that is a tensor stay on a device that captures work.
+
+    Differs from torch: `capturable` is accepted on every device; where work cannot be captured it changes only where step
+    counts live.
     """
 
     _kernel = "adam_step"
@@ -70,7 +73,7 @@ class Adam(_Moments):
 
     def _plan(self, group: dict[str, Any], p: Any) -> Any:
         names = (*self._averages, "max_exp_avg_sq" if group["amsgrad"] else None)
-        return names, (("step", self._read(p, "step")),)
+        return names, (("step", self._number(group, p, "step")),)
 
 
 class AdamW(Adam):

@@ -11,6 +11,7 @@ import mortice
 from mortice import Tensor
 from mortice.optim.optimizer import Optimizer
 
+HELD = "held"  # among a plan's numbers: the one that lies on the parameter's device, in its state
 _PLAIN = frozenset((float, int, bool))  # types of options that kernels take as they are
 
 
@@ -39,6 +40,8 @@ class FusedOptimizer(Optimizer):
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the parameters once; a closure computes the loss anew and returns it."""
         loss = closure_loss(closure)
+        if mortice._capturing():
+            self._check_captured()
         for group in self.param_groups:
             params = [p for p in group["params"] if p.grad is not None]
             if self._counts and params:
@@ -50,8 +53,11 @@ class FusedOptimizer(Optimizer):
                 options = {}
                 for name in self._options:
                     option = group[name]
-                    options[name] = option if type(option) in _PLAIN else value_of(group, option)
-                options.update(numbers)
+                    if type(option) not in _PLAIN:
+                        option = [option] * len(members) if _held(group, option, members) else value_of(group, option)
+                    options[name] = option
+                for name, number in numbers:
+                    options[name] = [self.state[p][name] for p in members] if number is HELD else number
                 states = [self.state[p] for p in members] if any(names) else []
                 mortice._fused_step_(
                     self._kernel, members, [p.grad for p in members],
@@ -60,7 +66,23 @@ class FusedOptimizer(Optimizer):
                 )  # fmt: skip
         return loss
 
+    def _check_captured(self) -> None:
+        if not all([group.get("capturable", True) for group in self.param_groups]):
+            raise RuntimeError(
+                f"Attempting CUDA graph capture of step() for an instance of {type(self).__name__} but param_groups' "
+                "capturable is False."
+            )
+
+    def _first(self) -> None:
+        """Refuse to capture what makes state: each replay would make it anew."""
+        if mortice._capturing():
+            raise RuntimeError(
+                f"{type(self).__name__}.step: the first step makes the optimiser's state, and each replay would make it anew. "
+                "Run a step in a side stream before the capture."
+            )
+
     def _begin(self, group: dict[str, Any], p: Any) -> None:
+        self._first()
         self._hold(p, "step", 0.0, p.device if group.get("capturable") or group.get("fused") else None)
         self.state[p].update(self._start(group, p))
 
@@ -81,6 +103,11 @@ class FusedOptimizer(Optimizer):
 
     def _read(self, p: Any, name: str) -> float:
         """Return a number of the state; one that someone else wrote is read once."""
+        if mortice._capturing():
+            raise RuntimeError(
+                f"{type(self).__name__}.step: it computes with '{name}' in Python, which a replay would repeat; it cannot be "
+                "captured. Capture the rest of the step, or use Adam or AdamW with capturable=True."
+            )
         t = self.state[p][name]
         known = self._known()[name]
         found = known.get(id(p))
@@ -90,6 +117,10 @@ class FusedOptimizer(Optimizer):
                 t = self.state[p][name]
             found = known[id(p)] = (t, t._version, float(t.item()))
         return found[2]
+
+    def _number(self, group: dict[str, Any], p: Any, name: str) -> Any:
+        """Return a number of the state for a plan: HELD where it stays on the device."""
+        return HELD if _stays(group, p) else self._read(p, name)
 
     def _write(self, p: Any, name: str, value: float) -> float:
         """Change a number of the state; return it as it is held there."""
@@ -104,12 +135,31 @@ class FusedOptimizer(Optimizer):
         for p in params:
             if not self.state.get(p):
                 self._begin(group, p)
+        known = self._known()["step"]
+        if all([_stays(group, p) for p in params]):
+            # A replay counts where Python does not see it.
+            for p in params:
+                known.pop(id(p), None)
+                count = self.state[p]["step"]
+                if not isinstance(count, Tensor) or count.device != p.device:  # loaded from where it was kept otherwise
+                    self.state[p]["step"] = mortice.as_tensor(count, device=p.device)
+            mortice._fused_step_("count_step", [self.state[p]["step"] for p in params], None, (), {})
+            return
         values = [self._read(p, "step") for p in params]
         counts = [self.state[p]["step"] for p in params]
         mortice._fused_step_("count_step", counts, None, (), {})
-        known = self._known()["step"]
         for p, t, value in zip(params, counts, values):
             known[id(p)] = (t, t._version, value + 1)
+
+
+def _stays(group: dict[str, Any], p: Any) -> bool:
+    """Tell whether numbers of p's state stay on its device, for captured steps to count with."""
+    return bool(group.get("capturable")) and not group.get("differentiable") and mortice._captures(p)
+
+
+def _held(group: dict[str, Any], option: Any, members: list[Any]) -> bool:
+    """Tell whether an option is a tensor that kernels read themselves, so that it may change between replays."""
+    return isinstance(option, Tensor) and all([_stays(group, p) and p.device == option.device for p in members])
 
 
 def rounded(dtype: Any, value: float) -> float:

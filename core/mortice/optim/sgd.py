@@ -40,6 +40,7 @@ class SGD(FusedOptimizer):
             return _PLAIN
         first = self.state[p].get("momentum_buffer") is None
         if first:
+            self._first()
             self.state[p]["momentum_buffer"] = zeros(p)
         return ("momentum_buffer",), (("first", first),)
 

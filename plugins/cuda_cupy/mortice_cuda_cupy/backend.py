@@ -19,6 +19,9 @@ from mortice_cuda_cupy.cudnn import CudnnKernels
 from mortice_cuda_cupy.exchange import Exchange
 from mortice_cuda_cupy.guard import guarded, outside_captures
 from mortice_cuda_cupy.kernels import CudaKernels
+from mortice_cuda_cupy.kernels.elementwise import direct
+from mortice_cuda_cupy.kernels.index import indexing
+from mortice_cuda_cupy.kernels.reduce import reductions
 from mortice_cuda_cupy.matmul import Products
 from mortice_cuda_cupy.memory import Memory
 from mortice_cuda_cupy.movement import Movement, grid
@@ -64,6 +67,10 @@ class CuPyBackend(CudaKernels, CudnnKernels, Movement, Products, Memory, Streams
             setattr(self, name, getattr(cupy, native))
         for name, native in _TWO.items():
             setattr(self, name, two(getattr(cupy, native)))
+        for name, kernel in (direct(self) | reductions(self)).items():
+            setattr(self, name, kernel)
+        for name, kernel in indexing(self).items():
+            setattr(self, name, kernel)
         self.start_counting()
         if count > 1:
             self.__class__ = guarded(type(self), self.__dict__)

@@ -10,6 +10,7 @@ import cupy
 import numpy as np
 
 from mortice.backends import Backend, DType, HostBuffer
+from mortice_cuda_cupy.guard import refuse_in_capture
 
 
 class Exchange:
@@ -32,8 +33,7 @@ class Exchange:
         return self._sent(host, device, later=True)
 
     def _sent(self, host: HostBuffer, device: Any, *, later: bool) -> Any:
-        # A copy that is replayed would read memory of the host that is gone by then.
-        self.refuse_in_capture("a copy from the host")  # type: ignore[attr-defined]
+        refuse_in_capture("it copies from the host, and a replay would read memory that is gone by then")
         block = self._block(host)
         with cupy.cuda.Device(device.index):
             x = cupy.empty(host.shape, block.dtype)
@@ -78,6 +78,7 @@ class Exchange:
 
     def to_host(self, x: Any) -> HostBuffer:
         d: DType = self.dtype_of(x)  # type: ignore[attr-defined]
+        refuse_in_capture("it reads values of the device, which are there only after a replay")
         with cupy.cuda.Device(x.data.device_id):
             block = x.get(order="C")
         self.let_go()

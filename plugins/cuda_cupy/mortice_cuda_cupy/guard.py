@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from typing import Any
 
 import cupy
@@ -48,26 +49,43 @@ def at_home(kernel: Any) -> Any:
     return run
 
 
-COUNTED = {"seed": "drawing random numbers", "step": "an optimiser that counts its steps"}
-
-
 def outside_captures(cls: Any) -> Any:
-    """Have the kernels that are told a number which Python counts refuse to be captured."""
+    """Have the optimisers' kernels that are told a step which Python counted refuse to be captured."""
     for name in dir(FreeKernels):
-        kernel = None if name.startswith("_") else getattr(cls, name)
-        taken = set(inspect.signature(kernel).parameters) if callable(kernel) else set()
-        for number in taken & COUNTED.keys():
-            setattr(cls, name, _outside(kernel, COUNTED[number]))
+        kernel = getattr(cls, name) if name.endswith("_step") else None
+        if kernel is not None and "step" in inspect.signature(kernel).parameters:
+            setattr(cls, name, _outside(kernel))
     return cls
 
 
-def _outside(kernel: Any, what: str) -> Any:
+def _outside(kernel: Any) -> Any:
     @functools.wraps(kernel)
     def run(self: Any, *args: Any, **attrs: Any) -> Any:
-        self.refuse_in_capture(what)
+        if type(attrs["step"]) is not list:
+            self.refuse_in_capture("it counts its steps in Python, and each replay would repeat this one")
         return kernel(self, *args, **attrs)
 
     return run
+
+
+def public_name() -> str:
+    """Return the function of mortice's that the program called."""
+    frame, name = sys._getframe(1), ""
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (
+        "mortice",
+        "mortice_cuda_cupy",
+    ):
+        name, frame = frame.f_code.co_name, frame.f_back
+    return name
+
+
+def refuse_in_capture(why: str) -> None:
+    """Raise while the current stream captures work; name what the program called."""
+    stream = cupy.cuda.get_current_stream()
+    if stream.ptr and stream.is_capturing():
+        raise RuntimeError(
+            f"{public_name()}: operation not permitted when stream is capturing: {why}. Do it outside the capture."
+        )
 
 
 def guarded(cls: Any, own: dict[str, Any]) -> Any:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import cupy
 
 from mortice.backends.services import OutOfMemoryError
 from mortice_cuda_cupy.graphs import POOLS
+
+_LEAST = 1 << 20  # bytes to be allocated before the peaks are looked at again
 
 
 def _pools() -> list[Any]:
@@ -20,12 +21,13 @@ class Memory:
     """Counts over CuPy's memory pool, which the plugin shares with the program's own CuPy arrays."""
 
     def start_counting(self) -> None:
-        """Watch the pool: CuPy counts what is in use, but keeps no peaks."""
-        self._peaks: dict[int, list[int]] = {}
-        self._counting = threading.Lock()
+        """Watch the pool: CuPy counts what is in use by looking at every block, and keeps no peaks."""
+        count = len(self._by_number)  # type: ignore[attr-defined]
+        self._peaks = [[0, 0] for _ in range(count)]
+        self._since, self._slack = [0] * count, [_LEAST] * count
         pool = cupy.get_default_memory_pool()
-        malloc, used, total, current = pool.malloc, pool.used_bytes, pool.total_bytes, cupy.cuda.runtime.getDevice
-        peaks, full = self._peaks, cupy.cuda.memory.OutOfMemoryError
+        malloc, since, slack, look = pool.malloc, self._since, self._slack, self._look
+        full = cupy.cuda.memory.OutOfMemoryError
 
         def allocate(size: int) -> Any:
             try:
@@ -33,19 +35,22 @@ class Memory:
             except full as error:
                 # As the class that scripts catch; CuPy's own is a MemoryError.
                 raise OutOfMemoryError(f"CUDA {error}") from error
-            peak = peaks.get(current())
-            if peak is None:
-                peak = peaks.setdefault(current(), [0, 0])
-            # Two threads may pass here at once; a peak is then short of the other's last allocation, no more.
-            in_use = used()
-            if in_use > peak[0]:
-                peak[0] = in_use
-                peak[1] = max(peak[1], total())
+            device = memory.device_id
+            since[device] += size
+            if since[device] >= slack[device]:
+                look(device)
             return memory
 
         # Only where the program has not set an allocator of its own: that one stays, and peaks are then what is in use.
         if getattr(cupy.cuda.get_allocator(), "__self__", None) is pool:
             cupy.cuda.set_allocator(allocate)
+
+    def _look(self, device: int) -> None:
+        """Bring the peaks up to date. Between two looks less is allocated than 1/512 of the peak, or a MiB."""
+        used, reserved = (sum([getattr(pool, what)() for pool in _pools()]) for what in ("used_bytes", "total_bytes"))
+        peak = self._peaks[device]
+        peak[0], peak[1] = max(peak[0], int(used)), max(peak[1], int(reserved))
+        self._since[device], self._slack[device] = 0, max(_LEAST, peak[0] >> 9)
 
     def empty_cache(self, device: Any) -> None:
         self.let_go()  # type: ignore[attr-defined]
@@ -60,18 +65,19 @@ class Memory:
     def memory_stats(self, device: Any) -> dict[str, int]:
         with cupy.cuda.Device(device.index) as here:
             pools = _pools()
-            allocated, reserved = int(sum(p.used_bytes() for p in pools)), int(sum(p.total_bytes() for p in pools))
+            reserved = int(sum(p.total_bytes() for p in pools))
+            self._look(device.index)
             free, total = here.mem_info
-        peak = self._peaks.get(device.index, (0, 0))
+        peak = self._peaks[device.index]
         return {
-            "reserved": reserved, "peak_allocated": max(peak[0], allocated), "peak_reserved": max(peak[1], reserved),
+            "reserved": reserved, "peak_allocated": peak[0], "peak_reserved": peak[1],
             "free": int(free), "total": int(total),
         }  # fmt: skip
 
     def reset_peak_memory(self, device: Any) -> None:
         with cupy.cuda.Device(device.index):
-            pool = cupy.get_default_memory_pool()
-            self._peaks[device.index] = [int(pool.used_bytes()), int(pool.total_bytes())]
+            self._peaks[device.index] = [0, 0]
+            self._look(device.index)
 
     def limit_memory(self, fraction: float, device: Any) -> None:
         with cupy.cuda.Device(device.index) as here:

@@ -51,7 +51,7 @@ class Movement:
         return x.view(self.native(dtype))  # type: ignore[attr-defined]
 
     def contiguous(self, x: Any) -> Any:
-        return x.copy()
+        return self.copy(x)  # type: ignore[attr-defined]
 
     def stack(self, arrays: Any, axis: int) -> Any:
         return cupy.stack(arrays, axis=axis)

@@ -8,6 +8,7 @@ import cupy
 
 from mortice.backends.services import Mark, Queue
 from mortice_cuda_cupy.graphs import Capture, Pool
+from mortice_cuda_cupy.guard import refuse_in_capture
 
 
 class CuPyQueue(Queue):
@@ -25,10 +26,12 @@ class CuPyQueue(Queue):
     # The default stream has one name on every device, and means the current one's.
 
     def synchronize(self) -> None:
+        refuse_in_capture("it waits for the device")
         with cupy.cuda.Device(self.device.index):
             self.stream.synchronize()
 
     def done(self) -> bool:
+        refuse_in_capture("it asks what the device has done")
         with cupy.cuda.Device(self.device.index):
             return bool(self.stream.done)
 
@@ -54,9 +57,11 @@ class CuPyMark(Mark):
             self.event.record(queue.stream)  # type: ignore[attr-defined]
 
     def done(self) -> bool:
+        refuse_in_capture("it asks what the device has done")
         return bool(self.event.done)
 
     def synchronize(self) -> None:
+        refuse_in_capture("it waits for the device")
         self.event.synchronize()
 
     def milliseconds_to(self, other: Mark) -> float:
@@ -66,7 +71,10 @@ class CuPyMark(Mark):
 class Streams:
     """Queues, marks and captures of a CUDA device."""
 
+    captures = True
+
     def synchronize(self, device: Any) -> None:
+        self.refuse_in_capture("it waits for the device")
         cupy.cuda.Device(device.index).synchronize()
 
     def queue(self, device: Any, *, priority: int = 0, handle: int | None = None) -> CuPyQueue:
@@ -91,13 +99,12 @@ class Streams:
     def capture_pool(self, device: Any) -> Pool:
         return Pool()
 
+    def use_pool(self, pool: Pool) -> Any:
+        return cupy.cuda.using_allocator(pool.blocks.malloc)
+
     def end_capture(self, capture: Capture) -> Any:
         return capture.end()
 
-    def refuse_in_capture(self, what: str) -> None:
-        """Raise while work is captured, for what Python counts: a replay would repeat it."""
-        stream = cupy.cuda.get_current_stream()
-        if stream.ptr and stream.is_capturing():
-            raise RuntimeError(
-                f"cuda.graph: {what} cannot be captured: each replay would repeat what it was. Do it outside."
-            )
+    def refuse_in_capture(self, why: str) -> None:
+        """Raise while work is captured, before CUDA does: its error would end the capture."""
+        refuse_in_capture(why)

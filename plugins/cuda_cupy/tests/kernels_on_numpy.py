@@ -56,6 +56,7 @@ def backends() -> tuple[Any, Any]:
     from mortice_cpu_numpy.backend import NNOverrides, NumPyBackend, NumPyOptim
     from mortice_cuda_cupy.kernels import CudaKernels, launch
 
+    launch.in_order = lambda x: x.flags.c_contiguous  # NumPy's arrays say it so
     launch.WHOLE_SOURCES = True  # one start of the C++ compiler instead of one a kernel
 
     class Emulated(CudaKernels, NumPyBackend):

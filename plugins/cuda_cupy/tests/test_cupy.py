@@ -92,6 +92,12 @@ def test_views_know_what_they_are_views_of(array: Any) -> None:
     assert array[0].T.base is array and array.base is None and array[0, 0].shape == ()
 
 
+def test_arrays_say_quickly_whether_they_are_in_order(array: Any) -> None:
+    assert array._c_contiguous and not array._f_contiguous
+    assert array.T._f_contiguous and not array.T._c_contiguous and not array[:, ::2]._c_contiguous
+    assert array.data.device_id == 0
+
+
 def test_strided_views_have_no_base_and_take_none(array: Any) -> None:
     from cupy.lib.stride_tricks import as_strided
 

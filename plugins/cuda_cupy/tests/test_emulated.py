@@ -32,7 +32,9 @@ def test_memory_of_the_host_and_of_other_streams() -> None:
 
 @pytest.mark.parametrize("devices", [1, 2])
 def test_device_semantics(devices: int) -> None:
-    assert " passed" in _run(str(HERE / "test_device.py"), devices=devices)
+    assert " passed" in _run(
+        str(HERE / "test_device.py"), str(HERE / "test_capture.py"), str(HERE / "test_direct.py"), devices=devices
+    )
 
 
 @pytest.mark.parametrize("devices", [1, 2])

@@ -7,6 +7,7 @@ import shutil
 from typing import Any
 
 import kernels_on_numpy
+import numpy as np
 import nvrtc
 import pytest
 from steps import STEPS
@@ -16,7 +17,7 @@ from mortice.dtype import bfloat16, float16, float32, float64
 
 kernels_on_numpy.without_cupy()
 from mortice_cuda_cupy import kernels  # noqa: E402
-from mortice_cuda_cupy.kernels import optim  # noqa: E402
+from mortice_cuda_cupy.kernels import elementwise, index, optim, reduce  # noqa: E402, F401  their sources are programs
 from mortice_cuda_cupy.kernels.launch import OPTIONS, PROGRAMS  # noqa: E402
 
 # Kernels of optimisers are made from the core's rules; those of Adam and of the longest rule stand for them.
@@ -24,6 +25,9 @@ for name, kinds, numbers in STEPS:
     if name in ("adam_step", "nadam_step"):
         rule = getattr(NamespaceBackend, name).__wrapped__
         optim.program(optim.trace(rule, [kind != "-" for kind in "pg" + kinds], numbers)[0])
+        if name == "adam_step":  # as it is captured
+            held = {"step": [np.zeros((), np.float32)], "lr": [np.zeros((), np.float64)]}
+            optim.program(optim.trace(rule, [kind != "-" for kind in "pg" + kinds], numbers | held)[0])
 
 # Everything, which takes minutes; otherwise each architecture compiles two of the dtypes, and nvcc nothing.
 EVERYTHING = bool(os.environ.get("MORTICE_COMPILE_ALL"))

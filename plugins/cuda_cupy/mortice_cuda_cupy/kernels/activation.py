@@ -5,8 +5,6 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import numpy as np
-
 from mortice.backends import NamespaceBackend
 from mortice.backends.mixin import KernelMixin
 from mortice_cuda_cupy.kernels.launch import FLOATS, Program, contiguous, empty, over_elements
@@ -30,7 +28,9 @@ def alike(method: Any) -> Any:
 
     @functools.wraps(method)
     def wrapped(self: Any, x: Any, *others: Any, **attributes: Any) -> Any:
-        fits = self.dtype_of(x) in FLOATS and all([y.shape == x.shape and y.dtype == x.dtype for y in others])
+        fits = self.dtype_of(x) in FLOATS
+        for y in others:
+            fits = fits and y.shape == x.shape and y.dtype == x.dtype
         return (method if fits else default)(self, x, *others, **attributes)
 
     return wrapped
@@ -137,23 +137,30 @@ class ActivationKernels(KernelMixin):
             return NamespaceBackend.dropout(self, x, keep, p=p)
         x, keep = contiguous(x), contiguous(keep)
         scale = 0.0 if p >= 1 else 1 / (1 - p)
-        return _run(self, "dropout<{T}>", (x, keep), scale)
+        return _run(self, "dropout<{T}>", (x, keep), float(scale))
 
 
-def _one(k: Any, op: str, x: Any, *numbers: float) -> Any:
-    return _run(k, f"one<{{T}}, {op}>", (contiguous(x),), *numbers, *[0.0] * (3 - len(numbers)))
+_ONES = {op: f"one<{{T}}, {op}>" for op in _ONE.split()}
+_TWOS = {op: f"two<{{T}}, {op}>" for op in _TWO.split()}
 
 
-def _two(k: Any, op: str, g: Any, x: Any, *numbers: float) -> Any:
-    return _run(k, f"two<{{T}}, {op}>", (contiguous(g), contiguous(x)), *numbers, *[0.0] * (3 - len(numbers)))
+def _one(k: Any, op: str, x: Any, a: float = 0.0, b: float = 0.0, c: float = 0.0) -> Any:
+    return _run(k, _ONES[op], (contiguous(x),), float(a), float(b), float(c))
+
+
+def _two(k: Any, op: str, g: Any, x: Any, a: float = 0.0, b: float = 0.0, c: float = 0.0) -> Any:
+    return _run(k, _TWOS[op], (contiguous(g), contiguous(x)), float(a), float(b), float(c))
+
+
+@functools.lru_cache(4096)  # shapes recur
+def _plan(kernel: str, dtype: Any, n: int) -> tuple[Any, Any, Any]:
+    return ACTIVATION.raw(dtype, kernel), *over_elements(n, 16 // dtype.itemsize)
 
 
 def _run(k: Any, kernel: str, arrays: tuple[Any, ...], *numbers: float) -> Any:
     x = arrays[0]
-    out = empty(x.shape, x.dtype)
-    if x.size:
-        grid, block = over_elements(x.size, 16 // x.itemsize)
-        ACTIVATION.get(k.dtype_of(x), kernel)(
-            grid, block, (*arrays, out, np.int64(x.size), *[np.float64(v) for v in numbers])
-        )
+    out, n = empty(x.shape, x.dtype), x.size
+    if n:
+        launch, grid, block = _plan(kernel, k.dtype_of(x), n)
+        launch(grid, block, (*arrays, out, n, *numbers))
     return out

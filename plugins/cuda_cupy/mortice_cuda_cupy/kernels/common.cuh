@@ -66,6 +66,30 @@ template <class T, class W> __device__ __forceinline__ T narrow(W x) { return Na
 template <class W> __device__ __forceinline__ W infinity() { return W(__uint_as_float(0x7f800000u)); }
 template <class W> __device__ __forceinline__ W not_a_number() { return W(__uint_as_float(0x7fc00000u)); }
 
+// What values are computed in: halves in float, everything else as it is.
+template <class T> struct Work {
+  typedef T type;
+};
+template <> struct Work<half_t> {
+  typedef float type;
+};
+template <> struct Work<bf16_t> {
+  typedef float type;
+};
+template <class T> using work_t = typename Work<T>::type;
+template <class T> __device__ __forceinline__ work_t<T> opened(T x) { return x; }
+template <> __device__ __forceinline__ float opened(half_t x) { return widen(x); }
+template <> __device__ __forceinline__ float opened(bf16_t x) { return widen(x); }
+template <class T> struct Close {
+  template <class W> static __device__ __forceinline__ T from(W x) { return T(x); }
+};
+template <> struct Close<half_t> {
+  static __device__ __forceinline__ half_t from(float x) { return narrow<half_t>(x); }
+};
+template <> struct Close<bf16_t> {
+  static __device__ __forceinline__ bf16_t from(float x) { return narrow<bf16_t>(x); }
+};
+
 // ---- memory: 16 bytes at a time where the address allows ----
 
 template <class T, int N> struct alignas(N * sizeof(T)) Pack {
@@ -90,6 +114,31 @@ template <int N, class F> __device__ __forceinline__ void share(i64 n, bool wide
   i64 packs = wide ? n / N : 0;
   for (i64 i = first; i < packs; i += step) f(Count<N>(), i * N);
   for (i64 i = packs * N + first; i < n; i += step) f(Count<1>(), i);
+}
+// The same for the elements of a whole array, of which a block takes one tile: `fetch` reads what `finish` then works on,
+// so that all loads of a thread are on their way before the first is waited for; or, unless Ahead, one after the other.
+template <int N, int Loads, bool Ahead = true, class F, class G>
+__device__ __forceinline__ void over_tile(i64 n, bool wide, F fetch, G finish) {
+  i64 tile = i64(blockDim.x) * Loads * N, start = blockIdx.x * tile;
+  if (wide && start + tile <= n) {
+    i64 first = start + threadIdx.x * N, step = i64(blockDim.x) * N;
+    if (!Ahead) {
+#pragma unroll 1
+      for (int l = 0; l < Loads; ++l) finish(Count<N>(), first + l * step, fetch(Count<N>(), first + l * step));
+      return;
+    }
+    decltype(fetch(Count<N>(), first)) held[Ahead ? Loads : 1];
+#pragma unroll
+    for (int l = 0; l < (Ahead ? Loads : 0); ++l) held[l] = fetch(Count<N>(), first + l * step);
+#pragma unroll
+    for (int l = 0; l < (Ahead ? Loads : 0); ++l) finish(Count<N>(), first + l * step, held[l]);
+    return;
+  }
+#pragma unroll 1
+  for (int l = 0; l < Loads * N; ++l) {
+    i64 i = start + threadIdx.x + i64(l) * blockDim.x;
+    if (i < n) finish(Count<1>(), i, fetch(Count<1>(), i));
+  }
 }
 __device__ __forceinline__ i64 thread_of_grid() { return i64(blockIdx.x) * blockDim.x + threadIdx.x; }
 __device__ __forceinline__ i64 threads_of_grid() { return i64(gridDim.x) * blockDim.x; }

@@ -7,6 +7,7 @@ current device; nothing here waits for them.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from importlib.resources import files
 from math import prod
@@ -17,11 +18,13 @@ import numpy as np
 from mortice.backends import DTYPES, DType
 
 _BY_NAME = {d.name: d for d in DTYPES}
-bfloat16, float16, float32, float64, int64 = (
-    _BY_NAME[n] for n in ("bfloat16", "float16", "float32", "float64", "int64")
+bfloat16, float16, float32, float64, bool_, uint8, int32, int64 = (
+    _BY_NAME[n] for n in "bfloat16 float16 float32 float64 bool uint8 int32 int64".split()
 )
 
 FLOATS = {float16: "half_t", bfloat16: "bf16_t", float32: "float", float64: "double"}
+INTEGERS = {int32: "int", int64: "i64"}
+NAMES = {**FLOATS, **INTEGERS, bool_: "bool", uint8: "unsigned char"}  # of all types that kernels have
 OPTIONS = ("-std=c++17",)
 THREADS = 256
 # Blocks of a kernel whose threads stride over the grid: enough to fill any device several times over.
@@ -47,14 +50,18 @@ class Program:
 
     def expressions(self, dtype: DType) -> tuple[str, ...]:
         """Return the kernels' name expressions for elements of a dtype."""
-        return tuple(kernel.replace("{T}", FLOATS[dtype]) for kernel in self.kernels)
+        return tuple(kernel.replace("{T}", NAMES[dtype]) for kernel in self.kernels)
 
     @functools.cache  # noqa: B019  a program lives as long as the process
     def get(self, dtype: DType, kernel: str) -> Callable[..., None]:
         """Return a kernel for elements of a dtype."""
-        name = kernel.replace("{T}", FLOATS[dtype])
-        module = self._module(self.expressions(dtype) if WHOLE_SOURCES else (name,))
-        return functools.partial(_call, module.get_function(name))
+        return functools.partial(_call, self.raw(dtype, kernel))
+
+    @functools.cache  # noqa: B019
+    def raw(self, dtype: DType, kernel: str) -> Callable[..., None]:
+        """Return a kernel that takes no None among its arguments."""
+        name = kernel.replace("{T}", NAMES[dtype])
+        return self._module(self.expressions(dtype) if WHOLE_SOURCES else (name,)).get_function(name)  # type: ignore[no-any-return]
 
     @functools.cache  # noqa: B019
     def _module(self, expressions: tuple[str, ...]) -> Any:
@@ -88,21 +95,25 @@ def over_rows(rows: int, n: int) -> tuple[tuple[int], tuple[int, int]]:
     return (min(max(rows, 1), MAX_BLOCKS),), (256 if n <= 8192 else 1024, 1)
 
 
+# Whether elements lie in row-major order; `flags` makes an object to say it.
+in_order = operator.attrgetter("_c_contiguous")
+
+
 def contiguous(x: Any) -> Any:
     """Return x in row-major order; None stays."""
     import cupy
 
-    return x if x is None or x.flags.c_contiguous else cupy.ascontiguousarray(x)
+    return x if x is None or in_order(x) else cupy.ascontiguousarray(x)
 
 
 def empty(shape: Sequence[int], dtype: Any) -> Any:
     """Return new memory for an array, of a native dtype."""
     import cupy
 
-    return cupy.empty(tuple(shape), dtype)
+    return cupy.empty(shape if shape.__class__ is tuple else tuple(shape), dtype)
 
 
 __all__ = [
-    "FLOATS", "PROGRAMS", "Program", "bfloat16", "contiguous", "empty", "float16", "float32", "float64", "int64",
-    "over_elements", "over_rows", "prod",
+    "FLOATS", "INTEGERS", "NAMES", "PROGRAMS", "Program", "bfloat16", "bool_", "contiguous", "empty", "float16", "float32",
+    "float64", "in_order", "int32", "int64", "over_elements", "over_rows", "prod", "uint8",
 ]  # fmt: skip

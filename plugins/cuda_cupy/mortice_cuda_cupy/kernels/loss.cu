@@ -2,6 +2,9 @@
 // Logits are (samples, classes, inner) and labels (samples, inner). Threads of a label are blockDim.x where inner is 1
 // and classes lie side by side, otherwise one, whose neighbours take the labels beside it; blockDim.y labels a block.
 
+// Labels that are no class count as ignored: the core refuses them, but cannot look while work is captured.
+__device__ __forceinline__ i64 known(i64 t, i64 classes, i64 ignore) { return t < 0 || t >= classes ? ignore : t; }
+
 template <class W> struct Labels {
   i64 classes, inner, ignore;
   __device__ __forceinline__ i64 start(i64 label) const { return label / inner * classes * inner + label % inner; }
@@ -57,7 +60,7 @@ __global__ void cross_entropy(const T *x, const i64 *target, const wide_t<T> *we
       }
     }
     if (!inside || lane) continue;
-    i64 t = target[label];
+    i64 t = known(target[label], classes, ignore);
     W loss = 0, own = 0;
     if (t != ignore) {
       own = weight ? weight[t] : W(1);
@@ -80,11 +83,14 @@ template <class T> __global__ void sum_losses(const wide_t<T> *parts, T *out, i6
   if (threadIdx.x == 0) *out = narrow<T>(mean ? loss / own : loss);
 }
 template <class T>
-__global__ void sum_weights(const i64 *target, const wide_t<T> *weight, wide_t<T> *out, i64 labels, i64 ignore) {
+__global__ void sum_weights(const i64 *target, const wide_t<T> *weight, wide_t<T> *out, i64 labels, i64 classes,
+                            i64 ignore) {
   typedef wide_t<T> W;
   W own = 0;
-  for (i64 i = threadIdx.x; i < labels; i += blockDim.x)
-    if (target[i] != ignore) own += weight ? weight[target[i]] : W(1);
+  for (i64 i = threadIdx.x; i < labels; i += blockDim.x) {
+    i64 t = known(target[i], classes, ignore);
+    if (t != ignore) own += weight ? weight[t] : W(1);
+  }
   own = sum_over_row(own);
   if (threadIdx.x == 0) *out = own;
 }
@@ -125,7 +131,7 @@ __global__ void cross_entropy_grad(const T *g, const T *x, const i64 *target, co
   for (i64 label = i64(blockIdx.x) * per_block + (alone ? threadIdx.x : threadIdx.y); label < labels;
        label += i64(gridDim.x) * per_block) {
     i64 start = Labels<W>{classes, inner, ignore}.start(label);
-    bool counts = target[label] != ignore;
+    bool counts = known(target[label], classes, ignore) != ignore;
     Pull<W> pull{};
     if (counts) pull = pull_of(g, target, weight, logs, total, weights, label, labels, classes, smoothing, each);
     if (alone) {
@@ -148,11 +154,11 @@ __global__ void cross_entropy_grad(const T *g, const T *x, const i64 *target, co
 // the first of a run of equal ones adds up the run. The table is zero before.
 template <class T>
 __global__ void embedding_grad(const T *g, const i64 *indices, const i64 *order, T *table, i64 count, i64 width,
-                               i64 padding, bool by_frequency) {
+                               i64 rows, i64 padding, bool by_frequency) {
   typedef wide_t<T> W;
   for (i64 first = blockIdx.x; first < count; first += gridDim.x) {
     i64 at = indices[order[first]];
-    if (at == padding || (first > 0 && indices[order[first - 1]] == at)) continue;
+    if (at == padding || at < 0 || at >= rows || (first > 0 && indices[order[first - 1]] == at)) continue;
     i64 end = first + 1;
     while (end < count && indices[order[end]] == at) ++end;
     W scale = by_frequency ? W(1) / W(end - first) : W(1);

@@ -51,13 +51,13 @@ class LossKernels(KernelMixin):
         LOSS.get(dtype, "cross_entropy<{T}>")(
             grid, block,
             (x, target, _cast(weight, wide), parts, logs, *_ints(labels, classes, inner, ignore_index),
-             np.float64(smoothing), np.bool_(alone)),
+             float(smoothing), np.bool_(alone)),
         )  # fmt: skip
         if reduction == "none":
             return parts[0].astype(x.dtype), logs
         loss = empty((), x.dtype)
         LOSS.get(dtype, "sum_losses<{T}>")(
-            (1,), (1024,), (parts, loss, np.int64(labels), np.bool_(reduction == "mean"))
+            (1,), (1024,), (parts, loss, int(labels), np.bool_(reduction == "mean"))
         )
         return loss, logs
 
@@ -76,14 +76,14 @@ class LossKernels(KernelMixin):
         total, out = None, empty(x.shape, x.dtype)
         if reduction == "mean":
             total = empty((), wide)
-            LOSS.get(dtype, "sum_weights<{T}>")((1,), (1024,), (target, weight, total, *_ints(labels, ignore_index)))
+            LOSS.get(dtype, "sum_weights<{T}>")((1,), (1024,), (target, weight, total, *_ints(labels, classes, ignore_index)))
         weights = self.sum(weight) if smoothing and weight is not None else None
         alone = inner > 1
         grid, block = over_elements(labels) if alone else over_rows(labels, classes)
         LOSS.get(dtype, "cross_entropy_grad<{T}>")(
             grid, block,
             (g, x, target, weight, logs, total, weights, out, *_ints(labels, classes, inner, ignore_index),
-             np.float64(smoothing), np.bool_(each), np.bool_(alone)),
+             float(smoothing), np.bool_(each), np.bool_(alone)),
         )  # fmt: skip
         return out
 
@@ -109,7 +109,7 @@ class LossKernels(KernelMixin):
             threads = min(max(32, -(-width // 32) * 32), 256)
             LOSS.get(self.dtype_of(g), "embedding_grad<{T}>")(
                 (min(count, MAX_BLOCKS),), (threads,),
-                (contiguous(g), at, order, table, *_ints(count, width, padding), np.bool_(scale_grad_by_freq)),
+                (contiguous(g), at, order, table, *_ints(count, width, num_weights, padding), np.bool_(scale_grad_by_freq)),
             )  # fmt: skip
         return table
 
@@ -123,4 +123,4 @@ def _cast(x: Any, native: Any) -> Any:
 
 
 def _ints(*sizes: int) -> tuple[Any, ...]:
-    return tuple([np.int64(n) for n in sizes])
+    return sizes

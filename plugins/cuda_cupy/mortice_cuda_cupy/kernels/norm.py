@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from mortice.backends import NamespaceBackend
 from mortice.backends.mixin import KernelMixin
 from mortice_cuda_cupy.kernels.launch import FLOATS, Program, contiguous, empty, float32, over_elements, over_rows, prod
@@ -187,7 +185,7 @@ def _as_wide(k: Any, x: Any, like: Any) -> Any:
 
 
 def _ints(*sizes: int) -> tuple[Any, ...]:
-    return tuple([np.int64(n) for n in sizes])
+    return sizes
 
 
 def _weights(k: Any, x: Any, weight: Any, bias: Any) -> tuple[str, Any, Any]:
@@ -206,7 +204,7 @@ def _forward(
     name, weight, bias = _weights(k, x, weight, bias)
     rows, inner = x.size // n, prod(x.shape[2:])
     NORM.get(k.dtype_of(x), f"norm_rows<{{T}}, {name}, {kind}>")(
-        *over_rows(rows, n), (x, weight, bias, out, mean, rstd, *_ints(rows, n, groups, inner), np.float64(eps))
+        *over_rows(rows, n), (x, weight, bias, out, mean, rstd, *_ints(rows, n, groups, inner), float(eps))
     )
     return out, mean, rstd
 
@@ -272,7 +270,7 @@ def _apply(k: Any, x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: flo
     weight, bias = _as_wide(k, weight, x), _as_wide(k, bias, x)
     NORM.get(k.dtype_of(x), "channel_apply<{T}>")(
         *over_elements(x.size, 16 // x.itemsize),
-        (x, mean, var, weight, bias, out, *_ints(x.size, channels, inner), np.float64(eps)),
+        (x, mean, var, weight, bias, out, *_ints(x.size, channels, inner), float(eps)),
     )
     return out
 

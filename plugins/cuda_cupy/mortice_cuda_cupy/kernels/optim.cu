@@ -2,16 +2,23 @@
 // values v of one element, of which there are kLists (the parameter, its gradient, its state), and NUMBERS declares
 // doubles, which NUMBER_NAMES passes on. kWritten has a bit for each value that a step changes.
 
-// table: starts (count + 1) of each parameter's chunks, sizes (count), then kLists rows of count addresses.
+// table: starts (count + 1) of each parameter's chunks, sizes (count), then kLists rows of count addresses, then such rows
+// of numbers that the device knows. What a rule makes of these are doubles s, which one thread computes for its block.
 template <class T> __global__ void optimiser_step(const i64 *table, i64 count NUMBERS) {
   typedef wide_t<T> W;
   constexpr int N = kLanes<T>;
+  __shared__ double s[kScalars + 1];
   const i64 *starts = table, *sizes = table + count + 1, *addresses = sizes + count;
   for (i64 chunk = blockIdx.x; chunk < starts[count]; chunk += gridDim.x) {
     i64 low = 0, high = count;  // starts[low] <= chunk < starts[high]
     while (high - low > 1) {
       i64 middle = (low + high) / 2;
       (starts[middle] <= chunk ? low : high) = middle;
+    }
+    if (kScalars) {
+      __syncthreads();  // the last chunk's may still be read
+      if (threadIdx.x == 0) scalars(s, addresses + kLists * count + low, count NUMBER_NAMES);
+      __syncthreads();
     }
     i64 first = (chunk - starts[low]) * kChunk, left = sizes[low] - first;
     T *at[kLists];
@@ -30,7 +37,7 @@ template <class T> __global__ void optimiser_step(const i64 *table, i64 count NU
         W v[kLists];
 #pragma unroll
         for (int list = 0; list < kLists; ++list) v[list] = widen(packs[list].v[j]);
-        rule(v NUMBER_NAMES);
+        rule(v, s NUMBER_NAMES);
 #pragma unroll
         for (int list = 0; list < kLists; ++list) packs[list].v[j] = narrow<T>(v[list]);
       }

@@ -1,7 +1,8 @@
 """Optimiser steps: each rule of `mortice.backends.optim` becomes a kernel that updates all parameters in one launch.
 
 A rule is run once over symbols instead of buffers, which gives its operations as CUDA C++; numbers become arguments, so
-that a learning rate may change without a new kernel. Addresses of parameters, gradients and state go in a table, which
+that a learning rate may change without a new kernel; numbers that lie on the device are read and counted with there,
+once for each parameter. Addresses of parameters, gradients and state go in a table, which
 stays on the device for as long as they do.
 """
 
@@ -15,11 +16,49 @@ import numpy as np
 
 from mortice.backends import NamespaceBackend
 from mortice.backends.mixin import KernelMixin
-from mortice_cuda_cupy.graphs import current_capture, upload
 from mortice_cuda_cupy.kernels.launch import FLOATS, MAX_BLOCKS, Program
 
 CHUNK = 1 << 14  # elements that a block takes at a time
 _TABLES = 64  # that are kept
+
+
+class Scalar:
+    """A number that the device knows, with the arithmetic of rules: it is written down, in double precision."""
+
+    def __init__(self, symbols: Symbols, text: str) -> None:
+        self.symbols, self.text = symbols, text
+
+    def _line(self, form: str, other: Any, *, swapped: bool = False) -> Scalar:
+        known = self.symbols
+        pair = [self.text, other.text if isinstance(other, Scalar) else known.number(other)]
+        known.scalars.append(form.format(*(reversed(pair) if swapped else pair)))
+        return Scalar(known, f"s[{len(known.scalars) - 1}]")
+
+    def __add__(self, y: Any) -> Scalar:
+        return self._line("{} + {}", y)
+
+    def __sub__(self, y: Any) -> Scalar:
+        return self._line("{} - {}", y)
+
+    def __rsub__(self, y: Any) -> Scalar:
+        return self._line("{} - {}", y, swapped=True)
+
+    def __mul__(self, y: Any) -> Scalar:
+        return self._line("{} * {}", y)
+
+    def __truediv__(self, y: Any) -> Scalar:
+        return self._line("{} / {}", y)
+
+    def __rtruediv__(self, y: Any) -> Scalar:
+        return self._line("{} / {}", y, swapped=True)
+
+    def __pow__(self, y: Any) -> Scalar:
+        return self._line("pow({}, {})", y)
+
+    def __rpow__(self, y: Any) -> Scalar:
+        return self._line("pow({}, {})", y, swapped=True)
+
+    __radd__, __rmul__ = __add__, __mul__
 
 
 class Symbols:
@@ -28,6 +67,17 @@ class Symbols:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.numbers: list[float] = []
+        self.scalars: list[str] = []  # what s[i] is, of the numbers that the device knows
+
+    def held(self, row: int, native: str) -> Scalar:
+        """Return a number that lies at the address in a row of the table."""
+        self.scalars.append(f"*reinterpret_cast<const {native} *>(held[{row} * count])")
+        return Scalar(self, f"s[{len(self.scalars) - 1}]")
+
+    def number(self, x: Any) -> str:
+        """Return the name of the argument that a number becomes."""
+        self.numbers.append(float(x))
+        return f"n{len(self.numbers) - 1}"
 
     def __getattr__(self, name: str) -> Callable[..., str]:
         form = _FORMS[name]
@@ -36,8 +86,7 @@ class Symbols:
     def _operand(self, x: Any) -> str:
         if isinstance(x, str):
             return x
-        self.numbers.append(float(x))
-        return f"W(n{len(self.numbers) - 1})"
+        return f"W({x.text if isinstance(x, Scalar) else self.number(x)})"
 
     def _line(self, expression: str, kind: str = "W") -> str:
         self.lines.append(f"  const {kind} t{len(self.lines)} = {expression};")
@@ -60,6 +109,7 @@ _FORMS = {
     "toward": "{0} + ({1} - {0}) * {2}", "toward_square": "{0} * {2} + {1} * {1} * (W(1) - {2})",
     "fade": "{} * {} + {}", "downhill": "{} - {} * {}",
 }  # fmt: skip
+_HELD = {"float32": "float", "float64": "double"}
 _PRELUDE = """
 template <class W> __device__ __forceinline__ W maximum(W x, W y) { return x > y || x != x ? x : y; }
 template <class W> __device__ __forceinline__ W minimum(W x, W y) { return x < y || x != x ? x : y; }
@@ -70,6 +120,8 @@ template <class W> __device__ __forceinline__ W sign(W x) { return x > W(0) ? W(
 def trace(rule: Callable[..., Any], present: Sequence[bool], numbers: dict[str, Any]) -> tuple[str, list[float]]:
     """Return the text that makes a kernel of a rule, and the numbers to call it with; absent lists are None to it."""
     k = Symbols()
+    held = [name for name, value in numbers.items() if type(value) is list]
+    numbers = numbers | {name: k.held(i, _HELD[numbers[name][0].dtype.name]) for i, name in enumerate(held)}
     places = iter(range(len(present)))
     values = [f"v[{next(places)}]" if here else None for here in present]
     results = rule(k, *values, **numbers)
@@ -81,11 +133,14 @@ def trace(rule: Callable[..., Any], present: Sequence[bool], numbers: dict[str, 
     names = [f"n{i}" for i in range(len(k.numbers))]
     declared = "".join(f", double {n}" for n in names)
     body = "\n".join([*k.lines, *copies, *stores])
+    scalars = "\n".join([f"  s[{i}] = {line};" for i, line in enumerate(k.scalars)])
     text = (
         f"{_PRELUDE}constexpr int kLists = {sum(present)};\nconstexpr unsigned kWritten = {mask};\n"
         f"constexpr i64 kChunk = {CHUNK};\n"
         f"#define NUMBERS {declared}\n#define NUMBER_NAMES {''.join(f', {n}' for n in names)}\n"
-        f"template <class W> __device__ __forceinline__ void rule(W (&v)[kLists]{declared}) {{\n{body}\n}}\n"
+        f"constexpr int kScalars = {len(k.scalars)};\n"
+        f"__device__ __forceinline__ void scalars(double *s, const i64 *held, i64 count{declared}) {{\n{scalars}\n}}\n"
+        f"template <class W> __device__ __forceinline__ void rule(W (&v)[kLists], const double *s{declared}) {{\n{body}\n}}\n"
     )
     return text, k.numbers
 
@@ -103,17 +158,21 @@ class OptimKernels(KernelMixin):
         self, rule: Any, lists: Sequence[Sequence[Any]], numbers: dict[str, Any], elementwise: bool
     ) -> tuple[Sequence[Any], ...]:
         groups: dict[Any, list[int]] = {}
+        held = {name: value for name, value in numbers.items() if type(value) is list}
+        readable = all([x.dtype.name in _HELD for value in held.values() for x in value])
         for i, p in enumerate(lists[0]):
             arrays = [buffers[i] for buffers in lists if buffers]
-            fits = elementwise and all([a.flags.c_contiguous and a.dtype == p.dtype for a in arrays])
+            fits = elementwise and readable and all([a.flags.c_contiguous and a.dtype == p.dtype for a in arrays])
             dtype = self.dtype_of(p)
             if not fits or dtype.to_real() not in FLOATS or not all([a.shape == p.shape for a in arrays]):
-                self._step_apart(rule, lists, numbers, elementwise, i)
+                own = {**numbers, **{name: value[i : i + 1] for name, value in held.items()}}
+                self._step_apart(rule, lists, own, elementwise, i)
             elif p.size:
                 groups.setdefault(dtype, []).append(i)
         for dtype, chosen in groups.items():
             rows = [[buffers[i] for i in chosen] if buffers else [] for buffers in lists]
-            _launch(self, dtype, rule, rows, numbers)
+            own = {**numbers, **{name: [value[i] for i in chosen] for name, value in held.items()}}
+            _launch(self, dtype, rule, rows, own)
         return (lists[0], *lists[2:])
 
     def count_step(self, counts: Sequence[Any]) -> tuple[Sequence[Any]]:
@@ -154,17 +213,22 @@ def _launch(k: Any, dtype: Any, rule: Any, lists: Sequence[Sequence[Any]], numbe
     text, values = trace(rule, [bool(buffers) for buffers in lists], numbers)
     real = 2 if dtype.is_complex else 1
     sizes = [p.size * real for p in lists[0]]
-    addresses = [k.address(a) for buffers in lists for a in buffers]
+    held = [value for value in numbers.values() if type(value) is list]
+    addresses = [k.address(a) for buffers in (*lists, *held) for a in buffers]
+    from mortice_cuda_cupy.graphs import current_capture  # which needs CuPy; the sources compile without
+
     # What a capture uploads is there only once it is replayed, so it must not stay behind for others.
     made = _table if current_capture() is None else _table.__wrapped__
     table, chunks = made(tuple(sizes), tuple(addresses))
     grid = (min(chunks, MAX_BLOCKS),)
-    arguments = (table, np.int64(len(sizes)), *[np.float64(v) for v in values])
+    arguments = (table, int(len(sizes)), *[float(v) for v in values])
     program(text).get(dtype.to_real(), "optimiser_step<{T}>")(grid, (512,), arguments)
 
 
 @functools.lru_cache(maxsize=_TABLES)
 def _table(sizes: tuple[int, ...], addresses: tuple[int, ...]) -> tuple[Any, int]:
     """Return the table on the device, and how many chunks there are."""
+    from mortice_cuda_cupy.graphs import upload
+
     starts = np.concatenate([[0], np.cumsum([-(-n // CHUNK) for n in sizes])])
     return upload(np.concatenate([starts, sizes, addresses]).astype(np.int64)), int(starts[-1])

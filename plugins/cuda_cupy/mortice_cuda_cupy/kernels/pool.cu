@@ -54,6 +54,13 @@ template <class T> __global__ void max_pool(const T *x, T *out, i64 *at, i64 pla
   }
 }
 
+// Windows that overlap may have the same maximum: atomic additions, of floats where the gradient is half precision.
+template <class T>
+__global__ void max_pool_grad(const T *g, const i64 *at, wide_t<T> *out, i64 n, i64 windows, i64 plane) {
+  for (i64 i = thread_of_grid(); i < n; i += threads_of_grid())
+    if (at[i] >= 0 && at[i] < plane) atomicAdd(out + i / windows * plane + at[i], widen(g[i]));
+}
+
 // divisor is 0 where each window divides by its own length.
 template <class T>
 __global__ void avg_pool(const T *x, T *out, i64 planes, AXES, bool with_padding, double divisor) {

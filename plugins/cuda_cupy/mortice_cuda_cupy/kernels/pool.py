@@ -10,9 +10,9 @@ import numpy as np
 from mortice.backends import NamespaceBackend
 from mortice.backends.mixin import KernelMixin
 from mortice.backends.nn_common import pool_count
-from mortice_cuda_cupy.kernels.launch import FLOATS, Program, contiguous, empty, over_elements, prod
+from mortice_cuda_cupy.kernels.launch import FLOATS, Program, contiguous, empty, float32, over_elements, prod
 
-POOL = Program("pool.cu", "max_pool<{T}>", "avg_pool<{T}>", "avg_pool_grad<{T}>")
+POOL = Program("pool.cu", "max_pool<{T}>", "max_pool_grad<{T}>", "avg_pool<{T}>", "avg_pool_grad<{T}>")
 
 
 class PoolKernels(KernelMixin):
@@ -35,6 +35,19 @@ class PoolKernels(KernelMixin):
         if not _fits(self, x, kernel):
             return NamespaceBackend.max_pool_values(self, x, **window)
         return _max_pool(self, x, False, window)[0]
+
+    def max_pool_grad(self, g: Any, indices: Any, *, x_shape: Sequence[int], ndim: int) -> Any:
+        dtype = self.dtype_of(g)
+        if dtype not in FLOATS or not g.size:
+            return NamespaceBackend.max_pool_grad(self, g, indices, x_shape=x_shape, ndim=ndim)
+        wide = dtype if dtype.itemsize > 2 else float32
+        out = self.new_full(g, tuple(x_shape), 0, wide)
+        lead = len(x_shape) - ndim
+        windows, plane = prod(g.shape[lead:]), prod(x_shape[lead:])
+        POOL.get(dtype, "max_pool_grad<{T}>")(
+            *over_elements(g.size), (contiguous(g), contiguous(indices), out, g.size, windows, plane)
+        )
+        return out if wide is dtype else self.astype(out, dtype)
 
     def avg_pool(
         self, x: Any, *, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int], ceil_mode: bool = False,
@@ -96,9 +109,9 @@ def _max_pool(k: Any, x: Any, places: bool, window: dict[str, Any]) -> tuple[Any
 
 
 def _divisor(count_include_pad: bool, override: int | None) -> tuple[Any, Any]:
-    return np.bool_(count_include_pad), np.float64(override or 0)
+    return np.bool_(count_include_pad), float(override or 0)
 
 
 def _launch(k: Any, kernel: str, out: Any, arrays: Any, lead: Sequence[int], axes: Any, *numbers: Any) -> None:
     if out.size:
-        POOL.get(k.dtype_of(out), kernel)(*over_elements(out.size), (*arrays, np.int64(prod(lead)), *axes, *numbers))
+        POOL.get(k.dtype_of(out), kernel)(*over_elements(out.size), (*arrays, int(prod(lead)), *axes, *numbers))

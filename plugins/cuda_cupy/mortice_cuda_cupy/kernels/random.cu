@@ -16,9 +16,20 @@ __device__ __forceinline__ Words philox(u64 counter, u64 seed) {
   return {{a, b, c, d}};
 }
 
+// Where a draw begins: seed and offset, or where work is captured a cell that holds both for each replay, and the place of
+// the draw after it.
+struct Place {
+  u64 seed, offset;
+};
+__device__ __forceinline__ Place place(u64 seed, u64 offset, const u64 *cell) {
+  return cell ? Place{cell[0], cell[1] + offset} : Place{seed, offset};
+}
+__global__ void set_cell(u64 *cell, u64 seed, u64 offset) { cell[0] = seed, cell[1] = offset; }
+
 // Call f(i, word) for the elements of a result: element i takes word offset + i of the stream, that is lane % 4 of block
 // (offset + i) / 4, whose counter is one more.
-template <class F> __device__ __forceinline__ void each_word(u64 seed, u64 offset, i64 n, F f) {
+template <class F> __device__ __forceinline__ void each_word(Place at, i64 n, F f) {
+  u64 seed = at.seed, offset = at.offset;
   int skip = int(offset & 3);
   i64 blocks = (n + skip + 3) / 4;
   for (i64 b = thread_of_grid(); b < blocks; b += threads_of_grid()) {
@@ -79,32 +90,32 @@ template <> constexpr int kBits<half_t> = 11;
 template <> constexpr int kBits<bf16_t> = 8;
 template <> constexpr int kBits<double> = 53;
 
-__global__ void random_words(u64 *out, i64 n, u64 seed, u64 offset) {
-  each_word(seed, offset, n, [&](i64 i, u64 word) { out[i] = word; });
+__global__ void random_words(u64 *out, i64 n, u64 seed, u64 offset, const u64 *cell) {
+  each_word(place(seed, offset, cell), n, [&](i64 i, u64 word) { out[i] = word; });
 }
-template <class T> __global__ void random_uniform(T *out, i64 n, u64 seed, u64 offset) {
+template <class T> __global__ void random_uniform(T *out, i64 n, u64 seed, u64 offset, const u64 *cell) {
   typedef wide_t<T> W;
   const W step = W(1) / W(1ull << kBits<T>);
-  each_word(seed, offset, n, [&](i64 i, u64 word) { out[i] = narrow<T>(W(word >> (64 - kBits<T>)) * step); });
+  each_word(place(seed, offset, cell), n, [&](i64 i, u64 word) { out[i] = narrow<T>(W(word >> (64 - kBits<T>)) * step); });
 }
-template <class T> __global__ void random_normal(T *out, i64 n, u64 seed, u64 offset) {
-  each_word(seed, offset, n, [&](i64 i, u64 word) { out[i] = rounded<T>(normal(word)); });
+template <class T> __global__ void random_normal(T *out, i64 n, u64 seed, u64 offset, const u64 *cell) {
+  each_word(place(seed, offset, cell), n, [&](i64 i, u64 word) { out[i] = rounded<T>(normal(word)); });
 }
-template <class T> __global__ void random_exponential(T *out, i64 n, u64 seed, u64 offset) {
-  each_word(seed, offset, n, [&](i64 i, u64 word) { out[i] = rounded<T>(exponential(word)); });
+template <class T> __global__ void random_exponential(T *out, i64 n, u64 seed, u64 offset, const u64 *cell) {
+  each_word(place(seed, offset, cell), n, [&](i64 i, u64 word) { out[i] = rounded<T>(exponential(word)); });
 }
 // count is 0 for 2^64: then the word is the number already.
-__global__ void random_integers(i64 *out, i64 n, u64 seed, u64 offset, i64 low, u64 count) {
-  each_word(seed, offset, n, [&](i64 i, u64 word) {
+__global__ void random_integers(i64 *out, i64 n, u64 seed, u64 offset, const u64 *cell, i64 low, u64 count) {
+  each_word(place(seed, offset, cell), n, [&](i64 i, u64 word) {
     out[i] = i64(u64(low) + (count ? __umul64hi(word, count) : word));
   });
 }
-__global__ void random_bernoulli(bool *out, i64 n, u64 seed, u64 offset, u64 limit) {
-  each_word(seed, offset, n, [&](i64 i, u64 word) { out[i] = word >> 11 < limit; });
+__global__ void random_bernoulli(bool *out, i64 n, u64 seed, u64 offset, const u64 *cell, u64 limit) {
+  each_word(place(seed, offset, cell), n, [&](i64 i, u64 word) { out[i] = word >> 11 < limit; });
 }
 // One probability for each element: ceil(2^53 p), in steps that are exact in float64.
-template <class T> __global__ void random_bernoulli_each(bool *out, const T *p, i64 n, u64 seed, u64 offset) {
-  each_word(seed, offset, n, [&](i64 i, u64 word) {
+template <class T> __global__ void random_bernoulli_each(bool *out, const T *p, i64 n, u64 seed, u64 offset, const u64 *cell) {
+  each_word(place(seed, offset, cell), n, [&](i64 i, u64 word) {
     double x = double(widen(p[i]));
     x = x > 0.0 ? x < 1.0 ? x : 1.0 : 0.0;
     out[i] = word >> 11 < u64(ceil(x * 0x1p53));

@@ -14,12 +14,26 @@ from mortice_cuda_cupy.kernels.launch import FLOATS, Program, contiguous, empty,
 
 DRAWS = Program(
     "random.cu", *[f"random_{name}<{{T}}>" for name in ("uniform", "normal", "exponential", "bernoulli_each")],
-    "random_words", "random_integers", "random_bernoulli",
+    "random_words", "random_integers", "random_bernoulli", "set_cell",
 )  # fmt: skip
+_ZERO = np.uint64(0)
 
 
 class RandomKernels(KernelMixin):
     """Element i of a result takes word offset + i of the stream, whatever the geometry of the launch."""
+
+    def random_cell(self, device: Any) -> Any:
+        import cupy
+
+        # Not from the memory of the captured work: an earlier part of it may write there.
+        with cupy.cuda.Device(device.index), cupy.cuda.using_allocator(cupy.get_default_memory_pool().malloc):
+            return empty((2,), np.dtype(np.uint64))
+
+    def set_random_cell(self, cell: Any, seed: int, offset: int) -> None:
+        import cupy
+
+        with cupy.cuda.Device(cell.data.device_id):
+            DRAWS.get(float32, "set_cell")((1,), (1,), (cell, np.uint64(seed), np.uint64(offset)))
 
     def random_bits(self, seed: int, offset: int, n: int, *, device: Any) -> Any:
         return _draw("random_words", (n,), np.dtype(np.uint64), seed, offset)
@@ -35,7 +49,7 @@ class RandomKernels(KernelMixin):
 
     def random_integers(self, seed: int, offset: int, low: int, high: int, shape: Sequence[int], *, device: Any) -> Any:
         span = np.uint64((high - low) & (1 << 64) - 1)
-        return _draw("random_integers", shape, np.dtype(np.int64), seed, offset, np.int64(low), span)
+        return _draw("random_integers", shape, np.dtype(np.int64), seed, offset, int(low), span)
 
     def random_bernoulli(self, seed: int, offset: int, p: Any, shape: Sequence[int], *, device: Any) -> Any:
         if isinstance(p, (bool, int, float)):
@@ -54,7 +68,9 @@ def _draw(
 ) -> Any:  # fmt: skip
     out, n = empty(shape, native), prod(shape)
     if n:
-        DRAWS.get(dtype, kernel)(
-            *over_elements(n, 4), (out, *before, np.int64(n), np.uint64(seed), np.uint64(offset), *numbers)
+        # Captured work has its seed in a cell.
+        where = (
+            (np.uint64(seed), np.uint64(offset), None) if isinstance(seed, int) else (_ZERO, np.uint64(offset), seed)
         )
+        DRAWS.get(dtype, kernel)(*over_elements(n, 4), (out, *before, n, *where, *numbers))
     return out

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from mortice.backends import NamespaceBackend
 from mortice.backends.mixin import KernelMixin
 from mortice.backends.nn_common import narrow, widen
@@ -111,4 +109,4 @@ def _state(k: Any, x: Any) -> Any:
 
 def _step(k: Any, kernel: str, n: int, hidden: int, *arrays: Any) -> None:
     if n * hidden:
-        RNN.get(k.dtype_of(arrays[0]), kernel)(*over_elements(n * hidden), (*arrays, np.int64(n), np.int64(hidden)))
+        RNN.get(k.dtype_of(arrays[0]), kernel)(*over_elements(n * hidden), (*arrays, int(n), int(hidden)))

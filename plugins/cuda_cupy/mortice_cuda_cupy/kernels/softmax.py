@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from mortice.backends.mixin import KernelMixin
 from mortice_cuda_cupy.kernels.launch import FLOATS, MAX_BLOCKS, Program, contiguous, empty, over_rows, prod
 
@@ -49,9 +47,9 @@ def _launch(k: Any, part: str, log: str, arrays: tuple[Any, ...], axis: int) -> 
     lines = first.size // n
     if inner == 1:
         grid, block = over_rows(lines, n)
-        kernel, sizes = "rows", (np.int64(lines), np.int64(n))
+        kernel, sizes = "rows", (int(lines), int(n))
     else:
         grid, block = (min(-(-lines // 32), MAX_BLOCKS),), (32, 8)
-        kernel, sizes = "columns", (np.int64(lines), np.int64(n), np.int64(inner))
+        kernel, sizes = "columns", (int(lines), int(n), int(inner))
     SOFTMAX.get(k.dtype_of(first), f"softmax_{part}{kernel}<{{T}}, {log}>")(grid, block, (*arrays, out, *sizes))
     return out

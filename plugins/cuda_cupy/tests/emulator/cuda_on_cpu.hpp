@@ -25,6 +25,7 @@
 #define __device__
 #define __host__
 #define __forceinline__ inline
+#define __noinline__ __attribute__((noinline))
 #define __restrict__
 #define __launch_bounds__(...)
 #define __constant__ static const
@@ -250,14 +251,19 @@ template <class T> T max(T x, T y) { return x < y ? y : x; }
 // CUDA overloads the mathematical functions for float under their plain names.
 using std::abs;
 using std::ceil;
+using std::copysign;
+using std::cos;
 using std::erf;
 using std::exp;
 using std::expm1;
 using std::floor;
+using std::fmod;
 using std::isinf;
 using std::isnan;
 using std::log;
 using std::log1p;
 using std::pow;
+using std::rint;
+using std::sin;
 using std::sqrt;
 using std::tanh;

@@ -48,11 +48,12 @@ def _result(compute: Any) -> ndarray:
         warnings.simplefilter("ignore", RuntimeWarning)
         found = np.asarray(compute())
     out = _new(found.shape, found.dtype)
+    a = out._a  # steps know memory, not who has it: what is freed goes to others, as on a device
 
     def step(known: Any = None) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)
-            out._a[...] = compute() if known is None else known
+            a[...] = compute() if known is None else known
 
     if get_current_stream()._steps is None:
         step(found)
@@ -87,6 +88,8 @@ class ndarray:
     strides = property(lambda self: self._a.strides)
     itemsize = property(lambda self: self._a.itemsize)
     nbytes = property(lambda self: self._a.nbytes)
+    _c_contiguous = property(lambda self: self._a.flags.c_contiguous)
+    _f_contiguous = property(lambda self: self._a.flags.f_contiguous)
     flags = property(lambda self: _Flags(self._a))
     device = property(lambda self: Device(self.data.device_id))
     T = property(lambda self: self._view(self._a.T))
@@ -136,7 +139,7 @@ class ndarray:
     @property
     def imag(self) -> ndarray:
         """The imaginary part, a view."""
-        return self._view(self._a.imag) if self._a.dtype.kind == "c" else _result(lambda: np.zeros_like(self._a))
+        return self._view(self._a.imag) if self._a.dtype.kind == "c" else _result(lambda a=self._a: np.zeros_like(a))
 
     def astype(
         self, dtype: Any, order: str = "K", casting: Any = None, subok: Any = None, copy: bool = True
@@ -148,12 +151,12 @@ class ndarray:
             return self
         if self.dtype.kind == "c" and dtype.kind in "iuf":
             warnings.warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)  # noqa: B028
-        return _result(lambda: self._a.astype(dtype))
+        return _result(lambda a=self._a: a.astype(dtype))
 
     def copy(self, order: str = "C") -> ndarray:
         """Copy."""
         _open(self)
-        return _result(lambda: np.array(self._a, order="C"))
+        return _result(lambda a=self._a: np.array(a, order="C"))
 
     def reshape(self, *shape: Any, order: str = "C") -> ndarray:
         """Show under another shape, by a copy where strides do not allow a view."""
@@ -162,7 +165,7 @@ class ndarray:
         if np.shares_memory(a, self._a) or not a.size:
             return self._view(a)
         _open(self)
-        return _result(lambda: self._a.reshape(shape))
+        return _result(lambda a=self._a: a.reshape(shape))
 
     def ravel(self) -> ndarray:
         """Show in one dimension."""
@@ -189,14 +192,14 @@ class ndarray:
             raise TypeError("emulator: fill takes a number")
         number = np.array(value).astype(self.dtype) if type(value) is not int or self.dtype.kind not in "iu" else value
         # Every zero is a memset.
-        _write(lambda: self._a.fill(number if number != 0 else 0))
+        _write(lambda a=self._a: a.fill(number if number != 0 else 0))
 
     def __getitem__(self, key: Any) -> ndarray:
         parts = key if isinstance(key, tuple) else (key,)
         if builtins.any(isinstance(p, (ndarray, np.ndarray, list)) for p in parts):
             where = tuple(_open(p) for p in parts)
             _open(self)
-            return _result(lambda: self._a[_wrapped(where, self._a.shape)])
+            return _result(lambda a=self._a: a[_wrapped(where, a.shape)])
         return self._view(self._a[parts if Ellipsis in parts else (*parts, Ellipsis)])
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -206,7 +209,7 @@ class ndarray:
         parts = key if isinstance(key, tuple) else (key,)
         where, given = tuple(_open(p) for p in parts), _open(value)
         if isinstance(given, np.ndarray):
-            _write(lambda: self._a.__setitem__(where, given))
+            _write(lambda a=self._a: a.__setitem__(where, given))
         else:
             self._view(self._a[where if Ellipsis in where else (*where, Ellipsis)]).fill(given)
 

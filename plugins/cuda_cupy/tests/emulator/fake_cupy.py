@@ -85,7 +85,7 @@ def _ufunc(name: str, compute: Any = None) -> Any:
         xs = _loops(name, [_open(x) for x in operands])
         if out is not None:
             _open(out)
-            _write(lambda: out._a.__setitem__(..., compute(*xs)))
+            _write(lambda a=out._a: a.__setitem__(..., compute(*xs)))
             return out
         return _result(lambda: compute(*xs))
 
@@ -246,7 +246,7 @@ def ascontiguousarray(x: Any, dtype: Any = None) -> ndarray:
     if x._a.flags.c_contiguous and dtype in (None, x.dtype):
         return x  # type: ignore[no-any-return]
     _open(x)
-    return _result(lambda: np.ascontiguousarray(x._a, dtype).reshape(x.shape))
+    return _result(lambda a=x._a: np.ascontiguousarray(a, dtype).reshape(a.shape))
 
 
 def asarray(x: Any, dtype: Any = None) -> ndarray:
@@ -273,7 +273,7 @@ def empty(shape: Any, dtype: Any = float) -> ndarray:
 def zeros(shape: Any, dtype: Any = float) -> ndarray:
     """Make zeros."""
     out = _new(shape, dtype)
-    _write(lambda: out._a.fill(0))
+    _write(lambda a=out._a: a.fill(0))
     return out
 
 

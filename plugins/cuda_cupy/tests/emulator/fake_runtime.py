@@ -60,11 +60,11 @@ class MemoryPointer:
         _check_place(self.device_id)
         if not _pointer_attributes(source).type:
             _refuse_in_capture("copying from pageable memory of the host")
-        _do(lambda: ctypes.memmove(self.ptr, source, nbytes))
+        _do(lambda to=self.ptr: ctypes.memmove(to, source, nbytes))
 
     def copy_from_device_async(self, source: Any, nbytes: int, stream: Any = None) -> None:
         """Copy from a device."""
-        _do(lambda: ctypes.memmove(self.ptr, source.ptr, nbytes))
+        _do(lambda to=self.ptr, at=source.ptr: ctypes.memmove(to, at, nbytes))
 
 
 class MemoryPool:

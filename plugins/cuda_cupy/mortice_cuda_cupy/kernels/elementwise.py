@@ -1,0 +1,394 @@
+"""Direct launches of the commonest elementwise kernels: what CuPy's own dispatch takes longer for than the GPU.
+
+Each kernel here is a function that knows plans: for operands of these dtypes and shapes, which kernel in which geometry.
+It serves arrays in row-major order, numbers, and what repeats along leading, middle or trailing axes; all else goes to
+the function that it was made from.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mortice_cuda_cupy.kernels.launch import (
+    FLOATS,
+    INTEGERS,
+    NAMES,
+    THREADS,
+    Program,
+    bool_,
+    float32,
+    float64,
+    prod,
+)
+
+# Kernel by its name here and in CUDA, and the dtype of its result: that of the operands, or bool.
+ONE = {
+    "negative": "Negative", "abs": "Abs", "sign": "Sign", "exp": "Exp", "log": "Log", "log1p": "Log1p", "expm1": "Expm1",
+    "sqrt": "Sqrt", "rsqrt": "Rsqrt", "reciprocal": "Reciprocal", "square": "Square", "sin": "Sin", "cos": "Cos",
+    "tanh": "Tanh", "erf": "Erf", "floor": "Floor", "ceil": "Ceil", "relu": "Relu",
+}  # fmt: skip
+ONE_TRUTH = {"isnan": "IsNan", "isfinite": "IsFinite", "logical_not": "LogicalNot"}
+TWO = {
+    "add": "Add", "subtract": "Subtract", "multiply": "Multiply", "divide": "Divide", "maximum": "Maximum",
+    "minimum": "Minimum", "remainder": "Remainder", "floor_divide": "FloorDivide",
+}  # fmt: skip
+TWO_TRUTH = {
+    "equal": "Equal", "not_equal": "NotEqual", "less": "Less", "less_equal": "LessEqual", "greater": "Greater",
+    "greater_equal": "GreaterEqual",
+}  # fmt: skip
+LOGIC = {"logical_and": "LogicalAnd", "logical_or": "LogicalOr"}
+# What integers have too; CuPy does the rest of them.
+_WHOLE = frozenset("negative square relu add subtract multiply maximum minimum".split()) | TWO_TRUTH.keys()
+
+FLOATING = Program(
+    "elementwise.cu",
+    *[f"unary<{{T}}, {{T}}, {op}>" for op in ONE.values()],
+    *[f"unary<{{T}}, bool, {op}>" for op in ONE_TRUTH.values()],
+    *[f"binary<{{T}}, {{T}}, {op}>" for op in TWO.values()],
+    *[f"binary<{{T}}, bool, {op}>" for op in TWO_TRUTH.values()],
+)
+WHOLE = Program(
+    "elementwise.cu",
+    *[f"unary<{{T}}, {{T}}, {op}>" for name, op in ONE.items() if name in _WHOLE],
+    *[f"binary<{{T}}, {{T}}, {op}>" for name, op in TWO.items() if name in _WHOLE],
+    *[f"binary<{{T}}, bool, {op}>" for op in TWO_TRUTH.values()],
+    types=tuple(INTEGERS),
+)
+TRUTH = Program(
+    "elementwise.cu", "unary<bool, bool, LogicalNot>", *[f"binary<bool, bool, {op}>" for op in LOGIC.values()],
+    "binary<bool, bool, Equal>", "binary<bool, bool, NotEqual>", types=(bool_,),
+)  # fmt: skip
+_CAST_TO = (*FLOATS, *INTEGERS, bool_)
+CAST = Program("elementwise.cu", *[f"cast<{{T}}, {NAMES[d]}>" for d in _CAST_TO], types=tuple(NAMES))
+_WORD = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "u64"}
+WORDS = Program(
+    "elementwise.cu", *[f"{name}<{word}>" for name in ("choose", "fill", "transpose") for word in _WORD.values()],
+    types=(float32,),
+)  # fmt: skip
+_PLANS = 4096  # kept of each kernel
+_FULL, _SINGLE, _REPEATED, _NUMBER = range(4)
+Kernel = Callable[..., Any]
+
+
+def program_of(kernel: str, dtype: Any) -> Program | None:
+    """Return the source of a kernel for that dtype, None where it has none."""
+    if dtype in FLOATS and kernel not in LOGIC:
+        return FLOATING
+    if dtype in INTEGERS and kernel in _WHOLE:
+        return WHOLE
+    return TRUTH if dtype is bool_ and kernel in (*LOGIC, "logical_not", "equal", "not_equal") else None
+
+
+def tiles(n: int, itemsize: int, loads: int) -> tuple[int]:
+    """Return the grid for n elements, of which a thread takes `loads` times 16 bytes."""
+    return (-(-n // (THREADS * loads * (16 // itemsize))),)
+
+
+_BLOCK = (THREADS,)
+
+
+def lay(shape: Sequence[int], mine: Sequence[int]) -> tuple[int, int, int] | None:
+    """Return how an operand in order lies in the shape it broadcasts to: kind, equal elements in a row, period."""
+    size = prod(mine)
+    if size == prod(shape):
+        return _FULL, 1, 1
+    if size == 1:
+        return _SINGLE, 1, 1
+    wide = (*[1] * (len(shape) - len(mine)), *mine)
+    first = next(i for i, n in enumerate(wide) if n > 1)
+    last = max(i for i, n in enumerate(wide) if n > 1) + 1
+    if tuple(wide[first:last]) != tuple(shape[first:last]):
+        return None
+    return _REPEATED, prod(shape[last:]), size
+
+
+class Plans(dict):  # type: ignore[type-arg]
+    """Plans by dtype and shapes; a plan is False where there is no kernel for them."""
+
+    def __init__(self, make: Callable[..., Any]) -> None:
+        self.make = make
+
+    def __missing__(self, key: Any) -> Any:
+        if len(self) >= _PLANS:
+            self.clear()
+        found = self[key] = self.make(*key) or False
+        return found
+
+
+def direct(k: Any) -> dict[str, Kernel]:
+    """Return the kernels of a backend by name, each with the one that it has as the way for what is left over."""
+    made: dict[str, Kernel] = {}
+    for name, op in {**ONE, **ONE_TRUTH}.items():
+        made[name] = _one(k, name, op, getattr(k, name), truth=name in ONE_TRUTH)
+    for name, op in {**TWO, **TWO_TRUTH, **LOGIC}.items():
+        made[name] = _two(k, name, op, getattr(k, name), truth=name in TWO_TRUTH or name in LOGIC)
+    made.update(astype=_astype(k), where=_where(k), full=_full(k), copy=_copy(k))
+    return made
+
+
+def _one(k: Any, name: str, op: str, other: Kernel, *, truth: bool) -> Kernel:
+    import cupy
+
+    empty, boolean = cupy.empty, np.dtype(bool)
+
+    def make(dtype: Any, shape: Any) -> Any:
+        source, n = program_of(name, k._names[dtype]), prod(shape)
+        if source is None or not n:
+            return None
+        kernel = source.raw(k._names[dtype], f"unary<{{T}}, {'bool' if truth else '{T}'}, {op}>")
+        return kernel, tiles(n, dtype.itemsize, 4), boolean if truth else dtype, n
+
+    plans = Plans(make)
+
+    @functools.wraps(other)
+    def run(x: Any) -> Any:
+        plan = plans[x.dtype, x.shape] if x._c_contiguous else None
+        if not plan:
+            return other(x)
+        kernel, grid, dtype, n = plan
+        out = empty(x.shape, dtype)
+        kernel(grid, _BLOCK, (x, out, n))
+        return out
+
+    return run
+
+
+def _two(k: Any, name: str, op: str, other: Kernel, *, truth: bool) -> Kernel:
+    import cupy
+
+    ndarray, empty, boolean = cupy.ndarray, cupy.empty, np.dtype(bool)
+
+    def make(dtype: Any, left: Any, right: Any) -> Any:
+        source = program_of(name, k._names[dtype])
+        shape = right if left is None else left if right is None else _together(left, right)
+        if source is None or shape is None or not prod(shape):
+            return None
+        lies = [(_NUMBER, 1, 1) if s is None else lay(shape, s) for s in (left, right)]
+        if None in lies:
+            return None
+        n = prod(shape)
+        kernel = source.raw(k._names[dtype], f"binary<{{T}}, {'bool' if truth else '{T}'}, {op}>")
+        (kind_x, *rest_x), (kind_y, *rest_y) = lies  # type: ignore[misc]
+        sizes = (n, kind_x | kind_y << 2, *rest_x, *rest_y)
+        zero: Any = 0.0 if k._names[dtype] in FLOATS else 0
+        return kernel, tiles(n, dtype.itemsize, 2), shape, boolean if truth else dtype, sizes, zero
+
+    plans = Plans(make)
+
+    @functools.wraps(other)
+    def run(x: Any, y: Any) -> Any:
+        if x.__class__ is not ndarray:
+            plan = y._c_contiguous and plans[y.dtype, None, y.shape]
+            number = _number(x, plan[5]) if plan else None
+            left, right = _NULL, y
+        elif y.__class__ is not ndarray:
+            plan = x._c_contiguous and plans[x.dtype, x.shape, None]
+            number = _number(y, plan[5]) if plan else None
+            left, right = x, _NULL
+        else:
+            plan = x._c_contiguous and y._c_contiguous and plans[x.dtype, x.shape, y.shape]
+            number = plan[5] if plan else None
+            left, right = x, y
+        if number is None:
+            return other(x, y)
+        kernel, grid, shape, dtype, sizes, _ = plan
+        out = empty(shape, dtype)
+        kernel(grid, _BLOCK, (left, right, out, *sizes, number))
+        return out
+
+    return run
+
+
+def _number(value: Any, like: Any) -> Any:
+    """Return a Python number as a float or int argument; None where it is CuPy's to convert."""
+    cls = value.__class__
+    if cls is float:
+        return value if like.__class__ is float else None
+    if (cls is not int and cls is not bool) or not -(1 << 63) <= value < 1 << 63:
+        return None
+    return like.__class__(value)
+
+
+_NULL = np.uint64(0)
+
+
+def _together(left: Sequence[int], right: Sequence[int]) -> tuple[int, ...] | None:
+    """Return the shape that two operands broadcast to; None where they do not, for CuPy to say so."""
+    if left == right:
+        return tuple(left)
+    try:
+        return np.broadcast_shapes(left, right)
+    except ValueError:
+        return None
+
+
+def _astype(k: Any) -> Kernel:
+    import cupy
+
+    other, empty = k.astype, cupy.empty
+
+    def make(native: Any, shape: Any, dtype: Any) -> Any:
+        mine, n = k._names[native], prod(shape)
+        # CuPy rounds float64 to halves in one step.
+        if mine not in NAMES or dtype not in _CAST_TO or not n or (mine is float64 and dtype.itemsize == 2):
+            return None
+        wide = max(native.itemsize, dtype.itemsize)
+        return CAST.raw(mine, f"cast<{{T}}, {NAMES[dtype]}>"), tiles(n, wide, 4), k.native(dtype), n
+
+    plans = Plans(make)
+
+    @functools.wraps(other)
+    def astype(x: Any, dtype: Any) -> Any:
+        plan = plans[x.dtype, x.shape, dtype] if x._c_contiguous else None
+        if not plan:
+            return other(x, dtype)
+        kernel, grid, native, n = plan
+        out = empty(x.shape, native)
+        kernel(grid, _BLOCK, (x, out, n))
+        return out
+
+    return astype
+
+
+@functools.lru_cache(1024)
+def _word(value: Any, sign: float, dtype: Any) -> Any:
+    """Return the bits of a number in a dtype; the sign tells zeros apart."""
+    with np.errstate(all="ignore"):
+        return np.uint64(int(np.array(value).astype(dtype).view(f"u{dtype.itemsize}")))
+
+
+def _bits(value: Any, dtype: Any) -> Any:
+    """Return the bits of a Python number as kernels take them; None where they are CuPy's to find."""
+    cls, kind = value.__class__, dtype.kind
+    if cls is float:
+        return _word(value, math.copysign(1, value), dtype) if kind in "fV" and value == value else None
+    if cls is bool:
+        return _word(int(value), 1.0, dtype) if kind != "c" else None
+    if cls is not int or kind == "c":
+        return None
+    low, high = (-(1 << 53), 1 << 53) if kind in "fV" else (0, 1) if kind == "b" else _ends(dtype)
+    return _word(value, 1.0, dtype) if low <= value <= high else None
+
+
+@functools.cache
+def _ends(dtype: Any) -> tuple[int, int]:
+    info = np.iinfo(dtype)
+    return int(info.min), int(info.max)
+
+
+def _where(k: Any) -> Kernel:
+    import cupy
+
+    other, ndarray, empty = k.where, cupy.ndarray, cupy.empty
+
+    def make(dtype: Any, *shapes: Any) -> Any:
+        shape: Any = ()
+        for s in shapes:
+            shape = shape if s is None or shape is None else _together(shape, s)
+        if shape is None or not prod(shape) or dtype.itemsize not in _WORD:
+            return None
+        lies = [(_NUMBER, 1, 1) if s is None else lay(shape, s) for s in shapes]
+        if None in lies:
+            return None
+        n, kinds = prod(shape), sum(kind << 2 * i for i, (kind, *_) in enumerate(lies))  # type: ignore[misc]
+        kernel = WORDS.raw(float32, f"choose<{_WORD[dtype.itemsize]}>")
+        lanes = 16 // dtype.itemsize
+        grid = (-(-n // (THREADS * min(lanes, 4))),)
+        return kernel, grid, shape, (n, kinds, *[v for _, *rest in lies for v in rest])  # type: ignore[misc]
+
+    plans = Plans(make)
+
+    @functools.wraps(other)
+    def where(cond: Any, x: Any, y: Any) -> Any:
+        one, two = x.__class__ is ndarray, y.__class__ is ndarray
+        if not cond._c_contiguous or cond.dtype.kind != "b" or not (one or two):
+            return other(cond, x, y)
+        dtype = (x if one else y).dtype
+        left = right = _NULL
+        if not one:
+            left = _bits(x, dtype)
+        elif not x._c_contiguous:
+            left = None
+        if not two:
+            right = _bits(y, dtype)
+        elif not y._c_contiguous:
+            right = None
+        plan = left is not None and right is not None
+        plan = plan and plans[dtype, cond.shape, x.shape if one else None, y.shape if two else None]
+        if not plan:
+            return other(cond, x, y)
+        kernel, grid, shape, sizes = plan
+        out = empty(shape, dtype)
+        kernel(grid, _BLOCK, (cond, x if one else _NULL, y if two else _NULL, out, *sizes, left, right))
+        return out
+
+    return where
+
+
+def _full(k: Any) -> Kernel:
+    import cupy
+
+    other, empty = k.full, cupy.empty
+
+    @functools.wraps(other)
+    def full(shape: Any, value: Any, *, dtype: Any, device: Any) -> Any:
+        native = k.native(dtype)
+        word = _bits(value, native) if value and native.itemsize in _WORD else None
+        n = prod(shape)
+        if word is None or not n:
+            return other(shape, value, dtype=dtype, device=device)
+        out = empty(shape, native)
+        WORDS.raw(float32, f"fill<{_WORD[native.itemsize]}>")(tiles(n, native.itemsize, 4), _BLOCK, (out, n, word))
+        return out
+
+    return full
+
+
+def _copy(k: Any) -> Kernel:
+    import cupy
+
+    other, empty = k.copy, cupy.empty
+
+    def make(shape: Any, strides: Any, itemsize: int) -> Any:
+        return _transposed(shape, strides, itemsize)
+
+    plans = Plans(make)
+
+    @functools.wraps(other)
+    def copy(x: Any) -> Any:
+        plan = None if x._c_contiguous or x.ndim < 2 else plans[x.shape, x.strides, x.itemsize]
+        if not plan:
+            return other(x)
+        kernel, grid, sizes = plan
+        out = empty(x.shape, x.dtype)
+        kernel(grid, (32, 8), (x, out, *sizes))
+        return out
+
+    return copy
+
+
+def _transposed(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> Any:
+    """Return the plan of a copy from a layout whose matrices lie column by column; None for any other."""
+    merged: list[list[int]] = []
+    for n, s in zip(shape, strides):
+        if n == 1:
+            continue
+        if merged and merged[-1][1] == s * n:
+            merged[-1] = [merged[-1][0] * n, s]
+        else:
+            merged.append([n, s])
+    if len(merged) == 2:
+        merged.insert(0, [1, 0])
+    if len(merged) != 3 or itemsize not in _WORD or not prod(shape):
+        return None
+    (batches, batch), (rows, step), (columns, lead) = merged
+    if step != itemsize or lead <= 0 or batch < 0 or min(rows, columns) < 8:
+        return None
+    grid = (min(-(-rows // 32) * -(-columns // 32) * batches, 1 << 20),)
+    sizes = (rows, columns, batches, batch // itemsize, lead // itemsize)
+    return WORDS.raw(float32, f"transpose<{_WORD[itemsize]}>"), grid, sizes

@@ -1,0 +1,244 @@
+"""Kernels that are launched directly, in the shapes and places that their plans tell apart; the CPU gives the law.
+
+The conformance kit has all their dtypes and special values, in small arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import mortice as mt
+from mortice import cuda
+
+pytestmark = pytest.mark.skipif(not cuda.is_available(), reason="no GPU here; test_emulated runs these on the stand-in")
+FLOATS = [mt.float16, mt.bfloat16, mt.float32, mt.float64]
+
+
+def same(found: Any, wanted: Any) -> None:
+    """Check shape, dtype and values, to the bit."""
+    assert found.is_cuda and found.dtype is wanted.dtype and found.shape == wanted.shape
+    assert found.tolist() == wanted.tolist()
+
+
+def close(found: Any, wanted: Any, rel: float = 1e-4) -> None:
+    """Check shape, dtype and values."""
+    assert found.is_cuda and found.dtype is wanted.dtype and found.shape == wanted.shape
+    found, wanted = found.cpu().double(), wanted.double()
+    assert bool(((found - wanted).abs() <= rel * (1 + wanted.abs())).all()), (found, wanted)
+
+
+def whole(*shape: int, dtype: Any = mt.float32, seed: int = 0) -> Any:
+    """Return whole numbers from -8 to 8: sums of them are exact in every order."""
+    mt.manual_seed(seed)
+    return mt.randint(-8, 9, shape).to(dtype)
+
+
+# ---- elementwise ----
+
+LAYOUTS = [
+    ((4, 8), (4, 8)), ((5000,), (5000,)), ((33, 64), (64,)), ((33, 10), (10,)), ((64,), (33, 64)), ((4, 1), (4, 8)), ((4, 1), (1, 8)),
+    ((2, 3, 4, 4), (3, 1, 1)), ((2, 3, 5, 1), (3, 1, 1)), ((2, 3, 4), (2, 1, 4)), ((2, 3, 4), ()), ((1, 6), (6, 1)), ((7, 1, 3), (1, 2, 1)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, mt.int32, mt.int64])
+def test_operands_repeat_along_any_axes(dtype: Any) -> None:
+    for left, right in LAYOUTS:
+        x, y = whole(*left, dtype=dtype), whole(*right, dtype=dtype, seed=1)
+        a, b = x.cuda(), y.cuda()
+        for f in (mt.add, mt.sub, mt.mul, mt.maximum, mt.less, mt.eq):
+            same(f(a, b), f(x, y))
+        chosen = whole(*left, seed=2) > 0
+        same(mt.where(chosen.cuda(), a, b), mt.where(chosen, x, y))
+        same(mt.where(chosen.cuda(), a, 3), mt.where(chosen, x, 3))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_numbers_and_places_that_are_not_aligned(dtype: Any) -> None:
+    x = whole(5003, dtype=dtype)
+    a = x.cuda()
+    for part in (slice(None), slice(1, None), slice(3, 4100), slice(8, None), slice(0, 0), slice(5, 6)):
+        u, v = x[part], a[part]
+        for f in (
+            lambda t: t + 1.5,
+            lambda t: 2 - t,
+            lambda t: t * True,
+            lambda t: t < 0.1,
+            lambda t: t.abs().sqrt(),
+            mt.relu,
+        ):
+            same(f(v), f(u))
+        same(v + v.flip(0), u + u.flip(0))
+        same(v.to(mt.float64), u.to(mt.float64))
+        same(v.to(mt.int64), u.to(mt.int64))
+        same(v.bool(), u.bool())
+    same(a.reshape(1, -1).expand(2, -1) * 2, x.reshape(1, -1).expand(2, -1) * 2)
+
+
+def test_fills_have_the_bits_of_their_number() -> None:
+    for dtype in (*FLOATS, mt.int8, mt.uint8, mt.int32, mt.uint64, mt.bool):
+        for n in (1, 7, 4097):
+            same(mt.full((n,), 1, dtype=dtype, device="cuda"), mt.full((n,), 1, dtype=dtype))
+    for value in (0.1, -2.5, float("inf"), 1e300):
+        same(mt.full((3,), value, device="cuda"), mt.full((3,), value))
+    same(mt.full((3,), -7, dtype=mt.int16, device="cuda"), mt.full((3,), -7, dtype=mt.int16))
+
+
+@pytest.mark.parametrize("dtype", [mt.uint8, mt.bfloat16, mt.float32, mt.float64, mt.complex64])
+def test_transposed_copies(dtype: Any) -> None:
+    x = whole(3, 40, 70).abs().to(dtype)
+    a = x.cuda()
+    for f in (
+        lambda t: t[0].T, lambda t: t.transpose(1, 2), lambda t: t.permute(2, 0, 1), lambda t: t[:, ::2].transpose(1, 2),
+        lambda t: t[:, :, 1:].transpose(1, 2), lambda t: t.transpose(0, 1), lambda t: t[0, :7].T, lambda t: t.flip(2).transpose(1, 2),
+    ):  # fmt: skip
+        same(f(a).contiguous(), f(x).contiguous())
+
+
+# ---- reductions ----
+
+SHAPES: list[tuple[tuple[int, ...], Any]] = [
+    ((5,), None), ((3, 40000), None), ((3, 40000), 1), ((40000, 3), 0), ((20, 33), 0), ((20, 33), 1), ((1000, 40), 0),
+    ((2, 700, 5), 1), ((4, 3, 5, 6), (0, 2, 3)), ((4, 3, 5, 6), (2, 3)), ((4, 3, 5, 6), (0, 1)), ((4, 3, 5, 6), (1, 3)),
+    ((4, 3, 5, 6), (0, 2)), ((300, 2, 64), (0, 2)), ((1, 1), 0), ((17000,), 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, mt.int64])
+def test_sums_and_extremes(dtype: Any) -> None:
+    for shape, axis in SHAPES:
+        x = whole(*shape, dtype=dtype)
+        a = x.cuda()
+        for keepdim in (False, True):
+            where: dict[str, Any] = {} if axis is None else {"dim": axis, "keepdim": keepdim}
+            exact = dtype.itemsize > 2
+            (same if exact else close)(a.sum(**where), x.sum(**where), *(() if exact else (2e-2,)))
+            same(a.amax(**where), x.amax(**where))
+            same(a.amin(**where), x.amin(**where))
+            if dtype.is_floating_point:
+                close(a.mean(**where), x.mean(**where), 1e-5 if exact else 2e-2)
+    for f in (
+        lambda t: t.T.sum(0),
+        lambda t: t.T.sum(1, keepdim=True),
+        lambda t: t.T.mean() if dtype.is_floating_point else t.T.sum(),
+    ):
+        y = whole(40, 50, dtype=dtype)
+        close(f(y.cuda()), f(y), 2e-2)
+
+
+def test_products_and_truth() -> None:
+    x = whole(3, 9000)
+    x[1] = 1.0
+    x[2, 8000] = float("nan")
+    a = x.cuda()
+    for f in (
+        lambda t: t.any(),
+        lambda t: t.all(1),
+        lambda t: (t[:, :7] == 9).any(0),
+        lambda t: t[1].all(),
+        lambda t: t.bool().all(0),
+    ):
+        same(f(a), f(x))
+    y = mt.ones(2, 9000, dtype=mt.float64)
+    y[0, 5], y[1, 8888] = 3.0, -0.5
+    same(y.cuda().prod(1), y.prod(1))
+    assert mt.isnan(a.amax(1)).tolist() == [False, False, True] and mt.isnan(a.T.amin(0)).tolist() == [
+        False,
+        False,
+        True,
+    ]
+
+
+def test_the_same_sum_twice_has_the_same_bits() -> None:
+    mt.manual_seed(0)
+    x = mt.randn(3, 30000, device="cuda")
+    for f in (lambda: x.sum(), lambda: x.sum(0), lambda: x.sum(1), lambda: x.mean()):
+        assert f().tolist() == f().tolist()
+    close(x.sum(1), x.cpu().double().sum(1).float(), 1e-4)
+
+
+@pytest.mark.parametrize("dtype", [mt.bfloat16, mt.float32, mt.int64])
+def test_places_are_those_of_the_first(dtype: Any) -> None:
+    for shape, axis in (
+        ((5,), 0),
+        ((3, 40000), 1),
+        ((3, 40000), None),
+        ((700, 5), 0),
+        ((2, 30, 4), 1),
+        ((2000,), 0),
+        ((1, 1), None),
+    ):
+        x = whole(*shape, dtype=dtype)
+        variants = [x]
+        if dtype.is_floating_point:
+            with_nan = x.clone()
+            with_nan.reshape(-1)[1::3] = float("nan")
+            variants += [
+                with_nan,
+                mt.full(shape, float("nan"), dtype=dtype),
+                mt.full(shape, float("-inf"), dtype=dtype),
+            ]
+        for v in variants:
+            same(v.cuda().argmax(axis), v.argmax(axis))
+            same(v.cuda().argmin(axis), v.argmin(axis))
+
+
+# ---- positions ----
+
+
+@pytest.mark.parametrize("dtype", [mt.uint8, mt.float16, mt.float32, mt.float64, mt.complex128, mt.bool])
+def test_reading_at_positions(dtype: Any) -> None:
+    x = whole(6, 10, 8).abs().to(dtype)
+    a = x.cuda()
+    rows = mt.tensor([5, 0, 3, 3])
+    for dim in (0, 1, 2, -1):
+        same(a.index_select(dim, rows.cuda()), x.index_select(dim, rows))
+        for shape in ((6, 10, 8), (2, 3, 4), (6, 10, 8)[:2] + (5,)):
+            at = (whole(*shape, seed=3).abs() % 6).long()
+            same(a.gather(dim, at.cuda()), x.gather(dim, at))
+    same(a[1:, ::2, 3].index_select(1, rows.cuda() % 5), x[1:, ::2, 3].index_select(1, rows % 5))
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, mt.int32, mt.int64, mt.uint8])
+def test_adding_at_positions(dtype: Any) -> None:
+    x = whole(6, 10, 8).abs().to(dtype)
+    for dim in (0, 1, 2):
+        for shape in ((6, 10, 8), (2, 3, 4)):
+            at, values = (whole(*shape, seed=3).abs() % 6).long(), whole(*shape, seed=4).abs().to(dtype)
+            same(x.cuda().scatter_add(dim, at.cuda(), values.cuda()), x.scatter_add(dim, at, values))
+        shape = tuple(4 if i == dim else n for i, n in enumerate((6, 10, 8)))
+        rows, values = mt.tensor([5, 0, 5, 3]), whole(*shape, seed=5).abs().to(dtype)
+        same(x.cuda().index_add(dim, rows.cuda(), values.cuda()), x.index_add(dim, rows, values))
+
+
+def test_gradients_of_overlapping_maxima() -> None:
+    x = whole(2, 3, 9, 9).requires_grad_()
+    a = x.detach().cuda().requires_grad_()
+    for t in (x, a):
+        mt.nn.functional.max_pool2d(t, 3, stride=2, padding=1).pow(2).sum().backward()
+    same(a.grad, x.grad)
+
+
+def test_captured_work_leaves_out_positions_that_are_not_there() -> None:
+    table, at = mt.ones(4, 3, device="cuda", requires_grad=True), mt.tensor([0, 1, 3], device="cuda")
+    scores, labels = mt.zeros(3, 4, device="cuda", requires_grad=True), mt.tensor([0, 1, 2], device="cuda")
+
+    def step() -> Any:
+        table.grad = scores.grad = None
+        out = mt.nn.functional.embedding(at, table) * 2
+        out.sum().backward()
+        mt.nn.functional.cross_entropy(scores, labels).backward()
+        return out
+
+    with cuda.stream(cuda.Stream()):
+        step()
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph):
+        out = step()
+    at.copy_(mt.tensor([0, 1 << 40, 2], device="cuda"))
+    labels.copy_(mt.tensor([3, -(1 << 40), 1], device="cuda"))
+    graph.replay()
+    assert out.tolist() == [[2] * 3, [0] * 3, [2] * 3] and table.grad.tolist() == [[2] * 3, [0] * 3, [2] * 3, [0] * 3]
+    assert scores.grad[1].tolist() == [0] * 4 and scores.grad[0].tolist() != [0] * 4
