@@ -5,6 +5,7 @@ mortice's own bodies serve too; they take thousands of small steps, of some mill
 """
 
 import numpy
+
 from mortice.backends import Backend
 
 
