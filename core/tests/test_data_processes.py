@@ -236,5 +236,5 @@ assert len(os.listdir("/dev/shm")) == shm
 print("fine")
 """
     run = Run(tmp_path, body, "fork")
-    out, err = run.end(within=20)
+    out, err = run.end(within=60)
     assert out == "fine\n" and err == "", err

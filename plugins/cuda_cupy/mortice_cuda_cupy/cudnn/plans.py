@@ -187,7 +187,7 @@ def _choose(place: Place, graph: Any, dtype: Any, addresses: Sequence[int]) -> P
             graph.build_plan_at_index(index)
             one = Plan(graph, index, len(addresses))
         except Exception as error:
-            why = error
+            why = error.with_traceback(None)  # whose frames would keep this one, and with it the operands
             continue
         if one.workspace > place.memory // _SHARE:
             why = RuntimeError(f"{one.workspace} bytes of workspace are too many")
@@ -233,7 +233,7 @@ def _fastest(place: Place, plans: Sequence[Plan], addresses: Sequence[int]) -> P
                 if took < least:
                     best, least = one, took
         except RuntimeError as error:
-            why = error
+            why = error.with_traceback(None)
     if best is None:
         raise why or RuntimeError("no plan could be measured")
     return best
