@@ -100,7 +100,7 @@ def main(argv=None):
             run.log(loss=loss)
         model.eval()
         with torch.no_grad():
-            (x, y), = held_out
+            ((x, y),) = held_out
             run.log(held_out=criterion(model(x.to(device))[0][0], y[0].to(device)))
         model.train()
 

@@ -123,7 +123,11 @@ def text_of(opt):
     if opt.dataset == "file":
         text = Path(opt.dataroot).read_text(encoding="utf-8")
     else:
-        names = ["README", "CONTRIBUTING", *(f"docs/{n}" for n in ("design", "write_a_backend", "explain", "array_api"))]
+        names = [
+            "README",
+            "CONTRIBUTING",
+            *(f"docs/{n}" for n in ("design", "write_a_backend", "explain", "array_api")),
+        ]
         names += [f"docs/{n}" for n in ("conformance", "foreign_backends", "metrics_and_logs", "cuda")]
         text = "\n\n".join((ROOT / f"{name}.md").read_text(encoding="utf-8") for name in names)
     text = "".join(c for c in text if c == "\n" or " " <= c <= "~")
@@ -170,9 +174,9 @@ class Run:
             self.epoch += 1
             self.save(self.folder / "checkpoint.pt")
             means = ", ".join(f"{name} {sum(values) / len(values):.4f}" for name, values in self.logged.items())
+            if self.writer:
+                self.writer.flush()
             print(f"epoch {self.epoch}/{self.opt.niter}: {means} ({time.perf_counter() - start:.1f} s)", flush=True)
-        if self.writer:
-            self.writer.close()
 
     def batches(self, loader):
         """Return the batches of an epoch, with a bar where tqdm is installed."""
@@ -200,6 +204,7 @@ class Run:
         vutils.save_image(images, self.folder / name, **options)
         if self.writer:
             self.writer.add_image(name.split(".")[0], vutils.make_grid(images, **options), self.epoch)
+            self.writer.flush()
 
     def plot(self, name, title, *curves):
         """Save curves of what was logged, smoothed, where matplotlib is installed."""
@@ -215,7 +220,10 @@ class Run:
         for i, curve in enumerate(curves):
             values = self.history[curve]
             width = max(1, len(values) // 60)
-            smooth = [sum(values[max(0, j - width) : j + 1]) / len(values[max(0, j - width) : j + 1]) for j in range(len(values))]
+            smooth = [
+                sum(values[max(0, j - width) : j + 1]) / len(values[max(0, j - width) : j + 1])
+                for j in range(len(values))
+            ]
             axes.plot(values, linewidth=0.5, alpha=0.3, color=f"C{i}")
             axes.plot(smooth, linewidth=1.3, color=f"C{i}", label=curve)
         axes.set(title=title, xlabel="step")
@@ -248,5 +256,7 @@ def save_text(path, text, heat, columns=64):
     for (left, top), character, warm in zip(places, text, heat):
         ground = (255, int(255 - 150 * warm), int(255 - 195 * warm))
         draw.rectangle((left, top, left + wide - 1, top + high - 1), fill=ground)
-        draw.text((left + wide / 2, top + 2), character if character != "\n" else " ", fill="black", font=font, anchor="ma")
+        draw.text(
+            (left + wide / 2, top + 2), character if character != "\n" else " ", fill="black", font=font, anchor="ma"
+        )
     image.save(path)

@@ -38,7 +38,11 @@ class Generator(nn.Module):
         width = ngf << doublings(size) - 1
         layers = [nn.ConvTranspose2d(nz, width, 4, 1, 0, bias=False), nn.BatchNorm2d(width), nn.ReLU(True)]
         while width > ngf:
-            layers += [nn.ConvTranspose2d(width, width // 2, 4, 2, 1, bias=False), nn.BatchNorm2d(width // 2), nn.ReLU(True)]
+            layers += [
+                nn.ConvTranspose2d(width, width // 2, 4, 2, 1, bias=False),
+                nn.BatchNorm2d(width // 2),
+                nn.ReLU(True),
+            ]
             width //= 2
         self.main = nn.Sequential(*layers, nn.ConvTranspose2d(ngf, nc, 4, 2, 1, bias=False), nn.Tanh())
 
@@ -136,10 +140,8 @@ def main(argv=None):
             optimizerG.step()
             run.log(loss_D=errD_real + errD_fake, loss_G=errG, D_of_x=output.mean())
 
-        netG.eval()
         with torch.no_grad():
-            fake = netG(fixed_noise)
-        netG.train()
+            fake = netG(fixed_noise)  # in training mode: with the batch's own statistics, as it is trained
         run.picture(f"fake_samples_epoch_{epoch + 1:03d}.png", fake, normalize=True, value_range=(-1, 1))
     run.picture("real_samples.png", real, normalize=True, value_range=(-1, 1))
     run.plot("losses.png", "a game of two: neither loss falls to 0", "loss_D", "loss_G")

@@ -18,7 +18,9 @@ class VAE(nn.Module):
     def __init__(self, shape, hidden, nz):
         super().__init__()
         self.shape, size = shape, shape.numel()
-        self.encoder = nn.Sequential(nn.Flatten(), nn.Linear(size, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU())
+        self.encoder = nn.Sequential(
+            nn.Flatten(), nn.Linear(size, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU()
+        )
         self.mean, self.logvar = nn.Linear(hidden, nz), nn.Linear(hidden, nz)
         self.decoder = nn.Sequential(
             nn.Linear(nz, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, size)

@@ -55,10 +55,8 @@ def main(argv=None):
                 optimizerG.step()
 
         if (epoch + 1) % 5 == 0 or epoch + 1 == opt.niter:
-            netG.eval()
             with torch.no_grad():
-                fake = netG(fixed_noise)
-            netG.train()
+                fake = netG(fixed_noise)  # in training mode: with the batch's own statistics, as it is trained
             run.picture(f"fake_samples_epoch_{epoch + 1:03d}.png", fake, normalize=True, value_range=(-1, 1))
     run.picture("real_samples.png", real, normalize=True, value_range=(-1, 1))
     run.plot("losses.png", "the distance falls as the pictures get better", "distance")
