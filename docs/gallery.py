@@ -160,8 +160,8 @@ def page() -> str:
     parts = [
         "# What the programs draw",
         "Made by `python docs/gallery.py`, which runs the commands below; each takes a few minutes at most on one core of a"
-        " processor. The programs are [in examples/gallery](../examples/gallery/README.md); with these seeds, on the backend"
-        " that the commands name, they draw the same again.",
+        " processor. The programs are [in examples/gallery](../examples/gallery/README.md); with these seeds, on the"
+        " backend that the commands name, they draw the same again, but for the two that read these pages, which change.",
     ]
     for entry in GALLERY:
         parts += [f"## {entry.title}", entry.text]

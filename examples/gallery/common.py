@@ -54,6 +54,11 @@ def begin(parser, argv=None):
     return opt
 
 
+def as_it_is(image):
+    """Return an image as it is: what a dataset without a transform does."""
+    return image
+
+
 class Digits(Dataset):
     """The 1,797 handwritten digits of this repository as grey 8x8 PIL images; every fifth is held out."""
 
@@ -64,7 +69,7 @@ class Digits(Dataset):
         pixels = (table[:, :64] * 255 // 16).to(torch.uint8).reshape(-1, 1, 8, 8)
         self.images = [transforms.functional.to_pil_image(image) for image in pixels]
         self.targets = table[:, 64].tolist()
-        self.transform = transform or (lambda image: image)
+        self.transform = transform or as_it_is
 
     def __len__(self):
         return len(self.images)
@@ -86,7 +91,7 @@ class Photos(Dataset):
             root = Path(found.origin).parent / "datasets" / "images"
         paths = sorted(p for p in Path(root).iterdir() if p.suffix.lower() in (".jpg", ".jpeg", ".png"))
         self.images = [Image.open(path).convert("RGB").reduce(2) for path in paths]
-        self.transform, self.length = transform or (lambda image: image), length
+        self.transform, self.length = transform or as_it_is, length
 
     def __len__(self):
         return self.length

@@ -69,7 +69,7 @@ class Discriminator(nn.Module):
 def make_data(opt):
     """Return the images between -1 and 1, as Tanh draws them, and how many channels they have."""
     resize = [transforms.Resize(opt.imageSize), transforms.CenterCrop(opt.imageSize)]
-    to_tensor = [transforms.ToTensor(), transforms.Lambda(lambda x: x * 2 - 1)]
+    to_tensor = [transforms.ToTensor(), transforms.Normalize((0.5,), (0.5,))]
     data = common.image_dataset(opt, transforms.Compose([*resize, *to_tensor]))
     return data, data[0][0].shape[0]
 

@@ -73,6 +73,7 @@ def main(argv=None):
     for part, change in (("train", turned), ("val", [])):
         steps = [transforms.Resize((size, size)), *change, transforms.ToTensor(), normalize]
         data = datasets.ImageFolder(os.path.join(opt.dataroot, part), transforms.Compose(steps))
+        # Shuffled to be drawn: files are sorted by class.
         loader = DataLoader(data, batch_size=opt.batchSize if change else 128, shuffle=True, num_workers=opt.workers)
         loaders.append(loader)
     loader, val_loader = loaders

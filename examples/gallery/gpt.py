@@ -96,8 +96,9 @@ def main(argv=None):
     text = common.text_of(opt)
     data = torch.tensor([NUMBER[c] for c in text], dtype=torch.long)
     held = max(len(data) // 20, 2 * opt.length)
-    loader = DataLoader(Pieces(data[:-held], opt.length), batch_size=opt.batchSize, shuffle=True, drop_last=True)
-    test_loader = DataLoader(Pieces(data[-held:], opt.length), batch_size=opt.batchSize)
+    how = {"batch_size": opt.batchSize, "num_workers": opt.workers}
+    loader = DataLoader(Pieces(data[:-held], opt.length), shuffle=True, drop_last=True, **how)
+    test_loader = DataLoader(Pieces(data[-held:], opt.length), **how)
     model = GPT(opt.width, opt.layers, opt.heads, opt.length).to(device)
     print(f"{sum(p.numel() for p in model.parameters()):,} weights, {len(text):,} characters")
 
