@@ -26,22 +26,19 @@ class Picture:
     source: str
     caption: str
     enlarge: int = 1
-    colors: int = 32  # of the palette; 0: JPEG
+    colors: int = 32  # of the palette
 
     @property
     def name(self) -> str:
         """Return the name of the file under docs/gallery."""
-        return self.source.replace("/", "_").rpartition(".")[0] + (".png" if self.colors else ".jpg")
+        return self.source.replace("/", "_")
 
     def make(self) -> None:
         """Write the picture under docs/gallery."""
         image = Image.open(ROOT / "out" / self.source).convert("RGB")
         image = image.resize((image.width * self.enlarge, image.height * self.enlarge), Image.Resampling.NEAREST)
         PICTURES.mkdir(exist_ok=True)
-        if self.colors:
-            image.quantize(self.colors, dither=Image.Dither.NONE).save(PICTURES / self.name, optimize=True)
-        else:
-            image.save(PICTURES / self.name, quality=80, optimize=True)
+        image.quantize(self.colors, dither=Image.Dither.NONE).save(PICTURES / self.name, optimize=True)
 
 
 @dataclass
@@ -72,11 +69,11 @@ GALLERY = [
     Entry(
         "A loss that means something: Wasserstein GAN",
         "A critic without a sigmoid rates the pictures; how much higher it rates the real ones is an estimate of how far the"
-        " others are from them. It learns from random pieces of two photographs, a palace and a flower.",
-        {"wgan": f"wgan.py --dataset photos --imageSize 16 --niter 60 {SEED}"},
+        " others are from them. RMSprop, and the critic's weights are clamped after each of its steps, of which there are five"
+        " to each of the generator's.",
+        {"wgan": f"wgan.py --imageSize 16 {SEED}"},
         [
-            Picture("wgan/fake_samples_epoch_060.png", "Drawn", 2, 0),
-            Picture("wgan/real_samples.png", "Pieces of the photographs", 2, 0),
+            Picture("wgan/fake_samples_epoch_040.png", "After the last epoch", 2),
             Picture("wgan/losses.png", "The critic's estimate of the distance"),
         ],
     ),
@@ -85,7 +82,7 @@ GALLERY = [
         "Two numbers stand for a picture. Below is what each point of their plane is drawn as, and pairs of a picture and what"
         " is left of it after its way through the two numbers.",
         {"vae": f"vae.py {SEED}"},
-        [Picture("vae/plane.png", "The plane"), Picture("vae/pairs.png", "Pairs: given, drawn")],
+        [Picture("vae/plane.png", "The plane", 2, 16), Picture("vae/pairs.png", "Pairs: given, drawn", 2)],
     ),
     Entry(
         "Which digit is it: residual network",
@@ -112,7 +109,7 @@ GALLERY = [
         "What surprises an LSTM",
         "It has read these pages, character by character. In a part that was held out each character is the redder the less"
         " it was expected.",
-        {"char_lstm": f"char_lstm.py --hidden 128 --niter 6 --lr 0.006 {SEED}"},
+        {"char_lstm": f"char_lstm.py {SEED}"},
         [Picture("char_lstm/surprise.png", "Held-out text")],
         "char_lstm/written.txt",
     ),
@@ -120,7 +117,7 @@ GALLERY = [
         "Where a GPT looks",
         "Each picture is a head of attention, each row of pictures a layer: line by line, from which of the characters before"
         " it a character takes what.",
-        {"gpt": f"gpt.py --width 64 --layers 2 --length 64 --niter 5 --lr 0.005 {SEED}"},
+        {"gpt": f"gpt.py --width 64 --layers 2 --length 64 --niter 15 --lr 0.005 {SEED}"},
         [Picture("gpt/attention.png", "Attention in held-out text", 2), Picture("gpt/loss.png", "Loss of a character")],
         "gpt/written.txt",
     ),
@@ -159,9 +156,10 @@ def page() -> str:
     """Return the page."""
     parts = [
         "# What the programs draw",
-        "Made by `python docs/gallery.py`, which runs the commands below; each takes a few minutes at most on one core of a"
-        " processor. The programs are [in examples/gallery](../examples/gallery/README.md); with these seeds, on the"
-        " backend that the commands name, they draw the same again, but for the two that read these pages, which change.",
+        "Made by `python docs/gallery.py`, which runs the commands below: each takes a minute or two of one core of a"
+        " processor. They name the seed and the backend, so that on one machine the same comes out again (but for the two"
+        " programs that read these pages, which change). More about the programs is"
+        " [in examples/gallery](../examples/gallery/README.md).",
     ]
     for entry in GALLERY:
         parts += [f"## {entry.title}", entry.text]

@@ -134,6 +134,16 @@ def test_program_learns_draws_and_goes_on_where_it_was_interrupted(
     assert not list(whole.glob("*.new"))
 
 
+def test_a_run_that_is_over_only_draws_again(program, tmp_path, trained):
+    vae = program("vae")
+    vae.main([*options("vae", tmp_path, trained), "--niter", "1", "--workers", "1"])
+    drawn, checkpoint = (tmp_path / "pairs.png").read_bytes(), (tmp_path / "checkpoint.pt").read_bytes()
+    (tmp_path / "pairs.png").unlink()
+    vae.main([*options("vae", tmp_path, trained), "--niter", "1", "--resume", str(tmp_path / "checkpoint.pt")])
+    assert (tmp_path / "pairs.png").read_bytes() == drawn
+    assert (tmp_path / "checkpoint.pt").read_bytes() == checkpoint
+
+
 def same(one, other):
     """Require that two states are equal to the last bit."""
     if isinstance(one, mt.Tensor):

@@ -69,7 +69,7 @@ def surprise(model, text, device):
 
 
 def main(argv=None):
-    parser = common.make_parser(__doc__, outf="out/char_lstm", dataset="docs", niter=10, lr=4e-3, batchSize=32)
+    parser = common.make_parser(__doc__, outf="out/char_lstm", dataset="docs", niter=20, lr=4e-3, batchSize=32)
     parser.add_argument("--seqLength", type=int, default=64, help="characters that backward goes back")
     parser.add_argument("--hidden", type=int, default=192)
     parser.add_argument("--layers", type=int, default=2)

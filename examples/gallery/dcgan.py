@@ -143,6 +143,7 @@ def main(argv=None):
         with torch.no_grad():
             fake = netG(fixed_noise)  # in training mode: with the batch's own statistics, as it is trained
         run.picture(f"fake_samples_epoch_{epoch + 1:03d}.png", fake, normalize=True, value_range=(-1, 1))
+    real, _ = next(iter(dataloader))
     run.picture("real_samples.png", real, normalize=True, value_range=(-1, 1))
     run.plot("losses.png", "a game of two: neither loss falls to 0", "loss_D", "loss_G")
 

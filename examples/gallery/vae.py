@@ -48,7 +48,7 @@ def plane(model, count, device):
 
 
 def main(argv=None):
-    parser = common.make_parser(__doc__, outf="out/vae", niter=60, lr=1e-3)
+    parser = common.make_parser(__doc__, outf="out/vae", niter=150, lr=1e-3)
     parser.add_argument("--imageSize", type=int, default=16)
     parser.add_argument("--nz", type=int, default=2, help="numbers that stand for an image; 2 can be drawn as a plane")
     parser.add_argument("--hidden", type=int, default=256)
@@ -77,10 +77,11 @@ def main(argv=None):
             run.log(loss=loss, distance=distance)
 
     model.eval()
+    x = next(iter(loader))[0].to(device)
     with torch.no_grad():
         pairs = torch.stack((x[:24], torch.sigmoid(model(x)[0][:24])), 1).flatten(0, 1)
         run.picture("pairs.png", pairs, nrow=12)
-        run.picture("plane.png", plane(model, 18, device), nrow=18, padding=0)
+        run.picture("plane.png", plane(model, 14, device), nrow=14)
     run.plot("loss.png", "loss, and the part of it that is distance", "loss", "distance")
 
 

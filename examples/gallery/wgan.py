@@ -13,8 +13,8 @@ from mortice.utils.data import DataLoader
 
 
 def main(argv=None):
-    parser = dcgan.make_parser(__doc__, outf="out/wgan", niter=100, lr=2e-4)
-    parser.add_argument("--clamp", type=float, default=0.02, help="the critic's weights stay between -clamp and clamp")
+    parser = dcgan.make_parser(__doc__, outf="out/wgan", niter=40, lr=5e-4, batchSize=32)
+    parser.add_argument("--clamp", type=float, default=0.05, help="the critic's weights stay between -clamp and clamp")
     parser.add_argument("--nCritic", type=int, default=5, help="steps of the critic for each of the generator")
     opt = common.begin(parser, argv)
     device = torch.device(opt.device)
@@ -58,6 +58,7 @@ def main(argv=None):
             with torch.no_grad():
                 fake = netG(fixed_noise)  # in training mode: with the batch's own statistics, as it is trained
             run.picture(f"fake_samples_epoch_{epoch + 1:03d}.png", fake, normalize=True, value_range=(-1, 1))
+    real, _ = next(iter(dataloader))
     run.picture("real_samples.png", real, normalize=True, value_range=(-1, 1))
     run.plot("losses.png", "the distance falls as the pictures get better", "distance")
 
