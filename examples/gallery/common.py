@@ -196,13 +196,13 @@ class Run:
     def log(self, **values):
         """Note numbers of a step."""
         for name, value in values.items():
-            value = float(value)
+            value = value.item() if isinstance(value, torch.Tensor) else float(value)
             self.logged.setdefault(name, []).append(value)
             self.history.setdefault(name, []).append(value)
             if self.writer:
                 self.writer.add_scalar(name, value, len(self.history[name]))
         if self.bar is not None:
-            self.bar.set_postfix({k: f"{float(v):.4f}" for k, v in values.items()}, refresh=False)
+            self.bar.set_postfix({name: f"{self.history[name][-1]:.4f}" for name in values}, refresh=False)
 
     def picture(self, name, images, **options):
         """Save images as a grid, and log it."""
