@@ -181,6 +181,14 @@ def test_dcgan_begins_with_the_weights_of_another_run(program, tmp_path):
         gan.main(["--imageSize", "24", "--outf", str(tmp_path), "--dataset", "fake"])
 
 
+def test_a_batch_that_is_never_full_is_an_error(program, tmp_path):
+    arguments = ["--batchSize", "64", "--limit", "63", "--imageSize", "8", "--outf", str(tmp_path)]
+    with pytest.raises(
+        SystemExit, match="^--batchSize 64: expected at most as many as there are samples to learn from$"
+    ):
+        program("vae").main(arguments)
+
+
 def test_dcgan_has_the_notes_layers_at_64_pixels(program):
     gan = program("dcgan")
     net, x, sizes = gan.Generator(100, 4, 3, 64), mt.randn(2, 100, 1, 1), []

@@ -185,6 +185,10 @@ class Run:
 
     def batches(self, loader):
         """Return the batches of an epoch, with a bar where tqdm is installed."""
+        if len(loader) == 0:
+            raise SystemExit(
+                f"--batchSize {self.opt.batchSize}: expected at most as many as there are samples to learn from"
+            )
         if importlib.util.find_spec("tqdm") is None:
             return loader
         from tqdm import tqdm
