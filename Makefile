@@ -135,8 +135,8 @@ sanitize: $(VENV)/.test
 
 clean:
 	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
-	rm -rf core/build plugins/*/build conformance/build $(EXAMPLE)/build $(FOREIGN:=/build)
-	find core plugins conformance examples benchmarks -name '*.egg-info' -prune -exec rm -rf {} +
+	rm -rf core/build parts/*/build plugins/*/build conformance/build $(EXAMPLE)/build $(FOREIGN:=/build)
+	find core parts plugins conformance examples benchmarks -name '*.egg-info' -prune -exec rm -rf {} +
 	find core plugins conformance examples benchmarks -name __pycache__ -prune -exec rm -rf {} +
 	find core plugins -name '*.so' -type f -exec rm -f {} +
 
@@ -147,7 +147,7 @@ $(VENV)/.created:
 	@touch $@
 
 $(VENV)/.core: $(VENV)/.created $(PROJECTS) constraints.txt
-	$(INSTALL) -c constraints.txt -e 'core[vision]' -e plugins/cpu_numpy tqdm matplotlib
+	$(INSTALL) -c constraints.txt -e core -e plugins/cpu_numpy pillow tqdm matplotlib
 	@$(PY) -c 'from mortice import fast; fast.serves() or print("SKIPPED core/accelerator: not built; Python serves alone")'
 	@touch $@
 

@@ -69,6 +69,13 @@ def look_up(listed: dict[str, str]) -> dict[str, tuple[str, str]]:
 def load(module: str, name: str) -> Any:
     """Import what a module has of that name, a module of its own perhaps."""
     if module == "mortice.":
-        return import_module(f"mortice.{name}")
+        try:
+            return import_module(f"mortice.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"mortice.{name}":
+                raise
+            raise AttributeError(
+                f"mortice.{name} is a distribution of its own, and not installed. Run: pip install 'mortice[{name}]'"
+            ) from None
     found = import_module(module)
     return getattr(found, name) if hasattr(found, name) else import_module(f"{module}.{name}")

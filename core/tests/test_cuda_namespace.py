@@ -60,6 +60,7 @@ def pretender() -> Iterator[Any]:
 
 
 @no_cuda
+@pytest.mark.seed("CU04", "PL07", "TD07")
 def test_questions_are_answered_and_requests_without_effect_pass() -> None:
     assert not cuda.is_available() and cuda.device_count() == 0 and not cuda.is_initialized()
     for count in (
@@ -97,6 +98,7 @@ def test_the_error_is_also_the_one_that_pytorch_raises() -> None:
 # ---- with one ----
 
 
+@pytest.mark.seed("PL07")
 def test_devices_and_their_properties(pretender: Any) -> None:
     assert cuda.is_available() and cuda.device_count() == 2 and cuda.current_device() == 0
     assert cuda.get_device_name() == "Pretender 9000" and cuda.get_device_capability(1) == (9, 0)
@@ -111,6 +113,7 @@ def test_devices_and_their_properties(pretender: Any) -> None:
         assert mt.accelerator.current_device_index() == 1 == cuda.current_device()
 
 
+@pytest.mark.seed("CU06")
 def test_memory_is_what_the_backend_counts(pretender: Any) -> None:
     assert cuda.memory_allocated() == 100 and cuda.memory_allocated(1) == 101 == cuda.memory_reserved("cuda:1")
     assert cuda.max_memory_allocated() == 300 and cuda.mem_get_info() == (1000, 4000)
@@ -141,6 +144,7 @@ def test_streams_and_events_keep_their_promises(pretender: Any) -> None:
 # ---- switches of torch.backends ----
 
 
+@pytest.mark.seed("CU01")
 def test_switches_are_kept_and_libraries_are_not_there() -> None:
     import mortice.backends.cudnn as cudnn
 

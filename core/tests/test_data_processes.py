@@ -143,6 +143,7 @@ def test_a_worker_killed_from_outside_is_noticed(tmp_path, context):
 
 @contexts
 @pytest.mark.parametrize("whole_group", [False, True], ids=["parent", "group"])
+@pytest.mark.seed("CU05")
 def test_ctrl_c_ends_everything(tmp_path, context, whole_group):
     run = Run(tmp_path, "it = iter(loader('slow'))\nnext(it)\nprint('go')\nfor batch in it: pass", context)
     run.until("go")
@@ -153,6 +154,7 @@ def test_ctrl_c_ends_everything(tmp_path, context, whole_group):
     assert run.process.returncode == -signal.SIGINT
 
 
+@pytest.mark.seed("CU05")
 def test_ctrl_c_while_workers_hang_ends_everything(tmp_path):
     run = Run(tmp_path, "it = iter(loader('stubborn'))\nprint('go')\nfor batch in it: pass", "fork")
     run.until("go")
@@ -196,6 +198,7 @@ def test_a_loop_that_is_left_early_leaves_nobody(tmp_path, context, persistent, 
 
 
 @contexts
+@pytest.mark.seed("CU05")
 def test_workers_of_a_parent_that_was_killed_end(tmp_path, context):
     run = Run(tmp_path, "it = iter(loader('hang'))\nnext(it)\nprint('go')\nfor batch in it: pass", context)
     run.until("go")

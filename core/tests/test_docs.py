@@ -34,7 +34,7 @@ def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
     assert lost == []
 
 
-@pytest.mark.parametrize("page", ["differences", "compatibility", "clients"])
+@pytest.mark.parametrize("page", ["differences", "compatibility", "clients", "seeds"])
 def test_a_generated_page_is_up_to_date(page: str) -> None:
     script = ROOT / "docs" / f"{page}.py"
     done = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True, timeout=60)

@@ -84,6 +84,7 @@ def test_numpy_refuses_what_the_graph_would_not_see():
 
 
 @needs_strict
+@pytest.mark.seed("NP01")
 def test_numpy_refuses_other_devices_and_force_copies():
     x = mt.ones(2, device="strict:0")
     with pytest.raises(TypeError, match="can't convert strict:0 device type tensor to numpy"):
@@ -460,6 +461,7 @@ def test_numpy_indices_and_masks():
     assert np.arange(5)[mt.tensor([1, 3])].tolist() == [1, 3] and [1, 2, 3][mt.tensor(1)] == 2
 
 
+@pytest.mark.seed("NP04")
 def test_numpys_functions_take_tensors():
     x = mt.tensor([[4.0, 9.0], [16.0, 25.0]])
     assert isinstance(np.sqrt(x), mt.Tensor) and np.sqrt(x).tolist() == [[2, 3], [4, 5]]

@@ -137,6 +137,7 @@ def test_a_sequence_may_be_run_in_two_halves(kind, rng):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.seed("RN01")
 def test_the_reverse_direction_runs_from_the_end(kind, rng):
     both, x = layer(kind, 4, 3, bidirectional=True), draw(rng, 5, 2, 4)
     one = layer(kind, 4, 3)
@@ -150,6 +151,7 @@ def test_the_reverse_direction_runs_from_the_end(kind, rng):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("enforce_sorted", [True, False])
+@pytest.mark.seed("RN03")
 def test_packed_sequences_run_as_each_alone(kind, enforce_sorted, rng):
     m = layer(kind, 4, 3, num_layers=2, bidirectional=True)
     lengths = [5, 3, 3, 1] if enforce_sorted else [3, 5, 1, 3]

@@ -20,6 +20,7 @@ def largest(weight):
 
 
 @pytest.mark.parametrize("wrap", [nn.utils.spectral_norm, parametrizations.spectral_norm])
+@pytest.mark.seed("SN03")
 def test_spectral_norm_brings_the_largest_singular_value_to_one(wrap):
     mt.manual_seed(0)  # how fast it gets there depends on the ratio of the two largest
     layer = wrap(nn.Linear(5, 4))
@@ -258,6 +259,7 @@ def test_clipping_by_a_given_norm():
     assert p.grad.tolist() == pytest.approx([0.3, 0.4], rel=1e-5)
 
 
+@pytest.mark.seed("PL01", "PL03")
 def test_data_parallel_runs_its_module_and_names_it():
     layer = nn.Linear(2, 1)
     net = nn.DataParallel(layer)

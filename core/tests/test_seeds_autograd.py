@@ -203,6 +203,7 @@ def test_AG20_without_retain_graph_the_other_loss_cannot_go_backward():
     other.backward()
 
 
+@pytest.mark.seed("GN07")
 def test_AG21_a_step_between_two_backwards_is_caught():
     def losses():
         d, g = nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 1)), nn.Linear(2, 2)
@@ -277,6 +278,7 @@ def test_AG26_Variable_makes_a_tensor():
     assert isinstance(mt.ones(1), mt.autograd.Variable)
 
 
+@pytest.mark.seed("GN08")
 def test_AG27_values_that_backward_needs_may_not_be_overwritten():
     def fails(change):
         x = mt.tensor([1.0, 2.0], requires_grad=True)

@@ -204,6 +204,7 @@ def test_NN21_apply_visits_children_first():
     assert seen == [net.low, net.high, net]
 
 
+@pytest.mark.seed("TR02")
 def test_NN22_train_and_eval_reach_every_module():
     net = nn.Sequential(nn.Sequential(nn.Dropout()))
     assert net.training and net.eval() is net
@@ -236,12 +237,14 @@ def test_NN24_images_are_batch_channels_height_width():
         nn.BatchNorm2d(3)(image)
 
 
+@pytest.mark.seed("CU02")
 def test_NN25_input_smaller_than_the_kernel():
     text = r"(?s)Calculated padded input size per channel: \(2 x 2\).*Kernel size: \(4 x 4\).*can't be greater than actual input"
     with pytest.raises(RuntimeError, match=text):
         nn.Conv2d(1, 1, 4)(mt.rand(1, 1, 2, 2))
 
 
+@pytest.mark.seed("PR05")
 def test_NN26_print_shows_names_and_settings():
     assert str(Net()) == (
         "Net(\n  (low): Linear(in_features=2, out_features=3, bias=True)\n"
@@ -274,6 +277,7 @@ def test_NN28_a_composite_module_initialises_its_own_conv():
     assert layer.conv.bias.tolist() == [0] * 4
 
 
+@pytest.mark.seed("RN08")
 def test_NN29_a_custom_lstm_cell():
     class Cell(nn.Module):
         def __init__(self, inputs, hidden):
@@ -308,6 +312,7 @@ def test_NN30_softmax_modules():
     assert _is_close(nn.LogSoftmax(dim=1)(x), nn.Softmax(dim=1)(x).log())
 
 
+@pytest.mark.seed("TR05")
 def test_NN31_a_bias_before_batch_norm_has_no_effect():
     conv, norm, x = nn.Conv2d(1, 2, 3), nn.BatchNorm2d(2), mt.rand(4, 1, 6, 6)
     before = norm(conv(x))
@@ -432,6 +437,7 @@ def test_IN07_names_match_transposed_convs_and_xavier_refuses_a_bias():
         nn.init.xavier_normal_(net[0].bias.data)
 
 
+@pytest.mark.seed("GN03")
 def test_IN08_dcgan_weights_init():
     def init(m):
         name = m.__class__.__name__
@@ -464,6 +470,7 @@ def test_IN10_data_has_random_and_fill_methods():
     layer(mt.ones(1, 50)).sum().backward()
 
 
+@pytest.mark.seed("TR14")
 def test_IN11_zero_weights_do_not_learn_and_others_exist():
     net = nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.Linear(3, 1))
     for p in net.parameters():
@@ -510,12 +517,14 @@ def test_FN03_resizing_stays_in_the_graph():
     assert x.grad.sum().item() == pytest.approx(64)
 
 
+@pytest.mark.seed("TR10")
 def test_FN04_softmax_sums_to_1_along_its_dim():
     x = mt.randn(3, 4)
     assert _is_close(F.softmax(x, dim=1).sum(1), mt.ones(3))
     assert _is_close(F.softmax(x, dim=0).sum(0), mt.ones(4))
 
 
+@pytest.mark.seed("TR11")
 def test_FN05_relu_before_softmax_caps_confidence():
     x = mt.tensor([[3.0, -5.0, -5.0]])
     assert F.softmax(F.relu(x), dim=1)[0, 0].item() < F.softmax(x, dim=1)[0, 0].item()
@@ -538,6 +547,7 @@ def test_LO01_log_softmax_with_nll_is_cross_entropy():
     assert _is_close(nn.NLLLoss()(nn.LogSoftmax(dim=1)(logits), target), nn.CrossEntropyLoss()(logits, target))
 
 
+@pytest.mark.seed("TR04")
 def test_LO02_softmax_before_cross_entropy_cannot_get_low():
     probabilities = nn.Softmax(dim=1)(mt.tensor([[100.0, 0.0, 0.0]]))
     loss = nn.CrossEntropyLoss()(probabilities, mt.tensor([0]))
@@ -552,6 +562,7 @@ def test_LO03_sigmoid_with_bce():
         nn.BCELoss()(mt.full((1,), 1.5), mt.ones(1))
 
 
+@pytest.mark.seed("TR16")
 def test_LO04_nll_of_probabilities_is_negative():
     loss = nn.NLLLoss()(F.softmax(mt.randn(4, 3), dim=1), mt.tensor([0, 1, 2, 0]))
     assert loss.item() < 0

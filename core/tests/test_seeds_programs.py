@@ -1,6 +1,4 @@
 """What the founding notes do around a training loop: printing, several devices, plots, a script's options and imports.
-
-Above each test: the rows of the inventory of the notes that it answers.
 """
 
 from __future__ import annotations
@@ -26,7 +24,8 @@ def fresh(code, **environment):
     return done.stdout.strip()
 
 
-# PR01, PR02, PR03, PR04: the modern layout, whatever the notes' age
+# The modern layout, whatever the notes' age
+@pytest.mark.seed("PR01", "PR02", "PR03", "PR04")
 def test_tensors_print_as_today():
     assert repr(mt.ones(2, 3)) == "tensor([[1., 1., 1.],\n        [1., 1., 1.]])"
     assert repr(mt.tensor([5.5, 3])) == "tensor([5.5000, 3.0000])"
@@ -40,7 +39,7 @@ def test_tensors_print_as_today():
     )
 
 
-# PR05
+@pytest.mark.seed("PR05")
 def test_modules_print_their_layers():
     net = nn.Sequential(nn.Linear(3, 2), nn.ReLU(inplace=True))
     assert repr(net) == (
@@ -71,7 +70,8 @@ def weights_init(m):
         m.bias.data.fill_(0)
 
 
-# PL01, PL02, PL03, PL05, PL07, PL08; PL04: a batch is split over the devices that there are, so without GPUs it stays whole
+# Nothing is split: the module runs where its parameters are, and the guards of the notes do no harm
+@pytest.mark.seed("PL01", "PL02", "PL03", "PL05", "PL07", "PL08")
 def test_the_notes_way_to_several_gpus_runs_without_any():
     device = mt.device("cuda:0" if mt.cuda.is_available() else "cpu")
     net = Generator(ngpu=2)
@@ -87,14 +87,16 @@ def test_the_notes_way_to_several_gpus_runs_without_any():
     assert wrapped.module.main[0].weight.std() < 0.1 and wrapped(x.cpu()).shape[0] == 6
 
 
-# PL06, WF03: the environment says which devices are seen; where there is none nothing breaks
+# The environment says which devices are seen; where there is none nothing breaks
+@pytest.mark.seed("PL06", "WF03")
 def test_a_program_is_told_its_devices_by_the_environment():
     code = "import mortice as mt; print(mt.cuda.device_count() <= 2, mt.ones(2).device.type)"
     assert fresh(code, CUDA_VISIBLE_DEVICES="2,3") == "True cpu"
     assert fresh("import mortice as mt; print(mt.cuda.device_count())", CUDA_VISIBLE_DEVICES="") == "0"
 
 
-# WF01: with the option that the notes use and forget to declare
+# With the option that the notes use and forget to declare
+@pytest.mark.seed("WF01")
 def test_the_notes_options_are_parsed(tmp_path):
     parser = argparse.ArgumentParser()
     parser.add_argument("--dataset", required=True, help="cifar10 | folder | fake")
@@ -114,14 +116,16 @@ def test_the_notes_options_are_parsed(tmp_path):
     assert [net(x).shape[0] for (x,) in loader] == [4, 2]
 
 
-# WF02: a notebook seeds in each cell that draws
+# A notebook seeds in each cell that draws
+@pytest.mark.seed("RS04", "WF02")
 def test_a_cell_that_seeds_gives_the_same_numbers_when_it_runs_again():
     draws = [(mt.manual_seed(7), mt.rand(3).tolist())[1] for _ in range(2)]
     assert draws[0] == draws[1]
 
 
-# WF04: nothing is left behind that must be found and killed
+# Nothing is left behind that must be found and killed
 @pytest.mark.skipif(not os.path.isdir("/proc"), reason="processes are looked for in /proc")
+@pytest.mark.seed("WF04")
 def test_no_worker_outlives_its_program():
     code = (
         "import multiprocessing, mortice as mt\n"
@@ -141,7 +145,6 @@ def _is_python(pid):
         return b"python" in file.read()
 
 
-# WF06
 @pytest.mark.parametrize(
     ("module", "name"),
     [
@@ -151,13 +154,15 @@ def _is_python(pid):
         ("mortice.vision.transforms", "Compose"), ("mortice.vision.transforms.functional", "normalize"),
     ],
 )  # fmt: skip
+@pytest.mark.seed("WF06")
 def test_the_notes_imports_work_with_mortices_names(module, name):
     if module.startswith("mortice.vision"):
         pytest.importorskip("mortice.vision", reason="mortice.vision is not in this tree")
     assert hasattr(importlib.import_module(module), name)
 
 
-# VZ05, and loss curves: matplotlib takes tensors
+# Loss curves too: matplotlib takes tensors
+@pytest.mark.seed("VZ05")
 def test_pyplot_shows_images_and_curves_of_tensors():
     matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed: nothing is drawn")
     matplotlib.use("Agg")
@@ -186,7 +191,8 @@ def test_pyplot_shows_images_and_curves_of_tensors():
         plt.close("all")
 
 
-# ME02: where a program has no TensorBoard, the numbers are a hook away
+# Where a program has no TensorBoard, the numbers are a hook away
+@pytest.mark.seed("ME02", "TR18")
 def test_activations_and_gradients_of_each_layer_are_a_hook_away():
     net = nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 1))
     forward, backward = {}, {}

@@ -278,12 +278,14 @@ def test_VW19_unsqueeze_adds_the_batch_dim():
     assert mt.zeros(3, 8, 8).unsqueeze(0).shape == (1, 3, 8, 8)
 
 
+@pytest.mark.seed("TR06")
 def test_VW20_view_is_not_permute():
     x = mt.arange(6).reshape(2, 3)
     assert x.view(3, 2).tolist() == [[0, 1], [2, 3], [4, 5]]
     assert x.permute(1, 0).tolist() == [[0, 3], [1, 4], [2, 5]]
 
 
+@pytest.mark.seed("TR09")
 def test_VW21_view_reads_the_last_dim_first():
     assert mt.arange(8).view(2, 2, 2).tolist() == [[[0, 1], [2, 3]], [[4, 5], [6, 7]]]
     assert mt.arange(8).view(2, 2, 2).view(-1).tolist() == list(range(8))

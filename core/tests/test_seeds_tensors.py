@@ -492,6 +492,7 @@ def test_BC06_incompatible_shapes_name_sizes_and_dim():
         mt.ones(2, 3) + mt.ones(2, 4)
 
 
+@pytest.mark.seed("TR07")
 def test_BC07_losses_broadcast_silently_or_complain():
     column, row = mt.rand(4, 1), mt.rand(4)
     assert (column - row).shape == (4, 4)
@@ -614,6 +615,7 @@ def test_RE12_unique_sorts():
     assert mt.unique(mt.tensor([[2, 1], [0, 5], [2, 1]]), dim=0).tolist() == [[0, 5], [2, 1]]
 
 
+@pytest.mark.seed("TR07")
 def test_RE13_without_dim_everything_is_reduced():
     a = mt.rand(2, 3)
     assert [a.sum().shape, a.mean().shape, a.max().shape] == [(), (), ()]

@@ -113,6 +113,7 @@ def test_OP08_two_optimizers_and_what_is_refused():
         mt.optim.SGD(p, lr=0.1)
 
 
+@pytest.mark.seed("TR21", "RN06")
 def test_OP09_gradient_clipping():
     a, b = _parameter(grad=3.0), _parameter(grad=4.0)
     norm = nn.utils.clip_grad_norm_([a, b], max_norm=1.0)
@@ -142,6 +143,7 @@ def _train(net, x, y, optimizer, steps):
     return nn.functional.mse_loss(net(x), y).item()
 
 
+@pytest.mark.seed("TR19")
 def test_OP11_more_weight_decay_raises_the_loss():
     x = mt.linspace(-1, 1, 20).unsqueeze(1)
     losses = []
@@ -170,6 +172,7 @@ def test_OP13_one_step_on_an_accumulated_gradient():
     assert a.item() == pytest.approx(0.5)
 
 
+@pytest.mark.seed("TR01")
 def test_OP14_a_small_net_overfits_8_samples():
     mt.manual_seed(0)
     x, y = mt.randn(8, 4), mt.randn(8, 1)
@@ -227,6 +230,7 @@ def test_DL03_three_epochs_of_two_batches():
     assert seen == [(epoch, step, (5,)) for epoch in range(3) for step in range(2)]
 
 
+@pytest.mark.seed("TR24")
 def test_DL04_shuffle_gives_a_new_permutation_every_epoch():
     loader = DataLoader(Squares(50), batch_size=50, shuffle=True)
     (x1, y1), (x2, _) = next(iter(loader)), next(iter(loader))
@@ -320,6 +324,7 @@ def test_DL14_transforms_run_when_an_item_is_read():
 
 
 @pytest.mark.slow
+@pytest.mark.seed("CU05", "WF04")
 def test_DL15_no_worker_outlives_its_loop():
     def left():
         deadline = time.monotonic() + 10

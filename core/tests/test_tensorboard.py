@@ -99,6 +99,7 @@ def test_files_are_named_and_begin_as_tensorboard_expects(tmp_path, monkeypatch)
 # ---- read back by TensorBoard ----
 
 
+@pytest.mark.seed("ME02")
 def test_a_training_run_is_read_back(tmp_path):
     mt.manual_seed(0)
     model = mt.nn.Sequential(mt.nn.Linear(4, 8), mt.nn.Tanh(), mt.nn.Linear(8, 1))

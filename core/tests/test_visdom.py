@@ -72,6 +72,7 @@ def lines(vis, name):
     return [(trace["x"], trace["y"]) for trace in window(vis, name)["content"]["data"]]
 
 
+@pytest.mark.seed("VZ01", "VZ03", "VZ04")
 def test_a_training_run_is_read_back_from_the_server(vis):
     mt.manual_seed(0)
     model = mt.nn.Sequential(mt.nn.Linear(2, 16), mt.nn.Tanh(), mt.nn.Linear(16, 1))
@@ -105,6 +106,7 @@ def test_a_training_run_is_read_back_from_the_server(vis):
     assert window(vis, "loss")["title"] == "loss"
 
 
+@pytest.mark.seed("VZ02", "VZ03")
 def test_m_lines_of_n_points_and_windows_by_name(vis):
     y = mt.rand(10, 3)
     first = vis.line(Y=y, X=mt.linspace(0, 1, 10), win="lines")
@@ -139,6 +141,7 @@ def test_images_are_the_pixels_of_tensors(vis, device):
     )
 
 
+@pytest.mark.seed("VZ04")
 def test_other_plots_take_tensors(vis):
     values = mt.rand(5, 4, requires_grad=True)
     heat = window(vis, vis.heatmap(values, win="heat"))["content"]["data"][0]

@@ -9,13 +9,11 @@ from __future__ import annotations
 import time
 from contextlib import nullcontext
 
+from mortice.errors import OutOfMemoryError as OutOfMemoryError  # what a backend may raise
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-
-class OutOfMemoryError(RuntimeError):
-    """A device has no memory left; what a backend may raise."""
 
 
 class Queue:

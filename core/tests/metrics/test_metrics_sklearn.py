@@ -204,6 +204,7 @@ def test_what_sklearn_refuses_is_refused(ours, theirs, arguments):
 # ---- the notes: scikit-learn takes the tensors, and which column to give it (ME01) ----
 
 
+@pytest.mark.seed("ME01")
 def test_sklearn_takes_tensors_and_the_other_column_gives_one_minus_auc():
     datasets = pytest.importorskip("sklearn.datasets", reason="scikit-learn is not installed: its data are not used")
     images, digits = datasets.load_digits(return_X_y=True)

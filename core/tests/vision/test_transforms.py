@@ -48,6 +48,7 @@ def near(a, b, tolerance=1e-6):
 
 
 @pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "LA", "CMYK", "HSV", "YCbCr"])
+@pytest.mark.seed("VT14", "VT20")
 def test_pixels_become_tensors_and_come_back_exactly(mode):
     img = picture(mode=mode)
     t = F.pil_to_tensor(img)
@@ -85,6 +86,7 @@ def test_an_empty_image():
     assert T.ToTensor()(Image.new("RGB", (0, 4))).shape == (3, 4, 0)
 
 
+@pytest.mark.seed("VT12")
 def test_floats_count_from_zero_to_one_and_channels_say_the_mode():
     for channels, mode in ((1, "L"), (2, "LA"), (3, "RGB"), (4, "RGBA")):
         img = F.to_pil_image(mt.full((channels, 3, 5), 0.5))
@@ -402,6 +404,7 @@ def test_names_that_torchvision_removed_say_what_took_their_place():
         T.RandomSizedCrop  # noqa: B018
 
 
+@pytest.mark.seed("VT11")
 def test_other_types_are_refused():
     for call in (F.hflip, F.invert, lambda x: F.rotate(x, 3), lambda x: F.pad(x, 1), lambda x: F.resize(x, 3)):
         with pytest.raises(TypeError, match="PIL Image or Tensor|Unexpected type"):
@@ -419,6 +422,7 @@ PIPELINES = {
 
 
 @pytest.mark.parametrize("name", PIPELINES)
+@pytest.mark.seed("RS01", "VT10")
 def test_a_seed_repeats_what_is_drawn(name):
     transform, img = PIPELINES[name](), picture()
     mt.manual_seed(5)
@@ -427,6 +431,7 @@ def test_a_seed_repeats_what_is_drawn(name):
     assert [transform(img).tobytes() for _ in range(6)] == first and len(set(first)) > 1
 
 
+@pytest.mark.seed("VT09", "VT10")
 def test_draws_are_spread_as_they_should_be(backend):
     if backend == "strict":
         pytest.skip("every backend draws the same, and this draws much")

@@ -34,7 +34,8 @@ class Memory:
                 memory = malloc(size)
             except full as error:
                 # As the class that scripts catch; CuPy's own is a MemoryError.
-                raise OutOfMemoryError(f"CUDA {error}") from error
+                free, total = cupy.cuda.Device().mem_info
+                raise OutOfMemoryError(f"CUDA {error} Of the device's {total:,} bytes {free:,} are free.") from error
             device = memory.device_id
             since[device] += size
             if since[device] >= slack[device]:

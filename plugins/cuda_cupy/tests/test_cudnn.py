@@ -380,6 +380,7 @@ emulated = pytest.mark.skipif("fake_cudnn" not in sys.modules, reason="looks int
 
 
 @emulated
+@pytest.mark.seed("CU01")
 def test_which_plan_runs() -> None:
     import fake_cudnn
 

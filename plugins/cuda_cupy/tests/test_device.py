@@ -102,12 +102,14 @@ def test_memory_is_counted_with_its_peak() -> None:
     assert 0 < free <= total
 
 
+@pytest.mark.seed("CU03")
 def test_a_limit_is_kept_and_the_error_is_pytorchs() -> None:
     total = cuda.get_device_properties().total_memory
     cuda.empty_cache()
     cuda.set_per_process_memory_fraction(4096 / total)
     try:
-        with pytest.raises(cuda.OutOfMemoryError, match="[Oo]ut of memory"):
+        amounts = r"[Oo]ut of memory allocating 4,194,304 bytes \(allocated so far.* bytes [\d,]+ are free"
+        with pytest.raises(cuda.OutOfMemoryError, match=amounts):
             mt.zeros(1 << 20, device="cuda")
     finally:
         cuda.set_per_process_memory_fraction(1.0)

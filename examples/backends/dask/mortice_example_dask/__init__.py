@@ -56,7 +56,9 @@ def load():
 
         return eager
 
-    return from_namespace(Namespace(), "dask", register=False)
+    from mortice_example_dask.matrices import kernels
+
+    return from_namespace(Namespace(), "dask", kernels=kernels(at_once(dask.array.from_array)), register=False)
 
 
 @hookimpl
