@@ -32,7 +32,7 @@ PROGRAMS = {
     "wgan": ([*TINY_GAN, "--limit", "160"], ["fake_samples_epoch_002.png", "real_samples.png"], ("distance", 0.0, 1)),
     "vae": (["--imageSize", "8", "--hidden", "64", "--lr", "0.004"], ["pairs.png", "plane.png"], ("loss", 34.0, -1)),
     "cifar_resnet": ([*TINY_NET, "--classes", "0", "1", "--batchSize", "32"], ["read.png"], ("accuracy", 0.9, 1)),
-    "finetune": ([*TINY_NET, "--shots", "6", "--batchSize", "8"], ["read.png"], ("loss", 1.5, -1)),
+    "finetune": ([*TINY_NET, "--shots", "6", "--batchSize", "8"], ["read.png"], ("loss", 1.6, -1)),
     "char_lstm": (
         ["--hidden", "48", "--limit", "6000", "--seqLength", "32", "--batchSize", "8", "--lr", "0.02"],
         ["surprise.png", "written.txt"],
@@ -271,9 +271,7 @@ def test_the_gallery_has_commands_that_parse_and_pictures_that_are_small(program
 @pytest.mark.oracle
 @pytest.mark.parametrize("name", ["dcgan", "vae", "char_lstm"])
 def test_program_runs_on_pytorch_once_its_imports_name_it(name, program, trained, tmp_path, capsys):
-    pytest.importorskip("torch", reason="the oracle is PyTorch")
-    if name != "char_lstm":
-        importlib.import_module("torchvision_side")
+    importlib.import_module("torchvision_side")
     module = program(name, "torch")
     assert module.torch.__name__ == "torch"
     module.main(options(name, tmp_path, trained))
