@@ -76,7 +76,7 @@ def trained(tmp_path_factory):
     """Return the checkpoint of a network that has seen a few of the digits from 0 to 4, trained from a shell."""
     folder = tmp_path_factory.mktemp("trained")
     command = [sys.executable, str(GALLERY / "cifar_resnet.py"), *TINY_NET, "--classes", *"01234", "--niter", "1"]
-    command += ["--limit", "200", "--batchSize", "32", "--backend", "cpu_numpy", "--outf", str(folder)]
+    command += ["--limit", "200", "--manualSeed", "1", "--batchSize", "32", "--backend", "cpu_numpy", "--outf", str(folder)]
     done = subprocess.run([*command, "--logdir", str(folder)], capture_output=True, text=True, timeout=300, cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "Random Seed:" in done.stdout and len(list(folder.glob("events.*"))) == 1
