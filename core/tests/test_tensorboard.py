@@ -444,7 +444,8 @@ def test_it_writes_without_numpy_pillow_and_tensorboard(tmp_path):
         "with SummaryWriter(sys.argv[1]) as w:\n"
         "    w.add_scalar('x', mt.tensor(1.)); w.add_image('i', mt.rand(3, 4, 4)); w.add_histogram('h', mt.rand(9))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=120)
+    env = {**os.environ, "MORTICE_BACKEND": "cpu_cext"}
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=120, env=env)
     assert done.returncode == 0, done.stderr
     image = frames(next(tmp_path.iterdir()))[2]
     png = image[image.index(b"\x89PNG") :]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import pickle
 import subprocess
 import sys
@@ -282,5 +283,6 @@ def test_they_work_without_numpy_and_are_not_imported_with_mortice():
     )
     if "cpu_cext" not in plugins.list_backends():
         pytest.skip("cpu_cext is not installed: no backend works without NumPy here")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    env = {**os.environ, "MORTICE_BACKEND": "cpu_cext"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=env)
     assert done.stdout == "0.75 1.0\n", done.stderr
