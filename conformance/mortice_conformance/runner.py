@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.resources
+import linecache
 import time
 import tomllib
 import traceback
@@ -115,8 +116,12 @@ def run_item(item: Item, subject: Subject) -> Result:
 
 
 def _shown(error: Exception) -> str:
-    frames = "".join(traceback.format_exception(error)[-4:])
-    return f"{type(error).__name__}: {error}\n{frames}"
+    """Return an error with where it was raised, by modules: where these lie is nobody's business who reads a scorecard."""
+    frames = []
+    for frame, line in list(traceback.walk_tb(error.__traceback__))[-3:]:
+        code, module = frame.f_code, frame.f_globals.get("__name__", "?")
+        frames.append((module, line, code.co_name, linecache.getline(code.co_filename, line)))
+    return f"{type(error).__name__}: {error}\n{''.join(traceback.format_list(frames))}"
 
 
 def judge(result: Result, known: dict[str, KnownFailure]) -> Result:

@@ -54,6 +54,16 @@ def test_a_check_ends_as(run: Any, outcome: str, text: str) -> None:
     assert result.id == "test_values[exp-float32-strict]"
 
 
+def test_an_error_says_where_in_modules_and_nothing_of_the_machine() -> None:
+    def raising(subject: Any) -> None:
+        json.loads("{")
+
+    message = runner.run_item(item(raising), SUBJECT).message
+    assert message.startswith("JSONDecodeError: ") and 'File "json.decoder", line ' in message and "raw_decode" in message
+    assert "raise JSONDecodeError(" in message
+    assert os.path.dirname(json.__file__) not in message and str(Path(__file__).parent) not in message
+
+
 def test_a_known_failure_must_fail() -> None:
     known = {
         "test_values[exp-float32-strict]": KnownFailure(
