@@ -322,7 +322,7 @@ BYTES = {
     "RandomSolarize",
 }
 # Changes that stretch what the change before them rounded.
-LOOSE = {"AugMix": 0.02, "AutoAugment": 0.02, "RandAugment": 0.08, "TrivialAugmentWide": 0.02}
+LOOSE = {"AugMix": 0.02, "AutoAugment": 0.02, "RandAugment": 0.02, "TrivialAugmentWide": 0.02}
 
 
 def made(lib, name, settings):
