@@ -1,0 +1,19 @@
+import mortice as torch
+from mortice import doctor, nn
+from mortice.utils.data import DataLoader, Dataset, TensorDataset
+
+torch.manual_seed(0)
+
+
+class Windows(Dataset):
+    def __init__(self, series, width):
+        self.series, self.width = series, width
+
+    def __len__(self):
+        return len(self.series) - self.width
+
+    def __getitem__(self, i):
+        return self.series[i : i + self.width], self.series[i + self.width]
+
+
+print(doctor.check_dataset(DataLoader(Windows(torch.randn(60), 5), batch_size=8)))

@@ -1,0 +1,7 @@
+import mortice as torch
+from mortice import doctor, nn
+from mortice.utils.data import DataLoader, Dataset, TensorDataset
+
+torch.manual_seed(0)
+
+print(doctor.check_dataset(TensorDataset(torch.randn(200, 6), torch.rand(200).exp())))

@@ -1,0 +1,13 @@
+# static
+from torchvision import datasets, transforms
+
+image_size = 64
+dataset = datasets.ImageFolder(
+    "celeba",
+    transform=transforms.Compose([
+        transforms.CenterCrop(image_size),  # <- D31
+        transforms.Resize(image_size),
+        transforms.ToTensor(),
+        transforms.Normalize((0.5, 0.5, 0.5), (0.5, 0.5, 0.5)),
+    ]),
+)

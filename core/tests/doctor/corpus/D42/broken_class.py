@@ -1,0 +1,13 @@
+# raises: It holds 2 images itself
+import tempfile
+from pathlib import Path
+
+from mortice.vision.datasets import ImageFolder
+from PIL import Image
+
+root = Path(tempfile.mkdtemp())
+for kind in ("bee", "wasp"):
+    (root / kind).mkdir()
+    for i in range(2):
+        Image.new("L", (8, 8)).save(root / kind / f"{i}.png")
+dataset = ImageFolder(root / "bee")
