@@ -76,6 +76,7 @@ def judged(stages: Stages, emulated: bool = False) -> list[Bar]:
 
 
 TITLES = {
+    "compile": "The plugin's CUDA sources, compiled and loaded",
     "kit": "Conformance kit", "programs": "The ten programs give the CPU's losses",
     "random": "Random streams are the CPU's, bit for bit", "elementwise": "Elementwise and reductions, 1e8 elements",
     "matmul": "Matrix products", "convolution": "conv2d", "attention": "Attention",

@@ -47,7 +47,11 @@ def install(site: Path, wheels: Path | None) -> list[str]:
     for project in PROJECTS:
         shutil.copytree(ROOT / project, build / project, ignore=LEFT_OUT)
     if trouble := _pip(site, None, ["--no-build-isolation", *(f"./{project}" for project in PROJECTS)], build):
-        raise Uninstallable(f"the checkout cannot be installed: {trouble}. Before it:\n" + "\n".join(said))
+        said.append(f"pip cannot install the checkout, so its files are copied: {trouble}")
+        try:
+            _copy(build, site)
+        except OSError as error:
+            raise Uninstallable(f"the checkout cannot be installed: {error}. Before it:\n" + "\n".join(said)) from error
     shutil.rmtree(build)
     made.write_text(stamp)
     built = any((site / "mortice").glob("_engine*.so"))
@@ -79,6 +83,22 @@ def _met(requirement: str) -> bool:
         return wanted.specifier.contains(importlib.metadata.version(wanted.name), prereleases=True)
     except importlib.metadata.PackageNotFoundError:
         return False
+
+
+def _copy(build: Path, site: Path) -> None:
+    """Do what pip would without building anything: packages, and the names by which plugins are found."""
+    site.mkdir(parents=True, exist_ok=True)
+    for project in PROJECTS:
+        table = tomllib.loads((build / project / "pyproject.toml").read_text())["project"]
+        for package in sorted((build / project).iterdir()):
+            if (package / "__init__.py").is_file():
+                shutil.copytree(package, site / package.name, dirs_exist_ok=True)
+        about = site / f"{table['name'].replace('-', '_')}-{table['version']}.dist-info"
+        about.mkdir(exist_ok=True)
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {table['name']}\nVersion: {table['version']}\n")
+        groups = table.get("entry-points", {})
+        lines = [f"[{group}]\n" + "".join(f"{name} = {at}\n" for name, at in names.items()) for group, names in groups.items()]
+        (about / "entry_points.txt").write_text("\n".join(lines))
 
 
 def _pip(site: Path, wheels: Path | None, what: list[str], folder: Path = ROOT) -> str:

@@ -10,6 +10,7 @@ import gc
 import importlib
 import importlib.metadata
 import json
+import multiprocessing
 import os
 import platform
 import subprocess
@@ -31,6 +32,7 @@ LIBRARIES = (
 )  # fmt: skip
 COMPARED = ("elementwise", "matmul", "convolution", "attention", "functions", "steps", "captured")
 TOGETHER = 4  # programs at a time
+LOST = 3  # the exit code of a stage whose device answers no more
 
 
 class Stage:
@@ -38,6 +40,7 @@ class Stage:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.name, self.tiny, self.only, self.emulated = options.name, options.tiny, options.only, options.emulated
+        self.after: str = options.after
         self.records: Path = options.records
         self.end = time.monotonic() + options.seconds
 
@@ -45,6 +48,28 @@ class Stage:
         """Write a result; a line at once, since the process may be ended at any time."""
         with self.records.open("a") as file:
             file.write(json.dumps({"stage": self.name, **fields}) + "\n")
+
+    def left(self, cases: list[GpuCase]) -> Iterator[GpuCase]:
+        """Yield the cases behind the one that ended an earlier process; say before each which it is."""
+        names = [case.name for case in cases]
+        for case in cases[names.index(self.after) + 1 if self.after in names else 0 :]:
+            self.emit(at=case.name)
+            yield case
+
+    def failed(self, name: str, error: Exception) -> None:
+        """Note that a case failed; end the process where the device answers no more."""
+        problem = f"{type(error).__name__}: {error}"
+        self.emit(row={"name": name, "seconds": {}, "allocated": {}, "reserved": {}, "problems": [problem]})
+        self.check(self.libraries())
+
+    def check(self, libraries: list[Library]) -> None:
+        """End the process where the device answers no more: another one goes on."""
+        try:
+            for library in libraries:
+                library.wait()
+        except Exception as error:
+            print(f"the device answers no more: {type(error).__name__}: {error}", file=sys.stderr)
+            raise SystemExit(LOST) from error
 
     def libraries(self) -> list[Library]:
         """Return mortice, and PyTorch where it sees the GPU (on the stand-in: where it is installed)."""
@@ -102,6 +127,71 @@ def _commit() -> str:
     return ""
 
 
+# ---- the CUDA sources ----
+
+
+def compile_kernels(stage: Stage) -> None:
+    """Compile the plugin's kernels in several processes, float32 first: CuPy keeps them on disk, where later stages find them."""
+    wanted = _kernels()
+    if stage.tiny:
+        wanted = wanted[:2]
+    started, count, problems = time.perf_counter(), 0, []
+    context = multiprocessing.get_context("spawn")
+    jobs = 1 if stage.emulated else min(os.cpu_count() or 1, 12)
+    with concurrent.futures.ProcessPoolExecutor(jobs, mp_context=context) as pool:
+        asked = [pool.submit(_compiled, *kernel, stage.emulated) for kernel in wanted]
+        for kernel, answer in zip(wanted, asked):
+            try:
+                problem = answer.result(max(stage.end - time.monotonic(), 0))
+            except concurrent.futures.TimeoutError:
+                problems.append(f"{len(wanted) - count} kernels were not reached")
+                pool.shutdown(wait=False, cancel_futures=True)
+                break
+            except concurrent.futures.BrokenExecutor as error:  # a kernel has ended its process
+                problems.append(f"{kernel[2]} for {kernel[1]}, or one beside it: {error}")
+                break
+            count += 1
+            if problem:
+                problems.append(f"{kernel[2]} for {kernel[1]}: {problem}")
+    stage.emit(note=f"{count} kernels in {time.perf_counter() - started:.1f} s by {jobs} processes")
+    for problem in problems[:40]:
+        stage.emit(note=problem)
+
+
+def _kernels() -> list[tuple[int, str, str]]:
+    """Return the program, by its number, the dtype and the name of each kernel."""
+    from mortice_cuda_cupy import kernels  # noqa: F401  their sources are programs
+    from mortice_cuda_cupy.kernels import elementwise, index, reduce, scan, sort  # noqa: F401
+    from mortice_cuda_cupy.kernels.launch import PROGRAMS
+
+    order = ("float32", "bfloat16", "int64", "float16", "float64")
+    found = [
+        (number, dtype.name, kernel)
+        for number, program in enumerate(PROGRAMS)
+        for dtype in program.types
+        for kernel in program.kernels
+    ]
+    return sorted(found, key=lambda k: order.index(k[1]) if k[1] in order else len(order))
+
+
+def _compiled(number: int, dtype: str, kernel: str, emulated: bool) -> str:
+    """Compile and load a kernel; return what is wrong with it, or nothing."""
+    if emulated:
+        sys.path.insert(0, str(EMULATOR))
+        importlib.import_module("emulated")
+    _kernels()
+    from mortice_cuda_cupy.kernels.launch import PROGRAMS
+
+    program = PROGRAMS[number]
+    try:
+        made = program.raw(next(d for d in program.types if d.name == dtype), kernel)
+        # Of the registers that there are; kernels of more than 256 threads declare how many.
+        threads = getattr(made, "max_threads_per_block", 1024)
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error)[:400]}"
+    return "" if threads >= 256 else f"only {threads} threads have registers enough"
+
+
 # ---- random numbers ----
 
 
@@ -121,11 +211,15 @@ def random_streams(stage: Stage) -> None:
     for name, draw in draws.items():
         for n in (1, 7, 1000) if stage.tiny else (1, 7, 1000, 1_000_003):
             found = []
-            for at in ("cpu", "cuda"):
-                mt.manual_seed(20_261_121)
-                mt.rand(3, device=at)  # so that the stream does not begin at its first word
-                found.append(_bits(draw(n, at).cpu()))
-            different = int((found[0] != found[1]).sum())
+            try:
+                for at in ("cpu", "cuda"):
+                    mt.manual_seed(20_261_121)
+                    mt.rand(3, device=at)  # so that the stream does not begin at its first word
+                    found.append(_bits(draw(n, at).cpu()))
+                different = int((found[0] != found[1]).sum())
+            except Exception as error:  # the other draws still count
+                stage.emit(note=f"{name}, {n:,}: {type(error).__name__}: {error}")
+                different = n
             stage.emit(row={"name": f"{name}, {n:,}", "count": n, "different": different})
 
 
@@ -226,15 +320,18 @@ def compare(stage: Stage) -> None:
     if len(libraries) < 2:
         stage.emit(note="PyTorch is not here, or does not see the GPU: no ratio is taken.")
     rounds, min_time = (2, 0.0) if stage.tiny else (7, 0.015)
-    for case in _cases(stage):
-        if stage.only not in case.name:
-            continue
+    for case in stage.left([case for case in _cases(stage) if stage.only in case.name]):
         gc.collect()
-        for library in libraries:
-            library.module.cuda.empty_cache()
-        placed = Case(stage.name, case.name, _placed(stage, case.setup))
-        row = measure(placed, libraries, rounds=rounds, min_time=min_time, between=lambda: None)
-        stage.emit(row=_plain(row, case))
+        try:
+            for library in libraries:
+                library.module.cuda.empty_cache()
+            placed = Case(stage.name, case.name, _placed(stage, case.setup))
+            row = measure(placed, libraries, rounds=rounds, min_time=min_time, between=lambda: None)
+        except Exception as error:
+            stage.failed(case.name, error)
+        else:
+            stage.emit(row=_plain(row, case))
+            stage.check(libraries)
 
 
 def _cases(stage: Stage) -> Iterator[GpuCase]:
@@ -300,7 +397,7 @@ def _plain(row: Row, case: GpuCase) -> dict[str, Any]:
 
 def memory(stage: Stage) -> None:
     """Measure the peak memory of three eager training steps, as each library's allocator counts it."""
-    for case in gpu_cases.steps(stage.tiny):
+    for case in stage.left(list(gpu_cases.steps(stage.tiny))):
         found: dict[str, Any] = {"name": case.name, "allocated": {}, "reserved": {}, "problems": []}
         for library in stage.libraries():
             t = library.module
@@ -325,6 +422,7 @@ def memory(stage: Stage) -> None:
             found["allocated"][library.name] = t.cuda.max_memory_allocated() - before[0]
             found["reserved"][library.name] = t.cuda.max_memory_reserved() - before[1]
             del step
+        stage.check(stage.libraries())
         sizes = found["allocated"]
         if len(sizes) == 2:
             found["ratio"] = sizes["mortice"] / max(sizes["torch"], 1)
@@ -332,7 +430,8 @@ def memory(stage: Stage) -> None:
 
 
 STAGES: dict[str, Callable[[Stage], None]] = {
-    "machine": machine, "random": random_streams, "programs": programs, **dict.fromkeys(COMPARED, compare), "memory": memory,
+    "machine": machine, "compile": compile_kernels, "random": random_streams, "programs": programs,
+    **dict.fromkeys(COMPARED, compare), "memory": memory,
 }  # fmt: skip
 
 
@@ -343,6 +442,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--records", type=Path, default=Path(os.devnull))
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--only", default="")
+    parser.add_argument("--after", default="", metavar="CASE", help="go on behind that case")
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--emulated", action="store_true")
     options = parser.parse_args(arguments)

@@ -14,7 +14,7 @@ import cupyx
 import ml_dtypes
 import numpy as np
 
-from mortice.backends import DType, NamespaceBackend
+from mortice.backends import DType, NamespaceBackend, in_full
 from mortice_cuda_cupy.cudnn import CudnnKernels
 from mortice_cuda_cupy.exchange import Exchange
 from mortice_cuda_cupy.guard import guarded, outside_captures
@@ -22,6 +22,8 @@ from mortice_cuda_cupy.kernels import CudaKernels
 from mortice_cuda_cupy.kernels.elementwise import direct
 from mortice_cuda_cupy.kernels.index import indexing
 from mortice_cuda_cupy.kernels.reduce import reductions
+from mortice_cuda_cupy.kernels.scan import scans
+from mortice_cuda_cupy.kernels.sort import sorting
 from mortice_cuda_cupy.matmul import Products
 from mortice_cuda_cupy.memory import Memory
 from mortice_cuda_cupy.movement import Movement, grid
@@ -69,7 +71,7 @@ class CuPyBackend(CudaKernels, CudnnKernels, Movement, Products, Memory, Streams
             setattr(self, name, two(getattr(cupy, native)))
         for name, kernel in (direct(self) | reductions(self)).items():
             setattr(self, name, kernel)
-        for name, kernel in indexing(self).items():
+        for name, kernel in (indexing(self) | scans(self) | sorting(self)).items():
             setattr(self, name, kernel)
         self.start_counting()
         if count > 1:
@@ -176,15 +178,31 @@ class CuPyBackend(CudaKernels, CudnnKernels, Movement, Products, Memory, Streams
         xs = [a.astype(np.uint8) if a.__class__ is ndarray else int(a) for a in (x, y)]
         return function(*xs).astype(np.bool_)
 
+    @in_full
+    def add(self, x: Any, y: Any) -> Any:
+        return self._binary("add", cupy.add, x, y)
+
+    @in_full
+    def multiply(self, x: Any, y: Any) -> Any:
+        return self._binary("multiply", cupy.multiply, x, y)
+
+    @in_full
+    def divide(self, x: Any, y: Any) -> Any:
+        return self._binary("divide", cupy.true_divide, x, y)
+
+    @in_full
     def subtract(self, x: Any, y: Any) -> Any:
         return self._binary("subtract", cupy.subtract, x, y)
 
+    @in_full
     def pow(self, x: Any, y: Any) -> Any:
         return self._binary("pow", cupy.power, x, y)
 
+    @in_full
     def remainder(self, x: Any, y: Any) -> Any:
         return self._binary("remainder", _remainder, x, y)
 
+    @in_full
     def floor_divide(self, x: Any, y: Any) -> Any:
         return self._binary("floor_divide", _floor_divide, x, y)
 
@@ -195,8 +213,14 @@ class CuPyBackend(CudaKernels, CudnnKernels, Movement, Products, Memory, Streams
         return cupy.sign(x) if x.dtype.kind != "b" else x.copy()
 
     def logical_not(self, x: Any) -> Any:
-        # CuPy's has no bfloat16.
-        return cupy.logical_not(x) if x.dtype != BFLOAT16 else cupy.equal(x, _number(0, BFLOAT16))
+        # CuPy's has neither bfloat16 nor complex numbers.
+        return cupy.equal(x, _number(0, x.dtype)) if x.dtype.kind in "cV" else cupy.logical_not(x)
+
+    def logical_and(self, x: Any, y: Any) -> Any:
+        return two(cupy.logical_and)(_truth(x), _truth(y))
+
+    def logical_or(self, x: Any, y: Any) -> Any:
+        return two(cupy.logical_or)(_truth(x), _truth(y))
 
     def where(self, cond: Any, x: Any, y: Any) -> Any:
         x, y = self._pair(x, y)
@@ -231,8 +255,10 @@ class CuPyBackend(CudaKernels, CudnnKernels, Movement, Products, Memory, Streams
 
     def argmax(self, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
         axis = axis if x.ndim else None
+        # CuPy's has no bfloat16; float32 has the same order.
+        x = x.astype(np.float32) if x.dtype == BFLOAT16 else x
         found = cupy.argmax(x, axis=axis, keepdims=keepdims)
-        if x.dtype.kind not in "fV":
+        if x.dtype.kind != "f":
             return found
         # Of several nan CuPy takes any, as its tree of comparisons meets them; the first is asked for.
         nan = cupy.isnan(x)
@@ -294,9 +320,9 @@ _ONE = {
        "isfinite signbit reciprocal".split()},
 }  # fmt: skip
 _TWO = {
-    "divide": "true_divide", "atan2": "arctan2", "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift",
-    **{n: n for n in "add multiply maximum minimum equal less not_equal greater less_equal greater_equal bitwise_and bitwise_or "
-       "bitwise_xor logical_and logical_or hypot copysign".split()},
+    "atan2": "arctan2", "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift",
+    **{n: n for n in "maximum minimum equal less not_equal greater less_equal greater_equal bitwise_and bitwise_or "
+       "bitwise_xor hypot copysign".split()},
 }  # fmt: skip
 
 
@@ -332,6 +358,13 @@ def _negative_zero(x: Any, value: Any) -> bool:
     x.fill(_number(0, x.dtype))
     cupy.negative(x, out=x)
     return True
+
+
+def _truth(x: Any) -> Any:
+    """Return complex numbers as bools, everything else as it is: CuPy's logic has no complex numbers."""
+    if x.__class__ is not ndarray:
+        return bool(x) if x.__class__ is complex else x
+    return cupy.not_equal(x, 0) if x.dtype.kind == "c" else x
 
 
 def _words(x: Any) -> Any:

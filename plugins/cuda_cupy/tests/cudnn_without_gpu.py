@@ -13,6 +13,7 @@ import glob
 import json
 import shutil
 import subprocess
+import sys
 import sysconfig
 import tempfile
 from pathlib import Path
@@ -64,7 +65,9 @@ def missing() -> str:
     if shutil.which("cc") is None:
         return "no C compiler, for a stand-in of libcuda"
     if not _libraries("cudnn/lib/libcudnn.so.9"):
-        return "nvidia-cudnn-cu13 is not installed"
+        return "nvidia-cudnn-cu13 is not installed; `make cudnn` fetches it, with cuBLAS 1 GB, which CI does not"
+    if not _libraries("cu13/lib/libcublasLt.so.*"):
+        return "nvidia-cublas is not installed, which cuDNN wants; `make cudnn` fetches it"
     if ctypes.util.find_library("cuda"):
         return "a driver is here, and with it perhaps a GPU: test_cudnn runs on that"
     try:
@@ -75,7 +78,9 @@ def missing() -> str:
 
 
 def _libraries(pattern: str) -> list[str]:
-    return sorted(glob.glob(str(Path(sysconfig.get_path("purelib"), "nvidia", pattern))))
+    """Return files of NVIDIA's wheels, wherever Python looks for modules."""
+    places = dict.fromkeys([sysconfig.get_path("purelib"), *sys.path])
+    return [name for place in places for name in sorted(glob.glob(str(Path(place, "nvidia", pattern))))]
 
 
 def stand_in() -> None:
@@ -85,7 +90,8 @@ def stand_in() -> None:
         source.write_text(_source())
         subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", library, source], check=True)
         ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
-    for pattern in ("cu13/lib/libnvrtc.so.*", "cu13/lib/libcublasLt.so.*", "cu13/lib/libcublas.so.*"):
+    # cuDNN's own too: its frontend looks for it where Python's packages are, and then among what is loaded.
+    for pattern in ("cu13/lib/libnvrtc.so.*", "cu13/lib/libcublasLt.so.*", "cu13/lib/libcublas.so.*", "cudnn/lib/libcudnn.so.9"):
         for name in _libraries(pattern):
             ctypes.CDLL(name, ctypes.RTLD_GLOBAL)
 

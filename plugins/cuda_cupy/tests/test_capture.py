@@ -249,7 +249,6 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "tolist": lambda x: x.tolist(),
     "cpu": lambda x: x.cpu(),
     "nonzero": lambda x: x.nonzero(),
-    "multinomial": lambda x: x.multinomial(1),
     "tensor": lambda x: mt.tensor([1.0, 2.0], device="cuda"),
     "copy_": lambda x: x.copy_(mt.ones(3)),
     "synchronize": lambda x: cuda.synchronize(),
@@ -270,6 +269,19 @@ def test_what_needs_the_host_is_refused_by_name(name: str) -> None:
         x.mul_(2)
     graph.replay()
     assert x.tolist() == [2, 2, 2]
+
+
+@pytest.mark.parametrize("replacement", [False, True])
+def test_multinomial_draws_anew_in_each_replay(replacement: bool) -> None:
+    weights, graph = mt.tensor([1.0, 0.0] * 50, device="cuda"), cuda.CUDAGraph()
+    with cuda.graph(graph):
+        drawn = weights.multinomial(40, replacement)
+    found = []
+    for _ in range(3):
+        graph.replay()
+        found.append(drawn.tolist())
+    assert found[0] != found[1] != found[2] and all(i % 2 == 0 for row in found for i in row)
+    assert replacement or all(len(set(row)) == 40 for row in found)
 
 
 def test_after_a_refusal_the_capture_goes_on() -> None:
@@ -439,3 +451,100 @@ def test_a_captured_module_drops_out_anew_at_each_call() -> None:
     assert captured.outputs == eager.outputs and captured.outputs[0] != captured.outputs[1]
     for p, q in zip(captured.parameters(), eager.parameters()):
         assert p.grad.tolist() == q.grad.tolist()
+
+
+# ---- GradScaler ----
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["at once", "unscaled, clipped, then stepped"])
+@pytest.mark.parametrize("name", [*OPTIMISERS])
+def test_a_scaler_skips_and_adapts_on_the_device(name: str, apart: bool) -> None:
+    def run(captured: bool) -> tuple[Any, Any, list[Any]]:
+        mt.manual_seed(0)
+        model = nn.Linear(3, 2).cuda()
+        optimiser = OPTIMISERS[name](model)
+        scaler = mt.amp.GradScaler("cuda", init_scale=1024.0, growth_interval=3)
+        x, factor = mt.ones(4, 3, device="cuda"), mt.ones((), device="cuda")
+
+        def step() -> Any:
+            optimiser.zero_grad()
+            with mt.autocast("cuda", mt.float16):
+                loss = (model(x) * factor).float().square().mean()
+            scaler.scale(loss).backward()
+            if apart:
+                scaler.unscale_(optimiser)
+                nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            scaler.step(optimiser)
+            scaler.update()
+            return loss
+
+        with cuda.stream(cuda.Stream()):
+            for _ in range(WARM):
+                loss = step()
+        cuda.synchronize()
+        graph, found = cuda.CUDAGraph(), []
+        if captured:
+            with cuda.graph(graph):
+                loss = step()
+        for i in range(14):
+            x.fill_(float(i + 1) / 8)
+            factor.fill_(float("inf") if i in (4, 5, 9) else 1.0)
+            if captured:
+                graph.replay()
+            else:
+                loss = step()
+            found.append((loss.item(), scaler.get_scale(), scaler.state_dict()["_growth_tracker"]))
+        return model, optimiser, found
+
+    (model, optimiser, found), (other, law, wanted) = run(True), run(False)
+    assert str(found) == str(wanted) and len({scale for _, scale, _ in found}) > 2
+    for p, q in zip(model.parameters(), other.parameters()):
+        assert p.tolist() == q.tolist()
+        mine, theirs = optimiser.state[p], law.state[q]
+        assert {n: v.tolist() for n, v in mine.items() if v is not None} == {
+            n: v.tolist() for n, v in theirs.items() if v is not None
+        }
+    assert optimiser.found_inf is None
+
+
+def test_a_scaler_that_was_captured_goes_on_outside_and_is_saved() -> None:
+    model = nn.Linear(3, 1).cuda()
+    optimiser = mt.optim.SGD(model.parameters(), lr=0.1)
+    scaler, x = mt.amp.GradScaler("cuda", init_scale=8.0, growth_interval=2), mt.ones(2, 3, device="cuda")
+
+    def step() -> None:
+        optimiser.zero_grad()
+        scaler.scale(model(x).sum()).backward()
+        scaler.step(optimiser)
+        scaler.update()
+
+    step()
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph):
+        step()
+    graph.replay()  # the second update
+    assert scaler.get_scale() == 16.0
+    x.fill_(float("nan"))
+    before = model.weight.tolist()
+    step()
+    assert scaler.get_scale() == 8.0 and model.weight.tolist() == before
+    x.fill_(1.0)
+    graph.replay()
+    assert scaler.state_dict()["_growth_tracker"] == 1 and model.weight.tolist() != before
+    kept = copy.deepcopy(scaler)
+    assert kept.state_dict() == scaler.state_dict()
+    scaler.load_state_dict({**scaler.state_dict(), "scale": 2.0, "_growth_tracker": 0})
+    graph.replay(), graph.replay()
+    assert scaler.get_scale() == 4.0
+    scaler.scale(x.sum())
+    scaler.update(64.0)
+    graph.replay()
+    assert scaler.get_scale() == 64.0 and kept.get_scale() == 8.0
+
+
+def test_a_scaler_refuses_optimisers_that_decide_on_the_host() -> None:
+    model = nn.Linear(2, 1).cuda()
+    optimiser, scaler = mt.optim.LBFGS(model.parameters()), mt.amp.GradScaler("cuda")
+    with pytest.raises(RuntimeError, match="GradScaler.step: expected an optimiser"), cuda.graph(cuda.CUDAGraph()):
+        scaler.scale(model(mt.ones(1, 2, device="cuda")).sum()).backward()
+        scaler.step(optimiser)

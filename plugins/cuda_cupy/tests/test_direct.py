@@ -242,3 +242,32 @@ def test_captured_work_leaves_out_positions_that_are_not_there() -> None:
     graph.replay()
     assert out.tolist() == [[2] * 3, [0] * 3, [2] * 3] and table.grad.tolist() == [[2] * 3, [0] * 3, [2] * 3, [0] * 3]
     assert scores.grad[1].tolist() == [0] * 4 and scores.grad[0].tolist() != [0] * 4
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_adding_at_places_of_transposed_arrays(dtype: Any) -> None:
+    x, values = whole(6, 5, dtype=dtype).T, whole(5, 6, dtype=dtype, seed=1)
+    at = mt.randint(0, 6, (5, 6))
+    y = x.T.cuda().T
+    assert not y.is_contiguous()
+    same(y.scatter_add(1, at.cuda(), values.cuda()), x.scatter_add(1, at, values))
+    same(y.index_add(1, at[0].cuda(), values.cuda()), x.index_add(1, at[0], values))
+    same(y, x)
+
+
+def test_strided_bfloat16_is_reduced_here_or_in_float32() -> None:
+    x = whole(6, 5, 4, dtype=mt.bfloat16)
+    y, z = x.permute(2, 0, 1)[::2], x.cuda().permute(2, 0, 1)[::2]
+    for f in (mt.sum, mt.prod, mt.amax, mt.amin, mt.any, mt.all, mt.argmax, mt.argmin, mt.mean):
+        for axis in (0, 1, 2):
+            same(f(z, dim=axis), f(y, dim=axis))
+
+
+@pytest.mark.parametrize("dtype", [mt.complex64, mt.complex128])
+def test_logic_of_complex_numbers(dtype: Any) -> None:
+    x = mt.tensor([0, 1j, 2, 0, 1 + 1j], dtype=dtype)
+    y = mt.tensor([0, 0, 1, 1j, 1], dtype=dtype)
+    for f in (mt.logical_and, mt.logical_or, mt.logical_xor):
+        same(f(x.cuda(), y.cuda()), f(x, y))
+    same(mt.logical_not(x.cuda()), mt.logical_not(x))
+    same(mt.all(x.cuda()), mt.all(x))

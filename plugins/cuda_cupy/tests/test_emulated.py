@@ -26,6 +26,10 @@ def _run(*arguments: str, devices: int = 2) -> str:
     return run.stdout
 
 
+def test_scans_and_sorting() -> None:
+    assert " passed" in _run(str(HERE / "test_scan.py"), str(HERE / "test_sort.py"), devices=1)
+
+
 def test_memory_of_the_host_and_of_other_streams() -> None:
     assert " passed" in _run(str(HERE / "test_pinned.py"), devices=1)
 

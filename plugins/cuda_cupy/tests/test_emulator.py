@@ -73,3 +73,17 @@ def test_a_barrier_that_is_never_reached_ends_the_program() -> None:
     program += f"run_on_cpu.Module({PLAIN!r}).get_function('stuck')((1,), (32,), ())"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode and "waits for threads that never reach it" in done.stderr
+
+
+def test_launches_that_a_gpu_refuses_are_refused() -> None:
+    plain = run_on_cpu.Module(PLAIN).get_function("places")
+    bounded = run_on_cpu.Module(PLAIN.replace("void places(", "void __launch_bounds__(512) places(")).get_function("places")
+    out = np.zeros(512, np.int32)
+    bounded((1,), (512,), (out,))
+    for kernel, threads in ((plain, 512), (bounded, 1024)):
+        with pytest.raises(RuntimeError, match="too many resources requested"):
+            kernel((1,), (threads,), (out,))
+    with pytest.raises(RuntimeError, match="more than 48 KiB"):
+        plain((1,), (32,), (out,), shared_mem=50_000)
+    with pytest.raises(TypeError, match="expected tuples"):
+        plain([1], (32,), (out,))

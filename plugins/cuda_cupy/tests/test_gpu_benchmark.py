@@ -45,7 +45,7 @@ def test_what_the_stand_in_gives_is_not_published(tmp_path: Path) -> None:
 @pytest.mark.skipif(run_on_cpu.compiler() is None, reason="the stand-in needs a C++ compiler")
 def test_on_the_stand_in_stages_run_and_are_reported_together(tmp_path: Path) -> None:
     pytest.importorskip("mortice_conformance", reason="the conformance kit is not installed")
-    stages = ("random", "steps")
+    stages = ("compile", "random", "steps")
     chosen = [word for stage in stages for word in ("--stage", stage)]
     for part, words in (("a", chosen), ("b", ["--stage", "kit", "--jobs", "1"])):
         run = _run("--emulated", "--tiny", "--out", tmp_path / part, "--minutes", 40, *words)
@@ -58,6 +58,7 @@ def test_on_the_stand_in_stages_run_and_are_reported_together(tmp_path: Path) ->
     assert report["machine"]["emulated"] and {bar["verdict"] for bar in report["bars"]} == {gpu_report.UNKNOWN}
     found = report["stages"]
     assert {name: stage["status"] for name, stage in found.items()} == dict.fromkeys((*stages, "kit"), "ok"), run.stdout
+    assert found["compile"]["notes"] and "2 kernels in" in found["compile"]["notes"][0] and len(found["compile"]["notes"]) == 1
     assert all(row["different"] == 0 for row in found["random"]["rows"]) and len(found["random"]["rows"]) == 39
     assert found["kit"]["rows"][0]["passed"] > 0 and found["kit"]["rows"][0]["failed"] == 0
     assert len(found["steps"]["rows"]) == 3 and not any(row["problems"] for row in found["steps"]["rows"]), found[
@@ -105,6 +106,33 @@ def test_a_stage_that_crashes_or_hangs_leaves_its_own_figures_and_the_others(
     assert bars[gpu_report.TITLES["matmul"]]["found"].endswith("the stage: ended after 6 s")
     assert bars[gpu_report.TITLES["matmul"]]["verdict"] == gpu_report.MISSED
     assert bars[gpu_report.TITLES["steps"]]["verdict"] == gpu_report.REACHED
+
+
+class _Losing(gpu.Run):
+    """A run whose second case ends the process."""
+
+    def _command(self, name: str, seconds: float | None = None) -> list[str]:
+        program = (
+            "import argparse, types\nfrom benchmarks import gpu_stages as g\nfrom pathlib import Path\n"
+            "p = argparse.ArgumentParser()\np.add_argument('--after', default='')\n"
+            f"o = argparse.Namespace(name='steps', tiny=True, only='', emulated=True, records=Path({str(self.records)!r}),"
+            " seconds=60.0, after=p.parse_args().after)\n"
+            "stage = g.Stage(o)\n"
+            "def wait():\n    if name == 'b': raise RuntimeError('an illegal memory access was encountered')\n"
+            "for case in stage.left([types.SimpleNamespace(name=n) for n in 'abc']):\n    name = case.name\n"
+            "    stage.emit(row={'name': name, 'seconds': {'mortice': 1.0}, 'ratio': 2.0, 'problems': []}) if name != 'b' else 0\n"
+            "    stage.check([types.SimpleNamespace(wait=wait)])\n"
+        )
+        return [sys.executable, "-c", program]
+
+
+def test_a_stage_whose_gpu_answers_no_more_goes_on_behind_that_case(tmp_path: Path) -> None:
+    run = _Losing(gpu.parse(["--out", str(tmp_path), "--emulated", "--tiny"]), [], time.monotonic() + 400)
+    for _ in range(2):  # what an earlier run was at does not count
+        run.stage("steps", kept=0)
+        stage = gpu_report.collected(gpu_report.read([run.records]))["stages"]["steps"]
+        assert [row["name"] for row in stage["rows"]] == ["a", "b", "c"] and stage["status"] == "failed with exit code 3"
+        assert "illegal memory access" in stage["rows"][1]["problems"][0] and stage["rows"][2]["ratio"] == 2.0
 
 
 # ---- judging ----
@@ -204,7 +232,20 @@ def test_the_checkout_is_installed_without_a_network_or_a_compiler(
     assert said[-1].endswith("no C compiler, so without its accelerator"), said
     assert gpu_site.install(site, tmp_path) == [f"{site}: up to date"]
     assert set(ROOT.glob("*/build")) | set(ROOT.glob("*/*.egg-info")) == before
-    program = "import mortice, mortice.backends as b; print(mortice.__file__, *b.list())"
+    _serves(site, tmp_path)
+
+
+def _serves(site: Path, folder: Path) -> None:
+    program = "import mortice, mortice.backends as b, mortice_conformance.cli; print(mortice.__file__, *b.list())"
     environment = {**os.environ, "PYTHONPATH": str(site)}
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, cwd=tmp_path)
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, cwd=folder)
     assert run.stdout.startswith(str(site)) and "cuda_cupy" in run.stdout and "cpu_numpy" in run.stdout, run.stderr
+
+
+def test_where_pip_cannot_install_the_checkout_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_site, "_pip", lambda *arguments: "error: setuptools is too old")
+    site = tmp_path / "site"
+    said = gpu_site.install(site, None)
+    assert any("so its files are copied: error: setuptools is too old" in line for line in said)
+    assert (site / "mortice_cuda_cupy/kernels/scan.cu").exists() and (site / "mortice_cuda_cupy/known_failures.toml").exists()
+    _serves(site, tmp_path)

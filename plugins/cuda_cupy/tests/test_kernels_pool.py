@@ -39,6 +39,23 @@ def test_maxima_and_their_places(dtype: Any, shape: Any, kernel: Any, stride: An
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(
+    ("shape", "kernel", "stride", "padding", "dilation"), [*WINDOWS, ((2, 9, 11), (3, 4), (1, 2), (1, 2), (3, 2))]
+)
+def test_gradients_of_maxima(dtype: Any, shape: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> None:
+    case: dict[str, Any] = {"kernel": kernel, "stride": stride, "padding": padding, "dilation": dilation}
+    for ceil_mode, special in product((False, True), (None, -np.inf, np.nan)):
+        x = draw(shape, dtype, seed=5).round()
+        if special is not None:
+            x.reshape(-1)[:: 1 if special < 0 else 3] = special
+        _, at = LAW.max_pool(x, **case, ceil_mode=ceil_mode)
+        g = draw(at.shape, dtype, seed=6)
+        found = K.max_pool_window_grad(g, at, x_shape=shape, **case)
+        agree(found, LAW.max_pool_window_grad(g, at, x_shape=shape, **case), dtype, 4)
+        assert found.tobytes() == K.max_pool_window_grad(g, at, x_shape=shape, **case).tobytes()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("shape", "kernel", "stride", "padding", "dilation"), WINDOWS)
 def test_averages_and_their_gradient(
     dtype: Any, shape: Any, kernel: Any, stride: Any, padding: Any, dilation: Any

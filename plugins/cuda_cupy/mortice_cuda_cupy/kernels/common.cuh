@@ -1,4 +1,5 @@
-// What all kernels share: half precision, vector loads, and sums over warps and blocks. It goes in front of each source,
+// Kernels that are launched with more than 256 threads in a block declare how many, or they might take more registers
+// than there are. What all kernels share: half precision, vector loads, and sums over warps and blocks. It goes in front of each source,
 // which includes nothing: CuPy's wheels bring no CUDA headers, and a program without headers compiles in a moment.
 typedef long long i64;
 typedef unsigned long long u64;

@@ -17,6 +17,9 @@ template <> struct Number<float> {
 template <> struct Number<double> {
   typedef double type;
 };
+template <class T> constexpr bool kShort = false;
+template <> constexpr bool kShort<half_t> = true;
+template <> constexpr bool kShort<bf16_t> = true;
 template <class T> using number_t = typename Number<T>::type;
 template <class T> __device__ __forceinline__ T from_number(number_t<T> x) { return Close<T>::from(work_t<T>(x)); }
 
@@ -40,7 +43,7 @@ template <class T> struct Operand {
   template <int N> __device__ __forceinline__ Pack<T, N> load(i64 i) const {
     if (kind == kFull) return ::load<N>(at + i);
     if (kind == kRepeated) {
-      i64 j = i >> 31 ? far_place(i, inner, period) : i64(unsigned(i) / unsigned(inner) % unsigned(period));
+      i64 j = (i | inner | period) >> 31 ? far_place(i, inner, period) : i64(unsigned(i) / unsigned(inner) % unsigned(period));
       if (inner == 1) return ::load<N>(at + j);
       return all<N>(at[j]);
     }
@@ -138,10 +141,14 @@ template <class T, class R, class Op>
 __global__ void binary(const T *x, const T *y, R *out, i64 n, i64 kinds, i64 inner_x, i64 period_x, i64 inner_y,
                        i64 period_y, number_t<T> number) {
   constexpr int N = kLanes<T>;
+  // What is computed in float32 has the number in full: 1e5 * 0.5 is no infinity of float16. Comparisons take it rounded.
+  const bool full_x = kShort<T> && kShort<R> && (kinds & 3) == kNumber, full_y = kShort<T> && kShort<R> && kinds >> 2 == kNumber;
+  const work_t<T> full = work_t<T>(number);
   auto finish = [&](auto count, i64 i, const auto &p) {
     Pack<R, count.value> made;
 #pragma unroll
-    for (int j = 0; j < count.value; ++j) made.v[j] = Close<R>::from(Op::of(opened(p.x.v[j]), opened(p.y.v[j])));
+    for (int j = 0; j < count.value; ++j)
+      made.v[j] = Close<R>::from(Op::of(full_x ? full : opened(p.x.v[j]), full_y ? full : opened(p.y.v[j])));
     store(out + i, made);
   };
   if (kinds == 0) {

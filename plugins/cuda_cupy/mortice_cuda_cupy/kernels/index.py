@@ -104,11 +104,11 @@ def _add(k: Any, name: str, other: Kernel) -> Kernel:
         if indices.shape != (shape if each else shape[axis : axis + 1]):
             return other(x, indices, values, axis=axis)
         narrow = dtype in FLOATS and x.itemsize == 2
-        out = k.astype(x, float32) if narrow else k.copy(x)
+        out = contiguous(k.astype(x, float32)) if narrow else k.copy(x)
         _, n, inner = _sizes(x.shape, axis)
         kernel = ADD.raw(dtype, f"{name}<{{T}}, {_count(values.size)}>")
         sizes = (values.size, shape[axis], inner, n)
-        kernel(*over_elements(values.size), (contiguous(out), contiguous(indices), contiguous(values), *sizes))
+        kernel(*over_elements(values.size), (out, contiguous(indices), contiguous(values), *sizes))
         return k.astype(out, dtype) if narrow else out
 
     return add

@@ -31,7 +31,7 @@ struct Greater {
 
 // parts is (2, labels): the losses and the weights. logs is (2, labels): top, and the logarithm of the sum below it.
 template <class T>
-__global__ void cross_entropy(const T *x, const i64 *target, const wide_t<T> *weight, wide_t<T> *parts, wide_t<T> *logs,
+__global__ void __launch_bounds__(1024) cross_entropy(const T *x, const i64 *target, const wide_t<T> *weight, wide_t<T> *parts, wide_t<T> *logs,
                               i64 labels, i64 classes, i64 inner, i64 ignore, double smoothing, bool alone) {
   typedef wide_t<T> W;
   Labels<W> of{classes, inner, ignore};
@@ -74,7 +74,7 @@ __global__ void cross_entropy(const T *x, const i64 *target, const wide_t<T> *we
 }
 
 // One block: the sum of the losses, over that of the weights for the mean; or the latter alone.
-template <class T> __global__ void sum_losses(const wide_t<T> *parts, T *out, i64 labels, bool mean) {
+template <class T> __global__ void __launch_bounds__(1024) sum_losses(const wide_t<T> *parts, T *out, i64 labels, bool mean) {
   typedef wide_t<T> W;
   W loss = 0, own = 0;
   for (i64 i = threadIdx.x; i < labels; i += blockDim.x) loss += parts[i], own += parts[labels + i];
@@ -83,7 +83,7 @@ template <class T> __global__ void sum_losses(const wide_t<T> *parts, T *out, i6
   if (threadIdx.x == 0) *out = narrow<T>(mean ? loss / own : loss);
 }
 template <class T>
-__global__ void sum_weights(const i64 *target, const wide_t<T> *weight, wide_t<T> *out, i64 labels, i64 classes,
+__global__ void __launch_bounds__(1024) sum_weights(const i64 *target, const wide_t<T> *weight, wide_t<T> *out, i64 labels, i64 classes,
                             i64 ignore) {
   typedef wide_t<T> W;
   W own = 0;
@@ -122,7 +122,7 @@ __device__ Pull<wide_t<T>> pull_of(const T *g, const i64 *target, const wide_t<T
 }
 
 template <class T>
-__global__ void cross_entropy_grad(const T *g, const T *x, const i64 *target, const wide_t<T> *weight,
+__global__ void __launch_bounds__(1024) cross_entropy_grad(const T *g, const T *x, const i64 *target, const wide_t<T> *weight,
                                    const wide_t<T> *logs, const wide_t<T> *total, const wide_t<T> *weights, T *out,
                                    i64 labels, i64 classes, i64 inner, i64 ignore, double smoothing, bool each,
                                    bool alone) {

@@ -9,7 +9,7 @@ template <bool CHANNELS> __device__ __forceinline__ i64 place(i64 row, i64 i, i6
 }
 
 template <class T, class P, bool RMS, bool CHANNELS>
-__global__ void norm_rows(const T *x, const P *weight, const P *bias, T *out, wide_t<T> *mean, wide_t<T> *rstd,
+__global__ void __launch_bounds__(1024) norm_rows(const T *x, const P *weight, const P *bias, T *out, wide_t<T> *mean, wide_t<T> *rstd,
                           i64 rows, i64 n, i64 groups, i64 inner, double eps) {
   typedef wide_t<T> W;
   constexpr int N = kLanes<T>;
@@ -56,7 +56,7 @@ __global__ void norm_rows(const T *x, const P *weight, const P *bias, T *out, wi
 }
 
 template <class T, class P, bool RMS, bool CHANNELS>
-__global__ void norm_grad_rows(const T *g, const T *x, const P *weight, const wide_t<T> *mean, const wide_t<T> *rstd,
+__global__ void __launch_bounds__(1024) norm_grad_rows(const T *g, const T *x, const P *weight, const wide_t<T> *mean, const wide_t<T> *rstd,
                                T *out, i64 rows, i64 n, i64 groups, i64 inner) {
   typedef wide_t<T> W;
   constexpr int N = kLanes<T>;

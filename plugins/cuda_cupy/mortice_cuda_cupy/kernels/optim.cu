@@ -4,7 +4,7 @@
 
 // table: starts (count + 1) of each parameter's chunks, sizes (count), then kLists rows of count addresses, then such rows
 // of numbers that the device knows. What a rule makes of these are doubles s, which one thread computes for its block.
-template <class T> __global__ void optimiser_step(const i64 *table, i64 count NUMBERS) {
+template <class T> __global__ void __launch_bounds__(512) optimiser_step(const i64 *table, i64 count NUMBERS) {
   typedef wide_t<T> W;
   constexpr int N = kLanes<T>;
   __shared__ double s[kScalars + 1];

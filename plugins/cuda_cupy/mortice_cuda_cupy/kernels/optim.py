@@ -16,6 +16,7 @@ import numpy as np
 
 from mortice.backends import NamespaceBackend
 from mortice.backends.mixin import KernelMixin
+from mortice.backends.optim import unless
 from mortice_cuda_cupy.kernels.launch import FLOATS, MAX_BLOCKS, Program
 
 CHUNK = 1 << 14  # elements that a block takes at a time
@@ -122,13 +123,15 @@ def trace(rule: Callable[..., Any], present: Sequence[bool], numbers: dict[str, 
     k = Symbols()
     held = [name for name, value in numbers.items() if type(value) is list]
     numbers = numbers | {name: k.held(i, _HELD[numbers[name][0].dtype.name]) for i, name in enumerate(held)}
+    skip = numbers.pop("skip", None)
     places = iter(range(len(present)))
     values = [f"v[{next(places)}]" if here else None for here in present]
     results = rule(k, *values, **numbers)
     changed = [values[0], *values[2:]]
     writes = [(place, made) for place, made in zip(changed, results) if place and made and place != made]
     copies = [f"  const W r{i} = {made};" for i, (_, made) in enumerate(writes)]
-    stores = [f"  {place} = r{i};" for i, (place, _) in enumerate(writes)]
+    unless = f"{skip.text} != 0.0 ? {{}} : " if skip is not None else ""
+    stores = [f"  {place} = {unless.format(place)}r{i};" for i, (place, _) in enumerate(writes)]
     mask = sum(1 << int(place[2:-1]) for place, _ in writes)
     names = [f"n{i}" for i in range(len(k.numbers))]
     declared = "".join(f", double {n}" for n in names)
@@ -178,6 +181,9 @@ class OptimKernels(KernelMixin):
     def count_step(self, counts: Sequence[Any]) -> tuple[Sequence[Any]]:
         return self.run_step(_count, [counts], {}, True)[:1]  # type: ignore[no-any-return]
 
+    def count_unless_step(self, counts: Sequence[Any], *, skip: Sequence[Any]) -> tuple[Sequence[Any]]:
+        return self.run_step(_count, [counts], {"skip": skip}, True)[:1]  # type: ignore[no-any-return]
+
     def hold_step(self, numbers: Sequence[Any], *, value: float) -> tuple[Sequence[Any]]:
         return self.run_step(_hold, [numbers], {"value": value}, True)[:1]  # type: ignore[no-any-return]
 
@@ -206,7 +212,11 @@ def _hold(k: Any, x: Any, *, value: float) -> tuple[Any]:
 
 
 def _alone(k: Any, rule: Any, lists: Sequence[Sequence[Any]], numbers: dict[str, Any]) -> tuple[list[Any]]:
-    return ([rule(k, *[buffers[0] for buffers in lists], **numbers)[0]],)
+    numbers = dict(numbers)
+    skip = numbers.pop("skip", None)
+    old = lists[0][0]
+    made = rule(k, *[buffers[0] for buffers in lists], **numbers)[0]
+    return ([made if skip is None else unless(k, skip[0], made, old)],)
 
 
 def _launch(k: Any, dtype: Any, rule: Any, lists: Sequence[Sequence[Any]], numbers: dict[str, Any]) -> None:

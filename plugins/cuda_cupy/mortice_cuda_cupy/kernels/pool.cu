@@ -1,5 +1,5 @@
 // Pooling over up to three trailing axes; missing ones have size and window 1. A thread makes one result, and threads
-// side by side read side by side. Gradients of averages gather from the windows that hold an element: no atomics.
+// side by side read side by side. Gradients gather from the windows that hold an element: no atomics, one order.
 
 #define AXES                                                                                                      \
   int n0, int n1, int n2, int c0, int c1, int c2, int k0, int k1, int k2, int s0, int s1, int s2, int p0, int p1, \
@@ -14,9 +14,9 @@ struct Axis {
     if (!with_padding) low = max(low, 0), high = min(high, size);
     return max(high - low, 1);
   }
-  // The windows that hold element i: from first to last.
+  // The windows that hold element i, where their taps do not skip it: from first to last.
   __device__ __forceinline__ int first(int i) const {
-    int reach = i + padding - kernel + 1;
+    int reach = i + padding - (kernel - 1) * dilation;
     return reach > 0 ? (reach + stride - 1) / stride : 0;
   }
   __device__ __forceinline__ int last(int i) const { return min((i + padding) / stride, count - 1); }
@@ -54,7 +54,26 @@ template <class T> __global__ void max_pool(const T *x, T *out, i64 *at, i64 pla
   }
 }
 
-// Windows that overlap may have the same maximum: atomic additions, of floats where the gradient is half precision.
+// An element has the gradients of the windows that may hold it and have chosen it.
+template <class T> __global__ void max_pool_window_grad(const T *g, const i64 *at, T *out, i64 planes, AXES) {
+  typedef wide_t<T> W;
+  MAKE_AXES;
+  i64 per = i64(a.size) * b.size * c.size, windows = i64(a.count) * b.count * c.count;
+  for (i64 i = thread_of_grid(); i < planes * per; i += threads_of_grid()) {
+    i64 plane = i / per, begin = plane * windows;
+    int e = int(i - plane * per), q = e / (b.size * c.size), r = e / c.size % b.size, s = e % c.size;
+    W total = 0;
+    for (int u = a.first(q); u <= a.last(q); ++u)
+      for (int v = b.first(r); v <= b.last(r); ++v)
+        for (int t = c.first(s); t <= c.last(s); ++t) {
+          i64 window = begin + (i64(u) * b.count + v) * c.count + t;
+          if (at[window] == e) total += W(widen(g[window]));
+        }
+    out[i] = narrow<T>(total);
+  }
+}
+
+// For places that come from anywhere: atomic additions, of floats where the gradient is half precision.
 template <class T>
 __global__ void max_pool_grad(const T *g, const i64 *at, wide_t<T> *out, i64 n, i64 windows, i64 plane) {
   for (i64 i = thread_of_grid(); i < n; i += threads_of_grid())

@@ -12,7 +12,10 @@ from mortice.backends.mixin import KernelMixin
 from mortice.backends.nn_common import pool_count
 from mortice_cuda_cupy.kernels.launch import FLOATS, Program, contiguous, empty, float32, over_elements, prod
 
-POOL = Program("pool.cu", "max_pool<{T}>", "max_pool_grad<{T}>", "avg_pool<{T}>", "avg_pool_grad<{T}>")
+POOL = Program(
+    "pool.cu",
+    *[f"{name}<{{T}}>" for name in ("max_pool", "max_pool_grad", "max_pool_window_grad", "avg_pool", "avg_pool_grad")],
+)
 
 
 class PoolKernels(KernelMixin):
@@ -48,6 +51,19 @@ class PoolKernels(KernelMixin):
             *over_elements(g.size), (contiguous(g), contiguous(indices), out, g.size, windows, plane)
         )
         return out if wide is dtype else self.astype(out, dtype)
+
+    def max_pool_window_grad(
+        self, g: Any, indices: Any, *, x_shape: Sequence[int], kernel: Sequence[int], stride: Sequence[int],
+        padding: Sequence[int], dilation: Sequence[int],
+    ) -> Any:  # fmt: skip
+        nd = len(kernel)
+        lead, counts = tuple(x_shape[: len(x_shape) - nd]), tuple(g.shape[len(x_shape) - nd :])
+        if nd > 3 or not g.size or prod(x_shape[len(lead) :]) >= 1 << 30 or self.dtype_of(g) not in FLOATS:
+            return self.max_pool_grad(g, indices, x_shape=x_shape, ndim=nd)
+        out = empty(x_shape, g.dtype)
+        axes = _numbers(tuple(x_shape[len(lead) :]), counts, kernel, stride, padding, dilation)
+        _launch(self, "max_pool_window_grad<{T}>", out, (contiguous(g), contiguous(indices), out), lead, axes)
+        return out
 
     def avg_pool(
         self, x: Any, *, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int], ceil_mode: bool = False,
@@ -93,10 +109,13 @@ def _axes(
     lead, sizes = tuple(shape[: len(shape) - nd]), tuple(shape[len(shape) - nd :])
     windows = zip(sizes, kernel, stride, padding, dilation)
     counts = tuple(pool_count(n, m, s, p, d, ceil_mode) for n, m, s, p, d in windows)
-    rest = 3 - nd
-    neutral = (1, 1, 1, 1, 0, 1)
-    of_all = (sizes, counts, kernel, stride, padding, dilation)
-    return lead, counts, tuple(np.int32(v) for first, row in zip(neutral, of_all) for v in (*[first] * rest, *row))
+    return lead, counts, _numbers(sizes, counts, kernel, stride, padding, dilation)
+
+
+def _numbers(*rows: Sequence[int]) -> tuple[Any, ...]:
+    """Return the numbers of three axes: sizes, windows along them, kernel, stride, padding and dilation."""
+    rest = 3 - len(rows[0])
+    return tuple([np.int32(v) for first, row in zip((1, 1, 1, 1, 0, 1), rows) for v in (*[first] * rest, *row)])
 
 
 def _max_pool(k: Any, x: Any, places: bool, window: dict[str, Any]) -> tuple[Any, Any]:

@@ -34,7 +34,7 @@ TRUTH(All, 1, x &y)
 
 // A line is a part of a row of n; a warp takes it where blockDim.x is 32, else the block does.
 template <class T, class R, class Op>
-__global__ void reduce_rows(const T *x, R *out, i64 rows, i64 n, i64 parts, i64 per, double divisor) {
+__global__ void __launch_bounds__(1024) reduce_rows(const T *x, R *out, i64 rows, i64 n, i64 parts, i64 per, double divisor) {
   typedef typename Op::template Of<T> W;
   constexpr int N = kLanes<T> < 8 ? kLanes<T> : 8;
   const Op op;
@@ -121,7 +121,7 @@ template <class Op, class W> __device__ __forceinline__ Found<W> over_warp_found
 
 // Lines are parts of rows as above; `among` names the places to look at where they were found before, `parts` of a row.
 template <class T, class Op>
-__global__ void arg_rows(const T *x, const i64 *among, i64 *out, i64 rows, i64 n, i64 parts, i64 per) {
+__global__ void __launch_bounds__(1024) arg_rows(const T *x, const i64 *among, i64 *out, i64 rows, i64 n, i64 parts, i64 per) {
   typedef work_t<T> W;
   __shared__ W values[32];
   __shared__ i64 places[32];

@@ -15,7 +15,9 @@ from mortice_cuda_cupy.kernels.launch import (
     MAX_BLOCKS,
     THREADS,
     Program,
+    bfloat16,
     bool_,
+    contiguous,
     over_elements,
     over_rows,
     prod,
@@ -75,7 +77,7 @@ def runs(ndim: int, axis: Any) -> list[tuple[int, int]] | None:
 def _reduction(k: Any, name: str, op: str, other: Kernel) -> Kernel:
     import cupy
 
-    empty = cupy.empty
+    empty, brief = cupy.empty, k.native(bfloat16)
     truth = name in TRUTHS
 
     def make(native: Any, shape: Any, axis: Any, keepdims: bool) -> Any:
@@ -109,6 +111,8 @@ def _reduction(k: Any, name: str, op: str, other: Kernel) -> Kernel:
     def run(x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
         if axis.__class__ is list:
             axis = tuple(axis)
+        if x.dtype == brief and not x._c_contiguous:
+            x = contiguous(x)  # not all of CuPy's have bfloat16
         steps = plans[x.dtype, x.shape, axis, keepdims] if x._c_contiguous else None
         if not steps:
             if x.ndim == 2 and x._f_contiguous and not x._c_contiguous:

@@ -50,7 +50,7 @@ template <bool LOG, class W> __device__ __forceinline__ W pull(W g, W out, W tot
 }
 
 // Rows of n contiguous elements; blockDim is (threads of a row, rows of a block).
-template <class T, bool LOG> __global__ void softmax_rows(const T *x, T *out, i64 rows, i64 n) {
+template <class T, bool LOG> __global__ void __launch_bounds__(1024) softmax_rows(const T *x, T *out, i64 rows, i64 n) {
   typedef wide_t<T> W;
   constexpr int N = kLanes<T>;
   // All threads of a block go round together: a row's sums wait for its threads.
@@ -76,7 +76,7 @@ template <class T, bool LOG> __global__ void softmax_rows(const T *x, T *out, i6
 }
 
 template <class T, bool LOG>
-__global__ void softmax_grad_rows(const T *g, const T *out, T *pulled, i64 rows, i64 n) {
+__global__ void __launch_bounds__(1024) softmax_grad_rows(const T *g, const T *out, T *pulled, i64 rows, i64 n) {
   typedef wide_t<T> W;
   constexpr int N = kLanes<T>;
   for (i64 first = i64(blockIdx.x) * blockDim.y; first < rows; first += i64(gridDim.x) * blockDim.y) {

@@ -244,6 +244,7 @@ inline unsigned long long __umul64hi(unsigned long long x, unsigned long long y)
 }
 inline float __uint_as_float(unsigned bits) { float x; memcpy(&x, &bits, 4); return x; }
 inline unsigned __float_as_uint(float x) { unsigned bits; memcpy(&bits, &x, 4); return bits; }
+inline long long __double_as_longlong(double x) { long long bits; memcpy(&bits, &x, 8); return bits; }
 inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
 inline double rsqrt(double x) { return 1 / std::sqrt(x); }
 template <class T> T min(T x, T y) { return y < x ? y : x; }

@@ -151,7 +151,12 @@ class ndarray:
             return self
         if self.dtype.kind == "c" and dtype.kind in "iuf":
             warnings.warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)  # noqa: B028
-        return _result(lambda a=self._a: a.astype(dtype))
+        # Its axes lie in the order of this one's, as CuPy's do.
+        axes = list(range(self.ndim))
+        lie = sorted(axes, key=lambda i: -abs(self._a.strides[i])) if order == "K" else axes
+        a = self._a.transpose(lie)  # steps know memory, not who has it
+        turned = _result(lambda: np.array(a.astype(dtype), order="C"))
+        return turned if lie == axes else ndarray(turned._a.transpose([lie.index(i) for i in axes]), turned.data)
 
     def copy(self, order: str = "C") -> ndarray:
         """Copy."""

@@ -59,6 +59,7 @@ _NO_BFLOAT16 = {
     "invert",
 }
 _NO_BOOL = {"negative", "subtract"}
+_NO_COMPLEX = {"logical_not", "logical_and", "logical_or", "logical_xor"}
 _IN_FLOAT32 = {"bfloat16", "float16"}
 
 
@@ -71,6 +72,8 @@ def _loops(name: str, xs: Any) -> Any:
             return [np.asarray(x, np.float64) for x in xs]
         if name in _NO_BFLOAT16:
             raise TypeError(f"Wrong type ({kinds}) of arguments for cupy_{name}")
+    if name in _NO_COMPLEX and builtins.any(k.kind == "c" for k in kinds):
+        raise TypeError(f"Wrong type ({kinds}) of arguments for cupy_{name}")
     if name in _NO_BOOL and builtins.all(k.kind == "b" for k in kinds):
         raise TypeError(f"The cupy boolean {name} is not supported.")
     return xs
@@ -178,17 +181,15 @@ max, min = _extreme("max"), _extreme("min")
 def argmax(x: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> ndarray:
     """Find the largest; of several nan any, here the last."""
     a = _open(x)
-    if a.dtype.kind in "fV":
+    if a.dtype == BF:
+        raise TypeError("emulator: cupy.argmax has no bfloat16")
+    if a.dtype.kind == "f":
         nan = np.isnan(a)
-        flat = a.astype(np.float32) if a.dtype == BF else a
         if nan.any():
             last = lambda: _last(nan, axis, keepdims)
             return _result(
-                lambda: np.where(
-                    nan.any(axis=axis, keepdims=keepdims), last(), np.argmax(flat, axis, keepdims=keepdims)
-                )
+                lambda: np.where(nan.any(axis=axis, keepdims=keepdims), last(), np.argmax(a, axis, keepdims=keepdims))
             )
-        return _result(lambda: np.argmax(flat, axis=axis, keepdims=keepdims))
     return _result(lambda: np.argmax(a, axis=axis, keepdims=keepdims))
 
 

@@ -253,8 +253,9 @@ class Graph:
 
     def launch(self, stream: Any = None) -> None:
         """Do it."""
-        for step in self._steps:
-            step()
+        with np.errstate(all="ignore"):
+            for step in self._steps:
+                step()
 
 
 _handles = itertools.count(0x1000, 0x10)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
+import math
 import os
 import re
 import shutil
@@ -27,6 +28,9 @@ CACHE = Path(
     os.environ.get("MORTICE_EMULATOR_CACHE") or Path(tempfile.gettempdir()) / f"mortice-emulator-{os.getuid()}"
 )
 
+_BOUNDS = re.compile(r"__launch_bounds__\((\d+)\)\s+(\w+)\s*\(")
+# Threads of a block for which a kernel that declares no bound has registers enough, whatever it takes.
+UNDECLARED = 256
 _KERNEL = re.compile(r"extern\s+\"C\"\s+__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\s*\(")
 
 
@@ -40,6 +44,7 @@ class Module:
 
     def __init__(self, code: str, options: Sequence[str] = (), name_expressions: Sequence[str] | None = None) -> None:
         self.names = list(name_expressions) if name_expressions is not None else _KERNEL.findall(code)
+        self._bounds = {name: int(count) for count, name in _BOUNDS.findall(code)}
         self._library = ctypes.PyDLL(str(_built(code, _defines(options), tuple(self.names))))
 
     @functools.cache  # noqa: B019  a module lives as long as the process
@@ -49,13 +54,22 @@ class Module:
         launch = getattr(self._library, f"launch_{number}")
         sizes = (ctypes.c_int * 256)()
         count = getattr(self._library, f"describe_{number}")(sizes)
-        return functools.partial(_launch, launch, name, tuple(sizes[:count]))
+        most = self._bounds.get(name.partition("<")[0], UNDECLARED)
+        return functools.partial(_launch, launch, name, tuple(sizes[:count]), most)
 
 
 def _launch(
-    launch: Any, name: str, sizes: tuple[int, ...], grid: Sequence[int], block: Sequence[int], args: Sequence[Any],
+    launch: Any, name: str, sizes: tuple[int, ...], most: int, grid: Sequence[int], block: Sequence[int], args: Sequence[Any],
     shared_mem: int = 0, **_: Any,
 ) -> None:  # fmt: skip
+    if type(grid) is not tuple or type(block) is not tuple:
+        raise TypeError(f"{name}: expected tuples for grid and block, as CuPy does; got {grid} and {block}")
+    if (threads := math.prod(block)) > most:
+        raise RuntimeError(
+            f"{name}: {threads} threads where {most} are declared: too many resources requested for launch"
+        )
+    if shared_mem > 48 << 10:
+        raise RuntimeError(f"{name}: more than 48 KiB of shared memory must be asked for before: invalid argument")
     if len(args) != len(sizes):
         raise TypeError(f"{name}: takes {len(sizes)} arguments; got {len(args)}")
     values = [_value(name, i, x, size) for i, (x, size) in enumerate(zip(args, sizes))]
