@@ -24,7 +24,7 @@ FOREIGN := $(patsubst %/pyproject.toml,./%,$(wildcard examples/backends/*/pyproj
 # Libraries that take tensors as they are, which the tests hand to them
 NEIGHBOURS := array-api-extra einops opt_einsum pandas safetensors scikit-learn tensorboard xarray
 
-.PHONY: help demo test foreign lint bench cuda gpu conformance scorecards sanitize clean
+.PHONY: help demo test foreign lint bench cuda cudnn gpu conformance scorecards sanitize clean
 .DELETE_ON_ERROR:
 
 help:
@@ -34,6 +34,7 @@ help:
 	@echo "make lint                       ruff, mypy (strict on the engine), the layers"
 	@echo "make bench [ARGS=...]           side by side with torch where it is installed; --help lists the options"
 	@echo "make cuda                       compile the CUDA sources for the GPUs served, and ask CuPy itself; takes no GPU"
+	@echo "make cudnn                      the real cuDNN plans for GPUs that are only described; fetches 1 GB, takes no GPU"
 	@echo "make gpu [WHEELS=DIR]           on a machine with a GPU, without a network: kit, programs, comparison with PyTorch CUDA"
 	@echo "make conformance BACKEND=NAME   the kit on one backend, with its scorecard"
 	@echo "make scorecards                 docs/scorecards anew: every backend that is installed, and the examples'"
@@ -83,7 +84,13 @@ bench: $(VENV)/.run
 cuda: export OMP_NUM_THREADS = 1
 cuda: $(VENV)/.test
 	$(INSTALL) -c constraints.txt --no-deps --target out/cuda cupy-cuda13x cuda-pathfinder nvidia-cuda-nvrtc
-	PYTHONPATH=out/cuda $(PY) -m pytest -n $(JOBS) $(addprefix plugins/cuda_cupy/tests/test_,cupy.py presence.py kernels_compile.py) $(ARGS)
+	PYTHONPATH=out/cuda $(PY) -m pytest -n $(JOBS) $(addprefix plugins/cuda_cupy/tests/test_,cupy.py cupy_signatures.py presence.py kernels_compile.py) $(ARGS)
+
+# The real cuDNN plans the plugin's graphs for GPUs that are only described. Not in CI: with cuBLAS, which it wants, it is
+# 1 GB to fetch and 2 to keep, for what changes with mortice_cuda_cupy/cudnn alone.
+cudnn: $(VENV)/.test
+	$(INSTALL) -c constraints.txt --no-deps --target out/cudnn cupy-cuda13x nvidia-cuda-nvrtc nvidia-cublas nvidia-cudnn-cu13 nvidia-cudnn-frontend
+	PYTHONPATH=out/cudnn $(PY) -m pytest plugins/cuda_cupy/tests/test_cudnn_plans.py $(ARGS)
 
 # In the machine's own Python, which has CuPy, PyTorch, NumPy and pytest; WHEELS is a folder of wheels of what it lacks.
 gpu:

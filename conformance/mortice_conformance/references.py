@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -130,6 +131,16 @@ def _log_normal_cdf(x: float) -> float:
 
 
 log_normal_cdf = each(_log_normal_cdf)
+
+
+def _normal_quantile(p: float) -> float:
+    if not 0 < p < 1:
+        return {0: -math.inf, 1: math.inf}.get(p, math.nan)
+    # Wichura's AS 241, of 16 digits.
+    return NormalDist().inv_cdf(p)
+
+
+normal_quantile = each(_normal_quantile)
 
 
 # ---- reductions ----

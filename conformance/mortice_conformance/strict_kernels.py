@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mortice.backends import DTYPES, DType
+from mortice.backends import DTYPES, DType, in_full
 from mortice_conformance.strict import STORAGE, Buffer, StrictBackend, StrictError
 
 _BY_NAME = {d.name: d for d in DTYPES}
@@ -214,13 +214,13 @@ class StrictKernels(StrictBackend):
 
     # ---- arithmetic ----
 
-    add = _binary("add", np.add, "buifc")
-    subtract = _binary("subtract", np.subtract, "uifc")
-    multiply = _binary("multiply", np.multiply, "buifc")
-    divide = _binary("divide", np.divide, "fc")
-    floor_divide = _binary("floor_divide", np.floor_divide, "uif")
-    remainder = _binary("remainder", np.remainder, "uif")
-    pow = _binary("pow", np.power, "uifc")
+    add = in_full(_binary("add", np.add, "buifc"))
+    subtract = in_full(_binary("subtract", np.subtract, "uifc"))
+    multiply = in_full(_binary("multiply", np.multiply, "buifc"))
+    divide = in_full(_binary("divide", np.divide, "fc"))
+    floor_divide = in_full(_binary("floor_divide", np.floor_divide, "uif"))
+    remainder = in_full(_binary("remainder", np.remainder, "uif"))
+    pow = in_full(_binary("pow", np.power, "uifc"))
     maximum = _binary("maximum", np.maximum, "buif")
     minimum = _binary("minimum", np.minimum, "buif")
     equal = _binary("equal", np.equal, "buifc", _BOOL)

@@ -21,7 +21,7 @@ static PyTypeObject *class[CLASSES], *Tensor; /* Tensor is the public class, NUL
 
 static struct {
     Py_ssize_t data, device, dtype, shape, rg, node, storage, steps, viewed, note, leaf;
-    Py_ssize_t version, aliases, pruned, last, first_use, table, backend, kind, value;
+    Py_ssize_t version, aliases, pruned, last, first_use, table, backend, kind, itemsize, value;
     Py_ssize_t seq, edges, n_device, n_shape, n_dtype, extra, op, saved, out, attrs, shapes, versions, meta;
     Py_ssize_t no_grad_reason, node_class, plan_one, plan_both, plan_first, plan_second;
 } at;
@@ -32,7 +32,7 @@ static const struct { int of; const char *name; Py_ssize_t *offset; } slots[] = 
     {TENSOR, "_viewed", &at.viewed}, {TENSOR, "_note", &at.note}, {TENSOR, "_leaf", &at.leaf},
     {STORAGE, "version", &at.version}, {STORAGE, "aliases", &at.aliases}, {STORAGE, "pruned", &at.pruned},
     {ALIASES, "last", &at.last}, {LEAF, "first_use", &at.first_use}, {DEVICE, "table", &at.table}, {DEVICE, "backend", &at.backend},
-    {DTYPE, "kind", &at.kind}, {CONST, "_data", &at.value},
+    {DTYPE, "kind", &at.kind}, {DTYPE, "itemsize", &at.itemsize}, {CONST, "_data", &at.value},
     {NODE, "seq", &at.seq}, {NODE, "edges", &at.edges}, {NODE, "device", &at.n_device}, {NODE, "shape", &at.n_shape},
     {NODE, "dtype", &at.n_dtype}, {NODE, "extra", &at.extra}, {NODE, "op", &at.op}, {NODE, "saved", &at.saved},
     {NODE, "out", &at.out}, {NODE, "attrs", &at.attrs}, {NODE, "shapes", &at.shapes}, {NODE, "versions", &at.versions},
@@ -341,6 +341,17 @@ static inline int has(PyObject *list, PyObject *name) { /* names of calls are in
 
 static inline int is_number(PyObject *o) { return PyFloat_CheckExact(o) || PyLong_CheckExact(o); }
 
+/* Whether a dtype takes a number as it is: floats do, and int64 takes its integers. */
+static int takes(PyObject *dtype, PyObject *value, int two) {
+    PyObject *kind = SLOT(dtype, at.kind), *size = SLOT(dtype, at.itemsize);
+    if (!kind || !PyUnicode_Check(kind) || !PyUnicode_GET_LENGTH(kind)) return 0;
+    if (PyUnicode_READ_CHAR(kind, 0) == 'f') return 1;
+    if (!two || PyUnicode_READ_CHAR(kind, 0) != 'i' || !PyLong_CheckExact(value) || !size || !PyLong_CheckExact(size)) return 0;
+    int over;
+    (void)PyLong_AsLongLongAndOverflow(value, &over);
+    return !over && PyLong_AsLong(size) == 8;
+}
+
 static PyObject *dict_of(PyObject *const *values, PyObject *names) {
     PyObject *made = PyDict_New();
     for (Py_ssize_t i = 0; made && names && i < PyTuple_GET_SIZE(names); i++)
@@ -420,10 +431,8 @@ static PyObject *try_op(Fast *f, PyObject *const *args, Py_ssize_t n, PyObject *
     if (lead >= n || !is_tensor(args[lead])) Py_RETURN_NONE;
     PyObject *x = args[lead], *device = SLOT(x, at.device), *dtype = SLOT(x, at.dtype), *shape = SLOT(x, at.shape);
     int recorded = wants_grad(x), one_shape = 1;
-    if (numbers) {
-        PyObject *kind = SLOT(dtype, at.kind);
-        if (!kind || !PyUnicode_Check(kind) || !PyUnicode_GET_LENGTH(kind) || PyUnicode_READ_CHAR(kind, 0) != 'f') Py_RETURN_NONE;
-    }
+    for (i = 0; numbers >> i; i++)
+        if (numbers >> i & 1 && !takes(dtype, args[i], f->kind == TWO)) Py_RETURN_NONE;
     for (i = 0; i < n; i++) {
         PyObject *a = args[i];
         if (i == lead || numbers >> i & 1 || (a == Py_None && f->kind == ANY)) continue;
@@ -492,7 +501,8 @@ static PyObject *call_op(PyObject *self, PyObject *const *args, size_t nargsf, P
         Py_XDECREF(given);
         if (t && t != Py_None) return t;
         if (!t) { /* `general` of op.py, too, asks again after these */
-            if (f->kind != ANY || !(PyErr_ExceptionMatches(PyExc_AttributeError) || PyErr_ExceptionMatches(PyExc_IndexError)))
+            if (!PyErr_ExceptionMatches(PyExc_MemoryError) && /* which is worded there */
+                (f->kind != ANY || !(PyErr_ExceptionMatches(PyExc_AttributeError) || PyErr_ExceptionMatches(PyExc_IndexError))))
                 return NULL;
             PyErr_Clear();
         }

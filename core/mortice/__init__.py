@@ -1,6 +1,7 @@
 """mortice: PyTorch's API over pluggable backends. This module holds the public names and nothing else."""
 
 from math import e, inf, nan, pi
+from os import environ as _environ
 
 from mortice import version
 from mortice.backends.plugins import default_backend, get_default_device, set_backend, set_default_device, use_backend
@@ -71,11 +72,13 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         cpu,
         cuda,
         distributions,
+        doctor,
         fft,
         func,
         jit,
         linalg,
         metrics,
+        multiprocessing,
         nn,
         optim,
         overrides,
@@ -111,6 +114,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     )
     from mortice.compiler import _assert, compile
     from mortice.distributions.gamma_draws import _sample_dirichlet, _standard_gamma
+    from mortice.errors import OutOfMemoryError
     from mortice.explanation import explain
     from mortice.func import vmap
     from mortice.methods.typed import *
@@ -145,7 +149,6 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         hstack,
         meshgrid,
         repeat_interleave,
-        resize_as_,
         roll,
         rot90,
         row_stack,
@@ -167,7 +170,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     from mortice.ops.creation import range_ as range
     from mortice.ops.einsum import einsum
     from mortice.ops.elementwise import *
-    from mortice.ops.fused import _captures, _capturing, _fused_step_
+    from mortice.ops.fused import _beside_capture, _captures, _capturing, _fused_step_
     from mortice.ops.gather import (
         fill,
         fill_,
@@ -427,3 +430,5 @@ def __dir__() -> list[str]:
 
 
 _register_bridges()
+if _environ.get("MORTICE_DOCTOR", "0") != "0":
+    _load("mortice.", "doctor").from_environment()

@@ -16,8 +16,9 @@ OPS = (
 
 PUBLIC = {
     "": (
-        "accelerator amp array_api autograd compiler cpu cuda distributions fft func jit linalg metrics nn optim "
-        "overrides printing profiler random return_types serialization signal special testing utils vision"
+        "accelerator amp array_api autograd compiler cpu cuda distributions doctor fft func jit linalg metrics "
+        "multiprocessing nn optim overrides printing profiler random return_types serialization signal special "
+        "testing utils vision"
     ),
     "amp.autocast_mode": (
         "autocast autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype "
@@ -27,6 +28,7 @@ PUBLIC = {
     ),
     "compiler": "_assert compile",
     "distributions.gamma_draws": "_sample_dirichlet _standard_gamma",
+    "errors": "OutOfMemoryError",
     "explanation": "explain",
     "func": "vmap",
     "methods.typed": (
@@ -40,8 +42,8 @@ PUBLIC = {
     "ops": "_nn=nn",
     "ops.arrange": (
         "as_strided_ block_diag cartesian_prod column_stack combinations concat concatenate diag diag_embed diagflat "
-        "diagonal_scatter dstack flip fliplr flipud hstack meshgrid repeat_interleave resize_as_ roll rot90 row_stack "
-        "tile tril tril_indices triu triu_indices unravel_index vstack"
+        "diagonal_scatter dstack flip fliplr flipud hstack meshgrid repeat_interleave roll rot90 row_stack tile tril "
+        "tril_indices triu triu_indices unravel_index vstack"
     ),
     "ops.blend": "addcdiv addcmul lerp",
     "ops.calculus": "cumulative_trapezoid gradient trapezoid trapz",
@@ -68,7 +70,7 @@ PUBLIC = {
         "add clamp clamp_max clamp_min clip copysign div divide float_power floor_divide fmax fmin fmod heaviside "
         "ldexp maximum minimum mul multiply nextafter pow remainder rsub sub subtract true_divide"
     ),
-    "ops.fused": "_captures _capturing _fused_step_",
+    "ops.fused": "_beside_capture _captures _capturing _fused_step_",
     "ops.gather": (
         "fill fill_ gather index_add index_copy index_fill index_reduce index_select masked_fill masked_scatter "
         "masked_select put scatter scatter_add scatter_reduce select_scatter slice_scatter take take_along_dim zero_"
@@ -127,7 +129,7 @@ PUBLIC = {
         "dist kthvalue logsumexp median mode nanmedian nanquantile norm quantile renorm std std_mean var var_mean"
     ),
     "ops.stft": "istft stft",
-    "ops.storage": "TypedStorage UntypedStorage from_file",
+    "ops.storage": "TypedStorage UntypedStorage from_file resize_as_",
     "ops.strided": "as_strided as_strided_scatter diagonal empty_permuted empty_strided",
     "ops.unary": (
         "abs absolute acos acosh arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh "
@@ -202,8 +204,8 @@ TENSOR_KERNELS = {
     "ops.scan": "cumulative_max cumulative_min cumulative_prod cumulative_sum logcumsumexp",
     "ops.sort": "argsort searchsorted sort topk unique_all unique_rows",
     "ops.special": (
-        "digamma entr erf erfc erfcx erfinv gammainc gammaincc lgamma log_ndtr logit polygamma sinc xlog1py xlogy "
-        "zeta"
+        "digamma entr erf erfc erfcx erfinv gammainc gammaincc lgamma log_ndtr logit ndtri polygamma sinc xlog1py "
+        "xlogy zeta"
     ),
     "ops.special_bessel": (
         "airy_ai bessel_i0 bessel_i0e bessel_i1 bessel_i1e bessel_j0 bessel_j1 bessel_k0 bessel_k0e bessel_k1 "
@@ -269,15 +271,16 @@ FREE_KERNELS = {
     ),
     "backends.nn_pool:PoolKernels": (
         "adaptive_avg_pool adaptive_avg_pool_grad adaptive_max_pool avg_pool avg_pool_grad max_pool max_pool_grad "
-        "max_pool_take max_pool_values"
+        "max_pool_take max_pool_values max_pool_window_grad"
     ),
     "backends.nn_resize:ResizeKernels": "interpolate interpolate_grad pad_border pad_border_grad",
     "backends.nn_rnn:RecurrentKernels": (
         "gru_layer gru_layer_grad lstm_layer lstm_layer_grad rnn_layer rnn_layer_grad"
     ),
     "backends.optim:OptimKernels": (
-        "adadelta_step adafactor_step adagrad_step adam_step adamax_step asgd_step count_step downhill fade hold_step "
-        "muon_step nadam_step radam_step rmsprop_step rprop_step run_step sgd_step toward toward_square"
+        "adadelta_step adafactor_step adagrad_step adam_step adamax_step asgd_step count_step count_unless_step "
+        "downhill fade hold_step muon_step nadam_step radam_step rmsprop_step rprop_step run_step sgd_step toward "
+        "toward_square"
     ),
     "backends.philox:RandomKernels": (
         "_random_draw random_bernoulli random_bits random_chunk random_exponential random_integers random_normal "

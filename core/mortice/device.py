@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 
+from mortice.dtype import DType, float32, float64
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -60,6 +62,11 @@ class Device:
     def resolved(self) -> bool:
         """Tell whether a backend stands behind this device."""
         return self.backend is not None
+
+    @property
+    def widest_float(self) -> DType:
+        """The widest real floating dtype there: float64, or float32 where that is missing."""
+        return float64 if float64 in self.backend.dtypes(self) else float32
 
     def __eq__(self, other: object) -> bool:
         if self is other:

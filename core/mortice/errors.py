@@ -37,5 +37,16 @@ class LinAlgError(RuntimeError):
     """A matrix that is singular, or not positive-definite, where it must not be."""
 
 
-class OutOfMemoryError(RuntimeError):
-    """A backend could not allocate the memory that a result needs."""
+class OutOfMemoryError(RuntimeError, MemoryError):
+    """A backend could not allocate the memory that a result needs. A MemoryError too, as Python has it."""
+
+
+_CASTS = {"float32": "float", "float64": "double", "float16": "half", "bfloat16": "bfloat16"}
+
+
+def cast_hint(have: str, want: str, what: str) -> str:
+    """Say whose dtypes differ, those of a layer's input and of its `what`, and how to make them one."""
+    known = " (NumPy's default)" if have == "float64" else ""
+    cast = f"{_CASTS[want]}()" if want in _CASTS else f"to({want})"
+    other = f", or convert the module with .{_CASTS[have]}()" if have in _CASTS else ""
+    return f"The input is {have}{known}, the {what} {want}. Use input.{cast}{other}."

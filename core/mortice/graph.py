@@ -12,7 +12,8 @@ import sys
 import warnings
 
 from mortice.errors import ShapeError
-from mortice.modes import modes, no_grad, settle
+from mortice.modes import modes, no_grad, settle, watch
+from mortice.shape import out_of_memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -137,8 +138,8 @@ class AccumulateGrad:
         return RemovableHandle(state.post_hooks, lambda leaf: fn((), (leaf.grad,)))
 
     def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
-        """Call `fn((grad,))` before the gradient is added; it may return another one."""
-        return RemovableHandle(self.variable._state().hooks, lambda g: _first(fn((g,))))
+        """Call `fn((grad,))` before the gradient is added, after the tensor's own hooks; it may return another one."""
+        return RemovableHandle(self.variable._state().prehooks, lambda g: _first(fn((g,))))
 
     def __repr__(self) -> str:
         return f"<AccumulateGrad object at {id(self.variable):#x}>"
@@ -269,6 +270,7 @@ def backward(
     Gradients are Tensors under `create_graph`, and where `tensors` says so: then they are of a level above the graph's.
     """
     outer = modes.grad, modes.after, modes.selective
+    hooks = modes.saved_hooks
     modes.grad, modes.after, modes.selective = create_graph, [], inputs is not None
     settle()
     try:
@@ -276,8 +278,13 @@ def backward(
         for fn in modes.after:
             fn()
         return found
+    except MemoryError as error:
+        raise out_of_memory("backward", None, None, error) from error
     finally:
         modes.grad, modes.after, modes.selective = outer
+        if modes.saved_hooks is not hooks:  # a hook has entered saved_tensors_hooks, and not left them
+            modes.saved_hooks = hooks
+            watch()
         settle()
 
 
@@ -495,10 +502,10 @@ def _pull(node: Any, puller: Any, g: Any, graph: bool, algebra: Algebra) -> Sequ
     if extra is not None and extra.prehooks:
         outs = wrapped(g if several else (g,))
         for (hook,) in list(extra.prehooks):
-            result = hook(outs)
-            if result is not None:
-                outs = result if isinstance(result, tuple) else (result,)
+            outs = _as_many(hook, hook(outs), outs)
         raw = [None if t is None else algebra.unwrap(t) for t in outs]
+        if all(part is None for part in raw):
+            return [None] * len(node.edges)
         g = raw if several else raw[0]
     try:
         pulled = watchers[-1](node, puller, g, graph) if watchers else puller.pull(g, graph)
@@ -514,11 +521,23 @@ def _pull(node: Any, puller: Any, g: Any, graph: bool, algebra: Algebra) -> Sequ
     if extra is not None and extra.hooks:
         ins, outs = wrapped(pulled), wrapped(g if several else (g,))
         for (hook,) in list(extra.hooks):
-            result = hook(ins, outs)
-            if result is not None:
-                ins = result if isinstance(result, tuple) else (result,)
+            ins = _as_many(hook, hook(ins, outs), ins)
         return [None if t is None else algebra.unwrap(t) for t in ins]
     return pulled
+
+
+def _as_many(hook: Any, result: Any, old: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the gradients that a node's hook gave, or the old ones."""
+    if result is None:
+        return old
+    name = getattr(hook, "__name__", type(hook).__name__)
+    if not isinstance(result, tuple):
+        raise TypeError(f"hook '{name}': expected a tuple of gradients or None; got {type(result).__name__}.")
+    if len(result) != len(old):
+        raise RuntimeError(
+            f"hook '{name}' has returned an incorrect number of values: got {len(result)}, but expected {len(old)}."
+        )
+    return result
 
 
 def _blame(node: Any) -> None:
@@ -567,6 +586,8 @@ def _arrive(leaf: Any, g: Any, mine: bool, algebra: Algebra, accumulate: bool) -
     if state is not None and state.hooks:
         g, mine = _run_hooks(state.hooks, g, leaf, algebra), False
     if accumulate:
+        if state is not None and state.prehooks:
+            g, mine = _run_hooks(state.prehooks, g, leaf, algebra), False
         leaf._accumulate(g, mine, algebra)
         if state is not None and state.post_hooks:
             for (hook,) in list(state.post_hooks):

@@ -25,12 +25,18 @@ def is_number(value: Any) -> bool:
     return numpy is not None and isinstance(value, numpy.generic)
 
 
+def is_capsule(value: Any) -> bool:
+    """Tell whether an object is a capsule, such as DLPack's."""
+    return type(value).__name__ == "PyCapsule"
+
+
 def as_ndarray(value: Any) -> Any:
     """Return an array of another library as NumPy has it, by whichever way the library offers."""
-    return _numpy("an array without a buffer").asarray(value)
+    return numpy_for("an array without a buffer").asarray(value)
 
 
-def _numpy(what: str) -> Any:
+def numpy_for(what: str) -> Any:
+    """Import NumPy for something that needs it."""
     try:
         return importlib.import_module("numpy")
     except ModuleNotFoundError as error:
@@ -39,7 +45,7 @@ def _numpy(what: str) -> Any:
 
 def to_numpy(t: Any) -> Any:
     """Return a NumPy array over the tensor's host memory."""
-    np, host = _numpy(".numpy()"), t._host()
+    np, host = numpy_for(".numpy()"), t._host()
     if not host.raw:
         return np.asarray(host.view)
     name = host.dtype.name

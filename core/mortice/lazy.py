@@ -23,8 +23,12 @@ class Lazy:
         self.places: list[tuple[type, str]] = []
 
     def then(self, made_into: Any) -> Lazy:
-        """Return what stands for `made_into` of the same thing, such as `property`."""
+        """Return what stands for `made_into` of the same thing."""
         return Lazy(self.module, self.path, made_into)
+
+    def as_property(self, made_into: Any = property) -> Lazy:
+        """Return what stands for the property that `made_into` makes of the same thing."""
+        return LazyProperty(self.module, self.path, made_into)
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.places.append((owner, name))
@@ -36,12 +40,27 @@ class Lazy:
         found = vars(found)[member] if member else found
         return found if self.made_into is None else self.made_into(found)
 
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
+    def settle(self) -> Any:
+        """Load what this stands for, put it in its places, and return it."""
         found = self.load()
         for place, name in self.places:
             setattr(place, name, found)
+        return found
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        found = self.settle()
         bind = getattr(type(found), "__get__", None)
         return found if bind is None else bind(found, instance, owner)
+
+
+class LazyProperty(Lazy):
+    """A property: it is also loaded when it is first assigned to, which would else give the instance an attribute."""
+
+    __slots__ = ()
+
+    def __set__(self, instance: Any, value: Any) -> None:
+        self.__get__(None, type(instance))
+        setattr(instance, self.places[0][1], value)
 
 
 class family:
@@ -68,14 +87,14 @@ def look_up(listed: dict[str, str]) -> dict[str, tuple[str, str]]:
 
 def load(module: str, name: str) -> Any:
     """Import what a module has of that name, a module of its own perhaps."""
-    if module == "mortice.":
+    if module.endswith("."):
         try:
-            return import_module(f"mortice.{name}")
+            return import_module(f"{module}{name}")
         except ModuleNotFoundError as error:
-            if error.name != f"mortice.{name}":
+            if error.name != f"{module}{name}":
                 raise
             raise AttributeError(
-                f"mortice.{name} is a distribution of its own, and not installed. Run: pip install 'mortice[{name}]'"
+                f"{module}{name} is a distribution of its own, and not installed. Run: pip install 'mortice[{name}]'"
             ) from None
     found = import_module(module)
     return getattr(found, name) if hasattr(found, name) else import_module(f"{module}.{name}")

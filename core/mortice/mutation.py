@@ -71,9 +71,10 @@ def layout(t: Any) -> tuple[int, ...]:
     """Return the strides in elements: the backend's, or those that the view steps imply."""
     backend = t._device.backend
     found = backend.strides_of(t._data)
-    if found is not None:
+    if found is not None and (0 not in t.shape or 0 not in found):
         return found  # type: ignore[no-any-return]
-    if t._storage is None or t._steps is None:
+    # Where there are no elements a backend may tell nothing, as NumPy does, whose strides are then 0.
+    if found is not None or t._storage is None or t._steps is None:
         return contiguous_strides(t.shape)
     shape: Any = Size(backend.shape_of(t._storage.root))
     strides = contiguous_strides(shape)
@@ -319,7 +320,10 @@ def inplace(fn: Callable[..., Any], name: str | None = None) -> Callable[..., An
         since = 0
         if modes.grad and (input._rg or any([isinstance(a, TensorBase) and a._rg for a in (*args, *kwargs.values())])):
             old, since = stand_in(input), next_seq()
-        value = into(own, input, fn(input if old is None else old, *args, **kwargs))
+        value = fn(input if old is None else old, *args, **kwargs)
+        if value is NotImplemented:  # an operator's answer to what is no tensor
+            return value
+        value = into(own, input, value)
         # A function may return an operand, or memory that it shares with one.
         fresh = value._storage is None and value._device.backend.owns(value._data) and value is not input
         if fresh and any([isinstance(a, TensorBase) and a._data is value._data for a in args]):
@@ -356,8 +360,7 @@ def write_out(name: str, out: Any, value: Any) -> Any:
                     stacklevel=3,
                 )
             value = INTO_LEVEL(out, value)
-            out._data, out.shape = value._device.backend.copy(value._data), value.shape
-            out._storage = None
+            out._take_memory(value._device.backend.copy(value._data), value.shape)
             return out
         return assign(out, value, False)
 

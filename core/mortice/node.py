@@ -237,14 +237,22 @@ class OpNode(Node):
 def modified_in_place(d: Any, shape: Any, version: int, expected: int, node: Any = None, number: int = 0) -> str:
     """Return PyTorch's message about an overwritten saved value; `node` is the one that made it."""
     maker = ""
-    if node is not None:
+    remedy = (
+        "Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+        "mortice.autograd.set_detect_anomaly(True, check_nan=False)."
+    )
+    if node is None:
+        maker = ", a leaf,"
+        remedy = (
+            "If it is a parameter, optimizer.step() changed it after the forward: step after every backward that needs "
+            "it, or compute the loss again. " + remedy
+        )
+    else:
         number = node.number if isinstance(node, Slot) else number
         maker = f", which is output {number} of {node.name().partition('Backward')[0] or node.name()},"
     return (
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[{d} {list(shape)}]{maker} is at version {version}; expected version {expected} instead. Hint: enable anomaly "
-        "detection to find the operation that failed to compute its gradient, with "
-        "mortice.autograd.set_detect_anomaly(True, check_nan=False)."
+        f"[{d} {list(shape)}]{maker} is at version {version}; expected version {expected} instead. {remedy}"
     )
 
 
@@ -359,6 +367,9 @@ def record(op: Op, args: Sequence[Any], attrs: Any, out: Any, t: Any) -> None:
         # Only the outputs that formulas ask for: the first, that of a normalisation, may be big and be written in place.
         node.out = tuple([o if i in op.kept else None for i, o in enumerate(out)]) if keep_out else None
         node.shape, node.dtype = node.meta[0]
+        if keep_out:
+            for i in op.kept_indices:  # no node of their own tells of writes to them
+                node.note_storage(i, t[i].own_storage())
         if op.differentiable == 1:
             t[0]._rg, t[0]._node = True, node
         else:

@@ -2,7 +2,7 @@
 
 The call path is compiled once per operation: `unary`, `binary` and `general` below return the function that users call.
 Each starts with the case that matters (tensors of one backend and one dtype: kernel, wrap, record if needed) and leaves
-everything else (Python numbers, promotion, errors) to `slow`.
+everything else (Python numbers, promotion, errors, memory that ends) to `slow`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mortice.dtype import (
 from mortice.errors import DeviceError, DTypeError
 from mortice.modes import modes, special
 from mortice.node import ONE, TENSOR_KERNELS, Const, OpNode, _saved_tensor, new, record, record_one, record_two
-from mortice.shape import SCALAR, Size, broadcast, reduced_shape
+from mortice.shape import SCALAR, Size, broadcast, out_of_memory, reduced_shape
 from mortice.tensor import TensorBase, make
 
 TYPE_CHECKING = False
@@ -217,6 +217,7 @@ class Op:
         scatter: Callable[..., Any] | None,
         strides: Callable[..., Any] | None,
         fixed: tuple[str, ...],
+        number: Callable[..., Any] | None,
     ) -> None:
         self.name = (name or body.__name__).strip("_")
         self.body, self.result, self.shape, self.kernel, self.dtypes = body, result, shape, kernel, dtypes
@@ -224,7 +225,7 @@ class Op:
         self.differentiable = len(outputs) if differentiable is None else differentiable
         self.grad_name = grad_name or "".join(p.capitalize() for p in self.name.split("_")) + "Backward0"
         self.doc = body.__doc__
-        self.scatter, self.strides = scatter, strides
+        self.scatter, self.strides, self.number = scatter, strides, number or fit_number
         positional, star, self.attrs = signature(body)
         self.variadic = bool(star)
         self.inputs = positional[1:] + star
@@ -233,6 +234,7 @@ class Op:
         self.by_position: list[Any] = []
         self.joint: Formula | None = None
         self.kept: set[int] = set()  # numbers of the outputs that formulas ask for
+        self.kept_indices: tuple[int, ...] = ()  # of those, the ones that have no gradient themselves
         self.no_grad_reason: str | None = None
         self.jvp: Any = None
         self.plans = Plans(self)
@@ -243,13 +245,16 @@ class Op:
         self.node_class: Any = None
         self.same_dtype: dict[DType, Any] = {}
         self.fn: Any = None
+        self.observer: Callable[..., None] | None = None
         if self.name in _ops:
             raise TypeError(f"op {self.name!r} is defined twice.")
         _ops[self.name] = self
 
     # ---- gradients ----
 
-    def vjp(self, joint: Callable[..., Any] | None = None, /, *, jvp: Any = None, **formulas: Callable[..., Any]) -> None:
+    def vjp(
+        self, joint: Callable[..., Any] | None = None, /, *, jvp: Any = None, **formulas: Callable[..., Any]
+    ) -> None:
         """Give one formula per input by its name, or one function that returns all gradients as a tuple."""
         self.jvp = jvp
         if joint is not None:
@@ -260,6 +265,7 @@ class Op:
             self.formulas[name] = Formula(self, fn)
         self.by_position = [self.formulas.get(name) for name in self.inputs]
         self.kept = set().union(*(f.out for f in (self.joint, *self.formulas.values()) if f is not None))
+        self.kept_indices = tuple(sorted(i for i in self.kept if i >= self.differentiable))
 
     def no_grad(self, reason: str = "its result does not change continuously") -> None:
         """Say that the operation has no gradient, and why."""
@@ -312,15 +318,24 @@ class Op:
             kinds = {"b": "bool", "u": "unsigned integer", "i": "integer", "f": "floating point", "c": "complex"}
             names = ", ".join(kinds[kind] for kind in self.dtypes)
             raise DTypeError(f"{self.name}: not implemented for {d.name}; got {d}. Convert to one of: {names}.")
-        if compute is d:
+        if compute is d and self.observer is None:
             self.same_dtype[d] = result
         return compute, result
+
+    def observe(self, observer: Callable[..., None] | None) -> None:
+        """Show each call from now on, as `observer(op, operands, attributes, result)`; None ends it.
+
+        Views are not shown: their fast cases ask nothing of the dtype.
+        """
+        self.observer = observer
+        self.same_dtype.clear()  # the fast cases look here first, and leave to `slow` what they do not find
 
     def __repr__(self) -> str:
         return f"<op {self.name}>"
 
 
 # ---- the call path ----
+
 
 def run(op: Op, args: Sequence[Any], attrs: dict[str, Any], result: Any = None) -> Any:
     """Apply an op to operands that are ready: tensors of one device and the compute dtype, numbers, None.
@@ -346,7 +361,10 @@ def run(op: Op, args: Sequence[Any], attrs: dict[str, Any], result: Any = None) 
     if result is None:
         result = op.rule(first.dtype)[1]
     shape = op.shape(op.name, *shapes, **attrs) if op.shape is not None else None
-    out = device.table[op](*buffers, **attrs)
+    try:
+        out = device.table[op](*buffers, **attrs)
+    except MemoryError as error:
+        raise out_of_memory(op.name, shape, result, error) from None
     if type(out) is tuple:
         if shape is None:
             shape = tuple([Size(device.backend.shape_of(o)) for o in out])
@@ -415,7 +433,9 @@ def as_view(op: Op, x: Any, data: Any, size: Size, attrs: Any) -> Any:
 
 def foreign(op: Op, value: Any) -> TypeError:
     """Return the error for an operand that is no tensor and no number."""
-    return TypeError(f"{op.name}: expected Tensors or numbers; got {type(value).__name__}. Use mortice.tensor(...) first.")
+    return TypeError(
+        f"{op.name}: expected Tensors or numbers; got {type(value).__name__}. Use mortice.tensor(...) first."
+    )
 
 
 def check_device(op: Op, x: Any, y: Any) -> None:
@@ -433,8 +453,11 @@ def check_device(op: Op, x: Any, y: Any) -> None:
         )
 
 
-def fit_number(op: Op, value: Any, d: DType) -> Any:
-    """Return a Python number as the compute dtype takes it."""
+# ---- number rules: (op, number, dtype to compute in, position) -> the number as the kernel gets it ----
+
+
+def fit_number(op: Op, value: Any, d: DType, position: int = 0) -> Any:
+    """Refuse a number that an integer dtype cannot hold; below zero they wrap in unsigned ones, as in PyTorch."""
     kind = d.kind
     if kind == "f":
         return float(value) if not isinstance(value, complex) else value
@@ -445,7 +468,7 @@ def fit_number(op: Op, value: Any, d: DType) -> Any:
     value = int(value)
     limits = _LIMITS.get(d) or _LIMITS.setdefault(d, iinfo(d))
     if kind == "u" and -limits.max <= value < 0:
-        return value + limits.max + 1  # PyTorch lets negative numbers wrap in unsigned types
+        return value + limits.max + 1
     if not limits.min <= value <= limits.max:
         raise RuntimeError(f"{op.name}: value cannot be converted to type {d.name} without overflow; got {value}.")
     return value
@@ -454,9 +477,21 @@ def fit_number(op: Op, value: Any, d: DType) -> Any:
 _LIMITS: dict[DType, iinfo] = {}
 
 
+def wrap_number(op: Op, value: Any, d: DType, position: int = 0) -> Any:
+    """Wrap a number in integer dtypes: what is computed modulo a power of 2 comes out the same."""
+    if d.kind not in "ui":
+        return fit_number(op, value, d)
+    value = int(value)
+    limits = _LIMITS.get(d) or _LIMITS.setdefault(d, iinfo(d))
+    if limits.min <= value <= limits.max:
+        return value
+    return (value - limits.min) % (1 << limits.bits) + limits.min
+
+
 def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None) -> Any:
     """Apply an op to operands as the user gave them: promote, convert numbers, check devices; write `out`."""
     tensors, numbers = [], []
+    given = args
     args = list(args) if modes.autocast is None or out is not None else modes.autocast.operands(op.name, args)
     for i, a in enumerate(args):
         if isinstance(a, TensorBase):
@@ -490,11 +525,15 @@ def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None) ->
             if a.dtype is not compute:
                 args[i] = CAST(a, compute)
         elif a is not None:
-            args[i] = fit_number(op, a, compute)
+            args[i] = op.number(op, a, compute, i)
     if op.check is not None:
         op.check(op.name, *args, **attrs)
     t = run(op, args, attrs, result)
-    return t if out is None else WRITE_OUT(op.name, out, t)
+    if out is not None:
+        t = WRITE_OUT(op.name, out, t)
+    if op.observer is not None:
+        op.observer(op, given, attrs, t)
+    return t
 
 
 def as_operand(op: Op, value: Any) -> Any:
@@ -533,7 +572,10 @@ def unary(op: Op) -> Callable[..., Any]:
             return slow(op, (input,), {}, out)
         if out is not None or (special[0] and modes.rerouted):
             return slow(op, (input,), {}, out)
-        data = device.table[op](input._data)
+        try:
+            data = device.table[op](input._data)
+        except MemoryError:
+            return slow(op, (input,), {})
         t = new(Tensor)
         t._data = data
         t._device = device
@@ -578,7 +620,10 @@ def binary(op: Op, fallback: Callable[..., Any] = _slow_two) -> Callable[..., An
             if (kind is float or kind is int) and out is None and isinstance(other, TensorBase):
                 return with_number(other, input, True)
             return fallback(op, input, other, out)
-        data = device.table[op](input._data, other._data)
+        try:
+            data = device.table[op](input._data, other._data)
+        except MemoryError:
+            return fallback(op, input, other, None)
         t = new(Tensor)
         t._data = data
         t._device = device
@@ -591,11 +636,16 @@ def binary(op: Op, fallback: Callable[..., Any] = _slow_two) -> Callable[..., An
         return t
 
     def with_number(x: Any, value: Any, swapped: bool) -> Any:
-        result = same_dtype.get(x.dtype)
-        if result is None or x.dtype.kind != "f" or not op.scalars or (special[0] and modes.rerouted):
+        d = x.dtype
+        result = same_dtype.get(d)
+        plain = d.kind == "f" or (d is int64 and type(value) is int and -(1 << 63) <= value < 1 << 63)
+        if result is None or not plain or not op.scalars or (special[0] and modes.rerouted):
             return slow(op, (value, x) if swapped else (x, value), {})
         device = x._device
-        data = device.table[op](value, x._data) if swapped else device.table[op](x._data, value)
+        try:
+            data = device.table[op](value, x._data) if swapped else device.table[op](x._data, value)
+        except MemoryError:
+            return slow(op, (value, x) if swapped else (x, value), {})
         t = make(data, device, result, x.shape)
         if x._rg and (not special[0] or modes.grad) and op.no_grad_reason is None:
             value = Const(value)
@@ -622,7 +672,10 @@ def unary_with_attributes(op: Op) -> Callable[..., Any]:
         if out is not None or (special[0] and modes.rerouted):
             return slow(op, (input,), attrs, out)
         shape = shape_rule(op.name, input.shape, **attrs)
-        data = device.table[op](input._data, **attrs)
+        try:
+            data = device.table[op](input._data, **attrs)
+        except MemoryError:
+            return slow(op, (input,), attrs)
         t = new(Tensor)
         t._data = data
         t._device = device
@@ -696,6 +749,7 @@ def op(
     scatter: Callable[..., Any] | None = None,
     strides: Callable[..., Any] | None = None,
     fixed: tuple[str, ...] = (),
+    number: Callable[..., Any] | None = None,
 ) -> Callable[[Callable[..., Any]], Any]:
     """Declare an operation; returns the function that users call, with `.vjp`, `.no_grad` and `.op` on it.
 
@@ -714,6 +768,7 @@ def op(
         scatter: for a view, `scatter(k, x, part, **attributes)` returns x with what the view shows replaced by part.
         strides: for a view, `strides(shape, strides, **attributes)` returns the view's strides.
         fixed: inputs such as indices and conditions that keep their dtype and take no part in promotion.
+        number: the rule for Python numbers, by default that integer dtypes take those that they can hold.
     """
 
     def declare(body: Callable[..., Any]) -> Any:
@@ -721,7 +776,7 @@ def op(
         made = Op(
             body, result=result, shape=shape, kernel=kernel, dtypes=dtypes, view=view, outputs=outputs or ("out",),
             differentiable=differentiable, holomorphic=holomorphic, check=check, grad_name=grad_name, scalars=allow,
-            name=name, scatter=scatter, strides=strides, fixed=fixed,
+            name=name, scatter=scatter, strides=strides, fixed=fixed, number=number,
         )  # fmt: skip
         plain = not (made.variadic or outputs or view or check or fixed or shape is None)
         count = len(made.inputs)

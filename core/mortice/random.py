@@ -11,7 +11,7 @@ import itertools
 import operator
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -140,8 +140,9 @@ class CapturedDraws:
 
     _numbers = itertools.count()
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, beside: Callable[[Device], Any]) -> None:
         self.device, self._number = device, next(self._numbers)
+        self.beside = beside  # the context of work that is done at once, beside the capture
         self._cells: dict[Generator, Any] = {}
         self._taken: dict[Generator, int] = {}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 
-from mortice.errors import DimError, ShapeError
+from mortice.errors import DimError, OutOfMemoryError, ShapeError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ class Size(tuple):  # type: ignore[type-arg]
         return Size(found) if type(found) is tuple else found
 
     def __add__(self, other: Any) -> Any:
-        return Size(tuple.__add__(self, other))
+        return Size(tuple.__add__(self, other)) if isinstance(other, tuple) else NotImplemented
 
     def __radd__(self, other: Any) -> Any:
-        return Size(tuple(other) + tuple(self))
+        return Size(tuple.__add__(other, self)) if isinstance(other, tuple) else NotImplemented
 
     def __mul__(self, other: Any) -> Any:
         return Size(tuple.__mul__(self, other))
@@ -52,6 +52,28 @@ class SizeMember(int):
 
     def __call__(self, dim: int | None = None) -> Any:
         return self.shape if dim is None else tuple.__getitem__(self.shape, check_dim("size", dim, len(self.shape)))
+
+
+def out_of_memory(name: str, shape: Any, dtype: Any, error: Exception) -> Exception:
+    """Return the error of an operation for whose result, or a step to it, the backend had no memory."""
+    if isinstance(error, OutOfMemoryError):  # which says how much
+        return OutOfMemoryError(f"{name}: {error}")
+    asked = dtype.itemsize * prod(shape) if type(shape) is Size else 0
+    if asked >> 63:
+        return RuntimeError(f"{name}: Storage size calculation overflowed with sizes={list(shape)}")
+    if not isinstance(error, MemoryError):
+        return error
+    bytes = f"you tried to allocate {asked} bytes." if asked else str(error)
+    return OutOfMemoryError(f"{name}: DefaultCPUAllocator: can't allocate memory: {bytes}")
+
+
+def channels_hint(shape: Any, channels: int, batched: bool = True) -> str:
+    """Say what to do when the channels that a layer wants are the last dim of its input."""
+    n = len(shape)
+    if n < 3 or shape[-1] != channels:
+        return ""
+    order = (0, n - 1, *range(1, n - 1)) if batched else (n - 1, *range(n - 1))
+    return f". The last dim is {channels}, as if channels came last; use x.permute{order}."
 
 
 SCALAR = Size()
@@ -107,8 +129,10 @@ _BROADCAST: dict[tuple[Sequence[int], ...], Size] = {}
 
 
 def check_dim(op: str, dim: Any, ndim: int) -> int:
-    """Return a dimension number wrapped into [0, ndim)."""
+    """Return a dimension number wrapped into [0, ndim); a bool, such as another argument out of its place, is none."""
     try:
+        if dim.__class__ is bool:
+            raise TypeError
         dim = operator.index(dim)
     except TypeError:
         raise TypeError(f"{op}: expected dim to be an int; got {type(dim).__name__}.") from None

@@ -97,12 +97,13 @@ class Storage:
 class LeafState:
     """What few tensors have: a gradient, hooks."""
 
-    __slots__ = ("grad", "hooks", "post_hooks", "retains", "first_use")
+    __slots__ = ("grad", "hooks", "post_hooks", "retains", "first_use", "prehooks")
 
     def __init__(self) -> None:
         self.grad: Any = None
         self.first_use = 0  # `seq` of the oldest node that reads this leaf since its last gradient; 0 if not known
         self.hooks: list[Any] = []
+        self.prehooks: list[Any] = []  # of what accumulates, after those of the tensor
         self.post_hooks: list[Any] = []
         self.retains = False
 
@@ -344,6 +345,12 @@ class TensorBase:
         """Join a storage."""
         self._storage, self._steps, self._viewed, self._note = storage, steps, viewed, note
         storage.add(self)
+
+    def _take_memory(self, data: Any, shape: Size) -> None:
+        """See other memory from now on, of its own; nodes that kept this tensor notice, as they do of a write."""
+        version = self._version + 1
+        self._data, self.shape, self._storage = data, shape, None
+        self.own_storage().version = version
 
     @property
     def view_steps(self) -> tuple[tuple[Any, dict[str, Any]], ...]:

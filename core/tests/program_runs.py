@@ -1,4 +1,4 @@
-"""The programs of examples/programs as tests and benchmarks run them: small, by the imports of a library, within tolerances."""
+"""The programs of examples/ as tests and benchmarks run them: small, by the imports of a library, within tolerances."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import re
 import types
 from pathlib import Path
 
-PROGRAMS = Path(__file__).resolve().parents[2] / "examples" / "programs"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+PROGRAMS, GALLERY = EXAMPLES / "programs", EXAMPLES / "gallery"
 
 # What makes each small: the arguments of its `build` and of its `train`.
 SMALL = {
@@ -34,6 +35,30 @@ BACKENDS, FLOAT32, FLOAT64 = 1e-5, 2e-4, 1e-10
 KINKED = {"resnet": 0.1, "siamese": 0.02}  # float32: PyTorch without oneDNN differs as much from PyTorch with it
 MAGNIFIED = {"sine_lbfgs": 1e-6}  # float64: eighty iterations of LBFGS without a line search
 NEAR_0 = 1e-5  # absolute: the loss of REINFORCE is a sum of both signs
+
+GALLERY_SHARED = ["common", "dcgan", "char_lstm", "cifar_resnet"]  # what other programs import, in that order
+TINY_GAN = ["--imageSize", "8", "--nz", "8", "--ngf", "8", "--ndf", "8", "--batchSize", "32", "--lr", "0.001"]
+TINY_NET = ["--imageSize", "8", "--depth", "8"]
+
+# What makes each of the gallery small; what it draws; what its log is held to after two epochs: a curve, a bound, and whether it lies
+# above (1) or below (-1) it.
+GALLERY_SMALL = {
+    "dcgan": ([*TINY_GAN, "--limit", "128"], ["fake_samples_epoch_002.png", "real_samples.png"], ("loss_D", 1.6, -1)),
+    "wgan": ([*TINY_GAN, "--limit", "160"], ["fake_samples_epoch_002.png", "real_samples.png"], ("distance", 0.0, 1)),
+    "vae": (["--imageSize", "8", "--hidden", "64", "--lr", "0.004"], ["pairs.png", "plane.png"], ("loss", 34.0, -1)),
+    "cifar_resnet": ([*TINY_NET, "--classes", "0", "1", "--batchSize", "32"], ["read.png"], ("accuracy", 0.9, 1)),
+    "finetune": ([*TINY_NET, "--shots", "6", "--batchSize", "8"], ["read.png"], ("loss", 1.5, -1)),
+    "char_lstm": (
+        ["--hidden", "48", "--limit", "6000", "--seqLength", "32", "--batchSize", "8", "--lr", "0.02"],
+        ["surprise.png", "written.txt"],
+        ("held_out", 3.2, -1),
+    ),
+    "gpt": (
+        ["--width", "16", "--layers", "2", "--length", "32", "--limit", "6000", "--lr", "0.02"],
+        ["attention.png", "written.txt"],
+        ("held_out", 3.3, -1),
+    ),
+}
 
 
 def load(name, library="mortice"):

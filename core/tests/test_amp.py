@@ -391,3 +391,24 @@ def test_result_dtypes_are_as_in_pytorch(name: str) -> None:
                     continue
                 with autocast("cpu"), mt.no_grad():
                     assert _dtypes(mine.function(op)(*a[0], **a[1]), mt) == wanted, (op.name, kind)
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_a_checkpoint_computes_again_as_it_did_at_first(reentrant: bool) -> None:
+    w, x = mt.randn(3, 3, requires_grad=True), mt.randn(3, 3, requires_grad=True)
+    seen = []
+
+    def f(x: Any) -> Any:
+        y = x @ w
+        seen.append(y.dtype)
+        return (y @ w).float()
+
+    with autocast("cpu"):
+        loss = mt.utils.checkpoint.checkpoint(f, x, use_reentrant=reentrant).sum()
+    loss.backward()
+    loss = mt.utils.checkpoint.checkpoint(f, x, use_reentrant=reentrant).sum()
+    with autocast("cpu"):
+        loss.backward()
+        assert mt.is_autocast_enabled("cpu") and (x @ x).dtype is mt.bfloat16
+    assert seen == [mt.bfloat16, mt.bfloat16, mt.float32, mt.float32]
+    assert not mt.is_autocast_enabled("cpu")

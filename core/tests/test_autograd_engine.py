@@ -377,6 +377,24 @@ def test_node_hooks_see_gradients_of_inputs_and_outputs() -> None:
     assert seen == [(20.0, 10.0, 10.0)] and x.grad.item() == 21.0 and w.grad.item() == 10.0
 
 
+@pytest.mark.parametrize("before", [True, False])
+def test_node_hooks_keep_the_number_of_gradients(before: bool) -> None:
+    def grad(answer: object) -> object:
+        x = leaf(1.0)
+        y = x.exp()
+        if before:
+            y.grad_fn.register_prehook(lambda outs: answer)
+        else:
+            y.grad_fn.register_hook(lambda ins, outs: answer)
+        y.sum().backward()
+        return x.grad
+
+    for wrong, error in (((), RuntimeError), ((mt.ones(1),) * 2, RuntimeError), (mt.ones(1), TypeError)):
+        with pytest.raises(error, match="hook '<lambda>'"):
+            grad(wrong)
+    assert grad((None,)) is None
+
+
 def test_tensor_hooks_run_before_node_prehooks() -> None:
     x = leaf(1.0)
     y = x * 2
@@ -592,3 +610,34 @@ def test_a_module_hook_sees_the_gradients_of_its_parameters() -> None:
         )
     net(mt.ones(4, 2, requires_grad=True)).sum().backward()
     assert missing == []
+
+
+def test_prehooks_of_what_accumulates_come_after_the_tensors_hooks_and_only_there() -> None:
+    x, seen = mt.tensor(1.0, requires_grad=True), []
+    y = x * 3
+    accumulate = y.grad_fn.next_functions[0][0]
+    accumulate.register_prehook(lambda gs: seen.append(("node", gs[0].item())))
+    x.register_hook(lambda g: seen.append(("tensor", g.item())) or g * 10)
+    autograd.grad(y, x, retain_graph=True)
+    assert seen == [("tensor", 3.0)]
+    y.backward()
+    assert seen[1:] == [("tensor", 3.0), ("node", 30.0)] and x.grad.item() == 30.0
+
+
+def test_zeros_for_what_has_no_influence_can_be_differentiated_on() -> None:
+    x = mt.tensor(2.0, requires_grad=True)
+    (unused,) = autograd.grad((mt.ones(1, requires_grad=True) * 1).sum(), x, create_graph=True, materialize_grads=True)
+    assert unused.requires_grad and autograd.grad(unused, x, materialize_grads=True)[0].item() == 0
+    with pytest.raises(RuntimeError, match="cannot be empty"):
+        autograd.grad(x * 2, [])
+
+
+def test_hooks_on_saved_tensors_that_a_backward_enters_end_with_it() -> None:
+    packed = []
+    hooks = autograd.graph.saved_tensors_hooks(lambda t: packed.append(t) or t, lambda t: t)
+    x = mt.ones(2, requires_grad=True)
+    y = (x * x).sum()
+    x.register_hook(lambda g: hooks.__enter__())
+    y.backward()
+    (x * x).sum()
+    assert packed == []

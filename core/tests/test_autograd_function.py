@@ -389,3 +389,22 @@ def test_gradient_kept_by_backward_does_not_become_the_leafs() -> None:
     make(lambda ctx, x: x * 2, backward).apply(x).sum().backward()
     x.grad[0] = 100.0
     assert kept[0].tolist() == [2.0, 2.0]
+
+
+def test_the_class_of_a_node_is_named_after_its_function() -> None:
+    class Twice(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * 2
+
+    class Again(Twice):
+        pass
+
+    x = mt.ones(1, requires_grad=True)
+    names = [type(f.apply(x).grad_fn).__name__ for f in (Twice, Again, Twice)]
+    assert names == ["TwiceBackward", "AgainBackward", "TwiceBackward"]
+    assert type(Twice.apply(x).grad_fn) is type(Twice.apply(x).grad_fn)

@@ -224,3 +224,44 @@ def test_dual_numbers() -> None:
         assert close(forward_ad.unpack_dual(x).tangent, [1.0, 10.0])
     with pytest.raises(RuntimeError, match="outside of a level"):
         forward_ad.make_dual(t(1.0), t(1.0))
+
+
+# ---- no_grad around a transform ----
+
+
+def test_what_a_transform_gives_under_no_grad_is_a_constant_outside() -> None:
+    def slope(x: mt.Tensor) -> mt.Tensor:
+        return func.grad(lambda v: (v**5).sum() / 5)(x)
+
+    def f(x: mt.Tensor) -> mt.Tensor:
+        with mt.no_grad():
+            constant = slope(x)
+        return (x**2 + constant).sum()
+
+    x = t(2.0, 3.0).requires_grad_()
+    first = func.grad(f)(x)
+    assert close(first.detach(), [4.0, 6.0])
+    assert close(mt.autograd.grad(first.sum(), x)[0], [2.0, 2.0])
+    with mt.no_grad():
+        for made in (slope(x), *func.grad_and_value(f)(x), func.jacrev(lambda v: v * v)(x), func.linearize(mt.sin, x)[0]):
+            assert not made.requires_grad
+
+
+def test_a_vjp_is_recorded_where_it_is_called() -> None:
+    x, v = t(3.0).requires_grad_(), t(1.0)
+    out, pull = func.vjp(lambda x: x * x, x)
+    with mt.no_grad():
+        quiet, quiet_pull = func.vjp(lambda x: x * x, x)
+        assert not pull(v)[0].requires_grad
+    assert out.requires_grad and not quiet.requires_grad
+    assert close(mt.autograd.grad(quiet_pull(v)[0], x)[0], [2.0])
+
+
+def test_a_function_that_gives_no_tensor_is_refused() -> None:
+    x = t(1.0)
+    for transform in (lambda f: func.vjp(f, x), lambda f: func.jacrev(f)(x), lambda f: func.linearize(f, x)):
+        for out in (None, 1.0, ()):
+            with pytest.raises(RuntimeError, match="Expected"):
+                transform(lambda x, out=out: out)
+    with pytest.raises(RuntimeError, match="must be int"):
+        func.grad(mt.sum, argnums=("0",))(x)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import warnings
 
 import pytest
 
@@ -356,3 +357,56 @@ def test_deepcopy_and_pickle_of_leaves() -> None:
 def test_deepcopy_of_a_non_leaf_is_refused() -> None:
     with pytest.raises(RuntimeError, match="Only Tensors created explicitly by the user"):
         copy.deepcopy(leaf(1.0) * 2)
+
+
+@pytest.mark.parametrize(
+    "pick",
+    [
+        lambda x: mt.max(x, 1), lambda x: mt.sort(x, 1), lambda x: mt.topk(x, 2, 1), lambda x: mt.cummax(x, 1),
+        lambda x: mt.nn.functional.max_pool1d(x, 2, return_indices=True),
+    ],
+)  # fmt: skip
+def test_indices_that_backward_reads_may_not_be_written(pick):
+    x = mt.tensor([[3.0, 1.0, 2.0, 5.0]], requires_grad=True)
+    values, at = pick(x)
+    values.sum().backward()
+    values, at = pick(x)
+    at.zero_()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        values.sum().backward()
+    with mt.no_grad():
+        pick(x)[1].zero_()
+
+
+def test_a_new_shape_in_place_under_no_grad_leaves_what_requires_grad() -> None:
+    for around in (mt.no_grad, mt.inference_mode):
+        w = mt.ones(2, 3, requires_grad=True)
+        y = w * 2
+        with mt.no_grad():
+            w.t_()
+            y.unsqueeze_(0)
+        assert w.requires_grad and w.is_leaf and y.requires_grad and y.shape == (1, 2, 3)
+        with around():
+            v = mt.ones(2, 3, requires_grad=True)
+            assert v.transpose_(0, 1).requires_grad
+    (mt.arange(6.0).reshape(3, 2) * w).sum().backward()
+    assert w.grad.tolist() == [[0, 1], [2, 3], [4, 5]]
+    w = mt.ones(2, 3, requires_grad=True)
+    y = w * 2
+    with mt.no_grad():
+        y.t_()
+    (y * mt.arange(6.0).reshape(3, 2)).sum().backward()
+    assert w.grad.tolist() == [[0, 4, 8], [2, 6, 10]]
+
+
+def test_a_saved_tensor_that_took_another_size_is_noticed() -> None:
+    w = mt.ones(3, requires_grad=True)
+    for change in (lambda x: x.resize_(2), lambda x: mt.add(mt.ones(2), 1, out=x)):
+        x = mt.arange(3.0)
+        y = (x * w).sum()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            change(x)
+        assert x._version == 1
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y.backward()

@@ -272,3 +272,22 @@ def test_variable_is_a_tensor() -> None:
     assert v.grad.tolist() == [2.0, 2.0]
     with pytest.raises(TypeError, match="expected data to be a Tensor"):
         Variable([1.0])
+
+
+def test_early_stop_is_as_it_was_at_the_call() -> None:
+    seen = []
+
+    def f(x: mt.Tensor) -> mt.Tensor:
+        y = x.sin()
+        seen.append("end")
+        return y
+
+    x = mt.tensor(1.0, requires_grad=True)
+    with mt.utils.checkpoint.set_checkpoint_early_stop(False):
+        out = checkpoint(f, x, use_reentrant=False)
+    out.backward()
+    assert seen == ["end", "end"]
+    out = checkpoint(f, x, use_reentrant=False)
+    with mt.utils.checkpoint.set_checkpoint_early_stop(False):
+        out.backward()
+    assert seen == ["end"] * 3

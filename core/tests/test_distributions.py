@@ -15,7 +15,7 @@ from distribution_table import FACTOR, MATRIX, REAL, SIMPLEX, TABLE, UNIT, make,
 import mortice as mt
 from mortice import distributions as d
 from mortice.distributions import constraints
-from mortice.distributions.gamma_draws import _standard_gamma, log_gamma_slope
+from mortice.distributions.gamma_draws import _standard_gamma, log_gamma_slope, log_odds_slope
 
 torch: Any = None
 IDS = [f"{name}-{'-'.join(parameters)}" for name, parameters, _ in TABLE]
@@ -172,6 +172,52 @@ def test_the_slope_of_gamma_draws_at_known_points() -> None:
         assert log_gamma_slope(t64(a), t64(log_z)).item() == pytest.approx(wanted, rel=1e-6)
 
 
+def test_the_slope_of_beta_draws_where_their_quantiles_are_powers() -> None:
+    # With b = 1 the distribution function is x ** a, so that the quantile of p is p ** (1 / a).
+    for a, odds in itertools.product((0.001, 0.1, 1.0, 7.0, 1000.0), (-30.0, -3.0, -0.1, 0.5, 2.0, 12.0)):
+        log_x = -math.log1p(math.exp(-odds))
+        wanted = -log_x * (1 + math.exp(odds)) / a
+        assert log_odds_slope(t64(a), t64(1.0), t64(odds)).item() == pytest.approx(wanted, rel=1e-6)
+    # From differences of the incomplete beta function.
+    for a, b, x, wanted in ((30.0, 0.1, 0.9910340420986805, 0.0339895816), (0.1, 1000.0, 2.662389156828639e-4, 14.1522789)):
+        assert log_odds_slope(t64(a), t64(b), t64(x).logit()).item() == pytest.approx(wanted, rel=1e-6)
+
+
+def test_the_gradient_of_a_beta_draw_is_a_function_of_the_draw() -> None:
+    a = t64([0.02, 0.5, 1.0, 4.0, 90.0]).requires_grad_()
+    x = d.Beta(a, t64(1.0)).rsample()
+    (g,) = mt.autograd.grad(x.sum(), a)
+    assert flat(g) == pytest.approx(flat(-x * x.log() / a), rel=1e-6, abs=1e-300)
+    b = a.detach().requires_grad_()
+    x = d.Beta(t64(1.0), b).rsample()
+    (g,) = mt.autograd.grad(x.sum(), b)
+    assert flat(g) == pytest.approx(flat((1 - x) * (1 - x).log() / b), rel=1e-6, abs=1e-11)
+
+
+def test_second_gradients_of_dirichlet_draws() -> None:
+    # The mean of x0 ** 2 is a (a + 1) / (s (s + 1)), s the sum of the concentrations.
+    c = t64([1.5, 0.8, 2.0])
+    n = 4000
+
+    def mean(a: Any) -> Any:
+        return d.Dirichlet(mt.stack([a, c[1], c[2]]).expand(n, 3)).rsample()[:, 0].square().mean()
+
+    def exact(a: Any) -> Any:
+        s = a + 2.8
+        return a * (a + 1) / (s * (s + 1))
+
+    for f, tolerance in ((mt.func.grad, 0.06), (lambda f: mt.func.grad(mt.func.grad(f)), 0.3)):
+        assert f(mean)(c[0]).item() == pytest.approx(f(exact)(c[0]).item(), rel=tolerance)
+    out, tangent = mt.func.jvp(mean, (c[0],), (t64(1.0),))
+    assert tangent.item() == pytest.approx(mt.func.grad(exact)(c[0]).item(), rel=0.06)
+
+
+def test_shares_are_never_none_and_never_all() -> None:
+    for dtype in (mt.float32, mt.float64):
+        x = d.Beta(mt.tensor(1e-5, dtype=dtype), mt.tensor(1e-5, dtype=dtype)).sample((500,))
+        assert bool(((x > 0) & (x < 1)).all()) and bool((x > 0.9).any()) and bool((x < 0.1).any())
+
+
 def _mean_gradient(make_one: Callable[[Any], Any], parameter: Any, f: Callable[[Any], Any], n: int = 20000) -> Any:
     p = parameter.clone().requires_grad_()
     return mt.autograd.grad(f(make_one(p).rsample((n,))).mean(0).sum(), p)[0]
@@ -256,6 +302,29 @@ def test_parameters_and_values_are_checked() -> None:
         d.Distribution.set_default_validate_args(True)
 
 
+def test_parameters_that_are_properties_are_checked_too() -> None:
+    for bad in (lambda: d.Chi2(t64([0.0, 1.0])), lambda: d.RelaxedBernoulli(mt.tensor(-1.0), probs=mt.tensor(2.0))):
+        with pytest.raises(ValueError, match="Expected parameter"):
+            bad()
+    with pytest.raises(ValueError, match="must be a Tensor"):
+        d.HalfCauchy(1.0).log_prob(1)
+
+
+def test_logits_as_far_out_as_floats_go_have_finite_densities() -> None:
+    for sign, x in ((1.0, 1.0), (-1.0, 0.0)):
+        logits = mt.tensor([sign * 1e38]).requires_grad_()
+        found = d.ContinuousBernoulli(logits=logits).log_prob(mt.tensor([x]))
+        (g,) = mt.autograd.grad(found.sum(), logits)
+        # The density's factor is -log(eps) / (1 - 2 eps), to the digits of 1 - eps.
+        assert found.item() == pytest.approx(math.log(-math.log(mt.finfo(mt.float32).eps)), abs=1e-2) and g.item() == 0
+
+
+def test_degrees_of_freedom_may_be_counted() -> None:
+    whole, real = [d.Wishart(mt.tensor(df), t64([[2.0, 0.3], [0.3, 1.0]])) for df in (4, 4.0)]
+    assert whole.sample((3,)).dtype is mt.float64
+    assert whole.log_prob(t64([[1.0, 0.0], [0.0, 1.0]])).item() == pytest.approx(real.log_prob(mt.eye(2, dtype=mt.float64)).item())
+
+
 def test_a_new_distribution_and_its_divergence() -> None:
     class Shifted(d.Normal):
         """A subclass, for which the parent's divergence serves."""
@@ -292,6 +361,14 @@ def test_transforms_of_numbers_invert_and_know_their_slope(transform: Any, point
     assert bool(transform.codomain.check(y).all())
     cached = transform.with_cache(1)
     assert cached.inv(cached(x)) is x
+
+
+def test_an_inverse_is_one_object_while_someone_holds_it() -> None:
+    exp = d.ExpTransform()
+    for transform in (exp, exp.inv, d.ComposeTransform([d.AffineTransform(1.0, 2.0), exp])):
+        inverse = transform.inv
+        assert transform.inv is inverse and inverse.inv is transform
+        assert pickle.loads(pickle.dumps(transform)).inv is not inverse
 
 
 @pytest.mark.parametrize(

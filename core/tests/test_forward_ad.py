@@ -11,7 +11,7 @@ import vmap_sweep
 import mortice as mt
 from mortice import nn
 from mortice.autograd import forward_ad, functional
-from mortice.func import grad, hessian, jacfwd, jacrev, jvp, linearize
+from mortice.func import grad, hessian, jacfwd, jacrev, jvp, linearize, vmap
 
 f64 = mt.float64
 
@@ -188,7 +188,7 @@ def test_misuse_of_jvp() -> None:
         (lambda: jvp(mt.sin, (x,), (x[:2],)), RuntimeError, "shape and dtype of its primal"),
         (lambda: jvp(mt.sin, (mt.arange(3),), (mt.arange(3),)), ValueError, "floating point or complex"),
         (lambda: jvp(lambda x: x, (x,), (x,), has_aux=True), RuntimeError, r"\(output, aux\) if has_aux"),
-        (lambda: jvp(lambda x: 3, (x,), (x,)), ValueError, "outputs to be Tensors"),
+        (lambda: jvp(lambda x: 3, (x,), (x,)), RuntimeError, "outputs to be Tensors"),
     ):
         with pytest.raises(error, match=text):
             call()
@@ -259,3 +259,59 @@ def test_custom_functions_push_by_their_jvp_or_by_backward() -> None:
     assert same(hessian(lambda x: Exp.apply(x).sum())(x), mt.diag(x.exp()))
     assert same(grad(lambda x: jvp(Exp.apply, (x,), (t,))[1].sum())(x), t * x.exp())
     assert mt.autograd.gradcheck(Exp.apply, (x.requires_grad_(),), check_forward_ad=True)
+
+
+# ---- writes of tangents into memory that was made without ----
+
+
+def test_a_result_is_filled_in_element_by_element() -> None:
+    def f(x: mt.Tensor) -> mt.Tensor:
+        out = mt.zeros(2, 3, dtype=x.dtype)
+        for i in range(3):
+            out[0, i] = x[i].square()
+        tail = out[1, 1:]
+        tail += x[1:]
+        tail.mul_(x[0])
+        return out
+
+    x, v = draw(3), draw(3)
+    out, pushed = jvp(f, (x,), (v,))
+    zero = mt.zeros(1, dtype=x.dtype)
+    assert same(out, mt.stack([x * x, mt.cat([zero, x[1:] * x[0]])]))
+    assert same(pushed, mt.stack([2 * x * v, mt.cat([zero, x[1:] * v[0] + v[1:] * x[0]])]))
+    assert same(jacfwd(f)(x), jacrev(f)(x))
+    assert same(jacfwd(jacfwd(f))(x), jacrev(jacrev(f))(x))
+    assert same(vmap(lambda v: jvp(f, (x,), (v,))[1])(mt.stack([v, 2 * v])), mt.stack([pushed, 2 * pushed]))
+
+
+def test_memory_from_outside_holds_the_values_when_the_level_ends() -> None:
+    memory, x, v = mt.zeros(3, dtype=f64), draw(3), draw(3)
+    front = memory[:2]
+    with forward_ad.dual_level():
+        memory.copy_(forward_ad.make_dual(x, v))
+        memory.mul_(2)
+        back = memory[1:]
+        assert same(forward_ad.unpack_dual(front).tangent, 2 * v[:2]) and same(forward_ad.unpack_dual(back).tangent, 2 * v[1:])
+    assert same(memory, 2 * x) and same(front, 2 * x[:2]) and same(back, 2 * x[1:])
+    front.fill_(0)
+    assert memory[:2].tolist() == [0, 0] and memory._version == front._version
+    with pytest.raises(ValueError, match="stop"), forward_ad.dual_level():
+        memory.copy_(forward_ad.make_dual(x, v))
+        raise ValueError("stop")
+    assert same(memory, x) and forward_ad.unpack_dual(memory).tangent is None
+
+
+def test_what_only_some_samples_know_has_no_room_there() -> None:
+    x = draw(3)
+
+    def f(sample: mt.Tensor) -> mt.Tensor:
+        def inner(x: mt.Tensor) -> mt.Tensor:
+            out = mt.zeros(3, dtype=x.dtype)
+            out.copy_(x)
+            out.mul_(sample)
+            return out
+
+        return jvp(inner, (x,), (sample,))[1]
+
+    with pytest.raises(RuntimeError, match="inplace arithmetic"):
+        vmap(f)(draw(2, 3))

@@ -423,3 +423,64 @@ def test_no_graph_and_no_tensor_outlives_a_transform() -> None:
         assert len(kept) == 4 and all(ref() is None for ref in kept)
     finally:
         gc.enable()
+
+
+def test_draws_that_reject_candidates_run_in_a_batch() -> None:
+    rates = mt.tensor([[0.5, 40.0, 3.0], [2.0, 0.1, 90.0]])
+    drawn = vmap(mt.poisson, randomness="different")(rates.expand(2, 3))
+    assert drawn.shape == (2, 3) and (drawn >= 0).all() and (drawn == drawn.round()).all()
+    counts = mt.tensor([4.0, 60.0, 9.0])
+    drawn = vmap(lambda n: mt.binomial(n, n * 0 + 0.25), randomness="different")(counts.expand(5, 3).contiguous())
+    assert drawn.shape == (5, 3) and (drawn <= counts).all()
+
+
+def test_chunks_draw_the_same_where_samples_do() -> None:
+    x = draw(7)
+    noisy = [vmap(lambda v: v + mt.rand(()), randomness="same", chunk_size=size) for size in (None, 1, 3)]
+    found = []
+    for f in noisy:
+        mt.manual_seed(3)
+        found.append(f(x) - x)
+    assert all(same(f, found[0]) for f in found) and same(found[0], found[0][:1].expand(7))
+
+
+def test_what_is_no_tensor_is_returned_as_it_is_where_out_dims_is_none() -> None:
+    x = draw(3)
+    doubled, word, nothing = vmap(lambda v: (v * 2, "word", None), out_dims=(0, None, None))(x)
+    assert same(doubled, x * 2) and word == "word" and nothing is None
+    with pytest.raises(ValueError, match="must only return Tensors"):
+        vmap(lambda v: (v, "word"))(x)
+
+
+def test_models_to_be_stacked_agree_in_mode_and_in_what_is_trained() -> None:
+    models = [nn.Linear(2, 2) for _ in range(2)]
+    models[1].eval()
+    with pytest.raises(RuntimeError, match="same training/eval mode"):
+        stack_module_state(models)
+    models[0].eval()
+    models[0].bias.requires_grad_(False)
+    with pytest.raises(RuntimeError, match="bias of all models to have the same .requires_grad"):
+        stack_module_state(models)
+
+
+def test_the_vmap_of_a_function_is_told_of_tensors_inside_lists_too() -> None:
+    class Weighted(mt.autograd.Function):
+        @staticmethod
+        def forward(parts: Any, factor: Any, by: float) -> Any:
+            return sum(parts) * factor * by
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            pass
+
+        @staticmethod
+        def vmap(info: Any, in_dims: Any, parts: Any, factor: Any, by: float) -> Any:
+            assert in_dims == ([0, None], 0, None) and info.batch_size == 2
+            return (parts[0] + parts[1]) * factor.unsqueeze(1) * by, 0
+
+    x, y, w = draw(2, 3), draw(3), draw(2)
+    found = vmap(lambda x, w: Weighted.apply([x, y], w, 3.0))(x, w)
+    assert same(found, (x + y) * w.unsqueeze(1) * 3)
+    Weighted.vmap = staticmethod(lambda info, in_dims, parts, factor, by: (factor, (0,)))  # type: ignore[method-assign]
+    with pytest.raises(RuntimeError, match="returned an incompatible"):
+        vmap(lambda x, w: Weighted.apply([x, y], w, 3.0))(x, w)

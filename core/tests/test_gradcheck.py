@@ -51,3 +51,10 @@ def test_no_differentiable_op_is_left_out():
     settled = {s.op for s in SAMPLES} | {s.op for s in ALL if isinstance(s.grad, str)} | {"view_scatter"}
     with_formulas = {name for name, op in OPS.items() if (op.joint or op.formulas) and op.no_grad_reason is None}
     assert sorted(with_formulas - settled) == []
+
+
+def test_a_function_may_return_an_input_itself():
+    x = mt.tensor([1.5, -2.0], dtype=mt.float64, requires_grad=True)
+    for options in ({}, {"fast_mode": True}, {"check_forward_ad": True}):
+        assert mt.autograd.gradcheck(lambda x: (x, x * x), x, **options)
+    assert mt.autograd.gradgradcheck(lambda x: (x, x**3), x)

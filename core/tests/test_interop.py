@@ -527,3 +527,13 @@ def test_importing_mortice_brings_no_library_along():
         "import sys, mortice; found = {'numpy', 'ctypes', 'einops', 'ml_dtypes'} & set(sys.modules); assert not found, found"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_under_no_grad_a_parameter_is_an_array_as_it_is() -> None:
+    w = mt.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="requires grad"):
+        w.numpy()
+    with mt.no_grad():
+        assert w.numpy().tolist() == np.asarray(w).tolist() == [1, 1]
+        w.numpy()[0] = 5
+    assert w.tolist() == [5, 1]

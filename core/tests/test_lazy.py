@@ -47,6 +47,18 @@ def test_every_public_name_is_listed_before_it_is_loaded_and_is_there() -> None:
     assert out == "True 2.0"
 
 
+def test_assigning_to_a_property_is_not_setting_an_attribute_before_it_is_loaded() -> None:
+    assert fresh("""
+        import mortice
+        x = mortice.zeros(1, dtype=mortice.complex64)
+        x.imag = 2
+        try:
+            x.mT = 1
+        except AttributeError:
+            print(x.item())
+        """) == "2j"
+
+
 def test_a_registry_is_complete_for_whoever_asks_for_it() -> None:
     assert fresh("from mortice.op import OPS; print(len(OPS))") == fresh("""
         import importlib, pkgutil, mortice.ops
@@ -71,6 +83,23 @@ def test_free_kernels_are_found_before_their_families_are_loaded() -> None:
         from mortice.backends import Backend
         print(Backend.softmax.__doc__ is not None, Backend.softmax is Backend.softmax, "lstm_layer" in dir(Backend))
         """).startswith("True True")
+
+
+def test_bytes_are_viewed_as_another_dtype_before_anything_else_was_asked_for() -> None:
+    assert fresh("""
+        import mortice as mt
+        seen = mt.tensor([1.0, -2.0]).view(mt.int32)
+        print(seen.dtype, seen.tolist())
+        """) == "mortice.int32 [1065353216, -1073741824]"
+
+
+def test_a_property_may_be_assigned_to_before_it_is_read() -> None:
+    assert fresh("""
+        import mortice as mt
+        z = mt.ones(2, dtype=mt.complex64)
+        z.imag = 3
+        print(z.tolist(), vars(z))
+        """) == "[(1+3j), (1+3j)] {}"
 
 
 def test_a_lazy_attribute_gives_way_to_what_it_stands_for() -> None:

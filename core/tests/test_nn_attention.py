@@ -126,6 +126,14 @@ def test_attention_dropout_acts_in_training_only():
     assert mt.equal(layer(x, x, x)[0], layer(x, x, x)[0])
 
 
+def _with_bias_and_static_keys(m, x):
+    extra, static = mt.zeros(1, 1, 4), mt.zeros(4, 5, 2)
+    return mt.nn.functional.multi_head_attention_forward(
+        x, x, x, 4, 2, m.in_proj_weight, m.in_proj_bias, extra, extra, False, 0.0, m.out_proj.weight, m.out_proj.bias,
+        static_k=static, static_v=static,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("call", "error"),
     [
@@ -133,10 +141,12 @@ def test_attention_dropout_acts_in_training_only():
         (lambda m, x: m(x, x[0], x[0]), AssertionError),
         (lambda m, x: m(x, x[:2], x), AssertionError),
         (lambda m, x: m(x[..., :3], x, x), AssertionError),
+        (lambda m, x: m(x, x, x, attn_mask=mt.zeros(x.shape[1])), AssertionError),
         (lambda m, x: m(x, x, x, attn_mask=mt.zeros(2, 2)), RuntimeError),
         (lambda m, x: m(x, x, x, attn_mask=mt.zeros(3, 3, dtype=mt.int64)), AssertionError),
         (lambda m, x: m(x, x, x, key_padding_mask=mt.zeros(2, 2)), AssertionError),
         (lambda m, x: m(x, x, x, key_padding_mask=mt.zeros(3)), AssertionError),
+        (lambda m, x: _with_bias_and_static_keys(m, x), AssertionError),
         (lambda m, x: nn.MultiheadAttention(5, 2), AssertionError),
         (lambda m, x: nn.MultiheadAttention(0, 2), ValueError),
         (lambda m, x: nn.TransformerEncoderLayer(4, 2, activation="tanh"), RuntimeError),

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 import mortice as mt
@@ -38,6 +40,14 @@ from mortice.nn import functional as F
         (
             lambda: F.embedding(mt.tensor([4]), mt.zeros(4, 2)), IndexError,
             "embedding: index out of range in self; got 4 for 4 rows.",
+        ),
+        (
+            lambda: F.embedding_bag(mt.tensor([[0, 4]]), mt.zeros(4, 2)), RuntimeError,
+            "embedding_bag: index out of range in self; got 4 for 4 rows.",
+        ),
+        (
+            lambda: F.embedding(mt.tensor([0]), mt.tensor(1.0)), RuntimeError,
+            "embedding: 'weight' must be 2-D; got [].",
         ),
         (
             lambda: F.binary_cross_entropy(mt.full((2,), 2.0), mt.ones(2)), RuntimeError,
@@ -150,6 +160,25 @@ def test_in_place_activation_after_batch_norm_differentiates():
     assert tuple(x.grad.shape) == (4, 2, 3, 3)
 
 
+@pytest.mark.parametrize("make", [nn.BatchNorm1d, lambda c: nn.InstanceNorm1d(c, affine=True, track_running_stats=True)])
+@pytest.mark.parametrize("shape", [(0, 3, 4), (2, 3, 0)])
+def test_an_empty_batch_moves_no_running_statistics(make, shape):
+    layer = make(3)
+    layer(mt.zeros(shape, requires_grad=True)).sum().backward()
+    assert layer.running_mean.tolist() == [0, 0, 0] and layer.running_var.tolist() == [1, 1, 1]
+    assert layer.weight.grad.tolist() == [0, 0, 0]
+
+
+def test_gaussian_nll_takes_one_variance_along_any_one_dim():
+    input, target, var = mt.randn(4, 3, 2), mt.randn(4, 3, 2), mt.rand(4, 3, 2) + 0.5
+    for dim in range(3):
+        one = var.select(dim, 0).unsqueeze(dim)
+        assert mt.equal(F.gaussian_nll_loss(input, target, one), F.gaussian_nll_loss(input, target, one.expand(4, 3, 2)))
+    for wrong in (mt.ones(1, 1, 2), mt.ones(4, 2), mt.ones(4, 3, 3)):
+        with pytest.raises(ValueError, match="var is of incorrect size"):
+            F.gaussian_nll_loss(input, target, wrong)
+
+
 def test_batch_norm_moves_the_running_statistics():
     norm = nn.BatchNorm1d(1, momentum=0.5)
     norm(mt.tensor([[1.0], [3.0]]))
@@ -197,6 +226,76 @@ def test_embedding_shortens_the_rows_it_looks_up():
     out = table(mt.tensor([0, 2]))
     assert mt.allclose(out.norm(dim=1), mt.full((2,), 0.5), atol=1e-5)
     assert table.weight[1].tolist() == [1.0] * 4
+
+
+def test_the_maxima_of_empty_bags_have_a_gradient_of_zeros():
+    weight = mt.ones(3, 2, requires_grad=True)
+    out = F.embedding_bag(mt.tensor([], dtype=mt.int64), weight, mt.tensor([0, 0]), mode="max")
+    out.sum().backward()
+    assert out.tolist() == [[0.0, 0.0]] * 2 and weight.grad.tolist() == [[0.0, 0.0]] * 3
+
+
+def test_a_bag_of_halves_is_added_up_before_it_is_rounded():
+    weight = mt.tensor([[2048.0], [1.0]], dtype=mt.float16)
+    assert F.embedding_bag(mt.tensor([[0, 1, 1]]), weight, mode="sum").tolist() == [[2050.0]]
+
+
+@pytest.mark.parametrize("cell", [nn.RNNCell, nn.GRUCell, nn.LSTMCell])
+def test_a_cell_may_have_no_hidden_units(cell):
+    state = cell(3, 0)(mt.ones(2, 3))
+    assert all(h.shape == (2, 0) for h in (state if isinstance(state, tuple) else [state]))
+
+
+def test_a_single_sample_of_multi_margin_loss_has_the_shape_of_its_target():
+    scores = mt.tensor([0.5, 0.25])
+    assert F.multi_margin_loss(scores, mt.tensor([0]), reduction="none").tolist() == [0.375]
+    assert F.multi_margin_loss(scores, mt.tensor(0), reduction="none").tolist() == 0.375
+
+
+def test_cosine_similarity_takes_integers_beside_floats():
+    assert F.cosine_similarity(mt.tensor([3, 4]), mt.tensor([3.0, 4.0]), dim=0).item() == pytest.approx(1.0)
+
+
+def test_the_mean_cross_entropy_over_no_classes_is_nan():
+    none = mt.zeros(5, 0)
+    assert F.cross_entropy(none, none, label_smoothing=0.5).isnan()
+    assert F.cross_entropy(none, none, reduction="sum").item() == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"size": 2.0}, TypeError),
+        ({"size": (2, 2.0)}, TypeError),
+        ({"scale_factor": 1e20}, RuntimeError),
+        ({"scale_factor": math.inf}, RuntimeError),
+        ({"scale_factor": math.nan}, RuntimeError),
+    ],
+)
+def test_sizes_that_cannot_be_resampled_to_are_refused(arguments, error):
+    with pytest.raises(error, match="interpolate: "):
+        F.interpolate(mt.ones(1, 1, 4, 4), **arguments)
+
+
+def test_pools_and_unpools_of_nothing():
+    assert F.fractional_max_pool2d(mt.ones(1, 2, 5, 5), 2, output_size=(0, 1)).shape == (1, 2, 0, 1)
+    assert F.adaptive_avg_pool1d(mt.ones(0, 10), 5).shape == F.adaptive_max_pool1d(mt.ones(0, 10), 5).shape == (0, 5)
+    assert F.adaptive_avg_pool2d(mt.ones(1, 0, 4, 4), 2).shape == (1, 0, 2, 2)
+    with pytest.raises(RuntimeError, match="adaptive_max_pool2d: Expected"):
+        F.adaptive_max_pool2d(mt.ones(1, 0, 4, 4), 2)
+    empty = mt.zeros(0, 2, 3)
+    assert F.max_unpool1d(empty, empty.long(), 2).shape == (0, 2, 6)
+
+
+def test_unpooling_takes_a_size_for_each_dim():
+    x = mt.ones(1, 3, 1, 1, 1)
+    with pytest.raises(RuntimeError, match="max_unpool3d: expected kernel_size, stride and padding of 3 sizes"):
+        F.max_unpool3d(x, x.long(), [1, 1])
+
+
+def test_a_ratio_for_each_pooled_dim():
+    with pytest.raises(ValueError, match="output_ratio must either be a single number or a tuple of 2"):
+        F.fractional_max_pool2d(mt.ones(1, 1, 5, 5), 2, output_ratio=(0.5, 0.5, 0.5))
 
 
 def test_embedding_padding_gets_no_gradient():

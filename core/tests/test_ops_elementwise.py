@@ -1,6 +1,7 @@
 """Arithmetic, functions of one operand, comparisons: values, dtypes, edge cases, in-place forms, error texts."""
 
 import math
+import operator
 
 import pytest
 
@@ -79,6 +80,82 @@ def test_alpha_scales_the_second_operand():
         assert mt.addcmul(x, 2, x, y).tolist() == [21.0, 82.0]
 
 
+@pytest.mark.parametrize(("alpha", "expected"), [(0, [True, False]), (3, [True, True]), (True, [True, True])])
+def test_alpha_leaves_masks_masks(alpha, expected):
+    x, y = mt.tensor([True, False]), mt.tensor([False, True])
+    for found in (mt.add(x, y, alpha=alpha), x.clone().add_(y, alpha=alpha)):
+        assert found.dtype is mt.bool and found.tolist() == expected
+    assert mt.add(x, True, alpha=alpha).tolist() == [True, bool(alpha)]
+
+
+@pytest.mark.parametrize("dtype", [mt.uint8, mt.int8, mt.int32, mt.int64, mt.uint64], ids=str)
+@pytest.mark.parametrize("number", [1000, -300, 0xFFFFFFFF, 2**63, -(2**63) - 1, 2**70 + 5])
+def test_sums_products_and_bits_take_numbers_of_any_size(dtype, number):
+    values = [0, 1, 100]
+    x, bits = mt.tensor(values, dtype=dtype), mt.iinfo(dtype).bits
+
+    def wrapped(results):
+        low = mt.iinfo(dtype).min
+        return [(r - low) % 2**bits + low for r in results]
+
+    assert (x + number).tolist() == (number + x).tolist() == wrapped([v + number for v in values])
+    assert (x - number).tolist() == wrapped([v - number for v in values])
+    assert (number - x).tolist() == wrapped([number - v for v in values])
+    assert (x * number).tolist() == x.clone().mul_(number).tolist() == wrapped([v * number for v in values])
+    assert (x & number).tolist() == wrapped([v & number for v in values])
+    assert (x | number).tolist() == wrapped([v | number for v in values])
+    assert (x ^ number).tolist() == wrapped([v ^ number for v in values])
+
+
+@pytest.mark.parametrize("write", [operator.iadd, operator.ipow, operator.ior])
+def test_in_place_operators_leave_foreign_objects_their_say(write):
+    class Foreign:
+        def __radd__(self, other):
+            return "mine"
+
+        __rpow__ = __ror__ = __radd__
+
+    x = mt.tensor([1, 2])
+    assert write(x, Foreign()) == "mine"
+    with pytest.raises(TypeError, match="unsupported operand"):
+        write(x, object())
+    assert x.tolist() == [1, 2]
+
+
+def test_half_precision_is_interpolated_in_single():
+    x, y = mt.tensor([0.0, -30000.0]), mt.tensor([0.125, -20000.0])
+    for dtype in (mt.float16, mt.bfloat16):
+        start, end = x.to(dtype), y.to(dtype)
+        for weight in (8.0, 0.3, 70000.0):
+            wide = mt.lerp(start.float(), end.float(), weight)
+            assert mt.lerp(start, end, weight).tolist() == wide.to(dtype).tolist()
+
+
+def test_complex_log1p_keeps_small_numbers():
+    z = mt.tensor([1e-19 + 1e-18j, -2e-30 + 1e-30j, 0.25j], dtype=mt.complex128)
+    expected = [1e-19 + 1e-18j, -2e-30 + 1e-30j, complex(0.5 * math.log1p(0.0625), math.atan(0.25))]
+    assert all(abs(found - true) <= 1e-15 * abs(true) for found, true in zip(mt.log1p(z).tolist(), expected))
+
+
+def test_parts_of_complex_numbers_can_be_assigned_to():
+    z = mt.tensor([[1 + 2j, 3j]])
+    z.imag = 5
+    z[0].real = mt.tensor([-1.0, 4.0])
+    assert z.tolist() == [[-1 + 5j, 4 + 5j]]
+    x = mt.ones(2)
+    x.real = 3
+    assert x.tolist() == [3, 3]
+    with pytest.raises(RuntimeError, match="non-complex"):
+        x.imag = 1
+    with pytest.raises(RuntimeError, match="leaf"):
+        mt.tensor([1j], requires_grad=True).imag = 1
+    start, part = mt.tensor([1 + 2j], requires_grad=True), mt.tensor([3.0], requires_grad=True)
+    z = start * 2
+    z.imag = part
+    (z * mt.tensor([2 - 1j])).real.sum().backward()  # 2 * re + im
+    assert start.grad.tolist() == [4] and part.grad.tolist() == [1]
+
+
 def test_powers():
     assert (mt.tensor([2, -1, -1, 1, 5]) ** mt.tensor([-1, -1, -2, -5, 2])).tolist() == [0, -1, 1, 1, 25]
     near(mt.tensor([4.0, 0.25]) ** -0.5, [0.5, 2.0])
@@ -126,6 +203,61 @@ def test_complex_numbers_are_joined_and_taken_apart_as_views():
     assert z.tolist() == [10 + 5j, 20 + 5j]
     near(mt.angle(mt.tensor([-1.0, 0.0, NAN])), [math.pi, 0.0, NAN])
     near(mt.abs(mt.polar(mt.tensor([2.0]), mt.tensor([1.0]))), [2.0])
+
+
+def test_what_is_assigned_to_a_part_of_complex_numbers_is_written_there():
+    z = mt.zeros(2, dtype=mt.complex64)
+    z.real, z.imag = mt.tensor([1, 2]), -3
+    assert z.tolist() == [1 - 3j, 2 - 3j]
+    z.imag += 1
+    z[1:].real = 7
+    assert z.tolist() == [1 - 2j, 7 - 2j]
+    x = mt.ones(2)
+    x.real = mt.tensor([4.0, 5.0])
+    assert x.tolist() == [4.0, 5.0]
+    with pytest.raises(DTypeError, match="imag is not implemented for tensors with non-complex dtypes"):
+        x.imag = 0
+    weight, z = mt.tensor([2.0, 3.0], requires_grad=True), mt.zeros(2, dtype=mt.complex64)
+    z.imag = weight
+    (z * z).real.sum().backward()
+    assert weight.grad.tolist() == [-4.0, -6.0]
+
+
+def test_masks_add_up_to_masks_whatever_alpha_is():
+    mask = mt.tensor([True, False])
+    assert mt.add(mask, mask, alpha=0).tolist() == [True, False] and mt.add(mask, ~mask, alpha=2).dtype is mt.bool
+
+
+def test_an_operator_in_place_lets_the_other_operand_answer():
+    class Other:
+        def __radd__(self, left):
+            return "added"
+
+    x = y = mt.ones(2)
+    x += Other()
+    assert x == "added" and y.__imul__(Other()) is NotImplemented and y.tolist() == [1, 1]
+    with pytest.raises(TypeError, match="unsupported operand type"):
+        y -= Other()
+
+
+@pytest.mark.parametrize("dtype", [mt.uint8, mt.int64, mt.float64])
+def test_what_is_made_goes_into_any_dtype(dtype):
+    for made, expected in (
+        (lambda out: mt.eye(2, out=out), [[1, 0], [0, 1]]),
+        (lambda out: mt.zeros(2, out=out), [0, 0]),
+        (lambda out: mt.full((2,), 3.0, out=out), [3, 3]),
+        (lambda out: mt.arange(3.0, out=out), [0, 1, 2]),
+        (lambda out: mt.linspace(0, 9, 4, out=out), [0, 3, 6, 9]),
+    ):
+        out = mt.empty(0, dtype=dtype)
+        assert made(out) is out and out.tolist() == expected and out.dtype is dtype
+
+
+def test_arange_counts_in_the_dtype_of_out():
+    assert mt.arange(0, 4, 1.5, out=mt.empty(0, dtype=mt.int64)).tolist() == [0, 1, 2, 3]
+    for asked in ({"dtype": mt.int64}, {"out": mt.empty(0, dtype=mt.int64)}):
+        with pytest.raises(ValueError, match="step must be nonzero; got 0.5, which is 0 as int64"):
+            mt.arange(0, 4, 0.5, **asked)
 
 
 def test_special_functions():
@@ -224,6 +356,8 @@ MISUSE = [
     (lambda: mt.tensor([1]) % mt.tensor([0]), RuntimeError,
      "remainder: ZeroDivisionError: expected integers other than 0 to divide by; got 0."),
     (lambda: mt.pow(mt.tensor([2]), -1), RuntimeError,
+     "pow: Integers to negative integer powers are not allowed; got exponent -1."),
+    (lambda: mt.tensor([2], dtype=mt.uint8) ** -1, RuntimeError,
      "pow: Integers to negative integer powers are not allowed; got exponent -1."),
     (lambda: mt.tensor([True]) - mt.tensor([True]), DTypeError,
      "sub: Subtraction, the `-` operator, with a bool tensor is not supported. Use the `^` or `logical_xor()` operator "

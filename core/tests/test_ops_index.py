@@ -54,6 +54,17 @@ def test_scatter_reduces():
     assert mt.tensor([5, 6]).index_reduce(0, mt.tensor([1]), mt.tensor([2]), "amin").tolist() == [5, 2]
 
 
+def test_complex_numbers_are_multiplied_where_they_land():
+    x, index = mt.tensor([2 + 1j, 5j]), mt.tensor([0, 0])
+    src = mt.tensor([1j, 3 + 0j])
+    assert x.scatter(0, index, src, reduce="multiply").tolist() == [(2 + 1j) * 3j, 5j]
+    assert x.scatter_(0, mt.tensor([1]), 2.0, reduce="multiply").tolist() == [2 + 1j, 10j]
+    assert x.scatter_reduce(0, index, src, "prod", include_self=False).tolist() == [3j, 10j]
+    wide = mt.tensor([2 + 1j, 5j, 0j], dtype=mt.complex128, requires_grad=True)
+    parts = mt.tensor([1j, 3 + 1j, 2 - 1j], dtype=mt.complex128, requires_grad=True)
+    assert gradcheck(lambda x, s: x.scatter_reduce(0, mt.tensor([0, 2, 0]), s, "prod"), (wide, parts))
+
+
 def test_in_place_forms():
     x = mt.zeros(2, 2)
     x.index_add_(0, mt.tensor([1, 1]), mt.ones(2, 2), alpha=2)
@@ -61,6 +72,8 @@ def test_in_place_forms():
     x.scatter_(1, mt.tensor([[0]]), 7)
     assert x.tolist() == [[7, -1], [4, 4]]
     assert mt.ones(3).index_fill_(0, mt.tensor([-1]), 5).tolist() == [1, 1, 5]
+    counts = mt.tensor([3, 4])
+    assert counts.index_add_(0, mt.tensor([1]), mt.tensor([10]), alpha=2.9).tolist() == [3, 24]
     assert mt.ones(2, 2).put_(mt.tensor([3, 0]), mt.tensor([8.0, 9.0])).tolist() == [[9, 1], [1, 8]]
 
 
@@ -104,8 +117,71 @@ def test_gradients(fn):
         (lambda x: x.masked_fill(x, 1), RuntimeError),
         (lambda x: x.scatter_reduce(0, mt.tensor([[0]]), x[:1, :1], "median"), RuntimeError),
         (lambda x: x[0, 0, 0], IndexError),
+        (lambda x: x.masked_select((x > 0).to(mt.uint8)), RuntimeError),
+        (lambda x: x.index_add(0, mt.tensor([0]), mt.ones(1, 1, 1, dtype=mt.float64)), RuntimeError),
+        (lambda x: x.index_copy(0, mt.tensor([0]), mt.ones(1, 1, 1, dtype=mt.float64)), IndexError),
+        (lambda x: x[0, 0].index_copy(0, mt.tensor([0]), mt.ones(1, 1, 1, dtype=mt.float64)), RuntimeError),
+        (lambda x: x.index_reduce(0, mt.tensor([0, 1]), x[:1], "prod"), RuntimeError),
     ],
 )
 def test_errors(call, error):
     with pytest.raises(error):
         call(_grid())
+
+
+def test_masks_of_bytes_are_told_to_be_bools():
+    x, mask = _grid(), mt.tensor([1, 0, 1], dtype=mt.uint8)
+    with pytest.warns(UserWarning, match="please use a dtype bool"):
+        assert x[mask].tolist() == x[[0, 2]].tolist()
+    with pytest.warns(UserWarning, match="please use a dtype bool"):
+        x[mask] = 0
+    assert x.sum(1).tolist() == [0, 22, 0]
+
+
+def test_writing_at_no_tensors_of_indices_is_refused():
+    for x in (mt.zeros(()), mt.zeros(3)):
+        for accumulate in (True, False):
+            with pytest.raises(RuntimeError, match="index_put: expected at least one Tensor of indices"):
+                x.index_put([], mt.ones(1), accumulate)
+
+
+def test_positions_in_a_shape_refuse_what_is_no_integer():
+    with pytest.raises(TypeError, match="integer Tensor"):
+        mt.unravel_index(mt.tensor([0.5]), (2, 2))
+    for shape in (2.5, (2, 2.5), mt.tensor([2, 2])):
+        with pytest.raises(TypeError, match="sizes as ints"):
+            mt.unravel_index(mt.tensor([1]), shape)
+    with pytest.raises(RuntimeError, match="as_tuple=True"):
+        mt.nonzero(mt.ones(2), as_tuple=True, out=mt.empty(0, dtype=mt.int64))
+
+
+LISTS = {
+    "lists": ([[0, 1], [1, 2]], ([0, 1], [1, 2])),
+    "slices": ([slice(None), 0], (slice(None), 0)),
+    "None": ([None, 0], (None, 0)),
+    "Ellipsis": ([..., 0], (..., 0)),
+    "one list": ([[0, 1]], ([0, 1],)),
+    "tensors": ([mt.tensor([0, 1]), mt.tensor([1, 2])], (mt.tensor([0, 1]), mt.tensor([1, 2]))),
+    "a tensor": ([0, mt.tensor(1)], (0, 1)),
+    "a mask": ([[True, False], [1]], ([True, False], [1])),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_of_indices_is_read_as_a_tuple_and_warns(name):
+    given, meant = LISTS[name]
+    x = mt.arange(24).reshape(2, 3, 4)
+    with pytest.warns(UserWarning, match=r"x\[tuple\(list\)\]"):
+        assert mt.equal(x[given], x[meant])
+    y, z = x.clone(), x.clone()
+    with pytest.warns(UserWarning, match=r"x\[tuple\(list\)\]"):
+        y[given] = -1
+    z[meant] = -1
+    assert mt.equal(y, z)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_list_of_numbers_is_one_index_and_a_size_is_a_tuple():
+    x = mt.arange(24).reshape(2, 3, 4)
+    assert x[[0, 1]].shape == (2, 3, 4) and x[[True, False]].shape == (1, 3, 4) and x[[]].shape == (0, 3, 4)
+    assert x[mt.Size([1, 2])].tolist() == [20, 21, 22, 23]

@@ -84,3 +84,14 @@ def test_distances_have_no_nan_gradient_at_zero():
     far = mt.cdist(_seq(30, 2), x.detach())
     near = mt.cdist(_seq(30, 2), x.detach(), compute_mode="donot_use_mm_for_euclid_dist")
     assert mt.allclose(far, near, atol=1e-6)
+
+
+def test_complex_factors_do_not_make_real_sums_complex():
+    x = mt.ones(2, 2)
+    for factors in ({"beta": 1j}, {"alpha": 2j}):
+        with pytest.raises(RuntimeError, match="alpha and beta to be real beside float32 operands"):
+            mt.addmm(x, x, x, **factors)
+    z = x * 1j
+    assert mt.addmm(z, z, z, beta=1j).tolist() == [[-3, -3], [-3, -3]]
+    with pytest.raises(ValueError, match="at least one operand"):
+        mt.einsum("i")

@@ -22,6 +22,7 @@ def test_unfold_shows_windows():
     assert x.unfold(0, 3, 2).tolist() == [[0, 1, 2], [2, 3, 4]]
     x[0] = 9
     assert x.unfold(0, 3, 2)[0, 0].item() == 9
+    assert mt.tensor(5.0).unfold(0, 1, 1).tolist() == [5.0] and mt.tensor(5.0).unfold(0, 0, 2).shape == (0,)
 
 
 def test_as_strided_reads_the_base_of_a_view():
@@ -126,3 +127,22 @@ def test_gradients(fn):
 def test_errors(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+def test_a_bool_is_no_dim():
+    x = mt.ones(2, 2)
+    for call in (lambda: x.topk(1, True), lambda: x.sum(True), lambda: x.cumsum(True), lambda: x.unsqueeze(False)):
+        with pytest.raises(TypeError, match="expected dim to be an int; got bool"):
+            call()
+
+
+def test_flipping_needs_dims():
+    for call in (lambda: mt.ones(2).flip(), lambda: mt.flip(mt.ones(2))):
+        with pytest.raises(TypeError, match="dims"):
+            call()
+    assert mt.arange(2).flip(()).tolist() == [0, 1]
+
+
+def test_empty_vectors_join_along_any_dim():
+    nothing = mt.empty(0)
+    assert mt.cat([nothing, nothing], 3).shape == (0,) and mt.cat([nothing, mt.ones(2, 1)], 1).shape == (2, 1)

@@ -172,6 +172,15 @@ def test_logcumsumexp_and_its_gradient_survive_infinities():
     assert all(math.isfinite(g) for g in grad(lambda t: t.logcumsumexp(0), [-math.inf, 0.0, 1.0]))
 
 
+@pytest.mark.parametrize("turn", [0.0, 1.5, math.inf, -math.inf])
+def test_complex_logarithms_of_sums_survive_infinities(turn):
+    nothing, other = complex(-math.inf, turn), complex(-math.inf, -1.0)
+    x = mt.tensor([nothing, other, 1 + 2j, complex(math.inf, 1), 3j], dtype=mt.complex128)
+    found = mt.logcumsumexp(x, 0).tolist()
+    assert [z.real for z in found] == [-math.inf, -math.inf, 1, math.inf, math.inf]
+    assert found[2:4] == [1 + 2j, complex(math.inf, 1)]
+
+
 # ---- errors ----
 
 MISUSE = [
@@ -189,6 +198,8 @@ MISUSE = [
      "argmax: not implemented for bool; got mortice.bool. Use .to(mortice.uint8) first."),
     (lambda: mt.ones(3).kthvalue(4), RuntimeError,
      "kthvalue(): selected number k out of range for dimension 0; got k = 4 for size 3."),
+    (lambda: mt.ones(2, 0).kthvalue(1), IndexError,
+     "kthvalue(): Expected reduction dim 1 to have non-zero size; got [2, 0]."),
     (lambda: mt.ones(3).quantile(2.0), RuntimeError, "quantile() q must be in the range [0, 1] but got 2.0"),
     (lambda: mt.norm(mt.zeros(0), math.inf), RuntimeError,
      "norm: cannot compute the inf norm on an empty tensor because the operation does not have an identity; got shape "

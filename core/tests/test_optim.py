@@ -174,6 +174,14 @@ def test_lbfgs_steps_once_to_the_bottom_of_a_line_searched_bowl():
     assert state["n_iter"] <= 3 and state["func_evals"] <= 6
 
 
+@pytest.mark.parametrize("tolerance", [-math.inf, -1.0])
+def test_lbfgs_may_be_asked_to_go_on_without_a_gradient(tolerance):
+    p = mt.zeros(3, requires_grad=True)
+    optimiser = optim.LBFGS([p], tolerance_grad=tolerance)
+    assert optimiser.step(lambda: mt.tensor([10])).item() == 10
+    assert p.tolist() == [0, 0, 0]
+
+
 # ---- kinds of parameters ----
 
 
@@ -472,3 +480,27 @@ def test_a_learning_rate_learns():
     optim.SGD([p], lr=lr, differentiable=True).step()
     p.sum().backward()
     assert lr.grad.item() == -4.0
+
+
+def test_what_a_product_of_momenta_was_has_a_gradient():
+    p, product = [mt.tensor(v, dtype=mt.float64, requires_grad=True) for v in ([1.0, 2.0], 0.9)]
+    q = p.clone()
+    q.grad = mt.tensor([0.5, -0.25], dtype=mt.float64)
+    optimiser = optim.NAdam([q], lr=0.1, differentiable=True)
+    optimiser.state[q].update(
+        step=mt.tensor(3.0), exp_avg=mt.full_like(q, 0.2), exp_avg_sq=mt.full_like(q, 0.3), mu_product=product
+    )
+    optimiser.step()
+    (g,) = mt.autograd.grad(q.sum(), product)
+    h = 1e-6
+
+    def moved(value):
+        r = mt.tensor([1.0, 2.0], dtype=mt.float64, requires_grad=True)
+        r.grad = q.grad
+        plain = optim.NAdam([r], lr=0.1)
+        held = mt.tensor(value, dtype=mt.float64)
+        plain.state[r].update(step=mt.tensor(3.0), exp_avg=mt.full_like(r, 0.2), exp_avg_sq=mt.full_like(r, 0.3), mu_product=held)
+        plain.step()
+        return r.sum().item()
+
+    assert g.item() == pytest.approx((moved(0.9 + h) - moved(0.9 - h)) / (2 * h), rel=1e-5)

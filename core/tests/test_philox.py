@@ -17,6 +17,7 @@ import pytest
 
 np = pytest.importorskip("numpy")
 
+import mortice as mt  # noqa: E402
 from mortice import random  # noqa: E402
 from mortice.backends import NamespaceBackend  # noqa: E402
 from mortice.backends.philox import philox  # noqa: E402
@@ -391,6 +392,13 @@ def test_bernoulli_takes_p_of_every_element() -> None:
     mask = K.random_bernoulli(2, 0, p, (500, 4), device=CPU)
     u = K.random_uniform(2, 0, (500, 4), dtype=float64, device=CPU)
     assert np.array_equal(mask, u < p.astype(np.float64))
+
+
+def test_bernoulli_draws_into_any_dtype() -> None:
+    p = mt.tensor([1.0, 0.0, 1.0])
+    for dtype in (mt.bool, mt.uint8, mt.int64, mt.float16, mt.float64):
+        out = mt.full((3,), 1, dtype=dtype)
+        assert mt.bernoulli(p, out=out) is out and out.tolist() == [1, 0, 1] and out.dtype is dtype
 
 
 @pytest.mark.parametrize(("p", "share"), [(-0.5, 0), (1.5, 1), (math.nan, 0), (math.inf, 1), (0, 0), (1, 1)])

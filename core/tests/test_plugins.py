@@ -272,6 +272,37 @@ def test_a_load_that_fails_is_reported_with_what_to_install(site: Site, body: st
     assert out.count("loading late") == 1
 
 
+@pytest.mark.parametrize("when", ["import", "load"])
+def test_a_plugin_that_fails_keeps_nothing_of_its_caller_alive(site: Site, when: str) -> None:
+    site.install("absent", IMPORTS + f"""
+    if {when == "import"}:
+        import a_library_that_is_not_there
+
+    def load():
+        import a_library_that_is_not_there
+
+    @hookimpl
+    def mortice_backends():
+        return [BackendInfo("absent", ("cpu",), load, priority=1000)]
+    """)  # fmt: skip
+    out = site.python("""
+        import warnings, weakref
+        import mortice as mt
+
+        class Mine:
+            pass
+
+        def first():
+            mine = Mine()
+            with warnings.catch_warnings(record=True):
+                mt.ones(1)
+            return weakref.ref(mine)
+
+        print(first()())
+        """)
+    assert out.split() == ["None"]
+
+
 def test_a_backend_on_devices_that_it_did_not_claim_is_refused(site: Site) -> None:
     site.install("stray", IMPORTS + SOUND + """
     @hookimpl

@@ -245,7 +245,8 @@ def main(kind, folder):
     import resource
 
     import mortice as mt
-    import mortice.nn  # imported now, so that loading imports nothing
+    import mortice.nn
+    import mortice.serialize.objects  # imported now, so that loading imports nothing
     from mortice.serialization import UnpicklingError
     from mortice.utils import safetensors
 

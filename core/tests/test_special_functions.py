@@ -224,3 +224,55 @@ def test_integers_give_the_default_float():
 
 def test_aliases_are_the_same_functions():
     assert S.gammainc is mt.igamma and S.gammaincc is mt.igammac and S.i0 is mt.i0 is S.modified_bessel_i0
+
+
+@pytest.mark.parametrize("device", ["cpu", "strict_f32"])
+@pytest.mark.parametrize("q", [0.125, 1.0, 40.0, -0.25, -1.5, -9.75, -20.25, -137.5])
+def test_zeta_sums_the_terms_below_zero_too(q, device):
+    exact, tolerance = [], 3e-6 if device == "strict_f32" else 1e-13
+    orders = [2.0, 3.0, 6.0, 7.0]
+    for x in orders:
+        below = math.ceil(max(-q, 0))
+        terms = mp.fsum((mp.mpf(q) + i) ** -x for i in range(below))
+        exact.append(float(terms + mp.zeta(x, mp.mpf(q) + below)))
+    dtype = mt.float32 if device == "strict_f32" else mt.float64
+    found = S.zeta(mt.tensor(orders, dtype=dtype, device=device), q).tolist()
+    assert all(abs(a - b) <= tolerance * max(abs(b), 1) for a, b in zip(found, exact)), (found, exact)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "device"), [(mt.float64, "cpu"), (mt.float32, "strict_f32"), (mt.float16, "cpu")], ids=["64", "32", "16"]
+)
+def test_quantiles_of_the_normal_are_exact_in_both_tails(dtype, device):
+    p = [10.0**-n for n in (300, 38, 20, 7, 4)] + [0.02, 0.09, 0.11, 0.3, 0.499, 0.625, 0.875, 0.99]
+    p = [x for x in mt.tensor(p).to(dtype).tolist() if x] if dtype is not mt.float64 else p
+    with mp.workdps(40):
+        exact = [mp.findroot(lambda y, x=x: mp.log(mp.ncdf(y)) - mp.log(x), S.ndtri(mt.tensor(x, dtype=mt.float64)).item()) for x in p]
+        found = S.ndtri(mt.tensor(p, dtype=dtype, device=device)).tolist()
+        assert all(abs(a - b) <= 4 * mt.finfo(dtype).eps * abs(b) for a, b in zip(found, exact)), list(zip(p, found, exact))
+
+
+def test_quantiles_of_the_normal_have_their_edges_and_gradients():
+    assert S.ndtri(mt.tensor([0.0, 0.5, 1.0])).tolist() == [-math.inf, 0, math.inf]
+    assert S.ndtri(mt.tensor([-0.25, 1.25, math.nan])).isnan().all()
+    p = mt.tensor([1e-3, 0.3, 0.5, 0.75], dtype=mt.float64, requires_grad=True)
+    assert gradcheck(S.ndtri, p, eps=1e-8) and gradgradcheck(S.ndtri, p[1:].detach().requires_grad_())
+
+
+@pytest.mark.parametrize("dtype", [mt.float16, mt.bfloat16], ids=str)
+def test_sinc_of_halves_is_zero_at_integers(dtype):
+    x = mt.tensor([1.0, -2.0, 3.0, 0.25], dtype=dtype, requires_grad=True)
+    wide = x.detach().float().requires_grad_()
+    assert mt.sinc(x).tolist() == mt.sinc(wide).to(dtype).tolist() and abs(mt.sinc(x)[0].item()) < 1e-6
+    mt.sinc(x).sum().backward()
+    mt.sinc(wide).sum().backward()
+    assert x.grad.tolist() == wide.grad.to(dtype).tolist()
+
+
+def test_zeta_at_its_edges():
+    def zeta(x, q):
+        return S.zeta(mt.tensor(x, dtype=mt.float64), mt.tensor(q, dtype=mt.float64)).item()
+
+    assert (zeta(2.0, math.inf), zeta(math.inf, 2.0), zeta(math.inf, 1.0)) == (0, 0, 1)
+    assert zeta(math.inf, 0.5) == zeta(math.inf, -1.25) == zeta(1.0, 3.0) == zeta(2.0, 0.0) == zeta(3.0, -4.0) == math.inf
+    assert math.isnan(zeta(0.5, 2.0)) and math.isnan(zeta(2.5, -0.5)) and math.isnan(zeta(2.0, math.nan))

@@ -6,6 +6,9 @@ import copy
 import importlib.util
 import os
 import pickle
+import subprocess
+import sys
+import weakref
 
 import pytest
 
@@ -34,6 +37,13 @@ def test_a_storage_is_all_the_memory_that_a_view_sees_a_part_of(device):
     assert base.storage() != mt.ones(1, device=device).storage() and mt.is_storage(base.storage()) and not mt.is_storage(base)
 
 
+def test_parts_of_complex_numbers_know_where_they_begin(device):
+    z = mt.tensor([1 + 2j, 3 + 4j, 5 + 6j], device=device)[1:]
+    assert (z.storage_offset(), z.real.storage_offset(), z.imag.storage_offset(), z.imag[1:].storage_offset()) == (1, 2, 3, 5)
+    assert mt.view_as_real(z)[1].storage_offset() == 4 and z.imag.as_strided((2,), (1,)).tolist() == [4, 5]
+    assert z.imag.storage().tolist() == [1, 2, 3, 4, 5, 6]
+
+
 def test_elements_and_bytes_can_be_written(device):
     x = mt.arange(3.0, device=device)
     x.storage()[1] = 9
@@ -54,6 +64,33 @@ def test_storages_have_addresses_copies_and_pickles():
     assert mt.TypedStorage(2, dtype=mt.int16).nbytes() == 4
     assert repr(mt.arange(1.0).storage()) == " 0.0\n[mortice.storage.TypedStorage(dtype=mortice.float32, device=cpu) of size 1]"
     assert mt.Tensor(x.storage()).data_ptr() == x.data_ptr()
+
+
+def test_a_deepcopy_shares_memory_where_its_original_does(device):
+    base = mt.arange(6.0, device=device)
+    grid, tail = base.view(2, 3), base[4:]
+    made = copy.deepcopy({"base": base, "grid": grid, "t": grid.t(), "tail": tail, "storage": base.storage(), "again": base})
+    assert made["again"] is made["base"]
+    made["base"] += 10
+    assert made["grid"].tolist() == [[10, 11, 12], [13, 14, 15]] and made["t"].tolist() == [[10, 13], [11, 14], [12, 15]]
+    assert made["tail"].tolist() == [14, 15] and made["storage"].tolist() == [10, 11, 12, 13, 14, 15]
+    made["tail"].zero_()
+    assert made["base"].tolist() == [10, 11, 12, 13, 0, 0] and base.tolist() == [0, 1, 2, 3, 4, 5]
+    z = mt.tensor([1 + 2j, 3 + 4j], device=device)
+    whole, imag = copy.deepcopy([z, z.imag])
+    imag.fill_(9)
+    assert whole.tolist() == [1 + 9j, 3 + 9j] and z.tolist() == [1 + 2j, 3 + 4j]
+    weight = mt.nn.Linear(2, 1, device=device).weight
+    weight.sum().backward()
+    twin, seen = copy.deepcopy([weight.data.requires_grad_(), weight.detach()])
+    assert twin.requires_grad and not seen.requires_grad and twin.untyped_storage() == seen.untyped_storage()
+
+
+def test_a_storage_has_a_size_and_can_be_referred_to_weakly():
+    storage = mt.ones(100).storage()
+    assert storage.__sizeof__() - mt.ones(0).storage().__sizeof__() == 400
+    found = weakref.ref(storage)
+    assert found() is storage
 
 
 def test_set_moves_a_tensor_onto_other_memory(device):
@@ -177,7 +214,11 @@ def test_old_constructors():
     assert mt.Tensor().shape == (0,) and mt.Tensor(2, 3).shape == (2, 3) and mt.Tensor(mt.Size([2])).shape == (2,)
     assert mt.Tensor([2, 3]).dtype is mt.float32 and mt.LongTensor([1.5]).tolist() == [1] and mt.FloatTensor(2).shape == (2,)
     x = mt.ones(2, dtype=mt.float64)
-    assert mt.Tensor(x).data_ptr() == x.data_ptr() and x.new(3).shape == (3,) and x.new([1, 2]).dtype is mt.float64
+    assert mt.Tensor(x).data_ptr() == x.data_ptr() and x.new(3).shape == x.new(size=(3,)).shape == (3,)
+    assert x.new([1, 2]).dtype is mt.float64
+    assert mt.LongTensor([1], device="cpu").dtype is mt.int64 and mt.FloatTensor(2, 3, device=mt.device("cpu")).shape == (2, 3)
+    with pytest.raises(RuntimeError, match="FloatTensor: legacy constructor expects device type: cpu; got cuda"):
+        mt.FloatTensor(2, device="cuda")
     for wrong in (lambda: mt.FloatTensor(x), lambda: mt.ones(1).new(x), lambda: mt.Tensor(5.0), lambda: mt.Tensor("a")):
         with pytest.raises(TypeError, match=r"new\(\)"):
             wrong()
@@ -191,6 +232,7 @@ def test_to_takes_its_arguments_in_every_form():
     for made in (x.to(mt.int8), x.to("cpu", mt.int8), x.to(mt.ones(1, dtype=mt.int8)), x.to(None, mt.int8), x.to(dtype=mt.int8),
                  x.type(mt.CharTensor), x.type("mortice.CharTensor")):  # fmt: skip
         assert made.dtype is mt.int8
+    assert mt.ones(1, dtype=mt.int64).type(mt.Tensor).dtype is mt.float32
     for wrong in (lambda: x.to(mt.int8, "cpu"), lambda: x.to(1.5), lambda: x.to(foo=1), lambda: x.to("cpu", mt.int8, True, True, True)):
         with pytest.raises(TypeError, match="to:"):
             wrong()
@@ -198,3 +240,74 @@ def test_to_takes_its_arguments_in_every_form():
 
 def test_constants():
     assert (mt.inf, mt.pi, mt.e, mt.newaxis) == (float("inf"), 3.141592653589793, 2.718281828459045, None) and mt.nan != mt.nan
+
+
+# ---- other sizes over the same memory ----
+
+
+def test_resizing_shows_the_memory_in_its_own_order():
+    x = mt.arange(6.0).reshape(2, 3)
+    turned = x.t()
+    turned.resize_(2, 3)
+    assert turned.tolist() == [[0, 1, 2], [3, 4, 5]] and turned.stride() == (3, 1)
+    part = mt.arange(8.0)
+    head, tail = part[:6], part[5:]
+    head.resize_(2, 2).fill_(-1)
+    tail.resize_(2).fill_(-2)
+    assert part.tolist() == [-1, -1, -1, -1, 4, -2, -2, 7] and tail.storage_offset() == 5
+
+
+def test_resizing_to_the_same_size_changes_nothing():
+    x = mt.ones(2, 3).t()
+    assert x.resize_(3, 2).stride() == (1, 3) and x.resize_as_(x).stride() == (1, 3)
+
+
+def test_resizing_grows_by_zeros_and_takes_a_memory_format(device):
+    x = mt.arange(4.0, device=device)[1:]
+    assert x.resize_(2, 3).tolist() == [[1, 2, 3], [0, 0, 0]]
+    y = mt.arange(24.0).resize_(1, 3, 2, 4, memory_format=mt.channels_last)
+    assert y.stride() == (24, 1, 12, 3) and y[0, :, 0, 0].tolist() == [0, 1, 2]
+    assert mt.zeros(24).resize_as_(y, memory_format=mt.preserve_format).stride() == y.stride()
+    assert mt.zeros(24).resize_as_(y).stride() == (24, 8, 4, 1)
+    for wrong in (mt.preserve_format, mt.channels_last):
+        with pytest.raises(RuntimeError, match="resize_"):
+            mt.zeros(4).resize_(2, 2, memory_format=wrong)
+
+
+def test_a_number_lies_in_memory_that_its_views_share(device):
+    x = mt.tensor(1.0, device=device)
+    row = x.reshape(1)
+    assert x.untyped_storage() == row.untyped_storage()
+    row.storage()[0] = 4
+    assert x.item() == 4
+
+
+def test_another_dtype_over_a_column_is_the_same_memory():
+    x = mt.zeros(3, 2, dtype=mt.int32)
+    x[:, 1:].view(mt.uint8)[0, 0] = 7
+    x.t()[:1, ::3].view(mt.int16)[0, 1] = 1
+    assert x.tolist() == [[1 << 16, 7], [0, 0], [0, 0]]
+
+
+def test_another_dtype_over_what_requires_grad_is_outside_the_graph():
+    leaf = mt.ones(2, requires_grad=True)
+    for x in (leaf, leaf * 2):
+        for dtype in (mt.int32, mt.float64):
+            assert not x.view(dtype).requires_grad
+        assert x.view(mt.float32).requires_grad  # nothing is reinterpreted: that is more than PyTorch gives
+    leaf.view(mt.int32)[0] = 0
+    assert leaf.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("call", ["view(mt.int32)", "view(dtype=mt.int32)"])
+def test_a_view_of_another_dtype_is_one_from_the_first_call_on(call):
+    code = f"import mortice as mt; x = mt.ones(3); y = x.{call}; assert y.dtype is mt.int32 and y[0] == 1065353216, y"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+def test_strides_where_there_are_no_elements():
+    assert mt.zeros(0, 3).stride() == (3, 1) and mt.zeros(5, 0, 2).stride() == (2, 2, 1) and mt.ones(0).stride() == (1,)
+    part = mt.zeros(2, 3, 4)[:, :, 1][:, 1:1]
+    assert part.stride() == (12, 4) and part.is_contiguous()
+    assert mt.zeros(0, 4).view(mt.uint8).stride() == (16, 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import struct
 import subprocess
@@ -177,6 +178,25 @@ def test_figures_are_read_back(tmp_path):
     found = read(tmp_path)
     assert (found.Images("curve")[0].width, found.Images("curve")[0].height) == (100, 50)
     assert found.Images("curves")[0].width == 200
+
+
+def test_boxes_are_drawn_into_images(tmp_path):
+    Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed: it draws the boxes")
+    boxes = mt.tensor([[2.0, 3.0, 12.0, 9.0], [20.0, 10.0, 36.0, 28.0]])
+    with SummaryWriter(tmp_path) as writer:
+        writer.add_image_with_boxes("boxes", mt.zeros(3, 30, 40), boxes)
+        writer.add_image_with_boxes("labels", mt.zeros(30, 40), boxes, dataformats="HW", labels=["", "cat"])
+        writer.add_image_with_boxes("other labels", mt.zeros(3, 30, 40), boxes, labels=["one"])
+        writer.add_image_with_boxes("twice", mt.zeros(3, 30, 40, dtype=mt.uint8), boxes, rescale=2)
+    accumulator = read(tmp_path)
+    plain, labels, other, twice = [accumulator.Images(tag)[0] for tag in ("boxes", "labels", "other labels", "twice")]
+    picture = Image.open(io.BytesIO(plain.encoded_image_string))
+    assert picture.size == (40, 30)
+    red, black = (255, 0, 0), (0, 0, 0)
+    assert [picture.getpixel(at) for at in ((2, 5), (12, 5), (7, 3), (7, 9), (20, 20))] == [red] * 5
+    assert [picture.getpixel(at) for at in ((7, 6), (0, 0), (28, 18), (16, 15))] == [black] * 4
+    assert labels.encoded_image_string != plain.encoded_image_string == other.encoded_image_string
+    assert Image.open(io.BytesIO(twice.encoded_image_string)).size == (80, 60) == (twice.width, twice.height)
 
 
 def test_a_graph_has_modules_as_scopes_and_leaves_the_model_as_it_was(tmp_path):

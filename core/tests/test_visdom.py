@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import json
 import socket
 import subprocess
 import sys
@@ -62,8 +63,6 @@ def vis(tmp_path_factory):
 
 def window(vis, name):
     """Return what the server holds of a window."""
-    import json
-
     return json.loads(vis.get_window_data(name))
 
 
@@ -160,6 +159,29 @@ def test_other_plots_take_tensors(vis):
         and vis.stem(mt.rand(4))
         and vis.line(Y=[mt.tensor(1.0, requires_grad=True), mt.tensor(2.0)])
     )
+
+
+def test_plots_keep_one_window_for_each_name_and_cut_graphs(vis):
+    from mortice.utils.plots import Plots
+
+    plots = Plots(vis)
+    before = set(json.loads(vis.get_window_data() or "{}"))
+    weight = mt.tensor(4.0, requires_grad=True)
+    for step in range(5):
+        loss = (weight - step).square()
+        plots.line("one", step, loss)
+        plots.line("two", mt.tensor(step), {"train": loss, "valid": step / 2})
+        plots.images("samples", mt.rand(4, 1, 5, 5) * loss / 16)
+    assert lines(vis, "one") == [([0, 1, 2, 3, 4], [16, 9, 4, 1, 0])]
+    assert [y for _, y in lines(vis, "two")] == [[16, 9, 4, 1, 0], [0, 0.5, 1, 1.5, 2]]
+    assert [trace["name"] for trace in window(vis, "two")["content"]["data"]] == ["train", "valid"]
+    after = set(json.loads(vis.get_window_data()))
+    assert after - before == {"one", "two", "samples"}
+    plots.clear("one")
+    plots.line("one", 0, 7)
+    assert lines(vis, "one") == [([0], [7])]
+    with pytest.raises(ValueError, match=r"expected one number for 'one'; got a tensor of shape \(2,\)"):
+        plots.line("one", 1, mt.ones(2))
 
 
 @pytest.mark.parametrize("order", ["visdom, mortice", "mortice, visdom"])

@@ -90,6 +90,7 @@ def test_histograms(device):
     counts, _ = x.histogram(make([0.0, 1.0, 10.0]), weight=make([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), density=True)
     assert mt.allclose(counts, make([3 / 21, 18 / 21 / 9]))
     points = make([[0.1, 0.1], [0.9, 0.1], [0.9, 0.9], [0.2, 0.2]])
+    assert mt.histogramdd(points[:, :0], []).hist.item() == 0  # points of no coordinates
     grid = mt.histogramdd(points, bins=[2, 2], range=[0.0, 1.0, 0.0, 1.0])
     assert grid.hist.tolist() == [[2.0, 0.0], [1.0, 1.0]] and [len(e) for e in grid.bin_edges] == [3, 3]
     with pytest.raises(RuntimeError, match=r"histogram: bins must be > 0"):
@@ -148,6 +149,8 @@ def test_python_functions_on_elements(device):
     assert x.map2_(y, y, lambda a, b, c: a + b + c).tolist() == [28.0, 57.0, 86.0]
     with pytest.raises(RuntimeError, match="requires grad"):
         mt.ones(1, requires_grad=True).clone().apply_(abs)
+    with pytest.raises(TypeError, match="map_: expected a function that returns numbers; got str from it."):
+        x.map_(y, lambda a, b: f"{a}")
 
 
 def test_as_strided_scatter_and_its_gradient():

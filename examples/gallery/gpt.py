@@ -85,7 +85,7 @@ class Pieces(Dataset):
 
 
 def main(argv=None):
-    parser = common.make_parser(__doc__, outf="out/gpt", dataset="docs", niter=8, lr=3e-3, batchSize=16)
+    parser = common.make_parser(__doc__, outf="out/gpt", dataset="docs", niter=16, lr=4e-3, batchSize=16)
     parser.add_argument("--length", type=int, default=96, help="characters that are seen at once")
     parser.add_argument("--width", type=int, default=96)
     parser.add_argument("--layers", type=int, default=3)

@@ -90,8 +90,8 @@ def train(netG, netD, steps, batch_size=64, lr=2e-4):
             noise = torch.from_numpy(rng.standard_normal((real.size(0), nz, 1, 1))).to(real)
             fake = netG(noise)
             label.fill_(fake_label)
-            errD_fake = criterion(netD(fake), label)
-            errD_fake.backward(retain_graph=True)  # the generator's part of the graph is walked again below
+            errD_fake = criterion(netD(fake.detach()), label)
+            errD_fake.backward()
             optimizerD.step()
 
             # The generator: maximise log D(G(z)).

@@ -97,7 +97,7 @@ def _combined(x: object, indices: object, values: object, axis: int, how: str) -
 
 _HOWS = [(s, {"axis": 0, "how": how}) for how in ("max", "min") for s in (((5, 3), (4, 3), (4, 3)), ((6,), (9,), (9,)))]
 sample("scatter_combine", _combined, distinct, indices_into(), distinct, kind="exact", cases=_HOWS, dtypes="uif")
-sample("scatter_combine", _combined, nonzero, indices_into(), nonzero, kind="reduction", variant="prod", dtypes="f",
+sample("scatter_combine", _combined, nonzero, indices_into(), nonzero, kind="reduction", variant="prod", dtypes="fc",
        cases=[(((6,), (9,), (9,)), {"axis": 0, "how": "prod"})])  # fmt: skip
 sample(
     "fill", lambda x, value: np.full_like(x, value), kind="exact", shapes=[((2, 3), ()), ((7,), ())], edges=[((), ())]

@@ -116,7 +116,8 @@ misuse("linear", lambda: F.linear(mt.ones(2, 3), mt.ones(4, 5)),
        "input must have the size that the layer takes.")  # fmt: skip
 misuse("conv", lambda: F.conv2d(mt.ones(1, 2, 3, 3), mt.ones(1, 3, 3, 3)),
        "conv2d: Given groups=1, weight of size [1, 3, 3, 3], expected input[1, 2, 3, 3] to have 3 channels, but got 2 channels "
-       "instead")  # fmt: skip
+       "instead. "
+       "The last dim is 3, as if channels came last; use x.permute(0, 3, 1, 2).")  # fmt: skip
 misuse("conv", lambda: F.conv1d(mt.ones(1, 1, 2), mt.ones(1, 1, 5)),
        "conv1d: Calculated padded input size per channel: (2). Kernel size: (5). Kernel size can't be greater than "
        "actual input size")  # fmt: skip

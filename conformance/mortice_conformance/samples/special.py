@@ -26,6 +26,7 @@ sample("logit", lambda x, eps: (lambda c: np.log(c / (1 - c)))(np.clip(x, eps, 1
 sample("log_ndtr", r.log_normal_cdf, real, values=(0.0, 1.0, -1.0, 8.0, -20.0, float("nan")), kind="special",
        tolerance={"float16": 8, "bfloat16": 8, "float32": 64, "float64": 64},
        reason="far out it is a tiny area, of which one ulp of the operand changes many; half precision rounds on the way")  # fmt: skip
+sample("ndtri", r.normal_quantile, probability, values=(0.0, 1.0, 0.5, 0.02, 1e-3, 0.999, 2.0, -1.0, float("nan")), kind="special")
 _LOGS = (0.0, 1.0, 0.5, 3.0, float("nan"))
 sample(
     "xlogy",

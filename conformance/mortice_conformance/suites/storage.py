@@ -241,7 +241,7 @@ def check_declared_dtypes(subject: Subject) -> None:
 
 @suite("storage", 0)
 def check_views(subject: Subject) -> None:
-    """Show a write through a view in its base and in every other view."""
+    """Show a write through a view, by slices or at positions, in its base and in every other view."""
     d = dtype_here(subject, "float32")
     base = subject.tensor(np.arange(12.0).reshape(3, 4), d)
     flat, column, back = base.reshape(12), base[:, 1], base[::-1]
@@ -251,6 +251,13 @@ def check_views(subject: Subject) -> None:
     want = np.arange(12.0).reshape(3, 4)
     want[:, 1] = -1
     want[2, 3] = 50
+    at = subject.tensor(np.array([3, 0, 3]), dtype_here(subject, "int64"))
+    turned[at] = subject.tensor(np.arange(100.0, 109.0).reshape(3, 3), d)
+    want[:, 3], want[:, 0] = (106, 107, 108), (103, 104, 105)
+    back.index_add_(1, at[1:], subject.tensor(np.array([[1.0, 2.0]] * 3), d))
+    want[:, 0], want[:, 3] = want[:, 0] + 1, want[:, 3] + 2
+    flat[flat < 0] = 60
+    want[want < 0] = 60
     for label, t, w in (("base", base, want), ("reshape", flat, want.reshape(12)), ("flip", back, want[::-1]),
                         ("transpose", turned, want.T), ("column", column, want[:, 1])):  # fmt: skip
         same(subject, f"views: {label}", t, w.astype(np.float32))

@@ -6,10 +6,11 @@ made of several ops are shown to it as one by `modes.autocasting`. What an opera
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from mortice.amp import lists
@@ -43,6 +44,25 @@ class _Casting:
         """Return the operands as the operation of that name computes with them."""
         rule, kind = _rule(name, args)
         return list(args) if rule in (None, lists.KEEP) else _converted(args, _target(rule, kind, args), kind)
+
+    def switches(self) -> tuple[dict[str, bool], dict[str, DType], bool]:
+        """Return what is switched in this thread, for `switched`."""
+        return dict(_state.enabled), dict(_state.dtypes), _state.cache_enabled
+
+    @contextlib.contextmanager
+    def switched(self, switches: tuple[dict[str, bool], dict[str, DType], bool] | None) -> Iterator[None]:
+        """Have everything switched inside as it was when `switches` was read; None is off."""
+        before = self.switches()
+        _state.enabled, _state.dtypes, _state.cache_enabled = switches or ({}, dict(_state.dtypes), True)
+        _state.nesting += 1
+        _switch()
+        try:
+            yield
+        finally:
+            if autocast_decrement_nesting() == 0:
+                clear_autocast_cache()
+            _state.enabled, _state.dtypes, _state.cache_enabled = before
+            _switch()
 
     def call(self, fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Call a function that counts as one operation: its arguments are cast and nothing inside is."""

@@ -1,10 +1,15 @@
-"""GradScaler: losses scaled up so that small gradients survive float16, and steps skipped where they overflow."""
+"""GradScaler: losses scaled up so that small gradients survive float16, and steps skipped where they overflow.
+
+The scale is a number of Python's. Where a step is captured it moves to the device and stays there: each replay scales by
+what the last one left, and skips and adapts without the host.
+"""
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import mortice
@@ -19,7 +24,34 @@ class _Progress:
 
     def __init__(self) -> None:
         self.stage = _READY
-        self.overflow: bool | None = None
+        self.overflow: Any = None  # a bool; where the scale is on a device, a tensor, 1 or 0
+
+
+class _Held:
+    """The scale and the count of updates since it changed, on a device, where replays read and write them."""
+
+    def __init__(self, device: Any, scale: float, count: int) -> None:
+        # Made at once: captured, each replay would make them anew.
+        with mortice._beside_capture(device):
+            self.scale = mortice.full((), scale, dtype=mortice.float32, device=device)
+            self.count = mortice.full((), count, dtype=mortice.int32, device=device)
+        for t in (self.scale, self.count):
+            t.own_storage().pinned = True  # replays know them by their memory
+
+    def set(self, scale: Any, count: Any = None) -> None:
+        """Write a scale, and a count if one is given, where they are."""
+        for t, value in ((self.scale, scale), (self.count, count)):
+            if isinstance(value, Tensor):
+                t.copy_(value.reshape(()))
+            elif value is not None:
+                t.fill_(value)
+
+    def adapt(self, overflow: Any, growth: float, backoff: float, interval: int) -> None:
+        """Shrink the scale after an overflow, grow it after as many updates without."""
+        bad = overflow > 0
+        grown, reached = self.scale * growth, self.count + 1 == interval
+        grown = mortice.where(reached & grown.isfinite(), grown, self.scale)
+        self.set(mortice.where(bad, self.scale * backoff, grown), mortice.where(bad | reached, 0, self.count + 1))
 
 
 class GradScaler:
@@ -60,6 +92,7 @@ class GradScaler:
         self._scale: float | None = None  # None until the first loss is scaled
         self._growth_factor, self._backoff_factor, self._growth_interval = growth_factor, backoff_factor, growth_interval
         self._growth_tracker = 0
+        self._held: _Held | None = None
         self._progress: defaultdict[int, _Progress] = defaultdict(_Progress)
 
     # ---- one iteration: scale, unscale_, step, update ----
@@ -71,9 +104,11 @@ class GradScaler:
         if isinstance(outputs, Tensor):
             if self._scale is None:
                 self._scale = self._init_scale
+            held = self._on_device(outputs)
+            factor = self._scale if held is None else held.scale.to(outputs.device)
             # The scale need not fit into a narrow dtype, only the product.
             wide = outputs.float() if outputs.dtype in _NARROW else outputs
-            return (wide * self._scale).to(outputs.dtype)
+            return (wide * factor).to(outputs.dtype)
         if isinstance(outputs, Iterable):
             scaled = [self.scale(value) for value in outputs]
             return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else iter(scaled)
@@ -89,7 +124,17 @@ class GradScaler:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
         if progress.stage == _STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
-        progress.overflow = _unscale(optimizer, 1.0 / scale)
+        gradients = _gradients(optimizer)
+        held = self._on_device(gradients[0]) if gradients else self._held
+        if held is None:
+            found = _unscale(gradients, lambda device: 1.0 / scale)
+            # One number is read for each device.
+            progress.overflow = any([bool(bad.item()) for bad in found]) if found else None
+        else:
+            inverse = held.scale.double().reciprocal().float()
+            found = _unscale(gradients, inverse.to)
+            places = [bad.to(inverse.device, mortice.float32) for bad in found]
+            progress.overflow = functools.reduce(mortice.maximum, places) if places else None
         progress.stage = _UNSCALED
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -109,9 +154,13 @@ class GradScaler:
             self.unscale_(optimizer)
         if progress.overflow is None:
             raise AssertionError("No inf checks were recorded for this optimizer.")
-        result = None if progress.overflow else optimizer.step(*args, **kwargs)
         progress.stage = _STEPPED
-        return result
+        if mortice._capturing():
+            return _captured_step(optimizer, progress.overflow, args, kwargs)
+        overflow = progress.overflow
+        if bool(overflow.item()) if isinstance(overflow, Tensor) else overflow:
+            return None
+        return optimizer.step(*args, **kwargs)
 
     def update(self, new_scale: Any = None) -> None:
         """Adapt the scale to what the steps since the last update found, or set it."""
@@ -124,13 +173,30 @@ class GradScaler:
                     "new_scale should be a float or a 1-element FloatTensor with requires_grad=False; got "
                     f"{list(new_scale.shape)} with requires_grad={new_scale.requires_grad}."
                 )
-            self._scale = float(new_scale)
+            if self._held is None:
+                self._scale = float(new_scale)
+            else:
+                self._held.set(new_scale)
         else:
             found = [p.overflow for p in self._progress.values() if p.overflow is not None]
             if not found:
                 raise AssertionError("No inf checks were recorded prior to update.")
-            self._adapt(scale, any(found))
+            if self._held is None:
+                self._adapt(scale, any(found))
+            else:
+                held = self._held
+                found = [f if isinstance(f, Tensor) else held.scale.new_full((), float(f)) for f in found]
+                self._held.adapt(
+                    functools.reduce(mortice.maximum, [f.to(held.scale.device) for f in found]), self._growth_factor,
+                    self._backoff_factor, self._growth_interval,
+                )  # fmt: skip
         self._progress.clear()
+
+    def _on_device(self, like: Any) -> _Held | None:
+        """Return the scale on a device, if it is there; it goes there when work on that device is captured."""
+        if self._held is None and mortice._capturing() and mortice._captures(like):
+            self._held = _Held(like.device, self._started("scale"), self._growth_tracker)
+        return self._held
 
     def _adapt(self, scale: float, overflow: bool) -> None:
         if overflow:
@@ -156,6 +222,8 @@ class GradScaler:
         """Return the scale, 1.0 when disabled."""
         if not self._enabled:
             return 1.0
+        if self._held is not None:
+            return float(self._held.scale.item())
         return self._init_scale if self._scale is None else self._scale
 
     def get_growth_factor(self) -> float:
@@ -192,7 +260,8 @@ class GradScaler:
             return {}
         return {
             "scale": self.get_scale(), "growth_factor": self._growth_factor, "backoff_factor": self._backoff_factor,
-            "growth_interval": self._growth_interval, "_growth_tracker": self._growth_tracker,
+            "growth_interval": self._growth_interval,
+            "_growth_tracker": self._growth_tracker if self._held is None else int(self._held.count.item()),
         }  # fmt: skip
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -208,6 +277,8 @@ class GradScaler:
             self._scale = state_dict["scale"]
         self._growth_factor, self._backoff_factor = state_dict["growth_factor"], state_dict["backoff_factor"]
         self._growth_interval, self._growth_tracker = state_dict["growth_interval"], state_dict["_growth_tracker"]
+        if self._held is not None:
+            self._held.set(float(state_dict["scale"]), int(state_dict["_growth_tracker"]))
 
     def __getstate__(self) -> dict[str, Any]:
         if self._enabled and self._progress:
@@ -215,22 +286,42 @@ class GradScaler:
                 "A GradScaler instance may only be pickled at the beginning of an iteration, or at the end after "
                 "scaler.update()."
             )
-        return dict(self.__dict__)
+        state = dict(self.__dict__)
+        if self._enabled and self._held is not None:
+            kept = self.state_dict()
+            state.update(_held=None, _scale=kept["scale"], _growth_tracker=kept["_growth_tracker"])
+        return state
 
 
-def _unscale(optimizer: Any, factor: float) -> bool | None:
-    """Multiply the gradients, in place; tell whether one was not finite, None where there is none at all."""
+def _gradients(optimizer: Any) -> list[Any]:
+    found = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+    if any([g.dtype == mortice.float16 for g in found]):
+        raise ValueError("Attempting to unscale FP16 gradients.")
+    return found
+
+
+def _unscale(gradients: list[Any], factor: Callable[[Any], Any]) -> list[Any]:
+    """Multiply gradients, in place; return for each device whether one was not finite."""
     found: dict[Any, Any] = {}
     with mortice.no_grad():
-        for group in optimizer.param_groups:
-            for p in group["params"]:
-                if p.grad is None:
-                    continue
-                if p.grad.dtype == mortice.float16:
-                    raise ValueError("Attempting to unscale FP16 gradients.")
-                bad = p.grad.isfinite().all().logical_not()
-                place = p.grad.device
-                found[place] = bad if place not in found else found[place].logical_or(bad)
-                p.grad.mul_(factor)
-    # One number is read for each device.
-    return any([bool(bad.item()) for bad in found.values()]) if found else None
+        for g in gradients:
+            bad, place = g.isfinite().all().logical_not(), g.device
+            found[place] = bad if place not in found else found[place].logical_or(bad)
+            g.mul_(factor(place))
+    return list(found.values())
+
+
+def _captured_step(optimizer: Any, overflow: Any, args: Any, kwargs: Any) -> Any:
+    """Step where the device finds that nothing overflowed, which is decided in each replay."""
+    from mortice.optim.fused import FusedOptimizer
+
+    if not isinstance(optimizer, FusedOptimizer) or not isinstance(overflow, Tensor):
+        raise RuntimeError(
+            f"GradScaler.step: expected an optimiser that can leave a step out on the device; got {type(optimizer).__name__}. "
+            "Capture the work up to its gradients, and step outside."
+        )
+    optimizer.found_inf = overflow
+    try:
+        return optimizer.step(*args, **kwargs)
+    finally:
+        del optimizer.found_inf

@@ -29,7 +29,7 @@ _early_stop = [True]
 
 @contextlib.contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """Say whether second runs end as soon as the last saved tensor is there; on unless switched off."""
+    """Say whether second runs of what is called inside end as soon as the last saved tensor is there; on by default."""
     before, _early_stop[0] = _early_stop[0], enable
     try:
         yield
@@ -46,14 +46,33 @@ def _facts(t: Any) -> dict[str, Any]:
     return {"shape": tuple(t.shape), "dtype": t.dtype, "device": t.device}
 
 
+class _Setting:
+    """What a second run needs of the first one's surroundings: autocast, and where random numbers begin."""
+
+    def __init__(self, preserve_rng_state: bool) -> None:
+        self.rng = random.get_rng_state() if preserve_rng_state else None
+        self.autocast = modes.autocast
+        self.switches = None if self.autocast is None else self.autocast.switches()
+
+    @contextlib.contextmanager
+    def again(self) -> Iterator[None]:
+        """Have them as they were, and record."""
+        autocast = self.autocast or modes.autocast
+        casts = contextlib.nullcontext() if autocast is None else autocast.switched(self.switches)
+        with random.fork_rng(enabled=self.rng is not None), enable_grad(), casts:
+            if self.rng is not None:
+                random.set_rng_state(self.rng)
+            yield
+
+
 class _Run:
     """One checkpointed call: what its nodes saved is known by number only, until a second run brings the values."""
 
     def __init__(
-        self, fn: Callable[..., Any], args: Any, kwargs: Any, rng: Any, context: Any, check: bool, stop: bool
+        self, fn: Callable[..., Any], args: Any, kwargs: Any, setting: _Setting, context: Any, check: bool, stop: bool
     ) -> None:
-        self.fn, self.args, self.kwargs, self.rng, self.context = fn, args, kwargs, rng, context
-        self.check, self.stop = check, stop
+        self.fn, self.args, self.kwargs, self.setting, self.context = fn, args, kwargs, setting, context
+        self.check, self.stop = check, stop and _early_stop[0]
         tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, TensorBase)]
         self.versions = [(t, t._version) for t in tensors]
         self.facts: list[dict[str, Any]] = []
@@ -78,15 +97,12 @@ class _Run:
 
         def keep(t: Any) -> Any:
             values[len(values)] = t
-            if self.stop and _early_stop[0] and len(values) == len(self.facts):
+            if self.stop and len(values) == len(self.facts):
                 raise _Stop
             return t
 
-        with random.fork_rng(enabled=self.rng is not None), enable_grad():
-            if self.rng is not None:
-                random.set_rng_state(self.rng)
-            with contextlib.suppress(_Stop), self.context, saved_tensors_hooks(keep, lambda t: t):
-                self.fn(*self.args, **self.kwargs)
+        with self.setting.again(), contextlib.suppress(_Stop), self.context, saved_tensors_hooks(keep, lambda t: t):
+            self.fn(*self.args, **self.kwargs)
         if self.check:
             self.compare(values)
         self.values = values
@@ -111,7 +127,7 @@ class CheckpointFunction(Function):
     @staticmethod
     def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
         ctx.run_function, ctx.args = run_function, args
-        ctx.rng = random.get_rng_state() if preserve_rng_state else None
+        ctx.setting = _Setting(preserve_rng_state)
         ctx.save_for_backward(*[a for a in args if isinstance(a, TensorBase)])
         return run_function(*args)
 
@@ -125,9 +141,7 @@ class CheckpointFunction(Function):
             )
         saved = iter(ctx.saved_tensors)
         args = [next(saved)._share().requires_grad_(a._rg) if isinstance(a, TensorBase) else a for a in ctx.args]
-        with random.fork_rng(enabled=ctx.rng is not None), enable_grad():
-            if ctx.rng is not None:
-                random.set_rng_state(ctx.rng)
+        with ctx.setting.again():
             outs = ctx.run_function(*args)
         outs = outs if isinstance(outs, tuple) else (outs,)
         pairs = [(o, g) for o, g in zip(outs, grads) if isinstance(o, TensorBase) and o._rg]
@@ -176,8 +190,7 @@ def checkpoint(
     if not modes.grad:
         with first:
             return function(*args, **kwargs)
-    rng = random.get_rng_state() if preserve else None
-    run = _Run(function, args, kwargs, rng, second, determinism_check == "default", early_stop)
+    run = _Run(function, args, kwargs, _Setting(preserve), second, determinism_check == "default", early_stop)
     with saved_tensors_hooks(run.pack, run.unpack), first:
         return function(*args, **kwargs)
 

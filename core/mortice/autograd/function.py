@@ -196,6 +196,14 @@ class FunctionNode(Node):
         return r
 
 
+def _node_class(function: Any) -> Any:
+    """Return the class of a Function's nodes, one for each, since who draws a graph reads the name of a node's class."""
+    found = function.__dict__.get("_node")
+    if found is None:
+        found = function._node = type(f"{function.__name__}Backward", (FunctionNode,), {"__slots__": ()})
+    return found
+
+
 class _Like:
     """A shape, dtype and device, where a tensor would give them."""
 
@@ -333,7 +341,7 @@ def _finish(cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], output: Any, reco
     _check_dirty(ctx, inputs, outs, recording)
     fixed = {id(t) for t in ctx._non_differentiable}
     returned = list(outs)
-    node = FunctionNode()
+    node = _node_class(cls)()
     node.seq, node.extra, node.function, node.ctx = 0, None, cls, ctx
     node.inputs = [_meta(a) for a in args]
     node.outputs = [_meta(o) for o in outs]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from mortice.autograd.functional import twice
+from mortice.autograd.trees import leaves, rebuild, tree_map
 from mortice.levels import highest, raise_to, stack
 from mortice.levels.vmap import MapLevel
 from mortice.modes import enable_grad, modes, set_grad_enabled
@@ -41,20 +42,23 @@ def apply(cls: Any, base: Any, args: tuple[Any, ...]) -> Any:
     # What is below runs as if this level were not there.
     stack.levels = tuple([other for other in outer if other is not level])
     try:
-        return call(cls, base, level, [raise_to(a, device) if isinstance(a, TensorBase) else a for a in args])
+        raised = [tree_map(lambda a: raise_to(a, device) if isinstance(a, TensorBase) else a, arg) for arg in args]
+        return call(cls, base, level, raised)
     finally:
         stack.levels = outer
 
 
 def _mapped(cls: Any, base: Any, level: Any, args: list[Any]) -> Any:
     """Call the Function's `vmap` with the whole batch."""
-    given, dims = [], []
-    for a in args:
-        mapped = isinstance(a, TensorBase) and a._data.on
-        dims.append(0 if mapped else None)
-        given.append(level.leave(a) if mapped else level.common(a) if isinstance(a, TensorBase) else a)
-    if not any(d == 0 for d in dims):
+    flat = list(leaves(args))
+    mapped = [isinstance(a, TensorBase) and a._data.on for a in flat]
+    below = [
+        level.leave(a) if on else level.common(a) if isinstance(a, TensorBase) else a for a, on in zip(flat, mapped)
+    ]
+    given = rebuild(args, iter(below))
+    if not any(mapped):
         return cls.apply(*given)
+    dims = rebuild(args, iter([0 if on else None for on in mapped]))
     result = cls.vmap(VmapInfo(level.size, level.randomness), tuple(dims), *given)
     if not (isinstance(result, tuple) and len(result) == 2):
         raise RuntimeError(
@@ -64,7 +68,7 @@ def _mapped(cls: Any, base: Any, level: Any, args: list[Any]) -> Any:
     several = isinstance(out, tuple)
     outs = out if several else (out,)
     places = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(outs)
-    if len(places) != len(outs):
+    if len(places) != len(outs) or (isinstance(out_dims, tuple) and not several):
         raise RuntimeError(
             f"The vmap staticmethod of {cls.__name__} returned an incompatible (output, out_dims) tuple. Expected out_dims "
             f"to be compatible with the structure of `output`; got {len(outs)} outputs and {len(places)} out_dims."

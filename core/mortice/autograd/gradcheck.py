@@ -191,9 +191,6 @@ def _check(
 
     with enable_grad():
         outs = fn()
-    for t in ts:
-        if any(o is t for o in outs):
-            raise ValueError("gradcheck: the function must not return an input itself. Return a copy.")
     if not outs:
         return
     if not any(o._rg for o in outs):

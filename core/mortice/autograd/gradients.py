@@ -23,7 +23,10 @@ def as_tuple(x: Any) -> tuple[Any, ...]:
 def _seed(name: str, i: int, t: Any, g: Any, create_graph: bool) -> Any:
     """Return the gradient to start from at output `i`, as a Tensor."""
     if not t._rg:
-        raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
+        raise RuntimeError(
+            f"element {i} of tensors does not require grad and does not have a grad_fn; it was computed under no_grad, from "
+            "detached tensors, or from none that requires grad."
+        )
     device, d = t._device, t.dtype
     if g is None:
         if prod(t.shape) != 1:
@@ -130,14 +133,14 @@ def grad(
         return _batched(as_tuple(outputs), wanted, grad_outputs, keep, create_graph, allow_unused, materialize_grads)
     outs, seeds, above = _start("grad", outputs, grad_outputs, create_graph)
     if not wanted:
-        raise ValueError("grad requires non-empty inputs.")
+        raise RuntimeError("grad: `inputs` cannot be empty.")
     found = graph.backward(
         outs, seeds, retain_graph=keep, create_graph=create_graph, inputs=wanted, accumulate=False, tensors=above
     )
     assert found is not None
     for i, g in enumerate(found):
         if g is None and materialize_grads:
-            found[i] = zeros_for(wanted[i])
+            found[i] = zeros_for(wanted[i]).requires_grad_(create_graph)
         elif g is None and not allow_unused:
             raise RuntimeError(
                 f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set "

@@ -5,14 +5,14 @@ The switches of `torch.backends` (cudnn, cuda, mps, ...) are here too, for scrip
 
 from mortice.backends.backend import REQUIRED, Backend
 from mortice.backends.host import HostBuffer
-from mortice.backends.namespace import NamespaceBackend
+from mortice.backends.namespace import NamespaceBackend, in_full
 from mortice.backends.plugins import API, BackendInfo, hookimpl
 from mortice.backends.plugins import list_backends as list
 from mortice.dtype import DTYPES, DType
 
 __all__ = [
     "API", "DTYPES", "REQUIRED", "Backend", "BackendInfo", "DType", "HostBuffer", "NamespaceBackend",
-    "from_namespace", "hookimpl", "list",
+    "from_namespace", "hookimpl", "in_full", "list",
 ]  # fmt: skip
 
 

@@ -126,6 +126,13 @@ class Backend(Services, FreeKernels):
         """Copy between two devices of this backend."""
         return self.from_host(self.to_host(x), device)
 
+    def put_rows(self, x: Any, indices: Any, values: Any, *, axis: int, add: bool) -> bool:
+        """Do as `index_write`, or `index_add`, in the memory of x itself; False where that cannot be, and nothing is written.
+
+        It spares the copy of a large x of which little changes. x may be a view; nobody records what is written.
+        """
+        return False
+
     def dlpack_device(self, x: Any) -> tuple[int, int]:
         """Return DLPack's name of the device that the buffer is on."""
         from mortice.backends.dlpack import device_code

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from mortice.backends.host import HostBuffer
 from mortice.dtype import DTYPES, DType
 from mortice.errors import DTypeError
+from mortice.interop import is_capsule
 from mortice.shape import contiguous_strides, prod
 
 
@@ -96,11 +97,6 @@ for _name in _USED.values():
 def on_host(source: Any) -> bool:
     """Tell whether the memory of an array is the host's."""
     return source.__dlpack_device__()[0] in _ON_HOST
-
-
-def is_capsule(value: Any) -> bool:
-    """Tell whether an object is a capsule."""
-    return type(value).__name__ == "PyCapsule"
 
 
 def _open(capsule: Any) -> tuple[_Array, bool, bytes]:

@@ -137,9 +137,11 @@ class ElementwiseKernels(SpecialKernels):
         """Divide and round down; of infinite operands give the quotient itself, and not the nan and -1 of `floor_divide`."""
         if k.dtype_of(y if is_number(x) else x).kind != "f":
             return k.floor_divide(x, y)
-        x, y = as_buffers(k, x, y)
-        infinite = k.bitwise_or(k.isinf(x), k.isinf(y))
-        return k.where(infinite, k.divide(x, y), k.floor_divide(x, y))
+        quotient, infinite = k.divide(x, y), [k.isinf(v) for v in (x, y) if not is_number(v)]
+        if any(abs(v) == math.inf for v in (x, y) if is_number(v)):
+            return quotient
+        either = k.bitwise_or(*infinite) if len(infinite) == 2 else infinite[0]
+        return k.where(either, quotient, k.floor_divide(x, y))
 
     def copysign(k: Any, x: Buffer, y: Buffer) -> Buffer:
         """Give x the sign of y; the sign of a nan in y reads as clear."""
@@ -229,6 +231,7 @@ class ElementwiseKernels(SpecialKernels):
         x = k.where(k.isnan(x), nan, k.where(k.equal(x, math.inf), most if posinf is None else posinf, x))
         return k.where(k.equal(x, -math.inf), -most if neginf is None else neginf, x)
 
+    @in_float32
     def lerp(k: Any, start: Buffer, end: Buffer, weight: Any) -> Buffer:
         """Interpolate between start and end, exactly at both."""
         span = k.subtract(end, start)

@@ -102,11 +102,14 @@ def log1p(k: Any, z: Buffer) -> Buffer:
 
 
 def logaddexp(k: Any, x: Buffer, y: Buffer) -> Buffer:
-    """Return log(exp(x) + exp(y)), shifted by the larger real part."""
-    first = k.less(k.real(y), k.real(x))
+    """Return log(exp(x) + exp(y)), shifted by the larger real part; one of two where both are infinite alike."""
+    a, b = k.real(x), k.real(y)
+    first = k.less(b, a)
     large, small = k.where(first, x, y), k.where(first, y, x)
     apart = k.where(k.equal(x, y), 0.0, k.subtract(small, large))
-    return k.add(large, log1p(k, k.exp(apart)))
+    endless = k.bitwise_and(k.equal(a, b), k.equal(k.abs(a), math.inf))
+    endless = k.bitwise_and(endless, k.bitwise_and(k.equal(x, x), k.equal(y, y)))
+    return k.where(endless, large, k.add(large, log1p(k, k.exp(apart))))
 
 
 def tan(k: Any, z: Buffer) -> Buffer:

@@ -24,29 +24,43 @@ def _cot_derivative(n: int) -> list[float]:
     return poly
 
 
+def _zeta_above(k: Any, x: Buffer, q: Buffer) -> Buffer:
+    """Return the sum of (q + i)**-x for q of 0 and more: ten terms, and Euler and Maclaurin's for the rest."""
+    minus = k.negative(x)
+    total = k.pow(q, minus)
+    for i in range(1, 10):
+        total = k.add(total, k.pow(k.add(q, float(i)), minus))
+    w = k.add(q, 10.0)
+    edge = k.pow(w, minus)
+    total = k.add(total, k.divide(k.multiply(edge, w), k.subtract(x, 1.0)))
+    total = k.add(total, k.multiply(edge, 0.5))
+    term, rising = k.divide(edge, w), x
+    for j, c in enumerate(_MACLAURIN):
+        total = k.add(total, k.multiply(k.multiply(term, rising), c))
+        term = k.divide(k.divide(term, w), w)
+        rising = k.multiply(rising, k.multiply(k.add(x, 2.0 * j + 1), k.add(x, 2.0 * j + 2)))
+    total = k.where(k.equal(x, math.inf), k.pow(q, minus), total)  # the first term is the whole
+    return k.where(k.equal(q, math.inf), 0.0, total)
+
+
 class ExtraKernels:
     """More elementwise kernels with default bodies."""
 
     @in_float32
     def zeta(k: Any, x: Buffer, q: Buffer) -> Buffer:
-        """Return the Hurwitz zeta function, the sum of (q + i)**-x; for q below 0 only near it."""
+        """Return the Hurwitz zeta function, the sum of (q + i)**-x."""
         x, q = (like(k, q, x), q) if is_number(x) else (x, like(k, x, q))
-        minus = k.negative(x)
-        total = k.pow(q, minus)
-        for i in range(1, 10):
-            total = k.add(total, k.pow(k.add(q, float(i)), minus))
-        w = k.add(q, 10.0)
-        edge = k.pow(w, minus)
-        total = k.add(total, k.divide(k.multiply(edge, w), k.subtract(x, 1.0)))
-        total = k.add(total, k.multiply(edge, 0.5))
-        term, rising = k.divide(edge, w), x
-        for j, c in enumerate(_MACLAURIN):
-            total = k.add(total, k.multiply(k.multiply(term, rising), c))
-            term = k.divide(k.divide(term, w), w)
-            rising = k.multiply(rising, k.multiply(k.add(x, 2.0 * j + 1), k.add(x, 2.0 * j + 2)))
-        pole = k.bitwise_and(k.equal(q, k.floor(q)), k.less_equal(q, 0.0))
-        rough = k.bitwise_and(k.not_equal(x, k.floor(x)), k.less(q, 0.0))
-        total = k.where(k.equal(q, math.inf), 0.0, k.where(pole, math.inf, k.where(rough, math.nan, total)))
+        # The terms below 0 are, but for their sign, those of `part` that end at -q; what follows them starts at 1 - part.
+        below = k.less(q, 0.0)
+        part = k.subtract(k.ceil(q), q)
+        total = _zeta_above(k, x, k.where(below, k.subtract(1.0, part), q))
+        terms = k.subtract(
+            _zeta_above(k, x, k.where(below, part, 1.0)), _zeta_above(k, x, k.where(below, k.subtract(1.0, q), 1.0))
+        )
+        total = k.add(total, k.where(k.equal(k.remainder(x, 2.0), 1.0), k.negative(terms), terms))
+        pole = k.bitwise_and(k.equal(part, 0.0), k.less_equal(q, 0.0))
+        rough = k.bitwise_and(k.not_equal(x, k.floor(x)), below)
+        total = k.where(pole, math.inf, k.where(rough, math.nan, total))
         return k.where(k.equal(x, 1.0), math.inf, k.where(k.less(x, 1.0), math.nan, total))
 
     @in_float32
@@ -55,7 +69,7 @@ class ExtraKernels:
         negative = k.less_equal(x, 0.0)
         sign = -1.0 if n % 2 == 0 else 1.0
         y = k.where(negative, k.subtract(1.0, x), x)
-        positive = k.multiply(k.zeta(float(n + 1), y), sign * math.factorial(n))
+        positive = k.multiply(_zeta_above(k, like(k, y, float(n + 1)), y), sign * math.factorial(n))
         turn = k.multiply(k.subtract(x, k.round(x)), math.pi)
         curve = horner(k, _cot_derivative(n), k.divide(k.cos(turn), k.sin(turn)))
         mirrored = k.subtract(k.multiply(positive, -sign), k.multiply(curve, math.pi ** (n + 1)))

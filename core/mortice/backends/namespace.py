@@ -8,10 +8,12 @@ one in a line.
 
 from __future__ import annotations
 
+import struct
+
 from mortice.backends.backend import Backend
 from mortice.backends.host import HostBuffer, pack
 from mortice.device import Device
-from mortice.dtype import DType, bool_, int64, uint8
+from mortice.dtype import DType, bfloat16, bool_, float16, float32, int64, uint8
 from mortice.errors import DTypeError
 from mortice.shape import prod
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _NUMBERS = (bool, int, float, complex)
+_SHORT = {float16: "<e", bfloat16: "<f"}
 
 
 def _one(name: str, kinds: str) -> Any:
@@ -47,6 +50,37 @@ def _two(name: str, kinds: str) -> Any:
 
     kernel.__name__ = name
     return kernel
+
+
+def in_full(kernel: Any) -> Any:
+    """Make a kernel of two operands count a number beside 16-bit floats in full.
+
+    As in PyTorch, 16-bit floats are computed with in float32, and a number loses nothing before that: 1e5 * 0.5 is 50000,
+    although float16 has no 1e5.
+    """
+
+    def full(self: Any, x: Any, y: Any) -> Any:
+        swapped = type(x) in _NUMBERS
+        given, value = (y, x) if swapped else (x, y)
+        if type(value) in _NUMBERS and not _fits(value, d := self.dtype_of(given)):
+            wide = self.astype(given, float32)
+            return self.astype(kernel(self, value, wide) if swapped else kernel(self, wide, value), d)
+        return kernel(self, x, y)
+
+    full.__name__ = kernel.__name__
+    return full
+
+
+def _fits(value: Any, d: DType) -> bool:
+    """Tell whether a number is one of a dtype's, where that is a 16-bit float; of others it is taken for one."""
+    code = _SHORT.get(d)
+    if code is None or value != value:
+        return True
+    try:
+        packed = struct.pack(code, float(value))
+    except OverflowError:
+        return False
+    return not any(packed[:2]) if code == "<f" else struct.unpack(code, packed)[0] == value
 
 
 def _fold(name: str, kinds: str) -> Any:
@@ -259,9 +293,9 @@ class NamespaceBackend(Backend):
     exp, log, sqrt = _one("exp", "fc"), _one("log", "fc"), _one("sqrt", "fc")
     sin, cos, tanh = _one("sin", "fc"), _one("cos", "fc"), _one("tanh", "fc")
     floor, isnan = _one("floor", "uif"), _one("isnan", "uifc")
-    add, subtract, multiply = _two("add", "uifc"), _two("subtract", "uifc"), _two("multiply", "uifc")
-    divide, pow = _two("divide", "fc"), _two("pow", "uifc")
-    floor_divide, remainder = _two("floor_divide", "uif"), _two("remainder", "uif")
+    add, subtract, multiply = (in_full(_two(n, "uifc")) for n in ("add", "subtract", "multiply"))
+    divide, pow = in_full(_two("divide", "fc")), in_full(_two("pow", "uifc"))
+    floor_divide, remainder = (in_full(_two(n, "uif")) for n in ("floor_divide", "remainder"))
     maximum, minimum = _two("maximum", "uif"), _two("minimum", "uif")
     equal, less = _two("equal", "buifc"), _two("less", "uif")
     bitwise_and, bitwise_or, bitwise_xor = (_two(f"bitwise_{n}", "bui") for n in ("and", "or", "xor"))

@@ -85,6 +85,13 @@ class PoolKernels(KernelMixin):
         spread = self.scatter_add(zeros, self.reshape(indices, flat), self.reshape(g, flat), axis=len(lead))
         return narrow(self, self.reshape(spread, tuple(x_shape)), dtype)
 
+    def max_pool_window_grad(
+        self, g: Any, indices: Any, *, x_shape: Sequence[int], kernel: Sequence[int], stride: Sequence[int],
+        padding: Sequence[int], dilation: Sequence[int],
+    ) -> Any:  # fmt: skip
+        """Do what `max_pool_grad` does for these windows: a backend may look in those that hold an element."""
+        return self.max_pool_grad(g, indices, x_shape=x_shape, ndim=len(kernel))
+
     def max_pool_take(self, x: Any, indices: Any, *, ndim: int) -> Any:
         """Read the elements at flat positions over the last `ndim` axes: what `max_pool_grad` is the gradient of."""
         shape, windows = tuple(self.shape_of(x)), tuple(self.shape_of(indices))

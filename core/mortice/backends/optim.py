@@ -2,7 +2,8 @@
 
 A kernel takes lists of buffers (parameters, gradients, then each kind of state; an empty list where an option leaves
 that state out) and the step's numbers; of a backend that captures work, a number may be a list with a one-element
-buffer for each parameter, which a replay reads anew. It returns the changed lists, parameters and state in the order they came; a
+buffer for each parameter, which a replay reads anew, and the number `skip`, which no rule knows, leaves a parameter and its
+state as they are where it is not 0. It returns the changed lists, parameters and state in the order they came; a
 mutable backend may write them in place. Below, each is the rule for one parameter; `run_step` repeats it.
 """
 
@@ -13,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mortice.backends.mixin import KernelMixin
-from mortice.dtype import DType, bfloat16, float32, float64
+from mortice.dtype import DType, bfloat16, float32
 
 Rule = Callable[..., tuple[Any, ...]]
 Pair = tuple[float, float]
@@ -123,9 +124,12 @@ class Held:
 
 def held_number(k: Any, x: Any) -> Held:
     """Return the number in a buffer of one element, counted with as exactly as its device can."""
-    device = k.device_of(x)
-    wide = float64 if float64 in device.backend.dtypes(device) else float32
-    return Held(k, k.astype(k.reshape(x, ()), wide))
+    return Held(k, k.astype(k.reshape(x, ()), k.device_of(x).widest_float))
+
+
+def unless(k: Any, skip: Any, out: Any, old: Any) -> Any:
+    """Return what a step makes, or what was there where the number in a buffer of one element is not 0."""
+    return k.where(k.not_equal(k.reshape(skip, ()), 0), old, out)
 
 
 class _Taking:
@@ -158,6 +162,8 @@ class OptimKernels(KernelMixin):
         An elementwise rule may be given any part of a parameter, with the same part of its gradient and state.
         """
         results: tuple[list[Any], ...] = tuple([] for _ in lists[1:])
+        skip = numbers.get("skip")
+        numbers = {name: value for name, value in numbers.items() if name != "skip"}
         held = {name: value for name, value in numbers.items() if type(value) is list}
         k = _Taking(self) if held else self
         for i, p in enumerate(lists[0]):
@@ -166,8 +172,10 @@ class OptimKernels(KernelMixin):
             if pairs:
                 operands = [None if x is None else self.view_as_real(x) for x in operands]
             own = {name: held_number(self, value[i]) for name, value in held.items()}
-            for made, out in zip(results, rule(k, *operands, **{**numbers, **own})):
+            changed = [operands[0], *operands[2:]]
+            for made, out, old in zip(results, rule(k, *operands, **{**numbers, **own}), changed):
                 if out is not None:
+                    out = out if skip is None else unless(self, skip[i], out, old)
                     made.append(self.view_as_complex(out) if pairs else out)
         return results
 
@@ -193,6 +201,10 @@ class OptimKernels(KernelMixin):
     def count_step(self, counts: Sequence[Any]) -> tuple[list[Any]]:
         """Add 1 to step counts."""
         return ([self.add(count, 1) for count in counts],)
+
+    def count_unless_step(self, counts: Sequence[Any], *, skip: Sequence[Any]) -> tuple[list[Any]]:
+        """Add 1 to step counts where the number in `skip` is 0."""
+        return ([unless(self, no, self.add(count, 1), count) for count, no in zip(counts, skip)],)
 
     def hold_step(self, numbers: Sequence[Any], *, value: float) -> tuple[list[Any]]:
         """Put a value into buffers that hold a number of the state."""

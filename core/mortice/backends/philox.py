@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mortice.device import Device
-from mortice.dtype import DType, bfloat16, float16, float32, float64, int64, uint64
+from mortice.dtype import DType, bfloat16, float16, float32, float64, int64, uint8, uint64
 from mortice.shape import prod
 
 ROUNDS = 10
@@ -96,7 +96,7 @@ class RandomKernels:
         rounded (0.501 ulp), and float16 and bfloat16 are the float32 rounded. A device without float64
         works in float32 and stays within 24 ulp of the others' float32.
         """
-        work = _work_dtype(device)
+        work = device.widest_float
         convert = lambda words: _narrow(self, _normal(self, words, work), work, dtype)
         return self._random_draw(seed, offset, shape, device, convert)
 
@@ -108,7 +108,7 @@ class RandomKernels:
         The float64 has a relative error below 2e-15. The narrower dtypes are made from it as in
         `random_normal`; a device without float64 stays within 10 ulp.
         """
-        work = _work_dtype(device)
+        work = device.widest_float
         convert = lambda words: _narrow(self, _exponential(self, words, work), work, dtype)
         return self._random_draw(seed, offset, shape, device, convert)
 
@@ -147,6 +147,8 @@ class RandomKernels:
         """Convert the words of a result, a chunk at a time."""
         n = prod(shape)
         step = self.random_chunk
+        if n >> 32:  # that there is no memory for it is better known now than when the chunks have filled it
+            self.full((n,), 0, dtype=uint8, device=device)
         parts = [
             convert(self.random_bits(seed, offset + start, min(step, n - start), device=device))
             for start in range(0, max(n, 1), step)
@@ -192,11 +194,6 @@ def _multiply_high(k: Any, x: Any, low: Any, high: Any) -> Any:
     middle = k.add(middle, k.multiply(x_high, low))
     top = k.add(k.multiply(x_high, high), k.bitwise_right_shift(cross, 32))
     return k.add(top, k.bitwise_right_shift(middle, 32))
-
-
-def _work_dtype(device: Device) -> DType:
-    """Return the dtype that quantiles are computed in there."""
-    return float64 if float64 in device.backend.dtypes(device) else float32
 
 
 def _narrow(k: Any, x: Any, wide: DType, dtype: DType) -> Any:

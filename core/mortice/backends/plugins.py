@@ -75,7 +75,6 @@ class Entry:
         self.loading = False
         self.problem = ""
         self.problem_kind = ""  # "plugin" when discovery failed, "load" when load() did
-        self.cause: BaseException | None = None
 
     @property
     def priority(self) -> int:
@@ -154,7 +153,7 @@ def _discover() -> None:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # SystemExit too: whatever a plugin does wrong stays its own problem
-            _reject(Entry(point.name, distribution, version), _describe(error), error)
+            _reject(Entry(point.name, distribution, version), _describe(error))
             continue
         for offer in offers:
             if isinstance(offer, BackendInfo):
@@ -245,8 +244,8 @@ def _no_hook(plugin: Any, manager: Any) -> str:
     return f"no hook is called {HOOK}" + (f"; it has {', '.join(near)}" if near else "") + f". {recipe}"
 
 
-def _reject(entry: Entry, problem: str, cause: BaseException | None = None) -> None:
-    entry.problem, entry.problem_kind, entry.cause = problem, "plugin", cause
+def _reject(entry: Entry, problem: str) -> None:
+    entry.problem, entry.problem_kind = problem, "plugin"
     _state.broken.append(entry)
 
 
@@ -301,14 +300,18 @@ def load(name: str) -> Backend:
     if entry.backend is not None:
         return entry.backend
     with _lock:
-        if entry.backend is None and not entry.problem:
-            _load(entry)
+        cause = None if entry.backend is not None or entry.problem else _load(entry)
         if entry.backend is None:
-            raise BackendNotFound(f"backend {name!r} failed to load: {_because(entry)}.") from entry.cause
+            raise BackendNotFound(f"backend {name!r} failed to load: {_because(entry)}.") from cause
         return entry.backend
 
 
-def _load(entry: Entry) -> None:
+def _load(entry: Entry) -> BaseException | None:
+    """Load a backend; return what went wrong.
+
+    The entry keeps the words alone: an error's traceback keeps every frame that was active, and so what the caller's
+    variables hold.
+    """
     if entry.loading:
         raise PluginError(f"backend {entry.name!r}: it was asked for by its own load(). Make no tensors there.")
     assert entry.info is not None
@@ -328,9 +331,11 @@ def _load(entry: Entry) -> None:
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        entry.problem, entry.problem_kind, entry.cause = _describe(error), "load", error
+        entry.problem, entry.problem_kind = _describe(error), "load"
+        return error
     finally:
         entry.loading = False
+    return None
 
 
 def _because(entry: Entry) -> str:

@@ -6,8 +6,10 @@ number that Python knew at capture stays as it was. Random numbers go on from wh
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import weakref
+from collections.abc import Iterator
 from typing import Any
 
 from mortice.autograd import Function, grad
@@ -81,7 +83,7 @@ class CUDAGraph:
         _stay_where_they_are(stream.device)
         self._capture = stream.device.backend.begin_capture(stream._queue, pool, capture_error_mode)
         self._device = stream.device
-        modes.capture = self._draws = CapturedDraws(stream.device)
+        modes.capture = self._draws = CapturedDraws(stream.device, beside_capture)
 
     def capture_end(self) -> None:
         """End the capture."""
@@ -126,6 +128,18 @@ def _stay_where_they_are(device: Any) -> None:
     for found in gc.get_objects():
         if isinstance(found, TensorBase) and getattr(found, "_device", None) is device:
             found.own_storage().pinned = True
+
+
+@contextlib.contextmanager
+def beside_capture(device: Any) -> Iterator[Stream]:
+    """Do a block's work at once although this thread captures; all of it is done when the block ends.
+
+    What it makes lies apart from the captured work's memory, which that work has written to before and will again.
+    """
+    backend, side = device.backend, Stream(device)
+    with StreamContext(side), backend.use_pool(backend.capture_pool(device)):
+        yield side
+        side.synchronize()
 
 
 _side: dict[Any, Stream] = {}

@@ -8,7 +8,7 @@ from typing import Any
 import mortice
 from mortice.distributions import constraints
 from mortice.distributions.exp_family import ExponentialFamily
-from mortice.distributions.utils import ProbsOrLogits, broadcast_all, clamp_probs
+from mortice.distributions.utils import ProbsOrLogits, broadcast_all, clamp_probs, lazy_property, logits_to_probs
 
 __all__ = ["ContinuousBernoulli"]
 
@@ -36,6 +36,11 @@ class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
             given = clamp_probs(given)
         self.__dict__["logits" if probs is None else "probs"] = given
         super().__init__(given.shape, validate_args=validate_args)
+
+    @lazy_property
+    def probs(self) -> Any:
+        """The probabilities, off 0 and 1, where the density has no finite factor."""
+        return clamp_probs(logits_to_probs(self.logits, is_binary=True))
 
     def _cut(self) -> tuple[Any, Any]:
         """Return where the formulas hold, and the probabilities with the lower limit elsewhere."""

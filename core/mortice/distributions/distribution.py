@@ -52,8 +52,8 @@ class Distribution:
             )
             return
         for name, constraint in self.arg_constraints.items():
-            # A parameter that is only computed from others needs no check.
-            if constraints.is_dependent(constraint) or name not in self.__dict__:
+            computed = name not in self.__dict__ and isinstance(getattr(type(self), name), lazy_property)
+            if constraints.is_dependent(constraint) or computed:  # what is computed from a parameter needs no check
                 continue
             value = getattr(self, name)
             if not constraint.check(value).all():

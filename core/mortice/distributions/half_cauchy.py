@@ -42,8 +42,8 @@ class HalfCauchy(TransformedDistribution):
         return self.base_dist.variance
 
     def log_prob(self, value: Any) -> Any:
-        value = mortice.as_tensor(value, dtype=self.scale.dtype, device=self.scale.device)
         self._check(value)
+        value = mortice.as_tensor(value, dtype=self.scale.dtype, device=self.scale.device)
         found = self.base_dist.log_prob(value) + math.log(2)
         return mortice.where(value >= 0, found, -math.inf)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from typing import Any
+from weakref import ref
 
 import mortice
 from mortice import Size
@@ -27,6 +28,7 @@ class Transform:
     bijective = False
     domain: Any
     codomain: Any
+    _inverse_ref: Any = None  # the inverse while someone holds it, so that it is one object; it holds this one
 
     def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):
@@ -35,7 +37,7 @@ class Transform:
         self._cached: tuple[Any, Any] = (None, None)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_cached": (None, None)}
+        return {**self.__dict__, "_cached": (None, None), "_inverse_ref": None}
 
     @property
     def event_dim(self) -> int:
@@ -47,6 +49,13 @@ class Transform:
     @property
     def inv(self) -> Transform:
         """The inverse."""
+        made = None if self._inverse_ref is None else self._inverse_ref()
+        if made is None:
+            made = self._make_inverse()
+            self._inverse_ref = ref(made)
+        return made  # type: ignore[no-any-return]
+
+    def _make_inverse(self) -> Transform:
         return _InverseTransform(self)
 
     @property
@@ -202,9 +211,10 @@ class ComposeTransform(Transform):
     def sign(self) -> Any:
         return math.prod(part.sign for part in self.parts)
 
-    @property
-    def inv(self) -> Transform:
-        return ComposeTransform([part.inv for part in reversed(self.parts)])
+    def _make_inverse(self) -> Transform:
+        made = ComposeTransform([part.inv for part in reversed(self.parts)])
+        made._inverse_ref = ref(self)
+        return made
 
     def with_cache(self, cache_size: int = 1) -> Transform:
         return self if self._cache_size == cache_size else ComposeTransform(self.parts, cache_size)

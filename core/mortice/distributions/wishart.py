@@ -68,7 +68,8 @@ class Wishart(ExponentialFamily):
 
     def _squares(self) -> Gamma:
         """Return the distribution of half the squares on the diagonal of the standard factor: chi-squared, halved."""
-        steps = mortice.arange(self._event_shape[0], dtype=self.df.dtype, device=self.df.device)
+        factor = self._unbroadcasted_scale_tril
+        steps = mortice.arange(self._event_shape[0], dtype=factor.dtype, device=factor.device)
         return Gamma(0.5 * (self.df.unsqueeze(-1) - steps), 0.5)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
@@ -113,9 +114,10 @@ class Wishart(ExponentialFamily):
     def rsample(self, sample_shape: Any = (), max_try_correction: int | None = None) -> Any:
         """Draw by Bartlett's decomposition: the factor of a draw is that of the scale times a standard one."""
         shape = self._extended_shape(sample_shape)
-        diagonal = self._gamma.rsample(sample_shape).clamp(min=mortice.finfo(self.df.dtype).tiny).sqrt()
-        below = mortice.randn(shape, dtype=self.df.dtype, device=self.df.device).tril(-1)
-        factor = self._unbroadcasted_scale_tril @ (below + diagonal.diag_embed())
+        scale = self._unbroadcasted_scale_tril
+        diagonal = self._gamma.rsample(sample_shape).clamp(min=mortice.finfo(scale.dtype).tiny).sqrt()
+        below = mortice.randn(shape, dtype=scale.dtype, device=scale.device).tril(-1)
+        factor = scale @ (below + diagonal.diag_embed())
         return factor @ factor.mT
 
     def log_prob(self, value: Any) -> Any:

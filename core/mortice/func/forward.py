@@ -6,8 +6,8 @@ from typing import Any
 
 from mortice.autograd import functional
 from mortice.autograd.trees import form, leaves, rebuild, tensors
-from mortice.func.levels import Fn, drop, dropped, floating, like_argnums, opened, others, places, wraps
-from mortice.modes import enable_grad
+from mortice.func.levels import Fn, drop, dropped, floating, like_argnums, opened, others, outputs, places, wraps
+from mortice.modes import enable_grad, modes
 
 
 def jvp(func: Fn, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
@@ -60,11 +60,12 @@ def jacfwd(
 
 def linearize(func: Fn, *primals: Any) -> tuple[Any, Fn]:
     """Return the output at `primals` and the linear function that maps tangents to the output's; `func` runs once."""
+    recorded = modes.grad
     with enable_grad():
         given, own = opened("linearize", primals, tuple(range(len(primals))))
         out = func(*given)
-        outs = tensors("linearize", out, "outputs")
-        keep = others(outs, own)
+        outs = outputs("linearize", out)
+        outside = others(outs, own)
 
     def push(*tangents: Any) -> Any:
         ts = tuple(leaves(tangents))
@@ -73,8 +74,9 @@ def linearize(func: Fn, *primals: Any) -> tuple[Any, Fn]:
                 "linearize: Expected the tangents to have the same structure and shapes as the primals; got shapes "
                 f"{[list(t.shape) for t in ts]} for {[list(x.shape) for x in own]}."
             )
+        keep = modes.grad and outside
         with enable_grad():
             pushed = functional.twice(tuple(outs), tuple(own), ts, keep)
         return rebuild(out, iter([drop(p, keep) for p in pushed]))
 
-    return dropped(out, keep), push
+    return dropped(out, recorded and outside), push

@@ -47,6 +47,8 @@ def places(name: str, argnums: Any, args: tuple[Any, ...]) -> tuple[int, ...]:
         raise RuntimeError(f"{name}: argnums must be an int or a non-empty Tuple[int]; got {argnums!r}.")
     wanted = argnums if isinstance(argnums, tuple) else (argnums,)
     for n in wanted:
+        if not isinstance(n, int):
+            raise RuntimeError(f"{name}: each of argnums must be int; got {argnums!r}.")
         if not -len(args) <= n < len(args):
             raise RuntimeError(f"{name}: Got argnum={n}, but only {len(args)} positional inputs")
     found = tuple([n % len(args) for n in wanted])
@@ -88,6 +90,14 @@ def drop(x: Any, keep: bool) -> Any:
 def dropped(tree: Any, keep: bool) -> Any:
     """Cut all tensors of a nest off."""
     return tree_map(lambda x: drop(x, keep), tree)
+
+
+def outputs(name: str, value: Any) -> list[Any]:
+    """Return the tensors that a function gave, of which there must be one at least."""
+    found = tensors(name, value, "outputs")
+    if not found:
+        raise RuntimeError(f"{name}: Expected f to be a function that has non-empty output; got {value!r}.")
+    return found
 
 
 def pair(name: str, value: Any) -> tuple[Any, Any]:

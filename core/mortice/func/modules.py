@@ -63,10 +63,17 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Any], dict[str,
         raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
     if any(type(m) is not type(models[0]) for m in models):
         raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
+    if any(m.training is not models[0].training for m in models):
+        raise RuntimeError("stack_module_state: Expected all models to have the same training/eval mode.")
     parameters, buffers = {}, {}
     for name, p in models[0].named_parameters():
-        stacked = k.stack([dict(m.named_parameters())[name].detach() for m in models], 0)
-        parameters[name] = stacked.requires_grad_(p._rg)
+        parts = [dict(m.named_parameters())[name] for m in models]
+        if any(part._rg is not p._rg for part in parts):
+            raise RuntimeError(
+                f"stack_module_state: Expected {name} of all models to have the same .requires_grad; got "
+                f"{[part._rg for part in parts]}."
+            )
+        parameters[name] = k.stack([part.detach() for part in parts], 0).requires_grad_(p._rg)
     for name, _ in models[0].named_buffers():
         buffers[name] = k.stack([dict(m.named_buffers())[name].detach() for m in models], 0)
     return parameters, buffers

@@ -8,10 +8,10 @@ from typing import Any
 from mortice.autograd import functional
 from mortice.autograd.gradients import grad as _grad
 from mortice.autograd.gradients import zeros_for
-from mortice.autograd.trees import form, leaves, rebuild, tensors
+from mortice.autograd.trees import form, leaves, rebuild
 from mortice.func.forward import jacfwd
-from mortice.func.levels import Fn, drop, dropped, k, like_argnums, opened, others, pair, places, wraps
-from mortice.modes import enable_grad
+from mortice.func.levels import Fn, drop, dropped, k, like_argnums, opened, others, outputs, pair, places, wraps
+from mortice.modes import enable_grad, modes
 from mortice.tensor import TensorBase
 
 
@@ -32,6 +32,7 @@ def grad_and_value(func: Fn, argnums: int | tuple[int, ...] = 0, has_aux: bool =
     @wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         at = places("grad_and_value", argnums, args)
+        recorded = modes.grad
         with enable_grad():
             given, own = opened("grad_and_value", args, at)
             value = func(*given, **kwargs)
@@ -48,7 +49,7 @@ def grad_and_value(func: Fn, argnums: int | tuple[int, ...] = 0, has_aux: bool =
                     "grad_and_value(f)(*args): Expected f(*args) to return a scalar tensor, got tensor with "
                     f"{len(value.shape)} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
                 )
-            keep = others([value], own)
+            keep = recorded and others([value], own)
             found = _pull([value], own, [k.ones_like(value.detach())], keep)
         gradient = like_argnums(args, at, argnums, iter(found))
         value = drop(value, keep)
@@ -83,19 +84,15 @@ def grad(func: Fn, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) ->
 
 def vjp(func: Fn, *primals: Any, has_aux: bool = False) -> Any:
     """Return (output, vjp function[, aux]); the function maps a cotangent to a tuple, a gradient per primal."""
+    recorded = modes.grad
     with enable_grad():
         given, own = opened("vjp", primals, tuple(range(len(primals))))
         out = func(*given)
         aux = None
         if has_aux:
             out, aux = pair("vjp", out)
-        outs = tensors("vjp", out, "outputs")
-        if not outs:
-            raise RuntimeError(
-                "vjp(f, *primals): Expected f to be a function that has non-empty output (got output = "
-                f"{out!r})"
-            )
-        keep = others(outs, own)
+        outs = outputs("vjp", out)
+        outside = others(outs, own)
 
     def pull(*cotangents: Any, retain_graph: bool = True, create_graph: Any = None) -> Any:
         tree = cotangents[0] if len(cotangents) == 1 else cotangents
@@ -105,10 +102,12 @@ def vjp(func: Fn, *primals: Any, has_aux: bool = False) -> Any:
                 "vjp: Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
                 f"function; got shapes {[list(v.shape) for v in vs]} for {[list(o.shape) for o in outs]}."
             )
+        keep = modes.grad and (outside or any(v._rg for v in vs))
         with enable_grad():
-            found = iter(_pull(outs, own, vs, keep or any(v._rg for v in vs)))
+            found = iter(_pull(outs, own, vs, keep))
         return tuple([rebuild(p, found) for p in primals])
 
+    keep = recorded and outside
     result = dropped(out, keep)
     return (result, pull, dropped(aux, keep)) if has_aux else (result, pull)
 
@@ -136,14 +135,15 @@ def jacrev(
     @wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         at = places("jacrev", argnums, args)
+        recorded = modes.grad
         with enable_grad():
             given, own = opened("jacrev", args, at)
             out = func(*given, **kwargs)
             aux = None
             if has_aux:
                 out, aux = pair("jacrev", out)
-            outs = tensors("jacrev", out, "outputs")
-            keep = others(outs, own)
+            outs = outputs("jacrev", out)
+            keep = recorded and others(outs, own)
             blocks = []
             for o in outs:
                 found = functional.rows(o, own, _puller(o, own, keep), chunk_size)

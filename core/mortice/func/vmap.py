@@ -8,6 +8,7 @@ from mortice.autograd.trees import leaves, rebuild, spread
 from mortice.func.levels import Fn, k, name_of, wraps
 from mortice.levels import here
 from mortice.levels.vmap import MapLevel
+from mortice.random import get_rng_state, set_rng_state
 from mortice.tensor import TensorBase
 
 
@@ -41,8 +42,12 @@ def vmap(
         if chunk_size is None or chunk_size >= n:
             return _run(func, args, kwargs, flat, dims, n, out_dims, randomness)
         parts = []
+        # What is drawn the same for all samples is the same in every chunk.
+        drawn = get_rng_state() if randomness == "same" else None
         for start in range(0, n, chunk_size):
             stop = min(start + chunk_size, n)
+            if drawn is not None:
+                set_rng_state(drawn)
             part = [x if d is None else x[start:stop] for x, d in zip(flat, dims)]
             parts.append(_run(func, args, kwargs, part, dims, stop - start, out_dims, randomness))
         return _joined(func, parts, out_dims)
@@ -118,6 +123,9 @@ def _outputs(func: Fn, level: Any, out: Any, out_dims: Any) -> list[Any]:
     found = []
     for t, dim in zip(leaves(out), _out_dims(func, out, out_dims)):
         if not isinstance(t, TensorBase):
+            if dim is None:
+                found.append(t)
+                continue
             raise ValueError(
                 f"vmap({name_of(func)}, ...): `{name_of(func)}` must only return Tensors, got type {type(t)}. Did you "
                 "mean to set out_dims= to None for output?"

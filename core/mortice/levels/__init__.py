@@ -42,6 +42,7 @@ class Level:
     def __init__(self) -> None:
         self.devices: dict[int, Device] = {}  # by the identity of the device below, which is equal to those above it
         self.entered: list[tuple[Any, Any, Any]] = []  # (tensor below, tensor of the level, how to write back)
+        self.lifted: list[tuple[Any, Any, dict[int, Any]]] = []  # (storage, its memory below, its tensors' buffers there)
 
     def above(self, inner: Device) -> Device:
         """Return the device of this level above `inner`."""
@@ -65,6 +66,53 @@ class Level:
         """Return a tensor of this level at the one below, None if it would lose something."""
         raise NotImplementedError
 
+    def settled(self, data: Any) -> Any:
+        """Return the buffer below of memory that was lifted, when the level ends; None if it would lose something."""
+        raise NotImplementedError
+
+    def kept(self, t: Any) -> Any:
+        """Return what memory of the level below can keep of a tensor when this level ends; None if it can keep nothing."""
+        return self.lowered(t)
+
+    def room_for(self, t: Any, value: Any) -> bool:
+        """Let `t`, of a level below, be written with a value of this one: its memory has no room, a buffer above has."""
+        levels = []
+        while value._device is not t._device:
+            level = value._device.level
+            value = None if level is None else level.kept(value)
+            if value is None:
+                return False
+            levels.append(level)
+        family = list(t.own_storage().live())
+        if any([s._rg for s in family]) or all([s._steps is not None for s in family]):
+            return False
+        for level in reversed(levels):
+            level.lift(t._storage)
+        return True
+
+    def lift(self, storage: Any) -> None:
+        """Bring all tensors of a storage up to this level until it ends."""
+        family = list(storage.live())
+        memory = next(s for s in family if s._steps is None)._data
+        self.lifted.append((storage, memory, {id(s): s._data for s in family}))
+        for s in family:
+            s._data, s._device = self.constant(s._data), self.above(s._device)
+        storage.root = self.constant(memory)
+
+    def lower(self, storage: Any, memory: Any, before: dict[int, Any]) -> bool:
+        """Bring them down again, what was written then being in their memory; tell whether it could be."""
+        value, family = self.settled(storage.root), list(storage.live())
+        k = family[0]._device.inner.backend if family else None
+        if k is not None and k.mutable and value is not None:
+            k.setitem(memory, (...,), value)
+        elif value is not None:
+            memory, before = value, {}
+        for s in family:
+            s._data = before[id(s)] if id(s) in before else _mutation.replay(k, memory, s.view_steps)
+            s._device = s._device.inner
+        storage.root = memory
+        return value is not None
+
     def text(self, t: Any) -> str:
         """Return how a tensor of this level is printed."""
         raise NotImplementedError
@@ -84,6 +132,10 @@ class Level:
 
     def __exit__(self, kind: Any, *exc: Any) -> None:
         stack.levels = tuple([level for level in stack.levels if level is not self])
+        done = [self.lower(*lifted) for lifted in reversed(self.lifted)]
+        self.lifted = []
+        if kind is None and not all(done):
+            raise RuntimeError(NO_ROOM.format(self.name))
         if kind is None:
             for below, t, write_back in self.entered:
                 if getattr(t._storage, "written", 0):
@@ -248,17 +300,23 @@ def to_one_level(args: Sequence[Any]) -> list[Any]:
     return [raise_to(a, target) if isinstance(a, TensorBase) else a for a in args]
 
 
+NO_ROOM = (
+    "{}: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that is "
+    "transformed, while `self` is not: it has no room for the result. Use the out-of-place operator instead, or make `self` "
+    "from a transformed tensor, as with x.new_zeros or zeros_like."
+)
+
+
 def into_level(t: Any, value: Any) -> Any:
     """Return a value as it can be written into `t`."""
     while len(chain(value._device)) > len(chain(t._device)):
         level = value._device.level
-        value = level.lowered(value)
+        lowered = level.lowered(value)
+        if lowered is None and level.room_for(t, value):
+            return value
+        value = lowered
         if value is None:
-            raise RuntimeError(
-                f"{level.name}: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` "
-                "in extra_args that is transformed, while `self` is not: it has no room for the result. Use the out-of-place "
-                "operator instead, or make `self` from a transformed tensor, as with x.new_zeros or zeros_like."
-            )
+            raise RuntimeError(NO_ROOM.format(level.name))
     return TENSOR_KERNELS.copy(raise_to(value, t._device)) if value._device is not t._device else value
 
 

@@ -281,6 +281,12 @@ class DualLevel(Level):
     def lowered(self, t: Any) -> Any:
         return None if t._data.tangent is not None else self.primal(t)
 
+    def settled(self, data: Any) -> Any:
+        return data.primal
+
+    def kept(self, t: Any) -> Any:
+        return self.primal(t)
+
     def text(self, t: Any) -> str:
         shown = repr(self.inside(t._data.primal, t))
         if t._data.tangent is None:

@@ -59,6 +59,9 @@ class MapLevel(Level):
     def lowered(self, t: Any) -> Any:
         return None if t._data.on else self.common(t)
 
+    def settled(self, data: Any) -> Any:
+        return None if data.on else data.data
+
     def text(self, t: Any) -> str:
         shown = repr(self.inside(t._data.data, t))
         if not t._data.on:

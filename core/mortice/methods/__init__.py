@@ -46,6 +46,8 @@ class Tensor(
         from mortice.ops import storage
 
         alike = len(data) == 1 and isinstance(data[0], TensorBase)
+        if alike and device is not None:
+            raise RuntimeError("Tensor: expected a tensor or a device, not both. Use .to(device).")
         made = storage.old_style(data, data[0].dtype if alike else get_default_dtype(), device)
         t = object.__new__(cls)
         t._data, t._device, t.dtype, t.shape = made._data, made._device, made.dtype, made.shape
@@ -133,7 +135,7 @@ class Tensor(
 
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:
-            raise TypeError("iteration over a 0-d tensor")
+            raise TypeError("iteration over a 0-d tensor; only with a dim do max() and min() give values and indices")
         return iter([self[i] for i in range(len(self))])
 
 

@@ -43,14 +43,14 @@ class Arrangement(TensorBase):
     as_strided_scatter = strided.as_strided_scatter
     diagonal, unfold, as_strided, storage_offset = (
         strided.diagonal, strided.unfold, strided.as_strided, strided.storage_offset)  # fmt: skip
-    T, mT = views.property_T.then(property), views.property_mT.then(property)
-    H, mH = views.property_H.then(property), views.property_mH.then(property)
+    T, mT = views.property_T.as_property(), views.property_mT.as_property()
+    H, mH = views.property_H.as_property(), views.property_mH.as_property()
     flip, fliplr, flipud, roll, rot90, repeat, tile, repeat_interleave = (
         arrange.flip, arrange.fliplr, arrange.flipud, arrange.roll, arrange.rot90, arrange.repeat, arrange.tile,
         arrange.repeat_interleave)  # fmt: skip
-    tril, triu, diag, diag_embed, diagflat, diagonal_scatter, resize_, sum_to_size = (
+    tril, triu, diag, diag_embed, diagflat, diagonal_scatter, sum_to_size = (
         arrange.tril, arrange.triu, arrange.diag, arrange.diag_embed, arrange.diagflat, arrange.diagonal_scatter,
-        arrange.resize_, arrange.sum_to_size)  # fmt: skip
+        arrange.sum_to_size)  # fmt: skip
     tril_, triu_ = inplace.tril_, inplace.triu_
 
     def split(self, split_size: Any, dim: int = 0) -> tuple[Any, ...]:
@@ -59,7 +59,7 @@ class Arrangement(TensorBase):
 
         return views.split(self, split_size, dim)
 
-    narrow_copy, resize_as_, as_strided_ = views.narrow_copy, arrange.resize_as_, arrange.as_strided_
+    narrow_copy, as_strided_ = views.narrow_copy, arrange.as_strided_
     squeeze_, unsqueeze_, t_, transpose_, swapaxes_, swapdims_ = (
         arrange.squeeze_, arrange.unsqueeze_, arrange.t_, arrange.transpose_, arrange.swapaxes_, arrange.swapdims_)  # fmt: skip
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mortice.backends.host import HostBuffer
 from mortice.backends.plugins import resolve
 from mortice.device import Device
-from mortice.dtype import DType, as_dtype, bool_, by_name, float16, float32, float64, int64
+from mortice.dtype import DType, as_dtype, bool_, by_name, float16, float32, float64, get_default_dtype, int64
 from mortice.ops import movement
 from mortice.shape import Size
 from mortice.tensor import TensorBase
@@ -53,6 +53,8 @@ class Conversion(TensorBase):
                     f"type: invalid type: {dtype!r}; expected a dtype or a name such as 'mortice.FloatTensor'."
                 )
             dtype = by_name(found)
+        if isinstance(dtype, type) and issubclass(dtype, TensorBase):  # Tensor itself stands for the default dtype
+            dtype = get_default_dtype()
         if dtype is not None:
             return self.to(getattr(dtype, "dtype", dtype))
         return f"mortice.{CLASS_NAMES[self.dtype.name]}Tensor"
@@ -103,13 +105,7 @@ class Conversion(TensorBase):
 
     def __copy__(self) -> Any:
         # The same memory, so that a shallow copy of a module trains the module's own parameters.
-        alias = self.detach()
-        t = object.__new__(type(self))
-        for name in ("_data", "_device", "dtype", "shape"):
-            setattr(t, name, getattr(alias, name))
-        t._rg, t._node, t._storage, t._leaf = self._rg, None, None, None
-        if alias._storage is not None:
-            t.set_storage(alias._storage, alias._steps)
+        t = _over(self, self.detach())
         t.__dict__.update(self.__dict__)
         return t
 
@@ -122,11 +118,9 @@ class Conversion(TensorBase):
             return memo[id(self)]
         import copy
 
-        made = movement.clone(self.detach())
-        t = object.__new__(type(self))
-        for name in ("_data", "_device", "dtype", "shape"):
-            setattr(t, name, getattr(made, name))
-        t._rg, t._node, t._storage, t._leaf = self._rg, None, None, None
+        from mortice.ops.storage import copied
+
+        t = _over(self, copied(self.detach(), memo))
         memo[id(self)] = t
         t.__dict__.update(copy.deepcopy(self.__dict__, memo))
         if self._leaf is not None and self._leaf.grad is not None:
@@ -142,6 +136,17 @@ class Conversion(TensorBase):
     def __setstate__(self, state: Any) -> None:
         """Take over the attributes that a pickle has kept."""
         self.__dict__.update(state)
+
+
+def _over(x: Any, seen: Any) -> Any:
+    """Make a leaf of x's class over the memory of another tensor."""
+    t = object.__new__(type(x))
+    for name in ("_data", "_device", "dtype", "shape"):
+        setattr(t, name, getattr(seen, name))
+    t._rg, t._node, t._storage, t._leaf = x._rg, None, None, None
+    if seen._storage is not None:
+        t.set_storage(seen._storage, seen._steps)
+    return t
 
 
 def _as(x: Any, dtype: DType, memory_format: Any) -> Any:

@@ -17,6 +17,15 @@ else:
     special_bessel, unary, complex_ops = family("ops.special_bessel"), family("ops.unary"), family("ops.complex")
 
 
+def _part(fn: Any) -> property:
+    """Make the property of a view, which writes through it when it is assigned to."""
+
+    def write(self: Any, value: Any) -> None:
+        fn(self)[...] = value
+
+    return property(fn, write)
+
+
 class Elementwise(TensorBase):
     """Functions of elements, and their in-place forms."""
 
@@ -105,8 +114,8 @@ class Elementwise(TensorBase):
         complex_ops.angle, complex_ops.conj, complex_ops.conj_physical, complex_ops.resolve_conj)  # fmt: skip
     resolve_neg = complex_ops.resolve_neg
     conj_physical_ = inplace.conj_physical_
-    real = complex_ops.real.then(property)
-    imag = complex_ops.imag.then(property)
+    real = complex_ops.real.as_property(_part)
+    imag = complex_ops.imag.as_property(_part)
 
     def is_conj(self) -> bool:
         """Tell whether conjugation is pending; it never is."""

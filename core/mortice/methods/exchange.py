@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mortice.backends.plugins import resolve
 from mortice.lazy import family
+from mortice.modes import modes
 from mortice.mutation import layout
 from mortice.ops import data, movement
 from mortice.shape import prod
@@ -20,6 +21,18 @@ else:
 _TYPE_CODES = {"b": "|b1", "u": "<u", "i": "<i", "f": "<f", "c": "<c"}
 
 
+def _in_graph(t: Any) -> str:
+    """Say which tensor of the user's has a graph, by its name where it has one: it is mostly met in a list to plot."""
+    from mortice.tracing import places
+
+    at = places.caller()
+    found = "" if at is None else places.name_of(t, at)
+    name = found.partition(" ")[0] or "x"
+    made = "" if t._node is None else f", made by {t._node.name().removesuffix('0').removesuffix('Backward')}"
+    use = f"{name}.detach()" if prod(t.shape) != 1 else f"{name}.item() or {name}.detach()"
+    return f" It is {found or 'a tensor'} of shape {tuple(t.shape)}{made}; to plot or keep it use {use}."
+
+
 class Exchange(TensorBase):
     """Memory shared with other libraries."""
 
@@ -28,14 +41,16 @@ class Exchange(TensorBase):
     # ---- NumPy ----
 
     def numpy(self, *, force: bool = False) -> Any:
-        """Return a NumPy array over the same memory; needs a CPU tensor outside the graph, or `force=True`."""
+        """Return a NumPy array over the same memory; needs a CPU tensor outside the graph, no_grad, or `force=True`."""
         from mortice.interop import to_numpy
 
         x = self
         if force:
             x = x.detach().cpu()
-        if x._rg:
-            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        if x._rg and modes.grad:
+            raise RuntimeError(
+                f"Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.{_in_graph(self)}"
+            )
         if x._device.level is not None:
             raise RuntimeError("numpy: a tensor inside a function transform (vmap, jvp, ...) has no memory of its own.")
         if not x.is_cpu:
@@ -149,5 +164,6 @@ class Exchange(TensorBase):
     # ---- storages ----
 
     untyped_storage, storage, _typed_storage = storages.untyped_storage, storages.typed_storage, storages.typed_storage
-    set_, share_memory_, is_shared = storages.set_, storages.share_memory_, storages.is_shared
+    set_, resize_, resize_as_ = storages.set_, storages.resize_, storages.resize_as_
+    share_memory_, is_shared = storages.share_memory_, storages.is_shared
     pin_memory, is_pinned, record_stream = storages.pin_memory, storages.is_pinned, storages.record_stream

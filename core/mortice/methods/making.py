@@ -32,8 +32,10 @@ class Making(TensorBase):
     new_full, new_tensor = creation.new_full, creation.new_tensor
     new_empty_strided = strided.new_empty_strided
 
-    def new(self, *args: Any, device: Any = None) -> Any:
+    def new(self, *args: Any, size: Any = None, device: Any = None) -> Any:
         """Make a tensor of this one's dtype, from data or of a size: the old form of new_tensor and new_empty."""
         from mortice.ops import storage
 
-        return storage.old_style(args, self.dtype, self._device if device is None else device)
+        if args and isinstance(args[0], TensorBase) and device is not None:
+            raise RuntimeError("new: expected a tensor or a device, not both. Use .to(device).")
+        return storage.old_style(args if size is None else tuple(size), self.dtype, self._device if device is None else device)

@@ -50,8 +50,9 @@ def _augmented(fn: Any) -> Any:
     """Make the operator in place: it takes what the operator takes."""
 
     def brought(self: Any, other: Any) -> Any:
-        mine = isinstance(other, (TensorBase, int, float, complex)) or not data.is_array(other)
-        return fn(self, other if mine else data.as_tensor(other, device=self._device))
+        if isinstance(other, (TensorBase, int, float, complex)):
+            return fn(self, other)
+        return fn(self, data.as_tensor(other, device=self._device)) if data.is_array(other) else NotImplemented
 
     brought.op, brought.__name__ = fn.op, fn.__name__  # type: ignore[attr-defined]
     return inplace(brought)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mortice.device import Device
 from mortice.dtype import DType, by_name, set_default_dtype
 from mortice.methods.conversion import CLASS_NAMES
 from mortice.tensor import TensorBase
@@ -21,9 +22,11 @@ class TypedClass(type):
 
     dtype: DType
 
-    def __call__(cls, *args: Any) -> Any:
+    def __call__(cls, *args: Any, device: Any = None) -> Any:
         from mortice.ops import storage
 
+        if device is not None and Device(device).type != "cpu":
+            raise RuntimeError(f"{cls.__name__}: legacy constructor expects device type: cpu; got {device}.")
         return storage.old_style(args, cls.dtype, "cpu")
 
     def __instancecheck__(cls, x: Any) -> bool:

@@ -16,6 +16,7 @@ from mortice import Tensor
 from mortice.metrics.metric import Metric, State, UndefinedMetricWarning, mismatch, one_of, placed, read
 from mortice.utils._wide import wide
 
+DOUBTED = 50  # samples, above which scores that rank the wrong way round are no accident
 Binary = Callable[[Tensor, Tensor, Tensor | None], Tensor]  # of scores, whether positive, weights
 
 
@@ -157,6 +158,35 @@ def _area(scores: Tensor, positive: Tensor, weight: Tensor | None) -> Tensor:
     return mortice.trapezoid(tpr, fpr)
 
 
+def _chance(target: Tensor) -> float:
+    """Return the standard deviation of the area under the ROC curve of scores that know nothing."""
+    n = len(target)
+    positive = int((target == 1).sum())
+    return math.sqrt((n + 1) / (12 * max(1, positive) * max(1, n - positive)))
+
+
+def _doubt(scores: Tensor, target: Tensor, area: Tensor) -> None:
+    """Warn of scores that look like those of the other class, or like hard labels."""
+    from mortice.tracing import doubts  # not needed before
+
+    x, n = float(area), len(scores)
+    if n > DOUBTED and bool(((scores == 0) | (scores == 1)).all()) and bool((scores != scores[0]).any()):
+        doubts.doubt(
+            "D24",
+            f"roc_auc: all {n} scores are 0 or 1, which looks like hard labels: the area is of a single point. Pass "
+            "probabilities of the positive class, from before any argmax or threshold.",
+            samples=n,
+        )
+    elif n > DOUBTED and x < 0.4 and 0.5 - x > 4 * _chance(target):
+        doubts.doubt(
+            "D24",
+            f"roc_auc: AUC {x:.2f} < 0.5: preds look like the probability of the NEGATIVE class (column 0). Pass probabilities "
+            "of the positive class (column 1).",
+            auc=x,
+            samples=n,
+        )
+
+
 def _precision_recall(
     scores: Tensor, positive: Tensor, weight: Tensor | None, drop: bool = False
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -274,7 +304,9 @@ class AUROC(_Ranked):
     def measured(self, preds: Tensor, target: Tensor, weight: Tensor | None) -> Tensor:
         """Return the area."""
         if preds.ndim == 1:
-            return _area(preds, self._positive(target), weight)
+            area = _area(preds, self._positive(target), weight)
+            _doubt(preds, target, area)
+            return area
         if not bool(((preds.sum(1) - 1).abs() <= 1e-5).all()):
             raise ValueError(
                 "roc_auc: expected probabilities, rows that sum to one; got others. Give softmax(logits, 1)."

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import mortice
-from mortice.nn import functional as F
 
 
 def _gradient(nd: int, by: int, shape: Any, other: Any, grad_output: Any, settings: tuple[Any, ...]) -> Any:
@@ -14,7 +13,7 @@ def _gradient(nd: int, by: int, shape: Any, other: Any, grad_output: Any, settin
     recording = mortice.is_grad_enabled()
     with mortice.enable_grad():
         operands = (wanted, other) if by == 0 else (other, wanted)
-        out = getattr(F, f"conv{nd}d")(*operands, None, *settings)
+        out = getattr(mortice, f"conv{nd}d")(*operands, None, *settings)
     return mortice.autograd.grad(out, wanted, grad_output, create_graph=recording)[0]
 
 

@@ -41,7 +41,10 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 def _calculate_fan_in_and_fan_out(tensor: Any) -> tuple[int, int]:
     shape = tuple(tensor.shape)
     if len(shape) < 2:
-        raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
+        raise ValueError(
+            f"Fan in and fan out can not be computed for tensor with fewer than 2 dimensions; got shape {list(shape)}. "
+            "Initialise biases with zeros_ or constant_."
+        )
     field = math.prod(shape[2:])
     return shape[1] * field, shape[0] * field
 

@@ -112,7 +112,8 @@ class Module(Hooked, Stateful, Movable):
             raise AttributeError(
                 f"'{type(self).__name__}' object has no attribute '{name}': call super().__init__() first in __init__()."
             )
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        # With `name` and `obj` Python says which name is near.
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)
 
     def __delattr__(self, name: str) -> None:
         for table in _TABLES:

@@ -55,7 +55,8 @@ class Movable:
 
         def convert(t: Any) -> Any:
             change = dtype if t.is_floating_point() or t.is_complex() else None
-            ordered = memory_format if t.dim() in (4, 5) else None
+            # A lazy parameter has no dims yet.
+            ordered = memory_format if memory_format is not None and t.dim() in (4, 5) else None
             return t.to(device=device, dtype=change, backend=backend, memory_format=ordered, non_blocking=later)
 
         return self._apply(convert)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import operator
 from typing import Any
@@ -10,6 +11,7 @@ from mortice import node as _node
 from mortice import op as _op
 from mortice.dtype import DType, bool_, int64, promote_types
 from mortice.errors import ShapeError
+from mortice.modes import enable_grad, modes
 from mortice.mutation import check_writable
 from mortice.node import TENSOR_KERNELS
 from mortice.op import TensorBase, op, same
@@ -40,6 +42,8 @@ TENSOR_KERNELS.replace("flip", lambda x, axis: _flip(x, axis=axis))
 def flip(input: Any, *axes: Any, dims: Any = None) -> Any:
     """Reverse the order along dims; a copy."""
     dims = axes if dims is None else (dims,)
+    if not dims:
+        raise TypeError("flip: missing 1 required positional argument: 'dims'.")
     if len(dims) == 1 and isinstance(dims[0], (tuple, list)):
         dims = tuple(dims[0])
     axes = check_dims("flip", dims, len(input.shape)) if dims else ()
@@ -292,8 +296,8 @@ def triu_indices(
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """Return, for flat positions in a shape, the index along each dim."""
     if not isinstance(indices, TensorBase) or indices.dtype.kind not in "iu":
-        raise ValueError(f"unravel_index: expected indices to be an integer Tensor; got {indices!r}.")
-    sizes = tuple(as_sizes("unravel_index", (shape.tolist() if isinstance(shape, TensorBase) else shape,)))
+        raise TypeError(f"unravel_index: expected indices to be an integer Tensor; got {indices!r}.")
+    sizes = tuple(as_sizes("unravel_index", (shape,)))
     if any(n < 0 for n in sizes):
         raise ValueError(f"unravel_index: the sizes must not be negative; got {list(sizes)}.")
     indices = cast(indices, int64)
@@ -499,7 +503,10 @@ def concatenate(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any
 def become(name: str, t: Any, fn: Any, *args: Any) -> Any:
     """Turn a tensor into a view of itself: same memory, other shape."""
     check_writable(name, t)
-    view = fn(t, *args)
+    leaf = t._node is None
+    # A leaf stays one; of what was computed the change is recorded under no_grad too, or gradients had the old shape.
+    with enable_grad() if not leaf and not modes.grad else contextlib.nullcontext():
+        view = fn(t, *args)
     if view._storage is None or view is t:
         return t
     if t._viewed is None:
@@ -513,30 +520,9 @@ def become(name: str, t: Any, fn: Any, *args: Any) -> Any:
                     stand_in.set_storage(t._storage, t._steps)
                 other._viewed = stand_in
     t._data, t.shape, t._steps = view._data, view.shape, view._steps
-    t._rejoin(view._rg, view._node)
+    if not leaf:
+        t._rejoin(view._rg, view._node)
     return t
-
-
-def resize_(self: Any, *sizes: Any, size: Any = None, memory_format: Any = None) -> Any:
-    """Change the shape in place, keeping the elements in row-major order; new ones are zero."""
-    if self._rg:
-        raise RuntimeError("cannot resize variables that require grad")
-    size = as_sizes("resize_", sizes if size is None else (size,))
-    if any(n < 0 for n in size):
-        raise RuntimeError(f"resize_: Trying to create tensor with negative dimension: {list(size)}.")
-    k, have, want = self._device.backend, prod(self.shape), prod(size)
-    flat = k.reshape(self._data, (have,))
-    if want > have:
-        flat = k.concat([flat, k.new_full(self._data, (want - have,), 0)], axis=0)
-    else:
-        flat = k.copy(k.getitem(flat, (slice(0, want),)))
-    self._data, self.shape, self._storage = k.reshape(flat, tuple(size)), size, None
-    return self
-
-
-def resize_as_(input: Any, the_template: Any, *, memory_format: Any = None) -> Any:
-    """Change the shape in place to that of another tensor."""
-    return resize_(input, the_template.shape)
 
 
 def sum_to_size(input: Any, *sizes: Any, size: Any = None) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 from mortice import op as _op
 from mortice.dtype import bool_, get_default_dtype
 from mortice.errors import DTypeError
-from mortice.op import TensorBase, broadcast, comparison, logical, op, promote, same
+from mortice.op import TensorBase, broadcast, comparison, logical, op, promote, same, wrap_number
 from mortice.tensor import make
 
 __all__ = [
@@ -201,19 +201,19 @@ for _fn in (logical_and, logical_or, logical_xor, logical_not):
 # ---- bits ----
 
 
-@op(result=promote, shape=broadcast, kernel="bitwise_and", dtypes="bui")
+@op(result=promote, shape=broadcast, kernel="bitwise_and", dtypes="bui", number=wrap_number)
 def bitwise_and(k: Any, x: Any, y: Any, /) -> Any:
     """Combine bits by and; of bools the truth values."""
     return k.bitwise_and(x, y)
 
 
-@op(result=promote, shape=broadcast, kernel="bitwise_or", dtypes="bui")
+@op(result=promote, shape=broadcast, kernel="bitwise_or", dtypes="bui", number=wrap_number)
 def bitwise_or(k: Any, x: Any, y: Any, /) -> Any:
     """Combine bits by or; of bools the truth values."""
     return k.bitwise_or(x, y)
 
 
-@op(result=promote, shape=broadcast, kernel="bitwise_xor", dtypes="bui")
+@op(result=promote, shape=broadcast, kernel="bitwise_xor", dtypes="bui", number=wrap_number)
 def bitwise_xor(k: Any, x: Any, y: Any, /) -> Any:
     """Combine bits by exclusive or; of bools the truth values."""
     return k.bitwise_xor(x, y)

@@ -9,8 +9,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from mortice.dtype import float32, float64
+from mortice.dtype import int64
 from mortice.errors import DTypeError
+from mortice.ops.data import range_of
 from mortice.ops.index import where
 from mortice.ops.movement import cast
 from mortice.ops.random import _draw, _open_uniform
@@ -24,9 +25,10 @@ def poisson(input: Any, generator: Any = None) -> Any:
     """Draw from Poisson distributions of the given rates."""
     if input.dtype.kind != "f":
         raise DTypeError(f"poisson: not implemented for {input.dtype}; expected rates as floats.")
-    if input.numel() and input.detach().amin().item() < 0:
+    least = (range_of(input.detach()) if input.numel() else None) or (0,)
+    if least[0] < 0:
         raise RuntimeError("poisson: invalid Poisson rate, expected rate to be non-negative")
-    rate = cast(input.detach(), _wide(input))
+    rate = cast(input.detach(), input._device.widest_float)
     many = rate >= _MANY
     # Waiting times are exponential: their sum passes the rate after as many as are drawn.
     gap = lambda: _draw("poisson", "random_exponential", rate.shape, rate.dtype, rate._device, generator)
@@ -40,7 +42,7 @@ def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
     """Draw the numbers of successes in `count` trials, each of probability `prob`."""
     if count.dtype.kind != "f" or prob.dtype is not count.dtype:
         raise DTypeError(f"binomial: expected count and prob to be floats of one dtype; got {count.dtype} and {prob.dtype}.")
-    n, p = (cast(t, _wide(count)) for t in broadcast_tensors(count.detach(), prob.detach()))
+    n, p = (cast(t, count._device.widest_float) for t in broadcast_tensors(count.detach(), prob.detach()))
     sensible = (n >= 0) & n.isfinite() & (p >= 0) & (p <= 1)
     n, p = where(sensible, n, 0.0), where(sensible, p, 0.0)
     flipped = p > 0.5
@@ -58,15 +60,16 @@ def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
     return cast(where(sensible, drawn, math.nan), count.dtype)
 
 
-def _wide(t: Any) -> Any:
-    """Return the widest float of the tensor's device."""
-    return float64 if float64 in t._device.backend.dtypes(t._device) else float32
+def _any(x: Any) -> bool:
+    """Tell whether anything is true, in any lane of a vmap."""
+    found = range_of(cast(x, int64)) if x.numel() else (0, 0)
+    return bool(x.any().item() if found is None else found[1])
 
 
 def _waited(limit: Any, gap: Callable[[], Any]) -> Any:
     """Count the gaps that fit into a limit one after the other."""
     drawn, passed = limit.new_zeros(limit.shape), gap()
-    while bool((more := passed <= limit).any().item()):
+    while _any(more := passed <= limit):
         drawn, passed = drawn + cast(more, limit.dtype), passed + gap()
     return drawn
 
@@ -77,7 +80,7 @@ def _rejected(like: Any, generator: Any, a: Any, b: Any, centre: Any, quick: Any
     A point under the flat part of the mountain, as `quick` says, is taken without looking at the density.
     """
     result, pending = like.new_zeros(like.shape), like.isfinite()
-    while bool(pending.any().item()):
+    while _any(pending):
         u, v = _open_uniform("poisson", like, generator) - 0.5, _open_uniform("poisson", like, generator)
         u, v = cast(u, like.dtype), cast(v, like.dtype)
         us = (0.5 - u.abs()).clamp(min=1e-30)

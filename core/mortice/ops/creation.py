@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 import warnings
 from typing import Any
 
 from mortice.backends.plugins import resolve
 from mortice.device import Device
-from mortice.dtype import DType, get_default_dtype, int64, scalar_dtype
+from mortice.dtype import DType, as_dtype, get_default_dtype, int64, scalar_dtype
 from mortice.errors import ShapeError
 from mortice.op import TensorBase
 from mortice.ops.data import check_dtype, converted, finish, fit, number, tensor
-from mortice.ops.movement import in_format
-from mortice.shape import Size, check_sizes
+from mortice.ops.movement import dense_order, in_format, in_order, keeps, reshape
+from mortice.shape import Size, check_sizes, out_of_memory
 from mortice.tensor import make
 
 __all__ = [
@@ -32,7 +33,13 @@ def filled(shape: Size, value: Any, dtype: DType, device: Device) -> Any:
         if value.imag:
             raise RuntimeError(f"full: value cannot be converted to type {dtype.name} without overflow; got {value}.")
         value = value.real
-    return make(device.backend.full(shape, value, dtype=dtype, device=device), device, dtype, shape)
+    try:
+        return make(device.backend.full(shape, value, dtype=dtype, device=device), device, dtype, shape)
+    except (MemoryError, ValueError, OverflowError) as error:
+        frame = sys._getframe(1)
+        while frame.f_back is not None and frame.f_back.f_globals is globals():
+            frame = frame.f_back  # the function that was called
+        raise out_of_memory(frame.f_code.co_name, shape, dtype, error) from None
 
 
 # ---- filled ----
@@ -44,16 +51,37 @@ def full(
 ) -> Any:  # fmt: skip
     """Make a tensor of one number; its dtype is the number's unless given."""
     shape = check_sizes("full", (size,) if not isinstance(size, (tuple, list)) else tuple(size))
-    fill_value, where = number(fill_value), resolve(device)
-    return _into(out, finish(filled(shape, fill_value, dtype or scalar_dtype(fill_value), where), requires_grad, pin_memory))
+    if out is not None:
+        dtype, device = kind_of("full", out, dtype, device)
+    fill_value = number(fill_value)
+    made = filled(shape, fill_value, dtype or scalar_dtype(fill_value), resolve(device))
+    return given("full", made, out, requires_grad, pin_memory)
 
 
-def _into(out: Any, made: Any) -> Any:
+def kind_of(name: str, out: Any, dtype: Any, device: Any) -> tuple[Any, Any]:
+    """Return the dtype and the device to make a tensor in: those of `out=`, which others that are asked for must equal."""
+    if not isinstance(out, TensorBase):
+        raise TypeError(f"{name}: expected out to be a Tensor; got {type(out).__name__}.")
+    if dtype is not None and as_dtype(name, dtype) is not out.dtype:
+        raise RuntimeError(f"{name}: dtype {dtype} does not match dtype of out parameter ({out.dtype}). Leave it out.")
+    if device is not None and resolve(device).base is not out._device.base:
+        raise RuntimeError(f"{name}: device {device} does not match device of out parameter ({out.device}). Leave it out.")
+    return out.dtype, out._device
+
+
+def given(name: str, made: Any, out: Any, requires_grad: bool = False, pin_memory: bool = False) -> Any:
+    """Return what a function has made as it was asked for: a tensor of its own, or in the memory of `out=`."""
     if out is None:
-        return made
+        return finish(made, requires_grad, pin_memory)
     from mortice.mutation import write_out
 
-    return write_out("out", out, made)
+    write_out(name, out, made)
+    return out.requires_grad_() if requires_grad else out
+
+
+def _in_order(out: Any, made: Any) -> Any:
+    """Return a vector in the shape of `out=`, which keeps it where it has as many elements."""
+    return reshape(made, out.shape) if out is not None and out.numel() == made.numel() else made
 
 
 def _sized(name: str, size: tuple[Any, ...], kwargs_size: Any) -> Size:
@@ -70,7 +98,9 @@ def zeros(
 ) -> Any:  # fmt: skip
     """Make zeros, in the default float dtype unless given."""
     shape = _sized("zeros", size, named.pop("size", None))
-    return _into(out, finish(filled(shape, 0, dtype or get_default_dtype(), resolve(device)), requires_grad, pin_memory))
+    if out is not None:
+        dtype, device = kind_of("zeros", out, dtype, device)
+    return given("zeros", filled(shape, 0, dtype or get_default_dtype(), resolve(device)), out, requires_grad, pin_memory)
 
 
 def ones(
@@ -79,7 +109,9 @@ def ones(
 ) -> Any:  # fmt: skip
     """Make ones, in the default float dtype unless given."""
     shape = _sized("ones", size, named.pop("size", None))
-    return _into(out, finish(filled(shape, 1, dtype or get_default_dtype(), resolve(device)), requires_grad, pin_memory))
+    if out is not None:
+        dtype, device = kind_of("ones", out, dtype, device)
+    return given("ones", filled(shape, 1, dtype or get_default_dtype(), resolve(device)), out, requires_grad, pin_memory)
 
 
 def empty(
@@ -88,8 +120,10 @@ def empty(
 ) -> Any:  # fmt: skip
     """Make a tensor of unspecified contents, in the default float dtype unless given."""
     shape = _sized("empty", size, named.pop("size", None))
+    if out is not None:
+        dtype, device = kind_of("empty", out, dtype, device)
     made = in_format(filled(shape, 0, dtype or get_default_dtype(), resolve(device)), memory_format)
-    return _into(out, finish(made, requires_grad, pin_memory))
+    return given("empty", made, out, requires_grad, pin_memory)
 
 
 def scalar_tensor(
@@ -106,8 +140,14 @@ def _like(
     memory_format: Any = None,
 ) -> Any:  # fmt: skip
     where = input._device if device is None else resolve(device)
-    shape = input.shape if size is None else size
-    return finish(in_format(filled(shape, value, dtype or input.dtype, where), memory_format), requires_grad, pin_memory)
+    shape, order = size, None
+    if size is None:
+        shape = input.shape
+        if keeps(memory_format) and (order := dense_order(input)) is not None:
+            shape = Size([shape[d] for d in order])
+    made = filled(shape, value, dtype or input.dtype, where)
+    made = in_format(made, memory_format) if order is None else in_order(made, order)
+    return finish(made, requires_grad, pin_memory)
 
 
 def zeros_like(
@@ -200,43 +240,55 @@ def arange(
     if end is None:
         start, end = 0, start
     start, end, step = map(number, (start, end, step))
+    if out is not None:
+        dtype, device = kind_of("arange", out, dtype, device)
     for v in (start, end, step):
         if isinstance(v, complex) or not (math.isfinite(v) if isinstance(v, float) else True):
             raise RuntimeError(f"arange: unsupported range: {start} -> {end} with step {step}.")
-    if dtype is None:
+    if dtype is None and isinstance(out, TensorBase):
+        dtype = out.dtype
+    elif dtype is None:
         dtype = get_default_dtype() if any(isinstance(v, float) for v in (start, end, step)) else int64
     if step == 0:
-        raise RuntimeError("arange: step must be nonzero.")
+        raise ShapeError("arange: step must be nonzero.")
     if (step > 0) != (end >= start) and end != start:
         raise RuntimeError(f"arange: upper bound and lower bound inconsistent with step sign: {start} -> {end}, step {step}.")
     where = resolve(device)
     dtype = check_dtype("arange", dtype, where)
     whole = all(isinstance(v, int) for v in (start, end, step))
-    count = max(-((start - end) // step), 0) if whole else math.ceil((end - start) / step)
+    count: Any = max(-((start - end) // step), 0) if whole else (end - start) / step
+    if count * dtype.itemsize >= 1 << 63:
+        raise RuntimeError(f"arange: Storage size calculation overflowed: {start} -> {end} with step {step}.")
+    count = math.ceil(count)
     k = where.backend
-    if dtype.kind in "iu":
-        # As in PyTorch: the values come from the numbers as integers, and so does int64's count; the other counts do not.
-        if dtype is int64 and int(step):
-            count = max(-((int(start) - int(end)) // int(step)), 0)
-        start, step = int(start), int(step)
-        if step:
-            data = k.arange(start, start + count * step, step, dtype=dtype, device=where)
+    try:
+        if dtype.kind in "iu":
+            # As in PyTorch: the values come from the numbers as integers, and so does int64's count; the other counts do not.
+            if dtype is int64:
+                if not int(step):
+                    raise ShapeError(f"arange: step must be nonzero; got {step}, which is 0 as int64. Use a float dtype.")
+                count = max(-((int(start) - int(end)) // int(step)), 0)
+            start, step = int(start), int(step)
+            if step:
+                data = k.arange(start, start + count * step, step, dtype=dtype, device=where)
+            else:
+                data = k.full((count,), start, dtype=dtype, device=where)
         else:
-            data = k.full((count,), start, dtype=dtype, device=where)
-    else:
-        # start + i * step in the widest float, so that the count and the last value do not drift.
-        data = k.astype(k.arange(0, count, 1, dtype=int64, device=where), _wide(k, where, dtype))
-        data = k.astype(k.add(k.multiply(data, step), start), dtype)
+            # start + i * step in the widest float, so that the count and the last value do not drift.
+            data = k.astype(k.arange(0, count, 1, dtype=int64, device=where), _wide(k, where, dtype))
+            data = k.astype(k.add(k.multiply(data, step), start), dtype)
+    except MemoryError as error:
+        raise out_of_memory("arange", Size((count,)), dtype, error) from None
     t = make(data, where, dtype, Size((count,)))
-    return _into(out, finish(t, requires_grad, pin_memory))
+    return given("arange", _in_order(out, t), out, requires_grad, pin_memory)
 
 
 def _wide(k: Any, device: Device, dtype: DType) -> DType:
-    from mortice.dtype import complex128, float32, float64
+    from mortice.dtype import complex128
 
     if dtype.is_complex:
         return complex128 if complex128 in k.dtypes(device) else dtype
-    return float64 if float64 in k.dtypes(device) else float32
+    return device.widest_float
 
 
 def range_(start: Any = 0, end: Any = None, step: Any = 1, **kwargs: Any) -> Any:
@@ -249,9 +301,24 @@ def range_(start: Any = 0, end: Any = None, step: Any = 1, **kwargs: Any) -> Any
     )
     if end is None:
         start, end = 0, start
-    kwargs.setdefault("dtype", get_default_dtype())
-    count = math.floor((end - start) / step) + 1
-    return arange(start, start + count * step - step / 2, step, **kwargs)
+    out, dtype = kwargs.get("out"), kwargs.get("dtype")
+    kwargs["dtype"] = dtype = as_dtype("range", dtype or (get_default_dtype() if out is None else out.dtype))
+    if whole := dtype.kind in "iu":
+        start, end, step = int(start), int(end), int(step)
+    count = math.floor((end - start) / step) + 1 if step else 0
+    if count < 1:
+        raise RuntimeError(f"range: step must be nonzero and lead from start to end; got {start} -> {end} with step {step}.")
+    return arange(start, start + count * step - (0 if whole else step / 2), step, **kwargs)
+
+
+def _spaced(name: str, start: Any, end: Any, dtype: Any) -> Any:
+    """Return the dtype of values between two numbers: the one asked for, which must hold them."""
+    found = get_default_dtype()
+    if isinstance(start, complex) or isinstance(end, complex):
+        found = found.to_complex()
+        if dtype is not None and not as_dtype(name, dtype).is_complex:
+            raise RuntimeError(f"{name}: inferred dtype {found} can't be safely cast to passed dtype {dtype}; got {start}, {end}.")
+    return dtype or found
 
 
 def linspace(
@@ -266,24 +333,26 @@ def linspace(
         raise TypeError(f"linspace: expected steps to be an int; got {type(steps).__name__}.") from None
     if steps < 0:
         raise RuntimeError(f"linspace: number of steps must be non-negative; got {steps}.")
-    if dtype is None:
-        dtype = get_default_dtype()
-        if isinstance(start, complex) or isinstance(end, complex):
-            dtype = dtype.to_complex()
+    if out is not None:
+        dtype, device = kind_of("linspace", out, dtype, device)
     where = resolve(device)
-    dtype = check_dtype("linspace", dtype, where)
+    dtype = check_dtype("linspace", _spaced("linspace", start, end, dtype), where)
     if dtype.kind in "iu":
         start, end = int(start), int(end)
     k = where.backend
     wide = _wide(k, where, dtype)
-    i = k.astype(k.arange(0, steps, 1, dtype=int64, device=where), wide)
+    try:
+        i = k.astype(k.arange(0, steps, 1, dtype=int64, device=where), wide)
+    except (MemoryError, ValueError, OverflowError) as error:
+        raise out_of_memory("linspace", Size((steps,)), dtype, error) from None
     step = (end - start) / (steps - 1) if steps > 1 else 0.0
     # The second half counts back from the end, so that the end is exact.
     up = k.add(k.multiply(i, step), start)
     down = k.subtract(end, k.multiply(k.subtract(steps - 1, i), step))
     half = k.less(k.arange(0, steps, 1, dtype=int64, device=where), max((steps + 1) // 2, 1))
     data = k.astype(k.where(half, up, down), dtype)
-    return _into(out, finish(make(data, where, dtype, Size((steps,))), requires_grad, pin_memory))
+    made = _in_order(out, make(data, where, dtype, Size((steps,))))
+    return given("linspace", made, out, requires_grad, pin_memory)
 
 
 def logspace(
@@ -291,14 +360,18 @@ def logspace(
     requires_grad: bool = False, out: Any = None, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Return base to the power of `linspace(start, end, steps)`."""
+    start, end = number(start), number(end)
+    if out is not None:
+        dtype, device = kind_of("logspace", out, dtype, device)
     where = resolve(device)
-    dtype = check_dtype("logspace", dtype or get_default_dtype(), where)
+    dtype = check_dtype("logspace", _spaced("logspace", start, end, dtype), where)
     if dtype.kind in "iu":
-        start, end = int(number(start)), int(number(end))
+        start, end = int(start), int(end)
+    base = float(number(base))
     powers = linspace(start, end, steps, dtype=_wide(where.backend, where, dtype), device=where)
     k = where.backend
     data = k.astype(k.pow(k.new_full(powers._data, powers.shape, base), powers._data), dtype)
-    return _into(out, finish(make(data, where, dtype, powers.shape), requires_grad, pin_memory))
+    return given("logspace", _in_order(out, make(data, where, dtype, powers.shape)), out, requires_grad, pin_memory)
 
 
 def eye(
@@ -310,10 +383,15 @@ def eye(
     for size in (n, m):
         if size < 0:
             raise ShapeError(f"eye: sizes must be greater or equal to 0; got {n}, {m}.")
+    if out is not None:
+        dtype, device = kind_of("eye", out, dtype, device)
     where = resolve(device)
     dtype = check_dtype("eye", dtype or get_default_dtype(), where)
     k = where.backend
-    rows = k.reshape(k.arange(0, n, 1, dtype=int64, device=where), (n, 1))
-    columns = k.reshape(k.arange(0, m, 1, dtype=int64, device=where), (1, m))
-    data = k.astype(k.equal(rows, columns), dtype)
-    return _into(out, finish(make(data, where, dtype, Size((n, m))), requires_grad, pin_memory))
+    try:
+        rows = k.reshape(k.arange(0, n, 1, dtype=int64, device=where), (n, 1))
+        columns = k.reshape(k.arange(0, m, 1, dtype=int64, device=where), (1, m))
+        data = k.astype(k.equal(rows, columns), dtype)
+    except (MemoryError, ValueError, OverflowError) as error:
+        raise out_of_memory("eye", Size((n, m)), dtype, error) from None
+    return given("eye", make(data, where, dtype, Size((n, m))), out, requires_grad, pin_memory)

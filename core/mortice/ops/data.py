@@ -10,7 +10,7 @@ from mortice.backends.plugins import devices_of, resolve
 from mortice.device import Device
 from mortice.dtype import DType, as_dtype, bfloat16, get_default_dtype, promote_types, scalar_dtype
 from mortice.errors import DataError, DTypeError
-from mortice.interop import as_ndarray, is_ndarray, is_number
+from mortice.interop import as_ndarray, is_capsule, is_ndarray, is_number
 from mortice.modes import modes, special
 from mortice.op import TensorBase
 from mortice.ops.movement import cast, clone, stack, transfer
@@ -84,7 +84,11 @@ def _walk(data: Any) -> tuple[list[Any], tuple[int, ...]]:
         return (list(data.reshape(-1)), shape) if shape else ([data], ())
     if not is_sequence(data):
         return [data], ()
-    parts = [_walk(item) for item in data]
+    try:
+        items = list(data)
+    except (TypeError, KeyError) as error:
+        raise DataError(f"tensor: could not determine the shape of object type {type(data).__name__}: {error}") from None
+    parts = [_walk(item) for item in items]
     if not parts:
         return [], (0,)
     first = parts[0][1]
@@ -192,7 +196,10 @@ def tensor(
         return finish(joined if dtype is None else cast(joined, dtype), requires_grad, pin_memory)
     if isinstance(data, (str, bytes)):
         raise TypeError(f"tensor: could not infer dtype of {type(data).__name__}. Pass numbers, lists of them, or arrays.")
-    leaves, shape = _walk(data)
+    try:
+        leaves, shape = _walk(data)
+    except RecursionError:
+        raise TypeError("tensor: the lists lie too deep in each other, or one is inside itself.") from None
     if leaves and isinstance(leaves[0], str):
         raise ValueError("tensor: too many dimensions 'str'; expected numbers.")
     if leaves and isinstance(leaves[0], TensorBase) and leaves[0].shape:
@@ -308,12 +315,14 @@ def asarray(
     """Make a tensor from any object; `copy` True always copies, False never. A tensor stays in the graph by default."""
     if isinstance(obj, TensorBase):
         source = obj
+    elif is_capsule(obj):
+        source = from_dlpack(obj)
     elif _is_loose_buffer(obj):
         source = frombuffer(obj, dtype=get_default_dtype() if dtype is None else dtype)
     elif _lends(obj):
         source = as_tensor(obj)
     elif copy is False:
-        raise ValueError(f"asarray: can't alias the memory of {type(obj).__name__}; pass copy=None or copy=True.")
+        raise DataError(f"asarray: can't alias the memory of {type(obj).__name__}; pass copy=None or copy=True.")
     else:
         return tensor(obj, dtype=dtype, device=device, requires_grad=bool(requires_grad))
     made = as_tensor(source, dtype, device)

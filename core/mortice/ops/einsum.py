@@ -28,7 +28,7 @@ def einsum(*args: Any) -> Any:
     """
     equation, operands = _read(args)
     if not operands:
-        raise RuntimeError("einsum(): must provide at least one operand")
+        raise ValueError("einsum(): must provide at least one operand")
     inputs, output = _parse(equation, operands)
     if operands[0].dtype.kind in "bui":
         everywhere = [v for labels in inputs for v in dict.fromkeys(labels)]

@@ -15,7 +15,7 @@ from mortice.backends.kernel_tools import is_number, like
 from mortice.dtype import DType, bool_, complex128, float64, promote_scalar, promote_types, scalar_dtype
 from mortice.errors import DTypeError
 from mortice.node import TENSOR_KERNELS
-from mortice.op import Op, TensorBase, broadcast, floating, op, promote
+from mortice.op import Op, TensorBase, broadcast, fit_number, floating, op, promote, wrap_number
 from mortice.tensor import make
 
 __all__ = [
@@ -72,20 +72,20 @@ def check_alpha(name: str, d: DType, alpha: Any) -> None:
         )
 
 
-def deprecated(name: str, old: str, new: str) -> None:
+def deprecated(name: str, old: str, new: str, depth: int = 3) -> None:
     """Warn about positional numbers, which PyTorch gave up."""
     warnings.warn(
         f"This overload of {name} is deprecated:\n\t{name}({old})\n"
         f"Consider using one of the following signatures instead:\n\t{name}({new})",
         UserWarning,
-        stacklevel=3,
+        stacklevel=depth,
     )
 
 
 # ---- sums, products, quotients ----
 
 
-@op(result=promote, shape=broadcast, kernel="add", name="add")
+@op(result=promote, shape=broadcast, kernel="add", name="add", number=wrap_number)
 def _add(k: Any, x: Any, y: Any, /) -> Any:
     """Add elementwise, broadcasting."""
     return k.add(x, y)
@@ -97,6 +97,8 @@ _add.vjp(x=lambda k, g: g, y=lambda k, g: g, jvp="linear")
 def _scaled(name: str, input: Any, other: Any, alpha: Any) -> Any:
     d = common_dtype(input, other)
     check_alpha(name, d, alpha)
+    if d is bool_:  # numbers raise a mask to integers, but alpha takes no part in promotion
+        return bool(other * alpha) if is_number(other) else _op.CAST(other * alpha, d)
     return other * alpha if is_number(other) else mul(_op.CAST(other, d), alpha)
 
 
@@ -122,7 +124,7 @@ def _no_bool(op: Op, d: DType) -> tuple[DType, DType]:
     return d, d
 
 
-@op(result=_no_bool, shape=broadcast, kernel="subtract", name="sub")
+@op(result=_no_bool, shape=broadcast, kernel="subtract", name="sub", number=wrap_number)
 def _sub(k: Any, x: Any, y: Any, /) -> Any:
     """Subtract elementwise, broadcasting. Bools are refused: use `^`."""
     return k.subtract(x, y)
@@ -151,7 +153,7 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     return _sub(other, input if alpha is _ONE else _scaled("rsub", other, input, alpha))
 
 
-@op(result=promote, shape=broadcast, kernel="multiply")
+@op(result=promote, shape=broadcast, kernel="multiply", number=wrap_number)
 def mul(k: Any, x: Any, y: Any, /) -> Any:
     """Multiply elementwise, broadcasting."""
     return k.multiply(x, y)
@@ -297,7 +299,12 @@ fmod.vjp(
 # ---- powers ----
 
 
-@op(result=promote, shape=broadcast, dtypes="uifc", name="pow")
+def _no_wrapped_exponent(op: Op, value: Any, d: DType, position: int) -> Any:
+    # Below zero it is refused, and not taken for a large one, which is what it would be in unsigned dtypes.
+    return value if position == 1 and d.kind == "u" and value < 0 else fit_number(op, value, d)
+
+
+@op(result=promote, shape=broadcast, dtypes="uifc", name="pow", number=_no_wrapped_exponent)
 def _pow(k: Any, x: Any, y: Any, /) -> Any:
     """Raise `input` to the power of the exponent, broadcasting. Bools are refused."""
     if is_number(y):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from mortice.errors import DeviceError, DTypeError
@@ -19,6 +20,11 @@ Tensors = Sequence[Any]
 def _capturing() -> bool:
     """Tell whether this thread captures work."""
     return modes.capture is not None
+
+
+def _beside_capture(device: Any) -> Any:
+    """Return the context of work to be done at once, although this thread may capture."""
+    return nullcontext() if modes.capture is None else modes.capture.beside(device)
 
 
 def _captures(t: Any) -> bool:

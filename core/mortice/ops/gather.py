@@ -7,16 +7,26 @@ from typing import Any
 
 from mortice import op as _op
 from mortice.backends.movement import highest, lowest
-from mortice.dtype import bool_, int32, int64, promote_scalar, uint8
+from mortice.dtype import bool_, int32, int64, promote_scalar
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
-from mortice.mutation import inplace
+from mortice.mutation import check_writable, inplace
 from mortice.node import TENSOR_KERNELS
 from mortice.op import TensorBase, op
 from mortice.ops import elementwise
 from mortice.ops.arguments import numpy_names
 from mortice.ops.data import range_of
-from mortice.ops.index import _index_add, _index_write, _set_slice, _take, basic_key, check_range, flat_nonzero
+from mortice.ops.index import (
+    _index_add,
+    _index_write,
+    _set_slice,
+    _take,
+    basic_key,
+    check_range,
+    flat_nonzero,
+    may_write_rows,
+    write_rows,
+)
 from mortice.ops.movement import cast, expand, reshape
 from mortice.ops.views import broadcast_tensors, cut, select
 from mortice.shape import Size, broadcast, check_dim, prod
@@ -79,7 +89,7 @@ _scatter.vjp(x=_scatter_back, values=lambda k, g, indices, axis: k.gather(g, ind
 
 @op(
     shape=_first_shape, fixed=("indices",), kernel="scatter_combine", name="scatter_combine",
-    grad_name="ScatterReduceBackward0", holomorphic=False, dtypes="buif",
+    grad_name="ScatterReduceBackward0",
 )  # fmt: skip
 def _combine(k: Any, x: Any, indices: Any, values: Any, /, *, axis: int, how: str) -> Any:
     """Multiply each element with the values that land on it, or take their largest or smallest."""
@@ -235,7 +245,7 @@ def _reduced(base: Any, axis: int, index: Any, src: Any, how: str | None, includ
         count = elementwise.where(count < 1, count.new_full((), 1), count)
         total = _scatter_add(base, index, src, axis=axis)
         return total / cast(count, d) if d.kind in "fc" else total // cast(count, d)
-    if d.kind == "c":
+    if d.kind == "c" and how != "prod":
         raise DTypeError(f"scatter_reduce: {how} is not implemented for {d}.")
     return _combine(base, index, src, axis=axis, how={"prod": "prod", "amax": "max", "amin": "min"}[how])
 
@@ -302,19 +312,15 @@ def _vector(name: str, x: Any, dim: int, index: Any, source: Any) -> tuple[int, 
         raise DTypeError(
             f"{name}: self ({x.dtype.name}) and source ({source.dtype.name}) must have the same scalar type."
         )
-    if len(source.shape) > len(x.shape) and not (len(source.shape) == 1 and not x.shape):
-        raise IndexError(f"{name}: source has more dims than self; got {list(source.shape)} and {list(x.shape)}.")
+    scalars = not x.shape or not source.shape
     lifted, index, source = _lift(x), _lift(index), _lift(source)
     if len(source.shape) != len(lifted.shape):
-        raise ShapeError(
+        raise (IndexError if name == "index_copy" and not scalars else ShapeError)(
             f"{name}: source tensor shape must match self tensor shape, excluding the specified dimension. Got "
             f"self.shape = {list(x.shape)} source.shape = {list(source.shape)}"
         )
     if source.shape[axis] != index.shape[0]:
-        raise IndexError(
-            f"{name}: Number of indices ({index.shape[0]}) should be equal to source.size(dim): "
-            f"({source.shape[axis]}), for dim: {axis}"
-        ) if name != "index_add" else RuntimeError(
+        raise (IndexError if name == "index_copy" else ShapeError)(
             f"{name}: Number of indices ({index.shape[0]}) should be equal to source.size(dim): "
             f"({source.shape[axis]}), for dim: {axis}"
         )
@@ -329,29 +335,71 @@ def _vector(name: str, x: Any, dim: int, index: Any, source: Any) -> tuple[int, 
 @numpy_names
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     """Add slices of `source`, times alpha, at positions along a dim; repeated positions add up."""
+    axis, x, index, source = _added(input, dim, index, source, alpha)
+    made = reshape(_index_add(x, index, source, axis=axis), input.shape)
+    return made if out is None else _op.WRITE_OUT("index_add", out, made)
+
+
+def _added(input: Any, dim: int, index: Any, source: Any, alpha: Any) -> tuple[int, Any, Any, Any]:
     axis, x, index, source = _vector("index_add", input, dim, index, source)
     _in_range("index_add", index, x.shape[axis], axis)
     if alpha != 1:
-        if input.dtype.kind in "bui" and isinstance(alpha, float):
-            raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+        if input.dtype.kind in "ui":
+            alpha = int(alpha)
         source = cast(elementwise.mul(source, alpha), source.dtype)
-    made = reshape(_index_add(x, index, source, axis=axis), input.shape)
-    return made if out is None else _op.WRITE_OUT("index_add", out, made)
+    return axis, x, index, source
+
+
+@numpy_names
+def index_add_(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
+    """Add slices of `source`, times alpha, at positions along a dim, in place."""
+    check_writable("index_add_", input)
+    if isinstance(source, TensorBase) and input.shape and may_write_rows(input, input, source):
+        axis, _, index, source = _added(input, dim, index, source, alpha)
+        if write_rows(input, input._data, index, source, axis, True):
+            return input
+        alpha = 1
+    return _index_add_(input, dim, index, source, alpha=alpha)
 
 
 @numpy_names
 @autocasting
 def index_copy(input: Any, dim: int, index: Any, source: Any, *, out: Any = None) -> Any:
     """Replace slices at positions along a dim by those of `source`."""
-    axis, x, index, source = _vector("index_copy", input, dim, index, source)
-    _in_range("index_copy_()", index, x.shape[axis], axis, IndexError)
+    axis, x, index, source = _copied(input, dim, index, source)
     made = reshape(_index_write(x, index, source, axis=axis), input.shape)
     return made if out is None else _op.WRITE_OUT("index_copy", out, made)
+
+
+def _copied(input: Any, dim: int, index: Any, source: Any) -> tuple[int, Any, Any, Any]:
+    axis, x, index, source = _vector("index_copy", input, dim, index, source)
+    _in_range("index_copy_()", index, x.shape[axis], axis, IndexError)
+    return axis, x, index, source
+
+
+@numpy_names
+def index_copy_(input: Any, dim: int, index: Any, source: Any) -> Any:
+    """Replace slices at positions along a dim by those of `source`, in place."""
+    check_writable("index_copy_", input)
+    if isinstance(source, TensorBase) and input.shape and may_write_rows(input, input, source):
+        axis, _, index, source = _copied(input, dim, index, source)
+        if write_rows(input, input._data, index, source, axis, False):
+            return input
+    return _index_copy_(input, dim, index, source)
 
 
 @numpy_names
 def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     """Replace slices at positions along a dim by one value."""
+    axis, x, index, value = _filled(input, dim, index, value)
+    n = x.shape[axis]
+    # By a mask, so that a position given twice counts once in the gradient.
+    chosen = _index_write(x.new_zeros(n, dtype=bool_), index, x.new_ones(index.shape, dtype=bool_), axis=0)
+    chosen = reshape(chosen, tuple(n if i == axis else 1 for i in range(len(x.shape))))
+    return reshape(elementwise._where(chosen, value, x), input.shape)
+
+
+def _filled(input: Any, dim: int, index: Any, value: Any) -> tuple[int, Any, Any, Any]:
     axis = check_dim("index_fill", dim, len(input.shape))
     index = _long("index_fill", index, int32)
     if len(index.shape) > 1:
@@ -366,12 +414,20 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     else:
         value = input.new_full((), fit("index_fill", value, input.dtype))
     x, index = _lift(input), _lift(index)
-    n = x.shape[axis]
-    index = check_range("index_fill", index, n, axis)
-    # By a mask, so that a position given twice counts once in the gradient.
-    chosen = _index_write(x.new_zeros(n, dtype=bool_), index, x.new_ones(index.shape, dtype=bool_), axis=0)
-    chosen = reshape(chosen, tuple(n if i == axis else 1 for i in range(len(x.shape))))
-    return reshape(elementwise._where(chosen, value, x), input.shape)
+    return axis, x, check_range("index_fill", index, x.shape[axis], axis), value
+
+
+@numpy_names
+def index_fill_(input: Any, dim: int, index: Any, value: Any) -> Any:
+    """Replace slices at positions along a dim by one value, in place."""
+    check_writable("index_fill_", input)
+    if input.shape:
+        axis, _, index, value = _filled(input, dim, index, value)
+        if may_write_rows(input, input, value):
+            size = tuple(index.shape[0] if i == axis else n for i, n in enumerate(input.shape))
+            if write_rows(input, input._data, index, expand(value, size), axis, False):
+                return input
+    return _index_fill_(input, dim, index, value)
 
 
 @numpy_names
@@ -495,8 +551,8 @@ def _masked_fill_into(self: Any, mask: Any, value: Any) -> Any:
 
 def masked_select(input: Any, mask: Any, *, out: Any = None) -> Any:
     """Read the elements where the mask is true, as a vector."""
-    if mask.dtype is not bool_ and mask.dtype is not uint8:
-        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    if mask.dtype is not bool_:
+        raise RuntimeError(f"masked_select: expected BoolTensor for mask; got {mask.dtype}.")
     x, mask = broadcast_tensors(input, mask)
     made = _take(reshape(x, -1), flat_nonzero(mask), axis=0)
     return made if out is None else _op.WRITE_OUT("masked_select", out, made)
@@ -582,7 +638,7 @@ def zero(input: Any) -> Any:
 
 
 scatter_, scatter_add_, scatter_reduce_ = inplace(scatter), inplace(scatter_add), inplace(scatter_reduce)
-index_add_, index_copy_ = inplace(index_add), inplace(index_copy)
-index_fill_, index_reduce_ = inplace(index_fill), inplace(index_reduce)
+_index_add_, _index_copy_, _index_fill_ = inplace(index_add), inplace(index_copy), inplace(index_fill)
+index_reduce_ = inplace(index_reduce)
 put_, masked_scatter_ = inplace(put), inplace(masked_scatter)
 masked_fill_, fill_, zero_ = inplace(_masked_fill_into, "masked_fill_"), inplace(fill), inplace(zero)

@@ -115,10 +115,11 @@ def _edges(name: str, x: Any, bins: Any, ends: Any) -> Any:
     return linspace(low, high, bins + 1, dtype=x.dtype, device=x._device)
 
 
-def _counted(name: str, columns: list[Any], edges: list[Any], weight: Any, shape: Any, density: bool) -> Any:
+def _counted(
+    name: str, input: Any, columns: list[Any], edges: list[Any], weight: Any, shape: Any, density: bool
+) -> Any:
     """Add up the weights of points, given by their coordinates, in the bins of each dim."""
-    first = columns[0]
-    if weight is not None and (weight.dtype is not first.dtype or tuple(weight.shape) != tuple(shape)):
+    if weight is not None and (weight.dtype is not input.dtype or tuple(weight.shape) != tuple(shape)):
         raise ShapeError(
             f"{name}: if weight tensor is provided it should have the same dtype and shape as input (without its innermost "
             f"dimension, in several dims); got {weight.dtype} {list(weight.shape)}."
@@ -132,9 +133,9 @@ def _counted(name: str, columns: list[Any], edges: list[Any], weight: Any, shape
         flat = place if flat is None else flat * bins + place
         inside = here if inside is None else inside & here
     sizes = [e.shape[0] - 1 for e in edges]
-    weights = cast(inside, first.dtype) if weight is None else where(inside, reshape(weight.detach(), -1), 0)
-    counts = first.new_zeros(size_of(sizes))
-    if size_of(sizes):
+    counts = input.new_zeros(size_of(sizes))
+    if columns and size_of(sizes):
+        weights = cast(inside, input.dtype) if weight is None else where(inside, reshape(weight.detach(), -1), 0)
         counts = counts.index_add(0, flat, weights)
     counts = reshape(counts, sizes)
     if density:
@@ -156,7 +157,7 @@ def histogram(
     _floats("histogram", input)
     x = reshape(input.detach(), -1)
     edges = _edges("histogram", x, bins, range)
-    counts = _counted("histogram", [x], [edges], weight, input.shape, density)
+    counts = _counted("histogram", x, [x], [edges], weight, input.shape, density)
     return write_all("histogram", out, return_types.histogram(counts, edges))
 
 
@@ -175,5 +176,5 @@ def histogramdd(input: Any, bins: Any, range: Any = None, weight: Any = None, de
     columns = [points[:, d] for d in builtins.range(n)]
     ends = [None if range is None else (range[2 * d], range[2 * d + 1]) for d in builtins.range(n)]
     edges = [_edges("histogramdd", x, b, e) for x, b, e in zip(columns, each, ends)]
-    counts = _counted("histogramdd", columns, edges, weight, lead, density)
+    counts = _counted("histogramdd", points, columns, edges, weight, lead, density)
     return return_types.histogramdd(counts, tuple(edges))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from typing import Any
 
 from mortice import fast
@@ -17,7 +18,7 @@ from mortice.op import TensorBase, as_view, op
 from mortice.ops.data import range_of
 from mortice.ops.elementwise import where as choose
 from mortice.ops.movement import cast, expand, permute, reshape, transfer, unsqueeze
-from mortice.shape import SIZES, Size, broadcast, prod, remembered
+from mortice.shape import SIZES, Size, broadcast, contiguous_strides, prod, remembered
 from mortice.tensor import make
 
 # ---- basic indices: ints, slices, None, Ellipsis ----
@@ -205,6 +206,8 @@ class Advanced:
         # First the basic part: full slices stand where tensors index, bools (0-d) count as a new dim of 0 or 1.
         basic = tuple(slice(None) if isinstance(k, TensorBase) else k for k in key)
         self.key, shape = basic_key(x.shape, basic)
+        if not any([isinstance(k, TensorBase) for k in key]):
+            raise ShapeError("index_put: expected at least one Tensor of indices; got none.")
         self.x = x
         self.seen = x if shape == x.shape else _slice(x, key=self.key, shape=shape)
         places, dim = [], 0
@@ -295,6 +298,8 @@ def expand_key(x: Any, key: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
             used += 1
             continue
         if k.dtype is bool_ or k.dtype is uint8:
+            if k.dtype is uint8:
+                warnings.warn("indexing with dtype uint8 is now deprecated, please use a dtype bool instead.", stacklevel=4)
             out.append(k)
             used += len(k.shape)
         elif k.dtype.kind in "iu":
@@ -340,12 +345,17 @@ def positions(x: Any, mask: Any, dim: int) -> list[Any]:
                 f"The shape of the mask {list(shape)} at index {i} does not match the shape of the indexed tensor "
                 f"{list(x.shape)} at index {dim + i}"
             )
-    flat = flat_nonzero(transfer(mask, x._device))
+    return along_dims(flat_nonzero(transfer(mask, x._device)), shape)
+
+
+def along_dims(flat: Any, shape: Any) -> list[Any]:
+    """Return, for flat positions in a shape, the index along each dim."""
     out: list[Any] = []
-    for n in reversed(shape):
-        out.insert(0, flat % n if n else flat)
-        flat = flat // n if n else flat
-    return out
+    for n in reversed(tuple(shape)[1:]):
+        row = flat // n if n else flat
+        out.insert(0, flat - row * n)
+        flat = row
+    return [flat, *out] if shape else out
 
 
 def flat_nonzero(x: Any) -> Any:
@@ -367,9 +377,24 @@ def _is_basic(key: tuple[Any, ...]) -> bool:
     return True
 
 
+def _holds_indices(key: list[Any]) -> bool:
+    """Tell whether a list is read as the tuple of its items, as PyTorch does where one is more than a number; it warns too."""
+    if len(key) >= 32 or not any([k is None or k is Ellipsis or isinstance(k, slice) or hasattr(k, "__len__") for k in key]):
+        return False
+    warnings.warn(
+        "a list of indices is read as x[tuple(list)], which is deprecated: it will come to mean one index, a tensor of "
+        "positions. Use x[tuple(list)], or x[tensor(list)].",
+        stacklevel=4,
+    )
+    return True
+
+
 def as_key(key: Any) -> tuple[Any, ...]:
     """Return a key as a tuple; 0-d integer tensors and NumPy integers become ints."""
-    parts = key if type(key) is tuple else (key,)
+    if isinstance(key, tuple):
+        parts = key
+    else:
+        parts = tuple(key) if type(key) is list and _holds_indices(key) else (key,)
     if _is_basic(parts):
         return parts
     out = []
@@ -532,10 +557,8 @@ def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
     return assign(self, view_scatter(self, src, steps=()) if recorded else src, False)
 
 
-def put_at(input: Any, key: tuple[Any, ...], value: Any, accumulate: bool) -> Any:
-    """Return a tensor like input with the values at an advanced key replaced or added to."""
-    plan = Advanced(input, key)
-    shape = plan.result_shape()
+def _fitted(shape: Size, value: Any) -> Any:
+    """Return values without leading dims of 1 that are too many; refuse those that do not broadcast to what a key shows."""
     lead = len(value.shape) - len(shape)
     if lead > 0 and all(n == 1 for n in tuple(value.shape)[:lead]):
         value = reshape(value, tuple(value.shape)[lead:])
@@ -548,9 +571,72 @@ def put_at(input: Any, key: tuple[Any, ...], value: Any, accumulate: bool) -> An
             f"index_put: shape mismatch: value tensor of shape {list(value.shape)} cannot be broadcast to indexing "
             f"result of shape {list(shape)}"
         )
+    return value
+
+
+def _put(plan: Advanced, value: Any, accumulate: bool) -> Any:
+    """Return a tensor like the plan's with the values at its key replaced or added to."""
     write = _index_add if accumulate else _index_write
     changed = plan.unjoin(write(plan.joined(), plan.flat, plan.rows(value), axis=0))
     return _set_slice(plan.x, changed, key=plan.key) if plan.x is not plan.seen else changed
+
+
+def _put_in_place(x: Any, plan: Advanced, value: Any, accumulate: bool) -> bool:
+    """Write at a key into x's own memory, where that can be; tell whether it was done."""
+    at, n, backend = plan.at, len(plan.dims), x._device.backend
+    if plan.dims != list(range(at, at + n)) or not may_write_rows(x, plan.seen, value):
+        return False
+    data, before, after = plan.seen._data, plan.rest_shape[:at], plan.rest_shape[at:]
+    if n > 1:
+        if backend.strides_of(data) != contiguous_strides(plan.seen.shape):
+            return False
+        data = backend.reshape(data, (*before, plan.front, *after))
+    value = expand(value, plan.result_shape())
+    if len(plan.common) != 1:
+        value = reshape(value, (*before, prod(plan.common), *after))
+    return write_rows(x, data, plan.flat, value, at, accumulate)
+
+
+def _put_mask(x: Any, mask: Any, value: Any) -> bool:
+    """Write where a mask of x's leading dims is true into x's own memory, where that can be; tell whether it was done."""
+    if (
+        not isinstance(mask, TensorBase)
+        or mask.dtype is not bool_
+        or not mask.shape
+        or mask._device is not x._device
+        or tuple(mask.shape) != tuple(x.shape)[: len(mask.shape)]
+        or not may_write_rows(x, x, value)
+        or x._device.backend.strides_of(x._data) != contiguous_strides(x.shape)
+    ):
+        return False
+    index, rest = flat_nonzero(mask), tuple(x.shape)[len(mask.shape) :]
+    shape = Size((index.shape[0], *rest))
+    value = expand(_fitted(shape, value), shape)
+    return write_rows(x, x._device.backend.reshape(x._data, (prod(mask.shape), *rest)), index, value, 0, False)
+
+
+def may_write_rows(x: Any, shown: Any, value: Any) -> bool:
+    """Tell whether `write_rows` may be asked: nothing records the write, and what x shows is memory to write into."""
+    backend = x._device.backend
+    if (
+        not backend.mutable
+        or x._device.base is not x._device
+        or value._device is not x._device
+        or value.dtype is not x.dtype
+        or (modes.grad and (x._rg or value._rg))
+    ):
+        return False
+    strides = backend.strides_of(shown._data)
+    # An element that is shown several times is refused where the whole is written.
+    return strides is not None and not any(s == 0 and n > 1 for s, n in zip(strides, shown.shape))
+
+
+def write_rows(x: Any, data: Any, index: Any, value: Any, axis: int, add: bool) -> bool:
+    """Write at positions along an axis into the buffer that x shows: of a large tensor few rows take no copy of the whole."""
+    if not x._device.backend.put_rows(data, index._data, value._data, axis=axis, add=add):
+        return False
+    (x._storage or x.own_storage()).version += 1
+    return True
 
 
 @autocasting
@@ -562,7 +648,8 @@ def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -
             f"{getattr(values, 'dtype', type(values).__name__)}."
         )
     key = tuple(slice(None) if k is None else k for k in indices)
-    return put_at(input, key, values, accumulate)
+    plan = Advanced(input, key)
+    return _put(plan, _fitted(plan.result_shape(), values), accumulate)
 
 
 def index_put_(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
@@ -572,7 +659,13 @@ def index_put_(input: Any, indices: Any, values: Any, accumulate: bool = False) 
 
 
 def _write_at(input: Any, key: tuple[Any, ...], values: Any, accumulate: bool) -> Any:
-    changed = put_at(input, key, values, accumulate)
+    if len(key) == 1 and not accumulate and _put_mask(input, key[0], values):
+        return input
+    plan = Advanced(input, key)
+    values = _fitted(plan.result_shape(), values)
+    if _put_in_place(input, plan, values, accumulate):
+        return input
+    changed = _put(plan, values, accumulate)
     changed = changed if changed.shape == input.shape else reshape(changed, input.shape)
     # The memory keeps its order: what came out of a permutation is copied in.
     return assign(input, changed, layout(changed) == layout(input))

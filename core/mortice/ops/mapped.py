@@ -23,6 +23,9 @@ def _on_host(name: str, self: Any, others: tuple[Any, ...], callable: Callable[.
         raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
     columns = [reshape(x.expand(self.shape), -1).tolist() for x in (self, *others)]
     values = [callable(*row) for row in zip(*columns)]
+    for value in values:
+        if not hasattr(value, "__index__") and not hasattr(value, "__float__") and not hasattr(value, "__complex__"):
+            raise TypeError(f"{name}: expected a function that returns numbers; got {type(value).__name__} from it.")
     return reshape(tensor(values, dtype=self.dtype, device=self._device), self.shape)
 
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from mortice import op as _op
+from mortice.backends.kernel_tools import is_number
 from mortice.dtype import promote_types
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting, modes
@@ -230,11 +231,15 @@ def _scaled(name: str, x: Any, factor: Any) -> Any:
         if name == "addr":
             raise RuntimeError("addr: For integral input tensors, argument alpha must not be a floating point number.")
         factor = int(factor)
+    if isinstance(factor, complex) and x.dtype.kind != "c":
+        raise DTypeError(f"{name}: expected alpha and beta to be real beside {x.dtype.name} operands; got {factor}.")
     return x if factor == 1 else elementwise.mul(x, factor)
 
 
 def _plus(name: str, input: Any, product: Any, beta: Any, alpha: Any, out: Any) -> Any:
     """Return beta * input + alpha * product; what beta = 0 leaves out may hold nan."""
+    if not isinstance(input, TensorBase):
+        raise TypeError(f"{name}: expected input to be a Tensor; got {type(input).__name__}.")
     product = _scaled(name, product, alpha)
     if input.dtype is not product.dtype:
         raise DTypeError(
@@ -251,23 +256,44 @@ def _plus(name: str, input: Any, product: Any, beta: Any, alpha: Any, out: Any) 
     return made if out is None else _op.WRITE_OUT(name, out, made)
 
 
+def _by_position(fn: Any, args: tuple[Any, ...], out: Any) -> Any:
+    """Compute what the forms that PyTorch gave up ask for, in which beta and alpha stand among the operands."""
+    tensors = [a for a in args if isinstance(a, TensorBase)]
+    numbers = [a for a in args[:-2] if is_number(a)]
+    names = "Tensor input,{} Tensor {}, Tensor {}, *, {}Tensor out = None".format
+    named = fn.__wrapped__.__code__.co_varnames[1:3]
+    new = names("", *named, "Number beta = 1, Number alpha = 1, ")
+    if len(tensors) != 3 or not 4 <= 3 + len(numbers) == len(args) < 6:
+        got = ", ".join([type(a).__name__ for a in args])
+        raise TypeError(f"{fn.__name__}: expected ({new}); got ({got}). Give beta and alpha by name.")
+    old = names(" Number alpha," * (len(numbers) - 1), *named, "")
+    elementwise.deprecated(fn.__name__, f"Number beta, {old}", new, 5)
+    return fn(*tensors, out=out, **dict(zip(("beta", "alpha"), numbers)))
+
+
 @autocasting
-def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
+def addmm(input: Any, mat1: Any, mat2: Any, *old: Any, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
     """Compute beta * input + alpha * (mat1 @ mat2)."""
+    if old:
+        return _by_position(addmm, (input, mat1, mat2, *old), out)
     _rank("addmm", mat1, "mat1", 2), _rank("addmm", mat2, "mat2", 2)
     return _plus("addmm", input, matmul(mat1, mat2), beta, alpha, out)
 
 
 @autocasting
-def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
+def addmv(input: Any, mat: Any, vec: Any, *old: Any, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
     """Compute beta * input + alpha * (mat @ vec)."""
+    if old:
+        return _by_position(addmv, (input, mat, vec, *old), out)
     _rank("addmv", mat, "mat", 2), _rank("addmv", vec, "vec", 1)
     return _plus("addmv", input, matmul(mat, vec), beta, alpha, out)
 
 
 @autocasting
-def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
+def addr(input: Any, vec1: Any, vec2: Any, *old: Any, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
     """Compute beta * input + alpha * outer(vec1, vec2); dtypes promote."""
+    if old:
+        return _by_position(addr, (input, vec1, vec2, *old), out)
     _rank("addr", vec1, "vec1", 1), _rank("addr", vec2, "vec2", 1)
     d = promote_types(input.dtype, promote_types(vec1.dtype, vec2.dtype))
     product = outer(cast(vec1, d), cast(vec2, d))
@@ -281,14 +307,18 @@ def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1, out
 
 
 @autocasting
-def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
+def baddbmm(input: Any, batch1: Any, batch2: Any, *old: Any, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
     """Compute beta * input + alpha * (batch1 @ batch2)."""
+    if old:
+        return _by_position(baddbmm, (input, batch1, batch2, *old), out)
     return _plus("baddbmm", input, bmm(batch1, batch2), beta, alpha, out)
 
 
 @autocasting
-def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
+def addbmm(input: Any, batch1: Any, batch2: Any, *old: Any, beta: Any = 1, alpha: Any = 1, out: Any = None) -> Any:
     """Compute beta * input + alpha * the sum of the products of two batches."""
+    if old:
+        return _by_position(addbmm, (input, batch1, batch2, *old), out)
     _rank("addbmm", batch1, "batch1", 3), _rank("addbmm", batch2, "batch2", 3)
     if batch1.shape[0] != batch2.shape[0]:
         raise ShapeError(

@@ -31,7 +31,7 @@ from mortice.tensor import make
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
 # ---- casts and copies ----
@@ -173,10 +173,8 @@ def _is_row_major(x: Any) -> bool:
 def _row_major(shape: Sequence[int], strides: Sequence[int]) -> bool:
     step = 1
     for n, s in zip(reversed(shape), reversed(strides)):
-        if n == 0:
-            return True
         if n != 1 and s != step:
-            return False
+            return 0 in shape  # nothing lies out of order
         step *= n
     return True
 
@@ -186,12 +184,10 @@ def _new_sizes(name: str, x: Any, sizes: tuple[Any, ...]) -> Size:
     return infer_shape(name, wanted, prod(x.shape))
 
 
-# Filled in by `ops.reinterpret`: the same bytes as another dtype.
-VIEW_DTYPE: Callable[[Any, DType], Any] = lambda x, dtype: x
-
-
 def view(input: Any, *shape: Any, size: Any = None, dtype: Any = None) -> Any:
     """Show the same memory under another shape, or (given a dtype) reinterpret its bytes.
+
+    Differs from torch: viewed as the dtype that it has, a tensor keeps its gradient.
 
     Raises:
         ShapeError: when the strides need a copy; `reshape` makes one.
@@ -199,7 +195,10 @@ def view(input: Any, *shape: Any, size: Any = None, dtype: Any = None) -> Any:
     if size is not None or dtype is not None:
         shape = (dtype if size is None else size,)
     if len(shape) == 1 and isinstance(shape[0], (DType, type)):
-        return VIEW_DTYPE(input, as_dtype("view", shape[0]))
+        from mortice.ops.reinterpret import view_dtype
+
+        shown = view_dtype(input, as_dtype("view", shape[0]))
+        return shown if shown is not input else _view(input, shape=input.shape)
     backend = input._device.backend
     if backend.reshape_view is not None and backend.is_contiguous(input._data):
         try:
@@ -461,7 +460,9 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None)
     if not parts:
         raise ShapeError("cat: expected a non-empty list of Tensors.")
     # An empty 1-D tensor joins with anything, as in PyTorch.
-    kept = [x for x in parts if x.shape != (0,)] or parts[:1]
+    kept = [x for x in parts if x.shape != (0,)]
+    if not kept:
+        kept, dim, axis = parts[:1], 0, None
     ndim = len(kept[0].shape)
     if ndim == 0:
         raise RuntimeError("cat: zero-dimensional tensor (at position 0) cannot be concatenated. Use stack.")
@@ -544,6 +545,34 @@ def is_contiguous(self: Any, memory_format: Any = contiguous_format) -> bool:
     return len(order) == len(strides) and _row_major([self.shape[d] for d in order], [strides[d] for d in order])
 
 
+def format_of(x: Any) -> Any:
+    """Return the memory format of which a tensor lies in the order, row-major where it is of none."""
+    return next((f for f in _ORDERS if is_contiguous(x, f)), contiguous_format)
+
+
+def dense_order(x: Any) -> tuple[int, ...] | None:
+    """Return the dims as they lie in memory, the outermost first; None where that is row-major, or has gaps or overlaps."""
+    if _is_row_major(x):
+        return None
+    strides = layout(x)
+    order = tuple(sorted(range(len(strides)), key=lambda d: -strides[d]))
+    return order if _row_major([x.shape[d] for d in order], [strides[d] for d in order]) else None
+
+
+def in_order(made: Any, order: tuple[int, ...]) -> Any:
+    """Return a tensor whose dims are those of a result in the order of memory as that result."""
+    return _permute(made, axes=_inverse(order)).detach()
+
+
+def format_strides(name: str, shape: Any, memory_format: Any) -> tuple[int, ...]:
+    """Return the strides of a shape in a memory format, row-major for None."""
+    order = _ORDERS.get(memory_format, tuple(range(len(shape))))
+    if len(order) != len(shape):
+        raise RuntimeError(f"{name}: required rank {len(order)} tensor to use {memory_format.name} format; got shape {list(shape)}.")
+    steps = contiguous_strides([shape[d] for d in order])
+    return tuple([steps[i] for i in _inverse(order)])
+
+
 def contiguous(self: Any, memory_format: Any = contiguous_format) -> Any:
     """Return it in row-major order, or in that of a memory format; self if it is."""
     if memory_format is contiguous_format or memory_format is preserve_format:
@@ -563,4 +592,15 @@ def contiguous(self: Any, memory_format: Any = contiguous_format) -> Any:
 
 def in_format(x: Any, memory_format: Any) -> Any:
     """Return it in the memory format that an argument asks for; None and preserve_format ask for none."""
-    return x if memory_format is None or memory_format is preserve_format else contiguous(x, memory_format)
+    return x if keeps(memory_format) else contiguous(x, memory_format)
+
+
+def keeps(memory_format: Any) -> bool:
+    """Tell whether a `memory_format` argument asks for the order that the input has."""
+    return memory_format is None or memory_format is preserve_format
+
+
+def in_format_like(made: Any, like: Any, memory_format: Any) -> Any:
+    """Return what a function has made in the order that is asked for, by default that of the tensor which it is like."""
+    order = dense_order(like) if keeps(memory_format) else None
+    return in_format(made, memory_format) if order is None else in_order(_row_major_copy(_permute(made, axes=order)), order)

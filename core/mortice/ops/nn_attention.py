@@ -7,7 +7,7 @@ from typing import Any
 
 from mortice import op as _op
 from mortice.dtype import DType, bfloat16, bool_, float16, float32
-from mortice.errors import DTypeError, ShapeError
+from mortice.errors import DTypeError, ShapeError, cast_hint
 from mortice.modes import autocasting, modes
 from mortice.node import TENSOR_KERNELS
 from mortice.op import Op, TensorBase, op
@@ -46,18 +46,18 @@ def linear(input: Any, weight: Any, bias: Any = None, *, out: Any = None) -> Any
             raise TypeError(f"linear: expected {what} to be a Tensor; got {type(value).__name__}.")
     shape, ws = input.shape, weight.shape
     if len(ws) not in (1, 2) or not shape or tuple.__getitem__(shape, -1) != tuple.__getitem__(ws, -1):
+        flat = len(shape) > 2 and ws and prod(tuple(shape)[1:]) == ws[-1]
         raise ShapeError(
             f"linear: mat1 and mat2 shapes cannot be multiplied ({prod(tuple(shape)[:-1])}x{(shape or (0,))[-1]} and "
             f"{(ws or (0,))[-1]}x{ws[0] if ws else 0}); got input {list(shape)} and weight {list(ws)}. The last dim of "
-            "the input must have the size that the layer takes."
+            "the input must have the size that the layer takes" + (": flatten it with x.flatten(1)." if flat else ".")
         )
     differ = input.dtype is not weight.dtype or (bias is not None and bias.dtype is not input.dtype)
     if differ and modes.autocast is None:
         other = weight if input.dtype is not weight.dtype else bias
         raise DTypeError(
-            f"linear: mat1 and mat2 must have the same dtype, but got {input.dtype} and {other.dtype}. Convert one "
-            "with "
-            ".to()."
+            f"linear: mat1 and mat2 must have the same dtype, but got {input.dtype} and {other.dtype}. "
+            + cast_hint(input.dtype.name, other.dtype.name, "bias" if other is bias else "weight")
         )
     if len(ws) == 1:
         result = reshape(_linear(input, unsqueeze(weight, 0), bias), tuple(shape)[:-1])

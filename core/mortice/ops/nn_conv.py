@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from mortice.backends.nn_common import transposed_size, window_count
-from mortice.errors import DTypeError, ShapeError
+from mortice.errors import DTypeError, ShapeError, cast_hint
 from mortice.modes import autocasting
 from mortice.op import TensorBase, op, promote
 from mortice.ops.movement import reshape, unsqueeze
 from mortice.ops.nn_resize import _pad_border
-from mortice.shape import Size
+from mortice.shape import Size, channels_hint
 
 # ---- the ops; attributes are tuples, one int a spatial axis ----
 
@@ -146,7 +146,7 @@ def _check(
     if len(shape) not in (nd + 1, nd + 2):
         raise ShapeError(
             f"{name}: Expected {nd + 1}D (unbatched) or {nd + 2}D (batched) input to {name}, but got input of size: "
-            f"{list(shape)}"
+            f"{list(shape)}" + (". The dim of channels is missing; use x.unsqueeze(0)." if len(shape) == nd else "")
         )
     if len(ws) != nd + 2:
         raise ShapeError(
@@ -155,8 +155,8 @@ def _check(
     if x.dtype is not w.dtype or (b is not None and b.dtype is not x.dtype):
         other, what = (w, "weight") if x.dtype is not w.dtype else (b, "bias")
         raise DTypeError(
-            f"{name}: Input type ({x.dtype}) and {what} type ({other.dtype}) should be the same. Convert one with "
-            ".to()."
+            f"{name}: Input type ({x.dtype}) and {what} type ({other.dtype}) should be the same. "
+            + cast_hint(x.dtype.name, other.dtype.name, what)
         )
     if groups <= 0:
         raise ShapeError(f"{name}: non-positive groups is not supported; got groups={groups}.")
@@ -176,7 +176,7 @@ def _check(
     if shape[-nd - 1] != wanted:
         raise ShapeError(
             f"{name}: Given groups={groups}, weight of size {list(ws)}, expected input{list(shape)} to have {wanted} "
-            f"channels, but got {shape[-nd - 1]} channels instead"
+            f"channels, but got {shape[-nd - 1]} channels instead" + channels_hint(shape, wanted, len(shape) == nd + 2)
         )
     outputs = ws[1] * groups if transposed else ws[0]
     if b is not None and tuple(b.shape) != (outputs,):

@@ -147,7 +147,10 @@ def _labelled(name: str, fn: Any, input: Any, target: Any, weight: Any, reductio
                 f"{name}: Expected input batch_size ({shape[0]}) to match target batch_size ({at[0]}); got input "
                 f"{list(shape)} and target {list(at)}."
             )
-        raise ShapeError(f"{name}: Expected target size {list(wanted)}, got {list(at)}")
+        raise ShapeError(
+            f"{name}: Expected target size {list(wanted)}, got {list(at)}"
+            + (". Class indices have no dim of their own; use target.squeeze(1)." if at == (*wanted, 1) else "")
+        )
     if weight is not None:
         if tuple(weight.shape) != (classes,):
             raise ShapeError(

@@ -12,7 +12,7 @@ from mortice.mutation import check_writable, write
 from mortice.node import TENSOR_KERNELS
 from mortice.op import Op, TensorBase, op
 from mortice.ops.movement import clone, expand, reshape
-from mortice.shape import Size, prod
+from mortice.shape import Size, channels_hint, prod
 
 _LOW = (float16, bfloat16)
 
@@ -140,7 +140,8 @@ def _check_parameter(name: str, what: str, x: Any, p: Any, shape: tuple[int, ...
         return
     if tuple(p.shape) != shape:
         raise ShapeError(
-            f"{name}: expected {what} to have shape {list(shape)}; got {list(p.shape)} for input {list(x.shape)}."
+            f"{name}: expected {what} to have shape {list(shape)}; got {list(p.shape)} for input {list(x.shape)}"
+            + ((p.ndim == 1 and channels_hint(x.shape, p.shape[0])) or ".")
         )
     if p.dtype is not x.dtype and not (x.dtype in _LOW and p.dtype is float32):
         raise DTypeError(
@@ -234,26 +235,32 @@ def batch_norm(
             raise RuntimeError("batch_norm: Expected running_mean and running_var to be defined when training=False")
         return _batch_norm_eval(input, running_mean, running_var, weight, bias, eps=eps)
     out, mean, var = _batch_norm(input, weight, bias, eps=eps)
-    count = prod(shape) // max(shape[1], 1)
-    if running_mean is not None:
-        _move(running_mean, mean, momentum, 1.0)
-    if running_var is not None:
-        _move(running_var, var, momentum, count / (count - 1) if count > 1 else float("nan"))
+    _move(running_mean, mean, running_var, var, momentum, prod(shape) // max(shape[1], 1))
     return out
 
 
-def _move(running: Any, value: Any, momentum: float, scale: float) -> None:
-    """Move a running statistic in place: (1 - momentum) * running + momentum * scale * value."""
-    if running.is_inference():
-        with no_grad():
-            check_writable("batch_norm", running)
-    device = running._device
-    k = device.backend
-    if value._device is not device or device.level is not None:
-        value = into_level(running, value.detach())
-    part = value._data if value.dtype is running.dtype else k.astype(value._data, running.dtype)
-    moved = k.add(k.multiply(running._data, 1 - momentum), k.multiply(part, momentum * scale))
-    write(running, moved, True)
+def _move(running_mean: Any, mean: Any, running_var: Any, var: Any, momentum: float, count: int) -> None:
+    """Move running statistics in place by those of `count` values a channel: (1 - momentum) * running + momentum * new.
+
+    The variance counts as that of a sample: count / (count - 1) times as much. No values move nothing.
+    """
+    unbiased = count / (count - 1) if count > 1 else float("nan")
+    for running, value, scale in ((running_mean, mean, 1.0), (running_var, var, unbiased)):
+        if running is None or value.numel() == 0 or count == 0:
+            continue
+        if running.is_inference():
+            with no_grad():
+                check_writable("batch_norm", running)
+        device = running._device
+        k = device.backend
+        if value._device is not device or device.level is not None:
+            value = into_level(running, value.detach())
+        part = value._data if value.dtype is running.dtype else k.astype(value._data, running.dtype)
+        if k.shape_of(part) != k.shape_of(running._data):
+            # instance_norm: the statistics of each sample's channels
+            part = k.mean(k.reshape(part, (-1, *k.shape_of(running._data))), axis=0)
+        moved = k.add(k.multiply(running._data, 1 - momentum), k.multiply(part, momentum * scale))
+        write(running, moved, True)
 
 
 def instance_norm(
@@ -274,18 +281,7 @@ def instance_norm(
     # One batch_norm over (1, N * C, *): every sample's channel is a channel; the running ones move by their mean.
     flat = reshape(input, (1, n * channels, *sizes))
     out, mean, var = _batch_norm(flat, _repeat(weight, n), _repeat(bias, n), eps=eps)
-    count = prod(sizes)
-    for running, value, scale in (
-        (running_mean, mean, 1.0),
-        (running_var, var, count / (count - 1) if count > 1 else float("nan")),
-    ):
-        if running is not None:
-            value = into_level(running, value.detach())
-            k = running._device.backend
-            part = k.mean(k.reshape(value._data, (n, channels)), axis=0)
-            if value.dtype is not running.dtype:
-                part = k.astype(part, running.dtype)
-            write(running, k.add(k.multiply(running._data, 1 - momentum), k.multiply(part, momentum * scale)), True)
+    _move(running_mean, mean, running_var, var, momentum, prod(sizes))
     return reshape(out, (n, channels, *sizes))
 
 

@@ -11,6 +11,7 @@ from mortice.errors import ShapeError
 from mortice.modes import autocasting, modes
 from mortice.op import Op, TensorBase, op
 from mortice.ops.movement import cast
+from mortice.ops.reduce import mean
 from mortice.shape import Size
 
 # ---- the ops; attributes are tuples, one int a spatial axis; the spatial axes are the last ones ----
@@ -31,9 +32,6 @@ def _max_shape(name: str, x: Size, **attrs: Any) -> Size:
     return _counted(x, **attrs)
 
 
-_BY_PLACE = lambda k, g, x_shape, indices, kernel: k.max_pool_grad(g, indices, x_shape=x_shape, ndim=len(kernel))
-
-
 @op(
     result=_values_and_places, shape=_max_shape, kernel="max_pool", name="max_pool", dtypes="uif",
     outputs=("out", "indices"), differentiable=1, grad_name="MaxPoolWithIndicesBackward0",
@@ -43,7 +41,11 @@ def _max_pool(k: Any, x: Any, /, *, kernel: Any, stride: Any, padding: Any, dila
     return k.max_pool(x, kernel=kernel, stride=stride, padding=padding, dilation=dilation, ceil_mode=ceil_mode)
 
 
-_max_pool.vjp(x=_BY_PLACE)
+_max_pool.vjp(
+    x=lambda k, g, x_shape, indices, kernel, stride, padding, dilation: k.max_pool_window_grad(
+        g, indices, x_shape=x_shape, kernel=kernel, stride=stride, padding=padding, dilation=dilation
+    )
+)
 
 
 @op(shape=_max_shape, kernel="max_pool_values", name="max_pool_values", dtypes="uif")
@@ -218,14 +220,17 @@ def _window(
     return kernel, stride, padding, dilation
 
 
-def check_pool_input(name: str, x: Any, nd: int) -> None:
-    """Refuse inputs that are not (N, C, *sizes) or (C, *sizes) with something in them."""
+def check_pool_input(name: str, x: Any, nd: int, full: int | None = None) -> None:
+    """Refuse inputs that are not (N, C, *sizes) or (C, *sizes) with something in them.
+
+    `full` says from which dim on none may be empty, where that is not the channels'.
+    """
     if not isinstance(x, TensorBase):
         raise TypeError(f"{name}: expected input to be a Tensor; got {type(x).__name__}.")
     shape = tuple(x.shape)
     if len(shape) not in (nd + 1, nd + 2):
         raise ShapeError(f"{name}: Expected {nd + 1}D or {nd + 2}D (batch mode) tensor for input; got {list(shape)}.")
-    if 0 in shape[1:] or (0 in shape and len(shape) == nd + 1):
+    if 0 in shape[-nd - 1 if full is None else full :]:
         raise ShapeError(
             f"{name}: Expected {nd + 1}D or {nd + 2}D (batch mode) tensor with optional 0 dim batch size for input, "
             "but "
@@ -342,9 +347,9 @@ def avg_pool3d(
 # ---- windows fitted to an output size ----
 
 
-def _output_size(name: str, x: Any, nd: int, output_size: Any) -> tuple[int, ...]:
+def _output_size(name: str, x: Any, nd: int, output_size: Any, full: int) -> tuple[int, ...]:
     """Return the output size as ints; None keeps an axis."""
-    check_pool_input(name, x, nd)
+    check_pool_input(name, x, nd, full)
     sizes = tuple(x.shape)[-nd:]
     given = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * nd
     if len(given) != nd:
@@ -357,12 +362,15 @@ def _output_size(name: str, x: Any, nd: int, output_size: Any) -> tuple[int, ...
 
 def adaptive_avg(nd: int, input: Any, output_size: Any) -> Any:
     """Average the last `nd` axes down to `output_size`."""
-    return _adaptive_avg_pool(input, output_size=_output_size(f"adaptive_avg_pool{nd}d", input, nd, output_size))
+    wanted = _output_size(f"adaptive_avg_pool{nd}d", input, nd, output_size, -nd)
+    if wanted == (1,) * nd and input.dtype.kind == "f":  # what most networks end with is a plain mean
+        return mean(input, tuple(range(-nd, 0)), True)
+    return _adaptive_avg_pool(input, output_size=wanted)
 
 
 def adaptive_max(nd: int, input: Any, output_size: Any) -> Any:
     """Return the maxima of the last `nd` axes cut to `output_size`, and their positions."""
-    return _adaptive_max_pool(input, output_size=_output_size(f"adaptive_max_pool{nd}d", input, nd, output_size))
+    return _adaptive_max_pool(input, output_size=_output_size(f"adaptive_max_pool{nd}d", input, nd, output_size, 1))
 
 
 def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:

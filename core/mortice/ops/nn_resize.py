@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 from mortice.dtype import float32, uint8
@@ -187,7 +188,12 @@ def interpolate(
                 f"spatial dimensions of {list(sizes)} and output size of {size}. Please provide input tensor in (N, C, "
                 "d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) format."
             )
-        wanted = tuple([n.__index__() for n in given])
+        try:
+            wanted = tuple([operator.index(n) for n in given])
+        except TypeError:
+            raise TypeError(
+                f"interpolate: expected size to be one of int or a tuple of {nd} ints; got {size!r}. Round it first."
+            ) from None
     else:
         factors = tuple(scale_factor) if isinstance(scale_factor, (tuple, list)) else (scale_factor,) * nd
         if len(factors) != nd:
@@ -198,7 +204,10 @@ def interpolate(
                 "tensor in (N, C, d1, d2, ...,dK) format and scale_factor in (s1, s2, ...,sK) format."
             )
         factors = tuple([float(f) for f in factors])
-        wanted = tuple([math.floor(n * f) for n, f in zip(sizes, factors)])
+        scaled = [n * f for n, f in zip(sizes, factors)]
+        if not all(abs(n) < 2**63 for n in scaled):
+            raise RuntimeError(f"interpolate: scaled sizes cannot be counted in int64; got scale_factor {scale_factor!r}.")
+        wanted = tuple([math.floor(n) for n in scaled])
     if recompute_scale_factor:
         if size is not None:
             raise ValueError("interpolate: recompute_scale_factor is not meaningful with an explicit size.")

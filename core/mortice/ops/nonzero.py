@@ -6,20 +6,19 @@ import operator
 from typing import Any
 
 from mortice import op as _op
-from mortice.ops.index import flat_nonzero
+from mortice.ops.index import along_dims, flat_nonzero
 from mortice.ops.movement import cat, reshape, stack
 
 
 def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
     """Return the positions of nonzero elements: one a row, or one tensor per dim with `as_tuple`."""
     shape = tuple(input.shape)
+    if as_tuple and out is not None:
+        raise RuntimeError("nonzero: as_tuple=True gives one tensor per dim, which no out= can hold. Leave one of them out.")
     if as_tuple and not shape:
         return nonzero(reshape(input, 1), as_tuple=True)
     flat = flat_nonzero(input.detach())
-    parts = []
-    for n in reversed(shape):
-        parts.insert(0, flat % n if n else flat)
-        flat = flat // n if n else flat
+    parts = along_dims(flat, shape)
     if as_tuple:
         return tuple(parts)
     made = stack(parts, 1) if parts else flat.new_empty((flat.shape[0], 0))

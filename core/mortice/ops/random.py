@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import math
 import operator
+import warnings
 from typing import Any
 
 from mortice import random as _streams
 from mortice.backends.plugins import resolve
 from mortice.device import Device
-from mortice.dtype import DType, as_dtype, bool_, float64, get_default_dtype, int64, uint8
+from mortice.dtype import DType, as_dtype, bool_, finfo, float64, get_default_dtype, iinfo, int64, uint8
 from mortice.errors import DTypeError
 from mortice.levels import drawing, raise_to
 from mortice.modes import modes
 from mortice.mutation import assign, check_writable
 from mortice.op import TensorBase
-from mortice.ops.creation import _into
+from mortice.ops.creation import given, kind_of
 from mortice.ops.data import check_dtype, finish, from_host, range_of
-from mortice.ops.movement import cast
-from mortice.shape import Size, check_sizes, prod
+from mortice.ops.movement import cast, in_format_like
+from mortice.ops.sort import searchsorted
+from mortice.shape import Size, check_sizes, out_of_memory, prod
 from mortice.tensor import make
 
 __all__ = [
@@ -51,7 +53,10 @@ def _draw(name: str, kernel: str, shape: Size, dtype: DType, device: Device, gen
     k = device.backend
     draw = getattr(k, kernel)
     if not dtype.is_complex:
-        return make(draw(seed, offset, shape, dtype=dtype, device=device), device, dtype, shape)
+        try:
+            return make(draw(seed, offset, shape, dtype=dtype, device=device), device, dtype, shape)
+        except (MemoryError, ValueError, OverflowError) as error:
+            raise out_of_memory(name, shape, dtype, error) from None
     parts = draw(seed, offset, (*shape, 2), dtype=dtype.to_real(), device=device)
     re, im = (make(k.getitem(parts, (..., i)), device, dtype.to_real(), shape) for i in (0, 1))
     joined = cast(re, dtype) + cast(im, dtype) * 1j
@@ -68,8 +73,10 @@ def rand(
 ) -> Any:  # fmt: skip
     """Draw from the uniform distribution on [0, 1)."""
     shape = check_sizes("rand", (named["size"],) if "size" in named else size)
+    if out is not None:
+        dtype, device = kind_of("rand", out, dtype, device)
     made = _draw("rand", "random_uniform", shape, _floating("rand", dtype), resolve(device), generator)
-    return _into(out, finish(made, requires_grad, pin_memory))
+    return given("rand", made, out, requires_grad, pin_memory)
 
 
 def randn(
@@ -78,8 +85,10 @@ def randn(
 ) -> Any:  # fmt: skip
     """Draw from the standard normal distribution."""
     shape = check_sizes("randn", (named["size"],) if "size" in named else size)
+    if out is not None:
+        dtype, device = kind_of("randn", out, dtype, device)
     made = _draw("randn", "random_normal", shape, _floating("randn", dtype), resolve(device), generator)
-    return _into(out, finish(made, requires_grad, pin_memory))
+    return given("randn", made, out, requires_grad, pin_memory)
 
 
 def rand_like(
@@ -89,7 +98,8 @@ def rand_like(
     """Draw uniform numbers in another tensor's shape, dtype and device."""
     where = input._device if device is None else resolve(device)
     kind = _floating("rand_like", dtype or input.dtype)
-    return finish(_draw("rand_like", "random_uniform", input.shape, kind, where, generator), requires_grad, pin_memory)
+    made = _draw("rand_like", "random_uniform", input.shape, kind, where, generator)
+    return finish(in_format_like(made, input, memory_format), requires_grad, pin_memory)
 
 
 def randn_like(
@@ -99,7 +109,8 @@ def randn_like(
     """Draw normal numbers in another tensor's shape, dtype and device."""
     where = input._device if device is None else resolve(device)
     kind = _floating("randn_like", dtype or input.dtype)
-    return finish(_draw("randn_like", "random_normal", input.shape, kind, where, generator), requires_grad, pin_memory)
+    made = _draw("randn_like", "random_normal", input.shape, kind, where, generator)
+    return finish(in_format_like(made, input, memory_format), requires_grad, pin_memory)
 
 
 def normal(
@@ -112,13 +123,15 @@ def normal(
     if not tensors:
         if size is None:
             raise TypeError("normal: size is needed when mean and std are numbers.")
+        if out is not None:
+            dtype, device = kind_of("normal", out, dtype, device)
         made = randn(size, generator=generator, dtype=dtype, device=device) * float(std) + float(mean)
     else:
         shape = (tensors[0] + tensors[1]).shape if len(tensors) == 2 else tensors[0].shape
         first = tensors[0]
         z = _draw("normal", "random_normal", shape, _floating("normal", first.dtype), first._device, generator)
         made = (z * _outside(std) + _outside(mean)).detach()
-    return _into(out, finish(made, requires_grad, pin_memory))
+    return given("normal", made, out, requires_grad, pin_memory)
 
 
 def _outside(value: Any) -> Any:
@@ -134,13 +147,40 @@ def _check_std(name: str, std: Any) -> None:
 # ---- integers ----
 
 
+def _fitting(name: str, low: int, high: int, dtype: DType) -> int:
+    """Check that a dtype holds the integers from low to high - 1; return a high that no draw below it is rounded up to."""
+    if dtype.kind == "c":
+        raise DTypeError(f"{name}: not implemented for {dtype}; expected integers, floats or bool.")
+    limits: Any = finfo(dtype) if dtype.kind == "f" else iinfo(uint8 if dtype is bool_ else dtype)
+    least, most = (0, 1) if dtype is bool_ else (limits.min, limits.max)
+    for what, value in (("from", low), ("to - 1", high - 1)):
+        if not least <= value <= most:
+            raise RuntimeError(f"{name}: {what} is out of bounds for {dtype}; got {value}. Use a wider dtype.")
+        if dtype.kind == "f" and abs(value) > 2 / limits.eps:
+            warnings.warn(
+                f"{name}: {what} is out of bounds [-{int(2 / limits.eps)}, {int(2 / limits.eps)}], within which {dtype} "
+                f"holds every integer; got {value}. Draws beyond are rounded.",
+                UserWarning,
+                stacklevel=4,
+            )
+    step = int(2 ** abs(high - 1).bit_length() * limits.eps / 2) if dtype.kind == "f" else 0
+    if step < 2:
+        return high
+    last = (high - 1 + step // 2) // step * step  # what the greatest draw is rounded to
+    return max(last - step // 2, low + 1) if last >= high else high
+
+
 def _integers(name: str, low: Any, high: Any, shape: Size, dtype: DType, device: Device, generator: Any) -> Any:
     low, high = int(low), int(high)
     if low >= high:
         raise RuntimeError(f"{name}: expects 'from' to be less than 'to', but got from={low} >= to={high}")
     dtype = check_dtype(name, dtype, device)
+    high = _fitting(name, low, high, dtype)
     seed, offset, device = _take(generator, prod(shape), device)
-    data = device.backend.random_integers(seed, offset, low, high, shape, device=device)
+    try:
+        data = device.backend.random_integers(seed, offset, low, high, shape, device=device)
+    except (MemoryError, ValueError, OverflowError) as error:
+        raise out_of_memory(name, shape, int64, error) from None
     return cast(make(data, device, int64, shape), dtype)
 
 
@@ -155,8 +195,10 @@ def randint(
         low, high = 0, low
     if size is None:
         raise TypeError("randint: size is needed, as in randint(high, size) or randint(low, high, size).")
+    if out is not None:
+        dtype, device = kind_of("randint", out, dtype, device)
     made = _integers("randint", low, high, check_sizes("randint", (size,)), dtype or int64, resolve(device), generator)
-    return _into(out, finish(made, requires_grad, pin_memory))
+    return given("randint", made, out, requires_grad, pin_memory)
 
 
 def randint_like(
@@ -168,7 +210,7 @@ def randint_like(
         low, high = 0, low
     where = input._device if device is None else resolve(device)
     made = _integers("randint_like", low, high, input.shape, dtype or input.dtype, where, generator)
-    return finish(made, requires_grad, pin_memory)
+    return finish(in_format_like(made, input, memory_format), requires_grad, pin_memory)
 
 
 def randperm(
@@ -179,11 +221,21 @@ def randperm(
     n = operator.index(n)
     if n < 0:
         raise RuntimeError(f"randperm: n must be non-negative, got {n}")
+    if out is not None:
+        dtype, device = kind_of("randperm", out, dtype, device)
     where = resolve(device)
     dtype = check_dtype("randperm", dtype or int64, where)
+    if dtype.kind in "bc":
+        raise DTypeError(f"randperm: not implemented for {dtype}; expected integers or floats.")
+    most = 2 / finfo(dtype).eps + 1 if dtype.kind == "f" else iinfo(dtype).max + 1
+    if n > most:
+        raise RuntimeError(f"randperm: n cannot be greater than {int(most)} for {dtype}; got {n}.")
     seed, offset, where = _take(generator, n, where)
-    data = where.backend.random_permutation(seed, offset, n, device=where)
-    return _into(out, finish(cast(make(data, where, int64, Size((n,))), dtype), requires_grad, pin_memory))
+    try:
+        data = where.backend.random_permutation(seed, offset, n, device=where)
+    except (MemoryError, ValueError, OverflowError) as error:
+        raise out_of_memory("randperm", Size((n,)), int64, error) from None
+    return given("randperm", cast(make(data, where, int64, Size((n,))), dtype), out, requires_grad, pin_memory)
 
 
 # ---- drawing by probabilities ----
@@ -209,10 +261,12 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = No
         p = input.detach()
     elif not isinstance(p, TensorBase) and not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli: bernoulli_ expects p to be in [0, 1], but got p={p}")
-    made = cast(bernoulli_mask(p, input.shape, input._device, generator), input.dtype)
+    # It is drawn in the dtype of `out`: ones and zeros are the same in each.
+    dtype = out.dtype if isinstance(out, TensorBase) else input.dtype
+    made = cast(bernoulli_mask(p, input.shape, input._device, generator), dtype)
     if input._rg and modes.grad:
         made = made + input * 0  # PyTorch keeps the draw in the graph, with a gradient of zero
-    return _into(out, made)
+    return given("bernoulli", made, out)
 
 
 def multinomial(
@@ -224,22 +278,25 @@ def multinomial(
     if input.dtype.kind != "f":
         raise RuntimeError(f"multinomial: only supports floating-point dtypes for input, got: {input.dtype}")
     n = input.shape[-1]
+    if n > 1 << 24:  # beyond, PyTorch's float weights could not tell neighbours apart
+        raise RuntimeError(f"multinomial: number of categories cannot exceed 2^24; got {n}.")
     if num_samples <= 0:
         raise RuntimeError(f"multinomial: cannot sample n_sample <= 0 samples; got {num_samples}.")
     if not replacement and num_samples > n:
         raise RuntimeError("multinomial: cannot sample n_sample > prob_dist.size(-1) samples without replacement")
-    weights = cast(input.detach(), float64 if float64 in input._device.backend.dtypes(input._device) else input.dtype)
+    weights = cast(input.detach(), input._device.widest_float)
     total = weights.sum(-1, keepdim=True)
-    if not bool(((weights >= 0) & weights.isfinite()).all().item()):
+    low, high = (weights.numel() and range_of(weights)) or (0, 0)
+    if not (low >= 0 and high < math.inf):
         raise RuntimeError("multinomial: probability tensor contains either `inf`, `nan` or element < 0")
-    if not bool((total > 0).all().item()):
+    if total.numel() and not (range_of(total) or (1, 1))[0] > 0:
         raise RuntimeError("multinomial: invalid multinomial distribution (sum of probabilities <= 0)")
     rows = input.shape[:-1]
     if replacement:
         edges = (weights / total).cumsum(-1)
         u = _draw("multinomial", "random_uniform", Size((*rows, num_samples)), weights.dtype, input._device, generator)
         u = u * edges[..., -1:]
-        found = (u.unsqueeze(-1) >= edges.unsqueeze(-2)).sum(-1)
+        found = searchsorted(edges, u, right=True)
         # Rounding may carry a draw past the last weight: the last index of weight more than 0 takes it.
         last = (weights > 0).to(int64).cumsum(-1).argmax(-1, keepdim=True)
         made = found.minimum(last.expand(found.shape))
@@ -247,7 +304,7 @@ def multinomial(
         # The smallest exponential clocks of rate w ring in the order of a draw without replacement.
         clock = _draw("multinomial", "random_exponential", input.shape, weights.dtype, input._device, generator)
         made = (clock / weights).argsort(-1)[..., :num_samples]
-    return _into(out, made)
+    return given("multinomial", made, out)
 
 
 # ---- in place ----
@@ -263,6 +320,10 @@ def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any =
     from_ = named.get("from", from_)
     if from_ > to:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}")
+    most = finfo(_floating("uniform_", self.dtype)).max
+    for what, value in (("from", from_), ("to", to), ("to - from", to - from_)):
+        if not abs(value) <= most:
+            raise RuntimeError(f"uniform_: {what} is out of bounds for {self.dtype}; got {value}.")
     u = _draw("uniform_", "random_uniform", self.shape, _floating("uniform_", self.dtype), self._device, generator)
     return _fill("uniform_", self, u * (to - from_) + from_)
 
@@ -289,7 +350,7 @@ def exponential_(self: Any, lambd: float = 1.0, *, generator: Any = None) -> Any
 
 def _open_uniform(name: str, t: Any, generator: Any) -> Any:
     """Draw float64 (or the widest) uniforms that are never 0."""
-    kind = float64 if float64 in t._device.backend.dtypes(t._device) else _floating(name, t.dtype)
+    kind = t._device.widest_float
     u = _draw(name, "random_uniform", t.shape, kind, t._device, generator)
     return u + 2.0 ** (-54 if kind is float64 else -25)
 
@@ -319,17 +380,19 @@ def geometric_(self: Any, p: float, *, generator: Any = None) -> Any:
     return _fill("geometric_", self, (u.log() / math.log1p(-p)).ceil())
 
 
-def random_(self: Any, from_: Any = None, to: Any = None, *, generator: Any = None, **named: Any) -> Any:
-    """Fill with integers: from `from` to `to` - 1, from 0 to `to` - 1, or over all that the dtype counts exactly."""
+def random_(self: Any, from_: Any = None, to: Any = ..., *, generator: Any = None, **named: Any) -> Any:
+    """Fill with integers: from `from` to `to` - 1, from 0 to `to` - 1, or over all that the dtype counts exactly.
+
+    A `to` of None is the dtype's last: `random_(3)` draws 0, 1 and 2, `random_(3, None)` from 3 on.
+    """
     from_ = named.get("from", from_)
-    if from_ is not None and to is None:
+    if from_ is not None and to is ...:
         from_, to = 0, from_
-    if to is None:
-        digits = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
-        bits = digits.get(self.dtype.to_real().name, 8 * self.dtype.itemsize - (self.dtype.kind == "i"))
-        to = 2 if self.dtype is bool_ else min(2**bits + (self.dtype.kind == "f"), 2**63 - 1)
-    made = _integers("random_", from_ or 0, to, self.shape, int64, self._device, generator)
-    return _fill("random_", self, made)
+    d = self.dtype
+    if to is None or to is ...:
+        last = 1 if d is bool_ else int(2 / finfo(d).eps) if d.kind in "fc" else min(iinfo(d).max, 2**63 - 1)
+        to = last + 1
+    return _fill("random_", self, _integers("random_", from_ or 0, to, self.shape, d, self._device, generator))
 
 
 # ---- seeds and states ----

@@ -8,7 +8,6 @@ from mortice.dtype import DType
 from mortice.errors import DTypeError
 from mortice.mutation import layout
 from mortice.op import op, run
-from mortice.ops import movement
 from mortice.shape import Size
 from mortice.tensor import make
 
@@ -40,11 +39,14 @@ _reinterpret.no_grad("it reads bits")
 
 
 def view_dtype(x: Any, dtype: DType) -> Any:
-    """Show the same bytes as another dtype, of which the last dim holds more or fewer; a copy where a backend cannot."""
-    if x._rg:
-        raise RuntimeError("view: a tensor that requires grad cannot be viewed as another dtype. Use .detach() first.")
+    """Show the same bytes as another dtype, of which the last dim holds more or fewer; a copy where a backend cannot.
+
+    The result is outside the graph, since bits have no gradient; it is x itself where that is its dtype.
+    """
     if dtype is x.dtype:
-        return movement._view(x, shape=x.shape)
+        return x
+    if x._rg:
+        x = x.detach()
     backend, shape = x._device.backend, tuple(x.shape)
     if dtype not in backend.dtypes(x._device):
         raise DTypeError(f"view: {x._device} of backend {backend.name} has no {dtype.name}.")
@@ -65,6 +67,3 @@ def view_dtype(x: Any, dtype: DType) -> Any:
         data = _reinterpret.op.body(backend, x._data, **attrs)
         return make(data, x._device, dtype, Size(backend.shape_of(data)))
     return run(_reinterpret.op, (x,), attrs, dtype)
-
-
-movement.VIEW_DTYPE = view_dtype

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mortice.backends.kernel_tools import is_number, like
+from mortice.backends.kernel_tools import horner, in_float32, is_number, like, single
 from mortice.node import TENSOR_KERNELS
 from mortice.op import broadcast, floating, op, promote, same
 from mortice.ops.elementwise import add, mul, undefined
@@ -70,12 +70,38 @@ def ndtr(input: Any, *, out: Any = None) -> Any:
     return mul(tail, 0.5, out=out)
 
 
-def ndtri(input: Any, *, out: Any = None) -> Any:
-    """Invert `ndtr`."""
-    return mul(erfinv(input * 2.0 - 1.0), math.sqrt(2.0), out=out)
+@op(result=floating, shape=same, dtypes="f")
+@in_float32
+def ndtri(k: Any, x: Any, /) -> Any:
+    """Invert `ndtr`, accurate where it is small."""
+    low = k.less(x, 0.5)
+    tail = k.where(low, x, k.subtract(1.0, x))
+    central = k.less(0.1, tail)
+    near = k.multiply(k.erfinv(k.subtract(k.multiply(k.where(central, x, 0.5), 2.0), 1.0)), math.sqrt(2.0))
+    # Three digits by a rational function (Hastings'), which Newton's steps on the logarithm of the tail double.
+    safe = k.where(k.logical_or(central, k.less_equal(tail, 0.0)), 0.1, tail)
+    log = k.log(safe)
+    s = k.sqrt(k.multiply(log, -2.0))
+    far = k.subtract(
+        s, k.divide(horner(k, (2.515517, 0.802853, 0.010328), s), horner(k, (1.0, 1.432788, 0.189269, 0.001308), s))
+    )
+    for _ in range(3 - single(k, x)):
+        scaled = k.multiply(far, math.sqrt(0.5))
+        rest = k.erfcx(scaled)
+        miss = k.subtract(k.subtract(k.log(k.multiply(rest, 0.5)), k.multiply(scaled, scaled)), log)
+        far = k.add(far, k.multiply(miss, k.multiply(rest, math.sqrt(math.pi / 2))))
+    far = k.where(k.equal(tail, 0.0), math.inf, k.where(k.less(tail, 0.0), math.nan, far))
+    return k.where(central, near, k.where(k.isnan(x), x, k.where(low, k.negative(far), far)))
+
+
+ndtri.vjp(
+    x=lambda k, g, out: k.multiply(g, k.multiply(k.exp(k.multiply(k.square(out), 0.5)), math.sqrt(2 * math.pi))),
+    jvp="elementwise",
+)
 
 
 @op(result=floating, shape=same, dtypes="f")
+@in_float32
 def log_ndtr(k: Any, x: Any, /) -> Any:
     """Return the logarithm of `ndtr`, accurate where it is small."""
     scaled = k.multiply(x, math.sqrt(0.5))
@@ -249,6 +275,7 @@ entr.vjp(x=lambda k, g, x: k.multiply(g, k.subtract(-1.0, k.log(x))), jvp="eleme
 
 
 @op(result=floating, shape=same)
+@in_float32
 def sinc(k: Any, x: Any, /) -> Any:
     """Return sin(pi * x) / (pi * x), 1 at 0."""
     zero = k.equal(x, 0.0)
@@ -256,6 +283,7 @@ def sinc(k: Any, x: Any, /) -> Any:
     return k.where(zero, 1.0, k.divide(k.sin(turn), turn))
 
 
+@in_float32
 def _sinc_back(k: Any, g: Any, x: Any) -> Any:
     zero = k.equal(x, 0.0)
     safe = k.where(zero, 1.0, x)

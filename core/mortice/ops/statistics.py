@@ -386,6 +386,8 @@ _kthvalue.vjp(x=selected_back)
 def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False, *, out: Any = None) -> Any:
     """Return the k-th smallest element along a dim, counted from 1, and where it is."""
     x, axis, _ = flat_axis(input, dim, "kthvalue")
+    if not x.shape[axis]:
+        raise IndexError(f"kthvalue(): Expected reduction dim {axis} to have non-zero size; got {list(x.shape)}.")
     if not 1 <= k <= x.shape[axis]:
         raise RuntimeError(
             f"kthvalue(): selected number k out of range for dimension {axis}; got k = {k} for size {x.shape[axis]}."

@@ -12,28 +12,30 @@ from mortice.backends.host import HostBuffer
 from mortice.backends.plugins import devices_of, resolve
 from mortice.device import Device
 from mortice.dtype import DType, get_default_dtype, uint8
+from mortice.layout import contiguous_format, preserve_format
 from mortice.mutation import check_writable, layout
 from mortice.op import TensorBase
 from mortice.ops.creation import empty
 from mortice.ops.data import PINNING, check_dtype, is_array, is_sequence, share, tensor
-from mortice.ops.movement import clone
+from mortice.ops.movement import cat, clone, format_of, format_strides
 from mortice.ops.reinterpret import view_dtype
 from mortice.ops.strided import as_strided, storage_offset, whole
-from mortice.shape import Size, contiguous_strides, prod
+from mortice.shape import Size, check_sizes, contiguous_strides, prod
+from mortice.shared import Block
 
-__all__ = ["TypedStorage", "UntypedStorage", "from_file"]
+__all__ = ["TypedStorage", "UntypedStorage", "from_file", "resize_as_"]
 
 
 class _Storage:
     """What both kinds have: a 1-D tensor of all the memory, in the dtype that it was made in."""
 
-    __slots__ = ("_memory", "dtype")
+    __slots__ = ("_memory", "dtype", "__weakref__")
     _memory: Any
     dtype: DType
 
     def _elements(self) -> Any:
         """Return the memory as a tensor of the storage's dtype."""
-        return self._memory if self._memory.dtype is self.dtype else view_dtype(self._memory, self.dtype)
+        return view_dtype(self._memory, self.dtype)
 
     def _writable(self) -> Any:
         """Return the elements, refusing what would be a copy of them."""
@@ -111,11 +113,11 @@ class _Storage:
         return type(self)._over(self._memory.cuda(device), self.dtype)
 
     def is_shared(self) -> bool:
-        """Tell whether child processes that are forked see the same memory."""
+        """Tell whether other processes can see the same memory."""
         return is_shared(self._memory)
 
     def share_memory_(self) -> Any:
-        """Move to memory that child processes see which are forked from now on; return self."""
+        """Move to memory that other processes can see; return self."""
         share_memory_(self._memory)
         return self
 
@@ -148,7 +150,12 @@ class _Storage:
         return self.clone()
 
     def __deepcopy__(self, memo: Any) -> Any:
-        return memo.setdefault(id(self), self.clone())
+        if id(self) not in memo:
+            memo[id(self)] = type(self)._over(_copied_memory(self._memory, memo), self.dtype)
+        return memo[id(self)]
+
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
 
 
 def _again(cls: Any, memory: Any, dtype: DType) -> Any:
@@ -198,6 +205,24 @@ def untyped_storage(self: Any) -> UntypedStorage:
     return UntypedStorage._over(whole(self), uint8)  # type: ignore[no-any-return]
 
 
+def _copied_memory(x: Any, memo: Any) -> Any:
+    """Return a flat copy of all the memory that a tensor sees a part of: one for each memory that a deepcopy meets."""
+    storage = x.own_storage()
+    if id(storage.aliases) not in memo:  # which is kept too: another object could get the number of one that is gone
+        pinned = storage.pinned
+        memo[id(storage.aliases)] = storage.aliases, clone(whole(x))
+        storage.pinned = pinned
+    return memo[id(storage.aliases)][1]
+
+
+def copied(x: Any, memo: Any) -> Any:
+    """Copy a tensor for a deepcopy, in which the copies share memory as the tensors do."""
+    if x._storage is None or x._device.level is not None or x._storage.lonely():
+        return clone(x)
+    memory = view_dtype(_copied_memory(x, memo), x.dtype)
+    return as_strided(memory, x.shape, layout(x), storage_offset(x))
+
+
 def typed_storage(self: Any) -> TypedStorage:
     """Return the memory that the tensor sees all or a part of, as elements of its dtype."""
     return TypedStorage._over(whole(self), self.dtype)  # type: ignore[no-any-return]
@@ -237,6 +262,39 @@ def set_(self: Any, source: Any = None, storage_offset: int = 0, size: Any = Non
     return self
 
 
+def resize_(self: Any, *sizes: Any, size: Any = None, memory_format: Any = None) -> Any:
+    """Change the shape in place: the memory shows the elements in its own order, and grows by zeros where it is too small.
+
+    Differs from torch: memory that grows is new memory, which other tensors over the old do not see.
+    """
+    if self._rg:
+        raise RuntimeError("cannot resize variables that require grad")
+    size = check_sizes("resize_", sizes if size is None else (size,))
+    if memory_format is preserve_format:
+        raise RuntimeError("resize_: expected a memory format of its own; got preserve_format.")
+    if size == self.shape and memory_format is None:
+        return self
+    if prod(max(n, 1) for n in size) * self.dtype.itemsize >> 63:
+        raise RuntimeError(f"resize_: Storage size calculation overflowed with sizes={list(size)}")
+    steps = format_strides("resize_", size, memory_format)
+    memory, offset = whole(self.detach()), storage_offset(self)
+    missing = offset + prod(size) - memory.shape[0] if prod(size) else 0
+    if missing > 0:
+        memory = cat([memory, empty(missing, dtype=self.dtype, device=self._device)])
+    seen, version = as_strided(memory, size, steps, offset if prod(size) else 0).detach(), self._version + 1
+    self._data, self.shape = seen._data, seen.shape
+    self.set_storage(seen._storage, seen._steps)
+    self.own_storage().version = version  # nodes that kept this tensor notice, as they do of a write
+    return self
+
+
+def resize_as_(input: Any, the_template: Any, *, memory_format: Any = None) -> Any:
+    """Change the shape in place to that of another tensor; preserve_format takes its order in memory too."""
+    if memory_format is preserve_format:
+        memory_format = contiguous_format if the_template.is_contiguous() else format_of(the_template)
+    return resize_(input, the_template.shape, memory_format=memory_format)
+
+
 def old_style(args: tuple[Any, ...], dtype: DType, device: Any) -> Any:
     """Make a tensor as the old constructors do: of sizes, or from a sequence, an array, a tensor or a storage."""
     if not args or len(args) > 1:
@@ -257,35 +315,44 @@ def old_style(args: tuple[Any, ...], dtype: DType, device: Any) -> Any:
 
 # ---- memory that processes share ----
 
-_SHARED: dict[int, int] = {}  # address -> bytes of mappings that forked processes share
+_SHARED: weakref.WeakValueDictionary[int, Block] = weakref.WeakValueDictionary()  # by address
 
 
 def is_shared(self: Any) -> bool:
-    """Tell whether child processes that are forked see the same memory, as after `share_memory_`; CUDA memory counts."""
+    """Tell whether other processes can see the same memory, as after `share_memory_`; CUDA memory counts."""
     if self._device.type != "cpu":
         return self._device.type == "cuda"  # type: ignore[no-any-return]
-    return bool(_SHARED) and whole(self).data_ptr() in _SHARED
+    return block_of(self) is not None
+
+
+def block_of(self: Any) -> Block | None:
+    """Return the shared memory that a tensor lies in, None where it lies in other memory."""
+    return _SHARED.get(whole(self).data_ptr()) if _SHARED else None
+
+
+def in_block(block: Block, shape: Any, dtype: DType, device: Device) -> Any:
+    """Make the tensor of all of a block's memory."""
+    made = share(HostBuffer(memoryview(block), shape, dtype), device)
+    _SHARED[made.data_ptr()] = block
+    return made
 
 
 def share_memory_(self: Any) -> Any:
-    """Move to memory that child processes see which are forked from now on; return self. On a CUDA device, do nothing.
+    """Move to memory that other processes can see; return self. On a CUDA device, do nothing.
 
-    Differs from torch: a process that is started anew, not forked, gets a copy.
+    Processes that are forked from now on have it; `mortice.multiprocessing` hands it to others.
     """
     if is_shared(self) or not self.numel():
         return self
     memory, backend = whole(self), self._device.backend
     if backend.copies_host:
         raise RuntimeError(f"share_memory_: backend '{backend.name}' cannot use memory that processes share.")
-    block = mmap.mmap(-1, memory.nbytes)
+    block = Block(memory.nbytes)
     block[:] = backend.to_host(memory._data).tobytes()
-    data = backend.share_host(HostBuffer(memoryview(block), memory.shape, memory.dtype), self._device)
+    data = in_block(block, memory.shape, memory.dtype, self._device)._data
     for t in list(memory._storage.live()):
         start = storage_offset(t)
         t._data = data if t is memory else backend.strided(data, shape=t.shape, strides=layout(t), offset=start)
-    address = memory.data_ptr()
-    _SHARED[address] = memory.nbytes
-    weakref.finalize(block, _SHARED.pop, address, None).atexit = False
     return self
 
 

@@ -14,6 +14,7 @@ from mortice.op import op
 from mortice.ops.creation import empty
 from mortice.ops.index import _slice
 from mortice.ops.movement import _is_row_major, _view, cast, permute, reshape
+from mortice.ops.reinterpret import view_dtype
 from mortice.shape import Size, check_dim, contiguous_strides, prod
 from mortice.tensor import make
 
@@ -167,6 +168,8 @@ def unfold(input: Any, dimension: int, size: int, step: int) -> Any:
         raise RuntimeError(f"unfold: step is {step} but must be > 0.")
     if size > n:
         raise RuntimeError(f"unfold: maximum size for tensor at dimension {dimension} is {n} but size is {size}.")
+    if not input.shape:
+        return reshape(input, (1,))[:size]
     fn = _unfold if _shares(input, "sliding_window") else _unfold_copy
     return fn(input, axis=axis, size=operator.index(size), step=operator.index(step))
 
@@ -219,6 +222,7 @@ def _offset(x: Any) -> int:
         return backend.whole(x._data)[1]  # type: ignore[no-any-return]
     shape: Any = Size(backend.shape_of(x._storage.root))
     strides, offset = contiguous_strides(shape), 0
+    dtype = backend.dtype_of(x._storage.root)
     for step, attrs in x.view_steps:
         if step is _slice.op:
             dims = iter(zip(shape, strides))
@@ -233,6 +237,10 @@ def _offset(x: Any) -> int:
             offset += strides[attrs["axis2"]] * place if place >= 0 else -place * strides[attrs["axis1"]]
         elif step is _strided.op:
             offset += attrs["offset"]
+        shown = attrs.get("dtype") or step.rule(dtype)[1]
+        if shown is not dtype:  # complex numbers as two real ones, or other bytes: the offset counts elements
+            offset = offset * dtype.itemsize // shown.itemsize + (step.name == "imag")
+            dtype = shown
         below = step.shape(step.name, shape, **attrs)
         strides = step.strides(shape, strides, **attrs) if step.strides else contiguous_strides(below)
         shape = below
@@ -284,10 +292,10 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
         dense = permute(input, order)
         if _is_row_major(dense) and offset >= 0 and reach < max(prod(input.shape), 1):
             x = dense
-        elif input._base is not None:
+        elif input._base is not None and input._base.dtype is input.dtype:
             x, offset, reach = input._base, start, last
         elif not input._rg:
-            x, offset, reach = whole(input), start, last
+            x, offset, reach = view_dtype(whole(input), input.dtype), start, last
     if not _is_row_major(x) or offset < 0 or reach >= max(prod(x.shape), 1):
         raise RuntimeError(
             f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {start} are out of bounds for "

@@ -147,7 +147,12 @@ class NAdam(_Moments):
         step, beta = self._read(p, "step"), group["betas"][0]
         mu, next_mu = [beta * (1 - 0.5 * 0.96 ** (n * group["momentum_decay"])) for n in (step, step + 1)]
         held = rounded(self.state[p]["mu_product"].dtype, mu)
-        product = self._write(p, "mu_product", self._read(p, "mu_product") * held)
+        product: Any
+        if group["differentiable"]:
+            product = self.state[p]["mu_product"] = self.state[p]["mu_product"] * held
+            product = product.to(p.dtype)
+        else:
+            product = self._write(p, "mu_product", self._read(p, "mu_product") * held)
         return self._averages, (("step", step), ("mu", mu), ("next_mu", next_mu), ("mu_product", product))
 
 

@@ -46,10 +46,11 @@ class Adagrad(FusedOptimizer):
         return {"sum": full_like(p, group["initial_accumulator_value"])}
 
     def share_memory(self) -> None:
-        """Do nothing: threads see the state as it is, and there is no memory shared between processes.
-
-        Differs from torch: the state is not moved to memory that other processes see.
-        """
+        """Move the state to memory that other processes can see."""
+        for state in self.state.values():
+            for value in state.values():
+                if isinstance(value, mortice.Tensor):
+                    value.share_memory_()
 
     def _plan(self, group: dict[str, Any], p: Any) -> Any:
         return ("sum",), (("step", self._read(p, "step")),)

@@ -37,6 +37,8 @@ class FusedOptimizer(Optimizer):
         """
         raise NotImplementedError
 
+    found_inf: Any = None  # while a captured GradScaler.step runs: a tensor, not 0 where the step is to change nothing
+
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the parameters once; a closure computes the loss anew and returns it."""
         loss = closure_loss(closure)
@@ -58,6 +60,8 @@ class FusedOptimizer(Optimizer):
                     options[name] = option
                 for name, number in numbers:
                     options[name] = [self.state[p][name] for p in members] if number is HELD else number
+                if self.found_inf is not None:
+                    options["skip"] = [self.found_inf] * len(members)
                 states = [self.state[p] for p in members] if any(names) else []
                 mortice._fused_step_(
                     self._kernel, members, [p.grad for p in members],
@@ -143,7 +147,11 @@ class FusedOptimizer(Optimizer):
                 count = self.state[p]["step"]
                 if not isinstance(count, Tensor) or count.device != p.device:  # loaded from where it was kept otherwise
                     self.state[p]["step"] = mortice.as_tensor(count, device=p.device)
-            mortice._fused_step_("count_step", [self.state[p]["step"] for p in params], None, (), {})
+            counts = [self.state[p]["step"] for p in params]
+            if self.found_inf is None:
+                mortice._fused_step_("count_step", counts, None, (), {})
+            else:
+                mortice._fused_step_("count_unless_step", counts, None, (), {"skip": [self.found_inf] * len(counts)})
             return
         values = [self._read(p, "step") for p in params]
         counts = [self.state[p]["step"] for p in params]

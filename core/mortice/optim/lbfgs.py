@@ -56,7 +56,7 @@ class LBFGS(Optimizer):
         for iteration in range(1, max_iter + 1):
             state["n_iter"] += 1
             if state["n_iter"] == 1:
-                d, t = -g, min(1.0, 1.0 / float(g.abs().sum())) * lr
+                d, t = -g, 1.0 / max(1.0, float(g.abs().sum())) * lr
                 state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
             else:
                 self._remember(state, g, group["history_size"])

@@ -100,7 +100,13 @@ class Optimizer:
             if not isinstance(p, Tensor):
                 raise TypeError("optimizer can only optimize Tensors, but one of the params is " + type(p).__name__)
             if not self.defaults.get("differentiable") and not (p.is_leaf or p.retains_grad):
-                raise ValueError("can't optimize a non-leaf Tensor")
+                made = p.grad_fn.name().removesuffix("0").removesuffix("Backward")
+                error = ValueError("can't optimize a non-leaf Tensor")
+                error.add_note(
+                    f"This one, of shape {list(p.shape)}, was made by {made}. Optimize the parameter itself, and compute "
+                    "from it in forward."
+                )
+                raise error
         for name, default in self.defaults.items():
             if default is required and name not in group:
                 raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")

@@ -47,6 +47,8 @@ def save(
             write(file, os.path.splitext(os.path.basename(path))[0] or "archive")
     elif hasattr(f, "write"):
         write(f, "archive")
+        if hasattr(f, "flush"):  # who opens the file by its name finds all of it
+            f.flush()
     else:
         raise AttributeError(f"save: expected a path or a file opened for writing; got {type(f).__name__}.")
 
@@ -114,7 +116,8 @@ def load(
     Args:
         map_location: a device, a dictionary of device names, or a function `(storage, location)`; by default tensors go
             to the device they were saved from, and those of the CPU to the default backend.
-        weights_only: False reads modules too, of mortice's classes and of those already imported.
+        weights_only: False reads more: modules, objects of plain classes and enums, of those already imported; arrays of
+            NumPy; paths, dates, Namespace and other values of Python's library.
         mmap: map the storages of a file from the disk instead of reading them.
         pickle_load_args: `encoding=` says how text of Python 2 was coded.
 

@@ -1,7 +1,8 @@
 """Reading checkpoints: what the names in PyTorch's pickles stand for, and storages made into tensors.
 
 Whatever a file asks for is looked up in tables of functions written for it here; nothing is imported or called because
-a file says so. `add_safe_globals` widens that, and so does `weights_only=False`, for classes of modules.
+a file says so. `add_safe_globals` widens that, and so does `weights_only=False`, for classes of modules and of plain
+objects.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import importlib
 import sys
 from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
+from enum import Enum
 from typing import Any
 
 from mortice.backends.host import HostBuffer
@@ -19,10 +21,12 @@ from mortice.device import Device
 from mortice.dtype import DTYPES, DType, by_name, uint8
 from mortice.errors import DTypeError
 from mortice.ops.data import check_dtype
+from mortice.ops.storage import TypedStorage
 from mortice.ops.strided import _shares as shares
 from mortice.ops.strided import as_strided
 from mortice.serialize import registry
 from mortice.serialize.machine import Owner, UnpicklingError, check_key
+from mortice.serialize.registry import Known
 from mortice.shape import Size, contiguous_strides, prod
 from mortice.tensor import TensorBase, make
 
@@ -117,6 +121,21 @@ class Storage:
         return make(device.backend.share_host(HostBuffer(data, shape, dtype), device), device, dtype, Size(shape))
 
 
+class Reference(TypedStorage):
+    """What a pickle refers to: memory and the dtype to see it in. Its tensor is made when something else than tensors asks."""
+
+    __slots__ = ("source", "numel")
+
+    def __init__(self, source: Storage, dtype: DType, numel: int) -> None:
+        self.source, self.dtype, self.numel = source, dtype, numel
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "_memory":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self._memory = self.source.tensor(self.dtype, 0, (self.numel,), (1,))
+        return self._memory
+
+
 def place(storage: Storage, location: Any, map_location: Any) -> Storage:
     """Send a storage where the caller wants it."""
     if not isinstance(location, str):
@@ -146,17 +165,10 @@ def place(storage: Storage, location: Any, map_location: Any) -> Storage:
 # ---- what PyTorch's names stand for ----
 
 
-class Known:
-    """A name that a file may call."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
-
-
 def _tensor(storage: Any, offset: Any, size: Any, stride: Any, dtype: DType | None = None) -> Any:
-    if not isinstance(storage, tuple) or not isinstance(storage[0], Storage):
+    if type(storage) is not Reference:
         raise UnpicklingError("load: a tensor refers to something that is no storage.")
-    return storage[0].tensor(dtype or storage[1] or uint8, offset, tuple(size), tuple(stride))
+    return storage.source.tensor(dtype or storage.dtype, offset, tuple(size), tuple(stride))
 
 
 def _rebuild_tensor(
@@ -273,6 +285,7 @@ _KNOWN: dict[str, Any] = {
     "builtins.frozenset": Known(lambda items=(): _set_of(items, frozenset)),
     "builtins.complex": Known(_complex),
     "builtins.bytearray": Known(_bytearray),
+    "builtins.bytes": Known(lambda: b""),  # how old protocols write what is empty
     "builtins.slice": Known(slice),
     "builtins.range": Known(range),
     "_codecs.encode": Known(_encode),
@@ -286,12 +299,14 @@ class Reading(Owner):
     """Answers the machine for one file: `storage(key)` gives the bytes behind a reference."""
 
     plain: Owner
+    objects: Any
 
     def __init__(self, storage: Callable[[str], Any], map_location: Any, weights_only: bool) -> None:
         self.read, self.map_location, self.weights_only = storage, map_location, weights_only
         self.storages: dict[str, Storage] = {}
         if not weights_only:
             importlib.import_module("mortice.nn")
+            self.objects = importlib.import_module("mortice.serialize.objects")  # not before a file needs it
 
     def find(self, module: str, name: str) -> Any:
         module, name = NAME_MAPPING.get((module, name), (IMPORT_MAPPING.get(module, module), name))
@@ -300,7 +315,7 @@ class Reading(Owner):
         if found is None:
             found = _KNOWN.get(full)
         if found is None and not self.weights_only:
-            found = _of_modules(module, name)
+            found = _of_modules(module, name) or self.objects.find(module, name)
         if found is None:
             raise UnpicklingError(
                 f"load: the file asks for {full}, which is no tensor, container or plain value; nothing of it was "
@@ -310,18 +325,22 @@ class Reading(Owner):
         return found
 
     def _hint(self) -> str:
-        return ", or read modules with weights_only=False" if self.weights_only else ""
+        return ", or read modules and plain objects with weights_only=False" if self.weights_only else ""
 
     def call(self, function: Any, args: tuple[Any, ...]) -> Any:
         if isinstance(function, Known):
             return function.function(*args)
         if registry.is_allowed(function):
             return function(*args)
+        if not self.weights_only and (made := self.objects.call(function, args)) is not NotImplemented:
+            return made
         raise UnpicklingError(f"load: the file calls {getattr(function, '__name__', function)!r}; nothing was executed.")
 
     def new(self, kind: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if isinstance(kind, Known):
             return kind.function(*args, **kwargs)
+        if isinstance(kind, type) and self._is_plain(kind) and not registry.is_allowed(kind):
+            return self.objects.new(kind, args)
         if isinstance(kind, type) and self._may_make(kind):
             return kind.__new__(kind, *args, **kwargs)
         raise UnpicklingError(f"load: the file makes a {getattr(kind, '__name__', kind)!r}; nothing was executed.")
@@ -329,17 +348,23 @@ class Reading(Owner):
     def build(self, obj: Any, state: Any) -> None:
         if type(obj) is OrderedDict or isinstance(obj, TensorBase):
             _with_state(obj, state)
-        elif self._may_make(type(obj)):
+        elif self._is_known(type(obj)):
             _set_state(obj, state)
-        else:
+        elif self.weights_only or not self.objects.build(obj, state):
             super().build(obj, state)
 
     def vouches(self, obj: Any) -> bool:
-        return isinstance(obj, (DType, Device)) or self._may_make(type(obj))
+        return isinstance(obj, (DType, Device, Enum, defaultdict)) or self._may_make(type(obj))
 
     def _may_make(self, kind: type) -> bool:
         """Tell whether objects of a class may be made and given a state."""
+        return self._is_known(kind) or self._is_plain(kind)
+
+    def _is_known(self, kind: type) -> bool:
         return registry.is_allowed(kind) or (not self.weights_only and _is_module(kind))
+
+    def _is_plain(self, kind: type) -> bool:
+        return not self.weights_only and self.objects.is_plain(kind)
 
     def persistent(self, reference: Any) -> Any:
         if not isinstance(reference, tuple) or len(reference) < 5 or reference[0] != "storage":
@@ -350,11 +375,10 @@ class Reading(Owner):
         if key not in self.storages:
             self.storages[key] = place(Storage(self.read(key)), location, self.map_location)
         storage = self.storages[key]
-        if numel < 0 or numel * (kind.dtype or uint8).itemsize > len(storage):
-            raise UnpicklingError(
-                f"load: storage {key} has {len(storage)} bytes; {numel} of {(kind.dtype or uint8).name} were promised."
-            )
-        return storage, kind.dtype
+        dtype = kind.dtype or uint8
+        if numel < 0 or numel * dtype.itemsize > len(storage):
+            raise UnpicklingError(f"load: storage {key} has {len(storage)} bytes; {numel} of {dtype.name} were promised.")
+        return Reference(storage, dtype, numel)
 
 
 class _Plain(Owner):
@@ -376,7 +400,7 @@ def _of_modules(module: str, name: str) -> Any:
             importlib.import_module(module)
         except ImportError:
             return None
-    found = getattr(sys.modules.get(module), name, None)
+    found = getattr(sys.modules.get(module), "__dict__", {}).get(name)  # a lazy module would run code for what it has not
     if isinstance(found, type):
         return found if _is_module(found) else None
     return found if ours and callable(found) and getattr(found, "__module__", "") == module else None

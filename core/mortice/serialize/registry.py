@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 _allowed: dict[str, Any] = {}
+
+
+class Known:
+    """A name that a file may call."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
 
 
 def _named(item: Any) -> tuple[str, Any]:

@@ -14,6 +14,7 @@ from mortice.dtype import DType, int64
 from mortice.mutation import layout, replay
 from mortice.ops.creation import arange
 from mortice.ops.movement import permute
+from mortice.ops.storage import TypedStorage, UntypedStorage
 from mortice.ops.strided import as_strided
 from mortice.serialize.reading import STORAGES
 from mortice.shape import Size, contiguous_strides, prod
@@ -164,6 +165,8 @@ class Pickler(pickle._Pickler):
             return self._call(obj, obj)
         if isinstance(obj, DType):
             return self.save(Global("torch", obj.name))
+        if isinstance(obj, (TypedStorage, UntypedStorage)):
+            return self.save(self._storage(obj))
         if not isinstance(obj, (TensorBase, Device, Size)):
             return super().save(obj, save_persistent_id)
         known = self.memo.get(id(obj))
@@ -201,6 +204,12 @@ class Pickler(pickle._Pickler):
             return Call(rebuild, args)
         kind = Global("torch", "Tensor") if ours else Global(type(t).__module__, type(t).__qualname__)
         return Call(Global("torch._tensor", "_rebuild_from_type_v2"), (rebuild, kind, args, state))
+
+    def _storage(self, storage: Any) -> Memory:
+        """Return the memory of a storage; as other elements than the tensors have that share it, it is one of its own."""
+        elements = storage._elements()
+        memory, offset, _ = self._place(elements)
+        return memory if (offset, memory.size) == (0, elements.nbytes) else self._memory([elements], None, elements.nbytes)
 
     def _place(self, t: Any) -> tuple[Memory, int, Any]:
         """Return the memory that a tensor is in, and its offset and strides there in elements."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import sysconfig
 from typing import Any, NamedTuple
 
@@ -27,6 +28,11 @@ def is_own(file: str) -> bool:
     return file.startswith(_HERE)
 
 
+def is_installed(file: str) -> bool:
+    """Tell whether a file is an installed library's, or Python's."""
+    return file.startswith(_INSTALLED)
+
+
 def _is_core(at: Any) -> bool:
     """Tell whether code that runs is mortice's; what fetches a formula's arguments is compiled, and of no module."""
     return is_own(at.f_code.co_filename) or "__name__" not in at.f_globals
@@ -44,11 +50,24 @@ def line(frame: Frame) -> Line:
         elif _is_public(code):
             via = code.co_name
         at = at.f_back
-    first = at
-    while at is not None and at.f_code.co_filename.startswith(_INSTALLED):
-        at = at.f_back
-    at = first if at is None else at
+    at = _users(at)
     return Line("" if at is None else f"{at.f_code.co_filename}:{at.f_lineno}", via, promoted)
+
+
+def _users(at: Any) -> Any:
+    """Return the first frame that no installed library runs, or the given one if all are libraries'."""
+    first = at
+    while at is not None and is_installed(at.f_code.co_filename):
+        at = at.f_back
+    return first if at is None else at
+
+
+def caller() -> Any:
+    """Return the interpreter's frame of the user's that has called into mortice; None where nobody has."""
+    at: Any = sys._getframe(1)
+    while at is not None and _is_core(at):
+        at = at.f_back
+    return _users(at)
 
 
 def _is_public(code: Any) -> bool:
@@ -56,3 +75,19 @@ def _is_public(code: Any) -> bool:
     name = code.co_name
     shown = name[:1] not in "_<" or (name.startswith("__") and name.endswith("__"))
     return shown and "<locals>" not in code.co_qualname and not code.co_filename.startswith(_TRACING)
+
+
+def name_of(value: Any, at: Any) -> str:
+    """Return what the user calls a value in a frame: "loss", "losses[3]"; empty where nothing stands for it."""
+    spaces = (at.f_locals,) if at.f_locals is at.f_globals else (at.f_locals, at.f_globals)
+    for space in spaces:
+        for name, found in list(space.items()):
+            if found is value and not name.startswith("_"):
+                return str(name)
+    for space in spaces:
+        for name, found in list(space.items()):
+            if type(found) in (list, tuple) and not name.startswith("_"):
+                for i, item in enumerate(found[:1000]):
+                    if item is value:
+                        return f"{name}[{i}]"
+    return ""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from mortice.lazy import load
+
 _MODULES = frozenset(
-    "_pytree checkpoint data dlpack einops model_summary opt_einsum safetensors tensorboard visdom".split()
+    "_pytree checkpoint data dlpack einops model_summary opt_einsum plots safetensors tensorboard visdom".split()
 )
 
 
@@ -11,6 +13,4 @@ def __getattr__(name: str) -> object:
     # `mortice.utils.data` needs no import of its own, as in PyTorch; loading waits for the first use.
     if name not in _MODULES:
         raise AttributeError(f"module 'mortice.utils' has no attribute {name!r}")
-    import importlib
-
-    return importlib.import_module(f"mortice.utils.{name}")
+    return load("mortice.utils.", name)

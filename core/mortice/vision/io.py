@@ -104,7 +104,11 @@ def read_image(
     path: Path, mode: ImageReadMode | str = ImageReadMode.UNCHANGED, apply_exif_orientation: bool = False
 ) -> Any:
     """Read an image file."""
-    return decode_image(read_file(path), mode, apply_exif_orientation)
+    data = read_file(path)
+    try:
+        return decode_image(data, mode, apply_exif_orientation)
+    except RuntimeError as error:
+        raise RuntimeError(f"{os.fspath(path)}: {error}") from error
 
 
 def decode_jpeg(

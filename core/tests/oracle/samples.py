@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.overrides import TorchFunctionMode
 
 DTYPES = (
     torch.float32, torch.float64, torch.int64, torch.int32, torch.uint8, torch.bool,
@@ -101,27 +102,42 @@ def parts(sample: Any) -> tuple[Any, ...]:
     return (sample.input, *sample.args, sample.kwargs)
 
 
-def seed() -> None:
-    """Make the samples that follow the same each time."""
-    torch.manual_seed(0)
-    random.seed(0)
-    np.random.seed(0)
+class NothingLeftOver(TorchFunctionMode):
+    """Makes samples the same each time: PyTorch's table takes some from `torch.empty`, whose memory may hold anything.
+
+    Ones stand there instead. What was left over may be no weights at all for `multinomial`, say.
+    """
+
+    def __enter__(self) -> NothingLeftOver:
+        torch.manual_seed(0)
+        random.seed(0)
+        np.random.seed(0)
+        return super().__enter__()
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **kwargs or {})
+        return made.fill_(1) if func is torch.empty else made
 
 
 def errors(op: Any) -> list[Any]:
     """Return the op's samples of misuse, but for operators' methods called on no tensor, as Python never does."""
     if op.error_inputs_func is None:
         return []
-    seed()
-    made = [error.sample_input for error in op.error_inputs_func(op, "cpu")]
+    with NothingLeftOver():
+        made = [error.sample_input for error in op.error_inputs_func(op, "cpu")]
     return [sample for sample in made if not op.name.startswith("__") or isinstance(sample.input, torch.Tensor)]
 
 
 def take(op: Any, dtype: torch.dtype, *, grad: bool = False, most: int = MOST_SAMPLES) -> list[Any]:
     """Return the op's samples of a dtype: all, or the same scattered choice each time, none of them huge."""
-    seed()
-    made = op.sample_inputs_func(op, "cpu", dtype, grad)
+    with NothingLeftOver():
+        made = list(op.sample_inputs_func(op, "cpu", dtype, grad))
     made = [sample for sample in made if all(t.numel() <= MOST_ELEMENTS for t in tensors(parts(sample)))]
+    return scattered(made, most)
+
+
+def scattered(made: list[Any], most: int) -> list[Any]:
+    """Return all samples, or where there are more than so many a scattered choice of them, the same each time."""
     if len(made) <= most:
         return made
     return [made[i] for i in sorted(random.Random(0).sample(range(len(made)), most))]

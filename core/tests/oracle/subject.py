@@ -6,6 +6,7 @@ Both sides are Subjects and are fed from the same NumPy copies, so neither can c
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import importlib
 import types
@@ -125,15 +126,36 @@ class Subject:
             return self.named("Size")(value)
         if isinstance(value, dict):
             return {key: self.convert(item, memo) for key, item in value.items()}
+        if isinstance(value, torch.nn.utils.rnn.PackedSequence):
+            return self.named("nn.utils.rnn.PackedSequence")(*[self.convert(item, memo) for item in value])
         if isinstance(value, (list, tuple)):
             return type(value)([self.convert(item, memo) for item in value])
         if isinstance(value, slice):
             return slice(*(self.convert(x, memo) for x in (value.start, value.stop, value.step)))
         if is_wrapper(value):
             return self.transplant(value)
+        if isinstance(value, torch.nn.Module):
+            return self.whole(value)
+        if callable(value) and getattr(torch.nn.functional, getattr(value, "__name__", ""), None) is value:
+            return self.named(f"nn.functional.{value.__name__}")
         if type(value).__module__.startswith("torch"):
-            return self.named(f"nn.{type(value).__name__}")()
+            given = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)} if dataclasses.is_dataclass(value) else {}
+            return self.named(f"nn.{type(value).__name__}")(**self.convert(given, memo))
         return value
+
+    def whole(self, module: torch.nn.Module) -> Any:
+        """Return a module of torch's tables as this side's: one made of no arguments, or an encoder layer."""
+        cls = self.named(f"nn.{type(module).__name__}")
+        if not isinstance(module, torch.nn.TransformerEncoderLayer):
+            return cls()
+        first, attention = module.linear1, module.self_attn
+        made = cls(
+            first.in_features, attention.num_heads, first.out_features, module.dropout.p,
+            self.convert(module.activation, {}), module.norm1.eps, attention.batch_first, module.norm_first,
+            first.bias is not None, dtype=self.convert(first.weight.dtype, {}),
+        )  # fmt: skip
+        made.load_state_dict({key: self.convert(value, {}) for key, value in module.state_dict().items()})
+        return made.train(module.training)
 
     def named(self, name: str) -> Any:
         """Return the module's counterpart of a name of torch's."""

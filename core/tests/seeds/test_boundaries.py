@@ -38,15 +38,42 @@ def test_MA04_MA05_MA06_a_number_in_the_middle_warns_and_computes(call, found):
 
 
 @pytest.mark.parametrize(
-    "call",
+    ("call", "found"),
     [
-        lambda m, v: mt.addmm(2, m, 3, m, m), lambda m, v: mt.addmm(2, m, m, m), lambda m, v: mt.addmv(2, v, 3, m, v),
-        lambda m, v: mt.addr(2, m, 3, v, v), lambda m, v: m.addmm(2, 3, m, m),
+        (lambda m, v: mt.addmm(2, m, 3, m, m), 8), (lambda m, v: mt.addmm(2, m, m, m), 4),
+        (lambda m, v: m.addmm(2, 3, m, m), 8), (lambda m, v: m.addmm(2, m, m), 4), (lambda m, v: m.addmm_(2, m, m), 4),
+        (lambda m, v: mt.addmm(2, m, 3, m, m, out=mt.empty(2, 2)), 8), (lambda m, v: m.clone().addmm_(2, 3, m, m), 8),
+        (lambda m, v: mt.addmv(2, v, 3, m, v), 8), (lambda m, v: v.addmv(2, 3, m, v), 8), (lambda m, v: v.addmv(2, m, v), 4),
+        (lambda m, v: mt.addr(2, m, 3, v, v), 5), (lambda m, v: m.addr(2, 3, v, v), 5), (lambda m, v: m.addr_(2, v, v), 3),
+        (lambda m, v: mt.addbmm(2, m, 3, m[None], m[None]), 8), (lambda m, v: m[None].baddbmm(2, 3, m[None], m[None]), 8),
     ],
 )  # fmt: skip
-def test_MM12_MM13_MM14_numbers_by_position_are_refused(call):
-    with pytest.raises(TypeError, match=r"addmm|addmv|addr"):
-        call(mt.ones(2, 2), mt.ones(2))
+def test_MM12_MM13_MM14_numbers_by_position_warn_and_compute(call, found):
+    with pytest.warns(UserWarning, match=r"(?s)This overload of \w+ is deprecated.*Number beta = 1"):
+        made = call(mt.ones(2, 2), mt.ones(2))
+    assert (made == found).all()
+
+
+def test_MM12_the_warning_is_of_the_line_that_calls():
+    with pytest.warns(UserWarning, match="addmm") as caught:
+        mt.addmm(2, mt.ones(2, 2), mt.ones(2, 2), mt.ones(2, 2))
+    assert caught[0].filename == __file__
+
+
+def test_MM12_MM13_MM14_what_no_form_takes_names_the_form_of_today():
+    m = mt.ones(2, 2)
+    form = r"\(Tensor input, Tensor mat1, Tensor mat2, \*, Number beta = 1, Number alpha = 1, Tensor out = None\)"
+    for args in (
+        (m, m, m, 2, 3),
+        (m, m, m, 2),
+        (2, 3, m, m),
+        (m, m, m, m),
+        (2, m, m, 3, m),
+        (2, m, "3", m, m),
+        (2, 3, 4, m, m, m),
+    ):
+        with pytest.raises(TypeError, match=rf"^addmm: expected {form}; got \(.*\)\. Give beta and alpha by name\.$"):
+            mt.addmm(*args)
 
 
 def test_VW04_nelement_is_a_method_alone():

@@ -85,10 +85,11 @@ def test_VD02_what_is_missing_is_said_in_torchvisions_words(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         datasets.ImageFolder(tmp_path)
     assert str(caught.value) == (
-        "Found no valid file for the classes a, b. Supported extensions are: .jpg, .jpeg, .png, .ppm, .bmp, .pgm, .tif, .tiff, .webp"
+        f"Found 0 files in subfolders of: {tmp_path}. Found no valid file for the classes a, b. "
+        "Supported extensions are: .jpg, .jpeg, .png, .ppm, .bmp, .pgm, .tif, .tiff, .webp"
     )
     assert len(datasets.ImageFolder(tmp_path, allow_empty=True)) == 0
-    with pytest.raises(FileNotFoundError, match="^Found no valid file for the classes a, b. $"):
+    with pytest.raises(FileNotFoundError, match=r"^Found 0 files in .*\. Found no valid file for the classes a, b\. $"):
         datasets.DatasetFolder(tmp_path, open, is_valid_file=lambda path: False)
 
 

@@ -232,6 +232,29 @@ def test_weights_that_cannot_be_fetched_say_what_to_put_where(published, tmp_pat
     )
 
 
+def test_a_file_that_is_not_the_published_one_is_named(published, tmp_path, monkeypatch):
+    models.squeezenet1_1(weights="DEFAULT")
+    (path,) = (tmp_path / "home" / "checkpoints").iterdir()
+    path.write_bytes(path.read_bytes()[:100_000])
+    with pytest.raises(RuntimeError, match=r"DEFAULT|IMAGENET1K_V1: .*\.pth is not the published file: .* Remove it"):
+        models.squeezenet1_1(weights="DEFAULT")
+    path.unlink()
+    models.squeezenet1_1(weights="DEFAULT")
+    assert path.exists()
+
+
+def test_weights_say_how_images_are_prepared_and_what_the_outputs_mean():
+    """The manual's example: from a picture to the name of what is in it."""
+    chosen = models.ResNet50_Weights.DEFAULT
+    prepare = chosen.transforms()
+    batch = prepare(mt.randint(256, (3, 300, 400), dtype=mt.uint8)).unsqueeze(0)
+    assert batch.shape == (1, 3, 224, 224) and batch.dtype is mt.float32 and prepare.resize_size == [232]
+    assert chosen.transforms(crop_size=64, resize_size=64)(mt.rand(2, 3, 80, 90)).shape == (2, 3, 64, 64)
+    assert len(chosen.meta["categories"]) == 1000 and chosen.meta["num_params"] == 25557032
+    assert [chosen.meta["categories"][i] for i in (0, 281, 999)] == ["tench", "tabby", "toilet tissue"]
+    assert models.ViT_L_16_Weights.DEFAULT.meta["min_size"] == (224, 224)
+
+
 def test_names_of_weights():
     assert repr(models.ResNet50_Weights.DEFAULT) == "ResNet50_Weights.IMAGENET1K_V2"
     assert models.get_weight("ResNet50_Weights.IMAGENET1K_V1").url.endswith("/models/resnet50-0676ba61.pth")

@@ -232,6 +232,9 @@ def test_what_cannot_be_read_or_written(tmp_path, china):
     data = vio.read_file(CHINA)
     with pytest.raises(RuntimeError, match="^decode_image: expected an image; got 10000 bytes that cannot be read: "):
         vio.decode_image(data[:10000])
+    (tmp_path / "half.jpg").write_bytes(bytes(data[:10000].tolist()))
+    with pytest.raises(RuntimeError, match=r"half\.jpg: decode_image: expected an image; got 10000 bytes"):
+        vio.read_image(tmp_path / "half.jpg")
     with pytest.raises(RuntimeError, match="^decode_png: expected PNG; got"):
         vio.decode_png(data)
     (tmp_path / "empty.png").touch()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mortice.backends import DTYPES, Backend, DType, HostBuffer
+from mortice.backends.services import OutOfMemoryError
 from mortice_cpu_cext import _cext
 
 TYPE_CHECKING = False  # as `typing` has it, whose import would cost more than the extension's
@@ -10,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-_cext._set_objects(DTYPES, HostBuffer)  # what its functions return
+_cext._set_objects(DTYPES, HostBuffer, OutOfMemoryError)  # what its functions return
 _PARTIAL = "partial_"
 
 

@@ -21,7 +21,7 @@ void fail(PyObject *type, const char *format, ...) {
     throw Failed{};
 }
 
-void out_of_memory() { throw std::bad_alloc(); }
+void out_of_memory(size_t bytes) { throw OutOfMemory{bytes}; }
 
 // ---- making ----
 
@@ -44,7 +44,7 @@ static Array *bare(DType dtype, int ndim, int64_t size, size_t inline_bytes) {
     size_t head = sizeof(Array) + 2 * sizeof(int64_t) * static_cast<size_t>(ndim);
     head = (head + 15) & ~size_t{15};
     auto *x = static_cast<Array *>(PyObject_Malloc(head + inline_bytes));
-    if (!x) out_of_memory();
+    if (!x) out_of_memory(head + inline_bytes);
     PyObject_Init(reinterpret_cast<PyObject *>(x), &ArrayType);
     x->data = reinterpret_cast<char *>(x) + head;
     x->size = size;
@@ -71,7 +71,7 @@ static void take_memory(Ref &x) {
     x->data = static_cast<char *>(memory_take(static_cast<size_t>(x->bytes())));
     if (!x->data) {
         x->inline_ = true;  // nothing to give back
-        out_of_memory();
+        out_of_memory(static_cast<size_t>(x->bytes()));
     }
 }
 
@@ -83,6 +83,23 @@ Ref make(DType dtype, int ndim, const int64_t *shape) {
     set_row_major(*x, shape);
     if (!small) take_memory(x);
     return x;
+}
+
+// Whether two arrays might see a common element: their ranges of addresses meet.
+bool may_overlap(const Array &x, const Array &y) {
+    auto range = [](const Array &v, const char *&low, const char *&high) {
+        low = high = v.data;
+        for (int i = 0; i < v.ndim; i++) {
+            int64_t reach = (v.shape()[i] - 1) * v.strides()[i] * v.itemsize();
+            (reach < 0 ? low : high) += reach;
+        }
+        high += v.itemsize();
+    };
+    if (!x.size || !y.size) return false;
+    const char *a, *b, *c, *d;
+    range(x, a, b);
+    range(y, c, d);
+    return a < d && c < b;
 }
 
 // The axes of x from the widest stride to the narrowest; false where they overlap or leave gaps.

@@ -8,11 +8,17 @@
 
 namespace mortice {
 
+static PyObject *memory_error;  // the class
+
+void set_out_of_memory(PyObject *type) { Py_XSETREF(memory_error, Py_NewRef(type)); }
+
 PyObject *raised() noexcept {
     try {
         throw;
     } catch (const Failed &) {
         return nullptr;
+    } catch (const OutOfMemory &asked) {
+        return PyErr_Format(memory_error, "DefaultCPUAllocator: can't allocate memory: you tried to allocate %zu bytes.", asked.bytes);
     } catch (const std::bad_alloc &) {
         return PyErr_NoMemory();
     }

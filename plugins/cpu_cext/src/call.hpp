@@ -13,6 +13,7 @@ using Fast = PyObject *(*)(PyObject *const *args, Py_ssize_t nargs, PyObject *na
 
 // What a function returns to Python for the exception that is being handled.
 PyObject *raised() noexcept;
+void set_out_of_memory(PyObject *type);
 
 template <Fast body> PyObject *guarded(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
     try {

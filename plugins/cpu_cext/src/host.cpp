@@ -159,9 +159,10 @@ static PyObject *to_dlpack_(PyObject *const *args, Py_ssize_t n, PyObject *names
 // ---- the plugin's own questions ----
 
 static PyObject *set_objects(PyObject *const *args, Py_ssize_t n, PyObject *) {
-    if (n != 2) fail(PyExc_TypeError, "_set_objects: expected the dtypes and HostBuffer.");
+    if (n != 3) fail(PyExc_TypeError, "_set_objects: expected the dtypes, HostBuffer and OutOfMemoryError.");
     set_dtypes(args[0]);
     Py_XSETREF(host_type, Py_NewRef(args[1]));
+    set_out_of_memory(args[2]);
     Py_RETURN_NONE;
 }
 

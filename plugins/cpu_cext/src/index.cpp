@@ -414,6 +414,7 @@ PyMethodDef index_methods[] = {
     MORTICE_METHOD("scatter_add", scatter_add),
     MORTICE_METHOD("index_add", index_add),
     MORTICE_METHOD("index_write", index_write),
+    MORTICE_METHOD("put_rows", put_rows),
     MORTICE_METHOD("scatter_write", scatter_write),
     MORTICE_METHOD("scatter_combine", scatter_combine),
     MORTICE_METHOD("embedding_grad", embedding_grad),

@@ -12,6 +12,7 @@ int64_t around(const Array &x, int begin, int end);
 PyObject *scatter_add(PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *index_add(PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *index_write(PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *put_rows(PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *scatter_write(PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *scatter_combine(PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *embedding_grad(PyObject *const *args, Py_ssize_t n, PyObject *names);

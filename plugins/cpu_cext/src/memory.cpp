@@ -130,7 +130,8 @@ Block *grow(Allocator &a, size_t size) {
     size_t bytes = (size + ALIGNMENT + PAGE - 1) / PAGE * PAGE;
     if (bytes < size) return nullptr;
     if (bytes < SEGMENT) bytes = SEGMENT;
-    void *at = mmap(nullptr, bytes + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    // Not MAP_NORESERVE: the system is to refuse what it cannot have, rather than kill whoever fills it.
+    void *at = mmap(nullptr, bytes + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) return nullptr;
     // Cut to the alignment of huge pages.
     auto start = reinterpret_cast<uintptr_t>(at), aligned = (start + PAGE - 1) / PAGE * PAGE;

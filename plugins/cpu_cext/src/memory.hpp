@@ -19,7 +19,7 @@ void memory_reset_peaks();
 void memory_empty_cache();          // give what is unused back to the system
 void memory_fail_after(int64_t n);  // for tests: the n-th request from now fails, and each one after; -1 for never
 
-// Room for a kernel's intermediate values; throws std::bad_alloc (never inside parallel_for: make it before).
+// Room for a kernel's intermediate values; throws OutOfMemory (never inside parallel_for: make it before).
 template <class T> class Scratch {
     T *at_;
 
@@ -32,13 +32,16 @@ template <class T> class Scratch {
     operator T *() const { return at_; }
 };
 
-[[noreturn]] void out_of_memory();
+struct OutOfMemory {
+    size_t bytes;  // that the system does not have
+};
+[[noreturn]] void out_of_memory(size_t bytes);
 
 template <class T> Scratch<T>::Scratch(size_t count) {
     size_t bytes;
-    if (__builtin_mul_overflow(count, sizeof(T), &bytes)) out_of_memory();
+    if (__builtin_mul_overflow(count, sizeof(T), &bytes)) bytes = SIZE_MAX;  // which there is not
     at_ = static_cast<T *>(memory_take(bytes));
-    if (!at_) out_of_memory();
+    if (!at_) out_of_memory(bytes);
 }
 
 }  // namespace mortice

@@ -341,23 +341,6 @@ static PyObject *getitem(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     return indexed(as_array(a[0]), a[1]).release();
 }
 
-// Whether two arrays might see a common element: their ranges of addresses meet.
-static bool may_overlap(const Array &x, const Array &y) {
-    auto range = [](const Array &v, const char *&low, const char *&high) {
-        low = high = v.data;
-        for (int i = 0; i < v.ndim; i++) {
-            int64_t reach = (v.shape()[i] - 1) * v.strides()[i] * v.itemsize();
-            (reach < 0 ? low : high) += reach;
-        }
-        high += v.itemsize();
-    };
-    if (!x.size || !y.size) return false;
-    const char *a, *b, *c, *d;
-    range(x, a, b);
-    range(y, c, d);
-    return a < d && c < b;
-}
-
 static PyObject *setitem(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     static Names<3> N{"setitem", {"x", "key", "value"}, 3};
     PyObject *a[3];

@@ -85,7 +85,7 @@ class StandIns {
         if (count_ == room_) {
             room_ = 2 * room_ + 8;
             auto *more = static_cast<StandIn *>(PyMem_Realloc(all_, sizeof(StandIn) * static_cast<size_t>(room_)));
-            if (!more) throw std::bad_alloc();
+            if (!more) out_of_memory(sizeof(StandIn) * static_cast<size_t>(room_));
             all_ = more;
         }
         Ref copy = make_like(x, d);

@@ -32,6 +32,9 @@ struct Add {
 struct Multiply {
     template <class T> static void apply(T &out, T x) { out = static_cast<T>(out * x); }
     static void apply(bool &out, bool x) { out &= x; }
+    template <class T> static void apply(complex_of<T> &out, complex_of<T> x) {
+        out = {out.re * x.re - out.im * x.im, out.re * x.im + out.im * x.re};
+    }
 };
 // Of numbers that do not compare, the one that is nan stays.
 struct Largest {
@@ -107,6 +110,13 @@ Tile add_tile(DType d) {
         case I32: return write_tile<uint32_t, Add>;
         case I64: return write_tile<uint64_t, Add>;
         default: return numbers_tile<Add>(d);
+    }
+}
+Tile product_tile(DType d) {
+    switch (d) {
+        case C64: return write_tile<cfloat, Multiply>;
+        case C128: return write_tile<cdouble, Multiply>;
+        default: return numbers_tile<Multiply>(d);
     }
 }
 Tile replace_tile(int itemsize) {
@@ -230,6 +240,20 @@ PyObject *index_write(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     return scatter(named(N, args, n, names, a), a, true, replace_for, false);
 }
 
+PyObject *put_rows(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<5> N{"put_rows", {"x", "indices", "values", "axis", "add"}, 5};
+    PyObject *a[5];
+    Operands o = operands(named(N, args, n, names, a), a, true);
+    Array &x = *o.x;
+    const int add = PyObject_IsTrue(a[4]);
+    // Sums of halves need a wider place to add up in.
+    if (!x.writable || may_overlap(x, *o.values) || may_overlap(x, as_array(a[1])) || (add && (is_half(x.dtype) || x.dtype == BOOL)))
+        Py_RETURN_FALSE;
+    Grid<3> grid = grid_of(o, x, true);
+    write(N.function, x, *o.values, *o.indices, grid, o.axis, add ? add_tile(x.dtype) : replace_for(x.dtype));
+    Py_RETURN_TRUE;
+}
+
 PyObject *scatter_write(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     static Names<4> N{"scatter_write", {"x", "indices", "values", "axis"}, 4};
     PyObject *a[4];
@@ -243,7 +267,7 @@ PyObject *scatter_combine(PyObject *const *args, Py_ssize_t n, PyObject *names) 
     const char *how = PyUnicode_Check(a[4]) ? PyUnicode_AsUTF8(a[4]) : "";
     if (!how) throw Failed{};
     const auto is = [&](const char *word) { return strcmp(how, word) == 0; };
-    Tile (*tile)(DType) = is("prod")  ? numbers_tile<Multiply>
+    Tile (*tile)(DType) = is("prod")  ? product_tile
                           : is("max") ? numbers_tile<Largest>
                           : is("min") ? numbers_tile<Smallest>
                                       : nullptr;

@@ -19,7 +19,7 @@ from mortice_cpu_numpy.optim import NumPyOptim
 from mortice_cpu_numpy.quiet import _QUIET, BFLOAT16, _reset, _set, array, asarray, compared, ndarray, quiet1, quiet2
 from mortice_cpu_numpy.random import random_bits
 
-_expm1 = quiet1(np.expm1)
+_expm1, _log1p = quiet1(np.expm1), quiet1(np.log1p)
 
 
 class _Namespace:
@@ -49,7 +49,7 @@ class NumPyBackend(
             ("floor logical_not bitwise_and bitwise_or bitwise_xor isnan logical_and logical_or logical_xor signbit "
              "isfinite isinf copysign trunc ceil", array),
             ("equal less not_equal greater less_equal greater_equal", compared),
-            ("exp log sqrt sin cos tanh reciprocal expm1 log1p log2 log10 exp2 tan sinh cosh", quiet1),
+            ("exp log sqrt sin cos tanh reciprocal expm1 log2 log10 exp2 tan sinh cosh", quiet1),
             ("add subtract multiply divide maximum minimum hypot atan2", quiet2),
         ):  # fmt: skip
             for name in names.split():
@@ -129,6 +129,10 @@ class NumPyBackend(
     def expm1(self, x: Any) -> Any:
         # NumPy's is nan for complex numbers with an infinite part.
         return Backend.expm1(self, x) if x.dtype.kind == "c" else _expm1(x)
+
+    def log1p(self, x: Any) -> Any:
+        # NumPy's loses small complex numbers beside the 1.
+        return Backend.log1p(self, x) if x.dtype.kind == "c" else _log1p(x)
 
     def getitem(self, x: Any, key: Any) -> Any:
         r = x[key]
@@ -214,6 +218,17 @@ class NumPyBackend(
         # NumPy walks backwards through indices of negative stride, but the last write is to stay.
         out[(*(slice(None),) * axis, np.ascontiguousarray(indices))] = values
         return out
+
+    def put_rows(self, x: Any, indices: Any, values: Any, *, axis: int, add: bool) -> bool:
+        own = x.flags.writeable and not np.may_share_memory(x, values) and not np.may_share_memory(x, indices)
+        if not own or (add and x.dtype.kind not in "iufc") or (add and x.dtype.itemsize == 2):
+            return False
+        where = (*(slice(None),) * axis, np.ascontiguousarray(indices))
+        if add:
+            np.add.at(x, where, values)
+        else:
+            x[where] = values
+        return True
 
     def scatter_add(self, x: Any, indices: Any, values: Any, *, axis: int) -> Any:
         out = np.array(x)

@@ -55,7 +55,7 @@ class MovementOverrides:
 
     def reinterpret(self, x: Any, dtype: Any) -> Any:
         if x.ndim and x.shape[-1] == 1 and x.itemsize != dtype.itemsize:
-            x = np.ascontiguousarray(x)
+            x = as_strided(x, x.shape, (*x.strides[:-1], x.itemsize))  # NumPy asks for the stride that one element has not
         return x.view(self.native(dtype))  # type: ignore[attr-defined]
 
     def diagonal(self, x: Any, *, offset: int, axis1: int, axis2: int) -> Any:
@@ -82,7 +82,7 @@ class MovementOverrides:
         while isinstance(base := _base(root), np.ndarray):
             root = base
         # From its lowest address on; an array of another dtype shows the same memory.
-        root = root[tuple(slice(None, None, -1 if s < 0 else 1) for s in root.strides)]
+        root = root[(*(slice(None, None, -1 if s < 0 else 1) for s in root.strides), ...)]
         start = root.__array_interface__["data"][0]
         count = sum((n - 1) * s for n, s in zip(root.shape, root.strides)) // root.itemsize + 1 if root.size else 0
         flat = as_strided(root, (count,), (root.itemsize,)).view(x.dtype)

@@ -69,7 +69,7 @@ class RecurrentOverrides:
             np.add(_projected(new, w, bias, pre), opened, out=pre)
             # The candidate is written over: one pass over all four is shorter than two beside it.
             _sigmoid(pre, opened)
-            i, f, candidate, o = _parts(opened, size)
+            i, f, candidate, o = _parts(opened, 4)
             np.tanh(pre[:, 2 * size : 3 * size], out=candidate)
             np.multiply(cell, f, out=cell)
             np.multiply(i, candidate, out=t)
@@ -99,7 +99,7 @@ class RecurrentOverrides:
         for j in range(len(steps) - 1, -1, -1):
             rows, n = steps[j]
             d, new, d_cell, t, part, opened = pulled[rows], d_h[:n], d_c[:n], tanhs[:n], inner[:n], gates[rows]
-            i, f, candidate, o = _parts(opened, size)
+            i, f, candidate, o = _parts(opened, 4)
             np.add(new, g[rows], out=new)
             np.tanh(cells[rows], out=t)
             if w_hr is not None:
@@ -118,7 +118,7 @@ class RecurrentOverrides:
             np.multiply(d, opened, out=d)
             d_candidate = d[:, 2 * size : 3 * size]
             np.add(d_candidate, part, out=d_candidate)
-            for_i, for_f, for_candidate, for_o = _parts(factors[:n], size)
+            for_i, for_f, for_candidate, for_o = _parts(factors[:n], 4)
             np.multiply(candidate, d_cell, out=for_i)
             np.multiply(_before(c0, cells, steps, j), d_cell, out=for_f)
             np.multiply(i, d_cell, out=for_candidate)
@@ -145,7 +145,7 @@ class RecurrentOverrides:
             if b_ih is not None:
                 own = np.add(own, b_ih, out=given[:n])
             _sigmoid(np.add(moved[:, : 2 * size], own[:, : 2 * size], out=r_z), r_z)
-            _, _, q, candidate = _parts(gates[rows], size)
+            _, _, q, candidate = _parts(gates[rows], 4)
             gates[rows, : 2 * size] = r_z
             q[...] = moved[:, 2 * size :]
             np.multiply(r_z[:, :size], q, out=t)
@@ -172,8 +172,8 @@ class RecurrentOverrides:
         for j in range(len(steps) - 1, -1, -1):
             rows, n = steps[j]
             d, new, t = d_hidden[rows], d_h[:n], inner[:n]
-            r, z, q, candidate = _parts(gates[rows], size)
-            d_r, d_z, d_q = _parts(d, size)
+            r, z, q, candidate = _parts(gates[rows], 4)
+            d_r, d_z, d_q = _parts(d, 3)
             np.add(new, g[rows], out=new)
             np.subtract(1, gates[rows, : 2 * size], out=d[:, : 2 * size])
             # Of the candidate: new * (1 - z) * (1 - n * n).
@@ -199,8 +199,9 @@ def _plain(x: Any) -> bool:
     return x.dtype in FULL and x.size > 0
 
 
-def _parts(x: Any, size: int) -> list[Any]:
-    return [x[:, at : at + size] for at in range(0, x.shape[1], size)]
+def _parts(x: Any, count: int) -> list[Any]:
+    size = x.shape[1] // count
+    return [x[:, i * size : (i + 1) * size] for i in range(count)]
 
 
 def _projected(h: Any, w: Any, bias: Any, out: Any) -> Any:

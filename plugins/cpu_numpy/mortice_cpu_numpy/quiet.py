@@ -15,7 +15,7 @@ _STATE = _umath._extobj_contextvar
 _QUIET = _umath._make_extobj(all="ignore")
 _set, _reset = _STATE.set, _STATE.reset
 ndarray, asarray = np.ndarray, np.asarray
-BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+BFLOAT16, FLOAT16 = np.dtype(ml_dtypes.bfloat16), np.dtype(np.float16)
 
 
 def array(ufunc: Any) -> Any:
@@ -29,13 +29,19 @@ def array(ufunc: Any) -> Any:
 
 
 def compared(ufunc: Any) -> Any:
-    """Wrap a comparison: of NumPy's own dtypes it raises no events, of ml_dtypes' bfloat16 it does with nan."""
+    """Wrap a comparison: events come from ml_dtypes' bfloat16 with nan alone, and from numbers that a dtype cannot hold."""
 
     def kernel(x: Any, y: Any) -> Any:
-        if (x if x.__class__ is ndarray else y).dtype is BFLOAT16:
-            with np.errstate(all="ignore"):
-                return asarray(ufunc(x, y))
-        r = ufunc(x, y)
+        d = (x if x.__class__ is ndarray else y).dtype
+        if d is not BFLOAT16 and (x.__class__ is y.__class__ or (y.__class__ is float and -65504 <= y <= 65504)):
+            r = ufunc(x, y)
+        else:
+            token = _set(_QUIET)
+            try:
+                # NumPy takes a number beside bfloat16 for float64; what compares is the number as the dtype holds it.
+                r = ufunc(x, y) if d is not BFLOAT16 else ufunc(asarray(x, d), asarray(y, d))
+            finally:
+                _reset(token)
         return r if r.__class__ is ndarray else asarray(r)
 
     return kernel
@@ -55,24 +61,24 @@ def quiet1(ufunc: Any) -> Any:
     return kernel
 
 
-def _rounded(r: Any, x: Any, y: Any) -> Any:
-    """Round what bfloat16 and a number give: NumPy, to which the dtype is foreign, leaves it in float32."""
-    d = getattr(x, "dtype", None) or getattr(y, "dtype", None)
-    return r.astype(d) if d == BFLOAT16 and r.dtype != d else r
+def _with_number(ufunc: Any, x: Any, y: Any) -> Any:
+    """Compute with a number, which counts in full beside 16-bit floats, as in PyTorch: 1e5 * 0.5 is no infinity."""
+    d = getattr(x, "dtype", None) or y.dtype
+    if d != FLOAT16 and d != BFLOAT16:
+        return ufunc(x, y)
+    return ufunc(*(a if hasattr(a, "dtype") else np.float32(a) for a in (x, y))).astype(d)
 
 
 def quiet2(ufunc: Any) -> Any:
-    """Wrap a ufunc of two arrays."""
+    """Wrap a ufunc of two arrays, or of an array and a number."""
 
     def kernel(x: Any, y: Any) -> Any:
         token = _set(_QUIET)
         try:
-            r = ufunc(x, y)
+            r = ufunc(x, y) if x.__class__ is y.__class__ else _with_number(ufunc, x, y)
         finally:
             _reset(token)
-        if r.__class__ is ndarray and x.__class__ is y.__class__:
-            return r
-        return asarray(_rounded(r, x, y))
+        return r if r.__class__ is ndarray else asarray(r)
 
     return kernel
 

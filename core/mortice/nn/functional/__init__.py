@@ -1,6 +1,7 @@
 """mortice.nn.functional: PyTorch's functional interface, without state."""
 
 from mortice import _nn
+from mortice.nn import grad
 from mortice.nn.functional.activation import (
     alpha_dropout,
     celu,

@@ -24,7 +24,7 @@ def multi_head_attention_forward(
 
     A bool mask is True where a key takes no part; a mask of numbers is added to the scores.
     """
-    batched = _check_ranks(query, key, value, key_padding_mask)
+    batched = _check_ranks(query, key, value, key_padding_mask, attn_mask)
     key_padding_mask = _additive("key_padding_mask", key_padding_mask, query.dtype)
     if is_causal and attn_mask is None:
         raise RuntimeError(f"{_NAME}: Need attn_mask if specifying the is_causal hint.")
@@ -56,6 +56,8 @@ def multi_head_attention_forward(
 
     extra = 0
     if bias_k is not None:
+        if static_k is not None or static_v is not None:
+            raise AssertionError(f"{_NAME}: biases cannot be added to static keys or values. Give one of the two.")
         k, v = mortice.cat([k, bias_k.expand(1, batch, -1)]), mortice.cat([v, bias_v.expand(1, batch, -1)])
         extra += 1
     q = _heads(q, num_heads)
@@ -96,7 +98,7 @@ def _additive(name: str, mask: Any, dtype: Any) -> Any:
     return mortice.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(mask, -math.inf)
 
 
-def _check_ranks(query: Any, key: Any, value: Any, padding: Any) -> bool:
+def _check_ranks(query: Any, key: Any, value: Any, padding: Any, mask: Any) -> bool:
     """Return whether the inputs have a batch."""
     ranks = (query.ndim, key.ndim, value.ndim)
     if ranks not in ((3, 3, 3), (2, 2, 2)):
@@ -109,6 +111,8 @@ def _check_ranks(query: Any, key: Any, value: Any, padding: Any) -> bool:
             f"{_NAME}: expected key_padding_mask to be {query.ndim - 1}-D with a {query.ndim}-D query; got "
             f"{tuple(padding.shape)}."
         )
+    if mask is not None and mask.ndim not in (2, 3):
+        raise AssertionError(f"{_NAME}: expected attn_mask to be None, 2-D or 3-D; got {tuple(mask.shape)}.")
     return bool(query.ndim == 3)
 
 

@@ -20,6 +20,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
         d = mortice.promote_types(x1.dtype, x2.dtype)
         if not (d.is_floating_point or d.is_complex):
             raise RuntimeError(f"cosine_similarity: expected common dtype to be floating point, yet common dtype is {d}")
+        x1, x2 = x1.to(d), x2.to(d)
     x1, x2 = mortice.broadcast_tensors(x1, x2)
     n1 = mortice.clamp(mortice.linalg.vector_norm(x1, 2, dim, True), min=eps)
     n2 = mortice.clamp(mortice.linalg.vector_norm(x2, 2, dim, True), min=eps)

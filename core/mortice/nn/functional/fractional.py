@@ -10,18 +10,18 @@ import mortice
 from mortice import _autocasting as autocasting
 
 
-def _tuple(name: str, what: str, value: Any, nd: int) -> tuple[Any, ...]:
+def _tuple(name: str, what: str, value: Any, nd: int, error: type[Exception] = RuntimeError) -> tuple[Any, ...]:
     given = tuple(value) if isinstance(value, (tuple, list)) else (value,) * nd
     if len(given) != nd:
-        raise RuntimeError(f"{name}: {what} must either be a single number or a tuple of {nd}; got {value!r}.")
+        raise error(f"{name}: {what} must either be a single number or a tuple of {nd}; got {value!r}.")
     return given
 
 
 def _starts(size: int, count: int, window: int, draw: Any) -> Any:
     """Return where the windows along an axis start, (..., count) for draws (...): the last one ends at the end."""
     last = mortice.full((*draw.shape, 1), size - window, dtype=mortice.int64, device=draw.device)
-    if count == 1:
-        return last
+    if count < 2:
+        return last[..., :count]
     step = (size - window) / (count - 1)
     draw = draw.unsqueeze(-1)
     ahead = mortice.arange(count - 1, dtype=draw.dtype, device=draw.device) + draw
@@ -41,7 +41,8 @@ def _pool(nd: int, input: Any, kernel_size: Any, output_size: Any, output_ratio:
         raise RuntimeError(f"{name}: expected input with non-zero size for non-batch dimensions; got {list(input.shape)}.")
     kernel = _tuple(name, "kernel_size", kernel_size, nd)
     if output_size is None:
-        output_size = [int(n * r) for n, r in zip(sizes, _tuple(name, "output_ratio", output_ratio, nd))]
+        ratios = _tuple(name, "output_ratio", output_ratio, nd, ValueError)
+        output_size = [int(n * r) for n, r in zip(sizes, ratios)]
     counts = _tuple(name, "output_size", output_size, nd)
     for size, window, count in zip(sizes, kernel, counts):
         if window < 1 or count < 0 or count + window - 1 > size:

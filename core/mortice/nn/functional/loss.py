@@ -120,8 +120,10 @@ def gaussian_nll_loss(
     if var.shape != input.shape:
         if var.shape == input.shape[:-1]:
             var = var.unsqueeze(-1)
-        elif not (len(var.shape) == len(input.shape) and tuple(var.shape) == (*tuple(input.shape)[:-1], 1)):
-            raise ValueError(f"var is of incorrect size; got {var.shape} for input {input.shape}.")
+        elif var.ndim != input.ndim or [v for n, v in zip(input.shape, var.shape, strict=True) if n != v] != [1]:
+            raise ValueError(
+                f"var is of incorrect size; got {var.shape} for input {input.shape}. One dim of it may be 1, or the last left out."
+            )
     _check_reduction(reduction)
     var = mortice.where(var.detach() < eps, var - var.detach() + eps, var)
     loss = (mortice.log(var) + (input - target) * (input - target) / var) * 0.5
@@ -181,7 +183,8 @@ def cross_entropy(
         raise RuntimeError(
             "cross_entropy: expected class indices (int64) of shape "
             f"{list(input.shape[:dim] + input.shape[dim + 1 :])} or "
-            f"probabilities of shape {list(input.shape)}; got {target.dtype} of shape {list(target.shape)}."
+            f"probabilities of shape {list(input.shape)}; got {target.dtype} of shape {list(target.shape)}. "
+            "Use target.long() for class indices."
         )
     return _nn.cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing)
 
@@ -232,12 +235,12 @@ def _soft_cross_entropy(input: Any, target: Any, weight: Any, reduction: str, sm
             f"tensor of shape: {list(weight.shape)}"
         )
     if smoothing > 0:
-        target = target * (1 - smoothing) + smoothing / classes
+        target = target * (1 - smoothing) + smoothing / max(classes, 1)
     loss = _nn.log_softmax(input, dim) * target
     if weight is not None:
         loss = loss * _along(weight, input.ndim, dim)
     if reduction == "mean":
-        return -mortice.sum(loss) / (input.numel() // classes)
+        return -mortice.sum(loss) / (input.numel() // classes if classes else 0)
     return -(mortice.sum(loss) if reduction == "sum" else mortice.sum(loss, dim))
 
 
@@ -388,7 +391,7 @@ def multi_margin_loss(
         gap = gap * weight[at]
     other = mortice.arange(classes, device=input.device) != at
     loss = mortice.sum(mortice.where(other, gap, mortice.zeros_like(gap)), 1) / classes
-    return _reduced(loss if input.ndim == 2 else loss.reshape(()), reduction)
+    return _reduced(loss if input.ndim == 2 else loss.reshape(target.shape), reduction)
 
 
 @autocasting

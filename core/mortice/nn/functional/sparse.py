@@ -15,8 +15,8 @@ def embedding(
     scale_grad_by_freq: bool = False, sparse: bool = False,
 ) -> Any:  # fmt: skip
     """Return the rows of `weight` at the indices `input`; with `max_norm`, first shorten these rows in place."""
-    rows = weight.shape[0]
     if padding_idx is not None:
+        rows = weight.size(0)
         if not -rows <= padding_idx < rows:
             raise AssertionError(f"padding_idx must be within num_embeddings; got {padding_idx} for {rows}.")
         padding_idx %= rows
@@ -88,13 +88,17 @@ def embedding_bag(
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights[kept]
     sizes = mortice.bincount(bags, minlength=count)
-    if mode == "max":
+    if mode == "max" and at.numel():
         return _bag_maxima(at, weight, sizes)
-    rows = _nn.embedding(weight, at, -1, scale_grad_by_freq)
+    rows = _rows(at, weight, scale_grad_by_freq)
+    if weight.dtype in (mortice.float16, mortice.bfloat16):  # added up in float32, and rounded once
+        rows = rows.float()
     if per_sample_weights is not None:
-        rows = rows * per_sample_weights.unsqueeze(1)
-    total = mortice.zeros(count, weight.shape[1], dtype=weight.dtype, device=weight.device).index_add(0, bags, rows)
-    return total / sizes.clamp(min=1).unsqueeze(1).to(total.dtype) if mode == "mean" else total
+        rows = rows * per_sample_weights.to(rows.dtype).unsqueeze(1)
+    total = mortice.zeros(count, weight.shape[1], dtype=rows.dtype, device=weight.device).index_add(0, bags, rows)
+    if mode == "mean":
+        total = total / sizes.clamp(min=1).unsqueeze(1).to(total.dtype)
+    return total.to(weight.dtype)
 
 
 def _bags(input: Any, offsets: Any, include_last: bool) -> tuple[int, Any]:
@@ -130,15 +134,20 @@ def _bags(input: Any, offsets: Any, include_last: bool) -> tuple[int, Any]:
     return len(starts), mortice.arange(len(starts), device=input.device).repeat_interleave(sizes)
 
 
+def _rows(at: Any, weight: Any, scale_grad_by_freq: bool = False) -> Any:
+    """Return the rows that bags hold; what PyTorch refuses as an index in `embedding` it refuses as a value here."""
+    try:
+        return _nn.embedding(weight, at, -1, scale_grad_by_freq)
+    except IndexError as error:
+        raise RuntimeError(str(error).replace("embedding", "embedding_bag", 1)) from None
+
+
 def _bag_maxima(at: Any, weight: Any, sizes: Any) -> Any:
-    """Return each bag's maximum in each column; the bags lie one after the other in `at`."""
-    count, longest = sizes.numel(), int(sizes.max()) if sizes.numel() else 0
-    if not longest:
-        return mortice.zeros(count, weight.shape[1], dtype=weight.dtype, device=weight.device)
-    steps = mortice.arange(longest, device=at.device)
+    """Return each bag's maximum in each column; the bags, not all of them empty, lie one after the other in `at`."""
+    steps = mortice.arange(int(sizes.max()), device=at.device)
     filled = steps < sizes.unsqueeze(1)
     places = (sizes.cumsum(0) - sizes).unsqueeze(1) + steps
-    rows = _nn.embedding(weight, at[mortice.where(filled, places, 0)], -1)
+    rows = _rows(at[mortice.where(filled, places, 0)], weight)
     rows = mortice.where(filled.unsqueeze(2), rows, -math.inf).max(1).values
     return mortice.where(sizes.unsqueeze(1) == 0, 0, rows)
 

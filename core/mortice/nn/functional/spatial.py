@@ -110,6 +110,10 @@ def _unpool(
     kernel = _tuple(kernel_size, nd)
     step = kernel if stride is None else _tuple(stride, nd)
     around = _tuple(padding, nd)
+    if not len(kernel) == len(step) == len(around) == nd:
+        raise RuntimeError(
+            f"max_unpool{nd}d: expected kernel_size, stride and padding of {nd} sizes; got {kernel}, {step} and {around}."
+        )
     if input.shape != indices.shape:
         raise RuntimeError(
             f"max_unpool{nd}d: Expected shape of indices to be same as that of the input tensor "
@@ -141,7 +145,8 @@ def _unpool(
             f"{'x'.join(map(str, sizes))})"
         )
     flat = mortice.zeros(*lead, count, dtype=input.dtype, device=input.device)
-    flat = flat.scatter(-1, indices.reshape(*lead, -1), input.reshape(*lead, -1))
+    pooled = math.prod(shape[-nd:])
+    flat = flat.scatter(-1, indices.reshape(*lead, pooled), input.reshape(*lead, pooled))
     return flat.reshape(*lead, *sizes)
 
 

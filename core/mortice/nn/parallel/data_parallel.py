@@ -33,6 +33,7 @@ class DataParallel(Module):
     def __init__(self, module: Any, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
         super().__init__()
         self.module, self.dim = module, dim
+        self.requested_ids = list(device_ids or ())  # what the program was written for
         self.device_ids = _devices(device_ids)
         self.output_device = self.device_ids[0] if output_device is None and self.device_ids else output_device
 

@@ -67,7 +67,11 @@ def pinned(data: Any) -> Any:
 
 
 def _tensors(batch: Any, *, collate_fn_map: Any = None) -> Any:
-    return mortice.stack(list(batch), 0)
+    try:
+        return mortice.stack(list(batch), 0)
+    except RuntimeError as error:
+        error.add_note("Resize and crop images to one size, pad sequences (pad_sequence) in a collate_fn.")
+        raise
 
 
 def _arrays(batch: Any, *, collate_fn_map: Any = None) -> Any:
@@ -119,9 +123,23 @@ def collate(batch: Any, *, collate_fn_map: dict[Any, Callable[..., Any]] | None 
     if isinstance(first, Sequence):
         if not all(len(item) == len(first) for item in batch):
             raise RuntimeError("each element in list of batch should be of equal size")
-        parts = [one(items) for items in zip(*batch)]
+        parts = []
+        for field, items in enumerate(zip(*batch)):
+            try:
+                parts.append(one(items))
+            except (TypeError, RuntimeError) as error:
+                error.add_note(f"This was field {field} of each item.")
+                raise
         return parts if isinstance(first, tuple) else _rebuilt(first, parts)
-    raise TypeError(ITEMS.format(type(first)))
+    raise TypeError(ITEMS.format(type(first)) + _remedy(first))
+
+
+def _remedy(item: Any) -> str:
+    if item is None:
+        return ". A dataset that cannot load an item should raise; a collate_fn may leave items out."
+    if type(item).__module__.startswith("PIL."):
+        return ". Add transforms.ToTensor() as the last step of the transform."
+    return ""
 
 
 def default_collate(batch: Any) -> Any:

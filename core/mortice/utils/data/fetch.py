@@ -50,12 +50,16 @@ class MapFetcher:
     def __call__(self, indices: Any, seed: int | None = None) -> Any:
         if seed is not None:
             items = list(self._seeded(indices if self.batched else [indices], seed))
-            return self.collate(items if self.batched else items[0])
-        if not self.batched:
-            return self.collate(self.dataset[indices])
-        if self.several:
-            return self.collate(self.several(indices))
-        return self.collate([self.dataset[i] for i in indices])
+            found = items if self.batched else items[0]
+        elif not self.batched:
+            found = self.dataset[indices]
+        else:
+            found = self.several(indices) if self.several else [self.dataset[i] for i in indices]
+        try:
+            return self.collate(found)
+        except (TypeError, RuntimeError) as error:
+            error.add_note(f"The batch was made of {type(self.dataset).__name__}[i] for i in {indices}.")
+            raise
 
     def _seeded(self, indices: Any, seed: int) -> Iterator[Any]:
         for i in indices:

@@ -12,7 +12,6 @@ import mmap
 import os
 import pickle
 import socket
-import tempfile
 import weakref
 from collections import deque
 from multiprocessing.connection import Connection
@@ -20,6 +19,7 @@ from typing import Any
 
 import mortice
 from mortice import Tensor
+from mortice.shared import REFUSED, anonymous_file
 
 SHARES = hasattr(socket, "send_fds")  # where an open file can be passed on; elsewhere everything goes through the pipe
 _SMALL = 1 << 14  # bytes; less than this is copied through the pipe faster than it is shared
@@ -46,11 +46,7 @@ class _Pickler(pickle.Pickler):
         if type(obj) is not Tensor:
             return NotImplemented
         if not obj.is_leaf:
-            raise RuntimeError(
-                "Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support "
-                "crossing process boundaries. If you just want to transfer the data, call detach() on the tensor "
-                "before serializing (e.g., putting it on the queue)."
-            )
+            raise RuntimeError(REFUSED)
         host = obj.detach()._host()
         data = host.view if host.view.c_contiguous else host.tobytes()
         state = (pickle.PickleBuffer(data), obj.dtype, tuple(obj.shape), str(obj.device), obj.requires_grad)
@@ -81,16 +77,6 @@ def _encode(data: Any) -> tuple[bytes, list[memoryview]]:
     return b"".join(map(bytes, sink.pieces)), large
 
 
-def _anonymous_file(size: int) -> int:
-    if hasattr(os, "memfd_create"):
-        fd = os.memfd_create("mortice-batch", os.MFD_CLOEXEC)
-    else:
-        with tempfile.TemporaryFile() as file:
-            fd = os.dup(file.fileno())
-    os.ftruncate(fd, size)
-    return fd
-
-
 def _files_of(connection: Connection) -> Any:
     """Return the connection's socket as an object that can pass open files, None where there is no such thing."""
     if not SHARES:
@@ -106,7 +92,7 @@ class _Slab:
     def __init__(self, number: int, size: int) -> None:
         self.number = number
         self.size = 1 << max(size - 1, mmap.PAGESIZE).bit_length()  # pages that nobody touches cost nothing
-        self.fd = _anonymous_file(self.size)
+        self.fd = anonymous_file("mortice-batch", self.size)
         self.memory = mmap.mmap(self.fd, self.size)
 
     def close(self) -> None:

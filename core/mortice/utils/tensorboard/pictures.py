@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
 import mortice
@@ -76,6 +77,27 @@ def summary_image(image: Tensor) -> bytes:
             f"tensorboard: expected 1 to 4 channels; got {channels} of shape {tuple(image.shape)}. Say its dataformats."
         )
     return message(f1=height, f2=width, f3=channels, f4=png(as_bytes(image)))
+
+
+def boxed(image: Tensor, boxes: Any, labels: Sequence[str] | None, scale: float) -> Tensor:
+    """Return an image (height, width, channels) with red boxes (N, 4), given by their corners, and their labels; scaled."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    height, width, channels = image.shape
+    flat = bytes(as_bytes(image).contiguous().cpu()._host().view)
+    picture = Image.frombytes({3: "RGB", 4: "RGBA"}[channels], (width, height), flat)
+    draw, font = ImageDraw.Draw(picture), ImageFont.load_default()
+    for i, (left, top, right, bottom) in enumerate(mortice.as_tensor(boxes).tolist()):
+        draw.line([(left, top), (left, bottom), (right, bottom), (right, top), (left, top)], width=2, fill="red")
+        if labels is not None and labels[i]:
+            x0, y0, x1, y1 = font.getbbox(labels[i])
+            wide, high, margin = x1 - x0, y1 - y0, math.ceil(0.05 * (y1 - y0))
+            draw.rectangle([(left, bottom - high - 2 * margin), (left + wide, bottom)], fill="red")
+            draw.text((left + margin, bottom - high - margin), labels[i], fill="black", font=font)
+    if scale != 1:
+        picture = picture.resize((int(width * scale), int(height * scale)), Image.Resampling.LANCZOS)
+    data = bytearray(picture.tobytes())
+    return mortice.frombuffer(data, dtype=mortice.uint8).reshape(picture.height, picture.width, channels)
 
 
 def figure(drawn: Any, close: bool) -> Tensor:

@@ -214,6 +214,24 @@ class SummaryWriter:
         """Write images as one, in rows of eight."""
         self.add_image(tag, img_tensor, global_step, walltime, dataformats)
 
+    def add_image_with_boxes(
+        self,
+        tag: str,
+        img_tensor: Any,
+        box_tensor: Any,
+        global_step: Any = None,
+        walltime: float | None = None,
+        rescale: float = 1,
+        dataformats: str = "CHW",
+        labels: Any = None,
+    ) -> None:
+        """Write an image with boxes (N, 4) of x1, y1, x2, y2 in it, and a label for each if there are as many; needs Pillow."""
+        labels = [labels] if isinstance(labels, str) else labels
+        if labels is not None and len(labels) != len(box_tensor):
+            labels = None
+        shown = pictures.boxed(pictures.arranged(img_tensor, dataformats), box_tensor, labels, rescale)
+        self._add(value(tag, f4=pictures.summary_image(shown)), global_step, walltime)
+
     def add_figure(
         self, tag: str, figure: Any, global_step: Any = None, close: bool = True, walltime: float | None = None
     ) -> None:

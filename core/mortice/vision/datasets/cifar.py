@@ -72,7 +72,8 @@ def read_batch(path: str) -> dict[str, Any]:
     except OSError:
         raise
     except Exception as error:  # whatever a damaged pickle leads to
-        raise RuntimeError(f"{path} is damaged or no batch of CIFAR: {error}. Remove it, and get it again.") from error
+        why = str(error).rstrip(".")
+        raise RuntimeError(f"{path} is damaged or no batch of CIFAR: {why}. Remove it, and get it again.") from error
 
 
 class CIFAR10(VisionDataset):

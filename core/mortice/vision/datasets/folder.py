@@ -26,9 +26,15 @@ def is_image_file(filename: str) -> bool:
 
 def find_classes(directory: Path) -> tuple[list[str], dict[str, int]]:
     """Return the folders in a folder in alphabetical order, and the number of each."""
-    classes = sorted(entry.name for entry in os.scandir(directory) if entry.is_dir())
+    entries = list(os.scandir(directory))
+    classes = sorted(entry.name for entry in entries if entry.is_dir())
     if not classes:
-        raise FileNotFoundError(f"Couldn't find any class folder in {directory}.")
+        images = sum(is_image_file(entry.name) for entry in entries)
+        hint = (
+            f" It holds {images} image{'s'[: images > 1]} itself, where root/class/image.png is wanted: pass "
+            f"{os.path.dirname(os.path.abspath(directory))}, or move the images into a folder for each class."
+        )
+        raise FileNotFoundError(f"Couldn't find any class folder in {directory}." + (hint if images else ""))
     return classes, {name: i for i, name in enumerate(classes)}
 
 
@@ -56,7 +62,8 @@ def make_dataset(
                     found[name].append((path, class_to_idx[name]))
     empty = sorted(name for name, samples in found.items() if not samples)
     if empty and not allow_empty:
-        text = f"Found no valid file for the classes {', '.join(empty)}. "
+        text = "" if len(empty) < len(found) else f"Found 0 files in subfolders of: {directory}. "
+        text += f"Found no valid file for the classes {', '.join(empty)}. "
         if extensions is not None:
             text += f"Supported extensions are: {extensions if isinstance(extensions, str) else ', '.join(extensions)}"
         raise FileNotFoundError(text)

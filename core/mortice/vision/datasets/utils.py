@@ -109,4 +109,6 @@ def require(folder: Path, files: Iterable[tuple[str, str | None]], text: str = N
         path = os.path.join(folder, name)
         if not check_integrity(path, md5):
             state = "differs from what was published" if os.path.isfile(path) else "is not there"
+            if os.path.isfile(f"{path}.gz"):
+                state += ", but its .gz is, which download=True verifies and unpacks"
             raise RuntimeError(f"{text}. ({path} {state}.)")

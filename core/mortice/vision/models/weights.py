@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from enum import Enum
+from functools import partial
 from typing import Any
 
 import mortice as mt
@@ -31,6 +32,25 @@ _FILES = {
     "alexnet": "alexnet-owt", "shufflenet_v2_x0_5": "shufflenetv2_x0.5", "shufflenet_v2_x1_0": "shufflenetv2_x1",
     "shufflenet_v2_x1_5": "shufflenetv2_x1_5", "shufflenet_v2_x2_0": "shufflenetv2_x2_0",
 }  # fmt: skip
+_PARAMETERS = {
+    "alexnet": 61_100_840, "densenet121": 7_978_856, "densenet161": 28_681_000, "densenet169": 14_149_480,
+    "densenet201": 20_013_928, "googlenet": 6_624_904, "mobilenet_v2": 3_504_872, "resnet18": 11_689_512,
+    "resnet34": 21_797_672, "resnet50": 25_557_032, "resnet101": 44_549_160, "resnet152": 60_192_808,
+    "resnext50_32x4d": 25_028_904, "resnext101_32x8d": 88_791_336, "resnext101_64x4d": 83_455_272,
+    "shufflenet_v2_x0_5": 1_366_792, "shufflenet_v2_x1_0": 2_278_604, "shufflenet_v2_x1_5": 3_503_624,
+    "shufflenet_v2_x2_0": 7_393_996, "squeezenet1_0": 1_248_424, "squeezenet1_1": 1_235_496, "vgg11": 132_863_336,
+    "vgg11_bn": 132_868_840, "vgg13": 133_047_848, "vgg13_bn": 133_053_736, "vgg16": 138_357_544,
+    "vgg16_bn": 138_365_992, "vgg19": 143_667_240, "vgg19_bn": 143_678_248, "vit_b_16": 86_567_656,
+    "vit_b_32": 88_224_232, "vit_l_16": 304_326_632, "vit_l_32": 306_535_400, "wide_resnet50_2": 68_883_240,
+    "wide_resnet101_2": 126_886_696,
+}  # fmt: skip
+# The shorter side to which images are resized, where it is neither 256 nor, for the second weights of a model, 232.
+_RESIZED = {
+    "resnext101_64x4d": 232, "shufflenet_v2_x1_5": 232, "shufflenet_v2_x2_0": 232, "vit_l_16": 242,
+}  # fmt: skip
+_LEAST = {
+    "alexnet": 63, "densenet": 29, "googlenet": 15, "squeezenet1_0": 21, "squeezenet1_1": 17, "vgg": 32, "vit": 224,
+}  # fmt: skip
 _WORDS = "AlexNet DenseNet GoogLeNet MobileNet ResNet ResNeXt ShuffleNet SqueezeNet ViT Wide".split()
 
 
@@ -43,26 +63,48 @@ class Weights(Enum):
         name, checksum = self.value
         return f"{BASE}{_FILES.get(name, name)}-{checksum}.pth"
 
-    def get_state_dict(self, progress: bool = True) -> Any:
-        """Return the weights, from the folder where they are kept if they are there."""
-        path = os.path.join(folder(), os.path.basename(self.url))
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What is known of them: `categories` names the outputs; `num_params`, and `min_size` of images."""
+        from mortice.vision.models.categories import categories
+
+        name = self.value[0]
+        least = next((size for start, size in _LEAST.items() if name.startswith(start)), 1)
+        return {"categories": categories(), "num_params": _PARAMETERS[name], "min_size": (least, least)}
+
+    def get_state_dict(
+        self, progress: bool = True, check_hash: bool = True, model_dir: Any = None, map_location: Any = None
+    ) -> Any:
+        """Return the weights, from the folder where they are kept if they are there; what is fetched is verified."""
+        path = os.path.join(model_dir or folder(), os.path.basename(self.url))
         if not os.path.isfile(path):
             try:
-                fetch([self.url], path, lambda p: digest(p, "sha256").startswith(self.value[1]), progress=progress)
+                fetch([self.url], path, self._is_in, progress=progress)
             except DownloadError as error:
                 raise DownloadError(
                     f"{self}: {error}\n(MORTICE_HOME names another folder). A file of your own is read with "
                     "model.load_state_dict(mortice.load(path))."
                 ) from error
-        return mt.load(path)
+        try:
+            return mt.load(path, map_location=map_location)
+        except Exception as error:
+            if self._is_in(path):
+                raise
+            raise RuntimeError(
+                f"{self}: {path} is not the published file: its SHA-256 checksum does not begin with {self.value[1]}. "
+                "Remove it, and it is fetched anew."
+            ) from error
 
+    def _is_in(self, path: str) -> bool:
+        return digest(path, "sha256").startswith(self.value[1])
+
+    @property
     def transforms(self) -> Any:
-        """Return the transform of PIL images for which these weights were trained."""
-        from mortice.vision import transforms as t
+        """The transform of images for which these weights were trained; to be called, if need be with other settings."""
+        from mortice.vision.transforms._presets import ImageClassification
 
-        newer = self.name.endswith("_V2") or self.value[0] == "resnext101_64x4d"
-        scale = t.Normalize((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
-        return t.Compose([t.Resize(232 if newer else 256), t.CenterCrop(224), t.ToTensor(), scale])
+        resized = _RESIZED.get(self.value[0], 232 if self.name.endswith("_V2") else 256)
+        return partial(ImageClassification, crop_size=224, resize_size=resized)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}.{self.name}"

@@ -1,0 +1,222 @@
+"""What `load(weights_only=False)` reads besides modules: NumPy's arrays, the library's values, and objects of plain classes.
+
+Here too no code is called because a file says so. A class is plain if making and filling its objects is a matter of
+`object` alone: such are dataclasses, enums, named tuples, and most that hold a configuration. What a program has not
+imported is not looked for.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import decimal
+import enum
+import fractions
+import pathlib
+import re
+import sys
+import types
+from collections import OrderedDict, defaultdict
+from typing import Any
+
+from mortice.interop import numpy_for
+from mortice.serialize.machine import UnpicklingError
+from mortice.serialize.registry import Known
+from mortice.shape import prod
+
+_OF_LIBRARY = (argparse.Namespace, types.SimpleNamespace)
+_BUILTIN = (object, dict, OrderedDict)
+# Methods that run, or decide, when an object is made, filled or forgotten.
+_OWN = {"__new__", "__setstate__", "__setitem__", "__del__"}
+_DTYPE = re.compile(r"[<=|]?(\?|[bBhHiIlLqQ]|[biufc]\d{1,2}|[SU]\d{1,9})")
+
+
+def find(module: str, name: str) -> Any:
+    """Return what a name stands for, None where it is not for `load` to make."""
+    known = _KNOWN.get(f"{module}.{name}")
+    if known is not None:
+        return known
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):  # as it lies there: to ask for an attribute may run code
+        found = vars(found).get(part) if isinstance(found, (types.ModuleType, type)) else None
+    if isinstance(found, types.FunctionType):  # a value such as any other: it is not called
+        return found if found.__module__ == module and not _is_of_others(module) else None
+    return found if isinstance(found, type) and (is_plain(found) or _is_enum(found)) else None
+
+
+def _is_of_others(module: str) -> bool:
+    """Tell whether a module is Python's or mortice's: what is in those is named one by one."""
+    return module.partition(".")[0] in sys.stdlib_module_names or module.partition(".")[0] == "mortice"
+
+
+def is_plain(kind: type) -> bool:
+    """Tell whether making and filling objects of a class runs nothing of its own."""
+    if kind in _OF_LIBRARY:
+        return True
+    if _is_of_others(kind.__module__) or kind is Known:
+        return False
+    if _is_named_tuple(kind):
+        return True
+    *own, last = kind.__mro__
+    ours = [c for c in own if c not in _BUILTIN]
+    return bool(ours) and last is object and not any(
+        _OWN & c.__dict__.keys() or not c.__flags__ & (1 << 9) or _is_of_others(c.__module__) for c in ours
+    )  # fmt: skip  # (1 << 9: a class that was made by a class statement)
+
+
+def _is_named_tuple(kind: type) -> bool:
+    made = getattr(kind.__new__, "__module__", None) or ""  # the name that collections.namedtuple gives to its code
+    return kind.__bases__ == (tuple,) and hasattr(kind, "_fields") and made.startswith("namedtuple_")
+
+
+def _is_enum(kind: Any) -> bool:
+    return isinstance(kind, enum.EnumMeta) and not _is_of_others(kind.__module__)
+
+
+def call(function: Any, args: tuple[Any, ...]) -> Any:
+    """Return the member of an enum that a file asks for, `NotImplemented` where it asks for something else."""
+    if not _is_enum(function):
+        return NotImplemented
+    for value, member in function._value2member_map_.items():
+        if type(value) is type(args[0]) and value == args[0]:
+            return member
+    raise UnpicklingError(f"load: {function.__name__} has no member of the value {args[0]!r:.100}.")
+
+
+def new(kind: type, args: tuple[Any, ...]) -> Any:
+    """Make an object of a plain class."""
+    if issubclass(kind, tuple):
+        if len(args) != len(kind._fields):  # type: ignore[attr-defined]
+            raise UnpicklingError(f"load: {kind.__name__} has {len(kind._fields)} fields; got {len(args)}.")  # type: ignore[attr-defined]
+        return tuple.__new__(kind, args)
+    if args:
+        raise UnpicklingError(f"load: the file makes a {kind.__name__} of {len(args)} arguments; nothing was executed.")
+    return kind.__new__(kind)
+
+
+def build(obj: Any, state: Any) -> bool:
+    """Give an object of a plain class, an array or a dtype of NumPy its state; False for anything else."""
+    if is_plain(type(obj)):
+        slots: Any = None
+        if isinstance(state, tuple) and len(state) == 2:
+            state, slots = state
+        if state:
+            obj.__dict__.update(state)
+        for name, value in (slots or {}).items():
+            place = getattr(type(obj), name, None)
+            if type(place) is not types.MemberDescriptorType:  # a property would run its setter
+                raise UnpicklingError(f"load: the file sets the attribute {name!r} of a {type(obj).__name__}.")
+            place.__set__(obj, value)
+        return True
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        return False
+    if type(obj) is numpy.ndarray:
+        _, shape, dtype, fortran, data = state
+        _check(numpy, dtype, shape, data)
+        obj.__setstate__((1, tuple(shape), dtype, bool(fortran), bytes(data)))
+        return True
+    if isinstance(obj, numpy.dtype):
+        _, order, *rest = state
+        if order not in ("<", "|", "=") or any(v not in (None, -1, 0) for v in rest[:3]):
+            raise UnpicklingError(f"load: expected an array of numbers or text in little-endian order; got {obj} {order!r}.")
+        return True
+    return False
+
+
+# ---- NumPy: the file says what an array is of, and its bytes are copied ----
+
+
+def _check(numpy: Any, dtype: Any, shape: Any, data: Any) -> None:
+    whole = isinstance(dtype, numpy.dtype) and isinstance(shape, tuple) and all(type(n) is int and n >= 0 for n in shape)
+    if not whole or not isinstance(data, (bytes, bytearray)) or len(data) != prod(shape) * dtype.itemsize:
+        raise UnpicklingError(f"load: an array of NumPy has impossible sizes {shape!r:.100} for its bytes.")
+
+
+def _dtype(code: Any, *options: Any) -> Any:
+    if not isinstance(code, str) or not _DTYPE.fullmatch(code):
+        raise UnpicklingError(f"load: an array of NumPy holds {code!r:.100}; expected numbers or text.")
+    return numpy_for("an array in a checkpoint").dtype(code)
+
+
+def _array(kind: Any, *start: Any) -> Any:
+    numpy = numpy_for("an array in a checkpoint")
+    return numpy.ndarray((0,), numpy.int8)
+
+
+def _scalar(dtype: Any, data: Any = None) -> Any:
+    numpy = numpy_for("a number in a checkpoint")
+    _check(numpy, dtype, (), data)
+    return numpy.frombuffer(data, dtype)[0]
+
+
+def _from_buffer(data: Any, dtype: Any, shape: Any, order: Any) -> Any:
+    numpy = numpy_for("an array in a checkpoint")
+    _check(numpy, dtype, shape, data)
+    return numpy.frombuffer(bytearray(data), dtype).reshape(shape, order="F" if order == "F" else "C")
+
+
+# ---- the library's values ----
+
+
+class _Factory:
+    """What makes the values that a defaultdict lacks; a file may name it and not call it."""
+
+    def __init__(self, kind: type) -> None:
+        self.kind = kind
+
+
+def _default_dict(factory: Any = None, *rest: Any) -> Any:
+    if rest or not (factory is None or isinstance(factory, _Factory)):
+        raise UnpicklingError("load: a defaultdict makes its values by something else than a type of Python's own.")
+    return defaultdict(factory.kind if factory else None)
+
+
+def _path(kind: type) -> Known:
+    def made(*parts: Any) -> Any:
+        if not all(isinstance(p, str) for p in parts):
+            raise UnpicklingError("load: the parts of a path are texts.")
+        return kind(*parts)
+
+    return Known(made)
+
+
+_here = type(pathlib.Path())
+_PATHS = {
+    "PurePosixPath": pathlib.PurePosixPath, "PureWindowsPath": pathlib.PureWindowsPath, "Path": _here,
+    # One of another system names files that are not here.
+    "PosixPath": _here if issubclass(_here, pathlib.PurePosixPath) else pathlib.PurePosixPath,
+    "WindowsPath": _here if issubclass(_here, pathlib.PureWindowsPath) else pathlib.PureWindowsPath,
+}  # fmt: skip
+_DECIMAL = re.compile(r"[-+.\w]{1,10000}")
+
+
+def _decimal(text: Any = "0") -> decimal.Decimal:
+    if not isinstance(text, str) or not _DECIMAL.fullmatch(text):
+        raise UnpicklingError("load: a Decimal is made of a text.")
+    return decimal.Decimal(text)
+
+
+def _fraction(numerator: Any, denominator: Any = 1) -> fractions.Fraction:
+    if isinstance(numerator, str):
+        numerator, _, given = numerator.partition("/")
+        numerator, denominator = int(numerator), int(given or 1)
+    if type(numerator) is not int or type(denominator) is not int:
+        raise UnpicklingError("load: a Fraction is made of integers.")
+    return fractions.Fraction(numerator, denominator)
+
+
+_KNOWN: dict[str, Any] = {
+    "types.SimpleNamespace": Known(lambda: types.SimpleNamespace()),
+    "collections.defaultdict": Known(_default_dict),
+    "decimal.Decimal": Known(_decimal),
+    "fractions.Fraction": Known(_fraction),
+    **{f"builtins.{t.__name__}": _Factory(t) for t in (int, float, str, bool, list, dict, tuple)},
+    **{f"datetime.{n}": Known(getattr(datetime, n)) for n in ("date", "time", "datetime", "timedelta", "timezone")},
+    **{f"{module}.{name}": _path(kind) for name, kind in _PATHS.items() for module in ("pathlib", "pathlib._local")},
+    **{f"numpy.{core}.multiarray._reconstruct": Known(_array) for core in ("core", "_core")},
+    **{f"numpy.{core}.multiarray.scalar": Known(_scalar) for core in ("core", "_core")},
+    **{f"numpy.{core}.numeric._frombuffer": Known(_from_buffer) for core in ("core", "_core")},
+    "numpy.dtype": Known(_dtype),
+    "numpy.ndarray": Known(_array),
+}

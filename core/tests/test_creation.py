@@ -1,0 +1,218 @@
+"""Making tensors: what `out=` decides, counting, the range that random integers may have, old constructors."""
+
+import pytest
+
+import mortice as mt
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda out: mt.full((2,), 2.75, out=out), [2, 2]),
+        (lambda out: mt.zeros(2, out=out), [0, 0]),
+        (lambda out: mt.ones(1, 2, out=out), [[1, 1]]),
+        (lambda out: mt.eye(2, out=out), [[1, 0], [0, 1]]),
+        (lambda out: mt.arange(1.5, 4, out=out), [1, 2, 3]),
+        (lambda out: mt.linspace(0, 9, 4, out=out), [0, 3, 6, 9]),
+        (lambda out: mt.logspace(0, 3, 4, base=2, out=out), [1, 2, 4, 8]),
+        (lambda out: mt.randint(7, 8, (2,), out=out), [7, 7]),
+    ],
+)
+def test_a_tensor_given_as_out_decides_the_dtype(make, expected):
+    out = mt.empty(0, dtype=mt.int64)
+    assert make(out) is out and out.dtype is mt.int64 and out.tolist() == expected
+
+
+@pytest.mark.parametrize("make", [mt.zeros, mt.ones, mt.empty, mt.rand, mt.randn, mt.arange, mt.eye, mt.randperm])
+def test_another_dtype_than_that_of_out_is_refused(make):
+    with pytest.raises(RuntimeError, match="dtype mortice.float64 does not match dtype of out parameter"):
+        make(3, dtype=mt.float64, out=mt.empty(3))
+
+
+@pytest.mark.filterwarnings("ignore:mortice.range is deprecated")
+def test_what_is_counted_keeps_the_shape_of_out():
+    frame = mt.zeros(2, 4)
+    for make, row in (
+        (lambda out: mt.arange(4, out=out), [0, 1, 2, 3]),
+        (lambda out: mt.range(5, 8, out=out), [5, 6, 7, 8]),
+        (lambda out: mt.linspace(2, 8, 4, out=out), [2, 4, 6, 8]),
+    ):
+        make(frame[:, 1:3])
+        assert frame.tolist() == [[0, row[0], row[1], 0], [0, row[2], row[3], 0]]
+
+
+def test_out_takes_requires_grad_and_complex_draws():
+    out = mt.zeros(3)
+    assert mt.ones(3, out=out, requires_grad=True) is out and out.requires_grad
+    mt.manual_seed(4)
+    drawn = mt.randn(5, dtype=mt.complex64)
+    mt.manual_seed(4)
+    assert mt.equal(mt.randn(5, out=mt.empty(5, dtype=mt.complex64)), drawn) and drawn.imag.abs().min() > 0
+
+
+def test_spacing_between_complex_numbers():
+    assert mt.logspace(0, 1j, 2).dtype is mt.complex64 and mt.linspace(0, 2j, 3).tolist() == [0, 1j, 2j]
+    for make in (mt.linspace, mt.logspace):
+        with pytest.raises(RuntimeError, match="can't be safely cast to passed dtype mortice.float32"):
+            make(0, 1j, 3, dtype=mt.float32)
+    with pytest.raises(TypeError):
+        mt.logspace(0, 1, 3, base=2j)
+
+
+@pytest.mark.filterwarnings("ignore:mortice.range is deprecated")
+def test_range_counts_in_integers():
+    assert mt.range(1, 7, 3, dtype=mt.int64).tolist() == [1, 4, 7] and mt.range(0.5, 2).tolist() == [0.5, 1.5]
+    assert mt.range(7, 2, -2, dtype=mt.int32).tolist() == [7, 5, 3]
+    for start, end, step in ((0, 3, 0), (0, 3, -1), (3, 0, 1)):
+        with pytest.raises(RuntimeError, match="lead from start to end"):
+            mt.range(start, end, step)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: mt.arange(2**63 - 1),
+        lambda: mt.arange(0, 1, 1e-300),
+        lambda: mt.arange(1e-38, 3e38),
+        lambda: mt.linspace(0, 1, 2**61),
+        lambda: mt.zeros(2, 2**62),
+        lambda: mt.eye(2**40, 2**40),
+        lambda: mt.zeros(1).resize_(2**40, 2**40),
+    ],
+)
+def test_more_elements_than_memory_can_count_are_refused(make):
+    with pytest.raises(RuntimeError):
+        make()
+
+
+def test_a_step_that_is_zero_as_an_integer_is_refused():
+    with pytest.raises(ValueError, match="which is 0 as int64"):
+        mt.arange(0, 3, 0.25, dtype=mt.int64)
+
+
+# ---- random numbers ----
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"),
+    [
+        (mt.bool, 0, 3), (mt.uint8, -1, 3), (mt.uint8, 0, 257), (mt.int8, -129, 0), (mt.int16, 0, 32769),
+        (mt.float16, 0, 70000), (mt.float16, -70000, 0),
+    ],
+)  # fmt: skip
+def test_integers_that_the_dtype_does_not_hold_are_refused(dtype, low, high):
+    for draw in (
+        lambda: mt.randint(low, high, (2,), dtype=dtype),
+        lambda: mt.randint_like(mt.zeros(2, dtype=dtype), low, high),
+        lambda: mt.zeros(2, dtype=dtype).random_(low, high),
+    ):
+        with pytest.raises(RuntimeError, match="is out of bounds for"):
+            draw()
+
+
+@pytest.mark.filterwarnings("ignore:.*Draws beyond are rounded")
+@pytest.mark.parametrize(("low", "high"), [(32000, 32752), (-5000, -4096), (4090, 4097), (2048, 2051)])
+def test_no_rounded_draw_reaches_the_end(low, high):
+    mt.manual_seed(0)
+    drawn = mt.empty(4000, dtype=mt.float16).random_(low, high)
+    assert drawn.max().item() < high and drawn.min().item() >= low
+
+
+def test_rounded_draws_are_told():
+    with pytest.warns(UserWarning, match="within which mortice.float16 holds every integer"):
+        mt.randint(0, 5000, (2,), dtype=mt.float16)
+    with pytest.raises(NotImplementedError):
+        mt.zeros(2, dtype=mt.complex64).random_()
+
+
+def test_random_without_an_end_goes_to_the_last_of_the_dtype():
+    mt.manual_seed(1)
+    drawn = mt.empty(5000, dtype=mt.int8).random_(100, None)
+    assert (drawn.min(), drawn.max()) == (100, 127)
+    assert mt.empty(500, dtype=mt.int64).random_(-(2**63), None).min() < -(2**62)
+    assert mt.empty(5000, dtype=mt.uint8).random_().max() == 255 and mt.empty(50).random_(3).max() == 2
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"), [(mt.float32, -1e39, 0.0), (mt.float32, -3e38, 3e38), (mt.float64, -1.7e308, 1.7e308)]
+)
+def test_uniform_numbers_stay_in_the_dtype(dtype, low, high):
+    with pytest.raises(RuntimeError, match="is out of bounds for"):
+        mt.zeros(2, dtype=dtype).uniform_(low, high)
+
+
+def test_a_permutation_needs_a_dtype_that_tells_its_numbers_apart():
+    assert mt.randperm(2049, dtype=mt.float16).unique().numel() == 2049
+    for n, dtype in ((2050, mt.float16), (257, mt.uint8), (2, mt.bool)):
+        with pytest.raises(RuntimeError, match="randperm"):
+            mt.randperm(n, dtype=dtype)
+
+
+# ---- data ----
+
+
+def test_lists_inside_themselves_and_sequences_that_fail_are_no_data():
+    data = [1.0]
+    data.append(data)
+
+    class Broken:
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, i):
+            raise TypeError("no items")
+
+    for make in (mt.tensor, mt.as_tensor, mt.asarray):
+        with pytest.raises(TypeError, match="inside itself"):
+            make(data)
+        with pytest.raises(ValueError, match="could not determine the shape of object type Broken"):
+            make(Broken())
+
+
+def test_a_capsule_is_memory_to_share():
+    x = mt.arange(3.0)
+    shared = mt.asarray(x.__dlpack__())
+    shared[0] = 5
+    assert x.tolist() == [5, 1, 2]
+    copied = mt.asarray(x.__dlpack__(), copy=True)
+    copied[0] = 6
+    assert x[0] == 5
+    with pytest.raises(ValueError):
+        mt.asarray(x.__dlpack__(), copy=False, dtype=mt.float64)
+
+
+def test_a_number_of_numpys_has_no_memory_to_alias():
+    number = pytest.importorskip("numpy").float64(0.5)
+    assert mt.asarray(number).item() == 0.5
+    for kind in (ValueError, RuntimeError):
+        with pytest.raises(kind, match="can't alias"):
+            mt.asarray(number, copy=False)
+
+
+def test_typed_classes_are_of_the_cpu():
+    assert mt.FloatTensor([1, 2], device="cpu").tolist() == [1, 2] and mt.LongTensor(device="cpu").shape == (0,)
+    with pytest.raises(RuntimeError, match="expects device type: cpu; got cuda"):
+        mt.FloatTensor(2, device="cuda")
+    x = mt.ones(2)
+    for make in (lambda: mt.Tensor(x, device="cpu"), lambda: x.new(x, device="cpu")):
+        with pytest.raises(RuntimeError, match="not both"):
+            make()
+    assert x.new(x).tolist() == mt.Tensor(x).tolist() == [1, 1]
+
+
+LIKE = {
+    "zeros": mt.zeros_like, "ones": mt.ones_like, "empty": mt.empty_like, "full": lambda x, **k: mt.full_like(x, 3, **k),
+    "rand": mt.rand_like, "randn": mt.randn_like, "randint": lambda x, **k: mt.randint_like(x, 9, **k),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LIKE)
+def test_what_is_made_like_a_tensor_lies_in_its_order(name):
+    like, image = LIKE[name], mt.ones(2, 3, 4, 5)
+    for x in (image.to(memory_format=mt.channels_last), image.permute(3, 1, 0, 2), mt.ones(3, 4).t()):
+        made = like(x)
+        assert made.shape == x.shape and made.stride() == x.stride() and made._base is None and made.is_leaf
+        assert like(x, memory_format=mt.contiguous_format).is_contiguous()
+    for x in (image[:, :, ::2], image[:1].expand(2, 3, 4, 5), image.permute(3, 1, 0, 2)[1:, :, :1]):
+        assert like(x).is_contiguous()
+    assert like(image, memory_format=mt.channels_last).is_contiguous(memory_format=mt.channels_last)

@@ -1,0 +1,106 @@
+"""Errors say in PyTorch's words what is wrong, and then what to do about it; no switch is needed."""
+
+import re
+import subprocess
+import sys
+import traceback
+
+import pytest
+
+import mortice as mt
+from mortice import nn
+from mortice.nn import functional as F
+from mortice.utils.data import DataLoader
+
+WRONG = {
+    "float64 input": (
+        lambda: nn.Linear(3, 2)(mt.ones(4, 3, dtype=mt.float64)),
+        "mat1 and mat2 must have the same dtype", "The input is float64 (NumPy's default), the weight float32. Use input.float()",
+    ),
+    "pixels": (
+        lambda: nn.Conv2d(3, 2, 3)(mt.ones(1, 3, 8, 8, dtype=mt.uint8)),
+        "should be the same", "The input is uint8, the weight float32. Use input.float().",
+    ),
+    "half model": (
+        lambda: nn.Linear(3, 2).bfloat16()(mt.ones(4, 3)),
+        "mat1 and mat2 must have the same dtype", "Use input.bfloat16(), or convert the module with .float().",
+    ),
+    "channels last": (
+        lambda: nn.Conv2d(3, 2, 3)(mt.ones(4, 32, 32, 3)),
+        "expected input[4, 32, 32, 3] to have 3 channels, but got 32 channels instead", "use x.permute(0, 3, 1, 2).",
+    ),
+    "channels last, one image": (
+        lambda: nn.Conv2d(3, 2, 3)(mt.ones(32, 32, 3)), "to have 3 channels, but got 32", "use x.permute(2, 0, 1)."
+    ),
+    "channels last, a series": (
+        lambda: nn.Conv1d(5, 2, 3)(mt.ones(4, 10, 5)), "to have 5 channels, but got 10", "use x.permute(0, 2, 1)."
+    ),
+    "channels last, batch norm": (
+        lambda: nn.BatchNorm2d(3)(mt.ones(4, 8, 8, 3)), "batch_norm: expected", "use x.permute(0, 3, 1, 2)."
+    ),
+    "no channels": (
+        lambda: nn.Conv2d(1, 2, 3)(mt.ones(28, 28)), "but got input of size: [28, 28]", "use x.unsqueeze(0)."
+    ),
+    "not flattened": (
+        lambda: nn.Linear(784, 10)(mt.ones(4, 1, 28, 28)), "(112x28 and 784x10)", "flatten it with x.flatten(1)."
+    ),
+    "targets in a column": (
+        lambda: F.cross_entropy(mt.ones(4, 3), mt.ones(4, 1, dtype=mt.int64)), "Expected target size", "use target.squeeze(1)."
+    ),
+    "float targets": (lambda: F.cross_entropy(mt.ones(4, 3), mt.ones(4)), "expected class indices", "Use target.long()"),
+    "a view in an optimiser": (
+        lambda: mt.optim.SGD([nn.Linear(3, 2).weight.view(-1)], lr=0.1),
+        "can't optimize a non-leaf Tensor", "of shape [6], was made by View. Optimize the parameter itself",
+    ),
+    "xavier on a bias": (
+        lambda: nn.init.xavier_uniform_(mt.ones(3)), "fewer than 2 dimensions", "Initialise biases with zeros_ or constant_."
+    ),
+    "an item of None": (
+        lambda: next(iter(DataLoader([(1, None)] * 3, batch_size=3))), "found <class 'NoneType'>", "This was field 1 of each item."
+    ),
+    "ragged items": (
+        lambda: next(iter(DataLoader([mt.ones(n) for n in (1, 2, 3)], batch_size=2))),
+        "stack expects each tensor to be equal size, but got [1] at entry 0 and [2]", "The batch was made of list[i] for i in [0, 1].",
+    ),
+    "no graph": (lambda: mt.ones(3).sum().backward(), "does not have a grad_fn", "under no_grad"),
+    "max unpacked": (
+        lambda: (lambda values, indices: values)(*mt.ones(3).max()),
+        "iteration over a 0-d tensor", "only with a dim do max() and min()",
+    ),
+    "a list of tensors": (
+        lambda: mt.tensor([mt.ones(3), mt.ones(3)]), "only one element tensors can be converted", "Use mortice.stack(list)"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_it_says(wrong):
+    run, theirs, ours = WRONG[wrong]
+    with pytest.raises((RuntimeError, TypeError, ValueError)) as caught:
+        run()
+    said = "".join(traceback.format_exception_only(caught.value))
+    assert theirs in said and ours in said
+
+
+def test_a_channels_hint_is_not_given_where_it_would_not_help():
+    with pytest.raises(RuntimeError, match="channels instead$"):
+        nn.Conv2d(3, 2, 3)(mt.ones(4, 5, 32, 32))
+
+
+def test_a_parameter_that_was_stepped_is_named_as_the_cause():
+    d, g = nn.Linear(3, 1), nn.Linear(2, 3)
+    optimizer = mt.optim.SGD(d.parameters(), lr=0.1)
+    out = d(g(mt.ones(4, 2)))
+    out.sum().backward(retain_graph=True)
+    optimizer.step()
+    with pytest.raises(RuntimeError, match=re.escape("a leaf, is at version")) as caught:
+        out.square().sum().backward()
+    assert "optimizer.step() changed it after the forward" in str(caught.value)
+
+
+def test_a_near_name_is_shown():
+    # By the interpreter, where the error says which name of which object was asked for.
+    for wrong, near in (("nn.Linear(3, 2).weigth", "weight"), ("mortice.ones(3).require_grad", "requires_grad")):
+        code = f"import mortice\nfrom mortice import nn\n{wrong}"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert f"Did you mean: '{near}'?" in done.stderr

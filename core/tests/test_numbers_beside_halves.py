@@ -1,0 +1,54 @@
+"""A number beside a tensor of 16-bit floats counts in full: what is computed in float32 is rounded once, at the end."""
+
+import math
+import operator
+
+import pytest
+
+import mortice as mt
+
+OPERATORS = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow"]
+VALUES = [-20000.0, -3.0, -0.40625, 0.0, 1e-4, 0.5, 3.0, 123.4375, 60000.0]
+NUMBERS = [0.1, 1e5, 1e-8, 70000, 2147483647, -1e6, 2, 0.25]
+HALVES = [mt.float16, mt.bfloat16]
+
+
+def same(found, expected):
+    return found == expected or (math.isnan(found) and math.isnan(expected))
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("layout", ["contiguous", "strided"])
+def test_the_number_is_not_rounded_first(name, dtype, layout):
+    function = getattr(operator, name)
+    x = mt.tensor(VALUES).to(dtype)
+    if layout == "strided":
+        x = mt.stack([x, x], 1)[:, 0]
+    for number in NUMBERS:
+        for swapped in (False, True):
+            wide = x.float()
+            expected = (function(number, wide) if swapped else function(wide, number)).to(dtype)
+            found = function(number, x) if swapped else function(x, number)
+            assert found.dtype is dtype
+            assert all(map(same, found.tolist(), expected.tolist())), (name, number, swapped, found, expected)
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+def test_in_place_and_with_gradients(dtype):
+    x = mt.tensor([0.5, -0.25]).to(dtype)
+    assert (x.clone().mul_(1e5).tolist(), x.clone().div_(1e-5).tolist()) == ((x * 1e5).tolist(), (x / 1e-5).tolist())
+    x.requires_grad_()
+    (x * 1e5).backward(mt.tensor([1e-3, 1e-3]).to(dtype))
+    scale = (mt.tensor([1e-3]).to(dtype).float() * 1e5).to(dtype)
+    assert x.grad.tolist() == scale.expand(2).tolist()
+
+
+@pytest.mark.parametrize("dtype", [*HALVES, mt.float32], ids=str)
+def test_a_comparison_takes_the_number_rounded_and_warns_of_nothing(dtype, recwarn):
+    x = mt.tensor([0.1, 1e4, math.inf, math.nan]).to(dtype)
+    assert (x == 0.1).tolist() == (0.1 == x).tolist() == (x <= 0.1).tolist() == [True, False, False, False]
+    assert (x < 1e39).tolist() == (1e39 > x).tolist() == [True, True, False, False]
+    assert (x != 0.1).tolist() == [False, True, True, True]
+    assert mt.nn.functional.hardshrink(x, 0.1).tolist()[0] == 0
+    assert not [w for w in recwarn if issubclass(w.category, RuntimeWarning)]
