@@ -302,7 +302,10 @@ def load(name: str) -> Backend:
     with _lock:
         cause = None if entry.backend is not None or entry.problem else _load(entry)
         if entry.backend is None:
-            raise BackendNotFound(f"backend {name!r} failed to load: {_because(entry)}.") from cause
+            try:
+                raise BackendNotFound(f"backend {name!r} failed to load: {_because(entry)}.") from cause
+            finally:
+                del cause  # its traceback leads to this frame: a circle, that only the collector would open
         return entry.backend
 
 
