@@ -94,6 +94,16 @@ class _Followed:
         _connect(module.__name__)
 
 
+class _Addresses:
+    """An import hook for what no file below mortice has: PyTorch keeps some things at other addresses."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """Return the spec of a module that leads to where it is here."""
+        if not name.startswith("mortice."):
+            return None
+        return importlib.import_module("mortice.addresses").find_spec(name)
+
+
 def _connect(name: str) -> None:
     try:
         importlib.import_module(_BRIDGES[name])
@@ -108,3 +118,4 @@ def register_bridges() -> None:
         if name in sys.modules:
             _connect(name)
     sys.meta_path.insert(0, _Register())  # type: ignore[arg-type]
+    sys.meta_path.append(_Addresses())  # type: ignore[arg-type]

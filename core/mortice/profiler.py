@@ -19,6 +19,7 @@ __all__ = [
     "DeviceType", "ProfilerAction", "ProfilerActivity", "kineto_available", "profile", "record_function", "schedule",
     "supported_activities", "tensorboard_trace_handler",
 ]  # fmt: skip
+__path__: list[str] = []  # a package to PyTorch; see mortice.addresses
 
 
 class ProfilerActivity(enum.Enum):

@@ -9,6 +9,7 @@ from mortice import amp as _amp
 from mortice import float16
 
 __all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
+__path__: list[str] = []  # a package to PyTorch; see mortice.addresses
 
 
 class autocast(_amp.autocast):

@@ -15,7 +15,7 @@ PLACES = [
     "torch", "Tensor", "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "nn.utils.parametrize",
     "nn.utils.parametrizations", "nn.utils.prune", "optim", "optim.lr_scheduler", "optim.swa_utils", "linalg", "fft",
     "special", "signal.windows", "autograd", "autograd.functional", "autograd.forward_ad", "autograd.graph", "func",
-    "utils.data", "utils.checkpoint", "distributions", "amp", "cuda", "random", "testing", "serialization", "profiler",
+    "utils.data", "utils.checkpoint", "distributions", "amp", "cuda", "random", "testing", "serialization", "profiler", "hub",
 ]  # fmt: skip
 NAMES = Path(__file__).with_name("public_names.txt")
 # What PyTorch's modules hold of the documentation that they are made with.

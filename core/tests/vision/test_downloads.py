@@ -16,8 +16,9 @@ from urllib.error import URLError
 
 import pytest
 
+from mortice.utils import fetch
 from mortice.vision import datasets
-from mortice.vision.datasets import fetch, utils
+from mortice.vision.datasets import utils
 
 DATA = bytes(range(256)) * 2000
 MD5 = hashlib.md5(DATA).hexdigest()

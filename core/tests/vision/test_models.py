@@ -14,8 +14,8 @@ import pytest
 from vision.models_table import TABLE, names, row
 
 import mortice as mt
+from mortice.utils.fetch import DownloadError
 from mortice.vision import models
-from mortice.vision.datasets.fetch import DownloadError
 from mortice.vision.models import weights
 
 nn = mt.nn

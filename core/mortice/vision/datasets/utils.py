@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
+from mortice.utils.fetch import DownloadError, digest, fetch
 from mortice.vision.datasets.archives import extract_archive
-from mortice.vision.datasets.fetch import DownloadError, digest, fetch
 
 __all__ = [
     "DownloadError", "calculate_md5", "check_integrity", "check_md5", "download_and_extract_archive", "download_url",

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 import mortice as mt
-from mortice.vision.datasets.fetch import DownloadError, digest, fetch
+from mortice.utils.fetch import DownloadError, digest, fetch
 
 __all__ = ["get_model_weights", "get_weight"]
 
@@ -113,9 +113,8 @@ class Weights(Enum):
 
 
 def folder() -> str:
-    """Return where weights are kept: `checkpoints` below MORTICE_HOME, by default ~/.cache/mortice."""
-    home = os.environ.get("MORTICE_HOME") or os.path.join(os.path.expanduser("~"), ".cache", "mortice")
-    return os.path.join(home, "checkpoints")
+    """Return where weights are kept: `checkpoints` below `hub.get_dir()`."""
+    return os.path.join(mt.hub.get_dir(), "checkpoints")
 
 
 _made: dict[str, Any] = {}

@@ -92,11 +92,18 @@ def _alone(path: str) -> Iterator[BinaryIO]:
         try:
             _lock(file)
             # Whoever held it before may have put it in its place or removed it.
-            if os.path.exists(path) and os.path.samestat(os.fstat(file.fileno()), os.stat(path)):
+            if _lies_at(path, file):
                 yield file  # type: ignore[misc]
                 return
         finally:
             file.close()
+
+
+def _lies_at(path: str, file: BinaryIO) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 def _lock(file: Any) -> None:

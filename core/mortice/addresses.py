@@ -1,0 +1,69 @@
+"""PyTorch's own addresses of what lives elsewhere here: `torch.optim.adamw`, `torch.utils.model_zoo` and others.
+
+A module of such a name is made when somebody imports it, and hands on what the module here has.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
+
+# The address below torch -> the module below mortice.
+_LEAD = {
+    "_tensor": "methods", "autograd.anomaly_mode": "autograd.anomaly", "cuda.amp.autocast_mode": "cuda.amp",
+    "cuda.amp.grad_scaler": "cuda.amp", "cuda.random": "cuda", "functional": "", "optim.adadelta": "optim.adaptive",
+    "optim.adafactor": "optim.adaptive", "optim.adagrad": "optim.adaptive", "optim.adamax": "optim.adam",
+    "optim.adamw": "optim.adam", "optim.asgd": "optim.sgd", "optim.nadam": "optim.adam", "optim.radam": "optim.adam",
+    "optim.rmsprop": "optim.adaptive", "optim.rprop": "optim.adaptive", "optim.sparse_adam": "optim.adam",
+    "profiler.profiler": "profiler", "storage": "ops.storage", "utils.data._utils": "utils.data",
+    "utils.data._utils.collate": "utils.data.collate", "utils.data._utils.worker": "utils.data.worker",
+    "utils.hooks": "graph", "utils.model_zoo": "hub",
+}  # fmt: skip
+# Switches of `backends.flags`, which are modules that no file holds.
+_FLAGS = "backends."
+
+
+def find_spec(name: str) -> ModuleSpec | None:
+    """Return the spec of a module that leads elsewhere; None where nothing is meant by the name."""
+    below = name.removeprefix("mortice.")
+    if not (below in _LEAD or _flag(below)):
+        return None
+    return ModuleSpec(name, _Loader(), is_package=any(other.startswith(f"{below}.") for other in _LEAD))  # type: ignore[arg-type]
+
+
+class _Loader:
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """Return the module of a switch; others are made as modules are."""
+        return _flag(spec.name.removeprefix("mortice."))
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Let the module hand on what the other has."""
+        below = module.__name__.removeprefix("mortice.")
+        if below not in _LEAD:
+            return
+        there = import_module(".".join(filter(None, ["mortice", _LEAD[below]])))
+        module.__doc__ = f"What PyTorch keeps in torch.{below}."
+        module.__getattr__ = lambda name: _handed_on(module, there, name)  # type: ignore[method-assign]
+        module.__dir__ = lambda: sorted({*vars(module), *dir(there)})  # type: ignore[method-assign]
+
+
+def _handed_on(module: ModuleType, there: ModuleType, name: str) -> Any:
+    if not name.startswith("__") or name == "__all__":
+        try:
+            return getattr(there, name)
+        except AttributeError:
+            pass
+    raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+
+
+def _flag(below: str) -> ModuleType | None:
+    if not below.startswith(_FLAGS):
+        return None
+    flags = import_module("mortice.backends.flags")
+    name = below.removeprefix(_FLAGS)
+    return getattr(flags, name) if name in flags.FLAGS else None
