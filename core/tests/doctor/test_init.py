@@ -35,6 +35,19 @@ def test_constant_weights_before_random_ones_break_their_own_symmetry(layer):
     assert findings(nn.Sequential(constant(layer), nn.Tanh(), nn.Linear(8, 3))) == []
 
 
+@pytest.mark.parametrize(("apart", "told"), [(1e-7, 1), (1e-2, 0)])
+def test_rows_that_a_product_rounds_apart_are_still_equal(apart, told):
+    weight = mt.full((8, 4), 0.1, requires_grad=True)
+    weight.register_hook(lambda g: mt.full((8, 4), 0.5) + apart * mt.arange(8.0)[:, None])
+    optimizer = mt.optim.SGD([weight], lr=0.01)
+    with doctor.watch(optimizer) as session:
+        for _ in range(3):
+            optimizer.zero_grad()
+            (mt.ones(16, 4) @ weight.t()).sum().backward()
+            optimizer.step()
+    assert [found.rule for found in session.findings].count("D12") == told
+
+
 def test_useless_biases_of_a_model_are_one_finding_that_counts_them():
     model = nn.Sequential(
         nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 3)
