@@ -107,6 +107,8 @@ class _Sizes(Reading):
         return isinstance(obj, _Anything)
 
     def persistent(self, reference: Any) -> Any:
-        _, kind, key = reference[:3]
+        what, kind, key = reference[:3]
+        if what != "storage":
+            return _Anything()
         self.found[key] = 1 if kind.dtype is None else kind.dtype.itemsize
         return _Anything()

@@ -43,7 +43,7 @@ _BASES = {
     "batchnorm": {"_NormBase": norm._ChannelNorm},
     "conv": {"_ConvNd": conv._Conv, "_ConvTransposeNd": conv._Transposed},
     "dropout": {"_DropoutNd": dropout._Dropout},
-    "module": {n: f for n, f in vars(hooks).items() if n.startswith("register_module_")},
+    "module": {n: f for n, f in vars(hooks).items() if n.startswith("register_module_") or n == "_WrappedHook"},
     "pooling": {"_MaxPoolNd": pooling._MaxPool, "_AvgPoolNd": pooling._AvgPool, "_LPPoolNd": pooling._LPPool,
                 "_AdaptiveMaxPoolNd": pooling._AdaptiveMaxPool, "_AdaptiveAvgPoolNd": pooling._AdaptiveAvgPool,
                 "_MaxUnpoolNd": pooling._MaxUnpool},
