@@ -89,6 +89,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         serialization,
         signal,
         special,
+        storage,
         testing,
         utils,
         vision,

@@ -326,3 +326,25 @@ def test_names_of_the_library_are_not_a_way_to_run_it(data, text):
 def test_a_class_that_nothing_has_imported_is_named():
     with pytest.raises(UnpicklingError, match="or import my_models first"):
         mt.load(repickled(b"\x80\x02cmy_models\nNet\n."), weights_only=False)
+
+
+def test_names_that_are_not_read_by_default_are_listed():
+    buffer = io.BytesIO()
+    mt.save([mt.nn.Linear(1, 1), Plain(4), mt.ones(1), {1}, collections.Counter("a")], buffer)
+    buffer.seek(0)
+    found = mt.serialization.get_unsafe_globals_in_checkpoint(buffer)
+    assert set(found) >= {"mortice.nn.linear.Linear", f"{__name__}.Plain"} and len(found) == 2
+    with mt.serialization.safe_globals([Plain]):
+        buffer.seek(0)
+        assert mt.serialization.get_unsafe_globals_in_checkpoint(buffer) == ["mortice.nn.linear.Linear"]
+    with pytest.raises(ValueError, match="Expected input to be a checkpoint"):
+        mt.serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(b"no file"))
+
+
+def test_a_function_may_send_storages_where_load_would():
+    buffer = io.BytesIO()
+    mt.save(mt.ones(2), buffer)
+    buffer.seek(0)
+    place = mt.serialization.default_restore_location
+    assert mt.load(buffer, map_location=lambda storage, location: place(storage, "cpu")).tolist() == [1, 1]
+    assert mt.storage.UntypedStorage is mt.UntypedStorage and mt.storage.TypedStorage is mt.TypedStorage

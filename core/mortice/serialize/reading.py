@@ -162,6 +162,11 @@ def place(storage: Storage, location: Any, map_location: Any) -> Storage:
         raise Passing(explained) from None
 
 
+def default_restore_location(storage: Storage, location: str) -> Storage:
+    """Send a storage to the device of that name: what `load` does by itself, for a `map_location` function to call."""
+    return storage.to(location)
+
+
 # ---- what PyTorch's names stand for ----
 
 
@@ -295,6 +300,17 @@ _KNOWN: dict[str, Any] = {
 }
 
 
+class Anything(dict[Any, Any]):
+    """Stands for whatever a pickle makes that is run for something else."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+def _here(module: str, name: str) -> tuple[str, str]:
+    """Return a name as Python 3 has it."""
+    return NAME_MAPPING.get((module, name), (IMPORT_MAPPING.get(module, module), name))
+
+
 class Reading(Owner):
     """Answers the machine for one file: `storage(key)` gives the bytes behind a reference."""
 
@@ -309,7 +325,7 @@ class Reading(Owner):
             self.objects = importlib.import_module("mortice.serialize.objects")  # not before a file needs it
 
     def find(self, module: str, name: str) -> Any:
-        module, name = NAME_MAPPING.get((module, name), (IMPORT_MAPPING.get(module, module), name))
+        module, name = _here(module, name)
         full = f"{module}.{name}"
         found = registry.find_allowed(full)
         if found is None:
@@ -385,6 +401,33 @@ class Reading(Owner):
         if numel < 0 or numel * dtype.itemsize > len(storage):
             raise UnpicklingError(f"load: storage {key} has {len(storage)} bytes; {numel} of {dtype.name} were promised.")
         return Reference(storage, dtype, numel)
+
+
+class Names(Reading):
+    """Runs a pickle for the names that it asks for only: those that are not read by default."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda key: None, None, True)
+        self.refused: list[str] = []
+
+    def find(self, module: str, name: str) -> Any:
+        try:
+            super().find(module, name)
+        except UnpicklingError:
+            module, name = _here(module, name)
+            self.refused.append(f"{module}.{name}")
+        return Anything()
+
+    def call(self, *rest: Any) -> Any:
+        return Anything()
+
+    new = persistent = call
+
+    def build(self, obj: Any, state: Any) -> None:
+        pass
+
+    def vouches(self, obj: Any) -> bool:
+        return isinstance(obj, Anything)
 
 
 class _Plain(Owner):
