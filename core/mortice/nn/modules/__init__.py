@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
+from typing import Any
 
 from mortice.nn import (
     activation,
@@ -26,6 +27,7 @@ from mortice.nn import (
     rnn,
     shaping,
     sparse,
+    state,
     transformer,
 )
 from mortice.nn.modules import utils  # noqa: F401
@@ -38,29 +40,43 @@ _KEPT_IN = {
     "pixelshuffle": (shaping,), "pooling": (pooling,), "rnn": (rnn,), "sparse": (sparse,),
     "transformer": (transformer,), "upsampling": (shaping,),
 }  # fmt: skip
+
+
+def _addindent(s_: str, numSpaces: int) -> str:
+    first, *rest = s_.split("\n")
+    return "\n".join([first, *(" " * numSpaces + line for line in rest)])
+
+
 # Bases that scripts ask isinstance about, under PyTorch's names.
 _BASES = {
     "batchnorm": {"_NormBase": norm._ChannelNorm},
     "conv": {"_ConvNd": conv._Conv, "_ConvTransposeNd": conv._Transposed},
     "dropout": {"_DropoutNd": dropout._Dropout},
-    "module": {n: f for n, f in vars(hooks).items() if n.startswith("register_module_") or n == "_WrappedHook"},
+    "module": {n: f for n, f in vars(hooks).items() if n.startswith("register_module_") or n == "_WrappedHook"}
+    | {"_addindent": _addindent, "_IncompatibleKeys": state._IncompatibleKeys},
     "pooling": {"_MaxPoolNd": pooling._MaxPool, "_AvgPoolNd": pooling._AvgPool, "_LPPoolNd": pooling._LPPool,
                 "_AdaptiveMaxPoolNd": pooling._AdaptiveMaxPool, "_AdaptiveAvgPoolNd": pooling._AdaptiveAvgPool,
                 "_MaxUnpoolNd": pooling._MaxUnpool},
 }  # fmt: skip
 
 
-def _lead(name: str) -> ModuleType:
+def lead(name: str, names: dict[str, Any]) -> ModuleType:
+    """Make a module that holds what lives elsewhere."""
+    made = ModuleType(name, f"What PyTorch keeps in {name.replace('mortice', 'torch', 1)}.")
+    made.__dict__.update(names)
+    sys.modules[name] = made
+    return made
+
+
+def _of_layers(name: str) -> ModuleType:
     """Make the module of that name, and all that it has here too."""
-    made = ModuleType(f"{__name__}.{name}", f"What PyTorch keeps in torch.nn.modules.{name}.")
+    made = lead(f"{__name__}.{name}", _BASES.get(name, {}))
     for place in _KEPT_IN[name]:
         layers = {n: c for n, c in vars(place).items() if isinstance(c, type) and c.__module__ == place.__name__}
-        made.__dict__.update(layers)
+        made.__dict__.update({**layers, **made.__dict__})
         globals().update({n: c for n, c in layers.items() if not n.startswith("_")})
-    made.__dict__.update(_BASES.get(name, {}))
-    sys.modules[made.__name__] = made
     return made
 
 
 for _name in _KEPT_IN:
-    globals()[_name] = _lead(_name)
+    globals()[_name] = _of_layers(_name)
