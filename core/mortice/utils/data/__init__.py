@@ -1,5 +1,6 @@
 """Loading data: datasets, samplers, collation, and the DataLoader."""
 
+from mortice.utils.data import _utils as _utils
 from mortice.utils.data.collate import default_collate, default_convert
 from mortice.utils.data.dataloader import DataLoader
 from mortice.utils.data.dataset import (
