@@ -61,12 +61,6 @@ class Workers:
             self.stop()
             raise
 
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.processes)
-
-    def __len__(self) -> int:
-        return len(self.processes)
-
     @property
     def stopped(self) -> bool:
         """Whether the processes have been ended."""
