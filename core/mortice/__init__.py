@@ -64,6 +64,8 @@ from mortice.version import __version__
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the list that this one gives
     from mortice import (
+        __config__,
+        __future__,
         accelerator,
         amp,
         array_api,
@@ -76,6 +78,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         doctor,
         fft,
         func,
+        functional,
         hub,
         jit,
         linalg,
@@ -91,6 +94,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         serialization,
         signal,
         special,
+        storage,
         testing,
         types,
         utils,
@@ -114,6 +118,16 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         set_autocast_dtype,
         set_autocast_enabled,
         set_autocast_gpu_dtype,
+    )
+    from mortice.amp.grad_scaler import GradScaler
+    from mortice.assertions import (
+        _check,
+        _check_index,
+        _check_is_size,
+        _check_not_implemented,
+        _check_tensor_all,
+        _check_type,
+        _check_value,
     )
     from mortice.compiler import _assert, compile
     from mortice.distributions.gamma_draws import _sample_dirichlet, _standard_gamma

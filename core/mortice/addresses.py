@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 # The address below torch -> the module below mortice.
 _LEAD = {
     "_tensor": "methods", "autograd.anomaly_mode": "autograd.anomaly", "cuda.amp.autocast_mode": "cuda.amp",
-    "cuda.amp.grad_scaler": "cuda.amp", "cuda.random": "cuda", "functional": "", "optim.adadelta": "optim.adaptive",
-    "optim.adafactor": "optim.adaptive", "optim.adagrad": "optim.adaptive", "optim.adamax": "optim.adam",
-    "optim.adamw": "optim.adam", "optim.asgd": "optim.sgd", "optim.nadam": "optim.adam", "optim.radam": "optim.adam",
-    "optim.rmsprop": "optim.adaptive", "optim.rprop": "optim.adaptive", "optim.sparse_adam": "optim.adam",
-    "profiler.profiler": "profiler", "storage": "ops.storage", "utils.data._utils": "utils.data",
+    "cuda.amp.grad_scaler": "cuda.amp", "cuda.random": "cuda", "optim._adafactor": "optim.adaptive",
+    "optim._muon": "optim.sgd", "optim.adadelta": "optim.adaptive", "optim.adagrad": "optim.adaptive",
+    "optim.adamax": "optim.adam", "optim.adamw": "optim.adam", "optim.asgd": "optim.sgd", "optim.nadam": "optim.adam",
+    "optim.radam": "optim.adam", "optim.rmsprop": "optim.adaptive", "optim.rprop": "optim.adaptive",
+    "optim.sparse_adam": "optim.adam", "profiler.profiler": "profiler", "utils.data._utils": "utils.data",
     "utils.data._utils.collate": "utils.data.collate", "utils.data._utils.worker": "utils.data.worker",
-    "utils.hooks": "graph", "utils.model_zoo": "hub",
+    "utils.model_zoo": "hub",
 }  # fmt: skip
 # Switches of `backends.flags`, which are modules that no file holds.
 _FLAGS = "backends."
@@ -34,6 +34,13 @@ def find_spec(name: str) -> ModuleSpec | None:
     if not (below in _LEAD or _flag(below)):
         return None
     return ModuleSpec(name, _Loader(), is_package=any(other.startswith(f"{below}.") for other in _LEAD))  # type: ignore[arg-type]
+
+
+def attribute(module: str, name: str) -> Any:
+    """Return what a package has at an address below it, which need not have been imported: its `__getattr__`."""
+    if f"{module}.{name}".removeprefix("mortice.") in _LEAD:
+        return import_module(f"{module}.{name}")
+    raise AttributeError(f"module {module!r} has no attribute {name!r}")
 
 
 class _Loader:

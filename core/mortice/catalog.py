@@ -16,15 +16,19 @@ OPS = (
 
 PUBLIC = {
     "": (
-        "accelerator amp array_api autograd compiler cpu cuda distributed distributions doctor fft func hub jit "
-        "linalg metrics multiprocessing nn optim overrides printing profiler random return_types serialization signal "
-        "special testing types utils vision"
+        "__config__ __future__ accelerator amp array_api autograd compiler cpu cuda distributed distributions doctor "
+        "fft func functional hub jit linalg metrics multiprocessing nn optim overrides printing profiler random "
+        "return_types serialization signal special storage testing types utils vision"
     ),
     "amp.autocast_mode": (
         "autocast autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype "
         "get_autocast_dtype get_autocast_gpu_dtype is_autocast_available is_autocast_cache_enabled "
         "is_autocast_cpu_enabled is_autocast_enabled set_autocast_cache_enabled set_autocast_cpu_dtype "
         "set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype"
+    ),
+    "amp.grad_scaler": "GradScaler",
+    "assertions": (
+        "_check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_type _check_value"
     ),
     "compiler": "_assert compile",
     "distributions.gamma_draws": "_sample_dirichlet _standard_gamma",

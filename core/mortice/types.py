@@ -21,3 +21,4 @@ Storage: TypeAlias = UntypedStorage | TypedStorage
 _size: TypeAlias = Size | list[int] | tuple[int, ...]
 _TensorOrTensors: TypeAlias = Tensor | Sequence[Tensor]
 _TensorOrOptionalTensors: TypeAlias = Tensor | Sequence[Tensor | None]
+IntLikeType, FloatLikeType, BoolLikeType = int, float, bool

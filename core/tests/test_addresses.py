@@ -19,8 +19,9 @@ LEAD = [
     ("cuda.amp.grad_scaler", "GradScaler", importlib.import_module("mortice.cuda.amp").GradScaler),
     ("cuda.random", "manual_seed_all", mt.cuda.manual_seed_all),
     ("functional", "einsum", mt.einsum),
+    ("optim._muon", "Muon", mt.optim.Muon),
     ("optim.adadelta", "Adadelta", mt.optim.Adadelta),
-    ("optim.adafactor", "Adafactor", mt.optim.Adafactor),
+    ("optim._adafactor", "Adafactor", mt.optim.Adafactor),
     ("optim.adagrad", "Adagrad", mt.optim.Adagrad),
     ("optim.adamax", "Adamax", mt.optim.Adamax),
     ("optim.adamw", "AdamW", mt.optim.AdamW),
@@ -35,7 +36,6 @@ LEAD = [
     ("types", "Tensor", mt.Tensor),
     ("utils.data._utils.collate", "default_collate", mt.utils.data.default_collate),
     ("utils.data._utils.worker", "get_worker_info", mt.utils.data.get_worker_info),
-    ("utils.hooks", "RemovableHandle", type(mt.ones(1, requires_grad=True).register_hook(print))),
     ("utils.model_zoo", "load_state_dict_from_url", mt.hub.load_state_dict_from_url),
 ]
 
@@ -45,6 +45,13 @@ def test_an_address_leads_to_what_is_elsewhere(address: str, name: str, here: ob
     module = importlib.import_module(f"mortice.{address}")
     assert getattr(module, name) is here and name in dir(module)
     assert not hasattr(module, "no_such_name")
+
+
+def test_addresses_below_a_package_are_its_attributes() -> None:
+    assert mt.optim.adamw.AdamW is mt.optim.AdamW
+    assert mt.utils.data._utils.collate.default_collate is mt.utils.data.default_collate
+    with pytest.raises(AttributeError, match="module 'mortice.optim' has no attribute 'nothing'"):
+        mt.optim.nothing  # noqa: B018
 
 
 def test_every_address_is_listed_here() -> None:

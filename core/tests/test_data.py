@@ -297,6 +297,14 @@ def test_slabs_are_used_again_and_grow():
         del x
 
 
+def test_texts_of_numpy_stay_texts_in_a_batch():
+    np = pytest.importorskip("numpy")
+    texts = [np.str_("a"), np.str_("b")]
+    assert default_collate(texts) is texts and default_collate([np.bytes_(b"a")]) == [b"a"]
+    words = np.array(["a", "b"])
+    assert default_collate(words) is words and default_collate([(1, w) for w in words])[1] == ("a", "b")
+
+
 def test_numpy_arrays_cross_in_shared_memory():
     np = pytest.importorskip("numpy", reason="NumPy arrays are what is sent")
 

@@ -58,3 +58,11 @@ def test_a_function_may_return_an_input_itself():
     for options in ({}, {"fast_mode": True}, {"check_forward_ad": True}):
         assert mt.autograd.gradcheck(lambda x: (x, x * x), x, **options)
     assert mt.autograd.gradgradcheck(lambda x: (x, x**3), x)
+
+
+@pytest.mark.parametrize("fast_mode", [True, False])
+def test_a_function_may_return_what_requires_grad(fast_mode):
+    def asks(x):
+        return tuple(y for y in (x * 2, x.detach(), x.sin()) if y.requires_grad)
+
+    assert mt.autograd.gradcheck(asks, (mt.ones(3, dtype=mt.float64, requires_grad=True),), fast_mode=fast_mode)

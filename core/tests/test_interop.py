@@ -157,6 +157,16 @@ def test_what_no_tensor_can_show_is_refused(bad, kind, text):
 # ---- as_tensor, asarray, tensor ----
 
 
+@pytest.mark.parametrize("make", [mt.tensor, mt.as_tensor, mt.asarray])
+@pytest.mark.parametrize(
+    "bad", [np.datetime64("2020-01-01"), np.timedelta64(3, "s"), np.str_("a"), np.bytes_(b"ab"), np.void(b"abc")], ids=repr
+)
+def test_what_numpy_lends_as_bytes_is_no_number(make, bad):
+    with pytest.raises(TypeError):
+        make(bad)
+
+
+
 def test_as_tensor_shares_where_dtype_and_device_allow():
     source = array("float64")
     assert mt.as_tensor(source).data_ptr() == source.ctypes.data

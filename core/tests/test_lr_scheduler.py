@@ -339,3 +339,28 @@ def test_update_bn_takes_the_statistics_of_all_batches():
     assert (norm.running_mean.item(), norm.running_var.item()) == (4.0, 2.0)
     assert norm.momentum == 0.3 and not norm.training
     swa_utils.update_bn([mt.ones(1)], mt.nn.Linear(1, 1))
+
+
+def test_a_step_put_in_the_optimiser_s_place_counts_as_one():
+    def made(before):
+        p = mt.nn.Parameter(mt.ones(1))
+        optimizer = mt.optim.SGD([p], lr=0.1)
+        if before:
+            optimizer.step = lambda: None
+        schedule = mt.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+        if not before:
+            optimizer.step = lambda: None
+        return optimizer, schedule
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        optimizer, schedule = made(before=True)
+        optimizer.step()
+        schedule.step()
+    optimizer, schedule = made(before=False)
+    optimizer.step()
+    with pytest.warns(UserWarning, match="has been overridden after learning rate scheduler"):
+        schedule.step()
+    _, schedule = made(before=True)
+    with pytest.warns(UserWarning, match="Detected call of `lr_scheduler.step"):
+        schedule.step()

@@ -156,6 +156,48 @@ def conversions(lib):
 
 
 @script
+def conversions_that_make_new_parameters_or_swap_them(lib):
+    future, found = lib.__future__, []
+    for name in ("overwrite", "swap"):
+        turn = getattr(future, f"set_{name}_module_params_on_conversion")
+        try:
+            turn(True)
+            found.append(getattr(future, f"get_{name}_module_params_on_conversion")())
+            m = net(lib)
+            m.first.weight.requires_grad_(False)
+            m.last.weight.grad = lib.ones(1, 3)
+            before = [m.first.weight, m.last.weight]
+            found.append([str(b.dtype) for b in before])
+            state = {k: v.double() + 1 for k, v in m.state_dict().items()}
+            if name == "overwrite":
+                m.double()
+                found += [m.first.weight is before[0], str(before[0].dtype), str(m.first.weight.dtype)]
+                found += [m.last.weight.grad, m.first.weight.requires_grad, before[1].grad]
+                continue
+            del before
+            for assign in (False, True):
+                numbers = [id(p) for p in m.parameters()]
+                m.load_state_dict(state, assign=assign)
+                found.append([id(p) for p in m.parameters()] == numbers)
+                found += [m.first.weight, str(m.first.weight.dtype), m.first.weight.requires_grad, m.norm.running_mean]
+        finally:
+            turn(False)
+    return found
+
+
+@script
+def tensors_that_are_swapped(lib):
+    p, t = lib.nn.Parameter(lib.ones(2)), lib.zeros(3, dtype=lib.float64)
+    t.mark = 3
+    numbers = id(p), id(t)
+    lib.utils.swap_tensors(p, t)
+    found = [numbers == (id(p), id(t)), type(p).__name__, type(t).__name__, p.mark, hasattr(t, "mark"), p, t]
+    loaded = p.module_load(lib.ones(3))
+    kept = p.module_load(lib.ones(2), assign=True)
+    return [*found, t.requires_grad, p.requires_grad, str(p.dtype), loaded, p, kept, str(kept.dtype)]
+
+
+@script
 def clearing_gradients(lib):
     m = lib.nn.Linear(2, 1)
     m(lib.ones(1, 2)).sum().backward()

@@ -7,11 +7,14 @@ import datetime
 import decimal
 import enum
 import fractions
+import functools
 import io
 import pathlib
 import sys
 import threading
 import types
+import warnings
+from typing import Generic, TypeVar
 
 import pytest
 from checkpoint_files import repickled, round_trip
@@ -19,6 +22,7 @@ from checkpoint_files import repickled, round_trip
 import mortice as mt
 from mortice.serialization import UnpicklingError
 
+T = TypeVar("T")
 formats = pytest.mark.parametrize("zipped", [True, False], ids=["zip", "before 1.6"])
 
 
@@ -179,3 +183,168 @@ def test_hostile_values_are_refused(data, text):
     pytest.importorskip("numpy")
     with pytest.raises(UnpicklingError, match=text):
         mt.load(repickled(b"\x80\x02" + data), weights_only=False)
+
+
+# ---- whole modules, optimisers and what hangs on them ----
+
+
+class Held(mt.nn.Module):
+    """Keeps all that a script's module may: methods as hooks, handles, functions, partials, nested classes, distributions."""
+
+    class Inner(mt.nn.Linear):
+        pass
+
+    def __init__(self):
+        super().__init__()
+        self.inner = self.Inner(2, 2)
+        self.seen = []
+        self.handle = self.inner.register_forward_hook(self.note)
+        self.inner.register_forward_pre_hook(scaled_input, with_kwargs=True)
+        self.act, self.norm = mt.tanh, functools.partial(mt.nn.LayerNorm, eps=0.5)
+        self.prior = mt.distributions.Normal(mt.zeros(2), 1.0)
+        self.kind = self.Inner
+
+    def note(self, module, args, output):
+        self.seen.append(output.shape)
+
+    def forward(self, x):
+        return self.norm(2)(self.act(self.inner(x, scale=2.0))) + self.prior.mean
+
+
+def scaled_input(module, args, kwargs):
+    return (args[0] * kwargs.pop("scale"),), kwargs
+
+
+class Numbers(mt.utils.data.Dataset, Generic[T]):
+    def __init__(self):
+        self.data = mt.arange(5)
+
+    def __getitem__(self, i):
+        return self.data[i]
+
+    def __len__(self):
+        return len(self.data)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Frozen:
+    depth: int
+
+
+@formats
+@pytest.mark.parametrize("protocol", [2, 5])
+def test_a_module_with_all_that_it_holds_is_read(protocol, zipped):
+    model = Held()
+    x = mt.ones(3, 2)
+    got = round_trip(model, zipped, protocol=protocol, weights_only=False)
+    assert mt.equal(got(x), model(x)) and got.seen == [(3, 2)] and got.kind is Held.Inner
+    got.handle.remove()
+    late = got.inner.register_forward_hook(lambda *args: got.seen.append("late"))
+    got(x)
+    assert got.seen == [(3, 2), "late"] and len(got.inner._forward_pre_hooks) == 1
+    late.remove()
+    assert model.seen == [(3, 2)]  # the other's hook is its own
+    with pytest.raises(UnpicklingError, match="or read modules and plain objects with weights_only=False"):
+        round_trip(model, zipped, protocol=protocol)
+
+
+def test_a_new_hook_takes_no_number_of_a_loaded_one():
+    second = mt.nn.Linear(1, 1)
+    number = mt.nn.Linear(1, 1).register_forward_hook(scaled_input).id + 1  # the next one's
+    second._forward_pre_hooks[number] = scaled_input
+    assert second.register_forward_pre_hook(doubled).id != number and len(second._forward_pre_hooks) == 2
+
+
+@formats
+def test_optimisers_schedules_and_data_go_on_as_they_were(zipped):
+    def trained():
+        mt.manual_seed(0)
+        model = mt.nn.Sequential(mt.nn.utils.weight_norm(mt.nn.Linear(3, 2)), mt.nn.LazyLinear(1))
+        model(mt.ones(1, 3))
+        optimizer = mt.optim.Adam(model.parameters(), 0.1, amsgrad=True)
+        return [model, optimizer, mt.optim.lr_scheduler.OneCycleLR(optimizer, 0.5, total_steps=9)]
+
+    def step(model, optimizer, schedule):
+        optimizer.zero_grad()
+        model(mt.ones(2, 3)).pow(2).sum().backward()
+        optimizer.step()
+        schedule.step()
+        return [p.tolist() for p in model.parameters()], schedule.get_last_lr()
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        parts = trained()
+        step(*parts)
+        read = round_trip(parts, zipped, weights_only=False)
+        assert read[2].optimizer is read[1] and read[1].param_groups[0]["params"][0] is next(read[0].parameters())
+        for _ in range(3):
+            assert step(*read) == step(*parts)
+
+
+@formats
+def test_lazy_modules_and_data_are_read(zipped):
+    lazy = round_trip(mt.nn.LazyLinear(2, dtype=mt.float64), zipped, weights_only=False)
+    assert lazy(mt.ones(1, 3, dtype=mt.float64)).shape == (1, 2) and type(lazy) is mt.nn.Linear
+    half, rest = mt.utils.data.random_split(Numbers(), [2, 3], mt.Generator().manual_seed(0))
+    pair = round_trip([half, rest, mt.utils.data.TensorDataset(mt.ones(2)), Frozen(3)], zipped, weights_only=False)
+    assert sorted(int(n) for part in pair[:2] for n in part) == [0, 1, 2, 3, 4] and pair[2][0][0] == 1 and pair[3] == Frozen(3)
+    packed = mt.nn.utils.rnn.pack_sequence([mt.ones(3), mt.ones(2)])
+    got, (values, indices) = round_trip([packed, mt.max(mt.eye(2), 0)], zipped, weights_only=False)
+    assert got.batch_sizes.tolist() == [2, 2, 1] and values.tolist() == [1, 1] and indices.tolist() == [0, 1]
+
+
+def test_what_the_user_vouches_for_is_read_by_default():
+    model = mt.nn.Sequential(mt.nn.Linear(2, 1))
+    names = [mt.nn.Sequential, mt.nn.Linear]
+    with mt.serialization.safe_globals(names):
+        assert mt.equal(round_trip(model)(mt.ones(1, 2)), model(mt.ones(1, 2)))
+    with pytest.raises(UnpicklingError, match="Linear"), mt.serialization.safe_globals(names[:1]):
+        round_trip(model)
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"cbuiltins\ngetattr\ncmortice.nn\nLinear\nX\x04\0\0\0load\x86R.", "asks for 'load' of a type"),
+        (b"cbuiltins\ngetattr\ncbuiltins\nint\nX\x04\0\0\0real\x86R.", "asks for 'real'"),
+        (b"cbuiltins\ngetattr\ncmortice.nn\nLinear\nX\x09\0\0\0__class__\x86R.", "asks for '__class__'"),
+        (b"ctorch\nload\n.", "asks for torch.load"),
+        (b"ctorch\nsave\n.", "asks for torch.save"),
+        (b"ctorch.nn.functional\nmortice\n.", "asks for torch.nn.functional.mortice"),
+        (b"ctorch.nn.modules.linear\nLinear\nK\x05\x85R.", "calls 'Linear'"),
+        (b"ctorch.optim.sgd\nSGD\nK\x05\x85\x81.", "of 1 arguments"),
+        (b"cfunctools\npartial\nK\x05\x85R.", "made of a function"),
+        (b"ctorch\nrelu\nK\x05\x85R.", "calls"),
+        (b"ctorch.nn.doctor\n__main__\n.", "asks for"),
+    ],
+)
+def test_names_of_the_library_are_not_a_way_to_run_it(data, text):
+    with pytest.raises(UnpicklingError, match=text):
+        mt.load(repickled(b"\x80\x02" + data), weights_only=False)
+
+
+def test_a_class_that_nothing_has_imported_is_named():
+    with pytest.raises(UnpicklingError, match="or import my_models first"):
+        mt.load(repickled(b"\x80\x02cmy_models\nNet\n."), weights_only=False)
+
+
+def test_names_that_are_not_read_by_default_are_listed():
+    buffer = io.BytesIO()
+    mt.save([mt.nn.Linear(1, 1), Plain(4), mt.ones(1), {1}, collections.Counter("a")], buffer)
+    buffer.seek(0)
+    found = mt.serialization.get_unsafe_globals_in_checkpoint(buffer)
+    assert set(found) >= {"mortice.nn.linear.Linear", f"{__name__}.Plain"} and len(found) == 2
+    with mt.serialization.safe_globals([Plain]):
+        buffer.seek(0)
+        assert mt.serialization.get_unsafe_globals_in_checkpoint(buffer) == ["mortice.nn.linear.Linear"]
+    with pytest.raises(ValueError, match="Expected input to be a checkpoint"):
+        mt.serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(b"no file"))
+
+
+def test_a_function_may_send_storages_where_load_would():
+    buffer = io.BytesIO()
+    mt.save(mt.ones(2), buffer)
+    buffer.seek(0)
+    place = mt.serialization.default_restore_location
+    assert mt.load(buffer, map_location=lambda storage, location: place(storage, "cpu")).tolist() == [1, 1]
+    assert mt.storage.UntypedStorage is mt.UntypedStorage and mt.storage.TypedStorage is mt.TypedStorage

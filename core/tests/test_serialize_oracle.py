@@ -1,6 +1,8 @@
 """Checkpoints beside PyTorch: whole models' weights in both directions with equal outputs, and the formats' corners."""
 
 import io
+import sys
+import types
 
 import pytest
 
@@ -239,6 +241,91 @@ def test_what_pytorch_does_not_load_by_default_is_not_loaded():
         round_trip(torch.eye(2).to_sparse(), torch, mt)
     with pytest.raises(mt.serialization.UnpicklingError, match="argparse.Namespace"):
         round_trip(__import__("argparse").Namespace(a=1), torch, mt)
+
+
+SCRIPT = """
+from functools import partial
+import LIB as torch
+from LIB import nn
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.utils.weight_norm(nn.Linear(3, 3))
+        self.act, self.rnn = torch.tanh, nn.LSTM(3, 2, batch_first=True, bidirectional=True)
+        self.norm = partial(nn.functional.layer_norm, normalized_shape=(4,), eps=0.5)
+        self.prior = torch.distributions.Normal(torch.zeros(4), 2.0)
+        self.handle = self.fc.register_forward_hook(self.note)
+        self.fc.register_forward_pre_hook(doubled, with_kwargs=True)
+        self.seen = 0
+
+    def note(self, module, args, output):
+        self.seen += 1
+
+    def forward(self, x):
+        y, _ = self.rnn(self.act(self.fc(x, scale=2.0)))
+        return self.norm(y) + self.prior.stddev
+
+def doubled(module, args, kwargs):
+    return (args[0] * kwargs.pop("scale"),), kwargs
+
+class Half(torch.optim.lr_scheduler.LRScheduler):
+    def get_lr(self):
+        return [group["lr"] / 2 for group in self.optimizer.param_groups]
+"""
+
+
+def training(lib, x, parts, steps=3):
+    """Return the weights after each of some steps of training, and the learning rates."""
+    model, optimizer, schedules = parts
+    seen = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        (model(lib.from_numpy(x)) ** 2).sum().backward()
+        optimizer.step()
+        for schedule in schedules:
+            schedule.step()
+        seen.append([p.detach().numpy().copy() for p in model.parameters()] + [np.array(s.get_last_lr()) for s in schedules])
+    return seen
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore:Couldn't retrieve source code")
+@pytest.mark.parametrize("zipped", [True, False], ids=["zip", "before 1.6"])
+@pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "NAdam"])
+def test_a_script_s_own_model_optimiser_and_schedules_go_on_here(monkeypatch, kind, zipped):
+    scripts = {}
+    for name in ("torch", "mortice"):
+        scripts[name] = types.ModuleType("my_script")
+        monkeypatch.setitem(sys.modules, "my_script", scripts[name])
+        scripts[name].__file__ = "my_script.py"
+        exec(SCRIPT.replace("LIB", name), vars(scripts[name]))
+    monkeypatch.setitem(sys.modules, "my_script", scripts["torch"])
+    torch.manual_seed(0)
+    x = np.random.RandomState(0).randn(2, 5, 3).astype("float32")
+    model = scripts["torch"].Block()
+    optimizer = getattr(torch.optim, kind)(model.parameters(), lr=0.01)
+    lr = torch.optim.lr_scheduler
+    schedules = [
+        scripts["torch"].Half(optimizer), lr.SequentialLR(optimizer, [lr.LinearLR(optimizer), lr.StepLR(optimizer, 1)], [2]),
+        lr.CosineAnnealingWarmRestarts(optimizer, 2), lr.MultiStepLR(optimizer, [3, 4]),
+    ]  # fmt: skip
+    parts = [model, optimizer, schedules]
+    training(torch, x, parts)
+    file = io.BytesIO()
+    torch.save(parts, file, _use_new_zipfile_serialization=zipped)
+    file.seek(0)
+    monkeypatch.setitem(sys.modules, "my_script", scripts["mortice"])
+    with pytest.raises(mt.serialization.UnpicklingError, match="the file asks for my_script.Block"):
+        mt.load(file)
+    file.seek(0)
+    mine = mt.load(file, weights_only=False)
+    assert type(mine[0]) is scripts["mortice"].Block and mine[0].seen == 3 and str(mine[0]) == str(model)
+    for got, want in zip(training(mt, x, mine), training(torch, x, parts)):
+        for a, b in zip(got, want, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6)
+    mine[0].handle.remove()
+    mine[0](mt.from_numpy(x))
+    assert mine[0].seen == 6
 
 
 def test_big_archives_use_fields_that_both_read(tmp_path, monkeypatch):

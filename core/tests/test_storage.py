@@ -311,3 +311,29 @@ def test_strides_where_there_are_no_elements():
     part = mt.zeros(2, 3, 4)[:, :, 1][:, 1:1]
     assert part.stride() == (12, 4) and part.is_contiguous()
     assert mt.zeros(0, 4).view(mt.uint8).stride() == (16, 1)
+
+
+def test_a_typed_storage_is_made_of_numbers():
+    assert mt.TypedStorage([1, 2, 3], dtype=mt.float32).tolist() == [1.0, 2.0, 3.0]
+    assert mt.TypedStorage((1.5, 2), dtype=mt.int64).tolist() == [1, 2] and mt.TypedStorage(2, dtype=mt.float64).size() == 2
+
+
+def test_bytes_are_seen_in_the_tensor_s_dtype():
+    x = mt.arange(6.0)
+    seen = mt.empty(0).set_(x.untyped_storage(), 1, (2, 2), (1, 2))
+    assert seen.tolist() == [[1, 3], [2, 4]]
+    assert mt.empty(0, dtype=mt.int32).set_(x.untyped_storage()).tolist()[:2] == [0, 0x3F800000]
+    seen.fill_(9)
+    assert x.tolist() == [0, 9, 9, 9, 9, 5]
+    with pytest.raises(RuntimeError, match="Could not set tensor of type mortice.float32 to a tensor of type mortice.int32"):
+        mt.empty(0, dtype=mt.int32).set_(x.storage())
+
+
+@pytest.mark.parametrize("kind", ["storage", "_typed_storage", "untyped_storage"])
+def test_a_collate_function_writes_a_batch_into_shared_memory(kind):
+    items = [mt.full((2, 3), float(i)) for i in range(4)]
+    storage = getattr(items[0], kind)()
+    made = storage._new_shared(24 * 4 // storage.element_size())
+    out = items[0].new(made).resize_(4, 2, 3)
+    assert made.is_shared() and mt.stack(items, 0, out=out) is out and out.is_shared()
+    assert out[:, 1, 2].tolist() == [0, 1, 2, 3] and mt.empty(0).set_(made)[-1] == 3

@@ -18,6 +18,11 @@ CALLS: list[tuple[str, Any]] = [
     ("T.clamp_(input=x, min=2)", [[4.0, 2.0], [2.0, 3.0]]),
     ("T.addmv_(input=v, mat=x, vec=T.ones(2))", [6.0, 6.0]),
     ("T.resize_as_(input=v, the_template=T.zeros(1, 2))", [[1.0, 2.0]]),
+    # orders of dims in memory
+    ("T.zeros(2, 3, 4).permute(2, 0, 1).dim_order()", (1, 2, 0)),
+    ("T.zeros(2, 3, 4, 5).to(memory_format=T.channels_last).dim_order(ambiguity_check=True)", (0, 2, 3, 1)),
+    ("T.zeros(1, 3, 4, 5).dim_order(ambiguity_check=[T.contiguous_format, T.channels_last])", (0, 1, 2, 3)),
+    ("T.zeros(3, 1, 4).expand(3, 2, 4).transpose(0, 2).dim_order()", (2, 1, 0)),
     # sizes and dims by keyword
     ("x.view(size=(4,))", [4.0, 1.0, 1.0, 3.0]),
     ("x.view(dtype=T.int32).shape", (2, 2)),
@@ -96,7 +101,25 @@ CALLS: list[tuple[str, Any]] = [
     ("(lambda g: g.set_state(g.get_state()) is g)(T.Generator())", True),
     ("T.nn.utils.rnn.pack_sequence([v]).is_pinned()", False),
 ]
-RAISES = [("x[0.5]", IndexError), ("x[:, 'a']", IndexError), ("T.nn.Parameter(5)", (TypeError, AttributeError))]
+RAISES = [
+    ("x[0.5]", IndexError),
+    ("x[:, 'a']", IndexError),
+    ("T.nn.Parameter(5)", (TypeError, AttributeError)),
+    ("T.zeros(1, 3).dim_order(ambiguity_check=True)", RuntimeError),
+    ("T.zeros(1, 3).dim_order(ambiguity_check='no')", TypeError),
+    ("T._check(False)", RuntimeError),
+    ("T._check(1)", TypeError),
+    ("T._check(x)", TypeError),
+    ("T._check_index(False, lambda: 'far')", IndexError),
+    ("T._check_value(False)", ValueError),
+    ("T._check_type(False)", TypeError),
+    ("T._check_value(False, 'no function')", TypeError),
+    ("T._check_not_implemented(False)", NotImplementedError),
+    ("T._check_is_size(-1)", RuntimeError),
+    ("T._check_is_size(3, max=2)", RuntimeError),
+    ("T._check_tensor_all(x > 1)", RuntimeError),
+    ("T._check_tensor_all(x)", TypeError),
+]
 
 
 def _names(library: Any) -> dict[str, Any]:
@@ -146,3 +169,29 @@ def test_gradients_flow_through_the_wrapped_power_and_determinant() -> None:
     x = mortice.tensor([[2.0, 0.0], [0.0, 3.0]], requires_grad=True)
     assert mortice.autograd.grad(mortice.det(input=x), x)[0].tolist() == [[3.0, 0.0], [0.0, 2.0]]
     assert mortice.autograd.grad(mortice.pow(input=x, exponent=2).sum(), x)[0].tolist() == [[4.0, 0.0], [0.0, 6.0]]
+
+
+def test_checks_say_what_they_are_told_and_hold() -> None:
+    for check in (mortice._check, mortice._check_index, mortice._check_value, mortice._check_type):
+        check(True, lambda: "not made")
+        with pytest.raises((RuntimeError, LookupError, ValueError, TypeError), match="^far$"):
+            check(False, lambda: "far")
+    mortice._check_tensor_all(mortice.ones(2) > 0)
+    mortice._check_is_size(3, max=3)
+
+
+def test_names_are_at_pytorch_s_addresses_too() -> None:
+    from mortice.nn.modules.module import _addindent
+    from mortice.optim.adamw import AdamW
+    from mortice.optim.rmsprop import RMSprop
+    from mortice.utils.data._utils.collate import default_collate
+
+    from mortice.functional import norm
+    from mortice.types import Device, Number
+    from mortice.utils.hooks import RemovableHandle
+
+    assert AdamW is mortice.optim.AdamW and RMSprop is mortice.optim.RMSprop and norm is mortice.norm
+    assert default_collate is mortice.utils.data.default_collate and mortice.GradScaler is mortice.amp.GradScaler
+    assert isinstance(mortice.nn.Linear(1, 1).register_forward_hook(print), RemovableHandle)
+    assert isinstance(2, Number) and isinstance(mortice.device("cpu"), Device) and _addindent("a\nb", 2) == "a\n  b"
+    assert "cpu_numpy" in mortice.__config__.show() and "get_num_threads() : " in mortice.__config__.parallel_info()

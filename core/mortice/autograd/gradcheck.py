@@ -187,10 +187,10 @@ def _check(
     ts = _inputs(given)
 
     def fn() -> list[Any]:
-        return _differentiable(func(*given))
+        with enable_grad():  # a function may ask what requires grad
+            return _differentiable(func(*given))
 
-    with enable_grad():
-        outs = fn()
+    outs = fn()
     if not outs:
         return
     if not any(o._rg for o in outs):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mortice.backends.plugins import resolve
+from mortice.layout import channels_last, contiguous_format
 from mortice.lazy import family
 from mortice.modes import modes
 from mortice.mutation import layout
@@ -37,6 +38,36 @@ class Exchange(TensorBase):
     """Memory shared with other libraries."""
 
     __slots__ = ()
+
+    # ---- other tensors ----
+
+    def module_load(self, other: Any, assign: bool = False) -> Any:
+        """Return what `load_state_dict` swaps a parameter or buffer with: `other`, or with its values itself."""
+        own: Any = self
+        return other.detach() if assign else own.copy_(other).detach()
+
+    def dim_order(self, *, ambiguity_check: Any = False) -> tuple[int, ...]:
+        """Return the dims from the outermost in memory to the innermost.
+
+        Args:
+            ambiguity_check: True raises where another order would do as well; memory formats, where it is not that of
+                exactly one of them either.
+        """
+        formats = [] if isinstance(ambiguity_check, bool) else ambiguity_check
+        if not isinstance(formats, list) or not all(isinstance(f, type(contiguous_format)) for f in formats):
+            raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+        strides, shape = layout(self), self.shape
+        if ambiguity_check is not False and (1 in shape or any(s == t for s, t in zip(strides, strides[1:]))):
+            if sum(movement.is_contiguous(self, f) for f in formats) != 1:
+                raise RuntimeError(
+                    "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
+                )
+        plain, last = movement.is_contiguous(self), self.ndim == 4 and movement.is_contiguous(self, channels_last)
+        if plain is not last:
+            return tuple(range(self.ndim)) if plain else (0, 2, 3, 1)
+        # Dims that repeat memory stay where they are.
+        moved = iter(sorted((d for d in range(self.ndim) if strides[d]), key=lambda d: (-strides[d], -shape[d])))
+        return tuple(next(moved) if strides[d] else d for d in range(self.ndim))
 
     # ---- NumPy ----
 

@@ -115,7 +115,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return best
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LinearCrossEntropyOptions:
     """How PyTorch cuts `linear_cross_entropy` into chunks; here accepted, and without effect."""
 

@@ -20,13 +20,19 @@ class Handle:
     _ids = itertools.count()
 
     def __init__(self, table: HookDict) -> None:
-        self.id = next(self._ids)
+        self.id = next(number for number in self._ids if number not in table)  # a loaded table has numbers already
         self._table = table
+
+    def __setstate__(self, state: Any) -> None:
+        # PyTorch's own: the table, the number, and tables of options.
+        self.__dict__.update({"_table": state[0], "id": state[1]} if isinstance(state, tuple) else state)
 
     def remove(self) -> None:
         """Take the hook out; a second call does nothing."""
-        self._table.pop(self.id, None)
-        self._table.options.pop(self.id, None)
+        table: Any = getattr(self._table, "adopted", self._table)  # which a loaded handle of PyTorch's leads to
+        if isinstance(table, HookDict):
+            table.pop(self.id, None)
+            table.options.pop(self.id, None)
         GLOBAL.refresh()
 
     def __enter__(self) -> Handle:
@@ -63,6 +69,39 @@ class HookDict(dict[int, Hook]):
     def __reduce__(self) -> tuple[Any, ...]:
         # Without hooks there is nothing to vouch for, and `load` makes it: of a whole module the user names the classes.
         return HookDict, (), self.__dict__ if self.options else None, None, iter(self.items())
+
+
+# What PyTorch keeps of hooks in tables beside theirs: the option's name here, and the table.
+_BESIDE = {
+    "_forward_pre_hooks": {"with_kwargs": "_forward_pre_hooks_with_kwargs"},
+    "_forward_hooks": {"with_kwargs": "_forward_hooks_with_kwargs", "always_call": "_forward_hooks_always_called"},
+}  # fmt: skip
+
+
+class _WrappedHook:
+    """How PyTorch's files hold a hook before loading."""
+
+    hook: Hook
+    with_module: bool
+
+
+def adopt(state: dict[str, Any], tables: tuple[str, ...]) -> None:
+    """Make the tables in a module's attributes this library's, where they are PyTorch's or lack, as in old files."""
+    for name in tables:
+        given = state.get(name)
+        if isinstance(given, HookDict):
+            continue
+        options = {option: state.pop(beside, None) or {} for option, beside in _BESIDE.get(name, {}).items()}
+        table = state[name] = HookDict()
+        if hasattr(given, "__dict__"):
+            given.adopted = table
+        for number, hook in (given or {}).items():
+            asked = {option: True for option, chosen in options.items() if number in chosen}
+            if isinstance(hook, _WrappedHook):
+                hook, asked = hook.hook, {"with_module": True} if hook.with_module else {}
+            table[number] = hook
+            if asked:
+                table.options[number] = asked
 
 
 class _Global:

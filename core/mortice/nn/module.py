@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 
 from mortice import Tensor
 from mortice.nn.calling import call_with_hooks
-from mortice.nn.hooks import GLOBAL, HookDict, Hooked
+from mortice.nn.hooks import GLOBAL, HookDict, Hooked, adopt
 from mortice.nn.moving import Movable
 from mortice.nn.parameter import Buffer, Parameter
 from mortice.nn.state import Stateful
@@ -331,6 +331,9 @@ class Module(Hooked, Stateful, Movable):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        adopt(self.__dict__, _HOOKS)
+        self.__dict__.setdefault("_non_persistent_buffers_set", set())
+        self.__dict__.setdefault("_is_full_backward_hook", None)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Do nothing: every module runs eagerly."""

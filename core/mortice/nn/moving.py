@@ -8,7 +8,8 @@ from typing import Any, Self
 
 import mortice
 from mortice import no_grad
-from mortice.nn.parameter import is_lazy
+from mortice.__future__ import get_overwrite_module_params_on_conversion
+from mortice.nn.parameter import Parameter, is_lazy
 
 
 class Movable:
@@ -23,12 +24,17 @@ class Movable:
         if recurse:
             for child in self.children():
                 child._apply(fn)
-        for param in self._parameters.values():
+        overwrite = get_overwrite_module_params_on_conversion()
+        for name, param in self._parameters.items():
             if param is None:
                 continue
             with no_grad():
                 changed = fn(param)
                 gradient = None if param.grad is None else fn(param.grad)
+            if overwrite and not is_lazy(param):
+                new = self._parameters[name] = Parameter(changed, param.requires_grad)
+                new.grad = gradient
+                continue
             if changed is not param:
                 param.data = changed
             if gradient is not param.grad:

@@ -77,6 +77,12 @@ class RNNBase(Module):
                     setattr(self, name, Parameter(mortice.empty(shape, device=device, dtype=dtype)))
         self.reset_parameters()
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for name in ("_flat_weights", "_flat_weights_names"):  # PyTorch's second list of the parameters
+            self.__dict__.pop(name, None)
+        self.__dict__.setdefault("proj_size", 0)  # from before there was one
+
     def reset_parameters(self) -> None:
         """Draw all parameters, in their order, from uniform(-1/sqrt(hidden), 1/sqrt(hidden))."""
         _draw(self, self.hidden_size)

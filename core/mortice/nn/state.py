@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from mortice import Tensor, no_grad
+from mortice.__future__ import get_swap_module_params_on_conversion
 from mortice.nn.hooks import HookDict
 from mortice.nn.parameter import Parameter, is_lazy
+from mortice.nn.swap import swap_tensors
 
 
 class _IncompatibleKeys(namedtuple("_IncompatibleKeys", ("missing_keys", "unexpected_keys"))):
@@ -186,7 +188,9 @@ class Stateful:
                 )
         try:
             with no_grad():
-                if not assign:
+                if get_swap_module_params_on_conversion() and not is_lazy(mine):
+                    _swap(mine, given, assign, key)
+                elif not assign:
                     mine.copy_(given.to(mine.device))
                 elif not isinstance(mine, Parameter):
                     setattr(self, name, given)
@@ -197,3 +201,18 @@ class Stateful:
         except Exception as error:
             return f'While copying the parameter named "{key}", an exception occurred: {error}'
         return None
+
+
+def _swap(mine: Any, given: Any, assign: bool, key: str) -> None:
+    """Exchange what a parameter or buffer holds with what `module_load` makes of the loaded tensor."""
+    new = mine.module_load(given, assign=assign)
+    if new is mine or new is given:
+        raise RuntimeError(
+            f"module_load returned one of self or other, please .detach() the result if returning one of the inputs in "
+            f"module_load; loading {key}."
+        )
+    if isinstance(mine, Parameter):
+        new = (
+            new.requires_grad_(mine.requires_grad) if isinstance(new, Parameter) else Parameter(new, mine.requires_grad)
+        )
+    swap_tensors(mine, new)

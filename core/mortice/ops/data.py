@@ -244,7 +244,7 @@ def host_view(value: Any) -> HostBuffer:
     """Return an array of another library as a host buffer, without a copy where it offers one."""
     view = _view_of(value)
     try:
-        if view is not None:
+        if view is not None and not (view.ndim and is_number(value)):  # NumPy lends the bytes of a date or a text
             if view.format[:1] == (">" if sys.byteorder == "little" else "<") and view.itemsize > 1:
                 raise ValueError(
                     "given numpy array has byte order different from the native byte order. Convert it first, with "

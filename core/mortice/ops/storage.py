@@ -121,6 +121,11 @@ class _Storage:
         share_memory_(self._memory)
         return self
 
+    def _new_shared(self, size: int, *, device: Any = None) -> Any:
+        """Return a storage of the same dtype, in memory that other processes can see: what collate functions write into."""
+        memory = empty(size, dtype=self.dtype, device=device or self.device)
+        return type(self)._over(share_memory_(memory), self.dtype)
+
     def is_pinned(self, device: Any = None) -> bool:
         """Tell whether the memory is locked for an accelerator's transfers."""
         return is_pinned(self._memory, device)
@@ -185,7 +190,11 @@ class TypedStorage(_Storage):
 
     __slots__ = ()
 
-    def __init__(self, size: int = 0, *, wrap_storage: Any = None, dtype: Any = None, device: Any = None) -> None:
+    def __init__(self, size: Any = 0, *, wrap_storage: Any = None, dtype: Any = None, device: Any = None) -> None:
+        if wrap_storage is None and hasattr(size, "__iter__"):
+            self._memory = tensor(list(size), dtype=dtype, device=device)
+            self.dtype = self._memory.dtype
+            return
         source = UntypedStorage(size * dtype.itemsize, device=device) if wrap_storage is None else wrap_storage
         self._memory, self.dtype = source._memory, check_dtype("TypedStorage", dtype, source._memory._device)
 
@@ -237,6 +246,8 @@ def set_(self: Any, source: Any = None, storage_offset: int = 0, size: Any = Non
     if source is None:
         source, size = tensor([], dtype=self.dtype, device=self._device), (0,)
     memory = source if isinstance(source, TensorBase) else source._memory
+    if isinstance(source, UntypedStorage):
+        memory = view_dtype(memory, self.dtype)  # bytes are of any dtype
     if memory.dtype is not self.dtype:
         raise RuntimeError(f"set_: Could not set tensor of type {memory.dtype} to a tensor of type {self.dtype}")
     if memory._device is not self._device:

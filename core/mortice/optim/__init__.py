@@ -11,3 +11,9 @@ __all__ = [
     "ASGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "LBFGS", "Muon", "NAdam", "Optimizer", "RAdam",
     "RMSprop", "Rprop", "SGD", "SparseAdam", "lr_scheduler", "swa_utils",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    from mortice.addresses import attribute
+
+    return attribute(__name__, name)

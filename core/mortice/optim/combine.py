@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from mortice.optim.optimizer import Optimizer
-from mortice.optim.schedule import EPOCH_WARNING, LRScheduler, check_optimizer, rates_of, set_option
+from mortice.optim.schedule import EPOCH_DEPRECATION_WARNING, LRScheduler, check_optimizer, rates_of, set_option
 
 
 class _OfSchedules(LRScheduler):
@@ -150,7 +150,7 @@ class ReduceLROnPlateau(LRScheduler):
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
         """Look at the metric of an epoch."""
         if epoch is not None:
-            warnings.warn(EPOCH_WARNING, UserWarning, stacklevel=2)
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         value = float(metrics)
         if self._is_better(value, self.best):

@@ -16,6 +16,7 @@ from mortice.optim.decay import (
     PolynomialLR,
     StepLR,
 )
+from mortice.optim.schedule import EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING
 from mortice.optim.schedule import LRScheduler
 from mortice.optim.schedule import _LRScheduler as _LRScheduler
 

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
 from mortice import Tensor, no_grad
 from mortice.optim.optimizer import Optimizer
 
-EPOCH_WARNING = (
+EPOCH_DEPRECATION_WARNING = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Call "
     "`scheduler.step()`; with an epoch, the learning rate comes from the closed form where there is one."
 )
+_DETAILS = "See more details at https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
 ORDER_WARNING = (
     "Detected call of `lr_scheduler.step()` before `optimizer.step()`. Call `optimizer.step()` first; otherwise the "
-    "first value of the learning rate schedule is skipped."
+    f"first value of the learning rate schedule is skipped. {_DETAILS}"
+)
+OVERRIDDEN_WARNING = (
+    "Seems like `optimizer.step()` has been overridden after learning rate scheduler initialization. Please, make sure "
+    f"to call `optimizer.step()` before `lr_scheduler.step()`. {_DETAILS}"
 )
 
 
@@ -43,6 +50,9 @@ class LRScheduler:
         self.base_lrs = [copied(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         optimizer.__dict__.setdefault("_opt_called", False)  # the optimiser notes its steps from now on
+        own = optimizer.__dict__.get("step")
+        if own is not None and not hasattr(own, "_wrapped_by_lr_sched"):  # so does a step that the program put in place
+            optimizer.step = _noting(optimizer, own)  # type: ignore[method-assign]
         self._initial_step()
 
     def _initial_step(self) -> None:
@@ -64,11 +74,15 @@ class LRScheduler:
 
     def step(self, epoch: int | None = None) -> None:
         """Go to the next epoch, or to the one given."""
-        if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", True):
-            warnings.warn(ORDER_WARNING, UserWarning, stacklevel=2)
+        if self._step_count == 1:
+            step = vars(self.optimizer).get("step")
+            if step is not None and not hasattr(step, "_wrapped_by_lr_sched"):
+                warnings.warn(OVERRIDDEN_WARNING, UserWarning, stacklevel=2)
+            elif not getattr(self.optimizer, "_opt_called", True):
+                warnings.warn(ORDER_WARNING, UserWarning, stacklevel=2)
         self._step_count += 1
         if epoch is not None:
-            warnings.warn(EPOCH_WARNING, UserWarning, stacklevel=2)
+            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
         self._update_lr(epoch)
 
     def _update_lr(self, epoch: int | None = None) -> None:
@@ -110,6 +124,19 @@ class LRScheduler:
 
 class _LRScheduler(LRScheduler):
     """The old name of LRScheduler."""
+
+
+def _noting(optimizer: Optimizer, step: Any) -> Any:
+    """Return a step of a program's own that notes that it was called."""
+    place = weakref.ref(optimizer)
+
+    @functools.wraps(step)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        place()._opt_called = True  # type: ignore[union-attr]
+        return step(*args, **kwargs)
+
+    run._wrapped_by_lr_sched = True  # type: ignore[attr-defined]
+    return run
 
 
 def check_optimizer(optimizer: Any) -> Any:

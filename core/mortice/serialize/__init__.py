@@ -16,10 +16,10 @@ from typing import Any
 from mortice.serialize import legacy
 from mortice.serialize.archive import Reader, Writer
 from mortice.serialize.machine import Machine, UnpicklingError
-from mortice.serialize.reading import Passing, Reading
+from mortice.serialize.reading import Names, Passing, Reading
 from mortice.serialize.writing import Pickler
 
-__all__ = ["load", "save"]
+__all__ = ["get_unsafe_globals_in_checkpoint", "load", "save"]
 
 
 def save(
@@ -139,6 +139,21 @@ def load(
         raise AttributeError(f"load: expected a path or a file opened for reading, that can seek; got {type(f).__name__}.")
     name = getattr(f, "name", type(f).__name__)
     return _explained(name, lambda: _read(f, name, map_location, weights_only, mmap, encoding))
+
+
+def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
+    """Return the names that a file asks for and that are not read by default: what `add_safe_globals` would have to be told."""
+    with contextlib.ExitStack() as opened:
+        file = opened.enter_context(open(f, "rb")) if isinstance(f, (str, os.PathLike)) else f
+        start = file.tell()
+        if file.read(4) != b"PK\3\4":
+            raise ValueError("Expected input to be a checkpoint returned by torch.save")
+        file.seek(start)
+        archive, names = Reader(file, f), Names()
+        if "constants.pkl" in archive:
+            raise ValueError("Expected input to be a checkpoint returned by torch.save but got a torchscript checkpoint")
+        Machine(archive.record("data.pkl"), names).run()
+        return list(dict.fromkeys(names.refused))
 
 
 def _explained(name: Any, read: Callable[[], Any]) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 from mortice.serialize.archive import read_into
 from mortice.serialize.machine import Machine, Owner, UnpicklingError
-from mortice.serialize.reading import Reading
+from mortice.serialize.reading import Anything, Names, Reading
 from mortice.serialize.writing import Pickler
 
 _MAGIC = 0x1950A86A20F9469CFC6C
@@ -78,35 +78,19 @@ def _next_pickle(file: Any) -> bytes:
     return file.read(end - start)  # type: ignore[no-any-return]
 
 
-class _Anything(dict[Any, Any]):
-    """Stands for whatever a pickle makes."""
-
-    __hash__ = object.__hash__  # type: ignore[assignment]
-
-
-class _Sizes(Reading):
+class _Sizes(Names):
     """Runs a pickle for its references to storages only, which say how large the elements are."""
 
     def __init__(self) -> None:
-        super().__init__(lambda key: None, None, True)
+        super().__init__()
         self.found: dict[Any, int] = {}
 
     def find(self, module: str, name: str) -> Any:
-        return super().find(module, name) if name.endswith("Storage") else _Anything()
-
-    def call(self, function: Any, args: tuple[Any, ...]) -> Any:
-        return _Anything()
-
-    def new(self, kind: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return _Anything()
-
-    def build(self, obj: Any, state: Any) -> None:
-        pass
-
-    def vouches(self, obj: Any) -> bool:
-        return isinstance(obj, _Anything)
+        return Reading.find(self, module, name) if name.endswith("Storage") else Anything()
 
     def persistent(self, reference: Any) -> Any:
-        _, kind, key = reference[:3]
+        what, kind, key = reference[:3]
+        if what != "storage":
+            return Anything()
         self.found[key] = 1 if kind.dtype is None else kind.dtype.itemsize
-        return _Anything()
+        return Anything()

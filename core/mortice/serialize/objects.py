@@ -1,47 +1,54 @@
-"""What `load(weights_only=False)` reads besides modules: NumPy's arrays, the library's values, and objects of plain classes.
+"""What `load(weights_only=False)` reads: modules, optimisers, NumPy's arrays, the library's values, objects of plain classes.
 
-Here too no code is called because a file says so. A class is plain if making and filling its objects is a matter of
-`object` alone: such are dataclasses, enums, named tuples, and most that hold a configuration. What a program has not
-imported is not looked for.
+Here too no code is called because a file says so, but for the `__setstate__` of modules and optimisers. A class is plain
+if making and filling its objects is a matter of `object` or of mortice alone: such are dataclasses, enums, named tuples,
+datasets, schedules, and most that hold a configuration. What a program has not imported is not looked for.
 """
 
 from __future__ import annotations
 
+import abc
 import argparse
+import dataclasses
 import datetime
 import decimal
 import enum
 import fractions
+import functools
 import pathlib
 import re
 import sys
 import types
+import typing
 from collections import OrderedDict, defaultdict
 from typing import Any
 
 from mortice.interop import numpy_for
+from mortice.serialize import homes
 from mortice.serialize.machine import UnpicklingError
 from mortice.serialize.registry import Known
 from mortice.shape import prod
 
 _OF_LIBRARY = (argparse.Namespace, types.SimpleNamespace)
-_BUILTIN = (object, dict, OrderedDict)
+_BUILTIN = (object, dict, OrderedDict, abc.ABC, typing.Generic, typing.Protocol)
+_TAKE_STATE = (("nn.module", "Module"), ("optim.optimizer", "Optimizer"))
 # Methods that run, or decide, when an object is made, filled or forgotten.
 _OWN = {"__new__", "__setstate__", "__setitem__", "__del__"}
+_FIELDS = dataclasses._dataclass_setstate  # type: ignore[attr-defined]
 _DTYPE = re.compile(r"[<=|]?(\?|[bBhHiIlLqQ]|[biufc]\d{1,2}|[SU]\d{1,9})")
 
 
 def find(module: str, name: str) -> Any:
     """Return what a name stands for, None where it is not for `load` to make."""
-    known = _KNOWN.get(f"{module}.{name}")
+    known = _KNOWN.get(f"{module}.{name}") or homes.look_up(module, name)
     if known is not None:
         return known
-    found: Any = sys.modules.get(module)
+    found: Any = None if module.partition(".")[0] in homes.ROOTS else sys.modules.get(module)
     for part in name.split("."):  # as it lies there: to ask for an attribute may run code
         found = vars(found).get(part) if isinstance(found, (types.ModuleType, type)) else None
     if isinstance(found, types.FunctionType):  # a value such as any other: it is not called
         return found if found.__module__ == module and not _is_of_others(module) else None
-    return found if isinstance(found, type) and (is_plain(found) or _is_enum(found)) else None
+    return found if isinstance(found, type) and (takes_state(found) or is_plain(found) or _is_enum(found)) else None
 
 
 def _is_of_others(module: str) -> bool:
@@ -49,19 +56,33 @@ def _is_of_others(module: str) -> bool:
     return module.partition(".")[0] in sys.stdlib_module_names or module.partition(".")[0] == "mortice"
 
 
+def takes_state(kind: type) -> bool:
+    """Tell whether objects of a class take their state themselves: modules, optimisers, and mortice's own that do."""
+    if homes.is_ours(kind) and hasattr(kind, "__setstate__"):
+        return True
+    bases = [getattr(sys.modules.get(f"mortice.{m}"), n, None) for m, n in _TAKE_STATE]
+    return any(base is not None and issubclass(kind, base) for base in bases)
+
+
 def is_plain(kind: type) -> bool:
     """Tell whether making and filling objects of a class runs nothing of its own."""
-    if kind in _OF_LIBRARY:
+    if kind in _OF_LIBRARY or homes.is_ours(kind):
         return True
     if _is_of_others(kind.__module__) or kind is Known:
         return False
     if _is_named_tuple(kind):
         return True
     *own, last = kind.__mro__
-    ours = [c for c in own if c not in _BUILTIN]
-    return bool(ours) and last is object and not any(
-        _OWN & c.__dict__.keys() or not c.__flags__ & (1 << 9) or _is_of_others(c.__module__) for c in ours
+    theirs = [c for c in own if c not in _BUILTIN and not homes.is_ours(c)]
+    return bool(theirs) and last is object and not any(
+        _own_code(c) or not c.__flags__ & (1 << 9) or _is_of_others(c.__module__) for c in theirs
     )  # fmt: skip  # (1 << 9: a class that was made by a class statement)
+
+
+def _own_code(kind: type) -> bool:
+    own = _OWN & kind.__dict__.keys()
+    # That of a frozen dataclass with slots sets its fields.
+    return bool(own - {"__setstate__"}) or ("__setstate__" in own and kind.__dict__["__setstate__"] is not _FIELDS)
 
 
 def _is_named_tuple(kind: type) -> bool:
@@ -73,8 +94,12 @@ def _is_enum(kind: Any) -> bool:
     return isinstance(kind, enum.EnumMeta) and not _is_of_others(kind.__module__)
 
 
-def call(function: Any, args: tuple[Any, ...]) -> Any:
-    """Return the member of an enum that a file asks for, `NotImplemented` where it asks for something else."""
+def call(reading: Any, function: Any, args: tuple[Any, ...]) -> Any:
+    """Return what a file asks for: a method, several results, the member of an enum; else `NotImplemented`."""
+    if function is getattr:
+        return homes.attribute(*args, reading.may_make)
+    if isinstance(function, type) and function.__module__ == "mortice.return_types":
+        return function(*args[0])
     if not _is_enum(function):
         return NotImplemented
     for value, member in function._value2member_map_.items():
@@ -85,6 +110,8 @@ def call(function: Any, args: tuple[Any, ...]) -> Any:
 
 def new(kind: type, args: tuple[Any, ...]) -> Any:
     """Make an object of a plain class."""
+    if issubclass(kind, tuple) and homes.is_ours(kind):
+        return kind.__new__(kind, *args)
     if issubclass(kind, tuple):
         if len(args) != len(kind._fields):  # type: ignore[attr-defined]
             raise UnpicklingError(f"load: {kind.__name__} has {len(kind._fields)} fields; got {len(args)}.")  # type: ignore[attr-defined]
@@ -98,6 +125,9 @@ def build(obj: Any, state: Any) -> bool:
     """Give an object of a plain class, an array or a dtype of NumPy its state; False for anything else."""
     if is_plain(type(obj)):
         slots: Any = None
+        if getattr(type(obj), "__setstate__", None) is _FIELDS:
+            _FIELDS(obj, state)
+            return True
         if isinstance(state, tuple) and len(state) == 2:
             state, slots = state
         if state:
@@ -107,6 +137,10 @@ def build(obj: Any, state: Any) -> bool:
             if type(place) is not types.MemberDescriptorType:  # a property would run its setter
                 raise UnpicklingError(f"load: the file sets the attribute {name!r} of a {type(obj).__name__}.")
             place.__set__(obj, value)
+        return True
+    if type(obj) is functools.partial:
+        function, args, kwargs, attributes = state
+        obj.__setstate__((_callable(function), tuple(args), dict(kwargs or {}), attributes))
         return True
     numpy = sys.modules.get("numpy")
     if numpy is None:
@@ -159,6 +193,12 @@ def _from_buffer(data: Any, dtype: Any, shape: Any, order: Any) -> Any:
 # ---- the library's values ----
 
 
+def _callable(function: Any) -> Any:
+    if not callable(function):
+        raise UnpicklingError(f"load: a partial is made of a function; got {function!r:.100}.")
+    return function
+
+
 class _Factory:
     """What makes the values that a defaultdict lacks; a file may name it and not call it."""
 
@@ -207,8 +247,10 @@ def _fraction(numerator: Any, denominator: Any = 1) -> fractions.Fraction:
 
 
 _KNOWN: dict[str, Any] = {
+    "builtins.getattr": getattr,  # a mark: `call` does what it stands for
     "types.SimpleNamespace": Known(lambda: types.SimpleNamespace()),
     "collections.defaultdict": Known(_default_dict),
+    "functools.partial": Known(lambda function: functools.partial(_callable(function))),
     "decimal.Decimal": Known(_decimal),
     "fractions.Fraction": Known(_fraction),
     **{f"builtins.{t.__name__}": _Factory(t) for t in (int, float, str, bool, list, dict, tuple)},

@@ -1,8 +1,8 @@
 """Reading checkpoints: what the names in PyTorch's pickles stand for, and storages made into tensors.
 
 Whatever a file asks for is looked up in tables of functions written for it here; nothing is imported or called because
-a file says so. `add_safe_globals` widens that, and so does `weights_only=False`, for classes of modules and of plain
-objects.
+a file says so. `add_safe_globals` widens that, and so does `weights_only=False`, for mortice's own classes (homes.py) and
+those of modules and of plain objects (objects.py).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mortice.ops.data import check_dtype
 from mortice.ops.storage import TypedStorage
 from mortice.ops.strided import _shares as shares
 from mortice.ops.strided import as_strided
-from mortice.serialize import registry
+from mortice.serialize import homes, registry
 from mortice.serialize.machine import Owner, UnpicklingError, check_key
 from mortice.serialize.registry import Known
 from mortice.shape import Size, contiguous_strides, prod
@@ -162,6 +162,11 @@ def place(storage: Storage, location: Any, map_location: Any) -> Storage:
         raise Passing(explained) from None
 
 
+def default_restore_location(storage: Storage, location: str) -> Storage:
+    """Send a storage to the device of that name: what `load` does by itself, for a `map_location` function to call."""
+    return storage.to(location)
+
+
 # ---- what PyTorch's names stand for ----
 
 
@@ -295,6 +300,17 @@ _KNOWN: dict[str, Any] = {
 }
 
 
+class Anything(dict[Any, Any]):
+    """Stands for whatever a pickle makes that is run for something else."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+def _here(module: str, name: str) -> tuple[str, str]:
+    """Return a name as Python 3 has it."""
+    return NAME_MAPPING.get((module, name), (IMPORT_MAPPING.get(module, module), name))
+
+
 class Reading(Owner):
     """Answers the machine for one file: `storage(key)` gives the bytes behind a reference."""
 
@@ -309,30 +325,34 @@ class Reading(Owner):
             self.objects = importlib.import_module("mortice.serialize.objects")  # not before a file needs it
 
     def find(self, module: str, name: str) -> Any:
-        module, name = NAME_MAPPING.get((module, name), (IMPORT_MAPPING.get(module, module), name))
+        module, name = _here(module, name)
         full = f"{module}.{name}"
         found = registry.find_allowed(full)
         if found is None:
             found = _KNOWN.get(full)
         if found is None and not self.weights_only:
-            found = _of_modules(module, name) or self.objects.find(module, name)
+            found = self.objects.find(module, name)
+        if found is None and registry.is_allowed(here := homes.look_up(module, name)):
+            found = here  # PyTorch's name for a class that the user vouched for
         if found is None:
             raise UnpicklingError(
                 f"load: the file asks for {full}, which is no tensor, container or plain value; nothing of it was "
-                f"executed. Save a state_dict() instead of whole objects{self._hint()}, or, if you trust the file, allow "
-                "the name with mortice.serialization.add_safe_globals."
+                f"executed. Save a state_dict() instead of whole objects{self._hint(module)}, or, if you trust the file, "
+                "allow the name with mortice.serialization.add_safe_globals."
             )
         return found
 
-    def _hint(self) -> str:
-        return ", or read modules and plain objects with weights_only=False" if self.weights_only else ""
+    def _hint(self, module: str) -> str:
+        if self.weights_only:
+            return ", or read modules and plain objects with weights_only=False"
+        return "" if module in sys.modules else f", or import {module} first"
 
     def call(self, function: Any, args: tuple[Any, ...]) -> Any:
         if isinstance(function, Known):
             return function.function(*args)
         if registry.is_allowed(function):
             return function(*args)
-        if not self.weights_only and (made := self.objects.call(function, args)) is not NotImplemented:
+        if not self.weights_only and (made := self.objects.call(self, function, args)) is not NotImplemented:
             return made
         raise UnpicklingError(f"load: the file calls {getattr(function, '__name__', function)!r}; nothing was executed.")
 
@@ -341,7 +361,7 @@ class Reading(Owner):
             return kind.function(*args, **kwargs)
         if isinstance(kind, type) and self._is_plain(kind) and not registry.is_allowed(kind):
             return self.objects.new(kind, args)
-        if isinstance(kind, type) and self._may_make(kind):
+        if isinstance(kind, type) and self.may_make(kind):
             return kind.__new__(kind, *args, **kwargs)
         raise UnpicklingError(f"load: the file makes a {getattr(kind, '__name__', kind)!r}; nothing was executed.")
 
@@ -354,19 +374,21 @@ class Reading(Owner):
             super().build(obj, state)
 
     def vouches(self, obj: Any) -> bool:
-        return isinstance(obj, (DType, Device, Enum, defaultdict)) or self._may_make(type(obj))
+        return isinstance(obj, (DType, Device, Enum, defaultdict, TensorBase)) or self.may_make(type(obj))
 
-    def _may_make(self, kind: type) -> bool:
+    def may_make(self, kind: type) -> bool:
         """Tell whether objects of a class may be made and given a state."""
         return self._is_known(kind) or self._is_plain(kind)
 
     def _is_known(self, kind: type) -> bool:
-        return registry.is_allowed(kind) or (not self.weights_only and _is_module(kind))
+        return registry.is_allowed(kind) or (not self.weights_only and self.objects.takes_state(kind))
 
     def _is_plain(self, kind: type) -> bool:
         return not self.weights_only and self.objects.is_plain(kind)
 
     def persistent(self, reference: Any) -> Any:
+        if isinstance(reference, tuple) and reference[:1] == ("module",) and len(reference) == 4:
+            return reference[1]  # how the format before 1.6 writes a class of modules, with its source
         if not isinstance(reference, tuple) or len(reference) < 5 or reference[0] != "storage":
             raise UnpicklingError(f"load: expected a reference to a storage; got {reference!r:.100}.")
         _, kind, key, location, numel, *view = reference
@@ -381,36 +403,39 @@ class Reading(Owner):
         return Reference(storage, dtype, numel)
 
 
+class Names(Reading):
+    """Runs a pickle for the names that it asks for only: those that are not read by default."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda key: None, None, True)
+        self.refused: list[str] = []
+
+    def find(self, module: str, name: str) -> Any:
+        try:
+            super().find(module, name)
+        except UnpicklingError:
+            module, name = _here(module, name)
+            self.refused.append(f"{module}.{name}")
+        return Anything()
+
+    def call(self, *rest: Any) -> Any:
+        return Anything()
+
+    new = persistent = call
+
+    def build(self, obj: Any, state: Any) -> None:
+        pass
+
+    def vouches(self, obj: Any) -> bool:
+        return isinstance(obj, Anything)
+
+
 class _Plain(Owner):
     def vouches(self, obj: Any) -> bool:
         return isinstance(obj, (DType, Device))
 
 
 Reading.plain = _Plain()
-
-
-def _of_modules(module: str, name: str) -> Any:
-    """Return a class of modules that is defined in mortice or already imported, or a function of tensors; else None.
-
-    The functions are what modules hold as attributes; the machine does not call them.
-    """
-    ours = module.startswith(("mortice.nn.", "mortice.ops."))
-    if ours:
-        try:
-            importlib.import_module(module)
-        except ImportError:
-            return None
-    found = getattr(sys.modules.get(module), "__dict__", {}).get(name)  # a lazy module would run code for what it has not
-    if isinstance(found, type):
-        return found if _is_module(found) else None
-    return found if ours and callable(found) and getattr(found, "__module__", "") == module else None
-
-
-def _is_module(kind: Any) -> bool:
-    """Tell whether it is a class of modules, or of the dicts that they keep things in."""
-    nn = sys.modules.get("mortice.nn.module")
-    is_dict = issubclass(kind, dict) and kind.__module__.startswith("mortice.nn.")
-    return is_dict or (nn is not None and issubclass(kind, nn.Module))
 
 
 def _set_state(obj: Any, state: Any) -> None:

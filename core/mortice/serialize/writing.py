@@ -188,6 +188,8 @@ class Pickler(pickle._Pickler):
             self.memoize(obj)
 
     def _tensor(self, t: Any) -> Call:
+        if hasattr(type(t), "materialize"):  # without a shape yet
+            return Call(Global("torch.nn.parameter", type(t).__name__), (t._rg, t._device, t.dtype))
         memory, offset, strides = self._place(t)
         is_parameter = any(c.__module__ == "mortice.nn.parameter" and c.__name__ == "Parameter" for c in type(t).__mro__)
         place = (memory, offset, tuple(t.shape), tuple(strides), t._rg and not is_parameter, OrderedDict())

@@ -7,6 +7,7 @@ and parameters, and the state afterwards; the parameters come from PyTorch throu
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -35,6 +36,7 @@ ROUGHER = {"nn.CTCLoss": 8}
 # The fewest ways to call a module in the table, over all modules: a table that came out empty compares nothing.
 FEWEST = 4
 MOST = 60  # of a dtype and mode
+MOST_FILES = 12
 
 
 def infos() -> dict[str, Any]:
@@ -79,9 +81,30 @@ def random_in(module: Any, args: Any, kwargs: Any) -> bool:
     return any(not torch.equal(x.nan_to_num(), y.nan_to_num()) for x, y in zip(*results))
 
 
-def differences(info: Any, sample: Any, dtype: torch.dtype, training: bool) -> Iterator[str]:
-    """Make and call both sides as a sample of the table says; yield what differs."""
+def from_file(module: Any, zipped: bool) -> list[Any]:
+    """Return what both sides read of a whole module that PyTorch has saved."""
+    file = io.BytesIO()
+    torch.save(module, file, _use_new_zipfile_serialization=zipped)
+    read = []
+    for side in (mortice, torch):
+        file.seek(0)
+        read.append(side.load(file, weights_only=False))
+    return read
+
+
+def differences(
+    info: Any, sample: Any, dtype: torch.dtype, training: bool, zipped: bool | None = None
+) -> Iterator[str]:
+    """Make and call both sides as a sample of the table says; yield what differs.
+
+    With `zipped`, mortice's module is read from the file of PyTorch's, in that format.
+    """
     mine, theirs = made(info, sample.constructor_input, dtype, training)
+    if zipped is not None:
+        made_here, (mine, theirs) = mine, from_file(theirs, zipped)
+        if type(mine) is not type(made_here) or mine.training is not training:
+            yield f"read a {type(mine)}, training {mine.training}; made {type(made_here)}"
+            return
     if repr(mine) != repr(theirs):
         yield f"text {mine!r}; torch {theirs!r}"
     if kinds(mine.state_dict()) != kinds(theirs.state_dict()):
@@ -92,10 +115,12 @@ def differences(info: Any, sample: Any, dtype: torch.dtype, training: bool) -> I
     memo: dict[int, Any] = {}
     args, kwargs = sample.forward_input.args, sample.forward_input.kwargs
     my_args, my_kwargs = MINE.convert(list(args), memo), MINE.convert(dict(kwargs), memo)
-    if any(torch.nn.parameter.is_lazy(value) for value in theirs.state_dict().values()):
+    lazy = any(torch.nn.parameter.is_lazy(value) for value in theirs.state_dict().values())
+    if lazy:
         attempt(theirs, *args, **kwargs)  # which gives the parameters their shapes
         attempt(mine, *my_args, **my_kwargs)
-    mine.load_state_dict({key: MINE.convert(value, memo) for key, value in theirs.state_dict().items()})
+    if zipped is None or lazy:
+        mine.load_state_dict({key: MINE.convert(value, memo) for key, value in theirs.state_dict().items()})
     compare = Compare(MINE, GROUP, times=ROUGHER.get(info.name, 1), values=not random_in(theirs, args, kwargs))
     got, want = attempt(mine, *my_args, **my_kwargs), attempt(theirs, *args, **kwargs)
     yield from (f"{kind}: {detail}" for kind, detail in compare.outcomes(got, want))
@@ -131,8 +156,9 @@ def gradients(compare: Compare, mine: tuple[Any, ...], theirs: tuple[Any, ...]) 
             yield from (f"gradient {i}: {kind}: {detail}" for kind, detail in compare.results(x, y))
 
 
+@pytest.mark.parametrize("zipped", [None, True, False], ids=["made", "from a file", "from a file before 1.6"])
 @pytest.mark.parametrize("name", MODULES)
-def test_modules(name: str) -> None:
+def test_modules(name: str, zipped: bool | None) -> None:
     info = MODULES[name]
     found, calls = [], 0
     for dtype in (torch.float64, torch.float32):
@@ -145,10 +171,10 @@ def test_modules(name: str) -> None:
                     samples = info.module_inputs_func(
                         info, device="cpu", dtype=dtype, requires_grad=True, training=training
                     )
-                for sample in scattered(samples, MOST):
+                for sample in scattered(samples, MOST if zipped is None else MOST_FILES):
                     calls += 1
                     where = f"{dtype_name(dtype)} {'training' if training else 'eval'} {sample.desc}"
-                    found += [f"{where}: {what}" for what in differences(info, sample, dtype, training)]
+                    found += [f"{where}: {what}" for what in differences(info, sample, dtype, training, zipped)]
     if found:
         pytest.fail(f"{len(found)} differences in {calls} calls\n" + "\n".join(found[:SHOWN]), pytrace=False)
     assert calls >= FEWEST

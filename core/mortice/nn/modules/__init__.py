@@ -26,6 +26,7 @@ from mortice.nn import (
     rnn,
     shaping,
     sparse,
+    state,
     transformer,
 )
 from mortice.nn.modules import utils  # noqa: F401
@@ -38,12 +39,20 @@ _KEPT_IN = {
     "pixelshuffle": (shaping,), "pooling": (pooling,), "rnn": (rnn,), "sparse": (sparse,),
     "transformer": (transformer,), "upsampling": (shaping,),
 }  # fmt: skip
+
+
+def _addindent(s_: str, numSpaces: int) -> str:
+    first, *rest = s_.split("\n")
+    return "\n".join([first, *(" " * numSpaces + line for line in rest)])
+
+
 # Bases that scripts ask isinstance about, under PyTorch's names.
 _BASES = {
     "batchnorm": {"_NormBase": norm._ChannelNorm},
     "conv": {"_ConvNd": conv._Conv, "_ConvTransposeNd": conv._Transposed},
     "dropout": {"_DropoutNd": dropout._Dropout},
-    "module": {n: f for n, f in vars(hooks).items() if n.startswith("register_module_")},
+    "module": {n: f for n, f in vars(hooks).items() if n.startswith("register_module_") or n == "_WrappedHook"}
+    | {"_addindent": _addindent, "_IncompatibleKeys": state._IncompatibleKeys},
     "pooling": {"_MaxPoolNd": pooling._MaxPool, "_AvgPoolNd": pooling._AvgPool, "_LPPoolNd": pooling._LPPool,
                 "_AdaptiveMaxPoolNd": pooling._AdaptiveMaxPool, "_AdaptiveAvgPoolNd": pooling._AdaptiveAvgPool,
                 "_MaxUnpoolNd": pooling._MaxUnpool},

@@ -30,6 +30,10 @@ class DataParallel(Module):
     Differs from torch: batches are never split over several devices.
     """
 
+    dim = 0  # what PyTorch's files lack where it ran on the CPU
+    output_device: Any = None
+    requested_ids: Any = ()
+
     def __init__(self, module: Any, device_ids: Any = None, output_device: Any = None, dim: int = 0) -> None:
         super().__init__()
         self.module, self.dim = module, dim

@@ -28,3 +28,9 @@ __all__ = [
     "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset",
     "WeightedRandomSampler", "default_collate", "default_convert", "get_worker_info", "random_split",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    from mortice.addresses import attribute
+
+    return attribute(__name__, name)

@@ -106,7 +106,8 @@ def collate(batch: Any, *, collate_fn_map: dict[Any, Callable[..., Any]] | None 
     first = batch[0]
     table = collate_fn_map or {}
     found = table.get(type(first))
-    if found is None and _is_array(first):  # before the rest: NumPy's float64 is a float as well
+    # Before the rest: NumPy's float64 is a float as well. Its texts are texts.
+    if found is None and _is_array(first) and not isinstance(first, (str, bytes)):
         found = _arrays
     if found is None:
         found = next((fn for kind, fn in table.items() if isinstance(first, kind)), None)
