@@ -64,6 +64,7 @@ from mortice.version import __version__
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the list that this one gives
     from mortice import (
+        _C,
         accelerator,
         amp,
         array_api,
@@ -71,10 +72,12 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         compiler,
         cpu,
         cuda,
+        distributed,
         distributions,
         doctor,
         fft,
         func,
+        fx,
         jit,
         linalg,
         metrics,
@@ -405,9 +408,8 @@ cfloat = complex64
 cdouble = complex128
 
 _LEFT_OUT = {
-    "ao": "quantisation", "distributed": "training over several processes", "export": "exporting programs",
-    "fx": "rewriting programs", "hub": "fetching models", "nested": "nested tensors", "onnx": "exporting to ONNX",
-    "quantization": "quantisation", "sparse": "sparse tensors",
+    "ao": "quantisation", "export": "exporting programs", "hub": "fetching models", "nested": "nested tensors",
+    "onnx": "exporting to ONNX", "quantization": "quantisation", "sparse": "sparse tensors",
 }  # fmt: skip
 
 

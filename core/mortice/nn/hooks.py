@@ -5,35 +5,26 @@ How a call runs them is in calling.py.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
+
+from mortice.utils.hooks import RemovableHandle
 
 Hook = Callable[..., Any]
 NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
 
-class Handle:
+class Handle(RemovableHandle):
     """Removes a module hook; also a context manager."""
 
-    _ids = itertools.count()
-
     def __init__(self, table: HookDict) -> None:
-        self.id = next(self._ids)
-        self._table = table
+        super().__init__(table, extra_dict=table.options)
 
     def remove(self) -> None:
         """Take the hook out; a second call does nothing."""
-        self._table.pop(self.id, None)
-        self._table.options.pop(self.id, None)
+        super().remove()
         GLOBAL.refresh()
-
-    def __enter__(self) -> Handle:
-        return self
-
-    def __exit__(self, *exc: Any) -> None:
-        self.remove()
 
 
 class HookDict(dict[int, Hook]):
