@@ -64,6 +64,7 @@ from mortice.version import __version__
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the list that this one gives
     from mortice import (
+        _C,
         __config__,
         __future__,
         accelerator,
@@ -79,6 +80,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         fft,
         func,
         functional,
+        fx,
         hub,
         jit,
         linalg,
@@ -422,7 +424,7 @@ cfloat = complex64
 cdouble = complex128
 
 _LEFT_OUT = {
-    "ao": "quantisation", "export": "exporting programs", "fx": "rewriting programs", "nested": "nested tensors",
+    "ao": "quantisation", "export": "exporting programs", "nested": "nested tensors",
     "onnx": "exporting to ONNX", "quantization": "quantisation", "sparse": "sparse tensors",
 }  # fmt: skip
 

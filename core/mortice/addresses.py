@@ -22,7 +22,7 @@ _LEAD = {
     "optim.radam": "optim.adam", "optim.rmsprop": "optim.adaptive", "optim.rprop": "optim.adaptive",
     "optim.sparse_adam": "optim.adam", "profiler.profiler": "profiler", "utils.data._utils": "utils.data",
     "utils.data._utils.collate": "utils.data.collate", "utils.data._utils.worker": "utils.data.worker",
-    "utils.model_zoo": "hub",
+    "utils.hooks": "nn.hooks", "utils.model_zoo": "hub",
 }  # fmt: skip
 # Switches of `backends.flags`, which are modules that no file holds.
 _FLAGS = "backends."

@@ -16,9 +16,9 @@ OPS = (
 
 PUBLIC = {
     "": (
-        "__config__ __future__ accelerator amp array_api autograd compiler cpu cuda distributed distributions doctor "
-        "fft func functional hub jit linalg metrics multiprocessing nn optim overrides printing profiler random "
-        "return_types serialization signal special storage testing types utils vision"
+        "_C __config__ __future__ accelerator amp array_api autograd compiler cpu cuda distributed distributions "
+        "doctor fft func functional fx hub jit linalg metrics multiprocessing nn optim overrides printing profiler "
+        "random return_types serialization signal special storage testing types utils vision"
     ),
     "amp.autocast_mode": (
         "autocast autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype "

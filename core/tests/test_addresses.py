@@ -36,6 +36,7 @@ LEAD = [
     ("types", "Tensor", mt.Tensor),
     ("utils.data._utils.collate", "default_collate", mt.utils.data.default_collate),
     ("utils.data._utils.worker", "get_worker_info", mt.utils.data.get_worker_info),
+    ("utils.hooks", "RemovableHandle", importlib.import_module("mortice.nn.hooks").RemovableHandle),
     ("utils.model_zoo", "load_state_dict_from_url", mt.hub.load_state_dict_from_url),
 ]
 
@@ -84,10 +85,11 @@ def test_distributed_says_that_it_is_not_available() -> None:
     import mortice.distributed as dist
 
     assert dist is mt.distributed
-    assert not dist.is_available() and not dist.is_initialized() and not dist.is_nccl_available()
+    assert not dist.is_available() and not dist.is_initialized() and not dist.is_torchelastic_launched()
     with pytest.raises(AttributeError, match="no attribute 'init_process_group': training over several processes is left"):
         dist.init_process_group("gloo")
-    assert not hasattr(dist, "get_rank")
+    with pytest.raises(ValueError, match="Default process group has not been initialized"):
+        dist.get_rank()
 
 
 def test_types_of_arguments() -> None:

@@ -42,6 +42,21 @@ def noop_context_fn() -> tuple[Any, Any]:
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
+def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
+    """Return the indices of the accelerators that hold tensors among `args`, and the random state of each.
+
+    One generator serves all devices, so each state is that one's.
+    """
+    devices = [a.device.index or 0 for a in args if isinstance(a, TensorBase) and a.device.type not in ("cpu", "meta")]
+    return devices, [random.get_rng_state() for _ in devices]
+
+
+def set_device_states(devices: list[int], states: list[Any], *, device_type: str | None = None) -> None:
+    """Return to the states of `get_device_states`."""
+    for _, state in zip(devices, states, strict=False):
+        random.set_rng_state(state)
+
+
 def _facts(t: Any) -> dict[str, Any]:
     return {"shape": tuple(t.shape), "dtype": t.dtype, "device": t.device}
 

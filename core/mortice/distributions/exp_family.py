@@ -6,7 +6,7 @@ from typing import Any
 
 import mortice
 from mortice.distributions.distribution import Distribution
-from mortice.distributions.utils import sum_rightmost
+from mortice.distributions.utils import _sum_rightmost
 
 __all__ = ["ExponentialFamily"]
 
@@ -33,7 +33,7 @@ class ExponentialFamily(Distribution):
         normalizer, params, gradients = log_normalizer_and_gradients(self)
         result = normalizer - self._mean_carrier_measure
         for p, g in zip(params, gradients):
-            result = result - sum_rightmost(p * g, p.dim() - len(self._batch_shape))
+            result = result - _sum_rightmost(p * g, p.dim() - len(self._batch_shape))
         return result
 
 

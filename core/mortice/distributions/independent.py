@@ -6,7 +6,7 @@ from typing import Any
 
 from mortice.distributions import constraints
 from mortice.distributions.distribution import Distribution
-from mortice.distributions.utils import sum_rightmost
+from mortice.distributions.utils import _sum_rightmost
 
 __all__ = ["Independent"]
 
@@ -70,10 +70,10 @@ class Independent(Distribution):
         return self.base_dist.rsample(sample_shape)
 
     def log_prob(self, value: Any) -> Any:
-        return sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
+        return _sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
 
     def entropy(self) -> Any:
-        return sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
+        return _sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
 
     def enumerate_support(self, expand: bool = True) -> Any:
         if self.reinterpreted_batch_ndims > 0:

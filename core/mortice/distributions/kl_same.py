@@ -31,7 +31,7 @@ from mortice.distributions.pareto import Pareto
 from mortice.distributions.poisson import Poisson
 from mortice.distributions.transformed_distribution import TransformedDistribution
 from mortice.distributions.uniform import Uniform
-from mortice.distributions.utils import euler_constant, sum_rightmost
+from mortice.distributions.utils import _sum_rightmost, euler_constant
 
 # Where the value is infinite a formula is replaced, so that what it gives there does no harm.
 _inf = math.inf
@@ -48,7 +48,7 @@ def _expfamily(p: Any, q: Any) -> Any:
     others = q._natural_params
     result = q._log_normalizer(*others) - normalizer
     for mine, other, g in zip(params, others, gradients):
-        result = result - sum_rightmost((other - mine) * g, len(q.event_shape))
+        result = result - _sum_rightmost((other - mine) * g, len(q.event_shape))
     return result
 
 
@@ -179,7 +179,7 @@ def _independent(p: Any, q: Any) -> Any:
             "kl_divergence: expected as many reinterpreted dims in both Independent distributions; got "
             f"{p.reinterpreted_batch_ndims} and {q.reinterpreted_batch_ndims}."
         )
-    return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
+    return _sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
 
 
 @register_kl(TransformedDistribution, TransformedDistribution)

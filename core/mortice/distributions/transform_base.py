@@ -10,7 +10,7 @@ from weakref import ref
 import mortice
 from mortice import Size
 from mortice.distributions import constraints
-from mortice.distributions.utils import sum_rightmost
+from mortice.distributions.utils import _sum_rightmost
 
 
 class Transform:
@@ -238,7 +238,7 @@ class ComposeTransform(Transform):
         points.append(y)
         total, event_dim = None, self.domain.event_dim
         for part, before, after in zip(self.parts, points, points[1:]):
-            term = sum_rightmost(part.log_abs_det_jacobian(before, after), event_dim - part.domain.event_dim)
+            term = _sum_rightmost(part.log_abs_det_jacobian(before, after), event_dim - part.domain.event_dim)
             total = term if total is None else total + term
             event_dim += part.codomain.event_dim - part.domain.event_dim
         return total
@@ -301,7 +301,7 @@ class IndependentTransform(Transform):
         return self.base_transform.inv(y)
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        return sum_rightmost(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
+        return _sum_rightmost(self.base_transform.log_abs_det_jacobian(x, y), self.reinterpreted_batch_ndims)
 
     def forward_shape(self, shape: Any) -> Any:
         return self.base_transform.forward_shape(shape)
@@ -407,7 +407,7 @@ class CatTransform(_SideBySide):
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         terms = []
         for t, a, b in zip(self.transforms, self._split(x), self._split(y)):
-            terms.append(sum_rightmost(t.log_abs_det_jacobian(a, b), self.event_dim - t.event_dim))
+            terms.append(_sum_rightmost(t.log_abs_det_jacobian(a, b), self.event_dim - t.event_dim))
         dim = self.dim - x.dim() if self.dim >= 0 else self.dim
         dim += self.event_dim
         return mortice.cat(terms, dim) if dim < 0 else sum(terms)

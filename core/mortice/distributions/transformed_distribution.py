@@ -11,7 +11,7 @@ from mortice.distributions import constraints
 from mortice.distributions.distribution import Distribution
 from mortice.distributions.independent import Independent
 from mortice.distributions.transforms import ComposeTransform, Transform
-from mortice.distributions.utils import sum_rightmost
+from mortice.distributions.utils import _sum_rightmost
 
 __all__ = ["TransformedDistribution"]
 
@@ -90,9 +90,9 @@ class TransformedDistribution(Distribution):
         for transform in reversed(self.transforms):
             x = transform.inv(y)
             event_dim += transform.domain.event_dim - transform.codomain.event_dim
-            term = sum_rightmost(transform.log_abs_det_jacobian(x, y), event_dim - transform.domain.event_dim)
+            term = _sum_rightmost(transform.log_abs_det_jacobian(x, y), event_dim - transform.domain.event_dim)
             result, y = result - term, x
-        return result + sum_rightmost(self.base_dist.log_prob(y), event_dim - len(self.base_dist.event_shape))
+        return result + _sum_rightmost(self.base_dist.log_prob(y), event_dim - len(self.base_dist.event_shape))
 
     def _turned(self, value: Any) -> Any:
         """Turn a probability round where the transforms together are decreasing."""

@@ -28,7 +28,7 @@ from mortice.distributions.transform_vectors import (
     SoftmaxTransform,
     StickBreakingTransform,
 )
-from mortice.distributions.utils import inside_unit, sum_rightmost
+from mortice.distributions.utils import _sum_rightmost, inside_unit
 
 __all__ = [
     "AbsTransform", "AffineTransform", "CatTransform", "ComposeTransform", "CorrCholeskyTransform",
@@ -241,7 +241,7 @@ class AffineTransform(Transform):
         else:
             result = mortice.full_like(x, math.log(abs(self.scale)))
         n = self._event_dim
-        result = sum_rightmost(result.expand(mortice.broadcast_shapes(result.shape, x.shape)), n) if n else result
+        result = _sum_rightmost(result.expand(mortice.broadcast_shapes(result.shape, x.shape)), n) if n else result
         return result.expand(x.shape[: x.dim() - n])
 
     def forward_shape(self, shape: Any) -> Any:

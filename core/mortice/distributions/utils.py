@@ -23,6 +23,11 @@ def broadcast_all(*values: Any) -> tuple[Any, ...]:
     return tuple(mortice.broadcast_tensors(*made))
 
 
+def _standard_normal(shape: Any, dtype: Any, device: Any) -> Any:
+    """Draw from the normal distribution. PyTorch's name for it, which libraries of distributions import."""
+    return mortice.randn(shape, dtype=dtype, device=device)
+
+
 class lazy_property:
     """A property computed at its first use, and then an attribute."""
 
@@ -85,7 +90,7 @@ def vec_to_tril_matrix(vec: Any, diag: int = 0) -> Any:
     return flat.index_copy(-1, rows * n + columns, vec).reshape((*vec.shape[:-1], n, n))
 
 
-def sum_rightmost(value: Any, dims: int) -> Any:
+def _sum_rightmost(value: Any, dims: int) -> Any:
     """Add up over the last `dims` dims."""
     return value if dims == 0 else value.reshape((*value.shape[: value.dim() - dims], -1)).sum(-1)
 

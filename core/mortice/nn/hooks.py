@@ -14,32 +14,47 @@ Hook = Callable[..., Any]
 NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 
 
-class Handle:
-    """Removes a module hook; also a context manager."""
+class RemovableHandle:
+    """Removes a hook again; also a context manager.
+
+    Args:
+        hooks_dict: the hooks by `id`; whoever makes the handle puts the hook there.
+        extra_dict: a dictionary, or a list of them, whose entries of that id go with the hook.
+    """
 
     _ids = itertools.count()
 
-    def __init__(self, table: HookDict) -> None:
-        self.id = next(number for number in self._ids if number not in table)  # a loaded table has numbers already
-        self._table = table
+    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
+        self.id = next(number for number in self._ids if number not in hooks_dict)  # a loaded table has numbers already
+        extra = [] if extra_dict is None else extra_dict if isinstance(extra_dict, list) else [extra_dict]
+        self._tables = [hooks_dict, *extra]
 
     def __setstate__(self, state: Any) -> None:
         # PyTorch's own: the table, the number, and tables of options.
-        self.__dict__.update({"_table": state[0], "id": state[1]} if isinstance(state, tuple) else state)
+        self.__dict__.update({"_tables": [state[0]], "id": state[1]} if isinstance(state, tuple) else state)
 
     def remove(self) -> None:
         """Take the hook out; a second call does nothing."""
-        table: Any = getattr(self._table, "adopted", self._table)  # which a loaded handle of PyTorch's leads to
-        if isinstance(table, HookDict):
-            table.pop(self.id, None)
-            table.options.pop(self.id, None)
-        GLOBAL.refresh()
+        for table in self._tables:
+            table = getattr(table, "adopted", table)  # which a loaded handle of PyTorch's leads to
+            if table is not None:
+                table.pop(self.id, None)
+                getattr(table, "options", {}).pop(self.id, None)
 
-    def __enter__(self) -> Handle:
+    def __enter__(self) -> Any:
         return self
 
     def __exit__(self, *exc: Any) -> None:
         self.remove()
+
+
+class Handle(RemovableHandle):
+    """Removes a module hook; also a context manager."""
+
+    def remove(self) -> None:
+        """Take the hook out; a second call does nothing."""
+        super().remove()
+        GLOBAL.refresh()
 
 
 class HookDict(dict[int, Hook]):

@@ -11,6 +11,7 @@ from copy import deepcopy
 from typing import Any
 
 from mortice import Tensor
+from mortice.nn.hooks import RemovableHandle
 
 
 class _Required:
@@ -23,22 +24,16 @@ class _Required:
 required = _Required()
 
 
-class _Handle:
+class _Handle(RemovableHandle):
     """Removes an optimiser hook."""
 
-    _ids = itertools.count()
-
     def __init__(self, table: dict[int, Any], hook: Any, prepend: bool = False) -> None:
-        self.id, self._table = next(self._ids), table
+        super().__init__(table)
         rest = dict(table) if prepend else {}
         if prepend:
             table.clear()
         table[self.id] = hook
         table.update(rest)
-
-    def remove(self) -> None:
-        """Take the hook out; a second call does nothing."""
-        self._table.pop(self.id, None)
 
 
 class Optimizer:

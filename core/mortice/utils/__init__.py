@@ -5,7 +5,7 @@ from __future__ import annotations
 from mortice.lazy import load
 
 _MODULES = frozenset(
-    "_pytree checkpoint data dlpack einops hooks model_summary opt_einsum plots safetensors tensorboard visdom".split()
+    "_pytree checkpoint data dlpack einops model_summary opt_einsum plots safetensors tensorboard visdom".split()
 )
 
 
@@ -13,6 +13,6 @@ def __getattr__(name: str) -> object:
     # `mortice.utils.data` needs no import of its own, as in PyTorch; loading waits for the first use.
     if name == "swap_tensors":
         return load("mortice.nn.swap", name)
-    if name not in _MODULES:
-        raise AttributeError(f"module 'mortice.utils' has no attribute {name!r}")
-    return load("mortice.utils.", name)
+    if name in _MODULES:
+        return load("mortice.utils.", name)
+    return load("mortice.addresses", "attribute")(__name__, name)

@@ -20,8 +20,29 @@ class NodeDef(NamedTuple):
     unflatten_fn: Callable[[Iterable[Any], Any], Any]
 
 
+class MappingKey(NamedTuple):
+    """The step of a path that goes into a dictionary."""
+
+    key: Any
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+
+def _dict_flatten(d: dict[Any, Any]) -> tuple[list[Any], list[Any]]:
+    return list(d.values()), list(d)
+
+
+def _dict_flatten_with_keys(d: dict[Any, Any]) -> tuple[list[tuple[MappingKey, Any]], list[Any]]:
+    return [(MappingKey(key), value) for key, value in d.items()], list(d)
+
+
+def _dict_unflatten(values: Iterable[Any], context: Iterable[Any]) -> dict[Any, Any]:
+    return dict(zip(context, values))
+
+
 SUPPORTED_NODES: dict[Any, NodeDef] = {
-    dict: NodeDef(lambda d: (d.values(), list(d)), lambda values, keys: dict(zip(keys, values))),
+    dict: NodeDef(_dict_flatten, _dict_unflatten),
     OrderedDict: NodeDef(lambda d: (d.values(), list(d)), lambda values, keys: OrderedDict(zip(keys, values))),
     defaultdict: NodeDef(
         lambda d: (d.values(), [d.default_factory, list(d)]),

@@ -5,11 +5,13 @@ from mortice.autograd.checkpoint import (
     CheckpointFunction,
     checkpoint,
     checkpoint_sequential,
+    get_device_states,
     noop_context_fn,
     set_checkpoint_early_stop,
+    set_device_states,
 )
 
 __all__ = [
-    "CheckpointError", "CheckpointFunction", "checkpoint", "checkpoint_sequential", "noop_context_fn",
-    "set_checkpoint_early_stop",
+    "CheckpointError", "CheckpointFunction", "checkpoint", "checkpoint_sequential", "get_device_states",
+    "noop_context_fn", "set_checkpoint_early_stop", "set_device_states",
 ]  # fmt: skip

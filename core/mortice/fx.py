@@ -1,0 +1,32 @@
+"""mortice.fx: what model code names of `torch.fx` besides tracing. Programs are not rewritten here, so nothing is traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+_LEFT_OUT = "rewriting programs is left out"
+
+
+class Proxy:
+    """The type of a value while a program is traced, for `isinstance`; no value is one."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError(f"Proxy: {_LEFT_OUT}; expected no call.")
+
+
+def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
+    """Return what a trace would keep as one call as it is. Also a decorator."""
+    if not callable(fn_or_name) and not isinstance(fn_or_name, str):
+        raise RuntimeError(
+            "wrap: Unsupported type for global function! Must be either a callable or string name; "
+            f"got {type(fn_or_name).__name__}."
+        )
+    return fn_or_name
+
+
+def __getattr__(name: str) -> Any:
+    raise AttributeError(f"module 'mortice.fx' has no attribute {name!r}: {_LEFT_OUT}")
+
+
+__all__ = ["Proxy", "wrap"]
