@@ -198,8 +198,29 @@ def check_range(name: str, indices: Any, n: int, dim: int) -> Any:
     return choose(indices < 0, indices + n, indices) if low < 0 else indices
 
 
+def flat_positions(indices: list[Any], sizes: Any, dims: Any, common: Size) -> Any:
+    """Return the positions over dims of those sizes together that int64 tensors, broadcast to `common`, tell for each.
+
+    They come as a vector; those outside are refused, negative ones are wrapped.
+    """
+    device = indices[0]._device
+    if device.backend.flat_index is not None and modes.capture is None:
+        data = device.backend.flat_index([k._data for k in indices], sizes)
+        if data is not None:  # all are in range
+            sole = indices[0]
+            return sole if data is sole._data else make(data, device, int64, Size((prod(common),)))
+    flat: Any = None
+    for k, n, d in zip(indices, sizes, dims):
+        k = check_range("index", k, n, d)
+        flat = k if flat is None else flat * n + k
+    return reshape(expand(flat, common), -1) if prod(flat.shape) != 1 or common else reshape(flat, 1)
+
+
 class Advanced:
-    """An advanced index worked out: x with the indexed dims in front and joined, and the positions to take there."""
+    """An advanced index worked out: x with the indexed dims joined, and the positions to take there.
+
+    Where they are not beside each other they come in front, and so does what they show.
+    """
 
     def __init__(self, x: Any, key: tuple[Any, ...]) -> None:
         x, key = expand_key(x, key)
@@ -225,51 +246,41 @@ class Advanced:
                 + ", ".join(str(list(k.shape)) for _, k in places)
             ) from None
         self.dims, self.common = dims, common
-        flat: Any = None
-        for d, k in places:
-            n = shape[d]
-            k = check_range("index", cast(k, int64), n, d)
-            flat = k if flat is None else flat * n + k
-        self.flat = reshape(expand(flat, common), -1) if prod(flat.shape) != 1 or common else reshape(flat, 1)
+        self.flat = flat_positions([cast(k, int64) for _, k in places], [shape[d] for d in dims], dims, common)
+        self.adjacent = dims == list(range(dims[0], dims[0] + len(dims)))
+        self.at = dims[0] if self.adjacent else 0
         rest = [d for d in range(len(shape)) if d not in dims]
         self.order = (*dims, *rest)
         self.front = prod(shape[d] for d in dims)
-        self.rest_shape = tuple(shape[d] for d in rest)
-        adjacent = dims == list(range(dims[0], dims[0] + len(dims)))
-        self.at = dims[0] if adjacent else 0
+        self.before, self.after = tuple([shape[d] for d in rest[: self.at]]), tuple([shape[d] for d in rest[self.at :]])
 
     def joined(self) -> Any:
-        """Return x with the indexed dims in front, as one."""
-        return reshape(permute(self.seen, self.order), (self.front, *self.rest_shape))
+        """Return x with the indexed dims as one, where they are or in front."""
+        seen = self.seen if self.adjacent else permute(self.seen, self.order)
+        return reshape(seen, (*self.before, self.front, *self.after))
 
     def unjoin(self, rows: Any) -> Any:
         """Undo `joined`."""
+        shape = tuple(self.seen.shape)
+        if self.adjacent:
+            return reshape(rows, shape)
         back = [0] * len(self.order)
         for i, d in enumerate(self.order):
             back[d] = i
-        shape = tuple(self.seen.shape)
         return permute(reshape(rows, tuple(shape[d] for d in self.order)), back)
 
     def result_shape(self) -> Size:
         """Return the shape of what the key shows."""
-        return Size((*self.rest_shape[: self.at], *self.common, *self.rest_shape[self.at :]))
+        return Size((*self.before, *self.common, *self.after))
 
     def result(self, rows: Any) -> Any:
-        """Give rows (picked, *rest) the result's shape and order of dims."""
-        n = len(self.common)
-        rows = reshape(rows, (*self.common, *self.rest_shape))
-        ndim = n + len(self.rest_shape)
-        order = (*range(n, n + self.at), *range(n), *range(n + self.at, ndim))
-        return rows if self.at == 0 else permute(rows, order)
+        """Give what was taken along the joined dims the result's shape."""
+        return reshape(rows, self.result_shape())
 
     def rows(self, values: Any) -> Any:
         """Undo `result`."""
-        n, ndim = len(self.common), len(self.common) + len(self.rest_shape)
-        shape = self.result_shape()
-        values = expand(values, shape) if tuple(values.shape) != shape else values
-        if self.at:
-            values = permute(values, (*range(self.at, self.at + n), *range(self.at), *range(self.at + n, ndim)))
-        return reshape(values, (prod(self.common), *self.rest_shape))
+        values = expand(values, self.result_shape())
+        return reshape(values, (*self.before, prod(self.common), *self.after))
 
 
 def expand_key(x: Any, key: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
@@ -426,35 +437,67 @@ def getitem(input: Any, key: Any) -> Any:
     if _is_basic(key):
         key, shape = basic_key(input.shape, key)
         return _slice(input, key=key, shape=shape)
-    found = _one_tensor(input, key)
+    found = _side_by_side(input, key)
     if found is not None:
-        return found
+        axis, dims, common, flat = found
+        shape = tuple(input.shape)
+        if dims != 1:
+            input = reshape(input, (*shape[:axis], prod(shape[axis : axis + dims]), *shape[axis + dims :]))
+        made = _take(input, flat, axis=axis)
+        return made if len(common) == 1 else reshape(made, (*shape[:axis], *common, *shape[axis + dims :]))
     plan = Advanced(input, key)
-    return plan.result(_take(plan.joined(), plan.flat, axis=0))
+    return plan.result(_take(plan.joined(), plan.flat, axis=plan.at))
 
 
 _ALL = slice(None)
 
 
-def _one_tensor(x: Any, key: tuple[Any, ...]) -> Any:
-    """Read the commonest keys the short way: one vector of positions beside full slices, one mask of x's shape."""
-    axis = len(key) - 1
-    at = key[axis]
-    if axis >= len(x.shape) or any([k is not _ALL and (type(k) is not slice or k != _ALL) for k in key[:axis]]):
+def _side_by_side(x: Any, key: tuple[Any, ...]) -> tuple[int, int, Size, Any] | None:
+    """Work out the commonest keys the short way: one mask, or tensors of positions beside each other, among full slices.
+
+    Returns the first dim, how many dims they index, the shape of what they show of those, and the positions over them
+    together; None for any other key, and for what is wrong with one.
+    """
+    shape, device = x.shape, x._device
+    start, stop = 0, len(key)
+    if key[0] is Ellipsis:
+        start = 1
+    elif key[-1] is Ellipsis:
+        stop -= 1
+    while start < stop and type(key[start]) is slice and key[start] == _ALL:
+        start += 1
+    while start < stop and type(key[stop - 1]) is slice and key[stop - 1] == _ALL:
+        stop -= 1
+    given = [_constant(x, k, None) if type(k) is list else k for k in key[start:stop]]
+    if not given:
         return None
-    if type(at) is list:
-        at = _constant(x, at, None)
-    if not isinstance(at, TensorBase) or at._device is not x._device:
+    first, dims, axis = given[0], len(given), start
+    for k in given:
+        if not isinstance(k, TensorBase) or k._device is not device or not k.shape:
+            return None
+        if k.dtype is not int64 and (k.dtype is not bool_ or dims != 1):
+            return None
+    if first.dtype is bool_:
+        dims = len(first.shape)
+    if key[0] is Ellipsis:
+        axis = len(shape) - dims - (len(key) - stop)
+        if axis < 0 or start != 1:
+            return None
+    elif axis + dims + (len(key) - stop) > len(shape) + (key[-1] is Ellipsis):
         return None
-    if at.dtype is int64 and at.shape:
-        at = check_range("index", at, x.shape[axis], axis)
-        if len(at.shape) == 1:
-            return _take(x, at, axis=axis)
-        shape = tuple(x.shape)
-        return reshape(_take(x, reshape(at, -1), axis=axis), (*shape[:axis], *at.shape, *shape[axis + 1 :]))
-    if at.dtype is bool_ and axis == 0 and at.shape == x.shape:
-        return _take(reshape(x, -1), flat_nonzero(at), axis=0)
-    return None
+    sizes = tuple(shape)[axis : axis + dims]
+    if first.dtype is bool_:
+        if first.shape != sizes:
+            return None
+        flat = flat_nonzero(first)
+        return axis, dims, flat.shape, flat
+    common = first.shape
+    if dims > 1:
+        try:
+            common = broadcast("index", *[k.shape for k in given])
+        except ShapeError:
+            return None
+    return axis, dims, common, flat_positions(given, sizes, range(axis, axis + dims), common)
 
 
 _BOUNDS = frozenset((int, type(None)))
@@ -577,42 +620,44 @@ def _fitted(shape: Size, value: Any) -> Any:
 def _put(plan: Advanced, value: Any, accumulate: bool) -> Any:
     """Return a tensor like the plan's with the values at its key replaced or added to."""
     write = _index_add if accumulate else _index_write
-    changed = plan.unjoin(write(plan.joined(), plan.flat, plan.rows(value), axis=0))
+    changed = plan.unjoin(write(plan.joined(), plan.flat, plan.rows(value), axis=plan.at))
     return _set_slice(plan.x, changed, key=plan.key) if plan.x is not plan.seen else changed
 
 
 def _put_in_place(x: Any, plan: Advanced, value: Any, accumulate: bool) -> bool:
     """Write at a key into x's own memory, where that can be; tell whether it was done."""
-    at, n, backend = plan.at, len(plan.dims), x._device.backend
-    if plan.dims != list(range(at, at + n)) or not may_write_rows(x, plan.seen, value):
+    if not plan.adjacent or not may_write_rows(x, plan.seen, value):
         return False
-    data, before, after = plan.seen._data, plan.rest_shape[:at], plan.rest_shape[at:]
-    if n > 1:
-        if backend.strides_of(data) != contiguous_strides(plan.seen.shape):
+    return _put_joined(x, plan.seen, plan.at, len(plan.dims), plan.common, plan.flat, value, accumulate)
+
+
+def _put_joined(
+    x: Any, shown: Any, axis: int, dims: int, common: Size, flat: Any, value: Any, accumulate: bool
+) -> bool:
+    """Write at positions over dims that lie beside each other into the memory of x, of which `shown` is a view."""
+    data, backend, shape = shown._data, x._device.backend, tuple(shown.shape)
+    before, after = shape[:axis], shape[axis + dims :]
+    if dims > 1:
+        if backend.strides_of(data) != contiguous_strides(shape):
             return False
-        data = backend.reshape(data, (*before, plan.front, *after))
-    value = expand(value, plan.result_shape())
-    if len(plan.common) != 1:
-        value = reshape(value, (*before, prod(plan.common), *after))
-    return write_rows(x, data, plan.flat, value, at, accumulate)
+        data = backend.reshape(data, (*before, prod(shape[axis : axis + dims]), *after))
+    value = expand(value, (*before, *common, *after))
+    if len(common) != 1:
+        value = reshape(value, (*before, prod(common), *after))
+    return write_rows(x, data, flat, value, axis, accumulate)
 
 
-def _put_mask(x: Any, mask: Any, value: Any) -> bool:
-    """Write where a mask of x's leading dims is true into x's own memory, where that can be; tell whether it was done."""
-    if (
-        not isinstance(mask, TensorBase)
-        or mask.dtype is not bool_
-        or not mask.shape
-        or mask._device is not x._device
-        or tuple(mask.shape) != tuple(x.shape)[: len(mask.shape)]
-        or not may_write_rows(x, x, value)
-        or x._device.backend.strides_of(x._data) != contiguous_strides(x.shape)
-    ):
+def _put_side_by_side(x: Any, key: tuple[Any, ...], value: Any, accumulate: bool) -> bool:
+    """Write at one of the commonest keys into x's own memory, where that can be; tell whether it was done."""
+    if not may_write_rows(x, x, value):
         return False
-    index, rest = flat_nonzero(mask), tuple(x.shape)[len(mask.shape) :]
-    shape = Size((index.shape[0], *rest))
-    value = expand(_fitted(shape, value), shape)
-    return write_rows(x, x._device.backend.reshape(x._data, (prod(mask.shape), *rest)), index, value, 0, False)
+    found = _side_by_side(x, key)
+    if found is None:
+        return False
+    axis, dims, common, flat = found
+    shape = tuple(x.shape)
+    value = _fitted(Size((*shape[:axis], *common, *shape[axis + dims :])), value)
+    return _put_joined(x, x, axis, dims, common, flat, value, accumulate)
 
 
 def may_write_rows(x: Any, shown: Any, value: Any) -> bool:
@@ -659,7 +704,7 @@ def index_put_(input: Any, indices: Any, values: Any, accumulate: bool = False) 
 
 
 def _write_at(input: Any, key: tuple[Any, ...], values: Any, accumulate: bool) -> Any:
-    if len(key) == 1 and not accumulate and _put_mask(input, key[0], values):
+    if _put_side_by_side(input, key, values, accumulate):
         return input
     plan = Advanced(input, key)
     values = _fitted(plan.result_shape(), values)

@@ -248,8 +248,7 @@ class _Watched:
 
     def _names(self) -> list[str]:
         found = {*_kernel_names(), *TRANSFERS}
-        if self.backend.reshape_view is not None:
-            found.add("reshape_view")
+        found |= {name for name in ("reshape_view", "flat_index") if getattr(self.backend, name) is not None}
         return [name for name in found if name in self.backend.__dict__ or _holder(self.backend, name) is not None]
 
     def original(self, name: str) -> Callable[..., Any]:
