@@ -81,8 +81,8 @@ class Backend(Services, FreeKernels):
     # Optional, to save a reshape's bookkeeping: `reshape_view(x, shape)` takes a row-major buffer and sizes as the user
     # gave them (one may be -1) and returns a view that has a `shape`, or raises ValueError or TypeError.
     reshape_view: Any = None
-    # Optional, to index by several tensors in one step: `flat_index(indices, sizes)` takes int64 buffers, one for each of
-    # some dims of those sizes, and returns their common positions over these dims together as a vector, negative ones
+    # Optional, to index by several tensors in one step: `flat_index(*indices, sizes)` takes int64 buffers, one for each
+    # of some dims of those sizes, and returns their common positions over these dims together as a vector, negative ones
     # wrapped; None where one is out of range. Of a vector in which nothing changes it may return the buffer itself.
     flat_index: Any = None
 

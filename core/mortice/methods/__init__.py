@@ -16,7 +16,7 @@ from mortice.methods.matrices import Matrices
 from mortice.methods.operators import Operators
 from mortice.methods.reduction import Reductions
 from mortice.mutation import layout
-from mortice.shape import SizeMember, check_dim, prod
+from mortice.shape import SizeMember, check_dim, prod, size_member
 from mortice.tensor import TensorBase
 
 TYPE_CHECKING = False
@@ -68,7 +68,7 @@ class Tensor(
     @property
     def size(self) -> SizeMember:
         """The number of elements; called, `size()` is the shape and `size(dim)` one size."""
-        return SizeMember(self.shape)
+        return size_member(self.shape)
 
     ndimension = TensorBase.dim
 

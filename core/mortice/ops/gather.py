@@ -10,7 +10,7 @@ from mortice.backends.movement import highest, lowest
 from mortice.dtype import bool_, int32, int64, promote_scalar
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
-from mortice.mutation import check_writable, inplace
+from mortice.mutation import check_writable, inplace, plain
 from mortice.node import TENSOR_KERNELS
 from mortice.op import TensorBase, op
 from mortice.ops import elementwise
@@ -641,4 +641,18 @@ scatter_, scatter_add_, scatter_reduce_ = inplace(scatter), inplace(scatter_add)
 _index_add_, _index_copy_, _index_fill_ = inplace(index_add), inplace(index_copy), inplace(index_fill)
 index_reduce_ = inplace(index_reduce)
 put_, masked_scatter_ = inplace(put), inplace(masked_scatter)
-masked_fill_, fill_, zero_ = inplace(_masked_fill_into, "masked_fill_"), inplace(fill), inplace(zero)
+masked_fill_, _fill_ = inplace(_masked_fill_into, "masked_fill_"), inplace(fill)
+
+
+def fill_(input: Any, value: Any) -> Any:
+    """Write a value everywhere, in place."""
+    if isinstance(value, (int, float, complex)) and plain(input):
+        input._device.backend.setitem(input._data, (...,), fit("fill_", value, input.dtype))
+        input._storage.version += 1
+        return input
+    return _fill_(input, value)
+
+
+def zero_(input: Any) -> Any:
+    """Write zeros everywhere, in place."""
+    return fill_(input, 0)

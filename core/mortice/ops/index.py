@@ -12,7 +12,7 @@ from mortice import op as _op
 from mortice.dtype import bool_, int64, uint8
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting, modes, special
-from mortice.mutation import assign, check_writable, layout, view_scatter
+from mortice.mutation import assign, check_writable, layout, plain, view_scatter
 from mortice.node import TENSOR_KERNELS
 from mortice.op import TensorBase, as_view, op
 from mortice.ops.data import range_of
@@ -204,8 +204,8 @@ def flat_positions(indices: list[Any], sizes: Any, dims: Any, common: Size) -> A
     They come as a vector; those outside are refused, negative ones are wrapped.
     """
     device = indices[0]._device
-    if device.backend.flat_index is not None and modes.capture is None:
-        data = device.backend.flat_index([k._data for k in indices], sizes)
+    if device.backend.flat_index is not None and all([k._device is device for k in indices]):
+        data = device.backend.flat_index(*[k._data for k in indices], sizes=sizes)
         if data is not None:  # all are in range
             sole = indices[0]
             return sole if data is sole._data else make(data, device, int64, Size((prod(common),)))
@@ -450,6 +450,7 @@ def getitem(input: Any, key: Any) -> Any:
 
 
 _ALL = slice(None)
+_EVERYTHING = (...,)
 
 
 def _side_by_side(x: Any, key: tuple[Any, ...]) -> tuple[int, int, Size, Any] | None:
@@ -529,30 +530,52 @@ _SLICE = _slice.op
 getitem = fast.stand_before(fast.GETITEM, _SLICE, getitem)
 
 
-def _set_number(input: Any, key: Any, value: Any) -> bool:
-    """Do the commonest write, that of a number into a tensor that no view shows; tell whether it was one."""
-    kind = type(value)
-    if (
-        (kind is not float and kind is not int)
-        or input.dtype.kind != "f"
-        or not -60000 < value < 60000  # every float dtype holds these
-        or input._rg
-        or not _is_plain(key, input.shape)
-        or not input._device.backend.mutable
-        or (special[0] and modes.inference)
+def _set_plainly(input: Any, key: Any, value: Any) -> bool:
+    """Do the commonest writes, of a number or a tensor of one dtype at a basic key, unrecorded; tell whether it was one."""
+    kind, d = type(value), input.dtype
+    if kind is float or kind is int:
+        # Every float dtype holds these.
+        if not (d.kind == "f" and -60000 < value < 60000) and not (d is int64 and kind is int and -(1 << 63) <= value < 1 << 63):
+            return False
+    elif (
+        not isinstance(value, TensorBase)
+        or value.dtype is not d
+        or value._device is not input._device
+        or (value._rg and (not special[0] or modes.grad))
     ):
         return False
-    storage = input._storage or input.own_storage()
-    if input._note or input._viewed is not None or input._steps is not None:
+    if not plain(input):
         return False
-    input._device.backend.setitem(input._data, key if type(key) is tuple else (key,), value)
-    storage.version += 1
+    backend, data = input._device.backend, input._data
+    if _is_plain(key, input.shape):
+        key = key if type(key) is tuple else (key,)
+        if kind is float or kind is int:
+            backend.setitem(data, key, value)
+            input._storage.version += 1
+            return True
+    else:
+        key = key if type(key) is tuple else (key,)
+        if not _is_basic(key):
+            return False
+        key = basic_key(input.shape, key)[0]
+    shown = backend.getitem(data, key)
+    if kind is not float and kind is not int:
+        shape = backend.shape_of(shown)
+        if value.shape != shape:
+            try:
+                if len(value.shape) > len(shape) or broadcast("setitem", shape, value.shape) != shape:
+                    return False
+            except ShapeError:
+                return False
+        value = value._data
+    backend.setitem(shown, (...,), value)
+    input._storage.version += 1
     return True
 
 
 def setitem(input: Any, key: Any, value: Any) -> None:
     """Write by index, in place; the value broadcasts and is cast to the tensor's dtype."""
-    if _set_number(input, key, value):
+    if _set_plainly(input, key, value):
         return
     key = as_key(key)
     if not isinstance(value, TensorBase):
@@ -590,6 +613,8 @@ def assign_view(target: Any, value: Any) -> None:
 
 def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
     """Copy the values of `other` into this tensor, broadcasting and casting; gradients flow to `other`."""
+    if isinstance(other, TensorBase) and other.shape == self.shape and _set_plainly(self, _EVERYTHING, other):
+        return self
     check_writable("copy_", self)
     if other is self:
         return self

@@ -50,6 +50,7 @@ def _cast_back(k: Any, g: Any, dtype: DType, source: DType) -> Any:
 
 
 _cast.vjp(x=_cast_back, jvp="linear")
+_CAST = _cast.op
 
 
 def cast(x: Any, dtype: DType) -> Any:
@@ -62,7 +63,12 @@ def cast(x: Any, dtype: DType) -> Any:
             f"to: {x.device} of backend {x._device.backend.name} has no {dtype.name}; it has "
             f"{', '.join(sorted(d.name for d in supported))}."
         )
-    return run(_cast.op, (x,), {"dtype": dtype, "source": x.dtype}, dtype)
+    if not x._rg and not special[0]:
+        try:
+            return make(x._device.table[_CAST](x._data, dtype=dtype, source=x.dtype), x._device, dtype, x.shape)
+        except MemoryError:
+            pass  # worded below
+    return run(_CAST, (x,), {"dtype": dtype, "source": x.dtype}, dtype)
 
 
 _op.CAST = cast
@@ -167,6 +173,9 @@ _reshape.vjp(x=_reshape_back, jvp="linear")
 
 
 def _is_row_major(x: Any) -> bool:
+    backend = x._device.backend
+    if not backend.rooted:  # its buffers tell
+        return backend.is_contiguous(x._data)  # type: ignore[no-any-return]
     return _row_major(x.shape, layout(x))
 
 

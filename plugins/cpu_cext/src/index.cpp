@@ -336,15 +336,14 @@ bool add_axis(int64_t *out, const int64_t *index, const Grid<2> &grid, int64_t s
     });
 }
 
-PyObject *flat_index(PyObject *const *args, Py_ssize_t n, PyObject *) {
+PyObject *flat_index(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     int64_t sizes[MAX_NDIM], shape[MAX_NDIM];
-    if (n != 2 || !PyList_CheckExact(args[0])) fail(PyExc_TypeError, "flat_index: expected a list of indices, and sizes.");
-    const auto count = static_cast<int>(PyList_GET_SIZE(args[0]));
-    if (!count || count > MAX_NDIM || as_ints(args[1], sizes, MAX_NDIM) != count)
-        fail(PyExc_ValueError, "flat_index: expected a size for each of %d indices.", count);
+    const int count = static_cast<int>(n);
+    if (n < 1 || n > MAX_NDIM || !names || PyTuple_GET_SIZE(names) != 1 || as_ints(args[n], sizes, MAX_NDIM) != count)
+        fail(PyExc_TypeError, "flat_index: expected arrays of indices, and a size for each.");
     const Array *xs[MAX_NDIM];
     for (int k = 0; k < count; k++) {
-        Array &x = as_array(PyList_GET_ITEM(args[0], k));
+        Array &x = as_array(args[k]);
         if (x.dtype != I64) fail(PyExc_TypeError, "flat_index: expected int64 indices; got %s.", DTYPE_NAMES[x.dtype]);
         xs[k] = &x;
     }
@@ -353,7 +352,7 @@ PyObject *flat_index(PyObject *const *args, Py_ssize_t n, PyObject *) {
         int64_t low = 0, high = -1;
         if (first.size) index_kernels().range_i64(first.as<int64_t>(), first.size, &low, &high);
         if (low < -sizes[0] || high >= sizes[0]) Py_RETURN_NONE;
-        if (low >= 0) return Py_NewRef(PyList_GET_ITEM(args[0], 0));
+        if (low >= 0) return Py_NewRef(args[0]);
     }
     const int ndim = broadcast_shapes(xs, count, shape);
     int64_t size = 1;
