@@ -232,6 +232,13 @@ class Backend(Services, FreeKernels):
         type_, _, number = name.partition(":")
         return intern(type_, int(number) if number else None, self)
 
+    def does(self, name: str) -> bool:
+        """Tell whether this backend does a free kernel itself."""
+        mine = self.__dict__.get(name)
+        if mine is not None and getattr(mine, "own", True):
+            return True
+        return getattr(type(self), name, None) is not getattr(FreeKernels, name)
+
     @property
     def overridden(self) -> tuple[str, ...]:
         """The free kernels that this backend does itself."""

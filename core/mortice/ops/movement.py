@@ -418,9 +418,13 @@ def unsqueeze(input: Any, dim: int | None = None, *, axis: int | None = None) ->
 
 
 def _joined(name: str, *shapes: Size, axis: int) -> Size:
-    first = list(shapes[0])
-    total = 0
+    like = shapes[0]
+    first = list(like)
+    size, total = first[axis], 0
     for i, shape in enumerate(shapes):
+        if shape == like:
+            total += size
+            continue
         if len(shape) != len(first):
             raise ShapeError(
                 f"{name}: tensors must have same number of dimensions; got {len(first)} and {len(shape)} (tensor {i})."
@@ -478,8 +482,9 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None)
     axis = check_dim("cat", dim if axis is None else axis, ndim)
     d = parts[0].dtype
     for x in parts[1:]:
-        d = promote_types(d, x.dtype)
-    joined = _cat(*[cast(x, d) for x in kept], axis=axis)
+        if x.dtype is not d:
+            d = promote_types(d, x.dtype)
+    joined = _cat(*[x if x.dtype is d else cast(x, d) for x in kept], axis=axis)
     return joined if out is None else _op.WRITE_OUT("cat", out, joined)
 
 
