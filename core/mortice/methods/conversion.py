@@ -34,6 +34,8 @@ class Conversion(TensorBase):
                 return movement.cast(self, args[0])
             if kind is str and args[0] == self._device.type and self._device.index is None:
                 return self
+            if kind is Device and (args[0] is self._device.base or args[0] == self._device):
+                return self
         device, dtype, copy, backend, memory_format, later = _to_arguments(args, kwargs)
         t: Any = self
         if device is not None or backend is not None:

@@ -12,7 +12,7 @@ from mortice import op as _op
 from mortice.dtype import bool_, int64, uint8
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting, modes, special
-from mortice.mutation import assign, check_writable, layout, plain, view_scatter
+from mortice.mutation import assign, check_writable, layout, plain, view_scatter, write
 from mortice.node import TENSOR_KERNELS
 from mortice.op import TensorBase, as_view, op
 from mortice.ops.data import range_of
@@ -379,13 +379,11 @@ def flat_nonzero(x: Any) -> Any:
 # ---- x[key] and x[key] = value ----
 
 
+_BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
+
+
 def _is_basic(key: tuple[Any, ...]) -> bool:
-    for k in key:
-        kind = type(k)
-        if kind is int or kind is slice or k is None or k is Ellipsis:
-            continue
-        return False
-    return True
+    return _BASIC.issuperset(map(type, key))
 
 
 def _holds_indices(key: list[Any]) -> bool:
@@ -425,9 +423,9 @@ def as_key(key: Any) -> tuple[Any, ...]:
 
 def getitem(input: Any, key: Any) -> Any:
     """Read by index; ints, slices (any step), None and Ellipsis give a view, tensors and masks a copy."""
-    # A sole slice, the commonest key, needs no check but that there is something to cut.
-    if (type(key) is slice and input.shape and _is_bare(key)) or _is_plain(key, input.shape):
-        key = key if type(key) is tuple else (key,)
+    plain_key = _plain_key(key, input.shape)
+    if plain_key is not None:
+        key = plain_key
         backend = input._device.backend
         data = backend.getitem(input._data, key)
         shape = backend.shape_of(data)
@@ -509,21 +507,23 @@ def _is_bare(key: slice) -> bool:
     return type(key.start) in _BOUNDS and type(key.stop) in _BOUNDS and type(key.step) in _BOUNDS
 
 
-def _is_plain(key: Any, shape: Size) -> bool:
-    """Tell whether a key is only slices and ints in range, so that any backend reads it the same way."""
-    kind = type(key)
-    if kind is slice:
-        return bool(shape) and _is_bare(key)
-    if kind is int:
-        return bool(shape) and -shape[0] <= key < shape[0]
-    if kind is not tuple or len(key) > len(shape):
-        return False
-    for k, n in zip(key, shape):
-        kind = type(k)
-        if (kind is slice and _is_bare(k)) or (kind is int and -n <= k < n):
-            continue
-        return False
-    return True
+def _plain_key(key: Any, shape: Size) -> tuple[Any, ...] | None:
+    """Return a key of only slices, ints in range, None and one Ellipsis as any backend reads it; None for any other key."""
+    parts = key if type(key) is tuple else (key,)
+    used = len(parts) - parts.count(None) if _is_basic(parts) else -1
+    dots = [i for i, k in enumerate(parts) if k is Ellipsis] if used >= 0 else []
+    used -= len(dots)
+    if not 0 <= used <= len(shape) or len(dots) > 1:
+        return None
+    if dots:
+        parts = (*parts[: dots[0]], *(_ALL,) * (len(shape) - used), *parts[dots[0] + 1 :])
+    sizes = iter(shape)
+    for k in parts:
+        if k is not None:
+            n = next(sizes)
+            if not (_is_bare(k) if type(k) is slice else -n <= k < n):
+                return None
+    return parts
 
 
 _SLICE = _slice.op
@@ -544,19 +544,18 @@ def _set_plainly(input: Any, key: Any, value: Any) -> bool:
         or (value._rg and (not special[0] or modes.grad))
     ):
         return False
-    if not plain(input):
+    plain_key = _plain_key(key, input.shape)
+    key = key if type(key) is tuple else (key,)
+    if (plain_key is None and not _is_basic(key)) or not plain(input):
         return False
     backend, data = input._device.backend, input._data
-    if _is_plain(key, input.shape):
-        key = key if type(key) is tuple else (key,)
+    if plain_key is not None:
+        key = plain_key
         if kind is float or kind is int:
             backend.setitem(data, key, value)
             input._storage.version += 1
             return True
     else:
-        key = key if type(key) is tuple else (key,)
-        if not _is_basic(key):
-            return False
         key = basic_key(input.shape, key)[0]
     shown = backend.getitem(data, key)
     if kind is not float and kind is not int:
@@ -582,6 +581,8 @@ def setitem(input: Any, key: Any, value: Any) -> None:
         from mortice.ops.data import tensor
 
         value = tensor(value, device=input._device, dtype=input.dtype)
+        if not value.shape and _put_mask(input, key, value):
+            return
     elif value._device is not input._device:
         if value.shape:
             _op.check_device(_slice.op, input, value)
@@ -666,10 +667,24 @@ def _put_joined(
         if backend.strides_of(data) != contiguous_strides(shape):
             return False
         data = backend.reshape(data, (*before, prod(shape[axis : axis + dims]), *after))
-    value = expand(value, (*before, *common, *after))
+    values, wanted = value._data, (*before, *common, *after)
+    if value.shape != wanted:
+        values = backend.broadcast_to(values, wanted)
     if len(common) != 1:
-        value = reshape(value, (*before, prod(common), *after))
-    return write_rows(x, data, flat, value, axis, accumulate)
+        values = backend.reshape(values, (*before, prod(common), *after))
+    return write_rows(x, data, flat, values, axis, accumulate)
+
+
+def _put_mask(x: Any, key: tuple[Any, ...], value: Any) -> bool:
+    """Write a 0-d value where a mask of x's shape is true, unrecorded; tell whether it was done."""
+    if len(key) != 1 or not isinstance(key[0], TensorBase):
+        return False
+    mask, device = key[0], x._device
+    if mask.dtype is not bool_ or mask.shape != x.shape or not x.shape or mask._device is not device or not plain(x):
+        return False
+    data = device.backend.where(mask._data, value._data, x._data)
+    write(x, data, device.backend.is_contiguous(x._data))  # else the memory keeps its order
+    return True
 
 
 def _put_side_by_side(x: Any, key: tuple[Any, ...], value: Any, accumulate: bool) -> bool:
@@ -701,9 +716,9 @@ def may_write_rows(x: Any, shown: Any, value: Any) -> bool:
     return strides is not None and not any(s == 0 and n > 1 for s, n in zip(strides, shown.shape))
 
 
-def write_rows(x: Any, data: Any, index: Any, value: Any, axis: int, add: bool) -> bool:
-    """Write at positions along an axis into the buffer that x shows: of a large tensor few rows take no copy of the whole."""
-    if not x._device.backend.put_rows(data, index._data, value._data, axis=axis, add=add):
+def write_rows(x: Any, data: Any, index: Any, values: Any, axis: int, add: bool) -> bool:
+    """Write buffers at positions along an axis of the one that x shows: of a large tensor few rows take no copy of the whole."""
+    if not x._device.backend.put_rows(data, index._data, values, axis=axis, add=add):
         return False
     (x._storage or x.own_storage()).version += 1
     return True
