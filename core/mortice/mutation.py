@@ -291,8 +291,8 @@ def plain(t: Any) -> bool:
         t.own_storage()
     if t._note == INFERENCE or (recording and t._viewed is not None and t._viewed._rg):
         return False
-    strides = backend.strides_of(t._data)
-    return strides is not None and (0 not in strides or all([s or n < 2 for s, n in zip(strides, t.shape)]))
+    strides, shape = backend.strides_of(t._data), t.shape  # which a lazy parameter refuses
+    return strides is not None and (0 not in strides or all([s or n < 2 for s, n in zip(strides, shape)]))
 
 
 def quickly(op: Any, t: Any, other: Any) -> bool:

@@ -48,6 +48,15 @@ class Tensor(
         alike = len(data) == 1 and isinstance(data[0], TensorBase)
         if alike and device is not None:
             raise RuntimeError("Tensor: expected a tensor or a device, not both. Use .to(device).")
+        if alike and data[0]._device.level is None:
+            made = data[0]
+            own = made.own_storage()
+            t = object.__new__(cls)
+            t._data, t._device, t.dtype, t.shape = made._data, made._device, made.dtype, made.shape
+            t._rg = False
+            t._node = t._leaf = None
+            t.set_storage(own, made._steps)
+            return t
         made = storage.old_style(data, data[0].dtype if alike else get_default_dtype(), device)
         t = object.__new__(cls)
         t._data, t._device, t.dtype, t.shape = made._data, made._device, made.dtype, made.shape
