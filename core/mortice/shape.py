@@ -53,7 +53,7 @@ class SizeMember(int):
     def __call__(self, dim: int | None = None) -> Any:
         if dim.__class__ is int:
             try:
-                return tuple.__getitem__(self.shape, dim)  # type: ignore[index]
+                return tuple.__getitem__(self.shape, dim)
             except IndexError:
                 pass  # worded below
         return self.shape if dim is None else tuple.__getitem__(self.shape, check_dim("size", dim, len(self.shape)))

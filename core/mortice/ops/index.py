@@ -423,7 +423,8 @@ def as_key(key: Any) -> tuple[Any, ...]:
 
 def getitem(input: Any, key: Any) -> Any:
     """Read by index; ints, slices (any step), None and Ellipsis give a view, tensors and masks a copy."""
-    plain_key = _plain_key(key, input.shape)
+    sole = isinstance(key, TensorBase) and key.shape  # the commonest key that shows no view
+    plain_key = None if sole else _plain_key(key, input.shape)
     if plain_key is not None:
         key = plain_key
         backend = input._device.backend
@@ -431,8 +432,8 @@ def getitem(input: Any, key: Any) -> Any:
         shape = backend.shape_of(data)
         shape = SIZES.get(shape) or remembered(shape)
         return as_view(_SLICE, input, data, shape, {"key": key, "shape": shape} if input._rg else (key, shape))
-    key = as_key(key)
-    if _is_basic(key):
+    key = (key,) if sole else as_key(key)
+    if not sole and _is_basic(key):
         key, shape = basic_key(input.shape, key)
         return _slice(input, key=key, shape=shape)
     found = _side_by_side(input, key)
