@@ -296,16 +296,9 @@ def plain(t: Any) -> bool:
 
 
 def quickly(op: Any, t: Any, other: Any) -> bool:
-    """Do the commonest write, that of an op of two operands which nothing records or shares; tell whether it was one."""
+    """Do the commonest write, that of an op of two operands which nothing records; tell whether it was one."""
     d, device = t.dtype, t._device
-    storage = t._storage or t.own_storage()
-    if (
-        t._note
-        or t._viewed is not None
-        or t._steps is not None
-        or op.same_dtype.get(d) is not d
-        or (special[0] and modes.inference)
-    ):
+    if op.same_dtype.get(d) is not d:
         return False
     if type(other) is float and d.kind == "f" and op.scalars:
         value, recorded = other, t._rg
@@ -315,10 +308,15 @@ def quickly(op: Any, t: Any, other: Any) -> bool:
         return False
     if recorded and (not special[0] or modes.grad):
         return False
-    data = device.table[op](t._data, value)
-    if not storage.lonely() or not device.backend.owns(data):
+    storage = t._storage or t.own_storage()
+    alone = not t._note and t._viewed is None and t._steps is None and storage.lonely()
+    if (special[0] and modes.inference) if alone else not plain(t):
         return False
-    write(t, data, True)
+    data = device.table[op](t._data, value)
+    owned = device.backend.owns(data)
+    if alone and not owned:
+        return False
+    write(t, data, owned)
     return True
 
 

@@ -449,7 +449,6 @@ def getitem(input: Any, key: Any) -> Any:
 
 
 _ALL = slice(None)
-_EVERYTHING = (...,)
 
 
 def _side_by_side(x: Any, key: tuple[Any, ...]) -> tuple[int, int, Size, Any] | None:
@@ -615,7 +614,17 @@ def assign_view(target: Any, value: Any) -> None:
 
 def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
     """Copy the values of `other` into this tensor, broadcasting and casting; gradients flow to `other`."""
-    if isinstance(other, TensorBase) and other.shape == self.shape and _set_plainly(self, _EVERYTHING, other):
+    if (
+        isinstance(other, TensorBase)
+        and other is not self
+        and other.dtype is self.dtype
+        and other._device is self._device
+        and other.shape == self.shape
+        and not (other._rg and (not special[0] or modes.grad))
+        and plain(self)
+    ):
+        self._device.backend.setitem(self._data, (...,), other._data)
+        self._storage.version += 1
         return self
     check_writable("copy_", self)
     if other is self:
