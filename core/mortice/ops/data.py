@@ -198,8 +198,9 @@ def tensor(
         dtype = check_dtype("tensor", dtype, where)
     if type(data) in _NUMBERS:
         found = dtype or scalar_dtype(data)
-        made = make(where.backend.full(SCALAR, fit([data], found)[0], dtype=found, device=where), where, found, SCALAR)
-        return finish(made, requires_grad, pin_memory)
+        if _is_simple(data, found):
+            made = make(where.backend.full(SCALAR, fit([data], found)[0], dtype=found, device=where), where, found, SCALAR)
+            return finish(made, requires_grad, pin_memory)
     if type(data) is not list and is_array(data):
         return finish(_of_array("tensor", data, dtype, where, True), requires_grad, pin_memory)
     if isinstance(data, (list, tuple)) and data and type(data[0]) not in _NUMBERS and _is_part(data[0]):
@@ -219,6 +220,13 @@ def tensor(
     if not _NUMBERS.issuperset(map(type, leaves)):
         leaves = [number(v) for v in leaves]
     return finish(from_host(fit(leaves, found), shape, found, where), requires_grad, pin_memory)
+
+
+def _is_simple(value: Any, d: DType) -> bool:
+    """Tell whether every backend converts a number to a dtype alike: it is not rounded twice, nor beyond what there is."""
+    if type(value) is complex or d.kind == "c":
+        return False
+    return d.kind != "f" or (d.itemsize >= 4 and -3e38 < value < 3e38)
 
 
 def _is_part(value: Any) -> bool:
