@@ -99,6 +99,7 @@ def over(*shape: int) -> dict[str, Callable[[Any], Timed]]:
         "x * y": of(two, lambda t, x, y: x * y),
         "x * 2": of(one, lambda t, x: x * 2.0),
         "x + row": of(row, lambda t, x, y: x + y),
+        "x + column": of(two, lambda t, x, y: x + y[:, :1]),
         "x > y": of(two, lambda t, x, y: x > y),
         "where": of(two, lambda t, x, y: t.where(x > y, x, y)),
         "exp": of(one, lambda t, x: x.exp()),

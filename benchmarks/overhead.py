@@ -71,6 +71,25 @@ def _element(t: Any) -> Timed:
     return lambda: x[1, 2]
 
 
+def _of(function: Any) -> Any:
+    """Return a case of two matrices, a vector of positions and a mask, which the function may write into."""
+
+    def setup(t: Any) -> Timed:
+        x, y, i = wave(t, 4, 4), positive(t, 4, 4), t.arange(4)
+        mask = x > 0
+        return lambda: function(t, x, y, i, mask)
+
+    return setup
+
+
+def _put(key: Any, value: Any) -> Any:
+    def write(t: Any, x: Any, y: Any, i: Any, mask: Any) -> Any:
+        x[key(i, mask)] = value
+        return x
+
+    return _of(write)
+
+
 def _matmul(t: Any) -> Timed:
     x, y = wave(t, 4, 4), positive(t, 4, 4)
     return lambda: x @ y
@@ -167,6 +186,28 @@ _NAMED = [
     ("x.transpose(0, 1)", _transpose, None),
     ("x[1:3]", _slice, None),
     ("x[1, 2]", _element, None),
+    ("x[:, None]", _of(lambda t, x, y, i, mask: x[:, None]), None),
+    ("x[i]", _of(lambda t, x, y, i, mask: x[i]), None),
+    ("x[i, i]", _of(lambda t, x, y, i, mask: x[i, i]), None),
+    ("x[mask]", _of(lambda t, x, y, i, mask: x[mask]), None),
+    ("x[0] = 1.0", _put(lambda i, mask: 0, 1.0), None),
+    ("x[i] = 1.0", _put(lambda i, mask: i, 1.0), None),
+    ("x[mask] = 0.0", _put(lambda i, mask: mask, 0.0), None),
+    ("x.zero_()", _of(lambda t, x, y, i, mask: x.zero_()), None),
+    ("x.masked_fill_(mask, 0.0)", _of(lambda t, x, y, i, mask: x.masked_fill_(mask, 0.0)), None),
+    ("where", _of(lambda t, x, y, i, mask: t.where(mask, x, y)), None),
+    ("clamp", _of(lambda t, x, y, i, mask: x.clamp(0.0, 1.0)), None),
+    ("cat", _of(lambda t, x, y, i, mask: t.cat([x, y])), None),
+    ("stack", _of(lambda t, x, y, i, mask: t.stack([x, y])), None),
+    ("chunk", _of(lambda t, x, y, i, mask: x.chunk(2)[0]), None),
+    ("unbind", _of(lambda t, x, y, i, mask: x.unbind()[0]), None),
+    ("einsum", _of(lambda t, x, y, i, mask: t.einsum("ij,jk->ik", x, y)), None),
+    ("one_hot", _of(lambda t, x, y, i, mask: t.nn.functional.one_hot(i, 4)), None),
+    ("scatter_", _of(lambda t, x, y, i, mask: x.scatter_(0, i[None], y)), None),
+    ("zeros", _of(lambda t, x, y, i, mask: t.zeros(4, 4)), None),
+    ("tensor([1.0, 2.0])", _of(lambda t, x, y, i, mask: t.tensor([1.0, 2.0])), None),
+    ("x.to(float64)", _of(lambda t, x, y, i, mask: x.to(t.float64)), None),
+    ("cross_entropy", _of(lambda t, x, y, i, mask: t.nn.functional.cross_entropy(x, i)), None),
     ("(x * y).sum().backward()", _backward_of_one, None),
     ("chain of 1,000 ops, forward", _chain_forward, None),
     ("chain of 1,000 ops, with backward", _chain_backward, None),

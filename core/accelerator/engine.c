@@ -519,27 +519,41 @@ static int is_bare(PyObject *slice) {
     return is_bound(s->start) && is_bound(s->stop) && is_bound(s->step);
 }
 
-/* Whether a key is only slices and ints in range: what `_is_plain` of ops/index.py asks. -1 for an error. */
-static int is_plain_key(PyObject *key, PyObject *shape) {
-    PyObject *alone[1] = {key}, **parts = alone;
-    Py_ssize_t n = 1;
-    if (PyTuple_CheckExact(key)) {
-        parts = ((PyTupleObject *)key)->ob_item;
-        n = PyTuple_GET_SIZE(key);
+/* A key of only slices, ints in range, None and one Ellipsis, as a tuple in which full slices stand for the Ellipsis: what
+   `_plain_key` of ops/index.py does. None for any other key. */
+static PyObject *plain_key(PyObject *key, PyObject *shape) {
+    static PyObject *whole;
+    if (!whole && !(whole = PySlice_New(NULL, NULL, NULL))) return NULL;
+    int alone = !PyTuple_CheckExact(key);
+    PyObject *one_part[1] = {key}, **parts = alone ? one_part : ((PyTupleObject *)key)->ob_item;
+    Py_ssize_t n = alone ? 1 : PyTuple_GET_SIZE(key), ndim = PyTuple_GET_SIZE(shape), used = 0, dots = 0, dim = 0, at = 0, i;
+    for (i = 0; i < n; i++) {
+        dots += parts[i] == Py_Ellipsis;
+        used += parts[i] != Py_Ellipsis && parts[i] != Py_None;
     }
-    if (n > PyTuple_GET_SIZE(shape)) return 0;
-    for (Py_ssize_t i = 0; i < n; i++) {
-        if (PySlice_Check(parts[i])) {
-            if (!is_bare(parts[i])) return 0;
+    if (used > ndim || dots > 1) Py_RETURN_NONE;
+    PyObject *made = alone || dots ? PyTuple_New(n - dots + (dots ? ndim - used : 0)) : Py_NewRef(key);
+    for (i = 0; made && i < n; i++) {
+        PyObject *part = parts[i];
+        if (part == Py_Ellipsis) {
+            for (Py_ssize_t j = used; j < ndim; j++, dim++) PyTuple_SET_ITEM(made, at++, Py_NewRef(whole));
             continue;
         }
-        if (!PyLong_CheckExact(parts[i])) return 0;
-        int over;
-        long long k = PyLong_AsLongLongAndOverflow(parts[i], &over), size = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, i));
-        if (size == -1 && PyErr_Occurred()) return -1;
-        if (over || k < -size || k >= size) return 0;
+        int fine = part == Py_None;
+        if (PySlice_Check(part)) {
+            fine = is_bare(part);
+            dim++;
+        } else if (PyLong_CheckExact(part)) {
+            int over;
+            long long k = PyLong_AsLongLongAndOverflow(part, &over), size = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, dim++));
+            if (size == -1 && PyErr_Occurred()) Py_CLEAR(made);
+            fine = !over && -size <= k && k < size;
+        }
+        if (made && !fine) Py_SETREF(made, Py_NewRef(Py_None));
+        if (!made || !fine) break;
+        if (made != key) PyTuple_SET_ITEM(made, at++, Py_NewRef(part));
     }
-    return 1;
+    return made;
 }
 
 static PyObject *call_getitem(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names) {
@@ -547,11 +561,14 @@ static PyObject *call_getitem(PyObject *self, PyObject *const *args, size_t narg
     if (names || PyVectorcall_NARGS(nargsf) != 2 || !is_usual() || !is_tensor(args[0]))
         return PyObject_Vectorcall(f->python, args, nargsf, names);
     PyObject *x = args[0];
-    int plain = is_plain_key(args[1], SLOT(x, at.shape));
-    if (plain <= 0) return plain < 0 ? NULL : PyObject_Vectorcall(f->python, args, nargsf, names);
+    PyObject *key = plain_key(args[1], SLOT(x, at.shape));
+    if (!key) return NULL;
+    if (key == Py_None) {
+        Py_DECREF(key);
+        return PyObject_Vectorcall(f->python, args, nargsf, names);
+    }
     PyObject *backend = Py_XNewRef(SLOT(SLOT(x, at.device), at.backend)), *whole = Py_NewRef(SLOT(x, at.data));
-    PyObject *key = PyTuple_CheckExact(args[1]) ? Py_NewRef(args[1]) : one(Py_NewRef(args[1]));
-    PyObject *data = key && backend ? PyObject_CallMethodObjArgs(backend, s_getitem, whole, key, NULL) : NULL;
+    PyObject *data = backend ? PyObject_CallMethodObjArgs(backend, s_getitem, whole, key, NULL) : NULL;
     PyObject *shape = data ? PyObject_CallMethodOneArg(backend, s_shape_of, data) : NULL, *attrs = NULL, *t = NULL;
     if (shape) {
         PyObject *known = PyDict_GetItemWithError(sizes, shape);
@@ -568,7 +585,7 @@ static PyObject *call_getitem(PyObject *self, PyObject *const *args, size_t narg
     Py_XDECREF(attrs);
     Py_XDECREF(shape);
     Py_XDECREF(data);
-    Py_XDECREF(key);
+    Py_DECREF(key);
     Py_XDECREF(backend);
     Py_DECREF(whole);
     return t;

@@ -43,7 +43,7 @@ class Extra:
         self.tensor_hooks: list[Any] = []  # of the tensor that it made
         self.retained: Any = None
         self.trace: str | None = None
-        self.storages: dict[int, Any] = {}
+        self.storages: dict[int, Any] = {}  # or tensors of their own, each with the version that it had
         self.metadata: dict[Any, Any] = {}
         self.packed: list[PackedValue] = []
         self.slots: list[Any] = []  # weak references to the Slots, so that a rebuilt output finds its own

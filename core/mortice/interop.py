@@ -37,6 +37,9 @@ def as_ndarray(value: Any) -> Any:
 
 def numpy_for(what: str) -> Any:
     """Import NumPy for something that needs it."""
+    known = sys.modules.get("numpy")
+    if known is not None:
+        return known
     try:
         return importlib.import_module("numpy")
     except ModuleNotFoundError as error:

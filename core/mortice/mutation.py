@@ -18,7 +18,7 @@ from mortice.modes import modes, no_grad, special
 from mortice.node import TENSOR_KERNELS, record, unbroadcast
 from mortice.op import op, promote, same
 from mortice.shape import Size, contiguous_strides
-from mortice.tensor import TensorBase, make
+from mortice.tensor import INFERENCE, TensorBase, make
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -278,17 +278,27 @@ def keep_saved(value: Any, old: Any, since: int) -> None:
                 s._data = s._device.backend.copy(s._data)
 
 
+def plain(t: Any) -> bool:
+    """Tell whether a write into t's memory is only that: nothing records or forbids it, and each element lies alone.
+
+    A storage is made then, whose version the writer counts up.
+    """
+    backend = t._device.backend
+    recording = not special[0] or modes.grad
+    if not backend.mutable or (recording and t._rg) or (special[0] and modes.inference):
+        return False
+    if t._storage is None:
+        t.own_storage()
+    if t._note == INFERENCE or (recording and t._viewed is not None and t._viewed._rg):
+        return False
+    strides, shape = backend.strides_of(t._data), t.shape  # which a lazy parameter refuses
+    return strides is not None and (0 not in strides or all([s or n < 2 for s, n in zip(strides, shape)]))
+
+
 def quickly(op: Any, t: Any, other: Any) -> bool:
-    """Do the commonest write, that of an op of two operands which nothing records or shares; tell whether it was one."""
+    """Do the commonest write, that of an op of two operands which nothing records; tell whether it was one."""
     d, device = t.dtype, t._device
-    storage = t._storage or t.own_storage()
-    if (
-        t._note
-        or t._viewed is not None
-        or t._steps is not None
-        or op.same_dtype.get(d) is not d
-        or (special[0] and modes.inference)
-    ):
+    if op.same_dtype.get(d) is not d:
         return False
     if type(other) is float and d.kind == "f" and op.scalars:
         value, recorded = other, t._rg
@@ -298,10 +308,15 @@ def quickly(op: Any, t: Any, other: Any) -> bool:
         return False
     if recorded and (not special[0] or modes.grad):
         return False
-    data = device.table[op](t._data, value)
-    if not storage.lonely() or not device.backend.owns(data):
+    storage = t._storage or t.own_storage()
+    alone = not t._note and t._viewed is None and t._steps is None and storage.lonely()
+    if (special[0] and modes.inference) if alone else not plain(t):
         return False
-    write(t, data, True)
+    data = device.table[op](t._data, value)
+    owned = device.backend.owns(data)
+    if alone and not owned:
+        return False
+    write(t, data, owned)
     return True
 
 
@@ -315,6 +330,17 @@ def inplace(fn: Callable[..., Any], name: str | None = None) -> Callable[..., An
     def method(input: Any, *args: Any, **kwargs: Any) -> Any:
         if two and len(args) == 1 and not kwargs and quickly(op, input, args[0]):
             return input
+        tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, TensorBase)]
+        if isinstance(input, TensorBase) and not (tensors and any([a._rg for a in tensors])) and plain(input):
+            value = fn(input, *args, **kwargs)
+            if value is NotImplemented:
+                return value
+            data = value._data
+            if value.dtype is input.dtype and value.shape == input.shape and value._device is input._device:
+                owned = value._storage is None and value is not input and input._device.backend.owns(data)
+                write(input, data, owned and not (tensors and any([a._data is data for a in tensors])))
+                return input
+            return assign(input, into(own, input, value), False)
         check_writable(own, input)
         old: Any = None
         since = 0

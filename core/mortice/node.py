@@ -145,9 +145,9 @@ class OpNode(Node):
                 if s._version != expected:
                     raise RuntimeError(modified_in_place(s.dtype, s.shape, s._version, expected, s._node))
         for number, (storage, version) in self.extra.storages.items() if self.extra else ():
-            if storage.version != version:
+            if storage._version != version:
                 shape, d = (self.shape, self.dtype) if self.meta is None else self.meta[number]
-                raise RuntimeError(modified_in_place(d, shape, storage.version, version, self, number))
+                raise RuntimeError(modified_in_place(d, shape, storage._version, version, self, number))
 
     def pull(self, g: Any, graph: bool) -> Sequence[Any]:
         saved, extra = self.saved, self.extra
@@ -369,7 +369,7 @@ def record(op: Op, args: Sequence[Any], attrs: Any, out: Any, t: Any) -> None:
         node.shape, node.dtype = node.meta[0]
         if keep_out:
             for i in op.kept_indices:  # no node of their own tells of writes to them
-                node.note_storage(i, t[i].own_storage())
+                node.more().storages[i] = (t[i], 0)
         if op.differentiable == 1:
             t[0]._rg, t[0]._node = True, node
         else:

@@ -51,7 +51,25 @@ class SizeMember(int):
         return self
 
     def __call__(self, dim: int | None = None) -> Any:
+        if dim.__class__ is int:
+            try:
+                return tuple.__getitem__(self.shape, dim)
+            except IndexError:
+                pass  # worded below
         return self.shape if dim is None else tuple.__getitem__(self.shape, check_dim("size", dim, len(self.shape)))
+
+
+_MEMBERS: dict[Size, SizeMember] = {}
+
+
+def size_member(shape: Size) -> SizeMember:
+    """Return the member of a shape, which recurs."""
+    found = _MEMBERS.get(shape)
+    if found is None:
+        if len(_MEMBERS) >= 4096:
+            _MEMBERS.clear()
+        found = _MEMBERS[shape] = SizeMember(shape)
+    return found
 
 
 def out_of_memory(name: str, shape: Any, dtype: Any, error: Exception) -> Exception:
@@ -183,9 +201,8 @@ def as_sizes(op: str, sizes: tuple[Any, ...]) -> Size:
 def check_sizes(op: str, sizes: tuple[Any, ...]) -> Size:
     """Read sizes that must not be negative."""
     size = as_sizes(op, sizes)
-    for n in size:
-        if n < 0:
-            raise ShapeError(f"{op}: Trying to create tensor with negative dimension {n}: {list(size)}.")
+    if size and min(size) < 0:
+        raise ShapeError(f"{op}: Trying to create tensor with negative dimension {next(n for n in size if n < 0)}: {list(size)}.")
     return size
 
 

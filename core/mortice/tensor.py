@@ -52,6 +52,11 @@ class Storage:
         self.reshapes = False  # whether `reshape_view` is known to serve the tensor that sees all of it
 
     @property
+    def _version(self) -> int:
+        """The version, under the name that it has for the tensors which share this memory."""
+        return self.version
+
+    @property
     def pinned(self) -> bool:
         """Whether it is seen from outside (NumPy, a pointer), so that the memory must stay where it is."""
         return self.aliases.pinned

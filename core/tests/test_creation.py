@@ -1,5 +1,7 @@
 """Making tensors: what `out=` decides, counting, the range that random integers may have, old constructors."""
 
+import math
+
 import pytest
 
 import mortice as mt
@@ -216,3 +218,11 @@ def test_what_is_made_like_a_tensor_lies_in_its_order(name):
     for x in (image[:, :, ::2], image[:1].expand(2, 3, 4, 5), image.permute(3, 1, 0, 2)[1:, :, :1]):
         assert like(x).is_contiguous()
     assert like(image, memory_format=mt.channels_last).is_contiguous(memory_format=mt.channels_last)
+
+
+@pytest.mark.parametrize("value", [0.1, -2.5e38, 3.4e38, 1e40, -1e40, math.inf, math.nan, 7, True, 1 << 62, 1.003906251])
+@pytest.mark.parametrize("dtype", [None, "float64", "float32", "bfloat16", "float16", "bool"])
+def test_a_number_alone_is_what_it_is_in_a_list(value, dtype):
+    d = None if dtype is None else getattr(mt, dtype)
+    alone, listed = mt.tensor(value, dtype=d), mt.tensor([value], dtype=d)
+    assert alone.dtype is listed.dtype and str(alone.item()) == str(listed.item()) and alone.shape == ()

@@ -1,5 +1,6 @@
 """Indexing, gather and scatter: values, out-of-range errors, in-place forms, gradients."""
 
+import numpy as np
 import pytest
 
 import mortice as mt
@@ -185,3 +186,130 @@ def test_a_list_of_numbers_is_one_index_and_a_size_is_a_tuple():
     x = mt.arange(24).reshape(2, 3, 4)
     assert x[[0, 1]].shape == (2, 3, 4) and x[[True, False]].shape == (1, 3, 4) and x[[]].shape == (0, 3, 4)
     assert x[mt.Size([1, 2])].tolist() == [20, 21, 22, 23]
+
+
+KEYS = {
+    "rows": lambda i, j, m: i,
+    "columns": lambda i, j, m: (slice(None), j),
+    "pairs": lambda i, j, m: (i, j),
+    "pairs of negative positions": lambda i, j, m: (-1 - i, j - 4),
+    "pairs that broadcast": lambda i, j, m: (i[:, None], j),
+    "the last dims": lambda i, j, m: (..., i, j % 2),
+    "between full slices": lambda i, j, m: (slice(None), i, slice(None)),
+    "before an ellipsis": lambda i, j, m: (i, ...),
+    "lists": lambda i, j, m: ([0, 2], [1, 3]),
+    "mask": lambda i, j, m: m,
+    "mask of later dims": lambda i, j, m: (slice(None), m.t()),
+    "nothing": lambda i, j, m: (slice(None), i[:0]),
+    "int32": lambda i, j, m: (i.int(), j),
+    "a step beside": lambda i, j, m: (slice(1, None), i),
+    "apart": lambda i, j, m: (i, slice(None), j % 2),
+}
+
+
+def _keyed(name):
+    i, j = mt.tensor([2, 0, 2]), mt.tensor([1, 3, 0])
+    m = mt.arange(12).reshape(3, 4) % 5 == 1
+    shape = {"the last dims": (2, 4, 3, 2), "mask of later dims": (2, 4, 3)}.get(name, (3, 4, 2))
+    if name == "between full slices":
+        shape = (2, 3, 4)
+    return mt.arange(float(np.prod(shape))).reshape(shape), KEYS[name](i, j, m)
+
+
+def _as_numpy(key):
+    parts = key if isinstance(key, tuple) else (key,)
+    lists = [k.tolist() if isinstance(k, mt.Tensor) else k for k in parts]
+    return tuple([np.asarray(k, None if k else int) if isinstance(k, list) else k for k in lists])
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_keys_of_tensors_read_write_and_differentiate_as_numpy_has_it(name):
+    x, key = _keyed(name)
+    whole, at = np.asarray(x.tolist()), _as_numpy(key)
+    leaf = x.clone().requires_grad_()
+    shown = leaf[key]
+    assert shown.tolist() == whole[at].tolist() and shown.is_contiguous()
+    shown.sum().backward()
+    counts = np.zeros_like(whole)
+    np.add.at(counts, at, 1)
+    assert leaf.grad.tolist() == counts.tolist()
+    for value in (-1, 2.5, mt.tensor(7.0)):
+        changed, wanted = x.clone(), whole.copy()
+        changed[key] = value
+        wanted[at] = float(value)
+        assert changed.tolist() == wanted.tolist() and changed._version == 1
+    recorded = x.clone().requires_grad_()
+    changed = recorded * 1
+    changed[key] = 0.0
+    changed.sum().backward()
+    assert recorded.grad.tolist() == (counts == 0).astype(float).tolist()
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ((mt.tensor([0, 3]), mt.tensor([0, 0])), "index 3 is out of bounds for dimension 0 with size 3"),
+        ((mt.tensor([0, 1]), mt.tensor([0, -5])), "index -5 is out of bounds for dimension 1 with size 4"),
+        ((slice(None), mt.tensor([[4]])), "index 4 is out of bounds for dimension 1 with size 4"),
+        ((mt.tensor([0, 1]), mt.tensor([0, 1, 2])), "could not be broadcast together"),
+        ((slice(None), slice(None), mt.tensor([0])), "too many indices"),
+    ],
+)
+def test_keys_of_tensors_that_do_not_fit(key, text):
+    for use in (lambda x: x[key], lambda x: x.__setitem__(key, 1.0)):
+        with pytest.raises(IndexError, match=text):
+            use(_grid())
+
+
+def test_a_position_saved_for_backward_must_not_change():
+    x, i = _grid().requires_grad_(), mt.tensor([0, 2])
+    y = x[i]
+    i[0] = 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+PLAIN_WRITES = {
+    "fill_": lambda x: x.fill_(2.0),
+    "zero_": lambda x: x.zero_(),
+    "copy_": lambda x: x.copy_(mt.full_like(x, 3.0)),
+    "add_": lambda x: x.add_(1),
+    "clamp_": lambda x: x.clamp_(0, 1),
+    "masked_fill_": lambda x: x.masked_fill_(x > 1, 0.5),
+    "uniform_": lambda x: x.uniform_(),
+    "normal_": lambda x: x.normal_(2.0, 3.0),
+    "a number": lambda x: x.__setitem__((..., 0), 4.0),
+    "a tensor": lambda x: x.__setitem__((slice(None), None), mt.ones(4, dtype=x.dtype)),
+    "a mask": lambda x: x.__setitem__(x > 1, 0.5),
+    "positions": lambda x: x.__setitem__(mt.tensor([1]), 0.5),
+}
+
+
+@pytest.mark.parametrize("name", PLAIN_WRITES)
+def test_a_plain_write_is_seen_counted_and_refused_where_it_must_be(name):
+    write = PLAIN_WRITES[name]
+    base = _grid()
+    view = base[1:]
+    write(view)
+    assert base._version == view._version == 1 and base[1:].tolist() == view.tolist()
+    turned = mt.arange(12.0).reshape(4, 3).clone().t()
+    write(turned)
+    assert turned.stride() == (1, 3)
+    leaf = _grid().requires_grad_()
+    for refused in (leaf, leaf[1:], leaf.detach()[:1].expand(3, 4)):
+        with pytest.raises(RuntimeError):
+            write(refused)
+    assert leaf.tolist() == _grid().tolist()
+    with mt.no_grad():
+        write(leaf)
+        write(leaf[1:])
+    assert leaf._version == 2 and leaf.requires_grad and leaf.is_leaf
+    with mt.inference_mode():
+        made = _grid()
+    with pytest.raises(RuntimeError, match="inference tensor"):
+        write(made)
+    kept = _grid()
+    product = kept * _grid().requires_grad_()
+    write(kept)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        product.sum().backward()

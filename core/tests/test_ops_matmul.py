@@ -51,6 +51,11 @@ def test_what_beta_zero_leaves_out_may_be_nan():
         ("i,ij,j->", [(2,), (2, 3), (3,)], lambda a, b, c: a @ b @ c),
         ("ij,kj->", [(2, 3), (4, 3)], lambda a, b: (a @ b.t()).sum()),
         ("b...,b...->b", [(2, 3, 4), (2, 3, 4)], lambda a, b: (a * b).sum((1, 2))),
+        ("ij,ij->j", [(2, 3), (2, 3)], lambda a, b: (a * b).sum(0)),
+        ("ij,kj->i", [(2, 3), (4, 3)], lambda a, b: (a @ b.t()).sum(1)),
+        ("ij,ij->ij", [(1, 3), (2, 3)], lambda a, b: a * b),
+        ("ij,ij->i", [(2, 1), (2, 3)], lambda a, b: (a * b).sum(1)),
+        ("ij,jk->", [(2, 1), (3, 2)], lambda a, b: a.sum() * b.sum()),
     ],
 )
 def test_einsum(equation, shapes, plain):

@@ -81,6 +81,10 @@ class Backend(Services, FreeKernels):
     # Optional, to save a reshape's bookkeeping: `reshape_view(x, shape)` takes a row-major buffer and sizes as the user
     # gave them (one may be -1) and returns a view that has a `shape`, or raises ValueError or TypeError.
     reshape_view: Any = None
+    # Optional, to index by several tensors in one step: `flat_index(*indices, sizes)` takes int64 buffers, one for each
+    # of some dims of those sizes, and returns their common positions over these dims together as a vector, negative ones
+    # wrapped; None where one is out of range. Of a vector in which nothing changes it may return the buffer itself.
+    flat_index: Any = None
 
     # ---- housekeeping, REQUIRED ----
 
@@ -227,6 +231,13 @@ class Backend(Services, FreeKernels):
         """Return the Device of that name ("cuda:1") on this backend."""
         type_, _, number = name.partition(":")
         return intern(type_, int(number) if number else None, self)
+
+    def does(self, name: str) -> bool:
+        """Tell whether this backend does a free kernel itself."""
+        mine = self.__dict__.get(name)
+        if mine is not None and getattr(mine, "own", True):
+            return True
+        return getattr(type(self), name, None) is not getattr(FreeKernels, name)
 
     @property
     def overridden(self) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ _CODES = {
     "int64": "q", "float16": "e", "float32": "f", "float64": "d", "complex64": "Zf", "complex128": "Zd",
 }  # fmt: skip
 _NAMES = {code: name for name, code in _CODES.items()}
+_LISTED = frozenset("?BHIQbhiqlLfd")  # the formats of which a memoryview makes lists by itself
 
 
 class HostBuffer:
@@ -53,6 +54,8 @@ class HostBuffer:
 
     def tolist(self) -> Any:
         """Return the elements as nested lists of Python numbers (one number when 0-d)."""
+        if self.view.format in _LISTED and not self.raw:
+            return self.view.tolist()
         return nested(unpack(self.tobytes(), self.dtype), self.shape)
 
 

@@ -448,6 +448,12 @@ def resolve(device: Any = None, backend: str | None = None) -> Device:
             device = _local.devices[-1]
         elif _state.default_device is not None:
             device = _state.default_device
+        else:
+            name = default_backend()
+            found = _CACHE.get(name)
+            if found is None:
+                found = _CACHE[name] = _resolve(None, name, False)
+            return found
     if isinstance(device, Device) and device.backend is not None and backend in (None, device.backend.name):
         return device
     name = backend or default_backend()

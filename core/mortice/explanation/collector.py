@@ -13,9 +13,9 @@ from mortice.tracing.buffers import are_buffers, described, shares, size_of
 from mortice.tracing.memory import VIEWS, Meter
 from mortice.tracing.places import line
 
-_TO_HOST = frozenset(("to_host", "item", "to_dlpack", "index_range", "flat_nonzero"))
+_TO_HOST = frozenset(("to_host", "item", "to_dlpack", "index_range", "flat_index", "flat_nonzero"))
 # What is read where it is not the buffer: a least and a greatest index, a number of elements.
-_READ = {"index_range": 16, "flat_nonzero": 8}
+_READ = {"index_range": 16, "flat_index": 16, "flat_nonzero": 8}
 _COPYING = frozenset(("copy", "contiguous"))
 _LAYOUT = VIEWS - _COPYING  # these copy where the layout does not allow a view
 _DTYPES = frozenset([d.name for d in DTYPES])

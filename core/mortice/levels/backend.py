@@ -14,6 +14,7 @@ class LevelBackend:
     rooted = True
     overridden: tuple[str, ...] = ()
     reshape_view: Any = None
+    flat_index: Any = None
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner

@@ -16,7 +16,7 @@ from mortice.methods.matrices import Matrices
 from mortice.methods.operators import Operators
 from mortice.methods.reduction import Reductions
 from mortice.mutation import layout
-from mortice.shape import SizeMember, check_dim, prod
+from mortice.shape import SizeMember, check_dim, prod, size_member
 from mortice.tensor import TensorBase
 
 TYPE_CHECKING = False
@@ -48,6 +48,15 @@ class Tensor(
         alike = len(data) == 1 and isinstance(data[0], TensorBase)
         if alike and device is not None:
             raise RuntimeError("Tensor: expected a tensor or a device, not both. Use .to(device).")
+        if alike and data[0]._device.level is None:
+            made = data[0]
+            own = made.own_storage()
+            t = object.__new__(cls)
+            t._data, t._device, t.dtype, t.shape = made._data, made._device, made.dtype, made.shape
+            t._rg = False
+            t._node = t._leaf = None
+            t.set_storage(own, made._steps)
+            return t
         made = storage.old_style(data, data[0].dtype if alike else get_default_dtype(), device)
         t = object.__new__(cls)
         t._data, t._device, t.dtype, t.shape = made._data, made._device, made.dtype, made.shape
@@ -68,7 +77,7 @@ class Tensor(
     @property
     def size(self) -> SizeMember:
         """The number of elements; called, `size()` is the shape and `size(dim)` one size."""
-        return SizeMember(self.shape)
+        return size_member(self.shape)
 
     ndimension = TensorBase.dim
 

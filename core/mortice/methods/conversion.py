@@ -28,6 +28,14 @@ class Conversion(TensorBase):
 
     def to(self, *args: Any, **kwargs: Any) -> Any:
         """Convert: `to(dtype)`, `to(device)`, `to(device, dtype)`, `to(other)`, `to(backend=...)`; self if unchanged."""
+        if not kwargs and len(args) == 1:  # the commonest calls
+            kind = type(args[0])
+            if kind is DType:
+                return movement.cast(self, args[0])
+            if kind is str and args[0] == self._device.type and self._device.index is None:
+                return self
+            if kind is Device and (args[0] is self._device.base or args[0] == self._device):
+                return self
         device, dtype, copy, backend, memory_format, later = _to_arguments(args, kwargs)
         t: Any = self
         if device is not None or backend is not None:

@@ -213,7 +213,7 @@ for _fn in (_view_as_complex, _copy_as_complex):
 
 def _shares(x: Any, kernel: str) -> bool:
     backend = x._device.backend
-    return not backend.mutable or kernel in backend.overridden
+    return not backend.mutable or backend.does(kernel)
 
 
 def view_as_real(input: Any) -> Any:

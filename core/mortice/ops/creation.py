@@ -12,10 +12,11 @@ from mortice.backends.plugins import resolve
 from mortice.device import Device
 from mortice.dtype import DType, as_dtype, get_default_dtype, int64, scalar_dtype
 from mortice.errors import ShapeError
+from mortice.modes import special
 from mortice.op import TensorBase
 from mortice.ops.data import check_dtype, converted, finish, fit, number, tensor
 from mortice.ops.movement import dense_order, in_format, in_order, keeps, reshape
-from mortice.shape import Size, check_sizes, out_of_memory
+from mortice.shape import SCALAR, Size, check_sizes, out_of_memory
 from mortice.tensor import make
 
 __all__ = [
@@ -72,7 +73,7 @@ def kind_of(name: str, out: Any, dtype: Any, device: Any) -> tuple[Any, Any]:
 def given(name: str, made: Any, out: Any, requires_grad: bool = False, pin_memory: bool = False) -> Any:
     """Return what a function has made as it was asked for: a tensor of its own, or in the memory of `out=`."""
     if out is None:
-        return finish(made, requires_grad, pin_memory)
+        return finish(made, requires_grad, pin_memory) if requires_grad or pin_memory or special[0] else made
     from mortice.mutation import write_out
 
     write_out(name, out, made)
@@ -87,8 +88,8 @@ def _in_order(out: Any, made: Any) -> Any:
 def _sized(name: str, size: tuple[Any, ...], kwargs_size: Any) -> Size:
     if kwargs_size is not None:
         size = (kwargs_size,)
-    if not size and kwargs_size is None:
-        return Size()
+    elif not size:
+        return SCALAR
     return check_sizes(name, size)
 
 
@@ -122,7 +123,9 @@ def empty(
     shape = _sized("empty", size, named.pop("size", None))
     if out is not None:
         dtype, device = kind_of("empty", out, dtype, device)
-    made = in_format(filled(shape, 0, dtype or get_default_dtype(), resolve(device)), memory_format)
+    made = filled(shape, 0, dtype or get_default_dtype(), resolve(device))
+    if memory_format is not None:
+        made = in_format(made, memory_format)
     return given("empty", made, out, requires_grad, pin_memory)
 
 
@@ -146,8 +149,11 @@ def _like(
         if keeps(memory_format) and (order := dense_order(input)) is not None:
             shape = Size([shape[d] for d in order])
     made = filled(shape, value, dtype or input.dtype, where)
-    made = in_format(made, memory_format) if order is None else in_order(made, order)
-    return finish(made, requires_grad, pin_memory)
+    if order is not None:
+        made = in_order(made, order)
+    elif memory_format is not None:
+        made = in_format(made, memory_format)
+    return finish(made, requires_grad, pin_memory) if requires_grad or pin_memory or special[0] else made
 
 
 def zeros_like(
@@ -239,23 +245,23 @@ def arange(
     """Count from start to end, end excluded; int64 when all arguments are ints, else the default float dtype."""
     if end is None:
         start, end = 0, start
-    start, end, step = map(number, (start, end, step))
+    whole = start.__class__ is end.__class__ is step.__class__ is int
+    if not whole:
+        start, end, step = map(number, (start, end, step))
+        whole = all([isinstance(v, int) for v in (start, end, step)])
     if out is not None:
         dtype, device = kind_of("arange", out, dtype, device)
-    for v in (start, end, step):
+    for v in () if whole else (start, end, step):
         if isinstance(v, complex) or not (math.isfinite(v) if isinstance(v, float) else True):
             raise RuntimeError(f"arange: unsupported range: {start} -> {end} with step {step}.")
-    if dtype is None and isinstance(out, TensorBase):
-        dtype = out.dtype
-    elif dtype is None:
-        dtype = get_default_dtype() if any(isinstance(v, float) for v in (start, end, step)) else int64
+    if dtype is None:
+        dtype = int64 if whole else get_default_dtype()
     if step == 0:
         raise ShapeError("arange: step must be nonzero.")
     if (step > 0) != (end >= start) and end != start:
         raise RuntimeError(f"arange: upper bound and lower bound inconsistent with step sign: {start} -> {end}, step {step}.")
     where = resolve(device)
     dtype = check_dtype("arange", dtype, where)
-    whole = all(isinstance(v, int) for v in (start, end, step))
     count: Any = max(-((start - end) // step), 0) if whole else (end - start) / step
     if count * dtype.itemsize >= 1 << 63:
         raise RuntimeError(f"arange: Storage size calculation overflowed: {start} -> {end} with step {step}.")

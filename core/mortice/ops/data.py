@@ -8,13 +8,13 @@ import warnings
 from mortice.backends.host import HostBuffer, from_buffer, pack, unpack
 from mortice.backends.plugins import devices_of, resolve
 from mortice.device import Device
-from mortice.dtype import DType, as_dtype, bfloat16, get_default_dtype, promote_types, scalar_dtype
+from mortice.dtype import DType, as_dtype, bfloat16, get_default_dtype, int64, promote_types, scalar_dtype
 from mortice.errors import DataError, DTypeError
 from mortice.interop import as_ndarray, is_capsule, is_ndarray, is_number
 from mortice.modes import modes, special
 from mortice.op import TensorBase
 from mortice.ops.movement import cast, clone, stack, transfer
-from mortice.shape import Size
+from mortice.shape import SCALAR, Size
 from mortice.tensor import make
 
 TYPE_CHECKING = False
@@ -50,7 +50,7 @@ def _pinned(t: Any) -> Any:
 
 def check_dtype(name: str, dtype: Any, device: Device) -> DType:
     """Refuse what is no dtype, and dtypes that the device does not have."""
-    found = as_dtype(name, dtype)
+    found = dtype if type(dtype) is DType else as_dtype(name, dtype)
     if found not in device.backend.dtypes(device):
         raise DTypeError(f"{name}: {device} of backend {device.backend.name} has no {found.name}. Use another dtype.")
     return found
@@ -79,7 +79,7 @@ def _walk(data: Any) -> tuple[list[Any], tuple[int, ...]]:
     """Flatten nested sequences; returns the leaves and the shape."""
     if type(data) in _NUMBERS or isinstance(data, TensorBase):
         return [data], ()
-    if is_array(data):
+    if type(data) is not list and is_array(data):
         shape = tuple(getattr(data, "shape", ()))
         return (list(data.reshape(-1)), shape) if shape else ([data], ())
     if not is_sequence(data):
@@ -88,6 +88,8 @@ def _walk(data: Any) -> tuple[list[Any], tuple[int, ...]]:
         items = list(data)
     except (TypeError, KeyError) as error:
         raise DataError(f"tensor: could not determine the shape of object type {type(data).__name__}: {error}") from None
+    if _NUMBERS.issuperset(map(type, items)):
+        return items, (len(items),)
     parts = [_walk(item) for item in items]
     if not parts:
         return [], (0,)
@@ -129,6 +131,9 @@ def number(value: Any) -> Any:
 def fit(values: list[Any], dtype: DType) -> list[Any]:
     """Convert Python numbers to what `dtype` holds."""
     kind = dtype.kind
+    if (kind == "f" or dtype is int64) and {float if kind == "f" else int}.issuperset(map(type, values)):
+        if kind == "f" or not values or -(1 << 63) <= min(values) <= max(values) < 1 << 63:
+            return values
     try:
         if kind == "b":
             return [bool(v) for v in values]
@@ -157,10 +162,12 @@ def _inferred(leaves: list[Any]) -> DType:
     """Infer a dtype; tensors and array scalars among the leaves have their own."""
     if not leaves:
         return get_default_dtype()
-    kinds = {v.dtype if isinstance(v, TensorBase) else type(v): v for v in leaves}
+    kinds = dict(zip(map(type, leaves), leaves))
+    if not _NUMBERS.issuperset(kinds):
+        kinds = {v.dtype if isinstance(v, TensorBase) else type(v): v for v in leaves}
     found = None
-    for value in kinds.values():
-        d = _own_dtype(value)
+    for kind, value in kinds.items():
+        d = scalar_dtype(value) if kind in _NUMBERS else _own_dtype(value)
         found = d if found is None else promote_types(found, d)
     assert found is not None
     return found
@@ -189,7 +196,12 @@ def tensor(
     where = resolve(device)
     if dtype is not None:
         dtype = check_dtype("tensor", dtype, where)
-    if type(data) not in _NUMBERS and is_array(data):
+    if type(data) in _NUMBERS:
+        found = dtype or scalar_dtype(data)
+        if _is_simple(data, found):
+            made = make(where.backend.full(SCALAR, fit([data], found)[0], dtype=found, device=where), where, found, SCALAR)
+            return finish(made, requires_grad, pin_memory)
+    if type(data) is not list and is_array(data):
         return finish(_of_array("tensor", data, dtype, where, True), requires_grad, pin_memory)
     if isinstance(data, (list, tuple)) and data and type(data[0]) not in _NUMBERS and _is_part(data[0]):
         joined = stack([_of_array("tensor", p, None, where, True) if _is_part(p) else tensor(p, device=where) for p in data])
@@ -205,7 +217,16 @@ def tensor(
     if leaves and isinstance(leaves[0], TensorBase) and leaves[0].shape:
         number(leaves[0])
     found = dtype or _inferred(leaves)
-    return finish(from_host(fit([number(v) for v in leaves], found), shape, found, where), requires_grad, pin_memory)
+    if not _NUMBERS.issuperset(map(type, leaves)):
+        leaves = [number(v) for v in leaves]
+    return finish(from_host(fit(leaves, found), shape, found, where), requires_grad, pin_memory)
+
+
+def _is_simple(value: Any, d: DType) -> bool:
+    """Tell whether every backend converts a number to a dtype alike: it is not rounded twice, nor beyond what there is."""
+    if type(value) is complex or d.kind == "c":
+        return False
+    return d.kind != "f" or (d.itemsize >= 4 and -3e38 < value < 3e38)
 
 
 def _is_part(value: Any) -> bool:
@@ -222,10 +243,12 @@ def converted(x: Any, dtype: Any, device: Any) -> Any:
 # ---- arrays of other libraries ----
 
 
+_WAYS = ("__dlpack__", "__array__", "__array_interface__", "__cuda_array_interface__")
+
+
 def is_array(value: Any) -> bool:
     """Tell whether an object of another library holds an array."""
-    ways = ("__dlpack__", "__array__", "__array_interface__", "__cuda_array_interface__")
-    return any([hasattr(value, way) for way in ways])
+    return any([hasattr(value, way) for way in _WAYS])
 
 
 def _lends(value: Any) -> bool:
@@ -289,7 +312,7 @@ def _of_array(name: str, value: Any, dtype: DType | None, device: Device, copy: 
 def share(host: HostBuffer, device: Device) -> Any:
     """Make a tensor over host memory where the backend can."""
     check_dtype("from_numpy", host.dtype, device)
-    if not host.raw and any(s % host.dtype.itemsize for s in host.view.strides or ()):
+    if not host.view.contiguous and not host.raw and any(s % host.dtype.itemsize for s in host.view.strides or ()):
         raise ValueError(
             "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory."
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from mortice.errors import ShapeError
@@ -12,7 +13,7 @@ from mortice.ops.matmul import matmul
 from mortice.ops.movement import permute, reshape
 from mortice.ops.strided import diagonal
 from mortice.ops.views import many
-from mortice.shape import prod
+from mortice.shape import Size, prod
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -29,7 +30,7 @@ def einsum(*args: Any) -> Any:
     equation, operands = _read(args)
     if not operands:
         raise ValueError("einsum(): must provide at least one operand")
-    inputs, output = _parse(equation, operands)
+    inputs, output = _parse(equation, tuple([len(x.shape) for x in operands]))
     if operands[0].dtype.kind in "bui":
         everywhere = [v for labels in inputs for v in dict.fromkeys(labels)]
         if any(everywhere.count(v) == 1 and v not in output for v in everywhere):
@@ -88,22 +89,23 @@ def _read(args: tuple[Any, ...]) -> tuple[str, list[Any]]:
     return equation, [args[2 * i] for i in range(pairs)]
 
 
-def _parse(equation: str, operands: list[Any]) -> tuple[list[Labels], Labels]:
-    """Return each operand's labels and the output's."""
+@lru_cache(1024)
+def _parse(equation: str, ranks: tuple[int, ...]) -> tuple[list[Labels], Labels]:
+    """Return the labels of operands of so many dims, and the output's; nobody writes into them."""
     left, arrow, right = equation.partition("->")
     parts = left.split(",")
-    if len(parts) != len(operands):
-        what = "more" if len(operands) > len(parts) else "fewer"
+    if len(parts) != len(ranks):
+        what = "more" if len(ranks) > len(parts) else "fewer"
         raise RuntimeError(f"einsum(): {what} operands were provided than specified in the equation")
     inputs, widest = [], 0
     dotted = False
-    for i, (part, x) in enumerate(zip(parts, operands)):
+    for i, (part, rank) in enumerate(zip(parts, ranks)):
         names = _letters(part, f"operand {i}")
-        rest = len(x.shape) - (len(names) - ("..." in names))
+        rest = rank - (len(names) - ("..." in names))
         if rest < 0 or ("..." not in names and rest):
             raise ShapeError(
                 f"einsum(): the number of subscripts in the equation ({len(names) - ('...' in names)}) is "
-                f"{'more than' if rest < 0 else 'does not match'} the number of dimensions ({len(x.shape)}) for "
+                f"{'more than' if rest < 0 else 'does not match'} the number of dimensions ({rank}) for "
                 f"operand {i}{'' if '...' in names else ' and no ellipsis was given'}"
             )
         labels: Labels = []
@@ -162,7 +164,6 @@ def _letters(part: str, where: str) -> list[str]:
 
 def _unique(x: Any, labels: Labels, number: int) -> tuple[Any, Labels]:
     """Take diagonals where an operand has a label twice."""
-    labels = list(labels)
     while len(set(labels)) < len(labels):
         label = next(v for v in labels if labels.count(v) > 1)
         a = labels.index(label)
@@ -193,37 +194,68 @@ def _sum_out(x: Any, labels: Labels, drop: set[Any]) -> tuple[Any, Labels]:
     return x.sum(dims, dtype=x.dtype), kept
 
 
+class _Pair:
+    """How to multiply two terms of given labels and shapes, and sum the labels that nothing else needs."""
+
+    def __init__(self, lx: tuple[Any, ...], ly: tuple[Any, ...], x: Size, y: Size, needed: frozenset[Any]) -> None:
+        sx, sy = dict(zip(lx, x)), dict(zip(ly, y))
+        # A shared dim that is 1 on one side only broadcasts: it belongs to the other side.
+        shared = [v for v in lx if v in sy and (sx[v] == 1) == (sy[v] == 1)]
+        mine = [v for v in lx if v in shared or v not in sy or sx[v] != 1]
+        its = [v for v in ly if v in shared or v not in sx or sy[v] != 1]
+        only_x = [v for v in mine if v not in shared and v in needed]
+        only_y = [v for v in its if v not in shared and v in needed]
+        inner = [v for v in shared if v not in needed]
+        batch = [v for v in shared if v in needed]
+        self.drop_x = {*lx} - {*only_x, *shared}
+        self.drop_y = {*ly} - {*only_y, *shared}
+        left_x, left_y = [v for v in lx if v not in self.drop_x], [v for v in ly if v not in self.drop_y]
+        self.labels = [*batch, *only_x, *only_y]
+        b, n, m = [sx[v] for v in batch], [sx[v] for v in only_x], [sy[v] for v in only_y]
+        self.shape = (*b, *n, *m)
+        self.inner = tuple(range(len(b), len(b) + len(inner)))  # of what is multiplied element by element
+        self.apart = not inner
+        order_x, order_y = (*batch, *only_x, *inner), (*batch, *inner, *only_y)
+        if not inner:
+            self.shape_x, self.shape_y = (*b, *n, *[1] * len(m)), (*b, *[1] * len(n), *m)
+        else:
+            lead, inside = (prod(b),) if batch else (), prod([sx[v] for v in inner])
+            self.shape_x, self.shape_y = (*lead, prod(n), inside), (*lead, inside, prod(m))
+        self.order_x, self.order_y = _order(left_x, order_x), _order(left_y, order_y)
+        # Rows times rows: an elementwise product and a sum beat as many products of one row and one column.
+        self.rows = bool(batch and inner and not only_x and not only_y)
+
+
+def _order(labels: Labels, wanted: tuple[Any, ...]) -> tuple[int, ...] | None:
+    order = tuple([labels.index(v) for v in wanted])
+    return None if order == tuple(range(len(order))) else order
+
+
+_pair = lru_cache(1024)(_Pair)
+
+
 def _contract(a: tuple[Any, Labels], b: tuple[Any, Labels], needed: set[Any]) -> tuple[Any, Labels]:
     """Multiply two terms and sum the labels that nothing else needs."""
     (x, lx), (y, ly) = a, b
-    x, lx = _sum_out(x, lx, set(lx) - set(ly) - needed)
-    y, ly = _sum_out(y, ly, set(ly) - set(lx) - needed)
-    # A shared dim that is 1 on one side only broadcasts: it belongs to the other side.
-    sx, sy = dict(zip(lx, x.shape)), dict(zip(ly, y.shape))
-    shared = [v for v in lx if v in sy]
-    x, lx = _sum_out(x, lx, {v for v in shared if sx[v] == 1 and sy[v] != 1})
-    y, ly = _sum_out(y, ly, {v for v in shared if sy[v] == 1 and sx[v] != 1})
-    x, lx = _sum_out(x, lx, set(lx) - set(ly) - needed)
-    y, ly = _sum_out(y, ly, set(ly) - set(lx) - needed)
-    shared = [v for v in lx if v in ly]
-    inner = [v for v in shared if v not in needed]
-    batch = [v for v in shared if v in needed]
-    only_x, only_y = [v for v in lx if v not in shared], [v for v in ly if v not in shared]
-    sx, sy = dict(zip(lx, x.shape)), dict(zip(ly, y.shape))
-    result = [*batch, *only_x, *only_y]
-    shape = [sx[v] if v in sx else sy[v] for v in result]
-    x = permute(x, [lx.index(v) for v in (*batch, *only_x, *inner)])
-    if not inner:
-        y = permute(y, [ly.index(v) for v in (*batch, *only_y)])
-        x = reshape(x, [*(sx[v] for v in batch), *(sx[v] for v in only_x), *([1] * len(only_y))])
-        y = reshape(y, [*(sy[v] for v in batch), *([1] * len(only_x)), *(sy[v] for v in only_y)])
-        return elementwise.mul(x, y), result
-    y = permute(y, [ly.index(v) for v in (*batch, *inner, *only_y)])
-    groups = prod(sx[v] for v in batch)
-    n, m, inside = prod(sx[v] for v in only_x), prod(sy[v] for v in only_y), prod(sx[v] for v in inner)
-    lead = (groups,) if batch else ()
-    product = matmul(reshape(x, (*lead, n, inside)), reshape(y, (*lead, inside, m)))
-    return reshape(product, shape), result
+    plan = _pair(tuple(lx), tuple(ly), x.shape, y.shape, frozenset(needed))
+    if plan.drop_x:
+        x, _ = _sum_out(x, lx, plan.drop_x)
+    if plan.drop_y:
+        y, _ = _sum_out(y, ly, plan.drop_y)
+    if plan.order_x is not None:
+        x = permute(x, plan.order_x)
+    if plan.order_y is not None:
+        y = permute(y, plan.order_y)
+    if plan.rows and x.dtype.itemsize >= 4:  # a shorter float would round each product
+        return elementwise.mul(x, y).sum(plan.inner, dtype=x.dtype), plan.labels
+    if x.shape != plan.shape_x:
+        x = reshape(x, plan.shape_x)
+    if y.shape != plan.shape_y:
+        y = reshape(y, plan.shape_y)
+    if plan.apart:
+        return elementwise.mul(x, y), plan.labels
+    product = matmul(x, y)
+    return product if product.shape == plan.shape else reshape(product, plan.shape), plan.labels
 
 
 def _finish(x: Any, labels: Labels, output: Labels, operands: list[Any]) -> Any:

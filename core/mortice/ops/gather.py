@@ -10,7 +10,7 @@ from mortice.backends.movement import highest, lowest
 from mortice.dtype import bool_, int32, int64, promote_scalar
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
-from mortice.mutation import check_writable, inplace
+from mortice.mutation import check_writable, inplace, plain
 from mortice.node import TENSOR_KERNELS
 from mortice.op import TensorBase, op
 from mortice.ops import elementwise
@@ -175,6 +175,8 @@ def _fits(name: str, x: Any, axis: int, index: Any, src: Any = None) -> None:
             f"{name}: Index tensor must have the same number of dimensions as src tensor; got {list(index.shape)} and "
             f"{list(src.shape)}."
         )
+    if index.shape == x.shape and (src is None or src.shape == x.shape):
+        return
     a, b = tuple(index.shape) or (1,), tuple(x.shape) or (1,)
     c = (tuple(src.shape) or (1,)) if src is not None else a
     if any(i != axis and n > m for i, (n, m) in enumerate(zip(a, b))) or any(n > m for n, m in zip(a, c)):
@@ -226,7 +228,8 @@ def _scatter_with(name: str, x: Any, dim: int, index: Any, src: Any, how: str | 
         src = _lift(src)
         if src.shape != index.shape:
             src = src[tuple(slice(0, n) for n in index.shape)]
-    return reshape(_reduced(base, axis, index, src, how, include_self), x.shape)
+    made = _reduced(base, axis, index, src, how, include_self)
+    return made if made.shape == x.shape else reshape(made, x.shape)
 
 
 def _reduced(base: Any, axis: int, index: Any, src: Any, how: str | None, include_self: bool) -> Any:
@@ -356,7 +359,7 @@ def index_add_(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1)
     check_writable("index_add_", input)
     if isinstance(source, TensorBase) and input.shape and may_write_rows(input, input, source):
         axis, _, index, source = _added(input, dim, index, source, alpha)
-        if write_rows(input, input._data, index, source, axis, True):
+        if write_rows(input, input._data, index, source._data, axis, True):
             return input
         alpha = 1
     return _index_add_(input, dim, index, source, alpha=alpha)
@@ -383,7 +386,7 @@ def index_copy_(input: Any, dim: int, index: Any, source: Any) -> Any:
     check_writable("index_copy_", input)
     if isinstance(source, TensorBase) and input.shape and may_write_rows(input, input, source):
         axis, _, index, source = _copied(input, dim, index, source)
-        if write_rows(input, input._data, index, source, axis, False):
+        if write_rows(input, input._data, index, source._data, axis, False):
             return input
     return _index_copy_(input, dim, index, source)
 
@@ -425,7 +428,7 @@ def index_fill_(input: Any, dim: int, index: Any, value: Any) -> Any:
         axis, _, index, value = _filled(input, dim, index, value)
         if may_write_rows(input, input, value):
             size = tuple(index.shape[0] if i == axis else n for i, n in enumerate(input.shape))
-            if write_rows(input, input._data, index, expand(value, size), axis, False):
+            if write_rows(input, input._data, index, expand(value, size)._data, axis, False):
                 return input
     return _index_fill_(input, dim, index, value)
 
@@ -641,4 +644,18 @@ scatter_, scatter_add_, scatter_reduce_ = inplace(scatter), inplace(scatter_add)
 _index_add_, _index_copy_, _index_fill_ = inplace(index_add), inplace(index_copy), inplace(index_fill)
 index_reduce_ = inplace(index_reduce)
 put_, masked_scatter_ = inplace(put), inplace(masked_scatter)
-masked_fill_, fill_, zero_ = inplace(_masked_fill_into, "masked_fill_"), inplace(fill), inplace(zero)
+masked_fill_, _fill_ = inplace(_masked_fill_into, "masked_fill_"), inplace(fill)
+
+
+def fill_(input: Any, value: Any) -> Any:
+    """Write a value everywhere, in place."""
+    if isinstance(value, (int, float, complex)) and plain(input):
+        input._device.backend.setitem(input._data, (...,), fit("fill_", value, input.dtype))
+        input._storage.version += 1
+        return input
+    return _fill_(input, value)
+
+
+def zero_(input: Any) -> Any:
+    """Write zeros everywhere, in place."""
+    return fill_(input, 0)

@@ -12,7 +12,7 @@ from mortice import op as _op
 from mortice.dtype import bool_, int64, uint8
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting, modes, special
-from mortice.mutation import assign, check_writable, layout, view_scatter
+from mortice.mutation import assign, check_writable, layout, plain, view_scatter, write
 from mortice.node import TENSOR_KERNELS
 from mortice.op import TensorBase, as_view, op
 from mortice.ops.data import range_of
@@ -198,8 +198,29 @@ def check_range(name: str, indices: Any, n: int, dim: int) -> Any:
     return choose(indices < 0, indices + n, indices) if low < 0 else indices
 
 
+def flat_positions(indices: list[Any], sizes: Any, dims: Any, common: Size) -> Any:
+    """Return the positions over dims of those sizes together that int64 tensors, broadcast to `common`, tell for each.
+
+    They come as a vector; those outside are refused, negative ones are wrapped.
+    """
+    device = indices[0]._device
+    if device.backend.flat_index is not None and all([k._device is device for k in indices]):
+        data = device.backend.flat_index(*[k._data for k in indices], sizes=sizes)
+        if data is not None:  # all are in range
+            sole = indices[0]
+            return sole if data is sole._data else make(data, device, int64, Size((prod(common),)))
+    flat: Any = None
+    for k, n, d in zip(indices, sizes, dims):
+        k = check_range("index", k, n, d)
+        flat = k if flat is None else flat * n + k
+    return reshape(expand(flat, common), -1) if prod(flat.shape) != 1 or common else reshape(flat, 1)
+
+
 class Advanced:
-    """An advanced index worked out: x with the indexed dims in front and joined, and the positions to take there."""
+    """An advanced index worked out: x with the indexed dims joined, and the positions to take there.
+
+    Where they are not beside each other they come in front, and so does what they show.
+    """
 
     def __init__(self, x: Any, key: tuple[Any, ...]) -> None:
         x, key = expand_key(x, key)
@@ -225,51 +246,41 @@ class Advanced:
                 + ", ".join(str(list(k.shape)) for _, k in places)
             ) from None
         self.dims, self.common = dims, common
-        flat: Any = None
-        for d, k in places:
-            n = shape[d]
-            k = check_range("index", cast(k, int64), n, d)
-            flat = k if flat is None else flat * n + k
-        self.flat = reshape(expand(flat, common), -1) if prod(flat.shape) != 1 or common else reshape(flat, 1)
+        self.flat = flat_positions([cast(k, int64) for _, k in places], [shape[d] for d in dims], dims, common)
+        self.adjacent = dims == list(range(dims[0], dims[0] + len(dims)))
+        self.at = dims[0] if self.adjacent else 0
         rest = [d for d in range(len(shape)) if d not in dims]
         self.order = (*dims, *rest)
         self.front = prod(shape[d] for d in dims)
-        self.rest_shape = tuple(shape[d] for d in rest)
-        adjacent = dims == list(range(dims[0], dims[0] + len(dims)))
-        self.at = dims[0] if adjacent else 0
+        self.before, self.after = tuple([shape[d] for d in rest[: self.at]]), tuple([shape[d] for d in rest[self.at :]])
 
     def joined(self) -> Any:
-        """Return x with the indexed dims in front, as one."""
-        return reshape(permute(self.seen, self.order), (self.front, *self.rest_shape))
+        """Return x with the indexed dims as one, where they are or in front."""
+        seen = self.seen if self.adjacent else permute(self.seen, self.order)
+        return reshape(seen, (*self.before, self.front, *self.after))
 
     def unjoin(self, rows: Any) -> Any:
         """Undo `joined`."""
+        shape = tuple(self.seen.shape)
+        if self.adjacent:
+            return reshape(rows, shape)
         back = [0] * len(self.order)
         for i, d in enumerate(self.order):
             back[d] = i
-        shape = tuple(self.seen.shape)
         return permute(reshape(rows, tuple(shape[d] for d in self.order)), back)
 
     def result_shape(self) -> Size:
         """Return the shape of what the key shows."""
-        return Size((*self.rest_shape[: self.at], *self.common, *self.rest_shape[self.at :]))
+        return Size((*self.before, *self.common, *self.after))
 
     def result(self, rows: Any) -> Any:
-        """Give rows (picked, *rest) the result's shape and order of dims."""
-        n = len(self.common)
-        rows = reshape(rows, (*self.common, *self.rest_shape))
-        ndim = n + len(self.rest_shape)
-        order = (*range(n, n + self.at), *range(n), *range(n + self.at, ndim))
-        return rows if self.at == 0 else permute(rows, order)
+        """Give what was taken along the joined dims the result's shape."""
+        return reshape(rows, self.result_shape())
 
     def rows(self, values: Any) -> Any:
         """Undo `result`."""
-        n, ndim = len(self.common), len(self.common) + len(self.rest_shape)
-        shape = self.result_shape()
-        values = expand(values, shape) if tuple(values.shape) != shape else values
-        if self.at:
-            values = permute(values, (*range(self.at, self.at + n), *range(self.at), *range(self.at + n, ndim)))
-        return reshape(values, (prod(self.common), *self.rest_shape))
+        values = expand(values, self.result_shape())
+        return reshape(values, (*self.before, prod(self.common), *self.after))
 
 
 def expand_key(x: Any, key: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
@@ -368,13 +379,11 @@ def flat_nonzero(x: Any) -> Any:
 # ---- x[key] and x[key] = value ----
 
 
+_BASIC = frozenset((int, slice, type(None), type(Ellipsis)))
+
+
 def _is_basic(key: tuple[Any, ...]) -> bool:
-    for k in key:
-        kind = type(k)
-        if kind is int or kind is slice or k is None or k is Ellipsis:
-            continue
-        return False
-    return True
+    return _BASIC.issuperset(map(type, key))
 
 
 def _holds_indices(key: list[Any]) -> bool:
@@ -414,47 +423,80 @@ def as_key(key: Any) -> tuple[Any, ...]:
 
 def getitem(input: Any, key: Any) -> Any:
     """Read by index; ints, slices (any step), None and Ellipsis give a view, tensors and masks a copy."""
-    # A sole slice, the commonest key, needs no check but that there is something to cut.
-    if (type(key) is slice and input.shape and _is_bare(key)) or _is_plain(key, input.shape):
-        key = key if type(key) is tuple else (key,)
+    sole = isinstance(key, TensorBase) and key.shape  # the commonest key that shows no view
+    plain_key = None if sole else _plain_key(key, input.shape)
+    if plain_key is not None:
+        key = plain_key
         backend = input._device.backend
         data = backend.getitem(input._data, key)
         shape = backend.shape_of(data)
         shape = SIZES.get(shape) or remembered(shape)
         return as_view(_SLICE, input, data, shape, {"key": key, "shape": shape} if input._rg else (key, shape))
-    key = as_key(key)
-    if _is_basic(key):
+    key = (key,) if sole else as_key(key)
+    if not sole and _is_basic(key):
         key, shape = basic_key(input.shape, key)
         return _slice(input, key=key, shape=shape)
-    found = _one_tensor(input, key)
+    found = _side_by_side(input, key)
     if found is not None:
-        return found
+        axis, dims, common, flat = found
+        shape = tuple(input.shape)
+        if dims != 1:
+            input = reshape(input, (*shape[:axis], prod(shape[axis : axis + dims]), *shape[axis + dims :]))
+        made = _take(input, flat, axis=axis)
+        return made if len(common) == 1 else reshape(made, (*shape[:axis], *common, *shape[axis + dims :]))
     plan = Advanced(input, key)
-    return plan.result(_take(plan.joined(), plan.flat, axis=0))
+    return plan.result(_take(plan.joined(), plan.flat, axis=plan.at))
 
 
 _ALL = slice(None)
 
 
-def _one_tensor(x: Any, key: tuple[Any, ...]) -> Any:
-    """Read the commonest keys the short way: one vector of positions beside full slices, one mask of x's shape."""
-    axis = len(key) - 1
-    at = key[axis]
-    if axis >= len(x.shape) or any([k is not _ALL and (type(k) is not slice or k != _ALL) for k in key[:axis]]):
+def _side_by_side(x: Any, key: tuple[Any, ...]) -> tuple[int, int, Size, Any] | None:
+    """Work out the commonest keys the short way: one mask, or tensors of positions beside each other, among full slices.
+
+    Returns the first dim, how many dims they index, the shape of what they show of those, and the positions over them
+    together; None for any other key, and for what is wrong with one.
+    """
+    shape, device = x.shape, x._device
+    start, stop = 0, len(key)
+    if key[0] is Ellipsis:
+        start = 1
+    elif key[-1] is Ellipsis:
+        stop -= 1
+    while start < stop and type(key[start]) is slice and key[start] == _ALL:
+        start += 1
+    while start < stop and type(key[stop - 1]) is slice and key[stop - 1] == _ALL:
+        stop -= 1
+    given = [_constant(x, k, None) if type(k) is list else k for k in key[start:stop]]
+    if not given:
         return None
-    if type(at) is list:
-        at = _constant(x, at, None)
-    if not isinstance(at, TensorBase) or at._device is not x._device:
+    first, dims, axis = given[0], len(given), start
+    for k in given:
+        if not isinstance(k, TensorBase) or k._device is not device or not k.shape:
+            return None
+        if k.dtype is not int64 and (k.dtype is not bool_ or dims != 1):
+            return None
+    if first.dtype is bool_:
+        dims = len(first.shape)
+    if key[0] is Ellipsis:
+        axis = len(shape) - dims - (len(key) - stop)
+        if axis < 0 or start != 1:
+            return None
+    elif axis + dims + (len(key) - stop) > len(shape) + (key[-1] is Ellipsis):
         return None
-    if at.dtype is int64 and at.shape:
-        at = check_range("index", at, x.shape[axis], axis)
-        if len(at.shape) == 1:
-            return _take(x, at, axis=axis)
-        shape = tuple(x.shape)
-        return reshape(_take(x, reshape(at, -1), axis=axis), (*shape[:axis], *at.shape, *shape[axis + 1 :]))
-    if at.dtype is bool_ and axis == 0 and at.shape == x.shape:
-        return _take(reshape(x, -1), flat_nonzero(at), axis=0)
-    return None
+    sizes = tuple(shape)[axis : axis + dims]
+    if first.dtype is bool_:
+        if first.shape != sizes:
+            return None
+        flat = flat_nonzero(first)
+        return axis, dims, flat.shape, flat
+    common = first.shape
+    if dims > 1:
+        try:
+            common = broadcast("index", *[k.shape for k in given])
+        except ShapeError:
+            return None
+    return axis, dims, common, flat_positions(given, sizes, range(axis, axis + dims), common)
 
 
 _BOUNDS = frozenset((int, type(None)))
@@ -465,57 +507,82 @@ def _is_bare(key: slice) -> bool:
     return type(key.start) in _BOUNDS and type(key.stop) in _BOUNDS and type(key.step) in _BOUNDS
 
 
-def _is_plain(key: Any, shape: Size) -> bool:
-    """Tell whether a key is only slices and ints in range, so that any backend reads it the same way."""
-    kind = type(key)
-    if kind is slice:
-        return bool(shape) and _is_bare(key)
-    if kind is int:
-        return bool(shape) and -shape[0] <= key < shape[0]
-    if kind is not tuple or len(key) > len(shape):
-        return False
-    for k, n in zip(key, shape):
-        kind = type(k)
-        if (kind is slice and _is_bare(k)) or (kind is int and -n <= k < n):
-            continue
-        return False
-    return True
+def _plain_key(key: Any, shape: Size) -> tuple[Any, ...] | None:
+    """Return a key of only slices, ints in range, None and one Ellipsis as any backend reads it; None for any other key."""
+    parts = key if type(key) is tuple else (key,)
+    used = len(parts) - parts.count(None) if _is_basic(parts) else -1
+    dots = [i for i, k in enumerate(parts) if k is Ellipsis] if used >= 0 else []
+    used -= len(dots)
+    if not 0 <= used <= len(shape) or len(dots) > 1:
+        return None
+    if dots:
+        parts = (*parts[: dots[0]], *(_ALL,) * (len(shape) - used), *parts[dots[0] + 1 :])
+    sizes = iter(shape)
+    for k in parts:
+        if k is not None:
+            n = next(sizes)
+            if not (_is_bare(k) if type(k) is slice else -n <= k < n):
+                return None
+    return parts
 
 
 _SLICE = _slice.op
 getitem = fast.stand_before(fast.GETITEM, _SLICE, getitem)
 
 
-def _set_number(input: Any, key: Any, value: Any) -> bool:
-    """Do the commonest write, that of a number into a tensor that no view shows; tell whether it was one."""
-    kind = type(value)
-    if (
-        (kind is not float and kind is not int)
-        or input.dtype.kind != "f"
-        or not -60000 < value < 60000  # every float dtype holds these
-        or input._rg
-        or not _is_plain(key, input.shape)
-        or not input._device.backend.mutable
-        or (special[0] and modes.inference)
+def _set_plainly(input: Any, key: Any, value: Any) -> bool:
+    """Do the commonest writes, of a number or a tensor of one dtype at a basic key, unrecorded; tell whether it was one."""
+    kind, d = type(value), input.dtype
+    if kind is float or kind is int:
+        # Every float dtype holds these.
+        if not (d.kind == "f" and -60000 < value < 60000) and not (d is int64 and kind is int and -(1 << 63) <= value < 1 << 63):
+            return False
+    elif (
+        not isinstance(value, TensorBase)
+        or value.dtype is not d
+        or value._device is not input._device
+        or (value._rg and (not special[0] or modes.grad))
     ):
         return False
-    storage = input._storage or input.own_storage()
-    if input._note or input._viewed is not None or input._steps is not None:
+    plain_key = _plain_key(key, input.shape)
+    key = key if type(key) is tuple else (key,)
+    if (plain_key is None and not _is_basic(key)) or not plain(input):
         return False
-    input._device.backend.setitem(input._data, key if type(key) is tuple else (key,), value)
-    storage.version += 1
+    backend, data = input._device.backend, input._data
+    if plain_key is not None:
+        key = plain_key
+        if kind is float or kind is int:
+            backend.setitem(data, key, value)
+            input._storage.version += 1
+            return True
+    else:
+        key = basic_key(input.shape, key)[0]
+    shown = backend.getitem(data, key)
+    if kind is not float and kind is not int:
+        shape = backend.shape_of(shown)
+        if value.shape != shape:
+            try:
+                if len(value.shape) > len(shape) or broadcast("setitem", shape, value.shape) != shape:
+                    return False
+            except ShapeError:
+                return False
+        value = value._data
+    backend.setitem(shown, (...,), value)
+    input._storage.version += 1
     return True
 
 
 def setitem(input: Any, key: Any, value: Any) -> None:
     """Write by index, in place; the value broadcasts and is cast to the tensor's dtype."""
-    if _set_number(input, key, value):
+    if _set_plainly(input, key, value):
         return
     key = as_key(key)
     if not isinstance(value, TensorBase):
         from mortice.ops.data import tensor
 
         value = tensor(value, device=input._device, dtype=input.dtype)
+        if not value.shape and _put_mask(input, key, value):
+            return
     elif value._device is not input._device:
         if value.shape:
             _op.check_device(_slice.op, input, value)
@@ -547,6 +614,18 @@ def assign_view(target: Any, value: Any) -> None:
 
 def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
     """Copy the values of `other` into this tensor, broadcasting and casting; gradients flow to `other`."""
+    if (
+        isinstance(other, TensorBase)
+        and other is not self
+        and other.dtype is self.dtype
+        and other._device is self._device
+        and other.shape == self.shape
+        and not (other._rg and (not special[0] or modes.grad))
+        and plain(self)
+    ):
+        self._device.backend.setitem(self._data, (...,), other._data)
+        self._storage.version += 1
+        return self
     check_writable("copy_", self)
     if other is self:
         return self
@@ -577,42 +656,58 @@ def _fitted(shape: Size, value: Any) -> Any:
 def _put(plan: Advanced, value: Any, accumulate: bool) -> Any:
     """Return a tensor like the plan's with the values at its key replaced or added to."""
     write = _index_add if accumulate else _index_write
-    changed = plan.unjoin(write(plan.joined(), plan.flat, plan.rows(value), axis=0))
+    changed = plan.unjoin(write(plan.joined(), plan.flat, plan.rows(value), axis=plan.at))
     return _set_slice(plan.x, changed, key=plan.key) if plan.x is not plan.seen else changed
 
 
 def _put_in_place(x: Any, plan: Advanced, value: Any, accumulate: bool) -> bool:
     """Write at a key into x's own memory, where that can be; tell whether it was done."""
-    at, n, backend = plan.at, len(plan.dims), x._device.backend
-    if plan.dims != list(range(at, at + n)) or not may_write_rows(x, plan.seen, value):
+    if not plan.adjacent or not may_write_rows(x, plan.seen, value):
         return False
-    data, before, after = plan.seen._data, plan.rest_shape[:at], plan.rest_shape[at:]
-    if n > 1:
-        if backend.strides_of(data) != contiguous_strides(plan.seen.shape):
+    return _put_joined(x, plan.seen, plan.at, len(plan.dims), plan.common, plan.flat, value, accumulate)
+
+
+def _put_joined(
+    x: Any, shown: Any, axis: int, dims: int, common: Size, flat: Any, value: Any, accumulate: bool
+) -> bool:
+    """Write at positions over dims that lie beside each other into the memory of x, of which `shown` is a view."""
+    data, backend, shape = shown._data, x._device.backend, tuple(shown.shape)
+    before, after = shape[:axis], shape[axis + dims :]
+    if dims > 1:
+        if backend.strides_of(data) != contiguous_strides(shape):
             return False
-        data = backend.reshape(data, (*before, plan.front, *after))
-    value = expand(value, plan.result_shape())
-    if len(plan.common) != 1:
-        value = reshape(value, (*before, prod(plan.common), *after))
-    return write_rows(x, data, plan.flat, value, at, accumulate)
+        data = backend.reshape(data, (*before, prod(shape[axis : axis + dims]), *after))
+    values, wanted = value._data, (*before, *common, *after)
+    if value.shape != wanted:
+        values = backend.broadcast_to(values, wanted)
+    if len(common) != 1:
+        values = backend.reshape(values, (*before, prod(common), *after))
+    return write_rows(x, data, flat, values, axis, accumulate)
 
 
-def _put_mask(x: Any, mask: Any, value: Any) -> bool:
-    """Write where a mask of x's leading dims is true into x's own memory, where that can be; tell whether it was done."""
-    if (
-        not isinstance(mask, TensorBase)
-        or mask.dtype is not bool_
-        or not mask.shape
-        or mask._device is not x._device
-        or tuple(mask.shape) != tuple(x.shape)[: len(mask.shape)]
-        or not may_write_rows(x, x, value)
-        or x._device.backend.strides_of(x._data) != contiguous_strides(x.shape)
-    ):
+def _put_mask(x: Any, key: tuple[Any, ...], value: Any) -> bool:
+    """Write a 0-d value where a mask of x's shape is true, unrecorded; tell whether it was done."""
+    if len(key) != 1 or not isinstance(key[0], TensorBase):
         return False
-    index, rest = flat_nonzero(mask), tuple(x.shape)[len(mask.shape) :]
-    shape = Size((index.shape[0], *rest))
-    value = expand(_fitted(shape, value), shape)
-    return write_rows(x, x._device.backend.reshape(x._data, (prod(mask.shape), *rest)), index, value, 0, False)
+    mask, device = key[0], x._device
+    if mask.dtype is not bool_ or mask.shape != x.shape or not x.shape or mask._device is not device or not plain(x):
+        return False
+    data = device.backend.where(mask._data, value._data, x._data)
+    write(x, data, device.backend.is_contiguous(x._data))  # else the memory keeps its order
+    return True
+
+
+def _put_side_by_side(x: Any, key: tuple[Any, ...], value: Any, accumulate: bool) -> bool:
+    """Write at one of the commonest keys into x's own memory, where that can be; tell whether it was done."""
+    if not may_write_rows(x, x, value):
+        return False
+    found = _side_by_side(x, key)
+    if found is None:
+        return False
+    axis, dims, common, flat = found
+    shape = tuple(x.shape)
+    value = _fitted(Size((*shape[:axis], *common, *shape[axis + dims :])), value)
+    return _put_joined(x, x, axis, dims, common, flat, value, accumulate)
 
 
 def may_write_rows(x: Any, shown: Any, value: Any) -> bool:
@@ -631,9 +726,9 @@ def may_write_rows(x: Any, shown: Any, value: Any) -> bool:
     return strides is not None and not any(s == 0 and n > 1 for s, n in zip(strides, shown.shape))
 
 
-def write_rows(x: Any, data: Any, index: Any, value: Any, axis: int, add: bool) -> bool:
-    """Write at positions along an axis into the buffer that x shows: of a large tensor few rows take no copy of the whole."""
-    if not x._device.backend.put_rows(data, index._data, value._data, axis=axis, add=add):
+def write_rows(x: Any, data: Any, index: Any, values: Any, axis: int, add: bool) -> bool:
+    """Write buffers at positions along an axis of the one that x shows: of a large tensor few rows take no copy of the whole."""
+    if not x._device.backend.put_rows(data, index._data, values, axis=axis, add=add):
         return False
     (x._storage or x.own_storage()).version += 1
     return True
@@ -659,7 +754,7 @@ def index_put_(input: Any, indices: Any, values: Any, accumulate: bool = False) 
 
 
 def _write_at(input: Any, key: tuple[Any, ...], values: Any, accumulate: bool) -> Any:
-    if len(key) == 1 and not accumulate and _put_mask(input, key[0], values):
+    if _put_side_by_side(input, key, values, accumulate):
         return input
     plan = Advanced(input, key)
     values = _fitted(plan.result_shape(), values)

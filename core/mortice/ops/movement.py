@@ -50,6 +50,7 @@ def _cast_back(k: Any, g: Any, dtype: DType, source: DType) -> Any:
 
 
 _cast.vjp(x=_cast_back, jvp="linear")
+_CAST = _cast.op
 
 
 def cast(x: Any, dtype: DType) -> Any:
@@ -62,7 +63,12 @@ def cast(x: Any, dtype: DType) -> Any:
             f"to: {x.device} of backend {x._device.backend.name} has no {dtype.name}; it has "
             f"{', '.join(sorted(d.name for d in supported))}."
         )
-    return run(_cast.op, (x,), {"dtype": dtype, "source": x.dtype}, dtype)
+    if not x._rg and not special[0]:
+        try:
+            return make(x._device.table[_CAST](x._data, dtype=dtype, source=x.dtype), x._device, dtype, x.shape)
+        except MemoryError:
+            pass  # worded below
+    return run(_CAST, (x,), {"dtype": dtype, "source": x.dtype}, dtype)
 
 
 _op.CAST = cast
@@ -167,6 +173,9 @@ _reshape.vjp(x=_reshape_back, jvp="linear")
 
 
 def _is_row_major(x: Any) -> bool:
+    backend = x._device.backend
+    if not backend.rooted:  # its buffers tell
+        return backend.is_contiguous(x._data)  # type: ignore[no-any-return]
     return _row_major(x.shape, layout(x))
 
 
@@ -409,9 +418,13 @@ def unsqueeze(input: Any, dim: int | None = None, *, axis: int | None = None) ->
 
 
 def _joined(name: str, *shapes: Size, axis: int) -> Size:
-    first = list(shapes[0])
-    total = 0
+    like = shapes[0]
+    first = list(like)
+    size, total = first[axis], 0
     for i, shape in enumerate(shapes):
+        if shape == like:
+            total += size
+            continue
         if len(shape) != len(first):
             raise ShapeError(
                 f"{name}: tensors must have same number of dimensions; got {len(first)} and {len(shape)} (tensor {i})."
@@ -469,8 +482,9 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None)
     axis = check_dim("cat", dim if axis is None else axis, ndim)
     d = parts[0].dtype
     for x in parts[1:]:
-        d = promote_types(d, x.dtype)
-    joined = _cat(*[cast(x, d) for x in kept], axis=axis)
+        if x.dtype is not d:
+            d = promote_types(d, x.dtype)
+    joined = _cat(*[x if x.dtype is d else cast(x, d) for x in kept], axis=axis)
     return joined if out is None else _op.WRITE_OUT("cat", out, joined)
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from mortice.backends.nn_common import transposed_size, window_count
@@ -18,10 +19,11 @@ from mortice.shape import Size, channels_hint
 # ---- the ops; attributes are tuples, one int a spatial axis ----
 
 
+@lru_cache(4096)
 def _conv_shape(
     name: str, x: Size, w: Size, b: Any = None, *, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Size:
-    counts = [window_count(*a) for a in zip(x[2:], w[2:], stride, padding, dilation)]
+    counts = [window_count(*a) for a in zip(tuple(x)[2:], tuple(w)[2:], stride, padding, dilation)]
     return Size((x[0], w[0], *counts))
 
 
@@ -142,7 +144,20 @@ def _check(
     for value, what in ((x, "input"), (w, "weight")):
         if not isinstance(value, TensorBase):
             raise TypeError(f"{name}: expected {what} to be a Tensor; got {type(value).__name__}.")
-    shape, ws = tuple(x.shape), tuple(w.shape)
+    if x.dtype is not w.dtype or (b is not None and b.dtype is not x.dtype):
+        _check_ranks(name, x.shape, w.shape, nd)
+        other, what = (w, "weight") if x.dtype is not w.dtype else (b, "bias")
+        raise DTypeError(
+            f"{name}: Input type ({x.dtype}) and {what} type ({other.dtype}) should be the same. "
+            + cast_hint(x.dtype.name, other.dtype.name, what)
+        )
+    _check_sizes(
+        name, x.shape, w.shape, None if b is None else b.shape, nd, stride, padding, dilation, groups, transposed, uneven
+    )
+    return x if len(x.shape) == nd + 2 else unsqueeze(x, 0)
+
+
+def _check_ranks(name: str, shape: Size, ws: Size, nd: int) -> None:
     if len(shape) not in (nd + 1, nd + 2):
         raise ShapeError(
             f"{name}: Expected {nd + 1}D (unbatched) or {nd + 2}D (batched) input to {name}, but got input of size: "
@@ -152,12 +167,15 @@ def _check(
         raise ShapeError(
             f"{name}: expected weight to have {nd + 2} dimensions; got weight of size {list(ws)} for {nd} spatial axes."
         )
-    if x.dtype is not w.dtype or (b is not None and b.dtype is not x.dtype):
-        other, what = (w, "weight") if x.dtype is not w.dtype else (b, "bias")
-        raise DTypeError(
-            f"{name}: Input type ({x.dtype}) and {what} type ({other.dtype}) should be the same. "
-            + cast_hint(x.dtype.name, other.dtype.name, what)
-        )
+
+
+@lru_cache(4096)  # shapes recur
+def _check_sizes(
+    name: str, x: Size, w: Size, b: Size | None, nd: int, stride: Any, padding: Any, dilation: Any, groups: int,
+    transposed: bool, uneven: Any,
+) -> None:  # fmt: skip
+    shape, ws = tuple(x), tuple(w)
+    _check_ranks(name, x, w, nd)
     if groups <= 0:
         raise ShapeError(f"{name}: non-positive groups is not supported; got groups={groups}.")
     if any(s <= 0 for s in stride):
@@ -179,10 +197,10 @@ def _check(
             f"channels, but got {shape[-nd - 1]} channels instead" + channels_hint(shape, wanted, len(shape) == nd + 2)
         )
     outputs = ws[1] * groups if transposed else ws[0]
-    if b is not None and tuple(b.shape) != (outputs,):
+    if b is not None and tuple(b) != (outputs,):
         raise ShapeError(
             f"{name}: Given weight of size {list(ws)}, expected bias to be 1-dimensional with {outputs} elements, but "
-            f"got bias of size {list(b.shape)} instead"
+            f"got bias of size {list(b)} instead"
         )
     if not transposed:
         padded = [n + 2 * p + u for n, p, u in zip(shape[-nd:], padding, uneven or (0,) * nd)]
@@ -192,7 +210,6 @@ def _check(
                 f"{name}: Calculated padded input size per channel: ({' x '.join(map(str, padded))}). Kernel size: "
                 f"({' x '.join(map(str, reach))}). Kernel size can't be greater than actual input size"
             )
-    return x if len(shape) == nd + 2 else unsqueeze(x, 0)
 
 
 def _drop_batch(out: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from mortice import op as _op
@@ -21,6 +22,7 @@ def _values_and_places(op: Op, d: DType) -> tuple[DType, Any]:
     return d, (d, int64)
 
 
+@lru_cache(4096)  # shapes recur
 def _counted(x: Size, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Size:
     nd = len(kernel)
     shape = tuple(x)

@@ -14,7 +14,7 @@ from mortice.dtype import DType, as_dtype, bool_, finfo, float64, get_default_dt
 from mortice.errors import DTypeError
 from mortice.levels import drawing, raise_to
 from mortice.modes import modes
-from mortice.mutation import assign, check_writable
+from mortice.mutation import assign, check_writable, plain, write
 from mortice.op import TensorBase
 from mortice.ops.creation import given, kind_of
 from mortice.ops.data import check_dtype, finish, from_host, range_of
@@ -311,8 +311,12 @@ def multinomial(
 
 
 def _fill(name: str, t: Any, made: Any) -> Any:
+    made = cast(made, t.dtype)
+    if made._device is t._device and made._storage is None and not made._rg and plain(t):
+        write(t, made._data, True)
+        return t
     check_writable(name, t)
-    return assign(t, cast(made, t.dtype).detach(), True)
+    return assign(t, made.detach(), True)
 
 
 def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any = None, **named: Any) -> Any:
@@ -320,19 +324,21 @@ def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any =
     from_ = named.get("from", from_)
     if from_ > to:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}")
-    most = finfo(_floating("uniform_", self.dtype)).max
-    for what, value in (("from", from_), ("to", to), ("to - from", to - from_)):
-        if not abs(value) <= most:
-            raise RuntimeError(f"uniform_: {what} is out of bounds for {self.dtype}; got {value}.")
-    u = _draw("uniform_", "random_uniform", self.shape, _floating("uniform_", self.dtype), self._device, generator)
-    return _fill("uniform_", self, u * (to - from_) + from_)
+    d = _floating("uniform_", self.dtype)
+    if from_ != 0 or to != 1:
+        most = finfo(d).max
+        for what, value in (("from", from_), ("to", to), ("to - from", to - from_)):
+            if not abs(value) <= most:
+                raise RuntimeError(f"uniform_: {what} is out of bounds for {self.dtype}; got {value}.")
+    u = _draw("uniform_", "random_uniform", self.shape, d, self._device, generator)
+    return _fill("uniform_", self, u if from_ == 0 and to == 1 else u * (to - from_) + from_)
 
 
 def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
     """Fill with normal numbers."""
     _check_std("normal_", std)
     z = _draw("normal_", "random_normal", self.shape, _floating("normal_", self.dtype), self._device, generator)
-    return _fill("normal_", self, z * std + mean)
+    return _fill("normal_", self, z if mean == 0 and std == 1 else z * std + mean)
 
 
 def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:

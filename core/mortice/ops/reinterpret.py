@@ -63,7 +63,7 @@ def view_dtype(x: Any, dtype: DType) -> Any:
                 f"strides {list(strides)}."
             )
     attrs = {"dtype": dtype, "source": x.dtype}
-    if backend.mutable and "reinterpret" not in backend.overridden:
+    if backend.mutable and not backend.does("reinterpret"):
         data = _reinterpret.op.body(backend, x._data, **attrs)
         return make(data, x._device, dtype, Size(backend.shape_of(data)))
     return run(_reinterpret.op, (x,), attrs, dtype)

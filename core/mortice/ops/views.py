@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import lru_cache
 from typing import Any
 
 from mortice import op as _op
@@ -11,11 +13,11 @@ from mortice.errors import ShapeError
 from mortice.graph import Node, Slot, next_seq
 from mortice.modes import modes, no_grad
 from mortice.node import TENSOR_KERNELS
-from mortice.op import TensorBase
+from mortice.op import TensorBase, as_view
 from mortice.ops.arguments import numpy_names
-from mortice.ops.index import _slice
+from mortice.ops.index import _SLICE, _slice
 from mortice.ops.movement import clone, expand, permute, reshape, transpose
-from mortice.shape import Size, broadcast, check_dim, check_dims, infer_shape, prod
+from mortice.shape import Size, broadcast, check_dim, check_dims, infer_shape, prod, remembered
 
 # ---- the same memory ----
 
@@ -245,18 +247,31 @@ class PiecesNode(Node):
         return (k.concat(parts, axis=axis),)
 
 
+@lru_cache(256)
+def _notes(name: str, count: int) -> tuple[str, ...]:
+    return tuple([f"{i} of {name}" for i in range(count)])
+
+
 def pieces(x: Any, axis: int, bounds: list[tuple[int, int]], unbound: bool) -> tuple[Any, ...]:
     """Return views that tile an axis; none of them may be written in place while autograd records."""
-    shape = tuple(x.shape)
-    with no_grad():
-        if unbound:
-            rest, lead = Size((*shape[:axis], *shape[axis + 1 :])), (slice(None),) * axis
-            views = tuple([_slice(x, key=(*lead, start), shape=rest) for start, _ in bounds])
-        else:
-            views = tuple([cut(x, axis, start, stop - start) for start, stop in bounds])
+    shape, lead = tuple(x.shape), (slice(None),) * axis
+    before, after = shape[:axis], shape[axis + 1 :]
+    if unbound:
+        keys: list[Any] = [start for start, _ in bounds]
+        sizes = [remembered((*before, *after))] * len(bounds)
+    else:
+        keys = [slice(start, stop, 1) for start, stop in bounds]
+        sizes = [remembered((*before, stop - start, *after)) for start, stop in bounds]
+    backend, data = x._device.backend, x._data
+    with no_grad() if x._rg else nullcontext():
+        views = tuple([
+            as_view(_SLICE, x, backend.getitem(data, (*lead, key)), size, ((*lead, key), size))
+            for key, size in zip(keys, sizes)
+        ])  # fmt: skip
     name = "UnbindBackward0" if unbound else "SplitBackward0"
-    for i, view in enumerate(views):
-        view._note = f"{i} of {name}" if modes.grad else "no_grad"
+    notes = _notes(name, len(views)) if modes.grad else ("no_grad",) * len(views)
+    for view, note in zip(views, notes):
+        view._note = note
     if x._rg and modes.grad and views:
         node = PiecesNode()
         node.seq, node.extra = next_seq(), None

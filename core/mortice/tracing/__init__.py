@@ -23,7 +23,7 @@ from mortice.modes import modes
 
 # Where values cross between the host and a device.
 TRANSFERS = frozenset(
-    "from_host share_host to_host item copy_to from_dlpack to_dlpack index_range flat_nonzero".split()
+    "from_host share_host to_host item copy_to from_dlpack to_dlpack index_range flat_index flat_nonzero".split()
 )
 # Kernels that the core calls straight from the public function of another name.
 _PUBLIC = {"reshape_view": "view", "getitem": "slice", "flat_nonzero": "nonzero"}
@@ -250,6 +250,8 @@ class _Watched:
         found = {*_kernel_names(), *TRANSFERS}
         if self.backend.reshape_view is not None:
             found.add("reshape_view")
+        if self.backend.flat_index is None:
+            found.remove("flat_index")
         return [name for name in found if name in self.backend.__dict__ or _holder(self.backend, name) is not None]
 
     def original(self, name: str) -> Callable[..., Any]:

@@ -20,7 +20,7 @@ _LENT = VIEWS | frozenset(
     "getitem setitem flip diagonal diagonal_write strided real imag conj view_as_real view_as_complex reinterpret "
     "share_host from_dlpack".split()
 )
-_NO_BUFFERS = TRANSFERS - {"from_host", "share_host", "copy_to", "from_dlpack", "flat_nonzero"}
+_NO_BUFFERS = TRANSFERS - {"from_host", "share_host", "copy_to", "from_dlpack", "flat_index", "flat_nonzero"}
 
 
 def fresh(frame: Frame) -> list[tuple[Any, int]]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 _cext._set_objects(DTYPES, HostBuffer, OutOfMemoryError)  # what its functions return
 _PARTIAL = "partial_"
+_DTYPES = frozenset(DTYPES)
 
 
 class CextBackend(Backend):
@@ -31,7 +32,7 @@ class CextBackend(Backend):
         return ["cpu"]
 
     def dtypes(self, device: Any) -> frozenset[DType]:
-        return frozenset(DTYPES)
+        return _DTYPES
 
     def device_of(self, x: Any) -> Any:
         return self._device

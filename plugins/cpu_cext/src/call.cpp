@@ -180,7 +180,8 @@ Scalar scalar_of(double x, DType dtype) {
 Scalar as_scalar(PyObject *x, DType dtype) {
     if (PyFloat_Check(x)) {
         double v = PyFloat_AS_DOUBLE(x);
-        return dtype == F32 ? stored(static_cast<float>(v)) : dtype == F64 ? stored(v) : scalar_of(v, dtype);
+        // Halves are rounded from float, as PyTorch has it.
+        return dtype == F32 ? stored(static_cast<float>(v)) : dtype == F64 ? stored(v) : scalar_of(is_half(dtype) ? static_cast<float>(v) : v, dtype);
     }
     if (PyLong_Check(x)) {  // bool too
         int overflow = 0;

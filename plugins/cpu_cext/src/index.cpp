@@ -4,6 +4,7 @@
 #include "grid.hpp"
 #include "index_tools.hpp"
 #include "kernels/index.hpp"
+#include "loop.hpp"
 
 namespace mortice {
 
@@ -315,6 +316,68 @@ PyObject *index_range(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     }
 }
 
+// ---- positions over several axes ----
+
+// Along two axes of the grid: out * size + index, the index wrapped; false where one is out of range.
+bool add_axis(int64_t *out, const int64_t *index, const Grid<2> &grid, int64_t size) {
+    const int a = grid.ndim - 2;
+    return parallel_tiles(grid, 0, grid.size(), [&](const int64_t *at, const int64_t *sizes) {
+        bool fine = true;
+        for (int64_t i = 0; i < sizes[0]; i++) {
+            int64_t *o = out + at[0] + i * grid.step[0][a];
+            const int64_t *x = index + at[1] + i * grid.step[1][a];
+            for (int64_t j = 0; j < sizes[1]; j++, o += grid.step[0][a + 1], x += grid.step[1][a + 1]) {
+                const int64_t v = *x < 0 ? *x + size : *x;
+                fine &= static_cast<uint64_t>(v) < static_cast<uint64_t>(size);
+                *o = *o * size + v;
+            }
+        }
+        return fine;
+    });
+}
+
+PyObject *flat_index(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    int64_t sizes[MAX_NDIM], shape[MAX_NDIM];
+    const int count = static_cast<int>(n);
+    if (n < 1 || n > MAX_NDIM || !names || PyTuple_GET_SIZE(names) != 1 || as_ints(args[n], sizes, MAX_NDIM) != count)
+        fail(PyExc_TypeError, "flat_index: expected arrays of indices, and a size for each.");
+    const Array *xs[MAX_NDIM];
+    for (int k = 0; k < count; k++) {
+        Array &x = as_array(args[k]);
+        if (x.dtype != I64) fail(PyExc_TypeError, "flat_index: expected int64 indices; got %s.", DTYPE_NAMES[x.dtype]);
+        xs[k] = &x;
+    }
+    const Array &first = *xs[0];
+    if (count == 1 && first.ndim == 1 && first.contiguous) {
+        int64_t low = 0, high = -1;
+        if (first.size) index_kernels().range_i64(first.as<int64_t>(), first.size, &low, &high);
+        if (low < -sizes[0] || high >= sizes[0]) Py_RETURN_NONE;
+        if (low >= 0) return Py_NewRef(args[0]);
+    }
+    const int ndim = broadcast_shapes(xs, count, shape);
+    int64_t size = 1;
+    for (int i = 0; i < ndim; i++) size *= shape[i];
+    Ref out = make_zeros(I64, 1, &size);
+    for (int k = 0; k < count && size; k++) {
+        const Array &x = *xs[k];
+        Grid<2> grid;
+        int64_t step = size;
+        for (int i = 0; i < ndim; i++) {
+            const int own = i - (ndim - x.ndim);
+            step /= shape[i];
+            grid.add(shape[i], {step, own < 0 || x.shape()[own] == 1 ? 0 : x.strides()[own]});
+        }
+        grid.finish();
+        bool fine;
+        {
+            Unlocked free(size);
+            fine = add_axis(out->as<int64_t>(), x.as<int64_t>(), grid, sizes[k]);
+        }
+        if (!fine) Py_RETURN_NONE;
+    }
+    return out.release();
+}
+
 // ---- where elements are not zero ----
 
 // The bits that a zero of the dtype has none of: all but the sign of floats.
@@ -410,6 +473,7 @@ PyMethodDef index_methods[] = {
     MORTICE_METHOD("gather", along<false>),
     MORTICE_METHOD("embedding", embedding),
     MORTICE_METHOD("index_range", index_range),
+    MORTICE_METHOD("flat_index", flat_index),
     MORTICE_METHOD("flat_nonzero", flat_nonzero),
     MORTICE_METHOD("scatter_add", scatter_add),
     MORTICE_METHOD("index_add", index_add),

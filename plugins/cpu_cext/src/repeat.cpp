@@ -11,7 +11,8 @@ namespace {
 constexpr int MOST = MAX_OPERANDS - 1;
 constexpr int64_t ROOM = 4096;         // bytes for a block of an input
 constexpr int64_t SLACK = 256;         // runs are written by 16 elements and may go beyond
-constexpr int64_t SHORT = 512;         // elements of a run that is worth it
+constexpr int64_t SHORT = 512;         // elements that are repeated as a whole, few enough to be worth it
+constexpr int64_t SHORT_RUN = 32;      // times that one element is repeated: longer ones are lines in which it stands still
 constexpr int64_t PERIOD = 65536;      // bytes of a period that is laid out once
 
 struct Words { uint64_t low, high; };
@@ -80,8 +81,8 @@ bool worth_repeating(const Repeated *in, int count, int64_t total) {
         if (total <= SHORT) {
             some = true;
         } else {
-            if (r.run * r.count * r.size > PERIOD && (r.run == 1 || r.run >= SHORT)) return false;
-            some |= r.run == 1 ? r.count < SHORT : r.run < SHORT;
+            if (r.run >= SHORT_RUN || (r.run == 1 && r.run * r.count * r.size > PERIOD)) return false;
+            some |= r.run > 1 || r.count < SHORT;
         }
     }
     return some;
@@ -107,24 +108,28 @@ void run_repeated(Array &out, const Repeated *in, int count, Inner inner, const 
         }
     Unlocked unlocked(total);
     parallel_for(total, static_cast<int64_t>(16384 / cost) + 1, [&](int64_t begin, int64_t end) {
-        alignas(64) char rooms[MOST][ROOM + SLACK];
-        char *at[MOST + 1];
-        for (int64_t k = begin; k < end; k += block) {
-            const int64_t m = end - k < block ? end - k : block;
-            at[0] = out.data + k * out.itemsize();
-            for (int i = 0; i < count; i++) {
+        // A block is laid out while the one before is still to be read: what has just been written is slow to load.
+        alignas(64) char rooms[2][MOST][ROOM + SLACK];
+        char *at[2][MOST + 1];
+        int64_t waiting = 0;
+        for (int64_t k = begin, turn = 0; k < end || waiting; k += block, turn ^= 1) {
+            const int64_t m = k >= end ? 0 : end - k < block ? end - k : block;
+            if (m) at[turn][0] = out.data + k * out.itemsize();
+            for (int i = 0; i < count && m; i++) {
                 const Repeated &r = in[i];
-                at[i + 1] = rooms[i];
+                char *&place = at[turn][i + 1];
+                place = rooms[turn][i];
                 if (r.count == 1)
-                    at[i + 1] = const_cast<char *>(r.data);
+                    place = const_cast<char *>(r.data);
                 else if (r.run == 1 && r.count == total)
-                    at[i + 1] = const_cast<char *>(r.data) + k * r.size;
+                    place = const_cast<char *>(r.data) + k * r.size;
                 else if (period[i])
-                    at[i + 1] = const_cast<char *>(period[i]) + k % (r.run * r.count) * r.size;
+                    place = const_cast<char *>(period[i]) + k % (r.run * r.count) * r.size;
                 else
-                    lay_any(rooms[i], r, k, m);
+                    lay_any(rooms[turn][i], r, k, m);
             }
-            inner(at, step, m, extra);
+            if (waiting) inner(at[turn ^ 1], step, waiting, extra);
+            waiting = m;
         }
     });
 }

@@ -265,6 +265,32 @@ def test_every_layout_and_broadcast(k: Any, dtype: str) -> None:
         assert flat(k, k.where(got, y, x)) == [b if a.real < b.real else a for a, b in zip(*plain)]
 
 
+@pytest.mark.parametrize("n", [1, 3, 15, 16, 31, 32, 33, 64, 65, 127, 300, 1100])
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64", "int64"])
+def test_a_number_stands_beside_each_row(k: Any, dtype: str, n: int) -> None:
+    rows = 17
+    counted = [(7 * i) % 101 for i in range(rows * n)]
+    x, c, d = array(k, counted, dtype, (rows, n)), *(array(k, [(i * f) % 53 for i in range(rows)], dtype, (rows, 1)) for f in (5, 11))
+    truth = k.less(c, d)
+    beside = [[v for v in flat(k, each) for _ in range(n)] for each in (c, d, truth)]
+    spread = [k.broadcast_to(each, (rows, n)) for each in (c, d)]
+    for first, second, a, b in (
+        (x, c, counted, beside[0]), (c, x, beside[0], counted), (*spread, *beside[:2]), (spread[0], x, beside[0], counted),
+    ):  # fmt: skip
+        wide = [i + j for i, j in zip(a, b)]
+        assert flat(k, k.add(first, second)) == wide
+        assert flat(k, k.maximum(first, second)) == [max(i, j) for i, j in zip(a, b)]
+        assert flat(k, k.less(first, second)) == [i < j for i, j in zip(a, b)]
+        assert flat(k, k.equal(first, second)) == [i == j for i, j in zip(a, b)]
+        for cond, chosen in ((truth, beside[2]), (k.less(x, c), [i < j for i, j in zip(counted, beside[0])])):
+            assert flat(k, k.where(cond, first, second)) == [i if w else j for w, i, j in zip(chosen, a, b)]
+    low, high = k.minimum(c, d), k.maximum(c, d)
+    ends = [(min(i, j), max(i, j)) for i, j in zip(*beside[:2])]
+    assert flat(k, k.clip(x, low, high)) == [min(max(v, i), j) for v, (i, j) in zip(counted, ends)]
+    if dtype in FLOATS:
+        assert flat(k, k.lerp(x, c, k.full((), 1.0, dtype=by_name(dtype), device=k.device("cpu")))) == beside[0]
+
+
 def test_large_arrays_on_threads(k: Any) -> None:
     n = 300_001
     x = k.arange(0, n, 1, dtype=by_name("int64"), device=k.device("cpu"))

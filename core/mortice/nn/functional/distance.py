@@ -6,6 +6,7 @@ from typing import Any
 
 import mortice
 from mortice import _autocasting as autocasting
+from mortice.ops.data import range_of
 
 
 def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
@@ -51,7 +52,7 @@ def one_hot(input: Any, num_classes: int = -1) -> Any:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty input.")
         return mortice.zeros(*input.shape, num_classes, dtype=mortice.int64, device=input.device)
-    low, high = int(input.min()), int(input.max())
+    low, high = range_of(input) or (int(input.min()), int(input.max()))
     if low < 0:
         raise RuntimeError(f"Class values must be non-negative; got {low}.")
     if num_classes == -1:

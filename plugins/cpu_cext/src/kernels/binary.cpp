@@ -18,12 +18,6 @@ template <> struct integer_of<2> { using type = int16_t; };
 template <> struct integer_of<4> { using type = int32_t; };
 template <> struct integer_of<8> { using type = int64_t; };
 template <class T> using mask_of = typename integer_of<sizeof(T)>::type;
-template <int SIZE> struct unsigned_of_size;
-template <> struct unsigned_of_size<1> { using type = uint8_t; };
-template <> struct unsigned_of_size<2> { using type = uint16_t; };
-template <> struct unsigned_of_size<4> { using type = uint32_t; };
-template <> struct unsigned_of_size<8> { using type = uint64_t; };
-template <class T> using unsigned_of = typename unsigned_of_size<sizeof(T)>::type;
 
 // ---- what lines do, on vectors ----
 
@@ -141,25 +135,22 @@ struct OneTrue { template <class V> INLINE auto go(V a, V b) { return (a != 0) ^
 #if defined(__AVX512F__)
 #define INNER_OF_MASKS inner_moving
 template <class F, class T> APART void line_compare(char *const *at, const int64_t *moves, int64_t n) {
-    const char *a = at[1], *b = at[2];
     char *out = at[0];
-    const int64_t move_a = moves[1], move_b = moves[2];
+    const Input<T> a(at[1], moves[1], at[2]), b(at[2], moves[2], at[1]);
     cover<LANES<T>>(n, [=](int64_t i, auto count) __attribute__((always_inline)) {
         constexpr int N = decltype(count)::value;
-        using V = lanes<T, N>;
-        const auto mask = F::go(load_as<V>(a + i * move_a), load_as<V>(b + i * move_b));
+        const auto mask = F::go(a.template load<N>(i), b.template load<N>(i));
         store_as(out + i, __builtin_convertvector(mask, lanes<int8_t, N>) & 1);
     });
 }
 template <class T> APART void line_where(char *const *at, const int64_t *moves, int64_t n) {
-    const char *c = at[1], *a = at[2], *b = at[3];
     char *out = at[0];
-    const int64_t move_c = moves[1], move_a = moves[2], move_b = moves[3];
+    const Input<uint8_t> c(at[1], moves[1], out);
+    const Input<T> a(at[2], moves[2], out), b(at[3], moves[3], out);
     cover<LANES<T>>(n, [=](int64_t i, auto count) __attribute__((always_inline)) {
         constexpr int N = decltype(count)::value;
-        using V = lanes<T, N>;
-        const auto mask = __builtin_convertvector(load_as<lanes<uint8_t, N>>(c + i * move_c) != 0, lanes<mask_of<T>, N>);
-        store_as<V>(out + i * sizeof(T), mask ? load_as<V>(a + i * move_a) : load_as<V>(b + i * move_b));
+        const auto mask = __builtin_convertvector(c.template load<N>(i) != 0, lanes<mask_of<T>, N>);
+        store_as<lanes<T, N>>(out + i * sizeof(T), mask ? a.template load<N>(i) : b.template load<N>(i));
     });
 }
 #else  // the compiler packs masks better than it converts vectors

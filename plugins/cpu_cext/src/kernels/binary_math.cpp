@@ -10,16 +10,6 @@
 
 namespace mortice::ISA {
 
-template <class T> struct unsigned_type;
-template <> struct unsigned_type<uint8_t> { using type = uint8_t; };
-template <> struct unsigned_type<int8_t> { using type = uint8_t; };
-template <> struct unsigned_type<uint16_t> { using type = uint16_t; };
-template <> struct unsigned_type<int16_t> { using type = uint16_t; };
-template <> struct unsigned_type<uint32_t> { using type = uint32_t; };
-template <> struct unsigned_type<int32_t> { using type = uint32_t; };
-template <> struct unsigned_type<uint64_t> { using type = uint64_t; };
-template <> struct unsigned_type<int64_t> { using type = uint64_t; };
-template <class T> using unsigned_of = typename unsigned_type<T>::type;
 template <class T> constexpr bool has_sign = T(-1) < T(0);
 
 // ---- integers ----

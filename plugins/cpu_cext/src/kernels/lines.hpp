@@ -13,7 +13,7 @@ namespace mortice::ISA {
 #define APART static __attribute__((noinline))  // lines are long: one copy of each
 
 using Line = void (*)(char *const *at, int64_t n);
-// A line whose inputs may stand still: input i moves by its element's size, or not at all and is a vector of one number.
+// A line whose inputs may stand still, all but one: input i moves by its element's size, or not at all and is one number.
 using MovingLine = void (*)(char *const *at, const int64_t *moves, int64_t n);
 
 struct pair_of_words { uint64_t low, high; };
@@ -29,6 +29,30 @@ template <class V> INLINE V load_as(const void *p) {
     return v;
 }
 template <class V> INLINE void store_as(void *p, V v) { memcpy(p, &v, sizeof v); }
+
+template <int SIZE> struct unsigned_of_size;
+template <> struct unsigned_of_size<1> { using type = uint8_t; };
+template <> struct unsigned_of_size<2> { using type = uint16_t; };
+template <> struct unsigned_of_size<4> { using type = uint32_t; };
+template <> struct unsigned_of_size<8> { using type = uint64_t; };
+template <class T> using unsigned_of = typename unsigned_of_size<sizeof(T)>::type;
+
+// An input of a line. A number that stands still is kept in a register: written to memory first, every line of a matrix
+// would wait for it. One loop serves both: where a number stands, what lies at `readable` is loaded and masked out.
+template <class T> struct Input {
+    using U = unsigned_of<T>;
+    const char *at;
+    U keep, one = 0;
+    __attribute__((always_inline)) Input(const char *p, int64_t move, const char *readable)
+        : at(move ? p : readable), keep(move ? static_cast<U>(~U{0}) : U{0}) {
+        if (!move) memcpy(&one, p, sizeof one);
+    }
+    template <int N> __attribute__((always_inline)) lanes<T, N> load(int64_t i) const {
+        using W = lanes<U, N>;
+        return load_bits<lanes<T, N>>((load_as<W>(at + i * static_cast<int64_t>(sizeof(T))) & (W{} + keep)) | (W{} + one));
+    }
+    template <class V, class W> static __attribute__((always_inline)) V load_bits(W bits) { return load_as<V>(&bits); }
+};
 
 // ---- elements from and to memory with steps ----
 
@@ -89,28 +113,20 @@ static inline __attribute__((noinline)) void spread(Line line, const int *sizes,
     }
 }
 
-// A vector of one number, of the widest kind.
-static inline __attribute__((noinline)) void splat_at(char *room, const char *from, int size) {
-    gather(room, from, 0, VECTOR_BYTES / size, size);
-}
-
-static inline __attribute__((noinline)) void spread_moving(MovingLine line, const int *sizes, int count, char *const *at,
-                                                           const int64_t *step, int64_t n) {
+static inline __attribute__((noinline)) void spread_rooms(MovingLine line, const int *sizes, int count, char *const *at,
+                                                          const int64_t *step, int64_t n, bool moving) {
     alignas(64) char rooms[4][ROOM];
     char *here[4];
     int64_t moves[4];
     int largest = 1;
-    bool lying = true;
     for (int i = 0; i < count; i++) {
         largest = sizes[i] > largest ? sizes[i] : largest;
-        const bool stands = i && step[i] == 0, lies = step[i] == sizes[i];
+        const bool stands = i && step[i] == 0 && moving;
         moves[i] = stands ? 0 : sizes[i];
-        here[i] = lies ? at[i] : rooms[i];
-        if (stands) splat_at(rooms[i], at[i], sizes[i]);
-        lying &= stands || lies;
+        here[i] = stands ? at[i] : rooms[i];
     }
-    if (lying) return line(here, moves, n);
     const int64_t block = ROOM / largest;
+    for (int i = 1; i < count && !moving; i++) gather(rooms[i], at[i], 0, n < block ? n : block, sizes[i]);
     for (int64_t k = 0; k < n; k += block) {
         const int64_t m = n - k < block ? n - k : block;
         for (int i = 0; i < count; i++) {
@@ -142,12 +158,14 @@ static void inner_moving(char *const *at, const int64_t *step, int64_t n, const 
     static constexpr int sizes[] = {SIZES...};
     static constexpr int64_t moves[] = {SIZES...};
     constexpr int count = sizeof...(SIZES);
-    bool whole = true;
-    for (int i = 0; i < count; i++) whole &= step[i] == sizes[i];
-    if (whole || n == 1)
-        line(at, moves, n);
-    else
-        spread_moving(line, sizes, count, at, step, n);
+    bool lying = step[0] == sizes[0], moving = false;
+    for (int i = 1; i < count; i++) {
+        lying &= step[i] == 0 || step[i] == sizes[i];
+        moving |= step[i] != 0;
+    }
+    if (n == 1) line(at, moves, n);
+    else if (lying && moving) line(at, step, n);  // whose steps are the moves
+    else spread_rooms(line, sizes, count, at, step, n, moving);
 }
 
 // ---- lines ----
@@ -172,23 +190,21 @@ template <int N, class F> INLINE void cover(int64_t n, F f) {
 
 // out = F::go(a, b), of one type
 template <class F, class T> APART void line_two(char *const *at, const int64_t *moves, int64_t n) {
-    const char *a = at[1], *b = at[2];
     char *out = at[0];
-    const int64_t move_a = moves[1], move_b = moves[2];
+    const Input<T> a(at[1], moves[1], at[2]), b(at[2], moves[2], at[1]);
     cover<LANES<T>>(n, [=](int64_t i, auto count) __attribute__((always_inline)) {
-        using V = lanes<T, decltype(count)::value>;
-        store_as<V>(out + i * sizeof(T), F::go(load_as<V>(a + i * move_a), load_as<V>(b + i * move_b)));
+        constexpr int N = decltype(count)::value;
+        store_as<lanes<T, N>>(out + i * sizeof(T), F::go(a.template load<N>(i), b.template load<N>(i)));
     });
 }
 
 // out = F::go(a, b, c), of one type
 template <class F, class T> APART void line_three(char *const *at, const int64_t *moves, int64_t n) {
-    const char *a = at[1], *b = at[2], *c = at[3];
     char *out = at[0];
-    const int64_t move_a = moves[1], move_b = moves[2], move_c = moves[3];
+    const Input<T> a(at[1], moves[1], out), b(at[2], moves[2], out), c(at[3], moves[3], out);
     cover<LANES<T>>(n, [=](int64_t i, auto count) __attribute__((always_inline)) {
-        using V = lanes<T, decltype(count)::value>;
-        store_as<V>(out + i * sizeof(T), F::go(load_as<V>(a + i * move_a), load_as<V>(b + i * move_b), load_as<V>(c + i * move_c)));
+        constexpr int N = decltype(count)::value;
+        store_as<lanes<T, N>>(out + i * sizeof(T), F::go(a.template load<N>(i), b.template load<N>(i), c.template load<N>(i)));
     });
 }
 
