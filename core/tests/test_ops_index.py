@@ -185,3 +185,14 @@ def test_a_list_of_numbers_is_one_index_and_a_size_is_a_tuple():
     x = mt.arange(24).reshape(2, 3, 4)
     assert x[[0, 1]].shape == (2, 3, 4) and x[[True, False]].shape == (1, 3, 4) and x[[]].shape == (0, 3, 4)
     assert x[mt.Size([1, 2])].tolist() == [20, 21, 22, 23]
+
+
+@pytest.mark.parametrize("name", ["scatter", "scatter_add"])
+def test_a_scatter_of_no_elements_still_leads_back_to_its_source(name):
+    x = mt.zeros(2, 5)
+    src = mt.ones(2, 3, requires_grad=True)
+    out = getattr(x, name)(1, mt.zeros(2, 0, dtype=mt.int64), src)
+    assert out.requires_grad
+    out.sum().backward()
+    assert src.grad.tolist() == [[0.0] * 3] * 2
+    assert out.tolist() == x.tolist()
