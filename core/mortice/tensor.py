@@ -262,6 +262,8 @@ class TensorBase:
     def grad(self) -> None:
         self._state().grad = None
 
+    _grad = grad  # programs that write `p._grad` mean the same
+
     def _state(self) -> LeafState:
         if self._leaf is None:
             self._leaf = LeafState()

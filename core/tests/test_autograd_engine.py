@@ -641,3 +641,11 @@ def test_hooks_on_saved_tensors_that_a_backward_enters_end_with_it() -> None:
     y.backward()
     (x * x).sum()
     assert packed == []
+
+
+def test_the_other_spelling_of_grad_is_the_same_gradient():
+    x = leaf(1.0, 2.0)
+    x._grad = mt.ones(2, dtype=f64)
+    assert x.grad is x._grad
+    (x * 3).sum().backward()
+    assert x.grad.tolist() == [4.0, 4.0]

@@ -343,3 +343,39 @@ def test_a_small_network_learns_its_samples():
                 p.sub_(p.grad * 0.3)
     net.eval()
     assert (net(x).argmax(1) == y).all()
+
+
+@pytest.mark.parametrize("low", [mt.bfloat16, mt.float16])
+@pytest.mark.parametrize(
+    "norm",
+    [
+        lambda: nn.LayerNorm(16), lambda: nn.GroupNorm(2, 8), lambda: nn.BatchNorm1d(8), lambda: nn.BatchNorm1d(8).eval(),
+        lambda: nn.RMSNorm(16), lambda: nn.InstanceNorm1d(8, affine=True),
+    ],
+)  # fmt: skip
+def test_float32_parameters_of_a_norm_get_unrounded_gradients_from_a_narrow_input(norm, low):
+    x, g = (mt.arange(6.0 * 8 * 16).mul(step).sin().reshape(6, 8, 16).to(low) for step in (1.7, 0.9))
+    narrow, wide = norm(), norm()
+    x_narrow, x_wide = x.clone().requires_grad_(), x.float().requires_grad_()
+    narrow(x_narrow).backward(g)
+    wide(x_wide).backward(g.float())
+    for p, q in zip(narrow.parameters(), wide.parameters()):
+        assert p.grad.dtype == mt.float32
+        mt.testing.assert_close(p.grad, q.grad, rtol=1e-5, atol=1e-5)
+    assert x_narrow.grad.dtype == low
+    mt.testing.assert_close(x_narrow.grad.float(), x_wide.grad, rtol=1e-2, atol=1e-2)
+
+
+def test_grid_sample_gives_rows_that_view_can_take_apart():
+    out = F.grid_sample(mt.ones(2, 3, 4, 4), mt.zeros(2, 5, 6, 2), align_corners=False)
+    assert out.stride() == (90, 30, 6, 1)
+    assert out.view(2, -1).shape == (2, 90)
+
+
+@pytest.mark.parametrize("nd", [1, 2, 3])
+def test_max_unpool_of_an_empty_batch_still_has_a_gradient(nd):
+    x = mt.zeros(0, 2, *[4] * nd, requires_grad=True)
+    pooled, places = getattr(F, f"max_pool{nd}d")(x, 2, return_indices=True)
+    out = getattr(F, f"max_unpool{nd}d")(pooled, places, 2)
+    out.sum().backward()
+    assert out.shape == x.shape == x.grad.shape

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
 from collections import OrderedDict
 
@@ -275,3 +276,27 @@ def test_parameters_go_to_a_vector_and_back():
     assert tuple(nn.utils.parameters_to_vector(net.parameters()).shape) == (8,)
     nn.utils.vector_to_parameters(mt.arange(8.0), net.parameters())
     assert net.weight.tolist() == [[0, 1, 2], [3, 4, 5]] and net.bias.tolist() == [6, 7]
+
+
+def test_load_state_dict_leaves_no_reference_cycle():
+    net, state = small(), small().state_dict()
+    gc.collect()
+    net.load_state_dict(state)
+    assert gc.collect() == 0
+
+
+def test_to_refuses_copy_since_a_module_changes_in_place():
+    with pytest.raises(RuntimeError, match=r"\.to\(\) does not accept copy argument"):
+        small().to("cpu", copy=True)
+
+
+def test_the_prefix_of_a_parallel_wrapper_can_be_taken_off_a_state_dict():
+    state = nn.DataParallel(small()).state_dict()
+    nn.modules.utils.consume_prefix_in_state_dict_if_present(state, "module.")
+    assert list(state) == list(small().state_dict())
+    assert dict(state._metadata) == dict(small().state_dict()._metadata)
+    nn.modules.utils.consume_prefix_in_state_dict_if_present(state, "module.")
+    small().load_state_dict(state)
+    plain = {"module.a": 1, "b": 2}
+    nn.modules.utils.consume_prefix_in_state_dict_if_present(plain, "module.")
+    assert plain == {"a": 1, "b": 2}

@@ -313,3 +313,12 @@ def test_a_plain_write_is_seen_counted_and_refused_where_it_must_be(name):
     write(kept)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         product.sum().backward()
+@pytest.mark.parametrize("name", ["scatter", "scatter_add"])
+def test_a_scatter_of_no_elements_still_leads_back_to_its_source(name):
+    x = mt.zeros(2, 5)
+    src = mt.ones(2, 3, requires_grad=True)
+    out = getattr(x, name)(1, mt.zeros(2, 0, dtype=mt.int64), src)
+    assert out.requires_grad
+    out.sum().backward()
+    assert src.grad.tolist() == [[0.0] * 3] * 2
+    assert out.tolist() == x.tolist()

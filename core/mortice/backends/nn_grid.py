@@ -77,7 +77,7 @@ def _rows(k: Any, x: Any) -> Any:
 def _unrows(k: Any, rows: Any, x: Any, sizes: Sequence[int]) -> Any:
     """Return rows of channels as (N, C, *sizes)."""
     n, c = k.shape_of(x)[:2]
-    return k.reshape(k.moveaxis(k.reshape(rows, (n, prod(sizes), c)), 1, 2), (n, c, *sizes))
+    return k.reshape(k.contiguous(k.moveaxis(k.reshape(rows, (n, prod(sizes), c)), 1, 2)), (n, c, *sizes))
 
 
 class _Points:

@@ -50,7 +50,9 @@ class Movable:
         """Move and convert parameters and buffers in place; a dtype applies to floating point ones only."""
         from mortice.methods import _to_arguments
 
-        device, dtype, _, backend, memory_format, later = _to_arguments(args, kwargs)
+        device, dtype, copy, backend, memory_format, later = _to_arguments(args, kwargs)
+        if copy:
+            raise RuntimeError("Module.to: .to() does not accept copy argument; use copy.deepcopy(module).to(...).")
         if dtype is not None:
             if not (dtype.is_floating_point or dtype.is_complex):
                 raise TypeError(

@@ -27,6 +27,29 @@ class _IncompatibleKeys(namedtuple("_IncompatibleKeys", ("missing_keys", "unexpe
     __str__ = __repr__
 
 
+def _load(
+    module: Any, state: Any, prefix: str, metadata: Any, assign: bool, missing: list[str], unexpected: list[str],
+    errors: list[str],
+) -> None:  # fmt: skip
+    """Let a module and those below it read their entries; not inside the method, where it would hold itself alive."""
+    local = metadata.get(prefix[:-1], {})
+    if assign:
+        local = {**local, "assign_to_params_buffers": True}
+    module._load_from_state_dict(state, prefix, local, True, missing, unexpected, errors)
+    for name, child in module._modules.items():
+        if child is not None:
+            below = f"{prefix}{name}."
+            part = {k: v for k, v in state.items() if k.startswith(below)}
+            _load(child, part, below, metadata, assign, missing, unexpected, errors)
+    keys = _IncompatibleKeys(missing, unexpected)
+    for hook in module._load_state_dict_post_hooks.values():
+        if hook(module, keys) is not None:
+            raise AssertionError(
+                "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new "
+                "values, if incompatible_keys need to be modified, it should be done inplace."
+            )
+
+
 class Stateful:
     """The part of Module that makes and takes state_dicts."""
 
@@ -104,28 +127,10 @@ class Stateful:
         missing: list[str] = []
         unexpected: list[str] = []
         errors: list[str] = []
-
-        def load(module: Any, state: Any, prefix: str) -> None:
-            local = metadata.get(prefix[:-1], {})
-            if assign:
-                local = {**local, "assign_to_params_buffers": True}
-            module._load_from_state_dict(state, prefix, local, True, missing, unexpected, errors)
-            for name, child in module._modules.items():
-                if child is not None:
-                    below = f"{prefix}{name}."
-                    load(child, {k: v for k, v in state.items() if k.startswith(below)}, below)
-            keys = _IncompatibleKeys(missing, unexpected)
-            for hook in module._load_state_dict_post_hooks.values():
-                if hook(module, keys) is not None:
-                    raise AssertionError(
-                        "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new "
-                        "values, if incompatible_keys need to be modified, it should be done inplace."
-                    )
-
         state = OrderedDict(state_dict)
         if metadata:
             state._metadata = metadata  # type: ignore[attr-defined]
-        load(self, state, "")
+        _load(self, state, "", metadata, assign, missing, unexpected, errors)
         if strict:
             for keys, kind in ((unexpected, "Unexpected"), (missing, "Missing")):
                 if keys:

@@ -217,10 +217,12 @@ def _scatter_with(name: str, x: Any, dim: int, index: Any, src: Any, how: str | 
         _same_dtype(name, x, src)
     _op.check_device(_scatter.op, x, index)
     _fits(name, x, axis, index, src if isinstance(src, TensorBase) else None)
-    if not prod(index.shape):
+    recorded = isinstance(src, TensorBase) and src._rg  # without indices too, the result has src behind it
+    if not prod(index.shape) and not recorded:
         return x.clone()
     base, index = _lift(x), _lift(index)
-    _in_range(name, index, base.shape[axis], axis)
+    if prod(index.shape):
+        _in_range(name, index, base.shape[axis], axis)
     if not isinstance(src, TensorBase):
         value = fit(name, src, x.dtype)
         src = x.new_full(index.shape, value)

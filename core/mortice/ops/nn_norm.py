@@ -33,6 +33,22 @@ def _with_one(op: Op, d: DType) -> tuple[DType, Any]:
 # ---- the ops ----
 
 
+def _as_wide_as(k: Any, g: Any, x: Any, parameter: Any) -> tuple[Any, Any]:
+    """Return `g` and `x` in the dtype of `parameter`, whose gradient would else be rounded to the narrow one of x."""
+    if parameter is None or k.dtype_of(parameter) is k.dtype_of(x):
+        return g, x
+    wide = k.dtype_of(parameter)
+    return k.astype(g, wide), k.astype(x, wide)
+
+
+def _rounded(k: Any, x: Any, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the gradients of x and of its parameters, the first in the dtype of x."""
+    d_x, *rest = grads
+    if d_x is not None and k.dtype_of(d_x) is not k.dtype_of(x):
+        d_x = k.astype(d_x, k.dtype_of(x))
+    return (d_x, *rest)
+
+
 def _batch_shapes(name: str, x: Size, *rest: Any, **attrs: Any) -> Any:
     return (x, Size((x[1],)), Size((x[1],)))
 
@@ -51,7 +67,9 @@ def _batch_norm(k: Any, x: Any, weight: Any = None, bias: Any = None, /, *, eps:
 
 
 _batch_norm.vjp(
-    lambda k, g, x, weight, mean, var, eps, needs: k.batch_norm_grads(g, x, weight, mean, var, eps=eps, needs=needs)
+    lambda k, g, x, weight, mean, var, eps, needs: _rounded(
+        k, x, k.batch_norm_grads(*_as_wide_as(k, g, x, weight), weight, mean, var, eps=eps, needs=needs)
+    )
 )
 
 
@@ -72,8 +90,8 @@ def _batch_norm_eval(
 
 _batch_norm_eval.vjp(
     x=lambda k, g, var, weight, eps: k.batch_norm_eval_grad(g, var, weight, eps=eps),
-    weight=lambda k, g, x, mean, var, eps: k.batch_norm_eval_weight_grad(g, x, mean, var, eps=eps),
-    bias=_channel_sum,
+    weight=lambda k, g, x, mean, var, eps: k.batch_norm_eval_weight_grad(*_as_wide_as(k, g, x, mean), mean, var, eps=eps),
+    bias=lambda k, g, mean: _channel_sum(k, _as_wide_as(k, g, g, mean)[0]),
 )
 
 
@@ -92,8 +110,8 @@ def _layer_norm(k: Any, x: Any, weight: Any = None, bias: Any = None, /, *, ndim
 
 
 _layer_norm.vjp(
-    lambda k, g, x, weight, mean, rstd, ndim, eps, needs: k.layer_norm_grads(
-        g, x, weight, mean, rstd, ndim=ndim, eps=eps, needs=needs
+    lambda k, g, x, weight, mean, rstd, ndim, eps, needs: _rounded(
+        k, x, k.layer_norm_grads(*_as_wide_as(k, g, x, weight), weight, mean, rstd, ndim=ndim, eps=eps, needs=needs)
     )
 )
 
@@ -108,7 +126,9 @@ def _rms_norm(k: Any, x: Any, weight: Any = None, /, *, ndim: int, eps: float) -
 
 
 _rms_norm.vjp(
-    lambda k, g, x, weight, rrms, ndim, eps, needs: k.rms_norm_grads(g, x, weight, rrms, ndim=ndim, eps=eps, needs=needs)
+    lambda k, g, x, weight, rrms, ndim, eps, needs: _rounded(
+        k, x, k.rms_norm_grads(*_as_wide_as(k, g, x, weight), weight, rrms, ndim=ndim, eps=eps, needs=needs)
+    )
 )
 
 
@@ -126,8 +146,8 @@ def _group_norm(k: Any, x: Any, weight: Any = None, bias: Any = None, /, *, grou
 
 
 _group_norm.vjp(
-    lambda k, g, x, weight, mean, rstd, groups, eps, needs: k.group_norm_grads(
-        g, x, weight, mean, rstd, groups=groups, eps=eps, needs=needs
+    lambda k, g, x, weight, mean, rstd, groups, eps, needs: _rounded(
+        k, x, k.group_norm_grads(*_as_wide_as(k, g, x, weight), weight, mean, rstd, groups=groups, eps=eps, needs=needs)
     )
 )
 
