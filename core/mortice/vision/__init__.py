@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+__version__ = "0.28.0+mortice"  # the torchvision whose names these are
 _PARTS = ("datasets", "io", "models", "ops", "transforms", "utils")
 
 
