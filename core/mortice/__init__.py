@@ -71,10 +71,12 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         compiler,
         cpu,
         cuda,
+        distributed,
         distributions,
         doctor,
         fft,
         func,
+        functional,
         jit,
         linalg,
         metrics,
@@ -405,7 +407,7 @@ cfloat = complex64
 cdouble = complex128
 
 _LEFT_OUT = {
-    "ao": "quantisation", "distributed": "training over several processes", "export": "exporting programs",
+    "ao": "quantisation", "export": "exporting programs",
     "fx": "rewriting programs", "hub": "fetching models", "nested": "nested tensors", "onnx": "exporting to ONNX",
     "quantization": "quantisation", "sparse": "sparse tensors",
 }  # fmt: skip

@@ -16,9 +16,9 @@ OPS = (
 
 PUBLIC = {
     "": (
-        "accelerator amp array_api autograd compiler cpu cuda distributions doctor fft func jit linalg metrics "
-        "multiprocessing nn optim overrides printing profiler random return_types serialization signal special "
-        "testing utils vision"
+        "accelerator amp array_api autograd compiler cpu cuda distributed distributions doctor fft func functional "
+        "jit linalg metrics multiprocessing nn optim overrides printing profiler random return_types serialization "
+        "signal special testing utils vision"
     ),
     "amp.autocast_mode": (
         "autocast autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype "
