@@ -127,7 +127,9 @@ def test_pytree_takes_registered_classes(box):
 
 def test_distributed_says_that_there_is_one_process():
     import mortice.distributed as dist
+    from mortice.distributed import nn as differentiable
 
+    assert differentiable.all_reduce is dist.all_reduce
     assert not dist.is_available() and not dist.is_initialized()
     with pytest.raises(ValueError, match="get_rank: Default process group has not been initialized"):
         dist.get_rank()
@@ -152,3 +154,14 @@ def test_the_class_of_a_tensor_prints_where_users_find_it():
 def test_indexing_a_number_says_to_use_item():
     with pytest.raises(IndexError, match="invalid index of a 0-dim tensor. Use `tensor.item\\(\\)`"):
         mt.ones(3).sum().data[0]
+
+
+# ---- a diffusion model puts layers of einops, which are PyTorch's modules, between ours ----
+
+
+def test_a_module_of_another_library_is_named():
+    theirs = type("Rearrange", (type("Module", (), {"__module__": "torch.nn.modules.module"}),), {})
+    with pytest.raises(TypeError, match="Rearrange is not a Module subclass; it is a module of torch. Layers of einops are"):
+        nn.Sequential(theirs())
+    with pytest.raises(TypeError, match="int is not a Module subclass$"):
+        nn.Sequential(3)

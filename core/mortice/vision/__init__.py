@@ -6,6 +6,11 @@ __version__ = "0.28.0+mortice"  # the torchvision whose names these are
 _PARTS = ("datasets", "io", "models", "ops", "transforms", "utils")
 
 
+def _is_tracing() -> bool:
+    """Return False: nothing is traced. Programs ask by torchvision's private name."""
+    return False
+
+
 def __getattr__(name: str) -> object:
     # `mortice.vision.models` needs no import of its own, as in torchvision; loading waits for the first use.
     if name not in _PARTS:

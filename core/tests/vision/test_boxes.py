@@ -78,4 +78,17 @@ def test_modules_have_torchvision_s_places():
     from mortice.vision.ops.boxes import box_area
     from mortice.vision.ops.misc import FrozenBatchNorm2d
 
+    assert not mt.vision._is_tracing() and mt.vision.__version__.startswith("0.28")
     assert box_area is ops.box_area and FrozenBatchNorm2d is ops.FrozenBatchNorm2d
+
+
+def test_intermediate_layers_of_a_model():
+    from mortice.vision.models._utils import IntermediateLayerGetter
+
+    model = mt.nn.Sequential(mt.nn.Linear(2, 3), mt.nn.ReLU(), mt.nn.Linear(3, 1))
+    part = IntermediateLayerGetter(model, {"0": "a", "1": "b"})
+    found = part(mt.ones(1, 2))
+    assert list(part) == ["0", "1"] and list(found) == ["a", "b"]
+    assert found["b"].tolist() == model[:2](mt.ones(1, 2)).tolist()
+    with pytest.raises(ValueError, match=r"return_layers are not present in model: \['9'\]; it has \['0', '1', '2'\]."):
+        IntermediateLayerGetter(model, {"9": "a"})
