@@ -81,17 +81,6 @@ def test_switches_of_backends_can_be_imported() -> None:
     ], out.stderr
 
 
-def test_distributed_says_that_it_is_not_available() -> None:
-    import mortice.distributed as dist
-
-    assert dist is mt.distributed
-    assert not dist.is_available() and not dist.is_initialized() and not dist.is_torchelastic_launched()
-    with pytest.raises(AttributeError, match="no attribute 'init_process_group': training over several processes is left"):
-        dist.init_process_group("gloo")
-    with pytest.raises(ValueError, match="Default process group has not been initialized"):
-        dist.get_rank()
-
-
 def test_types_of_arguments() -> None:
     from mortice.types import Device, Number, Storage, _dtype, _size
 

@@ -120,3 +120,48 @@ def test_pytree_takes_registered_classes(box):
     assert pytree.tree_map(lambda i: i + 1, [box(1)])[0].inside == 2
     with pytest.raises(ValueError, match="already registered"):
         pytree.register_pytree_node(box, None, None)
+
+
+# ---- programs for one process or many ask which it is ----
+
+
+def test_distributed_says_that_there_is_one_process():
+    import mortice.distributed as dist
+    from mortice.distributed import nn as differentiable
+
+    assert differentiable.all_reduce is dist.all_reduce
+    assert not dist.is_available() and not dist.is_initialized()
+    with pytest.raises(ValueError, match="get_rank: Default process group has not been initialized"):
+        dist.get_rank()
+    with pytest.raises(NotImplementedError, match="init_process_group: expected one process"):
+        dist.init_process_group("gloo")
+
+
+# ---- tutorials import torch.functional, print type(x), and index what reductions gave ----
+
+
+def test_functional_holds_the_functions_of_the_top_level():
+    import mortice.functional as F
+
+    assert F.einsum is mt.einsum and all(getattr(F, n) is getattr(mt, n) for n in F.__all__)
+
+
+def test_the_class_of_a_tensor_prints_where_users_find_it():
+    assert str(type(mt.ones(2))) == "<class 'mortice.Tensor'>"
+    assert pickle.loads(pickle.dumps(mt.Tensor)) is mt.Tensor
+
+
+def test_indexing_a_number_says_to_use_item():
+    with pytest.raises(IndexError, match="invalid index of a 0-dim tensor. Use `tensor.item\\(\\)`"):
+        mt.ones(3).sum().data[0]
+
+
+# ---- a diffusion model puts layers of einops, which are PyTorch's modules, between ours ----
+
+
+def test_a_module_of_another_library_is_named():
+    theirs = type("Rearrange", (type("Module", (), {"__module__": "torch.nn.modules.module"}),), {})
+    with pytest.raises(TypeError, match="Rearrange is not a Module subclass; it is a module of torch. Layers of einops are"):
+        nn.Sequential(theirs())
+    with pytest.raises(TypeError, match="int is not a Module subclass$"):
+        nn.Sequential(3)

@@ -23,6 +23,8 @@ sample("getitem", _read, call=_read, kind="exact", cases=[((4, 5), {"key": key})
        edges=[((), {"key": ()}), ((), {"key": None}), ((0, 2), {"key": (slice(None), 1)})],
        misuse=[(lambda: mt.ones(3)[3], "index 3 is out of bounds for dimension 0 with size 3"),
                (lambda: mt.ones(3)[0, 0], "too many indices for tensor of dimension 1; got 2."),
+               (lambda: mt.ones(())[0],
+                "invalid index of a 0-dim tensor. Use `tensor.item()` to convert it to a number."),
                (lambda: mt.ones(3)[..., ...], "an index can only have a single ellipsis ('...')."),
                (lambda: mt.ones(3)[mt.tensor([0.5])],
                 "tensors used as indices must be integer or bool tensors; got mortice.float32.")])  # fmt: skip

@@ -39,6 +39,7 @@ class Tensor(
     """
 
     __slots__ = ()
+    __module__ = "mortice"  # where users find it, and what printing its class shows
     # NumPy must leave `ndarray + tensor` to the tensor.
     __array_priority__ = 1000
 

@@ -22,6 +22,14 @@ _HOOKS = (
 )  # fmt: skip
 
 
+def _of_another_library(module: Any) -> str:
+    """Say of which library's modules an object is, where it is none of ours."""
+    theirs = next((c.__module__.partition(".")[0] for c in type(module).__mro__ if c.__name__ == "Module"), None)
+    if theirs is None:
+        return ""
+    return f"; it is a module of {theirs}. Layers of einops are in mortice.utils.einops.layers."
+
+
 class Module(Hooked, Stateful, Movable):
     """The base class of layers and models: subclass it, assign layers in `__init__`, compute in `forward`."""
 
@@ -154,7 +162,7 @@ class Module(Hooked, Stateful, Movable):
     def add_module(self, name: str, module: Module | None) -> None:
         """Add a submodule."""
         if module is not None and not isinstance(module, Module):
-            raise TypeError(f"{type(module).__name__} is not a Module subclass")
+            raise TypeError(f"{type(module).__name__} is not a Module subclass{_of_another_library(module)}")
         _check_name(self, name, "module")
         self._modules[name] = GLOBAL.registered(GLOBAL.modules, self, name, module)
 

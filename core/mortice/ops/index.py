@@ -100,6 +100,8 @@ def basic_key(shape: Size, key: tuple[Any, ...]) -> tuple[tuple[Any, ...], Size]
         elif k is not None:
             used += 1
     ndim = len(shape)
+    if used > ndim == 0:
+        raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` to convert it to a number.")
     if used > ndim:
         raise IndexError(f"too many indices for tensor of dimension {ndim}; got {used}.")
     if dots >= 0:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+__version__ = "0.28.0+mortice"  # the torchvision whose names these are
 _PARTS = ("datasets", "io", "models", "ops", "transforms", "utils")
+
+
+def _is_tracing() -> bool:
+    """Return False: nothing is traced. Programs ask by torchvision's private name."""
+    return False
 
 
 def __getattr__(name: str) -> object:

@@ -1,0 +1,169 @@
+"""Boxes given by corners (x1, y1, x2, y2), by corner and size, or by centre and size: areas, overlaps and suppression."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import mortice
+
+__all__ = [
+    "batched_nms", "box_area", "box_convert", "box_iou", "clip_boxes_to_image", "complete_box_iou", "distance_box_iou",
+    "generalized_box_iou", "masks_to_boxes", "nms", "remove_small_boxes",
+]  # fmt: skip
+
+_FORMATS = ("xyxy", "xywh", "cxcywh")
+
+
+def _wide(t: Any) -> Any:
+    """Return a tensor in a dtype whose products of sides do not overflow."""
+    if t.dtype.is_floating_point:
+        return t if t.dtype in (mortice.float32, mortice.float64) else t.float()
+    return t if t.dtype in (mortice.int32, mortice.int64) else t.int()
+
+
+def _check_format(name: str, *formats: str) -> None:
+    for fmt in formats:
+        if fmt not in _FORMATS:
+            raise ValueError(f"{name}: expected a format of {', '.join(_FORMATS)}; got {fmt!r}.")
+
+
+# ---- forms ----
+
+
+def box_convert(boxes: Any, in_fmt: str, out_fmt: str) -> Any:
+    """Convert boxes between the formats "xyxy", "xywh" and "cxcywh"."""
+    _check_format("box_convert", in_fmt, out_fmt)
+    if in_fmt == out_fmt:
+        return boxes.clone()
+    if in_fmt != "xyxy":
+        x, y, w, h = boxes.unbind(-1)
+        if in_fmt == "cxcywh":
+            x, y = x - 0.5 * w, y - 0.5 * h
+        boxes = mortice.stack((x, y, x + w, y + h), dim=-1)
+    if out_fmt == "xyxy":
+        return boxes
+    x1, y1, x2, y2 = boxes.unbind(-1)
+    first = (x1, y1) if out_fmt == "xywh" else ((x1 + x2) / 2, (y1 + y2) / 2)
+    return mortice.stack((*first, x2 - x1, y2 - y1), dim=-1)
+
+
+def clip_boxes_to_image(boxes: Any, size: tuple[int, int]) -> Any:
+    """Move the corners of boxes that lie outside an image of (height, width) to its edge."""
+    height, width = size
+    x, y = boxes[..., 0::2].clamp(min=0, max=width), boxes[..., 1::2].clamp(min=0, max=height)
+    return mortice.stack((x, y), dim=boxes.dim()).reshape(boxes.shape)
+
+
+def remove_small_boxes(boxes: Any, min_size: float) -> Any:
+    """Return the positions of the boxes whose sides both reach min_size."""
+    sides = boxes[..., 2:] - boxes[..., :2]
+    return mortice.where((sides >= min_size).all(-1))[0]
+
+
+def masks_to_boxes(masks: Any) -> Any:
+    """Return the corners of what each mask (N, H, W) covers; an empty one gives zeros."""
+    if not masks.numel():
+        return mortice.zeros((0, 4), device=masks.device)
+    ends = []
+    for dim in (1, 2):  # over the rows the columns remain, which are x
+        there = masks.bool().any(dim=dim).to(mortice.uint8)
+        ends.append((there.argmax(dim=1), there.shape[1] - 1 - there.flip(1).argmax(dim=1)))
+    (x1, x2), (y1, y2) = ends
+    boxes = mortice.stack((x1, y1, x2, y2), dim=1).float()
+    return boxes.masked_fill(~masks.bool().flatten(1).any(1, keepdim=True), 0.0)
+
+
+# ---- areas and overlaps ----
+
+
+def box_area(boxes: Any, fmt: str = "xyxy") -> Any:
+    """Return the area of each box."""
+    _check_format("box_area", fmt)
+    boxes = _wide(boxes)
+    if fmt == "xyxy":
+        return (boxes[..., 2] - boxes[..., 0]) * (boxes[..., 3] - boxes[..., 1])
+    return boxes[..., 2] * boxes[..., 3]
+
+
+def _overlap(boxes1: Any, boxes2: Any) -> tuple[Any, Any]:
+    """Return the areas of the intersection and of the union of each pair."""
+    low = mortice.max(boxes1[..., None, :2], boxes2[..., None, :, :2])
+    high = mortice.min(boxes1[..., None, 2:], boxes2[..., None, :, 2:])
+    w, h = _wide(high - low).clamp(min=0).unbind(-1)
+    both = w * h
+    return both, box_area(boxes1)[..., None] + box_area(boxes2)[..., None, :] - both
+
+
+def _hull(boxes1: Any, boxes2: Any) -> tuple[Any, Any]:
+    """Return the sides of the smallest box around each pair."""
+    low = mortice.min(boxes1[..., None, :2], boxes2[..., None, :, :2])
+    high = mortice.max(boxes1[..., None, 2:], boxes2[..., None, :, 2:])
+    w, h = _wide(high - low).clamp(min=0).unbind(-1)
+    return w, h
+
+
+def box_iou(boxes1: Any, boxes2: Any, fmt: str = "xyxy") -> Any:
+    """Return intersection over union of each of N boxes with each of M: (N, M)."""
+    _check_format("box_iou", fmt)
+    if fmt != "xyxy":
+        boxes1, boxes2 = box_convert(boxes1, fmt, "xyxy"), box_convert(boxes2, fmt, "xyxy")
+    both, either = _overlap(boxes1, boxes2)
+    return both / either
+
+
+def generalized_box_iou(boxes1: Any, boxes2: Any) -> Any:
+    """Return intersection over union, less the share of the box around each pair that neither covers."""
+    both, either = _overlap(boxes1, boxes2)
+    w, h = _hull(boxes1, boxes2)
+    area = w * h
+    return both / either - (area - either) / area
+
+
+def distance_box_iou(boxes1: Any, boxes2: Any, eps: float = 1e-7) -> Any:
+    """Return intersection over union, less the squared distance of the centres by that of the hull's corners."""
+    boxes1, boxes2 = _wide(boxes1), _wide(boxes2)
+    w, h = _hull(boxes1, boxes2)
+    centres = [(b[..., :2] + b[..., 2:]) / 2 for b in (boxes1, boxes2)]
+    apart = (_wide(centres[0][..., None, :] - centres[1][..., None, :, :]) ** 2).sum(-1)
+    return box_iou(boxes1, boxes2) - apart / (w**2 + h**2 + eps)
+
+
+def complete_box_iou(boxes1: Any, boxes2: Any, eps: float = 1e-7) -> Any:
+    """Return `distance_box_iou`, less a measure of how the proportions of each pair differ."""
+    boxes1, boxes2 = _wide(boxes1), _wide(boxes2)
+    slant1, slant2 = (mortice.atan((b[..., 2] - b[..., 0]) / (b[..., 3] - b[..., 1])) for b in (boxes1, boxes2))
+    unlike = 4 / math.pi**2 * (slant1[..., None] - slant2[..., None, :]) ** 2
+    with mortice.no_grad():
+        weight = unlike / (1 - box_iou(boxes1, boxes2) + unlike + eps)
+    return distance_box_iou(boxes1, boxes2, eps) - weight * unlike
+
+
+# ---- suppression ----
+
+
+@mortice.no_grad()
+def nms(boxes: Any, scores: Any, iou_threshold: float) -> Any:
+    """Return the positions of the boxes, best score first, that overlap no better one by more than a threshold."""
+    if boxes.dim() != 2 or boxes.shape[1] != 4:
+        raise RuntimeError(f"nms: boxes should be a 2d tensor of 4 columns; got {list(boxes.shape)}.")
+    if scores.dim() != 1 or scores.shape[0] != boxes.shape[0]:
+        raise RuntimeError(
+            f"nms: scores should be a 1d tensor with one score a box ({boxes.shape[0]}); got {list(scores.shape)}."
+        )
+    left = scores.argsort(descending=True, stable=True)
+    kept = []
+    while left.shape[0]:
+        best, left = left[:1], left[1:]
+        kept.append(best)
+        both, either = _overlap(boxes[best], boxes[left])
+        left = left[~(both / either > iou_threshold)[0]]
+    return mortice.cat(kept) if kept else left
+
+
+def batched_nms(boxes: Any, scores: Any, idxs: Any, iou_threshold: float) -> Any:
+    """Suppress as `nms` does, among the boxes of each class alone."""
+    if not boxes.numel():
+        return mortice.empty((0,), dtype=mortice.int64, device=boxes.device)
+    # Far enough apart, boxes of two classes never overlap.
+    return nms(boxes + idxs.to(boxes.dtype)[:, None] * (boxes.max() + 1), scores, iou_threshold)

@@ -1,0 +1,92 @@
+"""RoIAlign: what a feature map holds in each region, resampled to one size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mortice
+from mortice import nn
+
+__all__ = ["RoIAlign", "roi_align"]
+
+
+def _weights(start: Any, length: Any, bins: int, size: int, sampling_ratio: int) -> Any:
+    """Return how much each of `size` pixels counts in each bin of each region: (regions, bins, size).
+
+    A bin is the mean of samples spread evenly over it, each linear between its two nearest pixels. Rows and columns
+    are independent of each other, so the weights of a region are a product of one such matrix a side.
+    """
+    if sampling_ratio > 0:
+        count = mortice.full_like(length, sampling_ratio)
+    else:
+        count = (length / bins).ceil()
+    most = int(count.max().item())
+    sample = mortice.arange(max(most, 1), dtype=start.dtype, device=start.device)
+    bin_size = (length / bins)[:, None, None]
+    bin_start = start[:, None, None] + mortice.arange(bins, dtype=start.dtype, device=start.device)[:, None] * bin_size
+    at = bin_start + (sample + 0.5) * bin_size / count[:, None, None]  # (regions, bins, samples)
+    counts = (sample < count[:, None, None]) & (at >= -1) & (at <= size)
+    at = at.clamp(0, size - 1)[..., None]
+    near = (1 - (at - mortice.arange(size, dtype=start.dtype, device=start.device)).abs()).clamp(min=0)
+    return (near * counts[..., None]).sum(2) / count.clamp(min=1)[:, None, None]
+
+
+def roi_align(
+    input: Any,
+    boxes: Any,
+    output_size: int | tuple[int, int],
+    spatial_scale: float = 1.0,
+    sampling_ratio: int = -1,
+    aligned: bool = False,
+) -> Any:
+    """Pool regions of feature maps (N, C, H, W) to one size, with samples between pixels.
+
+    Args:
+        boxes: rows of (image, x1, y1, x2, y2), or for each image a tensor of rows of corners.
+        spatial_scale: the size of the feature map by that of what the boxes are measured in.
+        sampling_ratio: how many samples a bin has each way; by default enough for one a pixel.
+        aligned: count pixels from their centres, half a pixel off what torchvision did first.
+    """
+    if isinstance(boxes, (list, tuple)):
+        if any(b.dim() != 2 or b.shape[1] != 4 for b in boxes):
+            raise AssertionError(f"roi_align: expected a tensor [L, 4] an image; got {[list(b.shape) for b in boxes]}.")
+        images = [i for i, b in enumerate(boxes) for _ in range(b.shape[0])]
+        regions = mortice.cat(list(boxes))
+    else:
+        if boxes.dim() != 2 or boxes.shape[1] != 5:
+            raise AssertionError(f"roi_align: expected boxes [K, 5] or a list of [L, 4]; got {list(boxes.shape)}.")
+        images, regions = [int(i) for i in boxes[:, 0].tolist()], boxes[:, 1:]
+    height, width = (output_size, output_size) if isinstance(output_size, int) else output_size
+    if not images:
+        return input.new_zeros((0, input.shape[1], height, width))
+    if not all(0 <= i < input.shape[0] for i in images):
+        raise IndexError(f"roi_align: expected images from 0 to {input.shape[0] - 1}; got {sorted(set(images))}.")
+    x1, y1, x2, y2 = (regions.detach().to(input.dtype) * spatial_scale - (0.5 if aligned else 0.0)).unbind(1)
+    w, h = x2 - x1, y2 - y1
+    if not aligned:
+        w, h = w.clamp(min=1.0), h.clamp(min=1.0)
+    down = _weights(y1, h, height, input.shape[2], sampling_ratio)
+    across = _weights(x1, w, width, input.shape[3], sampling_ratio)
+    # A region at a time: a copy of its feature map for each region could fill the memory.
+    pooled = [down[n] @ input[i] @ across[n].T for n, i in enumerate(images)]
+    return mortice.stack(pooled)
+
+
+class RoIAlign(nn.Module):
+    """`roi_align` as a module."""
+
+    def __init__(
+        self, output_size: int | tuple[int, int], spatial_scale: float, sampling_ratio: int, aligned: bool = False
+    ) -> None:
+        super().__init__()
+        self.output_size, self.spatial_scale = output_size, spatial_scale
+        self.sampling_ratio, self.aligned = sampling_ratio, aligned
+
+    def forward(self, input: Any, rois: Any) -> Any:
+        return roi_align(input, rois, self.output_size, self.spatial_scale, self.sampling_ratio, self.aligned)
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(output_size={self.output_size}, spatial_scale={self.spatial_scale}, "
+            f"sampling_ratio={self.sampling_ratio}, aligned={self.aligned})"
+        )

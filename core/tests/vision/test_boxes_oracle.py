@@ -1,0 +1,66 @@
+"""Boxes, regions and losses beside torchvision."""
+
+from __future__ import annotations
+
+import pytest
+
+import mortice as mt
+
+np = pytest.importorskip("numpy", reason="the oracle needs it")
+from torchvision_side import torch, torchvision  # noqa: E402
+
+from mortice.vision import ops  # noqa: E402
+
+pytestmark = pytest.mark.oracle
+
+
+def boxes(n, seed):
+    low = np.random.default_rng(seed).uniform(0, 10, (n, 2))
+    return np.concatenate([low, low + np.random.default_rng(seed + 1).uniform(0.5, 8, (n, 2))], 1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32", "uint8"])
+@pytest.mark.parametrize("name", ["box_iou", "generalized_box_iou", "distance_box_iou", "complete_box_iou"])
+def test_overlaps(name, dtype):
+    a, b = (boxes(n, n).astype(dtype) for n in (5, 7))
+    mine, want = getattr(ops, name)(mt.tensor(a), mt.tensor(b)), getattr(torchvision.ops, name)(
+        torch.tensor(a), torch.tensor(b)
+    )
+    assert str(mine.dtype).split(".")[-1] == str(want.dtype).split(".")[-1]
+    assert np.allclose(mine.numpy(), want.numpy(), 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize("name", ["generalized_box_iou", "distance_box_iou", "complete_box_iou"])
+def test_gradients_of_overlaps(name):
+    grads = []
+    for t, o in ((mt, ops), (torch, torchvision.ops)):
+        a, b = t.tensor(boxes(4, 1), requires_grad=True), t.tensor(boxes(6, 2), requires_grad=True)
+        (getattr(o, name)(a, b) ** 2).sum().backward()
+        grads.append((a.grad.numpy(), b.grad.numpy()))
+    assert all(np.allclose(m, w, 1e-9, 1e-12) for m, w in zip(*grads))
+
+
+@pytest.mark.parametrize("aligned", [False, True])
+@pytest.mark.parametrize("ratio", [-1, 2])
+def test_regions(aligned, ratio):
+    plain = torchvision.ops.roi_align.__globals__["_roi_align"].__wrapped__  # what torchvision's compiled one is held to
+    values = np.random.default_rng(0).normal(size=(2, 3, 9, 11))
+    # Beyond the edge by more than a pixel the compiled one and mortice give 0, where the plain one repeats the edge.
+    rois = np.concatenate([[[0], [1], [1], [0], [1]], boxes(5, 3)], 1)
+    got = []
+    for t in (mt, torch):
+        x = t.tensor(values, requires_grad=True)
+        args = (0.5, 3, 4, ratio, aligned)
+        out = plain(x, t.tensor(rois), *args) if t is torch else ops.roi_align(x, t.tensor(rois), (3, 4), 0.5, ratio, aligned)
+        (out**2).sum().backward()
+        got.append((out.detach().numpy(), x.grad.numpy()))
+    assert all(np.allclose(m, w, 1e-9, 1e-12) for m, w in zip(*got))
+
+
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("alpha", [-1, 0.25])
+def test_focal_loss(alpha, reduction):
+    x, y = np.random.default_rng(0).normal(size=(4, 5)), np.eye(4, 5)
+    mine = ops.sigmoid_focal_loss(mt.tensor(x), mt.tensor(y), alpha, 1.5, reduction)
+    want = torchvision.ops.sigmoid_focal_loss(torch.tensor(x), torch.tensor(y), alpha, 1.5, reduction)
+    assert np.allclose(mine.numpy(), want.numpy(), 1e-12)
