@@ -348,3 +348,30 @@ def test_a_function_may_send_storages_where_load_would():
     place = mt.serialization.default_restore_location
     assert mt.load(buffer, map_location=lambda storage, location: place(storage, "cpu")).tolist() == [1, 1]
     assert mt.storage.UntypedStorage is mt.UntypedStorage and mt.storage.TypedStorage is mt.TypedStorage
+
+
+NAMES = {
+    "torch.nn.modules.linear.Linear": mt.nn.Linear, "torch.nn.Linear": mt.nn.Linear, "torch.nn.functional.gelu": mt.nn.functional.gelu,
+    "torch._C._nn.gelu": mt.nn.functional.gelu, "torch._C._linalg.linalg_norm": mt.linalg.norm,
+    "torch._C._special.special_expm1": mt.special.expm1, "torch.functional.norm": mt.norm, "torch.optim.adamw.AdamW": mt.optim.AdamW,
+    "torch.optim.lr_scheduler.StepLR": mt.optim.lr_scheduler.StepLR, "torch.nn.utils.rnn.PackedSequence": mt.nn.utils.rnn.PackedSequence,
+    "torch.utils.data.dataset.Subset": mt.utils.data.Subset, "torch.distributions.normal.Normal": mt.distributions.Normal,
+    "torch.nn.init.xavier_uniform_": mt.nn.init.xavier_uniform_, "torch.return_types.max": mt.return_types.max,
+    "torchvision.models.resnet.ResNet": "mortice.vision.models.resnet.ResNet",
+    "torchvision.models.mobilenetv2.InvertedResidual": "mortice.vision.models.mobilenetv2.InvertedResidual",
+    "torchvision.models.shufflenetv2.InvertedResidual": "mortice.vision.models.shufflenetv2.InvertedResidual",
+    "torchvision.ops.misc.Conv2dNormActivation": "mortice.vision.ops.Conv2dNormActivation",
+    "torch.load": None, "torch.optim.os.system": None, "torch.serialization.load": None, "torch.utils.data.DataLoader": None,
+    "torchaudio.models.Thing": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pytorch_s_names_have_one_place_here(name):
+    from mortice.serialize import homes
+
+    found, want = homes.look_up(*name.rsplit(".", 1)), NAMES[name]
+    if isinstance(want, str):
+        assert f"{found.__module__}.{found.__qualname__}" == want
+    else:
+        assert found is want
