@@ -9,6 +9,8 @@ import enum
 import fractions
 import functools
 import io
+import logging
+import math
 import pathlib
 import sys
 import threading
@@ -84,7 +86,9 @@ VALUES = {
     "namespace": argparse.Namespace(lr=0.1, act=doubled, seed=None), "simple": types.SimpleNamespace(a=b""),
     "path": pathlib.Path("a", "b"), "moment": datetime.datetime(2020, 1, 2, tzinfo=datetime.UTC),
     "span": datetime.timedelta(1, 2), "default": collections.defaultdict(list, a=[1]), "decimal": decimal.Decimal("1.50"),
-    "fraction": fractions.Fraction(1, 3),
+    "fraction": fractions.Fraction(1, 3), "types": argparse.Namespace(kind=int, none=type(None), wide=[str, dict]),
+    "deque": collections.deque([1, 2], maxlen=3), "functions": argparse.Namespace(of=math.tanh, size=len, more=...),
+    "logger": logging.getLogger("of a test"), "partial default": collections.defaultdict(Plain, {"a": Plain(1)}),
 }  # fmt: skip
 
 
@@ -177,12 +181,22 @@ def test_no_module_is_asked_for_what_it_has_not(weights_only, monkeypatch):
         (b"ccollections\ndefaultdict\ncnumpy\ndtype\n\x85R.", "by something else"),
         (b"cpathlib\nPosixPath\nK\x05\x85R.", "parts of a path"),
         (b"cbuiltins\nlist\nK\x05\x85R.", "calls"),
+        (b"cbuiltins\npow\nK\x05K\x05\x86R.", "calls"),
+        (b"cbuiltins\ntype\nK\x05\x85R.", "asks for the type of 5"),
+        (b"ccollections\ndeque\nK\x05\x85R.", "made of a list"),
+        (b"cmath\nfactorial\nK\x05\x85R.", "calls"),
+        (b"clogging\ngetLogger\nK\x05\x85R.", "is a text"),
     ],
 )
 def test_hostile_values_are_refused(data, text):
     pytest.importorskip("numpy")
     with pytest.raises(UnpicklingError, match=text):
         mt.load(repickled(b"\x80\x02" + data), weights_only=False)
+
+
+def test_types_of_numpy_are_values():
+    np = pytest.importorskip("numpy")
+    assert round_trip([np.float32], weights_only=False) == [np.float32]
 
 
 # ---- whole modules, optimisers and what hangs on them ----
