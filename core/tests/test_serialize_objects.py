@@ -327,7 +327,9 @@ def test_what_the_user_vouches_for_is_read_by_default():
         (b"ctorch.nn.functional\nmortice\n.", "asks for torch.nn.functional.mortice"),
         (b"ctorch.nn.modules.linear\nLinear\nK\x05\x85R.", "calls 'Linear'"),
         (b"ctorch.optim.sgd\nSGD\nK\x05\x85\x81.", "of 1 arguments"),
-        (b"cfunctools\npartial\nK\x05\x85R.", "made of a function"),
+        (b"cfunctools\npartial\nK\x05\x85R.", "a partial is made of a class"),
+        (b"ctorchvision.datasets.utils\ndownload_url\n.", "asks for torchvision.datasets.utils.download_url"),
+        (b"ctorchvision\n__getattr__\n.", "asks for"),
         (b"ctorch\nrelu\nK\x05\x85R.", "calls"),
         (b"ctorch.nn.doctor\n__main__\n.", "asks for"),
     ],
@@ -340,6 +342,15 @@ def test_names_of_the_library_are_not_a_way_to_run_it(data, text):
 def test_a_class_that_nothing_has_imported_is_named():
     with pytest.raises(UnpicklingError, match="or import my_models first"):
         mt.load(repickled(b"\x80\x02cmy_models\nNet\n."), weights_only=False)
+
+
+def test_a_partial_of_the_user_s_function_needs_to_be_allowed():
+    value = functools.partial(doubled, 2)
+    with pytest.raises(UnpicklingError, match="or of what add_safe_globals allows; got 'doubled'"):
+        round_trip(value, weights_only=False)
+    with mt.serialization.safe_globals([doubled]):
+        assert round_trip(value, weights_only=False)() == 4
+    assert round_trip(functools.partial(mt.nn.functional.gelu, approximate="tanh"), weights_only=False).keywords
 
 
 def test_names_that_are_not_read_by_default_are_listed():
@@ -376,6 +387,8 @@ NAMES = {
     "torchvision.models.shufflenetv2.InvertedResidual": "mortice.vision.models.shufflenetv2.InvertedResidual",
     "torchvision.ops.misc.Conv2dNormActivation": "mortice.vision.ops.Conv2dNormActivation",
     "torch.load": None, "torch.optim.os.system": None, "torch.serialization.load": None, "torch.utils.data.DataLoader": None,
+    "torch.utils.data.dataloader.DataLoader": None, "mortice.utils.data.pool.Workers": None, "mortice.utils.data.sharing._Pickler": None,
+    "torch.utils.data._utils.collate.default_collate": mt.utils.data.default_collate,
     "torchaudio.models.Thing": None,
 }  # fmt: skip
 

@@ -25,7 +25,7 @@ from collections import OrderedDict, defaultdict, deque
 from typing import Any
 
 from mortice.interop import numpy_for
-from mortice.serialize import homes
+from mortice.serialize import homes, registry
 from mortice.serialize.machine import UnpicklingError
 from mortice.serialize.registry import Known
 from mortice.shape import prod
@@ -147,7 +147,7 @@ def build(obj: Any, state: Any) -> bool:
         return True
     if type(obj) is functools.partial:
         function, args, kwargs, attributes = state
-        obj.__setstate__((_callable(function), tuple(args), dict(kwargs or {}), attributes))
+        obj.__setstate__((_partly(function), tuple(args), dict(kwargs or {}), attributes))
         return True
     numpy = sys.modules.get("numpy")
     if numpy is None:
@@ -200,9 +200,14 @@ def _from_buffer(data: Any, dtype: Any, shape: Any, order: Any) -> Any:
 # ---- the library's values ----
 
 
-def _callable(function: Any) -> Any:
-    if not callable(function):
-        raise UnpicklingError(f"load: a partial is made of a function; got {function!r:.100}.")
+def _partly(function: Any) -> Any:
+    """Return what a partial may be made of; anything else could be told by a file what to do when it is called."""
+    made = isinstance(function, type) and (takes_state(function) or homes.is_ours(function))
+    if not (made or homes.is_function(function) or registry.is_allowed(function)):
+        raise UnpicklingError(
+            f"load: a partial is made of a class of modules, of what mortice has, or of what add_safe_globals allows; got "
+            f"{getattr(function, '__qualname__', function)!r:.100}."
+        )
     return function
 
 
@@ -268,7 +273,7 @@ _KNOWN: dict[str, Any] = {
     "builtins.getattr": getattr,  # a mark: `call` does what it stands for
     "types.SimpleNamespace": Known(lambda: types.SimpleNamespace()),
     "collections.defaultdict": Known(_default_dict),
-    "functools.partial": Known(lambda function: functools.partial(_callable(function))),
+    "functools.partial": Known(lambda function: functools.partial(_partly(function))),
     "decimal.Decimal": Known(_decimal),
     "fractions.Fraction": Known(_fraction),
     **{f"builtins.{t.__name__}": t for t in _TYPES},
