@@ -9,6 +9,8 @@ import enum
 import fractions
 import functools
 import io
+import logging
+import math
 import pathlib
 import sys
 import threading
@@ -84,7 +86,9 @@ VALUES = {
     "namespace": argparse.Namespace(lr=0.1, act=doubled, seed=None), "simple": types.SimpleNamespace(a=b""),
     "path": pathlib.Path("a", "b"), "moment": datetime.datetime(2020, 1, 2, tzinfo=datetime.UTC),
     "span": datetime.timedelta(1, 2), "default": collections.defaultdict(list, a=[1]), "decimal": decimal.Decimal("1.50"),
-    "fraction": fractions.Fraction(1, 3),
+    "fraction": fractions.Fraction(1, 3), "types": argparse.Namespace(kind=int, none=type(None), wide=[str, dict]),
+    "deque": collections.deque([1, 2], maxlen=3), "functions": argparse.Namespace(of=math.tanh, size=len, more=...),
+    "logger": logging.getLogger("of a test"), "partial default": collections.defaultdict(Plain, {"a": Plain(1)}),
 }  # fmt: skip
 
 
@@ -177,12 +181,22 @@ def test_no_module_is_asked_for_what_it_has_not(weights_only, monkeypatch):
         (b"ccollections\ndefaultdict\ncnumpy\ndtype\n\x85R.", "by something else"),
         (b"cpathlib\nPosixPath\nK\x05\x85R.", "parts of a path"),
         (b"cbuiltins\nlist\nK\x05\x85R.", "calls"),
+        (b"cbuiltins\npow\nK\x05K\x05\x86R.", "calls"),
+        (b"cbuiltins\ntype\nK\x05\x85R.", "asks for the type of 5"),
+        (b"ccollections\ndeque\nK\x05\x85R.", "made of a list"),
+        (b"cmath\nfactorial\nK\x05\x85R.", "calls"),
+        (b"clogging\ngetLogger\nK\x05\x85R.", "is a text"),
     ],
 )
 def test_hostile_values_are_refused(data, text):
     pytest.importorskip("numpy")
     with pytest.raises(UnpicklingError, match=text):
         mt.load(repickled(b"\x80\x02" + data), weights_only=False)
+
+
+def test_types_of_numpy_are_values():
+    np = pytest.importorskip("numpy")
+    assert round_trip([np.float32], weights_only=False) == [np.float32]
 
 
 # ---- whole modules, optimisers and what hangs on them ----
@@ -313,7 +327,9 @@ def test_what_the_user_vouches_for_is_read_by_default():
         (b"ctorch.nn.functional\nmortice\n.", "asks for torch.nn.functional.mortice"),
         (b"ctorch.nn.modules.linear\nLinear\nK\x05\x85R.", "calls 'Linear'"),
         (b"ctorch.optim.sgd\nSGD\nK\x05\x85\x81.", "of 1 arguments"),
-        (b"cfunctools\npartial\nK\x05\x85R.", "made of a function"),
+        (b"cfunctools\npartial\nK\x05\x85R.", "a partial is made of a class"),
+        (b"ctorchvision.datasets.utils\ndownload_url\n.", "asks for torchvision.datasets.utils.download_url"),
+        (b"ctorchvision\n__getattr__\n.", "asks for"),
         (b"ctorch\nrelu\nK\x05\x85R.", "calls"),
         (b"ctorch.nn.doctor\n__main__\n.", "asks for"),
     ],
@@ -326,6 +342,15 @@ def test_names_of_the_library_are_not_a_way_to_run_it(data, text):
 def test_a_class_that_nothing_has_imported_is_named():
     with pytest.raises(UnpicklingError, match="or import my_models first"):
         mt.load(repickled(b"\x80\x02cmy_models\nNet\n."), weights_only=False)
+
+
+def test_a_partial_of_the_user_s_function_needs_to_be_allowed():
+    value = functools.partial(doubled, 2)
+    with pytest.raises(UnpicklingError, match="or of what add_safe_globals allows; got 'doubled'"):
+        round_trip(value, weights_only=False)
+    with mt.serialization.safe_globals([doubled]):
+        assert round_trip(value, weights_only=False)() == 4
+    assert round_trip(functools.partial(mt.nn.functional.gelu, approximate="tanh"), weights_only=False).keywords
 
 
 def test_names_that_are_not_read_by_default_are_listed():
@@ -348,3 +373,32 @@ def test_a_function_may_send_storages_where_load_would():
     place = mt.serialization.default_restore_location
     assert mt.load(buffer, map_location=lambda storage, location: place(storage, "cpu")).tolist() == [1, 1]
     assert mt.storage.UntypedStorage is mt.UntypedStorage and mt.storage.TypedStorage is mt.TypedStorage
+
+
+NAMES = {
+    "torch.nn.modules.linear.Linear": mt.nn.Linear, "torch.nn.Linear": mt.nn.Linear, "torch.nn.functional.gelu": mt.nn.functional.gelu,
+    "torch._C._nn.gelu": mt.nn.functional.gelu, "torch._C._linalg.linalg_norm": mt.linalg.norm,
+    "torch._C._special.special_expm1": mt.special.expm1, "torch.functional.norm": mt.norm, "torch.optim.adamw.AdamW": mt.optim.AdamW,
+    "torch.optim.lr_scheduler.StepLR": mt.optim.lr_scheduler.StepLR, "torch.nn.utils.rnn.PackedSequence": mt.nn.utils.rnn.PackedSequence,
+    "torch.utils.data.dataset.Subset": mt.utils.data.Subset, "torch.distributions.normal.Normal": mt.distributions.Normal,
+    "torch.nn.init.xavier_uniform_": mt.nn.init.xavier_uniform_, "torch.return_types.max": mt.return_types.max,
+    "torchvision.models.resnet.ResNet": "mortice.vision.models.resnet.ResNet",
+    "torchvision.models.mobilenetv2.InvertedResidual": "mortice.vision.models.mobilenetv2.InvertedResidual",
+    "torchvision.models.shufflenetv2.InvertedResidual": "mortice.vision.models.shufflenetv2.InvertedResidual",
+    "torchvision.ops.misc.Conv2dNormActivation": "mortice.vision.ops.Conv2dNormActivation",
+    "torch.load": None, "torch.optim.os.system": None, "torch.serialization.load": None, "torch.utils.data.DataLoader": None,
+    "torch.utils.data.dataloader.DataLoader": None, "mortice.utils.data.pool.Workers": None, "mortice.utils.data.sharing._Pickler": None,
+    "torch.utils.data._utils.collate.default_collate": mt.utils.data.default_collate,
+    "torchaudio.models.Thing": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pytorch_s_names_have_one_place_here(name):
+    from mortice.serialize import homes
+
+    found, want = homes.look_up(*name.rsplit(".", 1)), NAMES[name]
+    if isinstance(want, str):
+        assert f"{found.__module__}.{found.__qualname__}" == want
+    else:
+        assert found is want

@@ -116,8 +116,8 @@ def load(
     Args:
         map_location: a device, a dictionary of device names, or a function `(storage, location)`; by default tensors go
             to the device they were saved from, and those of the CPU to the default backend.
-        weights_only: False reads more: modules, objects of plain classes and enums, of those already imported; arrays of
-            NumPy; paths, dates, Namespace and other values of Python's library.
+        weights_only: False reads more: modules, optimisers, schedules and datasets, PyTorch's as mortice's own; objects of
+            plain classes and enums, of those already imported; arrays of NumPy; values of Python's library.
         mmap: map the storages of a file from the disk instead of reading them.
         pickle_load_args: `encoding=` says how text of Python 2 was coded.
 

@@ -16,11 +16,14 @@ from mortice.tensor import TensorBase
 
 ROOTS = {"torch": "mortice", "mortice": "mortice", "torchvision": "mortice.vision"}
 # What is defined there is imported for a file, and objects of its classes are made: it runs nothing of the file's.
-_MADE = ("nn", "optim", "utils.data", "utils.hooks", "distributions", "return_types", "vision")
-_HELD = (*_MADE, "ops", "linalg", "fft", "special", "signal")  # whose functions may be values; they are not called
+_MADE = (
+    "nn", "optim", "utils.data.dataset", "utils.data.sampler", "utils.data.distributed", "utils.hooks", "distributions",
+    "return_types", "vision",
+)  # fmt: skip
+# Whose functions may be values; they are not called, and none of them reaches beyond tensors when somebody does.
+_HELD = ("nn", "optim", "utils.data.collate", "distributions", "ops", "linalg", "fft", "special", "signal")
 # PyTorch's compiled functions name the part of it that holds them.
 _COMPILED = {"_C._nn": "nn.functional", "_C._linalg": "linalg", "_C._special": "special", "_C._fft": "fft"}
-_ENGINES = ("DataLoader",)  # objects that are mostly machinery, unlike PyTorch's
 
 
 def _is_in(module: str, places: tuple[str, ...]) -> bool:
@@ -40,7 +43,7 @@ def _imported(module: str) -> Any:
 def look_up(module: str, name: str) -> Any:
     """Return what PyTorch's or mortice's name stands for, None if there is nothing that a file may ask for."""
     root, _, path = module.partition(".")
-    if root not in ROOTS or not all(part.isidentifier() for part in (*module.split("."), name)):
+    if root not in ROOTS or name.startswith("__") or not all(p.isidentifier() for p in (*module.split("."), name)):
         return None
     if f"{path}.{name}" in _CALLED:
         return _CALLED[f"{path}.{name}"]
@@ -58,12 +61,17 @@ def look_up(module: str, name: str) -> Any:
 def _may_be_asked_for(found: Any) -> bool:
     if isinstance(found, type):
         return is_ours(found) or found is TensorBase.cls
-    return callable(found) and _is_in(getattr(found, "__module__", None) or "", _HELD)
+    return is_function(found)
+
+
+def is_function(found: Any) -> bool:
+    """Tell whether it is a function of mortice's that a file may hold."""
+    return found is _absent or (callable(found) and _is_in(getattr(found, "__module__", None) or "", _HELD))
 
 
 def is_ours(kind: type) -> bool:
     """Tell whether it is a class of mortice's of which a file may have objects."""
-    return _is_in(kind.__module__, _MADE) and kind.__name__ not in _ENGINES and not issubclass(kind, TensorBase)
+    return _is_in(kind.__module__, _MADE) and not issubclass(kind, TensorBase)
 
 
 # ---- what is called ----
@@ -82,7 +90,7 @@ class _Functions:
     def get(self, name: str) -> Any:
         owner = TensorBase.cls if self.place else sys.modules["mortice"]
         found = getattr(owner, name, None)
-        return found if callable(found) and _is_in(getattr(found, "__module__", None) or "", _HELD) else None
+        return found if is_function(found) else None
 
 
 def attribute(owner: Any, name: Any, may_make: Any) -> Any:

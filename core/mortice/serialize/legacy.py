@@ -9,8 +9,8 @@ import struct
 from typing import Any
 
 from mortice.serialize.archive import read_into
-from mortice.serialize.machine import Machine, Owner, UnpicklingError
-from mortice.serialize.reading import Anything, Names, Reading
+from mortice.serialize.machine import Anything, Machine, Owner, UnpicklingError
+from mortice.serialize.reading import Names, Reading
 from mortice.serialize.writing import Pickler
 
 _MAGIC = 0x1950A86A20F9469CFC6C

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 import struct
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +17,17 @@ _KEY_PARTS = 1000  # of a tuple as a key, which would otherwise be hashed for ev
 
 class UnpicklingError(pickle.UnpicklingError, RuntimeError):
     """A file that is no checkpoint, is damaged, or holds what is not read from files."""
+
+
+class Anything(dict[Any, Any]):
+    """Stands for whatever a pickle makes that is run for something else."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+    def _ignore(self, values: Any) -> None:
+        pass
+
+    extend = update = _ignore  # type: ignore[assignment]
 
 
 class Owner:
@@ -163,7 +174,7 @@ class Machine:
 
     def append(self, values: list[Any]) -> None:
         target = self.top()
-        if type(target) is not list:
+        if type(target) not in (list, deque, Anything):
             raise UnpicklingError(f"load: the file appends to a {type(target).__name__}; expected a list.")
         target.extend(values)
 
@@ -183,7 +194,7 @@ class Machine:
 
     def add_items(self, items: list[Any]) -> None:
         target = self.top()
-        if type(target) is not set:
+        if type(target) not in (set, Anything):
             raise UnpicklingError(f"load: the file adds to a {type(target).__name__}; expected a set.")
         for item in items:
             check_key(item, self.owner)

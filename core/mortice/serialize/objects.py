@@ -15,20 +15,23 @@ import decimal
 import enum
 import fractions
 import functools
+import logging
 import pathlib
 import re
 import sys
 import types
 import typing
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict, defaultdict, deque
 from typing import Any
 
 from mortice.interop import numpy_for
-from mortice.serialize import homes
+from mortice.serialize import homes, registry
 from mortice.serialize.machine import UnpicklingError
 from mortice.serialize.registry import Known
 from mortice.shape import prod
 
+# What a file may name and not call, such as the types of options, and what makes the values that a defaultdict lacks.
+_TYPES = (int, float, str, bool, list, dict, tuple)
 _OF_LIBRARY = (argparse.Namespace, types.SimpleNamespace)
 _BUILTIN = (object, dict, OrderedDict, abc.ABC, typing.Generic, typing.Protocol)
 _TAKE_STATE = (("nn.module", "Module"), ("optim.optimizer", "Optimizer"))
@@ -46,6 +49,10 @@ def find(module: str, name: str) -> Any:
     found: Any = None if module.partition(".")[0] in homes.ROOTS else sys.modules.get(module)
     for part in name.split("."):  # as it lies there: to ask for an attribute may run code
         found = vars(found).get(part) if isinstance(found, (types.ModuleType, type)) else None
+    if isinstance(found, types.BuiltinFunctionType) and module in ("math", "_operator"):
+        return found
+    if isinstance(found, type) and module == "numpy" and issubclass(found, sys.modules["numpy"].generic):
+        return found
     if isinstance(found, types.FunctionType):  # a value such as any other: it is not called
         return found if found.__module__ == module and not _is_of_others(module) else None
     return found if isinstance(found, type) and (takes_state(found) or is_plain(found) or _is_enum(found)) else None
@@ -140,7 +147,7 @@ def build(obj: Any, state: Any) -> bool:
         return True
     if type(obj) is functools.partial:
         function, args, kwargs, attributes = state
-        obj.__setstate__((_callable(function), tuple(args), dict(kwargs or {}), attributes))
+        obj.__setstate__((_partly(function), tuple(args), dict(kwargs or {}), attributes))
         return True
     numpy = sys.modules.get("numpy")
     if numpy is None:
@@ -193,23 +200,39 @@ def _from_buffer(data: Any, dtype: Any, shape: Any, order: Any) -> Any:
 # ---- the library's values ----
 
 
-def _callable(function: Any) -> Any:
-    if not callable(function):
-        raise UnpicklingError(f"load: a partial is made of a function; got {function!r:.100}.")
+def _partly(function: Any) -> Any:
+    """Return what a partial may be made of; anything else could be told by a file what to do when it is called."""
+    made = isinstance(function, type) and (takes_state(function) or homes.is_ours(function))
+    if not (made or homes.is_function(function) or registry.is_allowed(function)):
+        raise UnpicklingError(
+            f"load: a partial is made of a class of modules, of what mortice has, or of what add_safe_globals allows; got "
+            f"{getattr(function, '__qualname__', function)!r:.100}."
+        )
     return function
 
 
-class _Factory:
-    """What makes the values that a defaultdict lacks; a file may name it and not call it."""
-
-    def __init__(self, kind: type) -> None:
-        self.kind = kind
-
-
 def _default_dict(factory: Any = None, *rest: Any) -> Any:
-    if rest or not (factory is None or isinstance(factory, _Factory)):
+    if rest or not (factory is None or any(factory is kind for kind in _TYPES) or (isinstance(factory, type) and is_plain(factory))):
         raise UnpicklingError("load: a defaultdict makes its values by something else than a type of Python's own.")
-    return defaultdict(factory.kind if factory else None)
+    return defaultdict(factory)
+
+
+def _deque(items: Any = (), maxlen: Any = None) -> Any:
+    if not isinstance(items, (list, tuple)) or not (maxlen is None or type(maxlen) is int):
+        raise UnpicklingError("load: a deque is made of a list and a length.")
+    return deque(items, maxlen)
+
+
+def _type_of(value: Any = 0) -> Any:
+    if not any(value is known for known in (None, Ellipsis, NotImplemented)):
+        raise UnpicklingError(f"load: the file asks for the type of {value!r:.100}.")
+    return type(value)
+
+
+def _logger(name: Any = None) -> Any:
+    if not (name is None or isinstance(name, str)):
+        raise UnpicklingError("load: the name of a logger is a text.")
+    return logging.getLogger(name)
 
 
 def _path(kind: type) -> Known:
@@ -250,10 +273,16 @@ _KNOWN: dict[str, Any] = {
     "builtins.getattr": getattr,  # a mark: `call` does what it stands for
     "types.SimpleNamespace": Known(lambda: types.SimpleNamespace()),
     "collections.defaultdict": Known(_default_dict),
-    "functools.partial": Known(lambda function: functools.partial(_callable(function))),
+    "functools.partial": Known(lambda function: functools.partial(_partly(function))),
     "decimal.Decimal": Known(_decimal),
     "fractions.Fraction": Known(_fraction),
-    **{f"builtins.{t.__name__}": _Factory(t) for t in (int, float, str, bool, list, dict, tuple)},
+    **{f"builtins.{t.__name__}": t for t in _TYPES},
+    **{f"builtins.{f.__name__}": f for f in (abs, all, any, divmod, len, max, min, pow, round, sorted, sum)},
+    "builtins.Ellipsis": Ellipsis,
+    "builtins.NotImplemented": NotImplemented,
+    "builtins.type": Known(_type_of),
+    "collections.deque": Known(_deque),
+    "logging.getLogger": Known(_logger),
     **{f"datetime.{n}": Known(getattr(datetime, n)) for n in ("date", "time", "datetime", "timedelta", "timezone")},
     **{f"{module}.{name}": _path(kind) for name, kind in _PATHS.items() for module in ("pathlib", "pathlib._local")},
     **{f"numpy.{core}.multiarray._reconstruct": Known(_array) for core in ("core", "_core")},

@@ -25,7 +25,7 @@ from mortice.ops.storage import TypedStorage
 from mortice.ops.strided import _shares as shares
 from mortice.ops.strided import as_strided
 from mortice.serialize import homes, registry
-from mortice.serialize.machine import Owner, UnpicklingError, check_key
+from mortice.serialize.machine import Anything, Owner, UnpicklingError, check_key
 from mortice.serialize.registry import Known
 from mortice.shape import Size, contiguous_strides, prod
 from mortice.tensor import TensorBase, make
@@ -298,12 +298,6 @@ _KNOWN: dict[str, Any] = {
     **{f"torch.cuda.{kind}": StorageKind(by_name(name)) for name, kind in STORAGES.items()},
     **{f"torch.{d.name}": d for d in DTYPES},
 }
-
-
-class Anything(dict[Any, Any]):
-    """Stands for whatever a pickle makes that is run for something else."""
-
-    __hash__ = object.__hash__  # type: ignore[assignment]
 
 
 def _here(module: str, name: str) -> tuple[str, str]:

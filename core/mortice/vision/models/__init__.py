@@ -4,7 +4,7 @@ from mortice.vision.models.alexnet import AlexNet, alexnet
 from mortice.vision.models.densenet import DenseNet, densenet121, densenet161, densenet169, densenet201
 from mortice.vision.models.googlenet import GoogLeNet, GoogLeNetOutputs, googlenet
 from mortice.vision.models.lenet import LeNet, lenet
-from mortice.vision.models.mobilenet import MobileNetV2, mobilenet_v2
+from mortice.vision.models.mobilenetv2 import MobileNetV2, mobilenet_v2
 from mortice.vision.models.registry import get_model, get_model_builder, list_models
 from mortice.vision.models.resnet import (
     ResNet,
@@ -19,7 +19,7 @@ from mortice.vision.models.resnet import (
     wide_resnet50_2,
     wide_resnet101_2,
 )
-from mortice.vision.models.shufflenet import (
+from mortice.vision.models.shufflenetv2 import (
     ShuffleNetV2,
     shufflenet_v2_x0_5,
     shufflenet_v2_x1_0,
