@@ -26,7 +26,7 @@ PUBLIC = {
         "is_autocast_cpu_enabled is_autocast_enabled set_autocast_cache_enabled set_autocast_cpu_dtype "
         "set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype"
     ),
-    "compiler": "_assert compile",
+    "compiler": "_assert _assert_async compile",
     "distributions.gamma_draws": "_sample_dirichlet _standard_gamma",
     "errors": "OutOfMemoryError",
     "explanation": "explain",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 
+from mortice import op as _op
 from mortice.backends.host import HostBuffer, from_buffer, pack, unpack
 from mortice.backends.plugins import devices_of, resolve
 from mortice.device import Device
@@ -206,6 +207,9 @@ def tensor(
         number(leaves[0])
     found = dtype or _inferred(leaves)
     return finish(from_host(fit([number(v) for v in leaves], found), shape, found, where), requires_grad, pin_memory)
+
+
+_op.FROM_NUMBER = tensor
 
 
 def _is_part(value: Any) -> bool:
