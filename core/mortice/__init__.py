@@ -116,6 +116,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         set_autocast_gpu_dtype,
     )
     from mortice.compiler import _assert, _assert_async, compile
+    from mortice.cuda.streams import Event, Stream
     from mortice.distributions.gamma_draws import _sample_dirichlet, _standard_gamma
     from mortice.errors import OutOfMemoryError
     from mortice.explanation import explain

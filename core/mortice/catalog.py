@@ -27,6 +27,7 @@ PUBLIC = {
         "set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype"
     ),
     "compiler": "_assert _assert_async compile",
+    "cuda.streams": "Event Stream",
     "distributions.gamma_draws": "_sample_dirichlet _standard_gamma",
     "errors": "OutOfMemoryError",
     "explanation": "explain",

@@ -504,3 +504,22 @@ def test_what_a_product_of_momenta_was_has_a_gradient():
         return r.sum().item()
 
     assert g.item() == pytest.approx((moved(0.9 + h) - moved(0.9 - h)) / (2 * h), rel=1e-5)
+
+
+def test_an_optimizer_that_wraps_another_makes_the_tables_of_hooks_itself():
+    class Wrapper(mt.optim.Optimizer):
+        def __init__(self, inner):
+            self.inner = inner
+            self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks = {}, {}
+            self.defaults, self.param_groups, self.state = inner.defaults, inner.param_groups, inner.state
+
+        def step(self, closure=None):
+            return self.inner.step(closure)
+
+    w = mt.ones(1, requires_grad=True)
+    optimizer = Wrapper(mt.optim.SGD([w], lr=0.5))
+    seen = []
+    optimizer.register_step_post_hook(lambda *args: seen.append(1))
+    w.sum().backward()
+    optimizer.step()
+    assert w.tolist() == [0.5] and seen == [1]
