@@ -374,6 +374,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     )
     from mortice.ops.views import split_with_sizes as unsafe_split_with_sizes
     from mortice.ops.windows import bartlett_window, blackman_window, hamming_window, hann_window, kaiser_window
+    from mortice.optim.foreach import *
     from mortice.printing import get_printoptions, set_printoptions
     from mortice.random import Generator, default_generator
     from mortice.serialize import load, save
