@@ -131,7 +131,8 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         _check_type,
         _check_value,
     )
-    from mortice.compiler import _assert, compile
+    from mortice.compiler import _assert, _assert_async, compile
+    from mortice.cuda.streams import Event, Stream
     from mortice.distributions.gamma_draws import _sample_dirichlet, _standard_gamma
     from mortice.errors import OutOfMemoryError
     from mortice.explanation import explain
@@ -187,6 +188,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     from mortice.ops.counts import binomial, poisson
     from mortice.ops.creation import *
     from mortice.ops.creation import range_ as range
+    from mortice.ops.data import range_of as _range_of
     from mortice.ops.einsum import einsum
     from mortice.ops.elementwise import *
     from mortice.ops.fused import _beside_capture, _captures, _capturing, _fused_step_
@@ -389,6 +391,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     )
     from mortice.ops.views import split_with_sizes as unsafe_split_with_sizes
     from mortice.ops.windows import bartlett_window, blackman_window, hamming_window, hann_window, kaiser_window
+    from mortice.optim.foreach import *
     from mortice.printing import get_printoptions, set_printoptions
     from mortice.random import Generator, default_generator
     from mortice.serialize import load, save

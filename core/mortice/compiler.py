@@ -46,6 +46,12 @@ def _assert(condition: Any, message: str) -> None:
         raise AssertionError(message)
 
 
+def _assert_async(input: Any, assert_msg: str = "Expected Tensor with single nonzero value, but got zero") -> None:
+    """Raise RuntimeError unless a tensor of one element holds; where PyTorch would not wait for a device, this does."""
+    if not bool(input):
+        raise RuntimeError(assert_msg)
+
+
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """Return the function itself, or a decorator that does."""
     return fn if fn is not None else lambda fn: fn

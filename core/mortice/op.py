@@ -212,7 +212,7 @@ class Op:
         holomorphic: bool,
         check: Callable[..., Any] | None,
         grad_name: str | None,
-        scalars: bool,
+        scalars: bool | str,
         name: str | None,
         scatter: Callable[..., Any] | None,
         strides: Callable[..., Any] | None,
@@ -502,6 +502,8 @@ def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None) ->
             args[i] = converted = as_operand(op, a)
             (tensors if isinstance(converted, TensorBase) else numbers).append(converted)
     if not tensors or (numbers and not op.scalars):
+        if op.scalars == "alone" and len(numbers) == len(args):
+            return slow(op, [FROM_NUMBER(args[0]), *args[1:]], attrs, out)
         got = ", ".join(type(a).__name__ for a in args)
         raise TypeError(f"{op.name}: expected {'a Tensor' if not tensors else 'Tensors'}; got {got}.")
     first = tensors[0]
@@ -549,9 +551,10 @@ def as_operand(op: Op, value: Any) -> Any:
     raise foreign(op, value)
 
 
-# Filled in by `ops.movement` (the cast), `mutation` (writing into a given tensor) and `levels` (operands inside vmap and
-# forward mode): all are written with ops.
+# Filled in by `ops.movement` (the cast), `ops.data` (a tensor of a number), `mutation` (writing into a given tensor) and
+# `levels` (operands inside vmap and forward mode): all are written with ops.
 CAST: Callable[..., Any] = slow
+FROM_NUMBER: Callable[..., Any] = slow
 WRITE_OUT: Callable[..., Any] = slow
 TO_ONE_LEVEL: Callable[..., Any] = slow
 
@@ -744,7 +747,7 @@ def op(
     holomorphic: bool = True,
     check: Callable[..., Any] | None = None,
     grad_name: str | None = None,
-    scalars: bool | None = None,
+    scalars: bool | str | None = None,
     name: str | None = None,
     scatter: Callable[..., Any] | None = None,
     strides: Callable[..., Any] | None = None,
@@ -763,7 +766,7 @@ def op(
         holomorphic: False when the formulas treat complex numbers themselves (abs, real, conj, ...).
         check: called as `check(op name, operands..., **attributes)` once dtypes are settled.
         grad_name: the name of the grad_fn, when it is not the op's own.
-        scalars: whether Python numbers may stand for operands; by default for elementwise ops.
+        scalars: whether Python numbers may stand for operands, by default for elementwise ops; "alone" also for all of them.
         name: the op's name, when the body's is taken.
         scatter: for a view, `scatter(k, x, part, **attributes)` returns x with what the view shows replaced by part.
         strides: for a view, `strides(shape, strides, **attributes)` returns the view's strides.

@@ -299,6 +299,64 @@ def test_small_namespaces() -> None:
             getattr(mt, name)
 
 
+def test_distributed_says_that_it_is_not_available() -> None:
+    assert not mt.distributed.is_available() and not mt.distributed.is_initialized()
+    assert not mt.distributed.is_torchelastic_launched() and not isinstance(None, mt.distributed.ProcessGroup)
+    for ask in (mt.distributed.get_rank, mt.distributed.get_world_size, mt.distributed.barrier):
+        with pytest.raises(ValueError, match="Default process group has not been initialized"):
+            ask()
+    with pytest.raises(AttributeError, match="no attribute 'fsdp': training over several processes is left out"):
+        _ = mt.distributed.fsdp
+    with pytest.raises(NotImplementedError, match=r"distributed.is_available\(\)"):
+        mt.distributed.ProcessGroup()
+    with pytest.raises(ValueError, match="^all_reduce: Default process group has not been initialized"):
+        mt.distributed.all_reduce(mt.ones(1), op=mt.distributed.ReduceOp.SUM)
+    with pytest.raises(NotImplementedError, match="^init_process_group: training over several processes is left out"):
+        mt.distributed.init_process_group("gloo")
+
+
+def test_fx_wraps_functions_and_traces_none() -> None:
+    @mt.fx.wrap
+    def twice(x: Any) -> Any:
+        return x * 2
+
+    assert twice(3) == 6 and mt.fx.wrap("twice") == "twice" and not isinstance(mt.ones(1), mt.fx.Proxy)
+    with pytest.raises(RuntimeError, match="Must be either a callable or string name; got int"):
+        mt.fx.wrap(3)  # type: ignore[arg-type]
+    with pytest.raises(AttributeError, match="no attribute 'symbolic_trace': rewriting programs is left out"):
+        _ = mt.fx.symbolic_trace
+
+
+def test_hooks_in_a_dictionary_are_removed_by_their_handle() -> None:
+    hooks: dict[int, str] = {}
+    options: dict[int, str] = {}
+    with mt.utils.hooks.RemovableHandle(hooks, extra_dict=options) as handle:
+        hooks[handle.id], options[handle.id] = "hook", "option"
+        other = mt.utils.hooks.RemovableHandle(hooks)
+        hooks[other.id] = "other"
+    assert hooks == {other.id: "other"} and not options
+    other.remove()
+    other.remove()
+    assert not hooks
+    assert isinstance(mt.nn.ReLU().register_forward_hook(print), mt.utils.hooks.RemovableHandle)
+
+
+def test_small_parts_that_libraries_ask_for() -> None:
+    assert mt._C._get_tracing_state() is None
+    mt._C._log_api_usage_once("a name")
+    mt._assert_async(mt.tensor([2.0]))
+    with pytest.raises(RuntimeError, match="Expected Tensor with single nonzero value, but got zero"):
+        mt._assert_async(mt.tensor(False))
+    with pytest.raises(RuntimeError, match="^too small$"):
+        mt._assert_async(mt.tensor(0), "too small")
+    devices, states = mt.utils.checkpoint.get_device_states(mt.ones(2), 3)
+    assert devices == states == []
+    mt.utils.checkpoint.set_device_states([0], [mt.get_rng_state()])
+    paths, keys = mt.utils._pytree._dict_flatten_with_keys({"a": 1, "b": 2})
+    assert [(step.key, str(step), value) for step, value in paths] == [("a", "['a']", 1), ("b", "['b']", 2)]
+    assert mt.utils._pytree._dict_unflatten([3, 4], keys) == {"a": 3, "b": 4}
+
+
 def test_importing_mortice_loads_none_of_this() -> None:
     code = """
         import sys, mortice

@@ -341,6 +341,13 @@ def test_a_new_distribution_and_its_divergence() -> None:
     assert d.kl_divergence(Shifted(0.0, 1.0), d.Normal(0.0, 1.0)).item() == 0
     assert d.kl_divergence(Odd(), Shifted(0.0, 1.0)).item() == 5
 
+    class Foreign:
+        """A library's own base of distributions."""
+
+    assert d.register_kl(Odd, Foreign)(odd) is odd
+    with pytest.raises(TypeError, match="type_q"):
+        d.register_kl(Odd, 3)  # type: ignore[arg-type]
+
 
 TRANSFORMS = [
     (d.ExpTransform(), REAL), (d.SigmoidTransform(), REAL), (d.TanhTransform(), REAL), (d.SoftplusTransform(), REAL),

@@ -33,6 +33,23 @@ def grads(fn, *inputs):
 # ---- dtypes ----
 
 
+def test_arithmetic_takes_numbers_alone():
+    results = [
+        (mt.mul(3, 2), 6, mt.int64), (mt.add(1, 2.5), 3.5, mt.float32), (mt.add(1, 2, alpha=3), 7, mt.int64),
+        (mt.sub(1, 3), -2, mt.int64), (mt.div(7, 2), 3.5, mt.float32), (mt.true_divide(3, 2), 1.5, mt.float32),
+        (mt.div(7, 2, rounding_mode="floor"), 3, mt.int64), (mt.div(-7, 2, rounding_mode="trunc"), -3, mt.int64),
+        (mt.floor_divide(-7, 2), -4, mt.int64), (mt.multiply(True, True), True, mt.bool), (mt.add(1j, 2), 2 + 1j, mt.complex64),
+        (mt.mul(3, 2, out=mt.empty(())), 6.0, mt.float32),
+    ]  # fmt: skip
+    for result, value, dtype in results:
+        assert result.shape == () and result.item() == value and result.dtype is dtype
+    for fn in (mt.pow, mt.maximum, mt.remainder, mt.eq):
+        with pytest.raises(TypeError, match="expected .*Tensor"):
+            fn(3, 2)
+    with pytest.raises(TypeError, match="mul: expected Tensors or numbers; got str"):
+        mt.mul(3, "2")
+
+
 @pytest.mark.parametrize(
     ("x", "y", "expected"),
     [

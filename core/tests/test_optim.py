@@ -504,3 +504,56 @@ def test_what_a_product_of_momenta_was_has_a_gradient():
         return r.sum().item()
 
     assert g.item() == pytest.approx((moved(0.9 + h) - moved(0.9 - h)) / (2 * h), rel=1e-5)
+
+
+def test_an_optimizer_that_wraps_another_makes_the_tables_of_hooks_itself():
+    class Wrapper(mt.optim.Optimizer):
+        def __init__(self, inner):
+            self.inner = inner
+            self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks = {}, {}
+            self.defaults, self.param_groups, self.state = inner.defaults, inner.param_groups, inner.state
+
+        def step(self, closure=None):
+            return self.inner.step(closure)
+
+    w = mt.ones(1, requires_grad=True)
+    optimizer = Wrapper(mt.optim.SGD([w], lr=0.5))
+    seen = []
+    optimizer.register_step_post_hook(lambda *args: seen.append(1))
+    w.sum().backward()
+    optimizer.step()
+    assert w.tolist() == [0.5] and seen == [1]
+
+
+def test_foreach_functions_take_lists():
+    a, b = [mt.tensor([1.0, -4.0]), mt.tensor([[9.0]])], [mt.tensor([2.0, 3.0]), mt.tensor([[4.0]])]
+
+    def values(tensors):
+        return [t.flatten().tolist() for t in tensors]
+
+    assert values(mt._foreach_add(a, b, alpha=2)) == [[5.0, 2.0], [17.0]]
+    assert values(mt._foreach_mul(a, 2)) == values(mt._foreach_mul(a, mt.tensor(2.0))) == [[2.0, -8.0], [18.0]]
+    assert values(mt._foreach_div(a, [2.0, 3.0])) == [[0.5, -2.0], [3.0]]
+    assert values(mt._foreach_sub(a, b)) == [[-1.0, -7.0], [5.0]]
+    assert values(mt._foreach_pow(a, 2)) == [[1.0, 16.0], [81.0]]
+    assert values(mt._foreach_pow(2, b)) == [[4.0, 8.0], [16.0]]
+    assert values(mt._foreach_norm(b, 1)) == [[5.0], [4.0]] and values(mt._foreach_max(a)) == [[1.0], [9.0]]
+    assert values(mt._foreach_lerp(a, b, 0.5)) == [[1.5, -0.5], [6.5]]
+    assert values(mt._foreach_addcmul(a, b, b, value=2)) == [[9.0, 14.0], [41.0]]
+    assert values(mt._foreach_addcdiv(a, b, b, [1.0, 2.0])) == [[2.0, -3.0], [11.0]]
+    assert values(mt._foreach_clamp_max(a, 0.5)) == [[0.5, -4.0], [0.5]]
+    assert values(mt._foreach_maximum(a, b)) == [[2.0, 3.0], [9.0]] and values(mt._foreach_abs(a)) == [[1.0, 4.0], [9.0]]
+    assert mt._foreach_mul_(a, b) is None and values(a) == [[2.0, -12.0], [36.0]]
+    mt._foreach_addcmul_(a, b, b, mt.tensor([1.0, -1.0]))
+    assert values(a) == [[6.0, -3.0], [20.0]]
+    mt._foreach_clamp_min_(a, 0)
+    mt._foreach_sqrt_(b)
+    mt._foreach_copy_([a[1]], [b[1]])
+    assert values(a) == [[6.0, 0.0], [2.0]] and b[1].item() == 2.0
+    mt._foreach_zero_(a)
+    assert values(a) == [[0.0, 0.0], [0.0]]
+    w = mt.ones(2, requires_grad=True)
+    mt._foreach_mul([w], 3)[0].sum().backward()
+    assert w.grad.tolist() == [3.0, 3.0]
+    with pytest.raises(RuntimeError, match="must have the same number of tensors, got 2 and 1"):
+        mt._foreach_add(a, b[:1])

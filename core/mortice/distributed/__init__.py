@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
-    "ProcessGroup", "ReduceOp", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "barrier", "broadcast",
-    "broadcast_object_list", "destroy_process_group", "gather", "get_backend", "get_rank", "get_world_size",
+    "ProcessGroup", "ReduceOp", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "barrier",
+    "broadcast", "broadcast_object_list", "destroy_process_group", "gather", "get_backend", "get_rank", "get_world_size",
     "init_process_group", "is_available", "is_gloo_available", "is_initialized", "is_mpi_available",
     "is_nccl_available", "is_torchelastic_launched", "new_group", "recv", "reduce", "reduce_scatter", "scatter", "send",
 ]  # fmt: skip
@@ -53,8 +53,8 @@ is_gloo_available = is_mpi_available = is_nccl_available = is_torchelastic_launc
 def init_process_group(*args: Any, **kwargs: Any) -> NoReturn:
     """Refuse: there is no communication between processes."""
     raise NotImplementedError(
-        "init_process_group: expected one process; mortice has no communication between processes. Leave the group out, "
-        "and average gradients with a library such as mpi4py between backward and step."
+        f"init_process_group: {_LEFT_OUT}. Ask is_available() first; gradients can be averaged by a library such as mpi4py "
+        "between backward and step."
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 
+from mortice import op as _op
 from mortice.backends.host import HostBuffer, from_buffer, pack, unpack
 from mortice.backends.plugins import devices_of, resolve
 from mortice.device import Device
@@ -227,6 +228,9 @@ def _is_simple(value: Any, d: DType) -> bool:
     if type(value) is complex or d.kind == "c":
         return False
     return d.kind != "f" or (d.itemsize >= 4 and -3e38 < value < 3e38)
+
+
+_op.FROM_NUMBER = tensor
 
 
 def _is_part(value: Any) -> bool:

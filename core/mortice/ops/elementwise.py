@@ -85,7 +85,7 @@ def deprecated(name: str, old: str, new: str, depth: int = 3) -> None:
 # ---- sums, products, quotients ----
 
 
-@op(result=promote, shape=broadcast, kernel="add", name="add", number=wrap_number)
+@op(result=promote, shape=broadcast, kernel="add", name="add", number=wrap_number, scalars="alone")
 def _add(k: Any, x: Any, y: Any, /) -> Any:
     """Add elementwise, broadcasting."""
     return k.add(x, y)
@@ -124,7 +124,7 @@ def _no_bool(op: Op, d: DType) -> tuple[DType, DType]:
     return d, d
 
 
-@op(result=_no_bool, shape=broadcast, kernel="subtract", name="sub", number=wrap_number)
+@op(result=_no_bool, shape=broadcast, kernel="subtract", name="sub", number=wrap_number, scalars="alone")
 def _sub(k: Any, x: Any, y: Any, /) -> Any:
     """Subtract elementwise, broadcasting. Bools are refused: use `^`."""
     return k.subtract(x, y)
@@ -153,7 +153,7 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     return _sub(other, input if alpha is _ONE else _scaled("rsub", other, input, alpha))
 
 
-@op(result=promote, shape=broadcast, kernel="multiply", number=wrap_number)
+@op(result=promote, shape=broadcast, kernel="multiply", number=wrap_number, scalars="alone")
 def mul(k: Any, x: Any, y: Any, /) -> Any:
     """Multiply elementwise, broadcasting."""
     return k.multiply(x, y)
@@ -163,7 +163,7 @@ mul.vjp(x=lambda k, g, y: k.multiply(g, y), y=lambda k, g, x: k.multiply(g, x), 
 multiply = mul
 
 
-@op(result=floating, shape=broadcast, kernel="divide", name="div")
+@op(result=floating, shape=broadcast, kernel="divide", name="div", scalars="alone")
 def _div(k: Any, x: Any, y: Any, /) -> Any:
     """Divide elementwise, broadcasting. Integers give the default float dtype."""
     return k.divide(x, y)
@@ -192,7 +192,7 @@ def undefined(k: Any, g: Any, x_shape: Any) -> Any:
     raise NotImplementedError("the derivative of this operation is not implemented. Use .detach() on what enters it.")
 
 
-@op(result=promote, shape=broadcast, dtypes="uif")
+@op(result=promote, shape=broadcast, dtypes="uif", scalars="alone")
 def floor_divide(k: Any, x: Any, y: Any, /) -> Any:
     """Divide and round towards minus infinity."""
     if not _is_float(k, x, y):
@@ -218,7 +218,7 @@ def floordiv(k: Any, x: Any, y: Any, /) -> Any:
 floordiv.vjp(x=undefined, y=undefined)
 
 
-@op(result=promote, shape=broadcast, dtypes="uif", name="div_trunc", grad_name="DivBackward0")
+@op(result=promote, shape=broadcast, dtypes="uif", name="div_trunc", grad_name="DivBackward0", scalars="alone")
 def _div_trunc(k: Any, x: Any, y: Any, /) -> Any:
     """Divide and round towards zero."""
     if _is_float(k, x, y):
@@ -230,7 +230,7 @@ def _div_trunc(k: Any, x: Any, y: Any, /) -> Any:
 _div_trunc.vjp(x=zeros, y=zeros, jvp="elementwise")
 
 
-@op(result=promote, shape=broadcast, dtypes="uif", name="div_floor", grad_name="DivBackward0")
+@op(result=promote, shape=broadcast, dtypes="uif", name="div_floor", grad_name="DivBackward0", scalars="alone")
 def _div_floor(k: Any, x: Any, y: Any, /) -> Any:
     """Divide and round towards minus infinity; differentiable, with gradient 0."""
     if not _is_float(k, x, y):

@@ -36,6 +36,13 @@ class _Handle(RemovableHandle):
         table.update(rest)
 
 
+# The tables of hooks have PyTorch's names: optimisers that wrap another one make them without calling `__init__`.
+_HOOKS = (
+    "_optimizer_step_pre_hooks", "_optimizer_step_post_hooks", "_optimizer_state_dict_pre_hooks",
+    "_optimizer_state_dict_post_hooks", "_optimizer_load_state_dict_pre_hooks", "_optimizer_load_state_dict_post_hooks",
+)  # fmt: skip
+
+
 class Optimizer:
     """The base of all optimisers: subclasses define `step`.
 
@@ -46,12 +53,12 @@ class Optimizer:
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
-        self._pre_hooks: dict[int, Any] = {}
-        self._post_hooks: dict[int, Any] = {}
-        self._state_dict_pre: dict[int, Any] = {}
-        self._state_dict_post: dict[int, Any] = {}
-        self._load_pre: dict[int, Any] = {}
-        self._load_post: dict[int, Any] = {}
+        self._optimizer_step_pre_hooks: dict[int, Any] = {}
+        self._optimizer_step_post_hooks: dict[int, Any] = {}
+        self._optimizer_state_dict_pre_hooks: dict[int, Any] = {}
+        self._optimizer_state_dict_post_hooks: dict[int, Any] = {}
+        self._optimizer_load_state_dict_pre_hooks: dict[int, Any] = {}
+        self._optimizer_load_state_dict_post_hooks: dict[int, Any] = {}
         if isinstance(params, Tensor):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
@@ -144,33 +151,33 @@ class Optimizer:
 
         As in PyTorch, `args` begins with the optimiser itself.
         """
-        return _Handle(self._pre_hooks, hook)
+        return _Handle(self._optimizer_step_pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> _Handle:
         """Call `hook(optimizer, args, kwargs)` after each step."""
-        return _Handle(self._post_hooks, hook)
+        return _Handle(self._optimizer_step_post_hooks, hook)
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> _Handle:
         """Call `hook(optimizer)` before state_dict is made."""
-        return _Handle(self._state_dict_pre, hook, prepend)
+        return _Handle(self._optimizer_state_dict_pre_hooks, hook, prepend)
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> _Handle:
         """Call `hook(optimizer, state_dict)` when state_dict is made."""
-        return _Handle(self._state_dict_post, hook, prepend)
+        return _Handle(self._optimizer_state_dict_post_hooks, hook, prepend)
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> _Handle:
         """Call `hook(optimizer, state_dict)` before loading."""
-        return _Handle(self._load_pre, hook, prepend)
+        return _Handle(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> _Handle:
         """Call `hook(optimizer)` after loading."""
-        return _Handle(self._load_post, hook, prepend)
+        return _Handle(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
     # ---- state ----
 
     def state_dict(self) -> dict[str, Any]:
         """Return state and groups, parameters replaced by numbers."""
-        for hook in list(self._state_dict_pre.values()):
+        for hook in list(self._optimizer_state_dict_pre_hooks.values()):
             hook(self)
         numbers: dict[int, int] = {}
         groups = []
@@ -182,7 +189,7 @@ class Optimizer:
             groups.append(packed)
         state = {(numbers[id(k)] if isinstance(k, Tensor) else k): v for k, v in self.state.items()}
         result: dict[str, Any] = {"state": state, "param_groups": groups}
-        for hook in list(self._state_dict_post.values()):
+        for hook in list(self._optimizer_state_dict_post_hooks.values()):
             changed = hook(self, result)
             result = result if changed is None else changed
         return result
@@ -194,7 +201,7 @@ class Optimizer:
             ValueError: when the groups do not match in number or size.
         """
         state_dict = dict(state_dict)
-        for hook in list(self._load_pre.values()):
+        for hook in list(self._optimizer_load_state_dict_pre_hooks.values()):
             changed = hook(self, state_dict)
             state_dict = state_dict if changed is None else changed
         groups, saved = self.param_groups, deepcopy(state_dict["param_groups"])
@@ -219,7 +226,7 @@ class Optimizer:
             if "param_names" in mine and "param_names" not in theirs:
                 theirs["param_names"] = mine["param_names"]
         self.__setstate__({"state": state, "param_groups": saved})
-        for hook in list(self._load_post.values()):
+        for hook in list(self._optimizer_load_state_dict_post_hooks.values()):
             hook(self)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -227,7 +234,7 @@ class Optimizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        for name in ("_pre_hooks", "_post_hooks", "_state_dict_pre", "_state_dict_post", "_load_pre", "_load_post"):
+        for name in _HOOKS:
             self.__dict__.setdefault(name, {})
         for group in self.param_groups:
             for name, default in self.__dict__.get("defaults", {}).items():
@@ -264,16 +271,16 @@ def _with_hooks(step: Any) -> Any:
     def run(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         if "_opt_called" in self.__dict__:  # there is a schedule, which wants to come after
             self._opt_called = True
-        if not (self._pre_hooks or self._post_hooks or _all_pre_hooks or _all_post_hooks):
+        if not (self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks or _all_pre_hooks or _all_post_hooks):
             return step(self, *args, **kwargs)
-        for hook in [*_all_pre_hooks.values(), *self._pre_hooks.values()]:
+        for hook in [*_all_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()]:
             changed = hook(self, (self, *args), kwargs)
             if isinstance(changed, tuple) and len(changed) == 2:
                 (_, *args), kwargs = changed  # type: ignore[assignment]
             elif changed is not None:
                 raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {changed}.")
         result = step(self, *args, **kwargs)
-        for hook in [*self._post_hooks.values(), *_all_post_hooks.values()]:
+        for hook in [*self._optimizer_step_post_hooks.values(), *_all_post_hooks.values()]:
             hook(self, (self, *args), kwargs)
         return result
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import mortice
 from mortice import _autocasting as autocasting
-from mortice.ops.data import range_of
+from mortice import _range_of as range_of
 
 
 def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:

@@ -1,0 +1,139 @@
+"""`_foreach_*`: one operation on each of a list of tensors. Optimisers of other libraries name them, private as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mortice
+from mortice import Tensor
+
+
+def _lists(name: str, tensors: Any, others: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Return the operands of each call: lists are walked together, and what is no list is every call's."""
+    tensors = list(tensors)
+    columns = []
+    for other in others:
+        column = list(other) if isinstance(other, (list, tuple)) else [other] * len(tensors)
+        if len(column) != len(tensors):
+            raise RuntimeError(
+                f"{name}: Tensor lists must have the same number of tensors, got {len(tensors)} and {len(column)}."
+            )
+        columns.append(column)
+    return list(zip(tensors, *columns))
+
+
+def _each(name: str) -> Callable[..., Any]:
+    """Return what applies the operation of that name, a function here or a method that writes in place, to each tensor."""
+    foreach = f"_foreach_{name}"
+
+    def new(self: Any, *others: Any, **options: Any) -> tuple[Any, ...]:
+        fn = getattr(mortice, name)
+        return tuple(fn(*operands, **options) for operands in _lists(foreach, self, others))
+
+    def in_place(self: Any, *others: Any, **options: Any) -> None:
+        for t, *operands in _lists(foreach, self, others):
+            getattr(t, name)(*operands, **options)
+
+    made = in_place if name.endswith("_") else new
+    made.__name__ = made.__qualname__ = foreach
+    made.__doc__ = f"Apply {name} to each tensor of a list" + (" in place." if name.endswith("_") else ", as a tuple.")
+    return made
+
+
+def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> tuple[Any, ...]:
+    """Return the vector norm of each tensor of a list."""
+    return tuple(mortice.linalg.vector_norm(t, ord, dtype=dtype) for t in self)
+
+
+def _foreach_max(self: Any) -> tuple[Any, ...]:
+    """Return the largest element of each tensor of a list."""
+    return tuple(t.max() for t in self)
+
+
+def _foreach_pow(self: Any, exponent: Any) -> tuple[Any, ...]:
+    """Raise each tensor of a list to a power, or one number to each of them."""
+    if not isinstance(self, (list, tuple)):
+        return tuple(mortice.pow(self, e) for e in exponent)
+    return tuple(mortice.pow(t, e) for t, e in _lists("_foreach_pow", self, (exponent,)))
+
+
+def _bounding(name: str, bound: str) -> Callable[..., Any]:
+    """Return a limit of each tensor of a list; bounds are numbers or tensors, and PyTorch calls it by two names."""
+
+    def new(self: Any, other: Any) -> tuple[Any, ...]:
+        return tuple(_limited(bound, t, o) for t, o in _lists(f"_foreach_{name}", self, (other,)))
+
+    def in_place(self: Any, other: Any) -> None:
+        for t, o in _lists(f"_foreach_{name}", self, (other,)):
+            t.copy_(_limited(bound, t, o))
+
+    made = in_place if name.endswith("_") else new
+    made.__name__ = made.__qualname__ = f"_foreach_{name}"
+    made.__doc__ = f"Bound each tensor of a list: {bound}."
+    return made
+
+
+def _limited(bound: str, t: Any, limit: Any) -> Any:
+    if isinstance(limit, Tensor):
+        return getattr(mortice, bound)(t, limit)
+    return t.clamp(max=limit) if bound == "minimum" else t.clamp(min=limit)
+
+
+_foreach_clamp_max, _foreach_clamp_max_ = _bounding("clamp_max", "minimum"), _bounding("clamp_max_", "minimum")
+_foreach_clamp_min, _foreach_clamp_min_ = _bounding("clamp_min", "maximum"), _bounding("clamp_min_", "maximum")
+_foreach_maximum, _foreach_maximum_ = _bounding("maximum", "maximum"), _bounding("maximum_", "maximum")
+_foreach_minimum, _foreach_minimum_ = _bounding("minimum", "minimum"), _bounding("minimum_", "minimum")
+_foreach_add, _foreach_add_ = _each("add"), _each("add_")
+_foreach_sub, _foreach_sub_ = _each("sub"), _each("sub_")
+_foreach_mul, _foreach_mul_ = _each("mul"), _each("mul_")
+_foreach_div, _foreach_div_ = _each("div"), _each("div_")
+_foreach_pow_, _foreach_copy_, _foreach_zero_ = _each("pow_"), _each("copy_"), _each("zero_")
+_foreach_lerp, _foreach_lerp_ = _each("lerp"), _each("lerp_")
+_foreach_abs, _foreach_abs_ = _each("abs"), _each("abs_")
+_foreach_ceil, _foreach_ceil_ = _each("ceil"), _each("ceil_")
+_foreach_cos, _foreach_cos_ = _each("cos"), _each("cos_")
+_foreach_erf, _foreach_erf_ = _each("erf"), _each("erf_")
+_foreach_exp, _foreach_exp_ = _each("exp"), _each("exp_")
+_foreach_expm1, _foreach_expm1_ = _each("expm1"), _each("expm1_")
+_foreach_floor, _foreach_floor_ = _each("floor"), _each("floor_")
+_foreach_frac, _foreach_frac_ = _each("frac"), _each("frac_")
+_foreach_log, _foreach_log_ = _each("log"), _each("log_")
+_foreach_log1p, _foreach_log1p_ = _each("log1p"), _each("log1p_")
+_foreach_neg, _foreach_neg_ = _each("neg"), _each("neg_")
+_foreach_reciprocal, _foreach_reciprocal_ = _each("reciprocal"), _each("reciprocal_")
+_foreach_round, _foreach_round_ = _each("round"), _each("round_")
+_foreach_rsqrt, _foreach_rsqrt_ = _each("rsqrt"), _each("rsqrt_")
+_foreach_sigmoid, _foreach_sigmoid_ = _each("sigmoid"), _each("sigmoid_")
+_foreach_sign, _foreach_sign_ = _each("sign"), _each("sign_")
+_foreach_sin, _foreach_sin_ = _each("sin"), _each("sin_")
+_foreach_sqrt, _foreach_sqrt_ = _each("sqrt"), _each("sqrt_")
+_foreach_tanh, _foreach_tanh_ = _each("tanh"), _each("tanh_")
+_foreach_trunc, _foreach_trunc_ = _each("trunc"), _each("trunc_")
+
+
+def _weighted(name: str) -> Callable[..., Any]:
+    """Return addcmul or addcdiv of lists, whose factor is one number, a list of them or a tensor of one a call."""
+
+    def operands(self: Any, first: Any, second: Any, value: Any) -> list[tuple[Any, ...]]:
+        factors = value.tolist() if isinstance(value, Tensor) else value
+        return _lists(f"_foreach_{name}", self, (first, second, factors))
+
+    def new(self: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> tuple[Any, ...]:
+        fn = getattr(mortice, name)
+        return tuple(fn(t, x, y, value=v) for t, x, y, v in operands(self, tensor1, tensor2, value))
+
+    def in_place(self: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> None:
+        for t, x, y, v in operands(self, tensor1, tensor2, value):
+            getattr(t, name)(x, y, value=v)
+
+    made = in_place if name.endswith("_") else new
+    made.__name__ = made.__qualname__ = f"_foreach_{name}"
+    made.__doc__ = f"Apply {name} to each tensor of a list."
+    return made
+
+
+_foreach_addcmul, _foreach_addcmul_ = _weighted("addcmul"), _weighted("addcmul_")
+_foreach_addcdiv, _foreach_addcdiv_ = _weighted("addcdiv"), _weighted("addcdiv_")
+
+__all__ = [name for name in dir() if name.startswith("_foreach_")]
