@@ -70,6 +70,7 @@ PUBLIC = {
         "arange empty empty_like eye full full_like linspace logspace ones ones_like range=range_ scalar_tensor zeros "
         "zeros_like"
     ),
+    "ops.data": "_range_of=range_of",
     "ops.einsum": "einsum",
     "ops.elementwise": (
         "add clamp clamp_max clamp_min clip copysign div divide float_power floor_divide fmax fmin fmod heaviside "
