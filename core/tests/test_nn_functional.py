@@ -379,3 +379,22 @@ def test_max_unpool_of_an_empty_batch_still_has_a_gradient(nd):
     out = getattr(F, f"max_unpool{nd}d")(pooled, places, 2)
     out.sum().backward()
     assert out.shape == x.shape == x.grad.shape
+
+
+@pytest.mark.parametrize(
+    ("call", "numbers"),
+    [
+        (F.hardshrink, [0.4]), (F.softshrink, [0.4]), (F.threshold, [0.1, 2.0]), (F.hardtanh, [-0.5, 0.5]),
+        (lambda x, delta: F.huber_loss(x, x.flip(1), delta=delta), [0.5]),
+        (lambda x, beta: F.smooth_l1_loss(x, x.flip(1), beta=beta), [0.5]),
+        (lambda x, value: F.pad(x, (1, 1), value=value), [2.0]), (lambda x, eps: mt.logit(x.sigmoid(), eps), [0.1]),
+        (lambda x, p: mt.cdist(x, x * 2, p), [1.0]), (mt.linalg.vector_norm, [3.0]),
+    ],
+)  # fmt: skip
+def test_a_tensor_of_one_element_stands_for_a_number(call, numbers):
+    x = mt.tensor([[-1.5, 0.3, 2.0], [0.5, -0.2, 4.0]], requires_grad=True)
+    found = call(x, *map(mt.tensor, numbers))
+    expected = call(x, *numbers)
+    mt.testing.assert_close(found, expected)
+    found, expected = (mt.autograd.grad(out.sum(), x)[0] for out in (found, expected))
+    mt.testing.assert_close(found, expected)

@@ -13,6 +13,7 @@ from mortice.modes import autocasting
 from mortice.mutation import inplace
 from mortice.op import TensorBase, broadcast, op, same
 from mortice.ops.arguments import numpy_names
+from mortice.ops.data import number
 from mortice.ops.movement import cast, reshape
 from mortice.random import default_generator
 from mortice.shape import Size, check_dim, prod
@@ -41,6 +42,7 @@ _hardtanh.vjp(x=lambda k, g, x, low, high: k.hardtanh_grad(g, x, low=low, high=h
 
 def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     """Limit to [min_val, max_val]."""
+    min_val, max_val = number(min_val), number(max_val)
     if isinstance(input, TensorBase) and input.dtype.kind in "ui":
         min_val, max_val = int(min_val), int(max_val)
         if input.dtype.kind == "u" and min_val < 0:
@@ -119,7 +121,7 @@ def threshold(input: Any, threshold: float, value: float, *, out: Any = None) ->
     """Replace what does not exceed `threshold` by `value`."""
     if isinstance(input, TensorBase) and input.dtype.kind in "ui":
         threshold, value = int(threshold), int(value)
-    return _threshold(input, limit=threshold, value=value, out=out)
+    return _threshold(input, limit=number(threshold), value=number(value), out=out)
 
 
 @op(shape=same, name="hardshrink", dtypes="f")
@@ -133,7 +135,7 @@ _hardshrink.vjp(x=lambda k, g, x, lambd: k.where(k.less_equal(k.abs(x), lambd), 
 
 def hardshrink(input: Any, lambd: float = 0.5, *, out: Any = None) -> Any:
     """Replace what lies within [-lambd, lambd] by 0."""
-    return _hardshrink(input, lambd=lambd, out=out)
+    return _hardshrink(input, lambd=number(lambd), out=out)
 
 
 @op(shape=same, name="softshrink", dtypes="f")
@@ -149,6 +151,7 @@ _softshrink.vjp(x=lambda k, g, x, lambd: k.where(k.less_equal(k.abs(x), lambd), 
 
 def softshrink(input: Any, lambd: float = 0.5, *, out: Any = None) -> Any:
     """Move towards 0 by lambd, no further than 0."""
+    lambd = number(lambd)
     if lambd < 0:
         raise ShapeError(f"softshrink: lambda must be greater or equal to 0, but found to be {lambd}.")
     return _softshrink(input, lambd=lambd, out=out)

@@ -12,7 +12,7 @@ from mortice.dtype import DType, bfloat16, float16, float32, int64
 from mortice.errors import DTypeError, ShapeError
 from mortice.node import TENSOR_KERNELS
 from mortice.op import Op, TensorBase, op, same
-from mortice.ops.data import range_of
+from mortice.ops.data import number, range_of
 from mortice.ops.movement import cast, reshape
 from mortice.shape import SCALAR, Size, prod
 
@@ -300,7 +300,7 @@ _smooth_l1.vjp(d=in_float32(_smooth_l1_back), jvp="elementwise")
 
 def smooth_l1(difference: Any, beta: float) -> Any:
     """Return the smooth absolute value of each difference."""
-    return _smooth_l1(difference, beta=beta)
+    return _smooth_l1(difference, beta=number(beta))
 
 
 @op(shape=same, name="huber", dtypes="f", grad_name="HuberLossBackward0")
@@ -323,4 +323,4 @@ _huber.vjp(
 
 def huber(difference: Any, delta: float) -> Any:
     """Return Huber's function of each difference."""
-    return _huber(difference, delta=delta)
+    return _huber(difference, delta=number(delta))

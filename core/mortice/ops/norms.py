@@ -12,6 +12,7 @@ from mortice.modes import autocasting
 from mortice.op import op, real_part, reduced
 from mortice.ops.arguments import numpy_names
 from mortice.ops.complex import conj
+from mortice.ops.data import number
 from mortice.ops.elementwise import mul
 from mortice.ops.movement import cast, permute, reshape
 from mortice.ops.reduce import spread
@@ -85,6 +86,8 @@ def vector_norm(
 ) -> Any:
     """Return the norm of vectors along dims, of the flat tensor by default."""
     input = as_dtype("linalg.vector_norm", input, dtype)
+    if hasattr(ord, "item"):
+        ord = number(ord)
     if not isinstance(ord, (int, float)):
         raise TypeError(f"linalg.vector_norm: expected ord to be a number; got {type(ord).__name__}.")
     axes = check_dims("linalg.vector_norm", dim, len(input.shape)) if input.shape else ()

@@ -8,6 +8,7 @@ from typing import Any
 from mortice.backends.kernel_tools import horner, in_float32, is_number, like, single
 from mortice.node import TENSOR_KERNELS
 from mortice.op import broadcast, floating, op, promote, same
+from mortice.ops.data import number
 from mortice.ops.elementwise import add, mul, undefined
 
 __all__ = [
@@ -224,7 +225,7 @@ _logit.vjp(x=_logit_back, jvp="elementwise")
 
 def logit(input: Any, eps: float | None = None, *, out: Any = None) -> Any:
     """Return log(x / (1 - x)), of x limited to [eps, 1 - eps] where eps is given."""
-    return _logit(input, eps=eps, out=out)
+    return _logit(input, eps=None if eps is None else number(eps), out=out)
 
 
 def _log_times(k: Any, x: Any, y: Any, log: Any) -> Any:
