@@ -226,3 +226,8 @@ def test_a_number_alone_is_what_it_is_in_a_list(value, dtype):
     d = None if dtype is None else getattr(mt, dtype)
     alone, listed = mt.tensor(value, dtype=d), mt.tensor([value], dtype=d)
     assert alone.dtype is listed.dtype and str(alone.item()) == str(listed.item()) and alone.shape == ()
+
+
+def test_a_bfloat16_is_rounded_from_float():
+    # Just above the middle of two: a tie once it is a float, which goes to the even one, as in PyTorch.
+    assert mt.full((1,), 1.003906251, dtype=mt.bfloat16).item() == mt.zeros(1, dtype=mt.bfloat16).fill_(1.003906251).item() == 1

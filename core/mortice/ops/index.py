@@ -469,6 +469,11 @@ def _side_by_side(x: Any, key: tuple[Any, ...]) -> tuple[int, int, Size, Any] | 
         start += 1
     while start < stop and type(key[stop - 1]) is slice and key[stop - 1] == _ALL:
         stop -= 1
+    if stop - start == 1 and start + len(key) - stop < len(shape) and key[0] is not Ellipsis:
+        sole = key[start]
+        if isinstance(sole, TensorBase) and sole.dtype is int64 and sole._device is device and sole.shape:
+            size = tuple.__getitem__(shape, start)
+            return start, 1, sole.shape, flat_positions([sole], (size,), (start,), sole.shape)
     given = [_constant(x, k, None) if type(k) is list else k for k in key[start:stop]]
     if not given:
         return None
@@ -511,7 +516,18 @@ def _is_bare(key: slice) -> bool:
 
 def _plain_key(key: Any, shape: Size) -> tuple[Any, ...] | None:
     """Return a key of only slices, ints in range, None and one Ellipsis as any backend reads it; None for any other key."""
-    parts = key if type(key) is tuple else (key,)
+    kind = type(key)
+    if kind is int or kind is slice:
+        fits = shape and (-tuple.__getitem__(shape, 0) <= key < tuple.__getitem__(shape, 0) if kind is int else _is_bare(key))
+        return (key,) if fits else None
+    parts = key if kind is tuple else (key,)
+    if len(parts) <= len(shape):
+        for k, n in zip(parts, shape):
+            kind = type(k)
+            if not ((kind is slice and _is_bare(k)) or (kind is int and -n <= k < n)):
+                break
+        else:
+            return parts
     used = len(parts) - parts.count(None) if _is_basic(parts) else -1
     dots = [i for i, k in enumerate(parts) if k is Ellipsis] if used >= 0 else []
     used -= len(dots)
