@@ -11,7 +11,7 @@ from copy import deepcopy
 from typing import Any
 
 from mortice import Tensor
-from mortice.utils.hooks import RemovableHandle
+from mortice.handles import RemovableHandle
 
 
 class _Required:
