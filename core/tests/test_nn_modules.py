@@ -275,3 +275,9 @@ def test_parameters_go_to_a_vector_and_back():
     assert tuple(nn.utils.parameters_to_vector(net.parameters()).shape) == (8,)
     nn.utils.vector_to_parameters(mt.arange(8.0), net.parameters())
     assert net.weight.tolist() == [[0, 1, 2], [3, 4, 5]] and net.bias.tolist() == [6, 7]
+
+
+def test_a_module_may_call_an_attribute_persistent():
+    layer = nn.Linear(1, 1)
+    layer._persistent = {"a": False}
+    assert list(layer.state_dict()) == ["weight", "bias"]
