@@ -280,6 +280,7 @@ def test_parameters_go_to_a_vector_and_back():
 
 def test_load_state_dict_leaves_no_reference_cycle():
     net, state = small(), small().state_dict()
+    net.load_state_dict(state)  # what is loaded at its first use may leave some
     gc.collect()
     net.load_state_dict(state)
     assert gc.collect() == 0
@@ -300,3 +301,9 @@ def test_the_prefix_of_a_parallel_wrapper_can_be_taken_off_a_state_dict():
     plain = {"module.a": 1, "b": 2}
     nn.modules.utils.consume_prefix_in_state_dict_if_present(plain, "module.")
     assert plain == {"a": 1, "b": 2}
+
+
+def test_a_module_may_call_an_attribute_persistent():
+    layer = nn.Linear(1, 1)
+    layer._persistent = {"a": False}
+    assert list(layer.state_dict()) == ["weight", "bias"]

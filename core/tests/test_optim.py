@@ -523,6 +523,9 @@ def test_an_optimizer_that_wraps_another_makes_the_tables_of_hooks_itself():
     w.sum().backward()
     optimizer.step()
     assert w.tolist() == [0.5] and seen == [1]
+    del optimizer._optimizer_step_pre_hooks, optimizer._optimizer_step_post_hooks
+    optimizer.step()
+    assert w.tolist() == [0.0]
 
 
 def test_foreach_functions_take_lists():

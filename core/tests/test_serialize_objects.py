@@ -385,7 +385,7 @@ NAMES = {
     "torchvision.models.resnet.ResNet": "mortice.vision.models.resnet.ResNet",
     "torchvision.models.mobilenetv2.InvertedResidual": "mortice.vision.models.mobilenetv2.InvertedResidual",
     "torchvision.models.shufflenetv2.InvertedResidual": "mortice.vision.models.shufflenetv2.InvertedResidual",
-    "torchvision.ops.misc.Conv2dNormActivation": "mortice.vision.ops.Conv2dNormActivation",
+    "torchvision.ops.misc.Conv2dNormActivation": "mortice.vision.ops.misc.Conv2dNormActivation",
     "torch.load": None, "torch.optim.os.system": None, "torch.serialization.load": None, "torch.utils.data.DataLoader": None,
     "torch.utils.data.dataloader.DataLoader": None, "mortice.utils.data.pool.Workers": None, "mortice.utils.data.sharing._Pickler": None,
     "torch.utils.data._utils.collate.default_collate": mt.utils.data.default_collate,

@@ -94,13 +94,13 @@ class Stateful:
                 destination = changed
         return destination
 
-    def _persistent(self) -> dict[str, Any]:
+    def _persistent_tensors(self) -> dict[str, Any]:
         """Return parameters and persistent buffers that there are, by name."""
         buffers = {n: b for n, b in self._buffers.items() if n not in self._non_persistent_buffers_set}
         return {n: t for n, t in (self._parameters | buffers).items() if t is not None}
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        for name, value in self._persistent().items():
+        for name, value in self._persistent_tensors().items():
             destination[prefix + name] = value if keep_vars or is_lazy(value) else value.detach()
         if type(self).get_extra_state is not Stateful.get_extra_state:
             destination[prefix + "_extra_state"] = self.get_extra_state()
@@ -150,7 +150,7 @@ class Stateful:
             arguments = (state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
             hook(self, *arguments) if options.get("with_module") else hook(*arguments)
         assign = local_metadata.get("assign_to_params_buffers", False)
-        own = self._persistent()
+        own = self._persistent_tensors()
         for name, value in own.items():
             key = prefix + name
             if key in state_dict:

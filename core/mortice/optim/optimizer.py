@@ -271,6 +271,8 @@ def _with_hooks(step: Any) -> Any:
     def run(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         if "_opt_called" in self.__dict__:  # there is a schedule, which wants to come after
             self._opt_called = True
+        if "_optimizer_step_pre_hooks" not in self.__dict__:  # it wraps another optimiser and never called `__init__`
+            return step(self, *args, **kwargs)
         if not (self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks or _all_pre_hooks or _all_post_hooks):
             return step(self, *args, **kwargs)
         for hook in [*_all_pre_hooks.values(), *self._optimizer_step_pre_hooks.values()]:

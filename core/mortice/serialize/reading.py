@@ -30,6 +30,9 @@ from mortice.serialize.registry import Known
 from mortice.shape import Size, contiguous_strides, prod
 from mortice.tensor import TensorBase, make
 
+# What `load(map_location=)` takes, for annotations.
+MAP_LOCATION = Callable[[Any, str], Any] | Device | str | dict[str, str] | None
+
 STORAGES = {
     "float32": "FloatStorage", "float64": "DoubleStorage", "float16": "HalfStorage", "bfloat16": "BFloat16Storage",
     "int64": "LongStorage", "int32": "IntStorage", "int16": "ShortStorage", "int8": "CharStorage", "uint8": "ByteStorage",
