@@ -185,10 +185,10 @@ def test_names_are_at_pytorch_s_addresses_too() -> None:
     from mortice.optim.adamw import AdamW
     from mortice.optim.rmsprop import RMSprop
     from mortice.utils.data._utils.collate import default_collate
+    from mortice.utils.hooks import RemovableHandle
 
     from mortice.functional import norm
     from mortice.types import Device, Number
-    from mortice.utils.hooks import RemovableHandle
 
     assert AdamW is mortice.optim.AdamW and RMSprop is mortice.optim.RMSprop and norm is mortice.norm
     assert default_collate is mortice.utils.data.default_collate and mortice.GradScaler is mortice.amp.GradScaler
