@@ -57,8 +57,8 @@ def load_state_dict_from_url(
 ) -> Any:
     """Return what a saved file holds that lies at an address; it is fetched once and kept.
 
-    It is kept in `checkpoints` below `get_dir()`, or in `model_dir`. With `check_hash` the file's name must have the form
-    `name-0123abcd.pth`, with the beginning of its SHA-256 checksum.
+    It is kept in `checkpoints` below `get_dir()`, or in `model_dir`. With `check_hash` a name of the form
+    `name-0123abcd.pth` gives the beginning of its SHA-256 checksum; as in PyTorch, other names give nothing to check.
     """
     name = file_name or os.path.basename(urlparse(url).path)
     path = os.path.join(model_dir or os.path.join(get_dir(), "checkpoints"), name)
@@ -78,13 +78,29 @@ def _begins_with(prefix: str | None) -> Callable[[str], bool] | None:
 # ---- models of a folder ----
 
 
-def list(github: str, *ignored: Any, source: str = "local", **also_ignored: Any) -> Any:
+def list(
+    github: str,
+    force_reload: bool = False,
+    skip_validation: bool = False,
+    trust_repo: Any = None,
+    verbose: bool = True,
+    *,
+    source: str = "local",
+) -> Any:
     """Return the names of a folder's entry points: the functions of its `hubconf.py`."""
     conf = _conf(github, source)
     return [name for name, value in vars(conf).items() if callable(value) and not name.startswith("_")]
 
 
-def help(github: str, model: str, *ignored: Any, source: str = "local", **also_ignored: Any) -> str | None:
+def help(
+    github: str,
+    model: str,
+    force_reload: bool = False,
+    skip_validation: bool = False,
+    trust_repo: Any = None,
+    *,
+    source: str = "local",
+) -> str | None:
     """Return the docstring of an entry point."""
     return _entry(_conf(github, source), model).__doc__
 

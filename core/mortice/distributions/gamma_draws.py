@@ -61,7 +61,7 @@ class _Draw(mortice.autograd.Function):
         return t * log_gamma_slope(concentration, log_z)
 
 
-class _Shares(mortice.autograd.Function):
+class _Shares(_Draw):
     """The logs of a Dirichlet draw, from logs of gamma variables, as a function of the concentrations.
 
     Through the gammas its gradient would be right on average; this one is a function of the draw, and varies less.
@@ -70,11 +70,6 @@ class _Shares(mortice.autograd.Function):
     @staticmethod
     def forward(concentration: Any, drawn: Any) -> Any:
         return drawn.log_softmax(-1)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        ctx.save_for_backward(inputs[0], output)
-        ctx.save_for_forward(inputs[0], output)
 
     @staticmethod
     def backward(ctx: Any, g: Any) -> Any:

@@ -9,6 +9,7 @@ from mortice import Tensor
 from mortice.doctor import events, trail
 from mortice.doctor.finding import Site
 from mortice.doctor.rule import Rule, register
+from mortice.doctor.spelling import distance
 
 
 class Message(Rule):
@@ -188,13 +189,3 @@ class MisspeltAttribute(Rule):
                             f"autograd; did you mean {self.settable!r}?",
                             remedy=f"Write {self.settable}.",
                         )
-
-
-def distance(a: str, b: str) -> int:
-    """Return how many letters must be changed, added or left out to make one word of the other."""
-    row = list(range(len(b) + 1))
-    for i, x in enumerate(a, 1):
-        before, row[0] = row[0], i
-        for j, y in enumerate(b, 1):
-            before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (x != y))
-    return row[-1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from mortice.doctor.spelling import distance
 from mortice.doctor.static.meaning import MODULES
 from mortice.doctor.static.program import Function
 from mortice.doctor.static.rule import StaticRule, register, text
@@ -24,16 +25,6 @@ IN_PLACE = frozenset(
     "clamp clip add sub mul div masked_fill relu sigmoid tanh abs neg sqrt exp log pow round squeeze unsqueeze transpose "
     "detach".split()
 )
-
-
-def distance(a: str, b: str) -> int:
-    """Return how many letters must be put in, left out or changed to make one word of the other."""
-    row = list(range(len(b) + 1))
-    for i, x in enumerate(a, 1):
-        last, row[0] = row[0], i
-        for j, y in enumerate(b, 1):
-            last, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, last + (x != y))
-    return row[-1]
 
 
 def near(name: str, wanted: str, most: int = 2) -> bool:
