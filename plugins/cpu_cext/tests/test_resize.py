@@ -1,4 +1,4 @@
-"""Interpolation, sliding blocks and padding against the default bodies on the same backend."""
+"""Interpolation, sampling at grids, sliding blocks and padding against the default bodies on the same backend."""
 
 from __future__ import annotations
 
@@ -84,3 +84,53 @@ def test_padding_and_its_gradient_are_those_of_the_default_bodies(widths, mode):
 def test_borders_wider_than_the_axis_are_refused():
     with pytest.raises(RuntimeError):
         K.pad_border(_input((1, 1, 3)), widths=((0, 0), (0, 0), (5, 0)), mode="reflect")
+
+
+# Points inside, on the edges, far outside, and none at all.
+_FAR = [-3.7, -1.0, 1.0, 1.5, 40.0, -1e30, float("inf"), float("-inf"), float("nan"), 0.0]
+
+
+def _points(shape, dtype, seed):
+    rng = random.Random(seed)
+    size = 1
+    for n in shape:
+        size *= n
+    numbers = [rng.choice(_FAR) if rng.random() < 0.2 else rng.uniform(-1.4, 1.4) for _ in range(size)]
+    return mortice.tensor(numbers, dtype=mortice.float64).reshape(shape).to(dtype)._data
+
+
+@pytest.mark.parametrize("align", [False, True])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("sizes, out", [((5, 7), (10, 14)), ((1, 6), (3, 5)), ((3, 4, 2), (2, 9, 5))])
+def test_sampling_at_a_grid_is_that_of_the_default_body(sizes, out, mode, padding, align):
+    if mode == "cubic" and len(sizes) == 3:
+        pytest.skip("cubic convolution is of two axes")
+    settings = {"mode": mode, "padding": padding, "align_corners": align}
+    for dtype, gap in ((mortice.float64, 1e-9), (mortice.float32, 2e-3), (mortice.float16, 0.07)):
+        x, grid = _input((2, 3, *sizes), dtype), _points((2, *out, len(sizes)), dtype, 1)
+        y = K.grid_sample(x, grid, **settings)
+        _near(y, Backend.grid_sample(K, x, grid, **settings), gap)
+        g = _input((2, 3, *out), dtype, seed=2)
+        for needs in ((True, True), (True, False), (False, True)):
+            got = K.grid_sample_grad(g, x, grid, needs=needs, **settings)
+            want = Backend.grid_sample_grad(K, g, x, grid, needs=needs, **settings)
+            for own, other, needed in zip(got, want, needs):
+                assert (own is not None) == (other is not None) == needed
+                if needed and dtype is not mortice.float16:  # sums of other orders round otherwise there
+                    _near(own, other, 1e-6 if dtype is mortice.float64 else 4)
+
+
+def test_sampling_is_the_same_for_any_number_of_threads():
+    x, grid = _input((1, 5, 40, 50), mortice.float32), _points((1, 90, 80, 2), mortice.float32, 3)
+    g = _input((1, 5, 90, 80), mortice.float32, seed=4)
+    settings = {"mode": "linear", "padding": "reflection", "align_corners": False}
+    before, found = mortice.get_num_threads(), []
+    try:
+        for threads in (1, 2, 3):
+            mortice.set_num_threads(threads)
+            arrays = [K.grid_sample(x, grid, **settings), *K.grid_sample_grad(g, x, grid, needs=(True, True), **settings)]
+            found.append([bytes(K.to_host(a).view.cast("B")) for a in arrays])
+    finally:
+        mortice.set_num_threads(before)
+    assert found[0] == found[1] == found[2]
