@@ -347,16 +347,16 @@ def linspace(
         start, end = int(start), int(end)
     k = where.backend
     wide = _wide(k, where, dtype)
+    # The second half counts back from the end, so that the end is exact.
+    half = (steps + 1) // 2
+    step = (end - start) / (steps - 1) if steps > 1 else 0.0
     try:
-        i = k.astype(k.arange(0, steps, 1, dtype=int64, device=where), wide)
+        up = k.astype(k.arange(0, half, 1, dtype=int64, device=where), wide)
+        down = k.astype(k.arange(steps - 1 - half, -1, -1, dtype=int64, device=where), wide)
     except (MemoryError, ValueError, OverflowError) as error:
         raise out_of_memory("linspace", Size((steps,)), dtype, error) from None
-    step = (end - start) / (steps - 1) if steps > 1 else 0.0
-    # The second half counts back from the end, so that the end is exact.
-    up = k.add(k.multiply(i, step), start)
-    down = k.subtract(end, k.multiply(k.subtract(steps - 1, i), step))
-    half = k.less(k.arange(0, steps, 1, dtype=int64, device=where), max((steps + 1) // 2, 1))
-    data = k.astype(k.where(half, up, down), dtype)
+    up, down = k.add(k.multiply(up, step), start), k.subtract(end, k.multiply(down, step))
+    data = k.astype(k.concat([up, down], axis=0), dtype)
     made = _in_order(out, make(data, where, dtype, Size((steps,))))
     return given("linspace", made, out, requires_grad, pin_memory)
 

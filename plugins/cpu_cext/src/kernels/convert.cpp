@@ -78,6 +78,12 @@ template <class T> APART void copy_elements(char *const *at, const int64_t *step
         for (int64_t i = 0; i < n; i++) out[i] = value;
         return;
     }
+    if (step[0] == size && step[1] == -size) {  // flipped
+        T *__restrict__ out = reinterpret_cast<T *>(at[0]);
+        const T *__restrict__ in = reinterpret_cast<const T *>(at[1]);
+        for (int64_t i = 0; i < n; i++) out[i] = in[-i];
+        return;
+    }
     char *out = at[0];
     const char *in = at[1];
     for (int64_t i = 0; i < n; i++, out += step[0], in += step[1])
