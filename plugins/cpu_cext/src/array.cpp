@@ -194,6 +194,30 @@ Ref copied(Array &x) {
     return y;
 }
 
+bool channels_last(const Array &x) {
+    if (x.contiguous || (x.ndim != 4 && x.ndim != 5)) return false;
+    int64_t least = 0;
+    for (int i = x.ndim; i > 0; i--) {
+        int d = i == x.ndim ? 1 : i == 1 ? 0 : i;
+        if (x.strides()[d] < least || (d == 0 && least == x.strides()[1])) return false;
+        least = x.strides()[d] * x.shape()[d];
+    }
+    return x.strides()[1] > 0;
+}
+
+Ref with_channels_last(Array &x) {
+    Ref y = make(x.dtype, x.ndim, x.shape());
+    int64_t step = 1;
+    for (int i = x.ndim; i > 0; i--) {
+        int d = i == x.ndim ? 1 : i == 1 ? 0 : i;
+        y->strides()[d] = step;
+        step *= x.shape()[d];
+    }
+    y->contiguous = row_major(*y);
+    assign(*y, x);
+    return y;
+}
+
 Ref cloned(Array &x) {
     Ref y = make_laid_out_like(x, x.dtype);
     assign(*y, x);
