@@ -230,6 +230,14 @@ def test_channels_last_is_an_order_of_strides(device, shape, name, strides):
         x[0].contiguous(memory_format=wanted)
 
 
+def test_parts_of_images_with_channels_last_give_results_that_have_them_last():
+    image = mt.arange(2.0 * 3 * 8 * 6).reshape(2, 3, 8, 6).to(memory_format=mt.channels_last)
+    for part in (image[:, :, ::2, ::2], image[:, :, 1:-1, 1:-1]):
+        for found in (part * 2, part.exp(), part.double(), F.interpolate(part, scale_factor=2)):
+            assert found.is_contiguous(memory_format=mt.channels_last) and not found.is_contiguous()
+        assert (part * 2).tolist() == (part.contiguous() * 2).tolist()
+
+
 def test_modules_take_a_memory_format():
     layer = mt.nn.Conv2d(3, 4, 2).to(memory_format=mt.channels_last)
     x = mt.rand(1, 3, 5, 5)
