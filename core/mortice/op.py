@@ -218,6 +218,7 @@ class Op:
         strides: Callable[..., Any] | None,
         fixed: tuple[str, ...],
         number: Callable[..., Any] | None,
+        keeps_format: int,
     ) -> None:
         self.name = (name or body.__name__).strip("_")
         self.body, self.result, self.shape, self.kernel, self.dtypes = body, result, shape, kernel, dtypes
@@ -226,6 +227,7 @@ class Op:
         self.grad_name = grad_name or "".join(p.capitalize() for p in self.name.split("_")) + "Backward0"
         self.doc = body.__doc__
         self.scatter, self.strides, self.number = scatter, strides, number or fit_number
+        self.keeps_format = keeps_format
         positional, star, self.attrs = signature(body)
         self.variadic = bool(star)
         self.inputs = positional[1:] + star
@@ -753,6 +755,7 @@ def op(
     strides: Callable[..., Any] | None = None,
     fixed: tuple[str, ...] = (),
     number: Callable[..., Any] | None = None,
+    keeps_format: int = 0,
 ) -> Callable[[Callable[..., Any]], Any]:
     """Declare an operation; returns the function that users call, with `.vjp`, `.no_grad` and `.op` on it.
 
@@ -772,6 +775,7 @@ def op(
         strides: for a view, `strides(shape, strides, **attributes)` returns the view's strides.
         fixed: inputs such as indices and conditions that keep their dtype and take no part in promotion.
         number: the rule for Python numbers, by default that integer dtypes take those that they can hold.
+        keeps_format: of how many dims the first operand may be whose memory format the results of as many dims have too.
     """
 
     def declare(body: Callable[..., Any]) -> Any:
@@ -780,6 +784,7 @@ def op(
             body, result=result, shape=shape, kernel=kernel, dtypes=dtypes, view=view, outputs=outputs or ("out",),
             differentiable=differentiable, holomorphic=holomorphic, check=check, grad_name=grad_name, scalars=allow,
             name=name, scatter=scatter, strides=strides, fixed=fixed, number=number,
+            keeps_format=keeps_format,
         )  # fmt: skip
         plain = not (made.variadic or outputs or view or check or fixed or shape is None)
         count = len(made.inputs)

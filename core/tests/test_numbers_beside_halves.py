@@ -6,6 +6,7 @@ import operator
 import pytest
 
 import mortice as mt
+from mortice.nn import functional as F
 
 OPERATORS = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow"]
 VALUES = [-20000.0, -3.0, -0.40625, 0.0, 1e-4, 0.5, 3.0, 123.4375, 60000.0]
@@ -52,3 +53,14 @@ def test_a_comparison_takes_the_number_rounded_and_warns_of_nothing(dtype, recwa
     assert (x != 0.1).tolist() == [False, True, True, True]
     assert mt.nn.functional.hardshrink(x, 0.1).tolist()[0] == 0
     assert not [w for w in recwarn if issubclass(w.category, RuntimeWarning)]
+
+
+@pytest.mark.parametrize("dtype", HALVES, ids=str)
+def test_activations_compare_with_limits_that_are_not_rounded(dtype):
+    x = mt.tensor([0.1, 0.3, 0.7, -0.3]).to(dtype)
+    wide = x.float()
+    for function in (lambda x: F.threshold(x, 0.1, 2.0), lambda x: F.softshrink(x, 0.3), lambda x: F.hardtanh(x, -0.3, 0.7)):
+        assert function(x).tolist() == function(wide).to(dtype).tolist()
+    for function in (lambda x: F.threshold(x, 0.1, 2.0), lambda x: F.hardtanh(x, -0.3, 0.7)):
+        grads = [mt.autograd.grad(function(y.requires_grad_()).sum(), y)[0].tolist() for y in (x, wide)]
+        assert grads[0] == grads[1]

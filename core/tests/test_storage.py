@@ -13,6 +13,7 @@ import weakref
 import pytest
 
 import mortice as mt
+from mortice.nn import functional as F
 
 STRICT = importlib.util.find_spec("mortice_conformance") is not None
 DEVICES = ["cpu", pytest.param("strict:0", marks=pytest.mark.skipif(not STRICT, reason="the conformance kit is not installed"))]
@@ -179,6 +180,38 @@ def test_view_shows_the_same_bytes(device):
 # ---- memory formats ----
 
 
+KEEPING = {
+    "max_pool2d": lambda x: F.max_pool2d(x, 3, 2, 1), "positions": lambda x: F.max_pool2d(x, 2, return_indices=True)[1].double(),
+    "avg_pool2d": lambda x: F.avg_pool2d(x, 2), "adaptive_avg_pool2d": lambda x: F.adaptive_avg_pool2d(x, (3, 2)),
+    "adaptive_max_pool2d": lambda x: F.adaptive_max_pool2d(x, 3), "max_unpool2d": lambda x: F.max_unpool2d(
+        *F.max_pool2d(x, 2, return_indices=True), 2),
+    "batch_norm": lambda x: F.batch_norm(x, None, None, training=True),
+    "evaluated": lambda x: F.batch_norm(x, mt.arange(8.0).double(), mt.ones(8).double()), "group_norm": lambda x: F.group_norm(x, 2),
+    "bilinear": lambda x: F.interpolate(x, size=(5, 9), mode="bilinear"), "nearest": lambda x: F.interpolate(x, scale_factor=2),
+    "pad": lambda x: F.pad(x, (1, 2, 0, 1), value=3.0), "reflect": lambda x: F.pad(x, (1, 2, 0, 1), mode="reflect"),
+    "pixel_shuffle": lambda x: F.pixel_shuffle(x, 2), "channel_shuffle": lambda x: F.channel_shuffle(x, 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KEEPING)
+def test_results_have_their_channels_last_where_the_operand_has(name):
+    given = mt.randn(2, 8, 8, 6, dtype=mt.float64)
+    x, y = given.clone().requires_grad_(), given.to(memory_format=mt.channels_last).requires_grad_()
+    expected, got = KEEPING[name](x), KEEPING[name](y)
+    assert expected.is_contiguous() and got.is_contiguous(memory_format=mt.channels_last)
+    assert not got.is_contiguous() and got.tolist() == expected.tolist()
+    if expected.requires_grad:
+        expected.square().sum().backward()
+        got.square().sum().backward()
+        mt.testing.assert_close(y.grad, x.grad)
+
+
+def test_results_of_three_dims_of_space_have_their_channels_last_too():
+    x = mt.randn(2, 3, 4, 4, 4).to(memory_format=mt.channels_last_3d)
+    for found in (F.max_pool3d(x, 2), F.interpolate(x, scale_factor=2), F.batch_norm(x, None, None, training=True)):
+        assert found.is_contiguous(memory_format=mt.channels_last_3d) and not found.is_contiguous()
+
+
 @pytest.mark.parametrize(("shape", "name", "strides"), [((2, 3, 4, 5), "channels_last", (60, 1, 15, 3)),
                                                        ((2, 3, 4, 5, 6), "channels_last_3d", (360, 1, 90, 18, 3))])  # fmt: skip
 def test_channels_last_is_an_order_of_strides(device, shape, name, strides):
@@ -195,6 +228,14 @@ def test_channels_last_is_an_order_of_strides(device, shape, name, strides):
         assert made.stride() == strides and made.is_leaf and not made._is_view()
     with pytest.raises(RuntimeError, match=f"required rank {len(shape)} tensor to use {name} format"):
         x[0].contiguous(memory_format=wanted)
+
+
+def test_parts_of_images_with_channels_last_give_results_that_have_them_last():
+    image = mt.arange(2.0 * 3 * 8 * 6).reshape(2, 3, 8, 6).to(memory_format=mt.channels_last)
+    for part in (image[:, :, ::2, ::2], image[:, :, 1:-1, 1:-1]):
+        for found in (part * 2, part.exp(), part.double(), F.interpolate(part, scale_factor=2)):
+            assert found.is_contiguous(memory_format=mt.channels_last) and not found.is_contiguous()
+        assert (part * 2).tolist() == (part.contiguous() * 2).tolist()
 
 
 def test_modules_take_a_memory_format():

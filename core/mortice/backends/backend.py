@@ -13,6 +13,7 @@ from mortice.shape import contiguous_strides, prod
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 # REQUIRED: kernels in array-API names over buffers of equal dtype; a Python number may stand for one operand.
@@ -41,10 +42,45 @@ class KernelTable(dict):  # type: ignore[type-arg]
 
     def __missing__(self, op: Any) -> Any:
         found: Any = getattr(self.backend, op.kernel) if op.kernel else partial(op.body, self.backend)
+        if op.keeps_format and not self.backend.keeps_formats:
+            found = _keeping_format(op, found, self.backend)
         if not _dtypes(self.backend).issuperset(DTYPES):
             found = _naming_dtypes(op, found, self.backend)
         self[op] = found
         return found
+
+
+def channels_last(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Tell whether channels, axis 1 of 4 or 5, lie closest together, as PyTorch judges it; row-major strides are none."""
+    least = 0
+    for d in (1, *range(len(shape) - 1, 1, -1), 0):
+        if strides[d] < least or (d == 0 and least == strides[1]):
+            return False
+        least = strides[d] * shape[d]
+    return strides[1] > 0
+
+
+def _keeping_format(op: Any, kernel: Any, backend: Any) -> Any:
+    """Return the kernel with results whose channels are last in memory where those of the first operand are."""
+
+    def last(x: Any, ndim: int) -> Any:
+        if len(backend.shape_of(x)) != ndim:
+            return x
+        lying = backend.contiguous(backend.permute_dims(x, (0, *range(2, ndim), 1)))
+        return backend.permute_dims(lying, (0, ndim - 1, *range(1, ndim - 1)))
+
+    def kept(x: Any, *operands: Any, **attrs: Any) -> Any:
+        out = kernel(x, *operands, **attrs)
+        shape = backend.shape_of(x)
+        ndim = len(shape)
+        if not 4 <= ndim <= op.keeps_format or backend.is_contiguous(x):
+            return out
+        strides = backend.strides_of(x)
+        if strides is None or not channels_last(shape, strides):
+            return out
+        return tuple([last(o, ndim) for o in out]) if type(out) is tuple else last(out, ndim)
+
+    return kept
 
 
 def _naming_dtypes(op: Any, kernel: Any, backend: Any) -> Any:
@@ -78,6 +114,9 @@ class Backend(Services, FreeKernels):
     mutable = False
     # Whether a storage keeps its first buffer: views are derived from it anew, or their strides are. Set at load.
     rooted = True
+    # Whether its kernels give results whose channels are last in memory where those of the operand are, as PyTorch's do.
+    # Otherwise the core copies such results.
+    keeps_formats = False
     # Optional, to save a reshape's bookkeeping: `reshape_view(x, shape)` takes a row-major buffer and sizes as the user
     # gave them (one may be -1) and returns a view that has a `shape`, or raises ValueError or TypeError.
     reshape_view: Any = None

@@ -26,6 +26,7 @@ class ActivationKernels(KernelMixin):
         """Let the gradient through where the result is not 0."""
         return self.where(self.less_equal(out, 0), 0, g)
 
+    @in_float32
     def hardtanh_grad(self, g: Any, x: Any, *, low: Any, high: Any) -> Any:
         """Let the gradient through inside the limits."""
         return self.where(self.logical_and(self.less(low, x), self.less(x, high)), g, 0)

@@ -109,12 +109,13 @@ def prelu(input: Any, weight: Any) -> Any:
 
 
 @op(shape=same, name="threshold", dtypes="uif")
+@in_float32
 def _threshold(k: Any, x: Any, /, *, limit: Any, value: Any) -> Any:
     """Replace what does not exceed a limit by a value."""
     return k.where(k.less_equal(x, limit), value, x)
 
 
-_threshold.vjp(x=lambda k, g, x, limit: k.where(k.less_equal(x, limit), 0, g), jvp="elementwise")
+_threshold.vjp(x=in_float32(lambda k, g, x, limit: k.where(k.less_equal(x, limit), 0, g)), jvp="elementwise")
 
 
 def threshold(input: Any, threshold: float, value: float, *, out: Any = None) -> Any:
@@ -139,6 +140,7 @@ def hardshrink(input: Any, lambd: float = 0.5, *, out: Any = None) -> Any:
 
 
 @op(shape=same, name="softshrink", dtypes="f")
+@in_float32
 def _softshrink(k: Any, x: Any, /, *, lambd: float) -> Any:
     """Move towards 0 by lambd, no further than 0."""
     return k.where(

@@ -59,7 +59,7 @@ def _channel_sum(k: Any, g: Any) -> Any:
 
 @op(
     result=_with_two, shape=_batch_shapes, kernel="batch_norm", name="batch_norm", dtypes="f", fixed=("weight", "bias"),
-    outputs=("out", "mean", "var"), differentiable=1, grad_name="NativeBatchNormBackward0",
+    outputs=("out", "mean", "var"), differentiable=1, grad_name="NativeBatchNormBackward0", keeps_format=5,
 )  # fmt: skip
 def _batch_norm(k: Any, x: Any, weight: Any = None, bias: Any = None, /, *, eps: float) -> Any:
     """Normalise each channel by the batch's own statistics; also return these."""
@@ -79,7 +79,7 @@ def _first(name: str, x: Size, *rest: Any, **attrs: Any) -> Size:
 
 @op(
     shape=_first, kernel="batch_norm_eval", name="batch_norm_eval", dtypes="f", fixed=("mean", "var", "weight", "bias"),
-    grad_name="NativeBatchNormBackward0",
+    grad_name="NativeBatchNormBackward0", keeps_format=5,
 )  # fmt: skip
 def _batch_norm_eval(
     k: Any, x: Any, mean: Any, var: Any, weight: Any = None, bias: Any = None, /, *, eps: float
@@ -138,7 +138,7 @@ def _group_shapes(name: str, x: Size, *rest: Any, groups: int, **attrs: Any) -> 
 
 @op(
     result=_with_two, shape=_group_shapes, kernel="group_norm", name="group_norm", dtypes="f", fixed=("weight", "bias"),
-    outputs=("out", "mean", "rstd"), differentiable=1, grad_name="NativeGroupNormBackward0",
+    outputs=("out", "mean", "rstd"), differentiable=1, grad_name="NativeGroupNormBackward0", keeps_format=5,
 )  # fmt: skip
 def _group_norm(k: Any, x: Any, weight: Any = None, bias: Any = None, /, *, groups: int, eps: float) -> Any:
     """Normalise groups of channels of each sample; also return their statistics."""

@@ -36,7 +36,7 @@ def _max_shape(name: str, x: Size, **attrs: Any) -> Size:
 
 @op(
     result=_values_and_places, shape=_max_shape, kernel="max_pool", name="max_pool", dtypes="uif",
-    outputs=("out", "indices"), differentiable=1, grad_name="MaxPoolWithIndicesBackward0",
+    outputs=("out", "indices"), differentiable=1, grad_name="MaxPoolWithIndicesBackward0", keeps_format=5,
 )  # fmt: skip
 def _max_pool(k: Any, x: Any, /, *, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
     """Return each window's maximum and its flat position among the spatial elements."""
@@ -50,7 +50,7 @@ _max_pool.vjp(
 )
 
 
-@op(shape=_max_shape, kernel="max_pool_values", name="max_pool_values", dtypes="uif")
+@op(shape=_max_shape, kernel="max_pool_values", name="max_pool_values", dtypes="uif", keeps_format=5)
 def _max_pool_values(
     k: Any, x: Any, /, *, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> Any:
@@ -65,7 +65,7 @@ def _given_x(name: str, y: Size, *rest: Any, x_shape: Any, **attrs: Any) -> Size
     return Size(x_shape)
 
 
-@op(shape=_given_x, kernel="max_pool_grad", name="max_pool_grad", dtypes="f", fixed=("indices",))
+@op(shape=_given_x, kernel="max_pool_grad", name="max_pool_grad", dtypes="f", fixed=("indices",), keeps_format=4)
 def _max_pool_grad(k: Any, y: Any, indices: Any, /, *, x_shape: Any, ndim: int) -> Any:
     """Add each element at its flat position over the last `ndim` axes of zeros."""
     return k.max_pool_grad(y, indices, x_shape=x_shape, ndim=ndim)
@@ -93,7 +93,7 @@ def _avg_shape(name: str, x: Size, *, kernel: Any, stride: Any, padding: Any, ce
     return _counted(x, kernel, stride, padding, (1,) * len(kernel), ceil_mode)
 
 
-@op(shape=_avg_shape, kernel="avg_pool", name="avg_pool", dtypes="f")
+@op(shape=_avg_shape, kernel="avg_pool", name="avg_pool", dtypes="f", keeps_format=4)
 def _avg_pool(
     k: Any, x: Any, /, *, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
     divisor_override: Any,
@@ -139,7 +139,7 @@ def _fitted(name: str, x: Size, *, output_size: Any) -> Size:
     return Size((*tuple(x)[: len(x) - len(output_size)], *output_size))
 
 
-@op(shape=_fitted, kernel="adaptive_avg_pool", name="adaptive_avg_pool", dtypes="f")
+@op(shape=_fitted, kernel="adaptive_avg_pool", name="adaptive_avg_pool", dtypes="f", keeps_format=4)
 def _adaptive_avg_pool(k: Any, x: Any, /, *, output_size: Any) -> Any:
     """Return the means of windows that cut the last axes into `output_size` parts."""
     return k.adaptive_avg_pool(x, output_size=output_size)
@@ -164,7 +164,7 @@ _adaptive_avg_pool_grad.vjp(
 
 @op(
     result=_values_and_places, shape=_fitted, kernel="adaptive_max_pool", name="adaptive_max_pool", dtypes="f",
-    outputs=("out", "indices"), differentiable=1,
+    outputs=("out", "indices"), differentiable=1, keeps_format=4,
 )  # fmt: skip
 def _adaptive_max_pool(k: Any, x: Any, /, *, output_size: Any) -> Any:
     """Return the maxima of windows that cut the last axes into `output_size` parts, and their flat positions."""

@@ -21,7 +21,7 @@ def _padded(name: str, x: Size, *, widths: Any, mode: str, value: Any = 0) -> Si
     return Size([n + b + a for n, (b, a) in zip(x, widths)])
 
 
-@op(shape=_padded, kernel="pad_border", name="pad", grad_name="ConstantPadNdBackward0")
+@op(shape=_padded, kernel="pad_border", name="pad", grad_name="ConstantPadNdBackward0", keeps_format=5)
 def _pad_border(k: Any, x: Any, /, *, widths: Any, mode: str, value: Any = 0) -> Any:
     """Extend each axis by (before, after) elements, or cut where negative."""
     return k.pad_border(x, widths=widths, mode=mode, value=value)
@@ -116,7 +116,7 @@ def _resized(name: str, x: Size, *, size: Any, **attrs: Any) -> Size:
     return Size((*tuple(x)[: len(x) - len(size)], *size))
 
 
-@op(shape=_resized, kernel="interpolate", dtypes="uf", name="interpolate", grad_name="UpsampleBackward0")
+@op(shape=_resized, kernel="interpolate", dtypes="uf", name="interpolate", grad_name="UpsampleBackward0", keeps_format=5)
 def _interpolate(
     k: Any, x: Any, /, *, size: Any, mode: str, align_corners: bool, scales: Any, antialias: bool
 ) -> Any:

@@ -21,6 +21,7 @@ class CextBackend(Backend):
 
     name = "cpu_cext"
     mutable = True
+    keeps_formats = True
 
     def __init__(self) -> None:
         super().__init__()

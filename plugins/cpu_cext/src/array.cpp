@@ -128,9 +128,53 @@ bool is_dense(const Array &x) {
     return dense_order(x, order);
 }
 
+static bool row_major(const Array &x) {
+    if (x.size == 0) return true;
+    int64_t step = 1;
+    for (int i = x.ndim - 1; i >= 0; i--) {
+        if (x.shape()[i] == 1) continue;
+        if (x.strides()[i] != step) return false;
+        step *= x.shape()[i];
+    }
+    return true;
+}
+
+// The channels' axis first, then the others from the last to the first: the i-th closest together with channels last.
+static int axis_of_last(int i, int ndim) { return i == 0 ? 1 : i == ndim - 1 ? 0 : ndim - i; }
+
+bool channels_last(const Array &x) {
+    if (x.contiguous || (x.ndim != 4 && x.ndim != 5)) return false;
+    int64_t least = 0;
+    for (int i = 0; i < x.ndim; i++) {
+        int d = axis_of_last(i, x.ndim);
+        if (x.strides()[d] < least || (d == 0 && least == x.strides()[1])) return false;
+        least = x.strides()[d] * x.shape()[d];
+    }
+    return x.strides()[1] > 0;
+}
+
+static Ref make_channels_last(const Array &x, DType dtype) {
+    Ref y = make(dtype, x.ndim, x.shape());
+    int64_t step = 1;
+    for (int i = 0; i < x.ndim; i++) {
+        int d = axis_of_last(i, x.ndim);
+        y->strides()[d] = step;
+        step *= x.shape()[d];
+    }
+    y->contiguous = row_major(*y);
+    return y;
+}
+
+Ref with_channels_last(Array &x) {
+    Ref y = make_channels_last(x, x.dtype);
+    assign(*y, x);
+    return y;
+}
+
 Ref make_laid_out_like(const Array &x, DType dtype) {
     int order[MAX_NDIM];
-    if (x.contiguous || x.size == 0 || !dense_order(x, order)) return make(dtype, x.ndim, x.shape());
+    if (x.contiguous || x.size == 0) return make(dtype, x.ndim, x.shape());
+    if (!dense_order(x, order)) return channels_last(x) ? make_channels_last(x, dtype) : make(dtype, x.ndim, x.shape());
     Ref y = make(dtype, x.ndim, x.shape());
     int64_t step = 1;
     for (int i = x.ndim - 1; i >= 0; i--) {
@@ -145,17 +189,6 @@ Ref make_zeros(DType dtype, int ndim, const int64_t *shape) {
     Ref x = make(dtype, ndim, shape);
     memset(x->data, 0, static_cast<size_t>(x->bytes()));
     return x;
-}
-
-static bool row_major(const Array &x) {
-    if (x.size == 0) return true;
-    int64_t step = 1;
-    for (int i = x.ndim - 1; i >= 0; i--) {
-        if (x.shape()[i] == 1) continue;
-        if (x.strides()[i] != step) return false;
-        step *= x.shape()[i];
-    }
-    return true;
 }
 
 Ref make_view(Array &x, char *data, int ndim, const int64_t *shape, const int64_t *strides, DType dtype) {

@@ -84,7 +84,8 @@ inline Ref make(DType dtype, std::initializer_list<int64_t> shape) {
 }
 inline Ref make_like(const Array &x) { return make(x.dtype, x.ndim, x.shape()); }
 inline Ref make_like(const Array &x, DType dtype) { return make(dtype, x.ndim, x.shape()); }
-// A new array laid out in memory as x is where x is dense (so both can be walked as one line), else row-major.
+// A new array laid out in memory as x is where x is dense (so both can be walked as one line), with channels last where x
+// is a part of such an array, else row-major.
 Ref make_laid_out_like(const Array &x, DType dtype);
 Ref make_zeros(DType dtype, int ndim, const int64_t *shape);
 // A view of x's memory; `data` points into it, strides are in elements.
@@ -98,7 +99,7 @@ Ref contiguous(Array &x);
 // x in another dtype: itself (a new reference) where it has it, else a converted row-major copy.
 Ref converted(Array &x, DType dtype);
 Ref copied(Array &x);  // a row-major copy
-Ref cloned(Array &x);  // a copy laid out as x is, where x is dense
+Ref cloned(Array &x);  // a copy laid out by `make_laid_out_like`
 // Copy the elements of `from` into `to`, broadcasting and converting.
 void assign(Array &to, Array &from);
 // Fill with the number at `value`, an element of x's dtype.
@@ -107,6 +108,9 @@ void fill(Array &x, const void *value);
 PyObject *shape_tuple(Array &x);  // a new reference, or nullptr with an error set
 bool same_shape(const Array &x, const Array &y);
 bool is_dense(const Array &x);  // a permuted row-major array: no gaps, no overlap
+// Whether x is no row-major array and its channels (axis 1 of 4 or 5) lie closest together, as PyTorch judges it.
+bool channels_last(const Array &x);
+Ref with_channels_last(Array &x);  // a copy
 bool may_overlap(const Array &x, const Array &y);
 int64_t count(int ndim, const int64_t *shape);  // throws for a product beyond the address space
 

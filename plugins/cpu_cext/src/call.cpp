@@ -51,6 +51,17 @@ void sort_arguments(const char *function, const char *const *names, PyObject **i
         if (!out[k]) fail(PyExc_TypeError, "%s: argument '%s' is missing.", function, names[k]);
 }
 
+PyObject *with_channels_last(PyObject *results, int ndim) {
+    Own<> found(results);
+    if (is_array(results)) return with_channels_last(*reinterpret_cast<Array *>(results)).release();
+    for (Py_ssize_t i = PyTuple_Check(results) ? PyTuple_GET_SIZE(results) : 0; i-- > 0;) {
+        PyObject *&item = PyTuple_GET_ITEM(results, i);
+        if (is_array(item) && reinterpret_cast<Array *>(item)->ndim == ndim)
+            Py_SETREF(item, with_channels_last(*reinterpret_cast<Array *>(item)).release());
+    }
+    return found.release();
+}
+
 Array &only(const char *function, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {
     if (nargs == 1 && !kwnames) return as_array(args[0]);
     const char *const x[] = {"x"};

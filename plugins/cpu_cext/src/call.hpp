@@ -24,9 +24,21 @@ template <Fast body> PyObject *guarded(PyObject *, PyObject *const *args, Py_ssi
 }
 
 // A row of a method table. The function's name is the kernel's.
-#define MORTICE_METHOD(name, body)                                                                          \
-    {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&::mortice::guarded<body>)),          \
+#define MORTICE_METHOD(name, ...)                                                                           \
+    {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&::mortice::guarded<__VA_ARGS__>)),   \
      METH_FASTCALL | METH_KEYWORDS, nullptr}
+
+// Gives a kernel's results of so many dims, an array or some of a tuple, channels last. Takes the reference.
+PyObject *with_channels_last(PyObject *results, int ndim);
+
+// A kernel whose results of as many dims as its first operand, `most` at most, have their channels last where that has.
+template <Fast body, int most> PyObject *keeping(PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+    PyObject *found = body(args, nargs, names);
+    if (nargs == 0 || !found || !is_array(args[0])) return found;
+    Array &x = *reinterpret_cast<Array *>(args[0]);
+    return x.ndim <= most && channels_last(x) ? with_channels_last(found, x.ndim) : found;
+}
+#define MORTICE_KEEPING(name, body, most) MORTICE_METHOD(name, ::mortice::keeping<body, most>)
 
 // Sort positional and keyword arguments into `out`, in the order of `names`; what is not given is nullptr.
 // The first `required` must be there. Names must be string literals of static life.

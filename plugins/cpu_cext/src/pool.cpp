@@ -468,15 +468,15 @@ PyObject *adaptive_avg_grad_body(PyObject *const *args, Py_ssize_t n, PyObject *
 }  // namespace
 
 PyMethodDef pool_methods[] = {
-    MORTICE_METHOD("partial_max_pool", max_pool_body<true>),
-    MORTICE_METHOD("partial_max_pool_values", max_pool_body<false>),
-    MORTICE_METHOD("partial_adaptive_max_pool", adaptive_max_body),
-    MORTICE_METHOD("partial_max_pool_grad", max_grad_body),
-    MORTICE_METHOD("partial_max_pool_take", max_take_body),
-    MORTICE_METHOD("partial_avg_pool", avg_body),
-    MORTICE_METHOD("partial_avg_pool_grad", avg_grad_body),
-    MORTICE_METHOD("partial_adaptive_avg_pool", adaptive_avg_body),
-    MORTICE_METHOD("partial_adaptive_avg_pool_grad", adaptive_avg_grad_body),
+    MORTICE_KEEPING("partial_max_pool", max_pool_body<true>, 5),
+    MORTICE_KEEPING("partial_max_pool_values", max_pool_body<false>, 5),
+    MORTICE_KEEPING("partial_adaptive_max_pool", adaptive_max_body, 4),
+    MORTICE_KEEPING("partial_max_pool_grad", max_grad_body, 4),
+    MORTICE_KEEPING("partial_max_pool_take", max_take_body, 4),
+    MORTICE_KEEPING("partial_avg_pool", avg_body, 4),
+    MORTICE_KEEPING("partial_avg_pool_grad", avg_grad_body, 4),
+    MORTICE_KEEPING("partial_adaptive_avg_pool", adaptive_avg_body, 4),
+    MORTICE_KEEPING("partial_adaptive_avg_pool_grad", adaptive_avg_grad_body, 4),
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -104,6 +104,14 @@ def _tuple(value: Any, nd: int) -> tuple[int, ...]:
     return tuple(value) if isinstance(value, (tuple, list)) else (value,) * nd
 
 
+def _in_format_of(input: Any, out: Any) -> Any:
+    """Return `out` with its channels last in memory where only those of `input` are."""
+    last = mortice.channels_last
+    if input.ndim != 4 or input.is_contiguous() or not input.is_contiguous(memory_format=last):
+        return out
+    return out.contiguous(memory_format=last)
+
+
 def _unpool(
     nd: int, input: Any, indices: Any, kernel_size: Any, stride: Any, padding: Any, output_size: Any
 ) -> Any:
@@ -147,7 +155,8 @@ def _unpool(
     flat = mortice.zeros(*lead, count, dtype=input.dtype, device=input.device)
     pooled = math.prod(shape[-nd:])
     flat = flat.scatter(-1, indices.reshape(*lead, pooled), input.reshape(*lead, pooled))
-    return flat.reshape(*lead, *sizes)
+    out = flat.reshape(*lead, *sizes)
+    return _in_format_of(input, out) if nd == 2 else out
 
 
 @autocasting
@@ -236,7 +245,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
         )
     n = len(lead)
     x = input.reshape(*lead, c // (r * r), r, r, h, w).permute(*range(n + 1), n + 3, n + 1, n + 4, n + 2)
-    return x.reshape(*lead, c // (r * r), h * r, w * r)
+    return _in_format_of(input, x.reshape(*lead, c // (r * r), h * r, w * r))
 
 
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
@@ -256,7 +265,7 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
             )
     n = len(lead)
     x = input.reshape(*lead, c, h // r, r, w // r, r).permute(*range(n + 1), n + 2, n + 4, n + 1, n + 3)
-    return x.reshape(*lead, c * r * r, h // r, w // r)
+    return _in_format_of(input, x.reshape(*lead, c * r * r, h // r, w // r))
 
 
 def channel_shuffle(input: Any, groups: int) -> Any:
@@ -268,7 +277,7 @@ def channel_shuffle(input: Any, groups: int) -> Any:
     n, c, *rest = tuple(input.shape)
     if groups <= 0 or c % groups:
         raise RuntimeError(f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups.")
-    return input.reshape(n, groups, c // groups, *rest).transpose(1, 2).reshape(n, c, *rest)
+    return _in_format_of(input, input.reshape(n, groups, c // groups, *rest).transpose(1, 2).reshape(n, c, *rest))
 
 
 native_channel_shuffle = channel_shuffle

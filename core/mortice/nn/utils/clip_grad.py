@@ -30,7 +30,7 @@ def get_total_norm(
         total = mortice.linalg.vector_norm(mortice.stack(norms), float(norm_type))
     if error_if_nonfinite and not math.isfinite(float(total)):
         raise RuntimeError(
-            f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, so it cannot be "
+            f"The total norm of order {float(norm_type)} for gradients from `parameters` is non-finite, so it cannot be "
             "clipped. "
             "To disable this error and scale the gradients by the non-finite norm anyway, set "
             "`error_if_nonfinite=False`"
