@@ -499,8 +499,21 @@ def wrap_operand(op: Op, value: Any, d: DType, position: int = 0) -> Any:
     return wrap_number(op, value, d)
 
 
+def number_of(name: str, argument: str, value: Any) -> Any:
+    """Return an argument that is a number, also where it came in a tensor; with dims or a gradient that is refused."""
+    if not isinstance(value, TensorBase):
+        return value
+    if value.shape or value._rg:
+        what = f"of shape {tuple(value.shape)}" if value.shape else "that requires grad"
+        raise TypeError(f"{name}: expected a number for {argument}; got a Tensor {what}. Use .item() where one is meant.")
+    return value.item()  # type: ignore[attr-defined]
+
+
 def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None) -> Any:
     """Apply an op to operands as the user gave them: promote, convert numbers, check devices; write `out`."""
+    for name, value in attrs.items():
+        if isinstance(value, TensorBase):
+            attrs[name] = number_of(op.name, name, value)
     tensors, numbers = [], []
     given = args
     args = list(args) if modes.autocast is None or out is not None else modes.autocast.operands(op.name, args)
@@ -685,6 +698,9 @@ def unary_with_attributes(op: Op) -> Callable[..., Any]:
             return slow(op, (input,), attrs, out)
         if out is not None or (special[0] and modes.rerouted):
             return slow(op, (input,), attrs, out)
+        for value in attrs.values():
+            if isinstance(value, TensorBase):
+                return slow(op, (input,), attrs)
         shape = shape_rule(op.name, input.shape, **attrs)
         try:
             data = device.table[op](input._data, **attrs)
@@ -736,6 +752,8 @@ def general(op: Op) -> Callable[..., Any]:
                             break
                         i += 1
                     else:
+                        if attrs and any(isinstance(value, TensorBase) for value in attrs.values()):
+                            return slow(op, args, attrs)
                         return run(op, args, attrs, result)
             except (AttributeError, IndexError):
                 pass

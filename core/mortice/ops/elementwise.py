@@ -15,7 +15,19 @@ from mortice.backends.kernel_tools import is_number, like
 from mortice.dtype import DType, bool_, complex128, float64, promote_scalar, promote_types, scalar_dtype
 from mortice.errors import DTypeError
 from mortice.node import TENSOR_KERNELS
-from mortice.op import Op, TensorBase, broadcast, fit_number, floating, hold, op, promote, wrap_number, wrap_operand
+from mortice.op import (
+    Op,
+    TensorBase,
+    broadcast,
+    fit_number,
+    floating,
+    hold,
+    number_of,
+    op,
+    promote,
+    wrap_number,
+    wrap_operand,
+)
 from mortice.tensor import make
 
 __all__ = [
@@ -58,8 +70,9 @@ def same_dtypes(name: str, *named: tuple[str, Any]) -> None:
             raise DTypeError(f"{name}: expected dtype {d.name} for `{argument}`; got {x.dtype.name}. Convert one.")
 
 
-def check_alpha(name: str, d: DType, alpha: Any) -> None:
-    """Refuse a multiplier of a higher kind than the result's."""
+def check_alpha(name: str, d: DType, alpha: Any, argument: str = "alpha") -> Any:
+    """Return a multiplier as a number; refuse one of a higher kind than the result's."""
+    alpha = number_of(name, argument, alpha)
     if isinstance(alpha, bool) and d is not bool_:
         raise DTypeError(f"{name}: Boolean alpha only supported for Boolean results; got {d}.")
     if isinstance(alpha, float) and d.kind in "bui":
@@ -71,6 +84,7 @@ def check_alpha(name: str, d: DType, alpha: Any) -> None:
             f"{name}: For non-complex input tensors, argument alpha must not be a complex number; got {alpha}."
         )
     hold(name, alpha, d)
+    return alpha
 
 
 def deprecated(name: str, old: str, new: str, depth: int = 3) -> None:
@@ -97,7 +111,7 @@ _add.vjp(x=lambda k, g: g, y=lambda k, g: g, jvp="linear")
 
 def _scaled(name: str, input: Any, other: Any, alpha: Any) -> Any:
     d = common_dtype(input, other)
-    check_alpha(name, d, alpha)
+    alpha = check_alpha(name, d, alpha)
     if d is bool_:  # numbers raise a mask to integers, but alpha takes no part in promotion
         return bool(other * alpha) if is_number(other) else _op.CAST(other * alpha, d)
     return other * alpha if is_number(other) else mul(_op.CAST(other, d), alpha)

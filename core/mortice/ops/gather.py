@@ -12,7 +12,7 @@ from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
 from mortice.mutation import check_writable, inplace, plain
 from mortice.node import TENSOR_KERNELS
-from mortice.op import TensorBase, hold, op
+from mortice.op import TensorBase, hold, number_of, op
 from mortice.ops import elementwise
 from mortice.ops.arguments import numpy_names
 from mortice.ops.data import range_of
@@ -348,6 +348,7 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1, 
 def _added(input: Any, dim: int, index: Any, source: Any, alpha: Any) -> tuple[int, Any, Any, Any]:
     axis, x, index, source = _vector("index_add", input, dim, index, source)
     _in_range("index_add", index, x.shape[axis], axis)
+    alpha = number_of("index_add", "alpha", alpha)
     if alpha != 1:
         if input.dtype.kind in "ui":
             alpha = int(alpha)
