@@ -27,7 +27,7 @@ from mortice.ops.index import (
     may_write_rows,
     write_rows,
 )
-from mortice.ops.movement import cast, expand, reshape
+from mortice.ops.movement import cast, contiguous, expand, reshape
 from mortice.ops.views import broadcast_tensors, cut, select
 from mortice.shape import Size, broadcast, check_dim, prod
 
@@ -532,11 +532,11 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
         kind = getattr(mask, "dtype", type(mask).__name__)
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {kind}")
     if isinstance(value, TensorBase):
-        return elementwise._where(mask, _value_tensor("masked_fill_", input, value), input)
+        return contiguous(elementwise._where(mask, _value_tensor("masked_fill_", input, value), input))
     value = hold("masked_fill", value, input.dtype)
     if promote_scalar(input.dtype, value) is not input.dtype:
         value = input.new_full((), value)
-    return elementwise._where(mask, value, input)
+    return contiguous(elementwise._where(mask, value, input))
 
 
 def _masked_fill_into(self: Any, mask: Any, value: Any) -> Any:
