@@ -24,11 +24,7 @@ _expm1, _log1p = quiet1(np.expm1), quiet1(np.log1p)
 
 
 # NumPy lays these results out as their operands are; PyTorch row by row, so that `view` can be asked for.
-_ROW_MAJOR = (
-    "sum prod max min max_dim min_dim any all mean var median vector_norm logsumexp cumulative_sum cumulative_prod "
-    "cumulative_max cumulative_min logcumsumexp softmax log_softmax layer_norm rms_norm concat stack scatter_add "
-    "scatter_write index_write fftn ifftn rfftn irfftn"
-)
+_ROW_MAJOR = "any all scatter_add scatter_write index_write median cumulative_max cumulative_min fftn ifftn rfftn irfftn"
 
 
 def _row_major(kernel: Any) -> Any:
@@ -193,7 +189,7 @@ class NumPyBackend(
         return r
 
     def concat(self, arrays: Any, *, axis: int) -> Any:
-        return np.concatenate(arrays, axis=axis)
+        return asarray(np.concatenate(arrays, axis=axis), order="C")
 
     def conj(self, x: Any) -> Any:
         return asarray(np.conjugate(x)) if x.dtype.kind == "c" else x
