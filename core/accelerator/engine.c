@@ -359,13 +359,14 @@ static PyObject *dict_of(PyObject *const *values, PyObject *names) {
     return made;
 }
 
-/* The names of the attributes of a call, None where it has others than those of the op; `out=None` may come last. */
+/* The names of the attributes of a call, None where it has others than those of the op, or a tensor for a number;
+   `out=None` may come last. */
 static PyObject *attributes_of(Fast *f, PyObject *const *values, PyObject *names) {
     Py_ssize_t n = PyTuple_GET_SIZE(names);
     PyObject *last = PyTuple_GET_ITEM(names, n - 1);
     int without = last == s_out && values[n - 1] == Py_None;
     for (Py_ssize_t i = 0; i < n - without; i++)
-        if (!has(f->attrs, PyTuple_GET_ITEM(names, i))) return Py_NewRef(Py_None);
+        if (!has(f->attrs, PyTuple_GET_ITEM(names, i)) || PyObject_TypeCheck(values[i], class[TENSOR])) return Py_NewRef(Py_None);
     return without ? PyTuple_GetSlice(names, 0, n - 1) : Py_NewRef(names);
 }
 

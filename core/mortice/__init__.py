@@ -80,11 +80,14 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         fft,
         func,
         functional,
+        futures,
         fx,
         hub,
         jit,
+        library,
         linalg,
         metrics,
+        mps,
         multiprocessing,
         nn,
         optim,
@@ -101,6 +104,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         types,
         utils,
         vision,
+        xpu,
     )
     from mortice.amp.autocast_mode import (
         autocast,

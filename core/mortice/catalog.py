@@ -17,8 +17,8 @@ OPS = (
 PUBLIC = {
     "": (
         "_C __config__ __future__ accelerator amp array_api autograd compiler cpu cuda distributed distributions "
-        "doctor fft func functional fx hub jit linalg metrics multiprocessing nn optim overrides printing profiler "
-        "random return_types serialization signal special storage testing types utils vision"
+        "doctor fft func functional futures fx hub jit library linalg metrics mps multiprocessing nn optim overrides "
+        "printing profiler random return_types serialization signal special storage testing types utils vision xpu"
     ),
     "amp.autocast_mode": (
         "autocast autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype "

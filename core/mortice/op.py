@@ -458,22 +458,26 @@ def check_device(op: Op, x: Any, y: Any) -> None:
 # ---- number rules: (op, number, dtype to compute in, position) -> the number as the kernel gets it ----
 
 
-def fit_number(op: Op, value: Any, d: DType, position: int = 0) -> Any:
-    """Refuse a number that an integer dtype cannot hold; below zero they wrap in unsigned ones, as in PyTorch."""
+def hold(name: str, value: Any, d: DType) -> Any:
+    """Return a number as dtype `d` holds it, else refuse it; below zero they wrap in unsigned dtypes, as in PyTorch."""
     kind = d.kind
-    if kind == "f":
-        return float(value) if not isinstance(value, complex) else value
     if kind == "c":
         return complex(value)
-    if kind == "b":
-        return bool(value)
-    value = int(value)
-    limits = _LIMITS.get(d) or _LIMITS.setdefault(d, iinfo(d))
-    if kind == "u" and -limits.max <= value < 0:
-        return value + limits.max + 1
-    if not limits.min <= value <= limits.max:
-        raise RuntimeError(f"{op.name}: value cannot be converted to type {d.name} without overflow; got {value}.")
-    return value
+    if not isinstance(value, complex):
+        if kind == "f":
+            return float(value)
+        if kind == "b":
+            return bool(value)
+        limits = _LIMITS.get(d) or _LIMITS.setdefault(d, iinfo(d))
+        if (-limits.max if kind == "u" else limits.min) <= value <= limits.max:
+            value = int(value)
+            return value if value >= limits.min else value + limits.max + 1
+    raise RuntimeError(f"{name}: value cannot be converted to type {d.name} without overflow; got {value}.")
+
+
+def fit_number(op: Op, value: Any, d: DType, position: int = 0) -> Any:
+    """Refuse a number that an integer dtype cannot hold."""
+    return bool(value) if d.kind == "b" else hold(op.name, value, d)
 
 
 _LIMITS: dict[DType, iinfo] = {}
@@ -490,8 +494,28 @@ def wrap_number(op: Op, value: Any, d: DType, position: int = 0) -> Any:
     return (value - limits.min) % (1 << limits.bits) + limits.min
 
 
+def wrap_operand(op: Op, value: Any, d: DType, position: int = 0) -> Any:
+    """Wrap a number of at most 64 bits in integer dtypes, as PyTorch does wherever one stands for a tensor."""
+    if d.kind in "ui" and not -(1 << 63) <= value < 1 << 64:
+        raise OverflowError(f"{op.name}: int too big to convert; got {value}, which takes more than 64 bits.")
+    return wrap_number(op, value, d)
+
+
+def number_of(name: str, argument: str, value: Any) -> Any:
+    """Return an argument that is a number, also where it came in a tensor; with dims or a gradient that is refused."""
+    if not isinstance(value, TensorBase):
+        return value
+    if value.shape or value._rg:
+        what = f"of shape {tuple(value.shape)}" if value.shape else "that requires grad"
+        raise TypeError(f"{name}: expected a number for {argument}; got a Tensor {what}. Use .item() where one is meant.")
+    return value.item()  # type: ignore[attr-defined]
+
+
 def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None) -> Any:
     """Apply an op to operands as the user gave them: promote, convert numbers, check devices; write `out`."""
+    for name, value in attrs.items():
+        if isinstance(value, TensorBase):
+            attrs[name] = number_of(op.name, name, value)
     tensors, numbers = [], []
     given = args
     args = list(args) if modes.autocast is None or out is not None else modes.autocast.operands(op.name, args)
@@ -676,6 +700,9 @@ def unary_with_attributes(op: Op) -> Callable[..., Any]:
             return slow(op, (input,), attrs, out)
         if out is not None or (special[0] and modes.rerouted):
             return slow(op, (input,), attrs, out)
+        for value in attrs.values():
+            if isinstance(value, TensorBase):
+                return slow(op, (input,), attrs)
         shape = shape_rule(op.name, input.shape, **attrs)
         try:
             data = device.table[op](input._data, **attrs)
@@ -727,6 +754,8 @@ def general(op: Op) -> Callable[..., Any]:
                             break
                         i += 1
                     else:
+                        if attrs and any(isinstance(value, TensorBase) for value in attrs.values()):
+                            return slow(op, args, attrs)
                         return run(op, args, attrs, result)
             except (AttributeError, IndexError):
                 pass

@@ -107,7 +107,7 @@ def tensor_repr(t: Any) -> str:
             basic slicing.
     """
     kind = type(t).__name__
-    head = "tensor(" if kind in ("Tensor", "Parameter") else f"{kind}("
+    head = "tensor(" if kind in ("Tensor", "Parameter", "Buffer") else f"{kind}("
     body = _body(t, len(head), _options)
     return _join_suffixes(head + body, _suffixes(t, _options), len(head), _options)
 

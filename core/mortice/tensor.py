@@ -298,6 +298,9 @@ class TensorBase:
             if total is None:
                 # Under create_graph the gradient is a Tensor that others may hold, so it is copied as well.
                 g = g if mine and algebra is graph.RAW else algebra.fresh(g, self._device)
+                backend = self._device.backend
+                if algebra is graph.RAW and not backend.is_contiguous(g) and backend.strides_of(g) != backend.strides_of(self._data):
+                    g = backend.contiguous(g)  # laid out as its tensor or row by row, so that `.grad.view(-1)` can be asked for
                 state.grad = algebra.wrap(g, self)
             elif total.shape != self.shape:
                 raise RuntimeError(

@@ -315,3 +315,13 @@ def test_what_only_some_samples_know_has_no_room_there() -> None:
 
     with pytest.raises(RuntimeError, match="inplace arithmetic"):
         vmap(f)(draw(2, 3))
+
+
+def test_an_embedding_that_shortens_its_rows_leaves_their_tangents_alone():
+    weight, at = mt.tensor([[3.0, 4.0], [0.5, 0.0]]), mt.tensor([0, 1, 0])
+    look_up = lambda w: mt.nn.functional.embedding(at, w, max_norm=1.0)  # noqa: E731
+    found, tangent = mt.func.jvp(look_up, (weight.clone(),), (mt.tensor([[1.0, 2.0], [3.0, 4.0]]),))
+    mt.testing.assert_close(found, mt.tensor([[0.6, 0.8], [0.5, 0.0], [0.6, 0.8]]))
+    assert tangent.tolist() == [[1, 2], [3, 4], [1, 2]]
+    assert look_up(weight).shape == (3, 2)
+    mt.testing.assert_close(weight[0], mt.tensor([0.6, 0.8]))

@@ -389,12 +389,39 @@ def test_max_unpool_of_an_empty_batch_still_has_a_gradient(nd):
         (lambda x, beta: F.smooth_l1_loss(x, x.flip(1), beta=beta), [0.5]),
         (lambda x, value: F.pad(x, (1, 1), value=value), [2.0]), (lambda x, eps: mt.logit(x.sigmoid(), eps), [0.1]),
         (lambda x, p: mt.cdist(x, x * 2, p), [1.0]), (mt.linalg.vector_norm, [3.0]),
+        (F.leaky_relu, [0.4]), (F.elu, [0.4]), (F.celu, [0.4]), (F.softplus, [2.0, 1.5]), (F.rrelu, [0.4, 0.4]),
+        (lambda x, eps: F.layer_norm(x, (3,), eps=eps), [0.5]), (lambda x, eps: F.rms_norm(x, (3,), eps=eps), [0.5]),
+        (lambda x, m, eps: F.batch_norm(x, x[0] * 0, x[0] * 0, training=True, momentum=m, eps=eps), [0.5, 0.25]),
+        (lambda x, eps: F.group_norm(x[None], 2, eps=eps), [0.5]),
+        (lambda x, scale: F.scaled_dot_product_attention(x, x, x, scale=scale), [0.5]),
+        (lambda x, s: F.cross_entropy(x, x.argmax(1), label_smoothing=s), [0.25]),
+        (lambda x, value: mt.addcmul(x, x, x, value=value), [0.5]), (lambda x, alpha: mt.add(x, x, alpha=alpha), [0.5]),
+        (lambda x, b, a: mt.addmm(x[:, :2], x, x.T[:, :2], beta=b, alpha=a), [0.5, 0.25]), (mt.nan_to_num, [0.5]),
+        (lambda x, k: mt.kthvalue(x, k).values, [1]), (lambda x, n: mt.round(x * 1.0, decimals=n), [1]),
     ],
 )  # fmt: skip
-def test_a_tensor_of_one_element_stands_for_a_number(call, numbers):
-    x = mt.tensor([[-1.5, 0.3, 2.0], [0.5, -0.2, 4.0]], requires_grad=True)
-    found = call(x, *map(mt.tensor, numbers))
-    expected = call(x, *numbers)
-    mt.testing.assert_close(found, expected)
-    found, expected = (mt.autograd.grad(out.sum(), x)[0] for out in (found, expected))
-    mt.testing.assert_close(found, expected)
+@pytest.mark.parametrize("backend", ["strict", None])
+def test_a_tensor_of_one_element_stands_for_a_number(call, numbers, backend):
+    with mt.use_backend(backend or mt.default_backend()):
+        x = mt.tensor([[-1.5, 0.3, 2.0], [0.5, -0.2, 4.0]], requires_grad=True)
+        found = call(x, *map(mt.tensor, numbers))
+        expected = call(x, *numbers)
+        mt.testing.assert_close(found, expected)
+        found, expected = (mt.autograd.grad(out.sum(), x)[0] for out in (found, expected))
+        mt.testing.assert_close(found, expected)
+
+
+def test_a_number_in_a_tensor_does_not_promote_and_must_be_one_without_a_gradient():
+    x, wide = mt.ones(2, 2, dtype=mt.float16), mt.tensor(0.5, dtype=mt.float64)
+    for found in (mt.add(x, x, alpha=wide), mt.addcmul(x, x, x, value=wide), F.leaky_relu(x, wide)):
+        assert found.dtype is mt.float16
+    for number in (wide.clone().requires_grad_(), mt.tensor([0.5])):
+        for call in (
+            lambda n: mt.sub(x, x, alpha=n), lambda n: mt.addcdiv(x, x, x, value=n), lambda n: mt.mm(x, x).addmm(x, x, alpha=n),
+            lambda n: F.leaky_relu(x, n), lambda n: F.layer_norm(x, (2,), eps=n),
+            lambda n: mt.index_add(x, 0, mt.tensor([0, 1]), x, alpha=n),
+        ):  # fmt: skip
+            with pytest.raises(TypeError, match="expected a number for (alpha|value|slope|eps); got a Tensor (of shape|that requires)"):
+                call(number)
+    mt.testing.assert_close(mt.gradient(mt.tensor([1.0, 2, 4]), spacing=mt.tensor(0.5))[0], mt.tensor([2.0, 3, 4]))
+    assert mt.normal(mt.tensor(2.0), mt.tensor(0.0), size=(2,)).tolist() == [2, 2]

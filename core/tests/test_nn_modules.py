@@ -317,3 +317,23 @@ def test_a_module_may_call_an_attribute_persistent():
     layer = nn.Linear(1, 1)
     layer._persistent = {"a": False}
     assert list(layer.state_dict()) == ["weight", "bias"]
+
+
+def test_an_op_that_is_an_attribute_of_a_module_is_called_without_the_module():
+    class Block(nn.Module):
+        act, pool, scale, norm = mt.tanh, mt.softmax, 2, staticmethod(mt.exp)
+
+        def doubled(self, x):
+            return self.scale * self.act(x)
+
+    class Wide(Block):
+        pool = mt.cumsum
+
+    x = mt.zeros(2)
+    assert Block().doubled(x).tolist() == [0, 0] and Block.act is mt.tanh
+    assert Block().pool(x, 0).tolist() == [0.5, 0.5] and Wide().pool(x + 1, 0).tolist() == [1, 2]
+    assert Block().norm(x).tolist() == [1, 1]
+
+
+def test_a_buffer_is_printed_as_the_tensor_that_it_is():
+    assert repr(nn.Buffer(mt.ones(2))) == "tensor([1., 1.])"

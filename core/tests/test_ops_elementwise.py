@@ -124,6 +124,52 @@ def test_sums_products_and_bits_take_numbers_of_any_size(dtype, number):
     assert (x ^ number).tolist() == wrapped([v ^ number for v in values])
 
 
+COMPARED = "x == n; x != n; x < n; n <= x; x > n; n >= x; x // n; n // x; x % n; n % x; t.fmod(x, n); x << n; n >> x; n**x"
+REFUSED = "x.clamp(max=n); x.fill_(n); t.full_like(x, n); x.masked_fill(x > 0, n); x.add(x, alpha=n); t.threshold(x, 2, n)"
+NUMBERS = [-1, 255, 1000, -129, -300, 2**31, 2**40 + 3, 2**63 + 1]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "call", "expected"),
+    [
+        ("int8", "x == 255", [False, True, False, False]),
+        ("uint8", "x == 1000", [False, False, True, False]),
+        ("uint8", "x // 1000", [0, 0, 1, 1]),
+        ("int8", "x % 1000", [-23, -1, -19, -14]),
+        ("int32", "x < 2**40 + 4", [True, True, False, False]),
+        ("uint8", "t.full_like(x, -129)", [127] * 4),
+        ("uint8", "x.clamp(max=300)", RuntimeError),
+        ("int16", "x.add(1, alpha=70000)", RuntimeError),
+        ("int8", "t.nn.functional.pad(x, (1, 1), value=200)", RuntimeError),
+        ("int64", "x == 2**64", OverflowError),
+    ],
+)
+def test_a_number_that_the_dtype_cannot_hold_wraps_as_an_operand_and_is_refused_as_an_argument(dtype, call, expected):
+    values = {"int8": [1, -1, 5, 10], "uint8": [1, 5, 232, 255], "int32": [1, -5, 4, 9]}.get(dtype, [0, 1, 2, 3])
+    names = {"t": mt, "x": mt.tensor(values, dtype=getattr(mt, dtype))}
+    if isinstance(expected, list):
+        assert eval(call, names).tolist() == expected
+    else:
+        with pytest.raises(expected):
+            eval(call, names)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64"])
+def test_numbers_that_a_dtype_cannot_hold_are_taken_as_by_pytorch(dtype):
+    torch = pytest.importorskip("torch")
+
+    def answer(library, call, n):
+        x = library.tensor([1, 5, 100, 127], dtype=getattr(library, dtype))
+        try:
+            return eval(call, {"t": library, "x": x, "n": n}).tolist()
+        except RuntimeError:
+            return RuntimeError
+
+    calls = [(call, n) for call in f"{COMPARED}; {REFUSED}".split("; ") for n in NUMBERS]
+    assert [c for c in calls if answer(mt, *c) != answer(torch, *c)] == []
+
+
 @pytest.mark.parametrize("write", [operator.iadd, operator.ipow, operator.ior])
 def test_in_place_operators_leave_foreign_objects_their_say(write):
     class Foreign:

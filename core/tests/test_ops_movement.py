@@ -146,3 +146,39 @@ def test_flipping_needs_dims():
 def test_empty_vectors_join_along_any_dim():
     nothing = mt.empty(0)
     assert mt.cat([nothing, nothing], 3).shape == (0,) and mt.cat([nothing, mt.ones(2, 1)], 1).shape == (2, 1)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.sum(0), lambda x: x.amax(1), lambda x: x.max(0).values, lambda x: x.var(0), lambda x: x.softmax(-1),
+        lambda x: x.cumsum(0), lambda x: x.tril(), lambda x: x.roll(1, 0), lambda x: x.masked_fill(x > 0, 1.0),
+        lambda x: mt.cat([x, x + 1], -1), lambda x: mt.stack([x, x]), lambda x: x.contiguous(), lambda x: x.any(0),
+        lambda x: x.scatter(0, mt.zeros(x.shape, dtype=mt.int64), 1.0), lambda x: x.renorm(2, 0, 1.0), lambda x: x.logsumexp(0),
+        lambda x: mt.fft.rfft(x), lambda x: mt.nn.functional.layer_norm(x, x.shape[-1:]), lambda x: x.norm(dim=0),
+        lambda x: mt.nn.functional.one_hot((x > 0).long(), 3),
+    ],
+)  # fmt: skip
+def test_what_is_laid_out_row_by_row_can_be_viewed_flat_whatever_it_is_made_of(call):
+    x = mt.arange(24.0).reshape(2, 3, 4)
+    for given in (x.transpose(0, 1), x.permute(2, 0, 1), x.mT, x[:, :1].expand(2, 5, 4), x[0].expand(3, 3, 4)):
+        found = call(given)
+        assert found.is_contiguous() and found.view(-1).tolist() == call(given.contiguous()).reshape(-1).tolist()
+
+
+def test_copies_of_an_expanded_tensor_are_laid_out_row_by_row():
+    x = mt.arange(6.0).reshape(2, 3).expand(4, 2, 3)
+    for copy in (x.clone(), x.double(), x.half(), x + 1, x.flip(0)):
+        assert copy.is_contiguous() and copy.view(4, 6).shape == (4, 6)
+    turned = mt.ones(3, 2).t()
+    assert turned[None].clone().stride()[1:] == turned.clone().stride() == turned.double().stride()
+
+
+def test_a_gradient_is_laid_out_as_its_tensor_or_row_by_row():
+    w, x = mt.rand(4, 3, requires_grad=True), mt.rand(5, 3)
+    turned = mt.rand(3, 4).t().requires_grad_()
+    for use in (lambda w: x @ w.t(), lambda w: w.t() @ mt.rand(4, 2), lambda w: (w.t() * 2).sin(), lambda w: w.t().contiguous()):
+        w.grad = turned.grad = None
+        (use(w).sum() + use(turned).sum()).backward()
+        assert w.grad.view(-1).shape == (12,) and w.grad.stride() == (3, 1)
+        assert turned.grad.stride() in (turned.stride(), (3, 1))

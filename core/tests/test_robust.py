@@ -250,8 +250,10 @@ DTYPES: list[tuple[Callable[[], Any], type[BaseException], str]] = [
      "iinfo: expected an integer dtype; got mortice.float32. Use finfo for floating point."),
     (lambda: by_name("float128"), DTypeError,
      f"dtype: expected one of {', '.join(d.name for d in ALL)}; got 'float128'."),
-    (lambda: mt.ones(2, dtype=mt.uint8) // 300, RuntimeError,
-     "floordiv: value cannot be converted to type uint8 without overflow; got 300."),
+    (lambda: mt.ones(2, dtype=mt.uint8).clamp(max=300), RuntimeError,
+     "clamp: value cannot be converted to type uint8 without overflow; got 300."),
+    (lambda: mt.ones(2, dtype=mt.uint8) // 2**64, OverflowError,
+     "floordiv: int too big to convert; got 18446744073709551616, which takes more than 64 bits."),
     (lambda: mt.mul(mt.ones(2), "x"), TypeError, "mul: expected Tensors or numbers; got str. Use mortice.tensor(...) first."),
 ]  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -35,6 +36,25 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
         yield
     finally:
         _early_stop[0] = before
+
+
+class CheckpointPolicy(enum.Enum):
+    """Whether a result is kept or computed again; advice here, as everything is computed again."""
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+
+
+def create_selective_checkpoint_contexts(
+    policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False
+) -> tuple[Any, Any]:
+    """Return what `context_fn` gives when some results are to be kept.
+
+    Differs from torch: the policy is not asked; everything is computed again, with the same values.
+    """
+    return noop_context_fn()
 
 
 def noop_context_fn() -> tuple[Any, Any]:

@@ -123,7 +123,7 @@ def __getattr__(name: str) -> object:
     import importlib
 
     # `mortice.cuda.amp` needs no import of its own, as in PyTorch. Few programs capture their work.
-    if name in ("amp", "graphs"):
+    if name in ("amp", "graphs", "nvtx"):
         return importlib.import_module(f"mortice.cuda.{name}")
     if name in ("CUDAGraph", "MemPool", "graph", "graph_pool_handle", "make_graphed_callables", "use_mem_pool"):
         return getattr(importlib.import_module("mortice.cuda.graphs"), name)

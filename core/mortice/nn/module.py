@@ -38,6 +38,13 @@ class Module(Hooked, Stateful, Movable):
     call_super_init = False
     T_destination = TypeVar("T_destination", bound=dict[str, Any])
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name, value in list(vars(cls).items()):
+            # PyTorch's ops are built in and do not become methods, as functions of Python do: `act = torch.tanh`.
+            if callable(value) and str(getattr(value, "__module__", "")).startswith("mortice.ops."):
+                setattr(cls, name, staticmethod(value))
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         set_ = super().__setattr__
         if not self.call_super_init and (args or kwargs):

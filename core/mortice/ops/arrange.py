@@ -19,7 +19,7 @@ from mortice.ops.arguments import numpy_names
 from mortice.ops.creation import filled, finish, resolve
 from mortice.ops.data import check_dtype, tensor
 from mortice.ops.index import _take, flat_nonzero
-from mortice.ops.movement import cast, cat, clone, expand, reshape, squeeze, stack, transpose, unsqueeze
+from mortice.ops.movement import cast, cat, clone, contiguous, expand, reshape, squeeze, stack, transpose, unsqueeze
 from mortice.ops.movement import t as movement_t
 from mortice.ops.strided import as_strided, diagonal, diagonal_write, two_dims
 from mortice.ops.views import atleast_1d, atleast_2d, atleast_3d, flatten, many
@@ -90,7 +90,7 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
     if not input.shape:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     axes = tuple([check_dim("roll", d, len(input.shape)) for d in dims])
-    return _roll(input, shifts=tuple(map(operator.index, shifts)), axes=axes)
+    return _roll(contiguous(input), shifts=tuple(map(operator.index, shifts)), axes=axes)
 
 
 def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
@@ -252,13 +252,13 @@ TENSOR_KERNELS.replace("triu", lambda x, *, diagonal=0: _triu(x, diagonal=diagon
 def tril(input: Any, diagonal: int = 0, *, out: Any = None) -> Any:
     """Keep the lower triangle of each matrix, from a diagonal down; zero elsewhere."""
     _at_least_matrix("tril", input)
-    return _tril(input, diagonal=operator.index(diagonal), out=out)
+    return _tril(contiguous(input), diagonal=operator.index(diagonal), out=out)
 
 
 def triu(input: Any, diagonal: int = 0, *, out: Any = None) -> Any:
     """Keep the upper triangle of each matrix, from a diagonal up; zero elsewhere."""
     _at_least_matrix("triu", input)
-    return _triu(input, diagonal=operator.index(diagonal), out=out)
+    return _triu(contiguous(input), diagonal=operator.index(diagonal), out=out)
 
 
 def _triangle(

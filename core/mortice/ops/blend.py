@@ -37,13 +37,13 @@ def addcmul(
         deprecated("addcmul", "Tensor input, Number value, Tensor tensor1, Tensor tensor2",
                     "Tensor input, Tensor tensor1, Tensor tensor2, *, Number value = 1")  # fmt: skip
         tensor1, tensor2, value = tensor2, tensor, tensor1
-    check_value("addcmul", value, common_dtype(input, tensor1, tensor2))
+    value = check_value("addcmul", value, common_dtype(input, tensor1, tensor2))
     return _addcmul(input, tensor1, tensor2, value, out=out)
 
 
-def check_value(name: str, value: Any, d: DType) -> None:
-    """Refuse a multiplier of a higher kind than the result's; bools count as integers."""
-    check_alpha(name, d, int(value) if isinstance(value, bool) else value)
+def check_value(name: str, value: Any, d: DType) -> Any:
+    """Return a multiplier as a number; refuse one of a higher kind than the result's. Bools count as integers."""
+    return check_alpha(name, d, int(value) if isinstance(value, bool) else value, "value")
 
 
 def _no_integers(op: Op, d: DType) -> tuple[DType, DType]:
@@ -77,7 +77,7 @@ def addcdiv(
         deprecated("addcdiv", "Tensor input, Number value, Tensor tensor1, Tensor tensor2",
                     "Tensor input, Tensor tensor1, Tensor tensor2, *, Number value = 1")  # fmt: skip
         tensor1, tensor2, value = tensor2, tensor, tensor1
-    check_value("addcdiv", value, promote_scalar(common_dtype(input, tensor1, tensor2), 0.0))
+    value = check_value("addcdiv", value, promote_scalar(common_dtype(input, tensor1, tensor2), 0.0))
     return _addcdiv(input, tensor1, tensor2, value, out=out)
 
 

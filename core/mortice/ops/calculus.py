@@ -26,7 +26,7 @@ def _spacings(spacing: Any, count: int, listed: bool) -> list[Any]:
     if spacing is None or isinstance(spacing, numbers.Number):
         return [1 if spacing is None else spacing] * count
     if isinstance(spacing, TensorBase):
-        spacing = [spacing]
+        spacing = [spacing] if spacing.shape else [spacing.item()] * count
     found = list(spacing)
     if len(found) != count:
         raise RuntimeError(

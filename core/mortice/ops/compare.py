@@ -7,7 +7,7 @@ from typing import Any
 from mortice import op as _op
 from mortice.dtype import bool_, get_default_dtype
 from mortice.errors import DTypeError
-from mortice.op import TensorBase, broadcast, comparison, logical, op, promote, same, wrap_number
+from mortice.op import TensorBase, broadcast, comparison, logical, op, promote, same, wrap_number, wrap_operand
 from mortice.tensor import make
 
 __all__ = [
@@ -20,37 +20,37 @@ __all__ = [
 # ---- order ----
 
 
-@op(result=comparison, shape=broadcast, kernel="equal")
+@op(result=comparison, shape=broadcast, kernel="equal", number=wrap_operand)
 def eq(k: Any, x: Any, y: Any, /) -> Any:
     """Tell where x equals y."""
     return k.equal(x, y)
 
 
-@op(result=comparison, shape=broadcast, kernel="not_equal")
+@op(result=comparison, shape=broadcast, kernel="not_equal", number=wrap_operand)
 def ne(k: Any, x: Any, y: Any, /) -> Any:
     """Tell where x differs from y; nan differs from everything."""
     return k.not_equal(x, y)
 
 
-@op(result=comparison, shape=broadcast, kernel="less", dtypes="buif")
+@op(result=comparison, shape=broadcast, kernel="less", dtypes="buif", number=wrap_operand)
 def lt(k: Any, x: Any, y: Any, /) -> Any:
     """Tell where x < y."""
     return k.less(x, y)
 
 
-@op(result=comparison, shape=broadcast, kernel="less_equal", dtypes="buif")
+@op(result=comparison, shape=broadcast, kernel="less_equal", dtypes="buif", number=wrap_operand)
 def le(k: Any, x: Any, y: Any, /) -> Any:
     """Tell where x <= y."""
     return k.less_equal(x, y)
 
 
-@op(result=comparison, shape=broadcast, kernel="greater", dtypes="buif")
+@op(result=comparison, shape=broadcast, kernel="greater", dtypes="buif", number=wrap_operand)
 def gt(k: Any, x: Any, y: Any, /) -> Any:
     """Tell where x > y."""
     return k.greater(x, y)
 
 
-@op(result=comparison, shape=broadcast, kernel="greater_equal", dtypes="buif")
+@op(result=comparison, shape=broadcast, kernel="greater_equal", dtypes="buif", number=wrap_operand)
 def ge(k: Any, x: Any, y: Any, /) -> Any:
     """Tell where x >= y."""
     return k.greater_equal(x, y)
@@ -225,13 +225,13 @@ def bitwise_not(k: Any, x: Any, /) -> Any:
     return k.bitwise_invert(x)
 
 
-@op(result=promote, shape=broadcast, kernel="bitwise_left_shift", dtypes="ui")
+@op(result=promote, shape=broadcast, kernel="bitwise_left_shift", dtypes="ui", number=wrap_operand)
 def bitwise_left_shift(k: Any, x: Any, y: Any, /) -> Any:
     """Shift bits to the left; 0 by more bits than there are."""
     return k.bitwise_left_shift(x, y)
 
 
-@op(result=promote, shape=broadcast, kernel="bitwise_right_shift", dtypes="ui")
+@op(result=promote, shape=broadcast, kernel="bitwise_right_shift", dtypes="ui", number=wrap_operand)
 def bitwise_right_shift(k: Any, x: Any, y: Any, /) -> Any:
     """Shift bits to the right, keeping the sign."""
     return k.bitwise_right_shift(x, y)

@@ -148,7 +148,7 @@ def fit(values: list[Any], dtype: DType) -> list[Any]:
             n = int(v)
             low, high = (-(top >> 1), (top >> 1) - 1) if kind == "i" else (0, mask)
             if not low <= n <= high:
-                if isinstance(v, float) or not -(top >> 1) <= n <= high:
+                if kind == "i" or isinstance(v, float) or not -mask <= n <= high:
                     raise OverflowError(f"got {v!r}")
                 n &= mask  # PyTorch lets negative numbers wrap in unsigned types
             out.append(n)

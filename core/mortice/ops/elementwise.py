@@ -15,7 +15,19 @@ from mortice.backends.kernel_tools import is_number, like
 from mortice.dtype import DType, bool_, complex128, float64, promote_scalar, promote_types, scalar_dtype
 from mortice.errors import DTypeError
 from mortice.node import TENSOR_KERNELS
-from mortice.op import Op, TensorBase, broadcast, fit_number, floating, op, promote, wrap_number
+from mortice.op import (
+    Op,
+    TensorBase,
+    broadcast,
+    fit_number,
+    floating,
+    hold,
+    number_of,
+    op,
+    promote,
+    wrap_number,
+    wrap_operand,
+)
 from mortice.tensor import make
 
 __all__ = [
@@ -58,8 +70,9 @@ def same_dtypes(name: str, *named: tuple[str, Any]) -> None:
             raise DTypeError(f"{name}: expected dtype {d.name} for `{argument}`; got {x.dtype.name}. Convert one.")
 
 
-def check_alpha(name: str, d: DType, alpha: Any) -> None:
-    """Refuse a multiplier of a higher kind than the result's."""
+def check_alpha(name: str, d: DType, alpha: Any, argument: str = "alpha") -> Any:
+    """Return a multiplier as a number; refuse one of a higher kind than the result's."""
+    alpha = number_of(name, argument, alpha)
     if isinstance(alpha, bool) and d is not bool_:
         raise DTypeError(f"{name}: Boolean alpha only supported for Boolean results; got {d}.")
     if isinstance(alpha, float) and d.kind in "bui":
@@ -70,6 +83,8 @@ def check_alpha(name: str, d: DType, alpha: Any) -> None:
         raise DTypeError(
             f"{name}: For non-complex input tensors, argument alpha must not be a complex number; got {alpha}."
         )
+    hold(name, alpha, d)
+    return alpha
 
 
 def deprecated(name: str, old: str, new: str, depth: int = 3) -> None:
@@ -96,7 +111,7 @@ _add.vjp(x=lambda k, g: g, y=lambda k, g: g, jvp="linear")
 
 def _scaled(name: str, input: Any, other: Any, alpha: Any) -> Any:
     d = common_dtype(input, other)
-    check_alpha(name, d, alpha)
+    alpha = check_alpha(name, d, alpha)
     if d is bool_:  # numbers raise a mask to integers, but alpha takes no part in promotion
         return bool(other * alpha) if is_number(other) else _op.CAST(other * alpha, d)
     return other * alpha if is_number(other) else mul(_op.CAST(other, d), alpha)
@@ -192,7 +207,7 @@ def undefined(k: Any, g: Any, x_shape: Any) -> Any:
     raise NotImplementedError("the derivative of this operation is not implemented. Use .detach() on what enters it.")
 
 
-@op(result=promote, shape=broadcast, dtypes="uif", scalars="alone")
+@op(result=promote, shape=broadcast, dtypes="uif", number=wrap_operand, scalars="alone")
 def floor_divide(k: Any, x: Any, y: Any, /) -> Any:
     """Divide and round towards minus infinity."""
     if not _is_float(k, x, y):
@@ -203,7 +218,7 @@ def floor_divide(k: Any, x: Any, y: Any, /) -> Any:
 floor_divide.vjp(x=undefined, y=undefined)
 
 
-@op(result=promote, shape=broadcast, dtypes="uif", name="floordiv")
+@op(result=promote, shape=broadcast, dtypes="uif", name="floordiv", number=wrap_operand)
 def floordiv(k: Any, x: Any, y: Any, /) -> Any:
     """Divide and round down, as `//` and `mortice.array_api.floor_divide` do.
 
@@ -218,7 +233,10 @@ def floordiv(k: Any, x: Any, y: Any, /) -> Any:
 floordiv.vjp(x=undefined, y=undefined)
 
 
-@op(result=promote, shape=broadcast, dtypes="uif", name="div_trunc", grad_name="DivBackward0", scalars="alone")
+@op(
+    result=promote, shape=broadcast, dtypes="uif", name="div_trunc", grad_name="DivBackward0", number=wrap_operand,
+    scalars="alone",
+)  # fmt: skip
 def _div_trunc(k: Any, x: Any, y: Any, /) -> Any:
     """Divide and round towards zero."""
     if _is_float(k, x, y):
@@ -230,7 +248,10 @@ def _div_trunc(k: Any, x: Any, y: Any, /) -> Any:
 _div_trunc.vjp(x=zeros, y=zeros, jvp="elementwise")
 
 
-@op(result=promote, shape=broadcast, dtypes="uif", name="div_floor", grad_name="DivBackward0", scalars="alone")
+@op(
+    result=promote, shape=broadcast, dtypes="uif", name="div_floor", grad_name="DivBackward0", number=wrap_operand,
+    scalars="alone",
+)  # fmt: skip
 def _div_floor(k: Any, x: Any, y: Any, /) -> Any:
     """Divide and round towards minus infinity; differentiable, with gradient 0."""
     if not _is_float(k, x, y):
@@ -266,7 +287,7 @@ def true_divide(input: Any, other: Any, *, out: Any = None) -> Any:
     return _div(input, other, out=out)
 
 
-@op(result=promote, shape=broadcast, dtypes="uif")
+@op(result=promote, shape=broadcast, dtypes="uif", number=wrap_operand)
 def remainder(k: Any, x: Any, y: Any, /) -> Any:
     """Return what division rounded down leaves: it has the sign of the divisor."""
     if not _is_float(k, x, y):
@@ -281,7 +302,7 @@ remainder.vjp(
 )
 
 
-@op(result=promote, shape=broadcast, dtypes="uif")
+@op(result=promote, shape=broadcast, dtypes="uif", number=wrap_operand)
 def fmod(k: Any, x: Any, y: Any, /) -> Any:
     """Return what division rounded towards zero leaves: it has the sign of the dividend."""
     if not _is_float(k, x, y):
@@ -301,7 +322,9 @@ fmod.vjp(
 
 def _no_wrapped_exponent(op: Op, value: Any, d: DType, position: int) -> Any:
     # Below zero it is refused, and not taken for a large one, which is what it would be in unsigned dtypes.
-    return value if position == 1 and d.kind == "u" and value < 0 else fit_number(op, value, d)
+    if position == 0:
+        return wrap_operand(op, value, d)
+    return value if d.kind == "u" and value < 0 else fit_number(op, value, d)
 
 
 @op(result=promote, shape=broadcast, dtypes="uifc", name="pow", number=_no_wrapped_exponent)

@@ -12,7 +12,7 @@ from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
 from mortice.mutation import check_writable, inplace, plain
 from mortice.node import TENSOR_KERNELS
-from mortice.op import TensorBase, op
+from mortice.op import TensorBase, hold, number_of, op
 from mortice.ops import elementwise
 from mortice.ops.arguments import numpy_names
 from mortice.ops.data import range_of
@@ -27,7 +27,7 @@ from mortice.ops.index import (
     may_write_rows,
     write_rows,
 )
-from mortice.ops.movement import cast, expand, reshape
+from mortice.ops.movement import cast, contiguous, expand, reshape
 from mortice.ops.views import broadcast_tensors, cut, select
 from mortice.shape import Size, broadcast, check_dim, prod
 
@@ -224,7 +224,7 @@ def _scatter_with(name: str, x: Any, dim: int, index: Any, src: Any, how: str | 
     if prod(index.shape):
         _in_range(name, index, base.shape[axis], axis)
     if not isinstance(src, TensorBase):
-        value = fit(name, src, x.dtype)
+        value = hold(name, src, x.dtype)
         src = x.new_full(index.shape, value)
     else:
         src = _lift(src)
@@ -348,6 +348,7 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1, 
 def _added(input: Any, dim: int, index: Any, source: Any, alpha: Any) -> tuple[int, Any, Any, Any]:
     axis, x, index, source = _vector("index_add", input, dim, index, source)
     _in_range("index_add", index, x.shape[axis], axis)
+    alpha = number_of("index_add", "alpha", alpha)
     if alpha != 1:
         if input.dtype.kind in "ui":
             alpha = int(alpha)
@@ -417,7 +418,7 @@ def _filled(input: Any, dim: int, index: Any, value: Any) -> tuple[int, Any, Any
             )
         value = cast(value, input.dtype)
     else:
-        value = input.new_full((), fit("index_fill", value, input.dtype))
+        value = input.new_full((), hold("index_fill", value, input.dtype))
     x, index = _lift(input), _lift(index)
     return axis, x, check_range("index_fill", index, x.shape[axis], axis), value
 
@@ -514,17 +515,10 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None, *, out: Any
 # ---- masks ----
 
 
-def fit(name: str, value: Any, d: Any) -> Any:
-    """Return a number as a tensor of dtype d takes it; a complex one only into a complex tensor."""
-    if isinstance(value, complex) and d.kind != "c":
-        raise RuntimeError(f"{name}: value cannot be converted to type {d.name} without overflow; got {value}.")
-    return _op.fit_number(_gather.op, value, d)
-
-
 def _value_tensor(name: str, x: Any, value: Any) -> Any:
     """Return a 0-d tensor of x's dtype for a number, or check and cast a 0-d tensor."""
     if not isinstance(value, TensorBase):
-        return x.new_full((), fit(name, value, x.dtype))
+        return x.new_full((), hold(name, value, x.dtype))
     if value.shape:
         raise RuntimeError(
             f"{name} only supports a 0-dimensional value tensor, but got tensor with {len(value.shape)} dimension(s)."
@@ -538,11 +532,11 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
         kind = getattr(mask, "dtype", type(mask).__name__)
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {kind}")
     if isinstance(value, TensorBase):
-        return elementwise._where(mask, _value_tensor("masked_fill_", input, value), input)
-    value = fit("masked_fill", value, input.dtype)
+        return contiguous(elementwise._where(mask, _value_tensor("masked_fill_", input, value), input))
+    value = hold("masked_fill", value, input.dtype)
     if promote_scalar(input.dtype, value) is not input.dtype:
         value = input.new_full((), value)
-    return elementwise._where(mask, value, input)
+    return contiguous(elementwise._where(mask, value, input))
 
 
 def _masked_fill_into(self: Any, mask: Any, value: Any) -> Any:
@@ -652,7 +646,7 @@ masked_fill_, _fill_ = inplace(_masked_fill_into, "masked_fill_"), inplace(fill)
 def fill_(input: Any, value: Any) -> Any:
     """Write a value everywhere, in place."""
     if isinstance(value, (int, float, complex)) and plain(input):
-        input._device.backend.setitem(input._data, (...,), fit("fill_", value, input.dtype))
+        input._device.backend.setitem(input._data, (...,), hold("fill_", value, input.dtype))
         input._storage.version += 1
         return input
     return _fill_(input, value)

@@ -225,8 +225,6 @@ def ger(input: Any, vec2: Any, *, out: Any = None) -> Any:
 
 
 def _scaled(name: str, x: Any, factor: Any) -> Any:
-    if isinstance(factor, TensorBase):
-        factor = factor.item()
     if x.dtype.kind in "bui" and not isinstance(factor, int):
         if name == "addr":
             raise RuntimeError("addr: For integral input tensors, argument alpha must not be a floating point number.")
@@ -240,14 +238,13 @@ def _plus(name: str, input: Any, product: Any, beta: Any, alpha: Any, out: Any) 
     """Return beta * input + alpha * product; what beta = 0 leaves out may hold nan."""
     if not isinstance(input, TensorBase):
         raise TypeError(f"{name}: expected input to be a Tensor; got {type(input).__name__}.")
+    beta, alpha = _op.number_of(name, "beta", beta), _op.number_of(name, "alpha", alpha)
     product = _scaled(name, product, alpha)
     if input.dtype is not product.dtype:
         raise DTypeError(
             f"{name}: self and mat2 must have the same dtype, but got {input.dtype.name} and {product.dtype.name}."
         )
     added = expand(input, product.shape) if input.shape != product.shape else input
-    if isinstance(beta, TensorBase):
-        beta = beta.item()
     if beta == 0:
         # The gradient of `input` is then zero rather than none.
         made = elementwise._add(zero(added), product) if input._rg else product.clone() if product is input else product

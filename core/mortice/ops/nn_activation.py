@@ -11,7 +11,7 @@ from mortice.errors import DTypeError, ShapeError
 from mortice.levels import drawing
 from mortice.modes import autocasting
 from mortice.mutation import inplace
-from mortice.op import TensorBase, broadcast, op, same
+from mortice.op import TensorBase, broadcast, hold, op, same
 from mortice.ops.arguments import numpy_names
 from mortice.ops.data import number
 from mortice.ops.movement import cast, reshape
@@ -44,9 +44,9 @@ def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     """Limit to [min_val, max_val]."""
     min_val, max_val = number(min_val), number(max_val)
     if isinstance(input, TensorBase) and input.dtype.kind in "ui":
-        min_val, max_val = int(min_val), int(max_val)
         if input.dtype.kind == "u" and min_val < 0:
             raise DTypeError(f"hardtanh: cannot do hardtanh on an unsigned type with negative limits; got {min_val}.")
+        min_val, max_val = (hold("hardtanh", v, input.dtype) for v in (min_val, max_val))
     if min_val > max_val:
         raise ValueError(f"hardtanh: min_val cannot be greater than max_val; got {min_val} and {max_val}.")
     return _hardtanh(input, low=min_val, high=max_val)
@@ -121,7 +121,7 @@ _threshold.vjp(x=in_float32(lambda k, g, x, limit: k.where(k.less_equal(x, limit
 def threshold(input: Any, threshold: float, value: float, *, out: Any = None) -> Any:
     """Replace what does not exceed `threshold` by `value`."""
     if isinstance(input, TensorBase) and input.dtype.kind in "ui":
-        threshold, value = int(threshold), int(value)
+        threshold, value = (hold("threshold", number(v), input.dtype) for v in (threshold, value))
     return _threshold(input, limit=number(threshold), value=number(value), out=out)
 
 

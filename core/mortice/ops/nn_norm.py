@@ -10,7 +10,7 @@ from mortice.levels import into_level
 from mortice.modes import no_grad
 from mortice.mutation import check_writable, write
 from mortice.node import TENSOR_KERNELS
-from mortice.op import Op, TensorBase, op
+from mortice.op import Op, TensorBase, number_of, op
 from mortice.ops.movement import clone, expand, reshape
 from mortice.shape import Size, channels_hint, prod
 
@@ -264,6 +264,7 @@ def _move(running_mean: Any, mean: Any, running_var: Any, var: Any, momentum: fl
 
     The variance counts as that of a sample: count / (count - 1) times as much. No values move nothing.
     """
+    momentum = number_of("batch_norm", "momentum", momentum)
     unbiased = count / (count - 1) if count > 1 else float("nan")
     for running, value, scale in ((running_mean, mean, 1.0), (running_var, var, unbiased)):
         if running is None or value.numel() == 0 or count == 0:

@@ -9,7 +9,7 @@ from typing import Any
 from mortice.dtype import float32, uint8
 from mortice.errors import ShapeError
 from mortice.node import TENSOR_KERNELS
-from mortice.op import TensorBase, op
+from mortice.op import TensorBase, hold, op
 from mortice.ops.data import number
 from mortice.ops.movement import cast
 from mortice.shape import Size
@@ -75,7 +75,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
                     f"pad: The input size {n}, plus negative padding {b} and {a}, resulted in a negative output size, "
                     "which is invalid. Check the padding, which should be such that the sizes stay positive."
                 )
-        return _pad_border(input, widths=widths, mode=mode, value=0 if value is None else number(value))
+        return _pad_border(input, widths=widths, mode=mode, value=hold("pad", number(value or 0), input.dtype))
     if value is not None and value != 0:
         raise ValueError(f'pad: Padding mode "{mode}" doesn\'t take in value argument; got value={value}.')
     if len(shape) not in (nd + 1, nd + 2) or nd not in (1, 2, 3):

@@ -15,7 +15,7 @@ from mortice.errors import DTypeError
 from mortice.levels import drawing, raise_to
 from mortice.modes import modes
 from mortice.mutation import assign, check_writable, plain, write
-from mortice.op import TensorBase
+from mortice.op import TensorBase, number_of
 from mortice.ops.creation import given, kind_of
 from mortice.ops.data import check_dtype, finish, from_host, range_of
 from mortice.ops.movement import cast, in_format_like
@@ -118,6 +118,8 @@ def normal(
     device: Any = None, requires_grad: bool = False, out: Any = None, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Draw from normal distributions of the given means and standard deviations (numbers or tensors)."""
+    if size is not None:
+        mean, std = number_of("normal", "mean", mean), number_of("normal", "std", std)
     tensors = [v for v in (mean, std) if isinstance(v, TensorBase)]
     _check_std("normal", std)
     if not tensors:

@@ -17,7 +17,7 @@ from mortice.ops.arguments import numpy_names
 from mortice.ops.blend import lerp
 from mortice.ops.elementwise import mul, sub, where
 from mortice.ops.gather import gather
-from mortice.ops.movement import cast, expand, reshape, squeeze, transpose, unsqueeze
+from mortice.ops.movement import cast, contiguous, expand, reshape, squeeze, transpose, unsqueeze
 from mortice.ops.norms import matrix_norm
 from mortice.ops.reduce import (
     PAIR,
@@ -261,7 +261,7 @@ def renorm(input: Any, p: float, dim: int, maxnorm: float, *, out: Any = None) -
     wide = float32 if input.dtype in (float16, bfloat16) else None
     size = vector_norm("renorm", input, p, [d for d in range(ndim) if d != axis], True, wide)
     factor = where(size > maxnorm, maxnorm / (size + 1e-7), 1.0)
-    return mul(input, cast(factor, input.dtype), out=out)
+    return mul(contiguous(input), cast(factor, input.dtype), out=out)
 
 
 @op(result=floating, shape=reduced, kernel="logsumexp", name="logsumexp")

@@ -74,7 +74,10 @@ def abs_into(input: Any) -> Any:
 
 @op(result=promote, shape=same, kernel="sign", dtypes="buif")
 def sign(k: Any, x: Any, /) -> Any:
-    """Return -1, 0 or 1; complex numbers are refused, see `sgn`."""
+    """Return -1, 0 or 1; complex numbers are refused, see `sgn`.
+
+    Differs from torch: the sign of nan is nan, as the array API standard has it, not 0; that of `sgn` too.
+    """
     return k.sign(x)
 
 

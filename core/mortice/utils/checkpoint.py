@@ -3,8 +3,10 @@
 from mortice.autograd.checkpoint import (
     CheckpointError,
     CheckpointFunction,
+    CheckpointPolicy,
     checkpoint,
     checkpoint_sequential,
+    create_selective_checkpoint_contexts,
     get_device_states,
     noop_context_fn,
     set_checkpoint_early_stop,
@@ -12,6 +14,6 @@ from mortice.autograd.checkpoint import (
 )
 
 __all__ = [
-    "CheckpointError", "CheckpointFunction", "checkpoint", "checkpoint_sequential", "get_device_states",
-    "noop_context_fn", "set_checkpoint_early_stop", "set_device_states",
+    "CheckpointError", "CheckpointFunction", "CheckpointPolicy", "checkpoint", "checkpoint_sequential",
+    "create_selective_checkpoint_contexts", "get_device_states", "noop_context_fn", "set_checkpoint_early_stop", "set_device_states",
 ]  # fmt: skip

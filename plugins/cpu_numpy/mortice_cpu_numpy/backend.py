@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -20,6 +21,26 @@ from mortice_cpu_numpy.quiet import _QUIET, BFLOAT16, _reset, _set, array, asarr
 from mortice_cpu_numpy.random import random_bits
 
 _expm1, _log1p = quiet1(np.expm1), quiet1(np.log1p)
+
+
+# NumPy lays these results out as their operands are; PyTorch row by row, so that `view` can be asked for.
+_ROW_MAJOR = "any all scatter_add scatter_write index_write median cumulative_max cumulative_min fftn ifftn rfftn irfftn"
+
+
+def _row_major(kernel: Any) -> Any:
+    @functools.wraps(kernel)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        r = kernel(*args, **kwargs)
+        if r.__class__ is tuple:
+            return tuple([np.asarray(part, order="C") for part in r])
+        return r if r.flags.c_contiguous else np.array(r, order="C")
+
+    return call
+
+
+def _order(x: Any) -> Any:
+    # Where elements repeat NumPy would put their copies side by side.
+    return "C" if 0 in x.strides and any(n > 1 and not s for n, s in zip(x.shape, x.strides)) else "K"
 
 
 class _Namespace:
@@ -58,6 +79,8 @@ class NumPyBackend(
         for name, native in (("asin", "arcsin"), ("acos", "arccos"), ("atan", "arctan"), ("asinh", "arcsinh"),
                              ("acosh", "arccosh"), ("atanh", "arctanh")):  # fmt: skip
             setattr(self, name, quiet1(getattr(np, native)))
+        for name in _ROW_MAJOR.split():
+            setattr(self, name, _row_major(getattr(self, name)))
         self.negative = quiet1(np.negative)
         self.abs = quiet1(np.absolute)
 
@@ -119,12 +142,12 @@ class NumPyBackend(
         try:
             native = self._dtypes[dtype]
             # NumPy warns where the imaginary part is dropped; casting to real is asked for by then.
-            return x.real.astype(native) if x.dtype.kind == "c" and native.kind not in "cb" else x.astype(native)
+            return (x.real if x.dtype.kind == "c" and native.kind not in "cb" else x).astype(native, _order(x))
         finally:
             _reset(token)
 
     def copy(self, x: Any) -> Any:
-        return np.array(x)
+        return np.array(x, order=_order(x))
 
     def expm1(self, x: Any) -> Any:
         # NumPy's is nan for complex numbers with an infinite part.
@@ -166,7 +189,7 @@ class NumPyBackend(
         return r
 
     def concat(self, arrays: Any, *, axis: int) -> Any:
-        return np.concatenate(arrays, axis=axis)
+        return asarray(np.concatenate(arrays, axis=axis), order="C")
 
     def conj(self, x: Any) -> Any:
         return asarray(np.conjugate(x)) if x.dtype.kind == "c" else x

@@ -48,7 +48,7 @@ class MovementOverrides:
         return np.take_along_axis(x, indices, axis=axis)
 
     def stack(self, arrays: Any, axis: int) -> Any:
-        return np.stack(arrays, axis)
+        return np.asarray(np.stack(arrays, axis), order="C")
 
     def contiguous(self, x: Any) -> Any:
         return np.array(x, order="C")

@@ -75,7 +75,7 @@ class NNOverrides(ConvOverrides, NormOverrides, PoolOverrides, RecurrentOverride
     def softmax(self, x: Any, *, axis: int) -> Any:
         if x.dtype not in FULL or not x.size or not x.ndim:
             return super().softmax(x, axis=axis)
-        e = np.subtract(x, np.maximum.reduce(x, axis=axis, keepdims=True))
+        e = np.subtract(x, np.maximum.reduce(x, axis=axis, keepdims=True), order="C")
         np.exp(e, out=e)
         return np.divide(e, np.add.reduce(e, axis=axis, keepdims=True), out=e)
 
@@ -92,7 +92,7 @@ class NNOverrides(ConvOverrides, NormOverrides, PoolOverrides, RecurrentOverride
     def log_softmax(self, x: Any, *, axis: int) -> Any:
         if x.dtype not in FULL or not x.size or not x.ndim:
             return super().log_softmax(x, axis=axis)
-        out = np.subtract(x, np.maximum.reduce(x, axis=axis, keepdims=True))
+        out = np.subtract(x, np.maximum.reduce(x, axis=axis, keepdims=True), order="C")
         total = np.add.reduce(np.exp(out), axis=axis, keepdims=True)
         return np.subtract(out, np.log(total, out=total), out=out)
 

@@ -175,7 +175,7 @@ class NormOverrides:
 def _rows(x: Any, ndim: int) -> tuple[Any, tuple[int, ...]]:
     """Return x as a matrix of rows, and the shape of a statistic of each."""
     lead = x.shape[: x.ndim - ndim]
-    return x.reshape(prod(lead), prod(x.shape[x.ndim - ndim :])), (*lead, *[1] * ndim)
+    return np.asarray(x.reshape(prod(lead), prod(x.shape[x.ndim - ndim :])), order="C"), (*lead, *[1] * ndim)
 
 
 def _inverse_root(total: Any, count: int, eps: float) -> Any:

@@ -27,13 +27,14 @@ def _reduce(ufunc: Any, wide: bool) -> Any:
         token = _set(_QUIET)
         try:
             if wide and d in _HALF:
-                return asarray(reduce(x, axis, _HALF[d], None, keepdims)).astype(d)
+                return asarray(reduce(x, axis, _HALF[d], None, keepdims)).astype(d, "C")
             if _ARRAYS and axis is None and not keepdims:
                 return reduce(x, None, d, out=...)
             r = reduce(x, axis, d, None, keepdims)
         finally:
             _reset(token)
-        return r if r.__class__ is ndarray else asarray(r)
+        # NumPy lays the result out as x is; PyTorch row by row, so that `view` can be asked for.
+        return r if r.__class__ is ndarray and (r.ndim < 2 or r.flags.c_contiguous) else asarray(r, order="C")
 
     return kernel
 
@@ -46,7 +47,7 @@ def _scan(ufunc: Any) -> Any:
         token = _set(_QUIET)
         try:
             wide = _HALF.get(x.dtype)
-            return accumulate(x, axis, x.dtype) if wide is None else accumulate(x, axis, wide).astype(x.dtype)
+            return asarray(accumulate(x, axis, wide or x.dtype), x.dtype, order="C")
         finally:
             _reset(token)
 

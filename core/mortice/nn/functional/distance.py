@@ -61,4 +61,4 @@ def one_hot(input: Any, num_classes: int = -1) -> Any:
         raise RuntimeError(f"num_classes should be positive; got {num_classes}.")
     elif high >= num_classes:
         raise RuntimeError(f"Class values must be smaller than num_classes; got {high} and {num_classes}.")
-    return (input.unsqueeze(-1) == mortice.arange(num_classes, device=input.device)).to(mortice.int64)
+    return (input.contiguous().unsqueeze(-1) == mortice.arange(num_classes, device=input.device)).to(mortice.int64)

@@ -30,8 +30,10 @@ def _shorten(weight: Any, input: Any, max_norm: float, norm_type: float) -> None
     with mortice.no_grad():
         at = mortice.unique(input.reshape(-1))
         rows = weight[at]
-        length = mortice.norm(rows, norm_type, -1, keepdim=True)
-        weight[at] = mortice.where(length > max_norm, rows * (max_norm / (length + 1e-7)), rows)
+        plain = rows.detach()
+        length = mortice.norm(plain, norm_type, -1, keepdim=True)
+        # The difference is 0: it keeps the tangents of forward mode, which shortening leaves alone in PyTorch.
+        weight[at] = mortice.where(length > max_norm, plain * (max_norm / (length + 1e-7)) + (rows - plain), rows)
 
 
 def embedding_bag(

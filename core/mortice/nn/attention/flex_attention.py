@@ -1,0 +1,132 @@
+"""Attention whose scores and mask are functions of positions; both are computed whole, as PyTorch does without a compiler."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import mortice
+
+__all__ = [
+    "AuxOutput", "AuxRequest", "BlockMask", "and_masks", "create_block_mask", "create_mask", "flex_attention",
+    "noop_mask", "or_masks",
+]  # fmt: skip
+
+
+class AuxRequest(NamedTuple):
+    """What `flex_attention` is to return beside its result."""
+
+    lse: bool = False
+    max_scores: bool = False
+
+
+class AuxOutput(NamedTuple):
+    """What was asked for by an `AuxRequest`."""
+
+    lse: Any = None
+    max_scores: Any = None
+
+
+def noop_mask(batch: Any, head: Any, token_q: Any, token_kv: Any) -> Any:
+    """Mask nothing."""
+    return mortice.ones((), dtype=mortice.bool, device=token_q.device)
+
+
+def and_masks(*mask_mods: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the mask function that lets through what all let through."""
+    return lambda b, h, q, kv: math.prod([noop_mask(b, h, q, kv), *[mod(b, h, q, kv) for mod in mask_mods]]) > 0
+
+
+def or_masks(*mask_mods: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the mask function that lets through what any lets through."""
+    return lambda b, h, q, kv: sum(mod(b, h, q, kv).int() for mod in mask_mods) > 0
+
+
+def _positions(shape: Any, device: Any) -> list[Any]:
+    # PyTorch maps the functions over single positions; written with tensors, they broadcast to the same.
+    return [mortice.arange(n, device=device).reshape([-1 if i == d else 1 for i in range(4)]) for d, n in enumerate(shape)]
+
+
+def create_mask(
+    mod_fn: Callable[..., Any], B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None
+) -> Any:
+    """Return the bool mask (B, H, Q_LEN, KV_LEN) of a mask function, or of the -inf of a score function."""
+    shape = (B or 1, H or 1, Q_LEN, KV_LEN)
+    positions = _positions(shape, device)
+    if len(inspect.signature(mod_fn).parameters) == 5:
+        return ~mortice.isneginf(mod_fn(mortice.zeros(shape, device=device), *positions).expand(shape))
+    return mod_fn(*positions).expand(shape).clone()
+
+
+class BlockMask:
+    """A mask function and the sizes it is meant for; blocks are counted, and save nothing."""
+
+    def __init__(self, mask_mod: Callable[..., Any], shape: tuple[int, ...], block_size: Any, device: Any) -> None:
+        self.mask_mod, self.shape, self.device = mask_mod, shape, device
+        self.seq_lengths = shape[2:]
+        self.BLOCK_SIZE = block_size if isinstance(block_size, tuple) else (block_size, block_size)
+
+    def to_dense(self) -> Any:
+        """Return 1 for every block of which something is let through."""
+        mask = create_mask(self.mask_mod, *self.shape, device=self.device)  # type: ignore[arg-type]
+        (q, kv), (rows, columns) = self.BLOCK_SIZE, self.seq_lengths
+        padded = mortice.nn.functional.pad(mask.int(), (0, -columns % kv, 0, -rows % q))
+        return padded.unflatten(3, (-1, kv)).unflatten(2, (-1, q)).amax((3, 5))
+
+    def sparsity(self) -> float:
+        """Return the percentage of blocks that are masked as a whole."""
+        return 100 * (1 - self.to_dense().float().mean().item())
+
+    def __repr__(self) -> str:
+        return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%)"
+
+
+def create_block_mask(
+    mask_mod: Callable[..., Any], B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None,
+    BLOCK_SIZE: Any = 128, _compile: bool = False,
+) -> BlockMask:  # fmt: skip
+    """Return what `flex_attention` takes for its `block_mask`."""
+    return BlockMask(mask_mod, (B or 1, H or 1, Q_LEN, KV_LEN), BLOCK_SIZE, device)
+
+
+def flex_attention(
+    query: Any, key: Any, value: Any, score_mod: Callable[..., Any] | None = None, block_mask: BlockMask | None = None,
+    scale: float | None = None, enable_gqa: bool = False, return_lse: bool = False, kernel_options: Any = None, *,
+    return_aux: AuxRequest | None = None,
+) -> Any:  # fmt: skip
+    """Attend with scores that `score_mod(score, b, h, q_idx, kv_idx)` changes and `block_mask` masks.
+
+    The functions get tensors of positions that broadcast to (B, H, L, S), not single ones.
+    """
+    for name, t in (("query", query), ("key", key), ("value", value)):
+        if t.ndim != 4:
+            raise NotImplementedError(f"flex_attention: expected {name} to be a 4D tensor; got {t.ndim}D.")
+    if query.shape[1] != key.shape[1]:
+        if not enable_gqa:
+            raise ValueError(
+                f"flex_attention: expected query and key/value to have the same num_heads; got {query.shape[1]} and "
+                f"{key.shape[1]}. Try setting enable_gqa=True for GQA."
+            )
+        groups = query.shape[1] // key.shape[1]
+        key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
+    wide = mortice.float64 if query.dtype is mortice.float64 else mortice.float32
+    scores = (query @ key.mT).to(wide) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    positions = _positions(scores.shape, query.device)
+    if score_mod is not None:
+        scores = score_mod(scores, *positions).to(wide).expand(scores.shape)
+    if block_mask is not None:
+        if query.shape[2] > block_mask.seq_lengths[0] or key.shape[2] > block_mask.seq_lengths[1]:
+            raise ValueError(
+                f"flex_attention: expected a block_mask for sizes of at least {query.shape[2]} and {key.shape[2]}; got one for "
+                f"{block_mask.seq_lengths}. Create it anew."
+            )
+        scores = scores.masked_fill(~block_mask.mask_mod(*positions), -math.inf)
+    lse = scores.logsumexp(-1)
+    # A row of which nothing is left attends to nothing.
+    weights = scores.softmax(-1).masked_fill(lse.isneginf()[..., None], 0.0)
+    out = weights.to(query.dtype) @ value
+    if return_aux is not None:
+        return out, AuxOutput(lse if return_aux.lse else None, scores.amax(-1) if return_aux.max_scores else None)
+    return (out, lse) if return_lse else out

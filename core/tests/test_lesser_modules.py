@@ -1,0 +1,149 @@
+"""Modules that scripts import now and then: library, futures, utils.benchmark, mps, xpu, cuda.nvtx, flex_attention."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+
+import pytest
+
+import mortice as mt
+from mortice.nn.attention.flex_attention import (
+    AuxRequest,
+    and_masks,
+    create_block_mask,
+    create_mask,
+    flex_attention,
+    or_masks,
+)
+from mortice.utils import benchmark
+from mortice.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
+
+
+def test_a_custom_op_has_the_gradient_that_is_registered():
+    @mt.library.custom_op("tests::scaled_sin", mutates_args=())
+    def scaled_sin(x: mt.Tensor, k: float = 2.0) -> mt.Tensor:
+        return mt.sin(x) * k
+
+    x = mt.tensor([0.0, 1.0], requires_grad=True)
+    with pytest.raises(RuntimeError, match="no autograd formula was registered"):
+        scaled_sin(x).sum().backward()
+
+    def setup(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0])
+        ctx.k = inputs[1]
+
+    scaled_sin.register_autograd(lambda ctx, g: (g * ctx.saved_tensors[0].cos() * ctx.k * 10, None), setup_context=setup)
+    assert mt.library.register_fake("tests::scaled_sin", lambda x, k=2.0: mt.empty_like(x)) is not None
+    y = mt.ops.tests.scaled_sin(x, k=3.0)
+    y.sum().backward()
+    mt.testing.assert_close(y, 3 * x.sin())
+    mt.testing.assert_close(x.grad, 30 * x.detach().cos())  # the registered one, which is ten times the true one
+    with pytest.raises(ValueError, match="namespace::name"):
+        mt.library.custom_op("bare", mutates_args=())(lambda x: x)
+
+
+def test_a_custom_op_may_write_and_have_keywords_and_several_results():
+    @mt.library.custom_op("tests::add_to", mutates_args={"out"})
+    def add_to(x: mt.Tensor, out: mt.Tensor, *, alpha: float = 1.0) -> None:
+        out.add_(x, alpha=alpha)
+
+    out = mt.zeros(2)
+    assert add_to(mt.ones(2), out, alpha=2.0) is None and out.tolist() == [2, 2]
+
+    @mt.library.custom_op("tests::both", mutates_args=())
+    def both(x: mt.Tensor) -> tuple[mt.Tensor, mt.Tensor]:
+        return x * 2, x * 3
+
+    mt.library.register_autograd("tests::both", lambda ctx, a, b: 2 * a + 3 * b)
+    x = mt.ones(2, requires_grad=True)
+    (both(x)[0] + both(x)[1]).sum().backward()
+    assert x.grad.tolist() == [5, 5]
+
+
+def test_a_future_hands_on_its_value_or_exception():
+    future = mt.futures.Future()
+    after = future.then(lambda f: f.wait() + 1)
+    threading.Thread(target=future.set_result, args=(2,)).start()
+    assert (after.wait(), future.value(), future.done()) == (3, 2, True)
+    assert mt.futures.wait_all([future, after]) == [2, 3] and mt.futures.collect_all([]).wait() == []
+    with pytest.raises(RuntimeError, match="only be marked completed once"):
+        future.set_result(1)
+    failed = future.then(lambda f: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        failed.wait()
+
+
+def test_a_timer_measures_and_a_table_compares():
+    found = []
+    for name in ("mul", "add"):
+        timer = benchmark.Timer(f"torch.{name}(x, x)", globals={"x": mt.ones(2)}, label="ops", sub_label="2", description=name)
+        found.append(timer.blocked_autorange(min_run_time=0.005))
+    assert timer.timeit(10).number_per_run == 10 and timer.adaptive_autorange(max_run_time=0.05).times
+    assert found[0].median > 0 and found[0].iqr >= 0 and found[0].label == "ops"
+    table = str(benchmark.Compare(found))
+    assert "[" in table and "mul" in table and "1 threads: " in table and "Times are in" in table
+
+
+@pytest.mark.parametrize(("name", "error"), [("mps", RuntimeError), ("xpu", AssertionError)])
+def test_absent_accelerators_say_so(name, error):
+    module = getattr(mt, name)
+    assert not module.is_available() and module.device_count() == 0 and module.manual_seed(0) is None
+    assert not hasattr(module, "Event") and not hasattr(module, "__wrapped__")
+    with pytest.raises(error, match="no backend offers this device"):
+        module.synchronize()
+
+
+def test_nvtx_refuses():
+    for use in (lambda: mt.cuda.nvtx.range_push("a"), lambda: mt.cuda.nvtx.range("a").__enter__()):
+        with pytest.raises(RuntimeError, match="NVTX functions not installed"):
+            use()
+
+
+def test_selective_checkpointing_computes_the_same():
+    layer, x = mt.nn.Linear(2, 2), mt.ones(1, 2, requires_grad=True)
+    contexts = lambda: create_selective_checkpoint_contexts(lambda *a, **k: CheckpointPolicy.MUST_SAVE)  # noqa: E731
+    checkpoint(layer, x, use_reentrant=False, context_fn=contexts).sum().backward()
+    mt.testing.assert_close(x.grad, layer.weight.detach().sum(0, keepdim=True))
+
+
+def test_flex_attention_has_gradients_and_groups_and_says_what_it_needs():
+    q, k = mt.rand(1, 2, 3, 4, dtype=mt.float64, requires_grad=True), mt.rand(1, 1, 3, 4, dtype=mt.float64)
+    causal = create_block_mask(lambda b, h, q, kv: q >= kv, None, None, 3, 3)
+    expected = mt.nn.functional.scaled_dot_product_attention(q, k.expand(1, 2, 3, 4), k.expand(1, 2, 3, 4), is_causal=True)
+    found = flex_attention(q, k, k, block_mask=causal, enable_gqa=True)
+    mt.testing.assert_close(found, expected)
+    for a, b in zip(mt.autograd.grad(found.sum(), q), mt.autograd.grad(expected.sum(), q)):
+        mt.testing.assert_close(a, b)
+    with pytest.raises(ValueError, match="enable_gqa=True"):
+        flex_attention(q, k, k)
+    with pytest.raises(ValueError, match="Create it anew"):
+        flex_attention(mt.rand(1, 1, 5, 4), mt.rand(1, 1, 5, 4), mt.rand(1, 1, 5, 4), block_mask=causal)
+    assert flex_attention(q, q, q, return_aux=AuxRequest(lse=True))[1].lse.shape == (1, 2, 3)
+
+
+@pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore:flex_attention called without", "ignore:return_lse is deprecated")
+def test_flex_attention_gives_what_pytorch_gives():
+    torch = pytest.importorskip("torch")
+    theirs = importlib.import_module("torch.nn.attention.flex_attention")
+    data = [mt.randn(2, 4, 6, 8).tolist() for _ in range(3)]
+
+    def answers(library, here):
+        flex, block_mask = here["flex_attention"], here["create_block_mask"]
+        slopes, document = library.tensor([0.5, 0.25, 0.125, 0.0625]), library.tensor([0, 0, 1, 1, 1, 2])
+        same = lambda b, h, q, kv: document[q] == document[kv]  # noqa: E731
+        causal = lambda b, h, q, kv: q >= kv  # noqa: E731
+        later = lambda b, h, q, kv: q < kv  # noqa: E731
+        given = [library.tensor(d) for d in data]
+        made = [flex(*given, score_mod=lambda s, b, h, q, kv: s + (kv - q) * slopes[h], scale=0.3)]
+        for mod in (causal, later, here["and_masks"](causal, same), here["or_masks"](later, same)):
+            mask = block_mask(mod, None, None, 6, 6, device="cpu", BLOCK_SIZE=2)
+            made += [flex(*given, block_mask=mask), mask.to_dense(), here["create_mask"](mod, 1, 1, 6, 6, device="cpu").int()]
+        made += flex(*given, score_mod=lambda s, b, h, q, kv: library.where(q >= kv, s, -float("inf")), return_lse=True)
+        return [library.Tensor.tolist(m.float()) for m in made]
+
+    ours = {"flex_attention": flex_attention, "create_block_mask": create_block_mask, "create_mask": create_mask}
+    found = answers(mt, {**ours, "and_masks": and_masks, "or_masks": or_masks})
+    for a, b in zip(found, answers(torch, vars(theirs))):
+        mt.testing.assert_close(mt.tensor(a), mt.tensor(b))
