@@ -10,7 +10,7 @@
 #include <Python.h>
 #include <structmember.h>
 
-#define VERSION 2 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
+#define VERSION 3 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
 #define MOST 8    /* operands, and attributes, of a fast case */
 #define SLOT(o, offset) (*(PyObject **)((char *)(o) + (offset)))
 
