@@ -116,6 +116,29 @@ def test_pytree_maps_over_several_nests_and_chosen_leaves():
             pytree.tree_map(max, {"p": 1, "q": 2}, other)
 
 
+def test_pytree_knows_kinds_of_dictionaries_and_of_named_tuples():
+    Other = namedtuple("Other", "left right")
+    swapped = pytree.tree_map(lambda a, b: (a, b), {"p": 1, "q": 2}, OrderedDict(q=20, p=10))
+    assert swapped == {"p": (1, 10), "q": (2, 20)}
+    assert pytree.tree_map(max, deque([1, 2]), deque([3, 0], maxlen=5)) == deque([3, 2])
+    assert pytree._get_node_type(Pair(1, 2)) in pytree.SUPPORTED_NODES
+    assert pytree._get_node_type(mt.ones(1)) not in pytree.SUPPORTED_NODES
+    with pytest.raises(ValueError, match="expected a node"):
+        pytree.tree_map(max, Pair(1, 2), Other(1, 2))
+
+
+def test_pytree_names_the_path_to_each_leaf(box):
+    tree = {"b": [1, (2,)], "a": Pair(3, None)}
+    leaves, spec = pytree.tree_flatten_with_path(tree)
+    assert [pytree.keystr(path) for path, _ in leaves] == ["['b'][0]", "['b'][1][0]", "['a'].left", "['a'].right"]
+    assert [pytree.key_get(tree, path) for path, _ in leaves] == [leaf for _, leaf in leaves] == [1, 2, 3, None]
+    assert spec == pytree.tree_structure(tree) and pytree.tree_leaves_with_path(5) == [((), 5)]
+    named = pytree.tree_map_with_path(lambda path, x, y: (len(path), x, y), tree, {"a": Pair(6, 7), "b": [8, (9,)]})
+    assert named == {"b": [(2, 1, 8), ((3, 2, 9),)], "a": Pair((2, 3, 6), (2, None, 7))}
+    with pytest.raises(ValueError, match="expected a flatten_with_keys_fn"):
+        pytree.tree_leaves_with_path([box(1)])
+
+
 def test_pytree_takes_registered_classes(box):
     assert pytree.tree_map(lambda i: i + 1, [box(1)])[0].inside == 2
     with pytest.raises(ValueError, match="already registered"):
