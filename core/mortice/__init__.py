@@ -80,6 +80,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         fft,
         func,
         functional,
+        futures,
         fx,
         hub,
         jit,
@@ -102,6 +103,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         utils,
         vision,
     )
+    from mortice._C import PyTorchFileReader
     from mortice.amp.autocast_mode import (
         autocast,
         autocast_decrement_nesting,
@@ -137,6 +139,8 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     from mortice.errors import OutOfMemoryError
     from mortice.explanation import explain
     from mortice.func import vmap
+    from mortice.futures import Future
+    from mortice.jit import ScriptFunction, ScriptModule
     from mortice.methods.typed import *
     from mortice.nn.functional import (
         channel_shuffle,

@@ -17,9 +17,10 @@ OPS = (
 PUBLIC = {
     "": (
         "_C __config__ __future__ accelerator amp array_api autograd compiler cpu cuda distributed distributions "
-        "doctor fft func functional fx hub jit linalg metrics multiprocessing nn optim overrides printing profiler "
-        "random return_types serialization signal special storage testing types utils vision"
+        "doctor fft func functional futures fx hub jit linalg metrics multiprocessing nn optim overrides printing "
+        "profiler random return_types serialization signal special storage testing types utils vision"
     ),
+    "_C": "PyTorchFileReader",
     "amp.autocast_mode": (
         "autocast autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype "
         "get_autocast_dtype get_autocast_gpu_dtype is_autocast_available is_autocast_cache_enabled "
@@ -36,6 +37,8 @@ PUBLIC = {
     "errors": "OutOfMemoryError",
     "explanation": "explain",
     "func": "vmap",
+    "futures": "Future",
+    "jit": "ScriptFunction ScriptModule",
     "methods.typed": (
         "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor "
         "ShortTensor set_default_tensor_type"

@@ -188,3 +188,74 @@ def test_a_module_of_another_library_is_named():
         nn.Sequential(theirs())
     with pytest.raises(TypeError, match="int is not a Module subclass$"):
         nn.Sequential(3)
+
+
+# ---- frameworks around PyTorch name what stands beside training ----
+
+
+def test_futures_bring_values_errors_and_what_is_made_of_them():
+    from mortice.futures import Future, collect_all, wait_all
+
+    first, second = Future(), mt.Future()
+    both, doubled = collect_all([first, second]), first.then(lambda f: f.value() * 2)
+    with pytest.raises(RuntimeError, match="expected a Future that is done"):
+        first.value()
+    first.set_result(3)
+    assert doubled.wait() == 6 and not both.done()
+    second.set_exception(KeyError("k"))
+    assert [f.done() for f in both.wait()] == [True, True] and collect_all([]).wait() == []
+    with pytest.raises(RuntimeError, match="only be marked completed once"):
+        first.set_result(4)
+    for wait in (second.then(lambda f: f.wait()).wait, lambda: wait_all([first, second])):
+        with pytest.raises(KeyError):
+            wait()
+
+
+def test_nests_are_scattered_and_gathered():
+    from mortice.nn.parallel.scatter_gather import gather, scatter
+
+    x = mt.arange(6).reshape(3, 2)
+    parts = scatter({"x": x, "rest": (Pair(x, 1), [])}, ["cpu", "cpu"])
+    assert [p["x"].tolist() for p in parts] == [[[0, 1], [2, 3]], [[4, 5]]]
+    assert [p["rest"][0].right for p in parts] == [1, 1] and type(parts[1]["rest"][0]) is Pair
+    whole = gather([{"x": p["x"], "y": (p["x"].sum(), None)} for p in parts], "cpu")
+    assert whole["x"].tolist() == x.tolist() and whole["y"][0].tolist() == [6, 9] and whole["y"][1] is None
+
+
+def test_flops_of_a_block_are_counted_by_module(capsys):
+    from mortice.utils.flop_counter import FlopCounterMode
+
+    model = nn.Sequential(nn.Conv2d(2, 3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(12, 5))
+    x = mt.ones(2, 2, 4, 4)
+    with FlopCounterMode() as counted:
+        model(x)
+    conv, linear = 2 * (2 * 3 * 4) * 18, 2 * 2 * 5 * 12
+    assert counted.get_total_flops() == conv + linear
+    by = {name: sum(row.values()) for name, row in counted.get_flop_counts().items()}
+    want = {"Global": conv + linear, "Sequential": conv + linear, "Sequential.0": conv, "Sequential.3": linear}
+    assert by == want and "Sequential.3" in capsys.readouterr().out
+    with FlopCounterMode(display=False) as counted:
+        model(x).sum().backward()
+    # The first layer's input needs no gradient; every other product is done twice more.
+    assert counted.get_total_flops() == 2 * conv + 3 * linear and not capsys.readouterr().out
+    model(x)
+    assert counted.get_total_flops() == 2 * conv + 3 * linear
+
+
+def test_names_that_frameworks_ask_for():
+    layer = mt.jit.script(nn.Linear(2, 2))
+    assert not isinstance(layer, mt.jit.ScriptModule) and not isinstance(layer, mt.fx.GraphModule)
+    assert not isinstance(2, mt.SymInt) and mt.types.SymInt is mt.SymInt
+    assert mt._C._nn._parse_to("cpu", mt.float64)[:2] == (mt.device("cpu"), mt.float64)
+    assert mt._C._nn._parse_to(mt.float16)[:2] == (None, mt.float16)
+    assert pytree.LeafSpec() == pytree.tree_structure(1)
+    hooks = mt.nn.hooks.HookDict([(1, print)])
+    assert dict(hooks) == {1: print} and not hooks.options
+
+    class Mode(mt.overrides.TorchFunctionMode):
+        pass
+
+    with pytest.warns(UserWarning, match="Mode: calls are not handed"), Mode():
+        assert mt.ones(1).item() == 1
+    with pytest.raises(NotImplementedError, match="NVIDIA's profilers"), mt.autograd.profiler.emit_nvtx():
+        pass

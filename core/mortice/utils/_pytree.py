@@ -175,7 +175,15 @@ class TreeSpec(NamedTuple):
         return [leaf for spec, child in zip(self.children_specs, children) for leaf in spec.flatten_up_to(child)]
 
 
-LEAF = TreeSpec(None, None, ())
+class LeafSpec(TreeSpec):
+    """The form of one leaf."""
+
+    def __new__(cls) -> LeafSpec:
+        """Return it; one is as good as another."""
+        return super().__new__(cls, None, None, ())
+
+
+LEAF = LeafSpec()
 
 
 def _get_node_type(tree: Any) -> Any:

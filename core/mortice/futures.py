@@ -1,0 +1,89 @@
+"""mortice.futures: values that arrive later, with PyTorch's names around those of Python's library."""
+
+from __future__ import annotations
+
+import concurrent.futures
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+__all__ = ["Future", "collect_all", "wait_all"]
+
+T = TypeVar("T")
+
+
+class Future(Generic[T]):
+    """A value that somebody will set, or an error in its place."""
+
+    def __init__(self, *, devices: Any = None) -> None:
+        self._later: concurrent.futures.Future[T] = concurrent.futures.Future()
+
+    def done(self) -> bool:
+        """Tell whether the value or the error is there."""
+        return self._later.done()
+
+    def wait(self) -> T:
+        """Wait for the value and return it; raise the error that came in its place."""
+        return self._later.result()
+
+    def value(self) -> T:
+        """Return the value, which must be there."""
+        if not self.done():
+            raise RuntimeError("value: expected a Future that is done. Use wait().")
+        return self.wait()
+
+    def set_result(self, result: T) -> None:
+        """Give the value, once."""
+        self._once(self._later.set_result, result)
+
+    def set_exception(self, result: BaseException) -> None:
+        """Give an error in place of the value."""
+        if not isinstance(result, BaseException):
+            raise TypeError(f"set_exception: expected an exception; got {type(result).__name__}.")
+        self._once(self._later.set_exception, result)
+
+    def _once(self, give: Callable[[Any], None], result: Any) -> None:
+        try:
+            give(result)
+        except concurrent.futures.InvalidStateError as e:
+            raise RuntimeError("Future can only be marked completed once.") from e
+
+    def add_done_callback(self, callback: Callable[[Future[T]], None]) -> None:
+        """Call a function with this Future once it is done, now if it is."""
+        self._later.add_done_callback(lambda _: callback(self))
+
+    def then(self, callback: Callable[[Future[T]], Any]) -> Future[Any]:
+        """Return a Future of what a function makes of this one once it is done."""
+        made: Future[Any] = Future()
+
+        def run(done: Future[T]) -> None:
+            try:
+                result = callback(done)
+            except Exception as e:
+                made.set_exception(e)
+            else:
+                made.set_result(result)
+
+        self.add_done_callback(run)
+        return made
+
+
+def collect_all(futures: Sequence[Future[Any]]) -> Future[list[Future[Any]]]:
+    """Return a Future of the given ones, done when all are."""
+    made: Future[list[Future[Any]]] = Future()
+    left = list(futures)
+
+    def arrived(_: Any = None) -> None:
+        while left and left[-1].done():
+            left.pop()
+        if left:
+            left[-1].add_done_callback(arrived)
+        else:
+            made.set_result(list(futures))
+
+    arrived()
+    return made
+
+
+def wait_all(futures: Sequence[Future[Any]]) -> list[Any]:
+    """Wait for all and return their values."""
+    return [future.wait() for future in futures]
