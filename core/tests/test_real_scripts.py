@@ -259,3 +259,20 @@ def test_names_that_frameworks_ask_for():
         assert mt.ones(1).item() == 1
     with pytest.raises(NotImplementedError, match="NVIDIA's profilers"), mt.autograd.profiler.emit_nvtx():
         pass
+
+
+def test_a_class_of_weights_makes_itself_on_a_tensors_storage():
+    class Point(mt.Tensor):
+        def __new__(cls, data, place="here"):
+            made = mt.Tensor._make_subclass(cls, data, True)
+            made.place = place
+            return made
+
+    x = mt.ones(3)
+    point = Point(x, "there")
+    assert type(point) is Point and point.place == "there" and point.requires_grad and point.is_leaf
+    (point * 2).sum().backward()
+    assert point.grad.tolist() == [2.0] * 3 and not x.requires_grad
+    with mt.no_grad():
+        point.mul_(3)
+    assert x.tolist() == [3.0] * 3 and not mt.Tensor._make_subclass(Point, x).requires_grad
