@@ -92,6 +92,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         overrides,
         printing,
         profiler,
+        quasirandom,
         random,
         return_types,
         serialization,

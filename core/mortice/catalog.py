@@ -18,7 +18,7 @@ PUBLIC = {
     "": (
         "_C __config__ __future__ accelerator amp array_api autograd compiler cpu cuda distributed distributions "
         "doctor fft func functional futures fx hub jit linalg metrics multiprocessing nn optim overrides printing "
-        "profiler random return_types serialization signal special storage testing types utils vision"
+        "profiler quasirandom random return_types serialization signal special storage testing types utils vision"
     ),
     "_C": "PyTorchFileReader",
     "amp.autocast_mode": (
