@@ -276,3 +276,10 @@ def test_a_class_of_weights_makes_itself_on_a_tensors_storage():
     with mt.no_grad():
         point.mul_(3)
     assert x.tolist() == [3.0] * 3 and not mt.Tensor._make_subclass(Point, x).requires_grad
+
+
+def test_a_dense_tensor_is_dense():
+    x = mt.ones(2)
+    assert x.to_dense() is x and x.to_dense(mt.float64).dtype is mt.float64
+    with pytest.raises(TypeError):
+        x.to_dense("a")
