@@ -2,6 +2,30 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
+from mortice.backends.plugins import resolve
+from mortice.methods import Tensor, _to_arguments
+
+_TensorMeta = type(Tensor)
+
+
+class PyTorchFileReader:
+    """The type of PyTorch's reader of a file's records, for annotations; there are none."""
+
+    def __init__(self, *args: Any) -> None:
+        raise NotImplementedError("PyTorchFileReader: records are not read one by one. Use load(path, mmap=True).")
+
+
+def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
+    """Return the device, the dtype, whether later, and the memory format that arguments of `to` mean."""
+    device, dtype, _, _, memory_format, later = _to_arguments(args, kwargs)
+    return None if device is None else resolve(device), dtype, later, memory_format
+
+
+_nn = SimpleNamespace(_parse_to=_parse_to)
+
 
 def _log_api_usage_once(event: str) -> None:
     """Do nothing: no usage is logged."""

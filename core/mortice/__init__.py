@@ -94,6 +94,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         overrides,
         printing,
         profiler,
+        quasirandom,
         random,
         return_types,
         serialization,
@@ -106,6 +107,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         vision,
         xpu,
     )
+    from mortice._C import PyTorchFileReader
     from mortice.amp.autocast_mode import (
         autocast,
         autocast_decrement_nesting,
@@ -141,6 +143,8 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     from mortice.errors import OutOfMemoryError
     from mortice.explanation import explain
     from mortice.func import vmap
+    from mortice.futures import Future
+    from mortice.jit import ScriptFunction, ScriptModule
     from mortice.methods.typed import *
     from mortice.nn.functional import (
         channel_shuffle,
@@ -415,6 +419,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         set_warn_always,
         use_deterministic_algorithms,
     )
+    from mortice.types import SymBool, SymFloat, SymInt
     from mortice.utils.dlpack import to_dlpack
     from mortice.utils.model_summary import summary
 

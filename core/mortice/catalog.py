@@ -18,8 +18,10 @@ PUBLIC = {
     "": (
         "_C __config__ __future__ accelerator amp array_api autograd compiler cpu cuda distributed distributions "
         "doctor fft func functional futures fx hub jit library linalg metrics mps multiprocessing nn optim overrides "
-        "printing profiler random return_types serialization signal special storage testing types utils vision xpu"
+        "printing profiler quasirandom random return_types serialization signal special storage testing types utils "
+        "vision xpu"
     ),
+    "_C": "PyTorchFileReader",
     "amp.autocast_mode": (
         "autocast autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype "
         "get_autocast_dtype get_autocast_gpu_dtype is_autocast_available is_autocast_cache_enabled "
@@ -36,6 +38,8 @@ PUBLIC = {
     "errors": "OutOfMemoryError",
     "explanation": "explain",
     "func": "vmap",
+    "futures": "Future",
+    "jit": "ScriptFunction ScriptModule",
     "methods.typed": (
         "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor "
         "ShortTensor set_default_tensor_type"
@@ -171,6 +175,7 @@ PUBLIC = {
         "set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal set_num_interop_threads "
         "set_num_threads set_warn_always use_deterministic_algorithms"
     ),
+    "types": "SymBool SymFloat SymInt",
     "utils.dlpack": "to_dlpack",
     "utils.model_summary": "summary",
 }  # fmt: skip

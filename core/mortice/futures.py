@@ -1,79 +1,89 @@
-"""Values that come later: PyTorch's torch.futures, on Python's own."""
+"""mortice.futures: values that arrive later, with PyTorch's names around those of Python's library."""
 
 from __future__ import annotations
 
 import concurrent.futures
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
 
 __all__ = ["Future", "collect_all", "wait_all"]
 
+T = TypeVar("T")
 
-class Future:
-    """A value that another thread sets, or an exception."""
+
+class Future(Generic[T]):
+    """A value that somebody will set, or an error in its place."""
 
     def __init__(self, *, devices: Any = None) -> None:
-        self._of: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        self._later: concurrent.futures.Future[T] = concurrent.futures.Future()
 
     def done(self) -> bool:
-        """Tell whether it is set."""
-        return self._of.done()
+        """Tell whether the value or the error is there."""
+        return self._later.done()
 
-    def wait(self) -> Any:
-        """Wait for the value and return it, or raise the exception."""
-        return self._of.result()
+    def wait(self) -> T:
+        """Wait for the value and return it; raise the error that came in its place."""
+        return self._later.result()
 
-    def value(self) -> Any:
-        """Return the value, which must be set."""
+    def value(self) -> T:
+        """Return the value, which must be there."""
         if not self.done():
-            raise RuntimeError("Future: value() was asked for before it was set. Use wait().")
-        return self._of.result()
+            raise RuntimeError("value: expected a Future that is done. Use wait().")
+        return self.wait()
 
-    def set_result(self, result: Any) -> None:
-        """Set the value, once."""
-        if self.done():
-            raise RuntimeError("Future can only be marked completed once")
-        self._of.set_result(result)
+    def set_result(self, result: T) -> None:
+        """Give the value, once."""
+        self._once(self._later.set_result, result)
 
     def set_exception(self, result: BaseException) -> None:
-        """Set the exception that `wait` raises."""
-        self._of.set_exception(result)
+        """Give an error in place of the value."""
+        if not isinstance(result, BaseException):
+            raise TypeError(f"set_exception: expected an exception; got {type(result).__name__}.")
+        self._once(self._later.set_exception, result)
 
-    def add_done_callback(self, callback: Callable[[Future], None]) -> None:
-        """Call `callback(self)` when it is set, or now."""
-        self._of.add_done_callback(lambda _: callback(self))
+    def _once(self, give: Callable[[Any], None], result: Any) -> None:
+        try:
+            give(result)
+        except concurrent.futures.InvalidStateError as e:
+            raise RuntimeError("Future can only be marked completed once.") from e
 
-    def then(self, callback: Callable[[Future], Any]) -> Future:
-        """Return the Future of what `callback(self)` returns once this is set."""
-        after = Future()
+    def add_done_callback(self, callback: Callable[[Future[T]], None]) -> None:
+        """Call a function with this Future once it is done, now if it is."""
+        self._later.add_done_callback(lambda _: callback(self))
 
-        def run(done: Future) -> None:
+    def then(self, callback: Callable[[Future[T]], Any]) -> Future[Any]:
+        """Return a Future of what a function makes of this one once it is done."""
+        made: Future[Any] = Future()
+
+        def run(done: Future[T]) -> None:
             try:
-                after.set_result(callback(done))
-            except BaseException as error:
-                after.set_exception(error)
+                result = callback(done)
+            except Exception as e:
+                made.set_exception(e)
+            else:
+                made.set_result(result)
 
         self.add_done_callback(run)
-        return after
+        return made
 
 
-def collect_all(futures: list[Future]) -> Future:
-    """Return the Future of the list, set when the last of them is."""
-    all_done, left = Future(), len(futures)
+def collect_all(futures: Sequence[Future[Any]]) -> Future[list[Future[Any]]]:
+    """Return a Future of the given ones, done when all are."""
+    made: Future[list[Future[Any]]] = Future()
+    left = list(futures)
 
-    def count(_: Future) -> None:
-        nonlocal left
-        left -= 1
-        if not left:
-            all_done.set_result(futures)
+    def arrived(_: Any = None) -> None:
+        while left and left[-1].done():
+            left.pop()
+        if left:
+            left[-1].add_done_callback(arrived)
+        else:
+            made.set_result(list(futures))
 
-    for future in futures:
-        future.add_done_callback(count)
-    if not futures:
-        all_done.set_result(futures)
-    return all_done
+    arrived()
+    return made
 
 
-def wait_all(futures: list[Future]) -> list[Any]:
+def wait_all(futures: Sequence[Future[Any]]) -> list[Any]:
     """Wait for all and return their values."""
-    return [future.wait() for future in collect_all(futures).wait()]
+    return [future.wait() for future in futures]

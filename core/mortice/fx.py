@@ -12,7 +12,15 @@ class Proxy:
     """The type of a value while a program is traced, for `isinstance`; no value is one."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise NotImplementedError(f"Proxy: {_LEFT_OUT}; expected no call.")
+        raise NotImplementedError(f"{type(self).__name__}: {_LEFT_OUT}; expected no call.")
+
+
+class Graph(Proxy):
+    """The type of a program, for `isinstance` and annotations; there are none."""
+
+
+class GraphModule(Proxy):
+    """The type of a module made of a program, for `isinstance` and annotations; there are none."""
 
 
 def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
@@ -29,4 +37,4 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'mortice.fx' has no attribute {name!r}: {_LEFT_OUT}")
 
 
-__all__ = ["Proxy", "wrap"]
+__all__ = ["Graph", "GraphModule", "Proxy", "wrap"]

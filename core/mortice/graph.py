@@ -465,12 +465,11 @@ def _before(node: Any, extra: Extra, g: Any, algebra: Algebra) -> Any:
 
 
 def _run_hooks(hooks: list[Any], g: Any, like: Any, algebra: Algebra) -> Any:
-    """Show a gradient to hooks, each of which may replace it."""
+    """Show a gradient to hooks, each of which may replace it; they see one Tensor, where one may leave a note for the next."""
+    shown = algebra.wrap(g, like)
     for (hook,) in list(hooks):
-        shown = algebra.wrap(g, like)
         result = hook(shown)
         if result is None:
-            g = algebra.unwrap(shown)  # the hook may have written to it
             continue
         name = getattr(hook, "__name__", type(hook).__name__)
         if not hasattr(result, "_data"):
@@ -487,8 +486,8 @@ def _run_hooks(hooks: list[Any], g: Any, like: Any, algebra: Algebra) -> Any:
             )
         if result.device is not (getattr(like, "_device", None) or like.device).base:
             raise RuntimeError(f"hook '{name}' has changed the device of value: got {result.device}.")
-        g = algebra.unwrap(result)
-    return g
+        shown = result
+    return algebra.unwrap(shown)  # a hook may have written to it
 
 
 def _pull(node: Any, puller: Any, g: Any, graph: bool, algebra: Algebra) -> Sequence[Any]:

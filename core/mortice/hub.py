@@ -16,7 +16,7 @@ from mortice.utils.fetch import digest, fetch
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
-_HASH = re.compile(r"-([a-f0-9]*)\.")  # resnet18-f37072fd.pth
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # resnet18-f37072fd.pth
 _CONF = "hubconf.py"
 _chosen: str | None = None
 
@@ -63,7 +63,7 @@ def load_state_dict_from_url(
     name = file_name or os.path.basename(urlparse(url).path)
     path = os.path.join(model_dir or os.path.join(get_dir(), "checkpoints"), name)
     if not os.path.isfile(path):
-        found = _HASH.search(name) if check_hash else None
+        found = HASH_REGEX.search(name) if check_hash else None
         fetch([url], path, _begins_with(found.group(1) if found else None), progress=progress)
     return serialization.load(path, map_location=map_location, weights_only=weights_only)
 

@@ -9,12 +9,22 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from mortice.nn.module import Module
+
 __all__ = [
-    "Final", "annotate", "export", "fork", "freeze", "ignore", "interface", "is_scripting", "is_tracing", "isinstance",
-    "load", "optimize_for_inference", "optimized_execution", "save", "script", "script_if_tracing", "script_method",
-    "trace", "trace_module", "unused", "wait",
+    "Final", "ScriptFunction", "ScriptModule", "annotate", "export", "fork", "freeze", "ignore", "interface",
+    "is_scripting", "is_tracing", "isinstance", "load", "optimize_for_inference", "optimized_execution", "save",
+    "script", "script_if_tracing", "script_method", "trace", "trace_module", "unused", "wait",
 ]  # fmt: skip
 _isinstance = isinstance
+
+
+class ScriptModule(Module):
+    """A module whose methods PyTorch compiles: here a Module like others, and what `script` returns is none."""
+
+
+class ScriptFunction:
+    """The type of a compiled function, for `isinstance` and annotations; there are none."""
 
 
 def script(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from mortice import Tensor
 
 __all__ = [
-    "handle_torch_function", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic",
+    "TorchFunctionMode", "handle_torch_function", "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic",
     "is_tensor_like",
 ]  # fmt: skip
 
@@ -30,6 +31,19 @@ def has_torch_function_variadic(*args: Any) -> bool:
 def is_tensor_like(inp: Any) -> bool:
     """Tell whether an object is a Tensor; having `__torch_function__` does not make it one."""
     return isinstance(inp, Tensor)
+
+
+class TorchFunctionMode:
+    """A mode whose `__torch_function__` PyTorch would give every call; here it has no effect, and says so when entered."""
+
+    def __enter__(self) -> Any:
+        warnings.warn(
+            f"{type(self).__name__}: calls are not handed to a TorchFunctionMode here, so it has no effect.", stacklevel=2
+        )
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        pass
 
 
 def handle_torch_function(public_api: Any, relevant_args: Any, *args: Any, **kwargs: Any) -> Any:

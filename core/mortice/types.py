@@ -9,7 +9,7 @@ from typing import IO, TypeAlias
 import mortice
 from mortice import Size, Tensor, TypedStorage, UntypedStorage
 
-__all__ = ["Device", "FileLike", "Number", "Storage"]
+__all__ = ["Device", "FileLike", "Number", "Storage", "SymBool", "SymFloat", "SymInt"]
 
 _device, _dtype, _layout = mortice.device, mortice.dtype, mortice.layout
 _int, _float, _bool, _complex, _str, _bytes = int, float, bool, complex, str, bytes
@@ -22,3 +22,15 @@ _size: TypeAlias = Size | list[int] | tuple[int, ...]
 _TensorOrTensors: TypeAlias = Tensor | Sequence[Tensor]
 _TensorOrOptionalTensors: TypeAlias = Tensor | Sequence[Tensor | None]
 IntLikeType, FloatLikeType, BoolLikeType = int, float, bool
+
+
+class SymInt:
+    """A size that a compiler does not know yet, for annotations and `isinstance`: every size here is an int."""
+
+
+class SymFloat:
+    """A number that a compiler does not know yet, for annotations and `isinstance`."""
+
+
+class SymBool:
+    """A truth that a compiler does not know yet, for annotations and `isinstance`."""

@@ -311,6 +311,22 @@ def test_outputs_of_one_node_arrive_together() -> None:
 # ---- hooks ----
 
 
+@pytest.mark.parametrize("graph", [False, True])
+@pytest.mark.parametrize("leaf", [False, True])
+def test_hooks_of_a_tensor_see_one_object(graph, leaf):
+    seen = []
+    x = mt.ones(2, requires_grad=True)
+    y = x if leaf else x * 1
+    y.register_hook(seen.append)
+    y.register_hook(lambda g: setattr(g, "note", "left by a hook"))
+    replaced = mt.full((2,), 5.0)
+    y.register_hook(lambda g: replaced)
+    y.register_hook(seen.append)
+    (y * 3).sum().backward(create_graph=graph)
+    assert seen[0].note == "left by a hook" and seen[0].tolist() == [3.0, 3.0]
+    assert seen[1] is replaced and x.grad.tolist() == [5.0, 5.0]
+
+
 def test_tensor_hooks_run_in_order_and_replace_the_gradient() -> None:
     x = leaf(1.0)
     y = x * 2

@@ -507,7 +507,7 @@ def test_a_loader_can_be_copied_and_its_iterator_not():
     loader = DataLoader(Squares(4), num_workers=1, persistent_workers=True)
     first = values(loader)
     assert values(pickle.loads(pickle.dumps(loader))) == first
-    with pytest.raises(NotImplementedError, match="_SingleIterator cannot be pickled"):
+    with pytest.raises(NotImplementedError, match="_SingleProcessDataLoaderIter cannot be pickled"):
         pickle.dumps(iter(DataLoader(Squares(2))))
     with pytest.raises(ValueError, match="batch_size attribute should not be set after DataLoader is initialized"):
         loader.batch_size = 3

@@ -467,3 +467,18 @@ def test_sync_batchnorm_takes_over_the_state():
     assert isinstance(converted[1][0], nn.SyncBatchNorm) and not converted[1][0].training
     assert all(mt.equal(value, state[name]) for name, value in converted.state_dict().items())
     assert mt.equal(converted(x), want)
+
+
+@pytest.mark.parametrize("keys", [4, 6])
+def test_attention_joins_a_mask_and_causality(keys):
+    q, k, v = doubles(2, 3, 5, 8).requires_grad_(), doubles(2, 3, keys, 8), doubles(2, 3, keys, 8)
+    below = mt.ones(5, keys).tril().bool()
+    seen, added = mt.rand(5, keys) > 0.3, doubles(5, keys)
+    for mask, both in ((seen, seen & below), (added, added.masked_fill(~below, -math.inf))):
+        out = F.scaled_dot_product_attention(q, k, v, mask, is_causal=True)
+        want = F.scaled_dot_product_attention(q, k, v, both)
+        close(out, want)
+        close(*(mt.autograd.grad(y.square().sum(), q)[0] for y in (out, want)))
+    for x, options in ((q[0], {}), (q, {"dropout_p": 0.1})):
+        with pytest.raises(RuntimeError, match="attn_mask should not be set when is_causal"):
+            F.scaled_dot_product_attention(x, x, x, mt.ones(5, 5).bool(), is_causal=True, **options)

@@ -322,3 +322,11 @@ def test_a_scatter_of_no_elements_still_leads_back_to_its_source(name):
     out.sum().backward()
     assert src.grad.tolist() == [[0.0] * 3] * 2
     assert out.tolist() == x.tolist()
+
+
+def test_scatter_reduce_takes_the_short_names_too():
+    x, index, src = mt.zeros(3), mt.tensor([0, 1, 1]), mt.tensor([1.0, 2.0, 3.0])
+    assert x.scatter_reduce(0, index, src, "min", include_self=False).tolist() == [1.0, 2.0, 0.0]
+    assert x.scatter_reduce_(0, index, src, reduce="max").tolist() == [1.0, 3.0, 0.0]
+    with pytest.raises(RuntimeError, match="reduce argument must be either sum, prod, mean, amax or amin, got add"):
+        x.scatter_reduce(0, index, src, "add")

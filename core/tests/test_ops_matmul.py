@@ -100,3 +100,16 @@ def test_complex_factors_do_not_make_real_sums_complex():
     assert mt.addmm(z, z, z, beta=1j).tolist() == [[-3, -3], [-3, -3]]
     with pytest.raises(ValueError, match="at least one operand"):
         mt.einsum("i")
+
+
+def test_einsum_that_sums_one_element_multiplies_dtypes_as_mul_does():
+    for d, want in ((mt.bfloat16, mt.bfloat16), (mt.bool, mt.uint8), (mt.float32, mt.float32)):
+        for equation, shapes in (("ij,kj->ik", ((2, 1), (3, 1))), ("ijk,lkj->il", ((1, 1, 1), (1, 1, 1)))):
+            x, y = mt.ones(shapes[0], dtype=mt.uint8), mt.ones(shapes[1], dtype=d)
+            assert mt.einsum(equation, x, y).dtype is want
+    x, y = mt.rand(2, 1, 4, requires_grad=True), mt.rand(3, 1, 4)
+    out = mt.einsum("abc,dbc->ad", x, y)
+    mt.testing.assert_close(out, x[:, 0] @ y[:, 0].T)
+    mt.testing.assert_close(mt.autograd.grad(out.sum(), x)[0], y.sum((0, 1)).expand(2, 1, 4))
+    with pytest.raises(RuntimeError, match="same dtype"):
+        mt.einsum("ij,kj->ik", mt.ones(2, 2, dtype=mt.uint8), mt.ones(3, 2))

@@ -116,6 +116,29 @@ def test_pytree_maps_over_several_nests_and_chosen_leaves():
             pytree.tree_map(max, {"p": 1, "q": 2}, other)
 
 
+def test_pytree_knows_kinds_of_dictionaries_and_of_named_tuples():
+    Other = namedtuple("Other", "left right")
+    swapped = pytree.tree_map(lambda a, b: (a, b), {"p": 1, "q": 2}, OrderedDict(q=20, p=10))
+    assert swapped == {"p": (1, 10), "q": (2, 20)}
+    assert pytree.tree_map(max, deque([1, 2]), deque([3, 0], maxlen=5)) == deque([3, 2])
+    assert pytree._get_node_type(Pair(1, 2)) in pytree.SUPPORTED_NODES
+    assert pytree._get_node_type(mt.ones(1)) not in pytree.SUPPORTED_NODES
+    with pytest.raises(ValueError, match="expected a node"):
+        pytree.tree_map(max, Pair(1, 2), Other(1, 2))
+
+
+def test_pytree_names_the_path_to_each_leaf(box):
+    tree = {"b": [1, (2,)], "a": Pair(3, None)}
+    leaves, spec = pytree.tree_flatten_with_path(tree)
+    assert [pytree.keystr(path) for path, _ in leaves] == ["['b'][0]", "['b'][1][0]", "['a'].left", "['a'].right"]
+    assert [pytree.key_get(tree, path) for path, _ in leaves] == [leaf for _, leaf in leaves] == [1, 2, 3, None]
+    assert spec == pytree.tree_structure(tree) and pytree.tree_leaves_with_path(5) == [((), 5)]
+    named = pytree.tree_map_with_path(lambda path, x, y: (len(path), x, y), tree, {"a": Pair(6, 7), "b": [8, (9,)]})
+    assert named == {"b": [(2, 1, 8), ((3, 2, 9),)], "a": Pair((2, 3, 6), (2, None, 7))}
+    with pytest.raises(ValueError, match="expected a flatten_with_keys_fn"):
+        pytree.tree_leaves_with_path([box(1)])
+
+
 def test_pytree_takes_registered_classes(box):
     assert pytree.tree_map(lambda i: i + 1, [box(1)])[0].inside == 2
     with pytest.raises(ValueError, match="already registered"):
@@ -165,3 +188,98 @@ def test_a_module_of_another_library_is_named():
         nn.Sequential(theirs())
     with pytest.raises(TypeError, match="int is not a Module subclass$"):
         nn.Sequential(3)
+
+
+# ---- frameworks around PyTorch name what stands beside training ----
+
+
+def test_futures_bring_values_errors_and_what_is_made_of_them():
+    from mortice.futures import Future, collect_all, wait_all
+
+    first, second = Future(), mt.Future()
+    both, doubled = collect_all([first, second]), first.then(lambda f: f.value() * 2)
+    with pytest.raises(RuntimeError, match="expected a Future that is done"):
+        first.value()
+    first.set_result(3)
+    assert doubled.wait() == 6 and not both.done()
+    second.set_exception(KeyError("k"))
+    assert [f.done() for f in both.wait()] == [True, True] and collect_all([]).wait() == []
+    with pytest.raises(RuntimeError, match="only be marked completed once"):
+        first.set_result(4)
+    for wait in (second.then(lambda f: f.wait()).wait, lambda: wait_all([first, second])):
+        with pytest.raises(KeyError):
+            wait()
+
+
+def test_nests_are_scattered_and_gathered():
+    from mortice.nn.parallel.scatter_gather import gather, scatter
+
+    x = mt.arange(6).reshape(3, 2)
+    parts = scatter({"x": x, "rest": (Pair(x, 1), [])}, ["cpu", "cpu"])
+    assert [p["x"].tolist() for p in parts] == [[[0, 1], [2, 3]], [[4, 5]]]
+    assert [p["rest"][0].right for p in parts] == [1, 1] and type(parts[1]["rest"][0]) is Pair
+    whole = gather([{"x": p["x"], "y": (p["x"].sum(), None)} for p in parts], "cpu")
+    assert whole["x"].tolist() == x.tolist() and whole["y"][0].tolist() == [6, 9] and whole["y"][1] is None
+
+
+def test_flops_of_a_block_are_counted_by_module(capsys):
+    from mortice.utils.flop_counter import FlopCounterMode
+
+    model = nn.Sequential(nn.Conv2d(2, 3, 3), nn.ReLU(), nn.Flatten(), nn.Linear(12, 5))
+    x = mt.ones(2, 2, 4, 4)
+    with FlopCounterMode() as counted:
+        model(x)
+    conv, linear = 2 * (2 * 3 * 4) * 18, 2 * 2 * 5 * 12
+    assert counted.get_total_flops() == conv + linear
+    by = {name: sum(row.values()) for name, row in counted.get_flop_counts().items()}
+    want = {"Global": conv + linear, "Sequential": conv + linear, "Sequential.0": conv, "Sequential.3": linear}
+    assert by == want and "Sequential.3" in capsys.readouterr().out
+    with FlopCounterMode(display=False) as counted:
+        model(x).sum().backward()
+    # The first layer's input needs no gradient; every other product is done twice more.
+    assert counted.get_total_flops() == 2 * conv + 3 * linear and not capsys.readouterr().out
+    model(x)
+    assert counted.get_total_flops() == 2 * conv + 3 * linear
+
+
+def test_names_that_frameworks_ask_for():
+    layer = mt.jit.script(nn.Linear(2, 2))
+    assert not isinstance(layer, mt.jit.ScriptModule) and not isinstance(layer, mt.fx.GraphModule)
+    assert not isinstance(2, mt.SymInt) and mt.types.SymInt is mt.SymInt
+    assert mt._C._nn._parse_to("cpu", mt.float64)[:2] == (mt.device("cpu"), mt.float64)
+    assert mt._C._nn._parse_to(mt.float16)[:2] == (None, mt.float16)
+    assert pytree.LeafSpec() == pytree.tree_structure(1)
+    hooks = mt.nn.hooks.HookDict([(1, print)])
+    assert dict(hooks) == {1: print} and not hooks.options
+
+    class Mode(mt.overrides.TorchFunctionMode):
+        pass
+
+    with pytest.warns(UserWarning, match="Mode: calls are not handed"), Mode():
+        assert mt.ones(1).item() == 1
+    with pytest.raises(NotImplementedError, match="NVIDIA's profilers"), mt.autograd.profiler.emit_nvtx():
+        pass
+
+
+def test_a_class_of_weights_makes_itself_on_a_tensors_storage():
+    class Point(mt.Tensor):
+        def __new__(cls, data, place="here"):
+            made = mt.Tensor._make_subclass(cls, data, True)
+            made.place = place
+            return made
+
+    x = mt.ones(3)
+    point = Point(x, "there")
+    assert type(point) is Point and point.place == "there" and point.requires_grad and point.is_leaf
+    (point * 2).sum().backward()
+    assert point.grad.tolist() == [2.0] * 3 and not x.requires_grad
+    with mt.no_grad():
+        point.mul_(3)
+    assert x.tolist() == [3.0] * 3 and not mt.Tensor._make_subclass(Point, x).requires_grad
+
+
+def test_a_dense_tensor_is_dense():
+    x = mt.ones(2)
+    assert x.to_dense() is x and x.to_dense(mt.float64).dtype is mt.float64
+    with pytest.raises(TypeError):
+        x.to_dense("a")

@@ -47,12 +47,6 @@ class FunctionCtx:
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep tensors for `saved_tensors`; writes to them in place are then noticed."""
-        for t in tensors:
-            if t is not None and not isinstance(t, TensorBase):
-                raise TypeError(
-                    f"save_for_backward can only save variables, but argument is of type {type(t).__name__}. "
-                    "Set other values as attributes of ctx."
-                )
         self._to_save = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
@@ -416,6 +410,11 @@ def _save(ctx: FunctionCtx, node: FunctionNode, outs: list[Any], returned: list[
     hooks = saved_hooks()
     kept: list[Any] = []
     for t in ctx._to_save:
+        if t is not None and not isinstance(t, TensorBase):
+            raise TypeError(
+                f"save_for_backward can only save variables, but argument is of type {type(t).__name__}. "
+                "Set other values as attributes of ctx."
+            )
         number = next((i for i, o in enumerate(outs) if o is t), -1)
         if number >= 0 and returned[number] is not t:
             number = -1

@@ -67,6 +67,13 @@ class Tensor(
             t.set_storage(made._storage, made._steps)
         return t
 
+    @staticmethod
+    def _make_subclass(cls: Any, data: Any, require_grad: bool = False) -> Any:
+        """Return a tensor of a class on the storage of another, outside its graph: what classes of weights are made with."""
+        made = Tensor.__new__(cls, data)
+        made.requires_grad = require_grad
+        return made
+
     # ---- what it is ----
 
     def numel(self) -> int:

@@ -71,6 +71,10 @@ class Conversion(TensorBase):
         """Convert to the dtype of another tensor."""
         return self.to(other.dtype)
 
+    def to_dense(self, dtype: Any = None, *, masked_grad: bool | None = None) -> Any:
+        """Return the tensor itself, which is dense, or a conversion to a dtype."""
+        return self if dtype is None else movement.cast(self, as_dtype("to_dense", dtype))
+
     def cpu(self, *, memory_format: Any = None) -> Any:
         """Return it on the CPU; self if it is there."""
         return movement.in_format(self if self.is_cpu else self.to("cpu"), memory_format)

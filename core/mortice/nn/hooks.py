@@ -6,7 +6,7 @@ How a call runs them is in calling.py.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -60,8 +60,8 @@ class Handle(RemovableHandle):
 class HookDict(dict[int, Hook]):
     """Hooks by id, in the order in which they run; `options` holds what some of them asked for."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, hooks: Iterable[tuple[int, Hook]] = ()) -> None:
+        super().__init__(hooks)
         self.options: dict[int, dict[str, Any]] = {}
 
     def add(self, hook: Hook, prepend: bool = False, **options: Any) -> Handle:

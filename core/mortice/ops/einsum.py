@@ -199,8 +199,9 @@ class _Pair:
 
     def __init__(self, lx: tuple[Any, ...], ly: tuple[Any, ...], x: Size, y: Size, needed: frozenset[Any]) -> None:
         sx, sy = dict(zip(lx, x)), dict(zip(ly, y))
-        # A shared dim that is 1 on one side only broadcasts: it belongs to the other side.
-        shared = [v for v in lx if v in sy and (sx[v] == 1) == (sy[v] == 1)]
+        # A shared dim that is 1 on one side only broadcasts: it belongs to the other side. One that is 1 on both and not
+        # needed is no sum: where no other is left the dtypes may differ, as for any product of elements.
+        shared = [v for v in lx if v in sy and (sx[v] == 1) == (sy[v] == 1) and (sx[v] != 1 or v in needed)]
         mine = [v for v in lx if v in shared or v not in sy or sx[v] != 1]
         its = [v for v in ly if v in shared or v not in sx or sy[v] != 1]
         only_x = [v for v in mine if v not in shared and v in needed]

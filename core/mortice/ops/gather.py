@@ -281,6 +281,8 @@ def scatter_reduce(
     input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True, out: Any = None
 ) -> Any:
     """Combine the values that land on each element: "sum", "prod", "mean", "amax" or "amin"."""
+    # PyTorch documents the long names and takes the short ones too; Keras writes "min".
+    reduce = {"min": "amin", "max": "amax"}.get(reduce, reduce)
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}.")
     made = _scatter_with("scatter_reduce", input, dim, index, src, reduce, include_self)

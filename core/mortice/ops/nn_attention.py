@@ -129,7 +129,8 @@ def scaled_dot_product_attention(
 ) -> Any:  # fmt: skip
     """Compute softmax(query key^T * scale + mask) value; a bool mask is True where a key takes part.
 
-    A query whose keys are all masked gets zeros.
+    A query whose keys are all masked gets zeros. As in PyTorch on CPU, `is_causal` joins a mask that has no gradient
+    where the input has 4 dims and there is no dropout.
     """
     name = "scaled_dot_product_attention"
     shapes = [tuple(x.shape) for x in (query, key, value)]
@@ -140,7 +141,7 @@ def scaled_dot_product_attention(
             f"{name}: Expected query, key, and value to have the same dtype, but got query.dtype: {query.dtype} "
             f"key.dtype: {key.dtype} and value.dtype: {value.dtype} instead."
         )
-    if is_causal and attn_mask is not None:
+    if is_causal and attn_mask is not None and (dropout_p or attn_mask.requires_grad or len(shapes[0]) != 4):
         raise RuntimeError(f"{name}: Explicit attn_mask should not be set when is_causal=True")
     if attn_mask is not None and attn_mask.dtype not in (bool_, query.dtype):
         raise DTypeError(

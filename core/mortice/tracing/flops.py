@@ -8,8 +8,9 @@ from mortice.shape import prod
 from mortice.tracing import Frame
 
 _ELEMENTWISE = frozenset(("add", "subtract", "multiply", "divide"))
-_PRODUCTS = frozenset(("matmul", "linear", "conv", "conv_input_grad", "conv_weight_grad"))
+_PRODUCTS = frozenset(("matmul", "linear", "linear_weight_grad", "conv", "conv_input_grad", "conv_weight_grad"))
 _LAYERS = {"rnn_layer": 2, "gru_layer": 2, "lstm_layer": 3}  # and at which place the weights begin
+WHOLE = _PRODUCTS | {"attention", *_LAYERS}  # kernels whose parts are not counted again
 
 
 def flops_of(frame: Frame) -> int:
@@ -29,6 +30,8 @@ def products_of(frame: Frame) -> int:
         return 0
     if kernel == "matmul":
         return prod(shape_of(frame.out)) * int(shape_of(args[0])[-1])
+    if kernel == "linear_weight_grad":
+        return prod(shape_of(args[0])) * int(shape_of(args[1])[-1])
     if kernel == "linear":
         return prod(shape_of(frame.out)) * int(shape_of(args[1])[-1])
     if kernel == "conv":

@@ -5,7 +5,7 @@ Only exact types are containers; those of users register. None, a string and a S
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -14,10 +14,25 @@ IsLeaf = Callable[[Any], bool] | None
 
 
 class NodeDef(NamedTuple):
-    """How one kind of container gives its children with a context, and is made from them."""
+    """How one kind of container gives its children with a context, is made from them, and names the way to each."""
 
+    type: Any
     flatten_fn: Callable[[Any], tuple[Iterable[Any], Any]]
     unflatten_fn: Callable[[Iterable[Any], Any], Any]
+    flatten_with_keys_fn: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]] | None
+
+
+class SequenceKey(NamedTuple):
+    """The step of a path that goes into a sequence."""
+
+    idx: int
+
+    def __str__(self) -> str:
+        return f"[{self.idx!r}]"
+
+    def get(self, sequence: Any) -> Any:
+        """Take the step."""
+        return sequence[self.idx]
 
 
 class MappingKey(NamedTuple):
@@ -27,6 +42,23 @@ class MappingKey(NamedTuple):
 
     def __str__(self) -> str:
         return f"[{self.key!r}]"
+
+    def get(self, mapping: Any) -> Any:
+        """Take the step."""
+        return mapping[self.key]
+
+
+class GetAttrKey(NamedTuple):
+    """The step of a path that goes into an attribute."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+    def get(self, obj: Any) -> Any:
+        """Take the step."""
+        return getattr(obj, self.name)
 
 
 def _dict_flatten(d: dict[Any, Any]) -> tuple[list[Any], list[Any]]:
@@ -41,30 +73,51 @@ def _dict_unflatten(values: Iterable[Any], context: Iterable[Any]) -> dict[Any, 
     return dict(zip(context, values))
 
 
+def _sequence_flatten_with_keys(x: Iterable[Any]) -> tuple[list[tuple[SequenceKey, Any]], None]:
+    return [(SequenceKey(i), value) for i, value in enumerate(x)], None
+
+
+def _named_flatten_with_keys(x: Any) -> tuple[list[tuple[GetAttrKey, Any]], Any]:
+    return [(GetAttrKey(name), value) for name, value in zip(x._fields, x)], type(x)
+
+
+# Every class of named tuples stands under `namedtuple`, its own class being the context.
 SUPPORTED_NODES: dict[Any, NodeDef] = {
-    dict: NodeDef(_dict_flatten, _dict_unflatten),
-    OrderedDict: NodeDef(lambda d: (d.values(), list(d)), lambda values, keys: OrderedDict(zip(keys, values))),
-    defaultdict: NodeDef(
-        lambda d: (d.values(), [d.default_factory, list(d)]),
-        lambda values, context: defaultdict(context[0], zip(context[1], values)),
-    ),
-    list: NodeDef(lambda x: (x, None), lambda values, _: list(values)),
-    tuple: NodeDef(lambda x: (x, None), lambda values, _: tuple(values)),
-    deque: NodeDef(lambda x: (x, x.maxlen), deque),
+    definition.type: definition
+    for definition in (
+        NodeDef(dict, _dict_flatten, _dict_unflatten, _dict_flatten_with_keys),
+        NodeDef(
+            OrderedDict, _dict_flatten, lambda values, keys: OrderedDict(zip(keys, values)), _dict_flatten_with_keys
+        ),
+        NodeDef(
+            defaultdict,
+            lambda d: (list(d.values()), [d.default_factory, list(d)]),
+            lambda values, context: defaultdict(context[0], zip(context[1], values)),
+            _dict_flatten_with_keys,
+        ),
+        NodeDef(list, lambda x: (x, None), lambda values, _: list(values), _sequence_flatten_with_keys),
+        NodeDef(tuple, lambda x: (x, None), lambda values, _: tuple(values), _sequence_flatten_with_keys),
+        NodeDef(deque, lambda x: (x, x.maxlen), deque, _sequence_flatten_with_keys),
+        NodeDef(
+            namedtuple, lambda x: (x, type(x)), lambda values, kind: kind(*values), _named_flatten_with_keys
+        ),
+    )
 }
-_NAMED = NodeDef(lambda x: (x, type(x)), lambda values, kind: kind(*values))
+_DICTS = (dict, OrderedDict, defaultdict)
 
 
 def register_pytree_node(
     cls: type,
     flatten_fn: Callable[[Any], tuple[Iterable[Any], Any]],
     unflatten_fn: Callable[[Iterable[Any], Any], Any],
+    *,
+    flatten_with_keys_fn: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]] | None = None,
     **options: Any,
 ) -> None:
-    """Make a class a container; the options, for serialising and for paths, have no effect."""
+    """Make a class a container; the other options, for serialising, have no effect."""
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
-    SUPPORTED_NODES[cls] = NodeDef(flatten_fn, unflatten_fn)
+    SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
 
 
 class TreeSpec(NamedTuple):
@@ -105,32 +158,47 @@ class TreeSpec(NamedTuple):
         """Return what a nest has where this form has leaves."""
         if self.type is None:
             return [tree]
-        found = _node(tree, None)
-        if found is None or found[0] is not self.type:
+        kind, definition = _node(tree, None) or (None, None)
+        by_key = kind in _DICTS and self.type in _DICTS
+        if definition is None or (kind is not self.type and not by_key):
             raise ValueError(f"tree: expected a node of type {self.type}; got {type(tree)}.")
-        _, definition = found
         children, context = definition.flatten_fn(tree)
-        by_key = self.type is dict or self.type is OrderedDict
-        if by_key and set(context) == set(self.context):
-            children = [tree[key] for key in self.context]
-        children = list(children)
-        if len(children) != len(self.children_specs) or (by_key and set(context) != set(self.context)):
+        if by_key:
+            keys = self.context[1] if self.type is defaultdict else self.context
+            alike = set(keys) == set(tree)
+            children = [tree[key] for key in keys] if alike else []
+        else:
+            children = list(children)
+            alike = kind is deque or context == self.context
+        if len(children) != len(self.children_specs) or not alike:
             raise ValueError(f"tree: expected a node with {self.context or len(self.children_specs)}; got {tree!r}.")
         return [leaf for spec, child in zip(self.children_specs, children) for leaf in spec.flatten_up_to(child)]
 
 
-LEAF = TreeSpec(None, None, ())
+class LeafSpec(TreeSpec):
+    """The form of one leaf."""
+
+    def __new__(cls) -> LeafSpec:
+        """Return it; one is as good as another."""
+        return super().__new__(cls, None, None, ())
+
+
+LEAF = LeafSpec()
+
+
+def _get_node_type(tree: Any) -> Any:
+    """Return what a value's kind is registered under, if it is."""
+    kind = type(tree)
+    return namedtuple if issubclass(kind, tuple) and isinstance(getattr(kind, "_fields", None), tuple) else kind
 
 
 def _node(tree: PyTree, is_leaf: IsLeaf) -> tuple[Any, NodeDef] | None:
     """Return the type that a form notes for a container and how to take it apart, None for a leaf."""
     if is_leaf is not None and is_leaf(tree):
         return None
-    kind = type(tree)
+    kind = _get_node_type(tree)
     definition = SUPPORTED_NODES.get(kind)
-    if definition is not None:
-        return kind, definition
-    return (kind, _NAMED) if isinstance(tree, tuple) and hasattr(kind, "_fields") else None
+    return None if definition is None else (kind, definition)
 
 
 def tree_flatten(tree: PyTree, is_leaf: IsLeaf = None) -> tuple[list[Any], TreeSpec]:
@@ -162,7 +230,7 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
         if spec.type is None:
             return next(rest)
         children = [build(child) for child in spec.children_specs]
-        return SUPPORTED_NODES.get(spec.type, _NAMED).unflatten_fn(children, spec.context)
+        return SUPPORTED_NODES[spec.type].unflatten_fn(children, spec.context)
 
     return build(treespec)
 
@@ -197,6 +265,47 @@ def tree_map_(func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: I
     """Call the function on each leaf, as `tree_map` does; return the nest itself."""
     tree_map(func, tree, *rests, is_leaf=is_leaf)
     return tree
+
+
+def tree_leaves_with_path(tree: PyTree, is_leaf: IsLeaf = None) -> list[tuple[tuple[Any, ...], Any]]:
+    """Return the leaves of a nest, each after the path that leads to it."""
+    found = _node(tree, is_leaf)
+    if found is None:
+        return [((), tree)]
+    kind, definition = found
+    if definition.flatten_with_keys_fn is None:
+        raise ValueError(f"tree: expected a flatten_with_keys_fn for {kind}; give it to register_pytree_node.")
+    return [
+        ((key, *path), leaf)
+        for key, child in definition.flatten_with_keys_fn(tree)[0]
+        for path, leaf in tree_leaves_with_path(child, is_leaf)
+    ]
+
+
+def tree_flatten_with_path(
+    tree: PyTree, is_leaf: IsLeaf = None
+) -> tuple[list[tuple[tuple[Any, ...], Any]], TreeSpec]:
+    """Return the leaves of a nest, each after the path that leads to it, and the form of the nest."""
+    return tree_leaves_with_path(tree, is_leaf), tree_structure(tree, is_leaf)
+
+
+def tree_map_with_path(func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: IsLeaf = None) -> PyTree:
+    """Do as `tree_map`, giving the function the path to the leaf first."""
+    leaves, spec = tree_flatten_with_path(tree, is_leaf)
+    paths = [path for path, _ in leaves]
+    return tree_unflatten(map(func, paths, *map(spec.flatten_up_to, (tree, *rests))), spec)
+
+
+def keystr(kp: Iterable[Any]) -> str:
+    """Write a path as the code that follows it."""
+    return "".join(map(str, kp))
+
+
+def key_get(obj: Any, kp: Iterable[Any]) -> Any:
+    """Follow a path from a nest."""
+    for key in kp:
+        obj = key.get(obj)
+    return obj
 
 
 def _chooses(chosen: Any) -> Callable[[Any], bool]:

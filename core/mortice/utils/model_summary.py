@@ -16,7 +16,7 @@ from typing import Any
 
 import mortice
 from mortice import Tensor, tracing
-from mortice.tracing.flops import products_of
+from mortice.tracing.flops import WHOLE, products_of
 from mortice.utils._pytree import tree_leaves
 
 __all__ = ["Summary", "summary"]
@@ -58,28 +58,13 @@ class _Products(tracing.Watcher):
         count = products_of(frame) if frame.kernel and self.running and frame.node is None else 0
         parent = frame.parent
         while count and parent is not None:
-            if parent.kernel in _WHOLE:
+            if parent.kernel in WHOLE:
                 return
             parent = parent.parent
         if count:
             self.running[-1]["own_mult_adds"] += count
             for row in {id(row): row for row in self.running}.values():
                 row["mult_adds"] += count
-
-
-_WHOLE = frozenset(
-    (
-        "matmul",
-        "linear",
-        "conv",
-        "conv_input_grad",
-        "conv_weight_grad",
-        "attention",
-        "rnn_layer",
-        "gru_layer",
-        "lstm_layer",
-    )
-)
 
 
 class Summary:

@@ -184,14 +184,14 @@ class DataLoader(Generic[T]):
 
     def __iter__(self) -> Iterator[Any]:
         if self.num_workers == 0:
-            return _SingleIterator(self)
+            return _SingleProcessDataLoaderIter(self)
         self.check_worker_number_rationality()
         seed = _base_seed(self.generator)
         if not self.persistent_workers:
-            return _WorkerIterator(self, seed, Workers(self, seed))
+            return _MultiProcessingDataLoaderIter(self, seed, Workers(self, seed))
         if self._workers is None or self._workers.stopped:
             self._workers = Workers(self, seed)
-        return _WorkerIterator(self, seed, self._workers)
+        return _MultiProcessingDataLoaderIter(self, seed, self._workers)
 
     def check_worker_number_rationality(self) -> None:
         """Warn when more workers are asked for than there are cores."""
@@ -220,7 +220,7 @@ def _base_seed(generator: Any) -> int:
     return int(mortice.randint(0, 2**63 - 1, (), dtype=mortice.int64, generator=generator).item())
 
 
-class _Iterator(Iterator[Any]):
+class _BaseDataLoaderIter(Iterator[Any]):
     """One pass over a loader."""
 
     def __init__(self, loader: DataLoader, seed: int) -> None:
@@ -281,7 +281,7 @@ class _Iterator(Iterator[Any]):
         raise NotImplementedError(f"{type(self).__name__} cannot be pickled")
 
 
-class _SingleIterator(_Iterator):
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     """A pass in this process."""
 
     def __init__(self, loader: DataLoader) -> None:
@@ -300,7 +300,7 @@ class _SingleIterator(_Iterator):
         return data
 
 
-class _WorkerIterator(_Iterator):
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     """A pass over worker processes, each of which has a few batches to work on."""
 
     def __init__(self, loader: DataLoader, seed: int, workers: Workers) -> None:
