@@ -404,6 +404,27 @@ def test_streams_with_workers_come_in_turn():
     assert all("worker processes in total" in str(w.message) for w in seen)
 
 
+class Restarting(IterableDataset):
+    """Its own iterator, which begins anew whenever it is asked for one."""
+
+    def __iter__(self):
+        self.left = iter(range(5))
+        return self
+
+    def __next__(self):
+        return next(self.left)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("size, batches", [(2, [[0, 1], [2, 3], [4]]), (5, [[0, 1, 2, 3, 4]]), (None, [0, 1, 2, 3, 4])])
+def test_a_stream_that_is_its_own_iterator_is_asked_for_one_only_once(size, batches, workers):
+    loader = DataLoader(Restarting(), batch_size=size, num_workers=workers)
+    for _ in range(2):
+        stream = iter(loader)
+        found = [next(stream) for _ in batches]
+        assert [b if size is None else b.tolist() for b in found] == batches
+
+
 def test_streams_that_are_longer_than_they_say_warn():
     class Liar(Stream):
         def __len__(self):

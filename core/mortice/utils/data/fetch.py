@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 import sys
 from collections.abc import Iterator
@@ -68,6 +67,9 @@ class MapFetcher:
             seed = (seed + SEED_STEP) % (1 << 64)
 
 
+_END = object()
+
+
 class StreamFetcher:
     """Reads batches of an iterable dataset; of what it is asked for only the number counts."""
 
@@ -80,8 +82,13 @@ class StreamFetcher:
         if self.ended:
             return EndOfStream()
         wanted = len(indices) if self.batched else 1
-        items = list(itertools.islice(self.items, wanted))
-        self.ended = len(items) < wanted
+        items: list[Any] = []
+        while len(items) < wanted and not self.ended:
+            # Only `next`: a dataset that is its own iterator would begin anew if it were asked for one again.
+            item = next(self.items, _END)
+            self.ended = item is _END
+            if not self.ended:
+                items.append(item)
         if not items or (self.ended and self.drop_last):
             return EndOfStream()
         return self.collate(items if self.batched else items[0])
