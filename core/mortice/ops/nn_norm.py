@@ -11,7 +11,7 @@ from mortice.modes import no_grad
 from mortice.mutation import check_writable, write
 from mortice.node import TENSOR_KERNELS
 from mortice.op import Op, TensorBase, number_of, op
-from mortice.ops.movement import clone, expand, reshape
+from mortice.ops.movement import clone, contiguous, expand, reshape
 from mortice.shape import Size, channels_hint, prod
 
 _LOW = (float16, bfloat16)
@@ -298,7 +298,7 @@ def instance_norm(
     if not use_input_stats:
         return batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
     if running_mean is None and running_var is None:
-        return group_norm(input, channels, weight, bias, eps)
+        return group_norm(contiguous(input), channels, weight, bias, eps)  # row by row in memory, as in PyTorch
     # One batch_norm over (1, N * C, *): every sample's channel is a channel; the running ones move by their mean.
     flat = reshape(input, (1, n * channels, *sizes))
     out, mean, var = _batch_norm(flat, _repeat(weight, n), _repeat(bias, n), eps=eps)
