@@ -147,3 +147,30 @@ def test_flex_attention_gives_what_pytorch_gives():
     found = answers(mt, {**ours, "and_masks": and_masks, "or_masks": or_masks})
     for a, b in zip(found, answers(torch, vars(theirs))):
         mt.testing.assert_close(mt.tensor(a), mt.tensor(b))
+
+
+@pytest.mark.parametrize("lengths", [(3, 5), (4, 4), (2, 7)])
+@pytest.mark.parametrize("corner", ["upper_left", "lower_right"])
+def test_causal_biases_are_the_masks_of_their_corner(corner, lengths):
+    from mortice.nn.attention import bias
+    from mortice.nn.functional import scaled_dot_product_attention as attend
+
+    rows, columns = lengths
+    q, k, v = mt.randn(1, 2, rows, 8), mt.randn(1, 2, columns, 8), mt.randn(1, 2, columns, 8)
+    shift = columns - rows if corner == "lower_right" else 0
+    mask = mt.tensor([[j <= i + shift for j in range(columns)] for i in range(rows)])
+    own = getattr(bias, f"causal_{corner}")(rows, columns)
+    assert own.shape == (rows, columns) and own.dtype is mt.bool and isinstance(own, bias.CausalBias)
+    assert repr(own) == repr(mask) and type(own._materialize()) is mt.Tensor
+    assert mt.equal(attend(q, k, v, own), attend(q, k, v, mask))
+    with pytest.raises(ValueError, match="should not be used with is_causal"):
+        attend(q, k, v, own, is_causal=True)
+
+
+def test_causal_biases_say_when_queries_see_nothing():
+    from mortice.nn.attention import bias
+
+    with pytest.warns(UserWarning, match="first 2 queries see no key"):
+        bias.causal_lower_right(5, 3)
+    with pytest.raises(AssertionError, match="expected two sizes"):
+        bias.causal_upper_left(3)

@@ -141,6 +141,10 @@ def scaled_dot_product_attention(
             f"{name}: Expected query, key, and value to have the same dtype, but got query.dtype: {query.dtype} "
             f"key.dtype: {key.dtype} and value.dtype: {value.dtype} instead."
         )
+    if attn_mask is not None and hasattr(attn_mask, "_materialize"):  # one of nn.attention.bias
+        if is_causal:
+            raise ValueError(f"{name}: CausalBias should not be used with is_causal=True.")
+        attn_mask = attn_mask._materialize(query.device)
     if is_causal and attn_mask is not None and (dropout_p or attn_mask.requires_grad or len(shapes[0]) != 4):
         raise RuntimeError(f"{name}: Explicit attn_mask should not be set when is_causal=True")
     if attn_mask is not None and attn_mask.dtype not in (bool_, query.dtype):
