@@ -572,7 +572,8 @@ def test_the_script_ends_as_in_torch(name):
 
 
 def test_module_has_every_name_of_torch():
-    missing = {n for n in dir(torch.nn.Module) if not hasattr(nn.Module, n)}
+    # PyTorch's compiler, once something has loaded it, leaves a mark of its own there, of three underscores.
+    missing = {n for n in dir(torch.nn.Module) if not hasattr(nn.Module, n) and not n.startswith("___")}
     assert missing <= WITHOUT | {"__annotate__", "__annotations_cache__", "__static_attributes__", "__firstlineno__"}
     for owner in ("Module", "Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"):
         mine, theirs = getattr(nn, owner), getattr(torch.nn, owner)
