@@ -297,6 +297,8 @@ def test_astype_copies_unless_told_and_refuses_to_drop_imaginary_parts():
 def test_counting_has_the_standards_ends():
     check(xp.arange(5, 0), [])
     assert xp.arange(0, -1.0).dtype is xp.float32
+    nothing = xp.arange(2**54 + 1, 0.0, 2**49)  # beside a float the start is rounded, to less than itself
+    assert nothing.shape == (0,) and nothing.dtype is xp.float32
     check(xp.arange(5, 0, -2), [5, 3, 1])
     check(xp.linspace(0, 1, 4, endpoint=False), [0.0, 0.25, 0.5, 0.75])
     assert xp.eye(2, 3, k=1).tolist() == [[0, 1, 0], [0, 0, 1]] and xp.eye(2, k=-5).tolist() == [[0, 0], [0, 0]]

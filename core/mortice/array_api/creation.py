@@ -55,7 +55,7 @@ def arange(
     if stop is None:
         start, stop = 0, start
     if (step > 0) != (stop > start):
-        stop = start + 0 * stop  # which keeps a float one
+        start = stop = start + 0 * stop  # a float where one of them is; both, since a large int is rounded by that
     return mt.arange(start, stop, step, dtype=dtype, device=device)
 
 
