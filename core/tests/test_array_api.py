@@ -400,6 +400,7 @@ def test_linear_algebra_broadcasts_as_the_standard_says():
     # PyTorch takes the second one for a batch of vectors.
     assert xp.linalg.solve(a, xp.ones((1, 2, 2))).tolist() == [[[0.5, 0.5], [0.25, 0.25]]]
     assert xp.linalg.solve(a, xp.ones(2)).tolist() == [[0.5, 0.25]]
+    assert xp.linalg.solve(xp.full((1, 1, 1), 4.0), xp.ones(1)).tolist() == [[0.25]]  # a vector, not a stack of one
     assert xp.linalg.cross(xp.ones((2, 3)), xp.asarray([1.0, 2.0, 3.0])).tolist() == [[1.0, -2.0, 1.0]] * 2
     assert xp.vecdot(xp.asarray([1j, 1.0]), xp.asarray([1.0, 1.0])).item() == 1 - 1j
     assert xp.linalg.trace(xp.ones((2, 2), dtype=xp.uint8)).dtype is xp.uint64

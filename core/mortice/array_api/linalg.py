@@ -124,7 +124,7 @@ def solve(x1: Any, x2: Any, /) -> Any:
     """Solve linear equations; x2 is a vector only when it is 1-D, else a stack of matrices."""
     x1, x2 = _alike(x1, x2)
     if x2.ndim == 1:
-        return mt.linalg.solve(x1, x2[:, None])[..., 0]
+        return mt.linalg.solve(x1, x2)
     lead = mt.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     return mt.linalg.solve(mt.broadcast_to(x1, (*lead, *x1.shape[-2:])), mt.broadcast_to(x2, (*lead, *x2.shape[-2:])))
 
