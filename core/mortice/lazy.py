@@ -10,6 +10,7 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # as `typing` has it, whose import would cost as much as a third of everything else here
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 
@@ -98,3 +99,18 @@ def load(module: str, name: str) -> Any:
             ) from None
     found = import_module(module)
     return getattr(found, name) if hasattr(found, name) else import_module(f"{module}.{name}")
+
+
+def absent(module: str, error: type[Exception]) -> Callable[[str], Callable[..., Any]]:
+    """Return the `__getattr__` of a device's module that no backend offers: functions that are not there raise when called."""
+
+    def get(name: str) -> Callable[..., Any]:
+        if name.startswith("_") or not name.islower():
+            raise AttributeError(f"module 'mortice.{module}' has no attribute {name!r}")
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            raise error(f"{module}.{name}: no backend offers this device. Ask {module}.is_available() first.")
+
+        return call
+
+    return get

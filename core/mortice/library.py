@@ -24,7 +24,6 @@ class CustomOpDef:
         self._qualname, self._signature, self._kernels = name, inspect.signature(fn), {"cpu": fn, None: fn}
         self._backward: Any = None
         self._setup: Any = None
-        self._fake: Any = None
         self.__name__, self.__doc__ = name.partition("::")[2], fn.__doc__
         self._step = type(self.__name__, (Function,), {"forward": self._forward, "backward": self._pull})
         _defined[name] = self
@@ -64,8 +63,7 @@ class CustomOpDef:
         self._backward, self._setup = backward, setup_context
 
     def register_fake(self, fn: Callable[..., Any], /) -> Callable[..., Any]:
-        """Keep the function that gives the result's shape; nothing here asks for it."""
-        self._fake = fn
+        """Return the function that gives the result's shape; nothing here asks for it."""
         return fn
 
     def register_kernel(self, device_types: Any, fn: Any = None, /) -> Any:
@@ -99,7 +97,7 @@ def register_autograd(op: Any, backward: Callable[..., Any], /, *, setup_context
 
 
 def register_fake(op: Any, func: Any = None, /, *, lib: Any = None, _stacklevel: int = 1, allow_override: bool = False) -> Any:
-    """Keep the function that gives the shape of an operator's result."""
+    """Take the function that gives the shape of an operator's result; nothing here asks for it."""
     return _op(op).register_fake if func is None else _op(op).register_fake(func)
 
 

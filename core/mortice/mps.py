@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from mortice.lazy import absent
 
 __all__ = ["device_count", "is_available", "manual_seed"]
 
@@ -22,11 +21,4 @@ def manual_seed(seed: int) -> None:
     """Do nothing: there is no generator to seed."""
 
 
-def __getattr__(name: str) -> Callable[..., Any]:
-    if name.startswith("_") or not name.islower():
-        raise AttributeError(f"module 'mortice.mps' has no attribute {name!r}")
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        raise RuntimeError(f"mps.{name}: no backend offers this device. Ask mps.is_available() first.")
-
-    return call
+__getattr__ = absent("mps", RuntimeError)

@@ -754,8 +754,9 @@ def general(op: Op) -> Callable[..., Any]:
                             break
                         i += 1
                     else:
-                        if attrs and any(isinstance(value, TensorBase) for value in attrs.values()):
-                            return slow(op, args, attrs)
+                        for value in attrs.values():
+                            if isinstance(value, TensorBase):
+                                return slow(op, args, attrs)
                         return run(op, args, attrs, result)
             except (AttributeError, IndexError):
                 pass

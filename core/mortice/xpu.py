@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
+
+from mortice.lazy import absent
 
 __all__ = [
     "device_count", "empty_cache", "is_available", "is_bf16_supported", "is_initialized", "manual_seed",
@@ -28,13 +29,4 @@ def empty_cache(*args: Any) -> None:
 is_bf16_supported = is_initialized = is_available
 max_memory_allocated = memory_allocated = device_count
 manual_seed = manual_seed_all = empty_cache
-
-
-def __getattr__(name: str) -> Callable[..., Any]:
-    if name.startswith("_") or not name.islower():
-        raise AttributeError(f"module 'mortice.xpu' has no attribute {name!r}")
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        raise AssertionError(f"xpu.{name}: no backend offers this device. Ask xpu.is_available() first.")
-
-    return call
+__getattr__ = absent("xpu", AssertionError)

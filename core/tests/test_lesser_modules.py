@@ -1,9 +1,8 @@
-"""Modules that scripts import now and then: library, futures, utils.benchmark, mps, xpu, cuda.nvtx, flex_attention."""
+"""Modules that scripts import now and then: library, utils.benchmark, mps, xpu, cuda.nvtx, flex_attention."""
 
 from __future__ import annotations
 
 import importlib
-import threading
 
 import pytest
 
@@ -59,19 +58,6 @@ def test_a_custom_op_may_write_and_have_keywords_and_several_results():
     x = mt.ones(2, requires_grad=True)
     (both(x)[0] + both(x)[1]).sum().backward()
     assert x.grad.tolist() == [5, 5]
-
-
-def test_a_future_hands_on_its_value_or_exception():
-    future = mt.futures.Future()
-    after = future.then(lambda f: f.wait() + 1)
-    threading.Thread(target=future.set_result, args=(2,)).start()
-    assert (after.wait(), future.value(), future.done()) == (3, 2, True)
-    assert mt.futures.wait_all([future, after]) == [2, 3] and mt.futures.collect_all([]).wait() == []
-    with pytest.raises(RuntimeError, match="only be marked completed once"):
-        future.set_result(1)
-    failed = future.then(lambda f: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        failed.wait()
 
 
 def test_a_timer_measures_and_a_table_compares():
