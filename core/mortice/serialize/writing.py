@@ -31,6 +31,7 @@ class Global:
 _RETYPING = ("real", "imag", "view_as_real", "view_as_complex")  # views whose elements are others than the root's
 _REBUILD = Global("torch._utils", "_rebuild_tensor_v2")
 _REBUILD_UNTYPED = Global("torch._utils", "_rebuild_tensor_v3")
+_REBUILD_META = Global("torch._utils", "_rebuild_meta_tensor_no_storage")
 
 
 class Call:
@@ -190,12 +191,16 @@ class Pickler(pickle._Pickler):
     def _tensor(self, t: Any) -> Call:
         if hasattr(type(t), "materialize"):  # without a shape yet
             return Call(Global("torch.nn.parameter", type(t).__name__), (t._rg, t._device, t.dtype))
-        memory, offset, strides = self._place(t)
         is_parameter = any(c.__module__ == "mortice.nn.parameter" and c.__name__ == "Parameter" for c in type(t).__mro__)
-        place = (memory, offset, tuple(t.shape), tuple(strides), t._rg and not is_parameter, OrderedDict())
-        typed = t.dtype.name in STORAGES
-        rebuild = _REBUILD if typed else _REBUILD_UNTYPED
-        args = place if typed else (*place, t.dtype)
+        requires_grad = t._rg and not is_parameter
+        if t._device.backend.has_values:
+            memory, offset, strides = self._place(t)
+            place = (memory, offset, tuple(t.shape), tuple(strides), requires_grad, OrderedDict())
+            typed = t.dtype.name in STORAGES
+            rebuild = _REBUILD if typed else _REBUILD_UNTYPED
+            args = place if typed else (*place, t.dtype)
+        else:
+            rebuild, args = _REBUILD_META, (t.dtype, tuple(t.shape), tuple(t.stride()), requires_grad)
         state = {name: value for name, value in t.__dict__.items() if name != "_inference"}
         if is_parameter:
             name = "_rebuild_parameter" + ("_with_state" if state else "")
