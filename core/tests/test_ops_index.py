@@ -357,3 +357,10 @@ def test_values_of_another_dtype_at_positions_are_refused_and_a_masks_one_value_
     x[1:2] = mt.tensor([2.5])
     x[[2]] = 3
     assert x.tolist() == [1, 2, 3]
+
+
+def test_copy_takes_a_number():
+    x = mt.zeros(2, 2)
+    assert x.copy_(mt.inf) is x and x.isinf().all() and x[0].copy_(2).tolist() == [2.0, 2.0] and x._version == 2
+    with pytest.raises(TypeError, match="copy_: expected a Tensor or a number; got str"):
+        x.copy_("a")

@@ -19,7 +19,19 @@ from mortice.ops.arguments import numpy_names
 from mortice.ops.creation import filled, finish, resolve
 from mortice.ops.data import check_dtype, tensor
 from mortice.ops.index import _take, flat_nonzero
-from mortice.ops.movement import _tensors, cast, cat, clone, contiguous, expand, reshape, squeeze, stack, transpose, unsqueeze
+from mortice.ops.movement import (
+    _tensors,
+    cast,
+    cat,
+    clone,
+    contiguous,
+    expand,
+    reshape,
+    squeeze,
+    stack,
+    transpose,
+    unsqueeze,
+)
 from mortice.ops.movement import t as movement_t
 from mortice.ops.strided import as_strided, diagonal, diagonal_write, two_dims
 from mortice.ops.views import atleast_1d, atleast_2d, atleast_3d, flatten, many

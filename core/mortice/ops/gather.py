@@ -651,7 +651,7 @@ def fill_(input: Any, value: Any) -> Any:
         input._device.backend.setitem(input._data, (...,), hold("fill_", value, input.dtype))
         input._storage.version += 1
         return input
-    if input._steps is not None and 0 in (strides := layout(input)) and 0 not in input.shape:
+    if input._storage is not None and input._steps is not None and 0 in (strides := layout(input)) and 0 not in input.shape:
         _fill_(input[tuple([slice(0, None if s else 1) for s in strides])], value)  # what is expanded is written once
         return input
     return _fill_(input, value)

@@ -14,7 +14,7 @@ from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting, modes, special
 from mortice.mutation import assign, check_writable, layout, plain, view_scatter, write
 from mortice.node import TENSOR_KERNELS
-from mortice.op import TensorBase, as_view, op
+from mortice.op import TensorBase, as_view, hold, op
 from mortice.ops.data import range_of
 from mortice.ops.elementwise import where as choose
 from mortice.ops.movement import cast, expand, permute, reshape, transfer, unsqueeze
@@ -666,6 +666,12 @@ def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
     check_writable("copy_", self)
     if other is self:
         return self
+    if not isinstance(other, TensorBase):
+        if not isinstance(other, (int, float, complex)):
+            raise TypeError(f"copy_: expected a Tensor or a number; got {type(other).__name__}.")
+        from mortice.ops.data import tensor
+
+        other = tensor(hold("copy_", other, self.dtype), dtype=self.dtype, device=self._device)
     src = cast(transfer(other, self._device, non_blocking), self.dtype)
     if src.shape != self.shape:
         src = expand(src, self.shape)
