@@ -91,12 +91,7 @@ def normalize(tensor: Tensor, mean: Any, std: Any, inplace: bool) -> Tensor:
     mean, std = (v.view(-1, 1, 1) if v.ndim == 1 else v for v in (mean, std))
     if inplace:
         return tensor.sub_(mean).div_(std)
-    out = tensor - mean
-    if out.shape != tensor.shape:
-        raise RuntimeError(
-            f"normalize: mean must have one value or one a channel; got {tuple(mean.shape)} for an image {tuple(tensor.shape)}."
-        )
-    return out.div_(std)
+    return (tensor - mean).div_(std)
 
 
 def erase(img: Tensor, i: int, j: int, h: int, w: int, v: Any, inplace: bool) -> Tensor:
