@@ -70,8 +70,8 @@ def _kept(name: str, always: bool = False) -> Any:
     return call
 
 
-# What reads a tensor, or makes the classes, must not be wrapped.
-_OWN = {"as_subclass", "tolist", "item"} | {name for name in dir(object) if name not in ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")}  # fmt: skip
+# What makes the classes must not look at itself, nor need what every object has, comparisons aside.
+_OWN = {"as_subclass"} | set(dir(object)) - {f"__{name}__" for name in ("eq", "ne", "lt", "le", "gt", "ge")}
 
 
 @functools.cache
