@@ -96,7 +96,9 @@ def get_image_num_channels(img: Any) -> int:
 
 
 def _is_array(value: Any) -> bool:
-    return not isinstance(value, Tensor) and (hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__"))
+    if isinstance(value, Tensor) or is_pil(value):
+        return False
+    return hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__")
 
 
 def to_tensor(pic: Any) -> Tensor:

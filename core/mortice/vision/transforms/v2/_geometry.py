@@ -29,12 +29,6 @@ from mortice.vision.tv_tensors import BoundingBoxes, BoundingBoxFormat, Image, K
 # ---- settings ----
 
 
-def _size(size: Any) -> Any:
-    if not isinstance(size, (numbers.Number, Sequence)):
-        raise TypeError(f"size: expected an int or a sequence of ints (h, w); got {type(size).__name__}.")
-    return pair(size)
-
-
 def fills(fill: Any) -> dict[Any, Any]:
     """Return what is filled in for each class of inputs; under "others" stands what is for all the rest."""
     if isinstance(fill, dict):
@@ -175,7 +169,7 @@ class CenterCrop(Transform):
 
     def __init__(self, size: Any) -> None:
         super().__init__()
-        self.size = _size(size)
+        self.size = pair(size)
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         """Crop an input."""
@@ -202,7 +196,7 @@ class FiveCrop(ForImages):
 
     def __init__(self, size: Any) -> None:
         super().__init__()
-        self.size = _size(size)
+        self.size = pair(size)
 
     def check_inputs(self, flat_inputs: list[Any]) -> None:
         """Refuse samples with boxes or masks."""
@@ -281,7 +275,7 @@ class RandomCrop(Filling, Transform):
         self, size: Any, padding: Any = None, pad_if_needed: bool = False, fill: Any = 0, padding_mode: str = "constant"
     ) -> None:
         super().__init__()
-        self.size = _size(size)
+        self.size = pair(size)
         if pad_if_needed or padding is not None:
             _check_padding(0 if padding is None else padding, padding_mode)
         self.padding = list(_tensor.sides(padding)) if padding else None
@@ -342,7 +336,7 @@ class RandomResizedCrop(Transform):
         antialias: bool | None = True,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.size = _size(size)
+        self.size = pair(size)
         for name, value in (("Scale", scale), ("Ratio", ratio)):
             if not isinstance(value, Sequence) or len(value) != 2:
                 raise TypeError(f"{name} should be a sequence of two floats.")

@@ -87,6 +87,9 @@ class Transform(nn.Module):
     _transformed_types: tuple[Any, ...] = (Tensor, is_pil)
     _v1_transform_cls: ClassVar[Any] = None  # whose `get_params` the class has too
 
+    def __init__(self) -> None:
+        super().__init__()
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if hasattr(cls._v1_transform_cls, "get_params"):

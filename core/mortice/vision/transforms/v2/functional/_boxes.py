@@ -61,7 +61,7 @@ def _turned(boxes: Any, format: BoundingBoxFormat) -> tuple[Any, Any, Any]:
         degrees = mortice.atan2(-along[..., 1], along[..., 0]).div(math.pi).mul(180.0)
         return first.to(boxes.dtype), mortice.stack(size, -1).to(boxes.dtype), degrees.to(boxes.dtype)
     place, size, degrees = boxes[..., :2], boxes[..., 2:4], boxes[..., 4]
-    return (place - _to_middle(size, degrees) if format == CXCYWHR else place), size, degrees
+    return (place - _to_middle(size.abs(), degrees) if format == CXCYWHR else place), size, degrees
 
 
 def _to_middle(size: Any, degrees: Any) -> Any:
@@ -71,7 +71,7 @@ def _to_middle(size: Any, degrees: Any) -> Any:
 
 def _from_turned(place: Any, size: Any, degrees: Any, new: BoundingBoxFormat) -> Any:
     if new != CORNERS:
-        place = place + _to_middle(size, degrees) if new == CXCYWHR else place
+        place = place + _to_middle(size.abs(), degrees) if new == CXCYWHR else place
         return mortice.cat([place, size, degrees.unsqueeze(-1)], -1)
     across, down = _directions(degrees)
     across, down = across * size[..., :1], down * size[..., 1:]
