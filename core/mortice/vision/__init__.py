@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 __version__ = "0.28.0+mortice"  # the torchvision whose names these are
-_PARTS = ("datasets", "io", "models", "ops", "transforms", "utils")
+_PARTS = ("datasets", "io", "models", "ops", "transforms", "tv_tensors", "utils")
 
 
 def _is_tracing() -> bool:
