@@ -76,7 +76,7 @@ class Tensor(
 
     def as_subclass(self, cls: Any) -> Any:
         """Return a view of all of it as a tensor of a class, in the same graph; what is computed with that is plain again."""
-        seen: Any = self[...]
+        seen: Any = Tensor.__getitem__(self, ...)
         seen.__class__ = cls
         return seen
 

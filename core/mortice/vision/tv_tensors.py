@@ -15,6 +15,7 @@ import mortice
 from mortice import Tensor
 from mortice.utils import _pytree
 from mortice.vision._pillow import is_pil
+from mortice.vision._planes import planes
 
 __all__ = [
     "BoundingBoxFormat", "BoundingBoxes", "Image", "KeyPoints", "Mask", "TVTensor", "Video", "is_rotated_bounding_format",
@@ -51,38 +52,22 @@ def set_return_type(return_type: str) -> _ReturnType:
     if return_type.lower() not in choices:
         raise ValueError(f"return_type must be 'TVTensor' or 'Tensor', got {return_type}")
     _class_is_kept = choices[return_type.lower()]
-    if _class_is_kept:
-        _follow()
     return _ReturnType(before)
 
 
-def _kept(name: str, always: bool = False) -> Any:
-    """Make a method whose results keep the class, where that is asked for."""
+def _method(name: str) -> Any:
+    """Make the method of TVTensor: its results are plain, unless it is one of few, or `set_return_type` says otherwise."""
     method = getattr(Tensor, name)
+    always = name in ("clone", "to", "detach", "requires_grad_", "pin_memory")
 
     @functools.wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         out = method(self, *args, **kwargs)
-        if not (always or _class_is_kept):
-            return out
-        return _pytree.tree_map_only(Tensor, lambda t: t if isinstance(t, TVTensor) else self._rewrap(t), out)
+        if always or _class_is_kept:
+            return _pytree.tree_map_only(Tensor, lambda t: t if isinstance(t, TVTensor) else self._rewrap(t), out)
+        return out.as_subclass(Tensor) if isinstance(out, TVTensor) else out
 
     return call
-
-
-# What makes the classes must not look at itself, nor need what every object has, comparisons aside.
-_OWN = {"as_subclass"} | set(dir(object)) - {f"__{name}__" for name in ("eq", "ne", "lt", "le", "gt", "ge")}
-
-
-@functools.cache
-def _follow() -> None:
-    """Let the methods of TVTensor look at what `set_return_type` has set: from its first use, since looking takes time."""
-    for name in dir(Tensor):
-        special = name.startswith("_") and not (name.startswith("__") and name.endswith("__"))
-        if special or name in _OWN or name in vars(TVTensor) or isinstance(getattr(Tensor, name), type):
-            continue
-        if callable(getattr(Tensor, name)):
-            setattr(TVTensor, name, _kept(name))
 
 
 class TVTensor(Tensor):
@@ -109,17 +94,16 @@ class TVTensor(Tensor):
         """Make a tensor of this class of another one, with the attributes of a third, but for those given."""
         return TVTensor._rewrap(like, tensor, **kwargs)
 
-    clone = _kept("clone", always=True)
-    to = _kept("to", always=True)
-    detach = _kept("detach", always=True)
-    pin_memory = _kept("pin_memory", always=True)
-
     def __deepcopy__(self, memo: Any) -> Any:
         return self.detach().clone().requires_grad_(self.requires_grad)
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
-        known = ", ".join([f"{name}={getattr(self, name)}" for name in self._fields])
-        return f"{super().__repr__()[:-1]}, {known})"
+
+# What makes the classes must not look at itself, nor need what every object has, comparisons aside.
+_OWN = {"as_subclass", *vars(TVTensor)} | set(dir(object)) - {f"__{name}__" for name in ("eq", "ne", "lt", "le", "gt", "ge")}
+for _name in dir(Tensor):
+    _is_own = _name in _OWN or (_name.startswith("_") and not _name.endswith("__"))
+    if not _is_own and callable(getattr(Tensor, _name)) and not isinstance(getattr(Tensor, _name), type):
+        setattr(TVTensor, _name, _method(_name))
 
 
 def wrap(wrappee: Any, *, like: Any, **kwargs: Any) -> Any:
@@ -129,19 +113,23 @@ def wrap(wrappee: Any, *, like: Any, **kwargs: Any) -> Any:
     return wrappee.as_subclass(type(like))
 
 
+def _described(self: Any, *, tensor_contents: Any = None) -> str:
+    """Write a tensor with what it knows."""
+    known = ", ".join([f"{name}={getattr(self, name)}" for name in self._fields])
+    return f"{Tensor.__repr__(self)[:-1]}, {known})"
+
+
 # ---- pictures ----
 
 
 def _pixels(data: Any) -> Any:
-    if not is_pil(data):
-        return data
-    from mortice.vision.transforms.functional import pil_to_tensor
-
-    return pil_to_tensor(data)
+    return planes(data) if is_pil(data) else data
 
 
 class Image(TVTensor):
     """An image (..., C, H, W), of a tensor, of what `mortice.as_tensor` takes, or of a PIL image; (H, W) gets a channel."""
+
+    __repr__ = _described
 
     def __new__(cls, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool | None = None) -> Any:
         t = cls._to_tensor(_pixels(data), dtype, device, requires_grad)
@@ -152,6 +140,8 @@ class Image(TVTensor):
 
 class Video(TVTensor):
     """A video (..., T, C, H, W)."""
+
+    __repr__ = _described
 
     def __new__(cls, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool | None = None) -> Any:
         t = cls._to_tensor(data, dtype, device, requires_grad)
@@ -165,9 +155,6 @@ class Mask(TVTensor):
 
     def __new__(cls, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool | None = None) -> Any:
         return cls._to_tensor(_pixels(data), dtype, device, requires_grad).as_subclass(cls)
-
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
-        return Tensor.__repr__(self)
 
 
 # ---- boxes and points ----
@@ -206,6 +193,7 @@ class BoundingBoxes(TVTensor):
     """
 
     _fields = ("format", "canvas_size", "clamping_mode")
+    __repr__ = _described
     format: BoundingBoxFormat
     canvas_size: tuple[int, int]
     clamping_mode: str | None
@@ -239,6 +227,7 @@ class KeyPoints(TVTensor):
     """Points (..., 2) of x and y on a canvas of (height, width)."""
 
     _fields = ("canvas_size",)
+    __repr__ = _described
     canvas_size: tuple[int, int]
 
     def __new__(

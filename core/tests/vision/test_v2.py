@@ -48,13 +48,21 @@ def test_operations_give_plain_tensors_and_copies_keep_the_class():
     assert type(mt.stack([image(), image()])) is mt.Tensor
 
 
+def test_writing_in_place_keeps_the_class_of_what_is_written_and_gives_a_plain_tensor():
+    x = image()
+    y = x.add_(1).mul_(2)
+    assert type(x) is tv.Image and type(y) is mt.Tensor and x[0, 0].tolist() == y[0, 0].tolist() == [2, 4, 6, 8, 10, 12]
+    y.zero_()
+    assert x.sum() == 0 and type(x.contiguous()) is type(x.byte()) is mt.Tensor and x.requires_grad_(False) is x
+
+
 def test_set_return_type():
     x = image()
     with tv.set_return_type("TVTensor"):
         assert type(x + 2) is type(2 + x) is type(x.float().mean()) is type(x == 1) is tv.Image
         assert [type(v) for v in x.float().max(-1)] == [tv.Image, tv.Image] and x.sum().item() == 276
         assert boxes()[0].format == tv.BoundingBoxFormat.XYXY
-        assert type(x.as_subclass(mt.Tensor)) is mt.Tensor
+        assert type(x.as_subclass(mt.Tensor)) is mt.Tensor and type(x.add_(0)) is tv.Image
     assert type(x + 2) is mt.Tensor
     with pytest.raises(ValueError, match="return_type must be 'TVTensor' or 'Tensor', got Image"):
         tv.set_return_type("Image")
@@ -72,7 +80,7 @@ def test_as_subclass_shares_memory_and_graph():
 
 def test_what_they_print():
     assert repr(boxes()).endswith("format=BoundingBoxFormat.XYXY, canvas_size=(4, 6), clamping_mode=soft)")
-    assert repr(tv.Mask([[1, 0]])).startswith("Mask([[1, 0]]")
+    assert repr(tv.Mask([[1, 0]])).startswith("Mask([[1, 0]]") and repr(image()).endswith(", )")
 
 
 def test_images_of_pictures_and_of_grey_tensors():

@@ -15,6 +15,7 @@ from typing import Any
 
 import mortice
 from mortice import Tensor
+from mortice.vision import _planes
 from mortice.vision._pillow import is_pil
 from mortice.vision.transforms import _color, _pil, _tensor, _warp
 
@@ -107,7 +108,7 @@ def to_tensor(pic: Any) -> Tensor:
     Values of other types than bytes are kept as they are.
     """
     if is_pil(pic):
-        img = _pil.planes(pic)
+        img = _planes.planes(pic)
         if img.dtype == mortice.bool:
             return img.to(mortice.get_default_dtype())
         img = img.to(mortice.int16) if img.dtype == mortice.uint16 else img
@@ -125,7 +126,7 @@ def pil_to_tensor(pic: Any) -> Tensor:
     """Make a tensor (C, H, W) of a PIL image, in the image's own type."""
     if not is_pil(pic):
         raise TypeError(f"pic should be PIL Image. Got {type(pic)}")
-    return _pil.planes(pic)
+    return _planes.planes(pic)
 
 
 def convert_image_dtype(image: Tensor, dtype: Any = mortice.float32) -> Tensor:
@@ -160,7 +161,7 @@ def to_pil_image(pic: Any, mode: str | None = None) -> Any:
     if pic.dtype.is_floating_point and mode != "F":
         pic = (pic * 255).to(mortice.uint8)
     if channels == 1:
-        modes = {mortice.uint8: "L", mortice.int16: _pil.WORDS, mortice.int32: "I", mortice.float32: "F"}
+        modes = {mortice.uint8: "L", mortice.int16: _planes.WORDS, mortice.int32: "I", mortice.float32: "F"}
         expected = modes.get(pic.dtype)
         if mode is not None and mode != expected:
             raise ValueError(f"Incorrect mode ({mode}) supplied for input type {pic.dtype}. Should be {expected}")
@@ -173,7 +174,7 @@ def to_pil_image(pic: Any, mode: str | None = None) -> Any:
         mode = mode if pic.dtype.itemsize == 1 else None  # the bytes of larger numbers are no pixels
     if mode is None:
         raise TypeError(f"Input type {pic.dtype} is not supported")
-    return _pil.image(pic, mode)
+    return _planes.image(pic, mode)
 
 
 # ---- values ----

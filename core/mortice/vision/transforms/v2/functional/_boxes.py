@@ -11,7 +11,7 @@ from mortice import Tensor
 from mortice.vision import tv_tensors
 from mortice.vision.transforms.v2.functional import _images, _points
 from mortice.vision.transforms.v2.functional._clamp import clamped_turned
-from mortice.vision.transforms.v2.functional._kernels import is_pure_tensor, kernel
+from mortice.vision.transforms.v2.functional._kernels import is_pure_tensor, kernel, plain_input
 from mortice.vision.tv_tensors import BoundingBoxes, BoundingBoxFormat, box_format, is_rotated_bounding_format
 
 XYXY, XYWH, CXCYWH = BoundingBoxFormat.XYXY, BoundingBoxFormat.XYWH, BoundingBoxFormat.CXCYWH
@@ -83,24 +83,11 @@ def convert_bounding_box_format(inpt: Any, old_format: Any = None, new_format: A
     if new_format is None:
         raise TypeError("convert_bounding_box_format() missing 1 required argument: 'new_format'")
     new_format, old_format = box_format(new_format), box_format(old_format)
-    plain = _plain(inpt, "bounding box", BoundingBoxes, "`old_format`", old_format)
+    plain = plain_input(inpt, "bounding box", BoundingBoxes, "`old_format`", old_format)
     made = _converted(plain, old_format or inpt.format, new_format)
     if inplace and made is not plain and made.shape == plain.shape:
         made = plain.copy_(made)
     return made if is_pure_tensor(inpt) else tv_tensors.wrap(made, like=inpt, format=new_format)
-
-
-def _plain(inpt: Any, name: str, kind: type, what: str, *given: Any) -> Any:
-    """Return the plain tensor; what a tv_tensor knows itself must be given for plain ones, and for them alone."""
-    if is_pure_tensor(inpt):
-        if None in given:
-            raise ValueError(f"For pure tensor inputs, {what} has to be passed.")
-        return inpt
-    if not isinstance(inpt, kind):
-        raise TypeError(f"Input can either be a plain tensor or a {name} tv_tensor, but got {type(inpt)} instead.")
-    if any(v is not None for v in given):
-        raise ValueError(f"For {name} tv_tensor inputs, {what} must not be passed.")
-    return inpt.as_subclass(Tensor)  # type: ignore[attr-defined]
 
 
 # ---- what lies outside of the canvas ----
@@ -125,7 +112,7 @@ def clamp_bounding_boxes(
     """Move what lies outside of the canvas to its edge, as the mode says, which boxes know themselves."""
     if clamping_mode not in (None, "soft", "hard", "auto"):
         raise ValueError(f"clamping_mode must be soft, hard, auto or None, got {clamping_mode}")
-    plain = _plain(inpt, "bounding box", BoundingBoxes, "`format` and `canvas_size`", format, canvas_size)
+    plain = plain_input(inpt, "bounding box", BoundingBoxes, "`format` and `canvas_size`", format, canvas_size)
     if plain is inpt:
         if clamping_mode == "auto":
             raise ValueError("For pure tensor inputs, `format`, `canvas_size` and `clamping_mode` have to be passed.")

@@ -27,6 +27,19 @@ def is_pure_tensor(inpt: Any) -> bool:
     return isinstance(inpt, Tensor) and not isinstance(inpt, TVTensor)
 
 
+def plain_input(inpt: Any, name: str, kind: type, what: str, *given: Any) -> Any:
+    """Return the plain tensor; what a tv_tensor knows itself must be given for plain ones, and for them alone."""
+    if is_pure_tensor(inpt):
+        if None in given:
+            raise ValueError(f"For pure tensor inputs, {what} has to be passed.")
+        return inpt
+    if not isinstance(inpt, kind):
+        raise TypeError(f"Input can either be a plain tensor or a {name} tv_tensor, but got {type(inpt)} instead.")
+    if any(v is not None for v in given):
+        raise ValueError(f"For {name} tv_tensor inputs, {what} must not be passed.")
+    return inpt.as_subclass(Tensor)  # type: ignore[attr-defined]
+
+
 def kernel_for(functional: Any, inpt: Any, passes: bool = False) -> Callable[..., Any]:
     """Return the kernel of a function for an input; where there is none it may pass as it is."""
     known = _KERNELS.get(functional)

@@ -11,7 +11,7 @@ from mortice.vision import tv_tensors
 from mortice.vision.transforms import _tensor, _warp
 from mortice.vision.transforms import functional as F
 from mortice.vision.transforms.v2.functional import _images
-from mortice.vision.transforms.v2.functional._kernels import is_pure_tensor, kernel
+from mortice.vision.transforms.v2.functional._kernels import is_pure_tensor, kernel, plain_input
 from mortice.vision.tv_tensors import KeyPoints
 
 Size = tuple[int, int]
@@ -216,9 +216,7 @@ def elastic_keypoints(keypoints: Any, canvas_size: Size, displacement: Any) -> A
 
 def clamp_keypoints(inpt: Any, canvas_size: Any = None) -> Any:
     """Move points that lie outside of the canvas to its outermost pixels."""
-    from mortice.vision.transforms.v2.functional._boxes import _plain
-
-    points = _plain(inpt, "keypoints", KeyPoints, "`canvas_size`", canvas_size)
+    points = plain_input(inpt, "keypoints", KeyPoints, "`canvas_size`", canvas_size)
     h, w = canvas_size or inpt.canvas_size
     made = mortice.stack([points[..., 0].clamp(0, w - 1), points[..., 1].clamp(0, h - 1)], -1)
     return made if points is inpt else tv_tensors.wrap(made, like=inpt)
