@@ -11,6 +11,10 @@ def _is_tracing() -> bool:
     return False
 
 
+def disable_beta_transforms_warning() -> None:
+    """Do nothing: programs of the time when `transforms.v2` was new call it."""
+
+
 def __getattr__(name: str) -> object:
     # `mortice.vision.models` needs no import of its own, as in torchvision; loading waits for the first use.
     if name not in _PARTS:

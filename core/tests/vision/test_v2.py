@@ -246,3 +246,11 @@ def test_what_belongs_to_the_package_is_found_without_an_import():
     import mortice.vision
 
     assert mortice.vision.transforms.v2 is v2 and mortice.vision.tv_tensors is tv
+    mortice.vision.disable_beta_transforms_warning()
+
+
+def test_what_programs_reach_into():
+    fill = v2._utils._setup_fill_arg({tv.Mask: 255, "others": (1, 2, 3)})
+    assert v2._utils._get_fill(fill, tv.Mask) == 255 and v2._utils._get_fill(fill, mt.Tensor) == [1.0, 2.0, 3.0]
+    assert v2._utils.query_size([image(), boxes(), 3]) == (4, 6) and v2._utils.query_chw([image()]) == (1, 4, 6)
+    assert v2.RandomCrop.get_params(image(), (4, 6)) == (0, 0, 4, 6)

@@ -65,8 +65,8 @@ from mortice.vision.transforms.v2._misc import (
     ToTensor,
     UniformTemporalSubsample,
 )
-from mortice.vision.transforms.v2._transform import (
-    Transform,
+from mortice.vision.transforms.v2._transform import Transform
+from mortice.vision.transforms.v2._utils import (
     check_type,
     get_bounding_boxes,
     get_keypoints,

@@ -16,14 +16,8 @@ from mortice.vision._pillow import is_pil
 from mortice.vision.transforms._draws import check_sequence, erased_box, integer
 from mortice.vision.transforms.v2 import functional as F
 from mortice.vision.transforms.v2._geometry import ForImages
-from mortice.vision.transforms.v2._misc import labels_by
-from mortice.vision.transforms.v2._transform import (
-    RandomApplyTransform,
-    Transform,
-    has_any,
-    query_chw,
-    query_size,
-)
+from mortice.vision.transforms.v2._transform import RandomApplyTransform, Transform
+from mortice.vision.transforms.v2._utils import _parse_labels_getter, has_any, query_chw, query_size
 from mortice.vision.transforms.v2.functional._kernels import is_pure_tensor
 from mortice.vision.tv_tensors import BoundingBoxes, Image, KeyPoints, Mask, Video
 
@@ -74,7 +68,7 @@ class _Mixing(Transform):
         self.alpha = float(alpha)
         self._dist = mortice.distributions.Beta(mortice.tensor([alpha]), mortice.tensor([alpha]))
         self.num_classes = num_classes
-        self._labels_getter = labels_by(labels_getter)
+        self._labels_getter = _parse_labels_getter(labels_getter)
 
     def forward(self, *inputs: Any) -> Any:
         """Mix the samples of a batch."""

@@ -14,7 +14,8 @@ from mortice.vision.transforms._draws import chance, integer
 from mortice.vision.transforms.autoaugment import AutoAugmentPolicy
 from mortice.vision.transforms.v2 import functional as F
 from mortice.vision.transforms.v2._geometry import Filling
-from mortice.vision.transforms.v2._transform import IMAGE_LIKE, Transform, check_type
+from mortice.vision.transforms.v2._transform import Transform
+from mortice.vision.transforms.v2._utils import IMAGE_LIKE, check_type
 from mortice.vision.transforms.v2.functional._kernels import is_pure_tensor
 from mortice.vision.tv_tensors import BoundingBoxes, KeyPoints, Mask, Video
 

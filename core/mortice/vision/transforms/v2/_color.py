@@ -9,7 +9,8 @@ from mortice.vision import transforms as v1
 from mortice.vision.transforms._draws import chance, uniform
 from mortice.vision.transforms._jitter import _factors
 from mortice.vision.transforms.v2 import functional as F
-from mortice.vision.transforms.v2._transform import RandomApplyTransform, Transform, query_chw
+from mortice.vision.transforms.v2._transform import RandomApplyTransform, Transform
+from mortice.vision.transforms.v2._utils import query_chw
 
 
 class Grayscale(Transform):

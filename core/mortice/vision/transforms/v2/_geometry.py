@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -15,9 +14,11 @@ from mortice.vision.ops import box_iou
 from mortice.vision.transforms import _tensor, _warp
 from mortice.vision.transforms._draws import angles, check_sequence, crop_box, integer, pair
 from mortice.vision.transforms.v2 import functional as F
-from mortice.vision.transforms.v2._transform import (
-    RandomApplyTransform,
-    Transform,
+from mortice.vision.transforms.v2._transform import RandomApplyTransform, Transform
+from mortice.vision.transforms.v2._utils import (
+    _get_fill,
+    _setup_fill_arg,
+    _setup_number_or_seq,
     get_bounding_boxes,
     has_all,
     has_any,
@@ -29,24 +30,15 @@ from mortice.vision.tv_tensors import BoundingBoxes, BoundingBoxFormat, Image, K
 # ---- settings ----
 
 
-def fills(fill: Any) -> dict[Any, Any]:
-    """Return what is filled in for each class of inputs; under "others" stands what is for all the rest."""
-    if isinstance(fill, dict):
-        return {kind: one for kind, value in fill.items() for one in fills(value).values()}
-    if fill is not None and not isinstance(fill, (numbers.Number, tuple, list)):
-        raise TypeError("Got inappropriate fill arg, only Numbers, tuples, lists and dicts are allowed.")
-    return {"others": [float(v) for v in fill] if isinstance(fill, (tuple, list)) else fill}
-
-
 class Filling:
     """Has a `fill`: a number, one a channel, or a dict of classes of inputs, "others" being the rest."""
 
     def _set_fill(self, fill: Any) -> None:
         self.fill = fill
-        self._fill = fills(fill)
+        self._fill = _setup_fill_arg(fill)
 
     def _fill_for(self, inpt: Any) -> Any:
-        return self._fill.get(type(inpt), self._fill.get("others"))
+        return _get_fill(self._fill, type(inpt))
 
 
 def _check_padding(padding: Any, padding_mode: str) -> None:
@@ -55,19 +47,6 @@ def _check_padding(padding: Any, padding_mode: str) -> None:
         raise ValueError(f"Padding must be an int or a 1, 2, or 4 element of tuple or list, got {padding}.")
     if padding_mode not in ("constant", "edge", "reflect", "symmetric"):
         raise ValueError("Padding mode should be either constant, edge, reflect or symmetric")
-
-
-def one_or_two(value: Any, name: str) -> list[float]:
-    """Return two numbers, of one or two."""
-    if not isinstance(value, (int, float, Sequence)):
-        raise TypeError(f"{name} should be a number or a sequence of numbers. Got {type(value)}")
-    values = list(value) if isinstance(value, Sequence) else [value]
-    if len(values) not in (1, 2):
-        raise ValueError(f"If {name} is a sequence its length should be 1 or 2. Got {len(values)}")
-    for v in values:
-        if not isinstance(v, (int, float)):
-            raise ValueError(f"{name} should be a sequence of numbers. Got {type(v)}")
-    return [float(values[0]), float(values[-1])]
 
 
 # ---- sizes that are given ----
@@ -550,7 +529,7 @@ class ElasticTransform(Filling, Transform):
 
     def __init__(self, alpha: Any = 50.0, sigma: Any = 5.0, interpolation: Any = "bilinear", fill: Any = 0) -> None:
         super().__init__()
-        self.alpha, self.sigma = one_or_two(alpha, "alpha"), one_or_two(sigma, "sigma")
+        self.alpha, self.sigma = _setup_number_or_seq(alpha, "alpha"), _setup_number_or_seq(sigma, "sigma")
         self.interpolation = interpolation
         self._set_fill(fill)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import mortice
@@ -16,8 +16,14 @@ from mortice.vision._pillow import is_pil
 from mortice.vision.transforms import functional as F1
 from mortice.vision.transforms._draws import pair
 from mortice.vision.transforms.v2 import functional as F
-from mortice.vision.transforms.v2._geometry import one_or_two
-from mortice.vision.transforms.v2._transform import Transform, get_bounding_boxes, get_keypoints, has_any
+from mortice.vision.transforms.v2._transform import Transform
+from mortice.vision.transforms.v2._utils import (
+    _parse_labels_getter,
+    _setup_number_or_seq,
+    get_bounding_boxes,
+    get_keypoints,
+    has_any,
+)
 from mortice.vision.transforms.v2.functional._boxes import good_boxes
 from mortice.vision.transforms.v2.functional._kernels import is_pure_tensor
 from mortice.vision.transforms.v2.functional._points import good_points
@@ -237,7 +243,7 @@ class GaussianBlur(Transform):
         self.kernel_size = pair(kernel_size, "Kernel size should be a tuple/list of two integers")
         if any([n <= 0 or n % 2 == 0 for n in self.kernel_size]):
             raise ValueError("Kernel size value should be an odd and positive number.")
-        self.sigma = one_or_two(sigma, "sigma")
+        self.sigma = _setup_number_or_seq(sigma, "sigma")
         if not 0.0 < self.sigma[0] <= self.sigma[1]:
             raise ValueError(f"sigma values should be positive and of the form (min, max). Got {self.sigma}")
 
@@ -333,36 +339,6 @@ class SetClampingMode(Transform):
         return tv_tensors.wrap(inpt.clone(), like=inpt, clamping_mode=self.clamping_mode)
 
 
-def find_labels(inputs: Any) -> Any:
-    """Return the labels of a sample: its second item, or what a dict, that or the sample itself, has under a name like it."""
-    inputs = inputs[1] if isinstance(inputs, (tuple, list)) else inputs
-    if is_pure_tensor(inputs):
-        return inputs
-    if not isinstance(inputs, Mapping):
-        raise ValueError(
-            "When using the default labels_getter, the input passed to forward must be a dictionary or a two-tuple whose "
-            f"second item is a dictionary or a tensor, but got {inputs} instead."
-        )
-    exact = [key for key in inputs if key.lower() == "labels"]
-    for key in exact or [key for key in inputs if "label" in key.lower()]:
-        return inputs[key]
-    raise ValueError(
-        "Could not infer where the labels are in the sample. Try passing a callable as the labels_getter parameter? If there "
-        "are no labels in the sample by design, pass labels_getter=None."
-    )
-
-
-def labels_by(labels_getter: Any) -> Any:
-    """Return the function that finds labels in a sample."""
-    if labels_getter == "default":
-        return find_labels
-    if labels_getter is None:
-        return lambda _: None
-    if not callable(labels_getter):
-        raise ValueError(f"labels_getter should either be 'default', a callable, or None, but got {labels_getter}.")
-    return labels_getter
-
-
 class _Sanitize(Transform):
     """Removes what is no good, and its labels."""
 
@@ -371,7 +347,7 @@ class _Sanitize(Transform):
     def __init__(self, labels_getter: Any) -> None:
         super().__init__()
         self.labels_getter = labels_getter
-        self._labels_getter = labels_by(labels_getter)
+        self._labels_getter = _parse_labels_getter(labels_getter)
 
     def _valid(self, flat_inputs: list[Any]) -> tuple[Any, Any]:
         raise NotImplementedError

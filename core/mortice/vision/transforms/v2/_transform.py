@@ -3,77 +3,16 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from mortice import Tensor, nn
 from mortice.utils import _pytree
 from mortice.vision._pillow import is_pil
 from mortice.vision.transforms._draws import chance
-from mortice.vision.transforms.v2 import functional as F
+from mortice.vision.transforms.v2._utils import check_type, has_any
 from mortice.vision.transforms.v2.functional._kernels import is_pure_tensor, kernel_for
-from mortice.vision.tv_tensors import BoundingBoxes, Image, KeyPoints, Mask, Video
-
-# ---- questions about inputs ----
-
-
-def check_type(obj: Any, types_or_checks: Sequence[Any]) -> bool:
-    """Tell whether an object is of one of the classes or passes one of the tests."""
-    return any(isinstance(obj, check) if isinstance(check, type) else check(obj) for check in types_or_checks)
-
-
-def has_any(flat_inputs: Sequence[Any], *types_or_checks: Any) -> bool:
-    """Tell whether one of the inputs is of one of the classes or passes one of the tests."""
-    return any(check_type(inpt, types_or_checks) for inpt in flat_inputs)
-
-
-def has_all(flat_inputs: Sequence[Any], *types_or_checks: Any) -> bool:
-    """Tell whether each of the classes and tests is met by one of the inputs."""
-    return all(any(check_type(inpt, (check,)) for inpt in flat_inputs) for check in types_or_checks)
-
-
-def _first(flat_inputs: Sequence[Any], kind: type, name: str) -> Any:
-    for inpt in flat_inputs:
-        if isinstance(inpt, kind):
-            return inpt
-    raise ValueError(f"No {name} were found in the sample")
-
-
-def get_bounding_boxes(flat_inputs: Sequence[Any]) -> Any:
-    """Return the boxes among the inputs, of which there should be one tensor."""
-    return _first(flat_inputs, BoundingBoxes, "bounding boxes")
-
-
-def get_keypoints(flat_inputs: Sequence[Any]) -> Any:
-    """Return the key points among the inputs, of which there should be one tensor."""
-    return _first(flat_inputs, KeyPoints, "keypoints")
-
-
-IMAGE_LIKE = (is_pure_tensor, Image, is_pil, Video)
-
-
-def _one_size(flat_inputs: Sequence[Any], measure: Any, kinds: Sequence[Any], what: str, names: str) -> Any:
-    sizes = {tuple(measure(inpt)) for inpt in flat_inputs if check_type(inpt, kinds)}
-    if not sizes:
-        raise TypeError(f"No {names} was found in the sample")
-    if len(sizes) > 1:
-        raise ValueError(f"Found multiple {what} dimensions in the sample: {', '.join(map(str, sorted(sizes)))}")
-    return sizes.pop()
-
-
-def query_chw(flat_inputs: Sequence[Any]) -> tuple[int, int, int]:
-    """Return channels, height and width of the images and videos among the inputs, which must agree."""
-    return _one_size(flat_inputs, F.get_dimensions, IMAGE_LIKE, "CxHxW", "image or video")  # type: ignore[no-any-return]
-
-
-def query_size(flat_inputs: Sequence[Any]) -> tuple[int, int]:
-    """Return height and width of the inputs that have them, which must agree."""
-    kinds = (*IMAGE_LIKE, Mask, BoundingBoxes, KeyPoints)
-    names = "image, video, mask, bounding box or keypoint"
-    return _one_size(flat_inputs, F.get_size, kinds, "HxW", names)  # type: ignore[no-any-return]
-
-
-# ---- the base ----
+from mortice.vision.tv_tensors import Image, Video
 
 
 class Transform(nn.Module):
