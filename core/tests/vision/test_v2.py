@@ -157,6 +157,13 @@ def test_to_dtype():
     assert [v.dtype for v in out] == [mt.float64, mt.int64, mt.int64] and out[0][0, 0, 1] == 1
 
 
+def test_jpeg_of_tensors_is_that_of_pictures():
+    picture = Image.radial_gradient("L").convert("RGB").resize((40, 32))
+    x = F.jpeg(F.to_image(picture), 50)
+    assert type(x) is tv.Image and mt.equal(x, F.pil_to_tensor(F.jpeg(picture, 50)).to(x.device))
+    assert not mt.equal(x, F.to_image(picture)) and v2.JPEG((5, 9))(mt.stack([x, x])).shape == (2, 3, 32, 40)
+
+
 def test_mixing_a_batch():
     mt.manual_seed(0)
     x = mt.stack([mt.zeros(1, 8, 8), mt.ones(1, 8, 8)])
