@@ -167,6 +167,7 @@ RANDOM = [
 FIXED = [
     ("Resize", {"size": 30}), ("Resize", {"size": [30, 21]}), ("Resize", {"size": None, "max_size": 30}),
     ("Resize", {"size": [40], "max_size": 45, "interpolation": "bicubic"}), ("Resize", {"size": 30, "interpolation": "nearest-exact"}),
+    ("Resize", {"size": [20, 70], "interpolation": "lanczos"}), ("Resize", {"size": 9, "interpolation": "lanczos", "antialias": False}),
     ("CenterCrop", {"size": 30}), ("CenterCrop", {"size": (60, 20)}), ("CenterCrop", {"size": [100]}), ("Pad", {"padding": 3}),
     ("Pad", {"padding": [1, 2, 3, 4], "fill": 5}), ("Grayscale", {}), ("Grayscale", {"num_output_channels": 3}), ("RGB", {}),
     ("Identity", {}), ("ToImage", {}), ("ToPureTensor", {}), ("PILToTensor", {}), ("ToPILImage", {}), ("ClampBoundingBoxes", {}),

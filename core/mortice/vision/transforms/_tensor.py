@@ -174,8 +174,8 @@ def _source(i: int, n: int, mode: str) -> int:
 
 def resize(img: Tensor, size: list[int], interpolation: str, antialias: bool) -> Tensor:
     """Resize to (height, width)."""
-    smooth = interpolation in ("bilinear", "bicubic")
+    smooth = interpolation in ("bilinear", "bicubic", "lanczos")
     settings: Any = {"align_corners": False, "antialias": bool(antialias)} if smooth else {}
-    # Cubic weights overshoot; torchvision clamps bytes alone.
-    bounds = (0, 255) if interpolation == "bicubic" and img.dtype == mortice.uint8 else ()
+    # Cubic weights overshoot, as Lanczos's do; torchvision clamps bytes alone.
+    bounds = (0, 255) if interpolation in ("bicubic", "lanczos") and img.dtype == mortice.uint8 else ()
     return in_float(lambda x: F.interpolate(x, size=size, mode=interpolation, **settings), img, *bounds)

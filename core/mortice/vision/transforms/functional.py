@@ -305,6 +305,8 @@ def resize(
     if wanted == [h, w]:
         return img
     if isinstance(img, Tensor):
+        if mode is InterpolationMode.LANCZOS:
+            raise ValueError("resize: InterpolationMode.LANCZOS is for PIL images here; transforms.v2 has it for tensors.")
         return _tensor.resize(img, wanted, mode.value, bool(antialias))
     if antialias is False:
         warnings.warn(

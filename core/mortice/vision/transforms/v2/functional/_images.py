@@ -189,8 +189,11 @@ def resize(
     inpt: Any, size: Any, interpolation: Any = BILINEAR, max_size: int | None = None, antialias: bool | None = True
 ) -> Any:
     """Resize to (h, w), or so that the shorter side is `size` and the longer at most `max_size`; masks by nearest pixels."""
-    wanted = resized_to(F.get_dimensions(inpt)[1:], size, max_size)
-    return F.resize(inpt, wanted, interpolation_mode(interpolation), antialias=antialias)
+    h, w = F.get_dimensions(inpt)[1:]
+    wanted, mode = resized_to((h, w), size, max_size), interpolation_mode(interpolation)
+    if isinstance(inpt, Tensor):
+        return inpt if wanted == [h, w] else _tensor.resize(inpt, wanted, mode.value, bool(antialias))
+    return F.resize(inpt, wanted, mode, antialias=antialias)
 
 
 def _nearest(interpolation: Any) -> InterpolationMode:
