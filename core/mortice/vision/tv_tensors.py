@@ -64,7 +64,7 @@ def _method(name: str) -> Any:
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         out = method(self, *args, **kwargs)
         if always or _class_is_kept:
-            return _pytree.tree_map_only(Tensor, lambda t: t if isinstance(t, TVTensor) else self._rewrap(t), out)
+            return type(self)._wrap_output(out, (self, *args), kwargs)
         return out.as_subclass(Tensor) if isinstance(out, TVTensor) else out
 
     return call
@@ -94,6 +94,16 @@ class TVTensor(Tensor):
         """Make a tensor of this class of another one, with the attributes of a third, but for those given."""
         return TVTensor._rewrap(like, tensor, **kwargs)
 
+    @classmethod
+    def _wrap_output(cls, output: Any, args: Sequence[Any] = (), kwargs: Any = None) -> Any:
+        """Make the tensors among results tensors of this class, with the attributes of the first argument that is one."""
+        like = next(x for x in _pytree.tree_leaves((args, kwargs)) if isinstance(x, cls))
+        return _pytree.tree_map_only(Tensor, lambda t: t if isinstance(t, TVTensor) else like._rewrap(t), output)
+
+    def _make_repr(self, **known: Any) -> str:
+        """Write the tensor with what it knows."""
+        return f"{Tensor.__repr__(self)[:-1]}, {', '.join([f'{name}={value}' for name, value in known.items()])})"
+
     def __deepcopy__(self, memo: Any) -> Any:
         return self.detach().clone().requires_grad_(self.requires_grad)
 
@@ -114,9 +124,7 @@ def wrap(wrappee: Any, *, like: Any, **kwargs: Any) -> Any:
 
 
 def _described(self: Any, *, tensor_contents: Any = None) -> str:
-    """Write a tensor with what it knows."""
-    known = ", ".join([f"{name}={getattr(self, name)}" for name in self._fields])
-    return f"{Tensor.__repr__(self)[:-1]}, {known})"
+    return self._make_repr(**{name: getattr(self, name) for name in self._fields})  # type: ignore[no-any-return]
 
 
 # ---- pictures ----
@@ -205,22 +213,24 @@ class BoundingBoxes(TVTensor):
         t = cls._to_tensor(data, dtype, device, requires_grad)
         if not t.is_floating_point() and is_rotated_bounding_format(format):
             raise ValueError(f"Rotated bounding boxes should be floating point tensors, got {t.dtype}.")
-        return cls._of(t, format=format, canvas_size=canvas_size, clamping_mode=clamping_mode)
+        return cls._wrap(t, format=format, canvas_size=canvas_size, clamping_mode=clamping_mode)
 
     @classmethod
-    def _of(cls, t: Any, *, format: Any, canvas_size: Any, clamping_mode: str | None) -> Any:
-        if t.ndim not in (1, 2):
-            raise ValueError(f"Expected a 1D or 2D tensor, got {t.ndim}D")
+    def _wrap(
+        cls, tensor: Any, *, format: Any, canvas_size: Any, clamping_mode: str | None = "soft", check_dims: bool = True
+    ) -> Any:
+        if check_dims and tensor.ndim not in (1, 2):
+            raise ValueError(f"Expected a 1D or 2D tensor, got {tensor.ndim}D")
         if clamping_mode not in (None, "hard", "soft"):
             raise ValueError(f"clamping_mode must be None, hard or soft, got {clamping_mode}.")
-        made = (t.unsqueeze(0) if t.ndim == 1 else t).as_subclass(cls)
+        made = (tensor.unsqueeze(0) if check_dims and tensor.ndim == 1 else tensor).as_subclass(cls)
         made.format, made.canvas_size, made.clamping_mode = box_format(format), canvas_size, clamping_mode
         return made
 
     @classmethod
     def wrap(cls, tensor: Any, like: Any, **kwargs: Any) -> Any:
         """Make boxes of a tensor, with the attributes of others, but for those given."""
-        return cls._of(tensor, **{name: kwargs.get(name, getattr(like, name)) for name in cls._fields})
+        return cls._wrap(tensor, **{name: kwargs.get(name, getattr(like, name)) for name in cls._fields})
 
 
 class KeyPoints(TVTensor):
@@ -234,17 +244,17 @@ class KeyPoints(TVTensor):
         cls, data: Any, *, canvas_size: Sequence[int], dtype: Any = None, device: Any = None,
         requires_grad: bool | None = None,
     ) -> Any:  # fmt: skip
-        return cls._of(cls._to_tensor(data, dtype, device, requires_grad), canvas_size)
+        return cls._wrap(cls._to_tensor(data, dtype, device, requires_grad), canvas_size=canvas_size)
 
     @classmethod
-    def _of(cls, t: Any, canvas_size: Any) -> Any:
-        if t.ndim > 1 and t.shape[-1] != 2:
-            raise ValueError(f"Expected a tensor of shape (..., 2), not {t.shape}")
-        made = (t.unsqueeze(0) if t.ndim == 1 else t).as_subclass(cls)
+    def _wrap(cls, tensor: Any, *, canvas_size: Any, check_dims: bool = True) -> Any:
+        if check_dims and tensor.ndim > 1 and tensor.shape[-1] != 2:
+            raise ValueError(f"Expected a tensor of shape (..., 2), not {tensor.shape}")
+        made = (tensor.unsqueeze(0) if check_dims and tensor.ndim == 1 else tensor).as_subclass(cls)
         made.canvas_size = canvas_size
         return made
 
     @classmethod
     def wrap(cls, tensor: Any, like: Any, **kwargs: Any) -> Any:
         """Make points of a tensor, with the canvas of others, unless one is given."""
-        return cls._of(tensor, kwargs.get("canvas_size", like.canvas_size))
+        return cls._wrap(tensor, canvas_size=kwargs.get("canvas_size", like.canvas_size))

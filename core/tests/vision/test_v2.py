@@ -213,6 +213,35 @@ def test_a_kernel_of_ones_own():
     assert type(out) is Depth and out[0, 0].tolist() == [0.0, -1.0, -2.0]
 
 
+def test_a_class_of_ones_own_that_knows_something():
+    class Depth(tv.TVTensor):
+        def __new__(cls, data, *, unit, dtype=None):
+            return cls._wrap(cls._to_tensor(data, dtype=dtype), unit=unit)
+
+        @classmethod
+        def _wrap(cls, tensor, *, unit):
+            made = tensor.as_subclass(cls)
+            made.unit = unit
+            return made
+
+        @classmethod
+        def wrap(cls, tensor, like, **kwargs):
+            return cls._wrap(tensor, unit=kwargs.get("unit", like.unit))
+
+        @classmethod
+        def _wrap_output(cls, output, args=(), kwargs=None):
+            return cls._wrap(output, unit=args[0].unit) if isinstance(output, mt.Tensor) else output
+
+        def __repr__(self, *, tensor_contents=None):
+            return self._make_repr(unit=self.unit)
+
+    x = Depth([1, 2], unit="m", dtype=mt.float64)
+    assert x.dtype == mt.float64 and "unit=m)" in repr(x) and repr(x).startswith("Depth([1., 2.]")
+    assert x.clone().unit == "m" and tv.wrap(x + 1, like=x, unit="cm").unit == "cm" and type(x + 1) is mt.Tensor
+    with tv.set_return_type("TVTensor"):
+        assert (x * 2).unit == "m"
+
+
 # ---- with data ----
 
 
