@@ -96,12 +96,15 @@ def kernel(functional: Any, kind: type, wraps: bool = True) -> Callable[[Callabl
     that and the new size of the canvas. Without `wraps` it gets the input itself and returns what it likes.
     """
     names = list(inspect.signature(functional).parameters)[1:]
+    known = set(names)
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         takes = set(inspect.signature(function).parameters)
         fields = [name for name in kind._fields if name in takes]  # type: ignore[attr-defined]
 
         def call(inpt: Any, *args: Any, **kwargs: Any) -> Any:
+            if len(args) > len(names) or not known.issuperset(kwargs):
+                functional.image(inpt, *args, **kwargs)  # which refuses them by its parameters
             kwargs = {name: v for name, v in {**dict(zip(names, args)), **kwargs}.items() if name in takes}
             out = function(inpt.as_subclass(Tensor), **{name: getattr(inpt, name) for name in fields}, **kwargs)
             if isinstance(out, tuple):
