@@ -640,19 +640,23 @@ def test_pad_border(run, torch, rng, mode, seed):
     close(run("pad_border_grad", g, widths=widths, mode=mode), pulled(torch, expected, [tx], g)[0])
 
 
-TORCH_MODES = {"linear": ("linear", "bilinear", "trilinear"), "cubic": (None, "bicubic", None)}
+TORCH_MODES = {
+    "linear": ("linear", "bilinear", "trilinear"), "cubic": (None, "bicubic", None), "lanczos": (None, "lanczos", None)
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "linear", "cubic", "area"])
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "linear", "cubic", "area", "lanczos"])
 @pytest.mark.parametrize("seed", range(25))
 def test_interpolate(run, torch, rng, mode, seed):
     random.seed(seed)
-    nd = 2 if mode == "cubic" else random.choice([1, 2, 3])
+    nd = 2 if mode in ("cubic", "lanczos") else random.choice([1, 2, 3])
     smooth = mode in TORCH_MODES
     name = TORCH_MODES[mode][nd - 1] if smooth else mode
     settings = {"align_corners": smooth and random.random() < 0.5, "antialias": False}
     # PyTorch's antialiasing of images one element wide mixes their rows, so these are left out.
     settings["antialias"] = smooth and nd == 2 and random.random() < 0.4
+    if mode == "lanczos":
+        settings = {"align_corners": False, "antialias": True}
     x = rng.standard_normal((2, 2, *[random.randint(1, 9) for _ in range(nd)]))
     if random.random() < 0.5 or mode == "area":
         size, scales = tuple(random.randint(2, 14) for _ in range(nd)), None

@@ -270,11 +270,21 @@ def test_the_mean_cross_entropy_over_no_classes_is_nan():
         ({"scale_factor": 1e20}, RuntimeError),
         ({"scale_factor": math.inf}, RuntimeError),
         ({"scale_factor": math.nan}, RuntimeError),
+        ({"size": 2, "mode": "lanczos"}, ValueError),
+        ({"size": 2, "mode": "lanczos", "antialias": True, "align_corners": True}, ValueError),
     ],
 )
 def test_sizes_that_cannot_be_resampled_to_are_refused(arguments, error):
     with pytest.raises(error, match="interpolate: "):
         F.interpolate(mt.ones(1, 1, 4, 4), **arguments)
+
+
+def test_lanczos_is_as_wide_as_what_becomes_one_element():
+    x = (mt.arange(6.0) ** 2).reshape(1, 1, 1, 6)
+    out = F.interpolate(x, size=(1, 3), mode="lanczos", antialias=True)
+    assert out.flatten().tolist() == pytest.approx([0.234536, 6.25, 20.389175], rel=1e-5)
+    out = F.interpolate(x, size=(1, 8), mode="lanczos", antialias=True)
+    assert out[0, 0, 0, :4].tolist() == pytest.approx([-0.00348944, 0.4128697, 1.8817208, 4.447845], rel=1e-5)
 
 
 def test_pools_and_unpools_of_nothing():

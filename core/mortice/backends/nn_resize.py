@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -80,7 +81,7 @@ class ResizeKernels(KernelMixin):
         """Resample the trailing axes to `size`.
 
         Args:
-            mode: "nearest", "nearest-exact", "linear", "cubic" (in any number of axes) or "area".
+            mode: "nearest", "nearest-exact", "linear", "cubic" (in any number of axes) or "area"; "lanczos" with antialias.
             scales: output over input per axis where the caller gave a factor, which then places the samples.
         """
         if mode == "area":
@@ -266,7 +267,7 @@ def _matrix(k: Any, like: Any, taps: Taps, n: int) -> Any:
 def _antialias_matrix(k: Any, like: Any, n: int, m: int, mode: str, align: bool, scale: float | None) -> Any:
     """Return the (m, n) matrix of a filter as wide as the input elements under one output element."""
     ratio = (n - 1) / (m - 1) if align and m > 1 else 0.0 if align else n / m if not scale else 1 / scale
-    radius = 1 if mode == "linear" else 2
+    radius = {"linear": 1, "cubic": 2, "lanczos": 3}[mode]
     support, squeeze = (radius * ratio, 1 / ratio) if ratio >= 1 else (float(radius), 1.0)
     real = float64 if k.dtype_of(like) is float64 else float32
     center = k.reshape(k.multiply(k.add(k.new_arange(like, 0, m, 1, real), 0.5), ratio), (m, 1))
@@ -276,6 +277,10 @@ def _antialias_matrix(k: Any, like: Any, n: int, m: int, mode: str, align: bool,
     distance = k.abs(k.multiply(k.subtract(k.add(place, 0.5), center), squeeze))
     if mode == "linear":
         weight = k.maximum(k.subtract(1, distance), 0)
+    elif mode == "lanczos":
+        angle = k.maximum(k.multiply(distance, math.pi), 1e-7)  # sin(x) / x is 1 there already
+        waves = k.multiply(k.sin(angle), k.sin(k.divide(angle, 3)))
+        weight = k.where(k.less(distance, 3), k.divide(k.multiply(waves, 3), k.multiply(angle, angle)), 0)
     else:
         outer = k.where(k.less(distance, 2), _cubic(k, distance, -0.5, inner=False), 0)
         weight = k.where(k.less(distance, 1), _cubic(k, distance, -0.5, inner=True), outer)

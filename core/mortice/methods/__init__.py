@@ -83,7 +83,7 @@ class Tensor(
 
     def as_subclass(self, cls: Any) -> Any:
         """Return a view of all of it as a tensor of a class, in the same graph."""
-        seen: Any = self[...]
+        seen: Any = Operators.__getitem__(self, ...)  # a class may have an index of its own
         seen.__class__ = cls
         return seen
 

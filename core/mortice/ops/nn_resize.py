@@ -159,7 +159,7 @@ _interpolate_grad.vjp(
 _RESAMPLE = {
     "nearest": ("nearest", (1, 2, 3)), "nearest-exact": ("nearest-exact", (1, 2, 3)), "linear": ("linear", (1,)),
     "bilinear": ("linear", (2,)), "trilinear": ("linear", (3,)), "bicubic": ("cubic", (2,)),
-    "area": ("area", (1, 2, 3)),
+    "area": ("area", (1, 2, 3)), "lanczos": ("lanczos", (2,)),
 }  # fmt: skip
 
 
@@ -168,11 +168,15 @@ def interpolate(
     recompute_scale_factor: bool | None = None, antialias: bool = False,
 ) -> Any:  # fmt: skip
     """Resample the spatial axes of (N, C, L), (N, C, H, W) or (N, C, D, H, W) to `size`, or by `scale_factor`."""
-    corners = ("linear", "bilinear", "bicubic", "trilinear")
+    corners = ("linear", "bilinear", "bicubic", "trilinear", "lanczos")
     if align_corners is not None and mode not in corners:
         raise ValueError(
             "interpolate: align_corners option can only be set with the interpolating modes: linear | bilinear | "
-            f"bicubic | trilinear; got mode={mode!r}."
+            f"bicubic | trilinear | lanczos; got mode={mode!r}."
+        )
+    if mode == "lanczos" and (align_corners or not antialias):
+        raise ValueError(
+            f"interpolate: mode 'lanczos' needs antialias=True and align_corners=False; got {antialias} and {align_corners}."
         )
     nd = len(input.shape) - 2
     sizes = tuple(input.shape)[2:]
@@ -216,9 +220,9 @@ def interpolate(
     if mode not in _RESAMPLE:
         raise NotImplementedError(f"interpolate: expected mode to be one of {', '.join(_RESAMPLE)}; got {mode!r}.")
     kernel_mode, axes = _RESAMPLE[mode]
-    if antialias and not (mode in ("bilinear", "bicubic") and nd == 2):
+    if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and nd == 2):
         raise ValueError(
-            "interpolate: Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as "
+            "interpolate: Anti-alias option is restricted to bilinear, bicubic and lanczos modes and requires a 4-D tensor as "
             f"input; got mode={mode!r} and input of {nd + 2} dimensions."
         )
     if nd not in axes:

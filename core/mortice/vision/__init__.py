@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 __version__ = "0.28.0+mortice"  # the torchvision whose names these are
-_PARTS = ("datasets", "io", "models", "ops", "transforms", "utils")
+_PARTS = ("datasets", "io", "models", "ops", "transforms", "tv_tensors", "utils")
 
 
 def _is_tracing() -> bool:
     """Return False: nothing is traced. Programs ask by torchvision's private name."""
     return False
+
+
+def disable_beta_transforms_warning() -> None:
+    """Do nothing: programs of the time when `transforms.v2` was new call it."""
 
 
 def __getattr__(name: str) -> object:

@@ -25,11 +25,20 @@ class Draws:
     @staticmethod
     def randint(low=0, high=None, size=None, dtype=None):
         low, high, size = (0, low, high) if isinstance(high, tuple) else (low, high, size)
+        low, high = (0, low) if high is None else (low, high)
         return torch.tensor(mortice.randint(low, high, size).tolist())
 
     @staticmethod
     def randperm(n):
         return torch.tensor(mortice.randperm(n).tolist())
+
+    @staticmethod
+    def randn_like(t, dtype=None):
+        return torch.tensor(mortice.randn(*t.shape).tolist(), dtype=dtype or t.dtype)
+
+    @staticmethod
+    def multinomial(weights, n):
+        return torch.tensor(mortice.multinomial(mortice.tensor(weights.tolist()), n).tolist())
 
     @staticmethod
     def empty(*size, dtype=None):

@@ -8,8 +8,9 @@ from mortice.vision.datasets.mnist import EMNIST, KMNIST, MNIST, QMNIST, Fashion
 from mortice.vision.datasets.stl10 import STL10
 from mortice.vision.datasets.svhn import SVHN
 from mortice.vision.datasets.vision import VisionDataset
+from mortice.vision.datasets.wrapper import wrap_dataset_for_transforms_v2
 
 __all__ = [
     "CIFAR10", "CIFAR100", "EMNIST", "KMNIST", "MNIST", "QMNIST", "STL10", "SVHN", "DatasetFolder", "FakeData",
-    "FashionMNIST", "ImageFolder", "VisionDataset",
+    "FashionMNIST", "ImageFolder", "VisionDataset", "wrap_dataset_for_transforms_v2",
 ]  # fmt: skip

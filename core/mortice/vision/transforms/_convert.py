@@ -8,7 +8,7 @@ from typing import Any
 import mortice
 from mortice import nn
 from mortice.vision.transforms import functional as F
-from mortice.vision.transforms._draws import box_sides, chance, check_box, integer
+from mortice.vision.transforms._draws import chance, check_box, erased_box
 
 
 class ToTensor:
@@ -151,13 +151,7 @@ class RandomErasing(nn.Module):
     @staticmethod
     def get_params(img: Any, scale: Sequence[float], ratio: Sequence[float], value: Any = None) -> tuple[Any, ...]:
         """Draw top, left, height and width of a box, and what to put there: noise when there is no value."""
-        channels, height, width = img.shape[-3:]
-        for _ in range(10):
-            h, w = box_sides(height * width, scale, ratio)
-            if h < height and w < width:
-                v = mortice.randn(channels, h, w) if value is None else mortice.tensor(value).reshape(-1, 1, 1)
-                return integer(0, height - h + 1), integer(0, width - w + 1), h, w, v
-        return 0, 0, height, width, img
+        return erased_box(*img.shape[-3:], scale, ratio, value) or (0, 0, *img.shape[-2:], img)
 
     def forward(self, img: Any) -> Any:
         """Erase a box of a tensor image, perhaps."""

@@ -34,6 +34,33 @@ def box_sides(area: int, scale: Sequence[float], ratio: Sequence[float]) -> tupl
     return round(math.sqrt(wanted * quotient)), round(math.sqrt(wanted / quotient))
 
 
+def crop_box(height: int, width: int, scale: Sequence[float], ratio: Sequence[float]) -> tuple[int, int, int, int]:
+    """Draw top, left, height and width of a box within an image; in the middle where ten of them were too large."""
+    for _ in range(10):
+        w, h = box_sides(height * width, scale, ratio)
+        if 0 < w <= width and 0 < h <= height:
+            return integer(0, height - h + 1), integer(0, width - w + 1), h, w
+    w, h = width, height
+    if width / height < min(ratio):
+        h = round(w / min(ratio))
+    elif width / height > max(ratio):
+        w = round(h * max(ratio))
+    return (height - h) // 2, (width - w) // 2, h, w
+
+
+def erased_box(channels: int, height: int, width: int, scale: Any, ratio: Any, value: Any) -> tuple[Any, ...] | None:
+    """Draw top, left, height and width of a box to erase, and what to put there: noise when there is no value.
+
+    There is none when ten of them were too large.
+    """
+    for _ in range(10):
+        h, w = box_sides(height * width, scale, ratio)
+        if h < height and w < width:
+            v = mortice.randn(channels, h, w) if value is None else mortice.tensor(value).reshape(-1, 1, 1)
+            return integer(0, height - h + 1), integer(0, width - w + 1), h, w, v
+    return None
+
+
 def check_box(scale: Any, ratio: Any) -> None:
     """Refuse what are no ranges for `box_sides`, and warn of reversed ones."""
     if not isinstance(scale, Sequence):

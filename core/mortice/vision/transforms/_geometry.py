@@ -11,11 +11,11 @@ from mortice.vision.transforms import functional as F
 from mortice.vision.transforms._draws import (
     Perhaps,
     angles,
-    box_sides,
     chance,
     check_box,
     check_sequence,
     checked_fill,
+    crop_box,
     fill_for,
     integer,
     pair,
@@ -188,17 +188,7 @@ class RandomResizedCrop(nn.Module):
     @staticmethod
     def get_params(img: Any, scale: Sequence[float], ratio: Sequence[float]) -> tuple[int, int, int, int]:
         """Draw top, left, height and width of a box; in the middle where ten of them were too large."""
-        _, height, width = F.get_dimensions(img)
-        for _ in range(10):
-            w, h = box_sides(height * width, scale, ratio)
-            if 0 < w <= width and 0 < h <= height:
-                return integer(0, height - h + 1), integer(0, width - w + 1), h, w
-        w, h = width, height
-        if width / height < min(ratio):
-            h = round(w / min(ratio))
-        elif width / height > max(ratio):
-            w = round(h * max(ratio))
-        return (height - h) // 2, (width - w) // 2, h, w
+        return crop_box(*F.get_dimensions(img)[1:], scale, ratio)
 
     def forward(self, img: Any) -> Any:
         """Crop and resize an image."""

@@ -1,73 +1,12 @@
-"""The transforms of PIL images: Pillow's own functions, and the two ways between its images and tensors.
-
-Nothing here needs NumPy: pixels cross as bytes, one plane a band.
-"""
+"""The transforms of PIL images: Pillow's own functions."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from typing import Any
 
-import mortice
 from mortice.vision._pillow import is_pil, pillow
+from mortice.vision._planes import image, planes
 from mortice.vision.transforms import _tensor
-
-WORDS = "I;16" if sys.byteorder == "little" else "I;16B"  # 16-bit grey in this machine's byte order
-# Images of one band whose pixels are no bytes, and the dtypes that hold them.
-PLAIN = {"I": mortice.int32, "F": mortice.float32, WORDS: mortice.uint16}
-_FOREIGN = {"I;16", "I;16B", "I;16L", "I;16N"} - {WORDS}
-
-
-# ---- to tensors and back ----
-
-
-def planes(img: Any) -> mortice.Tensor:
-    """Return the pixels as a tensor (C, H, W) of memory of its own, in the image's own type."""
-    if img.mode in _FOREIGN:
-        img = img.convert("I").convert(WORDS)
-    width, height = img.size
-    if img.mode == "1":
-        return planes(img.convert("L")) != 0
-    bands = img.getbands()
-    if not width or not height:
-        return mortice.empty((len(bands), height, width), dtype=PLAIN.get(img.mode, mortice.uint8))
-    img = _lab(img) if img.mode == "LAB" else img
-    if img.mode in PLAIN:
-        data = bytearray(img.tobytes())
-    else:
-        data = bytearray().join(_band_bytes(img, bands))
-    flat = mortice.frombuffer(data, dtype=PLAIN.get(img.mode, mortice.uint8))
-    return flat.reshape(len(bands), height, width)
-
-
-def _lab(img: Any) -> Any:
-    """Return a LAB image's bands with a and b counted from 128 as in its bytes, or back: it is one and the same."""
-    lightness, *ab = img.split()
-    return pillow().merge("LAB", [lightness, *[band.point([i ^ 128 for i in range(256)]) for band in ab]])
-
-
-def _band_bytes(img: Any, bands: Sequence[str]) -> list[bytes]:
-    if len(bands) == 1:
-        return [img.tobytes()]
-    try:  # packing a band by itself is several times faster than splitting or transposing
-        return [img.tobytes("raw", band) for band in bands]
-    except ValueError:
-        return [band.tobytes() for band in img.split()]
-
-
-def image(pixels: mortice.Tensor, mode: str) -> Any:
-    """Make a PIL image of a tensor (C, H, W) of the type that `planes` gives for its mode."""
-    Image = pillow()
-    channels, height, width = pixels.shape
-    if mode == "1":
-        return image(pixels.to(mortice.uint8) * 255, "L").convert("1")
-    data = memoryview(pixels.detach().contiguous()._host().tobytes())
-    if channels == 1:
-        return Image.frombytes(mode, (width, height), data)
-    n = height * width
-    made = Image.merge(mode, [Image.frombytes("L", (width, height), data[i * n : i * n + n]) for i in range(channels)])
-    return _lab(made) if mode == "LAB" else made
 
 
 def through_tensor(change: Any, img: Any) -> Any:

@@ -91,12 +91,7 @@ def normalize(tensor: Tensor, mean: Any, std: Any, inplace: bool) -> Tensor:
     mean, std = (v.view(-1, 1, 1) if v.ndim == 1 else v for v in (mean, std))
     if inplace:
         return tensor.sub_(mean).div_(std)
-    out = tensor - mean
-    if out.shape != tensor.shape:
-        raise RuntimeError(
-            f"normalize: mean must have one value or one a channel; got {tuple(mean.shape)} for an image {tuple(tensor.shape)}."
-        )
-    return out.div_(std)
+    return (tensor - mean).div_(std)
 
 
 def erase(img: Tensor, i: int, j: int, h: int, w: int, v: Any, inplace: bool) -> Tensor:
@@ -179,8 +174,8 @@ def _source(i: int, n: int, mode: str) -> int:
 
 def resize(img: Tensor, size: list[int], interpolation: str, antialias: bool) -> Tensor:
     """Resize to (height, width)."""
-    smooth = interpolation in ("bilinear", "bicubic")
+    smooth = interpolation in ("bilinear", "bicubic", "lanczos")
     settings: Any = {"align_corners": False, "antialias": bool(antialias)} if smooth else {}
-    # Cubic weights overshoot; torchvision clamps bytes alone.
-    bounds = (0, 255) if interpolation == "bicubic" and img.dtype == mortice.uint8 else ()
+    # Cubic weights overshoot, as Lanczos's do; torchvision clamps bytes alone.
+    bounds = (0, 255) if interpolation in ("bicubic", "lanczos") and img.dtype == mortice.uint8 else ()
     return in_float(lambda x: F.interpolate(x, size=size, mode=interpolation, **settings), img, *bounds)

@@ -62,13 +62,8 @@ _MOVES = "ShearX ShearY TranslateX TranslateY Rotate"
 _COLOURS = "Brightness Color Contrast Sharpness"
 _LEVELS = "Posterize Solarize AutoContrast Equalize"
 _SIGNED = {*_MOVES.split(), *_COLOURS.split()}  # what goes either way
-_ADJUSTMENTS = {
-    "Brightness": F.adjust_brightness, "Color": F.adjust_saturation, "Contrast": F.adjust_contrast,
-    "Sharpness": F.adjust_sharpness,
-}  # fmt: skip
-_PLAIN: dict[str, Any] = {
-    "AutoContrast": F.autocontrast, "Equalize": F.equalize, "Invert": F.invert, "Identity": lambda img: img
-}  # fmt: skip
+_ADJUSTMENTS = {"Brightness": "brightness", "Color": "saturation", "Contrast": "contrast", "Sharpness": "sharpness"}
+_PLAIN = {"AutoContrast", "Equalize", "Invert"}
 
 
 def _space(
@@ -97,11 +92,14 @@ def _single(value: float) -> float:
     return struct.unpack("f", struct.pack("f", value))[0]  # type: ignore[no-any-return]
 
 
-def _apply(img: Any, name: str, magnitude: float, interpolation: Any, fill: Any) -> Any:
+def _apply(img: Any, name: str, magnitude: float, interpolation: Any, fill: Any, F: Any = F) -> Any:
+    """Make a change, with the functions of a module like `functional`."""
+    if name == "Identity":
+        return img
     if name in _PLAIN:
-        return _PLAIN[name](img)
+        return getattr(F, name.lower())(img)
     if name in _ADJUSTMENTS:
-        return _ADJUSTMENTS[name](img, 1.0 + magnitude)
+        return getattr(F, f"adjust_{_ADJUSTMENTS[name]}")(img, 1.0 + magnitude)
     if name == "Posterize":
         return F.posterize(img, int(magnitude))
     if name == "Solarize":
@@ -119,11 +117,13 @@ def _apply(img: Any, name: str, magnitude: float, interpolation: Any, fill: Any)
     return F.affine(img, 0.0, move, 1.0, [0.0, 0.0], interpolation=interpolation, fill=fill)
 
 
-def _draw(space: dict[str, Any], bins: int, place: Any) -> tuple[str, float]:
-    """Draw a change, and its sign; `place` gives the number of its magnitude."""
+def _draw(
+    space: dict[str, Any], bins: int, place: Any, negative: Any = lambda: integer(0, 2)
+) -> tuple[str, float]:
+    """Draw a change; `place` gives the number of its magnitude, and `negative` whether it goes the other way."""
     name = list(space)[integer(0, len(space))]
     magnitude = 0.0 if space[name] is None else _magnitude(name, space[name], place(), bins)
-    return name, -magnitude if name in _SIGNED and integer(0, 2) else magnitude
+    return name, -magnitude if name in _SIGNED and negative() else magnitude
 
 
 # ---- the policies ----

@@ -15,6 +15,7 @@ from typing import Any
 
 import mortice
 from mortice import Tensor
+from mortice.vision import _planes
 from mortice.vision._pillow import is_pil
 from mortice.vision.transforms import _color, _pil, _tensor, _warp
 
@@ -96,7 +97,9 @@ def get_image_num_channels(img: Any) -> int:
 
 
 def _is_array(value: Any) -> bool:
-    return not isinstance(value, Tensor) and (hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__"))
+    if isinstance(value, Tensor) or is_pil(value):
+        return False
+    return hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__")
 
 
 def to_tensor(pic: Any) -> Tensor:
@@ -105,7 +108,7 @@ def to_tensor(pic: Any) -> Tensor:
     Values of other types than bytes are kept as they are.
     """
     if is_pil(pic):
-        img = _pil.planes(pic)
+        img = _planes.planes(pic)
         if img.dtype == mortice.bool:
             return img.to(mortice.get_default_dtype())
         img = img.to(mortice.int16) if img.dtype == mortice.uint16 else img
@@ -123,7 +126,7 @@ def pil_to_tensor(pic: Any) -> Tensor:
     """Make a tensor (C, H, W) of a PIL image, in the image's own type."""
     if not is_pil(pic):
         raise TypeError(f"pic should be PIL Image. Got {type(pic)}")
-    return _pil.planes(pic)
+    return _planes.planes(pic)
 
 
 def convert_image_dtype(image: Tensor, dtype: Any = mortice.float32) -> Tensor:
@@ -158,7 +161,7 @@ def to_pil_image(pic: Any, mode: str | None = None) -> Any:
     if pic.dtype.is_floating_point and mode != "F":
         pic = (pic * 255).to(mortice.uint8)
     if channels == 1:
-        modes = {mortice.uint8: "L", mortice.int16: _pil.WORDS, mortice.int32: "I", mortice.float32: "F"}
+        modes = {mortice.uint8: "L", mortice.int16: _planes.WORDS, mortice.int32: "I", mortice.float32: "F"}
         expected = modes.get(pic.dtype)
         if mode is not None and mode != expected:
             raise ValueError(f"Incorrect mode ({mode}) supplied for input type {pic.dtype}. Should be {expected}")
@@ -171,7 +174,7 @@ def to_pil_image(pic: Any, mode: str | None = None) -> Any:
         mode = mode if pic.dtype.itemsize == 1 else None  # the bytes of larger numbers are no pixels
     if mode is None:
         raise TypeError(f"Input type {pic.dtype} is not supported")
-    return _pil.image(pic, mode)
+    return _planes.image(pic, mode)
 
 
 # ---- values ----
@@ -180,7 +183,12 @@ def to_pil_image(pic: Any, mode: str | None = None) -> Any:
 def normalize(tensor: Tensor, mean: Sequence[float], std: Sequence[float], inplace: bool = False) -> Tensor:
     """Subtract the mean and divide by the standard deviation, one of each for every channel."""
     _check_tensor(tensor)
-    return _tensor.normalize(tensor, mean, std, inplace)
+    out = _tensor.normalize(tensor, mean, std, inplace)
+    if out.shape != tensor.shape:
+        raise RuntimeError(
+            f"normalize: mean and std must have one value or one a channel; got {mean} and {std} for an image {tuple(tensor.shape)}."
+        )
+    return out
 
 
 def erase(img: Tensor, i: int, j: int, h: int, w: int, v: Tensor, inplace: bool = False) -> Tensor:
@@ -293,10 +301,12 @@ def resize(
                 "an int or a sequence of length 1 in torchscript mode."
             )
     _, h, w = get_dimensions(img)
-    wanted = list(size) if isinstance(size, (list, tuple)) and len(size) == 2 else _by_shorter(h, w, size, max_size)
+    wanted = resized_to(h, w, size, max_size)
     if wanted == [h, w]:
         return img
     if isinstance(img, Tensor):
+        if mode is InterpolationMode.LANCZOS:
+            raise ValueError("resize: InterpolationMode.LANCZOS is for PIL images here; transforms.v2 has it for tensors.")
         return _tensor.resize(img, wanted, mode.value, bool(antialias))
     if antialias is False:
         warnings.warn(
@@ -305,8 +315,10 @@ def resize(
     return _pil.resize(img, wanted, pil_modes_mapping[mode])
 
 
-def _by_shorter(h: int, w: int, size: Any, max_size: int | None) -> list[int]:
-    """Return height and width when the shorter of them becomes `size`."""
+def resized_to(h: int, w: int, size: Any, max_size: int | None) -> list[int]:
+    """Return height and width when they become `size`, or the shorter of them does."""
+    if isinstance(size, (list, tuple)) and len(size) == 2:
+        return list(size)
     short, long = min(h, w), max(h, w)
     new_short = size[0] if isinstance(size, (list, tuple)) else size
     new_long = int(new_short * long / short)
@@ -331,6 +343,25 @@ def resized_crop(
 # ---- warping ----
 
 
+def _turn_and_shear(angle: float, shear: Sequence[float]) -> tuple[float, float, float, float]:
+    """Return the rows of the matrix that shears in x, then in y, and turns, by degrees; its determinant is 1."""
+    turn, shear_x, shear_y = math.radians(angle), math.radians(shear[0]), math.radians(shear[1])
+    a = math.cos(turn - shear_y) / math.cos(shear_y)
+    b = -math.cos(turn - shear_y) * math.tan(shear_x) / math.cos(shear_y) - math.sin(turn)
+    c = math.sin(turn - shear_y) / math.cos(shear_y)
+    d = -math.sin(turn - shear_y) * math.tan(shear_x) / math.cos(shear_y) + math.cos(turn)
+    return a, b, c, d
+
+
+def affine_matrix(
+    center: Sequence[float], angle: float, translate: Sequence[float], scale: float, shear: Sequence[float]
+) -> list[float]:
+    """Return the 6 numbers that take a place in the image to its place in the result; `_inverse_affine_matrix` is the way back."""
+    (cx, cy), (tx, ty) = center, translate
+    xx, xy, yx, yy = [v * scale for v in _turn_and_shear(angle, shear)]
+    return [xx, xy, cx + tx - xx * cx - xy * cy, yx, yy, cy + ty - yx * cx - yy * cy]
+
+
 def _inverse_affine_matrix(
     center: Sequence[float], angle: float, translate: Sequence[float], scale: float, shear: Sequence[float]
 ) -> list[float]:
@@ -338,13 +369,8 @@ def _inverse_affine_matrix(
 
     The image is turned about `center`, after a shear in x and then y, scaled, and moved.
     """
-    turn, shear_x, shear_y = math.radians(angle), math.radians(shear[0]), math.radians(shear[1])
     (cx, cy), (tx, ty) = center, translate
-    a = math.cos(turn - shear_y) / math.cos(shear_y)
-    b = -math.cos(turn - shear_y) * math.tan(shear_x) / math.cos(shear_y) - math.sin(turn)
-    c = math.sin(turn - shear_y) / math.cos(shear_y)
-    d = -math.sin(turn - shear_y) * math.tan(shear_x) / math.cos(shear_y) + math.cos(turn)
-    # The determinant of the turn and shears is 1, so this is the inverse.
+    a, b, c, d = _turn_and_shear(angle, shear)
     xx, xy, yx, yy = d / scale, -b / scale, -c / scale, a / scale
     return [xx, xy, xx * (-cx - tx) + xy * (-cy - ty) + cx, yx, yy, yx * (-cx - tx) + yy * (-cy - ty) + cy]
 
@@ -394,6 +420,17 @@ def affine(
         center: x and y from the upper left corner.
     """
     mode = interpolation_mode(interpolation)
+    shear = check_affine(angle, translate, scale, shear, center)
+    if isinstance(img, Tensor):
+        matrix = _inverse_affine_matrix(_from_middle(img, center), angle, translate, scale, shear)
+        return _warp.affine(img, matrix, mode.value, fill)
+    middle = [n * 0.5 for n in get_image_size(img)] if center is None else center
+    matrix = _inverse_affine_matrix(middle, angle, translate, scale, shear)
+    return _pil.affine(img, matrix, pil_modes_mapping[mode], fill)
+
+
+def check_affine(angle: Any, translate: Any, scale: float, shear: Any, center: Any) -> list[float]:
+    """Refuse what `affine` cannot take, and return the shear along x and y."""
     _check_turn(angle, center)
     if not isinstance(translate, (list, tuple)):
         raise TypeError("Argument translate should be a sequence")
@@ -406,12 +443,7 @@ def affine(
     shear = [shear, 0.0] if isinstance(shear, numbers.Number) else list(_pair(shear))
     if len(shear) != 2:
         raise ValueError(f"Shear should be a sequence containing two values. Got {shear}")
-    if isinstance(img, Tensor):
-        matrix = _inverse_affine_matrix(_from_middle(img, center), angle, translate, scale, shear)
-        return _warp.affine(img, matrix, mode.value, fill)
-    middle = [n * 0.5 for n in get_image_size(img)] if center is None else center
-    matrix = _inverse_affine_matrix(middle, angle, translate, scale, shear)
-    return _pil.affine(img, matrix, pil_modes_mapping[mode], fill)
+    return shear
 
 
 def perspective(
@@ -419,8 +451,11 @@ def perspective(
     interpolation: Any = InterpolationMode.BILINEAR, fill: Any = None,
 ) -> Any:  # fmt: skip
     """Warp an image so that four points, (x, y) each, come to lie on four others."""
-    coefficients = _warp.perspective_coefficients(startpoints, endpoints)
-    mode = interpolation_mode(interpolation)
+    return perspective_by(img, _warp.perspective_coefficients(startpoints, endpoints), interpolation_mode(interpolation), fill)
+
+
+def perspective_by(img: Any, coefficients: list[float], mode: InterpolationMode, fill: Any) -> Any:
+    """Warp an image by the 8 numbers of the map from the result to the image."""
     if isinstance(img, Tensor):
         return _warp.perspective(img, coefficients, mode.value, fill)
     return _side(img).perspective(img, coefficients, pil_modes_mapping[mode], fill)
