@@ -539,7 +539,7 @@ def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None) ->
     for t in tensors[1:]:
         if t._device is not first._device:
             check_device(op, first, t)
-            return slow(op, TO_ONE_LEVEL(args), attrs, out)
+            return ACROSS_LEVELS(op, args, attrs, out)
     for t in moving[1:]:
         if t.dtype is not d:
             d = promote_types(d, t.dtype)
@@ -578,11 +578,11 @@ def as_operand(op: Op, value: Any) -> Any:
 
 
 # Filled in by `ops.movement` (the cast), `ops.data` (a tensor of a number), `mutation` (writing into a given tensor) and
-# `levels` (operands inside vmap and forward mode): all are written with ops.
+# `levels` (operands inside vmap and forward mode, or sparse ones): all are written with ops.
 CAST: Callable[..., Any] = slow
 FROM_NUMBER: Callable[..., Any] = slow
 WRITE_OUT: Callable[..., Any] = slow
-TO_ONE_LEVEL: Callable[..., Any] = slow
+ACROSS_LEVELS: Callable[..., Any] = slow
 
 
 as_view = fast.install(Op, as_view)

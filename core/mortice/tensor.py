@@ -250,7 +250,8 @@ class TensorBase:
                 )
             if value is self:
                 raise RuntimeError("grad: can't assign Variable as its own grad.")
-            if value.shape != self.shape or value.dtype is not self.dtype or value._device is not self._device:
+            beside = value._device is self._device or (value._device.base is self._device and not value._device.level.transforms)
+            if value.shape != self.shape or value.dtype is not self.dtype or not beside:
                 raise RuntimeError(
                     f"grad: attempting to assign a gradient that does not match its tensor; expected shape "
                     f"{list(self.shape)}, {self.dtype}, on {self.device}; got {list(value.shape)}, {value.dtype}, on "
