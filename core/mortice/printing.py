@@ -109,12 +109,11 @@ def tensor_repr(t: Any) -> str:
     kind = type(t).__name__
     head = "tensor(" if kind in ("Tensor", "Parameter", "Buffer") else f"{kind}("
     body = _body(t, len(head), _options)
-    return _join_suffixes(head + body, _suffixes(t, _options), len(head), _options)
+    return _join_suffixes(head + body, suffixes(t), len(head), _options)
 
 
-def parameter_repr(t: Any) -> str:
-    """Write a parameter: a line that says so, then the tensor."""
-    text = tensor_repr(t)
+def parameter_repr(t: Any, text: str) -> str:
+    """Write a parameter: a line that says so, then the tensor, whose text is given."""
     if type(t).__name__ != "Parameter":
         text = f"Parameter({text})"
     return f"Parameter containing:\n{text}"
@@ -268,7 +267,7 @@ def _body(t: Any, indent: int, options: _Options) -> str:
     return block(nested, 0) if rank else write(nested)
 
 
-def _suffixes(t: Any, options: _Options) -> list[str]:
+def suffixes(t: Any) -> list[str]:
     """List what follows the elements: device, size, dtype and the place in the graph."""
     found = []
     if t.device.type != "cpu":
@@ -279,7 +278,7 @@ def _suffixes(t: Any, options: _Options) -> list[str]:
         if len(t.shape) != 1:
             found.append(f"size={tuple(t.shape)}")
     else:
-        if options.edgeitems == 0:
+        if _options.edgeitems == 0:
             found.append(f"size={tuple(t.shape)}")
         unsaid |= {"int64", "bool", default.to_complex().name}
     if t.dtype.name not in unsaid:

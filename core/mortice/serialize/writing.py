@@ -190,6 +190,8 @@ class Pickler(pickle._Pickler):
     def _tensor(self, t: Any) -> Call:
         if hasattr(type(t), "materialize"):  # without a shape yet
             return Call(Global("torch.nn.parameter", type(t).__name__), (t._rg, t._device, t.dtype))
+        if t._device.level is not None:
+            return self._sparse(t)
         memory, offset, strides = self._place(t)
         is_parameter = any(c.__module__ == "mortice.nn.parameter" and c.__name__ == "Parameter" for c in type(t).__mro__)
         place = (memory, offset, tuple(t.shape), tuple(strides), t._rg and not is_parameter, OrderedDict())
@@ -206,6 +208,13 @@ class Pickler(pickle._Pickler):
             return Call(rebuild, args)
         kind = Global("torch", "Tensor") if ours else Global(type(t).__module__, type(t).__qualname__)
         return Call(Global("torch._tensor", "_rebuild_from_type_v2"), (rebuild, kind, args, state))
+
+    def _sparse(self, t: Any) -> Call:
+        if not t.is_sparse:
+            raise t._device.level.no_memory("save")
+        parts = (t._indices(), t._values(), t.shape, t.is_coalesced())
+        layout = Call(Global("torch.serialization", "_get_layout"), ("torch.sparse_coo",))
+        return Call(Global("torch._utils", "_rebuild_sparse_tensor"), (layout, parts))
 
     def _storage(self, storage: Any) -> Memory:
         """Return the memory of a storage; as other elements than the tensors have that share it, it is one of its own."""

@@ -77,6 +77,8 @@ def mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
     """Multiply a sparse matrix with a dense one, or with a sparse one, which gives a sparse one."""
     if reduce != "sum":
         raise NotImplementedError(f"sparse.mm: expected reduce='sum'; got {reduce!r}.")
+    if mat1.is_sparse and mat2.is_sparse:  # gradients at the places of each, and no others
+        mat1, mat2 = place(mat1._data, values_of(mat1)), place(mat2._data, values_of(mat2))
     return mortice.mm(mat1, mat2)
 
 

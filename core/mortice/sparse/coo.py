@@ -7,6 +7,7 @@ here is in `rules`; all is computed by operations on the dense tensors inside.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -16,6 +17,7 @@ from mortice.layout import sparse_coo
 from mortice.levels import Level, record_crossing
 from mortice.modes import no_grad
 from mortice.mutation import write_out
+from mortice.printing import suffixes
 from mortice.shape import Size
 from mortice.tensor import TensorBase, make
 
@@ -67,7 +69,7 @@ class SparseLevel(Level):
     mixed: dict[str, Callable[..., Any]]  # from `rules`: what ops mean beside dense tensors
 
     def constant(self, data: Any) -> Any:
-        raise refusal("assignment of a dense tensor")
+        raise RuntimeError(f"copy_() between dense and sparse Tensors is not implemented; got a dense tensor. {HINT}")
 
     def lowered(self, t: Any) -> Any:
         raise RuntimeError(f"copy_() between dense and sparse Tensors is not implemented; got {told(t._data)}. {HINT}")
@@ -89,16 +91,15 @@ class SparseLevel(Level):
         data, indent = t._data, "       "
 
         def part(name: str, x: Any) -> str:
-            return f"{name}={x!r}".replace("\n", "\n" + indent + " " * len(name + "="))
+            shown = re.sub(r", dtype=[\w.]+\)$", ")", repr(x.detach()))  # it is said once
+            if not x.numel():
+                shown = f"tensor([], size={tuple(x.shape)})"
+            return f"{name}={shown}".replace("\n", "\n" + indent + " " * len(name + "="))
 
-        values = part("values", data.values.detach())
-        if data.values.dtype.name in values.rpartition(")")[0].rpartition("dtype=")[2]:
-            values = values.rpartition(", dtype=")[0] + ")"
-        lines = [part("indices", data.indices), values, f"size={tuple(t.shape)}, nnz={_nnz(t)}"]
-        shown = (",\n" + indent).join(lines)
-        kind = "" if t.dtype in (mortice.get_default_dtype(), mortice.int64, mortice.bool) else f", dtype={t.dtype}"
-        graph = f", grad_fn=<{t.grad_fn.name()}>" if t.grad_fn is not None else ", requires_grad=True" if t._rg else ""
-        return f"tensor({shown}{kind}, layout={self.layout}{graph})"
+        lines = [part("indices", data.indices), part("values", data.values), f"size={tuple(t.shape)}, nnz={_nnz(t)}"]
+        rest = suffixes(t)
+        rest.insert(len(rest) - bool(t._rg), f"layout={self.layout}")
+        return f"tensor({(',' + chr(10) + indent).join(lines)}, {', '.join(rest)})"
 
     def pickled(self, t: Any) -> tuple[Any, ...]:
         data = t._data

@@ -26,7 +26,7 @@ def _alike(name: str, x: Any, y: Any) -> None:
 
 def _add(k: Any, x: Any, y: Any) -> Sparse:
     _alike("add", x, y)
-    if x.indices is y.indices:
+    if x.indices is y.indices or (x.indices.shape == y.indices.shape and mortice.equal(x.indices, y.indices)):
         return x.with_values(x.values + y.values)  # type: ignore[no-any-return]
     return Sparse(mortice.cat([x.indices, y.indices], 1), mortice.cat([x.values, y.values]), x.shape)
 
@@ -76,13 +76,18 @@ def _matmul(k: Any, x: Sparse, y: Sparse) -> Sparse:
     if len(x.shape) != 2 or len(y.shape) != 2 or x.sparse_dim != 2 or y.sparse_dim != 2:
         raise refusal("matmul", x, y)
     y = _merged(y)
-    sizes = mortice.bincount(y.indices[0], minlength=y.shape[0])
-    many = sizes[x.indices[1]]
-    left = mortice.arange(len(many), device=many.device).repeat_interleave(many)
-    within = mortice.arange(len(left), device=many.device) - (many.cumsum(0) - many)[left]
-    right = (sizes.cumsum(0) - sizes)[x.indices[1]][left] + within
+    left, right = _pairs(x.indices[1], y.indices[0], y.shape[0])
     indices = mortice.stack([x.indices[0][left], y.indices[1][right]])
     return _merged(Sparse(indices, x.values[left] * y.values[right], (x.shape[0], y.shape[1])))
+
+
+def _pairs(wanted: Any, ordered: Any, size: int) -> tuple[Any, Any]:
+    """Return all pairs of positions at which two vectors of numbers below `size` are equal, the second in order."""
+    sizes = mortice.bincount(ordered, minlength=size)
+    many = sizes[wanted]
+    left = mortice.arange(len(many), device=many.device).repeat_interleave(many)
+    within = mortice.arange(len(left), device=many.device) - (many.cumsum(0) - many)[left]
+    return left, (sizes.cumsum(0) - sizes)[wanted][left] + within
 
 
 def _cat(k: Any, *parts: Any, axis: int) -> Sparse:
@@ -103,7 +108,7 @@ def _cat(k: Any, *parts: Any, axis: int) -> Sparse:
     return Sparse(mortice.cat(moved, 1), mortice.cat([p.values for p in parts]), shape)
 
 
-def _getitem(k: Any, x: Sparse, key: Any) -> Sparse:
+def _getitem(k: Any, x: Sparse, key: Any, shape: Any = None) -> Sparse:
     """Read slices by whole numbers; the other sparse dims stay."""
     if not all([isinstance(i, int) or i in (slice(None), ...) for i in key]) or sum([i is ... for i in key]) > 1:
         raise refusal("getitem with this index", x)
@@ -126,7 +131,7 @@ def _cast(k: Any, x: Sparse, dtype: Any, source: Any = None) -> Sparse:
 
 
 def _fill(k: Any, x: Sparse, value: Any, **attrs: Any) -> Sparse:
-    if type(value) is Sparse or value:
+    if len(value.numbers) if type(value) is Sparse else value:
         raise refusal("fill with a number other than 0", x)
     return nothing(x.shape, x.values.dtype, x.values._device, len(x.shape) - x.sparse_dim)
 
@@ -300,7 +305,28 @@ def _mixed_matmul(x: Any, y: Any) -> Any:
     return out.reshape(*tuple(x.shape)[:-1], *tuple(y.shape)[n - 1 :])
 
 
+def _mixed_take(x: Any, index: Any, axis: int) -> Any:
+    """Pick positions along a sparse dim."""
+    if not _sparse(x) or axis >= x._data.sparse_dim:
+        raise refusal("index_select along a dense dim", x._data, index._data)
+    data = x._data
+    along, order = data.indices[axis].sort(stable=True)
+    left, right = _pairs(index.to(mortice.int64), along, x.shape[axis])
+    picked = order[right]
+    rows = data.indices.index_select(1, picked)
+    rows = mortice.stack([left if d == axis else row for d, row in enumerate(rows)])
+    values = values_of(x).index_select(0, picked)
+    shape = [len(index) if d == axis else s for d, s in enumerate(x.shape)]
+    return place(Sparse(rows, values.detach(), shape), values)
+
+
+def _mixed_linear(x: Any, weight: Any, bias: Any = None) -> Any:
+    product = mortice.matmul(x, weight.t())
+    return product if bias is None else product + bias
+
+
 MIXED: dict[str, Callable[..., Any]] = {
-    "add": _mixed_add, "sub": _mixed_sub, "mul": _mixed_mul, "div": _mixed_div, "matmul": _mixed_matmul,
+    "add": _mixed_add, "sub": _mixed_sub, "mul": _mixed_mul, "div": _mixed_div, "matmul": _mixed_matmul, "take": _mixed_take,
+    "linear": _mixed_linear,
 }  # fmt: skip
 LEVEL.backend_class, LEVEL.mixed = SparseBackend, MIXED
