@@ -233,6 +233,8 @@ def _cells(values: list[Any], dtype: Any, options: _Options) -> tuple[Callable[[
 
 def _body(t: Any, indent: int, options: _Options) -> str:
     """Write the elements in their brackets; `indent` is the column where they start."""
+    if t.device.type == "meta":  # it has none
+        return "..."
     if t.numel() == 0:
         return "[]"
     rank = len(t.shape)
@@ -270,12 +272,13 @@ def _body(t: Any, indent: int, options: _Options) -> str:
 def suffixes(t: Any) -> list[str]:
     """List what follows the elements: device, size, dtype and the place in the graph."""
     found = []
+    meta = t.device.type == "meta"
     if t.device.type != "cpu":
         found.append(f"device='{t.device}'")
     default = get_default_dtype()
     unsaid = {default.name}
-    if t.numel() == 0:
-        if len(t.shape) != 1:
+    if t.numel() == 0 or meta:
+        if len(t.shape) != 1 or meta:
             found.append(f"size={tuple(t.shape)}")
     else:
         if _options.edgeitems == 0:

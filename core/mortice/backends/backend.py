@@ -114,6 +114,8 @@ class Backend(Services, FreeKernels):
     mutable = False
     # Whether a storage keeps its first buffer: views are derived from it anew, or their strides are. Set at load.
     rooted = True
+    # Whether its buffers have elements to read: on "meta" they have none, and checks of values are left out.
+    has_values = True
     # Whether its kernels give results whose channels are last in memory where those of the operand are, as PyTorch's do.
     # Otherwise the core copies such results.
     keeps_formats = False

@@ -111,6 +111,16 @@ def _describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
+def _load_meta() -> Backend:
+    from mortice.backends.meta import MetaBackend
+
+    return MetaBackend()
+
+
+# The device without elements comes with the core. It is no place to compute, so it is listed nowhere and must be named.
+_META = Entry("meta", "mortice", info=BackendInfo("meta", ("meta",), _load_meta, priority=-1))
+
+
 # ---- discovery ----
 
 
@@ -294,7 +304,7 @@ def load(name: str) -> Backend:
     Raises:
         BackendNotFound: for an unknown name, or one that cannot be loaded; the text says why and what to install.
     """
-    entry = entries().get(name)
+    entry = entries().get(name) or (_META if name == "meta" else None)
     if entry is None:
         raise BackendNotFound(_unknown(name))
     if entry.backend is not None:
@@ -485,7 +495,7 @@ def _resolve(device: Any, name: str, explicit: bool) -> Device:
                 f"{', '.join(kernels.device_names()) or 'none'}."
             )
         return found
-    for entry in sorted(_by_priority(), key=lambda e: e.name != name):
+    for entry in (*sorted(_by_priority(), key=lambda e: e.name != name), _META):
         assert entry.info is not None
         if wanted.type in entry.info.device_types:
             try:

@@ -129,8 +129,8 @@ class Level:
         return RuntimeError(f"{name}: a tensor inside a function transform (vmap, jvp, ...) has no memory of its own.")
 
     def meet(self, op: Any, args: Sequence[Any], attrs: dict[str, Any], out: Any) -> Any:
-        """Apply an op to operands of which one is of this level and others are not."""
-        return _op.slow(op, to_one_level(args), attrs, out)
+        """Apply an op to operands of which one is of this level, which is no transform, and others are not."""
+        raise NotImplementedError
 
     def moved(self, data: Any, source: Device, target: Device, move: Callable[..., Any]) -> Any:
         """Return a buffer with its parts moved by `move(part, source, target)`, devices below."""
@@ -320,10 +320,10 @@ def to_one_level(args: Sequence[Any]) -> list[Any]:
 
 
 def across_levels(op: Any, args: Sequence[Any], attrs: dict[str, Any], out: Any) -> Any:
-    """Apply an op to operands of several levels."""
+    """Apply an op to operands of one device, of several levels perhaps."""
     levels = [a._device.level for a in args if isinstance(a, TensorBase) and a._device.level is not None]
-    chosen = next((level for level in levels if not level.transforms), levels[0])
-    return chosen.meet(op, args, attrs, out)
+    sparse = next((level for level in levels if not level.transforms), None)
+    return _op.slow(op, to_one_level(args), attrs, out) if sparse is None else sparse.meet(op, args, attrs, out)
 
 
 NO_ROOM = (

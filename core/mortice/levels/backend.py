@@ -18,6 +18,7 @@ class LevelBackend:
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner
+        self.has_values = inner.has_values
         self.name = inner.name
         self.interned: dict[Any, Device] = {}
         self._places: dict[int, Device] = {}

@@ -143,8 +143,13 @@ class Tensor(
         """Whether it lives on the CPU."""
         return self._device.type == "cpu"
 
+    @property
+    def is_meta(self) -> bool:
+        """Whether it has a shape and a dtype, and no elements."""
+        return self._device.type == "meta"
+
     # What no tensor here is.
-    is_sparse_csr = is_quantized = is_mkldnn = is_nested = is_meta = False
+    is_sparse_csr = is_quantized = is_mkldnn = is_nested = False
     is_ipu = is_maia = is_mps = is_mtia = is_vulkan = is_xla = is_xpu = False
     name = None
     is_nonzero, is_same_size, is_set_to = queries.is_nonzero, queries.is_same_size, queries.is_set_to

@@ -191,6 +191,13 @@ class Stateful:
                     f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, the shape in "
                     f"current model is {mine.shape}."
                 )
+            if mine.is_meta and not (given.is_meta or assign):
+                warnings.warn(
+                    f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current "
+                    "model, which is a no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary "
+                    "to their corresponding key in the module instead of copying them in place?)",
+                    stacklevel=2,
+                )
         try:
             with no_grad():
                 if get_swap_module_params_on_conversion() and not is_lazy(mine):

@@ -65,8 +65,8 @@ def from_host(values: list[Any], shape: Any, dtype: DType, device: Device) -> An
 
 
 def range_of(t: Any) -> tuple[Any, Any] | None:
-    """Read the least and the greatest element, for a check of values; None while work is captured: they come later."""
-    if modes.capture is not None and modes.capture.device is t._device.base:
+    """Read the least and the greatest element, for a check; None where there are none to read, or none yet: in a capture."""
+    if not t._device.backend.has_values or (modes.capture is not None and modes.capture.device is t._device.base):
         return None
     return t._device.backend.index_range(t._data)  # type: ignore[no-any-return]
 

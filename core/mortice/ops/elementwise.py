@@ -194,7 +194,7 @@ _div.vjp(
 
 def _refuse_zero(k: Any, name: str, y: Any) -> None:
     """Refuse integers to divide by that are zero; reads one value, where they are in a tensor."""
-    if y == 0 if is_number(y) else k.item(k.any(k.equal(y, 0))):
+    if y == 0 if is_number(y) else k.has_values and k.item(k.any(k.equal(y, 0))):
         raise RuntimeError(f"{name}: ZeroDivisionError: expected integers other than 0 to divide by; got 0.")
 
 

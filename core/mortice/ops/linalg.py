@@ -14,6 +14,7 @@ from mortice.node import TENSOR_KERNELS
 from mortice.op import TensorBase
 from mortice.ops import factor
 from mortice.ops.creation import filled
+from mortice.ops.data import range_of
 from mortice.ops.movement import cast, expand, permute, reshape, transpose, unsqueeze
 from mortice.ops.reduce import write_all
 from mortice.ops.views import adjoint
@@ -58,7 +59,7 @@ def check_one_dtype(name: str, a: Any, b: Any) -> None:
 
 def fail(name: str, info: Any, what: str) -> None:
     """Raise for the first matrix of a batch that failed; reads `info` once."""
-    low, high = info._device.backend.index_range(info._data) if prod(info.shape) else (0, 0)
+    low, high = (prod(info.shape) and range_of(info)) or (0, 0)
     if low == high == 0:
         return
     if info._device.level is not None:

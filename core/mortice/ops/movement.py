@@ -137,6 +137,9 @@ def transfer(x: Any, device: Any, later: bool = False) -> Any:
     return t
 
 
+_op.MOVE = transfer
+
+
 # ---- views ----
 
 

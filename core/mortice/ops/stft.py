@@ -10,6 +10,7 @@ from mortice.modes import autocasting
 from mortice.op import TensorBase, op
 from mortice.ops.complex import view_as_real
 from mortice.ops.creation import ones
+from mortice.ops.data import range_of
 from mortice.ops.elementwise import div, mul
 from mortice.ops.fft import _fftn, _ifftn, one, to_half, to_real, to_spectrum, whole
 from mortice.ops.movement import expand, reshape, transpose
@@ -216,7 +217,7 @@ def istft(
     # Every point was weighed by the window twice in each frame that it is in.
     squares = expand(mul(weights, weights), (count, n_fft))
     total = narrow(overlap_add(squares, step=hop, length=full), -1, start, there)
-    least, _ = total._device.backend.index_range(abs(total.detach())._data)
+    least, _ = range_of(abs(total.detach())) or (1.0, 1.0)
     if not least > 1e-11:
         raise RuntimeError(
             f"istft: window overlap add min: the windows must cover every point of the signal; got a weight of {least:g}. "

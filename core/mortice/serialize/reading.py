@@ -215,6 +215,16 @@ def _sparse(layout: Any, parts: Any) -> Any:
     return made(indices, values, size, is_coalesced=bool(coalesced and coalesced[0]))
 
 
+def _rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: Any = False) -> Any:
+    """Make a tensor that has no elements, on "meta" whatever `map_location` says."""
+    if not isinstance(dtype, DType) or not all(type(n) is int and n >= 0 for n in (*size, *stride)):
+        raise UnpicklingError(f"load: expected a dtype, sizes and strides; got {dtype!r}, {size!r} and {stride!r}.")
+    device = resolve("meta")
+    none = device.backend.full(size, 0, dtype=dtype, device=device)
+    t = make(device.backend.strided(none, shape=tuple(size), strides=tuple(stride), offset=0), device, dtype, Size(size))
+    return t.requires_grad_() if requires_grad else t
+
+
 def _parameter(data: Any, requires_grad: Any = True, hooks: Any = None, state: Any = None) -> Any:
     if not isinstance(data, TensorBase):
         raise UnpicklingError(f"load: expected the tensor of a Parameter; got {type(data).__name__}.")
@@ -228,7 +238,7 @@ def _hooks() -> Any:
 
 
 def _rebuild_from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
-    if not isinstance(function, Known) or function.function not in (_rebuild_tensor, _rebuild_tensor_v3):
+    if not isinstance(function, Known) or function.function not in (_rebuild_tensor, _rebuild_tensor_v3, _rebuild_meta):
         raise UnpicklingError("load: expected a way to make a tensor.")
     made = function.function(*args)
     if kind is not TensorBase.cls:
@@ -293,6 +303,7 @@ _KNOWN: dict[str, Any] = {
     "torch._utils._rebuild_tensor": Known(_rebuild_tensor),
     "torch._utils._rebuild_tensor_v2": Known(_rebuild_tensor),
     "torch._utils._rebuild_tensor_v3": Known(_rebuild_tensor_v3),
+    "torch._utils._rebuild_meta_tensor_no_storage": Known(_rebuild_meta),
     "torch._utils._rebuild_parameter": Known(_parameter),
     "torch._utils._rebuild_parameter_with_state": Known(_parameter),
     "torch._utils._rebuild_sparse_tensor": Known(_sparse),
