@@ -108,8 +108,7 @@ def tensor_repr(t: Any) -> str:
     """
     kind = type(t).__name__
     head = "tensor(" if kind in ("Tensor", "Parameter", "Buffer") else f"{kind}("
-    body = _body(t, len(head), _options)
-    return _join_suffixes(head + body, suffixes(t), len(head), _options)
+    return _join_suffixes(head + body(t, len(head)), suffixes(t), len(head), _options)
 
 
 def parameter_repr(t: Any, text: str) -> str:
@@ -231,8 +230,9 @@ def _cells(values: list[Any], dtype: Any, options: _Options) -> tuple[Callable[[
 # Layout: brackets, line breaks and gaps.
 
 
-def _body(t: Any, indent: int, options: _Options) -> str:
+def body(t: Any, indent: int) -> str:
     """Write the elements in their brackets; `indent` is the column where they start."""
+    options = _options
     if t.device.type == "meta":  # it has none
         return "..."
     if t.numel() == 0:

@@ -7,7 +7,6 @@ here is in `rules`; all is computed by operations on the dense tensors inside.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -17,7 +16,7 @@ from mortice.layout import sparse_coo
 from mortice.levels import Level, record_crossing
 from mortice.modes import no_grad
 from mortice.mutation import write_out
-from mortice.printing import suffixes
+from mortice.printing import body, suffixes
 from mortice.shape import Size
 from mortice.tensor import TensorBase, make
 
@@ -88,18 +87,14 @@ class SparseLevel(Level):
         return made if out is None else write_out(op.name, out, made)
 
     def text(self, t: Any) -> str:
-        data, indent = t._data, "       "
-
         def part(name: str, x: Any) -> str:
-            shown = re.sub(r", dtype=[\w.]+\)$", ")", repr(x.detach()))  # it is said once
-            if not x.numel():
-                shown = f"tensor([], size={tuple(x.shape)})"
-            return f"{name}={shown}".replace("\n", "\n" + indent + " " * len(name + "="))
+            size = "" if x.numel() else f", size={tuple(x.shape)}"
+            return f"{name}=tensor({body(x.detach(), 15 + len(name))}{size})"
 
-        lines = [part("indices", data.indices), part("values", data.values), f"size={tuple(t.shape)}, nnz={_nnz(t)}"]
-        rest = suffixes(t)
+        lines = [part("indices", t._indices()), part("values", t._values()), f"size={tuple(t.shape)}, nnz={_nnz(t)}"]
+        rest, glue = suffixes(t), ",\n       "
         rest.insert(len(rest) - bool(t._rg), f"layout={self.layout}")
-        return f"tensor({(',' + chr(10) + indent).join(lines)}, {', '.join(rest)})"
+        return f"tensor({glue.join(lines)}, {', '.join(rest)})"
 
     def pickled(self, t: Any) -> tuple[Any, ...]:
         data = t._data

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import mortice
+from mortice.backends.kernel_tools import is_number
 from mortice.levels.backend import LevelBackend
 from mortice.shape import Size, prod
 from mortice.sparse.coo import HINT, LEVEL, Sparse, coalesce, place, refusal, take, to_dense, told, values_of, wrap
+from mortice.tensor import make
 
 # ---- sparse operands alone: rules over buffers, named like ops and kernels ----
 
@@ -25,6 +27,9 @@ def _alike(name: str, x: Any, y: Any) -> None:
 
 
 def _add(k: Any, x: Any, y: Any) -> Sparse:
+    if type(x) is Sparse and type(y) is not Sparse and not is_number(y):
+        # What the engine adds to a sparse `.grad`: the dense gradient of a table that is looked up in, and used otherwise.
+        y = make(y, x.values._device, x.values.dtype, x.shape).to_sparse(x.sparse_dim)._data
     _alike("add", x, y)
     if x.indices is y.indices or (x.indices.shape == y.indices.shape and mortice.equal(x.indices, y.indices)):
         return x.with_values(x.values + y.values)  # type: ignore[no-any-return]
