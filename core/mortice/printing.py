@@ -108,7 +108,7 @@ def tensor_repr(t: Any) -> str:
     """
     kind = type(t).__name__
     head = "tensor(" if kind in ("Tensor", "Parameter", "Buffer") else f"{kind}("
-    return _join_suffixes(head + body(t, len(head)), suffixes(t), len(head), _options)
+    return join_suffixes(head + body(t, len(head)), suffixes(t), len(head))
 
 
 def parameter_repr(t: Any, text: str) -> str:
@@ -300,15 +300,16 @@ def _node_name(node: Any) -> str:
     return name.rsplit("::", 1)[-1] if isinstance(name, str) else type(node).__name__
 
 
-def _join_suffixes(text: str, suffixes: list[str], indent: int, options: _Options) -> str:
+def join_suffixes(text: str, suffixes: list[str], indent: int, below: bool = False) -> str:
+    """Add what follows the elements, on lines that end where PyTorch's do; on a new line if `below`."""
     # Lines break where torch's do, so that a text differs from torch's in the name alone: the line that the
     # elements end on counts two columns more than it has, and "mortice." no more than "torch.".
     used = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
-        size = len(suffix.replace("dtype=mortice.", "dtype=torch."))
-        if used + size + 2 > options.linewidth:
+        size = len(suffix.replace("=mortice.", "=torch."))
+        if used + size + 2 > _options.linewidth or below:
             text += ",\n" + " " * indent + suffix
-            used = indent + size
+            used, below = indent + size, False
         else:
             text += ", " + suffix
             used += size + 2

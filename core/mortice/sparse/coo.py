@@ -16,7 +16,7 @@ from mortice.layout import sparse_coo
 from mortice.levels import Level, record_crossing
 from mortice.modes import no_grad
 from mortice.mutation import write_out
-from mortice.printing import body, suffixes
+from mortice.printing import body, join_suffixes, suffixes
 from mortice.shape import Size
 from mortice.tensor import TensorBase, make
 
@@ -91,10 +91,11 @@ class SparseLevel(Level):
             size = "" if x.numel() else f", size={tuple(x.shape)}"
             return f"{name}=tensor({body(x.detach(), 15 + len(name))}{size})"
 
-        lines = [part("indices", t._indices()), part("values", t._values()), f"size={tuple(t.shape)}, nnz={_nnz(t)}"]
-        rest, glue = suffixes(t), ",\n       "
+        rest, at = suffixes(t), 0 if t.is_cpu else 1
+        rest[at:at] = [f"size={tuple(t.shape)}", f"nnz={_nnz(t)}"]
         rest.insert(len(rest) - bool(t._rg), f"layout={self.layout}")
-        return f"tensor({glue.join(lines)}, {', '.join(rest)})"
+        text = f"tensor({part('indices', t._indices())},\n       {part('values', t._values())}"
+        return join_suffixes(text, rest, 7, below=True)
 
     def pickled(self, t: Any) -> tuple[Any, ...]:
         data = t._data
