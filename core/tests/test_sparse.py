@@ -168,8 +168,9 @@ def test_writing_in_place(s: Any) -> None:
     assert d.add_(s.detach(), alpha=0.1).tolist() == [[1, 1, 5], [5, 1, 6]]
     with pytest.raises(RuntimeError, match=r"^copy_\(\) between dense and sparse Tensors is not implemented"):
         d.copy_(s)
-    with pytest.raises(RuntimeError, match=r"^copy_\(\) between dense and sparse Tensors is not implemented"):
-        s.copy_(d)
+    for write in (lambda: s.copy_(d), lambda: s[mt.tensor([0])], lambda: s.__setitem__(0, d[0])):
+        with pytest.raises(RuntimeError, match=r"^a sparse tensor: no dense one joins it by index or assignment"):
+            write()
 
 
 REFUSED = {
@@ -269,6 +270,30 @@ def test_a_function_of_ones_own_may_take_one(s: Any) -> None:
     assert x.grad.tolist() == [[4], [0], [9]]
 
 
+def test_anomaly_detection_reads_sparse_gradients(s: Any) -> None:
+    v = mt.ones(4, requires_grad=True)
+    with pytest.warns(UserWarning, match="Error detected in Mul"), mt.autograd.set_detect_anomaly(True):
+        (mt.sparse_coo_tensor(INDICES, v, (2, 3)) * 2).sum().backward()
+        with pytest.raises(RuntimeError, match="'MulBackward0' returned nan values in its 0th output"):
+            (mt.sparse_coo_tensor(INDICES, v, (2, 3)) * float("nan")).sum().backward()
+
+
+def test_a_gradient_has_its_values_to_itself(s: Any) -> None:
+    kept: list[Any] = []
+    s.requires_grad_()
+    turned = s.t()
+    turned.register_hook(kept.append)
+    (turned * 3).sum().backward()
+    s.grad.coalesce().values()
+    s.grad._values().mul_(2)
+    assert s.grad._values().tolist() == [6.0] * s.grad._nnz() and kept[0]._values().tolist() == [3.0] * s.grad._nnz()
+    table = looked_up()
+    other = mt.ones(1, 2, requires_grad=True)
+    (table(mt.tensor([1])) + other).sum().backward()
+    table.weight.grad._values().mul_(2)
+    assert other.grad.tolist() == [[1, 1]] and table.weight.grad._values().tolist() == [[2, 2]]
+
+
 # ---- gradients of tables ----
 
 
@@ -330,6 +355,22 @@ def test_optimisers_without_a_sparse_step_say_so() -> None:
             getattr(mt.optim, name)(table.parameters()).step()
 
 
+def test_scaled_gradients_and_gradients_set_to_zero() -> None:
+    table = looked_up()
+    made, scaler = mt.optim.SGD(table.parameters(), lr=1.0, momentum=0.5), mt.amp.GradScaler("cpu", init_scale=8.0)
+    for wrong in (1.0, float("inf")):
+        made.zero_grad(set_to_none=False)
+        scaler.scale(table(mt.tensor([1])).sum() * wrong).backward()
+        scaler.step(made)
+        scaler.update()
+    assert table.weight[1].tolist() == [1, 2] and table.weight.grad.is_sparse and scaler.get_scale() == 4
+    table.weight.grad = mt.sparse_coo_tensor([[0]], mt.ones(1, 2), (5, 2))
+    with pytest.raises(RuntimeError, match="attempting to assign a gradient that does not match its tensor"):
+        table.weight.grad = mt.sparse_coo_tensor((5, 3))
+    with pytest.raises(RuntimeError, match="attempting to assign a gradient that does not match its tensor"):
+        table.weight.grad.requires_grad_().grad = mt.ones(5, 2)
+
+
 # ---- modules, files ----
 
 
@@ -340,6 +381,7 @@ def test_copies_and_files(s: Any) -> None:
     file.seek(0)
     loaded = mt.load(file)
     assert type(loaded["n"]) is nn.Parameter and loaded["n"].requires_grad and not loaded["n"].is_coalesced()
+    assert type(pickle.loads(pickle.dumps(nn.Parameter(s)))) is nn.Parameter
     for x in (loaded["adj"], pickle.loads(pickle.dumps(c)), copy.deepcopy(c), copy.copy(c)):
         assert x.is_sparse and x.is_coalesced() and x.to_dense().tolist() == DENSE
 

@@ -150,10 +150,14 @@ def _normalised(t: Any, dim: int, dtype: Any, log: bool) -> Any:
 class _Gradients(graph.Algebra):
     """How the engine treats sparse gradients that arrive at dense leaves: they come as Tensors."""
 
-    def wrap(self, g: Any, like: Any = None) -> Any:
+    def wrap(self, g: Any, like: Any) -> Any:
         return g
 
-    fresh = unwrap = wrap
+    def unwrap(self, g: Any) -> Any:
+        return g
+
+    def fresh(self, g: Any, device: Any) -> Any:
+        return g.clone()
 
     def add_into(self, total: Any, g: Any) -> Any:
         return total.add_(g)

@@ -67,8 +67,13 @@ class SparseLevel(Level):
     name, layout, transforms = "sparse", sparse_coo, False
     mixed: dict[str, Callable[..., Any]]  # from `rules`: what ops mean beside dense tensors
 
+    def above(self, inner: Any) -> Any:
+        found = super().above(inner)
+        found.table = found.backend.table  # whoever watches kernels, and not for good, sees those of the values
+        return found
+
     def constant(self, data: Any) -> Any:
-        raise RuntimeError(f"copy_() between dense and sparse Tensors is not implemented; got a dense tensor. {HINT}")
+        raise RuntimeError(f"a sparse tensor: no dense one joins it by index or assignment (copy_() and its kin). {HINT}")
 
     def lowered(self, t: Any) -> Any:
         raise RuntimeError(f"copy_() between dense and sparse Tensors is not implemented; got {told(t._data)}. {HINT}")
@@ -99,7 +104,7 @@ class SparseLevel(Level):
 
     def pickled(self, t: Any) -> tuple[Any, ...]:
         data = t._data
-        return _unpickle, (data.indices, data.values, tuple(t.shape), data.coalesced, t._rg), t.__dict__ or None
+        return _unpickle, (type(t), data.indices, data.values, tuple(t.shape), data.coalesced, t._rg), t.__dict__ or None
 
     def no_memory(self, name: str) -> Exception:
         if name == "numpy":
@@ -127,8 +132,10 @@ def wrap(data: Sparse) -> Any:
     return make(data, LEVEL.above(data.values._device), data.values.dtype, data.shape)
 
 
-def _unpickle(indices: Any, values: Any, size: Any, coalesced: bool, requires_grad: bool) -> Any:
-    return wrap(Sparse(indices, values, size, coalesced)).requires_grad_(requires_grad)
+def _unpickle(cls: Any, indices: Any, values: Any, size: Any, coalesced: bool, requires_grad: bool) -> Any:
+    made = wrap(Sparse(indices, values, size, coalesced)).requires_grad_(requires_grad)
+    made.__class__ = cls
+    return made
 
 
 # ---- in and out, with gradients both ways: that of a sparse tensor is one ----

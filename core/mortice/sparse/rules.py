@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import accumulate
 from typing import Any
 
 import mortice
@@ -44,8 +45,6 @@ def _sub(k: Any, x: Any, y: Any) -> Sparse:
 def _mul(k: Any, x: Any, y: Any) -> Sparse:
     if type(x) is not Sparse or type(y) is not Sparse:  # a number
         return x.with_values(x.values * y) if type(x) is Sparse else y.with_values(x * y.values)
-    if not y.shape:
-        return x.with_values(x.values * to_dense(wrap(y)))
     _alike("mul", x, y)
     x = _merged(x)
     both = x.values * take(wrap(y), x)
@@ -54,9 +53,9 @@ def _mul(k: Any, x: Any, y: Any) -> Sparse:
 
 
 def _div(k: Any, x: Any, y: Any) -> Sparse:
-    if type(x) is not Sparse or (type(y) is Sparse and y.shape):
+    if type(y) is Sparse:
         raise RuntimeError(f"div: Sparse division requires a scalar or zero-dim dense tensor divisor. {HINT}")
-    return x.with_values(x.values / (to_dense(wrap(y)) if type(y) is Sparse else y))
+    return x.with_values(x.values / y)
 
 
 def _pow(k: Any, x: Any, y: Any) -> Sparse:
@@ -96,20 +95,12 @@ def _pairs(wanted: Any, ordered: Any, size: int) -> tuple[Any, Any]:
 
 
 def _cat(k: Any, *parts: Any, axis: int) -> Sparse:
-    first = parts[0]
-    n = first.sparse_dim
-    if any([p.sparse_dim != n for p in parts]):
-        raise RuntimeError("cat: expected sparse tensors of one sparse_dim; got " + ", ".join([str(p.sparse_dim) for p in parts]))
-    axis %= len(first.shape)
-    if axis >= n:
-        raise refusal("cat along a dense dim", *parts)
-    moved, start = [], 0
-    for p in parts:
-        shift = mortice.zeros(n, 1, dtype=mortice.int64, device=p.indices.device)
-        shift[axis] = start
-        moved.append(p.indices + shift)
-        start += p.shape[axis]
-    shape = [start if d == axis else s for d, s in enumerate(first.shape)]
+    n = parts[0].sparse_dim
+    if axis >= n or any([p.sparse_dim != n for p in parts]):
+        raise refusal("cat of this kind", *parts)
+    *starts, size = accumulate([p.shape[axis] for p in parts], initial=0)
+    moved = [mortice.stack([r + start if d == axis else r for d, r in enumerate(p.indices)]) for p, start in zip(parts, starts)]
+    shape = [size if d == axis else s for d, s in enumerate(parts[0].shape)]
     return Sparse(mortice.cat(moved, 1), mortice.cat([p.values for p in parts]), shape)
 
 
@@ -131,10 +122,6 @@ def _getitem(k: Any, x: Sparse, key: Any, shape: Any = None) -> Sparse:
     return x
 
 
-def _cast(k: Any, x: Sparse, dtype: Any, source: Any = None) -> Sparse:
-    return x.with_values(x.values.to(dtype))
-
-
 def _fill(k: Any, x: Sparse, value: Any, **attrs: Any) -> Sparse:
     if len(value.numbers) if type(value) is Sparse else value:
         raise refusal("fill with a number other than 0", x)
@@ -150,7 +137,8 @@ def nothing(shape: Any, dtype: Any, device: Any, dense: int = 0) -> Sparse:
 RULES: dict[str, Callable[..., Any]] = {
     "add": _add, "sub": _sub, "subtract": _sub, "mul": _mul, "multiply": _mul, "div": _div, "divide": _div, "pow": _pow,
     "permute": _permute, "permute_dims": _permute, "matmul": _matmul, "cat": _cat, "getitem": _getitem,
-    "cast": _cast, "astype": _cast, "fill": _fill, "full_like": _fill,
+    "fill": _fill, "full_like": _fill,
+    "cast": lambda k, x, dtype, source: x.with_values(x.values.to(dtype)), "astype": lambda k, x, d: x.with_values(x.values.to(d)),
     "neg": lambda k, x: x.with_values(-x.values), "negative": lambda k, x: x.with_values(-x.values),
     "clone": lambda k, x: x.with_values(x.values.clone()), "copy": lambda k, x: x.with_values(x.values.clone()),
     "conj": lambda k, x: x.with_values(x.values.conj()), "zeros_like": lambda k, x: _fill(k, x, 0),
@@ -234,8 +222,17 @@ class SparseBackend(LevelBackend):
     def is_contiguous(self, x: Sparse) -> bool:
         return False
 
+    def owns(self, x: Sparse) -> bool:
+        return False  # several may have the same values, which can be written
+
     def copy_to(self, x: Sparse, device: Any) -> Sparse:
         return LEVEL.moved(x, self.device_of(x), device, lambda part, source, target: self.inner.copy_to(part, target))
+
+    def any(self, x: Sparse) -> bool:
+        return bool(x.values.any())
+
+    def item(self, x: Any) -> Any:
+        return x if isinstance(x, bool) else to_dense(wrap(x)).item()
 
     def full(self, shape: Any, value: Any, *, dtype: Any, device: Any) -> Sparse:
         if value:
@@ -247,7 +244,6 @@ class SparseBackend(LevelBackend):
 
     def address(self, x: Sparse) -> int:
         raise LEVEL.no_memory("data_ptr")
-
 
 
 
@@ -267,10 +263,6 @@ def _mixed_add(x: Any, y: Any) -> Any:
     values = values_of(y).to(d)
     rows = x.to(d).reshape(-1, *values.shape[1:])
     return rows.index_add(0, data.numbers, values).reshape(x.shape)
-
-
-def _mixed_sub(x: Any, y: Any) -> Any:
-    return _mixed_add(x, -y)
 
 
 def _mixed_mul(x: Any, y: Any) -> Any:
@@ -325,13 +317,8 @@ def _mixed_take(x: Any, index: Any, axis: int) -> Any:
     return place(Sparse(rows, values.detach(), shape), values)
 
 
-def _mixed_linear(x: Any, weight: Any, bias: Any = None) -> Any:
-    product = mortice.matmul(x, weight.t())
-    return product if bias is None else product + bias
-
-
 MIXED: dict[str, Callable[..., Any]] = {
-    "add": _mixed_add, "sub": _mixed_sub, "mul": _mixed_mul, "div": _mixed_div, "matmul": _mixed_matmul, "take": _mixed_take,
-    "linear": _mixed_linear,
+    "add": _mixed_add, "sub": lambda x, y: _mixed_add(x, -y), "mul": _mixed_mul, "div": _mixed_div, "matmul": _mixed_matmul,
+    "take": _mixed_take, "linear": lambda x, w, b=None: _mixed_matmul(x, w.t()) if b is None else _mixed_matmul(x, w.t()) + b,
 }  # fmt: skip
 LEVEL.backend_class, LEVEL.mixed = SparseBackend, MIXED
