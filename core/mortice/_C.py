@@ -6,7 +6,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from mortice.backends.plugins import resolve
-from mortice.methods import Tensor, _to_arguments
+from mortice.methods import Tensor, _disabled_torch_function_impl, _to_arguments
+from mortice.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 
 _TensorMeta = type(Tensor)
 
@@ -35,4 +36,4 @@ def _get_tracing_state() -> None:
     """Return None: nothing is traced into a program."""
 
 
-__all__: list[str] = []
+__all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "_disabled_torch_function_impl"]

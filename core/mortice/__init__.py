@@ -48,7 +48,7 @@ from mortice.layout import (
 )
 from mortice.lazy import load as _load
 from mortice.lazy import look_up as _look_up
-from mortice.methods import Tensor
+from mortice.methods import Tensor, _disabled_torch_function_impl
 from mortice.modes import autocasting as _autocasting
 from mortice.modes import (
     enable_grad,
@@ -402,6 +402,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     from mortice.ops.views import split_with_sizes as unsafe_split_with_sizes
     from mortice.ops.windows import bartlett_window, blackman_window, hamming_window, hann_window, kaiser_window
     from mortice.optim.foreach import *
+    from mortice.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
     from mortice.printing import get_printoptions, set_printoptions
     from mortice.random import Generator, default_generator
     from mortice.serialize import load, save

@@ -166,6 +166,7 @@ PUBLIC = {
         "_foreach_sqrt_ _foreach_sub _foreach_sub_ _foreach_tanh _foreach_tanh_ _foreach_trunc _foreach_trunc_ "
         "_foreach_zero_"
     ),
+    "overrides": "DisableTorchFunction DisableTorchFunctionSubclass",
     "printing": "get_printoptions set_printoptions",
     "random": "Generator default_generator",
     "serialize": "load save",

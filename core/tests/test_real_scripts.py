@@ -251,12 +251,6 @@ def test_names_that_frameworks_ask_for():
     assert pytree.LeafSpec() == pytree.tree_structure(1)
     hooks = mt.nn.hooks.HookDict([(1, print)])
     assert dict(hooks) == {1: print} and not hooks.options
-
-    class Mode(mt.overrides.TorchFunctionMode):
-        pass
-
-    with pytest.warns(UserWarning, match="Mode: calls are not handed"), Mode():
-        assert mt.ones(1).item() == 1
     with pytest.raises(NotImplementedError, match="NVIDIA's profilers"), mt.autograd.profiler.emit_nvtx():
         pass
 

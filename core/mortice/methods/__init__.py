@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from mortice import op
 from mortice.dtype import get_default_dtype
 from mortice.layout import sparse_coo
@@ -29,6 +31,11 @@ if TYPE_CHECKING:
     from mortice.ops import queries
 else:
     queries = family("ops.queries")
+
+
+def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """Compute a call: the `__torch_function__` of a class that takes none over, and whose results are plain tensors."""
+    return func(*args, **(kwargs or {}))
 
 
 class Tensor(
@@ -75,6 +82,23 @@ class Tensor(
         made = Tensor.__new__(cls, data)
         made.requires_grad = require_grad
         return made
+
+    def as_subclass(self, cls: Any) -> Any:
+        """Return a view of all of it as a tensor of a class, in the same graph."""
+        seen: Any = self[...]
+        seen.__class__ = cls
+        return seen
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__torch_function__ is not _disabled_torch_function_impl:
+            import_module("mortice.overrides").follow(cls)
+
+    # Of a class derived from Tensor it is asked about every call of a public function or method; see `mortice.overrides`.
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Compute a call in which a tensor of a derived class takes part; what comes out is of that class too."""
+        return import_module("mortice.overrides")._computed(cls, func, types, args, kwargs)
 
     # ---- what it is ----
 

@@ -6,7 +6,7 @@ from copy import deepcopy
 from typing import Any, ClassVar
 
 import mortice
-from mortice import Tensor
+from mortice import Tensor, _disabled_torch_function_impl
 from mortice.printing import parameter_repr
 
 
@@ -22,6 +22,7 @@ class Parameter(Tensor):
     """A tensor that is a weight: it requires grad, and assigning it to a Module registers it there."""
 
     __slots__ = ()
+    __torch_function__ = _disabled_torch_function_impl
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
         t = _from_tensor(cls, data)
@@ -43,6 +44,7 @@ class Buffer(Tensor):
     """A tensor that is state but no weight: assigning it to a Module registers it as a buffer."""
 
     __slots__ = ()
+    __torch_function__ = _disabled_torch_function_impl
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
         t = _from_tensor(cls, data)

@@ -21,6 +21,7 @@ class CausalVariant(enum.IntEnum):
 class CausalBias(mortice.Tensor):
     """A causal mask for `scaled_dot_product_attention`, True where a key takes part; it goes to the query's device."""
 
+    __torch_function__ = mortice._disabled_torch_function_impl
     variant: CausalVariant
     seq_len_q: int
     seq_len_kv: int

@@ -1,0 +1,253 @@
+"""Classes derived from Tensor keep their class, take calls over by `__torch_function__`, and modes take over all calls."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import mortice as mt
+from mortice import nn
+from mortice._C import DisableTorchFunction, DisableTorchFunctionSubclass, _disabled_torch_function_impl
+from mortice.nn import functional as F
+from mortice.overrides import (
+    BaseTorchFunctionMode,
+    TorchFunctionMode,
+    handle_torch_function,
+    has_torch_function,
+    is_tensor_like,
+    wrap_torch_function,
+)
+
+
+class Kept(mt.Tensor):
+    """A class without a rule of its own."""
+
+
+class Logged(mt.Tensor):
+    """A class that writes down what it is asked."""
+
+    log: list[str] = []
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        cls.log.append(func.__name__)
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+class Labelled(mt.Tensor):
+    """A class that carries an attribute along, and gives a function another meaning."""
+
+    label = ""
+    handled: dict[Any, Any] = {}
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in cls.handled:
+            return cls.handled[func](*args, **(kwargs or {}))
+        out = super().__torch_function__(func, types, args, kwargs)
+        if isinstance(out, Labelled):
+            out.label = "+".join(sorted({a.label for a in args if isinstance(a, Labelled) and a.label}))
+        return out
+
+
+class Diagonal:
+    """No Tensor: a matrix of which only the diagonal is kept."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in (mt.matmul, mt.Tensor.matmul):
+            x, d = args
+            return x * d.values if isinstance(d, Diagonal) else NotImplemented
+        return d.values.sum() if (d := args[0]) and func is mt.trace else NotImplemented
+
+
+def kinds(values: Any) -> list[str]:
+    return [type(v).__name__ for v in values]
+
+
+@pytest.mark.parametrize("make", [
+    lambda t, p: t + 1, lambda t, p: 1 + t, lambda t, p: p + t, lambda t, p: t - p, lambda t, p: p @ t, lambda t, p: -t,
+    lambda t, p: t == p, lambda t, p: t[0], lambda t, p: t.T, lambda t, p: t.data, lambda t, p: t.detach(), lambda t, p: t.clone(),
+    lambda t, p: t.sum(), lambda t, p: t.relu(), lambda t, p: t.double(), lambda t, p: t.view(1, 2), lambda t, p: mt.add(p, t),
+    lambda t, p: mt.cat([p, t]), lambda t, p: mt.where(p > 0, p, t), lambda t, p: mt.zeros_like(t), lambda t, p: t.new_zeros(3),
+    lambda t, p: F.softmax(t, 0), lambda t, p: mt.linalg.norm(t), lambda t, p: mt.fft.fft(t), lambda t, p: mt.special.erf(t),
+    lambda t, p: nn.Linear(2, 2)(t), lambda t, p: mt.einsum("i,i->", t, t), lambda t, p: t.add_(1), lambda t, p: copy.deepcopy(t),
+    lambda t, p: mt.ones(2).as_subclass(Kept), lambda t, p: t.requires_grad_() * 2,
+])  # fmt: skip
+def test_results_keep_the_class(make: Any) -> None:
+    plain = mt.ones(2)
+    assert type(make(Kept([1.0, 2.0]), plain)) is Kept
+    assert type(plain) is mt.Tensor and type(plain + plain) is mt.Tensor
+
+
+def test_structures_keep_the_class_too() -> None:
+    t = Kept([1.0, 2.0])
+    assert kinds(t.split(1)) == kinds(t.max(0)) == kinds(t) == kinds(mt.std_mean(t)) == ["Kept", "Kept"]
+    assert type(t.max(0)).__name__ == "max" and t.max(0).values.item() == 2
+    assert isinstance(t.shape, mt.Size) and t.tolist() == [1.0, 2.0] and len(t) == 2 and isinstance(t.sum().item(), float)
+    assert repr(t) == "Kept([1., 2.])" and hash(t) == hash(t)
+
+
+def test_gradients_pass_and_weights_stay_weights() -> None:
+    t = Kept([1.0, 2.0]).requires_grad_()
+    weight = nn.Parameter(mt.ones(2))
+    loss = (t * weight).sum()
+    loss.backward()
+    assert type(loss) is Kept and type(t.grad) is mt.Tensor and t.grad.tolist() == [1.0, 1.0]
+    assert type(weight.grad) is mt.Tensor and weight.grad.tolist() == [1.0, 2.0]
+    assert type(weight * 2) is mt.Tensor and type(weight.detach()) is mt.Tensor
+    seen = t.as_subclass(mt.Tensor)
+    assert type(seen) is mt.Tensor and seen.requires_grad and seen.data_ptr() == t.data_ptr()
+
+
+def test_an_operand_that_is_given_back_keeps_its_own_class() -> None:
+    plain = mt.ones(2)
+    out = plain.contiguous()
+    assert out is plain
+    t = Kept([1.0])
+    assert type(mt.broadcast_tensors(plain, t)[0]) is Kept and type(plain) is mt.Tensor
+
+
+def test_a_class_sees_the_calls() -> None:
+    t = Logged([1.0, 2.0])
+    Logged.log.clear()
+    for call in (
+        lambda: t + 1, lambda: 2 - t, lambda: t[0], lambda: F.relu(t), lambda: nn.Linear(2, 2)(t), lambda: t.sum(0),
+        lambda: mt.stack([t]), lambda: t.T, lambda: mt.linalg.norm(t), lambda: mt.ones(2) @ t, lambda: mt.is_tensor(t),
+    ):  # fmt: skip
+        call()
+    assert Logged.log == [
+        "add", "__rsub__", "__getitem__", "relu", "linear", "sum", "stack", "__get__", "linalg_norm", "__rmatmul__",
+    ]  # fmt: skip
+
+
+def test_a_class_carries_what_it_knows_and_gives_functions_its_meaning() -> None:
+    a, b = Labelled([1.0]), Labelled([2.0])
+    a.label, b.label = "a", "b"
+    assert (a + b).label == "a+b" and mt.exp(b).label == "b"
+    Labelled.handled[mt.mean] = Labelled.handled[mt.Tensor.prod] = lambda x, **kwargs: f"of {x.label}"
+    try:
+        assert mt.mean(a) == "of a" and b.prod() == "of b" and mt.sum(a).item() == 1
+    finally:
+        Labelled.handled.clear()
+
+
+def test_what_is_no_tensor_takes_calls_over() -> None:
+    d = Diagonal(mt.tensor([1.0, 2.0]))
+    assert mt.matmul(mt.ones(2, 2), d).tolist() == [[1.0, 2.0], [1.0, 2.0]]
+    assert mt.trace(d).item() == 3
+    with pytest.raises(TypeError, match=r"no implementation found for 'mortice.exp' on types .*: \['Diagonal'\]"):
+        mt.exp(d)
+
+
+def test_classes_are_asked_in_turn_derived_ones_first() -> None:
+    class Derived(Logged):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            cls.log.append("derived")
+            return NotImplemented
+
+    with pytest.raises(TypeError, match=r"no implementation found for 'mortice.add'.*\['Derived', 'Kept'\]"):
+        mt.add(Derived([1.0]), Kept([1.0]))  # unrelated classes, and neither knows the other
+    Logged.log.clear()
+    with pytest.raises(TypeError, match=r"\['Derived', 'Logged'\]"):
+        mt.add(Logged([1.0]), Derived([1.0]))
+    assert Logged.log == ["derived", "add"]
+
+
+def test_switched_off() -> None:
+    class Off(mt.Tensor):
+        __torch_function__ = _disabled_torch_function_impl
+
+    t = Logged([1.0])
+    Logged.log.clear()
+    with DisableTorchFunctionSubclass():
+        assert type(t + 1) is mt.Tensor
+    with DisableTorchFunction():
+        assert not has_torch_function((t,))
+    assert Logged.log == [] and type(Off([1.0]) + 1) is mt.Tensor and not has_torch_function((Off([1.0]),))
+    assert has_torch_function((1, t)) and is_tensor_like(Diagonal(1)) and not is_tensor_like(1)
+
+
+def test_modes_see_every_call() -> None:
+    class Log(TorchFunctionMode):
+        def __init__(self) -> None:
+            self.names: list[str] = []
+
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            self.names.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    class Ones(TorchFunctionMode):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return mt.ones(*args) if func is mt.zeros else func(*args, **(kwargs or {}))
+
+    before = mt.Tensor.__add__
+    layer = nn.Linear(2, 2)
+    with Log() as log:
+        y = layer(mt.ones(1, 2)).relu() + 1
+        with Ones():
+            assert mt.zeros(1).item() == 1
+    assert [n for n in log.names if n in ("ones", "linear", "relu", "add")] == ["ones", "linear", "relu", "add", "ones"]
+    assert type(y) is mt.Tensor and mt.Tensor.__add__ is before and mt.zeros(1).item() == 0
+    y.sum().backward()
+    assert layer.weight.grad is not None
+    count = len(log.names)
+    with log, DisableTorchFunction():
+        assert (mt.ones(2) + 1).tolist() == [2.0, 2.0]
+    with BaseTorchFunctionMode():
+        assert (mt.ones(2) + 1).tolist() == [2.0, 2.0]
+    assert len(log.names) == count
+
+
+def test_functions_of_ones_own_ask_too() -> None:
+    def double(x: Any) -> Any:
+        if has_torch_function((x,)):
+            return handle_torch_function(double, (x,), x)
+        return x * 2
+
+    triple = wrap_torch_function(lambda x: (x,))(lambda x: x * 3)
+    Logged.log.clear()
+    assert type(double(Logged([1.0]))) is Logged and Logged.log == ["double"]
+    assert triple(mt.ones(1)).item() == 3 and triple(Logged([1.0])).item() == 3
+
+
+def test_functions_that_ask_are_functions_still() -> None:
+    assert pickle.loads(pickle.dumps(mt.relu)) == mt.relu and copy.deepcopy(F.gelu) == F.gelu and mt.add.op.name == "add"
+    assert mt.exp.__name__ == "exp" and mt.exp.__doc__ and repr(mt.exp) == repr(mt.exp.__wrapped__)
+
+    class Net(nn.Module):
+        act = mt.tanh
+
+        def forward(self, x: Any) -> Any:
+            return self.act(x)
+
+    assert Net()(mt.zeros(1)).item() == 0
+
+
+def test_files_keep_the_class() -> None:
+    file = io.BytesIO()
+    mt.save(Kept([1.0, 2.0]), file)
+    file.seek(0)
+    with mt.serialization.safe_globals([Kept]):
+        loaded = mt.load(file)
+    assert type(loaded) is Kept and loaded.tolist() == [1.0, 2.0]
+
+
+def test_programs_without_such_classes_pay_nothing() -> None:
+    code = (
+        "import sys, mortice as mt; from mortice import nn; nn.Linear(2, 2)(mt.ones(1, 2)).sum().backward(); "
+        "assert 'mortice.overrides' not in sys.modules; add = mt.add; "
+        "kept = type('Kept', (mt.Tensor,), {}); assert mt.add is not add and mt.add == add and {add: 1}[mt.add] == 1; "
+        "assert 'exp' not in vars(mt) and type(mt.exp(kept([1.0]))) is kept"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
