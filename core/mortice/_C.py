@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
 from mortice.backends.plugins import resolve
 from mortice.methods import Tensor, _disabled_torch_function_impl, _to_arguments
-from mortice.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 
 _TensorMeta = type(Tensor)
 
@@ -36,4 +36,10 @@ def _get_tracing_state() -> None:
     """Return None: nothing is traced into a program."""
 
 
-__all__ = ["DisableTorchFunction", "DisableTorchFunctionSubclass", "_disabled_torch_function_impl"]
+def __getattr__(name: str) -> Any:
+    if name in ("DisableTorchFunction", "DisableTorchFunctionSubclass"):
+        return getattr(import_module("mortice.overrides"), name)
+    raise AttributeError(f"module 'mortice._C' has no attribute {name!r}")
+
+
+__all__ = ["_disabled_torch_function_impl"]

@@ -47,13 +47,17 @@ class Device:
             type, index = "cuda", type
         if not isinstance(type, str):
             raise TypeError(f"device: expected a string such as 'cpu' or 'cuda:0'; got {type!r}.")
-        name, _, number = type.partition(":")
-        if number:
+        name, colon, number = type.partition(":")
+        if colon:
             if index is not None:
                 raise RuntimeError(f"device: the index must not be given twice; got {type!r} and {index}.")
-            if not number.isdigit():
-                raise RuntimeError(f"device: expected an index after the colon; got {type!r}.")
+            if not number.isdecimal() or number != str(int(number)):
+                raise RuntimeError(f"device: Invalid device string: {type!r}; expected an index after the colon.")
             index = int(number)
+        if index is not None and (not isinstance(index, int) or isinstance(index, bool)):
+            raise TypeError(f"device: expected the index as an int; got {index!r}.")
+        if index is not None and index < 0:
+            raise RuntimeError(f"device: Device index must not be negative; got {index}.")
         if not name.isidentifier():
             raise RuntimeError(f"device: expected a string such as 'cpu' or 'cuda:0'; got {type!r}.")
         return intern(name, index, None)

@@ -435,9 +435,9 @@ def as_view(op: Op, x: Any, data: Any, size: Size, attrs: Any) -> Any:
 
 def foreign(op: Op, value: Any) -> TypeError:
     """Return the error for an operand that is no tensor and no number."""
-    return TypeError(
-        f"{op.name}: expected Tensors or numbers; got {type(value).__name__}. Use mortice.tensor(...) first."
-    )
+    asks = hasattr(type(value), "__torch_function__")
+    todo = "import mortice.overrides, which lets functions ask its __torch_function__," if asks else "Use mortice.tensor(...)"
+    return TypeError(f"{op.name}: expected Tensors or numbers; got {type(value).__name__}. {todo} first.")
 
 
 def check_device(op: Op, x: Any, y: Any) -> None:

@@ -1,12 +1,12 @@
 """mortice.overrides: calls that a class takes over by its `__torch_function__`, and modes that take over all of them.
 
-Programs without either pay nothing for it. When the first class is derived from Tensor, or the first mode is entered, the
-functions of the public namespaces give way to `Overridable` ones, which look at their arguments; the methods that look at
-theirs stand in a class put between Tensor and those derived from it. So the methods of plain tensors stay as they are, but
-while a mode is entered.
+Programs without either pay nothing for it. When this module is imported, as it is when the first class is derived from
+Tensor, the functions of the public namespaces give way to `Overridable` ones, which look at their arguments; the methods
+that look at theirs stand in a class put between Tensor and those derived from it. So the methods of plain tensors stay as
+they are, but while a mode is entered.
 
-Differs from torch: `plain.add(other)` does not ask the class of `other`, and a class that is no Tensor is asked by functions
-once there is one that is. Attributes such as `.shape` do not ask.
+Differs from torch: classes that are no Tensor need an `import mortice.overrides` before functions ask them; `plain.add(other)`
+does not ask the class of `other`, and attributes such as `.shape` do not ask.
 """
 
 from __future__ import annotations
@@ -277,7 +277,6 @@ def _methods() -> dict[str, Any]:
 @functools.cache
 def _asking() -> Any:
     """Make the class between Tensor and the classes derived from it."""
-    _open_namespaces()
     body = {"__slots__": (), "__hash__": Tensor.__hash__, "__module__": "mortice", "__torch_function__": _disabled_torch_function_impl}
     made = type("Tensor", (Tensor,), {**_methods(), **body})
     made.__torch_function__ = classmethod(_computed)  # type: ignore[attr-defined]
@@ -340,7 +339,6 @@ def _made_overridable(name: str, value: Any, family: str = "") -> Any:
     return Overridable(value, family + name)
 
 
-@functools.cache
 def _open_namespaces() -> None:
     """Let the functions of the public namespaces ask, those that are not imported yet too."""
     for path, family in _NAMESPACES.items():
@@ -374,7 +372,6 @@ class TorchFunctionMode:
 
     def __enter__(self) -> Any:
         global _entered
-        _open_namespaces()
         with _entering:
             if not _entered:
                 for name, method in _methods().items():
@@ -440,3 +437,6 @@ def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[[Callable[..
         return wrapped
 
     return decorate
+
+
+_open_namespaces()

@@ -484,3 +484,65 @@ def test_the_vmap_of_a_function_is_told_of_tensors_inside_lists_too() -> None:
     Weighted.vmap = staticmethod(lambda info, in_dims, parts, factor, by: (factor, (0,)))  # type: ignore[method-assign]
     with pytest.raises(RuntimeError, match="returned an incompatible"):
         vmap(lambda x, w: Weighted.apply([x, y], w, 3.0))(x, w)
+
+
+# ---- functional_call ----
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.l1 = nn.Linear(1, 1)
+        self.tied_bias = self.l1.bias
+        self.register_buffer("buffer", mt.ones(1))
+        self.register_buffer("tied_buffer", self.buffer)
+
+    def forward(self, x):
+        return self.l1(x) + self.tied_bias + self.buffer + self.tied_buffer
+
+
+def test_functional_call_gives_one_value_to_all_names_of_a_tensor():
+    module, x = Tied(), mt.tensor([[3.0]])
+    values = {"l1.weight": mt.tensor([[2.0]]), "l1.bias": mt.tensor([5.0]), "buffer": mt.tensor([7.0])}
+    before = {name: t for name, t in module.state_dict(keep_vars=True).items()}
+    assert functional_call(module, values, x, strict=True).item() == 6 + 5 + 5 + 7 + 7
+    with pytest.raises(RuntimeError, match=r"Missing key\(s\): 'tied_bias', 'tied_buffer'"):
+        functional_call(module, values, x, tie_weights=False, strict=True)
+    with pytest.raises(RuntimeError, match=r"Unexpected key\(s\): 'more'"):
+        functional_call(module, {**values, "more": mt.ones(1)}, x, strict=True)
+    with pytest.raises(ValueError, match=r"multiple values for keys \['l1.bias', 'tied_bias'\]"):
+        functional_call(module, {**values, "tied_bias": mt.zeros(1)}, x)
+    assert functional_call(module, {**values, "tied_bias": mt.zeros(1)}, x, tie_weights=False).item() == 6 + 5 + 0 + 7 + 1
+    with pytest.raises(ValueError, match=r"\['l1.bias'\] appeared in multiple dictionaries"):
+        functional_call(module, (values, {"l1.bias": mt.zeros(1)}), x)
+    assert all(module.get_parameter(n) is before[n] for n in ("l1.weight", "tied_bias")) and module.buffer is before["buffer"]
+
+
+def test_functional_call_takes_other_attributes_and_gives_back_what_is_set_anew():
+    class Counter(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale, self.name = mt.ones(1), "plain"
+            self.register_buffer("count", mt.zeros(1))
+
+        def forward(self, x):
+            self.count = self.count + 1
+            return x * self.scale + getattr(self, "extra", 0), tuple(self.parameters())
+
+    module = Counter()
+    given = {"scale": mt.tensor([3.0]), "count": mt.tensor([5.0]), "extra": nn.Parameter(mt.tensor([1.0]))}
+    out, parameters = functional_call(module, given, mt.tensor([2.0]))
+    assert out.item() == 7 and parameters == (given["extra"],) and given["count"].item() == 6
+    assert module.scale.item() == 1 and module.count.item() == 0 and not hasattr(module, "extra") and not module._parameters
+    for wrong in ({"name": mt.ones(1)}, {"scale": 3.0}):
+        with pytest.raises(TypeError, match="is not an instance of mortice.Tensor"):
+            functional_call(module, wrong, mt.ones(1))
+    with pytest.raises(AttributeError):
+        functional_call(module, {"none.weight": mt.ones(1)}, mt.ones(1))
+    assert module.name == "plain" and module.scale.item() == 1
+
+
+def test_functional_call_of_a_module_in_a_circle():
+    module = Tied()
+    module.l1.whole = module
+    assert functional_call(module, {"l1.whole.l1.weight": mt.zeros(1, 1)}, mt.ones(1, 1), tie_weights=False).shape == (1, 1)

@@ -296,7 +296,8 @@ def test_a_plain_write_is_seen_counted_and_refused_where_it_must_be(name):
     write(turned)
     assert turned.stride() == (1, 3)
     leaf = _grid().requires_grad_()
-    for refused in (leaf, leaf[1:], leaf.detach()[:1].expand(3, 4)):
+    expanded = () if name in ("fill_", "zero_") else (leaf.detach()[:1].expand(3, 4),)  # one value for all is no matter
+    for refused in (leaf, leaf[1:], *expanded):
         with pytest.raises(RuntimeError):
             write(refused)
     assert leaf.tolist() == _grid().tolist()
@@ -330,3 +331,36 @@ def test_scatter_reduce_takes_the_short_names_too():
     assert x.scatter_reduce_(0, index, src, reduce="max").tolist() == [1.0, 3.0, 0.0]
     with pytest.raises(RuntimeError, match="reduce argument must be either sum, prod, mean, amax or amin, got add"):
         x.scatter_reduce(0, index, src, "add")
+
+
+def test_what_is_expanded_is_filled_as_a_whole():
+    x = mt.zeros(2, 1, 3)
+    x.expand(2, 4, 3).fill_(5.0)
+    assert x.tolist() == [[[5.0] * 3]] * 2 and x._version == 1
+    x.expand(2, 4, 3)[0].zero_()
+    assert x.tolist() == [[[0.0] * 3], [[5.0] * 3]]
+    y = mt.ones(2, 1, requires_grad=True)
+    z = y * 3
+    z.expand(2, 3)[0].fill_(7.0)
+    z.sum().backward()
+    assert z.tolist() == [[7.0], [3.0]] and y.grad.tolist() == [[0.0], [3.0]]
+
+
+def test_values_of_another_dtype_at_positions_are_refused_and_a_masks_one_value_is_cast():
+    x = mt.zeros(3, dtype=mt.int64)
+    for key in (mt.tensor([0]), [1, 2], (mt.tensor([0]),), mt.tensor([True, True, False])):
+        with pytest.raises(mt.errors.DTypeError, match="setitem: Index put requires the source and destination dtypes match"):
+            x[key] = mt.tensor([1.5, 2.5])
+    with pytest.raises(RuntimeError, match="dtypes match"):
+        x[mt.tensor([0])] = mt.tensor(1.5)
+    x[mt.tensor([True, False, False])] = mt.tensor(1.5)
+    x[1:2] = mt.tensor([2.5])
+    x[[2]] = 3
+    assert x.tolist() == [1, 2, 3]
+
+
+def test_copy_takes_a_number():
+    x = mt.zeros(2, 2)
+    assert x.copy_(mt.inf) is x and x.isinf().all() and x[0].copy_(2).tolist() == [2.0, 2.0] and x._version == 2
+    with pytest.raises(TypeError, match="copy_: expected a Tensor or a number; got str"):
+        x.copy_("a")

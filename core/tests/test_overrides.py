@@ -251,3 +251,17 @@ def test_programs_without_such_classes_pay_nothing() -> None:
         "assert 'exp' not in vars(mt) and type(mt.exp(kept([1.0]))) is kept"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_class_that_is_no_tensor_is_told_what_to_import():
+    code = (
+        "import mortice as mt\n"
+        "class Two:\n"
+        "    @classmethod\n"
+        "    def __torch_function__(cls, func, types, args=(), kwargs=None): return 'two'\n"
+        "try: mt.exp(Two())\n"
+        "except TypeError as error: assert 'got Two. import mortice.overrides, which lets functions ask' in str(error)\n"
+        "import mortice.overrides\n"
+        "assert mt.exp(Two()) == mt.linalg.norm(Two()) == mt.nn.functional.relu(Two()) == 'two'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -259,7 +259,11 @@ DTYPES: list[tuple[Callable[[], Any], type[BaseException], str]] = [
 
 DEVICES: list[tuple[Callable[[], Any], type[BaseException], str]] = [
     (lambda: mt.device("9"), RuntimeError, "device: expected a string such as 'cpu' or 'cuda:0'; got '9'."),
-    (lambda: mt.device("cuda:x"), RuntimeError, "device: expected an index after the colon; got 'cuda:x'."),
+    (lambda: mt.device("cuda:00"), RuntimeError, "device: Invalid device string: 'cuda:00'; expected an index after the colon."),
+    (lambda: mt.device("cuda:"), RuntimeError, "device: Invalid device string: 'cuda:'; expected an index after the colon."),
+    (lambda: mt.device("cuda", -1), RuntimeError, "device: Device index must not be negative; got -1."),
+    (lambda: mt.device("cuda", 1.5), TypeError, "device: expected the index as an int; got 1.5."),
+    (lambda: mt.device("cuda:x"), RuntimeError, "device: Invalid device string: 'cuda:x'; expected an index after the colon."),
     (lambda: mt.device("cuda:1", 1), RuntimeError, "device: the index must not be given twice; got 'cuda:1' and 1."),
     (lambda: mt.device(1.5), TypeError, "device: expected a string such as 'cpu' or 'cuda:0'; got 1.5."),
     (lambda: mt.ones(1, device="cpu:3"), DeviceError, "device 'cpu:3': no backend offers it; available: cpu."),

@@ -315,3 +315,16 @@ def test_erfinv_and_sinc_keep_their_operand_not_their_result():
         made.mul_(2)
         made.sum().backward()
         assert mt.allclose(x.grad, 2 * slope)
+
+
+def test_stacks_take_lists_of_tensors():
+    x = mt.ones(2, 2)
+    for stack in (mt.hstack, mt.vstack, mt.dstack, mt.column_stack, mt.row_stack, mt.linalg.multi_dot):
+        with pytest.raises(TypeError, match="expected a tuple or list of Tensors; got Tensor"):
+            stack(x)
+        with pytest.raises(TypeError, match="expected Tensor as element 0; got NoneType"):
+            stack([None, x])
+    with pytest.raises(TypeError, match="combinations: expected a Tensor; got list"):
+        mt.combinations([1, 2])
+    with pytest.raises(RuntimeError, match="polar: Expected both inputs to be Float or Double tensors; got mortice.int64"):
+        mt.polar(mt.tensor(1), mt.tensor(1))

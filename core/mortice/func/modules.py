@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mortice.node import TENSOR_KERNELS
+from mortice.tensor import TensorBase
 
 k: Any = TENSOR_KERNELS
 
@@ -19,32 +20,88 @@ def functional_call(
     tie_weights: bool = True,
     strict: bool = False,
 ) -> Any:
-    """Call a module with other parameters and buffers, given by name, in place of its own."""
-    parts = parameter_and_buffer_dicts
-    given: dict[str, Any] = {}
-    for part in parts if isinstance(parts, (tuple, list)) else [parts]:
-        given.update(part)
+    """Call a module with other parameters and buffers, given by name, in place of its own.
+
+    Other attributes that are tensors can be given too. What the module sets anew while it runs goes into the dict that was
+    given; the module itself is as before afterwards.
+
+    Args:
+        tie_weights: a value goes to all names that the module has for the one that is given.
+        strict: all names of the module must be given, and no others.
+
+    Raises:
+        ValueError: when a name comes in several dicts, or several values for what is one tensor in the module.
+        RuntimeError: when strict, and names are missing or unknown.
+        TypeError: for a value that is no Tensor, or an attribute that is none.
+    """
+    given = parameter_and_buffer_dicts
+    if isinstance(given, (tuple, list)):
+        names = [name for part in given for name in part]
+        repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        if repeated:
+            raise ValueError(f"functional_call: {repeated} appeared in multiple dictionaries; give each name once.")
+        given = {name: value for part in given for name, value in part.items()}
     args = () if args is None else args if isinstance(args, tuple) else (args,)
-    own = dict(module.named_parameters(remove_duplicate=False))
-    own.update(module.named_buffers(remove_duplicate=False))
+    values = _tied(module, given) if tie_weights else dict(given)
     if strict:
-        _check_names(module, set(own) - set(given), set(given) - set(own))
-    given = {name: value for name, value in given.items() if name in own}
-    if tie_weights:
-        by_id = {id(own[name]): value for name, value in given.items()}
-        given = {name: by_id[id(t)] for name, t in own.items() if id(t) in by_id} | given
-    swapped: list[tuple[dict[str, Any], str, Any]] = []
+        own = dict(_named_tensors(module))
+        _check_names(module, set(own) - set(values), set(values) - set(own))
+    before: dict[str, Any] = {}
     try:
-        for name, value in given.items():
-            path, _, last = name.rpartition(".")
-            holder = module.get_submodule(path)
-            table = holder._parameters if last in holder._parameters else holder._buffers
-            swapped.append((table, last, table[last]))
-            table[last] = value
+        for name, value in values.items():
+            before[name] = _exchange(module, name, value)
         return module(*args, **(kwargs or {}))
     finally:
-        for table, last, value in reversed(swapped):
-            table[last] = value
+        after = {name: _exchange(module, name, value) for name, value in reversed(before.items())}
+        given.update({name: after[name] for name in given if name in after})
+
+
+_ABSENT: Any = object()  # an attribute that is not there
+
+
+def _named_tensors(module: Any) -> list[tuple[str, Any]]:
+    return [*module.named_parameters(remove_duplicate=False), *module.named_buffers(remove_duplicate=False)]
+
+
+def _tied(module: Any, given: Any) -> dict[str, Any]:
+    """Return what is given under all names that the module has for it."""
+    names: dict[int, list[str]] = {}
+    for name, t in _named_tensors(module):
+        names.setdefault(id(t), []).append(name)
+    values = dict(given)
+    for tied in names.values():
+        found = [name for name in tied if name in given]
+        if any(given[name] is not given[found[0]] for name in found):
+            raise ValueError(
+                f"functional_call got multiple values for keys {sorted(found)}, which are one tensor in the module. Give one of "
+                "them, or call with tie_weights=False."
+            )
+        values.update(dict.fromkeys(tied, given[found[0]]) if found else {})
+    return values
+
+
+def _exchange(module: Any, name: str, value: Any) -> Any:
+    """Put a value in the place of a name, and return what was there."""
+    path, _, last = name.rpartition(".")
+    holder = module.get_submodule(path)
+    if value is not None and value is not _ABSENT and not isinstance(value, TensorBase):
+        raise TypeError(f"functional_call: {value} is not an instance of mortice.Tensor; it was given for {name!r}.")
+    for table in (holder._parameters, holder._buffers):
+        if last in table:
+            before = table[last]
+            if value is _ABSENT:
+                del table[last]
+            else:
+                table[last] = value
+            return before
+    before = getattr(holder, last, _ABSENT)
+    if before is not _ABSENT and not isinstance(before, TensorBase):
+        raise TypeError(f"functional_call: {before} is not an instance of mortice.Tensor; it is the attribute {name!r}.")
+    if value is _ABSENT:
+        delattr(holder, last)
+    else:
+        setattr(holder, last, value)
+    return before
 
 
 def _check_names(module: Any, missing: set[str], unknown: set[str]) -> None:

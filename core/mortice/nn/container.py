@@ -427,7 +427,7 @@ def _describe(p: Any, elements: str) -> str:
     if not isinstance(p, Tensor):
         return f"Object of type: {type(p).__name__}"
     kind = "Parameter" if isinstance(p, Parameter) else "Tensor"
-    size, where = "x".join(str(n) for n in p.shape), "" if p.is_cpu else f" ({p.device})"
+    size, where = "x".join(str(n) for n in p.shape), "" if p.device.type in ("cpu", "meta") else f" ({p.device})"
     return f"{kind} containing: [{elements} of size {size}{where}]"
 
 

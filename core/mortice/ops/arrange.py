@@ -19,7 +19,19 @@ from mortice.ops.arguments import numpy_names
 from mortice.ops.creation import filled, finish, resolve
 from mortice.ops.data import check_dtype, tensor
 from mortice.ops.index import _take, flat_nonzero
-from mortice.ops.movement import cast, cat, clone, contiguous, expand, reshape, squeeze, stack, transpose, unsqueeze
+from mortice.ops.movement import (
+    _tensors,
+    cast,
+    cat,
+    clone,
+    contiguous,
+    expand,
+    reshape,
+    squeeze,
+    stack,
+    transpose,
+    unsqueeze,
+)
 from mortice.ops.movement import t as movement_t
 from mortice.ops.strided import as_strided, diagonal, diagonal_write, two_dims
 from mortice.ops.views import atleast_1d, atleast_2d, atleast_3d, flatten, many
@@ -412,6 +424,8 @@ def cartesian_prod(*tensors: Any) -> Any:
 
 def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
     """Return all ways to choose r elements of a vector, one a row."""
+    if not isinstance(input, TensorBase):
+        raise TypeError(f"combinations: expected a Tensor; got {type(input).__name__}.")
     if len(input.shape) != 1:
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(input.shape)}")
     if r < 0:
@@ -452,7 +466,7 @@ def block_diag(*tensors: Any) -> Any:
 
 def hstack(tensors: Any, *, out: Any = None) -> Any:
     """Join along dim 1, vectors along dim 0."""
-    parts = [atleast_1d(x) for x in many("hstack", (tensors,))]
+    parts = [atleast_1d(x) for x in _tensors("hstack", tensors)]
     if not parts:
         raise RuntimeError("hstack expects a non-empty TensorList")
     return cat(parts, 0 if len(parts[0].shape) == 1 else 1, out=out)
@@ -460,7 +474,7 @@ def hstack(tensors: Any, *, out: Any = None) -> Any:
 
 def vstack(tensors: Any, *, out: Any = None) -> Any:
     """Join along dim 0; vectors count as rows."""
-    parts = [atleast_2d(x) for x in many("vstack", (tensors,))]
+    parts = [atleast_2d(x) for x in _tensors("vstack", tensors)]
     if not parts:
         raise RuntimeError("vstack expects a non-empty TensorList")
     return cat(parts, 0, out=out)
@@ -473,7 +487,7 @@ def row_stack(tensors: Any, *, out: Any = None) -> Any:
 
 def dstack(tensors: Any, *, out: Any = None) -> Any:
     """Join along dim 2."""
-    parts = [atleast_3d(x) for x in many("dstack", (tensors,))]
+    parts = [atleast_3d(x) for x in _tensors("dstack", tensors)]
     if not parts:
         raise RuntimeError("dstack expects a non-empty TensorList")
     return cat(parts, 2, out=out)
@@ -481,7 +495,7 @@ def dstack(tensors: Any, *, out: Any = None) -> Any:
 
 def column_stack(tensors: Any, *, out: Any = None) -> Any:
     """Join along dim 1; vectors count as columns."""
-    parts = many("column_stack", (tensors,))
+    parts = _tensors("column_stack", tensors)
     if not parts:
         raise RuntimeError("column_stack expects a non-empty TensorList")
     return hstack([reshape(x, (prod(x.shape), 1)) if len(x.shape) <= 1 else x for x in parts], out=out)

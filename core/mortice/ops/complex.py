@@ -23,9 +23,13 @@ def _doubled(shape: Any, strides: Any) -> tuple[int, ...]:
     return tuple([2 * s for s in strides])
 
 
-def _joined(op: Op, d: DType) -> tuple[DType, DType]:
+def _check_parts(name: str, d: DType) -> None:
     if d is not float32 and d is not float64:
-        raise DTypeError(f"{op.name}: Expected both inputs to be Float or Double tensors; got {d}. Use .float() first.")
+        raise DTypeError(f"{name}: Expected both inputs to be Float or Double tensors; got {d}. Use .float() first.")
+
+
+def _joined(op: Op, d: DType) -> tuple[DType, DType]:
+    _check_parts(op.name, d)
     return d, d.to_complex()
 
 
@@ -48,6 +52,7 @@ def complex(real: Any, imag: Any, *, out: Any = None) -> Any:
 def polar(abs: Any, angle: Any, *, out: Any = None) -> Any:
     """Join absolute values and angles to complex numbers."""
     same_dtypes("polar", ("abs", abs), ("angle", angle))
+    _check_parts("polar", abs.dtype)
     return _complex(mul(abs, cos(angle)), mul(abs, sin(angle)), out=out)
 
 

@@ -10,7 +10,7 @@ from mortice.backends.movement import highest, lowest
 from mortice.dtype import bool_, int32, int64, promote_scalar
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
-from mortice.mutation import check_writable, inplace, plain
+from mortice.mutation import check_writable, inplace, layout, plain
 from mortice.node import TENSOR_KERNELS
 from mortice.op import TensorBase, hold, number_of, op
 from mortice.ops import elementwise
@@ -650,6 +650,9 @@ def fill_(input: Any, value: Any) -> Any:
     if isinstance(value, (int, float, complex)) and plain(input):
         input._device.backend.setitem(input._data, (...,), hold("fill_", value, input.dtype))
         input._storage.version += 1
+        return input
+    if input._storage is not None and input._steps is not None and 0 in (strides := layout(input)) and 0 not in input.shape:
+        _fill_(input[tuple([slice(0, None if s else 1) for s in strides])], value)  # what is expanded is written once
         return input
     return _fill_(input, value)
 

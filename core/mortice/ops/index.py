@@ -14,7 +14,7 @@ from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting, modes, special
 from mortice.mutation import assign, check_writable, layout, plain, view_scatter, write
 from mortice.node import TENSOR_KERNELS
-from mortice.op import TensorBase, as_view, op
+from mortice.op import TensorBase, as_view, hold, op
 from mortice.ops.data import range_of
 from mortice.ops.elementwise import where as choose
 from mortice.ops.movement import cast, expand, permute, reshape, transfer, unsqueeze
@@ -605,14 +605,33 @@ def setitem(input: Any, key: Any, value: Any) -> None:
         if value.shape:
             _op.check_device(_slice.op, input, value)
         value = transfer(value, input._device)
-    value = cast(value, input.dtype)
-    if _is_basic(key):
+    basic = _is_basic(key)
+    if value.dtype is not input.dtype:
+        if not (basic or (value.numel() == 1 and _is_mask(key))):
+            raise _other_dtype("setitem", input, value)
+        value = cast(value, input.dtype)
+    if basic:
         key, shape = basic_key(input.shape, key)
         check_writable("setitem", input)
         assign_view(_slice(input, key=key, shape=shape), value)
         return
     check_writable("setitem", input)
     _write_at(input, key, value, False)
+
+
+def _is_mask(key: tuple[Any, ...]) -> bool:
+    """Tell whether a key selects by one mask."""
+    from mortice.ops.data import as_tensor
+
+    chosen = [part for part in key if not isinstance(part, (int, slice)) and part is not None and part is not Ellipsis]
+    return len(chosen) == 1 and as_tensor(chosen[0]).dtype in (bool_, uint8)
+
+
+def _other_dtype(name: str, input: Any, values: Any) -> DTypeError:
+    return DTypeError(
+        f"{name}: Index put requires the source and destination dtypes match; got {input.dtype} and "
+        f"{getattr(values, 'dtype', type(values).__name__)}. Convert the values with .to({input.dtype})."
+    )
 
 
 def assign_view(target: Any, value: Any) -> None:
@@ -647,6 +666,12 @@ def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
     check_writable("copy_", self)
     if other is self:
         return self
+    if not isinstance(other, TensorBase):
+        if not isinstance(other, (int, float, complex)):
+            raise TypeError(f"copy_: expected a Tensor or a number; got {type(other).__name__}.")
+        from mortice.ops.data import tensor
+
+        other = tensor(hold("copy_", other, self.dtype), dtype=self.dtype, device=self._device)
     src = cast(transfer(other, self._device, non_blocking), self.dtype)
     if src.shape != self.shape:
         src = expand(src, self.shape)
@@ -756,10 +781,7 @@ def write_rows(x: Any, data: Any, index: Any, values: Any, axis: int, add: bool)
 def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """Return a copy with the values at tensors of indices replaced, or added to."""
     if not isinstance(values, TensorBase) or values.dtype is not input.dtype:
-        raise DTypeError(
-            f"index_put: Index put requires the source and destination dtypes match; got {input.dtype} and "
-            f"{getattr(values, 'dtype', type(values).__name__)}."
-        )
+        raise _other_dtype("index_put", input, values)
     key = tuple(slice(None) if k is None else k for k in indices)
     plan = Advanced(input, key)
     return _put(plan, _fitted(plan.result_shape(), values), accumulate)

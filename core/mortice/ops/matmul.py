@@ -19,7 +19,7 @@ from mortice.ops import elementwise
 from mortice.ops.arguments import numpy_names
 from mortice.ops.arrange import _roll
 from mortice.ops.gather import zero
-from mortice.ops.movement import cast, expand, permute, reshape, unsqueeze
+from mortice.ops.movement import _tensors, cast, expand, permute, reshape, unsqueeze
 from mortice.ops.norms import vector_norm
 from mortice.ops.strided import diagonal
 from mortice.shape import Size, broadcast, check_dim, prod
@@ -339,7 +339,7 @@ baddbmm_, addbmm_ = inplace(baddbmm), inplace(addbmm)
 @autocasting
 def multi_dot(tensors: Any, *, out: Any = None) -> Any:
     """Multiply a chain of matrices in the cheapest order; the first and last may be vectors."""
-    parts = list(tensors)
+    parts = _tensors("multi_dot", tensors)
     if len(parts) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(parts)}")
     for i, x in enumerate(parts):

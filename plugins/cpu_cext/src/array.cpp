@@ -40,7 +40,7 @@ int64_t count(int ndim, const int64_t *shape) {
 
 // An array without memory; shape and strides are to be set.
 static Array *bare(DType dtype, int ndim, int64_t size, size_t inline_bytes) {
-    if (ndim > MAX_NDIM) fail(PyExc_ValueError, "array: at most %d dimensions are supported; got %d.", MAX_NDIM, ndim);
+    if (ndim > MAX_NDIM) fail(PyExc_RuntimeError, "array: only tensors with up to %d dims are supported; got %d.", MAX_NDIM, ndim);
     size_t head = sizeof(Array) + 2 * sizeof(int64_t) * static_cast<size_t>(ndim);
     head = (head + 15) & ~size_t{15};
     auto *x = static_cast<Array *>(PyObject_Malloc(head + inline_bytes));

@@ -163,7 +163,7 @@ int as_ints(PyObject *x, int64_t *out, int at_most) {
         items = PySequence_Fast_ITEMS(fast.get());
         n = PySequence_Fast_GET_SIZE(fast.get());
     }
-    if (n > at_most) fail(PyExc_ValueError, "cpu_cext: expected at most %d ints; got %zd.", at_most, n);
+    if (n > at_most) fail(PyExc_RuntimeError, "only tensors with up to %d dims are supported; got %zd.", at_most, n);
     for (Py_ssize_t i = 0; i < n; i++) out[i] = as_int(items[i]);
     return static_cast<int>(n);
 }
