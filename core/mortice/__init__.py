@@ -43,6 +43,7 @@ from mortice.layout import (
     layout,
     memory_format,
     preserve_format,
+    sparse_coo,
     strided,
 )
 from mortice.lazy import load as _load
@@ -99,6 +100,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         return_types,
         serialization,
         signal,
+        sparse,
         special,
         storage,
         testing,
@@ -420,6 +422,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         set_warn_always,
         use_deterministic_algorithms,
     )
+    from mortice.sparse import sparse_coo_tensor, spmm
     from mortice.types import SymBool, SymFloat, SymInt
     from mortice.utils.dlpack import to_dlpack
     from mortice.utils.model_summary import summary
@@ -438,7 +441,7 @@ cdouble = complex128
 
 _LEFT_OUT = {
     "ao": "quantisation", "export": "exporting programs", "nested": "nested tensors",
-    "onnx": "exporting to ONNX", "quantization": "quantisation", "sparse": "sparse tensors",
+    "onnx": "exporting to ONNX", "quantization": "quantisation",
 }  # fmt: skip
 
 

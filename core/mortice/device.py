@@ -36,7 +36,7 @@ class Device:
     index: int | None
     backend: Any
     table: Any
-    base: Device  # where the memory is: itself, unless a level of vmap or forward mode (see `levels`) stands above it
+    base: Device  # where the memory is: itself, unless a level of vmap, forward mode or sparse tensors (see `levels`) stands above it
     inner: Device | None  # of a device of a level, the one below it
     level: Any
 

@@ -1,4 +1,4 @@
-"""Memory formats and layouts that PyTorch's signatures name. Tensors here are strided; a format is taken as a hint."""
+"""Memory formats and layouts that PyTorch's signatures name. A format is taken as a hint."""
 
 from __future__ import annotations
 
@@ -25,3 +25,4 @@ preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")
 channels_last_3d = memory_format("channels_last_3d")
 strided = layout("strided")
+sparse_coo = layout("sparse_coo")

@@ -456,7 +456,7 @@ def check_device(op: Op, x: Any, y: Any) -> None:
 
 
 def one_place(op: Op, args: Sequence[Any], tensors: Sequence[Any]) -> list[Any]:
-    """Return operands of one device and level; a tensor without dims on the CPU joins elementwise what is elsewhere."""
+    """Return operands of one device; a tensor without dims on the CPU joins elementwise what is elsewhere."""
     home = next((t._device for t in tensors if t.shape or t._device.type != "cpu"), tensors[0]._device)
     moved = []
     for a in args:
@@ -465,7 +465,7 @@ def one_place(op: Op, args: Sequence[Any], tensors: Sequence[Any]) -> list[Any]:
                 check_device(op, tensors[0], next(t for t in tensors if t._device.base is not tensors[0]._device.base))
             a = MOVE(a, home.base)
         moved.append(a)
-    return TO_ONE_LEVEL(moved)  # type: ignore[no-any-return]
+    return moved
 
 
 # ---- number rules: (op, number, dtype to compute in, position) -> the number as the kernel gets it ----
@@ -551,7 +551,7 @@ def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None) ->
     d = moving[0].dtype if moving else scalar_dtype(numbers[0])
     for t in tensors[1:]:
         if t._device is not first._device:
-            return slow(op, one_place(op, args, tensors), attrs, out)
+            return ACROSS_LEVELS(op, one_place(op, args, tensors), attrs, out)
     for t in moving[1:]:
         if t.dtype is not d:
             d = promote_types(d, t.dtype)
@@ -590,12 +590,12 @@ def as_operand(op: Op, value: Any) -> Any:
 
 
 # Filled in by `ops.movement` (the cast, the move to a device), `ops.data` (a tensor of a number), `mutation` (writing into a
-# given tensor) and `levels` (operands inside vmap and forward mode): all are written with ops.
+# given tensor) and `levels` (operands of several levels): all are written with ops.
 CAST: Callable[..., Any] = slow
 MOVE: Callable[..., Any] = slow
 FROM_NUMBER: Callable[..., Any] = slow
 WRITE_OUT: Callable[..., Any] = slow
-TO_ONE_LEVEL: Callable[..., Any] = slow
+ACROSS_LEVELS: Callable[..., Any] = slow
 
 
 as_view = fast.install(Op, as_view)

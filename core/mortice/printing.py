@@ -108,13 +108,11 @@ def tensor_repr(t: Any) -> str:
     """
     kind = type(t).__name__
     head = "tensor(" if kind in ("Tensor", "Parameter", "Buffer") else f"{kind}("
-    body = _body(t, len(head), _options)
-    return _join_suffixes(head + body, _suffixes(t, _options), len(head), _options)
+    return join_suffixes(head + body(t, len(head)), suffixes(t), len(head))
 
 
-def parameter_repr(t: Any) -> str:
-    """Write a parameter: a line that says so, then the tensor."""
-    text = tensor_repr(t)
+def parameter_repr(t: Any, text: str) -> str:
+    """Write a parameter: a line that says so, then the tensor, whose text is given."""
     if type(t).__name__ != "Parameter":
         text = f"Parameter({text})"
     return f"Parameter containing:\n{text}"
@@ -232,8 +230,9 @@ def _cells(values: list[Any], dtype: Any, options: _Options) -> tuple[Callable[[
 # Layout: brackets, line breaks and gaps.
 
 
-def _body(t: Any, indent: int, options: _Options) -> str:
+def body(t: Any, indent: int) -> str:
     """Write the elements in their brackets; `indent` is the column where they start."""
+    options = _options
     if t.device.type == "meta":  # it has none
         return "..."
     if t.numel() == 0:
@@ -270,7 +269,7 @@ def _body(t: Any, indent: int, options: _Options) -> str:
     return block(nested, 0) if rank else write(nested)
 
 
-def _suffixes(t: Any, options: _Options) -> list[str]:
+def suffixes(t: Any) -> list[str]:
     """List what follows the elements: device, size, dtype and the place in the graph."""
     found = []
     meta = t.device.type == "meta"
@@ -282,7 +281,7 @@ def _suffixes(t: Any, options: _Options) -> list[str]:
         if len(t.shape) != 1 or meta:
             found.append(f"size={tuple(t.shape)}")
     else:
-        if options.edgeitems == 0:
+        if _options.edgeitems == 0:
             found.append(f"size={tuple(t.shape)}")
         unsaid |= {"int64", "bool", default.to_complex().name}
     if t.dtype.name not in unsaid:
@@ -301,15 +300,16 @@ def _node_name(node: Any) -> str:
     return name.rsplit("::", 1)[-1] if isinstance(name, str) else type(node).__name__
 
 
-def _join_suffixes(text: str, suffixes: list[str], indent: int, options: _Options) -> str:
+def join_suffixes(text: str, suffixes: list[str], indent: int, below: bool = False) -> str:
+    """Add what follows the elements, on lines that end where PyTorch's do; on a new line if `below`."""
     # Lines break where torch's do, so that a text differs from torch's in the name alone: the line that the
     # elements end on counts two columns more than it has, and "mortice." no more than "torch.".
     used = len(text) - text.rfind("\n") + 1
     for suffix in suffixes:
-        size = len(suffix.replace("dtype=mortice.", "dtype=torch."))
-        if used + size + 2 > options.linewidth:
+        size = len(suffix.replace("=mortice.", "=torch."))
+        if used + size + 2 > _options.linewidth or below:
             text += ",\n" + " " * indent + suffix
-            used = indent + size
+            used, below = indent + size, False
         else:
             text += ", " + suffix
             used += size + 2

@@ -250,7 +250,9 @@ class TensorBase:
                 )
             if value is self:
                 raise RuntimeError("grad: can't assign Variable as its own grad.")
-            if value.shape != self.shape or value.dtype is not self.dtype or value._device is not self._device:
+            level = value._device.level
+            there = value._device if level is None or level.transforms else value._device.inner  # it may be sparse
+            if value.shape != self.shape or value.dtype is not self.dtype or not (self._device is there or self._device is value._device):
                 raise RuntimeError(
                     f"grad: attempting to assign a gradient that does not match its tensor; expected shape "
                     f"{list(self.shape)}, {self.dtype}, on {self.device}; got {list(value.shape)}, {value.dtype}, on "

@@ -379,7 +379,7 @@ def test_bad_arguments_are_refused(make, kind, text):
         make(p)
 
 
-def test_sparse_adam_refuses_the_only_gradients_there_are():
+def test_sparse_adam_refuses_dense_gradients():
     p = mt.ones(2, requires_grad=True)
     made = optim.SparseAdam([p])
     assert made.step(lambda: 3) == 3

@@ -195,12 +195,12 @@ def test_text_is_the_golden_one(t: Tensor, text: str) -> None:
 
 def test_parameter_says_so_on_a_line_of_its_own() -> None:
     t = Parameter([1.0, 2.0], requires_grad=True)
-    assert parameter_repr(t) == "Parameter containing:\ntensor([1., 2.], requires_grad=True)"
+    assert parameter_repr(t, tensor_repr(t)) == "Parameter containing:\ntensor([1., 2.], requires_grad=True)"
 
 
 def test_parameter_subclass_shows_its_class() -> None:
     t = Weight([1.0], requires_grad=True)
-    assert parameter_repr(t) == "Parameter containing:\nParameter(Weight([1.], requires_grad=True))"
+    assert parameter_repr(t, tensor_repr(t)) == "Parameter containing:\nParameter(Weight([1.], requires_grad=True))"
 
 
 def test_default_dtype_is_not_said() -> None:
@@ -357,7 +357,7 @@ def check(torch: Any, t: Any, **options: Any) -> None:
         module.set_printoptions(profile="default")
         module.set_printoptions(**options)
     wanted = repr(t).replace("torch.", "mortice.")
-    given = parameter_repr(adapt(t)) if isinstance(t, torch.nn.Parameter) else tensor_repr(adapt(t))
+    given = parameter_repr(adapt(t), tensor_repr(adapt(t))) if isinstance(t, torch.nn.Parameter) else tensor_repr(adapt(t))
     assert given == wanted, options
 
 

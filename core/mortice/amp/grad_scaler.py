@@ -304,7 +304,7 @@ def _unscale(gradients: list[Any], factor: Callable[[Any], Any]) -> list[Any]:
     """Multiply gradients, in place; return for each device whether one was not finite."""
     found: dict[Any, Any] = {}
     with mortice.no_grad():
-        for g in gradients:
+        for g in [g._values() if g.is_sparse else g for g in gradients]:
             bad, place = g.isfinite().all().logical_not(), g.device
             found[place] = bad if place not in found else found[place].logical_or(bad)
             g.mul_(factor(place))

@@ -287,7 +287,7 @@ class Function:
         if kwargs:
             args = _bound(cls, args, kwargs, separate)
         for a in args:
-            if isinstance(a, TensorBase) and a._device.level is not None:
+            if isinstance(a, TensorBase) and a._device.level is not None and a._device.level.transforms:
                 return function_levels.apply(cls, Function, args)
         return cls._run(args)[0]
 

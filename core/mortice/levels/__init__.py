@@ -1,4 +1,4 @@
-"""Levels: a running vmap, or a running forward-mode derivative, as a device that stands above another one.
+"""Levels: a running vmap, a running forward-mode derivative, or sparse tensors, as a device that stands above another one.
 
 A tensor of a level lives on the level's device. Its buffer wraps buffers of the level below, and the level's backend
 knows how to compute with it, so the call path, the graph and every op work as they do anywhere. Here: the stack of a
@@ -13,6 +13,7 @@ from mortice import mutation as _mutation
 from mortice import op as _op
 from mortice.device import Device, stand_above
 from mortice.graph import Node, next_seq
+from mortice.layout import strided
 from mortice.modes import modes
 from mortice.node import TENSOR_KERNELS
 from mortice.shape import Size
@@ -32,10 +33,12 @@ stack = _Stack()
 
 
 class Level:
-    """A running transform. Subclasses say what a buffer of theirs is made of."""
+    """A running transform, or what sparse tensors have in common. Subclasses say what a buffer of theirs is made of."""
 
     backend_class: Any
     name = "level"
+    layout = strided
+    transforms = True  # whether it is a function transform, which ends
     size = 1  # of the batch
     randomness = "same"
 
@@ -116,6 +119,22 @@ class Level:
     def text(self, t: Any) -> str:
         """Return how a tensor of this level is printed."""
         raise NotImplementedError
+
+    def pickled(self, t: Any) -> tuple[Any, ...]:
+        """Return what a tensor of this level is rebuilt from."""
+        raise self.no_memory("pickle")
+
+    def no_memory(self, name: str) -> Exception:
+        """Return the error for an operation that asks a tensor of this level for its memory."""
+        return RuntimeError(f"{name}: a tensor inside a function transform (vmap, jvp, ...) has no memory of its own.")
+
+    def meet(self, op: Any, args: Sequence[Any], attrs: dict[str, Any], out: Any) -> Any:
+        """Apply an op to operands of which one is of this level, which is no transform, and others are not."""
+        raise NotImplementedError
+
+    def moved(self, data: Any, source: Device, target: Device, move: Callable[..., Any]) -> Any:
+        """Return a buffer with its parts moved by `move(part, source, target)`, devices below."""
+        return self.over(data, lambda part: move(part, source.inner, target.inner))
 
     def inside(self, data: Any, t: Any) -> Any:
         """Wrap a buffer of the level below as a tensor there, to be looked at."""
@@ -300,6 +319,13 @@ def to_one_level(args: Sequence[Any]) -> list[Any]:
     return [raise_to(a, target) if isinstance(a, TensorBase) else a for a in args]
 
 
+def across_levels(op: Any, args: Sequence[Any], attrs: dict[str, Any], out: Any) -> Any:
+    """Apply an op to operands of one device, of several levels perhaps."""
+    levels = [a._device.level for a in args if isinstance(a, TensorBase) and a._device.level is not None]
+    sparse = next((level for level in levels if not level.transforms), None)
+    return _op.slow(op, to_one_level(args), attrs, out) if sparse is None else sparse.meet(op, args, attrs, out)
+
+
 NO_ROOM = (
     "{}: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that is "
     "transformed, while `self` is not: it has no room for the result. Use the out-of-place operator instead, or make `self` "
@@ -344,4 +370,4 @@ def drawing(device: Device, n: int) -> tuple[Device, int]:
     return place, n
 
 
-_op.TO_ONE_LEVEL, _mutation.INTO_LEVEL = to_one_level, into_level
+_op.ACROSS_LEVELS, _mutation.INTO_LEVEL = across_levels, into_level

@@ -6,6 +6,7 @@ from importlib import import_module
 
 from mortice import op
 from mortice.dtype import get_default_dtype
+from mortice.layout import sparse_coo
 from mortice.layout import strided as strided_layout
 from mortice.lazy import family
 from mortice.methods.arrangement import Arrangement
@@ -17,6 +18,7 @@ from mortice.methods.making import Making
 from mortice.methods.matrices import Matrices
 from mortice.methods.operators import Operators
 from mortice.methods.reduction import Reductions
+from mortice.methods.sparse import SparseForms
 from mortice.mutation import layout
 from mortice.shape import SizeMember, check_dim, prod, size_member
 from mortice.tensor import TensorBase
@@ -37,7 +39,7 @@ def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs:
 
 
 class Tensor(
-    Operators, Elementwise, Reductions, Arrangement, Matrices, Making, HostValues, Exchange, Conversion, TensorBase
+    Operators, Elementwise, Reductions, Arrangement, Matrices, Making, HostValues, Exchange, Conversion, SparseForms, TensorBase
 ):
     """A multi-dimensional array of one dtype on one device, that can record what is computed with it.
 
@@ -56,7 +58,7 @@ class Tensor(
         alike = len(data) == 1 and isinstance(data[0], TensorBase)
         if alike and device is not None:
             raise RuntimeError("Tensor: expected a tensor or a device, not both. Use .to(device).")
-        if alike and data[0]._device.level is None:
+        if alike and (data[0]._device.level is None or not data[0]._device.level.transforms):
             made = data[0]
             own = made.own_storage()
             t = object.__new__(cls)
@@ -134,8 +136,14 @@ class Tensor(
 
     @property
     def layout(self) -> Any:
-        """The kind of storage: always strided."""
-        return strided_layout
+        """The kind of storage: strided, or sparse_coo."""
+        level = self._device.level
+        return strided_layout if level is None else level.layout
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether its layout is sparse_coo."""
+        return self.layout is sparse_coo
 
     def is_floating_point(self) -> bool:
         """Tell whether the dtype is a float."""
@@ -165,7 +173,7 @@ class Tensor(
         return self._device.type == "meta"
 
     # What no tensor here is.
-    is_sparse = is_sparse_csr = is_quantized = is_mkldnn = is_nested = False
+    is_sparse_csr = is_quantized = is_mkldnn = is_nested = False
     is_ipu = is_maia = is_mps = is_mtia = is_vulkan = is_xla = is_xpu = False
     name = None
     is_nonzero, is_same_size, is_set_to = queries.is_nonzero, queries.is_same_size, queries.is_set_to

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from mortice.backends.host import HostBuffer
 from mortice.backends.plugins import resolve
 from mortice.device import Device
@@ -65,14 +67,16 @@ class Conversion(TensorBase):
             dtype = get_default_dtype()
         if dtype is not None:
             return self.to(getattr(dtype, "dtype", dtype))
-        return f"mortice.{CLASS_NAMES[self.dtype.name]}Tensor"
+        return f"mortice.{'sparse.' if self.is_sparse else ''}{CLASS_NAMES[self.dtype.name]}Tensor"  # type: ignore[attr-defined]
 
     def type_as(self, other: Any) -> Any:
         """Convert to the dtype of another tensor."""
         return self.to(other.dtype)
 
     def to_dense(self, dtype: Any = None, *, masked_grad: bool | None = None) -> Any:
-        """Return the tensor itself, which is dense, or a conversion to a dtype."""
+        """Return all elements of a sparse tensor as a dense one; a dense one itself, or a conversion to a dtype."""
+        if self._device.level is not None and self.is_sparse:  # type: ignore[attr-defined]
+            return import_module("mortice.sparse.coo").to_dense(self, dtype)
         return self if dtype is None else movement.cast(self, as_dtype("to_dense", dtype))
 
     def cpu(self, *, memory_format: Any = None) -> Any:
@@ -140,6 +144,8 @@ class Conversion(TensorBase):
         return t
 
     def __reduce_ex__(self, protocol: Any) -> Any:
+        if self._device.level is not None:
+            return self._device.level.pickled(self)
         data = self.detach()._host().tobytes() if self._device.backend.has_values else b""
         state = (data, tuple(self.shape), self.dtype, str(self._device), self._rg)
         kept = self.__dict__ if type(self).__getstate__ is object.__getstate__ else self.__getstate__()

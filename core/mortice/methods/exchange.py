@@ -83,7 +83,7 @@ class Exchange(TensorBase):
                 f"Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.{_in_graph(self)}"
             )
         if x._device.level is not None:
-            raise RuntimeError("numpy: a tensor inside a function transform (vmap, jvp, ...) has no memory of its own.")
+            raise x._device.level.no_memory("numpy")
         if not x.is_cpu:
             raise TypeError(
                 f"can't convert {x.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "

@@ -30,7 +30,7 @@ class TypedClass(type):
         return storage.old_style(args, cls.dtype, "cpu")
 
     def __instancecheck__(cls, x: Any) -> bool:
-        return isinstance(x, TensorBase) and x.dtype is cls.dtype and x.device.type == "cpu"
+        return isinstance(x, TensorBase) and x.dtype is cls.dtype and x.device.type == "cpu" and not x.is_sparse  # type: ignore[attr-defined]
 
 
 def _typed(dtype: str) -> TypedClass:

@@ -37,7 +37,7 @@ class Parameter(Tensor):
         return memo[id(self)]
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
-        return parameter_repr(self)
+        return parameter_repr(self, Tensor.__repr__(self))
 
 
 class Buffer(Tensor):

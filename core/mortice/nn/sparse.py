@@ -14,7 +14,7 @@ from mortice.nn.parameter import Parameter
 class Embedding(Module):
     """A table of vectors, looked up by index; the vector at `padding_idx` starts as zeros and is not trained.
 
-    Differs from torch: gradients are dense; `sparse` has no effect.
+    With `sparse` the gradient of the table is a sparse tensor.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Embedding(Module):
 class EmbeddingBag(Module):
     """The sum, mean or maximum of the vectors of each bag of indices; those at `padding_idx` do not count.
 
-    Differs from torch: gradients are dense; `sparse` has no effect.
+    With `sparse` the gradient of the table is a sparse tensor.
     """
 
     def __init__(

@@ -6,12 +6,14 @@ import math
 import operator
 import sys
 import warnings
+from importlib import import_module
 from typing import Any
 
 from mortice.backends.plugins import resolve
 from mortice.device import Device
 from mortice.dtype import DType, as_dtype, get_default_dtype, int64, scalar_dtype
 from mortice.errors import ShapeError
+from mortice.layout import sparse_coo
 from mortice.modes import special
 from mortice.op import TensorBase
 from mortice.ops.data import check_dtype, converted, finish, fit, number, tensor
@@ -98,6 +100,8 @@ def zeros(
     layout: Any = None, pin_memory: bool = False, **named: Any,
 ) -> Any:  # fmt: skip
     """Make zeros, in the default float dtype unless given."""
+    if layout is sparse_coo:
+        return import_module("mortice.sparse").nothing("zeros", size, dtype, device, requires_grad, **named)
     shape = _sized("zeros", size, named.pop("size", None))
     if out is not None:
         dtype, device = kind_of("zeros", out, dtype, device)
@@ -120,6 +124,8 @@ def empty(
     layout: Any = None, pin_memory: bool = False, memory_format: Any = None, **named: Any,
 ) -> Any:  # fmt: skip
     """Make a tensor of unspecified contents, in the default float dtype unless given."""
+    if layout is sparse_coo:
+        return import_module("mortice.sparse").nothing("empty", size, dtype, device, requires_grad, **named)
     shape = _sized("empty", size, named.pop("size", None))
     if out is not None:
         dtype, device = kind_of("empty", out, dtype, device)

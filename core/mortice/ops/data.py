@@ -421,7 +421,7 @@ def check_lendable(x: Any) -> None:
     if x._rg:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if x._device.level is not None:
-        raise BufferError("__dlpack__: a tensor inside a function transform (vmap, jvp, ...) has no memory of its own.")
+        raise BufferError(str(x._device.level.no_memory("__dlpack__")))
 
 
 def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Any:

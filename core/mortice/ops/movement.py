@@ -97,7 +97,7 @@ def _transfer(data: Any, source: Any, device: Any, later: bool = False) -> Any:
     if source.backend is device.backend:
         return device.backend.copy_to(data, device)
     if source.level is not None:
-        return source.level.over(data, lambda part: _transfer(part, source.inner, device.inner))
+        return source.level.moved(data, source, device, _transfer)
     move = device.backend.from_host_later if later else device.backend.from_host
     return move(source.backend.to_host(data), device)
 

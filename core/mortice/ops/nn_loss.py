@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
 from mortice.backends.kernel_tools import in_float32
 from mortice.backends.kernels import FreeKernels
 from mortice.dtype import DType, bfloat16, float16, float32, int64
 from mortice.errors import DTypeError, ShapeError
+from mortice.modes import modes
 from mortice.node import TENSOR_KERNELS
 from mortice.op import Op, TensorBase, op, same
 from mortice.ops.data import number, range_of
@@ -80,11 +82,14 @@ def embedding(
 ) -> Any:
     """Return the rows of a table at indices of any shape.
 
-    Differs from torch: gradients are dense; `sparse` has no effect.
+    With `sparse`, `weight.grad` becomes a sparse tensor.
+    Differs from torch: that of a table which is no leaf, and what `autograd.grad` returns, is dense.
     """
     if len(weight.shape) != 2:
         raise ShapeError(f"embedding: 'weight' must be 2-D; got {list(weight.shape)}.")
     at = check_rows("embedding", indices, tuple(weight.shape)[0])
+    if sparse and weight._rg and weight._node is None and modes.grad:
+        return import_module("mortice.sparse").embedding(weight, at, padding_idx, scale_grad_by_freq)
     return _embedding(weight, at, padding_idx=padding_idx, scale_grad_by_freq=scale_grad_by_freq)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from mortice import op as _op
@@ -127,15 +128,20 @@ def sum(
     axis: Any = None, keepdims: Any = None,
 ) -> Any:  # fmt: skip
     """Add up all elements, or those along dims. Bools and integers add up in int64."""
-    if dtype is None and out is None and getattr(input, "dtype", None) is bool_:  # counted as they are
+    try:
+        if dtype is None and out is None and getattr(input, "dtype", None) is bool_:  # counted as they are
+            axes = axes_of("sum", axis if dim is None else dim, len(input.shape))
+            return _count_nonzero(input, axis=axes, keepdims=bool(keepdim if keepdims is None else keepdims))
+        if dim is None and axis is None and dtype is None and out is None and not keepdim and not keepdims:
+            return _total(input)
+        if dim is None and axis is None and dtype is None:
+            return _sum(input, axis=None, keepdims=bool(keepdim or keepdims), out=out)
         axes = axes_of("sum", axis if dim is None else dim, len(input.shape))
-        return _count_nonzero(input, axis=axes, keepdims=bool(keepdim if keepdims is None else keepdims))
-    if dim is None and axis is None and dtype is None and out is None and not keepdim and not keepdims:
-        return _total(input)
-    if dim is None and axis is None and dtype is None:
-        return _sum(input, axis=None, keepdims=bool(keepdim or keepdims), out=out)
-    axes = axes_of("sum", axis if dim is None else dim, len(input.shape))
-    return reduce_as(_sum, input, dtype, out, axis=axes, keepdims=bool(keepdim if keepdims is None else keepdims))
+        return reduce_as(_sum, input, dtype, out, axis=axes, keepdims=bool(keepdim if keepdims is None else keepdims))
+    except NotImplementedError:  # what sparse operands raise, of which a sum may be dense: asked only then
+        if out is not None or keepdim or keepdims or not input.is_sparse:
+            raise
+        return import_module("mortice.sparse").sum(input, axis if dim is None else dim, dtype)
 
 
 def others_product(k: Any, x: Any, axis: int) -> Any:

@@ -251,7 +251,7 @@ def whole(x: Any) -> Any:
     """Return all the memory that a tensor sees a part of as a 1-D tensor over it, outside the graph."""
     device, storage = x._device, x.own_storage()
     if device.level is not None:
-        raise RuntimeError("storage: a tensor inside a function transform (vmap, jvp, ...) has no memory of its own.")
+        raise device.level.no_memory("storage")
     storage.pinned = True
     backend = device.backend
     if backend.rooted:

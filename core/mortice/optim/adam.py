@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import mortice
 from mortice import Tensor
 from mortice.optim.fused import (
     FusedOptimizer,
+    add_rows,
     check,
     check_betas,
     check_fused,
@@ -15,6 +17,7 @@ from mortice.optim.fused import (
     check_not_negative,
     closure_loss,
     rounded,
+    with_values,
     zeros,
 )
 from mortice.optim.optimizer import Optimizer
@@ -179,11 +182,7 @@ class RAdam(_Moments):
 
 
 class SparseAdam(Optimizer):
-    """Adam for sparse gradients, kept so that scripts that name it load.
-
-    Differs from torch: there are no sparse gradients here, so that a step with any gradient is refused, as PyTorch
-    refuses a dense one.
-    """
+    """Adam for sparse gradients: only the rows that a gradient has move, and so do their averages."""
 
     def __init__(
         self, params: Any, lr: Any = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
@@ -197,8 +196,29 @@ class SparseAdam(Optimizer):
         check(not places, f"Complex params at indices {places}: SparseAdam does not support complex parameters")
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Refuse dense gradients; there are no others."""
+        """Update the rows that the gradients have; dense gradients are refused."""
         loss = closure_loss(closure)
-        if any(p.grad is not None for group in self.param_groups for p in group["params"]):
-            raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    if not p.grad.is_sparse:
+                        raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")
+                    with mortice.no_grad():
+                        self._sparse_step(group, p, p.grad.coalesce())
         return loss
+
+    def _sparse_step(self, group: dict[str, Any], p: Any, grad: Any) -> None:
+        state = self.state[p]
+        if not state:
+            state.update(step=0, exp_avg=zeros(p), exp_avg_sq=zeros(p))
+        state["step"] += 1
+        g = -grad.values() if group["maximize"] else grad.values()
+        means = []
+        for name, beta, value in zip(("exp_avg", "exp_avg_sq"), group["betas"], (g, g * g)):
+            old = state[name].sparse_mask(grad).values()
+            change = (value - old) * (1 - beta)
+            add_rows(state[name], with_values(grad, change))
+            means.append(old + change)
+        first, second = [1 - beta ** state["step"] for beta in group["betas"]]
+        step = means[0] / (means[1].sqrt() + group["eps"])
+        add_rows(p, with_values(grad, step), -float(group["lr"]) * second**0.5 / first)

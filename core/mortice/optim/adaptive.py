@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import mortice
-from mortice.optim.fused import FusedOptimizer, check, check_fused, check_lr, check_not_negative, zeros
+from mortice.optim.fused import (
+    FusedOptimizer,
+    add_rows,
+    check,
+    check_fused,
+    check_lr,
+    check_not_negative,
+    with_values,
+    zeros,
+)
 
 
 def full_like(p: Any, value: float) -> Any:
@@ -54,6 +63,18 @@ class Adagrad(FusedOptimizer):
 
     def _plan(self, group: dict[str, Any], p: Any) -> Any:
         return ("sum",), (("step", self._read(p, "step")),)
+
+
+    def _sparse_step(self, group: dict[str, Any], p: Any, grad: Any) -> None:
+        if group["weight_decay"]:
+            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+        self._count(group, [p])
+        grad, total = grad.coalesce(), self.state[p]["sum"]
+        g = grad.values()
+        add_rows(total, grad * grad)
+        rate = float(group["lr"]) / (1 + (self._read(p, "step") - 1) * group["lr_decay"])
+        step = g / (total.sparse_mask(grad).values().sqrt() + group["eps"])
+        add_rows(p, with_values(grad, step), -rate)
 
 
 class Adadelta(FusedOptimizer):

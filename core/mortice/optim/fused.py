@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import sys
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
@@ -46,6 +47,8 @@ class FusedOptimizer(Optimizer):
             self._check_captured()
         for group in self.param_groups:
             params = [p for p in group["params"] if p.grad is not None]
+            if "mortice.sparse" in sys.modules:  # else no gradient is sparse, and none need be asked
+                params = self._sparse_steps(group, params)
             if self._counts and params:
                 self._count(group, params)
             batches: dict[Any, list[Any]] = {}
@@ -69,6 +72,20 @@ class FusedOptimizer(Optimizer):
                     options, bool(group.get("differentiable")),
                 )  # fmt: skip
         return loss
+
+    def _sparse_steps(self, group: dict[str, Any], params: list[Any]) -> list[Any]:
+        """Update the parameters whose gradients are sparse, and return the others."""
+        for p in params:
+            if p.grad.is_sparse:
+                with mortice.no_grad():
+                    self._sparse_step(group, p, -p.grad if group.get("maximize") else p.grad)
+        return [p for p in params if not p.grad.is_sparse]
+
+    def _sparse_step(self, group: dict[str, Any], p: Any, grad: Any) -> None:
+        """Update one parameter by a sparse gradient; most optimisers have no such step."""
+        name = type(self).__name__
+        hint = ", please consider SparseAdam instead" if name == "Adam" else ". Use SparseAdam, SGD or Adagrad"
+        raise RuntimeError(f"{name} does not support sparse gradients{hint}")
 
     def _check_captured(self) -> None:
         if not all([group.get("capturable", True) for group in self.param_groups]):
@@ -182,6 +199,20 @@ def value_of(group: dict[str, Any], option: Any) -> Any:
     if isinstance(option, Tensor) and group.get("differentiable"):
         return option
     return option.item() if hasattr(option, "item") else option  # NumPy's scalars have it too
+
+
+def add_rows(p: Any, grad: Any, scale: float = 1) -> None:
+    """Add a sparse tensor, times a number, to a dense one in place: only the rows that it has are touched."""
+    rows = grad._indices()
+    if len(rows) == 1:
+        p.index_add_(0, rows[0], grad._values().to(p.dtype), alpha=scale)
+    else:
+        p.add_(grad, alpha=scale)
+
+
+def with_values(like: Any, values: Any) -> Any:
+    """Return a coalesced sparse tensor of other values at the places of `like`."""
+    return mortice.sparse_coo_tensor(like.indices(), values, like.shape, is_coalesced=True)
 
 
 def zeros(p: Any) -> Any:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import mortice
-from mortice.optim.fused import FusedOptimizer, check, check_fused, check_lr, check_not_negative, rounded, zeros
+from mortice.optim.fused import (
+    FusedOptimizer,
+    add_rows,
+    check,
+    check_fused,
+    check_lr,
+    check_not_negative,
+    rounded,
+    zeros,
+)
 
 _PLAIN = (None,), (("first", False),)
 
@@ -43,6 +52,18 @@ class SGD(FusedOptimizer):
             self._first()
             self.state[p]["momentum_buffer"] = zeros(p)
         return ("momentum_buffer",), (("first", first),)
+
+
+    def _sparse_step(self, group: dict[str, Any], p: Any, grad: Any) -> None:
+        if group["weight_decay"]:
+            raise RuntimeError("SGD: weight_decay option is not compatible with sparse gradients")
+        if momentum := group["momentum"]:
+            state = self.state[p]
+            held = state.get("momentum_buffer")
+            held = grad.clone() if held is None else held.mul_(momentum).add_(grad, alpha=1 - group["dampening"])
+            state["momentum_buffer"] = held = held.coalesce()
+            grad = grad.add(held, alpha=momentum) if group["nesterov"] else held
+        add_rows(p, grad, -float(group["lr"]))
 
 
 class ASGD(FusedOptimizer):

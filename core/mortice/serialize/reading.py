@@ -20,6 +20,7 @@ from mortice.backends.plugins import default_backend, resolve
 from mortice.device import Device
 from mortice.dtype import DTYPES, DType, by_name, uint8
 from mortice.errors import DTypeError
+from mortice.layout import sparse_coo
 from mortice.ops.data import check_dtype
 from mortice.ops.storage import TypedStorage
 from mortice.ops.strided import _shares as shares
@@ -200,6 +201,20 @@ def _rebuild_tensor_v3(
     return _rebuild_tensor(storage, offset, size, stride, requires_grad, hooks, metadata, dtype=dtype)
 
 
+def _layout(name: Any) -> Any:
+    if name not in ("torch.sparse_coo", "mortice.sparse_coo"):
+        raise UnpicklingError(f"load: expected the layout {sparse_coo}; got {name!r}.")
+    return sparse_coo
+
+
+def _sparse(layout: Any, parts: Any) -> Any:
+    indices, values, size, *coalesced = parts
+    if layout is not sparse_coo or not isinstance(indices, TensorBase) or not isinstance(values, TensorBase):
+        raise UnpicklingError(f"load: expected a sparse tensor of the layout {sparse_coo}; got {layout!r}.")
+    made = importlib.import_module("mortice.sparse").sparse_coo_tensor
+    return made(indices, values, size, is_coalesced=bool(coalesced and coalesced[0]))
+
+
 def _rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: Any = False) -> Any:
     """Make a tensor that has no elements, on "meta" whatever `map_location` says."""
     if not isinstance(dtype, DType) or not all(type(n) is int and n >= 0 for n in (*size, *stride)):
@@ -291,6 +306,8 @@ _KNOWN: dict[str, Any] = {
     "torch._utils._rebuild_meta_tensor_no_storage": Known(_rebuild_meta),
     "torch._utils._rebuild_parameter": Known(_parameter),
     "torch._utils._rebuild_parameter_with_state": Known(_parameter),
+    "torch._utils._rebuild_sparse_tensor": Known(_sparse),
+    "torch.serialization._get_layout": Known(_layout),
     "torch._tensor._rebuild_from_type_v2": Known(_rebuild_from_type),
     "torch.Tensor": TensorBase.cls,
     "torch.nn.parameter.Parameter": Known(_parameter),

@@ -31,6 +31,8 @@ class Global:
 _RETYPING = ("real", "imag", "view_as_real", "view_as_complex")  # views whose elements are others than the root's
 _REBUILD = Global("torch._utils", "_rebuild_tensor_v2")
 _REBUILD_UNTYPED = Global("torch._utils", "_rebuild_tensor_v3")
+_REBUILD_SPARSE = Global("torch._utils", "_rebuild_sparse_tensor")
+_LAYOUT = Global("torch.serialization", "_get_layout")
 _REBUILD_META = Global("torch._utils", "_rebuild_meta_tensor_no_storage")
 
 
@@ -193,7 +195,9 @@ class Pickler(pickle._Pickler):
             return Call(Global("torch.nn.parameter", type(t).__name__), (t._rg, t._device, t.dtype))
         is_parameter = any(c.__module__ == "mortice.nn.parameter" and c.__name__ == "Parameter" for c in type(t).__mro__)
         requires_grad = t._rg and not is_parameter
-        if t._device.backend.has_values:
+        if t._device.level is not None:
+            rebuild, args = _REBUILD_SPARSE, self._sparse(t)
+        elif t._device.backend.has_values:
             memory, offset, strides = self._place(t)
             place = (memory, offset, tuple(t.shape), tuple(strides), requires_grad, OrderedDict())
             typed = t.dtype.name in STORAGES
@@ -211,6 +215,12 @@ class Pickler(pickle._Pickler):
             return Call(rebuild, args)
         kind = Global("torch", "Tensor") if ours else Global(type(t).__module__, type(t).__qualname__)
         return Call(Global("torch._tensor", "_rebuild_from_type_v2"), (rebuild, kind, args, state))
+
+    def _sparse(self, t: Any) -> tuple[Any, ...]:
+        """Return what a sparse tensor is rebuilt from."""
+        if not t.is_sparse:
+            raise t._device.level.no_memory("save")
+        return Call(_LAYOUT, ("torch.sparse_coo",)), (t._indices(), t._values(), t.shape, t.is_coalesced())
 
     def _storage(self, storage: Any) -> Memory:
         """Return the memory of a storage; as other elements than the tensors have that share it, it is one of its own."""

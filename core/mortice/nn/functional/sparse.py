@@ -45,7 +45,7 @@ def embedding_bag(
 
     A bag is a row of a 2-D `input`, or the indices of a 1-D one from one of the `offsets` to the next. The rows at
     `padding_idx` do not count.
-    Differs from torch: gradients are dense; `sparse` has no effect.
+    With `sparse` the gradient of `weight`, a leaf, is a sparse tensor.
     """
     if weight.dtype is mortice.int64 and input.is_floating_point():
         warnings.warn("embedding_bag: the arguments are (input, weight, ...); they came in the old order.", stacklevel=2)
@@ -92,7 +92,7 @@ def embedding_bag(
     sizes = mortice.bincount(bags, minlength=count)
     if mode == "max" and at.numel():
         return _bag_maxima(at, weight, sizes)
-    rows = _rows(at, weight, scale_grad_by_freq)
+    rows = _rows(at, weight, scale_grad_by_freq, sparse)
     if weight.dtype in (mortice.float16, mortice.bfloat16):  # added up in float32, and rounded once
         rows = rows.float()
     if per_sample_weights is not None:
@@ -136,10 +136,10 @@ def _bags(input: Any, offsets: Any, include_last: bool) -> tuple[int, Any]:
     return len(starts), mortice.arange(len(starts), device=input.device).repeat_interleave(sizes)
 
 
-def _rows(at: Any, weight: Any, scale_grad_by_freq: bool = False) -> Any:
+def _rows(at: Any, weight: Any, scale_grad_by_freq: bool = False, sparse: bool = False) -> Any:
     """Return the rows that bags hold; what PyTorch refuses as an index in `embedding` it refuses as a value here."""
     try:
-        return _nn.embedding(weight, at, -1, scale_grad_by_freq)
+        return _nn.embedding(weight, at, -1, scale_grad_by_freq, sparse)
     except IndexError as error:
         raise RuntimeError(str(error).replace("embedding", "embedding_bag", 1)) from None
 

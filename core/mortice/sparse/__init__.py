@@ -1,0 +1,230 @@
+"""mortice.sparse: sparse tensors in coordinate form (COO), with PyTorch's names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mortice
+from mortice import graph
+from mortice.graph import Node, next_seq
+from mortice.methods.conversion import CLASS_NAMES
+from mortice.methods.typed import TypedClass
+from mortice.modes import modes
+from mortice.shape import check_sizes
+from mortice.sparse import rules
+from mortice.sparse.coo import LEVEL, Sparse, buffer_of, coalesce, place, values_of, wrap
+from mortice.tensor import TensorBase, make
+
+__all__ = ["addmm", "log_softmax", "mm", "softmax", "sum"]
+
+
+def nothing(
+    name: str, size: tuple[Any, ...], dtype: Any, device: Any, requires_grad: bool, pin_memory: bool = False, **named: Any
+) -> Any:
+    """Make a sparse tensor without values: what `zeros` and `empty` are in this layout."""
+    shape = check_sizes(name, size or tuple(named.pop("size", ())))
+    like = mortice.zeros(0, dtype=dtype, device=device)
+    return wrap(rules.nothing(shape, like.dtype, like._device)).requires_grad_(requires_grad)
+
+
+def sparse_coo_tensor(
+    indices: Any, values: Any = None, size: Any = None, *, dtype: Any = None, device: Any = None, pin_memory: bool = False,
+    requires_grad: bool = False, check_invariants: bool | None = None, is_coalesced: bool | None = None,
+) -> Any:  # fmt: skip
+    """Make a sparse tensor of the values at some places: `indices` has a row for each sparse dim. Values of one place add up.
+
+    `sparse_coo_tensor(size)` has no values yet. Places are checked against the size, as they are in PyTorch when
+    `check_invariants` asks for it.
+    """
+    if values is None:
+        return nothing("sparse_coo_tensor", (indices if size is None else size,), dtype, device, requires_grad)
+    values = mortice.as_tensor(values, dtype=dtype, device=device)
+    places = mortice.as_tensor(indices, device=values.device).to(mortice.int64)
+    name = "sparse_coo_tensor"
+    if places.ndim != 2:
+        raise RuntimeError(f"{name}: indices must be sparse_dim x nnz, but got: {list(places.shape)}")
+    if not values.ndim or places.shape[1] != values.shape[0]:
+        raise RuntimeError(
+            f"{name}: indices and values must have same nnz, but got nnz from indices: {places.shape[1]}, nnz from values: "
+            f"{values.shape[0] if values.ndim else 'a 0-d tensor'}"
+        )
+    n, many = tuple(places.shape)
+    if size is None:
+        if not many:
+            raise RuntimeError(f"{name}: expected a size where there are no indices to tell it; got none.")
+        shape = mortice.Size([*(places.amax(1) + 1).tolist(), *values.shape[1:]])
+    else:
+        shape = mortice.Size([int(s) for s in size])
+    if len(shape) != n + values.ndim - 1 or tuple(shape)[n:] != tuple(values.shape)[1:]:
+        raise RuntimeError(
+            f"{name}: number of dimensions must be sparse_dim ({n}) + dense_dim ({values.ndim - 1}), and values of the dense "
+            f"dims' sizes; got size {list(shape)} and values of shape {list(values.shape)}."
+        )
+    if many and n:
+        low, high = places.amin(1).tolist(), places.amax(1).tolist()
+        for d in range(n):
+            if low[d] < 0:
+                raise RuntimeError(f"{name}: found negative index {low[d]} for dim {d}")
+            if high[d] >= shape[d]:
+                raise RuntimeError(f"{name}: size is inconsistent with indices: for dim {d}, size is {shape[d]} but found index {high[d]}")
+    if requires_grad:
+        values = values.detach()
+    made = place(Sparse(places, values.detach(), shape, bool(is_coalesced)), values)
+    return made.requires_grad_() if requires_grad else made
+
+
+def mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
+    """Multiply a sparse matrix with a dense one, or with a sparse one, which gives a sparse one."""
+    if reduce != "sum":
+        raise NotImplementedError(f"sparse.mm: expected reduce='sum'; got {reduce!r}.")
+    if mat1.is_sparse and mat2.is_sparse:  # gradients at the places of each, and no others
+        mat1, mat2 = place(mat1._data, values_of(mat1)), place(mat2._data, values_of(mat2))
+    return mortice.mm(mat1, mat2)
+
+
+def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """Compute beta * mat + alpha * (mat1 @ mat2), where mat1 is sparse."""
+    return mortice.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
+
+
+def spmm(input: Any, mat2: Any) -> Any:
+    """Multiply two matrices, of which the first may be sparse: another name of mm."""
+    return mortice.mm(input, mat2)
+
+
+def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
+    """Add up all values of a sparse tensor, or those along dims: the result is dense where no sparse dim remains."""
+    n = buffer_of("sum", input).sparse_dim
+    if dtype is not None:
+        input = input.to(dtype)
+    dims = range(input.ndim) if dim is None or dim == () else [dim] if isinstance(dim, int) else dim
+    for d in dims:
+        if not -input.ndim <= d < input.ndim:
+            raise IndexError(f"sparse.sum: expected dims in [-{input.ndim}, {input.ndim - 1}]; got {d}.")
+    axes = sorted({d % input.ndim for d in dims})
+    if set(range(n)) <= set(axes):
+        return values_of(input).sum([0, *[d - n + 1 for d in axes if d >= n]])
+    # Each dim that goes leaves places that repeat, whose values coalescing adds up.
+    data, values = input._data, values_of(input)
+    inner = [d - n + 1 for d in axes if d >= n]
+    values = values.sum(inner) if inner else values
+    kept = [d for d in range(n) if d not in axes]
+    shape = [s for d, s in enumerate(input.shape) if d not in axes]
+    if len(kept) == n:
+        return place(Sparse(data.indices, values.detach(), shape, data.coalesced), values)
+    return coalesce(place(Sparse(mortice.stack([data.indices[d] for d in kept]), values.detach(), shape), values))
+
+
+def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
+    """Normalise along a dim: what is not there counts as minus infinity."""
+    return _normalised(input, dim, dtype, False)
+
+
+def log_softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:
+    """Return the logarithm of `softmax`."""
+    return _normalised(input, dim, dtype, True)
+
+
+def _normalised(t: Any, dim: int, dtype: Any, log: bool) -> Any:
+    buffer_of("log_softmax" if log else "softmax", t)
+    t = coalesce(t if dtype is None else t.to(dtype))
+    data, values, axis = t._data, values_of(t), dim % t.ndim
+    n = data.sparse_dim
+    if axis >= n:
+        return place(data, (mortice.log_softmax if log else mortice.softmax)(values, axis - n + 1))
+    others = [d for d in range(n) if d != axis]
+    rows = mortice.stack([data.indices[d] for d in others]) if others else data.indices[:0]
+    _, where, counts = Sparse(rows, values.detach(), [t.shape[d] for d in others]).merged
+    if not len(counts):
+        return place(data, values)
+    of = where.reshape(-1, *[1] * (values.ndim - 1)).expand(values.shape)
+    zeros = mortice.zeros(len(counts), *values.shape[1:], dtype=values.dtype, device=values.device)
+    shifted = values - zeros.scatter_reduce(0, of, values.detach(), "amax", include_self=False)[where]
+    total = zeros.index_add(0, where, shifted.exp())[where]
+    return place(data, shifted - total.log() if log else shifted.exp() / total)
+
+
+# ---- sparse gradients of dense tables ----
+
+
+class _Gradients(graph.Algebra):
+    """How the engine treats sparse gradients that arrive at dense leaves: they come as Tensors."""
+
+    def wrap(self, g: Any, like: Any) -> Any:
+        return g
+
+    def unwrap(self, g: Any) -> Any:
+        return g
+
+    def fresh(self, g: Any, device: Any) -> Any:
+        return g.clone()
+
+    def add_into(self, total: Any, g: Any) -> Any:
+        return total.add_(g)
+
+
+_gradients = _Gradients()
+
+
+class SparseRows(Node):
+    """The node of a look-up in a table whose gradient is sparse."""
+
+    __slots__ = ("table", "at", "padding")
+    table: Any
+    at: Any
+    padding: int
+
+    def name(self) -> str:
+        return "EmbeddingBackward0"
+
+    def pull(self, g: Any, as_tensor: bool) -> Any:
+        """Give a leaf its sparse gradient when the backward is done; hand on a dense one to whoever wants something else."""
+        g = g if as_tensor else make(g, self.device, self.dtype, self.shape)
+        at, rows = self.at.reshape(-1), g.reshape(-1, g.shape[-1])
+        if self.padding >= 0:
+            kept = (at != self.padding).nonzero().flatten()
+            at, rows = at.index_select(0, kept), rows.index_select(0, kept)
+        table = self.table
+        if as_tensor or modes.selective or modes.after is None:
+            dense = mortice.zeros(table.shape, dtype=g.dtype, device=g.device).index_add(0, at, rows)
+            return (dense if as_tensor else dense._data,)
+        made = wrap(Sparse(at.reshape(1, -1), rows, table.shape))
+        modes.after.append(lambda: graph._arrive(table, made, True, _gradients, True))
+        return (None,)
+
+
+def embedding(table: Any, at: Any, padding_idx: int, scale_grad_by_freq: bool) -> Any:
+    """Return the rows of a table, a leaf, so that backward gives it a sparse gradient."""
+    if scale_grad_by_freq:
+        raise RuntimeError("embedding: scale_grad_by_freq not supported with sparse gradients")
+    with mortice.no_grad():
+        t = mortice.embedding(table, at)
+    node = SparseRows()
+    node.seq, node.extra, node.table, node.at, node.padding = next_seq(), None, table, at, padding_idx
+    node.edges = (table.note_use(node.seq),)
+    node.device, node.shape, node.dtype = t._device, t.shape, t.dtype
+    t._rg, t._node = True, node
+    return t
+
+
+# ---- the old typed classes ----
+
+
+class SparseClass(TypedClass):
+    """The type of a typed class: calling it makes a sparse tensor."""
+
+    def __call__(cls, *args: Any, device: Any = None) -> Any:
+        if args and isinstance(args[0], TensorBase):
+            return sparse_coo_tensor(*args, device=device)
+        return sparse_coo_tensor(args[0] if args and not isinstance(args[0], int) else args or (0,), dtype=cls.dtype, device=device)
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        return isinstance(x, TensorBase) and x._device.level is LEVEL and x.dtype is cls.dtype and x.device.type == "cpu"
+
+
+def __getattr__(name: str) -> Any:
+    dtype = next((d for d, kind in CLASS_NAMES.items() if f"{kind}Tensor" == name), None)
+    if dtype is None:
+        raise AttributeError(f"module 'mortice.sparse' has no attribute {name!r}")
+    made = SparseClass(name, (), {"__module__": "mortice.sparse", "dtype": getattr(mortice, dtype)})
+    return globals().setdefault(name, made)

@@ -1,0 +1,324 @@
+"""What operations mean for sparse tensors: on their buffers alone (`SparseBackend`), and beside dense tensors (`MIXED`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import accumulate
+from typing import Any
+
+import mortice
+from mortice.backends.kernel_tools import is_number
+from mortice.levels.backend import LevelBackend
+from mortice.shape import Size, prod
+from mortice.sparse.coo import HINT, LEVEL, Sparse, coalesce, place, refusal, take, to_dense, told, values_of, wrap
+from mortice.tensor import make
+
+# ---- sparse operands alone: rules over buffers, named like ops and kernels ----
+
+
+def _merged(x: Sparse) -> Sparse:
+    return coalesce(wrap(x))._data  # type: ignore[no-any-return]
+
+
+def _alike(name: str, x: Any, y: Any) -> None:
+    if type(x) is not Sparse or type(y) is not Sparse:
+        raise RuntimeError(f"{name}(sparse, dense) is not supported. Use {name}(dense, sparse) instead, or .to_dense() first.")
+    if x.shape != y.shape or x.sparse_dim != y.sparse_dim:
+        raise RuntimeError(f"{name}: expected sparse tensors of one shape and sparse_dim; got {told(x)} and {told(y)}.")
+
+
+def _add(k: Any, x: Any, y: Any) -> Sparse:
+    if type(x) is Sparse and type(y) is not Sparse and not is_number(y):
+        # What the engine adds to a sparse `.grad`: the dense gradient of a table that is looked up in, and used otherwise.
+        y = make(y, x.values._device, x.values.dtype, x.shape).to_sparse(x.sparse_dim)._data
+    _alike("add", x, y)
+    if x.indices is y.indices or (x.indices.shape == y.indices.shape and mortice.equal(x.indices, y.indices)):
+        return x.with_values(x.values + y.values)  # type: ignore[no-any-return]
+    return Sparse(mortice.cat([x.indices, y.indices], 1), mortice.cat([x.values, y.values]), x.shape)
+
+
+def _sub(k: Any, x: Any, y: Any) -> Sparse:
+    _alike("sub", x, y)
+    return _add(k, x, y.with_values(-y.values))
+
+
+def _mul(k: Any, x: Any, y: Any) -> Sparse:
+    if type(x) is not Sparse or type(y) is not Sparse:  # a number
+        return x.with_values(x.values * y) if type(x) is Sparse else y.with_values(x * y.values)
+    _alike("mul", x, y)
+    x = _merged(x)
+    both = x.values * take(wrap(y), x)
+    here = mortice.isin(x.numbers, _merged(y).numbers).nonzero().flatten()
+    return Sparse(x.indices.index_select(1, here), both.index_select(0, here), x.shape, True)
+
+
+def _div(k: Any, x: Any, y: Any) -> Sparse:
+    if type(y) is Sparse:
+        raise RuntimeError(f"div: Sparse division requires a scalar or zero-dim dense tensor divisor. {HINT}")
+    return x.with_values(x.values / y)
+
+
+def _pow(k: Any, x: Any, y: Any) -> Sparse:
+    if type(x) is not Sparse or type(y) is Sparse or not y > 0:
+        raise refusal("pow", x, y)  # 0 to any other power is not 0
+    x = _merged(x)
+    return x.with_values(x.values**y)
+
+
+def _permute(k: Any, x: Sparse, axes: Any) -> Sparse:
+    n = x.sparse_dim
+    if sorted(axes[:n]) != list(range(n)):
+        raise RuntimeError(f"permute: sparse and dense dims do not change places; got {axes}, and {n} sparse dims. {HINT}")
+    dense = x.values.permute(0, *[a - n + 1 for a in axes[n:]]) if len(axes) > n else x.values
+    in_order = list(axes[:n]) == list(range(n))
+    indices = x.indices if in_order else mortice.stack([x.indices[a] for a in axes[:n]])
+    return Sparse(indices, dense, [x.shape[a] for a in axes], x.coalesced and in_order)
+
+
+def _matmul(k: Any, x: Sparse, y: Sparse) -> Sparse:
+    """Multiply two sparse matrices: each element of x meets the row of y that its column names."""
+    if len(x.shape) != 2 or len(y.shape) != 2 or x.sparse_dim != 2 or y.sparse_dim != 2:
+        raise refusal("matmul", x, y)
+    y = _merged(y)
+    left, right = _pairs(x.indices[1], y.indices[0], y.shape[0])
+    indices = mortice.stack([x.indices[0][left], y.indices[1][right]])
+    return _merged(Sparse(indices, x.values[left] * y.values[right], (x.shape[0], y.shape[1])))
+
+
+def _pairs(wanted: Any, ordered: Any, size: int) -> tuple[Any, Any]:
+    """Return all pairs of positions at which two vectors of numbers below `size` are equal, the second in order."""
+    sizes = mortice.bincount(ordered, minlength=size)
+    many = sizes[wanted]
+    left = mortice.arange(len(many), device=many.device).repeat_interleave(many)
+    within = mortice.arange(len(left), device=many.device) - (many.cumsum(0) - many)[left]
+    return left, (sizes.cumsum(0) - sizes)[wanted][left] + within
+
+
+def _cat(k: Any, *parts: Any, axis: int) -> Sparse:
+    n = parts[0].sparse_dim
+    if axis >= n or any([p.sparse_dim != n for p in parts]):
+        raise refusal("cat of this kind", *parts)
+    *starts, size = accumulate([p.shape[axis] for p in parts], initial=0)
+    moved = [mortice.stack([r + start if d == axis else r for d, r in enumerate(p.indices)]) for p, start in zip(parts, starts)]
+    shape = [size if d == axis else s for d, s in enumerate(parts[0].shape)]
+    return Sparse(mortice.cat(moved, 1), mortice.cat([p.values for p in parts]), shape)
+
+
+def _getitem(k: Any, x: Sparse, key: Any, shape: Any = None) -> Sparse:
+    """Read slices by whole numbers; the other sparse dims stay."""
+    if not all([isinstance(i, int) or i in (slice(None), ...) for i in key]) or sum([i is ... for i in key]) > 1:
+        raise refusal("getitem with this index", x)
+    if ... in key:
+        at = key.index(...)
+        key = (*key[:at], *[slice(None)] * (len(x.shape) - len(key) + 1), *key[at + 1 :])
+    fixed = [(d, i % x.shape[d]) for d, i in enumerate(key) if isinstance(i, int)]
+    if len(fixed) >= x.sparse_dim or any([d >= x.sparse_dim for d, _ in fixed]):
+        raise refusal("getitem of single elements", x)
+    for d, i in reversed(fixed):
+        here = (x.indices[d] == i).nonzero().flatten()
+        rows = mortice.stack([r for n, r in enumerate(x.indices) if n != d]).index_select(1, here)
+        shape = [s for n, s in enumerate(x.shape) if n != d]
+        x = Sparse(rows, x.values.index_select(0, here), shape, x.coalesced)
+    return x
+
+
+def _fill(k: Any, x: Sparse, value: Any, **attrs: Any) -> Sparse:
+    if len(value.numbers) if type(value) is Sparse else value:
+        raise refusal("fill with a number other than 0", x)
+    return nothing(x.shape, x.values.dtype, x.values._device, len(x.shape) - x.sparse_dim)
+
+
+def nothing(shape: Any, dtype: Any, device: Any, dense: int = 0) -> Sparse:
+    n = len(shape) - dense
+    indices = mortice.zeros(n, 0, dtype=mortice.int64, device=device)
+    return Sparse(indices, mortice.zeros(0, *tuple(shape)[n:], dtype=dtype, device=device), shape, True)
+
+
+RULES: dict[str, Callable[..., Any]] = {
+    "add": _add, "sub": _sub, "subtract": _sub, "mul": _mul, "multiply": _mul, "div": _div, "divide": _div, "pow": _pow,
+    "permute": _permute, "permute_dims": _permute, "matmul": _matmul, "cat": _cat, "getitem": _getitem,
+    "fill": _fill, "full_like": _fill,
+    "cast": lambda k, x, dtype, source: x.with_values(x.values.to(dtype)), "astype": lambda k, x, d: x.with_values(x.values.to(d)),
+    "neg": lambda k, x: x.with_values(-x.values), "negative": lambda k, x: x.with_values(-x.values),
+    "clone": lambda k, x: x.with_values(x.values.clone()), "copy": lambda k, x: x.with_values(x.values.clone()),
+    "conj": lambda k, x: x.with_values(x.values.conj()), "zeros_like": lambda k, x: _fill(k, x, 0),
+    "contiguous": lambda k, x: x,
+}  # fmt: skip
+# Functions that take 0 to 0: of the whole value of a place.
+ZERO_TO_ZERO = (
+    "abs asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac isinf isnan log1p rad2deg relu round sgn sign signbit "
+    "sin sinh sqrt square tan tanh trunc"
+)
+
+
+def _of_values(name: str) -> Callable[..., Any]:
+    fn = getattr(mortice, name)
+
+    def rule(k: Any, x: Sparse, **attrs: Any) -> Sparse:
+        x = _merged(x)
+        return x.with_values(fn(x.values, **attrs))
+
+    return rule
+
+
+RULES.update({name: _of_values(name) for name in ZERO_TO_ZERO.split()})
+
+
+class SparseTable(dict[Any, Callable[..., Any]]):
+    """The compiled ops of sparse tensors."""
+
+    def __init__(self, backend: SparseBackend) -> None:
+        self.backend = backend
+
+    def __missing__(self, op: Any) -> Callable[..., Any]:
+        found = self[op] = self.backend.rule(op.name)
+        return found
+
+
+class SparseBackend(LevelBackend):
+    """The backend of sparse tensors above another one; it refuses every kernel but those in `RULES`."""
+
+    def __init__(self, inner: Any) -> None:
+        super().__init__(inner)
+        self.table = SparseTable(self)
+
+    def rule(self, name: str) -> Callable[..., Any]:
+        """Return what computes an op or kernel of that name."""
+        rule = RULES.get(name)
+        if rule is not None:
+            return lambda *args, **attrs: rule(self, *args, **attrs)
+
+        def refuse(*args: Any, **attrs: Any) -> Any:
+            raise refusal(name, *[a for a in args if type(a) is Sparse])
+
+        return refuse
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if not callable(getattr(self.inner, name)):
+            return getattr(self.inner, name)
+        found = self.__dict__[name] = self.rule(name)
+        return found
+
+    def _constant(self, data: Any) -> Any:
+        raise refusal("making one of dense values")
+
+    def _parts(self, x: Sparse) -> Any:
+        return x.values._data
+
+    def device_of(self, x: Sparse) -> Any:
+        return LEVEL.above(x.values._device)
+
+    def shape_of(self, x: Sparse) -> Any:
+        return x.shape
+
+    def numel_of(self, x: Sparse) -> int:
+        return prod(x.shape)
+
+    def detached(self, x: Sparse) -> Sparse:
+        return x
+
+    def is_contiguous(self, x: Sparse) -> bool:
+        return False
+
+    def owns(self, x: Sparse) -> bool:
+        return False  # several may have the same values, which can be written
+
+    def copy_to(self, x: Sparse, device: Any) -> Sparse:
+        return LEVEL.moved(x, self.device_of(x), device, lambda part, source, target: self.inner.copy_to(part, target))
+
+    def any(self, x: Sparse) -> bool:
+        return bool(x.values.any())
+
+    def item(self, x: Any) -> Any:
+        return x if isinstance(x, bool) else to_dense(wrap(x)).item()
+
+    def full(self, shape: Any, value: Any, *, dtype: Any, device: Any) -> Sparse:
+        if value:
+            raise refusal("making one filled with a number other than 0")
+        return nothing(shape, dtype, device.inner)
+
+    def from_host(self, host: Any, device: Any) -> Any:
+        raise refusal("making one of dense values")
+
+    def address(self, x: Sparse) -> int:
+        raise LEVEL.no_memory("data_ptr")
+
+
+
+# ---- beside dense tensors: rules over tensors in the graph ----
+
+
+def _sparse(x: Any) -> bool:
+    return type(getattr(x, "_data", None)) is Sparse
+
+
+def _mixed_add(x: Any, y: Any) -> Any:
+    if _sparse(x):
+        raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
+    if x.shape != y.shape:
+        raise RuntimeError(f"add: expected 'self' and 'other' to have same size; got {tuple(x.shape)} and {tuple(y.shape)}.")
+    d, data = mortice.promote_types(x.dtype, y.dtype), y._data
+    values = values_of(y).to(d)
+    rows = x.to(d).reshape(-1, *values.shape[1:])
+    return rows.index_add(0, data.numbers, values).reshape(x.shape)
+
+
+def _mixed_mul(x: Any, y: Any) -> Any:
+    t, other = (x, y) if _sparse(x) else (y, x)
+    data = t._data
+    if Size(mortice.broadcast_shapes(t.shape, other.shape)) != t.shape:
+        raise RuntimeError(f"mul: expected a dense tensor that broadcasts to {told(data)}; got {tuple(other.shape)}.")
+    return place(data, values_of(t) * (take(other.expand(t.shape), data) if other.shape else other))
+
+
+def _mixed_div(x: Any, y: Any) -> Any:
+    if not _sparse(x) or y.shape:
+        raise RuntimeError(
+            "div: Sparse division requires a scalar or zero-dim dense tensor divisor (got shape "
+            f"{list(y.shape)} for divisor). {HINT}"
+        )
+    return place(x._data, values_of(x) / y)
+
+
+def _mixed_matmul(x: Any, y: Any) -> Any:
+    if not _sparse(x):
+        if x.ndim > 2 or y.ndim != 2:
+            raise refusal("matmul", x._data, y._data)
+        return _mixed_matmul(y.t(), x.t()).t()
+    d, data = mortice.promote_types(x.dtype, y.dtype), x._data
+    n = data.sparse_dim
+    if n != x.ndim or n != max(y.ndim, 2) or n > 3 or (n == 3 and x.shape[0] != y.shape[0]):
+        raise refusal("matmul", data, y._data)
+    if x.shape[-1] != y.shape[-2 if y.ndim > 1 else 0]:
+        raise RuntimeError(f"matmul: inner sizes must agree; got {tuple(x.shape)} @ {tuple(y.shape)}")
+    rows, columns = data.indices[-2], data.indices[-1]
+    if n == 3:  # a batch of products is one, of what lies on the diagonal
+        rows, columns = data.indices[0] * x.shape[1] + rows, data.indices[0] * x.shape[2] + columns
+    flat = y.to(d).reshape(-1, 1 if y.ndim == 1 else y.shape[-1])
+    parts = flat.index_select(0, columns) * values_of(x).to(d).unsqueeze(1)
+    out = mortice.zeros(prod(tuple(x.shape)[:-1]), flat.shape[1], dtype=d, device=y.device).index_add(0, rows, parts)
+    return out.reshape(*tuple(x.shape)[:-1], *tuple(y.shape)[n - 1 :])
+
+
+def _mixed_take(x: Any, index: Any, axis: int) -> Any:
+    """Pick positions along a sparse dim."""
+    if not _sparse(x) or axis >= x._data.sparse_dim:
+        raise refusal("index_select along a dense dim", x._data, index._data)
+    data = x._data
+    along, order = data.indices[axis].sort(stable=True)
+    left, right = _pairs(index.to(mortice.int64), along, x.shape[axis])
+    picked = order[right]
+    rows = data.indices.index_select(1, picked)
+    rows = mortice.stack([left if d == axis else row for d, row in enumerate(rows)])
+    values = values_of(x).index_select(0, picked)
+    shape = [len(index) if d == axis else s for d, s in enumerate(x.shape)]
+    return place(Sparse(rows, values.detach(), shape), values)
+
+
+MIXED: dict[str, Callable[..., Any]] = {
+    "add": _mixed_add, "sub": lambda x, y: _mixed_add(x, -y), "mul": _mixed_mul, "div": _mixed_div, "matmul": _mixed_matmul,
+    "take": _mixed_take, "linear": lambda x, w, b=None: _mixed_matmul(x, w.t()) if b is None else _mixed_matmul(x, w.t()) + b,
+}  # fmt: skip
+LEVEL.backend_class, LEVEL.mixed = SparseBackend, MIXED

@@ -1,0 +1,238 @@
+"""Sparse tensors beside PyTorch's: values, gradients and files over many shapes, with repeated places and without any."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mortice as mt
+
+torch = pytest.importorskip("torch", reason="the oracle is PyTorch")
+
+pytestmark = [
+    pytest.mark.oracle,
+    pytest.mark.filterwarnings("ignore:Sparse"),
+    pytest.mark.filterwarnings("ignore:.*sparse.*invariant"),
+    pytest.mark.filterwarnings("ignore:.*nvariant"),
+]
+SHAPES = [(4, 5, 8), (3, 3, 20), (6, 2, 0), (1, 7, 5), (5, 1, 3)]  # rows, columns, how many values
+
+
+def pair(shape: tuple[int, ...], many: int, dense: int = 0, kind: str = "float64", seed: int = 0) -> list[Any]:
+    """Return the same places and values in both libraries, the values as leaves."""
+    rng = np.random.default_rng(seed)
+    n = len(shape) - dense
+    places = np.stack([rng.integers(0, size, many) for size in shape[:n]])
+    values = 3 * rng.standard_normal((many, *shape[n:]))
+    made = []
+    for t in (torch, mt):
+        v = t.tensor(values).to(getattr(t, kind))
+        v.requires_grad_(v.is_floating_point())
+        made.append((v, t.sparse_coo_tensor(t.tensor(places), v, shape)))
+    return made
+
+
+def array(x: Any) -> Any:
+    x = x.detach()
+    return np.asarray((x.to_dense() if x.is_sparse else x).cpu().to("cpu").tolist())
+
+
+def same(mine: Any, want: Any) -> None:
+    assert mine.is_sparse == want.is_sparse and tuple(mine.shape) == tuple(want.shape)
+    assert str(mine.dtype).partition(".")[2] == str(want.dtype).partition(".")[2]
+    if want.is_sparse:
+        assert (mine.sparse_dim(), mine.dense_dim()) == (want.sparse_dim(), want.dense_dim())
+        mine, want = mine.coalesce(), want.coalesce()
+        assert mine.indices().tolist() == want.indices().tolist()
+    np.testing.assert_allclose(array(mine), array(want), rtol=2e-6, atol=1e-9)
+
+
+OPS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "sparse.mm": lambda t, s, x: t.sparse.mm(s, x),
+    "matmul": lambda t, s, x: s @ x,
+    "mm from the right": lambda t, s, x: t.mm(x.t(), s.t()),
+    "mv": lambda t, s, x: s.mv(x[:, 0]),
+    "spmm": lambda t, s, x: t.spmm(s, x),
+    "addmm": lambda t, s, x: t.sparse.addmm(x[:1].expand(s.shape[0], x.shape[1]), s, x, beta=0.5, alpha=2.0),
+    "linear": lambda t, s, x: t.nn.functional.linear(s, x.t()),
+    "of two sparse": lambda t, s, x: t.sparse.mm(s, s.t()),
+    "dense + sparse": lambda t, s, x: (x[:, :1].t() * 2).expand(s.shape) + s,
+    "dense - sparse": lambda t, s, x: (x[:, :1].t() * 2).expand(s.shape) - s,
+    "sum": lambda t, s, x: t.sparse.sum(s),
+    "sum over rows": lambda t, s, x: t.sparse.sum(s, 0),
+    "sum over columns": lambda t, s, x: s.detach().sum(-1),
+    "sum in another dtype": lambda t, s, x: t.sparse.sum(s, 1, dtype=t.float32),
+    "times a number": lambda t, s, x: (2.5 * s) / 3 - s,
+    "times a tensor": lambda t, s, x: s * t.tensor(2.0, dtype=t.float64),
+    "times itself": lambda t, s, x: s.coalesce() * s.coalesce(),
+    "other places": lambda t, s, x: s * 3 + s.coalesce().t().coalesce().t(),
+    "neg": lambda t, s, x: -s,
+    "abs": lambda t, s, x: s.detach().abs(),
+    "pow": lambda t, s, x: s.detach() ** 2,
+    "tanh": lambda t, s, x: s.detach().tanh(),
+    "sqrt": lambda t, s, x: s.detach().abs().sqrt(),
+    "softmax": lambda t, s, x: t.sparse.softmax(s, 1),
+    "log_softmax": lambda t, s, x: t.sparse.log_softmax(s, 0),
+    "coalesce": lambda t, s, x: s.coalesce().values(),
+    "to_dense": lambda t, s, x: s.to_dense(),
+    "sparse_mask": lambda t, s, x: (x[:, :1].t()).expand(s.shape).sparse_mask(s.detach().coalesce()),
+    "clone": lambda t, s, x: s.clone().to_dense(),
+    "detach": lambda t, s, x: s.detach() @ x,
+    "cat": lambda t, s, x: t.cat([s.detach(), s.detach()]),
+    "cat of columns": lambda t, s, x: t.cat([s.detach(), s.detach() * 2], 1),
+    "a row": lambda t, s, x: s.detach()[0],
+    "a column": lambda t, s, x: s.detach()[:, 0],
+    "index_select": lambda t, s, x: s.detach().index_select(1, t.tensor([0, s.shape[1] - 1, 0])),
+    "float": lambda t, s, x: s.detach().float(),
+    "long": lambda t, s, x: s.detach().long(),
+    "permute": lambda t, s, x: s.permute(1, 0),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("name", OPS)
+def test_values_and_gradients(name: str, shape: tuple[int, int, int]) -> None:
+    numbers = np.random.default_rng(1).standard_normal((shape[1], 3))
+    results, leaves = [], []
+    for t, (v, s) in zip((torch, mt), pair(shape[:2], shape[2])):
+        x = t.tensor(numbers, requires_grad=True)
+        results.append(OPS[name](t, s, x))
+        leaves.append((v, x))
+    want, mine = results
+    same(mine, want)
+    if not want.requires_grad:
+        assert not mine.requires_grad
+        return
+    dense = [r.to_dense() if r.is_sparse else r for r in results]
+    up = np.random.default_rng(2).standard_normal(tuple(want.shape))
+    grads = [
+        t.autograd.grad(r, of, t.tensor(up, dtype=r.dtype) if up.shape else t.tensor(float(up), dtype=r.dtype), allow_unused=True)
+        for t, r, of in zip((torch, mt), dense, leaves)
+    ]
+    for theirs, ours in zip(*grads):
+        assert (ours is None) == (theirs is None)
+        if ours is not None:
+            same(ours, theirs)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("name", ["sparse.mm", "addmm", "to_dense", "sum", "softmax", "times a number", "coalesce", "of two sparse"])
+def test_the_gradient_of_a_sparse_leaf_is_sparse(name: str, shape: tuple[int, int, int]) -> None:
+    found = []
+    for t, (_, s) in zip((torch, mt), pair(shape[:2], shape[2])):
+        leaf = s.detach().requires_grad_()
+        made = OPS[name](t, leaf, t.ones(shape[1], 2, dtype=t.float64))
+        made = made.to_dense() if made.is_sparse else made
+        (made * t.arange(1.0, made.numel() + 1, dtype=t.float64).reshape(made.shape)).sum().backward()
+        found.append(leaf.grad)
+    assert found[1].is_sparse and tuple(found[1].shape) == tuple(found[0].shape)
+    np.testing.assert_allclose(array(found[1]), array(found[0]), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("many", [0, 1, 6])
+def test_values_with_dims_of_their_own(many: int) -> None:
+    for name, run in {
+        "sum": lambda t, s: t.sparse.sum(s, 2), "sum of rows": lambda t, s: t.sparse.sum(s, (0, 2)), "scale": lambda t, s: s * 2 + s,
+        "softmax": lambda t, s: t.sparse.softmax(s, 1), "inner softmax": lambda t, s: t.sparse.softmax(s, 2),
+        "all": lambda t, s: t.sparse.sum(s, (0, 1)), "coalesce": lambda t, s: s.coalesce(), "dense": lambda t, s: s.to_dense(),
+        "back": lambda t, s: s.to_dense().to_sparse(2), "turn": lambda t, s: s.transpose(0, 1),
+    }.items():  # fmt: skip
+        (_, theirs), (_, ours) = pair((3, 4, 2), many, dense=1)
+        assert name and same(run(mt, ours), run(torch, theirs)) is None
+
+
+@pytest.mark.parametrize("kind", ["int64", "int32", "uint8", "float32", "float16", "bool", "complex64"])
+def test_dtypes(kind: str) -> None:
+    (_, theirs), (_, ours) = pair((4, 3), 7, kind=kind)
+    for run in (lambda s: s.coalesce(), lambda s: s.to_dense(), lambda s: s.t(), lambda s: s.clone(), lambda s: s.sum()):
+        if kind not in ("float16", "bool") or run(ours).is_sparse:
+            same(run(ours.detach()), run(theirs.detach()))
+
+
+def test_text() -> None:
+    for many, dense, kind in [(3, 0, "float32"), (0, 0, "float32"), (3, 1, "float64"), (3, 0, "int64"), (2, 0, "complex64")]:
+        for change in (lambda s: s.detach(), lambda s: s.detach().coalesce(), lambda s: s):
+            theirs, ours = [change(s) for _, s in pair((3, 4, 2), many, dense, kind)]
+            assert repr(ours).replace("mortice", "torch") == repr(theirs)
+        if kind[0] == "f":
+            assert repr(ours.detach().requires_grad_()).replace("mortice", "torch") == repr(theirs.detach().requires_grad_())
+
+
+def trained(t: Any, optimiser: str, options: dict[str, Any], layer: str, uses: int) -> list[Any]:
+    rng = np.random.default_rng(0)
+    table = getattr(t.nn, layer.partition(" ")[0])(
+        10, 3, sparse=True, padding_idx=2, **({"mode": layer.partition(" ")[2]} if " " in layer else {})
+    )
+    with t.no_grad():
+        table.weight.copy_(t.tensor(rng.standard_normal((10, 3)), dtype=t.float32))
+    made, seen = getattr(t.optim, optimiser)(table.parameters(), **options), []
+    for _ in range(4):
+        made.zero_grad()
+        for _ in range(uses):
+            out = table(t.tensor(rng.integers(0, 10, (2, 4))))
+            ((out - t.tensor(rng.standard_normal(tuple(out.shape)), dtype=t.float32)) ** 2).sum().backward()
+        assert table.weight.grad.is_sparse
+        seen.append(array(table.weight.grad))
+        made.step()
+        seen.append(array(table.weight))
+    return seen
+
+
+@pytest.mark.parametrize("uses", [1, 2])
+@pytest.mark.parametrize("layer", ["Embedding", "EmbeddingBag sum", "EmbeddingBag mean"])
+@pytest.mark.parametrize(
+    ("optimiser", "options"),
+    [
+        ("SGD", {"lr": 0.1}), ("SGD", {"lr": 0.1, "maximize": True}), ("SGD", {"lr": 0.1, "momentum": 0.9, "dampening": 0.5}),
+        ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True}), ("Adagrad", {"lr": 0.1}),
+        ("Adagrad", {"lr": 0.1, "lr_decay": 0.1, "initial_accumulator_value": 0.2, "maximize": True}), ("SparseAdam", {"lr": 0.01}),
+        ("SparseAdam", {"lr": 0.01, "betas": (0.8, 0.9), "maximize": True, "eps": 1e-4}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_optimisers_step_alike(optimiser: str, options: dict[str, Any], layer: str, uses: int) -> None:
+    theirs, ours = [trained(t, optimiser, options, layer, uses) for t in (torch, mt)]
+    for a, b in zip(ours, theirs):
+        np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("optimiser", ["Adam", "RMSprop", "Adadelta", "Adamax", "NAdam", "RAdam", "ASGD", "Rprop"])
+def test_other_optimisers_refuse_alike(optimiser: str) -> None:
+    for t in (torch, mt):
+        with pytest.raises(RuntimeError, match=f"{optimiser} does not support sparse gradients"):
+            trained(t, optimiser, {}, "Embedding", 1)
+
+
+def test_files_go_both_ways() -> None:
+    for here, there in ((torch, mt), (mt, torch), (mt, mt)):
+        for s in (here.eye(3).to_sparse(), here.sparse_coo_tensor([[1, 1]], here.tensor([2.0, 3.0]), (4,)), here.zeros(2, 2).to_sparse(1)):
+            file = io.BytesIO()
+            here.save({"adj": s.cpu()}, file)
+            file.seek(0)
+            got = there.load(file, map_location="cpu")["adj"]
+            assert got.is_coalesced() == s.is_coalesced() and got.sparse_dim() == s.sparse_dim()
+            np.testing.assert_array_equal(array(got), array(s))
+
+
+def test_a_graph_network_learns_alike() -> None:
+    rng = np.random.default_rng(0)
+    places, x, y = rng.integers(0, 20, (2, 60)), rng.standard_normal((20, 6)), rng.integers(0, 3, 20)
+    weights = [rng.standard_normal(n) * 0.3 for n in ((6, 8), (8, 3))]
+    losses = []
+    for t in (torch, mt):
+        params = [t.nn.Parameter(t.tensor(w)) for w in weights]
+        adj = t.sparse_coo_tensor(t.tensor(places), t.ones(60, dtype=t.float64) / 4, t.Size((20, 20)))
+        features, made, seen = t.tensor(x).to_sparse(), t.optim.Adam(params, lr=0.05), []
+        for _ in range(10):
+            hidden = t.nn.functional.relu(t.spmm(adj, t.mm(features, params[0])))
+            loss = t.nn.functional.cross_entropy(t.sparse.mm(adj, hidden @ params[1]), t.tensor(y))
+            made.zero_grad()
+            loss.backward()
+            made.step()
+            seen.append(loss.item())
+        losses.append(seen)
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-9)
