@@ -52,7 +52,7 @@ def test_models_are_listed_and_found_by_name():
 
 SMALL = {
     "lenet": 28, "squeezenet1_1": 64, "mobilenet_v2": 32, "shufflenet_v2_x0_5": 32, "resnet18": 32, "densenet121": 32,
-    "googlenet": 32,
+    "googlenet": 32, "efficientnet_b0": 32,
 }  # fmt: skip
 
 
@@ -92,6 +92,23 @@ def test_residual_blocks_begin_as_identities_where_told_to():
     assert all(block.bn2.weight.abs().max() == 0 for block in model.layer1)
     model = models.resnet50(zero_init_residual=True, num_classes=2)
     assert all(block.bn3.weight.abs().max() == 0 for block in model.layer4)
+
+
+def test_efficient_nets_of_ones_own_stages():
+    from mortice.vision.models.efficientnet import EfficientNet, FusedMBConvConfig, MBConvConfig
+
+    stages = [FusedMBConvConfig(1, 3, 1, 8, 8, 1), MBConvConfig(4, 5, 2, 8, 12, 2, depth_mult=1.2)]
+    model = EfficientNet(stages, 0.1, num_classes=3, last_channel=24)
+    assert [len(stage) for stage in model.features[1:3]] == [1, 3] and model.features[2][2].out_channels == 16
+    assert [block.stochastic_depth.p for block in model.features[2]] == [0.05, 0.1, 0.15000000000000002]
+    assert model(image()).shape == (2, 3)
+    assert models.efficientnet_b5(norm_layer=nn.BatchNorm2d, dropout=0.0).classifier[0].p == 0.0
+    with pytest.raises(ValueError, match="^The inverted_residual_setting should not be empty$"):
+        EfficientNet([], 0.1)
+    with pytest.raises(TypeError, match="^The inverted_residual_setting should be List.MBConvConfig.$"):
+        EfficientNet([(1, 3, 1, 8, 8, 1)], 0.1)
+    with pytest.raises(ValueError, match="^illegal stride value$"):
+        EfficientNet([MBConvConfig(1, 3, 3, 8, 8, 1)], 0.1)
 
 
 def test_dilation_in_place_of_strides():

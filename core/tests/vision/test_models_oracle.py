@@ -36,6 +36,8 @@ CASES = {
     "alexnet": ({"dropout": 0.0}, 64), "vgg11_bn": ({"dropout": 0.0}, 32), "resnet18": ({}, 32), "resnet50": ({}, 32),
     "resnext50_32x4d": ({}, 32), "mobilenet_v2": ({"dropout": 0.0}, 32), "squeezenet1_0": ({"dropout": 0.0}, 64),
     "squeezenet1_1": ({"dropout": 0.0}, 64), "densenet121": ({}, 32), "shufflenet_v2_x1_0": ({}, 32),
+    "efficientnet_b0": ({"dropout": 0.0, "stochastic_depth_prob": 0.0}, 32),
+    "efficientnet_v2_s": ({"dropout": 0.0, "stochastic_depth_prob": 0.0}, 32),
     "googlenet": ({"dropout": 0.0, "dropout_aux": 0.0, "transform_input": True}, 64),
     "vision_transformer": ({"image_size": 48, "patch_size": 16, "num_layers": 2, "num_heads": 4, "hidden_dim": 64,
                             "mlp_dim": 128, "representation_size": 16}, 48),

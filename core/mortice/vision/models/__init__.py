@@ -2,6 +2,20 @@
 
 from mortice.vision.models.alexnet import AlexNet, alexnet
 from mortice.vision.models.densenet import DenseNet, densenet121, densenet161, densenet169, densenet201
+from mortice.vision.models.efficientnet import (
+    EfficientNet,
+    efficientnet_b0,
+    efficientnet_b1,
+    efficientnet_b2,
+    efficientnet_b3,
+    efficientnet_b4,
+    efficientnet_b5,
+    efficientnet_b6,
+    efficientnet_b7,
+    efficientnet_v2_l,
+    efficientnet_v2_m,
+    efficientnet_v2_s,
+)
 from mortice.vision.models.googlenet import GoogLeNet, GoogLeNetOutputs, googlenet
 from mortice.vision.models.lenet import LeNet, lenet
 from mortice.vision.models.mobilenetv2 import MobileNetV2, mobilenet_v2

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable, Iterable
-from types import ModuleType
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from mortice import nn
@@ -14,13 +14,24 @@ __all__ = ["get_model", "get_model_builder", "list_models"]
 _BUILDERS: dict[str, Callable[..., Any]] = {}
 
 
-def register(name: str, kind: Callable[..., Any], *settings: Any, about: str, **fixed: Any) -> Callable[..., Any]:
-    """Make the constructor of one model, `kind(*settings, **fixed)`, and list it under its name."""
+def register(
+    name: str,
+    kind: Callable[..., Any],
+    *settings: Any,
+    about: str,
+    usual: Mapping[str, Any] = MappingProxyType({}),
+    **fixed: Any,
+) -> Callable[..., Any]:
+    """Make the constructor of one model, `kind(*settings, **fixed)`, and list it under its name.
+
+    Keyword arguments of the constructor go before what is `usual`.
+    """
 
     def build(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> Any:
         clash = sorted(fixed.keys() & kwargs.keys())
         if clash:
             raise ValueError(f"{name}: {clash[0]} is {fixed[clash[0]]!r} by definition; got {kwargs[clash[0]]!r}.")
+        kwargs = {**usual, **kwargs}
         if kwargs.pop("pretrained", False) and weights is None:  # as weights were asked for at first
             weights = "IMAGENET1K_V1"
         if weights is None:

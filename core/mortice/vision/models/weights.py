@@ -15,53 +15,75 @@ __all__ = ["get_model_weights", "get_weight"]
 
 BASE = "https://download.pytorch.org/models/"
 
-# model: the start of the SHA-256 checksums of IMAGENET1K_V1 and IMAGENET1K_V2
+# model: for IMAGENET1K_V1 and then IMAGENET1K_V2, or as `entry:` says, the file if it has another name than the model,
+# and the start of its SHA-256 checksum
 PUBLISHED = {
-    "alexnet": "7be5be79", "densenet121": "a639ec97", "densenet161": "8d451a50", "densenet169": "b2777c0a",
-    "densenet201": "c1103571", "googlenet": "1378be20", "mobilenet_v2": "b0353104 7ebf99e0", "resnet18": "f37072fd",
-    "resnet34": "b627a593", "resnet50": "0676ba61 11ad3fa6", "resnet101": "63fe2227 cd907fc2",
-    "resnet152": "394f9c45 f82ba261", "resnext50_32x4d": "7cdf4587 1a0047aa", "resnext101_32x8d": "8ba56ff5 110c445d",
-    "resnext101_64x4d": "173b62eb", "shufflenet_v2_x0_5": "f707e7126e", "shufflenet_v2_x1_0": "5666bf0f80",
-    "shufflenet_v2_x1_5": "3c479a10", "shufflenet_v2_x2_0": "8be3c8ee", "squeezenet1_0": "b66bff10",
-    "squeezenet1_1": "b8a52dc0", "vgg11": "8a719046", "vgg11_bn": "6002323d", "vgg13": "19584684", "vgg13_bn": "abd245e5",
-    "vgg16": "397923af", "vgg16_bn": "6c64b313", "vgg19": "dcbb9e9d", "vgg19_bn": "c79401a0", "vit_b_16": "c867db91",
-    "vit_b_32": "d86f8d99", "vit_l_16": "852ce7e3", "vit_l_32": "c7638314", "wide_resnet50_2": "95faca4d 9ba9bcbe",
-    "wide_resnet101_2": "32ee1156 d733dc28",
-}  # fmt: skip
-_FILES = {
-    "alexnet": "alexnet-owt", "shufflenet_v2_x0_5": "shufflenetv2_x0.5", "shufflenet_v2_x1_0": "shufflenetv2_x1",
-    "shufflenet_v2_x1_5": "shufflenetv2_x1_5", "shufflenet_v2_x2_0": "shufflenetv2_x2_0",
+    "alexnet": "alexnet-owt-7be5be79", "densenet121": "a639ec97", "densenet161": "8d451a50", "densenet169": "b2777c0a",
+    "densenet201": "c1103571", "efficientnet_b0": "efficientnet_b0_rwightman-7f5810bc",
+    "efficientnet_b1": "efficientnet_b1_rwightman-bac287d4 c27df63c",
+    "efficientnet_b2": "efficientnet_b2_rwightman-c35c1473", "efficientnet_b3": "efficientnet_b3_rwightman-b3899882",
+    "efficientnet_b4": "efficientnet_b4_rwightman-23ab8bcd", "efficientnet_b5": "efficientnet_b5_lukemelas-1a07897c",
+    "efficientnet_b6": "efficientnet_b6_lukemelas-24a108a5", "efficientnet_b7": "efficientnet_b7_lukemelas-c5b4e57e",
+    "efficientnet_v2_l": "59c71312", "efficientnet_v2_m": "dc08266a", "efficientnet_v2_s": "dd5fe13b",
+    "googlenet": "1378be20", "mobilenet_v2": "b0353104 7ebf99e0", "resnet101": "63fe2227 cd907fc2",
+    "resnet152": "394f9c45 f82ba261", "resnet18": "f37072fd", "resnet34": "b627a593", "resnet50": "0676ba61 11ad3fa6",
+    "resnext101_32x8d": "8ba56ff5 110c445d", "resnext101_64x4d": "173b62eb", "resnext50_32x4d": "7cdf4587 1a0047aa",
+    "shufflenet_v2_x0_5": "shufflenetv2_x0.5-f707e7126e", "shufflenet_v2_x1_0": "shufflenetv2_x1-5666bf0f80",
+    "shufflenet_v2_x1_5": "shufflenetv2_x1_5-3c479a10", "shufflenet_v2_x2_0": "shufflenetv2_x2_0-8be3c8ee",
+    "squeezenet1_0": "b66bff10", "squeezenet1_1": "b8a52dc0", "vgg11": "8a719046", "vgg11_bn": "6002323d",
+    "vgg13": "19584684", "vgg13_bn": "abd245e5", "vgg16": "397923af", "vgg16_bn": "6c64b313", "vgg19": "dcbb9e9d",
+    "vgg19_bn": "c79401a0", "vit_b_16": "c867db91", "vit_b_32": "d86f8d99", "vit_l_16": "852ce7e3",
+    "vit_l_32": "c7638314", "wide_resnet101_2": "32ee1156 d733dc28", "wide_resnet50_2": "95faca4d 9ba9bcbe",
 }  # fmt: skip
 _PARAMETERS = {
     "alexnet": 61_100_840, "densenet121": 7_978_856, "densenet161": 28_681_000, "densenet169": 14_149_480,
-    "densenet201": 20_013_928, "googlenet": 6_624_904, "mobilenet_v2": 3_504_872, "resnet18": 11_689_512,
-    "resnet34": 21_797_672, "resnet50": 25_557_032, "resnet101": 44_549_160, "resnet152": 60_192_808,
-    "resnext50_32x4d": 25_028_904, "resnext101_32x8d": 88_791_336, "resnext101_64x4d": 83_455_272,
-    "shufflenet_v2_x0_5": 1_366_792, "shufflenet_v2_x1_0": 2_278_604, "shufflenet_v2_x1_5": 3_503_624,
-    "shufflenet_v2_x2_0": 7_393_996, "squeezenet1_0": 1_248_424, "squeezenet1_1": 1_235_496, "vgg11": 132_863_336,
-    "vgg11_bn": 132_868_840, "vgg13": 133_047_848, "vgg13_bn": 133_053_736, "vgg16": 138_357_544,
-    "vgg16_bn": 138_365_992, "vgg19": 143_667_240, "vgg19_bn": 143_678_248, "vit_b_16": 86_567_656,
-    "vit_b_32": 88_224_232, "vit_l_16": 304_326_632, "vit_l_32": 306_535_400, "wide_resnet50_2": 68_883_240,
-    "wide_resnet101_2": 126_886_696,
+    "densenet201": 20_013_928, "efficientnet_b0": 5_288_548, "efficientnet_b1": 7_794_184,
+    "efficientnet_b2": 9_109_994, "efficientnet_b3": 12_233_232, "efficientnet_b4": 19_341_616,
+    "efficientnet_b5": 30_389_784, "efficientnet_b6": 43_040_704, "efficientnet_b7": 66_347_960,
+    "efficientnet_v2_l": 118_515_272, "efficientnet_v2_m": 54_139_356, "efficientnet_v2_s": 21_458_488,
+    "googlenet": 6_624_904, "mobilenet_v2": 3_504_872, "resnet101": 44_549_160, "resnet152": 60_192_808,
+    "resnet18": 11_689_512, "resnet34": 21_797_672, "resnet50": 25_557_032, "resnext101_32x8d": 88_791_336,
+    "resnext101_64x4d": 83_455_272, "resnext50_32x4d": 25_028_904, "shufflenet_v2_x0_5": 1_366_792,
+    "shufflenet_v2_x1_0": 2_278_604, "shufflenet_v2_x1_5": 3_503_624, "shufflenet_v2_x2_0": 7_393_996,
+    "squeezenet1_0": 1_248_424, "squeezenet1_1": 1_235_496, "vgg11": 132_863_336, "vgg11_bn": 132_868_840,
+    "vgg13": 133_047_848, "vgg13_bn": 133_053_736, "vgg16": 138_357_544, "vgg16_bn": 138_365_992, "vgg19": 143_667_240,
+    "vgg19_bn": 143_678_248, "vit_b_16": 86_567_656, "vit_b_32": 88_224_232, "vit_l_16": 304_326_632,
+    "vit_l_32": 306_535_400, "wide_resnet101_2": 126_886_696, "wide_resnet50_2": 68_883_240,
 }  # fmt: skip
-# The shorter side to which images are resized, where it is neither 256 nor, for the second weights of a model, 232.
-_RESIZED = {
-    "resnext101_64x4d": 232, "shufflenet_v2_x1_5": 232, "shufflenet_v2_x2_0": 232, "vit_l_16": 242,
+# How images are prepared, for a model or for one entry of it: crop, shorter side to which they are resized before it,
+# how, and the mean and deviation of its channels. Without a line here it is 224, and 256 or for the second weights 232.
+_PREPARED = {
+    "efficientnet_b0": "224 256 bicubic", "efficientnet_b1.IMAGENET1K_V1": "240 256 bicubic",
+    "efficientnet_b1.IMAGENET1K_V2": "240 255 bilinear", "efficientnet_b2": "288 288 bicubic",
+    "efficientnet_b3": "300 320 bicubic", "efficientnet_b4": "380 384 bicubic", "efficientnet_b5": "456 456 bicubic",
+    "efficientnet_b6": "528 528 bicubic", "efficientnet_b7": "600 600 bicubic",
+    "efficientnet_v2_l": "480 480 bicubic 0.5", "efficientnet_v2_m": "480 480 bilinear",
+    "efficientnet_v2_s": "384 384 bilinear", "resnext101_64x4d": "224 232", "shufflenet_v2_x1_5": "224 232",
+    "shufflenet_v2_x2_0": "224 232", "vit_l_16": "224 242",
 }  # fmt: skip
 _LEAST = {
-    "alexnet": 63, "densenet": 29, "googlenet": 15, "squeezenet1_0": 21, "squeezenet1_1": 17, "vgg": 32, "vit": 224,
+    "alexnet": 63, "convnext": 32, "densenet": 29, "efficientnet_v2": 33, "googlenet": 15, "inception": 75,
+    "maxvit": 224, "squeezenet1_0": 21, "squeezenet1_1": 17, "swin_v2": 256, "swin": 224, "vgg": 32, "vit": 224,
 }  # fmt: skip
-_WORDS = "AlexNet DenseNet GoogLeNet MobileNet ResNet ResNeXt ShuffleNet SqueezeNet ViT Wide".split()
+_WORDS = (
+    "AlexNet ConvNeXt DenseNet EfficientNet GoogLeNet Inception MaxVit MNASNet MobileNet RegNet ResNet ResNeXt ShuffleNet "
+    "SqueezeNet Swin ViT Wide Base Large Small Tiny"
+).split()
 
 
 class Weights(Enum):
-    """Base of the enumerations such as `ResNet50_Weights`, whose values are (model, checksum)."""
+    """Base of the enumerations such as `ResNet50_Weights`, whose values are (model, file or its checksum)."""
+
+    @property
+    def checksum(self) -> str:
+        """The start of the file's SHA-256 checksum."""
+        return self.value[1].rpartition("-")[2]
 
     @property
     def url(self) -> str:
         """Where the file is published."""
-        name, checksum = self.value
-        return f"{BASE}{_FILES.get(name, name)}-{checksum}.pth"
+        name, file = self.value
+        return f"{BASE}{file if '-' in file else f'{name}-{file}'}.pth"
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -91,20 +113,27 @@ class Weights(Enum):
             if self._is_in(path):
                 raise
             raise RuntimeError(
-                f"{self}: {path} is not the published file: its SHA-256 checksum does not begin with {self.value[1]}. "
+                f"{self}: {path} is not the published file: its SHA-256 checksum does not begin with {self.checksum}. "
                 "Remove it, and it is fetched anew."
             ) from error
 
     def _is_in(self, path: str) -> bool:
-        return digest(path, "sha256").startswith(self.value[1])
+        return digest(path, "sha256").startswith(self.checksum)
 
     @property
     def transforms(self) -> Any:
         """The transform of images for which these weights were trained; to be called, if need be with other settings."""
-        from mortice.vision.transforms._presets import ImageClassification
+        from mortice.vision.transforms._presets import ImageClassification, InterpolationMode
 
-        resized = _RESIZED.get(self.value[0], 232 if self.name.endswith("_V2") else 256)
-        return partial(ImageClassification, crop_size=224, resize_size=resized)
+        name = self.value[0]
+        usual = _PREPARED.get(name, "224 232" if self.name.endswith("_V2") else "224 256")
+        crop, resized, *how = _PREPARED.get(f"{name}.{self.name}", usual).split()
+        settings: dict[str, Any] = {"crop_size": int(crop), "resize_size": int(resized)}
+        if how:
+            settings["interpolation"] = InterpolationMode(how[0])
+        if how[1:]:
+            settings |= dict.fromkeys(("mean", "std"), (float(how[1]),) * 3)
+        return partial(ImageClassification, **settings)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}.{self.name}"
@@ -126,8 +155,12 @@ def enumeration(name: str) -> Any:
     if model not in _made:
         if model not in PUBLISHED:
             return None
-        entries = {f"IMAGENET1K_V{i}": (model, checksum) for i, checksum in enumerate(PUBLISHED[model].split(), 1)}
-        entries["DEFAULT"] = list(entries.values())[-1]
+        entries = {}
+        for i, row in enumerate(PUBLISHED[model].split(), 1):
+            entry, _, file = row.rpartition(":")
+            entries[entry or f"IMAGENET1K_V{i}"] = model, file
+        best = [name for name in entries if "SWAG" not in name] or list(entries)[:1]
+        entries["DEFAULT"] = entries[best[-1]]
         shown = model.upper()
         for word in _WORDS:
             shown = shown.replace(word.upper(), word)
