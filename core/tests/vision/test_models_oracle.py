@@ -38,6 +38,8 @@ CASES = {
     "squeezenet1_1": ({"dropout": 0.0}, 64), "densenet121": ({}, 32), "shufflenet_v2_x1_0": ({}, 32),
     "efficientnet_b0": ({"dropout": 0.0, "stochastic_depth_prob": 0.0}, 32),
     "efficientnet_v2_s": ({"dropout": 0.0, "stochastic_depth_prob": 0.0}, 32),
+    "mobilenet_v3_large": ({"dropout": 0.0, "width_mult": 0.5, "reduced_tail": True, "dilated": True}, 64),
+    "mobilenet_v3_small": ({"dropout": 0.0}, 32),
     "googlenet": ({"dropout": 0.0, "dropout_aux": 0.0, "transform_input": True}, 64),
     "vision_transformer": ({"image_size": 48, "patch_size": 16, "num_layers": 2, "num_heads": 4, "hidden_dim": 64,
                             "mlp_dim": 128, "representation_size": 16}, 48),
@@ -86,5 +88,7 @@ def test_outputs_and_gradients_are_torchvisions(name):
         sum(library.nn.functional.cross_entropy(v, target) for v in outs).backward()
         values = [v.detach() for v in outs] + [p.grad for p in model.parameters()] + list(model.buffers())
         found.append([v.numpy() for v in values])
+    # PyTorch's gradient of hardsigmoid is float32's sixth in float64 as well.
+    allowed = 1e-6 if any(isinstance(m, mt.nn.Hardsigmoid) for m in mine.modules()) else 1e-8
     for a, b in zip(*found):
-        assert a.shape == b.shape and np.abs(a - b).max() <= 1e-8 * max(1e-3, np.abs(b).max())
+        assert a.shape == b.shape and np.abs(a - b).max() <= allowed * max(1e-3, np.abs(b).max())
