@@ -61,8 +61,18 @@ def test_a_model_trains_and_evaluates(name):
     trains_and_evaluates(name, models.get_model(name, num_classes=5))
 
 
-def test_a_vision_transformer_trains_and_evaluates():
-    trains_and_evaluates("resnet18", models.VisionTransformer(32, 8, 2, 2, 16, 32, num_classes=5))
+# small networks of families whose smallest named member is large
+OWN = {
+    "vision_transformer": lambda: models.VisionTransformer(32, 8, 2, 2, 16, 32, num_classes=5),
+    "convnext": lambda: models.ConvNeXt(
+        [models.convnext.CNBlockConfig(8, 16, 1), models.convnext.CNBlockConfig(16, None, 2)], 0.1, num_classes=5
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_network_of_ones_own_trains_and_evaluates(name):
+    trains_and_evaluates("resnet18", OWN[name]())
 
 
 def trains_and_evaluates(name, model):

@@ -40,6 +40,7 @@ CASES = {
     "efficientnet_v2_s": ({"dropout": 0.0, "stochastic_depth_prob": 0.0}, 32),
     "mobilenet_v3_large": ({"dropout": 0.0, "width_mult": 0.5, "reduced_tail": True, "dilated": True}, 64),
     "mobilenet_v3_small": ({"dropout": 0.0}, 32),
+    "convnext_tiny": ({"stochastic_depth_prob": 0.0, "layer_scale": 0.5}, 32),
     "googlenet": ({"dropout": 0.0, "dropout_aux": 0.0, "transform_input": True}, 64),
     "vision_transformer": ({"image_size": 48, "patch_size": 16, "num_layers": 2, "num_heads": 4, "hidden_dim": 64,
                             "mlp_dim": 128, "representation_size": 16}, 48),

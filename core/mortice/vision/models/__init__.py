@@ -1,6 +1,7 @@
 """Image classifiers under torchvision's names, with its state_dict keys; LeNet besides."""
 
 from mortice.vision.models.alexnet import AlexNet, alexnet
+from mortice.vision.models.convnext import ConvNeXt, convnext_base, convnext_large, convnext_small, convnext_tiny
 from mortice.vision.models.densenet import DenseNet, densenet121, densenet161, densenet169, densenet201
 from mortice.vision.models.efficientnet import (
     EfficientNet,

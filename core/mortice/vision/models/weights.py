@@ -18,8 +18,9 @@ BASE = "https://download.pytorch.org/models/"
 # model: for IMAGENET1K_V1 and then IMAGENET1K_V2, or as `entry:` says, the file if it has another name than the model,
 # and the start of its SHA-256 checksum
 PUBLISHED = {
-    "alexnet": "alexnet-owt-7be5be79", "densenet121": "a639ec97", "densenet161": "8d451a50", "densenet169": "b2777c0a",
-    "densenet201": "c1103571", "efficientnet_b0": "efficientnet_b0_rwightman-7f5810bc",
+    "alexnet": "alexnet-owt-7be5be79", "convnext_base": "6075fbad", "convnext_large": "ea097f82",
+    "convnext_small": "0c510722", "convnext_tiny": "983f1562", "densenet121": "a639ec97", "densenet161": "8d451a50",
+    "densenet169": "b2777c0a", "densenet201": "c1103571", "efficientnet_b0": "efficientnet_b0_rwightman-7f5810bc",
     "efficientnet_b1": "efficientnet_b1_rwightman-bac287d4 c27df63c",
     "efficientnet_b2": "efficientnet_b2_rwightman-c35c1473", "efficientnet_b3": "efficientnet_b3_rwightman-b3899882",
     "efficientnet_b4": "efficientnet_b4_rwightman-23ab8bcd", "efficientnet_b5": "efficientnet_b5_lukemelas-1a07897c",
@@ -37,7 +38,8 @@ PUBLISHED = {
     "vit_l_32": "c7638314", "wide_resnet101_2": "32ee1156 d733dc28", "wide_resnet50_2": "95faca4d 9ba9bcbe",
 }  # fmt: skip
 _PARAMETERS = {
-    "alexnet": 61_100_840, "densenet121": 7_978_856, "densenet161": 28_681_000, "densenet169": 14_149_480,
+    "alexnet": 61_100_840, "convnext_base": 88_591_464, "convnext_large": 197_767_336, "convnext_small": 50_223_688,
+    "convnext_tiny": 28_589_128, "densenet121": 7_978_856, "densenet161": 28_681_000, "densenet169": 14_149_480,
     "densenet201": 20_013_928, "efficientnet_b0": 5_288_548, "efficientnet_b1": 7_794_184,
     "efficientnet_b2": 9_109_994, "efficientnet_b3": 12_233_232, "efficientnet_b4": 19_341_616,
     "efficientnet_b5": 30_389_784, "efficientnet_b6": 43_040_704, "efficientnet_b7": 66_347_960,
@@ -55,6 +57,7 @@ _PARAMETERS = {
 # How images are prepared, for a model or for one entry of it: crop, shorter side to which they are resized before it,
 # how, and the mean and deviation of its channels. Without a line here it is 224, and 256 or for the second weights 232.
 _PREPARED = {
+    "convnext_base": "224 232", "convnext_large": "224 232", "convnext_small": "224 230", "convnext_tiny": "224 236",
     "efficientnet_b0": "224 256 bicubic", "efficientnet_b1.IMAGENET1K_V1": "240 256 bicubic",
     "efficientnet_b1.IMAGENET1K_V2": "240 255 bilinear", "efficientnet_b2": "288 288 bicubic",
     "efficientnet_b3": "300 320 bicubic", "efficientnet_b4": "380 384 bicubic", "efficientnet_b5": "456 456 bicubic",
