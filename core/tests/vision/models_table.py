@@ -25,7 +25,23 @@ def make(library: Any, name: str, **kwargs: Any) -> Any:
     """Make a model of mortice.vision.models or torchvision.models."""
     if name == "googlenet" and library.__name__.startswith("torchvision"):
         kwargs["init_weights"] = False  # which says nothing and takes no time
+    if name.startswith("regnet") and library.__name__.startswith("torchvision"):
+        _compute_widths(library.regnet.BlockParams)
     return library.get_model(name, **kwargs)
+
+
+def _compute_widths(kind: Any) -> None:
+    """Let torchvision compute the widths of a RegNet, by tensors, where a model is made without memory."""
+    import torch
+
+    compute = kind.from_init_params.__func__
+
+    def on_cpu(cls: Any, **kwargs: Any) -> Any:
+        with torch.device("cpu"):
+            return compute(cls, **kwargs)
+
+    if compute.__name__ != "on_cpu":
+        kind.from_init_params = classmethod(on_cpu)
 
 
 def names() -> list[str]:

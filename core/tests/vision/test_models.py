@@ -52,7 +52,7 @@ def test_models_are_listed_and_found_by_name():
 
 SMALL = {
     "lenet": 28, "squeezenet1_1": 64, "mobilenet_v2": 32, "shufflenet_v2_x0_5": 32, "resnet18": 32, "densenet121": 32,
-    "googlenet": 32, "efficientnet_b0": 32, "mobilenet_v3_small": 32,
+    "googlenet": 32, "efficientnet_b0": 32, "mobilenet_v3_small": 32, "regnet_y_400mf": 32,
 }  # fmt: skip
 
 

@@ -15,10 +15,9 @@ from mortice.vision.models import weights
 np = pytest.importorskip("numpy", reason="the oracle needs it")
 beside = pytest.importorskip("vision.beside_torchvision", reason="Pillow and scikit-learn are not installed")
 pytestmark = pytest.mark.oracle
-ALL = [name for name in names() if name != "vit_h_14"]
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", names())
 def test_transforms_and_meta_are_torchvisions(name):
     for mine in models.get_model_weights(name):
         theirs = torchvision.models.get_model_weights(name)[mine.name]

@@ -22,6 +22,24 @@ from mortice.vision.models.lenet import LeNet, lenet
 from mortice.vision.models.mobilenetv2 import MobileNetV2, mobilenet_v2
 from mortice.vision.models.mobilenetv3 import MobileNetV3, mobilenet_v3_large, mobilenet_v3_small
 from mortice.vision.models.registry import get_model, get_model_builder, list_models
+from mortice.vision.models.regnet import (
+    RegNet,
+    regnet_x_1_6gf,
+    regnet_x_3_2gf,
+    regnet_x_8gf,
+    regnet_x_16gf,
+    regnet_x_32gf,
+    regnet_x_400mf,
+    regnet_x_800mf,
+    regnet_y_1_6gf,
+    regnet_y_3_2gf,
+    regnet_y_8gf,
+    regnet_y_16gf,
+    regnet_y_32gf,
+    regnet_y_128gf,
+    regnet_y_400mf,
+    regnet_y_800mf,
+)
 from mortice.vision.models.resnet import (
     ResNet,
     resnet18,

@@ -27,15 +27,25 @@ PUBLISHED = {
     "efficientnet_b6": "efficientnet_b6_lukemelas-24a108a5", "efficientnet_b7": "efficientnet_b7_lukemelas-c5b4e57e",
     "efficientnet_v2_l": "59c71312", "efficientnet_v2_m": "dc08266a", "efficientnet_v2_s": "dd5fe13b",
     "googlenet": "1378be20", "mobilenet_v2": "b0353104 7ebf99e0", "mobilenet_v3_large": "8738ca79 5c1a4163",
-    "mobilenet_v3_small": "047dcff4", "resnet101": "63fe2227 cd907fc2", "resnet152": "394f9c45 f82ba261",
-    "resnet18": "f37072fd", "resnet34": "b627a593", "resnet50": "0676ba61 11ad3fa6",
+    "mobilenet_v3_small": "047dcff4", "regnet_x_16gf": "2007eb11 ba3796d7", "regnet_x_1_6gf": "e3633e7f a12f2b72",
+    "regnet_x_32gf": "9d47f8d0 6eb8fdc6", "regnet_x_3_2gf": "f342aeae 7071aa85", "regnet_x_400mf": "adf1edd5 62229a5f",
+    "regnet_x_800mf": "ad17e45c 94a99ebd", "regnet_x_8gf": "03ceed89 2b70d774", "regnet_y_128gf": "",
+    "regnet_y_16gf": "9e6ed7dd 3e4a00f9", "regnet_y_1_6gf": "b11a554e 0d7bc02a", "regnet_y_32gf": "4dee3f7a 8db6d4b5",
+    "regnet_y_3_2gf": "b5a9779c 9180c971", "regnet_y_400mf": "c65dace8 e6988f5f",
+    "regnet_y_800mf": "1b27b58c 58fc7688", "regnet_y_8gf": "d0d0e4a8 dc2b1b54", "resnet101": "63fe2227 cd907fc2",
+    "resnet152": "394f9c45 f82ba261", "resnet18": "f37072fd", "resnet34": "b627a593", "resnet50": "0676ba61 11ad3fa6",
     "resnext101_32x8d": "8ba56ff5 110c445d", "resnext101_64x4d": "173b62eb", "resnext50_32x4d": "7cdf4587 1a0047aa",
     "shufflenet_v2_x0_5": "shufflenetv2_x0.5-f707e7126e", "shufflenet_v2_x1_0": "shufflenetv2_x1-5666bf0f80",
     "shufflenet_v2_x1_5": "shufflenetv2_x1_5-3c479a10", "shufflenet_v2_x2_0": "shufflenetv2_x2_0-8be3c8ee",
     "squeezenet1_0": "b66bff10", "squeezenet1_1": "b8a52dc0", "vgg11": "8a719046", "vgg11_bn": "6002323d",
     "vgg13": "19584684", "vgg13_bn": "abd245e5", "vgg16": "397923af", "vgg16_bn": "6c64b313", "vgg19": "dcbb9e9d",
-    "vgg19_bn": "c79401a0", "vit_b_16": "c867db91", "vit_b_32": "d86f8d99", "vit_l_16": "852ce7e3",
+    "vgg19_bn": "c79401a0", "vit_b_16": "c867db91", "vit_b_32": "d86f8d99", "vit_h_14": "", "vit_l_16": "852ce7e3",
     "vit_l_32": "c7638314", "wide_resnet101_2": "32ee1156 d733dc28", "wide_resnet50_2": "95faca4d 9ba9bcbe",
+}  # fmt: skip
+# The same of IMAGENET1K_SWAG_E2E_V1 and IMAGENET1K_SWAG_LINEAR_V1, whose files are named alike.
+_SWAG = {
+    "regnet_y_16gf": "43afe44d f3ec0043", "regnet_y_32gf": "04fdfa75 e1583746", "regnet_y_128gf": "c8ce3e52 cbe8ce12",
+    "vit_b_16": "9ac1b537 4e70ced5", "vit_h_14": "80465313 c1eb923e", "vit_l_16": "4f3808c9 4d563306",
 }  # fmt: skip
 _PARAMETERS = {
     "alexnet": 61_100_840, "convnext_base": 88_591_464, "convnext_large": 197_767_336, "convnext_small": 50_223_688,
@@ -45,14 +55,21 @@ _PARAMETERS = {
     "efficientnet_b5": 30_389_784, "efficientnet_b6": 43_040_704, "efficientnet_b7": 66_347_960,
     "efficientnet_v2_l": 118_515_272, "efficientnet_v2_m": 54_139_356, "efficientnet_v2_s": 21_458_488,
     "googlenet": 6_624_904, "mobilenet_v2": 3_504_872, "mobilenet_v3_large": 5_483_032,
-    "mobilenet_v3_small": 2_542_856, "resnet101": 44_549_160, "resnet152": 60_192_808, "resnet18": 11_689_512,
-    "resnet34": 21_797_672, "resnet50": 25_557_032, "resnext101_32x8d": 88_791_336, "resnext101_64x4d": 83_455_272,
+    "mobilenet_v3_small": 2_542_856, "regnet_x_16gf": 54_278_536, "regnet_x_1_6gf": 9_190_136,
+    "regnet_x_32gf": 107_811_560, "regnet_x_3_2gf": 15_296_552, "regnet_x_400mf": 5_495_976,
+    "regnet_x_800mf": 7_259_656, "regnet_x_8gf": 39_572_648, "regnet_y_128gf": 644_812_894,
+    "regnet_y_16gf": 83_590_140, "regnet_y_1_6gf": 11_202_430, "regnet_y_32gf": 145_046_770,
+    "regnet_y_3_2gf": 19_436_338, "regnet_y_400mf": 4_344_144, "regnet_y_800mf": 6_432_512, "regnet_y_8gf": 39_381_472,
+    "resnet101": 44_549_160, "resnet152": 60_192_808, "resnet18": 11_689_512, "resnet34": 21_797_672,
+    "resnet50": 25_557_032, "resnext101_32x8d": 88_791_336, "resnext101_64x4d": 83_455_272,
     "resnext50_32x4d": 25_028_904, "shufflenet_v2_x0_5": 1_366_792, "shufflenet_v2_x1_0": 2_278_604,
     "shufflenet_v2_x1_5": 3_503_624, "shufflenet_v2_x2_0": 7_393_996, "squeezenet1_0": 1_248_424,
     "squeezenet1_1": 1_235_496, "vgg11": 132_863_336, "vgg11_bn": 132_868_840, "vgg13": 133_047_848,
     "vgg13_bn": 133_053_736, "vgg16": 138_357_544, "vgg16_bn": 138_365_992, "vgg19": 143_667_240,
-    "vgg19_bn": 143_678_248, "vit_b_16": 86_567_656, "vit_b_32": 88_224_232, "vit_l_16": 304_326_632,
-    "vit_l_32": 306_535_400, "wide_resnet101_2": 126_886_696, "wide_resnet50_2": 68_883_240,
+    "vgg19_bn": 143_678_248, "vit_b_16": 86_567_656, "vit_b_16.IMAGENET1K_SWAG_E2E_V1": 86_859_496,
+    "vit_b_32": 88_224_232, "vit_h_14": 632_045_800, "vit_h_14.IMAGENET1K_SWAG_E2E_V1": 633_470_440,
+    "vit_l_16": 304_326_632, "vit_l_16.IMAGENET1K_SWAG_E2E_V1": 305_174_504, "vit_l_32": 306_535_400,
+    "wide_resnet101_2": 126_886_696, "wide_resnet50_2": 68_883_240,
 }  # fmt: skip
 # How images are prepared, for a model or for one entry of it: crop, shorter side to which they are resized before it,
 # how, and the mean and deviation of its channels. Without a line here it is 224, and 256 or for the second weights 232.
@@ -63,12 +80,22 @@ _PREPARED = {
     "efficientnet_b3": "300 320 bicubic", "efficientnet_b4": "380 384 bicubic", "efficientnet_b5": "456 456 bicubic",
     "efficientnet_b6": "528 528 bicubic", "efficientnet_b7": "600 600 bicubic",
     "efficientnet_v2_l": "480 480 bicubic 0.5", "efficientnet_v2_m": "480 480 bilinear",
-    "efficientnet_v2_s": "384 384 bilinear", "resnext101_64x4d": "224 232", "shufflenet_v2_x1_5": "224 232",
-    "shufflenet_v2_x2_0": "224 232", "vit_l_16": "224 242",
+    "efficientnet_v2_s": "384 384 bilinear", "regnet_y_128gf.IMAGENET1K_SWAG_E2E_V1": "384 384 bicubic",
+    "regnet_y_128gf.IMAGENET1K_SWAG_LINEAR_V1": "224 224 bicubic",
+    "regnet_y_16gf.IMAGENET1K_SWAG_E2E_V1": "384 384 bicubic",
+    "regnet_y_16gf.IMAGENET1K_SWAG_LINEAR_V1": "224 224 bicubic",
+    "regnet_y_32gf.IMAGENET1K_SWAG_E2E_V1": "384 384 bicubic",
+    "regnet_y_32gf.IMAGENET1K_SWAG_LINEAR_V1": "224 224 bicubic", "resnext101_64x4d": "224 232",
+    "shufflenet_v2_x1_5": "224 232", "shufflenet_v2_x2_0": "224 232",
+    "vit_b_16.IMAGENET1K_SWAG_E2E_V1": "384 384 bicubic", "vit_b_16.IMAGENET1K_SWAG_LINEAR_V1": "224 224 bicubic",
+    "vit_h_14.IMAGENET1K_SWAG_E2E_V1": "518 518 bicubic", "vit_h_14.IMAGENET1K_SWAG_LINEAR_V1": "224 224 bicubic",
+    "vit_l_16.IMAGENET1K_SWAG_E2E_V1": "512 512 bicubic",
+    "vit_l_16.IMAGENET1K_SWAG_LINEAR_V1": "224 224 bicubic", "vit_l_16.IMAGENET1K_V1": "224 242",
 }  # fmt: skip
+# The least size of images where it is not one; 0 for models that take images of one size.
 _LEAST = {
     "alexnet": 63, "convnext": 32, "densenet": 29, "efficientnet_v2": 33, "googlenet": 15, "inception": 75,
-    "maxvit": 224, "squeezenet1_0": 21, "squeezenet1_1": 17, "swin_v2": 256, "swin": 224, "vgg": 32, "vit": 224,
+    "maxvit": 0, "squeezenet1_0": 21, "squeezenet1_1": 17, "swin": 0, "vgg": 32, "vit": 0,
 }  # fmt: skip
 _WORDS = (
     "AlexNet ConvNeXt DenseNet EfficientNet GoogLeNet Inception MaxVit MNASNet MobileNet RegNet ResNet ResNeXt ShuffleNet "
@@ -97,7 +124,9 @@ class Weights(Enum):
 
         name = self.value[0]
         least = next((size for start, size in _LEAST.items() if name.startswith(start)), 1)
-        return {"categories": categories(), "num_params": _PARAMETERS[name], "min_size": (least, least)}
+        least = least or self.transforms.keywords["crop_size"]
+        count = _PARAMETERS.get(f"{name}.{self.name}", _PARAMETERS[name])
+        return {"categories": categories(), "num_params": count, "min_size": (least, least)}
 
     def get_state_dict(
         self, progress: bool = True, check_hash: bool = True, model_dir: Any = None, map_location: Any = None
@@ -164,8 +193,10 @@ def enumeration(name: str) -> Any:
         for i, row in enumerate(PUBLISHED[model].split(), 1):
             entry, _, file = row.rpartition(":")
             entries[entry or f"IMAGENET1K_V{i}"] = model, file
-        best = [name for name in entries if "SWAG" not in name] or list(entries)[:1]
-        entries["DEFAULT"] = entries[best[-1]]
+        best = list(entries)[-1:]
+        for (kind, mark), checksum in zip((("E2E", ""), ("LINEAR", "_lc")), _SWAG.get(model, "").split()):
+            entries[f"IMAGENET1K_SWAG_{kind}_V1"] = model, f"{model}{mark}_swag-{checksum}"
+        entries["DEFAULT"] = entries[(best or list(entries))[0]]
         shown = model.upper()
         for word in _WORDS:
             shown = shown.replace(word.upper(), word)
@@ -209,6 +240,8 @@ def pretrained(name: str, make: Callable[..., Any], weights: Any, progress: bool
             f"The parameter 'num_classes' expected value 1000 but got {kwargs['num_classes']} instead. Replace the last layer "
             "after the weights are loaded."
         )
+    if name.startswith("vit"):
+        kwargs = {"image_size": weights.meta["min_size"][0], **kwargs}
     listens = kwargs.pop("aux_logits", False)
     if name == "googlenet":  # whose file has the auxiliary classifiers, and was trained on differently scaled images
         kwargs = {"transform_input": True, **kwargs, "aux_logits": True, "init_weights": False}
