@@ -53,6 +53,7 @@ def test_models_are_listed_and_found_by_name():
 SMALL = {
     "lenet": 28, "squeezenet1_1": 64, "mobilenet_v2": 32, "shufflenet_v2_x0_5": 32, "resnet18": 32, "densenet121": 32,
     "googlenet": 32, "efficientnet_b0": 32, "mobilenet_v3_small": 32, "regnet_y_400mf": 32,
+    "mnasnet0_5": 32,
 }  # fmt: skip
 
 
@@ -182,6 +183,21 @@ def test_keys_of_older_files_are_read():
     }
     model.load_state_dict(old)
     assert mt.equal(model.encoder.layers[0].mlp[3].bias, old["encoder.layers.encoder_layer_0.mlp.linear_2.bias"])
+
+
+def test_files_of_the_first_mnasnet_are_read():
+    model = models.mnasnet0_5(num_classes=2)
+    old = models.mnasnet0_5(num_classes=2)
+    old.layers = nn.Sequential(*models.mnasnet._beginning(32, 16, 16), *list(old.layers)[9:])
+    state = old.state_dict()
+    state._metadata[""] = {"version": 1}
+    with pytest.warns(UserWarning, match="first version of MNASNet"):
+        model.load_state_dict(state)
+    assert mt.equal(model.eval()(image()), old.eval()(image()))
+    model.load_state_dict(model.state_dict())
+    state._metadata[""] = {"version": 3}
+    with pytest.raises(ValueError, match="^version should be set to 1 or 2 instead of 3$"):
+        model.load_state_dict(state)
 
 
 def test_a_dense_net_that_saves_memory_gives_the_same_gradients():

@@ -40,6 +40,7 @@ CASES = {
     "mobilenet_v3_small": ({"dropout": 0.0}, 32),
     "convnext_tiny": ({"stochastic_depth_prob": 0.0, "layer_scale": 0.5}, 32),
     "regnet_x_400mf": ({}, 32), "regnet_y_400mf": ({}, 64),
+    "mnasnet0_5": ({"dropout": 0.0}, 64),
     "googlenet": ({"dropout": 0.0, "dropout_aux": 0.0, "transform_input": True}, 64),
     "vision_transformer": ({"image_size": 48, "patch_size": 16, "num_layers": 2, "num_heads": 4, "hidden_dim": 64,
                             "mlp_dim": 128, "representation_size": 16}, 48),

@@ -19,6 +19,7 @@ from mortice.vision.models.efficientnet import (
 )
 from mortice.vision.models.googlenet import GoogLeNet, GoogLeNetOutputs, googlenet
 from mortice.vision.models.lenet import LeNet, lenet
+from mortice.vision.models.mnasnet import MNASNet, mnasnet0_5, mnasnet0_75, mnasnet1_0, mnasnet1_3
 from mortice.vision.models.mobilenetv2 import MobileNetV2, mobilenet_v2
 from mortice.vision.models.mobilenetv3 import MobileNetV3, mobilenet_v3_large, mobilenet_v3_small
 from mortice.vision.models.registry import get_model, get_model_builder, list_models
