@@ -23,7 +23,7 @@ def row(name: str, model: Any) -> str:
 
 def make(library: Any, name: str, **kwargs: Any) -> Any:
     """Make a model of mortice.vision.models or torchvision.models."""
-    if name == "googlenet" and library.__name__.startswith("torchvision"):
+    if name in ("googlenet", "inception_v3") and library.__name__.startswith("torchvision"):
         kwargs["init_weights"] = False  # which says nothing and takes no time
     if name.startswith("regnet") and library.__name__.startswith("torchvision"):
         _compute_widths(library.regnet.BlockParams)

@@ -185,6 +185,17 @@ def test_keys_of_older_files_are_read():
     assert mt.equal(model.encoder.layers[0].mlp[3].bias, old["encoder.layers.encoder_layer_0.mlp.linear_2.bias"])
 
 
+def test_inception_listens_to_its_auxiliary_classifier_in_training_alone():
+    model = models.inception_v3(num_classes=3)
+    model.Mixed_6e.register_forward_hook(lambda module, args, out: nn.functional.interpolate(out, (17, 17)))
+    out = model.train()(image(size=75))
+    assert isinstance(out, models.InceptionOutputs) and out.logits.shape == out.aux_logits.shape == (2, 3)
+    assert model.eval()(image(size=75)).shape == (2, 3)
+    assert models.inception_v3(aux_logits=False).train()(image(size=75)).shape == (2, 1000)
+    with pytest.raises(ValueError, match="^length of inception_blocks should be 7 instead of 1$"):
+        models.inception_v3(inception_blocks=[nn.Conv2d])
+
+
 def test_files_of_the_first_mnasnet_are_read():
     model = models.mnasnet0_5(num_classes=2)
     old = models.mnasnet0_5(num_classes=2)

@@ -41,6 +41,7 @@ CASES = {
     "convnext_tiny": ({"stochastic_depth_prob": 0.0, "layer_scale": 0.5}, 32),
     "regnet_x_400mf": ({}, 32), "regnet_y_400mf": ({}, 64),
     "mnasnet0_5": ({"dropout": 0.0}, 64),
+    "inception_v3": ({"dropout": 0.0, "transform_input": True, "aux_logits": False}, 75),
     "googlenet": ({"dropout": 0.0, "dropout_aux": 0.0, "transform_input": True}, 64),
     "vision_transformer": ({"image_size": 48, "patch_size": 16, "num_layers": 2, "num_heads": 4, "hidden_dim": 64,
                             "mlp_dim": 128, "representation_size": 16}, 48),
@@ -93,3 +94,11 @@ def test_outputs_and_gradients_are_torchvisions(name):
     allowed = 1e-6 if any(isinstance(m, mt.nn.Hardsigmoid) for m in mine.modules()) else 1e-8
     for a, b in zip(*found):
         assert a.shape == b.shape and np.abs(a - b).max() <= allowed * max(1e-3, np.abs(b).max())
+
+
+def test_the_auxiliary_classifier_of_inception_is_torchvisions():
+    mine, theirs = (library.inception.InceptionAux(768, 7).eval() for library in (models, torchvision.models))
+    mine.load_state_dict({key: mt.tensor(value.numpy()) for key, value in theirs.state_dict().items()})
+    x = np.random.default_rng(1).standard_normal((2, 768, 17, 17), dtype=np.float32)
+    a, b = mine(mt.tensor(x)).numpy(force=True), theirs(torch.tensor(x)).numpy(force=True)
+    assert np.abs(a - b).max() <= 1e-5 * np.abs(b).max()

@@ -26,7 +26,8 @@ PUBLISHED = {
     "efficientnet_b4": "efficientnet_b4_rwightman-23ab8bcd", "efficientnet_b5": "efficientnet_b5_lukemelas-1a07897c",
     "efficientnet_b6": "efficientnet_b6_lukemelas-24a108a5", "efficientnet_b7": "efficientnet_b7_lukemelas-c5b4e57e",
     "efficientnet_v2_l": "59c71312", "efficientnet_v2_m": "dc08266a", "efficientnet_v2_s": "dd5fe13b",
-    "googlenet": "1378be20", "mnasnet0_5": "mnasnet0.5_top1_67.823-3ffadce67e", "mnasnet0_75": "7090bc5f",
+    "googlenet": "1378be20", "inception_v3": "inception_v3_google-0cc3c7bd",
+    "mnasnet0_5": "mnasnet0.5_top1_67.823-3ffadce67e", "mnasnet0_75": "7090bc5f",
     "mnasnet1_0": "mnasnet1.0_top1_73.512-f206786ef8", "mnasnet1_3": "a4c69d6f", "mobilenet_v2": "b0353104 7ebf99e0",
     "mobilenet_v3_large": "8738ca79 5c1a4163", "mobilenet_v3_small": "047dcff4", "regnet_x_16gf": "2007eb11 ba3796d7",
     "regnet_x_1_6gf": "e3633e7f a12f2b72", "regnet_x_32gf": "9d47f8d0 6eb8fdc6", "regnet_x_3_2gf": "f342aeae 7071aa85",
@@ -55,8 +56,8 @@ _PARAMETERS = {
     "efficientnet_b2": 9_109_994, "efficientnet_b3": 12_233_232, "efficientnet_b4": 19_341_616,
     "efficientnet_b5": 30_389_784, "efficientnet_b6": 43_040_704, "efficientnet_b7": 66_347_960,
     "efficientnet_v2_l": 118_515_272, "efficientnet_v2_m": 54_139_356, "efficientnet_v2_s": 21_458_488,
-    "googlenet": 6_624_904, "mnasnet0_5": 2_218_512, "mnasnet0_75": 3_170_208, "mnasnet1_0": 4_383_312,
-    "mnasnet1_3": 6_282_256, "mobilenet_v2": 3_504_872, "mobilenet_v3_large": 5_483_032,
+    "googlenet": 6_624_904, "inception_v3": 27_161_264, "mnasnet0_5": 2_218_512, "mnasnet0_75": 3_170_208,
+    "mnasnet1_0": 4_383_312, "mnasnet1_3": 6_282_256, "mobilenet_v2": 3_504_872, "mobilenet_v3_large": 5_483_032,
     "mobilenet_v3_small": 2_542_856, "regnet_x_16gf": 54_278_536, "regnet_x_1_6gf": 9_190_136,
     "regnet_x_32gf": 107_811_560, "regnet_x_3_2gf": 15_296_552, "regnet_x_400mf": 5_495_976,
     "regnet_x_800mf": 7_259_656, "regnet_x_8gf": 39_572_648, "regnet_y_128gf": 644_812_894,
@@ -82,8 +83,8 @@ _PREPARED = {
     "efficientnet_b3": "300 320 bicubic", "efficientnet_b4": "380 384 bicubic", "efficientnet_b5": "456 456 bicubic",
     "efficientnet_b6": "528 528 bicubic", "efficientnet_b7": "600 600 bicubic",
     "efficientnet_v2_l": "480 480 bicubic 0.5", "efficientnet_v2_m": "480 480 bilinear",
-    "efficientnet_v2_s": "384 384 bilinear", "mnasnet0_75": "224 232", "mnasnet1_3": "224 232",
-    "regnet_y_128gf.IMAGENET1K_SWAG_E2E_V1": "384 384 bicubic",
+    "efficientnet_v2_s": "384 384 bilinear", "inception_v3": "299 342", "mnasnet0_75": "224 232",
+    "mnasnet1_3": "224 232", "regnet_y_128gf.IMAGENET1K_SWAG_E2E_V1": "384 384 bicubic",
     "regnet_y_128gf.IMAGENET1K_SWAG_LINEAR_V1": "224 224 bicubic",
     "regnet_y_16gf.IMAGENET1K_SWAG_E2E_V1": "384 384 bicubic",
     "regnet_y_16gf.IMAGENET1K_SWAG_LINEAR_V1": "224 224 bicubic",
@@ -245,11 +246,15 @@ def pretrained(name: str, make: Callable[..., Any], weights: Any, progress: bool
         )
     if name.startswith("vit"):
         kwargs = {"image_size": weights.meta["min_size"][0], **kwargs}
-    listens = kwargs.pop("aux_logits", False)
-    if name == "googlenet":  # whose file has the auxiliary classifiers, and was trained on differently scaled images
+    # The files have the auxiliary classifiers, and were trained on differently scaled images.
+    aux = {"googlenet": ("aux1", "aux2"), "inception_v3": ("AuxLogits",)}.get(name, ())
+    listens = kwargs.pop("aux_logits", name == "inception_v3")
+    if aux:
         kwargs = {"transform_input": True, **kwargs, "aux_logits": True, "init_weights": False}
     model = make(**kwargs)
     model.load_state_dict(weights.get_state_dict(progress))
-    if name == "googlenet" and not listens:
-        model.aux_logits, model.aux1, model.aux2 = False, None, None
+    if aux and not listens:
+        model.aux_logits = False
+        for classifier in aux:
+            setattr(model, classifier, None)
     return model
