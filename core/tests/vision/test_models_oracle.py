@@ -42,6 +42,10 @@ CASES = {
     "regnet_x_400mf": ({}, 32), "regnet_y_400mf": ({}, 64),
     "mnasnet0_5": ({"dropout": 0.0}, 64),
     "inception_v3": ({"dropout": 0.0, "transform_input": True, "aux_logits": False}, 75),
+    "swin_transformer": ({"patch_size": [4, 4], "embed_dim": 12, "depths": [2, 2], "num_heads": [2, 3],
+                          "window_size": [7, 5], "stochastic_depth_prob": 0.0}, 52),
+    "swin_transformer of version 2": ({"patch_size": [2, 2], "embed_dim": 12, "depths": [2, 2], "num_heads": [2, 3],
+                                       "window_size": [8, 8], "stochastic_depth_prob": 0.0}, 38),
     "googlenet": ({"dropout": 0.0, "dropout_aux": 0.0, "transform_input": True}, 64),
     "vision_transformer": ({"image_size": 48, "patch_size": 16, "num_layers": 2, "num_heads": 4, "hidden_dim": 64,
                             "mlp_dim": 128, "representation_size": 16}, 48),
@@ -49,6 +53,11 @@ CASES = {
                                              "hidden_dim": 80, "mlp_dim": 320}, 56),
     "wide": ({"width_per_group": 128, "block": "Bottleneck", "layers": [1, 1, 1, 1]}, 32),
 }  # fmt: skip
+
+
+def _second(library):
+    kinds = library.swin_transformer
+    return {"block": kinds.SwinTransformerBlockV2, "downsample_layer": kinds.PatchMergingV2}
 
 
 def both(name, **kwargs):
@@ -60,11 +69,16 @@ def both(name, **kwargs):
         )
     elif name.startswith("vision_transformer"):
         mine, theirs = (library.VisionTransformer(num_classes=7, **kwargs) for library in (models, torchvision.models))
+    elif name.startswith("swin_transformer"):
+        mine, theirs = (
+            library.SwinTransformer(num_classes=7, **kwargs, **_second(library) if "2" in name else {})
+            for library in (models, torchvision.models)
+        )
     else:
         mine, theirs = (make(library, name, num_classes=7, **kwargs) for library in (models, torchvision.models))
     draw, state = np.random.default_rng(0), theirs.state_dict()
     for key, value in state.items():
-        if value.ndim == 1 or key == "heads.head.weight":
+        if value.ndim == 1 and value.is_floating_point() or key == "heads.head.weight":
             state[key] = torch.tensor(draw.uniform(0.5, 1.5, tuple(value.shape)).astype(np.float32))
     theirs.load_state_dict(state)
     mine.load_state_dict({key: mt.tensor(value.numpy()) for key, value in state.items()})

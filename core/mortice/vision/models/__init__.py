@@ -63,6 +63,15 @@ from mortice.vision.models.shufflenetv2 import (
     shufflenet_v2_x2_0,
 )
 from mortice.vision.models.squeezenet import SqueezeNet, squeezenet1_0, squeezenet1_1
+from mortice.vision.models.swin_transformer import (
+    SwinTransformer,
+    swin_b,
+    swin_s,
+    swin_t,
+    swin_v2_b,
+    swin_v2_s,
+    swin_v2_t,
+)
 from mortice.vision.models.vgg import VGG, vgg11, vgg11_bn, vgg13, vgg13_bn, vgg16, vgg16_bn, vgg19, vgg19_bn
 from mortice.vision.models.vision_transformer import VisionTransformer, vit_b_16, vit_b_32, vit_h_14, vit_l_16, vit_l_32
 
