@@ -69,6 +69,7 @@ OWN = {
         [models.convnext.CNBlockConfig(8, 16, 1), models.convnext.CNBlockConfig(16, None, 2)], 0.1, num_classes=5
     ),
     "swin_transformer": lambda: models.SwinTransformer([2, 2], 8, [2, 2], [2, 4], [3, 3], num_classes=5),
+    "maxvit": lambda: models.MaxVit((32, 32), 8, 4, [8, 12], [1, 2], 4, 0.1, num_classes=5),
 }
 
 

@@ -46,6 +46,8 @@ CASES = {
                           "window_size": [7, 5], "stochastic_depth_prob": 0.0}, 52),
     "swin_transformer of version 2": ({"patch_size": [2, 2], "embed_dim": 12, "depths": [2, 2], "num_heads": [2, 3],
                                        "window_size": [8, 8], "stochastic_depth_prob": 0.0}, 38),
+    "maxvit": ({"input_size": (40, 40), "stem_channels": 8, "partition_size": 5, "block_channels": [8, 12],
+                "block_layers": [2, 1], "head_dim": 4, "stochastic_depth_prob": 0.0}, 40),
     "googlenet": ({"dropout": 0.0, "dropout_aux": 0.0, "transform_input": True}, 64),
     "vision_transformer": ({"image_size": 48, "patch_size": 16, "num_layers": 2, "num_heads": 4, "hidden_dim": 64,
                             "mlp_dim": 128, "representation_size": 16}, 48),
@@ -69,6 +71,8 @@ def both(name, **kwargs):
         )
     elif name.startswith("vision_transformer"):
         mine, theirs = (library.VisionTransformer(num_classes=7, **kwargs) for library in (models, torchvision.models))
+    elif name == "maxvit":
+        mine, theirs = (library.MaxVit(num_classes=7, **kwargs) for library in (models, torchvision.models))
     elif name.startswith("swin_transformer"):
         mine, theirs = (
             library.SwinTransformer(num_classes=7, **kwargs, **_second(library) if "2" in name else {})

@@ -20,6 +20,7 @@ from mortice.vision.models.efficientnet import (
 from mortice.vision.models.googlenet import GoogLeNet, GoogLeNetOutputs, googlenet
 from mortice.vision.models.inception import Inception3, InceptionOutputs, inception_v3
 from mortice.vision.models.lenet import LeNet, lenet
+from mortice.vision.models.maxvit import MaxVit, maxvit_t
 from mortice.vision.models.mnasnet import MNASNet, mnasnet0_5, mnasnet0_75, mnasnet1_0, mnasnet1_3
 from mortice.vision.models.mobilenetv2 import MobileNetV2, mobilenet_v2
 from mortice.vision.models.mobilenetv3 import MobileNetV3, mobilenet_v3_large, mobilenet_v3_small

@@ -119,6 +119,20 @@ def _apart(sides: Sequence[int], window_size: Sequence[int], shift: Sequence[int
     return mt.where(names[:, :, None] == names[:, None], 0.0, -100.0)
 
 
+def relative_index(height: int, width: int) -> Any:
+    """Return which of (2 * height - 1) * (2 * width - 1) ways leads from each pixel of a window to each: two dims."""
+    down, across = mt.arange(height), mt.arange(width)
+    down = (down[:, None] - down + height - 1)[:, None, :, None] * (2 * width - 1)
+    index = down + (across[:, None] - across + width - 1)[None, :, None]
+    return index.view(height * width, height * width)
+
+
+def by_ways(table: Any, index: Any) -> Any:
+    """Return the row of a table (ways, heads) for each two pixels: (1, heads, tokens, tokens)."""
+    tokens = math.isqrt(index.numel())
+    return table[index.flatten()].view(tokens, tokens, -1).permute(2, 0, 1).contiguous()[None]
+
+
 class ShiftedWindowAttention(nn.Module):
     """`shifted_window_attention` with a learned bias for each way from a pixel to another of its window."""
 
@@ -150,19 +164,11 @@ class ShiftedWindowAttention(nn.Module):
 
     def define_relative_position_index(self) -> None:
         """Make the buffer that says which bias is that of each two pixels."""
-        h, w = self.window_size
-        down, across = mt.arange(h), mt.arange(w)
-        down = (down[:, None] - down + h - 1)[:, None, :, None] * (2 * w - 1)
-        index = down + (across[:, None] - across + w - 1)[None, :, None]
-        self.register_buffer("relative_position_index", index.flatten())
-
-    def _ordered(self, table: Any) -> Any:
-        tokens = self.window_size[0] * self.window_size[1]
-        return table[self.relative_position_index].view(tokens, tokens, -1).permute(2, 0, 1).contiguous()[None]
+        self.register_buffer("relative_position_index", relative_index(*self.window_size).flatten())
 
     def get_relative_position_bias(self) -> Any:
         """Return the bias of each two pixels: (1, heads, tokens, tokens)."""
-        return self._ordered(self.relative_position_bias_table)
+        return by_ways(self.relative_position_bias_table, self.relative_position_index)
 
     def forward(self, x: Any) -> Any:
         """Return pictures (N, height, width, channels)."""
@@ -206,7 +212,8 @@ class ShiftedWindowAttentionV2(ShiftedWindowAttention):
 
     def get_relative_position_bias(self) -> Any:
         """Return the bias of each two pixels: (1, heads, tokens, tokens)."""
-        return 16 * mt.sigmoid(self._ordered(self.cpb_mlp(self.relative_coords_table).view(-1, self.num_heads)))
+        table = self.cpb_mlp(self.relative_coords_table).view(-1, self.num_heads)
+        return 16 * mt.sigmoid(by_ways(table, self.relative_position_index))
 
 
 class SwinTransformerBlock(nn.Module):
