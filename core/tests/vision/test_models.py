@@ -11,7 +11,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from vision.models_table import TABLE, names, row
+from vision.models_table import TABLE, make, names, row
 
 import mortice as mt
 from mortice.utils.fetch import DownloadError
@@ -29,7 +29,7 @@ def image(n=2, size=64, channels=3, seed=0):
 
 @pytest.mark.parametrize("name", [name for name in ROWS if int(ROWS[name].split()[1]) < LARGE])
 def test_parameters_and_keys_are_torchvisions(name):
-    assert row(name, models.get_model(name)) == ROWS[name]
+    assert row(name, make(models, name)) == ROWS[name]
 
 
 def test_the_table_has_every_model():
@@ -39,7 +39,9 @@ def test_the_table_has_every_model():
 
 def test_models_are_listed_and_found_by_name():
     assert models.list_models(include="resnet*", exclude=["*1*"]) == ["resnet34", "resnet50"]
-    assert models.list_models(models) == models.list_models() and models.list_models(mt) == []
+    parts = models.list_models(models), models.list_models(models.segmentation)
+    assert sorted(sum(parts, [])) == models.list_models() and models.list_models(mt) == []
+    assert parts[1][-1] == "lraspp_mobilenet_v3_large" and "vgg11" in parts[0]
     assert models.get_model_builder("ResNet18") is models.resnet18 and models.resnet18.__name__ == "resnet18"
     assert models.get_model("squeezenet1_1", num_classes=3).num_classes == 3
     with pytest.raises(ValueError, match="^Unknown model resnet19$"):
@@ -198,6 +200,21 @@ def test_inception_listens_to_its_auxiliary_classifier_in_training_alone():
         models.inception_v3(inception_blocks=[nn.Conv2d])
 
 
+def test_segmentation_gives_each_pixel_its_classes():
+    x = image(size=48)[:, :, :40]
+    model = models.segmentation.lraspp_mobilenet_v3_large(weights_backbone=None, num_classes=3).train()
+    out = model(x)
+    out["out"].sum().backward()
+    assert list(out) == ["out"] and out["out"].shape == (2, 3, 40, 48)
+    assert all(p.grad is not None for p in model.parameters())
+    model = models.segmentation.deeplabv3_mobilenet_v3_large(weights_backbone=None, aux_loss=True)
+    assert {name: y.shape for name, y in model(x).items()} == {"out": (2, 21, 40, 48), "aux": (2, 21, 40, 48)}
+    model = models.segmentation.fcn_resnet50(pretrained_backbone=False)
+    assert model.aux_classifier is None and model.backbone.layer4[2].conv2.dilation == (4, 4)
+    with pytest.raises(NotImplementedError, match="^This model does not use auxiliary loss$"):
+        models.segmentation.lraspp_mobilenet_v3_large(weights_backbone=None, aux_loss=True)
+
+
 def test_files_of_the_first_mnasnet_are_read():
     model = models.mnasnet0_5(num_classes=2)
     old = models.mnasnet0_5(num_classes=2)
@@ -309,6 +326,43 @@ def test_weights_say_how_images_are_prepared_and_what_the_outputs_mean():
     assert len(chosen.meta["categories"]) == 1000 and chosen.meta["num_params"] == 25557032
     assert [chosen.meta["categories"][i] for i in (0, 281, 999)] == ["tench", "tabby", "toilet tissue"]
     assert models.ViT_L_16_Weights.DEFAULT.meta["min_size"] == (224, 224)
+
+
+def test_weights_decide_what_their_models_are(monkeypatch):
+    """Files hold auxiliary classifiers and are for images of one scale; nothing else is fetched beside them."""
+    asked = []
+
+    def kept(chosen, progress=True):
+        asked.append(repr(chosen))
+        extra = {"weights_backbone": None, "aux_loss": True} if "deeplab" in chosen.value[0] else {"init_weights": False}
+        name = chosen.value[0]
+        return models.get_model(name, **extra if name[0] in "dgi" else {}).state_dict()
+
+    monkeypatch.setattr(weights.Weights, "get_state_dict", kept)
+    model = models.segmentation.deeplabv3_mobilenet_v3_large(weights="DEFAULT")
+    assert model.aux_classifier is not None and asked == [
+        "DeepLabV3_MobileNet_V3_Large_Weights.COCO_WITH_VOC_LABELS_V1"
+    ]
+    with pytest.raises(ValueError, match="^The parameter 'aux_loss' expected value True but got False instead"):
+        models.segmentation.deeplabv3_mobilenet_v3_large(weights="DEFAULT", aux_loss=False)
+    with pytest.raises(ValueError, match="^The parameter 'num_classes' expected value 21 but got 1000 instead"):
+        models.segmentation.deeplabv3_mobilenet_v3_large(weights="DEFAULT", num_classes=1000)
+    del asked[:]
+    models.segmentation.lraspp_mobilenet_v3_large()
+    assert asked == ["MobileNet_V3_Large_Weights.IMAGENET1K_V1"]
+    model = models.googlenet(weights="DEFAULT")
+    assert model.transform_input and not model.aux_logits and model.aux1 is None
+    model = models.inception_v3(weights="DEFAULT", transform_input=False)
+    assert not model.transform_input and model.aux_logits
+    assert models.inception_v3(weights="DEFAULT", aux_logits=False).AuxLogits is None
+
+
+def test_images_are_prepared_for_segmentation():
+    chosen = models.segmentation.LRASPP_MobileNet_V3_Large_Weights.DEFAULT
+    assert chosen.transforms()(mt.zeros(3, 260, 520, dtype=mt.uint8)).shape == (3, 520, 1040)
+    found = chosen.transforms(resize_size=None, mean=(0.5,) * 3, std=(0.25,) * 3)(mt.full((1, 3, 4, 5), 255, dtype=mt.uint8))
+    assert found.shape == (1, 3, 4, 5) and found.min() == found.max() == 2
+    assert chosen.meta["categories"][:2] == ["__background__", "aeroplane"] and len(chosen.meta["categories"]) == 21
 
 
 def test_names_of_weights():

@@ -89,23 +89,47 @@ def both(name, **kwargs):
     return mine, theirs
 
 
+def results(out):
+    """Return what a model gave, by name."""
+    if isinstance(out, dict):
+        return out
+    return dict(enumerate(out)) if isinstance(out, tuple) else {0: out}
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_outputs_and_gradients_are_torchvisions(name):
     kwargs, size = CASES[name]
-    mine, theirs = both(name, **kwargs)
+    agree(*both(name, **kwargs), size)
+
+
+@pytest.mark.parametrize("name", ["fcn_resnet50", "deeplabv3_mobilenet_v3_large", "lraspp_mobilenet_v3_large"])
+def test_classes_of_pixels_and_their_gradients_are_torchvisions(name):
+    mine, theirs = both(name, **{} if "lraspp" in name else {"aux_loss": True})
+    agree(mine, theirs, 40)
+
+
+def agree(mine, theirs, size):
+    """Compare what two models of the same weights give in evaluation and training, with their gradients."""
+    for library, model in ((mt, mine), (torch, theirs)):
+        for module in model.modules():
+            if isinstance(module, library.nn.Dropout):
+                module.p = 0.0
     x = np.random.default_rng(1).standard_normal((4, 3, size, size), dtype=np.float32)
     with mt.no_grad(), torch.no_grad():
-        a, b = mine.eval()(mt.tensor(x)).numpy(), theirs.eval()(torch.tensor(x)).numpy()
-    assert a.shape == b.shape == (4, 7) and np.abs(a - b).max() <= 1e-4 * np.abs(b).max()
+        a, b = results(mine.eval()(mt.tensor(x))), results(theirs.eval()(torch.tensor(x)))
+    assert list(a) == list(b)
+    for ours, its in ((a[key].numpy(), b[key].numpy()) for key in a):
+        assert ours.shape == its.shape and ours.shape[:2] == (4, 7)
+        assert np.abs(ours - its).max() <= 1e-4 * np.abs(its).max()
     if sum(p.numel() for p in mine.parameters()) > 30_000_000:  # more of the same, for minutes
         return
     found = []
     for library, model in ((mt, mine), (torch, theirs)):
         # In float64, since the statistics of four small images magnify what rounding does.
         out = model.double().train()(library.tensor(x.astype(np.float64)))
-        outs = out if isinstance(out, tuple) else (out,)
+        outs = results(out).values()
         target = library.tensor([0, 1, 2, 3])
-        sum(library.nn.functional.cross_entropy(v, target) for v in outs).backward()
+        sum(library.nn.functional.cross_entropy(v.flatten(2).sum(2) if v.ndim > 2 else v, target) for v in outs).backward()
         values = [v.detach() for v in outs] + [p.grad for p in model.parameters()] + list(model.buffers())
         found.append([v.numpy() for v in values])
     # PyTorch's gradient of hardsigmoid is float32's sixth in float64 as well.

@@ -1,5 +1,6 @@
-"""Image classifiers under torchvision's names, with its state_dict keys; LeNet besides."""
+"""Models of images under torchvision's names, with its state_dict keys; LeNet besides."""
 
+from mortice.vision.models import segmentation
 from mortice.vision.models.alexnet import AlexNet, alexnet
 from mortice.vision.models.convnext import ConvNeXt, convnext_base, convnext_large, convnext_small, convnext_tiny
 from mortice.vision.models.densenet import DenseNet, densenet121, densenet161, densenet169, densenet201
@@ -24,7 +25,7 @@ from mortice.vision.models.maxvit import MaxVit, maxvit_t
 from mortice.vision.models.mnasnet import MNASNet, mnasnet0_5, mnasnet0_75, mnasnet1_0, mnasnet1_3
 from mortice.vision.models.mobilenetv2 import MobileNetV2, mobilenet_v2
 from mortice.vision.models.mobilenetv3 import MobileNetV3, mobilenet_v3_large, mobilenet_v3_small
-from mortice.vision.models.registry import get_model, get_model_builder, list_models
+from mortice.vision.models.registry import get_model, get_model_builder, list_models, weights_named
 from mortice.vision.models.regnet import (
     RegNet,
     regnet_x_1_6gf,
@@ -78,11 +79,4 @@ from mortice.vision.models.vision_transformer import VisionTransformer, vit_b_16
 
 
 def __getattr__(name: str) -> object:
-    # Weights, such as `ResNet50_Weights`, are looked for when they are asked for.
-    if name in ("get_model_weights", "get_weight") or name.endswith("_Weights"):
-        from mortice.vision.models import weights
-
-        found = getattr(weights, name, None) or weights.enumeration(name)
-        if found is not None:
-            return found
-    raise AttributeError(f"module 'mortice.vision.models' has no attribute {name!r}")
+    return weights_named(__name__, name)

@@ -1,4 +1,4 @@
-"""The names of ImageNet's 1000 classes, in the order of the outputs of models that were trained on it."""
+"""The names of the classes of ImageNet and other data, in the order of the outputs of models that were trained on them."""
 
 CATEGORIES = """\
 tench, goldfish, great white shark, tiger shark, hammerhead, electric ray, stingray, cock, hen, ostrich, brambling,
@@ -99,6 +99,13 @@ daisy, yellow lady's slipper, corn, acorn, hip, buckeye, coral fungus, agaric, g
 hen-of-the-woods, bolete, ear, toilet tissue"""
 
 
-def categories() -> list[str]:
-    """Return the names, a class each."""
-    return CATEGORIES.replace("\n", " ").split(", ")
+# of the pictures of Pascal VOC
+VOC = """\
+__background__, aeroplane, bicycle, bird, boat, bottle, bus, car, cat, chair, cow, diningtable, dog, horse, motorbike,
+person, pottedplant, sheep, sofa, train, tvmonitor"""
+
+
+def categories(entry: str = "IMAGENET1K") -> list[str]:
+    """Return the names, a class each, of what weights by that name were trained on."""
+    names = VOC if "VOC" in entry else CATEGORIES
+    return names.replace("\n", " ").split(", ")

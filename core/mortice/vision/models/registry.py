@@ -33,8 +33,10 @@ def register(
             raise ValueError(f"{name}: {clash[0]} is {fixed[clash[0]]!r} by definition; got {kwargs[clash[0]]!r}.")
         kwargs = {**usual, **kwargs}
         if kwargs.pop("pretrained", False) and weights is None:  # as weights were asked for at first
-            weights = "IMAGENET1K_V1"
+            weights = True
         if weights is None:
+            if "weights_backbone" in usual:  # which may be fetched as well
+                kwargs["progress"] = progress
             return kind(*settings, **fixed, **kwargs)
         from mortice.vision.models.weights import pretrained
 
@@ -76,3 +78,14 @@ def get_model_builder(name: str) -> Callable[..., nn.Module]:
 def get_model(name: str, **config: Any) -> nn.Module:
     """Make a model by its name; `config` goes to its constructor."""
     return get_model_builder(name)(**config)
+
+
+def weights_named(module: str, name: str) -> object:
+    """Return what a module of models has by that name: weights, such as `ResNet50_Weights`, are looked for when asked for."""
+    if name in ("get_model_weights", "get_weight") or name.endswith("_Weights"):
+        from mortice.vision.models import weights
+
+        found = getattr(weights, name, None) or weights.enumeration(name)
+        if found is not None:
+            return found
+    raise AttributeError(f"module {module!r} has no attribute {name!r}")

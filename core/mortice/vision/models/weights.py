@@ -19,15 +19,21 @@ BASE = "https://download.pytorch.org/models/"
 # and the start of its SHA-256 checksum
 PUBLISHED = {
     "alexnet": "alexnet-owt-7be5be79", "convnext_base": "6075fbad", "convnext_large": "ea097f82",
-    "convnext_small": "0c510722", "convnext_tiny": "983f1562", "densenet121": "a639ec97", "densenet161": "8d451a50",
-    "densenet169": "b2777c0a", "densenet201": "c1103571", "efficientnet_b0": "efficientnet_b0_rwightman-7f5810bc",
+    "convnext_small": "0c510722", "convnext_tiny": "983f1562",
+    "deeplabv3_mobilenet_v3_large": "COCO_WITH_VOC_LABELS_V1:fc3c493d",
+    "deeplabv3_resnet101": "COCO_WITH_VOC_LABELS_V1:deeplabv3_resnet101_coco-586e9e4e",
+    "deeplabv3_resnet50": "COCO_WITH_VOC_LABELS_V1:deeplabv3_resnet50_coco-cd0a2569", "densenet121": "a639ec97",
+    "densenet161": "8d451a50", "densenet169": "b2777c0a", "densenet201": "c1103571",
+    "efficientnet_b0": "efficientnet_b0_rwightman-7f5810bc",
     "efficientnet_b1": "efficientnet_b1_rwightman-bac287d4 c27df63c",
     "efficientnet_b2": "efficientnet_b2_rwightman-c35c1473", "efficientnet_b3": "efficientnet_b3_rwightman-b3899882",
     "efficientnet_b4": "efficientnet_b4_rwightman-23ab8bcd", "efficientnet_b5": "efficientnet_b5_lukemelas-1a07897c",
     "efficientnet_b6": "efficientnet_b6_lukemelas-24a108a5", "efficientnet_b7": "efficientnet_b7_lukemelas-c5b4e57e",
     "efficientnet_v2_l": "59c71312", "efficientnet_v2_m": "dc08266a", "efficientnet_v2_s": "dd5fe13b",
-    "googlenet": "1378be20", "inception_v3": "inception_v3_google-0cc3c7bd", "maxvit_t": "bc5ab103",
-    "mnasnet0_5": "mnasnet0.5_top1_67.823-3ffadce67e", "mnasnet0_75": "7090bc5f",
+    "fcn_resnet101": "COCO_WITH_VOC_LABELS_V1:fcn_resnet101_coco-7ecb50ca",
+    "fcn_resnet50": "COCO_WITH_VOC_LABELS_V1:fcn_resnet50_coco-1167a1af", "googlenet": "1378be20",
+    "inception_v3": "inception_v3_google-0cc3c7bd", "lraspp_mobilenet_v3_large": "COCO_WITH_VOC_LABELS_V1:d234d4ea",
+    "maxvit_t": "bc5ab103", "mnasnet0_5": "mnasnet0.5_top1_67.823-3ffadce67e", "mnasnet0_75": "7090bc5f",
     "mnasnet1_0": "mnasnet1.0_top1_73.512-f206786ef8", "mnasnet1_3": "a4c69d6f", "mobilenet_v2": "b0353104 7ebf99e0",
     "mobilenet_v3_large": "8738ca79 5c1a4163", "mobilenet_v3_small": "047dcff4", "regnet_x_16gf": "2007eb11 ba3796d7",
     "regnet_x_1_6gf": "e3633e7f a12f2b72", "regnet_x_32gf": "9d47f8d0 6eb8fdc6", "regnet_x_3_2gf": "f342aeae 7071aa85",
@@ -55,26 +61,28 @@ _SWAG = {
 }  # fmt: skip
 _PARAMETERS = {
     "alexnet": 61_100_840, "convnext_base": 88_591_464, "convnext_large": 197_767_336, "convnext_small": 50_223_688,
-    "convnext_tiny": 28_589_128, "densenet121": 7_978_856, "densenet161": 28_681_000, "densenet169": 14_149_480,
+    "convnext_tiny": 28_589_128, "deeplabv3_mobilenet_v3_large": 11_029_328, "deeplabv3_resnet101": 60_996_202,
+    "deeplabv3_resnet50": 42_004_074, "densenet121": 7_978_856, "densenet161": 28_681_000, "densenet169": 14_149_480,
     "densenet201": 20_013_928, "efficientnet_b0": 5_288_548, "efficientnet_b1": 7_794_184,
     "efficientnet_b2": 9_109_994, "efficientnet_b3": 12_233_232, "efficientnet_b4": 19_341_616,
     "efficientnet_b5": 30_389_784, "efficientnet_b6": 43_040_704, "efficientnet_b7": 66_347_960,
     "efficientnet_v2_l": 118_515_272, "efficientnet_v2_m": 54_139_356, "efficientnet_v2_s": 21_458_488,
-    "googlenet": 6_624_904, "inception_v3": 27_161_264, "maxvit_t": 30_919_624, "mnasnet0_5": 2_218_512,
-    "mnasnet0_75": 3_170_208, "mnasnet1_0": 4_383_312, "mnasnet1_3": 6_282_256, "mobilenet_v2": 3_504_872,
-    "mobilenet_v3_large": 5_483_032, "mobilenet_v3_small": 2_542_856, "regnet_x_16gf": 54_278_536,
-    "regnet_x_1_6gf": 9_190_136, "regnet_x_32gf": 107_811_560, "regnet_x_3_2gf": 15_296_552,
-    "regnet_x_400mf": 5_495_976, "regnet_x_800mf": 7_259_656, "regnet_x_8gf": 39_572_648,
-    "regnet_y_128gf": 644_812_894, "regnet_y_16gf": 83_590_140, "regnet_y_1_6gf": 11_202_430,
-    "regnet_y_32gf": 145_046_770, "regnet_y_3_2gf": 19_436_338, "regnet_y_400mf": 4_344_144,
-    "regnet_y_800mf": 6_432_512, "regnet_y_8gf": 39_381_472, "resnet101": 44_549_160, "resnet152": 60_192_808,
-    "resnet18": 11_689_512, "resnet34": 21_797_672, "resnet50": 25_557_032, "resnext101_32x8d": 88_791_336,
-    "resnext101_64x4d": 83_455_272, "resnext50_32x4d": 25_028_904, "shufflenet_v2_x0_5": 1_366_792,
-    "shufflenet_v2_x1_0": 2_278_604, "shufflenet_v2_x1_5": 3_503_624, "shufflenet_v2_x2_0": 7_393_996,
-    "squeezenet1_0": 1_248_424, "squeezenet1_1": 1_235_496, "swin3d_b": 88_048_984, "swin3d_s": 49_816_678,
-    "swin3d_t": 28_158_070, "swin_b": 87_768_224, "swin_s": 49_606_258, "swin_t": 28_288_354, "swin_v2_b": 87_930_848,
-    "swin_v2_s": 49_737_442, "swin_v2_t": 28_351_570, "vgg11": 132_863_336, "vgg11_bn": 132_868_840,
-    "vgg13": 133_047_848, "vgg13_bn": 133_053_736, "vgg16": 138_357_544, "vgg16_bn": 138_365_992, "vgg19": 143_667_240,
+    "fcn_resnet101": 54_314_346, "fcn_resnet50": 35_322_218, "googlenet": 6_624_904, "inception_v3": 27_161_264,
+    "lraspp_mobilenet_v3_large": 3_221_538, "maxvit_t": 30_919_624, "mnasnet0_5": 2_218_512, "mnasnet0_75": 3_170_208,
+    "mnasnet1_0": 4_383_312, "mnasnet1_3": 6_282_256, "mobilenet_v2": 3_504_872, "mobilenet_v3_large": 5_483_032,
+    "mobilenet_v3_small": 2_542_856, "regnet_x_16gf": 54_278_536, "regnet_x_1_6gf": 9_190_136,
+    "regnet_x_32gf": 107_811_560, "regnet_x_3_2gf": 15_296_552, "regnet_x_400mf": 5_495_976,
+    "regnet_x_800mf": 7_259_656, "regnet_x_8gf": 39_572_648, "regnet_y_128gf": 644_812_894,
+    "regnet_y_16gf": 83_590_140, "regnet_y_1_6gf": 11_202_430, "regnet_y_32gf": 145_046_770,
+    "regnet_y_3_2gf": 19_436_338, "regnet_y_400mf": 4_344_144, "regnet_y_800mf": 6_432_512, "regnet_y_8gf": 39_381_472,
+    "resnet101": 44_549_160, "resnet152": 60_192_808, "resnet18": 11_689_512, "resnet34": 21_797_672,
+    "resnet50": 25_557_032, "resnext101_32x8d": 88_791_336, "resnext101_64x4d": 83_455_272,
+    "resnext50_32x4d": 25_028_904, "shufflenet_v2_x0_5": 1_366_792, "shufflenet_v2_x1_0": 2_278_604,
+    "shufflenet_v2_x1_5": 3_503_624, "shufflenet_v2_x2_0": 7_393_996, "squeezenet1_0": 1_248_424,
+    "squeezenet1_1": 1_235_496, "swin3d_b": 88_048_984, "swin3d_s": 49_816_678, "swin3d_t": 28_158_070,
+    "swin_b": 87_768_224, "swin_s": 49_606_258, "swin_t": 28_288_354, "swin_v2_b": 87_930_848, "swin_v2_s": 49_737_442,
+    "swin_v2_t": 28_351_570, "vgg11": 132_863_336, "vgg11_bn": 132_868_840, "vgg13": 133_047_848,
+    "vgg13_bn": 133_053_736, "vgg16": 138_357_544, "vgg16_bn": 138_365_992, "vgg19": 143_667_240,
     "vgg19_bn": 143_678_248, "vit_b_16": 86_567_656, "vit_b_16.IMAGENET1K_SWAG_E2E_V1": 86_859_496,
     "vit_b_32": 88_224_232, "vit_h_14": 632_045_800, "vit_h_14.IMAGENET1K_SWAG_E2E_V1": 633_470_440,
     "vit_l_16": 304_326_632, "vit_l_16.IMAGENET1K_SWAG_E2E_V1": 305_174_504, "vit_l_32": 306_535_400,
@@ -84,12 +92,14 @@ _PARAMETERS = {
 # how, and the mean and deviation of its channels. Without a line here it is 224, and 256 or for the second weights 232.
 _PREPARED = {
     "convnext_base": "224 232", "convnext_large": "224 232", "convnext_small": "224 230", "convnext_tiny": "224 236",
+    "deeplabv3_mobilenet_v3_large": "None 520", "deeplabv3_resnet101": "None 520", "deeplabv3_resnet50": "None 520",
     "efficientnet_b0": "224 256 bicubic", "efficientnet_b1.IMAGENET1K_V1": "240 256 bicubic",
     "efficientnet_b1.IMAGENET1K_V2": "240 255 bilinear", "efficientnet_b2": "288 288 bicubic",
     "efficientnet_b3": "300 320 bicubic", "efficientnet_b4": "380 384 bicubic", "efficientnet_b5": "456 456 bicubic",
     "efficientnet_b6": "528 528 bicubic", "efficientnet_b7": "600 600 bicubic",
     "efficientnet_v2_l": "480 480 bicubic 0.5", "efficientnet_v2_m": "480 480 bilinear",
-    "efficientnet_v2_s": "384 384 bilinear", "inception_v3": "299 342", "maxvit_t": "224 224 bicubic",
+    "efficientnet_v2_s": "384 384 bilinear", "fcn_resnet101": "None 520", "fcn_resnet50": "None 520",
+    "inception_v3": "299 342", "lraspp_mobilenet_v3_large": "None 520", "maxvit_t": "224 224 bicubic",
     "mnasnet0_75": "224 232", "mnasnet1_3": "224 232", "regnet_y_128gf.IMAGENET1K_SWAG_E2E_V1": "384 384 bicubic",
     "regnet_y_128gf.IMAGENET1K_SWAG_LINEAR_V1": "224 224 bicubic",
     "regnet_y_16gf.IMAGENET1K_SWAG_E2E_V1": "384 384 bicubic",
@@ -114,7 +124,7 @@ _LEAST = {
 }  # fmt: skip
 _WORDS = (
     "AlexNet ConvNeXt DenseNet EfficientNet GoogLeNet Inception MaxVit MNASNet MobileNet RegNet ResNet ResNeXt ShuffleNet "
-    "SqueezeNet Swin ViT Wide Base Large Small Tiny"
+    "SqueezeNet Swin ViT Wide DeepLabV3 Base Large Small Tiny"
 ).split()
 
 
@@ -141,7 +151,7 @@ class Weights(Enum):
         least = next((size for start, size in _LEAST.items() if name.startswith(start)), 1)
         least = least or self.transforms.keywords["crop_size"]
         count = _PARAMETERS.get(f"{name}.{self.name}", _PARAMETERS[name])
-        return {"categories": categories(), "num_params": count, "min_size": (least, least)}
+        return {"categories": categories(self.name), "num_params": count, "min_size": (least, least)}
 
     def get_state_dict(
         self, progress: bool = True, check_hash: bool = True, model_dir: Any = None, map_location: Any = None
@@ -172,8 +182,10 @@ class Weights(Enum):
     @property
     def transforms(self) -> Any:
         """The transform of images for which these weights were trained; to be called, if need be with other settings."""
-        from mortice.vision.transforms._presets import ImageClassification, InterpolationMode
+        from mortice.vision.transforms._presets import ImageClassification, InterpolationMode, SemanticSegmentation
 
+        if "COCO" in self.name:
+            return partial(SemanticSegmentation, resize_size=520)
         name = self.value[0]
         usual = _PREPARED.get(name, "224 232" if self.name.endswith("_V2") else "224 256")
         crop, resized, *how = _PREPARED.get(f"{name}.{self.name}", usual).split()
@@ -241,6 +253,8 @@ def get_weight(name: str) -> Any:
 def pretrained(name: str, make: Callable[..., Any], weights: Any, progress: bool, kwargs: dict[str, Any]) -> Any:
     """Make a model with published weights, which decide its classes."""
     kinds = get_model_weights(name)
+    if weights is True:
+        weights = next(iter(kinds))
     if isinstance(weights, str):
         entry = weights.rpartition(".")[2]
         if entry not in kinds.__members__:
@@ -250,11 +264,19 @@ def pretrained(name: str, make: Callable[..., Any], weights: Any, progress: bool
         raise TypeError(
             f"Invalid Weight class provided; expected {kinds.__name__} but received {type(weights).__name__}."
         )
-    if kwargs.setdefault("num_classes", 1000) != 1000:
-        raise ValueError(
-            f"The parameter 'num_classes' expected value 1000 but got {kwargs['num_classes']} instead. Replace the last layer "
-            "after the weights are loaded."
-        )
+    required = {"num_classes": len(weights.meta["categories"])}
+    if "COCO" in weights.name and "lraspp" not in name:  # whose files have the auxiliary classifier
+        required["aux_loss"] = True
+    for key, value in required.items():
+        if kwargs.get(key) is None:
+            kwargs[key] = value
+        elif kwargs[key] != value:
+            raise ValueError(
+                f"The parameter '{key}' expected value {value} but got {kwargs[key]} instead. Replace the last layer after the "
+                "weights are loaded."
+            )
+    if "weights_backbone" in kwargs:
+        kwargs["weights_backbone"] = None
     if name.startswith("vit"):
         kwargs = {"image_size": weights.meta["min_size"][0], **kwargs}
     # The files have the auxiliary classifiers, and were trained on differently scaled images.
