@@ -39,7 +39,7 @@ def test_the_table_has_every_model():
 
 def test_models_are_listed_and_found_by_name():
     assert models.list_models(include="resnet*", exclude=["*1*"]) == ["resnet34", "resnet50"]
-    parts = models.list_models(models), models.list_models(models.segmentation)
+    parts = [models.list_models(part) for part in (models, models.segmentation, models.video)]
     assert sorted(sum(parts, [])) == models.list_models() and models.list_models(mt) == []
     assert parts[1][-1] == "lraspp_mobilenet_v3_large" and "vgg11" in parts[0]
     assert models.get_model_builder("ResNet18") is models.resnet18 and models.resnet18.__name__ == "resnet18"
@@ -213,6 +213,28 @@ def test_segmentation_gives_each_pixel_its_classes():
     assert model.aux_classifier is None and model.backbone.layer4[2].conv2.dilation == (4, 4)
     with pytest.raises(NotImplementedError, match="^This model does not use auxiliary loss$"):
         models.segmentation.lraspp_mobilenet_v3_large(weights_backbone=None, aux_loss=True)
+
+
+@pytest.mark.parametrize("conv", ["Conv3DSimple", "Conv2Plus1D", "Conv3DNoTemporal"])
+def test_a_residual_network_of_films_trains(conv):
+    parts = models.video.resnet
+    model = parts.VideoResNet(
+        parts.Bottleneck, [getattr(parts, conv)] * 4, [1, 2, 1, 1], parts.BasicStem, 5, zero_init_residual=True
+    )
+    assert model.layer2[1].conv3[1].weight.abs().max() == 0
+    out = model(mt.randn(2, 3, 8, 16, 16))
+    out.sum().backward()
+    assert out.shape == (2, 5) and all(p.grad is not None for p in model.parameters())
+    assert model.layer2(model.layer1(mt.ones(1, 64, 4, 8, 8))).shape[2:] == (4 if "No" in conv else 2, 4, 4)
+
+
+def test_films_are_prepared():
+    chosen = models.video.R2Plus1D_18_Weights.DEFAULT
+    film = mt.randint(256, (4, 3, 60, 80), dtype=mt.uint8)
+    assert chosen.transforms()(film).shape == (3, 4, 112, 112)
+    assert chosen.transforms(crop_size=(20, 30), resize_size=(40, 50))(film[None]).shape == (1, 3, 4, 20, 30)
+    assert repr(chosen) == "R2Plus1D_18_Weights.KINETICS400_V1" and len(chosen.meta["categories"]) == 400
+    assert models.video.S3D_Weights.DEFAULT.meta["min_temporal_size"] == 14
 
 
 def test_files_of_the_first_mnasnet_are_read():

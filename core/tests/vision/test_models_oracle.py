@@ -108,6 +108,27 @@ def test_classes_of_pixels_and_their_gradients_are_torchvisions(name):
     agree(mine, theirs, 40)
 
 
+@pytest.mark.parametrize("name", ["r3d_18", "mc3_18", "r2plus1d_18"])
+def test_classes_of_films_are_torchvisions(name):
+    mine, theirs = both(name)
+    x = np.random.default_rng(1).standard_normal((2, 3, 4, 32, 32), dtype=np.float32)
+    with mt.no_grad(), torch.no_grad():
+        a, b = mine.eval()(mt.tensor(x)).numpy(), theirs.eval()(torch.tensor(x)).numpy()
+    assert a.shape == b.shape == (2, 7) and np.abs(a - b).max() <= 1e-4 * np.abs(b).max()
+
+
+def test_blocks_of_s3d_are_torchvisions():
+    """The network itself takes no less than 14 frames of 224 by 224, for seconds; its beginning takes anything."""
+    mine, theirs = both("s3d")
+    x = np.random.default_rng(1).standard_normal((2, 3, 6, 32, 32), dtype=np.float32)
+    with mt.no_grad(), torch.no_grad():
+        a, b = mine.eval().features[:9](mt.tensor(x)).numpy(), theirs.eval().features[:9](torch.tensor(x)).numpy()
+        assert a.shape == b.shape and np.abs(a - b).max() <= 1e-4 * np.abs(b).max()
+        end = np.resize(a, (1, 1024, 3, 8, 9))
+        a, b = ((m.classifier(m.avgpool(lib.tensor(end)))).numpy() for lib, m in ((mt, mine), (torch, theirs)))
+    assert a.shape == b.shape == (1, 7, 2, 2, 3) and np.abs(a - b).max() <= 1e-4 * np.abs(b).max()
+
+
 def agree(mine, theirs, size):
     """Compare what two models of the same weights give in evaluation and training, with their gradients."""
     for library, model in ((mt, mine), (torch, theirs)):

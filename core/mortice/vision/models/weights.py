@@ -33,19 +33,21 @@ PUBLISHED = {
     "fcn_resnet101": "COCO_WITH_VOC_LABELS_V1:fcn_resnet101_coco-7ecb50ca",
     "fcn_resnet50": "COCO_WITH_VOC_LABELS_V1:fcn_resnet50_coco-1167a1af", "googlenet": "1378be20",
     "inception_v3": "inception_v3_google-0cc3c7bd", "lraspp_mobilenet_v3_large": "COCO_WITH_VOC_LABELS_V1:d234d4ea",
-    "maxvit_t": "bc5ab103", "mnasnet0_5": "mnasnet0.5_top1_67.823-3ffadce67e", "mnasnet0_75": "7090bc5f",
-    "mnasnet1_0": "mnasnet1.0_top1_73.512-f206786ef8", "mnasnet1_3": "a4c69d6f", "mobilenet_v2": "b0353104 7ebf99e0",
-    "mobilenet_v3_large": "8738ca79 5c1a4163", "mobilenet_v3_small": "047dcff4", "regnet_x_16gf": "2007eb11 ba3796d7",
-    "regnet_x_1_6gf": "e3633e7f a12f2b72", "regnet_x_32gf": "9d47f8d0 6eb8fdc6", "regnet_x_3_2gf": "f342aeae 7071aa85",
-    "regnet_x_400mf": "adf1edd5 62229a5f", "regnet_x_800mf": "ad17e45c 94a99ebd", "regnet_x_8gf": "03ceed89 2b70d774",
-    "regnet_y_128gf": "", "regnet_y_16gf": "9e6ed7dd 3e4a00f9", "regnet_y_1_6gf": "b11a554e 0d7bc02a",
-    "regnet_y_32gf": "4dee3f7a 8db6d4b5", "regnet_y_3_2gf": "b5a9779c 9180c971", "regnet_y_400mf": "c65dace8 e6988f5f",
+    "maxvit_t": "bc5ab103", "mc3_18": "KINETICS400_V1:a90a0ba3", "mnasnet0_5": "mnasnet0.5_top1_67.823-3ffadce67e",
+    "mnasnet0_75": "7090bc5f", "mnasnet1_0": "mnasnet1.0_top1_73.512-f206786ef8", "mnasnet1_3": "a4c69d6f",
+    "mobilenet_v2": "b0353104 7ebf99e0", "mobilenet_v3_large": "8738ca79 5c1a4163", "mobilenet_v3_small": "047dcff4",
+    "r2plus1d_18": "KINETICS400_V1:91a641e6", "r3d_18": "KINETICS400_V1:b3b3357e",
+    "regnet_x_16gf": "2007eb11 ba3796d7", "regnet_x_1_6gf": "e3633e7f a12f2b72", "regnet_x_32gf": "9d47f8d0 6eb8fdc6",
+    "regnet_x_3_2gf": "f342aeae 7071aa85", "regnet_x_400mf": "adf1edd5 62229a5f",
+    "regnet_x_800mf": "ad17e45c 94a99ebd", "regnet_x_8gf": "03ceed89 2b70d774", "regnet_y_128gf": "",
+    "regnet_y_16gf": "9e6ed7dd 3e4a00f9", "regnet_y_1_6gf": "b11a554e 0d7bc02a", "regnet_y_32gf": "4dee3f7a 8db6d4b5",
+    "regnet_y_3_2gf": "b5a9779c 9180c971", "regnet_y_400mf": "c65dace8 e6988f5f",
     "regnet_y_800mf": "1b27b58c 58fc7688", "regnet_y_8gf": "d0d0e4a8 dc2b1b54", "resnet101": "63fe2227 cd907fc2",
     "resnet152": "394f9c45 f82ba261", "resnet18": "f37072fd", "resnet34": "b627a593", "resnet50": "0676ba61 11ad3fa6",
     "resnext101_32x8d": "8ba56ff5 110c445d", "resnext101_64x4d": "173b62eb", "resnext50_32x4d": "7cdf4587 1a0047aa",
-    "shufflenet_v2_x0_5": "shufflenetv2_x0.5-f707e7126e", "shufflenet_v2_x1_0": "shufflenetv2_x1-5666bf0f80",
-    "shufflenet_v2_x1_5": "shufflenetv2_x1_5-3c479a10", "shufflenet_v2_x2_0": "shufflenetv2_x2_0-8be3c8ee",
-    "squeezenet1_0": "b66bff10", "squeezenet1_1": "b8a52dc0",
+    "s3d": "KINETICS400_V1:d76dad2f", "shufflenet_v2_x0_5": "shufflenetv2_x0.5-f707e7126e",
+    "shufflenet_v2_x1_0": "shufflenetv2_x1-5666bf0f80", "shufflenet_v2_x1_5": "shufflenetv2_x1_5-3c479a10",
+    "shufflenet_v2_x2_0": "shufflenetv2_x2_0-8be3c8ee", "squeezenet1_0": "b66bff10", "squeezenet1_1": "b8a52dc0",
     "swin3d_b": "KINETICS400_V1:swin3d_b_1k-24f7c7c6 KINETICS400_IMAGENET22K_V1:swin3d_b_22k-7c6ae6fa",
     "swin3d_s": "KINETICS400_V1:da41c237", "swin3d_t": "KINETICS400_V1:7615ae03", "swin_b": "68c6b09e",
     "swin_s": "5e29d889", "swin_t": "704ceda3", "swin_v2_b": "781e5279", "swin_v2_s": "637d8ceb",
@@ -68,21 +70,21 @@ _PARAMETERS = {
     "efficientnet_b5": 30_389_784, "efficientnet_b6": 43_040_704, "efficientnet_b7": 66_347_960,
     "efficientnet_v2_l": 118_515_272, "efficientnet_v2_m": 54_139_356, "efficientnet_v2_s": 21_458_488,
     "fcn_resnet101": 54_314_346, "fcn_resnet50": 35_322_218, "googlenet": 6_624_904, "inception_v3": 27_161_264,
-    "lraspp_mobilenet_v3_large": 3_221_538, "maxvit_t": 30_919_624, "mnasnet0_5": 2_218_512, "mnasnet0_75": 3_170_208,
-    "mnasnet1_0": 4_383_312, "mnasnet1_3": 6_282_256, "mobilenet_v2": 3_504_872, "mobilenet_v3_large": 5_483_032,
-    "mobilenet_v3_small": 2_542_856, "regnet_x_16gf": 54_278_536, "regnet_x_1_6gf": 9_190_136,
-    "regnet_x_32gf": 107_811_560, "regnet_x_3_2gf": 15_296_552, "regnet_x_400mf": 5_495_976,
-    "regnet_x_800mf": 7_259_656, "regnet_x_8gf": 39_572_648, "regnet_y_128gf": 644_812_894,
-    "regnet_y_16gf": 83_590_140, "regnet_y_1_6gf": 11_202_430, "regnet_y_32gf": 145_046_770,
-    "regnet_y_3_2gf": 19_436_338, "regnet_y_400mf": 4_344_144, "regnet_y_800mf": 6_432_512, "regnet_y_8gf": 39_381_472,
-    "resnet101": 44_549_160, "resnet152": 60_192_808, "resnet18": 11_689_512, "resnet34": 21_797_672,
-    "resnet50": 25_557_032, "resnext101_32x8d": 88_791_336, "resnext101_64x4d": 83_455_272,
-    "resnext50_32x4d": 25_028_904, "shufflenet_v2_x0_5": 1_366_792, "shufflenet_v2_x1_0": 2_278_604,
-    "shufflenet_v2_x1_5": 3_503_624, "shufflenet_v2_x2_0": 7_393_996, "squeezenet1_0": 1_248_424,
-    "squeezenet1_1": 1_235_496, "swin3d_b": 88_048_984, "swin3d_s": 49_816_678, "swin3d_t": 28_158_070,
-    "swin_b": 87_768_224, "swin_s": 49_606_258, "swin_t": 28_288_354, "swin_v2_b": 87_930_848, "swin_v2_s": 49_737_442,
-    "swin_v2_t": 28_351_570, "vgg11": 132_863_336, "vgg11_bn": 132_868_840, "vgg13": 133_047_848,
-    "vgg13_bn": 133_053_736, "vgg16": 138_357_544, "vgg16_bn": 138_365_992, "vgg19": 143_667_240,
+    "lraspp_mobilenet_v3_large": 3_221_538, "maxvit_t": 30_919_624, "mc3_18": 11_695_440, "mnasnet0_5": 2_218_512,
+    "mnasnet0_75": 3_170_208, "mnasnet1_0": 4_383_312, "mnasnet1_3": 6_282_256, "mobilenet_v2": 3_504_872,
+    "mobilenet_v3_large": 5_483_032, "mobilenet_v3_small": 2_542_856, "r2plus1d_18": 31_505_325, "r3d_18": 33_371_472,
+    "regnet_x_16gf": 54_278_536, "regnet_x_1_6gf": 9_190_136, "regnet_x_32gf": 107_811_560,
+    "regnet_x_3_2gf": 15_296_552, "regnet_x_400mf": 5_495_976, "regnet_x_800mf": 7_259_656, "regnet_x_8gf": 39_572_648,
+    "regnet_y_128gf": 644_812_894, "regnet_y_16gf": 83_590_140, "regnet_y_1_6gf": 11_202_430,
+    "regnet_y_32gf": 145_046_770, "regnet_y_3_2gf": 19_436_338, "regnet_y_400mf": 4_344_144,
+    "regnet_y_800mf": 6_432_512, "regnet_y_8gf": 39_381_472, "resnet101": 44_549_160, "resnet152": 60_192_808,
+    "resnet18": 11_689_512, "resnet34": 21_797_672, "resnet50": 25_557_032, "resnext101_32x8d": 88_791_336,
+    "resnext101_64x4d": 83_455_272, "resnext50_32x4d": 25_028_904, "s3d": 8_320_048, "shufflenet_v2_x0_5": 1_366_792,
+    "shufflenet_v2_x1_0": 2_278_604, "shufflenet_v2_x1_5": 3_503_624, "shufflenet_v2_x2_0": 7_393_996,
+    "squeezenet1_0": 1_248_424, "squeezenet1_1": 1_235_496, "swin3d_b": 88_048_984, "swin3d_s": 49_816_678,
+    "swin3d_t": 28_158_070, "swin_b": 87_768_224, "swin_s": 49_606_258, "swin_t": 28_288_354, "swin_v2_b": 87_930_848,
+    "swin_v2_s": 49_737_442, "swin_v2_t": 28_351_570, "vgg11": 132_863_336, "vgg11_bn": 132_868_840,
+    "vgg13": 133_047_848, "vgg13_bn": 133_053_736, "vgg16": 138_357_544, "vgg16_bn": 138_365_992, "vgg19": 143_667_240,
     "vgg19_bn": 143_678_248, "vit_b_16": 86_567_656, "vit_b_16.IMAGENET1K_SWAG_E2E_V1": 86_859_496,
     "vit_b_32": 88_224_232, "vit_h_14": 632_045_800, "vit_h_14.IMAGENET1K_SWAG_E2E_V1": 633_470_440,
     "vit_l_16": 304_326_632, "vit_l_16.IMAGENET1K_SWAG_E2E_V1": 305_174_504, "vit_l_32": 306_535_400,
@@ -100,13 +102,15 @@ _PREPARED = {
     "efficientnet_v2_l": "480 480 bicubic 0.5", "efficientnet_v2_m": "480 480 bilinear",
     "efficientnet_v2_s": "384 384 bilinear", "fcn_resnet101": "None 520", "fcn_resnet50": "None 520",
     "inception_v3": "299 342", "lraspp_mobilenet_v3_large": "None 520", "maxvit_t": "224 224 bicubic",
-    "mnasnet0_75": "224 232", "mnasnet1_3": "224 232", "regnet_y_128gf.IMAGENET1K_SWAG_E2E_V1": "384 384 bicubic",
+    "mc3_18": "(112, 112) (128, 171)", "mnasnet0_75": "224 232", "mnasnet1_3": "224 232",
+    "r2plus1d_18": "(112, 112) (128, 171)", "r3d_18": "(112, 112) (128, 171)",
+    "regnet_y_128gf.IMAGENET1K_SWAG_E2E_V1": "384 384 bicubic",
     "regnet_y_128gf.IMAGENET1K_SWAG_LINEAR_V1": "224 224 bicubic",
     "regnet_y_16gf.IMAGENET1K_SWAG_E2E_V1": "384 384 bicubic",
     "regnet_y_16gf.IMAGENET1K_SWAG_LINEAR_V1": "224 224 bicubic",
     "regnet_y_32gf.IMAGENET1K_SWAG_E2E_V1": "384 384 bicubic",
     "regnet_y_32gf.IMAGENET1K_SWAG_LINEAR_V1": "224 224 bicubic", "resnext101_64x4d": "224 232",
-    "shufflenet_v2_x1_5": "224 232", "shufflenet_v2_x2_0": "224 232",
+    "s3d": "(224, 224) (256, 256)", "shufflenet_v2_x1_5": "224 232", "shufflenet_v2_x2_0": "224 232",
     "swin3d_b.KINETICS400_IMAGENET22K_V1": "(224, 224) (256,) (0.485, 0.456, 0.406)",
     "swin3d_b.KINETICS400_V1": "(224, 224) (256,) (0.485, 0.456, 0.406)",
     "swin3d_s": "(224, 224) (256,) (0.485, 0.456, 0.406)", "swin3d_t": "(224, 224) (256,) (0.485, 0.456, 0.406)",
@@ -120,11 +124,11 @@ _PREPARED = {
 # The least size of images where it is not one; 0 for models that take images of one size.
 _LEAST = {
     "alexnet": 63, "convnext": 32, "densenet": 29, "efficientnet_v2": 33, "googlenet": 15, "inception": 75,
-    "maxvit": 0, "squeezenet1_0": 21, "squeezenet1_1": 17, "swin": 0, "vgg": 32, "vit": 0,
+    "maxvit": 0, "s3d": 224, "squeezenet1_0": 21, "squeezenet1_1": 17, "swin": 0, "vgg": 32, "vit": 0,
 }  # fmt: skip
 _WORDS = (
     "AlexNet ConvNeXt DenseNet EfficientNet GoogLeNet Inception MaxVit MNASNet MobileNet RegNet ResNet ResNeXt ShuffleNet "
-    "SqueezeNet Swin ViT Wide DeepLabV3 Base Large Small Tiny"
+    "SqueezeNet Swin ViT Wide DeepLabV3 R2Plus1D Base Large Small Tiny"
 ).split()
 
 
@@ -151,7 +155,8 @@ class Weights(Enum):
         least = next((size for start, size in _LEAST.items() if name.startswith(start)), 1)
         least = least or self.transforms.keywords["crop_size"]
         count = _PARAMETERS.get(f"{name}.{self.name}", _PARAMETERS[name])
-        return {"categories": categories(self.name), "num_params": count, "min_size": (least, least)}
+        frames = {"min_temporal_size": 14} if name == "s3d" else {}
+        return {"categories": categories(self.name), "num_params": count, "min_size": (least, least)} | frames
 
     def get_state_dict(
         self, progress: bool = True, check_hash: bool = True, model_dir: Any = None, map_location: Any = None
@@ -182,19 +187,22 @@ class Weights(Enum):
     @property
     def transforms(self) -> Any:
         """The transform of images for which these weights were trained; to be called, if need be with other settings."""
-        from mortice.vision.transforms._presets import ImageClassification, InterpolationMode, SemanticSegmentation
+        from mortice.vision.transforms import _presets as presets
 
-        if "COCO" in self.name:
-            return partial(SemanticSegmentation, resize_size=520)
         name = self.value[0]
+        if "COCO" in self.name:
+            return partial(presets.SemanticSegmentation, resize_size=520)
+        if "KINETICS" in self.name:
+            sizes = ((224, 224), (256, 256)) if name == "s3d" else ((112, 112), (128, 171))
+            return partial(presets.VideoClassification, crop_size=sizes[0], resize_size=sizes[1])
         usual = _PREPARED.get(name, "224 232" if self.name.endswith("_V2") else "224 256")
         crop, resized, *how = _PREPARED.get(f"{name}.{self.name}", usual).split()
         settings: dict[str, Any] = {"crop_size": int(crop), "resize_size": int(resized)}
         if how:
-            settings["interpolation"] = InterpolationMode(how[0])
+            settings["interpolation"] = presets.InterpolationMode(how[0])
         if how[1:]:
             settings |= dict.fromkeys(("mean", "std"), (float(how[1]),) * 3)
-        return partial(ImageClassification, **settings)
+        return partial(presets.ImageClassification, **settings)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}.{self.name}"

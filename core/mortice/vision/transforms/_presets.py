@@ -9,7 +9,7 @@ from mortice import float32, is_tensor, nn
 from mortice.vision.transforms import functional as F
 from mortice.vision.transforms.functional import InterpolationMode
 
-__all__ = ["ImageClassification", "SemanticSegmentation"]
+__all__ = ["ImageClassification", "SemanticSegmentation", "VideoClassification"]
 
 
 class ImageClassification(nn.Module):
@@ -68,6 +68,37 @@ class SemanticSegmentation(nn.Module):
         return (
             f"{_IMAGES} The images are resized to ``resize_size={self.resize_size}`` using "
             f"``interpolation={self.interpolation}``. {_scaling(self)}"
+        )
+
+
+class VideoClassification(nn.Module):
+    """Resize, crop the middle, scale to 0..1, normalize, and put channels before frames: (T, C, H, W), or a batch."""
+
+    def __init__(
+        self, *, crop_size: Sequence[int], resize_size: Sequence[int],
+        mean: Sequence[float] = (0.43216, 0.394666, 0.37645), std: Sequence[float] = (0.22803, 0.22145, 0.216989),
+        interpolation: Any = InterpolationMode.BILINEAR,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.crop_size, self.resize_size = list(crop_size), list(resize_size)
+        self.mean, self.std, self.interpolation = list(mean), list(std), interpolation
+
+    def forward(self, vid: Any) -> Any:
+        """Prepare a film, or a batch of them."""
+        # The weights that are published were trained without antialiasing.
+        vid = F.resize(vid, self.resize_size, self.interpolation, antialias=False)
+        return _scaled(F.center_crop(vid, self.crop_size), self.mean, self.std).transpose(-4, -3)
+
+    def __repr__(self) -> str:
+        return _shown(self, "crop_size resize_size mean std interpolation")
+
+    def describe(self) -> str:
+        """Say what is done to a film."""
+        return (
+            "Accepts batched ``(B, T, C, H, W)`` and single ``(T, C, H, W)`` video frame ``mortice.Tensor`` objects. The frames "
+            f"are resized to ``resize_size={self.resize_size}`` using ``interpolation={self.interpolation}``, followed by a "
+            f"central crop of ``crop_size={self.crop_size}``. {_scaling(self)} Finally the output dimensions are permuted "
+            "to ``(..., C, T, H, W)`` tensors."
         )
 
 
