@@ -6,6 +6,8 @@ Run it where torchvision 0.28 is installed: `python core/tests/vision/models_tab
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +48,23 @@ def _compute_widths(kind: Any) -> None:
         kind.from_init_params = classmethod(on_cpu)
 
 
+@contextmanager
+def undrawn() -> Iterator[None]:
+    """Let PyTorch make modules without memory and without drawing their weights, which takes most of the time."""
+    import torch
+
+    init = torch.nn.init
+    drawing = {name: f for name, f in vars(init).items() if name.endswith("_") and callable(f)}
+    try:
+        for name in drawing:
+            setattr(init, name, lambda tensor, *args, **kwargs: tensor)
+        with torch.device("meta"):
+            yield
+    finally:
+        for name, f in drawing.items():
+            setattr(init, name, f)
+
+
 def names() -> list[str]:
     """Return the models that both libraries have."""
     from mortice.vision import models
@@ -57,7 +76,7 @@ if __name__ == "__main__":
     import sys
 
     sys.path.insert(0, str(Path(__file__).parents[1]))
-    from torchvision_side import torch, torchvision
+    from torchvision_side import torchvision
 
-    with torch.device("meta"):
+    with undrawn():
         TABLE.write_text("\n".join(row(n, make(torchvision.models, n)) for n in names()) + "\n")
