@@ -92,3 +92,66 @@ def test_intermediate_layers_of_a_model():
     assert found["b"].tolist() == model[:2](mt.ones(1, 2)).tolist()
     with pytest.raises(ValueError, match=r"return_layers are not present in model: \['9'\]; it has \['0', '1', '2'\]."):
         IntermediateLayerGetter(model, {"9": "a"})
+
+
+def test_losses_of_boxes_that_agree_vanish():
+    a, b = mt.tensor(A), mt.tensor(A[::-1])
+    for name in ("generalized_box_iou_loss", "distance_box_iou_loss", "complete_box_iou_loss"):
+        loss = getattr(ops, name)
+        assert loss(a, a).tolist() == pytest.approx([0, 0], abs=1e-6) and loss(a, b, "mean").item() > 0.8
+        assert loss(a[:0], b[:0], "mean").item() == 0
+        with pytest.raises(ValueError, match="^Invalid Value for arg 'reduction': 'x "):
+            loss(a, b, "x")
+    # 4 of 28 in common, of 36 in the box around both
+    assert ops.generalized_box_iou_loss(a, b)[0].item() == pytest.approx(1 - 4 / 28 + 8 / 36, rel=1e-5)
+    assert ops.distance_box_iou_loss(a, b)[0].item() == pytest.approx(1 - 4 / 28 + 8 / 72, rel=1e-5)
+
+
+@pytest.mark.parametrize("nd", [2, 3])
+def test_blocks_are_dropped_whole(nd):
+    mt.manual_seed(0)
+    drop = (ops.drop_block2d, ops.drop_block3d)[nd - 2]
+    x = mt.ones(64, 2, *[12] * nd, requires_grad=True)
+    out = drop(x, 0.2, 3)
+    out.sum().backward()
+    zeros = (out == 0).float()
+    assert out.mean().item() == pytest.approx(1, rel=1e-3) and 0.12 < zeros.mean().item() < 0.22
+    assert len(out.unique()) == 2 and mt.equal(x.grad, out.detach())
+    # Each zero is part of a block of them: what shrinking and growing by 3 pixels leaves.
+    pool = (mt.nn.functional.max_pool2d, mt.nn.functional.max_pool3d)[nd - 2]
+    assert mt.equal(pool(mt.nn.functional.pad(1 - pool(1 - zeros, 3, 1), [2] * 2 * nd), 3, 1), zeros)
+    module = (ops.DropBlock2d, ops.DropBlock3d)[nd - 2](0.2, 3, inplace=True)
+    given = mt.ones(2, 1, *[6] * nd)
+    assert module(given) is given and module.eval()(x) is x
+    assert repr(module) == f"DropBlock{nd}d(p=0.2, block_size=3, inplace=True)"
+    with pytest.raises(ValueError, match="^block size should be odd. Got 4 which is even.$"):
+        drop(x, 0.1, 4)
+    with pytest.raises(ValueError, match=f"^input should be {nd + 2} dimensional. Got 1 dimensions.$"):
+        drop(mt.ones(3), 0.1, 3)
+    with pytest.raises(ValueError, match="^drop probability has to be between 0 and 1, but got 2.$"):
+        drop(x, 2, 3)
+
+
+def test_pyramids_have_maps_of_all_sizes():
+    from mortice.vision.ops.feature_pyramid_network import LastLevelMaxPool, LastLevelP6P7
+
+    net = ops.FeaturePyramidNetwork([2, 3], 4, LastLevelMaxPool())
+    maps = {"a": mt.randn(1, 2, 8, 9), "b": mt.randn(1, 3, 4, 5)}
+    out = net(maps)
+    assert {name: tuple(y.shape[1:]) for name, y in out.items()} == {"a": (4, 8, 9), "b": (4, 4, 5), "pool": (4, 2, 3)}
+    assert list(ops.FeaturePyramidNetwork([2, 3], 4, LastLevelP6P7(4, 4))(maps)) == ["a", "b", "p6", "p7"]
+    old = {key.replace("s.0.0.", "s.0.").replace("s.1.0.", "s.1."): value + 1 for key, value in net.state_dict().items()}
+    assert "inner_blocks.1.weight" in old
+    net.load_state_dict(old)
+    with pytest.raises(ValueError, match="^in_channels=0 is currently not supported$"):
+        ops.FeaturePyramidNetwork([2, 0], 4)
+    with pytest.raises(TypeError, match="^extra_blocks should be of type ExtraFPNBlock not "):
+        ops.FeaturePyramidNetwork([2, 3], 4, mt.nn.ReLU())
+
+
+def test_regions_come_from_the_map_of_their_size():
+    pool = ops.MultiScaleRoIAlign(["a", "b"], 1, 2, canonical_scale=8, canonical_level=1)
+    maps = {"a": mt.zeros(1, 1, 16, 16), "other": mt.full((1, 1, 9, 9), 5.0), "b": mt.ones(1, 1, 8, 8)}
+    found = pool(maps, [mt.tensor([[0.0, 0, 4, 4], [0, 0, 16, 16]])], [(32, 32)])
+    assert found.flatten().tolist() == [0, 1] and pool.scales == [0.5, 0.25]
+    assert repr(pool) == "MultiScaleRoIAlign(featmap_names=['a', 'b'], output_size=(1, 1), sampling_ratio=2)"
