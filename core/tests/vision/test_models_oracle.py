@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 from torchvision_side import torch, torchvision
 from vision.models_table import TABLE, make, names, row, undrawn
@@ -165,3 +167,27 @@ def test_the_auxiliary_classifier_of_inception_is_torchvisions():
     x = np.random.default_rng(1).standard_normal((2, 768, 17, 17), dtype=np.float32)
     a, b = mine(mt.tensor(x)).numpy(force=True), theirs(torch.tensor(x)).numpy(force=True)
     assert np.abs(a - b).max() <= 1e-5 * np.abs(b).max()
+
+
+def test_whole_models_of_torchvision_run_as_mortices():
+    """What ours compute by must be in what torchvision keeps: modules, and attributes by its names."""
+    kinds = torchvision.models
+    swin = {"patch_size": [4, 4], "embed_dim": 8, "depths": [2], "num_heads": [2], "window_size": [3, 3], "num_classes": 3}
+    stage = kinds.convnext.CNBlockConfig(8, None, 1)
+    for theirs in (
+        kinds.efficientnet.EfficientNet([kinds.efficientnet.MBConvConfig(4, 3, 1, 8, 8, 1)], 0.0, num_classes=3),
+        kinds.mobilenet_v3_small(num_classes=3), kinds.ConvNeXt([stage], num_classes=3), kinds.mnasnet0_5(num_classes=3),
+        kinds.inception.InceptionE(3), kinds.SwinTransformer(**swin), kinds.SwinTransformer(**swin, **_second(kinds)),
+        kinds.MaxVit((32, 32), 8, 4, [8], [1], 4, 0.1, num_classes=3), kinds.regnet_y_400mf(num_classes=3),
+        kinds.segmentation.lraspp_mobilenet_v3_large(weights_backbone=None), torchvision.ops.DropBlock2d(0.1, 3),
+    ):  # fmt: skip
+        file = io.BytesIO()
+        torch.save(theirs.eval(), file)
+        file.seek(0)
+        mine = mt.load(file, weights_only=False)
+        assert type(mine).__module__ == type(theirs).__module__.replace("torchvision", "mortice.vision")
+        x = np.random.default_rng(1).standard_normal((2, 3, 32, 32), dtype=np.float32)
+        with mt.no_grad(), torch.no_grad():
+            a, b = results(mine(mt.tensor(x))), results(theirs(torch.tensor(x)))
+        for key in b:
+            assert np.abs(a[key].numpy() - b[key].numpy()).max() <= 1e-4 * np.abs(b[key].numpy()).max()

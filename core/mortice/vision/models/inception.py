@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import namedtuple
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -20,6 +21,7 @@ InceptionOutputs = namedtuple("InceptionOutputs", ["logits", "aux_logits"])
 _InceptionOutputs = InceptionOutputs
 Made = Callable[..., nn.Module]
 _LYING, _UPRIGHT = (1, 7), (7, 1)
+_PLACE: Any = re.compile(r"(.*?)(?:_(\d)[ab]?)?")  # the way and the step that a convolution's name says
 
 
 class _Mixed(nn.Module):
@@ -28,11 +30,10 @@ class _Mixed(nn.Module):
     def __init__(self, in_channels: int, conv_block: Made | None) -> None:
         super().__init__()
         self._in_channels, self._conv = in_channels, conv_block or BasicConv2d
-        self._ways: list[list[list[str]]] = []
 
     def _way(self, name: str, *steps: Any) -> None:
         """Add a way of (channels, kernel) or (channels, kernel, stride); a list of two steps forks at its end."""
-        channels, way = self._in_channels, []
+        channels = self._in_channels
         for i, step in enumerate(steps, 1):
             fork = isinstance(step, list)
             names = [f"{name}_{i}{letter}" for letter in ("ab" if fork else [""])] if len(steps) > 1 else [name]
@@ -42,17 +43,20 @@ class _Mixed(nn.Module):
                 conv = self._conv(channels, out, kernel_size=kernel, stride=(stride or [1])[0], padding=padding)
                 self.add_module(key, conv)
             channels = out
-            way.append(names)
-        self._ways.append(way)
 
     def forward(self, x: Any) -> Any:
         """Return the maps of all ways, one after the other."""
+        ways: dict[str, dict[str, list[nn.Module]]] = {}
+        for name, conv in self.named_children():  # so that whole models of torchvision's run as well
+            way, step = _PLACE.fullmatch(name).groups()
+            ways.setdefault(way, {}).setdefault(step, []).append(conv)
         maps = []
-        for way in self._ways:
-            y = x if way[0] != ["branch_pool"] else F.avg_pool2d(x, kernel_size=3, stride=1, padding=1)
-            for *_, name in way[:-1]:
-                y = getattr(self, name)(y)
-            maps += [getattr(self, name)(y) for name in way[-1]]
+        for way, steps in ways.items():
+            y = F.avg_pool2d(x, kernel_size=3, stride=1, padding=1) if way == "branch_pool" else x
+            *before, last = steps.values()
+            for conv in before:
+                y = conv[0](y)
+            maps += [conv(y) for conv in last]
         if not hasattr(self, "branch_pool"):
             maps.append(F.max_pool2d(x, kernel_size=3, stride=2))
         return mt.cat(maps, 1)
