@@ -375,6 +375,10 @@ def test_weights_decide_what_their_models_are(monkeypatch):
     assert model.transform_input and not model.aux_logits and model.aux1 is None
     model = models.inception_v3(weights="DEFAULT", transform_input=False)
     assert not model.transform_input and model.aux_logits and model.AuxLogits is not None
+    sizes = []
+    for entry in ("IMAGENET1K_V1", "IMAGENET1K_SWAG_E2E_V1", "IMAGENET1K_SWAG_LINEAR_V1", "DEFAULT"):
+        weights.pretrained("vit_b_16", lambda **given: sizes.append(given["image_size"]) or nn.Module(), entry, False, {})
+    assert sizes == [224, 384, 224, 224] and models.RegNet_Y_128GF_Weights.DEFAULT.name == "IMAGENET1K_SWAG_E2E_V1"
 
 
 def test_images_are_prepared_for_segmentation():

@@ -173,7 +173,7 @@ def test_whole_models_of_torchvision_run_as_mortices():
     """What ours compute by must be in what torchvision keeps: modules, and attributes by its names."""
     kinds = torchvision.models
     swin = {"patch_size": [4, 4], "embed_dim": 8, "depths": [2], "num_heads": [2], "window_size": [3, 3], "num_classes": 3}
-    stage = kinds.convnext.CNBlockConfig(8, None, 1)
+    stage = kinds.convnext.CNBlockConfig(8, None, 2)
     for theirs in (
         kinds.efficientnet.EfficientNet([kinds.efficientnet.MBConvConfig(4, 3, 1, 8, 8, 1)], 0.0, num_classes=3),
         kinds.mobilenet_v3_small(num_classes=3), kinds.ConvNeXt([stage], num_classes=3), kinds.mnasnet0_5(num_classes=3),
