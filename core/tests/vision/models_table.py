@@ -6,6 +6,8 @@ Run it where torchvision 0.28 is installed: `python core/tests/vision/models_tab
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +25,44 @@ def row(name: str, model: Any) -> str:
 
 def make(library: Any, name: str, **kwargs: Any) -> Any:
     """Make a model of mortice.vision.models or torchvision.models."""
-    if name == "googlenet" and library.__name__.startswith("torchvision"):
+    if name in ("googlenet", "inception_v3") and library.__name__.startswith("torchvision"):
         kwargs["init_weights"] = False  # which says nothing and takes no time
+    if name.startswith(("fcn", "deeplab", "lraspp")):
+        kwargs["weights_backbone"] = None
+    if name.startswith("regnet") and library.__name__.startswith("torchvision"):
+        _compute_widths(library.regnet.BlockParams)
     return library.get_model(name, **kwargs)
+
+
+def _compute_widths(kind: Any) -> None:
+    """Let torchvision compute the widths of a RegNet, by tensors, where a model is made without memory."""
+    import torch
+
+    compute = kind.from_init_params.__func__
+
+    def on_cpu(cls: Any, **kwargs: Any) -> Any:
+        with torch.device("cpu"):
+            return compute(cls, **kwargs)
+
+    if compute.__name__ != "on_cpu":
+        kind.from_init_params = classmethod(on_cpu)
+
+
+@contextmanager
+def undrawn() -> Iterator[None]:
+    """Let PyTorch make modules without memory and without drawing their weights, which takes most of the time."""
+    import torch
+
+    init = torch.nn.init
+    drawing = {name: f for name, f in vars(init).items() if name.endswith("_") and callable(f)}
+    try:
+        for name in drawing:
+            setattr(init, name, lambda tensor, *args, **kwargs: tensor)
+        with torch.device("meta"):
+            yield
+    finally:
+        for name, f in drawing.items():
+            setattr(init, name, f)
 
 
 def names() -> list[str]:
@@ -39,7 +76,7 @@ if __name__ == "__main__":
     import sys
 
     sys.path.insert(0, str(Path(__file__).parents[1]))
-    from torchvision_side import torch, torchvision
+    from torchvision_side import torchvision
 
-    with torch.device("meta"):
+    with undrawn():
         TABLE.write_text("\n".join(row(n, make(torchvision.models, n)) for n in names()) + "\n")

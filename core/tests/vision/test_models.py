@@ -11,7 +11,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from vision.models_table import TABLE, names, row
+from vision.models_table import TABLE, make, names, row
 
 import mortice as mt
 from mortice.utils.fetch import DownloadError
@@ -29,7 +29,7 @@ def image(n=2, size=64, channels=3, seed=0):
 
 @pytest.mark.parametrize("name", [name for name in ROWS if int(ROWS[name].split()[1]) < LARGE])
 def test_parameters_and_keys_are_torchvisions(name):
-    assert row(name, models.get_model(name)) == ROWS[name]
+    assert row(name, make(models, name)) == ROWS[name]
 
 
 def test_the_table_has_every_model():
@@ -39,7 +39,9 @@ def test_the_table_has_every_model():
 
 def test_models_are_listed_and_found_by_name():
     assert models.list_models(include="resnet*", exclude=["*1*"]) == ["resnet34", "resnet50"]
-    assert models.list_models(models) == models.list_models() and models.list_models(mt) == []
+    parts = [models.list_models(part) for part in (models, models.segmentation, models.video)]
+    assert sorted(sum(parts, [])) == models.list_models() and models.list_models(mt) == []
+    assert parts[1][-1] == "lraspp_mobilenet_v3_large" and "vgg11" in parts[0]
     assert models.get_model_builder("ResNet18") is models.resnet18 and models.resnet18.__name__ == "resnet18"
     assert models.get_model("squeezenet1_1", num_classes=3).num_classes == 3
     with pytest.raises(ValueError, match="^Unknown model resnet19$"):
@@ -52,7 +54,8 @@ def test_models_are_listed_and_found_by_name():
 
 SMALL = {
     "lenet": 28, "squeezenet1_1": 64, "mobilenet_v2": 32, "shufflenet_v2_x0_5": 32, "resnet18": 32, "densenet121": 32,
-    "googlenet": 32,
+    "googlenet": 32, "efficientnet_b0": 32, "mobilenet_v3_small": 32, "regnet_y_400mf": 32,
+    "mnasnet0_5": 32,
 }  # fmt: skip
 
 
@@ -61,8 +64,20 @@ def test_a_model_trains_and_evaluates(name):
     trains_and_evaluates(name, models.get_model(name, num_classes=5))
 
 
-def test_a_vision_transformer_trains_and_evaluates():
-    trains_and_evaluates("resnet18", models.VisionTransformer(32, 8, 2, 2, 16, 32, num_classes=5))
+# small networks of families whose smallest named member is large
+OWN = {
+    "vision_transformer": lambda: models.VisionTransformer(32, 8, 2, 2, 16, 32, num_classes=5),
+    "convnext": lambda: models.ConvNeXt(
+        [models.convnext.CNBlockConfig(8, 16, 1), models.convnext.CNBlockConfig(16, None, 2)], 0.1, num_classes=5
+    ),
+    "swin_transformer": lambda: models.SwinTransformer([2, 2], 8, [2, 2], [2, 4], [3, 3], num_classes=5),
+    "maxvit": lambda: models.MaxVit((32, 32), 8, 4, [8, 12], [1, 2], 4, 0.1, num_classes=5),
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_network_of_ones_own_trains_and_evaluates(name):
+    trains_and_evaluates("resnet18", OWN[name]())
 
 
 def trains_and_evaluates(name, model):
@@ -92,6 +107,24 @@ def test_residual_blocks_begin_as_identities_where_told_to():
     assert all(block.bn2.weight.abs().max() == 0 for block in model.layer1)
     model = models.resnet50(zero_init_residual=True, num_classes=2)
     assert all(block.bn3.weight.abs().max() == 0 for block in model.layer4)
+
+
+def test_efficient_nets_of_ones_own_stages():
+    from mortice.vision.models.efficientnet import EfficientNet, FusedMBConvConfig, MBConvConfig
+
+    stages = [FusedMBConvConfig(1, 3, 1, 8, 8, 1), MBConvConfig(4, 5, 2, 8, 12, 2, depth_mult=1.2)]
+    model = EfficientNet(stages, 0.1, num_classes=3, last_channel=24)
+    assert [len(stage) for stage in model.features[1:3]] == [1, 3] and model.features[2][2].out_channels == 16
+    assert [block.stochastic_depth.p for block in model.features[2]] == [0.05, 0.1, 0.15000000000000002]
+    assert model(image()).shape == (2, 3)
+    assert models.efficientnet_b0().classifier[0].p == 0.2
+    assert models.efficientnet_b0(dropout=0.0).classifier[0].p == 0.0
+    with pytest.raises(ValueError, match="^The inverted_residual_setting should not be empty$"):
+        EfficientNet([], 0.1)
+    with pytest.raises(TypeError, match="^The inverted_residual_setting should be List.MBConvConfig.$"):
+        EfficientNet([(1, 3, 1, 8, 8, 1)], 0.1)
+    with pytest.raises(ValueError, match="^illegal stride value$"):
+        EfficientNet([MBConvConfig(1, 3, 3, 8, 8, 1)], 0.1)
 
 
 def test_dilation_in_place_of_strides():
@@ -155,6 +188,68 @@ def test_keys_of_older_files_are_read():
     }
     model.load_state_dict(old)
     assert mt.equal(model.encoder.layers[0].mlp[3].bias, old["encoder.layers.encoder_layer_0.mlp.linear_2.bias"])
+
+
+def test_inception_listens_to_its_auxiliary_classifier_in_training_alone():
+    model = models.inception_v3(num_classes=3)
+    model.Mixed_6e.register_forward_hook(lambda module, args, out: nn.functional.interpolate(out, (17, 17)))
+    out = model.train()(image(size=75))
+    assert isinstance(out, models.InceptionOutputs) and out.logits.shape == out.aux_logits.shape == (2, 3)
+    assert model.eval()(image(size=75)).shape == (2, 3)
+    with pytest.raises(ValueError, match="^length of inception_blocks should be 7 instead of 1$"):
+        models.inception_v3(inception_blocks=[nn.Conv2d])
+
+
+def test_segmentation_gives_each_pixel_its_classes():
+    x = image(size=48)[:, :, :40]
+    model = models.segmentation.lraspp_mobilenet_v3_large(weights_backbone=None, num_classes=3).train()
+    out = model(x)
+    out["out"].sum().backward()
+    assert list(out) == ["out"] and out["out"].shape == (2, 3, 40, 48)
+    assert all(p.grad is not None for p in model.parameters())
+    model = models.segmentation.deeplabv3_mobilenet_v3_large(weights_backbone=None, aux_loss=True)
+    assert {name: y.shape for name, y in model(x).items()} == {"out": (2, 21, 40, 48), "aux": (2, 21, 40, 48)}
+    model = models.segmentation.deeplabv3_mobilenet_v3_large(pretrained_backbone=False)
+    assert model.aux_classifier is None and model.backbone["15"].block[1][0].dilation == (2, 2)
+    with pytest.raises(NotImplementedError, match="^This model does not use auxiliary loss$"):
+        models.segmentation.lraspp_mobilenet_v3_large(weights_backbone=None, aux_loss=True)
+
+
+@pytest.mark.parametrize("conv", ["Conv3DSimple", "Conv2Plus1D", "Conv3DNoTemporal"])
+def test_a_residual_network_of_films_trains(conv):
+    parts = models.video.resnet
+    model = parts.VideoResNet(
+        parts.Bottleneck, [getattr(parts, conv)] * 4, [1, 2, 1, 1], parts.BasicStem, 5, zero_init_residual=True
+    )
+    assert model.layer2[1].conv3[1].weight.abs().max() == 0
+    out = model(mt.randn(2, 3, 8, 16, 16))
+    out.sum().backward()
+    assert out.shape == (2, 5) and all(p.grad is not None for p in model.parameters())
+    assert model.layer2(model.layer1(mt.ones(1, 64, 4, 8, 8))).shape[2:] == (4 if "No" in conv else 2, 4, 4)
+
+
+def test_films_are_prepared():
+    chosen = models.video.R2Plus1D_18_Weights.DEFAULT
+    film = mt.randint(256, (4, 3, 60, 80), dtype=mt.uint8)
+    assert chosen.transforms()(film).shape == (3, 4, 112, 112)
+    assert chosen.transforms(crop_size=(20, 30), resize_size=(40, 50))(film[None]).shape == (1, 3, 4, 20, 30)
+    assert repr(chosen) == "R2Plus1D_18_Weights.KINETICS400_V1" and len(chosen.meta["categories"]) == 400
+    assert models.video.S3D_Weights.DEFAULT.meta["min_temporal_size"] == 14
+
+
+def test_files_of_the_first_mnasnet_are_read():
+    model = models.mnasnet0_5(num_classes=2)
+    old = models.mnasnet0_5(num_classes=2)
+    old.layers = nn.Sequential(*models.mnasnet._beginning(32, 16, 16), *list(old.layers)[9:])
+    state = old.state_dict()
+    state._metadata[""] = {"version": 1}
+    with pytest.warns(UserWarning, match="first version of MNASNet"):
+        model.load_state_dict(state)
+    assert mt.equal(model.eval()(image()), old.eval()(image()))
+    model.load_state_dict(model.state_dict())
+    state._metadata[""] = {"version": 3}
+    with pytest.raises(ValueError, match="^version should be set to 1 or 2 instead of 3$"):
+        model.load_state_dict(state)
 
 
 def test_a_dense_net_that_saves_memory_gives_the_same_gradients():
@@ -253,6 +348,45 @@ def test_weights_say_how_images_are_prepared_and_what_the_outputs_mean():
     assert len(chosen.meta["categories"]) == 1000 and chosen.meta["num_params"] == 25557032
     assert [chosen.meta["categories"][i] for i in (0, 281, 999)] == ["tench", "tabby", "toilet tissue"]
     assert models.ViT_L_16_Weights.DEFAULT.meta["min_size"] == (224, 224)
+
+
+def test_weights_decide_what_their_models_are(monkeypatch):
+    """Files hold auxiliary classifiers and are for images of one scale; nothing else is fetched beside them."""
+    asked = []
+
+    def kept(chosen, progress=True):
+        asked.append(repr(chosen))
+        return {}
+
+    monkeypatch.setattr(weights.Weights, "get_state_dict", kept)
+    monkeypatch.setattr(nn.Module, "load_state_dict", lambda module, state: asked.append(type(module).__name__))
+    model = models.segmentation.deeplabv3_mobilenet_v3_large(weights="DEFAULT")
+    assert model.aux_classifier is not None and asked == [
+        "DeepLabV3_MobileNet_V3_Large_Weights.COCO_WITH_VOC_LABELS_V1", "DeepLabV3",
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match="^The parameter 'aux_loss' expected value True but got False instead"):
+        models.segmentation.deeplabv3_mobilenet_v3_large(weights="DEFAULT", aux_loss=False)
+    with pytest.raises(ValueError, match="^The parameter 'num_classes' expected value 21 but got 1000 instead"):
+        models.segmentation.deeplabv3_mobilenet_v3_large(weights="DEFAULT", num_classes=1000)
+    del asked[:]
+    models.segmentation.lraspp_mobilenet_v3_large()
+    assert asked == ["MobileNet_V3_Large_Weights.IMAGENET1K_V1", "MobileNetV3"]
+    model = models.googlenet(weights="DEFAULT")
+    assert model.transform_input and not model.aux_logits and model.aux1 is None
+    model = models.inception_v3(weights="DEFAULT", transform_input=False)
+    assert not model.transform_input and model.aux_logits and model.AuxLogits is not None
+    sizes = []
+    for entry in ("IMAGENET1K_V1", "IMAGENET1K_SWAG_E2E_V1", "IMAGENET1K_SWAG_LINEAR_V1", "DEFAULT"):
+        weights.pretrained("vit_b_16", lambda **given: sizes.append(given["image_size"]) or nn.Module(), entry, False, {})
+    assert sizes == [224, 384, 224, 224] and models.RegNet_Y_128GF_Weights.DEFAULT.name == "IMAGENET1K_SWAG_E2E_V1"
+
+
+def test_images_are_prepared_for_segmentation():
+    chosen = models.segmentation.LRASPP_MobileNet_V3_Large_Weights.DEFAULT
+    assert chosen.transforms()(mt.zeros(3, 260, 520, dtype=mt.uint8)).shape == (3, 520, 1040)
+    found = chosen.transforms(resize_size=None, mean=(0.5,) * 3, std=(0.25,) * 3)(mt.full((1, 3, 4, 5), 255, dtype=mt.uint8))
+    assert found.shape == (1, 3, 4, 5) and found.min() == found.max() == 2
+    assert chosen.meta["categories"][:2] == ["__background__", "aeroplane"] and len(chosen.meta["categories"]) == 21
 
 
 def test_names_of_weights():

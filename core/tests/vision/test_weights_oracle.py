@@ -15,10 +15,9 @@ from mortice.vision.models import weights
 np = pytest.importorskip("numpy", reason="the oracle needs it")
 beside = pytest.importorskip("vision.beside_torchvision", reason="Pillow and scikit-learn are not installed")
 pytestmark = pytest.mark.oracle
-ALL = [name for name in names() if name != "vit_h_14"]
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", names())
 def test_transforms_and_meta_are_torchvisions(name):
     for mine in models.get_model_weights(name):
         theirs = torchvision.models.get_model_weights(name)[mine.name]
@@ -36,6 +35,15 @@ def test_a_picture_is_prepared_as_torchvision_prepares_it(name):
         a, b = beside.like(form)
         a, b = mine(a), theirs(b)
         assert a.shape == b.shape and np.abs(a.numpy() - b.numpy()).max() < 1.01 / 255 / 0.224
+
+
+def test_frames_are_prepared_as_torchvision_prepares_them():
+    mine, theirs = (library.video.S3D_Weights.DEFAULT.transforms(crop_size=(30, 40), resize_size=(50, 60)) for library in (
+        models, torchvision.models
+    ))
+    film = np.random.default_rng(0).integers(0, 256, (2, 4, 3, 90, 70), dtype=np.uint8)
+    a, b = mine(mt.tensor(film)), theirs(torch.tensor(film))
+    assert a.shape == b.shape and np.abs(a.numpy() - b.numpy()).max() < 1.01 / 255 / 0.216
 
 
 def test_a_file_that_pytorch_wrote_is_found_and_loaded(tmp_path, monkeypatch):

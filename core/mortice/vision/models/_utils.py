@@ -1,4 +1,4 @@
-"""What detection and segmentation models take from a classifier; programs import it by torchvision's private name."""
+"""What models share and programs import by torchvision's private names: rounded channels, and a classifier's layers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ from typing import Any
 from mortice import nn
 
 __all__ = ["IntermediateLayerGetter"]
+
+
+def _make_divisible(v: float, divisor: int, min_value: int | None = None) -> int:
+    """Round to a multiple of the divisor, at least one of it and at least nine tenths of what was asked for."""
+    rounded = max(divisor if min_value is None else min_value, int(v + divisor / 2) // divisor * divisor)
+    return rounded + divisor if rounded < 0.9 * v else rounded
 
 
 class IntermediateLayerGetter(nn.ModuleDict):

@@ -39,6 +39,13 @@ class BasicConv2d(nn.Module):
         return nn.functional.relu(self.bn(self.conv(x)), inplace=True)
 
 
+def rescaled(x: Any) -> Any:
+    """Return images as weights of Google's expect them: from ImageNet's mean and deviation to a half each."""
+    scale = mt.tensor([0.229, 0.224, 0.225], dtype=x.dtype, device=x.device).view(3, 1, 1) / 0.5
+    shift = (mt.tensor([0.485, 0.456, 0.406], dtype=x.dtype, device=x.device).view(3, 1, 1) - 0.5) / 0.5
+    return x * scale + shift
+
+
 class Inception(nn.Module):
     """Four ways side by side. Both larger kernels are 3 by 3, as in the weights that are published."""
 
@@ -121,10 +128,7 @@ class GoogLeNet(nn.Module):
 
     def forward(self, x: Any) -> Any:
         """Return the logits of a batch of images, with those of both auxiliary classifiers in training."""
-        if self.transform_input:  # from the mean and deviation of ImageNet's channels to a half each
-            scale = mt.tensor([0.229, 0.224, 0.225], dtype=x.dtype, device=x.device).view(3, 1, 1) / 0.5
-            shift = (mt.tensor([0.485, 0.456, 0.406], dtype=x.dtype, device=x.device).view(3, 1, 1) - 0.5) / 0.5
-            x = x * scale + shift
+        x = rescaled(x) if self.transform_input else x
         x = self.maxpool2(self.conv3(self.conv2(self.maxpool1(self.conv1(x)))))
         x = self.inception4a(self.maxpool3(self.inception3b(self.inception3a(x))))
         listens = self.training and self.aux1 is not None

@@ -8,7 +8,7 @@ from typing import Any
 
 from mortice import nn
 
-NORMS = (nn.BatchNorm2d, nn.GroupNorm)
+NORMS = (nn.BatchNorm2d, nn.BatchNorm3d, nn.GroupNorm)
 
 he_fan_out = partial(nn.init.kaiming_normal_, mode="fan_out", nonlinearity="relu")
 small_normal = partial(nn.init.normal_, mean=0.0, std=0.01)
@@ -21,7 +21,7 @@ def draw(
     for layer in model.modules():
         if isinstance(layer, NORMS):
             nn.init.ones_(layer.weight)
-        elif isinstance(layer, nn.Conv2d):
+        elif isinstance(layer, (nn.Conv2d, nn.Conv3d)):
             conv(layer.weight)
         elif isinstance(layer, nn.Linear) and linear is not None:
             linear(layer.weight)

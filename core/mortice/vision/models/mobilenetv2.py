@@ -8,6 +8,7 @@ from typing import Any
 
 from mortice import nn
 from mortice.vision.models import initial
+from mortice.vision.models._utils import _make_divisible
 from mortice.vision.models.registry import register
 from mortice.vision.ops import Conv2dNormActivation
 
@@ -15,12 +16,6 @@ __all__ = ["MobileNetV2", "mobilenet_v2"]
 
 # expansion, channels, blocks, stride of the first block
 _STAGES = ((1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1))
-
-
-def _round(channels: float, divisor: int) -> int:
-    """Round to a multiple of the divisor, at least one of it and at least nine tenths of what was asked for."""
-    rounded = max(divisor, int(channels + divisor / 2) // divisor * divisor)
-    return rounded + divisor if rounded < 0.9 * channels else rounded
 
 
 class InvertedResidual(nn.Module):
@@ -67,11 +62,11 @@ class MobileNetV2(nn.Module):
         if len(stages) == 0 or len(stages[0]) != 4:
             raise ValueError(f"inverted_residual_setting should be non-empty or a 4-element list, got {stages}")
         step = partial(Conv2dNormActivation, norm_layer=norm, activation_layer=nn.ReLU6)
-        channels = _round(32 * width_mult, round_nearest)
-        self.last_channel = _round(1280 * max(1.0, width_mult), round_nearest)
+        channels = _make_divisible(32 * width_mult, round_nearest)
+        self.last_channel = _make_divisible(1280 * max(1.0, width_mult), round_nearest)
         features: list[nn.Module] = [step(3, channels, stride=2)]
         for expansion, width, blocks, stride in stages:
-            wanted = _round(width * width_mult, round_nearest)
+            wanted = _make_divisible(width * width_mult, round_nearest)
             for i in range(blocks):
                 features.append(block(channels, wanted, 1 if i else stride, expand_ratio=expansion, norm_layer=norm))
                 channels = wanted

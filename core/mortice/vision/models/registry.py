@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Callable, Iterable
-from types import ModuleType
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from mortice import nn
@@ -14,16 +14,29 @@ __all__ = ["get_model", "get_model_builder", "list_models"]
 _BUILDERS: dict[str, Callable[..., Any]] = {}
 
 
-def register(name: str, kind: Callable[..., Any], *settings: Any, about: str, **fixed: Any) -> Callable[..., Any]:
-    """Make the constructor of one model, `kind(*settings, **fixed)`, and list it under its name."""
+def register(
+    name: str,
+    kind: Callable[..., Any],
+    *settings: Any,
+    about: str,
+    usual: Mapping[str, Any] = MappingProxyType({}),
+    **fixed: Any,
+) -> Callable[..., Any]:
+    """Make the constructor of one model, `kind(*settings, **fixed)`, and list it under its name.
+
+    Keyword arguments of the constructor go before what is `usual`.
+    """
 
     def build(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> Any:
         clash = sorted(fixed.keys() & kwargs.keys())
         if clash:
             raise ValueError(f"{name}: {clash[0]} is {fixed[clash[0]]!r} by definition; got {kwargs[clash[0]]!r}.")
+        kwargs = {**usual, **kwargs}
         if kwargs.pop("pretrained", False) and weights is None:  # as weights were asked for at first
-            weights = "IMAGENET1K_V1"
+            weights = True
         if weights is None:
+            if "weights_backbone" in usual:  # which may be fetched as well
+                kwargs["progress"] = progress
             return kind(*settings, **fixed, **kwargs)
         from mortice.vision.models.weights import pretrained
 
@@ -65,3 +78,14 @@ def get_model_builder(name: str) -> Callable[..., nn.Module]:
 def get_model(name: str, **config: Any) -> nn.Module:
     """Make a model by its name; `config` goes to its constructor."""
     return get_model_builder(name)(**config)
+
+
+def weights_named(module: str, name: str) -> object:
+    """Return what a module of models has by that name: weights, such as `ResNet50_Weights`, are looked for when asked for."""
+    if name in ("get_model_weights", "get_weight") or name.endswith("_Weights"):
+        from mortice.vision.models import weights
+
+        found = getattr(weights, name, None) or weights.enumeration(name)
+        if found is not None:
+            return found
+    raise AttributeError(f"module {module!r} has no attribute {name!r}")

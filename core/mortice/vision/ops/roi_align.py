@@ -31,6 +31,22 @@ def _weights(start: Any, length: Any, bins: int, size: int, sampling_ratio: int)
     return (near * counts[..., None]).sum(2) / count.clamp(min=1)[:, None, None]
 
 
+def regions(name: str, input: Any, boxes: Any) -> tuple[list[int], Any]:
+    """Return the image of each region and the corners, of rows of both or of a tensor of corners for each image."""
+    if isinstance(boxes, (list, tuple)):
+        if any(b.dim() != 2 or b.shape[1] != 4 for b in boxes):
+            raise AssertionError(f"{name}: expected a tensor [L, 4] an image; got {[list(b.shape) for b in boxes]}.")
+        images = [i for i, b in enumerate(boxes) for _ in range(b.shape[0])]
+        corners = mortice.cat(list(boxes))
+    else:
+        if boxes.dim() != 2 or boxes.shape[1] != 5:
+            raise AssertionError(f"{name}: expected boxes [K, 5] or a list of [L, 4]; got {list(boxes.shape)}.")
+        images, corners = [int(i) for i in boxes[:, 0].tolist()], boxes[:, 1:]
+    if not all(0 <= i < input.shape[0] for i in images):
+        raise IndexError(f"{name}: expected images from 0 to {input.shape[0] - 1}; got {sorted(set(images))}.")
+    return images, corners
+
+
 def roi_align(
     input: Any,
     boxes: Any,
@@ -47,21 +63,11 @@ def roi_align(
         sampling_ratio: how many samples a bin has each way; by default enough for one a pixel.
         aligned: count pixels from their centres, half a pixel off what torchvision did first.
     """
-    if isinstance(boxes, (list, tuple)):
-        if any(b.dim() != 2 or b.shape[1] != 4 for b in boxes):
-            raise AssertionError(f"roi_align: expected a tensor [L, 4] an image; got {[list(b.shape) for b in boxes]}.")
-        images = [i for i, b in enumerate(boxes) for _ in range(b.shape[0])]
-        regions = mortice.cat(list(boxes))
-    else:
-        if boxes.dim() != 2 or boxes.shape[1] != 5:
-            raise AssertionError(f"roi_align: expected boxes [K, 5] or a list of [L, 4]; got {list(boxes.shape)}.")
-        images, regions = [int(i) for i in boxes[:, 0].tolist()], boxes[:, 1:]
+    images, corners = regions("roi_align", input, boxes)
     height, width = (output_size, output_size) if isinstance(output_size, int) else output_size
     if not images:
         return input.new_zeros((0, input.shape[1], height, width))
-    if not all(0 <= i < input.shape[0] for i in images):
-        raise IndexError(f"roi_align: expected images from 0 to {input.shape[0] - 1}; got {sorted(set(images))}.")
-    x1, y1, x2, y2 = (regions.detach().to(input.dtype) * spatial_scale - (0.5 if aligned else 0.0)).unbind(1)
+    x1, y1, x2, y2 = (corners.detach().to(input.dtype) * spatial_scale - (0.5 if aligned else 0.0)).unbind(1)
     w, h = x2 - x1, y2 - y1
     if not aligned:
         w, h = w.clamp(min=1.0), h.clamp(min=1.0)
