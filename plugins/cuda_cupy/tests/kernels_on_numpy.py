@@ -15,20 +15,9 @@ import pytest
 import run_on_cpu
 
 
-class RawModule:
-    """CuPy's, compiled for the CPU."""
-
-    def __init__(self, *, code: str, options: Any = (), name_expressions: Any = None) -> None:
-        self._module = run_on_cpu.Module(code, tuple(options), name_expressions)
-
-    def get_function(self, name: str) -> Any:
-        return self._module.get_function(name)
-
-
 def _stand_in() -> types.ModuleType:
     """Return the part of CuPy that launches need."""
     cupy = types.ModuleType("cupy", "A stand-in: what launches of kernels need, over NumPy.")
-    cupy.RawModule = RawModule  # type: ignore[attr-defined]
 
     # New memory on a device holds anything; here it holds nan, or what is as easily seen.
     def empty(shape: Any, dtype: Any) -> Any:
@@ -56,6 +45,7 @@ def backends() -> tuple[Any, Any]:
     from mortice_cpu_numpy.backend import NNOverrides, NumPyBackend, NumPyOptim
     from mortice_cuda_cupy.kernels import CudaKernels, launch
 
+    launch.build = run_on_cpu.Module
     launch.in_order = lambda x: x.flags.c_contiguous  # NumPy's arrays say it so
     launch.WHOLE_SOURCES = True  # one start of the C++ compiler instead of one a kernel
 

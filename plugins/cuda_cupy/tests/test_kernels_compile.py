@@ -48,7 +48,8 @@ def _kernels(program: Any, arch: str) -> list[str]:
 def test_nvrtc_compiles(program: Any, arch: str) -> None:
     if nvrtc.library() is None:
         pytest.skip("libnvrtc is not here; `make cuda` brings it; or set MORTICE_NVRTC to the library")
-    assert nvrtc.compile_nvrtc(program.code(), _kernels(program, arch), arch, OPTIONS) > 1000
+    options = (*OPTIONS, "--device-as-default-execution-space")  # which CuPy adds
+    assert nvrtc.compile_nvrtc(program.code(), _kernels(program, arch), arch, options) > 1000
 
 
 @pytest.mark.skipif(not EVERYTHING, reason="MORTICE_COMPILE_ALL is not set: NVRTC alone compiles")

@@ -140,7 +140,7 @@ def _one(k: Any, name: str, op: str, other: Kernel, *, truth: bool) -> Kernel:
         source, n = program_of(name, k._names[dtype]), prod(shape)
         if source is None or not n:
             return None
-        kernel = source.raw(k._names[dtype], f"unary<{{T}}, {'bool' if truth else '{T}'}, {op}>")
+        kernel = source.get(k._names[dtype], f"unary<{{T}}, {'bool' if truth else '{T}'}, {op}>")
         return kernel, tiles(n, dtype.itemsize, 4), boolean if truth else dtype, n
 
     plans = Plans(make)
@@ -172,7 +172,7 @@ def _two(k: Any, name: str, op: str, other: Kernel, *, truth: bool) -> Kernel:
         if None in lies:
             return None
         n = prod(shape)
-        kernel = source.raw(k._names[dtype], f"binary<{{T}}, {'bool' if truth else '{T}'}, {op}>")
+        kernel = source.get(k._names[dtype], f"binary<{{T}}, {'bool' if truth else '{T}'}, {op}>")
         (kind_x, *rest_x), (kind_y, *rest_y) = lies  # type: ignore[misc]
         sizes = (n, kind_x | kind_y << 2, *rest_x, *rest_y)
         zero: Any = 0.0 if k._names[dtype] in FLOATS else 0
@@ -185,11 +185,11 @@ def _two(k: Any, name: str, op: str, other: Kernel, *, truth: bool) -> Kernel:
         if x.__class__ is not ndarray:
             plan = y._c_contiguous and plans[y.dtype, None, y.shape]
             number = _number(x, plan[5]) if plan else None
-            left, right = _NULL, y
+            left, right = None, y
         elif y.__class__ is not ndarray:
             plan = x._c_contiguous and plans[x.dtype, x.shape, None]
             number = _number(y, plan[5]) if plan else None
-            left, right = x, _NULL
+            left, right = x, None
         else:
             plan = x._c_contiguous and y._c_contiguous and plans[x.dtype, x.shape, y.shape]
             number = plan[5] if plan else None
@@ -214,9 +214,6 @@ def _number(value: Any, like: Any) -> Any:
     return like.__class__(value)
 
 
-_NULL = np.uint64(0)
-
-
 def _together(left: Sequence[int], right: Sequence[int]) -> tuple[int, ...] | None:
     """Return the shape that two operands broadcast to; None where they do not, for CuPy to say so."""
     if left == right:
@@ -238,7 +235,7 @@ def _astype(k: Any) -> Kernel:
         if mine not in NAMES or dtype not in _CAST_TO or not n or (mine is float64 and dtype.itemsize == 2):
             return None
         wide = max(native.itemsize, dtype.itemsize)
-        return CAST.raw(mine, f"cast<{{T}}, {NAMES[dtype]}>"), tiles(n, wide, 4), k.native(dtype), n
+        return CAST.get(mine, f"cast<{{T}}, {NAMES[dtype]}>"), tiles(n, wide, 4), k.native(dtype), n
 
     plans = Plans(make)
 
@@ -296,7 +293,7 @@ def _where(k: Any) -> Kernel:
         if None in lies:
             return None
         n, kinds = prod(shape), sum(kind << 2 * i for i, (kind, *_) in enumerate(lies))  # type: ignore[misc]
-        kernel = WORDS.raw(float32, f"choose<{_WORD[dtype.itemsize]}>")
+        kernel = WORDS.get(float32, f"choose<{_WORD[dtype.itemsize]}>")
         lanes = 16 // dtype.itemsize
         grid = (-(-n // (THREADS * min(lanes, 4))),)
         return kernel, grid, shape, (n, kinds, *[v for _, *rest in lies for v in rest])  # type: ignore[misc]
@@ -309,7 +306,7 @@ def _where(k: Any) -> Kernel:
         if not cond._c_contiguous or cond.dtype.kind != "b" or not (one or two):
             return other(cond, x, y)
         dtype = (x if one else y).dtype
-        left = right = _NULL
+        left = right = 0
         if not one:
             left = _bits(x, dtype)
         elif not x._c_contiguous:
@@ -324,7 +321,7 @@ def _where(k: Any) -> Kernel:
             return other(cond, x, y)
         kernel, grid, shape, sizes = plan
         out = empty(shape, dtype)
-        kernel(grid, _BLOCK, (cond, x if one else _NULL, y if two else _NULL, out, *sizes, left, right))
+        kernel(grid, _BLOCK, (cond, x if one else None, y if two else None, out, *sizes, left, right))
         return out
 
     return where
@@ -343,7 +340,7 @@ def _full(k: Any) -> Kernel:
         if word is None or not n:
             return other(shape, value, dtype=dtype, device=device)
         out = empty(shape, native)
-        WORDS.raw(float32, f"fill<{_WORD[native.itemsize]}>")(tiles(n, native.itemsize, 4), _BLOCK, (out, n, word))
+        WORDS.get(float32, f"fill<{_WORD[native.itemsize]}>")(tiles(n, native.itemsize, 4), _BLOCK, (out, n, word))
         return out
 
     return full
@@ -391,4 +388,4 @@ def _transposed(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> 
         return None
     grid = (min(-(-rows // 32) * -(-columns // 32) * batches, 1 << 20),)
     sizes = (rows, columns, batches, batch // itemsize, lead // itemsize)
-    return WORDS.raw(float32, f"transpose<{_WORD[itemsize]}>"), grid, sizes
+    return WORDS.get(float32, f"transpose<{_WORD[itemsize]}>"), grid, sizes

@@ -97,7 +97,7 @@ def _reduction(k: Any, name: str, op: str, other: Kernel) -> Kernel:
             for final, way, dims, geometry in _stages(outer, n, inner):
                 done = final and last == len(found)
                 writes = small if done else wide
-                kernel = source.raw(dtype, f"reduce_{way}<{reads}, {writes}, {op}>")
+                kernel = source.get(dtype, f"reduce_{way}<{reads}, {writes}, {op}>")
                 divisor = float(count) if done and name == "mean" else 0.0
                 steps.append((kernel, *geometry, dims[0], natives[writes], (*dims[1], divisor)))
                 reads = writes
@@ -169,7 +169,7 @@ def _share(n: int, parts: int, multiple: int) -> int:
 def _places(k: Any, op: str, other: Kernel) -> Kernel:
     import cupy
 
-    empty, native, null = cupy.empty, np.dtype(np.int64), np.uint64(0)
+    empty, native = cupy.empty, np.dtype(np.int64)
 
     def make(dtype: Any, shape: Any, axis: Any, keepdims: bool) -> Any:
         mine = k._names[dtype]
@@ -184,10 +184,10 @@ def _places(k: Any, op: str, other: Kernel) -> Kernel:
         )  # fmt: skip
         source = HALVES if mine in _NARROW else WHOLE
         if inner > 1:
-            return source.raw(mine, f"arg_columns<{{T}}, {op}>"), None, None, tuple(out), (outer, n, inner)
+            return source.get(mine, f"arg_columns<{{T}}, {op}>"), None, None, tuple(out), (outer, n, inner)
         parts = max(1, min(_BLOCKS // outer, n // 8192))
         per = _share(n, parts, 1)
-        return source.raw(mine, f"arg_rows<{{T}}, {op}>"), -(-n // per), per, tuple(out), (outer, n)
+        return source.get(mine, f"arg_rows<{{T}}, {op}>"), -(-n // per), per, tuple(out), (outer, n)
 
     plans = Plans(make)
 
@@ -201,10 +201,10 @@ def _places(k: Any, op: str, other: Kernel) -> Kernel:
         if parts is None:
             kernel(*over_elements(sizes[0] * sizes[2]), (x, out, *sizes))
         elif parts == 1:
-            kernel(*over_rows(*sizes), (x, null, out, *sizes, 1, per))
+            kernel(*over_rows(*sizes), (x, None, out, *sizes, 1, per))
         else:
             found = empty((sizes[0], parts), native)
-            kernel(*over_rows(sizes[0] * parts, per), (x, null, found, *sizes, parts, per))
+            kernel(*over_rows(sizes[0] * parts, per), (x, None, found, *sizes, parts, per))
             kernel(*over_rows(sizes[0], parts), (x, found, out, *sizes, parts, per))
         return out
 

@@ -350,14 +350,11 @@ def as_strided(x: ndarray, shape: Any, strides: Any) -> ndarray:
     return ndarray(np.lib.stride_tricks.as_strided(x._a, shape, strides), x.data)
 
 
-class RawModule:
-    """Sources compiled for the CPU by `run_on_cpu`."""
+class KernelModule:
+    """Sources compiled for the CPU by `run_on_cpu`, in the place of `kernels.build.Module`."""
 
-    def __init__(
-        self, *, code: str, options: Any = (), backend: str = "nvrtc", name_expressions: Any = None, jitify: bool = False,
-        translate_cucomplex: bool = False, enable_cooperative_groups: bool = False,
-    ) -> None:  # fmt: skip
-        self._module = _run_on_cpu().Module(code, options, name_expressions)
+    def __init__(self, code: str, options: Any, names: Any) -> None:
+        self._module = _run_on_cpu().Module(code, options, names)
 
     def get_function(self, name: str) -> Any:
         """Return a kernel."""
@@ -521,7 +518,7 @@ def install(devices: int = 2) -> Any:
     this = sys.modules[__name__]
     cupy = types.ModuleType("cupy", "The emulator of CuPy; no GPU is here.")
     for name, value in vars(this).items():
-        if not name.startswith("_") and name not in ("install", "np", "cublas", "Cublas"):
+        if not name.startswith("_") and name not in ("install", "np", "cublas", "Cublas", "KernelModule"):
             setattr(cupy, name, value)
     for name, older in _ALSO.items():  # not among this module's own names, one of which would hide a builtin
         setattr(cupy, name, getattr(this, older))

@@ -1,6 +1,6 @@
 """Compile CUDA C++ sources for the CPU and call their kernels: tests run the plugin's kernels where there is no GPU.
 
-`Module` has the part of `cupy.RawModule` that the plugin uses, over NumPy arrays. It is a tool of the tests and never
+`Module` stands for `kernels.build.Module`, over NumPy arrays. It is a tool of the tests and never
 ships; `cuda_on_cpu.hpp` says what it emulates. Objects are kept by the hash of what they are made from.
 """
 
