@@ -14,6 +14,7 @@ import numpy as np
 
 from mortice.settings import settings
 from mortice_cuda_cupy.cublas import check, function, handle
+from mortice_cuda_cupy.kernels.launch import contiguous
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 # cudaDataType_t and cublasComputeType_t, by the numbers of NVIDIA's headers.
@@ -137,7 +138,7 @@ def _packing(x: Any, batch: tuple[int, ...]) -> Any:
     """Return a copy of a stack that cuBLAS can read: as it is, or repeated where it is repeated in part."""
     if _apart(x, batch) is None:
         x = cupy.broadcast_to(x, (*batch, *x.shape[-2:]))
-    return cupy.ascontiguousarray(x)
+    return contiguous(x)
 
 
 def _packed(x: Any, batch: tuple[int, ...]) -> tuple[bool, int, int]:

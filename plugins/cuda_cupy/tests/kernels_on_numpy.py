@@ -43,8 +43,9 @@ def backends() -> tuple[Any, Any]:
     without_cupy()
     from mortice.backends import NamespaceBackend
     from mortice_cpu_numpy.backend import NNOverrides, NumPyBackend, NumPyOptim
-    from mortice_cuda_cupy.kernels import CudaKernels, launch
+    from mortice_cuda_cupy.kernels import CudaKernels, copying, launch
 
+    copying.packed = np.ascontiguousarray  # NumPy's arrays have no address to ask for so
     launch.build = run_on_cpu.Module
     launch.in_order = lambda x: x.flags.c_contiguous  # NumPy's arrays say it so
     launch.WHOLE_SOURCES = True  # one start of the C++ compiler instead of one a kernel

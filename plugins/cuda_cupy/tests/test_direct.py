@@ -271,3 +271,47 @@ def test_logic_of_complex_numbers(dtype: Any) -> None:
         same(f(x.cuda(), y.cuda()), f(x, y))
     same(mt.logical_not(x.cuda()), mt.logical_not(x))
     same(mt.all(x.cuda()), mt.all(x))
+
+
+# ---- operands that lie otherwise ----
+
+VIEWS = [
+    lambda x: x.transpose(0, 1), lambda x: x[:, ::2], lambda x: x[1:, :, 3:], lambda x: x.permute(2, 0, 1), lambda x: x.flip(1),
+    lambda x: x[:, :1].expand(*x.shape), lambda x: x.permute(1, 0, 2)[::2], lambda x: x.reshape(12, 5, 2, 8).permute(2, 0, 3, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [mt.uint8, mt.float16, mt.float32, mt.float64, mt.complex128])
+def test_views_are_copied_and_computed_with(dtype: Any) -> None:
+    x = whole(12, 10, 8).to(dtype)
+    for view in VIEWS:
+        mine, theirs = view(x.cuda()), view(x)
+        same(mine.contiguous(), theirs.contiguous())
+        same(mine.reshape(-1), theirs.reshape(-1))
+        same(mine + 1, theirs + 1)
+        same(mine * mine, theirs * theirs)
+        same(mine + theirs.contiguous().cuda(), theirs + theirs)
+
+
+def test_results_lie_as_their_operands_do() -> None:
+    x = whole(4, 6, 5).cuda().permute(2, 0, 1)
+    for y in (x + x, x * 2, mt.exp(x), 1 - x):
+        assert y.stride() == x.stride()
+    assert (x[:, :, ::2] + 1).is_contiguous()
+
+
+def test_subnormal_numbers_stay() -> None:
+    for dtype in (mt.float32, mt.bfloat16):
+        x = mt.tensor([[1e-39, 2e-39], [-3e-39, 4.0]]).to(dtype)
+        a = x.cuda()
+        for f in (lambda v: v + v, lambda v: v.t() * 1.0, lambda v: v[:, :1] - v, lambda v: v.abs(), lambda v: v.clamp(-1.0, 1.0)):
+            same(f(a), f(x))
+
+
+def test_limits_that_are_numbers() -> None:
+    nan, inf = float("nan"), float("inf")
+    x = mt.tensor([nan, -inf, -1.5, -0.0, 0.25, 3.0, inf])
+    for dtype in FLOATS:
+        for low, high in ((-1.0, 1.0), (0.3, 0.2), (-inf, 0.1), (nan, 1.0), (0.0, nan)):
+            a, b = x.to(dtype).cuda().clamp(low, high), x.to(dtype).clamp(low, high)
+            assert repr(a.tolist()) == repr(b.tolist())

@@ -35,6 +35,7 @@ from mortice_cuda_cupy.cudnn.plans import (
     rows,
     setting,
 )
+from mortice_cuda_cupy.kernels.launch import contiguous
 
 # cuDNN compiles its attention anew for every pair of lengths, for most of a second. Decoding has a new length each step
 # and one query: there the default body is a handful of small launches.
@@ -125,7 +126,7 @@ def _backward(
     laid = [lay(x) for x, lay in zip(operands, lays)]
     if mask is not None:
         lse = k.where(k.equal(lse, float("-inf")), _EVERYTHING, lse)
-    laid.append(_aligned(cupy.ascontiguousarray(lse)))
+    laid.append(_aligned(contiguous(lse)))
     grads = [maker() for maker in makers]
     extras, _ = _extras(k, mask, kept, query, key.shape[-2], (1 / (1 - p), 1 - p) if kept is not None else ())
     if not launched(plan, place, "attention_grad", known, *[x.data.ptr for x in (*laid, *grads, *extras)]):
@@ -252,7 +253,7 @@ def _extras(k: Any, mask: Any, kept: Any, query: Any, keys: int, numbers: Sequen
         extras.append(bias)
     if kept is not None:
         # The core has drawn it for all scores, in row-major order.
-        extras.append(cupy.ascontiguousarray(kept).astype(query.dtype))
+        extras.append(contiguous(kept).astype(query.dtype))
         extras += [cupy.full(1, number, FLOAT32) for number in numbers]
     return extras, empty
 
@@ -281,7 +282,7 @@ def _layout(x: Any, shape: tuple[int, ...]) -> tuple[Callable[[Any], Any], tuple
         # An axis of size 1 has the stride that it would have in a dense array, whatever the view says.
         strides = tuple(s if n > 1 else o for s, n, o in zip(strides, shape, order))
         return (lambda x: x) if x.ndim == 4 else (lambda x: x.reshape(shape)), strides
-    return (lambda x: _aligned(cupy.ascontiguousarray(x)).reshape(shape)), rows(shape)
+    return (lambda x: _aligned(contiguous(x)).reshape(shape)), rows(shape)
 
 
 def _aligned(x: Any) -> Any:
@@ -320,4 +321,4 @@ def _bias(k: Any, mask: Any, query: Any, keys: int) -> tuple[Any, Any]:
         some = k.any(k.not_equal(mask, float("-inf")), axis=-1, keepdims=True)
     shape = _bias_shape(mask.shape, query.shape[-2], keys)
     added = added.reshape((1,) * (4 - added.ndim) + added.shape)
-    return cupy.ascontiguousarray(cupy.broadcast_to(added, shape)), k.logical_not(some)
+    return contiguous(cupy.broadcast_to(added, shape)), k.logical_not(some)

@@ -86,9 +86,27 @@ in_order = operator.attrgetter("_c_contiguous")
 
 def contiguous(x: Any) -> Any:
     """Return x in row-major order; None stays."""
-    import cupy
+    if x is None or in_order(x):
+        return x
+    from mortice_cuda_cupy.kernels import copying
 
-    return x if x is None or in_order(x) else cupy.ascontiguousarray(x)
+    return copying.packed(x)
+
+
+_PLANS = 4096  # kept of each kernel
+
+
+class Plans(dict):  # type: ignore[type-arg]
+    """Plans by what they depend on, such as dtype and shapes; a plan is False where there is no kernel for it."""
+
+    def __init__(self, make: Callable[..., Any]) -> None:
+        self.make = make
+
+    def __missing__(self, key: Any) -> Any:
+        if len(self) >= _PLANS:
+            self.clear()
+        found = self[key] = self.make(*key) or False
+        return found
 
 
 def empty(shape: Sequence[int], dtype: Any) -> Any:
@@ -99,6 +117,6 @@ def empty(shape: Sequence[int], dtype: Any) -> Any:
 
 
 __all__ = [
-    "FLOATS", "INTEGERS", "NAMES", "PROGRAMS", "Program", "bfloat16", "bool_", "contiguous", "empty", "float16", "float32",
+    "FLOATS", "INTEGERS", "NAMES", "PROGRAMS", "Plans", "Program", "bfloat16", "bool_", "contiguous", "empty", "float16", "float32",
     "float64", "in_order", "int32", "int64", "over_elements", "over_rows", "prod", "uint8",
 ]  # fmt: skip

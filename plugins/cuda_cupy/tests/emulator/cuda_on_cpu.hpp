@@ -251,20 +251,35 @@ template <class T> T min(T x, T y) { return y < x ? y : x; }
 template <class T> T max(T x, T y) { return x < y ? y : x; }
 // CUDA overloads the mathematical functions for float under their plain names.
 using std::abs;
+using std::acos;
+using std::acosh;
+using std::asin;
+using std::asinh;
+using std::atan;
+using std::atan2;
+using std::atanh;
 using std::ceil;
 using std::copysign;
 using std::cos;
+using std::cosh;
 using std::erf;
 using std::exp;
+using std::exp2;
 using std::expm1;
 using std::floor;
 using std::fmod;
+using std::hypot;
 using std::isinf;
 using std::isnan;
 using std::log;
+using std::log10;
 using std::log1p;
+using std::log2;
 using std::pow;
 using std::rint;
 using std::sin;
+using std::sinh;
 using std::sqrt;
+using std::tan;
 using std::tanh;
+using std::trunc;
