@@ -315,3 +315,40 @@ def test_limits_that_are_numbers() -> None:
         for low, high in ((-1.0, 1.0), (0.3, 0.2), (-inf, 0.1), (nan, 1.0), (0.0, nan)):
             a, b = x.to(dtype).cuda().clamp(low, high), x.to(dtype).clamp(low, high)
             assert repr(a.tolist()) == repr(b.tolist())
+
+
+# ---- reductions that are one walk ----
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_variances_and_lengths(dtype: Any) -> None:
+    rel = {mt.float16: 2e-3, mt.bfloat16: 2e-2, mt.float32: 2e-5, mt.float64: 1e-12}[dtype]
+    for shape in ((7,), (2, 5), (64, 52), (2, 40_000), (3, 1500, 8), (5000, 3), (2, 3, 64, 7)):
+        mt.manual_seed(3)
+        x = (mt.randn(*shape) * 4 + 3).to(dtype)
+        a = x.cuda()
+        for f in (
+            lambda t: t.var(), lambda t: t.var(-1), lambda t: t.var(0), lambda t: t.std(-1, keepdim=True), lambda t: t.var(-1, correction=0),
+            lambda t: mt.linalg.vector_norm(t), lambda t: mt.linalg.vector_norm(t, dim=-1), lambda t: mt.linalg.vector_norm(t, dim=0),
+        ):  # fmt: skip
+            found, wanted = f(a), f(x)
+            same(found.isnan(), wanted.isnan())
+            close(found.nan_to_num(), wanted.nan_to_num(), rel)
+    far = (mt.randn(100_000) + 1e4).to(mt.float64)
+    close(far.to(mt.float32).cuda().var(), far.to(mt.float32).double().var().to(mt.float32), 1e-4)
+
+
+def test_columns_of_all_widths() -> None:
+    for shape in ((1000, 64), (1000, 63), (3, 700, 2), (5, 129, 40), (2, 65, 1000)):
+        for dtype in (*FLOATS, mt.int32, mt.int64):
+            x = whole(*shape, dtype=mt.float64).div(8).round().to(dtype)
+            a = x.cuda()
+            for dim in range(len(shape)):
+                same(a.sum(dim), x.sum(dim))
+                same(a.amax(dim), x.amax(dim))
+            same((a > 0).any(0), (x > 0).any(0))
+            part = x.reshape(-1)[1:].reshape(-1, 1)[: (x.numel() - 1) // 4 * 4].reshape(-1, 4)
+            moved = a.reshape(-1)[1:].reshape(-1, 1)[: (x.numel() - 1) // 4 * 4].reshape(-1, 4)
+            same(moved.sum(0), part.sum(0))
+            same(a.argmax(), x.argmax())
+            same(a.argmin(-1), x.argmin(-1))

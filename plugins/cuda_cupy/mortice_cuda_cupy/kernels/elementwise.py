@@ -392,7 +392,7 @@ def _copy(k: Any) -> Kernel:
 def _clip(k: Any) -> Kernel:
     import cupy
 
-    other, ndarray, empty = k.clip, cupy.ndarray, cupy.empty
+    other, empty = k.clip, cupy.empty
 
     def make(dtype: Any, shape: Any) -> Any:
         source, n = program_of("clip", k._names[dtype]), prod(shape)
