@@ -328,8 +328,10 @@ def test_variances_and_lengths(dtype: Any) -> None:
         x = (mt.randn(*shape) * 4 + 3).to(dtype)
         a = x.cuda()
         for f in (
-            lambda t: t.var(), lambda t: t.var(-1), lambda t: t.var(0), lambda t: t.std(-1, keepdim=True), lambda t: t.var(-1, correction=0),
-            lambda t: mt.linalg.vector_norm(t), lambda t: mt.linalg.vector_norm(t, dim=-1), lambda t: mt.linalg.vector_norm(t, dim=0),
+            lambda t: t.var(), lambda t: t.var(-1), lambda t: t.var(0), lambda t: t.std(-1, keepdim=True),
+            lambda t: t.var(-1, correction=0),
+            lambda t: mt.linalg.vector_norm(t), lambda t: mt.linalg.vector_norm(t, dim=-1),
+            lambda t: mt.linalg.vector_norm(t, dim=0),
         ):  # fmt: skip
             found, wanted = f(a), f(x)
             same(found.isnan(), wanted.isnan())

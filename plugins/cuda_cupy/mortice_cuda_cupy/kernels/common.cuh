@@ -166,3 +166,64 @@ template <class W, class F> __device__ __forceinline__ W over_row(W x, W neutral
   return over_warp(lane < int(blockDim.x) >> 5 ? partial[lane] : neutral, f);
 }
 template <class W> __device__ __forceinline__ W sum_over_row(W x) { return over_row(x, W(0), Plus()); }
+
+// ---- means and sums of squared distances from them, in one walk by Welford's and Chan's formulas ----
+
+template <class W> struct Moments {
+  W mean, apart;
+  i64 count;
+};
+template <class W> __device__ __forceinline__ Moments<W> joined(Moments<W> a, Moments<W> b) {
+  i64 count = a.count + b.count;
+  if (!b.count) return a;
+  if (!a.count) return b;
+  W d = b.mean - a.mean, share_of_b = W(b.count) / W(count);
+  return {a.mean + d * share_of_b, a.apart + b.apart + d * d * W(a.count) * share_of_b, count};
+}
+template <class W> __device__ __forceinline__ Moments<W> joined_over_warp(Moments<W> a) {
+#pragma unroll
+  for (int by = 16; by; by >>= 1)
+    a = joined(a, Moments<W>{__shfl_xor_sync(0xffffffffu, a.mean, by), __shfl_xor_sync(0xffffffffu, a.apart, by),
+                             __shfl_xor_sync(0xffffffffu, a.count, by)});
+  return a;
+}
+// A thread's moments, in N lanes that each take one of N neighbours; what comes alone goes to the first lane.
+template <class W, int N> struct Lanes {
+  W mean[N], apart[N];
+  int packs, more;
+  __device__ __forceinline__ Lanes() : packs(0), more(0) {
+#pragma unroll
+    for (int j = 0; j < N; ++j) mean[j] = apart[j] = W(0);
+  }
+  template <class T, int M> __device__ __forceinline__ void take(const Pack<T, M> &p) {
+    (M == N ? packs : more) += 1;
+    W share_of_it = W(1) / W(M == N ? packs : packs + more);
+#pragma unroll
+    for (int j = 0; j < M; ++j) {
+      W value = opened(p.v[j]), d = value - mean[j];
+      mean[j] += d * share_of_it;
+      apart[j] += d * (value - mean[j]);
+    }
+  }
+  __device__ __forceinline__ Moments<W> all() const {
+    Moments<W> found{mean[0], apart[0], packs + more};
+#pragma unroll
+    for (int j = 1; j < N; ++j) found = joined(found, Moments<W>{mean[j], apart[j], packs});
+    return found;
+  }
+};
+// What the threads of a row of at most 256 have in all.
+template <class W> __device__ __forceinline__ Moments<W> joined_over_row(Moments<W> a) {
+  a = joined_over_warp(a);
+  if (blockDim.x <= 32) return a;
+  __shared__ W means[8], aparts[8];
+  __shared__ i64 counts[8];
+  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
+  __syncthreads();  // the last call's may still be read
+  if (lane == 0) means[warp] = a.mean, aparts[warp] = a.apart, counts[warp] = a.count;
+  __syncthreads();
+  return joined_over_warp(lane < int(blockDim.x) >> 5 ? Moments<W>{means[lane], aparts[lane], counts[lane]}
+                                                      : Moments<W>{W(0), W(0), 0});
+}
+// Division of 64 bits takes long, and few arrays need it.
+__device__ __forceinline__ i64 quotient_of(i64 x, i64 y) { return (x | y) >> 31 ? x / y : i64(unsigned(x) / unsigned(y)); }

@@ -153,62 +153,18 @@ __global__ void __launch_bounds__(256) reduce_columns(const T *x, R *out, i64 ou
     columns<1, T, R, Op>(x, out, outer, n, inner, parts, per, across, divisor, shared);
 }
 
-// ---- variances, in one walk: means and sums of squared distances from them, by Welford's and Chan's formulas ----
+// ---- variances, in one walk ----
 
-template <class W> struct Moments {
-  W mean, apart;
-  i64 count;
-};
-template <class W> __device__ __forceinline__ Moments<W> joined(Moments<W> a, Moments<W> b) {
-  i64 count = a.count + b.count;
-  if (!b.count) return a;
-  if (!a.count) return b;
-  W d = b.mean - a.mean, share_of_b = W(b.count) / W(count);
-  return {a.mean + d * share_of_b, a.apart + b.apart + d * d * W(a.count) * share_of_b, count};
-}
-template <class W> __device__ __forceinline__ Moments<W> joined_over_warp(Moments<W> a) {
-#pragma unroll
-  for (int by = 16; by; by >>= 1)
-    a = joined(a, Moments<W>{__shfl_xor_sync(0xffffffffu, a.mean, by), __shfl_xor_sync(0xffffffffu, a.apart, by),
-                             __shfl_xor_sync(0xffffffffu, a.count, by)});
-  return a;
-}
 // Of each part of a row its mean and sum go to `found` (2, lines), or where rows are whole the variance to out.
 template <class T>
 __global__ void __launch_bounds__(256) variance_rows(const T *x, work_t<T> *found, T *out, i64 rows, i64 n, i64 parts, i64 per, double freedom) {
   typedef work_t<T> W;
   constexpr int N = kWide<T> < 4 ? kWide<T> : 4;
-  __shared__ W means[8], aparts[8];
-  __shared__ i64 counts[8];
   for (i64 line = i64(blockIdx.x) * blockDim.y + threadIdx.y; line < rows * parts; line += i64(gridDim.x) * blockDim.y) {
     i64 row = parts == 1 ? line : line / parts, first = (line - row * parts) * per, count = n - first < per ? n - first : per;
-    W mean[N], apart[N];
-    int packs = 0, more = 0;  // of all lanes, and of the first alone
-#pragma unroll
-    for (int j = 0; j < N; ++j) mean[j] = apart[j] = W(0);
-    each_pack<T, N>(x + row * n + first, count, [&](const auto &p, i64) {
-      constexpr int M = sizeof(p.v) / sizeof(T);
-      (M == N ? packs : more) += 1;
-      W share_of_it = W(1) / W(packs + (M == N ? 0 : more));
-#pragma unroll
-      for (int j = 0; j < M; ++j) {
-        W value = opened(p.v[j]), d = value - mean[j];
-        mean[j] += d * share_of_it;
-        apart[j] += d * (value - mean[j]);
-      }
-    });
-    Moments<W> all{mean[0], apart[0], packs + more};
-#pragma unroll
-    for (int j = 1; j < N; ++j) all = joined(all, Moments<W>{mean[j], apart[j], packs});
-    all = joined_over_warp(all);
-    if (blockDim.x > 32) {
-      int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
-      __syncthreads();  // the last line's may still be read
-      if (lane == 0) means[warp] = all.mean, aparts[warp] = all.apart, counts[warp] = all.count;
-      __syncthreads();
-      all = lane < int(blockDim.x) >> 5 ? Moments<W>{means[lane], aparts[lane], counts[lane]} : Moments<W>{W(0), W(0), 0};
-      all = joined_over_warp(all);
-    }
+    Lanes<W, N> lanes;
+    each_pack<T, N>(x + row * n + first, count, [&](const auto &p, i64) { lanes.take(p); });
+    Moments<W> all = joined_over_row(lanes.all());
     if (threadIdx.x) continue;
     if (found)
       found[line] = all.mean, found[rows * parts + line] = all.apart;
