@@ -267,3 +267,13 @@ __global__ void channel_grad(const T *g, const T *x, const wide_t<T> *mean, cons
     store(out + i, p);
   });
 }
+
+// Products are rounded before they are added, as everywhere.
+__device__ __forceinline__ float rounded_product(float x, float y) { return __fmul_rn(x, y); }
+__device__ __forceinline__ double rounded_product(double x, double y) { return __dmul_rn(x, y); }
+template <class T> __global__ void blend(const T *x, const T *y, T *out, i64 n, double share, double other) {
+  typedef wide_t<T> W;
+  for (i64 i = thread_of_grid(); i < n; i += threads_of_grid())
+    out[i] = narrow<T>(W(widen(narrow<T>(rounded_product(W(widen(x[i])), W(share))))) +
+                       W(widen(narrow<T>(rounded_product(W(widen(y[i])), W(other))))));
+}

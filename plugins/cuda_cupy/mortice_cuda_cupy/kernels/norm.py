@@ -17,7 +17,7 @@ _ROWS = [
 ]
 NORM = Program(
     "norm.cu", *_ROWS, "norm_sums_columns<{T}, false>", "norm_sums_columns<{T}, true>", "channel_moments<{T}>",
-    "merge_moments<{T}>", "channel_sums<{T}>", "fold_parts<{T}>", "channel_apply<{T}>", "channel_grad<{T}>",
+    "merge_moments<{T}>", "channel_sums<{T}>", "fold_parts<{T}>", "channel_apply<{T}>", "channel_grad<{T}>", "blend<{T}>",
 )  # fmt: skip
 _LAYER, _RMS, _GROUP = "false, false", "true, false", "false, true"
 _Core = NamespaceBackend
@@ -165,6 +165,14 @@ class NormKernels(KernelMixin):
             return _Core.batch_norm_eval_weight_grad(self, g, x, mean, var, eps=eps)
         mean, var = _as_wide(self, mean, x), _as_wide(self, var, x)
         return self.batch_norm_weight_grad(g, x, mean, var, eps=eps)
+
+
+    def blend(self, x: Any, share: float, y: Any, other: float) -> Any:
+        if not _fits(self, x, y):
+            return _Core.blend(self, x, share, y, other)
+        x, y, out = contiguous(x), contiguous(y), empty(x.shape, x.dtype)
+        NORM.get(self.dtype_of(x), "blend<{T}>")(*over_elements(x.size), (x, y, out, x.size, float(share), float(other)))
+        return out
 
 
 # ---- launches ----
