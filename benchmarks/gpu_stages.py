@@ -161,7 +161,7 @@ def compile_kernels(stage: Stage) -> None:
 def _kernels() -> list[tuple[int, str, str]]:
     """Return the program, by its number, the dtype and the name of each kernel."""
     from mortice_cuda_cupy import kernels  # noqa: F401  their sources are programs
-    from mortice_cuda_cupy.kernels import copying, elementwise, index, reduce, scan, sort  # noqa: F401
+    from mortice_cuda_cupy.kernels import attention, copying, elementwise, index, reduce, scan, sort  # noqa: F401
     from mortice_cuda_cupy.kernels.launch import PROGRAMS
 
     order = ("float32", "bfloat16", "int64", "float16", "float64")

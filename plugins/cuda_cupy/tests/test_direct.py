@@ -354,3 +354,29 @@ def test_columns_of_all_widths() -> None:
             same(moved.sum(0), part.sum(0))
             same(a.argmax(), x.argmax())
             same(a.argmin(-1), x.argmin(-1))
+
+
+# ---- attention by products ----
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dtype", [mt.float32, mt.float64])
+def test_attention_and_its_gradients(dtype: Any, causal: bool) -> None:
+    for shape, keys in (((2, 3, 40, 8), 40), ((2, 7, 4), 9), ((1, 2, 5, 16), 3), ((1, 1, 3, 8), 1100)):
+        mt.manual_seed(1)
+        one = [mt.randn(*shape, dtype=dtype), mt.randn(*shape[:-2], keys, shape[-1], dtype=dtype)]
+        one.append(mt.randn(*shape[:-2], keys, 12, dtype=dtype))
+        found = []
+        for device in ("cuda", "cpu"):
+            leaves = [t.detach().to(device).requires_grad_() for t in one]
+            # As heads lie after a projection.
+            views = [t.transpose(0, -2).contiguous().transpose(0, -2) for t in leaves]
+            out = mt.nn.functional.scaled_dot_product_attention(*views, is_causal=causal)
+            out.backward(out.detach() + 0.5)
+            found.append([out.detach(), *[t.grad for t in leaves]])
+        for mine, theirs in zip(*found):
+            close(mine, theirs, 1e-4 if dtype is mt.float32 else 1e-11)
+    never = mt.full((1, 3, 4), float("-inf"), dtype=dtype)
+    q = mt.ones(1, 2, 4, dtype=dtype)
+    a = mt.nn.functional.scaled_dot_product_attention(q.cuda(), never.cuda(), mt.ones(1, 3, 5, dtype=dtype).cuda())
+    assert a.tolist() == mt.nn.functional.scaled_dot_product_attention(q, never, mt.ones(1, 3, 5, dtype=dtype)).tolist()

@@ -17,7 +17,7 @@ from mortice.dtype import bfloat16, float16, float32, float64
 
 kernels_on_numpy.without_cupy()
 from mortice_cuda_cupy import kernels  # noqa: E402
-from mortice_cuda_cupy.kernels import copying, elementwise, index, optim, reduce, scan, sort  # noqa: E402, F401  their sources are programs
+from mortice_cuda_cupy.kernels import attention, copying, elementwise, index, optim, reduce, scan, sort  # noqa: E402, F401  their sources are programs
 from mortice_cuda_cupy.kernels.launch import OPTIONS, PROGRAMS  # noqa: E402
 
 # Kernels of optimisers are made from the core's rules; those of Adam and of the longest rule stand for them.

@@ -1,7 +1,8 @@
 """Scaled dot product attention and its gradient by cuDNN, for halves: causal, or with a mask that is added to the scores.
 
-Dropout is given to it as what the common stream has drawn, so that the same weights are dropped as elsewhere. The core's
-bodies have the rest: float32 and float64 (cuDNN has no gradient for them), the gradient of a mask, sizes of heads that 8
+Dropout is given to it as what the common stream has drawn, so that the same weights are dropped as elsewhere. float32 and
+float64, for which cuDNN has no gradient, go through products of matrices. The core's bodies have the rest: these with masks or
+dropout, the gradient of a mask, sizes of heads that 8
 does not divide, leading axes that differ, and few queries.
 
 Not tried for lack of a GPU: what the kernels compute. All graphs were planned and compiled by cuDNN 9.28 for described
@@ -35,6 +36,7 @@ from mortice_cuda_cupy.cudnn.plans import (
     rows,
     setting,
 )
+from mortice_cuda_cupy.kernels import attention as products
 from mortice_cuda_cupy.kernels.launch import contiguous
 
 # cuDNN compiles its attention anew for every pair of lengths, for most of a second. Decoding has a new length each step
@@ -57,6 +59,8 @@ class AttentionKernels(KernelMixin):
         found = _forward(self, query, key, value, mask, keep, causal, scale, dropout_p)
         if found is not None:
             return found
+        if products.fits(self, query, key, value, mask, keep):
+            return products.attend(self, query, key, value, causal, scale)
         return NamespaceBackend.attention(  # type: ignore[no-any-return]
             self, query, key, value, mask, keep, causal=causal, scale=scale, dropout_p=dropout_p
         )
@@ -69,6 +73,8 @@ class AttentionKernels(KernelMixin):
         found = None
         if not needs_mask and out is not None and lse is not None:
             found = _backward(self, g, query, key, value, mask, keep, out, lse, causal, scale, dropout_p)
+        if found is None and lse is not None and g.dtype == query.dtype and products.fits(self, query, key, value, mask, keep):
+            found = products.attend_grad(self, g, query, key, value, lse, causal, scale)
         if found is not None:
             return (*found, None)
         return NamespaceBackend.attention_grad(  # type: ignore[no-any-return]
