@@ -47,24 +47,33 @@ class Products:
     """matmul."""
 
     def matmul(self, x: Any, y: Any) -> Any:
-        key = (x.dtype, x.shape, x.strides, y.shape, y.strides)
-        plan = _plans.get(key)
+        plan = _plans.get((x.dtype, x.shape, x.strides, y.shape, y.strides))
         if plan is None:
             if x.dtype.name not in _TYPES:
                 # Integers have no cuBLAS; CuPy multiplies them by a kernel of its own, bools as 0 and 1.
                 if x.dtype.kind == "b":
                     return cupy.matmul(x.astype(np.uint8), y.astype(np.uint8)).astype(np.bool_)
                 return cupy.matmul(x, y)
-            if len(_plans) >= _PLANS:
-                _plans.clear()
-            plan = _plans[key] = _Plan(x, y)
+            plan = _new_plan(x, y)
         return plan.run(x, y)
+
+    def product_into(self, out: Any, x: Any, y: Any, *, add: bool = False) -> None:
+        """Write the product of two floating matrices into one in row-major order, or add it to that."""
+        plan = _plans.get((x.dtype, x.shape, x.strides, y.shape, y.strides)) or _new_plan(x, y)
+        plan.run(x, y, out, add)
+
+
+def _new_plan(x: Any, y: Any) -> _Plan:
+    if len(_plans) >= _PLANS:
+        _plans.clear()
+    plan = _plans[x.dtype, x.shape, x.strides, y.shape, y.strides] = _Plan(x, y)
+    return plan
 
 
 class _Plan:
     """What is asked of cuBLAS for operands of these shapes and strides."""
 
-    __slots__ = ("after", "batch", "before", "compute", "copies", "dtype", "launch", "shape", "steps")
+    __slots__ = ("after", "batch", "before", "compute", "copies", "dtype", "ends", "launch", "shape", "steps")
 
     def __init__(self, x: Any, y: Any) -> None:
         a, b = _matrices(x, y)
@@ -91,14 +100,20 @@ class _Plan:
         # cuBLAS counts columns first: it is asked for the transposed product of the transposed operands.
         self.before = (int(flip_b), int(flip_a), n, m, k, _ONE[wide])
         step = lambda s: (s,) * many
-        self.steps = ((kind, lead_b, *step(step_b)), (kind, lead_a, *step(step_a), _ZERO[wide]))
+        self.steps = ((kind, lead_b, *step(step_b)), (kind, lead_a, *step(step_a)))
+        self.ends = (_ZERO[wide], _ONE[wide])  # what the result before counts
         self.after = (kind, n, *step(m * n), *step(count))
         self.compute = None if name in _SINGLE else compute_type(self.dtype)
 
-    def run(self, x: Any, y: Any) -> Any:
+    def run(self, x: Any, y: Any, out: Any = None, add: bool = False) -> Any:
         if self.launch is None:
-            return cupy.zeros(self.shape, self.dtype)
-        out = cupy.empty(self.shape, self.dtype)
+            if out is None:
+                return cupy.zeros(self.shape, self.dtype)
+            if not add:
+                out.fill(0)
+            return out
+        if out is None:
+            out = cupy.empty(self.shape, self.dtype)
         if True in self.copies:
             a, b = _matrices(x, y)
             x = a if not self.copies[0] else _packing(a, self.batch)
@@ -106,8 +121,8 @@ class _Plan:
         compute = _FAST[settings.matmul_precision] if self.compute is None else self.compute
         of_y, of_x = self.steps
         status = self.launch(
-            handle(out.data.device_id), *self.before, y.data.ptr, *of_y, x.data.ptr, *of_x, out.data.ptr, *self.after,
-            compute, -1,
+            handle(out.data.device_id), *self.before, y.data.ptr, *of_y, x.data.ptr, *of_x, self.ends[add],
+            out.data.ptr, *self.after, compute, -1,
         )  # fmt: skip
         if status:
             check(status)

@@ -11,16 +11,24 @@ __global__ void transpose(const T *x, T *out, i64 rows, i64 columns, i64 batches
   __shared__ T tile[32][33];
   i64 across = (columns + 31) / 32, tiles = (rows + 31) / 32 * across;
   for (i64 t = blockIdx.x; t < tiles * batches; t += gridDim.x) {
-    i64 b = t / tiles, first_row = t % tiles / across * 32, first_column = t % across * 32;
+    i64 b = quotient_of(t, tiles), own = t - b * tiles, down = quotient_of(own, across);
+    i64 first_row = down * 32, first_column = (own - down * across) * 32;
+    i64 row = first_row + threadIdx.x, column = first_column + threadIdx.x;
+    T held[4];  // all loads are on their way before the first is waited for
+#pragma unroll
+    for (int l = 0; l < 4; ++l) {
+      i64 j = first_column + threadIdx.y + 8 * l;
+      if (row < rows && j < columns) held[l] = x[b * batch + row + j * lead];
+    }
     __syncthreads();  // the last tile may still be read
-    i64 row = first_row + threadIdx.x;
-    for (int j = threadIdx.y; j < 32; j += 8)
-      if (row < rows && first_column + j < columns) tile[j][threadIdx.x] = x[b * batch + row + (first_column + j) * lead];
+#pragma unroll
+    for (int l = 0; l < 4; ++l) tile[threadIdx.y + 8 * l][threadIdx.x] = held[l];
     __syncthreads();
-    i64 column = first_column + threadIdx.x;
-    for (int j = threadIdx.y; j < 32; j += 8)
-      if (column < columns && first_row + j < rows)
-        out[(b * rows + first_row + j) * columns + column] = tile[threadIdx.x][j];
+#pragma unroll
+    for (int l = 0; l < 4; ++l) {
+      i64 j = first_row + threadIdx.y + 8 * l;
+      if (column < columns && j < rows) out[(b * rows + j) * columns + column] = tile[threadIdx.x][threadIdx.y + 8 * l];
+    }
   }
 }
 
