@@ -380,3 +380,12 @@ def test_attention_and_its_gradients(dtype: Any, causal: bool) -> None:
     q = mt.ones(1, 2, 4, dtype=dtype)
     a = mt.nn.functional.scaled_dot_product_attention(q.cuda(), never.cuda(), mt.ones(1, 3, 5, dtype=dtype).cuda())
     assert a.tolist() == mt.nn.functional.scaled_dot_product_attention(q, never, mt.ones(1, 3, 5, dtype=dtype)).tolist()
+
+
+def test_the_range_of_indices_is_read_at_once() -> None:
+    for dtype in (mt.int32, mt.int64):
+        for values in ([3], [-7, 2, 9], list(range(-40, 5000)), list(range(70_000, -3, -1))):
+            k = mt.tensor(0, device="cuda").device.backend
+            assert k.index_range(mt.tensor(values, dtype=dtype, device="cuda")._data) == (min(values), max(values))
+    with pytest.raises(IndexError, match="Target 4 is out of bounds for 3 classes"):
+        mt.nn.functional.cross_entropy(mt.ones(2, 3, device="cuda"), mt.tensor([1, 4], device="cuda"))

@@ -66,12 +66,12 @@ template <class T> constexpr int kWide = kLanes<T> < 8 ? kLanes<T> : 8;
 
 // A line is a part of a row of n; a warp takes it where blockDim.x is 32, else the block does.
 template <class T, class R, class Op>
-__global__ void __launch_bounds__(256) reduce_rows(const T *x, R *out, i64 rows, i64 n, i64 parts, i64 per, double divisor) {
+__global__ void __launch_bounds__(256, 4) reduce_rows(const T *x, R *out, i64 rows, i64 n, i64 parts, i64 per, double divisor) {
   typedef typename Op::template Of<T> W;
   constexpr int N = kWide<T>;
   const Op op;
   for (i64 line = i64(blockIdx.x) * blockDim.y + threadIdx.y; line < rows * parts; line += i64(gridDim.x) * blockDim.y) {
-    i64 row = parts == 1 ? line : line / parts, first = (line - row * parts) * per, count = n - first < per ? n - first : per;
+    i64 row = quotient_of(line, parts), first = (line - row * parts) * per, count = n - first < per ? n - first : per;
     W held[N];
 #pragma unroll
     for (int j = 0; j < N; ++j) held[j] = Op::template neutral<W>();
@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(256) variance_rows(const T *x, work_t<T> *foun
   typedef work_t<T> W;
   constexpr int N = kWide<T> < 4 ? kWide<T> : 4;
   for (i64 line = i64(blockIdx.x) * blockDim.y + threadIdx.y; line < rows * parts; line += i64(gridDim.x) * blockDim.y) {
-    i64 row = parts == 1 ? line : line / parts, first = (line - row * parts) * per, count = n - first < per ? n - first : per;
+    i64 row = quotient_of(line, parts), first = (line - row * parts) * per, count = n - first < per ? n - first : per;
     Lanes<W, N> lanes;
     each_pack<T, N>(x + row * n + first, count, [&](const auto &p, i64) { lanes.take(p); });
     Moments<W> all = joined_over_row(lanes.all());
@@ -227,7 +227,7 @@ __global__ void __launch_bounds__(256) arg_rows(const T *x, const i64 *among, i6
   __shared__ i64 places[32];
   i64 lines = among ? rows : rows * parts;
   for (i64 line = i64(blockIdx.x) * blockDim.y + threadIdx.y; line < lines; line += i64(gridDim.x) * blockDim.y) {
-    i64 row = among ? line : line / parts, first = among ? 0 : line % parts * per;
+    i64 row = among ? line : quotient_of(line, parts), first = among ? 0 : (line - row * parts) * per;
     i64 last = among ? parts : first + per < n ? first + per : n;
     Found<W> best{W(0), -1};
     if (among) {
@@ -266,4 +266,19 @@ template <class T, class Op> __global__ void arg_columns(const T *x, i64 *out, i
     for (i64 i = 1; i < n; ++i) best = choice<Op>(best, Found<W>{opened(at[i * inner]), i});
     out[t] = best.place;
   }
+}
+
+// The least and the greatest of a few, by one block, to where the host reads them.
+template <class T> __global__ void __launch_bounds__(1024, 1) extent(const T *x, T *ends, i64 n) {
+  T low = highest<T>(), high = lowest<T>();
+  for (i64 i = threadIdx.x; i < n; i += blockDim.x) {
+    T value = x[i];
+    low = value < low ? value : low;
+    high = value > high ? value : high;
+  }
+  low = over_row(low, highest<T>(), Least());
+  high = over_row(high, lowest<T>(), Largest());
+  if (threadIdx.x) return;
+  ends[0] = low, ends[1] = high;
+  __threadfence_system();
 }

@@ -210,6 +210,7 @@ T exchange(unsigned mask, T value, unsigned from) {
 inline void __syncthreads() { on_cpu::await(on_cpu::whole_block); }
 inline void __syncwarp(unsigned = 0xffffffffu) { on_cpu::await(on_cpu::warps[on_cpu::running->thread / 32].barrier); }
 inline void __threadfence() {}
+inline void __threadfence_system() {}
 template <class T> T __shfl_sync(unsigned mask, T v, int lane) { return on_cpu::exchange(mask, v, lane); }
 template <class T> T __shfl_xor_sync(unsigned mask, T v, int by) {
   return on_cpu::exchange(mask, v, (on_cpu::running->thread % 32) ^ by);
