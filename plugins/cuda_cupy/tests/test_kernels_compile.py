@@ -52,8 +52,8 @@ def test_nvrtc_compiles(program: Any, arch: str) -> None:
     size, log = nvrtc.compile_nvrtc(program.code(), kernels := _kernels(program, arch), arch, options)
     found = nvrtc.spilled(log)
     assert size > 1000 and 2 * len(found) > len(kernels)  # two names may be one kernel
-    # Two registers may be kept around the call that a division is.
-    assert {name: count for name, count in found.items() if count > 16} == {}
+    # A few registers may be kept around calls, such as that of a division.
+    assert {name: count for name, count in found.items() if count > 32} == {}
 
 
 @pytest.mark.skipif(not EVERYTHING, reason="MORTICE_COMPILE_ALL is not set: NVRTC alone compiles")

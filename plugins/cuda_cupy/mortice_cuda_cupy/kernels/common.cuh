@@ -113,6 +113,7 @@ __device__ __forceinline__ bool aligned(const void *at) { return (reinterpret_ca
 // Call f(Count<N>, i) for the elements i to i + N - 1 of a row, of which this thread (first of `step`) takes its share.
 template <int N, class F> __device__ __forceinline__ void share(i64 n, bool wide, i64 first, i64 step, F f) {
   i64 packs = wide ? n / N : 0;
+#pragma unroll 2
   for (i64 i = first; i < packs; i += step) f(Count<N>(), i * N);
   for (i64 i = packs * N + first; i < n; i += step) f(Count<1>(), i);
 }

@@ -34,7 +34,7 @@ struct Greater {
 
 // parts is (2, labels): the losses and the weights. logs is (2, labels): top, and the logarithm of the sum below it.
 template <class T>
-__global__ void __launch_bounds__(1024, 1) cross_entropy(const T *x, const i64 *target, const wide_t<T> *weight, wide_t<T> *parts, wide_t<T> *logs,
+__global__ void __launch_bounds__(1024) cross_entropy(const T *x, const i64 *target, const wide_t<T> *weight, wide_t<T> *parts, wide_t<T> *logs,
                               i64 labels, i64 classes, i64 inner, i64 ignore, double smoothing, bool alone) {
   typedef wide_t<T> W;
   Labels<W> of{classes, inner, ignore};
