@@ -1,8 +1,8 @@
 """Direct launches of the commonest elementwise kernels: what CuPy's own dispatch takes longer for than the GPU.
 
 Each kernel here is a function that knows plans: for operands of these dtypes and shapes, which kernel in which geometry.
-It serves arrays in row-major order, numbers, and what repeats along leading, middle or trailing axes; all else goes to
-the function that it was made from.
+It serves arrays in row-major order, numbers, and what repeats along leading, middle or trailing axes. Floats that lie
+otherwise are brought into order; all else goes to the function that it was made from.
 """
 
 from __future__ import annotations
