@@ -81,12 +81,12 @@ class _Plan:
         m, k, n = a.shape[-2], a.shape[-1], b.shape[-1]
         self.dtype, self.launch = a.dtype, None
         self.shape = (*batch, *[m] * (x.ndim > 1), *[n] * (y.ndim > 1))
+        if not k or not m or not n or 0 in batch:
+            return
         # One matrix for the whole stack: the stack is one tall matrix.
         if b.ndim == 2 and a.ndim > 2 and a.flags.c_contiguous:
             a = a.reshape(-1, k)
             batch, m = (), a.shape[0]
-        if not k or not m or not n or 0 in batch:
-            return
         self.batch, self.copies = batch, (_lies(a, batch) is None, _lies(b, batch) is None)
         # As they will be: copies are in row-major order, and so are their shapes.
         (flip_a, lead_a, step_a), (flip_b, lead_b, step_b) = (
