@@ -161,7 +161,7 @@ def compile_kernels(stage: Stage) -> None:
 def _kernels() -> list[tuple[int, str, str]]:
     """Return the program, by its number, the dtype and the name of each kernel."""
     from mortice_cuda_cupy import kernels  # noqa: F401  their sources are programs
-    from mortice_cuda_cupy.kernels import elementwise, index, reduce, scan, sort  # noqa: F401
+    from mortice_cuda_cupy.kernels import attention, copying, elementwise, index, reduce, scan, sort  # noqa: F401
     from mortice_cuda_cupy.kernels.launch import PROGRAMS
 
     order = ("float32", "bfloat16", "int64", "float16", "float64")
@@ -184,12 +184,25 @@ def _compiled(number: int, dtype: str, kernel: str, emulated: bool) -> str:
 
     program = PROGRAMS[number]
     try:
-        made = program.raw(next(d for d in program.types if d.name == dtype), kernel)
+        made = program.get(next(d for d in program.types if d.name == dtype), kernel)
         # Of the registers that there are; kernels of more than 256 threads declare how many.
-        threads = getattr(made, "max_threads_per_block", 1024)
+        threads, local = _resources(made)
     except Exception as error:
         return f"{type(error).__name__}: {str(error)[:400]}"
-    return "" if threads >= 256 else f"only {threads} threads have registers enough"
+    if threads < 256:
+        return f"only {threads} threads have registers enough"
+    return f"{local} bytes of a thread's values are in memory instead of registers" if local else ""
+
+
+def _resources(kernel: Any) -> tuple[int, int]:
+    """Return the threads that a block of a kernel may have, and the bytes of memory that stand for registers."""
+    at = getattr(kernel, "ptr", 0)  # with several GPUs, and on the stand-in, it says nothing
+    if not at:
+        return 1024, 0
+    import cupy
+
+    ask = cupy.cuda.driver.funcGetAttribute
+    return ask(0, at), ask(3, at)  # CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK and _LOCAL_SIZE_BYTES
 
 
 # ---- random numbers ----

@@ -291,7 +291,7 @@ FREE_KERNELS = {
     ),
     "backends.nn_norm:NormKernels": (
         "batch_norm batch_norm_eval batch_norm_eval_grad batch_norm_eval_weight_grad batch_norm_grad batch_norm_grads "
-        "batch_norm_weight_grad group_norm group_norm_grad group_norm_grads group_norm_weight_grad layer_norm "
+        "batch_norm_weight_grad blend group_norm group_norm_grad group_norm_grads group_norm_weight_grad layer_norm "
         "layer_norm_grad layer_norm_grads layer_norm_weight_grad rms_norm rms_norm_grad rms_norm_grads "
         "rms_norm_weight_grad"
     ),

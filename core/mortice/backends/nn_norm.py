@@ -18,6 +18,10 @@ from mortice.shape import prod
 class NormKernels(KernelMixin):
     """FREE: `weight` and `bias` may be None; `ndim` counts the trailing axes that are normalised together."""
 
+    def blend(self, x: Any, share: float, y: Any, other: float) -> Any:
+        """Return share * x + other * y."""
+        return self.add(self.multiply(x, share), self.multiply(y, other))
+
     # ---- layer_norm: each row of the last `ndim` axes ----
 
     def layer_norm(

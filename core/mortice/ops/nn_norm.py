@@ -280,7 +280,7 @@ def _move(running_mean: Any, mean: Any, running_var: Any, var: Any, momentum: fl
         if k.shape_of(part) != k.shape_of(running._data):
             # instance_norm: the statistics of each sample's channels
             part = k.mean(k.reshape(part, (-1, *k.shape_of(running._data))), axis=0)
-        moved = k.add(k.multiply(running._data, 1 - momentum), k.multiply(part, momentum * scale))
+        moved = k.blend(running._data, 1 - momentum, part, momentum * scale)
         write(running, moved, True)
 
 

@@ -21,6 +21,7 @@ from mortice_cuda_cupy.guard import guarded, outside_captures
 from mortice_cuda_cupy.kernels import CudaKernels
 from mortice_cuda_cupy.kernels.elementwise import direct
 from mortice_cuda_cupy.kernels.index import indexing
+from mortice_cuda_cupy.kernels.launch import Plans, contiguous
 from mortice_cuda_cupy.kernels.reduce import reductions
 from mortice_cuda_cupy.kernels.scan import scans
 from mortice_cuda_cupy.kernels.sort import sorting
@@ -137,7 +138,9 @@ class CuPyBackend(CudaKernels, CudnnKernels, Movement, Products, Memory, Streams
     # ---- movement ----
 
     def reshape(self, x: Any, shape: Any) -> Any:
-        return x.reshape(shape)
+        if x._c_contiguous or not _copied[x.shape, x.strides, tuple(shape)]:
+            return x.reshape(shape)
+        return contiguous(x).reshape(shape)
 
     def permute_dims(self, x: Any, axes: Any) -> Any:
         return x.transpose(axes)
@@ -324,6 +327,19 @@ _TWO = {
     **{n: n for n in "maximum minimum equal less not_equal greater less_equal greater_equal bitwise_and bitwise_or "
        "bitwise_xor hypot copysign".split()},
 }  # fmt: skip
+
+
+def _reshape_copies(shape: Any, strides: Any, to: Any) -> bool:
+    """Tell whether a shape can only be had by a copy."""
+    shown = np.lib.stride_tricks.as_strided(np.empty((), np.uint8), shape, strides)
+    try:
+        shown.reshape(to, copy=False)
+    except ValueError:
+        return True
+    return False
+
+
+_copied = Plans(_reshape_copies)
 
 
 def two(function: Any) -> Any:

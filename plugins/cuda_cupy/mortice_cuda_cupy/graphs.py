@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import weakref
 from typing import Any
@@ -23,7 +24,7 @@ class Pool:
 
     def __init__(self) -> None:
         self.blocks = cupy.cuda.MemoryPool()
-        self.kept: list[Any] = []  # what captured copies read
+        self.kept: list[Any] = []  # what captured copies read, and what captured products work in
         POOLS.add(self)
 
 
@@ -47,8 +48,14 @@ def upload(block: Any) -> Any:
     source[...] = block.reshape(-1)
     _current.capture.pool.kept.append(source)
     out = cupy.empty(block.shape, block.dtype)
-    out.data.copy_from_host_async(source.ctypes.data, block.nbytes, cupy.cuda.get_current_stream())
+    # Not by `copy_from_host_async`, which refuses to be captured.
+    runtime = cupy.cuda.runtime
+    stream = cupy.cuda.get_current_stream().ptr
+    runtime.memcpyAsync(out.data.ptr, source.ctypes.data, block.nbytes, runtime.memcpyHostToDevice, stream)
     return out
+
+
+_numbers = itertools.count(1)
 
 
 class Capture:
@@ -59,7 +66,8 @@ class Capture:
             raise RuntimeError(
                 f"cuda.graph: expected capture_error_mode to be one of {', '.join(MODES)}; got {mode!r}."
             )
-        self.queue, self.pool = queue, pool or Pool()
+        self.queue, self.pool, self.number = queue, pool or Pool(), next(_numbers)
+        self._room: Any = None
         self._device = cupy.cuda.Device(queue.device.index)
         self._device.__enter__()
         try:
@@ -72,6 +80,13 @@ class Capture:
         self._allocator = cupy.cuda.using_allocator(self.pool.blocks.malloc)
         self._allocator.__enter__()
         _current.capture = self
+
+    def room(self, size: int) -> Any:
+        """Return memory for products to work in, which the graph keeps: it may run beside others."""
+        if self._room is None:
+            self._room = cupy.cuda.Memory(size)
+            self.pool.kept.append(self._room)
+        return self._room
 
     def end(self) -> Graph:
         """Return what was written down."""

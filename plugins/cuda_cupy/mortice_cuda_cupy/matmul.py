@@ -1,7 +1,7 @@
 """Matrix products by cuBLAS, in the precision that the program allows.
 
-CuPy's own matmul copies transposed operands of a batch, computes float16 batches in float32, has no bfloat16 batches and
-takes TF32 from an environment variable. Here cuBLAS is called for all of them in one way, `gemmStridedBatchedEx`.
+CuPy's own matmul copies transposed operands of a batch, computes float16 batches in float32, has no bfloat16 batches, takes
+TF32 from an environment variable, and refuses to be captured. Here cuBLAS is called for all of them in one way.
 """
 
 from __future__ import annotations
@@ -13,14 +13,21 @@ import ml_dtypes
 import numpy as np
 
 from mortice.settings import settings
+from mortice_cuda_cupy.cublas import check, function, handle
+from mortice_cuda_cupy.kernels.launch import contiguous
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 # cudaDataType_t and cublasComputeType_t, by the numbers of NVIDIA's headers.
 _TYPES = {"float16": 2, "bfloat16": 14, "float32": 0, "float64": 1, "complex64": 4, "complex128": 5}
 _COMPUTE_32F, _COMPUTE_32F_FAST_16BF, _COMPUTE_32F_FAST_TF32, _COMPUTE_64F = 68, 75, 77, 70
 _FAST = {"highest": _COMPUTE_32F, "high": _COMPUTE_32F_FAST_TF32, "medium": _COMPUTE_32F_FAST_16BF}
-_ONE = {name: np.array(1, name) for name in ("float32", "float64", "complex64", "complex128")}
-_ZERO = {name: np.array(0, name) for name in _ONE}
+_SCALARS = {name: np.array([1, 0], name) for name in ("float32", "float64", "complex64", "complex128")}
+_ONE = {name: pair.ctypes.data for name, pair in _SCALARS.items()}
+_ZERO = {name: pair.ctypes.data + pair.itemsize for name, pair in _SCALARS.items()}
+_SCALARS |= dict.fromkeys(("float16", "bfloat16"), _SCALARS["float32"])
+_SINGLE = ("float32", "complex64")
+_PLANS = 4096  # that are kept
+_MOST = (1 << 31) - 1
 
 
 def compute_type(dtype: Any) -> int:
@@ -30,78 +37,152 @@ def compute_type(dtype: Any) -> int:
     """
     if dtype.itemsize // (2 if dtype.kind == "c" else 1) == 8:
         return _COMPUTE_64F
-    return _FAST[settings.matmul_precision] if dtype.name in ("float32", "complex64") else _COMPUTE_32F
+    return _FAST[settings.matmul_precision] if dtype.name in _SINGLE else _COMPUTE_32F
+
+
+_plans: dict[Any, Any] = {}
 
 
 class Products:
     """matmul."""
 
     def matmul(self, x: Any, y: Any) -> Any:
-        if x.dtype.name not in _TYPES:
-            # Integers have no cuBLAS; CuPy multiplies them by a kernel of its own, bools as 0 and 1.
-            if x.dtype.kind == "b":
-                return cupy.matmul(x.astype(np.uint8), y.astype(np.uint8)).astype(np.bool_)
-            return cupy.matmul(x, y)
-        a = x.reshape(1, -1) if x.ndim == 1 else x
-        b = y.reshape(-1, 1) if y.ndim == 1 else y
-        out = _product(a, b)
-        if x.ndim == 1:
-            out = out.reshape(*out.shape[:-2], out.shape[-1])
-        if y.ndim == 1:
-            out = out.reshape(out.shape[:-1])
+        plan = _plans.get((x.dtype, x.shape, x.strides, y.shape, y.strides))
+        if plan is None:
+            if x.dtype.name not in _TYPES:
+                # Integers have no cuBLAS; CuPy multiplies them by a kernel of its own, bools as 0 and 1.
+                if x.dtype.kind == "b":
+                    return cupy.matmul(x.astype(np.uint8), y.astype(np.uint8)).astype(np.bool_)
+                return cupy.matmul(x, y)
+            plan = _new_plan(x, y)
+        return plan.run(x, y)
+
+    def product_into(self, out: Any, x: Any, y: Any, *, add: bool = False) -> None:
+        """Write the product of two floating matrices into one in row-major order, or add it to that."""
+        plan = _plans.get((x.dtype, x.shape, x.strides, y.shape, y.strides)) or _new_plan(x, y)
+        plan.run(x, y, out, add)
+
+
+def _new_plan(x: Any, y: Any) -> _Plan:
+    if len(_plans) >= _PLANS:
+        _plans.clear()
+    plan = _plans[x.dtype, x.shape, x.strides, y.shape, y.strides] = _Plan(x, y)
+    return plan
+
+
+class _Plan:
+    """What is asked of cuBLAS for operands of these shapes and strides."""
+
+    __slots__ = ("after", "batch", "before", "compute", "copies", "dtype", "ends", "launch", "shape", "steps")
+
+    def __init__(self, x: Any, y: Any) -> None:
+        a, b = _matrices(x, y)
+        batch: tuple[int, ...] = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        m, k, n = a.shape[-2], a.shape[-1], b.shape[-1]
+        self.dtype, self.launch = a.dtype, None
+        self.shape = (*batch, *[m] * (x.ndim > 1), *[n] * (y.ndim > 1))
+        if not k or not m or not n or 0 in batch:
+            return
+        # One matrix for the whole stack: the stack is one tall matrix.
+        if b.ndim == 2 and a.ndim > 2 and a.flags.c_contiguous:
+            a = a.reshape(-1, k)
+            batch, m = (), a.shape[0]
+        self.batch, self.copies = batch, (_lies(a, batch) is None, _lies(b, batch) is None)
+        # As they will be: copies are in row-major order, and so are their shapes.
+        (flip_a, lead_a, step_a), (flip_b, lead_b, step_b) = (
+            _lies(x, batch) or _packed(x, batch) for x in (a, b)
+        )
+        count, name = int(np.prod(batch, dtype=np.int64)), self.dtype.name
+        kind, wide = _TYPES[name], _SCALARS[name].dtype.name
+        long = "_64" * (max(m, n, k, lead_a, lead_b, count) > _MOST)
+        many = count > 1
+        self.launch = function(f"cublasGemm{'StridedBatched' * many}Ex{long}")
+        # cuBLAS counts columns first: it is asked for the transposed product of the transposed operands.
+        self.before = (int(flip_b), int(flip_a), n, m, k, _ONE[wide])
+        step = lambda s: (s,) * many
+        self.steps = ((kind, lead_b, *step(step_b)), (kind, lead_a, *step(step_a)))
+        self.ends = (_ZERO[wide], _ONE[wide])  # what the result before counts
+        self.after = (kind, n, *step(m * n), *step(count))
+        self.compute = None if name in _SINGLE else compute_type(self.dtype)
+
+    def run(self, x: Any, y: Any, out: Any = None, add: bool = False) -> Any:
+        if self.launch is None:
+            if out is None:
+                return cupy.zeros(self.shape, self.dtype)
+            if not add:
+                out.fill(0)
+            return out
+        if out is None:
+            out = cupy.empty(self.shape, self.dtype)
+        if True in self.copies:
+            a, b = _matrices(x, y)
+            x = a if not self.copies[0] else _packing(a, self.batch)
+            y = b if not self.copies[1] else _packing(b, self.batch)
+        compute = _FAST[settings.matmul_precision] if self.compute is None else self.compute
+        of_y, of_x = self.steps
+        status = self.launch(
+            handle(out.data.device_id), *self.before, y.data.ptr, *of_y, x.data.ptr, *of_x, self.ends[add],
+            out.data.ptr, *self.after, compute, -1,
+        )  # fmt: skip
+        if status:
+            check(status)
         return out
 
 
-def _product(a: Any, b: Any) -> Any:
-    """Multiply stacks of matrices."""
-    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    m, k, n = a.shape[-2], a.shape[-1], b.shape[-1]
-    if b.ndim == 2 and a.ndim > 2 and a.flags.c_contiguous:
-        # One matrix for the whole stack: the stack is one tall matrix.
-        return _product(a.reshape(-1, k), b).reshape(*batch, m, n)
-    if not k or not m or not n or 0 in batch:
-        return cupy.zeros((*batch, m, n), a.dtype)
-    out = cupy.empty((*batch, m, n), a.dtype)
-    (a, flip_a, lead_a, step_a), (b, flip_b, lead_b, step_b) = _laid_out(a, batch), _laid_out(b, batch)
-    scalar = {"float16": "float32", "bfloat16": "float32"}.get(out.dtype.name, out.dtype.name)
-    kind = _TYPES[out.dtype.name]
-    from cupy_backends.cuda.libs import cublas
-
-    # cuBLAS counts columns first: it is asked for the transposed product of the transposed operands.
-    cublas.gemmStridedBatchedEx(
-        cupy.cuda.device.get_cublas_handle(), int(flip_b), int(flip_a), n, m, k, _ONE[scalar].ctypes.data,
-        b.data.ptr, kind, lead_b, step_b, a.data.ptr, kind, lead_a, step_a, _ZERO[scalar].ctypes.data,
-        out.data.ptr, kind, n, m * n, out.size // (m * n), compute_type(out.dtype), -1,
-    )  # fmt: skip
-    return out
+def _matrices(x: Any, y: Any) -> tuple[Any, Any]:
+    """Return operands with vectors as matrices."""
+    return x.reshape(1, -1) if x.ndim == 1 else x, y.reshape(-1, 1) if y.ndim == 1 else y
 
 
-def _laid_out(x: Any, batch: tuple[int, ...]) -> tuple[Any, bool, int, int]:
-    """Return a stack as cuBLAS can read it: with whether its matrices are transposed, their row length, their distance."""
+def _lies(x: Any, batch: tuple[int, ...]) -> tuple[bool, int, int] | None:
+    """Return whether a stack's matrices are transposed, their row length, and their distance; None where it must be copied."""
     size = x.itemsize
     rows, columns = x.shape[-2:]
-    for attempt in (x, None):
-        x = cupy.ascontiguousarray(x) if attempt is None else x
-        row, column = (s // size for s in x.strides[-2:])
-        step = _distance(x, batch)
-        if step is not None:
-            if (column == 1 or columns == 1) and (row >= columns or rows == 1):
-                return x, False, max(row, columns) if rows > 1 else columns, step
-            if (row == 1 or rows == 1) and (column >= rows or columns == 1):
-                return x, True, max(column, rows) if columns > 1 else rows, step
-    # Only a stack that is repeated in part comes here.
-    x = cupy.ascontiguousarray(cupy.broadcast_to(x, (*batch, rows, columns)))
-    return x, False, columns, rows * columns
+    row, column = (s // size for s in x.strides[-2:])
+    step = _distance(x, batch)
+    if step is None:
+        return None
+    if (column == 1 or columns == 1) and (row >= columns or rows == 1):
+        return False, max(row, columns) if rows > 1 else columns, step
+    if (row == 1 or rows == 1) and (column >= rows or columns == 1):
+        return True, max(column, rows) if columns > 1 else rows, step
+    return None
+
+
+def _packing(x: Any, batch: tuple[int, ...]) -> Any:
+    """Return a copy of a stack that cuBLAS can read: as it is, or repeated where it is repeated in part."""
+    if _apart(x, batch) is None:
+        x = cupy.broadcast_to(x, (*batch, *x.shape[-2:]))
+    return contiguous(x)
+
+
+def _packed(x: Any, batch: tuple[int, ...]) -> tuple[bool, int, int]:
+    """Return how such a copy lies."""
+    rows, columns = x.shape[-2:]
+    step = _apart(x, batch)
+    return False, columns, rows * columns if step is None else step
+
+
+def _apart(x: Any, batch: tuple[int, ...]) -> int | None:
+    """Return the distance of matrices in a row-major copy."""
+    strides = [x.itemsize]
+    for n in reversed(x.shape[1:]):
+        strides.append(strides[-1] * n)
+    return _step(x.shape, strides[::-1], x.itemsize, batch)
 
 
 def _distance(x: Any, batch: tuple[int, ...]) -> int | None:
     """Return the elements from a matrix to the next in the whole batch, None where that is not one number."""
-    lead = len(batch) - (x.ndim - 2)
+    return _step(x.shape, x.strides, x.itemsize, batch)
+
+
+def _step(shape: Any, strides: Any, size: int, batch: tuple[int, ...]) -> int | None:
+    lead = len(batch) - (len(shape) - 2)
     step, reach = None, 1
     for i in range(len(batch) - 1, -1, -1):
         if batch[i] == 1:
             continue
-        stride = 0 if i < lead or x.shape[i - lead] == 1 else x.strides[i - lead] // x.itemsize
+        stride = 0 if i < lead or shape[i - lead] == 1 else strides[i - lead] // size
         if step is None:
             step = stride
         elif stride != step * reach:

@@ -21,7 +21,7 @@ class Memory:
     """Counts over CuPy's memory pool, which the plugin shares with the program's own CuPy arrays."""
 
     def start_counting(self) -> None:
-        """Watch the pool: CuPy counts what is in use by looking at every block, and keeps no peaks."""
+        """Watch the pool: CuPy keeps no peaks."""
         count = len(self._by_number)  # type: ignore[attr-defined]
         self._peaks = [[0, 0] for _ in range(count)]
         self._since, self._slack = [0] * count, [_LEAST] * count

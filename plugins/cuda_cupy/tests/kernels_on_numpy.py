@@ -15,20 +15,9 @@ import pytest
 import run_on_cpu
 
 
-class RawModule:
-    """CuPy's, compiled for the CPU."""
-
-    def __init__(self, *, code: str, options: Any = (), name_expressions: Any = None) -> None:
-        self._module = run_on_cpu.Module(code, tuple(options), name_expressions)
-
-    def get_function(self, name: str) -> Any:
-        return self._module.get_function(name)
-
-
 def _stand_in() -> types.ModuleType:
     """Return the part of CuPy that launches need."""
     cupy = types.ModuleType("cupy", "A stand-in: what launches of kernels need, over NumPy.")
-    cupy.RawModule = RawModule  # type: ignore[attr-defined]
 
     # New memory on a device holds anything; here it holds nan, or what is as easily seen.
     def empty(shape: Any, dtype: Any) -> Any:
@@ -54,13 +43,18 @@ def backends() -> tuple[Any, Any]:
     without_cupy()
     from mortice.backends import NamespaceBackend
     from mortice_cpu_numpy.backend import NNOverrides, NumPyBackend, NumPyOptim
-    from mortice_cuda_cupy.kernels import CudaKernels, launch
+    from mortice_cuda_cupy.kernels import CudaKernels, copying, launch
 
+    copying.packed = np.ascontiguousarray  # NumPy's arrays have no address to ask for so
+    launch.build = run_on_cpu.Module
     launch.in_order = lambda x: x.flags.c_contiguous  # NumPy's arrays say it so
     launch.WHOLE_SOURCES = True  # one start of the C++ compiler instead of one a kernel
 
     class Emulated(CudaKernels, NumPyBackend):
         """The overrides under test."""
+
+        def product_into(self, out: Any, x: Any, y: Any, *, add: bool = False) -> None:
+            out[...] = out + x @ y if add else x @ y
 
     class Plain(NumPyBackend):
         """The law: every free kernel that networks use is the core's own body."""

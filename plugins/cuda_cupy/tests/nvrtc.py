@@ -6,6 +6,7 @@ import ctypes
 import ctypes.util
 import functools
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -31,8 +32,8 @@ def library() -> Any:
     return None
 
 
-def compile_nvrtc(code: str, expressions: Sequence[str], arch: str, options: Sequence[str] = ()) -> int:
-    """Compile kernels to machine code of an architecture; return its size in bytes, or raise with the log."""
+def compile_nvrtc(code: str, expressions: Sequence[str], arch: str, options: Sequence[str] = ()) -> tuple[int, str]:
+    """Compile kernels to machine code of an architecture; return its size in bytes and the log, or raise with that."""
     lib = library()
     program = ctypes.c_void_p()
     _check(lib, lib.nvrtcCreateProgram(ctypes.byref(program), code.encode(), b"kernels.cu", 0, None, None))
@@ -42,18 +43,24 @@ def compile_nvrtc(code: str, expressions: Sequence[str], arch: str, options: Seq
         flags = [o.encode() for o in (*options, f"--gpu-architecture={arch}")]
         rc = lib.nvrtcCompileProgram(program, len(flags), (ctypes.c_char_p * len(flags))(*flags))
         size = ctypes.c_size_t()
+        lib.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+        log = ctypes.create_string_buffer(size.value)
+        lib.nvrtcGetProgramLog(program, log)
         if rc:
-            lib.nvrtcGetProgramLogSize(program, ctypes.byref(size))
-            log = ctypes.create_string_buffer(size.value)
-            lib.nvrtcGetProgramLog(program, log)
             raise RuntimeError(f"NVRTC for {arch}:\n{log.value.decode()[:4000]}")
         for e in expressions:
             name = ctypes.c_char_p()
             _check(lib, lib.nvrtcGetLoweredName(program, e.encode(), ctypes.byref(name)))
         _check(lib, lib.nvrtcGetCUBINSize(program, ctypes.byref(size)))
-        return size.value
+        return size.value, log.value.decode()
     finally:
         lib.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+def spilled(log: str) -> dict[str, int]:
+    """Return the bytes that kernels store for lack of registers, from what the assembler says with `-v`."""
+    found = re.findall(r"Function properties for (\S+)\s.*?(\d+) bytes spill stores", log, re.DOTALL)
+    return {name: int(count) for name, count in found}
 
 
 def compile_nvcc(code: str, expressions: Sequence[str], arch: str) -> int:

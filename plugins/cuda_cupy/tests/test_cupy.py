@@ -115,3 +115,48 @@ def test_strided_views_have_no_base_and_take_none(array: Any) -> None:
 def test_nothing_is_converted_to_numpy_in_silence(array: Any) -> None:
     with pytest.raises(TypeError, match="Implicit conversion"):
         np.asarray(array)
+
+
+def test_kernels_are_compiled_once_and_flush_nothing(monkeypatch: Any, tmp_path: Path) -> None:
+    import nvrtc as finder
+
+    from mortice_cuda_cupy.kernels import build
+
+    if finder.library() is None:  # CuPy takes what is loaded
+        pytest.skip("libnvrtc is not here; `make cuda` brings it")
+    loaded: list[bytes] = []
+    asked: list[tuple[str, ...]] = []
+
+    class Module:
+        def load(self, cubin: bytes) -> None:
+            loaded.append(cubin)
+
+        def get_function(self, name: str) -> str:
+            return name
+
+    class Device:
+        compute_capability = "90"
+
+    compiler, nvrtc = cupy.cuda.compiler, cupy.cuda.compiler.nvrtc
+    compile_program = nvrtc.compileProgram
+    monkeypatch.setattr(nvrtc, "compileProgram", lambda at, options: (asked.append(options), compile_program(at, options)))
+    monkeypatch.setattr(compiler, "_get_arch_for_options_for_nvrtc", lambda arch=None: ("-arch=sm_90", "cubin"))
+    monkeypatch.setattr(cupy.cuda, "Module", Module)
+    monkeypatch.setattr(cupy.cuda, "Device", Device)
+    monkeypatch.setattr(cupy.cuda.runtime, "getDevice", lambda: 0)
+    monkeypatch.setattr(cupy.cuda.runtime, "getDeviceCount", lambda: 1)
+    monkeypatch.setenv("CUPY_CACHE_DIR", str(tmp_path / "kept"))
+    code = "template <class T> __global__ void twice(T *x) { *x += *x; } __global__ void one(int *x) { *x = 1; }"
+    names = ("twice<float>", "one", "twice<double>")
+    made = []
+    for _ in range(2):
+        module = build.Module(code, ("-std=c++17",), names)
+        made.append([module.get_function(name) for name in names])
+    assert made[0] == made[1] and "twice" in made[0][0] and "one" in made[0][1] and made[0][0] != made[0][2]
+    assert len(asked) == 1 and not any("ftz" in option for option in asked[0])
+    assert len(loaded) == 2 and loaded[0] == loaded[1]
+    # What is not whole is compiled anew.
+    [file] = (tmp_path / "kept").iterdir()
+    file.write_bytes(file.read_bytes()[:-1])
+    build.Module(code, ("-std=c++17",), names).get_function("one")
+    assert len(asked) == 2

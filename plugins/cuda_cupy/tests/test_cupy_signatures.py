@@ -74,22 +74,15 @@ def test_cupy_takes_what_the_plugin_gives() -> None:
     assert unknown <= {"cupy.cuda.runtime.CUDARuntimeError"}, unknown
 
 
-def test_the_products_of_cublas_take_what_the_plugin_gives() -> None:
-    """The module wants cuBLAS itself, which is large; what it takes is written in its file."""
+def test_cublas_is_found_through_the_module_that_loads_it() -> None:
+    """The module wants cuBLAS itself, which is large: that it names the library is all that can be asked."""
     import cupy_backends.cuda.libs
 
     [library] = Path(cupy_backends.cuda.libs.__path__[0]).glob("cublas.*.so")
     text = library.read_bytes()
-    start = text.index(b"gemmStridedBatchedEx(")
-    names = [part.split()[-1] for part in text[start : text.index(b")", start)].decode().partition("(")[2].split(",")]
-    [call] = [
-        node
-        for node in ast.walk(ast.parse((PLUGIN / "matmul.py").read_text()))
-        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "gemmStridedBatchedEx"
-    ]
-    fake = list(inspect.signature(fake_cupy.gemm).parameters)
-    assert len(call.args) == len(names) == len(fake)
-    assert [n[0].lower() for n in names[1:6]] == [n[0] for n in fake[1:6]]  # trans, trans, m, n, k
+    assert b"libcublas.so." in text
+    # Its functions ask whether the stream is captured, to refuse. The plugin calls none of them.
+    assert b"runtime_streamIsCapturing" in text
 
 
 def _public(owner: Any) -> dict[str, Any]:
@@ -144,7 +137,7 @@ def _wider(mine: Any, theirs: Any) -> str:
 
 FUNCTIONS = sorted(
     name for name, value in vars(fake_cupy).items()
-    if not name.startswith("_") and inspect.isfunction(value) and name not in ("install", "gemm")
+    if not name.startswith("_") and inspect.isfunction(value) and name != "install"
 )  # fmt: skip
 
 

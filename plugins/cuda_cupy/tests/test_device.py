@@ -204,7 +204,8 @@ def test_products_of_all_layouts_are_right(dtype: Any) -> None:
         (a, b), (a[0], b[0]), (a[0, 0], b[0]), (a, b[0, :, 0]), (a, b[:1]), (a[:1].expand(3, 4, 5), b),
         (a.transpose(1, 2).contiguous().transpose(1, 2), b), (a[:, ::2], b), (a[:, :, ::2], b[:, ::2]), (a[::2], b[::2]),
         (a.flip(0), b), (a[:, None], b[None]), (a[:, :0], b), (a[:, :, :0], b[:, :0]), (a[0, 0], b[0, :, 0]),
-        (a[0], b.transpose(1, 2).contiguous().transpose(1, 2)), (a[:, :1], b), (a, b[:, :, :1]),
+        (a[0], b.transpose(1, 2).contiguous().transpose(1, 2)), (a[:, :1], b), (a, b[:, :, :1]), (a[:, :, :0], b[0, :0]),
+        (a, b[0]), (a[0, 0, ::2], b[0, ::2]), (a.transpose(0, 1), b[0]), (a[:, None].expand(3, 2, 4, 5), b[:, None]),
     ]  # fmt: skip
     for x, y in cases:
         got, expected = (x.cuda() @ y.cuda()).cpu(), x @ y

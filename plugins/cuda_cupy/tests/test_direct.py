@@ -271,3 +271,121 @@ def test_logic_of_complex_numbers(dtype: Any) -> None:
         same(f(x.cuda(), y.cuda()), f(x, y))
     same(mt.logical_not(x.cuda()), mt.logical_not(x))
     same(mt.all(x.cuda()), mt.all(x))
+
+
+# ---- operands that lie otherwise ----
+
+VIEWS = [
+    lambda x: x.transpose(0, 1), lambda x: x[:, ::2], lambda x: x[1:, :, 3:], lambda x: x.permute(2, 0, 1), lambda x: x.flip(1),
+    lambda x: x[:, :1].expand(*x.shape), lambda x: x.permute(1, 0, 2)[::2], lambda x: x.reshape(12, 5, 2, 8).permute(2, 0, 3, 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [mt.uint8, mt.float16, mt.float32, mt.float64, mt.complex128])
+def test_views_are_copied_and_computed_with(dtype: Any) -> None:
+    x = whole(12, 10, 8).to(dtype)
+    for view in VIEWS:
+        mine, theirs = view(x.cuda()), view(x)
+        same(mine.contiguous(), theirs.contiguous())
+        same(mine.reshape(-1), theirs.reshape(-1))
+        same(mine + 1, theirs + 1)
+        same(mine * mine, theirs * theirs)
+        same(mine + theirs.contiguous().cuda(), theirs + theirs)
+
+
+def test_results_lie_as_their_operands_do() -> None:
+    x = whole(4, 6, 5).cuda().permute(2, 0, 1)
+    for y in (x + x, x * 2, mt.exp(x), 1 - x):
+        assert y.stride() == x.stride()
+    assert (x[:, :, ::2] + 1).is_contiguous()
+
+
+def test_subnormal_numbers_stay() -> None:
+    for dtype in (mt.float32, mt.bfloat16):
+        x = mt.tensor([[1e-39, 2e-39], [-3e-39, 4.0]]).to(dtype)
+        a = x.cuda()
+        for f in (lambda v: v + v, lambda v: v.t() * 1.0, lambda v: v[:, :1] - v, lambda v: v.abs(), lambda v: v.clamp(-1.0, 1.0)):
+            same(f(a), f(x))
+
+
+def test_limits_that_are_numbers() -> None:
+    nan, inf = float("nan"), float("inf")
+    x = mt.tensor([nan, -inf, -1.5, -0.0, 0.25, 3.0, inf])
+    for dtype in FLOATS:
+        for low, high in ((-1.0, 1.0), (0.3, 0.2), (-inf, 0.1), (nan, 1.0), (0.0, nan)):
+            a, b = x.to(dtype).cuda().clamp(low, high), x.to(dtype).clamp(low, high)
+            assert repr(a.tolist()) == repr(b.tolist())
+
+
+# ---- reductions that are one walk ----
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_variances_and_lengths(dtype: Any) -> None:
+    rel = {mt.float16: 2e-3, mt.bfloat16: 2e-2, mt.float32: 2e-5, mt.float64: 1e-12}[dtype]
+    for shape in ((7,), (2, 5), (64, 52), (2, 40_000), (3, 1500, 8), (5000, 3), (2, 3, 64, 7)):
+        mt.manual_seed(3)
+        x = (mt.randn(*shape) * 4 + 3).to(dtype)
+        a = x.cuda()
+        for f in (
+            lambda t: t.var(), lambda t: t.var(-1), lambda t: t.var(0), lambda t: t.std(-1, keepdim=True),
+            lambda t: t.var(-1, correction=0),
+            lambda t: mt.linalg.vector_norm(t), lambda t: mt.linalg.vector_norm(t, dim=-1),
+            lambda t: mt.linalg.vector_norm(t, dim=0),
+        ):  # fmt: skip
+            found, wanted = f(a), f(x)
+            same(found.isnan(), wanted.isnan())
+            close(found.nan_to_num(), wanted.nan_to_num(), rel)
+    far = (mt.randn(100_000) + 1e4).to(mt.float64)
+    close(far.to(mt.float32).cuda().var(), far.to(mt.float32).double().var().to(mt.float32), 1e-4)
+
+
+def test_columns_of_all_widths() -> None:
+    for shape in ((1000, 64), (1000, 63), (3, 700, 2), (5, 129, 40), (2, 65, 1000)):
+        for dtype in (*FLOATS, mt.int32, mt.int64):
+            x = whole(*shape, dtype=mt.float64).div(8).round().to(dtype)
+            a = x.cuda()
+            for dim in range(len(shape)):
+                same(a.sum(dim), x.sum(dim))
+                same(a.amax(dim), x.amax(dim))
+            same((a > 0).any(0), (x > 0).any(0))
+            part = x.reshape(-1)[1:].reshape(-1, 1)[: (x.numel() - 1) // 4 * 4].reshape(-1, 4)
+            moved = a.reshape(-1)[1:].reshape(-1, 1)[: (x.numel() - 1) // 4 * 4].reshape(-1, 4)
+            same(moved.sum(0), part.sum(0))
+            same(a.argmax(), x.argmax())
+            same(a.argmin(-1), x.argmin(-1))
+
+
+# ---- attention by products ----
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("dtype", [mt.float32, mt.float64])
+def test_attention_and_its_gradients(dtype: Any, causal: bool) -> None:
+    for shape, keys in (((2, 3, 40, 8), 40), ((2, 7, 4), 9), ((1, 2, 5, 16), 3), ((1, 1, 3, 8), 1100)):
+        mt.manual_seed(1)
+        one = [mt.randn(*shape, dtype=dtype), mt.randn(*shape[:-2], keys, shape[-1], dtype=dtype)]
+        one.append(mt.randn(*shape[:-2], keys, 12, dtype=dtype))
+        found = []
+        for device in ("cuda", "cpu"):
+            leaves = [t.detach().to(device).requires_grad_() for t in one]
+            # As heads lie after a projection.
+            views = [t.transpose(0, -2).contiguous().transpose(0, -2) for t in leaves]
+            out = mt.nn.functional.scaled_dot_product_attention(*views, is_causal=causal)
+            out.backward(out.detach() + 0.5)
+            found.append([out.detach(), *[t.grad for t in leaves]])
+        for mine, theirs in zip(*found):
+            close(mine, theirs, 1e-4 if dtype is mt.float32 else 1e-11)
+    never = mt.full((1, 3, 4), float("-inf"), dtype=dtype)
+    q = mt.ones(1, 2, 4, dtype=dtype)
+    a = mt.nn.functional.scaled_dot_product_attention(q.cuda(), never.cuda(), mt.ones(1, 3, 5, dtype=dtype).cuda())
+    assert a.tolist() == mt.nn.functional.scaled_dot_product_attention(q, never, mt.ones(1, 3, 5, dtype=dtype)).tolist()
+
+
+def test_the_range_of_indices_is_read_at_once() -> None:
+    for dtype in (mt.int32, mt.int64):
+        for values in ([3], [-7, 2, 9], list(range(-40, 5000)), list(range(70_000, -3, -1))):
+            k = mt.tensor(0, device="cuda").device.backend
+            assert k.index_range(mt.tensor(values, dtype=dtype, device="cuda")._data) == (min(values), max(values))
+    with pytest.raises(IndexError, match="Target 4 is out of bounds for 3 classes"):
+        mt.nn.functional.cross_entropy(mt.ones(2, 3, device="cuda"), mt.tensor([1, 4], device="cuda"))

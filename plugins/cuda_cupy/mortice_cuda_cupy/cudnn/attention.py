@@ -1,7 +1,8 @@
 """Scaled dot product attention and its gradient by cuDNN, for halves: causal, or with a mask that is added to the scores.
 
-Dropout is given to it as what the common stream has drawn, so that the same weights are dropped as elsewhere. The core's
-bodies have the rest: float32 and float64 (cuDNN has no gradient for them), the gradient of a mask, sizes of heads that 8
+Dropout is given to it as what the common stream has drawn, so that the same weights are dropped as elsewhere. float32 and
+float64, for which cuDNN has no gradient, go through products of matrices. The core's bodies have the rest: these with masks or
+dropout, the gradient of a mask, sizes of heads that 8
 does not divide, leading axes that differ, and few queries.
 
 Not tried for lack of a GPU: what the kernels compute. All graphs were planned and compiled by cuDNN 9.28 for described
@@ -35,6 +36,8 @@ from mortice_cuda_cupy.cudnn.plans import (
     rows,
     setting,
 )
+from mortice_cuda_cupy.kernels import attention as products
+from mortice_cuda_cupy.kernels.launch import contiguous
 
 # cuDNN compiles its attention anew for every pair of lengths, for most of a second. Decoding has a new length each step
 # and one query: there the default body is a handful of small launches.
@@ -56,6 +59,8 @@ class AttentionKernels(KernelMixin):
         found = _forward(self, query, key, value, mask, keep, causal, scale, dropout_p)
         if found is not None:
             return found
+        if products.fits(self, query, key, value, mask, keep):
+            return products.attend(self, query, key, value, causal, scale)
         return NamespaceBackend.attention(  # type: ignore[no-any-return]
             self, query, key, value, mask, keep, causal=causal, scale=scale, dropout_p=dropout_p
         )
@@ -68,6 +73,8 @@ class AttentionKernels(KernelMixin):
         found = None
         if not needs_mask and out is not None and lse is not None:
             found = _backward(self, g, query, key, value, mask, keep, out, lse, causal, scale, dropout_p)
+        if found is None and lse is not None and g.dtype == query.dtype and products.fits(self, query, key, value, mask, keep):
+            found = products.attend_grad(self, g, query, key, value, lse, causal, scale)
         if found is not None:
             return (*found, None)
         return NamespaceBackend.attention_grad(  # type: ignore[no-any-return]
@@ -125,7 +132,7 @@ def _backward(
     laid = [lay(x) for x, lay in zip(operands, lays)]
     if mask is not None:
         lse = k.where(k.equal(lse, float("-inf")), _EVERYTHING, lse)
-    laid.append(_aligned(cupy.ascontiguousarray(lse)))
+    laid.append(_aligned(contiguous(lse)))
     grads = [maker() for maker in makers]
     extras, _ = _extras(k, mask, kept, query, key.shape[-2], (1 / (1 - p), 1 - p) if kept is not None else ())
     if not launched(plan, place, "attention_grad", known, *[x.data.ptr for x in (*laid, *grads, *extras)]):
@@ -252,7 +259,7 @@ def _extras(k: Any, mask: Any, kept: Any, query: Any, keys: int, numbers: Sequen
         extras.append(bias)
     if kept is not None:
         # The core has drawn it for all scores, in row-major order.
-        extras.append(cupy.ascontiguousarray(kept).astype(query.dtype))
+        extras.append(contiguous(kept).astype(query.dtype))
         extras += [cupy.full(1, number, FLOAT32) for number in numbers]
     return extras, empty
 
@@ -281,7 +288,7 @@ def _layout(x: Any, shape: tuple[int, ...]) -> tuple[Callable[[Any], Any], tuple
         # An axis of size 1 has the stride that it would have in a dense array, whatever the view says.
         strides = tuple(s if n > 1 else o for s, n, o in zip(strides, shape, order))
         return (lambda x: x) if x.ndim == 4 else (lambda x: x.reshape(shape)), strides
-    return (lambda x: _aligned(cupy.ascontiguousarray(x)).reshape(shape)), rows(shape)
+    return (lambda x: _aligned(contiguous(x)).reshape(shape)), rows(shape)
 
 
 def _aligned(x: Any) -> Any:
@@ -320,4 +327,4 @@ def _bias(k: Any, mask: Any, query: Any, keys: int) -> tuple[Any, Any]:
         some = k.any(k.not_equal(mask, float("-inf")), axis=-1, keepdims=True)
     shape = _bias_shape(mask.shape, query.shape[-2], keys)
     added = added.reshape((1,) * (4 - added.ndim) + added.shape)
-    return cupy.ascontiguousarray(cupy.broadcast_to(added, shape)), k.logical_not(some)
+    return contiguous(cupy.broadcast_to(added, shape)), k.logical_not(some)

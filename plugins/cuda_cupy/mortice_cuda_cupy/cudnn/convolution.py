@@ -27,6 +27,7 @@ from mortice_cuda_cupy.cudnn.plans import (
     rows,
     setting,
 )
+from mortice_cuda_cupy.kernels.launch import contiguous
 
 _UNKNOWN = object()
 
@@ -194,7 +195,7 @@ def _layer(x: Any, last: bool) -> Callable[[Any], Any] | None:
     ordered = x.transpose(_to_last(x.ndim)) if last else x
     if ordered.flags.c_contiguous:
         return None if not x.data.ptr & ALIGNED else _copy_last if last else _copy
-    return _make_last if last else cupy.ascontiguousarray  # type: ignore[no-any-return]
+    return _make_last if last else contiguous  # type: ignore[no-any-return]
 
 
 def _copy(x: Any) -> Any:
@@ -206,7 +207,7 @@ def _copy_last(x: Any) -> Any:
 
 
 def _make_last(x: Any) -> Any:
-    return cupy.ascontiguousarray(x.transpose(_to_last(x.ndim))).transpose(_from_last(x.ndim))
+    return contiguous(x.transpose(_to_last(x.ndim))).transpose(_from_last(x.ndim))
 
 
 def _maker(shape: tuple[int, ...], dtype: Any, last: bool) -> Callable[[], Any]:

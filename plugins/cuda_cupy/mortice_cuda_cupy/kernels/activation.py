@@ -154,7 +154,7 @@ def _two(k: Any, op: str, g: Any, x: Any, a: float = 0.0, b: float = 0.0, c: flo
 
 @functools.lru_cache(4096)  # shapes recur
 def _plan(kernel: str, dtype: Any, n: int) -> tuple[Any, Any, Any]:
-    return ACTIVATION.raw(dtype, kernel), *over_elements(n, 16 // dtype.itemsize)
+    return ACTIVATION.get(dtype, kernel), *over_elements(n, 16 // dtype.itemsize)
 
 
 def _run(k: Any, kernel: str, arrays: tuple[Any, ...], *numbers: float) -> Any:

@@ -113,6 +113,7 @@ __device__ __forceinline__ bool aligned(const void *at) { return (reinterpret_ca
 // Call f(Count<N>, i) for the elements i to i + N - 1 of a row, of which this thread (first of `step`) takes its share.
 template <int N, class F> __device__ __forceinline__ void share(i64 n, bool wide, i64 first, i64 step, F f) {
   i64 packs = wide ? n / N : 0;
+#pragma unroll 2
   for (i64 i = first; i < packs; i += step) f(Count<N>(), i * N);
   for (i64 i = packs * N + first; i < n; i += step) f(Count<1>(), i);
 }
@@ -166,3 +167,103 @@ template <class W, class F> __device__ __forceinline__ W over_row(W x, W neutral
   return over_warp(lane < int(blockDim.x) >> 5 ? partial[lane] : neutral, f);
 }
 template <class W> __device__ __forceinline__ W sum_over_row(W x) { return over_row(x, W(0), Plus()); }
+
+// ---- means and sums of squared distances from them, in one walk by Welford's and Chan's formulas ----
+
+template <class W> struct Moments {
+  W mean, apart;
+  i64 count;
+};
+template <class W> __device__ __forceinline__ Moments<W> joined(Moments<W> a, Moments<W> b) {
+  i64 count = a.count + b.count;
+  if (!b.count) return a;
+  if (!a.count) return b;
+  W d = b.mean - a.mean, share_of_b = W(b.count) / W(count);
+  return {a.mean + d * share_of_b, a.apart + b.apart + d * d * W(a.count) * share_of_b, count};
+}
+template <class W> __device__ __forceinline__ Moments<W> joined_over_warp(Moments<W> a) {
+#pragma unroll
+  for (int by = 16; by; by >>= 1)
+    a = joined(a, Moments<W>{__shfl_xor_sync(0xffffffffu, a.mean, by), __shfl_xor_sync(0xffffffffu, a.apart, by),
+                             __shfl_xor_sync(0xffffffffu, a.count, by)});
+  return a;
+}
+// A thread's moments, in N lanes that each take one of N neighbours; what comes alone goes to the first lane.
+template <class W, int N> struct Lanes {
+  W mean[N], apart[N];
+  int packs, more;
+  __device__ __forceinline__ Lanes() : packs(0), more(0) {
+#pragma unroll
+    for (int j = 0; j < N; ++j) mean[j] = apart[j] = W(0);
+  }
+  template <class T, int M> __device__ __forceinline__ void take(const Pack<T, M> &p) {
+    (M == N ? packs : more) += 1;
+    W share_of_it = W(1) / W(M == N ? packs : packs + more);
+#pragma unroll
+    for (int j = 0; j < M; ++j) {
+      W value = opened(p.v[j]), d = value - mean[j];
+      mean[j] += d * share_of_it;
+      apart[j] += d * (value - mean[j]);
+    }
+  }
+  __device__ __forceinline__ Moments<W> all() const {
+    Moments<W> found{mean[0], apart[0], packs + more};
+#pragma unroll
+    for (int j = 1; j < N; ++j) found = joined(found, Moments<W>{mean[j], apart[j], packs});
+    return found;
+  }
+};
+// What the threads of a row of at most 256 have in all.
+template <class W> __device__ __forceinline__ Moments<W> joined_over_row(Moments<W> a) {
+  a = joined_over_warp(a);
+  if (blockDim.x <= 32) return a;
+  __shared__ W means[8], aparts[8];
+  __shared__ i64 counts[8];
+  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
+  __syncthreads();  // the last call's may still be read
+  if (lane == 0) means[warp] = a.mean, aparts[warp] = a.apart, counts[warp] = a.count;
+  __syncthreads();
+  return joined_over_warp(lane < int(blockDim.x) >> 5 ? Moments<W>{means[lane], aparts[lane], counts[lane]}
+                                                      : Moments<W>{W(0), W(0), 0});
+}
+// Division of 64 bits takes long, and few arrays need it.
+__device__ __forceinline__ i64 quotient_of(i64 x, i64 y) { return (x | y) >> 31 ? x / y : i64(unsigned(x) / unsigned(y)); }
+
+// ---- softmax ----
+
+// The greatest element so far and the sum of exponentials of all less it.
+template <class W> struct Peak {
+  W top, sum;
+};
+struct Merge {
+  template <class W> __device__ Peak<W> operator()(Peak<W> a, Peak<W> b) const {
+    W top = a.top > b.top ? a.top : b.top;
+    // Where both are -inf their difference would be nan.
+    W of_a = a.top == top ? W(1) : exp(a.top - top), of_b = b.top == top ? W(1) : exp(b.top - top);
+    return {top, a.sum * of_a + b.sum * of_b};
+  }
+};
+template <class W> __device__ __forceinline__ void take(Peak<W> &peak, W x) {
+  if (x > peak.top) {
+    peak.sum = peak.sum * exp(peak.top - x) + W(1);
+    peak.top = x;
+  } else {
+    peak.sum += x == peak.top ? W(1) : exp(x - peak.top);  // both may be -inf
+  }
+}
+template <class W> __device__ __forceinline__ Peak<W> empty_peak() { return {-infinity<W>(), W(0)}; }
+template <class W> __device__ __forceinline__ Peak<W> shuffled(Peak<W> p, int by) {
+  return {__shfl_xor_sync(0xffffffffu, p.top, by), __shfl_xor_sync(0xffffffffu, p.sum, by)};
+}
+template <class W> __device__ Peak<W> peak_over_row(Peak<W> p) {
+  for (int by = 16; by; by >>= 1) p = Merge()(p, shuffled(p, by));
+  if (blockDim.x <= 32) return p;
+  __shared__ W tops[32], sums[32];
+  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
+  __syncthreads();
+  if (lane == 0) tops[warp] = p.top, sums[warp] = p.sum;
+  __syncthreads();
+  p = lane < int(blockDim.x) >> 5 ? Peak<W>{tops[lane], sums[lane]} : empty_peak<W>();
+  for (int by = 16; by; by >>= 1) p = Merge()(p, shuffled(p, by));
+  return p;
+}

@@ -88,6 +88,19 @@ UNARY(Erf, erf(x))
 UNARY(Floor, floor(x))
 UNARY(Ceil, ceil(x))
 UNARY(Relu, x > W(0) || x != x ? x : W(0))
+UNARY(Tan, tan(x))
+UNARY(Asin, asin(x))
+UNARY(Acos, acos(x))
+UNARY(Atan, atan(x))
+UNARY(Sinh, sinh(x))
+UNARY(Cosh, cosh(x))
+UNARY(Asinh, asinh(x))
+UNARY(Acosh, acosh(x))
+UNARY(Atanh, atanh(x))
+UNARY(Exp2, exp2(x))
+UNARY(Log2, log2(x))
+UNARY(Log10, log10(x))
+UNARY(Trunc, trunc(x))
 UNARY(IsNan, x != x)
 UNARY(IsFinite, x - x == W(0))
 UNARY(LogicalNot, x == W(0))
@@ -98,6 +111,9 @@ BINARY(Multiply, W(x *y))
 BINARY(Divide, x / y)
 BINARY(Maximum, x > y || x != x ? x : y)
 BINARY(Minimum, x < y || x != x ? x : y)
+BINARY(Pow, pow(x, y))
+BINARY(Atan2, atan2(x, y))
+BINARY(Hypot, hypot(x, y))
 BINARY(Equal, x == y)
 BINARY(NotEqual, x != y)
 BINARY(Less, x < y)
@@ -166,6 +182,23 @@ __global__ void binary(const T *x, const T *y, R *out, i64 n, i64 kinds, i64 inn
   }, finish);
 }
 
+// Limits that are numbers, to low and then to high.
+template <class T> __global__ void clip(const T *x, T *out, i64 n, number_t<T> low, number_t<T> high) {
+  constexpr int N = kLanes<T>;
+  const work_t<T> least = opened(from_number<T>(low)), most = opened(from_number<T>(high));
+  over_tile<N, 4>(n, aligned(x) && aligned(out), [&](auto count, i64 i) { return load<count.value>(x + i); },
+                  [&](auto count, i64 i, const auto &p) {
+    Pack<T, count.value> made;
+#pragma unroll
+    for (int j = 0; j < count.value; ++j) {
+      work_t<T> v = opened(p.v[j]);
+      v = v > least || v != v ? v : least;
+      made.v[j] = Close<T>::from(v < most || v != v ? v : most);
+    }
+    store(out + i, made);
+  });
+}
+
 // Conversion as in C; what does not fit an integer is what the device makes of it, as everywhere.
 template <class T, class R> __global__ void cast(const T *x, R *out, i64 n) {
   constexpr int N = kLanes<T> < kLanes<R> ? kLanes<T> : kLanes<R>;
@@ -205,24 +238,4 @@ template <class T> __global__ void fill(T *out, i64 n, u64 word) {
   const T value = T(word);
   over_tile<N, 4>(n, aligned(out), [&](auto count, i64 i) { return Operand<T>::template all<count.value>(value); },
                   [&](auto count, i64 i, const auto &p) { store(out + i, p); });
-}
-
-// out[b][r][c] = x[b * batch + r + c * lead]: tiles of 32 by 32 go through shared memory, so that reads and writes are in
-// order both. The block is (32, 8).
-template <class T>
-__global__ void transpose(const T *x, T *out, i64 rows, i64 columns, i64 batches, i64 batch, i64 lead) {
-  __shared__ T tile[32][33];
-  i64 across = (columns + 31) / 32, tiles = (rows + 31) / 32 * across;
-  for (i64 t = blockIdx.x; t < tiles * batches; t += gridDim.x) {
-    i64 b = t / tiles, first_row = t % tiles / across * 32, first_column = t % across * 32;
-    __syncthreads();  // the last tile may still be read
-    i64 row = first_row + threadIdx.x;
-    for (int j = threadIdx.y; j < 32; j += 8)
-      if (row < rows && first_column + j < columns) tile[j][threadIdx.x] = x[b * batch + row + (first_column + j) * lead];
-    __syncthreads();
-    i64 column = first_column + threadIdx.x;
-    for (int j = threadIdx.y; j < 32; j += 8)
-      if (column < columns && first_row + j < rows)
-        out[(b * rows + first_row + j) * columns + column] = tile[threadIdx.x][j];
-  }
 }

@@ -1,8 +1,8 @@
 """Direct launches of the commonest elementwise kernels: what CuPy's own dispatch takes longer for than the GPU.
 
 Each kernel here is a function that knows plans: for operands of these dtypes and shapes, which kernel in which geometry.
-It serves arrays in row-major order, numbers, and what repeats along leading, middle or trailing axes; all else goes to
-the function that it was made from.
+It serves arrays in row-major order, numbers, and what repeats along leading, middle or trailing axes. Floats that lie
+otherwise are brought into order; all else goes to the function that it was made from.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from mortice_cuda_cupy.kernels.copying import packed
 from mortice_cuda_cupy.kernels.launch import (
     FLOATS,
     INTEGERS,
     NAMES,
     THREADS,
+    Plans,
     Program,
     bool_,
     float32,
@@ -30,12 +32,15 @@ from mortice_cuda_cupy.kernels.launch import (
 ONE = {
     "negative": "Negative", "abs": "Abs", "sign": "Sign", "exp": "Exp", "log": "Log", "log1p": "Log1p", "expm1": "Expm1",
     "sqrt": "Sqrt", "rsqrt": "Rsqrt", "reciprocal": "Reciprocal", "square": "Square", "sin": "Sin", "cos": "Cos",
-    "tanh": "Tanh", "erf": "Erf", "floor": "Floor", "ceil": "Ceil", "relu": "Relu",
+    "tanh": "Tanh", "erf": "Erf", "floor": "Floor", "ceil": "Ceil", "relu": "Relu", "tan": "Tan", "asin": "Asin",
+    "acos": "Acos", "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh", "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh",
+    "exp2": "Exp2", "log2": "Log2", "log10": "Log10", "trunc": "Trunc",
 }  # fmt: skip
 ONE_TRUTH = {"isnan": "IsNan", "isfinite": "IsFinite", "logical_not": "LogicalNot"}
 TWO = {
     "add": "Add", "subtract": "Subtract", "multiply": "Multiply", "divide": "Divide", "maximum": "Maximum",
-    "minimum": "Minimum", "remainder": "Remainder", "floor_divide": "FloorDivide",
+    "minimum": "Minimum", "remainder": "Remainder", "floor_divide": "FloorDivide", "pow": "Pow",
+    "atan2": "Atan2", "hypot": "Hypot",
 }  # fmt: skip
 TWO_TRUTH = {
     "equal": "Equal", "not_equal": "NotEqual", "less": "Less", "less_equal": "LessEqual", "greater": "Greater",
@@ -51,6 +56,7 @@ FLOATING = Program(
     *[f"unary<{{T}}, bool, {op}>" for op in ONE_TRUTH.values()],
     *[f"binary<{{T}}, {{T}}, {op}>" for op in TWO.values()],
     *[f"binary<{{T}}, bool, {op}>" for op in TWO_TRUTH.values()],
+    "clip<{T}>",
 )
 WHOLE = Program(
     "elementwise.cu",
@@ -67,10 +73,9 @@ _CAST_TO = (*FLOATS, *INTEGERS, bool_)
 CAST = Program("elementwise.cu", *[f"cast<{{T}}, {NAMES[d]}>" for d in _CAST_TO], types=tuple(NAMES))
 _WORD = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "u64"}
 WORDS = Program(
-    "elementwise.cu", *[f"{name}<{word}>" for name in ("choose", "fill", "transpose") for word in _WORD.values()],
+    "elementwise.cu", *[f"{name}<{word}>" for name in ("choose", "fill") for word in _WORD.values()],
     types=(float32,),
 )  # fmt: skip
-_PLANS = 4096  # kept of each kernel
 _FULL, _SINGLE, _REPEATED, _NUMBER = range(4)
 Kernel = Callable[..., Any]
 
@@ -107,17 +112,19 @@ def lay(shape: Sequence[int], mine: Sequence[int]) -> tuple[int, int, int] | Non
     return _REPEATED, prod(shape[last:]), size
 
 
-class Plans(dict):  # type: ignore[type-arg]
-    """Plans by dtype and shapes; a plan is False where there is no kernel for them."""
+def _dense(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> Any:
+    """Return the axes in the order in which an array lies, and their places; None where it has gaps or lies in order."""
+    axes = sorted(range(len(shape)), key=lambda i: (-strides[i], i))
+    step = itemsize
+    for i in reversed(axes):
+        if shape[i] != 1:
+            if strides[i] != step:
+                return None
+            step *= shape[i]
+    return tuple(axes), tuple([axes.index(i) for i in range(len(axes))])
 
-    def __init__(self, make: Callable[..., Any]) -> None:
-        self.make = make
 
-    def __missing__(self, key: Any) -> Any:
-        if len(self) >= _PLANS:
-            self.clear()
-        found = self[key] = self.make(*key) or False
-        return found
+_axes = Plans(_dense)
 
 
 def direct(k: Any) -> dict[str, Kernel]:
@@ -127,7 +134,7 @@ def direct(k: Any) -> dict[str, Kernel]:
         made[name] = _one(k, name, op, getattr(k, name), truth=name in ONE_TRUTH)
     for name, op in {**TWO, **TWO_TRUTH, **LOGIC}.items():
         made[name] = _two(k, name, op, getattr(k, name), truth=name in TWO_TRUTH or name in LOGIC)
-    made.update(astype=_astype(k), where=_where(k), full=_full(k), copy=_copy(k))
+    made.update(astype=_astype(k), where=_where(k), full=_full(k), copy=_copy(k), clip=_clip(k))
     return made
 
 
@@ -140,16 +147,23 @@ def _one(k: Any, name: str, op: str, other: Kernel, *, truth: bool) -> Kernel:
         source, n = program_of(name, k._names[dtype]), prod(shape)
         if source is None or not n:
             return None
-        kernel = source.raw(k._names[dtype], f"unary<{{T}}, {'bool' if truth else '{T}'}, {op}>")
+        kernel = source.get(k._names[dtype], f"unary<{{T}}, {'bool' if truth else '{T}'}, {op}>")
         return kernel, tiles(n, dtype.itemsize, 4), boolean if truth else dtype, n
 
     plans = Plans(make)
+
+    def rest(x: Any) -> Any:
+        # CuPy's own kernels flush subnormal numbers to zero, so that floats are brought into order instead.
+        if x._c_contiguous or k._names[x.dtype] not in FLOATS:
+            return other(x)
+        axes = _axes[x.shape, x.strides, x.itemsize]
+        return run(x.transpose(axes[0])).transpose(axes[1]) if axes else run(packed(x))
 
     @functools.wraps(other)
     def run(x: Any) -> Any:
         plan = plans[x.dtype, x.shape] if x._c_contiguous else None
         if not plan:
-            return other(x)
+            return rest(x)
         kernel, grid, dtype, n = plan
         out = empty(x.shape, dtype)
         kernel(grid, _BLOCK, (x, out, n))
@@ -172,7 +186,7 @@ def _two(k: Any, name: str, op: str, other: Kernel, *, truth: bool) -> Kernel:
         if None in lies:
             return None
         n = prod(shape)
-        kernel = source.raw(k._names[dtype], f"binary<{{T}}, {'bool' if truth else '{T}'}, {op}>")
+        kernel = source.get(k._names[dtype], f"binary<{{T}}, {'bool' if truth else '{T}'}, {op}>")
         (kind_x, *rest_x), (kind_y, *rest_y) = lies  # type: ignore[misc]
         sizes = (n, kind_x | kind_y << 2, *rest_x, *rest_y)
         zero: Any = 0.0 if k._names[dtype] in FLOATS else 0
@@ -180,22 +194,41 @@ def _two(k: Any, name: str, op: str, other: Kernel, *, truth: bool) -> Kernel:
 
     plans = Plans(make)
 
+    def rest(x: Any, y: Any) -> Any:
+        """Bring floats into order, since CuPy's own kernels flush subnormal numbers to zero; CuPy has all else."""
+        arrays = [a for a in (x, y) if a.__class__ is ndarray]
+        mine = k._names[arrays[0].dtype]
+        known = [_number(a, 0.0) is not None for a in (x, y) if a.__class__ is not ndarray]
+        if program_of(name, mine) is None or mine not in FLOATS or not all(known):
+            return other(x, y)
+        shape = arrays[0].shape if len(arrays) == 1 else _together(x.shape, y.shape)
+        if shape is None or not prod(shape):
+            return other(x, y)
+        if not all([a._c_contiguous for a in arrays]):
+            axes = [_axes[a.shape, a.strides, a.itemsize] for a in arrays]
+            if axes[0] and axes[0] == axes[-1] and arrays[0].shape == arrays[-1].shape:
+                turned = [a.transpose(axes[0][0]) if a.__class__ is ndarray else a for a in (x, y)]
+                return run(*turned).transpose(axes[0][1])
+            return run(*[packed(a) if a.__class__ is ndarray and not a._c_contiguous else a for a in (x, y)])
+        # What repeats in another way than the kernels know is written out.
+        return run(*[a if lay(shape, a.shape) else packed(cupy.broadcast_to(a, shape)) for a in (x, y)])
+
     @functools.wraps(other)
     def run(x: Any, y: Any) -> Any:
         if x.__class__ is not ndarray:
             plan = y._c_contiguous and plans[y.dtype, None, y.shape]
             number = _number(x, plan[5]) if plan else None
-            left, right = _NULL, y
+            left, right = None, y
         elif y.__class__ is not ndarray:
             plan = x._c_contiguous and plans[x.dtype, x.shape, None]
             number = _number(y, plan[5]) if plan else None
-            left, right = x, _NULL
+            left, right = x, None
         else:
             plan = x._c_contiguous and y._c_contiguous and plans[x.dtype, x.shape, y.shape]
             number = plan[5] if plan else None
             left, right = x, y
         if number is None:
-            return other(x, y)
+            return rest(x, y)
         kernel, grid, shape, dtype, sizes, _ = plan
         out = empty(shape, dtype)
         kernel(grid, _BLOCK, (left, right, out, *sizes, number))
@@ -212,9 +245,6 @@ def _number(value: Any, like: Any) -> Any:
     if (cls is not int and cls is not bool) or not -(1 << 63) <= value < 1 << 63:
         return None
     return like.__class__(value)
-
-
-_NULL = np.uint64(0)
 
 
 def _together(left: Sequence[int], right: Sequence[int]) -> tuple[int, ...] | None:
@@ -238,7 +268,7 @@ def _astype(k: Any) -> Kernel:
         if mine not in NAMES or dtype not in _CAST_TO or not n or (mine is float64 and dtype.itemsize == 2):
             return None
         wide = max(native.itemsize, dtype.itemsize)
-        return CAST.raw(mine, f"cast<{{T}}, {NAMES[dtype]}>"), tiles(n, wide, 4), k.native(dtype), n
+        return CAST.get(mine, f"cast<{{T}}, {NAMES[dtype]}>"), tiles(n, wide, 4), k.native(dtype), n
 
     plans = Plans(make)
 
@@ -296,7 +326,7 @@ def _where(k: Any) -> Kernel:
         if None in lies:
             return None
         n, kinds = prod(shape), sum(kind << 2 * i for i, (kind, *_) in enumerate(lies))  # type: ignore[misc]
-        kernel = WORDS.raw(float32, f"choose<{_WORD[dtype.itemsize]}>")
+        kernel = WORDS.get(float32, f"choose<{_WORD[dtype.itemsize]}>")
         lanes = 16 // dtype.itemsize
         grid = (-(-n // (THREADS * min(lanes, 4))),)
         return kernel, grid, shape, (n, kinds, *[v for _, *rest in lies for v in rest])  # type: ignore[misc]
@@ -309,7 +339,7 @@ def _where(k: Any) -> Kernel:
         if not cond._c_contiguous or cond.dtype.kind != "b" or not (one or two):
             return other(cond, x, y)
         dtype = (x if one else y).dtype
-        left = right = _NULL
+        left = right = 0
         if not one:
             left = _bits(x, dtype)
         elif not x._c_contiguous:
@@ -324,7 +354,7 @@ def _where(k: Any) -> Kernel:
             return other(cond, x, y)
         kernel, grid, shape, sizes = plan
         out = empty(shape, dtype)
-        kernel(grid, _BLOCK, (cond, x if one else _NULL, y if two else _NULL, out, *sizes, left, right))
+        kernel(grid, _BLOCK, (cond, x if one else None, y if two else None, out, *sizes, left, right))
         return out
 
     return where
@@ -343,52 +373,41 @@ def _full(k: Any) -> Kernel:
         if word is None or not n:
             return other(shape, value, dtype=dtype, device=device)
         out = empty(shape, native)
-        WORDS.raw(float32, f"fill<{_WORD[native.itemsize]}>")(tiles(n, native.itemsize, 4), _BLOCK, (out, n, word))
+        WORDS.get(float32, f"fill<{_WORD[native.itemsize]}>")(tiles(n, native.itemsize, 4), _BLOCK, (out, n, word))
         return out
 
     return full
 
 
 def _copy(k: Any) -> Kernel:
-    import cupy
-
-    other, empty = k.copy, cupy.empty
-
-    def make(shape: Any, strides: Any, itemsize: int) -> Any:
-        return _transposed(shape, strides, itemsize)
-
-    plans = Plans(make)
+    other = k.copy
 
     @functools.wraps(other)
     def copy(x: Any) -> Any:
-        plan = None if x._c_contiguous or x.ndim < 2 else plans[x.shape, x.strides, x.itemsize]
-        if not plan:
-            return other(x)
-        kernel, grid, sizes = plan
-        out = empty(x.shape, x.dtype)
-        kernel(grid, (32, 8), (x, out, *sizes))
-        return out
+        return other(x) if x._c_contiguous else packed(x)
 
     return copy
 
 
-def _transposed(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> Any:
-    """Return the plan of a copy from a layout whose matrices lie column by column; None for any other."""
-    merged: list[list[int]] = []
-    for n, s in zip(shape, strides):
-        if n == 1:
-            continue
-        if merged and merged[-1][1] == s * n:
-            merged[-1] = [merged[-1][0] * n, s]
-        else:
-            merged.append([n, s])
-    if len(merged) == 2:
-        merged.insert(0, [1, 0])
-    if len(merged) != 3 or itemsize not in _WORD or not prod(shape):
-        return None
-    (batches, batch), (rows, step), (columns, lead) = merged
-    if step != itemsize or lead <= 0 or batch < 0 or min(rows, columns) < 8:
-        return None
-    grid = (min(-(-rows // 32) * -(-columns // 32) * batches, 1 << 20),)
-    sizes = (rows, columns, batches, batch // itemsize, lead // itemsize)
-    return WORDS.raw(float32, f"transpose<{_WORD[itemsize]}>"), grid, sizes
+def _clip(k: Any) -> Kernel:
+    import cupy
+
+    other, empty = k.clip, cupy.empty
+
+    def make(dtype: Any, shape: Any) -> Any:
+        source, n = program_of("clip", k._names[dtype]), prod(shape)
+        return source and n and (source.get(k._names[dtype], "clip<{T}>"), tiles(n, dtype.itemsize, 4), n)
+
+    plans = Plans(make)
+
+    @functools.wraps(other)
+    def clip(x: Any, lo: Any = None, hi: Any = None) -> Any:
+        plan = lo.__class__ is hi.__class__ is float and x._c_contiguous and plans[x.dtype, x.shape]
+        if not plan:
+            return other(x, lo, hi)
+        kernel, grid, n = plan
+        out = empty(x.shape, x.dtype)
+        kernel(grid, _BLOCK, (x, out, n, lo, hi))
+        return out
+
+    return clip

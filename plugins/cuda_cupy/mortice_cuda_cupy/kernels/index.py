@@ -61,7 +61,7 @@ def _take(k: Any, other: Kernel) -> Kernel:
         size = next(s for s in (16, 8, 4, 2, 1) if inner * x.itemsize % s == 0 and x.data.ptr % s == 0)
         words, count = inner * x.itemsize // size, indices.size
         total = outer * count * words
-        kernel = READ.raw(float32, f"take<{_WORDS[size]}, {_count(total)}>")
+        kernel = READ.get(float32, f"take<{_WORDS[size]}, {_count(total)}>")
         kernel(*over_elements(total), (x, indices, out, total, count, words, n))
         return out
 
@@ -81,7 +81,7 @@ def _gather(k: Any, other: Kernel) -> Kernel:
         x, indices = contiguous(x[cut]), contiguous(indices)
         outer, n, inner = _sizes(x.shape, axis)
         out = empty(want, x.dtype)
-        kernel = READ.raw(float32, f"gather<{_WORDS[x.itemsize]}, {_count(out.size)}>")
+        kernel = READ.get(float32, f"gather<{_WORDS[x.itemsize]}, {_count(out.size)}>")
         kernel(*over_elements(out.size), (x, indices, out, out.size, want[axis], inner, n))
         return out
 
@@ -106,7 +106,7 @@ def _add(k: Any, name: str, other: Kernel) -> Kernel:
         narrow = dtype in FLOATS and x.itemsize == 2
         out = contiguous(k.astype(x, float32)) if narrow else k.copy(x)
         _, n, inner = _sizes(x.shape, axis)
-        kernel = ADD.raw(dtype, f"{name}<{{T}}, {_count(values.size)}>")
+        kernel = ADD.get(dtype, f"{name}<{{T}}, {_count(values.size)}>")
         sizes = (values.size, shape[axis], inner, n)
         kernel(*over_elements(values.size), (out, contiguous(indices), contiguous(values), *sizes))
         return k.astype(out, dtype) if narrow else out

@@ -1,7 +1,7 @@
-"""From sources to launches: which templates a source is compiled with, the cache of what is compiled, and geometry.
+"""From sources to launches: which templates a source is compiled with, and geometry.
 
-CuPy compiles a program when it is first asked for and keeps the result on disk. Kernels go to the current stream of the
-current device; nothing here waits for them.
+A program is compiled when it is first asked for, and the result kept on disk. Kernels go to the current stream of the
+current device; nothing here waits for them. None stands for an operand that is not there.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from importlib.resources import files
 from math import prod
 from typing import Any
 
-import numpy as np
-
 from mortice.backends import DTYPES, DType
+from mortice_cuda_cupy.kernels.build import Module
 
 _BY_NAME = {d.name: d for d in DTYPES}
 bfloat16, float16, float32, float64, bool_, uint8, int32, int64 = (
@@ -30,6 +29,7 @@ THREADS = 256
 # Blocks of a kernel whose threads stride over the grid: enough to fill any device several times over.
 MAX_BLOCKS = 1 << 14
 PROGRAMS: list[Program] = []
+build: Callable[..., Any] = Module
 # A kernel is compiled when it is first asked for, which takes NVRTC a moment; with True, with all others of its source.
 WHOLE_SOURCES = False
 
@@ -55,27 +55,12 @@ class Program:
     @functools.cache  # noqa: B019  a program lives as long as the process
     def get(self, dtype: DType, kernel: str) -> Callable[..., None]:
         """Return a kernel for elements of a dtype."""
-        return functools.partial(_call, self.raw(dtype, kernel))
-
-    @functools.cache  # noqa: B019
-    def raw(self, dtype: DType, kernel: str) -> Callable[..., None]:
-        """Return a kernel that takes no None among its arguments."""
         name = kernel.replace("{T}", NAMES[dtype])
         return self._module(self.expressions(dtype) if WHOLE_SOURCES else (name,)).get_function(name)  # type: ignore[no-any-return]
 
     @functools.cache  # noqa: B019
     def _module(self, expressions: tuple[str, ...]) -> Any:
-        import cupy
-
-        return cupy.RawModule(code=self.code(), options=OPTIONS, name_expressions=expressions)
-
-
-_NULL = np.uint64(0)
-
-
-def _call(function: Any, grid: Sequence[int], block: Sequence[int], args: Sequence[Any]) -> None:
-    """Launch a kernel; None stands for an operand that is not there."""
-    function(grid, block, tuple([_NULL if a is None else a for a in args]))
+        return build(self.code(), OPTIONS, expressions)
 
 
 @functools.cache
@@ -101,9 +86,27 @@ in_order = operator.attrgetter("_c_contiguous")
 
 def contiguous(x: Any) -> Any:
     """Return x in row-major order; None stays."""
-    import cupy
+    if x is None or in_order(x):
+        return x
+    from mortice_cuda_cupy.kernels import copying
 
-    return x if x is None or in_order(x) else cupy.ascontiguousarray(x)
+    return copying.packed(x)
+
+
+_PLANS = 4096  # kept of each kernel
+
+
+class Plans(dict):  # type: ignore[type-arg]
+    """Plans by what they depend on, such as dtype and shapes; a plan is False where there is no kernel for it."""
+
+    def __init__(self, make: Callable[..., Any]) -> None:
+        self.make = make
+
+    def __missing__(self, key: Any) -> Any:
+        if len(self) >= _PLANS:
+            self.clear()
+        found = self[key] = self.make(*key) or False
+        return found
 
 
 def empty(shape: Sequence[int], dtype: Any) -> Any:
@@ -114,6 +117,6 @@ def empty(shape: Sequence[int], dtype: Any) -> Any:
 
 
 __all__ = [
-    "FLOATS", "INTEGERS", "NAMES", "PROGRAMS", "Program", "bfloat16", "bool_", "contiguous", "empty", "float16", "float32",
+    "FLOATS", "INTEGERS", "NAMES", "PROGRAMS", "Plans", "Program", "bfloat16", "bool_", "contiguous", "empty", "float16", "float32",
     "float64", "in_order", "int32", "int64", "over_elements", "over_rows", "prod", "uint8",
 ]  # fmt: skip

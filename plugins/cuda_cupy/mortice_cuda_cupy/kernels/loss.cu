@@ -7,7 +7,10 @@ __device__ __forceinline__ i64 known(i64 t, i64 classes, i64 ignore) { return t 
 
 template <class W> struct Labels {
   i64 classes, inner, ignore;
-  __device__ __forceinline__ i64 start(i64 label) const { return label / inner * classes * inner + label % inner; }
+  __device__ __forceinline__ i64 start(i64 label) const {
+    i64 sample = quotient_of(label, inner);
+    return (sample * classes - sample) * inner + label;
+  }
 };
 // Call f(class, logit) for the classes of a label that are this thread's.
 template <class T, class F>

@@ -119,63 +119,89 @@ __global__ void norm_sums_columns(const T *g, const T *x, const wide_t<T> *mean,
 
 // ---- channels: x is (samples, channels, inner); blockIdx is (channel, part of its samples * inner elements) ----
 
-__device__ __forceinline__ i64 part_start(i64 per, i64 part) { return per * part / gridDim.y; }
-__device__ __forceinline__ i64 of_channel(i64 i, i64 channel, i64 channels, i64 inner) {
-  return (i / inner * channels + channel) * inner + i % inner;
+// Parts are made of units: 16 bytes where these lie in one channel of one sample, else elements.
+template <class T> __device__ __forceinline__ int unit_of(i64 inner) { return inner % kLanes<T> == 0 ? kLanes<T> : 1; }
+__device__ __forceinline__ i64 part_start(i64 units, i64 part, i64 parts) { return units * part / parts; }
+// Call f(Count<N>, at, sample) for what is this thread's of this block's part: N elements from x[at] on.
+template <class T, class F> __device__ __forceinline__ void each_of_channel(i64 samples, i64 channels, i64 inner, F f) {
+  constexpr int N = kLanes<T>;
+  i64 channel = blockIdx.x, unit = unit_of<T>(inner), units = samples * (inner / unit);
+  i64 low = part_start(units, blockIdx.y, gridDim.y), high = part_start(units, blockIdx.y + 1, gridDim.y);
+  if (unit == N) {
+#pragma unroll(N > 4 ? 2 : 4)
+    for (i64 u = low + threadIdx.x; u < high; u += blockDim.x) {
+      i64 sample = quotient_of(u * N, inner);
+      f(Count<N>(), (sample * channels + channel) * inner + (u * N - sample * inner), sample);
+    }
+  } else {
+#pragma unroll 4
+    for (i64 u = low + threadIdx.x; u < high; u += blockDim.x) {
+      i64 sample = quotient_of(u, inner);
+      f(Count<1>(), (sample * channels + channel) * inner + (u - sample * inner), sample);
+    }
+  }
+}
+template <int N, class T> __device__ __forceinline__ Pack<T, N> load_any(const T *at, bool wide) {
+  if (wide) return load<N>(at);
+  Pack<T, N> p;
+#pragma unroll
+  for (int j = 0; j < N; ++j) p.v[j] = at[j];
+  return p;
 }
 
 // parts is (gridDim.y, 2, channels): the mean of each part, and the sum of squared distances from it.
 template <class T>
-__global__ void channel_moments(const T *x, wide_t<T> *parts, i64 samples, i64 channels, i64 inner) {
+__global__ void __launch_bounds__(256) channel_moments(const T *x, wide_t<T> *parts, i64 samples, i64 channels, i64 inner) {
   typedef wide_t<T> W;
-  i64 channel = blockIdx.x, low = part_start(samples * inner, blockIdx.y), high = part_start(samples * inner, blockIdx.y + 1);
-  W total = 0;
-  for (i64 i = low + threadIdx.x; i < high; i += blockDim.x) total += W(widen(x[of_channel(i, channel, channels, inner)]));
-  W mean = sum_over_row(total) / W(high - low);
-  total = 0;
-  for (i64 i = low + threadIdx.x; i < high; i += blockDim.x) {
-    W d = W(widen(x[of_channel(i, channel, channels, inner)])) - mean;
-    total += d * d;
-  }
-  total = sum_over_row(total);
+  bool wide = aligned(x);
+  Lanes<W, kLanes<T>> lanes;
+  each_of_channel<T>(samples, channels, inner,
+                     [&](auto count, i64 at, i64) { lanes.take(load_any<count.value>(x + at, wide)); });
+  Moments<W> all = joined_over_row(lanes.all());
   if (threadIdx.x) return;
-  parts[i64(blockIdx.y) * 2 * channels + channel] = mean;
-  parts[(i64(blockIdx.y) * 2 + 1) * channels + channel] = total;
+  parts[i64(blockIdx.y) * 2 * channels + blockIdx.x] = all.mean;
+  parts[(i64(blockIdx.y) * 2 + 1) * channels + blockIdx.x] = all.apart;
 }
 
+// A warp joins the parts of a channel, of which there are `count`. Blocks are (32, 8).
 template <class T>
-__global__ void merge_moments(const wide_t<T> *parts, wide_t<T> *mean, wide_t<T> *var, i64 count, i64 per, i64 channels) {
+__global__ void merge_moments(const wide_t<T> *parts, wide_t<T> *mean, wide_t<T> *var, i64 count, i64 per, i64 channels, i64 inner) {
   typedef wide_t<T> W;
-  i64 c = thread_of_grid();
+  i64 c = i64(blockIdx.x) * blockDim.y + threadIdx.y, unit = unit_of<T>(inner), units = per / unit;
   if (c >= channels) return;
-  W middle = 0, total = 0;
-  i64 known = 0;
-  for (i64 i = 0; i < count; ++i) {
-    i64 more = per * (i + 1) / count - per * i / count;
-    W d = parts[i * 2 * channels + c] - middle;
-    W share_of_it = W(more) / W(known + more);
-    middle += d * share_of_it;
-    total += parts[(i * 2 + 1) * channels + c] + d * d * W(known) * share_of_it;
-    known += more;
+  Moments<W> all{W(0), W(0), 0};
+  for (i64 i = threadIdx.x; i < count; i += 32) {
+    i64 more = (part_start(units, i + 1, count) - part_start(units, i, count)) * unit;
+    all = joined(all, Moments<W>{parts[i * 2 * channels + c], parts[(i * 2 + 1) * channels + c], more});
   }
-  mean[c] = middle, var[c] = total / W(per);
+  all = joined_over_warp(all);
+  if (threadIdx.x == 0) mean[c] = all.mean, var[c] = all.apart / W(per);
 }
+
+// The inverse of the standard deviation, from the variance; or `var` itself where it is that already, with a negative eps.
+template <class W> __device__ __forceinline__ W inverse(W var, double eps) { return eps < 0 ? var : W(1) / sqrt(var + W(eps)); }
 
 // Sums of g and of g times the normal x. Channel c of sample s has the statistics number s * groups + c / (channels /
 // groups): groups is 0 where all samples share those of their channel.
 template <class T>
-__global__ void channel_sums(const T *g, const T *x, const wide_t<T> *mean, const wide_t<T> *rstd, wide_t<T> *parts,
-                             i64 samples, i64 channels, i64 inner, i64 groups) {
+__global__ void __launch_bounds__(256) channel_sums(const T *g, const T *x, const wide_t<T> *mean, const wide_t<T> *var, wide_t<T> *parts,
+                             i64 samples, i64 channels, i64 inner, i64 groups, double eps) {
   typedef wide_t<T> W;
-  i64 channel = blockIdx.x, low = part_start(samples * inner, blockIdx.y), high = part_start(samples * inner, blockIdx.y + 1);
-  W sum = 0, along = 0;
-  for (i64 i = low + threadIdx.x; i < high; i += blockDim.x) {
-    i64 at = of_channel(i, channel, channels, inner);
-    i64 own = groups ? i / inner * groups + channel / (channels / groups) : channel;
-    W d = widen(g[at]);
-    sum += d;
-    along += d * ((W(widen(x[at])) - mean[own]) * rstd[own]);
-  }
+  i64 channel = blockIdx.x, of_group = groups ? channel / (channels / groups) : channel;
+  bool wide = aligned(g) && aligned(x);
+  W middle = W(0), scale = W(0), sum = W(0), along = W(0);
+  if (!groups) middle = mean[channel], scale = inverse(var[channel], eps);
+  each_of_channel<T>(samples, channels, inner, [&](auto count, i64 at, i64 sample) {
+    auto p = load_any<count.value>(g + at, wide);
+    auto q = load_any<count.value>(x + at, wide);
+    if (groups) middle = mean[sample * groups + of_group], scale = inverse(var[sample * groups + of_group], eps);
+#pragma unroll
+    for (int j = 0; j < count.value; ++j) {
+      W d = widen(p.v[j]);
+      sum += d;
+      along += d * ((W(widen(q.v[j])) - middle) * scale);
+    }
+  });
   sum = sum_over_row(sum);
   along = sum_over_row(along);
   if (threadIdx.x) return;
@@ -183,17 +209,25 @@ __global__ void channel_sums(const T *g, const T *x, const wide_t<T> *mean, cons
   parts[(i64(blockIdx.y) * 2 + 1) * channels + channel] = along;
 }
 
-// Add up parts (count, 2, n): into sums (2, n), and into the gradients of bias and weight where they are wanted.
+// Add up parts (count, 2, n): into sums (2, n), and into the gradients of bias and weight where they are wanted. A warp
+// adds up one number; blocks are (32, 8).
 template <class T>
 __global__ void fold_parts(const wide_t<T> *parts, wide_t<T> *sums, T *bias, T *weight, i64 count, i64 n) {
   typedef wide_t<T> W;
-  for (i64 i = thread_of_grid(); i < 2 * n; i += threads_of_grid()) {
+  for (i64 i = i64(blockIdx.x) * blockDim.y + threadIdx.y; i < 2 * n; i += i64(gridDim.x) * blockDim.y) {
     W total = 0;
-    for (i64 part = 0; part < count; ++part) total += parts[part * 2 * n + i];
+    for (i64 part = threadIdx.x; part < count; part += 32) total += parts[part * 2 * n + i];
+    total = over_warp(total, Plus());
+    if (threadIdx.x) continue;
     if (sums) sums[i] = total;
     if (i < n && bias) bias[i] = narrow<T>(total);
     if (i >= n && weight) weight[i - n] = narrow<T>(total);
   }
+}
+
+__device__ __forceinline__ i64 channel_of(i64 i, i64 channels, i64 inner) {
+  i64 plane = quotient_of(i, inner);
+  return plane - quotient_of(plane, channels) * channels;
 }
 
 template <class T>
@@ -203,10 +237,11 @@ __global__ void channel_apply(const T *x, const wide_t<T> *mean, const wide_t<T>
   constexpr int N = kLanes<T>;
   bool wide = inner % N == 0 && aligned(x) && aligned(out);  // a vector lies in one channel
   share<N>(n, wide, thread_of_grid(), threads_of_grid(), [&](auto count, i64 i) {
-    i64 c = i / inner % channels;
-    W middle = mean[c], scale = W(1) / sqrt(var[c] + W(eps)), shift = bias ? bias[c] : W(0);
+    i64 c = channel_of(i, channels, inner);
+    W middle = mean[c], scale = inverse(var[c], eps), shift = bias ? bias[c] : W(0);
     if (weight) scale *= weight[c];
     auto p = load<count.value>(x + i);
+#pragma unroll
     for (int j = 0; j < count.value; ++j) p.v[j] = narrow<T>((W(widen(p.v[j])) - middle) * scale + shift);
     store(out + i, p);
   });
@@ -214,20 +249,31 @@ __global__ void channel_apply(const T *x, const wide_t<T> *mean, const wide_t<T>
 
 // The gradient of batch_norm's input; sums is (2, channels), over `per` elements each.
 template <class T>
-__global__ void channel_grad(const T *g, const T *x, const wide_t<T> *mean, const wide_t<T> *rstd,
-                             const wide_t<T> *weight, const wide_t<T> *sums, T *out, i64 n, i64 channels, i64 inner) {
+__global__ void channel_grad(const T *g, const T *x, const wide_t<T> *mean, const wide_t<T> *var,
+                             const wide_t<T> *weight, const wide_t<T> *sums, T *out, i64 n, i64 channels, i64 inner, double eps) {
   typedef wide_t<T> W;
   constexpr int N = kLanes<T>;
   bool wide = inner % N == 0 && aligned(g) && aligned(x) && aligned(out);
   W per = W(n / channels);
   share<N>(n, wide, thread_of_grid(), threads_of_grid(), [&](auto count, i64 i) {
-    i64 c = i / inner % channels;
-    W middle = mean[c], scale = rstd[c], sum = sums[c] / per, along = sums[channels + c] / per;
+    i64 c = channel_of(i, channels, inner);
+    W middle = mean[c], scale = inverse(var[c], eps), sum = sums[c] / per, along = sums[channels + c] / per;
     W whole = weight ? scale * weight[c] : scale;
     auto p = load<count.value>(g + i);
     auto q = load<count.value>(x + i);
+#pragma unroll
     for (int j = 0; j < count.value; ++j)
       p.v[j] = narrow<T>(whole * (W(widen(p.v[j])) - sum - (W(widen(q.v[j])) - middle) * scale * along));
     store(out + i, p);
   });
+}
+
+// Products are rounded before they are added, as everywhere.
+__device__ __forceinline__ float rounded_product(float x, float y) { return __fmul_rn(x, y); }
+__device__ __forceinline__ double rounded_product(double x, double y) { return __dmul_rn(x, y); }
+template <class T> __global__ void blend(const T *x, const T *y, T *out, i64 n, double share, double other) {
+  typedef wide_t<T> W;
+  for (i64 i = thread_of_grid(); i < n; i += threads_of_grid())
+    out[i] = narrow<T>(W(widen(narrow<T>(rounded_product(W(widen(x[i])), W(share))))) +
+                       W(widen(narrow<T>(rounded_product(W(widen(y[i])), W(other))))));
 }

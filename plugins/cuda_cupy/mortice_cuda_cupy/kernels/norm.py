@@ -17,7 +17,7 @@ _ROWS = [
 ]
 NORM = Program(
     "norm.cu", *_ROWS, "norm_sums_columns<{T}, false>", "norm_sums_columns<{T}, true>", "channel_moments<{T}>",
-    "merge_moments<{T}>", "channel_sums<{T}>", "fold_parts<{T}>", "channel_apply<{T}>", "channel_grad<{T}>",
+    "merge_moments<{T}>", "channel_sums<{T}>", "fold_parts<{T}>", "channel_apply<{T}>", "channel_grad<{T}>", "blend<{T}>",
 )  # fmt: skip
 _LAYER, _RMS, _GROUP = "false, false", "true, false", "false, true"
 _Core = NamespaceBackend
@@ -119,7 +119,7 @@ class NormKernels(KernelMixin):
         sizes = _ints(samples, channels, inner)
         NORM.get(dtype, "channel_moments<{T}>")((channels, count), (256,), (x, parts, *sizes))
         NORM.get(dtype, "merge_moments<{T}>")(
-            *over_elements(channels), (parts, mean, var, *_ints(count, samples * inner, channels))
+            *_warps(channels), (parts, mean, var, *_ints(count, samples * inner, channels, inner))
         )
         return _apply(self, x, mean, var, weight, bias, eps), mean, var
 
@@ -129,15 +129,15 @@ class NormKernels(KernelMixin):
         if mean is None or var is None or not _fits(self, x, g):
             return _Core.batch_norm_grads(self, g, x, weight, mean, var, eps=eps, needs=needs)  # type: ignore[no-any-return]
         g, x = contiguous(g), contiguous(x)
-        rstd = self.divide(1, self.sqrt(self.add(var, eps)))
-        sums, of_weight, of_bias = _channel_sums(self, g, x, mean, rstd, 0, needs[1:])
+        sums, of_weight, of_bias = _channel_sums(self, g, x, mean, var, 0, needs[1:], float(eps))
         if not needs[0]:
             return None, of_weight, of_bias
         of_x = empty(x.shape, x.dtype)
         _, channels, inner = _sizes(x)
         NORM.get(self.dtype_of(x), "channel_grad<{T}>")(
             *over_elements(x.size, 16 // x.itemsize),
-            (g, x, contiguous(mean), rstd, _as_wide(self, weight, x), sums, of_x, *_ints(x.size, channels, inner)),
+            (g, x, contiguous(mean), contiguous(var), _as_wide(self, weight, x), sums, of_x, *_ints(x.size, channels, inner),
+             float(eps)),
         )
         return of_x, of_weight, of_bias
 
@@ -165,6 +165,14 @@ class NormKernels(KernelMixin):
             return _Core.batch_norm_eval_weight_grad(self, g, x, mean, var, eps=eps)
         mean, var = _as_wide(self, mean, x), _as_wide(self, var, x)
         return self.batch_norm_weight_grad(g, x, mean, var, eps=eps)
+
+
+    def blend(self, x: Any, share: float, y: Any, other: float) -> Any:
+        if not _fits(self, x, y):
+            return _Core.blend(self, x, share, y, other)
+        x, y, out = contiguous(x), contiguous(y), empty(x.shape, x.dtype)
+        NORM.get(self.dtype_of(x), "blend<{T}>")(*over_elements(x.size), (x, y, out, x.size, float(share), float(other)))
+        return out
 
 
 # ---- launches ----
@@ -240,9 +248,12 @@ def _column_sums(
 
 
 def _channel_sums(
-    k: Any, g: Any, x: Any, mean: Any, rstd: Any, groups: int, needs: Sequence[bool]
+    k: Any, g: Any, x: Any, mean: Any, var: Any, groups: int, needs: Sequence[bool], eps: float = -1.0
 ) -> tuple[Any, Any, Any]:
-    """Return the channels' sums (2, C) of g and of g times the normal x, and the latter as gradients where needed."""
+    """Return the channels' sums (2, C) of g and of g times the normal x, and the latter as gradients where needed.
+
+    Without an eps the variances are the inverse standard deviations.
+    """
     if groups and not any(needs):
         return None, None, None
     g, x = contiguous(g), contiguous(x)
@@ -251,7 +262,7 @@ def _channel_sums(
     parts = empty((count, 2, channels), _wide(k, x))
     NORM.get(k.dtype_of(x), "channel_sums<{T}>")(
         (channels, count), (256,),
-        (g, x, contiguous(mean), contiguous(rstd), parts, *_ints(samples, channels, inner, groups)),
+        (g, x, contiguous(mean), contiguous(var), parts, *_ints(samples, channels, inner, groups), eps),
     )  # fmt: skip
     return _folded(k, x, parts, (channels,), needs)
 
@@ -260,8 +271,13 @@ def _folded(k: Any, x: Any, parts: Any, shape: Sequence[int], needs: Sequence[bo
     count, _, n = parts.shape
     sums = empty((2, n), parts.dtype)
     weight, bias = (empty(shape, x.dtype) if need else None for need in needs)
-    NORM.get(k.dtype_of(x), "fold_parts<{T}>")(*over_elements(2 * n), (parts, sums, bias, weight, *_ints(count, n)))
+    NORM.get(k.dtype_of(x), "fold_parts<{T}>")(*_warps(2 * n), (parts, sums, bias, weight, *_ints(count, n)))
     return sums, weight, bias
+
+
+def _warps(count: int) -> tuple[tuple[int], tuple[int, int]]:
+    """Return grid and block for a warp each."""
+    return (min(-(-count // 8), 1 << 20),), (32, 8)
 
 
 def _apply(k: Any, x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float) -> Any:

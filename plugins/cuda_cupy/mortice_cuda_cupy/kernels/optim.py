@@ -19,7 +19,7 @@ from mortice.backends.mixin import KernelMixin
 from mortice.backends.optim import unless
 from mortice_cuda_cupy.kernels.launch import FLOATS, MAX_BLOCKS, Program
 
-CHUNK = 1 << 14  # elements that a block takes at a time
+CHUNK = 1 << 12  # elements that a block takes at a time: small models have blocks for all multiprocessors too
 _TABLES = 64  # that are kept
 
 

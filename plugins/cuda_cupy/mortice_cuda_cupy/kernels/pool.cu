@@ -29,8 +29,9 @@ template <class T> __global__ void max_pool(const T *x, T *out, i64 *at, i64 pla
   MAKE_AXES;
   i64 per = i64(a.count) * b.count * c.count;
   for (i64 i = thread_of_grid(); i < planes * per; i += threads_of_grid()) {
-    const T *plane = x + i / per * a.size * b.size * c.size;
-    int w = int(i % per), u = a.start(w / (b.count * c.count)), v = b.start(w / c.count % b.count), t = c.start(w % c.count);
+    i64 which = quotient_of(i, per);
+    const T *plane = x + which * a.size * b.size * c.size;
+    int w = int(i - which * per), u = a.start(w / (b.count * c.count)), v = b.start(w / c.count % b.count), t = c.start(w % c.count);
     // A window of nothing but -inf still points into the input.
     i64 place = (i64(min(max(u, 0), a.size - 1)) * b.size + min(max(v, 0), b.size - 1)) * c.size + min(max(t, 0), c.size - 1);
     W best = -infinity<W>();
@@ -60,7 +61,7 @@ template <class T> __global__ void max_pool_window_grad(const T *g, const i64 *a
   MAKE_AXES;
   i64 per = i64(a.size) * b.size * c.size, windows = i64(a.count) * b.count * c.count;
   for (i64 i = thread_of_grid(); i < planes * per; i += threads_of_grid()) {
-    i64 plane = i / per, begin = plane * windows;
+    i64 plane = quotient_of(i, per), begin = plane * windows;
     int e = int(i - plane * per), q = e / (b.size * c.size), r = e / c.size % b.size, s = e % c.size;
     W total = 0;
     for (int u = a.first(q); u <= a.last(q); ++u)
@@ -87,8 +88,9 @@ __global__ void avg_pool(const T *x, T *out, i64 planes, AXES, bool with_padding
   MAKE_AXES;
   i64 per = i64(a.count) * b.count * c.count;
   for (i64 i = thread_of_grid(); i < planes * per; i += threads_of_grid()) {
-    const T *plane = x + i / per * a.size * b.size * c.size;
-    int w = int(i % per), o0 = w / (b.count * c.count), o1 = w / c.count % b.count, o2 = w % c.count;
+    i64 which = quotient_of(i, per);
+    const T *plane = x + which * a.size * b.size * c.size;
+    int w = int(i - which * per), o0 = w / (b.count * c.count), o1 = w / c.count % b.count, o2 = w % c.count;
     int u = a.start(o0), v = b.start(o1), t = c.start(o2);
     W total = 0;
     for (int q = max(u, 0); q < min(u + a.kernel, a.size); ++q)
@@ -107,8 +109,9 @@ __global__ void avg_pool_grad(const T *g, T *out, i64 planes, AXES, bool with_pa
   MAKE_AXES;
   i64 per = i64(a.size) * b.size * c.size;
   for (i64 i = thread_of_grid(); i < planes * per; i += threads_of_grid()) {
-    const T *plane = g + i / per * a.count * b.count * c.count;
-    int e = int(i % per), q = e / (b.size * c.size), r = e / c.size % b.size, s = e % c.size;
+    i64 which = quotient_of(i, per);
+    const T *plane = g + which * a.count * b.count * c.count;
+    int e = int(i - which * per), q = e / (b.size * c.size), r = e / c.size % b.size, s = e % c.size;
     W total = 0;
     for (int u = a.first(q); u <= a.last(q); ++u)
       for (int v = b.first(r); v <= b.last(r); ++v)

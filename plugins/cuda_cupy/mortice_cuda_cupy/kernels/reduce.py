@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from mortice_cuda_cupy.kernels.elementwise import Plans
 from mortice_cuda_cupy.kernels.launch import (
     FLOATS,
     INTEGERS,
     MAX_BLOCKS,
     THREADS,
+    Plans,
     Program,
     bfloat16,
     bool_,
     contiguous,
     over_elements,
-    over_rows,
     prod,
     uint8,
 )
@@ -41,12 +41,18 @@ HALVES = Program("reduce.cu", *_kernels(True), *_PLACES, types=_NARROW)
 WHOLE = Program(
     "reduce.cu", *_kernels(False), *_PLACES, types=tuple([d for d in (*FLOATS, *INTEGERS) if d not in _NARROW])
 )
+_WIDE = "work_t<{T}>"
+SPREAD = Program(
+    "reduce.cu", "variance_rows<{T}>", "variance_parts<{T}>",
+    *[f"reduce_{way}<{kind}>" for way in _WAYS
+      for kind in (f"{{T}}, {_WIDE}, Squares", "{T}, {T}, Length", f"{_WIDE}, {{T}}, Root", f"{_WIDE}, {_WIDE}, Sum")],
+)  # fmt: skip
 TRUTH = Program(
     "reduce.cu", *[f"reduce_{way}<{kind}, {op}>" for way in _WAYS for op in TRUTHS.values()
                    for kind in ("{T}, bool", "{T}, int", "int, bool", "int, int")],
     types=(*FLOATS, *INTEGERS, bool_, uint8),
 )  # fmt: skip
-_BLOCKS = 1056  # that share a long sum: 8 for each of 132 multiprocessors
+_BLOCKS = 528  # that share a long sum: 4 for each of 132 multiprocessors, which all run at a time
 Kernel = Callable[..., Any]
 
 
@@ -54,6 +60,7 @@ def reductions(k: Any) -> dict[str, Kernel]:
     """Return the kernels of a backend by name, each with the one that it has as the way for what is left over."""
     made = {name: _reduction(k, name, op, getattr(k, name)) for name, op in (VALUES | TRUTHS).items()}
     made["mean"] = _reduction(k, "mean", "Sum", k.mean)
+    made.update(vector_norm=_norm(k, k.vector_norm), var=_variance(k, k.var), index_range=_index_range(k, k.index_range))
     made.update({name: _places(k, op, getattr(k, name)) for name, op in PLACES.items()})
     return made
 
@@ -74,6 +81,43 @@ def runs(ndim: int, axis: Any) -> list[tuple[int, int]] | None:
     return found
 
 
+def _steps(
+    k: Any, source: Program, ops: Callable[[bool, bool], str], small: str, wide: str, native: Any, shape: Any, axis: Any,
+    keepdims: bool, mean: bool = False,
+) -> Any:  # fmt: skip
+    """Return the launches of a reduction, None where it is not here; `ops` names the operation of a first and of a last one."""
+    dtype, found = k._names[native], runs(len(shape), axis)
+    if not prod(shape) or not found or len(found) > 2:
+        return None
+    count = prod(shape[a] for first, end in found for a in range(first, end))
+    natives = {"bool": np.dtype(bool), "int": np.dtype(np.int32), "{T}": native}
+    natives[wide] = natives.get(wide, native if native.itemsize > 2 else np.dtype(np.float32))
+    stages, sizes = [], list(shape)
+    for first, end in reversed(found):
+        outer, n, inner = prod(sizes[:first]), prod(sizes[first:end]), prod(sizes[end:])
+        sizes[first:end] = [1] * (end - first)
+        stages += _stages(outer, n, inner, native.itemsize)
+    steps, reads = [], "{T}"
+    for i, (way, result, numbers, geometry) in enumerate(stages):
+        first, last = i == 0, i == len(stages) - 1
+        writes = small if last else wide
+        kernel = source.get(dtype, f"reduce_{way}<{reads}, {writes}, {ops(first, last)}>")
+        divisor = float(count) if last and mean else 0.0
+        steps.append((kernel, *geometry, result, natives[writes], (*numbers, divisor)))
+        reads = writes
+    out = sizes if keepdims else [s for i, s in enumerate(shape) if not any([a <= i < b for a, b in found])]
+    steps[-1] = (*steps[-1][:3], tuple(out), *steps[-1][4:])
+    return steps
+
+
+def _done(empty: Any, steps: Any, x: Any) -> Any:
+    for kernel, grid, block, shape, dtype, sizes in steps:
+        out = empty(shape, dtype)
+        kernel(grid, block, (x, out, *sizes))
+        x = out
+    return x
+
+
 def _reduction(k: Any, name: str, op: str, other: Kernel) -> Kernel:
     import cupy
 
@@ -81,29 +125,14 @@ def _reduction(k: Any, name: str, op: str, other: Kernel) -> Kernel:
     truth = name in TRUTHS
 
     def make(native: Any, shape: Any, axis: Any, keepdims: bool) -> Any:
-        dtype, found = k._names[native], runs(len(shape), axis)
+        dtype = k._names[native]
         known = TRUTH.types if truth else FLOATS if name == "mean" else (*FLOATS, *INTEGERS)
-        if dtype not in known or not prod(shape) or not found or len(found) > 2:
+        if dtype not in known:
             return None
         source = TRUTH if truth else HALVES if dtype in _NARROW else WHOLE
-        count = prod(shape[a] for first, end in found for a in range(first, end))
-        small = "bool" if truth else "{T}"
         wide = "int" if truth else "float" if dtype in _NARROW else "{T}"
-        natives = {"bool": np.dtype(bool), "int": np.dtype(np.int32), "float": np.dtype(np.float32), "{T}": native}
-        steps, sizes, reads = [], list(shape), "{T}"
-        for last, (first, end) in enumerate(reversed(found), 1):
-            outer, n, inner = prod(sizes[:first]), prod(sizes[first:end]), prod(sizes[end:])
-            sizes[first:end] = [1] * (end - first)
-            for final, way, dims, geometry in _stages(outer, n, inner):
-                done = final and last == len(found)
-                writes = small if done else wide
-                kernel = source.raw(dtype, f"reduce_{way}<{reads}, {writes}, {op}>")
-                divisor = float(count) if done and name == "mean" else 0.0
-                steps.append((kernel, *geometry, dims[0], natives[writes], (*dims[1], divisor)))
-                reads = writes
-        out = sizes if keepdims else [s for i, s in enumerate(shape) if not any([a <= i < b for a, b in found])]
-        steps[-1] = (*steps[-1][:3], tuple(out), *steps[-1][4:])
-        return steps
+        small = "bool" if truth else "{T}"
+        return _steps(k, source, lambda first, last: op, small, wide, native, shape, axis, keepdims, name == "mean")
 
     plans = Plans(make)
 
@@ -126,40 +155,152 @@ def _reduction(k: Any, name: str, op: str, other: Kernel) -> Kernel:
                 )
                 return run(x.T, axis=axes, keepdims=keepdims).T
             return other(x, axis=axis, keepdims=keepdims)
-        for kernel, grid, block, shape, dtype, sizes in steps:
-            out = empty(shape, dtype)
-            kernel(grid, block, (x, out, *sizes))
-            x = out
-        return x
+        return _done(empty, steps, x)
 
     return run
 
 
-def _stages(outer: int, n: int, inner: int) -> list[tuple[bool, str, tuple[Any, tuple[int, ...]], tuple[Any, Any]]]:
-    """Return the launches that reduce n: whether it is the last, the way, shape of the result and sizes, geometry."""
+def _norm(k: Any, other: Kernel) -> Kernel:
+    import cupy
+
+    empty = cupy.empty
+    ops = {(True, True): "Length", (True, False): "Squares", (False, False): "Sum", (False, True): "Root"}
+
+    def make(native: Any, shape: Any, axis: Any, keepdims: bool) -> Any:
+        if k._names[native] not in FLOATS:
+            return None
+        return _steps(k, SPREAD, lambda *ends: ops[ends], "{T}", _WIDE, native, shape, axis, keepdims)
+
+    plans = Plans(make)
+
+    @functools.wraps(other)
+    def run(x: Any, *, p: float, axis: Any = None, keepdims: bool = False) -> Any:
+        axis = tuple(axis) if axis.__class__ is list else axis
+        steps = plans[x.dtype, x.shape, axis, keepdims] if p == 2 and x._c_contiguous else None
+        return _done(empty, steps, x) if steps else other(x, p=p, axis=axis, keepdims=keepdims)
+
+    return run
+
+
+def _variance(k: Any, other: Kernel) -> Kernel:
+    import cupy
+
+    empty = cupy.empty
+
+    def make(native: Any, shape: Any, axis: Any, keepdims: bool) -> Any:
+        dtype, found = k._names[native], runs(len(shape), axis)
+        if dtype not in FLOATS or not prod(shape) or not found or len(found) > 1 or prod(shape[found[0][1] :]) != 1:
+            return None
+        first, end = found[0]
+        rows, n = prod(shape[:first]), prod(shape[first:end])
+        parts, per = _parts(rows, n)
+        out = (*shape[:first], *[1] * (len(shape) - first)) if keepdims else (*shape[:first], *shape[end:])
+        sizes = (rows, n, parts, per)
+        kernels = tuple([SPREAD.get(dtype, f"variance_{part}<{{T}}>") for part in ("rows", "parts")])
+        wide = native if native.itemsize > 2 else np.dtype(np.float32)
+        return *kernels, _lines(rows * parts, per), wide, out, sizes, n
+
+    plans = Plans(make)
+
+    @functools.wraps(other)
+    def run(x: Any, *, axis: Any = None, correction: float = 1, keepdims: bool = False) -> Any:
+        axis = tuple(axis) if axis.__class__ is list else axis
+        plan = plans[x.dtype, x.shape, axis, keepdims] if x._c_contiguous else None
+        if not plan:
+            return other(x, axis=axis, correction=correction, keepdims=keepdims)
+        kernel, join, geometry, wide, shape, sizes, n = plan
+        out, freedom = empty(shape, x.dtype), float(max(n - correction, 0))
+        if sizes[2] == 1:
+            kernel(*geometry, (x, None, out, *sizes, freedom))
+            return out
+        found = empty((2, sizes[0] * sizes[2]), wide)
+        kernel(*geometry, (x, found, None, *sizes, freedom))
+        join((min(-(-sizes[0] // 8), MAX_BLOCKS),), (32, 8), (found, out, *sizes, freedom))
+        return out
+
+    return run
+
+
+EXTENT = Program("reduce.cu", "extent<{T}>", types=tuple(INTEGERS))
+_FEW = 1 << 16  # that one block looks at
+
+
+class _Ends(threading.local):
+    """Memory of the host that kernels write to."""
+
+    def __init__(self) -> None:
+        import cupy
+
+        self.held = np.frombuffer(cupy.cuda.alloc_pinned_memory(16), np.uint8, 16)
+        self.address = int(self.held.ctypes.data)
+
+
+def _index_range(k: Any, other: Kernel) -> Kernel:
+    import cupy
+
+    ends: list[_Ends] = []
+
+    @functools.wraps(other)
+    def index_range(x: Any) -> tuple[int, int]:
+        dtype = k._names[x.dtype]
+        if dtype not in INTEGERS or not 0 < x.size <= _FEW or not x._c_contiguous:
+            return other(x)  # type: ignore[no-any-return]
+        k.refuse_in_capture("it reads values of the device, which are there only after a replay")
+        if not ends:
+            ends.append(_Ends())
+        place = ends[0]
+        # Straight to the host: one launch and one wait, and nothing to copy.
+        EXTENT.get(dtype, "extent<{T}>")((1,), (min(-(-x.size // 32) * 32, 1024),), (x, place.address, x.size))
+        cupy.cuda.get_current_stream().synchronize()
+        low, high = place.held.view(x.dtype)[:2].tolist()
+        return low, high
+
+    return index_range
+
+
+def _lines(lines: int, n: int) -> tuple[tuple[int], tuple[int, int]]:
+    """Return grid and block for lines of n elements: a warp each where they are short, else a block."""
+    if n <= 1024:
+        return (min(-(-lines // 8), MAX_BLOCKS),), (32, 8)
+    return (min(lines, MAX_BLOCKS),), (THREADS, 1)
+
+
+def _parts(rows: int, n: int) -> tuple[int, int]:
+    """Return into how many parts rows go, and how long they are."""
+    per = _share(n, max(1, min(_BLOCKS // rows, n // 8192)), 16)
+    return -(-n // per), per
+
+
+def _stages(outer: int, n: int, inner: int, itemsize: int) -> list[tuple[str, Any, tuple[Any, ...], tuple[Any, Any]]]:
+    """Return the launches that reduce n: the way, shape of the result, sizes, geometry."""
     made: list[Any] = []
     if inner == 1:
-        parts = max(1, min(_BLOCKS // outer, n // 8192))
-        per = _share(n, parts, 16)
-        parts = -(-n // per)
-        made.append((parts == 1, "rows", ((outer, parts), (outer, n, parts, per)), over_rows(outer * parts, per)))
+        parts, per = _parts(outer, n)
+        made.append(("rows", (outer, parts), (outer, n, parts, per), _lines(outer * parts, per)))
         if parts > 1:
-            made.append((True, "rows", ((outer,), (outer, parts, 1, parts)), over_rows(outer, parts)))
+            made.append(("rows", (outer,), (outer, parts, 1, parts), _lines(outer, parts)))
         return made
-    across = min(inner, 32)
-    strips = -(-inner // across)
+    across, packs, strips = _strips(inner, itemsize)
     parts = max(1, min(_BLOCKS // (outer * strips), n // 64))
     per = _share(n, parts, 1)
     parts = -(-n // per)
     grid = (min(outer * strips * parts, MAX_BLOCKS),)
-    sizes = (outer, n, inner, parts, per, across)
-    made.append((parts == 1, "columns", ((parts, outer, inner), sizes), (grid, (THREADS,))))
+    made.append(("columns", (parts, outer, inner), (outer, n, inner, parts, per, across, packs), (grid, (THREADS,))))
     if parts > 1:
         whole = outer * inner
-        across = min(whole, 32)
-        sizes, grid = (1, parts, whole, 1, parts, across), (min(-(-whole // across), MAX_BLOCKS),)
-        made.append((True, "columns", ((whole,), sizes), (grid, (THREADS,))))
+        across, packs, strips = _strips(whole, max(itemsize, 4))
+        sizes, grid = (1, parts, whole, 1, parts, across, packs), (min(strips, MAX_BLOCKS),)
+        made.append(("columns", (whole,), sizes, (grid, (THREADS,))))
     return made
+
+
+def _strips(inner: int, itemsize: int) -> tuple[int, Any, int]:
+    """Return how many threads of a block lie side by side, whether each takes columns of 16 bytes, and the strips there are."""
+    lanes = min(16 // itemsize, 8)
+    packs = inner % lanes == 0
+    wide = inner // lanes if packs else inner
+    across = min(wide, 32)
+    return across, np.bool_(packs), -(-wide // across)
 
 
 def _share(n: int, parts: int, multiple: int) -> int:
@@ -169,7 +310,7 @@ def _share(n: int, parts: int, multiple: int) -> int:
 def _places(k: Any, op: str, other: Kernel) -> Kernel:
     import cupy
 
-    empty, native, null = cupy.empty, np.dtype(np.int64), np.uint64(0)
+    empty, native = cupy.empty, np.dtype(np.int64)
 
     def make(dtype: Any, shape: Any, axis: Any, keepdims: bool) -> Any:
         mine = k._names[dtype]
@@ -184,10 +325,10 @@ def _places(k: Any, op: str, other: Kernel) -> Kernel:
         )  # fmt: skip
         source = HALVES if mine in _NARROW else WHOLE
         if inner > 1:
-            return source.raw(mine, f"arg_columns<{{T}}, {op}>"), None, None, tuple(out), (outer, n, inner)
+            return source.get(mine, f"arg_columns<{{T}}, {op}>"), None, None, tuple(out), (outer, n, inner)
         parts = max(1, min(_BLOCKS // outer, n // 8192))
-        per = _share(n, parts, 1)
-        return source.raw(mine, f"arg_rows<{{T}}, {op}>"), -(-n // per), per, tuple(out), (outer, n)
+        per = _share(n, parts, 16)
+        return source.get(mine, f"arg_rows<{{T}}, {op}>"), -(-n // per), per, tuple(out), (outer, n)
 
     plans = Plans(make)
 
@@ -201,11 +342,11 @@ def _places(k: Any, op: str, other: Kernel) -> Kernel:
         if parts is None:
             kernel(*over_elements(sizes[0] * sizes[2]), (x, out, *sizes))
         elif parts == 1:
-            kernel(*over_rows(*sizes), (x, null, out, *sizes, 1, per))
+            kernel(*_lines(*sizes), (x, None, out, *sizes, 1, per))
         else:
             found = empty((sizes[0], parts), native)
-            kernel(*over_rows(sizes[0] * parts, per), (x, null, found, *sizes, parts, per))
-            kernel(*over_rows(sizes[0], parts), (x, found, out, *sizes, parts, per))
+            kernel(*_lines(sizes[0] * parts, per), (x, None, found, *sizes, parts, per))
+            kernel(*_lines(sizes[0], parts), (x, found, out, *sizes, parts, per))
         return out
 
     return run

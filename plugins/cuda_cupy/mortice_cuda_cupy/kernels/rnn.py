@@ -32,9 +32,10 @@ class RecurrentKernels(KernelMixin):
         h, c = _state(self, h0), _state(self, c0)
         rows, hidden = x.shape[0], h.shape[1]
         out, cells, gates = (empty((rows, n * hidden), h.dtype) for n in (1, 1, 4))
+        of_h = empty((h.shape[0], 4 * hidden), h.dtype)
         for at, n in layer_steps(batch_sizes, reverse):
-            of_h = contiguous(self.matmul(h[:n], w))
-            _step(self, "lstm_step<{T}>", n, hidden, of_x[at], of_h, h, c, out[at], cells[at], gates[at])
+            self.product_into(_first(of_h, n), _first(h, n), w)
+            _step(self, "lstm_step<{T}>", at, n, hidden, of_x, of_h, h, c, out, cells, gates)
         return tuple([narrow(self, a, dtype) for a in (out, h, c, cells, gates)])  # type: ignore[return-value]
 
     def lstm_layer_grad(
@@ -52,9 +53,8 @@ class RecurrentKernels(KernelMixin):
         before, hidden = contiguous(states_before(self, c0, cells, batch_sizes, reverse)), d_h.shape[1]
         d_gates = empty(gates.shape, gates.dtype)
         for at, n in reversed(layer_steps(batch_sizes, reverse)):
-            arrays = (g[at], d_h, d_c, gates[at], cells[at], before[at], d_gates[at])
-            _step(self, "lstm_step_grad<{T}>", n, hidden, *arrays)
-            d_h[:n] = self.matmul(d_gates[at], w)
+            _step(self, "lstm_step_grad<{T}>", at, n, hidden, g, d_h, d_c, gates, cells, before, d_gates)
+            self.product_into(_first(d_h, n), d_gates[at], w)
         d_gates, d_h, d_c = (narrow(self, a, dtype) for a in (d_gates, d_h, d_c))
         return d_gates, d_h, d_c, None
 
@@ -70,9 +70,10 @@ class RecurrentKernels(KernelMixin):
         h, bias = _state(self, h0), None if b_hh is None else contiguous(widen(self, b_hh))
         rows, hidden = x.shape[0], h.shape[1]
         out, gates = empty((rows, hidden), h.dtype), empty((rows, 4 * hidden), h.dtype)
+        of_h = empty((h.shape[0], 3 * hidden), h.dtype)
         for at, n in layer_steps(batch_sizes, reverse):
-            of_h = contiguous(self.matmul(h[:n], w))
-            _step(self, "gru_step<{T}>", n, hidden, of_x[at], of_h, bias, h, out[at], gates[at])
+            self.product_into(_first(of_h, n), _first(h, n), w)
+            _step(self, "gru_step<{T}>", at, n, hidden, of_x, of_h, bias, h, out, gates)
         return tuple([narrow(self, a, dtype) for a in (out, h, gates)])  # type: ignore[return-value]
 
     def gru_layer_grad(
@@ -91,8 +92,8 @@ class RecurrentKernels(KernelMixin):
         rows, hidden = g.shape
         d_input, d_hidden = (empty((rows, 3 * hidden), g.dtype) for _ in range(2))
         for at, n in reversed(layer_steps(batch_sizes, reverse)):
-            _step(self, "gru_step_grad<{T}>", n, hidden, g[at], d_h, gates[at], before[at], d_input[at], d_hidden[at])
-            d_h[:n] += self.matmul(d_hidden[at], w)
+            _step(self, "gru_step_grad<{T}>", at, n, hidden, g, d_h, gates, before, d_input, d_hidden)
+            self.product_into(_first(d_h, n), d_hidden[at], w, add=True)
         return tuple([narrow(self, a, dtype) for a in (d_input, d_hidden, d_h)])  # type: ignore[return-value]
 
 
@@ -107,6 +108,11 @@ def _state(k: Any, x: Any) -> Any:
     return contiguous(k.copy(x) if wide is x else wide)
 
 
-def _step(k: Any, kernel: str, n: int, hidden: int, *arrays: Any) -> None:
+def _first(x: Any, n: int) -> Any:
+    return x if x.shape[0] == n else x[:n]
+
+
+def _step(k: Any, kernel: str, at: slice, n: int, hidden: int, *arrays: Any) -> None:
+    """Launch a step for the rows `at` of what lies in order of time."""
     if n * hidden:
-        RNN.get(k.dtype_of(arrays[0]), kernel)(*over_elements(n * hidden), (*arrays, int(n), int(hidden)))
+        RNN.get(k.dtype_of(arrays[0]), kernel)(*over_elements(n * hidden), (*arrays, int(at.start), int(n), int(hidden)))

@@ -1,47 +1,10 @@
 // softmax and log_softmax with their gradients, in two walks along each row: the second finds the row in a cache.
 
-// The greatest element so far and the sum of exponentials of all less it.
-template <class W> struct Peak {
-  W top, sum;
-};
-struct Merge {
-  template <class W> __device__ Peak<W> operator()(Peak<W> a, Peak<W> b) const {
-    W top = a.top > b.top ? a.top : b.top;
-    // Where both are -inf their difference would be nan.
-    W of_a = a.top == top ? W(1) : exp(a.top - top), of_b = b.top == top ? W(1) : exp(b.top - top);
-    return {top, a.sum * of_a + b.sum * of_b};
-  }
-};
-template <class W> __device__ __forceinline__ void take(Peak<W> &peak, W x) {
-  if (x > peak.top) {
-    peak.sum = peak.sum * exp(peak.top - x) + W(1);
-    peak.top = x;
-  } else {
-    peak.sum += x == peak.top ? W(1) : exp(x - peak.top);  // both may be -inf
-  }
-}
-template <class W> __device__ __forceinline__ Peak<W> empty_peak() { return {-infinity<W>(), W(0)}; }
 // A row whose top is infinite has no softmax.
 template <class W> __device__ __forceinline__ Peak<W> checked(Peak<W> p) {
   if (isinf(p.top)) p.sum = not_a_number<W>();
   return p;
 }
-template <class W> __device__ __forceinline__ Peak<W> shuffled(Peak<W> p, int by) {
-  return {__shfl_xor_sync(0xffffffffu, p.top, by), __shfl_xor_sync(0xffffffffu, p.sum, by)};
-}
-template <class W> __device__ Peak<W> peak_over_row(Peak<W> p) {
-  for (int by = 16; by; by >>= 1) p = Merge()(p, shuffled(p, by));
-  if (blockDim.x <= 32) return p;
-  __shared__ W tops[32], sums[32];
-  int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
-  __syncthreads();
-  if (lane == 0) tops[warp] = p.top, sums[warp] = p.sum;
-  __syncthreads();
-  p = lane < int(blockDim.x) >> 5 ? Peak<W>{tops[lane], sums[lane]} : empty_peak<W>();
-  for (int by = 16; by; by >>= 1) p = Merge()(p, shuffled(p, by));
-  return p;
-}
-
 template <bool LOG, class W> __device__ __forceinline__ W finish(W x, Peak<W> p, W last) {
   return LOG ? x - p.top - last : exp(x - p.top) * last;
 }

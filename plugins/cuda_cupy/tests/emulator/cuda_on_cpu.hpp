@@ -210,6 +210,7 @@ T exchange(unsigned mask, T value, unsigned from) {
 inline void __syncthreads() { on_cpu::await(on_cpu::whole_block); }
 inline void __syncwarp(unsigned = 0xffffffffu) { on_cpu::await(on_cpu::warps[on_cpu::running->thread / 32].barrier); }
 inline void __threadfence() {}
+inline void __threadfence_system() {}
 template <class T> T __shfl_sync(unsigned mask, T v, int lane) { return on_cpu::exchange(mask, v, lane); }
 template <class T> T __shfl_xor_sync(unsigned mask, T v, int by) {
   return on_cpu::exchange(mask, v, (on_cpu::running->thread % 32) ^ by);
@@ -251,20 +252,35 @@ template <class T> T min(T x, T y) { return y < x ? y : x; }
 template <class T> T max(T x, T y) { return x < y ? y : x; }
 // CUDA overloads the mathematical functions for float under their plain names.
 using std::abs;
+using std::acos;
+using std::acosh;
+using std::asin;
+using std::asinh;
+using std::atan;
+using std::atan2;
+using std::atanh;
 using std::ceil;
 using std::copysign;
 using std::cos;
+using std::cosh;
 using std::erf;
 using std::exp;
+using std::exp2;
 using std::expm1;
 using std::floor;
 using std::fmod;
+using std::hypot;
 using std::isinf;
 using std::isnan;
 using std::log;
+using std::log10;
 using std::log1p;
+using std::log2;
 using std::pow;
 using std::rint;
 using std::sin;
+using std::sinh;
 using std::sqrt;
+using std::tan;
 using std::tanh;
+using std::trunc;

@@ -79,6 +79,13 @@ def _loops(name: str, xs: Any) -> Any:
     return xs
 
 
+def _flushed(x: Any) -> Any:
+    """Return numbers without subnormal ones of float32: CuPy compiles all its kernels so."""
+    if not isinstance(x, (np.ndarray, np.generic)) or x.dtype not in (np.float32, BF):
+        return x
+    return np.where(np.abs(x) < np.finfo(np.float32).tiny, np.copysign(x.dtype.type(0), x), x)
+
+
 def _ufunc(name: str, compute: Any = None) -> Any:
     compute = compute or getattr(np, name)
 
@@ -86,11 +93,12 @@ def _ufunc(name: str, compute: Any = None) -> Any:
         if not builtins.any(isinstance(x, ndarray) for x in operands):
             raise TypeError(f"emulator: cupy.{name} without an array on a device")
         xs = _loops(name, [_open(x) for x in operands])
+        computed = lambda: _flushed(compute(*map(_flushed, xs)))
         if out is not None:
             _open(out)
-            _write(lambda a=out._a: a.__setitem__(..., compute(*xs)))
+            _write(lambda a=out._a: a.__setitem__(..., computed()))
             return out
-        return _result(lambda: compute(*xs))
+        return _result(computed)
 
     function.__name__ = name
     return function
@@ -350,14 +358,11 @@ def as_strided(x: ndarray, shape: Any, strides: Any) -> ndarray:
     return ndarray(np.lib.stride_tricks.as_strided(x._a, shape, strides), x.data)
 
 
-class RawModule:
-    """Sources compiled for the CPU by `run_on_cpu`."""
+class KernelModule:
+    """Sources compiled for the CPU by `run_on_cpu`, in the place of `kernels.build.Module`."""
 
-    def __init__(
-        self, *, code: str, options: Any = (), backend: str = "nvrtc", name_expressions: Any = None, jitify: bool = False,
-        translate_cucomplex: bool = False, enable_cooperative_groups: bool = False,
-    ) -> None:  # fmt: skip
-        self._module = _run_on_cpu().Module(code, options, name_expressions)
+    def __init__(self, code: str, options: Any, names: Any) -> None:
+        self._module = _run_on_cpu().Module(code, options, names)
 
     def get_function(self, name: str) -> Any:
         """Return a kernel."""
@@ -425,30 +430,80 @@ def _rounded(x: Any, compute: int) -> Any:
     return ((bits + np.uint32(1 << (drop - 1))) & np.uint32((0xFFFFFFFF << drop) & 0xFFFFFFFF)).view(np.float32)
 
 
-def gemm(
-    handle: int, transa: int, transb: int, m: int, n: int, k: int, alpha: int, a: int, a_type: int, lda: int, stride_a: int,
-    b: int, b_type: int, ldb: int, stride_b: int, beta: int, c: int, c_type: int, ldc: int, stride_c: int, count: int,
-    compute: int, algo: int,
-) -> None:  # fmt: skip
-    """cublasGemmStridedBatchedEx, on memory that is really there."""
-    d = _GEMM_TYPES[a_type]
-    if not a_type == b_type == c_type:
-        raise RuntimeError("CUBLAS_STATUS_NOT_SUPPORTED")
-    if compute != 70 and d.itemsize // (2 if d.kind == "c" else 1) == 8:
-        raise RuntimeError("CUBLAS_STATUS_NOT_SUPPORTED")
-    products.append(compute)
-    wide = np.dtype(np.float32) if d.itemsize == 2 else d
-    x = _matrices(a, d, *((k, m) if transa else (m, k)), lda, stride_a, count)
-    y = _matrices(b, d, *((n, k) if transb else (k, n)), ldb, stride_b, count)
-    out = _matrices(c, d, m, n, ldc, stride_c, count)
+class Cublas:
+    """The part of cuBLAS that the plugin calls, on memory that is really there; work goes to the handle's stream."""
 
-    def step() -> None:
-        left, right = (_rounded(v.astype(wide), compute) for v in (x, y))
-        left = left.swapaxes(1, 2) if transa else left
-        right = right.swapaxes(1, 2) if transb else right
-        out[...] = np.matmul(left, right).astype(d)
+    def __init__(self) -> None:
+        self._streams: dict[int, int] = {}
+        self._rooms: dict[int, tuple[int, int] | None] = {}
+        self._device: dict[int, int] = {}
+        for name in ("Create_v2", "SetStream_v2", "SetWorkspace_v2"):
+            setattr(self, f"cublas{name}", self._function(getattr(self, f"_{name.lower()}")))
+        for end in ("", "_64"):
+            setattr(self, f"cublasGemmEx{end}", self._function(self._gemm))
+            setattr(self, f"cublasGemmStridedBatchedEx{end}", self._function(self._many))
 
-    _do(step)
+    @staticmethod
+    def _function(method: Any) -> Any:
+        def call(*args: Any) -> int:
+            if len(args) != len(call.argtypes):  # type: ignore[attr-defined]
+                raise TypeError(f"this function takes {len(call.argtypes)} arguments ({len(args)} given)")  # type: ignore[attr-defined]
+            for kind, value in zip(call.argtypes, args):  # type: ignore[attr-defined]
+                kind.from_param(value)
+            return method(*args) or 0
+
+        return call
+
+    def _create_v2(self, place: Any) -> None:
+        number = place._obj.value = 0x77 + len(self._streams)
+        self._streams[number], self._rooms[number], self._device[number] = 0, None, _local.device
+
+    def _setstream_v2(self, handle: int, stream: int) -> None:
+        self._streams[handle], self._rooms[handle] = stream, None
+
+    def _setworkspace_v2(self, handle: int, room: int, size: int) -> int:
+        if room % 256:
+            return 7
+        self._rooms[handle] = (room, size)
+        return 0
+
+    def _gemm(self, handle: int, transa: int, transb: int, m: int, n: int, k: int, alpha: int, a: int, a_type: int, lda: int,
+              b: int, b_type: int, ldb: int, beta: int, c: int, c_type: int, ldc: int, compute: int, algo: int) -> int:  # fmt: skip
+        return self._many(handle, transa, transb, m, n, k, alpha, a, a_type, lda, 0, b, b_type, ldb, 0, beta, c, c_type, ldc, 0,
+                          1, compute, algo)  # fmt: skip
+
+    def _many(self, handle: int, transa: int, transb: int, m: int, n: int, k: int, alpha: int, a: int, a_type: int, lda: int,
+              stride_a: int, b: int, b_type: int, ldb: int, stride_b: int, beta: int, c: int, c_type: int, ldc: int,
+              stride_c: int, count: int, compute: int, algo: int) -> int:  # fmt: skip
+        d = _GEMM_TYPES[a_type]
+        if not a_type == b_type == c_type or (compute != 70 and d.itemsize // (2 if d.kind == "c" else 1) == 8):
+            return 15
+        if self._streams[handle] != get_current_stream().ptr or self._device[handle] != _local.device:
+            raise RuntimeError("emulator: a product goes to another stream or device than the current one")
+        if get_current_stream()._steps is not None and self._rooms[handle] is None:
+            raise RuntimeError("emulator: what cuBLAS works in would become nodes of the graph")
+        products.append(compute)
+        wide = np.dtype(np.float32) if d.itemsize == 2 else d
+        number = ctypes.c_char * (wide.itemsize)
+        one, zero = (np.frombuffer(number.from_address(at), wide)[0] for at in (alpha, beta))
+        x = _matrices(a, d, *((k, m) if transa else (m, k)), lda, stride_a, count)
+        y = _matrices(b, d, *((n, k) if transb else (k, n)), ldb, stride_b, count)
+        out = _matrices(c, d, m, n, ldc, stride_c, count)
+
+        def step() -> None:
+            left, right = (_rounded(v.astype(wide), compute) for v in (x, y))
+            left = left.swapaxes(1, 2) if transa else left
+            right = right.swapaxes(1, 2) if transb else right
+            made = np.matmul(left, right)
+            if one != 1 or zero:
+                made = one * made + (zero * out.astype(wide) if zero else 0)
+            out[...] = made.astype(d)
+
+        _do(step)
+        return 0
+
+
+cublas = Cublas()
 
 
 # ---- the modules ----
@@ -471,7 +526,7 @@ def install(devices: int = 2) -> Any:
     this = sys.modules[__name__]
     cupy = types.ModuleType("cupy", "The emulator of CuPy; no GPU is here.")
     for name, value in vars(this).items():
-        if not name.startswith("_") and name not in ("install", "np", "gemm"):
+        if not name.startswith("_") and name not in ("install", "np", "cublas", "Cublas", "KernelModule"):
             setattr(cupy, name, value)
     for name, older in _ALSO.items():  # not among this module's own names, one of which would hide a builtin
         setattr(cupy, name, getattr(this, older))
@@ -487,12 +542,12 @@ def install(devices: int = 2) -> Any:
         getDeviceProperties=_properties, pointerGetAttributes=_pointer_attributes, memoryTypeHost=1,
         CUDARuntimeError=CUDARuntimeError, deviceCanAccessPeer=lambda a, b: int(a != b), streamCaptureModeGlobal=0,
         streamCaptureModeThreadLocal=1, streamCaptureModeRelaxed=2, runtimeGetVersion=lambda: 13020,
-        driverGetVersion=lambda: 13020,
+        driverGetVersion=lambda: 13020, memcpyAsync=fake_runtime.memcpy_async, memcpyHostToDevice=1,
     )  # fmt: skip
-    device = types.SimpleNamespace(get_cublas_handle=lambda: 1 + _local.device, get_compute_capability=lambda: "90")
+    device = types.SimpleNamespace(get_compute_capability=lambda: "90")
     cuda = types.SimpleNamespace(
         Device=Device, Event=Event, Stream=Stream, ExternalStream=ExternalStream, Graph=Graph, MemoryPool=MemoryPool,
-        MemoryPointer=MemoryPointer, runtime=runtime, device=device, get_current_stream=get_current_stream,
+        Memory=fake_runtime.RawMemory, MemoryPointer=MemoryPointer, runtime=runtime, device=device, get_current_stream=get_current_stream,
         get_elapsed_time=get_elapsed_time, set_allocator=set_allocator, get_allocator=get_allocator,
         using_allocator=using_allocator, alloc_pinned_memory=alloc_pinned_memory,
         alloc=lambda size: get_allocator()(size), is_available=lambda: True,
@@ -508,7 +563,6 @@ def install(devices: int = 2) -> Any:
         "cupy_backends",
         "cupy_backends.cuda",
         "cupy_backends.cuda.libs",
-        "cupy_backends.cuda.libs.cublas",
         "cupy_backends.cuda.libs.nvrtc",
     ):
         sys.modules[name] = types.ModuleType(name)
@@ -516,7 +570,6 @@ def install(devices: int = 2) -> Any:
         if parent:
             setattr(sys.modules[parent], last, sys.modules[name])
     sys.modules["cupy.lib.stride_tricks"].as_strided = as_strided  # type: ignore[attr-defined]
-    sys.modules["cupy_backends.cuda.libs.cublas"].gemmStridedBatchedEx = gemm  # type: ignore[attr-defined]
     sys.modules["cupy_backends.cuda.libs.nvrtc"].getVersion = lambda: (13, 2)  # type: ignore[attr-defined]
     print("emulator: `cupy` is a stand-in over NumPy; no GPU takes part", file=sys.stderr)
     return cupy

@@ -49,6 +49,21 @@ class Memory:
         self.pool._take_back(self.block, self.device_id)
 
 
+class RawMemory:
+    """Memory of the current device that is no pool's: CuPy's `Memory`."""
+
+    def __init__(self, size: int) -> None:
+        self.block, self.size, self.device_id = np.empty(size + 256, np.uint8), size, _local.device
+        self.ptr = -(-self.block.ctypes.data // 256) * 256
+
+
+def memcpy_async(dst: int, src: int, size: int, kind: int, stream: int) -> None:
+    """Copy from the host; the copy may be captured where the host's memory is locked."""
+    if not _pointer_attributes(src).type:
+        _refuse_in_capture("copying from pageable memory of the host")
+    _do(lambda: ctypes.memmove(dst, src, size))
+
+
 class MemoryPointer:
     """A place in a block."""
 
@@ -58,8 +73,9 @@ class MemoryPointer:
     def copy_from_host_async(self, source: int, nbytes: int, stream: Any = None) -> None:
         """Copy from the host."""
         _check_place(self.device_id)
-        if not _pointer_attributes(source).type:
-            _refuse_in_capture("copying from pageable memory of the host")
+        if (stream or get_current_stream())._steps is not None:
+            # Of pinned memory too.
+            raise RuntimeError("the current stream is capturing, so H2D transfers are disallowed")
         _do(lambda to=self.ptr: ctypes.memmove(to, source, nbytes))
 
     def copy_from_device_async(self, source: Any, nbytes: int, stream: Any = None) -> None:

@@ -1,6 +1,6 @@
 """Compile CUDA C++ sources for the CPU and call their kernels: tests run the plugin's kernels where there is no GPU.
 
-`Module` has the part of `cupy.RawModule` that the plugin uses, over NumPy arrays. It is a tool of the tests and never
+`Module` stands for `kernels.build.Module`, over NumPy arrays. It is a tool of the tests and never
 ships; `cuda_on_cpu.hpp` says what it emulates. Objects are kept by the hash of what they are made from.
 """
 
@@ -28,7 +28,7 @@ CACHE = Path(
     os.environ.get("MORTICE_EMULATOR_CACHE") or Path(tempfile.gettempdir()) / f"mortice-emulator-{os.getuid()}"
 )
 
-_BOUNDS = re.compile(r"__launch_bounds__\((\d+)\)\s+(\w+)\s*\(")
+_BOUNDS = re.compile(r"__launch_bounds__\((\d+)[^)]*\)\s+(\w+)\s*\(")
 # Threads of a block for which a kernel that declares no bound has registers enough, whatever it takes.
 UNDECLARED = 256
 _KERNEL = re.compile(r"extern\s+\"C\"\s+__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\s*\(")
@@ -82,6 +82,8 @@ def _value(name: str, i: int, x: Any, size: int) -> Any:
     """Return a 0-d array of an argument's bytes; pointers go to pointers and scalars to scalars of their size."""
     null = x is None or (size < 0 and isinstance(x, np.uint64) and x == 0)
     is_pointer = null or isinstance(x, np.ndarray)
+    if type(x) is int and size < 0:  # an address
+        return np.array(x, np.uint64)
     if is_pointer:
         value = np.array(0 if null else x.ctypes.data, np.uint64)
     else:

@@ -1,0 +1,121 @@
+"""cuBLAS by its own interface: CuPy's functions refuse to be captured, and set the stream anew at each call.
+
+A handle for each thread and device, with memory to work in of its own: what cuBLAS takes by itself while a stream is captured
+becomes nodes of the graph.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import threading
+from collections import deque
+from typing import Any
+
+import cupy
+
+from mortice_cuda_cupy.graphs import current_capture
+
+_INT, _LONG, _POINTER = ctypes.c_int, ctypes.c_int64, ctypes.c_void_p
+_STATUS = {1: "NOT_INITIALIZED", 3: "ALLOC_FAILED", 7: "INVALID_VALUE", 8: "ARCH_MISMATCH", 13: "EXECUTION_FAILED",
+           14: "INTERNAL_ERROR", 15: "NOT_SUPPORTED"}  # fmt: skip
+
+
+def _gemm_types(size: Any, *, batched: bool) -> list[Any]:
+    step = [_LONG] * batched
+    operand = [_POINTER, _INT, size, *step]
+    return [_POINTER, _INT, _INT, size, size, size, _POINTER, *operand, *operand, _POINTER, *operand, *[size] * batched, _INT, _INT]
+
+
+_FUNCTIONS = {
+    "cublasCreate_v2": [_POINTER], "cublasSetStream_v2": [_POINTER, _POINTER],
+    "cublasSetWorkspace_v2": [_POINTER, _POINTER, ctypes.c_size_t],
+    "cublasGemmEx": _gemm_types(_INT, batched=False), "cublasGemmEx_64": _gemm_types(_LONG, batched=False),
+    "cublasGemmStridedBatchedEx": _gemm_types(_INT, batched=True),
+    "cublasGemmStridedBatchedEx_64": _gemm_types(_LONG, batched=True),
+}  # fmt: skip
+
+
+@functools.cache
+def library() -> Any:
+    """Return the library that CuPy has found and loaded."""
+    import os
+
+    from cupy_backends.cuda.libs import cublas
+
+    if os.name == "nt":  # where a library does not show what those that it loads have
+        major = cupy.cuda.runtime.runtimeGetVersion() // 1000
+        return ctypes.WinDLL(f"cublas64_{major}.dll")  # type: ignore[attr-defined]
+    return ctypes.CDLL(cublas.__file__)
+
+
+@functools.cache
+def function(name: str) -> Any:
+    """Return a function of cuBLAS."""
+    found = getattr(library(), name)
+    found.argtypes, found.restype = _FUNCTIONS[name], _INT
+    return found
+
+
+def check(status: int, what: str = "matmul") -> None:
+    """Raise for what cuBLAS refuses."""
+    if status:
+        raise RuntimeError(f"{what}: cuBLAS failed with CUBLAS_STATUS_{_STATUS.get(status, status)}.")
+
+
+class Handle:
+    """A handle of cuBLAS, in a thread and on a device."""
+
+    def __init__(self, index: int) -> None:
+        self._where, self._spare = (-1, 0), _SPARE.setdefault(index, deque())
+        self._own: dict[int, Any] = {}  # by stream: products of two streams run at the same time
+        # As PyTorch gives it, and as NVIDIA advises for Hopper.
+        self._size = 32 << 20 if int(cupy.cuda.device.get_compute_capability()) >= 90 else 8 << 20
+        try:
+            self.number = self._spare.pop()
+        except IndexError:
+            made = ctypes.c_void_p()
+            check(function("cublasCreate_v2")(ctypes.byref(made)), "cublasCreate")
+            self.number = made.value
+
+    def follow(self, stream: int) -> int:
+        """Send later work to a stream; return the number for cuBLAS."""
+        capture = current_capture()
+        where = (stream, 0 if capture is None else capture.number)
+        if where == self._where:
+            return self.number
+        if capture is None:
+            room = self._own.get(stream)
+            if room is None:
+                room = self._own[stream] = cupy.cuda.Memory(self._size)  # not the pool's: no array's, and for good
+        else:
+            room = capture.room(self._size)
+        check(function("cublasSetStream_v2")(self.number, stream), "cublasSetStream")
+        # In this order: the stream's change takes the memory away.
+        check(function("cublasSetWorkspace_v2")(self.number, room.ptr, self._size), "cublasSetWorkspace")
+        self._where = where
+        return self.number
+
+    def __del__(self) -> None:
+        # When the thread ends. To destroy a handle waits for the device and is forbidden in a capture: the next has it.
+        if getattr(self, "number", None) is not None:
+            self._spare.append(self.number)
+
+
+_SPARE: dict[int, deque[Any]] = {}
+
+
+class _Local(threading.local):
+    def __init__(self) -> None:
+        self.handles: dict[int, Handle] = {}
+
+
+_local = _Local()
+
+
+def handle(index: int) -> int:
+    """Return the number of this thread's handle on the current device, of that index, sending to the current stream."""
+    found = _local.handles.get(index)
+    if found is None:
+        found = _local.handles[index] = Handle(index)
+    return found.follow(cupy.cuda.get_current_stream().ptr)

@@ -1,0 +1,92 @@
+"""Compile CUDA sources and keep the result on disk, in CuPy's folder for such.
+
+Not by `cupy.RawModule`: all that CuPy compiles for its kernels flushes subnormal numbers of float32 to zero (`-ftz=true`), which
+neither the CPU nor PyTorch does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+_LENGTH = 8  # bytes that say how long the names are
+
+
+class Module:
+    """Kernels of one text, for each device that they are launched on."""
+
+    def __init__(self, code: str, options: Sequence[str], names: Sequence[str]) -> None:
+        self._code, self._options, self._names = code, tuple(options), tuple(names)
+        self._devices: dict[int, tuple[Any, list[str]]] = {}
+
+    def get_function(self, name: str) -> Callable[..., None]:
+        """Return a kernel; compile or load it, on the current device."""
+        import cupy
+
+        runtime, found = cupy.cuda.runtime, {}
+        at = self._names.index(name)
+
+        def here() -> Any:
+            index = runtime.getDevice()
+            kernel = found.get(index)
+            if kernel is None:
+                if index not in self._devices:
+                    self._devices[index] = self._loaded()
+                module, mangled = self._devices[index]
+                kernel = found[index] = module.get_function(mangled[at])
+            return kernel
+
+        kernel = here()
+        if runtime.getDeviceCount() == 1:
+            return kernel  # type: ignore[no-any-return]
+        return lambda grid, block, args: here()(grid, block, args)
+
+    def _loaded(self) -> tuple[Any, list[str]]:
+        import cupy
+
+        module = cupy.cuda.Module()
+        with contextlib.suppress(OSError, ValueError, cupy.cuda.driver.CUDADriverError):  # missing, or no longer whole
+            mangled, cubin = _opened(self._file().read_bytes())
+            module.load(cubin)
+            return module, mangled
+        cubin, mapping = cupy.cuda.compiler.compile_using_nvrtc(
+            self._code, self._options, name_expressions=self._names, cache_in_memory=True
+        )
+        mangled = [mapping[name] for name in self._names]
+        module.load(cubin)
+        with contextlib.suppress(OSError):  # kept where that can be
+            _keep(self._file(), mangled, cubin)
+        return module, mangled
+
+    def _file(self) -> Path:
+        import cupy
+        from cupy_backends.cuda.libs import nvrtc
+
+        arch = cupy.cuda.Device().compute_capability
+        parts = (cupy.__version__, str(nvrtc.getVersion()), arch, *self._options, *self._names, self._code)
+        key = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:40]
+        folder = os.environ.get("CUPY_CACHE_DIR") or Path.home() / ".cupy/kernel_cache"
+        return Path(folder) / f"{key}.mortice"
+
+
+def _keep(file: Path, mangled: Sequence[str], cubin: bytes) -> None:
+    names = "\n".join(mangled).encode()
+    text = len(names).to_bytes(_LENGTH, "little") + names + cubin
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as made:
+        made.write(text + hashlib.sha256(text).digest())
+    os.replace(made.name, file)  # at once: other processes read there
+
+
+def _opened(text: bytes) -> tuple[list[str], bytes]:
+    """Return the names that the compiler gave, and the machine code."""
+    text, digest = text[:-32], text[-32:]
+    if hashlib.sha256(text).digest() != digest:
+        raise ValueError
+    end = _LENGTH + int.from_bytes(text[:_LENGTH], "little")
+    return text[_LENGTH:end].decode().split("\n"), text[end:]

@@ -1,0 +1,62 @@
+// Copies into row-major order. Words have the size of an element, or more where elements lie side by side.
+
+struct alignas(16) Word16 {
+  u64 v[2];
+};
+
+// out[b][r][c] = x[b * batch + r + c * lead]: tiles of 32 by 32 go through shared memory, so that reads and writes are in
+// order both. The block is (32, 8).
+template <class T>
+__global__ void transpose(const T *x, T *out, i64 rows, i64 columns, i64 batches, i64 batch, i64 lead) {
+  __shared__ T tile[32][33];
+  i64 across = (columns + 31) / 32, tiles = (rows + 31) / 32 * across;
+  for (i64 t = blockIdx.x; t < tiles * batches; t += gridDim.x) {
+    i64 b = quotient_of(t, tiles), own = t - b * tiles, down = quotient_of(own, across);
+    i64 first_row = down * 32, first_column = (own - down * across) * 32;
+    i64 row = first_row + threadIdx.x, column = first_column + threadIdx.x;
+    T held[4];  // all loads are on their way before the first is waited for
+#pragma unroll
+    for (int l = 0; l < 4; ++l) {
+      i64 j = first_column + threadIdx.y + 8 * l;
+      if (row < rows && j < columns) held[l] = x[b * batch + row + j * lead];
+    }
+    __syncthreads();  // the last tile may still be read
+#pragma unroll
+    for (int l = 0; l < 4; ++l) tile[threadIdx.y + 8 * l][threadIdx.x] = held[l];
+    __syncthreads();
+#pragma unroll
+    for (int l = 0; l < 4; ++l) {
+      i64 j = first_row + threadIdx.y + 8 * l;
+      if (column < columns && j < rows) out[(b * rows + j) * columns + column] = tile[threadIdx.x][threadIdx.y + 8 * l];
+    }
+  }
+}
+
+// Four axes, of which the outermost has what is left of n; steps count words. A thread takes four words, all of whose loads
+// are on their way before the first is waited for.
+template <class S, class I>
+__global__ void strided(const S *x, S *out, i64 n, i64 size1, i64 size2, i64 size3, i64 step0, i64 step1, i64 step2, i64 step3) {
+  i64 first = i64(blockIdx.x) * (i64(blockDim.x) * 4) + threadIdx.x;
+  S held[4];
+#pragma unroll
+  for (int l = 0; l < 4; ++l) {
+    i64 i = first + l * i64(blockDim.x);
+    if (i >= n) continue;
+    I rest = I(i), c3 = rest % I(size3);
+    rest /= I(size3);
+    i64 at = i64(c3) * step3;
+    if (size1 != 1 || step0) {
+      I c2 = rest % I(size2);
+      rest /= I(size2);
+      at += i64(c2) * step2 + i64(rest % I(size1)) * step1 + i64(rest / I(size1)) * step0;
+    } else {
+      at += i64(rest) * step2;
+    }
+    held[l] = x[at];
+  }
+#pragma unroll
+  for (int l = 0; l < 4; ++l) {
+    i64 i = first + l * i64(blockDim.x);
+    if (i < n) out[i] = held[l];
+  }
+}
