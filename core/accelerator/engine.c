@@ -10,7 +10,7 @@
 #include <Python.h>
 #include <structmember.h>
 
-#define VERSION 3 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
+#define VERSION 4 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
 #define MOST 8    /* operands, and attributes, of a fast case */
 #define SLOT(o, offset) (*(PyObject **)((char *)(o) + (offset)))
 
@@ -21,7 +21,7 @@ static PyTypeObject *class[CLASSES], *Tensor; /* Tensor is the public class, NUL
 
 static struct {
     Py_ssize_t data, device, dtype, shape, rg, node, storage, steps, viewed, note, leaf;
-    Py_ssize_t version, aliases, pruned, last, first_use, table, backend, kind, itemsize, value;
+    Py_ssize_t version, aliases, pruned, reshapes, last, pinned, root, first_use, table, backend, kind, itemsize, value;
     Py_ssize_t seq, edges, n_device, n_shape, n_dtype, extra, op, saved, out, attrs, shapes, versions, meta;
     Py_ssize_t no_grad_reason, node_class, plan_one, plan_both, plan_first, plan_second;
 } at;
@@ -31,7 +31,8 @@ static const struct { int of; const char *name; Py_ssize_t *offset; } slots[] = 
     {TENSOR, "_rg", &at.rg}, {TENSOR, "_node", &at.node}, {TENSOR, "_storage", &at.storage}, {TENSOR, "_steps", &at.steps},
     {TENSOR, "_viewed", &at.viewed}, {TENSOR, "_note", &at.note}, {TENSOR, "_leaf", &at.leaf},
     {STORAGE, "version", &at.version}, {STORAGE, "aliases", &at.aliases}, {STORAGE, "pruned", &at.pruned},
-    {ALIASES, "last", &at.last}, {LEAF, "first_use", &at.first_use}, {DEVICE, "table", &at.table}, {DEVICE, "backend", &at.backend},
+    {STORAGE, "reshapes", &at.reshapes}, {ALIASES, "last", &at.last}, {ALIASES, "pinned", &at.pinned}, {ALIASES, "root", &at.root},
+    {LEAF, "first_use", &at.first_use}, {DEVICE, "table", &at.table}, {DEVICE, "backend", &at.backend},
     {DTYPE, "kind", &at.kind}, {DTYPE, "itemsize", &at.itemsize}, {CONST, "_data", &at.value},
     {NODE, "seq", &at.seq}, {NODE, "edges", &at.edges}, {NODE, "device", &at.n_device}, {NODE, "shape", &at.n_shape},
     {NODE, "dtype", &at.n_dtype}, {NODE, "extra", &at.extra}, {NODE, "op", &at.op}, {NODE, "saved", &at.saved},
@@ -43,10 +44,10 @@ static const struct { int of; const char *name; Py_ssize_t *offset; } slots[] = 
 #define SLOTS (sizeof slots / sizeof *slots)
 
 static PyObject *special, *nothing, *sizes, *remembered, *next_seq, *record, *record_one_py, *record_two_py, *as_view_py,
-    *broadcast;
-static PyObject *zero, *no_sizes; /* 0, of which there is one, and () */
-static PyObject *s_note_use, *s_own_storage, *s_getitem, *s_shape_of, *s_version, *s_add, *s_key, *s_shape, *s_dtype, *s_out,
-    *s_name, *s_attrs, *s_same_dtype, *s_fixed, *s_scalars, *s_read;
+    *broadcast, *own_storage_py, *nobody;
+static PyObject *zero, *few, *no_sizes, *no_note; /* 0, of which there is one, 16, (), "" */
+static PyObject *s_note_use, *s_note_storage, *s_own_storage, *s_getitem, *s_shape_of, *s_version, *s_add, *s_key, *s_shape, *s_dtype, *s_out,
+    *s_name, *s_attrs, *s_same_dtype, *s_fixed, *s_scalars, *s_read, *s_inference, *s_reshape_view, *s_is_contiguous, *s_rooted;
 
 static inline int of(PyObject *o, int number) { return o && Py_TYPE(o) == class[number]; }
 
@@ -118,6 +119,11 @@ static PyObject *fresh(PyObject *data, PyObject *device, PyObject *dtype, PyObje
     put(t, at.storage, Py_None);
     put(t, at.leaf, Py_None);
     return t;
+}
+
+static PyObject *make(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n) { /* of tensor.py */
+    if (n == 4) return fresh(Py_NewRef(args[0]), args[1], args[2], args[3]);
+    return PyErr_Format(PyExc_TypeError, "make: expected data, device, dtype, shape");
 }
 
 /* ---- recording: what `record_one` and `record_two` of node.py do; an operand is a tensor or a Const ---- */
@@ -237,6 +243,64 @@ static int record_two(PyObject *op, PyObject *x, PyObject *y, PyObject *t, int o
     put(node, at.attrs, Py_None);
     return give_node(node, plan, t);
 }
+
+/* ---- storages: what `own_storage` of tensor.py does ---- */
+
+static PyObject *storage_of(PyObject *x) { /* a new one, over all that x sees; NULL for an error */
+    PyObject *s = class[STORAGE]->tp_alloc(class[STORAGE], 0), *a = s ? class[ALIASES]->tp_alloc(class[ALIASES], 0) : NULL;
+    PyObject *backend = Py_XNewRef(SLOT(SLOT(x, at.device), at.backend)), *data = Py_NewRef(SLOT(x, at.data)), *found = NULL;
+    if (a) {
+        put(a, at.last, nobody);
+        put(a, at.pinned, Py_False);
+        put(a, at.root, Py_None);
+        put(s, at.version, zero);
+        put(s, at.pruned, few);
+        SLOT(s, at.aliases) = a;
+        found = PyWeakref_NewRef(x, NULL);
+    }
+    if (found && PyList_Append(a, found) < 0) Py_CLEAR(found);
+    Py_XDECREF(found);
+    if (found && (found = PyObject_GetAttr(backend, s_reshape_view))) {
+        Py_DECREF(found);
+        SLOT(s, at.reshapes) = found == Py_None ? Py_NewRef(Py_False) : PyObject_CallMethodOneArg(backend, s_is_contiguous, data);
+        if (!SLOT(s, at.reshapes)) found = NULL;
+    }
+    if (found && (found = PyObject_GetAttr(backend, s_rooted))) {
+        int rooted = PyObject_IsTrue(found);
+        Py_DECREF(found);
+        if (rooted > 0) replace(a, at.root, Py_NewRef(data));
+    }
+    Py_XDECREF(backend);
+    Py_DECREF(data);
+    if (!found) Py_CLEAR(s);
+    return s;
+}
+
+static PyObject *own_storage(PyObject *x, PyObject *Py_UNUSED(none)) {
+    if (!is_tensor(x)) return PyObject_CallOneArg(own_storage_py, x);
+    if (SLOT(x, at.storage) != Py_None) return Py_NewRef(SLOT(x, at.storage));
+    if (!SLOT(SLOT(x, at.device), at.backend) || PyObject_HasAttr(x, s_inference)) return PyObject_CallOneArg(own_storage_py, x);
+    PyObject *s = storage_of(x), *node;
+    if (!s || still_whole(x) < 0) {
+        Py_XDECREF(s);
+        return NULL;
+    }
+    if (SLOT(x, at.storage) != Py_None) { /* something else gave it one meanwhile */
+        Py_DECREF(s);
+        return Py_NewRef(SLOT(x, at.storage));
+    }
+    replace(x, at.steps, Py_NewRef(Py_None));
+    replace(x, at.viewed, Py_NewRef(Py_None));
+    replace(x, at.note, Py_NewRef(no_note));
+    replace(x, at.storage, Py_NewRef(s));
+    if ((node = SLOT(x, at.node)) != Py_None) {
+        Py_INCREF(node);
+        if (succeeded(PyObject_CallMethodObjArgs(node, s_note_storage, zero, s, NULL)) < 0) Py_CLEAR(s);
+        Py_DECREF(node);
+    }
+    return s;
+}
+static PyMethodDef own_storage_method = {"own_storage", own_storage, METH_NOARGS, NULL};
 
 /* ---- views: what `as_view` of op.py does ---- */
 
@@ -724,10 +788,12 @@ static PyObject *known_slots(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(no
     return made;
 }
 
-/* install(classes, objects): the classes whose slots are read, and the functions and objects that the fast cases share. */
+/* install(classes, objects): the classes whose slots are read, and the functions and objects that the fast cases share.
+   Returns the method `own_storage`. */
 static PyObject *install(PyObject *Py_UNUSED(module), PyObject *args) {
     PyObject *classes, *objects, **places[] = {
-        &special, &nothing, &sizes, &remembered, &next_seq, &record, &record_one_py, &record_two_py, &as_view_py, &broadcast};
+        &special, &nothing, &sizes, &remembered, &next_seq, &record, &record_one_py, &record_two_py, &as_view_py, &broadcast,
+        &own_storage_py, &nobody};
     Py_ssize_t count = sizeof places / sizeof *places;
     if (!PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &classes, &PyTuple_Type, &objects)) return NULL;
     if (PyTuple_GET_SIZE(classes) != CLASSES || PyTuple_GET_SIZE(objects) != count)
@@ -747,7 +813,7 @@ static PyObject *install(PyObject *Py_UNUSED(module), PyObject *args) {
     for (size_t i = 0; i < SLOTS; i++) *slots[i].offset = offsets[i];
     for (Py_ssize_t i = 0; i < count; i++) *places[i] = Py_NewRef(PyTuple_GET_ITEM(objects, i));
     for (int i = 0; i < CLASSES; i++) class[i] = (PyTypeObject *)Py_NewRef(PyTuple_GET_ITEM(classes, i));
-    Py_RETURN_NONE;
+    return PyDescr_NewMethod(class[TENSOR], &own_storage_method);
 }
 
 static PyMethodDef methods[] = {
@@ -755,20 +821,22 @@ static PyMethodDef methods[] = {
     {"known_slots", known_slots, METH_NOARGS, NULL},
     {"fast", fast, METH_VARARGS, NULL},
     {"as_view", (PyCFunction)(void (*)(void))as_view, METH_FASTCALL, NULL},
+    {"make", (PyCFunction)(void (*)(void))make, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "mortice._engine", NULL, -1, methods, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit__engine(void) {
     static const struct { PyObject **place; const char *text; } names[] = {
-        {&s_note_use, "note_use"}, {&s_own_storage, "own_storage"}, {&s_getitem, "getitem"}, {&s_shape_of, "shape_of"},
+        {&s_note_use, "note_use"}, {&s_note_storage, "note_storage"}, {&s_own_storage, "own_storage"}, {&s_getitem, "getitem"}, {&s_shape_of, "shape_of"},
         {&s_version, "version"}, {&s_add, "add"}, {&s_key, "key"}, {&s_shape, "shape"}, {&s_dtype, "dtype"}, {&s_out, "out"},
         {&s_name, "name"}, {&s_attrs, "attrs"}, {&s_same_dtype, "same_dtype"}, {&s_fixed, "fixed"}, {&s_scalars, "scalars"},
-        {&s_read, "__getitem__"},
+        {&s_read, "__getitem__"}, {&s_inference, "_inference"}, {&s_reshape_view, "reshape_view"},
+        {&s_is_contiguous, "is_contiguous"}, {&s_rooted, "rooted"}, {&no_note, ""},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!*names[i].place && !(*names[i].place = PyUnicode_InternFromString(names[i].text))) return NULL;
-    if (!(zero = PyLong_FromLong(0)) || !(no_sizes = PyTuple_New(0)) || PyType_Ready(&FastType) < 0) return NULL;
+    if (!(zero = PyLong_FromLong(0)) || !(few = PyLong_FromLong(16)) || !(no_sizes = PyTuple_New(0)) || PyType_Ready(&FastType) < 0) return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module && (PyModule_AddIntConstant(module, "VERSION", VERSION) < 0 || PyModule_AddType(module, &FastType) < 0))
         Py_CLEAR(module);

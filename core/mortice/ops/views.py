@@ -16,7 +16,7 @@ from mortice.node import TENSOR_KERNELS
 from mortice.op import TensorBase, as_view
 from mortice.ops.arguments import numpy_names
 from mortice.ops.index import _SLICE, _slice
-from mortice.ops.movement import clone, expand, permute, reshape, transpose
+from mortice.ops.movement import _permute, clone, expand, permute, reshape, transpose
 from mortice.shape import Size, broadcast, check_dim, check_dims, infer_shape, prod, remembered
 
 # ---- the same memory ----
@@ -52,17 +52,21 @@ def expand_as(input: Any, other: Any) -> Any:
 
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     """Join a range of dims into one."""
-    shape = tuple(input.shape)
+    fixed = start_dim.__class__ is end_dim.__class__ is int
+    shape = (_flattened if fixed else _flattened.__wrapped__)(input.shape, start_dim, end_dim)
+    return input if shape is None else reshape(input, shape)
+
+
+@lru_cache(4096)
+def _flattened(shape: Size, start_dim: int, end_dim: int) -> Size | None:
     start, end = check_dim("flatten", start_dim, len(shape)), check_dim("flatten", end_dim, len(shape))
     if start > end:
         raise ShapeError(
             f"flatten() has invalid args: start_dim cannot come after end_dim; got {start_dim}, {end_dim}."
         )
-    if not shape:
-        return reshape(input, 1)
     if start == end:
-        return input
-    return reshape(input, (*shape[:start], prod(shape[start : end + 1]), *shape[end + 1 :]))
+        return None if shape else Size((1,))
+    return Size((*shape[:start], prod(shape[start : end + 1]), *shape[end + 1 :]))
 
 
 @numpy_names
@@ -140,9 +144,7 @@ def adjoint(input: Any) -> Any:
 
 def property_T(self: Any) -> Any:
     """Reverse the order of dims."""
-    if len(self.shape) == 2:
-        return transpose(self, 0, 1)
-    return permute(self, tuple(range(len(self.shape) - 1, -1, -1)))
+    return _permute(self, axes=tuple(range(len(self.shape) - 1, -1, -1)))
 
 
 def property_mT(self: Any) -> Any:
