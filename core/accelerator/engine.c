@@ -44,10 +44,10 @@ static const struct { int of; const char *name; Py_ssize_t *offset; } slots[] = 
 #define SLOTS (sizeof slots / sizeof *slots)
 
 static PyObject *special, *nothing, *sizes, *remembered, *next_seq, *record, *record_one_py, *record_two_py, *as_view_py,
-    *broadcast, *own_storage_py, *nobody;
-static PyObject *zero, *few, *no_sizes, *no_note; /* 0, of which there is one, 16, (), "" */
+    *broadcast, *own_storage_py, *nobody, *modes;
+static PyObject *zero, *few, *no_sizes, *no_note, *no_grad; /* 0, of which there is one, 16, (), "", "no_grad" */
 static PyObject *s_note_use, *s_note_storage, *s_own_storage, *s_getitem, *s_shape_of, *s_version, *s_add, *s_key, *s_shape, *s_dtype, *s_out,
-    *s_name, *s_attrs, *s_same_dtype, *s_fixed, *s_scalars, *s_read, *s_inference, *s_reshape_view, *s_is_contiguous, *s_rooted;
+    *s_name, *s_attrs, *s_same_dtype, *s_fixed, *s_scalars, *s_read, *s_inference, *s_reshape_view, *s_is_contiguous, *s_rooted, *s_quiet;
 
 static inline int of(PyObject *o, int number) { return o && Py_TYPE(o) == class[number]; }
 
@@ -331,7 +331,7 @@ static int share(PyObject *storage, PyObject *t) {
     return status;
 }
 
-static PyObject *view(PyObject *op, PyObject *x, PyObject *data, PyObject *size, PyObject *attrs) { /* takes data */
+static PyObject *view(PyObject *op, PyObject *x, PyObject *data, PyObject *size, PyObject *attrs, int quiet) { /* takes data */
     if (still_whole(x) < 0) {
         Py_DECREF(data);
         return NULL;
@@ -359,8 +359,8 @@ static PyObject *view(PyObject *op, PyObject *x, PyObject *data, PyObject *size,
         replace(t, at.storage, Py_NewRef(storage));
         SLOT(t, at.steps) = PyTuple_Pack(3, steps, op, empty ? size : attrs);
         put(t, at.viewed, viewed);
-        put(t, at.note, note);
-        if (!SLOT(t, at.steps) || share(storage, t) < 0 || (wants_grad(x) && record_one(op, x, t, attrs) < 0)) Py_CLEAR(t);
+        put(t, at.note, quiet && PyUnicode_Check(note) && !PyUnicode_GET_LENGTH(note) ? no_grad : note);
+        if (!SLOT(t, at.steps) || share(storage, t) < 0 || (!quiet && wants_grad(x) && record_one(op, x, t, attrs) < 0)) Py_CLEAR(t);
     }
     Py_DECREF(device);
     Py_DECREF(dtype);
@@ -371,11 +371,21 @@ static PyObject *view(PyObject *op, PyObject *x, PyObject *data, PyObject *size,
     return t;
 }
 
-static inline int is_usual(void) { return PyList_GET_SIZE(special) && PyList_GET_ITEM(special, 0) == zero; }
+/* What the modes are: USUAL, QUIET where they are but for recording, which is off, or else OTHER. */
+enum { OTHER, USUAL, QUIET };
+
+static int mode(void) {
+    if (PyList_GET_SIZE(special) && PyList_GET_ITEM(special, 0) == zero) return USUAL;
+    PyObject *quiet = PyObject_GetAttr(modes, s_quiet); /* of this thread */
+    if (quiet) Py_DECREF(quiet);
+    else PyErr_Clear();
+    return quiet == Py_True ? QUIET : OTHER;
+}
 
 static PyObject *as_view(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n) {
-    if (n != 5 || !is_usual() || !of(args[0], OP) || !is_tensor(args[1])) return PyObject_Vectorcall(as_view_py, args, n, NULL);
-    return view(args[0], args[1], Py_NewRef(args[2]), args[3], args[4]);
+    int now = mode();
+    if (n != 5 || !now || !of(args[0], OP) || !is_tensor(args[1])) return PyObject_Vectorcall(as_view_py, args, n, NULL);
+    return view(args[0], args[1], Py_NewRef(args[2]), args[3], args[4], now == QUIET);
 }
 
 /* ---- a function with a fast case ---- */
@@ -485,8 +495,8 @@ static PyObject *several(PyObject *data, PyObject *device, PyObject *dtypes, PyO
     return made;
 }
 
-/* The usual case of a call; None where it is not usual. `args` are n operands, then the values of the attributes. */
-static PyObject *try_op(Fast *f, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+/* The usual case of a call; None where it is not usual, `quiet` where nothing is recorded. `args` are n operands, then the values of the attributes. */
+static PyObject *try_op(Fast *f, PyObject *const *args, Py_ssize_t n, PyObject *names, int quiet) {
     Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0, i;
     unsigned numbers = 0; /* the operands that are numbers, a bit for each */
     int lead = f->lead;
@@ -537,12 +547,12 @@ static PyObject *try_op(Fast *f, PyObject *const *args, Py_ssize_t n, PyObject *
     }
     if (data && f->kind == VIEW) {
         PyObject *attrs = dict_of(args + n, names);
-        t = attrs ? view(f->op, x, Py_NewRef(data), shape, attrs) : NULL;
+        t = attrs ? view(f->op, x, Py_NewRef(data), shape, attrs, quiet) : NULL;
         Py_XDECREF(attrs);
     } else if (data) {
         int many = f->kind == ANY && PyTuple_CheckExact(data);
         t = many ? several(data, device, result, shape) : fresh(Py_NewRef(data), device, result, shape);
-        if (t && recorded && SLOT(f->op, at.no_grad_reason) == Py_None &&
+        if (t && recorded && !quiet && SLOT(f->op, at.no_grad_reason) == Py_None &&
             note_call(f, args, n, names, data, t, one_shape && !(numbers && PyTuple_GET_SIZE(shape))) < 0) Py_CLEAR(t);
         if (many && !t && !PyErr_Occurred()) t = Py_NewRef(Py_None);
     }
@@ -558,10 +568,11 @@ static PyObject *call_op(PyObject *self, PyObject *const *args, size_t nargsf, P
     Fast *f = (Fast *)self;
     Py_ssize_t n = PyVectorcall_NARGS(nargsf), named = names ? PyTuple_GET_SIZE(names) : 0;
     PyObject *t = NULL;
-    if (is_usual() && (f->kind == ANY ? n : n == 1 + (f->kind == TWO)) && n <= MOST && named <= MOST) {
+    int now = mode();
+    if (now && (f->kind == ANY ? n : n == 1 + (f->kind == TWO)) && n <= MOST && named <= MOST) {
         PyObject *given = named ? attributes_of(f, args + n, names) : NULL;
         if (named && !given) return NULL;
-        if (given != Py_None) t = try_op(f, args, n, given);
+        if (given != Py_None) t = try_op(f, args, n, given, now == QUIET);
         else t = Py_NewRef(Py_None);
         Py_XDECREF(given);
         if (t && t != Py_None) return t;
@@ -623,7 +634,8 @@ static PyObject *plain_key(PyObject *key, PyObject *shape) {
 
 static PyObject *call_getitem(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names) {
     Fast *f = (Fast *)self;
-    if (names || PyVectorcall_NARGS(nargsf) != 2 || !is_usual() || !is_tensor(args[0]))
+    int now = mode();
+    if (names || PyVectorcall_NARGS(nargsf) != 2 || !now || !is_tensor(args[0]))
         return PyObject_Vectorcall(f->python, args, nargsf, names);
     PyObject *x = args[0];
     PyObject *key = plain_key(args[1], SLOT(x, at.shape));
@@ -646,7 +658,7 @@ static PyObject *call_getitem(PyObject *self, PyObject *const *args, size_t narg
         if (!fields) fields = PyTuple_Pack(2, s_key, s_shape);
         attrs = !fields ? NULL : wants_grad(x) ? dict_of(pair, fields) : PyTuple_Pack(2, key, shape);
     }
-    if (attrs) t = view(f->op, x, Py_NewRef(data), shape, attrs);
+    if (attrs) t = view(f->op, x, Py_NewRef(data), shape, attrs, now == QUIET);
     Py_XDECREF(attrs);
     Py_XDECREF(shape);
     Py_XDECREF(data);
@@ -793,7 +805,7 @@ static PyObject *known_slots(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(no
 static PyObject *install(PyObject *Py_UNUSED(module), PyObject *args) {
     PyObject *classes, *objects, **places[] = {
         &special, &nothing, &sizes, &remembered, &next_seq, &record, &record_one_py, &record_two_py, &as_view_py, &broadcast,
-        &own_storage_py, &nobody};
+        &own_storage_py, &nobody, &modes};
     Py_ssize_t count = sizeof places / sizeof *places;
     if (!PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &classes, &PyTuple_Type, &objects)) return NULL;
     if (PyTuple_GET_SIZE(classes) != CLASSES || PyTuple_GET_SIZE(objects) != count)
@@ -832,7 +844,8 @@ PyMODINIT_FUNC PyInit__engine(void) {
         {&s_version, "version"}, {&s_add, "add"}, {&s_key, "key"}, {&s_shape, "shape"}, {&s_dtype, "dtype"}, {&s_out, "out"},
         {&s_name, "name"}, {&s_attrs, "attrs"}, {&s_same_dtype, "same_dtype"}, {&s_fixed, "fixed"}, {&s_scalars, "scalars"},
         {&s_read, "__getitem__"}, {&s_inference, "_inference"}, {&s_reshape_view, "reshape_view"},
-        {&s_is_contiguous, "is_contiguous"}, {&s_rooted, "rooted"}, {&no_note, ""},
+        {&s_is_contiguous, "is_contiguous"}, {&s_rooted, "rooted"}, {&no_note, ""}, {&no_grad, "no_grad"},
+        {&s_quiet, "quiet"},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!*names[i].place && !(*names[i].place = PyUnicode_InternFromString(names[i].text))) return NULL;

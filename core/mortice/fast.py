@@ -16,7 +16,7 @@ from mortice import node, tensor
 from mortice.device import Device
 from mortice.dtype import DType
 from mortice.graph import next_seq
-from mortice.modes import special
+from mortice.modes import modes, special
 from mortice.node import _NOTHING, Const, OpNode, record, record_one, record_two
 from mortice.shape import SIZES, broadcast, remembered
 from mortice.tensor import Aliases, LeafState, Storage, TensorBase, _nobody
@@ -56,7 +56,7 @@ def _install(op: type, as_view: Any) -> None:
             raise TypeError(f"{cls.__name__} has other slots: {', '.join(sorted(known ^ _slots(cls)))}")
     objects = (
         special, _NOTHING, SIZES, remembered, next_seq, record, record_one, record_two, as_view, broadcast,
-        TensorBase.own_storage, _nobody,
+        TensorBase.own_storage, _nobody, modes,
     )  # fmt: skip
     TensorBase.own_storage = _engine.install(classes, objects)  # type: ignore[method-assign]
     for module in (tensor, node, sys.modules[op.__module__]):  # the others import it after this

@@ -22,7 +22,7 @@ import pytest
 
 import mortice as mt
 from mortice import fast
-from mortice.modes import special
+from mortice.modes import modes, special
 from mortice.node import Const, OpNode
 from mortice.op import OPS, Op
 from mortice.shape import SIZES
@@ -36,10 +36,12 @@ X, Y = mt.arange(16.0).reshape(4, 4).clone(), mt.full((4, 4), 2.0)
 def python() -> Iterator[None]:
     """Leave everything to the Python functions, as while another thread has a mode."""
     special[0] += 1
+    quiet, modes.quiet = modes.quiet, False
     try:
         yield
     finally:
         special[0] -= 1
+        modes.quiet = quiet
 
 
 def told(value: Any, given: list[Any]) -> Any:
@@ -172,6 +174,28 @@ def test_one_operand(call: Any) -> None:
     for x in (X, X.double(), X.long(), X > 3, X.to(mt.complex64), mt.ones(())):
         for make in grown(x) if x.dtype.kind in "fc" else [lambda x=x: [x]]:
             both(call, make)
+
+
+@pytest.mark.parametrize("call", SINGLES)
+def test_where_nothing_is_recorded(call: Any) -> None:
+    for make in grown(X):
+
+        def quietly(*given: Any) -> Any:
+            with mt.no_grad():
+                modes.quiet = special[0] == 1  # not where `python` counts as well
+                return call(*given)
+
+        both(quietly, make)
+
+
+def test_a_view_where_nothing_is_recorded_is_noted_as_such() -> None:
+    x = mt.ones(4, requires_grad=True) * 1
+    with mt.no_grad():
+        views = [x[:2], x.reshape(2, 2), x.unsqueeze(0), x[0]]
+    assert [(v._note, v._rg, v._node) for v in views] == [("no_grad", False, None)] * 4
+    with mt.no_grad(), mt.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        assert not modes.quiet
+    assert special[0] == 0 and not modes.quiet
 
 
 def test_every_op_that_has_a_fast_case() -> None:

@@ -63,7 +63,7 @@ def cast(x: Any, dtype: DType) -> Any:
             f"to: {x.device} of backend {x._device.backend.name} has no {dtype.name}; it has "
             f"{', '.join(sorted(d.name for d in supported))}."
         )
-    if not x._rg and not special[0]:
+    if not (x._rg and modes.grad) and not (special[0] and modes.rerouted):
         try:
             return make(x._device.table[_CAST](x._data, dtype=dtype, source=x.dtype), x._device, dtype, x.shape)
         except MemoryError:
