@@ -12,7 +12,7 @@ from mortice.backends.plugins import resolve
 from mortice.device import Device
 from mortice.dtype import DType, as_dtype, bool_, finfo, float64, get_default_dtype, iinfo, int64, uint8
 from mortice.errors import DTypeError
-from mortice.levels import drawing, raise_to
+from mortice.levels import drawing, raise_to, stack
 from mortice.modes import modes
 from mortice.mutation import assign, check_writable, plain, write
 from mortice.op import TensorBase, number_of
@@ -31,7 +31,8 @@ __all__ = [
 
 def _take(generator: Any, n: int, device: Device) -> tuple[int, int, Device]:
     """Reserve words of a generator, by default the process's own; inside vmap each sample may need its own."""
-    device, n = drawing(device, n)
+    if stack.levels:
+        device, n = drawing(device, n)
     if generator is None:
         generator = _streams.default_generator
     elif not isinstance(generator, _streams.Generator):
@@ -40,7 +41,7 @@ def _take(generator: Any, n: int, device: Device) -> tuple[int, int, Device]:
 
 
 def _floating(name: str, dtype: DType | None) -> DType:
-    found = as_dtype(name, dtype or get_default_dtype())
+    found = dtype if dtype.__class__ is DType else as_dtype(name, dtype or get_default_dtype())
     if found.kind not in "fc":
         raise DTypeError(f"{name}: not implemented for {found}; expected a floating point dtype.")
     return found
@@ -49,10 +50,11 @@ def _floating(name: str, dtype: DType | None) -> DType:
 def _draw(name: str, kernel: str, shape: Size, dtype: DType, device: Device, generator: Any) -> Any:
     """Draw floats; a complex number takes its real and imaginary part from one stream, one after the other."""
     check_dtype(name, dtype, device)
-    seed, offset, device = _take(generator, prod(shape) * (2 if dtype.is_complex else 1), device)
+    n, plain = prod(shape), dtype.kind == "f"
+    seed, offset, device = _take(generator, n if plain else 2 * n, device)
     k = device.backend
     draw = getattr(k, kernel)
-    if not dtype.is_complex:
+    if plain:
         try:
             return make(draw(seed, offset, shape, dtype=dtype, device=device), device, dtype, shape)
         except (MemoryError, ValueError, OverflowError) as error:
@@ -141,6 +143,8 @@ def _outside(value: Any) -> Any:
 
 
 def _check_std(name: str, std: Any) -> None:
+    if std.__class__ is float and std >= 0:
+        return
     low = (range_of(std) or (0,))[0] if isinstance(std, TensorBase) and std.numel() else std
     if not isinstance(low, TensorBase) and low < 0:
         raise RuntimeError(f"{name}: expects std >= 0.0, but found std {low}")
@@ -313,7 +317,8 @@ def multinomial(
 
 
 def _fill(name: str, t: Any, made: Any) -> Any:
-    made = cast(made, t.dtype)
+    if made.dtype is not t.dtype:
+        made = cast(made, t.dtype)
     if made._device is t._device and made._storage is None and not made._rg and plain(t):
         write(t, made._data, True)
         return t
