@@ -179,7 +179,7 @@ def _fits(name: str, x: Any, axis: int, index: Any, src: Any = None) -> None:
         return
     a, b = tuple(index.shape) or (1,), tuple(x.shape) or (1,)
     c = (tuple(src.shape) or (1,)) if src is not None else a
-    if any(i != axis and n > m for i, (n, m) in enumerate(zip(a, b))) or any(n > m for n, m in zip(a, c)):
+    if any([i != axis and n > m for i, (n, m) in enumerate(zip(a, b))]) or (c is not a and any([n > m for n, m in zip(a, c)])):
         beside = f" and to be no larger size than src {list(src.shape)}" if src is not None else ""
         raise ShapeError(
             f"{name}: Expected index {list(a)} to be no larger than self {list(b)} apart from dimension {axis}{beside}"

@@ -239,6 +239,8 @@ def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
     if not special[0] or not modes.inference:
         if shape is None:
             shape = sizes[0] if len(sizes) == 1 else sizes
+        if shape.__class__ is list:
+            shape = tuple(shape)
         # The backend works out -1; what it refuses gets its error below.
         try:
             backend = input._device.backend
