@@ -47,7 +47,8 @@ static PyObject *special, *nothing, *sizes, *remembered, *next_seq, *record, *re
     *broadcast, *own_storage_py, *nobody, *modes;
 static PyObject *zero, *few, *no_sizes, *no_note, *no_grad; /* 0, of which there is one, 16, (), "", "no_grad" */
 static PyObject *s_note_use, *s_note_storage, *s_own_storage, *s_getitem, *s_shape_of, *s_version, *s_add, *s_key, *s_shape, *s_dtype, *s_out,
-    *s_name, *s_attrs, *s_same_dtype, *s_fixed, *s_scalars, *s_read, *s_inference, *s_reshape_view, *s_is_contiguous, *s_rooted, *s_quiet;
+    *s_name, *s_attrs, *s_same_dtype, *s_fixed, *s_scalars, *s_read, *s_inference, *s_reshape_view, *s_is_contiguous, *s_rooted, *s_quiet,
+    *s_capture, *s_levels, *s_lock, *s_locked, *s_seed, *s_offset;
 
 static inline int of(PyObject *o, int number) { return o && Py_TYPE(o) == class[number]; }
 
@@ -783,6 +784,55 @@ static PyObject *fast(PyObject *Py_UNUSED(module), PyObject *args) { /* fast(kin
     return (PyObject *)f;
 }
 
+/* ---- random numbers: what `_draw` of ops/random.py does ---- */
+
+/* Whether the next words of a generator may be taken without its lock: nobody has it, and no level or capture draws. */
+static int may_take(PyObject *generator, PyObject *stack) {
+    PyObject *capture = PyObject_GetAttr(modes, s_capture), *levels = capture ? PyObject_GetAttr(stack, s_levels) : NULL;
+    PyObject *lock = levels ? PyObject_GetAttr(generator, s_lock) : NULL, *held = lock ? PyObject_CallMethodNoArgs(lock, s_locked) : NULL;
+    int found = !held ? -1 : held == Py_False && capture == Py_None && PyTuple_Check(levels) && !PyTuple_GET_SIZE(levels);
+    Py_XDECREF(capture);
+    Py_XDECREF(levels);
+    Py_XDECREF(lock);
+    Py_XDECREF(held);
+    return found;
+}
+
+/* draw(generator, stack, kernel, shape, dtype, device, *rest): a tensor; None, and no words are taken, in an unusual case.
+   The kernel gets what is the rest, and the device; without a rest the shape and the dtype. */
+static PyObject *draw(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n) {
+    static PyObject *keywords, *sole;
+    if (n < 6 || n > 6 + MOST || !PyTuple_Check(args[3]) || !of(args[5], DEVICE) || !SLOT(args[5], at.backend)) Py_RETURN_NONE;
+    if (!keywords && !(keywords = Py_BuildValue("(ss)", "dtype", "device"))) return NULL;
+    if (!sole && !(sole = Py_BuildValue("(s)", "device"))) return NULL;
+    unsigned long long words = 1, most = (unsigned long long)-1;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[3]); i++) {
+        unsigned long long size = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(args[3], i));
+        if (PyErr_Occurred()) return NULL;
+        if (size && words > most / size) Py_RETURN_NONE;
+        words *= size;
+    }
+    PyObject *kernel = PyObject_GetAttr(SLOT(args[5], at.backend), args[2]), *data = NULL;
+    int usual = kernel ? may_take(args[0], args[1]) : -1;
+    PyObject *seed = usual > 0 ? PyObject_GetAttr(args[0], s_seed) : NULL, *offset = seed ? PyObject_GetAttr(args[0], s_offset) : NULL;
+    if (offset) { /* no other thread runs between this and the new offset */
+        unsigned long long start = PyLong_AsUnsignedLongLong(offset);
+        PyObject *next = words < most - start ? PyLong_FromUnsignedLongLong(start + words) : NULL;
+        if (next && PyObject_SetAttr(args[0], s_offset, next) == 0) {
+            PyObject *given[3 + MOST] = {seed, offset, args[3], args[4], args[5]};
+            for (Py_ssize_t i = 6; i < n; i++) given[i - 4] = args[i];
+            if (n > 6) given[n - 4] = args[5];
+            data = PyObject_Vectorcall(kernel, given, n > 6 ? n - 4 : 3, n > 6 ? sole : keywords);
+        }
+        Py_XDECREF(next);
+    }
+    Py_XDECREF(kernel);
+    Py_XDECREF(seed);
+    Py_XDECREF(offset);
+    if (data) return fresh(data, args[5], args[4], args[3]);
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
 /* ---- the module ---- */
 
 static PyObject *known_slots(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {
@@ -834,6 +884,7 @@ static PyMethodDef methods[] = {
     {"fast", fast, METH_VARARGS, NULL},
     {"as_view", (PyCFunction)(void (*)(void))as_view, METH_FASTCALL, NULL},
     {"make", (PyCFunction)(void (*)(void))make, METH_FASTCALL, NULL},
+    {"draw", (PyCFunction)(void (*)(void))draw, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "mortice._engine", NULL, -1, methods, NULL, NULL, NULL, NULL};
@@ -845,7 +896,8 @@ PyMODINIT_FUNC PyInit__engine(void) {
         {&s_name, "name"}, {&s_attrs, "attrs"}, {&s_same_dtype, "same_dtype"}, {&s_fixed, "fixed"}, {&s_scalars, "scalars"},
         {&s_read, "__getitem__"}, {&s_inference, "_inference"}, {&s_reshape_view, "reshape_view"},
         {&s_is_contiguous, "is_contiguous"}, {&s_rooted, "rooted"}, {&no_note, ""}, {&no_grad, "no_grad"},
-        {&s_quiet, "quiet"},
+        {&s_quiet, "quiet"}, {&s_capture, "capture"}, {&s_levels, "levels"}, {&s_lock, "_lock"}, {&s_locked, "locked"},
+        {&s_seed, "_seed"}, {&s_offset, "_offset"},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!*names[i].place && !(*names[i].place = PyUnicode_InternFromString(names[i].text))) return NULL;

@@ -1,9 +1,9 @@
 """The fast cases of the call path in C, where the optional extension module `mortice._engine` was built.
 
 `core/accelerator/engine.c` repeats what `op.unary`, `op.binary` and their like, `op.as_view`, `node.record_one`,
-`node.record_two`, `ops.index.getitem`, `tensor.make` and `TensorBase.own_storage` do in the usual case. The Python functions
-decide everything else, and serve alone where there is no compiler, or with MORTICE_PURE=1 in the environment.
-tests/test_fast.py compares the two.
+`node.record_two`, `ops.index.getitem`, `tensor.make`, `TensorBase.own_storage` and `ops.random._draw` do in the usual case.
+The Python functions decide everything else, and serve alone where there is no compiler, or with MORTICE_PURE=1 in the
+environment. tests/test_fast.py compares the two.
 """
 
 from __future__ import annotations

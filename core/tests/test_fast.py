@@ -403,3 +403,42 @@ def test_what_it_does_not_fit_switches_it_off_aloud(monkeypatch: Any, name: str,
     with pytest.warns(RuntimeWarning, match=f"does not fit this mortice and is not used: .*{said}.* Install mortice anew"):
         assert fast.install(Op, len) is len
     assert fast._engine is None and fast.stand_before(fast.ONE, mt.exp.op, len) is len
+
+
+DRAWS: list[Any] = [
+    lambda g: mt.rand(3, 5, generator=g), lambda g: mt.randn(7, dtype=mt.float64, generator=g), lambda g: mt.randint(-3, 9, (4,), generator=g),
+    lambda g: mt.randperm(11, generator=g), lambda g: mt.empty(6).bernoulli_(0.25, generator=g), lambda g: mt.rand(0, generator=g),
+    lambda g: mt.empty(2, 3, dtype=mt.float16).uniform_(-2, 3, generator=g), lambda g: mt.empty(5).normal_(1.5, 0.5, generator=g),
+    lambda g: mt.empty(5).exponential_(2.0, generator=g), lambda g: mt.empty(5).random_(3, 8, generator=g),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+def test_draws_take_the_same_words(monkeypatch: Any, draw: Any) -> None:
+    def drawn() -> Any:
+        g = mt.Generator().manual_seed(5)
+        return draw(g).tolist(), draw(g).tolist(), g.offset
+
+    found = drawn()
+    monkeypatch.setattr("mortice.ops.random._in_c", None)
+    assert drawn() == found
+
+
+def test_a_stream_at_its_end_gives_no_more() -> None:
+    g = mt.Generator()
+    g._set(0, 2**64 - 5)
+    with pytest.raises(RuntimeError, match="all the stream has left"):
+        mt.rand(5, generator=g)
+    assert mt.rand(4, generator=g).shape == (4,) and g.offset == 2**64 - 1
+
+
+def test_draws_of_several_threads_share_no_words() -> None:
+    g = mt.Generator().manual_seed(1)
+    found: list[float] = []
+    work = lambda: [found.extend(mt.rand(2, dtype=mt.float64, generator=g).tolist()) or g.take(1) for _ in range(500)]
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert g.offset == 6000 and len(set(found)) == 4000
