@@ -407,7 +407,8 @@ def test_what_it_does_not_fit_switches_it_off_aloud(monkeypatch: Any, name: str,
 
 DRAWS: list[Any] = [
     lambda g: mt.rand(3, 5, generator=g), lambda g: mt.randn(7, dtype=mt.float64, generator=g),
-    lambda g: mt.randint(-3, 9, (4,), generator=g), lambda g: mt.randperm(11, generator=g), lambda g: mt.empty(6).bernoulli_(0.25, generator=g), lambda g: mt.rand(0, generator=g),
+    lambda g: mt.randint(-3, 9, (4,), generator=g), lambda g: mt.randperm(11, generator=g),
+    lambda g: mt.empty(6).bernoulli_(0.25, generator=g), lambda g: mt.rand(0, generator=g),
     lambda g: mt.empty(2, 3, dtype=mt.float16).uniform_(-2, 3, generator=g), lambda g: mt.empty(5).normal_(1.5, 0.5, generator=g),
     lambda g: mt.empty(5).exponential_(2.0, generator=g), lambda g: mt.empty(5).random_(3, 8, generator=g),
 ]  # fmt: skip
