@@ -48,7 +48,7 @@ def numpy_for(what: str) -> Any:
 
 def to_numpy(t: Any) -> Any:
     """Return a NumPy array over the tensor's host memory."""
-    np, host = numpy_for(".numpy()"), t._device.backend.to_host(t._data)
+    np, host = numpy_for(".numpy()"), t._host()
     if host.view.format != "B" or not host.raw:
         return np.asarray(host.view)
     name = host.dtype.name

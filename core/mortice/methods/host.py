@@ -26,7 +26,7 @@ class HostValues(TensorBase):
 
     def tolist(self) -> Any:
         """Return nested lists of Python numbers, or one number when 0-d."""
-        return self._device.backend.to_host(self._data).tolist()
+        return self._host().tolist()
 
     def item(self) -> Any:
         """Return the Python number of a one-element tensor."""
