@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from contextlib import nullcontext
 from functools import lru_cache
 from typing import Any
 
@@ -254,6 +253,13 @@ def _notes(name: str, count: int) -> tuple[str, ...]:
     return tuple([f"{i} of {name}" for i in range(count)])
 
 
+def _shown(x: Any, lead: tuple[Any, ...], keys: list[Any], sizes: list[Size]) -> tuple[Any, ...]:
+    backend, data = x._device.backend, x._data
+    return tuple([
+        as_view(_SLICE, x, backend.getitem(data, key := (*lead, last)), size, (key, size)) for last, size in zip(keys, sizes)
+    ])  # fmt: skip
+
+
 def pieces(x: Any, axis: int, bounds: list[tuple[int, int]], unbound: bool) -> tuple[Any, ...]:
     """Return views that tile an axis; none of them may be written in place while autograd records."""
     shape, lead = tuple(x.shape), (slice(None),) * axis
@@ -264,12 +270,11 @@ def pieces(x: Any, axis: int, bounds: list[tuple[int, int]], unbound: bool) -> t
     else:
         keys = [slice(start, stop, 1) for start, stop in bounds]
         sizes = [remembered((*before, stop - start, *after)) for start, stop in bounds]
-    backend, data = x._device.backend, x._data
-    with no_grad() if x._rg else nullcontext():
-        views = tuple([
-            as_view(_SLICE, x, backend.getitem(data, (*lead, key)), size, ((*lead, key), size))
-            for key, size in zip(keys, sizes)
-        ])  # fmt: skip
+    if x._rg:
+        with no_grad():
+            views = _shown(x, lead, keys, sizes)
+    else:
+        views = _shown(x, lead, keys, sizes)
     name = "UnbindBackward0" if unbound else "SplitBackward0"
     notes = _notes(name, len(views)) if modes.grad else ("no_grad",) * len(views)
     for view, note in zip(views, notes):
