@@ -82,6 +82,33 @@ def _of(function: Any) -> Any:
     return setup
 
 
+def _array(function: Any) -> Any:
+    """Return a case of an array of NumPy's."""
+
+    def setup(t: Any) -> Timed:
+        array = wave(t, 4, 4).numpy()
+        return lambda: function(t, array)
+
+    return setup
+
+
+def _quietly(function: Any) -> Any:
+    """Return a case of a hundred calls that nothing records."""
+
+    def setup(t: Any) -> Timed:
+        x, y = wave(t, 4, 4), positive(t, 4, 4)
+
+        def calls() -> Any:
+            with t.no_grad():
+                for _ in range(100):
+                    made = function(x, y)
+            return made
+
+        return calls
+
+    return setup
+
+
 def _put(key: Any, value: Any) -> Any:
     def write(t: Any, x: Any, y: Any, i: Any, mask: Any) -> Any:
         x[key(i, mask)] = value
@@ -184,6 +211,8 @@ _NAMED = [
     ("x.sum(dim=1, keepdim=True)", _sum_dim, None),
     ("x.reshape(2, 8)", _reshape, None),
     ("x.transpose(0, 1)", _transpose, None),
+    ("x.view(-1)", _of(lambda t, x, y, i, mask: x.view(-1)), None),
+    ("x.T", _of(lambda t, x, y, i, mask: x.T), None),
     ("x[1:3]", _slice, None),
     ("x[1, 2]", _element, None),
     ("x[:, None]", _of(lambda t, x, y, i, mask: x[:, None]), None),
@@ -204,6 +233,23 @@ _NAMED = [
     ("einsum", _of(lambda t, x, y, i, mask: t.einsum("ij,jk->ik", x, y)), None),
     ("one_hot", _of(lambda t, x, y, i, mask: t.nn.functional.one_hot(i, 4)), None),
     ("scatter_", _of(lambda t, x, y, i, mask: x.scatter_(0, i[None], y)), None),
+    ("from_numpy", _array(lambda t, a: t.from_numpy(a)), None),
+    ("as_tensor(array)", _array(lambda t, a: t.as_tensor(a)), None),
+    ("x.numpy()", _of(lambda t, x, y, i, mask: x.numpy()), None),
+    ("x.tolist()", _of(lambda t, x, y, i, mask: (x.tolist(), y)[1]), None),
+    ("equal", _of(lambda t, x, y, i, mask: (t.equal(x, y), y)[1]), None),
+    ("nonzero", _of(lambda t, x, y, i, mask: t.nonzero(mask)), None),
+    ("kron", _of(lambda t, x, y, i, mask: t.kron(x, y)), None),
+    ("tril", _of(lambda t, x, y, i, mask: x.tril()), None),
+    ("eye", _of(lambda t, x, y, i, mask: t.eye(4)), None),
+    ("avg_pool2d", _of(lambda t, x, y, i, mask: t.nn.functional.avg_pool2d(x[None], 2)), None),
+    ("rand", _of(lambda t, x, y, i, mask: (t.rand(4, 4), y)[1]), None),
+    ("x.normal_()", _of(lambda t, x, y, i, mask: (x.normal_(), y)[1]), None),
+    ("x.uniform_(-1, 1)", _of(lambda t, x, y, i, mask: (x.uniform_(-1, 1), y)[1]), None),
+    ("randperm", _of(lambda t, x, y, i, mask: (t.randperm(16), y)[1]), None),
+    ("nn.Linear(16, 32)", _of(lambda t, x, y, i, mask: (t.nn.Linear(16, 32), y)[1]), None),
+    ("x * y under no_grad, 100 times", _quietly(lambda x, y: x * y), None),
+    ("x @ y under no_grad, 100 times", _quietly(lambda x, y: x @ y), None),
     ("zeros", _of(lambda t, x, y, i, mask: t.zeros(4, 4)), None),
     ("tensor([1.0, 2.0])", _of(lambda t, x, y, i, mask: t.tensor([1.0, 2.0])), None),
     ("x.to(float64)", _of(lambda t, x, y, i, mask: x.to(t.float64)), None),

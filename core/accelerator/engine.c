@@ -10,7 +10,7 @@
 #include <Python.h>
 #include <structmember.h>
 
-#define VERSION 3 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
+#define VERSION 4 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
 #define MOST 8    /* operands, and attributes, of a fast case */
 #define SLOT(o, offset) (*(PyObject **)((char *)(o) + (offset)))
 
@@ -21,7 +21,7 @@ static PyTypeObject *class[CLASSES], *Tensor; /* Tensor is the public class, NUL
 
 static struct {
     Py_ssize_t data, device, dtype, shape, rg, node, storage, steps, viewed, note, leaf;
-    Py_ssize_t version, aliases, pruned, last, first_use, table, backend, kind, itemsize, value;
+    Py_ssize_t version, aliases, pruned, reshapes, last, pinned, root, first_use, table, backend, kind, itemsize, value;
     Py_ssize_t seq, edges, n_device, n_shape, n_dtype, extra, op, saved, out, attrs, shapes, versions, meta;
     Py_ssize_t no_grad_reason, node_class, plan_one, plan_both, plan_first, plan_second;
 } at;
@@ -31,7 +31,8 @@ static const struct { int of; const char *name; Py_ssize_t *offset; } slots[] = 
     {TENSOR, "_rg", &at.rg}, {TENSOR, "_node", &at.node}, {TENSOR, "_storage", &at.storage}, {TENSOR, "_steps", &at.steps},
     {TENSOR, "_viewed", &at.viewed}, {TENSOR, "_note", &at.note}, {TENSOR, "_leaf", &at.leaf},
     {STORAGE, "version", &at.version}, {STORAGE, "aliases", &at.aliases}, {STORAGE, "pruned", &at.pruned},
-    {ALIASES, "last", &at.last}, {LEAF, "first_use", &at.first_use}, {DEVICE, "table", &at.table}, {DEVICE, "backend", &at.backend},
+    {STORAGE, "reshapes", &at.reshapes}, {ALIASES, "last", &at.last}, {ALIASES, "pinned", &at.pinned}, {ALIASES, "root", &at.root},
+    {LEAF, "first_use", &at.first_use}, {DEVICE, "table", &at.table}, {DEVICE, "backend", &at.backend},
     {DTYPE, "kind", &at.kind}, {DTYPE, "itemsize", &at.itemsize}, {CONST, "_data", &at.value},
     {NODE, "seq", &at.seq}, {NODE, "edges", &at.edges}, {NODE, "device", &at.n_device}, {NODE, "shape", &at.n_shape},
     {NODE, "dtype", &at.n_dtype}, {NODE, "extra", &at.extra}, {NODE, "op", &at.op}, {NODE, "saved", &at.saved},
@@ -43,10 +44,11 @@ static const struct { int of; const char *name; Py_ssize_t *offset; } slots[] = 
 #define SLOTS (sizeof slots / sizeof *slots)
 
 static PyObject *special, *nothing, *sizes, *remembered, *next_seq, *record, *record_one_py, *record_two_py, *as_view_py,
-    *broadcast;
-static PyObject *zero, *no_sizes; /* 0, of which there is one, and () */
-static PyObject *s_note_use, *s_own_storage, *s_getitem, *s_shape_of, *s_version, *s_add, *s_key, *s_shape, *s_dtype, *s_out,
-    *s_name, *s_attrs, *s_same_dtype, *s_fixed, *s_scalars, *s_read;
+    *broadcast, *own_storage_py, *nobody, *modes;
+static PyObject *zero, *few, *no_sizes, *no_note, *no_grad; /* 0, of which there is one, 16, (), "", "no_grad" */
+static PyObject *s_note_use, *s_note_storage, *s_own_storage, *s_getitem, *s_shape_of, *s_version, *s_add, *s_key, *s_shape, *s_dtype, *s_out,
+    *s_name, *s_attrs, *s_same_dtype, *s_fixed, *s_scalars, *s_read, *s_inference, *s_reshape_view, *s_is_contiguous, *s_rooted, *s_quiet,
+    *s_capture, *s_levels, *s_lock, *s_locked, *s_seed, *s_offset;
 
 static inline int of(PyObject *o, int number) { return o && Py_TYPE(o) == class[number]; }
 
@@ -118,6 +120,11 @@ static PyObject *fresh(PyObject *data, PyObject *device, PyObject *dtype, PyObje
     put(t, at.storage, Py_None);
     put(t, at.leaf, Py_None);
     return t;
+}
+
+static PyObject *make(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n) { /* of tensor.py */
+    if (n == 4) return fresh(Py_NewRef(args[0]), args[1], args[2], args[3]);
+    return PyErr_Format(PyExc_TypeError, "make: expected data, device, dtype, shape");
 }
 
 /* ---- recording: what `record_one` and `record_two` of node.py do; an operand is a tensor or a Const ---- */
@@ -238,6 +245,64 @@ static int record_two(PyObject *op, PyObject *x, PyObject *y, PyObject *t, int o
     return give_node(node, plan, t);
 }
 
+/* ---- storages: what `own_storage` of tensor.py does ---- */
+
+static PyObject *storage_of(PyObject *x) { /* a new one, over all that x sees; NULL for an error */
+    PyObject *s = class[STORAGE]->tp_alloc(class[STORAGE], 0), *a = s ? class[ALIASES]->tp_alloc(class[ALIASES], 0) : NULL;
+    PyObject *backend = Py_XNewRef(SLOT(SLOT(x, at.device), at.backend)), *data = Py_NewRef(SLOT(x, at.data)), *found = NULL;
+    if (a) {
+        put(a, at.last, nobody);
+        put(a, at.pinned, Py_False);
+        put(a, at.root, Py_None);
+        put(s, at.version, zero);
+        put(s, at.pruned, few);
+        SLOT(s, at.aliases) = a;
+        found = PyWeakref_NewRef(x, NULL);
+    }
+    if (found && PyList_Append(a, found) < 0) Py_CLEAR(found);
+    Py_XDECREF(found);
+    if (found && (found = PyObject_GetAttr(backend, s_reshape_view))) {
+        Py_DECREF(found);
+        SLOT(s, at.reshapes) = found == Py_None ? Py_NewRef(Py_False) : PyObject_CallMethodOneArg(backend, s_is_contiguous, data);
+        if (!SLOT(s, at.reshapes)) found = NULL;
+    }
+    if (found && (found = PyObject_GetAttr(backend, s_rooted))) {
+        int rooted = PyObject_IsTrue(found);
+        Py_DECREF(found);
+        if (rooted > 0) replace(a, at.root, Py_NewRef(data));
+    }
+    Py_XDECREF(backend);
+    Py_DECREF(data);
+    if (!found) Py_CLEAR(s);
+    return s;
+}
+
+static PyObject *own_storage(PyObject *x, PyObject *Py_UNUSED(none)) {
+    if (!is_tensor(x)) return PyObject_CallOneArg(own_storage_py, x);
+    if (SLOT(x, at.storage) != Py_None) return Py_NewRef(SLOT(x, at.storage));
+    if (!SLOT(SLOT(x, at.device), at.backend) || PyObject_HasAttr(x, s_inference)) return PyObject_CallOneArg(own_storage_py, x);
+    PyObject *s = storage_of(x), *node;
+    if (!s || still_whole(x) < 0) {
+        Py_XDECREF(s);
+        return NULL;
+    }
+    if (SLOT(x, at.storage) != Py_None) { /* something else gave it one meanwhile */
+        Py_DECREF(s);
+        return Py_NewRef(SLOT(x, at.storage));
+    }
+    replace(x, at.steps, Py_NewRef(Py_None));
+    replace(x, at.viewed, Py_NewRef(Py_None));
+    replace(x, at.note, Py_NewRef(no_note));
+    replace(x, at.storage, Py_NewRef(s));
+    if ((node = SLOT(x, at.node)) != Py_None) {
+        Py_INCREF(node);
+        if (succeeded(PyObject_CallMethodObjArgs(node, s_note_storage, zero, s, NULL)) < 0) Py_CLEAR(s);
+        Py_DECREF(node);
+    }
+    return s;
+}
+static PyMethodDef own_storage_method = {"own_storage", own_storage, METH_NOARGS, NULL};
+
 /* ---- views: what `as_view` of op.py does ---- */
 
 static int is_dead(PyObject *ref) {
@@ -267,7 +332,7 @@ static int share(PyObject *storage, PyObject *t) {
     return status;
 }
 
-static PyObject *view(PyObject *op, PyObject *x, PyObject *data, PyObject *size, PyObject *attrs) { /* takes data */
+static PyObject *view(PyObject *op, PyObject *x, PyObject *data, PyObject *size, PyObject *attrs, int quiet) { /* takes data */
     if (still_whole(x) < 0) {
         Py_DECREF(data);
         return NULL;
@@ -295,8 +360,8 @@ static PyObject *view(PyObject *op, PyObject *x, PyObject *data, PyObject *size,
         replace(t, at.storage, Py_NewRef(storage));
         SLOT(t, at.steps) = PyTuple_Pack(3, steps, op, empty ? size : attrs);
         put(t, at.viewed, viewed);
-        put(t, at.note, note);
-        if (!SLOT(t, at.steps) || share(storage, t) < 0 || (wants_grad(x) && record_one(op, x, t, attrs) < 0)) Py_CLEAR(t);
+        put(t, at.note, quiet && PyUnicode_Check(note) && !PyUnicode_GET_LENGTH(note) ? no_grad : note);
+        if (!SLOT(t, at.steps) || share(storage, t) < 0 || (!quiet && wants_grad(x) && record_one(op, x, t, attrs) < 0)) Py_CLEAR(t);
     }
     Py_DECREF(device);
     Py_DECREF(dtype);
@@ -307,11 +372,21 @@ static PyObject *view(PyObject *op, PyObject *x, PyObject *data, PyObject *size,
     return t;
 }
 
-static inline int is_usual(void) { return PyList_GET_SIZE(special) && PyList_GET_ITEM(special, 0) == zero; }
+/* What the modes are: USUAL, QUIET where they are but for recording, which is off, or else OTHER. */
+enum { OTHER, USUAL, QUIET };
+
+static int mode(void) {
+    if (PyList_GET_SIZE(special) && PyList_GET_ITEM(special, 0) == zero) return USUAL;
+    PyObject *quiet = PyObject_GetAttr(modes, s_quiet); /* of this thread */
+    if (quiet) Py_DECREF(quiet);
+    else PyErr_Clear();
+    return quiet == Py_True ? QUIET : OTHER;
+}
 
 static PyObject *as_view(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n) {
-    if (n != 5 || !is_usual() || !of(args[0], OP) || !is_tensor(args[1])) return PyObject_Vectorcall(as_view_py, args, n, NULL);
-    return view(args[0], args[1], Py_NewRef(args[2]), args[3], args[4]);
+    int now = mode();
+    if (n != 5 || !now || !of(args[0], OP) || !is_tensor(args[1])) return PyObject_Vectorcall(as_view_py, args, n, NULL);
+    return view(args[0], args[1], Py_NewRef(args[2]), args[3], args[4], now == QUIET);
 }
 
 /* ---- a function with a fast case ---- */
@@ -421,8 +496,8 @@ static PyObject *several(PyObject *data, PyObject *device, PyObject *dtypes, PyO
     return made;
 }
 
-/* The usual case of a call; None where it is not usual. `args` are n operands, then the values of the attributes. */
-static PyObject *try_op(Fast *f, PyObject *const *args, Py_ssize_t n, PyObject *names) {
+/* The usual case of a call; None where it is not usual, `quiet` where nothing is recorded. `args` are n operands, then the values of the attributes. */
+static PyObject *try_op(Fast *f, PyObject *const *args, Py_ssize_t n, PyObject *names, int quiet) {
     Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0, i;
     unsigned numbers = 0; /* the operands that are numbers, a bit for each */
     int lead = f->lead;
@@ -473,12 +548,12 @@ static PyObject *try_op(Fast *f, PyObject *const *args, Py_ssize_t n, PyObject *
     }
     if (data && f->kind == VIEW) {
         PyObject *attrs = dict_of(args + n, names);
-        t = attrs ? view(f->op, x, Py_NewRef(data), shape, attrs) : NULL;
+        t = attrs ? view(f->op, x, Py_NewRef(data), shape, attrs, quiet) : NULL;
         Py_XDECREF(attrs);
     } else if (data) {
         int many = f->kind == ANY && PyTuple_CheckExact(data);
         t = many ? several(data, device, result, shape) : fresh(Py_NewRef(data), device, result, shape);
-        if (t && recorded && SLOT(f->op, at.no_grad_reason) == Py_None &&
+        if (t && recorded && !quiet && SLOT(f->op, at.no_grad_reason) == Py_None &&
             note_call(f, args, n, names, data, t, one_shape && !(numbers && PyTuple_GET_SIZE(shape))) < 0) Py_CLEAR(t);
         if (many && !t && !PyErr_Occurred()) t = Py_NewRef(Py_None);
     }
@@ -494,10 +569,11 @@ static PyObject *call_op(PyObject *self, PyObject *const *args, size_t nargsf, P
     Fast *f = (Fast *)self;
     Py_ssize_t n = PyVectorcall_NARGS(nargsf), named = names ? PyTuple_GET_SIZE(names) : 0;
     PyObject *t = NULL;
-    if (is_usual() && (f->kind == ANY ? n : n == 1 + (f->kind == TWO)) && n <= MOST && named <= MOST) {
+    int now = mode();
+    if (now && (f->kind == ANY ? n : n == 1 + (f->kind == TWO)) && n <= MOST && named <= MOST) {
         PyObject *given = named ? attributes_of(f, args + n, names) : NULL;
         if (named && !given) return NULL;
-        if (given != Py_None) t = try_op(f, args, n, given);
+        if (given != Py_None) t = try_op(f, args, n, given, now == QUIET);
         else t = Py_NewRef(Py_None);
         Py_XDECREF(given);
         if (t && t != Py_None) return t;
@@ -559,7 +635,8 @@ static PyObject *plain_key(PyObject *key, PyObject *shape) {
 
 static PyObject *call_getitem(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names) {
     Fast *f = (Fast *)self;
-    if (names || PyVectorcall_NARGS(nargsf) != 2 || !is_usual() || !is_tensor(args[0]))
+    int now = mode();
+    if (names || PyVectorcall_NARGS(nargsf) != 2 || !now || !is_tensor(args[0]))
         return PyObject_Vectorcall(f->python, args, nargsf, names);
     PyObject *x = args[0];
     PyObject *key = plain_key(args[1], SLOT(x, at.shape));
@@ -582,7 +659,7 @@ static PyObject *call_getitem(PyObject *self, PyObject *const *args, size_t narg
         if (!fields) fields = PyTuple_Pack(2, s_key, s_shape);
         attrs = !fields ? NULL : wants_grad(x) ? dict_of(pair, fields) : PyTuple_Pack(2, key, shape);
     }
-    if (attrs) t = view(f->op, x, Py_NewRef(data), shape, attrs);
+    if (attrs) t = view(f->op, x, Py_NewRef(data), shape, attrs, now == QUIET);
     Py_XDECREF(attrs);
     Py_XDECREF(shape);
     Py_XDECREF(data);
@@ -707,6 +784,55 @@ static PyObject *fast(PyObject *Py_UNUSED(module), PyObject *args) { /* fast(kin
     return (PyObject *)f;
 }
 
+/* ---- random numbers: what `_draw` of ops/random.py does ---- */
+
+/* Whether the next words of a generator may be taken without its lock: nobody has it, and no level or capture draws. */
+static int may_take(PyObject *generator, PyObject *stack) {
+    PyObject *capture = PyObject_GetAttr(modes, s_capture), *levels = capture ? PyObject_GetAttr(stack, s_levels) : NULL;
+    PyObject *lock = levels ? PyObject_GetAttr(generator, s_lock) : NULL, *held = lock ? PyObject_CallMethodNoArgs(lock, s_locked) : NULL;
+    int found = !held ? -1 : held == Py_False && capture == Py_None && PyTuple_Check(levels) && !PyTuple_GET_SIZE(levels);
+    Py_XDECREF(capture);
+    Py_XDECREF(levels);
+    Py_XDECREF(lock);
+    Py_XDECREF(held);
+    return found;
+}
+
+/* draw(generator, stack, kernel, shape, dtype, device, *rest): a tensor; None, and no words are taken, in an unusual case.
+   The kernel gets what is the rest, and the device; without a rest the shape and the dtype. */
+static PyObject *draw(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n) {
+    static PyObject *keywords, *sole;
+    if (n < 6 || n > 6 + MOST || !PyTuple_Check(args[3]) || !of(args[5], DEVICE) || !SLOT(args[5], at.backend)) Py_RETURN_NONE;
+    if (!keywords && !(keywords = Py_BuildValue("(ss)", "dtype", "device"))) return NULL;
+    if (!sole && !(sole = Py_BuildValue("(s)", "device"))) return NULL;
+    unsigned long long words = 1, most = (unsigned long long)-1;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[3]); i++) {
+        unsigned long long size = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(args[3], i));
+        if (PyErr_Occurred()) return NULL;
+        if (size && words > most / size) Py_RETURN_NONE;
+        words *= size;
+    }
+    PyObject *kernel = PyObject_GetAttr(SLOT(args[5], at.backend), args[2]), *data = NULL;
+    int usual = kernel ? may_take(args[0], args[1]) : -1;
+    PyObject *seed = usual > 0 ? PyObject_GetAttr(args[0], s_seed) : NULL, *offset = seed ? PyObject_GetAttr(args[0], s_offset) : NULL;
+    if (offset) { /* no other thread runs between this and the new offset */
+        unsigned long long start = PyLong_AsUnsignedLongLong(offset);
+        PyObject *next = words < most - start ? PyLong_FromUnsignedLongLong(start + words) : NULL;
+        if (next && PyObject_SetAttr(args[0], s_offset, next) == 0) {
+            PyObject *given[3 + MOST] = {seed, offset, args[3], args[4], args[5]};
+            for (Py_ssize_t i = 6; i < n; i++) given[i - 4] = args[i];
+            if (n > 6) given[n - 4] = args[5];
+            data = PyObject_Vectorcall(kernel, given, n > 6 ? n - 4 : 3, n > 6 ? sole : keywords);
+        }
+        Py_XDECREF(next);
+    }
+    Py_XDECREF(kernel);
+    Py_XDECREF(seed);
+    Py_XDECREF(offset);
+    if (data) return fresh(data, args[5], args[4], args[3]);
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
 /* ---- the module ---- */
 
 static PyObject *known_slots(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none)) {
@@ -724,10 +850,12 @@ static PyObject *known_slots(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(no
     return made;
 }
 
-/* install(classes, objects): the classes whose slots are read, and the functions and objects that the fast cases share. */
+/* install(classes, objects): the classes whose slots are read, and the functions and objects that the fast cases share.
+   Returns the method `own_storage`. */
 static PyObject *install(PyObject *Py_UNUSED(module), PyObject *args) {
     PyObject *classes, *objects, **places[] = {
-        &special, &nothing, &sizes, &remembered, &next_seq, &record, &record_one_py, &record_two_py, &as_view_py, &broadcast};
+        &special, &nothing, &sizes, &remembered, &next_seq, &record, &record_one_py, &record_two_py, &as_view_py, &broadcast,
+        &own_storage_py, &nobody, &modes};
     Py_ssize_t count = sizeof places / sizeof *places;
     if (!PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &classes, &PyTuple_Type, &objects)) return NULL;
     if (PyTuple_GET_SIZE(classes) != CLASSES || PyTuple_GET_SIZE(objects) != count)
@@ -747,7 +875,7 @@ static PyObject *install(PyObject *Py_UNUSED(module), PyObject *args) {
     for (size_t i = 0; i < SLOTS; i++) *slots[i].offset = offsets[i];
     for (Py_ssize_t i = 0; i < count; i++) *places[i] = Py_NewRef(PyTuple_GET_ITEM(objects, i));
     for (int i = 0; i < CLASSES; i++) class[i] = (PyTypeObject *)Py_NewRef(PyTuple_GET_ITEM(classes, i));
-    Py_RETURN_NONE;
+    return PyDescr_NewMethod(class[TENSOR], &own_storage_method);
 }
 
 static PyMethodDef methods[] = {
@@ -755,20 +883,25 @@ static PyMethodDef methods[] = {
     {"known_slots", known_slots, METH_NOARGS, NULL},
     {"fast", fast, METH_VARARGS, NULL},
     {"as_view", (PyCFunction)(void (*)(void))as_view, METH_FASTCALL, NULL},
+    {"make", (PyCFunction)(void (*)(void))make, METH_FASTCALL, NULL},
+    {"draw", (PyCFunction)(void (*)(void))draw, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "mortice._engine", NULL, -1, methods, NULL, NULL, NULL, NULL};
 
 PyMODINIT_FUNC PyInit__engine(void) {
     static const struct { PyObject **place; const char *text; } names[] = {
-        {&s_note_use, "note_use"}, {&s_own_storage, "own_storage"}, {&s_getitem, "getitem"}, {&s_shape_of, "shape_of"},
+        {&s_note_use, "note_use"}, {&s_note_storage, "note_storage"}, {&s_own_storage, "own_storage"}, {&s_getitem, "getitem"}, {&s_shape_of, "shape_of"},
         {&s_version, "version"}, {&s_add, "add"}, {&s_key, "key"}, {&s_shape, "shape"}, {&s_dtype, "dtype"}, {&s_out, "out"},
         {&s_name, "name"}, {&s_attrs, "attrs"}, {&s_same_dtype, "same_dtype"}, {&s_fixed, "fixed"}, {&s_scalars, "scalars"},
-        {&s_read, "__getitem__"},
+        {&s_read, "__getitem__"}, {&s_inference, "_inference"}, {&s_reshape_view, "reshape_view"},
+        {&s_is_contiguous, "is_contiguous"}, {&s_rooted, "rooted"}, {&no_note, ""}, {&no_grad, "no_grad"},
+        {&s_quiet, "quiet"}, {&s_capture, "capture"}, {&s_levels, "levels"}, {&s_lock, "_lock"}, {&s_locked, "locked"},
+        {&s_seed, "_seed"}, {&s_offset, "_offset"},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!*names[i].place && !(*names[i].place = PyUnicode_InternFromString(names[i].text))) return NULL;
-    if (!(zero = PyLong_FromLong(0)) || !(no_sizes = PyTuple_New(0)) || PyType_Ready(&FastType) < 0) return NULL;
+    if (!(zero = PyLong_FromLong(0)) || !(few = PyLong_FromLong(16)) || !(no_sizes = PyTuple_New(0)) || PyType_Ready(&FastType) < 0) return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module && (PyModule_AddIntConstant(module, "VERSION", VERSION) < 0 || PyModule_AddType(module, &FastType) < 0))
         Py_CLEAR(module);

@@ -313,9 +313,9 @@ FREE_KERNELS = {
         "random_permutation random_uniform"
     ),
     "backends.reduction:ReductionKernels": (
-        "all any argmin count_nonzero cumulative_max cumulative_min cumulative_prod diff flat_nonzero kthvalue "
-        "logcumsumexp logsumexp max_dim mean median min_dim searchsorted sort sort_pairs std topk unique_all var "
-        "vector_norm"
+        "all all_equal any argmin count_nonzero cumulative_max cumulative_min cumulative_prod diff flat_nonzero "
+        "kthvalue logcumsumexp logsumexp max_dim mean median min_dim searchsorted sort sort_pairs std topk unique_all "
+        "var vector_norm"
     ),
     "backends.special_bessel:BesselKernels": (
         "airy_ai bessel_i0 bessel_i0e bessel_i1 bessel_i1e bessel_j0 bessel_j1 bessel_k0 bessel_k0e bessel_k1 "

@@ -178,6 +178,9 @@ def can_cast(from_: DType, to: DType) -> builtins.bool:
 _FLOAT_BITS = {"float16": (16, 10, 5), "bfloat16": (16, 7, 8), "float32": (32, 23, 8), "float64": (64, 52, 11)}
 
 
+_LIMITS: dict[DType, dict[str, Any]] = {}  # what is known of floating point dtypes: programs ask in loops
+
+
 class finfo:
     """Limits of a floating point dtype: bits, eps, max, min, tiny, smallest_normal, resolution."""
 
@@ -185,6 +188,10 @@ class finfo:
         d = _Default.float if type is None else type
         if not isinstance(d, DType) or d.kind not in "fc":
             raise TypeError(f"finfo: expected a floating point dtype; got {d!r}. Use iinfo for integers.")
+        known = _LIMITS.get(d)
+        if known is not None:
+            self.__dict__.update(known)
+            return
         real = d.to_real()
         bits, fraction, exponent = _FLOAT_BITS[real.name]
         bias = 2 ** (exponent - 1) - 1
@@ -195,6 +202,7 @@ class finfo:
         self.smallest_normal = self.tiny = 2.0 ** (1 - bias)
         self.resolution = 10.0 ** -int(fraction * 0.30103)
         self.dtype = real.name
+        _LIMITS[d] = dict(self.__dict__)
 
     def __repr__(self) -> str:
         return (

@@ -1,8 +1,9 @@
 """The fast cases of the call path in C, where the optional extension module `mortice._engine` was built.
 
 `core/accelerator/engine.c` repeats what `op.unary`, `op.binary` and their like, `op.as_view`, `node.record_one`,
-`node.record_two` and `ops.index.getitem` do in the usual case. The Python functions decide everything else, and serve alone
-where there is no compiler, or with MORTICE_PURE=1 in the environment. tests/test_fast.py compares the two.
+`node.record_two`, `ops.index.getitem`, `tensor.make`, `TensorBase.own_storage` and `ops.random._draw` do in the usual case.
+The Python functions decide everything else, and serve alone where there is no compiler, or with MORTICE_PURE=1 in the
+environment. tests/test_fast.py compares the two.
 """
 
 from __future__ import annotations
@@ -11,20 +12,21 @@ import os
 import sys
 from importlib import import_module
 
+from mortice import node, tensor
 from mortice.device import Device
 from mortice.dtype import DType
 from mortice.graph import next_seq
-from mortice.modes import special
+from mortice.modes import modes, special
 from mortice.node import _NOTHING, Const, OpNode, record, record_one, record_two
 from mortice.shape import SIZES, broadcast, remembered
-from mortice.tensor import Aliases, LeafState, Storage, TensorBase
+from mortice.tensor import Aliases, LeafState, Storage, TensorBase, _nobody
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-VERSION = 3  # of what the module does: raised with engine.c's when the functions that it repeats change
+VERSION = 4  # of what the module does: raised with engine.c's when the functions that it repeats change
 ONE, ATTRIBUTES, VIEW, TWO, ANY, GETITEM = range(6)  # which function it stands before
 
 _engine: Any = None  # the module while it serves
@@ -50,11 +52,15 @@ def _install(op: type, as_view: Any) -> None:
         raise TypeError(f"it is version {_engine.VERSION}, and this needs {VERSION}")
     classes = (TensorBase, Storage, Aliases, LeafState, Device, DType, OpNode, Const, op)
     for cls, known in zip(classes, _engine.known_slots()):
-        if cls in (TensorBase, OpNode, Const) and known != _slots(cls):  # those of which it makes objects
+        if cls in (TensorBase, Storage, Aliases, OpNode, Const) and known != _slots(cls):  # those of which it makes objects
             raise TypeError(f"{cls.__name__} has other slots: {', '.join(sorted(known ^ _slots(cls)))}")
-    _engine.install(
-        classes, (special, _NOTHING, SIZES, remembered, next_seq, record, record_one, record_two, as_view, broadcast)
-    )
+    objects = (
+        special, _NOTHING, SIZES, remembered, next_seq, record, record_one, record_two, as_view, broadcast,
+        TensorBase.own_storage, _nobody, modes,
+    )  # fmt: skip
+    TensorBase.own_storage = _engine.install(classes, objects)  # type: ignore[method-assign]
+    for module in (tensor, node, sys.modules[op.__module__]):  # the others import it after this
+        vars(module)["make"] = _engine.make
 
 
 def install(op: type, as_view: Any) -> Any:

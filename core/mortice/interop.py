@@ -49,7 +49,7 @@ def numpy_for(what: str) -> Any:
 def to_numpy(t: Any) -> Any:
     """Return a NumPy array over the tensor's host memory."""
     np, host = numpy_for(".numpy()"), t._host()
-    if not host.raw:
+    if host.view.format != "B" or not host.raw:
         return np.asarray(host.view)
     name = host.dtype.name
     dtype = importlib.import_module("ml_dtypes").bfloat16 if name == "bfloat16" else name

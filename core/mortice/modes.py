@@ -28,6 +28,7 @@ class _Modes(threading.local):
     autocast: Any = None  # while amp.autocast is on, what casts operands: see `amp.autocast_mode`
     rerouted = False  # inference or autocast: what the fast cases of the call path ask, and leave it to `op.slow`
     unusual = False  # whether it counts in `special`
+    quiet = False  # whether that is only since nothing is recorded: fast cases in C serve all the same
 
 
 modes = _Modes()
@@ -51,11 +52,24 @@ def watch() -> None:
 def settle() -> None:
     """Keep count, in `special`, of whether this thread has a mode other than the usual ones; after every change."""
     modes.rerouted = modes.inference or modes.autocast is not None
-    unusual = not modes.grad or modes.rerouted or modes.watched
+    others = modes.rerouted or modes.watched
+    unusual = others or not modes.grad
+    modes.quiet = unusual and not others
     if unusual is not modes.unusual:
         modes.unusual = unusual
         with _special_lock:
             special[0] += 1 if unusual else -1
+
+
+def _record(value: bool) -> None:
+    """Switch recording in this thread, and do what `settle` does for that alone."""
+    if modes.grad is value:
+        return
+    modes.grad = value
+    if not (modes.rerouted or modes.watched):  # by which it counts anyway
+        modes.quiet = modes.unusual = not value
+        with _special_lock:
+            special[0] += -1 if value else 1
 
 
 def autocasting(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -80,13 +94,11 @@ class _Switch(contextlib.ContextDecorator):
 
     def __enter__(self) -> Any:
         self._before.append(modes.grad)
-        modes.grad = self._value
-        settle()
+        _record(self._value)
         return self
 
     def __exit__(self, *exc: Any) -> None:
-        modes.grad = self._before.pop()
-        settle()
+        _record(self._before.pop())
 
     def __call__(self, fn: Any) -> Any:
         return _wrap_generator(self, fn) if _is_generator(fn) else super().__call__(fn)
@@ -160,18 +172,15 @@ class set_grad_enabled(_Switch):
         super().__init__()
         self._value = bool(mode)
         self._outer = modes.grad
-        modes.grad = self._value
-        settle()
+        _record(self._value)
 
     def __enter__(self) -> Any:
         self._before.append(self._outer)
-        modes.grad = self._value
-        settle()
+        _record(self._value)
         return self
 
     def __call__(self, fn: Any) -> Any:
-        modes.grad = self._outer  # a decorator must not switch the mode where it is applied
-        settle()
+        _record(self._outer)  # a decorator must not switch the mode where it is applied
         return super().__call__(fn)
 
     def _recreate_cm(self) -> Any:

@@ -217,7 +217,10 @@ def write(t: Any, data: Any, fresh: bool) -> None:
     storage = t._storage or t.own_storage()
     if t._steps is not None and 0 not in t.shape and any(s == 0 and n > 1 for n, s in zip(t.shape, layout(t))):
         raise RuntimeError(OVERLAP)
-    if fresh and may_rebind(t):
+    aliases = storage.aliases
+    if fresh and (
+        (t._steps is None and not aliases.pinned and len(aliases) == 1 and aliases.last() is None) or may_rebind(t)
+    ):
         t._data, storage.reshapes = data, False
         if backend.rooted:
             storage.root = data

@@ -70,8 +70,7 @@ class Generator:
 
         `device` says where it is made: captured work gets memory of the device in place of the seed.
         """
-        capture = modes.capture
-        if capture is not None and device is not None and capture.device is device.base:
+        if device is not None and (capture := modes.capture) is not None and capture.device is device.base:
             return capture.take(self, n_words)  # type: ignore[no-any-return]
         with self._lock:
             seed, start = self._seed, self._offset

@@ -100,9 +100,12 @@ SIZES: dict[tuple[int, ...], Size] = {}  # to look a Size up costs half of makin
 
 def remembered(shape: tuple[int, ...]) -> Size:
     """Return the Size for a shape, and keep it for the next to ask."""
-    if len(SIZES) >= 4096:
-        SIZES.clear()
-    return SIZES.setdefault(tuple(shape), Size(shape))
+    found = SIZES.get(shape)
+    if found is None:
+        if len(SIZES) >= 4096:
+            SIZES.clear()
+        found = SIZES[tuple(shape)] = Size(shape)
+    return found
 
 
 def prod(sizes: Iterable[int]) -> int:
@@ -148,6 +151,8 @@ _BROADCAST: dict[tuple[Sequence[int], ...], Size] = {}
 
 def check_dim(op: str, dim: Any, ndim: int) -> int:
     """Return a dimension number wrapped into [0, ndim); a bool, such as another argument out of its place, is none."""
+    if dim.__class__ is int and -ndim <= dim < ndim:
+        return dim + ndim if dim < 0 else dim
     try:
         if dim.__class__ is bool:
             raise TypeError
@@ -200,6 +205,12 @@ def as_sizes(op: str, sizes: tuple[Any, ...]) -> Size:
 
 def check_sizes(op: str, sizes: tuple[Any, ...]) -> Size:
     """Read sizes that must not be negative."""
+    plain = tuple(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
+    for n in plain:
+        if n.__class__ is not int or n < 0:
+            break
+    else:
+        return remembered(plain)
     size = as_sizes(op, sizes)
     if size and min(size) < 0:
         raise ShapeError(f"{op}: Trying to create tensor with negative dimension {next(n for n in size if n < 0)}: {list(size)}.")

@@ -22,7 +22,7 @@ import pytest
 
 import mortice as mt
 from mortice import fast
-from mortice.modes import special
+from mortice.modes import modes, special
 from mortice.node import Const, OpNode
 from mortice.op import OPS, Op
 from mortice.shape import SIZES
@@ -36,10 +36,12 @@ X, Y = mt.arange(16.0).reshape(4, 4).clone(), mt.full((4, 4), 2.0)
 def python() -> Iterator[None]:
     """Leave everything to the Python functions, as while another thread has a mode."""
     special[0] += 1
+    quiet, modes.quiet = modes.quiet, False
     try:
         yield
     finally:
         special[0] -= 1
+        modes.quiet = quiet
 
 
 def told(value: Any, given: list[Any]) -> Any:
@@ -172,6 +174,28 @@ def test_one_operand(call: Any) -> None:
     for x in (X, X.double(), X.long(), X > 3, X.to(mt.complex64), mt.ones(())):
         for make in grown(x) if x.dtype.kind in "fc" else [lambda x=x: [x]]:
             both(call, make)
+
+
+@pytest.mark.parametrize("call", SINGLES)
+def test_where_nothing_is_recorded(call: Any) -> None:
+    for make in grown(X):
+
+        def quietly(*given: Any) -> Any:
+            with mt.no_grad():
+                modes.quiet = special[0] == 1  # not where `python` counts as well
+                return call(*given)
+
+        both(quietly, make)
+
+
+def test_a_view_where_nothing_is_recorded_is_noted_as_such() -> None:
+    x = mt.ones(4, requires_grad=True) * 1
+    with mt.no_grad():
+        views = [x[:2], x.reshape(2, 2), x.unsqueeze(0), x[0]]
+    assert [(v._note, v._rg, v._node) for v in views] == [("no_grad", False, None)] * 4
+    with mt.no_grad(), mt.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        assert not modes.quiet
+    assert special[0] == 0 and not modes.quiet
 
 
 def test_every_op_that_has_a_fast_case() -> None:
@@ -379,3 +403,43 @@ def test_what_it_does_not_fit_switches_it_off_aloud(monkeypatch: Any, name: str,
     with pytest.warns(RuntimeWarning, match=f"does not fit this mortice and is not used: .*{said}.* Install mortice anew"):
         assert fast.install(Op, len) is len
     assert fast._engine is None and fast.stand_before(fast.ONE, mt.exp.op, len) is len
+
+
+DRAWS: list[Any] = [
+    lambda g: mt.rand(3, 5, generator=g), lambda g: mt.randn(7, dtype=mt.float64, generator=g),
+    lambda g: mt.randint(-3, 9, (4,), generator=g), lambda g: mt.randperm(11, generator=g),
+    lambda g: mt.empty(6).bernoulli_(0.25, generator=g), lambda g: mt.rand(0, generator=g),
+    lambda g: mt.empty(2, 3, dtype=mt.float16).uniform_(-2, 3, generator=g), lambda g: mt.empty(5).normal_(1.5, 0.5, generator=g),
+    lambda g: mt.empty(5).exponential_(2.0, generator=g), lambda g: mt.empty(5).random_(3, 8, generator=g),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("draw", DRAWS)
+def test_draws_take_the_same_words(monkeypatch: Any, draw: Any) -> None:
+    def drawn() -> Any:
+        g = mt.Generator().manual_seed(5)
+        return draw(g).tolist(), draw(g).tolist(), g.offset
+
+    found = drawn()
+    monkeypatch.setattr("mortice.ops.random._in_c", None)
+    assert drawn() == found
+
+
+def test_a_stream_at_its_end_gives_no_more() -> None:
+    g = mt.Generator()
+    g._set(0, 2**64 - 5)
+    with pytest.raises(RuntimeError, match="all the stream has left"):
+        mt.rand(5, generator=g)
+    assert mt.rand(4, generator=g).shape == (4,) and g.offset == 2**64 - 1
+
+
+def test_draws_of_several_threads_share_no_words() -> None:
+    g = mt.Generator().manual_seed(1)
+    found: list[float] = []
+    work = lambda: [found.extend(mt.rand(2, dtype=mt.float64, generator=g).tolist()) or g.take(1) for _ in range(500)]
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert g.offset == 6000 and len(set(found)) == 4000

@@ -352,6 +352,21 @@ def test_comparisons_and_logic_give_bools():
     assert not mt.allclose(mt.tensor([1.0]), mt.tensor([1.1]))
 
 
+@pytest.mark.parametrize("dtype", [mt.bool, mt.int16, mt.int64, mt.float16, mt.float32, mt.float64, mt.complex64])
+@pytest.mark.parametrize("shape", [(0,), (1,), (3, 4), (2, 3000)])
+def test_equal_finds_one_element_that_differs(dtype, shape):
+    x = mt.ones(shape).to(dtype)
+    assert mt.equal(x, x.clone()) and mt.equal(x.T, x.clone().T)
+    for at in (0, -1) if x.numel() else ():
+        y = x.clone()
+        y.view(-1)[at] = 0
+        assert not mt.equal(x, y) and not mt.equal(y.T, x.T)
+    if x.numel() and dtype.kind in "fc":
+        y.view(-1)[0] = NAN
+        assert not mt.equal(y, y.clone())
+        assert mt.equal(x * 0.0, x * -0.0)
+
+
 def test_bits():
     x = mt.tensor([5, -4])
     assert (x & 3).tolist() == [1, 0]

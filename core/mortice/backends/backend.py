@@ -167,6 +167,10 @@ class Backend(Services, FreeKernels):
         """Return a buffer over the host memory itself where the backend can; otherwise a copy."""
         return self.from_host(host, device)
 
+    def share_buffer(self, lender: Any) -> Any:
+        """Return a buffer over the memory of an object of PEP 3118 the short way; None leaves it to `share_host`."""
+        return None
+
     def copy_to(self, x: Any, device: Device) -> Any:
         """Copy between two devices of this backend."""
         return self.from_host(self.to_host(x), device)

@@ -30,8 +30,8 @@ class HostBuffer:
     __slots__ = ("view", "shape", "dtype")
 
     def __init__(self, view: Any, shape: Any, dtype: DType) -> None:
-        self.view = memoryview(view)
-        self.shape = Size(shape)
+        self.view = view if view.__class__ is memoryview else memoryview(view)
+        self.shape = shape if shape.__class__ is Size else Size(shape)
         self.dtype = dtype
 
     @property
@@ -54,8 +54,9 @@ class HostBuffer:
 
     def tolist(self) -> Any:
         """Return the elements as nested lists of Python numbers (one number when 0-d)."""
-        if self.view.format in _LISTED and not self.raw:
-            return self.view.tolist()
+        view = self.view
+        if view.format in _LISTED and (view.format != "B" or not self.raw):
+            return view.tolist()
         return nested(unpack(self.tobytes(), self.dtype), self.shape)
 
 

@@ -454,6 +454,10 @@ _CACHE: dict[Any, Device] = {}
 def resolve(device: Any = None, backend: str | None = None) -> Device:
     """Return the Device, with a backend behind it, for what a user passed as `device=` or `backend=`."""
     if device is None and backend is None:
+        if not _local.devices and _state.default_device is None and not _local.backends:
+            found = _CACHE.get(_state.chosen)  # the usual case
+            if found is not None:
+                return found
         if _local.devices:
             device = _local.devices[-1]
         elif _state.default_device is not None:

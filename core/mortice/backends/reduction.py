@@ -82,6 +82,10 @@ class ReductionKernels:
         """Tell whether any element is nonzero; false for none."""
         return k.not_equal(k.count_nonzero(x, axis=axis, keepdims=keepdims), 0)
 
+    def all_equal(k: Any, x: Buffer, y: Buffer) -> bool:
+        """Tell whether x and y, of one shape and dtype, have equal elements; it is read by the host."""
+        return bool(k.item(k.all(k.equal(x, y))))
+
     def all(k: Any, x: Buffer, *, axis: Axis = None, keepdims: bool = False) -> Buffer:
         """Tell whether every element is nonzero; true for none."""
         return k.equal(k.count_nonzero(x, axis=axis, keepdims=keepdims), _count(k, x, axis))

@@ -53,8 +53,6 @@ class Tensor(
     __array_priority__ = 1000
 
     def __new__(cls, *data: Any, device: Any = None) -> Any:
-        from mortice.ops import storage
-
         alike = len(data) == 1 and isinstance(data[0], TensorBase)
         if alike and device is not None:
             raise RuntimeError("Tensor: expected a tensor or a device, not both. Use .to(device).")
@@ -67,6 +65,8 @@ class Tensor(
             t._node = t._leaf = None
             t.set_storage(own, made._steps)
             return t
+        from mortice.ops import storage
+
         made = storage.old_style(data, data[0].dtype if alike else get_default_dtype(), device)
         t = object.__new__(cls)
         t._data, t._device, t.dtype, t.shape = made._data, made._device, made.dtype, made.shape

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mortice.backends.plugins import resolve
+from mortice.interop import to_numpy
 from mortice.layout import channels_last, contiguous_format
 from mortice.lazy import family
 from mortice.modes import modes
@@ -73,8 +74,6 @@ class Exchange(TensorBase):
 
     def numpy(self, *, force: bool = False) -> Any:
         """Return a NumPy array over the same memory; needs a CPU tensor outside the graph, no_grad, or `force=True`."""
-        from mortice.interop import to_numpy
-
         x = self
         if force:
             x = x.detach().cpu()
@@ -84,12 +83,12 @@ class Exchange(TensorBase):
             )
         if x._device.level is not None:
             raise x._device.level.no_memory("numpy")
-        if not x.is_cpu:
+        if x._device.type != "cpu":
             raise TypeError(
                 f"can't convert {x.device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
                 "memory first."
             )
-        x.own_storage().pinned = True
+        (x._storage or x.own_storage()).aliases.pinned = True
         return to_numpy(x)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:

@@ -6,7 +6,7 @@ How a call runs them is in calling.py.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -60,9 +60,7 @@ class Handle(RemovableHandle):
 class HookDict(dict[int, Hook]):
     """Hooks by id, in the order in which they run; `options` holds what some of them asked for."""
 
-    def __init__(self, hooks: Iterable[tuple[int, Hook]] = ()) -> None:
-        super().__init__(hooks)
-        self.options: dict[int, dict[str, Any]] = {}
+    options: Mapping[int, dict[str, Any]] = {}  # one of its own with the first entry: most have none
 
     def add(self, hook: Hook, prepend: bool = False, **options: Any) -> Handle:
         """Register a hook; return its handle."""
@@ -73,7 +71,7 @@ class HookDict(dict[int, Hook]):
         self[handle.id] = hook
         self.update(rest)
         if any(options.values()):
-            self.options[handle.id] = options
+            self.options = {**self.options, handle.id: options}
         GLOBAL.refresh()
         return handle
 
@@ -116,7 +114,7 @@ def adopt(state: dict[str, Any], tables: tuple[str, ...]) -> None:
                 hook, asked = hook.hook, {"with_module": True} if hook.with_module else {}
             table[number] = hook
             if asked:
-                table.options[number] = asked
+                table.options = {**table.options, number: asked}
 
 
 class _Global:

@@ -55,11 +55,12 @@ class Module(Hooked, Stateful, Movable):
                 else f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} were given"
             )
         set_("training", True)
+        d = self.__dict__
         for table in _TABLES:
-            set_(table, {})
-        set_("_non_persistent_buffers_set", set())
+            d[table] = {}
+        d["_non_persistent_buffers_set"] = set()
         for table in _HOOKS:
-            set_(table, HookDict())
+            d[table] = HookDict()
         set_("_is_full_backward_hook", None)
         if self.call_super_init:
             super().__init__(*args, **kwargs)
@@ -361,8 +362,10 @@ def _need_init(d: dict[str, Any], name: str, kind: str) -> None:
 
 def _forget(d: dict[str, Any], name: str, keep: str) -> None:
     """Remove a name from everywhere but the table that it is about to enter."""
-    for place in (d, *(d[t] for t in _TABLES if t != keep)):
-        place.pop(name, None)
+    d.pop(name, None)
+    for table in _TABLES:
+        if table != keep:
+            d[table].pop(name, None)
     d["_non_persistent_buffers_set"].discard(name)
 
 
@@ -375,8 +378,16 @@ def _check_name(module: Module, name: Any, kind: str) -> None:
         raise KeyError(f'{kind} name can\'t contain ".", got: {name}')
     if not name:
         raise KeyError(f'{kind} name can\'t be empty string ""')
-    if name not in module.__dict__[f"_{kind}s"] and hasattr(module, name):
+    if name not in module.__dict__[f"_{kind}s"] and _has(module, name):
         raise KeyError(f"attribute '{name}' already exists")
+
+
+def _has(module: Module, name: str) -> bool:
+    """Do as hasattr, without the cost of the error where there is nothing to compute the attribute."""
+    cls, d = type(module), module.__dict__
+    if hasattr(cls, name) or cls.__getattr__ is not Module.__getattr__ or cls.__getattribute__ is not object.__getattribute__:
+        return hasattr(module, name)
+    return name in d or any([name in d[table] for table in _TABLES])
 
 
 def _existing(module: Module, name: str) -> Any:

@@ -165,7 +165,11 @@ def equal(input: Any, other: Any) -> bool:
     if not isinstance(other, TensorBase):
         raise TypeError(f"equal: expected other to be a Tensor; got {type(other).__name__}.")
     _op.check_device(eq.op, input, other)
-    return input.shape == other.shape and bool(eq(input, other).all().item())
+    if input.shape != other.shape:
+        return False
+    if input.dtype is other.dtype and input._device is other._device and input._device.level is None:
+        return input._device.backend.all_equal(input._data, other._data)  # type: ignore[no-any-return]
+    return bool(eq(input, other).all().item())
 
 
 # ---- logic ----

@@ -15,7 +15,7 @@ from mortice.interop import as_ndarray, is_capsule, is_ndarray, is_number
 from mortice.modes import modes, special
 from mortice.op import TensorBase
 from mortice.ops.movement import cast, clone, stack, transfer
-from mortice.shape import SCALAR, Size
+from mortice.shape import SCALAR, Size, remembered
 from mortice.tensor import make
 
 TYPE_CHECKING = False
@@ -51,7 +51,7 @@ def _pinned(t: Any) -> Any:
 
 def check_dtype(name: str, dtype: Any, device: Device) -> DType:
     """Refuse what is no dtype, and dtypes that the device does not have."""
-    found = dtype if type(dtype) is DType else as_dtype(name, dtype)
+    found = dtype if dtype.__class__ is DType else as_dtype(name, dtype)
     if found not in device.backend.dtypes(device):
         raise DTypeError(f"{name}: {device} of backend {device.backend.name} has no {found.name}. Use another dtype.")
     return found
@@ -74,6 +74,7 @@ def range_of(t: Any) -> tuple[Any, Any] | None:
 # ---- numbers and nested lists ----
 
 _NUMBERS = frozenset((bool, int, float, complex))
+_LEAVES, _INTS, _FLOATS = _NUMBERS | {list}, {int}, {float}
 
 
 def _walk(data: Any) -> tuple[list[Any], tuple[int, ...]]:
@@ -197,14 +198,17 @@ def tensor(
     where = resolve(device)
     if dtype is not None:
         dtype = check_dtype("tensor", dtype, where)
+    if type(data) is list and (kinds := set(map(type, data))) and (kinds == _INTS or kinds == _FLOATS):
+        found = dtype or (int64 if kinds == _INTS else get_default_dtype())
+        return finish(from_host(fit(data, found), (len(data),), found, where), requires_grad, pin_memory)
     if type(data) in _NUMBERS:
         found = dtype or scalar_dtype(data)
         if _is_simple(data, found):
             made = make(where.backend.full(SCALAR, fit([data], found)[0], dtype=found, device=where), where, found, SCALAR)
             return finish(made, requires_grad, pin_memory)
-    if type(data) is not list and is_array(data):
+    if type(data) is not list and (is_ndarray(data) or is_array(data)):
         return finish(_of_array("tensor", data, dtype, where, True), requires_grad, pin_memory)
-    if isinstance(data, (list, tuple)) and data and type(data[0]) not in _NUMBERS and _is_part(data[0]):
+    if isinstance(data, (list, tuple)) and data and type(data[0]) not in _LEAVES and _is_part(data[0]):
         joined = stack([_of_array("tensor", p, None, where, True) if _is_part(p) else tensor(p, device=where) for p in data])
         return finish(joined if dtype is None else cast(joined, dtype), requires_grad, pin_memory)
     if isinstance(data, (str, bytes)):
@@ -295,22 +299,38 @@ def host_view(value: Any) -> HostBuffer:
 
 def _of_array(name: str, value: Any, dtype: DType | None, device: Device, copy: bool) -> Any:
     """Make a tensor of an array, over its memory where that is possible and no copy is asked for."""
-    if not is_ndarray(value) and hasattr(value, "__dlpack__") and _view_of(value) is None:
+    plain = is_ndarray(value)
+    if not plain and hasattr(value, "__dlpack__") and _view_of(value) is None:
         # What needs no NumPy may live on any device.
         t = from_dlpack(value, device=None if resolve() is device else device, copy=copy or None)
         return t if dtype is None else cast(t, dtype)
-    places = devices_of("cuda") if hasattr(value, "__cuda_array_interface__") and not hasattr(value, "__dlpack__") else []
+    places = devices_of("cuda") if not plain and hasattr(value, "__cuda_array_interface__") and not hasattr(value, "__dlpack__") else []
     if places:
         t = _over(places[0].backend.from_cuda_array(value), places[0].backend)
         t = clone(t) if copy else t
         t = t if resolve() is device else transfer(t, device)
         return t if dtype is None else cast(t, dtype)
+    ready = _lent(value, device, copy)
+    if ready is not None:
+        return ready if dtype is None else cast(ready, dtype)
     host = host_view(value)
     if dtype is not None and host.dtype is not dtype and host.dtype not in device.backend.dtypes(device):
         return from_host(fit(unpack(host.tobytes(), host.dtype), dtype), host.shape, dtype, device)
     check_dtype(name, host.dtype, device)
     t = make(device.backend.from_host(host, device), device, host.dtype, host.shape) if copy else share(host, device)
     return t if dtype is None else cast(t, dtype)
+
+
+def _lent(value: Any, device: Device, copy: bool) -> Any:
+    """Make a tensor of an array that the backend reads by itself, over its memory or not; None for any other."""
+    k = device.backend
+    data = k.share_buffer(value)
+    if data is None:
+        return None
+    t = make(k.contiguous(data) if copy else data, device, k.dtype_of(data), remembered(k.shape_of(data)))
+    if not copy:
+        t.own_storage().aliases.pinned = True
+    return t
 
 
 def share(host: HostBuffer, device: Device) -> Any:
@@ -330,7 +350,7 @@ def as_tensor(data: Any, dtype: DType | None = None, device: Any = None) -> Any:
     if isinstance(data, TensorBase):
         moved = data if device is None else transfer(data, resolve(device))
         return moved if dtype is None else cast(moved, as_dtype("as_tensor", dtype))
-    if _lends(data):
+    if is_ndarray(data) or _lends(data):
         where = resolve(device)
         return _of_array("as_tensor", data, None if dtype is None else check_dtype("as_tensor", dtype, where), where, False)
     return tensor(data, dtype=dtype, device=device)
@@ -342,6 +362,8 @@ def asarray(
     """Make a tensor from any object; `copy` True always copies, False never. A tensor stays in the graph by default."""
     if isinstance(obj, TensorBase):
         source = obj
+    elif is_ndarray(obj):
+        source = as_tensor(obj)
     elif is_capsule(obj):
         source = from_dlpack(obj)
     elif _is_loose_buffer(obj):
@@ -373,7 +395,9 @@ def from_numpy(ndarray: Any) -> Any:
     """Make a tensor that shares the memory of a NumPy array."""
     if not is_ndarray(ndarray):
         raise TypeError(f"from_numpy: expected np.ndarray; got {type(ndarray).__name__}.")
-    return share(host_view(ndarray), resolve())
+    where = resolve()
+    found = _lent(ndarray, where, False)
+    return share(host_view(ndarray), where) if found is None else found
 
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Any:

@@ -19,6 +19,7 @@ from mortice.ops.data import range_of
 from mortice.ops.index import (
     _index_add,
     _index_write,
+    _set_plainly,
     _set_slice,
     _take,
     basic_key,
@@ -179,7 +180,7 @@ def _fits(name: str, x: Any, axis: int, index: Any, src: Any = None) -> None:
         return
     a, b = tuple(index.shape) or (1,), tuple(x.shape) or (1,)
     c = (tuple(src.shape) or (1,)) if src is not None else a
-    if any(i != axis and n > m for i, (n, m) in enumerate(zip(a, b))) or any(n > m for n, m in zip(a, c)):
+    if any([i != axis and n > m for i, (n, m) in enumerate(zip(a, b))]) or (c is not a and any([n > m for n, m in zip(a, c)])):
         beside = f" and to be no larger size than src {list(src.shape)}" if src is not None else ""
         raise ShapeError(
             f"{name}: Expected index {list(a)} to be no larger than self {list(b)} apart from dimension {axis}{beside}"
@@ -642,7 +643,14 @@ scatter_, scatter_add_, scatter_reduce_ = inplace(scatter), inplace(scatter_add)
 _index_add_, _index_copy_, _index_fill_ = inplace(index_add), inplace(index_copy), inplace(index_fill)
 index_reduce_ = inplace(index_reduce)
 put_, masked_scatter_ = inplace(put), inplace(masked_scatter)
-masked_fill_, _fill_ = inplace(_masked_fill_into, "masked_fill_"), inplace(fill)
+_masked_fill_, _fill_ = inplace(_masked_fill_into, "masked_fill_"), inplace(fill)
+
+
+def masked_fill_(input: Any, mask: Any, value: Any) -> Any:
+    """Write a value where the mask is true, in place."""
+    if isinstance(mask, TensorBase) and mask.dtype is bool_ and mask.shape and _set_plainly(input, mask, value):
+        return input
+    return _masked_fill_(input, mask, value)
 
 
 def fill_(input: Any, value: Any) -> Any:

@@ -562,6 +562,8 @@ def _set_plainly(input: Any, key: Any, value: Any) -> bool:
         or (value._rg and (not special[0] or modes.grad))
     ):
         return False
+    if isinstance(key, TensorBase) and key.shape:
+        return _set_at_sole(input, key, value)
     plain_key = _plain_key(key, input.shape)
     key = key if type(key) is tuple else (key,)
     if (plain_key is None and not _is_basic(key)) or not plain(input):
@@ -587,6 +589,33 @@ def _set_plainly(input: Any, key: Any, value: Any) -> bool:
         value = value._data
     backend.setitem(shown, (...,), value)
     input._storage.version += 1
+    return True
+
+
+def _set_at_sole(x: Any, key: Any, value: Any) -> bool:
+    """Do the commonest writes at a tensor of positions or a mask; tell whether it was one."""
+    device, number = x._device, not isinstance(value, TensorBase)
+    if key._device is not device or not x.shape or device.base is not device or not plain(x):
+        return False
+    k, data = device.backend, x._data
+    wanted = () if number else value.shape
+    if key.dtype is bool_:
+        if wanted or key.shape != x.shape:
+            return False
+    elif key.dtype is not int64 or len(key.shape) != 1 or k.flat_index is None:
+        return False
+    values = k.full((), value, dtype=x.dtype, device=device) if number else value._data
+    if key.dtype is bool_:
+        write(x, k.where(key._data, values, data), k.is_contiguous(data))  # else the memory keeps its order
+        return True
+    size, *rest = x.shape
+    at = k.flat_index(key._data, sizes=(size,))
+    if at is None or wanted not in ((), (*key.shape, *rest)):
+        return False
+    values = values if wanted else k.broadcast_to(values, (*key.shape, *rest))
+    if not k.put_rows(data, at, values, axis=0, add=False):
+        return False
+    x._storage.version += 1
     return True
 
 

@@ -437,14 +437,17 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
     return made if out is None else _op.WRITE_OUT("tensordot", out, made)
 
 
+@lru_cache(4096)
+def _kron_shapes(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[Size, Size, Size]:
+    n = max(len(a), len(b))
+    a, b = (1,) * (n - len(a)) + tuple(a), (1,) * (n - len(b)) + tuple(b)
+    return Size([v for p in a for v in (p, 1)]), Size([v for q in b for v in (1, q)]), Size([p * q for p, q in zip(a, b)])
+
+
 def kron(input: Any, other: Any, *, out: Any = None) -> Any:
     """Multiply every element of `input` with all of `other`: the Kronecker product."""
-    n = max(len(input.shape), len(other.shape))
-    a = (1,) * (n - len(input.shape)) + tuple(input.shape)
-    b = (1,) * (n - len(other.shape)) + tuple(other.shape)
-    x = reshape(input, [v for size in a for v in (size, 1)])
-    y = reshape(other, [v for size in b for v in (1, size)])
-    made = reshape(elementwise.mul(x, y), [p * q for p, q in zip(a, b)])
+    spread, repeated, joined = _kron_shapes(input.shape, other.shape)
+    made = reshape(elementwise.mul(reshape(input, spread), reshape(other, repeated)), joined)
     return made if out is None else _op.WRITE_OUT("kron", out, made)
 
 

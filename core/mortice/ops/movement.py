@@ -63,7 +63,7 @@ def cast(x: Any, dtype: DType) -> Any:
             f"to: {x.device} of backend {x._device.backend.name} has no {dtype.name}; it has "
             f"{', '.join(sorted(d.name for d in supported))}."
         )
-    if not x._rg and not special[0]:
+    if not (x._rg and modes.grad) and not (special[0] and modes.rerouted):
         try:
             return make(x._device.table[_CAST](x._data, dtype=dtype, source=x.dtype), x._device, dtype, x.shape)
         except MemoryError:
@@ -206,15 +206,18 @@ def view(input: Any, *shape: Any, size: Any = None, dtype: Any = None) -> Any:
     """
     if size is not None or dtype is not None:
         shape = (dtype if size is None else size,)
-    if len(shape) == 1 and isinstance(shape[0], (DType, type)):
+    wanted = shape[0] if len(shape) == 1 else shape
+    if wanted.__class__ is DType or isinstance(wanted, type):
         from mortice.ops.reinterpret import view_dtype
 
-        shown = view_dtype(input, as_dtype("view", shape[0]))
+        shown = view_dtype(input, as_dtype("view", wanted))
         return shown if shown is not input else _view(input, shape=input.shape)
-    backend = input._device.backend
-    if backend.reshape_view is not None and backend.is_contiguous(input._data):
+    storage, backend = input._storage, input._device.backend
+    if (storage is not None and storage.reshapes and input._steps is None) or (
+        backend.reshape_view is not None and backend.is_contiguous(input._data)
+    ):
         try:
-            return reshape(input, *shape)
+            return reshape(input, shape=wanted)
         except (TypeError, RuntimeError):
             pass  # what is wrong is said below, in view's name
     wanted = _new_sizes("view", input, shape)
@@ -239,6 +242,8 @@ def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
     if not special[0] or not modes.inference:
         if shape is None:
             shape = sizes[0] if len(sizes) == 1 else sizes
+        if shape.__class__ is list:
+            shape = tuple(shape)
         # The backend works out -1; what it refuses gets its error below.
         try:
             backend = input._device.backend
@@ -294,7 +299,14 @@ def permute(input: Any, *axes: Any, dims: Any = None) -> Any:
     """Reorder the dims; a view."""
     if dims is None:
         dims = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
-    ndim = len(input.shape)
+    for d in dims:
+        if d.__class__ is not int:
+            return _permute(input, axes=_ordered.__wrapped__(len(input.shape), dims))
+    return _permute(input, axes=_ordered(len(input.shape), tuple(dims)))
+
+
+@lru_cache(4096)
+def _ordered(ndim: int, dims: Any) -> tuple[int, ...]:
     if len(dims) != ndim:
         raise ShapeError(
             f"permute: number of dimensions in the tensor input does not match the length of the desired ordering of "
@@ -303,24 +315,29 @@ def permute(input: Any, *axes: Any, dims: Any = None) -> Any:
     order = tuple([check_dim("permute", d, ndim) for d in dims])
     if len(set(order)) != ndim:
         raise ShapeError(f"permute: duplicate dims are not allowed; got {tuple(dims)}.")
-    return _permute(input, axes=order)
+    return order
 
 
 def transpose(input: Any, dim0: int, dim1: int) -> Any:
     """Swap two dims; a view."""
-    ndim = len(input.shape)
+    fixed = dim0.__class__ is dim1.__class__ is int
+    return _permute(input, axes=(_swapped if fixed else _swapped.__wrapped__)(len(input.shape), dim0, dim1))
+
+
+@lru_cache(4096)
+def _swapped(ndim: int, dim0: int, dim1: int) -> tuple[int, ...]:
     a, b = check_dim("transpose", dim0, ndim), check_dim("transpose", dim1, ndim)
     axes = list(range(ndim))
     if ndim:
         axes[a], axes[b] = axes[b], axes[a]
-    return _permute(input, axes=tuple(axes))
+    return tuple(axes)
 
 
 def t(input: Any) -> Any:
     """Transpose a matrix; vectors and 0-d tensors stay as they are."""
     if len(input.shape) > 2:
         raise ShapeError(f"t() expects a tensor with <= 2 dimensions, but self is {len(input.shape)}D.")
-    return transpose(input, 0, 1) if len(input.shape) == 2 else _view(input, shape=input.shape)
+    return _permute(input, axes=(1, 0)) if len(input.shape) == 2 else _view(input, shape=input.shape)
 
 
 def _expanded(name: str, old: Size, *, shape: Size) -> Size:
@@ -414,7 +431,7 @@ def unsqueeze(input: Any, dim: int | None = None, *, axis: int | None = None) ->
     at = check_dim("unsqueeze", axis if dim is None else dim, len(input.shape) + 1)
     shape = list(input.shape)
     shape.insert(at, 1)
-    return _view(input, shape=Size(shape))
+    return _view(input, shape=remembered(tuple(shape)))
 
 
 # ---- joining ----
@@ -423,6 +440,9 @@ def unsqueeze(input: Any, dim: int | None = None, *, axis: int | None = None) ->
 def _joined(name: str, *shapes: Size, axis: int) -> Size:
     like = shapes[0]
     first = list(like)
+    if shapes.count(like) == len(shapes):
+        first[axis] *= len(shapes)
+        return remembered(tuple(first))
     size, total = first[axis], 0
     for i, shape in enumerate(shapes):
         if shape == like:
@@ -462,7 +482,7 @@ _cat.vjp(_cat_back, jvp="linear")
 
 
 def _tensors(name: str, tensors: Any) -> list[Any]:
-    if isinstance(tensors, TensorBase) or not isinstance(tensors, (tuple, list)):
+    if not isinstance(tensors, (tuple, list)):
         raise TypeError(f"{name}: expected a tuple or list of Tensors; got {type(tensors).__name__}.")
     for i, x in enumerate(tensors):
         if not isinstance(x, TensorBase):
@@ -475,18 +495,18 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None)
     parts = _tensors("cat", tensors)
     if not parts:
         raise ShapeError("cat: expected a non-empty list of Tensors.")
-    # An empty 1-D tensor joins with anything, as in PyTorch.
-    kept = [x for x in parts if x.shape != (0,)]
+    d, kept = parts[0].dtype, parts
+    for x in parts:
+        if x.dtype is not d:
+            d = promote_types(d, x.dtype)
+        if x.shape == (0,):  # joins with anything, as in PyTorch
+            kept = [x for x in kept if x.shape != (0,)]
     if not kept:
         kept, dim, axis = parts[:1], 0, None
     ndim = len(kept[0].shape)
     if ndim == 0:
         raise RuntimeError("cat: zero-dimensional tensor (at position 0) cannot be concatenated. Use stack.")
     axis = check_dim("cat", dim if axis is None else axis, ndim)
-    d = parts[0].dtype
-    for x in parts[1:]:
-        if x.dtype is not d:
-            d = promote_types(d, x.dtype)
     joined = _cat(*[x if x.dtype is d else cast(x, d) for x in kept], axis=axis)
     return joined if out is None else _op.WRITE_OUT("cat", out, joined)
 
@@ -501,7 +521,7 @@ TENSOR_KERNELS.replace("concat", _kernel_concat)
 def _stacked(name: str, *shapes: Size, axis: int) -> Size:
     sizes = list(shapes[0])
     sizes.insert(axis, len(shapes))
-    return Size(sizes)
+    return remembered(tuple(sizes))
 
 
 @op(shape=_stacked, name="stack", grad_name="StackBackward0")
@@ -524,19 +544,18 @@ def stack(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = Non
     parts = _tensors("stack", tensors)
     if not parts:
         raise RuntimeError("stack: expected a non-empty list of Tensors.")
-    first = parts[0].shape
-    for i, x in enumerate(parts):
+    first, d = parts[0].shape, parts[0].dtype
+    for x in parts:
+        if x.dtype is not d:
+            d = promote_types(d, x.dtype)
         if x.shape != first:
+            i = next(i for i, x in enumerate(parts) if x.shape != first)
             raise ShapeError(
                 f"stack: stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
                 f"{list(x.shape)} at entry {i}."
             )
     axis = check_dim("stack", dim if axis is None else axis, len(first) + 1)
-    d = parts[0].dtype
-    for x in parts[1:]:
-        if x.dtype is not d:
-            d = promote_types(d, x.dtype)
-    made = _stack(*[cast(x, d) for x in parts], axis=axis)
+    made = _stack(*[x if x.dtype is d else cast(x, d) for x in parts], axis=axis)
     return made if out is None else _op.WRITE_OUT("stack", out, made)
 
 

@@ -180,6 +180,8 @@ _adaptive_max_pool.vjp(
 
 
 def _ints(name: str, what: str, value: Any, nd: int) -> tuple[int, ...]:
+    if value.__class__ is int:
+        return (value,) * nd
     if isinstance(value, (tuple, list)):
         if len(value) not in (1, nd):
             raise ShapeError(f"{name}: {what} must either be a single int, or a tuple of {nd} ints; got {value!r}.")
@@ -197,7 +199,17 @@ def _window(
     kernel = _ints(name, "kernel_size", kernel, nd)
     stride = kernel if stride is None or stride == [] or stride == () else _ints(name, "stride", stride, nd)
     padding, dilation = _ints(name, "padding", padding, nd), _ints(name, "dilation", dilation, nd)
-    check_pool_input(name, x, nd)
+    if not isinstance(x, TensorBase):
+        check_pool_input(name, x, nd)
+    _check_window(name, x.shape, nd, kernel, stride, padding, dilation, ceil_mode)
+    return kernel, stride, padding, dilation
+
+
+@lru_cache(4096)
+def _check_window(
+    name: str, x: Size, nd: int, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+) -> None:
+    _check_sizes(name, x, nd)
     if min(kernel) <= 0:
         raise ShapeError(f"{name}: kernel size should be greater than zero, but got {list(kernel)}.")
     if min(stride) <= 0:
@@ -212,14 +224,13 @@ def _window(
                 f"{name}: pad should be at most half of effective kernel size, but got pad={p}, kernel_size={m} and "
                 f"dilation={d}"
             )
-    out = _counted(x.shape, kernel, stride, padding, dilation, ceil_mode)
+    out = _counted(x, kernel, stride, padding, dilation, ceil_mode)
     if min(tuple(out)[-nd:]) < 1:
-        given = "x".join(map(str, tuple(x.shape)[-nd - 1 :]))
+        given = "x".join(map(str, tuple(x)[-nd - 1 :]))
         made = "x".join(map(str, tuple(out)[-nd - 1 :]))
         raise ShapeError(
             f"{name}: Given input size: ({given}). Calculated output size: ({made}). Output size is too small"
         )
-    return kernel, stride, padding, dilation
 
 
 def check_pool_input(name: str, x: Any, nd: int, full: int | None = None) -> None:
@@ -229,7 +240,10 @@ def check_pool_input(name: str, x: Any, nd: int, full: int | None = None) -> Non
     """
     if not isinstance(x, TensorBase):
         raise TypeError(f"{name}: expected input to be a Tensor; got {type(x).__name__}.")
-    shape = tuple(x.shape)
+    _check_sizes(name, tuple(x.shape), nd, full)
+
+
+def _check_sizes(name: str, shape: Any, nd: int, full: int | None = None) -> None:
     if len(shape) not in (nd + 1, nd + 2):
         raise ShapeError(f"{name}: Expected {nd + 1}D or {nd + 2}D (batch mode) tensor for input; got {list(shape)}.")
     if 0 in shape[-nd - 1 if full is None else full :]:

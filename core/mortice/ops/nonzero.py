@@ -6,8 +6,11 @@ import operator
 from typing import Any
 
 from mortice import op as _op
+from mortice.dtype import int64
 from mortice.ops.index import along_dims, flat_nonzero
-from mortice.ops.movement import cat, reshape, stack
+from mortice.ops.movement import cat, reshape
+from mortice.shape import Size
+from mortice.tensor import make
 
 
 def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
@@ -17,12 +20,21 @@ def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
         raise RuntimeError("nonzero: as_tuple=True gives one tensor per dim, which no out= can hold. Leave one of them out.")
     if as_tuple and not shape:
         return nonzero(reshape(input, 1), as_tuple=True)
-    flat = flat_nonzero(input.detach())
-    parts = along_dims(flat, shape)
     if as_tuple:
-        return tuple(parts)
-    made = stack(parts, 1) if parts else flat.new_empty((flat.shape[0], 0))
+        return tuple(along_dims(flat_nonzero(input.detach()), shape))
+    flat = flat_nonzero(input if input._device.level is None else input.detach())
+    made = _rows(flat, shape) if shape else flat.new_empty((flat.shape[0], 0))
     return made if out is None else _op.WRITE_OUT("nonzero", out, made)
+
+
+def _rows(flat: Any, shape: tuple[int, ...]) -> Any:
+    """Return, for flat positions in a shape, the index along each dim as a row."""
+    k, rest, columns = flat._device.backend, flat._data, []
+    for n in reversed(shape[1:]):
+        columns.append(k.remainder(rest, n) if n else rest)
+        rest = k.floor_divide(rest, n) if n else rest
+    data = k.stack([rest, *reversed(columns)], 1)
+    return make(data, flat._device, int64, Size((flat.shape[0], len(shape))))
 
 
 def argwhere(input: Any) -> Any:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 import operator
 import warnings
+from functools import lru_cache
 from typing import Any
 
+from mortice import fast
 from mortice import random as _streams
 from mortice.backends.plugins import resolve
 from mortice.device import Device
 from mortice.dtype import DType, as_dtype, bool_, finfo, float64, get_default_dtype, iinfo, int64, uint8
 from mortice.errors import DTypeError
-from mortice.levels import drawing, raise_to
+from mortice.levels import drawing, raise_to, stack
 from mortice.modes import modes
 from mortice.mutation import assign, check_writable, plain, write
 from mortice.op import TensorBase, number_of
@@ -29,9 +31,13 @@ __all__ = [
 ]  # fmt: skip
 
 
+_in_c: Any = getattr(fast._engine, "draw", None)  # where that was built
+
+
 def _take(generator: Any, n: int, device: Device) -> tuple[int, int, Device]:
     """Reserve words of a generator, by default the process's own; inside vmap each sample may need its own."""
-    device, n = drawing(device, n)
+    if stack.levels:
+        device, n = drawing(device, n)
     if generator is None:
         generator = _streams.default_generator
     elif not isinstance(generator, _streams.Generator):
@@ -39,8 +45,18 @@ def _take(generator: Any, n: int, device: Device) -> tuple[int, int, Device]:
     return (*generator.take(n, device), device)
 
 
+def _usual(name: str, kernel: str, generator: Any, shape: Size, dtype: DType, device: Device, *given: Any) -> Any:
+    """Draw in C where nothing is unusual about the generator; None elsewhere."""
+    if _in_c is None or (generator is not None and type(generator) is not _streams.Generator):
+        return None
+    try:
+        return _in_c(generator or _streams.default_generator, stack, kernel, shape, dtype, device, *given)
+    except (MemoryError, ValueError, OverflowError) as error:
+        raise out_of_memory(name, shape, dtype, error) from None
+
+
 def _floating(name: str, dtype: DType | None) -> DType:
-    found = as_dtype(name, dtype or get_default_dtype())
+    found = dtype if dtype.__class__ is DType else as_dtype(name, dtype or get_default_dtype())
     if found.kind not in "fc":
         raise DTypeError(f"{name}: not implemented for {found}; expected a floating point dtype.")
     return found
@@ -49,10 +65,13 @@ def _floating(name: str, dtype: DType | None) -> DType:
 def _draw(name: str, kernel: str, shape: Size, dtype: DType, device: Device, generator: Any) -> Any:
     """Draw floats; a complex number takes its real and imaginary part from one stream, one after the other."""
     check_dtype(name, dtype, device)
-    seed, offset, device = _take(generator, prod(shape) * (2 if dtype.is_complex else 1), device)
+    plain = dtype.kind == "f"
+    if plain and (made := _usual(name, kernel, generator, shape, dtype, device)) is not None:
+        return made
+    seed, offset, device = _take(generator, prod(shape) * (1 if plain else 2), device)
     k = device.backend
     draw = getattr(k, kernel)
-    if not dtype.is_complex:
+    if plain:
         try:
             return make(draw(seed, offset, shape, dtype=dtype, device=device), device, dtype, shape)
         except (MemoryError, ValueError, OverflowError) as error:
@@ -62,6 +81,20 @@ def _draw(name: str, kernel: str, shape: Size, dtype: DType, device: Device, gen
     joined = cast(re, dtype) + cast(im, dtype) * 1j
     # PyTorch's standard complex normal has variance 1 in all.
     return joined * math.sqrt(0.5) if kernel == "random_normal" else joined
+
+
+def _moved(t: Any, scale: Any, shift: Any) -> Any:
+    """Return a draw times a number plus another, without the way through the operators where that is all they do."""
+    if scale == 1 and shift == 0:
+        return t
+    plain = (type(scale) is float or type(scale) is int) and (type(shift) is float or type(shift) is int)
+    if not plain or t.dtype.kind != "f" or t._device.level is not None or t._storage is not None:
+        return t * scale + shift
+    k = t._device.backend
+    try:
+        return make(k.add(k.multiply(t._data, scale), shift), t._device, t.dtype, t.shape)
+    except MemoryError as error:
+        raise out_of_memory("mul", t.shape, t.dtype, error) from None
 
 
 # ---- uniform and normal ----
@@ -127,7 +160,8 @@ def normal(
             raise TypeError("normal: size is needed when mean and std are numbers.")
         if out is not None:
             dtype, device = kind_of("normal", out, dtype, device)
-        made = randn(size, generator=generator, dtype=dtype, device=device) * float(std) + float(mean)
+        made = randn(size, generator=generator, dtype=dtype, device=device)
+        made = _moved(made, float(std), float(mean))
     else:
         shape = (tensors[0] + tensors[1]).shape if len(tensors) == 2 else tensors[0].shape
         first = tensors[0]
@@ -141,6 +175,8 @@ def _outside(value: Any) -> Any:
 
 
 def _check_std(name: str, std: Any) -> None:
+    if std.__class__ is float and std >= 0:
+        return
     low = (range_of(std) or (0,))[0] if isinstance(std, TensorBase) and std.numel() else std
     if not isinstance(low, TensorBase) and low < 0:
         raise RuntimeError(f"{name}: expects std >= 0.0, but found std {low}")
@@ -149,11 +185,16 @@ def _check_std(name: str, std: Any) -> None:
 # ---- integers ----
 
 
+@lru_cache
+def _limits(dtype: DType) -> Any:
+    return finfo(dtype) if dtype.kind in "fc" else iinfo(uint8 if dtype is bool_ else dtype)
+
+
 def _fitting(name: str, low: int, high: int, dtype: DType) -> int:
     """Check that a dtype holds the integers from low to high - 1; return a high that no draw below it is rounded up to."""
     if dtype.kind == "c":
         raise DTypeError(f"{name}: not implemented for {dtype}; expected integers, floats or bool.")
-    limits: Any = finfo(dtype) if dtype.kind == "f" else iinfo(uint8 if dtype is bool_ else dtype)
+    limits = _limits(dtype)
     least, most = (0, 1) if dtype is bool_ else (limits.min, limits.max)
     for what, value in (("from", low), ("to - 1", high - 1)):
         if not least <= value <= most:
@@ -178,6 +219,9 @@ def _integers(name: str, low: Any, high: Any, shape: Size, dtype: DType, device:
         raise RuntimeError(f"{name}: expects 'from' to be less than 'to', but got from={low} >= to={high}")
     dtype = check_dtype(name, dtype, device)
     high = _fitting(name, low, high, dtype)
+    made = _usual(name, "random_integers", generator, shape, int64, device, low, high, shape)
+    if made is not None:
+        return cast(made, dtype)
     seed, offset, device = _take(generator, prod(shape), device)
     try:
         data = device.backend.random_integers(seed, offset, low, high, shape, device=device)
@@ -229,15 +273,18 @@ def randperm(
     dtype = check_dtype("randperm", dtype or int64, where)
     if dtype.kind in "bc":
         raise DTypeError(f"randperm: not implemented for {dtype}; expected integers or floats.")
-    most = 2 / finfo(dtype).eps + 1 if dtype.kind == "f" else iinfo(dtype).max + 1
+    most = 2 / _limits(dtype).eps + 1 if dtype.kind == "f" else _limits(dtype).max + 1
     if n > most:
         raise RuntimeError(f"randperm: n cannot be greater than {int(most)} for {dtype}; got {n}.")
-    seed, offset, where = _take(generator, n, where)
-    try:
-        data = where.backend.random_permutation(seed, offset, n, device=where)
-    except (MemoryError, ValueError, OverflowError) as error:
-        raise out_of_memory("randperm", Size((n,)), int64, error) from None
-    return given("randperm", cast(make(data, where, int64, Size((n,))), dtype), out, requires_grad, pin_memory)
+    shape = Size((n,))
+    made = _usual("randperm", "random_permutation", generator, shape, int64, where, n)
+    if made is None:
+        seed, offset, where = _take(generator, n, where)
+        try:
+            made = make(where.backend.random_permutation(seed, offset, n, device=where), where, int64, shape)
+        except (MemoryError, ValueError, OverflowError) as error:
+            raise out_of_memory("randperm", shape, int64, error) from None
+    return given("randperm", cast(made, dtype), out, requires_grad, pin_memory)
 
 
 # ---- drawing by probabilities ----
@@ -245,6 +292,10 @@ def randperm(
 
 def bernoulli_mask(p: Any, shape: Size, device: Device, generator: Any = None) -> Any:
     """Draw a bool tensor that is True with probability p (a number or a tensor)."""
+    if not isinstance(p, TensorBase):
+        made = _usual("bernoulli", "random_bernoulli", generator, shape, bool_, device, float(p), shape)
+        if made is not None:
+            return made
     seed, offset, device = _take(generator, prod(shape), device)
     given = raise_to(p, device)._data if isinstance(p, TensorBase) else float(p)
     data = device.backend.random_bernoulli(seed, offset, given, shape, device=device)
@@ -313,7 +364,8 @@ def multinomial(
 
 
 def _fill(name: str, t: Any, made: Any) -> Any:
-    made = cast(made, t.dtype)
+    if made.dtype is not t.dtype:
+        made = cast(made, t.dtype)
     if made._device is t._device and made._storage is None and not made._rg and plain(t):
         write(t, made._data, True)
         return t
@@ -328,23 +380,25 @@ def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any =
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}")
     d = _floating("uniform_", self.dtype)
     if from_ != 0 or to != 1:
-        most = finfo(d).max
+        most = _limits(d).max
         for what, value in (("from", from_), ("to", to), ("to - from", to - from_)):
             if not abs(value) <= most:
                 raise RuntimeError(f"uniform_: {what} is out of bounds for {self.dtype}; got {value}.")
     u = _draw("uniform_", "random_uniform", self.shape, d, self._device, generator)
-    return _fill("uniform_", self, u if from_ == 0 and to == 1 else u * (to - from_) + from_)
+    return _fill("uniform_", self, _moved(u, to - from_, from_))
 
 
 def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
     """Fill with normal numbers."""
     _check_std("normal_", std)
     z = _draw("normal_", "random_normal", self.shape, _floating("normal_", self.dtype), self._device, generator)
-    return _fill("normal_", self, z if mean == 0 and std == 1 else z * std + mean)
+    return _fill("normal_", self, _moved(z, std, mean))
 
 
 def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
     """Fill with 1 with probability p, else 0."""
+    if p.__class__ is float and 0 <= p <= 1:
+        return _fill("bernoulli_", self, bernoulli_mask(p, self.shape, self._device, generator))
     return _fill("bernoulli_", self, bernoulli(self.detach(), p, generator=generator))
 
 
@@ -353,7 +407,8 @@ def exponential_(self: Any, lambd: float = 1.0, *, generator: Any = None) -> Any
     if lambd <= 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
     kind = _floating("exponential_", self.dtype)
-    return _fill("exponential_", self, _draw("exponential_", "random_exponential", self.shape, kind, self._device, generator) / lambd)
+    made = _draw("exponential_", "random_exponential", self.shape, kind, self._device, generator)
+    return _fill("exponential_", self, made if lambd == 1 else made / lambd)
 
 
 def _open_uniform(name: str, t: Any, generator: Any) -> Any:
@@ -398,7 +453,7 @@ def random_(self: Any, from_: Any = None, to: Any = ..., *, generator: Any = Non
         from_, to = 0, from_
     d = self.dtype
     if to is None or to is ...:
-        last = 1 if d is bool_ else int(2 / finfo(d).eps) if d.kind in "fc" else min(iinfo(d).max, 2**63 - 1)
+        last = 1 if d is bool_ else int(2 / _limits(d).eps) if d.kind in "fc" else min(_limits(d).max, 2**63 - 1)
         to = last + 1
     return _fill("random_", self, _integers("random_", from_ or 0, to, self.shape, d, self._device, generator))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from contextlib import nullcontext
 from functools import lru_cache
 from typing import Any
 
@@ -16,7 +15,7 @@ from mortice.node import TENSOR_KERNELS
 from mortice.op import TensorBase, as_view
 from mortice.ops.arguments import numpy_names
 from mortice.ops.index import _SLICE, _slice
-from mortice.ops.movement import clone, expand, permute, reshape, transpose
+from mortice.ops.movement import _permute, clone, expand, permute, reshape, transpose
 from mortice.shape import Size, broadcast, check_dim, check_dims, infer_shape, prod, remembered
 
 # ---- the same memory ----
@@ -52,17 +51,21 @@ def expand_as(input: Any, other: Any) -> Any:
 
 def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
     """Join a range of dims into one."""
-    shape = tuple(input.shape)
+    fixed = start_dim.__class__ is end_dim.__class__ is int
+    shape = (_flattened if fixed else _flattened.__wrapped__)(input.shape, start_dim, end_dim)
+    return input if shape is None else reshape(input, shape)
+
+
+@lru_cache(4096)
+def _flattened(shape: Size, start_dim: int, end_dim: int) -> Size | None:
     start, end = check_dim("flatten", start_dim, len(shape)), check_dim("flatten", end_dim, len(shape))
     if start > end:
         raise ShapeError(
             f"flatten() has invalid args: start_dim cannot come after end_dim; got {start_dim}, {end_dim}."
         )
-    if not shape:
-        return reshape(input, 1)
     if start == end:
-        return input
-    return reshape(input, (*shape[:start], prod(shape[start : end + 1]), *shape[end + 1 :]))
+        return None if shape else Size((1,))
+    return Size((*shape[:start], prod(shape[start : end + 1]), *shape[end + 1 :]))
 
 
 @numpy_names
@@ -140,9 +143,7 @@ def adjoint(input: Any) -> Any:
 
 def property_T(self: Any) -> Any:
     """Reverse the order of dims."""
-    if len(self.shape) == 2:
-        return transpose(self, 0, 1)
-    return permute(self, tuple(range(len(self.shape) - 1, -1, -1)))
+    return _permute(self, axes=tuple(range(len(self.shape) - 1, -1, -1)))
 
 
 def property_mT(self: Any) -> Any:
@@ -252,6 +253,13 @@ def _notes(name: str, count: int) -> tuple[str, ...]:
     return tuple([f"{i} of {name}" for i in range(count)])
 
 
+def _shown(x: Any, lead: tuple[Any, ...], keys: list[Any], sizes: list[Size]) -> tuple[Any, ...]:
+    backend, data = x._device.backend, x._data
+    return tuple([
+        as_view(_SLICE, x, backend.getitem(data, key := (*lead, last)), size, (key, size)) for last, size in zip(keys, sizes)
+    ])  # fmt: skip
+
+
 def pieces(x: Any, axis: int, bounds: list[tuple[int, int]], unbound: bool) -> tuple[Any, ...]:
     """Return views that tile an axis; none of them may be written in place while autograd records."""
     shape, lead = tuple(x.shape), (slice(None),) * axis
@@ -262,12 +270,11 @@ def pieces(x: Any, axis: int, bounds: list[tuple[int, int]], unbound: bool) -> t
     else:
         keys = [slice(start, stop, 1) for start, stop in bounds]
         sizes = [remembered((*before, stop - start, *after)) for start, stop in bounds]
-    backend, data = x._device.backend, x._data
-    with no_grad() if x._rg else nullcontext():
-        views = tuple([
-            as_view(_SLICE, x, backend.getitem(data, (*lead, key)), size, ((*lead, key), size))
-            for key, size in zip(keys, sizes)
-        ])  # fmt: skip
+    if x._rg:
+        with no_grad():
+            views = _shown(x, lead, keys, sizes)
+    else:
+        views = _shown(x, lead, keys, sizes)
     name = "UnbindBackward0" if unbound else "SplitBackward0"
     notes = _notes(name, len(views)) if modes.grad else ("no_grad",) * len(views)
     for view, note in zip(views, notes):

@@ -103,6 +103,31 @@ static PyObject *from_host(PyObject *const *args, Py_ssize_t n, PyObject *names)
     return y.release();
 }
 
+// Memory that an object lends as whole elements; None for the rest, which `_from_host` sees to.
+static PyObject *share_buffer(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<1> N{"share_buffer", {"lender"}, 1};
+    PyObject *a[1];
+    arguments(N, args, n, names, a);
+    Own<> owner(PyMemoryView_FromObject(a[0]));
+    if (!owner) {
+        PyErr_Clear();
+        Py_RETURN_NONE;
+    }
+    const Py_buffer &v = *PyMemoryView_GET_BUFFER(owner.get());
+    int dtype = 0;
+    const char *format = !strcmp(v.format, "l") && sizeof(long) == 8 ? "q" : v.format;
+    while (dtype < DTYPES && (!FORMATS[dtype] || strcmp(FORMATS[dtype], format))) dtype++;
+    if (dtype == DTYPES || v.ndim > MAX_NDIM || v.itemsize != ITEMSIZE[dtype]) Py_RETURN_NONE;
+    int64_t strides[MAX_NDIM];
+    bool fine = reinterpret_cast<uintptr_t>(v.buf) % static_cast<uintptr_t>(v.itemsize > 8 ? 8 : v.itemsize) == 0;
+    for (int i = 0; i < v.ndim; i++) {
+        fine = fine && v.strides[i] % v.itemsize == 0;
+        strides[i] = v.strides[i] / v.itemsize;
+    }
+    if (!fine || v.readonly || v.suboffsets) Py_RETURN_NONE;
+    return over_memory(owner.get(), static_cast<char *>(v.buf), static_cast<DType>(dtype), v.ndim, v.shape, strides, true).release();
+}
+
 // ---- out ----
 
 static PyObject *host_type;
@@ -207,6 +232,7 @@ PyMethodDef host_methods[] = {
     MORTICE_METHOD("address", asked<address>),
     MORTICE_METHOD("owns", asked<owns>),
     MORTICE_METHOD("numel_of", asked<numel_of>),
+    MORTICE_METHOD("share_buffer", share_buffer),
     MORTICE_METHOD("to_dlpack", to_dlpack_),
     MORTICE_METHOD("_set_objects", set_objects),
     MORTICE_METHOD("_memory_stats", stats),

@@ -525,6 +525,30 @@ static PyObject *view_as_complex(PyObject *const *args, Py_ssize_t n, PyObject *
     return make_view(*row, row->data, last, x.shape(), strides, complex_with(x.dtype)).release();
 }
 
+// Keeps the columns of each matrix up to the diagonal, or from it on; zero elsewhere.
+template <bool LOWER> static PyObject *triangle(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<2> N{LOWER ? "tril" : "triu", {"x", "diagonal"}, 1};
+    PyObject *a[2];
+    arguments(N, args, n, names, a);
+    Ref x = contiguous(as_array(a[0]));
+    if (x->ndim < 2) fail(PyExc_ValueError, "%s: expected matrices.", N.function);
+    int64_t rows = x->shape()[x->ndim - 2], columns = x->shape()[x->ndim - 1];
+    int64_t diagonal = a[1] ? as_int(a[1]) : 0, item = x->itemsize();
+    diagonal = diagonal > columns ? columns : diagonal < -rows - 1 ? -rows - 1 : diagonal;
+    Ref y = make_like(*x);
+    int64_t lines = columns ? x->size / columns : 0;
+    Unlocked unlocked(x->size / 4);
+    for (int64_t i = 0; i < lines; i++) {
+        int64_t edge = i % rows + diagonal + LOWER;
+        size_t kept = static_cast<size_t>((edge < 0 ? 0 : edge > columns ? columns : edge) * item);
+        size_t all = static_cast<size_t>(columns * item);
+        char *to = y->data + i * columns * item, *from = x->data + i * columns * item;
+        memcpy(LOWER ? to : to + kept, LOWER ? from : from + kept, LOWER ? kept : all - kept);
+        memset(LOWER ? to + kept : to, 0, LOWER ? all - kept : kept);
+    }
+    return y.release();
+}
+
 PyMethodDef movement_methods[] = {
     MORTICE_METHOD("reshape", reshape),
     MORTICE_METHOD("reshape_view", reshape_view),
@@ -542,6 +566,8 @@ PyMethodDef movement_methods[] = {
     MORTICE_KEEPING("pad", pad, 5),
     MORTICE_METHOD("diagonal", diagonal),
     MORTICE_METHOD("sliding_window", sliding_window),
+    MORTICE_METHOD("tril", triangle<true>),
+    MORTICE_METHOD("triu", triangle<false>),
     MORTICE_METHOD("strided", strided),
     MORTICE_METHOD("whole", whole),
     MORTICE_METHOD("reinterpret", reinterpret),

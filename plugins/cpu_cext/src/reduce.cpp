@@ -1,6 +1,7 @@
 // Reductions over axes: sum, prod, max, min, any, all, count_nonzero, mean, var, std, logsumexp, argmax, argmin.
 #include <math.h>
 #include <string.h>
+#include <algorithm>
 
 #include "families.hpp"
 #include "parallel.hpp"
@@ -344,6 +345,34 @@ template <Op op> PyObject *extreme_and_place(PyObject *const *args, Py_ssize_t n
     return as_tuple(values, places);
 }
 
+template <class T, class Word> bool same_values(const Array &x, const Array &y, int64_t count) {
+    const T *a = x.as<T>(), *b = y.as<T>();
+    for (int64_t i = 0; i < count; i += 1024) {
+        const int64_t end = std::min(count, i + 1024);
+        Word differ = 0;
+        for (int64_t j = i; j < end; j++) differ |= static_cast<Word>(a[j] != b[j]);
+        if (differ) return false;
+    }
+    return true;
+}
+
+// Whether all elements are equal: it stops at the first that are not.
+PyObject *all_equal(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<2> N{"all_equal", {"x", "y"}, 2};
+    PyObject *a[2];
+    arguments(N, args, n, names, a);
+    Array &x = as_array(a[0]), &y = as_array(a[1]);
+    if (x.dtype != y.dtype || is_half(x.dtype) || !same_shape(x, y)) return default_body();
+    const Ref row_x = contiguous(x), row_y = contiguous(y);
+    Unlocked unlocked(x.size);
+    const int parts = is_complex(x.dtype) ? 2 : 1;
+    bool same;
+    if (x.dtype == F32 || x.dtype == C64) same = same_values<float, uint32_t>(*row_x, *row_y, parts * x.size);
+    else if (x.dtype == F64 || x.dtype == C128) same = same_values<double, uint64_t>(*row_x, *row_y, parts * x.size);
+    else same = memcmp(row_x->data, row_y->data, static_cast<size_t>(x.bytes())) == 0;
+    return same ? Py_NewRef(Py_True) : Py_NewRef(Py_False);
+}
+
 }  // namespace
 
 PyObject *logsumexp_over_axes(PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -358,6 +387,7 @@ PyMethodDef reduce_methods[] = {
     MORTICE_METHOD("min", over_axes<MIN>),
     MORTICE_METHOD("any", over_axes<ANY>),
     MORTICE_METHOD("all", over_axes<ALL>),
+    MORTICE_METHOD("partial_all_equal", all_equal),
     MORTICE_METHOD("count_nonzero", over_axes<COUNT>),
     MORTICE_METHOD("mean", over_axes<MEAN>),
     MORTICE_METHOD("var", spread<VAR>),

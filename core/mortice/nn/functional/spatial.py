@@ -14,8 +14,7 @@ from mortice import _nn
 
 
 def _max_pool(nd: int, input: Any, args: tuple[Any, ...], return_indices: bool) -> Any:
-    plain, both = getattr(_nn, f"max_pool{nd}d"), getattr(_nn, f"max_pool{nd}d_with_indices")
-    return (both if return_indices else plain)(input, *args)
+    return getattr(_nn, f"max_pool{nd}d_with_indices" if return_indices else f"max_pool{nd}d")(input, *args)
 
 
 def max_pool1d(
