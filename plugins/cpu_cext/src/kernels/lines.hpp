@@ -171,21 +171,20 @@ static void inner_moving(char *const *at, const int64_t *step, int64_t n, const 
 // ---- lines ----
 
 // f(offset, count of lanes) over 0..n, by vectors of N lanes, the last overlapping; fewer elements by narrower vectors.
+// The last vector goes through the same loop, so that f's code is there once for each width.
 template <int N> struct count_of { static constexpr int value = N; };
-template <int N, class F> INLINE void cover_few(int64_t n, F f) {  // n < 2 N
-    if (n >= N) {
-        f(0, count_of<N>{});
-        f(n - N, count_of<N>{});
-    } else if constexpr (N > 1) {
-        cover_few<N / 2>(n, f);
-    }
-}
 template <int N, class F> INLINE void cover(int64_t n, F f) {
-    if constexpr (N > 1)
-        if (n < N) return cover_few<N / 2>(n, f);
-    int64_t i = 0;
-    for (; i <= n - N; i += N) f(i, count_of<N>{});
-    if (i < n) f(n - N, count_of<N>{});
+    if (n < N) {
+        if constexpr (N > 1) cover<N / 2>(n, f);
+        return;
+    }
+    for (int64_t i = 0;;) {
+        f(i, count_of<N>{});
+        i += N;
+        if (i <= n - N) continue;
+        if (i >= n) return;
+        i = n - N;
+    }
 }
 
 // out = F::go(a, b), of one type
