@@ -206,11 +206,22 @@ struct AddLogs2 {
     }
 };
 
-// F::go on whole vectors only; what is left over is filled up with ones.
+// Fewer than a vector's elements: a line over rooms that hold one, filled up with ones.
+template <class T> APART void in_rooms(Line line, char *const *at, int64_t n) {
+    T rooms[3][LANES<T>];
+    char *here[3];
+    for (int k = 0; k < 3; k++) {
+        for (int i = 0; i < LANES<T>; i++) rooms[k][i] = T(1);
+        here[k] = reinterpret_cast<char *>(rooms[k]);
+        if (k) memcpy(here[k], at[k], static_cast<size_t>(n) * sizeof(T));
+    }
+    line(here, LANES<T>);
+    memcpy(at[0], here[0], static_cast<size_t>(n) * sizeof(T));
+}
 template <class F, class T> APART void line_whole(char *const *at, int64_t n) {
     const T *a = reinterpret_cast<const T *>(at[1]), *b = reinterpret_cast<const T *>(at[2]);
     T *out = reinterpret_cast<T *>(at[0]);
-    if (n < LANES<T>) return store_part<T>(out, F::go(load_part<T>(a, n, T(1)), load_part<T>(b, n, T(1))), n);
+    if (n < LANES<T>) return in_rooms<T>(line_whole<F, T>, at, n);
     for (int64_t i = 0; i < n; i += LANES<T>) {
         const int64_t k = i + LANES<T> <= n ? i : n - LANES<T>;
         store<T>(out + k, F::go(load<T>(a + k), load<T>(b + k)));

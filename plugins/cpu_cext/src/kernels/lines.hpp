@@ -171,14 +171,21 @@ static void inner_moving(char *const *at, const int64_t *step, int64_t n, const 
 // ---- lines ----
 
 // f(offset, count of lanes) over 0..n, by vectors of N lanes, the last overlapping; fewer elements by narrower vectors.
-// The last vector goes through the same loop, so that f's code is there once for each width.
+// The last vector goes through the same loop, so that f's code is there once for each width; but where the compiler is
+// told to be small it makes a poor loop of that.
 template <int N> struct count_of { static constexpr int value = N; };
-template <int N, class F> INLINE void cover(int64_t n, F f) {
+template <int N, bool WIDEST = true, class F> INLINE void cover(int64_t n, F f) {
     if (n < N) {
-        if constexpr (N > 1) cover<N / 2>(n, f);
+        if constexpr (N > 1) cover<N / 2, false>(n, f);
         return;
     }
-    for (int64_t i = 0;;) {
+    int64_t i = 0;
+    if constexpr (SMALL && WIDEST) {
+        for (; i <= n - N; i += N) f(i, count_of<N>{});
+        if (i < n) f(n - N, count_of<N>{});
+        return;
+    }
+    for (;;) {
         f(i, count_of<N>{});
         i += N;
         if (i <= n - N) continue;
