@@ -126,10 +126,12 @@ INLINE Divided divided(double a, double b) {
     return {q, r};
 }
 struct Fmod {
+    using Fast = Fmod;
     template <class T> INLINE T fast(T a, Divided d, T) { return signed_as(static_cast<T>(d.rest), a); }
     template <class T> static T slow(T a, T b) { return slow_fmod(a, b); }
 };
 struct Remainder {
+    using Fast = Remainder;
     template <class T> INLINE T fast(T, Divided d, T b) {
         const double turned = (d.rest < 0) != (b < 0) ? d.rest + b : d.rest;
         return d.rest == 0 ? signed_as(T(0), b) : static_cast<T>(turned);
@@ -137,6 +139,7 @@ struct Remainder {
     template <class T> static T slow(T a, T b) { return slow_remainder(a, b); }
 };
 struct FloorDivide {
+    using Fast = FloorDivide;
     template <class T> INLINE T fast(T a, Divided d, T b) {
         const double q = d.rest != 0 && (d.rest < 0) != (b < 0) ? d.quotient - 1 : d.quotient;
         return q == 0 ? signed_as(T(0), signed_as(T(1), a) * signed_as(T(1), b)) : static_cast<T>(q);
@@ -151,7 +154,7 @@ struct FloorDiv : FloorDivide {
     }
 };
 
-template <class F, class T> APART void line_divided(char *const *at, int64_t n) {
+template <class F, class T> APART void line_fast_or(T (*slow)(T, T), char *const *at, int64_t n) {
     T *__restrict__ out = reinterpret_cast<T *>(at[0]);
     const T *__restrict__ a = reinterpret_cast<const T *>(at[1]), *__restrict__ b = reinterpret_cast<const T *>(at[2]);
     constexpr int64_t BLOCK = 64;
@@ -171,8 +174,11 @@ template <class F, class T> APART void line_divided(char *const *at, int64_t n) 
                 bad |= !(d.quotient < limit && d.quotient > -limit && d.rest == d.rest);
             }
         if (bad)
-            for (int64_t i = k; i < end; i++) out[i] = F::slow(a[i], b[i]);
+            for (int64_t i = k; i < end; i++) out[i] = slow(a[i], b[i]);
     }
+}
+template <class F, class T> static void line_divided(char *const *at, int64_t n) {
+    line_fast_or<typename F::Fast, T>(F::template slow<T>, at, n);
 }
 
 // ---- floats: powers, lengths, angles ----

@@ -140,11 +140,13 @@ static inline __attribute__((noinline)) void spread_rooms(MovingLine line, const
     }
 }
 
-// The inner loop of a line; sizes are those of an element of the output and of the inputs.
-template <Line line, int... SIZES>
-static void inner(char *const *at, const int64_t *step, int64_t n, const void *) {
-    static constexpr int sizes[] = {SIZES...};
-    constexpr int count = sizeof...(SIZES);
+// Of an element of the output and of the inputs, in bytes.
+template <int... SIZES> struct Sizes {
+    static constexpr int count = sizeof...(SIZES), bytes[] = {SIZES...};
+    static constexpr int64_t moves[] = {SIZES...};
+};
+
+INLINE void inner_of(Line line, const int *sizes, int count, char *const *at, const int64_t *step, int64_t n) {
     bool whole = true;
     for (int i = 0; i < count; i++) whole &= step[i] == sizes[i];
     if (whole || n == 1)
@@ -152,12 +154,8 @@ static void inner(char *const *at, const int64_t *step, int64_t n, const void *)
     else
         spread(line, sizes, count, at, step, n);
 }
-
-template <MovingLine line, int... SIZES>
-static void inner_moving(char *const *at, const int64_t *step, int64_t n, const void *) {
-    static constexpr int sizes[] = {SIZES...};
-    static constexpr int64_t moves[] = {SIZES...};
-    constexpr int count = sizeof...(SIZES);
+INLINE void inner_moving_of(MovingLine line, const int *sizes, const int64_t *moves, int count, char *const *at,
+                            const int64_t *step, int64_t n) {
     bool lying = step[0] == sizes[0], moving = false;
     for (int i = 1; i < count; i++) {
         lying &= step[i] == 0 || step[i] == sizes[i];
@@ -166,6 +164,29 @@ static void inner_moving(char *const *at, const int64_t *step, int64_t n, const 
     if (n == 1) line(at, moves, n);
     else if (lying && moving) line(at, step, n);  // whose steps are the moves
     else spread_rooms(line, sizes, count, at, step, n, moving);
+}
+// The same for all lines, where there is to be little code.
+static inline __attribute__((noinline)) void inner_any(Line line, const int *sizes, int count, char *const *at,
+                                                       const int64_t *step, int64_t n) {
+    inner_of(line, sizes, count, at, step, n);
+}
+static inline __attribute__((noinline)) void inner_moving_any(MovingLine line, const int *sizes, const int64_t *moves, int count,
+                                                              char *const *at, const int64_t *step, int64_t n) {
+    inner_moving_of(line, sizes, moves, count, at, step, n);
+}
+
+// The inner loop of a line.
+template <Line line, int... SIZES>
+static void inner(char *const *at, const int64_t *step, int64_t n, const void *) {
+    using S = Sizes<SIZES...>;
+    if constexpr (SMALL) inner_any(line, S::bytes, S::count, at, step, n);
+    else inner_of(line, S::bytes, S::count, at, step, n);
+}
+template <MovingLine line, int... SIZES>
+static void inner_moving(char *const *at, const int64_t *step, int64_t n, const void *) {
+    using S = Sizes<SIZES...>;
+    if constexpr (SMALL) inner_moving_any(line, S::bytes, S::moves, S::count, at, step, n);
+    else inner_moving_of(line, S::bytes, S::moves, S::count, at, step, n);
 }
 
 // ---- lines ----
