@@ -12,9 +12,9 @@ static PyObject *memory_error;  // the class
 
 void set_out_of_memory(PyObject *type) { Py_XSETREF(memory_error, Py_NewRef(type)); }
 
-PyObject *raised() noexcept {
+PyObject *guard(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject *names, Fast body) noexcept {
     try {
-        throw;
+        return body(args, nargs, names);
     } catch (const Failed &) {
         return nullptr;
     } catch (const OutOfMemory &asked) {

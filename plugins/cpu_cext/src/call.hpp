@@ -11,16 +11,12 @@ namespace mortice {
 
 using Fast = PyObject *(*)(PyObject *const *args, Py_ssize_t nargs, PyObject *names);
 
-// What a function returns to Python for the exception that is being handled.
-PyObject *raised() noexcept;
 void set_out_of_memory(PyObject *type);
 
-template <Fast body> PyObject *guarded(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
-    try {
-        return body(args, nargs, names);
-    } catch (...) {
-        return raised();
-    }
+// One handler for all: each in its own function would be a third of the tables that exceptions need.
+PyObject *guard(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject *names, Fast body) noexcept;
+template <Fast body> PyObject *guarded(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
+    return guard(self, args, nargs, names, body);
 }
 
 // A row of a method table. The function's name is the kernel's.

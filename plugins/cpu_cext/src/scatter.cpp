@@ -84,39 +84,35 @@ template <class T, class Op> bool write_tile(const Write &w, const int64_t *offs
 
 using Tile = bool (*)(const Write &, const int64_t *, const int64_t *);
 
-template <class Op> Tile numbers_tile(DType d) {
+template <class Op> Tile unsigned_tile(DType d) {
     switch (d) {
-        case BOOL: return write_tile<bool, Op>;
         case U8: return write_tile<uint8_t, Op>;
         case U16: return write_tile<uint16_t, Op>;
         case U32: return write_tile<uint32_t, Op>;
         case U64: return write_tile<uint64_t, Op>;
-        case I8: return write_tile<int8_t, Op>;
-        case I16: return write_tile<int16_t, Op>;
-        case I32: return write_tile<int32_t, Op>;
-        case I64: return write_tile<int64_t, Op>;
         case F32: return write_tile<float, Op>;
         case F64: return write_tile<double, Op>;
         default: return nullptr;
     }
 }
-// Signs do not matter to sums.
-Tile add_tile(DType d) {
+// Signs do not matter to sums and products.
+template <class Op> Tile ring_tile(DType d) {
     switch (d) {
-        case C64: return write_tile<cfloat, Add>;
-        case C128: return write_tile<cdouble, Add>;
-        case I8: return write_tile<uint8_t, Add>;
-        case I16: return write_tile<uint16_t, Add>;
-        case I32: return write_tile<uint32_t, Add>;
-        case I64: return write_tile<uint64_t, Add>;
-        default: return numbers_tile<Add>(d);
+        case BOOL: return write_tile<bool, Op>;
+        case C64: return write_tile<cfloat, Op>;
+        case C128: return write_tile<cdouble, Op>;
+        default: return unsigned_tile<Op>(d >= I8 && d <= I64 ? static_cast<DType>(d - (I8 - U8)) : d);
     }
 }
-Tile product_tile(DType d) {
+// Of bools, which are bytes of 0 and 1, the larger is that of the bytes.
+template <class Op> Tile order_tile(DType d) {
     switch (d) {
-        case C64: return write_tile<cfloat, Multiply>;
-        case C128: return write_tile<cdouble, Multiply>;
-        default: return numbers_tile<Multiply>(d);
+        case BOOL: return write_tile<uint8_t, Op>;
+        case I8: return write_tile<int8_t, Op>;
+        case I16: return write_tile<int16_t, Op>;
+        case I32: return write_tile<int32_t, Op>;
+        case I64: return write_tile<int64_t, Op>;
+        default: return unsigned_tile<Op>(d);
     }
 }
 Tile replace_tile(int itemsize) {
@@ -225,13 +221,13 @@ template <int N> const char *named(Names<N> &n, PyObject *const *args, Py_ssize_
 PyObject *scatter_add(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     static Names<4> N{"scatter_add", {"x", "indices", "values", "axis"}, 4};
     PyObject *a[4];
-    return scatter(named(N, args, n, names, a), a, false, add_tile, true);
+    return scatter(named(N, args, n, names, a), a, false, ring_tile<Add>, true);
 }
 
 PyObject *index_add(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     static Names<4> N{"index_add", {"x", "indices", "values", "axis"}, 4};
     PyObject *a[4];
-    return scatter(named(N, args, n, names, a), a, true, add_tile, true);
+    return scatter(named(N, args, n, names, a), a, true, ring_tile<Add>, true);
 }
 
 PyObject *index_write(PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -250,7 +246,7 @@ PyObject *put_rows(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     if (!x.writable || may_overlap(x, *o.values) || may_overlap(x, as_array(a[1])) || (add && (is_half(x.dtype) || x.dtype == BOOL)))
         Py_RETURN_FALSE;
     Grid<3> grid = grid_of(o, x, true);
-    write(N.function, x, *o.values, *o.indices, grid, o.axis, add ? add_tile(x.dtype) : replace_for(x.dtype));
+    write(N.function, x, *o.values, *o.indices, grid, o.axis, add ? ring_tile<Add>(x.dtype) : replace_for(x.dtype));
     Py_RETURN_TRUE;
 }
 
@@ -267,9 +263,9 @@ PyObject *scatter_combine(PyObject *const *args, Py_ssize_t n, PyObject *names) 
     const char *how = PyUnicode_Check(a[4]) ? PyUnicode_AsUTF8(a[4]) : "";
     if (!how) throw Failed{};
     const auto is = [&](const char *word) { return strcmp(how, word) == 0; };
-    Tile (*tile)(DType) = is("prod")  ? product_tile
-                          : is("max") ? numbers_tile<Largest>
-                          : is("min") ? numbers_tile<Smallest>
+    Tile (*tile)(DType) = is("prod")  ? ring_tile<Multiply>
+                          : is("max") ? order_tile<Largest>
+                          : is("min") ? order_tile<Smallest>
                                       : nullptr;
     if (!tile) fail(PyExc_RuntimeError, "scatter_combine: expected how to be prod, max or min; got %s", how);
     return scatter(N.function, a, false, tile, true);
@@ -326,7 +322,7 @@ PyObject *embedding_grad(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     Grid<3> grid;
     grid.add(count, {0, width, 1});
     grid.add(width, {1, 1, 0});
-    write("embedding_grad", *table, *g, *indices, grid, 0, add_tile(d_work), skip);
+    write("embedding_grad", *table, *g, *indices, grid, 0, ring_tile<Add>(d_work), skip);
     return converted(*out, d).release();
 }
 

@@ -5,6 +5,8 @@
 
 namespace mortice::ISA {
 
+#define APART static __attribute__((noinline))  // called once for a row, from several places
+
 template <class T> constexpr T LOWEST = sizeof(T) == 4 ? T(-87.0) : T(-708.0);  // below it exp is as good as 0
 
 // exp for arguments that are not above 0 but for rounding. Without subnormal results, which slow the product after it.
@@ -18,7 +20,7 @@ template <class T> INLINE int64_t seen(const ScoreTile<T> &t, int64_t i) {
 }
 
 // Scale and mask n scores, and hide what is behind them up to a whole vector. Returns the scale that is left to do.
-template <class T> INLINE T prepare(const ScoreTile<T> &t, T *s, int64_t i, int64_t n) {
+template <class T> APART T prepare(const ScoreTile<T> &t, T *s, int64_t i, int64_t n) {
     T scale = t.scale;
     if (t.mask) {
         const int64_t step = t.mask_column;
@@ -44,7 +46,7 @@ template <class T> INLINE T prepare(const ScoreTile<T> &t, T *s, int64_t i, int6
     return scale;
 }
 
-template <class T> INLINE void drop(const ScoreTile<T> &t, T *s, int64_t i, int64_t n) {
+template <class T> APART void drop(const ScoreTile<T> &t, T *s, int64_t i, int64_t n) {
     const uint8_t *keep = t.keep + i * t.keep_row;
     const T kept = t.keep_scale;
     if (t.keep_column)

@@ -126,10 +126,12 @@ INLINE Divided divided(double a, double b) {
     return {q, r};
 }
 struct Fmod {
+    using Fast = Fmod;
     template <class T> INLINE T fast(T a, Divided d, T) { return signed_as(static_cast<T>(d.rest), a); }
     template <class T> static T slow(T a, T b) { return slow_fmod(a, b); }
 };
 struct Remainder {
+    using Fast = Remainder;
     template <class T> INLINE T fast(T, Divided d, T b) {
         const double turned = (d.rest < 0) != (b < 0) ? d.rest + b : d.rest;
         return d.rest == 0 ? signed_as(T(0), b) : static_cast<T>(turned);
@@ -137,6 +139,7 @@ struct Remainder {
     template <class T> static T slow(T a, T b) { return slow_remainder(a, b); }
 };
 struct FloorDivide {
+    using Fast = FloorDivide;
     template <class T> INLINE T fast(T a, Divided d, T b) {
         const double q = d.rest != 0 && (d.rest < 0) != (b < 0) ? d.quotient - 1 : d.quotient;
         return q == 0 ? signed_as(T(0), signed_as(T(1), a) * signed_as(T(1), b)) : static_cast<T>(q);
@@ -151,7 +154,7 @@ struct FloorDiv : FloorDivide {
     }
 };
 
-template <class F, class T> APART void line_divided(char *const *at, int64_t n) {
+template <class F, class T> APART void line_fast_or(T (*slow)(T, T), char *const *at, int64_t n) {
     T *__restrict__ out = reinterpret_cast<T *>(at[0]);
     const T *__restrict__ a = reinterpret_cast<const T *>(at[1]), *__restrict__ b = reinterpret_cast<const T *>(at[2]);
     constexpr int64_t BLOCK = 64;
@@ -171,8 +174,11 @@ template <class F, class T> APART void line_divided(char *const *at, int64_t n) 
                 bad |= !(d.quotient < limit && d.quotient > -limit && d.rest == d.rest);
             }
         if (bad)
-            for (int64_t i = k; i < end; i++) out[i] = F::slow(a[i], b[i]);
+            for (int64_t i = k; i < end; i++) out[i] = slow(a[i], b[i]);
     }
+}
+template <class F, class T> static void line_divided(char *const *at, int64_t n) {
+    line_fast_or<typename F::Fast, T>(F::template slow<T>, at, n);
 }
 
 // ---- floats: powers, lengths, angles ----
@@ -206,11 +212,22 @@ struct AddLogs2 {
     }
 };
 
-// F::go on whole vectors only; what is left over is filled up with ones.
+// Fewer than a vector's elements: a line over rooms that hold one, filled up with ones.
+template <class T> APART void in_rooms(Line line, char *const *at, int64_t n) {
+    T rooms[3][LANES<T>];
+    char *here[3];
+    for (int k = 0; k < 3; k++) {
+        for (int i = 0; i < LANES<T>; i++) rooms[k][i] = T(1);
+        here[k] = reinterpret_cast<char *>(rooms[k]);
+        if (k) memcpy(here[k], at[k], static_cast<size_t>(n) * sizeof(T));
+    }
+    line(here, LANES<T>);
+    memcpy(at[0], here[0], static_cast<size_t>(n) * sizeof(T));
+}
 template <class F, class T> APART void line_whole(char *const *at, int64_t n) {
     const T *a = reinterpret_cast<const T *>(at[1]), *b = reinterpret_cast<const T *>(at[2]);
     T *out = reinterpret_cast<T *>(at[0]);
-    if (n < LANES<T>) return store_part<T>(out, F::go(load_part<T>(a, n, T(1)), load_part<T>(b, n, T(1))), n);
+    if (n < LANES<T>) return in_rooms<T>(line_whole<F, T>, at, n);
     for (int64_t i = 0; i < n; i += LANES<T>) {
         const int64_t k = i + LANES<T> <= n ? i : n - LANES<T>;
         store<T>(out + k, F::go(load<T>(a + k), load<T>(b + k)));

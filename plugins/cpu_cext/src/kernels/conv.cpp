@@ -238,7 +238,7 @@ template <class T> static void pack(const ConvPlan<T> &p, int64_t number, int64_
             int64_t runs = line ? 1 : p.channels, length = line ? phase.depth : phase.taps_count;
             for (int64_t c = 0; plain && c < runs; c++, to += rows * length) {
                 const T *own = from + i * p.weight_output + c * p.weight_channel;
-                if (rows == 8) turn<T, 8>(to, 8, own, p.weight_output, length);
+                if (PANEL == 8 && rows == 8) turn<T, 8>(to, 8, own, p.weight_output, length);
                 else turn<T, 4>(to, 4, own, p.weight_output, length);
             }
             for (int64_t c = 0; !plain && c < p.channels; c++) {

@@ -14,7 +14,7 @@ constexpr int MOST = 8;    // vectors that the smallest panels do at once
 
 // c[i][j] (+)= sum over k of a[k][i] * b[offset[k] + j], for MR rows and NR vectors.
 template <class T, int MR, int NR>
-static void product(int64_t depth, const T *a, const T *b, const int64_t *offset, T *c, int64_t ldc, bool add) {
+static __attribute__((noinline)) void product(int64_t depth, const T *a, const T *b, const int64_t *offset, T *c, int64_t ldc, bool add) {
     vec<T> sum[MR][NR];
 #pragma GCC unroll 8
     for (int i = 0; i < MR; i++)
@@ -58,14 +58,14 @@ static void product(int rows, int64_t vectors, int64_t depth, const T *a, const 
         } else if (rows == 4) {
             if (vectors >= FOUR) go(product<T, 4, FOUR>, FOUR);
             else if (vectors >= 3) go(product<T, 4, 3>, 3);
-            else if (vectors == 2) go(product<T, 4, 2>, 2);
+            else if (vectors == 2 && !SMALL) go(product<T, 4, 2>, 2);
             else go(product<T, 4, 1>, 1);
         } else if (rows == 2) {
             if (vectors >= TWO) go(product<T, 2, TWO>, TWO);
-            else if (vectors >= 3) go(product<T, 2, 3>, 3);
+            else if (vectors >= 3 && !SMALL) go(product<T, 2, 3>, 3);
             else go(product<T, 2, 1>, 1);
         } else {
-            if (vectors >= 8) go(product<T, 1, 8>, 8);
+            if (vectors >= 8 && !SMALL) go(product<T, 1, 8>, 8);
             else if (vectors >= 4) go(product<T, 1, 4>, 4);
             else go(product<T, 1, 1>, 1);
         }

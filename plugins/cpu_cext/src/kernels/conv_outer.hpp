@@ -147,7 +147,7 @@ template <class T> static void outer(const ConvOuter<T> &s, T *room, int64_t tas
         for (int64_t m = 0; m < ms;) {
             int64_t rows = rows_of(ms - m), used = least(rows, ms - m), channel = group * p.outputs + first + m;
             T *to = g + m * places;
-            if (rows == 8) turn_gradients<T, 8>(s, to, r, z, channel, used);
+            if (PANEL == 8 && rows == 8) turn_gradients<T, 8>(s, to, r, z, channel, used);
             else if (rows == 4) turn_gradients<T, 4>(s, to, r, z, channel, used);
             else if (rows == 2) turn_gradients<T, 2>(s, to, r, z, channel, used);
             else turn_gradients<T, 1>(s, to, r, z, channel, used);

@@ -9,8 +9,11 @@ INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 INLINE int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 INLINE int64_t ceil_div(int64_t a, int64_t b) { return a >= 0 ? (a + b - 1) / b : -(-a / b); }
 
-template <class T> INLINE void zeros(T *to, int64_t n) {
+template <class T> static __attribute__((noinline)) void zeros_run(T *to, int64_t n) {
     for (int64_t i = 0; i < n; i++) to[i] = T(0);
+}
+template <class T> INLINE void zeros(T *to, int64_t n) {  // in very many places, mostly none
+    if (n > 0) zeros_run(to, n);
 }
 
 template <class T> INLINE void copy_exact(T *to, const T *from, int64_t n) {

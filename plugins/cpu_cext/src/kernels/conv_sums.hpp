@@ -48,7 +48,7 @@ static void inner_all(const Sums<T> &s, int64_t ms, int64_t depth, int64_t vecto
     if constexpr (PANEL == 8)
         for (; m + 8 <= ms; m += 8) inner_rows<T, 8, 3>(s, m, depth, vectors, g, x, ld);
     for (; m + 4 <= ms; m += 4) inner_rows<T, 4, PANEL == 8 ? 6 : 3>(s, m, depth, vectors, g, x, ld);
-    for (; m + 2 <= ms; m += 2) inner_rows<T, 2, PANEL == 8 ? 8 : 4>(s, m, depth, vectors, g, x, ld);
+    for (; m + 2 <= ms && !SMALL; m += 2) inner_rows<T, 2, PANEL == 8 ? 8 : 4>(s, m, depth, vectors, g, x, ld);
     for (; m < ms; m++) inner_rows<T, 1, 8>(s, m, depth, vectors, g, x, ld);
 }
 
@@ -84,8 +84,8 @@ static void correlate_all(int64_t taps, int64_t rows, int64_t columns, const T *
                           const int64_t *offset, T *out) {
     for (int64_t t = 0; t < taps;) {
         int64_t left = taps - t;
-        if (left >= 9) correlate<T, 9>(rows, columns, g, ldg, x, ldx, offset + t, out + t), t += 9;
-        else if (left >= 5) correlate<T, 5>(rows, columns, g, ldg, x, ldx, offset + t, out + t), t += 5;
+        if (left >= 9 && !SMALL) correlate<T, 9>(rows, columns, g, ldg, x, ldx, offset + t, out + t), t += 9;
+        else if (left >= 5 && !SMALL) correlate<T, 5>(rows, columns, g, ldg, x, ldx, offset + t, out + t), t += 5;
         else if (left >= 3) correlate<T, 3>(rows, columns, g, ldg, x, ldx, offset + t, out + t), t += 3;
         else correlate<T, 1>(rows, columns, g, ldg, x, ldx, offset + t, out + t), t += 1;
     }

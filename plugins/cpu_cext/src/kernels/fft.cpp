@@ -73,7 +73,7 @@ template <int R, class T> static void step_of(const FFTStep<T> &f) {
         const T *xr = f.x_re + p * s, *xi = f.x_im + p * s;
         T *yr = f.y_re + p * R * s, *yi = f.y_im + p * R * s;
         int64_t q = 0;
-        for (; q + LANES<T> <= s; q += LANES<T>) butterfly<R, T, vec<T>>(f, xr, xi, yr, yi, apart, q, w);
+        for (; q + LANES<T> <= s && !SMALL; q += LANES<T>) butterfly<R, T, vec<T>>(f, xr, xi, yr, yi, apart, q, w);
         for (; q < s; q++) butterfly<R, T, T>(f, xr, xi, yr, yi, apart, q, w);
     }
 }
@@ -122,13 +122,11 @@ template <class T> static void step_any(const FFTStep<T> &f) {
 }
 
 template <class T> static void step(const FFTStep<T> &f) {
-    switch (f.factor) {
-        case 2: return step_of<2>(f);
-        case 3: return step_of<3>(f);
-        case 4: return step_of<4>(f);
-        case 5: return step_of<5>(f);
-        default: return step_any(f);
-    }
+    if (f.factor == 2) return step_of<2>(f);
+    if (f.factor == 4) return step_of<4>(f);
+    if (f.factor == 3 && !SMALL) return step_of<3>(f);
+    if (f.factor == 5 && !SMALL) return step_of<5>(f);
+    step_any(f);
 }
 
 extern const FFTTable fft_kernels_table;

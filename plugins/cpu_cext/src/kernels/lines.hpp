@@ -140,11 +140,13 @@ static inline __attribute__((noinline)) void spread_rooms(MovingLine line, const
     }
 }
 
-// The inner loop of a line; sizes are those of an element of the output and of the inputs.
-template <Line line, int... SIZES>
-static void inner(char *const *at, const int64_t *step, int64_t n, const void *) {
-    static constexpr int sizes[] = {SIZES...};
-    constexpr int count = sizeof...(SIZES);
+// Of an element of the output and of the inputs, in bytes.
+template <int... SIZES> struct Sizes {
+    static constexpr int count = sizeof...(SIZES), bytes[] = {SIZES...};
+    static constexpr int64_t moves[] = {SIZES...};
+};
+
+INLINE void inner_of(Line line, const int *sizes, int count, char *const *at, const int64_t *step, int64_t n) {
     bool whole = true;
     for (int i = 0; i < count; i++) whole &= step[i] == sizes[i];
     if (whole || n == 1)
@@ -152,12 +154,8 @@ static void inner(char *const *at, const int64_t *step, int64_t n, const void *)
     else
         spread(line, sizes, count, at, step, n);
 }
-
-template <MovingLine line, int... SIZES>
-static void inner_moving(char *const *at, const int64_t *step, int64_t n, const void *) {
-    static constexpr int sizes[] = {SIZES...};
-    static constexpr int64_t moves[] = {SIZES...};
-    constexpr int count = sizeof...(SIZES);
+INLINE void inner_moving_of(MovingLine line, const int *sizes, const int64_t *moves, int count, char *const *at,
+                            const int64_t *step, int64_t n) {
     bool lying = step[0] == sizes[0], moving = false;
     for (int i = 1; i < count; i++) {
         lying &= step[i] == 0 || step[i] == sizes[i];
@@ -167,25 +165,54 @@ static void inner_moving(char *const *at, const int64_t *step, int64_t n, const 
     else if (lying && moving) line(at, step, n);  // whose steps are the moves
     else spread_rooms(line, sizes, count, at, step, n, moving);
 }
+// The same for all lines, where there is to be little code.
+static inline __attribute__((noinline)) void inner_any(Line line, const int *sizes, int count, char *const *at,
+                                                       const int64_t *step, int64_t n) {
+    inner_of(line, sizes, count, at, step, n);
+}
+static inline __attribute__((noinline)) void inner_moving_any(MovingLine line, const int *sizes, const int64_t *moves, int count,
+                                                              char *const *at, const int64_t *step, int64_t n) {
+    inner_moving_of(line, sizes, moves, count, at, step, n);
+}
+
+// The inner loop of a line.
+template <Line line, int... SIZES>
+static void inner(char *const *at, const int64_t *step, int64_t n, const void *) {
+    using S = Sizes<SIZES...>;
+    if constexpr (SMALL) inner_any(line, S::bytes, S::count, at, step, n);
+    else inner_of(line, S::bytes, S::count, at, step, n);
+}
+template <MovingLine line, int... SIZES>
+static void inner_moving(char *const *at, const int64_t *step, int64_t n, const void *) {
+    using S = Sizes<SIZES...>;
+    if constexpr (SMALL) inner_moving_any(line, S::bytes, S::moves, S::count, at, step, n);
+    else inner_moving_of(line, S::bytes, S::moves, S::count, at, step, n);
+}
 
 // ---- lines ----
 
 // f(offset, count of lanes) over 0..n, by vectors of N lanes, the last overlapping; fewer elements by narrower vectors.
+// The last vector goes through the same loop, so that f's code is there once for each width; but where the compiler is
+// told to be small it makes a poor loop of that.
 template <int N> struct count_of { static constexpr int value = N; };
-template <int N, class F> INLINE void cover_few(int64_t n, F f) {  // n < 2 N
-    if (n >= N) {
-        f(0, count_of<N>{});
-        f(n - N, count_of<N>{});
-    } else if constexpr (N > 1) {
-        cover_few<N / 2>(n, f);
+template <int N, bool WIDEST = true, class F> INLINE void cover(int64_t n, F f) {
+    if (n < N) {
+        if constexpr (N > 1) cover<N / 2, false>(n, f);
+        return;
     }
-}
-template <int N, class F> INLINE void cover(int64_t n, F f) {
-    if constexpr (N > 1)
-        if (n < N) return cover_few<N / 2>(n, f);
     int64_t i = 0;
-    for (; i <= n - N; i += N) f(i, count_of<N>{});
-    if (i < n) f(n - N, count_of<N>{});
+    if constexpr (SMALL && WIDEST) {
+        for (; i <= n - N; i += N) f(i, count_of<N>{});
+        if (i < n) f(n - N, count_of<N>{});
+        return;
+    }
+    for (;;) {
+        f(i, count_of<N>{});
+        i += N;
+        if (i <= n - N) continue;
+        if (i >= n) return;
+        i = n - N;
+    }
 }
 
 // out = F::go(a, b), of one type

@@ -87,11 +87,8 @@ template <class T, int NV>
 static void row_strip(int64_t m, int64_t k, const T *a, int64_t ra, int64_t ca, const T *b, int64_t ldb, T *c, int64_t ldc,
                       bool add, int64_t last) {
     int64_t i = 0;
-    for (; i + 4 <= m; i += 4) row_tile<T, 4, NV>(k, a + i * ra, ra, ca, b, ldb, c + i * ldc, ldc, add, last);
-    if (m - i >= 2) {
-        row_tile<T, 2, NV>(k, a + i * ra, ra, ca, b, ldb, c + i * ldc, ldc, add, last);
-        i += 2;
-    }
+    for (; i + 4 <= m && !SMALL; i += 4) row_tile<T, 4, NV>(k, a + i * ra, ra, ca, b, ldb, c + i * ldc, ldc, add, last);
+    for (; i + 2 <= m; i += 2) row_tile<T, 2, NV>(k, a + i * ra, ra, ca, b, ldb, c + i * ldc, ldc, add, last);
     if (i < m) row_tile<T, 1, NV>(k, a + i * ra, ra, ca, b, ldb, c + i * ldc, ldc, add, last);
 }
 
@@ -220,12 +217,12 @@ template <class T, int NC>
 static void dot_strip(int64_t m, int64_t k, const T *a, int64_t ra, const T *b, int64_t ldb, T *c, int64_t ldc, bool add,
                       int64_t used) {
     int64_t i = 0;
-    for (; i + 4 <= m; i += 4) dot_tile<T, 4, NC>(k, a + i * ra, ra, b, ldb, c + i * ldc, ldc, add, used);
-    if (m - i >= 2) {
+    for (; i + 4 <= m && !SMALL; i += 4) dot_tile<T, 4, NC>(k, a + i * ra, ra, b, ldb, c + i * ldc, ldc, add, used);
+    if (m - i >= 2 && !SMALL) {
         dot_tile<T, 2, NC>(k, a + i * ra, ra, b, ldb, c + i * ldc, ldc, add, used);
         i += 2;
     }
-    if (i < m) dot_tile<T, 1, NC>(k, a + i * ra, ra, b, ldb, c + i * ldc, ldc, add, used);
+    for (; i < m; i++) dot_tile<T, 1, NC>(k, a + i * ra, ra, b, ldb, c + i * ldc, ldc, add, used);
 }
 
 // A long dot of single vectors: sums of blocks are added up pairwise enough by many lanes.
@@ -252,7 +249,7 @@ static void dots(int64_t m, int64_t n, int64_t k, const T *a, int64_t ra, int64_
         for (int64_t j = 0; j < n; j++) c[j] = (add ? c[j] : T(0)) + one_dot(k, a, b + j * ldb);
         return;
     }
-    if (m == 1) {
+    if (m == 1 && !SMALL) {
         for (int64_t j = 0; j < n; j += 8) dot_tile<T, 1, 8>(k, a, ra, b + j * ldb, ldb, c + j, ldc, add, n - j < 8 ? n - j : 8);
         return;
     }

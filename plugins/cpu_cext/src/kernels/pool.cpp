@@ -5,6 +5,8 @@
 
 namespace mortice::ISA {
 
+#define APART static __attribute__((noinline))  // works on a row, and is called from several places
+
 INLINE int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 INLINE int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
@@ -13,7 +15,7 @@ template <> struct same_width<double> { using type = int64_t; };
 template <class T> using Index = typename same_width<T>::type;
 
 // Element q of residue r is from[q * stride + r - padding], `rest` outside.
-template <class T> static void spread(T *to, int64_t pitch, const T *from, const PoolAxis &a, T rest) {
+template <class T> APART void spread(T *to, int64_t pitch, const T *from, const PoolAxis &a, T rest) {
     int64_t s = a.stride, residues = least(s, a.dilation * (a.kernel - 1) + 1);
     for (int64_t r = 0; r < residues; r++, to += pitch) {
         int64_t start = r - a.padding;
@@ -114,7 +116,7 @@ template <class T> static void max(const PoolPlan<T> &p, T *room, int64_t task) 
 
 // ---- averages ----
 
-template <class T> static T sum_run(const T *from, int64_t n) {
+template <class T> APART T sum_run(const T *from, int64_t n) {
     constexpr int L = LANES<T>;
     vec<T> sum[4] = {};
     int64_t i = 0;
@@ -127,7 +129,7 @@ template <class T> static T sum_run(const T *from, int64_t n) {
     return total;
 }
 
-template <class T> static void divide_row(const PoolPlan<T> &p, int64_t z, int64_t y, T *row) {
+template <class T> APART void divide_row(const PoolPlan<T> &p, int64_t z, int64_t y, T *row) {
     int64_t n = p.axis[2].count;
     if (!p.divisor[0]) {
         T by = p.divide_by;

@@ -126,6 +126,17 @@ template <class T, class Op> INLINE T folded_row(const T *p, int64_t n) {
     constexpr int L = LANES<T>;
     if (n < L) return short_row<T, Op>(p, n);
     vec<T> a = load(p);
+    if constexpr (SMALL) {
+        vec<T> b = splat<T>(Op::template identity<T>()), c = b, d = b;
+        int64_t i = L;
+        for (; i + 4 * L <= n; i += 4 * L) {
+            a = Op::of(a, load(p + i)), b = Op::of(b, load(p + i + L));
+            c = Op::of(c, load(p + i + 2 * L)), d = Op::of(d, load(p + i + 3 * L));
+        }
+        for (; i + L <= n; i += L) a = Op::of(a, load(p + i));
+        if (i < n) b = Op::of(b, last_lanes<T>(n - i) ? load(p + n - L) : splat<T>(Op::template identity<T>()));
+        return across<T, Op, VECTOR_BYTES>(Op::of(Op::of(a, b), Op::of(c, d)));
+    }
     if (n >= 8 * L) {
         vec<T> b = load(p + L), c = load(p + 2 * L), d = load(p + 3 * L);
         vec<T> e = load(p + 4 * L), f = load(p + 5 * L), g = load(p + 6 * L), h = load(p + 7 * L);
@@ -268,7 +279,9 @@ template <class T, class Op> INLINE vec<T> with_eight(vec<T> acc, const T *p, in
     }
 }
 
-// Some lines, fewer than eight.
+INLINE int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
+
+// Some lines, eight at most.
 template <class T, class Op> INLINE vec<T> with_some(vec<T> acc, const T *p, int64_t step, int64_t lines) {
     if constexpr (EXTREME_OF_FLOATS<T, Op>) {
         vec<T> best = load(p);
@@ -280,8 +293,9 @@ template <class T, class Op> INLINE vec<T> with_some(vec<T> acc, const T *p, int
         }
         return with_nans(bad, quick<Op>(best, acc));
     }
-    for (int64_t k = 0; k < lines; k++) acc = Op::of(acc, load(p + k * step));
-    return acc;
+    vec<T> part = load(p);
+    for (int64_t k = 1; k < lines; k++) part = Op::of(part, load(p + k * step));
+    return Op::of(acc, part);
 }
 template <class T, class Op> INLINE T with_column(T acc, const T *p, int64_t step, int64_t lines) {
     for (int64_t k = 0; k < lines; k++) {
@@ -303,27 +317,30 @@ static void columns(const void *from, int64_t count, int64_t step, int64_t m, vo
             const T *p = x + r * step, *q = p + 4 * step;
             for (int64_t j = 0; j < m; j++) {
                 MORTICE_PLAIN(j);
-                if (r + 8 <= count)
+                if (r + 8 <= count && !SMALL)
                     acc[j] = Op::of(acc[j], eight<T, Op>(p[j], p[step + j], p[2 * step + j], p[3 * step + j], q[j],
                                                          q[step + j], q[2 * step + j], q[3 * step + j]));
                 else
-                    acc[j] = with_column<T, Op>(acc[j], p + j, step, count - r);
+                    acc[j] = with_column<T, Op>(acc[j], p + j, step, least_of(count - r, 8));
             }
         }
         return;
     }
-    int64_t r = 0, last = m - L;
-    for (; r + 8 <= count; r += 8) {
+    const int64_t last = m - L;
+    for (int64_t r = 0; r < count; r += 8) {
         const T *p = x + r * step;
         const vec<T> end = load(acc + last);
-        for (int64_t j = 0; j < last; j += L) store(acc + j, with_eight<T, Op>(load(acc + j), p + j, step));
-        store(acc + last, with_eight<T, Op>(end, p + last, step));
-    }
-    if (r < count) {
-        const T *p = x + r * step;
-        const vec<T> end = load(acc + last);
-        for (int64_t j = 0; j < last; j += L) store(acc + j, with_some<T, Op>(load(acc + j), p + j, step, count - r));
-        store(acc + last, with_some<T, Op>(end, p + last, step, count - r));
+        const bool whole = r + 8 <= count && !SMALL;
+        for (int64_t j = 0; whole;) {
+            store(acc + j, with_eight<T, Op>(j < last ? load(acc + j) : end, p + j, step));
+            if (j >= last) break;
+            j = least_of(j + L, last);
+        }
+        for (int64_t j = 0; !whole;) {
+            store(acc + j, with_some<T, Op>(j < last ? load(acc + j) : end, p + j, step, least_of(count - r, 8)));
+            if (j >= last) break;
+            j = least_of(j + L, last);
+        }
     }
 }
 

@@ -307,15 +307,14 @@ template <class T> INLINE Exponents row_exponents(const T *p, int64_t n) {
     T top = row<T, Max>(p, n);
     if (!(top - top == 0)) return {static_cast<double>(top), top < 0 ? 0.0 : 1.0};  // infinite, or nan
     const vec<T> largest = splat(top);
-    vec<T> s[2] = {};
-    int64_t i = 0;
-    for (; i + 2 * L <= n; i += 2 * L) {
-        s[0] += exp_below(load(p + i) - largest);
-        s[1] += exp_below(load(p + i + L) - largest);
+    vec<T> a = {}, b = {};
+    for (int64_t i = 0; i < n; i += L) {  // to two sums in turns; one copy of the function, which is long
+        const vec<T> v = i + L <= n ? load(p + i) : load_part(p + i, n - i, -static_cast<T>(__builtin_inf()));
+        const vec<T> sum = a + exp_below(v - largest);
+        a = b;
+        b = sum;
     }
-    for (; i + L <= n; i += L) s[0] += exp_below(load(p + i) - largest);
-    if (i < n) s[1] += exp_below(load_part(p + i, n - i, -static_cast<T>(__builtin_inf())) - largest);
-    return {static_cast<double>(top), static_cast<double>(across<T, Sum, VECTOR_BYTES>(s[0] + s[1]))};
+    return {static_cast<double>(top), static_cast<double>(across<T, Sum, VECTOR_BYTES>(a + b))};
 }
 template <class T> static void exponents_rows(const void *x, int64_t n, int64_t count, int64_t step, void *out) {
     for (int64_t r = 0; r < count; r++)

@@ -103,7 +103,25 @@ template <class T, int N = LANES<T> / 2> INLINE T largest(vec<T> v) {
 constexpr int64_t SUM_BLOCK = 4096;  // elements added in a vector's lanes before they go into a double
 
 // Add up `of(i, left)`, vectors of a line of n elements, in lanes and blocks: errors grow as slowly as in a pairwise sum.
+template <class T, class F> INLINE double sum_once(int64_t n, F &&of) {
+    constexpr int L = LANES<T>;
+    double all = 0;
+    for (int64_t start = 0; start < n; start += SUM_BLOCK) {
+        const int64_t end = n - start > SUM_BLOCK ? start + SUM_BLOCK : n;
+        vec<T> sum{};
+        for (int64_t i = start; i < end;) {
+            const int64_t stop = end - i > SUM_BLOCK / 4 ? i + SUM_BLOCK / 4 : end;
+            vec<T> a{};
+            for (; i < stop; i += L) a += of(i, end - i);
+            sum += a;
+        }
+        all += total<T>(sum);
+    }
+    return all;
+}
+// The same for what takes little itself: four vectors at once.
 template <class T, class F> INLINE double sum_along(int64_t n, F &&of) {
+    if constexpr (SMALL) return sum_once<T>(n, of);
     constexpr int L = LANES<T>;
     double all = 0;
     for (int64_t start = 0; start < n; start += SUM_BLOCK) {
@@ -123,12 +141,12 @@ template <class T, class F> INLINE double sum_along(int64_t n, F &&of) {
 }
 // Two sums at once: `of(i, left, first, second)` adds to both.
 template <class T, class F> INLINE void sums_along(int64_t n, double &first, double &second, F &&of) {
-    constexpr int L = LANES<T>;
-    for (int64_t start = 0; start < n; start += SUM_BLOCK) {
-        const int64_t end = n - start > SUM_BLOCK ? start + SUM_BLOCK : n;
+    constexpr int64_t L = LANES<T>, BLOCK = SMALL ? SUM_BLOCK / 2 : SUM_BLOCK;
+    for (int64_t start = 0; start < n; start += BLOCK) {
+        const int64_t end = n - start > BLOCK ? start + BLOCK : n;
         vec<T> a{}, b{}, c{}, d{};
         int64_t i = start;
-        for (; i + 2 * L <= end; i += 2 * L) {
+        for (; i + 2 * L <= end && !SMALL; i += 2 * L) {
             of(i, L, a, b);
             of(i + L, L, c, d);
         }
@@ -137,12 +155,16 @@ template <class T, class F> INLINE void sums_along(int64_t n, double &first, dou
         second += total<T>(b + d);
     }
 }
-// Do `f(i, left)` for each vector of a line.
-template <class T, class F> INLINE void along(int64_t n, F &&f) {
+// Do `f(i, left)` for each vector of a line. ONCE is for what takes long itself, and is not worth two loops.
+template <class T, bool ONCE = false, class F> INLINE void along(int64_t n, F &&f) {
     constexpr int L = LANES<T>;
     int64_t i = 0;
-    for (; i + L <= n; i += L) f(i, L);
-    if (i < n) f(i, n - i);
+    if constexpr (ONCE || SMALL) {
+        for (; i < n; i += L) f(i, n - i);
+    } else {
+        for (; i + L <= n; i += L) f(i, L);
+        if (i < n) f(i, n - i);
+    }
 }
 
 // ---- columns: several beside each other, in strips ----
@@ -152,17 +174,16 @@ constexpr int64_t COLUMN_BLOCK = 64;  // elements of a column added before they 
 template <class T> struct Strip { T at[STRIP]; };
 
 // sum = the sum of `of(row, j, left)` over the rows, in blocks.
-template <class T, class F> INLINE void column_sums(int64_t n, int64_t width, T *sum, F &&of) {
+template <class T, bool ONCE = false, class F> INLINE void column_sums(int64_t n, int64_t width, T *sum, F &&of) {
     Strip<T> part;
-    along<T>(width, [&](int64_t j, int64_t left) { put(sum + j, vec<T>{}, left); });
-    for (int64_t start = 0; start < n; start += COLUMN_BLOCK) {
+    T *to = sum;
+    for (int64_t start = 0; start == 0 || start < n; start += COLUMN_BLOCK, to = part.at) {
         const int64_t end = n - start > COLUMN_BLOCK ? start + COLUMN_BLOCK : n;
-        along<T>(width, [&](int64_t j, int64_t left) { put(part.at + j, of(start, j, left), left); });
-        for (int64_t i = start + 1; i < end; i++)
-            along<T>(width, [&](int64_t j, int64_t left) {
-                put(part.at + j, get(part.at + j, left) + of(i, j, left), left);
-            });
-        along<T>(width, [&](int64_t j, int64_t left) { put(sum + j, get(sum + j, left) + get(part.at + j, left), left); });
+        along<T>(width, [&](int64_t j, int64_t left) { put(to + j, vec<T>{}, left); });
+        for (int64_t i = start; i < end; i++)
+            along<T, ONCE>(width, [&](int64_t j, int64_t left) { put(to + j, get(to + j, left) + of(i, j, left), left); });
+        if (start)
+            along<T>(width, [&](int64_t j, int64_t left) { put(sum + j, get(sum + j, left) + get(part.at + j, left), left); });
     }
 }
 

@@ -24,6 +24,13 @@
 
 namespace mortice::ISA {
 
+// Whether to be small rather than fast: what serves machines of before 2013.
+#if defined(__x86_64__) && !defined(__AVX2__)
+constexpr bool SMALL = true;
+#else
+constexpr bool SMALL = false;
+#endif
+
 template <class T> struct vector_of { typedef T type __attribute__((vector_size(VECTOR_BYTES))); };
 template <class T> using vec = typename vector_of<T>::type;
 using vf = vec<float>;

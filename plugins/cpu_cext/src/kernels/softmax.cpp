@@ -32,7 +32,7 @@ template <class T> APART T row_max(const T *x, int64_t n) {
 
 template <class T> APART double exp_sum(const T *x, int64_t n, T top) {
     const vec<T> m = splat(top);
-    return sum_along<T>(n, [&](int64_t i, int64_t left) { return v_exp(get(x + i, left, -INFINITE<T>) - m); });
+    return sum_once<T>(n, [&](int64_t i, int64_t left) { return v_exp(get(x + i, left, -INFINITE<T>) - m); });
 }
 
 template <class T> INLINE void softmax_row(const T *x, T *out, int64_t n) {
@@ -44,7 +44,7 @@ template <class T> INLINE void softmax_row(const T *x, T *out, int64_t n) {
     }
     const T top = row_max(x, n);
     const vec<T> m = splat(top);
-    const double sum = sum_along<T>(n, [&](int64_t i, int64_t left) {
+    const double sum = sum_once<T>(n, [&](int64_t i, int64_t left) {
         const vec<T> e = v_exp(get(x + i, left, -INFINITE<T>) - m);
         put(out + i, e, left);
         return e;
@@ -97,7 +97,7 @@ template <class T> void rows_grad(const T *g, const T *y, T *out, int64_t rows, 
         });
         const vec<T> s = splat(static_cast<T>(sum));
         if (logs)
-            along<T>(n, [&](int64_t i, int64_t left) {
+            along<T, true>(n, [&](int64_t i, int64_t left) {
                 put(out + i, get(g + i, left) - v_exp(get(y + i, left)) * s, left);
             });
         else
@@ -158,10 +158,14 @@ template <class T> void strip_grad(const T *g, const T *y, T *out, int64_t n, in
     });
     for (int64_t i = 0; i < n; i++) {
         const int64_t at = i * stride;
-        along<T>(width, [&](int64_t j, int64_t left) {
-            const vec<T> dy = get(g + at + j, left), v = get(y + at + j, left), s = get(sum.at + j, left);
-            put(out + at + j, logs ? dy - v_exp(v) * s : v * (dy - s), left);
-        });
+        if (logs)
+            along<T>(width, [&](int64_t j, int64_t left) {
+                put(out + at + j, get(g + at + j, left) - v_exp(get(y + at + j, left)) * get(sum.at + j, left), left);
+            });
+        else
+            along<T>(width, [&](int64_t j, int64_t left) {
+                put(out + at + j, get(y + at + j, left) * (get(g + at + j, left) - get(sum.at + j, left)), left);
+            });
     }
 }
 
@@ -172,7 +176,7 @@ template <class T> void strip_logsumexp(const T *x, T *out, int64_t n, int64_t s
     else
         along<T>(width, [&](int64_t j, int64_t left) { put(top.at + j, vec<T>{}, left); });
     along<T>(width, [&](int64_t j, int64_t left) { put(top.at + j, finite_or_zero<T>(get(top.at + j, left)), left); });
-    column_sums<T>(n, width, sum.at, [&](int64_t i, int64_t j, int64_t left) {
+    column_sums<T, true>(n, width, sum.at, [&](int64_t i, int64_t j, int64_t left) {
         return v_exp(get(x + i * stride + j, left) - get(top.at + j, left));
     });
     for (int64_t j = 0; j < width; j++)
@@ -205,7 +209,7 @@ void rows_logs(const T *x, const T *weight, T *top, T *below, T *spread, int64_t
             return weight ? low * get(weight + i, left) : low;
         }));
     }
-    along<T>(rows, [&](int64_t r, int64_t left) { put(below + r, v_log(get(below + r, left, T(1))), left); });
+    along<T, true>(rows, [&](int64_t r, int64_t left) { put(below + r, v_log(get(below + r, left, T(1))), left); });
 }
 
 template <class T>
@@ -213,7 +217,7 @@ void rows_pulled(const T *x, const T *weight, const T *top, const T *below, cons
                  int64_t rows, int64_t n) {
     for (int64_t r = 0; r < rows; r++, x += n, out += n) {
         const vec<T> m = splat(top[r]), l = splat(below[r]), by = splat(scale[r]), off = splat(share ? share[r] : T(0));
-        along<T>(n, [&](int64_t i, int64_t left) {
+        along<T, true>(n, [&](int64_t i, int64_t left) {
             vec<T> v = v_exp(get(x + i, left) - m - l) * by;
             if (share) v -= weight ? off * get(weight + i, left) : off;
             put(out + i, v, left);
@@ -228,10 +232,10 @@ void columns_logs(const T *x, const T *weight, T *top, T *below, T *spread, int6
         const T *from = x + j0;
         T *m = top + j0;
         column_max(from, n, stride, some, m);
-        column_sums<T>(n, some, below + j0, [&](int64_t i, int64_t j, int64_t left) {
+        column_sums<T, true>(n, some, below + j0, [&](int64_t i, int64_t j, int64_t left) {
             return v_exp(get(from + i * stride + j, left) - get(m + j, left));
         });
-        along<T>(some, [&](int64_t j, int64_t left) { put(below + j0 + j, v_log(get(below + j0 + j, left, T(1))), left); });
+        along<T, true>(some, [&](int64_t j, int64_t left) { put(below + j0 + j, v_log(get(below + j0 + j, left, T(1))), left); });
         if (spread)
             column_sums<T>(n, some, spread + j0, [&](int64_t i, int64_t j, int64_t left) {
                 const vec<T> low = get(from + i * stride + j, left) - get(m + j, left);
@@ -244,7 +248,7 @@ template <class T>
 void columns_pulled(const T *x, const T *weight, const T *top, const T *below, const T *scale, const T *share, T *out,
                     int64_t n, int64_t stride, int64_t width) {
     for (int64_t i = 0; i < n; i++, x += stride, out += stride)
-        along<T>(width, [&](int64_t j, int64_t left) {
+        along<T, true>(width, [&](int64_t j, int64_t left) {
             vec<T> v = v_exp(get(x + j, left) - get(top + j, left) - get(below + j, left)) * get(scale + j, left);
             if (share) v -= get(share + j, left) * splat(weight ? weight[i] : T(1));
             put(out + j, v, left);

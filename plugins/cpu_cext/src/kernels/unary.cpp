@@ -195,56 +195,58 @@ struct HardSwishSlope {
 
 // ---- over numbers in a row ----
 
+// Fewer numbers than a vector has lanes: a block's function over a room that holds one.
+template <class T> __attribute__((noinline)) void in_room(Block block, const void *from, const void *with, void *to, int64_t n,
+                                                          const double *numbers) {
+    constexpr int L = VECTOR_BYTES / (sizeof(T) < 4 ? 4 : sizeof(T));
+    T rooms[3][L];
+    for (int i = 0; i < L; i++) rooms[0][i] = rooms[1][i] = *static_cast<const T *>(from);
+    __builtin_memcpy(rooms[0], from, n * sizeof(T));
+    if (with) __builtin_memcpy(rooms[1], with, n * sizeof(T));
+    block(rooms[0], rooms[1], rooms[2], L, numbers);
+    __builtin_memcpy(to, rooms[2], n * sizeof(T));
+}
+
 // The last vector overlaps the one before, so that the function's code is there once.
 template <class T, class F> void map_block(const void *from, const void *, void *to, int64_t n, const double *numbers) {
     constexpr int L = LANES<T>;
+    if (n < L) return in_room<T>(map_block<T, F>, from, nullptr, to, n, numbers);
     const T *x = static_cast<const T *>(from);
-    T *out = static_cast<T *>(to), room[L];
-    int64_t kept = n;
-    if (n < L) {
-        for (int i = 0; i < L; i++) room[i] = T(1);
-        __builtin_memcpy(room, x, n * sizeof(T));
-        x = room, out = room, n = L;
-    }
+    T *out = static_cast<T *>(to);
     for (int64_t i = 0;;) {
         store<T>(out + i, F::of(load<T>(x + i), numbers));
         if (i == n - L) break;
         i = i + L > n - L ? n - L : i + L;
     }
-    if (out == room) __builtin_memcpy(to, room, kept * sizeof(T));
 }
 // Functions of a few steps: several vectors at once.
 template <class T, class F> void cheap_block(const void *from, const void *, void *to, int64_t n, const double *numbers) {
     constexpr int L = LANES<T>;
+    if (n < L) return in_room<T>(cheap_block<T, F>, from, nullptr, to, n, numbers);
     const T *x = static_cast<const T *>(from);
     T *out = static_cast<T *>(to);
     int64_t i = 0;
-    for (; i + 4 * L <= n; i += 4 * L) {
+    for (; i + 4 * L <= n && !SMALL; i += 4 * L) {
         vec<T> a = F::of(load<T>(x + i), numbers), b = F::of(load<T>(x + i + L), numbers);
         vec<T> c = F::of(load<T>(x + i + 2 * L), numbers), d = F::of(load<T>(x + i + 3 * L), numbers);
         store<T>(out + i, a), store<T>(out + i + L, b), store<T>(out + i + 2 * L, c), store<T>(out + i + 3 * L, d);
     }
-    for (; i + L <= n; i += L) store<T>(out + i, F::of(load<T>(x + i), numbers));
-    if (i < n) store_part<T>(out + i, F::of(load_part<T>(x + i, n - i), numbers), n - i);
+    for (; i < n; i += L) {
+        const int64_t k = i + L > n ? n - L : i;
+        store<T>(out + k, F::of(load<T>(x + k), numbers));
+    }
 }
 template <class T, class F>
 void slope_block(const void *from, const void *with, void *to, int64_t n, const double *numbers) {
     constexpr int L = LANES<T>;
+    if (n < L) return in_room<T>(slope_block<T, F>, from, with, to, n, numbers);
     const T *g = static_cast<const T *>(from), *x = static_cast<const T *>(with);
-    T *out = static_cast<T *>(to), room[L], other[L];
-    int64_t kept = n;
-    if (n < L) {
-        for (int i = 0; i < L; i++) room[i] = other[i] = T(1);
-        __builtin_memcpy(room, g, n * sizeof(T));
-        __builtin_memcpy(other, x, n * sizeof(T));
-        g = room, x = other, out = room, n = L;
-    }
+    T *out = static_cast<T *>(to);
     for (int64_t i = 0;;) {
         store<T>(out + i, F::of(load<T>(g + i), load<T>(x + i), numbers));
         if (i == n - L) break;
         i = i + L > n - L ? n - L : i + L;
     }
-    if (out == room) __builtin_memcpy(to, room, kept * sizeof(T));
 }
 template <class T, class F> void loop_block(const void *from, const void *, void *to, int64_t n, const double *numbers) {
     const T *__restrict x = static_cast<const T *>(from);
@@ -256,19 +258,14 @@ template <class T, class F> void loop_block(const void *from, const void *, void
 
 template <class H, class F> void half_block(const void *from, const void *, void *to, int64_t n, const double *numbers) {
     constexpr int L = LANES<float>;
+    if (n < L) return in_room<H>(half_block<H, F>, from, nullptr, to, n, numbers);
     const H *x = static_cast<const H *>(from);
-    H *out = static_cast<H *>(to), room[L] = {};
-    int64_t kept = n;
-    if (n < L) {
-        __builtin_memcpy(room, x, n * sizeof(H));
-        x = room, out = room, n = L;
-    }
+    H *out = static_cast<H *>(to);
     for (int64_t i = 0;;) {
         store_floats(out + i, F::of(load_floats(x + i), numbers));
         if (i == n - L) break;
         i = i + L > n - L ? n - L : i + L;
     }
-    if (out == room) __builtin_memcpy(to, room, kept * sizeof(H));
 }
 
 // Signs are bits.
