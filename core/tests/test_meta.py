@@ -130,6 +130,14 @@ def test_values_are_refused() -> None:
         x + mt.zeros(2)
 
 
+def test_comparison_looks_at_what_there_is() -> None:
+    x = mt.ones(2, device="meta")
+    mt.testing.assert_close(x, mt.zeros(2, device="meta"))
+    for other in (mt.ones(3, device="meta"), x.double(), mt.ones(2)):
+        with pytest.raises(AssertionError, match="do not match"):
+            mt.testing.assert_close(x, other)
+
+
 def test_it_is_printed_and_kept() -> None:
     x = mt.empty(3, 4, device="meta", dtype=mt.int32).t()
     assert repr(x) == "tensor(..., device='meta', size=(4, 3), dtype=mortice.int32)"
