@@ -88,7 +88,7 @@ def embedding(
     if len(weight.shape) != 2:
         raise ShapeError(f"embedding: 'weight' must be 2-D; got {list(weight.shape)}.")
     at = check_rows("embedding", indices, tuple(weight.shape)[0])
-    if sparse and weight._rg and weight._node is None and modes.grad:
+    if sparse and weight._rg and weight._node is None and weight._device.level is None and modes.grad:
         return import_module("mortice.sparse").embedding(weight, at, padding_idx, scale_grad_by_freq)
     return _embedding(weight, at, padding_idx=padding_idx, scale_grad_by_freq=scale_grad_by_freq)
 
