@@ -64,6 +64,12 @@ class LazyProperty(Lazy):
         setattr(instance, self.places[0][1], value)
 
 
+class StandIn:
+    """Stands for a function of a public namespace and does something first; `__wrapped__` is the function."""
+
+    __wrapped__: Any
+
+
 class family:
     """Stands for a module: in the body of a class its attributes are Lazy."""
 

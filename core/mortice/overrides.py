@@ -21,7 +21,7 @@ from typing import Any
 
 import mortice
 from mortice import Tensor
-from mortice.lazy import Lazy, LazyProperty
+from mortice.lazy import Lazy, LazyProperty, StandIn
 from mortice.methods import _disabled_torch_function_impl
 
 __all__ = [
@@ -158,14 +158,14 @@ class DisableTorchFunction(DisableTorchFunctionSubclass):
 # ---- what asks ----
 
 
-class Overridable:
+class Overridable(StandIn):
     """A public function or a method that asks before it runs. It equals what it stands for, so that either is a key."""
 
-    def __init__(self, fn: Any, name: str) -> None:
-        self._fn, self.__name__ = fn, name
+    def __init__(self, fn: Any, name: str, module: str = "", family: str = "") -> None:
+        self._fn, self._name, self.__name__, self.__module__ = fn, name, family + name, module
 
     @property
-    def __wrapped__(self) -> Any:
+    def __wrapped__(self) -> Any:  # type: ignore[override]
         if isinstance(self._fn, Lazy):
             self._fn = self._fn.settle()
         return self._fn
@@ -192,11 +192,7 @@ class Overridable:
         return repr(self.__wrapped__)
 
     def __reduce__(self) -> Any:
-        return _itself, (self.__wrapped__,)
-
-
-def _itself(fn: Any) -> Any:
-    return fn
+        return self._name  # in its namespace
 
 
 class _Method(Overridable):
@@ -331,12 +327,12 @@ _NEVER = frozenset(
 )
 
 
-def _made_overridable(name: str, value: Any, family: str = "") -> Any:
+def _made_overridable(name: str, value: Any, module: str = "mortice", family: str = "") -> Any:
     """Return what stands for a public name: functions ask, other things stay."""
     quiet = name.startswith(("_", "set_", "get_", "is_autocast")) or name in _NEVER
     if quiet or isinstance(value, (type, Overridable)) or not callable(value) or not hasattr(value, "__name__"):
         return value
-    return Overridable(value, family + name)
+    return Overridable(value, name, module, family)
 
 
 def _open_namespaces() -> None:
@@ -344,7 +340,7 @@ def _open_namespaces() -> None:
     for path, family in _NAMESPACES.items():
         module = import_module(path)
         for name, value in list(vars(module).items()):
-            vars(module)[name] = _made_overridable(name, value, family)
+            vars(module)[name] = _made_overridable(name, value, path, family)
     load = mortice._load
 
     def load_overridable(module: str, name: str) -> Any:
