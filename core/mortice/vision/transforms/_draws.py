@@ -71,14 +71,14 @@ def check_box(scale: Any, ratio: Any) -> None:
         warnings.warn("Scale and ratio should be of kind (min, max)", stacklevel=3)
 
 
-def pair(size: Any, error: str = "Please provide only two dimensions (h, w) for size.") -> Any:
+def pair(size: Any, error_msg: str = "Please provide only two dimensions (h, w) for size.") -> Any:
     """Return a size as (h, w)."""
     if isinstance(size, numbers.Number):
         return int(size), int(size)  # type: ignore[call-overload]
     if isinstance(size, Sequence) and len(size) == 1:
         return size[0], size[0]
     if len(size) != 2:
-        raise ValueError(error)
+        raise ValueError(error_msg)
     return size
 
 
