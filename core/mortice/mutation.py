@@ -215,8 +215,6 @@ def write(t: Any, data: Any, fresh: bool) -> None:
     """Change t's memory to the buffer `data` and count the change."""
     backend = t._device.backend
     storage = t._storage or t.own_storage()
-    if t._steps is not None and 0 not in t.shape and any(s == 0 and n > 1 for n, s in zip(t.shape, layout(t))):
-        raise RuntimeError(OVERLAP)
     aliases = storage.aliases
     if fresh and (
         (t._steps is None and not aliases.pinned and len(aliases) == 1 and aliases.last() is None) or may_rebind(t)
@@ -224,12 +222,14 @@ def write(t: Any, data: Any, fresh: bool) -> None:
         t._data, storage.reshapes = data, False
         if backend.rooted:
             storage.root = data
-    elif backend.mutable:
-        strides = backend.strides_of(t._data)
-        if strides is not None and 0 in strides and 0 not in t.shape and any(
-            [s == 0 and n > 1 for s, n in zip(strides, t.shape)]
-        ):
-            raise RuntimeError(OVERLAP)
+        storage.version += 1
+        return
+    strides = backend.strides_of(t._data) if backend.mutable else None
+    if strides is None and t._steps is not None:
+        strides = layout(t)
+    if strides is not None and 0 in strides and 0 not in t.shape and any([s == 0 and n > 1 for s, n in zip(strides, t.shape)]):
+        raise RuntimeError(OVERLAP)
+    if backend.mutable:
         backend.setitem(t._data, (...,), data)
     else:
         storage.root = put(backend, storage.root, t.view_steps, data)
