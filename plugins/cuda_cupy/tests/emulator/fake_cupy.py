@@ -153,6 +153,9 @@ def _function(name: str) -> Any:
     compute = getattr(np, name)
 
     def function(*operands: Any, **options: Any) -> Any:
+        if name in ("concatenate", "stack") and len(operands[0]) > 8 and get_current_stream()._steps is not None:
+            # It copies their addresses to the device.
+            raise RuntimeError("the current stream is capturing, so H2D transfers are disallowed")
         xs = [_open(x) for x in operands]
         options = {k: _open(v) for k, v in options.items()}
         return _result(lambda: compute(*xs, **options))
