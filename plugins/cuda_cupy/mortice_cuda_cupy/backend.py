@@ -19,6 +19,7 @@ from mortice_cuda_cupy.cudnn import CudnnKernels
 from mortice_cuda_cupy.exchange import Exchange
 from mortice_cuda_cupy.guard import guarded, outside_captures
 from mortice_cuda_cupy.kernels import CudaKernels
+from mortice_cuda_cupy.kernels.copying import joined
 from mortice_cuda_cupy.kernels.elementwise import direct
 from mortice_cuda_cupy.kernels.index import indexing
 from mortice_cuda_cupy.kernels.launch import Plans, contiguous
@@ -149,7 +150,8 @@ class CuPyBackend(CudaKernels, CudnnKernels, Movement, Products, Memory, Streams
         return cupy.broadcast_to(x, shape)
 
     def concat(self, arrays: Any, *, axis: int) -> Any:
-        return cupy.concatenate(arrays, axis=axis)
+        made = joined(arrays, axis)
+        return cupy.concatenate(arrays, axis=axis) if made is None else made
 
     def getitem(self, x: Any, key: Any) -> Any:
         return x[key]

@@ -43,10 +43,11 @@ def library() -> Any:
 
     from cupy_backends.cuda.libs import cublas
 
+    major = cupy.cuda.runtime.runtimeGetVersion() // 1000
     if os.name == "nt":  # where a library does not show what those that it loads have
-        major = cupy.cuda.runtime.runtimeGetVersion() // 1000
         return ctypes.WinDLL(f"cublas64_{major}.dll")  # type: ignore[attr-defined]
-    return ctypes.CDLL(cublas.__file__)
+    found = ctypes.CDLL(cublas.__file__)
+    return found if hasattr(found, "cublasGemmEx") else ctypes.CDLL(f"libcublas.so.{major}")
 
 
 @functools.cache

@@ -10,6 +10,9 @@ import cupyx
 import numpy as np
 from cupy.lib.stride_tricks import as_strided
 
+from mortice_cuda_cupy.kernels.copying import joined
+from mortice_cuda_cupy.kernels.launch import contiguous
+
 
 class Movement:
     """CuPy's own strided views."""
@@ -54,7 +57,9 @@ class Movement:
         return self.copy(x)  # type: ignore[attr-defined]
 
     def stack(self, arrays: Any, axis: int) -> Any:
-        return cupy.stack(arrays, axis=axis)
+        axis %= arrays[0].ndim + 1
+        made = joined([a.reshape(*a.shape[:axis], 1, *a.shape[axis:]) for a in map(contiguous, arrays)], axis)
+        return cupy.stack(arrays, axis=axis) if made is None else made
 
     def gather(self, x: Any, indices: Any, *, axis: int) -> Any:
         # The grid bounds the other axes, and the core has checked the indices.

@@ -389,3 +389,25 @@ def test_the_range_of_indices_is_read_at_once() -> None:
             assert k.index_range(mt.tensor(values, dtype=dtype, device="cuda")._data) == (min(values), max(values))
     with pytest.raises(IndexError, match="Target 4 is out of bounds for 3 classes"):
         mt.nn.functional.cross_entropy(mt.ones(2, 3, device="cuda"), mt.tensor([1, 4], device="cuda"))
+
+
+def test_arrays_are_joined_by_kernels() -> None:
+    for dtype in (mt.uint8, mt.float16, mt.float32, mt.complex64, mt.complex128):
+        for count in (1, 2, 8, 11, 20):
+            parts = [whole(3, 1 + i % 4, 5, seed=i).to(dtype) for i in range(count)]
+            moved = [p.cuda() for p in parts]
+            same(mt.cat(moved, 1), mt.cat(parts, 1))
+            even = [whole(4, 6, seed=i).to(dtype) for i in range(count)]
+            for dim in (0, 1, 2, -1):
+                same(mt.stack([p.cuda() for p in even], dim), mt.stack(even, dim))
+            same(mt.cat([p.cuda().t() for p in even] + [mt.ones(0, 4, dtype=dtype, device="cuda")]), mt.cat([p.t() for p in even]))
+            same(mt.stack([p.cuda().sum() for p in even]), mt.stack([p.sum() for p in even]))
+            same(mt.cat([p.cuda().reshape(-1)[1:] for p in even]), mt.cat([p.reshape(-1)[1:] for p in even]))
+
+
+def test_many_arrays_are_joined_while_work_is_captured() -> None:
+    parts, graph = [mt.full((2,), float(i), device="cuda") for i in range(12)], cuda.CUDAGraph()
+    with cuda.graph(graph):
+        out, heap = mt.cat(parts), mt.stack(parts)
+    graph.replay()
+    assert out.tolist() == [i // 2 for i in range(24)] and heap[:, 0].tolist() == list(range(12))

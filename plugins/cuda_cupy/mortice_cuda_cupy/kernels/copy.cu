@@ -60,3 +60,29 @@ __global__ void strided(const S *x, S *out, i64 n, i64 size1, i64 size2, i64 siz
     if (i < n) out[i] = held[l];
   }
 }
+
+// Up to eight arrays side by side: each has `rows` rows, which end in those of out, from `begin` on, at e0 to e7.
+#define NEXT(n, before) \
+  if (c >= before) from = p##n, start = before, width = e##n - before;
+template <class S>
+__global__ void join(S *out, i64 rows, i64 row, i64 begin, const S *p0, const S *p1, const S *p2, const S *p3, const S *p4,
+                     const S *p5, const S *p6, const S *p7, i64 e0, i64 e1, i64 e2, i64 e3, i64 e4, i64 e5, i64 e6, i64 e7) {
+  i64 first = i64(blockIdx.x) * (i64(blockDim.x) * 4) + threadIdx.x, n = rows * e7;
+  S held[4];
+#pragma unroll
+  for (int l = 0; l < 4; ++l) {
+    i64 i = first + l * i64(blockDim.x);
+    if (i >= n) continue;
+    i64 r = quotient_of(i, e7), c = i - r * e7, start = 0, width = e0;
+    const S *from = p0;
+    NEXT(1, e0) NEXT(2, e1) NEXT(3, e2) NEXT(4, e3) NEXT(5, e4) NEXT(6, e5) NEXT(7, e6)
+    held[l] = from[r * width + c - start];
+  }
+#pragma unroll
+  for (int l = 0; l < 4; ++l) {
+    i64 i = first + l * i64(blockDim.x);
+    if (i >= n) continue;
+    i64 r = quotient_of(i, e7);
+    out[r * row + begin + i - r * e7] = held[l];
+  }
+}

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mortice_cuda_cupy.kernels.launch import THREADS, Plans, Program, float32, prod
+from mortice_cuda_cupy.kernels.launch import THREADS, Plans, Program, contiguous, float32, prod
 
 WORD = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "u64", 16: "Word16"}
 _COUNTS = ("unsigned", "i64")
 _EACH = 4  # words that a thread copies
 COPY = Program(
     "copy.cu", *[f"transpose<{word}>" for size, word in WORD.items() if size < 16],
-    *[f"strided<{word}, {i}>" for word in WORD.values() for i in _COUNTS], types=(float32,),
+    *[f"strided<{word}, {i}>" for word in WORD.values() for i in _COUNTS],
+    *[f"join<{word}>" for word in WORD.values()], types=(float32,),
 )  # fmt: skip
 
 
@@ -78,5 +79,39 @@ def _strided(merged: list[list[int]], itemsize: int) -> Any:
 
 
 _plans = Plans(_plan)
+_TOGETHER = 8  # arrays that one launch joins
 
-__all__ = ["COPY", "WORD", "packed"]
+
+def joined(arrays: Sequence[Any], axis: int) -> Any:
+    """Return arrays of one dtype one behind the other; None where they are CuPy's to join.
+
+    CuPy copies the addresses of more than eight arrays to the device, which cannot be captured, and takes a launch for each
+    of fewer.
+    """
+    import cupy
+
+    first = arrays[0]
+    axis, shape = axis % max(first.ndim, 1), list(first.shape)
+    if not first.ndim or first.itemsize not in WORD or any([a.dtype != first.dtype for a in arrays]):
+        return None
+    if any([a.ndim != len(shape) or a.shape[:axis] + a.shape[axis + 1 :] != first.shape[:axis] + first.shape[axis + 1 :] for a in arrays]):
+        return None
+    shape[axis] = sum([a.shape[axis] for a in arrays])
+    out, rows = cupy.empty(tuple(shape), first.dtype), prod(shape[:axis])
+    arrays = [contiguous(a) for a in arrays if a.size]
+    if not arrays:
+        return out
+    widths = [a.size // rows * a.itemsize for a in arrays]
+    size = next(s for s in (16, 8, 4, 2, 1) if not any([w % s or a.data.ptr % s for w, a in zip(widths, arrays)]))
+    kernel, row, begin = COPY.get(float32, f"join<{WORD[size]}>"), sum(widths) // size, 0
+    for at in range(0, len(arrays), _TOGETHER):
+        some, ends = arrays[at : at + _TOGETHER], []
+        for w in widths[at : at + _TOGETHER]:
+            ends.append((ends[-1] if ends else 0) + w // size)
+        rest = _TOGETHER - len(some)
+        grid = (-(-rows * ends[-1] // (THREADS * _EACH)),)
+        kernel(grid, (THREADS,), (out, rows, row, begin, *some, *[None] * rest, *ends, *[ends[-1]] * rest))
+        begin += ends[-1]
+    return out
+
+__all__ = ["COPY", "WORD", "joined", "packed"]

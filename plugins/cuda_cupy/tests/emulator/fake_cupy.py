@@ -153,6 +153,9 @@ def _function(name: str) -> Any:
     compute = getattr(np, name)
 
     def function(*operands: Any, **options: Any) -> Any:
+        if name in ("concatenate", "stack") and len(operands[0]) > 8 and get_current_stream()._steps is not None:
+            # It copies their addresses to the device.
+            raise RuntimeError("the current stream is capturing, so H2D transfers are disallowed")
         xs = [_open(x) for x in operands]
         options = {k: _open(v) for k, v in options.items()}
         return _result(lambda: compute(*xs, **options))
@@ -207,8 +210,9 @@ def _last(found: Any, axis: Any, keepdims: bool) -> Any:
 
 
 def argsort(x: Any, axis: int = -1, kind: Any = None) -> ndarray:
-    """Sort, stably; Thrust knows no bfloat16."""
+    """Sort, stably; Thrust knows no bfloat16, and waits for the device."""
     a = _open(x)
+    _refuse_in_capture("sorting")
     if a.dtype == BF:
         raise NotImplementedError("Sorting arrays with dtype 'bfloat16' is not supported")
     return _result(lambda: np.argsort(a, axis=axis, kind="stable"))
@@ -217,6 +221,7 @@ def argsort(x: Any, axis: int = -1, kind: Any = None) -> ndarray:
 def sort(x: Any, axis: int = -1) -> ndarray:
     """Sort."""
     a = _open(x)
+    _refuse_in_capture("sorting")
     if a.dtype == BF:
         raise NotImplementedError("Sorting arrays with dtype 'bfloat16' is not supported")
     return _result(lambda: np.sort(a, axis=axis))
