@@ -30,7 +30,10 @@ template <class T> INLINE void copy_exact(T *to, const T *from, int64_t n) {
         }
     }
 #else
-    for (; i < n; i++) to[i] = from[i];
+    for (; i < n; i++) {
+        __asm__("" : "+r"(i));  // fewer than a vector: the compiler is not to make vectors of them again
+        to[i] = from[i];
+    }
 #endif
 }
 
@@ -53,7 +56,10 @@ template <class T> INLINE void copy_every_other(T *to, const T *from, int64_t n)
     int64_t i = 0;
     for (; i + L < n; i += L)  // one less than n: what is between the elements lies before the last of them
         store(to + i, evens<vec<T>, L>(load(from + 2 * i), load(from + 2 * i + L), typename PlacesUpTo<L>::type{}));
-    for (; i < n; i++) to[i] = from[2 * i];
+    for (; i < n; i++) {
+        __asm__("" : "+r"(i));
+        to[i] = from[2 * i];
+    }
 }
 
 // How a row of the copy is filled: element q is source[q * step + start] for q in [low, high), zero elsewhere.

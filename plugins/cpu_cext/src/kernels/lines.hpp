@@ -200,18 +200,13 @@ template <int N, bool WIDEST = true, class F> INLINE void cover(int64_t n, F f) 
         if constexpr (N > 1) cover<N / 2, false>(n, f);
         return;
     }
-    int64_t i = 0;
     if constexpr (SMALL && WIDEST) {
+        int64_t i = 0;
         for (; i <= n - N; i += N) f(i, count_of<N>{});
         if (i < n) f(n - N, count_of<N>{});
-        return;
-    }
-    for (;;) {
-        f(i, count_of<N>{});
-        i += N;
-        if (i <= n - N) continue;
-        if (i >= n) return;
-        i = n - N;
+    } else {
+        for (int64_t i = 0; i < n; i = i < n ? n - N : n)
+            for (; i <= n - N; i += N) f(i, count_of<N>{});
     }
 }
 

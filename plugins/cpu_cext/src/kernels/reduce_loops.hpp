@@ -326,21 +326,26 @@ static void columns(const void *from, int64_t count, int64_t step, int64_t m, vo
         }
         return;
     }
-    const int64_t last = m - L;
+    // `f` for each vector of a line; the last one finds its accumulators as they were.
+    const auto each = [acc, m](auto f) __attribute__((always_inline)) {
+        const int64_t last = m - L;
+        const vec<T> end = load(acc + last);
+        for (int64_t j = 0;;) {
+            store(acc + j, f(load(acc + j), j));
+            j += L;
+            if (j < last) continue;
+            if (j >= m) return;
+            j = last;
+            store(acc + last, end);
+        }
+    };
     for (int64_t r = 0; r < count; r += 8) {
         const T *p = x + r * step;
-        const vec<T> end = load(acc + last);
-        const bool whole = r + 8 <= count && !SMALL;
-        for (int64_t j = 0; whole;) {
-            store(acc + j, with_eight<T, Op>(j < last ? load(acc + j) : end, p + j, step));
-            if (j >= last) break;
-            j = least_of(j + L, last);
-        }
-        for (int64_t j = 0; !whole;) {
-            store(acc + j, with_some<T, Op>(j < last ? load(acc + j) : end, p + j, step, least_of(count - r, 8)));
-            if (j >= last) break;
-            j = least_of(j + L, last);
-        }
+        const int64_t lines = least_of(count - r, 8);
+        if (lines == 8 && !SMALL)
+            each([=](vec<T> a, int64_t j) __attribute__((always_inline)) { return with_eight<T, Op>(a, p + j, step); });
+        else
+            each([=](vec<T> a, int64_t j) __attribute__((always_inline)) { return with_some<T, Op>(a, p + j, step, lines); });
     }
 }
 
