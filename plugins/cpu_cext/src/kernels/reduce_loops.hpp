@@ -317,7 +317,7 @@ static void columns(const void *from, int64_t count, int64_t step, int64_t m, vo
             const T *p = x + r * step, *q = p + 4 * step;
             for (int64_t j = 0; j < m; j++) {
                 MORTICE_PLAIN(j);
-                if (r + 8 <= count && !SMALL)
+                if (r + 8 <= count)
                     acc[j] = Op::of(acc[j], eight<T, Op>(p[j], p[step + j], p[2 * step + j], p[3 * step + j], q[j],
                                                          q[step + j], q[2 * step + j], q[3 * step + j]));
                 else
@@ -342,7 +342,7 @@ static void columns(const void *from, int64_t count, int64_t step, int64_t m, vo
     for (int64_t r = 0; r < count; r += 8) {
         const T *p = x + r * step;
         const int64_t lines = least_of(count - r, 8);
-        if (lines == 8 && !SMALL)
+        if (lines == 8)
             each([=](vec<T> a, int64_t j) __attribute__((always_inline)) { return with_eight<T, Op>(a, p + j, step); });
         else
             each([=](vec<T> a, int64_t j) __attribute__((always_inline)) { return with_some<T, Op>(a, p + j, step, lines); });
