@@ -20,7 +20,6 @@ from mortice_cuda_cupy.kernels.launch import (
     prod,
 )  # fmt: skip
 
-LARGE = 4096  # indices that are sorted in one launch
 LOSS = Program(
     "loss.cu", *[f"{name}<{{T}}>" for name in
                  ("cross_entropy", "sum_losses", "sum_weights", "cross_entropy_grad", "embedding_grad")],
@@ -105,14 +104,6 @@ class LossKernels(KernelMixin):
         table = self.new_full(g, (num_weights, *row), 0)
         if g.size:
             at = contiguous(indices).reshape(-1)
-            from mortice_cuda_cupy.graphs import current_capture  # which needs CuPy; the sources compile without
-
-            if count > LARGE and not scale_grad_by_freq and current_capture() is not None:
-                # CuPy sorts long rows and then waits for the device: atomic additions instead, which need no order. What is
-                # beyond the table is left out.
-                at = at if padding_idx is None else self.where(self.equal(at, padding_idx), num_weights, at)
-                whole = self.index_add(table.reshape(num_weights, width), at, contiguous(g).reshape(count, width), axis=0)
-                return whole.reshape(table.shape)
             order = self.argsort(at, axis=0)
             padding = -1 if padding_idx is None else padding_idx
             threads = min(max(32, -(-width // 32) * 32), 256)
