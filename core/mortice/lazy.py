@@ -70,6 +70,11 @@ class StandIn:
     __wrapped__: Any
 
 
+def behind(value: Any) -> Any:
+    """Return the function that a `StandIn` stands for; anything else as it is."""
+    return value.__wrapped__ if isinstance(value, StandIn) else value
+
+
 class family:
     """Stands for a module: in the body of a class its attributes are Lazy."""
 

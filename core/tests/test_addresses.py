@@ -44,7 +44,7 @@ LEAD = [
 @pytest.mark.parametrize(("address", "name", "here"), LEAD, ids=[address for address, _, _ in LEAD])
 def test_an_address_leads_to_what_is_elsewhere(address: str, name: str, here: object) -> None:
     module = importlib.import_module(f"mortice.{address}")
-    assert getattr(module, name) is here and name in dir(module)
+    assert getattr(module, name) == here and name in dir(module)
     assert not hasattr(module, "no_such_name")
 
 

@@ -19,6 +19,7 @@ from mortice import Tensor, nn, optim
 from mortice.doctor import events
 from mortice.doctor.events import all_tensors
 from mortice.doctor.session import Session
+from mortice.lazy import behind
 from mortice.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 from mortice.tracing import calls, doubts, places
 from mortice.utils.data import DataLoader
@@ -149,7 +150,7 @@ def _function(name: str, session: Session, before: Any) -> Any:
 
 def _functions(session: Session) -> Iterator[tuple[Any, str, Make]]:
     """Yield where functions of nn.functional that rules want are found: there, and in modules that imported them."""
-    wanted = {id(getattr(nn.functional, name)): name for name in session.by_function}
+    wanted = {id(behind(getattr(nn.functional, name))): name for name in session.by_function}
     for name in session.by_function:
         for owner in (Tensor, mortice):
             if hasattr(owner, name):
@@ -158,8 +159,8 @@ def _functions(session: Session) -> Iterator[tuple[Any, str, Make]]:
         file = getattr(module, "__file__", None)
         if module is nn.functional or not (file is None or places.is_own(file) or places.is_installed(file)):
             for bound, value in list(vars(module).items()):
-                if id(value) in wanted:
-                    yield module, bound, functools.partial(_function, wanted[id(value)])
+                if id(behind(value)) in wanted:
+                    yield module, bound, functools.partial(_function, wanted[id(behind(value))])
 
 
 def _shaping(session: Session, before: Any) -> Any:

@@ -10,7 +10,7 @@ import sys
 import types
 from typing import Any
 
-from mortice.lazy import StandIn
+from mortice.lazy import behind
 from mortice.serialize.machine import UnpicklingError
 from mortice.serialize.registry import Known
 from mortice.tensor import TensorBase
@@ -54,7 +54,7 @@ def look_up(module: str, name: str) -> Any:
     while parts:
         found = getattr(_imported(".".join(parts)), name, None)
         if found is not None:
-            found = found.__wrapped__ if isinstance(found, StandIn) else found
+            found = behind(found)
             return found if _may_be_asked_for(found) else None
         parts.pop()
     return None

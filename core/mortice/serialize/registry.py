@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from mortice.lazy import behind
+
 _allowed: dict[str, Any] = {}
 
 
@@ -16,12 +18,13 @@ class Known:
 
 
 def _named(item: Any) -> tuple[str, Any]:
+    item = behind(item)
     if isinstance(item, tuple):
         if len(item) != 2 or not isinstance(item[1], str):
             raise ValueError(
                 f"add_safe_globals: expected a class, a function, or a pair (object, 'module.name'); got {item!r}."
             )
-        return item[1], item[0]
+        return item[1], behind(item[0])
     module, name = getattr(item, "__module__", None), getattr(item, "__qualname__", None)
     if not module or not name:
         raise ValueError(
@@ -75,4 +78,4 @@ def find_allowed(name: str) -> Any:
 
 def is_allowed(item: Any) -> bool:
     """Tell whether the user vouched for it."""
-    return any(item is a for a in _allowed.values())
+    return any(behind(item) is a for a in _allowed.values())

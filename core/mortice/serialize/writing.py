@@ -11,7 +11,7 @@ from mortice.backends.backend import Backend
 from mortice.backends.host import HostBuffer
 from mortice.device import Device
 from mortice.dtype import DType, int64
-from mortice.lazy import StandIn
+from mortice.lazy import behind
 from mortice.mutation import layout, replay
 from mortice.ops.creation import arange
 from mortice.ops.movement import permute
@@ -163,8 +163,7 @@ class Pickler(pickle._Pickler):
         return obj.reference(self.legacy) if type(obj) is Memory else None
 
     def save(self, obj: Any, save_persistent_id: bool = True) -> Any:
-        if isinstance(obj, StandIn):
-            obj = obj.__wrapped__
+        obj = behind(obj)
         if type(obj) is Global:
             return self.write(pickle.GLOBAL + f"{obj.module}\n{obj.name}\n".encode("ascii"))
         if type(obj) is Call:
