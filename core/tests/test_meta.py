@@ -82,7 +82,8 @@ def test_views_have_their_strides_and_offsets() -> None:
         lambda t: t.t().reshape(-1), lambda t: t[..., -1], lambda t: t.flip(0),
     ):  # fmt: skip
         a, b = view(x), view(real)
-        assert (a.shape, a.stride(), a.storage_offset()) == (b.shape, b.stride(), b.storage_offset())
+        steps = [[step for n, step in zip(t.shape, t.stride()) if n > 1] for t in (a, b)]  # those of one element lead nowhere
+        assert (a.shape, steps[0], a.storage_offset()) == (b.shape, steps[1], b.storage_offset())
         assert (a._base is x) == (b._base is real)
     with pytest.raises(RuntimeError, match="view size is not compatible"):
         x.t().view(-1)
