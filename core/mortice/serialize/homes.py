@@ -91,7 +91,7 @@ class _Functions:
 
     def get(self, name: str) -> Any:
         owner = TensorBase.cls if self.place else sys.modules["mortice"]
-        found = getattr(owner, name, None)
+        found = behind(getattr(owner, name, None))
         return found if is_function(found) else None
 
 
