@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib import import_module
 from types import MethodType
 from typing import Any
@@ -215,6 +214,15 @@ class _Method(Overridable):
         return self if instance is None else MethodType(self, instance)
 
 
+class _Reflected(_Method):
+    """An operator with the tensor on the right: Python asks a derived class's first only where it differs from the base's."""
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = _Method.__hash__
+
+
 class _Attribute:
     """An attribute of Tensor that is a tensor."""
 
@@ -262,11 +270,10 @@ def _methods() -> dict[str, Any]:
         method = isinstance(value, Lazy) or callable(value)
         if method and not name.startswith("_") and name not in _SILENT and not isinstance(value, _NO_METHODS):
             found[name] = _Method(value, name)
-    own["__rmatmul__"] = lambda self, other: Tensor.__matmul__(other, self)
-    for name in _ALONE:
-        found[f"__{name}__"] = _Method(own[f"__{name}__"], f"__{name}__")
-    for name, told in _OPERATORS.items():
-        found[f"__{name}__"] = _Method(own[f"__{name}__"], told, found[told])
+    for name in (*_ALONE, *_OPERATORS):
+        kind = _Reflected if name[0] == "r" and f"__{name[1:]}__" in own else _Method
+        told = _OPERATORS.get(name)
+        found[f"__{name}__"] = kind(own[f"__{name}__"], told or f"__{name}__", found[told] if told else None)
     return {**found, **{name: _Attribute(name) for name in _ATTRIBUTES}}
 
 
@@ -398,17 +405,6 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return func(*args, **(kwargs or {}))
-
-
-@contextmanager
-def _pop_mode_temporarily() -> Iterator[Any]:
-    """Leave the innermost mode for a block, which gets it."""
-    before = _state.modes
-    _state.modes = before[:-1]
-    try:
-        yield before[-1]
-    finally:
-        _state.modes = before
 
 
 # ---- what programs ask about ----

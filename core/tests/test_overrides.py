@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import operator
 import pickle
 import subprocess
 import sys
@@ -265,3 +266,15 @@ def test_a_class_that_is_no_tensor_is_told_what_to_import():
         "assert mt.exp(Two()) == mt.linalg.norm(Two()) == mt.nn.functional.relu(Two()) == 'two'"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", (
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "lt", "le", "gt", "ge", "eq", "ne", "and_", "or_", "xor",
+    "lshift", "rshift",
+))  # fmt: skip
+def test_an_operator_asks_the_derived_class_on_either_side(name: str) -> None:
+    plain = mt.tensor([1, 2])
+    derived = plain.as_subclass(Kept)
+    for x, y in ((derived, plain), (plain, derived), (derived, derived)):
+        out = getattr(operator, name)(x, y)
+        assert type(out) is Kept and mt.equal(out.as_subclass(mt.Tensor), getattr(operator, name)(plain, plain))

@@ -1,0 +1,385 @@
+/* What the engine does with tensors themselves: it knows their classes, makes tensors, storages and views, and records.
+
+   A function returns a new reference, or NULL with an error set, unless its comment says otherwise. What is taken out of a
+   tensor is held before anything allocates or calls: a finalizer or another thread may change the tensor meanwhile. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <structmember.h>
+
+#define MOST 8 /* operands, and attributes, of a fast case */
+#define SLOT(o, offset) (*(PyObject **)((char *)(o) + (offset)))
+
+/* ---- the classes and objects that it knows: see `install` ---- */
+
+enum { TENSOR, STORAGE, ALIASES, LEAF, DEVICE, DTYPE, NODE, CONST, OP, CLASSES };
+static PyTypeObject *class[CLASSES], *Tensor; /* Tensor is the public class, NULL until it is there */
+
+static struct {
+    Py_ssize_t data, device, dtype, shape, rg, node, storage, steps, viewed, note, leaf;
+    Py_ssize_t version, aliases, pruned, reshapes, last, pinned, root, first_use, table, backend, kind, itemsize, value;
+    Py_ssize_t seq, edges, n_device, n_shape, n_dtype, extra, op, saved, out, attrs, shapes, versions, meta;
+    Py_ssize_t no_grad_reason, node_class, plan_one, plan_both, plan_first, plan_second;
+} at;
+
+static const struct { int of; const char *name; Py_ssize_t *offset; } slots[] = {
+    {TENSOR, "_data", &at.data}, {TENSOR, "_device", &at.device}, {TENSOR, "dtype", &at.dtype}, {TENSOR, "shape", &at.shape},
+    {TENSOR, "_rg", &at.rg}, {TENSOR, "_node", &at.node}, {TENSOR, "_storage", &at.storage}, {TENSOR, "_steps", &at.steps},
+    {TENSOR, "_viewed", &at.viewed}, {TENSOR, "_note", &at.note}, {TENSOR, "_leaf", &at.leaf},
+    {STORAGE, "version", &at.version}, {STORAGE, "aliases", &at.aliases}, {STORAGE, "pruned", &at.pruned},
+    {STORAGE, "reshapes", &at.reshapes}, {ALIASES, "last", &at.last}, {ALIASES, "pinned", &at.pinned}, {ALIASES, "root", &at.root},
+    {LEAF, "first_use", &at.first_use}, {DEVICE, "table", &at.table}, {DEVICE, "backend", &at.backend},
+    {DTYPE, "kind", &at.kind}, {DTYPE, "itemsize", &at.itemsize}, {CONST, "_data", &at.value},
+    {NODE, "seq", &at.seq}, {NODE, "edges", &at.edges}, {NODE, "device", &at.n_device}, {NODE, "shape", &at.n_shape},
+    {NODE, "dtype", &at.n_dtype}, {NODE, "extra", &at.extra}, {NODE, "op", &at.op}, {NODE, "saved", &at.saved},
+    {NODE, "out", &at.out}, {NODE, "attrs", &at.attrs}, {NODE, "shapes", &at.shapes}, {NODE, "versions", &at.versions},
+    {NODE, "meta", &at.meta},
+    {OP, "no_grad_reason", &at.no_grad_reason}, {OP, "node_class", &at.node_class}, {OP, "plan_one", &at.plan_one},
+    {OP, "plan_both", &at.plan_both}, {OP, "plan_first", &at.plan_first}, {OP, "plan_second", &at.plan_second},
+};
+#define SLOTS (sizeof slots / sizeof *slots)
+
+static PyObject *special, *nothing, *sizes, *remembered, *next_seq, *record, *record_one_py, *record_two_py, *as_view_py,
+    *broadcast, *own_storage_py, *nobody, *modes;
+static PyObject *zero, *few, *no_sizes, *no_note, *no_grad; /* 0, of which there is one, 16, (), "", "no_grad" */
+static PyObject *s_note_use, *s_note_storage, *s_own_storage, *s_getitem, *s_shape_of, *s_version, *s_add, *s_key, *s_shape, *s_dtype, *s_out,
+    *s_name, *s_attrs, *s_same_dtype, *s_fixed, *s_scalars, *s_read, *s_inference, *s_reshape_view, *s_is_contiguous, *s_rooted, *s_quiet,
+    *s_capture, *s_levels, *s_lock, *s_locked, *s_seed, *s_offset;
+
+static inline int of(PyObject *o, int number) { return o && Py_TYPE(o) == class[number]; }
+
+static inline void put(PyObject *o, Py_ssize_t offset, PyObject *value) { /* into an empty slot */
+    SLOT(o, offset) = Py_NewRef(value);
+}
+
+static inline void replace(PyObject *o, Py_ssize_t offset, PyObject *value) { /* takes value */
+    PyObject *old = SLOT(o, offset);
+    SLOT(o, offset) = value;
+    Py_XDECREF(old);
+}
+
+static PyObject *one(PyObject *a) { /* a tuple; takes a, which may be an error */
+    PyObject *made = a ? PyTuple_New(1) : NULL;
+    if (made) PyTuple_SET_ITEM(made, 0, a);
+    else Py_XDECREF(a);
+    return made;
+}
+
+static PyObject *two(PyObject *a, PyObject *b) {
+    PyObject *made = a && b ? PyTuple_New(2) : NULL;
+    if (made) {
+        PyTuple_SET_ITEM(made, 0, a);
+        PyTuple_SET_ITEM(made, 1, b);
+    } else {
+        Py_XDECREF(a);
+        Py_XDECREF(b);
+    }
+    return made;
+}
+
+/* ---- tensors ---- */
+
+/* A class that makes a property of what is read here is left to Python. */
+static int is_plain(PyTypeObject *type) {
+    return PyType_IsSubtype(type, class[TENSOR]) && _PyType_Lookup(type, s_shape) == _PyType_Lookup(class[TENSOR], s_shape) &&
+           _PyType_Lookup(type, s_dtype) == _PyType_Lookup(class[TENSOR], s_dtype);
+}
+
+/* Whether it is a tensor that is complete: every slot that is read below has what belongs there. */
+static inline int is_tensor(PyObject *o) {
+    if (Py_TYPE(o) != Tensor && !is_plain(Py_TYPE(o))) return 0;
+    PyObject *shape = SLOT(o, at.shape), *rg = SLOT(o, at.rg);
+    return SLOT(o, at.data) && of(SLOT(o, at.device), DEVICE) && of(SLOT(o, at.dtype), DTYPE) && shape && PyTuple_Check(shape) &&
+           (rg == Py_True || rg == Py_False) && SLOT(o, at.node) && SLOT(o, at.storage) && SLOT(o, at.leaf);
+}
+
+/* A kernel lets other threads run, and a slot can be deleted. */
+static int still_whole(PyObject *o) {
+    if (is_tensor(o)) return 0;
+    PyErr_SetString(PyExc_RuntimeError, "a tensor lost its attributes while an operation ran");
+    return -1;
+}
+
+static PyObject *fresh(PyObject *data, PyObject *device, PyObject *dtype, PyObject *shape) { /* takes data */
+    if (!Tensor) Tensor = (PyTypeObject *)PyObject_GetAttrString((PyObject *)class[TENSOR], "cls");
+    PyObject *t = Tensor ? Tensor->tp_alloc(Tensor, 0) : NULL;
+    if (!t) {
+        Py_DECREF(data);
+        return NULL;
+    }
+    SLOT(t, at.data) = data;
+    put(t, at.device, device);
+    put(t, at.dtype, dtype);
+    put(t, at.shape, shape);
+    put(t, at.rg, Py_False);
+    put(t, at.node, Py_None);
+    put(t, at.storage, Py_None);
+    put(t, at.leaf, Py_None);
+    return t;
+}
+
+static PyObject *make(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n) { /* of tensor.py */
+    if (n == 4) return fresh(Py_NewRef(args[0]), args[1], args[2], args[3]);
+    return PyErr_Format(PyExc_TypeError, "make: expected data, device, dtype, shape");
+}
+
+/* ---- recording: what `record_one` and `record_two` of node.py do; an operand is a tensor or a Const ---- */
+
+static inline int wants_grad(PyObject *o) { return Py_TYPE(o) != class[CONST] && SLOT(o, at.rg) == Py_True; }
+static inline PyObject *shape_of(PyObject *o) { return Py_TYPE(o) == class[CONST] ? no_sizes : SLOT(o, at.shape); } /* borrowed */
+static inline int is_shared(PyObject *o) { return Py_TYPE(o) != class[CONST] && SLOT(o, at.storage) != Py_None; }
+
+/* Where the gradient of an operand goes. */
+static PyObject *edge_of(PyObject *o, PyObject *seq) {
+    if (!wants_grad(o)) return Py_NewRef(Py_None);
+    PyObject *node = SLOT(o, at.node), *leaf = SLOT(o, at.leaf);
+    if (node != Py_None) return Py_NewRef(node);
+    if (of(leaf, LEAF) && SLOT(leaf, at.first_use) && SLOT(leaf, at.first_use) != zero) return Py_NewRef(o);
+    return PyObject_CallMethodOneArg(o, s_note_use, seq);
+}
+
+/* A storage of a level (see `levels`) computes its version. */
+static PyObject *version_of(PyObject *o) {
+    PyObject *storage = is_shared(o) ? SLOT(o, at.storage) : NULL;
+    if (!storage) return Py_NewRef(zero);
+    if (of(storage, STORAGE) && SLOT(storage, at.version)) return Py_NewRef(SLOT(storage, at.version));
+    Py_INCREF(storage);
+    PyObject *found = PyObject_GetAttr(storage, s_version);
+    Py_DECREF(storage);
+    return found;
+}
+
+/* The plan of an op for n operands, NULL without an error where it is not known yet. */
+static PyObject *plan_of(PyObject *op, Py_ssize_t offset, Py_ssize_t n) {
+    PyObject *plan = SLOT(op, offset), *made = SLOT(op, at.node_class);
+    if (!plan || !PyTuple_Check(plan) || PyTuple_GET_SIZE(plan) != 3 || !made || !PyType_Check(made)) return NULL;
+    PyObject *keep = PyTuple_GET_ITEM(plan, 0);
+    return PyTuple_Check(keep) && PyTuple_GET_SIZE(keep) == n ? Py_NewRef(plan) : NULL;
+}
+
+static PyObject *new_node(PyObject *op, PyObject *t) {
+    PyTypeObject *type = (PyTypeObject *)Py_NewRef(SLOT(op, at.node_class));
+    PyObject *node = type->tp_alloc(type, 0);
+    Py_DECREF(type);
+    if (!node) return NULL;
+    if (!(SLOT(node, at.seq) = PyObject_CallNoArgs(next_seq))) {
+        Py_DECREF(node);
+        return NULL;
+    }
+    put(node, at.op, op);
+    put(node, at.n_device, SLOT(t, at.device));
+    put(node, at.n_shape, SLOT(t, at.shape));
+    put(node, at.n_dtype, SLOT(t, at.dtype));
+    put(node, at.extra, Py_None);
+    put(node, at.meta, Py_None);
+    return node;
+}
+
+/* Gives the tensor its node; takes node and plan. What could not be made is NULL in the node. */
+static int give_node(PyObject *node, PyObject *plan, PyObject *t) {
+    SLOT(node, at.out) = PyTuple_GET_ITEM(plan, 1) == Py_True ? one(Py_NewRef(SLOT(t, at.data))) : Py_NewRef(Py_None);
+    Py_DECREF(plan);
+    if (!SLOT(node, at.edges) || !SLOT(node, at.saved) || !SLOT(node, at.versions) || !SLOT(node, at.shapes) ||
+        !SLOT(node, at.out)) {
+        Py_DECREF(node);
+        return -1;
+    }
+    replace(t, at.rg, Py_NewRef(Py_True));
+    replace(t, at.node, node);
+    return 0;
+}
+
+static int succeeded(PyObject *result) { /* takes result */
+    Py_XDECREF(result);
+    return result ? 0 : -1;
+}
+
+static int record_one(PyObject *op, PyObject *x, PyObject *t, PyObject *attrs) {
+    PyObject *plan = plan_of(op, at.plan_one, 1);
+    if (!plan) return succeeded(PyObject_CallFunctionObjArgs(record_one_py, op, x, SLOT(t, at.data), t, attrs, NULL));
+    PyObject *node = new_node(op, t), *edge = node ? edge_of(x, SLOT(node, at.seq)) : NULL;
+    if (!edge) {
+        Py_XDECREF(node);
+        Py_DECREF(plan);
+        return -1;
+    }
+    int keep = PyTuple_GET_ITEM(PyTuple_GET_ITEM(plan, 0), 0) == Py_True;
+    SLOT(node, at.edges) = one(edge);
+    SLOT(node, at.saved) = one(Py_NewRef(keep ? x : Py_None));
+    SLOT(node, at.versions) = keep && is_shared(x) ? one(version_of(x)) : Py_NewRef(Py_None);
+    SLOT(node, at.shapes) = PyTuple_GET_ITEM(plan, 2) == Py_True ? one(Py_NewRef(SLOT(x, at.shape))) : Py_NewRef(Py_None);
+    put(node, at.attrs, attrs);
+    return give_node(node, plan, t);
+}
+
+static int record_two(PyObject *op, PyObject *x, PyObject *y, PyObject *t, int one_shape) {
+    int first = wants_grad(x), second = wants_grad(y);
+    PyObject *plan = plan_of(op, first ? (second ? at.plan_both : at.plan_first) : at.plan_second, 2);
+    if (!plan) return succeeded(PyObject_CallFunctionObjArgs(record_two_py, op, x, y, SLOT(t, at.data), t, NULL));
+    PyObject *node = new_node(op, t);
+    PyObject *to_x = node ? edge_of(x, SLOT(node, at.seq)) : NULL, *to_y = to_x ? edge_of(y, SLOT(node, at.seq)) : NULL;
+    if (!to_y) {
+        Py_XDECREF(to_x);
+        Py_XDECREF(node);
+        Py_DECREF(plan);
+        return -1;
+    }
+    PyObject *keep = PyTuple_GET_ITEM(plan, 0);
+    int keep_x = PyTuple_GET_ITEM(keep, 0) == Py_True, keep_y = PyTuple_GET_ITEM(keep, 1) == Py_True;
+    SLOT(node, at.edges) = two(to_x, to_y);
+    SLOT(node, at.saved) =
+        keep_x || keep_y ? two(Py_NewRef(keep_x ? x : Py_None), Py_NewRef(keep_y ? y : Py_None)) : Py_NewRef(nothing);
+    if ((keep_x && is_shared(x)) || (keep_y && is_shared(y))) {
+        PyObject *of_x = keep_x ? version_of(x) : Py_NewRef(zero);
+        SLOT(node, at.versions) = two(of_x, !of_x ? NULL : keep_y ? version_of(y) : Py_NewRef(zero));
+    } else
+        put(node, at.versions, Py_None);
+    SLOT(node, at.shapes) = !one_shape || PyTuple_GET_ITEM(plan, 2) == Py_True
+                                ? two(Py_NewRef(shape_of(x)), Py_NewRef(shape_of(y)))
+                                : Py_NewRef(Py_None);
+    put(node, at.attrs, Py_None);
+    return give_node(node, plan, t);
+}
+
+/* ---- storages: what `own_storage` of tensor.py does ---- */
+
+static PyObject *storage_of(PyObject *x) { /* a new one, over all that x sees; NULL for an error */
+    PyObject *s = class[STORAGE]->tp_alloc(class[STORAGE], 0), *a = s ? class[ALIASES]->tp_alloc(class[ALIASES], 0) : NULL;
+    PyObject *backend = Py_XNewRef(SLOT(SLOT(x, at.device), at.backend)), *data = Py_NewRef(SLOT(x, at.data)), *found = NULL;
+    if (a) {
+        put(a, at.last, nobody);
+        put(a, at.pinned, Py_False);
+        put(a, at.root, Py_None);
+        put(s, at.version, zero);
+        put(s, at.pruned, few);
+        SLOT(s, at.aliases) = a;
+        found = PyWeakref_NewRef(x, NULL);
+    }
+    if (found && PyList_Append(a, found) < 0) Py_CLEAR(found);
+    Py_XDECREF(found);
+    if (found && (found = PyObject_GetAttr(backend, s_reshape_view))) {
+        Py_DECREF(found);
+        SLOT(s, at.reshapes) = found == Py_None ? Py_NewRef(Py_False) : PyObject_CallMethodOneArg(backend, s_is_contiguous, data);
+        if (!SLOT(s, at.reshapes)) found = NULL;
+    }
+    if (found && (found = PyObject_GetAttr(backend, s_rooted))) {
+        int rooted = PyObject_IsTrue(found);
+        Py_DECREF(found);
+        if (rooted > 0) replace(a, at.root, Py_NewRef(data));
+    }
+    Py_XDECREF(backend);
+    Py_DECREF(data);
+    if (!found) Py_CLEAR(s);
+    return s;
+}
+
+static PyObject *own_storage(PyObject *x, PyObject *Py_UNUSED(none)) {
+    if (!is_tensor(x)) return PyObject_CallOneArg(own_storage_py, x);
+    if (SLOT(x, at.storage) != Py_None) return Py_NewRef(SLOT(x, at.storage));
+    if (!SLOT(SLOT(x, at.device), at.backend) || PyObject_HasAttr(x, s_inference)) return PyObject_CallOneArg(own_storage_py, x);
+    PyObject *s = storage_of(x), *node;
+    if (!s || still_whole(x) < 0) {
+        Py_XDECREF(s);
+        return NULL;
+    }
+    if (SLOT(x, at.storage) != Py_None) { /* something else gave it one meanwhile */
+        Py_DECREF(s);
+        return Py_NewRef(SLOT(x, at.storage));
+    }
+    replace(x, at.steps, Py_NewRef(Py_None));
+    replace(x, at.viewed, Py_NewRef(Py_None));
+    replace(x, at.note, Py_NewRef(no_note));
+    replace(x, at.storage, Py_NewRef(s));
+    if ((node = SLOT(x, at.node)) != Py_None) {
+        Py_INCREF(node);
+        if (succeeded(PyObject_CallMethodObjArgs(node, s_note_storage, zero, s, NULL)) < 0) Py_CLEAR(s);
+        Py_DECREF(node);
+    }
+    return s;
+}
+static PyMethodDef own_storage_method = {"own_storage", own_storage, METH_NOARGS, NULL};
+
+/* ---- views: what `as_view` of op.py does ---- */
+
+static int is_dead(PyObject *ref) {
+#if PY_VERSION_HEX >= 0x030D0000
+    PyObject *found = NULL;
+    int alive = PyWeakref_GetRef(ref, &found);
+    Py_XDECREF(found);
+    return alive == 0;
+#else
+    return PyWeakref_GET_OBJECT(ref) == Py_None;
+#endif
+}
+
+/* Notes that t shows the memory of the storage. */
+static int share(PyObject *storage, PyObject *t) {
+    PyObject *aliases = SLOT(storage, at.aliases), *last = of(aliases, ALIASES) ? SLOT(aliases, at.last) : NULL;
+    PyObject *most = SLOT(storage, at.pruned);
+    int alone = last && (!PyWeakref_CheckRef(last) || is_dead(last));
+    if (!alone && (!last || !most || !PyLong_CheckExact(most) || PyList_GET_SIZE(aliases) > PyLong_AsSsize_t(most)))
+        return succeeded(PyObject_CallMethodOneArg(storage, s_add, t)); /* which tidies up */
+    Py_INCREF(aliases);
+    PyObject *ref = PyWeakref_NewRef(t, NULL);
+    int status = !ref ? -1 : alone ? 0 : PyList_Append(aliases, ref);
+    if (ref && alone) replace(aliases, at.last, ref);
+    else Py_XDECREF(ref);
+    Py_DECREF(aliases);
+    return status;
+}
+
+static PyObject *view(PyObject *op, PyObject *x, PyObject *data, PyObject *size, PyObject *attrs, int quiet) { /* takes data */
+    if (still_whole(x) < 0) {
+        Py_DECREF(data);
+        return NULL;
+    }
+    PyObject *storage = Py_NewRef(SLOT(x, at.storage)), *t = NULL;
+    if (storage == Py_None) Py_SETREF(storage, PyObject_CallMethodNoArgs(x, s_own_storage));
+    if (!storage) {
+        Py_DECREF(data);
+        return NULL;
+    }
+    PyObject *steps = SLOT(x, at.steps), *viewed = SLOT(x, at.viewed), *note = SLOT(x, at.note);
+    if (!of(storage, STORAGE) || !steps || !viewed || !note) {
+        Py_DECREF(storage);
+        t = PyObject_CallFunctionObjArgs(as_view_py, op, x, data, size, attrs, NULL);
+        Py_DECREF(data);
+        return t;
+    }
+    int empty = attrs == Py_None || (PyDict_Check(attrs) && !PyDict_GET_SIZE(attrs));
+    PyObject *device = Py_NewRef(SLOT(x, at.device)), *dtype = Py_NewRef(SLOT(x, at.dtype));
+    viewed = Py_NewRef(viewed == Py_None ? x : viewed);
+    Py_INCREF(steps);
+    Py_INCREF(note);
+    t = fresh(data, device, dtype, size);
+    if (t) {
+        replace(t, at.storage, Py_NewRef(storage));
+        SLOT(t, at.steps) = PyTuple_Pack(3, steps, op, empty ? size : attrs);
+        put(t, at.viewed, viewed);
+        put(t, at.note, quiet && PyUnicode_Check(note) && !PyUnicode_GET_LENGTH(note) ? no_grad : note);
+        if (!SLOT(t, at.steps) || share(storage, t) < 0 || (!quiet && wants_grad(x) && record_one(op, x, t, attrs) < 0)) Py_CLEAR(t);
+    }
+    Py_DECREF(device);
+    Py_DECREF(dtype);
+    Py_DECREF(viewed);
+    Py_DECREF(steps);
+    Py_DECREF(note);
+    Py_DECREF(storage);
+    return t;
+}
+
+/* What the modes are: USUAL, QUIET where they are but for recording, which is off, or else OTHER. */
+enum { OTHER, USUAL, QUIET };
+
+static int mode(void) {
+    if (PyList_GET_SIZE(special) && PyList_GET_ITEM(special, 0) == zero) return USUAL;
+    PyObject *quiet = PyObject_GetAttr(modes, s_quiet); /* of this thread */
+    if (quiet) Py_DECREF(quiet);
+    else PyErr_Clear();
+    return quiet == Py_True ? QUIET : OTHER;
+}
+
+static PyObject *as_view(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n) {
+    int now = mode();
+    if (n != 5 || !now || !of(args[0], OP) || !is_tensor(args[1])) return PyObject_Vectorcall(as_view_py, args, n, NULL);
+    return view(args[0], args[1], Py_NewRef(args[2]), args[3], args[4], now == QUIET);
+}
