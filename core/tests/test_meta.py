@@ -14,7 +14,7 @@ from mortice import nn
 from mortice.backends.plugins import list_backends
 from mortice_conformance.record import Case, Sample, load_samples
 
-DTYPES = ("float32", "complex64", "int64", "bool")
+DTYPES = ("float32", "float64", "complex64", "int64", "bool")
 # The sizes of these results, or of the work, are found in the operands' values.
 VALUES = ("unique_all", "unique_rows", "masked index", *[f"{n}_polynomial_{k}" for n, k in
           (("hermite", "h"), ("hermite", "he"), ("laguerre", "l"), ("legendre", "p"))])  # fmt: skip
@@ -44,22 +44,23 @@ def gradients(outputs: Any, operands: list[Any]) -> list[Any]:
     wanted = [t for t in operands if t is not None and t.requires_grad]
     if not live or not wanted:
         return []
-    return list(mt.autograd.grad(live, wanted, [mt.ones_like(t) for t in live], allow_unused=True))
+    try:
+        return list(mt.autograd.grad(live, wanted, [mt.ones_like(t) for t in live], allow_unused=True))
+    except NotImplementedError:  # which is then so on both
+        return [None]
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", SAMPLES)
 def test_what_an_op_gives(name: str) -> None:
     sample = SAMPLES[name]
-    for dtype in [d for n in DTYPES if sample.accepts(d := getattr(mt, n))]:
+    dtypes = [d for n in DTYPES if sample.accepts(d := getattr(mt, n))]
+    assert dtypes and sample.cases
+    for dtype in dtypes:
         for case in [*sample.cases, *sample.edges]:
             there, on = leaves(sample, case, dtype)
-            try:
-                want = sample.apply(there, case.attrs)
-                back = gradients(want, there)
-            except Exception:  # noqa: BLE001 - drawn values may be invalid, which "meta" cannot know
-                continue
-            got = sample.apply(on, case.attrs)
+            want, got = sample.apply(there, case.attrs), sample.apply(on, case.attrs)
+            back = gradients(want, there)
             assert outlines(got) == outlines(want), f"{dtype} {case}"
             assert all(t.is_meta for t in got if isinstance(t, mt.Tensor)), f"{dtype} {case}"
             assert outlines(gradients(got, on)) == outlines(back), f"{dtype} {case}: gradients"
