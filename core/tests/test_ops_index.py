@@ -353,6 +353,8 @@ def test_values_of_another_dtype_at_positions_are_refused_and_a_masks_one_value_
             x[key] = mt.tensor([1.5, 2.5])
     with pytest.raises(RuntimeError, match="dtypes match"):
         x[mt.tensor([0])] = mt.tensor(1.5)
+    with pytest.raises(RuntimeError, match="dtypes match"):
+        x[mt.tensor([True, False, False])] = mt.tensor(1 + 1j)
     x[mt.tensor([True, False, False])] = mt.tensor(1.5)
     x[1:2] = mt.tensor([2.5])
     x[[2]] = 3

@@ -636,7 +636,8 @@ def setitem(input: Any, key: Any, value: Any) -> None:
         value = transfer(value, input._device)
     basic = _is_basic(key)
     if value.dtype is not input.dtype:
-        if not (basic or (value.numel() == 1 and _is_mask(key))):
+        loses = value.dtype.is_complex and input.dtype.kind in "uif"
+        if not (basic or (value.numel() == 1 and not loses and _is_mask(key))):
             raise _other_dtype("setitem", input, value)
         value = cast(value, input.dtype)
     if basic:
