@@ -257,10 +257,10 @@ TENSOR_KERNELS = {
 
 FREE_KERNELS = {
     "backends.elementwise:ElementwiseKernels": (
-        "acos acosh angle asin asinh atan atan2 atanh bitwise_invert ceil clip complex copysign cosh exp2 expm1 "
-        "floordiv fmod greater greater_equal hypot isfinite isinf lerp less_equal log10 log1p log2 logaddexp "
-        "logical_and logical_or logical_xor nan_to_num not_equal positive reciprocal round rsqrt sgn sigmoid signbit "
-        "sinh softplus square tan trunc"
+        "acos acosh addcdiv addcmul angle asin asinh atan atan2 atanh bitwise_invert ceil clip complex copysign cosh "
+        "exp2 expm1 floordiv fmod greater greater_equal hypot isfinite isinf lerp less_equal log10 log1p log2 "
+        "logaddexp logical_and logical_or logical_xor nan_to_num not_equal positive reciprocal round rsqrt sgn "
+        "sigmoid signbit sinh softplus square tan trunc"
     ),
     "backends.elementwise_extra:ExtraKernels": (
         "frexp gcd lcm logaddexp2 nextafter polygamma view_as_complex view_as_real zeta"

@@ -16,16 +16,19 @@ from mortice.errors import ShapeError
 from mortice.graph import RELEASED, Node, Slot, next_seq
 from mortice.modes import modes, no_grad, special
 from mortice.node import TENSOR_KERNELS, record, unbroadcast
-from mortice.op import op, promote, same
+from mortice.op import broadcast, op, promote, same
 from mortice.shape import Size, contiguous_strides
 from mortice.tensor import INFERENCE, TensorBase, make
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     Steps = tuple[tuple[Any, dict[str, Any]], ...]
+
+REAL = {int, float}
+NO_ATTRIBUTES: dict[str, Any] = {}
 
 
 def replay(k: Any, x: Any, steps: Steps) -> Any:
@@ -298,52 +301,127 @@ def plain(t: Any) -> bool:
     return strides is not None and (0 not in strides or all([s or n < 2 for s, n in zip(strides, shape)]))
 
 
-def quickly(op: Any, t: Any, other: Any) -> bool:
-    """Do the commonest write, that of an op of two operands which nothing records; tell whether it was one."""
-    d, device = t.dtype, t._device
-    if op.same_dtype.get(d) is not d:
-        return False
-    if type(other) is float and d.kind == "f" and op.scalars:
-        value, recorded = other, t._rg
-    elif isinstance(other, TensorBase) and other.dtype is d and other._device is device and other.shape == t.shape:
-        value, recorded = other._data, t._rg or other._rg
-    else:
-        return False
-    if recorded and (not special[0] or modes.grad):
-        return False
+def land(op: Any, t: Any, buffers: Sequence[Any], attrs: dict[str, Any] = NO_ATTRIBUTES) -> bool:
+    """Run an op whose result has t's shape and dtype, and which nothing records, into t; tell whether that could be."""
     storage = t._storage or t.own_storage()
     alone = not t._note and t._viewed is None and t._steps is None and storage.lonely()
     if (special[0] and modes.inference) if alone else not plain(t):
         return False
-    data = device.table[op](t._data, value)
-    owned = device.backend.owns(data)
+    mine, backend = t._data, t._device.backend
+    data = backend.into(mine, t._device.table[op], *buffers, **attrs)
+    if data is mine:
+        storage.version += 1
+        return True
+    owned = backend.owns(data) and not any([b is data for b in buffers])
     if alone and not owned:
         return False
     write(t, data, owned)
     return True
 
 
-def inplace(fn: Callable[..., Any], name: str | None = None) -> Callable[..., Any]:
-    """Make the in-place method of a function: `add_` from `add`."""
-    own = name or fn.__name__.strip("_") + "_"
+def quickly_one(op: Any, t: Any) -> bool:
+    """Do as `quickly` for an elementwise op of one operand."""
+    d = t.dtype
+    recorded = t._rg and (not special[0] or modes.grad)
+    return not recorded and op.shape is same and op.same_dtype.get(d) is d and land(op, t, (t._data,))
 
+
+def quickly(op: Any, t: Any, other: Any) -> bool:
+    """Do the commonest write, that of an op of two operands which nothing records; tell whether it was one."""
+    d = t.dtype
+    if op.same_dtype.get(d) is not d:
+        return False
+    if d.kind == "f" and type(other) in REAL and op.scalars:
+        value, recorded = other, t._rg
+    elif isinstance(other, TensorBase) and other.dtype is d and other._device is t._device and other.shape == t.shape:
+        value, recorded = other._data, t._rg or other._rg
+    else:
+        return False
+    return not (recorded and (not special[0] or modes.grad)) and land(op, t, (t._data, value))
+
+
+def directly(op: Any, out: Any, operands: Sequence[Any], attrs: dict[str, Any] = NO_ATTRIBUTES) -> Any:
+    """Write an op's result into `out` where that is only a write: nothing to convert, to record or to refuse.
+
+    Returns what `out` stands for, or None: then the op is to be called.
+    """
+    t = out.tensor if type(out) is Into else out
+    if not isinstance(t, TensorBase) or op.shape is None or op.view or op.fixed or op.check is not None:
+        return None
+    d: Any = None
+    device, shape, recorded = t._device, t.shape, t._rg
+    buffers: list[Any] = []
+    shapes, whole, numbers = [], op.shape is broadcast or op.shape is same, set()
+    for a in operands:
+        if isinstance(a, TensorBase):
+            if a._device is not device or (d is not None and a.dtype is not d):
+                return None
+            d = a.dtype
+            buffers.append(a._data)
+            shapes.append(a.shape)
+            whole = whole and a.shape == shape
+            recorded = recorded or a._rg
+        else:
+            buffers.append(a)
+            shapes.append(())
+            if a is not None:
+                numbers.add(type(a))
+    if d is None or op.same_dtype.get(d) is not t.dtype:
+        return None
+    if numbers and not (d.kind == "f" and op.scalars and numbers <= REAL):
+        return None
+    if (special[0] and modes.rerouted) or (recorded and (not special[0] or modes.grad)):
+        return None
+    if not whole and op.shape(op.name, *shapes, **attrs) != shape:
+        return None
+    return t if land(op, t, buffers, attrs) else None
+
+
+class Into:
+    """What an in-place method gives its function as `out`: the tensor to write into, by the rules of such methods."""
+
+    __slots__ = ("name", "operands", "tensor")
+
+    def __init__(self, name: str, tensor: Any, operands: Sequence[Any]) -> None:
+        self.name, self.tensor, self.operands = name, tensor, operands
+
+    def take(self, value: Any) -> Any:
+        """Write `value`, which nothing records, into the tensor."""
+        t, data = self.tensor, value._data
+        if value.dtype is t.dtype and value.shape == t.shape and value._device is t._device:
+            owned = value._storage is None and value is not t and t._device.backend.owns(data)
+            write(t, data, owned and not any([a._data is data for a in self.operands]))
+            return t
+        return assign(t, into(self.name, t, value), False)
+
+
+def inplace(fn: Callable[..., Any], name: str | None = None, short: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    """Make the in-place method of a function: `add_` from `add`.
+
+    A function that has an `op` gives its `out` to that. `short` may return an op and its operands for a call's arguments:
+    where these need no more than a write the function is not asked.
+    """
+    own = name or fn.__name__.strip("_") + "_"
     op = getattr(fn, "op", None)
-    two = op is not None and len(op.inputs) == 2 and not op.attrs and op.check is None
+    count = len(op.inputs) if op is not None and not op.attrs and op.check is None else 0
+    takes_out = op is not None and (fn is op.fn or "out" in (fn.__kwdefaults__ or ()))
 
     def method(input: Any, *args: Any, **kwargs: Any) -> Any:
-        if two and len(args) == 1 and not kwargs and quickly(op, input, args[0]):
-            return input
+        if count == 2 and len(args) == 1 and not kwargs:
+            if quickly(op, input, args[0]):
+                return input
+        elif count == 1 and not args and not kwargs:
+            if quickly_one(op, input):
+                return input
+        elif short is not None and isinstance(input, TensorBase):
+            found = short(input, *args, **kwargs)
+            if found is not None and directly(found[0], input, found[1]) is not None:
+                return input
         tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, TensorBase)]
         if isinstance(input, TensorBase) and not (tensors and any([a._rg for a in tensors])) and plain(input):
-            value = fn(input, *args, **kwargs)
-            if value is NotImplemented:
-                return value
-            data = value._data
-            if value.dtype is input.dtype and value.shape == input.shape and value._device is input._device:
-                owned = value._storage is None and value is not input and input._device.backend.owns(data)
-                write(input, data, owned and not (tensors and any([a._data is data for a in tensors])))
-                return input
-            return assign(input, into(own, input, value), False)
+            target = Into(own, input, tensors)
+            value = fn(input, *args, out=target, **kwargs) if takes_out else fn(input, *args, **kwargs)
+            return value if takes_out or value is NotImplemented else target.take(value)
         check_writable(own, input)
         old: Any = None
         since = 0
@@ -367,8 +445,13 @@ def inplace(fn: Callable[..., Any], name: str | None = None) -> Callable[..., An
     return method
 
 
-def write_out(name: str, out: Any, value: Any) -> Any:
-    """Put a result into the tensor given as `out=`, resizing it when its shape differs."""
+def write_out(name: str, out: Any, value: Any, fresh: bool = False) -> Any:
+    """Put a result into the tensor given as `out=`, resizing it when its shape differs.
+
+    `fresh` says that nobody else holds its buffer.
+    """
+    if type(out) is Into:
+        return out.take(value)
     if not isinstance(out, TensorBase):
         raise TypeError(f"{name}: expected out to be a Tensor; got {type(out).__name__}.")
     if modes.grad and (value._rg or out._rg):
@@ -378,7 +461,7 @@ def write_out(name: str, out: Any, value: Any) -> Any:
         )
     if out._device.base is not value._device.base:
         raise RuntimeError(f"{name}: expected out on {value.device}; got {out.device}. Make it there.")
-    value = cast_into(name, out.dtype, value)
+    made, value = value, cast_into(name, out.dtype, value)
     with no_grad():
         if out.shape != value.shape:
             if out.numel():
@@ -391,7 +474,7 @@ def write_out(name: str, out: Any, value: Any) -> Any:
             value = INTO_LEVEL(out, value)
             out._take_memory(value._device.backend.copy(value._data), value.shape)
             return out
-        return assign(out, value, False)
+        return assign(out, value, fresh and value is made)
 
 
-_op.WRITE_OUT, _node.WRITE = write_out, write
+_op.WRITE_OUT, _op.DIRECTLY, _node.WRITE = write_out, directly, write

@@ -526,6 +526,10 @@ def number_of(name: str, argument: str, value: Any) -> Any:
 
 def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None) -> Any:
     """Apply an op to operands as the user gave them: promote, convert numbers, check devices; write `out`."""
+    if out is not None:
+        written = DIRECTLY(op, out, args, attrs)
+        if written is not None:
+            return written
     for name, value in attrs.items():
         if isinstance(value, TensorBase):
             attrs[name] = number_of(op.name, name, value)
@@ -570,7 +574,7 @@ def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None) ->
         op.check(op.name, *args, **attrs)
     t = run(op, args, attrs, result)
     if out is not None:
-        t = WRITE_OUT(op.name, out, t)
+        t = WRITE_OUT(op.name, out, t, not op.view and not any([a._data is t._data for a in args if isinstance(a, TensorBase)]))
     if op.observer is not None:
         op.observer(op, given, attrs, t)
     return t
@@ -590,11 +594,12 @@ def as_operand(op: Op, value: Any) -> Any:
 
 
 # Filled in by `ops.movement` (the cast, the move to a device), `ops.data` (a tensor of a number), `mutation` (writing into a
-# given tensor) and `levels` (operands of several levels): all are written with ops.
+# given tensor, at once where it can be) and `levels` (operands of several levels): all are written with ops.
 CAST: Callable[..., Any] = slow
 MOVE: Callable[..., Any] = slow
 FROM_NUMBER: Callable[..., Any] = slow
 WRITE_OUT: Callable[..., Any] = slow
+DIRECTLY: Callable[..., Any] = slow
 ACROSS_LEVELS: Callable[..., Any] = slow
 
 

@@ -397,7 +397,9 @@ class TensorBase:
         """Return a tensor over the same memory, outside the graph; one without tangents in forward mode."""
         if self._device.level is not None:
             device = self._device
-            return make(device.backend.detached(self._data), device, self.dtype, self.shape)
+            t = make(device.backend.detached(self._data), device, self.dtype, self.shape)
+            t.own_storage()  # by which the level sees that the memory may be somebody's
+            return t
         return self._share()
 
     @property

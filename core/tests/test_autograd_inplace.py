@@ -410,3 +410,70 @@ def test_a_saved_tensor_that_took_another_size_is_noticed() -> None:
         assert x._version == 1
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             y.backward()
+
+
+# ---- writes that nothing records ----
+
+WRITES = {
+    "add_": lambda x, y, z: x.add_(y), "add_(alpha)": lambda x, y, z: x.add_(y, alpha=-0.5),
+    "sub_(alpha)": lambda x, y, z: x.sub_(y, alpha=2), "subtract_": lambda x, y, z: x.subtract_(y, alpha=0.5),
+    "mul_": lambda x, y, z: x.mul_(0.5), "iadd": lambda x, y, z: x.__iadd__(3), "div_": lambda x, y, z: x.div_(y),
+    "lerp_": lambda x, y, z: x.lerp_(y, 0.25), "lerp_(tensor)": lambda x, y, z: x.lerp_(y, z),
+    "addcmul_": lambda x, y, z: x.addcmul_(y, z), "addcmul_(value)": lambda x, y, z: x.addcmul_(y, x, value=0.5),
+    "addcdiv_": lambda x, y, z: x.addcdiv_(y, z, value=-2), "clamp_": lambda x, y, z: x.clamp_(-0.5, 0.5),
+    "clamp_(min)": lambda x, y, z: x.clamp_(min=0), "clamp_(tensors)": lambda x, y, z: x.clamp_(y, z), "relu_": lambda x, y, z: x.relu_(),
+    "neg_": lambda x, y, z: x.neg_(), "pow_": lambda x, y, z: x.pow_(2), "out": lambda x, y, z: mt.add(x, y, out=x),
+    "out(alpha)": lambda x, y, z: mt.add(y, z, alpha=3, out=x), "out(product)": lambda x, y, z: mt.addcmul(y, z, x, value=0.5, out=x),
+    "out(sum)": lambda x, y, z: mt.sum(z.expand(2, 300), 0, out=x), "out(matmul)": lambda x, y, z: mt.mv(mt.outer(y, z), z, out=x),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_write_gives_what_the_function_gives_and_all_who_share_the_memory_see_it(name: str) -> None:
+    write = WRITES[name]
+    for d in (mt.float32, f64, mt.float16):
+        x, y, z = (mt.randn(300).to(d) for _ in range(3))
+        want = write(x.clone(), y, z)
+        for t in (x.clone(), x.repeat(2)[:300], mt.stack([x, x], 1)[:, 0]):  # all of its memory, a part, every other
+            view, before = t[:100], t._version
+            assert write(t, y, z) is t
+            assert mt.equal(t, want) and mt.equal(view, want[:100]) and t._version == before + 1
+
+
+def test_a_write_reads_its_operands_before_they_change() -> None:
+    x = mt.arange(300.0)
+    x[1:].add_(x[:-1])
+    assert x[:4].tolist() == [0.0, 1.0, 3.0, 5.0] and x[299] == 597.0
+    x = mt.arange(1.0, 301.0)
+    assert x.mul_(x[1]).tolist() == [2.0 * i for i in range(1, 301)]
+    square = mt.arange(9.0).reshape(3, 3)
+    assert square.add_(square.t()).tolist() == [[0.0, 4.0, 8.0], [4.0, 8.0, 12.0], [8.0, 12.0, 16.0]]
+
+
+def test_writes_without_gradients_into_what_was_kept_for_backward_are_told() -> None:
+    x = leaf(1.0, 2.0)
+    y = x.exp()
+    with mt.no_grad():
+        y.mul_(2)
+    with pytest.raises(RuntimeError, match=MODIFIED):
+        y.sum().backward()
+
+
+def test_results_of_another_shape_or_kind_are_not_written() -> None:
+    x = mt.ones(3)
+    for wrong in (
+        lambda: x.add_(mt.ones(2, 3)), lambda: x.add_(mt.ones(2, 3), alpha=2), lambda: x.addcmul_(mt.ones(2, 3), x),
+        lambda: mt.ones(3, dtype=mt.int64).mul_(0.5), lambda: mt.ones(3, dtype=mt.int64).add_(x, alpha=0.5), lambda: x.lerp_(2.0, 0.5),
+        lambda: x.sub_(x, alpha=True), lambda: x.clamp_(), lambda: x.addcmul_(x, x, value=1j),
+    ):  # fmt: skip
+        with pytest.raises((RuntimeError, TypeError)):
+            wrong()
+    assert x.tolist() == [1.0, 1.0, 1.0] and x._version == 0
+
+
+def test_alpha_has_one_place_in_the_graph_and_the_gradient_of_both() -> None:
+    x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    mt.sub(x, y, alpha=3).backward(mt.tensor([1.0, 10.0], dtype=f64))
+    assert x.grad.tolist() == [1.0, 10.0] and y.grad.tolist() == [-3.0, -30.0]
+    with pytest.raises(RuntimeError, match="^add: "):
+        mt.add(mt.ones(2), mt.ones(3), alpha=2)

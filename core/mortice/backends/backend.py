@@ -175,6 +175,13 @@ class Backend(Services, FreeKernels):
         """Copy between two devices of this backend."""
         return self.from_host(self.to_host(x), device)
 
+    def into(self, target: Any, kernel: Any, /, *operands: Any, **attrs: Any) -> Any:
+        """Run a kernel and return what it returns; `target` itself where its result could be written there at once.
+
+        The result is to have the shape and dtype of `target`, which may be one of the operands.
+        """
+        return kernel(*operands, **attrs)
+
     def put_rows(self, x: Any, indices: Any, values: Any, *, axis: int, add: bool) -> bool:
         """Do as `index_write`, or `index_add`, in the memory of x itself; False where that cannot be, and nothing is written.
 

@@ -243,6 +243,17 @@ class ElementwiseKernels(SpecialKernels):
         from_end = k.subtract(end, k.multiply(span, k.subtract(1.0, weight)))
         return k.where(k.less(k.abs(weight), 0.5), from_start, from_end)
 
+    @in_float32
+    def addcmul(k: Any, x: Buffer, a: Any, b: Any, value: Any = 1) -> Buffer:
+        """Add a * b * value to x."""
+        product = k.multiply(a, b)
+        return k.add(x, product if is_number(value) and value == 1 else k.multiply(product, value))
+
+    @in_float32
+    def addcdiv(k: Any, x: Buffer, a: Any, b: Any, value: Any = 1) -> Buffer:
+        """Add a / b * value to x."""
+        return k.add(x, k.multiply(k.divide(a, b), value))
+
     # ---- complex numbers from parts ----
 
     def complex(k: Any, re: Buffer, im: Buffer) -> Buffer:

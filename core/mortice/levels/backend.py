@@ -71,6 +71,9 @@ class LevelBackend:
     def is_contiguous(self, x: Any) -> bool:
         return True
 
+    def into(self, target: Any, kernel: Any, /, *operands: Any, **attrs: Any) -> Any:
+        return kernel(*operands, **attrs)
+
     def owns(self, x: Any) -> bool:
         return True
 

@@ -14,17 +14,20 @@ from mortice.ops.elementwise import check_alpha, common_dtype, deprecated, same_
 __all__ = ["addcdiv", "addcmul", "lerp"]
 
 
-@op(result=promote, shape=broadcast, name="addcmul", dtypes="uifc")
+@op(result=promote, shape=broadcast, kernel="addcmul", name="addcmul", dtypes="uifc")
 def _addcmul(k: Any, x: Any, a: Any, b: Any, value: Any, /) -> Any:
     """Add a * b * value."""
-    product = k.multiply(a, b)
-    return k.add(x, product if value == 1 else k.multiply(product, value))
+    return k.addcmul(x, a, b, value)
+
+
+def _times(k: Any, x: Any, value: Any) -> Any:
+    return x * value if is_number(x) else k.multiply(x, value)
 
 
 _addcmul.vjp(
     x=lambda k, g: g,
-    a=lambda k, g, b, value: k.multiply(g, k.multiply(b, value)),
-    b=lambda k, g, a, value: k.multiply(g, k.multiply(a, value)),
+    a=lambda k, g, b, value: k.multiply(g, _times(k, b, value)),
+    b=lambda k, g, a, value: k.multiply(g, _times(k, a, value)),
     jvp="elementwise",
 )
 
@@ -41,6 +44,9 @@ def addcmul(
     return _addcmul(input, tensor1, tensor2, value, out=out)
 
 
+addcmul.op = _addcmul.op  # type: ignore[attr-defined]
+
+
 def check_value(name: str, value: Any, d: DType) -> Any:
     """Return a multiplier as a number; refuse one of a higher kind than the result's. Bools count as integers."""
     return check_alpha(name, d, int(value) if isinstance(value, bool) else value, "value")
@@ -55,10 +61,10 @@ def _no_integers(op: Op, d: DType) -> tuple[DType, DType]:
     return d, d
 
 
-@op(result=_no_integers, shape=broadcast, name="addcdiv")
+@op(result=_no_integers, shape=broadcast, kernel="addcdiv", name="addcdiv")
 def _addcdiv(k: Any, x: Any, a: Any, b: Any, value: Any, /) -> Any:
     """Add a / b * value."""
-    return k.add(x, k.multiply(k.divide(a, b), value))
+    return k.addcdiv(x, a, b, value)
 
 
 _addcdiv.vjp(
@@ -79,6 +85,9 @@ def addcdiv(
         tensor1, tensor2, value = tensor2, tensor, tensor1
     value = check_value("addcdiv", value, promote_scalar(common_dtype(input, tensor1, tensor2), 0.0))
     return _addcdiv(input, tensor1, tensor2, value, out=out)
+
+
+addcdiv.op = _addcdiv.op  # type: ignore[attr-defined]
 
 
 @op(result=promote, shape=broadcast, kernel="lerp", name="lerp", dtypes="fc", scalars=True)
@@ -103,3 +112,6 @@ def lerp(input: Any, end: Any, weight: Any, *, out: Any = None) -> Any:
             same_dtypes("lerp", ("input", input), ("weight", weight))
         weight = _op.CAST(weight, input.dtype)
     return _lerp(input, end, weight, out=out)
+
+
+lerp.op = _lerp.op  # type: ignore[attr-defined]

@@ -117,12 +117,29 @@ def _scaled(name: str, input: Any, other: Any, alpha: Any) -> Any:
     return other * alpha if is_number(other) else mul(_op.CAST(other, d), alpha)
 
 
+def _add_scaled(name: str, input: Any, other: Any, alpha: Any, sign: int, out: Any) -> Any:
+    """Return input + sign * alpha * other in one pass; None where that takes a conversion, or an error."""
+    if not (isinstance(input, TensorBase) and isinstance(other, TensorBase) and input.dtype is other.dtype):
+        return None
+    if input.dtype.kind not in "fc" or not (input._device is other._device is input._device.base):
+        return None
+    from mortice.ops.blend import _addcmul
+
+    alpha = check_alpha(name, input.dtype, alpha)
+    if input.shape != other.shape:
+        broadcast(name, input.shape, other.shape)  # for its error, which names the function that was called
+    return _addcmul(input, other, sign * alpha, 1, out=out)
+
+
 def add(input: Any, other: Any, tensor: Any = None, *, alpha: Any = 1, out: Any = None) -> Any:
     """Add `other`, multiplied by alpha, to `input`, broadcasting."""
     if tensor is not None:
         deprecated("add", *_ALPHA)
         other, alpha = tensor, other
     if alpha is not _ONE:
+        made = _add_scaled("add", input, other, alpha, 1, out)
+        if made is not None:
+            return made
         other = _scaled("add", input, other, alpha)
     return _add(input, other) if out is None else _add(input, other, out=out)
 
@@ -154,6 +171,9 @@ def sub(input: Any, other: Any, tensor: Any = None, *, alpha: Any = 1, out: Any 
         deprecated("sub", *_ALPHA)
         other, alpha = tensor, other
     if alpha is not _ONE:
+        made = _add_scaled("sub", input, other, alpha, -1, out)
+        if made is not None:
+            return made
         other = _scaled("sub", input, other, alpha)
     return _sub(input, other) if out is None else _sub(input, other, out=out)
 
@@ -554,6 +574,7 @@ def clamp(input: Any, min: Any = None, max: Any = None, *, out: Any = None) -> A
     return _clamp(input, min, max, out=out)
 
 
+clamp.op = _clamp.op  # type: ignore[attr-defined]
 clip = clamp
 
 

@@ -3,7 +3,12 @@
 Those that need more than the function itself are beside it, in `gather`, `matmul`, `arrange`, `nn_activation`.
 """
 
-from mortice.mutation import inplace
+from __future__ import annotations
+
+from typing import Any
+
+from mortice.mutation import REAL, inplace
+from mortice.op import TensorBase
 from mortice.ops import arrange, blend, compare, elementwise, parts, scan, special, special_bessel, statistics, unary
 from mortice.ops import complex as complex_ops
 
@@ -16,11 +21,47 @@ __all__ = [
     "trunc_", "xlogy_",
 ]  # fmt: skip
 
+
+def _fits(x: Any, number: Any) -> bool:
+    """Tell whether it is a number that float32 holds, and x has at least that and is at no level."""
+    return type(number) in REAL and -3e38 < number < 3e38 and x.dtype.itemsize > 2 and x._device.base is x._device
+
+
+# What commonly comes as arguments, as operands; None asks the function.
+
+
+def _added(input: Any, other: Any, tensor: Any = None, *, alpha: Any = 1) -> Any:
+    plain = tensor is None and isinstance(other, TensorBase) and _fits(input, alpha)
+    return (blend.addcmul.op, (input, other, alpha, 1)) if plain else None  # type: ignore[attr-defined]
+
+
+def _subtracted(input: Any, other: Any, tensor: Any = None, *, alpha: Any = 1) -> Any:
+    return _added(input, other, tensor, alpha=-alpha) if type(alpha) in REAL else None
+
+
+def _with_product(input: Any, tensor1: Any, tensor2: Any, tensor: Any = None, *, value: Any = 1) -> Any:
+    plain = tensor is None and isinstance(tensor1, TensorBase) and isinstance(tensor2, TensorBase) and _fits(input, value)
+    return (blend.addcmul.op, (input, tensor1, tensor2, value)) if plain else None  # type: ignore[attr-defined]
+
+
+def _with_quotient(input: Any, tensor1: Any, tensor2: Any, tensor: Any = None, *, value: Any = 1) -> Any:
+    found = _with_product(input, tensor1, tensor2, tensor, value=value)
+    return found and (blend.addcdiv.op, found[1])  # type: ignore[attr-defined]
+
+
+def _towards(input: Any, end: Any, weight: Any) -> Any:
+    return (blend.lerp.op, (input, end, weight)) if isinstance(end, TensorBase) else None  # type: ignore[attr-defined]
+
+
+def _limited(input: Any, min: Any = None, max: Any = None) -> Any:
+    return None if min is None and max is None else (elementwise.clamp.op, (input, min, max))  # type: ignore[attr-defined]
+
+
 # ---- two operands ----
 
-add_ = inplace(elementwise.add)
-sub_ = inplace(elementwise.sub)
-subtract_ = inplace(elementwise.subtract)
+add_ = inplace(elementwise.add, short=_added)
+sub_ = inplace(elementwise.sub, short=_subtracted)
+subtract_ = inplace(elementwise.subtract, short=_subtracted)
 mul_ = inplace(elementwise.mul)
 multiply_ = inplace(elementwise.multiply)
 div_ = inplace(elementwise.div)
@@ -32,8 +73,8 @@ fmod_ = inplace(elementwise.fmod)
 pow_ = inplace(elementwise.pow)
 float_power_ = inplace(elementwise.float_power_into, "float_power_")
 ldexp_ = inplace(elementwise.ldexp)
-clamp_ = inplace(elementwise.clamp)
-clip_ = inplace(elementwise.clip)
+clamp_ = inplace(elementwise.clamp, short=_limited)
+clip_ = inplace(elementwise.clip, short=_limited)
 clamp_min_ = inplace(elementwise.clamp_min)
 clamp_max_ = inplace(elementwise.clamp_max)
 copysign_ = inplace(elementwise.copysign)
@@ -42,9 +83,9 @@ nextafter_ = inplace(elementwise.nextafter)
 
 # ---- three operands ----
 
-addcmul_ = inplace(blend.addcmul)
-addcdiv_ = inplace(blend.addcdiv)
-lerp_ = inplace(blend.lerp)
+addcmul_ = inplace(blend.addcmul, short=_with_product)
+addcdiv_ = inplace(blend.addcdiv, short=_with_quotient)
+lerp_ = inplace(blend.lerp, short=_towards)
 
 # ---- one operand ----
 

@@ -36,7 +36,7 @@ constexpr Kind KINDS[ALL_BINARY_OPS] = {
 // ---- half precision: blocks of floats ----
 
 constexpr int64_t BLOCK = 512;
-constexpr int MAX_INPUTS = 3;
+constexpr int MAX_INPUTS = 4;
 
 struct HalfWork {
     Inner inner, widen, narrow;  // narrow is nullptr where the result is no half
@@ -189,10 +189,22 @@ PyObject *run(const Work &w, Input *inputs, int count) {
         line = x->contiguous && same_shape(*x, *lead);
     }
     if (!line) return run_any(w, inputs, count).release();
-    Ref out = make_like(*lead, w.out);
+    const Array *arrays[MAX_INPUTS];
+    int n = 0;
+    for (int i = 0; i < count; i++)
+        if (inputs[i].array) arrays[n++] = inputs[i].array;
+    bool over;
+    Ref out = result_like(*lead, w.out, arrays, n, over);
     at[0] = out->data;
     step[0] = out->itemsize();
-    run_line(w, at, step, count + 1, out->size);
+    if (over) {
+        const Over written = {w.inner, w.extra, count + 1, out->itemsize()};
+        Work again = w;
+        again.inner = inner_over, again.extra = &written;
+        run_line(again, at, step, count + 1, out->size);
+    } else {
+        run_line(w, at, step, count + 1, out->size);
+    }
     return out.release();
 }
 
@@ -301,6 +313,19 @@ PyObject *where(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
     return run(w, inputs, 3);
 }
 
+// An op of several operands of one dtype. The one that is not given is 1.
+PyObject *several(const char *name, const Inner (&table)[DTYPES], PyObject **a, int count) {
+    Work w;
+    w.name = name;
+    w.in = w.out = common(name, a, count);
+    w.cost = 0.5f;
+    choose(w, table[w.in], table[F32], count);
+    Own<> one(PyLong_FromLong(1));
+    Input inputs[MAX_INPUTS];
+    for (int i = 0; i < count; i++) read(w, inputs[i], a[i] ? a[i] : one.get(), i);
+    return run(w, inputs, count);
+}
+
 PyObject *clip(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
     static Names<3> N{"clip", {"x", "lo", "hi"}, 1};
     PyObject *a[3];
@@ -314,28 +339,39 @@ PyObject *clip(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
     }
     if (!high) return two(MAXIMUM, a[0], a[1]);
     if (!low) return two(MINIMUM, a[0], a[2]);
-    Work w;
-    w.name = "clip";
-    w.in = w.out = common("clip", a, 3);
-    w.cost = 0.4f;
-    choose(w, binary().clip[w.in], binary().clip[F32], 3);
-    Input inputs[3];
-    for (int i = 0; i < 3; i++) read(w, inputs[i], a[i], i);
-    return run(w, inputs, 3);
+    return several("clip", binary().clip, a, 3);
 }
 
 PyObject *lerp(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
     static Names<3> N{"lerp", {"start", "end", "weight"}, 3};
     PyObject *a[3];
     arguments(N, args, n, kwnames, a);
-    Work w;
-    w.name = "lerp";
-    w.in = w.out = common("lerp", a, 3);
-    w.cost = 0.5f;
-    choose(w, binary().lerp[w.in], binary().lerp[F32], 3);
-    Input inputs[3];
-    for (int i = 0; i < 3; i++) read(w, inputs[i], a[i], i);
-    return run(w, inputs, 3);
+    return several("lerp", binary().lerp, a, 3);
+}
+
+// x + (a by b) * value. Of numbers that have no loop of their own by one op after the other, whose results are new arrays.
+PyObject *blended(const char *name, BinaryOp by, const Inner (&table)[DTYPES], PyObject **a) {
+    if (is_float(common(name, a, 4))) return several(name, table, a, 4);
+    const Alone alone;
+    Own<> part(is_array(a[1]) || is_array(a[2]) ? two(by, a[1], a[2]) : PyNumber_Multiply(a[1], a[2]));
+    if (!part) throw Failed{};
+    if (a[3]) part = Own<>(is_array(part.get()) ? two(MULTIPLY, part.get(), a[3]) : PyNumber_Multiply(part.get(), a[3]));
+    if (!part) throw Failed{};
+    return two(ADD, a[0], part.get());
+}
+
+PyObject *addcmul(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
+    static Names<4> N{"addcmul", {"x", "a", "b", "value"}, 3};
+    PyObject *a[4];
+    arguments(N, args, n, kwnames, a);
+    return blended("addcmul", MULTIPLY, binary().addcmul, a);
+}
+
+PyObject *addcdiv(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
+    static Names<4> N{"addcdiv", {"x", "a", "b", "value"}, 3};
+    PyObject *a[4];
+    arguments(N, args, n, kwnames, a);
+    return blended("addcdiv", DIVIDE, binary().addcdiv, a);
 }
 
 }  // namespace
@@ -378,6 +414,8 @@ PyMethodDef binary_methods[] = {
     MORTICE_METHOD("where", where),
     MORTICE_METHOD("clip", clip),
     MORTICE_METHOD("lerp", lerp),
+    MORTICE_METHOD("addcmul", addcmul),
+    MORTICE_METHOD("addcdiv", addcdiv),
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -203,6 +203,61 @@ int broadcast_shapes(const Array *const *xs, int count, int64_t *shape) {
     return ndim;
 }
 
+namespace {
+int into_calls = 0;  // of any thread, so that usually nothing more is asked
+thread_local Array *given = nullptr;
+}  // namespace
+
+Ref result_like(const Array &x, DType to, const Array *const *xs, int count, bool &over) {
+    over = false;
+    Array *out = into_calls ? given : nullptr;
+    if (!out || out->dtype != to || !out->contiguous || !out->writable || !same_shape(*out, x)) return make_like(x, to);
+    for (int i = 0; i < count; i++) {
+        const Array &in = *xs[i];
+        if (!may_overlap(in, *out)) continue;
+        if (in.data != out->data || in.size != out->size || in.itemsize() != out->itemsize() || !in.contiguous) return make_like(x, to);
+        over = true;
+    }
+    given = nullptr;  // one result is all that it can hold
+    return Ref::share(out);
+}
+
+Alone::Alone() : kept_(into_calls ? given : nullptr) {
+    if (kept_) given = nullptr;
+}
+Alone::~Alone() {
+    if (kept_) given = kept_;
+}
+
+void inner_over(char *const *at, const int64_t *step, int64_t n, const void *extra) {
+    constexpr int64_t WHOLE = 256;  // elements: of any dtype as many whole vectors
+    const Over &o = *static_cast<const Over *>(extra);
+    const int64_t most = n - n % WHOLE;
+    if (most) o.inner(at, step, most, o.extra);
+    if (most == n) return;
+    alignas(64) char room[WHOLE * 16];
+    char *here[MAX_OPERANDS] = {room};
+    for (int i = 1; i < o.count; i++) here[i] = at[i] + most * step[i];
+    o.inner(here, step, n - most, o.extra);
+    memcpy(at[0] + most * o.itemsize, room, static_cast<size_t>((n - most) * o.itemsize));
+}
+
+static PyObject *into(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    if (n < 2) fail(PyExc_TypeError, "into: expected an array, a kernel and its operands.");
+    struct Giving {
+        Array *before = given;
+        explicit Giving(Array *x) { into_calls++, given = x; }
+        ~Giving() { into_calls--, given = before; }
+    };
+    // A default body is several kernels, of which the first would overwrite what the second reads.
+    Giving giving(PyCFunction_Check(args[1]) ? as_optional(args[0]) : nullptr);
+    PyObject *found = PyObject_Vectorcall(args[1], args + 2, static_cast<size_t>(n - 2), names);
+    if (!found) throw Failed{};
+    return found;
+}
+
+PyMethodDef loop_methods[] = {MORTICE_METHOD("into", into), {nullptr, nullptr, 0, nullptr}};
+
 Ref map(const Array *const *xs, int count, DType to, Inner inner, const void *extra, float cost) {
     const Array &x = *xs[0];
     bool alike = true, flat = x.contiguous;
@@ -212,8 +267,11 @@ Ref map(const Array *const *xs, int count, DType to, Inner inner, const void *ex
     }
     Ref out;
     Operand operands[MAX_OPERANDS];
+    Over written;
     if (alike && flat) {
-        out = make_like(x, to);
+        bool over;
+        out = result_like(x, to, xs, count, over);
+        if (over) extra = &(written = {inner, extra, count + 1, out->itemsize()}), inner = inner_over;
         if (x.size * cost < 20000) {  // small and all in one line: nothing to plan
             char *at[MAX_OPERANDS] = {out->data};
             int64_t steps[MAX_OPERANDS] = {out->itemsize()};

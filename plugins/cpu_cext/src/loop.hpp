@@ -34,6 +34,28 @@ extern const char PLAIN_COPY;
 // The shape of operands broadcast together, into `shape`; returns ndim. Throws a ValueError where they do not fit.
 int broadcast_shapes(const Array *const *xs, int count, int64_t *shape);
 
+// ---- results in memory that is there ----
+
+// An array to hold the result of an elementwise kernel over row-major arrays of x's shape: a new one, or within `into` the
+// one that was given, where that serves and operands lie in it at the same elements or not at all. `over` says that one does.
+Ref result_like(const Array &x, DType to, const Array *const *xs, int count, bool &over);
+// While it lives results are new arrays, also within `into`: for kernels of several steps.
+class Alone {
+    Array *kept_;
+
+  public:
+    Alone();
+    ~Alone();
+};
+// The inner loop, with this as its `extra`, of a line whose output lies where an operand does. Inner loops go back a few
+// elements for a last vector that is not whole, so that part is written beside it first.
+struct Over {
+    Inner inner;
+    const void *extra;
+    int count, itemsize;  // of operands, the output among them; of the output
+};
+void inner_over(char *const *at, const int64_t *step, int64_t n, const void *over);
+
 // One output of dtype `to` from arrays `xs`, broadcast; laid out as they are where they agree.
 Ref map(const Array *const *xs, int count, DType to, Inner inner, const void *extra = nullptr, float cost = 1);
 

@@ -59,6 +59,13 @@ struct Lerp {
     }
 };
 
+struct AddProduct {
+    template <class V> INLINE V go(V x, V a, V b, V value) { return x + a * b * value; }
+};
+struct AddQuotient {
+    template <class V> INLINE V go(V x, V a, V b, V value) { return x + a / b * value; }
+};
+
 // Shifts by the width or more, or by a negative number, leave what shifting one by one would: 0, or the sign.
 template <class T> INLINE T shift_left(T a, T b) {
     using U = unsigned_of<T>;
@@ -357,6 +364,7 @@ struct Filler {
 #endif
 #if defined(MORTICE_AFTER_AVX2)
         for (Inner &f : t.where) f = nullptr;
+        t.addcmul[F64] = t.addcdiv[F64] = nullptr;
 #endif
     }
     constexpr void choices() {
@@ -370,6 +378,10 @@ struct Filler {
         clipped<Clip, int64_t>(I64), clipped<Clip, float>(F32), clipped<Clip, double>(F64);
         t.lerp[F32] = inner_moving<line_three<Lerp, float>, 4, 4, 4, 4>;
         t.lerp[F64] = inner_moving<line_three<Lerp, double>, 8, 8, 8, 8>;
+        t.addcmul[F32] = inner_moving<line_four<AddProduct, float>, 4, 4, 4, 4, 4>;
+        t.addcmul[F64] = inner_moving<line_four<AddProduct, double>, 8, 8, 8, 8, 8>;
+        t.addcdiv[F32] = inner_moving<line_four<AddQuotient, float>, 4, 4, 4, 4, 4>;
+        t.addcdiv[F64] = inner_moving<line_four<AddQuotient, double>, 8, 8, 8, 8, 8>;
     }
 };
 

@@ -1,4 +1,4 @@
-// Elementwise kernels of two and three operands.
+// Elementwise kernels of two to four operands.
 #pragma once
 #include <stdint.h>
 
@@ -26,6 +26,7 @@ struct BinaryTable {
     Inner where[5];        // by the logarithm of the item size: bool, then two of that size
     Inner clip[DTYPES];    // x, lower, upper
     Inner lerp[DTYPES];    // start, end, weight
+    Inner addcmul[DTYPES], addcdiv[DTYPES];  // x, a, b, value
 };
 MORTICE_MIXED_TABLE(BinaryTable, binary)
 

@@ -18,7 +18,7 @@ using MovingLine = void (*)(char *const *at, const int64_t *moves, int64_t n);
 
 struct pair_of_words { uint64_t low, high; };
 
-constexpr int ROOM = 4096;  // bytes: four of them stay in the first-level cache
+constexpr int ROOM = 4096;  // bytes: five of them stay in the first-level cache
 
 template <class T, int N> struct lanes_of { typedef T type __attribute__((vector_size(N * sizeof(T)))); };
 template <class T, int N> using lanes = typename lanes_of<T, N>::type;
@@ -91,8 +91,8 @@ static inline __attribute__((noinline)) void scatter(char *to, const char *room,
 
 static inline __attribute__((noinline)) void spread(Line line, const int *sizes, int count, char *const *at,
                                                     const int64_t *step, int64_t n) {
-    alignas(64) char rooms[4][ROOM];
-    char *here[4];
+    alignas(64) char rooms[5][ROOM];
+    char *here[5];
     int largest = 1;
     for (int i = 0; i < count; i++) largest = sizes[i] > largest ? sizes[i] : largest;
     const int64_t block = ROOM / largest;
@@ -115,9 +115,9 @@ static inline __attribute__((noinline)) void spread(Line line, const int *sizes,
 
 static inline __attribute__((noinline)) void spread_rooms(MovingLine line, const int *sizes, int count, char *const *at,
                                                           const int64_t *step, int64_t n, bool moving) {
-    alignas(64) char rooms[4][ROOM];
-    char *here[4];
-    int64_t moves[4];
+    alignas(64) char rooms[5][ROOM];
+    char *here[5];
+    int64_t moves[5];
     int largest = 1;
     for (int i = 0; i < count; i++) {
         largest = sizes[i] > largest ? sizes[i] : largest;
@@ -227,6 +227,17 @@ template <class F, class T> APART void line_three(char *const *at, const int64_t
     cover<LANES<T>>(n, [=](int64_t i, auto count) __attribute__((always_inline)) {
         constexpr int N = decltype(count)::value;
         store_as<lanes<T, N>>(out + i * sizeof(T), F::go(a.template load<N>(i), b.template load<N>(i), c.template load<N>(i)));
+    });
+}
+
+// out = F::go(a, b, c, d), of one type
+template <class F, class T> APART void line_four(char *const *at, const int64_t *moves, int64_t n) {
+    char *out = at[0];
+    const Input<T> a(at[1], moves[1], out), b(at[2], moves[2], out), c(at[3], moves[3], out), d(at[4], moves[4], out);
+    cover<LANES<T>>(n, [=](int64_t i, auto count) __attribute__((always_inline)) {
+        constexpr int N = decltype(count)::value;
+        store_as<lanes<T, N>>(out + i * sizeof(T), F::go(a.template load<N>(i), b.template load<N>(i), c.template load<N>(i),
+                                                         d.template load<N>(i)));
     });
 }
 

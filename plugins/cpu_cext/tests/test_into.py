@@ -1,0 +1,128 @@
+"""`into`: elementwise kernels whose result is written where memory is already, above all over one of their operands."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import mortice as mt
+from mortice.backends import DTYPES
+from mortice_cpu_cext import _cext
+
+# Below a vector, around vectors of each width, around blocks, and enough for several threads, none of them whole vectors.
+SIZES = (1, 2, 7, 8, 15, 17, 31, 33, 63, 65, 127, 129, 255, 256, 257, 513, 1025, 70001)
+TWO = (
+    "add subtract multiply divide maximum minimum bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift "
+    "copysign logical_and logical_or logical_xor equal less floor_divide remainder fmod pow hypot atan2 logaddexp2 nextafter "
+    "gcd lcm floordiv"
+).split()
+ONE = (
+    "exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh erf erfc erfcx erfinv "
+    "lgamma digamma negative abs sign sgn sqrt rsqrt square reciprocal floor ceil round trunc sigmoid relu silu gelu softplus "
+    "logsigmoid mish hardsigmoid hardswish bitwise_invert logical_not nan_to_num"
+).split()
+
+
+def drawn(n: int, d: Any) -> Any:
+    if d.kind == "b":
+        return mt.rand(n) > 0.5
+    if d.kind == "c":
+        return mt.randn(n, dtype=d)
+    return ((mt.randn(n, dtype=mt.float64) * 2) if d.kind == "f" else mt.randint(1, 7, (n,))).to(d)
+
+
+def bits(x: Any) -> bytes:
+    return bytes(memoryview(_cext.to_host(x).view).cast("B"))
+
+
+def calls(a: Any, b: Any, c: Any) -> dict[str, list[tuple[Any, ...]]]:
+    """Return operands for each kernel: `a`, where the result is to go, in every place, and twice."""
+    pairs = [(a, b), (b, a), (a, a), (b, c)]
+    mask = (mt.rand(_cext.numel_of(a)) > 0.5)._data
+    return {
+        **dict.fromkeys(TWO, pairs), **{name: [(a,), (b,)] for name in ONE},
+        "lerp": [(a, b, c), (b, c, a)], "clip": [(a, b, c), (b, a, c), (a, b)], "where": [(mask, a, b), (mask, b, a)],
+        "addcmul": [(a, b, c, 2), (b, a, a), (a, b, 3)], "addcdiv": [(a, b, c, 2), (b, a, c)],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("d", DTYPES, ids=str)
+def test_what_is_written_over_an_operand_is_what_is_written_elsewhere(d: Any) -> None:
+    mt.manual_seed(0)
+    with mt.use_backend("cpu_cext"):
+        written = 0
+        for n in SIZES:
+            a, b, c = (drawn(n, d) for _ in range(3))
+            kept = a.clone()
+            for name, operands in calls(a._data, b._data, c._data).items():
+                kernel = getattr(_cext, name)
+                for xs in operands:
+                    try:
+                        want = kernel(*xs)
+                    except (TypeError, ZeroDivisionError):  # not for this dtype
+                        continue
+                    got = _cext.into(a._data, kernel, *xs)
+                    assert bits(got) == bits(want), (name, n)
+                    if _cext.dtype_of(want) is d:
+                        written += got is a._data
+                    else:
+                        assert got is not a._data
+                    a.copy_(kept)
+        assert written > 20 * len(SIZES)
+
+
+@pytest.mark.parametrize("level", ["baseline", "avx2"])
+def test_the_same_in_the_lines_of_older_processors(level: str) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "elsewhere and (float or int64 or bool)"]
+    done = subprocess.run(command, env={**os.environ, "MORTICE_ISA": level}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+
+
+@pytest.fixture
+def rows() -> Any:
+    with mt.use_backend("cpu_cext"):
+        yield mt.arange(12.0).reshape(3, 4)
+
+
+def test_what_does_not_fit_is_left_as_it_is(rows: Any) -> None:
+    x = rows._data
+    for other in (mt.zeros(4, 3), mt.zeros(3, 4, dtype=mt.float64), mt.zeros(4, 3).t(), mt.zeros(3, 8)[:, ::2]):
+        with mt.use_backend("cpu_cext"):
+            assert _cext.into(other._data, _cext.add, x, x) is not other._data
+        assert not other.any()
+
+
+def test_operands_that_lie_shifted_in_the_target_are_read_before(rows: Any) -> None:
+    line = rows.reshape(-1)
+    rest, first = line[1:]._data, line[:-1]._data
+    found = _cext.into(rest, _cext.add, rest, first)
+    assert found is not rest and _cext.to_host(found).tolist() == [2.0 * i - 1 for i in range(1, 12)]
+    one = line[:1]._data
+    found = _cext.into(line._data, _cext.add, line._data, one)  # an element of the target itself, repeated
+    assert found is not line._data and line.tolist() == [float(i) for i in range(12)]
+
+
+def test_a_target_takes_one_result_of_a_kernel_in_c_and_no_default_body(rows: Any) -> None:
+    x = rows._data
+    backend = rows._device.backend
+
+    def twice(y: Any) -> Any:
+        return _cext.add(_cext.multiply(y, 2.0), y)
+
+    assert backend.into(x, twice, x) is not x and rows[0].tolist() == [0.0, 1.0, 2.0, 3.0]
+    z = (rows[0, :2] + 1j)._data
+    found = _cext.into(z, _cext.addcmul, z, z, z, 2)  # three kernels in one: the last of them may write there
+    assert _cext.to_host(found).tolist() == [pytest.approx(v + 2 * v * v) for v in (1j, 1 + 1j)]
+
+
+def test_errors_leave_the_target_and_what_follows(rows: Any) -> None:
+    x = rows._data
+    with pytest.raises(TypeError):
+        _cext.into(x, _cext.add, x, "no number")
+    assert _cext.add(x, x) is not x
+    with pytest.raises(TypeError, match="into: expected an array, a kernel"):
+        _cext.into(x)
