@@ -11,7 +11,7 @@ import warnings
 
 from mortice import node as _node
 from mortice import op as _op
-from mortice.dtype import DType, can_cast
+from mortice.dtype import DType, can_cast, int64
 from mortice.errors import ShapeError
 from mortice.graph import RELEASED, Node, Slot, next_seq
 from mortice.modes import modes, no_grad, special
@@ -319,6 +319,11 @@ def land(op: Any, t: Any, buffers: Sequence[Any], attrs: dict[str, Any] = NO_ATT
     return True
 
 
+def _takes(d: DType, number: float) -> bool:
+    """Tell whether a kernel takes an int or float beside d as it is."""
+    return d.kind == "f" or (d is int64 and type(number) is int and -(1 << 63) <= number < 1 << 63)
+
+
 def quickly_one(op: Any, t: Any) -> bool:
     """Do as `quickly` for an elementwise op of one operand."""
     d = t.dtype
@@ -331,7 +336,7 @@ def quickly(op: Any, t: Any, other: Any) -> bool:
     d = t.dtype
     if op.same_dtype.get(d) is not d:
         return False
-    if d.kind == "f" and type(other) in REAL and op.scalars:
+    if type(other) in REAL and op.scalars and _takes(d, other):
         value, recorded = other, t._rg
     elif isinstance(other, TensorBase) and other.dtype is d and other._device is t._device and other.shape == t.shape:
         value, recorded = other._data, t._rg or other._rg
@@ -351,7 +356,7 @@ def directly(op: Any, out: Any, operands: Sequence[Any], attrs: dict[str, Any] =
     d: Any = None
     device, shape, recorded = t._device, t.shape, t._rg
     buffers: list[Any] = []
-    shapes, whole, numbers = [], op.shape is broadcast or op.shape is same, set()
+    shapes, whole, numbers = [], op.shape is broadcast or op.shape is same, []
     for a in operands:
         if isinstance(a, TensorBase):
             if a._device is not device or (d is not None and a.dtype is not d):
@@ -365,11 +370,12 @@ def directly(op: Any, out: Any, operands: Sequence[Any], attrs: dict[str, Any] =
             buffers.append(a)
             shapes.append(())
             if a is not None:
-                numbers.add(type(a))
+                numbers.append(a)
     if d is None or op.same_dtype.get(d) is not t.dtype:
         return None
-    if numbers and not (d.kind == "f" and op.scalars and numbers <= REAL):
-        return None
+    for value in numbers:
+        if type(value) not in REAL or not op.scalars or not _takes(d, value):
+            return None
     if (special[0] and modes.rerouted) or (recorded and (not special[0] or modes.grad)):
         return None
     if not whole and op.shape(op.name, *shapes, **attrs) != shape:

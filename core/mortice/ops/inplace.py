@@ -57,6 +57,10 @@ def _limited(input: Any, min: Any = None, max: Any = None) -> Any:
     return None if min is None and max is None else (elementwise.clamp.op, (input, min, max))  # type: ignore[attr-defined]
 
 
+def _limited_above(input: Any, max: Any) -> Any:
+    return _limited(input, None, max)
+
+
 # ---- two operands ----
 
 add_ = inplace(elementwise.add, short=_added)
@@ -75,8 +79,8 @@ float_power_ = inplace(elementwise.float_power_into, "float_power_")
 ldexp_ = inplace(elementwise.ldexp)
 clamp_ = inplace(elementwise.clamp, short=_limited)
 clip_ = inplace(elementwise.clip, short=_limited)
-clamp_min_ = inplace(elementwise.clamp_min)
-clamp_max_ = inplace(elementwise.clamp_max)
+clamp_min_ = inplace(elementwise.clamp_min, short=_limited)
+clamp_max_ = inplace(elementwise.clamp_max, short=_limited_above)
 copysign_ = inplace(elementwise.copysign)
 heaviside_ = inplace(elementwise.heaviside)
 nextafter_ = inplace(elementwise.nextafter)
@@ -91,13 +95,12 @@ lerp_ = inplace(blend.lerp, short=_towards)
 
 neg_ = inplace(unary.neg)
 negative_ = inplace(unary.negative)
-abs_ = inplace(unary.abs_into, "abs_")
-absolute_ = inplace(unary.abs_into, "abs_")
+abs_ = absolute_ = inplace(unary.abs_into, "abs_", short=lambda input: (unary.abs.op, (input,)))
 sign_ = inplace(unary.sign)
 sgn_ = inplace(unary.sgn)
 sqrt_ = inplace(unary.sqrt)
 rsqrt_ = inplace(unary.rsqrt)
-square_ = inplace(unary.square)
+square_ = inplace(unary.square, short=lambda input: (unary._square.op, (input,)))
 reciprocal_ = inplace(unary.reciprocal)
 exp_ = inplace(unary.exp)
 exp2_ = inplace(unary.exp2)

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from mortice import op as _op
-from mortice.mutation import inplace
+from mortice.mutation import check_writable, inplace
 from mortice.node import TENSOR_KERNELS
 from mortice.ops.data import tensor
-from mortice.ops.gather import masked_fill
 from mortice.ops.movement import reshape
 
 
@@ -44,24 +43,20 @@ def _map2(self: Any, x: Any, y: Any, callable: Callable[[Any, Any, Any], Any]) -
     return _on_host("map2_", self, (x, y), callable)
 
 
-def _fill_diagonal(self: Any, fill_value: Any, wrap: bool = False) -> Any:
+def fill_diagonal_(input: Any, fill_value: Any, wrap: bool = False) -> Any:
     """Write a number on the main diagonal; of a tall matrix again below, a row apart, where `wrap` is set."""
-    ndim, shape = len(self.shape), tuple(self.shape)
+    ndim, shape = len(input.shape), tuple(input.shape)
     if ndim < 2:
         raise RuntimeError(f"fill_diagonal_: dimensions must larger than 1; got {ndim}.")
     if ndim > 2 and len(set(shape)) > 1:
         raise RuntimeError(f"fill_diagonal_: all dimensions of input must be of equal length; got {list(shape)}.")
-    k = TENSOR_KERNELS
-    places = [k.reshape(k.new_arange(self, 0, n), (n, *(1,) * (ndim - 1 - d))) for d, n in enumerate(shape)]
-    if wrap and ndim == 2:
-        apart = k.subtract(places[0], places[1])
-        on = k.equal(k.remainder(apart, shape[1] + 1), 0)
-    else:
-        on = k.equal(places[0], places[1])
-        for place in places[2:]:
-            on = k.logical_and(on, k.equal(places[0], place))
-    return masked_fill(self, on, fill_value)
+    check_writable("fill_diagonal_", input)
+    for start in range(0, shape[0] if wrap and ndim == 2 else 1, shape[1] + 1):
+        view = input[start:] if start else input
+        while len(view.shape) > 1:
+            view = view.diagonal(dim1=0, dim2=1)
+        view.fill_(fill_value)
+    return input
 
 
 apply_, map_, map2_ = inplace(_apply, "apply_"), inplace(_map, "map_"), inplace(_map2, "map2_")
-fill_diagonal_ = inplace(_fill_diagonal, "fill_diagonal_")
