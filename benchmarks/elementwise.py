@@ -37,6 +37,15 @@ _BINARY: list[tuple[str, Callable[[Any, Any, Any], Any]]] = [
 ]
 
 
+# Values stay what they are, over however many rounds.
+_WRITES: list[tuple[str, Callable[[Any, Any, Any], Any]]] = [
+    ("x.mul_(1)", lambda t, x, y: x.mul_(1.0)),
+    ("x.add_(y, alpha=0)", lambda t, x, y: x.add_(y, alpha=0.0)),
+    ("x.addcmul_(y, y, value=0)", lambda t, x, y: x.addcmul_(y, y, value=0.0)),
+    ("add(y, y, out=x)", lambda t, x, y: t.add(y, y, out=x)),
+]
+
+
 def _unary(function: Callable[[Any, Any], Any], size: int) -> Callable[[Any], Timed]:
     def setup(t: Any) -> Timed:
         x = positive(t, size)
@@ -94,6 +103,7 @@ CASES = [
             )
             for name, function in _BINARY
         ),
+        *(Case("elementwise", f"{name}, {size:,}", _binary(function, size)) for name, function in _WRITES),
         Case("elementwise", f"tanh(x * y) * y with backward, {size:,}", _backward(size)),
     )
 ]

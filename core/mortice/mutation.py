@@ -351,17 +351,18 @@ def directly(op: Any, out: Any, operands: Sequence[Any], attrs: dict[str, Any] =
     Returns what `out` stands for, or None: then the op is to be called.
     """
     t = out.tensor if type(out) is Into else out
-    if not isinstance(t, TensorBase) or op.shape is None or op.view or op.fixed or op.check is not None:
+    if not isinstance(t, TensorBase) or op.shape is None or op.view or op.check is not None:
         return None
     d: Any = None
     device, shape, recorded = t._device, t.shape, t._rg
     buffers: list[Any] = []
     shapes, whole, numbers = [], op.shape is broadcast or op.shape is same, []
-    for a in operands:
+    for i, a in enumerate(operands):
         if isinstance(a, TensorBase):
-            if a._device is not device or (d is not None and a.dtype is not d):
+            if a._device is not device or (d is not None and a.dtype is not d and i not in op.fixed):
                 return None
-            d = a.dtype
+            if i not in op.fixed:
+                d = a.dtype
             buffers.append(a._data)
             shapes.append(a.shape)
             whole = whole and a.shape == shape
@@ -401,16 +402,18 @@ class Into:
         return assign(t, into(self.name, t, value), False)
 
 
-def inplace(fn: Callable[..., Any], name: str | None = None, short: Callable[..., Any] | None = None) -> Callable[..., Any]:
+def inplace(
+    fn: Callable[..., Any], name: str | None = None, short: Callable[..., Any] | None = None, takes_out: bool = False
+) -> Callable[..., Any]:
     """Make the in-place method of a function: `add_` from `add`.
 
-    A function that has an `op` gives its `out` to that. `short` may return an op and its operands for a call's arguments:
-    where these need no more than a write the function is not asked.
+    A function that has an `op` gives its `out` to that; `takes_out` says that another does so. `short` may return an op and
+    its operands for a call's arguments: where these need no more than a write the function is not asked.
     """
     own = name or fn.__name__.strip("_") + "_"
     op = getattr(fn, "op", None)
     count = len(op.inputs) if op is not None and not op.attrs and op.check is None else 0
-    takes_out = op is not None and (fn is op.fn or "out" in (fn.__kwdefaults__ or ()))
+    takes_out = takes_out or (op is not None and (fn is op.fn or "out" in (fn.__kwdefaults__ or ())))
 
     def method(input: Any, *args: Any, **kwargs: Any) -> Any:
         if count == 2 and len(args) == 1 and not kwargs:

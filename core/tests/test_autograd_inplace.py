@@ -446,6 +446,10 @@ def test_a_write_reads_its_operands_before_they_change() -> None:
     assert x[:4].tolist() == [0.0, 1.0, 3.0, 5.0] and x[299] == 597.0
     x = mt.arange(1.0, 301.0)
     assert x.mul_(x[1]).tolist() == [2.0 * i for i in range(1, 301)]
+    x = mt.arange(10.0)
+    assert x.scatter_add_(0, mt.arange(9), x[1:]).tolist() == [*range(1, 19, 2), 9.0]
+    order = mt.arange(5)
+    assert order.scatter_(0, order, order.flip(0)).tolist() == [4, 3, 2, 1, 0]
     square = mt.arange(9.0).reshape(3, 3)
     assert square.add_(square.t()).tolist() == [[0.0, 4.0, 8.0], [4.0, 8.0, 12.0], [8.0, 12.0, 16.0]]
 

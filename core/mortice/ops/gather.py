@@ -10,7 +10,7 @@ from mortice.backends.movement import highest, lowest
 from mortice.dtype import bool_, int32, int64, promote_scalar
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
-from mortice.mutation import check_writable, inplace, layout, plain
+from mortice.mutation import Into, check_writable, inplace, layout, plain
 from mortice.node import TENSOR_KERNELS
 from mortice.op import TensorBase, hold, number_of, op
 from mortice.ops import elementwise
@@ -209,7 +209,9 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False, out: 
 _REDUCTIONS = {"add": "sum", "multiply": "prod"}
 
 
-def _scatter_with(name: str, x: Any, dim: int, index: Any, src: Any, how: str | None, include_self: bool = True) -> Any:
+def _scatter_with(
+    name: str, x: Any, dim: int, index: Any, src: Any, how: str | None, out: Any, include_self: bool = True
+) -> Any:
     """Do every scatter: check, then write, add, multiply, or take extremes."""
     axis = check_dim(name, dim, len(x.shape))
     index = _long(name, index, int32)
@@ -220,7 +222,7 @@ def _scatter_with(name: str, x: Any, dim: int, index: Any, src: Any, how: str | 
     _fits(name, x, axis, index, src if isinstance(src, TensorBase) else None)
     recorded = isinstance(src, TensorBase) and src._rg  # without indices too, the result has src behind it
     if not prod(index.shape) and not recorded:
-        return x.clone()
+        return x.clone() if out is None else _op.WRITE_OUT(name, out, x.clone())
     base, index = _lift(x), _lift(index)
     if prod(index.shape):
         _in_range(name, index, base.shape[axis], axis)
@@ -231,8 +233,11 @@ def _scatter_with(name: str, x: Any, dim: int, index: Any, src: Any, how: str | 
         src = _lift(src)
         if src.shape != index.shape:
             src = src[tuple(slice(0, n) for n in index.shape)]
+    if type(out) is Into and base is x and (how is None or how == "sum") and include_self:
+        return (_scatter if how is None else _scatter_add)(x, index, src, axis=axis, out=out)
     made = _reduced(base, axis, index, src, how, include_self)
-    return made if made.shape == x.shape else reshape(made, x.shape)
+    made = made if made.shape == x.shape else reshape(made, x.shape)
+    return made if out is None else _op.WRITE_OUT(name, out, made)
 
 
 def _reduced(base: Any, axis: int, index: Any, src: Any, how: str | None, include_self: bool) -> Any:
@@ -265,16 +270,14 @@ def scatter(
         raise RuntimeError(f"reduce argument must be either add or multiply; got {reduce!r}.")
     if src is None and value is None:
         raise TypeError("scatter: expected src or value.")
-    made = _scatter_with("scatter", input, dim, index, value if src is None else src, reduce and _REDUCTIONS[reduce])
-    return made if out is None else _op.WRITE_OUT("scatter", out, made)
+    return _scatter_with("scatter", input, dim, index, value if src is None else src, reduce and _REDUCTIONS[reduce], out)
 
 
 @numpy_names
 @autocasting
 def scatter_add(input: Any, dim: int, index: Any, src: Any, *, out: Any = None) -> Any:
     """Add each value of `src` at its index along a dim."""
-    made = _scatter_with("scatter_add", input, dim, index, src, "sum")
-    return made if out is None else _op.WRITE_OUT("scatter_add", out, made)
+    return _scatter_with("scatter_add", input, dim, index, src, "sum", out)
 
 
 @numpy_names
@@ -286,8 +289,7 @@ def scatter_reduce(
     reduce = {"min": "amin", "max": "amax"}.get(reduce, reduce)
     if reduce not in ("sum", "prod", "mean", "amax", "amin"):
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}.")
-    made = _scatter_with("scatter_reduce", input, dim, index, src, reduce, include_self)
-    return made if out is None else _op.WRITE_OUT("scatter_reduce", out, made)
+    return _scatter_with("scatter_reduce", input, dim, index, src, reduce, out, include_self)
 
 
 # ---- along one dim, at positions of a vector ----
@@ -639,7 +641,8 @@ def zero(input: Any) -> Any:
     return fill(input, 0)
 
 
-scatter_, scatter_add_, scatter_reduce_ = inplace(scatter), inplace(scatter_add), inplace(scatter_reduce)
+scatter_, scatter_add_ = inplace(scatter, takes_out=True), inplace(scatter_add, takes_out=True)
+scatter_reduce_ = inplace(scatter_reduce, takes_out=True)
 _index_add_, _index_copy_, _index_fill_ = inplace(index_add), inplace(index_copy), inplace(index_fill)
 index_reduce_ = inplace(index_reduce)
 put_, masked_scatter_ = inplace(put), inplace(masked_scatter)

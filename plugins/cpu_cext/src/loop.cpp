@@ -222,6 +222,14 @@ Ref result_like(const Array &x, DType to, const Array *const *xs, int count, boo
     return Ref::share(out);
 }
 
+Ref result_over(Array &x, std::initializer_list<const Array *> operands) {
+    if (!into_calls || given != &x || !x.writable) return {};
+    for (const Array *y : operands)
+        if (may_overlap(x, *y)) return {};
+    given = nullptr;
+    return Ref::share(&x);
+}
+
 Alone::Alone() : kept_(into_calls ? given : nullptr) {
     if (kept_) given = nullptr;
 }

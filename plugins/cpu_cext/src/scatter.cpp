@@ -7,6 +7,7 @@
 #include "grid.hpp"
 #include "index_tools.hpp"
 #include "kernels/index.hpp"
+#include "loop.hpp"
 
 namespace mortice {
 
@@ -196,7 +197,9 @@ void lift(Operands &o) {
 PyObject *scatter(const char *name, PyObject *const *a, bool vector, Tile (*tile_for)(DType), bool widen) {
     Operands o = operands(name, a, vector);
     const DType d = o.x->dtype, d_work = widen ? wide(d) : d;
-    Ref out = fresh(*o.x, d_work);
+    Ref out;
+    if (d_work == d) out = result_over(*o.x, {o.indices.get(), o.values.get()});
+    if (!out) out = fresh(*o.x, d_work);
     Ref whole = Ref::share(out.get());
     if (!o.x->ndim) {
         const int64_t one = 1;

@@ -119,6 +119,20 @@ def test_a_target_takes_one_result_of_a_kernel_in_c_and_no_default_body(rows: An
     assert _cext.to_host(found).tolist() == [pytest.approx(v + 2 * v * v) for v in (1j, 1 + 1j)]
 
 
+@pytest.mark.parametrize("name", ["scatter_write", "scatter_add", "index_add", "index_write"])
+def test_few_values_are_written_without_a_copy_of_the_rest(rows: Any, name: str) -> None:
+    kernel = getattr(_cext, name)
+    with mt.use_backend("cpu_cext"):
+        places, values = mt.tensor([2, 0]), mt.tensor([10.0, 20.0])
+        vector = mt.arange(3.0)
+    want = kernel(vector._data, places._data, values._data, axis=0)
+    shown = rows[:, 1].copy_(vector)  # it need not be row-major
+    assert _cext.into(shown._data, kernel, shown._data, places._data, values._data, axis=0) is shown._data
+    assert shown.tolist() == _cext.to_host(want).tolist() and rows[:, 2].tolist() == [2.0, 6.0, 10.0]
+    own = vector[:2]._data  # values in the memory that is written
+    assert _cext.into(vector._data, kernel, vector._data, places._data, own, axis=0) is not vector._data
+
+
 def test_errors_leave_the_target_and_what_follows(rows: Any) -> None:
     x = rows._data
     with pytest.raises(TypeError):
