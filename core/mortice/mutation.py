@@ -321,7 +321,9 @@ def land(op: Any, t: Any, buffers: Sequence[Any], attrs: dict[str, Any] = NO_ATT
 
 def _takes(d: DType, number: float) -> bool:
     """Tell whether a kernel takes an int or float beside d as it is."""
-    return d.kind == "f" or (d is int64 and type(number) is int and -(1 << 63) <= number < 1 << 63)
+    if d.kind == "f" or type(number) is not int:
+        return d.kind == "f"
+    return -(1 << 63) <= number < 1 << 63 if d is int64 else d.kind in "iu" and 0 <= number < 128
 
 
 def quickly_one(op: Any, t: Any) -> bool:
