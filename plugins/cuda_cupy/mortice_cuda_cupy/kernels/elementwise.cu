@@ -199,6 +199,32 @@ template <class T> __global__ void clip(const T *x, T *out, i64 n, number_t<T> l
   });
 }
 
+// Sums with products and quotients of arrays that all lie in order; b is a number where it is no array.
+struct AddProduct {
+  template <class W> static __device__ __forceinline__ W of(W x, W a, W b, W value) { return x + a * b * value; }
+};
+struct AddQuotient {
+  template <class W> static __device__ __forceinline__ W of(W x, W a, W b, W value) { return x + a / b * value; }
+};
+template <class T, class Op>
+__global__ void blended(const T *x, const T *a, const T *b, T *out, i64 n, number_t<T> number, number_t<T> value) {
+  constexpr int N = kLanes<T>;
+  const work_t<T> one = work_t<T>(number), times = work_t<T>(value);
+  over_tile<N, 2>(n, aligned(x) && aligned(a) && aligned(b) && aligned(out), [&](auto count, i64 i) {
+    constexpr int M = count.value;
+    struct Three {
+      Pack<T, M> x, a, b;
+    };
+    return Three{load<M>(x + i), load<M>(a + i), b ? load<M>(b + i) : Pack<T, M>{}};
+  }, [&](auto count, i64 i, const auto &p) {
+    Pack<T, count.value> made;
+#pragma unroll
+    for (int j = 0; j < count.value; ++j)
+      made.v[j] = Close<T>::from(Op::of(opened(p.x.v[j]), opened(p.a.v[j]), b ? opened(p.b.v[j]) : one, times));
+    store(out + i, made);
+  });
+}
+
 // Conversion as in C; what does not fit an integer is what the device makes of it, as everywhere.
 template <class T, class R> __global__ void cast(const T *x, R *out, i64 n) {
   constexpr int N = kLanes<T> < kLanes<R> ? kLanes<T> : kLanes<R>;

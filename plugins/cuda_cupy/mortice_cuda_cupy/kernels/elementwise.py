@@ -56,8 +56,8 @@ FLOATING = Program(
     *[f"unary<{{T}}, bool, {op}>" for op in ONE_TRUTH.values()],
     *[f"binary<{{T}}, {{T}}, {op}>" for op in TWO.values()],
     *[f"binary<{{T}}, bool, {op}>" for op in TWO_TRUTH.values()],
-    "clip<{T}>",
-)
+    "clip<{T}>", "blended<{T}, AddProduct>", "blended<{T}, AddQuotient>",
+)  # fmt: skip
 WHOLE = Program(
     "elementwise.cu",
     *[f"unary<{{T}}, {{T}}, {op}>" for name, op in ONE.items() if name in _WHOLE],
@@ -135,6 +135,7 @@ def direct(k: Any) -> dict[str, Kernel]:
     for name, op in {**TWO, **TWO_TRUTH, **LOGIC}.items():
         made[name] = _two(k, name, op, getattr(k, name), truth=name in TWO_TRUTH or name in LOGIC)
     made.update(astype=_astype(k), where=_where(k), full=_full(k), copy=_copy(k), clip=_clip(k))
+    made.update(addcmul=_blended(k, "addcmul", "AddProduct"), addcdiv=_blended(k, "addcdiv", "AddQuotient"))
     return made
 
 
@@ -411,3 +412,31 @@ def _clip(k: Any) -> Kernel:
         return out
 
     return clip
+
+
+def _blended(k: Any, name: str, op: str) -> Kernel:
+    import cupy
+
+    other, ndarray, empty = getattr(k, name), cupy.ndarray, cupy.empty
+
+    def make(dtype: Any, shape: Any) -> Any:
+        mine, n = k._names[dtype], prod(shape)
+        return mine in FLOATS and n and (FLOATING.get(mine, f"blended<{{T}}, {op}>"), tiles(n, dtype.itemsize, 2), n)
+
+    plans = Plans(make)
+
+    @functools.wraps(other)
+    def blended(x: Any, a: Any, b: Any, value: Any = 1) -> Any:
+        times, arrays = _number(value, 0.0), b.__class__ is ndarray
+        number = 0.0 if arrays else _number(b, 0.0)
+        if times is None or number is None or x.__class__ is not ndarray or a.__class__ is not ndarray:
+            return other(x, a, b, value)
+        plan = x.shape == a.shape and (not arrays or b.shape == a.shape) and plans[x.dtype, x.shape]
+        if not plan or not (x._c_contiguous and a._c_contiguous and (not arrays or b._c_contiguous)):
+            return other(x, a, b, value)
+        kernel, grid, n = plan
+        out = empty(x.shape, x.dtype)
+        kernel(grid, _BLOCK, (x, a, b if arrays else None, out, n, number, times))
+        return out
+
+    return blended
