@@ -12,12 +12,12 @@ import warnings
 from mortice import node as _node
 from mortice import op as _op
 from mortice.dtype import DType, can_cast
-from mortice.errors import ShapeError
+from mortice.errors import DTypeError, ShapeError
 from mortice.graph import RELEASED, Node, Slot, next_seq
 from mortice.modes import modes, no_grad, special
 from mortice.node import TENSOR_KERNELS, record, unbroadcast
-from mortice.op import op, promote, same
-from mortice.shape import Size, contiguous_strides
+from mortice.op import floating, op, promote, same
+from mortice.shape import Size, broadcast, contiguous_strides
 from mortice.tensor import INFERENCE, TensorBase, make
 
 TYPE_CHECKING = False
@@ -252,7 +252,7 @@ def cast_into(name: str, d: DType, value: Any) -> Any:
     if value.dtype is d:
         return value
     if not can_cast(value.dtype, d):
-        raise RuntimeError(
+        raise DTypeError(
             f"{name}: result type {value.dtype.name} can't be cast to the desired output type {d.name}. "
             "Use the operation that is not in place, or convert first."
         )
@@ -367,8 +367,25 @@ def inplace(fn: Callable[..., Any], name: str | None = None) -> Callable[..., An
     return method
 
 
-def write_out(name: str, out: Any, value: Any) -> Any:
-    """Put a result into the tensor given as `out=`, resizing it when its shape differs."""
+# Which results PyTorch casts into the dtype of `out=`, besides those of ops that broadcast or give integers a float dtype:
+# all others must find a tensor of their own dtype.
+_CAST = frozenset(
+    "abs addr all angle any bernoulli cat cholesky_inverse cholesky_solve diff geqrf inner kron linalg.cholesky linalg.cond "
+    "linalg.eig linalg.eigvals linalg.householder_product linalg.lstsq linalg.matrix_power linalg.matrix_rank linalg.pinv "
+    "linalg.tensorinv linalg.tensorsolve logical_not lu nanmean normal square stack std var".split()
+)
+_NEVER_CAST = frozenset("complex heaviside where".split())  # among those that broadcast
+
+
+def casts_out(name: str, op: Any) -> bool:
+    """Tell whether a result may be of another dtype than the tensor given as `out=`, if it can be cast to it."""
+    if op is not None and (op.shape is broadcast or op.result is floating):
+        return name not in _NEVER_CAST
+    return name in _CAST or name.startswith("fft.")
+
+
+def write_out(name: str, out: Any, value: Any, op: Any = None) -> Any:
+    """Put a result, of that op if it is one, into the tensor given as `out=`, resizing it when its shape differs."""
     if not isinstance(out, TensorBase):
         raise TypeError(f"{name}: expected out to be a Tensor; got {type(out).__name__}.")
     if modes.grad and (value._rg or out._rg):
@@ -378,7 +395,10 @@ def write_out(name: str, out: Any, value: Any) -> Any:
         )
     if out._device.base is not value._device.base:
         raise RuntimeError(f"{name}: expected out on {value.device}; got {out.device}. Make it there.")
-    value = cast_into(name, out.dtype, value)
+    if value.dtype is not out.dtype:
+        if not casts_out(name, op):
+            raise DTypeError(f"{name}: expected out to have dtype {value.dtype}; got {out.dtype}. Make it of that dtype.")
+        value = cast_into(name, out.dtype, value)
     with no_grad():
         if out.shape != value.shape:
             if out.numel():

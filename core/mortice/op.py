@@ -570,7 +570,7 @@ def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None) ->
         op.check(op.name, *args, **attrs)
     t = run(op, args, attrs, result)
     if out is not None:
-        t = WRITE_OUT(op.name, out, t)
+        t = WRITE_OUT(op.name, out, t, op)
     if op.observer is not None:
         op.observer(op, given, attrs, t)
     return t
