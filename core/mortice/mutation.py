@@ -12,11 +12,11 @@ import warnings
 from mortice import node as _node
 from mortice import op as _op
 from mortice.dtype import DType, can_cast, int64
-from mortice.errors import ShapeError
+from mortice.errors import DTypeError, ShapeError
 from mortice.graph import RELEASED, Node, Slot, next_seq
 from mortice.modes import modes, no_grad, special
 from mortice.node import TENSOR_KERNELS, record, unbroadcast
-from mortice.op import broadcast, op, promote, same
+from mortice.op import broadcast, floating, op, promote, same
 from mortice.shape import Size, contiguous_strides
 from mortice.tensor import INFERENCE, TensorBase, make
 
@@ -255,7 +255,7 @@ def cast_into(name: str, d: DType, value: Any) -> Any:
     if value.dtype is d:
         return value
     if not can_cast(value.dtype, d):
-        raise RuntimeError(
+        raise DTypeError(
             f"{name}: result type {value.dtype.name} can't be cast to the desired output type {d.name}. "
             "Use the operation that is not in place, or convert first."
         )
@@ -456,8 +456,25 @@ def inplace(
     return method
 
 
-def write_out(name: str, out: Any, value: Any, fresh: bool = False) -> Any:
-    """Put a result into the tensor given as `out=`, resizing it when its shape differs.
+# Which results PyTorch casts into the dtype of `out=`, besides those of ops that broadcast or give integers a float dtype:
+# all others must find a tensor of their own dtype.
+_CAST = frozenset(
+    "abs addr all angle any bernoulli cat cholesky_inverse cholesky_solve diff geqrf inner kron linalg.cholesky linalg.cond "
+    "linalg.eig linalg.eigvals linalg.householder_product linalg.lstsq linalg.matrix_power linalg.matrix_rank linalg.pinv "
+    "linalg.tensorinv linalg.tensorsolve logical_not lu nanmean normal square stack std var".split()
+)
+_NEVER_CAST = frozenset("complex heaviside where".split())  # among those that broadcast
+
+
+def casts_out(name: str, op: Any) -> bool:
+    """Tell whether a result may be of another dtype than the tensor given as `out=`, if it can be cast to it."""
+    if op is not None and (op.shape is broadcast or op.result is floating):
+        return name not in _NEVER_CAST
+    return name in _CAST or name.startswith("fft.")
+
+
+def write_out(name: str, out: Any, value: Any, op: Any = None, fresh: bool = False) -> Any:
+    """Put a result, of that op if it is one, into the tensor given as `out=`, resizing it when its shape differs.
 
     `fresh` says that nobody else holds its buffer.
     """
@@ -472,7 +489,11 @@ def write_out(name: str, out: Any, value: Any, fresh: bool = False) -> Any:
         )
     if out._device.base is not value._device.base:
         raise RuntimeError(f"{name}: expected out on {value.device}; got {out.device}. Make it there.")
-    made, value = value, cast_into(name, out.dtype, value)
+    made = value
+    if value.dtype is not out.dtype:
+        if not casts_out(name, op):
+            raise DTypeError(f"{name}: expected out to have dtype {value.dtype}; got {out.dtype}. Make it of that dtype.")
+        value = cast_into(name, out.dtype, value)
     with no_grad():
         if out.shape != value.shape:
             if out.numel():

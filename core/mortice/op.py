@@ -574,7 +574,8 @@ def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None) ->
         op.check(op.name, *args, **attrs)
     t = run(op, args, attrs, result)
     if out is not None:
-        t = WRITE_OUT(op.name, out, t, not op.view and not any([a._data is t._data for a in args if isinstance(a, TensorBase)]))
+        shared = op.view or any([a._data is t._data for a in args if isinstance(a, TensorBase)])
+        t = WRITE_OUT(op.name, out, t, op, not shared)
     if op.observer is not None:
         op.observer(op, given, attrs, t)
     return t

@@ -426,6 +426,27 @@ def test_out_is_written():
     assert out.tolist() == [2.0, 3.0]
 
 
+def test_out_of_another_dtype_is_cast_into_where_operands_promote_and_refused_elsewhere():
+    x, i = mt.tensor([1.5, -2.5]), mt.tensor([1, 0])
+    double = mt.empty(2, dtype=mt.float64)
+    for cast in (
+        lambda: mt.add(x, x, out=double), lambda: mt.exp(x, out=double), lambda: mt.div(i, 2, out=double),
+        lambda: mt.gt(x, 0, out=double), lambda: mt.cat([x[:1], x[1:]], out=double), lambda: mt.square(x, out=double),
+    ):  # fmt: skip
+        assert cast() is double and double.dtype is mt.float64
+    assert double.tolist() == [2.25, 6.25]
+    for exact in (
+        lambda: mt.neg(x, out=double), lambda: mt.floor(x, out=double), lambda: mt.where(x > 0, x, x, out=double),
+        lambda: mt.amax(x, 0, out=double[0]), lambda: mt.argmax(x, 0, out=mt.empty((), dtype=mt.int32)),
+        lambda: mt.sort(x, out=(mt.empty(2), double)), lambda: mt.sort(x, out=(double, mt.empty(2, dtype=mt.int64))),
+        lambda: mt.index_select(x, 0, i, out=double), lambda: mt.isposinf(x, out=double), lambda: mt.dot(x, x, out=double[0]),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match="expected out to have dtype mortice.(float32|int64|bool); got mortice"):
+            exact()
+    with pytest.raises(TypeError, match="can't be cast to the desired output type int64"):
+        mt.cat([x, x], out=mt.empty(4, dtype=mt.int64))
+
+
 # ---- errors ----
 
 MISUSE = [

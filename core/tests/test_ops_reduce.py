@@ -215,3 +215,19 @@ def test_misuse_says_what_is_wrong(call, error, text):
     with pytest.raises(error) as raised:
         call()
     assert str(raised.value) == text
+
+
+def test_sums_products_and_averages_are_taken_in_the_dtype_of_out():
+    x, double = mt.tensor([1e8, 1.0, -1e8]), mt.empty((), dtype=mt.float64)
+    assert mt.sum(x, 0, out=double) is double and double.tolist() == 1.0
+    assert mt.mean(x, 0, out=double).tolist() == 1 / 3 and mt.nansum(x, 0, out=double).tolist() == 1.0
+    assert mt.nanmean(x, 0, out=double).tolist() == 1 / 3
+    assert mt.cumsum(x, 0, out=mt.empty(3, dtype=mt.float64)).tolist() == [1e8, 1e8 + 1, 1.0]
+    y, whole = mt.tensor([[1.5, 2.5], [3.0, -1.0]]), mt.empty(2, dtype=mt.int64)
+    assert mt.sum(y, 0, out=whole).tolist() == [4, 1] and mt.prod(y, 0, out=whole).tolist() == [3, -2]
+    assert mt.cumprod(y[0], 0, out=whole).tolist() == [1, 2] and mt.cumsum(y[0, 0], 0, out=whole[0]).tolist() == 1
+    for function in (mt.sum, mt.prod, mt.mean, mt.cumsum, mt.cumprod):
+        with pytest.raises(RuntimeError, match="expected out to have the dtype mortice.float64 that is asked for"):
+            function(y, 0, dtype=mt.float64, out=mt.empty(2))
+    with pytest.raises(RuntimeError, match="could not infer output dtype"):
+        mt.mean(whole, 0, out=mt.empty(()))

@@ -401,6 +401,17 @@ def test_bernoulli_draws_into_any_dtype() -> None:
         assert mt.bernoulli(p, out=out) is out and out.tolist() == [1, 0, 1] and out.dtype is dtype
 
 
+def test_draws_stay_in_the_graph_with_gradients_of_zero() -> None:
+    p, inf = mt.tensor([0.2, 0.7], requires_grad=True), mt.tensor([math.inf, 1.0], requires_grad=True)
+    for made in (
+        mt.normal(p, 1.0), mt.normal(0.0, p), mt.normal(p.detach(), p), mt.bernoulli(p), mt.poisson(p), mt.normal(p[:, None], p)
+    ):  # fmt: skip
+        assert mt.autograd.grad(made.sum(), p)[0].tolist() == [0, 0]
+    assert mt.bernoulli(inf, 0.5).isfinite().all() and mt.bernoulli(inf, 0.5).requires_grad
+    with mt.no_grad():
+        assert not mt.normal(p, 1.0).requires_grad
+
+
 @pytest.mark.parametrize(("p", "share"), [(-0.5, 0), (1.5, 1), (math.nan, 0), (math.inf, 1), (0, 0), (1, 1)])
 def test_bernoulli_clips_p(p: float, share: float) -> None:
     assert K.random_bernoulli(0, 0, p, (50,), device=CPU).mean() == share

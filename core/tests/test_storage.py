@@ -340,6 +340,16 @@ def test_another_dtype_over_what_requires_grad_is_outside_the_graph():
     assert leaf.tolist() == [0, 1]
 
 
+def test_bytes_viewed_as_bools_are_true_where_they_are_not_zero():
+    mask = mt.tensor([0, 255, 2, 1], dtype=mt.uint8).view(mt.bool)
+    assert mask.equal(mt.tensor([False, True, True, True])) and mask.sum() == 3
+    assert (mask ^ True).tolist() == [True, False, False, False] and mask.view(mt.uint8).tolist() == [0, 1, 1, 1]
+    assert mt.tensor([0, -1], dtype=mt.int16).view(mt.bool).sum() == 2
+    plain = mt.tensor([0, 1], dtype=mt.uint8)
+    plain.view(mt.bool)[0] = True
+    assert plain.tolist() == [1, 1]
+
+
 @pytest.mark.parametrize("call", ["view(mt.int32)", "view(dtype=mt.int32)"])
 def test_a_view_of_another_dtype_is_one_from_the_first_call_on(call):
     code = f"import mortice as mt; x = mt.ones(3); y = x.{call}; assert y.dtype is mt.int32 and y[0] == 1065353216, y"

@@ -14,7 +14,7 @@ from mortice.errors import DTypeError
 from mortice.ops.data import range_of
 from mortice.ops.index import where
 from mortice.ops.movement import cast
-from mortice.ops.random import _draw, _open_uniform
+from mortice.ops.random import _draw, _kept, _open_uniform
 from mortice.ops.views import broadcast_tensors
 
 __all__ = ["binomial", "poisson"]
@@ -35,7 +35,7 @@ def poisson(input: Any, generator: Any = None) -> Any:
     few = _waited(where(many, 0.0, rate), gap)
     mean = where(many, rate, float(_MANY))
     drawn = where(many, _rejected(mean, generator, *_poisson_hat(mean)), few)
-    return cast(where(rate.isfinite(), drawn, rate), input.dtype)
+    return _kept(cast(where(rate.isfinite(), drawn, rate), input.dtype), input)
 
 
 def binomial(count: Any, prob: Any, generator: Any = None) -> Any:

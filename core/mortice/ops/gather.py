@@ -415,15 +415,7 @@ def _filled(input: Any, dim: int, index: Any, value: Any) -> tuple[int, Any, Any
     index = _long("index_fill", index, int32)
     if len(index.shape) > 1:
         raise IndexError("index_fill_(): Index is supposed to be a vector.")
-    if isinstance(value, TensorBase):
-        if value.shape:
-            raise RuntimeError(
-                f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {len(value.shape)} "
-                "dimension(s)."
-            )
-        value = cast(value, input.dtype)
-    else:
-        value = input.new_full((), hold("index_fill", value, input.dtype))
+    value = _value_tensor("index_fill", input, value)
     x, index = _lift(input), _lift(index)
     return axis, x, check_range("index_fill", index, x.shape[axis], axis), value
 
@@ -526,8 +518,13 @@ def _value_tensor(name: str, x: Any, value: Any) -> Any:
         return x.new_full((), hold(name, value, x.dtype))
     if value.shape:
         raise RuntimeError(
-            f"{name} only supports a 0-dimensional value tensor, but got tensor with {len(value.shape)} dimension(s)."
+            f"{name}_ only supports a 0-dimensional value tensor, but got tensor with {len(value.shape)} dimension(s)."
         )
+    d = x.dtype
+    wider = value.dtype is not d and (d.kind in "ui" or (d.kind == "f" and value.dtype.is_complex))
+    if wider and name != "fill" and value._device.level is None and value._device.type != "meta":
+        number = value.item()
+        hold(name, number if number.imag else number.real, d)  # which refuses what the dtype cannot hold
     return cast(value.to(x._device), x.dtype)
 
 
@@ -537,7 +534,7 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
         kind = getattr(mask, "dtype", type(mask).__name__)
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {kind}")
     if isinstance(value, TensorBase):
-        return contiguous(elementwise._where(mask, _value_tensor("masked_fill_", input, value), input))
+        return contiguous(elementwise._where(mask, _value_tensor("masked_fill", input, value), input))
     value = hold("masked_fill", value, input.dtype)
     if promote_scalar(input.dtype, value) is not input.dtype:
         value = input.new_full((), value)
@@ -633,7 +630,7 @@ def fill(input: Any, value: Any) -> Any:
         raise RuntimeError(
             f"fill_ only supports 0-dimension value tensor but got tensor with {len(value.shape)} dimensions."
         )
-    return _fill(input, _value_tensor("fill_", input, value))
+    return _fill(input, _value_tensor("fill", input, value))
 
 
 def zero(input: Any) -> Any:

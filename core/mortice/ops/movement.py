@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from mortice import node as _node
 from mortice import op as _op
-from mortice.dtype import DType, as_dtype, promote_types
+from mortice.dtype import DType, as_dtype, bool_, promote_types
 from mortice.errors import DTypeError, ShapeError
 from mortice.graph import Node, next_seq
 from mortice.layout import channels_last, channels_last_3d, contiguous_format, preserve_format
@@ -208,9 +208,10 @@ def view(input: Any, *shape: Any, size: Any = None, dtype: Any = None) -> Any:
         shape = (dtype if size is None else size,)
     wanted = shape[0] if len(shape) == 1 else shape
     if wanted.__class__ is DType or isinstance(wanted, type):
-        from mortice.ops.reinterpret import view_dtype
+        from mortice.ops.reinterpret import view_as_bool, view_dtype
 
-        shown = view_dtype(input, as_dtype("view", wanted))
+        wanted = as_dtype("view", wanted)
+        shown = (view_as_bool if wanted is bool_ else view_dtype)(input, wanted)
         return shown if shown is not input else _view(input, shape=input.shape)
     storage, backend = input._storage, input._device.backend
     if (storage is not None and storage.reshapes and input._steps is None) or (
@@ -623,7 +624,7 @@ def contiguous(self: Any, memory_format: Any = contiguous_format) -> Any:
     if is_contiguous(self, memory_format):
         return self
     made = _permute(_row_major_copy(_permute(self, axes=order)), axes=_inverse(order))
-    return made if made._rg else made.detach()
+    return made if made._rg or made._device.level is not None else made.detach()  # which is no view, and of no base
 
 
 def in_format(x: Any, memory_format: Any) -> Any:

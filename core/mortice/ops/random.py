@@ -20,6 +20,7 @@ from mortice.mutation import assign, check_writable, plain, write
 from mortice.op import TensorBase, number_of
 from mortice.ops.creation import given, kind_of
 from mortice.ops.data import check_dtype, finish, from_host, range_of
+from mortice.ops.elementwise import where
 from mortice.ops.movement import cast, in_format_like
 from mortice.ops.sort import searchsorted
 from mortice.shape import Size, check_sizes, out_of_memory, prod
@@ -166,8 +167,16 @@ def normal(
         shape = (tensors[0] + tensors[1]).shape if len(tensors) == 2 else tensors[0].shape
         first = tensors[0]
         z = _draw("normal", "random_normal", shape, _floating("normal", first.dtype), first._device, generator)
-        made = (z * _outside(std) + _outside(mean)).detach()
+        made = _kept(z * _outside(std) + _outside(mean), *tensors)
     return given("normal", made, out, requires_grad, pin_memory)
+
+
+def _kept(made: Any, *parents: Any) -> Any:
+    """Keep a draw in the graph as PyTorch does, with a gradient of zero."""
+    for x in parents:
+        if x._rg and modes.grad:
+            made = where(x.new_zeros((), dtype=bool_), x, made)
+    return made
 
 
 def _outside(value: Any) -> Any:
@@ -317,9 +326,7 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = No
     # It is drawn in the dtype of `out`: ones and zeros are the same in each.
     dtype = out.dtype if isinstance(out, TensorBase) else input.dtype
     made = cast(bernoulli_mask(p, input.shape, input._device, generator), dtype)
-    if input._rg and modes.grad:
-        made = made + input * 0  # PyTorch keeps the draw in the graph, with a gradient of zero
-    return given("bernoulli", made, out)
+    return given("bernoulli", _kept(made, input), out)
 
 
 def multinomial(

@@ -74,6 +74,8 @@ def kernel_of(fn: Any) -> Callable[..., Any]:
 
 def reduce_as(fn: Any, x: Any, dtype: DType | None, out: Any, **attrs: Any) -> Any:
     """Reduce, in the dtype that the user asks for, if any."""
+    if out is not None:
+        dtype = dtype_of_out(fn, x, dtype, out)
     if dtype is None:
         return fn(x, **attrs, out=out)
     dtype = as_dtype(fn.op.name, dtype)
@@ -84,6 +86,18 @@ def reduce_as(fn: Any, x: Any, dtype: DType | None, out: Any, **attrs: Any) -> A
     fn.op.rule(dtype)
     t = run(fn.op, (cast(x, dtype),), attrs, dtype)
     return t if out is None else _op.WRITE_OUT(fn.op.name, out, t)
+
+
+def dtype_of_out(fn: Any, x: Any, dtype: DType | None, out: Any) -> DType | None:
+    """Return the dtype to reduce in: sums, products and averages are taken in that of `out=`, and in no other."""
+    name = fn.op.name
+    if name not in ("sum", "prod", "mean", "cumsum", "cumprod") or not isinstance(out, TensorBase):
+        return dtype
+    if name == "mean" and dtype is None and x.dtype.kind not in "fc":
+        return None  # for the op to refuse
+    if dtype is not None and as_dtype(name, dtype) is not out.dtype:
+        raise RuntimeError(f"{name}: expected out to have the dtype {dtype} that is asked for; got {out.dtype}. Leave one out.")
+    return out.dtype
 
 
 def write_all(name: str, out: Any, made: Any) -> Any:
@@ -134,8 +148,8 @@ def sum(
             return _count_nonzero(input, axis=axes, keepdims=bool(keepdim if keepdims is None else keepdims))
         if dim is None and axis is None and dtype is None and out is None and not keepdim and not keepdims:
             return _total(input)
-        if dim is None and axis is None and dtype is None:
-            return _sum(input, axis=None, keepdims=bool(keepdim or keepdims), out=out)
+        if dim is None and axis is None and dtype is None and out is None:
+            return _sum(input, axis=None, keepdims=bool(keepdim or keepdims))
         axes = axes_of("sum", axis if dim is None else dim, len(input.shape))
         return reduce_as(_sum, input, dtype, out, axis=axes, keepdims=bool(keepdim if keepdims is None else keepdims))
     except NotImplementedError:  # what sparse operands raise, of which a sum may be dense: asked only then
@@ -254,7 +268,7 @@ def nanmean(
     """Average all elements, or those along dims, without the nan among them."""
     if input.dtype.kind != "f":
         raise DTypeError(f"nanmean: expected input to have floating point dtype; got {input.dtype}. Use .float().")
-    total = nansum(input, dim, keepdim, dtype=dtype)
+    total = nansum(input, dim, keepdim, dtype=dtype_of_out(_mean, input, dtype, out))
     numbers = cast(sum(input.detach() == input.detach(), dim, keepdim), total.dtype)
     result = total / numbers
     return result if out is None else _op.WRITE_OUT("nanmean", out, result)

@@ -14,7 +14,7 @@ from mortice.ops.arguments import numpy_names
 from mortice.ops.compare import logical_xor
 from mortice.ops.elementwise import sub
 from mortice.ops.movement import cat, clone, reshape
-from mortice.ops.reduce import PAIR, flat_axis, reduce_as, selected, write_all
+from mortice.ops.reduce import PAIR, dtype_of_out, flat_axis, reduce_as, selected, write_all
 from mortice.ops.views import narrow
 from mortice.shape import check_dim
 
@@ -52,7 +52,7 @@ def _scan_kernel(fn: Any) -> Any:
 def _along(fn: Any, name: str, input: Any, dim: int, dtype: DType | None, out: Any) -> Any:
     x, axis, scalar = flat_axis(input, dim, name)
     if scalar:
-        made = reshape(reduce_as(fn, x, dtype, None, axis=0), ())
+        made = reshape(reduce_as(fn, x, dtype_of_out(fn, x, dtype, out), None, axis=0), ())
         return made if out is None else _op.WRITE_OUT(name, out, made)
     return reduce_as(fn, x, dtype, out, axis=axis)
 
