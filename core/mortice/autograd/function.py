@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -284,7 +285,7 @@ class Function:
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run `forward` and record it."""
         separate = cls.setup_context is not Function.setup_context
-        if kwargs:
+        if kwargs or (separate and getattr(cls.forward, "__defaults__", None)):
             args = _bound(cls, args, kwargs, separate)
         for a in args:
             if isinstance(a, TensorBase) and a._device.level is not None and a._device.level.transforms:
@@ -331,7 +332,9 @@ def _finish(cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], output: Any, reco
     """Give the outputs their place in the graph and take over what `forward` has saved."""
     outs = list(output) if isinstance(output, tuple) else [output]
     inputs = {id(a) for a in args if isinstance(a, TensorBase)}
-    dirty = {id(t) for t in ctx._dirty}
+    dirty = {id(t) for t in ctx._dirty} & inputs
+    # Where the gradient arrives of a tensor that is returned twice; an input that is becomes two views.
+    last = {id(o): i for i, o in enumerate(outs) if id(o) not in inputs or id(o) in dirty}
     _check_dirty(ctx, inputs, outs, recording)
     fixed = {id(t) for t in ctx._non_differentiable}
     returned = list(outs)
@@ -352,15 +355,16 @@ def _finish(cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], output: Any, reco
         )
         ctx._node = weakref.ref(node)
         for i, o in enumerate(outs):
-            if isinstance(o, TensorBase) and o.dtype.kind in "fc" and id(o) not in fixed:
+            if isinstance(o, TensorBase) and o.dtype.kind in "fc" and id(o) not in fixed and last.get(id(o), i) == i:
                 if node.several:
                     places[i] = node._slot(i)
                 else:
                     places[i] = node
                     node.slots[i] = None
     for i, o in enumerate(outs):
-        if isinstance(o, TensorBase):
+        if isinstance(o, TensorBase) and last.get(id(o), i) == i:
             returned[i] = _place(o, places.get(i), id(o) in inputs, id(o) in dirty, f"{i} of {node.name()}")
+    returned = [returned[last.get(id(o), i)] for i, o in enumerate(outs)]
     if places:
         _save(ctx, node, outs, returned)
         if modes.anomaly:
@@ -372,10 +376,12 @@ def _check_dirty(ctx: FunctionCtx, inputs: set[int], outs: list[Any], recording:
     given = {id(o) for o in outs}
     for t in ctx._dirty:
         if id(t) not in inputs:
-            raise RuntimeError(
+            warnings.warn(
                 "Only input Variables should be given to ctx.mark_dirty(). If a Variable is not an input, there is no "
-                "need to pass it to mark_dirty()."
+                "need to pass it to mark_dirty().",
+                stacklevel=5,
             )
+            continue
         if id(t) not in given:
             raise RuntimeError(
                 "Some elements marked as dirty during the forward method were not returned as output. The inputs that "
@@ -415,9 +421,7 @@ def _save(ctx: FunctionCtx, node: FunctionNode, outs: list[Any], returned: list[
                 f"save_for_backward can only save variables, but argument is of type {type(t).__name__}. "
                 "Set other values as attributes of ctx."
             )
-        number = next((i for i, o in enumerate(outs) if o is t), -1)
-        if number >= 0 and returned[number] is not t:
-            number = -1
+        number = max([i for i, o in enumerate(outs) if o is t and returned[i] is t], default=-1)
         kept.append(None if t is None else _Saved(t, number, hooks))
     ctx._saved, ctx._to_save = kept, ()
 

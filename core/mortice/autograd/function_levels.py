@@ -9,6 +9,7 @@ from mortice.autograd.trees import leaves, rebuild, tree_map
 from mortice.levels import highest, raise_to, stack
 from mortice.levels.vmap import MapLevel
 from mortice.modes import enable_grad, modes, set_grad_enabled
+from mortice.mutation import assign
 from mortice.node import TENSOR_KERNELS
 from mortice.tensor import TensorBase
 
@@ -56,6 +57,7 @@ def _mapped(cls: Any, base: Any, level: Any, args: list[Any]) -> Any:
         level.leave(a) if on else level.common(a) if isinstance(a, TensorBase) else a for a, on in zip(flat, mapped)
     ]
     given = rebuild(args, iter(below))
+    versions = [b._version if isinstance(b, TensorBase) else 0 for b in below]
     if not any(mapped):
         return cls.apply(*given)
     dims = rebuild(args, iter([0 if on else None for on in mapped]))
@@ -64,6 +66,7 @@ def _mapped(cls: Any, base: Any, level: Any, args: list[Any]) -> Any:
         raise RuntimeError(
             f"Expected the vmap staticmethod of {cls.__name__} to return (output, out_dims); got {type(result).__name__}."
         )
+    kept = _written(level, flat, below, versions)
     out, out_dims = result
     several = isinstance(out, tuple)
     outs = out if several else (out,)
@@ -74,10 +77,20 @@ def _mapped(cls: Any, base: Any, level: Any, args: list[Any]) -> Any:
             f"to be compatible with the structure of `output`; got {len(outs)} outputs and {len(places)} out_dims."
         )
     made = [
-        o if d is None or not isinstance(o, TensorBase) else level.enter(k.moveaxis(o, d, 0) if d else o)
+        kept[id(o)] if id(o) in kept else o if d is None or not isinstance(o, TensorBase)
+        else level.enter(k.moveaxis(o, d, 0) if d else o)
         for o, d in zip(outs, places)
-    ]
+    ]  # fmt: skip
     return tuple(made) if several else made[0]
+
+
+def _written(level: Any, args: list[Any], below: list[Any], versions: list[int]) -> dict[int, Any]:
+    """Write to arguments of the level what a Function has written to what it was given for them, and return those."""
+    found = {}
+    for a, b, version in zip(args, below, versions):
+        if b is not a and isinstance(b, TensorBase) and b._version != version:
+            found[id(b)] = assign(a, level.enter(b), False)
+    return found
 
 
 def _pushed(cls: Any, base: Any, level: Any, args: list[Any]) -> Any:
@@ -86,6 +99,7 @@ def _pushed(cls: Any, base: Any, level: Any, args: list[Any]) -> Any:
     tangents = [level.tangent(a) if isinstance(a, TensorBase) else None for a in args]
     if all(t is None for t in tangents):
         return cls.apply(*primals)
+    dirty: dict[int, Any] = {}  # arguments whose values `forward` has written
     if cls.jvp is base.jvp:
         keep = modes.grad and any([isinstance(t, TensorBase) and t._rg for t in (*primals, *tangents)])
         with enable_grad():
@@ -102,6 +116,7 @@ def _pushed(cls: Any, base: Any, level: Any, args: list[Any]) -> Any:
     else:
         out, ctx = cls._run(tuple(primals))
         outs = out if isinstance(out, tuple) else (out,)
+        dirty = {id(p): a for p, a in zip(primals, args) if any([p is t for t in ctx._dirty])}
         if ctx._materialize:
             tangents = [
                 k.zeros_like(p) if t is None and isinstance(p, TensorBase) and p.dtype.kind in "fc" else t
@@ -117,6 +132,7 @@ def _pushed(cls: Any, base: Any, level: Any, args: list[Any]) -> Any:
                 f"{cls.__name__}.jvp: returned an incorrect number of tangents (expected {len(outs)}, got {len(pushed)})"
             )
     duals = [o if t is None else level.enter(o, t) for o, t in zip(outs, pushed)]
+    duals = [assign(dirty[id(o)], d, False) if id(o) in dirty else d for o, d in zip(outs, duals)]
     return tuple(duals) if isinstance(out, tuple) else duals[0]
 
 
