@@ -546,3 +546,17 @@ def test_functional_call_of_a_module_in_a_circle():
     module = Tied()
     module.l1.whole = module
     assert functional_call(module, {"l1.whole.l1.weight": mt.zeros(1, 1)}, mt.ones(1, 1), tie_weights=False).shape == (1, 1)
+
+
+def test_checks_of_values_look_at_all_samples() -> None:
+    x, w = mt.tensor([[0, 1], [2, 2]]), mt.tensor([[1.0, 2.0], [3.0, 4.0]])
+    for dims, expected in (((0, 0), [[1, 2, 0], [0, 0, 7]]), ((0, None), [[1, 2, 0], [0, 0, 3]]), ((None, 0), [[1, 2, 0], [3, 4, 0]])):
+        given = [t if d == 0 else t[0] for t, d in zip((x, w), dims)]
+        assert vmap(lambda x, w: mt.bincount(x, w, 3), in_dims=dims)(*given).tolist() == expected
+    assert vmap(lambda x, q: x.quantile(q))(w, mt.tensor([0.0, 1.0])).tolist() == [1.0, 4.0]
+    with pytest.raises(RuntimeError, match="must be in the range"):
+        vmap(lambda x, q: x.quantile(q))(w, mt.tensor([0.0, 2.0]))
+    a = mt.tensor([[[1.0], [0.0]], [[0.0], [2.0]]])
+    assert vmap(lambda a: mt.linalg.lstsq(a, mt.ones(2, 1), driver="gelsd").residuals)(a).tolist() == [[1.0], [1.0]]
+    with pytest.raises(RuntimeError, match="has no room for the result"):
+        vmap(lambda i: mt.zeros(2, requires_grad=False).index_fill_(0, i, 1.0))(mt.tensor([0, 1]))
