@@ -560,3 +560,14 @@ def test_checks_of_values_look_at_all_samples() -> None:
     assert vmap(lambda a: mt.linalg.lstsq(a, mt.ones(2, 1), driver="gelsd").residuals)(a).tolist() == [[1.0], [1.0]]
     with pytest.raises(RuntimeError, match="has no room for the result"):
         vmap(lambda i: mt.zeros(2, requires_grad=False).index_fill_(0, i, 1.0))(mt.tensor([0, 1]))
+
+
+@pytest.mark.parametrize("transform", [jacrev, jacfwd])
+def test_jacobians_are_of_real_functions(transform: Any) -> None:
+    z = mt.tensor([1.0, 2.0])
+    with pytest.raises(RuntimeError, match="Expected all inputs to be real"):
+        transform(lambda z: z * 2)(z.to(mt.complex64))
+    with pytest.raises(RuntimeError, match="Expected all outputs to be real"):
+        transform(lambda z: z * 2j)(z)
+    with pytest.raises(RuntimeError, match="non-empty output"):
+        transform(lambda z: ())(z)
