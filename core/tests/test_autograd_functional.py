@@ -222,6 +222,17 @@ def test_gradcheck_runs_backward_inside_vmap_where_asked() -> None:
         gradcheck(Reads.apply, (x,), check_batched_grad=True)
 
 
+@pytest.mark.parametrize("name", ["vjp", "jvp", "vhp", "hvp"])
+def test_what_is_no_tensor_is_named(name: str) -> None:
+    call, x = getattr(functional, name), t(1.0)
+    for fn, inputs, v, what in (
+        (mt.sum, (x, 1), None, "value at index 1 of the inputs"), (lambda x: (x.sum(), "a"), x, x, "value at index 1 of the outputs"),
+        (mt.sum, x, (x, 1), "value at index 1 of the v"),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=f"given to {name} must be .* the given {what}"):
+            call(fn, inputs, v)
+
+
 def test_misuse_of_gradcheck() -> None:
     with pytest.raises(ValueError, match="at least one input tensor to require gradient"):
         gradcheck(lambda x: x, (t(1.0),))
