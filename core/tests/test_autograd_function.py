@@ -239,6 +239,16 @@ def test_mark_dirty_refusals() -> None:
     assert x.grad.tolist() == [3.0]
 
 
+def test_a_sparse_gradient_of_backward_is_added_up_with_others() -> None:
+    rows = mt.sparse_coo_tensor(mt.tensor([[0, 2]]), mt.ones(2, 2, dtype=f64), (3, 2))
+    x = mt.ones(3, 2, dtype=f64, requires_grad=True)
+    make(lambda ctx, x: x * 1, lambda ctx, g: rows).apply(x * 2).sum().backward(retain_graph=True)
+    assert x.grad.to_dense().tolist() == [[2.0, 2.0], [0.0, 0.0], [2.0, 2.0]]
+    sparse = make(lambda ctx, x: x * 1, lambda ctx, g: rows)
+    (sparse.apply(x) + sparse.apply(x) + x).sum().backward()
+    assert x.grad.to_dense().tolist() == [[5.0, 5.0], [1.0, 1.0], [5.0, 5.0]]
+
+
 def test_a_tensor_returned_twice_is_one_output() -> None:
     class Twice(Function):
         @staticmethod

@@ -176,6 +176,8 @@ class FunctionNode(Node):
         if self.edges[i] is None:
             return None
         shape, dtype, device = self.inputs[i]
+        if r._device.level is not None and not r._device.level.transforms:  # sparse, which the engine does not add up
+            r = r.to_dense()  # type: ignore[attr-defined]
         at = f"Function {self.name()} returned an invalid gradient at index {i} -"
         if r._device.base is not device.base:
             raise RuntimeError(f"{at} expected device {device} but got {r.device}")
