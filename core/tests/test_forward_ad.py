@@ -118,6 +118,17 @@ def test_writes_in_place_carry_tangents() -> None:
     assert same(z, x * 3)
 
 
+def test_a_memory_format_keeps_tangents() -> None:
+    x, t = draw(2, 3, 2, 2), draw(2, 3, 2, 2)
+    for f in (
+        lambda x: x.contiguous(memory_format=mt.channels_last), lambda x: x.to(mt.float32, memory_format=mt.channels_last),
+        lambda x: x.clone(memory_format=mt.channels_last),
+    ):  # fmt: skip
+        out, moved = jvp(f, (x,), (t,))
+        assert not out._is_view() and out.is_contiguous(memory_format=mt.channels_last)
+        assert mt.equal(moved, t.to(moved.dtype))
+
+
 def test_values_may_decide_in_forward_mode() -> None:
     f = lambda x: x.sin() if x.sum() > 0 else x.cos()
     x = mt.ones(2, dtype=f64)
