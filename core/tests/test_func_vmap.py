@@ -571,3 +571,45 @@ def test_jacobians_are_of_real_functions(transform: Any) -> None:
         transform(lambda z: z * 2j)(z)
     with pytest.raises(RuntimeError, match="non-empty output"):
         transform(lambda z: ())(z)
+
+
+class OnTheHost(mt.autograd.Function):
+    """A cube, and its slope, of numbers that are read out: no transform can look inside."""
+
+    @staticmethod
+    def forward(x: Any) -> Any:
+        numbers = x.detach().tolist()
+        return mt.tensor([n**3 for n in numbers]), mt.tensor([3 * n**2 for n in numbers])
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(inputs[0], output[1])
+        ctx.save_for_forward(inputs[0], output[1])
+
+    @staticmethod
+    def backward(ctx: Any, g: Any, h: Any) -> Any:
+        x, slope = ctx.saved_tensors
+        return g * slope + 6 * h * x
+
+    @staticmethod
+    def jvp(ctx: Any, t: Any) -> Any:
+        x, slope = ctx.saved_tensors
+        return slope * t, 6 * x * t
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, x: Any) -> Any:
+        cubes = OnTheHost.apply(x.reshape(-1))
+        return tuple(c.reshape(x.shape) for c in cubes), (in_dims[0], in_dims[0])
+
+
+def test_a_custom_function_with_rules_of_its_own_nests() -> None:
+    def cube(x: Any) -> Any:
+        return OnTheHost.apply(x)[0]
+
+    x, v = mt.tensor([1.0, 2.0]), mt.tensor([[1.0, 0.0], [0.0, 1.0]])
+    # What all samples share has a gradient in each of them.
+    assert vmap(lambda v: grad(lambda x: (cube(x) * v).sum())(x))(v).tolist() == [[3.0, 0.0], [0.0, 12.0]]
+    assert [t.tolist() for t in vmap(lambda x, v: jvp(cube, (x,), (v,)))(v, v)] == [v.tolist(), (3 * v).tolist()]
+    assert jacfwd(cube)(x).tolist() == jacrev(cube)(x).tolist() == [[3.0, 0.0], [0.0, 12.0]]
+    assert hessian(lambda x: cube(x).sum())(x).tolist() == [[6.0, 0.0], [0.0, 12.0]]
+    assert jvp(lambda x: jvp(cube, (x,), (x,))[1], (x,), (x,))[1].tolist() == [9.0, 72.0]

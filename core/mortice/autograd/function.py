@@ -295,6 +295,17 @@ class Function:
         return cls._run(args)[0]
 
     @classmethod
+    def _run_below(cls, args: tuple[Any, ...]) -> tuple[Any, FunctionCtx]:
+        """Do what `_run` does where arguments may be of a vmap, for which the Function has a rule of its own."""
+        if cls.vmap is Function.vmap or cls.setup_context is Function.setup_context:
+            return cls._run(args)
+        output, ctx = cls.apply(*args), FunctionCtx()
+        ctx.needs_input_grad = tuple([isinstance(a, TensorBase) and a._rg for a in args])
+        with no_grad():
+            cls.setup_context(ctx, args, output)
+        return output, ctx
+
+    @classmethod
     def _run(cls, args: tuple[Any, ...]) -> tuple[Any, FunctionCtx]:
         """Return the outputs, in the graph, and the ctx."""
         separate = cls.setup_context is not Function.setup_context

@@ -52,7 +52,8 @@ def apply(cls: Any, base: Any, args: tuple[Any, ...]) -> Any:
 def _mapped(cls: Any, base: Any, level: Any, args: list[Any]) -> Any:
     """Call the Function's `vmap` with the whole batch."""
     flat = list(leaves(args))
-    mapped = [isinstance(a, TensorBase) and a._data.on for a in flat]
+    # What a gradient reaches counts as mapped: that of a shared tensor may differ from one sample to the next.
+    mapped = [isinstance(a, TensorBase) and (a._data.on or a._rg) for a in flat]
     below = [
         level.leave(a) if on else level.common(a) if isinstance(a, TensorBase) else a for a, on in zip(flat, mapped)
     ]
@@ -114,7 +115,7 @@ def _pushed(cls: Any, base: Any, level: Any, args: list[Any]) -> Any:
         if not keep:
             outs = tuple([o._share() if isinstance(o, TensorBase) else o for o in outs])
     else:
-        out, ctx = cls._run(tuple(primals))
+        out, ctx = cls._run_below(tuple(primals))
         outs = out if isinstance(out, tuple) else (out,)
         dirty = {id(p): a for p, a in zip(primals, args) if any([p is t for t in ctx._dirty])}
         if ctx._materialize:
