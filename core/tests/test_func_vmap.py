@@ -613,3 +613,74 @@ def test_a_custom_function_with_rules_of_its_own_nests() -> None:
     assert jacfwd(cube)(x).tolist() == jacrev(cube)(x).tolist() == [[3.0, 0.0], [0.0, 12.0]]
     assert hessian(lambda x: cube(x).sum())(x).tolist() == [[6.0, 0.0], [0.0, 12.0]]
     assert jvp(lambda x: jvp(cube, (x,), (x,))[1], (x,), (x,))[1].tolist() == [9.0, 72.0]
+
+
+def test_a_custom_function_inside_vmap_moves_by_rules_of_its_own() -> None:
+    class Scaled(mt.autograd.Function):
+        """A product whose derivative by the second operand is ten times too large: not what forward does."""
+
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x: Any, y: Any) -> Any:
+            return x * y
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.save_for_backward(*inputs)
+            ctx.save_for_forward(*inputs)
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            x, y = ctx.saved_tensors
+            return Scaled.apply(g, y), Scaled.apply(g, x) * 10
+
+        @staticmethod
+        def jvp(ctx: Any, t: Any, u: Any) -> Any:
+            x, y = ctx.saved_tensors
+            return t * y + 10 * x * u
+
+    def whole(w: Any) -> Any:
+        return vmap(lambda x: Scaled.apply(x, w))(x)
+
+    x, w = mt.arange(1.0, 7.0).reshape(3, 2), mt.tensor([1.0, 2.0], requires_grad=True)
+    whole(w).sum().backward()
+    w = w.detach()
+    assert grad(lambda w: whole(w).sum())(w).tolist() == [90.0, 120.0]
+    assert jvp(whole, (w,), (w,))[1].tolist() == (10 * x * w).tolist()
+    assert jacfwd(whole)(w).tolist() == jacrev(whole)(w).tolist()
+    assert jvp(lambda w: vmap(vmap(lambda x: Scaled.apply(x, w)), in_dims=1)(x[..., None])[0], (w,), (w,))[1].tolist() == (
+        10 * x[:, :1] * w
+    ).tolist()
+    assert hessian(lambda w: (whole(w) ** 2).sum())(w).tolist() == [[7000.0, 0.0], [0.0, 11200.0]]
+
+
+def test_a_custom_function_may_write_to_its_input_unseen() -> None:
+    class Doubled(mt.autograd.Function):
+        @staticmethod
+        def forward(x: Any) -> Any:
+            x.data.mul_(2)  # counted as no write
+            return x
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.mark_dirty(inputs[0])
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return 2 * g
+
+        @staticmethod
+        def vmap(info: Any, in_dims: Any, x: Any) -> Any:
+            return Doubled.apply(x), in_dims[0]
+
+    def doubled(x: Any) -> Any:
+        x = x.clone()
+        return Doubled.apply(x) + x
+
+    x = mt.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert vmap(vmap(doubled))(x).tolist() == (4 * x).tolist()
+    assert vmap(vmap(grad(doubled)))(x).tolist() == [[4.0, 4.0], [4.0, 4.0]]
+    x = mt.tensor([1.0]).mul(1)
+    before = x._version
+    assert Doubled.apply(x) is x and x._version == before + 1

@@ -402,6 +402,7 @@ def _check_dirty(ctx: FunctionCtx, inputs: set[int], outs: list[Any], recording:
             )
         if recording and t._rg and t._node is None:
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        t.own_storage().version += 1  # `forward` may have written to it where the library does not see it
 
 
 def _place(o: Any, place: Any, is_input: bool, is_dirty: bool, which: str) -> Any:

@@ -6,12 +6,14 @@ from typing import Any, NamedTuple
 
 from mortice.autograd.functional import twice
 from mortice.autograd.trees import leaves, rebuild, tree_map
-from mortice.levels import highest, raise_to, stack
+from mortice.levels import chain, highest, raise_to, record_crossing, stack
+from mortice.levels.dual import Dual, DualLevel
+from mortice.levels.mapped import Mapped
 from mortice.levels.vmap import MapLevel
 from mortice.modes import enable_grad, modes, set_grad_enabled
 from mortice.mutation import assign
 from mortice.node import TENSOR_KERNELS
-from mortice.tensor import TensorBase
+from mortice.tensor import TensorBase, make
 
 k: Any = TENSOR_KERNELS
 
@@ -27,9 +29,11 @@ def apply(cls: Any, base: Any, args: tuple[Any, ...]) -> Any:
     """Run a Function whose arguments are of a level."""
     device = highest([a._device for a in args if isinstance(a, TensorBase)])
     level: Any = device.level
+    raised = [tree_map(lambda a: raise_to(a, device) if isinstance(a, TensorBase) else a, arg) for arg in args]
     if isinstance(level, MapLevel):
         if cls.vmap is base.vmap:
-            return cls._run(args)[0]
+            dual: Any = next((other for other in chain(device) if isinstance(other, DualLevel)), None)
+            return cls._run(tuple(raised))[0] if dual is None else _pushed_first(cls, base, dual, raised)
         if cls.generate_vmap_rule:
             raise RuntimeError(
                 f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overriden vmap "
@@ -43,10 +47,50 @@ def apply(cls: Any, base: Any, args: tuple[Any, ...]) -> Any:
     # What is below runs as if this level were not there.
     stack.levels = tuple([other for other in outer if other is not level])
     try:
-        raised = [tree_map(lambda a: raise_to(a, device) if isinstance(a, TensorBase) else a, arg) for arg in args]
         return call(cls, base, level, raised)
     finally:
         stack.levels = outer
+
+
+def _pushed_first(cls: Any, base: Any, dual: Any, args: list[Any]) -> Any:
+    """Run a Function inside a vmap inside a forward-mode derivative with the levels in the other order.
+
+    A batch of values with tangents is as well a value and a tangent that are batches; so the Function's `jvp` or
+    `backward` says how it moves, not what its `forward` does.
+    """
+
+    def up(data: Any, device: Any) -> tuple[Any, Any]:
+        if device.level is dual:
+            return data, device
+        part, place = up(data.data, device.inner)
+        both = [None if x is None else Mapped(x, data.on) for x in (part.primal, part.tangent)]
+        return Dual(*both), dual.above(device.level.above(place.inner))
+
+    def down(data: Any, device: Any) -> tuple[Any, Any]:
+        level, k = device.inner.level, device.inner.backend
+        if level not in above:
+            return data, device
+        both = (data.primal, data.tangent)
+        on = any([x is not None and x.on for x in both])
+        parts = [None if x is None else k.spread(x, level.size) if on else x.data for x in both]
+        part, place = down(Dual(*parts), dual.above(device.inner.inner))
+        return Mapped(part, on), level.above(place)
+
+    def crossed(x: Any, there: Any, back: Any) -> Any:
+        data, device = there(x._data, x._device)
+        made = make(data, device, x.dtype, x.shape)
+        return record_crossing(made, (x,), lambda g: (crossed(g, back, there),), "PermuteLevelsBackward")
+
+    place = highest([a._device for a in leaves(args) if isinstance(a, TensorBase)])
+    above = chain(place)[: chain(place).index(dual)]
+    outer = stack.levels
+    stack.levels = tuple([other for other in outer if other is not dual])
+    try:
+        given = [tree_map(lambda a: crossed(a, up, down) if isinstance(a, TensorBase) else a, arg) for arg in args]
+        out = _pushed(cls, base, dual, given)
+    finally:
+        stack.levels = outer
+    return tree_map(lambda o: crossed(o, down, up) if isinstance(o, TensorBase) and o._device.level is dual else o, out)
 
 
 def _mapped(cls: Any, base: Any, level: Any, args: list[Any]) -> Any:
