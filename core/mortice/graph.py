@@ -83,6 +83,10 @@ class Node:
         """Return a node that pulls only the gradients in `keep`, if that saves work; this one otherwise."""
         return self
 
+    def place(self, number: int) -> Any:
+        """Return where the gradient of an output arrives: this node, or a Slot."""
+        return self
+
     def more(self) -> Extra:
         """Return the node's extras, made at the first need."""
         if self.extra is None:
@@ -119,14 +123,13 @@ class Node:
         return f"<{self.name()} object at {id(self):#x}>"
 
 
-class AccumulateGrad:
+class AccumulateGrad(Node):
     """What `next_functions` shows where a gradient arrives at a leaf."""
 
     __slots__ = ("variable",)
-    next_functions = ()
 
     def __init__(self, variable: Any) -> None:
-        self.variable = variable
+        self.variable, self.edges, self.extra = variable, (), None
 
     def name(self) -> str:
         """Return PyTorch's name of it."""
@@ -312,7 +315,7 @@ def _walk(
         captured = [None] * len(inputs)
         for i, t in enumerate(inputs):
             wanted.setdefault(id(t) if t._node is None else id(t._node), i)
-            if accumulate and t._node is not None:
+            if accumulate and t._node is not None and t._data is not None:  # an edge has no .grad
                 t.retain_grad()
         useful = _reaching([t._node for t in roots], wanted)
     pending: dict[int, list[Any]] = {}

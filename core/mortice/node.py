@@ -130,10 +130,14 @@ class OpNode(Node):
         t = make(self.out[number], self.device, d, shape)
         if number < self.op.differentiable:
             node = self if self.extra is None or self.extra.origin is None else self.extra.origin
-            t._rg, t._node = True, node
-            if self.op.differentiable > 1:
-                t._node = self.meta.slots[number]() or Slot(node, number, self.device, shape, d)
+            t._rg, t._node = True, node.place(number)
         return t
+
+    def place(self, number: int) -> Any:
+        if self.op.differentiable == 1:
+            return self
+        shape, d = self.meta[number]
+        return self.meta.slots[number]() or Slot(self, number, self.device, shape, d)
 
     def check(self) -> None:
         """Refuse to use values that were freed, or written since they were saved."""
@@ -232,6 +236,35 @@ class OpNode(Node):
         for (shape, d), gi in zip(self.meta, g):
             found.append(algebra.zeros(shape, d, self.device) if gi is None else gi)
         return tuple(found)
+
+
+# PyTorch's names of what nodes keep, where ours are another.
+_SAVED = {"x": "self", "y": "other", "out": "result", "axis": "dim", "keepdims": "keepdim"}
+
+
+def saved_properties(op: Op) -> dict[str, property]:
+    """Return what tools that draw graphs read of an op's nodes: `_saved_self`, `_saved_result`, `_saved_dim`, ..."""
+    formulas = [f for f in (op.joint, *op.by_position) if f is not None]
+    found: dict[str, tuple[Callable[[Any, Any], Any], Any]] = {name: (_kept_attribute, name) for name in op.attrs}
+    found.update({op.inputs[i]: (_kept_input, i) for f in formulas for i in f.saves})
+    found.update({op.outputs[i]: (_kept_output, i) for f in formulas for i in f.out})
+
+    def checked(get: Callable[[Any, Any], Any], key: Any) -> property:
+        return property(lambda n: n.check() or get(n, key))
+
+    return {f"_saved_{_SAVED.get(name, name)}": checked(*how) for name, how in found.items()}
+
+
+def _kept_input(n: Any, i: int) -> Any:
+    return _saved_tensor(n.saved[i])
+
+
+def _kept_output(n: Any, i: int) -> Any:
+    return None if n.out is None or n.out[i] is None else n.out_tensor(i)
+
+
+def _kept_attribute(n: Any, name: str) -> Any:
+    return n.attrs.get(name) if type(n.attrs) is dict else None
 
 
 def modified_in_place(d: Any, shape: Any, version: int, expected: int, node: Any = None, number: int = 0) -> str:

@@ -25,7 +25,18 @@ from mortice.dtype import (
 )
 from mortice.errors import DeviceError, DTypeError
 from mortice.modes import modes, special
-from mortice.node import ONE, TENSOR_KERNELS, Const, OpNode, _saved_tensor, new, record, record_one, record_two
+from mortice.node import (
+    ONE,
+    TENSOR_KERNELS,
+    Const,
+    OpNode,
+    _saved_tensor,
+    new,
+    record,
+    record_one,
+    record_two,
+    saved_properties,
+)
 from mortice.shape import SCALAR, Size, broadcast, out_of_memory, reduced_shape
 from mortice.tensor import TensorBase, make
 
@@ -307,7 +318,7 @@ class Op:
 
     def make_node_class(self) -> Any:
         """Make the class of the op's nodes: users look at `type(t.grad_fn).__name__`."""
-        self.node_class = type(self.grad_name, (OpNode,), {"__slots__": ()})
+        self.node_class = type(self.grad_name, (OpNode,), {"__slots__": (), **saved_properties(self)})
         return self.node_class
 
     # ---- dtypes ----

@@ -461,6 +461,42 @@ def test_multi_grad_hook_sees_all_gradients_once() -> None:
     assert len(seen) == 2
 
 
+def test_nodes_show_what_they_have_saved() -> None:
+    x, y = mt.tensor([1.0, 2.0], requires_grad=True), mt.tensor([3.0, 4.0])
+    z = x * y
+    names = [name for name in dir(z.grad_fn) if name.startswith("_saved_")]
+    assert names == ["_saved_other", "_saved_self"]
+    assert z.grad_fn._saved_other is y and z.grad_fn._saved_self is None
+    assert x.exp().grad_fn._saved_result.tolist() == x.exp().tolist()
+    assert x.softmax(0).grad_fn._saved_dim == 0
+    z.sum().backward()
+    with pytest.raises(RuntimeError, match="a second time"):
+        assert z.grad_fn._saved_other
+    with pytest.raises(AttributeError, match="_saved_nothing"):
+        assert z.grad_fn._saved_nothing
+
+
+def test_an_edge_of_the_graph_stands_for_a_tensor() -> None:
+    x = mt.tensor([1.0, 2.0], requires_grad=True)
+    graph, grad = autograd.graph, autograd.grad
+    y = x * 2
+    z = (y * y).sum()
+    at_x, at_y, at_z = (graph.get_gradient_edge(t) for t in (x, y, z))
+    found = grad(z, [at_y, at_x, y], retain_graph=True)
+    assert [g.tolist() for g in found] == [[4.0, 8.0], [8.0, 16.0], [4.0, 8.0]]
+    assert grad(at_z, x, mt.tensor(2.0), retain_graph=True)[0].tolist() == [16.0, 32.0]
+    autograd.backward(z, inputs=[at_x, at_y], retain_graph=True)
+    assert x.grad.tolist() == [8.0, 16.0]
+    with pytest.raises(RuntimeError, match="cannot be used when the given input is a GradientEdge"):
+        grad(x.sum(), at_y, materialize_grads=True)
+    first, second = x.unbind()
+    ends = [graph.GradientEdge(t.grad_fn, t.output_nr) for t in (first, second)]
+    assert [g.item() for g in grad(first * second, ends)] == [2.0, 1.0]
+    y.mul_(3)  # an edge stays where it is
+    assert grad(y.sum(), [at_y, y])[0].tolist() == [3.0, 3.0]
+    assert isinstance(at_x.node, graph.Node) and at_x.node.variable is x
+
+
 def test_next_functions_lead_to_the_leaf() -> None:
     x = leaf(1.0)
     accumulate, number = (x * 2).grad_fn.next_functions[0]

@@ -233,8 +233,49 @@ def test_mark_dirty_refusals() -> None:
 
     with pytest.raises(RuntimeError, match="were not returned as output"):
         make(forgets, None).apply(leaf(1.0) * 1)
-    with pytest.raises(RuntimeError, match="Only input Variables should be given to ctx.mark_dirty"):
-        make(strange, None).apply(leaf(1.0) * 1)
+    with pytest.warns(UserWarning, match="Only input Variables should be given to ctx.mark_dirty"):
+        y = make(strange, lambda ctx, g: 3 * g).apply(x := leaf(1.0))
+    y.backward()
+    assert x.grad.tolist() == [3.0]
+
+
+def test_a_sparse_gradient_of_backward_is_added_up_with_others() -> None:
+    rows = mt.sparse_coo_tensor(mt.tensor([[0, 2]]), mt.ones(2, 2, dtype=f64), (3, 2))
+    x = mt.ones(3, 2, dtype=f64, requires_grad=True)
+    make(lambda ctx, x: x * 1, lambda ctx, g: rows).apply(x * 2).sum().backward(retain_graph=True)
+    assert x.grad.to_dense().tolist() == [[2.0, 2.0], [0.0, 0.0], [2.0, 2.0]]
+    sparse = make(lambda ctx, x: x * 1, lambda ctx, g: rows)
+    (sparse.apply(x) + sparse.apply(x) + x).sum().backward()
+    assert x.grad.to_dense().tolist() == [[5.0, 5.0], [1.0, 1.0], [5.0, 5.0]]
+
+
+def test_a_tensor_returned_twice_is_one_output() -> None:
+    class Twice(Function):
+        @staticmethod
+        def forward(ctx: Any, x: mt.Tensor) -> tuple[mt.Tensor, mt.Tensor]:
+            y = x * 2
+            ctx.save_for_backward(y)
+            return y, y
+
+        @staticmethod
+        def backward(ctx: Any, g: mt.Tensor, h: mt.Tensor) -> mt.Tensor:
+            seen.append((g.tolist(), h.tolist()))
+            return (g + 3 * h) * ctx.saved_tensors[0]
+
+    seen: list[Any] = []
+    x = leaf(1.0)
+    y, z = Twice.apply(x)
+    assert y is z and y.output_nr == 1
+    (g,) = autograd.grad((y * 5 + z).sum(), x, create_graph=True)
+    assert g.tolist() == [36.0]
+    assert autograd.grad(g.sum(), x)[0].tolist() == [108.0]
+    assert seen == [([0.0], [6.0]), ([0.0], [18.0])]
+
+
+def test_setup_context_sees_the_default_arguments_of_forward() -> None:
+    x = leaf(2.0)
+    Scale.apply(x).backward()
+    assert x.grad.tolist() == [3.0]
 
 
 # ---- saved tensors ----

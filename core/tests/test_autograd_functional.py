@@ -185,7 +185,8 @@ def test_gradcheck_leaves_its_inputs_as_they_were() -> None:
     assert x.tolist() == [0.3, 0.7] and x.grad is None
 
 
-def test_gradcheck_notices_what_is_not_reproducible() -> None:
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_gradcheck_notices_what_is_not_reproducible(fast_mode: bool) -> None:
     calls = []
 
     class Drifts(Function):
@@ -200,8 +201,36 @@ def test_gradcheck_notices_what_is_not_reproducible() -> None:
 
     x = t(1.0).requires_grad_()
     with pytest.raises(GradcheckError, match="Backward is not reentrant"):
-        gradcheck(Drifts.apply, (x,))
-    assert gradcheck(Drifts.apply, (x,), nondet_tol=1e-3)
+        gradcheck(Drifts.apply, (x,), fast_mode=fast_mode)
+    assert gradcheck(Drifts.apply, (x,), nondet_tol=1e-3, fast_mode=fast_mode)
+
+
+def test_gradcheck_runs_backward_inside_vmap_where_asked() -> None:
+    class Reads(Function):
+        @staticmethod
+        def forward(ctx: Any, x: mt.Tensor) -> mt.Tensor:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, g: mt.Tensor) -> mt.Tensor:
+            return g * 2 if g.sum().item() else g * 2
+
+    x = t(1.0, 2.0).requires_grad_()
+    assert gradcheck(Reads.apply, (x,)) and gradcheck(lambda x: x.sin() * x, (x,), check_batched_grad=True)
+    assert gradgradcheck(lambda x: x.sin() * x, (x,), check_batched_grad=True)
+    with pytest.raises(GradcheckError, match="failed while testing batched gradient"):
+        gradcheck(Reads.apply, (x,), check_batched_grad=True)
+
+
+@pytest.mark.parametrize("name", ["vjp", "jvp", "vhp", "hvp"])
+def test_what_is_no_tensor_is_named(name: str) -> None:
+    call, x = getattr(functional, name), t(1.0)
+    for fn, inputs, v, what in (
+        (mt.sum, (x, 1), None, "value at index 1 of the inputs"), (lambda x: (x.sum(), "a"), x, x, "value at index 1 of the outputs"),
+        (mt.sum, x, (x, 1), "value at index 1 of the v"),
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match=f"given to {name} must be .* the given {what}"):
+            call(fn, inputs, v)
 
 
 def test_misuse_of_gradcheck() -> None:

@@ -118,6 +118,17 @@ def test_writes_in_place_carry_tangents() -> None:
     assert same(z, x * 3)
 
 
+def test_a_memory_format_keeps_tangents() -> None:
+    x, t = draw(2, 3, 2, 2), draw(2, 3, 2, 2)
+    for f in (
+        lambda x: x.contiguous(memory_format=mt.channels_last), lambda x: x.to(mt.float32, memory_format=mt.channels_last),
+        lambda x: x.clone(memory_format=mt.channels_last),
+    ):  # fmt: skip
+        out, moved = jvp(f, (x,), (t,))
+        assert not out._is_view() and out.is_contiguous(memory_format=mt.channels_last)
+        assert mt.equal(moved, t.to(moved.dtype))
+
+
 def test_values_may_decide_in_forward_mode() -> None:
     f = lambda x: x.sin() if x.sum() > 0 else x.cos()
     x = mt.ones(2, dtype=f64)
@@ -262,6 +273,42 @@ def test_custom_functions_push_by_their_jvp_or_by_backward() -> None:
 
 
 # ---- writes of tangents into memory that was made without ----
+
+
+def test_a_custom_function_that_writes_to_its_input_writes_to_it_inside_transforms() -> None:
+    class Double(mt.autograd.Function):
+        @staticmethod
+        def forward(x: Any, y: Any) -> Any:
+            return x.mul_(2), x * y
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.mark_dirty(inputs[0])
+            ctx.x, ctx.y = output[0], inputs[1]
+
+        @staticmethod
+        def jvp(ctx: Any, t: Any, u: Any) -> Any:
+            t.mul_(2)
+            return t, t * ctx.y + ctx.x * u
+
+        @staticmethod
+        def vmap(info: Any, in_dims: Any, x: Any, y: Any) -> Any:
+            return (x.mul_(2), x * y), (in_dims[0], 0)
+
+    def written(x: Any, y: Any) -> Any:
+        x = x.clone()
+        first, product = Double.apply(x, y)
+        same.append(first is x)
+        return x, product
+
+    same: list[bool] = []
+    x, y = mt.tensor([1.0, 2.0]), mt.tensor([3.0, 4.0])
+    (value, product), (moved, pushed) = jvp(written, (x, y), (x, y))
+    assert (value.tolist(), product.tolist()) == ([2.0, 4.0], [6.0, 16.0])
+    assert (moved.tolist(), pushed.tolist()) == ([2.0, 4.0], [12.0, 32.0])
+    value, product = vmap(written)(x, y)
+    assert (value.tolist(), product.tolist()) == ([2.0, 4.0], [6.0, 16.0])
+    assert same == [True, True] and x.tolist() == [1.0, 2.0]
 
 
 def test_a_result_is_filled_in_element_by_element() -> None:

@@ -546,3 +546,141 @@ def test_functional_call_of_a_module_in_a_circle():
     module = Tied()
     module.l1.whole = module
     assert functional_call(module, {"l1.whole.l1.weight": mt.zeros(1, 1)}, mt.ones(1, 1), tie_weights=False).shape == (1, 1)
+
+
+def test_checks_of_values_look_at_all_samples() -> None:
+    x, w = mt.tensor([[0, 1], [2, 2]]), mt.tensor([[1.0, 2.0], [3.0, 4.0]])
+    for dims, expected in (((0, 0), [[1, 2, 0], [0, 0, 7]]), ((0, None), [[1, 2, 0], [0, 0, 3]]), ((None, 0), [[1, 2, 0], [3, 4, 0]])):
+        given = [t if d == 0 else t[0] for t, d in zip((x, w), dims)]
+        assert vmap(lambda x, w: mt.bincount(x, w, 3), in_dims=dims)(*given).tolist() == expected
+    assert vmap(lambda x, q: x.quantile(q))(w, mt.tensor([0.0, 1.0])).tolist() == [1.0, 4.0]
+    with pytest.raises(RuntimeError, match="must be in the range"):
+        vmap(lambda x, q: x.quantile(q))(w, mt.tensor([0.0, 2.0]))
+    a = mt.tensor([[[1.0], [0.0]], [[0.0], [2.0]]])
+    assert vmap(lambda a: mt.linalg.lstsq(a, mt.ones(2, 1), driver="gelsd").residuals)(a).tolist() == [[1.0], [1.0]]
+    with pytest.raises(RuntimeError, match="has no room for the result"):
+        vmap(lambda i: mt.zeros(2, requires_grad=False).index_fill_(0, i, 1.0))(mt.tensor([0, 1]))
+
+
+@pytest.mark.parametrize("transform", [jacrev, jacfwd])
+def test_jacobians_are_of_real_functions(transform: Any) -> None:
+    z = mt.tensor([1.0, 2.0])
+    with pytest.raises(RuntimeError, match="Expected all inputs to be real"):
+        transform(lambda z: z * 2)(z.to(mt.complex64))
+    with pytest.raises(RuntimeError, match="Expected all outputs to be real"):
+        transform(lambda z: z * 2j)(z)
+    with pytest.raises(RuntimeError, match="non-empty output"):
+        transform(lambda z: ())(z)
+
+
+class OnTheHost(mt.autograd.Function):
+    """A cube, and its slope, of numbers that are read out: no transform can look inside."""
+
+    @staticmethod
+    def forward(x: Any) -> Any:
+        numbers = x.detach().tolist()
+        return mt.tensor([n**3 for n in numbers]), mt.tensor([3 * n**2 for n in numbers])
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(inputs[0], output[1])
+        ctx.save_for_forward(inputs[0], output[1])
+
+    @staticmethod
+    def backward(ctx: Any, g: Any, h: Any) -> Any:
+        x, slope = ctx.saved_tensors
+        return g * slope + 6 * h * x
+
+    @staticmethod
+    def jvp(ctx: Any, t: Any) -> Any:
+        x, slope = ctx.saved_tensors
+        return slope * t, 6 * x * t
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, x: Any) -> Any:
+        cubes = OnTheHost.apply(x.reshape(-1))
+        return tuple(c.reshape(x.shape) for c in cubes), (in_dims[0], in_dims[0])
+
+
+def test_a_custom_function_with_rules_of_its_own_nests() -> None:
+    def cube(x: Any) -> Any:
+        return OnTheHost.apply(x)[0]
+
+    x, v = mt.tensor([1.0, 2.0]), mt.tensor([[1.0, 0.0], [0.0, 1.0]])
+    # What all samples share has a gradient in each of them.
+    assert vmap(lambda v: grad(lambda x: (cube(x) * v).sum())(x))(v).tolist() == [[3.0, 0.0], [0.0, 12.0]]
+    assert [t.tolist() for t in vmap(lambda x, v: jvp(cube, (x,), (v,)))(v, v)] == [v.tolist(), (3 * v).tolist()]
+    assert jacfwd(cube)(x).tolist() == jacrev(cube)(x).tolist() == [[3.0, 0.0], [0.0, 12.0]]
+    assert hessian(lambda x: cube(x).sum())(x).tolist() == [[6.0, 0.0], [0.0, 12.0]]
+    assert jvp(lambda x: jvp(cube, (x,), (x,))[1], (x,), (x,))[1].tolist() == [9.0, 72.0]
+
+
+def test_a_custom_function_inside_vmap_moves_by_rules_of_its_own() -> None:
+    class Scaled(mt.autograd.Function):
+        """A product whose derivative by the second operand is ten times too large: not what forward does."""
+
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x: Any, y: Any) -> Any:
+            return x * y
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.save_for_backward(*inputs)
+            ctx.save_for_forward(*inputs)
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            x, y = ctx.saved_tensors
+            return Scaled.apply(g, y), Scaled.apply(g, x) * 10
+
+        @staticmethod
+        def jvp(ctx: Any, t: Any, u: Any) -> Any:
+            x, y = ctx.saved_tensors
+            return t * y + 10 * x * u
+
+    def whole(w: Any) -> Any:
+        return vmap(lambda x: Scaled.apply(x, w))(x)
+
+    x, w = mt.arange(1.0, 7.0).reshape(3, 2), mt.tensor([1.0, 2.0], requires_grad=True)
+    whole(w).sum().backward()
+    w = w.detach()
+    assert grad(lambda w: whole(w).sum())(w).tolist() == [90.0, 120.0]
+    assert jvp(whole, (w,), (w,))[1].tolist() == (10 * x * w).tolist()
+    assert jacfwd(whole)(w).tolist() == jacrev(whole)(w).tolist()
+    assert jvp(lambda w: vmap(vmap(lambda x: Scaled.apply(x, w)), in_dims=1)(x[..., None])[0], (w,), (w,))[1].tolist() == (
+        10 * x[:, :1] * w
+    ).tolist()
+    assert hessian(lambda w: (whole(w) ** 2).sum())(w).tolist() == [[7000.0, 0.0], [0.0, 11200.0]]
+
+
+def test_a_custom_function_may_write_to_its_input_unseen() -> None:
+    class Doubled(mt.autograd.Function):
+        @staticmethod
+        def forward(x: Any) -> Any:
+            x.data.mul_(2)  # counted as no write
+            return x
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.mark_dirty(inputs[0])
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return 2 * g
+
+        @staticmethod
+        def vmap(info: Any, in_dims: Any, x: Any) -> Any:
+            return Doubled.apply(x), in_dims[0]
+
+    def doubled(x: Any) -> Any:
+        x = x.clone()
+        return Doubled.apply(x) + x
+
+    x = mt.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert vmap(vmap(doubled))(x).tolist() == (4 * x).tolist()
+    assert vmap(vmap(grad(doubled)))(x).tolist() == [[4.0, 4.0], [4.0, 4.0]]
+    x = mt.tensor([1.0]).mul(1)
+    before = x._version
+    assert Doubled.apply(x) is x and x._version == before + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -175,6 +176,8 @@ class FunctionNode(Node):
         if self.edges[i] is None:
             return None
         shape, dtype, device = self.inputs[i]
+        if r._device.level is not None and not r._device.level.transforms:  # sparse, which the engine does not add up
+            r = r.to_dense()  # type: ignore[attr-defined]
         at = f"Function {self.name()} returned an invalid gradient at index {i} -"
         if r._device.base is not device.base:
             raise RuntimeError(f"{at} expected device {device} but got {r.device}")
@@ -284,12 +287,23 @@ class Function:
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run `forward` and record it."""
         separate = cls.setup_context is not Function.setup_context
-        if kwargs:
+        if kwargs or (separate and getattr(cls.forward, "__defaults__", None)):
             args = _bound(cls, args, kwargs, separate)
         for a in args:
             if isinstance(a, TensorBase) and a._device.level is not None and a._device.level.transforms:
                 return function_levels.apply(cls, Function, args)
         return cls._run(args)[0]
+
+    @classmethod
+    def _run_below(cls, args: tuple[Any, ...]) -> tuple[Any, FunctionCtx]:
+        """Do what `_run` does where arguments may be of a vmap, for which the Function has a rule of its own."""
+        if cls.vmap is Function.vmap or cls.setup_context is Function.setup_context:
+            return cls._run(args)
+        output, ctx = cls.apply(*args), FunctionCtx()
+        ctx.needs_input_grad = tuple([isinstance(a, TensorBase) and a._rg for a in args])
+        with no_grad():
+            cls.setup_context(ctx, args, output)
+        return output, ctx
 
     @classmethod
     def _run(cls, args: tuple[Any, ...]) -> tuple[Any, FunctionCtx]:
@@ -331,7 +345,9 @@ def _finish(cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], output: Any, reco
     """Give the outputs their place in the graph and take over what `forward` has saved."""
     outs = list(output) if isinstance(output, tuple) else [output]
     inputs = {id(a) for a in args if isinstance(a, TensorBase)}
-    dirty = {id(t) for t in ctx._dirty}
+    dirty = {id(t) for t in ctx._dirty} & inputs
+    # Where the gradient arrives of a tensor that is returned twice; an input that is becomes two views.
+    last = {id(o): i for i, o in enumerate(outs) if id(o) not in inputs or id(o) in dirty}
     _check_dirty(ctx, inputs, outs, recording)
     fixed = {id(t) for t in ctx._non_differentiable}
     returned = list(outs)
@@ -352,15 +368,16 @@ def _finish(cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], output: Any, reco
         )
         ctx._node = weakref.ref(node)
         for i, o in enumerate(outs):
-            if isinstance(o, TensorBase) and o.dtype.kind in "fc" and id(o) not in fixed:
+            if isinstance(o, TensorBase) and o.dtype.kind in "fc" and id(o) not in fixed and last.get(id(o), i) == i:
                 if node.several:
                     places[i] = node._slot(i)
                 else:
                     places[i] = node
                     node.slots[i] = None
     for i, o in enumerate(outs):
-        if isinstance(o, TensorBase):
+        if isinstance(o, TensorBase) and last.get(id(o), i) == i:
             returned[i] = _place(o, places.get(i), id(o) in inputs, id(o) in dirty, f"{i} of {node.name()}")
+    returned = [returned[last.get(id(o), i)] for i, o in enumerate(outs)]
     if places:
         _save(ctx, node, outs, returned)
         if modes.anomaly:
@@ -372,10 +389,12 @@ def _check_dirty(ctx: FunctionCtx, inputs: set[int], outs: list[Any], recording:
     given = {id(o) for o in outs}
     for t in ctx._dirty:
         if id(t) not in inputs:
-            raise RuntimeError(
+            warnings.warn(
                 "Only input Variables should be given to ctx.mark_dirty(). If a Variable is not an input, there is no "
-                "need to pass it to mark_dirty()."
+                "need to pass it to mark_dirty().",
+                stacklevel=5,
             )
+            continue
         if id(t) not in given:
             raise RuntimeError(
                 "Some elements marked as dirty during the forward method were not returned as output. The inputs that "
@@ -383,6 +402,7 @@ def _check_dirty(ctx: FunctionCtx, inputs: set[int], outs: list[Any], recording:
             )
         if recording and t._rg and t._node is None:
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        t.own_storage().version += 1  # `forward` may have written to it where the library does not see it
 
 
 def _place(o: Any, place: Any, is_input: bool, is_dirty: bool, which: str) -> Any:
@@ -415,9 +435,7 @@ def _save(ctx: FunctionCtx, node: FunctionNode, outs: list[Any], returned: list[
                 f"save_for_backward can only save variables, but argument is of type {type(t).__name__}. "
                 "Set other values as attributes of ctx."
             )
-        number = next((i for i, o in enumerate(outs) if o is t), -1)
-        if number >= 0 and returned[number] is not t:
-            number = -1
+        number = max([i for i, o in enumerate(outs) if o is t and returned[i] is t], default=-1)
         kept.append(None if t is None else _Saved(t, number, hooks))
     ctx._saved, ctx._to_save = kept, ()
 

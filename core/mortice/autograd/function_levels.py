@@ -6,11 +6,14 @@ from typing import Any, NamedTuple
 
 from mortice.autograd.functional import twice
 from mortice.autograd.trees import leaves, rebuild, tree_map
-from mortice.levels import highest, raise_to, stack
+from mortice.levels import chain, highest, raise_to, record_crossing, stack
+from mortice.levels.dual import Dual, DualLevel
+from mortice.levels.mapped import Mapped
 from mortice.levels.vmap import MapLevel
 from mortice.modes import enable_grad, modes, set_grad_enabled
+from mortice.mutation import assign
 from mortice.node import TENSOR_KERNELS
-from mortice.tensor import TensorBase
+from mortice.tensor import TensorBase, make
 
 k: Any = TENSOR_KERNELS
 
@@ -26,9 +29,11 @@ def apply(cls: Any, base: Any, args: tuple[Any, ...]) -> Any:
     """Run a Function whose arguments are of a level."""
     device = highest([a._device for a in args if isinstance(a, TensorBase)])
     level: Any = device.level
+    raised = [tree_map(lambda a: raise_to(a, device) if isinstance(a, TensorBase) else a, arg) for arg in args]
     if isinstance(level, MapLevel):
         if cls.vmap is base.vmap:
-            return cls._run(args)[0]
+            dual: Any = next((other for other in chain(device) if isinstance(other, DualLevel)), None)
+            return cls._run(tuple(raised))[0] if dual is None else _pushed_first(cls, base, dual, raised)
         if cls.generate_vmap_rule:
             raise RuntimeError(
                 f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overriden vmap "
@@ -42,20 +47,62 @@ def apply(cls: Any, base: Any, args: tuple[Any, ...]) -> Any:
     # What is below runs as if this level were not there.
     stack.levels = tuple([other for other in outer if other is not level])
     try:
-        raised = [tree_map(lambda a: raise_to(a, device) if isinstance(a, TensorBase) else a, arg) for arg in args]
         return call(cls, base, level, raised)
     finally:
         stack.levels = outer
 
 
+def _pushed_first(cls: Any, base: Any, dual: Any, args: list[Any]) -> Any:
+    """Run a Function inside a vmap inside a forward-mode derivative with the levels in the other order.
+
+    A batch of values with tangents is as well a value and a tangent that are batches; so the Function's `jvp` or
+    `backward` says how it moves, not what its `forward` does.
+    """
+
+    def up(data: Any, device: Any) -> tuple[Any, Any]:
+        if device.level is dual:
+            return data, device
+        part, place = up(data.data, device.inner)
+        both = [None if x is None else Mapped(x, data.on) for x in (part.primal, part.tangent)]
+        return Dual(*both), dual.above(device.level.above(place.inner))
+
+    def down(data: Any, device: Any) -> tuple[Any, Any]:
+        level, k = device.inner.level, device.inner.backend
+        if level not in above:
+            return data, device
+        both = (data.primal, data.tangent)
+        on = any([x is not None and x.on for x in both])
+        parts = [None if x is None else k.spread(x, level.size) if on else x.data for x in both]
+        part, place = down(Dual(*parts), dual.above(device.inner.inner))
+        return Mapped(part, on), level.above(place)
+
+    def crossed(x: Any, there: Any, back: Any) -> Any:
+        data, device = there(x._data, x._device)
+        made = make(data, device, x.dtype, x.shape)
+        return record_crossing(made, (x,), lambda g: (crossed(g, back, there),), "PermuteLevelsBackward")
+
+    place = highest([a._device for a in leaves(args) if isinstance(a, TensorBase)])
+    above = chain(place)[: chain(place).index(dual)]
+    outer = stack.levels
+    stack.levels = tuple([other for other in outer if other is not dual])
+    try:
+        given = [tree_map(lambda a: crossed(a, up, down) if isinstance(a, TensorBase) else a, arg) for arg in args]
+        out = _pushed(cls, base, dual, given)
+    finally:
+        stack.levels = outer
+    return tree_map(lambda o: crossed(o, down, up) if isinstance(o, TensorBase) and o._device.level is dual else o, out)
+
+
 def _mapped(cls: Any, base: Any, level: Any, args: list[Any]) -> Any:
     """Call the Function's `vmap` with the whole batch."""
     flat = list(leaves(args))
-    mapped = [isinstance(a, TensorBase) and a._data.on for a in flat]
+    # What a gradient reaches counts as mapped: that of a shared tensor may differ from one sample to the next.
+    mapped = [isinstance(a, TensorBase) and (a._data.on or a._rg) for a in flat]
     below = [
         level.leave(a) if on else level.common(a) if isinstance(a, TensorBase) else a for a, on in zip(flat, mapped)
     ]
     given = rebuild(args, iter(below))
+    versions = [b._version if isinstance(b, TensorBase) else 0 for b in below]
     if not any(mapped):
         return cls.apply(*given)
     dims = rebuild(args, iter([0 if on else None for on in mapped]))
@@ -64,6 +111,7 @@ def _mapped(cls: Any, base: Any, level: Any, args: list[Any]) -> Any:
         raise RuntimeError(
             f"Expected the vmap staticmethod of {cls.__name__} to return (output, out_dims); got {type(result).__name__}."
         )
+    kept = _written(level, flat, below, versions)
     out, out_dims = result
     several = isinstance(out, tuple)
     outs = out if several else (out,)
@@ -74,10 +122,20 @@ def _mapped(cls: Any, base: Any, level: Any, args: list[Any]) -> Any:
             f"to be compatible with the structure of `output`; got {len(outs)} outputs and {len(places)} out_dims."
         )
     made = [
-        o if d is None or not isinstance(o, TensorBase) else level.enter(k.moveaxis(o, d, 0) if d else o)
+        kept[id(o)] if id(o) in kept else o if d is None or not isinstance(o, TensorBase)
+        else level.enter(k.moveaxis(o, d, 0) if d else o)
         for o, d in zip(outs, places)
-    ]
+    ]  # fmt: skip
     return tuple(made) if several else made[0]
+
+
+def _written(level: Any, args: list[Any], below: list[Any], versions: list[int]) -> dict[int, Any]:
+    """Write to arguments of the level what a Function has written to what it was given for them, and return those."""
+    found = {}
+    for a, b, version in zip(args, below, versions):
+        if b is not a and isinstance(b, TensorBase) and b._version != version:
+            found[id(b)] = assign(a, level.enter(b), False)
+    return found
 
 
 def _pushed(cls: Any, base: Any, level: Any, args: list[Any]) -> Any:
@@ -86,6 +144,7 @@ def _pushed(cls: Any, base: Any, level: Any, args: list[Any]) -> Any:
     tangents = [level.tangent(a) if isinstance(a, TensorBase) else None for a in args]
     if all(t is None for t in tangents):
         return cls.apply(*primals)
+    dirty: dict[int, Any] = {}  # arguments whose values `forward` has written
     if cls.jvp is base.jvp:
         keep = modes.grad and any([isinstance(t, TensorBase) and t._rg for t in (*primals, *tangents)])
         with enable_grad():
@@ -100,8 +159,9 @@ def _pushed(cls: Any, base: Any, level: Any, args: list[Any]) -> Any:
         if not keep:
             outs = tuple([o._share() if isinstance(o, TensorBase) else o for o in outs])
     else:
-        out, ctx = cls._run(tuple(primals))
+        out, ctx = cls._run_below(tuple(primals))
         outs = out if isinstance(out, tuple) else (out,)
+        dirty = {id(p): a for p, a in zip(primals, args) if any([p is t for t in ctx._dirty])}
         if ctx._materialize:
             tangents = [
                 k.zeros_like(p) if t is None and isinstance(p, TensorBase) and p.dtype.kind in "fc" else t
@@ -117,6 +177,7 @@ def _pushed(cls: Any, base: Any, level: Any, args: list[Any]) -> Any:
                 f"{cls.__name__}.jvp: returned an incorrect number of tangents (expected {len(outs)}, got {len(pushed)})"
             )
     duals = [o if t is None else level.enter(o, t) for o, t in zip(outs, pushed)]
+    duals = [assign(dirty[id(o)], d, False) if id(o) in dirty else d for o, d in zip(outs, duals)]
     return tuple(duals) if isinstance(out, tuple) else duals[0]
 
 

@@ -95,9 +95,9 @@ def _filled(found: tuple[Any, ...], inputs: tuple[Any, ...], strict: bool, creat
 INDEPENDENT = "The output of the user-provided function is independent of input {i}. This is not allowed in strict mode."
 
 
-def _check_v(v: Any, others: tuple[Any, ...], several: bool, what: str) -> tuple[Any, ...]:
+def _check_v(name: str, v: Any, others: tuple[Any, ...], several: bool) -> tuple[Any, ...]:
     """Return v as a tuple, refusing shapes other than those of what it multiplies."""
-    _, vs = _tuple("functional", "v", tuple(v) if isinstance(v, list) else v)
+    _, vs = _tuple(name, "v", tuple(v) if isinstance(v, list) else v)
     if len(vs) != len(others):
         raise RuntimeError(f"v is a tuple of invalid length: should be {len(others)} but got {len(vs)}.")
     for i, (a, b) in enumerate(zip(vs, others)):
@@ -125,7 +125,7 @@ def vjp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict
         at = _open(given, create_graph)
         outs_several, outs = _call("vjp", func, at)
         _strict_outputs(outs, strict)
-        vs = _ones("vjp", outs, "the user-provided function") if v is None else _check_v(v, outs, outs_several, "outputs")
+        vs = _ones("vjp", outs, "the user-provided function") if v is None else _check_v("vjp", v, outs, outs_several)
     keep = create_graph or modes.grad
     found = _filled(_grads(outs, at, vs, create_graph, keep), at, strict, create_graph, INDEPENDENT)
     return _unpack(_close(outs, create_graph), outs_several), _unpack(_close(found, create_graph), several)
@@ -134,11 +134,17 @@ def vjp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict
 def jvp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
     """Return (outputs, Jv) of a function at `inputs`; v has the shape of the inputs."""
     several, given = _tuple("jvp", "inputs", inputs)
-    vs = _ones("jvp", given, "") if v is None else _check_v(v, given, several, "inputs")
+    vs = _ones("jvp", given, "") if v is None else _check_v("jvp", v, given, several)
     if not strict:
+
+        def whole(*at: Any) -> Any:
+            outs_several, outs = _call("jvp", func, at)
+            return _unpack(outs, outs_several)
+
         with set_grad_enabled(create_graph):
-            out, _, pushed = forward("jvp", func, _open(given, True) if create_graph else given, vs)
-        outs_several, outs = _tuple("jvp", "outputs of the user-provided function", out)
+            out, _, pushed = forward("jvp", whole, _open(given, True) if create_graph else given, vs)
+        outs_several = isinstance(out, tuple)
+        outs = out if outs_several else (out,)
         found: Any = pushed if outs_several else (pushed,)
         return _unpack(_close(outs, create_graph), outs_several), _unpack(_close(found, create_graph), outs_several)
     # What depends on what is known in the graph alone.
@@ -365,7 +371,7 @@ def _first_gradient(
             )
         vs: tuple[Any, ...] = (k.ones_like(given[0].detach()),)
     else:
-        vs = _check_v(v, given, several, "inputs")
+        vs = _check_v(name, v, given, several)
     at = _open(given, create_graph)
     _, outs = _tuple(name, "outputs of the user-provided function", func(*at))
     _strict_outputs(outs, strict)

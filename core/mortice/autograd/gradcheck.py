@@ -162,6 +162,7 @@ def gradcheck(
     Args:
         nondet_tol: by how much two backward runs may differ.
         check_undefined_grad: also run backward with gradients that are zero or missing.
+        check_batched_grad: also run backward inside vmap, and compare.
         fast_mode: compare one direction instead of every element.
         check_forward_ad: also compare Jacobian-vector products.
 
@@ -171,7 +172,7 @@ def gradcheck(
     try:
         _check(
             func, as_tuple(inputs), eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes,
-            check_forward_ad, check_backward_ad, fast_mode,
+            check_forward_ad, check_backward_ad, fast_mode, check_batched_grad,
         )  # fmt: skip
     except GradcheckError:
         if raise_exception:
@@ -182,7 +183,7 @@ def gradcheck(
 
 def _check(
     func: Callable[..., Any], given: tuple[Any, ...], eps: float, atol: float, rtol: float, nondet_tol: float,
-    undefined: bool, dtypes: bool, forward: bool, back: bool, fast: bool,
+    undefined: bool, dtypes: bool, forward: bool, back: bool, fast: bool, batched: bool,
 ) -> None:  # fmt: skip
     ts = _inputs(given)
 
@@ -206,6 +207,30 @@ def _check(
         _forward(func, given, ts, fn, outs, eps, atol, rtol)
     if undefined and back:
         _undefined(ts, outs)
+    if batched and back:
+        _batched(ts, [o for o in outs if o._rg])
+
+
+def _batched(ts: list[Any], outs: list[Any]) -> None:
+    """Check that a backward inside vmap gives what several give."""
+    for o in outs:
+        us = [_direction(o, 1000 + i) for i in range(2)]
+        try:
+            together = grad(o, ts, k.stack(us, 0), retain_graph=True, allow_unused=True, is_grads_batched=True)
+        except RuntimeError as error:
+            raise GradcheckError(f"gradcheck or gradgradcheck failed while testing batched gradient: {error}") from error
+        for n, u in enumerate(us):
+            for j, (g, all_g) in enumerate(zip(grad(o, ts, u, retain_graph=True, allow_unused=True), together)):
+                if g is not None and not _close(_values([all_g[n]]), _values([g]), 1e-5, 1e-8):
+                    raise GradcheckError(f"gradcheck or gradgradcheck failed while testing batched gradient for input {j}.")
+
+
+def _same_again(again: Matrix, first: Matrix, nondet_tol: float) -> None:
+    if not _close(again, first, 0.0, nondet_tol):
+        raise GradcheckError(
+            "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
+            f"different values. The tolerance for nondeterminism was {nondet_tol}."
+        )
 
 
 def _slow(
@@ -220,11 +245,7 @@ def _slow(
             analytical, found = _analytical(o, ts)
             again, _ = _analytical(o, ts)
             for j, t in enumerate(ts):
-                if not _close(again[j], analytical[j], 0.0, nondet_tol):
-                    raise GradcheckError(
-                        "Backward is not reentrant, i.e., running backward with same input and grad_output multiple "
-                        f"times gives different values. The tolerance for nondeterminism was {nondet_tol}."
-                    )
+                _same_again(again[j], analytical[j], nondet_tol)
                 g = found[j]
                 if dtypes and g is not None and g.dtype is not t.dtype:
                     raise GradcheckError(f"Gradient has dtype mismatch: expected {t.dtype} for input {j}; got {g.dtype}.")
@@ -266,6 +287,9 @@ def _fast(
             g = grad(o, t, u, retain_graph=True, allow_unused=True)[0] if o._rg else None
             if dtypes and g is not None and g.dtype is not t.dtype:
                 raise GradcheckError(f"Gradient has dtype mismatch: expected {t.dtype} for input {j}; got {g.dtype}.")
+            if g is not None:
+                (again,) = grad(o, t, u, retain_graph=True)
+                _same_again(_values([again]), _values([g]), nondet_tol)
             analytical = 0.0 if g is None else _dot(g, v)
             if not abs(analytical - numerical) <= atol + rtol * abs(numerical):
                 raise _mismatch(i, j, [[numerical]], [[analytical]], "(along one direction) ")
@@ -358,4 +382,5 @@ def gradgradcheck(
     return gradcheck(
         first, (*given, *seeds), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol,
         check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes, fast_mode=fast_mode,
+        check_batched_grad=check_batched_grad,
     )  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 
 from mortice import graph
 from mortice import op as _op
+from mortice.autograd.graph import GradientEdge
 from mortice.errors import ShapeError
 from mortice.levels import chain, raise_to
 from mortice.levels.vmap import MapLevel
@@ -16,8 +17,17 @@ from mortice.tensor import TensorBase, make
 
 
 def as_tuple(x: Any) -> tuple[Any, ...]:
-    """Return a tensor, or several, as a tuple."""
-    return (x,) if isinstance(x, TensorBase) else tuple(x)
+    """Return a tensor, or several, as a tuple; a tensor without a value stands for an edge of the graph."""
+    return tuple([_at(t) if isinstance(t, GradientEdge) else t for t in ((x,) if isinstance(x, (TensorBase, GradientEdge)) else x)])
+
+
+def _at(edge: GradientEdge) -> Any:
+    if isinstance(edge.node, graph.AccumulateGrad):
+        return edge.node.variable
+    place = edge.node.place(edge.output_nr)
+    t = make(None, place.device, place.dtype, place.shape)
+    t._rg, t._node = True, place
+    return t
 
 
 def _seed(name: str, i: int, t: Any, g: Any, create_graph: bool) -> Any:
@@ -140,6 +150,8 @@ def grad(
     assert found is not None
     for i, g in enumerate(found):
         if g is None and materialize_grads:
+            if wanted[i]._data is None:
+                raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge.")
             found[i] = zeros_for(wanted[i]).requires_grad_(create_graph)
         elif g is None and not allow_unused:
             raise RuntimeError(

@@ -6,7 +6,7 @@ from typing import Any
 
 from mortice.autograd import functional
 from mortice.autograd.trees import form, leaves, rebuild, tensors
-from mortice.func.levels import Fn, drop, dropped, floating, like_argnums, opened, others, outputs, places, wraps
+from mortice.func.levels import Fn, drop, dropped, floating, like_argnums, opened, others, outputs, places, real, wraps
 from mortice.modes import enable_grad, modes
 
 
@@ -43,6 +43,7 @@ def jacfwd(
         wanted = tuple([args[n] for n in at])
         xs = tensors("jacfwd", wanted, "differentiated inputs")
         floating("jacfwd", xs)
+        real("jacfwd", xs, "inputs")
 
         def chosen(*given: Any) -> Any:
             full = list(args)
@@ -51,6 +52,7 @@ def jacfwd(
             return func(*full, **kwargs)
 
         out, aux, columns = functional.columns("jacfwd", chosen, wanted, has_aux=has_aux, randomness=randomness)
+        real("jacfwd", outputs("jacfwd", out), "outputs")
         blocks = [like_argnums(args, at, argnums, iter(row)) for row in columns]
         result = rebuild(out, iter(blocks))
         return (result, aux) if has_aux else result

@@ -64,6 +64,15 @@ def floating(name: str, ts: Sequence[Any]) -> None:
             raise RuntimeError(f"{name}: expected inputs of a floating point or complex dtype; got {t.dtype}.")
 
 
+def real(name: str, ts: Sequence[Any], what: str) -> None:
+    """Refuse complex tensors, of which a Jacobian would lose a half."""
+    for t in ts:
+        if t.dtype.is_complex:
+            raise RuntimeError(
+                f"{name}: Expected all {what} to be real but received one of {t.dtype}. Use view_as_real on it."
+            )
+
+
 def opened(name: str, args: tuple[Any, ...], at: tuple[int, ...]) -> tuple[list[Any], list[Any]]:
     """Return the arguments with those at certain places opened, and the opened tensors."""
     given, own = list(args), []

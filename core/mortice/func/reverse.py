@@ -10,7 +10,7 @@ from mortice.autograd.gradients import grad as _grad
 from mortice.autograd.gradients import zeros_for
 from mortice.autograd.trees import form, leaves, rebuild
 from mortice.func.forward import jacfwd
-from mortice.func.levels import Fn, drop, dropped, k, like_argnums, opened, others, outputs, pair, places, wraps
+from mortice.func.levels import Fn, drop, dropped, k, like_argnums, opened, others, outputs, pair, places, real, wraps
 from mortice.modes import enable_grad, modes
 from mortice.tensor import TensorBase
 
@@ -138,11 +138,13 @@ def jacrev(
         recorded = modes.grad
         with enable_grad():
             given, own = opened("jacrev", args, at)
+            real("jacrev", own, "inputs")
             out = func(*given, **kwargs)
             aux = None
             if has_aux:
                 out, aux = pair("jacrev", out)
             outs = outputs("jacrev", out)
+            real("jacrev", outs, "outputs")
             keep = recorded and others(outs, own)
             blocks = []
             for o in outs:

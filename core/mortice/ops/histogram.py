@@ -13,6 +13,7 @@ from mortice.errors import DTypeError, ShapeError
 from mortice.op import TensorBase
 from mortice.ops.creation import linspace
 from mortice.ops.elementwise import where
+from mortice.ops.gather import _index_add
 from mortice.ops.movement import cast, reshape
 from mortice.ops.reduce import write_all
 from mortice.ops.scan import diff
@@ -48,14 +49,13 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
             f"{list(input.shape)}."
         )
     length = max(int(high) + 1, minlength)
-    places = input._data if input.dtype is int64 else k.astype(input._data, int64)
     if weights is None:
-        d, values = int64, k.broadcast_to(k.full((1,), 1, dtype=int64, device=input._device), (n,))
+        d, values = int64, _wrap(input, k.broadcast_to(k.full((1,), 1, dtype=int64, device=input._device), (n,)), int64)
     else:
         d = weights.dtype if weights.dtype.name == "float32" else float64
-        values = k.astype(weights._data, d)
-    zero = k.full((length,), 0, dtype=d, device=input._device)
-    return _wrap(input, k.index_add(zero, places, values, axis=0), d)
+        values = cast(weights.detach(), d)
+    zero = _wrap(input, k.full((length,), 0, dtype=d, device=input._device), d)
+    return _index_add(zero, cast(input, int64), values, axis=0)
 
 
 def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0, *, out: Any = None) -> Any:

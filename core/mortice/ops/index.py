@@ -801,7 +801,7 @@ def may_write_rows(x: Any, shown: Any, value: Any) -> bool:
 
 def write_rows(x: Any, data: Any, index: Any, values: Any, axis: int, add: bool) -> bool:
     """Write buffers at positions along an axis of the one that x shows: of a large tensor few rows take no copy of the whole."""
-    if not x._device.backend.put_rows(data, index._data, values, axis=axis, add=add):
+    if index._device is not x._device or not x._device.backend.put_rows(data, index._data, values, axis=axis, add=add):
         return False
     (x._storage or x.own_storage()).version += 1
     return True

@@ -14,6 +14,7 @@ from mortice.node import TENSOR_KERNELS
 from mortice.op import TensorBase
 from mortice.ops import factor
 from mortice.ops.creation import full
+from mortice.ops.data import range_of
 from mortice.ops.gather import zero
 from mortice.ops.linalg import (
     adjoint,
@@ -160,7 +161,9 @@ def lstsq(input: Any, b: Any, rcond: Any = None, *, driver: str | None = None, o
         rank = (s > relative * top).sum(-1)
         values = s if driver != "gelsy" else values
     residuals = reshape(input, -1)[:0].abs()
-    if m > n and driver != "gelsy" and (driver == "gels" or bool((rank == n).all().item())):
+    if m > n and driver != "gelsy" and (
+        driver == "gels" or not prod(rank.shape) or (range_of(rank) or (n,))[0] == n
+    ):
         residuals = (matmul(input, solution) - b).abs().square().sum(-2)
     made = return_types.linalg_lstsq(solution.squeeze(-1) if vector else solution, residuals, rank, values)
     return write_all("linalg.lstsq", out, made)

@@ -624,7 +624,7 @@ def contiguous(self: Any, memory_format: Any = contiguous_format) -> Any:
     if is_contiguous(self, memory_format):
         return self
     made = _permute(_row_major_copy(_permute(self, axes=order)), axes=_inverse(order))
-    return made if made._rg or made._device.level is not None else made.detach()  # which is no view, and of no base
+    return made if made._rg else made._share()
 
 
 def in_format(x: Any, memory_format: Any) -> Any:

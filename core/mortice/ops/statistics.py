@@ -15,6 +15,7 @@ from mortice.modes import autocasting
 from mortice.op import Op, TensorBase, floating, op, promote, reduced
 from mortice.ops.arguments import numpy_names
 from mortice.ops.blend import lerp
+from mortice.ops.data import range_of
 from mortice.ops.elementwise import mul, sub, where
 from mortice.ops.gather import gather
 from mortice.ops.movement import cast, contiguous, expand, reshape, squeeze, transpose, unsqueeze
@@ -419,7 +420,8 @@ def _quantile_arguments(name: str, input: Any, q: Any, interpolation: str) -> An
     if q.dtype is not input.dtype:
         raise DTypeError(f"{name}() q tensor must be same dtype as the input tensor; got {q.dtype} and {input.dtype}.")
     _op.check_device(_norm.op, input, q)
-    if size_of(q.shape) and not bool(((q >= 0) & (q <= 1)).all()):
+    ends = range_of(q) if size_of(q.shape) else None
+    if ends is not None and not 0 <= ends[0] <= ends[1] <= 1:
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
     return q
 

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
+from weakref import ref
 
 from mortice import op as _op
 from mortice.errors import ShapeError
@@ -225,12 +226,16 @@ def narrow_copy(input: Any, dim: int, start: Any, length: int, *, out: Any = Non
 class PiecesNode(Node):
     """The node of split and unbind: the pieces' gradients are joined in one go, not each padded and added."""
 
-    __slots__ = ("axis", "bounds", "unbound", "count", "whole")
+    __slots__ = ("axis", "bounds", "unbound", "count", "whole", "slots")
     axis: int
     bounds: list[tuple[int, int]]
     unbound: bool
     count: int
     whole: Size
+    slots: list[Any]  # weak references
+
+    def place(self, number: int) -> Any:
+        return self.slots[number]()
 
     def name(self) -> str:
         return "UnbindBackward0" if self.unbound else "SplitBackward0"
@@ -285,8 +290,10 @@ def pieces(x: Any, axis: int, bounds: list[tuple[int, int]], unbound: bool) -> t
         node.edges = (x._node or x.note_use(node.seq),)
         node.device, node.shape, node.dtype, node.whole = x._device, x.shape, x.dtype, x.shape
         node.axis, node.bounds, node.unbound, node.count = axis, bounds, unbound, len(views)
+        slots = node.slots = []
         for i, view in enumerate(views):
-            view._rg, view._node = True, Slot(node, i, view._device, view.shape, view.dtype)
+            view._rg, view._node = True, (slot := Slot(node, i, view._device, view.shape, view.dtype))
+            slots.append(ref(slot))
     return views
 
 
