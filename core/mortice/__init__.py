@@ -422,7 +422,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         set_warn_always,
         use_deterministic_algorithms,
     )
-    from mortice.sparse import sparse_coo_tensor, spmm
+    from mortice.sparse import dsmm, sparse_coo_tensor, spmm
     from mortice.types import SymBool, SymFloat, SymInt
     from mortice.utils.dlpack import to_dlpack
     from mortice.utils.model_summary import summary

@@ -176,7 +176,7 @@ PUBLIC = {
         "set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal set_num_interop_threads "
         "set_num_threads set_warn_always use_deterministic_algorithms"
     ),
-    "sparse": "sparse_coo_tensor spmm",
+    "sparse": "dsmm sparse_coo_tensor spmm",
     "types": "SymBool SymFloat SymInt",
     "utils.dlpack": "to_dlpack",
     "utils.model_summary": "summary",

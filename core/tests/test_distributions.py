@@ -277,6 +277,21 @@ def test_expanding_repeats_the_distribution(name: str, parameters: Any, value: A
     assert flat(copied.log_prob(x)) == flat(dist.log_prob(x))
 
 
+def test_distributions_of_ones_own_are_made_anew_as_those_of_pytorch_are() -> None:
+    class Doubled(d.Normal):
+        def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+            return super().expand(batch_shape, self._get_checked_instance(Doubled, _instance))
+
+    class Unready(Doubled):
+        def __init__(self) -> None:
+            super().__init__(0.0, 1.0)
+
+    made = Doubled(mt.zeros(()), 1.0).expand((2,))
+    assert type(made) is Doubled and made.log_prob(mt.zeros(2)).shape == (2,)
+    with pytest.raises(NotImplementedError, match=r"Unready of Doubled .* must also define a custom .expand\(\) method"):
+        Unready().expand((2,))
+
+
 def test_parameters_and_values_are_checked() -> None:
     with pytest.raises(ValueError, match=r"Expected parameter scale \(Tensor of shape \(1,\)\) of distribution Normal"):
         d.Normal(mt.tensor([0.0]), mt.tensor([-1.0]))

@@ -88,6 +88,17 @@ class Distribution:
         new._batch_shape = Size(batch_shape)
         return new
 
+    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+        """Return what the `expand` of cls is to fill, as distributions written for PyTorch ask for it."""
+        if _instance is not None:
+            return _instance
+        if type(self).__init__ is not cls.__init__:
+            raise NotImplementedError(
+                f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom __init__ method must also define a "
+                "custom .expand() method."
+            )
+        return self.__new__(type(self))
+
     def _extended_shape(self, sample_shape: Any = ()) -> Any:
         """Return the shape of a draw: sample, batch, event."""
         return Size((*sample_shape, *self._batch_shape, *self._event_shape))
