@@ -268,6 +268,7 @@ def test_compiling_returns_the_function() -> None:
 
 def test_scripting_and_tracing_keep_the_function() -> None:
     net = mt.nn.Linear(2, 2)
+    assert issubclass(mt.jit.TracerWarning, Warning)
     assert mt.jit.script(net) is net and mt.jit.trace(net, mt.ones(1, 2)) is net and not mt.jit.is_scripting()
     assert mt.jit.trace(net, (mt.ones(1, 2),)) is net and mt.jit.trace_module(net, {"forward": mt.ones(1, 2)}) is net
 

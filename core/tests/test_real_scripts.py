@@ -103,13 +103,19 @@ def test_pytree_gives_leaves_in_order_and_rebuilds():
         pytree.tree_unflatten([1], spec)
 
 
+def test_pytree_opens_sizes():
+    leaves, spec = pytree.tree_flatten([mt.Size([2, 3]), mt.Size()])
+    made = pytree.tree_unflatten(leaves, spec)
+    assert leaves == [2, 3] and made == [(2, 3), ()] and all(type(s) is mt.Size for s in made)
+
+
 def test_pytree_maps_over_several_nests_and_chosen_leaves():
     x = mt.ones(2)
     assert pytree.tree_map(lambda a, b: a + b, {"p": 1, "q": [2]}, {"q": [20], "p": 10}) == {"p": 11, "q": [22]}
     assert pytree.tree_map_only(int, lambda i: -i, [1, "a", 2.5]) == [-1, "a", 2.5]
     assert pytree.tree_map_only(mt.Tensor, lambda t: t * 2, (x, 3))[0].tolist() == [2.0, 2.0]
     assert pytree.tree_leaves([x.shape, (1,)], is_leaf=lambda t: isinstance(t, tuple)) == [x.shape, (1,)]
-    assert pytree.tree_leaves(x.shape) == [x.shape]
+    assert pytree.tree_leaves(x.shape) == [2]
     assert pytree.tree_any(lambda t: t == 1, [2, 1]) and not pytree.tree_all_only(int, lambda t: t == 1, [2, "1"])
     for other in ([1, 2], {"p": 1}, {"p": 1, "r": 2}):
         with pytest.raises(ValueError, match="expected a node"):
