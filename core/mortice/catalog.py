@@ -16,10 +16,10 @@ OPS = (
 
 PUBLIC = {
     "": (
-        "_C __config__ __future__ accelerator amp array_api autograd compiler cpu cuda distributed distributions "
-        "doctor fft func functional futures fx hub jit library linalg metrics mps multiprocessing nn optim overrides "
-        "printing profiler quasirandom random return_types serialization signal sparse special storage testing types "
-        "utils vision xpu"
+        "_C __config__ __future__ _dynamo accelerator amp array_api autograd compiler cpu cuda distributed "
+        "distributions doctor fft func functional futures fx hub jit library linalg metrics mps multiprocessing nn "
+        "onnx optim overrides printing profiler quasirandom random return_types serialization signal sparse special "
+        "storage testing types utils vision xpu"
     ),
     "_C": "PyTorchFileReader",
     "amp.autocast_mode": (

@@ -295,7 +295,7 @@ def test_small_namespaces() -> None:
     with pytest.raises(TypeError, match="no implementation found for 'mortice.add'"):
         mt.overrides.handle_torch_function(mt.add, ())
     assert mt.typename(mt.ones(1)).endswith("FloatTensor") and mt.typename(3) == "int" and not mt.is_storage(3)
-    for name, what in (("onnx", "exporting to ONNX"), ("nested", "nested tensors")):
+    for name, what in (("export", "exporting programs"), ("nested", "nested tensors")):
         with pytest.raises(AttributeError, match=f"no attribute '{name}': {what} is left out|are left out"):
             getattr(mt, name)
 
