@@ -13,9 +13,15 @@ from mortice.dtype import (
 from mortice.dtype import (
     bfloat16,
     can_cast,
+    complex32,
     complex64,
     complex128,
     finfo,
+    float8_e4m3fn,
+    float8_e4m3fnuz,
+    float8_e5m2,
+    float8_e5m2fnuz,
+    float8_e8m0fnu,
     float16,
     float32,
     float64,
@@ -43,7 +49,11 @@ from mortice.layout import (
     layout,
     memory_format,
     preserve_format,
+    sparse_bsc,
+    sparse_bsr,
     sparse_coo,
+    sparse_csc,
+    sparse_csr,
     strided,
 )
 from mortice.lazy import load as _load
@@ -68,6 +78,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         _C,
         __config__,
         __future__,
+        _dynamo,
         accelerator,
         amp,
         array_api,
@@ -91,6 +102,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         mps,
         multiprocessing,
         nn,
+        onnx,
         optim,
         overrides,
         printing,
@@ -422,7 +434,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         set_warn_always,
         use_deterministic_algorithms,
     )
-    from mortice.sparse import sparse_coo_tensor, spmm
+    from mortice.sparse import dsmm, sparse_coo_tensor, spmm
     from mortice.types import SymBool, SymFloat, SymInt
     from mortice.utils.dlpack import to_dlpack
     from mortice.utils.model_summary import summary
@@ -436,12 +448,12 @@ half = float16
 long = int64
 int = int32
 short = int16
+chalf = complex32
 cfloat = complex64
 cdouble = complex128
 
 _LEFT_OUT = {
-    "ao": "quantisation", "export": "exporting programs", "nested": "nested tensors",
-    "onnx": "exporting to ONNX", "quantization": "quantisation",
+    "ao": "quantisation", "export": "exporting programs", "nested": "nested tensors", "quantization": "quantisation",
 }  # fmt: skip
 
 

@@ -16,10 +16,10 @@ OPS = (
 
 PUBLIC = {
     "": (
-        "_C __config__ __future__ accelerator amp array_api autograd compiler cpu cuda distributed distributions "
-        "doctor fft func functional futures fx hub jit library linalg metrics mps multiprocessing nn optim overrides "
-        "printing profiler quasirandom random return_types serialization signal sparse special storage testing types "
-        "utils vision xpu"
+        "_C __config__ __future__ _dynamo accelerator amp array_api autograd compiler cpu cuda distributed "
+        "distributions doctor fft func functional futures fx hub jit library linalg metrics mps multiprocessing nn "
+        "onnx optim overrides printing profiler quasirandom random return_types serialization signal sparse special "
+        "storage testing types utils vision xpu"
     ),
     "_C": "PyTorchFileReader",
     "amp.autocast_mode": (
@@ -176,7 +176,7 @@ PUBLIC = {
         "set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal set_num_interop_threads "
         "set_num_threads set_warn_always use_deterministic_algorithms"
     ),
-    "sparse": "sparse_coo_tensor spmm",
+    "sparse": "dsmm sparse_coo_tensor spmm",
     "types": "SymBool SymFloat SymInt",
     "utils.dlpack": "to_dlpack",
     "utils.model_summary": "summary",

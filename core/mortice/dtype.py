@@ -1,4 +1,4 @@
-"""Data types: the fourteen dtypes, the promotion table, and the limits of each (`finfo`, `iinfo`)."""
+"""Data types: those that tensors have, the promotion table, and the limits of each (`finfo`, `iinfo`)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class DType:
 
     def to_real(self) -> DType:
         """Return the dtype of the real part."""
-        return {"complex64": float32, "complex128": float64}.get(self.name, self)
+        return {"complex32": float16, "complex64": float32, "complex128": float64}.get(self.name, self)
 
     def to_complex(self) -> DType:
         """Return the complex dtype that holds this one."""
@@ -62,6 +62,14 @@ DTYPES: tuple[DType, ...] = tuple(_BY_NAME.values())
 bool_, uint8, uint16, uint32, uint64, int8, int16, int32, int64 = DTYPES[:9]
 float16, bfloat16, float32, float64, complex64, complex128 = DTYPES[9:]
 
+# PyTorch's dtypes of which no backend has tensors: programs name them in tables, and ask whether a tensor is of one.
+complex32 = DType("complex32", "c", 4, len(DTYPES))
+float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu = [
+    DType(f"float8_{bits}", "f", 1, len(DTYPES)) for bits in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz", "e8m0fnu")
+]
+float8_e8m0fnu.is_signed = False
+_BY_NAME |= {d.name: d for d in (complex32, float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu)}
+
 FLOATS = (float16, bfloat16, float32, float64)
 COMPLEXES = (complex64, complex128)
 INTEGERS = DTYPES[1:9]
@@ -72,7 +80,7 @@ def by_name(name: str) -> DType:
     try:
         return _BY_NAME[name]
     except KeyError:
-        raise DTypeError(f"dtype: expected one of {', '.join(_BY_NAME)}; got {name!r}.") from None
+        raise DTypeError(f"dtype: expected one of {', '.join([d.name for d in DTYPES])}; got {name!r}.") from None
 
 
 def _promote_pair(x: DType, y: DType) -> DType | None:
@@ -108,6 +116,12 @@ def promote_types(type1: DType, type2: DType) -> DType:
         result = _TABLE[type1.index][type2.index]
     except AttributeError:
         raise TypeError(f"promote_types: expected two dtypes; got {type1!r} and {type2!r}.") from None
+    except IndexError:
+        if type1 is type2:
+            return type1
+        raise DTypeError(
+            f"promote_types: expected dtypes that tensors have; got {type1.name} and {type2.name}."
+        ) from None
     if result is None:
         raise DTypeError(
             f"promote_types: no integer dtype holds both operands; got {type1.name} and {type2.name}. "
@@ -141,7 +155,7 @@ def get_default_dtype() -> DType:
 
 def set_default_dtype(d: DType) -> None:
     """Set the dtype of new floating point tensors."""
-    if not isinstance(d, DType) or not d.is_floating_point:
+    if not isinstance(d, DType) or not d.is_floating_point or d.itemsize == 1:
         raise TypeError(f"set_default_dtype: expected a floating point dtype; got {d!r}.")
     _Default.float = d
 
@@ -178,6 +192,12 @@ def can_cast(from_: DType, to: DType) -> builtins.bool:
 _FLOAT_BITS = {"float16": (16, 10, 5), "bfloat16": (16, 7, 8), "float32": (32, 23, 8), "float64": (64, 52, 11)}
 
 
+# Those of float8, which follow no one rule: eps, max, min and the smallest normal number.
+_FLOAT8 = {
+    "float8_e4m3fn": (0.125, 448.0, -448.0, 2.0**-6), "float8_e5m2": (0.25, 57344.0, -57344.0, 2.0**-14),
+    "float8_e4m3fnuz": (0.125, 240.0, -240.0, 2.0**-7), "float8_e5m2fnuz": (0.125, 57344.0, -57344.0, 2.0**-15),
+    "float8_e8m0fnu": (1.0, 2.0**127, 2.0**-127, 2.0**-127),
+}  # fmt: skip
 _LIMITS: dict[DType, dict[str, Any]] = {}  # what is known of floating point dtypes: programs ask in loops
 
 
@@ -193,14 +213,18 @@ class finfo:
             self.__dict__.update(known)
             return
         real = d.to_real()
-        bits, fraction, exponent = _FLOAT_BITS[real.name]
-        bias = 2 ** (exponent - 1) - 1
-        self.bits = bits
-        self.eps = 2.0**-fraction
-        self.max = (2 - 2.0**-fraction) * 2.0**bias
-        self.min = -self.max
-        self.smallest_normal = self.tiny = 2.0 ** (1 - bias)
-        self.resolution = 10.0 ** -int(fraction * 0.30103)
+        if real.itemsize == 1:
+            self.bits, self.resolution = 8, 1.0
+            self.eps, self.max, self.min, self.tiny = _FLOAT8[real.name]
+        else:
+            self.bits, fraction, exponent = _FLOAT_BITS[real.name]
+            bias = 2 ** (exponent - 1) - 1
+            self.eps = 2.0**-fraction
+            self.max = (2 - 2.0**-fraction) * 2.0**bias
+            self.min = -self.max
+            self.tiny = 2.0 ** (1 - bias)
+            self.resolution = 10.0 ** -int(fraction * 0.30103)
+        self.smallest_normal = self.tiny
         self.dtype = real.name
         _LIMITS[d] = dict(self.__dict__)
 

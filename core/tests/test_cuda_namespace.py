@@ -268,6 +268,7 @@ def test_compiling_returns_the_function() -> None:
 
 def test_scripting_and_tracing_keep_the_function() -> None:
     net = mt.nn.Linear(2, 2)
+    assert issubclass(mt.jit.TracerWarning, Warning)
     assert mt.jit.script(net) is net and mt.jit.trace(net, mt.ones(1, 2)) is net and not mt.jit.is_scripting()
     assert mt.jit.trace(net, (mt.ones(1, 2),)) is net and mt.jit.trace_module(net, {"forward": mt.ones(1, 2)}) is net
 
@@ -294,7 +295,7 @@ def test_small_namespaces() -> None:
     with pytest.raises(TypeError, match="no implementation found for 'mortice.add'"):
         mt.overrides.handle_torch_function(mt.add, ())
     assert mt.typename(mt.ones(1)).endswith("FloatTensor") and mt.typename(3) == "int" and not mt.is_storage(3)
-    for name, what in (("onnx", "exporting to ONNX"), ("nested", "nested tensors")):
+    for name, what in (("export", "exporting programs"), ("nested", "nested tensors")):
         with pytest.raises(AttributeError, match=f"no attribute '{name}': {what} is left out|are left out"):
             getattr(mt, name)
 

@@ -277,6 +277,61 @@ def test_expanding_repeats_the_distribution(name: str, parameters: Any, value: A
     assert flat(copied.log_prob(x)) == flat(dist.log_prob(x))
 
 
+def test_distributions_of_ones_own_are_made_anew_as_those_of_pytorch_are() -> None:
+    class Doubled(d.Normal):
+        def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+            return super().expand(batch_shape, self._get_checked_instance(Doubled, _instance))
+
+    class Unready(Doubled):
+        def __init__(self) -> None:
+            super().__init__(0.0, 1.0)
+
+    class Shifted(d.Categorical):
+        arg_constraints = {"shift": d.constraints.real}
+
+        def __init__(self, shift: Any) -> None:
+            self.shift = shift
+            super().__init__(logits=shift[..., None] * mt.arange(3.0))
+
+        def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+            new = self._get_checked_instance(Shifted, _instance)
+            new.shift = self.shift.expand(batch_shape)
+            return super().expand(batch_shape, new)
+
+    class Sealed(d.Normal):
+        def __init__(self) -> None:
+            super().__init__(0.0, 1.0)
+
+    class Between(d.Uniform):
+        pass
+
+    made = Doubled(mt.zeros(()), 1.0).expand((2,))
+    assert type(made) is Doubled and made.log_prob(mt.zeros(2)).shape == (2,)
+    made = Shifted(mt.tensor(2.0)).expand((2,))
+    assert made.shift.shape == (2,) and made.logits.shape == (2, 3) and made.entropy().shape == (2,)
+    assert Between(0.0, 1.0).expand((2,)).low.shape == (2,)
+    for one, base in ((Unready(), "Doubled"), (Sealed(), "Normal")):
+        with pytest.raises(NotImplementedError, match=rf"of {base} .* must also define a custom .expand\(\) method"):
+            one.expand((2,))
+
+
+def test_a_transform_may_be_a_module_too() -> None:
+    class Scaled(d.transforms.Transform, mt.nn.Module):
+        domain = codomain = d.constraints.real
+
+        def __init__(self) -> None:
+            super().__init__(cache_size=1)
+            self.layer = mt.nn.Linear(1, 1)
+
+        __hash__ = mt.nn.Module.__hash__
+
+        def _call(self, x: Any) -> Any:
+            return self.layer(x)
+
+    scaled, x = Scaled(), mt.ones(1, 1)
+    assert list(scaled.state_dict()) == ["layer.weight", "layer.bias"] and scaled(x) is scaled(x)
+
+
 def test_parameters_and_values_are_checked() -> None:
     with pytest.raises(ValueError, match=r"Expected parameter scale \(Tensor of shape \(1,\)\) of distribution Normal"):
         d.Normal(mt.tensor([0.0]), mt.tensor([-1.0]))

@@ -136,6 +136,21 @@ def test_a_plateau_reduces_after_patience_and_waits_through_its_cooldown():
     assert schedule.get_last_lr() == [0.2]
 
 
+def test_plateaus_of_ones_own_say_what_is_better_and_how_to_reduce():
+    class Own(ReduceLROnPlateau):
+        def is_better(self, a: float, best: float) -> bool:
+            return a > best
+
+        def _reduce_lr(self, epoch: int) -> None:
+            self.reduced = epoch
+
+    own = Own(optimizer(), patience=0)
+    own.best = -1.0
+    for loss in (1.0, 2.0, 1.5):
+        own.step(loss)
+    assert own.best == 2.0 and own.reduced == 3
+
+
 def test_groups_added_later_get_the_plateaus_least_rate():
     o = optimizer()
     schedule = ReduceLROnPlateau(o, patience=0, min_lr=0.5)

@@ -270,6 +270,17 @@ def test_half_precision_is_near_single(rng):
 # ---- modules ----
 
 
+def test_the_flat_list_of_weights_may_be_assigned(rng):
+    m, x = layer("GRU", 4, 3), draw(rng, 5, 2, 4)
+    names, before = list(m.state_dict()), m(x)[0]
+    m._flat_weights = [getattr(m, name) for name in m._flat_weights_names]
+    close(m(x)[0], before)
+    m._flat_weights = [w * 0 for w in m._flat_weights]
+    assert m(x)[0].abs().max().item() == 0 and list(m.state_dict()) == names
+    m.weight_ih_l0 = nn.Parameter(m._parameters["weight_ih_l0"] + 1)
+    assert m._flat_weights[0] is m.weight_ih_l0 and m(x)[0].abs().max().item() > 0
+
+
 def test_names_follow_torch_and_draws_follow_the_names():
     mt.manual_seed(3)
     m = nn.LSTM(4, 3, 2, bidirectional=True, proj_size=2)

@@ -390,6 +390,7 @@ def test_gradients_at_edges():
     assert grads(lambda x: x**0, [0.0, 3.0])[0] == [[0.0, 0.0]]
     assert grads(lambda x: x.clamp(-1, 1), [-1.0, 0.0, 2.0])[0] == [[1.0, 1.0, 0.0]]
     assert grads(lambda x: mt.floor(x) + mt.sign(x), [0.3])[0] == [[0.0]]
+    assert grads(mt.acosh, [1.0, -1.0, -1.25, 1.25])[0] == [pytest.approx([math.inf, math.inf, 4 / 3, 4 / 3])]
 
 
 def test_second_gradients():

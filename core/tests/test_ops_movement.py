@@ -182,3 +182,11 @@ def test_a_gradient_is_laid_out_as_its_tensor_or_row_by_row():
         (use(w).sum() + use(turned).sum()).backward()
         assert w.grad.view(-1).shape == (12,) and w.grad.stride() == (3, 1)
         assert turned.grad.stride() in (turned.stride(), (3, 1))
+
+
+def test_dims_and_sizes_may_come_one_by_one():
+    x = mt.arange(4.0).reshape(1, 4, 1)
+    assert x.squeeze(0, 2).tolist() == x.squeeze((0, 2)).tolist() == [0.0, 1.0, 2.0, 3.0] and x.squeeze(0, 1).shape == (4, 1)
+    assert x.clone().squeeze_(0, 2).shape == (4,)
+    assert x.broadcast_to(2, 4, 3).shape == x.broadcast_to((2, 4, 3)).shape == x.broadcast_to(size=(2, 4, 3)).shape == (2, 4, 3)
+    assert x.count_nonzero(0, 1).tolist() == x.count_nonzero((0, 1)).tolist() == [3]

@@ -103,13 +103,19 @@ def test_pytree_gives_leaves_in_order_and_rebuilds():
         pytree.tree_unflatten([1], spec)
 
 
+def test_pytree_opens_sizes():
+    leaves, spec = pytree.tree_flatten([mt.Size([2, 3]), mt.Size()])
+    made = pytree.tree_unflatten(leaves, spec)
+    assert leaves == [2, 3] and made == [(2, 3), ()] and all(type(s) is mt.Size for s in made)
+
+
 def test_pytree_maps_over_several_nests_and_chosen_leaves():
     x = mt.ones(2)
     assert pytree.tree_map(lambda a, b: a + b, {"p": 1, "q": [2]}, {"q": [20], "p": 10}) == {"p": 11, "q": [22]}
     assert pytree.tree_map_only(int, lambda i: -i, [1, "a", 2.5]) == [-1, "a", 2.5]
     assert pytree.tree_map_only(mt.Tensor, lambda t: t * 2, (x, 3))[0].tolist() == [2.0, 2.0]
     assert pytree.tree_leaves([x.shape, (1,)], is_leaf=lambda t: isinstance(t, tuple)) == [x.shape, (1,)]
-    assert pytree.tree_leaves(x.shape) == [x.shape]
+    assert pytree.tree_leaves(x.shape) == [2]
     assert pytree.tree_any(lambda t: t == 1, [2, 1]) and not pytree.tree_all_only(int, lambda t: t == 1, [2, "1"])
     for other in ([1, 2], {"p": 1}, {"p": 1, "r": 2}):
         with pytest.raises(ValueError, match="expected a node"):
@@ -277,3 +283,64 @@ def test_a_dense_tensor_is_dense():
     assert x.to_dense() is x and x.to_dense(mt.float64).dtype is mt.float64
     with pytest.raises(TypeError):
         x.to_dense("a")
+
+
+# ---- names that libraries read when they are imported ----
+
+NAMED = "float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu complex32".split()
+
+
+def test_dtypes_that_no_tensor_has_are_names_to_compare_with():
+    x = mt.ones(2)
+    for name in NAMED:
+        d = getattr(mt, name)
+        assert x.dtype != d and {d: 1}[d] == 1 and copy.deepcopy(d) is pickle.loads(pickle.dumps(d)) is d
+        assert repr(d) == f"mortice.{name}" and mt.promote_types(d, d) is d
+        for make in (mt.zeros_like, mt.Tensor.to, mt.sum, mt.cumsum):
+            with pytest.raises(RuntimeError, match=f"has no {name}"):
+                make(x, **({"dim": 0} if make is mt.cumsum else {}), dtype=d)
+        for other in (mt.float32, mt.bool):
+            with pytest.raises(RuntimeError, match=f"expected dtypes that tensors have; got .*{name}"):
+                mt.promote_types(other, d)
+    with pytest.raises(TypeError, match="expected a floating point dtype"):
+        mt.set_default_dtype(mt.float8_e5m2)
+    assert mt.finfo(mt.float8_e4m3fn).max == 448 and mt.finfo(mt.complex32).dtype == "float16" and mt.chalf is mt.complex32
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", NAMED)
+def test_their_limits_are_pytorchs(name):
+    torch = pytest.importorskip("torch")
+    mine, theirs = getattr(mt, name), getattr(torch, name)
+    assert repr(mt.finfo(mine)) == repr(torch.finfo(theirs))
+    for asked in ("bits", "eps", "max", "min", "tiny", "smallest_normal"):
+        assert getattr(mt.finfo(mine), asked) == getattr(torch.finfo(theirs), asked)
+    for asked in ("itemsize", "is_floating_point", "is_complex", "is_signed"):
+        assert getattr(mine, asked) == getattr(theirs, asked)
+
+
+def test_layouts_that_no_tensor_has_are_names_to_compare_with():
+    sparse = mt.eye(2).to_sparse()
+    for other in (mt.sparse_csr, mt.sparse_csc, mt.sparse_bsr, mt.sparse_bsc):
+        assert sparse.layout != other and mt.ones(2).layout != other and pickle.loads(pickle.dumps(other)) is other
+        with pytest.raises(NotImplementedError, match="expected the layout mortice.sparse_coo"):
+            mt.eye(2).to_sparse(layout=other)
+
+
+def test_the_compilers_private_names_do_nothing():
+    from mortice._dynamo import config, disable, mark_static_address
+    from mortice._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
+    from mortice._dynamo.eval_frame import OptimizedModule
+
+    config.suppress_errors = True
+    net, x = nn.Linear(1, 1), mt.arange(4.0)
+    mark_static_address(x)
+    assert disable(net) is net and not isinstance(mt.compile(net), OptimizedModule) and not mt._dynamo.is_compiling()
+    with TransformGetItemToIndex():
+        assert mt.vmap(lambda i: x[i] * 2)(mt.tensor([3, 1])).tolist() == [6.0, 2.0]
+
+
+def test_nothing_is_ever_exported():
+    assert mt.onnx.is_in_onnx_export() is False
+    with pytest.raises(NotImplementedError, match=r"onnx.export: exporting to ONNX is left out"):
+        mt.onnx.export(nn.Linear(1, 1), mt.ones(1, 1), "file")

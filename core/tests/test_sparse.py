@@ -135,7 +135,7 @@ def test_sums(s: Any) -> None:
 def test_products(s: Any) -> None:
     x = mt.arange(12.0).reshape(3, 4)
     want = [[32, 36, 40, 44], [40, 49, 58, 67]]
-    for made in (s @ x, mt.mm(s, x), mt.spmm(s, x), mt.sparse.mm(s, x), mt.matmul(s, x), s.mm(x), (x.t() @ s.t()).t()):
+    for made in (s @ x, mt.mm(s, x), mt.spmm(s, x), mt.dsmm(s, x), mt.sparse.mm(s, x), mt.matmul(s, x), s.mm(x), (x.t() @ s.t()).t()):
         assert made.tolist() == want and not made.is_sparse
     assert s.mv(mt.ones(3)).tolist() == (s @ mt.ones(3)).tolist() == [4, 9]
     assert mt.sparse.addmm(mt.ones(2, 4), s, x, beta=2, alpha=0.5).tolist() == [[18, 20, 22, 24], [22, 26.5, 31, 35.5]]

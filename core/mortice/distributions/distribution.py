@@ -76,17 +76,32 @@ class Distribution:
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         """Return the distribution with its parameters expanded to a larger batch."""
-        new = object.__new__(type(self)) if _instance is None else _instance
-        parameters = self.arg_constraints or {}
+        # A class derived from one of these may have other parameters, which its own `expand` fills in before or after.
+        base = next(c for c in type(self).__mro__ if c.__module__.startswith("mortice.distributions"))
+        new = self._get_checked_instance(base, _instance)
+        parameters = base.arg_constraints or {}
+        if isinstance(parameters, property):
+            parameters = parameters.__get__(self)
         for name, value in self.__dict__.items():
             if name in parameters:
                 if isinstance(value, Tensor):
                     value = value.expand((*batch_shape, *value.shape[value.dim() - parameters[name].event_dim :]))
-            elif isinstance(getattr(type(self), name, None), lazy_property):
-                continue  # to be computed from the expanded parameters
-            new.__dict__[name] = value
+                new.__dict__[name] = value
+            elif not isinstance(getattr(type(self), name, None), lazy_property):  # computed from the expanded parameters
+                new.__dict__.setdefault(name, value)
         new._batch_shape = Size(batch_shape)
         return new
+
+    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+        """Return what the `expand` of cls is to fill, as distributions written for PyTorch ask for it."""
+        if _instance is not None:
+            return _instance
+        if type(self).__init__ is not cls.__init__:
+            raise NotImplementedError(
+                f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom __init__ method must also define a "
+                "custom .expand() method."
+            )
+        return self.__new__(type(self))
 
     def _extended_shape(self, sample_shape: Any = ()) -> Any:
         """Return the shape of a draw: sample, batch, event."""

@@ -33,6 +33,7 @@ class Transform:
     def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):
             raise ValueError("cache_size must be 0 or 1")
+        super().__init__()  # of the Module that a transform with parameters is too
         self._cache_size = cache_size
         self._cached: tuple[Any, Any] = (None, None)
 

@@ -50,10 +50,6 @@ class Wishart(ExponentialFamily):
             )
         self.df = df.expand(batch)
         self.__dict__[name] = matrix.expand((*batch, n, n))
-        self.arg_constraints = {
-            "covariance_matrix": constraints.positive_definite, "precision_matrix": constraints.positive_definite,
-            "scale_tril": constraints.lower_cholesky, "df": constraints.greater_than(n - 1),
-        }  # fmt: skip
         super().__init__(batch, (n, n), validate_args=validate_args)
         if bool((self.df < n).any()):
             warnings.warn("Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.",
@@ -65,6 +61,14 @@ class Wishart(ExponentialFamily):
         else:
             self._unbroadcasted_scale_tril = precision_to_scale_tril(precision_matrix)
         self._gamma = self._squares()
+
+    @property
+    def arg_constraints(self) -> Any:
+        """What the parameters satisfy: `df` is above the size less one."""
+        return {
+            "covariance_matrix": constraints.positive_definite, "precision_matrix": constraints.positive_definite,
+            "scale_tril": constraints.lower_cholesky, "df": constraints.greater_than(self._event_shape[-1] - 1),
+        }  # fmt: skip
 
     def _squares(self) -> Gamma:
         """Return the distribution of half the squares on the diagonal of the standard factor: chi-squared, halved."""

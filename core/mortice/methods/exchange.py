@@ -120,6 +120,11 @@ class Exchange(TensorBase):
         return self._device.backend.address(self._data) if prod(self.shape) else 0
 
     @property
+    def _cdata(self) -> int:
+        """A number of this very tensor, by which libraries written for PyTorch tell tensors apart."""
+        return id(self)
+
+    @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         if self._device.type != "cuda":
             raise AttributeError(

@@ -103,6 +103,12 @@ class RNNBase(Module):
     def _flat_weights(self) -> list[Any]:
         return [getattr(self, name) for name in self._flat_weights_names]
 
+    @_flat_weights.setter
+    def _flat_weights(self, weights: list[Any]) -> None:
+        for name, weight in zip(self._flat_weights_names, weights):
+            if weight is not getattr(self, name):
+                self.__dict__[name] = weight  # stands before the parameter, until one is set under that name
+
     # ---- checks ----
 
     def check_input(self, input: Any, batch_sizes: Any) -> None:

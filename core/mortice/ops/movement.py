@@ -400,9 +400,9 @@ def expand(input: Any, *sizes: Any, size: Any = None, implicit: bool = False) ->
     return _expand(input, shape=Size(out))
 
 
-def broadcast_to(input: Any, size: Any) -> Any:
+def broadcast_to(input: Any, *sizes: Any, size: Any = None) -> Any:
     """Repeat along dims of size 1 without copying."""
-    return expand(input, size)
+    return expand(input, *sizes, size=size)
 
 
 def _kernel_broadcast_to(x: Any, shape: Any) -> Any:
@@ -417,10 +417,10 @@ TENSOR_KERNELS.replace("broadcast_to", _kernel_broadcast_to)
 TENSOR_KERNELS.replace("permute_dims", _kernel_permute)
 
 
-def squeeze(input: Any, dim: Any = None, *, axis: Any = None) -> Any:
+def squeeze(input: Any, dim: Any = None, *more: int, axis: Any = None) -> Any:
     """Drop dims of size 1: all of them, or those given; a view."""
     shape = input.shape
-    dim = axis if dim is None else dim
+    dim = axis if dim is None else (dim, *more) if more else dim
     if dim is None:
         return _view(input, shape=Size([n for n in shape if n != 1]))
     dims = () if isinstance(dim, (tuple, list)) and not dim else check_dims("squeeze", dim, len(shape))

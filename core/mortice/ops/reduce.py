@@ -329,8 +329,9 @@ def all(input: Any, dim: Any = None, keepdim: bool = False, *, out: Any = None) 
 
 
 @numpy_names
-def count_nonzero(input: Any, dim: Any = None) -> Any:
+def count_nonzero(input: Any, dim: Any = None, *more: int) -> Any:
     """Count the elements that are not zero."""
+    dim = (dim, *more) if more else dim
     return _count_nonzero(input, axis=axes_of("count_nonzero", dim, len(input.shape)), keepdims=False)
 
 

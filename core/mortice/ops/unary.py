@@ -344,10 +344,14 @@ def acosh(k: Any, x: Any, /) -> Any:
     return k.acosh(x)
 
 
-# Two roots, since that of the product lies on the wrong side for some complex numbers.
-acosh.vjp(
-    x=lambda k, g, x: k.divide(g, k.multiply(k.sqrt(k.subtract(x, 1.0)), k.sqrt(k.add(x, 1.0)))), jvp="elementwise"
-)
+def _acosh_grad(k: Any, g: Any, x: Any) -> Any:
+    if not k.dtype_of(x).is_complex:
+        x = k.abs(x)  # a number below -1 too, as in PyTorch
+    # Two roots, since that of the product lies on the wrong side for some complex numbers.
+    return k.divide(g, k.multiply(k.sqrt(k.subtract(x, 1.0)), k.sqrt(k.add(x, 1.0))))
+
+
+acosh.vjp(x=_acosh_grad, jvp="elementwise")
 
 
 @op(result=floating, shape=same, kernel="atanh")

@@ -153,7 +153,7 @@ class ReduceLROnPlateau(LRScheduler):
             warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         value = float(metrics)
-        if self._is_better(value, self.best):
+        if self.is_better(value, self.best):
             self.best, self.num_bad_epochs = value, 0
         else:
             self.num_bad_epochs += 1
@@ -161,16 +161,17 @@ class ReduceLROnPlateau(LRScheduler):
             self.cooldown_counter -= 1
             self.num_bad_epochs = 0
         if self.num_bad_epochs > self.patience:
-            self._reduce_lr()
+            self._reduce_lr(self.last_epoch)
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
         self._last_lr = rates_of(self.optimizer)
 
-    def _is_better(self, value: float, best: float) -> bool:
+    def is_better(self, a: float, best: float) -> bool:
+        """Whether a metric beats the best one by more than the threshold."""
         change = self.threshold if self.mode == "max" else -self.threshold
         bound = best * (1 + change) if self.threshold_mode == "rel" else best + change
-        return value > bound if self.mode == "max" else value < bound
+        return a > bound if self.mode == "max" else a < bound
 
-    def _reduce_lr(self) -> None:
+    def _reduce_lr(self, epoch: int) -> None:
         groups = self.optimizer.param_groups
         if len(groups) != len(self.min_lrs):
             if self.default_min_lr is None:

@@ -92,6 +92,9 @@ def spmm(input: Any, mat2: Any) -> Any:
     return mortice.mm(input, mat2)
 
 
+dsmm = spmm
+
+
 def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
     """Add up all values of a sparse tensor, or those along dims: the result is dense where no sparse dim remains."""
     n = buffer_of("sum", input).sparse_dim

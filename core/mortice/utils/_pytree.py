@@ -1,6 +1,6 @@
 """Nests of containers as PyTorch's `_pytree` takes them apart and puts them together; libraries name it, private as it is.
 
-Only exact types are containers; those of users register. None, a string and a Size are leaves.
+Only exact types are containers; those of users register. None and a string are leaves, a Size is none.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
+
+from mortice import Size
 
 PyTree = Any
 IsLeaf = Callable[[Any], bool] | None
@@ -97,6 +99,7 @@ SUPPORTED_NODES: dict[Any, NodeDef] = {
         ),
         NodeDef(list, lambda x: (x, None), lambda values, _: list(values), _sequence_flatten_with_keys),
         NodeDef(tuple, lambda x: (x, None), lambda values, _: tuple(values), _sequence_flatten_with_keys),
+        NodeDef(Size, lambda x: (x, None), lambda values, _: Size(values), _sequence_flatten_with_keys),
         NodeDef(deque, lambda x: (x, x.maxlen), deque, _sequence_flatten_with_keys),
         NodeDef(
             namedtuple, lambda x: (x, type(x)), lambda values, kind: kind(*values), _named_flatten_with_keys

@@ -13,6 +13,7 @@ __all__ = [
     "AuxOutput", "AuxRequest", "BlockMask", "and_masks", "create_block_mask", "create_mask", "flex_attention",
     "noop_mask", "or_masks",
 ]  # fmt: skip
+_DEFAULT_SPARSE_BLOCK_SIZE = 128
 
 
 class AuxRequest(NamedTuple):
@@ -85,7 +86,7 @@ class BlockMask:
 
 def create_block_mask(
     mask_mod: Callable[..., Any], B: int | None, H: int | None, Q_LEN: int, KV_LEN: int, device: Any = None,
-    BLOCK_SIZE: Any = 128, _compile: bool = False,
+    BLOCK_SIZE: Any = _DEFAULT_SPARSE_BLOCK_SIZE, _compile: bool = False,
 ) -> BlockMask:  # fmt: skip
     """Return what `flex_attention` takes for its `block_mask`."""
     return BlockMask(mask_mod, (B or 1, H or 1, Q_LEN, KV_LEN), BLOCK_SIZE, device)

@@ -1,0 +1,5 @@
+"""Where libraries import the type of a compiled module from."""
+
+from mortice._dynamo import OptimizedModule
+
+__all__ = ["OptimizedModule"]
