@@ -367,8 +367,8 @@ def inplace(fn: Callable[..., Any], name: str | None = None) -> Callable[..., An
     return method
 
 
-def write_out(name: str, out: Any, value: Any) -> Any:
-    """Put a result into the tensor given as `out=`, resizing it when its shape differs."""
+def write_out(name: str, out: Any, value: Any, aloud: bool = True) -> Any:
+    """Put a result into the tensor given as `out=`, resizing it when its shape differs, which draws and fills do in silence."""
     if not isinstance(out, TensorBase):
         raise TypeError(f"{name}: expected out to be a Tensor; got {type(out).__name__}.")
     if modes.grad and (value._rg or out._rg):
@@ -381,7 +381,7 @@ def write_out(name: str, out: Any, value: Any) -> Any:
     value = cast_into(name, out.dtype, value)
     with no_grad():
         if out.shape != value.shape:
-            if out.numel():
+            if aloud and out.numel():
                 warnings.warn(
                     f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does "
                     f"not match the required output shape {list(value.shape)}. This behavior is deprecated.",
