@@ -9,10 +9,10 @@ import sys
 import warnings
 from typing import Any
 
-from mortice import __version__
 from mortice.backends import plugins
 from mortice.backends.kernels import FreeKernels
 from mortice.dtype import DTYPES
+from mortice.version import release
 
 _ABOUT = "An array framework with PyTorch's API whose backends are plugins."
 
@@ -20,7 +20,7 @@ _ABOUT = "An array framework with PyTorch's API whose backends are plugins."
 def main(argv: list[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m mortice", description=_ABOUT)
-    parser.add_argument("--version", action="version", version=f"mortice {__version__}")
+    parser.add_argument("--version", action="version", version=f"mortice {release}")
     commands = parser.add_subparsers(dest="command", title="commands")
     listing = commands.add_parser("backends", help="list the backends, and each broken plugin with the reason")
     listing.add_argument("-v", "--verbose", action="store_true", help="name the kernels that each backend overrides")
@@ -44,7 +44,7 @@ def main(argv: list[str] | None = None) -> int:
     shown.add_argument("--json", action="store_true", help="print JSON")
     arguments = parser.parse_args(argv)
     if arguments.command is None:
-        print(f"mortice {__version__}\n")
+        print(f"mortice {release}\n")
         parser.print_help()
         return 0
     if arguments.command == "summary":
@@ -61,7 +61,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def survey() -> dict[str, Any]:
     """Load every backend and return what is known of it, as JSON takes it. No plugin can make this fail."""
-    found: dict[str, Any] = {"mortice": __version__, "api": plugins.API, "default": None, "problem": "", "backends": []}
+    found: dict[str, Any] = {"mortice": release, "api": plugins.API, "default": None, "problem": "", "backends": []}
     try:
         found["default"] = plugins.default_backend()
     except Exception as error:

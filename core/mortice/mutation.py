@@ -473,10 +473,10 @@ def casts_out(name: str, op: Any) -> bool:
     return name in _CAST or name.startswith("fft.")
 
 
-def write_out(name: str, out: Any, value: Any, op: Any = None, fresh: bool = False) -> Any:
+def write_out(name: str, out: Any, value: Any, op: Any = None, fresh: bool = False, aloud: bool = True) -> Any:
     """Put a result, of that op if it is one, into the tensor given as `out=`, resizing it when its shape differs.
 
-    `fresh` says that nobody else holds its buffer.
+    `fresh` says that nobody else holds its buffer, `aloud` that a size other than the result's is told.
     """
     if type(out) is Into:
         return out.take(value)
@@ -496,7 +496,7 @@ def write_out(name: str, out: Any, value: Any, op: Any = None, fresh: bool = Fal
         value = cast_into(name, out.dtype, value)
     with no_grad():
         if out.shape != value.shape:
-            if out.numel():
+            if aloud and out.numel():
                 warnings.warn(
                     f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does "
                     f"not match the required output shape {list(value.shape)}. This behavior is deprecated.",

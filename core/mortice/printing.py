@@ -45,14 +45,14 @@ def set_printoptions(
 ) -> None:
     """Set how tensors are printed; what is not given keeps its value, except `sci_mode`.
 
-    Differs from torch: an unknown profile, or a negative precision or edgeitems, raises ValueError.
+    Differs from torch: a negative precision or edgeitems raises ValueError.
 
     Args:
         precision: Digits after the decimal point.
         threshold: A tensor with more elements than this is summarised.
         edgeitems: Elements shown at each end of a summarised dimension.
         linewidth: Characters a line may take.
-        profile: "default", "short" or "full", applied before the other arguments.
+        profile: "default", "short" or "full", applied before the other arguments; another name changes nothing.
         sci_mode: True or False forces scientific notation on or off; None, also when left out,
             decides from the values.
 
@@ -64,12 +64,7 @@ def set_printoptions(
     """
     changes: dict[str, Any] = {}
     if profile is not None:
-        if profile not in _PROFILES:
-            raise ValueError(
-                f"set_printoptions: profile must be one of {', '.join(map(repr, _PROFILES))}; "
-                f"got {profile!r}. Choose one of them, or set the options one by one."
-            )
-        changes.update(_PROFILES[profile])
+        changes.update(_PROFILES.get(profile, {}))
     if precision is not None:
         changes["precision"] = _count("precision", precision)
     if edgeitems is not None:

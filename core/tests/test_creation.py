@@ -191,6 +191,15 @@ def test_a_number_of_numpys_has_no_memory_to_alias():
             mt.asarray(number, copy=False)
 
 
+def test_fills_and_draws_resize_out_in_silence(recwarn):
+    out = mt.ones(5)
+    for make in (lambda: mt.zeros(3, out=out), lambda: mt.eye(2, out=out), lambda: mt.rand(4, out=out)):
+        assert make() is out
+    assert out.shape == (4,) and not recwarn.list
+    with pytest.warns(UserWarning, match="was resized since it had shape"):
+        mt.exp(mt.ones(2), out=out)
+
+
 def test_typed_classes_are_of_the_cpu():
     assert mt.FloatTensor([1, 2], device="cpu").tolist() == [1, 2] and mt.LongTensor(device="cpu").shape == (0,)
     with pytest.raises(RuntimeError, match="expects device type: cpu; got cuda"):

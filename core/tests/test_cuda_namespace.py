@@ -56,6 +56,19 @@ def pretender() -> Iterator[Any]:
     plugins._CACHE.clear()
 
 
+def test_typed_classes_of_cuda(pretender: Any) -> None:
+    x = cuda.FloatTensor([1, 2])
+    assert isinstance(x, cuda.FloatTensor) and not isinstance(x, (mt.FloatTensor, cuda.LongTensor))
+    assert x.type() == "mortice.cuda.FloatTensor" and repr(cuda.FloatTensor) == "<class 'mortice.cuda.FloatTensor'>"
+    for kind in (cuda.HalfTensor, "torch.cuda.HalfTensor"):
+        there = mt.ones(2).type(kind)
+        assert there.dtype is mt.float16 and there.is_cuda
+    for kind in (mt.DoubleTensor, "torch.DoubleTensor"):
+        assert x.type(kind).device.type == "cpu"
+    assert x.type(mt.int32).is_cuda and x.type(mt.Tensor) is x
+    assert mt.ones(2, dtype=mt.float64).type_as(x).is_cuda and x.type_as(mt.ones(1)).device.type == "cpu"
+
+
 # ---- without a device: as PyTorch's build without CUDA ----
 
 
@@ -67,6 +80,7 @@ def test_questions_are_answered_and_requests_without_effect_pass() -> None:
         cuda.memory_allocated, cuda.max_memory_allocated, cuda.memory_reserved, cuda.max_memory_reserved, cuda.memory_cached,
     ):  # fmt: skip
         assert count() == 0
+    assert not cuda._initialized and not isinstance(mt.ones(1, dtype=mt.float16), cuda.HalfTensor)
     assert not cuda.is_bf16_supported() and cuda.memory_stats() == {} and cuda.get_arch_list() == []
     cuda.empty_cache(), cuda.ipc_collect(), cuda.reset_peak_memory_stats(), cuda.set_device(-1)
     cuda.manual_seed(3), cuda.manual_seed_all(4)
@@ -287,10 +301,30 @@ def test_scripting_and_tracing_keep_the_function() -> None:
         mt.jit.trace(net, mt.ones(1, 3))
 
 
+def test_the_version_compares_by_its_numbers() -> None:
+    version = mt.torch_version.TorchVersion("2.13.0+x")
+    assert version >= "1.5.0" and version >= "2.9" and version > "2.13.0" and version < "v3" and version <= "2.13.1rc1"
+    assert version >= (2, 9) and version < [2, 14] and not version < "2.2" and not version > "2.13.0+x"
+    assert version < "parrot" and version == "2.13.0+x" and version != "2.13" and hash(version) == hash("2.13.0+x")
+    assert [int(part) for part in mt.__version__.split(".")[:2]] == [2, 13]
+    with pytest.raises(TypeError, match="not supported between"):
+        _ = version > 2
+
+
+def test_compiled_extensions_are_refused_when_built() -> None:
+    from mortice.utils import cpp_extension
+
+    assert cpp_extension.CUDA_HOME is None
+    for make in (cpp_extension.load, cpp_extension.load_inline, cpp_extension.CUDAExtension):
+        with pytest.raises(RuntimeError, match=f"cpp_extension.{make.__name__}: expected code in Python"):
+            make("fused", sources=["fused.cu"])
+
+
 def test_small_namespaces() -> None:
     assert mt.cpu.is_available() and mt.cpu.device_count() == 1 and mt.cpu.current_device() == "cpu"
     mt.cpu.synchronize()
     assert mt.version.__version__ == mt.__version__ and mt.version.cuda is None and mt.version.hip is None
+    assert mt.__version__.startswith("2.13.") and mt.__version__.endswith(f"+mortice.{mt.version.release}")
     assert mt.overrides.is_tensor_like(mt.ones(1)) and not mt.overrides.has_torch_function((mt.ones(1),))
     with pytest.raises(TypeError, match="no implementation found for 'mortice.add'"):
         mt.overrides.handle_torch_function(mt.add, ())

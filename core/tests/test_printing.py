@@ -298,14 +298,14 @@ def test_printoptions_puts_options_back_after_an_error() -> None:
     assert get_printoptions()["sci_mode"] is None
 
 
+def test_a_profile_that_is_none_changes_nothing_as_in_pytorch() -> None:
+    with printoptions(linewidth=320, precision=5, profile="long"):
+        assert get_printoptions() == {"precision": 5, "threshold": 1000, "edgeitems": 3, "linewidth": 320, "sci_mode": None}
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"profile": "tall"},
-            "set_printoptions: profile must be one of 'default', 'short', 'full'; got 'tall'. "
-            "Choose one of them, or set the options one by one.",
-        ),
         (
             {"precision": -1},
             "set_printoptions: precision must be an integer of at least 0; got -1. "

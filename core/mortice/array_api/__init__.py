@@ -39,7 +39,7 @@ from mortice.array_api.nan_reductions import *
 from mortice.array_api.reductions import *
 from mortice.array_api.searching import *
 from mortice.array_api.sets import *
-from mortice.version import __version__
+from mortice.version import release as __version__
 
 __array_api_version__ = "2025.12"
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")

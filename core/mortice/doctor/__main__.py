@@ -14,7 +14,7 @@ from typing import Any
 from mortice.doctor import static
 from mortice.doctor.finding import LEVELS, Finding
 from mortice.doctor.static.sources import files
-from mortice.version import __version__
+from mortice.version import release
 
 _ABOUT = "Find the classic mistakes of training in programs for mortice and PyTorch, without running them."
 _COMMANDS = """other commands:
@@ -100,7 +100,7 @@ def summary(found: list[Finding]) -> str:
 def _json(found: list[Finding], count: int) -> str:
     return json.dumps(
         {
-            "mortice": __version__,
+            "mortice": release,
             "files": count,
             "rules": [r.id for r in static.rules()],
             "findings": [f.as_dict() for f in found],

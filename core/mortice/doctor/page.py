@@ -94,7 +94,7 @@ def _header(session: Session, found: list[Finding]) -> str:
         ("models", ", ".join(session.samples.models) or "—"),
         ("optimisers", ", ".join(session.samples.optimizers) or "—"),
         ("loss", f"{plots.number(losses[0])} → {plots.number(losses[-1])}" if losses else "—"),
-        ("mortice", mortice.__version__),
+        ("mortice", mortice.version.release),
     ]
     listed = "".join(f"<div><dt>{k}</dt><dd>{escape(v)}</dd></div>" for k, v in facts)
     return (
@@ -115,7 +115,7 @@ def _footer(session: Session) -> str:
     rules = " ".join(escape(r.id) for r in session.rules)
     return (
         f'<footer>Watched by {_plural(len(session.rules), "rule")}: {rules}. Written by <code>session.report("html")</code> of '
-        f"mortice.doctor {escape(mortice.__version__)}; nothing on this page is fetched from elsewhere.</footer>"
+        f"mortice.doctor {escape(mortice.version.release)}; nothing on this page is fetched from elsewhere.</footer>"
     )
 
 

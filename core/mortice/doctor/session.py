@@ -241,7 +241,7 @@ class Session:
     def as_dict(self) -> dict[str, Any]:
         """Return the findings and where they are from, as JSON takes it."""
         return {
-            "mortice": mortice.__version__, "steps": self.steps, "rules": [r.id for r in self.rules],
+            "mortice": mortice.version.release, "steps": self.steps, "rules": [r.id for r in self.rules],
             "findings": [f.as_dict() for f in self.findings],
             "curve": [[step, value, str(site)] for step, value, site in self.losses()], "samples": self.samples.as_dict(),
         }  # fmt: skip

@@ -11,7 +11,7 @@ from mortice.explanation.collector import Collector
 from mortice.explanation.layout import written
 from mortice.explanation.rows import FIELDS, memory, section, totals
 from mortice.tracing.memory import Meter
-from mortice.version import __version__
+from mortice.version import release
 
 __all__ = ["Report", "explain"]
 
@@ -46,7 +46,7 @@ class Report:
         names = ("totals", *FIELDS, "memory")
         return {
             "schema": 1,
-            "mortice": __version__,
+            "mortice": release,
             "times": self.times,
             **{name: getattr(self, name) for name in names},
         }

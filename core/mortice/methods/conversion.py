@@ -55,7 +55,9 @@ class Conversion(TensorBase):
 
     def type(self, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
         """Convert to a dtype; without one, return the name of PyTorch's class for this dtype."""
+        device = getattr(dtype, "device_type", None)
         if isinstance(dtype, str):
+            device = "cuda" if ".cuda." in dtype else "cpu"
             name = dtype.rpartition(".")[2].removesuffix("Tensor")
             found = next((d for d, class_name in CLASS_NAMES.items() if class_name == name), None)
             if found is None or not dtype.endswith("Tensor"):
@@ -66,12 +68,13 @@ class Conversion(TensorBase):
         if isinstance(dtype, type) and issubclass(dtype, TensorBase):  # Tensor itself stands for the default dtype
             dtype = get_default_dtype()
         if dtype is not None:
-            return self.to(getattr(dtype, "dtype", dtype))
-        return f"mortice.{'sparse.' if self.is_sparse else ''}{CLASS_NAMES[self.dtype.name]}Tensor"  # type: ignore[attr-defined]
+            dtype = getattr(dtype, "dtype", dtype)
+            return self.to(device, dtype) if device and (device == "cuda") != self.is_cuda else self.to(dtype)
+        return f"mortice.{'cuda.' if self.is_cuda else ''}{'sparse.' if self.is_sparse else ''}{CLASS_NAMES[self.dtype.name]}Tensor"  # type: ignore[attr-defined]
 
     def type_as(self, other: Any) -> Any:
-        """Convert to the dtype of another tensor."""
-        return self.to(other.dtype)
+        """Convert to the dtype of another tensor, on its device."""
+        return self.to(other.dtype) if self._device is other._device else self.to(other._device, other.dtype)
 
     def to_dense(self, dtype: Any = None, *, masked_grad: bool | None = None) -> Any:
         """Return all elements of a sparse tensor as a dense one; a dense one itself, or a conversion to a dtype."""

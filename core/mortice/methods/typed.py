@@ -1,6 +1,8 @@
-"""The old typed classes, such as `FloatTensor`: constructors of a dtype on the CPU, and what `isinstance` asks for."""
+"""The old typed classes, such as `FloatTensor`: constructors of a dtype on one kind of device, and what `isinstance` asks for."""
 
 from __future__ import annotations
+
+import functools
 
 from mortice.device import Device
 from mortice.dtype import DType, by_name, set_default_dtype
@@ -21,16 +23,17 @@ class TypedClass(type):
     """The type of a typed class: calling it makes a plain Tensor of its dtype."""
 
     dtype: DType
+    device_type = "cpu"
 
     def __call__(cls, *args: Any, device: Any = None) -> Any:
         from mortice.ops import storage
 
-        if device is not None and Device(device).type != "cpu":
-            raise RuntimeError(f"{cls.__name__}: legacy constructor expects device type: cpu; got {device}.")
-        return storage.old_style(args, cls.dtype, "cpu")
+        if device is not None and Device(device).type != cls.device_type:
+            raise RuntimeError(f"{cls.__name__}: legacy constructor expects device type: {cls.device_type}; got {device}.")
+        return storage.old_style(args, cls.dtype, device or cls.device_type)
 
     def __instancecheck__(cls, x: Any) -> bool:
-        return isinstance(x, TensorBase) and x.dtype is cls.dtype and x.device.type == "cpu" and not x.is_sparse  # type: ignore[attr-defined]
+        return isinstance(x, TensorBase) and x.dtype is cls.dtype and x.device.type == cls.device_type and not x.is_sparse  # type: ignore[attr-defined]
 
 
 def _typed(dtype: str) -> TypedClass:
@@ -43,6 +46,14 @@ def _typed(dtype: str) -> TypedClass:
 FloatTensor, DoubleTensor, HalfTensor, BFloat16Tensor = map(_typed, ("float32", "float64", "float16", "bfloat16"))
 LongTensor, IntTensor, ShortTensor = map(_typed, ("int64", "int32", "int16"))
 CharTensor, ByteTensor, BoolTensor = map(_typed, ("int8", "uint8", "bool"))
+
+
+@functools.cache
+def on_cuda(name: str) -> TypedClass:
+    """Return the class of this name for CUDA devices, such as `mortice.cuda.FloatTensor`."""
+    dtype = globals()[name].dtype
+    doc = f"Tensors of {dtype} on a CUDA device: `mortice.tensor(..., dtype={dtype}, device=\"cuda\")` in the old form."
+    return TypedClass(name, (), {"__doc__": doc, "__module__": "mortice.cuda", "dtype": dtype, "device_type": "cuda"})
 
 
 def set_default_tensor_type(t: Any) -> None:

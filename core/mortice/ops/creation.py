@@ -78,7 +78,7 @@ def given(name: str, made: Any, out: Any, requires_grad: bool = False, pin_memor
         return finish(made, requires_grad, pin_memory) if requires_grad or pin_memory or special[0] else made
     from mortice.mutation import write_out
 
-    write_out(name, out, made)
+    write_out(name, out, made, aloud=name == "arange")
     return out.requires_grad_() if requires_grad else out
 
 

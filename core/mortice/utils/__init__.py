@@ -5,7 +5,7 @@ from __future__ import annotations
 from mortice.lazy import load
 
 _MODULES = frozenset(
-    "_pytree benchmark checkpoint data dlpack einops flop_counter model_summary opt_einsum plots safetensors tensorboard "
+    "_pytree benchmark checkpoint cpp_extension data dlpack einops flop_counter model_summary opt_einsum plots safetensors tensorboard "
     "visdom".split()
 )
 
