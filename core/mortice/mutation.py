@@ -12,7 +12,7 @@ import warnings
 from mortice import node as _node
 from mortice import op as _op
 from mortice.dtype import DType, can_cast
-from mortice.errors import ShapeError
+from mortice.errors import DTypeError, ShapeError
 from mortice.graph import RELEASED, Node, Slot, next_seq
 from mortice.modes import modes, no_grad, special
 from mortice.node import TENSOR_KERNELS, record, unbroadcast
@@ -367,6 +367,18 @@ def inplace(fn: Callable[..., Any], name: str | None = None) -> Callable[..., An
     return method
 
 
+# Operations that write into a tensor of the result's own dtype only: in PyTorch those that do not go element by element.
+EXACT = frozenset(
+    """addbmm addmm addmv amax amin aminmax argmax argmin baddbmm bucketize clamp cummax cummin diag frexp gather
+    histogram index_select inner isin kthvalue log_softmax logcumsumexp lu_unpack masked_select matmul max median
+    min mode msort multinomial nanmedian nanquantile nonzero nonzero_static norm quantile searchsorted softmax sort
+    svd take take_along_dim tensordot topk triangular_solve tril triu where linalg.cholesky linalg.cholesky_ex
+    linalg.det linalg.eigh linalg.eigvalsh linalg.inv linalg.inv_ex linalg.ldl_factor linalg.ldl_factor_ex linalg.lu
+    linalg.lu_factor linalg.lu_factor_ex linalg.lu_solve linalg.matrix_norm linalg.qr linalg.slogdet linalg.solve
+    linalg.solve_ex linalg.solve_triangular linalg.svd linalg.svdvals linalg.vector_norm""".split()
+)
+
+
 def write_out(name: str, out: Any, value: Any) -> Any:
     """Put a result into the tensor given as `out=`, resizing it when its shape differs."""
     if not isinstance(out, TensorBase):
@@ -378,6 +390,8 @@ def write_out(name: str, out: Any, value: Any) -> Any:
         )
     if out._device.base is not value._device.base:
         raise RuntimeError(f"{name}: expected out on {value.device}; got {out.device}. Make it there.")
+    if out.dtype is not value.dtype and name in EXACT:
+        raise DTypeError(f"{name}: expected out to be of {value.dtype.name}; got {out.dtype.name}.")
     value = cast_into(name, out.dtype, value)
     with no_grad():
         if out.shape != value.shape:

@@ -7,16 +7,10 @@ from typing import Any
 
 from mortice import op as _op
 from mortice.dtype import int64
-from mortice.errors import DTypeError
 from mortice.ops.index import along_dims, flat_nonzero
 from mortice.ops.movement import cat, reshape
 from mortice.shape import Size
 from mortice.tensor import make
-
-
-def _check_out(name: str, out: Any) -> None:
-    if out is not None and out.dtype is not int64:
-        raise DTypeError(f"{name}: expected out to be of int64; got {out.dtype}.")
 
 
 def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
@@ -24,7 +18,6 @@ def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
     shape = tuple(input.shape)
     if as_tuple and out is not None:
         raise RuntimeError("nonzero: as_tuple=True gives one tensor per dim, which no out= can hold. Leave one of them out.")
-    _check_out("nonzero", out)
     if as_tuple and not shape:
         return nonzero(reshape(input, 1), as_tuple=True)
     if as_tuple:
@@ -53,7 +46,6 @@ def argwhere(input: Any) -> Any:
 def nonzero_static(input: Any, *, size: int, fill_value: int = -1, out: Any = None) -> Any:
     """Return the positions of the first `size` nonzero elements, one a row, filled up where there are fewer."""
     size = operator.index(size)
-    _check_out("nonzero_static", out)
     if size < 0:
         raise RuntimeError(f"nonzero_static: 'size' must be an non-negative integer; got {size}.")
     found = nonzero(input)[:size]

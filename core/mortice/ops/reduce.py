@@ -12,7 +12,7 @@ from typing import Any
 
 from mortice import op as _op
 from mortice import return_types
-from mortice.dtype import DType, as_dtype, bool_, uint8
+from mortice.dtype import DType, as_dtype, bool_, promote_types, uint8
 from mortice.errors import DimError, DTypeError
 from mortice.node import TENSOR_KERNELS
 from mortice.op import Op, TensorBase, accumulate, comparison, op, promote, reduced, run, to_scalar
@@ -73,7 +73,9 @@ def kernel_of(fn: Any) -> Callable[..., Any]:
 
 
 def reduce_as(fn: Any, x: Any, dtype: DType | None, out: Any, **attrs: Any) -> Any:
-    """Reduce, in the dtype that the user asks for, if any."""
+    """Reduce, in the dtype that the user asks for, if any: by `dtype`, or by a wider `out`."""
+    if dtype is None and isinstance(out, TensorBase) and out.dtype.kind in "fc" and x.dtype.kind in "fc":
+        dtype = out.dtype if promote_types(x.dtype, out.dtype) is out.dtype else None
     if dtype is None:
         return fn(x, **attrs, out=out)
     dtype = as_dtype(fn.op.name, dtype)
