@@ -483,3 +483,29 @@ def test_misuse_says_what_is_wrong(call, error, text):
     with pytest.raises(error) as raised:
         call()
     assert str(raised.value) == text
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x, out: mt.softmax(x, 0, out=out), lambda x, out: mt.matmul(x, x, out=out),
+        lambda x, out: mt.addmm(x, x, x, out=out), lambda x, out: mt.tril(x, out=out),
+        lambda x, out: mt.take(x, mt.tensor([0]), out=out), lambda x, out: mt.linalg.inv(x, out=out),
+        lambda x, out: mt.logcumsumexp(x, 0, out=out),
+        lambda x, out: mt.where(x > 0, x, x, out=out), lambda x, out: mt.clamp(x, 0, 1, out=out),
+        lambda x, out: mt.sort(x, out=(out, mt.empty(2, 2).long())),
+        lambda x, out: mt.max(x, 0, out=(mt.empty(2), out)), lambda x, out: mt.argmax(x, out=out),
+        lambda x, out: mt.linalg.qr(x, out=(out, mt.empty(2, 2))),
+    ],
+)  # fmt: skip
+def test_out_of_another_dtype_is_refused_where_nothing_goes_element_by_element(fn):
+    with pytest.raises(RuntimeError, match="expected out to be of (float32|int64); got float64"):
+        fn(mt.eye(2), mt.empty(2, 2, dtype=mt.float64))
+
+
+def test_a_wider_out_is_what_reductions_compute_in():
+    x = mt.full((10,), 0.1)
+    exact = 0.1 + 1.4901161138336505e-9  # float32's 0.1
+    for fn, expected in [(mt.sum, 10 * exact), (mt.mean, exact), (mt.prod, exact**10), (mt.nansum, 10 * exact)]:
+        assert abs(fn(x, 0, out=mt.empty((), dtype=mt.float64)).item() / expected - 1) < 1e-14
+    assert abs(mt.cumsum(x, 0, out=mt.empty(10, dtype=mt.float64))[-1].item() / (10 * exact) - 1) < 1e-14

@@ -81,6 +81,7 @@ def test_in_place_forms():
 def test_positions():
     x = mt.tensor([[0, 3], [4, 0]])
     assert x.nonzero().tolist() == [[0, 1], [1, 0]]
+    assert x.nonzero().stride() == (1, 2) and mt.nonzero_static(x, size=1).stride() == (2, 1)
     assert [p.tolist() for p in mt.nonzero(x, as_tuple=True)] == [[0, 1], [1, 0]]
     assert x.take(mt.tensor([-1, 1])).tolist() == [0, 3]
     assert mt.take_along_dim(x, x.argsort(1), 1).tolist() == [[0, 3], [0, 4]]
@@ -159,6 +160,9 @@ def test_positions_in_a_shape_refuse_what_is_no_integer():
             mt.unravel_index(mt.tensor([1]), shape)
     with pytest.raises(RuntimeError, match="as_tuple=True"):
         mt.nonzero(mt.ones(2), as_tuple=True, out=mt.empty(0, dtype=mt.int64))
+    for fn in (mt.nonzero, lambda x, out: mt.nonzero_static(x, size=2, out=out)):
+        with pytest.raises(RuntimeError, match="out to be of int64"):
+            fn(mt.ones(2), out=mt.empty(2, 1))
 
 
 LISTS = {

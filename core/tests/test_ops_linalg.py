@@ -94,3 +94,56 @@ def test_gradient_of_det_at_a_singular_matrix():
     x = mt.tensor([[1.0, 2.0], [2.0, 4.0]], dtype=mt.float64, requires_grad=True)
     mt.det(x).backward()
     assert mt.allclose(x.grad, mt.tensor([[4.0, -2.0], [-2.0, 1.0]], dtype=mt.float64))
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (3, 5, 5)], ids=["matrix", "batch"])
+@pytest.mark.parametrize("dtype", [mt.float32, mt.complex128], ids=["real", "complex"])
+def test_matrices_with_nan_are_refused(shape, dtype):
+    x = mt.ones(shape, dtype=dtype)
+    x[..., 1, 0] = math.nan
+    for fn in (mt.linalg.svd, mt.linalg.svdvals, mt.svd, mt.linalg.pinv, mt.linalg.matrix_rank, mt.linalg.cond):
+        with pytest.raises(mt.linalg.LinAlgError, match="non-finite"):
+            fn(x)
+    with pytest.raises(mt.linalg.LinAlgError, match="not positive-definite"):
+        mt.linalg.cholesky(x)
+    for value in (math.nan, math.inf):
+        x[..., 1, 0] = value
+        for fn in (mt.linalg.eig, mt.linalg.eigvals):
+            with pytest.raises(RuntimeError, match="infs or NaNs"):
+                fn(x)
+
+
+def test_cholesky_ex_tells_where_nan_begins():
+    x = mt.eye(4).repeat(2, 1, 1)
+    x[1, 2, 0] = math.nan
+    assert mt.linalg.cholesky_ex(x).info.tolist() == [0, 3]
+    assert mt.linalg.cholesky_ex(x.mT, upper=True).info.tolist() == [0, 3]
+
+
+def test_the_inverse_of_a_singular_factor_is_refused():
+    for upper in (False, True):
+        with pytest.raises(mt.linalg.LinAlgError, match="diagonal element 2 is zero"):
+            mt.cholesky_inverse(mt.tensor([[1.0, 3.0], [1.0, 0.0]]), upper=upper)
+    assert mt.cholesky_inverse(mt.empty(0, 0)).shape == (0, 0)
+
+
+@pytest.mark.parametrize("bad", [0, 3])
+def test_pivots_beyond_the_matrix_are_refused(bad):
+    packed, pivots = mt.linalg.lu_factor(A[:2, :2])
+    pivots[0] = bad
+    with pytest.raises(RuntimeError, match=rf"from 1 to LU.size\(-2\) = 2; got {bad}"):
+        mt.linalg.lu_solve(packed, pivots, A[:2])
+    with pytest.raises(RuntimeError, match=rf"from 1 to LU.size\(-2\) = 2; got {bad}"):
+        mt.lu_unpack(packed, pivots)
+
+
+def test_lstsq_reads_rcond_as_lapack_does():
+    a, b = mt.diag(mt.tensor([2.0, 1.0])), mt.ones(2, 1)
+    singular = mt.diag(mt.tensor([2.0, 0.0]))
+    for rcond, driver, x, expected in [
+        (1.0, "gelsd", a, [0.5, 1.0]), (1.0, "gelss", a, [0.0, 0.0]), (0.6, "gelsd", a, [0.5, 0.0]),
+        (-1, "gelsd", singular, [0.5, 0.0]), (-1, "gelss", singular, [0.5, 0.0]),
+    ]:  # fmt: skip
+        got = mt.linalg.lstsq(x, b, rcond=rcond, driver=driver)
+        assert got.solution.flatten().tolist() == expected
+        assert got.rank.item() == sum(v != 0 for v in expected)

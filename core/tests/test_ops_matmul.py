@@ -71,6 +71,19 @@ def test_einsum_takes_lists_of_dims():
         mt.einsum("ij,jk->ik", a, a)
     with pytest.raises(RuntimeError, match="more than once in the output"):
         mt.einsum("ij->ii", a)
+    assert mt.equal(mt.einsum(" i j , j k -> i k ", a, b), a @ b)
+    for equation in (". ..", "ij - > ij"):
+        with pytest.raises(RuntimeError, match="not part of any ellipsis|invalid subscript"):
+            mt.einsum(equation, a)
+
+
+@pytest.mark.parametrize("argument", ["beta", "alpha"])
+def test_addr_takes_bools_for_bools_only(argument):
+    for dtype in (mt.float32, mt.int64):
+        with pytest.raises(RuntimeError, match=f"Boolean {argument} only supported"):
+            mt.addr(mt.ones(2, 2, dtype=dtype), mt.ones(2, dtype=dtype), mt.ones(2, dtype=dtype), **{argument: True})
+    true = mt.ones(2, dtype=mt.bool)
+    assert mt.addr(mt.ones(2, 2, dtype=mt.bool), true, true, **{argument: True}).all()
 
 
 def test_products_of_other_kinds():

@@ -63,7 +63,7 @@ def _read(args: tuple[Any, ...]) -> tuple[str, list[Any]]:
     if not args:
         raise ValueError("einsum(): must specify the equation string and at least one operand")
     if isinstance(args[0], str):
-        return args[0].replace(" ", ""), many("einsum", args[1:]) if len(args) > 1 else []
+        return args[0], many("einsum", args[1:]) if len(args) > 1 else []
     if not isinstance(args[0], TensorBase):
         raise TypeError(f"einsum(): expected an equation or a Tensor first; got {type(args[0]).__name__}.")
 
@@ -151,6 +151,8 @@ def _letters(part: str, where: str) -> list[str]:
                 raise RuntimeError(f"einsum(): found '.' for {where} for which an ellipsis was already found")
             names.append("...")
             i += 3
+        elif part[i] == " ":
+            i += 1
         elif part[i].isascii() and part[i].isalpha():
             names.append(part[i])
             i += 1

@@ -17,6 +17,7 @@ from mortice.ops.creation import filled
 from mortice.ops.data import range_of
 from mortice.ops.movement import cast, expand, permute, reshape, transpose, unsqueeze
 from mortice.ops.reduce import write_all
+from mortice.ops.strided import diagonal
 from mortice.ops.views import adjoint
 from mortice.shape import Size, broadcast, prod
 from mortice.tensor import make
@@ -68,6 +69,17 @@ def fail(name: str, info: Any, what: str) -> None:
     at = next(i for i, v in enumerate(flat) if v)
     where = f"(Batch element {at}): " if info.shape else ""
     raise LinAlgError(f"{name}: {where}" + what.format(flat[at]))
+
+
+def _reach(x: Any) -> tuple[float, float]:
+    """Return the least and the greatest element, or absolute value of complex ones: nan where there is nan."""
+    return (prod(x.shape) and range_of(x.detach().abs() if x.dtype.is_complex else x)) or (0.0, 0.0)
+
+
+def check_nan(name: str, x: Any) -> None:
+    """Refuse nan, of which no singular values can be found."""
+    if math.isnan(_reach(x)[0]):
+        raise LinAlgError(f"{name}: The algorithm failed to converge because the input matrix contained non-finite values.")
 
 
 _SINGULAR = "The diagonal element {} is zero, the {} could not be completed because the input matrix is singular."
@@ -133,6 +145,9 @@ def cholesky_solve(input: Any, input2: Any, upper: bool = False, *, out: Any = N
 def cholesky_inverse(input: Any, upper: bool = False, *, out: Any = None) -> Any:
     """Invert A given its Cholesky factor."""
     check_square("cholesky_inverse", input)
+    zero = cast(diagonal(input, 0, -2, -1) == 0, int32)
+    first = cast(zero.argmax(-1) + 1, int32) * zero.amax(-1) if input.shape[-1] else zero.sum(-1)
+    fail("cholesky_inverse", first, _INVERT)
     return give("cholesky_inverse", out, cholesky_solve(identity(input), input, upper))
 
 
@@ -344,7 +359,13 @@ def _permutation(order: Any, d: Any) -> Any:
     return cast(unsqueeze(order, -2) == unsqueeze(down, -1), d)
 
 
-def _order(pivots: Any, m: int) -> Any:
+def _order(name: str, pivots: Any, m: int) -> Any:
+    low, high = (prod(pivots.shape) and range_of(pivots)) or (1, m)
+    if low < 1 or high > m:
+        raise RuntimeError(
+            f"{name}: expected pivots from 1 to LU.size(-2) = {m}; got {low if low < 1 else high}. Pass the result of "
+            "lu_factor."
+        )
     k = pivots._device.backend
     data = k.pivots_to_order(k.astype(pivots._data, int32), m)
     return make(data, pivots._device, k.dtype_of(data), Size(k.shape_of(data)))
@@ -361,7 +382,7 @@ def lu_unpack(
         )
     empty = filled(Size((0,)), 0, LU_data.dtype, LU_data._device)
     low, up = (_lower(LU_data), _upper(LU_data)) if unpack_data else (empty, empty)
-    p = _permutation(_order(LU_pivots, LU_data.shape[-2]), LU_data.dtype) if unpack_pivots else empty
+    p = _permutation(_order("lu_unpack", LU_pivots, LU_data.shape[-2]), LU_data.dtype) if unpack_pivots else empty
     return write_all("lu_unpack", out, return_types.lu_unpack(p, low, up))
 
 
@@ -386,7 +407,7 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
         solved = lu_solve(LU, pivots, turned(B), left=True, adjoint=not adjoint)
         return give("linalg.lu_solve", out, turned(solved))
     lead = broadcast("linalg.lu_solve", tuple(LU.shape)[:-2], tuple(B.shape)[:-2])
-    order = expand(_order(pivots, n), (*lead, n))
+    order = expand(_order("linalg.lu_solve", pivots, n), (*lead, n))
     low, up = _lower(LU), _upper(LU)
     b = expand(B, (*lead, *tuple(B.shape)[-2:]))
     if not adjoint:
@@ -485,17 +506,23 @@ def eigvalsh(input: Any, UPLO: str = "L", *, out: Any = None) -> Any:
     return give("linalg.eigvalsh", out, factor.eigh(input, upper=_uplo("linalg.eigvalsh", UPLO))[0])
 
 
+def _check_eig(name: str, x: Any) -> None:
+    check_square(name, x)
+    if not all(map(math.isfinite, _reach(x))):
+        raise RuntimeError(f"{name}: input tensor should not contain infs or NaNs.")
+
+
 @autocasting
 def eig(input: Any, *, out: Any = None) -> Any:
     """Return the complex eigenvalues and eigenvectors of square matrices."""
-    check_square("linalg.eig", input)
+    _check_eig("linalg.eig", input)
     return write_all("linalg.eig", out, return_types.linalg_eig(*factor.eig(input)))
 
 
 @autocasting
 def eigvals(input: Any, *, out: Any = None) -> Any:
     """Return the complex eigenvalues of square matrices."""
-    check_square("linalg.eigvals", input)
+    _check_eig("linalg.eigvals", input)
     return give("linalg.eigvals", out, factor.eig(input)[0])
 
 
@@ -503,6 +530,7 @@ def eigvals(input: Any, *, out: Any = None) -> Any:
 def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None, out: Any = None) -> Any:
     """Return U, the singular values, descending, and V^H."""
     check_matrix("linalg.svd", A)
+    check_nan("linalg.svd", A)
     _driver("linalg.svd", driver)
     return write_all("linalg.svd", out, return_types.linalg_svd(*factor.svd(A, full_matrices=bool(full_matrices))))
 
@@ -518,6 +546,7 @@ def _driver(name: str, driver: Any) -> None:
 def svdvals(A: Any, *, driver: str | None = None, out: Any = None) -> Any:
     """Return the singular values, descending."""
     check_matrix("linalg.svdvals", A)
+    check_nan("linalg.svdvals", A)
     _driver("linalg.svdvals", driver)
     return give("linalg.svdvals", out, factor.svdvals(A))
 
@@ -526,6 +555,7 @@ def svdvals(A: Any, *, driver: str | None = None, out: Any = None) -> Any:
 def torch_svd(input: Any, some: bool = True, compute_uv: bool = True, *, out: Any = None) -> Any:
     """Return U, the singular values and V (not its adjoint): linalg.svd's older form."""
     check_matrix("svd", input)
+    check_nan("svd", input)
     if not compute_uv:
         m, n = tuple(input.shape)[-2:]
         lead = tuple(input.shape)[:-2]

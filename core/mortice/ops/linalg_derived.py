@@ -20,6 +20,7 @@ from mortice.ops.linalg import (
     adjoint,
     check_floats,
     check_matrix,
+    check_nan,
     check_one_dtype,
     check_square,
     eigvalsh,
@@ -67,6 +68,7 @@ def pinv(
     check_matrix("linalg.pinv", input)
     if hermitian:
         check_square("linalg.pinv", input)
+    check_nan("linalg.pinv", input)
     absolute, relative = _tolerances(input, atol, rcond if rtol is None else rtol)
     # Tolerances of several sizes ask for as many inverses.
     lead = broadcast("linalg.pinv", tuple(input.shape)[:-2], absolute.shape, relative.shape)
@@ -153,7 +155,11 @@ def lstsq(input: Any, b: Any, rcond: Any = None, *, driver: str | None = None, o
     if driver == "gels":
         solution = _full_rank(input, b)
     else:
-        cut = finfo(input.dtype).eps * max(m, n) if rcond is None else rcond
+        check_nan("linalg.lstsq", input)
+        eps = finfo(input.dtype).eps
+        cut = eps * max(m, n) if rcond is None else rcond
+        if cut < 0 or (driver == "gelsd" and not 0 < cut < 1):
+            cut = eps  # as LAPACK reads such a number
         absolute, relative = _tolerance(input, 0.0, 0.0), _tolerance(input, cut, 0.0)
         solution = matmul(factor.pinv(input, absolute, relative, hermitian=False), b)
         s = svdvals(input.detach())

@@ -294,6 +294,10 @@ def addr(input: Any, vec1: Any, vec2: Any, *old: Any, beta: Any = 1, alpha: Any 
     _rank("addr", vec1, "vec1", 1), _rank("addr", vec2, "vec2", 1)
     d = promote_types(input.dtype, promote_types(vec1.dtype, vec2.dtype))
     product = outer(cast(vec1, d), cast(vec2, d))
+    beta, alpha = _op.number_of("addr", "beta", beta), _op.number_of("addr", "alpha", alpha)
+    for argument, value in (("beta", beta), ("alpha", alpha)):
+        if isinstance(value, bool) and d.kind != "b":
+            raise RuntimeError(f"addr: Boolean {argument} only supported for Boolean results; got {d}.")
     if d.kind == "b":
         if not isinstance(beta, bool) and not isinstance(beta, int) or isinstance(alpha, float):
             raise RuntimeError("For boolean inputs, argument beta and alpha must not be floating point numbers.")

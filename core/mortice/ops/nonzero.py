@@ -33,7 +33,8 @@ def _rows(flat: Any, shape: tuple[int, ...]) -> Any:
     for n in reversed(shape[1:]):
         columns.append(k.remainder(rest, n) if n else rest)
         rest = k.floor_divide(rest, n) if n else rest
-    data = k.stack([rest, *reversed(columns)], 1)
+    # Each dim's positions lie together, as in PyTorch.
+    data = k.permute_dims(k.stack([rest, *reversed(columns)], 0), (1, 0))
     return make(data, flat._device, int64, Size((flat.shape[0], len(shape))))
 
 
@@ -48,6 +49,5 @@ def nonzero_static(input: Any, *, size: int, fill_value: int = -1, out: Any = No
     if size < 0:
         raise RuntimeError(f"nonzero_static: 'size' must be an non-negative integer; got {size}.")
     found = nonzero(input)[:size]
-    missing = size - found.shape[0]
-    made = cat([found, found.new_full((missing, found.shape[1]), fill_value)]) if missing else found
+    made = cat([found, found.new_full((size - found.shape[0], found.shape[1]), fill_value)])
     return made if out is None else _op.WRITE_OUT("nonzero_static", out, made)

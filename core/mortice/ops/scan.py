@@ -119,7 +119,7 @@ TENSOR_KERNELS.replace("logcumsumexp", _scan_kernel(_logcumsumexp))
 @numpy_names
 def logcumsumexp(input: Any, dim: int, *, out: Any = None) -> Any:
     """Take the logarithm of running sums of exponentials along a dim."""
-    return _along(_logcumsumexp, "logcumsumexp", input, dim, None, out)
+    return _along(_logcumsumexp, "logcumsumexp", input, dim, input.dtype, out)
 
 
 @op(result=selected, shape=same, outputs=PAIR, differentiable=1, kernel="cumulative_max", name="cummax", dtypes="buif")

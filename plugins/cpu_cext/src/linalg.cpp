@@ -16,6 +16,12 @@ namespace {
 
 using namespace linear;
 
+// The absolute value.
+template <class T> auto size_of(const T &x) {
+    if constexpr (std::is_floating_point_v<T>) return std::fabs(x);
+    else return std::hypot(x.re, x.im);
+}
+
 // ---- cholesky ----
 
 PyObject *cholesky_ex(PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -37,6 +43,10 @@ PyObject *cholesky_ex(PyObject *const *args, Py_ssize_t n, PyObject *names) {
             // Row by row, the lower triangle is what LAPACK calls the upper one; conjugated, which conjugates the factor.
             int size = static_cast<int>(s.n), code = 0;
             lapack(T{}).potrf(upper ? "L" : "U", &size, at, &size, &code, 1);
+            // LAPACK may let a pivot pass that is nan: each one after it is nan too.
+            auto lost = [&](int64_t r) { return std::isnan(size_of(at[r * s.n + r])); };
+            if (!code && s.n && lost(s.n - 1))
+                while (!lost(code++)) {}
             codes[i] = code;
             for (int64_t r = 0; r < s.n; r++)
                 for (int64_t c = upper ? 0 : r + 1; c < (upper ? r : s.n); c++) at[r * s.n + c] = T{};
@@ -321,10 +331,6 @@ PyObject *inv_ex(PyObject *const *args, Py_ssize_t n, PyObject *names) {
 template <class T> T multiplied(const T &x, const T &y) {
     if constexpr (std::is_floating_point_v<T>) return x * y;
     else return {x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
-}
-template <class T> auto size_of(const T &x) {
-    if constexpr (std::is_floating_point_v<T>) return std::fabs(x);
-    else return std::hypot(x.re, x.im);
 }
 template <class T> T of_length_1(const T &x) {
     const auto size = size_of(x);

@@ -21,7 +21,9 @@ class LinalgOverrides:
     def cholesky_ex(self, x: Any, *, upper: bool = False) -> Any:
         if x.size:
             try:
-                return np.linalg.cholesky(x, upper=upper), _good(x)
+                made = np.linalg.cholesky(x, upper=upper)
+                if not np.isnan(made[..., -1, -1]).any():  # which nan anywhere in x reaches, and LAPACK lets pass
+                    return made, _good(x)
             except _REFUSED:
                 pass
         return super().cholesky_ex(x, upper=upper)  # type: ignore[misc]
