@@ -123,12 +123,10 @@ def _add_scaled(name: str, input: Any, other: Any, alpha: Any, sign: int, out: A
         return None
     if input.dtype.kind not in "fc" or not (input._device is other._device is input._device.base):
         return None
-    from mortice.ops.blend import _addcmul
-
     alpha = check_alpha(name, input.dtype, alpha)
     if input.shape != other.shape:
         broadcast(name, input.shape, other.shape)  # for its error, which names the function that was called
-    return _addcmul(input, other, sign * alpha, 1, out=out)
+    return TENSOR_KERNELS.addcmul(input, other, sign * alpha, 1, out=out)
 
 
 def add(input: Any, other: Any, tensor: Any = None, *, alpha: Any = 1, out: Any = None) -> Any:

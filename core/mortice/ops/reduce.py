@@ -12,7 +12,7 @@ from typing import Any
 
 from mortice import op as _op
 from mortice import return_types
-from mortice.dtype import DType, as_dtype, bool_, promote_types, uint8
+from mortice.dtype import DType, as_dtype, bool_, uint8
 from mortice.errors import DimError, DTypeError
 from mortice.node import TENSOR_KERNELS
 from mortice.op import Op, TensorBase, accumulate, comparison, op, promote, reduced, run, to_scalar

@@ -7,9 +7,8 @@ from typing import Any
 from mortice.dtype import DType, bool_, uint8
 from mortice.errors import DTypeError
 from mortice.mutation import layout
+from mortice.node import TENSOR_KERNELS
 from mortice.op import op, run
-from mortice.ops.compare import ne
-from mortice.ops.data import range_of
 from mortice.shape import Size
 from mortice.tensor import make
 
@@ -74,7 +73,7 @@ def view_dtype(x: Any, dtype: DType) -> Any:
 def view_as_bool(x: Any, dtype: DType = bool_) -> Any:
     """Show bytes as bools: kernels take those to be 0 or 1, so where there are others the result has memory of its own."""
     if x.dtype is not bool_:
-        x = view_dtype(x, uint8)
-        if x.numel() and (range_of(x) or (0, 1))[1] > 1:
-            return ne(x, 0)
+        k, x = TENSOR_KERNELS, view_dtype(x, uint8)
+        if x.numel() and x._device.backend.has_values and k.any(k.greater(x, 1)).item():
+            return k.not_equal(x, 0)
     return view_dtype(x, dtype)

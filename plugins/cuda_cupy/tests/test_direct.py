@@ -61,9 +61,11 @@ def test_sums_with_products_and_quotients(dtype: Any) -> None:
         x, y, z = (whole(n, dtype=dtype, seed=i) for i in range(3))
         z = mt.where(z == 0, 4, z).sign() * 2  # quotients are exact
         for make in (
-            lambda x, y, z: mt.addcmul(x, y, z), lambda x, y, z: mt.addcmul(x, y, z, value=0.5), lambda x, y, z: mt.add(x, y, alpha=3),
-            lambda x, y, z: mt.sub(x, y, alpha=0.5), lambda x, y, z: mt.addcdiv(x, y, z, value=-2), lambda x, y, z: x.clone().add_(y, alpha=2),
-            lambda x, y, z: mt.addcmul(x[1:], y[1:], z[1:], value=2), lambda x, y, z: mt.addcmul(x, y, z.flip(0)), lambda x, y, z: mt.addcmul(x, y[:1], z),
+            lambda x, y, z: mt.addcmul(x, y, z), lambda x, y, z: mt.addcmul(x, y, z, value=0.5),
+            lambda x, y, z: mt.add(x, y, alpha=3), lambda x, y, z: mt.sub(x, y, alpha=0.5),
+            lambda x, y, z: mt.addcdiv(x, y, z, value=-2), lambda x, y, z: x.clone().add_(y, alpha=2),
+            lambda x, y, z: mt.addcmul(x[1:], y[1:], z[1:], value=2), lambda x, y, z: mt.addcmul(x, y, z.flip(0)),
+            lambda x, y, z: mt.addcmul(x, y[:1], z),
         ):  # fmt: skip
             same(make(x.cuda(), y.cuda(), z.cuda()), make(x, y, z))
 
