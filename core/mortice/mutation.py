@@ -370,12 +370,13 @@ def inplace(fn: Callable[..., Any], name: str | None = None) -> Callable[..., An
 # Operations that write into a tensor of the result's own dtype only: in PyTorch those that do not go element by element.
 EXACT = frozenset(
     """addbmm addmm addmv amax amin aminmax argmax argmin baddbmm bucketize clamp cummax cummin diag frexp gather
-    histogram index_select inner isin kthvalue log_softmax logcumsumexp lu_unpack masked_select matmul max median
-    min mode msort multinomial nanmedian nanquantile nonzero nonzero_static norm quantile searchsorted softmax sort
-    svd take take_along_dim tensordot topk triangular_solve tril triu where linalg.cholesky linalg.cholesky_ex
-    linalg.det linalg.eigh linalg.eigvalsh linalg.inv linalg.inv_ex linalg.ldl_factor linalg.ldl_factor_ex linalg.lu
-    linalg.lu_factor linalg.lu_factor_ex linalg.lu_solve linalg.matrix_norm linalg.qr linalg.slogdet linalg.solve
-    linalg.solve_ex linalg.solve_triangular linalg.svd linalg.svdvals linalg.vector_norm""".split()
+    histogram index_select inner isin isneginf isposinf kthvalue log_softmax logcumsumexp lu_unpack masked_select
+    matmul max median min mode msort multinomial nanmedian nanquantile nonzero nonzero_static norm quantile
+    searchsorted signbit softmax sort svd take take_along_dim tensordot topk triangular_solve tril triu where
+    linalg.cholesky linalg.cholesky_ex linalg.det linalg.eigh linalg.eigvalsh linalg.inv linalg.inv_ex
+    linalg.ldl_factor linalg.ldl_factor_ex linalg.lu linalg.lu_factor linalg.lu_factor_ex linalg.lu_solve
+    linalg.matrix_norm linalg.qr linalg.slogdet linalg.solve linalg.solve_ex linalg.solve_triangular linalg.svd
+    linalg.svdvals linalg.vector_norm""".split()
 )
 
 
