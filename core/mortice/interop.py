@@ -50,7 +50,10 @@ def to_numpy(t: Any) -> Any:
     """Return a NumPy array over the tensor's host memory."""
     np, host = numpy_for(".numpy()"), t._host()
     if host.view.format != "B" or not host.raw:
-        return np.asarray(host.view)
+        made = np.asarray(host.view)
+        # The buffer protocol's "q" is NumPy's longlong: of as many bits as its int64 and yet another type.
+        code = made.dtype.char
+        return made.view(np.int64) if code == "q" else made.view(np.uint64) if code == "Q" else made
     name = host.dtype.name
     dtype = importlib.import_module("ml_dtypes").bfloat16 if name == "bfloat16" else name
     return np.frombuffer(host.view, dtype=dtype).reshape(host.shape)

@@ -73,6 +73,16 @@ def test_writes_in_place_reach_the_array_also_where_the_tensor_could_have_moved(
     assert seen.tolist() == [1, 7, 7]
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_arrays_have_numpys_own_types(name):
+    t = mt.ones(2, 3, dtype=getattr(mt, name))
+    for made in (t.numpy(), t.t().numpy(), t[0, 0].numpy(), np.asarray(t), t.numpy()[::2].copy()):
+        assert made.dtype.type is np.dtype(name).type and made.dtype.char == np.dtype(name).char
+    if name != "bool":
+        t.t().numpy()[2, 1] = 7
+        assert t[1, 2].item() == 7 and t.t().numpy().strides == t.numpy().T.strides
+
+
 def test_numpy_refuses_what_the_graph_would_not_see():
     x = mt.ones(2, requires_grad=True)
     for ask in (x.numpy, lambda: np.asarray(x), lambda: np.sin(x), x.__array__):

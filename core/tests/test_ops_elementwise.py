@@ -503,6 +503,12 @@ def test_out_of_another_dtype_is_refused_where_nothing_goes_element_by_element(f
         fn(mt.eye(2), mt.empty(2, 2, dtype=mt.float64))
 
 
+def test_answers_about_infinity_and_sign_go_into_bools():
+    for fn in (mt.isposinf, mt.isneginf, mt.signbit):
+        with pytest.raises(RuntimeError, match="expected out to be of bool; got float32"):
+            fn(mt.ones(2), out=mt.empty(2))
+
+
 def test_a_wider_out_is_what_reductions_compute_in():
     x = mt.full((10,), 0.1)
     exact = 0.1 + 1.4901161138336505e-9  # float32's 0.1
