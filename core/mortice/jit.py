@@ -12,7 +12,7 @@ from typing import Any, Final
 from mortice.nn.module import Module
 
 __all__ = [
-    "Final", "ScriptFunction", "ScriptModule", "annotate", "export", "fork", "freeze", "ignore", "interface",
+    "Final", "ScriptFunction", "ScriptModule", "TracerWarning", "annotate", "export", "fork", "freeze", "ignore", "interface",
     "is_scripting", "is_tracing", "isinstance", "load", "optimize_for_inference", "optimized_execution", "save",
     "script", "script_if_tracing", "script_method", "trace", "trace_module", "unused", "wait",
 ]  # fmt: skip
@@ -21,6 +21,10 @@ _isinstance = isinstance
 
 class ScriptModule(Module):
     """A module whose methods PyTorch compiles: here a Module like others, and what `script` returns is none."""
+
+
+class TracerWarning(Warning):
+    """What PyTorch warns of while it traces, for programs that filter it; nothing here is a reason to."""
 
 
 class ScriptFunction:

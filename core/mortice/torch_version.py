@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["TorchVersion"]
 
 
 def _ordered(version: Any) -> tuple[list[int], str] | None:
     """Return what sorts as this text or tuple does, or None where it is no version. Stages such as rc1 don't count."""
+    import re  # which takes longer than mortice's own import, and few programs compare
+
     text = version if isinstance(version, str) else ".".join(map(str, version))
     found = re.match(r"\s*v?(\d+(?:\.\d+)*)[^+]*\+?(.*)", text)
     return found and ([int(number) for number in re.sub(r"(\.0)+$", "", found[1]).split(".")], found[2])
