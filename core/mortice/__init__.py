@@ -306,6 +306,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     )
     from mortice.ops.movement import broadcast_to, cat, clone, permute, reshape, squeeze, stack, t, transpose, unsqueeze
     from mortice.ops.nn_activation import (
+        _softmax_backward_data,
         alpha_dropout,
         alpha_dropout_,
         celu,
@@ -465,6 +466,8 @@ def __getattr__(name: str) -> object:
         return [n for n in __dir__() if not n.startswith("_")]
     where = _WHERE.get(name)
     if where is None:
+        if name in ("_dynamo", "_inductor", "_utils"):  # other addresses of what is elsewhere, which torch has unasked
+            return _load("mortice.", name)
         left_out = f": {_LEFT_OUT[name]} is left out" if name in _LEFT_OUT else ""
         raise AttributeError(f"module 'mortice' has no attribute {name!r}{left_out}")
     found = globals()[name] = _load(*where)

@@ -15,14 +15,16 @@ if TYPE_CHECKING:
 
 # The address below torch -> the module below mortice.
 _LEAD = {
-    "_tensor": "methods", "autograd.anomaly_mode": "autograd.anomaly", "cuda.amp.autocast_mode": "cuda.amp",
+    "_dynamo": "compiler", "_dynamo.config": "compiler", "_inductor": "compiler", "_inductor.config": "compiler",
+    "_inductor.config.triton": "compiler", "_tensor": "methods", "_utils": "nn.utils.convert_parameters",
+    "autograd.anomaly_mode": "autograd.anomaly", "cuda.amp.autocast_mode": "cuda.amp",
     "cuda.amp.grad_scaler": "cuda.amp", "cuda.random": "cuda", "optim._adafactor": "optim.adaptive",
     "optim._muon": "optim.sgd", "optim.adadelta": "optim.adaptive", "optim.adagrad": "optim.adaptive",
     "optim.adamax": "optim.adam", "optim.adamw": "optim.adam", "optim.asgd": "optim.sgd", "optim.nadam": "optim.adam",
     "optim.radam": "optim.adam", "optim.rmsprop": "optim.adaptive", "optim.rprop": "optim.adaptive",
     "optim.sparse_adam": "optim.adam", "profiler.profiler": "profiler", "utils.data._utils": "utils.data",
     "utils.data._utils.collate": "utils.data.collate", "utils.data._utils.worker": "utils.data.worker",
-    "utils.hooks": "nn.hooks", "utils.model_zoo": "hub",
+    "utils.file_baton": "utils.cpp_extension", "utils.hooks": "nn.hooks", "utils.model_zoo": "hub",
 }  # fmt: skip
 # Switches of `backends.flags`, which are modules that no file holds.
 _FLAGS = "backends."
@@ -65,7 +67,7 @@ def _handed_on(module: ModuleType, there: ModuleType, name: str) -> Any:
             return getattr(there, name)
         except AttributeError:
             pass
-    raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+    return attribute(module.__name__, name)
 
 
 def _flag(below: str) -> ModuleType | None:

@@ -105,9 +105,9 @@ PUBLIC = {
     ),
     "ops.movement": "broadcast_to cat clone permute reshape squeeze stack t transpose unsqueeze",
     "ops.nn_activation": (
-        "alpha_dropout alpha_dropout_ celu celu_ dropout dropout_ feature_alpha_dropout feature_alpha_dropout_ "
-        "feature_dropout feature_dropout_ hardshrink log_softmax prelu relu relu_ selu selu_ softmax threshold "
-        "threshold_"
+        "_softmax_backward_data alpha_dropout alpha_dropout_ celu celu_ dropout dropout_ feature_alpha_dropout "
+        "feature_alpha_dropout_ feature_dropout feature_dropout_ hardshrink log_softmax prelu relu relu_ selu selu_ "
+        "softmax threshold threshold_"
     ),
     "ops.nn_attention": "bilinear",
     "ops.nn_conv": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution",

@@ -13,7 +13,13 @@ import mortice as mt
 
 # What scripts import, and the same thing where mortice has it.
 LEAD = [
+    ("_dynamo", "reset", mt.compiler.reset),
+    ("_dynamo.config", "reset", mt.compiler.reset),
+    ("_inductor", "reset", mt.compiler.reset),
+    ("_inductor.config", "reset", mt.compiler.reset),
+    ("_inductor.config.triton", "reset", mt.compiler.reset),
     ("_tensor", "Tensor", mt.Tensor),
+    ("_utils", "parameters_to_vector", mt.nn.utils.parameters_to_vector),
     ("autograd.anomaly_mode", "detect_anomaly", mt.autograd.detect_anomaly),
     ("cuda.amp.autocast_mode", "custom_fwd", importlib.import_module("mortice.cuda.amp").custom_fwd),
     ("cuda.amp.grad_scaler", "GradScaler", importlib.import_module("mortice.cuda.amp").GradScaler),
@@ -36,6 +42,7 @@ LEAD = [
     ("types", "Tensor", mt.Tensor),
     ("utils.data._utils.collate", "default_collate", mt.utils.data.default_collate),
     ("utils.data._utils.worker", "get_worker_info", mt.utils.data.get_worker_info),
+    ("utils.file_baton", "FileBaton", mt.utils.cpp_extension.FileBaton),
     ("utils.hooks", "RemovableHandle", importlib.import_module("mortice.nn.hooks").RemovableHandle),
     ("utils.model_zoo", "load_state_dict_from_url", mt.hub.load_state_dict_from_url),
 ]
@@ -53,6 +60,40 @@ def test_addresses_below_a_package_are_its_attributes() -> None:
     assert mt.utils.data._utils.collate.default_collate is mt.utils.data.default_collate
     with pytest.raises(AttributeError, match="module 'mortice.optim' has no attribute 'nothing'"):
         mt.optim.nothing  # noqa: B018
+
+
+def test_addresses_that_need_no_import() -> None:
+    code = """
+        import mortice as torch
+        torch._dynamo.config.suppress_errors = True
+        torch._inductor.config.triton.unique_kernel_names = True
+        torch.cuda.random.manual_seed(3)
+        print(torch.initial_seed(), hasattr(torch._utils, "_flatten_dense_tensors"), hasattr(torch.cuda, "nothing"))
+    """
+    out = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=120)
+    assert out.stdout == "3 True False\n", out.stderr
+
+
+def test_tensors_are_joined_and_split_for_sending() -> None:
+    from mortice._utils import _flatten_dense_tensors, _take_tensors, _unflatten_dense_tensors
+
+    given = [mt.ones(2, 3), mt.zeros(()), mt.arange(4.0).view(2, 2).t()]
+    flat = _flatten_dense_tensors(given)
+    assert flat.shape == (11,) and all(map(mt.equal, _unflatten_dense_tensors(flat * 2, given), [2 * t for t in given]))
+    assert _unflatten_dense_tensors(flat, given)[0].data_ptr() == flat.data_ptr()
+    lists = list(_take_tensors([*given, mt.ones(2, dtype=mt.int64), mt.ones(1)], 28))
+    assert [[t.numel() for t in held] for held in lists] == [[6, 1], [4, 1], [2]]
+
+
+def test_a_lock_file_is_made_once(tmp_path) -> None:
+    from mortice.utils.file_baton import FileBaton
+
+    baton, other = FileBaton(str(tmp_path / "lock")), FileBaton(str(tmp_path / "lock"), wait_seconds=0.01)
+    assert baton.try_acquire() and not other.try_acquire()
+    baton.release()
+    other.wait()
+    assert other.try_acquire()
+    other.release()
 
 
 def test_every_address_is_listed_here() -> None:

@@ -435,3 +435,12 @@ def test_a_number_in_a_tensor_does_not_promote_and_must_be_one_without_a_gradien
                 call(number)
     mt.testing.assert_close(mt.gradient(mt.tensor([1.0, 2, 4]), spacing=mt.tensor(0.5))[0], mt.tensor([2.0, 3, 4]))
     assert mt.normal(mt.tensor(2.0), mt.tensor(0.0), size=(2,)).tolist() == [2, 2]
+
+
+def test_the_gradient_of_softmax_by_its_own_name():
+    x, g = mt.tensor([[0.5, -1.0, 2.0], [1.0, 1.0, 3.0]], requires_grad=True), mt.tensor([[1.0, 2.0, -1.0], [0.5, 0.0, 4.0]])
+    out = x.softmax(1)
+    out.backward(g)
+    found = mt._softmax_backward_data(grad_output=g, output=out.detach(), dim=1, input_dtype=mt.float32)
+    assert mt.allclose(found, x.grad) and found.dtype is mt.float32
+    assert mt._softmax_backward_data(g, out.detach(), -1, mt.float16).dtype is mt.float16

@@ -131,4 +131,4 @@ def __getattr__(name: str) -> object:
     typed = importlib.import_module("mortice.methods.typed")
     if name in typed.__all__ and name.endswith("Tensor"):
         return typed.on_cuda(name)
-    raise AttributeError(f"module 'mortice.cuda' has no attribute {name!r}")
+    return importlib.import_module("mortice.addresses").attribute(__name__, name)

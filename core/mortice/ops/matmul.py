@@ -509,7 +509,8 @@ def _euclidean(k: Any, x: Any, y: Any, /) -> Any:
     """Return the distances of all pairs of rows by way of one matrix product."""
     xx = k.sum(k.square(x), axis=-1, keepdims=True)
     yy = k.matrix_transpose(k.sum(k.square(y), axis=-1, keepdims=True))
-    squares = k.subtract(k.add(xx, yy), k.multiply(k.matmul(x, k.matrix_transpose(y)), 2.0))
+    # In PyTorch's order, in which what is left of near rows is never beside the larger sum of both squares.
+    squares = k.add(k.subtract(xx, k.multiply(k.matmul(x, k.matrix_transpose(y)), 2.0)), yy)
     return k.sqrt(k.maximum(squares, 0.0))
 
 

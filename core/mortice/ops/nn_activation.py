@@ -341,6 +341,12 @@ def softmax(input: Any, dim: int, dtype: DType | None = None, *, out: Any = None
     return _softmax(x, axis=check_dim("softmax", dim, len(x.shape)), out=out)
 
 
+def _softmax_backward_data(grad_output: Any, output: Any, dim: int, input_dtype: DType) -> Any:
+    """Return the gradient of softmax from its result, for the backward of a Function that a program wrote itself."""
+    g = grad_output * output
+    return cast(g - output * g.sum(dim, keepdim=True), input_dtype)
+
+
 @numpy_names
 def log_softmax(input: Any, dim: int, dtype: DType | None = None, *, out: Any = None) -> Any:
     """Take the logarithm of softmax along a dim, stably."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from typing import Any, NoReturn
 
 __all__ = ["CUDA_HOME", "BuildExtension", "CUDAExtension", "CppExtension", "load", "load_inline"]
@@ -24,3 +26,29 @@ def _refused(name: str) -> Any:
 load, load_inline, CppExtension, CUDAExtension, BuildExtension = map(
     _refused, ("load", "load_inline", "CppExtension", "CUDAExtension", "BuildExtension")
 )
+
+
+class FileBaton:
+    """A file that one process makes and the others wait for."""
+
+    def __init__(self, lock_file_path: str, wait_seconds: float = 0.1, warn_after_seconds: float | None = None) -> None:
+        self.lock_file_path, self.wait_seconds, self.fd = lock_file_path, wait_seconds, -1
+
+    def try_acquire(self) -> bool:
+        """Make the file; False where it is there already."""
+        try:
+            self.fd = os.open(self.lock_file_path, os.O_CREAT | os.O_EXCL)
+        except FileExistsError:
+            return False
+        return True
+
+    def wait(self) -> None:
+        """Wait until the file is gone."""
+        while os.path.exists(self.lock_file_path):
+            time.sleep(self.wait_seconds)
+
+    def release(self) -> None:
+        """Remove the file."""
+        if self.fd >= 0:
+            os.close(self.fd)
+        os.remove(self.lock_file_path)
