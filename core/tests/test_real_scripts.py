@@ -340,7 +340,13 @@ def test_the_compilers_private_names_do_nothing():
         assert mt.vmap(lambda i: x[i] * 2)(mt.tensor([3, 1])).tolist() == [6.0, 2.0]
 
 
-def test_nothing_is_ever_exported():
-    assert mt.onnx.is_in_onnx_export() is False
+def test_nothing_is_ever_exported_or_traced():
+    assert mt.onnx.is_in_onnx_export() is mt._C._is_tracing() is False
     with pytest.raises(NotImplementedError, match=r"onnx.export: exporting to ONNX is left out"):
         mt.onnx.export(nn.Linear(1, 1), mt.ones(1, 1), "file")
+
+
+def test_no_tensor_is_spread_over_processes():
+    from mortice.distributed.tensor import DTensor
+
+    assert not isinstance(mt.ones(1), DTensor)
