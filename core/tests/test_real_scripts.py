@@ -359,3 +359,18 @@ def test_fills_have_their_inner_names():
     assert nn.init._no_grad_trunc_normal_(x, 0.0, 1.0, -0.5, 0.5).abs().max() <= 0.5
     assert nn.init._no_grad_normal_(x, 9.0, 0.1).min() > 5
     assert nn.init._no_grad_fill_(x, 4.0).sum() == 200 and nn.init._no_grad_zero_(x).sum() == 0
+
+
+def test_the_key_of_extra_state_has_its_name():
+    from mortice.nn.modules.module import _EXTRA_STATE_KEY_SUFFIX, _IncompatibleKeys
+
+    class Counting(nn.Module):
+        def get_extra_state(self):
+            return 3
+
+        def set_extra_state(self, state):
+            self.count = state
+
+    net = nn.Sequential(Counting())
+    assert list(net.state_dict()) == [f"0.{_EXTRA_STATE_KEY_SUFFIX}"]
+    assert net.load_state_dict(net.state_dict()) == _IncompatibleKeys([], []) and net[0].count == 3
