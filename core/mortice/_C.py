@@ -36,6 +36,11 @@ def _get_tracing_state() -> None:
     """Return None: nothing is traced into a program."""
 
 
+def _is_tracing() -> bool:
+    """Return False."""
+    return False
+
+
 def __getattr__(name: str) -> Any:
     if name in ("DisableTorchFunction", "DisableTorchFunctionSubclass"):
         return getattr(import_module("mortice.overrides"), name)

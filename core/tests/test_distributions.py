@@ -330,6 +330,7 @@ def test_a_transform_may_be_a_module_too() -> None:
 
     scaled, x = Scaled(), mt.ones(1, 1)
     assert list(scaled.state_dict()) == ["layer.weight", "layer.bias"] and scaled(x) is scaled(x)
+    assert scaled._cached_x_y[0] is x  # by PyTorch's name, which subclasses read
 
 
 def test_parameters_and_values_are_checked() -> None:

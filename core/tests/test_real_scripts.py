@@ -335,12 +335,42 @@ def test_the_compilers_private_names_do_nothing():
     config.suppress_errors = True
     net, x = nn.Linear(1, 1), mt.arange(4.0)
     mark_static_address(x)
+    assert mt._dynamo.eval_frame.OptimizedModule is OptimizedModule
     assert disable(net) is net and not isinstance(mt.compile(net), OptimizedModule) and not mt._dynamo.is_compiling()
     with TransformGetItemToIndex():
         assert mt.vmap(lambda i: x[i] * 2)(mt.tensor([3, 1])).tolist() == [6.0, 2.0]
 
 
-def test_nothing_is_ever_exported():
-    assert mt.onnx.is_in_onnx_export() is False
+def test_nothing_is_ever_exported_or_traced():
+    assert mt.onnx.is_in_onnx_export() is mt._C._is_tracing() is False
     with pytest.raises(NotImplementedError, match=r"onnx.export: exporting to ONNX is left out"):
         mt.onnx.export(nn.Linear(1, 1), mt.ones(1, 1), "file")
+
+
+def test_no_tensor_is_spread_over_processes():
+    from mortice.distributed.tensor import DTensor
+
+    assert not isinstance(mt.ones(1), DTensor)
+
+
+def test_fills_have_their_inner_names():
+    x = nn.Parameter(mt.empty(50))
+    assert nn.init._no_grad_uniform_(x, 2.0, 3.0) is x and 2 <= x.min() and x.max() <= 3
+    assert nn.init._no_grad_trunc_normal_(x, 0.0, 1.0, -0.5, 0.5).abs().max() <= 0.5
+    assert nn.init._no_grad_normal_(x, 9.0, 0.1).min() > 5
+    assert nn.init._no_grad_fill_(x, 4.0).sum() == 200 and nn.init._no_grad_zero_(x).sum() == 0
+
+
+def test_the_key_of_extra_state_has_its_name():
+    from mortice.nn.modules.module import _EXTRA_STATE_KEY_SUFFIX, _IncompatibleKeys
+
+    class Counting(nn.Module):
+        def get_extra_state(self):
+            return 3
+
+        def set_extra_state(self, state):
+            self.count = state
+
+    net = nn.Sequential(Counting())
+    assert list(net.state_dict()) == [f"0.{_EXTRA_STATE_KEY_SUFFIX}"]
+    assert net.load_state_dict(net.state_dict()) == _IncompatibleKeys([], []) and net[0].count == 3

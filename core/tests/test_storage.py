@@ -157,6 +157,10 @@ def test_a_file_can_be_a_tensor(tmp_path):
     x[1] = 2
     mt.from_file(path, size=3)[2] = 7  # its own copy
     assert mt.from_file(str(path), size=3).tolist() == [0, 2, 0] and path.stat().st_size == 12
+    kept = mt.UntypedStorage.from_file(str(path), False, 12)
+    assert type(kept) is mt.UntypedStorage and mt.asarray(kept[4:8], dtype=mt.uint8).view(mt.float32).tolist() == [2]
+    kept.fill_(0)
+    assert mt.from_file(path, size=3).tolist() == [0, 2, 0] and len(mt.UntypedStorage.from_file(path)) == 0
     with pytest.raises(RuntimeError, match="has 12 bytes; expected 40"):
         mt.from_file(path, size=10)
 

@@ -35,10 +35,10 @@ class Transform:
             raise ValueError("cache_size must be 0 or 1")
         super().__init__()  # of the Module that a transform with parameters is too
         self._cache_size = cache_size
-        self._cached: tuple[Any, Any] = (None, None)
+        self._cached_x_y: tuple[Any, Any] = (None, None)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_cached": (None, None), "_inverse_ref": None}
+        return {**self.__dict__, "_cached_x_y": (None, None), "_inverse_ref": None}
 
     @property
     def event_dim(self) -> int:
@@ -81,19 +81,19 @@ class Transform:
     def __call__(self, x: Any) -> Any:
         if self._cache_size == 0:
             return self._call(x)
-        known, y = self._cached
+        known, y = self._cached_x_y
         if x is not known:
             y = self._call(x)
-            self._cached = x, y
+            self._cached_x_y = x, y
         return y
 
     def _inv_call(self, y: Any) -> Any:
         if self._cache_size == 0:
             return self._inverse(y)
-        x, known = self._cached
+        x, known = self._cached_x_y
         if y is not known:
             x = self._inverse(y)
-            self._cached = x, y
+            self._cached_x_y = x, y
         return x
 
     def _call(self, x: Any) -> Any:

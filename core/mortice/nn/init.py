@@ -263,3 +263,7 @@ uniform, normal, constant, eye, dirac = _old("uniform"), _old("normal"), _old("c
 xavier_uniform, xavier_normal = _old("xavier_uniform"), _old("xavier_normal")
 kaiming_uniform, kaiming_normal = _old("kaiming_uniform"), _old("kaiming_normal")
 orthogonal, sparse = _old("orthogonal"), _old("sparse")
+
+# By their inner names, which libraries call.
+_no_grad_uniform_, _no_grad_normal_, _no_grad_trunc_normal_ = uniform_, normal_, trunc_normal_
+_no_grad_fill_, _no_grad_zero_ = constant_, zeros_

@@ -13,6 +13,8 @@ from mortice.nn.hooks import HookDict
 from mortice.nn.parameter import Parameter, is_lazy
 from mortice.nn.swap import swap_tensors
 
+_EXTRA_STATE_KEY_SUFFIX = "_extra_state"
+
 
 class _IncompatibleKeys(namedtuple("_IncompatibleKeys", ("missing_keys", "unexpected_keys"))):
     """What `load_state_dict(strict=False)` found missing and unexpected."""
@@ -103,7 +105,7 @@ class Stateful:
         for name, value in self._persistent_tensors().items():
             destination[prefix + name] = value if keep_vars or is_lazy(value) else value.detach()
         if type(self).get_extra_state is not Stateful.get_extra_state:
-            destination[prefix + "_extra_state"] = self.get_extra_state()
+            destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 
     def get_extra_state(self) -> Any:
         """Return state beside parameters and buffers; define it together with `set_extra_state`."""
@@ -159,7 +161,7 @@ class Stateful:
                     error_msgs.append(problem)
             elif strict:
                 missing_keys.append(key)
-        extra = prefix + "_extra_state"
+        extra = prefix + _EXTRA_STATE_KEY_SUFFIX
         if type(self).set_extra_state is not Stateful.set_extra_state:
             if extra in state_dict:
                 self.set_extra_state(state_dict[extra])

@@ -176,6 +176,11 @@ class UntypedStorage(_Storage):
         values = size if hasattr(size, "__iter__") else [0] * size
         self._memory, self.dtype = tensor(list(values), dtype=uint8, device=device), uint8
 
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """Make one of a file's first bytes: with `shared` writes go to the file."""
+        return from_file(filename, shared, nbytes, dtype=uint8).untyped_storage()  # type: ignore[no-any-return]
+
     def untyped(self) -> UntypedStorage:
         """Return itself."""
         return self

@@ -492,3 +492,9 @@ else:
     raise SystemExit("made an image without Pillow")
 """
     subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
+def test_the_module_has_torchvisions_longer_name_too():
+    from mortice.vision.transforms import Resize, transforms
+
+    assert transforms.Resize is Resize and transforms.__name__ == "mortice.vision.transforms.transforms"

@@ -122,10 +122,10 @@ int axis_across(const Plan &p) {
 
 constexpr int64_t TILE_LINE = 128, TILE_LINES = 16;
 
-// How to copy tiles whose lines lie side by side on the one hand and across on the other.
-Transpose squares_of(const Plan &p, const void *extra) {
-    if (extra != &PLAIN_COPY || p.steps[0][0] != p.steps[1][1]) return nullptr;
-    return p.steps[0][0] == 4 ? transpose().bytes4 : p.steps[0][0] == 8 ? transpose().bytes8 : nullptr;
+// How to copy tiles whose lines lie side by side on the one hand and across on the other, without gaps between elements.
+Transpose squares_of(const Plan &p, int64_t itemsize, const void *extra) {
+    if (extra != &PLAIN_COPY || p.steps[0][0] != itemsize || p.steps[1][1] != itemsize) return nullptr;
+    return itemsize == 4 ? transpose().bytes4 : itemsize == 8 ? transpose().bytes8 : nullptr;
 }
 
 // Go in tiles of the innermost axis and axis 1, short enough for the cache lines of both ways to stay.
@@ -175,7 +175,7 @@ void walk(int ndim, const int64_t *shape, const Operand *operands, int count, In
     if (int across = axis_across(p)) {
         if (across != 1) swap_axes(p, 1, across);
         int64_t lines = (p.sizes[1] + TILE_LINES - 1) / TILE_LINES, parts = (p.sizes[0] + TILE_LINE - 1) / TILE_LINE;
-        Transpose squares = squares_of(p, extra);
+        Transpose squares = squares_of(p, operands[0].itemsize, extra);
         int64_t tiles = total / p.sizes[0] / p.sizes[1] * lines * parts;
         parallel_for(tiles, grain / (TILE_LINE * TILE_LINES) + 1,
                      [&](int64_t begin, int64_t end) { run_tiles(p, begin, end, inner, extra, squares); });

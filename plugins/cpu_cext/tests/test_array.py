@@ -188,3 +188,12 @@ def test_large_transposed_copies(k: Any) -> None:
             for place in [(0, 0), (-1, 0), (0, -1), (-1, -1), (17, 5), (32, 33)]:
                 lead = (-1,) * (len(shape) - 2)
                 assert k.item(k.getitem(y, lead + place)) == k.item(k.getitem(x, lead + place[::-1]))
+
+
+@pytest.mark.parametrize("dtype", ["int16", "float32", "float64"])
+@pytest.mark.parametrize("gap", [2, 4])
+def test_transposed_copies_between_elements_with_gaps(k: Any, dtype: str, gap: int) -> None:
+    x = k.permute_dims(k.getitem(count_up(k, 40, 20, gap, dtype=dtype), (..., 0)), (1, 0))
+    y = k.full((20, 40, gap), -1, dtype=by_name(dtype), device=k.device("cpu"))
+    k.setitem(y, (..., 0), x)
+    assert values(k, y) == [[[(20 * j + i) * gap, *[-1] * (gap - 1)] for j in range(40)] for i in range(20)]

@@ -52,7 +52,8 @@ _BASES = {
     "conv": {"_ConvNd": conv._Conv, "_ConvTransposeNd": conv._Transposed},
     "dropout": {"_DropoutNd": dropout._Dropout},
     "module": {n: f for n, f in vars(hooks).items() if n.startswith("register_module_") or n == "_WrappedHook"}
-    | {"_addindent": _addindent, "_IncompatibleKeys": state._IncompatibleKeys},
+    | {n: getattr(state, n) for n in ("_IncompatibleKeys", "_EXTRA_STATE_KEY_SUFFIX")}
+    | {"_addindent": _addindent},
     "pooling": {"_MaxPoolNd": pooling._MaxPool, "_AvgPoolNd": pooling._AvgPool, "_LPPoolNd": pooling._LPPool,
                 "_AdaptiveMaxPoolNd": pooling._AdaptiveMaxPool, "_AdaptiveAvgPoolNd": pooling._AdaptiveAvgPool,
                 "_MaxUnpoolNd": pooling._MaxUnpool},
