@@ -229,5 +229,7 @@ def test_sums_products_and_averages_are_taken_in_the_dtype_of_out():
     for function in (mt.sum, mt.prod, mt.mean, mt.cumsum, mt.cumprod):
         with pytest.raises(RuntimeError, match="expected out to have the dtype mortice.float64 that is asked for"):
             function(y, 0, dtype=mt.float64, out=mt.empty(2))
+    with pytest.raises(RuntimeError, match="expected out of a floating point dtype"):
+        mt.nansum(y, 0, out=whole)
     with pytest.raises(RuntimeError, match="could not infer output dtype"):
         mt.mean(whole, 0, out=mt.empty(()))

@@ -258,6 +258,8 @@ def nansum(
     _no_complex("nansum", input)
     if input.dtype.kind == "f":
         input = where(input != input, 0.0, input)
+        if isinstance(out, TensorBase) and out.dtype.kind != "f":
+            raise DTypeError(f"nansum: expected out of a floating point dtype for {input.dtype}; got {out.dtype}. Make it of one.")
     return sum(input, dim, keepdim, dtype=dtype, out=out)
 
 
