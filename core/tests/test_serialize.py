@@ -44,6 +44,13 @@ def test_containers_and_plain_values_come_back():
     assert round_trip(obj) == obj
 
 
+def test_the_version_in_a_checkpoint_comes_back():
+    buffer = io.BytesIO()
+    mt.save({"version": mt.__version__}, buffer)
+    found = mt.load(io.BytesIO(buffer.getvalue()))["version"]
+    assert found == mt.__version__ and found > "2.9"
+
+
 def test_a_model_and_its_optimizer_come_back(tmp_path):
     model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 1))
     optimizer = mt.optim.Adam(model.parameters())

@@ -30,6 +30,7 @@ from mortice.serialize.machine import Anything, Owner, UnpicklingError, check_ke
 from mortice.serialize.registry import Known
 from mortice.shape import Size, contiguous_strides, prod
 from mortice.tensor import TensorBase, make
+from mortice.torch_version import TorchVersion
 
 # What `load(map_location=)` takes, for annotations.
 MAP_LOCATION = Callable[[Any, str], Any] | Device | str | dict[str, str] | None
@@ -299,6 +300,12 @@ def _sizes(sizes: Any = ()) -> Size:
     return Size(sizes)
 
 
+def _version(text: Any = "") -> TorchVersion:
+    if type(text) is not str:
+        raise TypeError("a version is text")
+    return TorchVersion(text)
+
+
 _KNOWN: dict[str, Any] = {
     "torch._utils._rebuild_tensor": Known(_rebuild_tensor),
     "torch._utils._rebuild_tensor_v2": Known(_rebuild_tensor),
@@ -313,6 +320,8 @@ _KNOWN: dict[str, Any] = {
     "torch.nn.parameter.Parameter": Known(_parameter),
     "mortice.nn.hooks.HookDict": Known(_hooks),
     "torch.Size": Known(_sizes),
+    "torch.torch_version.TorchVersion": Known(_version),
+    "mortice.torch_version.TorchVersion": Known(_version),
     "torch.device": Known(Device),
     "torch.storage.UntypedStorage": StorageKind(None),
     "collections.OrderedDict": Known(_ordered),
