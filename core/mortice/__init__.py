@@ -374,6 +374,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     from mortice.ops.reduce import *
     from mortice.ops.reflections import geqrf, orgqr, ormqr
     from mortice.ops.scan import *
+    from mortice.ops.segments import segment_reduce
     from mortice.ops.sort import *
     from mortice.ops.special import *
     from mortice.ops.special_bessel import *

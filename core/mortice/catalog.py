@@ -132,6 +132,7 @@ PUBLIC = {
     "ops.reduce": "all amax amin aminmax any argmax argmin count_nonzero max mean min nanmean nansum prod sum",
     "ops.reflections": "geqrf orgqr ormqr",
     "ops.scan": "cummax cummin cumprod cumsum diff logcumsumexp",
+    "ops.segments": "segment_reduce",
     "ops.sort": "argsort bucketize isin msort searchsorted sort topk unique unique_consecutive",
     "ops.special": "digamma erf erfc erfinv igamma igammac lgamma logit mvlgamma polygamma sinc xlogy",
     "ops.special_bessel": "i0",

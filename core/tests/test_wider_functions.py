@@ -328,3 +328,36 @@ def test_stacks_take_lists_of_tensors():
         mt.combinations([1, 2])
     with pytest.raises(RuntimeError, match="polar: Expected both inputs to be Float or Double tensors; got mortice.int64"):
         mt.polar(mt.tensor(1), mt.tensor(1))
+
+
+SEGMENTS = [  # reduce, initial, what lengths 2, 0 and 3 of 1, 2, 3, 4, 5 give
+    ("sum", None, [3.0, 0.0, 12.0]), ("mean", None, [1.5, math.nan, 4.0]), ("prod", None, [2.0, 1.0, 60.0]),
+    ("max", None, [2.0, -math.inf, 5.0]), ("min", None, [1.0, math.inf, 3.0]), ("sum", 10, [13.0, 10.0, 22.0]),
+    ("mean", 3, [3.0, 3.0, 5.0]), ("max", 4, [4.0, 4.0, 5.0]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("reduce, initial, want", SEGMENTS)
+def test_segments_are_reduced_one_by_one(device, reduce, initial, want):
+    x = mt.arange(1.0, 6.0, device=device)
+    lengths, offsets = mt.tensor([2, 0, 3], device=device), mt.tensor([0, 2, 2, 5], device=device)
+    rows = x[:, None].expand(5, 2)
+    for made in (
+        mt.segment_reduce(x, reduce, lengths=lengths, initial=initial),
+        mt.segment_reduce(x, reduce, offsets=offsets, initial=initial),
+        mt.segment_reduce(rows, reduce, lengths=lengths, initial=initial)[:, 1],
+        mt.segment_reduce(rows.T, reduce, lengths=lengths.expand(2, 3), axis=1, initial=initial)[1],
+    ):
+        assert str(made.tolist()) == str(want)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_segments_give_gradients_to_what_they_hold(device):
+    x = mt.tensor([1.0, 3.0, 2.0, 5.0, 4.0], requires_grad=True, device=device)
+    lengths = mt.tensor([2, 2], device=device)
+    mt.segment_reduce(x, "max", lengths=lengths, unsafe=True).sum().backward()
+    assert x.grad.tolist() == [0.0, 1.0, 0.0, 1.0, 0.0]
+    for wrong in ({"lengths": lengths}, {"lengths": mt.tensor([6, -1], device=device)}, {}, {"offsets": lengths, "lengths": lengths}):
+        with pytest.raises(RuntimeError, match="segment_reduce: expected"):
+            mt.segment_reduce(x, "sum", **wrong)

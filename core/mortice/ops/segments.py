@@ -1,0 +1,70 @@
+"""Reductions of stretches of a dim, whose lengths a tensor tells."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from mortice.errors import DTypeError, ShapeError
+from mortice.op import TensorBase, check_device
+from mortice.ops import elementwise
+from mortice.ops.gather import scatter_reduce
+from mortice.ops.movement import cast, expand, reshape
+from mortice.ops.scan import cumsum
+from mortice.ops.sort import searchsorted
+from mortice.shape import check_dim
+
+__all__ = ["segment_reduce"]
+
+_START = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}
+_HOW = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin"}
+
+
+def segment_reduce(
+    data: Any, reduce: str, *, lengths: Any = None, indices: Any = None, offsets: Any = None, axis: int = 0,
+    unsafe: bool = False, initial: float | None = None,
+) -> Any:  # fmt: skip
+    """Combine the elements of each stretch of a dim: "sum", "mean", "max", "min" or "prod", begun with `initial`.
+
+    `lengths` (..., S) tells how long the stretches are along `axis`, its last dim, for each index of the dims before that;
+    `offsets` (..., S + 1) where they begin and the last one ends. An empty one gives `initial`, or else 0, nan, an infinity
+    or 1. With `unsafe` lengths that do not add up to the size of the dim are not refused.
+    """
+    if reduce not in _START:
+        raise RuntimeError(f"segment_reduce: expected reduce to be one of {', '.join(_START)}; got {reduce!r}.")
+    if indices is not None or (lengths is None) == (offsets is None):
+        raise RuntimeError("segment_reduce: expected either lengths or offsets, and no indices.")
+    if not data.dtype.is_floating_point:
+        raise DTypeError(f"segment_reduce: not implemented for {data.dtype}. Convert to float.")
+    given = lengths if offsets is None else offsets
+    if not isinstance(given, TensorBase) or given.dtype.kind not in "iu":
+        raise TypeError("segment_reduce: expected lengths or offsets to be a Tensor of integers.")
+    check_device(elementwise.add.op, data, given)  # type: ignore[attr-defined]
+    axis = check_dim("segment_reduce", axis, len(data.shape))
+    if axis != len(given.shape) - 1 or given.shape[:axis] != data.shape[:axis]:
+        raise ShapeError(
+            f"segment_reduce: expected lengths or offsets with the sizes of data before dim {axis}, and one dim for the stretches; "
+            f"got {list(given.shape)} for data of {list(data.shape)}."
+        )
+    n = data.shape[axis]
+    if offsets is not None:
+        starts, ends = offsets[..., :-1], offsets[..., 1:]
+        lengths = ends - starts
+    else:
+        ends = cumsum(lengths, -1)
+        if not unsafe and lengths.numel() and not bool((lengths >= 0).all()):
+            raise RuntimeError("segment_reduce: expected lengths of at least 0.")
+        if not unsafe and not bool((lengths.sum(-1) == n).all()):
+            raise RuntimeError(f"segment_reduce: expected lengths that add up to {n}, the size of dim {axis} of data.")
+    rest = (1,) * (len(data.shape) - axis - 1)
+    places = expand(data.new_empty(0, dtype=ends.dtype).new_ones(n).cumsum(0) - 1, (*data.shape[:axis], n))
+    which = searchsorted(ends.contiguous(), places.contiguous(), right=True)
+    begun = _START[reduce] if initial is None else float(initial)
+    out = data.new_full((*data.shape[:axis], lengths.shape[-1] + 1, *data.shape[axis + 1 :]), begun)
+    # What no stretch has lands on one more, which is left out.
+    index = expand(reshape(which, (*which.shape, *rest)), data.shape)
+    made = scatter_reduce(out, axis, index, data, _HOW[reduce]).narrow(axis, 0, lengths.shape[-1])
+    if reduce != "mean":
+        return made
+    count = cast(reshape(lengths, (*lengths.shape, *rest)), data.dtype)
+    return made / (count if initial is None else count.clamp(min=1))
