@@ -29,7 +29,7 @@ class Arrangement(TensorBase):
     view, reshape, permute, transpose, t = (
         movement.view, movement.reshape, movement.permute, movement.transpose, movement.t)  # fmt: skip
     expand, broadcast_to, squeeze, unsqueeze = (
-        movement.expand, movement.broadcast_to, movement.squeeze, movement.unsqueeze)  # fmt: skip
+        movement.expand, movement.expand, movement.squeeze, movement.unsqueeze)  # fmt: skip
     clone = movement.clone
     view_as, reshape_as, expand_as, flatten, unflatten, ravel = (
         views.view_as, views.reshape_as, views.expand_as, views.flatten, views.unflatten, views.ravel)  # fmt: skip

@@ -400,9 +400,9 @@ def expand(input: Any, *sizes: Any, size: Any = None, implicit: bool = False) ->
     return _expand(input, shape=Size(out))
 
 
-def broadcast_to(input: Any, *sizes: Any, size: Any = None) -> Any:
-    """Repeat along dims of size 1 without copying."""
-    return expand(input, *sizes, size=size)
+def broadcast_to(input: Any, size: Any) -> Any:
+    """Repeat along dims of size 1 without copying; the method takes the sizes one by one too."""
+    return expand(input, size)
 
 
 def _kernel_broadcast_to(x: Any, shape: Any) -> Any:
