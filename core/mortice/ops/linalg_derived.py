@@ -68,7 +68,6 @@ def pinv(
     check_matrix("linalg.pinv", input)
     if hermitian:
         check_square("linalg.pinv", input)
-    check_nan("linalg.pinv", input)
     absolute, relative = _tolerances(input, atol, rcond if rtol is None else rtol)
     # Tolerances of several sizes ask for as many inverses.
     lead = broadcast("linalg.pinv", tuple(input.shape)[:-2], absolute.shape, relative.shape)
