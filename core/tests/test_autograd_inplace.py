@@ -468,7 +468,7 @@ def test_results_of_another_shape_or_kind_are_not_written() -> None:
     for wrong in (
         lambda: x.add_(mt.ones(2, 3)), lambda: x.add_(mt.ones(2, 3), alpha=2), lambda: x.addcmul_(mt.ones(2, 3), x),
         lambda: mt.ones(3, dtype=mt.int64).mul_(0.5), lambda: mt.ones(3, dtype=mt.int64).add_(x, alpha=0.5), lambda: x.lerp_(2.0, 0.5),
-        lambda: x.sub_(x, alpha=True), lambda: x.clamp_(), lambda: x.addcmul_(x, x, value=1j),
+        lambda: x.sub_(x, alpha=True), lambda: (x > 0).square_(), lambda: x.clamp_(), lambda: x.addcmul_(x, x, value=1j),
     ):  # fmt: skip
         with pytest.raises((RuntimeError, TypeError)):
             wrong()
