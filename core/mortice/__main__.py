@@ -42,6 +42,9 @@ def main(argv: list[str] | None = None) -> int:
         "--mode", choices=("eval", "train", "same"), default="eval", help="the modules' mode; eval by default"
     )
     shown.add_argument("--json", action="store_true", help="print JSON")
+    ran = commands.add_parser("run", help="run a script written for PyTorch, in which `import torch` gives mortice")
+    ran.add_argument("-m", dest="module", action="store_true", help="run a module by its name, as `python -m` does")
+    ran.add_argument("script", nargs=argparse.REMAINDER, metavar="SCRIPT ...", help="the script, or the module, and its arguments")
     arguments = parser.parse_args(argv)
     if arguments.command is None:
         print(f"mortice {release}\n")
@@ -51,6 +54,13 @@ def main(argv: list[str] | None = None) -> int:
         from mortice.utils.model_summary import command
 
         return command(arguments)
+    if arguments.command == "run":
+        from mortice.utils.as_torch import run
+
+        if not arguments.script:
+            ran.error("expected a script; got none.")
+        run(arguments.script, module=arguments.module)
+        return 0
     # What a plugin prints while it loads must not end up in the listing.
     with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,0 +1,100 @@
+"""mortice where programs look for PyTorch: `import torch` and `import torchvision` give mortice, in libraries too.
+
+`python -m mortice run train.py` runs a script so; `install()` does it for what a program imports from then on.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import runpy
+import sys
+from collections.abc import Iterable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.metadata import Distribution, DistributionFinder
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import mortice
+
+__all__ = ["install"]
+
+_PLACES = {"torch": "mortice", "torchvision": "mortice.vision", "functorch": "mortice.func"}
+
+
+class _Loader(Loader):
+    """Hands over a module that is loaded already; the import system changes its `__spec__`, which is put back."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self.module, self.spec = module, module.__spec__
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return self.module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self.spec
+
+
+class _Distribution(Distribution):
+    """What libraries ask whether PyTorch is installed, and in which version."""
+
+    def __init__(self, name: str, version: str) -> None:
+        self.text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+
+    def read_text(self, filename: str) -> str | None:
+        return self.text if filename == "METADATA" else None
+
+    def locate_file(self, path: Any) -> Any:
+        return Path(mortice.__file__).parent / path
+
+
+class _Finder(MetaPathFinder):
+    """Finds PyTorch's modules at mortice's."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        head, _, rest = fullname.partition(".")
+        if head not in _PLACES:
+            return None
+        place = f"{_PLACES[head]}.{rest}" if rest else _PLACES[head]
+        try:
+            return ModuleSpec(fullname, _Loader(importlib.import_module(place)), is_package=True)
+        except ModuleNotFoundError as error:
+            if not rest or error.name is None or not place.startswith(error.name):
+                raise  # a part that is not installed, or something else that the module needs
+            return None
+
+    def find_distributions(self, context: Any = None) -> Iterable[Distribution]:
+        asked = (context or DistributionFinder.Context()).name
+        for name in ("torch", "torchvision"):
+            if (asked is None or asked == name) and importlib.util.find_spec(_PLACES[name]) is not None:
+                yield _Distribution(name, str(importlib.import_module(_PLACES[name]).__version__))
+
+
+def install() -> None:
+    """Let `import torch`, `torchvision` and `functorch` give mortice's modules from now on, in this process.
+
+    Call it before anything imports PyTorch, which need not be installed. Processes that are spawned, not forked, start anew.
+
+    Raises:
+        RuntimeError: when PyTorch itself has been imported.
+    """
+    if any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        return
+    there = [name for name in _PLACES if name in sys.modules]
+    if there:
+        raise RuntimeError(f"as_torch.install: expected PyTorch not to be imported yet; got {there[0]!r} in sys.modules. Call it first.")
+    sys.meta_path.insert(0, _Finder())
+
+
+def run(arguments: Sequence[str], *, module: bool) -> None:
+    """Run a script, or a module by its name, with its arguments, as `python` does; `import torch` gives mortice."""
+    install()
+    sys.argv[:] = arguments
+    if module:
+        sys.path.insert(0, "")
+        runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
+    else:
+        sys.path.insert(0, str(Path(arguments[0]).resolve().parent))
+        runpy.run_path(arguments[0], run_name="__main__")

@@ -1,0 +1,79 @@
+"""`python -m mortice run`: scripts written for PyTorch, and libraries that they import, get mortice as they are."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LIBRARY = """
+import torch
+from torch import Tensor
+
+def twice(x: Tensor) -> Tensor:
+    return torch.add(x, x)
+"""
+SCRIPT = """
+import importlib.metadata, importlib.util, pickle, sys
+assert importlib.util.find_spec("torch") is not None and importlib.metadata.version("torch").startswith("2.13.0+mortice")
+import torch, torch.nn as nn, torchvision, torchvision.transforms as T
+import torch.nn.functional as F
+import torch.optim.adamw, torch.utils._pytree
+from torch.utils.data import DataLoader, TensorDataset
+import library, mortice
+assert torch is mortice and nn is mortice.nn is torch.nn and torchvision is mortice.vision and F is mortice.nn.functional
+assert nn.__spec__.name == "mortice.nn" and torch.__version__ >= "2.0" and __name__ == "__main__"
+assert importlib.metadata.version("torchvision").startswith("0.28.0") and importlib.metadata.version("pluggy")
+try:
+    import torch.nothing_of_the_kind
+except ModuleNotFoundError as error:
+    print(error)
+model = pickle.loads(pickle.dumps(nn.Linear(1, 1)))
+batches = DataLoader(TensorDataset(torch.arange(8.0).reshape(8, 1)), batch_size=4, num_workers=1)
+print([tuple(model(x).shape) for (x,) in batches], library.twice(torch.ones(2)).tolist(), sys.argv[1:])
+"""
+EXPECTED = ["No module named 'torch.nothing_of_the_kind'", "[(4, 1), (4, 1)] [2.0, 2.0] ['a', '--epochs', '3']"]
+
+
+def python(*arguments: str, where: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *arguments], cwd=where, capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.fixture
+def scripts(tmp_path: Path) -> Path:
+    (tmp_path / "library.py").write_text(LIBRARY)
+    (tmp_path / "train.py").write_text(SCRIPT)
+    (tmp_path / "elsewhere").mkdir()
+    return tmp_path
+
+
+def test_a_script_runs_as_it_is(scripts: Path) -> None:
+    done = python("-m", "mortice", "run", "../train.py", "a", "--epochs", "3", where=scripts / "elsewhere")
+    assert done.stdout.splitlines() == EXPECTED and done.returncode == 0, done.stderr
+
+
+def test_so_does_a_module(scripts: Path) -> None:
+    done = python("-m", "mortice", "run", "-m", "train", "a", "--epochs", "3", where=scripts)
+    assert done.stdout.splitlines() == EXPECTED and done.returncode == 0, done.stderr
+
+
+def test_what_the_script_raises_or_returns_is_what_the_command_does(scripts: Path) -> None:
+    (scripts / "leave.py").write_text("import torch\nraise SystemExit(3)")
+    (scripts / "fail.py").write_text("import torch\ntorch.ones(2) + torch.ones(3)")
+    assert python("-m", "mortice", "run", "leave.py", where=scripts).returncode == 3
+    failed = python("-m", "mortice", "run", "fail.py", where=scripts)
+    assert failed.returncode == 1 and "fail.py" in failed.stderr and "ShapeError" in failed.stderr
+    assert python("-m", "mortice", "run", where=scripts).returncode == 2
+    assert "FileNotFoundError" in python("-m", "mortice", "run", "absent.py", where=scripts).stderr
+
+
+def test_it_comes_before_pytorch_or_not_at_all(scripts: Path) -> None:
+    (scripts / "torch.py").write_text("")  # stands for PyTorch
+    late = "import torch\nfrom mortice.utils import as_torch\nas_torch.install()"
+    done = python("-c", late, where=scripts)
+    assert done.returncode == 1 and "expected PyTorch not to be imported yet; got 'torch' in sys.modules" in done.stderr
+    twice = "from mortice.utils import as_torch\nas_torch.install(); as_torch.install()\nimport mortice, torch\nassert torch is mortice"
+    done = python("-c", twice, where=scripts)
+    assert done.returncode == 0, done.stderr
