@@ -47,8 +47,16 @@ class _Asked(dict):  # type: ignore[type-arg]
 
     def __missing__(self, kind: type) -> bool:
         asked = getattr(kind, "__torch_function__", None)
-        found = self[kind] = kind is not Tensor and asked is not None and asked is not _disabled_torch_function_impl
+        own = kind is Tensor or asked is None or asked is _disabled_torch_function_impl
+        # PyTorch's tensors are arrays of another library here: what theirs does is call the function again.
+        found = self[kind] = not own and not _of_pytorch(asked)
         return found
+
+
+def _of_pytorch(function: Any) -> bool:
+    """Tell whether it is one of PyTorch's own functions."""
+    maker = getattr(function, "__module__", None) or getattr(function, "__objclass__", type).__module__
+    return maker.partition(".")[0] == "torch"  # type: ignore[no-any-return]
 
 
 _asked = _Asked({list: True, tuple: True})
@@ -288,6 +296,8 @@ def _asking() -> Any:
 
 def _computed(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """Compute a call in which a tensor of a derived class takes part; what comes out is of that class too."""
+    if _of_pytorch(func):  # which would ask here again and again
+        return NotImplemented
     for kind in types:
         if not issubclass(cls, kind):
             return NotImplemented

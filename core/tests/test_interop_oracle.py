@@ -284,3 +284,20 @@ def test_an_expression_ends_as_in_pytorch(expression):
         assert isinstance(ours, type(theirs)), (ours, theirs)
     else:
         assert ours == theirs
+
+
+def test_pytorch_refuses_tensors_that_are_not_its_own() -> None:
+    x, y = torch.ones(2), mortice.ones(2)
+    for call in (lambda: torch.add(x, y), lambda: torch.nn.functional.linear(y, x), lambda: torch.cat([x, y])):
+        with pytest.raises(TypeError, match="__torch_function__"):
+            call()
+    assert (x + y).tolist() == (y + x).tolist() == [2.0, 2.0]  # it lets the other operand answer
+    assert torch.equal(torch.from_dlpack(y), x) and torch.equal(torch.as_tensor(y), x)
+
+
+def test_its_tensors_are_arrays_also_where_functions_ask() -> None:
+    import mortice.overrides
+
+    x = torch.arange(3.0)
+    assert mortice.as_tensor(x).data_ptr() == mortice.from_dlpack(x).data_ptr() == x.data_ptr()
+    assert not mortice.overrides.has_torch_function((x,)) and (mortice.ones(3) + x).tolist() == [1.0, 2.0, 3.0]
