@@ -463,7 +463,7 @@ _CAST = frozenset(
     "linalg.householder_product linalg.lstsq linalg.matrix_rank linalg.pinv "
     "linalg.tensorinv linalg.tensorsolve logical_not lu nanmean normal square stack std var".split()
 )
-_NEVER_CAST = frozenset("clamp complex heaviside renorm where".split())  # among those that broadcast
+_NEVER_CAST = frozenset("clamp complex heaviside where".split())  # among those that broadcast
 
 
 def casts_out(name: str, op: Any) -> bool:

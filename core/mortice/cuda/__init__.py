@@ -72,7 +72,6 @@ __all__ = [
     "synchronize", "use_mem_pool",
 ]  # fmt: skip
 has_half = True
-_initialized = False  # programs that keep the random state of a GPU for a second forward ask it
 
 
 def manual_seed(seed: int) -> None:
@@ -128,6 +127,8 @@ def __getattr__(name: str) -> object:
         return importlib.import_module(f"mortice.cuda.{name}")
     if name in ("CUDAGraph", "MemPool", "graph", "graph_pool_handle", "make_graphed_callables", "use_mem_pool"):
         return getattr(importlib.import_module("mortice.cuda.graphs"), name)
+    if name == "_initialized":  # programs that keep the random state of a GPU for a second forward ask it
+        return is_initialized()
     typed = importlib.import_module("mortice.methods.typed")
     if name in typed.__all__ and name.endswith("Tensor"):
         return typed.on_cuda(name)

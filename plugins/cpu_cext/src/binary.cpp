@@ -189,12 +189,17 @@ PyObject *run(const Work &w, Input *inputs, int count) {
         line = x->contiguous && same_shape(*x, *lead);
     }
     if (!line) return run_any(w, inputs, count).release();
-    const Array *arrays[MAX_INPUTS];
-    int n = 0;
-    for (int i = 0; i < count; i++)
-        if (inputs[i].array) arrays[n++] = inputs[i].array;
-    bool over;
-    Ref out = result_like(*lead, w.out, arrays, n, over);
+    bool over = false;
+    Ref out;
+    if (into_calls) {
+        const Array *arrays[MAX_INPUTS];
+        int n = 0;
+        for (int i = 0; i < count; i++)
+            if (inputs[i].array) arrays[n++] = inputs[i].array;
+        out = result_like(*lead, w.out, arrays, n, over);
+    } else {
+        out = make_like(*lead, w.out);
+    }
     at[0] = out->data;
     step[0] = out->itemsize();
     if (over) {

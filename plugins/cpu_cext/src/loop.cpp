@@ -203,10 +203,16 @@ int broadcast_shapes(const Array *const *xs, int count, int64_t *shape) {
     return ndim;
 }
 
-namespace {
-int into_calls = 0;  // of any thread, so that usually nothing more is asked
-thread_local Array *given = nullptr;
-}  // namespace
+int into_calls = 0;
+static thread_local Array *given = nullptr;
+
+// The array that was given, for the one result that it can hold. What overwrites is not left half done.
+static Ref taken() {
+    Array *out = given;
+    given = nullptr;
+    must_finish = true;
+    return Ref::share(out);
+}
 
 Ref result_like(const Array &x, DType to, const Array *const *xs, int count, bool &over) {
     over = false;
@@ -218,16 +224,14 @@ Ref result_like(const Array &x, DType to, const Array *const *xs, int count, boo
         if (in.data != out->data || in.size != out->size || in.itemsize() != out->itemsize() || !in.contiguous) return make_like(x, to);
         over = true;
     }
-    given = nullptr;  // one result is all that it can hold
-    return Ref::share(out);
+    return taken();
 }
 
 Ref result_over(Array &x, std::initializer_list<const Array *> operands) {
     if (!into_calls || given != &x || !x.writable) return {};
     for (const Array *y : operands)
         if (may_overlap(x, *y)) return {};
-    given = nullptr;
-    return Ref::share(&x);
+    return taken();
 }
 
 Alone::Alone() : kept_(into_calls ? given : nullptr) {
@@ -255,7 +259,7 @@ static PyObject *into(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     struct Giving {
         Array *before = given;
         explicit Giving(Array *x) { into_calls++, given = x; }
-        ~Giving() { into_calls--, given = before; }
+        ~Giving() { into_calls--, given = before, must_finish = false; }
     };
     // A default body is several kernels, of which the first would overwrite what the second reads.
     Giving giving(PyCFunction_Check(args[1]) ? as_optional(args[0]) : nullptr);

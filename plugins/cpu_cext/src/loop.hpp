@@ -36,6 +36,9 @@ int broadcast_shapes(const Array *const *xs, int count, int64_t *shape);
 
 // ---- results in memory that is there ----
 
+// Whether `into` runs on any thread: there is nothing to ask otherwise.
+extern int into_calls;
+
 // An array to hold the result of an elementwise kernel over row-major arrays of x's shape: a new one, or within `into` the
 // one that was given, where that serves and operands lie in it at the same elements or not at all. `over` says that one does.
 Ref result_like(const Array &x, DType to, const Array *const *xs, int count, bool &over);

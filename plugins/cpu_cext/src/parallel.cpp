@@ -159,7 +159,7 @@ bool lead_parts(Pool &p, const Job &job) {
         int64_t begin = p.next.fetch_add(job.step, std::memory_order_relaxed);
         if (begin >= job.n) break;
         job.run(begin);
-        if (!unlocked_state) continue;
+        if (!unlocked_state || must_finish) continue;
         auto now = std::chrono::steady_clock::now();
         if (now - asked < BETWEEN_SIGNALS) continue;
         asked = now;
@@ -235,6 +235,7 @@ void set_num_threads(int n) {
 }
 
 thread_local PyThreadState *unlocked_state = nullptr;
+thread_local bool must_finish = false;
 thread_local int unlocked_threads = 1;
 
 int thread_number() { return number; }

@@ -140,3 +140,26 @@ def test_errors_leave_the_target_and_what_follows(rows: Any) -> None:
     assert _cext.add(x, x) is not x
     with pytest.raises(TypeError, match="into: expected an array, a kernel"):
         _cext.into(x)
+
+
+def test_ctrl_c_waits_until_what_is_overwritten_is_whole() -> None:
+    # Neighbours in Fibonacci's row take Euclid's algorithm longest: a kernel of some tenths of a second, which hears of
+    # signals in between where its result is a new array.
+    program = """
+import signal
+import mortice as mt
+mt.set_backend("cpu_cext")
+mt.set_num_threads(1)
+x, y = (mt.full((1 << 24,), n) for n in (7540113804746346429, 4660046610375530309))
+mt.ones(3, dtype=mt.int64).gcd_(y[:3])
+def stop(*_): raise KeyboardInterrupt
+signal.signal(signal.SIGALRM, stop)
+signal.setitimer(signal.ITIMER_REAL, 0.02)
+try:
+    x.gcd_(y)
+except KeyboardInterrupt:
+    print("heard")
+print("whole" if (x == 1).all() else "half done")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.splitlines() == ["heard", "whole"], done.stdout + done.stderr
