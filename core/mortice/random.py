@@ -3,6 +3,8 @@
 A generator is a seed and an offset; a draw takes as many words as its result has elements and moves the
 offset. There is one default generator a process, for every device and backend: a stream does not depend on
 them. Captured work draws from where a generator is when it is replayed (`CapturedDraws`).
+
+With `set_engine("mt19937")` what is drawn on the CPU is what PyTorch draws there; `backends.mt19937` has that.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ DEFAULT_SEED = 67280421310721
 _WORDS = 1 << 64
 _STATE_TAG = b"philox64"
 _STATE_SIZE = len(_STATE_TAG) + 16
+_PYTORCH_SIZE = 5056
 _CAPTURED_TAG = b"captured"  # then the capture, its words so far, and a state as above
 
 
@@ -34,12 +37,13 @@ class Generator:
         device: where its user means to draw; the stream is the same on every device.
     """
 
-    __slots__ = ("device", "_seed", "_offset", "_lock", "__weakref__")
+    __slots__ = ("device", "_seed", "_offset", "_engine", "_lock", "__weakref__")
 
     def __init__(self, device: str | Device = "cpu") -> None:
         self.device = Device(device)
         self._seed = DEFAULT_SEED
         self._offset = 0
+        self._engine = _engines[get_engine()](DEFAULT_SEED)
         self._lock = threading.Lock()
 
     def manual_seed(self, seed: int) -> Generator:
@@ -64,6 +68,10 @@ class Generator:
     def offset(self) -> int:
         """The number of words taken so far."""
         return self._offset
+
+    def engine_for(self, device: Device) -> Any:
+        """Return what makes this generator's numbers on a device, None where words of the stream do."""
+        return self._engine if device.type == "cpu" and device.backend.has_values else None
 
     def take(self, n_words: int, device: Device | None = None) -> tuple[Any, int]:
         """Reserve the next words for one draw, and return the seed and the offset of the first of them.
@@ -92,13 +100,18 @@ class Generator:
         return self
 
     def state_bytes(self) -> bytes:
-        """Return 24 bytes: a tag, the seed and the offset, both little-endian; more while work is captured."""
+        """Return 24 bytes: a tag, the seed and the offset, both little-endian; more while work is captured.
+
+        With the engine mt19937 they are PyTorch's 5056 bytes, before these 24 if another device has drawn too.
+        """
         with self._lock:
             state = _STATE_TAG + self._seed.to_bytes(8, "little") + self._offset.to_bytes(8, "little")
+            if self._engine is not None:
+                state = self._engine.state(self._seed) + (state if self._offset else b"")
         return state if modes.capture is None else modes.capture.state_of(self) + state
 
     def load_state_bytes(self, state: Any) -> None:
-        """Return to a state of `state_bytes`."""
+        """Return to a state of `state_bytes`, or of a CPU generator of PyTorch; its engine becomes the state's."""
         try:
             data = b"" if isinstance(state, int) else bytes(state.tolist() if hasattr(state, "tolist") else state)
         except (TypeError, ValueError):
@@ -107,13 +120,20 @@ class Generator:
             raise TypeError(f"set_state: expected the bytes that get_state gave; got {type(state).__name__}.")
         if data.startswith(_CAPTURED_TAG):
             data = _captured("set_state").load(self, data)
+        engine, seed = None, 0
+        if len(data) in (_PYTORCH_SIZE, _PYTORCH_SIZE + _STATE_SIZE):
+            engine = _mt19937(0)
+            seed = engine.load(data[:_PYTORCH_SIZE])
+            data = data[_PYTORCH_SIZE:] or _STATE_TAG + seed.to_bytes(8, "little") + bytes(8)
         if len(data) != _STATE_SIZE or not data.startswith(_STATE_TAG):
             raise RuntimeError(
-                f"set_state: expected the {_STATE_SIZE} bytes of get_state, beginning with {_STATE_TAG!r}; "
-                f"got {len(data)} bytes beginning with {data[:8]!r}. "
+                f"set_state: expected the {_STATE_SIZE} bytes of get_state, beginning with {_STATE_TAG!r}, or the "
+                f"{_PYTORCH_SIZE} of a CPU generator of PyTorch; got {len(data)} bytes beginning with {data[:8]!r}. "
                 "States of other libraries do not carry over."
             )
-        self._set(int.from_bytes(data[8:16], "little"), int.from_bytes(data[16:], "little"))
+        with self._lock:
+            self._seed, self._offset = (int.from_bytes(data[at : at + 8], "little") for at in (8, 16))
+            self._engine = engine
 
     def clone_state(self) -> Generator:
         """Return another generator at the same position."""
@@ -122,6 +142,8 @@ class Generator:
     def _set(self, seed: int, offset: int) -> None:
         with self._lock:
             self._seed, self._offset = seed, offset
+            if self._engine is not None:
+                self._engine.seed(seed)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (str(self.device), self.state_bytes())
@@ -209,7 +231,48 @@ def wrap_state(state: bytes) -> Any:
     return state
 
 
+def _mt19937(seed: int) -> Any:
+    from mortice.backends.mt19937 import MT19937
+
+    return MT19937(seed)
+
+
+_engines: dict[str, Callable[[int], Any]] = {"philox": lambda seed: None, "mt19937": _mt19937}
+_engine = "philox"
+
+
+def get_engine() -> str:
+    """Return the name of the engine that makes the random numbers of new generators."""
+    return _engine
+
+
+def set_engine(name: str) -> None:
+    """Choose which random numbers a seed gives: "philox", mortice's own, or "mt19937", PyTorch's.
+
+    Philox gives one seed the same numbers on every backend and device. With mt19937 what is drawn on the CPU after
+    `manual_seed` is what PyTorch 2.13 draws there: the same weights, the same order of a DataLoader, the same dropout; draws
+    are slower, and other devices keep to Philox. Poisson, binomial, gamma and log-normal numbers, rrelu, and draws into
+    tensors that are not contiguous are other ones than PyTorch's.
+
+    The default generator goes to the start of its seed, and generators made from now on have the engine; those that are
+    there keep theirs. The environment variable MORTICE_RANDOM chooses one at the start.
+
+    Raises:
+        ValueError: for another name.
+    """
+    global _engine
+    if name not in _engines:
+        raise ValueError(f"set_engine: expected one of {', '.join(map(repr, _engines))}; got {name!r}.")
+    _not_captured("set_engine")
+    _engine = name
+    generator = default_generator
+    with generator._lock:
+        generator._engine, generator._offset = _engines[name](generator._seed), 0
+
+
 default_generator = Generator()
+if "MORTICE_RANDOM" in os.environ:
+    set_engine(os.environ["MORTICE_RANDOM"])
 
 
 def _after_fork() -> None:

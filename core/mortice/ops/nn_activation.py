@@ -6,18 +6,16 @@ import math
 from typing import Any
 
 from mortice.backends.kernel_tools import in_float32
-from mortice.dtype import DType, bool_
+from mortice.dtype import DType
 from mortice.errors import DTypeError, ShapeError
-from mortice.levels import drawing
 from mortice.modes import autocasting
 from mortice.mutation import inplace
 from mortice.op import TensorBase, broadcast, hold, op, same
 from mortice.ops.arguments import numpy_names
 from mortice.ops.data import number
 from mortice.ops.movement import cast, reshape
-from mortice.random import default_generator
+from mortice.ops.random import bernoulli_mask
 from mortice.shape import Size, check_dim, prod
-from mortice.tensor import make
 
 # ---- relu and the other straight lines ----
 
@@ -368,10 +366,7 @@ _dropout.vjp(x=lambda k, g, keep, p: k.dropout(g, keep, p=p), jvp="linear")
 
 def keep_mask(x: Any, shape: Any, p: float) -> Any:
     """Draw a bool mask, False with probability p."""
-    shape = Size(shape)
-    device, words = drawing(x._device, prod(shape))
-    seed, offset = default_generator.take(words, device)
-    return make(device.backend.random_bernoulli(seed, offset, 1 - p, shape, device=device), device, bool_, shape)
+    return bernoulli_mask(1 - p, Size(shape), x._device)
 
 
 def check_probability(name: str, p: float) -> None:

@@ -12,9 +12,9 @@ from mortice import fast
 from mortice import random as _streams
 from mortice.backends.plugins import resolve
 from mortice.device import Device
-from mortice.dtype import DType, as_dtype, bool_, finfo, float64, get_default_dtype, iinfo, int64, uint8
+from mortice.dtype import DType, as_dtype, bool_, finfo, float32, float64, get_default_dtype, iinfo, int64, uint8
 from mortice.errors import DTypeError
-from mortice.levels import drawing, raise_to, stack
+from mortice.levels import chain, drawing, raise_to, stack
 from mortice.modes import modes
 from mortice.mutation import assign, check_writable, plain, write
 from mortice.op import TensorBase, number_of
@@ -35,23 +35,44 @@ __all__ = [
 _in_c: Any = getattr(fast._engine, "draw", None)  # where that was built
 
 
+def _checked(generator: Any) -> Any:
+    if generator is None:
+        return _streams.default_generator
+    if not isinstance(generator, _streams.Generator):
+        raise TypeError(f"generator: expected a mortice.Generator; got {type(generator).__name__}.")
+    return generator
+
+
 def _take(generator: Any, n: int, device: Device) -> tuple[int, int, Device]:
     """Reserve words of a generator, by default the process's own; inside vmap each sample may need its own."""
     if stack.levels:
         device, n = drawing(device, n)
-    if generator is None:
-        generator = _streams.default_generator
-    elif not isinstance(generator, _streams.Generator):
-        raise TypeError(f"generator: expected a mortice.Generator; got {type(generator).__name__}.")
-    return (*generator.take(n, device), device)
+    return (*_checked(generator).take(n, device), device)
+
+
+def _in_turn(draw: str, generator: Any, shape: Size, dtype: DType, device: Device, *given: Any) -> Any:
+    """Draw with an engine that makes one number after the other, if the generator has one; None elsewhere."""
+    generator = _checked(generator)
+    base = device.base
+    engine = generator.engine_for(base)
+    if engine is None:
+        return None
+    levels = chain(drawing(device, 1)[0])[::-1]
+    lanes = Size((*[level.size for level in levels if level.randomness == "different"], *shape))
+    with generator._lock:
+        made = make(getattr(engine, draw)(base.backend, base, lanes, *given), base, dtype, lanes)
+    for level in levels:
+        made = level.enter(made) if level.randomness == "different" else raise_to(made, level.above(made._device))
+    return made
 
 
 def _usual(name: str, kernel: str, generator: Any, shape: Size, dtype: DType, device: Device, *given: Any) -> Any:
     """Draw in C where nothing is unusual about the generator; None elsewhere."""
-    if _in_c is None or (generator is not None and type(generator) is not _streams.Generator):
+    generator = _streams.default_generator if generator is None else generator
+    if _in_c is None or type(generator) is not _streams.Generator or generator._engine is not None:
         return None
     try:
-        return _in_c(generator or _streams.default_generator, stack, kernel, shape, dtype, device, *given)
+        return _in_c(generator, stack, kernel, shape, dtype, device, *given)
     except (MemoryError, ValueError, OverflowError) as error:
         raise out_of_memory(name, shape, dtype, error) from None
 
@@ -66,22 +87,21 @@ def _floating(name: str, dtype: DType | None) -> DType:
 def _draw(name: str, kernel: str, shape: Size, dtype: DType, device: Device, generator: Any) -> Any:
     """Draw floats; a complex number takes its real and imaginary part from one stream, one after the other."""
     check_dtype(name, dtype, device)
-    plain = dtype.kind == "f"
-    if plain and (made := _usual(name, kernel, generator, shape, dtype, device)) is not None:
+    if dtype.kind == "c":
+        parts = _draw(name, kernel, Size((*shape, 2)), dtype.to_real(), device, generator)
+        joined = cast(parts[..., 0], dtype) + cast(parts[..., 1], dtype) * 1j
+        # PyTorch's standard complex normal has variance 1 in all.
+        return joined * math.sqrt(0.5) if kernel == "random_normal" else joined
+    if (made := _usual(name, kernel, generator, shape, dtype, device)) is not None:
         return made
-    seed, offset, device = _take(generator, prod(shape) * (1 if plain else 2), device)
-    k = device.backend
-    draw = getattr(k, kernel)
-    if plain:
-        try:
-            return make(draw(seed, offset, shape, dtype=dtype, device=device), device, dtype, shape)
-        except (MemoryError, ValueError, OverflowError) as error:
-            raise out_of_memory(name, shape, dtype, error) from None
-    parts = draw(seed, offset, (*shape, 2), dtype=dtype.to_real(), device=device)
-    re, im = (make(k.getitem(parts, (..., i)), device, dtype.to_real(), shape) for i in (0, 1))
-    joined = cast(re, dtype) + cast(im, dtype) * 1j
-    # PyTorch's standard complex normal has variance 1 in all.
-    return joined * math.sqrt(0.5) if kernel == "random_normal" else joined
+    try:
+        if (made := _in_turn(kernel, generator, shape, dtype, device, dtype)) is not None:
+            return made
+        seed, offset, device = _take(generator, prod(shape), device)
+        draw = getattr(device.backend, kernel)
+        return make(draw(seed, offset, shape, dtype=dtype, device=device), device, dtype, shape)
+    except (MemoryError, ValueError, OverflowError) as error:
+        raise out_of_memory(name, shape, dtype, error) from None
 
 
 def _moved(t: Any, scale: Any, shift: Any) -> Any:
@@ -222,7 +242,9 @@ def _fitting(name: str, low: int, high: int, dtype: DType) -> int:
     return max(last - step // 2, low + 1) if last >= high else high
 
 
-def _integers(name: str, low: Any, high: Any, shape: Size, dtype: DType, device: Device, generator: Any) -> Any:
+def _integers(
+    name: str, low: Any, high: Any, shape: Size, dtype: DType, device: Device, generator: Any, whole: bool = False
+) -> Any:
     low, high = int(low), int(high)
     if low >= high:
         raise RuntimeError(f"{name}: expects 'from' to be less than 'to', but got from={low} >= to={high}")
@@ -231,12 +253,16 @@ def _integers(name: str, low: Any, high: Any, shape: Size, dtype: DType, device:
     made = _usual(name, "random_integers", generator, shape, int64, device, low, high, shape)
     if made is not None:
         return cast(made, dtype)
-    seed, offset, device = _take(generator, prod(shape), device)
     try:
-        data = device.backend.random_integers(seed, offset, low, high, shape, device=device)
+        # PyTorch fills a dtype of up to 32 bits with one word each, however many values it has.
+        made = _in_turn("random_integers", generator, shape, int64, device, low, high, whole and dtype.itemsize < 8)
+        if made is None:
+            seed, offset, device = _take(generator, prod(shape), device)
+            data = device.backend.random_integers(seed, offset, low, high, shape, device=device)
+            made = make(data, device, int64, shape)
     except (MemoryError, ValueError, OverflowError) as error:
         raise out_of_memory(name, shape, int64, error) from None
-    return cast(make(data, device, int64, shape), dtype)
+    return cast(made, dtype)
 
 
 def randint(
@@ -288,9 +314,10 @@ def randperm(
     shape = Size((n,))
     made = _usual("randperm", "random_permutation", generator, shape, int64, where, n)
     if made is None:
-        seed, offset, where = _take(generator, n, where)
         try:
-            made = make(where.backend.random_permutation(seed, offset, n, device=where), where, int64, shape)
+            if (made := _in_turn("random_permutation", generator, shape, int64, where)) is None:
+                seed, offset, where = _take(generator, n, where)
+                made = make(where.backend.random_permutation(seed, offset, n, device=where), where, int64, shape)
         except (MemoryError, ValueError, OverflowError) as error:
             raise out_of_memory("randperm", shape, int64, error) from None
     return given("randperm", cast(made, dtype), out, requires_grad, pin_memory)
@@ -305,6 +332,9 @@ def bernoulli_mask(p: Any, shape: Size, device: Device, generator: Any = None) -
         made = _usual("bernoulli", "random_bernoulli", generator, shape, bool_, device, float(p), shape)
         if made is not None:
             return made
+    kind = float32 if isinstance(p, TensorBase) and p.dtype is not float64 else float64
+    if (made := _in_turn("random_uniform", generator, shape, kind, device, kind)) is not None:
+        return made < p
     seed, offset, device = _take(generator, prod(shape), device)
     given = raise_to(p, device)._data if isinstance(p, TensorBase) else float(p)
     data = device.backend.random_bernoulli(seed, offset, given, shape, device=device)
@@ -352,7 +382,7 @@ def multinomial(
     if total.numel() and not (range_of(total) or (1, 1))[0] > 0:
         raise RuntimeError("multinomial: invalid multinomial distribution (sum of probabilities <= 0)")
     rows = input.shape[:-1]
-    if replacement:
+    if replacement and num_samples > 1:
         edges = (weights / total).cumsum(-1)
         u = _draw("multinomial", "random_uniform", Size((*rows, num_samples)), weights.dtype, input._device, generator)
         u = u * edges[..., -1:]
@@ -363,7 +393,8 @@ def multinomial(
     else:
         # The smallest exponential clocks of rate w ring in the order of a draw without replacement.
         clock = _draw("multinomial", "random_exponential", input.shape, weights.dtype, input._device, generator)
-        made = (clock / weights).argsort(-1)[..., :num_samples]
+        rung = clock / weights
+        made = rung.argmin(-1, keepdim=True) if num_samples == 1 else rung.argsort(-1)[..., :num_samples]
     return given("multinomial", made, out)
 
 
@@ -458,11 +489,11 @@ def random_(self: Any, from_: Any = None, to: Any = ..., *, generator: Any = Non
     from_ = named.get("from", from_)
     if from_ is not None and to is ...:
         from_, to = 0, from_
-    d = self.dtype
+    d, whole = self.dtype, from_ is None and to is ...
     if to is None or to is ...:
         last = 1 if d is bool_ else int(2 / _limits(d).eps) if d.kind in "fc" else min(_limits(d).max, 2**63 - 1)
         to = last + 1
-    return _fill("random_", self, _integers("random_", from_ or 0, to, self.shape, d, self._device, generator))
+    return _fill("random_", self, _integers("random_", from_ or 0, to, self.shape, d, self._device, generator, whole))
 
 
 # ---- seeds and states ----

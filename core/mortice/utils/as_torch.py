@@ -1,6 +1,7 @@
 """mortice where programs look for PyTorch: `import torch` and `import torchvision` give mortice, in libraries too.
 
-`python -m mortice run train.py` runs a script so; `install()` does it for what a program imports from then on.
+`python -m mortice run train.py` runs a script so, with PyTorch's random numbers on the CPU; `install()` does the former for
+what a program imports from then on.
 """
 
 from __future__ import annotations
@@ -88,9 +89,13 @@ def install() -> None:
     sys.meta_path.insert(0, _Finder())
 
 
-def run(arguments: Sequence[str], *, module: bool) -> None:
-    """Run a script, or a module by its name, with its arguments, as `python` does; `import torch` gives mortice."""
+def run(arguments: Sequence[str], *, module: bool, engine: str) -> None:
+    """Run a script, or a module by its name, with its arguments, as `python` does; `import torch` gives mortice.
+
+    Its random numbers are those of `engine`, as `mortice.random.set_engine` has them.
+    """
     install()
+    mortice.random.set_engine(engine)
     sys.argv[:] = arguments
     if module:
         sys.path.insert(0, "")

@@ -217,7 +217,7 @@ class DataLoader(Generic[T]):
 
 def _base_seed(generator: Any) -> int:
     """Draw the seed that the workers' seeds derive from; without workers too, so that they change no later draw."""
-    return int(mortice.randint(0, 2**63 - 1, (), dtype=mortice.int64, generator=generator).item())
+    return int(mortice.empty((), dtype=mortice.int64).random_(generator=generator).item())
 
 
 class _BaseDataLoaderIter(Iterator[Any]):

@@ -52,7 +52,7 @@ class Workers:
                 process = context.Process(
                     target=worker.run, daemon=True,
                     args=(theirs, loader.dataset, loader._fetcher(), i, loader.num_workers, base_seed,
-                          loader.worker_init_fn, mortice.default_backend()),
+                          loader.worker_init_fn, mortice.default_backend(), mortice.random.get_engine()),
                 )  # fmt: skip
                 with theirs:
                     process.start()

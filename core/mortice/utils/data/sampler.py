@@ -59,7 +59,7 @@ class RandomSampler(Sampler[int]):
         generator = self.generator
         if generator is None:
             generator = mortice.Generator()
-            generator.manual_seed(int(mortice.randint(0, 2**63 - 1, (), dtype=mortice.int64).item()))
+            generator.manual_seed(int(mortice.empty((), dtype=mortice.int64).random_().item()))
         left = self.num_samples
         while left > 0:
             count = min(left, n)

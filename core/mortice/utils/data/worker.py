@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import mortice
-from mortice.random import worker_seed
+from mortice.random import set_engine, worker_seed
 from mortice.utils.data.fetch import EndOfStream, seed_everything
 from mortice.utils.data.sharing import Sender
 
@@ -103,7 +103,7 @@ class _Inbox:
 
 def run(
     connection: Any, dataset: Any, make_fetcher: Any, worker_id: int, num_workers: int, base_seed: int, init_fn: Any,
-    backend: str,
+    backend: str, engine: str,
 ) -> None:  # fmt: skip
     """Answer each task with a batch, an error or the end of the stream, until the parent closes the connection."""
     global _info
@@ -112,6 +112,7 @@ def run(
     sender = Sender(connection)
     inbox = _Inbox(connection)
     mortice.set_backend(backend)
+    set_engine(engine)
     seed = worker_seed(base_seed, worker_id)
     seed_everything(seed)
     _info = WorkerInfo(worker_id, num_workers, seed, dataset)

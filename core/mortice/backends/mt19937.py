@@ -1,0 +1,150 @@
+"""PyTorch's random numbers on the CPU: MT19937, and the draws that PyTorch 2.13 makes from it, one after the other.
+
+The words are those of Python's own `random.Random`, which is the same twister. What takes which words is in `MT19937`'s
+methods; measured against PyTorch 2.13 on x86, uniform numbers, integers, permutations and masks are equal, and normal and
+exponential numbers to the rounding of their logarithms and sines. The draws use required kernels alone.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+from mortice.backends.host import HostBuffer, pack
+from mortice.device import Device
+from mortice.dtype import DType, bfloat16, float16, float32, float64, int32, int64
+from mortice.shape import prod
+
+_N = 624
+# PyTorch's state of a CPU generator: the seed, words left, a flag, the next word, the words, and the normal kept back.
+_STATE = struct.Struct(f"<QiiQ{_N}Q3di4xfi")
+STATE_SIZE = _STATE.size
+_BLOCK = 16  # normal numbers are made so many at once
+_WIDE = 1 << 28  # ranges from which an integer takes two words
+_LOW = 0xFFFFFFFF
+
+
+class MT19937:
+    """A position in a seed's stream, and the draws from there on; `k` is the backend whose kernels make them.
+
+    Each draw returns an array of that backend. Only the lower 32 bits of the seed count, as in PyTorch.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._words = random.Random()
+        self.seed(seed)
+
+    def seed(self, seed: int) -> None:
+        """Go to the start of a seed's stream."""
+        word = seed & _LOW
+        words = [word]
+        for i in range(1, _N):
+            word = (1812433253 * (word ^ (word >> 30)) + i) & _LOW
+            words.append(word)
+        self._go(words, _N)
+        self._kept: float | None = None
+
+    def _go(self, words: Sequence[int], place: int) -> None:
+        self._words.setstate((3, (*words, place), None))
+
+    def state(self, seed: int) -> bytes:
+        """Return the position as PyTorch's `get_rng_state` does."""
+        *words, place = self._words.getstate()[1]
+        kept = 0.0 if self._kept is None else self._kept
+        return _STATE.pack(seed, _N + 1 - place, 1, place, *words, 0.0, kept, 0.0, self._kept is not None, 0.0, 0)
+
+    def load(self, state: bytes) -> int:
+        """Go to a position of `state`, or of PyTorch; return the seed."""
+        seed, left, seeded, place, *rest = _STATE.unpack(state)
+        if not (seeded and 1 <= left <= _N and place <= _N and max(rest[:_N]) <= _LOW):
+            raise RuntimeError("set_state: expected the state of PyTorch's mt19937 CPU generator; these bytes are none.")
+        self._go(rest[:_N], _N if left == 1 else place)
+        self._kept = rest[_N + 1] if rest[_N + 3] else None
+        return int(seed)
+
+    def random_uniform(self, k: Any, device: Device, shape: Sequence[int], dtype: DType) -> Any:
+        """Draw from [0, 1): 24 bits of a word, 53 bits of two for float64."""
+        u = self._double(k, device, prod(shape)) if dtype is float64 else self._single(k, device, prod(shape))
+        return k.reshape(k.astype(u, dtype), tuple(shape))
+
+    def random_normal(self, k: Any, device: Device, shape: Sequence[int], dtype: DType) -> Any:
+        """Draw from the standard normal by Box and Muller's pairs.
+
+        Fewer than 16 come one at a time, of each pair the second is kept for the next. Others are made in blocks of 16 from
+        as many uniforms; where 16 does not divide their number, the last 16 are drawn once more.
+        """
+        n = prod(shape)
+        if n < _BLOCK:
+            made = HostBuffer(pack([self._one_normal() for _ in range(n)], dtype), shape, dtype)
+            return k.from_host(made, device)
+        draw = self._double if dtype is float64 else self._single
+        whole = n // _BLOCK * _BLOCK
+        first = draw(k, device, whole if dtype in (float16, bfloat16) else n)
+        made = _normal_blocks(k, first if whole == n else k.getitem(first, (slice(whole),)))
+        if whole < n:
+            last = _normal_blocks(k, draw(k, device, _BLOCK))
+            made = k.concat([k.getitem(made, (slice(n - _BLOCK),)), last], axis=0)
+        return k.reshape(k.astype(made, dtype), tuple(shape))
+
+    def random_exponential(self, k: Any, device: Device, shape: Sequence[int], dtype: DType) -> Any:
+        """Draw from the exponential distribution of rate 1, from a float64 uniform each."""
+        made = k.negative(k.log1p(k.negative(self._double(k, device, prod(shape)))))
+        return k.reshape(k.astype(made, dtype), tuple(shape))
+
+    def random_integers(self, k: Any, device: Device, shape: Sequence[int], low: int, high: int, one_word: bool) -> Any:
+        """Draw int64 from low to high - 1: the rest of a word by their number, of two words from 2^28 on."""
+        n, count = prod(shape), high - low
+        if count < _WIDE or one_word:
+            words = k.bitwise_and(k.astype(self._array(k, device, n, int32), int64), _LOW)
+            return k.reshape(k.add(k.remainder(words, count), low), tuple(shape))
+        values = [low + (word >> 32 | (word & _LOW) << 32) % count for word in struct.unpack(f"<{n}Q", self._bytes(8 * n))]
+        return k.from_host(HostBuffer(pack(values, int64), shape, int64), device)
+
+    def random_permutation(self, k: Any, device: Device, shape: Sequence[int]) -> Any:
+        """Shuffle 0 to n - 1, from the first place on: each changes with one not before it."""
+        n = prod(shape)
+        order = list(range(n))
+        left = max(n - 1, 0)
+        for i, word in enumerate(struct.unpack(f"<{left}I", self._bytes(4 * left))):
+            other = i + word % (n - i)
+            order[i], order[other] = order[other], order[i]
+        return k.from_host(HostBuffer(pack(order, int64), (n,), int64), device)
+
+    def _bytes(self, n: int) -> bytes:
+        return self._words.randbytes(n)
+
+    def _array(self, k: Any, device: Device, n: int, dtype: DType) -> Any:
+        return k.from_host(HostBuffer(self._bytes(n * dtype.itemsize), (n,), dtype), device)
+
+    def _single(self, k: Any, device: Device, n: int) -> Any:
+        """Return float32 uniforms."""
+        bits = k.bitwise_and(self._array(k, device, n, int32), 0xFFFFFF)
+        return k.multiply(k.astype(bits, float32), 2.0**-24)
+
+    def _double(self, k: Any, device: Device, n: int) -> Any:
+        """Return float64 uniforms. Of two words the first is the upper half of the number, and the lower in memory."""
+        pairs = self._array(k, device, n, int64)
+        upper = k.bitwise_left_shift(k.bitwise_and(pairs, (1 << 21) - 1), 32)
+        bits = k.bitwise_or(upper, k.bitwise_and(k.bitwise_right_shift(pairs, 32), _LOW))
+        return k.multiply(k.astype(bits, float64), 2.0**-53)
+
+    def _one_normal(self) -> float:
+        if self._kept is not None:
+            made, self._kept = self._kept, None
+            return made
+        turn, length = ((word >> 32 | (word & 0x1FFFFF) << 32) * 2.0**-53 for word in struct.unpack("<2Q", self._bytes(16)))
+        radius, angle = math.sqrt(-2.0 * math.log1p(-length)), 2.0 * math.pi * turn
+        self._kept = radius * math.sin(angle)
+        return radius * math.cos(angle)
+
+
+def _normal_blocks(k: Any, u: Any) -> Any:
+    """Turn blocks of 16 uniforms into as many normals: 8 radii before 8 angles give 8 cosines before 8 sines."""
+    u = k.reshape(u, (k.shape_of(u)[0] // _BLOCK, 2, _BLOCK // 2))
+    length, turn = (k.getitem(u, (slice(None), slice(i, i + 1))) for i in (0, 1))
+    radius = k.sqrt(k.multiply(k.log(k.subtract(1.0, length)), -2.0))
+    angle = k.multiply(turn, 2.0 * math.pi)
+    return k.reshape(k.concat([k.multiply(radius, k.cos(angle)), k.multiply(radius, k.sin(angle))], axis=1), (-1,))
