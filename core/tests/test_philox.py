@@ -522,8 +522,9 @@ def test_state_of_another_library_is_refused() -> None:
     with pytest.raises(RuntimeError) as error:
         random.Generator().set_state(bytes(16))
     assert str(error.value) == (
-        "set_state: expected the 24 bytes of get_state, beginning with b'philox64'; got 16 bytes "
-        r"beginning with b'\x00\x00\x00\x00\x00\x00\x00\x00'. States of other libraries do not carry over."
+        "set_state: expected the 24 bytes of get_state, beginning with b'philox64', or the 5056 of a CPU "
+        r"generator of PyTorch; got 16 bytes beginning with b'\x00\x00\x00\x00\x00\x00\x00\x00'. "
+        "States of other libraries do not carry over."
     )
 
 

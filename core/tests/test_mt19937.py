@@ -1,0 +1,162 @@
+"""The engine mt19937: what a seed gives is what PyTorch 2.13 gives on the CPU. The numbers here were printed by it."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import mortice as mt
+from mortice.random import get_engine, set_engine
+
+# fmt: off
+DRAWN: dict[str, tuple[Callable[[], Any], Any]] = {
+    "rand": (lambda: mt.rand(3), [0.8302518725395203, 0.12611091136932373, 0.9074696898460388]),
+    "rand of float64": (lambda: mt.rand(2, dtype=mt.float64), [0.6420150066280941, 0.2597579151763153]),
+    "randn, one by one": (lambda: mt.randn(3), [-0.4867807626724243, -0.6038215756416321, -0.5580962300300598]),
+    "randn, a block and a rest": (lambda: mt.randn(17), [
+        1.8423298597335815, 1.2220252752304077, -0.33644935488700867, -0.9650601744651794, -0.1296626776456833,
+        -0.6017656326293945, 0.14499856531620026, -0.14982716739177704, 2.614577054977417, 0.7792337536811829,
+        -0.05833946168422699, -2.0304951667785645, 1.4829323291778564, 0.49403807520866394, 0.24921877682209015,
+        1.7470314502716064, 0.7447769641876221]),
+    "randn of float64": (lambda: mt.randn(16, dtype=mt.float64)[:3], [0.8235713931461853, -0.7421276044281208, -0.5944275099013685]),
+    "randint": (lambda: mt.randint(10, (5,)), [1, 4, 7, 5, 6]),
+    "randint, wide": (lambda: mt.randint(2**40, (2,)), [425438759118, 1030067709629]),
+    "randperm": (lambda: mt.randperm(7), [1, 0, 4, 2, 6, 5, 3]),
+    "bernoulli_": (lambda: mt.empty(6).bernoulli_(0.3), [0.0, 1.0, 0.0, 0.0, 1.0, 0.0]),
+    "bernoulli": (lambda: mt.bernoulli(mt.full((6,), 0.3)), [0.0, 1.0, 0.0, 0.0, 0.0, 1.0]),
+    "exponential_": (lambda: mt.empty(2).exponential_(), [1.0272642374038696, 0.30077800154685974]),
+    "random_": (lambda: mt.empty((), dtype=mt.int64).random_(), 4095051218741643470),
+    "random_ of int32": (lambda: mt.empty(3, dtype=mt.int32).random_(), [953453411, 236996814, 1592283119]),
+    "multinomial": (lambda: mt.multinomial(mt.tensor([1.0, 2, 3, 4]), 2), [3, 2]),
+    "multinomial, replaced": (lambda: mt.multinomial(mt.tensor([1.0, 2, 3, 4]), 3, True), [3, 1, 2]),
+    "dropout": (lambda: mt.nn.functional.dropout(mt.ones(6), 0.5), [0.0, 2.0, 2.0, 2.0, 2.0, 0.0]),
+    "Linear": (lambda: mt.nn.Linear(2, 2).weight.detach(), [
+        [0.46704667806625366, -0.5287590026855469], [0.5762491226196289, 0.4524451494216919]]),
+}
+# fmt: on
+
+
+@pytest.fixture(autouse=True)
+def engine() -> Iterator[None]:
+    set_engine("mt19937")
+    yield
+    set_engine("philox")
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_draws_are_pytorchs(name: str) -> None:
+    draw, expected = DRAWN[name]
+    mt.manual_seed(5)
+    drawn = draw()
+    mt.testing.assert_close(drawn, mt.tensor(expected, dtype=drawn.dtype), rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.seed("RS05")
+def test_the_number_that_pytorch_prints_for_seed_6895() -> None:
+    mt.manual_seed(6895)
+    assert str(mt.randn(1)) == "tensor([-1.0107])"
+
+
+def test_the_second_of_a_pair_of_normals_comes_next() -> None:
+    mt.manual_seed(0)
+    together = mt.randn(2).tolist()
+    mt.manual_seed(0)
+    assert [mt.randn(1).item(), mt.randn(1).item()] == together
+
+
+def test_only_32_bits_of_the_seed_count() -> None:
+    a, b = (mt.rand(4, generator=mt.Generator().manual_seed(seed)) for seed in (7, 7 + (1 << 32)))
+    assert a.equal(b)
+
+
+def test_states_are_pytorchs_and_go_back() -> None:
+    generator = mt.Generator().manual_seed(3)
+    mt.randn(21, generator=generator)
+    mt.randn(1, generator=generator)
+    state = generator.get_state()
+    assert state.shape == (5056,) and state[:8].tolist() == [3, 0, 0, 0, 0, 0, 0, 0]
+    following = mt.randn(700, generator=generator)
+    copies = [copy.deepcopy(generator.set_state(state)), pickle.loads(pickle.dumps(generator)), generator.clone_state(), generator]
+    assert all(mt.randn(700, generator=g).equal(following) for g in copies)
+
+
+def test_a_state_of_pytorch_brings_its_engine() -> None:
+    mt.manual_seed(5)
+    state = mt.get_rng_state()
+    set_engine("philox")
+    own = mt.get_rng_state()
+    mt.set_rng_state(state)
+    assert mt.rand(1).item() == pytest.approx(0.8302518725395203)
+    mt.set_rng_state(own)
+    assert mt.rand(1).item() != pytest.approx(0.12611091136932373)
+
+
+@pytest.mark.parametrize("at, value", [(12, 0), (8, 9), (16, 255), (28, 1)])
+def test_what_is_no_state_is_refused(at: int, value: int) -> None:
+    broken = bytearray(mt.Generator().state_bytes())
+    broken[at] = broken[at + 1] = value
+    with pytest.raises(RuntimeError, match="expected the state of PyTorch's mt19937 CPU generator"):
+        mt.set_rng_state(broken)
+
+
+def test_lanes_of_vmap_draw_as_one_tensor_would() -> None:
+    mt.manual_seed(1)
+    apart = mt.vmap(lambda x: x + mt.rand(3), randomness="different")(mt.zeros(4))
+    mt.manual_seed(1)
+    assert apart.equal(mt.rand(4, 3))
+    mt.manual_seed(1)
+    alike = mt.vmap(lambda x: x + mt.rand(3), randomness="same")(mt.zeros(4))
+    mt.manual_seed(1)
+    assert alike.equal(mt.rand(3).expand(4, 3))
+
+
+def test_the_engine_is_chosen_for_new_generators() -> None:
+    before = mt.Generator()
+    set_engine("philox")
+    assert get_engine() == "philox" and len(mt.Generator().state_bytes()) == 24
+    assert len(before.state_bytes()) == 5056
+    with pytest.raises(ValueError, match=r"set_engine: expected one of 'philox', 'mt19937'; got 'xorwow'\."):
+        set_engine("xorwow")
+
+
+def test_the_default_generator_starts_its_seed_anew() -> None:
+    mt.manual_seed(5)
+    first = mt.rand(2)
+    set_engine("mt19937")
+    assert mt.rand(2).equal(first)
+
+
+def test_the_environment_chooses_the_engine() -> None:
+    code = "import mortice; mortice.manual_seed(6895); print(mortice.randn(1))"
+    out = subprocess.run([sys.executable, "-c", code], env={"MORTICE_RANDOM": "mt19937", **_environment()}, capture_output=True, text=True)
+    assert out.stdout.strip() == "tensor([-1.0107])", out.stderr
+
+
+def _environment() -> dict[str, str]:
+    import os
+
+    return {k: v for k, v in os.environ.items() if k != "MORTICE_RANDOM"}
+
+
+def test_workers_have_the_engine_too() -> None:
+    loader = mt.utils.data.DataLoader(_Draws(), batch_size=2, num_workers=1, multiprocessing_context="spawn")
+    mt.manual_seed(5)
+    seed = mt.empty((), dtype=mt.int64).random_().item()
+    generator = mt.Generator().manual_seed(seed)
+    mt.manual_seed(5)
+    (batch,) = loader
+    assert batch.equal(mt.rand(2, generator=generator))
+
+
+class _Draws(mt.utils.data.Dataset):
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, index: int) -> Any:
+        return mt.rand(())
