@@ -21,7 +21,7 @@ from mortice.device import Device
 from mortice.errors import DTypeError
 from mortice.modes import modes
 
-# PyTorch's, for a generator that nobody seeded.
+# PyTorch's, for a new generator. The default one begins at a seed of the operating system.
 DEFAULT_SEED = 67280421310721
 _WORDS = 1 << 64
 _STATE_TAG = b"philox64"
@@ -271,6 +271,7 @@ def set_engine(name: str) -> None:
 
 
 default_generator = Generator()
+default_generator._seed = int.from_bytes(os.urandom(8), "little")
 if "MORTICE_RANDOM" in os.environ:
     set_engine(os.environ["MORTICE_RANDOM"])
 

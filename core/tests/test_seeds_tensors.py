@@ -5,6 +5,8 @@ One test a row, named after it. Matmul, shapes, types, NumPy and printing are in
 
 import math
 import random
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -258,6 +260,12 @@ def test_RS03_the_generator_is_independent_of_python_and_numpy():
     mt.manual_seed(9)
     mt.rand(3)
     assert random.random() == before
+
+
+def test_a_program_that_does_not_seed_draws_anew_each_time():
+    code = "import mortice as mt; print(mt.initial_seed(), mt.rand(3).tolist(), mt.Generator().initial_seed())"
+    runs = {subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout for _ in range(2)}
+    assert len(runs) == 2 and all(run.split()[-1] == "67280421310721" for run in runs)
 
 
 def test_RS04_the_stream_continues():
