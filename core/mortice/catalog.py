@@ -8,10 +8,10 @@ from __future__ import annotations
 OPS = (
     "mutation", "ops.arrange", "ops.blend", "ops.compare", "ops.complex", "ops.elementwise", "ops.factor",
     "ops.fft", "ops.gather", "ops.index", "ops.ldl", "ops.matmul", "ops.movement", "ops.nn_activation",
-    "ops.nn_attention", "ops.nn_conv", "ops.nn_ctc", "ops.nn_grid", "ops.nn_loss", "ops.nn_norm", "ops.nn_pool",
-    "ops.nn_resize", "ops.nn_rnn", "ops.norms", "ops.parts", "ops.reduce", "ops.reflections", "ops.reinterpret",
-    "ops.scan", "ops.sort", "ops.special", "ops.special_bessel", "ops.special_polynomial", "ops.statistics",
-    "ops.stft", "ops.strided", "ops.unary",
+    "ops.nn_attention", "ops.nn_conv", "ops.nn_ctc", "ops.nn_grid", "ops.nn_loss", "ops.nn_norm",
+    "ops.nn_pair_loss", "ops.nn_pool", "ops.nn_resize", "ops.nn_rnn", "ops.norms", "ops.parts", "ops.reduce",
+    "ops.reflections", "ops.reinterpret", "ops.scan", "ops.sort", "ops.special", "ops.special_bessel",
+    "ops.special_polynomial", "ops.statistics", "ops.stft", "ops.strided", "ops.unary",
 )  # fmt: skip
 
 PUBLIC = {
@@ -213,10 +213,9 @@ TENSOR_KERNELS = {
     "ops.nn_conv": "conv conv_input_grad conv_weight_grad fold unfold",
     "ops.nn_ctc": "ctc_loss ctc_loss_grad",
     "ops.nn_grid": "grid_sample",
-    "ops.nn_loss": (
-        "binary_cross_entropy cross_entropy cross_entropy_grad embedding embedding_grad huber nll_loss smooth_l1"
-    ),
+    "ops.nn_loss": "cross_entropy cross_entropy_grad embedding embedding_grad nll_loss",
     "ops.nn_norm": "batch_norm batch_norm_eval group_norm layer_norm rms_norm",
+    "ops.nn_pair_loss": "binary_cross_entropy binary_cross_entropy_with_logits huber_loss mse_loss smooth_l1_loss",
     "ops.nn_pool": (
         "adaptive_avg_pool adaptive_avg_pool_grad adaptive_max_pool avg_pool avg_pool_grad max_pool max_pool_grad "
         "max_pool_take max_pool_values"

@@ -444,3 +444,21 @@ def test_the_gradient_of_softmax_by_its_own_name():
     found = mt._softmax_backward_data(grad_output=g, output=out.detach(), dim=1, input_dtype=mt.float32)
     assert mt.allclose(found, x.grad) and found.dtype is mt.float32
     assert mt._softmax_backward_data(g, out.detach(), -1, mt.float16).dtype is mt.float16
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize(
+    ("loss", "name"),
+    [
+        ("mse_loss", "MseLossBackward0"),
+        ("smooth_l1_loss", "SmoothL1LossBackward0"),
+        ("huber_loss", "HuberLossBackward0"),
+        ("binary_cross_entropy", "BinaryCrossEntropyBackward0"),
+        ("binary_cross_entropy_with_logits", "BinaryCrossEntropyWithLogitsBackward0"),
+    ],
+)
+def test_a_loss_is_one_node_of_pytorchs_name(loss: str, name: str, reduction: str) -> None:
+    x, y = mt.rand(3, 4, requires_grad=True), mt.rand(3, 4)
+    made = getattr(mt.nn.functional, loss)(x, y, reduction=reduction)
+    assert type(made.grad_fn).__name__ == name
+    assert type(made.grad_fn.next_functions[0][0]).__name__ == "AccumulateGrad"

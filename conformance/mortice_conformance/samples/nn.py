@@ -208,12 +208,32 @@ _SMOOTHED = [
 ]
 sample("cross_entropy", _cross_entropy, real, _labels, Domain("weight", 0.5, 2.0), kind="nn", grad=(0,),
        cases=[*[(shapes, {**attrs, "smoothing": s}) for shapes, attrs in _LOSSES for s in (0.0, 0.1)], *_SMOOTHED])  # fmt: skip
-sample("binary_cross_entropy", lambda x, t: -(t * np.log(x) + (1 - t) * np.log1p(-x)), probability, kind="special",
-       shapes=[((3, 4), (3, 4)), ((7,), (7,))], dtypes="f")  # fmt: skip
-sample("smooth_l1", lambda d, beta: np.where(np.abs(d) < beta, d * d / 2 / beta, np.abs(d) - beta / 2), nonzero, attrs=[{"beta": 1.25}],
-       kind="special")  # fmt: skip
-sample("huber", lambda d, delta: np.where(np.abs(d) < delta, d * d / 2, delta * (np.abs(d) - delta / 2)), nonzero,
-       attrs=[{"delta": 1.25}], kind="special")  # fmt: skip
+
+def _reduced(losses: object, reduction: str) -> object:
+    return losses if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()  # type: ignore[attr-defined]
+
+
+def _pair_loss(name: str, of: object, x: object, y: object, **attrs: float) -> None:
+    """Add the sample of a loss of an input and a target of one shape, with each reduction."""
+    cases = [(((3, 4), (3, 4)), {"reduction": r, **attrs}) for r in ("mean", "sum", "none")]
+    sample(name, lambda *args, reduction, **rest: _reduced(of(*args, **rest), reduction), x, y, cases=cases, dtypes="f", kind="special")  # type: ignore[operator]
+
+
+def _smooth(x: object, y: object, beta: float) -> object:
+    d = np.abs(x - y)  # type: ignore[operator]
+    return np.where(d < beta, d * d / 2 / beta, d - beta / 2)
+
+
+def _huber(x: object, y: object, delta: float) -> object:
+    d = np.abs(x - y)  # type: ignore[operator]
+    return np.where(d < delta, d * d / 2, delta * (d - delta / 2))
+
+
+_pair_loss("mse_loss", lambda x, y: (x - y) ** 2, real, real)
+_pair_loss("smooth_l1_loss", _smooth, real, real, beta=1.25)
+_pair_loss("huber_loss", _huber, real, real, delta=1.25)
+_pair_loss("binary_cross_entropy", lambda x, y: -(y * np.log(x) + (1 - y) * np.log1p(-x)), probability, probability)
+_pair_loss("binary_cross_entropy_with_logits", lambda x, y: np.logaddexp(0, x) - x * y, real, probability)
 
 
 def _embedding_grad(

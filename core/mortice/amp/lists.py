@@ -21,8 +21,8 @@ def _table(**names: str) -> dict[str, str]:
 
 
 _LOSSES = """
-    binary_cross_entropy_with_logits cosine_embedding_loss cross_entropy hinge_embedding_loss huber huber_loss kl_div
-    l1_loss margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss nll_loss poisson_nll_loss smooth_l1
+    binary_cross_entropy_with_logits cosine_embedding_loss cross_entropy hinge_embedding_loss huber_loss kl_div
+    l1_loss margin_ranking_loss mse_loss multi_margin_loss multilabel_margin_loss nll_loss poisson_nll_loss
     smooth_l1_loss soft_margin_loss triplet_margin_loss
 """
 _PRODUCTS = """

@@ -22,17 +22,22 @@ def is_number(x: Any) -> bool:
     return isinstance(x, int | float | complex)
 
 
+def _is_plain(x: Any) -> bool:
+    """Whether an argument is an attribute, or nothing, and no operand."""
+    return x is None or x.__class__ is str or is_number(x)
+
+
 def in_float32(body: F) -> F:
     """Compute float16 and bfloat16 operands in float32 and round the result once."""
 
     @functools.wraps(body)
     def wrapped(k: Any, *args: Any, **attributes: Any) -> Any:
         for x in args:
-            if x is not None and not is_number(x):
+            if not _is_plain(x):
                 d = k.dtype_of(x)
                 if d is not float16 and d is not bfloat16:
                     return body(k, *args, **attributes)
-                wide = (y if y is None or is_number(y) else k.astype(y, float32) for y in args)
+                wide = (y if _is_plain(y) else k.astype(y, float32) for y in args)
                 return k.astype(body(k, *wide, **attributes), d)
         return body(k, *args, **attributes)
 

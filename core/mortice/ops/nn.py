@@ -60,8 +60,15 @@ from mortice.ops.nn_conv import (
 )
 from mortice.ops.nn_ctc import ctc_loss
 from mortice.ops.nn_grid import affine_grid, grid_sample
-from mortice.ops.nn_loss import bce, cross_entropy, embedding, huber, nll_loss, smooth_l1
+from mortice.ops.nn_loss import cross_entropy, embedding, nll_loss
 from mortice.ops.nn_norm import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
+from mortice.ops.nn_pair_loss import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    huber_loss,
+    mse_loss,
+    smooth_l1_loss,
+)
 from mortice.ops.nn_pool import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,

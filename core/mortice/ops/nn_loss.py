@@ -1,5 +1,4 @@
-"""Looking up rows, picking by label, and the losses that need more than a line: nll_loss, cross entropies, "
-"smooth_l1."""
+"""Looking up rows, and the losses that pick by label."""
 
 from __future__ import annotations
 
@@ -7,14 +6,13 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
-from mortice.backends.kernel_tools import in_float32
 from mortice.backends.kernels import FreeKernels
 from mortice.dtype import DType, bfloat16, float16, float32, int64
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import modes
 from mortice.node import TENSOR_KERNELS
-from mortice.op import Op, TensorBase, op, same
-from mortice.ops.data import number, range_of
+from mortice.op import Op, TensorBase, op
+from mortice.ops.data import range_of
 from mortice.ops.movement import cast, reshape
 from mortice.shape import SCALAR, Size, prod
 
@@ -240,92 +238,3 @@ def cross_entropy(
         "cross_entropy", _cross_entropy, input, target, weight, reduction, ignore_index=ignore_index,
         smoothing=label_smoothing,
     )  # fmt: skip
-
-
-# ---- elementwise losses ----
-
-
-@op(shape=same, name="binary_cross_entropy", dtypes="f", grad_name="BinaryCrossEntropyBackward0")
-@in_float32
-def _bce(k: Any, x: Any, target: Any, /) -> Any:
-    """Return -(target * log(x) + (1 - target) * log(1 - x)), the logarithms no lower than -100."""
-    yes, no = k.maximum(k.log(x), -100.0), k.maximum(k.log1p(k.negative(x)), -100.0)
-    return k.subtract(k.multiply(k.subtract(target, 1), no), k.multiply(target, yes))
-
-
-_bce.vjp(
-    x=in_float32(
-        lambda k, g, x, target: k.divide(
-            k.multiply(g, k.subtract(x, target)), k.maximum(k.multiply(k.subtract(1, x), x), 1e-12)
-        )
-    ),
-    target=in_float32(
-        lambda k, g, x: k.multiply(
-            g, k.subtract(k.maximum(k.log1p(k.negative(x)), -100.0), k.maximum(k.log(x), -100.0))
-        )
-    ),
-)
-
-
-def bce(input: Any, target: Any) -> Any:
-    """Return the binary cross entropy of each element.
-
-    Raises:
-        RuntimeError: where the input lies outside [0, 1].
-    """
-    if prod(input.shape):
-        low, high = range_of(input) or (0, 1)
-        if low < 0 or high > 1:
-            raise RuntimeError(
-                "binary_cross_entropy: all elements of input should be between 0 and 1; got "
-                f"{low if low < 0 else high}. "
-                "Use binary_cross_entropy_with_logits for unbounded numbers."
-            )
-    return _bce(input, target)
-
-
-@op(shape=same, name="smooth_l1", dtypes="f", grad_name="SmoothL1LossBackward0")
-@in_float32
-def _smooth_l1(k: Any, d: Any, /, *, beta: float) -> Any:
-    """Return d * d / (2 * beta) where |d| is below beta, else |d| - beta / 2."""
-    a = k.abs(d)
-    if beta == 0:
-        return a
-    return k.where(k.less(a, beta), k.divide(k.multiply(k.multiply(a, a), 0.5), beta), k.subtract(a, 0.5 * beta))
-
-
-def _smooth_l1_back(k: Any, g: Any, d: Any, beta: float) -> Any:
-    if beta == 0:
-        return k.multiply(g, k.sign(d))
-    return k.multiply(g, k.where(k.less(k.abs(d), beta), k.divide(d, beta), k.sign(d)))
-
-
-_smooth_l1.vjp(d=in_float32(_smooth_l1_back), jvp="elementwise")
-
-
-def smooth_l1(difference: Any, beta: float) -> Any:
-    """Return the smooth absolute value of each difference."""
-    return _smooth_l1(difference, beta=number(beta))
-
-
-@op(shape=same, name="huber", dtypes="f", grad_name="HuberLossBackward0")
-@in_float32
-def _huber(k: Any, d: Any, /, *, delta: float) -> Any:
-    """Return d * d / 2 where |d| is at most delta, else delta * (|d| - delta / 2)."""
-    a = k.abs(d)
-    return k.where(
-        k.less(a, delta), k.multiply(k.multiply(a, a), 0.5), k.multiply(k.subtract(a, 0.5 * delta), delta)
-    )
-
-
-_huber.vjp(
-    d=in_float32(
-        lambda k, g, d, delta: k.multiply(g, k.where(k.less(k.abs(d), delta), d, k.multiply(k.sign(d), delta)))
-    ),
-    jvp="elementwise",
-)
-
-
-def huber(difference: Any, delta: float) -> Any:
-    """Return Huber's function of each difference."""
-    return _huber(difference, delta=number(delta))

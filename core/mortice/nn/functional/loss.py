@@ -52,9 +52,7 @@ def _warn_sizes(input: Any, target: Any) -> None:
 
 
 def _weighted(name: str, loss: Any, weight: Any, input: Any, reduction: str) -> Any:
-    """Reduce losses; with weights, the mean is over the sum of the weights."""
-    if weight is None:
-        return _reduced(loss, reduction)
+    """Reduce losses; the mean is over the sum of the weights."""
     if weight.shape != input.shape:
         raise ValueError(f"{name}: Weights and input must have the same size; got {weight.shape} and {input.shape}.")
     loss = loss * weight
@@ -71,8 +69,11 @@ def mse_loss(
 ) -> Any:  # fmt: skip
     """Return the squared differences, reduced."""
     _warn_sizes(input, target)
-    d = input - target
-    return _weighted("mse_loss", d * d, weight, input, legacy_reduction(size_average, reduce, reduction))
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_reduction(reduction)
+    if weight is None:
+        return _nn.mse_loss(input, target, reduction)
+    return _weighted("mse_loss", _nn.mse_loss(input, target, "none"), weight, input, reduction)
 
 
 @autocasting
@@ -82,8 +83,8 @@ def l1_loss(
 ) -> Any:  # fmt: skip
     """Return the absolute differences, reduced."""
     _warn_sizes(input, target)
-    loss = mortice.abs(input - target)
-    return _weighted("l1_loss", loss, weight, input, legacy_reduction(size_average, reduce, reduction))
+    loss, reduction = mortice.abs(input - target), legacy_reduction(size_average, reduce, reduction)
+    return _reduced(loss, reduction) if weight is None else _weighted("l1_loss", loss, weight, input, reduction)
 
 
 @autocasting
@@ -95,7 +96,9 @@ def smooth_l1_loss(
     _warn_sizes(input, target)
     if beta < 0:
         raise RuntimeError(f"smooth_l1_loss does not support negative values for beta; got {beta}.")
-    return _reduced(_nn.smooth_l1(input - target, beta), legacy_reduction(size_average, reduce, reduction))
+    reduction = legacy_reduction(size_average, reduce, reduction)
+    _check_reduction(reduction)
+    return _nn.smooth_l1_loss(input, target, reduction, beta)
 
 
 @autocasting
@@ -104,7 +107,10 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     _warn_sizes(input, target)
     if delta <= 0:
         raise RuntimeError(f"huber_loss does not support non-positive values for delta; got {delta}.")
-    return _weighted("huber_loss", _nn.huber(input - target, delta), weight, input, reduction)
+    _check_reduction(reduction)
+    if weight is None:
+        return _nn.huber_loss(input, target, reduction, delta)
+    return _weighted("huber_loss", _nn.huber_loss(input, target, "none", delta), weight, input, reduction)
 
 
 def gaussian_nll_loss(
@@ -258,8 +264,10 @@ def binary_cross_entropy(
         )
     if target.dtype != input.dtype:
         raise RuntimeError(f"binary_cross_entropy: expected target of {input.dtype}; got {target.dtype}. Use .to().")
-    loss = _nn.bce(input, target)
-    return _reduced(loss if weight is None else loss * weight, reduction)
+    _check_reduction(reduction)
+    if weight is None:
+        return _nn.binary_cross_entropy(input, target, reduction)
+    return _reduced(_nn.binary_cross_entropy(input, target, "none") * weight, reduction)
 
 
 @autocasting
@@ -271,11 +279,12 @@ def binary_cross_entropy_with_logits(
     reduction = legacy_reduction(size_average, reduce, reduction)
     if target.shape != input.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
-    positive = _nn.logsigmoid(input)
+    _check_reduction(reduction)
     if pos_weight is None:
-        loss = (1 - target) * input - positive
-    else:
-        loss = (1 - target) * input - ((pos_weight - 1) * target + 1) * positive
+        if weight is None:
+            return _nn.binary_cross_entropy_with_logits(input, target, reduction)
+        return _reduced(_nn.binary_cross_entropy_with_logits(input, target, "none") * weight, reduction)
+    loss = (1 - target) * input - ((pos_weight - 1) * target + 1) * _nn.logsigmoid(input)
     return _reduced(loss if weight is None else loss * weight, reduction)
 
 
