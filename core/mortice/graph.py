@@ -65,6 +65,10 @@ class Node:
         """Return the name that a printed tensor shows as its grad_fn."""
         return type(self).__name__
 
+    def seen(self) -> Node:
+        """Return the node as users get it: of a class with the name that it has in PyTorch."""
+        return self
+
     def pull(self, g: Any, graph: bool) -> Sequence[Any]:
         """Return the gradient of each input, given the output's: raw buffers, or Tensors when `graph`."""
         raise NotImplementedError
@@ -106,9 +110,9 @@ class Node:
             if edge is None:
                 found.append((None, 0))
             elif isinstance(edge, Slot):
-                found.append((edge.parent, edge.number))
+                found.append((edge.parent.seen(), edge.number))
             else:
-                found.append((edge if isinstance(edge, Node) else AccumulateGrad(edge), 0))
+                found.append((edge.seen() if isinstance(edge, Node) else AccumulateGrad(edge), 0))
         return tuple(found)
 
     def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:

@@ -85,7 +85,12 @@ class OpNode(Node):
         return self.op.differentiable
 
     def name(self) -> str:
-        return self.op.grad_name
+        return self.op.grad_name if self.op.grad_name_of is None else self.op.grad_name_of(self)
+
+    def seen(self) -> Node:
+        if self.op.grad_name_of is not None and type(self).__name__ != (name := self.name()):
+            self.__class__ = self.op.class_named(name)
+        return self
 
     def needs(self) -> tuple[bool, ...]:
         """Return which inputs want a gradient."""

@@ -223,6 +223,7 @@ class Op:
         holomorphic: bool,
         check: Callable[..., Any] | None,
         grad_name: str | None,
+        grad_name_of: Callable[[Any], str] | None,
         scalars: bool | str,
         name: str | None,
         scatter: Callable[..., Any] | None,
@@ -236,6 +237,7 @@ class Op:
         self.view, self.outputs, self.holomorphic, self.check, self.scalars = view, outputs, holomorphic, check, scalars
         self.differentiable = len(outputs) if differentiable is None else differentiable
         self.grad_name = grad_name or "".join(p.capitalize() for p in self.name.split("_")) + "Backward0"
+        self.grad_name_of = grad_name_of
         self.doc = body.__doc__
         self.scatter, self.strides, self.number = scatter, strides, number or fit_number
         self.keeps_format = keeps_format
@@ -256,6 +258,7 @@ class Op:
         self.plan_first: Plan | None = None
         self.plan_second: Plan | None = None
         self.node_class: Any = None
+        self.named_classes: dict[str, Any] = {}
         self.same_dtype: dict[DType, Any] = {}
         self.fn: Any = None
         self.observer: Callable[..., None] | None = None
@@ -318,8 +321,14 @@ class Op:
 
     def make_node_class(self) -> Any:
         """Make the class of the op's nodes: users look at `type(t.grad_fn).__name__`."""
-        self.node_class = type(self.grad_name, (OpNode,), {"__slots__": (), **saved_properties(self)})
+        self.node_class = self.class_named(self.grad_name)
         return self.node_class
+
+    def class_named(self, name: str) -> Any:
+        """Return the class of the op's nodes of that name."""
+        if name not in self.named_classes:
+            self.named_classes[name] = type(name, (OpNode,), {"__slots__": (), **saved_properties(self)})
+        return self.named_classes[name]
 
     # ---- dtypes ----
 
@@ -809,6 +818,7 @@ def op(
     holomorphic: bool = True,
     check: Callable[..., Any] | None = None,
     grad_name: str | None = None,
+    grad_name_of: Callable[[Any], str] | None = None,
     scalars: bool | str | None = None,
     name: str | None = None,
     scatter: Callable[..., Any] | None = None,
@@ -829,6 +839,7 @@ def op(
         holomorphic: False when the formulas treat complex numbers themselves (abs, real, conj, ...).
         check: called as `check(op name, operands..., **attributes)` once dtypes are settled.
         grad_name: the name of the grad_fn, when it is not the op's own.
+        grad_name_of: called with a node, returns the name of this one, where PyTorch has several functions for the op.
         scalars: whether Python numbers may stand for operands, by default for elementwise ops; "alone" also for all of them.
         name: the op's name, when the body's is taken.
         scatter: for a view, `scatter(k, x, part, **attributes)` returns x with what the view shows replaced by part.
@@ -843,7 +854,7 @@ def op(
         made = Op(
             body, result=result, shape=shape, kernel=kernel, dtypes=dtypes, view=view, outputs=outputs or ("out",),
             differentiable=differentiable, holomorphic=holomorphic, check=check, grad_name=grad_name, scalars=allow,
-            name=name, scatter=scatter, strides=strides, fixed=fixed, number=number,
+            grad_name_of=grad_name_of, name=name, scatter=scatter, strides=strides, fixed=fixed, number=number,
             keeps_format=keeps_format,
         )  # fmt: skip
         plain = not (made.variadic or outputs or view or check or fixed or shape is None)

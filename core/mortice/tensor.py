@@ -171,7 +171,9 @@ class TensorBase:
     def grad_fn(self) -> Node | None:
         """The node that made it, None for a leaf."""
         node = self._node
-        return node.parent if type(node) is graph.Slot else node  # type: ignore[no-any-return]
+        if node is None:
+            return None
+        return (node.parent if type(node) is graph.Slot else node).seen()  # type: ignore[no-any-return]
 
     @property
     def _version(self) -> int:

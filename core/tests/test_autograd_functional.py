@@ -255,6 +255,17 @@ def test_dual_numbers() -> None:
         forward_ad.make_dual(t(1.0), t(1.0))
 
 
+def test_the_tangent_that_was_given_comes_back_until_the_tensor_is_written() -> None:
+    given = t(1.0, 10.0)
+    with forward_ad.dual_level():
+        x = forward_ad.make_dual(t(1.0, 2.0), given)
+        assert forward_ad.unpack_dual(x).tangent is given
+        x.mul_(2)
+        assert close(forward_ad.unpack_dual(x).tangent, [2.0, 20.0])
+        wide = forward_ad.make_dual(mt.ones(2, dtype=mt.float64), mt.ones(2))
+        assert forward_ad.unpack_dual(wide * wide).tangent.dtype == mt.float64
+
+
 # ---- no_grad around a transform ----
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
@@ -462,3 +463,19 @@ def test_a_loss_is_one_node_of_pytorchs_name(loss: str, name: str, reduction: st
     made = getattr(mt.nn.functional, loss)(x, y, reduction=reduction)
     assert type(made.grad_fn).__name__ == name
     assert type(made.grad_fn.next_functions[0][0]).__name__ == "AccumulateGrad"
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (lambda x: x[0], "SelectBackward0"), (lambda x: x[:, -1], "SelectBackward0"), (lambda x: x[0, 1:], "SliceBackward0"),
+        (lambda x: x[1:], "SliceBackward0"), (lambda x: x[:, None], "UnsqueezeBackward0"), (lambda x: x.sum(), "SumBackward0"),
+        (lambda x: x.sum(0), "SumBackward1"), (lambda x: x.mean(1), "MeanBackward1"), (lambda x: x.max(), "MaxBackward1"),
+        (lambda x: x.amin(0), "AminBackward0"), (lambda x: x @ x.T, "MmBackward0"), (lambda x: x @ x[0], "MvBackward0"),
+        (lambda x: x[0].dot(x[1]), "DotBackward0"), (lambda x: x[None].bmm(x.T[None]), "BmmBackward0"),
+    ],
+)  # fmt: skip
+def test_nodes_have_pytorchs_names(function: Any, name: str) -> None:
+    made = function(mt.rand(3, 4, requires_grad=True))
+    assert type(made.grad_fn).__name__ == made.grad_fn.name() == name and f"grad_fn=<{name}>" in repr(made)
+    made.sum().backward()  # the node of another class runs as the one before

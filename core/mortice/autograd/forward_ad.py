@@ -66,14 +66,16 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
         raise ValueError(f"Expected primal to be floating point or complex, but got: {tensor.dtype}")
     if tangent.dtype.kind not in "fc":
         raise ValueError(f"Expected tangent to be floating point or complex, but got: {tangent.dtype}")
-    if tensor.shape != tangent.shape or tensor.dtype is not tangent.dtype:
+    if tensor.shape != tangent.shape or (tensor.dtype.kind == "f") > (tangent.dtype.kind == "f"):
         raise RuntimeError(
             f"make_dual: expected a tangent like the tensor, {list(tensor.shape)} of {tensor.dtype}; got "
             f"{list(tangent.shape)} of {tangent.dtype}."
         )
     if inside.tangent(tensor) is not None:
         raise RuntimeError("make_dual: the tensor has a tangent at this level already. Unpack it first.")
-    return inside.enter(here(inside.primal(tensor), inside), inside.primal(tangent))
+    made = inside.enter(here(inside.primal(tensor), inside), inside.primal(tangent.to(tensor.dtype)))
+    made.__dict__["_tangent_given"] = (tangent, made._data, made._version)
+    return made
 
 
 def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
@@ -81,7 +83,10 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     if not _levels.open:
         return UnpackedDualTensor(tensor, None)
     inside = _current("unpack_dual", level)
-    return UnpackedDualTensor(inside.primal(tensor), inside.tangent(tensor))
+    tangent, *since = tensor.__dict__.get("_tangent_given", (None, None, None))
+    if tangent is None or since[0] is not tensor._data or since[1] != tensor._version:
+        tangent = inside.tangent(tensor)
+    return UnpackedDualTensor(inside.primal(tensor), tangent)
 
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]

@@ -23,6 +23,8 @@ from mortice.tensor import make
 
 # ---- basic indices: ints, slices, None, Ellipsis ----
 
+_ALL = slice(None)
+
 
 def _key_shape(name: str, old: Size, *, key: Any, shape: Size) -> Size:
     return shape
@@ -40,11 +42,24 @@ def _key_strides(old: Any, strides: Any, key: Any, shape: Any) -> tuple[int, ...
     return (*out, *strides[i:])
 
 
+def _name_by_key(node: Any) -> str:
+    """Return what PyTorch does last for a key, which it takes part by part."""
+    for k in reversed(node.attrs["key"]):
+        if k is None:
+            return "UnsqueezeBackward0"
+        if not isinstance(k, slice):
+            return "SelectBackward0"
+        if k != _ALL:
+            break
+    return "SliceBackward0"
+
+
 @op(
     shape=_key_shape,
     view=True,
     name="getitem",
     grad_name="SliceBackward0",
+    grad_name_of=_name_by_key,
     scatter=lambda k, x, part, key, shape: k.setitem(k.copy(x), key, part),
     strides=_key_strides,
 )
@@ -448,9 +463,6 @@ def getitem(input: Any, key: Any) -> Any:
         return made if len(common) == 1 else reshape(made, (*shape[:axis], *common, *shape[axis + dims :]))
     plan = Advanced(input, key)
     return plan.result(_take(plan.joined(), plan.flat, axis=plan.at))
-
-
-_ALL = slice(None)
 
 
 def _side_by_side(x: Any, key: tuple[Any, ...]) -> tuple[int, int, Size, Any] | None:

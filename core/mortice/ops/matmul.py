@@ -89,7 +89,13 @@ def _grad_y(k: Any, g: Any, x: Any, y_shape: Any) -> Any:
     return pulled if tuple(k.shape_of(pulled)) == tuple(y_shape) else unbroadcast(k, pulled, Size(y_shape))
 
 
-@op(shape=_product_shape, kernel="matmul", name="matmul", dtypes="uifc", grad_name="MmBackward0")
+def _name_by_dims(node: Any) -> str:
+    return ("DotBackward0", "MvBackward0", "MmBackward0")[len(node.shape)] if len(node.shape) < 3 else "BmmBackward0"
+
+
+@op(
+    shape=_product_shape, kernel="matmul", name="matmul", dtypes="uifc", grad_name="MmBackward0", grad_name_of=_name_by_dims,
+)  # fmt: skip
 def _matmul(k: Any, x: Any, y: Any, /) -> Any:
     """Multiply matrices, batches of matrices and vectors."""
     return k.matmul(x, y)

@@ -19,7 +19,10 @@ def _sampled(name: str, x: Size, grid: Size, **attrs: Any) -> Size:
     return Size((*tuple(x)[:2], *tuple(grid)[1:-1]))
 
 
-@op(shape=_sampled, kernel="grid_sample", name="grid_sample", dtypes="f")
+@op(
+    shape=_sampled, kernel="grid_sample", name="grid_sample", dtypes="f",
+    grad_name_of=lambda node: f"GridSampler{len(node.shape) - 2}DBackward0",
+)  # fmt: skip
 def _grid_sample(k: Any, x: Any, grid: Any, /, *, mode: str, padding: str, align_corners: bool) -> Any:
     """Return (N, C, *out): x between its elements, at the points of the grid."""
     return k.grid_sample(x, grid, mode=mode, padding=padding, align_corners=align_corners)

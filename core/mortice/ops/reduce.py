@@ -118,7 +118,16 @@ def flat_axis(x: Any, dim: Any, name: str) -> tuple[Any, int, bool]:
 # ---- sums, products and averages ----
 
 
-@op(result=accumulate, shape=reduced, kernel="sum", name="sum")
+def _numbered(name: str) -> Callable[[Any], str]:
+    """Return the rule of reductions that are functions 0 and 1 of PyTorch's name: over everything, and along dims."""
+    return lambda node: f"{name}Backward{int(node.attrs['axis'] is not None)}"
+
+
+def _of_everything(name: str, along: str) -> Callable[[Any], str]:
+    return lambda node: f"{name}Backward1" if node.attrs["axis"] is None else f"{along}Backward0"
+
+
+@op(result=accumulate, shape=reduced, kernel="sum", name="sum", grad_name_of=_numbered("Sum"))
 def _sum(k: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     """Add up."""
     return k.sum(x, axis=axis, keepdims=keepdims)
@@ -223,7 +232,7 @@ def _averages(op: Op, d: DType) -> tuple[DType, DType]:
     return d, d
 
 
-@op(result=_averages, shape=reduced, kernel="mean", name="mean")
+@op(result=_averages, shape=reduced, kernel="mean", name="mean", grad_name_of=_numbered("Mean"))
 def _mean(k: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     """Average."""
     return k.mean(x, axis=axis, keepdims=keepdims)
@@ -353,13 +362,17 @@ def _share_back(k: Any, g: Any, x: Any, out: Any, x_shape: Size, axis: Any, keep
     return k.multiply(hits, shared)
 
 
-@op(result=promote, shape=reduced, kernel="max", name="amax", dtypes="buif")
+@op(
+    result=promote, shape=reduced, kernel="max", name="amax", dtypes="buif", grad_name_of=_of_everything("Max", "Amax"),
+)  # fmt: skip
 def _amax(k: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     """Return the largest."""
     return k.max(x, axis=axis, keepdims=keepdims)
 
 
-@op(result=promote, shape=reduced, kernel="min", name="amin", dtypes="buif")
+@op(
+    result=promote, shape=reduced, kernel="min", name="amin", dtypes="buif", grad_name_of=_of_everything("Min", "Amin"),
+)  # fmt: skip
 def _amin(k: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     """Return the smallest."""
     return k.min(x, axis=axis, keepdims=keepdims)

@@ -126,7 +126,7 @@ rsqrt.vjp(
 )
 
 
-@op(result=promote, shape=same, kernel="square", name="square")
+@op(result=promote, shape=same, kernel="square", name="square", grad_name="PowBackward0")
 def _square(k: Any, x: Any, /) -> Any:
     """Multiply by itself."""
     return k.square(x)
@@ -205,7 +205,7 @@ def log10(k: Any, x: Any, /) -> Any:
 log10.vjp(x=lambda k, g, x: k.divide(g, k.multiply(x, LN10)), jvp="elementwise")
 
 
-@op(result=floating, shape=same, kernel="log1p")
+@op(result=floating, shape=same, kernel="log1p", grad_name="Log1PBackward0")
 def log1p(k: Any, x: Any, /) -> Any:
     """Return log(1 + x), accurate near 0."""
     return k.log1p(x)
