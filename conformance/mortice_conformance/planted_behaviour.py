@@ -70,6 +70,21 @@ def _(k: Any, right: Any, x: Any, key: Any, value: Any) -> Any:
     return right(k.copy(x), key, value)
 
 
+@bug("into", "the target is cleared before the operands are read")
+def _(k: Any, right: Any, target: Any, kernel: Any, *operands: Any, **attrs: Any) -> Any:
+    k.setitem(target, (Ellipsis,), 0)
+    return right(target, kernel, *operands, **attrs)
+
+
+@bug("into", "the last element is not written")
+def _(k: Any, right: Any, target: Any, kernel: Any, *operands: Any, **attrs: Any) -> Any:
+    made = kernel(*operands, **attrs)
+    if size_of(k, target) < 2:
+        return made
+    key = (*[slice(None)] * (len(k.shape_of(target)) - 1), slice(-1))
+    return k.setitem(target, key, k.getitem(made, key))
+
+
 @bug("flip", "two axes are flipped as one")
 def _(k: Any, right: Any, x: Any, axis: Any) -> Any:
     return right(x, axis if isinstance(axis, int) else tuple(axis)[:1])

@@ -263,6 +263,65 @@ def check_views(subject: Subject) -> None:
         same(subject, f"views: {label}", t, w.astype(np.float32))
 
 
+# ---- writes in place ----
+
+_LENGTHS = (1, 7, 64, 257, 4099)  # around vectors and blocks, and enough for several threads of some
+
+
+def _in_place(d: Any) -> dict[str, Any]:
+    """Return calls on (x, y, z) whose result may be written over x, by what is done in place."""
+    found = {
+        "add_": lambda x, y, z: x.add(y), "mul_": lambda x, y, z: x.mul(y), "bitwise_not_": lambda x, y, z: x.bitwise_not(),
+        "logical_and_": lambda x, y, z: x.logical_and(y).to(d), "copy_": lambda x, y, z: y.clone(),
+    }  # fmt: skip
+    if d.kind == "b":
+        return {name: found[name] for name in ("bitwise_not_", "logical_and_", "copy_")}
+    if d.kind in "fc":
+        del found["bitwise_not_"]
+        found.update(
+            div_=lambda x, y, z: x.div(y), exp_=lambda x, y, z: x.exp(), lerp_=lambda x, y, z: x.lerp(y, 0.25),
+            addcmul_=lambda x, y, z: x.addcmul(y, z, value=2), addcdiv_=lambda x, y, z: x.addcdiv(y, z),
+            sigmoid_=lambda x, y, z: x.sigmoid(),
+        )  # fmt: skip
+    if d.kind in "if":
+        found.update(neg_=lambda x, y, z: x.neg(), abs_=lambda x, y, z: x.abs(), clamp_=lambda x, y, z: x.clamp(1, 2))
+    return found
+
+
+_GIVEN = {  # what they are called with in place
+    "add_": lambda y, z: (y,), "mul_": lambda y, z: (y,), "logical_and_": lambda y, z: (y,), "copy_": lambda y, z: (y,),
+    "div_": lambda y, z: (y,), "lerp_": lambda y, z: (y, 0.25), "addcmul_": lambda y, z: (y, z), "addcdiv_": lambda y, z: (y, z),
+    "clamp_": lambda y, z: (1, 2),
+}  # fmt: skip
+_NAMED = {"addcmul_": {"value": 2}}
+
+
+@suite("storage", 2, each=NAMES)
+def check_in_place(subject: Subject, name: str) -> None:
+    """Write results over an operand, whole, a row and every other element: they are what is made elsewhere, the rest stays."""
+    d = dtype_here(subject, name)
+    for n in _LENGTHS:
+        drawn = [np.random.Generator(np.random.PCG64(i)).integers(1, 4, 2 * n) for i in range(3)]
+        make = lambda i, drawn=drawn: subject.tensor(rounded(drawn[i] % 2 if d.kind == "b" else drawn[i], d), d)
+        y, z = make(1)[:n].clone(), make(2)[:n].clone()
+        kept = [subject.bits(t) for t in (y, z)]
+        for op, call in _in_place(d).items():
+            for place, of in (("all", lambda b: b), ("a row", lambda b: b[1]), ("every other", lambda b: b[::2])):
+                base = make(0)[:n].clone() if place == "all" else make(0).reshape(2, n) if place == "a row" else make(0)
+                x = of(base)
+                want, rest = call(x.clone(), y, z), base.clone()
+                of(rest).copy_(want)
+                if (made := getattr(x, op)(*_GIVEN.get(op, lambda y, z: ())(y, z), **_NAMED.get(op, {}))) is not x:
+                    raise Failure(f"{op} {name}: expected the tensor itself; got {type(made).__name__}.")
+                if subject.bits(base.clone()) != subject.bits(rest):
+                    raise Failure(f"{op} {name}, {n} elements, {place}: what was written in place is not what is made elsewhere.")
+                if [subject.bits(t) for t in (y, z)] != kept:
+                    raise Failure(f"{op} {name}, {n} elements, {place}: another operand was written.")
+        out = y.clone()
+        mortice.logical_or(out, z, out=out)
+        same(subject, f"logical_or(x, y, out=x) {name}", out, subject.read(mortice.logical_or(y, z).to(d)))
+
+
 @suite("storage", 0)
 def check_bfloat16_bits(subject: Subject) -> None:
     """Round to bfloat16 to nearest, ties to even."""
