@@ -12,6 +12,8 @@ namespace {
 
 int64_t grain_for(double work) { return std::max<int64_t>(1, static_cast<int64_t>(1e6 / std::max(work, 1.0))); }
 
+constexpr int64_t PACK_CHANNELS = 16;
+
 template <class T> void run_plan(ConvPlanner<T> &planner) {
     ConvPlan<T> &plan = planner.plan;
     const ConvSet<T> &set = conv_set<T>();
@@ -23,10 +25,16 @@ template <class T> void run_plan(ConvPlanner<T> &planner) {
     Unlocked free(static_cast<int64_t>(std::min(work, 1e15)));
     int64_t depth = 0;
     for (int64_t i = 0; i < plan.phases_count; i++) depth = std::max(depth, plan.phases[i].depth);
-    parallel_for(plan.phases_count * plan.groups * panels, grain_for(10.0 * set.panel * depth * plan.kernel_z),
+    // A gradient's filters lie side by side: all panels take theirs from some channels before the next ones are read.
+    int64_t block = plan.weight_output < plan.weight_channel ? PACK_CHANNELS : std::max<int64_t>(plan.channels, 1);
+    int64_t blocks = (plan.channels + block - 1) / block;
+    parallel_for(plan.groups * blocks * panels, grain_for(10.0 * set.panel * depth * plan.kernel_z / static_cast<double>(blocks)),
                  [&](int64_t begin, int64_t end) {
                      for (int64_t i = begin; i < end; i++)
-                         set.pack(plan, i / panels / plan.groups, i / panels % plan.groups, i % panels);
+                         for (int64_t phase = 0; phase < plan.phases_count; phase++) {
+                             int64_t channel = i / panels % blocks * block;
+                             set.pack(plan, phase, i / panels / blocks, i % panels, channel, std::min(block, plan.channels - channel));
+                         }
                  });
     parallel_for(tasks, grain_for(planner.task_work()), [&](int64_t begin, int64_t end) {
         T *own = rooms + room * thread_number();

@@ -71,7 +71,7 @@ template <class T> struct ConvOuter {
 template <class T> struct ConvSet {
     int64_t lanes, panel, tile;  // elements of a vector, rows of the largest panel, places it does at once
     void (*run)(const ConvPlan<T> &, T *room, int64_t task);
-    void (*pack)(const ConvPlan<T> &, int64_t phase, int64_t group, int64_t panel);
+    void (*pack)(const ConvPlan<T> &, int64_t phase, int64_t group, int64_t panel, int64_t channel, int64_t channels);
     void (*sums)(const ConvSums<T> &, T *room, int64_t task);
     void (*outer)(const ConvOuter<T> &, T *room, int64_t task);
     void (*add)(T *into, const T *from, int64_t n);
