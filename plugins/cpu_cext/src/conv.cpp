@@ -45,11 +45,30 @@ template <class T> void run_plan(ConvPlanner<T> &planner) {
 // A single window, which is the whole image: products of matrices.
 bool is_product(const Window &w) {
     bool whole = w.groups == 1;
-    for (int i = 0; i < 3; i++) whole = whole && w.count[i] == 1 && w.padding[i] == 0 && w.kernel[i] == w.size[i];
+    for (int i = 0; i < 3; i++)
+        whole = whole && w.count[i] == 1 && w.padding[i] == 0 && w.kernel[i] == w.size[i] && w.filter[i] == w.kernel[i];
     return whole;
 }
 
-template <class T> void conv_of(const Window &w, const T *x, const T *weight, T *out) {
+// Leaves out the taps at the kernel's ends that see nothing but padding; returns how many elements of a filter come before
+// the first that is left. Small images under wide or dilated kernels have many.
+int64_t crop(Window &w) {
+    int64_t first = 0;
+    for (int a = 0; a < 3; a++) {
+        auto sees = [&](int64_t tap) {
+            int64_t at = tap * w.dilation[a] - w.padding[a], window = at < 0 ? (w.stride[a] - 1 - at) / w.stride[a] : 0;
+            return window < w.count[a] && at + window * w.stride[a] < w.size[a];
+        };
+        int64_t before = 0;
+        while (w.kernel[a] > 1 && !sees(w.kernel[a] - 1)) w.kernel[a]--;
+        for (; w.kernel[a] > 1 && !sees(0); w.kernel[a]--, before++) w.padding[a] -= w.dilation[a];
+        first = first * w.filter[a] + before;
+    }
+    return first;
+}
+
+template <class T> void conv_of(Window w, const T *x, const T *weight, T *out) {
+    weight += crop(w);
     int64_t depth = w.inputs * w.taps();
     if (is_product(w)) {
         need_blas();
@@ -63,7 +82,8 @@ template <class T> void conv_of(const Window &w, const T *x, const T *weight, T 
     run_plan(planner);
 }
 
-template <class T> void input_grad_of(const Window &w, const T *g, const T *weight, T *out) {
+template <class T> void input_grad_of(Window w, const T *g, const T *weight, T *out) {
+    weight += crop(w);
     int64_t depth = w.inputs * w.taps();
     if (is_product(w)) {
         need_blas();
@@ -146,7 +166,32 @@ template <class T> void weight_grad_outer(const Window &w, const T *g, const T *
     });
 }
 
-template <class T> void weight_grad_of(const Window &w, const T *g, const T *x, T *out) {
+template <class T> void weight_grad_of(Window w, const T *g, const T *x, T *out) {
+    int64_t first = crop(w), taps = w.taps(), whole = w.filter_taps(), filters = w.groups * w.outputs * w.inputs;
+    if (taps < whole) {
+        Scratch<T> seen(filters * taps);
+        const T *from = seen;
+        Window own = w;
+        std::copy_n(w.kernel, 3, own.filter);
+        weight_grad_of(own, g, x, seen.get());
+        Scratch<int64_t> places(taps);
+        int64_t *at = places;
+        for (int64_t k = 0; k < taps; k++) {
+            int64_t zy = k / w.kernel[2];
+            at[k] = first + (zy / w.kernel[1] * w.filter[1] + zy % w.kernel[1]) * w.filter[2] + k % w.kernel[2];
+        }
+        Unlocked free(filters * whole);
+        constexpr int64_t BLOCK = 64;  // filters whose zeros are still near when the sums come
+        parallel_for((filters + BLOCK - 1) / BLOCK, grain_for(BLOCK * (1.0 * whole + taps)), [&](int64_t begin, int64_t end) {
+            for (int64_t low = begin * BLOCK, high; low < std::min(end * BLOCK, filters); low = high) {
+                high = std::min(low + BLOCK, filters);
+                memset(out + low * whole, 0, (high - low) * whole * sizeof(T));
+                for (int64_t i = low; i < high; i++)
+                    for (int64_t k = 0; k < taps; k++) out[i * whole + at[k]] = from[i * taps + k];
+            }
+        });
+        return;
+    }
     if (is_product(w)) {
         int64_t depth = w.inputs * w.taps();
         need_blas();
@@ -225,7 +270,7 @@ Window window_of(int nd, const int64_t *x, const int64_t *w, const int64_t *y, P
     for (int i = 0; i < 3; i++) {
         int j = i - (3 - nd) + 2;
         v.size[i] = j < 2 ? 1 : x[j];
-        v.kernel[i] = j < 2 ? 1 : w[j];
+        v.kernel[i] = v.filter[i] = j < 2 ? 1 : w[j];
         if (v.kernel[i] < 1) fail(PyExc_RuntimeError, "conv: expected a kernel of at least one element an axis.");
         int64_t reach = v.size[i] + 2 * v.padding[i] - v.dilation[i] * (v.kernel[i] - 1) - 1;
         v.count[i] = reach < 0 ? 0 : reach / v.stride[i] + 1;
