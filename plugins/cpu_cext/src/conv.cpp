@@ -67,6 +67,95 @@ int64_t crop(Window &w) {
     return first;
 }
 
+constexpr int64_t SUMS_BLOCK = 64;          // outputs that windows are gathered for
+constexpr int64_t SUMS_ELEMENTS = 1 << 16;  // of windows gathered at once
+constexpr int64_t SUMS_PLACES = 512;        // summed over in registers at once
+constexpr int64_t SINGLE_PLACES = 1 << 15;
+constexpr int64_t OUTER_PLACES = 192;       // of which the columns of gradients stay in a first-level cache
+constexpr int64_t MOST_PARTS = 16;          // sums kept apart until the end: by the shape, never by the threads
+constexpr int64_t PARTS_ELEMENTS = 1 << 21;
+
+// ---- one channel a group ----
+
+constexpr int64_t TILE_BYTES = 96 << 10;        // of a padded band: near enough to be read again for each tap
+constexpr int64_t MOST_TILE_BYTES = 512 << 10;  // longer rows are left to the general way, which cuts them
+
+// Sets up all but the operands; false where channels are too few to fill vectors, or rows too long, or in double.
+template <class T> bool depthwise(const Window &w, bool backward, ConvDepth<T> &d) {
+    const ConvSet<T> &set = conv_set<T>();
+    if (!set.depth || w.inputs != 1 || w.outputs != 1 || 2 * w.groups < set.lanes || w.kernel[0] != 1 || w.size[0] != 1 || w.count[0] != 1 ||
+        w.padding[0] != 0)
+        return false;
+    d.samples = w.samples, d.channels = w.groups;
+    int64_t reach[2];
+    for (int a = 0; a < 2; a++) {
+        d.kernel[a] = w.kernel[a + 1], d.dilation[a] = w.dilation[a + 1];
+        reach[a] = d.dilation[a] * (d.kernel[a] - 1);
+        d.in[a] = backward ? w.count[a + 1] : w.size[a + 1];
+        d.size[a] = backward ? w.size[a + 1] : w.count[a + 1];
+        d.stride[a] = backward ? 1 : w.stride[a + 1];
+        d.spread[a] = backward ? w.stride[a + 1] : 1;
+        d.before[a] = backward ? reach[a] - w.padding[a + 1] : w.padding[a + 1];
+    }
+    d.pitch = (d.size[1] - 1) * d.stride[1] + reach[1] + 1;
+    int64_t row = d.pitch * set.lanes * static_cast<int64_t>(sizeof(T));
+    if ((reach[0] + 1) * row > MOST_TILE_BYTES) return false;
+    d.band = std::clamp<int64_t>((TILE_BYTES / row - reach[0] - 1) / d.stride[0] + 1, 1, d.size[0]);
+    d.bands = (d.size[0] + d.band - 1) / d.band;
+    d.band = (d.size[0] + d.bands - 1) / d.bands;
+    d.bands = (d.size[0] + d.band - 1) / d.band;
+    int64_t rows = (d.band - 1) * d.stride[0] + reach[0] + 1;
+    d.tile_room = (rows * d.pitch + 8 * d.stride[1]) * set.lanes;
+    d.sums_room = (d.kernel[0] * d.kernel[1] + 8) * set.lanes;
+    return true;
+}
+
+template <class T> void run_depth(const ConvDepth<T> &d, int64_t tasks) {
+    const ConvSet<T> &set = conv_set<T>();
+    int64_t room = d.tile_room + (d.band * d.size[1] + set.lanes + 8) * set.lanes;
+    Scratch<T> rooms(room * num_threads());
+    double work = static_cast<double>(d.samples) * d.channels *
+                  (3.0 * d.in[0] * d.in[1] + (d.kernel[0] * d.kernel[1] + 3.0) * d.size[0] * d.size[1]);
+    Unlocked free(static_cast<int64_t>(std::min(work, 1e15)));
+    parallel_for(tasks, grain_for(work / static_cast<double>(tasks)), [&](int64_t begin, int64_t end) {
+        T *own = rooms + room * thread_number();
+        for (int64_t i = begin; i < end; i++) set.depth(d, own, i);
+    });
+}
+
+template <class T> void depth_of(const Window &w, ConvDepth<T> &d, bool backward, const T *weight) {
+    int64_t lanes = conv_set<T>().lanes, taps = w.taps(), whole = w.filter_taps(), blocks = (d.channels + lanes - 1) / lanes;
+    Scratch<T> filters(blocks * taps * lanes);
+    T *to = filters;
+    for (int64_t first = 0; first < d.channels; first += lanes, weight += lanes * whole)
+        for (int64_t k = 0; k < taps; k++, to += lanes) {
+            int64_t own = backward ? taps - 1 - k : k, n = std::min(lanes, d.channels - first);
+            const T *at = weight + own / d.kernel[1] * w.filter[2] + own % d.kernel[1];
+            for (int64_t i = 0; i < lanes; i++, at += whole) to[i] = i < n ? *at : T(0);
+        }
+    d.filters = filters;
+    run_depth(d, d.samples * blocks * d.bands);
+}
+
+template <class T> void depth_sums(ConvDepth<T> &d, T *out) {
+    const ConvSet<T> &set = conv_set<T>();
+    int64_t blocks = (d.channels + set.lanes - 1) / set.lanes, taps = d.kernel[0] * d.kernel[1];
+    d.parts = std::clamp<int64_t>(MOST_PARTS / blocks, 1, d.samples * d.bands);
+    Scratch<T> sums(d.parts * blocks * d.sums_room);
+    d.out = sums;
+    run_depth(d, d.parts * blocks);
+    const T *from = sums;
+    for (int64_t first = 0; first < d.channels; first += set.lanes, from += d.sums_room)
+        for (int64_t i = 0; i < std::min(set.lanes, d.channels - first); i++)
+            for (int64_t k = 0; k < taps; k++, out++) {
+                const T *at = from + k * set.lanes + i;
+                *out = *at;
+                for (int64_t part = 1; part < d.parts; part++) *out += *(at += blocks * d.sums_room);
+            }
+}
+
+// ---- the operations ----
+
 template <class T> void conv_of(Window w, const T *x, const T *weight, T *out) {
     weight += crop(w);
     int64_t depth = w.inputs * w.taps();
@@ -74,6 +163,11 @@ template <class T> void conv_of(Window w, const T *x, const T *weight, T *out) {
         need_blas();
         Unlocked free(w.samples * w.outputs * depth);
         return gemm_parallel(false, true, w.samples, w.outputs, depth, T(1), x, depth, weight, depth, T(0), out, w.outputs);
+    }
+    ConvDepth<T> d{};
+    if (depthwise(w, false, d)) {
+        d.source = x, d.out = out;
+        return depth_of(w, d, false, weight);
     }
     ConvPlanner<T> planner(w);
     planner.plan.source = x, planner.plan.weight = weight, planner.plan.out = out;
@@ -90,20 +184,17 @@ template <class T> void input_grad_of(Window w, const T *g, const T *weight, T *
         Unlocked free(w.samples * w.outputs * depth);
         return gemm_parallel(false, false, w.samples, depth, w.outputs, T(1), g, w.outputs, weight, depth, T(0), out, depth);
     }
+    ConvDepth<T> d{};
+    if (depthwise(w, true, d)) {
+        d.source = g, d.out = out;
+        return depth_of(w, d, true, weight);
+    }
     ConvPlanner<T> planner(w);
     planner.plan.source = g, planner.plan.weight = weight, planner.plan.out = out;
     planner.backward();
     planner.fit(num_threads());
     run_plan(planner);
 }
-
-constexpr int64_t SUMS_BLOCK = 64;          // outputs that windows are gathered for
-constexpr int64_t SUMS_ELEMENTS = 1 << 16;  // of windows gathered at once
-constexpr int64_t SUMS_PLACES = 512;        // summed over in registers at once
-constexpr int64_t SINGLE_PLACES = 1 << 15;
-constexpr int64_t OUTER_PLACES = 192;       // of which the columns of gradients stay in a first-level cache
-constexpr int64_t MOST_PARTS = 16;          // sums kept apart until the end: by the shape, never by the threads
-constexpr int64_t PARTS_ELEMENTS = 1 << 21;
 
 // With channels last. Sums are turned round at the end.
 template <class T> void weight_grad_outer(const Window &w, const T *g, const T *x, T *out) {
@@ -197,6 +288,11 @@ template <class T> void weight_grad_of(Window w, const T *g, const T *x, T *out)
         need_blas();
         Unlocked free(w.samples * w.outputs * depth);
         return gemm_parallel(true, false, w.outputs, depth, w.samples, T(1), g, w.outputs, x, depth, T(0), out, depth);
+    }
+    ConvDepth<T> d{};
+    if (depthwise(w, false, d)) {
+        d.source = x, d.g = g;
+        return depth_sums(d, out);
     }
     const ConvSet<T> &set = conv_set<T>();
     int64_t run = (w.dilation[2] == 1 ? w.kernel[2] : 1) * w.inputs;

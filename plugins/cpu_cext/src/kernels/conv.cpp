@@ -1,6 +1,7 @@
 // Convolution and its gradient to the input, for one rectangle of outputs of some samples and one group at a time.
 #include "conv.hpp"
 
+#include "conv_depth.hpp"
 #include "conv_micro.hpp"
 #include "conv_outer.hpp"
 #include "conv_stage.hpp"
@@ -261,9 +262,15 @@ template <class T> static void add(T *into, const T *from, int64_t n) {
     for (int64_t i = 0; i < n; i++) into[i] += from[i];
 }
 
-template <class T> constexpr ConvSet<T> SET = {LANES<T>, PANEL, WIDE * LANES<T>, run<T>, pack<T>, sums<T>, outer<T>, add<T>};
+template <class T>
+constexpr ConvSet<T> SET = {LANES<T>, PANEL, WIDE * LANES<T>, run<T>, pack<T>, sums<T>, outer<T>, add<T>, nullptr};
 
 extern const ConvTable conv_table;
-const ConvTable conv_table = {SET<float>, MORTICE_UP_TO_AVX2(SET<double>)};
+constexpr ConvSet<float> floats() {
+    ConvSet<float> all = SET<float>;
+    all.depth = depth<float>;
+    return all;
+}
+const ConvTable conv_table = {floats(), MORTICE_UP_TO_AVX2(SET<double>)};
 
 }  // namespace mortice::ISA
