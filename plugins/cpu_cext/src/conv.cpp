@@ -248,11 +248,11 @@ template <class T> void weight_grad_outer(const Window &w, const T *g, const T *
         for (int64_t i = begin; i < end; i++) {
             T *row = sums + (i / plan.outputs * plan.panel_rows + i % plan.outputs) * s.columns, *to = out + i * w.inputs * taps;
             for (int64_t part = 1; part < s.parts; part++) set.add(row, row + part * total, s.columns);
-            for (int64_t zy = 0; zy < w.kernel[0] * w.kernel[1]; zy++)
-                for (int64_t k = 0; k < w.kernel[2]; k++) {
-                    const T *own = row + (s.runs == 1 ? zy * s.run_room + k * w.inputs : (zy * s.runs + k) * s.run_room);
-                    for (int64_t c = 0; c < w.inputs; c++) to[c * taps + zy * w.kernel[2] + k] = own[c];
-                }
+            // Taps lie evenly, or else those of a row of the window do.
+            bool even = s.runs > 1 || s.run_room == w.kernel[2] * w.inputs;
+            int64_t together = even ? taps : w.kernel[2], step = s.runs > 1 ? s.run_room : w.inputs;
+            if (taps == 1) memcpy(to, row, w.inputs * sizeof(T));
+            else for (int64_t k = 0; k < taps; k += together, row += s.run_room) set.turn(to + k, taps, row, step, w.inputs, together);
         }
     });
 }

@@ -263,7 +263,7 @@ template <class T> static void add(T *into, const T *from, int64_t n) {
 }
 
 template <class T>
-constexpr ConvSet<T> SET = {LANES<T>, PANEL, WIDE * LANES<T>, run<T>, pack<T>, sums<T>, outer<T>, add<T>, nullptr};
+constexpr ConvSet<T> SET = {LANES<T>, PANEL, WIDE * LANES<T>, run<T>, pack<T>, sums<T>, outer<T>, add<T>, turn_channels<T>, nullptr};
 
 extern const ConvTable conv_table;
 constexpr ConvSet<float> floats() {

@@ -90,6 +90,7 @@ template <class T> struct ConvSet {
     void (*sums)(const ConvSums<T> &, T *room, int64_t task);
     void (*outer)(const ConvOuter<T> &, T *room, int64_t task);
     void (*add)(T *into, const T *from, int64_t n);
+    void (*turn)(T *to, int64_t step, const T *from, int64_t ld, int64_t n, int64_t rows);  // to[i * step + r] = from[r * ld + i]
     void (*depth)(const ConvDepth<T> &, T *room, int64_t task);  // of float only
 };
 struct ConvTable {
