@@ -67,11 +67,13 @@ int64_t crop(Window &w) {
     return first;
 }
 
+constexpr int64_t FEW_WINDOWS = 32, MANY_WEIGHTS = 1 << 14;
 constexpr int64_t SUMS_BLOCK = 64;          // outputs that windows are gathered for
 constexpr int64_t SUMS_ELEMENTS = 1 << 16;  // of windows gathered at once
 constexpr int64_t SUMS_PLACES = 512;        // summed over in registers at once
 constexpr int64_t SINGLE_PLACES = 1 << 15;
 constexpr int64_t OUTER_PLACES = 192;       // of which the columns of gradients stay in a first-level cache
+constexpr int64_t OUTER_GRADIENTS = 1 << 16;
 constexpr int64_t MOST_PARTS = 16;          // sums kept apart until the end: by the shape, never by the threads
 constexpr int64_t PARTS_ELEMENTS = 1 << 21;
 
@@ -176,6 +178,42 @@ template <class T> void conv_of(Window w, const T *x, const T *weight, T *out) {
     run_plan(planner);
 }
 
+// Where windows are few and filters large, these are read once, as they lie: all products of gradients and filters first,
+// then what each element of the image gets of them.
+bool few_windows(const Window &w) {
+    int64_t windows = w.samples * w.count[0] * w.count[1] * w.count[2];
+    return w.groups == 1 && windows <= FEW_WINDOWS && w.taps() == w.filter_taps() && w.inputs * w.outputs * w.taps() >= MANY_WEIGHTS;
+}
+
+template <class T> void input_grad_of_few(const Window &w, const T *g, const T *weight, T *out) {
+    int64_t places = w.count[0] * w.count[1] * w.count[2], taps = w.taps(), depth = w.inputs * taps, windows = w.samples * places;
+    int64_t area = w.size[1] * w.size[2], volume = w.size[0] * area;
+    need_blas();
+    Scratch<T> turned(windows * w.outputs), products(windows * depth);
+    Unlocked free(windows * w.outputs * depth);
+    for (int64_t n = 0; n < w.samples; n++)
+        conv_set<T>().turn(turned + n * places * w.outputs, w.outputs, g + n * places * w.outputs, places, places, w.outputs);
+    gemm_parallel(false, false, windows, depth, w.outputs, T(1), turned.get(), w.outputs, weight, depth, T(0), products.get(), depth);
+    parallel_for(w.samples * w.inputs, grain_for(4.0 * (places * taps + volume)), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; i++) {
+            T *to = out + i * volume;
+            std::fill_n(to, volume, T(0));
+            const T *from = products + i / w.inputs * places * depth + i % w.inputs * taps;
+            for (int64_t p = 0; p < places; p++, from += depth) {
+                int64_t at[3] = {p / w.count[2] / w.count[1], p / w.count[2] % w.count[1], p % w.count[2]};
+                for (int a = 0; a < 3; a++) at[a] = at[a] * w.stride[a] - w.padding[a];
+                const T *own = from;
+                for (int64_t z = 0, k = at[0]; z < w.kernel[0]; z++, k += w.dilation[0])
+                    for (int64_t y = 0, j = at[1]; y < w.kernel[1]; y++, j += w.dilation[1]) {
+                        bool row = k >= 0 && k < w.size[0] && j >= 0 && j < w.size[1];
+                        for (int64_t x = 0, l = at[2]; x < w.kernel[2]; x++, l += w.dilation[2], own++)
+                            if (row && l >= 0 && l < w.size[2]) to[k * area + j * w.size[2] + l] += *own;
+                    }
+            }
+        }
+    });
+}
+
 template <class T> void input_grad_of(Window w, const T *g, const T *weight, T *out) {
     weight += crop(w);
     int64_t depth = w.inputs * w.taps();
@@ -184,6 +222,7 @@ template <class T> void input_grad_of(Window w, const T *g, const T *weight, T *
         Unlocked free(w.samples * w.outputs * depth);
         return gemm_parallel(false, false, w.samples, depth, w.outputs, T(1), g, w.outputs, weight, depth, T(0), out, depth);
     }
+    if (few_windows(w)) return input_grad_of_few(w, g, weight, out);
     ConvDepth<T> d{};
     if (depthwise(w, true, d)) {
         d.source = g, d.out = out;
@@ -224,11 +263,13 @@ template <class T> void weight_grad_outer(const Window &w, const T *g, const T *
     s.units = plan.bands[0] * plan.bands[1] * plan.bands[2] * plan.size[0];
     int64_t total = plan.groups * plan.panel_rows * s.columns;
     s.parts = std::clamp<int64_t>(PARTS_ELEMENTS / total, 1, std::min(MOST_PARTS, s.units));
-    // Whole outputs a task, as images are turned for each block of them anew; but some tasks there should be.
-    int64_t blocks = std::max<int64_t>(1, MOST_PARTS / (s.parts * plan.groups));
+    int64_t places = plan.band[0] * plan.band[1] * plan.band[2];
+    // Whole outputs a task, as images are turned for each block of them anew; but some tasks there should be, and their
+    // gradients are to stay in a second-level cache.
+    int64_t blocks = std::max((2 * num_threads() + s.parts * plan.groups - 1) / (s.parts * plan.groups), plan.outputs * places / OUTER_GRADIENTS);
+    blocks = std::clamp<int64_t>(MOST_PARTS / (s.parts * plan.groups), 1, std::max<int64_t>(blocks, 1));
     s.output_block = std::max(SUMS_BLOCK, (plan.outputs / blocks + 7) / 8 * 8);
     s.output_blocks = (plan.outputs + s.output_block - 1) / s.output_block;
-    int64_t places = plan.band[0] * plan.band[1] * plan.band[2];
     s.copy_room = plan.band[0] * s.rows * s.pitch * s.channel_room + 2 * lanes;
     s.g_room = std::min(s.output_block, plan.panel_rows) * places + 8 * lanes;
     s.row_room = s.skip[1] > 1 ? 8 * s.pitch + lanes : 0;
