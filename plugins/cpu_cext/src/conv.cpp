@@ -67,7 +67,8 @@ int64_t crop(Window &w) {
     return first;
 }
 
-constexpr int64_t FEW_WINDOWS = 32, MANY_WEIGHTS = 1 << 14;
+constexpr int64_t FEW_WINDOWS = 32, FEW_GRADIENTS = 64;  // gradients save more: their filters would be read across
+constexpr int64_t MANY_WEIGHTS = 1 << 14;
 constexpr int64_t SUMS_BLOCK = 64;          // outputs that windows are gathered for
 constexpr int64_t SUMS_ELEMENTS = 1 << 16;  // of windows gathered at once
 constexpr int64_t SUMS_PLACES = 512;        // summed over in registers at once
@@ -156,10 +157,80 @@ template <class T> void depth_sums(ConvDepth<T> &d, T *out) {
             }
 }
 
+// ---- few windows of large filters, which are read once, as they lie ----
+
+// Of the taps left by `crop`, there must be enough.
+bool few_windows(const Window &w, int64_t few) {
+    int64_t windows = w.samples * w.count[0] * w.count[1] * w.count[2], taps = w.filter_taps();
+    return w.groups == 1 && windows * taps <= few * w.taps() && w.inputs * w.outputs * taps >= MANY_WEIGHTS;
+}
+
+// Calls one(element of the image or -1) for each tap of a window, in order.
+template <class F> inline void over_taps(const Window &w, int64_t window, F one) {
+    int64_t at[3] = {window / w.count[2] / w.count[1], window / w.count[2] % w.count[1], window % w.count[2]};
+    for (int a = 0; a < 3; a++) at[a] = at[a] * w.stride[a] - w.padding[a];
+    for (int64_t z = 0, k = at[0]; z < w.kernel[0]; z++, k += w.dilation[0])
+        for (int64_t y = 0, j = at[1]; y < w.kernel[1]; y++, j += w.dilation[1]) {
+            bool row = k >= 0 && k < w.size[0] && j >= 0 && j < w.size[1];
+            for (int64_t x = 0, l = at[2]; x < w.kernel[2]; x++, l += w.dilation[2])
+                one(row && l >= 0 && l < w.size[2] ? (k * w.size[1] + j) * w.size[2] + l : -1);
+        }
+}
+
+template <class T> void conv_of_few(const Window &w, const T *x, const T *weight, T *out) {
+    int64_t places = w.count[0] * w.count[1] * w.count[2], taps = w.taps(), depth = w.inputs * taps, windows = w.samples * places;
+    int64_t volume = w.size[0] * w.size[1] * w.size[2];
+    need_blas();
+    Scratch<T> gathered(windows * depth), products(windows * w.outputs);
+    Unlocked free(windows * w.outputs * depth);
+    T *to = gathered;
+    parallel_for(windows, grain_for(4.0 * depth), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; i++)
+            for (int64_t c = 0; c < w.inputs; c++) {
+                const T *from = x + (i / places * w.inputs + c) * volume;
+                T *own = to + i * depth + c * taps;
+                over_taps(w, i % places, [&](int64_t at) { *own++ = at < 0 ? T(0) : from[at]; });
+            }
+    });
+    gemm_parallel(false, true, windows, w.outputs, depth, T(1), gathered.get(), depth, weight, depth, T(0), products.get(), w.outputs);
+    for (int64_t n = 0; n < w.samples; n++)
+        conv_set<T>().turn(out + n * places * w.outputs, places, products + n * places * w.outputs, w.outputs, w.outputs, places);
+}
+
+// All products of gradients and filters first, then what each element of the image gets of them.
+
+template <class T> void input_grad_of_few(const Window &w, const T *g, const T *weight, T *out) {
+    int64_t places = w.count[0] * w.count[1] * w.count[2], taps = w.taps(), depth = w.inputs * taps, windows = w.samples * places;
+    int64_t volume = w.size[0] * w.size[1] * w.size[2];
+    need_blas();
+    Scratch<T> turned(windows * w.outputs), products(windows * depth);
+    Unlocked free(windows * w.outputs * depth);
+    for (int64_t n = 0; n < w.samples; n++)
+        conv_set<T>().turn(turned + n * places * w.outputs, w.outputs, g + n * places * w.outputs, places, places, w.outputs);
+    gemm_parallel(false, false, windows, depth, w.outputs, T(1), turned.get(), w.outputs, weight, depth, T(0), products.get(), depth);
+    parallel_for(w.samples * w.inputs, grain_for(4.0 * (places * taps + volume)), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; i++) {
+            T *to = out + i * volume;
+            std::fill_n(to, volume, T(0));
+            const T *from = products + i / w.inputs * places * depth + i % w.inputs * taps;
+            for (int64_t p = 0; p < places; p++, from += depth) {
+                const T *own = from;
+                over_taps(w, p, [&](int64_t at) {
+                    if (at >= 0) to[at] += *own;
+                    own++;
+                });
+            }
+        }
+    });
+}
+
 // ---- the operations ----
 
-template <class T> void conv_of(Window w, const T *x, const T *weight, T *out) {
-    weight += crop(w);
+template <class T> void conv_of(const Window &whole, const T *x, const T *weight, T *out) {
+    Window w = whole;
+    int64_t first = crop(w);
+    if (!is_product(w) && few_windows(w, FEW_WINDOWS)) return conv_of_few(whole, x, weight, out);
+    weight += first;
     int64_t depth = w.inputs * w.taps();
     if (is_product(w)) {
         need_blas();
@@ -178,51 +249,17 @@ template <class T> void conv_of(Window w, const T *x, const T *weight, T *out) {
     run_plan(planner);
 }
 
-// Where windows are few and filters large, these are read once, as they lie: all products of gradients and filters first,
-// then what each element of the image gets of them.
-bool few_windows(const Window &w) {
-    int64_t windows = w.samples * w.count[0] * w.count[1] * w.count[2];
-    return w.groups == 1 && windows <= FEW_WINDOWS && w.taps() == w.filter_taps() && w.inputs * w.outputs * w.taps() >= MANY_WEIGHTS;
-}
-
-template <class T> void input_grad_of_few(const Window &w, const T *g, const T *weight, T *out) {
-    int64_t places = w.count[0] * w.count[1] * w.count[2], taps = w.taps(), depth = w.inputs * taps, windows = w.samples * places;
-    int64_t area = w.size[1] * w.size[2], volume = w.size[0] * area;
-    need_blas();
-    Scratch<T> turned(windows * w.outputs), products(windows * depth);
-    Unlocked free(windows * w.outputs * depth);
-    for (int64_t n = 0; n < w.samples; n++)
-        conv_set<T>().turn(turned + n * places * w.outputs, w.outputs, g + n * places * w.outputs, places, places, w.outputs);
-    gemm_parallel(false, false, windows, depth, w.outputs, T(1), turned.get(), w.outputs, weight, depth, T(0), products.get(), depth);
-    parallel_for(w.samples * w.inputs, grain_for(4.0 * (places * taps + volume)), [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; i++) {
-            T *to = out + i * volume;
-            std::fill_n(to, volume, T(0));
-            const T *from = products + i / w.inputs * places * depth + i % w.inputs * taps;
-            for (int64_t p = 0; p < places; p++, from += depth) {
-                int64_t at[3] = {p / w.count[2] / w.count[1], p / w.count[2] % w.count[1], p % w.count[2]};
-                for (int a = 0; a < 3; a++) at[a] = at[a] * w.stride[a] - w.padding[a];
-                const T *own = from;
-                for (int64_t z = 0, k = at[0]; z < w.kernel[0]; z++, k += w.dilation[0])
-                    for (int64_t y = 0, j = at[1]; y < w.kernel[1]; y++, j += w.dilation[1]) {
-                        bool row = k >= 0 && k < w.size[0] && j >= 0 && j < w.size[1];
-                        for (int64_t x = 0, l = at[2]; x < w.kernel[2]; x++, l += w.dilation[2], own++)
-                            if (row && l >= 0 && l < w.size[2]) to[k * area + j * w.size[2] + l] += *own;
-                    }
-            }
-        }
-    });
-}
-
-template <class T> void input_grad_of(Window w, const T *g, const T *weight, T *out) {
-    weight += crop(w);
+template <class T> void input_grad_of(const Window &whole, const T *g, const T *weight, T *out) {
+    Window w = whole;
+    int64_t first = crop(w);
+    if (!is_product(w) && few_windows(w, FEW_GRADIENTS)) return input_grad_of_few(whole, g, weight, out);
+    weight += first;
     int64_t depth = w.inputs * w.taps();
     if (is_product(w)) {
         need_blas();
         Unlocked free(w.samples * w.outputs * depth);
         return gemm_parallel(false, false, w.samples, depth, w.outputs, T(1), g, w.outputs, weight, depth, T(0), out, depth);
     }
-    if (few_windows(w)) return input_grad_of_few(w, g, weight, out);
     ConvDepth<T> d{};
     if (depthwise(w, true, d)) {
         d.source = g, d.out = out;
