@@ -165,6 +165,20 @@ bool few_windows(const Window &w, int64_t few) {
     return w.groups == 1 && windows * taps <= few * w.taps() && w.inputs * w.outputs * taps >= MANY_WEIGHTS;
 }
 
+// Windows times filters, turned or not: in blocks by the shape, as other widths might be added up in another order.
+template <class T>
+void multiply_few(bool turned, int64_t windows, int64_t columns, int64_t depth, const T *x, const T *weight, T *out) {
+    const int64_t block = turned ? (std::max<int64_t>(64, 4 * windows) + 15) / 16 * 16 : 512;
+    const double work = static_cast<double>(windows) * static_cast<double>(block * depth);
+    parallel_for((columns + block - 1) / block, grain_for(work), [&](int64_t begin, int64_t end) {
+        for (int64_t low = begin * block, high; low < std::min(end * block, columns); low = high) {
+            high = std::min(low + block, columns);
+            gemm(false, turned, windows, high - low, depth, T(1), x, depth, weight + (turned ? low * depth : low),
+                 turned ? depth : columns, T(0), out + low, columns);
+        }
+    });
+}
+
 // Calls one(element of the image or -1) for each tap of a window, in order.
 template <class F> inline void over_taps(const Window &w, int64_t window, F one) {
     int64_t at[3] = {window / w.count[2] / w.count[1], window / w.count[2] % w.count[1], window % w.count[2]};
@@ -192,7 +206,7 @@ template <class T> void conv_of_few(const Window &w, const T *x, const T *weight
                 over_taps(w, i % places, [&](int64_t at) { *own++ = at < 0 ? T(0) : from[at]; });
             }
     });
-    gemm_parallel(false, true, windows, w.outputs, depth, T(1), gathered.get(), depth, weight, depth, T(0), products.get(), w.outputs);
+    multiply_few(true, windows, w.outputs, depth, gathered.get(), weight, products.get());
     for (int64_t n = 0; n < w.samples; n++)
         conv_set<T>().turn(out + n * places * w.outputs, places, products + n * places * w.outputs, w.outputs, w.outputs, places);
 }
@@ -207,7 +221,7 @@ template <class T> void input_grad_of_few(const Window &w, const T *g, const T *
     Unlocked free(windows * w.outputs * depth);
     for (int64_t n = 0; n < w.samples; n++)
         conv_set<T>().turn(turned + n * places * w.outputs, w.outputs, g + n * places * w.outputs, places, places, w.outputs);
-    gemm_parallel(false, false, windows, depth, w.outputs, T(1), turned.get(), w.outputs, weight, depth, T(0), products.get(), depth);
+    multiply_few(false, windows, depth, w.outputs, turned.get(), weight, products.get());
     parallel_for(w.samples * w.inputs, grain_for(4.0 * (places * taps + volume)), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; i++) {
             T *to = out + i * volume;

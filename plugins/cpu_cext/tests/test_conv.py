@@ -100,14 +100,24 @@ def test_conv_and_gradients_are_those_of_the_default_bodies(case, dtype):
     )  # fmt: skip
 
 
-def test_a_convolution_is_the_same_whatever_the_number_of_threads():
-    x, w = _array((6, 8, 20, 20), mortice.float32, 1), _array((12, 8, 3, 3), mortice.float32, 2)
+@pytest.mark.parametrize(
+    ("x", "w", "stride", "groups"),
+    [
+        ((6, 8, 20, 20), (12, 8, 3, 3), 1, 1),
+        ((2, 20, 70, 60), (20, 1, 3, 3), 2, 20),
+        ((3, 130, 3, 3), (150, 130, 3, 3), 1, 1),
+        ((4, 130, 1, 1), (150, 130, 3, 3), 1, 1),
+        ((2, 150, 4, 4), (600, 150, 1, 1), 2, 1),
+    ],
+)
+def test_a_convolution_is_the_same_whatever_the_number_of_threads(x, w, stride, groups):
+    x, w = _array(x, mortice.float32, 1), _array(w, mortice.float32, 2)
     before = mortice.get_num_threads()
     results = []
     for threads in (1, 2, 3):
         mortice.set_num_threads(threads)
         a, b = x.clone().requires_grad_(), w.clone().requires_grad_()
-        out = mortice.conv2d(a, b, padding=1)
+        out = mortice.conv2d(a, b, padding=1, stride=stride, groups=groups)
         (out * out).sum().backward()
         results.append([t.tolist() for t in (out, a.grad, b.grad)])
     mortice.set_num_threads(before)
