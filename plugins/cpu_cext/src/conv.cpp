@@ -12,6 +12,8 @@ namespace {
 
 int64_t grain_for(double work) { return std::max<int64_t>(1, static_cast<int64_t>(1e6 / std::max(work, 1.0))); }
 
+constexpr int64_t PACK_CHANNELS = 16;
+
 template <class T> void run_plan(ConvPlanner<T> &planner) {
     ConvPlan<T> &plan = planner.plan;
     const ConvSet<T> &set = conv_set<T>();
@@ -23,10 +25,16 @@ template <class T> void run_plan(ConvPlanner<T> &planner) {
     Unlocked free(static_cast<int64_t>(std::min(work, 1e15)));
     int64_t depth = 0;
     for (int64_t i = 0; i < plan.phases_count; i++) depth = std::max(depth, plan.phases[i].depth);
-    parallel_for(plan.phases_count * plan.groups * panels, grain_for(10.0 * set.panel * depth * plan.kernel_z),
+    // A gradient's filters lie side by side: all panels take theirs from some channels before the next ones are read.
+    int64_t block = plan.weight_output < plan.weight_channel ? PACK_CHANNELS : std::max<int64_t>(plan.channels, 1);
+    int64_t blocks = (plan.channels + block - 1) / block;
+    parallel_for(plan.groups * blocks * panels, grain_for(10.0 * set.panel * depth * plan.kernel_z / static_cast<double>(blocks)),
                  [&](int64_t begin, int64_t end) {
                      for (int64_t i = begin; i < end; i++)
-                         set.pack(plan, i / panels / plan.groups, i / panels % plan.groups, i % panels);
+                         for (int64_t phase = 0; phase < plan.phases_count; phase++) {
+                             int64_t channel = i / panels % blocks * block;
+                             set.pack(plan, phase, i / panels / blocks, i % panels, channel, std::min(block, plan.channels - channel));
+                         }
                  });
     parallel_for(tasks, grain_for(planner.task_work()), [&](int64_t begin, int64_t end) {
         T *own = rooms + room * thread_number();
@@ -37,16 +45,216 @@ template <class T> void run_plan(ConvPlanner<T> &planner) {
 // A single window, which is the whole image: products of matrices.
 bool is_product(const Window &w) {
     bool whole = w.groups == 1;
-    for (int i = 0; i < 3; i++) whole = whole && w.count[i] == 1 && w.padding[i] == 0 && w.kernel[i] == w.size[i];
+    for (int i = 0; i < 3; i++)
+        whole = whole && w.count[i] == 1 && w.padding[i] == 0 && w.kernel[i] == w.size[i] && w.filter[i] == w.kernel[i];
     return whole;
 }
 
-template <class T> void conv_of(const Window &w, const T *x, const T *weight, T *out) {
+// Leaves out the taps at the kernel's ends that see nothing but padding; returns how many elements of a filter come before
+// the first that is left. Small images under wide or dilated kernels have many.
+int64_t crop(Window &w) {
+    int64_t first = 0;
+    for (int a = 0; a < 3; a++) {
+        auto sees = [&](int64_t tap) {
+            int64_t at = tap * w.dilation[a] - w.padding[a], window = at < 0 ? (w.stride[a] - 1 - at) / w.stride[a] : 0;
+            return window < w.count[a] && at + window * w.stride[a] < w.size[a];
+        };
+        int64_t before = 0;
+        while (w.kernel[a] > 1 && !sees(w.kernel[a] - 1)) w.kernel[a]--;
+        for (; w.kernel[a] > 1 && !sees(0); w.kernel[a]--, before++) w.padding[a] -= w.dilation[a];
+        first = first * w.filter[a] + before;
+    }
+    return first;
+}
+
+constexpr int64_t FEW_WINDOWS = 32, FEW_GRADIENTS = 64;  // gradients save more: their filters would be read across
+constexpr int64_t MANY_WEIGHTS = 1 << 14;
+constexpr int64_t SUMS_BLOCK = 64;          // outputs that windows are gathered for
+constexpr int64_t SUMS_ELEMENTS = 1 << 16;  // of windows gathered at once
+constexpr int64_t SUMS_PLACES = 512;        // summed over in registers at once
+constexpr int64_t SINGLE_PLACES = 1 << 15;
+constexpr int64_t OUTER_PLACES = 192;       // of which the columns of gradients stay in a first-level cache
+constexpr int64_t OUTER_GRADIENTS = 1 << 16;
+constexpr int64_t MOST_PARTS = 16;          // sums kept apart until the end: by the shape, never by the threads
+constexpr int64_t PARTS_ELEMENTS = 1 << 21;
+
+// ---- one channel a group ----
+
+constexpr int64_t TILE_BYTES = 96 << 10;        // of a padded band: near enough to be read again for each tap
+constexpr int64_t MOST_TILE_BYTES = 512 << 10;  // longer rows are left to the general way, which cuts them
+
+// Sets up all but the operands; false where channels are too few to fill vectors, or rows too long, or in double.
+template <class T> bool depthwise(const Window &w, bool backward, ConvDepth<T> &d) {
+    const ConvSet<T> &set = conv_set<T>();
+    if (!set.depth || w.inputs != 1 || w.outputs != 1 || 2 * w.groups < set.lanes || w.kernel[0] != 1 || w.size[0] != 1 || w.count[0] != 1 ||
+        w.padding[0] != 0)
+        return false;
+    d.samples = w.samples, d.channels = w.groups;
+    int64_t reach[2];
+    for (int a = 0; a < 2; a++) {
+        d.kernel[a] = w.kernel[a + 1], d.dilation[a] = w.dilation[a + 1];
+        reach[a] = d.dilation[a] * (d.kernel[a] - 1);
+        d.in[a] = backward ? w.count[a + 1] : w.size[a + 1];
+        d.size[a] = backward ? w.size[a + 1] : w.count[a + 1];
+        d.stride[a] = backward ? 1 : w.stride[a + 1];
+        d.spread[a] = backward ? w.stride[a + 1] : 1;
+        d.before[a] = backward ? reach[a] - w.padding[a + 1] : w.padding[a + 1];
+    }
+    d.pitch = (d.size[1] - 1) * d.stride[1] + reach[1] + 1;
+    int64_t row = d.pitch * set.lanes * static_cast<int64_t>(sizeof(T));
+    if ((reach[0] + 1) * row > MOST_TILE_BYTES) return false;
+    d.band = std::clamp<int64_t>((TILE_BYTES / row - reach[0] - 1) / d.stride[0] + 1, 1, d.size[0]);
+    d.bands = (d.size[0] + d.band - 1) / d.band;
+    d.band = (d.size[0] + d.bands - 1) / d.bands;
+    d.bands = (d.size[0] + d.band - 1) / d.band;
+    int64_t rows = (d.band - 1) * d.stride[0] + reach[0] + 1;
+    d.tile_room = (rows * d.pitch + 8 * d.stride[1]) * set.lanes;
+    d.sums_room = (d.kernel[0] * d.kernel[1] + 8) * set.lanes;
+    return true;
+}
+
+template <class T> void run_depth(const ConvDepth<T> &d, int64_t tasks) {
+    const ConvSet<T> &set = conv_set<T>();
+    int64_t room = d.tile_room + (d.band * d.size[1] + set.lanes + 8) * set.lanes;
+    Scratch<T> rooms(room * num_threads());
+    double work = static_cast<double>(d.samples) * d.channels *
+                  (3.0 * d.in[0] * d.in[1] + (d.kernel[0] * d.kernel[1] + 3.0) * d.size[0] * d.size[1]);
+    Unlocked free(static_cast<int64_t>(std::min(work, 1e15)));
+    parallel_for(tasks, grain_for(work / static_cast<double>(tasks)), [&](int64_t begin, int64_t end) {
+        T *own = rooms + room * thread_number();
+        for (int64_t i = begin; i < end; i++) set.depth(d, own, i);
+    });
+}
+
+template <class T> void depth_of(const Window &w, ConvDepth<T> &d, bool backward, const T *weight) {
+    int64_t lanes = conv_set<T>().lanes, taps = w.taps(), whole = w.filter_taps(), blocks = (d.channels + lanes - 1) / lanes;
+    Scratch<T> filters(blocks * taps * lanes);
+    T *to = filters;
+    for (int64_t first = 0; first < d.channels; first += lanes, weight += lanes * whole)
+        for (int64_t k = 0; k < taps; k++, to += lanes) {
+            int64_t own = backward ? taps - 1 - k : k, n = std::min(lanes, d.channels - first);
+            const T *at = weight + own / d.kernel[1] * w.filter[2] + own % d.kernel[1];
+            for (int64_t i = 0; i < lanes; i++, at += whole) to[i] = i < n ? *at : T(0);
+        }
+    d.filters = filters;
+    run_depth(d, d.samples * blocks * d.bands);
+}
+
+template <class T> void depth_sums(ConvDepth<T> &d, T *out) {
+    const ConvSet<T> &set = conv_set<T>();
+    int64_t blocks = (d.channels + set.lanes - 1) / set.lanes, taps = d.kernel[0] * d.kernel[1];
+    d.parts = std::clamp<int64_t>(MOST_PARTS / blocks, 1, d.samples * d.bands);
+    Scratch<T> sums(d.parts * blocks * d.sums_room);
+    d.out = sums;
+    run_depth(d, d.parts * blocks);
+    const T *from = sums;
+    for (int64_t first = 0; first < d.channels; first += set.lanes, from += d.sums_room)
+        for (int64_t i = 0; i < std::min(set.lanes, d.channels - first); i++)
+            for (int64_t k = 0; k < taps; k++, out++) {
+                const T *at = from + k * set.lanes + i;
+                *out = *at;
+                for (int64_t part = 1; part < d.parts; part++) *out += *(at += blocks * d.sums_room);
+            }
+}
+
+// ---- few windows of large filters, which are read once, as they lie ----
+
+// Of the taps left by `crop`, there must be enough.
+bool few_windows(const Window &w, int64_t few) {
+    int64_t windows = w.samples * w.count[0] * w.count[1] * w.count[2], taps = w.filter_taps();
+    return w.groups == 1 && windows * taps <= few * w.taps() && w.inputs * w.outputs * taps >= MANY_WEIGHTS;
+}
+
+// Windows times filters, turned or not: in blocks by the shape, as other widths might be added up in another order.
+template <class T>
+void multiply_few(bool turned, int64_t windows, int64_t columns, int64_t depth, const T *x, const T *weight, T *out) {
+    const int64_t block = turned ? (std::max<int64_t>(64, 4 * windows) + 15) / 16 * 16 : 512;
+    const double work = static_cast<double>(windows) * static_cast<double>(block * depth);
+    parallel_for((columns + block - 1) / block, grain_for(work), [&](int64_t begin, int64_t end) {
+        for (int64_t low = begin * block, high; low < std::min(end * block, columns); low = high) {
+            high = std::min(low + block, columns);
+            gemm(false, turned, windows, high - low, depth, T(1), x, depth, weight + (turned ? low * depth : low),
+                 turned ? depth : columns, T(0), out + low, columns);
+        }
+    });
+}
+
+// Calls one(element of the image or -1) for each tap of a window, in order.
+template <class F> inline void over_taps(const Window &w, int64_t window, F one) {
+    int64_t at[3] = {window / w.count[2] / w.count[1], window / w.count[2] % w.count[1], window % w.count[2]};
+    for (int a = 0; a < 3; a++) at[a] = at[a] * w.stride[a] - w.padding[a];
+    for (int64_t z = 0, k = at[0]; z < w.kernel[0]; z++, k += w.dilation[0])
+        for (int64_t y = 0, j = at[1]; y < w.kernel[1]; y++, j += w.dilation[1]) {
+            bool row = k >= 0 && k < w.size[0] && j >= 0 && j < w.size[1];
+            for (int64_t x = 0, l = at[2]; x < w.kernel[2]; x++, l += w.dilation[2])
+                one(row && l >= 0 && l < w.size[2] ? (k * w.size[1] + j) * w.size[2] + l : -1);
+        }
+}
+
+template <class T> void conv_of_few(const Window &w, const T *x, const T *weight, T *out) {
+    int64_t places = w.count[0] * w.count[1] * w.count[2], taps = w.taps(), depth = w.inputs * taps, windows = w.samples * places;
+    int64_t volume = w.size[0] * w.size[1] * w.size[2];
+    need_blas();
+    Scratch<T> gathered(windows * depth), products(windows * w.outputs);
+    Unlocked free(windows * w.outputs * depth);
+    T *to = gathered;
+    parallel_for(windows, grain_for(4.0 * depth), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; i++)
+            for (int64_t c = 0; c < w.inputs; c++) {
+                const T *from = x + (i / places * w.inputs + c) * volume;
+                T *own = to + i * depth + c * taps;
+                over_taps(w, i % places, [&](int64_t at) { *own++ = at < 0 ? T(0) : from[at]; });
+            }
+    });
+    multiply_few(true, windows, w.outputs, depth, gathered.get(), weight, products.get());
+    for (int64_t n = 0; n < w.samples; n++)
+        conv_set<T>().turn(out + n * places * w.outputs, places, products + n * places * w.outputs, w.outputs, w.outputs, places);
+}
+
+// All products of gradients and filters first, then what each element of the image gets of them.
+
+template <class T> void input_grad_of_few(const Window &w, const T *g, const T *weight, T *out) {
+    int64_t places = w.count[0] * w.count[1] * w.count[2], taps = w.taps(), depth = w.inputs * taps, windows = w.samples * places;
+    int64_t volume = w.size[0] * w.size[1] * w.size[2];
+    need_blas();
+    Scratch<T> turned(windows * w.outputs), products(windows * depth);
+    Unlocked free(windows * w.outputs * depth);
+    for (int64_t n = 0; n < w.samples; n++)
+        conv_set<T>().turn(turned + n * places * w.outputs, w.outputs, g + n * places * w.outputs, places, places, w.outputs);
+    multiply_few(false, windows, depth, w.outputs, turned.get(), weight, products.get());
+    parallel_for(w.samples * w.inputs, grain_for(4.0 * (places * taps + volume)), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; i++) {
+            T *to = out + i * volume;
+            std::fill_n(to, volume, T(0));
+            const T *from = products + i / w.inputs * places * depth + i % w.inputs * taps;
+            for (int64_t p = 0; p < places; p++, from += depth) {
+                const T *own = from;
+                over_taps(w, p, [&](int64_t at) {
+                    if (at >= 0) to[at] += *own;
+                    own++;
+                });
+            }
+        }
+    });
+}
+
+// ---- the operations ----
+
+template <class T> void conv_of(const Window &whole, const T *x, const T *weight, T *out) {
+    Window w = whole;
+    int64_t first = crop(w);
+    if (!is_product(w) && few_windows(w, FEW_WINDOWS)) return conv_of_few(whole, x, weight, out);
+    weight += first;
     int64_t depth = w.inputs * w.taps();
     if (is_product(w)) {
         need_blas();
         Unlocked free(w.samples * w.outputs * depth);
         return gemm_parallel(false, true, w.samples, w.outputs, depth, T(1), x, depth, weight, depth, T(0), out, w.outputs);
+    }
+    ConvDepth<T> d{};
+    if (depthwise(w, false, d)) {
+        d.source = x, d.out = out;
+        return depth_of(w, d, false, weight);
     }
     ConvPlanner<T> planner(w);
     planner.plan.source = x, planner.plan.weight = weight, planner.plan.out = out;
@@ -55,12 +263,21 @@ template <class T> void conv_of(const Window &w, const T *x, const T *weight, T 
     run_plan(planner);
 }
 
-template <class T> void input_grad_of(const Window &w, const T *g, const T *weight, T *out) {
+template <class T> void input_grad_of(const Window &whole, const T *g, const T *weight, T *out) {
+    Window w = whole;
+    int64_t first = crop(w);
+    if (!is_product(w) && few_windows(w, FEW_GRADIENTS)) return input_grad_of_few(whole, g, weight, out);
+    weight += first;
     int64_t depth = w.inputs * w.taps();
     if (is_product(w)) {
         need_blas();
         Unlocked free(w.samples * w.outputs * depth);
         return gemm_parallel(false, false, w.samples, depth, w.outputs, T(1), g, w.outputs, weight, depth, T(0), out, depth);
+    }
+    ConvDepth<T> d{};
+    if (depthwise(w, true, d)) {
+        d.source = g, d.out = out;
+        return depth_of(w, d, true, weight);
     }
     ConvPlanner<T> planner(w);
     planner.plan.source = g, planner.plan.weight = weight, planner.plan.out = out;
@@ -68,14 +285,6 @@ template <class T> void input_grad_of(const Window &w, const T *g, const T *weig
     planner.fit(num_threads());
     run_plan(planner);
 }
-
-constexpr int64_t SUMS_BLOCK = 64;          // outputs that windows are gathered for
-constexpr int64_t SUMS_ELEMENTS = 1 << 16;  // of windows gathered at once
-constexpr int64_t SUMS_PLACES = 512;        // summed over in registers at once
-constexpr int64_t SINGLE_PLACES = 1 << 15;
-constexpr int64_t OUTER_PLACES = 192;       // of which the columns of gradients stay in a first-level cache
-constexpr int64_t MOST_PARTS = 16;          // sums kept apart until the end: by the shape, never by the threads
-constexpr int64_t PARTS_ELEMENTS = 1 << 21;
 
 // With channels last. Sums are turned round at the end.
 template <class T> void weight_grad_outer(const Window &w, const T *g, const T *x, T *out) {
@@ -105,11 +314,13 @@ template <class T> void weight_grad_outer(const Window &w, const T *g, const T *
     s.units = plan.bands[0] * plan.bands[1] * plan.bands[2] * plan.size[0];
     int64_t total = plan.groups * plan.panel_rows * s.columns;
     s.parts = std::clamp<int64_t>(PARTS_ELEMENTS / total, 1, std::min(MOST_PARTS, s.units));
-    // Whole outputs a task, as images are turned for each block of them anew; but some tasks there should be.
-    int64_t blocks = std::max<int64_t>(1, MOST_PARTS / (s.parts * plan.groups));
+    int64_t places = plan.band[0] * plan.band[1] * plan.band[2];
+    // Whole outputs a task, as images are turned for each block of them anew; but some tasks there should be, and their
+    // gradients are to stay in a second-level cache.
+    int64_t blocks = std::max((2 * num_threads() + s.parts * plan.groups - 1) / (s.parts * plan.groups), plan.outputs * places / OUTER_GRADIENTS);
+    blocks = std::clamp<int64_t>(MOST_PARTS / (s.parts * plan.groups), 1, std::max<int64_t>(blocks, 1));
     s.output_block = std::max(SUMS_BLOCK, (plan.outputs / blocks + 7) / 8 * 8);
     s.output_blocks = (plan.outputs + s.output_block - 1) / s.output_block;
-    int64_t places = plan.band[0] * plan.band[1] * plan.band[2];
     s.copy_room = plan.band[0] * s.rows * s.pitch * s.channel_room + 2 * lanes;
     s.g_room = std::min(s.output_block, plan.panel_rows) * places + 8 * lanes;
     s.row_room = s.skip[1] > 1 ? 8 * s.pitch + lanes : 0;
@@ -129,21 +340,51 @@ template <class T> void weight_grad_outer(const Window &w, const T *g, const T *
         for (int64_t i = begin; i < end; i++) {
             T *row = sums + (i / plan.outputs * plan.panel_rows + i % plan.outputs) * s.columns, *to = out + i * w.inputs * taps;
             for (int64_t part = 1; part < s.parts; part++) set.add(row, row + part * total, s.columns);
-            for (int64_t zy = 0; zy < w.kernel[0] * w.kernel[1]; zy++)
-                for (int64_t k = 0; k < w.kernel[2]; k++) {
-                    const T *own = row + (s.runs == 1 ? zy * s.run_room + k * w.inputs : (zy * s.runs + k) * s.run_room);
-                    for (int64_t c = 0; c < w.inputs; c++) to[c * taps + zy * w.kernel[2] + k] = own[c];
-                }
+            // Taps lie evenly, or else those of a row of the window do.
+            bool even = s.runs > 1 || s.run_room == w.kernel[2] * w.inputs;
+            int64_t together = even ? taps : w.kernel[2], step = s.runs > 1 ? s.run_room : w.inputs;
+            if (taps == 1) memcpy(to, row, w.inputs * sizeof(T));
+            else for (int64_t k = 0; k < taps; k += together, row += s.run_room) set.turn(to + k, taps, row, step, w.inputs, together);
         }
     });
 }
 
-template <class T> void weight_grad_of(const Window &w, const T *g, const T *x, T *out) {
+template <class T> void weight_grad_of(Window w, const T *g, const T *x, T *out) {
+    int64_t first = crop(w), taps = w.taps(), whole = w.filter_taps(), filters = w.groups * w.outputs * w.inputs;
+    if (taps < whole) {
+        Scratch<T> seen(filters * taps);
+        const T *from = seen;
+        Window own = w;
+        std::copy_n(w.kernel, 3, own.filter);
+        weight_grad_of(own, g, x, seen.get());
+        Scratch<int64_t> places(taps);
+        int64_t *at = places;
+        for (int64_t k = 0; k < taps; k++) {
+            int64_t zy = k / w.kernel[2];
+            at[k] = first + (zy / w.kernel[1] * w.filter[1] + zy % w.kernel[1]) * w.filter[2] + k % w.kernel[2];
+        }
+        Unlocked free(filters * whole);
+        constexpr int64_t BLOCK = 64;  // filters whose zeros are still near when the sums come
+        parallel_for((filters + BLOCK - 1) / BLOCK, grain_for(BLOCK * (1.0 * whole + taps)), [&](int64_t begin, int64_t end) {
+            for (int64_t low = begin * BLOCK, high; low < std::min(end * BLOCK, filters); low = high) {
+                high = std::min(low + BLOCK, filters);
+                memset(out + low * whole, 0, (high - low) * whole * sizeof(T));
+                for (int64_t i = low; i < high; i++)
+                    for (int64_t k = 0; k < taps; k++) out[i * whole + at[k]] = from[i * taps + k];
+            }
+        });
+        return;
+    }
     if (is_product(w)) {
         int64_t depth = w.inputs * w.taps();
         need_blas();
         Unlocked free(w.samples * w.outputs * depth);
         return gemm_parallel(true, false, w.outputs, depth, w.samples, T(1), g, w.outputs, x, depth, T(0), out, depth);
+    }
+    ConvDepth<T> d{};
+    if (depthwise(w, false, d)) {
+        d.source = x, d.g = g;
+        return depth_sums(d, out);
     }
     const ConvSet<T> &set = conv_set<T>();
     int64_t run = (w.dilation[2] == 1 ? w.kernel[2] : 1) * w.inputs;
@@ -217,7 +458,7 @@ Window window_of(int nd, const int64_t *x, const int64_t *w, const int64_t *y, P
     for (int i = 0; i < 3; i++) {
         int j = i - (3 - nd) + 2;
         v.size[i] = j < 2 ? 1 : x[j];
-        v.kernel[i] = j < 2 ? 1 : w[j];
+        v.kernel[i] = v.filter[i] = j < 2 ? 1 : w[j];
         if (v.kernel[i] < 1) fail(PyExc_RuntimeError, "conv: expected a kernel of at least one element an axis.");
         int64_t reach = v.size[i] + 2 * v.padding[i] - v.dilation[i] * (v.kernel[i] - 1) - 1;
         v.count[i] = reach < 0 ? 0 : reach / v.stride[i] + 1;

@@ -39,9 +39,9 @@ template <class T> void ConvPlanner<T>::forward() {
     plan.samples = w.samples, plan.groups = w.groups, plan.channels = w.inputs, plan.outputs = w.outputs;
     std::copy_n(w.size, 3, plan.in);
     std::copy_n(w.count, 3, plan.size);
-    int64_t taps = w.taps();
+    int64_t taps = w.filter_taps();
     plan.weight_channel = taps, plan.weight_output = w.inputs * taps;
-    plan.weight_group = w.outputs * plan.weight_output, plan.weight_slice = w.kernel[1] * w.kernel[2];
+    plan.weight_group = w.outputs * plan.weight_output, plan.weight_slice = w.filter[1] * w.filter[2];
     plan.kernel_z = w.kernel[0];
     for (int64_t z = 0; z < w.count[0]; z++)
         for (int64_t k = 0; k < w.kernel[0]; k++) {
@@ -69,9 +69,9 @@ template <class T> void ConvPlanner<T>::backward() {
     plan.samples = w.samples, plan.groups = w.groups, plan.channels = w.outputs, plan.outputs = w.inputs;
     std::copy_n(w.count, 3, plan.in);
     std::copy_n(w.size, 3, plan.size);
-    int64_t taps = w.taps();
+    int64_t taps = w.filter_taps();
     plan.weight_output = taps, plan.weight_channel = w.inputs * taps;
-    plan.weight_group = w.outputs * plan.weight_channel, plan.weight_slice = w.kernel[1] * w.kernel[2];
+    plan.weight_group = w.outputs * plan.weight_channel, plan.weight_slice = w.filter[1] * w.filter[2];
     plan.kernel_z = w.kernel[0];
     for (int64_t z = 0; z < w.size[0]; z++)
         for (int64_t k = 0; k < w.kernel[0]; k++) {
@@ -178,7 +178,7 @@ template <class T> void ConvPlanner<T>::lay_out() {
             for (size_t x = 0; x < kept_[1][i].size(); x++) {
                 int64_t residue = indices_[0][i][y] * plan.residues[1] + indices_[1][i][x];
                 inner.push_back(residue * residue_plane + shifts_[0][i][y] * row_step + shifts_[1][i][x]);
-                taps_[i].push_back(kept_[0][i][y] * w_.kernel[2] + kept_[1][i][x]);
+                taps_[i].push_back(kept_[0][i][y] * w_.filter[2] + kept_[1][i][x]);
             }
         offsets_[i].reserve(p.depth);
         for (int64_t c = 0; c < plan.channels; c++)

@@ -55,6 +55,24 @@ CASES = [
     ((6, 5, 7), (3, 2, 3), (1, 2, 1), (1, 0, 1), (1, 1, 2), (2, 3, 7, 1)),
     ((5, 5, 5), (1, 3, 3), (2, 2, 2), (1, 1, 1), (1, 1, 1), (2, 2, 4, 2)),
     ((3, 3), (3, 3), (3, 3), (2, 2), (1, 1), (2, 4, 4, 1)),
+    # few windows of large filters
+    ((3, 4), (3, 2), (2, 3), (1, 1), (1, 2), (3, 48, 60, 1)),
+    ((2, 3, 3), (2, 1, 2), (1, 2, 1), (1, 0, 0), (1, 1, 1), (1, 70, 70, 1)),
+    # taps that see nothing but padding: at both ends, at one, all
+    ((1, 1), (3, 3), (1, 1), (1, 1), (1, 1), (3, 9, 10, 1)),
+    ((4, 5), (3, 3), (1, 1), (6, 12), (6, 12), (2, 5, 6, 1)),
+    ((2, 9), (5, 4), (2, 3), (2, 0), (1, 1), (2, 3, 4, 2)),
+    ((3,), (2,), (5,), (4,), (1,), (1, 4, 4, 1)),
+    ((1, 2, 1), (3, 3, 5), (1, 1, 1), (1, 1, 2), (1, 2, 1), (2, 4, 3, 1)),
+    ((1, 1), (5, 3), (1, 1), (2, 1), (1, 1), (4, 1, 1, 20)),
+    # one channel a group, in blocks
+    ((9, 11), (3, 3), (1, 1), (1, 1), (1, 1), (3, 1, 1, 16)),
+    ((9, 7), (5, 2), (2, 3), (2, 0), (1, 1), (2, 1, 1, 37)),
+    ((12, 12), (3, 3), (2, 1), (4, 4), (3, 2), (2, 1, 1, 8)),
+    ((7, 6), (7, 7), (1, 1), (5, 8), (1, 1), (1, 1, 1, 33)),
+    ((90, 40), (3, 3), (3, 2), (0, 1), (1, 1), (1, 1, 1, 17)),
+    ((300,), (4,), (1,), (3,), (1,), (2, 1, 1, 19)),
+    ((9000,), (3,), (2,), (1,), (1,), (1, 1, 1, 16)),
 ]
 
 
@@ -82,14 +100,24 @@ def test_conv_and_gradients_are_those_of_the_default_bodies(case, dtype):
     )  # fmt: skip
 
 
-def test_a_convolution_is_the_same_whatever_the_number_of_threads():
-    x, w = _array((6, 8, 20, 20), mortice.float32, 1), _array((12, 8, 3, 3), mortice.float32, 2)
+@pytest.mark.parametrize(
+    ("x", "w", "stride", "groups"),
+    [
+        ((6, 8, 20, 20), (12, 8, 3, 3), 1, 1),
+        ((2, 20, 70, 60), (20, 1, 3, 3), 2, 20),
+        ((3, 130, 3, 3), (150, 130, 3, 3), 1, 1),
+        ((4, 130, 1, 1), (150, 130, 3, 3), 1, 1),
+        ((2, 150, 4, 4), (600, 150, 1, 1), 2, 1),
+    ],
+)
+def test_a_convolution_is_the_same_whatever_the_number_of_threads(x, w, stride, groups):
+    x, w = _array(x, mortice.float32, 1), _array(w, mortice.float32, 2)
     before = mortice.get_num_threads()
     results = []
     for threads in (1, 2, 3):
         mortice.set_num_threads(threads)
         a, b = x.clone().requires_grad_(), w.clone().requires_grad_()
-        out = mortice.conv2d(a, b, padding=1)
+        out = mortice.conv2d(a, b, padding=1, stride=stride, groups=groups)
         (out * out).sum().backward()
         results.append([t.tolist() for t in (out, a.grad, b.grad)])
     mortice.set_num_threads(before)

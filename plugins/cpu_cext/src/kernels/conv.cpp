@@ -1,6 +1,7 @@
 // Convolution and its gradient to the input, for one rectangle of outputs of some samples and one group at a time.
 #include "conv.hpp"
 
+#include "conv_depth.hpp"
 #include "conv_micro.hpp"
 #include "conv_outer.hpp"
 #include "conv_stage.hpp"
@@ -221,33 +222,36 @@ template <class T> static void run(const ConvPlan<T> &p, T *room, int64_t task) 
     }
 }
 
-// Lay out the filters of one panel as `product` reads them.
-template <class T> static void pack(const ConvPlan<T> &p, int64_t number, int64_t group, int64_t panel) {
+// Lay out the filters of one panel as `product` reads them, for some of the channels.
+template <class T>
+static void pack(const ConvPlan<T> &p, int64_t number, int64_t group, int64_t panel, int64_t channel, int64_t channels) {
     const ConvPhase<T> &phase = p.phases[number];
-    int64_t m = panel * PANEL, left = p.outputs - m;
+    int64_t m = panel * PANEL, left = p.outputs - m, taps = phase.taps_count;
     for (int64_t j = 0; j < p.kernel_z; j++) {
-        T *to = phase.filters + ((group * p.kernel_z + j) * p.panel_rows + m) * phase.depth;
+        T *start = phase.filters + ((group * p.kernel_z + j) * p.panel_rows + m) * phase.depth;
         const T *from = p.weight + group * p.weight_group + m * p.weight_output + j * p.weight_slice;
+        from += channel * p.weight_channel;
         // The last panel may be of several smaller ones: what is left over is cut the same way as in run_line.
         for (int64_t i = 0; i < PANEL && i < left;) {
-            int64_t rest = left - i;
-            int64_t rows = rest > 4 ? PANEL : rest > 2 ? 4 : rest;
-            int64_t used = least(rows, rest);
-            bool plain = used == rows && rows >= 4 && phase.taps_count == p.weight_slice;  // all taps, in their order
-            bool line = plain && p.weight_channel == phase.taps_count;
-            int64_t runs = line ? 1 : p.channels, length = line ? phase.depth : phase.taps_count;
-            for (int64_t c = 0; plain && c < runs; c++, to += rows * length) {
-                const T *own = from + i * p.weight_output + c * p.weight_channel;
-                if (PANEL == 8 && rows == 8) turn<T, 8>(to, 8, own, p.weight_output, length);
-                else turn<T, 4>(to, 4, own, p.weight_output, length);
-            }
-            for (int64_t c = 0; !plain && c < p.channels; c++) {
-                const T *own = from + i * p.weight_output + c * p.weight_channel;
-                for (int64_t k = 0; k < phase.taps_count; k++, to += rows) {
-                    int64_t row = 0;
-                    for (; row < used; row++) to[row] = own[row * p.weight_output + phase.taps[k]];
-                    for (; row < rows; row++) to[row] = T(0);
-                }
+            int64_t rest = left - i, rows = rest > 4 ? PANEL : rest > 2 ? 4 : rest, used = least(rows, rest);
+            const T *own = from + i * p.weight_output;
+            T *to = start + i * phase.depth + channel * taps * rows;
+            if (used == rows && rows >= 4 && taps == p.weight_channel) {  // all taps, in their order
+                if (PANEL == 8 && rows == 8) turn<T, 8>(to, 8, own, p.weight_output, channels * taps);
+                else turn<T, 4>(to, 4, own, p.weight_output, channels * taps);
+            } else {
+                for (int64_t c = 0; c < channels; c++, own += p.weight_channel)
+                    for (int64_t k = 0; k < taps; k++, to += rows) {
+                        const T *tap = own + phase.taps[k];
+                        if (used < PANEL) {
+                            for (int64_t row = 0; row < rows; row++) to[row] = row < used ? tap[row * p.weight_output] : T(0);
+                        } else if (p.weight_output == 1) {
+                            __builtin_memcpy(to, tap, PANEL * sizeof(T));
+                        } else {
+#pragma GCC unroll 8
+                            for (int row = 0; row < PANEL; row++) to[row] = tap[row * p.weight_output];
+                        }
+                    }
             }
             i += rows;
         }
@@ -258,9 +262,15 @@ template <class T> static void add(T *into, const T *from, int64_t n) {
     for (int64_t i = 0; i < n; i++) into[i] += from[i];
 }
 
-template <class T> constexpr ConvSet<T> SET = {LANES<T>, PANEL, WIDE * LANES<T>, run<T>, pack<T>, sums<T>, outer<T>, add<T>};
+template <class T>
+constexpr ConvSet<T> SET = {LANES<T>, PANEL, WIDE * LANES<T>, run<T>, pack<T>, sums<T>, outer<T>, add<T>, turn_channels<T>, nullptr};
 
 extern const ConvTable conv_table;
-const ConvTable conv_table = {SET<float>, MORTICE_UP_TO_AVX2(SET<double>)};
+constexpr ConvSet<float> floats() {
+    ConvSet<float> all = SET<float>;
+    all.depth = depth<float>;
+    return all;
+}
+const ConvTable conv_table = {floats(), MORTICE_UP_TO_AVX2(SET<double>)};
 
 }  // namespace mortice::ISA

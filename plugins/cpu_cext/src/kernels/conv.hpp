@@ -68,13 +68,30 @@ template <class T> struct ConvOuter {
     int64_t copy_room, g_room, row_room;
 };
 
+// One channel a group, in planes: blocks of as many channels as a vector has lanes.
+template <class T> struct ConvDepth {
+    const T *source;
+    const T *filters;                // packed: block, tap, lane; for the sums there are none
+    const T *g;                      // for the sums
+    T *out;                          // or the sums: part, block, tap, lane
+    int64_t samples, channels, in[2], size[2];
+    int64_t kernel[2], stride[2], dilation[2];
+    int64_t before[2], spread[2];    // source element i is element i * spread + before of the padded plane
+    int64_t band, bands;             // rows of the output that are done at once
+    int64_t pitch;                   // of the padded plane
+    int64_t parts;
+    int64_t tile_room, sums_room;
+};
+
 template <class T> struct ConvSet {
     int64_t lanes, panel, tile;  // elements of a vector, rows of the largest panel, places it does at once
     void (*run)(const ConvPlan<T> &, T *room, int64_t task);
-    void (*pack)(const ConvPlan<T> &, int64_t phase, int64_t group, int64_t panel);
+    void (*pack)(const ConvPlan<T> &, int64_t phase, int64_t group, int64_t panel, int64_t channel, int64_t channels);
     void (*sums)(const ConvSums<T> &, T *room, int64_t task);
     void (*outer)(const ConvOuter<T> &, T *room, int64_t task);
     void (*add)(T *into, const T *from, int64_t n);
+    void (*turn)(T *to, int64_t step, const T *from, int64_t ld, int64_t n, int64_t rows);  // to[i * step + r] = from[r * ld + i]
+    void (*depth)(const ConvDepth<T> &, T *room, int64_t task);  // of float only
 };
 struct ConvTable {
     ConvSet<float> f32;

@@ -20,19 +20,19 @@ template <class T, int R> INLINE void interleave(const T *rows, int64_t ld, T *o
     } else {
         using P = typename PlacesUpTo<L>::type;
         vec<T> v[R], w[R];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
         for (int r = 0; r < R; r++) v[r] = load(rows + r * ld);
 #pragma GCC unroll 4
         for (int n = 1; n < R; n *= 2) {  // each round moves one bit of the row's number behind the place's
-#pragma GCC unroll 4
+#pragma GCC unroll 8
             for (int r = 0; r < R / 2; r++) {
                 w[2 * r] = zip<vec<T>, L, 0>(v[r], v[r + R / 2], P{});
                 w[2 * r + 1] = zip<vec<T>, L, 1>(v[r], v[r + R / 2], P{});
             }
-#pragma GCC unroll 8
+#pragma GCC unroll 16
             for (int r = 0; r < R; r++) v[r] = w[r];
         }
-#pragma GCC unroll 8
+#pragma GCC unroll 16
         for (int r = 0; r < R; r++) store(out + r * L, v[r]);
     }
 }
