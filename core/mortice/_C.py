@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from importlib import import_module
-from types import SimpleNamespace
+from types import NoneType, SimpleNamespace
 from typing import Any
 
 from mortice.backends.plugins import resolve
 from mortice.methods import Tensor, _disabled_torch_function_impl, _to_arguments
 
 _TensorMeta = type(Tensor)
+
+
+# The graphs that an exporter is given, for annotations; there are none.
+Graph = Value = Node = NoneType
 
 
 class PyTorchFileReader:

@@ -148,8 +148,10 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         _check_is_size,
         _check_not_implemented,
         _check_tensor_all,
+        _check_tensor_all_with,
         _check_type,
         _check_value,
+        _check_with,
     )
     from mortice.compiler import _assert, _assert_async, compile
     from mortice.cuda.streams import Event, Stream
@@ -443,6 +445,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
 
 del TYPE_CHECKING
 
+legacy_contiguous_format = contiguous_format
 newaxis = None
 float = float32
 double = float64

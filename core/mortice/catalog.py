@@ -30,7 +30,8 @@ PUBLIC = {
     ),
     "amp.grad_scaler": "GradScaler",
     "assertions": (
-        "_check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_type _check_value"
+        "_check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_tensor_all_with "
+        "_check_type _check_value _check_with"
     ),
     "compiler": "_assert _assert_async compile",
     "cuda.streams": "Event Stream",
