@@ -395,3 +395,10 @@ def test_a_module_keeps_one_as_a_buffer(s: Any) -> None:
     other.register_buffer("adj", mt.sparse_coo_tensor((2, 3)))
     other.load_state_dict(net.state_dict())
     assert other.adj.to_dense().tolist() == DENSE
+
+
+def test_a_size_alone_has_no_values() -> None:
+    empty = mt.sparse_coo_tensor(size=(2, 3))
+    assert tuple(empty.shape) == (2, 3) and empty._nnz() == 0
+    with pytest.raises(TypeError, match="expected indices and values, or a size; got neither"):
+        mt.sparse_coo_tensor()

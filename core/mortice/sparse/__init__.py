@@ -28,8 +28,8 @@ def nothing(
 
 
 def sparse_coo_tensor(
-    indices: Any, values: Any = None, size: Any = None, *, dtype: Any = None, device: Any = None, pin_memory: bool = False,
-    requires_grad: bool = False, check_invariants: bool | None = None, is_coalesced: bool | None = None,
+    indices: Any = None, values: Any = None, size: Any = None, *, dtype: Any = None, device: Any = None,
+    pin_memory: bool = False, requires_grad: bool = False, check_invariants: bool | None = None, is_coalesced: bool | None = None,
 ) -> Any:  # fmt: skip
     """Make a sparse tensor of the values at some places: `indices` has a row for each sparse dim. Values of one place add up.
 
@@ -37,6 +37,8 @@ def sparse_coo_tensor(
     `check_invariants` asks for it.
     """
     if values is None:
+        if indices is None and size is None:
+            raise TypeError("sparse_coo_tensor: expected indices and values, or a size; got neither.")
         return nothing("sparse_coo_tensor", (indices if size is None else size,), dtype, device, requires_grad)
     values = mortice.as_tensor(values, dtype=dtype, device=device)
     places = mortice.as_tensor(indices, device=values.device).to(mortice.int64)
