@@ -7,6 +7,7 @@ from types import NoneType, SimpleNamespace
 from typing import Any
 
 from mortice.backends.plugins import resolve
+from mortice.levels import stack
 from mortice.methods import Tensor, _disabled_torch_function_impl, _to_arguments
 
 _TensorMeta = type(Tensor)
@@ -43,6 +44,11 @@ def _get_tracing_state() -> None:
 def _is_tracing() -> bool:
     """Return False."""
     return False
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Tell whether a transform that hands tensors of its own to a function, as vmap does, is running; grad hands plain ones."""
+    return any(level.transforms for level in stack.levels)
 
 
 def __getattr__(name: str) -> Any:

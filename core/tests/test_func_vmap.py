@@ -708,6 +708,14 @@ def test_associative_scan_gives_running_results_and_their_gradients(length: int,
     mt.testing.assert_close(grads, expected_grads)
 
 
+def test_libraries_ask_whether_a_transform_runs() -> None:
+    active = mt._C._are_functorch_transforms_active
+    seen = []
+    vmap(lambda x: seen.append(active()) or x)(mt.ones(2))
+    grad(lambda x: seen.append(active()) or x)(mt.tensor(1.0))
+    assert seen == [True, False] and not active()  # grad hands plain tensors
+
+
 def test_associative_scan_refuses_what_has_no_length() -> None:
     from mortice._higher_order_ops import associative_scan
 
