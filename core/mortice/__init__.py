@@ -377,6 +377,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     from mortice.ops.reflections import geqrf, orgqr, ormqr
     from mortice.ops.scan import *
     from mortice.ops.segments import segment_reduce
+    from mortice.ops.segments import segment_reduce as _segment_reduce
     from mortice.ops.sort import *
     from mortice.ops.special import *
     from mortice.ops.special_bessel import *
@@ -438,7 +439,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         set_warn_always,
         use_deterministic_algorithms,
     )
-    from mortice.sparse import dsmm, sparse_coo_tensor, spmm
+    from mortice.sparse import _convert_indices_from_coo_to_csr, dsmm, sparse_coo_tensor, spmm
     from mortice.types import SymBool, SymFloat, SymInt
     from mortice.utils.dlpack import to_dlpack
     from mortice.utils.model_summary import summary
