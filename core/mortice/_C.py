@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from importlib import import_module
-from types import SimpleNamespace
+from types import NoneType, SimpleNamespace
 from typing import Any
 
 from mortice.backends.plugins import resolve
+from mortice.levels import stack
 from mortice.methods import Tensor, _disabled_torch_function_impl, _to_arguments
 
 _TensorMeta = type(Tensor)
+
+
+# The graphs that an exporter is given, for annotations; there are none.
+Graph = Value = Node = NoneType
 
 
 class PyTorchFileReader:
@@ -39,6 +44,11 @@ def _get_tracing_state() -> None:
 def _is_tracing() -> bool:
     """Return False."""
     return False
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Tell whether a transform that hands tensors of its own to a function, as vmap does, is running; grad hands plain ones."""
+    return any(level.transforms for level in stack.levels)
 
 
 def __getattr__(name: str) -> Any:

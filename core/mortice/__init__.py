@@ -148,8 +148,10 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         _check_is_size,
         _check_not_implemented,
         _check_tensor_all,
+        _check_tensor_all_with,
         _check_type,
         _check_value,
+        _check_with,
     )
     from mortice.compiler import _assert, _assert_async, compile
     from mortice.cuda.streams import Event, Stream
@@ -375,6 +377,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     from mortice.ops.reflections import geqrf, orgqr, ormqr
     from mortice.ops.scan import *
     from mortice.ops.segments import segment_reduce
+    from mortice.ops.segments import segment_reduce as _segment_reduce
     from mortice.ops.sort import *
     from mortice.ops.special import *
     from mortice.ops.special_bessel import *
@@ -436,13 +439,14 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         set_warn_always,
         use_deterministic_algorithms,
     )
-    from mortice.sparse import dsmm, sparse_coo_tensor, spmm
+    from mortice.sparse import _convert_indices_from_coo_to_csr, dsmm, sparse_coo_tensor, spmm
     from mortice.types import SymBool, SymFloat, SymInt
     from mortice.utils.dlpack import to_dlpack
     from mortice.utils.model_summary import summary
 
 del TYPE_CHECKING
 
+legacy_contiguous_format = contiguous_format
 newaxis = None
 float = float32
 double = float64

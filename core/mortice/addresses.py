@@ -13,12 +13,16 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-# The address below torch -> the module below mortice.
+# The address below torch -> the module below mortice, or after a colon one of the standard library.
 _LEAD = {
     "_dynamo": "compiler", "_dynamo.config": "compiler", "_inductor": "compiler", "_inductor.config": "compiler",
-    "_inductor.config.triton": "compiler", "_tensor": "methods", "_utils": "nn.utils.convert_parameters",
-    "autograd.anomaly_mode": "autograd.anomaly", "cuda.amp.autocast_mode": "cuda.amp",
-    "cuda.amp.grad_scaler": "cuda.amp", "cuda.random": "cuda", "optim._adafactor": "optim.adaptive",
+    "_inductor.config.triton": "compiler", "_subclasses": "_dynamo.eval_frame",
+    "_subclasses.fake_tensor": "_dynamo.eval_frame", "_tensor": "methods", "_tensor_str": "printing",
+    "_utils": "nn.utils.convert_parameters", "autograd.anomaly_mode": "autograd.anomaly", "cuda.amp.autocast_mode": "cuda.amp",
+    "cuda.amp.grad_scaler": "cuda.amp", "cuda.random": "cuda", "distributed._composable": "distributed",
+    "distributed._composable.fsdp": "distributed.fsdp", "distributed._tensor": "distributed.tensor",
+    "distributed._tensor.experimental": "distributed.tensor", "fx.experimental": "fx",
+    "fx.experimental.proxy_tensor": "_dynamo.eval_frame", "jit.annotations": ":typing", "optim._adafactor": "optim.adaptive",
     "optim._muon": "optim.sgd", "optim.adadelta": "optim.adaptive", "optim.adagrad": "optim.adaptive",
     "optim.adamax": "optim.adam", "optim.adamw": "optim.adam", "optim.asgd": "optim.sgd", "optim.nadam": "optim.adam",
     "optim.radam": "optim.adam", "optim.rmsprop": "optim.adaptive", "optim.rprop": "optim.adaptive",
@@ -55,7 +59,7 @@ class _Loader:
         below = module.__name__.removeprefix("mortice.")
         if below not in _LEAD:
             return
-        there = import_module(".".join(filter(None, ["mortice", _LEAD[below]])))
+        there = import_module(f"mortice.{_LEAD[below]}".rpartition(":")[2])
         module.__doc__ = f"What PyTorch keeps in torch.{below}."
         module.__getattr__ = lambda name: _handed_on(module, there, name)  # type: ignore[method-assign]
         module.__dir__ = lambda: sorted({*vars(module), *dir(there)})  # type: ignore[method-assign]

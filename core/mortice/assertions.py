@@ -15,6 +15,7 @@ _UNNAMED = (
 
 
 def _check_with(error_type: type[Exception], cond: Any, message: Callable[[], Any] | None) -> None:
+    """Raise an error of a type unless the condition holds."""
     if not isinstance(cond, bool):
         if isinstance(cond, TensorBase):
             raise TypeError(
@@ -63,8 +64,13 @@ def _check_not_implemented(cond: Any, message: Callable[[], Any] | None = None) 
 
 def _check_tensor_all(cond: Any, message: Callable[[], Any] | None = None) -> None:
     """Raise a RuntimeError unless all elements of a bool tensor are true."""
+    _check_tensor_all_with(RuntimeError, cond, message)
+
+
+def _check_tensor_all_with(error_type: type[Exception], cond: Any, message: Callable[[], Any] | None = None) -> None:
+    """Raise an error of a type unless all elements of a bool tensor are true."""
     if not isinstance(cond, TensorBase):
         raise TypeError(f"cond must be a tensor, but got {type(cond)}")
     if cond.dtype is not bool_:
         raise TypeError(f"cond tensor must have dtype torch.bool, but got {cond.dtype}")
-    _check_with(RuntimeError, bool(cond.all().item()), message)
+    _check_with(error_type, bool(cond.all().item()), message)

@@ -30,7 +30,8 @@ PUBLIC = {
     ),
     "amp.grad_scaler": "GradScaler",
     "assertions": (
-        "_check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_type _check_value"
+        "_check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_tensor_all_with "
+        "_check_type _check_value _check_with"
     ),
     "compiler": "_assert _assert_async compile",
     "cuda.streams": "Event Stream",
@@ -132,7 +133,7 @@ PUBLIC = {
     "ops.reduce": "all amax amin aminmax any argmax argmin count_nonzero max mean min nanmean nansum prod sum",
     "ops.reflections": "geqrf orgqr ormqr",
     "ops.scan": "cummax cummin cumprod cumsum diff logcumsumexp",
-    "ops.segments": "segment_reduce",
+    "ops.segments": "_segment_reduce=segment_reduce segment_reduce",
     "ops.sort": "argsort bucketize isin msort searchsorted sort topk unique unique_consecutive",
     "ops.special": "digamma erf erfc erfinv igamma igammac lgamma logit mvlgamma polygamma sinc xlogy",
     "ops.special_bessel": "i0",
@@ -177,7 +178,7 @@ PUBLIC = {
         "set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal set_num_interop_threads "
         "set_num_threads set_warn_always use_deterministic_algorithms"
     ),
-    "sparse": "dsmm sparse_coo_tensor spmm",
+    "sparse": "_convert_indices_from_coo_to_csr dsmm sparse_coo_tensor spmm",
     "types": "SymBool SymFloat SymInt",
     "utils.dlpack": "to_dlpack",
     "utils.model_summary": "summary",

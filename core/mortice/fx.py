@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+__path__: list[str] = []  # a package to PyTorch; see mortice.addresses
 _LEFT_OUT = "rewriting programs is left out"
 
 

@@ -32,7 +32,7 @@ _PROFILES: dict[str, dict[str, Any]] = {
     "full": {"precision": 4, "threshold": math.inf, "edgeitems": 3, "linewidth": 80},
 }
 
-_options = _Options()
+_options = PRINT_OPTS = _Options()
 
 
 def set_printoptions(
@@ -262,6 +262,9 @@ def body(t: Any, indent: int) -> str:
         return "[" + ("," + "\n" * below + " " * (indent + axis + 1)).join(texts) + "]"
 
     return block(nested, 0) if rank else write(nested)
+
+
+_tensor_str = body
 
 
 def suffixes(t: Any) -> list[str]:

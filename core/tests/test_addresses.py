@@ -6,10 +6,13 @@ import importlib
 import subprocess
 import sys
 import textwrap
+from contextlib import nullcontext
+from typing import Optional
 
 import pytest
 
 import mortice as mt
+from mortice._dynamo import eval_frame
 
 # What scripts import, and the same thing where mortice has it.
 LEAD = [
@@ -18,13 +21,23 @@ LEAD = [
     ("_inductor", "reset", mt.compiler.reset),
     ("_inductor.config", "reset", mt.compiler.reset),
     ("_inductor.config.triton", "reset", mt.compiler.reset),
+    ("_subclasses", "is_fake", eval_frame.is_fake),
+    ("_subclasses.fake_tensor", "FakeTensor", eval_frame.FakeTensor),
     ("_tensor", "Tensor", mt.Tensor),
+    ("_tensor_str", "printoptions", mt.printing.printoptions),
     ("_utils", "parameters_to_vector", mt.nn.utils.parameters_to_vector),
     ("autograd.anomaly_mode", "detect_anomaly", mt.autograd.detect_anomaly),
     ("cuda.amp.autocast_mode", "custom_fwd", importlib.import_module("mortice.cuda.amp").custom_fwd),
     ("cuda.amp.grad_scaler", "GradScaler", importlib.import_module("mortice.cuda.amp").GradScaler),
     ("cuda.random", "manual_seed_all", mt.cuda.manual_seed_all),
+    ("distributed._composable", "is_available", mt.distributed.is_available),
+    ("distributed._composable.fsdp", "FSDPModule", importlib.import_module("mortice.distributed.fsdp").FSDPModule),
+    ("distributed._tensor", "DTensor", importlib.import_module("mortice.distributed.tensor").DTensor),
+    ("distributed._tensor.experimental", "implicit_replication", nullcontext),
     ("functional", "einsum", mt.einsum),
+    ("fx.experimental", "wrap", mt.fx.wrap),
+    ("fx.experimental.proxy_tensor", "get_proxy_mode", eval_frame.get_proxy_mode),
+    ("jit.annotations", "Optional", Optional),
     ("optim._muon", "Muon", mt.optim.Muon),
     ("optim.adadelta", "Adadelta", mt.optim.Adadelta),
     ("optim._adafactor", "Adafactor", mt.optim.Adafactor),
@@ -127,3 +140,46 @@ def test_types_of_arguments() -> None:
 
     assert isinstance(1.5, Number) and isinstance("cpu", Device) and isinstance(mt.ones(1).untyped_storage(), Storage)
     assert _dtype is mt.dtype and isinstance(mt.Size([1]), _size.__args__[0])
+
+
+def test_what_stands_for_things_that_are_left_out_is_nothing_and_refuses_to_be_made() -> None:
+    fsdp, optim, rpc = (importlib.import_module(f"mortice.distributed.{name}") for name in ("fsdp", "optim", "rpc"))
+    dispatch = importlib.import_module("mortice.utils._python_dispatch")
+    assert not rpc.is_available() and not dispatch.is_traceable_wrapper_subclass(mt.ones(1))
+    assert not eval_frame.is_fake(mt.ones(1)) and eval_frame.get_proxy_mode() is None
+    for kind in (fsdp.FullyShardedDataParallel, fsdp.MixedPrecisionPolicy, fsdp.fully_shard, optim.ZeroRedundancyOptimizer):
+        with pytest.raises(NotImplementedError, match=f"{kind.__name__}: training over several processes is left out"):
+            kind(mt.nn.Linear(1, 1))
+    with pytest.raises(NotImplementedError, match="not dispatched"), dispatch.TorchDispatchMode():
+        pass
+
+
+def test_the_text_of_elements_alone() -> None:
+    from mortice._tensor_str import PRINT_OPTS, _tensor_str
+
+    assert PRINT_OPTS.threshold == 1000 and _tensor_str(mt.tensor([[1, 2], [3, 4]]), 0) == "[[1, 2],\n [3, 4]]"
+
+
+def test_operators_by_name_and_overload_are_the_functions_here() -> None:
+    aten = mt.ops.aten
+    x = mt.tensor([3.0, 1.0])
+    assert aten.clone.default is aten.clone.default and aten.clone.default != aten.detach.default
+    assert aten.add.Tensor(x, 1).tolist() == [4.0, 2.0] and aten.add_(x, 1) is x and aten.relu(-x).tolist() == [0.0, 0.0]
+    assert aten.sort.stable(x, stable=True, dim=0, descending=True).indices.tolist() == [0, 1]
+    assert repr(aten.add.Tensor) == "<OpOverload(op='aten.add', overload='Tensor')>"
+    with pytest.raises(NotImplementedError, match="expected a function's or a method's name; got '_no_such_thing'"):
+        aten._no_such_thing.default(x)
+
+
+def test_private_names_that_libraries_import_are_there() -> None:
+    from mortice.distributions.transforms import _clipped_sigmoid, _InverseTransform
+    from mortice.utils.data.collate import np_str_obj_array_pattern
+    from mortice.utils.data.dataloader import _collate_fn_t, _worker_init_fn_t
+    from mortice.utils.tensorboard.summary import hparams
+
+    assert isinstance(mt.distributions.ExpTransform().inv, _InverseTransform)
+    assert _clipped_sigmoid(mt.tensor([0.0, 1e3])).tolist() == [0.5, 1 - mt.finfo(mt.float32).eps]
+    assert [bool(np_str_obj_array_pattern.search(kind)) for kind in ("<U3", "O", "<f4")] == [True, True, False]
+    assert _collate_fn_t is not None and _worker_init_fn_t is not None
+    kinds = [b"_hparams_/experiment", b"_hparams_/session_start_info", b"_hparams_/session_end_info"]
+    assert [kind in part for kind, part in zip(kinds, hparams({"lr": 0.5}, {"loss": 1.0}), strict=True)] == [True] * 3

@@ -69,6 +69,32 @@ def test_what_the_script_raises_or_returns_is_what_the_command_does(scripts: Pat
     assert "FileNotFoundError" in python("-m", "mortice", "run", "absent.py", where=scripts).stderr
 
 
+DUCK = """
+import sys, torch
+assert torch.torch is torch and "mortice.overrides" not in sys.modules
+
+class Plain:
+    pass
+
+assert "mortice.overrides" not in sys.modules  # calls pay for asking only when there is somebody to ask
+
+class Diagonal:
+    shape = (2, 2)
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return func.__name__
+
+print(torch.linalg.cholesky(Diagonal()), torch.add(Diagonal(), torch.ones(2)))
+"""
+
+
+def test_functions_ask_classes_that_are_no_tensors(scripts: Path) -> None:
+    (scripts / "duck.py").write_text(DUCK)
+    done = python("-m", "mortice", "run", "duck.py", where=scripts)
+    assert done.stdout.split()[-1] == "add" and "cholesky" in done.stdout, done.stderr
+
+
 def test_it_comes_before_pytorch_or_not_at_all(scripts: Path) -> None:
     (scripts / "torch.py").write_text("")  # stands for PyTorch
     late = "import torch\nfrom mortice.utils import as_torch\nas_torch.install()"

@@ -379,6 +379,7 @@ def test_hooks_in_a_dictionary_are_removed_by_their_handle() -> None:
 def test_small_parts_that_libraries_ask_for() -> None:
     assert mt._C._get_tracing_state() is None
     mt._C._log_api_usage_once("a name")
+    assert {mt._C.Graph, mt._C.Value, mt._C.Node} == {type(None)}  # for annotations of what an exporter hands over
     mt._assert_async(mt.tensor([2.0]))
     with pytest.raises(RuntimeError, match="Expected Tensor with single nonzero value, but got zero"):
         mt._assert_async(mt.tensor(False))

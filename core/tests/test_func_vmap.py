@@ -684,3 +684,42 @@ def test_a_custom_function_may_write_to_its_input_unseen() -> None:
     x = mt.tensor([1.0]).mul(1)
     before = x._version
     assert Doubled.apply(x) is x and x._version == before + 1
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 7, 8])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_associative_scan_gives_running_results_and_their_gradients(length: int, reverse: bool) -> None:
+    from mortice._higher_order_ops.associative_scan import associative_scan
+
+    def combine(left: Any, right: Any) -> Any:
+        return left[0] * right[0], right[0] * left[1] + right[1]
+
+    a, b, weights = draw(2, length, 3).requires_grad_(), draw(2, length, 3).requires_grad_(), draw(2, length, 3)
+    products, states = associative_scan(combine, (a, b), 1, reverse=reverse, combine_mode="generic")
+    state, product, expected = mt.zeros(2, 3, dtype=f64), mt.ones(2, 3, dtype=f64), []
+    for i in reversed(range(length)) if reverse else range(length):
+        state, product = a[:, i] * state + b[:, i], product * a[:, i]
+        expected.append((product, state))
+    by_hand = [mt.stack(x[::-1] if reverse else x, 1) for x in zip(*expected, strict=True)]
+    mt.testing.assert_close((products, states), tuple(by_hand))
+    grads, expected_grads = (
+        mt.autograd.grad((p + s * weights).sum(), (a, b)) for p, s in ((products, states), by_hand)
+    )
+    mt.testing.assert_close(grads, expected_grads)
+
+
+def test_libraries_ask_whether_a_transform_runs() -> None:
+    active = mt._C._are_functorch_transforms_active
+    seen = []
+    vmap(lambda x: seen.append(active()) or x)(mt.ones(2))
+    grad(lambda x: seen.append(active()) or x)(mt.tensor(1.0))
+    assert seen == [True, False] and not active()  # grad hands plain tensors
+
+
+def test_associative_scan_refuses_what_has_no_length() -> None:
+    from mortice._higher_order_ops import associative_scan
+
+    with pytest.raises(ValueError, match="expected tensors that are not empty along dim 0"):
+        associative_scan(mt.add, mt.ones(0, 2), 0)
+    with pytest.raises(ValueError, match="expected combine_mode 'pointwise' or 'generic'; got 'other'"):
+        associative_scan(mt.add, mt.ones(2), 0, combine_mode="other")

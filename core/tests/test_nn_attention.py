@@ -30,6 +30,24 @@ def doubles(*shape):
 # ---- attention ----
 
 
+@pytest.mark.parametrize("dtype", [mt.float64, mt.float16, mt.bfloat16])
+def test_a_float32_mask_goes_with_every_query(dtype):
+    q = mt.randn(1, 2, 3, 4).to(dtype).requires_grad_()
+    # The lowest number is no -inf: a query whose keys all have it takes their mean.
+    mask = mt.zeros(3, 3)
+    mask[0], mask[1, 2] = mt.finfo(mt.float32).min, -mt.inf
+    mask.requires_grad_()
+    out = F.scaled_dot_product_attention(q, q, q, mask)
+    scores = q.double() @ q.double().mT / 2 + mask.double()
+    assert out.dtype is dtype
+    close(out, mt.softmax(scores, -1) @ q.double(), 1e-7 if dtype is mt.float64 else 8 * mt.finfo(dtype).eps)
+    close(out[..., 0, :], q.double().mean(-2), 1e-7 if dtype is mt.float64 else 8 * mt.finfo(dtype).eps)
+    out.sum().backward()
+    assert q.grad.dtype is dtype and mask.grad.dtype is mt.float32
+    with pytest.raises(TypeError, match="to be bool or float or to match query dtype"):
+        F.scaled_dot_product_attention(q, q, q, mask.to(mt.float16 if dtype is not mt.float16 else mt.float64))
+
+
 def by_hand(layer, query, key, value):
     """Attention as its formula says, one head after the other; no masks, no batch."""
     width, size = layer.embed_dim, layer.head_dim

@@ -395,3 +395,19 @@ def test_a_module_keeps_one_as_a_buffer(s: Any) -> None:
     other.register_buffer("adj", mt.sparse_coo_tensor((2, 3)))
     other.load_state_dict(net.state_dict())
     assert other.adj.to_dense().tolist() == DENSE
+
+
+def test_a_size_alone_has_no_values() -> None:
+    empty = mt.sparse_coo_tensor(size=(2, 3))
+    assert tuple(empty.shape) == (2, 3) and empty._nnz() == 0
+    with pytest.raises(TypeError, match="expected indices and values, or a size; got neither"):
+        mt.sparse_coo_tensor()
+
+
+def test_where_rows_begin_among_sorted_row_numbers() -> None:
+    starts = mt._convert_indices_from_coo_to_csr(mt.tensor([0, 0, 1, 3, 3]), 5)
+    assert starts.tolist() == [0, 2, 3, 3, 5, 5] and starts.dtype is mt.int64
+    assert mt._convert_indices_from_coo_to_csr(mt.tensor([], dtype=mt.int64), 1, out_int32=True).dtype is mt.int32
+    assert mt._segment_reduce(mt.tensor([1.0, 2.0, 4.0]), "sum", offsets=mt.tensor([0, 2, 3])).tolist() == [3.0, 4.0]
+    with pytest.raises(RuntimeError, match="expected the input to be a vector; got 2 dims"):
+        mt._convert_indices_from_coo_to_csr(mt.ones(1, 1), 1)

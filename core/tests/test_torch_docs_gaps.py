@@ -119,6 +119,9 @@ RAISES = [
     ("T._check_is_size(3, max=2)", RuntimeError),
     ("T._check_tensor_all(x > 1)", RuntimeError),
     ("T._check_tensor_all(x)", TypeError),
+    ("T._check_with(KeyError, False, None)", KeyError),
+    ("T._check_tensor_all_with(ValueError, x > 1)", ValueError),
+    ("T._check_tensor_all_with(ValueError, x)", TypeError),
 ]
 
 

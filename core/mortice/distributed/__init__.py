@@ -28,7 +28,7 @@ class ProcessGroup:
     """The type of a group of processes, for annotations and `isinstance`; there are none."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise NotImplementedError(f"ProcessGroup: {_LEFT_OUT}; ask distributed.is_available() first.")
+        raise NotImplementedError(f"{type(self).__name__}: {_LEFT_OUT}; ask distributed.is_available() first.")
 
 
 class ReduceOp(Enum):

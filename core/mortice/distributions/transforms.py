@@ -21,6 +21,9 @@ from mortice.distributions.transform_base import (
     Transform,
     identity_transform,
 )
+from mortice.distributions.transform_base import (
+    _InverseTransform as _InverseTransform,
+)
 from mortice.distributions.transform_vectors import (
     CorrCholeskyTransform,
     LowerCholeskyTransform,
@@ -100,6 +103,10 @@ class PowerTransform(Transform):
     inverse_shape = forward_shape
 
 
+def _clipped_sigmoid(x: Any) -> Any:
+    return inside_unit(x.sigmoid())
+
+
 class SigmoidTransform(Transform):
     """y = 1 / (1 + exp(-x)), kept inside (0, 1)."""
 
@@ -114,7 +121,7 @@ class SigmoidTransform(Transform):
     __hash__ = Transform.__hash__
 
     def _call(self, x: Any) -> Any:
-        return inside_unit(x.sigmoid())
+        return _clipped_sigmoid(x)
 
     def _inverse(self, y: Any) -> Any:
         y = inside_unit(y)

@@ -1,0 +1,9 @@
+"""The operations, a family a file."""
+
+
+def __getattr__(name: str) -> object:
+    if name == "aten":  # PyTorch's names of them; nothing here is written with it
+        from importlib import import_module
+
+        return import_module("mortice._ops").aten
+    raise AttributeError(f"module 'mortice.ops' has no attribute {name!r}")

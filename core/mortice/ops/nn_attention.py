@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from mortice import op as _op
-from mortice.dtype import DType, bfloat16, bool_, float16, float32
+from mortice.dtype import DType, bfloat16, bool_, float16, float32, promote_types
 from mortice.errors import DTypeError, ShapeError, cast_hint
 from mortice.modes import autocasting, modes
 from mortice.node import TENSOR_KERNELS
@@ -147,11 +147,16 @@ def scaled_dot_product_attention(
         attn_mask = attn_mask._materialize(query.device)
     if is_causal and attn_mask is not None and (dropout_p or attn_mask.requires_grad or len(shapes[0]) != 4):
         raise RuntimeError(f"{name}: Explicit attn_mask should not be set when is_causal=True")
-    if attn_mask is not None and attn_mask.dtype not in (bool_, query.dtype):
-        raise DTypeError(
-            f"{name}: Expected attn_mask dtype to be bool or to match query dtype, but got attn_mask.dtype: "
-            f"{attn_mask.dtype} and query.dtype: {query.dtype} instead."
-        )
+    dtype = query.dtype
+    if attn_mask is not None and attn_mask.dtype not in (bool_, dtype):
+        if attn_mask.dtype is not float32:
+            raise DTypeError(
+                f"{name}: Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
+                f"{attn_mask.dtype} and query.dtype: {dtype} instead."
+            )
+        # In the wider type, as a mask's lowest number would become -inf in a narrow one.
+        wide = promote_types(dtype, float32)
+        query, key, value, attn_mask = (x.to(wide) for x in (query, key, value, attn_mask))
     if not 0 <= dropout_p <= 1:
         raise ValueError(f"{name}: dropout probability has to be between 0 and 1, but got {dropout_p}")
     if enable_gqa and len(shapes[0]) > 2:
@@ -168,7 +173,8 @@ def scaled_dot_product_attention(
     if attn_mask is not None and broadcast(name, scores, attn_mask.shape) != scores:
         raise ShapeError(f"{name}: attn_mask must broadcast to {list(scores)}; got {list(attn_mask.shape)}.")
     keep = keep_mask(query, scores, dropout_p) if dropout_p else None
-    return _attention(query, key, value, attn_mask, keep, causal=bool(is_causal), scale=scale, dropout_p=dropout_p)[0]
+    out = _attention(query, key, value, attn_mask, keep, causal=bool(is_causal), scale=scale, dropout_p=dropout_p)[0]
+    return out if out.dtype is dtype else out.to(dtype)
 
 
 def _repeat_heads(name: str, x: Any, heads: int) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 import mortice
 from mortice import graph
+from mortice.errors import ShapeError
 from mortice.graph import Node, next_seq
 from mortice.methods.conversion import CLASS_NAMES
 from mortice.methods.typed import TypedClass
@@ -28,8 +29,8 @@ def nothing(
 
 
 def sparse_coo_tensor(
-    indices: Any, values: Any = None, size: Any = None, *, dtype: Any = None, device: Any = None, pin_memory: bool = False,
-    requires_grad: bool = False, check_invariants: bool | None = None, is_coalesced: bool | None = None,
+    indices: Any = None, values: Any = None, size: Any = None, *, dtype: Any = None, device: Any = None,
+    pin_memory: bool = False, requires_grad: bool = False, check_invariants: bool | None = None, is_coalesced: bool | None = None,
 ) -> Any:  # fmt: skip
     """Make a sparse tensor of the values at some places: `indices` has a row for each sparse dim. Values of one place add up.
 
@@ -37,6 +38,8 @@ def sparse_coo_tensor(
     `check_invariants` asks for it.
     """
     if values is None:
+        if indices is None and size is None:
+            raise TypeError("sparse_coo_tensor: expected indices and values, or a size; got neither.")
         return nothing("sparse_coo_tensor", (indices if size is None else size,), dtype, device, requires_grad)
     values = mortice.as_tensor(values, dtype=dtype, device=device)
     places = mortice.as_tensor(indices, device=values.device).to(mortice.int64)
@@ -208,6 +211,14 @@ def embedding(table: Any, at: Any, padding_idx: int, scale_grad_by_freq: bool) -
     node.device, node.shape, node.dtype = t._device, t.shape, t.dtype
     t._rg, t._node = True, node
     return t
+
+
+def _convert_indices_from_coo_to_csr(input: Any, size: int, *, out_int32: bool = False) -> Any:
+    """Return where the entries of each row begin among row numbers in order, and where the last row's end."""
+    if input.ndim != 1:
+        raise ShapeError(f"_convert_indices_from_coo_to_csr: expected the input to be a vector; got {input.ndim} dims.")
+    rows = mortice.arange(size + 1, dtype=input.dtype, device=input.device)
+    return mortice.searchsorted(input, rows, out_int32=out_int32)
 
 
 # ---- the old typed classes ----

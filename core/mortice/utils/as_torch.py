@@ -6,6 +6,7 @@ what a program imports from then on.
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import importlib.util
 import runpy
@@ -87,6 +88,25 @@ def install() -> None:
     if there:
         raise RuntimeError(f"as_torch.install: expected PyTorch not to be imported yet; got {there[0]!r} in sys.modules. Call it first.")
     sys.meta_path.insert(0, _Finder())
+    vars(mortice)["torch"] = mortice  # PyTorch imports itself, and some write torch.torch
+    builtins.__build_class__ = _watched(builtins.__build_class__)
+
+
+def _watched(build: Any) -> Any:
+    """Return what makes classes, and lets functions ask their arguments once a class defines `__torch_function__`.
+
+    PyTorch's functions always ask. Here that costs every call something, so only programs with such a class pay it.
+    """
+
+    def watching(*args: Any, **kwargs: Any) -> Any:
+        made = build(*args, **kwargs)
+        if "__torch_function__" in getattr(made, "__dict__", ()) and not made.__module__.startswith("mortice."):
+            if builtins.__build_class__ is watching:
+                builtins.__build_class__ = build
+            importlib.import_module("mortice.overrides")
+        return made
+
+    return watching
 
 
 def run(arguments: Sequence[str], *, module: bool, engine: str) -> None:

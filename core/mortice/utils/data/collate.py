@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import Any
 
 import mortice
 from mortice import Tensor
 
+np_str_obj_array_pattern = re.compile("[SaUO]")  # the kinds of arrays that are left as they are
 ITEMS = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
 
 
@@ -51,7 +53,7 @@ def default_convert(data: Any) -> Any:
     if isinstance(data, Tensor):
         return data
     if _is_array(data):
-        return data if data.dtype.kind in "SUO" else mortice.as_tensor(data)
+        return data if np_str_obj_array_pattern.match(data.dtype.kind) else mortice.as_tensor(data)
     made = _mapped(default_convert, data, list)
     return data if made is None else made
 
@@ -76,7 +78,7 @@ def _tensors(batch: Any, *, collate_fn_map: Any = None) -> Any:
 
 def _arrays(batch: Any, *, collate_fn_map: Any = None) -> Any:
     first = batch[0]
-    if first.dtype.kind in "SUO":
+    if np_str_obj_array_pattern.match(first.dtype.kind):
         raise TypeError(ITEMS.format(first.dtype))
     if first.shape == ():
         return mortice.as_tensor([item.item() for item in batch], dtype=mortice.as_tensor(first.reshape(1)).dtype)

@@ -8,7 +8,7 @@ import itertools
 import multiprocessing
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from multiprocessing.context import BaseContext
 from typing import Any, Generic, TypeVar
 
@@ -22,6 +22,8 @@ from mortice.utils.data.sampler import BatchSampler, RandomSampler, SequentialSa
 from mortice.utils.data.worker import WorkerError
 
 T = TypeVar("T", covariant=True)
+_collate_fn_t = Callable[[list[T]], Any]
+_worker_init_fn_t = Callable[[int], None]
 
 
 class _Endless:
