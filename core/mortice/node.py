@@ -222,7 +222,7 @@ class OpNode(Node):
                 p = formula.graph(formula.fn, k, g, self) if graph else formula.raw(formula.fn, k, g, self)
                 if shapes is not None and shapes[i] != self.shape and p is not None:
                     p = unbroadcast(k, p, shapes[i])
-                out.append(p)
+                out.append(_zero_again(p, edge) if graph and op.zero_again and not i else p)
             i += 1
         return self._in_own_dtypes(k, out)
 
@@ -245,6 +245,26 @@ class OpNode(Node):
 
 # PyTorch's names of what nodes keep, where ours are another.
 _SAVED = {"x": "self", "y": "other", "out": "result", "axis": "dim", "keepdims": "keepdim"}
+
+
+class ZeroNode(Node):
+    """The node of a gradient that depends on an operand of the op only where it jumps: that one's gradient is zeros."""
+
+    __slots__ = ()
+
+    def pull(self, g: Any, graph: bool) -> Sequence[Any]:
+        k: Any = TENSOR_KERNELS if graph else self.device.backend
+        return g, k.new_full(g, self.shape, 0)
+
+
+def _zero_again(p: Any, edge: Any) -> Any:
+    node = ZeroNode()
+    node.seq, node.extra = next_seq(), None
+    node.edges = ((p._node or p.note_use(node.seq)) if p._rg else None, edge)
+    node.device, node.shape, node.dtype = p._device, p.shape, p.dtype
+    made = make(p._data, p._device, p.dtype, p.shape)
+    made._rg, made._node = True, node
+    return made
 
 
 def saved_properties(op: Op) -> dict[str, property]:

@@ -252,6 +252,7 @@ class Op:
         self.kept_indices: tuple[int, ...] = ()  # of those, the ones that have no gradient themselves
         self.no_grad_reason: str | None = None
         self.jvp: Any = None
+        self.zero_again = False
         self.plans = Plans(self)
         self.plan_one: Plan | None = None
         self.plan_both: Plan | None = None  # the same for two operands that both want gradients, or one of them
@@ -269,10 +270,15 @@ class Op:
     # ---- gradients ----
 
     def vjp(
-        self, joint: Callable[..., Any] | None = None, /, *, jvp: Any = None, **formulas: Callable[..., Any]
-    ) -> None:
-        """Give one formula per input by its name, or one function that returns all gradients as a tuple."""
-        self.jvp = jvp
+        self, joint: Callable[..., Any] | None = None, /, *, jvp: Any = None, zero_again: bool = False,
+        **formulas: Callable[..., Any],
+    ) -> None:  # fmt: skip
+        """Give one formula per input by its name, or one function that returns all gradients as a tuple.
+
+        With `zero_again` the first input's gradient gives that input a gradient of zeros, where PyTorch's does: what then
+        is asked for second gradients gets zeros, not None.
+        """
+        self.jvp, self.zero_again = jvp, zero_again
         if joint is not None:
             self.joint = Formula(self, joint)
         for name, fn in formulas.items():

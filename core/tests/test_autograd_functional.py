@@ -305,3 +305,23 @@ def test_a_function_that_gives_no_tensor_is_refused() -> None:
                 transform(lambda x, out=out: out)
     with pytest.raises(RuntimeError, match="must be int"):
         func.grad(mt.sum, argnums=("0",))(x)
+
+
+# ---- second gradients ----
+
+
+@pytest.mark.parametrize("name", ["relu", "relu6", "leaky_relu", "hardtanh", "hardshrink", "softshrink", "max_pool1d", "avg_pool1d"])
+def test_second_gradients_of_straight_lines_are_zeros_where_pytorchs_are(name: str) -> None:
+    f = getattr(mt.nn.functional, name)
+    line = mt.nn.Linear(4, 4)
+    x = mt.rand(3, 4, requires_grad=True)
+    out = f(line(x)) if "pool" not in name else f(line(x), 2)
+    (g,) = mt.autograd.grad(out.sum(), x, create_graph=True)
+    (g * g).sum().backward()
+    assert line.weight.grad.any()
+    assert line.bias.grad.equal(mt.zeros(4)) and x.grad.equal(mt.zeros(3, 4))
+    # Gradients that are constants stay in the graph of what they were taken at.
+    out = f(x) if "pool" not in name else f(x, 2)
+    (slope,) = mt.autograd.grad(out.sum(), x, create_graph=True)
+    (again,) = mt.autograd.grad(slope.sum(), x)
+    assert again.equal(mt.zeros(3, 4))

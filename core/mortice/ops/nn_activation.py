@@ -26,7 +26,7 @@ def relu(k: Any, x: Any, /) -> Any:
     return k.relu(x)
 
 
-relu.vjp(x=lambda k, g, out: k.relu_grad(g, out), jvp="elementwise")
+relu.vjp(x=lambda k, g, out: k.relu_grad(g, out), jvp="elementwise", zero_again=True)
 
 
 @op(shape=same, name="hardtanh", dtypes="uif")
@@ -35,7 +35,7 @@ def _hardtanh(k: Any, x: Any, /, *, low: Any, high: Any) -> Any:
     return k.clip(x, low, high)
 
 
-_hardtanh.vjp(x=lambda k, g, x, low, high: k.hardtanh_grad(g, x, low=low, high=high), jvp="elementwise")
+_hardtanh.vjp(x=lambda k, g, x, low, high: k.hardtanh_grad(g, x, low=low, high=high), jvp="elementwise", zero_again=True)
 
 
 def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
@@ -61,7 +61,7 @@ def _leaky_relu(k: Any, x: Any, /, *, slope: float) -> Any:
     return k.leaky_relu(x, slope=slope)
 
 
-_leaky_relu.vjp(x=lambda k, g, x, slope: k.leaky_relu_grad(g, x, slope=slope), jvp="elementwise")
+_leaky_relu.vjp(x=lambda k, g, x, slope: k.leaky_relu_grad(g, x, slope=slope), jvp="elementwise", zero_again=True)
 
 
 def leaky_relu(input: Any, negative_slope: float = 0.01) -> Any:
@@ -79,6 +79,7 @@ _prelu.vjp(
     x=lambda k, g, x, weight: k.where(k.less(0, x), g, k.multiply(g, weight)),
     weight=lambda k, g, x: k.where(k.less(0, x), 0, k.multiply(g, x)),
     jvp="elementwise",
+    zero_again=True,
 )
 
 
@@ -113,7 +114,9 @@ def _threshold(k: Any, x: Any, /, *, limit: Any, value: Any) -> Any:
     return k.where(k.less_equal(x, limit), value, x)
 
 
-_threshold.vjp(x=in_float32(lambda k, g, x, limit: k.where(k.less_equal(x, limit), 0, g)), jvp="elementwise")
+_threshold.vjp(
+    x=in_float32(lambda k, g, x, limit: k.where(k.less_equal(x, limit), 0, g)), jvp="elementwise", zero_again=True
+)
 
 
 def threshold(input: Any, threshold: float, value: float, *, out: Any = None) -> Any:
@@ -129,7 +132,9 @@ def _hardshrink(k: Any, x: Any, /, *, lambd: float) -> Any:
     return k.where(k.less_equal(k.abs(x), lambd), 0, x)
 
 
-_hardshrink.vjp(x=lambda k, g, x, lambd: k.where(k.less_equal(k.abs(x), lambd), 0, g), jvp="elementwise")
+_hardshrink.vjp(
+    x=lambda k, g, x, lambd: k.where(k.less_equal(k.abs(x), lambd), 0, g), jvp="elementwise", zero_again=True
+)
 
 
 def hardshrink(input: Any, lambd: float = 0.5, *, out: Any = None) -> Any:
@@ -146,7 +151,9 @@ def _softshrink(k: Any, x: Any, /, *, lambd: float) -> Any:
     )
 
 
-_softshrink.vjp(x=lambda k, g, x, lambd: k.where(k.less_equal(k.abs(x), lambd), 0, g), jvp="elementwise")
+_softshrink.vjp(
+    x=lambda k, g, x, lambd: k.where(k.less_equal(k.abs(x), lambd), 0, g), jvp="elementwise", zero_again=True
+)
 
 
 def softshrink(input: Any, lambd: float = 0.5, *, out: Any = None) -> Any:

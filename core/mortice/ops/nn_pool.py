@@ -46,7 +46,8 @@ def _max_pool(k: Any, x: Any, /, *, kernel: Any, stride: Any, padding: Any, dila
 _max_pool.vjp(
     x=lambda k, g, x_shape, indices, kernel, stride, padding, dilation: k.max_pool_window_grad(
         g, indices, x_shape=x_shape, kernel=kernel, stride=stride, padding=padding, dilation=dilation
-    )
+    ),
+    zero_again=True,
 )
 
 
@@ -111,6 +112,7 @@ _avg_pool.vjp(
         count_include_pad=count_include_pad, divisor_override=divisor_override,
     ),
     jvp="linear",
+    zero_again=True,
 )  # fmt: skip
 
 
@@ -172,7 +174,8 @@ def _adaptive_max_pool(k: Any, x: Any, /, *, output_size: Any) -> Any:
 
 
 _adaptive_max_pool.vjp(
-    x=lambda k, g, x_shape, indices, output_size: k.max_pool_grad(g, indices, x_shape=x_shape, ndim=len(output_size))
+    x=lambda k, g, x_shape, indices, output_size: k.max_pool_grad(g, indices, x_shape=x_shape, ndim=len(output_size)),
+    zero_again=True,
 )
 
 

@@ -244,7 +244,7 @@ class RandomUnstructured(_Unstructured):
     """Prunes random entries."""
 
     def _scores(self, t: Any) -> Any:
-        return mortice.rand_like(t)
+        return -mortice.rand_like(t)  # the largest go, as in PyTorch
 
     @classmethod
     def apply(cls, module: Any, name: str, amount: Any) -> Any:  # type: ignore[override]
