@@ -89,7 +89,7 @@ def embedding_bag(
         at, bags = at[kept], bags[kept]
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights[kept]
-    sizes = mortice.bincount(bags, minlength=count)
+    sizes = None if mode == "sum" else mortice.bincount(bags, minlength=count)
     if mode == "max" and at.numel():
         return _bag_maxima(at, weight, sizes)
     rows = _rows(at, weight, scale_grad_by_freq, sparse)
