@@ -165,6 +165,14 @@ def test_jpeg_of_tensors_is_that_of_pictures():
     assert not mt.equal(x, F.to_image(picture)) and v2.JPEG((5, 9))(mt.stack([x, x])).shape == (2, 3, 32, 40)
 
 
+def test_bytes_are_rounded_once():
+    x = (mt.arange(75) * 7919 % 256).to(mt.uint8).reshape(3, 5, 5)
+    flat = mt.full((3, 4, 4), 10, dtype=mt.uint8)
+    assert mt.equal(F.adjust_sharpness(flat, 0.3), flat)
+    assert F.resize(x, [2, 2])[0].tolist() == [[136, 132], [137, 136]]
+    assert F.resize(x, [2, 2], "bicubic")[0].tolist() == [[135, 133], [135, 134]]
+
+
 def test_mixing_a_batch():
     mt.manual_seed(0)
     x = mt.stack([mt.zeros(1, 8, 8), mt.ones(1, 8, 8)])

@@ -172,10 +172,16 @@ def _source(i: int, n: int, mode: str) -> int:
     return i if i < n else (period if mode == "reflect" else period - 1) - i
 
 
-def resize(img: Tensor, size: list[int], interpolation: str, antialias: bool) -> Tensor:
-    """Resize to (height, width)."""
+def resize(img: Tensor, size: list[int], interpolation: str, antialias: bool, as_bytes: bool = False) -> Tensor:
+    """Resize to (height, width); `as_bytes` leaves the rounding of bytes to `interpolate`, which does it after each axis."""
     smooth = interpolation in ("bilinear", "bicubic", "lanczos")
     settings: Any = {"align_corners": False, "antialias": bool(antialias)} if smooth else {}
+
+    def change(x: Tensor) -> Tensor:
+        return F.interpolate(x, size=size, mode=interpolation, **settings)
+
+    if img.dtype == mortice.uint8 and (as_bytes or not smooth):
+        return change(img.reshape(-1, *get_dimensions(img))).reshape(*img.shape[:-2], *size)
     # Cubic weights overshoot, as Lanczos's do; torchvision clamps bytes alone.
     bounds = (0, 255) if interpolation in ("bicubic", "lanczos") and img.dtype == mortice.uint8 else ()
-    return in_float(lambda x: F.interpolate(x, size=size, mode=interpolation, **settings), img, *bounds)
+    return in_float(change, img, *bounds)
