@@ -44,6 +44,8 @@ def in_float(
     change: Callable[[Tensor], Tensor], img: Tensor, low: float | None = None, high: float | None = None
 ) -> Tensor:
     """Apply a function of float batches (N, C, H, W) to an image; integers are rounded, and clamped where bounds are given."""
+    if not img.numel():  # the masks of no object: only their size changes
+        return img.new_zeros((*img.shape[:-2], *change(mortice.zeros(1, 1, *img.shape[-2:])).shape[-2:]))
     work = img.reshape(-1, *get_dimensions(img))
     out = change(work if work.dtype in _FLOATS else work.to(mortice.float32))
     if not img.dtype.is_floating_point:
@@ -180,7 +182,7 @@ def resize(img: Tensor, size: list[int], interpolation: str, antialias: bool, as
     def change(x: Tensor) -> Tensor:
         return F.interpolate(x, size=size, mode=interpolation, **settings)
 
-    if img.dtype == mortice.uint8 and (as_bytes or not smooth):
+    if img.dtype == mortice.uint8 and (as_bytes or not smooth) and img.numel():
         return change(img.reshape(-1, *get_dimensions(img))).reshape(*img.shape[:-2], *size)
     # Cubic weights overshoot, as Lanczos's do; torchvision clamps bytes alone.
     bounds = (0, 255) if interpolation in ("bicubic", "lanczos") and img.dtype == mortice.uint8 else ()
