@@ -165,6 +165,12 @@ def test_jpeg_of_tensors_is_that_of_pictures():
     assert not mt.equal(x, F.to_image(picture)) and v2.JPEG((5, 9))(mt.stack([x, x])).shape == (2, 3, 32, 40)
 
 
+def test_modules_are_attributes_without_an_import():
+    from mortice.vision import transforms
+
+    assert transforms.transforms.Resize is transforms.Resize and transforms.v2 is v2
+
+
 def test_masks_of_no_object_keep_their_number():
     for dtype in (mt.uint8, mt.bool, mt.float32):
         none = tv.Mask(mt.zeros(0, 17, 11, dtype=dtype))
