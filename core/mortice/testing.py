@@ -105,6 +105,8 @@ def _is_sequence(value: Any) -> bool:
 def _compare_pair(actual: Any, expected: Any, how: _How) -> str | None:
     if actual is None or expected is None:
         return None if actual is expected else f"None mismatch: {actual} is not {expected}"
+    # NumPy's numbers stand for Python's; its arrays, which have a length, do not.
+    actual, expected = (v.item() if hasattr(v, "item") and not hasattr(v, "__len__") else v for v in (actual, expected))
     if isinstance(actual, bool) and isinstance(expected, bool):
         return None if actual is expected else f"Booleans mismatch: {actual} is not {expected}"
     if isinstance(actual, _NUMBERS) and isinstance(expected, _NUMBERS):

@@ -445,6 +445,17 @@ def test_assert_close_says_where_and_by_how_much() -> None:
         close(1.0, 1.0, rtol=0.1)
 
 
+def test_numbers_of_numpy_are_close_to_pythons() -> None:
+    np = pytest.importorskip("numpy")
+    close = mt.testing.assert_close
+    close(np.float32(1), 1.0)
+    close([np.float32(1), np.bool_(True)], [1, True], check_dtype=False)
+    with pytest.raises(AssertionError, match="Scalars are not close!"):
+        close(np.float64(2), 1.0)
+    with pytest.raises(TypeError, match="No comparison pair"):
+        close(np.array(1.0), 1.0)
+
+
 def test_make_tensor_makes_what_it_is_asked_for() -> None:
     make = mt.testing.make_tensor
     x = make((3, 4), dtype=mt.float32, low=-1, high=1, requires_grad=True)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import random
 from typing import Any
 
 import pytest
@@ -286,6 +287,55 @@ def test_lanczos_is_as_wide_as_what_becomes_one_element():
     assert out.flatten().tolist() == pytest.approx([0.234536, 6.25, 20.389175], rel=1e-5)
     out = F.interpolate(x, size=(1, 8), mode="lanczos", antialias=True)
     assert out[0, 0, 0, :4].tolist() == pytest.approx([-0.00348944, 0.4128697, 1.8817208, 4.447845], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"mode": "bilinear"}, [[163, 137], [175, 181]]),
+        ({"mode": "bilinear", "antialias": True}, [[136, 132], [137, 136]]),
+        ({"mode": "bicubic"}, [[175, 142], [194, 199]]),
+        ({"mode": "bicubic", "antialias": True}, [[135, 133], [135, 134]]),
+        ({"mode": "lanczos", "antialias": True}, [[133, 135], [134, 131]]),
+        ({"mode": "bilinear", "align_corners": True}, [[0, 188], [172, 104]]),
+    ],
+)
+@pytest.mark.parametrize("memory_format", [mt.contiguous_format, mt.channels_last])
+def test_bytes_are_resampled_with_whole_weights_an_axis_at_a_time(settings, expected, memory_format):
+    x = (mt.arange(75) * 7919 % 256).to(mt.uint8).reshape(1, 3, 5, 5)
+    out = F.interpolate(x.contiguous(memory_format=memory_format), size=2, **settings)
+    assert out.dtype is mt.uint8
+    assert out[0, 0].tolist() == expected
+    assert mt.equal(F.interpolate(x, size=5, **settings), x)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic", "lanczos"])
+def test_resampled_bytes_are_those_of_pytorch(mode):
+    torch = pytest.importorskip("torch")
+    rng = random.Random(mode)
+    for _ in range(80):
+        h, w, c = rng.randint(1, 60), rng.randint(1, 60), rng.choice([1, 2, 3, 4, 5])
+        settings = {"mode": mode, "antialias": mode == "lanczos" or rng.random() < 0.5}
+        if mode != "lanczos":
+            settings["align_corners"] = rng.random() < 0.3
+        if rng.random() < 0.5:
+            settings["size"] = (rng.randint(1, 90), rng.randint(1, 90) if c < 5 else rng.randint(2, 90))
+        else:
+            settings["scale_factor"] = (rng.uniform(1 / h, 3) + 1e-6, rng.uniform(2 / w, 3) + 1e-6)
+        given = bytes(rng.choice([0, 255, rng.randrange(256)]) for _ in range(2 * c * h * w))
+        data = torch.frombuffer(bytearray(given), dtype=torch.uint8).reshape(2, c, h, w)
+        expected = torch.nn.functional.interpolate(data, **settings)
+        out = F.interpolate(mt.frombuffer(bytearray(given), dtype=mt.uint8).reshape(2, c, h, w), **settings)
+        assert out.tolist() == expected.tolist(), (settings, (c, h, w))
+
+
+def test_other_integers_are_not_resampled():
+    x = mt.ones(1, 1, 4, 4, dtype=mt.uint16)
+    with pytest.raises(TypeError, match="interpolate: not implemented for uint16"):
+        F.interpolate(x, size=2, mode="bilinear")
+    with pytest.raises(TypeError, match="adaptive_avg_pool: not implemented for uint8"):
+        F.interpolate(x.to(mt.uint8), size=2, mode="area")
 
 
 def test_pools_and_unpools_of_nothing():

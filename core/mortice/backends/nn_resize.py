@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
 
+from mortice.backends.host import HostBuffer, pack
 from mortice.backends.mixin import KernelMixin
 from mortice.backends.nn_common import narrow, widen
-from mortice.dtype import float32, float64, int64
+from mortice.dtype import float32, float64, int32, int64, uint8
 from mortice.shape import prod
 
 
@@ -89,6 +92,14 @@ class ResizeKernels(KernelMixin):
         dtype = self.dtype_of(x)
         sizes = tuple(self.shape_of(x))[-len(size) :]
         exact = mode.startswith("nearest")
+        if dtype is uint8 and not exact:
+            # PyTorch takes the last axis first and rounds after each.
+            for i in reversed(range(len(size))):
+                if sizes[i] != size[i]:
+                    scale = scales[i] if scales else None
+                    weighed = _byte_taps(sizes[i], size[i], mode, align_corners, scale, antialias)
+                    x = _bytes_along(self, x, len(self.shape_of(x)) - len(size) + i, *weighed)
+            return self.copy(x) if sizes == tuple(size) else x
         out = x if exact else widen(self, x)
         for i, (n, m) in enumerate(zip(sizes, size)):
             axis = len(self.shape_of(x)) - len(size) + i
@@ -286,6 +297,65 @@ def _antialias_matrix(k: Any, like: Any, n: int, m: int, mode: str, align: bool,
         weight = k.where(k.less(distance, 1), _cubic(k, distance, -0.5, inner=True), outer)
     weight = k.where(k.logical_and(k.less_equal(first, place), k.less(place, last)), weight, 0)
     return narrow(k, k.divide(weight, k.sum(weight, axis=1, keepdims=True)), k.dtype_of(like))
+
+
+@functools.lru_cache(maxsize=16)
+def _byte_taps(n: int, m: int, mode: str, align: bool, scale: float | None, antialias: bool) -> tuple[int, Taps]:
+    """Return in how many bits weights of bytes are counted, and the taps, as lists."""
+    ratio = ((n - 1) / (m - 1) if m > 1 else 0.0) if align else 1 / scale if scale else n / m
+    radius = {"linear": 1, "cubic": 2, "lanczos": 3}[mode]
+    wide = max(ratio, 1.0)
+    rows: list[dict[int, float]] = []
+    for i in range(m):
+        if antialias:
+            center = (i + 0.5) * ratio
+            first, last = max(int(center - radius * wide + 0.5), 0), min(int(center + radius * wide + 0.5), n)
+            row = {j: _filter(mode, abs(j - center + 0.5) / wide, -0.5) for j in range(first, last)}
+            total = sum(row.values())
+            rows.append({j: weight / total for j, weight in row.items()})
+            continue
+        place = i * ratio if align else (i + 0.5) * ratio - 0.5
+        low = min(math.floor(place if mode == "cubic" else max(place, 0.0)), n - 1)
+        past = min(max(place - low, 0.0), 1.0)
+        rows.append({})
+        for j in range(1 - radius, 1 + radius):
+            at = min(max(low + j, 0), n - 1)
+            rows[i][at] = rows[i].get(at, 0.0) + _filter(mode, abs(j - past), -0.75)
+    # As many bits as the largest weight leaves room for in an int16.
+    largest, bits = max([weight for row in rows for weight in row.values()]), 0
+    while bits < 22 and int(0.5 + largest * (2 << bits)) < 1 << 15:
+        bits += 1
+    taps = []
+    for own in itertools.zip_longest(*[row.items() for row in rows], fillvalue=(0, 0.0)):
+        taps.append(([at for at, _ in own], [int(w * (1 << bits) + math.copysign(0.5, w)) for _, w in own]))
+    return bits, taps
+
+
+def _filter(mode: str, x: float, a: float) -> float:
+    """Compute a filter at distance x, Keys' with parameter a."""
+    if mode == "linear":
+        return max(1.0 - x, 0.0)
+    if mode == "lanczos":
+        angle = max(x * math.pi, 1e-7)  # sin(x) / x is 1 there already
+        return 3 * math.sin(angle) * math.sin(angle / 3) / (angle * angle) if x < 3 else 0.0
+    if x < 1:
+        return ((a + 2) * x - (a + 3)) * x * x + 1
+    return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a if x < 2 else 0.0
+
+
+def _bytes_along(k: Any, x: Any, axis: int, bits: int, taps: Taps) -> Any:
+    """Apply `_byte_taps` to an axis."""
+    shape = tuple(k.shape_of(x))
+    if axis == len(shape) - 1 > 0:  # whole rows are quicker to take than elements
+        turned = _bytes_along(k, k.contiguous(k.matrix_transpose(x)), axis - 1, bits, taps)
+        return k.contiguous(k.matrix_transpose(turned))
+    total: Any = 1 << (bits - 1)
+    for numbers in taps:
+        hosts = [HostBuffer(pack(n, d), (len(n),), d) for n, d in zip(numbers, (int64, int32))]
+        at, weight = (k.from_host(host, k.device_of(x)) for host in hosts)
+        piece = k.astype(k.take(x, at, axis=axis), int32)
+        total = k.add(k.multiply(piece, k.reshape(weight, (-1, *[1] * (len(shape) - axis - 1)))), total)
+    return k.astype(k.minimum(k.maximum(k.bitwise_right_shift(total, bits), 0), 255), uint8)
 
 
 def _along(k: Any, x: Any, axis: int, matrix: Any) -> Any:

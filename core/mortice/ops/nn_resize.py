@@ -6,12 +6,11 @@ import math
 import operator
 from typing import Any
 
-from mortice.dtype import float32, uint8
-from mortice.errors import ShapeError
-from mortice.node import TENSOR_KERNELS
-from mortice.op import TensorBase, hold, op
+from mortice.dtype import DType, uint8
+from mortice.errors import DTypeError, ShapeError
+from mortice.op import Op, TensorBase, hold, op
 from mortice.ops.data import number
-from mortice.ops.movement import cast
+from mortice.ops.nn_pool import _adaptive_avg_pool
 from mortice.shape import Size
 
 # ---- padding ----
@@ -116,7 +115,16 @@ def _resized(name: str, x: Size, *, size: Any, **attrs: Any) -> Size:
     return Size((*tuple(x)[: len(x) - len(size)], *size))
 
 
-@op(shape=_resized, kernel="interpolate", dtypes="uf", name="interpolate", grad_name="UpsampleBackward0", keeps_format=5)
+def _bytes_or_floats(op: Op, d: DType) -> tuple[DType, DType]:
+    if d.kind == "u" and d is not uint8:
+        raise DTypeError(f"interpolate: not implemented for {d.name}; got {d}. Convert to uint8 or floating point.")
+    return d, d
+
+
+@op(
+    result=_bytes_or_floats, shape=_resized, kernel="interpolate", dtypes="uf", name="interpolate",
+    grad_name="UpsampleBackward0", keeps_format=5,
+)  # fmt: skip
 def _interpolate(
     k: Any, x: Any, /, *, size: Any, mode: str, align_corners: bool, scales: Any, antialias: bool
 ) -> Any:
@@ -239,16 +247,6 @@ def interpolate(
             f"{list(wanted)}."
         )
     if kernel_mode == "area":
-        factors = None
+        return _adaptive_avg_pool(input, output_size=wanted)
     settings = {"mode": kernel_mode, "align_corners": bool(align_corners), "antialias": bool(antialias)}
-    if input.dtype is not uint8 or kernel_mode.startswith("nearest"):
-        return _interpolate(input, size=wanted, scales=factors, **settings)
-    # Like PyTorch, bytes are rounded after each axis, the last axis first.
-    out = input
-    k = TENSOR_KERNELS
-    for axis in reversed(range(nd)):
-        size = (*sizes[: axis], *wanted[axis:])
-        scales = None if factors is None else tuple([f if i == axis else None for i, f in enumerate(factors)])
-        out = _interpolate(cast(out, float32), size=size, scales=scales, **settings)
-        out = cast(k.clip(k.floor(k.add(out, 0.5)), 0, 255), uint8)
-    return out
+    return _interpolate(input, size=wanted, scales=factors, **settings)

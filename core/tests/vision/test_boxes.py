@@ -20,6 +20,17 @@ def test_forms_of_boxes_convert_into_each_other():
         ops.box_convert(corners, "rot", "xyxy")
 
 
+def test_forms_of_turned_boxes_convert_into_each_other():
+    forms = {"xywhr": [[1, 8, 4, 2, 90]], "cxcywhr": [[2, 6, 4, 2, 90]], "xyxyxyxy": [[1, 8, 1, 4, 3, 4, 3, 8]]}
+    for fmt, have in forms.items():
+        for other, want in forms.items():
+            assert ops.box_convert(mt.tensor(have), fmt, other).tolist() == want
+            turned = ops.box_convert(mt.tensor(have, dtype=mt.float64), fmt, other)
+            assert mt.allclose(turned, mt.tensor(want, dtype=mt.float64), atol=1e-12)
+    with pytest.raises(NotImplementedError, match="box_convert: expected formats of the same kind; got 'xywhr' and 'xyxy'."):
+        ops.box_convert(mt.tensor(forms["xywhr"]), "xywhr", "xyxy")
+
+
 def test_overlaps_of_pairs():
     boxes = mt.tensor(A)
     assert ops.box_iou(boxes, boxes).tolist() == [[1.0, pytest.approx(4 / 28)], [pytest.approx(4 / 28), 1.0]]

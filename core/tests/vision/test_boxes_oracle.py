@@ -30,6 +30,17 @@ def test_overlaps(name, dtype):
     assert np.allclose(mine.numpy(), want.numpy(), 1e-5, 1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int64"])
+def test_turned_boxes(dtype):
+    widths = {"xywhr": 5, "cxcywhr": 5, "xyxyxyxy": 8}
+    for old, width in widths.items():
+        a = (np.random.default_rng(0).random((50, width)) * 90).astype(dtype)
+        for new in widths:
+            mine, want = ops.box_convert(mt.tensor(a), old, new), torchvision.ops.box_convert(torch.tensor(a), old, new)
+            assert str(mine.dtype).split(".")[-1] == str(want.dtype).split(".")[-1]
+            assert np.allclose(mine.numpy(), want.numpy(), 1e-5, 1e-4)
+
+
 @pytest.mark.parametrize("name", ["generalized_box_iou", "distance_box_iou", "complete_box_iou"])
 def test_gradients_of_overlaps(name):
     grads = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import inspect
 import subprocess
@@ -17,6 +18,7 @@ import mortice as mt
 from mortice.utils.fetch import DownloadError
 from mortice.vision import models
 from mortice.vision.models import weights
+from mortice.vision.models.feature_extraction import create_feature_extractor, get_graph_node_names
 
 nn = mt.nn
 ROWS = {line.split()[0]: line for line in TABLE.read_text().splitlines()}
@@ -338,6 +340,14 @@ def test_a_file_that_is_not_the_published_one_is_named(published, tmp_path, monk
     assert path.exists()
 
 
+def test_weights_are_found_in_the_models_own_modules():
+    from mortice.vision.models.resnet import ResNet18_Weights, resnet18  # noqa: F401
+
+    assert ResNet18_Weights is models.ResNet18_Weights and models.vgg.VGG16_Weights is models.VGG16_Weights
+    with pytest.raises(AttributeError, match="module 'mortice.vision.models.resnet' has no attribute 'resnet19'"):
+        models.resnet.resnet19  # noqa: B018
+
+
 def test_weights_say_how_images_are_prepared_and_what_the_outputs_mean():
     """The manual's example: from a picture to the name of what is in it."""
     chosen = models.ResNet50_Weights.DEFAULT
@@ -421,3 +431,37 @@ except ModuleNotFoundError as error:
     assert out.stdout.strip() == (
         "mortice.vision: image files and PIL images need Pillow, which is not installed (pip install 'mortice[vision]')."
     ), out.stderr
+
+
+def test_models_give_what_their_layers_give():
+    model = models.resnet18().eval()
+    x = image()
+    part = create_feature_extractor(model, {"layer2": "late", "layer1.0.relu": "first", "layer1.0.relu_1": "second"})
+    model.fc.register_forward_hook(lambda *args: pytest.fail("the copy is without hooks of later on"))
+    found = part(x)
+    assert list(found) == ["first", "second", "late"]
+    h = model.maxpool(model.relu(model.bn1(model.conv1(x))))
+    first = model.layer1[0]
+    near = partial(mt.testing.assert_close, rtol=1e-5, atol=1e-5)
+    near(found["first"], first.relu(first.bn1(first.conv1(h))))
+    near(found["second"], first(h))
+    near(found["late"], model.layer2(model.layer1(h)))
+    assert list(part.state_dict()) == list(model.state_dict()) and not part.training
+    part.train()
+    assert part.layer1.training and not model.training
+    near(copy.deepcopy(part.eval()).double()(x.double())["late"].float(), found["late"])
+    found["late"].sum().backward()
+    assert part.conv1.weight.grad is not None and part.fc.weight.grad is None is model.conv1.weight.grad
+
+
+def test_layers_to_return_are_there_and_run():
+    model = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+    assert get_graph_node_names(model) == (["0", "1"], ["0", "1"])
+    modes = create_feature_extractor(model, train_return_nodes=["0"], eval_return_nodes=["1"])
+    assert list(modes(mt.ones(1, 2))) == ["0"] and list(modes.eval()(mt.ones(1, 2))) == ["1"]
+    with pytest.raises(ValueError, match="node: 'flatten' is not present in model"):
+        create_feature_extractor(model, ["flatten"])
+    with pytest.raises(ValueError, match=r"create_feature_extractor: \['1_1'\] did not run; got \['0'\]"):
+        create_feature_extractor(model, ["0", "1_1"])(mt.ones(1, 2))
+    with pytest.raises(ValueError, match="Either `return_nodes`"):
+        create_feature_extractor(model)

@@ -10,6 +10,7 @@ from vision.models_table import TABLE, make, names, row, undrawn
 
 import mortice as mt
 from mortice.vision import models
+from mortice.vision.models.feature_extraction import create_feature_extractor
 
 np = pytest.importorskip("numpy", reason="the oracle needs it")
 pytestmark = pytest.mark.oracle
@@ -29,6 +30,23 @@ def test_published_weights_are_torchvisions():
         assert list(mine.__members__) == shared and mine.DEFAULT.name == theirs.DEFAULT.name, name
         assert [mine[w].url for w in shared] == [theirs[w].url for w in shared]
         assert mine.__name__ == theirs.__name__ and getattr(models, theirs.__name__) is mine
+
+
+@pytest.mark.parametrize("name", ["resnet18", "vgg11_bn", "shufflenet_v2_x0_5"])
+def test_features_of_layers(name):
+    from torchvision.models.feature_extraction import create_feature_extractor as theirs
+
+    nodes = {
+        "resnet18": {"layer1": "a", "layer4.1.relu_1": "b", "layer2.0.relu": "c", "avgpool": "d"},
+        "vgg11_bn": ["features.4", "features.10"], "shufflenet_v2_x0_5": ["conv1", "stage2.1.branch2.7", "conv5"],
+    }[name]  # fmt: skip
+    other, model = make(torchvision.models, name).eval(), make(models, name).eval()
+    model.load_state_dict({key: mt.tensor(value.numpy()) for key, value in other.state_dict().items()})
+    x = np.random.default_rng(0).random((1, 3, 64, 64), dtype=np.float32)
+    want, mine = theirs(other, nodes)(torch.from_numpy(x)), create_feature_extractor(model, nodes)(mt.tensor(x))
+    assert list(mine) == list(want)
+    for key in want:
+        np.testing.assert_allclose(mine[key].detach().numpy(), want[key].detach().numpy(), rtol=1e-4, atol=1e-4)
 
 
 # name: what its constructor is given, and the size of the images

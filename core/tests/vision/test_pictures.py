@@ -27,6 +27,12 @@ def china():
     return mt.tensor(sklearn.load_sample_image("china.jpg")).permute(2, 0, 1).contiguous()
 
 
+def test_images_are_read_by_the_longer_name_too():
+    from mortice.vision.io.image import ImageReadMode, decode_image, read_image
+
+    assert (vio.ImageReadMode, vio.decode_image, vio.read_image) == (ImageReadMode, decode_image, read_image)
+
+
 # ---- grids ----
 
 

@@ -165,6 +165,31 @@ def test_jpeg_of_tensors_is_that_of_pictures():
     assert not mt.equal(x, F.to_image(picture)) and v2.JPEG((5, 9))(mt.stack([x, x])).shape == (2, 3, 32, 40)
 
 
+def test_modules_are_attributes_without_an_import():
+    from mortice.vision import transforms
+
+    assert transforms.transforms.Resize is transforms.Resize and transforms.v2 is v2
+
+
+def test_masks_of_no_object_keep_their_number():
+    for dtype in (mt.uint8, mt.bool, mt.float32):
+        none = tv.Mask(mt.zeros(0, 17, 11, dtype=dtype))
+        for out, size in (
+            (F.resize(none, [5, 6]), (5, 6)), (F.rotate(none, 90.0, expand=True), (11, 17)),
+            (F.affine(none, 3.0, [0, 0], 1.0, [0.0, 0.0]), (17, 11)), (F.elastic(none, mt.zeros(1, 17, 11, 2)), (17, 11)),
+            (F.resized_crop(none, 1, 2, 5, 5, [9, 4]), (9, 4)),
+        ):  # fmt: skip
+            assert type(out) is tv.Mask and out.dtype is dtype and tuple(out.shape) == (0, *size)
+
+
+def test_bytes_are_rounded_once():
+    x = (mt.arange(75) * 7919 % 256).to(mt.uint8).reshape(3, 5, 5)
+    flat = mt.full((3, 4, 4), 10, dtype=mt.uint8)
+    assert mt.equal(F.adjust_sharpness(flat, 0.3), flat)
+    assert F.resize(x, [2, 2])[0].tolist() == [[136, 132], [137, 136]]
+    assert F.resize(x, [2, 2], "bicubic")[0].tolist() == [[135, 133], [135, 134]]
+
+
 def test_mixing_a_batch():
     mt.manual_seed(0)
     x = mt.stack([mt.zeros(1, 8, 8), mt.ones(1, 8, 8)])

@@ -390,6 +390,21 @@ def test_values(case, kind):
     agree(lambda t, lib, tv: getattr(lib.functional, case[0])(image(kind, t, tv), *case[1:]), step=1 if case[0] == "gaussian_blur" else 0)
 
 
+EXACT = [
+    *[("resize", size, mode, None, antialias) for size in ([31, 20], [20], [96, 130])
+      for mode in ("nearest", "nearest-exact", "bilinear", "bicubic") for antialias in (True, False)],
+    ("resize", [31, 20], "lanczos"), ("resized_crop", 3, 5, 20, 30, [32, 16], "bilinear"),
+    ("resized_crop", 3, 5, 20, 30, [7, 16], "bicubic"), ("adjust_sharpness", 0.4), ("adjust_sharpness", 1.7),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["uint8", "image-uint8", "video-uint8"])
+@pytest.mark.parametrize("case", EXACT, ids=str)
+def test_bytes_are_the_same_ones(case, kind):
+    mine, other = each(lambda t, lib, tv: getattr(lib.functional, case[0])(image(kind, t, tv), *case[1:]))
+    np.testing.assert_array_equal(mine.numpy(force=True), other.numpy(), strict=True)
+
+
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "float16", "float64"])
 @pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize("case", [("invert",), ("posterize", 3), ("solarize", 0.5), ("equalize",), ("adjust_gamma", 1.5)], ids=str)

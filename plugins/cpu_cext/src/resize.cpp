@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "families.hpp"
 #include "kernels/resize.hpp"
+#include "kernels/transpose.hpp"
 #include "parallel.hpp"
 #include "sliding.hpp"
 
@@ -17,7 +19,7 @@ template <class T> const ResizeSet<T> &resize_set();
 template <> const ResizeSet<float> &resize_set<float>() { return resize().f32; }
 template <> const ResizeSet<double> &resize_set<double>() { return resize().f64; }
 
-enum Mode { NEAREST, NEAREST_EXACT, LINEAR, CUBIC, OTHER };
+enum Mode { NEAREST, NEAREST_EXACT, LINEAR, CUBIC, LANCZOS, OTHER };
 
 Mode mode_of(PyObject *name) {
     const char *text = PyUnicode_AsUTF8(name);
@@ -25,7 +27,8 @@ Mode mode_of(PyObject *name) {
     if (!strcmp(text, "nearest")) return NEAREST;
     if (!strcmp(text, "nearest-exact")) return NEAREST_EXACT;
     if (!strcmp(text, "linear")) return LINEAR;
-    return strcmp(text, "cubic") ? OTHER : CUBIC;
+    if (!strcmp(text, "cubic")) return CUBIC;
+    return strcmp(text, "lanczos") ? OTHER : LANCZOS;
 }
 
 // What an axis is resampled by. An empty one stays as it is.
@@ -76,13 +79,20 @@ template <class T> Taps<T> taps_of(int64_t n, int64_t m, Mode mode, bool align, 
     return taps;
 }
 
+template <class T> T filter(Mode mode, T x) {
+    if (mode == LINEAR) return std::max(1 - x, T(0));
+    if (mode == CUBIC) return x < 1 ? cubic(x, T(-0.5), true) : x < 2 ? cubic(x, T(-0.5), false) : T(0);
+    T angle = std::max(x * static_cast<T>(M_PI), T(1e-7));  // sin(x) / x is 1 there already
+    return x < 3 ? 3 * std::sin(angle) * std::sin(angle / 3) / (angle * angle) : T(0);
+}
+
 // The filter is as wide as the inputs under one output.
 template <class T> Taps<T> antialias_taps(int64_t n, int64_t m, Mode mode, bool align, double scale) {
     Taps<T> taps;
     if (n == m) return taps;
     double ratio = align ? (m > 1 ? static_cast<double>(n - 1) / static_cast<double>(m - 1) : 0.0)
                    : scale == 0 ? static_cast<double>(n) / static_cast<double>(m) : 1 / scale;
-    double radius = mode == LINEAR ? 1 : 2, support = ratio >= 1 ? radius * ratio : radius, squeeze = ratio >= 1 ? 1 / ratio : 1;
+    double radius = mode == LINEAR ? 1 : mode == CUBIC ? 2 : 3, support = ratio >= 1 ? radius * ratio : radius, squeeze = ratio >= 1 ? 1 / ratio : 1;
     std::vector<int64_t> first(m), last(m);
     for (int64_t i = 0; i < m; i++) {
         T center = (static_cast<T>(i) + T(0.5)) * static_cast<T>(ratio);
@@ -97,7 +107,7 @@ template <class T> Taps<T> antialias_taps(int64_t n, int64_t m, Mode mode, bool 
         T center = (static_cast<T>(i) + T(0.5)) * static_cast<T>(ratio), total = 0;
         for (int64_t j = first[i]; j < last[i]; j++) {
             T d = std::abs((static_cast<T>(j) + T(0.5) - center) * static_cast<T>(squeeze));
-            T w = mode == LINEAR ? std::max(1 - d, T(0)) : d < 1 ? cubic(d, T(-0.5), true) : d < 2 ? cubic(d, T(-0.5), false) : T(0);
+            T w = filter(mode, d);
             taps.at[(j - first[i]) * m + i] = static_cast<int32_t>(j);
             taps.weight[(j - first[i]) * m + i] = w;
             total += w;
@@ -181,6 +191,70 @@ template <class T> void resample(const Request &r, bool grad, const T *from, T *
     });
 }
 
+// Weights as whole numbers of 2^-bits: as many bits as the largest leaves room for in an int16. Those of one position are added
+// first.
+int whole_weights(Taps<double> &taps, int64_t m, std::vector<int32_t> &weight) {
+    double largest = 0;
+    int bits = 0;
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t t = 0; t < taps.taps; t++) {
+            double &w = taps.weight[t * m + i];
+            if (t && taps.at[t * m + i] == taps.at[(t - 1) * m + i]) w += std::exchange(taps.weight[(t - 1) * m + i], 0.0);
+            largest = std::max(largest, w);
+        }
+    while (bits < 22 && static_cast<int>(0.5 + largest * (2 << bits)) < 1 << 15) bits++;
+    for (double w : taps.weight) weight.push_back(static_cast<int32_t>(w * (1 << bits) + (w < 0 ? -0.5 : 0.5)));
+    return bits;
+}
+
+// Sum rows, or, along the last axis, rows of blocks that are turned.
+void sum_bytes(const uint8_t *from, uint8_t *to, int64_t planes, int64_t n, int64_t m, int64_t width, bool last, const Taps<double> &taps,
+               const int32_t *weight, int bits) {
+    constexpr int64_t BLOCK = 192;
+    auto row = [&](int64_t j, const uint8_t *rows, uint8_t *into, int64_t size) {
+        resize().bytes(taps.at.data() + j, weight + j, taps.taps, m, bits, rows, into, size);
+    };
+    Unlocked free(planes * m * width * taps.taps / 16);
+    if (!last) {
+        parallel_for(planes * m, std::max<int64_t>(1, 65536 / (width * taps.taps)), [&](int64_t begin, int64_t end) {
+            for (int64_t j = begin; j < end; j++) row(j % m, from + j / m * n * width, to + j * width, width);
+        });
+        return;
+    }
+    Transpose turn = transpose().bytes1;
+    Scratch<char> rooms((n + m) * BLOCK * num_threads());
+    parallel_for((planes + BLOCK - 1) / BLOCK, std::max<int64_t>(1, 65536 / (BLOCK * (n + m))), [&](int64_t begin, int64_t end) {
+        char *columns = rooms + (n + m) * BLOCK * thread_number(), *found = columns + n * BLOCK;
+        for (int64_t first = begin * BLOCK; first < std::min(planes, end * BLOCK); first += BLOCK) {
+            int64_t size = std::min(BLOCK, planes - first);
+            turn(columns, size, reinterpret_cast<const char *>(from) + first * n, n, n, size);
+            for (int64_t j = 0; j < m; j++)
+                row(j, reinterpret_cast<uint8_t *>(columns), reinterpret_cast<uint8_t *>(found) + j * size, size);
+            turn(reinterpret_cast<char *>(to) + first * m, m, found, size, size, m);
+        }
+    });
+}
+
+// Like PyTorch, bytes are rounded after each axis, the last axis first.
+Ref resample_bytes(const Request &r, Array &given) {
+    Ref x = contiguous(given);
+    int64_t shape[MAX_NDIM];
+    std::copy_n(given.shape(), given.ndim, shape);
+    for (int axis = given.ndim - 1, i = 2; i > 2 - r.nd; axis--, i--) {
+        int64_t n = r.size[i], m = r.count[i], planes = 1, width = 1;
+        if (n == m) continue;
+        Taps<double> taps = r.antialias ? antialias_taps<double>(n, m, r.mode, r.align, r.scale[i]) : taps_of<double>(n, m, r.mode, r.align, r.scale[i]);
+        std::vector<int32_t> weight;
+        int bits = whole_weights(taps, m, weight);
+        for (int j = 0; j < given.ndim; j++) (j < axis ? planes : width) *= j == axis ? 1 : shape[j];
+        shape[axis] = m;
+        Ref out = make(U8, given.ndim, shape);
+        sum_bytes(x->as<uint8_t>(), out->as<uint8_t>(), planes, n, m, width, i == 2, taps, weight.data(), bits);
+        x = std::move(out);
+    }
+    return x.get() == &given ? copied(given) : std::move(x);
+}
+
 // The nearest elements of any dtype: nothing but copies.
 template <class T> void copy_nearest(const Request &r, const char *given, char *result, int64_t planes) {
     Taps<float> taps[3];
@@ -217,7 +291,7 @@ bool read_request(Request &r, PyObject *const *settings) {
     r.mode = mode_of(settings[0]);
     r.align = as_bool(settings[1]);
     r.antialias = as_bool(settings[3]);
-    if (r.mode == OTHER || (r.antialias && r.mode != LINEAR && r.mode != CUBIC)) return false;
+    if (r.mode == OTHER || (r.antialias ? r.mode < LINEAR : r.mode == LANCZOS)) return false;
     for (int i = 0; i < 3; i++) {
         r.scale[i] = 0;
         if (r.size[i] < 1 || r.count[i] < 1 || r.size[i] > (1 << 24) || r.count[i] > (1 << 24)) return false;
@@ -265,6 +339,7 @@ PyObject *interpolate_body(PyObject *const *args, Py_ssize_t n, PyObject *names)
     if (!read_request(r, a + 2) || x.size == 0) return default_body();
     for (int i = 0; i < x.ndim; i++) shape[i] = i < x.ndim - r.nd ? x.shape()[i] : size[i - (x.ndim - r.nd)];
     if (r.mode != NEAREST && r.mode != NEAREST_EXACT) {
+        if (x.dtype == U8) return resample_bytes(r, x).release();
         if (!is_float(x.dtype)) return default_body();
         return resample_array(r, false, x, x.ndim, shape).release();
     }

@@ -32,11 +32,11 @@ def _near(got, want, tolerance=1e-9):
 
 @pytest.mark.parametrize("scales", [None, (1.3, 0.7)])
 @pytest.mark.parametrize("antialias", [False, True])
-@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "linear", "cubic"])
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "linear", "cubic", "lanczos"])
 @pytest.mark.parametrize("sizes, out", [((5, 7), (10, 14)), ((9, 40), (4, 55)), ((6, 70), (6, 33)), ((1, 3), (4, 1))])
 def test_interpolation_is_that_of_the_default_body(sizes, out, mode, antialias, scales):
-    if antialias and mode.startswith("nearest"):
-        pytest.skip("nearest elements have no filter")
+    if mode.startswith("nearest") if antialias else mode == "lanczos":
+        pytest.skip("nearest elements have no filter; Lanczos's is one")
     x = _input((2, 3, *sizes))
     if scales:
         out = tuple(max(1, int(n * s)) for n, s in zip(sizes, scales))
@@ -48,6 +48,17 @@ def test_interpolation_is_that_of_the_default_body(sizes, out, mode, antialias, 
         _near(
             K.interpolate_grad(y, x_shape=shape, **settings), Backend.interpolate_grad(K, y, x_shape=shape, **settings), 1e-8
         )
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic", "lanczos"])
+@pytest.mark.parametrize("sizes, out", [
+    ((5, 7), (10, 14)), ((9, 40), (4, 55)), ((70, 130), (33, 65)), ((1, 3), (4, 1)), ((300, 20), (300, 31)), ((260, 4), (9, 4)),
+])  # fmt: skip
+def test_resampled_bytes_are_those_of_the_default_body(sizes, out, mode):
+    x = K.multiply(_input((2, 3, *sizes), mortice.uint8), 3)
+    for antialias, align in [(True, False), *([(True, True), (False, False), (False, True)] if mode != "lanczos" else [])]:
+        settings = {"mode": mode, "align_corners": align, "scales": None, "antialias": antialias}
+        _near(K.interpolate(x, size=out, **settings), Backend.interpolate(K, x, size=out, **settings), 0)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float16", "float32", "complex128"])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import fnmatch
+import sys
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from types import MappingProxyType, ModuleType
 from typing import Any
 
@@ -44,7 +46,8 @@ def register(
 
     build.__name__ = build.__qualname__ = name
     build.__doc__ = f"Make {about}; keyword arguments go to {getattr(kind, '__name__', kind)}."
-    build.__module__ = getattr(kind, "__module__", __name__)
+    build.__module__ = module = getattr(kind, "__module__", __name__)
+    vars(sys.modules[module]).setdefault("__getattr__", partial(weights_named, module))
     _BUILDERS[name] = build
     return build
 

@@ -12,7 +12,7 @@ __all__ = [
     "generalized_box_iou", "masks_to_boxes", "nms", "remove_small_boxes",
 ]  # fmt: skip
 
-_FORMATS = ("xyxy", "xywh", "cxcywh")
+_FORMATS, _TURNED = ("xyxy", "xywh", "cxcywh"), ("xywhr", "cxcywhr", "xyxyxyxy")
 
 
 def _wide(t: Any) -> Any:
@@ -32,10 +32,16 @@ def _check_format(name: str, *formats: str) -> None:
 
 
 def box_convert(boxes: Any, in_fmt: str, out_fmt: str) -> Any:
-    """Convert boxes between the formats "xyxy", "xywh" and "cxcywh"."""
-    _check_format("box_convert", in_fmt, out_fmt)
+    """Convert boxes between the formats "xyxy", "xywh" and "cxcywh", or between "xywhr", "cxcywhr" and "xyxyxyxy"."""
+    turned = [fmt in _TURNED for fmt in (in_fmt, out_fmt)]
+    if not all(turned):
+        _check_format("box_convert", *[fmt for fmt, is_turned in zip((in_fmt, out_fmt), turned) if not is_turned])
     if in_fmt == out_fmt:
         return boxes.clone()
+    if any(turned):
+        if not all(turned):
+            raise NotImplementedError(f"box_convert: expected formats of the same kind; got {in_fmt!r} and {out_fmt!r}.")
+        return _turned_convert(boxes, in_fmt, out_fmt)
     if in_fmt != "xyxy":
         x, y, w, h = boxes.unbind(-1)
         if in_fmt == "cxcywh":
@@ -46,6 +52,30 @@ def box_convert(boxes: Any, in_fmt: str, out_fmt: str) -> Any:
     x1, y1, x2, y2 = boxes.unbind(-1)
     first = (x1, y1) if out_fmt == "xywh" else ((x1 + x2) / 2, (y1 + y2) / 2)
     return mortice.stack((*first, x2 - x1, y2 - y1), dim=-1)
+
+
+def _turned_convert(boxes: Any, in_fmt: str, out_fmt: str) -> Any:
+    """Convert boxes that are turned, by degrees against the clock, by way of corner and size; whole numbers stay such."""
+
+    def kept(*columns: Any) -> Any:
+        made = mortice.stack(columns, dim=-1)
+        return made if boxes.is_floating_point() else made.round().to(boxes.dtype)
+
+    if in_fmt == "xyxyxyxy":
+        x, y, x2, y2, x3, y3 = boxes.unbind(-1)[:6]
+        degrees = mortice.atan2(y - y2, x2 - x) * 180 / math.pi
+        boxes = kept(x, y, ((x2 - x) ** 2 + (y - y2) ** 2).sqrt(), ((x3 - x2) ** 2 + (y3 - y2) ** 2).sqrt(), degrees)
+    x, y, w, h, degrees = boxes.unbind(-1)
+    cos, sin = (f(degrees * math.pi / 180.0) for f in (mortice.cos, mortice.sin))
+    if in_fmt == "cxcywhr":
+        boxes = kept(x - w / 2 * cos - h / 2 * sin, y - h / 2 * cos + w / 2 * sin, w, h, degrees)
+        x, y = boxes.unbind(-1)[:2]
+    if out_fmt == "xywhr":
+        return boxes
+    if out_fmt == "cxcywhr":
+        return kept(x + w / 2 * cos + h / 2 * sin, y - w / 2 * sin + h / 2 * cos, w, h, degrees)
+    x2, y2 = x + w * cos, y - w * sin
+    return kept(x, y, x2, y2, x2 + h * sin, y2 + h * cos, x + h * sin, y + h * cos)
 
 
 def clip_boxes_to_image(boxes: Any, size: tuple[int, int]) -> Any:

@@ -66,9 +66,9 @@ _REMOVED = {"Scale": "Resize", "RandomSizedCrop": "RandomResizedCrop"}
 
 
 def __getattr__(name: str) -> object:
-    if name == "v2":  # needs no import of its own, as in torchvision; loading waits for the first use
+    if name in ("v2", "transforms"):  # need no import of their own, as in torchvision; loading waits for the first use
         import importlib
 
-        return importlib.import_module("mortice.vision.transforms.v2")
+        return importlib.import_module(f"mortice.vision.transforms.{name}")
     instead = f". torchvision removed it: use {_REMOVED[name]}" if name in _REMOVED else ""
     raise AttributeError(f"module 'mortice.vision.transforms' has no attribute {name!r}{instead}")

@@ -54,6 +54,17 @@ def adjust_sharpness(img: Tensor, factor: float) -> Tensor:
     return _blend(img, smooth, factor)
 
 
+def adjust_sharpness_once(img: Tensor, factor: float) -> Tensor:
+    """Do as `adjust_sharpness`, but round (towards 0) at the end alone, as transforms.v2 does."""
+    _checked("sharpness_factor", img, factor)
+    if min(img.shape[-2:]) <= 2:
+        return img
+    out = img.clone() if img.dtype.is_floating_point else img.to(mortice.float32)
+    inside = out[..., 1:-1, 1:-1]
+    inside += (in_float(_smooth, img) - inside) * (1.0 - factor)
+    return out.clamp_(0, max_value(img.dtype)).to(img.dtype)
+
+
 def _smooth(x: Tensor) -> Tensor:
     kernel = mortice.tensor([[1.0, 1.0, 1.0], [1.0, 5.0, 1.0], [1.0, 1.0, 1.0]], dtype=x.dtype, device=x.device) / 13
     n, c, h, w = x.shape

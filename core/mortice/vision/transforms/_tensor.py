@@ -44,6 +44,8 @@ def in_float(
     change: Callable[[Tensor], Tensor], img: Tensor, low: float | None = None, high: float | None = None
 ) -> Tensor:
     """Apply a function of float batches (N, C, H, W) to an image; integers are rounded, and clamped where bounds are given."""
+    if not img.numel():  # the masks of no object: only their size changes
+        return img.new_zeros((*img.shape[:-2], *change(mortice.zeros(1, 1, *img.shape[-2:])).shape[-2:]))
     work = img.reshape(-1, *get_dimensions(img))
     out = change(work if work.dtype in _FLOATS else work.to(mortice.float32))
     if not img.dtype.is_floating_point:
@@ -172,10 +174,16 @@ def _source(i: int, n: int, mode: str) -> int:
     return i if i < n else (period if mode == "reflect" else period - 1) - i
 
 
-def resize(img: Tensor, size: list[int], interpolation: str, antialias: bool) -> Tensor:
-    """Resize to (height, width)."""
+def resize(img: Tensor, size: list[int], interpolation: str, antialias: bool, as_bytes: bool = False) -> Tensor:
+    """Resize to (height, width); `as_bytes` leaves the rounding of bytes to `interpolate`, which does it after each axis."""
     smooth = interpolation in ("bilinear", "bicubic", "lanczos")
     settings: Any = {"align_corners": False, "antialias": bool(antialias)} if smooth else {}
+
+    def change(x: Tensor) -> Tensor:
+        return F.interpolate(x, size=size, mode=interpolation, **settings)
+
+    if img.dtype == mortice.uint8 and (as_bytes or not smooth) and img.numel():
+        return change(img.reshape(-1, *get_dimensions(img))).reshape(*img.shape[:-2], *size)
     # Cubic weights overshoot, as Lanczos's do; torchvision clamps bytes alone.
     bounds = (0, 255) if interpolation in ("bicubic", "lanczos") and img.dtype == mortice.uint8 else ()
-    return in_float(lambda x: F.interpolate(x, size=size, mode=interpolation, **settings), img, *bounds)
+    return in_float(change, img, *bounds)

@@ -83,9 +83,34 @@ template <class T> static void add(T *into, const T *from, int64_t n) {
     for (int64_t i = 0; i < n; i++) into[i] += from[i];
 }
 
+// Part of a row, of n <= 64 bytes: 64 as a constant is a few vectors.
+INLINE void some_bytes(const int32_t *at, const int32_t *weight, int64_t taps, int64_t step, int bits, const uint8_t *from,
+                              uint8_t *out, int64_t width, int64_t n) {
+    int32_t sums[64];
+    for (int64_t j = 0; j < n; j++) sums[j] = 1 << (bits - 1);
+    for (int64_t t = 0; t < taps; t++) {
+        const uint8_t *row = from + at[t * step] * width;
+        int32_t w = weight[t * step];
+        for (int64_t j = 0; j < n; j++) sums[j] += w * row[j];
+    }
+    for (int64_t j = 0; j < n; j++) {
+        int32_t sum = sums[j] >> bits;
+        out[j] = static_cast<uint8_t>(sum < 0 ? 0 : sum > 255 ? 255 : sum);
+    }
+}
+
+static void bytes(const int32_t *at, const int32_t *weight, int64_t taps, int64_t step, int bits, const uint8_t *from, uint8_t *out,
+                  int64_t width) {
+    if (width < 64) return some_bytes(at, weight, taps, step, bits, from, out, width, width);
+    for (int64_t x = 0; x < width; x += 64) {
+        int64_t start = x + 64 <= width ? x : width - 64;
+        some_bytes(at, weight, taps, step, bits, from + start, out + start, width, 64);
+    }
+}
+
 template <class T> constexpr ResizeSet<T> SET = {LANES<T>, run<T>, add<T>};
 
 extern const ResizeTable resize_table;
-const ResizeTable resize_table = {SET<float>, SET<double>};
+const ResizeTable resize_table = {SET<float>, SET<double>, bytes};
 
 }  // namespace mortice::ISA

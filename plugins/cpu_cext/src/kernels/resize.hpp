@@ -29,6 +29,9 @@ template <class T> struct ResizeSet {
 struct ResizeTable {
     ResizeSet<float> f32;
     ResizeSet<double> f64;
+    // One row of bytes: the sum of rows times whole weights, over 2^bits and rounded. Tap t is at at[t * step].
+    void (*bytes)(const int32_t *at, const int32_t *weight, int64_t taps, int64_t step, int bits, const uint8_t *from, uint8_t *out,
+                  int64_t width);
 };
 MORTICE_TABLE(ResizeTable, resize)
 

@@ -6,6 +6,7 @@ namespace mortice::ISA {
 
 template <class T> struct Square;
 
+typedef int8_t Sixteen __attribute__((vector_size(16)));
 typedef int32_t Eight __attribute__((vector_size(32)));
 typedef int64_t Four __attribute__((vector_size(32)));
 
@@ -53,6 +54,24 @@ template <> struct Square<int64_t> {
     }
 };
 
+// Four times each row and that eight below it become two rows in which their elements take turns.
+template <> struct Square<int8_t> {
+    static constexpr int SIDE = 16;
+    static inline __attribute__((always_inline)) void turn(char *to, int64_t to_stride, const char *from, int64_t from_stride) {
+        Sixteen r[16], s[16];
+        for (int i = 0; i < 16; i++) __builtin_memcpy(&r[i], from + i * from_stride, 16);
+        const Sixteen low = {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23}, high = low + 8;
+        for (int round = 0; round < 4; round++) {
+            for (int i = 0; i < 8; i++) {
+                s[2 * i] = __builtin_shuffle(r[i], r[i + 8], low);
+                s[2 * i + 1] = __builtin_shuffle(r[i], r[i + 8], high);
+            }
+            for (int i = 0; i < 16; i++) r[i] = s[i];
+        }
+        for (int i = 0; i < 16; i++) __builtin_memcpy(to + i * to_stride, &r[i], 16);
+    }
+};
+
 template <class T> static void transposed(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t rows, int64_t columns) {
     constexpr int64_t SIDE = Square<T>::SIDE, SIZE = sizeof(T);
     int64_t whole_rows = rows / SIDE * SIDE, whole_columns = columns / SIDE * SIDE;
@@ -65,6 +84,6 @@ template <class T> static void transposed(char *to, int64_t to_stride, const cha
 }
 
 extern const TransposeTable transpose_table;
-const TransposeTable transpose_table = {transposed<int32_t>, transposed<int64_t>};
+const TransposeTable transpose_table = {transposed<int8_t>, transposed<int32_t>, transposed<int64_t>};
 
 }  // namespace mortice::ISA

@@ -10,7 +10,7 @@ namespace mortice {
 using Transpose = void (*)(char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t rows, int64_t columns);
 
 struct TransposeTable {
-    Transpose bytes4, bytes8;
+    Transpose bytes1, bytes4, bytes8;
 };
 MORTICE_TABLE(TransposeTable, transpose)
 

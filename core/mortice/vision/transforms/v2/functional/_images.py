@@ -10,7 +10,7 @@ import mortice
 from mortice import Tensor
 from mortice.vision import tv_tensors
 from mortice.vision._pillow import is_pil, pillow
-from mortice.vision.transforms import _pil, _tensor, _warp
+from mortice.vision.transforms import _color, _pil, _tensor, _warp
 from mortice.vision.transforms import functional as F
 from mortice.vision.transforms.functional import InterpolationMode
 from mortice.vision.transforms.v2.functional._kernels import IMAGES, PIL, functional, kernel
@@ -192,7 +192,7 @@ def resize(
     h, w = F.get_dimensions(inpt)[1:]
     wanted, mode = resized_to((h, w), size, max_size), interpolation_mode(interpolation)
     if isinstance(inpt, Tensor):
-        return inpt if wanted == [h, w] else _tensor.resize(inpt, wanted, mode.value, bool(antialias))
+        return inpt if wanted == [h, w] else _tensor.resize(inpt, wanted, mode.value, bool(antialias), as_bytes=True)
     return F.resize(inpt, wanted, mode, antialias=antialias)
 
 
@@ -422,6 +422,8 @@ def adjust_hue(inpt: Any, hue_factor: float) -> Any:
 @functional(*IMAGES)
 def adjust_sharpness(inpt: Any, sharpness_factor: float) -> Any:
     """Change the sharpness: 0 is blurred, 1 the image itself."""
+    if isinstance(inpt, Tensor):
+        return _color.adjust_sharpness_once(inpt, sharpness_factor)
     return F.adjust_sharpness(inpt, sharpness_factor)
 
 
