@@ -333,7 +333,7 @@ def test_stacks_take_lists_of_tensors():
 SEGMENTS = [  # reduce, initial, what lengths 2, 0 and 3 of 1, 2, 3, 4, 5 give
     ("sum", None, [3.0, 0.0, 12.0]), ("mean", None, [1.5, math.nan, 4.0]), ("prod", None, [2.0, 1.0, 60.0]),
     ("max", None, [2.0, -math.inf, 5.0]), ("min", None, [1.0, math.inf, 3.0]), ("sum", 10, [13.0, 10.0, 22.0]),
-    ("mean", 3, [3.0, 3.0, 5.0]), ("max", 4, [4.0, 4.0, 5.0]),
+    ("mean", 3, [3.0, 3.0, 5.0]), ("max", 4, [4.0, 4.0, 5.0]), ("amax", 4, [4.0, 4.0, 5.0]), ("amin", None, [1.0, math.inf, 3.0]),
 ]  # fmt: skip
 
 

@@ -24,12 +24,13 @@ def segment_reduce(
     data: Any, reduce: str, *, lengths: Any = None, indices: Any = None, offsets: Any = None, axis: int = 0,
     unsafe: bool = False, initial: float | None = None,
 ) -> Any:  # fmt: skip
-    """Combine the elements of each stretch of a dim: "sum", "mean", "max", "min" or "prod", begun with `initial`.
+    """Combine the elements of each stretch of a dim: "sum", "mean", "max" ("amax"), "min" ("amin") or "prod", begun with `initial`.
 
     `lengths` (..., S) tells how long the stretches are along `axis`, its last dim, for each index of the dims before that;
     `offsets` (..., S + 1) where they begin and the last one ends. An empty one gives `initial`, or else 0, nan, an infinity
     or 1. With `unsafe` lengths that do not add up to the size of the dim are not refused.
     """
+    reduce = {"amax": "max", "amin": "min"}.get(reduce, reduce)
     if reduce not in _START:
         raise RuntimeError(f"segment_reduce: expected reduce to be one of {', '.join(_START)}; got {reduce!r}.")
     if indices is not None or (lengths is None) == (offsets is None):

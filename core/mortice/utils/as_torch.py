@@ -100,7 +100,7 @@ def _watched(build: Any) -> Any:
 
     def watching(*args: Any, **kwargs: Any) -> Any:
         made = build(*args, **kwargs)
-        if "__torch_function__" in getattr(made, "__dict__", ()) and not made.__module__.startswith("mortice."):
+        if "__torch_function__" in getattr(made, "__dict__", ()) and not str(made.__module__).startswith("mortice."):
             if builtins.__build_class__ is watching:
                 builtins.__build_class__ = build
             importlib.import_module("mortice.overrides")
