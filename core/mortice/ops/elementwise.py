@@ -154,7 +154,9 @@ def _no_bool(op: Op, d: DType) -> tuple[DType, DType]:
     return d, d
 
 
-@op(result=_no_bool, shape=broadcast, kernel="subtract", name="sub", number=wrap_number, scalars="alone")
+@op(
+    result=_no_bool, shape=broadcast, kernel="subtract", name="sub", number=wrap_number, operand=_no_bool, scalars="alone"
+)
 def _sub(k: Any, x: Any, y: Any, /) -> Any:
     """Subtract elementwise, broadcasting. Bools are refused: use `^`."""
     return k.subtract(x, y)
