@@ -494,7 +494,7 @@ def hold(name: str, value: Any, d: DType) -> Any:
     if not isinstance(value, complex):
         if kind == "f":
             value = float(value)
-            if abs(value) <= (_LIMITS.get(d) or _LIMITS.setdefault(d, finfo(d))).max or not isfinite(value):
+            if -448.0 <= value <= 448.0 or abs(value) <= finfo(d).max or not isfinite(value):  # every float dtype has 448
                 return value
             raise RuntimeError(f"{name}: value cannot be converted to type {d.name} without overflow; got {value}.")
         if kind == "b":
@@ -513,7 +513,7 @@ def fit_number(op: Op, value: Any, d: DType, position: int = 0) -> Any:
     return bool(value) if d.kind == "b" else hold(op.name, value, d)
 
 
-_LIMITS: dict[DType, Any] = {}
+_LIMITS: dict[DType, iinfo] = {}
 
 
 def wrap_number(op: Op, value: Any, d: DType, position: int = 0) -> Any:

@@ -395,3 +395,10 @@ def test_a_module_keeps_one_as_a_buffer(s: Any) -> None:
     other.register_buffer("adj", mt.sparse_coo_tensor((2, 3)))
     other.load_state_dict(net.state_dict())
     assert other.adj.to_dense().tolist() == DENSE
+
+
+def test_unsigned_sparse_numbers_are_subtracted_in_the_common_dtype() -> None:
+    x, y = mt.tensor([1, 2], dtype=mt.int8), mt.tensor([0, 3], dtype=mt.uint8).to_sparse()
+    assert (x - y).tolist() == [1, -1] and (x - y).dtype == mt.int16
+    with pytest.raises(RuntimeError, match="bool tensor is not supported"):
+        x - (y.to_dense() > 0).to_sparse()

@@ -36,7 +36,7 @@ def filled(shape: Size, value: Any, dtype: DType, device: Device) -> Any:
         if value.imag:
             raise RuntimeError(f"full: value cannot be converted to type {dtype.name} without overflow; got {value}.")
         value = value.real
-    if value and dtype.kind == "f":
+    if dtype.kind == "f" and not -448 < value < 448:
         value = hold("full", value, dtype)
     try:
         return make(device.backend.full(shape, value, dtype=dtype, device=device), device, dtype, shape)
