@@ -458,7 +458,9 @@ def test_masks_take_no_part_in_subtraction(other):
         mt.tensor([1, 2]).sub_(mask)
     with pytest.raises(RuntimeError, match="Subtraction"):
         mt.tensor([1, 2]) - True
-    assert (mask + 1).tolist() == [2, 1]
+    with pytest.raises(RuntimeError, match="Subtraction"):
+        mt.sub(mt.ones(2), mask, alpha=2)
+    assert (mask + 1).tolist() == [2, 1] and mt.add(mt.ones(2), mask, alpha=2).tolist() == [3.0, 1.0]
 
 
 # ---- errors ----

@@ -402,3 +402,10 @@ def test_unsigned_sparse_numbers_are_subtracted_in_the_common_dtype() -> None:
     assert (x - y).tolist() == [1, -1] and (x - y).dtype == mt.int16
     with pytest.raises(RuntimeError, match="bool tensor is not supported"):
         x - (y.to_dense() > 0).to_sparse()
+
+
+@pytest.mark.parametrize("rows", [0, 10])
+def test_a_table_of_no_columns_has_a_sparse_gradient(rows: int) -> None:
+    table = nn.Embedding(rows, 0, sparse=True)
+    table(mt.tensor([[0, 2]] if rows else [], dtype=mt.int64)).sum().backward()
+    assert table.weight.grad.is_sparse and table.weight.grad.shape == (rows, 0)
