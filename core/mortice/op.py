@@ -581,7 +581,7 @@ def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None) ->
             d = promote_types(d, t.dtype)
     for value in numbers:
         d = promote_scalar(d, value)
-    if op.operand is not None:
+    if numbers and op.operand is not None:
         for a in (*moving, *numbers):
             op.operand(op, a.dtype if isinstance(a, TensorBase) else scalar_dtype(a))
     compute, result = op.rule(d)
@@ -848,7 +848,7 @@ def op(
         strides: for a view, `strides(shape, strides, **attributes)` returns the view's strides.
         fixed: inputs such as indices and conditions that keep their dtype and take no part in promotion.
         number: the rule for Python numbers, by default that integer dtypes take those that they can hold.
-        operand: called as `operand(op, dtype)` of each tensor's and number's own dtype where these differ, to refuse some.
+        operand: called as `operand(op, dtype)` with the dtypes of a number and of the tensor beside it, to refuse some.
         keeps_format: of how many dims the first operand may be whose memory format the results of as many dims have too.
     """
 

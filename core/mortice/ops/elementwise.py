@@ -111,9 +111,6 @@ _add.vjp(x=lambda k, g: g, y=lambda k, g: g, jvp="linear")
 
 def _scaled(name: str, input: Any, other: Any, alpha: Any) -> Any:
     d = common_dtype(input, other)
-    if name != "add":
-        for x in (input, other):
-            _no_bool(_sub.op, scalar_dtype(x) if is_number(x) else x.dtype)
     alpha = check_alpha(name, d, alpha)
     if d is bool_:  # numbers raise a mask to integers, but alpha takes no part in promotion
         return bool(other * alpha) if is_number(other) else _op.CAST(other * alpha, d)
