@@ -507,8 +507,8 @@ def hold(name: str, value: Any, d: DType) -> Any:
 
 
 def fit_number(op: Op, value: Any, d: DType, position: int = 0) -> Any:
-    """Refuse a number that the dtype cannot hold; beside one operand it may overflow as a float, as a tensor of it would."""
-    if d.kind == "f" and len(op.inputs) == 2:
+    """Refuse a number that the dtype cannot hold; one that stands for an operand may overflow as a float."""
+    if d.kind == "f" and not isinstance(value, complex):
         return float(value)
     return bool(value) if d.kind == "b" else hold(op.name, value, d)
 
