@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from importlib import import_module
+from math import isfinite
 from weakref import ref
 
 from mortice import fast
@@ -16,6 +17,7 @@ from mortice.catalog import OPS as CATALOG
 from mortice.dtype import (
     DType,
     bool_,
+    finfo,
     get_default_dtype,
     iinfo,
     int64,
@@ -230,6 +232,7 @@ class Op:
         strides: Callable[..., Any] | None,
         fixed: tuple[str, ...],
         number: Callable[..., Any] | None,
+        operand: Callable[..., Any] | None,
         keeps_format: int,
     ) -> None:
         self.name = (name or body.__name__).strip("_")
@@ -240,6 +243,7 @@ class Op:
         self.grad_name_of = grad_name_of
         self.doc = body.__doc__
         self.scatter, self.strides, self.number = scatter, strides, number or fit_number
+        self.operand = operand
         self.keeps_format = keeps_format
         positional, star, self.attrs = signature(body)
         self.variadic = bool(star)
@@ -504,7 +508,10 @@ def hold(name: str, value: Any, d: DType) -> Any:
         return complex(value)
     if not isinstance(value, complex):
         if kind == "f":
-            return float(value)
+            value = float(value)
+            if -448.0 <= value <= 448.0 or abs(value) <= finfo(d).max or not isfinite(value):  # every float dtype has 448
+                return value
+            raise RuntimeError(f"{name}: value cannot be converted to type {d.name} without overflow; got {value}.")
         if kind == "b":
             return bool(value)
         limits = _LIMITS.get(d) or _LIMITS.setdefault(d, iinfo(d))
@@ -515,7 +522,9 @@ def hold(name: str, value: Any, d: DType) -> Any:
 
 
 def fit_number(op: Op, value: Any, d: DType, position: int = 0) -> Any:
-    """Refuse a number that an integer dtype cannot hold."""
+    """Refuse a number that the dtype cannot hold; one that stands for an operand may overflow as a float."""
+    if d.kind == "f" and not isinstance(value, complex):
+        return float(value)
     return bool(value) if d.kind == "b" else hold(op.name, value, d)
 
 
@@ -587,6 +596,9 @@ def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None) ->
             d = promote_types(d, t.dtype)
     for value in numbers:
         d = promote_scalar(d, value)
+    if numbers and op.operand is not None:
+        for a in (*moving, *numbers):
+            op.operand(op, a.dtype if isinstance(a, TensorBase) else scalar_dtype(a))
     compute, result = op.rule(d)
     for i, a in enumerate(args):
         if i in op.fixed:
@@ -831,6 +843,7 @@ def op(
     strides: Callable[..., Any] | None = None,
     fixed: tuple[str, ...] = (),
     number: Callable[..., Any] | None = None,
+    operand: Callable[..., Any] | None = None,
     keeps_format: int = 0,
 ) -> Callable[[Callable[..., Any]], Any]:
     """Declare an operation; returns the function that users call, with `.vjp`, `.no_grad` and `.op` on it.
@@ -852,6 +865,7 @@ def op(
         strides: for a view, `strides(shape, strides, **attributes)` returns the view's strides.
         fixed: inputs such as indices and conditions that keep their dtype and take no part in promotion.
         number: the rule for Python numbers, by default that integer dtypes take those that they can hold.
+        operand: called as `operand(op, dtype)` with the dtypes of a number and of the tensor beside it, to refuse some.
         keeps_format: of how many dims the first operand may be whose memory format the results of as many dims have too.
     """
 
@@ -861,7 +875,7 @@ def op(
             body, result=result, shape=shape, kernel=kernel, dtypes=dtypes, view=view, outputs=outputs or ("out",),
             differentiable=differentiable, holomorphic=holomorphic, check=check, grad_name=grad_name, scalars=allow,
             grad_name_of=grad_name_of, name=name, scatter=scatter, strides=strides, fixed=fixed, number=number,
-            keeps_format=keeps_format,
+            operand=operand, keeps_format=keeps_format,
         )  # fmt: skip
         plain = not (made.variadic or outputs or view or check or fixed or shape is None)
         count = len(made.inputs)

@@ -316,6 +316,8 @@ class TensorBase:
 
     def _keep_grad(self, g: Any, algebra: Any) -> None:
         """Add the gradient of a non-leaf that asked for it to `.grad`."""
+        if isinstance(g, TensorBase) and g._device is not self._device:
+            return  # of several gradients at once (is_grads_batched), which lie at a level that ends before anybody could ask
         state = self._state()
         total = state.grad
         g = algebra.fresh(g, self._device) if total is None else algebra.add(self, algebra.unwrap(total), g)

@@ -481,3 +481,25 @@ def test_alpha_has_one_place_in_the_graph_and_the_gradient_of_both() -> None:
     assert x.grad.tolist() == [1.0, 10.0] and y.grad.tolist() == [-3.0, -30.0]
     with pytest.raises(RuntimeError, match="^add: "):
         mt.add(mt.ones(2), mt.ones(3), alpha=2)
+
+
+DRAWS = {
+    "normal_": (), "uniform_": (), "bernoulli_": (0.5,), "exponential_": (), "cauchy_": (), "log_normal_": (), "geometric_": (0.5,),
+    "random_": (5,),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_a_draw_in_place_stays_in_the_graph_and_gives_what_was_there_no_gradient(name: str) -> None:
+    x = leaf(1.0, 2.0, 3.0)
+    y = x * 2
+    getattr(y[1:], name)(*DRAWS[name])
+    getattr(z := x * 2, name)(*DRAWS[name])
+    assert y.requires_grad and z.requires_grad and not z.is_leaf
+    (y.sum() + z.sum()).backward()
+    assert x.grad.tolist() == [2.0, 0.0, 0.0]
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        getattr(x, name)(*DRAWS[name])
+    with mt.no_grad():
+        getattr(x, name)(*DRAWS[name])
+    assert x.requires_grad and x.is_leaf

@@ -291,3 +291,13 @@ def test_early_stop_is_as_it_was_at_the_call() -> None:
     with mt.utils.checkpoint.set_checkpoint_early_stop(False):
         out.backward()
     assert seen == ["end"] * 3
+
+
+def test_several_gradients_at_once_leave_none_of_their_level_in_a_retained_grad():
+    x = mt.ones(3, requires_grad=True)
+    y = x * 2
+    y.retain_grad()
+    (rows,) = mt.autograd.grad(y * y, x, mt.eye(3), is_grads_batched=True, retain_graph=True)
+    assert rows.tolist() == (mt.eye(3) * 8).tolist() and y.grad is None
+    (y * y).sum().backward()
+    assert y.grad.tolist() == [4.0, 4.0, 4.0]

@@ -240,3 +240,53 @@ def test_a_number_alone_is_what_it_is_in_a_list(value, dtype):
 def test_a_bfloat16_is_rounded_from_float():
     # Just above the middle of two: a tie once it is a float, which goes to the even one, as in PyTorch.
     assert mt.full((1,), 1.003906251, dtype=mt.bfloat16).item() == mt.zeros(1, dtype=mt.bfloat16).fill_(1.003906251).item() == 1
+
+
+NUMBERS = {
+    "full": lambda v, d: mt.full((2,), v, dtype=d),
+    "full_like": lambda v, d: mt.full_like(mt.ones(2, dtype=d), v),
+    "new_full": lambda v, d: mt.ones(2, dtype=d).new_full((2,), v),
+    "fill_": lambda v, d: mt.ones(2, dtype=d).fill_(v),
+    "masked_fill": lambda v, d: mt.ones(2, dtype=d).masked_fill(mt.tensor([True, True]), v),
+    "masked_fill_": lambda v, d: mt.ones(2, dtype=d).masked_fill_(mt.tensor([True, True]), v),
+    "scatter": lambda v, d: mt.ones(2, dtype=d).scatter(0, mt.tensor([0, 1]), v),
+    "index_fill": lambda v, d: mt.ones(2, dtype=d).index_fill(0, mt.tensor([0, 1]), v),
+    "pad": lambda v, d: mt.nn.functional.pad(mt.ones(0, dtype=d), (1, 1), value=v),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_number_that_overflows_the_dtype_is_refused_and_infinity_is_not(name):
+    fill = NUMBERS[name]
+    for value, d in ((1e39, mt.float32), (1e39, mt.bfloat16), (1e5, mt.float16)):
+        with pytest.raises(RuntimeError, match=f"value cannot be converted to type {d.name} without overflow"):
+            fill(value, d)
+        assert fill(math.inf, d).tolist() == [math.inf, math.inf]
+        assert all(math.isnan(v) for v in fill(math.nan, d).tolist())
+    assert fill(65504.0, mt.float16).tolist() == [65504.0, 65504.0]
+    assert fill(1e39, mt.float64).tolist() == [1e39, 1e39]
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+def test_alpha_that_overflows_is_refused_and_an_operand_is_not():
+    x, half = mt.ones(2), mt.ones(2, dtype=mt.float16)
+    for wrong in (lambda: mt.add(x, x, alpha=1e39), lambda: x.sub_(x, alpha=1e39)):
+        with pytest.raises(RuntimeError, match="value cannot be converted to type float32 without overflow"):
+            wrong()
+    assert (x + 1e39).tolist() == (mt.tensor([1]) * 1e39).tolist() + [math.inf] == [math.inf] * 2
+    assert (half * 1e6).tolist() == [math.inf, math.inf] and (half < 1e6).all()
+    assert (1e39 / x).tolist() == [math.inf, math.inf]
+    mask = mt.tensor([True, False])
+    assert mt.where(mask, half, -1e9).tolist() == [1.0, -math.inf] == mt.where(~mask, -1e9, half).tolist()
+    assert mt.addcmul(half, half, half, value=1e9).tolist() == [math.inf, math.inf]
+    assert mt.lerp(half, half, 1e9).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "count", [lambda **d: mt.arange(2, **d), lambda **d: mt.linspace(0, 1, 2, **d), lambda **d: mt.logspace(0, 1, 2, **d)]
+)
+def test_bools_do_not_count(count):
+    with pytest.raises(RuntimeError, match="not implemented for mortice.bool; expected a dtype that counts"):
+        count(dtype=mt.bool)
+    with pytest.raises(RuntimeError, match="not implemented for mortice.bool"):
+        count(out=mt.empty(2, dtype=mt.bool))

@@ -380,6 +380,19 @@ def test_max_unpool_puts_values_back():
     values, at = F.max_pool2d(x, 2, return_indices=True)
     back = F.max_unpool2d(values, at, 2)
     assert back.sum().item() == values.sum().item() and back[0, 0, 3, 3].item() == 15.0
+    with pytest.raises(RuntimeError, match="index 99 is out of bounds"):
+        F.max_unpool2d(values, mt.full_like(at, 99), 2)
+    many = mt.func.vmap(lambda v, a: F.max_unpool2d(v, a, 2))(mt.stack([values, values * 2]), mt.stack([at, at]))
+    assert mt.equal(many, mt.stack([back, back * 2]))
+
+
+def test_circular_padding_may_leave_nothing():
+    x = mt.arange(6.0).reshape(1, 2, 3)
+    assert F.pad(x, (-1, -2), mode="circular").shape == (1, 2, 0)
+    assert F.pad(x[:, :0], (1, 1), mode="circular").shape == (1, 0, 5)
+    for wrong in (lambda: F.pad(x, (-2, -2), mode="circular"), lambda: F.pad(x[..., :0], (1, 1), mode="circular")):
+        with pytest.raises(RuntimeError, match="^pad: "):
+            wrong()
 
 
 def test_gumbel_softmax_can_be_hard():

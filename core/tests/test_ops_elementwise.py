@@ -448,6 +448,17 @@ def test_out_of_another_dtype_is_cast_into_where_operands_promote_and_refused_el
         mt.cat([x, x], out=mt.empty(4, dtype=mt.int64))
 
 
+@pytest.mark.parametrize("other", [1, 1.0, True])
+def test_numbers_and_masks_are_not_subtracted(other):
+    mask = mt.tensor([True, False])
+    for wrong in (lambda: mask - other, lambda: other - mask, lambda: mt.rsub(mask, other), lambda: mt.sub(mask, other)):
+        with pytest.raises(RuntimeError, match="Subtraction, the `-` operator, with a bool tensor is not supported"):
+            wrong()
+    with pytest.raises(RuntimeError, match="Subtraction"):
+        mt.tensor([1, 2]) - True
+    assert (mask + 1).tolist() == [2, 1]
+
+
 # ---- errors ----
 
 MISUSE = [

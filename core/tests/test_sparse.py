@@ -411,3 +411,17 @@ def test_where_rows_begin_among_sorted_row_numbers() -> None:
     assert mt._segment_reduce(mt.tensor([1.0, 2.0, 4.0]), "sum", offsets=mt.tensor([0, 2, 3])).tolist() == [3.0, 4.0]
     with pytest.raises(RuntimeError, match="expected the input to be a vector; got 2 dims"):
         mt._convert_indices_from_coo_to_csr(mt.ones(1, 1), 1)
+
+
+def test_unsigned_sparse_numbers_are_subtracted_in_the_common_dtype() -> None:
+    x, y = mt.tensor([1, 2], dtype=mt.int8), mt.tensor([0, 3], dtype=mt.uint8).to_sparse()
+    assert (x - y).tolist() == [1, -1] and (x - y).dtype == mt.int16
+    with pytest.raises(RuntimeError, match="bool tensor is not supported"):
+        x - (y.to_dense() > 0).to_sparse()
+
+
+@pytest.mark.parametrize("rows", [0, 10])
+def test_a_table_of_no_columns_has_a_sparse_gradient(rows: int) -> None:
+    table = nn.Embedding(rows, 0, sparse=True)
+    table(mt.tensor([[0, 2]] if rows else [], dtype=mt.int64)).sum().backward()
+    assert table.weight.grad.is_sparse and table.weight.grad.shape == (rows, 0)

@@ -103,6 +103,8 @@ def test_renorm_scales_only_what_is_too_long():
     assert mt.allclose(made.detach(), mt.tensor([[0.6, 0.8], [0.3, 0.4]], dtype=mt.float64), atol=1e-6)
     assert gradcheck(lambda x: mt.renorm(x, 2, 0, 1.0), (x,))
     assert x.detach().clone().renorm_(1, 1, 0.7).abs().sum(0).tolist() == pytest.approx([0.7, 0.7], rel=1e-6)
+    with pytest.raises(RuntimeError, match="renorm: expected out to have dtype"):
+        mt.renorm(mt.ones(2, 2), 2, 0, 1.0, out=mt.empty(2, 2, dtype=mt.float64))
 
 
 # ---- copies, in-place functions, host functions ----

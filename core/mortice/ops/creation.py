@@ -12,10 +12,10 @@ from typing import Any
 from mortice.backends.plugins import resolve
 from mortice.device import Device
 from mortice.dtype import DType, as_dtype, get_default_dtype, int64, scalar_dtype
-from mortice.errors import ShapeError
+from mortice.errors import DTypeError, ShapeError
 from mortice.layout import sparse_coo
 from mortice.modes import special
-from mortice.op import TensorBase
+from mortice.op import TensorBase, hold
 from mortice.ops.data import check_dtype, converted, finish, fit, number, tensor
 from mortice.ops.movement import dense_order, in_format, in_order, keeps, reshape
 from mortice.shape import SCALAR, Size, check_sizes, out_of_memory
@@ -36,6 +36,8 @@ def filled(shape: Size, value: Any, dtype: DType, device: Device) -> Any:
         if value.imag:
             raise RuntimeError(f"full: value cannot be converted to type {dtype.name} without overflow; got {value}.")
         value = value.real
+    if dtype.kind == "f" and not -448 < value < 448:
+        value = hold("full", value, dtype)
     try:
         return make(device.backend.full(shape, value, dtype=dtype, device=device), device, dtype, shape)
     except (MemoryError, ValueError, OverflowError) as error:
@@ -244,6 +246,11 @@ def _needed(name: str, size: tuple[Any, ...]) -> Size:
 # ---- counted ----
 
 
+def _countable(name: str, dtype: DType, kinds: str) -> None:
+    if dtype.kind not in kinds:
+        raise DTypeError(f"{name}: not implemented for {dtype}; expected a dtype that counts.")
+
+
 def arange(
     start: Any = 0, end: Any = None, step: Any = 1, *, dtype: DType | None = None, device: Any = None,
     requires_grad: bool = False, out: Any = None, layout: Any = None, pin_memory: bool = False,
@@ -268,6 +275,7 @@ def arange(
         raise RuntimeError(f"arange: upper bound and lower bound inconsistent with step sign: {start} -> {end}, step {step}.")
     where = resolve(device)
     dtype = check_dtype("arange", dtype, where)
+    _countable("arange", dtype, "iuf")
     count: Any = max(-((start - end) // step), 0) if whole else (end - start) / step
     if count * dtype.itemsize >= 1 << 63:
         raise RuntimeError(f"arange: Storage size calculation overflowed: {start} -> {end} with step {step}.")
@@ -330,7 +338,9 @@ def _spaced(name: str, start: Any, end: Any, dtype: Any) -> Any:
         found = found.to_complex()
         if dtype is not None and not as_dtype(name, dtype).is_complex:
             raise RuntimeError(f"{name}: inferred dtype {found} can't be safely cast to passed dtype {dtype}; got {start}, {end}.")
-    return dtype or found
+    found = dtype or found
+    _countable(name, found, "iufc")
+    return found
 
 
 def linspace(

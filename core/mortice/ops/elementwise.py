@@ -12,7 +12,7 @@ from typing import Any
 
 from mortice import op as _op
 from mortice.backends.kernel_tools import is_number, like
-from mortice.dtype import DType, bool_, complex128, float64, promote_scalar, promote_types, scalar_dtype
+from mortice.dtype import DType, bool_, complex128, float32, float64, promote_scalar, promote_types, scalar_dtype
 from mortice.errors import DTypeError
 from mortice.node import TENSOR_KERNELS
 from mortice.op import (
@@ -83,7 +83,7 @@ def check_alpha(name: str, d: DType, alpha: Any, argument: str = "alpha") -> Any
         raise DTypeError(
             f"{name}: For non-complex input tensors, argument alpha must not be a complex number; got {alpha}."
         )
-    hold(name, alpha, d)
+    hold(name, alpha, float32 if argument == "value" and d.itemsize == 2 and d.kind == "f" else d)  # what halves compute in
     return alpha
 
 
@@ -154,7 +154,9 @@ def _no_bool(op: Op, d: DType) -> tuple[DType, DType]:
     return d, d
 
 
-@op(result=_no_bool, shape=broadcast, kernel="subtract", name="sub", number=wrap_number, scalars="alone")
+@op(
+    result=_no_bool, shape=broadcast, kernel="subtract", name="sub", number=wrap_number, operand=_no_bool, scalars="alone"
+)
 def _sub(k: Any, x: Any, y: Any, /) -> Any:
     """Subtract elementwise, broadcasting. Bools are refused: use `^`."""
     return k.subtract(x, y)

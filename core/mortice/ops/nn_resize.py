@@ -82,7 +82,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
             f"pad: Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now; got {len(pad)} numbers "
             f"for input of {len(shape)} dimensions."
         )
-    if any(n == 0 for n in shape[len(shape) - nd - 1 :]):
+    if mode != "circular" and 0 in shape[len(shape) - nd - 1 :]:
         raise ShapeError(f"pad: expected non-zero sizes apart from the batch; got input {list(shape)}.")
     for dim, (n, (b, a), out) in enumerate(zip(shape, widths, sizes)):
         if mode == "reflect" and (b >= n or a >= n) and (b or a):
@@ -95,7 +95,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
                 f"pad: Padding value causes wrapping around more than once; got ({b}, {a}) at dimension {dim} of input "
                 f"{list(shape)}."
             )
-        if out < 1 and (b or a):
+        if out < (mode != "circular") and (b or a):
             raise ShapeError(
                 f"pad: input {list(shape)} is too small; calculated output size {out} at dimension {dim} for padding "
                 f"({b}, {a})."

@@ -16,7 +16,7 @@ from mortice.dtype import DType, as_dtype, bool_, finfo, float32, float64, get_d
 from mortice.errors import DTypeError
 from mortice.levels import chain, drawing, raise_to, stack
 from mortice.modes import modes
-from mortice.mutation import assign, check_writable, plain, write
+from mortice.mutation import assign, check_writable, plain, stand_in, write
 from mortice.op import TensorBase, number_of
 from mortice.ops.creation import given, kind_of
 from mortice.ops.data import check_dtype, finish, from_host, range_of
@@ -408,7 +408,7 @@ def _fill(name: str, t: Any, made: Any) -> Any:
         write(t, made._data, True)
         return t
     check_writable(name, t)
-    return assign(t, made.detach(), True)
+    return assign(t, _kept(made.detach(), stand_in(t)), True)
 
 
 def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any = None, **named: Any) -> Any:

@@ -262,7 +262,8 @@ def renorm(input: Any, p: float, dim: int, maxnorm: float, *, out: Any = None) -
     wide = float32 if input.dtype in (float16, bfloat16) else None
     size = vector_norm("renorm", input, p, [d for d in range(ndim) if d != axis], True, wide)
     factor = where(size > maxnorm, maxnorm / (size + 1e-7), 1.0)
-    return mul(contiguous(input), cast(factor, input.dtype), out=out)
+    made = mul(contiguous(input), cast(factor, input.dtype))
+    return made if out is None else _op.WRITE_OUT("renorm", out, made)
 
 
 @op(result=floating, shape=reduced, kernel="logsumexp", name="logsumexp")

@@ -186,7 +186,8 @@ class SparseRows(Node):
     def pull(self, g: Any, as_tensor: bool) -> Any:
         """Give a leaf its sparse gradient when the backward is done; hand on a dense one to whoever wants something else."""
         g = g if as_tensor else make(g, self.device, self.dtype, self.shape)
-        at, rows = self.at.reshape(-1), g.reshape(-1, g.shape[-1])
+        at = self.at.reshape(-1)
+        rows = g.reshape(len(at), g.shape[-1])
         if self.padding >= 0:
             kept = (at != self.padding).nonzero().flatten()
             at, rows = at.index_select(0, kept), rows.index_select(0, kept)

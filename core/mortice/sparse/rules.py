@@ -317,8 +317,13 @@ def _mixed_take(x: Any, index: Any, axis: int) -> Any:
     return place(Sparse(rows, values.detach(), shape), values)
 
 
+def _mixed_sub(x: Any, y: Any) -> Any:
+    # Bools are refused, and unsigned numbers turned where there is room below zero.
+    return _mixed_add(x, -(y if y.dtype is mortice.bool else y.to(mortice.promote_types(x.dtype, y.dtype))))
+
+
 MIXED: dict[str, Callable[..., Any]] = {
-    "add": _mixed_add, "sub": lambda x, y: _mixed_add(x, -y), "mul": _mixed_mul, "div": _mixed_div, "matmul": _mixed_matmul,
+    "add": _mixed_add, "sub": _mixed_sub, "mul": _mixed_mul, "div": _mixed_div, "matmul": _mixed_matmul,
     "take": _mixed_take, "linear": lambda x, w, b=None: _mixed_matmul(x, w.t()) if b is None else _mixed_matmul(x, w.t()) + b,
 }  # fmt: skip
 LEVEL.backend_class, LEVEL.mixed = SparseBackend, MIXED
