@@ -19,7 +19,6 @@ LEAD = [
     ("_inductor.config", "reset", mt.compiler.reset),
     ("_inductor.config.triton", "reset", mt.compiler.reset),
     ("_tensor", "Tensor", mt.Tensor),
-    ("_utils", "parameters_to_vector", mt.nn.utils.parameters_to_vector),
     ("autograd.anomaly_mode", "detect_anomaly", mt.autograd.detect_anomaly),
     ("cuda.amp.autocast_mode", "custom_fwd", importlib.import_module("mortice.cuda.amp").custom_fwd),
     ("cuda.amp.grad_scaler", "GradScaler", importlib.import_module("mortice.cuda.amp").GradScaler),
