@@ -65,10 +65,10 @@ def test_the_memory_outlives_whoever_made_it():
 def test_a_copy_of_an_array_keeps_its_order_in_memory():
     array = np.arange(24.0).reshape(2, 3, 4).transpose(2, 0, 1)
     like = mt.zeros(1, dtype=mt.float64)
-    for copy in (mt.tensor(array), mt.tensor(array, dtype=mt.float32), mt.Tensor(array), mt.DoubleTensor(array), like.new_tensor(array)):
-        assert copy.stride() == (1, 12, 4) and copy.tolist() == array.tolist()
-    copy = mt.tensor(array)
-    copy[0, 0, 0] = 9
+    for copied in (mt.tensor(array), mt.tensor(array, dtype=mt.float32), mt.Tensor(array), mt.DoubleTensor(array), like.new_tensor(array)):
+        assert copied.stride() == (1, 12, 4) and copied.tolist() == array.tolist()
+    copied = mt.tensor(array)
+    copied[0, 0, 0] = 9
     assert array[0, 0, 0] == 0 and mt.tensor(array).untyped_storage().nbytes() == 192
 
 
