@@ -15,6 +15,8 @@ import mortice as mt
 LEAD = [
     ("_dynamo", "reset", mt.compiler.reset),
     ("_dynamo.config", "reset", mt.compiler.reset),
+    ("_functorch", "reset", mt.compiler.reset),
+    ("_functorch.config", "reset", mt.compiler.reset),
     ("_inductor", "reset", mt.compiler.reset),
     ("_inductor.config", "reset", mt.compiler.reset),
     ("_inductor.config.triton", "reset", mt.compiler.reset),
@@ -66,6 +68,7 @@ def test_addresses_that_need_no_import() -> None:
         import mortice as torch
         torch._dynamo.config.suppress_errors = True
         torch._inductor.config.triton.unique_kernel_names = True
+        torch._functorch.config.enable_autograd_cache = True
         torch.cuda.random.manual_seed(3)
         print(torch.initial_seed(), hasattr(torch._utils, "_flatten_dense_tensors"), hasattr(torch.cuda, "nothing"))
     """
