@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # The address below torch -> the module below mortice.
 _LEAD = {
     "_dynamo": "compiler", "_dynamo.config": "compiler", "_functorch": "compiler", "_functorch.config": "compiler",
-    "_inductor": "compiler", "_inductor.config": "compiler", "_inductor.config.triton": "compiler", "_tensor": "methods",
+    "_inductor": "compiler", "_inductor.config": "compiler", "_inductor.config.triton": "compiler", "_ops": "", "_tensor": "methods",
     "autograd.anomaly_mode": "autograd.anomaly", "cuda.amp.autocast_mode": "cuda.amp",
     "cuda.amp.grad_scaler": "cuda.amp", "cuda.random": "cuda", "optim._adafactor": "optim.adaptive",
     "optim._muon": "optim.sgd", "optim.adadelta": "optim.adaptive", "optim.adagrad": "optim.adaptive",

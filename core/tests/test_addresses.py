@@ -20,6 +20,7 @@ LEAD = [
     ("_inductor", "reset", mt.compiler.reset),
     ("_inductor.config", "reset", mt.compiler.reset),
     ("_inductor.config.triton", "reset", mt.compiler.reset),
+    ("_ops", "ops", importlib.import_module("mortice.ops")),
     ("_tensor", "Tensor", mt.Tensor),
     ("autograd.anomaly_mode", "detect_anomaly", mt.autograd.detect_anomaly),
     ("cuda.amp.autocast_mode", "custom_fwd", importlib.import_module("mortice.cuda.amp").custom_fwd),
