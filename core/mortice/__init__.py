@@ -471,7 +471,7 @@ def __getattr__(name: str) -> object:
         return [n for n in __dir__() if not n.startswith("_")]
     where = _WHERE.get(name)
     if where is None:
-        if name in ("_dynamo", "_inductor", "_utils"):  # other addresses of what is elsewhere, which torch has unasked
+        if name in ("_dynamo", "_functorch", "_inductor", "_utils"):  # other addresses of what is elsewhere, which torch has unasked
             return _load("mortice.", name)
         left_out = f": {_LEFT_OUT[name]} is left out" if name in _LEFT_OUT else ""
         raise AttributeError(f"module 'mortice' has no attribute {name!r}{left_out}")

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 # The address below torch -> the module below mortice, or after a colon one of the standard library.
 _LEAD = {
-    "_dynamo": "compiler", "_dynamo.config": "compiler", "_inductor": "compiler", "_inductor.config": "compiler",
+    "_dynamo": "compiler", "_dynamo.config": "compiler", "_functorch": "compiler", "_functorch.config": "compiler", "_inductor": "compiler", "_inductor.config": "compiler",
     "_inductor.config.triton": "compiler", "_subclasses": "_dynamo.eval_frame",
     "_subclasses.fake_tensor": "_dynamo.eval_frame", "_tensor": "methods", "_tensor_str": "printing",
-    "_utils": "nn.utils.convert_parameters", "autograd.anomaly_mode": "autograd.anomaly", "cuda.amp.autocast_mode": "cuda.amp",
+    "autograd.anomaly_mode": "autograd.anomaly", "cuda.amp.autocast_mode": "cuda.amp",
     "cuda.amp.grad_scaler": "cuda.amp", "cuda.random": "cuda", "distributed._composable": "distributed",
     "distributed._composable.fsdp": "distributed.fsdp", "distributed._tensor": "distributed.tensor",
     "distributed._tensor.experimental": "distributed.tensor", "fx.experimental": "fx",

@@ -18,6 +18,8 @@ from mortice._dynamo import eval_frame
 LEAD = [
     ("_dynamo", "reset", mt.compiler.reset),
     ("_dynamo.config", "reset", mt.compiler.reset),
+    ("_functorch", "reset", mt.compiler.reset),
+    ("_functorch.config", "reset", mt.compiler.reset),
     ("_inductor", "reset", mt.compiler.reset),
     ("_inductor.config", "reset", mt.compiler.reset),
     ("_inductor.config.triton", "reset", mt.compiler.reset),
@@ -25,7 +27,6 @@ LEAD = [
     ("_subclasses.fake_tensor", "FakeTensor", eval_frame.FakeTensor),
     ("_tensor", "Tensor", mt.Tensor),
     ("_tensor_str", "printoptions", mt.printing.printoptions),
-    ("_utils", "parameters_to_vector", mt.nn.utils.parameters_to_vector),
     ("autograd.anomaly_mode", "detect_anomaly", mt.autograd.detect_anomaly),
     ("cuda.amp.autocast_mode", "custom_fwd", importlib.import_module("mortice.cuda.amp").custom_fwd),
     ("cuda.amp.grad_scaler", "GradScaler", importlib.import_module("mortice.cuda.amp").GradScaler),
@@ -80,6 +81,7 @@ def test_addresses_that_need_no_import() -> None:
         import mortice as torch
         torch._dynamo.config.suppress_errors = True
         torch._inductor.config.triton.unique_kernel_names = True
+        torch._functorch.config.enable_autograd_cache = True
         torch.cuda.random.manual_seed(3)
         print(torch.initial_seed(), hasattr(torch._utils, "_flatten_dense_tensors"), hasattr(torch.cuda, "nothing"))
     """

@@ -103,3 +103,28 @@ def test_it_comes_before_pytorch_or_not_at_all(scripts: Path) -> None:
     twice = "from mortice.utils import as_torch\nas_torch.install(); as_torch.install()\nimport mortice, torch\nassert torch is mortice"
     done = python("-c", twice, where=scripts)
     assert done.returncode == 0, done.stderr
+
+
+SAVED = """
+import pickle, torch
+torch.manual_seed(0)
+t = torch.arange(6.0).reshape(2, 3).t()
+plain = {"t": t, "p": torch.nn.Parameter(torch.ones(2)), "m": torch.nn.Linear(1, 1), "h": t[1:].bfloat16(), "b": t > 2}
+pickle.dump(plain, open("plain.pkl", "wb"))
+"""
+READ = """
+import pickle, torch
+read = pickle.load(open("plain.pkl", "rb"))
+assert isinstance(read["p"], torch.nn.Parameter) and read["m"](read["t"][:1, :1]).shape == (1, 1)
+print(read["t"].tolist(), read["t"].stride(), read["h"].tolist(), read["h"].dtype == torch.bfloat16, read["b"].tolist())
+"""
+
+
+@pytest.mark.oracle
+def test_plain_pickles_of_pytorch_are_read(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    for name, text in {"saved": SAVED, "read": READ}.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    assert python("saved.py", where=tmp_path).returncode == 0
+    given, expected = python("-m", "mortice", "run", "read.py", where=tmp_path), python("read.py", where=tmp_path)
+    assert given.stdout == expected.stdout and given.returncode == 0, given.stderr

@@ -62,6 +62,16 @@ def test_the_memory_outlives_whoever_made_it():
     assert t[3, 5] == 23 and view.tolist() == [0, 1, 2, 3, 4, 5]
 
 
+def test_a_copy_of_an_array_keeps_its_order_in_memory():
+    array = np.arange(24.0).reshape(2, 3, 4).transpose(2, 0, 1)
+    like = mt.zeros(1, dtype=mt.float64)
+    for copied in (mt.tensor(array), mt.tensor(array, dtype=mt.float32), mt.Tensor(array), mt.DoubleTensor(array), like.new_tensor(array)):
+        assert copied.stride() == (1, 12, 4) and copied.tolist() == array.tolist()
+    copied = mt.tensor(array)
+    copied[0, 0, 0] = 9
+    assert array[0, 0, 0] == 0 and mt.tensor(array).untyped_storage().nbytes() == 192
+
+
 def test_writes_in_place_reach_the_array_also_where_the_tensor_could_have_moved():
     t = mt.ones(3)
     seen = t.numpy()

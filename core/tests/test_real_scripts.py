@@ -226,6 +226,8 @@ def test_nests_are_scattered_and_gathered():
     assert [p["rest"][0].right for p in parts] == [1, 1] and type(parts[1]["rest"][0]) is Pair
     whole = gather([{"x": p["x"], "y": (p["x"].sum(), None)} for p in parts], "cpu")
     assert whole["x"].tolist() == x.tolist() and whole["y"][0].tolist() == [6, 9] and whole["y"][1] is None
+    called = nn.parallel.parallel_apply(nn.parallel.replicate(lambda x, by=1: x * by, [0, 1]), [x, (x,)], [{}, {"by": 2}])
+    assert [c.tolist() for c in called] == [x.tolist(), (x * 2).tolist()]
 
 
 def test_flops_of_a_block_are_counted_by_module(capsys):

@@ -12,6 +12,7 @@ import io
 import logging
 import math
 import pathlib
+import pickle
 import sys
 import threading
 import types
@@ -103,6 +104,12 @@ def test_objects_of_plain_classes_are_read_when_asked_for(kind, protocol, zipped
     assert type(got) is type(VALUES[kind]) and got == VALUES[kind] and t.tolist() == [1, 1]
     if kind == "default":
         assert got["b"] == []
+
+
+def test_who_names_the_pickle_module_asks_for_objects():
+    assert round_trip(Plain(4), pickle_module=pickle) == Plain(4)
+    with pytest.raises(RuntimeError, match="Can not safely load weights when explicit pickle_module is specified"):
+        round_trip(Plain(4), pickle_module=pickle, weights_only=True)
 
 
 @pytest.mark.parametrize("protocol", [2, 4, 5])

@@ -347,6 +347,19 @@ def test_a_step_moves_the_rows_of_the_gradient_alone(name: str) -> None:
     made.load_state_dict(made.state_dict())
 
 
+def test_gradients_of_a_table_are_gathered_and_made_anew_as_optimisers_do() -> None:
+    table = looked_up()
+    table(mt.tensor([1, 3, 1])).sum().backward()
+    g = table.weight.grad.coalesce()
+    gathered = mt.zeros_like(g)
+    assert gathered.sparse_dim() == 1 and gathered.dense_dim() == 1 and gathered._values().shape == (0, 2)
+    gathered.add_(g).add_(g)
+    twice = g.new(g._indices(), g._values() * 2, g.size())
+    assert twice.is_sparse and twice.dtype == g.dtype
+    assert gathered.to_dense().tolist() == twice.to_dense().tolist() == [[0, 0], [4, 4], [0, 0], [2, 2], [0, 0]]
+    assert g.new(g._indices(), g._values()).shape == (4, 2) and g.new(3, 4).shape == (3, 4)
+
+
 def test_optimisers_without_a_sparse_step_say_so() -> None:
     for name in ("Adam", "AdamW", "RMSprop", "Adadelta", "NAdam"):
         table = looked_up()

@@ -411,7 +411,7 @@ for _name, _many in ROWS.items():
 # ---- ops ----
 
 # Ops whose body broadcasts or works element by element, beside those whose declaration says so.
-ELEMENTWISE_OPS = frozenset("cast deg2rad rad2deg neg clone conj contiguous binary_cross_entropy floor_divide heaviside".split())
+ELEMENTWISE_OPS = frozenset("cast deg2rad rad2deg neg clone conj contiguous floor_divide heaviside".split())
 # Ops of operands whose leading axes are free, where the others are shared: op -> how many.
 FREE_LEADING_OPS = {"linear": 1}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from mortice.lazy import family
 from mortice.tensor import TensorBase
 
@@ -38,4 +40,6 @@ class Making(TensorBase):
 
         if args and isinstance(args[0], TensorBase) and device is not None:
             raise RuntimeError("new: expected a tensor or a device, not both. Use .to(device).")
+        if len(args) > 1 and isinstance(args[0], TensorBase) and self.is_sparse:
+            return import_module("mortice.sparse").sparse_coo_tensor(*args, dtype=self.dtype, device=device)
         return storage.old_style(args if size is None else tuple(size), self.dtype, self._device if device is None else device)

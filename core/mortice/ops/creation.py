@@ -153,6 +153,9 @@ def _like(
     where = input._device if device is None else resolve(device)
     shape, order = size, None
     if size is None:
+        if where.level is not None and input.layout is sparse_coo and value == 0:
+            made = import_module("mortice.sparse").nothing
+            return made("zeros_like", (input.shape,), dtype or input.dtype, input.device, requires_grad, dense=input.dense_dim())
         shape = input.shape
         if keeps(memory_format) and (order := dense_order(input)) is not None:
             shape = Size([shape[d] for d in order])

@@ -317,20 +317,26 @@ def _of_array(name: str, value: Any, dtype: DType | None, device: Device, copy: 
     if dtype is not None and host.dtype is not dtype and host.dtype not in device.backend.dtypes(device):
         return from_host(fit(unpack(host.tobytes(), host.dtype), dtype), host.shape, dtype, device)
     check_dtype(name, host.dtype, device)
-    t = make(device.backend.from_host(host, device), device, host.dtype, host.shape) if copy else share(host, device)
+    if copy and host.view.c_contiguous:
+        t = make(device.backend.from_host(host, device), device, host.dtype, host.shape)
+    else:
+        t = share(host, device)
+        t = clone(t) if copy else t  # in the order of memory
     return t if dtype is None else cast(t, dtype)
 
 
-def _lent(value: Any, device: Device, copy: bool) -> Any:
+def _lent(value: Any, device: Device, copy: bool | None) -> Any:
     """Make a tensor of an array that the backend reads by itself, over its memory or not; None for any other."""
     k = device.backend
     data = k.share_buffer(value)
     if data is None:
         return None
-    t = make(k.contiguous(data) if copy else data, device, k.dtype_of(data), remembered(k.shape_of(data)))
-    if not copy:
+    if copy and k.is_contiguous(data):
+        data, copy = k.contiguous(data), None
+    t = make(data, device, k.dtype_of(data), remembered(k.shape_of(data)))
+    if copy is False:
         t.own_storage().aliases.pinned = True
-    return t
+    return clone(t) if copy else t  # a copy in the order of memory
 
 
 def share(host: HostBuffer, device: Device) -> Any:

@@ -127,6 +127,10 @@ def load(
     """
     if pickle_module not in (None, pickle):
         raise RuntimeError(f"load: files are read without pickle; got pickle_module={pickle_module!r}.")
+    if pickle_module is not None:  # who names it asks for all that it reads
+        if weights_only:
+            raise RuntimeError("load: Can not safely load weights when explicit pickle_module is specified. Leave one of them out.")
+        weights_only = False
     encoding = pickle_load_args.pop("encoding", "utf-8")
     if pickle_load_args:
         raise TypeError(f"load: unexpected arguments {', '.join(pickle_load_args)}.")

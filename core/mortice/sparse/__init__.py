@@ -20,12 +20,13 @@ __all__ = ["addmm", "log_softmax", "mm", "softmax", "sum"]
 
 
 def nothing(
-    name: str, size: tuple[Any, ...], dtype: Any, device: Any, requires_grad: bool, pin_memory: bool = False, **named: Any
-) -> Any:
-    """Make a sparse tensor without values: what `zeros` and `empty` are in this layout."""
+    name: str, size: tuple[Any, ...], dtype: Any, device: Any, requires_grad: bool, pin_memory: bool = False,
+    dense: int = 0, **named: Any,
+) -> Any:  # fmt: skip
+    """Make a sparse tensor without values, of so many dense dims: what `zeros` and `empty` are in this layout."""
     shape = check_sizes(name, size or tuple(named.pop("size", ())))
     like = mortice.zeros(0, dtype=dtype, device=device)
-    return wrap(rules.nothing(shape, like.dtype, like._device)).requires_grad_(requires_grad)
+    return wrap(rules.nothing(shape, like.dtype, like._device, dense)).requires_grad_(requires_grad)
 
 
 def sparse_coo_tensor(

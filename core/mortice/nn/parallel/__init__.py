@@ -2,3 +2,6 @@
 
 from mortice.nn.parallel.data_parallel import DataParallel, data_parallel
 from mortice.nn.parallel.distributed import DistributedDataParallel
+from mortice.nn.parallel.parallel_apply import parallel_apply
+from mortice.nn.parallel.replicate import replicate
+from mortice.nn.parallel.scatter_gather import gather, scatter

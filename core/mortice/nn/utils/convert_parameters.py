@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import mortice
@@ -32,26 +32,3 @@ def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
         count = p.numel()
         p.data = vec[start : start + count].reshape(p.shape).data
         start += count
-
-
-def _flatten_dense_tensors(tensors: Iterable[Any]) -> Any:
-    """Join tensors of one dtype into a vector, as programs do that reduce gradients over processes themselves."""
-    return mortice.cat([t.reshape(-1) for t in tensors])
-
-
-def _unflatten_dense_tensors(flat: Any, tensors: Iterable[Any]) -> tuple[Any, ...]:
-    """Return views of a vector in the shapes of tensors: what `_flatten_dense_tensors` joined."""
-    given = list(tensors)
-    return tuple(part.view(t.shape) for part, t in zip(flat.split([t.numel() for t in given]), given, strict=True))
-
-
-def _take_tensors(tensors: Iterable[Any], size_limit: int) -> Iterator[list[Any]]:
-    """Gather tensors of one type into lists of at most so many bytes."""
-    lists: dict[str, tuple[list[Any], int]] = {}
-    for t in tensors:
-        held, size = lists.get(t.type(), ([], 0))
-        if held and size + t.nbytes > size_limit:
-            yield held
-            held, size = [], 0
-        lists[t.type()] = [*held, t], size + t.nbytes
-    yield from (held for held, _ in lists.values())
