@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-# The address below torch -> the module below mortice.
+# The address below torch -> the module below mortice, or the names that scripted programs take for annotations.
 _LEAD = {
     "_dynamo": "compiler", "_dynamo.config": "compiler", "_inductor": "compiler", "_inductor.config": "compiler",
     "_inductor.config.triton": "compiler", "_tensor": "methods", "_utils": "nn.utils.convert_parameters",
     "autograd.anomaly_mode": "autograd.anomaly", "cuda.amp.autocast_mode": "cuda.amp",
-    "cuda.amp.grad_scaler": "cuda.amp", "cuda.random": "cuda", "optim._adafactor": "optim.adaptive",
+    "cuda.amp.grad_scaler": "cuda.amp", "cuda.random": "cuda", "jit.annotations": "typing",
+    "nn.parallel._functions": "nn.parallel.scatter_gather",
+    "optim._adafactor": "optim.adaptive",
     "optim._muon": "optim.sgd", "optim.adadelta": "optim.adaptive", "optim.adagrad": "optim.adaptive",
     "optim.adamax": "optim.adam", "optim.adamw": "optim.adam", "optim.asgd": "optim.sgd", "optim.nadam": "optim.adam",
     "optim.radam": "optim.adam", "optim.rmsprop": "optim.adaptive", "optim.rprop": "optim.adaptive",
@@ -55,7 +57,7 @@ class _Loader:
         below = module.__name__.removeprefix("mortice.")
         if below not in _LEAD:
             return
-        there = import_module(".".join(filter(None, ["mortice", _LEAD[below]])))
+        there = import_module("typing" if _LEAD[below] == "typing" else f"mortice.{_LEAD[below]}")
         module.__doc__ = f"What PyTorch keeps in torch.{below}."
         module.__getattr__ = lambda name: _handed_on(module, there, name)  # type: ignore[method-assign]
         module.__dir__ = lambda: sorted({*vars(module), *dir(there)})  # type: ignore[method-assign]

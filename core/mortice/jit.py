@@ -17,6 +17,7 @@ __all__ = [
     "script", "script_if_tracing", "script_method", "trace", "trace_module", "unused", "wait",
 ]  # fmt: skip
 _isinstance = isinstance
+__path__: list[str] = []  # a package to PyTorch; see mortice.addresses
 
 
 class ScriptModule(Module):
