@@ -3,6 +3,7 @@
 import copy
 import io
 import pickle
+import re
 from collections import OrderedDict, defaultdict, deque, namedtuple
 
 import pytest
@@ -297,9 +298,13 @@ def test_programs_that_split_batches_themselves_find_the_steps():
 def test_names_that_compiled_programs_take_are_there():
     from mortice.jit.annotations import List, Optional
     from mortice.nn.modules.transformer import _get_activation_fn
+    from mortice.utils.data._utils.collate import default_collate_err_msg_format, np_str_obj_array_pattern
 
     import mortice._C
 
+    assert np_str_obj_array_pattern.search("<U3") and not np_str_obj_array_pattern.search("<f4")
+    with pytest.raises(TypeError, match=re.escape(default_collate_err_msg_format.format(object))):
+        mt.utils.data.default_collate([object()])
     assert List[int] and Optional[int] and _get_activation_fn("gelu") is mt.nn.functional.gelu
     assert mortice._C._jit_set_profiling_mode(False) is mortice._C._jit_set_profiling_executor(True) is False
     assert mortice._C._LinAlgError is mt.linalg.LinAlgError

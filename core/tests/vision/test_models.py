@@ -421,3 +421,23 @@ except ModuleNotFoundError as error:
     assert out.stdout.strip() == (
         "mortice.vision: image files and PIL images need Pillow, which is not installed (pip install 'mortice[vision]')."
     ), out.stderr
+
+
+def test_weights_are_found_in_the_module_of_their_model_too():
+    from mortice.vision.models.resnet import ResNet50_Weights
+    from mortice.vision.models.segmentation.fcn import FCN_ResNet50_Weights
+    from mortice.vision.models.vgg import VGG16_Weights
+
+    assert VGG16_Weights is models.VGG16_Weights and ResNet50_Weights is models.ResNet50_Weights
+    assert FCN_ResNet50_Weights is models.segmentation.FCN_ResNet50_Weights
+    with pytest.raises(AttributeError, match="module 'mortice.vision.models.vgg' has no attribute 'missing'"):
+        _ = models.vgg.missing
+
+
+def test_pictures_are_read_with_pillow():
+    from mortice import vision
+
+    vision.set_image_backend("PIL")
+    assert vision.get_image_backend() == "PIL"
+    with pytest.raises(ValueError, match="Invalid backend 'cv2'"):
+        vision.set_image_backend("cv2")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import fnmatch
+import sys
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from types import MappingProxyType, ModuleType
 from typing import Any
 
@@ -46,6 +48,8 @@ def register(
     build.__doc__ = f"Make {about}; keyword arguments go to {getattr(kind, '__name__', kind)}."
     build.__module__ = getattr(kind, "__module__", __name__)
     _BUILDERS[name] = build
+    # Programs import weights from where the model is, too: `from torchvision.models.resnet import ResNet50_Weights`.
+    vars(sys.modules[build.__module__]).setdefault("__getattr__", partial(weights_named, build.__module__))
     return build
 
 
