@@ -51,7 +51,17 @@ def _are_functorch_transforms_active() -> bool:
     return any(level.transforms for level in stack.levels)
 
 
+def _jit_set_profiling_mode(profiling_flag: bool) -> bool:
+    """Return that it was off: nothing is compiled."""
+    return False
+
+
+_jit_set_profiling_executor = _jit_set_profiling_mode
+
+
 def __getattr__(name: str) -> Any:
+    if name == "_LinAlgError":
+        return import_module("mortice.linalg").LinAlgError
     if name in ("DisableTorchFunction", "DisableTorchFunctionSubclass"):
         return getattr(import_module("mortice.overrides"), name)
     raise AttributeError(f"module 'mortice._C' has no attribute {name!r}")

@@ -15,14 +15,16 @@ if TYPE_CHECKING:
 
 # The address below torch -> the module below mortice, or after a colon one of the standard library.
 _LEAD = {
-    "_dynamo": "compiler", "_dynamo.config": "compiler", "_functorch": "compiler", "_functorch.config": "compiler", "_inductor": "compiler", "_inductor.config": "compiler",
+    "_dynamo": "compiler", "_dynamo.config": "compiler", "_functorch": "compiler", "_functorch.config": "compiler",
+    "_inductor": "compiler", "_inductor.config": "compiler",
     "_inductor.config.triton": "compiler", "_subclasses": "_dynamo.eval_frame",
     "_subclasses.fake_tensor": "_dynamo.eval_frame", "_tensor": "methods", "_tensor_str": "printing",
     "autograd.anomaly_mode": "autograd.anomaly", "cuda.amp.autocast_mode": "cuda.amp",
     "cuda.amp.grad_scaler": "cuda.amp", "cuda.random": "cuda", "distributed._composable": "distributed",
     "distributed._composable.fsdp": "distributed.fsdp", "distributed._tensor": "distributed.tensor",
     "distributed._tensor.experimental": "distributed.tensor", "fx.experimental": "fx",
-    "fx.experimental.proxy_tensor": "_dynamo.eval_frame", "jit.annotations": ":typing", "optim._adafactor": "optim.adaptive",
+    "fx.experimental.proxy_tensor": "_dynamo.eval_frame", "jit.annotations": ":typing",
+    "nn.parallel._functions": "nn.parallel.scatter_gather", "optim._adafactor": "optim.adaptive",
     "optim._muon": "optim.sgd", "optim.adadelta": "optim.adaptive", "optim.adagrad": "optim.adaptive",
     "optim.adamax": "optim.adam", "optim.adamw": "optim.adam", "optim.asgd": "optim.sgd", "optim.nadam": "optim.adam",
     "optim.radam": "optim.adam", "optim.rmsprop": "optim.adaptive", "optim.rprop": "optim.adaptive",

@@ -267,5 +267,5 @@ def test_data_parallel_runs_its_module_and_names_it():
     x = mt.ones(3, 2)
     assert net(x).tolist() == layer(x).tolist() == nn.parallel.data_parallel(layer, x, range(2)).tolist()
     assert net(input=x).tolist() == layer(x).tolist()
-    with pytest.raises(NotImplementedError, match="expected one process"):
+    with pytest.raises(ValueError, match="DistributedDataParallel: Default process group has not been initialized"):
         nn.parallel.DistributedDataParallel(layer)

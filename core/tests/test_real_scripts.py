@@ -3,6 +3,7 @@
 import copy
 import io
 import pickle
+import re
 from collections import OrderedDict, defaultdict, deque, namedtuple
 
 import pytest
@@ -158,12 +159,57 @@ def test_distributed_says_that_there_is_one_process():
     import mortice.distributed as dist
     from mortice.distributed import nn as differentiable
 
-    assert differentiable.all_reduce is dist.all_reduce
     assert not dist.is_available() and not dist.is_initialized()
-    with pytest.raises(ValueError, match="get_rank: Default process group has not been initialized"):
-        dist.get_rank()
-    with pytest.raises(NotImplementedError, match="init_process_group: training over several processes is left out"):
+    for ask in (dist.get_rank, lambda: differentiable.all_reduce(mt.ones(1))):
+        with pytest.raises(ValueError, match="Default process group has not been initialized"):
+            ask()
+    with pytest.raises(NotImplementedError, match="left out: expected world_size 1 and rank 0; got 4 and 1"):
+        dist.init_process_group("gloo", world_size=4, rank=1)
+
+
+def test_a_process_group_of_one_exchanges_nothing(monkeypatch):
+    import mortice.distributed as dist
+    from mortice.distributed import nn as differentiable
+
+    for name in ("RANK", "WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ValueError, match="environment variable RANK expected, but not set"):
         dist.init_process_group("gloo")
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    dist.init_process_group("gloo", init_method="env://")
+    try:
+        with pytest.raises(ValueError, match="initialize the default process group twice"):
+            dist.init_process_group("gloo", world_size=1, rank=0)
+        group = dist.new_group([0])
+        assert dist.is_initialized() and (dist.get_rank(), dist.get_world_size(group), dist.get_backend()) == (0, 1, "gloo")
+        assert (group.rank(), group.size()) == (0, 1)
+        x, into = mt.tensor([1.0, 2.0], requires_grad=True), mt.zeros(1, 2)
+        assert dist.all_reduce(x, dist.ReduceOp.AVG) is dist.broadcast(x, 0) is dist.barrier() is None
+        assert dist.all_reduce(x, async_op=True).wait() and x.tolist() == [1, 2]
+        for write in (dist.all_gather, dist.reduce_scatter, dist.gather):
+            rows = [mt.zeros(2)]
+            write(*((rows[0], [x]) if write is dist.reduce_scatter else (rows, x) if write is dist.all_gather else (x, rows)))
+            assert rows[0].tolist() == [1, 2] and not rows[0].requires_grad, write.__name__
+        dist.all_gather_into_tensor(into, x)
+        objects = [None]
+        dist.all_gather_object(objects, {"a": 1})
+        assert into.tolist() == [[1, 2]] and objects == [{"a": 1}]
+        (mt.cat(differentiable.all_gather(x)) * differentiable.all_reduce(x)).sum().backward()
+        assert x.grad.tolist() == [2, 4]
+        with pytest.raises(ValueError, match="Invalid destination rank"):
+            dist.send(x, 0)
+        layer = nn.Linear(2, 1)
+        net = nn.parallel.DistributedDataParallel(layer, device_ids=None, find_unused_parameters=True)
+        with net.no_sync():
+            net(x).sum().backward()
+        assert list(net.state_dict()) == ["module.weight", "module.bias"] and layer.weight.grad.tolist() == [[1, 2]]
+        with pytest.raises(RuntimeError, match="any parameters that require a gradient"):
+            nn.parallel.DistributedDataParallel(nn.ReLU())
+        assert sorted(mt.utils.data.DistributedSampler(range(5))) == [0, 1, 2, 3, 4]
+    finally:
+        dist.destroy_process_group()
+    assert not dist.is_initialized() and dist.get_world_size.__name__ == "get_world_size"
 
 
 # ---- tutorials import torch.functional, print type(x), and index what reductions gave ----
@@ -228,6 +274,42 @@ def test_nests_are_scattered_and_gathered():
     assert whole["x"].tolist() == x.tolist() and whole["y"][0].tolist() == [6, 9] and whole["y"][1] is None
     called = nn.parallel.parallel_apply(nn.parallel.replicate(lambda x, by=1: x * by, [0, 1]), [x, (x,)], [{}, {"by": 2}])
     assert [c.tolist() for c in called] == [x.tolist(), (x * 2).tolist()]
+
+
+def test_programs_that_split_batches_themselves_find_the_steps():
+    from mortice.nn.parallel._functions import Broadcast, Gather, ReduceAddCoalesced, Scatter
+
+    from mortice.nn.parallel.parallel_apply import parallel_apply
+    from mortice.nn.parallel.replicate import replicate
+    from mortice.nn.parallel.scatter_gather import scatter_kwargs
+
+    assert nn.parallel.replicate is replicate and nn.parallel.parallel_apply is parallel_apply
+    devices, layer, x = ["cpu", "cpu"], nn.Linear(2, 1), mt.arange(6.0).reshape(3, 2).requires_grad_()
+    rows, named = scatter_kwargs((x,), {}, devices)
+    assert [r[0].tolist() for r in rows] == [[[0, 1], [2, 3]], [[4, 5]]] and named == ({}, {})
+    parts = parallel_apply(replicate(layer, devices), rows, named, devices)
+    whole = Gather.apply("cpu", 0, *parts)
+    assert whole.tolist() == layer(x).tolist()
+    whole.sum().backward()
+    assert x.grad.tolist() == layer.weight.tolist() * 3
+    assert [p.tolist() for p in Scatter.apply(devices, [1, 2], 0, x)] == [[[0, 1]], [[2, 3], [4, 5]]]
+    sums = ReduceAddCoalesced.apply("cpu", 2, *Broadcast.apply(devices, mt.ones(1), mt.ones(2)))
+    assert [s.tolist() for s in sums] == [[2], [2, 2]]
+
+
+def test_names_that_compiled_programs_take_are_there():
+    from mortice.jit.annotations import List, Optional
+    from mortice.nn.modules.transformer import _get_activation_fn
+    from mortice.utils.data._utils.collate import default_collate_err_msg_format, np_str_obj_array_pattern
+
+    import mortice._C
+
+    assert np_str_obj_array_pattern.search("<U3") and not np_str_obj_array_pattern.search("<f4")
+    with pytest.raises(TypeError, match=re.escape(default_collate_err_msg_format.format(object))):
+        mt.utils.data.default_collate([object()])
+    assert List[int] and Optional[int] and _get_activation_fn("gelu") is mt.nn.functional.gelu
+    assert mortice._C._jit_set_profiling_mode(False) is mortice._C._jit_set_profiling_executor(True) is False
+    assert mortice._C._LinAlgError is mt.linalg.LinAlgError
 
 
 def test_flops_of_a_block_are_counted_by_module(capsys):

@@ -1,17 +1,16 @@
-"""mortice.distributed: what programs ask before they train over several processes, which mortice does not do.
+"""mortice.distributed: a group of one process, as PyTorch makes it for programs written for one process or many.
 
-It answers as a PyTorch does whose process group was never initialised, so that programs written for one process or
-many take their way for one. To communicate is refused.
+Until `init_process_group` it answers as a PyTorch does whose group was never initialised. What one process exchanges
+with itself is what it has; a group of several processes is refused.
 """
 
 from __future__ import annotations
 
+import functools
+import os
+from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, NoReturn
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+from typing import Any, TypeVar
 
 __all__ = [
     "ProcessGroup", "ReduceOp", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "barrier",
@@ -22,13 +21,22 @@ __all__ = [
 
 
 _LEFT_OUT = "training over several processes is left out"
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class ProcessGroup:
-    """The type of a group of processes, for annotations and `isinstance`; there are none."""
+    """A group of processes: the one that `init_process_group` makes, of this process alone."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(f"{type(self).__name__}: {_LEFT_OUT}; ask distributed.is_available() first.")
+
+    def rank(self) -> int:
+        """Return 0: this process is the first."""
+        return 0
+
+    def size(self) -> int:
+        """Return 1: there is one process."""
+        return 1
 
 
 class ReduceOp(Enum):
@@ -37,56 +45,202 @@ class ReduceOp(Enum):
     SUM, AVG, PRODUCT, MIN, MAX, BAND, BOR, BXOR = range(8)
 
 
+class _Done:
+    """What an exchange returns that was not waited for."""
+
+    def wait(self, timeout: Any = None) -> bool:
+        return True
+
+    def is_completed(self) -> bool:
+        return True
+
+
+_world: ProcessGroup | None = None
+_backend = "undefined"
+
+
 def is_available() -> bool:
     """Return False: there is no communication between processes."""
-    return False
-
-
-def is_initialized() -> bool:
-    """Return False: there is no process group."""
     return False
 
 
 is_gloo_available = is_mpi_available = is_nccl_available = is_torchelastic_launched = is_available
 
 
-def init_process_group(*args: Any, **kwargs: Any) -> NoReturn:
-    """Refuse: there is no communication between processes."""
-    raise NotImplementedError(
-        f"init_process_group: {_LEFT_OUT}. Ask is_available() first; gradients can be averaged by a library such as mpi4py "
-        "between backward and step."
-    )
+def is_initialized() -> bool:
+    """Tell whether `init_process_group` was called."""
+    return _world is not None
 
 
-def _needs_group(name: str) -> Callable[..., Any]:
-    def refuse(*args: Any, **kwargs: Any) -> NoReturn:
-        raise ValueError(
-            f"{name}: Default process group has not been initialized; {_LEFT_OUT}. Ask is_initialized() first."
+def init_process_group(
+    backend: str | None = None, init_method: str | None = None, timeout: Any = None, world_size: int = -1, rank: int = -1,
+    store: Any = None, group_name: str = "", pg_options: Any = None, device_id: Any = None,
+) -> None:  # fmt: skip
+    """Make the group of this process alone; sizes that are not given are those of RANK and WORLD_SIZE.
+
+    Raises:
+        NotImplementedError: for more than one process.
+        ValueError: when the sizes are not known, or the group is there already.
+    """
+    global _world, _backend
+    if _world is not None:
+        raise ValueError("init_process_group: trying to initialize the default process group twice!")
+    if world_size < 0 or rank < 0:
+        for name in ("RANK", "WORLD_SIZE"):
+            if name not in os.environ:
+                raise ValueError(
+                    f"init_process_group: environment variable {name} expected, but not set; {_LEFT_OUT}. Pass "
+                    "world_size=1, rank=0 for the group of this process alone."
+                )
+        rank = int(os.environ["RANK"]) if rank < 0 else rank
+        world_size = int(os.environ["WORLD_SIZE"]) if world_size < 0 else world_size
+    if world_size != 1 or rank:
+        raise NotImplementedError(
+            f"init_process_group: {_LEFT_OUT}: expected world_size 1 and rank 0; got {world_size} and {rank}. Gradients "
+            "can be averaged by a library such as mpi4py between backward and step."
         )
-
-    refuse.__name__ = refuse.__qualname__ = name
-    refuse.__doc__ = "Refuse: there is no process group."
-    return refuse
+    _world, _backend = object.__new__(ProcessGroup), backend or "gloo"
 
 
-all_gather = _needs_group("all_gather")
-all_gather_into_tensor = _needs_group("all_gather_into_tensor")
-all_gather_object = _needs_group("all_gather_object")
-all_reduce = _needs_group("all_reduce")
-barrier = _needs_group("barrier")
-broadcast = _needs_group("broadcast")
-broadcast_object_list = _needs_group("broadcast_object_list")
-destroy_process_group = _needs_group("destroy_process_group")
-gather = _needs_group("gather")
-get_backend = _needs_group("get_backend")
-get_rank = _needs_group("get_rank")
-get_world_size = _needs_group("get_world_size")
-new_group = _needs_group("new_group")
-recv = _needs_group("recv")
-reduce = _needs_group("reduce")
-reduce_scatter = _needs_group("reduce_scatter")
-scatter = _needs_group("scatter")
-send = _needs_group("send")
+def _of_group(function: _F) -> _F:
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        if _world is None:
+            raise ValueError(
+                f"{function.__name__}: Default process group has not been initialized; {_LEFT_OUT}. Ask "
+                "is_initialized() first."
+            )
+        return function(*args, **kwargs)
+
+    return checked  # type: ignore[return-value]
+
+
+def _given(async_op: bool) -> _Done | None:
+    return _Done() if async_op else None
+
+
+def _copied(to: Any, value: Any) -> None:
+    """Write into a tensor that a program made room with, without recording it."""
+    to.detach().copy_(value.detach().reshape(to.shape))
+
+
+@_of_group
+def destroy_process_group(group: Any = None) -> None:
+    """Forget the group."""
+    global _world, _backend
+    _world, _backend = None, "undefined"
+
+
+@_of_group
+def get_backend(group: Any = None) -> str:
+    """Return the name that `init_process_group` was given."""
+    return _backend
+
+
+@_of_group
+def get_rank(group: Any = None) -> int:
+    """Return 0: this process is the first."""
+    return 0
+
+
+@_of_group
+def get_world_size(group: Any = None) -> int:
+    """Return 1: there is one process."""
+    return 1
+
+
+@_of_group
+def new_group(ranks: Sequence[int] | None = None, *args: Any, **kwargs: Any) -> ProcessGroup | None:
+    """Return the group of this process."""
+    return _world
+
+
+@_of_group
+def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> Any:
+    """Wait for nobody."""
+    return _given(async_op)
+
+
+@_of_group
+def all_reduce(tensor: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Any:
+    """Leave the tensor, which is the sum, mean or extremum of one."""
+    return _given(async_op)
+
+
+@_of_group
+def reduce(
+    tensor: Any, dst: int | None = None, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False, group_dst: Any = None
+) -> Any:
+    """Leave the tensor, which is the sum, mean or extremum of one."""
+    return _given(async_op)
+
+
+@_of_group
+def broadcast(tensor: Any, src: int | None = None, group: Any = None, async_op: bool = False, group_src: Any = None) -> Any:
+    """Leave the tensor, which this process has."""
+    return _given(async_op)
+
+
+@_of_group
+def all_gather(tensor_list: Any, tensor: Any, group: Any = None, async_op: bool = False) -> Any:
+    """Write the tensor into the one of the list."""
+    _copied(tensor_list[0], tensor)
+    return _given(async_op)
+
+
+@_of_group
+def all_gather_into_tensor(output_tensor: Any, input_tensor: Any, group: Any = None, async_op: bool = False) -> Any:
+    """Write the tensor into the other."""
+    _copied(output_tensor, input_tensor)
+    return _given(async_op)
+
+
+@_of_group
+def gather(
+    tensor: Any, gather_list: Any = None, dst: int | None = None, group: Any = None, async_op: bool = False, group_dst: Any = None
+) -> Any:
+    """Write the tensor into the one of the list."""
+    _copied(gather_list[0], tensor)
+    return _given(async_op)
+
+
+@_of_group
+def scatter(
+    tensor: Any, scatter_list: Any = None, src: int | None = None, group: Any = None, async_op: bool = False, group_src: Any = None
+) -> Any:
+    """Write the one of the list into the tensor."""
+    _copied(tensor, scatter_list[0])
+    return _given(async_op)
+
+
+@_of_group
+def reduce_scatter(output: Any, input_list: Any, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Any:
+    """Write the one of the list into the tensor."""
+    _copied(output, input_list[0])
+    return _given(async_op)
+
+
+@_of_group
+def all_gather_object(object_list: Any, obj: Any, group: Any = None) -> None:
+    """Put the object into the list."""
+    object_list[0] = obj
+
+
+@_of_group
+def broadcast_object_list(object_list: Any, src: int | None = None, group: Any = None, device: Any = None, group_src: Any = None) -> None:
+    """Leave the list, which this process has."""
+
+
+@_of_group
+def send(tensor: Any, dst: int | None = None, *args: Any, **kwargs: Any) -> None:
+    """Refuse: there is no other process."""
+    raise ValueError("send: Invalid destination rank: destination rank should not be the same as the rank of the current process.")
+
+
+@_of_group
+def recv(tensor: Any, src: int | None = None, *args: Any, **kwargs: Any) -> None:
+    """Refuse: there is no other process."""
+    raise ValueError("recv: Invalid source rank: source rank should not be the same as the rank of the current process.")
 
 
 def __getattr__(name: str) -> Any:

@@ -15,6 +15,17 @@ def disable_beta_transforms_warning() -> None:
     """Do nothing: programs of the time when `transforms.v2` was new call it."""
 
 
+def get_image_backend() -> str:
+    """Return "PIL": files of pictures are read with Pillow."""
+    return "PIL"
+
+
+def set_image_backend(backend: str) -> None:
+    """Take "PIL", which reads files of pictures; no other library does."""
+    if backend != "PIL":
+        raise ValueError(f"Invalid backend '{backend}'. Options are 'PIL'")
+
+
 def __getattr__(name: str) -> object:
     # `mortice.vision.models` needs no import of its own, as in torchvision; loading waits for the first use.
     if name not in _PARTS:

@@ -1,9 +1,16 @@
-"""replicate: a module for each of several devices."""
+"""replicate: the modules that run the parts of a batch."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+__all__ = ["replicate"]
+
 
 def replicate(network: Any, devices: Sequence[Any], detach: bool = False) -> list[Any]:
-    """Return the module for each device: each time the one, which runs where its parameters are."""
+    """Return the module itself for each device.
+
+    Differs from torch: it is not copied to other devices than the one where it is.
+    """
     return [network for _ in devices]

@@ -10,8 +10,8 @@ from typing import Any
 import mortice
 from mortice import Tensor
 
-np_str_obj_array_pattern = re.compile("[SaUO]")  # the kinds of arrays that are left as they are
-ITEMS = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
+default_collate_err_msg_format = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
+np_str_obj_array_pattern = re.compile(r"[SaUO]")  # arrays of these dtypes are no tensors; programs that collate ask too
 
 
 def _is_array(value: Any) -> bool:
@@ -79,7 +79,7 @@ def _tensors(batch: Any, *, collate_fn_map: Any = None) -> Any:
 def _arrays(batch: Any, *, collate_fn_map: Any = None) -> Any:
     first = batch[0]
     if np_str_obj_array_pattern.match(first.dtype.kind):
-        raise TypeError(ITEMS.format(first.dtype))
+        raise TypeError(default_collate_err_msg_format.format(first.dtype))
     if first.shape == ():
         return mortice.as_tensor([item.item() for item in batch], dtype=mortice.as_tensor(first.reshape(1)).dtype)
     return mortice.stack([mortice.as_tensor(item) for item in batch], 0)
@@ -134,7 +134,7 @@ def collate(batch: Any, *, collate_fn_map: dict[Any, Callable[..., Any]] | None 
                 error.add_note(f"This was field {field} of each item.")
                 raise
         return parts if isinstance(first, tuple) else _rebuilt(first, parts)
-    raise TypeError(ITEMS.format(type(first)) + _remedy(first))
+    raise TypeError(default_collate_err_msg_format.format(type(first)) + _remedy(first))
 
 
 def _remedy(item: Any) -> str:

@@ -14,13 +14,15 @@ class DistributedSampler(Sampler[int]):
 
     Call `set_epoch` before each pass, or every pass has the same order. Without `drop_last` the first indices are
     given again at the end until all parts are of equal length.
-    Differs from torch: there is no process group to ask, so `num_replicas` and `rank` must be given.
+    Without a process group `num_replicas` and `rank` must be given.
     """
 
     def __init__(
         self, dataset: Any, num_replicas: int | None = None, rank: int | None = None, shuffle: bool = True,
         seed: int = 0, drop_last: bool = False,
     ) -> None:  # fmt: skip
+        if mortice.distributed.is_initialized():  # the group of this process
+            num_replicas, rank = 1 if num_replicas is None else num_replicas, rank or 0
         if num_replicas is None or rank is None:
             raise RuntimeError(
                 "DistributedSampler: Requires distributed package to be available; pass num_replicas= and rank=."

@@ -46,9 +46,10 @@ def register(
 
     build.__name__ = build.__qualname__ = name
     build.__doc__ = f"Make {about}; keyword arguments go to {getattr(kind, '__name__', kind)}."
-    build.__module__ = module = getattr(kind, "__module__", __name__)
-    vars(sys.modules[module]).setdefault("__getattr__", partial(weights_named, module))
+    build.__module__ = getattr(kind, "__module__", __name__)
     _BUILDERS[name] = build
+    # Programs import weights from where the model is, too: `from torchvision.models.resnet import ResNet50_Weights`.
+    vars(sys.modules[build.__module__]).setdefault("__getattr__", partial(weights_named, build.__module__))
     return build
 
 
