@@ -467,17 +467,6 @@ def test_layers_to_return_are_there_and_run():
         create_feature_extractor(model)
 
 
-def test_weights_are_found_in_the_module_of_their_model_too():
-    from mortice.vision.models.resnet import ResNet50_Weights
-    from mortice.vision.models.segmentation.fcn import FCN_ResNet50_Weights
-    from mortice.vision.models.vgg import VGG16_Weights
-
-    assert VGG16_Weights is models.VGG16_Weights and ResNet50_Weights is models.ResNet50_Weights
-    assert FCN_ResNet50_Weights is models.segmentation.FCN_ResNet50_Weights
-    with pytest.raises(AttributeError, match="module 'mortice.vision.models.vgg' has no attribute 'missing'"):
-        _ = models.vgg.missing
-
-
 def test_pictures_are_read_with_pillow():
     from mortice import vision
 

@@ -169,10 +169,10 @@ class Inception3(nn.Module):
         self.dropout = nn.Dropout(p=dropout)
         self.fc = nn.Linear(2048, num_classes)
         if init_weights is None or init_weights:
-            draw = partial(nn.init.trunc_normal_, mean=0.0, std=0.1, a=-2, b=2)
-            initial.draw(self, conv=draw, linear=draw, biases=False)
-            if isinstance(self.AuxLogits, InceptionAux):
-                draw(self.AuxLogits.fc.weight, std=0.001)
+            draw = partial(nn.init.trunc_normal_, mean=0.0, a=-2, b=2)
+            least = self.AuxLogits.fc.weight if isinstance(self.AuxLogits, InceptionAux) else None
+            linear = lambda w: draw(w, std=0.001 if w is least else 0.1)
+            initial.draw(self, conv=partial(draw, std=0.1), linear=linear, biases=False)
 
     def forward(self, x: Any) -> Any:
         """Return the logits of a batch of images, with those of the auxiliary classifier in training."""

@@ -32,7 +32,7 @@ class InvertedResidual(nn.Module):
         wide = round(inp * expand_ratio)
         self.stride, self.out_channels, self.use_res_connect = stride, oup, stride == 1 and inp == oup
         self.conv = nn.Sequential(
-            *[step(inp, wide, kernel_size=1)][: expand_ratio != 1],
+            *([step(inp, wide, kernel_size=1)] if expand_ratio != 1 else []),
             step(wide, wide, stride=stride, groups=wide),
             nn.Conv2d(wide, oup, 1, bias=False),
             norm(oup),

@@ -60,8 +60,7 @@ class SqueezeNet(nn.Module):
         self.classifier = nn.Sequential(
             nn.Dropout(p=dropout), last, nn.ReLU(inplace=True), nn.AdaptiveAvgPool2d((1, 1))
         )
-        initial.draw(self, conv=nn.init.kaiming_uniform_)
-        initial.small_normal(last.weight)
+        initial.draw(self, conv=lambda w: (initial.small_normal if w is last.weight else nn.init.kaiming_uniform_)(w))
 
     def forward(self, x: Any) -> Any:
         """Return the logits of a batch of images."""

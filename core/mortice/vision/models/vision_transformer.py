@@ -129,7 +129,6 @@ class VisionTransformer(nn.Module):
         self.representation_size, self.norm_layer = representation_size, norm_layer
         if conv_stem_configs is None:
             self.conv_proj: Any = nn.Conv2d(3, hidden_dim, kernel_size=patch_size, stride=patch_size)
-            _truncated(self.conv_proj, fan_in=3 * patch_size**2)
         else:
             self.conv_proj = _stem(conv_stem_configs, hidden_dim)
         self.class_token = nn.Parameter(mt.zeros(1, 1, hidden_dim))
@@ -141,8 +140,15 @@ class VisionTransformer(nn.Module):
         if representation_size is not None:
             self.heads.add_module("pre_logits", nn.Linear(hidden_dim, representation_size))
             self.heads.add_module("act", nn.Tanh())
-            _truncated(self.heads.pre_logits, fan_in=hidden_dim)
         self.heads.add_module("head", nn.Linear(representation_size or hidden_dim, num_classes))
+        if conv_stem_configs is None:
+            _truncated(self.conv_proj, fan_in=3 * patch_size**2)
+        else:
+            last = self.conv_proj.conv_last
+            nn.init.normal_(last.weight, mean=0.0, std=math.sqrt(2 / last.out_channels))
+            nn.init.zeros_(last.bias)
+        if representation_size is not None:
+            _truncated(self.heads.pre_logits, fan_in=hidden_dim)
         nn.init.zeros_(self.heads.head.weight)
         nn.init.zeros_(self.heads.head.bias)
 
@@ -168,10 +174,7 @@ def _stem(configs: Sequence[ConvStemConfig], hidden_dim: int) -> nn.Sequential:
         step = Conv2dNormActivation(channels, wanted, kernel, stride, norm_layer=norm, activation_layer=activation)
         stem.add_module(f"conv_bn_relu_{i}", step)
         channels = wanted
-    last = nn.Conv2d(channels, hidden_dim, kernel_size=1)
-    nn.init.normal_(last.weight, mean=0.0, std=math.sqrt(2 / hidden_dim))
-    nn.init.zeros_(last.bias)
-    stem.add_module("conv_last", last)
+    stem.add_module("conv_last", nn.Conv2d(channels, hidden_dim, kernel_size=1))
     return stem
 
 
