@@ -340,8 +340,8 @@ def test_distributed_says_that_it_is_not_available() -> None:
     for ask in (mt.distributed.get_rank, mt.distributed.get_world_size, mt.distributed.barrier):
         with pytest.raises(ValueError, match="Default process group has not been initialized"):
             ask()
-    with pytest.raises(AttributeError, match="no attribute 'fsdp': training over several processes is left out"):
-        _ = mt.distributed.fsdp
+    with pytest.raises(AttributeError, match="no attribute 'pipelining': training over several processes is left out"):
+        _ = mt.distributed.pipelining
     with pytest.raises(NotImplementedError, match=r"distributed.is_available\(\)"):
         mt.distributed.ProcessGroup()
     with pytest.raises(ValueError, match="^all_reduce: Default process group has not been initialized"):
