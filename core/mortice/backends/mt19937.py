@@ -25,6 +25,7 @@ STATE_SIZE = _STATE.size
 _BLOCK = 16  # normal numbers are made so many at once
 _WIDE = 1 << 28  # ranges from which an integer takes two words
 _LOW = 0xFFFFFFFF
+_CHUNK = 1 << 24  # bytes that Python draws at once: it makes one integer of them, of fewer than 2^31 bits
 
 
 class MT19937:
@@ -114,7 +115,9 @@ class MT19937:
         return k.from_host(HostBuffer(pack(order, int64), (n,), int64), device)
 
     def _bytes(self, n: int) -> bytes:
-        return self._words.randbytes(n)
+        if n <= _CHUNK:
+            return self._words.randbytes(n)
+        return b"".join([self._words.randbytes(min(_CHUNK, n - at)) for at in range(0, n, _CHUNK)])
 
     def _array(self, k: Any, device: Device, n: int, dtype: DType) -> Any:
         return k.from_host(HostBuffer(self._bytes(n * dtype.itemsize), (n,), dtype), device)
