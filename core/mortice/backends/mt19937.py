@@ -90,6 +90,26 @@ class MT19937:
             made = k.concat([k.getitem(made, (slice(n - _BLOCK),)), last], axis=0)
         return k.reshape(k.astype(made, dtype), tuple(shape))
 
+    def random_normal_each(self, k: Any, device: Device, shape: Sequence[int], dtype: DType) -> Any:
+        """Draw from the standard normal in pairs, the second of each kept for the next, however many there are."""
+        n = prod(shape)
+        if n < _BLOCK:
+            return self.random_normal(k, device, shape, dtype)
+        parts, early = [], self._kept is not None
+        if early:
+            parts.append(k.full((1,), self._one_normal(), dtype=float64, device=device))
+        u = k.reshape(self._double(k, device, (n - early + 1) // 2 * 2), (-1, 2))
+        turn, length = (k.getitem(u, (slice(None), slice(i, i + 1))) for i in (0, 1))
+        radius = k.sqrt(k.multiply(k.log1p(k.negative(length)), -2.0))
+        angle = k.multiply(turn, 2.0 * math.pi)
+        pairs = k.concat([k.multiply(radius, k.cos(angle)), k.multiply(radius, k.sin(angle))], axis=1)
+        parts.append(k.reshape(pairs, (-1,)))
+        made = k.concat(parts, axis=0)
+        if (n - early) % 2:
+            self._kept = float(k.item(k.getitem(made, (n,))))
+            made = k.getitem(made, (slice(n),))
+        return k.reshape(k.astype(made, dtype), tuple(shape))
+
     def random_exponential(self, k: Any, device: Device, shape: Sequence[int], dtype: DType) -> Any:
         """Draw from the exponential distribution of rate 1, from a float64 uniform each."""
         made = k.negative(k.log1p(k.negative(self._double(k, device, prod(shape)))))
@@ -114,6 +134,24 @@ class MT19937:
             order[i], order[other] = order[other], order[i]
         return k.from_host(HostBuffer(pack(order, int64), (n,), int64), device)
 
+    def log_gammas(self, shapes: Sequence[float]) -> list[float]:
+        """Return logs of gamma variables of rate 1, drawn by Marsaglia and Tsang's method, one after the other."""
+        return [self._log_gamma(a) if 0 < a < math.inf else -math.inf if a == 0 else math.nan for a in shapes]
+
+    def _log_gamma(self, a: float) -> float:
+        power = 0.0
+        if a < 1:
+            power, a = math.log(1 - self._one_uniform()) / a, a + 1
+        d = a - 1 / 3
+        c = 1 / math.sqrt(9 * d)
+        while True:
+            x = self._one_normal()
+            if 1 + c * x <= 0:
+                continue
+            v, u = (1 + c * x) ** 3, 1 - self._one_uniform()
+            if math.log(u) < 0.5 * x * x + d * (1 - v + math.log(v)):
+                return power + math.log(d * v)
+
     def _bytes(self, n: int) -> bytes:
         if n <= _CHUNK:
             return self._words.randbytes(n)
@@ -134,11 +172,15 @@ class MT19937:
         bits = k.bitwise_or(upper, k.bitwise_and(k.bitwise_right_shift(pairs, 32), _LOW))
         return k.multiply(k.astype(bits, float64), 2.0**-53)
 
+    def _one_uniform(self) -> float:
+        (pair,) = struct.unpack("<Q", self._bytes(8))
+        return (pair >> 32 | (pair & 0x1FFFFF) << 32) * 2.0**-53
+
     def _one_normal(self) -> float:
         if self._kept is not None:
             made, self._kept = self._kept, None
             return made
-        turn, length = ((word >> 32 | (word & 0x1FFFFF) << 32) * 2.0**-53 for word in struct.unpack("<2Q", self._bytes(16)))
+        turn, length = self._one_uniform(), self._one_uniform()
         radius, angle = math.sqrt(-2.0 * math.log1p(-length)), 2.0 * math.pi * turn
         self._kept = radius * math.sin(angle)
         return radius * math.cos(angle)

@@ -373,7 +373,8 @@ _dropout.vjp(x=lambda k, g, keep, p: k.dropout(g, keep, p=p), jvp="linear")
 
 def keep_mask(x: Any, shape: Any, p: float) -> Any:
     """Draw a bool mask, False with probability p."""
-    return bernoulli_mask(1 - p, Size(shape), x._device)
+    shape = Size(shape)
+    return bernoulli_mask(1 - p, shape, x._device, like=x if shape == x.shape else None)
 
 
 def check_probability(name: str, p: float) -> None:

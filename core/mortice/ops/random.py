@@ -21,7 +21,7 @@ from mortice.op import TensorBase, number_of
 from mortice.ops.creation import given, kind_of
 from mortice.ops.data import check_dtype, finish, from_host, range_of
 from mortice.ops.elementwise import where
-from mortice.ops.movement import cast, in_format_like
+from mortice.ops.movement import cast, dense_order, in_format_like, in_order, keeps
 from mortice.ops.sort import searchsorted
 from mortice.shape import Size, check_sizes, out_of_memory, prod
 from mortice.tensor import make
@@ -50,20 +50,29 @@ def _take(generator: Any, n: int, device: Device) -> tuple[int, int, Device]:
     return (*_checked(generator).take(n, device), device)
 
 
-def _in_turn(draw: str, generator: Any, shape: Size, dtype: DType, device: Device, *given: Any) -> Any:
-    """Draw with an engine that makes one number after the other, if the generator has one; None elsewhere."""
+def _in_turn(
+    draw: str, generator: Any, shape: Size, dtype: DType, device: Device, *given: Any, like: Any = None
+) -> Any:
+    """Draw with an engine that makes one number after the other, if the generator has one; None elsewhere.
+
+    Numbers for a tensor `like` that lies in another order than rows come in its order, and normal ones one by one.
+    """
     generator = _checked(generator)
     base = device.base
     engine = generator.engine_for(base)
     if engine is None:
         return None
+    order = dense_order(like) if like is not None and like._device.level is None else None
+    if order is not None:
+        shape = Size([shape[d] for d in order])
+        draw = "random_normal_each" if draw == "random_normal" else draw
     levels = chain(drawing(device, 1)[0])[::-1]
     lanes = Size((*[level.size for level in levels if level.randomness == "different"], *shape))
     with generator._lock:
         made = make(getattr(engine, draw)(base.backend, base, lanes, *given), base, dtype, lanes)
     for level in levels:
         made = level.enter(made) if level.randomness == "different" else raise_to(made, level.above(made._device))
-    return made
+    return made if order is None else in_order(made, order)
 
 
 def _usual(name: str, kernel: str, generator: Any, shape: Size, dtype: DType, device: Device, *given: Any) -> Any:
@@ -84,7 +93,9 @@ def _floating(name: str, dtype: DType | None) -> DType:
     return found
 
 
-def _draw(name: str, kernel: str, shape: Size, dtype: DType, device: Device, generator: Any) -> Any:
+def _draw(
+    name: str, kernel: str, shape: Size, dtype: DType, device: Device, generator: Any, like: Any = None
+) -> Any:
     """Draw floats; a complex number takes its real and imaginary part from one stream, one after the other."""
     check_dtype(name, dtype, device)
     if dtype.kind == "c":
@@ -95,7 +106,7 @@ def _draw(name: str, kernel: str, shape: Size, dtype: DType, device: Device, gen
     if (made := _usual(name, kernel, generator, shape, dtype, device)) is not None:
         return made
     try:
-        if (made := _in_turn(kernel, generator, shape, dtype, device, dtype)) is not None:
+        if (made := _in_turn(kernel, generator, shape, dtype, device, dtype, like=like)) is not None:
             return made
         seed, offset, device = _take(generator, prod(shape), device)
         draw = getattr(device.backend, kernel)
@@ -152,7 +163,8 @@ def rand_like(
     """Draw uniform numbers in another tensor's shape, dtype and device."""
     where = input._device if device is None else resolve(device)
     kind = _floating("rand_like", dtype or input.dtype)
-    made = _draw("rand_like", "random_uniform", input.shape, kind, where, generator)
+    like = input if keeps(memory_format) else None
+    made = _draw("rand_like", "random_uniform", input.shape, kind, where, generator, like)
     return finish(in_format_like(made, input, memory_format), requires_grad, pin_memory)
 
 
@@ -163,7 +175,8 @@ def randn_like(
     """Draw normal numbers in another tensor's shape, dtype and device."""
     where = input._device if device is None else resolve(device)
     kind = _floating("randn_like", dtype or input.dtype)
-    made = _draw("randn_like", "random_normal", input.shape, kind, where, generator)
+    like = input if keeps(memory_format) else None
+    made = _draw("randn_like", "random_normal", input.shape, kind, where, generator, like)
     return finish(in_format_like(made, input, memory_format), requires_grad, pin_memory)
 
 
@@ -243,7 +256,8 @@ def _fitting(name: str, low: int, high: int, dtype: DType) -> int:
 
 
 def _integers(
-    name: str, low: Any, high: Any, shape: Size, dtype: DType, device: Device, generator: Any, whole: bool = False
+    name: str, low: Any, high: Any, shape: Size, dtype: DType, device: Device, generator: Any, whole: bool = False,
+    like: Any = None,
 ) -> Any:
     low, high = int(low), int(high)
     if low >= high:
@@ -255,7 +269,7 @@ def _integers(
         return cast(made, dtype)
     try:
         # PyTorch fills a dtype of up to 32 bits with one word each, however many values it has.
-        made = _in_turn("random_integers", generator, shape, int64, device, low, high, whole and dtype.itemsize < 8)
+        made = _in_turn("random_integers", generator, shape, int64, device, low, high, whole and dtype.itemsize < 8, like=like)
         if made is None:
             seed, offset, device = _take(generator, prod(shape), device)
             data = device.backend.random_integers(seed, offset, low, high, shape, device=device)
@@ -326,14 +340,14 @@ def randperm(
 # ---- drawing by probabilities ----
 
 
-def bernoulli_mask(p: Any, shape: Size, device: Device, generator: Any = None) -> Any:
+def bernoulli_mask(p: Any, shape: Size, device: Device, generator: Any = None, like: Any = None) -> Any:
     """Draw a bool tensor that is True with probability p (a number or a tensor)."""
     if not isinstance(p, TensorBase):
         made = _usual("bernoulli", "random_bernoulli", generator, shape, bool_, device, float(p), shape)
         if made is not None:
             return made
     kind = float32 if isinstance(p, TensorBase) and p.dtype is not float64 else float64
-    if (made := _in_turn("random_uniform", generator, shape, kind, device, kind)) is not None:
+    if (made := _in_turn("random_uniform", generator, shape, kind, device, kind, like=like)) is not None:
         return made < p
     seed, offset, device = _take(generator, prod(shape), device)
     given = raise_to(p, device)._data if isinstance(p, TensorBase) else float(p)
@@ -422,21 +436,21 @@ def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any =
         for what, value in (("from", from_), ("to", to), ("to - from", to - from_)):
             if not abs(value) <= most:
                 raise RuntimeError(f"uniform_: {what} is out of bounds for {self.dtype}; got {value}.")
-    u = _draw("uniform_", "random_uniform", self.shape, d, self._device, generator)
+    u = _draw("uniform_", "random_uniform", self.shape, d, self._device, generator, self)
     return _fill("uniform_", self, _moved(u, to - from_, from_))
 
 
 def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
     """Fill with normal numbers."""
     _check_std("normal_", std)
-    z = _draw("normal_", "random_normal", self.shape, _floating("normal_", self.dtype), self._device, generator)
+    z = _draw("normal_", "random_normal", self.shape, _floating("normal_", self.dtype), self._device, generator, self)
     return _fill("normal_", self, _moved(z, std, mean))
 
 
 def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
     """Fill with 1 with probability p, else 0."""
     if p.__class__ is float and 0 <= p <= 1:
-        return _fill("bernoulli_", self, bernoulli_mask(p, self.shape, self._device, generator))
+        return _fill("bernoulli_", self, bernoulli_mask(p, self.shape, self._device, generator, self))
     return _fill("bernoulli_", self, bernoulli(self.detach(), p, generator=generator))
 
 
@@ -445,14 +459,14 @@ def exponential_(self: Any, lambd: float = 1.0, *, generator: Any = None) -> Any
     if lambd <= 0:
         raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={lambd}")
     kind = _floating("exponential_", self.dtype)
-    made = _draw("exponential_", "random_exponential", self.shape, kind, self._device, generator)
+    made = _draw("exponential_", "random_exponential", self.shape, kind, self._device, generator, self)
     return _fill("exponential_", self, made if lambd == 1 else made / lambd)
 
 
 def _open_uniform(name: str, t: Any, generator: Any) -> Any:
     """Draw float64 (or the widest) uniforms that are never 0."""
     kind = t._device.widest_float
-    u = _draw(name, "random_uniform", t.shape, kind, t._device, generator)
+    u = _draw(name, "random_uniform", t.shape, kind, t._device, generator, t)
     return u + 2.0 ** (-54 if kind is float64 else -25)
 
 
@@ -469,7 +483,9 @@ def log_normal_(self: Any, mean: float = 1.0, std: float = 2.0, *, generator: An
     if std <= 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
     kind = _floating("log_normal_", self.dtype)
-    z = _draw("log_normal_", "random_normal", self.shape, kind, self._device, generator)
+    z = _in_turn("random_normal_each", generator, self.shape, kind, self._device, kind, like=self)
+    if z is None:
+        z = _draw("log_normal_", "random_normal", self.shape, kind, self._device, generator)
     return _fill("log_normal_", self, (z * std + mean).exp())
 
 
@@ -493,7 +509,7 @@ def random_(self: Any, from_: Any = None, to: Any = ..., *, generator: Any = Non
     if to is None or to is ...:
         last = 1 if d is bool_ else int(2 / _limits(d).eps) if d.kind in "fc" else min(_limits(d).max, 2**63 - 1)
         to = last + 1
-    return _fill("random_", self, _integers("random_", from_ or 0, to, self.shape, d, self._device, generator, whole))
+    return _fill("random_", self, _integers("random_", from_ or 0, to, self.shape, d, self._device, generator, whole, self))
 
 
 # ---- seeds and states ----

@@ -97,6 +97,38 @@ def test_integers_from_a_range_and_permutations() -> None:
     same(lambda T: [T.randperm(n) for n in (0, 1, 2, 7, 3000)])
 
 
+IN_ORDER: dict[str, Draw] = {
+    "rand_like": lambda T: T.rand_like(T.ones(5, 4, 7).permute(2, 0, 1)),
+    "randn_like": lambda T: T.randn_like(T.ones(5, 4, 7).permute(2, 0, 1)),
+    "randn_like, few": lambda T: [T.randn(1), T.randn_like(T.ones(2, 3).t()), T.randn(1)],
+    "randn_like, after one": lambda T: [T.randn(1), T.randn_like(T.ones(5, 8).t()), T.randn(1), T.randn(1)],
+    "randn_like, odd": lambda T: [T.randn_like(T.ones(5, 7).t()), T.randn(1), T.randn(1)],
+    "randn_like, contiguous": lambda T: T.randn_like(T.ones(5, 8).t(), memory_format=T.contiguous_format),
+    "normal_": lambda T: T.empty(5, 8).t().normal_(1, 2),
+    "uniform_": lambda T: T.empty(2, 3, 4, 5).to(memory_format=T.channels_last).uniform_(-1, 1),
+    "bernoulli_": lambda T: T.empty(5, 8).t().bernoulli_(0.3),
+    "exponential_": lambda T: T.empty(5, 8).t().exponential_(),
+    "random_": lambda T: T.empty(5, 8, dtype=T.int64).t().random_(0, 50),
+    "log_normal_": lambda T: T.empty(20).log_normal_(0.5, 0.7),
+    "dropout": lambda T: T.nn.functional.dropout(T.ones(6, 5, 4).transpose(0, 1), 0.4),
+    "dropout, channels_last": lambda T: T.nn.functional.dropout(T.ones(2, 3, 4, 5).to(memory_format=T.channels_last), 0.4),
+    "dropout2d": lambda T: T.nn.functional.dropout2d(T.ones(2, 3, 4, 5).to(memory_format=T.channels_last), 0.4),
+    "dropout of what was expanded": lambda T: T.nn.functional.dropout(T.ones(6, 1).expand(6, 5), 0.4),
+    "bernoulli": lambda T: T.bernoulli(T.full((5, 8), 0.3).t()),
+    "attention": lambda T: T.nn.functional.scaled_dot_product_attention(
+        *(T.linspace(0, 1, 120).reshape(2, 5, 3, 4).transpose(1, 2) for _ in range(3)), dropout_p=0.3
+    ),
+    "LSTM": lambda T: T.nn.LSTM(3, 4, 2, dropout=0.5, batch_first=True)(T.ones(2, 5, 3))[0],
+    "TransformerEncoderLayer": lambda T: T.nn.TransformerEncoderLayer(8, 2, 16, 0.3, batch_first=True)(T.ones(2, 5, 8)),
+    "MultiheadAttention": lambda T: T.nn.MultiheadAttention(8, 2, dropout=0.3)(*[T.linspace(0, 1, 80).reshape(5, 2, 8)] * 3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IN_ORDER)
+def test_numbers_come_in_the_order_of_memory(name: str) -> None:
+    same(IN_ORDER[name], 1e-5)
+
+
 def test_numbers_kept_back() -> None:
     same(lambda T: [T.randn(1), T.randn(2), T.randn(20), T.randn(1), T.randn(3, dtype=T.float64)])
 
@@ -132,6 +164,8 @@ for _made in (
     "Normal(0.0, 1.0)", "Categorical(T.ones(2, 5))", "Bernoulli(T.ones(4) * 0.3)", "Uniform(0.0, 2.0)", "Gumbel(0.0, 1.0)",
     "Exponential(T.ones(3))", "Cauchy(0.0, 1.0)", "MultivariateNormal(T.zeros(3), T.eye(3))", "LogNormal(0.0, 1.0)",
     "Multinomial(10, T.ones(4))", "Weibull(T.ones(2), 2.0)", "HalfNormal(1.0)", "RelaxedBernoulli(1.0, T.ones(2) * 0.4)",
+    "Gamma(T.linspace(0.2, 9, 4), 2.0)", "Beta(T.full((3,), 0.2), 0.2)", "Dirichlet(T.linspace(0.5, 3, 4))", "Chi2(T.ones(3))",
+    "StudentT(T.full((3,), 4.0))", "FisherSnedecor(T.full((3,), 4.0), 3.0)", "InverseGamma(T.full((3,), 4.0), 3.0)",
 ):  # fmt: skip
     OTHERS[_made] = lambda T, _made=_made: eval(f"T.distributions.{_made}", {"T": T}).sample((7,))
 
