@@ -47,7 +47,7 @@ GALLERY_SMALL = {
     "wgan": ([*TINY_GAN, "--limit", "160"], ["fake_samples_epoch_002.png", "real_samples.png"], ("distance", 0.0, 1)),
     "vae": (["--imageSize", "8", "--hidden", "64", "--lr", "0.004"], ["pairs.png", "plane.png"], ("loss", 34.0, -1)),
     "cifar_resnet": ([*TINY_NET, "--classes", "0", "1", "--batchSize", "32"], ["read.png"], ("accuracy", 0.9, 1)),
-    "finetune": ([*TINY_NET, "--shots", "6", "--batchSize", "8"], ["read.png"], ("loss", 1.5, -1)),
+    "finetune": ([*TINY_NET, "--shots", "8", "--batchSize", "8"], ["read.png"], ("loss", 1.5, -1)),
     "char_lstm": (
         ["--hidden", "48", "--limit", "6000", "--seqLength", "32", "--batchSize", "8", "--lr", "0.02"],
         ["surprise.png", "written.txt"],

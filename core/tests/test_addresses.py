@@ -39,6 +39,7 @@ LEAD = [
     ("fx.experimental", "wrap", mt.fx.wrap),
     ("fx.experimental.proxy_tensor", "get_proxy_mode", eval_frame.get_proxy_mode),
     ("jit.annotations", "Optional", Optional),
+    ("nn.parallel._functions", "Gather", importlib.import_module("mortice.nn.parallel.scatter_gather").Gather),
     ("optim._muon", "Muon", mt.optim.Muon),
     ("optim.adadelta", "Adadelta", mt.optim.Adadelta),
     ("optim._adafactor", "Adafactor", mt.optim.Adafactor),
