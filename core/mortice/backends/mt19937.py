@@ -173,7 +173,7 @@ class MT19937:
         return k.multiply(k.astype(bits, float64), 2.0**-53)
 
     def _one_uniform(self) -> float:
-        (pair,) = struct.unpack("<Q", self._bytes(8))
+        pair = int.from_bytes(self._bytes(8), "little")
         return (pair >> 32 | (pair & 0x1FFFFF) << 32) * 2.0**-53
 
     def _one_normal(self) -> float:

@@ -67,12 +67,13 @@ _PLAIN = {"AutoContrast", "Equalize", "Invert"}
 
 
 def _space(
-    names: str, shear: float, translate: tuple[float, float], turn: float, colour: float, bits: tuple[int, int]
-) -> dict[str, Any]:
+    names: str, shear: float, translate: tuple[float, float], turn: float, colour: float, bits: tuple[int, int],
+    white: float = 255.0,
+) -> dict[str, Any]:  # fmt: skip
     """Return the first and the last magnitude of each change, None for those that have none."""
     ranges: dict[str, Any] = {
         "ShearX": (0.0, shear), "ShearY": (0.0, shear), "TranslateX": (0.0, translate[0]),
-        "TranslateY": (0.0, translate[1]), "Rotate": (0.0, turn), "Posterize": bits, "Solarize": (255.0, 0.0),
+        "TranslateY": (0.0, translate[1]), "Rotate": (0.0, turn), "Posterize": bits, "Solarize": (white, 0.0),
         **dict.fromkeys(_COLOURS.split(), (0.0, colour)),
     }  # fmt: skip
     return {name: ranges.get(name) for name in names.split()}

@@ -55,9 +55,8 @@ class _Policy(Filling, Transform):
         raise NotImplementedError
 
     def _apply(self, img: Any, name: str, magnitude: float) -> Any:
-        if name == "Solarize" and isinstance(img, Tensor) and img.dtype != mortice.uint8:
-            # The magnitudes count to 255, as bytes do; other images have a white of their own.
-            magnitude = magnitude / 255.0 * _v1.F._tensor.max_value(img.dtype)
+        if name == "Solarize":  # whose magnitudes are parts of white
+            magnitude *= _v1.F._tensor.max_value(img.dtype) if isinstance(img, Tensor) else 255.0
         return _v1._apply(img, name, magnitude, self.interpolation, self._fill_for(img), F)
 
 
@@ -83,7 +82,7 @@ class AutoAugment(_Policy):
 
     def _changed(self, img: Any) -> Any:
         names = f"{_v1._MOVES} {_v1._COLOURS} {_v1._LEVELS} Invert"
-        space = _v1._space(names, 0.3, _moves(img), 30.0, 0.9, (8, 4))
+        space = _v1._space(names, 0.3, _moves(img), 30.0, 0.9, (8, 4), white=1.0)
         for name, p, i in self._policies[integer(0, len(self._policies))]:
             if chance() <= p:
                 magnitude = 0.0 if i is None else _v1._magnitude(name, space[name], i, 10)
@@ -109,7 +108,7 @@ class RandAugment(_Policy):
         self.num_ops, self.magnitude, self.num_magnitude_bins = num_ops, magnitude, num_magnitude_bins
 
     def _changed(self, img: Any) -> Any:
-        space = _v1._space(_NAMES, 0.3, _moves(img), 30.0, 0.9, (8, 4))
+        space = _v1._space(_NAMES, 0.3, _moves(img), 30.0, 0.9, (8, 4), white=1.0)
         for _ in range(self.num_ops):
             img = self._apply(img, *_v1._draw(space, self.num_magnitude_bins, lambda: self.magnitude, _negative))
         return img
@@ -129,7 +128,7 @@ class TrivialAugmentWide(_Policy):
 
     def _changed(self, img: Any) -> Any:
         bins = self.num_magnitude_bins
-        space = _v1._space(_NAMES, 0.99, (32.0, 32.0), 135.0, 0.99, (8, 2))
+        space = _v1._space(_NAMES, 0.99, (32.0, 32.0), 135.0, 0.99, (8, 2), white=1.0)
         return self._apply(img, *_v1._draw(space, bins, lambda: integer(0, bins), _negative))
 
 
@@ -167,7 +166,7 @@ class AugMix(_Policy):
         pixels = img.as_subclass(Tensor) if isinstance(img, Tensor) else F.pil_to_tensor(img)
         h, w = pixels.shape[-2:]
         names = f"{_v1._MOVES} {_v1._LEVELS} {_v1._COLOURS if self.all_ops else ''}"
-        space = _v1._space(names, 0.3, (w / 3.0, h / 3.0), 30.0, 0.9, (4, 0))
+        space = _v1._space(names, 0.3, (w / 3.0, h / 3.0), 30.0, 0.9, (4, 0), white=1.0)
         batch = pixels.reshape([1] * ((5 if isinstance(img, Video) else 4) - pixels.ndim) + list(pixels.shape))
         each = batch.shape[0], *(1,) * (batch.ndim - 1)
         shares = self._weights(2, batch)
