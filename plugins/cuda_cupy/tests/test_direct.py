@@ -96,8 +96,9 @@ def test_fills_have_the_bits_of_their_number() -> None:
     for dtype in (*FLOATS, mt.int8, mt.uint8, mt.int32, mt.uint64, mt.bool):
         for n in (1, 7, 4097):
             same(mt.full((n,), 1, dtype=dtype, device="cuda"), mt.full((n,), 1, dtype=dtype))
-    for value in (0.1, -2.5, float("inf"), 1e300):
+    for value in (0.1, -2.5, float("inf"), 3.4e38):
         same(mt.full((3,), value, device="cuda"), mt.full((3,), value))
+    same(mt.full((3,), 1e300, dtype=mt.float64, device="cuda"), mt.full((3,), 1e300, dtype=mt.float64))
     same(mt.full((3,), -7, dtype=mt.int16, device="cuda"), mt.full((3,), -7, dtype=mt.int16))
 
 
