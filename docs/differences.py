@@ -32,7 +32,7 @@ def from_oracle() -> list[str]:
     table = tomllib.loads((ROOT / "core" / "tests" / "oracle" / "differences.toml").read_text(encoding="utf-8"))
     lines = []
     for entry in table["difference"]:
-        ops = "everywhere" if entry["ops"] == ["*"] else ", ".join(f"`{name}`" for name in entry["ops"])
+        ops = ", ".join(f"`{name}`" for name in entry["ops"])
         checks = "" if entry["checks"] == ["*"] else f" ({', '.join(entry['checks']).replace('_', ' ')})"
         lines.append(f"- {ops}{checks}: {entry['reason']}.")
     return lines

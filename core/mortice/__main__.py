@@ -47,6 +47,10 @@ def main(argv: list[str] | None = None) -> int:
         "--random", choices=("mt19937", "philox"), default="mt19937", dest="engine",
         help="what a seed gives: PyTorch's numbers on the CPU (mt19937, the default), or mortice's, faster and the same everywhere",
     )  # fmt: skip
+    ran.add_argument(
+        "--type-promotion", choices=("pytorch", "standard"), default="pytorch",
+        help="whether tensors without dims count less where dtypes meet, as in PyTorch (the default), or as much as any",
+    )  # fmt: skip
     ran.add_argument("-m", dest="module", action="store_true", help="run a module by its name, as `python -m` does")
     ran.add_argument("script", nargs=argparse.REMAINDER, metavar="SCRIPT ...", help="the script, or the module, and its arguments")
     arguments = parser.parse_args(argv)
@@ -63,7 +67,10 @@ def main(argv: list[str] | None = None) -> int:
 
         if not arguments.script:
             ran.error("expected a script; got none.")
-        run(arguments.script, module=arguments.module, engine=arguments.engine)
+        run(
+            arguments.script, module=arguments.module, engine=arguments.engine,
+            type_promotion=arguments.type_promotion,
+        )  # fmt: skip
         return 0
     # What a plugin prints while it loads must not end up in the listing.
     with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import os
 
 from mortice.errors import DTypeError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
 
@@ -146,6 +148,7 @@ def as_dtype(name: str, d: Any) -> DType:
 
 class _Default:
     float: DType = float32
+    promotion = "standard"
 
 
 def get_default_dtype() -> DType:
@@ -181,6 +184,62 @@ def promote_scalar(d: DType, value: Any) -> DType:
     if isinstance(value, builtins.float):
         return d if d.kind in "fc" else _Default.float
     return d.to_complex() if d.kind in "fc" else _Default.float.to_complex()
+
+
+_TYPE_PROMOTIONS = ("standard", "pytorch")
+
+
+def get_type_promotion() -> str:
+    """Return the rule by which tensors of several dtypes meet: "standard" or "pytorch"."""
+    return _Default.promotion
+
+
+def set_type_promotion(rule: str) -> None:
+    """Choose how much tensors without dims count where dtypes meet: "standard" as much as any, "pytorch" less.
+
+    The array API standard, NumPy 2 and JAX know one rule for all shapes. In PyTorch a tensor without dims gives way to those
+    that have some, unless it is of a higher kind: float32 of shape (3,) times float64 of shape () is float32. Programs that
+    were written for PyTorch may lean on that, and `python -m mortice run` begins with it. It holds for the whole process,
+    operators of arrays in `mortice.array_api` among it. The environment variable MORTICE_TYPE_PROMOTION sets it at the start.
+
+    Raises:
+        ValueError: for another name.
+    """
+    if rule not in _TYPE_PROMOTIONS:
+        known = " or ".join(map(repr, _TYPE_PROMOTIONS))
+        raise ValueError(f"set_type_promotion: expected {known}; got {rule!r}.")
+    _Default.promotion = rule
+
+
+if "MORTICE_TYPE_PROMOTION" in os.environ:
+    set_type_promotion(os.environ["MORTICE_TYPE_PROMOTION"])
+
+
+def dtype_of_all(tensors: Iterable[Any], numbers: Iterable[Any] = ()) -> DType:
+    """Return the dtype in which tensors, at least one, and Python numbers meet: `promote_types` for whole operands."""
+    found: DType | None = None
+    weak: DType | None = None  # of tensors without dims, where they count less
+    dims_decide = _Default.promotion == "pytorch"
+    for t in tensors:
+        if dims_decide and not t.shape:
+            weak = t.dtype if weak is None else promote_types(weak, t.dtype)
+        elif t.dtype is not found:
+            found = t.dtype if found is None else promote_types(found, t.dtype)
+    if weak is not None:
+        for value in numbers:
+            weak = promote_scalar(weak, value)
+        return weak if found is None else raised(found, weak)
+    for value in numbers:
+        found = scalar_dtype(value) if found is None else promote_scalar(found, value)
+    assert found is not None
+    return found
+
+
+def raised(d: DType, weak: DType) -> DType:
+    """Return the dtype of what has dims, raised to the kind of what has none."""
+    if d.kind in "fc":
+        return d.to_complex() if weak.kind == "c" else d
+    return promote_types(d, weak) if d.kind == "b" or weak.kind in "fc" else d
 
 
 def can_cast(from_: DType, to: DType) -> builtins.bool:

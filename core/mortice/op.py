@@ -17,12 +17,12 @@ from mortice.catalog import OPS as CATALOG
 from mortice.dtype import (
     DType,
     bool_,
+    dtype_of_all,
     finfo,
     get_default_dtype,
     iinfo,
     int64,
     promote_scalar,
-    promote_types,
     scalar_dtype,
 )
 from mortice.errors import DeviceError, DTypeError
@@ -593,9 +593,11 @@ def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None) ->
             return ACROSS_LEVELS(op, one_place(op, args, tensors), attrs, out)
     for t in moving[1:]:
         if t.dtype is not d:
-            d = promote_types(d, t.dtype)
-    for value in numbers:
-        d = promote_scalar(d, value)
+            d = dtype_of_all(moving, numbers)
+            break
+    else:
+        for value in numbers:
+            d = promote_scalar(d, value)
     if numbers and op.operand is not None:
         for a in (*moving, *numbers):
             op.operand(op, a.dtype if isinstance(a, TensorBase) else scalar_dtype(a))

@@ -9,7 +9,7 @@ from typing import Any
 
 from mortice import node as _node
 from mortice import op as _op
-from mortice.dtype import DType, bool_, int64, promote_types
+from mortice.dtype import DType, bool_, dtype_of_all, int64
 from mortice.errors import ShapeError
 from mortice.modes import enable_grad, modes
 from mortice.mutation import check_writable
@@ -444,7 +444,6 @@ def block_diag(*tensors: Any) -> Any:
     parts = many("block_diag", tensors)
     if not parts:
         return filled(Size((1, 0)), 0, _op.get_default_dtype(), resolve(None))
-    d = parts[0].dtype
     for i, x in enumerate(parts):
         if len(x.shape) > 2:
             raise RuntimeError(
@@ -452,7 +451,7 @@ def block_diag(*tensors: Any) -> Any:
                 "dimensions"
             )
         _op.check_device(_take.op, parts[0], x)
-        d = promote_types(d, x.dtype)
+    d = dtype_of_all(parts)
     parts = [atleast_2d(cast(x, d)) for x in parts]
     width = sum(x.shape[1] for x in parts)
     rows, left = [], 0

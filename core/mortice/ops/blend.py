@@ -6,7 +6,7 @@ from typing import Any
 
 from mortice import op as _op
 from mortice.backends.kernel_tools import is_number
-from mortice.dtype import DType, promote_scalar
+from mortice.dtype import DType, promote_scalar, promote_types, raised
 from mortice.errors import DTypeError
 from mortice.op import Op, TensorBase, broadcast, op, promote
 from mortice.ops.elementwise import check_alpha, common_dtype, deprecated, same_dtypes
@@ -110,7 +110,8 @@ def lerp(input: Any, end: Any, weight: Any, *, out: Any = None) -> Any:
     if isinstance(weight, TensorBase) and weight.dtype is not input.dtype:
         if weight.shape:
             same_dtypes("lerp", ("input", input), ("weight", weight))
-        weight = _op.CAST(weight, input.dtype)
+        d = raised(input.dtype, weight.dtype) if input.shape else promote_types(input.dtype, weight.dtype)
+        input, end, weight = [_op.CAST(x, d) for x in (input, end, weight)]
     return _lerp(input, end, weight, out=out)
 
 

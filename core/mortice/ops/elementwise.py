@@ -12,7 +12,7 @@ from typing import Any
 
 from mortice import op as _op
 from mortice.backends.kernel_tools import is_number, like
-from mortice.dtype import DType, bool_, complex128, float32, float64, promote_scalar, promote_types, scalar_dtype
+from mortice.dtype import DType, bool_, complex128, dtype_of_all, float32, float64, promote_types, scalar_dtype
 from mortice.errors import DTypeError
 from mortice.node import TENSOR_KERNELS
 from mortice.op import (
@@ -49,14 +49,13 @@ def zeros(k: Any, g: Any) -> Any:
 
 def common_dtype(*operands: Any) -> DType:
     """Return the dtype in which tensors and Python numbers meet; at least one is a tensor."""
-    found: Any = None
+    tensors, numbers = [], []
     for x in operands:
         if isinstance(x, TensorBase):
-            found = x.dtype if found is None else promote_types(found, x.dtype)
-    for x in operands:
-        if is_number(x):
-            found = scalar_dtype(x) if found is None else promote_scalar(found, x)
-    return found  # type: ignore[no-any-return]
+            tensors.append(x)
+        elif is_number(x):
+            numbers.append(x)
+    return dtype_of_all(tensors, numbers)
 
 
 def same_dtypes(name: str, *named: tuple[str, Any]) -> None:

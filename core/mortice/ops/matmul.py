@@ -9,7 +9,7 @@ from typing import Any
 
 from mortice import op as _op
 from mortice.backends.kernel_tools import is_number
-from mortice.dtype import promote_types
+from mortice.dtype import dtype_of_all, promote_types
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting, modes
 from mortice.mutation import inplace
@@ -298,7 +298,7 @@ def addr(input: Any, vec1: Any, vec2: Any, *old: Any, beta: Any = 1, alpha: Any 
     if old:
         return _by_position(addr, (input, vec1, vec2, *old), out)
     _rank("addr", vec1, "vec1", 1), _rank("addr", vec2, "vec2", 1)
-    d = promote_types(input.dtype, promote_types(vec1.dtype, vec2.dtype))
+    d = dtype_of_all((input, vec1, vec2))
     product = outer(cast(vec1, d), cast(vec2, d))
     beta, alpha = _op.number_of("addr", "beta", beta), _op.number_of("addr", "alpha", alpha)
     for argument, value in (("beta", beta), ("alpha", alpha)):

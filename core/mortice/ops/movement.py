@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from mortice import node as _node
 from mortice import op as _op
-from mortice.dtype import DType, as_dtype, bool_, promote_types
+from mortice.dtype import DType, as_dtype, bool_, dtype_of_all
 from mortice.errors import DTypeError, ShapeError
 from mortice.graph import Node, next_seq
 from mortice.layout import channels_last, channels_last_3d, contiguous_format, preserve_format
@@ -496,10 +496,10 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None)
     parts = _tensors("cat", tensors)
     if not parts:
         raise ShapeError("cat: expected a non-empty list of Tensors.")
-    d, kept = parts[0].dtype, parts
+    d, kept, mixed = parts[0].dtype, parts, False
     for x in parts:
         if x.dtype is not d:
-            d = promote_types(d, x.dtype)
+            mixed = True
         if x.shape == (0,):  # joins with anything, as in PyTorch
             kept = [x for x in kept if x.shape != (0,)]
     if not kept:
@@ -507,6 +507,8 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None)
     ndim = len(kept[0].shape)
     if ndim == 0:
         raise RuntimeError("cat: zero-dimensional tensor (at position 0) cannot be concatenated. Use stack.")
+    if mixed:
+        d = dtype_of_all(parts)
     axis = check_dim("cat", dim if axis is None else axis, ndim)
     joined = _cat(*[x if x.dtype is d else cast(x, d) for x in kept], axis=axis)
     return joined if out is None else _op.WRITE_OUT("cat", out, joined)
@@ -545,16 +547,18 @@ def stack(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = Non
     parts = _tensors("stack", tensors)
     if not parts:
         raise RuntimeError("stack: expected a non-empty list of Tensors.")
-    first, d = parts[0].shape, parts[0].dtype
+    first, d, mixed = parts[0].shape, parts[0].dtype, False
     for x in parts:
         if x.dtype is not d:
-            d = promote_types(d, x.dtype)
+            mixed = True
         if x.shape != first:
             i = next(i for i, x in enumerate(parts) if x.shape != first)
             raise ShapeError(
                 f"stack: stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
                 f"{list(x.shape)} at entry {i}."
             )
+    if mixed:
+        d = dtype_of_all(parts)
     axis = check_dim("stack", dim if axis is None else axis, len(first) + 1)
     made = _stack(*[x if x.dtype is d else cast(x, d) for x in parts], axis=axis)
     return made if out is None else _op.WRITE_OUT("stack", out, made)

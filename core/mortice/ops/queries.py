@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mortice.dtype import DType, promote_scalar, promote_types, scalar_dtype
+from mortice.dtype import DType, dtype_of_all, promote_types, scalar_dtype
 from mortice.mutation import layout
 from mortice.op import TensorBase
 from mortice.ops.storage import TypedStorage, UntypedStorage
@@ -77,15 +77,13 @@ def is_nonzero(input: Any) -> bool:
 def result_type(tensor: Any, other: Any) -> DType:
     """Return the dtype of an operation on two tensors or numbers.
 
-    Differs from torch: a 0-d tensor counts like any other.
+    Differs from torch: a 0-d tensor counts like any other, unless `set_type_promotion("pytorch")` was called.
     """
-    if isinstance(tensor, TensorBase) and isinstance(other, TensorBase):
-        return promote_types(tensor.dtype, other.dtype)
-    if isinstance(tensor, TensorBase):
-        return promote_scalar(tensor.dtype, other)
-    if isinstance(other, TensorBase):
-        return promote_scalar(other.dtype, tensor)
-    return promote_types(scalar_dtype(tensor), scalar_dtype(other))
+    both = (tensor, other)
+    tensors = [x for x in both if isinstance(x, TensorBase)]
+    if not tensors:
+        return promote_types(scalar_dtype(tensor), scalar_dtype(other))
+    return dtype_of_all(tensors, [x for x in both if not isinstance(x, TensorBase)])
 
 
 def is_set_to(self: Any, tensor: Any) -> bool:

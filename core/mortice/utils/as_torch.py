@@ -1,7 +1,7 @@
 """mortice where programs look for PyTorch: `import torch` and `import torchvision` give mortice, in libraries too.
 
-`python -m mortice run train.py` runs a script so, with PyTorch's random numbers on the CPU; `install()` does the former for
-what a program imports from then on.
+`python -m mortice run train.py` runs a script so, with PyTorch's random numbers on the CPU and its type promotion;
+`install()` does the former for what a program imports from then on.
 """
 
 from __future__ import annotations
@@ -109,12 +109,13 @@ def _watched(build: Any) -> Any:
     return watching
 
 
-def run(arguments: Sequence[str], *, module: bool, engine: str) -> None:
+def run(arguments: Sequence[str], *, module: bool, engine: str, type_promotion: str) -> None:
     """Run a script, or a module by its name, with its arguments, as `python` does; `import torch` gives mortice.
 
-    Its random numbers are those of `engine`, as `mortice.random.set_engine` has them.
+    Random numbers and the meeting of dtypes are as `mortice.random.set_engine` and `mortice.set_type_promotion` have them.
     """
     install()
+    mortice.set_type_promotion(type_promotion)
     mortice.random.set_engine(engine)
     sys.argv[:] = arguments
     if module:

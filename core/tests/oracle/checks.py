@@ -164,7 +164,7 @@ CHECKS: dict[str, Callable[[Run, Any], None]] = {
 def check(subject: Subject, name: str, kind: str, dtypes: list[str] | None = None) -> Run:
     """Run one check of an op, on each form of it that PyTorch's table has."""
     run = Run(subject, name, kind, dtypes)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), subject.pytorchs_promotion():
         warnings.simplefilter("ignore")
         if not subject.has(name):
             run.fail("missing", "there is no op of this name")

@@ -47,7 +47,6 @@ class Failure:
     kind: str  # missing value dtype shape structure requires_grad input raised accepted exception
     detail: str
     sample: str
-    conditions: frozenset[str] = frozenset()
 
     def __str__(self) -> str:
         return f"{self.check}[{self.op}, {self.dtype}] {self.kind}: {self.detail}" + f"\n    {self.sample}" * bool(

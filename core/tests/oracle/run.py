@@ -34,8 +34,7 @@ class Run:
     def fail(self, kind: str, detail: str, dtype: Any = "-", sample: Any = None, how: str = "") -> None:
         """Note a difference."""
         text = "" if sample is None else f"{how or self.name}{describe_call(sample)}"
-        met = frozenset() if sample is None else samples.conditions(sample)
-        self.failures.append(Failure(self.name, self.check, dtype_name(dtype), kind, detail, text, met))
+        self.failures.append(Failure(self.name, self.check, dtype_name(dtype), kind, detail, text))
 
     def chosen(self, op: Any, dtypes: tuple[torch.dtype, ...], supported: Any) -> Iterator[torch.dtype]:
         """Yield the dtypes to go through."""

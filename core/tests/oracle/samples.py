@@ -149,16 +149,6 @@ def draws(op: Any) -> bool:
     return code is not None and "wrapper_set_seed" in code.co_names
 
 
-def conditions(sample: Any) -> frozenset[str]:
-    """Name what differences.toml may ask of a sample (`when`)."""
-    present = list(tensors(parts(sample)))
-    shaped = {t.dtype for t in present if t.ndim > 0}
-    every = {t.dtype for t in present}
-    if shaped and functools.reduce(torch.promote_types, shaped) != functools.reduce(torch.promote_types, every):
-        return frozenset({"mixed_0d"})
-    return frozenset()
-
-
 def describe(value: Any) -> str:
     """Write a sample or a result on one line, tensors with their values where they are few."""
     if isinstance(value, torch.Tensor):

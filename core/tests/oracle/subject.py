@@ -10,7 +10,7 @@ import dataclasses
 import functools
 import importlib
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,20 @@ class Subject:
         self.module = module
         self.Tensor = module.Tensor
         self.moved: dict[Any, Any] = {}
+
+    @contextlib.contextmanager
+    def pytorchs_promotion(self) -> Iterator[None]:
+        """Let dtypes meet as they do in PyTorch, in a module that has a switch for it."""
+        switch = getattr(self.module, "set_type_promotion", None)
+        if switch is None:
+            yield
+            return
+        before = self.module.get_type_promotion()
+        switch("pytorch")
+        try:
+            yield
+        finally:
+            switch(before)
 
     # ---- functions ----
 

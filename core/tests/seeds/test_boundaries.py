@@ -23,6 +23,13 @@ def test_MA02_a_tensor_without_dims_promotes_like_any_other():
     assert (mt.ones(2) + mt.tensor(1.0, dtype=mt.float64)).dtype is mt.float64
     assert (mt.ones(2, dtype=mt.int8) + mt.tensor(1)).dtype is mt.int64
     assert (mt.ones(2) + 1.0).dtype is mt.float32  # as opposed to Python's numbers
+    mt.set_type_promotion("pytorch")
+    try:
+        assert (mt.ones(2) + mt.tensor(1.0, dtype=mt.float64)).dtype is mt.float32
+        assert (mt.ones(2, dtype=mt.int8) + mt.tensor(1)).dtype is mt.int8
+        assert (mt.ones(2, dtype=mt.int8) + mt.tensor(1.0)).dtype is mt.float32
+    finally:
+        mt.set_type_promotion("standard")
 
 
 @pytest.mark.parametrize(
