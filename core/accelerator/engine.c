@@ -6,7 +6,7 @@
    What is done with tensors themselves is in `tensors.h`. */
 #include "tensors.h"
 
-#define VERSION 4 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
+#define VERSION 5 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
 
 /* ---- a function with a fast case ---- */
 
@@ -288,6 +288,30 @@ static PyObject *call_getitem(PyObject *self, PyObject *const *args, size_t narg
     return t;
 }
 
+/* A public function that is no op: where an attribute is missing, `explain(function, error, values, names)` may know which
+   operand lacks it, and returns the error to raise instead, or None. */
+static PyObject *call_guarded(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names) {
+    Fast *f = (Fast *)self;
+    PyObject *found = PyObject_Vectorcall(f->python, args, nargsf, names);
+    if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
+    PyObject *type, *error, *trace;
+    PyErr_Fetch(&type, &error, &trace);
+    PyErr_NormalizeException(&type, &error, &trace);
+    if (trace) PyException_SetTraceback(error, trace);
+    Py_ssize_t n = PyVectorcall_NARGS(nargsf) + (names ? PyTuple_GET_SIZE(names) : 0);
+    PyObject *values = PyTuple_New(n), *better = NULL;
+    for (Py_ssize_t i = 0; values && i < n; i++) PyTuple_SET_ITEM(values, i, Py_NewRef(args[i]));
+    if (values) better = PyObject_CallFunctionObjArgs(f->shape, f->python, error, values, names ? names : no_sizes, NULL);
+    if (better && better != Py_None) PyErr_SetObject((PyObject *)Py_TYPE(better), better);
+    else if (better) PyErr_Restore(Py_NewRef(type), Py_NewRef(error), Py_XNewRef(trace));
+    Py_XDECREF(better);
+    Py_XDECREF(values);
+    Py_XDECREF(type);
+    Py_XDECREF(error);
+    Py_XDECREF(trace);
+    return NULL;
+}
+
 /* It looks like the Python function, which carries its name, signature and documentation. */
 static PyObject *fast_bind(PyObject *self, PyObject *obj, PyObject *Py_UNUSED(type)) {
     return obj && obj != Py_None ? PyMethod_New(self, obj) : Py_NewRef(self);
@@ -403,6 +427,19 @@ static PyObject *fast(PyObject *Py_UNUSED(module), PyObject *args) { /* fast(kin
     return (PyObject *)f;
 }
 
+static PyObject *guard(PyObject *Py_UNUSED(module), PyObject *args) { /* guard(python, explain) */
+    PyObject *python, *explain;
+    if (!PyArg_ParseTuple(args, "OO", &python, &explain)) return NULL;
+    Fast *f = PyObject_GC_New(Fast, &FastType);
+    if (!f) return NULL;
+    memset((char *)f + offsetof(Fast, call), 0, sizeof(Fast) - offsetof(Fast, call));
+    f->call = call_guarded;
+    f->python = Py_NewRef(python);
+    f->shape = Py_NewRef(explain);
+    PyObject_GC_Track(f);
+    return (PyObject *)f;
+}
+
 /* ---- random numbers: what `_draw` of ops/random.py does ---- */
 
 /* Whether the next words of a generator may be taken without its lock: nobody has it, and no level or capture draws. */
@@ -501,6 +538,7 @@ static PyMethodDef methods[] = {
     {"install", install, METH_VARARGS, NULL},
     {"known_slots", known_slots, METH_NOARGS, NULL},
     {"fast", fast, METH_VARARGS, NULL},
+    {"guard", guard, METH_VARARGS, NULL},
     {"as_view", (PyCFunction)(void (*)(void))as_view, METH_FASTCALL, NULL},
     {"make", (PyCFunction)(void (*)(void))make, METH_FASTCALL, NULL},
     {"draw", (PyCFunction)(void (*)(void))draw, METH_FASTCALL, NULL},

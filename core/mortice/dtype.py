@@ -244,6 +244,8 @@ def raised(d: DType, weak: DType) -> DType:
 
 def can_cast(from_: DType, to: DType) -> builtins.bool:
     """Tell whether a result of dtype `from_` may be written into `to`: the kind must not go down."""
+    if not isinstance(from_, DType) or not isinstance(to, DType):
+        raise TypeError(f"can_cast: expected two dtypes; got {from_!r} and {to!r}.")
     order = {"b": 0, "u": 1, "i": 1, "f": 2, "c": 3}
     return order[from_.kind] <= order[to.kind]
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-VERSION = 4  # of what the module does: raised with engine.c's when the functions that it repeats change
+VERSION = 5  # of what the module does: raised with engine.c's when the functions that it repeats change
 ONE, ATTRIBUTES, VIEW, TWO, ANY, GETITEM = range(6)  # which function it stands before
 
 _engine: Any = None  # the module while it serves
@@ -93,4 +93,13 @@ def stand_before(kind: int, op: Any, fn: Callable[..., Any], shape: Any = None) 
     `shape` is the result's, or the rule for it; None stands for the operand's own.
     """
     found: Callable[..., Any] = fn if _engine is None else _engine.fast(kind, op, fn, shape)
+    return found
+
+
+def guard(fn: Callable[..., Any], explain: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a callable that asks `explain` for a better error where `fn` lacks an attribute; `fn` itself without C.
+
+    In Python that would be a frame more, of time and in tracebacks, and where warnings say that they come from.
+    """
+    found: Callable[..., Any] = fn if _engine is None else _engine.guard(fn, explain)
     return found

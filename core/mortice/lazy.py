@@ -39,7 +39,7 @@ class Lazy:
         head, _, member = self.path.partition(".")
         found = getattr(import_module(self.module), head)
         found = vars(found)[member] if member else found
-        return found if self.made_into is None else self.made_into(found)
+        return _guarded(found) if self.made_into is None else self.made_into(found)
 
     def settle(self) -> Any:
         """Load what this stands for, put it in its places, and return it."""
@@ -109,7 +109,13 @@ def load(module: str, name: str) -> Any:
                 f"{module}{name} is a distribution of its own, and not installed. Run: pip install 'mortice[{name}]'"
             ) from None
     found = import_module(module)
-    return getattr(found, name) if hasattr(found, name) else import_module(f"{module}.{name}")
+    return _guarded(getattr(found, name)) if hasattr(found, name) else import_module(f"{module}.{name}")
+
+
+def _guarded(value: Any) -> Any:
+    from mortice.misuse import guarded  # which cannot be imported before ops can
+
+    return guarded(value)
 
 
 def absent(module: str, error: type[Exception]) -> Callable[[str], Callable[..., Any]]:

@@ -1,5 +1,6 @@
 """mortice.linalg: PyTorch's torch.linalg names. The functions themselves are in `mortice.ops`."""
 
+from mortice import misuse as _misuse
 from mortice.errors import LinAlgError
 from mortice.ops.ldl import ldl_factor, ldl_factor_ex, ldl_solve
 from mortice.ops.linalg import (
@@ -48,3 +49,5 @@ __all__ = [
     "multi_dot", "norm", "pinv", "qr", "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals",
     "tensorinv", "tensorsolve", "vander", "vecdot", "vector_norm",
 ]  # fmt: skip
+
+_misuse.guard_namespace(globals())

@@ -463,11 +463,16 @@ def as_view(op: Op, x: Any, data: Any, size: Size, attrs: Any) -> Any:
     return t
 
 
-def foreign(op: Op, value: Any) -> TypeError:
-    """Return the error for an operand that is no tensor and no number."""
+def advice(value: Any) -> str:
+    """Name the type of what is no tensor, and say what to do."""
     asks = hasattr(type(value), "__torch_function__")
     todo = "import mortice.overrides, which lets functions ask its __torch_function__," if asks else "Use mortice.tensor(...)"
-    return TypeError(f"{op.name}: expected Tensors or numbers; got {type(value).__name__}. {todo} first.")
+    return f"{type(value).__name__}. {todo} first."
+
+
+def foreign(op: Op, value: Any) -> TypeError:
+    """Return the error for an operand that is no tensor and no number."""
+    return TypeError(f"{op.name}: expected Tensors or numbers; got {advice(value)}")
 
 
 def check_device(op: Op, x: Any, y: Any) -> None:

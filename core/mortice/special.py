@@ -1,5 +1,6 @@
 """mortice.special: special functions under the names of `torch.special`."""
 
+from mortice import misuse as _misuse
 from mortice.ops.nn_activation import log_softmax, softmax
 from mortice.ops.special import (
     digamma,
@@ -70,3 +71,5 @@ __all__ = [
     "shifted_chebyshev_polynomial_v", "shifted_chebyshev_polynomial_w", "sinc", "softmax", "spherical_bessel_j0",
     "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip
+
+_misuse.guard_namespace(globals())

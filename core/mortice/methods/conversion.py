@@ -74,6 +74,8 @@ class Conversion(TensorBase):
 
     def type_as(self, other: Any) -> Any:
         """Convert to the dtype of another tensor, on its device."""
+        if not isinstance(other, TensorBase):
+            raise TypeError(f"type_as: expected other to be a Tensor; got {type(other).__name__}.")
         return self.to(other.dtype) if self._device is other._device else self.to(other._device, other.dtype)
 
     def to_dense(self, dtype: Any = None, *, masked_grad: bool | None = None) -> Any:

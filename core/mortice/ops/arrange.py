@@ -187,6 +187,8 @@ def repeat_interleave(
     """
     if input is None or repeats is None:
         counts = input if repeats is None else repeats
+        if not isinstance(counts, TensorBase):
+            raise TypeError(f"repeat_interleave: expected repeats to be a Tensor where there is no input; got {type(counts).__name__}.")
         if len(counts.shape) != 1 or counts.dtype.name not in ("int64", "int32"):
             raise RuntimeError("repeat_interleave only accept 1D vector as repeat, of dtype int64 or int32.")
         return _spread_indices(counts, len(counts.shape) and counts.shape[0], output_size)

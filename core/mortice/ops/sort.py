@@ -189,6 +189,9 @@ def isin(
     """Tell which elements are among `test_elements`; one of both may be a number, then named in the singular too."""
     elements = element if elements is None else elements
     test_elements = test_element if test_elements is None else test_elements
+    if not isinstance(elements, TensorBase) and not isinstance(test_elements, TensorBase):
+        got = f"{type(elements).__name__} and {type(test_elements).__name__}"
+        raise TypeError(f"isin: expected elements or test_elements to be a Tensor; got {got}.")
     d = common_dtype(elements, test_elements)
     if d is bool_ or d.is_complex:
         raise DTypeError(f"isin: Unsupported input type encountered for isin(): {d}. Use integers or floats.")

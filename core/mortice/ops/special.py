@@ -8,8 +8,11 @@ from typing import Any
 from mortice.backends.kernel_tools import horner, in_float32, is_number, like, single
 from mortice.node import TENSOR_KERNELS
 from mortice.op import broadcast, floating, op, promote, same
+from mortice.ops import reduce
+from mortice.ops.creation import arange
 from mortice.ops.data import number
 from mortice.ops.elementwise import add, mul, undefined
+from mortice.ops.movement import unsqueeze
 
 __all__ = [
     "digamma", "erf", "erfc", "erfinv", "igamma", "igammac", "lgamma", "logit", "mvlgamma", "polygamma", "sinc", "xlogy",
@@ -162,10 +165,8 @@ def mvlgamma(input: Any, p: int, *, out: Any = None) -> Any:
     """Return the logarithm of the multivariate gamma function of dimension p."""
     if p < 1:
         raise RuntimeError(f"mvlgamma: p has to be greater than or equal to 1; got {p}.")
-    total = lgamma(input)
-    for j in range(1, p):
-        total = total + lgamma(input - j / 2)
-    return add(total, p * (p - 1) / 4 * math.log(math.pi), out=out)
+    steps = arange(p, dtype=lgamma.op.rule(input.dtype)[0], device=input.device) / 2
+    return add(reduce.sum(lgamma(unsqueeze(input, -1) - steps), -1), p * (p - 1) / 4 * math.log(math.pi), out=out)
 
 
 @op(result=floating, shape=broadcast, kernel="zeta", dtypes="f")

@@ -1,6 +1,7 @@
 """mortice.nn.functional: PyTorch's functional interface, without state."""
 
 from mortice import _nn
+from mortice import misuse as _misuse
 from mortice.nn import grad
 from mortice.nn.functional.activation import (
     alpha_dropout,
@@ -120,3 +121,5 @@ elu_, selu_, celu_ = _nn.elu_, _nn.selu_, _nn.celu_
 def rrelu_(input: object, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> object:
     """Do `rrelu` in place."""
     return rrelu(input, lower, upper, training, inplace=True)
+
+_misuse.guard_namespace(globals())

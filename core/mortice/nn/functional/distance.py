@@ -33,6 +33,8 @@ def pdist(input: Any, p: float = 2) -> Any:
     """Return the p-norm distances between all pairs of rows, as the upper triangle without its diagonal."""
     if input.ndim != 2:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
+    if p < 0:
+        raise RuntimeError(f"pdist only supports non-negative p values; got {p}.")
     n = input.shape[0]
     rows = mortice.triu_indices(n, n, 1, device=input.device)
     return mortice.norm(input[rows[0]] - input[rows[1]], p, -1)

@@ -1,0 +1,64 @@
+"""Errors for what is no tensor, where a public function wants one.
+
+Ops ask themselves what they were given. Functions made of ops just begin, and what is no tensor then lacks an attribute:
+that error is told in terms of the call.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import FunctionType
+
+from mortice import fast, op
+from mortice.dtype import DType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_guarded: dict[Any, Any] = {}
+
+
+def explain(fn: Any, error: AttributeError, values: tuple[Any, ...], names: tuple[str, ...]) -> TypeError | None:
+    """Return the error for the argument that lacks an attribute; None where no argument is to blame."""
+    from inspect import signature
+
+    wanted = _who_has(error.name)
+    if wanted is None or isinstance(error.obj, op.Tensor):
+        return None
+    n = len(values) - len(names)
+    for name, value in signature(fn).bind(*values[:n], **dict(zip(names, values[n:]))).arguments.items():
+        several = isinstance(value, (list, tuple, str)) and any([v is error.obj for v in value])
+        if several or value is error.obj:
+            what = f"each of `{name}`" if several else f"`{name}`"
+            return TypeError(f"{fn.__name__}: expected {what} to be {wanted}; got {op.advice(error.obj)}")
+    return None
+
+
+def _who_has(attribute: str | None) -> str | None:
+    if attribute is None or attribute == "__index__":
+        return attribute and "an integer"
+    return "a Tensor" if hasattr(op.Tensor, attribute) else "a dtype" if hasattr(DType, attribute) else None
+
+
+def guarded(value: Any) -> Any:
+    """Return a public function as one whose missing attributes are explained, here and in its module; other things as they are."""
+    if type(value) is not FunctionType:
+        return value
+    made = _guarded.get(value)
+    if made is None:
+        made = _guarded[value] = fast.guard(value, explain)
+        if made is value:
+            return value
+        vars(made).update({**vars(value), "__wrapped__": value})
+        module = sys.modules.get(value.__module__)
+        if module is not None and vars(module).get(value.__qualname__) is value:
+            setattr(module, value.__qualname__, made)
+    return made
+
+
+def guard_namespace(names: dict[str, Any]) -> None:
+    """Guard the public functions of a module."""
+    for name, value in list(names.items()):
+        if not name.startswith("_"):
+            names[name] = guarded(value)

@@ -1,0 +1,93 @@
+"""What is no tensor is refused by the name of the argument, in all public functions that are not ops themselves."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import pickle
+import re
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import mortice as mt
+from mortice import fast
+from mortice.nn import functional as F
+
+pytestmark = pytest.mark.skipif(
+    not fast.serves(), reason="mortice._engine was not built (no compiler, or MORTICE_PURE): Python's own errors show"
+)
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: mt.squeeze([1, 2]), "squeeze: expected `input` to be a Tensor; got list. Use mortice.tensor(...) first."),
+        (lambda: F.cross_entropy([1.0], mt.tensor(0)), "cross_entropy: expected `input` to be a Tensor; got list."),
+        (lambda: F.cross_entropy(mt.ones(1), target=3), "cross_entropy: expected `target` to be a Tensor; got int."),
+        (lambda: mt.isnan(2.0), "isnan: expected `input` to be a Tensor; got float."),
+        (lambda: mt.ones(3).index_select(0, [1]), "index_select: expected `index` to be a Tensor; got list."),
+        (lambda: mt.linalg.cross(mt.ones(3), None), "linalg_cross: expected `other` to be a Tensor; got NoneType."),
+        (lambda: mt.bilinear(mt.ones(1), mt.ones(1), 2), "bilinear: expected `weight` to be a Tensor; got int."),
+        (lambda: mt.abs_("a"), "abs_: expected `input` to be a Tensor; got str."),
+        (lambda: F.pad(mt.ones(3), (1, "a")), "pad: expected each of `pad` to be an integer; got str."),
+    ],
+)
+def test_the_argument_is_named(call: Callable[[], object], text: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(text)) as caught:
+        call()
+    assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+def test_other_missing_attributes_stay_as_they_are() -> None:
+    seen = mt.ones(2, requires_grad=True)
+    seen.register_hook(lambda g: g.nothing)
+    with pytest.raises(AttributeError, match="nothing"):
+        seen.sum().backward()
+
+
+def test_guarded_functions_are_still_functions() -> None:
+    assert list(inspect.signature(F.cross_entropy).parameters)[:2] == ["input", "target"]
+    assert F.cross_entropy.__name__ == "cross_entropy" and "logits" in (F.cross_entropy.__doc__ or "")
+    for function in (F.cross_entropy, mt.squeeze, mt.linalg.cross):
+        assert pickle.loads(pickle.dumps(function)) is function
+        assert getattr(sys.modules[function.__module__], function.__name__) is function  # one object, wherever it is asked for
+
+
+_PLAIN = {
+    "dim": 0, "dims": (0,), "size": (2,), "shape": (2,), "kernel_size": 1, "normalized_shape": (2,), "repeats": 2, "p": 2,
+    "num_samples": 1, "equation": "ij->ji", "output_size": 1, "groups": 1, "dim0": 0, "dim1": 0, "start": 0, "length": 1,
+    "pad": (1, 1), "chunks": 1, "sections": 1, "split_size": 1, "source": 0, "destination": 0,
+}  # fmt: skip
+_TENSORS = frozenset(
+    "input other x y x1 x2 input1 input2 A B a b mat mat1 mat2 mat_a mat_b vec vec1 vec2 batch1 batch2 tensor tensor1 tensor2 "
+    "target weight index indices mask source src query key value condition boundaries sorted_sequence values end anchor "
+    "positive negative logits grid count prob LD LU LU_pivots pivots the_template q elements".split()
+)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("module", [mt, F, mt.linalg, mt.fft, mt.special], ids=lambda m: m.__name__)
+def test_no_public_function_answers_with_a_missing_attribute(module: Any) -> None:
+    calls, found = 0, []
+    for name in sorted(n for n in dir(module) if not n.startswith("_") and n != "get_device"):  # it asks a method
+        function = getattr(module, name)
+        if not callable(function) or isinstance(function, type):
+            continue
+        try:
+            parameters = inspect.signature(function).parameters.values()
+        except ValueError:  # of C, or a partial of one
+            continue
+        needed = [p.name for p in parameters if p.kind < p.VAR_POSITIONAL and p.default is p.empty]
+        for wrong in _TENSORS.intersection(needed):
+            for junk in (3, [1.0, 2.0], None, "a"):
+                values = [junk if p == wrong else _PLAIN.get(p, mt.ones(2, 2)) for p in needed]
+                calls += 1
+                with contextlib.suppress(Exception):
+                    try:
+                        function(*values)
+                    except AttributeError as error:
+                        found += [(name, wrong, junk, str(error))] if error.name else []
+    assert not found and calls > 50
