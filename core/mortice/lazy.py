@@ -113,9 +113,7 @@ def load(module: str, name: str) -> Any:
 
 
 def _guarded(value: Any) -> Any:
-    from mortice.misuse import guarded  # which cannot be imported before ops can
-
-    return guarded(value)
+    return import_module("mortice.misuse").guarded(value)  # which stands above ops, and they above this
 
 
 def absent(module: str, error: type[Exception]) -> Callable[[str], Callable[..., Any]]:

@@ -170,6 +170,8 @@ class Overridable(StandIn):
 
     def __init__(self, fn: Any, name: str, module: str = "", family: str = "") -> None:
         self._fn, self._name, self.__name__, self.__module__ = fn, name, family + name, module
+        if not isinstance(fn, Lazy):
+            self.__doc__ = fn.__doc__
 
     @property
     def __wrapped__(self) -> Any:  # type: ignore[override]
