@@ -542,3 +542,24 @@ def test_nodes_have_pytorchs_names(function: Any, name: str) -> None:
     made = function(mt.rand(3, 4, requires_grad=True))
     assert type(made.grad_fn).__name__ == made.grad_fn.name() == name and f"grad_fn=<{name}>" in repr(made)
     made.sum().backward()  # the node of another class runs as the one before
+
+
+@pytest.mark.parametrize("bound", [0.5, 1.0, 3.0])
+def test_huber_and_smooth_l1_are_squares_within_their_bound_and_lines_beyond(bound):
+    # Differences on both sides of the bound and at it, of no size, and without end.
+    d = mt.tensor([0.0, 0.25, -0.25, bound, -bound, 4.0, -4.0, 3e38, float("inf"), float("-inf"), float("nan")], dtype=mt.float64)
+    size = d.abs()
+    huber = mt.where(size < bound, d * d / 2, bound * (size - bound / 2))
+    slope = mt.where(size < bound, d, bound * d.sign())
+    for loss, scale in ((F.huber_loss, {"delta": bound}), (F.smooth_l1_loss, {"beta": bound})):
+        by = bound if loss is F.smooth_l1_loss else 1
+        x = d.clone().requires_grad_()
+        found = loss(x, mt.zeros_like(d), reduction="none", **scale)
+        mt.testing.assert_close(found, huber / by, equal_nan=True)
+        found.sum().backward()
+        mt.testing.assert_close(x.grad, slope / by, equal_nan=True)
+        with mt.no_grad():  # what is overwritten on the way is the loss's own
+            loss(x, mt.zeros_like(d), **scale)
+        mt.testing.assert_close(x.detach(), d, rtol=0, atol=0, equal_nan=True)
+    assert F.smooth_l1_loss(mt.tensor([2.0, -3.0]), mt.zeros(2), beta=0).item() == 2.5
+    assert F.mse_loss(mt.tensor([2.0, -3.0]), mt.zeros(2)).item() == 6.5
