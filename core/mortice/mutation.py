@@ -340,7 +340,10 @@ def quickly(op: Any, t: Any, other: Any) -> bool:
         return False
     if type(other) in REAL and op.scalars and _takes(d, other):
         value, recorded = other, t._rg
-    elif isinstance(other, TensorBase) and other.dtype is d and other._device is t._device and other.shape == t.shape:
+    elif (
+        isinstance(other, TensorBase) and other.dtype is d and other._device is t._device
+        and (other.shape == t.shape or not other.shape)
+    ):  # fmt: skip
         value, recorded = other._data, t._rg or other._rg
     else:
         return False
