@@ -563,3 +563,24 @@ def test_huber_and_smooth_l1_are_squares_within_their_bound_and_lines_beyond(bou
         mt.testing.assert_close(x.detach(), d, rtol=0, atol=0, equal_nan=True)
     assert F.smooth_l1_loss(mt.tensor([2.0, -3.0]), mt.zeros(2), beta=0).item() == 2.5
     assert F.mse_loss(mt.tensor([2.0, -3.0]), mt.zeros(2)).item() == 6.5
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_of_one_size_give_what_bags_of_several_sizes_give(mode):
+    weight = mt.arange(12.0).reshape(6, 2).flip(0).clone().requires_grad_()
+    at, unused = mt.tensor([[0, 2, 2], [4, 3, 0]]), 5
+    scale = {"per_sample_weights": mt.tensor([[1.0, 2, 3], [-1, 0.5, 4]])} if mode == "sum" else {}
+    flat = {name: x.reshape(-1) for name, x in scale.items()}
+    bags = (
+        F.embedding_bag(at, weight, mode=mode, **scale),
+        F.embedding_bag(at.reshape(-1), weight, mt.tensor([0, 3]), mode=mode, **flat),
+        F.embedding_bag(mt.cat([at.reshape(-1), at[0, :1]]), weight, mt.tensor([0, 3, 6]), mode=mode, include_last_offset=True)
+        if not scale else F.embedding_bag(at, weight, mode=mode, **scale),
+    )  # fmt: skip
+    rows = weight[at] * scale["per_sample_weights"].unsqueeze(2) if scale else weight[at]
+    expected = rows.max(1).values if mode == "max" else rows.sum(1) / (3 if mode == "mean" else 1)
+    (wanted,) = mt.autograd.grad(expected.sum(), weight)
+    for found in (*bags, F.embedding_bag(at, weight, mode=mode, padding_idx=unused, **scale)):
+        mt.testing.assert_close(found, expected)
+        mt.testing.assert_close(mt.autograd.grad(found.sum(), weight)[0], wanted)
+    assert F.embedding_bag(mt.zeros(2, 0, dtype=mt.int64), weight, mode=mode).tolist() == [[0, 0], [0, 0]]
