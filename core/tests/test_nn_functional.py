@@ -584,3 +584,15 @@ def test_bags_of_one_size_give_what_bags_of_several_sizes_give(mode):
         mt.testing.assert_close(found, expected)
         mt.testing.assert_close(mt.autograd.grad(found.sum(), weight)[0], wanted)
     assert F.embedding_bag(mt.zeros(2, 0, dtype=mt.int64), weight, mode=mode).tolist() == [[0, 0], [0, 0]]
+
+
+def test_shrinking_keeps_signs_of_zeros_and_what_is_no_number():
+    inf, nan = float("inf"), float("nan")
+    x = mt.tensor([-2.0, -0.5, -0.25, -0.0, 0.0, 0.25, 0.5, 2.0, inf, -inf, nan])
+    soft = [-1.5, -0.0, -0.0, -0.0, 0.0, 0.0, 0.0, 1.5, inf, -inf, nan]
+    for dtype in (mt.float32, mt.float64, mt.bfloat16):
+        assert str(F.softshrink(x.to(dtype), 0.5).tolist()) == str(soft)
+        assert str(F.hardshrink(x.to(dtype), 0.5).tolist()) == str([-2.0, *[0.0] * 6, 2.0, inf, -inf, nan])
+        steep = F.prelu(x.to(dtype), mt.tensor([2.0], dtype=dtype)).tolist()
+        assert str(steep) == str([-4.0, -1.0, -0.5, -0.0, *x.tolist()[4:9], -inf, nan])
+    assert F.prelu(mt.tensor([[-1.0, 1.0], [2.0, -2.0]]), mt.tensor([0.5, 3.0])).tolist() == [[-0.5, 1.0], [2.0, -6.0]]
