@@ -340,7 +340,10 @@ def quickly(op: Any, t: Any, other: Any) -> bool:
         return False
     if type(other) in REAL and op.scalars and _takes(d, other):
         value, recorded = other, t._rg
-    elif isinstance(other, TensorBase) and other.dtype is d and other._device is t._device and other.shape == t.shape:
+    elif (
+        isinstance(other, TensorBase) and other.dtype is d and other._device is t._device
+        and (other.shape == t.shape or not other.shape)
+    ):  # fmt: skip
         value, recorded = other._data, t._rg or other._rg
     else:
         return False
@@ -431,8 +434,10 @@ def inplace(
         tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, TensorBase)]
         if isinstance(input, TensorBase) and not (tensors and any([a._rg for a in tensors])) and plain(input):
             target = Into(own, input, tensors)
-            value = fn(input, *args, out=target, **kwargs) if takes_out else fn(input, *args, **kwargs)
-            return value if takes_out or value is NotImplemented else target.take(value)
+            # What comes in another dtype cannot be made in the tensor's memory: the plain call is faster.
+            there = takes_out and (op is None or op.same_dtype.get(input.dtype) is input.dtype)
+            value = fn(input, *args, out=target, **kwargs) if there else fn(input, *args, **kwargs)
+            return value if there or value is NotImplemented else target.take(value)
         check_writable(own, input)
         old: Any = None
         since = 0

@@ -503,3 +503,18 @@ def test_a_draw_in_place_stays_in_the_graph_and_gives_what_was_there_no_gradient
     with mt.no_grad():
         getattr(x, name)(*DRAWS[name])
     assert x.requires_grad and x.is_leaf
+
+
+def test_a_tensor_of_no_dims_is_written_with_as_a_number_is():
+    x = mt.tensor([[2.0, 3.0], [4.0, 5.0]])
+    x.mul_(x[0, 0]).add_(mt.tensor(1.0))  # the factor lies in what is overwritten
+    assert x.tolist() == [[5.0, 7.0], [9.0, 11.0]] and x._version == 2
+    weight = mt.tensor(2.0, requires_grad=True)
+    y = mt.ones(2, 2)
+    y.mul_(weight)
+    y.sum().backward()
+    assert weight.grad.item() == 4.0
+    empty = mt.ones(0, 3)
+    assert empty.mul_(mt.tensor(2.0)).shape == (0, 3)
+    with pytest.raises(RuntimeError):
+        mt.ones(()).mul_(mt.ones(2))

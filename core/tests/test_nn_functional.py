@@ -542,3 +542,57 @@ def test_nodes_have_pytorchs_names(function: Any, name: str) -> None:
     made = function(mt.rand(3, 4, requires_grad=True))
     assert type(made.grad_fn).__name__ == made.grad_fn.name() == name and f"grad_fn=<{name}>" in repr(made)
     made.sum().backward()  # the node of another class runs as the one before
+
+
+@pytest.mark.parametrize("bound", [0.5, 1.0, 3.0])
+def test_huber_and_smooth_l1_are_squares_within_their_bound_and_lines_beyond(bound):
+    # Differences on both sides of the bound and at it, of no size, and without end.
+    d = mt.tensor([0.0, 0.25, -0.25, bound, -bound, 4.0, -4.0, 3e38, float("inf"), float("-inf"), float("nan")], dtype=mt.float64)
+    size = d.abs()
+    huber = mt.where(size < bound, d * d / 2, bound * (size - bound / 2))
+    slope = mt.where(size < bound, d, bound * d.sign())
+    for loss, scale in ((F.huber_loss, {"delta": bound}), (F.smooth_l1_loss, {"beta": bound})):
+        by = bound if loss is F.smooth_l1_loss else 1
+        x = d.clone().requires_grad_()
+        found = loss(x, mt.zeros_like(d), reduction="none", **scale)
+        mt.testing.assert_close(found, huber / by, equal_nan=True)
+        found.sum().backward()
+        mt.testing.assert_close(x.grad, slope / by, equal_nan=True)
+        with mt.no_grad():  # what is overwritten on the way is the loss's own
+            loss(x, mt.zeros_like(d), **scale)
+        mt.testing.assert_close(x.detach(), d, rtol=0, atol=0, equal_nan=True)
+    assert F.smooth_l1_loss(mt.tensor([2.0, -3.0]), mt.zeros(2), beta=0).item() == 2.5
+    assert F.mse_loss(mt.tensor([2.0, -3.0]), mt.zeros(2)).item() == 6.5
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_of_one_size_give_what_bags_of_several_sizes_give(mode):
+    weight = mt.arange(12.0).reshape(6, 2).flip(0).clone().requires_grad_()
+    at, unused = mt.tensor([[0, 2, 2], [4, 3, 0]]), 5
+    scale = {"per_sample_weights": mt.tensor([[1.0, 2, 3], [-1, 0.5, 4]])} if mode == "sum" else {}
+    flat = {name: x.reshape(-1) for name, x in scale.items()}
+    bags = (
+        F.embedding_bag(at, weight, mode=mode, **scale),
+        F.embedding_bag(at.reshape(-1), weight, mt.tensor([0, 3]), mode=mode, **flat),
+        F.embedding_bag(mt.cat([at.reshape(-1), at[0, :1]]), weight, mt.tensor([0, 3, 6]), mode=mode, include_last_offset=True)
+        if not scale else F.embedding_bag(at, weight, mode=mode, **scale),
+    )  # fmt: skip
+    rows = weight[at] * scale["per_sample_weights"].unsqueeze(2) if scale else weight[at]
+    expected = rows.max(1).values if mode == "max" else rows.sum(1) / (3 if mode == "mean" else 1)
+    (wanted,) = mt.autograd.grad(expected.sum(), weight)
+    for found in (*bags, F.embedding_bag(at, weight, mode=mode, padding_idx=unused, **scale)):
+        mt.testing.assert_close(found, expected)
+        mt.testing.assert_close(mt.autograd.grad(found.sum(), weight)[0], wanted)
+    assert F.embedding_bag(mt.zeros(2, 0, dtype=mt.int64), weight, mode=mode).tolist() == [[0, 0], [0, 0]]
+
+
+def test_shrinking_keeps_signs_of_zeros_and_what_is_no_number():
+    inf, nan = float("inf"), float("nan")
+    x = mt.tensor([-2.0, -0.5, -0.25, -0.0, 0.0, 0.25, 0.5, 2.0, inf, -inf, nan])
+    soft = [-1.5, -0.0, -0.0, -0.0, 0.0, 0.0, 0.0, 1.5, inf, -inf, nan]
+    for dtype in (mt.float32, mt.float64, mt.bfloat16):
+        assert str(F.softshrink(x.to(dtype), 0.5).tolist()) == str(soft)
+        assert str(F.hardshrink(x.to(dtype), 0.5).tolist()) == str([-2.0, *[0.0] * 6, 2.0, inf, -inf, nan])
+        steep = F.prelu(x.to(dtype), mt.tensor([2.0], dtype=dtype)).tolist()
+        assert str(steep) == str([-4.0, -1.0, -0.5, -0.0, *x.tolist()[4:9], -inf, nan])
+    assert F.prelu(mt.tensor([[-1.0, 1.0], [2.0, -2.0]]), mt.tensor([0.5, 3.0])).tolist() == [[-0.5, 1.0], [2.0, -6.0]]

@@ -126,6 +126,10 @@ class Backend(Services, FreeKernels):
     # of some dims of those sizes, and returns their common positions over these dims together as a vector, negative ones
     # wrapped; None where one is out of range. Of a vector in which nothing changes it may return the buffer itself.
     flat_index: Any = None
+    # Optional, to draw PyTorch's numbers fast: a class with `getstate`, `setstate` and `randbytes` as `random.Random` has
+    # them, and draws from its words as methods of `mt19937.MT19937` make them: `uniform(shape, dtype)`, `normal(shape,
+    # dtype)` of blocks of 16, of float32 or float64, `integers(shape, low, count, one_word)` and `permutation(n)`.
+    twister: Any = None
 
     # ---- housekeeping, REQUIRED ----
 

@@ -2,7 +2,8 @@
 
 The words are those of Python's own `random.Random`, which is the same twister. What takes which words is in `MT19937`'s
 methods; measured against PyTorch 2.13 on x86, uniform numbers, integers, permutations and masks are equal, and normal and
-exponential numbers to the rounding of their logarithms and sines. The draws use required kernels alone.
+exponential numbers to the rounding of their logarithms and sines. The draws use required kernels alone; a backend may have
+a `twister` of its own, and normal numbers of that of cpu_cext are PyTorch's to the bit.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 import random
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from mortice.backends.host import HostBuffer, pack
@@ -35,7 +36,7 @@ class MT19937:
     """
 
     def __init__(self, seed: int) -> None:
-        self._words = random.Random()
+        self._words: Any = random.Random()
         self.seed(seed)
 
     def seed(self, seed: int) -> None:
@@ -66,8 +67,19 @@ class MT19937:
         self._kept = rest[_N + 1] if rest[_N + 3] else None
         return int(seed)
 
+    def _own(self, k: Any) -> Any:
+        """Return the backend's twister where it has one; the words come from there from now on."""
+        kind = getattr(k, "twister", None)
+        if type(self._words) is not (kind or random.Random):
+            words = (kind or random.Random)()
+            words.setstate(self._words.getstate())
+            self._words = words
+        return self._words if kind else None
+
     def random_uniform(self, k: Any, device: Device, shape: Sequence[int], dtype: DType) -> Any:
         """Draw from [0, 1): 24 bits of a word, 53 bits of two for float64."""
+        if own := self._own(k):
+            return own.uniform(shape, dtype)
         u = self._double(k, device, prod(shape)) if dtype is float64 else self._single(k, device, prod(shape))
         return k.reshape(k.astype(u, dtype), tuple(shape))
 
@@ -81,6 +93,8 @@ class MT19937:
         if n < _BLOCK:
             made = HostBuffer(pack([self._one_normal() for _ in range(n)], dtype), shape, dtype)
             return k.from_host(made, device)
+        if (dtype is float32 or dtype is float64) and (own := self._own(k)):
+            return own.normal(shape, dtype)
         draw = self._double if dtype is float64 else self._single
         whole = n // _BLOCK * _BLOCK
         first = draw(k, device, whole if dtype in (float16, bfloat16) else n)
@@ -118,7 +132,10 @@ class MT19937:
     def random_integers(self, k: Any, device: Device, shape: Sequence[int], low: int, high: int, one_word: bool) -> Any:
         """Draw int64 from low to high - 1: the rest of a word by their number, of two words from 2^28 on."""
         n, count = prod(shape), high - low
-        if count < _WIDE or one_word:
+        one_word = one_word or count < _WIDE
+        if own := self._own(k):
+            return own.integers(shape, low, count, one_word)
+        if one_word:
             words = k.bitwise_and(k.astype(self._array(k, device, n, int32), int64), _LOW)
             return k.reshape(k.add(k.remainder(words, count), low), tuple(shape))
         values = [low + (word >> 32 | (word & _LOW) << 32) % count for word in struct.unpack(f"<{n}Q", self._bytes(8 * n))]
@@ -127,6 +144,8 @@ class MT19937:
     def random_permutation(self, k: Any, device: Device, shape: Sequence[int]) -> Any:
         """Shuffle 0 to n - 1, from the first place on: each changes with one not before it."""
         n = prod(shape)
+        if own := self._own(k):
+            return own.permutation(n)
         order = list(range(n))
         left = max(n - 1, 0)
         for i, word in enumerate(struct.unpack(f"<{left}I", self._bytes(4 * left))):
@@ -153,20 +172,23 @@ class MT19937:
                 return power + math.log(d * v)
 
     def _bytes(self, n: int) -> bytes:
-        if n <= _CHUNK:
-            return self._words.randbytes(n)
-        return b"".join([self._words.randbytes(min(_CHUNK, n - at)) for at in range(0, n, _CHUNK)])
+        draw: Callable[[int], bytes] = self._words.randbytes
+        return draw(n) if n <= _CHUNK else b"".join([draw(min(_CHUNK, n - at)) for at in range(0, n, _CHUNK)])
 
     def _array(self, k: Any, device: Device, n: int, dtype: DType) -> Any:
         return k.from_host(HostBuffer(self._bytes(n * dtype.itemsize), (n,), dtype), device)
 
     def _single(self, k: Any, device: Device, n: int) -> Any:
         """Return float32 uniforms."""
+        if own := self._own(k):
+            return own.uniform((n,), float32)
         bits = k.bitwise_and(self._array(k, device, n, int32), 0xFFFFFF)
         return k.multiply(k.astype(bits, float32), 2.0**-24)
 
     def _double(self, k: Any, device: Device, n: int) -> Any:
         """Return float64 uniforms. Of two words the first is the upper half of the number, and the lower in memory."""
+        if own := self._own(k):
+            return own.uniform((n,), float64)
         pairs = self._array(k, device, n, int64)
         upper = k.bitwise_left_shift(k.bitwise_and(pairs, (1 << 21) - 1), 32)
         bits = k.bitwise_or(upper, k.bitwise_and(k.bitwise_right_shift(pairs, 32), _LOW))

@@ -146,9 +146,8 @@ def hardshrink(input: Any, lambd: float = 0.5, *, out: Any = None) -> Any:
 @in_float32
 def _softshrink(k: Any, x: Any, /, *, lambd: float) -> Any:
     """Move towards 0 by lambd, no further than 0."""
-    return k.where(
-        k.less(lambd, x), k.subtract(x, lambd), k.where(k.less(x, -lambd), k.add(x, lambd), k.multiply(x, 0))
-    )
+    made = k.subtract(x, k.clip(x, -lambd, lambd))
+    return k.into(made, k.copysign, made, x)  # of what lies between a zero of its sign
 
 
 _softshrink.vjp(

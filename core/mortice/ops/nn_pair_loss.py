@@ -36,7 +36,7 @@ def _together(input: Any, target: Any) -> Any:
 def _mse_loss(k: Any, x: Any, y: Any, /, *, reduction: str) -> Any:
     """Return (x - y)^2."""
     d = k.subtract(x, y)
-    return _reduced(k, k.multiply(d, d), reduction)
+    return _reduced(k, k.into(d, k.multiply, d, d), reduction)
 
 
 def _mse_back(k: Any, g: Any, x: Any, y: Any, reduction: str) -> Any:
@@ -57,16 +57,28 @@ def mse_loss(input: Any, target: Any, reduction: str) -> Any:
 @in_float32
 def _smooth_l1_loss(k: Any, x: Any, y: Any, /, *, reduction: str, beta: float) -> Any:
     """Return d * d / (2 * beta) where d = |x - y| is below beta, else d - beta / 2."""
-    d = k.abs(k.subtract(x, y))
-    if beta > 0:
-        d = k.where(k.less(d, beta), k.divide(k.multiply(k.multiply(d, d), 0.5), beta), k.subtract(d, 0.5 * beta))
-    return _reduced(k, d, reduction)
+    return _reduced(k, k.abs(k.subtract(x, y)) if beta == 0 else _huber(k, x, y, beta, beta), reduction)
+
+
+def _huber(k: Any, x: Any, y: Any, delta: float, scale: float = 1) -> Any:
+    """Return d * d / 2 where d = |x - y| is below delta, else delta * (d - delta / 2), divided by `scale`.
+
+    With z as d within -delta and delta both are z * (d - z / 2): no choice between two, and signs cancel.
+    """
+    d = k.subtract(x, y)
+    z = k.clip(d, -delta, delta)
+    d = k.into(d, k.addcmul, d, z, -0.5)
+    return k.into(d, k.multiply, d, _divided(k, z, scale))
+
+
+def _divided(k: Any, x: Any, scale: float) -> Any:
+    return x if scale == 1 else k.divide(x, scale)
 
 
 def _smooth_l1_back(k: Any, g: Any, x: Any, y: Any, reduction: str, beta: float) -> Any:
     d = k.subtract(x, y)
-    slope = k.sign(d) if beta == 0 else k.where(k.less(k.abs(d), beta), k.divide(d, beta), k.sign(d))
-    return k.multiply(_each(k, g, x, reduction), slope)
+    slope = k.sign(d) if beta == 0 else _divided(k, k.clip(d, -beta, beta), beta)
+    return k.multiply(slope, _each(k, g, x, reduction))
 
 
 _smooth_l1_loss.vjp(
@@ -84,15 +96,11 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str, beta: float) -> Any:
 @in_float32
 def _huber_loss(k: Any, x: Any, y: Any, /, *, reduction: str, delta: float) -> Any:
     """Return d * d / 2 where d = |x - y| is below delta, else delta * (d - delta / 2)."""
-    d = k.abs(k.subtract(x, y))
-    d = k.where(k.less(d, delta), k.multiply(k.multiply(d, d), 0.5), k.multiply(k.subtract(d, 0.5 * delta), delta))
-    return _reduced(k, d, reduction)
+    return _reduced(k, _huber(k, x, y, delta), reduction)
 
 
 def _huber_back(k: Any, g: Any, x: Any, y: Any, reduction: str, delta: float) -> Any:
-    d = k.subtract(x, y)
-    slope = k.where(k.less(k.abs(d), delta), d, k.multiply(k.sign(d), delta))
-    return k.multiply(_each(k, g, x, reduction), slope)
+    return k.multiply(k.clip(k.subtract(x, y), -delta, delta), _each(k, g, x, reduction))
 
 
 _huber_loss.vjp(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+
 from mortice.backends import DTYPES, Backend, DType, HostBuffer
 from mortice.backends.services import OutOfMemoryError
 from mortice_cpu_cext import _cext
@@ -16,12 +18,41 @@ _PARTIAL = "partial_"
 _DTYPES = frozenset(DTYPES)
 
 
+class Twister:
+    """MT19937: of `random.Random` what core's engine uses, and draws whose numbers are the engine's own."""
+
+    def __init__(self) -> None:
+        self._state = bytearray(2500)
+
+    def getstate(self) -> tuple[Any, ...]:
+        return 3, tuple(memoryview(self._state).cast("I")), None
+
+    def setstate(self, state: tuple[Any, ...]) -> None:
+        memoryview(self._state).cast("I")[:] = array("I", state[1])
+
+    def randbytes(self, n: int) -> bytes:
+        return _cext._twister_bytes(self._state, n)
+
+    def uniform(self, shape: Any, dtype: DType) -> Any:
+        return _cext._twister_uniform(self._state, shape, dtype)
+
+    def normal(self, shape: Any, dtype: DType) -> Any:
+        return _cext._twister_normal(self._state, shape, dtype)
+
+    def integers(self, shape: Any, low: int, count: int, one_word: bool) -> Any:
+        return _cext._twister_integers(self._state, shape, low, count, one_word)
+
+    def permutation(self, n: int) -> Any:
+        return _cext._twister_permutation(self._state, n)
+
+
 class CextBackend(Backend):
     """Arrays and kernels in C on the CPU."""
 
     name = "cpu_cext"
     mutable = True
     keeps_formats = True
+    twister = Twister
 
     def __init__(self) -> None:
         super().__init__()

@@ -9,7 +9,7 @@ namespace mortice {
 
 #define MORTICE_FAMILIES(F)                                                                                 \
     F(creation) F(movement) F(host) F(loop) F(unary) F(binary) F(convert) F(reduce) F(scan) F(norm) F(loss)         \
-    F(matmul) F(linalg) F(conv) F(pool) F(resize) F(sample) F(index) F(sort) F(random) F(attention) F(rnn) F(optim) F(fft)
+    F(matmul) F(linalg) F(conv) F(pool) F(resize) F(sample) F(index) F(sort) F(random) F(twister) F(attention) F(rnn) F(optim) F(fft)
 
 #define MORTICE_DECLARE(name) extern PyMethodDef name##_methods[];
 MORTICE_FAMILIES(MORTICE_DECLARE)

@@ -74,9 +74,9 @@ template <class T> int64_t reaching_words(const T *x, int64_t n, bool largest, i
         if constexpr (sizeof(T) == 4) return index_kernels().peaks_f32;
         else return index_kernels().peaks_f64;
     }();
-    int64_t groups = 64;
-    while (groups < 4 * k) groups *= 2;
-    if (groups > MOST_GROUPS || n < 4 * groups) return -1;
+    int64_t groups = n < 256 ? 16 : 64;
+    while (groups < 2 * k) groups *= 2;
+    if (groups > MOST_GROUPS || n < 3 * groups) return -1;
     T peaks[MOST_GROUPS];
     int64_t at[MOST_GROUPS];
     const T sign = largest ? T(1) : T(-1);

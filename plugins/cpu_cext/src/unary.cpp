@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "families.hpp"
+#include "kernels/binary.hpp"
 #include "kernels/unary.hpp"
 #include "loop.hpp"
 
@@ -299,6 +300,14 @@ PyObject *dropout(PyObject *const *args, Py_ssize_t n, PyObject *names) {
              DTYPE_NAMES[keep.dtype]);
     const double p = as_double(a[2]), scale = p >= 1 ? 0 : 1 / (1 - p);
     const Array *xs[] = {&x, &keep};
+    if (keep.size < x.size && (x.dtype == F32 || x.dtype == F64)) {  // whole channels: factors, which repeat
+        Ref factors = converted(keep, x.dtype);
+        for (int64_t i = 0; i < keep.size; i++)
+            if (x.dtype == F32) factors->as<float>()[i] *= static_cast<float>(scale);
+            else factors->as<double>()[i] *= scale;
+        xs[1] = factors.get();
+        return map(xs, 2, x.dtype, binary().two[MULTIPLY][x.dtype]).release();
+    }
     return map(xs, 2, x.dtype, unary().dropout[x.dtype - F16], &scale).release();
 }
 

@@ -75,6 +75,20 @@ def test_sorting_is_stable_and_puts_nan_at_the_large_end(k: Any, dtype: str, des
                 assert spelled(flat(k, best)) == spelled(flat(k, k.getitem(pairs[0], first)))
 
 
+def test_the_best_of_short_rows_are_those_of_sorting_them(k: Any) -> None:
+    draw = random.Random(4)
+    for n in (31, 48, 63, 64, 100, 191, 255, 256, 400):
+        for some in ([-1.0, 0.0, 1.0, 2.0], [draw.gauss(0, 1) for _ in range(1000)], [math.nan, math.inf, 1.0, 3.0]):
+            raw = [draw.choice(some) for _ in range(4 * n)]
+            x = array(k, raw, (4, n), "float32")
+            for count in (1, 2, 5, 8, 10, 20):
+                for largest in (True, False):
+                    order_ = k.getitem(k.argsort(x, axis=1, descending=largest), (slice(None), slice(0, count)))
+                    best, places_ = k.topk(x, count, axis=1, largest=largest)
+                    assert flat(k, places_) == flat(k, order_)
+                    assert spelled(flat(k, best)) == spelled(flat(k, k.take_along_axis(x, order_, axis=1)))
+
+
 @pytest.mark.parametrize("dtype", [name for name in REAL if name != "bool"])
 def test_selecting_finds_what_sorting_would(k: Any, dtype: str) -> None:
     draw = random.Random(2)

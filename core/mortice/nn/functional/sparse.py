@@ -72,10 +72,12 @@ def embedding_bag(
                 f"{per_sample_weights.dtype}."
             )
         per_sample_weights = per_sample_weights.reshape(-1)
-    count, bags = _bags(input, offsets, include_last_offset)
-    at = input.reshape(-1)[: bags.numel()]
-    if per_sample_weights is not None:
-        per_sample_weights = per_sample_weights[: bags.numel()]
+    sizes: Any
+    count, total, sizes = _sizes(input, offsets, include_last_offset)
+    at = input.reshape(-1)
+    if total < at.numel():
+        at = at[:total]
+        per_sample_weights = None if per_sample_weights is None else per_sample_weights[:total]
     if max_norm is not None:
         _shorten(weight, at, max_norm, norm_type)
     if padding_idx is not None:
@@ -85,26 +87,38 @@ def embedding_bag(
                 f"embedding_bag: padding_idx must be within the number of embeddings, {-rows} through {rows - 1}, but "
                 f"got {padding_idx}"
             )
-        kept = at != padding_idx % rows
+    elif total and type(sizes) is int:  # bags of one size: the rows of a matrix
+        rows = _wide(_rows(at.reshape(count, sizes), weight, scale_grad_by_freq, sparse))
+        if per_sample_weights is not None:
+            rows = rows * per_sample_weights.to(rows.dtype).reshape(count, sizes, 1)
+        made = rows.max(1).values if mode == "max" else rows.sum(1) if mode == "sum" else rows.mean(1)
+        return made.to(weight.dtype)
+    each = sizes if type(sizes) is int else mortice.tensor(sizes, dtype=mortice.int64, device=input.device)
+    bags = mortice.arange(count, device=input.device).repeat_interleave(each)
+    if padding_idx is not None:
+        kept = at != padding_idx % weight.shape[0]
         at, bags = at[kept], bags[kept]
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights[kept]
     sizes = None if mode == "sum" else mortice.bincount(bags, minlength=count)
     if mode == "max" and at.numel():
         return _bag_maxima(at, weight, sizes)
-    rows = _rows(at, weight, scale_grad_by_freq, sparse)
-    if weight.dtype in (mortice.float16, mortice.bfloat16):  # added up in float32, and rounded once
-        rows = rows.float()
+    rows = _wide(_rows(at, weight, scale_grad_by_freq, sparse))
     if per_sample_weights is not None:
         rows = rows * per_sample_weights.to(rows.dtype).unsqueeze(1)
-    total = mortice.zeros(count, weight.shape[1], dtype=rows.dtype, device=weight.device).index_add(0, bags, rows)
+    made = mortice.zeros(count, weight.shape[1], dtype=rows.dtype, device=weight.device).index_add(0, bags, rows)
     if mode == "mean":
-        total = total / sizes.clamp(min=1).unsqueeze(1).to(total.dtype)
-    return total.to(weight.dtype)
+        made = made / sizes.clamp(min=1).unsqueeze(1).to(made.dtype)
+    return made.to(weight.dtype)
 
 
-def _bags(input: Any, offsets: Any, include_last: bool) -> tuple[int, Any]:
-    """Return how many bags there are, and the number of each index's bag."""
+def _wide(rows: Any) -> Any:
+    """Return what is added up in float32, and rounded once."""
+    return rows.float() if rows.dtype in (mortice.float16, mortice.bfloat16) else rows
+
+
+def _sizes(input: Any, offsets: Any, include_last: bool) -> tuple[int, int, int | list[int]]:
+    """Return how many bags there are, how many indices they hold, and their one size or the sizes."""
     if input.ndim == 2:
         if offsets is not None:
             raise ValueError(
@@ -112,7 +126,7 @@ def _bags(input: Any, offsets: Any, include_last: bool) -> tuple[int, Any]:
                 f"fixed length sequences; got offsets of type {type(offsets)}."
             )
         count, size = tuple(input.shape)
-        return count, mortice.arange(count, device=input.device).repeat_interleave(size)
+        return count, count * size, size
     if input.ndim != 1:
         raise ValueError(f"embedding_bag: input has to be 1D or 2D Tensor, but got Tensor of dimension {input.ndim}")
     if offsets is None or offsets.ndim != 1:
@@ -132,8 +146,7 @@ def _bags(input: Any, offsets: Any, include_last: bool) -> tuple[int, Any]:
     sizes = [b - a for a, b in zip(starts, [*starts[1:], end])]
     if sizes and min(sizes) < 0:
         raise RuntimeError(f"embedding_bag: offsets must not decrease; got {offsets.tolist()}.")
-    sizes = mortice.tensor(sizes, dtype=mortice.int64, device=input.device)
-    return len(starts), mortice.arange(len(starts), device=input.device).repeat_interleave(sizes)
+    return len(sizes), sum(sizes), sizes[0] if sizes and sizes == sizes[:1] * len(sizes) else sizes
 
 
 def _rows(at: Any, weight: Any, scale_grad_by_freq: bool = False, sparse: bool = False) -> Any:

@@ -26,7 +26,8 @@ def get_total_norm(
         return mortice.tensor(0.0)
     with mortice.no_grad():
         device = given[0].device
-        norms = [mortice.linalg.vector_norm(t.detach(), float(norm_type)).to(device) for t in given]
+        norms = [mortice.linalg.vector_norm(t, float(norm_type)) for t in given]
+        norms = [n if n.device == device else n.to(device) for n in norms]
         total = mortice.linalg.vector_norm(mortice.stack(norms), float(norm_type))
     if error_if_nonfinite and not math.isfinite(float(total)):
         raise RuntimeError(
@@ -43,7 +44,7 @@ def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Any, for
     with mortice.no_grad():
         scale = mortice.clamp(float(max_norm) / (total_norm + 1e-6), max=1.0)
         for g in _grads(parameters):
-            g.mul_(scale.to(g.device).to(g.dtype))
+            g.mul_(scale if (g.device, g.dtype) == (scale.device, scale.dtype) else scale.to(g.device).to(g.dtype))
 
 
 def clip_grad_norm_(

@@ -254,21 +254,8 @@ template <class T, class F> void loop_block(const void *from, const void *, void
     for (int64_t i = 0; i < n; i++) out[i] = F::of(x[i], numbers);
 }
 
-// ---- half precision in a row ----
+// ---- half precision in a row: signs are bits ----
 
-template <class H, class F> void half_block(const void *from, const void *, void *to, int64_t n, const double *numbers) {
-    constexpr int L = LANES<float>;
-    if (n < L) return in_room<H>(half_block<H, F>, from, nullptr, to, n, numbers);
-    const H *x = static_cast<const H *>(from);
-    H *out = static_cast<H *>(to);
-    for (int64_t i = 0;;) {
-        store_floats(out + i, F::of(load_floats(x + i), numbers));
-        if (i == n - L) break;
-        i = i + L > n - L ? n - L : i + L;
-    }
-}
-
-// Signs are bits.
 template <int MAP, class H> void sign_block(const void *from, const void *, void *to, int64_t n, const double *) {
     constexpr uint16_t endless = __is_same(H, half) ? 0x7c00 : 0x7f80;
     const uint16_t *__restrict x = static_cast<const uint16_t *>(from);
@@ -361,13 +348,6 @@ template <class T, int PARTS> void dropout(char *const *at, const int64_t *step,
      slope_block<T, LogSigmoidSlope>, slope_block<T, MishSlope>, slope_block<T, LeakyReluSlope>, slope_block<T, EluSlope>,  \
      slope_block<T, HardTanhSlope>, slope_block<T, HardSigmoidSlope>, slope_block<T, HardSwishSlope>}
 
-// In the order of Map.
-#define DIRECT_OF(H)                                                                                                        \
-    {half_block<H, Exp>, N, N, N, N, N, N, half_block<H, Sigmoid>, half_block<H, Tanh>, N, N, N, N, N, N, N, N, N, N, N, N, \
-     N, N, N, N, N, half_block<H, Sqrt>, half_block<H, Rsqrt>, half_block<H, Reciprocal>, half_block<H, Square>,            \
-     sign_block<MAP_NEGATIVE, H>, sign_block<MAP_ABS, H>, N, N, N, N, N, N, N, N, N, sign_block<MAP_RELU, H>,               \
-     half_block<H, Silu>, half_block<H, Gelu>, half_block<H, GeluTanh>, N}
-constexpr Block N = nullptr;
 
 // Functions that are rare: AVX2 is fast enough for those.
 [[maybe_unused]] constexpr bool rare(int map) {
@@ -375,9 +355,15 @@ constexpr Block N = nullptr;
            (map >= MAP_FLOOR && map <= MAP_NAN_TO_NUM) || map == MAP_EXP2 || map == MAP_LOG10 ||
            map > MAP_SOFTPLUS;
 }
+// Other functions take longer vector by vector than by blocks of floats.
+template <class H> constexpr void signs(Block (&direct)[MAPS]) {
+    direct[MAP_NEGATIVE] = sign_block<MAP_NEGATIVE, H>;
+    direct[MAP_ABS] = sign_block<MAP_ABS, H>;
+    direct[MAP_RELU] = sign_block<MAP_RELU, H>;
+}
 constexpr UnaryTable filled() {
     UnaryTable t = {
-        MAPS_OF(float), MAPS_OF(double), SLOPES_OF(float), SLOPES_OF(double), {DIRECT_OF(half), DIRECT_OF(bhalf)},
+        MAPS_OF(float), MAPS_OF(double), SLOPES_OF(float), SLOPES_OF(double), {},
         {dropout<half, 1>, dropout<bhalf, 1>, dropout<float, 1>, dropout<double, 1>, dropout<float, 2>, dropout<double, 2>},
         {run<half, float, 1>, run<bhalf, float, 1>, run<float, float, 1>, run<double, double, 1>},
         {run<half, float, 2>, run<bhalf, float, 2>, run<float, float, 2>, run<double, double, 2>},
@@ -387,10 +373,8 @@ constexpr UnaryTable filled() {
         if (rare(map)) t.map32[map] = t.map64[map] = nullptr;
     for (int slope = SLOPE_SOFTPLUS; slope < SLOPES; slope++) t.slope32[slope] = t.slope64[slope] = nullptr;
 #endif
-#if defined(MORTICE_AFTER_AVX2) || (defined(__x86_64__) && !defined(__AVX2__))
-    for (int map = 0; map < MAPS; map++)  // for want of an instruction, or as AVX2 has the same
-        if (map != MAP_NEGATIVE && map != MAP_ABS && map != MAP_RELU) t.direct[0][map] = t.direct[1][map] = nullptr;
-#endif
+    signs<half>(t.direct[0]);
+    signs<bhalf>(t.direct[1]);
     return t;
 }
 

@@ -35,7 +35,7 @@ using UnaryLoop = void (*)(char *const *at, const int64_t *step, int64_t n, cons
 
 struct UnaryTable {
     Block map32[MAPS], map64[MAPS], slope32[SLOPES], slope64[SLOPES];
-    Block direct[2][MAPS];  // for float16 and bfloat16: the functions that are not slow, so that they skip the blocks
+    Block direct[2][MAPS];  // for float16 and bfloat16: functions of the sign, which skip the blocks
     UnaryLoop dropout[6];  // x times a number (a double, the extra) where a byte is not 0, else times 0; float16 to complex128
     UnaryLoop one[4], two[4];  // inner loops for float16, bfloat16, float32, float64: of one operand and of two
 };
