@@ -12,7 +12,7 @@ import weakref
 from mortice import graph
 from mortice.device import Device
 from mortice.dtype import DType
-from mortice.graph import Node, RemovableHandle
+from mortice.graph import Node, RemovableHandle, add_hook
 from mortice.modes import modes
 from mortice.shape import Size
 
@@ -107,9 +107,9 @@ class LeafState:
     def __init__(self) -> None:
         self.grad: Any = None
         self.first_use = 0  # `seq` of the oldest node that reads this leaf since its last gradient; 0 if not known
-        self.hooks: list[Any] = []
-        self.prehooks: list[Any] = []  # of what accumulates, after those of the tensor
-        self.post_hooks: list[Any] = []
+        self.hooks: Any = None  # by number, once there are any
+        self.prehooks: Any = None  # of what accumulates, after those of the tensor
+        self.post_hooks: Any = None
         self.retains = False
 
 
@@ -330,8 +330,15 @@ class TensorBase:
         if not self._rg:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         if self._node is None:
-            return RemovableHandle(self._state().hooks, hook)
-        return RemovableHandle(self._node.more().tensor_hooks, hook)
+            return add_hook(self._state(), "hooks", hook)
+        return add_hook(self._node.more(), "tensor_hooks", hook)
+
+    @property
+    def _backward_hooks(self) -> Any:
+        """What `register_hook` has registered, by number; None where it never has."""
+        if self._node is None:
+            return self._leaf and self._leaf.hooks
+        return self._node.extra and self._node.extra.tensor_hooks
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Any], Any]) -> RemovableHandle:
         """Call `hook(param)` after backward has added to `.grad`; leaves only."""
@@ -339,7 +346,7 @@ class TensorBase:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         if self._node is not None:
             raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
-        return RemovableHandle(self._state().post_hooks, hook)
+        return add_hook(self._state(), "post_hooks", hook)
 
     # ---- sharing memory ----
 

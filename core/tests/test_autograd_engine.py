@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 
 import pytest
 
@@ -701,3 +702,29 @@ def test_the_other_spelling_of_grad_is_the_same_gradient():
     assert x.grad is x._grad
     (x * 3).sum().backward()
     assert x.grad.tolist() == [4.0, 4.0]
+
+
+def test_hooks_lie_in_ordered_dictionaries():
+    t = mt.ones(2, requires_grad=True)
+    assert t._backward_hooks is None and (t * 2)._backward_hooks is None
+    calls = []
+    first = t.register_hook(lambda g: calls.append("first"))
+    second = t.register_hook(lambda g: calls.append("second"))
+    assert isinstance(t._backward_hooks, OrderedDict) and list(t._backward_hooks) == [first.id, second.id]
+    t._backward_hooks.move_to_end(first.id)
+    y = t * 2
+    inner = y.register_hook(lambda g: calls.append("inner"))
+    assert list(y._backward_hooks) == [inner.id] and isinstance(inner, mt.utils.hooks.RemovableHandle)
+    y.sum().backward()
+    assert calls == ["inner", "second", "first"]
+    del t._backward_hooks[first.id]
+    second.remove()
+    t.sum().backward()
+    assert len(calls) == 3 and len(t._backward_hooks) == 0
+
+    layer = mt.nn.Linear(2, 2)
+    one, two = layer.register_forward_hook(print), layer.register_forward_hook(print)
+    assert isinstance(layer._forward_hooks, OrderedDict)
+    layer._forward_hooks.move_to_end(two.id, last=False)
+    assert list(layer._forward_hooks) == [two.id, one.id]
+    assert isinstance(mt.optim.SGD(layer.parameters(), lr=1.0)._optimizer_step_pre_hooks, OrderedDict)

@@ -92,10 +92,8 @@ def increment_version(tensor: Any) -> None:
 class _MultiHandle(RemovableHandle):
     """Removes the hooks of several tensors."""
 
-    __slots__ = ("handles",)
-
     def __init__(self, handles: Sequence[RemovableHandle]) -> None:
-        super().__init__([], None)
+        super().__init__({})
         self.handles = handles
 
     def remove(self) -> None:
