@@ -11,6 +11,7 @@ import os
 import sys
 import warnings
 from collections import OrderedDict
+from functools import cache
 
 from mortice.errors import ShapeError
 from mortice.modes import modes, no_grad, settle, watch
@@ -153,6 +154,32 @@ class AccumulateGrad(Node):
 
     def __repr__(self) -> str:
         return f"<AccumulateGrad object at {id(self.variable):#x}>"
+
+
+class Part(Node):
+    """What `next_functions` shows of an op that is several functions to PyTorch: one of the inner ones. It never runs."""
+
+    __slots__ = ("next_functions",)
+    next_functions: tuple[tuple[Any, int], ...]
+
+    def __init__(self, name: str, *parts: tuple[Any, int]) -> None:
+        self.__class__ = _part_class(name)
+        self.next_functions, self.edges, self.extra = parts, (), None
+
+    def name(self) -> str:
+        """Return PyTorch's name of it."""
+        return type(self).__name__
+
+    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Refuse: it does not run, so a hook would never be called."""
+        raise NotImplementedError(f"{self.name()}: expected a node that runs; got a part of one. Hook the node before it.")
+
+    register_prehook = register_hook
+
+
+@cache
+def _part_class(name: str) -> Any:
+    return type(name, (Part,), {"__slots__": ()})
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, AccumulateGrad) and other.variable is self.variable

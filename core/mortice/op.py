@@ -239,8 +239,9 @@ class Op:
         self.body, self.result, self.shape, self.kernel, self.dtypes = body, result, shape, kernel, dtypes
         self.view, self.outputs, self.holomorphic, self.check, self.scalars = view, outputs, holomorphic, check, scalars
         self.differentiable = len(outputs) if differentiable is None else differentiable
-        self.grad_name = grad_name or "".join(p.capitalize() for p in self.name.split("_")) + "Backward0"
+        self.grad_name = grad_name or "".join(p.title() for p in self.name.split("_")) + "Backward0"
         self.grad_name_of = grad_name_of
+        self.parts: Callable[..., Any] | None = None  # what `next_functions` shows, where PyTorch has several nodes for the op
         self.doc = body.__doc__
         self.scatter, self.strides, self.number = scatter, strides, number or fit_number
         self.operand = operand

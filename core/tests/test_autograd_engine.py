@@ -728,3 +728,16 @@ def test_hooks_lie_in_ordered_dictionaries():
     layer._forward_hooks.move_to_end(two.id, last=False)
     assert list(layer._forward_hooks) == [two.id, one.id]
     assert isinstance(mt.optim.SGD(layer.parameters(), lr=1.0)._optimizer_step_pre_hooks, OrderedDict)
+
+
+def test_a_linear_layer_shows_the_nodes_of_its_parts():
+    layer, x = mt.nn.Linear(2, 3), mt.ones(4, 5, 2)
+    node = layer(x).grad_fn
+    assert node.name() == "ViewBackward0"
+    ((product, _),) = node.next_functions
+    assert type(product).__name__ == product.name() == "AddmmBackward0"
+    bias, flat, turned = [f for f, _ in product.next_functions]
+    assert bias.variable is layer.bias and flat is None and type(turned).__name__ == "TBackward0"
+    assert turned.next_functions[0][0].variable is layer.weight
+    with pytest.raises(NotImplementedError, match="TBackward0: expected a node that runs"):
+        turned.register_hook(print)

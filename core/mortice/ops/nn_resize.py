@@ -20,7 +20,14 @@ def _padded(name: str, x: Size, *, widths: Any, mode: str, value: Any = 0) -> Si
     return Size([n + b + a for n, (b, a) in zip(x, widths)])
 
 
-@op(shape=_padded, kernel="pad_border", name="pad", grad_name="ConstantPadNdBackward0", keeps_format=5)
+def _by_mode(node: Any) -> str:
+    kind = {"reflect": "Reflection", "replicate": "Replication"}.get(node.attrs["mode"])
+    return f"{kind}Pad{max(1, len(node.shape) - 2)}DBackward0" if kind else "ConstantPadNdBackward0"
+
+
+@op(
+    shape=_padded, kernel="pad_border", name="pad", grad_name="ConstantPadNdBackward0", grad_name_of=_by_mode, keeps_format=5
+)
 def _pad_border(k: Any, x: Any, /, *, widths: Any, mode: str, value: Any = 0) -> Any:
     """Extend each axis by (before, after) elements, or cut where negative."""
     return k.pad_border(x, widths=widths, mode=mode, value=value)
@@ -121,9 +128,16 @@ def _bytes_or_floats(op: Op, d: DType) -> tuple[DType, DType]:
     return d, d
 
 
+def _by_kind(node: Any) -> str:
+    dims, mode = len(node.attrs["size"]), node.attrs["mode"]
+    times = ("", "bi", "tri")[dims - 1] if mode in ("linear", "cubic") else ""
+    kind = "".join(part.title() for part in (times + mode).split("-"))
+    return f"Upsample{kind}{dims}D{'Aa' * node.attrs['antialias']}Backward0"
+
+
 @op(
     result=_bytes_or_floats, shape=_resized, kernel="interpolate", dtypes="uf", name="interpolate",
-    grad_name="UpsampleBackward0", keeps_format=5,
+    grad_name_of=_by_kind, keeps_format=5,
 )  # fmt: skip
 def _interpolate(
     k: Any, x: Any, /, *, size: Any, mode: str, align_corners: bool, scales: Any, antialias: bool
