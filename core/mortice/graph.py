@@ -675,11 +675,12 @@ class PackedValue:
 
     def __init__(self, t: Any, target: Any, pack: Any, unpack: Any) -> None:
         self.shape, self.dtype, self._rg, self.target = t.shape, t.dtype, t._rg, target
-        shown = t._share()
-        version = shown._version
+        version = t._version
         with no_grad():
-            self.handle = pack(shown)
-        if shown._version != version:
+            self.handle = pack(t)
+        if self.handle is t and target is None:
+            self.handle = t._share()  # a node must not own what it has made
+        if t._version != version:
             raise RuntimeError(
                 "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can "
                 "not be modified by in-place operations as this can lead to unexpected side-effects. Please open an "
