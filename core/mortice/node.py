@@ -231,7 +231,8 @@ class OpNode(Node):
                 p = formula.graph(formula.fn, k, g, self) if graph else formula.raw(formula.fn, k, g, self)
                 if shapes is not None and shapes[i] != self.shape and p is not None:
                     p = unbroadcast(k, p, shapes[i])
-                out.append(_zero_again(p, edge) if graph and op.zero_again and not i else p)
+                again = graph and not i and (op.zero_again(self) if callable(op.zero_again) else op.zero_again)
+                out.append(_zero_again(p, edge) if again else p)
             i += 1
         return self._in_own_dtypes(k, out)
 

@@ -257,7 +257,7 @@ class Op:
         self.kept_indices: tuple[int, ...] = ()  # of those, the ones that have no gradient themselves
         self.no_grad_reason: str | None = None
         self.jvp: Any = None
-        self.zero_again = False
+        self.zero_again: bool | Callable[[Any], bool] = False  # or which of its nodes do
         self.plans = Plans(self)
         self.plan_one: Plan | None = None
         self.plan_both: Plan | None = None  # the same for two operands that both want gradients, or one of them
@@ -275,7 +275,8 @@ class Op:
     # ---- gradients ----
 
     def vjp(
-        self, joint: Callable[..., Any] | None = None, /, *, jvp: Any = None, zero_again: bool = False,
+        self, joint: Callable[..., Any] | None = None, /, *, jvp: Any = None,
+        zero_again: bool | Callable[[Any], bool] = False,
         **formulas: Callable[..., Any],
     ) -> None:  # fmt: skip
         """Give one formula per input by its name, or one function that returns all gradients as a tuple.

@@ -135,7 +135,7 @@ def _nll_back(
     return k.nll_loss_grad(g, target, weight, x_shape=logp_shape, ignore_index=ignore_index)
 
 
-_nll_loss.vjp(logp=_nll_back)
+_nll_loss.vjp(logp=_nll_back, zero_again=True)
 
 
 def nll_loss(input: Any, target: Any, weight: Any, reduction: str, ignore_index: int) -> Any:

@@ -169,7 +169,7 @@ def _adaptive_avg_pool(k: Any, x: Any, /, *, output_size: Any) -> Any:
 
 _adaptive_avg_pool.vjp(
     x=lambda k, g, x_shape, output_size: k.adaptive_avg_pool_grad(g, x_shape=x_shape, output_size=output_size),
-    jvp="linear",
+    jvp="linear", zero_again=True,
 )
 
 

@@ -37,7 +37,10 @@ def _pad_tangent(k: Any, op: Any, primals: Any, tangents: Any, attrs: Any, out: 
     return k.pad_border(tangents[0], widths=attrs["widths"], mode=attrs["mode"], value=0)
 
 
-_pad_border.vjp(x=lambda k, g, widths, mode: k.pad_border_grad(g, widths=widths, mode=mode), jvp=_pad_tangent)
+_pad_border.vjp(
+    x=lambda k, g, widths, mode: k.pad_border_grad(g, widths=widths, mode=mode), jvp=_pad_tangent,
+    zero_again=lambda node: node.attrs["mode"] in ("reflect", "replicate"),
+)  # fmt: skip
 
 
 def _unpadded(name: str, x: Size, *, widths: Any, mode: str) -> Size:
