@@ -741,3 +741,21 @@ def test_a_linear_layer_shows_the_nodes_of_its_parts():
     assert turned.next_functions[0][0].variable is layer.weight
     with pytest.raises(NotImplementedError, match="TBackward0: expected a node that runs"):
         turned.register_hook(print)
+
+
+@pytest.mark.parametrize("order", [(0, 2, 3, 1), (3, 2, 1, 0), (1, 0, 3, 2)])
+def test_a_gradient_lies_in_memory_as_its_tensor_does(order):
+    if mt.ones(1)._device.backend.strides_of(mt.ones(1)._data) is None:
+        pytest.skip("the backend's buffers have no order")
+    shape = [(2, 3, 4, 5)[d] for d in order]
+    x = mt.arange(120.0).reshape(shape).permute([order.index(d) for d in range(4)]).detach().requires_grad_()
+    strides = x.stride()
+    assert x.shape == (2, 3, 4, 5) and not x.is_contiguous()
+    for function in (lambda x: x.sum(), lambda x: (x * x.contiguous()).sum(), lambda x: x[:, 1:].relu().sum()):
+        x.grad = None
+        function(x).backward()
+        assert x.grad.stride() == strides
+    assert x.grad[1, 2, 3, 4] == 1 and x.grad[1, 0, 3, 4] == 0
+    gaps = mt.arange(12.0).reshape(3, 4)[:, ::2].detach().requires_grad_()
+    gaps.sum().backward()
+    assert gaps.grad.is_contiguous()
