@@ -38,7 +38,8 @@ class Extra:
     """What few nodes have: hooks, a tensor whose gradient is kept, the forward line, storages under watch."""
 
     __slots__ = (
-        "hooks", "prehooks", "tensor_hooks", "retained", "trace", "storages", "metadata", "packed", "slots", "origin"
+        "hooks", "prehooks", "tensor_hooks", "retained", "trace", "storages", "metadata", "packed", "slots", "origin",
+        "parts",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -51,6 +52,7 @@ class Extra:
         self.metadata: dict[Any, Any] = {}
         self.packed: list[PackedValue] = []
         self.slots: list[Any] = []  # weak references to the Slots, so that a rebuilt output finds its own
+        self.parts: tuple[tuple[Any, int], ...] = ()  # what `next_functions` shows, if not the edges
         self.origin: Any = None  # of a node without some of its edges: the node itself
 
 
@@ -155,6 +157,12 @@ class AccumulateGrad(Node):
     def __repr__(self) -> str:
         return f"<AccumulateGrad object at {id(self.variable):#x}>"
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AccumulateGrad) and other.variable is self.variable
+
+    def __hash__(self) -> int:
+        return id(self.variable)
+
 
 class Part(Node):
     """What `next_functions` shows of an op that is several functions to PyTorch: one of the inner ones. It never runs."""
@@ -180,12 +188,6 @@ class Part(Node):
 @cache
 def _part_class(name: str) -> Any:
     return type(name, (Part,), {"__slots__": ()})
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, AccumulateGrad) and other.variable is self.variable
-
-    def __hash__(self) -> int:
-        return id(self.variable)
 
 
 def _first(result: Any) -> Any:

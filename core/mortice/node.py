@@ -98,7 +98,9 @@ class OpNode(Node):
         """The nodes that gradients go to next, each with its output number; none for indices and conditions."""
         found, fixed = Node.next_functions.fget(self), self.op.fixed  # type: ignore[attr-defined]
         if self.op.parts is not None:
-            return self.op.parts(self, *found)  # type: ignore[no-any-return]
+            extra = self.more()
+            extra.parts = extra.parts or self.op.parts(self, *found)  # always the same ones: tools tell nodes by identity
+            return extra.parts
         return tuple([f for i, f in enumerate(found) if i not in fixed or f[0] is not None])
 
     def needs(self) -> tuple[bool, ...]:

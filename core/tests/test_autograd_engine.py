@@ -735,6 +735,8 @@ def test_a_linear_layer_shows_the_nodes_of_its_parts():
     node = layer(x).grad_fn
     assert node.name() == "ViewBackward0"
     ((product, _),) = node.next_functions
+    assert node.next_functions[0][0] is product
+    assert len({f for _ in range(2) for f, _ in product.next_functions if f is not None}) == 2  # the same ones when asked again
     assert type(product).__name__ == product.name() == "AddmmBackward0"
     bias, flat, turned = [f for f, _ in product.next_functions]
     assert bias.variable is layer.bias and flat is None and type(turned).__name__ == "TBackward0"
