@@ -10,6 +10,8 @@ import itertools
 import os
 import sys
 import warnings
+from collections import OrderedDict
+from functools import cache
 
 from mortice.errors import ShapeError
 from mortice.modes import modes, no_grad, settle, watch
@@ -19,6 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
+
+    Hooks = OrderedDict[int, Callable[..., Any]] | None  # by number; None where none was ever registered
 
 next_seq = itertools.count(1).__next__
 
@@ -34,19 +38,21 @@ class Extra:
     """What few nodes have: hooks, a tensor whose gradient is kept, the forward line, storages under watch."""
 
     __slots__ = (
-        "hooks", "prehooks", "tensor_hooks", "retained", "trace", "storages", "metadata", "packed", "slots", "origin"
+        "hooks", "prehooks", "tensor_hooks", "retained", "trace", "storages", "metadata", "packed", "slots", "origin",
+        "parts",
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self.hooks: list[Any] = []  # of the node, after it has run
-        self.prehooks: list[Any] = []  # of the node, before
-        self.tensor_hooks: list[Any] = []  # of the tensor that it made
+        self.hooks: Hooks = None  # of the node, after it has run
+        self.prehooks: Hooks = None  # of the node, before
+        self.tensor_hooks: Hooks = None  # of the tensor that it made
         self.retained: Any = None
         self.trace: str | None = None
         self.storages: dict[int, Any] = {}  # or tensors of their own, each with the version that it had
         self.metadata: dict[Any, Any] = {}
         self.packed: list[PackedValue] = []
         self.slots: list[Any] = []  # weak references to the Slots, so that a rebuilt output finds its own
+        self.parts: tuple[tuple[Any, int], ...] = ()  # what `next_functions` shows, if not the edges
         self.origin: Any = None  # of a node without some of its edges: the node itself
 
 
@@ -117,11 +123,11 @@ class Node:
 
     def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
         """Call `fn(grad_inputs, grad_outputs)` after this node has run; it may return new grad_inputs."""
-        return RemovableHandle(self.more().hooks, fn)
+        return add_hook(self.more(), "hooks", fn)
 
     def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
         """Call `fn(grad_outputs)` before this node runs; it may return new grad_outputs."""
-        return RemovableHandle(self.more().prehooks, fn)
+        return add_hook(self.more(), "prehooks", fn)
 
     def __repr__(self) -> str:
         return f"<{self.name()} object at {id(self):#x}>"
@@ -142,11 +148,11 @@ class AccumulateGrad(Node):
     def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
         """Call `fn((), (grad,))` after the gradient was added, with what `.grad` then is."""
         state = self.variable._state()
-        return RemovableHandle(state.post_hooks, lambda leaf: fn((), (leaf.grad,)))
+        return add_hook(state, "post_hooks", lambda leaf: fn((), (leaf.grad,)))
 
     def register_prehook(self, fn: Callable[..., Any]) -> RemovableHandle:
         """Call `fn((grad,))` before the gradient is added, after the tensor's own hooks; it may return another one."""
-        return RemovableHandle(self.variable._state().prehooks, lambda g: _first(fn((g,))))
+        return add_hook(self.variable._state(), "prehooks", lambda g: _first(fn((g,))))
 
     def __repr__(self) -> str:
         return f"<AccumulateGrad object at {id(self.variable):#x}>"
@@ -156,6 +162,32 @@ class AccumulateGrad(Node):
 
     def __hash__(self) -> int:
         return id(self.variable)
+
+
+class Part(Node):
+    """What `next_functions` shows of an op that is several functions to PyTorch: one of the inner ones. It never runs."""
+
+    __slots__ = ("next_functions",)
+    next_functions: tuple[tuple[Any, int], ...]
+
+    def __init__(self, name: str, *parts: tuple[Any, int]) -> None:
+        self.__class__ = _part_class(name)
+        self.next_functions, self.edges, self.extra = parts, (), None
+
+    def name(self) -> str:
+        """Return PyTorch's name of it."""
+        return type(self).__name__
+
+    def register_hook(self, fn: Callable[..., Any]) -> RemovableHandle:
+        """Refuse: it does not run, so a hook would never be called."""
+        raise NotImplementedError(f"{self.name()}: expected a node that runs; got a part of one. Hook the node before it.")
+
+    register_prehook = register_hook
+
+
+@cache
+def _part_class(name: str) -> Any:
+    return type(name, (Part,), {"__slots__": ()})
 
 
 def _first(result: Any) -> Any:
@@ -182,25 +214,56 @@ class Slot(Node):
 
 
 class RemovableHandle:
-    """Removes a hook again; also a context manager."""
+    """Removes a hook again; also a context manager.
 
-    __slots__ = ("_hooks", "_hook", "id", "__weakref__")
+    Args:
+        hooks_dict: the hooks by `id`; whoever makes the handle puts the hook there.
+        extra_dict: a dictionary, or a list of them, whose entries of that id go with the hook.
+    """
+
     _ids = itertools.count()
 
-    def __init__(self, hooks: list[Any], hook: Any) -> None:
-        # Each registration is its own entry, so that one function registered twice is removed once.
-        self._hooks, self._hook, self.id = hooks, (hook,), next(self._ids)
-        hooks.append(self._hook)
+    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
+        self.id = next(number for number in self._ids if number not in hooks_dict)  # a loaded table has numbers already
+        extra = [] if extra_dict is None else extra_dict if isinstance(extra_dict, list) else [extra_dict]
+        self._tables = [hooks_dict, *extra]
+
+    def __setstate__(self, state: Any) -> None:
+        # PyTorch's own: the table, the number, and tables of options.
+        self.__dict__.update({"_tables": [state[0]], "id": state[1]} if isinstance(state, tuple) else state)
 
     def remove(self) -> None:
         """Take the hook out; a second call does nothing."""
-        self._hooks[:] = [h for h in self._hooks if h is not self._hook]
+        for table in self._tables:
+            table = getattr(table, "adopted", table)  # which a loaded handle of PyTorch's leads to
+            if table is not None:
+                table.pop(self.id, None)
+                getattr(table, "options", {}).pop(self.id, None)
 
-    def __enter__(self) -> RemovableHandle:
+    def __enter__(self) -> Any:
         return self
 
     def __exit__(self, *exc: Any) -> None:
         self.remove()
+
+
+def add_hook(owner: Any, name: str, hook: Callable[..., Any]) -> RemovableHandle:
+    """Put a hook into the table of that name, which is made with the first one; return its handle."""
+    table = getattr(owner, name)
+    if table is None:
+        table = OrderedDict()
+        setattr(owner, name, table)
+    made: RemovableHandle = register(table, hook)
+    return made
+
+
+def register(table: OrderedDict[int, Any], hook: Any, prepend: bool = False, kind: Any = RemovableHandle) -> Any:
+    """Put a hook into a table, after the others or before them; return its handle, of that kind."""
+    handle = kind(table)
+    table[handle.id] = hook
+    if prepend:
+        table.move_to_end(handle.id, last=False)
+    return handle
 
 
 SECOND_BACKWARD = (
@@ -471,10 +534,10 @@ def _before(node: Any, extra: Extra, g: Any, algebra: Algebra) -> Any:
     return g
 
 
-def _run_hooks(hooks: list[Any], g: Any, like: Any, algebra: Algebra) -> Any:
+def _run_hooks(hooks: Hooks, g: Any, like: Any, algebra: Algebra) -> Any:
     """Show a gradient to hooks, each of which may replace it; they see one Tensor, where one may leave a note for the next."""
     shown = algebra.wrap(g, like)
-    for (hook,) in list(hooks):
+    for hook in list((hooks or {}).values()):
         result = hook(shown)
         if result is None:
             continue
@@ -507,7 +570,7 @@ def _pull(node: Any, puller: Any, g: Any, graph: bool, algebra: Algebra) -> Sequ
 
     if extra is not None and extra.prehooks:
         outs = wrapped(g if several else (g,))
-        for (hook,) in list(extra.prehooks):
+        for hook in list(extra.prehooks.values()):
             outs = _as_many(hook, hook(outs), outs)
         raw = [None if t is None else algebra.unwrap(t) for t in outs]
         if all(part is None for part in raw):
@@ -526,7 +589,7 @@ def _pull(node: Any, puller: Any, g: Any, graph: bool, algebra: Algebra) -> Sequ
                 raise RuntimeError(f"Function '{node.name()}' returned nan values in its {i}th output.")
     if extra is not None and extra.hooks:
         ins, outs = wrapped(pulled), wrapped(g if several else (g,))
-        for (hook,) in list(extra.hooks):
+        for hook in list(extra.hooks.values()):
             ins = _as_many(hook, hook(ins, outs), ins)
         return [None if t is None else algebra.unwrap(t) for t in ins]
     return pulled
@@ -596,7 +659,7 @@ def _arrive(leaf: Any, g: Any, mine: bool, algebra: Algebra, accumulate: bool) -
             g, mine = _run_hooks(state.prehooks, g, leaf, algebra), False
         leaf._accumulate(g, mine, algebra)
         if state is not None and state.post_hooks:
-            for (hook,) in list(state.post_hooks):
+            for hook in list(state.post_hooks.values()):
                 given = hook(leaf)
                 if given is not None and given is not leaf:
                     raise RuntimeError("Tensor post accumulate grad hooks should return None.")
@@ -614,11 +677,12 @@ class PackedValue:
 
     def __init__(self, t: Any, target: Any, pack: Any, unpack: Any) -> None:
         self.shape, self.dtype, self._rg, self.target = t.shape, t.dtype, t._rg, target
-        shown = t._share()
-        version = shown._version
+        version = t._version
         with no_grad():
-            self.handle = pack(shown)
-        if shown._version != version:
+            self.handle = pack(t)
+        if self.handle is t and target is None:
+            self.handle = t._share()  # a node must not own what it has made
+        if t._version != version:
             raise RuntimeError(
                 "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can "
                 "not be modified by in-place operations as this can lead to unexpected side-effects. Please open an "

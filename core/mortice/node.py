@@ -85,12 +85,23 @@ class OpNode(Node):
         return self.op.differentiable
 
     def name(self) -> str:
-        return self.op.grad_name if self.op.grad_name_of is None else self.op.grad_name_of(self)
+        return type(self.seen()).__name__
 
     def seen(self) -> Node:
-        if self.op.grad_name_of is not None and type(self).__name__ != (name := self.name()):
-            self.__class__ = self.op.class_named(name)
+        op = self.op
+        if op.grad_name_of is not None and type(self) is op.node_class and (name := op.grad_name_of(self)) != op.grad_name:
+            self.__class__ = op.class_named(name)
         return self
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        """The nodes that gradients go to next, each with its output number; none for indices and conditions."""
+        found, fixed = Node.next_functions.fget(self), self.op.fixed  # type: ignore[attr-defined]
+        if self.op.parts is not None:
+            extra = self.more()
+            extra.parts = extra.parts or self.op.parts(self, *found)  # always the same ones: tools tell nodes by identity
+            return extra.parts
+        return tuple([f for i, f in enumerate(found) if i not in fixed or f[0] is not None])
 
     def needs(self) -> tuple[bool, ...]:
         """Return which inputs want a gradient."""
@@ -222,7 +233,8 @@ class OpNode(Node):
                 p = formula.graph(formula.fn, k, g, self) if graph else formula.raw(formula.fn, k, g, self)
                 if shapes is not None and shapes[i] != self.shape and p is not None:
                     p = unbroadcast(k, p, shapes[i])
-                out.append(_zero_again(p, edge) if graph and op.zero_again and not i else p)
+                again = graph and not i and (op.zero_again(self) if callable(op.zero_again) else op.zero_again)
+                out.append(_zero_again(p, edge) if again else p)
             i += 1
         return self._in_own_dtypes(k, out)
 
@@ -245,6 +257,19 @@ class OpNode(Node):
 
 # PyTorch's names of what nodes keep, where ours are another.
 _SAVED = {"x": "self", "y": "other", "out": "result", "axis": "dim", "keepdims": "keepdim"}
+
+
+def named(t: Any, name: str) -> Any:
+    """Give the node of a result, which must have been made just now, the name of PyTorch's function for what was done."""
+    node = t._node.parent if type(t._node) is Slot else t._node
+    if isinstance(node, OpNode):
+        node.__class__ = node.op.class_named(name)
+    return t
+
+
+def numbered(name: str, i: int) -> Callable[[Any], str]:
+    """Return the rule of ops that are functions 0 and 1 of PyTorch's name: 1 where operand i is a tensor with a gradient."""
+    return lambda node: f"{name}Backward{int(node.edges[i] is not None)}"
 
 
 class ZeroNode(Node):

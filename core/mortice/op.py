@@ -239,8 +239,9 @@ class Op:
         self.body, self.result, self.shape, self.kernel, self.dtypes = body, result, shape, kernel, dtypes
         self.view, self.outputs, self.holomorphic, self.check, self.scalars = view, outputs, holomorphic, check, scalars
         self.differentiable = len(outputs) if differentiable is None else differentiable
-        self.grad_name = grad_name or "".join(p.capitalize() for p in self.name.split("_")) + "Backward0"
+        self.grad_name = grad_name or "".join(p.title() for p in self.name.split("_")) + "Backward0"
         self.grad_name_of = grad_name_of
+        self.parts: Callable[..., Any] | None = None  # what `next_functions` shows, where PyTorch has several nodes for the op
         self.doc = body.__doc__
         self.scatter, self.strides, self.number = scatter, strides, number or fit_number
         self.operand = operand
@@ -256,7 +257,7 @@ class Op:
         self.kept_indices: tuple[int, ...] = ()  # of those, the ones that have no gradient themselves
         self.no_grad_reason: str | None = None
         self.jvp: Any = None
-        self.zero_again = False
+        self.zero_again: bool | Callable[[Any], bool] = False  # or which of its nodes do
         self.plans = Plans(self)
         self.plan_one: Plan | None = None
         self.plan_both: Plan | None = None  # the same for two operands that both want gradients, or one of them
@@ -274,7 +275,8 @@ class Op:
     # ---- gradients ----
 
     def vjp(
-        self, joint: Callable[..., Any] | None = None, /, *, jvp: Any = None, zero_again: bool = False,
+        self, joint: Callable[..., Any] | None = None, /, *, jvp: Any = None,
+        zero_again: bool | Callable[[Any], bool] = False,
         **formulas: Callable[..., Any],
     ) -> None:  # fmt: skip
         """Give one formula per input by its name, or one function that returns all gradients as a tuple.

@@ -12,9 +12,9 @@ import weakref
 from mortice import graph
 from mortice.device import Device
 from mortice.dtype import DType
-from mortice.graph import Node, RemovableHandle
+from mortice.graph import Node, RemovableHandle, add_hook
 from mortice.modes import modes
-from mortice.shape import Size
+from mortice.shape import Size, contiguous_strides
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,10 +107,23 @@ class LeafState:
     def __init__(self) -> None:
         self.grad: Any = None
         self.first_use = 0  # `seq` of the oldest node that reads this leaf since its last gradient; 0 if not known
-        self.hooks: list[Any] = []
-        self.prehooks: list[Any] = []  # of what accumulates, after those of the tensor
-        self.post_hooks: list[Any] = []
+        self.hooks: Any = None  # by number, once there are any
+        self.prehooks: Any = None  # of what accumulates, after those of the tensor
+        self.post_hooks: Any = None
         self.retains = False
+
+
+def _laid_out_like(backend: Any, g: Any, data: Any) -> Any:
+    """Return a gradient in the order of memory of its tensor's data, row by row where those have gaps or overlaps."""
+    strides, shape = backend.strides_of(data), backend.shape_of(data)
+    if strides is None or backend.strides_of(g) == strides:
+        return g
+    order = sorted(range(len(shape)), key=lambda d: -strides[d])
+    steps = contiguous_strides([shape[d] for d in order])
+    if any([shape[d] != 1 and strides[d] != step for d, step in zip(order, steps)]):
+        return backend.contiguous(g)
+    made = backend.contiguous(backend.permute_dims(g, tuple(order)))
+    return backend.permute_dims(made, tuple([order.index(d) for d in range(len(shape))]))
 
 
 INFERENCE = "inference"  # the note of what was made under inference_mode, which views inherit
@@ -303,8 +316,8 @@ class TensorBase:
                 # Under create_graph the gradient is a Tensor that others may hold, so it is copied as well.
                 g = g if mine and algebra is graph.RAW else algebra.fresh(g, self._device)
                 backend = self._device.backend
-                if algebra is graph.RAW and not backend.is_contiguous(g) and backend.strides_of(g) != backend.strides_of(self._data):
-                    g = backend.contiguous(g)  # laid out as its tensor or row by row, so that `.grad.view(-1)` can be asked for
+                if algebra is graph.RAW and not (backend.is_contiguous(g) and backend.is_contiguous(self._data)):
+                    g = _laid_out_like(backend, g, self._data)
                 state.grad = algebra.wrap(g, self)
             elif total.shape != self.shape:
                 raise RuntimeError(
@@ -330,8 +343,15 @@ class TensorBase:
         if not self._rg:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         if self._node is None:
-            return RemovableHandle(self._state().hooks, hook)
-        return RemovableHandle(self._node.more().tensor_hooks, hook)
+            return add_hook(self._state(), "hooks", hook)
+        return add_hook(self._node.more(), "tensor_hooks", hook)
+
+    @property
+    def _backward_hooks(self) -> Any:
+        """What `register_hook` has registered, by number; None where it never has."""
+        if self._node is None:
+            return self._leaf and self._leaf.hooks
+        return self._node.extra and self._node.extra.tensor_hooks
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Any], Any]) -> RemovableHandle:
         """Call `hook(param)` after backward has added to `.grad`; leaves only."""
@@ -339,7 +359,7 @@ class TensorBase:
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         if self._node is not None:
             raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
-        return RemovableHandle(self._state().post_hooks, hook)
+        return add_hook(self._state(), "post_hooks", hook)
 
     # ---- sharing memory ----
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 
 import pytest
 
@@ -701,3 +702,62 @@ def test_the_other_spelling_of_grad_is_the_same_gradient():
     assert x.grad is x._grad
     (x * 3).sum().backward()
     assert x.grad.tolist() == [4.0, 4.0]
+
+
+def test_hooks_lie_in_ordered_dictionaries():
+    t = mt.ones(2, requires_grad=True)
+    assert t._backward_hooks is None and (t * 2)._backward_hooks is None
+    calls = []
+    first = t.register_hook(lambda g: calls.append("first"))
+    second = t.register_hook(lambda g: calls.append("second"))
+    assert isinstance(t._backward_hooks, OrderedDict) and list(t._backward_hooks) == [first.id, second.id]
+    t._backward_hooks.move_to_end(first.id)
+    y = t * 2
+    inner = y.register_hook(lambda g: calls.append("inner"))
+    assert list(y._backward_hooks) == [inner.id] and isinstance(inner, mt.utils.hooks.RemovableHandle)
+    y.sum().backward()
+    assert calls == ["inner", "second", "first"]
+    del t._backward_hooks[first.id]
+    second.remove()
+    t.sum().backward()
+    assert len(calls) == 3 and len(t._backward_hooks) == 0
+
+    layer = mt.nn.Linear(2, 2)
+    one, two = layer.register_forward_hook(print), layer.register_forward_hook(print)
+    assert isinstance(layer._forward_hooks, OrderedDict)
+    layer._forward_hooks.move_to_end(two.id, last=False)
+    assert list(layer._forward_hooks) == [two.id, one.id]
+    assert isinstance(mt.optim.SGD(layer.parameters(), lr=1.0)._optimizer_step_pre_hooks, OrderedDict)
+
+
+def test_a_linear_layer_shows_the_nodes_of_its_parts():
+    layer, x = mt.nn.Linear(2, 3), mt.ones(4, 5, 2)
+    node = layer(x).grad_fn
+    assert node.name() == "ViewBackward0"
+    ((product, _),) = node.next_functions
+    assert node.next_functions[0][0] is product
+    assert len({f for _ in range(2) for f, _ in product.next_functions if f is not None}) == 2  # the same ones when asked again
+    assert type(product).__name__ == product.name() == "AddmmBackward0"
+    bias, flat, turned = [f for f, _ in product.next_functions]
+    assert bias.variable is layer.bias and flat is None and type(turned).__name__ == "TBackward0"
+    assert turned.next_functions[0][0].variable is layer.weight
+    with pytest.raises(NotImplementedError, match="TBackward0: expected a node that runs"):
+        turned.register_hook(print)
+
+
+@pytest.mark.parametrize("order", [(0, 2, 3, 1), (3, 2, 1, 0), (1, 0, 3, 2)])
+def test_a_gradient_lies_in_memory_as_its_tensor_does(order):
+    if mt.ones(1)._device.backend.strides_of(mt.ones(1)._data) is None:
+        pytest.skip("the backend's buffers have no order")
+    shape = [(2, 3, 4, 5)[d] for d in order]
+    x = mt.arange(120.0).reshape(shape).permute([order.index(d) for d in range(4)]).detach().requires_grad_()
+    strides = x.stride()
+    assert x.shape == (2, 3, 4, 5) and not x.is_contiguous()
+    for function in (lambda x: x.sum(), lambda x: (x * x.contiguous()).sum(), lambda x: x[:, 1:].relu().sum()):
+        x.grad = None
+        function(x).backward()
+        assert x.grad.stride() == strides
+    assert x.grad[1, 2, 3, 4] == 1 and x.grad[1, 0, 3, 4] == 0
+    gaps = mt.arange(12.0).reshape(3, 4)[:, ::2].detach().requires_grad_()
+    gaps.sum().backward()
+    assert gaps.grad.is_contiguous()

@@ -325,3 +325,19 @@ def test_second_gradients_of_straight_lines_are_zeros_where_pytorchs_are(name: s
     (slope,) = mt.autograd.grad(out.sum(), x, create_graph=True)
     (again,) = mt.autograd.grad(slope.sum(), x)
     assert again.equal(mt.zeros(3, 4))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: mt.nn.functional.pad(x, (1, 1), mode="reflect"), lambda x: mt.nn.functional.pad(x, (1, 1), mode="replicate"),
+        lambda x: mt.nn.functional.adaptive_avg_pool1d(x, 2), lambda x: mt.nn.functional.nll_loss(x, mt.tensor([0, 1, 2])),
+    ],
+)  # fmt: skip
+def test_linear_functions_have_second_gradients_of_zeros_where_pytorchs_have(function: Any) -> None:
+    x = mt.rand(3, 4, requires_grad=True)
+    (slope,) = mt.autograd.grad(function(x).sum(), x, create_graph=True)
+    (again,) = mt.autograd.grad(slope.sum(), x)
+    assert again.equal(mt.zeros(3, 4))
+    (slope,) = mt.autograd.grad(mt.nn.functional.pad(x, (1, 1)).sum(), x, create_graph=True)
+    assert not slope.requires_grad

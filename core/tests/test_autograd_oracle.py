@@ -123,3 +123,51 @@ def test_error_classes_agree() -> None:
     for i, (theirs, ours) in enumerate(zip(errors(torch), errors(mt))):
         assert (theirs is None) == (ours is None), (i, theirs, ours)
         assert theirs is None or isinstance(ours, type(theirs)), (i, theirs, ours)
+
+
+NAMES = """
+    1 - x; x ** x; 2 ** x; x ** 2; x % x; x % 2; x.add(x, alpha=2); x.clamp(0, 1); x.clamp(x); x.clamp_min(0); x.clamp_max(1)
+    x.t(); x.T; x.mT; x.transpose(0, 1); x.permute(1, 0); x.squeeze(); x.squeeze(0); x.squeeze((0, 1)); x.unsqueeze(0); x[None]
+    x.split(2)[0]; x.split([1, 2])[0]; x.chunk(2)[0]; x.unbind()[0]; x.roll(1); x.rot90(); x.prod(0); x.nansum(); x.trace()
+    x[i]; x[:, i]; x[i, 0]; x[i, i]; x[x > 0]; x.index_select(0, i); x.take(i); x.masked_select(x > 0); x.masked_fill(x > 0, 0)
+    x.index_add(0, i, x[:2]); x.index_copy(0, i, x[:2]); x.index_fill(0, i, 0); x.index_put((i,), x[:2]); x.put(i, x[0, :2])
+    x @ x; x @ x[0]; x[0] @ x; im @ x; im @ im; x.addmm(x, x); x[0].addmv(x, x[0]); im[0].baddbmm(im[0], im[0]); x.addr(x[0], x[0])
+    F.linear(x, x); F.linear(x, x, x[0]); F.linear(im, x); F.linear(im, x, x[0]); F.linear(x[0], x); F.linear(x[0], x, x[0])
+    F.dropout(x); F.celu(x); F.rms_norm(x, (3,)); F.cross_entropy(x, i[:1].expand(3)); F.nll_loss(x, i[:1].expand(3))
+    F.cross_entropy(im, im[:, 0].detach().long()); F.cross_entropy(x, i[:1].expand(3), label_smoothing=0.1)
+    F.max_pool2d(im, 2); F.avg_pool2d(im, 2); F.adaptive_max_pool2d(im, 2); F.max_pool1d(im[0], 2); F.adaptive_avg_pool2d(im, 2)
+    F.interpolate(im, scale_factor=2); F.interpolate(im, size=5, mode="bilinear"); F.interpolate(im[0], size=5, mode="linear")
+    F.pad(im, (1, 1)); F.pad(im, (1, 1, 1, 1), mode="reflect"); F.pad(im[0], (1, 1), mode="replicate"); torch.special.entr(x)
+    torch.nn.LSTM(3, 2)(x)[0]; torch.nn.GRU(3, 2)(im[0])[0]; torch.nn.RNNCell(3, 2)(x); torch.deg2rad(x); F.unfold(im, 2)
+"""
+
+
+@pytest.mark.parametrize("text", [text.strip() for line in NAMES.splitlines() for text in line.split(";") if text.strip()])
+def test_nodes_have_pytorchs_names(text: str) -> None:
+    found = []
+    for m in (torch, mt):
+        x = (m.arange(9.0).reshape(3, 3) / 10 + 0.1).requires_grad_(True)
+        im = (m.arange(54.0).reshape(2, 3, 3, 3) / 60).requires_grad_(True)
+        made = eval(text, {"torch": m, "F": m.nn.functional, "x": x, "im": im, "i": m.tensor([0, 2])})
+        assert made.grad_fn.name() == type(made.grad_fn).__name__
+        made.sum().backward()
+        found.append(type(made.grad_fn).__name__)
+    assert found[1] == found[0]
+
+
+def _below(node: Any, depth: int) -> Any:
+    below = [(_below(f, depth - 1), i) for f, i in node.next_functions] if node is not None and depth else []
+    return type(node).__name__, below
+
+
+@pytest.mark.parametrize("shape", [(2,), (4, 2), (3, 4, 2)])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("inner", [False, True])
+def test_a_linear_layer_shows_pytorchs_nodes(shape: tuple[int, ...], bias: bool, inner: bool) -> None:
+    found = []
+    for m in (torch, mt):
+        layer, x = m.nn.Linear(2, 3, bias=bias), m.ones(shape, requires_grad=inner)
+        y = layer(x).relu().reshape(-1, 3)
+        loss = m.nn.functional.cross_entropy(y, m.zeros(len(y), dtype=m.int64))
+        found.append(_below(loss.grad_fn, 8))
+    assert found[1] == found[0]

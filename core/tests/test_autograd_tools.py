@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import weakref
 from typing import Any
 
 import pytest
@@ -103,6 +105,19 @@ def test_saved_tensor_hooks_can_change_what_is_used() -> None:
         y = x * x
     y.sum().backward()
     assert x.grad.item() == 60.0
+
+
+def test_pack_hooks_see_the_tensors_themselves() -> None:
+    w, seen = mt.ones(2, requires_grad=True), []
+    with saved_tensors_hooks(lambda t: seen.append(t) or t, lambda t: t):
+        y = w * w
+        out = y.exp()
+    assert [t is w for t in seen] == [True, True, False] and seen[2] is out
+    (g,) = mt.autograd.grad(out.sum(), w, create_graph=True)
+    assert mt.autograd.grad(g.sum(), w)[0].tolist() == pytest.approx([6 * math.e] * 2)
+    gone = weakref.ref(out)
+    del y, out, g, seen[:]
+    assert gone() is None  # though the hook has handed the node its own output
 
 
 def test_second_derivative_through_packed_values() -> None:

@@ -723,3 +723,28 @@ def test_associative_scan_refuses_what_has_no_length() -> None:
         associative_scan(mt.add, mt.ones(0, 2), 0)
     with pytest.raises(ValueError, match="expected combine_mode 'pointwise' or 'generic'; got 'other'"):
         associative_scan(mt.add, mt.ones(2), 0, combine_mode="other")
+
+
+def test_functorch_takes_a_module_s_state_apart():
+    from mortice import functorch
+
+    model = mt.nn.Sequential(mt.nn.Linear(2, 2), mt.nn.BatchNorm1d(2))
+    for p in model.parameters():
+        mt.nn.init.ones_(p)
+    x = mt.tensor([[1.0, 2.0], [3.0, 5.0]])
+    f, params = functorch.make_functional(model[0])
+    assert f(params, x).tolist() == [[4.0, 4.0], [9.0, 9.0]]
+    assert f((params[0] * 2, params[1]), x).tolist() == [[7.0, 7.0], [17.0, 17.0]]
+    assert params[0] is not model[0].weight and params[0].requires_grad
+    assert not functorch.make_functional(model[0], disable_autograd_tracking=True)[1][0].requires_grad
+    with pytest.raises(RuntimeError, match="make_functional_with_buffers"):
+        functorch.make_functional(model)
+    with pytest.raises(ValueError, match="zip"):
+        f(params[:1], x)
+    f, params, buffers = functorch.make_functional_with_buffers(model)
+    f(params, buffers, x)
+    assert buffers[2].item() == 1 and model[1].num_batches_tracked.item() == 0
+    f, params, buffers = functorch.combine_state_for_ensemble([model, model, model])
+    f.eval()
+    assert params[0].shape == (3, 2, 2) and not params[0].requires_grad and buffers[2].shape == (3,)
+    assert functorch.vmap(f, (0, 0, None))(params, buffers, x).shape == (3, 2, 2)

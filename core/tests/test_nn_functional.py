@@ -536,6 +536,12 @@ def test_a_loss_is_one_node_of_pytorchs_name(loss: str, name: str, reduction: st
         (lambda x: x.sum(0), "SumBackward1"), (lambda x: x.mean(1), "MeanBackward1"), (lambda x: x.max(), "MaxBackward1"),
         (lambda x: x.amin(0), "AminBackward0"), (lambda x: x @ x.T, "MmBackward0"), (lambda x: x @ x[0], "MvBackward0"),
         (lambda x: x[0].dot(x[1]), "DotBackward0"), (lambda x: x[None].bmm(x.T[None]), "BmmBackward0"),
+        (lambda x: x.t(), "TBackward0"), (lambda x: x.T, "PermuteBackward0"), (lambda x: x.mT, "TransposeBackward0"),
+        (lambda x: x.unsqueeze(0), "UnsqueezeBackward0"), (lambda x: x.squeeze(), "SqueezeBackward0"),
+        (lambda x: x.split(2)[0], "SplitBackward0"), (lambda x: x.addmm(x, x[:1].T @ x[:1]), "AddmmBackward0"),
+        (lambda x: x[[0, 2]], "IndexBackward0"), (lambda x: 1 - x, "RsubBackward1"), (lambda x: x**x, "PowBackward1"),
+        (lambda x: x.masked_fill(x > 0, 0), "MaskedFillBackward0"), (lambda x: mt.nn.functional.dropout(x), "MulBackward0"),
+        (lambda x: x[None, None] @ x.T, "UnsafeViewBackward0"), (lambda x: mt.nn.functional.linear(x, x), "MmBackward0"),
     ],
 )  # fmt: skip
 def test_nodes_have_pytorchs_names(function: Any, name: str) -> None:

@@ -147,3 +147,10 @@ def test_lstsq_reads_rcond_as_lapack_does():
         got = mt.linalg.lstsq(x, b, rcond=rcond, driver=driver)
         assert got.solution.flatten().tolist() == expected
         assert got.rank.item() == sum(v != 0 for v in expected)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_the_gradient_of_eigenvectors_is_hermitian(dtype):
+    x = mt.tensor([[2.0, 1.0, 0.5], [1.0, 3.0, -1.0], [0.5, -1.0, 5.0]], dtype=getattr(mt, dtype), requires_grad=True)
+    (mt.linalg.eigh(x)[1].abs() * mt.arange(9.0).reshape(3, 3)).sum().backward()
+    assert mt.allclose(x.grad, x.grad.mH) and not mt.allclose(x.grad, mt.zeros_like(x.grad))

@@ -216,9 +216,8 @@ def test_a_graph_has_modules_as_scopes_and_leaves_the_model_as_it_was(tmp_path):
     assert all(mt.equal(t, before[k]) for k, t in model.state_dict().items()) and mt.equal(state, mt.get_rng_state())
     nodes = {n.name: n for n in read(tmp_path).Graph().node}
     assert "Net/Add" in nodes and nodes["output_0"].input == ["Net/Add"] and "input_1" in nodes["Net/Add"].input
-    assert nodes["Net/body/0/Addmm"].input[1:] == ["Net/body/0/weight/parameter", "Net/body/0/bias/parameter"] or set(
-        nodes["Net/body/0/Addmm"].input
-    ) == {"input_0", "Net/body/0/weight/parameter", "Net/body/0/bias/parameter"}
+    assert nodes["Net/body/0/Addmm"].input == ["Net/body/0/bias/parameter", "input_0", "Net/body/0/T"]
+    assert nodes["Net/body/0/T"].input == ["Net/body/0/weight/parameter"]
     assert "Net/body/2/Relu" in nodes and [
         d.size for d in nodes["output_0"].attr["_output_shapes"].list.shape[0].dim
     ] == [3, 6]

@@ -34,7 +34,7 @@ class save_on_cpu(saved_tensors_hooks):
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
         def pack(t: Any) -> Any:
-            return t.device, t.cpu() if not t.is_cpu else t
+            return t.device, t.detach().cpu()
 
         def unpack(packed: Any) -> Any:
             device, t = packed
@@ -92,10 +92,8 @@ def increment_version(tensor: Any) -> None:
 class _MultiHandle(RemovableHandle):
     """Removes the hooks of several tensors."""
 
-    __slots__ = ("handles",)
-
     def __init__(self, handles: Sequence[RemovableHandle]) -> None:
-        super().__init__([], None)
+        super().__init__({})
         self.handles = handles
 
     def remove(self) -> None:

@@ -5,47 +5,15 @@ How a call runs them is in calling.py.
 
 from __future__ import annotations
 
-import itertools
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from mortice.graph import RemovableHandle, register
+
 Hook = Callable[..., Any]
 NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
-
-
-class RemovableHandle:
-    """Removes a hook again; also a context manager.
-
-    Args:
-        hooks_dict: the hooks by `id`; whoever makes the handle puts the hook there.
-        extra_dict: a dictionary, or a list of them, whose entries of that id go with the hook.
-    """
-
-    _ids = itertools.count()
-
-    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
-        self.id = next(number for number in self._ids if number not in hooks_dict)  # a loaded table has numbers already
-        extra = [] if extra_dict is None else extra_dict if isinstance(extra_dict, list) else [extra_dict]
-        self._tables = [hooks_dict, *extra]
-
-    def __setstate__(self, state: Any) -> None:
-        # PyTorch's own: the table, the number, and tables of options.
-        self.__dict__.update({"_tables": [state[0]], "id": state[1]} if isinstance(state, tuple) else state)
-
-    def remove(self) -> None:
-        """Take the hook out; a second call does nothing."""
-        for table in self._tables:
-            table = getattr(table, "adopted", table)  # which a loaded handle of PyTorch's leads to
-            if table is not None:
-                table.pop(self.id, None)
-                getattr(table, "options", {}).pop(self.id, None)
-
-    def __enter__(self) -> Any:
-        return self
-
-    def __exit__(self, *exc: Any) -> None:
-        self.remove()
 
 
 class Handle(RemovableHandle):
@@ -57,19 +25,14 @@ class Handle(RemovableHandle):
         GLOBAL.refresh()
 
 
-class HookDict(dict[int, Hook]):
+class HookDict(OrderedDict[int, Hook]):
     """Hooks by id, in the order in which they run; `options` holds what some of them asked for."""
 
     options: Mapping[int, dict[str, Any]] = {}  # one of its own with the first entry: most have none
 
     def add(self, hook: Hook, prepend: bool = False, **options: Any) -> Handle:
         """Register a hook; return its handle."""
-        handle = Handle(self)
-        rest = dict(self) if prepend else {}
-        if prepend:
-            self.clear()
-        self[handle.id] = hook
-        self.update(rest)
+        handle = register(self, hook, prepend, Handle)
         if any(options.values()):
             self.options = {**self.options, handle.id: options}
         GLOBAL.refresh()

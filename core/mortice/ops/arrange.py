@@ -13,7 +13,7 @@ from mortice.dtype import DType, bool_, dtype_of_all, int64
 from mortice.errors import ShapeError
 from mortice.modes import enable_grad, modes
 from mortice.mutation import check_writable
-from mortice.node import TENSOR_KERNELS
+from mortice.node import TENSOR_KERNELS, named
 from mortice.op import TensorBase, op, same
 from mortice.ops.arguments import numpy_names
 from mortice.ops.creation import filled, finish, resolve
@@ -96,7 +96,7 @@ def roll(input: Any, shifts: Any, dims: Any = None) -> Any:
     if not shifts:
         raise RuntimeError("`shifts` required")
     if not dims and len(shifts) == 1:
-        return reshape(roll(reshape(input, -1), shifts, 0), input.shape)
+        return named(reshape(roll(reshape(input, -1), shifts, 0), input.shape), "RollBackward0")
     if len(shifts) != len(dims):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
     if not input.shape:
@@ -120,10 +120,10 @@ def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
             raise RuntimeError(f"Rotation dim out of range, dim = {d}")
     k %= 4
     if k == 1:
-        return transpose(flip(input, b), a, b)
+        return named(transpose(flip(input, b), a, b), "Rot90Backward0")
     if k == 2:
-        return flip(input, a, b)
-    return transpose(flip(input, a), a, b) if k == 3 else clone(input)
+        return named(flip(input, a, b), "Rot90Backward0")
+    return named(transpose(flip(input, a), a, b) if k == 3 else clone(input), "Rot90Backward0")
 
 
 # ---- repeating ----

@@ -14,7 +14,8 @@ from mortice import op as _op
 from mortice.backends.kernel_tools import is_number, like
 from mortice.dtype import DType, bool_, complex128, dtype_of_all, float32, float64, promote_types, scalar_dtype
 from mortice.errors import DTypeError
-from mortice.node import TENSOR_KERNELS
+from mortice.graph import RELEASED
+from mortice.node import TENSOR_KERNELS, Const, named, numbered
 from mortice.op import (
     Op,
     TensorBase,
@@ -136,7 +137,7 @@ def add(input: Any, other: Any, tensor: Any = None, *, alpha: Any = 1, out: Any 
     if alpha is not _ONE:
         made = _add_scaled("add", input, other, alpha, 1, out)
         if made is not None:
-            return made
+            return named(made, "AddBackward0")
         other = _scaled("add", input, other, alpha)
     return _add(input, other) if out is None else _add(input, other, out=out)
 
@@ -153,8 +154,15 @@ def _no_bool(op: Op, d: DType) -> tuple[DType, DType]:
     return d, d
 
 
+def _sub_or_rsub(node: Any) -> str:
+    """Return PyTorch's name, which has a function of its own for a number less a tensor."""
+    number = node.edges[0] is None and node.shapes is not None and not node.shapes[0]
+    return "RsubBackward1" if number else "SubBackward0"
+
+
 @op(
-    result=_no_bool, shape=broadcast, kernel="subtract", name="sub", number=wrap_number, operand=_no_bool, scalars="alone"
+    result=_no_bool, shape=broadcast, kernel="subtract", name="sub", number=wrap_number, operand=_no_bool, scalars="alone",
+    grad_name_of=_sub_or_rsub,
 )
 def _sub(k: Any, x: Any, y: Any, /) -> Any:
     """Subtract elementwise, broadcasting. Bools are refused: use `^`."""
@@ -172,7 +180,7 @@ def sub(input: Any, other: Any, tensor: Any = None, *, alpha: Any = 1, out: Any 
     if alpha is not _ONE:
         made = _add_scaled("sub", input, other, alpha, -1, out)
         if made is not None:
-            return made
+            return named(made, "SubBackward0")
         other = _scaled("sub", input, other, alpha)
     return _sub(input, other) if out is None else _sub(input, other, out=out)
 
@@ -306,7 +314,7 @@ def true_divide(input: Any, other: Any, *, out: Any = None) -> Any:
     return _div(input, other, out=out)
 
 
-@op(result=promote, shape=broadcast, dtypes="uif", number=wrap_operand)
+@op(result=promote, shape=broadcast, dtypes="uif", number=wrap_operand, grad_name_of=numbered("Remainder", 1))
 def remainder(k: Any, x: Any, y: Any, /) -> Any:
     """Return what division rounded down leaves: it has the sign of the divisor."""
     if not _is_float(k, x, y):
@@ -321,7 +329,7 @@ remainder.vjp(
 )
 
 
-@op(result=promote, shape=broadcast, dtypes="uif", number=wrap_operand)
+@op(result=promote, shape=broadcast, dtypes="uif", number=wrap_operand, grad_name_of=numbered("Fmod", 1))
 def fmod(k: Any, x: Any, y: Any, /) -> Any:
     """Return what division rounded towards zero leaves: it has the sign of the dividend."""
     if not _is_float(k, x, y):
@@ -346,7 +354,14 @@ def _no_wrapped_exponent(op: Op, value: Any, d: DType, position: int) -> Any:
     return value if d.kind == "u" and value < 0 else fit_number(op, value, d)
 
 
-@op(result=promote, shape=broadcast, dtypes="uifc", name="pow", number=_no_wrapped_exponent)
+def _pow_of_numbers(node: Any) -> str:
+    """Return PyTorch's name, which has a function each for a number as the exponent, for none, and for one as the base."""
+    if node.saved is RELEASED:
+        return f"PowBackward{int(node.edges[1] is not None)}"
+    return "PowBackward2" if type(node.saved[0]) is Const else f"PowBackward{int(type(node.saved[1]) is not Const)}"
+
+
+@op(result=promote, shape=broadcast, dtypes="uifc", name="pow", number=_no_wrapped_exponent, grad_name_of=_pow_of_numbers)
 def _pow(k: Any, x: Any, y: Any, /) -> Any:
     """Raise `input` to the power of the exponent, broadcasting. Bools are refused."""
     if is_number(y):
@@ -534,7 +549,10 @@ fmin.vjp(
 )
 
 
-@op(result=promote, shape=broadcast, kernel="clip", name="clamp", dtypes="buif", grad_name="ClampBackward1")
+@op(
+    result=promote, shape=broadcast, kernel="clip", name="clamp", dtypes="buif",
+    grad_name_of=lambda node: f"ClampBackward{int(node.edges[1] is None is node.edges[2])}",
+)  # fmt: skip
 def _clamp(k: Any, x: Any, lo: Any, hi: Any, /) -> Any:
     """Limit x to lo from below, then to hi from above; either may be None."""
     return k.clip(x, lo, hi)
@@ -579,12 +597,12 @@ clip = clamp
 
 def clamp_min(input: Any, min: Any, *, out: Any = None) -> Any:
     """Limit from below."""
-    return _clamp(input, min, None, out=out)
+    return named(_clamp(input, min, None, out=out), "ClampMinBackward0")
 
 
 def clamp_max(input: Any, max: Any, *, out: Any = None) -> Any:
     """Limit from above."""
-    return _clamp(input, None, max, out=out)
+    return named(_clamp(input, None, max, out=out), "ClampMaxBackward0")
 
 
 # ---- signs and neighbours ----

@@ -347,7 +347,9 @@ def _eigh_back(k: Any, g: Any, values: Any, vectors: Any, upper: bool) -> Any:
     turned = adjoint(k, vectors)
     n = k.shape_of(values)[-1]
     on = k.equal(eye(k, values, n), 1)
-    inner = k.where(on, 0, k.matmul(turned, g_vectors))
+    inner = k.matmul(turned, g_vectors)
+    # Vectors only turn: what is left of their gradient gives a Hermitian one, as in PyTorch.
+    inner = k.multiply(k.where(on, 0, k.subtract(inner, adjoint(k, inner))), 0.5)
     inner = _mask_divide(k, inner, k.astype(_gaps(k, values), d))
     inner = k.add(inner, k.astype(_embed(k, g_values), d))
     return k.matmul(vectors, k.matmul(inner, turned))

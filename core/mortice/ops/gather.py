@@ -11,7 +11,7 @@ from mortice.dtype import bool_, int32, int64, promote_scalar
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
 from mortice.mutation import Into, check_writable, inplace, layout, plain
-from mortice.node import TENSOR_KERNELS
+from mortice.node import TENSOR_KERNELS, named
 from mortice.op import TensorBase, hold, number_of, op
 from mortice.ops import elementwise
 from mortice.ops.arguments import numpy_names
@@ -305,9 +305,13 @@ def index_select(input: Any, dim: int, index: Any, *, out: Any = None) -> Any:
     _op.check_device(_take.op, input, index)
     n = (tuple(input.shape) or (1,))[axis]
     _in_range("index_select", index, n, axis, IndexError)
-    made = _take(_lift(input), index, axis=axis)
-    made = made if input.shape else reshape(made, ())
+    made = named(_like(_take(_lift(input), index, axis=axis), input), "IndexSelectBackward0")
     return made if out is None else _op.WRITE_OUT("index_select", out, made)
+
+
+def _like(made: Any, input: Any) -> Any:
+    """Return what was made of a lifted tensor, without its dim."""
+    return made if input.shape else reshape(made, ())
 
 
 def _vector(name: str, x: Any, dim: int, index: Any, source: Any) -> tuple[int, Any, Any, Any]:
@@ -346,7 +350,7 @@ def _vector(name: str, x: Any, dim: int, index: Any, source: Any) -> tuple[int, 
 def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1, out: Any = None) -> Any:
     """Add slices of `source`, times alpha, at positions along a dim; repeated positions add up."""
     axis, x, index, source = _added(input, dim, index, source, alpha)
-    made = reshape(_index_add(x, index, source, axis=axis), input.shape)
+    made = _like(_index_add(x, index, source, axis=axis), input)
     return made if out is None else _op.WRITE_OUT("index_add", out, made)
 
 
@@ -378,7 +382,7 @@ def index_add_(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1)
 def index_copy(input: Any, dim: int, index: Any, source: Any, *, out: Any = None) -> Any:
     """Replace slices at positions along a dim by those of `source`."""
     axis, x, index, source = _copied(input, dim, index, source)
-    made = reshape(_index_write(x, index, source, axis=axis), input.shape)
+    made = named(_like(_index_write(x, index, source, axis=axis), input), "IndexCopyBackward0")
     return made if out is None else _op.WRITE_OUT("index_copy", out, made)
 
 
@@ -407,7 +411,7 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     # By a mask, so that a position given twice counts once in the gradient.
     chosen = _index_write(x.new_zeros(n, dtype=bool_), index, x.new_ones(index.shape, dtype=bool_), axis=0)
     chosen = reshape(chosen, tuple(n if i == axis else 1 for i in range(len(x.shape))))
-    return reshape(elementwise._where(chosen, value, x), input.shape)
+    return named(_like(elementwise._where(chosen, value, x), input), "IndexFillBackward0")
 
 
 def _filled(input: Any, dim: int, index: Any, value: Any) -> tuple[int, Any, Any, Any]:
@@ -461,7 +465,7 @@ def take(input: Any, index: Any, *, out: Any = None) -> Any:
     if n == 0 and prod(index.shape):
         raise IndexError("take(): tried to take from an empty tensor")
     places = reshape(check_range("take", index, n, 0), -1)
-    made = reshape(_take(reshape(input, -1), places, axis=0), index.shape)
+    made = named(reshape(_take(reshape(input, -1), places, axis=0), index.shape), "TakeBackward0")
     return made if out is None else _op.WRITE_OUT("take", out, made)
 
 
@@ -483,7 +487,7 @@ def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
         raise IndexError("put_(): Tried to put elements into an empty tensor")
     places = reshape(check_range("put_", index, prod(input.shape), 0), -1)
     write = _index_add if accumulate else _index_write
-    return reshape(write(reshape(input, -1), places, reshape(source, -1), axis=0), input.shape)
+    return named(reshape(write(reshape(input, -1), places, reshape(source, -1), axis=0), input.shape), "PutBackward0")
 
 
 @numpy_names
@@ -534,11 +538,12 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
         kind = getattr(mask, "dtype", type(mask).__name__)
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {kind}")
     if isinstance(value, TensorBase):
-        return contiguous(elementwise._where(mask, _value_tensor("masked_fill", input, value), input))
+        made = elementwise._where(mask, _value_tensor("masked_fill", input, value), input)
+        return contiguous(named(made, "MaskedFillBackward1"))
     value = hold("masked_fill", value, input.dtype)
     if promote_scalar(input.dtype, value) is not input.dtype:
         value = input.new_full((), value)
-    return contiguous(elementwise._where(mask, value, input))
+    return contiguous(named(elementwise._where(mask, value, input), "MaskedFillBackward0"))
 
 
 def _masked_fill_into(self: Any, mask: Any, value: Any) -> Any:
@@ -555,7 +560,7 @@ def masked_select(input: Any, mask: Any, *, out: Any = None) -> Any:
     if mask.dtype is not bool_:
         raise RuntimeError(f"masked_select: expected BoolTensor for mask; got {mask.dtype}.")
     x, mask = broadcast_tensors(input, mask)
-    made = _take(reshape(x, -1), flat_nonzero(mask), axis=0)
+    made = named(_take(reshape(x, -1), flat_nonzero(mask), axis=0), "MaskedSelectBackward0")
     return made if out is None else _op.WRITE_OUT("masked_select", out, made)
 
 
@@ -573,7 +578,7 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
     if prod(source.shape) < count:
         raise RuntimeError("Number of elements of source < number of ones in mask")
     values = cut(reshape(source, -1), 0, 0, count)
-    return reshape(_index_write(reshape(x, -1), places, values, axis=0), x.shape)
+    return named(reshape(_index_write(reshape(x, -1), places, values, axis=0), x.shape), "MaskedScatterBackward0")
 
 
 # ---- copies with one region replaced ----

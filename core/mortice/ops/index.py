@@ -13,7 +13,7 @@ from mortice.dtype import bool_, int64, uint8
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting, modes, special
 from mortice.mutation import assign, check_writable, layout, plain, view_scatter, write
-from mortice.node import TENSOR_KERNELS
+from mortice.node import TENSOR_KERNELS, named
 from mortice.op import TensorBase, as_view, hold, op
 from mortice.ops.data import range_of
 from mortice.ops.elementwise import where as choose
@@ -164,7 +164,7 @@ def _taken(name: str, shape: Size, indices: Size, *, axis: int) -> Size:
     return Size((*tuple(shape)[:axis], *indices, *tuple(shape)[axis + 1 :]))
 
 
-@op(shape=_taken, fixed=("indices",), kernel="take", name="take", grad_name="IndexSelectBackward0")
+@op(shape=_taken, fixed=("indices",), kernel="take", name="take", grad_name="IndexBackward0")
 def _take(k: Any, x: Any, indices: Any, /, *, axis: int) -> Any:
     """Pick positions (1-D) along an axis."""
     return k.take(x, indices, axis=axis)
@@ -460,9 +460,13 @@ def getitem(input: Any, key: Any) -> Any:
         if dims != 1:
             input = reshape(input, (*shape[:axis], prod(shape[axis : axis + dims]), *shape[axis + dims :]))
         made = _take(input, flat, axis=axis)
-        return made if len(common) == 1 else reshape(made, (*shape[:axis], *common, *shape[axis + dims :]))
-    plan = Advanced(input, key)
-    return plan.result(_take(plan.joined(), plan.flat, axis=plan.at))
+        if len(common) == 1:
+            return made
+        made = reshape(made, (*shape[:axis], *common, *shape[axis + dims :]))
+    else:
+        plan = Advanced(input, key)
+        made = plan.result(_take(plan.joined(), plan.flat, axis=plan.at))
+    return named(made, "IndexBackward0") if made._rg else made
 
 
 def _side_by_side(x: Any, key: tuple[Any, ...]) -> tuple[int, int, Size, Any] | None:
@@ -826,7 +830,7 @@ def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -
         raise _other_dtype("index_put", input, values)
     key = tuple(slice(None) if k is None else k for k in indices)
     plan = Advanced(input, key)
-    return _put(plan, _fitted(plan.result_shape(), values), accumulate)
+    return named(_put(plan, _fitted(plan.result_shape(), values), accumulate), "IndexPutBackward0")
 
 
 def index_put_(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:

@@ -13,7 +13,7 @@ from mortice.dtype import dtype_of_all, promote_types
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting, modes
 from mortice.mutation import inplace
-from mortice.node import TENSOR_KERNELS, unbroadcast
+from mortice.node import TENSOR_KERNELS, named, unbroadcast
 from mortice.op import TensorBase, op
 from mortice.ops import elementwise
 from mortice.ops.arguments import numpy_names
@@ -90,7 +90,13 @@ def _grad_y(k: Any, g: Any, x: Any, y_shape: Any) -> Any:
 
 
 def _name_by_dims(node: Any) -> str:
-    return ("DotBackward0", "MvBackward0", "MmBackward0")[len(node.shape)] if len(node.shape) < 3 else "BmmBackward0"
+    """Return what PyTorch's matmul does last: batches lie flat as one matrix or one batch."""
+    return _LAST.get(tuple([len(s) for s in node.shapes]), "UnsafeViewBackward0")
+
+
+_LAST = {
+    (1, 1): "DotBackward0", (2, 1): "MvBackward0", (1, 2): "SqueezeBackward4", (2, 2): "MmBackward0",
+}  # fmt: skip
 
 
 @op(
@@ -172,7 +178,7 @@ def bmm(input: Any, mat2: Any, *, out: Any = None) -> Any:
             f"bmm: Expected size for first two dimensions of batch2 tensor to be: [{input.shape[0]}, {input.shape[2]}] "
             f"but got: {list(mat2.shape[:2])}."
         )
-    return matmul(input, mat2, out=out)
+    return named(matmul(input, mat2, out=out), "BmmBackward0")
 
 
 @autocasting
@@ -255,7 +261,7 @@ def _plus(name: str, input: Any, product: Any, beta: Any, alpha: Any, out: Any) 
         # The gradient of `input` is then zero rather than none.
         made = elementwise._add(zero(added), product) if input._rg else product.clone() if product is input else product
     else:
-        made = elementwise._add(_scaled(name, added, beta), product)
+        made = named(elementwise._add(_scaled(name, added, beta), product), f"{name.title()}Backward0")
     return made if out is None else _op.WRITE_OUT(name, out, made)
 
 
@@ -466,7 +472,7 @@ def trace(input: Any) -> Any:
     """Add up the diagonal of a matrix."""
     if len(input.shape) != 2:
         raise ShapeError(f"trace: expected a matrix; got {list(input.shape)}.")
-    return diagonal(input).sum()
+    return named(diagonal(input).sum(), "TraceBackward0")
 
 
 @numpy_names
@@ -489,6 +495,7 @@ def linalg_cross(input: Any, other: Any, *, dim: int = -1, out: Any = None) -> A
     made = elementwise._sub(
         elementwise.mul(turned(input, -1), turned(other, -2)), elementwise.mul(turned(input, -2), turned(other, -1))
     )
+    made = named(made, "LinalgCrossBackward0")
     return made if out is None else _op.WRITE_OUT("cross", out, made)
 
 
@@ -556,7 +563,7 @@ def cdist(
     x1, x2 = cast(x1, d), cast(x2, d)
     if p == 2 and (compute_mode == modes[1] or (big and compute_mode != modes[2])):
         return _euclidean(x1, x2)
-    return vector_norm(elementwise._sub(unsqueeze(x1, -2), unsqueeze(x2, -3)), p, -1)
+    return named(vector_norm(elementwise._sub(unsqueeze(x1, -2), unsqueeze(x2, -3)), p, -1), "CdistBackward0")
 
 
 # ---- covariance ----

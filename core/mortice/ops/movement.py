@@ -13,7 +13,7 @@ from mortice.layout import channels_last, channels_last_3d, contiguous_format, p
 from mortice.levels import chain, raise_to, with_levels
 from mortice.modes import modes, special
 from mortice.mutation import OVERLAP, layout
-from mortice.node import TENSOR_KERNELS
+from mortice.node import TENSOR_KERNELS, named
 from mortice.op import TensorBase, as_view, op, run, same
 from mortice.shape import (
     SIZES,
@@ -265,6 +265,7 @@ def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
 
 
 _VIEW = _view.op
+_UNSQUEEZED = _VIEW.class_named("UnsqueezeBackward0")
 TENSOR_KERNELS.replace("reshape", reshape)
 
 
@@ -280,11 +281,27 @@ def _inverse(axes: Any) -> tuple[int, ...]:
     return tuple(back)
 
 
+class _Swap(tuple):  # type: ignore[type-arg]
+    """The axes of a permutation that swaps two: PyTorch has functions of their own for it, which nodes are called after."""
+
+    name = "TransposeBackward0"
+
+
+class _Turn(_Swap):
+    """The axes of a matrix that `t` swaps."""
+
+    name = "TBackward0"
+
+
+_T = _Turn((1, 0))
+
+
 @op(
     shape=_permuted,
     view=True,
     kernel="permute_dims",
     name="permute",
+    grad_name_of=lambda node: getattr(node.attrs["axes"], "name", "PermuteBackward0"),
     scatter=lambda k, x, part, axes: k.permute_dims(part, _inverse(axes)),
     strides=lambda shape, strides, axes: tuple([strides[a] for a in axes]),
 )
@@ -331,14 +348,14 @@ def _swapped(ndim: int, dim0: int, dim1: int) -> tuple[int, ...]:
     axes = list(range(ndim))
     if ndim:
         axes[a], axes[b] = axes[b], axes[a]
-    return tuple(axes)
+    return _Swap(axes)
 
 
 def t(input: Any) -> Any:
     """Transpose a matrix; vectors and 0-d tensors stay as they are."""
     if len(input.shape) > 2:
         raise ShapeError(f"t() expects a tensor with <= 2 dimensions, but self is {len(input.shape)}D.")
-    return _permute(input, axes=(1, 0)) if len(input.shape) == 2 else _view(input, shape=input.shape)
+    return _permute(input, axes=_T) if len(input.shape) == 2 else _view(input, shape=input.shape)
 
 
 def _expanded(name: str, old: Size, *, shape: Size) -> Size:
@@ -422,9 +439,12 @@ def squeeze(input: Any, dim: Any = None, *more: int, axis: Any = None) -> Any:
     shape = input.shape
     dim = axis if dim is None else (dim, *more) if more else dim
     if dim is None:
-        return _view(input, shape=Size([n for n in shape if n != 1]))
-    dims = () if isinstance(dim, (tuple, list)) and not dim else check_dims("squeeze", dim, len(shape))
-    return _view(input, shape=Size([n for i, n in enumerate(shape) if i not in dims or n != 1]))
+        made = _view(input, shape=Size([n for n in shape if n != 1]))
+        return named(made, "SqueezeBackward0") if made._rg else made
+    several = isinstance(dim, (tuple, list))
+    dims = () if several and not dim else check_dims("squeeze", dim, len(shape))
+    made = _view(input, shape=Size([n for i, n in enumerate(shape) if i not in dims or n != 1]))
+    return named(made, f"SqueezeBackward{1 + several}") if made._rg else made
 
 
 def unsqueeze(input: Any, dim: int | None = None, *, axis: int | None = None) -> Any:
@@ -432,7 +452,10 @@ def unsqueeze(input: Any, dim: int | None = None, *, axis: int | None = None) ->
     at = check_dim("unsqueeze", axis if dim is None else dim, len(input.shape) + 1)
     shape = list(input.shape)
     shape.insert(at, 1)
-    return _view(input, shape=remembered(tuple(shape)))
+    made = _view(input, shape=remembered(tuple(shape)))
+    if type(made._node) is _VIEW.node_class:
+        made._node.__class__ = _UNSQUEEZED
+    return made
 
 
 # ---- joining ----

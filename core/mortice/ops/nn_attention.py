@@ -8,6 +8,7 @@ from typing import Any
 from mortice import op as _op
 from mortice.dtype import DType, bfloat16, bool_, float16, float32, promote_types
 from mortice.errors import DTypeError, ShapeError, cast_hint
+from mortice.graph import Part
 from mortice.modes import autocasting, modes
 from mortice.node import TENSOR_KERNELS
 from mortice.op import Op, TensorBase, op
@@ -23,8 +24,16 @@ def _linear_shape(name: str, x: Size, w: Size, b: Any = None) -> Size:
     return Size((*tuple(x)[:-1], *tuple(w)[:-1]))
 
 
+def _name_by_parts(node: Any) -> str:
+    """Return what PyTorch does last: with leading dims, or without any, it gives the product of matrices its shape."""
+    biased = len(node.edges) > 2
+    if len(node.shape) == 2:
+        return "AddmmBackward0" if biased else "MmBackward0"
+    return "ViewBackward0" if biased else "UnsafeViewBackward0" if len(node.shape) > 2 else "SqueezeBackward4"
+
+
 # One op instead of transpose, matmul and add: the commonest layer keeps one node and works on one big matrix.
-@op(shape=_linear_shape, kernel="linear", name="linear", dtypes="uifc", grad_name="AddmmBackward0")
+@op(shape=_linear_shape, kernel="linear", name="linear", dtypes="uifc", grad_name="AddmmBackward0", grad_name_of=_name_by_parts)
 def _linear(k: Any, x: Any, w: Any, b: Any = None, /) -> Any:
     """Compute x W^T + b for any leading dims."""
     return k.linear(x, w, b)
@@ -37,6 +46,19 @@ _linear.vjp(
     b=lambda k, g: k.sum(g, axis=tuple(range(len(k.shape_of(g)) - 1))) if len(k.shape_of(g)) > 1 else g,
     jvp="bilinear",
 )
+
+
+def _parts(node: Any, x: Any, w: Any, *b: Any) -> Any:
+    """Return the nodes that PyTorch has before `node`: of the transposed weight, and of the product of matrices."""
+    dims = len(node.shape)
+    turned = w if w[0] is None else (Part("TBackward0", w), 0)
+    if dims == 2:
+        return *b, x, turned
+    flat = x if x[0] is None else (Part("ViewBackward0" if dims > 1 or b else "UnsqueezeBackward0", x), 0)
+    return ((Part("AddmmBackward0" if b else "MmBackward0", *b, flat, turned), 0),)
+
+
+_linear.op.parts = _parts
 
 
 def linear(input: Any, weight: Any, bias: Any = None, *, out: Any = None) -> Any:
@@ -64,7 +86,7 @@ def linear(input: Any, weight: Any, bias: Any = None, *, out: Any = None) -> Any
     elif bias is not None and tuple(bias.shape) != (ws[0],):
         result = _linear(input, weight) + bias
     else:
-        result = _linear(input, weight, bias)
+        result = _linear(input, weight) if bias is None else _linear(input, weight, bias)
     return result if out is None else _op.WRITE_OUT("linear", out, result)
 
 

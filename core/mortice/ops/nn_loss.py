@@ -9,6 +9,7 @@ from typing import Any
 from mortice.backends.kernels import FreeKernels
 from mortice.dtype import DType, bfloat16, float16, float32, int64
 from mortice.errors import DTypeError, ShapeError
+from mortice.graph import Part
 from mortice.modes import modes
 from mortice.node import TENSOR_KERNELS
 from mortice.op import Op, TensorBase, op
@@ -102,9 +103,16 @@ def _nll_shape(name: str, logp: Size, target: Size, *rest: Any, reduction: str, 
     return (target, target) if reduction == "none" else (SCALAR, SCALAR)
 
 
+def _by_target(node: Any) -> str:
+    """Return PyTorch's name: what smooths adds to the loss, and classes for places of an image have a function of their own."""
+    if node.attrs.get("smoothing"):
+        return "AddBackward0"
+    return "NllLoss2DBackward0" if len(node.edges[0].shape) > 2 else "NllLossBackward0"
+
+
 @op(
     result=_nll_result, shape=_nll_shape, name="nll_loss", dtypes="f", fixed=("target", "weight"),
-    outputs=("out", "total"), differentiable=1,
+    outputs=("out", "total"), differentiable=1, grad_name_of=_by_target,
 )  # fmt: skip
 def _nll_loss(
     k: Any, logp: Any, target: Any, weight: Any = None, /, *, reduction: str, ignore_index: int
@@ -127,7 +135,7 @@ def _nll_back(
     return k.nll_loss_grad(g, target, weight, x_shape=logp_shape, ignore_index=ignore_index)
 
 
-_nll_loss.vjp(logp=_nll_back)
+_nll_loss.vjp(logp=_nll_back, zero_again=True)
 
 
 def nll_loss(input: Any, target: Any, weight: Any, reduction: str, ignore_index: int) -> Any:
@@ -199,7 +207,7 @@ def _cross_entropy_shape(name: str, x: Size, target: Size, *rest: Any, reduction
 # One op instead of log_softmax and nll_loss: no logarithms of all probabilities are made, nor kept; backward is one pass.
 @op(
     result=_cross_entropy_result, shape=_cross_entropy_shape, kernel="cross_entropy", name="cross_entropy", dtypes="f",
-    fixed=("target", "weight"), outputs=("out", "logs"), differentiable=1, grad_name="NllLossBackward0",
+    fixed=("target", "weight"), outputs=("out", "logs"), differentiable=1, grad_name="NllLossBackward0", grad_name_of=_by_target,
 )  # fmt: skip
 def _cross_entropy(
     k: Any, x: Any, target: Any, weight: Any = None, /, *, reduction: str, ignore_index: int, smoothing: float
@@ -210,6 +218,7 @@ def _cross_entropy(
     )
 
 
+_cross_entropy.op.parts = lambda node, x, *rest: ((x if x[0] is None else (Part("LogSoftmaxBackward0", x), 0)),)
 _cross_entropy.vjp(
     x=lambda k, g, x, target, weight, logs, reduction, ignore_index, smoothing: k.cross_entropy_grad(
         g, x, target, weight, logs, reduction=reduction, ignore_index=ignore_index, smoothing=smoothing

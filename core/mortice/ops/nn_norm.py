@@ -117,7 +117,7 @@ _layer_norm.vjp(
 
 
 @op(
-    result=_with_one, shape=_row_shapes, kernel="rms_norm", name="rms_norm", dtypes="f", fixed=("weight",),
+    result=_with_one, shape=_row_shapes, kernel="rms_norm", name="rms_norm", dtypes="f", fixed=("weight",), grad_name="MulBackward0",
     outputs=("out", "rrms"), differentiable=1,
 )  # fmt: skip
 def _rms_norm(k: Any, x: Any, weight: Any = None, /, *, ndim: int, eps: float) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -34,9 +35,20 @@ def _max_shape(name: str, x: Size, **attrs: Any) -> Size:
     return _counted(x, **attrs)
 
 
+def _by_dims(name: str, rest: str = "") -> Callable[[Any], str]:
+    """Return the rule of functions that PyTorch has for each number of spatial dims; over one, it squeezes the 2D one."""
+
+    def rule(node: Any) -> str:
+        attrs = node.attrs
+        n = len(attrs["output_size"] if "output_size" in attrs else attrs["kernel"])
+        return "SqueezeBackward1" if n == 1 else f"{name}{n}D{rest}Backward0"
+
+    return rule
+
+
 @op(
     result=_values_and_places, shape=_max_shape, kernel="max_pool", name="max_pool", dtypes="uif",
-    outputs=("out", "indices"), differentiable=1, grad_name="MaxPoolWithIndicesBackward0", keeps_format=5,
+    outputs=("out", "indices"), differentiable=1, grad_name_of=_by_dims("MaxPool", "WithIndices"), keeps_format=5,
 )  # fmt: skip
 def _max_pool(k: Any, x: Any, /, *, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
     """Return each window's maximum and its flat position among the spatial elements."""
@@ -51,7 +63,10 @@ _max_pool.vjp(
 )
 
 
-@op(shape=_max_shape, kernel="max_pool_values", name="max_pool_values", dtypes="uif", keeps_format=5)
+@op(
+    shape=_max_shape, kernel="max_pool_values", name="max_pool_values", dtypes="uif", keeps_format=5,
+    grad_name_of=_by_dims("MaxPool", "WithIndices"),
+)  # fmt: skip
 def _max_pool_values(
     k: Any, x: Any, /, *, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> Any:
@@ -94,7 +109,9 @@ def _avg_shape(name: str, x: Size, *, kernel: Any, stride: Any, padding: Any, ce
     return _counted(x, kernel, stride, padding, (1,) * len(kernel), ceil_mode)
 
 
-@op(shape=_avg_shape, kernel="avg_pool", name="avg_pool", dtypes="f", keeps_format=4)
+@op(
+    shape=_avg_shape, kernel="avg_pool", name="avg_pool", dtypes="f", grad_name_of=_by_dims("AvgPool"), keeps_format=4
+)
 def _avg_pool(
     k: Any, x: Any, /, *, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
     divisor_override: Any,
@@ -141,7 +158,10 @@ def _fitted(name: str, x: Size, *, output_size: Any) -> Size:
     return Size((*tuple(x)[: len(x) - len(output_size)], *output_size))
 
 
-@op(shape=_fitted, kernel="adaptive_avg_pool", name="adaptive_avg_pool", dtypes="f", keeps_format=4)
+@op(
+    shape=_fitted, kernel="adaptive_avg_pool", name="adaptive_avg_pool", dtypes="f", keeps_format=4,
+    grad_name_of=_by_dims("AdaptiveAvgPool"),
+)  # fmt: skip
 def _adaptive_avg_pool(k: Any, x: Any, /, *, output_size: Any) -> Any:
     """Return the means of windows that cut the last axes into `output_size` parts."""
     return k.adaptive_avg_pool(x, output_size=output_size)
@@ -149,7 +169,7 @@ def _adaptive_avg_pool(k: Any, x: Any, /, *, output_size: Any) -> Any:
 
 _adaptive_avg_pool.vjp(
     x=lambda k, g, x_shape, output_size: k.adaptive_avg_pool_grad(g, x_shape=x_shape, output_size=output_size),
-    jvp="linear",
+    jvp="linear", zero_again=True,
 )
 
 
@@ -166,7 +186,7 @@ _adaptive_avg_pool_grad.vjp(
 
 @op(
     result=_values_and_places, shape=_fitted, kernel="adaptive_max_pool", name="adaptive_max_pool", dtypes="f",
-    outputs=("out", "indices"), differentiable=1, keeps_format=4,
+    outputs=("out", "indices"), differentiable=1, keeps_format=4, grad_name_of=_by_dims("AdaptiveMaxPool"),
 )  # fmt: skip
 def _adaptive_max_pool(k: Any, x: Any, /, *, output_size: Any) -> Any:
     """Return the maxima of windows that cut the last axes into `output_size` parts, and their flat positions."""

@@ -20,7 +20,14 @@ def _padded(name: str, x: Size, *, widths: Any, mode: str, value: Any = 0) -> Si
     return Size([n + b + a for n, (b, a) in zip(x, widths)])
 
 
-@op(shape=_padded, kernel="pad_border", name="pad", grad_name="ConstantPadNdBackward0", keeps_format=5)
+def _by_mode(node: Any) -> str:
+    kind = {"reflect": "Reflection", "replicate": "Replication"}.get(node.attrs["mode"])
+    return f"{kind}Pad{max(1, len(node.shape) - 2)}DBackward0" if kind else "ConstantPadNdBackward0"
+
+
+@op(
+    shape=_padded, kernel="pad_border", name="pad", grad_name="ConstantPadNdBackward0", grad_name_of=_by_mode, keeps_format=5
+)
 def _pad_border(k: Any, x: Any, /, *, widths: Any, mode: str, value: Any = 0) -> Any:
     """Extend each axis by (before, after) elements, or cut where negative."""
     return k.pad_border(x, widths=widths, mode=mode, value=value)
@@ -30,7 +37,10 @@ def _pad_tangent(k: Any, op: Any, primals: Any, tangents: Any, attrs: Any, out: 
     return k.pad_border(tangents[0], widths=attrs["widths"], mode=attrs["mode"], value=0)
 
 
-_pad_border.vjp(x=lambda k, g, widths, mode: k.pad_border_grad(g, widths=widths, mode=mode), jvp=_pad_tangent)
+_pad_border.vjp(
+    x=lambda k, g, widths, mode: k.pad_border_grad(g, widths=widths, mode=mode), jvp=_pad_tangent,
+    zero_again=lambda node: node.attrs["mode"] in ("reflect", "replicate"),
+)  # fmt: skip
 
 
 def _unpadded(name: str, x: Size, *, widths: Any, mode: str) -> Size:
@@ -121,9 +131,16 @@ def _bytes_or_floats(op: Op, d: DType) -> tuple[DType, DType]:
     return d, d
 
 
+def _by_kind(node: Any) -> str:
+    dims, mode = len(node.attrs["size"]), node.attrs["mode"]
+    times = ("", "bi", "tri")[dims - 1] if mode in ("linear", "cubic") else ""
+    kind = "".join(part.title() for part in (times + mode).split("-"))
+    return f"Upsample{kind}{dims}D{'Aa' * node.attrs['antialias']}Backward0"
+
+
 @op(
     result=_bytes_or_floats, shape=_resized, kernel="interpolate", dtypes="uf", name="interpolate",
-    grad_name="UpsampleBackward0", keeps_format=5,
+    grad_name_of=_by_kind, keeps_format=5,
 )  # fmt: skip
 def _interpolate(
     k: Any, x: Any, /, *, size: Any, mode: str, align_corners: bool, scales: Any, antialias: bool

@@ -12,7 +12,7 @@ from mortice.backends.nn_rnn import RecurrentKernels, states_before
 from mortice.dtype import DType
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
-from mortice.node import TENSOR_KERNELS
+from mortice.node import TENSOR_KERNELS, named
 from mortice.op import Op, TensorBase, op
 from mortice.ops.movement import cat, reshape, stack, unsqueeze
 from mortice.ops.nn_activation import dropout
@@ -208,7 +208,8 @@ def _run(name: str, args: Sequence[Any]) -> tuple[Any, ...]:
         if layer + 1 < num_layers:
             x = dropout(x, p, train)
     if not packed:
-        x = reshape(x, (steps, batch, x.shape[1]))
+        made = "CatBackward0" if bidirectional else "MkldnnRnnLayerBackward0" if name == "lstm" else "StackBackward0"
+        x = named(reshape(x, (steps, batch, x.shape[1])), made)
         if batch_first:
             x = transpose(x, 0, 1)
     return (x, *[stack(ends) for ends in zip(*last)])
@@ -300,6 +301,7 @@ def _cell(name: str, input: Any, states: Sequence[Any], w_ih: Any, w_hh: Any, b_
                 f"{name}_cell: hidden{i} has inconsistent hidden_size: got {s.shape[1]}, expected {w_hh.shape[1]}."
             )
     new = _layer(name, input, states, (w_ih, w_hh, b_ih, b_hh, None), (input.shape[0],), False)[1 : 1 + len(states)]
+    named(new[0], {"gru": "Add", "lstm": "Mul", "rnn_tanh": "Tanh", "rnn_relu": "Relu"}[name] + "Backward0")
     return [select(s, 0, 0) for s in new] if single else new
 
 

@@ -14,7 +14,7 @@ from mortice import op as _op
 from mortice import return_types
 from mortice.dtype import DType, as_dtype, bool_, uint8
 from mortice.errors import DimError, DTypeError
-from mortice.node import TENSOR_KERNELS
+from mortice.node import TENSOR_KERNELS, named
 from mortice.op import Op, TensorBase, accumulate, comparison, op, promote, reduced, run, to_scalar
 from mortice.op import (
     indices as index_rule,
@@ -193,7 +193,7 @@ def others_product(k: Any, x: Any, axis: int) -> Any:
     return k.ones_like(x) if made is None else made
 
 
-@op(result=accumulate, shape=reduced, kernel="prod", name="prod")
+@op(result=accumulate, shape=reduced, kernel="prod", name="prod", grad_name_of=_numbered("Prod"))
 def _prod(k: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     """Multiply up."""
     return k.prod(x, axis=axis, keepdims=keepdims)
@@ -269,7 +269,7 @@ def nansum(
         input = where(input != input, 0.0, input)
         if isinstance(out, TensorBase) and out.dtype.kind != "f":
             raise DTypeError(f"nansum: expected out of a floating point dtype for {input.dtype}; got {out.dtype}. Make it of one.")
-    return sum(input, dim, keepdim, dtype=dtype, out=out)
+    return named(sum(input, dim, keepdim, dtype=dtype, out=out), "NansumBackward0")
 
 
 @numpy_names

@@ -43,7 +43,7 @@ def erfc(k: Any, x: Any, /) -> Any:
 erfc.vjp(x=lambda k, g, x: _bell(k, g, x, -2 / math.sqrt(math.pi)), jvp="elementwise")
 
 
-@op(result=floating, shape=same, kernel="erfcx", dtypes="f")
+@op(result=floating, shape=same, kernel="erfcx", dtypes="f", grad_name="SpecialErfcxBackward0")
 def erfcx(k: Any, x: Any, /) -> Any:
     """Return exp(x**2) * erfc(x), which does not underflow."""
     return k.erfcx(x)
@@ -74,7 +74,7 @@ def ndtr(input: Any, *, out: Any = None) -> Any:
     return mul(tail, 0.5, out=out)
 
 
-@op(result=floating, shape=same, dtypes="f")
+@op(result=floating, shape=same, dtypes="f", grad_name="SpecialNdtriBackward0")
 @in_float32
 def ndtri(k: Any, x: Any, /) -> Any:
     """Invert `ndtr`, accurate where it is small."""
@@ -104,7 +104,7 @@ ndtri.vjp(
 )
 
 
-@op(result=floating, shape=same, dtypes="f")
+@op(result=floating, shape=same, dtypes="f", grad_name="SpecialLogNdtrBackward0")
 @in_float32
 def log_ndtr(k: Any, x: Any, /) -> Any:
     """Return the logarithm of `ndtr`, accurate where it is small."""
@@ -169,7 +169,7 @@ def mvlgamma(input: Any, p: int, *, out: Any = None) -> Any:
     return add(reduce.sum(lgamma(unsqueeze(input, -1) - steps), -1), p * (p - 1) / 4 * math.log(math.pi), out=out)
 
 
-@op(result=floating, shape=broadcast, kernel="zeta", dtypes="f")
+@op(result=floating, shape=broadcast, kernel="zeta", dtypes="f", grad_name="SpecialZetaBackward0")
 def zeta(k: Any, x: Any, q: Any, /) -> Any:
     """Return the Hurwitz zeta function of x > 1 and q; its gradient reaches q alone."""
     return k.zeta(x, q)
@@ -253,7 +253,7 @@ xlogy.vjp(
 )
 
 
-@op(result=floating, shape=broadcast, dtypes="f")
+@op(result=floating, shape=broadcast, dtypes="f", grad_name="SpecialXlog1PyBackward0")
 def xlog1py(k: Any, x: Any, y: Any, /) -> Any:
     """Return x * log1p(y), 0 where x is 0 unless y is nan."""
     return _log_times(k, x, y, k.log1p)
@@ -266,7 +266,7 @@ xlog1py.vjp(
 )
 
 
-@op(result=floating, shape=same, dtypes="f")
+@op(result=floating, shape=same, dtypes="f", grad_name="SpecialEntrBackward0")
 def entr(k: Any, x: Any, /) -> Any:
     """Return -x * log(x), 0 at 0 and minus infinity below."""
     inner = k.where(k.equal(x, 0.0), 0.0, k.negative(k.multiply(x, k.log(x))))

@@ -12,6 +12,7 @@ from mortice.backends.kernel_tools import in_float32, is_number
 from mortice.dtype import DType, bfloat16, float16, float32, int64
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
+from mortice.node import named
 from mortice.op import Op, TensorBase, floating, op, promote, reduced
 from mortice.ops.arguments import numpy_names
 from mortice.ops.blend import lerp
@@ -244,7 +245,7 @@ def norm(
 @autocasting
 def dist(input: Any, other: Any, p: float = 2) -> Any:
     """Return the norm of order p of the difference."""
-    return _norm(sub(input, other), p=float(p), axis=None, keepdims=False)
+    return named(_norm(sub(input, other), p=float(p), axis=None, keepdims=False), "DistBackward0")
 
 
 @numpy_names
@@ -262,7 +263,7 @@ def renorm(input: Any, p: float, dim: int, maxnorm: float, *, out: Any = None) -
     wide = float32 if input.dtype in (float16, bfloat16) else None
     size = vector_norm("renorm", input, p, [d for d in range(ndim) if d != axis], True, wide)
     factor = where(size > maxnorm, maxnorm / (size + 1e-7), 1.0)
-    made = mul(contiguous(input), cast(factor, input.dtype))
+    made = named(mul(contiguous(input), cast(factor, input.dtype)), "RenormBackward0")
     return made if out is None else _op.WRITE_OUT("renorm", out, made)
 
 

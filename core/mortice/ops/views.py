@@ -238,7 +238,7 @@ class PiecesNode(Node):
         return self.slots[number]()
 
     def name(self) -> str:
-        return "UnbindBackward0" if self.unbound else "SplitBackward0"
+        return type(self).__name__
 
     def pull(self, g: Any, graph: bool) -> Sequence[Any]:
         k: Any = TENSOR_KERNELS if graph else self.device.backend
@@ -253,6 +253,11 @@ class PiecesNode(Node):
         return (k.concat(parts, axis=axis),)
 
 
+_KINDS = {
+    name: type(name, (PiecesNode,), {"__slots__": ()}) for name in ("SplitBackward0", "SplitWithSizesBackward0", "UnbindBackward0")
+}
+
+
 @lru_cache(256)
 def _notes(name: str, count: int) -> tuple[str, ...]:
     return tuple([f"{i} of {name}" for i in range(count)])
@@ -265,8 +270,9 @@ def _shown(x: Any, lead: tuple[Any, ...], keys: list[Any], sizes: list[Size]) ->
     ])  # fmt: skip
 
 
-def pieces(x: Any, axis: int, bounds: list[tuple[int, int]], unbound: bool) -> tuple[Any, ...]:
+def pieces(x: Any, axis: int, bounds: list[tuple[int, int]], name: str = "SplitBackward0") -> tuple[Any, ...]:
     """Return views that tile an axis; none of them may be written in place while autograd records."""
+    unbound = name == "UnbindBackward0"
     shape, lead = tuple(x.shape), (slice(None),) * axis
     before, after = shape[:axis], shape[axis + 1 :]
     if unbound:
@@ -280,12 +286,11 @@ def pieces(x: Any, axis: int, bounds: list[tuple[int, int]], unbound: bool) -> t
             views = _shown(x, lead, keys, sizes)
     else:
         views = _shown(x, lead, keys, sizes)
-    name = "UnbindBackward0" if unbound else "SplitBackward0"
     notes = _notes(name, len(views)) if modes.grad else ("no_grad",) * len(views)
     for view, note in zip(views, notes):
         view._note = note
     if x._rg and modes.grad and views:
-        node = PiecesNode()
+        node = _KINDS[name]()
         node.seq, node.extra = next_seq(), None
         node.edges = (x._node or x.note_use(node.seq),)
         node.device, node.shape, node.dtype, node.whole = x._device, x.shape, x.dtype, x.shape
@@ -303,7 +308,7 @@ def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
     if not input.shape:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     axis = check_dim("unbind", dim, len(input.shape))
-    return pieces(input, axis, [(i, i + 1) for i in range(input.shape[axis])], True)
+    return pieces(input, axis, [(i, i + 1) for i in range(input.shape[axis])], "UnbindBackward0")
 
 
 def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:
@@ -319,7 +324,7 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, 
     if size == 0 and n != 0:
         raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {n}")
     bounds = [(i, min(i + size, n)) for i in range(0, n, size)] if n else [(0, 0)]
-    return pieces(tensor, axis, bounds, False)
+    return pieces(tensor, axis, bounds)
 
 
 @numpy_names
@@ -338,7 +343,7 @@ def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, .
     for size in sizes:
         bounds.append((start, start + size))
         start += size
-    return pieces(input, axis, bounds, False)
+    return pieces(input, axis, bounds, "SplitWithSizesBackward0")
 
 
 @numpy_names

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import itertools
 import warnings
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from typing import Any
 
 from mortice import Tensor
-from mortice.nn.hooks import RemovableHandle
+from mortice.graph import RemovableHandle, register
 
 
 class _Required:
@@ -22,18 +22,6 @@ class _Required:
 
 
 required = _Required()
-
-
-class _Handle(RemovableHandle):
-    """Removes an optimiser hook."""
-
-    def __init__(self, table: dict[int, Any], hook: Any, prepend: bool = False) -> None:
-        super().__init__(table)
-        rest = dict(table) if prepend else {}
-        if prepend:
-            table.clear()
-        table[self.id] = hook
-        table.update(rest)
 
 
 # The tables of hooks have PyTorch's names: optimisers that wrap another one make them without calling `__init__`.
@@ -53,12 +41,12 @@ class Optimizer:
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
-        self._optimizer_step_pre_hooks: dict[int, Any] = {}
-        self._optimizer_step_post_hooks: dict[int, Any] = {}
-        self._optimizer_state_dict_pre_hooks: dict[int, Any] = {}
-        self._optimizer_state_dict_post_hooks: dict[int, Any] = {}
-        self._optimizer_load_state_dict_pre_hooks: dict[int, Any] = {}
-        self._optimizer_load_state_dict_post_hooks: dict[int, Any] = {}
+        self._optimizer_step_pre_hooks: OrderedDict[int, Any] = OrderedDict()
+        self._optimizer_step_post_hooks: OrderedDict[int, Any] = OrderedDict()
+        self._optimizer_state_dict_pre_hooks: OrderedDict[int, Any] = OrderedDict()
+        self._optimizer_state_dict_post_hooks: OrderedDict[int, Any] = OrderedDict()
+        self._optimizer_load_state_dict_pre_hooks: OrderedDict[int, Any] = OrderedDict()
+        self._optimizer_load_state_dict_post_hooks: OrderedDict[int, Any] = OrderedDict()
         if isinstance(params, Tensor):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
@@ -146,32 +134,32 @@ class Optimizer:
 
     # ---- hooks ----
 
-    def register_step_pre_hook(self, hook: Callable[..., Any]) -> _Handle:
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(optimizer, args, kwargs)` before each step; it may return other (args, kwargs).
 
         As in PyTorch, `args` begins with the optimiser itself.
         """
-        return _Handle(self._optimizer_step_pre_hooks, hook)
+        return register(self._optimizer_step_pre_hooks, hook)
 
-    def register_step_post_hook(self, hook: Callable[..., Any]) -> _Handle:
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(optimizer, args, kwargs)` after each step."""
-        return _Handle(self._optimizer_step_post_hooks, hook)
+        return register(self._optimizer_step_post_hooks, hook)
 
-    def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> _Handle:
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(optimizer)` before state_dict is made."""
-        return _Handle(self._optimizer_state_dict_pre_hooks, hook, prepend)
+        return register(self._optimizer_state_dict_pre_hooks, hook, prepend)
 
-    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> _Handle:
+    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(optimizer, state_dict)` when state_dict is made."""
-        return _Handle(self._optimizer_state_dict_post_hooks, hook, prepend)
+        return register(self._optimizer_state_dict_post_hooks, hook, prepend)
 
-    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> _Handle:
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(optimizer, state_dict)` before loading."""
-        return _Handle(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
+        return register(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
 
-    def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> _Handle:
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Call `hook(optimizer)` after loading."""
-        return _Handle(self._optimizer_load_state_dict_post_hooks, hook, prepend)
+        return register(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
     # ---- state ----
 
@@ -235,7 +223,7 @@ class Optimizer:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         for name in _HOOKS:
-            self.__dict__.setdefault(name, {})
+            self.__dict__.setdefault(name, OrderedDict())
         for group in self.param_groups:
             for name, default in self.__dict__.get("defaults", {}).items():
                 group.setdefault(name, default)
@@ -290,15 +278,15 @@ def _with_hooks(step: Any) -> Any:
     return run
 
 
-_all_pre_hooks: dict[int, Any] = {}
-_all_post_hooks: dict[int, Any] = {}
+_all_pre_hooks: OrderedDict[int, Any] = OrderedDict()
+_all_post_hooks: OrderedDict[int, Any] = OrderedDict()
 
 
-def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> _Handle:
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(optimizer, args, kwargs)` before each step of any optimiser."""
-    return _Handle(_all_pre_hooks, hook)
+    return register(_all_pre_hooks, hook)
 
 
-def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> _Handle:
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
     """Call `hook(optimizer, args, kwargs)` after each step of any optimiser."""
-    return _Handle(_all_post_hooks, hook)
+    return register(_all_post_hooks, hook)

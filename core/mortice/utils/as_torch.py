@@ -23,7 +23,7 @@ import mortice
 
 __all__ = ["install"]
 
-_PLACES = {"torch": "mortice", "torchvision": "mortice.vision", "functorch": "mortice.func"}
+_PLACES = {"torch": "mortice", "torchvision": "mortice.vision", "functorch": "mortice.functorch"}
 
 
 class _Loader(Loader):
