@@ -85,11 +85,12 @@ class OpNode(Node):
         return self.op.differentiable
 
     def name(self) -> str:
-        return self.op.grad_name if self.op.grad_name_of is None else self.op.grad_name_of(self)
+        of = self.op.grad_name_of
+        return of(self) if of is not None and type(self) is self.op.node_class else type(self).__name__
 
     def seen(self) -> Node:
-        if self.op.grad_name_of is not None and type(self).__name__ != (name := self.name()):
-            self.__class__ = self.op.class_named(name)
+        if self.op.grad_name_of is not None and type(self) is self.op.node_class:
+            self.__class__ = self.op.class_named(self.name())
         return self
 
     def needs(self) -> tuple[bool, ...]:
@@ -245,6 +246,13 @@ class OpNode(Node):
 
 # PyTorch's names of what nodes keep, where ours are another.
 _SAVED = {"x": "self", "y": "other", "out": "result", "axis": "dim", "keepdims": "keepdim"}
+
+
+def named(t: Any, name: str) -> Any:
+    """Return `t`, whose node was just recorded and gets PyTorch's name: one op here may be several functions there."""
+    if t._rg and isinstance(node := t._node, OpNode):
+        node.__class__ = node.op.class_named(name)
+    return t
 
 
 class ZeroNode(Node):

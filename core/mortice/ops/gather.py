@@ -11,7 +11,7 @@ from mortice.dtype import bool_, int32, int64, promote_scalar
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
 from mortice.mutation import Into, check_writable, inplace, layout, plain
-from mortice.node import TENSOR_KERNELS
+from mortice.node import TENSOR_KERNELS, named
 from mortice.op import TensorBase, hold, number_of, op
 from mortice.ops import elementwise
 from mortice.ops.arguments import numpy_names
@@ -461,7 +461,7 @@ def take(input: Any, index: Any, *, out: Any = None) -> Any:
     if n == 0 and prod(index.shape):
         raise IndexError("take(): tried to take from an empty tensor")
     places = reshape(check_range("take", index, n, 0), -1)
-    made = reshape(_take(reshape(input, -1), places, axis=0), index.shape)
+    made = named(reshape(_take(reshape(input, -1), places, axis=0), index.shape), "TakeBackward0")
     return made if out is None else _op.WRITE_OUT("take", out, made)
 
 
@@ -534,11 +534,11 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
         kind = getattr(mask, "dtype", type(mask).__name__)
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {kind}")
     if isinstance(value, TensorBase):
-        return contiguous(elementwise._where(mask, _value_tensor("masked_fill", input, value), input))
+        return named(contiguous(elementwise._where(mask, _value_tensor("masked_fill", input, value), input)), "MaskedFillBackward1")
     value = hold("masked_fill", value, input.dtype)
     if promote_scalar(input.dtype, value) is not input.dtype:
         value = input.new_full((), value)
-    return contiguous(elementwise._where(mask, value, input))
+    return named(contiguous(elementwise._where(mask, value, input)), "MaskedFillBackward0")
 
 
 def _masked_fill_into(self: Any, mask: Any, value: Any) -> Any:
@@ -555,7 +555,7 @@ def masked_select(input: Any, mask: Any, *, out: Any = None) -> Any:
     if mask.dtype is not bool_:
         raise RuntimeError(f"masked_select: expected BoolTensor for mask; got {mask.dtype}.")
     x, mask = broadcast_tensors(input, mask)
-    made = _take(reshape(x, -1), flat_nonzero(mask), axis=0)
+    made = named(_take(reshape(x, -1), flat_nonzero(mask), axis=0), "MaskedSelectBackward0")
     return made if out is None else _op.WRITE_OUT("masked_select", out, made)
 
 

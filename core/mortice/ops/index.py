@@ -13,7 +13,7 @@ from mortice.dtype import bool_, int64, uint8
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting, modes, special
 from mortice.mutation import assign, check_writable, layout, plain, view_scatter, write
-from mortice.node import TENSOR_KERNELS
+from mortice.node import TENSOR_KERNELS, named
 from mortice.op import TensorBase, as_view, hold, op
 from mortice.ops.data import range_of
 from mortice.ops.elementwise import where as choose
@@ -460,9 +460,11 @@ def getitem(input: Any, key: Any) -> Any:
         if dims != 1:
             input = reshape(input, (*shape[:axis], prod(shape[axis : axis + dims]), *shape[axis + dims :]))
         made = _take(input, flat, axis=axis)
-        return made if len(common) == 1 else reshape(made, (*shape[:axis], *common, *shape[axis + dims :]))
+        if len(common) != 1:
+            made = reshape(made, (*shape[:axis], *common, *shape[axis + dims :]))
+        return named(made, "IndexBackward0") if made._rg else made
     plan = Advanced(input, key)
-    return plan.result(_take(plan.joined(), plan.flat, axis=plan.at))
+    return named(plan.result(_take(plan.joined(), plan.flat, axis=plan.at)), "IndexBackward0")
 
 
 def _side_by_side(x: Any, key: tuple[Any, ...]) -> tuple[int, int, Size, Any] | None:

@@ -13,7 +13,7 @@ from mortice.dtype import promote_types
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting, modes
 from mortice.mutation import inplace
-from mortice.node import TENSOR_KERNELS, unbroadcast
+from mortice.node import TENSOR_KERNELS, named, unbroadcast
 from mortice.op import TensorBase, op
 from mortice.ops import elementwise
 from mortice.ops.arguments import numpy_names
@@ -90,7 +90,7 @@ def _grad_y(k: Any, g: Any, x: Any, y_shape: Any) -> Any:
 
 
 def _name_by_dims(node: Any) -> str:
-    return ("DotBackward0", "MvBackward0", "MmBackward0")[len(node.shape)] if len(node.shape) < 3 else "BmmBackward0"
+    return ("DotBackward0", "MvBackward0", "MmBackward0")[len(node.shape)] if len(node.shape) < 3 else "UnsafeViewBackward0"
 
 
 @op(
@@ -172,7 +172,7 @@ def bmm(input: Any, mat2: Any, *, out: Any = None) -> Any:
             f"bmm: Expected size for first two dimensions of batch2 tensor to be: [{input.shape[0]}, {input.shape[2]}] "
             f"but got: {list(mat2.shape[:2])}."
         )
-    return matmul(input, mat2, out=out)
+    return named(matmul(input, mat2, out=out), "BmmBackward0")
 
 
 @autocasting
@@ -256,6 +256,7 @@ def _plus(name: str, input: Any, product: Any, beta: Any, alpha: Any, out: Any) 
         made = elementwise._add(zero(added), product) if input._rg else product.clone() if product is input else product
     else:
         made = elementwise._add(_scaled(name, added, beta), product)
+    named(made, f"{name.capitalize()}Backward0")
     return made if out is None else _op.WRITE_OUT(name, out, made)
 
 

@@ -13,7 +13,7 @@ from mortice.layout import channels_last, channels_last_3d, contiguous_format, p
 from mortice.levels import chain, raise_to, with_levels
 from mortice.modes import modes, special
 from mortice.mutation import OVERLAP, layout
-from mortice.node import TENSOR_KERNELS
+from mortice.node import TENSOR_KERNELS, named
 from mortice.op import TensorBase, as_view, op, run, same
 from mortice.shape import (
     SIZES,
@@ -273,6 +273,16 @@ def _permuted(name: str, shape: Size, *, axes: Any) -> Size:
     return Size([shape[a] for a in axes])
 
 
+class Swap(tuple):  # type: ignore[type-arg]
+    """The axes of a permutation that PyTorch calls otherwise."""
+
+    name = "TransposeBackward0"
+
+
+_TURNED = Swap((1, 0))
+_TURNED.name = "TBackward0"
+
+
 def _inverse(axes: Any) -> tuple[int, ...]:
     back = [0] * len(axes)
     for i, a in enumerate(axes):
@@ -285,6 +295,7 @@ def _inverse(axes: Any) -> tuple[int, ...]:
     view=True,
     kernel="permute_dims",
     name="permute",
+    grad_name_of=lambda node: getattr(node.attrs["axes"], "name", "PermuteBackward0"),
     scatter=lambda k, x, part, axes: k.permute_dims(part, _inverse(axes)),
     strides=lambda shape, strides, axes: tuple([strides[a] for a in axes]),
 )
@@ -331,14 +342,14 @@ def _swapped(ndim: int, dim0: int, dim1: int) -> tuple[int, ...]:
     axes = list(range(ndim))
     if ndim:
         axes[a], axes[b] = axes[b], axes[a]
-    return tuple(axes)
+    return Swap(axes)
 
 
 def t(input: Any) -> Any:
     """Transpose a matrix; vectors and 0-d tensors stay as they are."""
     if len(input.shape) > 2:
         raise ShapeError(f"t() expects a tensor with <= 2 dimensions, but self is {len(input.shape)}D.")
-    return _permute(input, axes=(1, 0)) if len(input.shape) == 2 else _view(input, shape=input.shape)
+    return _permute(input, axes=_TURNED) if len(input.shape) == 2 else named(_view(input, shape=input.shape), "TBackward0")
 
 
 def _expanded(name: str, old: Size, *, shape: Size) -> Size:
@@ -422,9 +433,11 @@ def squeeze(input: Any, dim: Any = None, *more: int, axis: Any = None) -> Any:
     shape = input.shape
     dim = axis if dim is None else (dim, *more) if more else dim
     if dim is None:
-        return _view(input, shape=Size([n for n in shape if n != 1]))
+        t = _view(input, shape=Size([n for n in shape if n != 1]))
+        return named(t, "SqueezeBackward0") if t._rg else t
     dims = () if isinstance(dim, (tuple, list)) and not dim else check_dims("squeeze", dim, len(shape))
-    return _view(input, shape=Size([n for i, n in enumerate(shape) if i not in dims or n != 1]))
+    t = _view(input, shape=Size([n for i, n in enumerate(shape) if i not in dims or n != 1]))
+    return named(t, f"SqueezeBackward{1 + isinstance(dim, (tuple, list))}") if t._rg else t
 
 
 def unsqueeze(input: Any, dim: int | None = None, *, axis: int | None = None) -> Any:
@@ -432,7 +445,8 @@ def unsqueeze(input: Any, dim: int | None = None, *, axis: int | None = None) ->
     at = check_dim("unsqueeze", axis if dim is None else dim, len(input.shape) + 1)
     shape = list(input.shape)
     shape.insert(at, 1)
-    return _view(input, shape=remembered(tuple(shape)))
+    t = _view(input, shape=remembered(tuple(shape)))
+    return named(t, "UnsqueezeBackward0") if t._rg else t
 
 
 # ---- joining ----

@@ -10,6 +10,7 @@ from mortice.dtype import DType
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
 from mortice.mutation import inplace
+from mortice.node import named
 from mortice.op import TensorBase, broadcast, hold, op, same
 from mortice.ops.arguments import numpy_names
 from mortice.ops.data import number
@@ -239,7 +240,7 @@ def celu(input: Any, alpha: float = 1.0) -> Any:
     """Compute alpha * (exp(x / alpha) - 1) below 0, x above."""
     if alpha == 0:
         raise RuntimeError("celu: ZeroDivisionError: alpha cannot be 0 for CELU")
-    return _elu(input, alpha=alpha, scale=1.0, input_scale=1 / alpha)
+    return named(_elu(input, alpha=alpha, scale=1.0, input_scale=1 / alpha), "CeluBackward0")
 
 
 @op(shape=same, name="softplus", dtypes="f")
@@ -362,7 +363,7 @@ def log_softmax(input: Any, dim: int, dtype: DType | None = None, *, out: Any = 
 # ---- dropout ----
 
 
-@op(shape=same, kernel="dropout", name="dropout", dtypes="fc", fixed=("keep",), grad_name="DropoutBackward0")
+@op(shape=same, kernel="dropout", name="dropout", dtypes="fc", fixed=("keep",), grad_name="MulBackward0")
 def _dropout(k: Any, x: Any, keep: Any, /, *, p: float) -> Any:
     """Zero what is not kept and scale the rest by 1 / (1 - p)."""
     return k.dropout(x, keep, p=p)

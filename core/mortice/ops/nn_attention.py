@@ -9,7 +9,7 @@ from mortice import op as _op
 from mortice.dtype import DType, bfloat16, bool_, float16, float32, promote_types
 from mortice.errors import DTypeError, ShapeError, cast_hint
 from mortice.modes import autocasting, modes
-from mortice.node import TENSOR_KERNELS
+from mortice.node import TENSOR_KERNELS, named
 from mortice.op import Op, TensorBase, op
 from mortice.ops.movement import expand, permute, reshape, unsqueeze
 from mortice.ops.nn_activation import keep_mask
@@ -23,8 +23,15 @@ def _linear_shape(name: str, x: Size, w: Size, b: Any = None) -> Size:
     return Size((*tuple(x)[:-1], *tuple(w)[:-1]))
 
 
+def _linear_name(node: Any) -> str:
+    bias, ndim = node.edges[-1] is not None and len(node.edges) > 2, len(node.shape)
+    if ndim == 2:
+        return "AddmmBackward0" if bias else "MmBackward0"
+    return "ViewBackward0" if bias else "UnsafeViewBackward0"
+
+
 # One op instead of transpose, matmul and add: the commonest layer keeps one node and works on one big matrix.
-@op(shape=_linear_shape, kernel="linear", name="linear", dtypes="uifc", grad_name="AddmmBackward0")
+@op(shape=_linear_shape, kernel="linear", name="linear", dtypes="uifc", grad_name="AddmmBackward0", grad_name_of=_linear_name)
 def _linear(k: Any, x: Any, w: Any, b: Any = None, /) -> Any:
     """Compute x W^T + b for any leading dims."""
     return k.linear(x, w, b)
@@ -174,6 +181,8 @@ def scaled_dot_product_attention(
         raise ShapeError(f"{name}: attn_mask must broadcast to {list(scores)}; got {list(attn_mask.shape)}.")
     keep = keep_mask(query, scores, dropout_p) if dropout_p else None
     out = _attention(query, key, value, attn_mask, keep, causal=bool(is_causal), scale=scale, dropout_p=dropout_p)[0]
+    flash = len(shapes[0]) == 4 and not dropout_p
+    named(out, "ScaledDotProductFlashAttentionForCpuBackward0" if flash else "UnsafeViewBackward0")
     return out if out.dtype is dtype else out.to(dtype)
 
 

@@ -200,6 +200,7 @@ def _cross_entropy_shape(name: str, x: Size, target: Size, *rest: Any, reduction
 @op(
     result=_cross_entropy_result, shape=_cross_entropy_shape, kernel="cross_entropy", name="cross_entropy", dtypes="f",
     fixed=("target", "weight"), outputs=("out", "logs"), differentiable=1, grad_name="NllLossBackward0",
+    grad_name_of=lambda node: "AddBackward0" if node.attrs["smoothing"] else "NllLossBackward0",
 )  # fmt: skip
 def _cross_entropy(
     k: Any, x: Any, target: Any, weight: Any = None, /, *, reduction: str, ignore_index: int, smoothing: float

@@ -118,7 +118,7 @@ _layer_norm.vjp(
 
 @op(
     result=_with_one, shape=_row_shapes, kernel="rms_norm", name="rms_norm", dtypes="f", fixed=("weight",),
-    outputs=("out", "rrms"), differentiable=1,
+    outputs=("out", "rrms"), differentiable=1, grad_name="MulBackward0",
 )  # fmt: skip
 def _rms_norm(k: Any, x: Any, weight: Any = None, /, *, ndim: int, eps: float) -> Any:
     """Divide each row of the last `ndim` axes by its root mean square; also return its inverse."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -34,9 +35,19 @@ def _max_shape(name: str, x: Size, **attrs: Any) -> Size:
     return _counted(x, **attrs)
 
 
+def _by_dims(name: str, attribute: str) -> Callable[[Any], str]:
+    """Return the rule of PyTorch's names, which count the dims; those of one dim are pools of two, then squeezed."""
+
+    def name_of(node: Any) -> str:
+        ndim = len(node.attrs[attribute])
+        return name.format(ndim) if ndim > 1 else "SqueezeBackward1"
+
+    return name_of
+
+
 @op(
     result=_values_and_places, shape=_max_shape, kernel="max_pool", name="max_pool", dtypes="uif",
-    outputs=("out", "indices"), differentiable=1, grad_name="MaxPoolWithIndicesBackward0", keeps_format=5,
+    outputs=("out", "indices"), differentiable=1, keeps_format=5, grad_name_of=_by_dims("MaxPool{}DWithIndicesBackward0", "kernel"),
 )  # fmt: skip
 def _max_pool(k: Any, x: Any, /, *, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool) -> Any:
     """Return each window's maximum and its flat position among the spatial elements."""
@@ -94,7 +105,10 @@ def _avg_shape(name: str, x: Size, *, kernel: Any, stride: Any, padding: Any, ce
     return _counted(x, kernel, stride, padding, (1,) * len(kernel), ceil_mode)
 
 
-@op(shape=_avg_shape, kernel="avg_pool", name="avg_pool", dtypes="f", keeps_format=4)
+@op(
+    shape=_avg_shape, kernel="avg_pool", name="avg_pool", dtypes="f", keeps_format=4,
+    grad_name_of=_by_dims("AvgPool{}DBackward0", "kernel"),
+)  # fmt: skip
 def _avg_pool(
     k: Any, x: Any, /, *, kernel: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
     divisor_override: Any,
@@ -141,7 +155,10 @@ def _fitted(name: str, x: Size, *, output_size: Any) -> Size:
     return Size((*tuple(x)[: len(x) - len(output_size)], *output_size))
 
 
-@op(shape=_fitted, kernel="adaptive_avg_pool", name="adaptive_avg_pool", dtypes="f", keeps_format=4)
+@op(
+    shape=_fitted, kernel="adaptive_avg_pool", name="adaptive_avg_pool", dtypes="f", keeps_format=4,
+    grad_name_of=_by_dims("AdaptiveAvgPool{}DBackward0", "output_size"),
+)  # fmt: skip
 def _adaptive_avg_pool(k: Any, x: Any, /, *, output_size: Any) -> Any:
     """Return the means of windows that cut the last axes into `output_size` parts."""
     return k.adaptive_avg_pool(x, output_size=output_size)
@@ -167,6 +184,7 @@ _adaptive_avg_pool_grad.vjp(
 @op(
     result=_values_and_places, shape=_fitted, kernel="adaptive_max_pool", name="adaptive_max_pool", dtypes="f",
     outputs=("out", "indices"), differentiable=1, keeps_format=4,
+    grad_name_of=_by_dims("AdaptiveMaxPool{}DBackward0", "output_size"),
 )  # fmt: skip
 def _adaptive_max_pool(k: Any, x: Any, /, *, output_size: Any) -> Any:
     """Return the maxima of windows that cut the last axes into `output_size` parts, and their flat positions."""

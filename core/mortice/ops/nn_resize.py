@@ -20,7 +20,15 @@ def _padded(name: str, x: Size, *, widths: Any, mode: str, value: Any = 0) -> Si
     return Size([n + b + a for n, (b, a) in zip(x, widths)])
 
 
-@op(shape=_padded, kernel="pad_border", name="pad", grad_name="ConstantPadNdBackward0", keeps_format=5)
+def _pad_name(node: Any) -> str:
+    mode, widths = node.attrs["mode"], node.attrs["widths"]
+    if mode not in ("reflect", "replicate"):
+        return "ConstantPadNdBackward0"
+    first = next((i for i, w in enumerate(widths) if tuple(w) != (0, 0)), len(widths) - 1)
+    return f"{'Reflection' if mode == 'reflect' else 'Replication'}Pad{len(widths) - first}DBackward0"
+
+
+@op(shape=_padded, kernel="pad_border", name="pad", grad_name_of=_pad_name, keeps_format=5)
 def _pad_border(k: Any, x: Any, /, *, widths: Any, mode: str, value: Any = 0) -> Any:
     """Extend each axis by (before, after) elements, or cut where negative."""
     return k.pad_border(x, widths=widths, mode=mode, value=value)
@@ -121,9 +129,16 @@ def _bytes_or_floats(op: Op, d: DType) -> tuple[DType, DType]:
     return d, d
 
 
+def _resize_name(node: Any) -> str:
+    mode, ndim = node.attrs["mode"], len(node.attrs["size"])
+    kind = "".join([part.capitalize() for part in mode.split("-")])
+    kind = {"Linear": ("Linear", "Bilinear", "Trilinear")[ndim - 1], "Cubic": "Bicubic"}.get(kind, kind)
+    return f"Upsample{kind}{ndim}D{'Aa' * bool(node.attrs['antialias'])}Backward0"
+
+
 @op(
     result=_bytes_or_floats, shape=_resized, kernel="interpolate", dtypes="uf", name="interpolate",
-    grad_name="UpsampleBackward0", keeps_format=5,
+    grad_name_of=_resize_name, keeps_format=5,
 )  # fmt: skip
 def _interpolate(
     k: Any, x: Any, /, *, size: Any, mode: str, align_corners: bool, scales: Any, antialias: bool
