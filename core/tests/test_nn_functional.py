@@ -562,6 +562,10 @@ def test_a_loss_is_one_node_of_pytorchs_name(loss: str, name: str, reduction: st
         (lambda x: F.scaled_dot_product_attention(*[x[None, None]] * 3), "ScaledDotProductFlashAttentionForCpuBackward0"),
         (lambda x: F.cross_entropy(x, mt.arange(3), label_smoothing=0.1), "AddBackward0"),
         (lambda x: F.cross_entropy(x, mt.arange(3)), "NllLossBackward0"), (lambda x: F.rms_norm(x, (4,)), "MulBackward0"),
+        (lambda x: mt.nn.LSTM(4, 2)(x)[0], "SqueezeBackward1"), (lambda x: mt.nn.LSTM(4, 2)(x[None])[0], "MkldnnRnnLayerBackward0"),
+        (lambda x: mt.nn.LSTM(4, 2, bidirectional=True)(x[None])[0], "CatBackward0"),
+        (lambda x: mt.nn.GRU(4, 2)(x[None])[0], "StackBackward0"), (lambda x: mt.nn.GRU(4, 2)(x[None])[1], "StackBackward0"),
+        (lambda x: mt.nn.LSTM(4, 2, batch_first=True)(x[None])[0], "TransposeBackward0"),
     ],
 )  # fmt: skip
 def test_nodes_have_pytorchs_names(function: Any, name: str) -> None:

@@ -12,7 +12,7 @@ from mortice.backends.nn_rnn import RecurrentKernels, states_before
 from mortice.dtype import DType
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
-from mortice.node import TENSOR_KERNELS
+from mortice.node import TENSOR_KERNELS, named
 from mortice.op import Op, TensorBase, op
 from mortice.ops.movement import cat, reshape, stack, unsqueeze
 from mortice.ops.nn_activation import dropout
@@ -208,9 +208,10 @@ def _run(name: str, args: Sequence[Any]) -> tuple[Any, ...]:
         if layer + 1 < num_layers:
             x = dropout(x, p, train)
     if not packed:
-        x = reshape(x, (steps, batch, x.shape[1]))
+        one_way = "MkldnnRnnLayer" if name == "lstm" else "Stack"
+        x = named(reshape(x, (steps, batch, x.shape[1])), f"{'Cat' if bidirectional else one_way}Backward0")
         if batch_first:
-            x = transpose(x, 0, 1)
+            x = named(transpose(x, 0, 1), f"TransposeBackward{int(name != 'lstm')}")
     return (x, *[stack(ends) for ends in zip(*last)])
 
 
