@@ -59,6 +59,25 @@ def test_so_does_a_module(scripts: Path) -> None:
     assert done.stdout.splitlines() == EXPECTED and done.returncode == 0, done.stderr
 
 
+SHOWN = """
+import torch
+x = torch.ones(2, 3, dtype=torch.float64)
+print(x.shape, x.shape[1:], x.dtype, x.layout, torch.channels_last, x.type(), x.type(x.type()).dtype)
+print(x, getattr(torch, str(x.dtype).replace("torch.", "")) is x.dtype, f"{x.dtype}".split(".")[-1])
+print(torch.ones(1).max(0))
+"""
+
+
+def test_sizes_and_dtypes_are_shown_as_pytorchs(scripts: Path) -> None:
+    (scripts / "shown.py").write_text(SHOWN)
+    done = python("-m", "mortice", "run", "shown.py", where=scripts)
+    assert done.stdout.splitlines() == [
+        "torch.Size([2, 3]) torch.Size([3]) torch.float64 torch.strided torch.channels_last torch.DoubleTensor torch.float64",
+        "tensor([[1., 1., 1.],", "        [1., 1., 1.]], dtype=torch.float64) True float64",
+        "torch.return_types.max(", "values=tensor(1.),", "indices=tensor(0))",
+    ], done.stderr  # fmt: skip
+
+
 SPAWNED = """
 import torch, torch.multiprocessing as mp
 from torch.utils.data import DataLoader, TensorDataset
