@@ -283,7 +283,7 @@ def suffixes(t: Any) -> list[str]:
             found.append(f"size={tuple(t.shape)}")
         unsaid |= {"int64", "bool", default.to_complex().name}
     if t.dtype.name not in unsaid:
-        found.append(f"dtype=mortice.{t.dtype.name}")
+        found.append(f"dtype={t.dtype}")
     if t.grad_fn is not None:
         found.append(f"grad_fn=<{_node_name(t.grad_fn)}>")
     elif t.requires_grad:

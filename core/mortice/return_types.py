@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import namedtuple
 from typing import Any
 
+_shown = __name__  # what the types are shown to be of
+
 
 def _repr(self: Any) -> str:
     fields = ",\n".join(f"{field}={value!r}" for field, value in zip(self._fields, self))
-    return f"{__name__}.{type(self).__name__}(\n{fields})"
+    return f"{_shown}.{type(self).__name__}(\n{fields})"
 
 
 def named(name: str, fields: str) -> Any:

@@ -59,6 +59,53 @@ def test_so_does_a_module(scripts: Path) -> None:
     assert done.stdout.splitlines() == EXPECTED and done.returncode == 0, done.stderr
 
 
+SHOWN = """
+import torch
+x = torch.ones(2, 3, dtype=torch.float64)
+print(x.shape, x.shape[1:], x.dtype, x.layout, torch.channels_last, x.type(), x.type(x.type()).dtype)
+print(x, getattr(torch, str(x.dtype).replace("torch.", "")) is x.dtype, f"{x.dtype}".split(".")[-1])
+print(torch.ones(1).max(0))
+"""
+
+
+def test_sizes_and_dtypes_are_shown_as_pytorchs(scripts: Path) -> None:
+    (scripts / "shown.py").write_text(SHOWN)
+    done = python("-m", "mortice", "run", "shown.py", where=scripts)
+    assert done.stdout.splitlines() == [
+        "torch.Size([2, 3]) torch.Size([3]) torch.float64 torch.strided torch.channels_last torch.DoubleTensor torch.float64",
+        "tensor([[1., 1., 1.],", "        [1., 1., 1.]], dtype=torch.float64) True float64",
+        "torch.return_types.max(", "values=tensor(1.),", "indices=tensor(0))",
+    ], done.stderr  # fmt: skip
+
+
+SPAWNED = """
+import torch, torch.multiprocessing as mp
+from torch.utils.data import DataLoader, TensorDataset
+
+def work(rank, asked):
+    import mortice
+    assert torch is mortice
+    torch.manual_seed(0)
+    asked.put((rank, torch.rand(1).item()))
+
+if __name__ == "__main__":
+    context = mp.get_context("spawn")
+    asked = context.Queue()
+    mp.spawn(work, args=(asked,), nprocs=1)
+    torch.manual_seed(0)
+    print(asked.get() == (0, torch.rand(1).item()))
+    batches = DataLoader(TensorDataset(torch.arange(4.0)), batch_size=2, num_workers=1, multiprocessing_context="spawn")
+    print([x.tolist() for (x,) in batches])
+"""
+
+
+@pytest.mark.parametrize("how", [("spawned.py",), ("-m", "spawned"), ("--random", "philox", "spawned.py")])
+def test_processes_that_it_spawns_get_mortice_and_the_same_random_numbers(scripts: Path, how: tuple[str, ...]) -> None:
+    (scripts / "spawned.py").write_text(SPAWNED)
+    done = python("-m", "mortice", "run", *how, where=scripts)
+    assert done.stdout.splitlines() == ["True", "[[0.0, 1.0], [2.0, 3.0]]"], done.stderr
+
+
 def test_what_the_script_raises_or_returns_is_what_the_command_does(scripts: Path) -> None:
     (scripts / "leave.py").write_text("import torch\nraise SystemExit(3)")
     (scripts / "fail.py").write_text("import torch\ntorch.ones(2) + torch.ones(3)")

@@ -71,6 +71,21 @@ def test_a_timer_measures_and_a_table_compares():
     assert "[" in table and "mul" in table and "1 threads: " in table and "Times are in" in table
 
 
+def test_a_timed_statement_may_be_indented_and_its_report_says_what_ran_first():
+    setup = """
+        x = torch.ones(2)
+        y = 2 * x
+    """
+    once = benchmark.Timer("x * y", setup, sub_label="two").timeit(10)
+    assert repr(once).splitlines()[1:5] == ["x * y: two", "setup:", "  x = torch.ones(2)", "  y = 2 * x"]
+    assert repr(once).endswith("\n  1 measurement, 10 runs , 1 thread")
+    spec = benchmark.TaskSpec("a\nb", "pass", description="d")
+    found = repr(benchmark.Measurement(2, [2.0, 4.0, 6.0, 8.0], spec)).splitlines()
+    assert found[1:6] == ["stmt:", "  a", "  b", "", "d"]
+    report = ["  Median: 2.50 s", "  IQR:    1.50 s (1.75 to 3.25)", "  4 measurements, 2 runs per measurement, 1 thread"]
+    assert found[6:] == report
+
+
 @pytest.mark.parametrize(("name", "error"), [("mps", RuntimeError), ("xpu", AssertionError)])
 def test_absent_accelerators_say_so(name, error):
     module = getattr(mt, name)

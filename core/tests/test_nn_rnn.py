@@ -477,6 +477,19 @@ def test_ctc_that_cannot_be_is_infinite_or_zero(rng):
     assert x.grad[:2, 0].isnan().all() and not x.grad[:, 1].isnan().any()
 
 
+@pytest.mark.parametrize("zero_infinity", [False, True])
+def test_ctc_of_nan_is_nan_and_so_is_every_gradient_of_that_sample(zero_infinity, rng):
+    logp = mt.tensor(rng.standard_normal((5, 2, 4))).log_softmax(2)
+    clean = F.ctc_loss(logp, mt.tensor([[1, 2], [3, 1]]), (5, 4), (2, 1), reduction="none")
+    logp[2, 1, 0] = math.nan
+    logp.requires_grad_()
+    losses = F.ctc_loss(logp, mt.tensor([[1, 2], [3, 1]]), (5, 4), (2, 1), reduction="none", zero_infinity=zero_infinity)
+    close(losses[0], clean[0])
+    losses.sum().backward()
+    assert losses[1].isnan() and not logp.grad[:, 0].isnan().any() and logp.grad[:4, 1].isnan().all()
+    assert (logp.grad[4, 1] == 0).all()  # after its end
+
+
 def test_ctc_takes_labels_one_after_the_other_and_lengths_of_any_kind(rng):
     logp = mt.log_softmax(draw(rng, 6, 3, 5), 2)
     padded, flat = mt.tensor([[1, 2, 3], [4, 0, 0], [2, 2, 0]]), mt.tensor([1, 2, 3, 4, 2, 2], dtype=mt.int32)

@@ -79,7 +79,8 @@ class CTCKernels(KernelMixin):
         occupied = self.stack(occupied[::-1], axis=0)
         at = self.broadcast_to(self.expand_dims(states, 0), tuple(self.shape_of(occupied)))
         by_class = self.scatter_add(self.zeros_like(log_probs), at, occupied, axis=2)
-        g = self.where(possible, g, 0 if zero_infinity else float("nan"))
+        # A sample whose likelihood is nan has no gradient but nan, in every class.
+        g = self.where(possible, self.add(g, self.multiply(total, 0)), 0 if zero_infinity else float("nan"))
         pulled = self.multiply(self.subtract(self.exp(log_probs), by_class), self.reshape(g, (1, -1, 1)))
         inside = self.less(self.new_arange(input_lengths, 0, time, dtype=int64), _column(self, input_lengths))
         inside = self.expand_dims(self.matrix_transpose(inside), 2)
@@ -139,4 +140,4 @@ def _ends(k: Any, ended: Any, input_lengths: Any, target_lengths: Any) -> tuple[
 
 
 def _possible(k: Any, total: Any) -> Any:
-    return k.greater(total, NEVER / 2)
+    return k.logical_not(k.less_equal(total, NEVER / 2))  # nan is

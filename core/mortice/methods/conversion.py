@@ -70,7 +70,8 @@ class Conversion(TensorBase):
         if dtype is not None:
             dtype = getattr(dtype, "dtype", dtype)
             return self.to(device, dtype) if device and (device == "cuda") != self.is_cuda else self.to(dtype)
-        return f"mortice.{'cuda.' if self.is_cuda else ''}{'sparse.' if self.is_sparse else ''}{CLASS_NAMES[self.dtype.name]}Tensor"  # type: ignore[attr-defined]
+        library = repr(self.dtype).partition(".")[0]
+        return f"{library}.{'cuda.' if self.is_cuda else ''}{'sparse.' if self.is_sparse else ''}{CLASS_NAMES[self.dtype.name]}Tensor"  # type: ignore[attr-defined]
 
     def type_as(self, other: Any) -> Any:
         """Convert to the dtype of another tensor, on its device."""

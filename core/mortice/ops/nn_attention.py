@@ -10,7 +10,7 @@ from mortice.dtype import DType, bfloat16, bool_, float16, float32, promote_type
 from mortice.errors import DTypeError, ShapeError, cast_hint
 from mortice.graph import Part
 from mortice.modes import autocasting, modes
-from mortice.node import TENSOR_KERNELS
+from mortice.node import TENSOR_KERNELS, named
 from mortice.op import Op, TensorBase, op
 from mortice.ops.movement import expand, permute, reshape, unsqueeze
 from mortice.ops.nn_activation import keep_mask
@@ -196,6 +196,8 @@ def scaled_dot_product_attention(
         raise ShapeError(f"{name}: attn_mask must broadcast to {list(scores)}; got {list(attn_mask.shape)}.")
     keep = keep_mask(query, scores, dropout_p) if dropout_p else None
     out = _attention(query, key, value, attn_mask, keep, causal=bool(is_causal), scale=scale, dropout_p=dropout_p)[0]
+    flash = len(shapes[0]) == 4 and not dropout_p
+    named(out, "ScaledDotProductFlashAttentionForCpuBackward0" if flash else "UnsafeViewBackward0")
     return out if out.dtype is dtype else out.to(dtype)
 
 

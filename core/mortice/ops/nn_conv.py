@@ -359,7 +359,7 @@ def _columns_shape(name: str, x: Size, *, kernel: Any, stride: Any, padding: Any
     return Size((x[0], x[1] * taps, windows))
 
 
-@op(shape=_columns_shape, kernel="unfold", name="im2col", dtypes="buifc")
+@op(shape=_columns_shape, kernel="unfold", name="im2col", dtypes="buifc", grad_name="Im2ColBackward0")
 def _im2col(k: Any, x: Any, /, *, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
     """Gather the sliding blocks of (N, C, *sizes) as columns (N, C * taps, windows)."""
     return k.unfold(x, kernel=kernel, stride=stride, padding=padding, dilation=dilation)
@@ -380,7 +380,7 @@ def _folded_shape(name: str, x: Size, *, output_size: Any, kernel: Any, **attrs:
     return Size((x[0], x[1] // taps, *output_size))
 
 
-@op(shape=_folded_shape, kernel="fold", name="col2im", dtypes="buifc")
+@op(shape=_folded_shape, kernel="fold", name="col2im", dtypes="buifc", grad_name="Col2ImBackward0")
 def _col2im(
     k: Any, x: Any, /, *, output_size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any
 ) -> Any:

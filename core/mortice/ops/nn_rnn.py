@@ -211,7 +211,7 @@ def _run(name: str, args: Sequence[Any]) -> tuple[Any, ...]:
         made = "CatBackward0" if bidirectional else "MkldnnRnnLayerBackward0" if name == "lstm" else "StackBackward0"
         x = named(reshape(x, (steps, batch, x.shape[1])), made)
         if batch_first:
-            x = transpose(x, 0, 1)
+            x = named(transpose(x, 0, 1), f"TransposeBackward{int(name != 'lstm')}")
     return (x, *[stack(ends) for ends in zip(*last)])
 
 

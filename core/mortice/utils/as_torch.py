@@ -15,11 +15,16 @@ from collections.abc import Iterable, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.metadata import Distribution, DistributionFinder
+from multiprocessing import spawn
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import mortice
+from mortice import return_types
+from mortice.dtype import DType
+from mortice.layout import memory_format
+from mortice.shape import Size
 
 __all__ = ["install"]
 
@@ -74,10 +79,22 @@ class _Finder(MetaPathFinder):
                 yield _Distribution(name, str(importlib.import_module(_PLACES[name]).__version__))
 
 
+class _Again:
+    """What a process that `multiprocessing` spawns reads before it runs the program's module: it installs there too."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (mortice.random.get_engine(),)
+
+
+def _again(engine: str) -> None:
+    install()
+    mortice.random.set_engine(engine)
+
+
 def install() -> None:
     """Let `import torch`, `torchvision` and `functorch` give mortice's modules from now on, in this process.
 
-    Call it before anything imports PyTorch, which need not be installed. Processes that are spawned, not forked, start anew.
+    Call it before anything imports PyTorch, which need not be installed. Processes that `multiprocessing` starts do the same.
 
     Raises:
         RuntimeError: when PyTorch itself has been imported.
@@ -90,6 +107,15 @@ def install() -> None:
     sys.meta_path.insert(0, _Finder())
     vars(mortice)["torch"] = mortice  # PyTorch imports itself, and some write torch.torch
     builtins.__build_class__ = _watched(builtins.__build_class__)
+    for shown in (Size, DType, memory_format):  # programs print them, and read what they print
+        shown.__repr__ = _under_torch(shown.__repr__)  # type: ignore[method-assign]
+    vars(return_types)["_shown"] = "torch.return_types"
+    prepare = spawn.get_preparation_data  # names it does not know are left alone at the other end
+    vars(spawn)["get_preparation_data"] = lambda name: {**prepare(name), "torch": _Again()}
+
+
+def _under_torch(write: Any) -> Any:
+    return lambda self: write(self).replace("mortice", "torch", 1)
 
 
 def _watched(build: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import textwrap
 import time
 import timeit
 from collections.abc import Callable, Iterable
@@ -32,8 +33,18 @@ class TaskSpec(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Return the label, or the statement."""
-        return self.label or self.stmt + (f": {self.sub_label}" if self.sub_label else "")
+        """Return the label, or the statement, and the second label."""
+        second = self.sub_label or ""
+        if self.label is None and "\n" in self.stmt:
+            return f"stmt:{second and f' ({second})'}\n" + textwrap.indent(self.stmt, "  ")
+        return (self.stmt if self.label is None else self.label) + (second and f": {second}")
+
+    def summarize(self) -> str:
+        """Return the title, the description and what is run first, each in lines of its own."""
+        setup = "" if self.setup in ("", "pass") else f"setup: {self.setup}"
+        if "\n" in setup:
+            setup = "setup:\n" + textwrap.indent(self.setup, "  ")
+        return "\n".join([f"{part}\n" if "\n" in part else part for part in (self.title, self.description, setup) if part])
 
 
 class Measurement:
@@ -62,13 +73,14 @@ class Measurement:
         """The mean of the times."""
         return statistics.fmean(self.times)
 
+    def _quartiles(self) -> list[float]:
+        return statistics.quantiles(self.times, n=4, method="inclusive") if len(self.times) > 1 else [self.median] * 3
+
     @property
     def iqr(self) -> float:
         """The distance between the quartiles of the times."""
-        if len(self.times) < 2:
-            return 0.0
-        quartiles = statistics.quantiles(self.times, n=4, method="inclusive")
-        return quartiles[2] - quartiles[0]
+        low, _, high = self._quartiles()
+        return high - low
 
     @staticmethod
     def merge(measurements: Iterable[Measurement]) -> list[Measurement]:
@@ -81,15 +93,16 @@ class Measurement:
 
     def __repr__(self) -> str:
         scale, unit = _unit(self.median)
-        shown = [f"{self.title}", f"  {'Median: ' if len(self.times) > 1 else ''}{self.median / scale:.2f} {unit}"]
-        if len(self.times) > 1:
-            shown.append(f"  IQR:    {self.iqr / scale:.2f} {unit}")
         runs, threads = len(self.times), self.task_spec.num_threads
+        shown = [self.task_spec.summarize(), f"  {'Median: ' if runs > 1 else ''}{self.median / scale:.2f} {unit}"]
+        if runs > 3:
+            low, _, high = self._quartiles()
+            shown.append(f"  IQR:    {self.iqr / scale:.2f} {unit} ({low / scale:.2f} to {high / scale:.2f})")
         shown.append(
-            f"  {runs} measurement{'s' * (runs > 1)}, {self.number_per_run} runs per measurement, {threads} "
+            f"  {runs} measurement{'s' * (runs > 1)}, {self.number_per_run} runs {'per measurement' * (runs > 1)}, {threads} "
             f"thread{'s' * (threads > 1)}"
         )
-        return "\n".join([f"<{type(self).__module__}.Measurement>", *shown])
+        return "\n".join([object.__repr__(self), *shown])
 
 
 class Timer:
@@ -102,6 +115,7 @@ class Timer:
     ) -> None:  # fmt: skip
         if global_setup or str(language).lower() not in ("python", "py", "language.python"):
             raise ValueError("Timer: expected Python; statements in C++ are not compiled here.")
+        stmt, setup = (textwrap.dedent(text).removeprefix("\n").rstrip() for text in (stmt, setup))
         self._task_spec = TaskSpec(stmt, setup, label, sub_label, description, env, num_threads)
         names = {"torch": mortice, "mortice": mortice, **(globals or {})}
 

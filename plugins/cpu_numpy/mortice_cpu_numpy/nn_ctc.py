@@ -41,7 +41,7 @@ class CTCOverrides:
                 np.add(total, work, out=total)
             np.add(np.log(total, out=total), top, out=reached[t])
         _, total = _ends(reached, emitted, input_lengths, target_lengths)
-        return np.where(total > NEVER / 2, -total, total.dtype.type(0 if zero_infinity else np.inf)), reached
+        return np.where(total <= NEVER / 2, total.dtype.type(0 if zero_infinity else np.inf), -total), reached
 
     @silent
     def ctc_loss_grad(
@@ -53,7 +53,7 @@ class CTCOverrides:
             return super().ctc_loss_grad(g, log_probs, labels, input_lengths, target_lengths, reached, **attrs)
         emitted, forbidden = _lattice(log_probs, labels, blank)
         finals, total = _ends(reached, emitted, input_lengths, target_lengths)
-        possible = total > NEVER / 2
+        possible = ~(total <= NEVER / 2)  # nan is
         samples = np.arange(len(total))
         occupied, here = np.zeros_like(emitted), np.zeros((forbidden.shape[0], forbidden.shape[1] + 2), emitted.dtype)
         last, ways = _shifts(emitted)
@@ -81,7 +81,7 @@ class CTCOverrides:
         out[:, :, blank] -= np.add.reduce(occupied[:, :, ::2], axis=2)
         for s in range(labels.shape[1]):  # one label of each sample: no place twice
             out[:, samples, labels[:, s]] -= occupied[:, :, 2 * s + 1]
-        out *= np.where(possible, g, g.dtype.type(0 if zero_infinity else np.nan))[:, None]
+        out *= np.where(possible, g + 0 * total, g.dtype.type(0 if zero_infinity else np.nan))[:, None]
         out[np.arange(len(out))[:, None] >= input_lengths] = 0
         return out
 
