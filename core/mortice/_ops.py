@@ -32,6 +32,9 @@ class OpOverloadPacket:
         setattr(self, name, made)
         return made
 
+    def __reduce__(self) -> str:
+        return f"aten.{self.__name__}"  # copies are the operator itself, and pickles hold where it is
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__}(op='aten.{self.__name__}')>"
 
@@ -43,6 +46,9 @@ class OpOverload(OpOverloadPacket):
         super().__init__(overloadpacket.__name__)
         self.overloadpacket, self._overloadname = overloadpacket, name
 
+    def __reduce__(self) -> str:
+        return f"aten.{self.__name__}.{self._overloadname}"
+
     def __repr__(self) -> str:
         return f"<OpOverload(op='aten.{self.__name__}', overload='{self._overloadname}')>"
 
@@ -51,6 +57,7 @@ class _Aten:
     """The operators, each made when it is first named."""
 
     __getattr__ = cache(lambda self, name: OpOverloadPacket(name))
+    __reduce__ = lambda self: "aten"
 
 
 aten = _Aten()

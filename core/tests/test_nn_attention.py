@@ -161,6 +161,8 @@ def _with_bias_and_static_keys(m, x):
         (lambda m, x: m(x[..., :3], x, x), AssertionError),
         (lambda m, x: m(x, x, x, attn_mask=mt.zeros(x.shape[1])), AssertionError),
         (lambda m, x: m(x, x, x, attn_mask=mt.zeros(2, 2)), RuntimeError),
+        (lambda m, x: m(x, x, x, attn_mask=mt.zeros(5, 3, 3)), RuntimeError),
+        (lambda m, x: m(x[:, 0], x[:, 0], x[:, 0], attn_mask=mt.zeros(5, 3, 3)), AssertionError),
         (lambda m, x: m(x, x, x, attn_mask=mt.zeros(3, 3, dtype=mt.int64)), AssertionError),
         (lambda m, x: m(x, x, x, key_padding_mask=mt.zeros(2, 2)), AssertionError),
         (lambda m, x: m(x, x, x, key_padding_mask=mt.zeros(3)), AssertionError),

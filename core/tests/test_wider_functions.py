@@ -93,6 +93,8 @@ def test_histograms(device):
     assert mt.histogramdd(points[:, :0], []).hist.item() == 0  # points of no coordinates
     grid = mt.histogramdd(points, bins=[2, 2], range=[0.0, 1.0, 0.0, 1.0])
     assert grid.hist.tolist() == [[2.0, 0.0], [1.0, 1.0]] and [len(e) for e in grid.bin_edges] == [3, 3]
+    with pytest.raises(TypeError, match=r"histogram: expected a number of bins beside range"):
+        mt.histogram(x, make([0.0, 1.0]), range=(0.0, 2.0))
     with pytest.raises(RuntimeError, match=r"histogram: bins must be > 0"):
         mt.histogram(x, 0)
 

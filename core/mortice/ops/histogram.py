@@ -155,6 +155,8 @@ def histogram(
 ) -> Any:
     """Count elements in bins: (hist, bin_edges). `bins` is their number, or a vector of edges."""
     _floats("histogram", input)
+    if range is not None and isinstance(bins, TensorBase):
+        raise TypeError(f"histogram: expected a number of bins beside range; got edges and {range}. Leave range out.")
     x = reshape(input.detach(), -1)
     edges = _edges("histogram", x, bins, range)
     counts = _counted("histogram", x, [x], [edges], weight, input.shape, density)

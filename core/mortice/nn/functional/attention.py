@@ -24,7 +24,7 @@ def multi_head_attention_forward(
 
     A bool mask is True where a key takes no part; a mask of numbers is added to the scores.
     """
-    batched = _check_ranks(query, key, value, key_padding_mask, attn_mask)
+    batched = _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads)
     key_padding_mask = _additive("key_padding_mask", key_padding_mask, query.dtype)
     if is_causal and attn_mask is None:
         raise RuntimeError(f"{_NAME}: Need attn_mask if specifying the is_causal hint.")
@@ -98,7 +98,7 @@ def _additive(name: str, mask: Any, dtype: Any) -> Any:
     return mortice.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(mask, -math.inf)
 
 
-def _check_ranks(query: Any, key: Any, value: Any, padding: Any, mask: Any) -> bool:
+def _check_ranks(query: Any, key: Any, value: Any, padding: Any, mask: Any, heads: int) -> bool:
     """Return whether the inputs have a batch."""
     ranks = (query.ndim, key.ndim, value.ndim)
     if ranks not in ((3, 3, 3), (2, 2, 2)):
@@ -113,6 +113,11 @@ def _check_ranks(query: Any, key: Any, value: Any, padding: Any, mask: Any) -> b
         )
     if mask is not None and mask.ndim not in (2, 3):
         raise AssertionError(f"{_NAME}: expected attn_mask to be None, 2-D or 3-D; got {tuple(mask.shape)}.")
+    scores = (heads, query.shape[0], key.shape[0])
+    if mask is not None and query.ndim == 2 and mask.ndim == 3 and mask.shape != scores:
+        raise AssertionError(
+            f"{_NAME}: expected a 3-D attn_mask to be {scores} with a 2-D query; got {tuple(mask.shape)}."
+        )
     return bool(query.ndim == 3)
 
 
