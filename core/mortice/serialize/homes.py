@@ -22,7 +22,7 @@ _MADE = (
     "return_types", "vision",
 )  # fmt: skip
 # Whose functions may be values; they are not called, and none of them reaches beyond tensors when somebody does.
-_HELD = ("nn", "optim", "utils.data.collate", "distributions", "ops", "linalg", "fft", "special", "signal")
+_HELD = ("nn", "optim", "utils.data.collate", "distributions", "ops", "linalg", "fft", "special", "signal", "vision.ops")
 # PyTorch's compiled functions name the part of it that holds them.
 _COMPILED = {"_C._nn": "nn.functional", "_C._linalg": "linalg", "_C._special": "special", "_C._fft": "fft"}
 

@@ -27,7 +27,7 @@ def make(library: Any, name: str, **kwargs: Any) -> Any:
     """Make a model of mortice.vision.models or torchvision.models."""
     if name in ("googlenet", "inception_v3") and library.__name__.startswith("torchvision"):
         kwargs["init_weights"] = False  # which says nothing and takes no time
-    if name.startswith(("fcn", "deeplab", "lraspp")):
+    if name.startswith(("fcn", "deeplab", "lraspp")) or name in library.list_models(library.detection):
         kwargs["weights_backbone"] = None
     if name.startswith("regnet") and library.__name__.startswith("torchvision"):
         _compute_widths(library.regnet.BlockParams)

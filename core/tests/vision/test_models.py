@@ -41,7 +41,7 @@ def test_the_table_has_every_model():
 
 def test_models_are_listed_and_found_by_name():
     assert models.list_models(include="resnet*", exclude=["*1*"]) == ["resnet34", "resnet50"]
-    parts = [models.list_models(part) for part in (models, models.segmentation, models.video)]
+    parts = [models.list_models(part) for part in (models, models.segmentation, models.video, models.detection)]
     assert sorted(sum(parts, [])) == models.list_models() and models.list_models(mt) == []
     assert parts[1][-1] == "lraspp_mobilenet_v3_large" and "vgg11" in parts[0]
     assert models.get_model_builder("ResNet18") is models.resnet18 and models.resnet18.__name__ == "resnet18"

@@ -1,6 +1,6 @@
 """Models of images under torchvision's names, with its state_dict keys; LeNet besides."""
 
-from mortice.vision.models import segmentation, video
+from mortice.vision.models import detection, segmentation, video
 from mortice.vision.models.alexnet import AlexNet, alexnet
 from mortice.vision.models.convnext import ConvNeXt, convnext_base, convnext_large, convnext_small, convnext_tiny
 from mortice.vision.models.densenet import DenseNet, densenet121, densenet161, densenet169, densenet201

@@ -163,8 +163,21 @@ feet, washing hair, washing hands, water skiing, water sliding, watering plants,
 eyebrows, waxing legs, weaving basket, welding, whistling, windsurfing, wrapping present, wrestling, writing, yawning,
 yoga, zumba"""
 
+COCO = """\
+__background__, person, bicycle, car, motorcycle, airplane, bus, train, truck, boat, traffic light, fire hydrant, N/A,
+stop sign, parking meter, bench, bird, cat, dog, horse, sheep, cow, elephant, bear, zebra, giraffe, N/A, backpack,
+umbrella, N/A, N/A, handbag, tie, suitcase, frisbee, skis, snowboard, sports ball, kite, baseball bat, baseball glove,
+skateboard, surfboard, tennis racket, bottle, N/A, wine glass, cup, fork, knife, spoon, bowl, banana, apple, sandwich,
+orange, broccoli, carrot, hot dog, pizza, donut, cake, chair, couch, potted plant, bed, N/A, dining table, N/A, N/A,
+toilet, N/A, tv, laptop, mouse, remote, keyboard, cell phone, microwave, oven, toaster, sink, refrigerator, N/A, book,
+clock, vase, scissors, teddy bear, hair drier, toothbrush"""
+
+KEYPOINTS = """\
+nose left_eye right_eye left_ear right_ear left_shoulder right_shoulder left_elbow right_elbow left_wrist right_wrist
+left_hip right_hip left_knee right_knee left_ankle right_ankle"""
+
 
 def categories(entry: str = "IMAGENET1K") -> list[str]:
     """Return the names, a class each, of what weights by that name were trained on."""
-    names = VOC if "VOC" in entry else KINETICS if "KINETICS" in entry else CATEGORIES
+    names = VOC if "VOC" in entry else COCO if "COCO" in entry else KINETICS if "KINETICS" in entry else CATEGORIES
     return names.replace("\n", " ").split(", ")

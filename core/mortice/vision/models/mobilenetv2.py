@@ -31,6 +31,7 @@ class InvertedResidual(nn.Module):
         step = partial(Conv2dNormActivation, norm_layer=norm, activation_layer=nn.ReLU6)
         wide = round(inp * expand_ratio)
         self.stride, self.out_channels, self.use_res_connect = stride, oup, stride == 1 and inp == oup
+        self._is_cn = stride > 1  # whether a stage begins here: models for detection look for it
         self.conv = nn.Sequential(
             *([step(inp, wide, kernel_size=1)] if expand_ratio != 1 else []),
             step(wide, wide, stride=stride, groups=wide),

@@ -30,9 +30,18 @@ PUBLISHED = {
     "efficientnet_b4": "efficientnet_b4_rwightman-23ab8bcd", "efficientnet_b5": "efficientnet_b5_lukemelas-1a07897c",
     "efficientnet_b6": "efficientnet_b6_lukemelas-24a108a5", "efficientnet_b7": "efficientnet_b7_lukemelas-c5b4e57e",
     "efficientnet_v2_l": "59c71312", "efficientnet_v2_m": "dc08266a", "efficientnet_v2_s": "dd5fe13b",
+    "fasterrcnn_mobilenet_v3_large_320_fpn": "COCO_V1:907ea3f9", "fasterrcnn_mobilenet_v3_large_fpn": "COCO_V1:fb6a3cc7",
+    "fasterrcnn_resnet50_fpn": "COCO_V1:fasterrcnn_resnet50_fpn_coco-258fb6c6",
+    "fasterrcnn_resnet50_fpn_v2": "COCO_V1:fasterrcnn_resnet50_fpn_v2_coco-dd69338a",
     "fcn_resnet101": "COCO_WITH_VOC_LABELS_V1:fcn_resnet101_coco-7ecb50ca",
-    "fcn_resnet50": "COCO_WITH_VOC_LABELS_V1:fcn_resnet50_coco-1167a1af", "googlenet": "1378be20",
-    "inception_v3": "inception_v3_google-0cc3c7bd", "lraspp_mobilenet_v3_large": "COCO_WITH_VOC_LABELS_V1:d234d4ea",
+    "fcn_resnet50": "COCO_WITH_VOC_LABELS_V1:fcn_resnet50_coco-1167a1af",
+    "fcos_resnet50_fpn": "COCO_V1:fcos_resnet50_fpn_coco-99b0c9b7", "googlenet": "1378be20",
+    "inception_v3": "inception_v3_google-0cc3c7bd",
+    "keypointrcnn_resnet50_fpn": "COCO_LEGACY:keypointrcnn_resnet50_fpn_coco-9f466800 "
+                                 "COCO_V1:keypointrcnn_resnet50_fpn_coco-fc266e95",
+    "lraspp_mobilenet_v3_large": "COCO_WITH_VOC_LABELS_V1:d234d4ea",
+    "maskrcnn_resnet50_fpn": "COCO_V1:maskrcnn_resnet50_fpn_coco-bf2d0c1e",
+    "maskrcnn_resnet50_fpn_v2": "COCO_V1:maskrcnn_resnet50_fpn_v2_coco-73cbd019",
     "maxvit_t": "bc5ab103", "mc3_18": "KINETICS400_V1:a90a0ba3", "mnasnet0_5": "mnasnet0.5_top1_67.823-3ffadce67e",
     "mnasnet0_75": "7090bc5f", "mnasnet1_0": "mnasnet1.0_top1_73.512-f206786ef8", "mnasnet1_3": "a4c69d6f",
     "mobilenet_v2": "b0353104 7ebf99e0", "mobilenet_v3_large": "8738ca79 5c1a4163", "mobilenet_v3_small": "047dcff4",
@@ -45,16 +54,21 @@ PUBLISHED = {
     "regnet_y_800mf": "1b27b58c 58fc7688", "regnet_y_8gf": "d0d0e4a8 dc2b1b54", "resnet101": "63fe2227 cd907fc2",
     "resnet152": "394f9c45 f82ba261", "resnet18": "f37072fd", "resnet34": "b627a593", "resnet50": "0676ba61 11ad3fa6",
     "resnext101_32x8d": "8ba56ff5 110c445d", "resnext101_64x4d": "173b62eb", "resnext50_32x4d": "7cdf4587 1a0047aa",
+    "retinanet_resnet50_fpn": "COCO_V1:retinanet_resnet50_fpn_coco-eeacb38b",
+    "retinanet_resnet50_fpn_v2": "COCO_V1:retinanet_resnet50_fpn_v2_coco-5905b1c5",
     "s3d": "KINETICS400_V1:d76dad2f", "shufflenet_v2_x0_5": "shufflenetv2_x0.5-f707e7126e",
     "shufflenet_v2_x1_0": "shufflenetv2_x1-5666bf0f80", "shufflenet_v2_x1_5": "shufflenetv2_x1_5-3c479a10",
     "shufflenet_v2_x2_0": "shufflenetv2_x2_0-8be3c8ee", "squeezenet1_0": "b66bff10", "squeezenet1_1": "b8a52dc0",
+    "ssd300_vgg16": "COCO_V1:ssd300_vgg16_coco-b556d3b4",
+    "ssdlite320_mobilenet_v3_large": "COCO_V1:ssdlite320_mobilenet_v3_large_coco-a79551df",
     "swin3d_b": "KINETICS400_V1:swin3d_b_1k-24f7c7c6 KINETICS400_IMAGENET22K_V1:swin3d_b_22k-7c6ae6fa",
     "swin3d_s": "KINETICS400_V1:da41c237", "swin3d_t": "KINETICS400_V1:7615ae03", "swin_b": "68c6b09e",
     "swin_s": "5e29d889", "swin_t": "704ceda3", "swin_v2_b": "781e5279", "swin_v2_s": "637d8ceb",
     "swin_v2_t": "b137f0e2", "vgg11": "8a719046", "vgg11_bn": "6002323d", "vgg13": "19584684", "vgg13_bn": "abd245e5",
-    "vgg16": "397923af", "vgg16_bn": "6c64b313", "vgg19": "dcbb9e9d", "vgg19_bn": "c79401a0", "vit_b_16": "c867db91",
-    "vit_b_32": "d86f8d99", "vit_h_14": "", "vit_l_16": "852ce7e3", "vit_l_32": "c7638314",
-    "wide_resnet101_2": "32ee1156 d733dc28", "wide_resnet50_2": "95faca4d 9ba9bcbe",
+    "vgg16": "397923af IMAGENET1K_FEATURES:vgg16_features-amdegroot-88682ab5", "vgg16_bn": "6c64b313",
+    "vgg19": "dcbb9e9d", "vgg19_bn": "c79401a0", "vit_b_16": "c867db91", "vit_b_32": "d86f8d99", "vit_h_14": "",
+    "vit_l_16": "852ce7e3", "vit_l_32": "c7638314", "wide_resnet101_2": "32ee1156 d733dc28",
+    "wide_resnet50_2": "95faca4d 9ba9bcbe",
 }  # fmt: skip
 # The same of IMAGENET1K_SWAG_E2E_V1 and IMAGENET1K_SWAG_LINEAR_V1, whose files are named alike.
 _SWAG = {
@@ -69,7 +83,12 @@ _PARAMETERS = {
     "efficientnet_b2": 9_109_994, "efficientnet_b3": 12_233_232, "efficientnet_b4": 19_341_616,
     "efficientnet_b5": 30_389_784, "efficientnet_b6": 43_040_704, "efficientnet_b7": 66_347_960,
     "efficientnet_v2_l": 118_515_272, "efficientnet_v2_m": 54_139_356, "efficientnet_v2_s": 21_458_488,
-    "fcn_resnet101": 54_314_346, "fcn_resnet50": 35_322_218, "googlenet": 6_624_904, "inception_v3": 27_161_264,
+    "fasterrcnn_mobilenet_v3_large_320_fpn": 19_386_354, "fasterrcnn_mobilenet_v3_large_fpn": 19_386_354,
+    "fasterrcnn_resnet50_fpn": 41_755_286, "fasterrcnn_resnet50_fpn_v2": 43_712_278,
+    "fcn_resnet101": 54_314_346, "fcn_resnet50": 35_322_218, "fcos_resnet50_fpn": 32_269_600,
+    "googlenet": 6_624_904, "inception_v3": 27_161_264, "keypointrcnn_resnet50_fpn": 59_137_258,
+    "maskrcnn_resnet50_fpn": 44_401_393, "maskrcnn_resnet50_fpn_v2": 46_359_409, "retinanet_resnet50_fpn": 34_014_999,
+    "retinanet_resnet50_fpn_v2": 38_198_935, "ssd300_vgg16": 35_641_826, "ssdlite320_mobilenet_v3_large": 3_440_060,
     "lraspp_mobilenet_v3_large": 3_221_538, "maxvit_t": 30_919_624, "mc3_18": 11_695_440, "mnasnet0_5": 2_218_512,
     "mnasnet0_75": 3_170_208, "mnasnet1_0": 4_383_312, "mnasnet1_3": 6_282_256, "mobilenet_v2": 3_504_872,
     "mobilenet_v3_large": 5_483_032, "mobilenet_v3_small": 2_542_856, "r2plus1d_18": 31_505_325, "r3d_18": 33_371_472,
@@ -128,7 +147,7 @@ _LEAST = {
 }  # fmt: skip
 _WORDS = (
     "AlexNet ConvNeXt DenseNet EfficientNet GoogLeNet Inception MaxVit MNASNet MobileNet RegNet ResNet ResNeXt ShuffleNet "
-    "SqueezeNet Swin ViT Wide DeepLabV3 R2Plus1D Base Large Small Tiny"
+    "SqueezeNet Swin ViT Wide DeepLabV3 R2Plus1D FasterRCNN MaskRCNN KeypointRCNN RetinaNet SSDLite Base Large Small Tiny"
 ).split()
 
 
@@ -149,14 +168,20 @@ class Weights(Enum):
     @property
     def meta(self) -> dict[str, Any]:
         """What is known of them: `categories` names the outputs; `num_params`, and `min_size` of images."""
-        from mortice.vision.models.categories import categories
+        from mortice.vision.models.categories import KEYPOINTS, categories
 
         name = self.value[0]
+        known = {"categories": categories(self.name), "num_params": _PARAMETERS.get(f"{name}.{self.name}", _PARAMETERS[name])}
+        if _finds_objects(self):
+            if name.startswith("keypoint"):
+                known |= {"categories": ["no person", "person"], "keypoint_names": KEYPOINTS.split()}
+            return known | {"min_size": (1, 1)}
+        if self.name.endswith("FEATURES"):
+            known["categories"] = None
         least = next((size for start, size in _LEAST.items() if name.startswith(start)), 1)
         least = least or self.transforms.keywords["crop_size"]
-        count = _PARAMETERS.get(f"{name}.{self.name}", _PARAMETERS[name])
         frames = {"min_temporal_size": 14} if name == "s3d" else {}
-        return {"categories": categories(self.name), "num_params": count, "min_size": (least, least)} | frames
+        return known | {"min_size": (least, least)} | frames
 
     def get_state_dict(
         self, progress: bool = True, check_hash: bool = True, model_dir: Any = None, map_location: Any = None
@@ -190,6 +215,12 @@ class Weights(Enum):
         from mortice.vision.transforms import _presets as presets
 
         name = self.value[0]
+        if _finds_objects(self):
+            return presets.ObjectDetection
+        if self.name.endswith("FEATURES"):
+            return partial(
+                presets.ImageClassification, crop_size=224, mean=(0.48235, 0.45882, 0.40784), std=(1.0 / 255.0,) * 3
+            )
         if "COCO" in self.name:
             return partial(presets.SemanticSegmentation, resize_size=520)
         if "KINETICS" in self.name:
@@ -210,6 +241,10 @@ class Weights(Enum):
     __str__ = __repr__
 
 
+def _finds_objects(weights: Weights) -> bool:
+    return weights.name in ("COCO_V1", "COCO_LEGACY")
+
+
 def folder() -> str:
     """Return where weights are kept: `checkpoints` below `hub.get_dir()`."""
     return os.path.join(mt.hub.get_dir(), "checkpoints")
@@ -228,7 +263,7 @@ def enumeration(name: str) -> Any:
         for i, row in enumerate(PUBLISHED[model].split(), 1):
             entry, _, file = row.rpartition(":")
             entries[entry or f"IMAGENET1K_V{i}"] = model, file
-        best = list(entries)[-1:]
+        best = [entry for entry in entries if not entry.endswith("FEATURES")][-1:]
         for (kind, mark), checksum in zip((("E2E", ""), ("LINEAR", "_lc")), _SWAG.get(model, "").split()):
             entries[f"IMAGENET1K_SWAG_{kind}_V1"] = model, f"{model}{mark}_swag-{checksum}"
         entries["DEFAULT"] = entries[(best or list(entries))[0]]
@@ -272,8 +307,12 @@ def pretrained(name: str, make: Callable[..., Any], weights: Any, progress: bool
         raise TypeError(
             f"Invalid Weight class provided; expected {kinds.__name__} but received {type(weights).__name__}."
         )
-    required = {"num_classes": len(weights.meta["categories"])}
-    if "COCO" in weights.name and "lraspp" not in name:  # whose files have the auxiliary classifier
+    required = {"num_classes": len(weights.meta["categories"])} if weights.meta["categories"] else {}
+    if _finds_objects(weights):
+        kwargs["_trained"] = True
+        if "keypoint_names" in weights.meta:
+            required["num_keypoints"] = len(weights.meta["keypoint_names"])
+    elif "COCO" in weights.name and "lraspp" not in name:  # whose files have the auxiliary classifier
         required["aux_loss"] = True
     for key, value in required.items():
         if kwargs.get(key) is None:
@@ -294,6 +333,10 @@ def pretrained(name: str, make: Callable[..., Any], weights: Any, progress: bool
         kwargs = {"transform_input": True, **kwargs, "aux_logits": True, "init_weights": False}
     model = make(**kwargs)
     model.load_state_dict(weights.get_state_dict(progress))
+    if weights.name == "COCO_V1" and name.endswith("_resnet50_fpn") and not name.startswith("fcos"):
+        from mortice.vision.models.detection._utils import overwrite_eps
+
+        overwrite_eps(model, 0.0)  # as they were trained
     if aux and not listens:
         model.aux_logits = False
         for classifier in aux:

@@ -118,10 +118,12 @@ def box_area(boxes: Any, fmt: str = "xyxy") -> Any:
 
 def _overlap(boxes1: Any, boxes2: Any) -> tuple[Any, Any]:
     """Return the areas of the intersection and of the union of each pair."""
-    low = mortice.max(boxes1[..., None, :2], boxes2[..., None, :, :2])
-    high = mortice.min(boxes1[..., None, 2:], boxes2[..., None, :, 2:])
-    w, h = _wide(high - low).clamp(min=0).unbind(-1)
-    both = w * h
+    sides = []
+    for axis in (0, 1):  # by columns, since loops over a last dim of two cost more than what they compute
+        low = mortice.max(boxes1[..., axis, None], boxes2[..., None, :, axis])
+        high = mortice.min(boxes1[..., axis + 2, None], boxes2[..., None, :, axis + 2])
+        sides.append(_wide(high - low).clamp(min=0))
+    both = sides[0] * sides[1]
     return both, box_area(boxes1)[..., None] + box_area(boxes2)[..., None, :] - both
 
 
@@ -181,19 +183,44 @@ def nms(boxes: Any, scores: Any, iou_threshold: float) -> Any:
         raise RuntimeError(
             f"nms: scores should be a 1d tensor with one score a box ({boxes.shape[0]}); got {list(scores.shape)}."
         )
-    left = scores.argsort(descending=True, stable=True)
-    kept = []
-    while left.shape[0]:
-        best, left = left[:1], left[1:]
-        kept.append(best)
-        both, either = _overlap(boxes[best], boxes[left])
-        left = left[~(both / either > iou_threshold)[0]]
-    return mortice.cat(kept) if kept else left
+    order = scores.argsort(descending=True, stable=True)
+    left, kept = boxes[order], []
+    while order.shape[0]:
+        # A block of the best at a time, not one box, so that the work is in few operations.
+        first = left[:_BLOCK]
+        over = _beyond(first, first, iou_threshold).triu(1)
+        stays = mortice.ones(len(first), dtype=mortice.bool, device=boxes.device)
+        while True:  # a box falls to a better one that stays; each round settles those that hang on settled ones
+            again = ~(over & stays[:, None]).any(0)
+            if mortice.equal(again, stays):
+                break
+            stays = again
+        kept.append(order[:_BLOCK][stays])
+        order, left = order[_BLOCK:], left[_BLOCK:]
+        free = ~_beyond(first[stays], left, iou_threshold).any(0)
+        order, left = order[free], left[free]
+    return mortice.cat(kept) if kept else order
 
 
+_BLOCK = 128
+
+
+def _beyond(boxes1: Any, boxes2: Any, iou_threshold: float) -> Any:
+    both, either = _overlap(boxes1, boxes2)
+    return both / either > iou_threshold
+
+
+@mortice.no_grad()
 def batched_nms(boxes: Any, scores: Any, idxs: Any, iou_threshold: float) -> Any:
     """Suppress as `nms` does, among the boxes of each class alone."""
     if not boxes.numel():
         return mortice.empty((0,), dtype=mortice.int64, device=boxes.device)
-    # Far enough apart, boxes of two classes never overlap.
-    return nms(boxes + idxs.to(boxes.dtype)[:, None] * (boxes.max() + 1), scores, iou_threshold)
+    if boxes.numel() <= 4000:
+        # Far enough apart, boxes of two classes never overlap.
+        return nms(boxes + idxs.to(boxes.dtype)[:, None] * (boxes.max() + 1), scores, iou_threshold)
+    keep = mortice.zeros_like(scores, dtype=mortice.bool)
+    for kind in mortice.unique(idxs):
+        there = mortice.where(idxs == kind)[0]
+        keep[there[nms(boxes[there], scores[there], iou_threshold)]] = True
+    found = mortice.where(keep)[0]
+    return found[scores[found].argsort(descending=True, stable=True)]

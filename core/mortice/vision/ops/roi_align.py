@@ -25,10 +25,50 @@ def _weights(start: Any, length: Any, bins: int, size: int, sampling_ratio: int)
     bin_size = (length / bins)[:, None, None]
     bin_start = start[:, None, None] + mortice.arange(bins, dtype=start.dtype, device=start.device)[:, None] * bin_size
     at = bin_start + (sample + 0.5) * bin_size / count[:, None, None]  # (regions, bins, samples)
-    counts = (sample < count[:, None, None]) & (at >= -1) & (at <= size)
-    at = at.clamp(0, size - 1)[..., None]
-    near = (1 - (at - mortice.arange(size, dtype=start.dtype, device=start.device)).abs()).clamp(min=0)
-    return (near * counts[..., None]).sum(2) / count.clamp(min=1)[:, None, None]
+    share = ((sample < count[:, None, None]) & (at >= -1) & (at <= size)) / count.clamp(min=1)[:, None, None]
+    at = at.nan_to_num().clamp(0, size - 1)
+    below = at.floor()
+    weights = start.new_zeros((*at.shape[:2], size))
+    for near, part in ((below, 1 - (at - below)), ((below + 1).clamp(max=size - 1), at - below)):
+        weights.scatter_add_(2, near.long(), part * share)
+    return weights
+
+
+def _extent(start: Any, length: Any, size: int) -> list[list[int]]:
+    """Return the first pixel of each region that can count, and the one after its last."""
+    ends = mortice.stack((start, start + length)).nan_to_num().clamp(0, size - 1)
+    return mortice.stack((ends.amin(0).floor(), ends.amax(0).ceil() + 1), 1).long().tolist()
+
+
+class _Pool(mortice.autograd.Function):
+    """Weighted sums of the pixels of each region, as rows of channels: only those pixels are read, and get a gradient.
+
+    A region at a time: what the regions cover, side by side, could fill the memory.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, input: Any, where: Any, down: Any, across: Any) -> Any:
+        ctx.save_for_backward(down, across)
+        ctx.where, ctx.shape = where, input.shape
+        rows = input.permute(0, 2, 3, 1).contiguous()
+        channels, pooled = input.shape[1], []
+        for (i, (top, bottom), (left, right)), v, h in zip(where, down, across):
+            part = rows[i, top:bottom, left:right].reshape(bottom - top, -1)
+            part = (v[:, top:bottom] @ part).reshape(-1, right - left, channels)
+            pooled.append(h[:, left:right] @ part)
+        return mortice.stack(pooled).permute(0, 3, 1, 2).contiguous()
+
+    @staticmethod
+    @mortice.autograd.function.once_differentiable
+    def backward(ctx: Any, g: Any) -> Any:
+        down, across = ctx.saved_tensors
+        n, channels, height, width = ctx.shape
+        rows = g.new_zeros((n, height, width, channels))
+        g = g.permute(0, 2, 3, 1).contiguous()
+        for (i, (top, bottom), (left, right)), v, h, part in zip(ctx.where, down, across, g):
+            part = (h[:, left:right].T @ part).reshape(len(part), -1)
+            rows[i, top:bottom, left:right] += (v[:, top:bottom].T @ part).reshape(bottom - top, right - left, channels)
+        return rows.permute(0, 3, 1, 2), None, None, None
 
 
 def regions(name: str, input: Any, boxes: Any) -> tuple[list[int], Any]:
@@ -71,11 +111,11 @@ def roi_align(
     w, h = x2 - x1, y2 - y1
     if not aligned:
         w, h = w.clamp(min=1.0), h.clamp(min=1.0)
-    down = _weights(y1, h, height, input.shape[2], sampling_ratio)
-    across = _weights(x1, w, width, input.shape[3], sampling_ratio)
-    # A region at a time: a copy of its feature map for each region could fill the memory.
-    pooled = [down[n] @ input[i] @ across[n].T for n, i in enumerate(images)]
-    return mortice.stack(pooled)
+    with mortice.no_grad():
+        down = _weights(y1, h, height, input.shape[2], sampling_ratio)
+        across = _weights(x1, w, width, input.shape[3], sampling_ratio)
+    where = list(zip(images, _extent(y1, h, input.shape[2]), _extent(x1, w, input.shape[3])))
+    return _Pool.apply(input, where, down, across)
 
 
 class RoIAlign(nn.Module):

@@ -9,7 +9,22 @@ from mortice import float32, is_tensor, nn
 from mortice.vision.transforms import functional as F
 from mortice.vision.transforms.functional import InterpolationMode
 
-__all__ = ["ImageClassification", "SemanticSegmentation", "VideoClassification"]
+__all__ = ["ImageClassification", "ObjectDetection", "SemanticSegmentation", "VideoClassification"]
+
+
+class ObjectDetection(nn.Module):
+    """Scale to 0..1: PIL images, and tensors with any leading dims."""
+
+    def forward(self, img: Any) -> Any:
+        """Prepare an image, or a batch of them."""
+        return F.convert_image_dtype(img if is_tensor(img) else F.pil_to_tensor(img), float32)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    def describe(self) -> str:
+        """Say what is done to an image."""
+        return f"{_IMAGES} The images are rescaled to ``[0.0, 1.0]``."
 
 
 class ImageClassification(nn.Module):
