@@ -86,6 +86,7 @@ def work(rank, asked):
     import mortice
     assert torch is mortice
     torch.manual_seed(0)
+    assert (torch.ones(1) * torch.ones((), dtype=torch.float64)).dtype == torch.float32
     asked.put((rank, torch.rand(1).item()))
 
 if __name__ == "__main__":

@@ -274,16 +274,6 @@ def _permuted(name: str, shape: Size, *, axes: Any) -> Size:
     return Size([shape[a] for a in axes])
 
 
-class Swap(tuple):  # type: ignore[type-arg]
-    """The axes of a permutation that PyTorch calls otherwise."""
-
-    name = "TransposeBackward0"
-
-
-_TURNED = Swap((1, 0))
-_TURNED.name = "TBackward0"
-
-
 def _inverse(axes: Any) -> tuple[int, ...]:
     back = [0] * len(axes)
     for i, a in enumerate(axes):

@@ -22,7 +22,8 @@ def _padded(name: str, x: Size, *, widths: Any, mode: str, value: Any = 0) -> Si
 
 def _by_mode(node: Any) -> str:
     kind = {"reflect": "Reflection", "replicate": "Replication"}.get(node.attrs["mode"])
-    return f"{kind}Pad{max(1, len(node.shape) - 2)}DBackward0" if kind else "ConstantPadNdBackward0"
+    first = next((i for i, w in enumerate(node.attrs["widths"]) if tuple(w) != (0, 0)), -1)
+    return f"{kind}Pad{len(node.shape[first:])}DBackward0" if kind else "ConstantPadNdBackward0"
 
 
 @op(

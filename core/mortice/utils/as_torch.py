@@ -83,12 +83,13 @@ class _Again:
     """What a process that `multiprocessing` spawns reads before it runs the program's module: it installs there too."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _again, (mortice.random.get_engine(),)
+        return _again, (mortice.random.get_engine(), mortice.get_type_promotion())
 
 
-def _again(engine: str) -> None:
+def _again(engine: str, type_promotion: str) -> None:
     install()
     mortice.random.set_engine(engine)
+    mortice.set_type_promotion(type_promotion)
 
 
 def install() -> None:
