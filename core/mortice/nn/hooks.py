@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from mortice.graph import RemovableHandle, register
+from mortice.autograd.graph import RemovableHandle, register
 
 Hook = Callable[..., Any]
 NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})

@@ -11,7 +11,7 @@ from copy import deepcopy
 from typing import Any
 
 from mortice import Tensor
-from mortice.graph import RemovableHandle, register
+from mortice.autograd.graph import RemovableHandle, register
 
 
 class _Required:

@@ -22,9 +22,6 @@ from typing import Any
 
 import mortice
 from mortice import return_types
-from mortice.dtype import DType
-from mortice.layout import memory_format
-from mortice.shape import Size
 
 __all__ = ["install"]
 
@@ -108,7 +105,7 @@ def install() -> None:
     sys.meta_path.insert(0, _Finder())
     vars(mortice)["torch"] = mortice  # PyTorch imports itself, and some write torch.torch
     builtins.__build_class__ = _watched(builtins.__build_class__)
-    for shown in (Size, DType, memory_format):  # programs print them, and read what they print
+    for shown in (mortice.Size, mortice.dtype, mortice.memory_format):  # programs print them, and read what they print
         shown.__repr__ = _under_torch(shown.__repr__)  # type: ignore[method-assign]
     vars(return_types)["_shown"] = "torch.return_types"
     prepare = spawn.get_preparation_data  # names it does not know are left alone at the other end

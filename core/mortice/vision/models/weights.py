@@ -10,6 +10,7 @@ from typing import Any
 
 import mortice as mt
 from mortice.utils.fetch import DownloadError, digest, fetch
+from mortice.vision.ops import FrozenBatchNorm2d
 
 __all__ = ["get_model_weights", "get_weight"]
 
@@ -334,11 +335,16 @@ def pretrained(name: str, make: Callable[..., Any], weights: Any, progress: bool
     model = make(**kwargs)
     model.load_state_dict(weights.get_state_dict(progress))
     if weights.name == "COCO_V1" and name.endswith("_resnet50_fpn") and not name.startswith("fcos"):
-        from mortice.vision.models.detection._utils import overwrite_eps
-
         overwrite_eps(model, 0.0)  # as they were trained
     if aux and not listens:
         model.aux_logits = False
         for classifier in aux:
             setattr(model, classifier, None)
     return model
+
+
+def overwrite_eps(model: Any, eps: float) -> None:
+    """Set the eps of all frozen norms of a model, as weights that were trained without one need it."""
+    for module in model.modules():
+        if isinstance(module, FrozenBatchNorm2d):
+            module.eps = eps

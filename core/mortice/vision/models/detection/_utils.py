@@ -9,8 +9,8 @@ from typing import Any
 import mortice
 from mortice import nn
 from mortice.nn import functional as F
+from mortice.vision.models.weights import overwrite_eps as overwrite_eps
 from mortice.vision.ops import (
-    FrozenBatchNorm2d,
     complete_box_iou_loss,
     distance_box_iou_loss,
     generalized_box_iou_loss,
@@ -173,13 +173,6 @@ class SSDMatcher(Matcher):
         best = match_quality_matrix.max(dim=1).indices
         matches[best] = mortice.arange(len(best), dtype=mortice.int64, device=best.device)
         return matches
-
-
-def overwrite_eps(model: nn.Module, eps: float) -> None:
-    """Set the eps of all frozen norms of a model, as weights that were trained without one need it."""
-    for module in model.modules():
-        if isinstance(module, FrozenBatchNorm2d):
-            module.eps = eps
 
 
 def retrieve_out_channels(model: nn.Module, size: tuple[int, int]) -> list[int]:
