@@ -193,11 +193,14 @@ static void inner_moving(char *const *at, const int64_t *step, int64_t n, const 
 
 // f(offset, count of lanes) over 0..n, by vectors of N lanes, the last overlapping; fewer elements by narrower vectors.
 // The last vector goes through the same loop, so that f's code is there once for each width; but where the compiler is
-// told to be small it makes a poor loop of that.
+// told to be small it makes a poor loop of that, and there fewer than four elements go one by one.
 template <int N> struct count_of { static constexpr int value = N; };
 template <int N, bool WIDEST = true, class F> INLINE void cover(int64_t n, F f) {
     if (n < N) {
-        if constexpr (N > 1) cover<N / 2, false>(n, f);
+        if constexpr (SMALL && WIDEST && N < 8)
+            for (int64_t i = 0; i < n; i++) f(i, count_of<1>{});
+        else if constexpr (N > 1)
+            cover<N / 2, false>(n, f);
         return;
     }
     if constexpr (SMALL && WIDEST) {
