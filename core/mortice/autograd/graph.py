@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from mortice.graph import AccumulateGrad, Node, RemovableHandle, Slot
+from mortice.graph import register as register  # tables of hooks are of one kind in all layers
 from mortice.modes import modes, watch
 from mortice.tensor import TensorBase
 
