@@ -221,6 +221,8 @@ class RemovableHandle:
         extra_dict: a dictionary, or a list of them, whose entries of that id go with the hook.
     """
 
+    __module__ = "mortice.utils.hooks"  # where files of whole modules look for it
+
     _ids = itertools.count()
 
     def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:

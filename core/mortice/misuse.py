@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+_OF_TENSORS = ("mortice.ops.", "mortice.nn.functional.", "mortice.mutation", "mortice.methods.", "mortice.utils.dlpack")
 _guarded: dict[Any, Any] = {}
 
 
@@ -43,7 +44,7 @@ def _who_has(attribute: str | None) -> str | None:
 
 def guarded(value: Any) -> Any:
     """Return a public function as one whose missing attributes are explained, here and in its module; other things as they are."""
-    if type(value) is not FunctionType:
+    if type(value) is not FunctionType or not value.__module__.startswith(_OF_TENSORS):
         return value
     made = _guarded.get(value)
     if made is None:

@@ -270,7 +270,7 @@ def _by_position(fn: Any, args: tuple[Any, ...], out: Any) -> Any:
     tensors = [a for a in args if isinstance(a, TensorBase)]
     numbers = [a for a in args[:-2] if is_number(a)]
     names = "Tensor input,{} Tensor {}, Tensor {}, *, {}Tensor out = None".format
-    named = fn.__wrapped__.__code__.co_varnames[1:3]
+    named = _op.signature(fn)[0][1:3]
     new = names("", *named, "Number beta = 1, Number alpha = 1, ")
     if len(tensors) != 3 or not 4 <= 3 + len(numbers) == len(args) < 6:
         got = ", ".join([type(a).__name__ for a in args])
