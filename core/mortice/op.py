@@ -586,6 +586,8 @@ def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None) ->
         elif a is not None:
             args[i] = converted = as_operand(op, a)
             (tensors if isinstance(converted, TensorBase) else numbers).append(converted)
+        elif op.scalars and len(args) == 2:  # neither of two operands may be left out
+            raise foreign(op, a)
     if not tensors or (numbers and not op.scalars):
         if op.scalars == "alone" and len(numbers) == len(args):
             return slow(op, [FROM_NUMBER(args[0]), *args[1:]], attrs, out)

@@ -281,27 +281,11 @@ def _inverse(axes: Any) -> tuple[int, ...]:
     return tuple(back)
 
 
-class _Swap(tuple):  # type: ignore[type-arg]
-    """The axes of a permutation that swaps two: PyTorch has functions of their own for it, which nodes are called after."""
-
-    name = "TransposeBackward0"
-
-
-class _Turn(_Swap):
-    """The axes of a matrix that `t` swaps."""
-
-    name = "TBackward0"
-
-
-_T = _Turn((1, 0))
-
-
 @op(
     shape=_permuted,
     view=True,
     kernel="permute_dims",
     name="permute",
-    grad_name_of=lambda node: getattr(node.attrs["axes"], "name", "PermuteBackward0"),
     scatter=lambda k, x, part, axes: k.permute_dims(part, _inverse(axes)),
     strides=lambda shape, strides, axes: tuple([strides[a] for a in axes]),
 )
@@ -339,7 +323,8 @@ def _ordered(ndim: int, dims: Any) -> tuple[int, ...]:
 def transpose(input: Any, dim0: int, dim1: int) -> Any:
     """Swap two dims; a view."""
     fixed = dim0.__class__ is dim1.__class__ is int
-    return _permute(input, axes=(_swapped if fixed else _swapped.__wrapped__)(len(input.shape), dim0, dim1))
+    made = _permute(input, axes=(_swapped if fixed else _swapped.__wrapped__)(len(input.shape), dim0, dim1))
+    return named(made, "TransposeBackward0") if made._rg else made
 
 
 @lru_cache(4096)
@@ -348,14 +333,15 @@ def _swapped(ndim: int, dim0: int, dim1: int) -> tuple[int, ...]:
     axes = list(range(ndim))
     if ndim:
         axes[a], axes[b] = axes[b], axes[a]
-    return _Swap(axes)
+    return tuple(axes)
 
 
 def t(input: Any) -> Any:
     """Transpose a matrix; vectors and 0-d tensors stay as they are."""
     if len(input.shape) > 2:
         raise ShapeError(f"t() expects a tensor with <= 2 dimensions, but self is {len(input.shape)}D.")
-    return _permute(input, axes=_T) if len(input.shape) == 2 else _view(input, shape=input.shape)
+    made = _permute(input, axes=(1, 0)) if len(input.shape) == 2 else _view(input, shape=input.shape)
+    return named(made, "TBackward0") if made._rg else made
 
 
 def _expanded(name: str, old: Size, *, shape: Size) -> Size:
