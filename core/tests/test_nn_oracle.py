@@ -80,7 +80,7 @@ def test_wrong_settings_raise_what_torch_raises(case):
 
 def plain(default):
     """Return a default that the two sides can share: of a function, its name."""
-    return default.__name__ if inspect.isfunction(default) else default
+    return default.__name__ if inspect.isroutine(default) else default
 
 
 def test_every_layer_takes_torch_arguments():
