@@ -216,7 +216,7 @@ if "MORTICE_TYPE_PROMOTION" in os.environ:
 
 
 def dtype_of_all(tensors: Iterable[Any], numbers: Iterable[Any] = ()) -> DType:
-    """Return the dtype in which tensors, at least one, and Python numbers meet: `promote_types` for whole operands."""
+    """Return the dtype in which tensors and Python numbers, at least one of either, meet."""
     found: DType | None = None
     weak: DType | None = None  # of tensors without dims, where they count less
     dims_decide = _Default.promotion == "pytorch"

@@ -22,7 +22,6 @@ from mortice.dtype import (
     get_default_dtype,
     iinfo,
     int64,
-    promote_scalar,
     scalar_dtype,
 )
 from mortice.errors import DeviceError, DTypeError
@@ -596,17 +595,10 @@ def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None) ->
     first = tensors[0]
     kept = [args[i] for i in op.fixed if i < len(args)]
     moving = [t for t in tensors if not any(t is f for f in kept)]
-    d = moving[0].dtype if moving else scalar_dtype(numbers[0])
     for t in tensors[1:]:
         if t._device is not first._device:
             return ACROSS_LEVELS(op, one_place(op, args, tensors), attrs, out)
-    for t in moving[1:]:
-        if t.dtype is not d:
-            d = dtype_of_all(moving, numbers)
-            break
-    else:
-        for value in numbers:
-            d = promote_scalar(d, value)
+    d = dtype_of_all(moving, numbers)
     if numbers and op.operand is not None:
         for a in (*moving, *numbers):
             op.operand(op, a.dtype if isinstance(a, TensorBase) else scalar_dtype(a))

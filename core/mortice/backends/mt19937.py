@@ -2,8 +2,8 @@
 
 The words are those of Python's own `random.Random`, which is the same twister. What takes which words is in `MT19937`'s
 methods; measured against PyTorch 2.13 on x86, uniform numbers, integers, permutations and masks are equal, and normal and
-exponential numbers to the rounding of their logarithms and sines. The draws use required kernels alone; a backend may have
-a `twister` of its own, and normal numbers of that of cpu_cext are PyTorch's to the bit.
+exponential numbers to the rounding of their logarithms and sines. The draws use required kernels alone; a backend may
+have a `twister` of its own, which is faster, and may come closer.
 """
 
 from __future__ import annotations

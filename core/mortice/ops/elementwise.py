@@ -12,7 +12,7 @@ from typing import Any
 
 from mortice import op as _op
 from mortice.backends.kernel_tools import is_number, like
-from mortice.dtype import DType, bool_, complex128, dtype_of_all, float32, float64, promote_types, scalar_dtype
+from mortice.dtype import DType, bool_, complex128, dtype_of_all, float32, float64
 from mortice.errors import DTypeError
 from mortice.graph import RELEASED
 from mortice.node import TENSOR_KERNELS, Const, named, numbered
@@ -49,7 +49,7 @@ def zeros(k: Any, g: Any) -> Any:
 
 
 def common_dtype(*operands: Any) -> DType:
-    """Return the dtype in which tensors and Python numbers meet; at least one is a tensor."""
+    """Return the dtype in which tensors and Python numbers meet."""
     tensors, numbers = [], []
     for x in operands:
         if isinstance(x, TensorBase):
@@ -477,7 +477,7 @@ def where(condition: Any, input: Any, other: Any, *, out: Any = None) -> Any:
             raise DTypeError(f"where: expected condition to be a boolean tensor; got {condition.dtype}. Use != 0.")
         condition = _op.CAST(condition, bool_)
     if is_number(input) and is_number(other):
-        d = promote_types(scalar_dtype(input), scalar_dtype(other))
+        d = common_dtype(input, other)
         device = condition._device
         input = make(device.backend.full((), input, dtype=d, device=device), device, d, broadcast("where", ()))
     return _where(condition, input, other, out=out)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mortice.dtype import DType, dtype_of_all, promote_types, scalar_dtype
+from mortice.backends.kernel_tools import is_number
+from mortice.dtype import DType
 from mortice.mutation import layout
 from mortice.op import TensorBase
+from mortice.ops.elementwise import common_dtype
 from mortice.ops.storage import TypedStorage, UntypedStorage
 from mortice.ops.strided import storage_offset
 from mortice.shape import prod
@@ -79,11 +81,10 @@ def result_type(tensor: Any, other: Any) -> DType:
 
     Differs from torch: a 0-d tensor counts like any other, unless `set_type_promotion("pytorch")` was called.
     """
-    both = (tensor, other)
-    tensors = [x for x in both if isinstance(x, TensorBase)]
-    if not tensors:
-        return promote_types(scalar_dtype(tensor), scalar_dtype(other))
-    return dtype_of_all(tensors, [x for x in both if not isinstance(x, TensorBase)])
+    for x in (tensor, other):
+        if not isinstance(x, TensorBase) and not is_number(x):
+            raise TypeError(f"result_type: expected Tensors or numbers; got {type(x).__name__}.")
+    return common_dtype(tensor, other)
 
 
 def is_set_to(self: Any, tensor: Any) -> bool:
