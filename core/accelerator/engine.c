@@ -6,7 +6,7 @@
    What is done with tensors themselves is in `tensors.h`. */
 #include "tensors.h"
 
-#define VERSION 5 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
+#define VERSION 6 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
 
 /* ---- a function with a fast case ---- */
 
@@ -64,7 +64,7 @@ static PyObject *attributes_of(Fast *f, PyObject *const *values, PyObject *names
     return without ? PyTuple_GetSlice(names, 0, n - 1) : Py_NewRef(names);
 }
 
-/* A number as the kernel gets it: `binary` of op.py passes it on as it came, `general` as `fit_number` has it. */
+/* A number as the kernel gets it: `binary` of call.py passes it on as it came, `general` as `fit_number` has it. */
 static PyObject *number_of(Fast *f, PyObject *value) {
     return f->kind == ANY && PyLong_CheckExact(value) ? PyNumber_Float(value) : Py_NewRef(value);
 }
@@ -196,7 +196,7 @@ static PyObject *call_op(PyObject *self, PyObject *const *args, size_t nargsf, P
         else t = Py_NewRef(Py_None);
         Py_XDECREF(given);
         if (t && t != Py_None) return t;
-        if (!t) { /* `general` of op.py, too, asks again after these */
+        if (!t) { /* `general` of call.py, too, asks again after these */
             if (!PyErr_ExceptionMatches(PyExc_MemoryError) && /* which is worded there */
                 (f->kind != ANY || !(PyErr_ExceptionMatches(PyExc_AttributeError) || PyErr_ExceptionMatches(PyExc_IndexError))))
                 return NULL;
@@ -389,7 +389,7 @@ static PyObject *fast(PyObject *Py_UNUSED(module), PyObject *args) { /* fast(kin
     int kind;
     PyObject *op, *python, *shape;
     if (!PyArg_ParseTuple(args, "iOOO", &kind, &op, &python, &shape)) return NULL;
-    if (!of(op, OP)) {
+    if (!is_op(op)) {
         PyErr_SetString(PyExc_TypeError, "fast: expected an Op");
         return NULL;
     }

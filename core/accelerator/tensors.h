@@ -46,6 +46,7 @@ static PyObject *s_note_use, *s_note_storage, *s_own_storage, *s_getitem, *s_sha
     *s_capture, *s_levels, *s_lock, *s_locked, *s_seed, *s_offset;
 
 static inline int of(PyObject *o, int number) { return o && Py_TYPE(o) == class[number]; }
+static inline int is_op(PyObject *o) { return o && class[OP] && PyObject_TypeCheck(o, class[OP]); }
 
 static inline void put(PyObject *o, Py_ssize_t offset, PyObject *value) { /* into an empty slot */
     SLOT(o, offset) = Py_NewRef(value);
@@ -298,7 +299,7 @@ static PyObject *own_storage(PyObject *x, PyObject *Py_UNUSED(none)) {
 }
 static PyMethodDef own_storage_method = {"own_storage", own_storage, METH_NOARGS, NULL};
 
-/* ---- views: what `as_view` of op.py does ---- */
+/* ---- views: what `as_view` of call.py does ---- */
 
 static int is_dead(PyObject *ref) {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -380,6 +381,6 @@ static int mode(void) {
 
 static PyObject *as_view(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n) {
     int now = mode();
-    if (n != 5 || !now || !of(args[0], OP) || !is_tensor(args[1])) return PyObject_Vectorcall(as_view_py, args, n, NULL);
+    if (n != 5 || !now || !is_op(args[0]) || !is_tensor(args[1])) return PyObject_Vectorcall(as_view_py, args, n, NULL);
     return view(args[0], args[1], Py_NewRef(args[2]), args[3], args[4], now == QUIET);
 }

@@ -1,6 +1,6 @@
 """The fast cases of the call path in C, where the optional extension module `mortice._engine` was built.
 
-`core/accelerator/engine.c` repeats what `op.unary`, `op.binary` and their like, `op.as_view`, `node.record_one`,
+`core/accelerator/engine.c` repeats what `call.unary`, `call.binary` and their like, `call.as_view`, `node.record_one`,
 `node.record_two`, `ops.index.getitem`, `tensor.make`, `TensorBase.own_storage` and `ops.random._draw` do in the usual case.
 The Python functions decide everything else, and serve alone where there is no compiler, or with MORTICE_PURE=1 in the
 environment. tests/test_fast.py compares the two.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-VERSION = 5  # of what the module does: raised with engine.c's when the functions that it repeats change
+VERSION = 6  # of what the module does: raised with engine.c's when the functions that it repeats change
 ONE, ATTRIBUTES, VIEW, TWO, ANY, GETITEM = range(6)  # which function it stands before
 
 _engine: Any = None  # the module while it serves
@@ -59,7 +59,7 @@ def _install(op: type, as_view: Any) -> None:
         TensorBase.own_storage, _nobody, modes,
     )  # fmt: skip
     TensorBase.own_storage = _engine.install(classes, objects)  # type: ignore[method-assign]
-    for module in (tensor, node, sys.modules[op.__module__]):  # the others import it after this
+    for module in (tensor, node, sys.modules[as_view.__module__]):  # the others import it after this
         vars(module)["make"] = _engine.make
 
 

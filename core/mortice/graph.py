@@ -319,7 +319,7 @@ watchers: list[Callable[[Any, Any, Any, bool], Sequence[Any]]] = []
 
 
 def install(raw: Algebra, graph: Algebra) -> None:
-    """Give the engine its algebra; called once by `op`."""
+    """Give the engine its algebra; called once by `node`."""
     global RAW, GRAPH
     RAW, GRAPH = raw, graph
 

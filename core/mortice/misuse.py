@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from types import FunctionType
 
-from mortice import fast, op
+from mortice import call, fast
 from mortice.dtype import DType
 
 TYPE_CHECKING = False
@@ -25,21 +25,21 @@ def explain(fn: Any, error: AttributeError, values: tuple[Any, ...], names: tupl
     from inspect import signature
 
     wanted = _who_has(error.name)
-    if wanted is None or isinstance(error.obj, op.Tensor):
+    if wanted is None or isinstance(error.obj, call.Tensor):
         return None
     n = len(values) - len(names)
     for name, value in signature(fn).bind(*values[:n], **dict(zip(names, values[n:]))).arguments.items():
         several = isinstance(value, (list, tuple, str)) and any([v is error.obj for v in value])
         if several or value is error.obj:
             what = f"each of `{name}`" if several else f"`{name}`"
-            return TypeError(f"{fn.__name__}: expected {what} to be {wanted}; got {op.advice(error.obj)}")
+            return TypeError(f"{fn.__name__}: expected {what} to be {wanted}; got {call.advice(error.obj)}")
     return None
 
 
 def _who_has(attribute: str | None) -> str | None:
     if attribute is None or attribute == "__index__":
         return attribute and "an integer"
-    return "a Tensor" if hasattr(op.Tensor, attribute) else "a dtype" if hasattr(DType, attribute) else None
+    return "a Tensor" if hasattr(call.Tensor, attribute) else "a dtype" if hasattr(DType, attribute) else None
 
 
 def guarded(value: Any) -> Any:

@@ -26,7 +26,7 @@ class _Modes(threading.local):
     selective = False  # whether the running backward was asked for the gradients of certain tensors only
     capture: Any = None  # while work is captured, what it draws: a `random.CapturedDraws`
     autocast: Any = None  # while amp.autocast is on, what casts operands: see `amp.autocast_mode`
-    rerouted = False  # inference or autocast: what the fast cases of the call path ask, and leave it to `op.slow`
+    rerouted = False  # inference or autocast: what the fast cases of the call path ask, and leave it to `call.slow`
     unusual = False  # whether it counts in `special`
     quiet = False  # whether that is only since nothing is recorded: fast cases in C serve all the same
 

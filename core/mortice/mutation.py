@@ -9,15 +9,16 @@ from __future__ import annotations
 import functools
 import warnings
 
+from mortice import call as _call
 from mortice import node as _node
-from mortice import op as _op
 from mortice.dtype import DType, can_cast, int64
 from mortice.errors import DTypeError, ShapeError
 from mortice.graph import RELEASED, Node, Slot, next_seq
 from mortice.modes import modes, no_grad, special
 from mortice.node import TENSOR_KERNELS, record, unbroadcast
-from mortice.op import broadcast, floating, op, promote, same
-from mortice.shape import Size, contiguous_strides
+from mortice.op import op
+from mortice.rules import floating, promote, same
+from mortice.shape import Size, broadcast, contiguous_strides
 from mortice.tensor import INFERENCE, TensorBase, make
 
 TYPE_CHECKING = False
@@ -259,7 +260,7 @@ def cast_into(name: str, d: DType, value: Any) -> Any:
             f"{name}: result type {value.dtype.name} can't be cast to the desired output type {d.name}. "
             "Use the operation that is not in place, or convert first."
         )
-    return _op.CAST(value, d)
+    return _call.CAST(value, d)
 
 
 def stand_in(t: Any) -> Any:
@@ -514,4 +515,4 @@ def write_out(name: str, out: Any, value: Any, op: Any = None, fresh: bool = Fal
         return assign(out, value, fresh and value is made)
 
 
-_op.WRITE_OUT, _op.DIRECTLY, _node.WRITE = write_out, directly, write
+_call.WRITE_OUT, _call.DIRECTLY, _node.WRITE = write_out, directly, write

@@ -1,6 +1,6 @@
 """The recorded side of an Op: its node, how it is recorded, and the kernel namespace that speaks Tensors.
 
-`op.py` decides what an operation is and calls it; here is what stays behind for backward.
+`op.py` says what an operation is and `call.py` calls it; here is what stays behind for backward.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+    from mortice.formula import Differentiable
     from mortice.op import Op
 
 
@@ -292,7 +293,7 @@ def _zero_again(p: Any, edge: Any) -> Any:
     return made
 
 
-def saved_properties(op: Op) -> dict[str, property]:
+def saved_properties(op: Differentiable) -> dict[str, property]:
     """Return what tools that draw graphs read of an op's nodes: `_saved_self`, `_saved_result`, `_saved_dim`, ..."""
     formulas = [f for f in (op.joint, *op.by_position) if f is not None]
     found: dict[str, tuple[Callable[[Any, Any], Any], Any]] = {name: (_kept_attribute, name) for name in op.attrs}

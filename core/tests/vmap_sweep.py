@@ -14,7 +14,8 @@ import mortice as mt
 from mortice.func import jvp, vmap
 from mortice.levels import mapped_rules
 from mortice.levels.mapped import MappedBackend
-from mortice.op import OPS, broadcast
+from mortice.op import OPS
+from mortice.shape import broadcast
 from mortice_conformance.record import Case, Sample, load_samples
 
 LANES = 3

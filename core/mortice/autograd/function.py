@@ -8,8 +8,8 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from mortice import call as _call
 from mortice import graph
-from mortice import op as _op
 from mortice.autograd import function_levels
 from mortice.autograd.gradients import zeros_for
 from mortice.graph import SECOND_BACKWARD, Node, PackedValue, Slot, next_seq
@@ -189,7 +189,7 @@ class FunctionNode(Node):
         if r.dtype is not dtype:
             if r.dtype.is_complex and not dtype.is_complex:
                 r = TENSOR_KERNELS.real(r)
-            r = _op.CAST(r, dtype)
+            r = _call.CAST(r, dtype)
         return r
 
 

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mortice import op as _op
+from mortice import call as _call
 from mortice.autograd.functional import basis
 from mortice.autograd.gradients import as_tuple, grad, zeros_for
 from mortice.dtype import complex128, float64
@@ -63,7 +63,7 @@ def _differentiable(result: Any) -> list[Any]:
 
 def _values(outs: Sequence[Any]) -> list[Numbers]:
     """Return the elements of each output as Python numbers."""
-    return [k.reshape(_op.CAST(o.detach(), complex128 if o.dtype.is_complex else float64), (-1,)).tolist() for o in outs]
+    return [k.reshape(_call.CAST(o.detach(), complex128 if o.dtype.is_complex else float64), (-1,)).tolist() for o in outs]
 
 
 def _places(t: Any) -> list[tuple[int, ...]]:

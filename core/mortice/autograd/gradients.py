@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mortice import call as _call
 from mortice import graph
-from mortice import op as _op
 from mortice.autograd.graph import GradientEdge
 from mortice.errors import ShapeError
 from mortice.levels import chain, raise_to
@@ -66,7 +66,7 @@ def _seed(name: str, i: int, t: Any, g: Any, create_graph: bool) -> Any:
         )
     if g.dtype is not d:
         with set_grad_enabled(create_graph):
-            g = _op.CAST(g, d)
+            g = _call.CAST(g, d)
     if g._device is not device and len(chain(g._device)) < len(chain(device)):
         return raise_to(g, device)
     return g

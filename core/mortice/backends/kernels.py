@@ -1,12 +1,11 @@
 """The FREE kernels: everything a backend need not write, with default bodies in required kernels.
 
 `FreeKernels` gathers the families and adds the small helpers that all of them use. A backend inherits it and overrides
-what it can do faster; Tensors inherit it too (`op.TensorKernels`), so a default body differentiates.
+what it can do faster; Tensors inherit it too (`node.TensorKernels`), so a default body differentiates.
 """
 
 from __future__ import annotations
 
-from mortice.backends.mixin import KernelMixin
 from mortice.catalog import FREE_KERNELS
 from mortice.dtype import DType, bool_, int64
 from mortice.lazy import Lazy
@@ -27,6 +26,17 @@ if TYPE_CHECKING:
     from mortice.backends.reduction import ReductionKernels
     from mortice.backends.special_bessel import BesselKernels
     from mortice.backends.special_gamma import GammaKernels
+
+
+class KernelMixin:
+    """A family of kernels. Each calls the others by name on self, and which class brings them is not its business."""
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+
+if TYPE_CHECKING:
 
     class Families(
         OptimKernels, ElementwiseKernels, ExtraKernels, BesselKernels, GammaKernels, ReductionKernels, LinalgKernels,

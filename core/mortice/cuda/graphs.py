@@ -18,8 +18,8 @@ from mortice.cuda.devices import TYPE, place, synchronize
 from mortice.cuda.memory import empty_cache
 from mortice.cuda.streams import Stream, StreamContext, current_stream, is_current_stream_capturing
 from mortice.modes import modes
-from mortice.op import TensorBase
 from mortice.random import CapturedDraws, Generator
+from mortice.tensor import TensorBase
 
 __all__ = [
     "CUDAGraph", "MemPool", "graph", "graph_pool_handle", "is_current_stream_capturing", "make_graphed_callables",

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import threading
 
+from mortice import call as _call
 from mortice import mutation as _mutation
-from mortice import op as _op
 from mortice.device import Device, stand_above
 from mortice.graph import Node, next_seq
 from mortice.layout import strided
@@ -323,7 +323,7 @@ def across_levels(op: Any, args: Sequence[Any], attrs: dict[str, Any], out: Any)
     """Apply an op to operands of one device, of several levels perhaps."""
     levels = [a._device.level for a in args if isinstance(a, TensorBase) and a._device.level is not None]
     sparse = next((level for level in levels if not level.transforms), None)
-    return _op.slow(op, to_one_level(args), attrs, out) if sparse is None else sparse.meet(op, args, attrs, out)
+    return _call.slow(op, to_one_level(args), attrs, out) if sparse is None else sparse.meet(op, args, attrs, out)
 
 
 NO_ROOM = (
@@ -370,4 +370,4 @@ def drawing(device: Device, n: int) -> tuple[Device, int]:
     return place, n
 
 
-_op.ACROSS_LEVELS, _mutation.INTO_LEVEL = across_levels, into_level
+_call.ACROSS_LEVELS, _mutation.INTO_LEVEL = across_levels, into_level

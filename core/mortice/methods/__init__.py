@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from mortice import op
+from mortice import call
 from mortice.dtype import get_default_dtype
 from mortice.layout import sparse_coo
 from mortice.layout import strided as strided_layout
@@ -18,7 +18,6 @@ from mortice.methods.making import Making
 from mortice.methods.matrices import Matrices
 from mortice.methods.operators import Operators
 from mortice.methods.reduction import Reductions
-from mortice.methods.sparse import SparseForms
 from mortice.mutation import layout
 from mortice.shape import SizeMember, check_dim, prod, size_member
 from mortice.tensor import TensorBase
@@ -39,7 +38,7 @@ def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs:
 
 
 class Tensor(
-    Operators, Elementwise, Reductions, Arrangement, Matrices, Making, HostValues, Exchange, Conversion, SparseForms, TensorBase
+    Operators, Elementwise, Reductions, Arrangement, Matrices, Making, HostValues, Exchange, Conversion, TensorBase
 ):
     """A multi-dimensional array of one dtype on one device, that can record what is computed with it.
 
@@ -193,4 +192,4 @@ class Tensor(
         return iter([self[i] for i in range(len(self))])
 
 
-TensorBase.cls = op.Tensor = Tensor
+TensorBase.cls = call.Tensor = Tensor

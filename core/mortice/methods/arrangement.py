@@ -1,4 +1,4 @@
-"""Methods that move elements: views, copies in another order, reading and writing at positions."""
+"""Methods that move elements: views, copies in another order, reading and writing at positions, the sparse form."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ if TYPE_CHECKING:
     from mortice.ops import arrange, index, inplace, mapped, strided, views
     from mortice.ops import gather as gather_ops
     from mortice.ops import nonzero as nonzero_ops
+    from mortice.sparse import coo
 else:
     arrange, index, inplace, mapped = family("ops.arrange"), family("ops.index"), family("ops.inplace"), family("ops.mapped")
     strided, views, gather_ops = family("ops.strided"), family("ops.views"), family("ops.gather")
-    nonzero_ops = family("ops.nonzero")
+    nonzero_ops, coo = family("ops.nonzero"), family("sparse.coo")
 
 
 class Arrangement(TensorBase):
@@ -82,3 +83,10 @@ class Arrangement(TensorBase):
     put_, masked_fill_, masked_scatter_, fill_, zero_ = (
         gather_ops.put_, gather_ops.masked_fill_, gather_ops.masked_scatter_, gather_ops.fill_, gather_ops.zero_)  # fmt: skip
     nonzero_static, fill_diagonal_ = nonzero_ops.nonzero_static, mapped.fill_diagonal_
+
+    # ---- sparse ----
+
+    coalesce, is_coalesced, _coalesced_ = coo.coalesce, coo.is_coalesced, coo._coalesced_
+    indices, values, _indices, _values, _nnz = coo.indices, coo.values, coo._indices, coo._values, coo._nnz
+    sparse_dim, dense_dim, sparse_mask, to_sparse, to_sparse_coo = (
+        coo.sparse_dim, coo.dense_dim, coo.sparse_mask, coo.to_sparse, coo.to_sparse_coo)  # fmt: skip

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from mortice.call import binary, slow
 from mortice.lazy import family
 from mortice.mutation import inplace
-from mortice.op import binary, slow
 from mortice.ops import data
 from mortice.tensor import TensorBase
 

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from mortice.op import TensorBase
+from mortice.tensor import TensorBase
 
 
 def numpy_names(fn: Callable[..., Any]) -> Callable[..., Any]:

@@ -7,14 +7,14 @@ import itertools
 import operator
 from typing import Any
 
+from mortice import call as _call
 from mortice import node as _node
-from mortice import op as _op
-from mortice.dtype import DType, bool_, dtype_of_all, int64
+from mortice.dtype import DType, bool_, dtype_of_all, get_default_dtype, int64
 from mortice.errors import ShapeError
 from mortice.modes import enable_grad, modes
 from mortice.mutation import check_writable
 from mortice.node import TENSOR_KERNELS, named
-from mortice.op import TensorBase, op, same
+from mortice.op import op
 from mortice.ops.arguments import numpy_names
 from mortice.ops.creation import filled, finish, resolve
 from mortice.ops.data import check_dtype, tensor
@@ -35,8 +35,9 @@ from mortice.ops.movement import (
 from mortice.ops.movement import t as movement_t
 from mortice.ops.strided import as_strided, diagonal, diagonal_write, two_dims
 from mortice.ops.views import atleast_1d, atleast_2d, atleast_3d, flatten, many
+from mortice.rules import same
 from mortice.shape import Size, as_sizes, check_dim, check_dims, prod
-from mortice.tensor import make
+from mortice.tensor import TensorBase, make
 
 # ---- reversing and rolling ----
 
@@ -360,7 +361,7 @@ def diag(input: Any, diagonal: int = 0, *, out: Any = None) -> Any:
     if len(input.shape) not in (1, 2):
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {len(input.shape)}D")
     made = diag_embed(input, diagonal) if len(input.shape) == 1 else clone(_diagonal_of(input, diagonal))
-    return made if out is None else _op.WRITE_OUT("diag", out, made)
+    return made if out is None else _call.WRITE_OUT("diag", out, made)
 
 
 _diagonal_of = diagonal
@@ -396,7 +397,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
             raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {x!r}")
         if x.dtype is not parts[0].dtype:
             raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
-        _op.check_device(_take.op, parts[0], x)
+        _call.check_device(_take.op, parts[0], x)
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     swap = indexing == "xy" and len(parts) >= 2
@@ -445,14 +446,14 @@ def block_diag(*tensors: Any) -> Any:
     """Put matrices on the diagonal of one of zeros."""
     parts = many("block_diag", tensors)
     if not parts:
-        return filled(Size((1, 0)), 0, _op.get_default_dtype(), resolve(None))
+        return filled(Size((1, 0)), 0, get_default_dtype(), resolve(None))
     for i, x in enumerate(parts):
         if len(x.shape) > 2:
             raise RuntimeError(
                 f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {len(x.shape)} "
                 "dimensions"
             )
-        _op.check_device(_take.op, parts[0], x)
+        _call.check_device(_take.op, parts[0], x)
     d = dtype_of_all(parts)
     parts = [atleast_2d(cast(x, d)) for x in parts]
     width = sum(x.shape[1] for x in parts)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from mortice import op as _op
+from mortice import call as _call
 from mortice.backends.kernel_tools import is_number
 from mortice.dtype import DType, promote_scalar, promote_types, raised
 from mortice.errors import DTypeError
-from mortice.op import Op, TensorBase, broadcast, op, promote
+from mortice.op import Op, op
 from mortice.ops.elementwise import check_alpha, common_dtype, deprecated, same_dtypes
+from mortice.rules import promote
+from mortice.shape import broadcast
+from mortice.tensor import TensorBase
 
 __all__ = ["addcdiv", "addcmul", "lerp"]
 
@@ -111,7 +114,7 @@ def lerp(input: Any, end: Any, weight: Any, *, out: Any = None) -> Any:
         if weight.shape:
             same_dtypes("lerp", ("input", input), ("weight", weight))
         d = raised(input.dtype, weight.dtype) if input.shape else promote_types(input.dtype, weight.dtype)
-        input, end, weight = [_op.CAST(x, d) for x in (input, end, weight)]
+        input, end, weight = [_call.CAST(x, d) for x in (input, end, weight)]
     return _lerp(input, end, weight, out=out)
 
 

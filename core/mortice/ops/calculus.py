@@ -5,16 +5,16 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
-from mortice import op as _op
+from mortice import call as _call
 from mortice.dtype import get_default_dtype
 from mortice.errors import ShapeError
-from mortice.op import TensorBase
 from mortice.ops.arguments import numpy_names
 from mortice.ops.elementwise import mul, sub
 from mortice.ops.movement import cat, reshape
 from mortice.ops.scan import cumsum, diff
 from mortice.ops.views import narrow
 from mortice.shape import check_dim, check_dims
+from mortice.tensor import TensorBase
 
 __all__ = ["cumulative_trapezoid", "gradient", "trapezoid", "trapz"]
 
@@ -92,7 +92,7 @@ def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int =
                 "gradient: expected each dimension size to be at least edge_order+1; got "
                 f"{list(input.shape)} and edge_order {edge_order}."
             )
-    x = input if input.dtype.kind in "fc" else _op.CAST(input, get_default_dtype())
+    x = input if input.dtype.kind in "fc" else _call.CAST(input, get_default_dtype())
     spacings = _spacings(spacing, len(axes), dim is not None)
     return tuple([_along(x, a, s, edge_order) for a, s in zip(axes, spacings)])
 

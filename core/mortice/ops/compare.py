@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from mortice import op as _op
+from mortice import call as _call
 from mortice.dtype import bool_, get_default_dtype
 from mortice.errors import DTypeError
-from mortice.op import TensorBase, broadcast, comparison, logical, op, promote, same, wrap_number, wrap_operand
-from mortice.tensor import make
+from mortice.op import op
+from mortice.rules import comparison, logical, promote, same, wrap_number, wrap_operand
+from mortice.shape import broadcast
+from mortice.tensor import TensorBase, make
 
 __all__ = [
     "allclose", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
@@ -97,7 +99,7 @@ def _constant(x: Any, value: bool) -> Any:
 
 
 def _answer(name: str, t: Any, out: Any) -> Any:
-    return t if out is None else _op.WRITE_OUT(name, out, t)
+    return t if out is None else _call.WRITE_OUT(name, out, t)
 
 
 def isnan(input: Any) -> Any:
@@ -150,7 +152,7 @@ def isclose(
         return close
     x, y = input.detach(), other.detach()
     if input.dtype.kind in "bui":
-        x, y = _op.CAST(x, get_default_dtype()), _op.CAST(y, get_default_dtype())
+        x, y = _call.CAST(x, get_default_dtype()), _call.CAST(y, get_default_dtype())
     apart = abs(x - y)
     return close | (isfinite(apart) & (apart <= atol + abs(rtol * y)))
 
@@ -164,7 +166,7 @@ def equal(input: Any, other: Any) -> bool:
     """Tell whether two tensors have the same shape and elements."""
     if not isinstance(other, TensorBase):
         raise TypeError(f"equal: expected other to be a Tensor; got {type(other).__name__}.")
-    _op.check_device(eq.op, input, other)
+    _call.check_device(eq.op, input, other)
     if input.shape != other.shape:
         return False
     if input.dtype is other.dtype and input._device is other._device and input._device.level is None:

@@ -8,10 +8,11 @@ from mortice.dtype import DType, float32, float64, get_default_dtype
 from mortice.errors import DTypeError, PartError, ShapeError
 from mortice.modes import autocasting
 from mortice.node import TENSOR_KERNELS
-from mortice.op import Op, broadcast, op, promote, real_part, same
+from mortice.op import Op, op
 from mortice.ops.elementwise import mul, same_dtypes
 from mortice.ops.unary import cos, sin
-from mortice.shape import Size
+from mortice.rules import promote, real_part, same
+from mortice.shape import Size, broadcast
 
 __all__ = [
     "angle", "complex", "conj", "conj_physical", "imag", "polar", "real", "resolve_conj", "resolve_neg",

@@ -15,11 +15,11 @@ from mortice.dtype import DType, as_dtype, get_default_dtype, int64, scalar_dtyp
 from mortice.errors import DTypeError, ShapeError
 from mortice.layout import sparse_coo
 from mortice.modes import special
-from mortice.op import TensorBase, hold
 from mortice.ops.data import check_dtype, converted, finish, fit, number, tensor
 from mortice.ops.movement import dense_order, in_format, in_order, keeps, reshape
+from mortice.rules import hold
 from mortice.shape import SCALAR, Size, check_sizes, out_of_memory
-from mortice.tensor import make
+from mortice.tensor import TensorBase, make
 
 __all__ = [
     "arange", "empty", "empty_like", "eye", "full", "full_like", "linspace", "logspace", "ones", "ones_like", "scalar_tensor",

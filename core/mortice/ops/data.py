@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 
-from mortice import op as _op
+from mortice import call as _call
 from mortice.backends.host import HostBuffer, from_buffer, pack, unpack
 from mortice.backends.plugins import devices_of, resolve
 from mortice.device import Device
@@ -13,10 +13,9 @@ from mortice.dtype import DType, as_dtype, bfloat16, get_default_dtype, int64, p
 from mortice.errors import DataError, DTypeError
 from mortice.interop import as_ndarray, is_capsule, is_ndarray, is_number
 from mortice.modes import modes, special
-from mortice.op import TensorBase
 from mortice.ops.movement import cast, clone, stack, transfer
 from mortice.shape import SCALAR, Size, remembered
-from mortice.tensor import make
+from mortice.tensor import TensorBase, make
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -234,7 +233,7 @@ def _is_simple(value: Any, d: DType) -> bool:
     return d.kind != "f" or (d.itemsize >= 4 and -3e38 < value < 3e38)
 
 
-_op.FROM_NUMBER = tensor
+_call.FROM_NUMBER = tensor
 
 
 def _is_part(value: Any) -> bool:

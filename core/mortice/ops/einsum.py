@@ -7,13 +7,13 @@ from typing import Any
 
 from mortice.errors import ShapeError
 from mortice.modes import autocasting
-from mortice.op import TensorBase
 from mortice.ops import elementwise
 from mortice.ops.matmul import matmul
 from mortice.ops.movement import permute, reshape
 from mortice.ops.strided import diagonal
 from mortice.ops.views import many
 from mortice.shape import Size, prod
+from mortice.tensor import TensorBase
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 

@@ -10,26 +10,16 @@ import math
 import warnings
 from typing import Any
 
-from mortice import op as _op
+from mortice import call as _call
 from mortice.backends.kernel_tools import is_number, like
 from mortice.dtype import DType, bool_, complex128, dtype_of_all, float32, float64
 from mortice.errors import DTypeError
 from mortice.graph import RELEASED
 from mortice.node import TENSOR_KERNELS, Const, named, numbered
-from mortice.op import (
-    Op,
-    TensorBase,
-    broadcast,
-    fit_number,
-    floating,
-    hold,
-    number_of,
-    op,
-    promote,
-    wrap_number,
-    wrap_operand,
-)
-from mortice.tensor import make
+from mortice.op import Op, op
+from mortice.rules import fit_number, floating, hold, number_of, promote, wrap_number, wrap_operand
+from mortice.shape import broadcast
+from mortice.tensor import TensorBase, make
 
 __all__ = [
     "add", "clamp", "clamp_max", "clamp_min", "clip", "copysign", "div", "divide", "float_power",
@@ -113,8 +103,8 @@ def _scaled(name: str, input: Any, other: Any, alpha: Any) -> Any:
     d = common_dtype(input, other)
     alpha = check_alpha(name, d, alpha)
     if d is bool_:  # numbers raise a mask to integers, but alpha takes no part in promotion
-        return bool(other * alpha) if is_number(other) else _op.CAST(other * alpha, d)
-    return other * alpha if is_number(other) else mul(_op.CAST(other, d), alpha)
+        return bool(other * alpha) if is_number(other) else _call.CAST(other * alpha, d)
+    return other * alpha if is_number(other) else mul(_call.CAST(other, d), alpha)
 
 
 def _add_scaled(name: str, input: Any, other: Any, alpha: Any, sign: int, out: Any) -> Any:
@@ -430,7 +420,7 @@ def float_power(input: Any, exponent: Any, *, out: Any = None) -> Any:
     else:
         d = float64
     number = complex if d is complex128 else float
-    x, y = (_op.CAST(v, d) if isinstance(v, TensorBase) else number(v) for v in (input, exponent))
+    x, y = (_call.CAST(v, d) if isinstance(v, TensorBase) else number(v) for v in (input, exponent))
     if out is not None and out.dtype is not d:
         raise DTypeError(f"float_power: the output given to float_power has dtype {out.dtype} but requires {d}.")
     return _pow(x, y, out=out)
@@ -475,7 +465,7 @@ def where(condition: Any, input: Any, other: Any, *, out: Any = None) -> Any:
     if condition.dtype is not bool_:
         if condition.dtype.name != "uint8":
             raise DTypeError(f"where: expected condition to be a boolean tensor; got {condition.dtype}. Use != 0.")
-        condition = _op.CAST(condition, bool_)
+        condition = _call.CAST(condition, bool_)
     if is_number(input) and is_number(other):
         d = common_dtype(input, other)
         device = condition._device

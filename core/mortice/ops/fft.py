@@ -8,12 +8,12 @@ from __future__ import annotations
 import operator
 from typing import Any, NamedTuple
 
-from mortice import op as _op
+from mortice import call as _call
 from mortice.backends.plugins import resolve
 from mortice.dtype import DType, bfloat16, float16, get_default_dtype
 from mortice.errors import DimError, DTypeError, ShapeError
 from mortice.modes import autocasting
-from mortice.op import Op, TensorBase, op, real_part, same
+from mortice.op import Op, op
 from mortice.ops.arrange import roll
 from mortice.ops.complex import conj
 from mortice.ops.creation import _wide, arange
@@ -22,7 +22,9 @@ from mortice.ops.elementwise import div
 from mortice.ops.movement import cast, clone
 from mortice.ops.nn_resize import pad
 from mortice.ops.views import narrow
+from mortice.rules import real_part, same
 from mortice.shape import Size, check_dim
+from mortice.tensor import TensorBase
 
 # ---- the ops: sizes are as they should be, axes are not negative ----
 
@@ -202,7 +204,7 @@ def _resized(name: str, x: Any, axes: tuple[int, ...], sizes: tuple[int | None, 
 
 
 def _give(p: Plan, out: Any, made: Any) -> Any:
-    return made if out is None else _op.WRITE_OUT(p.name, out, made)
+    return made if out is None else _call.WRITE_OUT(p.name, out, made)
 
 
 def to_spectrum(p: Plan, transform: Any, out: Any = None) -> Any:
@@ -364,7 +366,7 @@ def _frequencies(
     start, stop = counted(n)
     count = arange(start, stop, dtype=_wide(where.backend, where, dtype), device=where)
     made = cast(div(roll(count, start), n * d), dtype)
-    return finish(made if out is None else _op.WRITE_OUT(name, out, made), requires_grad)
+    return finish(made if out is None else _call.WRITE_OUT(name, out, made), requires_grad)
 
 
 def fftfreq(

@@ -5,14 +5,14 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from mortice import op as _op
+from mortice import call as _call
 from mortice.backends.movement import highest, lowest
 from mortice.dtype import bool_, int32, int64, promote_scalar
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
 from mortice.mutation import Into, check_writable, inplace, layout, plain
 from mortice.node import TENSOR_KERNELS, named
-from mortice.op import TensorBase, hold, number_of, op
+from mortice.op import op
 from mortice.ops import elementwise
 from mortice.ops.arguments import numpy_names
 from mortice.ops.data import range_of
@@ -30,7 +30,9 @@ from mortice.ops.index import (
 )
 from mortice.ops.movement import cast, contiguous, expand, reshape
 from mortice.ops.views import broadcast_tensors, cut, select
+from mortice.rules import hold, number_of
 from mortice.shape import Size, broadcast, check_dim, prod
+from mortice.tensor import TensorBase
 
 
 def _first_shape(name: str, shape: Size, *rest: Any, **attrs: Any) -> Size:
@@ -195,7 +197,7 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False, out: 
     """Read, for each index, the element of `input` at that place along a dim."""
     axis = check_dim("gather", dim, len(input.shape))
     index = _long("gather", index, int32)
-    _op.check_device(_gather.op, input, index)
+    _call.check_device(_gather.op, input, index)
     _fits("gather", input, axis, index)
     if not prod(index.shape):
         made = expand(reshape(input, -1)[:0].sum(), index.shape) if input._rg else input.new_empty(index.shape)
@@ -203,7 +205,7 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False, out: 
         _in_range("gather", index, (tuple(input.shape) or (1,))[axis], axis)
         made = _gather(_lift(input), _lift(index), axis=axis)
         made = made if made.shape == index.shape else reshape(made, index.shape)
-    return made if out is None else _op.WRITE_OUT("gather", out, made)
+    return made if out is None else _call.WRITE_OUT("gather", out, made)
 
 
 _REDUCTIONS = {"add": "sum", "multiply": "prod"}
@@ -216,13 +218,13 @@ def _scatter_with(
     axis = check_dim(name, dim, len(x.shape))
     index = _long(name, index, int32)
     if isinstance(src, TensorBase):
-        _op.check_device(_scatter.op, x, src)
+        _call.check_device(_scatter.op, x, src)
         _same_dtype(name, x, src)
-    _op.check_device(_scatter.op, x, index)
+    _call.check_device(_scatter.op, x, index)
     _fits(name, x, axis, index, src if isinstance(src, TensorBase) else None)
     recorded = isinstance(src, TensorBase) and src._rg  # without indices too, the result has src behind it
     if not prod(index.shape) and not recorded:
-        return x.clone() if out is None else _op.WRITE_OUT(name, out, x.clone())
+        return x.clone() if out is None else _call.WRITE_OUT(name, out, x.clone())
     base, index = _lift(x), _lift(index)
     if prod(index.shape):
         _in_range(name, index, base.shape[axis], axis)
@@ -237,7 +239,7 @@ def _scatter_with(
         return (_scatter if how is None else _scatter_add)(x, index, src, axis=axis, out=out)
     made = _reduced(base, axis, index, src, how, include_self)
     made = made if made.shape == x.shape else reshape(made, x.shape)
-    return made if out is None else _op.WRITE_OUT(name, out, made)
+    return made if out is None else _call.WRITE_OUT(name, out, made)
 
 
 def _reduced(base: Any, axis: int, index: Any, src: Any, how: str | None, include_self: bool) -> Any:
@@ -302,11 +304,11 @@ def index_select(input: Any, dim: int, index: Any, *, out: Any = None) -> Any:
     if len(index.shape) > 1:
         raise IndexError("index_select(): Index is supposed to be a vector, but got shape " + str(list(index.shape)))
     index = _lift(_long("index_select", index, int32))
-    _op.check_device(_take.op, input, index)
+    _call.check_device(_take.op, input, index)
     n = (tuple(input.shape) or (1,))[axis]
     _in_range("index_select", index, n, axis, IndexError)
     made = named(_like(_take(_lift(input), index, axis=axis), input), "IndexSelectBackward0")
-    return made if out is None else _op.WRITE_OUT("index_select", out, made)
+    return made if out is None else _call.WRITE_OUT("index_select", out, made)
 
 
 def _like(made: Any, input: Any) -> Any:
@@ -320,8 +322,8 @@ def _vector(name: str, x: Any, dim: int, index: Any, source: Any) -> tuple[int, 
     index = _long(name, index, int32)
     if len(index.shape) > 1:
         raise IndexError(f"{name}: Index is supposed to be a vector, but got dim: {len(index.shape)}.")
-    _op.check_device(_take.op, x, index)
-    _op.check_device(_take.op, x, source)
+    _call.check_device(_take.op, x, index)
+    _call.check_device(_take.op, x, source)
     if x.dtype is not source.dtype:
         raise DTypeError(
             f"{name}: self ({x.dtype.name}) and source ({source.dtype.name}) must have the same scalar type."
@@ -351,7 +353,7 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1, 
     """Add slices of `source`, times alpha, at positions along a dim; repeated positions add up."""
     axis, x, index, source = _added(input, dim, index, source, alpha)
     made = _like(_index_add(x, index, source, axis=axis), input)
-    return made if out is None else _op.WRITE_OUT("index_add", out, made)
+    return made if out is None else _call.WRITE_OUT("index_add", out, made)
 
 
 def _added(input: Any, dim: int, index: Any, source: Any, alpha: Any) -> tuple[int, Any, Any, Any]:
@@ -383,7 +385,7 @@ def index_copy(input: Any, dim: int, index: Any, source: Any, *, out: Any = None
     """Replace slices at positions along a dim by those of `source`."""
     axis, x, index, source = _copied(input, dim, index, source)
     made = named(_like(_index_write(x, index, source, axis=axis), input), "IndexCopyBackward0")
-    return made if out is None else _op.WRITE_OUT("index_copy", out, made)
+    return made if out is None else _call.WRITE_OUT("index_copy", out, made)
 
 
 def _copied(input: Any, dim: int, index: Any, source: Any) -> tuple[int, Any, Any, Any]:
@@ -450,7 +452,7 @@ def index_reduce(
         return input.clone()
     wide = expand(reshape(index, tuple(-1 if i == axis else 1 for i in range(len(x.shape)))), source.shape)
     made = reshape(_reduced(x, axis, wide, source, reduce, include_self), input.shape)
-    return made if out is None else _op.WRITE_OUT("index_reduce", out, made)
+    return made if out is None else _call.WRITE_OUT("index_reduce", out, made)
 
 
 # ---- flat positions ----
@@ -460,13 +462,13 @@ def take(input: Any, index: Any, *, out: Any = None) -> Any:
     """Read elements at flat positions; the result has the index's shape."""
     if not isinstance(index, TensorBase) or index.dtype is not int64:
         raise DTypeError(f"take(): Expected a long tensor for index, but got {getattr(index, 'dtype', type(index))}")
-    _op.check_device(_take.op, input, index)
+    _call.check_device(_take.op, input, index)
     n = prod(input.shape)
     if n == 0 and prod(index.shape):
         raise IndexError("take(): tried to take from an empty tensor")
     places = reshape(check_range("take", index, n, 0), -1)
     made = named(reshape(_take(reshape(input, -1), places, axis=0), index.shape), "TakeBackward0")
-    return made if out is None else _op.WRITE_OUT("take", out, made)
+    return made if out is None else _call.WRITE_OUT("take", out, made)
 
 
 def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
@@ -495,7 +497,7 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None, *, out: Any
     """Read, for each index, the element at that place along a dim; the other dims broadcast."""
     if indices.dtype is not int64:
         raise DTypeError(f"take_along_dim(): dtype of indices should be Long but got {indices.dtype}")
-    _op.check_device(_take.op, input, indices)
+    _call.check_device(_take.op, input, indices)
     if dim is None:
         made = gather(reshape(input, -1), 0, check_range("take_along_dim", reshape(indices, -1), prod(input.shape), 0))
     else:
@@ -510,7 +512,7 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None, *, out: Any
         x = expand(input, broadcast("take_along_dim", input.shape, b))
         indices = expand(indices, broadcast("take_along_dim", indices.shape, a))
         made = gather(x, axis, check_range("take_along_dim", indices, x.shape[axis], axis))
-    return made if out is None else _op.WRITE_OUT("take_along_dim", out, made)
+    return made if out is None else _call.WRITE_OUT("take_along_dim", out, made)
 
 
 # ---- masks ----
@@ -561,7 +563,7 @@ def masked_select(input: Any, mask: Any, *, out: Any = None) -> Any:
         raise RuntimeError(f"masked_select: expected BoolTensor for mask; got {mask.dtype}.")
     x, mask = broadcast_tensors(input, mask)
     made = named(_take(reshape(x, -1), flat_nonzero(mask), axis=0), "MaskedSelectBackward0")
-    return made if out is None else _op.WRITE_OUT("masked_select", out, made)
+    return made if out is None else _call.WRITE_OUT("masked_select", out, made)
 
 
 def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
@@ -614,7 +616,7 @@ def slice_scatter(
             f"slice size = {list(shape)}"
         )
     made = _set_slice(input, cast(src, input.dtype), key=key)
-    return made if out is None else _op.WRITE_OUT("slice_scatter", out, made)
+    return made if out is None else _call.WRITE_OUT("slice_scatter", out, made)
 
 
 # ---- filling ----

@@ -6,11 +6,10 @@ import builtins
 import math
 from typing import Any
 
-from mortice import op as _op
+from mortice import call as _call
 from mortice import return_types
 from mortice.dtype import DType, float64, int64
 from mortice.errors import DTypeError, ShapeError
-from mortice.op import TensorBase
 from mortice.ops.creation import linspace
 from mortice.ops.elementwise import where
 from mortice.ops.gather import _index_add
@@ -21,7 +20,7 @@ from mortice.ops.sort import searchsorted
 from mortice.ops.unary import floor
 from mortice.shape import Size
 from mortice.shape import prod as size_of
-from mortice.tensor import make
+from mortice.tensor import TensorBase, make
 
 __all__ = ["bincount", "histc", "histogram", "histogramdd"]
 
@@ -80,7 +79,7 @@ def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0, *, out: A
     zero = k.full((bins,), 0, dtype=int64, device=input._device)
     counts = k.index_add(zero, cast(place, int64)._data, cast(inside, int64)._data, axis=0)
     result = cast(_wrap(input, counts, int64), input.dtype)
-    return result if out is None else _op.WRITE_OUT("histc", out, result)
+    return result if out is None else _call.WRITE_OUT("histc", out, result)
 
 
 # ---- bins between edges ----

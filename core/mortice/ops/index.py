@@ -6,20 +6,22 @@ import operator
 import warnings
 from typing import Any
 
+from mortice import call as _call
 from mortice import fast
 from mortice import node as _node
-from mortice import op as _op
+from mortice.call import as_view
 from mortice.dtype import bool_, int64, uint8
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting, modes, special
 from mortice.mutation import assign, check_writable, layout, plain, view_scatter, write
 from mortice.node import TENSOR_KERNELS, named
-from mortice.op import TensorBase, as_view, hold, op
+from mortice.op import op
 from mortice.ops.data import range_of
 from mortice.ops.elementwise import where as choose
 from mortice.ops.movement import cast, expand, permute, reshape, transfer, unsqueeze
+from mortice.rules import hold
 from mortice.shape import SIZES, Size, broadcast, contiguous_strides, prod, remembered
-from mortice.tensor import make
+from mortice.tensor import TensorBase, make
 
 # ---- basic indices: ints, slices, None, Ellipsis ----
 
@@ -648,7 +650,7 @@ def setitem(input: Any, key: Any, value: Any) -> None:
             return
     elif value._device is not input._device:
         if value.shape:
-            _op.check_device(_slice.op, input, value)
+            _call.check_device(_slice.op, input, value)
         value = transfer(value, input._device)
     basic = _is_basic(key)
     if value.dtype is not input.dtype:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from mortice.mutation import REAL, inplace
-from mortice.op import TensorBase
 from mortice.ops import arrange, blend, compare, elementwise, parts, scan, special, special_bessel, statistics, unary
 from mortice.ops import complex as complex_ops
+from mortice.tensor import TensorBase
 
 __all__ = [
     "abs_", "acos_", "acosh_", "arccos_", "arccosh_", "arcsin_", "arcsinh_", "arctan_", "arctanh_", "asin_",

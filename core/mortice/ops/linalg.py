@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mortice import op as _op
+from mortice import call as _call
 from mortice import return_types
 from mortice.dtype import bfloat16, float16, int32
 from mortice.errors import DTypeError, LinAlgError, ShapeError
 from mortice.modes import autocasting
 from mortice.node import TENSOR_KERNELS
-from mortice.op import TensorBase
 from mortice.ops import factor
 from mortice.ops.creation import filled
 from mortice.ops.data import range_of
@@ -20,7 +19,7 @@ from mortice.ops.reduce import write_all
 from mortice.ops.strided import diagonal
 from mortice.ops.views import adjoint
 from mortice.shape import Size, broadcast, prod
-from mortice.tensor import make
+from mortice.tensor import TensorBase, make
 
 # ---- checks ----
 
@@ -55,7 +54,7 @@ def check_square(name: str, x: Any) -> None:
 def check_one_dtype(name: str, a: Any, b: Any) -> None:
     if a.dtype is not b.dtype:
         raise DTypeError(f"{name}: Expected A and B to have the same dtype; got {a.dtype} and {b.dtype}.")
-    _op.check_device(factor.solve_ex.op, a, b)
+    _call.check_device(factor.solve_ex.op, a, b)
 
 
 def fail(name: str, info: Any, what: str) -> None:
@@ -92,7 +91,7 @@ _CHOLESKY = (
 
 
 def give(name: str, out: Any, made: Any) -> Any:
-    return made if out is None else _op.WRITE_OUT(name, out, made)
+    return made if out is None else _call.WRITE_OUT(name, out, made)
 
 
 # ---- Cholesky ----
@@ -336,7 +335,7 @@ def torch_lu(input: Any, pivot: bool = True, get_infos: bool = False, *, out: An
     if get_infos:
         return write_all("lu", out, made)
     made = (made.LU, made.pivots)
-    return made if out is None else tuple([_op.WRITE_OUT("lu", o, t) for o, t in zip(out, made)])
+    return made if out is None else tuple([_call.WRITE_OUT("lu", o, t) for o, t in zip(out, made)])
 
 
 def method_lu(self: Any, pivot: bool = True, get_infos: bool = False) -> Any:

@@ -11,7 +11,6 @@ from mortice.dtype import bfloat16, finfo, float16, float32
 from mortice.errors import ShapeError
 from mortice.modes import autocasting
 from mortice.node import TENSOR_KERNELS
-from mortice.op import TensorBase
 from mortice.ops import factor
 from mortice.ops.creation import full
 from mortice.ops.data import range_of
@@ -35,6 +34,7 @@ from mortice.ops.norms import matrix_norm
 from mortice.ops.reduce import write_all
 from mortice.ops.strided import diagonal as _diagonal
 from mortice.shape import Size, broadcast, prod
+from mortice.tensor import TensorBase
 
 # ---- ranks, pseudo-inverses, least squares ----
 

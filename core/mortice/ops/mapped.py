@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mortice import op as _op
+from mortice import call as _call
 from mortice.mutation import check_writable, inplace
 from mortice.node import TENSOR_KERNELS
 from mortice.ops.data import tensor
@@ -15,7 +15,7 @@ from mortice.ops.movement import reshape
 def _on_host(name: str, self: Any, others: tuple[Any, ...], callable: Callable[..., Any]) -> Any:
     """Return what a Python function gives for the elements of tensors, one after the other."""
     for x in others:
-        _op.check_device(TENSOR_KERNELS.add.op, self, x)
+        _call.check_device(TENSOR_KERNELS.add.op, self, x)
         if x.dtype is not self.dtype:
             raise TypeError(f"{name}: expected tensors of one dtype; got {self.dtype} and {x.dtype}.")
     if any(x._rg for x in (self, *others)):

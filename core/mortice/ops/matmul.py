@@ -7,14 +7,15 @@ import operator
 from functools import lru_cache
 from typing import Any
 
-from mortice import op as _op
+from mortice import call as _call
 from mortice.backends.kernel_tools import is_number
 from mortice.dtype import dtype_of_all, promote_types
 from mortice.errors import DTypeError, ShapeError
+from mortice.formula import signature
 from mortice.modes import autocasting, modes
 from mortice.mutation import inplace
 from mortice.node import TENSOR_KERNELS, named, unbroadcast
-from mortice.op import TensorBase, op
+from mortice.op import op
 from mortice.ops import elementwise
 from mortice.ops.arguments import numpy_names
 from mortice.ops.arrange import _roll
@@ -22,7 +23,9 @@ from mortice.ops.gather import zero
 from mortice.ops.movement import _tensors, cast, expand, permute, reshape, unsqueeze
 from mortice.ops.norms import vector_norm
 from mortice.ops.strided import diagonal
+from mortice.rules import number_of
 from mortice.shape import Size, broadcast, check_dim, prod
+from mortice.tensor import TensorBase
 
 # ---- matmul ----
 
@@ -124,16 +127,16 @@ def _one_dtype(name: str, x: Any, y: Any) -> None:
 def _fallback(op: Any, x: Any, y: Any, out: Any) -> Any:
     """Take what is not the fast case: products do not promote."""
     _one_dtype("matmul", x, y)
-    return _op.slow(op, (x, y), {}, out)
+    return _call.slow(op, (x, y), {}, out)
 
 
-matmul = _op.binary(_matmul.op, _fallback)
+matmul = _call.binary(_matmul.op, _fallback)
 matmul.__name__ = matmul.__qualname__ = "matmul"
 matmul.__module__ = __name__
 matmul.__doc__ = """Multiply matrices: vectors count as rows or columns, leading dims broadcast. Dtypes must agree."""
 
 
-_promoting = _op.binary(_matmul.op, lambda op, x, y, out: _op.slow(op, (x, y), {}, out))
+_promoting = _call.binary(_matmul.op, lambda op, x, y, out: _call.slow(op, (x, y), {}, out))
 
 
 def matmul_operator(self: Any, other: Any) -> Any:
@@ -219,7 +222,7 @@ def inner(input: Any, other: Any, *, out: Any = None) -> Any:
                 f"{list(other.shape)}"
             )
         made = tensordot(input, other, ([-1], [-1]))
-    return made if out is None else _op.WRITE_OUT("inner", out, made)
+    return made if out is None else _call.WRITE_OUT("inner", out, made)
 
 
 def outer(input: Any, vec2: Any, *, out: Any = None) -> Any:
@@ -250,7 +253,7 @@ def _plus(name: str, input: Any, product: Any, beta: Any, alpha: Any, out: Any) 
     """Return beta * input + alpha * product; what beta = 0 leaves out may hold nan."""
     if not isinstance(input, TensorBase):
         raise TypeError(f"{name}: expected input to be a Tensor; got {type(input).__name__}.")
-    beta, alpha = _op.number_of(name, "beta", beta), _op.number_of(name, "alpha", alpha)
+    beta, alpha = number_of(name, "beta", beta), number_of(name, "alpha", alpha)
     product = _scaled(name, product, alpha)
     if input.dtype is not product.dtype:
         raise DTypeError(
@@ -262,7 +265,7 @@ def _plus(name: str, input: Any, product: Any, beta: Any, alpha: Any, out: Any) 
         made = elementwise._add(zero(added), product) if input._rg else product.clone() if product is input else product
     else:
         made = named(elementwise._add(_scaled(name, added, beta), product), f"{name.title()}Backward0")
-    return made if out is None else _op.WRITE_OUT(name, out, made)
+    return made if out is None else _call.WRITE_OUT(name, out, made)
 
 
 def _by_position(fn: Any, args: tuple[Any, ...], out: Any) -> Any:
@@ -270,7 +273,7 @@ def _by_position(fn: Any, args: tuple[Any, ...], out: Any) -> Any:
     tensors = [a for a in args if isinstance(a, TensorBase)]
     numbers = [a for a in args[:-2] if is_number(a)]
     names = "Tensor input,{} Tensor {}, Tensor {}, *, {}Tensor out = None".format
-    named = _op.signature(fn)[0][1:3]
+    named = signature(fn)[0][1:3]
     new = names("", *named, "Number beta = 1, Number alpha = 1, ")
     if len(tensors) != 3 or not 4 <= 3 + len(numbers) == len(args) < 6:
         got = ", ".join([type(a).__name__ for a in args])
@@ -306,7 +309,7 @@ def addr(input: Any, vec1: Any, vec2: Any, *old: Any, beta: Any = 1, alpha: Any 
     _rank("addr", vec1, "vec1", 1), _rank("addr", vec2, "vec2", 1)
     d = dtype_of_all((input, vec1, vec2))
     product = outer(cast(vec1, d), cast(vec2, d))
-    beta, alpha = _op.number_of("addr", "beta", beta), _op.number_of("addr", "alpha", alpha)
+    beta, alpha = number_of("addr", "beta", beta), number_of("addr", "alpha", alpha)
     for argument, value in (("beta", beta), ("alpha", alpha)):
         if isinstance(value, bool) and d.kind != "b":
             raise RuntimeError(f"addr: Boolean {argument} only supported for Boolean results; got {d}.")
@@ -315,7 +318,7 @@ def addr(input: Any, vec1: Any, vec2: Any, *old: Any, beta: Any = 1, alpha: Any 
             raise RuntimeError("For boolean inputs, argument beta and alpha must not be floating point numbers.")
         both = elementwise.mul(product, bool(alpha))
         made = both if not beta else TENSOR_KERNELS.logical_or(expand(cast(input, d), both.shape), both)
-        return made if out is None else _op.WRITE_OUT("addr", out, made)
+        return made if out is None else _call.WRITE_OUT("addr", out, made)
     return _plus("addr", cast(input, d), product, beta, alpha, out)
 
 
@@ -365,7 +368,7 @@ def multi_dot(tensors: Any, *, out: Any = None) -> Any:
                 f"multi_dot(): expected tensor {i} to have {'2' if inner_one else '1 or 2'} dims; got {len(x.shape)}."
             )
         _one_dtype("multi_dot", parts[0], x)
-        _op.check_device(_matmul.op, parts[0], x)
+        _call.check_device(_matmul.op, parts[0], x)
     row, column = len(parts[0].shape) == 1, len(parts[-1].shape) == 1
     if row:
         parts[0] = unsqueeze(parts[0], 0)
@@ -380,7 +383,7 @@ def multi_dot(tensors: Any, *, out: Any = None) -> Any:
     made = _chain(parts)
     shape = tuple(made.shape)[1 if row else 0 : 1 if column else 2]
     made = made if len(shape) == 2 else reshape(made, shape)
-    return made if out is None else _op.WRITE_OUT("multi_dot", out, made)
+    return made if out is None else _call.WRITE_OUT("multi_dot", out, made)
 
 
 def _chain(parts: list[Any]) -> Any:
@@ -450,7 +453,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
     left = reshape(permute(a, (*rest_a, *first)), (prod(shape_a), inside))
     right = reshape(permute(b, (*second, *rest_b)), (inside, prod(shape_b)))
     made = reshape(matmul(left, right), (*shape_a, *shape_b))
-    return made if out is None else _op.WRITE_OUT("tensordot", out, made)
+    return made if out is None else _call.WRITE_OUT("tensordot", out, made)
 
 
 @lru_cache(4096)
@@ -464,7 +467,7 @@ def kron(input: Any, other: Any, *, out: Any = None) -> Any:
     """Multiply every element of `input` with all of `other`: the Kronecker product."""
     spread, repeated, joined = _kron_shapes(input.shape, other.shape)
     made = reshape(elementwise.mul(reshape(input, spread), reshape(other, repeated)), joined)
-    return made if out is None else _op.WRITE_OUT("kron", out, made)
+    return made if out is None else _call.WRITE_OUT("kron", out, made)
 
 
 @autocasting
@@ -496,7 +499,7 @@ def linalg_cross(input: Any, other: Any, *, dim: int = -1, out: Any = None) -> A
         elementwise.mul(turned(input, -1), turned(other, -2)), elementwise.mul(turned(input, -2), turned(other, -1))
     )
     made = named(made, "LinalgCrossBackward0")
-    return made if out is None else _op.WRITE_OUT("cross", out, made)
+    return made if out is None else _call.WRITE_OUT("cross", out, made)
 
 
 @numpy_names

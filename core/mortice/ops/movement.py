@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from mortice import call as _call
 from mortice import node as _node
-from mortice import op as _op
+from mortice.call import as_view, run
 from mortice.dtype import DType, as_dtype, bool_, dtype_of_all
 from mortice.errors import DTypeError, ShapeError
 from mortice.graph import Node, next_seq
@@ -14,7 +15,8 @@ from mortice.levels import chain, raise_to, with_levels
 from mortice.modes import modes, special
 from mortice.mutation import OVERLAP, layout
 from mortice.node import TENSOR_KERNELS, named
-from mortice.op import TensorBase, as_view, op, run, same
+from mortice.op import op
+from mortice.rules import same
 from mortice.shape import (
     SIZES,
     Size,
@@ -27,7 +29,7 @@ from mortice.shape import (
     remembered,
     view_strides,
 )
-from mortice.tensor import make
+from mortice.tensor import TensorBase, make
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +73,7 @@ def cast(x: Any, dtype: DType) -> Any:
     return run(_CAST, (x,), {"dtype": dtype, "source": x.dtype}, dtype)
 
 
-_op.CAST = cast
+_call.CAST = cast
 TENSOR_KERNELS.define("astype", cast)
 
 
@@ -137,7 +139,7 @@ def transfer(x: Any, device: Any, later: bool = False) -> Any:
     return t
 
 
-_op.MOVE = transfer
+_call.MOVE = transfer
 
 
 # ---- views ----
@@ -520,7 +522,7 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None)
         d = dtype_of_all(parts)
     axis = check_dim("cat", dim if axis is None else axis, ndim)
     joined = _cat(*[x if x.dtype is d else cast(x, d) for x in kept], axis=axis)
-    return joined if out is None else _op.WRITE_OUT("cat", out, joined)
+    return joined if out is None else _call.WRITE_OUT("cat", out, joined)
 
 
 def _kernel_concat(arrays: Any, axis: int) -> Any:
@@ -570,7 +572,7 @@ def stack(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = Non
         d = dtype_of_all(parts)
     axis = check_dim("stack", dim if axis is None else axis, len(first) + 1)
     made = _stack(*[x if x.dtype is d else cast(x, d) for x in parts], axis=axis)
-    return made if out is None else _op.WRITE_OUT("stack", out, made)
+    return made if out is None else _call.WRITE_OUT("stack", out, made)
 
 
 # ---- memory formats: orders of strides; values never change ----

@@ -11,12 +11,14 @@ from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
 from mortice.mutation import inplace
 from mortice.node import named
-from mortice.op import TensorBase, broadcast, hold, op, same
+from mortice.op import op
 from mortice.ops.arguments import numpy_names
 from mortice.ops.data import number
 from mortice.ops.movement import cast, reshape
 from mortice.ops.random import bernoulli_mask
-from mortice.shape import Size, check_dim, prod
+from mortice.rules import hold, same
+from mortice.shape import Size, broadcast, check_dim, prod
+from mortice.tensor import TensorBase
 
 # ---- relu and the other straight lines ----
 

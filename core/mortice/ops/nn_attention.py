@@ -5,16 +5,17 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from mortice import op as _op
+from mortice import call as _call
 from mortice.dtype import DType, bfloat16, bool_, float16, float32, promote_types
 from mortice.errors import DTypeError, ShapeError, cast_hint
 from mortice.graph import Part
 from mortice.modes import autocasting, modes
 from mortice.node import TENSOR_KERNELS, named
-from mortice.op import Op, TensorBase, op
+from mortice.op import Op, op
 from mortice.ops.movement import expand, permute, reshape, unsqueeze
 from mortice.ops.nn_activation import keep_mask
 from mortice.shape import Size, broadcast, prod
+from mortice.tensor import TensorBase
 
 # ---- linear ----
 
@@ -87,7 +88,7 @@ def linear(input: Any, weight: Any, bias: Any = None, *, out: Any = None) -> Any
         result = _linear(input, weight) + bias
     else:
         result = _linear(input, weight) if bias is None else _linear(input, weight, bias)
-    return result if out is None else _op.WRITE_OUT("linear", out, result)
+    return result if out is None else _call.WRITE_OUT("linear", out, result)
 
 
 @autocasting

@@ -11,10 +11,12 @@ from typing import Any
 from mortice.backends.nn_common import transposed_size, window_count
 from mortice.errors import DTypeError, ShapeError, cast_hint
 from mortice.modes import autocasting
-from mortice.op import TensorBase, op, promote
+from mortice.op import op
 from mortice.ops.movement import reshape, unsqueeze
 from mortice.ops.nn_resize import _pad_border
+from mortice.rules import promote
 from mortice.shape import Size, channels_hint
+from mortice.tensor import TensorBase
 
 # ---- the ops; attributes are tuples, one int a spatial axis ----
 

@@ -10,7 +10,7 @@ from mortice.backends.nn_ctc import CTCKernels
 from mortice.dtype import DType, bfloat16, float16, float32, int64
 from mortice.errors import DTypeError, ShapeError
 from mortice.node import TENSOR_KERNELS
-from mortice.op import Op, TensorBase, op
+from mortice.op import Op, op
 from mortice.ops.creation import arange, full
 from mortice.ops.data import tensor
 from mortice.ops.gather import index_select
@@ -20,6 +20,7 @@ from mortice.ops.nn_loss import check_classes
 from mortice.ops.reduce import mean
 from mortice.ops.reduce import sum as add_up
 from mortice.shape import Size
+from mortice.tensor import TensorBase
 
 
 def _ctc_result(op: Op, d: DType) -> tuple[DType, Any]:

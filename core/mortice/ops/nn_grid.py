@@ -8,9 +8,10 @@ from typing import Any
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
 from mortice.node import TENSOR_KERNELS
-from mortice.op import TensorBase, op
+from mortice.op import op
 from mortice.ops.movement import broadcast_to, reshape, stack
 from mortice.shape import Size
+from mortice.tensor import TensorBase
 
 # ---- sampling ----
 

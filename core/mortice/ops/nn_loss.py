@@ -12,10 +12,11 @@ from mortice.errors import DTypeError, ShapeError
 from mortice.graph import Part
 from mortice.modes import modes
 from mortice.node import TENSOR_KERNELS
-from mortice.op import Op, TensorBase, op
+from mortice.op import Op, op
 from mortice.ops.data import range_of
 from mortice.ops.movement import cast, reshape
 from mortice.shape import SCALAR, Size, prod
+from mortice.tensor import TensorBase
 
 # ---- embedding ----
 

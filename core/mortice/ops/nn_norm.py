@@ -10,9 +10,11 @@ from mortice.levels import into_level
 from mortice.modes import no_grad
 from mortice.mutation import check_writable, write
 from mortice.node import TENSOR_KERNELS
-from mortice.op import Op, TensorBase, number_of, op
+from mortice.op import Op, op
 from mortice.ops.movement import clone, contiguous, expand, reshape
+from mortice.rules import number_of
 from mortice.shape import Size, channels_hint, prod
+from mortice.tensor import TensorBase
 
 _LOW = (float16, bfloat16)
 

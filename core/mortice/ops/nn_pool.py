@@ -6,15 +6,16 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from mortice import op as _op
+from mortice import call as _call
 from mortice.backends.nn_common import pool_count
 from mortice.dtype import DType, float64, int64
 from mortice.errors import ShapeError
 from mortice.modes import autocasting, modes
-from mortice.op import Op, TensorBase, op
+from mortice.op import Op, op
 from mortice.ops.movement import cast
 from mortice.ops.reduce import mean
 from mortice.shape import Size
+from mortice.tensor import TensorBase
 
 # ---- the ops; attributes are tuples, one int a spatial axis; the spatial axes are the last ones ----
 
@@ -355,7 +356,7 @@ def _average(
         divisor_override=divisor,
     )  # fmt: skip
     means = means if x is input else cast(means, int64)
-    return means if out is None else _op.WRITE_OUT(name, out, means)
+    return means if out is None else _call.WRITE_OUT(name, out, means)
 
 
 def avg_pool1d(

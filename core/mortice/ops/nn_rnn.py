@@ -13,11 +13,12 @@ from mortice.dtype import DType
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
 from mortice.node import TENSOR_KERNELS, named
-from mortice.op import Op, TensorBase, op
+from mortice.op import Op, op
 from mortice.ops.movement import cat, reshape, stack, unsqueeze
 from mortice.ops.nn_activation import dropout
 from mortice.ops.views import select, transpose
 from mortice.shape import Size
+from mortice.tensor import TensorBase
 
 # ---- the ops: the rows of x are steps of `batch_sizes` sequences each, one after the other ----
 

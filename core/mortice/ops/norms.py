@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from mortice import op as _op
+from mortice import call as _call
 from mortice.dtype import DType
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
-from mortice.op import op, real_part, reduced
+from mortice.op import op
 from mortice.ops.arguments import numpy_names
 from mortice.ops.complex import conj
 from mortice.ops.data import number
 from mortice.ops.elementwise import mul
 from mortice.ops.movement import cast, permute, reshape
 from mortice.ops.reduce import spread
+from mortice.rules import real_part, reduced
 from mortice.shape import check_dim, check_dims, prod
 
 
@@ -101,7 +102,7 @@ def vector_norm(
                 "have an identity"
             )
     made = _vector_norm(input, p=ord, axis=axes if input.shape else None, keepdims=keepdim)
-    return made if out is None else _op.WRITE_OUT("linalg.vector_norm", out, made)
+    return made if out is None else _call.WRITE_OUT("linalg.vector_norm", out, made)
 
 
 def _two(name: str, x: Any, dim: Any) -> tuple[int, int]:
@@ -142,7 +143,7 @@ def matrix_norm(
         made = made if keepdim else reshape(made, [n for d, n in enumerate(x.shape) if d not in (a, b)])
     else:
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
-    return made if out is None else _op.WRITE_OUT("linalg.matrix_norm", out, made)
+    return made if out is None else _call.WRITE_OUT("linalg.matrix_norm", out, made)
 
 
 def _extreme(x: Any, dim: int, largest: bool, keepdim: bool = False) -> Any:
@@ -186,6 +187,6 @@ def vecdot(x: Any, y: Any, *, dim: int = -1, out: Any = None) -> Any:
     product = mul(conj(x), y)
     check_dim("linalg.vecdot", dim, len(product.shape))
     made = product.sum(dim, dtype=x.dtype)
-    return made if out is None else _op.WRITE_OUT("linalg.vecdot", out, made)
+    return made if out is None else _call.WRITE_OUT("linalg.vecdot", out, made)
 
 

@@ -6,8 +6,10 @@ from typing import Any
 
 from mortice import return_types
 from mortice.dtype import int32
-from mortice.op import broadcast, op, promote, same
+from mortice.op import op
 from mortice.ops.reduce import write_all
+from mortice.rules import promote, same
+from mortice.shape import broadcast
 
 __all__ = ["frexp", "gcd", "lcm"]
 

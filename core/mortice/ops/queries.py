@@ -7,11 +7,11 @@ from typing import Any
 from mortice.backends.kernel_tools import is_number
 from mortice.dtype import DType
 from mortice.mutation import layout
-from mortice.op import TensorBase
 from mortice.ops.elementwise import common_dtype
 from mortice.ops.storage import TypedStorage, UntypedStorage
 from mortice.ops.strided import storage_offset
 from mortice.shape import prod
+from mortice.tensor import TensorBase
 
 
 def is_tensor(obj: Any) -> bool:

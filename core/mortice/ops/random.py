@@ -17,14 +17,14 @@ from mortice.errors import DTypeError
 from mortice.levels import chain, drawing, raise_to, stack
 from mortice.modes import modes
 from mortice.mutation import assign, check_writable, plain, stand_in, write
-from mortice.op import TensorBase, number_of
 from mortice.ops.creation import given, kind_of
 from mortice.ops.data import check_dtype, finish, from_host, range_of
 from mortice.ops.elementwise import where
 from mortice.ops.movement import cast, dense_order, in_format_like, in_order, keeps
 from mortice.ops.sort import searchsorted
+from mortice.rules import number_of
 from mortice.shape import Size, check_sizes, out_of_memory, prod
-from mortice.tensor import make
+from mortice.tensor import TensorBase, make
 
 __all__ = [
     "bernoulli", "get_rng_state", "initial_seed", "manual_seed", "multinomial", "normal", "rand", "rand_like",

@@ -10,20 +10,21 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from mortice import op as _op
+from mortice import call as _call
 from mortice import return_types
+from mortice.call import run
 from mortice.dtype import DType, as_dtype, bool_, uint8
 from mortice.errors import DimError, DTypeError
 from mortice.node import TENSOR_KERNELS, named
-from mortice.op import Op, TensorBase, accumulate, comparison, op, promote, reduced, run, to_scalar
-from mortice.op import (
-    indices as index_rule,
-)
+from mortice.op import Op, op
 from mortice.ops.arguments import numpy_names
 from mortice.ops.elementwise import maximum, minimum, where
 from mortice.ops.movement import cast, reshape
+from mortice.rules import accumulate, comparison, promote, reduced, to_scalar
+from mortice.rules import indices as index_rule
 from mortice.shape import Size, check_dim, check_dims
 from mortice.shape import prod as size_of
+from mortice.tensor import TensorBase
 
 __all__ = [
     "all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "count_nonzero", "max", "mean", "min", "nanmean",
@@ -85,7 +86,7 @@ def reduce_as(fn: Any, x: Any, dtype: DType | None, out: Any, **attrs: Any) -> A
         return fn(cast(x, dtype), **attrs, out=out)
     fn.op.rule(dtype)
     t = run(fn.op, (cast(x, dtype),), attrs, dtype)
-    return t if out is None else _op.WRITE_OUT(fn.op.name, out, t)
+    return t if out is None else _call.WRITE_OUT(fn.op.name, out, t)
 
 
 def dtype_of_out(fn: Any, x: Any, dtype: DType | None, out: Any) -> DType | None:
@@ -106,7 +107,7 @@ def write_all(name: str, out: Any, made: Any) -> Any:
         return made
     if len(out) != len(made):
         raise TypeError(f"{name}: expected out to have {len(made)} Tensors; got {len(out)}.")
-    return type(made)(*[_op.WRITE_OUT(name, o, t) for o, t in zip(out, made)])
+    return type(made)(*[_call.WRITE_OUT(name, o, t) for o, t in zip(out, made)])
 
 
 def flat_axis(x: Any, dim: Any, name: str) -> tuple[Any, int, bool]:
@@ -282,7 +283,7 @@ def nanmean(
     total = nansum(input, dim, keepdim, dtype=dtype_of_out(_mean, input, dtype, out))
     numbers = cast(sum(input.detach() == input.detach(), dim, keepdim), total.dtype)
     result = total / numbers
-    return result if out is None else _op.WRITE_OUT("nanmean", out, result)
+    return result if out is None else _call.WRITE_OUT("nanmean", out, result)
 
 
 # ---- truth ----
@@ -324,7 +325,7 @@ def _truth(fn: Any, input: Any, dim: Any, keepdim: bool, out: Any) -> Any:
         return t
     if out.dtype is not bool_ and out.dtype is not uint8:
         raise DTypeError(f"{name}: only supports bool tensor for result; got {out.dtype}.")
-    return _op.WRITE_OUT(name, out, t)
+    return _call.WRITE_OUT(name, out, t)
 
 
 @numpy_names

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from mortice.call import run
 from mortice.dtype import DType, bool_, uint8
 from mortice.errors import DTypeError
 from mortice.mutation import layout
 from mortice.node import TENSOR_KERNELS
-from mortice.op import op, run
+from mortice.op import op
 from mortice.shape import Size
 from mortice.tensor import make
 

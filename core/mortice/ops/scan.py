@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from mortice import op as _op
+from mortice import call as _call
 from mortice import return_types
 from mortice.dtype import DType, bool_
 from mortice.errors import ShapeError
 from mortice.node import TENSOR_KERNELS
-from mortice.op import accumulate, op, promote, same
+from mortice.op import op
 from mortice.ops.arguments import numpy_names
 from mortice.ops.compare import logical_xor
 from mortice.ops.elementwise import sub
 from mortice.ops.movement import cat, clone, reshape
 from mortice.ops.reduce import PAIR, dtype_of_out, flat_axis, reduce_as, selected, write_all
 from mortice.ops.views import narrow
+from mortice.rules import accumulate, promote, same
 from mortice.shape import check_dim
 
 __all__ = ["cummax", "cummin", "cumprod", "cumsum", "diff", "logcumsumexp"]
@@ -53,7 +54,7 @@ def _along(fn: Any, name: str, input: Any, dim: int, dtype: DType | None, out: A
     x, axis, scalar = flat_axis(input, dim, name)
     if scalar:
         made = reshape(reduce_as(fn, x, dtype_of_out(fn, x, dtype, out), None, axis=0), ())
-        return made if out is None else _op.WRITE_OUT(name, out, made)
+        return made if out is None else _call.WRITE_OUT(name, out, made)
     return reduce_as(fn, x, dtype, out, axis=axis)
 
 
@@ -185,4 +186,4 @@ def diff(
         late, early = narrow(x, axis, 1, size - 1), narrow(x, axis, 0, size - 1)
         x = logical_xor(late, early) if x.dtype is bool_ else sub(late, early)
     x = clone(x) if n == 0 else x
-    return x if out is None else _op.WRITE_OUT("diff", out, x)
+    return x if out is None else _call.WRITE_OUT("diff", out, x)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from mortice.call import check_device
 from mortice.errors import DTypeError, ShapeError
-from mortice.op import TensorBase, check_device
 from mortice.ops import elementwise
 from mortice.ops.gather import scatter_reduce
 from mortice.ops.movement import cast, expand, reshape
 from mortice.ops.scan import cumsum
 from mortice.ops.sort import searchsorted
 from mortice.shape import check_dim
+from mortice.tensor import TensorBase
 
 __all__ = ["segment_reduce"]
 

@@ -5,23 +5,24 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-from mortice import op as _op
+from mortice import call as _call
 from mortice import return_types
 from mortice.backends.kernel_tools import is_number
 from mortice.dtype import DType, bool_, int32, int64
 from mortice.errors import DTypeError, ShapeError
 from mortice.node import TENSOR_KERNELS
-from mortice.op import Op, TensorBase, op, same
-from mortice.op import indices as index_rule
+from mortice.op import Op, op
 from mortice.ops.arguments import numpy_names
 from mortice.ops.elementwise import common_dtype
 from mortice.ops.gather import gather
 from mortice.ops.movement import cast, reshape
 from mortice.ops.reduce import PAIR, flat_axis, selected, write_all
 from mortice.ops.views import movedim
+from mortice.rules import indices as index_rule
+from mortice.rules import same
 from mortice.shape import SCALAR, Size, check_dim
 from mortice.shape import prod as size_of
-from mortice.tensor import make
+from mortice.tensor import TensorBase, make
 
 __all__ = [
     "argsort", "bucketize", "isin", "msort", "searchsorted", "sort", "topk", "unique", "unique_consecutive",
@@ -75,13 +76,13 @@ def argsort(
     x, axis, scalar = flat_axis(input, dim, "argsort")
     order = _argsort(x, axis=axis, descending=bool(descending))
     order = reshape(order, ()) if scalar else order
-    return order if out is None else _op.WRITE_OUT("argsort", out, order)
+    return order if out is None else _call.WRITE_OUT("argsort", out, order)
 
 
 def msort(input: Any, *, out: Any = None) -> Any:
     """Sort along the first dim."""
     values = sort(input, 0).values
-    return values if out is None else _op.WRITE_OUT("msort", out, values)
+    return values if out is None else _call.WRITE_OUT("msort", out, values)
 
 
 def _topk_shape(name: str, shape: Size, *, axis: int, count: int, largest: bool) -> Size:
@@ -151,7 +152,7 @@ def _search(name: str, row: Any, input: Any, right: bool, side: str | None, out_
     found = _searchsorted(cast(row, d), cast(input, d), side="right" if right else "left")
     if out_int32:
         found = cast(found, int32)
-    return found if out is None else _op.WRITE_OUT(name, out, found)
+    return found if out is None else _call.WRITE_OUT(name, out, found)
 
 
 def searchsorted(
@@ -211,7 +212,7 @@ def isin(
         place = _searchsorted(row, x, side="left").clamp(max=n - 1)
         found = reshape(row[reshape(place, -1)], x.shape) == x
     found = ~found if invert else found
-    return found if out is None else _op.WRITE_OUT("isin", out, found)
+    return found if out is None else _call.WRITE_OUT("isin", out, found)
 
 
 # ---- distinct elements ----

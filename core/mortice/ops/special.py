@@ -7,12 +7,14 @@ from typing import Any
 
 from mortice.backends.kernel_tools import horner, in_float32, is_number, like, single
 from mortice.node import TENSOR_KERNELS
-from mortice.op import broadcast, floating, op, promote, same
+from mortice.op import op
 from mortice.ops import reduce
 from mortice.ops.creation import arange
 from mortice.ops.data import number
 from mortice.ops.elementwise import add, mul, undefined
 from mortice.ops.movement import unsqueeze
+from mortice.rules import floating, promote, same
+from mortice.shape import broadcast
 
 __all__ = [
     "digamma", "erf", "erfc", "erfinv", "igamma", "igammac", "lgamma", "logit", "mvlgamma", "polygamma", "sinc", "xlogy",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mortice.op import floating, op, same
+from mortice.op import op
+from mortice.rules import floating, same
 
 __all__ = ["i0"]
 

@@ -10,7 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from mortice.backends.kernel_tools import in_float32, is_number, like
-from mortice.op import broadcast, floating, op
+from mortice.op import op
+from mortice.rules import floating
+from mortice.shape import broadcast
 
 __all__: list[str] = []
 

@@ -6,14 +6,14 @@ import math
 import warnings
 from typing import Any
 
-from mortice import op as _op
+from mortice import call as _call
 from mortice import return_types
 from mortice.backends.kernel_tools import in_float32, is_number
 from mortice.dtype import DType, bfloat16, float16, float32, int64
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
 from mortice.node import named
-from mortice.op import Op, TensorBase, floating, op, promote, reduced
+from mortice.op import Op, op
 from mortice.ops.arguments import numpy_names
 from mortice.ops.blend import lerp
 from mortice.ops.data import range_of
@@ -37,9 +37,10 @@ from mortice.ops.reduce import (
 from mortice.ops.sort import sort
 from mortice.ops.unary import ceil, floor, round
 from mortice.ops.views import movedim
+from mortice.rules import floating, promote, reduced
 from mortice.shape import SCALAR, Size, check_dim
 from mortice.shape import prod as size_of
-from mortice.tensor import make
+from mortice.tensor import TensorBase, make
 
 __all__ = [
     "dist", "kthvalue", "logsumexp", "median", "mode", "nanmedian", "nanquantile", "norm",
@@ -264,7 +265,7 @@ def renorm(input: Any, p: float, dim: int, maxnorm: float, *, out: Any = None) -
     size = vector_norm("renorm", input, p, [d for d in range(ndim) if d != axis], True, wide)
     factor = where(size > maxnorm, maxnorm / (size + 1e-7), 1.0)
     made = named(mul(contiguous(input), cast(factor, input.dtype)), "RenormBackward0")
-    return made if out is None else _op.WRITE_OUT("renorm", out, made)
+    return made if out is None else _call.WRITE_OUT("renorm", out, made)
 
 
 @op(result=floating, shape=reduced, kernel="logsumexp", name="logsumexp")
@@ -421,7 +422,7 @@ def _quantile_arguments(name: str, input: Any, q: Any, interpolation: str) -> An
         raise ShapeError(f"{name}() q must be a scalar or 1D tensor; got shape {list(q.shape)}.")
     if q.dtype is not input.dtype:
         raise DTypeError(f"{name}() q tensor must be same dtype as the input tensor; got {q.dtype} and {input.dtype}.")
-    _op.check_device(_norm.op, input, q)
+    _call.check_device(_norm.op, input, q)
     ends = range_of(q) if size_of(q.shape) else None
     if ends is not None and not 0 <= ends[0] <= ends[1] <= 1:
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
@@ -460,7 +461,7 @@ def _quantile(
         values = reshape(values, (*q.shape, *[1] * ndim))
     elif not keepdim or not ndim:
         values = squeeze(values, axis)
-    return values if out is None else _op.WRITE_OUT(name, out, values)
+    return values if out is None else _call.WRITE_OUT(name, out, values)
 
 
 @numpy_names

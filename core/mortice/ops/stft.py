@@ -7,7 +7,7 @@ from typing import Any
 
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
-from mortice.op import TensorBase, op
+from mortice.op import op
 from mortice.ops.complex import view_as_real
 from mortice.ops.creation import ones
 from mortice.ops.data import range_of
@@ -18,6 +18,7 @@ from mortice.ops.nn_resize import pad
 from mortice.ops.unary import abs
 from mortice.ops.views import narrow
 from mortice.shape import Size
+from mortice.tensor import TensorBase
 
 # ---- the ops ----
 

@@ -14,7 +14,6 @@ from mortice.device import Device
 from mortice.dtype import DType, get_default_dtype, uint8
 from mortice.layout import contiguous_format, preserve_format
 from mortice.mutation import check_writable, layout
-from mortice.op import TensorBase
 from mortice.ops.creation import empty
 from mortice.ops.data import PINNING, check_dtype, is_array, is_sequence, share, tensor
 from mortice.ops.movement import cat, clone, format_of, format_strides
@@ -22,6 +21,7 @@ from mortice.ops.reinterpret import view_dtype
 from mortice.ops.strided import as_strided, storage_offset, whole
 from mortice.shape import Size, check_sizes, contiguous_strides, prod
 from mortice.shared import Block
+from mortice.tensor import TensorBase
 
 __all__ = ["TypedStorage", "UntypedStorage", "from_file", "resize_as_"]
 

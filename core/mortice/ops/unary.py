@@ -8,8 +8,10 @@ from typing import Any
 from mortice.dtype import DType, bool_
 from mortice.errors import DTypeError
 from mortice.node import TENSOR_KERNELS
-from mortice.op import Op, broadcast, floating, op, promote, real_part, same
+from mortice.op import Op, op
 from mortice.ops.elementwise import pow, zeros
+from mortice.rules import floating, promote, real_part, same
+from mortice.shape import broadcast
 
 __all__ = [
     "abs", "absolute", "acos", "acosh", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctanh", "asin", "asinh",

@@ -8,16 +8,17 @@ from functools import lru_cache
 from typing import Any
 from weakref import ref
 
-from mortice import op as _op
+from mortice import call as _call
+from mortice.call import as_view
 from mortice.errors import ShapeError
 from mortice.graph import Node, Slot, next_seq
 from mortice.modes import modes, no_grad
 from mortice.node import TENSOR_KERNELS
-from mortice.op import TensorBase, as_view
 from mortice.ops.arguments import numpy_names
 from mortice.ops.index import _SLICE, _slice
 from mortice.ops.movement import _permute, clone, expand, permute, reshape, transpose
 from mortice.shape import Size, broadcast, check_dim, check_dims, infer_shape, prod, remembered
+from mortice.tensor import TensorBase
 
 # ---- the same memory ----
 
@@ -220,7 +221,7 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
 def narrow_copy(input: Any, dim: int, start: Any, length: int, *, out: Any = None) -> Any:
     """Take `length` positions from `start` along a dim; a copy."""
     made = clone(narrow(input, dim, start, length))
-    return made if out is None else _op.WRITE_OUT("narrow_copy", out, made)
+    return made if out is None else _call.WRITE_OUT("narrow_copy", out, made)
 
 
 class PiecesNode(Node):

@@ -7,7 +7,7 @@ import sys
 import sysconfig
 from typing import Any, NamedTuple
 
-from mortice import op
+from mortice import call
 from mortice.tracing import Frame
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -45,7 +45,7 @@ def line(frame: Frame) -> Line:
     via, promoted = frame.outer.name, False
     while at is not None and _is_core(at):
         code = at.f_code
-        if code is op.slow.__code__:
+        if code is call.slow.__code__:
             via, promoted = at.f_locals["op"].name, True
         elif _is_public(code):
             via = code.co_name

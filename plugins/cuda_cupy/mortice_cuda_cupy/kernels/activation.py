@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 from mortice.backends import NamespaceBackend
-from mortice.backends.mixin import KernelMixin
+from mortice.backends.kernels import KernelMixin
 from mortice_cuda_cupy.kernels.launch import FLOATS, Program, contiguous, empty, over_elements
 
 _ONE = "LeakyRelu Hardsigmoid Hardswish Elu Sigmoid Logsigmoid Softplus Mish Silu Gelu GeluTanh"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mortice.backends import NamespaceBackend
-from mortice.backends.mixin import KernelMixin
+from mortice.backends.kernels import KernelMixin
 from mortice_cuda_cupy.kernels.launch import (
     FLOATS,
     MAX_BLOCKS,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mortice.backends import NamespaceBackend
-from mortice.backends.mixin import KernelMixin
+from mortice.backends.kernels import KernelMixin
 from mortice_cuda_cupy.kernels.launch import FLOATS, Program, contiguous, empty, float32, over_elements, over_rows, prod
 
 _ROWS = [

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mortice.backends import NamespaceBackend
-from mortice.backends.mixin import KernelMixin
+from mortice.backends.kernels import KernelMixin
 from mortice.backends.nn_common import pool_count
 from mortice_cuda_cupy.kernels.launch import FLOATS, Program, contiguous, empty, float32, over_elements, prod
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mortice.backends import DType, NamespaceBackend
-from mortice.backends.mixin import KernelMixin
+from mortice.backends.kernels import KernelMixin
 from mortice_cuda_cupy.kernels.launch import FLOATS, Program, contiguous, empty, float32, over_elements, prod
 
 DRAWS = Program(

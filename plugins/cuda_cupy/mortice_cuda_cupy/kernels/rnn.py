@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mortice.backends import NamespaceBackend
-from mortice.backends.mixin import KernelMixin
+from mortice.backends.kernels import KernelMixin
 from mortice.backends.nn_common import narrow, widen
 from mortice.backends.nn_rnn import layer_steps, states_before
 from mortice_cuda_cupy.kernels.launch import FLOATS, Program, contiguous, empty, float32, float64, over_elements

@@ -1,0 +1,425 @@
+"""The call path: what happens when an op is called.
+
+It is compiled once per operation: `unary`, `binary` and `general` below return the function that users call. Each starts
+with the case that matters (tensors of one backend and one dtype: kernel, wrap, record if needed) and leaves everything
+else (Python numbers, promotion, errors, memory that ends) to `slow`.
+"""
+
+from __future__ import annotations
+
+from weakref import ref
+
+from mortice import fast
+from mortice.dtype import dtype_of_all, int64, scalar_dtype
+from mortice.errors import DeviceError
+from mortice.formula import Differentiable
+from mortice.modes import modes, special
+from mortice.node import Const, new, record, record_one, record_two
+from mortice.rules import number_of, same
+from mortice.shape import SCALAR, Size, broadcast, out_of_memory
+from mortice.tensor import TensorBase, make
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from mortice.op import Op
+
+Tensor: Any = None  # the public class, set by `methods`; a name of this module, which is read faster than an attribute
+
+
+def run(op: Op, args: Sequence[Any], attrs: dict[str, Any], result: Any = None) -> Any:
+    """Apply an op to operands that are ready: tensors of one device and the compute dtype, numbers, None.
+
+    `result` is the dtype (or dtypes) of the result; None asks the op's rule about the first tensor's dtype.
+    """
+    first: Any = None
+    shapes: list[Any] = []
+    buffers, recorded = [], False
+    for a in args:
+        if isinstance(a, TensorBase):
+            if first is None:
+                first = a
+            shapes.append(a.shape)
+            buffers.append(a._data)
+            recorded = recorded or a._rg
+        else:
+            shapes.append(() if a is None or isinstance(a, (int, float, complex)) else a)
+            buffers.append(a)
+    if first is None:
+        raise TypeError(f"{op.name}: expected at least one Tensor; got {', '.join(type(a).__name__ for a in args)}.")
+    device = first._device
+    if result is None:
+        result = op.rule(first.dtype)[1]
+    shape = op.shape(op.name, *shapes, **attrs) if op.shape is not None else None
+    try:
+        out = device.table[op](*buffers, **attrs)
+    except MemoryError as error:
+        raise out_of_memory(op.name, shape, result, error) from None
+    if type(out) is tuple:
+        if shape is None:
+            shape = tuple([Size(device.backend.shape_of(o)) for o in out])
+        elif type(shape) is not tuple:
+            shape = (shape,) * len(out)
+        results = result if type(result) is tuple else (result,) * len(out)
+        t: Any = tuple([make(o, device, d, s) for o, d, s in zip(out, results, shape)])
+        if modes.inference:
+            for r in t:
+                r.__dict__["_inference"] = True
+    else:
+        t = make(out, device, result, Size(device.backend.shape_of(out)) if shape is None else shape)
+        if modes.inference and not op.view:  # a view is what its base is
+            t.__dict__["_inference"] = True
+    if recorded and modes.grad:
+        record(op, [a if isinstance(a, TensorBase) else Const(a) for a in args], attrs, out, t)
+    if op.view:
+        link_view(t, first, op, attrs)
+    return t
+
+
+def link_view(t: Any, x: Any, op: Op, attrs: dict[str, Any]) -> None:
+    """Make `t` share the storage of `x`, of which it is a view."""
+    storage = x._storage
+    if storage is None:
+        storage = x.own_storage()
+    t._storage = storage
+    t._steps = (x._steps, op, attrs)
+    t._viewed = x if x._viewed is None else x._viewed
+    t._note = x._note
+    storage.add(t)
+    if special[0] and not modes.grad and not t._note:
+        t._note = "no_grad"
+
+
+def as_view(op: Op, x: Any, data: Any, size: Size, attrs: Any) -> Any:
+    """Wrap the buffer of a view that is already made: the short way for reshape and slices, `link_view` spelled out.
+
+    Attributes may come as a tuple of their values, or as None for the size alone: their dict is made where somebody asks.
+    """
+    t = new(Tensor)
+    t._data = data
+    t._device = x._device
+    t.dtype = x.dtype
+    t.shape = size
+    t._rg = False
+    t._node = t._leaf = None
+    storage = x._storage
+    if storage is None:
+        storage = x.own_storage()
+    t._storage = storage
+    t._steps = (x._steps, op, attrs or size)
+    t._viewed = x if x._viewed is None else x._viewed
+    t._note = x._note
+    aliases = storage.aliases
+    if aliases.last() is None:  # the usual case: the view before this one has gone
+        aliases.last = ref(t)
+    else:
+        storage.add(t)
+    if special[0] and not modes.grad:
+        t._note = t._note or "no_grad"
+    elif x._rg:
+        record_one(op, x, data, t, attrs)
+    return t
+
+
+def advice(value: Any) -> str:
+    """Name the type of what is no tensor, and say what to do."""
+    asks = hasattr(type(value), "__torch_function__")
+    todo = "import mortice.overrides, which lets functions ask its __torch_function__," if asks else "Use mortice.tensor(...)"
+    return f"{type(value).__name__}. {todo} first."
+
+
+def foreign(op: Op, value: Any) -> TypeError:
+    """Return the error for an operand that is no tensor and no number."""
+    return TypeError(f"{op.name}: expected Tensors or numbers; got {advice(value)}")
+
+
+def check_device(op: Op, x: Any, y: Any) -> None:
+    """Refuse operands of different devices or backends; of one place at different levels they may be."""
+    a, b = x._device.base, y._device.base
+    if a is not b:
+        if a.backend is b.backend:
+            raise DeviceError(
+                f"{op.name}: Expected all tensors to be on the same device; got {a} and {b}. "
+                f"Move one of them with .to('{a}')."
+            )
+        raise DeviceError(
+            f"{op.name}: Expected all tensors to be on the same device and backend; got {a} ({a.backend.name}) and "
+            f"{b} ({b.backend.name}). Move one of them with .to(backend='{a.backend.name}')."
+        )
+
+
+def one_place(op: Op, args: Sequence[Any], tensors: Sequence[Any]) -> list[Any]:
+    """Return operands of one device; a tensor without dims on the CPU joins elementwise what is elsewhere."""
+    home = next((t._device for t in tensors if t.shape or t._device.type != "cpu"), tensors[0]._device)
+    moved = []
+    for a in args:
+        if isinstance(a, TensorBase) and a._device.base is not home.base:
+            if not op.scalars or a.shape or a._device.type != "cpu" or home.type == "cpu":
+                check_device(op, tensors[0], next(t for t in tensors if t._device.base is not tensors[0]._device.base))
+            a = MOVE(a, home.base)
+        moved.append(a)
+    return moved
+
+
+def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None) -> Any:
+    """Apply an op to operands as the user gave them: promote, convert numbers, check devices; write `out`."""
+    if out is not None:
+        written = DIRECTLY(op, out, args, attrs)
+        if written is not None:
+            return written
+    for name, value in attrs.items():
+        if isinstance(value, TensorBase):
+            attrs[name] = number_of(op.name, name, value)
+    tensors, numbers = [], []
+    given = args
+    args = list(args) if modes.autocast is None or out is not None else modes.autocast.operands(op.name, args)
+    for i, a in enumerate(args):
+        if isinstance(a, TensorBase):
+            tensors.append(a)
+        elif isinstance(a, (int, float, complex)):
+            numbers.append(a)
+        elif a is not None:
+            args[i] = converted = as_operand(op, a)
+            (tensors if isinstance(converted, TensorBase) else numbers).append(converted)
+        elif op.scalars and len(args) == 2:  # neither of two operands may be left out
+            raise foreign(op, a)
+    if not tensors or (numbers and not op.scalars):
+        if op.scalars == "alone" and len(numbers) == len(args):
+            return slow(op, [FROM_NUMBER(args[0]), *args[1:]], attrs, out)
+        got = ", ".join(type(a).__name__ for a in args)
+        raise TypeError(f"{op.name}: expected {'a Tensor' if not tensors else 'Tensors'}; got {got}.")
+    first = tensors[0]
+    kept = [args[i] for i in op.fixed if i < len(args)]
+    moving = [t for t in tensors if not any(t is f for f in kept)]
+    for t in tensors[1:]:
+        if t._device is not first._device:
+            return ACROSS_LEVELS(op, one_place(op, args, tensors), attrs, out)
+    d = dtype_of_all(moving, numbers)
+    if numbers and op.operand is not None:
+        for a in (*moving, *numbers):
+            op.operand(op, a.dtype if isinstance(a, TensorBase) else scalar_dtype(a))
+    compute, result = op.rule(d)
+    for i, a in enumerate(args):
+        if i in op.fixed:
+            continue
+        if isinstance(a, TensorBase):
+            if a.dtype is not compute:
+                args[i] = CAST(a, compute)
+        elif a is not None:
+            args[i] = op.number(op, a, compute, i)
+    if op.check is not None:
+        op.check(op.name, *args, **attrs)
+    t = run(op, args, attrs, result)
+    if out is not None:
+        shared = op.view or any([a._data is t._data for a in args if isinstance(a, TensorBase)])
+        t = WRITE_OUT(op.name, out, t, op, not shared)
+    if op.observer is not None:
+        op.observer(op, given, attrs, t)
+    return t
+
+
+def as_operand(op: Op, value: Any) -> Any:
+    """Turn an operand of another library into a number, if it is one; refuse the rest."""
+    if getattr(value, "shape", ()):
+        raise foreign(op, value)
+    if hasattr(value, "shape") and hasattr(value, "item"):
+        return value.item()
+    if hasattr(value, "__index__"):
+        return value.__index__()
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "__float__"):
+        return float(value)
+    raise foreign(op, value)
+
+
+# Filled in by `ops.movement` (the cast, the move to a device), `ops.data` (a tensor of a number), `mutation` (writing into a
+# given tensor, at once where it can be) and `levels` (operands of several levels): all are written with ops.
+CAST: Callable[..., Any] = slow
+MOVE: Callable[..., Any] = slow
+FROM_NUMBER: Callable[..., Any] = slow
+WRITE_OUT: Callable[..., Any] = slow
+DIRECTLY: Callable[..., Any] = slow
+ACROSS_LEVELS: Callable[..., Any] = slow
+
+
+as_view = fast.install(Differentiable, as_view)
+
+
+def unary(op: Op) -> Callable[..., Any]:
+    """Compile an op of one tensor without attributes, whose shape is the tensor's or none."""
+    same_dtype = op.same_dtype
+    elementwise = op.shape is same
+
+    def call(input: Any, *, out: Any = None) -> Any:
+        try:
+            result = same_dtype[input.dtype]
+            device = input._device
+        except (AttributeError, KeyError):
+            return slow(op, (input,), {}, out)
+        if out is not None or (special[0] and modes.rerouted):
+            return slow(op, (input,), {}, out)
+        try:
+            data = device.table[op](input._data)
+        except MemoryError:
+            return slow(op, (input,), {})
+        t = new(Tensor)
+        t._data = data
+        t._device = device
+        t.dtype = result
+        t.shape = input.shape if elementwise else SCALAR
+        t._rg = False
+        t._node = t._storage = t._leaf = None
+        if input._rg and (not special[0] or modes.grad) and op.no_grad_reason is None:
+            record_one(op, input, data, t)
+        return t
+
+    return fast.stand_before(fast.ONE, op, call, None if elementwise else SCALAR)
+
+
+def _slow_two(op: Op, x: Any, y: Any, out: Any) -> Any:
+    return slow(op, (x, y), {}, out)
+
+
+def binary(op: Op, fallback: Callable[..., Any] = _slow_two) -> Callable[..., Any]:
+    """Compile an op of two operands without attributes; `fallback(op, x, y, out)` takes what is not the fast case."""
+    same_dtype = op.same_dtype
+    shape_rule: Any = op.shape
+
+    def call(input: Any, other: Any, *, out: Any = None) -> Any:
+        try:
+            device = input._device
+            if (
+                other._device is not device
+                or other.dtype is not input.dtype
+                or out is not None
+                or (special[0] and modes.rerouted)
+            ):
+                return fallback(op, input, other, out)
+            result = same_dtype[input.dtype]
+            if (shape := input.shape) != other.shape or shape_rule is not broadcast:
+                shape = shape_rule(op.name, shape, other.shape)
+        except (AttributeError, KeyError):
+            kind = type(other)
+            if (kind is float or kind is int) and out is None and isinstance(input, TensorBase):
+                return with_number(input, other, False)
+            kind = type(input)
+            if (kind is float or kind is int) and out is None and isinstance(other, TensorBase):
+                return with_number(other, input, True)
+            return fallback(op, input, other, out)
+        try:
+            data = device.table[op](input._data, other._data)
+        except MemoryError:
+            return fallback(op, input, other, None)
+        t = new(Tensor)
+        t._data = data
+        t._device = device
+        t.dtype = result
+        t.shape = shape
+        t._rg = False
+        t._node = t._storage = t._leaf = None
+        if (input._rg or other._rg) and (not special[0] or modes.grad) and op.no_grad_reason is None:
+            record_two(op, input, other, data, t)
+        return t
+
+    def with_number(x: Any, value: Any, swapped: bool) -> Any:
+        d = x.dtype
+        result = same_dtype.get(d)
+        plain = d.kind == "f" or (d is int64 and type(value) is int and -(1 << 63) <= value < 1 << 63)
+        if result is None or not plain or not op.scalars or (special[0] and modes.rerouted):
+            return slow(op, (value, x) if swapped else (x, value), {})
+        device = x._device
+        try:
+            data = device.table[op](value, x._data) if swapped else device.table[op](x._data, value)
+        except MemoryError:
+            return slow(op, (value, x) if swapped else (x, value), {})
+        t = make(data, device, result, x.shape)
+        if x._rg and (not special[0] or modes.grad) and op.no_grad_reason is None:
+            value = Const(value)
+            if swapped:
+                record_two(op, value, x, data, t)
+            else:
+                record_two(op, x, value, data, t)
+        return t
+
+    return fast.stand_before(fast.TWO, op, call, shape_rule)
+
+
+def unary_with_attributes(op: Op) -> Callable[..., Any]:
+    """Compile an op of one tensor and attributes, with one output and a shape rule."""
+    same_dtype = op.same_dtype
+    shape_rule: Any = op.shape
+
+    def call(input: Any, *, out: Any = None, **attrs: Any) -> Any:
+        try:
+            result = same_dtype[input.dtype]
+            device = input._device
+        except (AttributeError, KeyError):
+            return slow(op, (input,), attrs, out)
+        if out is not None or (special[0] and modes.rerouted):
+            return slow(op, (input,), attrs, out)
+        for value in attrs.values():
+            if isinstance(value, TensorBase):
+                return slow(op, (input,), attrs)
+        shape = shape_rule(op.name, input.shape, **attrs)
+        try:
+            data = device.table[op](input._data, **attrs)
+        except MemoryError:
+            return slow(op, (input,), attrs)
+        t = new(Tensor)
+        t._data = data
+        t._device = device
+        t.dtype = result
+        t.shape = shape
+        t._rg = False
+        t._node = t._storage = t._leaf = None
+        if input._rg and (not special[0] or modes.grad) and op.no_grad_reason is None:
+            record_one(op, input, data, t, attrs)
+        return t
+
+    return fast.stand_before(fast.ATTRIBUTES, op, call, None if shape_rule is same else shape_rule)
+
+
+def viewing(op: Op) -> Callable[..., Any]:
+    """Compile a view of one tensor under attributes, in the tensor's own dtype."""
+    shape_rule: Any = op.shape
+
+    def call(input: Any, *, out: Any = None, **attrs: Any) -> Any:
+        if out is not None or not isinstance(input, TensorBase) or (special[0] and modes.rerouted):
+            return slow(op, (input,), attrs, out)
+        shape = shape_rule(op.name, input.shape, **attrs)
+        return as_view(op, input, input._device.table[op](input._data, **attrs), shape, attrs)
+
+    return fast.stand_before(fast.VIEW, op, call, shape_rule)
+
+
+def general(op: Op) -> Callable[..., Any]:
+    """Compile any other op: attributes as keywords, any number of operands."""
+    fixed = op.fixed
+    lead = min({*range(len(op.inputs))} - fixed, default=-1)  # the first operand that takes part in promotion
+
+    def call(*args: Any, out: Any = None, **attrs: Any) -> Any:
+        if out is None and op.check is None and lead >= 0 and not (special[0] and modes.autocast is not None):
+            try:
+                first = args[lead]
+                d = first.dtype
+                result = op.same_dtype.get(d)
+                if result is not None:
+                    device = first._device
+                    i = 0
+                    for a in args:
+                        if a is not None and (a._device is not device or (a.dtype is not d and i not in fixed)):
+                            break
+                        i += 1
+                    else:
+                        for value in attrs.values():
+                            if isinstance(value, TensorBase):
+                                return slow(op, args, attrs)
+                        return run(op, args, attrs, result)
+            except (AttributeError, IndexError):
+                pass
+        return slow(op, args, attrs, out)
+
+    if op.check is not None or op.shape is None or op.view or lead < 0:
+        return call
+    return fast.stand_before(fast.ANY, op, call, None if op.shape is same and not lead else op.shape)

@@ -1,0 +1,139 @@
+"""The rules that ops name: which dtype they compute in and give, which shape results have, what a Python number becomes."""
+
+from __future__ import annotations
+
+import functools
+from math import isfinite
+
+from mortice.dtype import DType, bool_, finfo, get_default_dtype, iinfo, int64
+from mortice.shape import SCALAR, Size, reduced_shape
+from mortice.tensor import TensorBase
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from mortice.op import Op
+
+
+# ---- dtype rules: (op, dtype of the operands together) -> (dtype to compute in, dtype of the result) ----
+
+
+def promote(op: Op, d: DType) -> tuple[DType, DType]:
+    """The operands' common dtype."""
+    return d, d
+
+
+def floating(op: Op, d: DType) -> tuple[DType, DType]:
+    """Like promote; integers and bools compute in the default float dtype."""
+    if d.kind in "bui":
+        d = get_default_dtype()
+    return d, d
+
+
+def comparison(op: Op, d: DType) -> tuple[DType, DType]:
+    """Compute in the common dtype, give bool."""
+    return d, bool_
+
+
+def logical(op: Op, d: DType) -> tuple[DType, DType]:
+    """Read every operand as a truth value, give bool."""
+    return bool_, bool_
+
+
+def accumulate(op: Op, d: DType) -> tuple[DType, DType]:
+    """Bools and integers add up in int64."""
+    return (int64, int64) if d.kind in "bui" else (d, d)
+
+
+def indices(op: Op, d: DType) -> tuple[DType, DType]:
+    """Give int64 positions."""
+    return d, int64
+
+
+def real_part(op: Op, d: DType) -> tuple[DType, DType]:
+    """Complex gives the real dtype of its parts."""
+    return d, d.to_real()
+
+
+# ---- shape rules: (op name, shapes..., **attributes) -> shape of the result ----
+
+
+def same(name: str, shape: Size, *rest: Any, **attrs: Any) -> Size:
+    """The first operand's shape."""
+    return shape
+
+
+def to_scalar(name: str, shape: Size) -> Size:
+    """No dims."""
+    return SCALAR
+
+
+@functools.lru_cache(4096)  # shapes recur, and a look-up costs a fifth
+def reduced(name: str, shape: Size, *, axis: Any, keepdims: bool, **attrs: Any) -> Size:
+    """Without the reduced axes, or with them as 1."""
+    if axis is None and not keepdims:
+        return SCALAR
+    dims = range(len(shape)) if axis is None else (axis,) if isinstance(axis, int) else axis
+    return reduced_shape(shape, dims, keepdims)
+
+
+# ---- number rules: (op, number, dtype to compute in, position) -> the number as the kernel gets it ----
+
+
+def hold(name: str, value: Any, d: DType) -> Any:
+    """Return a number as dtype `d` holds it, else refuse it; below zero they wrap in unsigned dtypes, as in PyTorch."""
+    kind = d.kind
+    if kind == "c":
+        return complex(value)
+    if not isinstance(value, complex):
+        if kind == "f":
+            value = float(value)
+            if -448.0 <= value <= 448.0 or abs(value) <= finfo(d).max or not isfinite(value):  # every float dtype has 448
+                return value
+            raise RuntimeError(f"{name}: value cannot be converted to type {d.name} without overflow; got {value}.")
+        if kind == "b":
+            return bool(value)
+        limits = _LIMITS.get(d) or _LIMITS.setdefault(d, iinfo(d))
+        if (-limits.max if kind == "u" else limits.min) <= value <= limits.max:
+            value = int(value)
+            return value if value >= limits.min else value + limits.max + 1
+    raise RuntimeError(f"{name}: value cannot be converted to type {d.name} without overflow; got {value}.")
+
+
+def fit_number(op: Op, value: Any, d: DType, position: int = 0) -> Any:
+    """Refuse a number that the dtype cannot hold; one that stands for an operand may overflow as a float."""
+    if d.kind == "f" and not isinstance(value, complex):
+        return float(value)
+    return bool(value) if d.kind == "b" else hold(op.name, value, d)
+
+
+_LIMITS: dict[DType, iinfo] = {}
+
+
+def wrap_number(op: Op, value: Any, d: DType, position: int = 0) -> Any:
+    """Wrap a number in integer dtypes: what is computed modulo a power of 2 comes out the same."""
+    if d.kind not in "ui":
+        return fit_number(op, value, d)
+    value = int(value)
+    limits = _LIMITS.get(d) or _LIMITS.setdefault(d, iinfo(d))
+    if limits.min <= value <= limits.max:
+        return value
+    return (value - limits.min) % (1 << limits.bits) + limits.min
+
+
+def wrap_operand(op: Op, value: Any, d: DType, position: int = 0) -> Any:
+    """Wrap a number of at most 64 bits in integer dtypes, as PyTorch does wherever one stands for a tensor."""
+    if d.kind in "ui" and not -(1 << 63) <= value < 1 << 64:
+        raise OverflowError(f"{op.name}: int too big to convert; got {value}, which takes more than 64 bits.")
+    return wrap_number(op, value, d)
+
+
+def number_of(name: str, argument: str, value: Any) -> Any:
+    """Return an argument that is a number, also where it came in a tensor; with dims or a gradient that is refused."""
+    if not isinstance(value, TensorBase):
+        return value
+    if value.shape or value._rg:
+        what = f"of shape {tuple(value.shape)}" if value.shape else "that requires grad"
+        raise TypeError(f"{name}: expected a number for {argument}; got a Tensor {what}. Use .item() where one is meant.")
+    return value.item()  # type: ignore[attr-defined]
