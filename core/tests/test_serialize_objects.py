@@ -412,3 +412,11 @@ def test_pytorch_s_names_have_one_place_here(name):
         assert f"{found.__module__}.{found.__qualname__}" == want
     else:
         assert found == want  # which asks classes, if there are any
+
+
+def test_a_bound_method_of_a_tensor_is_read_but_not_among_weights():
+    x = mt.arange(4.0)
+    got = round_trip([x.add, x.reshape], weights_only=False)
+    assert got[0](1).tolist() == [1, 2, 3, 4] and got[1](2, 2).shape == (2, 2)
+    with pytest.raises(pickle.UnpicklingError):
+        round_trip([x.add], weights_only=True)

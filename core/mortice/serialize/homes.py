@@ -104,6 +104,10 @@ def attribute(owner: Any, name: Any, may_make: Any) -> Any:
         found = owner.get(name)
         if found is not None:
             return found
+    elif isinstance(name, str) and isinstance(owner, TensorBase):
+        found = _Functions("Tensor").get(name)
+        if found is not None:
+            return types.MethodType(found, owner)
     elif isinstance(name, str) and may_make(owner if isinstance(owner, type) else type(owner)):
         kinds = owner.__mro__ if isinstance(owner, type) else type(owner).__mro__
         found = next((c.__dict__[name] for c in kinds if name in c.__dict__), None)
