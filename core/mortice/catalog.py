@@ -7,10 +7,10 @@ from __future__ import annotations
 
 OPS = (
     "mutation", "ops.arrange", "ops.blend", "ops.compare", "ops.complex", "ops.elementwise", "ops.factor",
-    "ops.fft", "ops.gather", "ops.index", "ops.ldl", "ops.matmul", "ops.movement", "ops.nn_activation",
-    "ops.nn_attention", "ops.nn_conv", "ops.nn_ctc", "ops.nn_grid", "ops.nn_loss", "ops.nn_norm",
-    "ops.nn_pair_loss", "ops.nn_pool", "ops.nn_resize", "ops.nn_rnn", "ops.norms", "ops.parts", "ops.reduce",
-    "ops.reflections", "ops.reinterpret", "ops.scan", "ops.sort", "ops.special", "ops.special_bessel",
+    "ops.fft", "ops.gather", "ops.index_advanced", "ops.index_basic", "ops.ldl", "ops.matmul", "ops.movement",
+    "ops.nn_activation", "ops.nn_attention", "ops.nn_conv", "ops.nn_ctc", "ops.nn_grid", "ops.nn_loss",
+    "ops.nn_norm", "ops.nn_pair_loss", "ops.nn_pool", "ops.nn_resize", "ops.nn_rnn", "ops.norms", "ops.parts",
+    "ops.reduce", "ops.reflections", "ops.reinterpret", "ops.scan", "ops.sort", "ops.special", "ops.special_bessel",
     "ops.special_polynomial", "ops.statistics", "ops.stft", "ops.strided", "ops.unary",
 )  # fmt: skip
 
@@ -202,7 +202,8 @@ TENSOR_KERNELS = {
     ),
     "ops.fft": "fftn ifftn irfftn rfftn",
     "ops.gather": "fill gather scatter_add scatter_combine scatter_write take_along_axis",
-    "ops.index": "getitem index_add index_write setitem take",
+    "ops.index_advanced": "index_add index_write take",
+    "ops.index_basic": "getitem setitem",
     "ops.ldl": "linalg_ldl_factor linalg_ldl_solve",
     "ops.matmul": "euclidean_distance matmul",
     "ops.movement": "astype broadcast_to cast cat concat contiguous copy permute_dims reshape stack view",

@@ -18,7 +18,7 @@ from mortice.op import op
 from mortice.ops.arguments import numpy_names
 from mortice.ops.creation import filled, finish, resolve
 from mortice.ops.data import check_dtype, tensor
-from mortice.ops.index import _take, flat_nonzero
+from mortice.ops.index_advanced import _take, flat_nonzero
 from mortice.ops.movement import (
     _tensors,
     cast,

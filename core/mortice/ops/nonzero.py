@@ -7,7 +7,7 @@ from typing import Any
 
 from mortice import call as _call
 from mortice.dtype import int64
-from mortice.ops.index import along_dims, flat_nonzero
+from mortice.ops.index_advanced import along_dims, flat_nonzero
 from mortice.ops.movement import cat, reshape
 from mortice.shape import Size
 from mortice.tensor import make

@@ -12,7 +12,7 @@ from mortice.mutation import layout
 from mortice.node import TENSOR_KERNELS
 from mortice.op import op
 from mortice.ops.creation import empty
-from mortice.ops.index import _slice
+from mortice.ops.index_basic import _slice
 from mortice.ops.movement import _is_row_major, _view, cast, permute, reshape
 from mortice.ops.reinterpret import view_dtype
 from mortice.shape import Size, check_dim, contiguous_strides, prod
