@@ -60,6 +60,8 @@ _jit_set_profiling_executor = _jit_set_profiling_mode
 
 
 def __getattr__(name: str) -> Any:
+    if name == "_VariableFunctions":
+        return import_module("mortice")
     if name == "_LinAlgError":
         return import_module("mortice.linalg").LinAlgError
     if name in ("DisableTorchFunction", "DisableTorchFunctionSubclass"):

@@ -175,6 +175,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         rrelu,
         rrelu_,
     )
+    from mortice.nn.utils.weight_norm import _weight_norm, norm_except_dim
     from mortice.ops import nn as _nn
     from mortice.ops.arrange import (
         as_strided_,
@@ -466,6 +467,8 @@ _LEFT_OUT = {
 
 
 _WHERE = _look_up(_PUBLIC)
+# Other addresses of what is elsewhere, which PyTorch has without an import.
+_UNASKED = ("_VF", "_dynamo", "_functorch", "_inductor", "_subclasses", "_tensor", "_tensor_str", "_utils")
 
 
 def __getattr__(name: str) -> object:
@@ -473,7 +476,7 @@ def __getattr__(name: str) -> object:
         return [n for n in __dir__() if not n.startswith("_")]
     where = _WHERE.get(name)
     if where is None:
-        if name in ("_dynamo", "_functorch", "_inductor", "_utils"):  # other addresses of what is elsewhere, which torch has unasked
+        if name in _UNASKED:
             return _load("mortice.", name)
         left_out = f": {_LEFT_OUT[name]} is left out" if name in _LEFT_OUT else ""
         raise AttributeError(f"module 'mortice' has no attribute {name!r}{left_out}")

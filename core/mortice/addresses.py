@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-# The address below torch -> the module below mortice, or after a colon one of the standard library.
+# The address below torch -> the module below mortice, or after a colon one of another name.
 _LEAD = {
-    "_dynamo": "compiler", "_dynamo.config": "compiler", "_functorch": "compiler", "_functorch.config": "compiler",
+    "_VF": ":mortice", "_dynamo": "compiler", "_dynamo.config": "compiler", "_functorch": "compiler", "_functorch.config": "compiler",
     "_inductor": "compiler", "_inductor.config": "compiler",
     "_inductor.config.triton": "compiler", "_subclasses": "_dynamo.eval_frame",
     "_subclasses.fake_tensor": "_dynamo.eval_frame", "_tensor": "methods", "_tensor_str": "printing",

@@ -49,6 +49,7 @@ PUBLIC = {
         "channel_shuffle conv_tbc cosine_similarity pairwise_distance pdist pixel_shuffle pixel_unshuffle rrelu "
         "rrelu_"
     ),
+    "nn.utils.weight_norm": "_weight_norm norm_except_dim",
     "ops": "_nn=nn",
     "ops.arrange": (
         "as_strided_ block_diag cartesian_prod column_stack combinations concat concatenate diag diag_embed diagflat "

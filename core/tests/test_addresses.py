@@ -18,6 +18,7 @@ from mortice._dynamo import eval_frame
 
 # What scripts import, and the same thing where mortice has it.
 LEAD = [
+    ("_VF", "lstm", mt.lstm),
     ("_dynamo", "reset", mt.compiler.reset),
     ("_dynamo.config", "reset", mt.compiler.reset),
     ("_functorch", "reset", mt.compiler.reset),
@@ -190,3 +191,7 @@ def test_private_names_that_libraries_import_are_there() -> None:
     assert _collate_fn_t is not None and _worker_init_fn_t is not None
     kinds = [b"_hparams_/experiment", b"_hparams_/session_start_info", b"_hparams_/session_end_info"]
     assert [kind in part for kind, part in zip(kinds, hparams({"lr": 0.5}, {"loss": 1.0}), strict=True)] == [True] * 3
+
+
+def test_pytorchs_compiled_functions_are_the_functions_here_without_an_import() -> None:
+    assert mt._VF.lstm is mt.lstm and mt._C._VariableFunctions.relu is mt.relu and mt._tensor.Tensor is mt.Tensor

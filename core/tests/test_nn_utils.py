@@ -59,6 +59,13 @@ def test_old_weight_norm_splits_length_and_direction():
     assert isinstance(layer.weight, nn.Parameter) and list(layer.state_dict()) == ["bias", "weight"]
 
 
+def test_the_functions_behind_weight_norm_take_any_dim_and_order():
+    v = mt.tensor([[3.0, 0.0], [4.0, 1.0]])
+    assert mt.norm_except_dim(v, 2, 1).tolist() == [[5.0, 1.0]] and mt.norm_except_dim(v, 1, 0).tolist() == [[3.0], [5.0]]
+    assert mt.norm_except_dim(v, 1, -1).item() == 8
+    assert mt._weight_norm(v, mt.tensor([[10.0, 2.0]]), 1).tolist() == [[6.0, 0.0], [8.0, 2.0]]
+
+
 def test_weight_norm_announces_its_successor():
     with pytest.warns(FutureWarning, match="parametrizations.weight_norm"):
         nn.utils.weight_norm(nn.Linear(1, 1))

@@ -9,7 +9,7 @@ from mortice import Tensor, no_grad
 from mortice.nn.module import Module
 from mortice.nn.utils import parametrize
 from mortice.nn.utils.spectral_norm import as_matrix, output_dim, unit
-from mortice.nn.utils.weight_norm import norm_except, scaled
+from mortice.nn.utils.weight_norm import _weight_norm, norm_except_dim
 
 _MAPS = ("matrix_exp", "cayley", "householder")
 
@@ -148,10 +148,10 @@ class _WeightNorm(Module):
         self.dim = -1 if dim is None else dim
 
     def forward(self, weight_g: Any, weight_v: Any) -> Any:
-        return scaled(weight_v, weight_g, self.dim)
+        return _weight_norm(weight_v, weight_g, self.dim)
 
     def right_inverse(self, weight: Any) -> tuple[Any, Any]:
-        return norm_except(weight, self.dim), weight
+        return norm_except_dim(weight, 2, self.dim), weight
 
 
 def weight_norm(module: Any, name: str = "weight", dim: int = 0) -> Any:

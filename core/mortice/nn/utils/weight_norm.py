@@ -9,18 +9,18 @@ import mortice
 from mortice.nn.parameter import Parameter, is_lazy
 
 
-def norm_except(v: Any, dim: int) -> Any:
-    """Return the norms of the slices along `dim`, shaped to divide v; for dim -1 the norm of all of it."""
+def norm_except_dim(v: Any, pow: Any = 2, dim: int = 0) -> Any:
+    """Return the norms of order `pow` of the slices along `dim`, shaped to divide v; for dim -1 the norm of all of it."""
     if dim == -1:
-        return mortice.linalg.vector_norm(v)
+        return mortice.linalg.vector_norm(v, pow)
     shape = [1] * v.ndim
     shape[dim] = v.shape[dim]
-    return mortice.linalg.vector_norm(v.movedim(dim, 0).reshape(v.shape[dim], -1), dim=1).reshape(shape)
+    return mortice.linalg.vector_norm(v.movedim(dim, 0).reshape(v.shape[dim], -1), pow, dim=1).reshape(shape)
 
 
-def scaled(v: Any, g: Any, dim: int) -> Any:
+def _weight_norm(v: Any, g: Any, dim: int = 0) -> Any:
     """Return v with its slices along `dim` brought to the lengths g."""
-    return v * (g / norm_except(v, dim))
+    return v * (g / norm_except_dim(v, 2, dim))
 
 
 class WeightNorm:
@@ -31,7 +31,7 @@ class WeightNorm:
 
     def compute_weight(self, module: Any) -> Any:
         """Return the weight from its parts."""
-        return scaled(getattr(module, self.name + "_v"), getattr(module, self.name + "_g"), self.dim)
+        return _weight_norm(getattr(module, self.name + "_v"), getattr(module, self.name + "_g"), self.dim)
 
     @staticmethod
     def apply(module: Any, name: str, dim: int | None) -> WeightNorm:
@@ -51,7 +51,7 @@ class WeightNorm:
                 "forward before applying weight normalization"
             )
         del module._parameters[name]
-        module.register_parameter(name + "_g", Parameter(norm_except(weight.detach(), hook.dim)))
+        module.register_parameter(name + "_g", Parameter(norm_except_dim(weight.detach(), 2, hook.dim)))
         module.register_parameter(name + "_v", Parameter(weight.data))
         setattr(module, name, hook.compute_weight(module))
         module.register_forward_pre_hook(hook)
