@@ -11,7 +11,7 @@ from typing import Any
 
 from mortice.backends.plugins import resolve
 from mortice.device import Device
-from mortice.dtype import DType, as_dtype, get_default_dtype, int64, scalar_dtype
+from mortice.dtype import DType, as_dtype, float64, get_default_dtype, int64, scalar_dtype
 from mortice.errors import DTypeError, ShapeError
 from mortice.layout import sparse_coo
 from mortice.modes import special
@@ -298,8 +298,11 @@ def arange(
                 data = k.full((count,), start, dtype=dtype, device=where)
         else:
             # start + i * step in the widest float, so that the count and the last value do not drift.
-            data = k.astype(k.arange(0, count, 1, dtype=int64, device=where), _wide(k, where, dtype))
-            data = k.astype(k.add(k.multiply(data, step), start), dtype)
+            wide = _wide(k, where, dtype)
+            data = k.arange(0, count, 1, dtype=float64 if wide is float64 else int64, device=where)
+            data = data if wide is float64 else k.astype(data, wide)
+            data = data if step == 1 else k.multiply(data, step)
+            data = k.astype(data if start == 0 and step > 0 else k.add(data, start), dtype)  # -0 + 0 is 0
     except MemoryError as error:
         raise out_of_memory("arange", Size((count,)), dtype, error) from None
     t = make(data, where, dtype, Size((count,)))
