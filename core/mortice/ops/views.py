@@ -230,7 +230,7 @@ class PiecesNode(Node):
 
     __slots__ = ("axis", "bounds", "unbound", "count", "whole", "slots")
     axis: int
-    bounds: list[tuple[int, int]]
+    bounds: tuple[tuple[int, int], ...]
     unbound: bool
     count: int
     whole: Size
@@ -265,29 +265,42 @@ def _notes(name: str, count: int) -> tuple[str, ...]:
     return tuple([f"{i} of {name}" for i in range(count)])
 
 
-def _shown(x: Any, lead: tuple[Any, ...], keys: list[Any], sizes: list[Size]) -> tuple[Any, ...]:
-    backend, data = x._device.backend, x._data
-    return tuple([
-        as_view(_SLICE, x, backend.getitem(data, key := (*lead, last)), size, (key, size)) for last, size in zip(keys, sizes)
-    ])  # fmt: skip
+_FEW = 64  # pieces: what is worked out for more is not remembered, as it may take much memory
 
 
-def pieces(x: Any, axis: int, bounds: list[tuple[int, int]], name: str = "SplitBackward0") -> tuple[Any, ...]:
+@lru_cache(256)  # shapes recur, and to work it out takes longer than to make a view
+def _cuts(shape: tuple[int, ...], axis: int, bounds: tuple[tuple[int, int], ...], unbound: bool) -> list[tuple[Any, Size]]:
+    """Return the key of each piece, and its shape."""
+    lead, before, after = (slice(None),) * axis, shape[:axis], shape[axis + 1 :]
+    if unbound:
+        return [((*lead, start), remembered((*before, *after))) for start, _ in bounds]
+    return [((*lead, slice(start, stop, 1)), remembered((*before, stop - start, *after))) for start, stop in bounds]
+
+
+@lru_cache(256)
+def _bounds(n: int, size: int) -> tuple[tuple[int, int], ...]:
+    return tuple([(i, min(i + size, n)) for i in range(0, n, size)]) if n else ((0, 0),)
+
+
+def _even(n: int, size: int) -> tuple[tuple[int, int], ...]:
+    """Return the bounds of pieces of a size, of which the last may be smaller."""
+    return _bounds(n, size) if n <= _FEW * size else _bounds.__wrapped__(n, size)
+
+
+def _shown(x: Any, cuts: list[tuple[Any, Size]]) -> tuple[Any, ...]:
+    getitem, data = x._device.backend.getitem, x._data
+    return tuple([as_view(_SLICE, x, getitem(data, cut[0]), cut[1], cut) for cut in cuts])
+
+
+def pieces(x: Any, axis: int, bounds: tuple[tuple[int, int], ...], name: str = "SplitBackward0") -> tuple[Any, ...]:
     """Return views that tile an axis; none of them may be written in place while autograd records."""
     unbound = name == "UnbindBackward0"
-    shape, lead = tuple(x.shape), (slice(None),) * axis
-    before, after = shape[:axis], shape[axis + 1 :]
-    if unbound:
-        keys: list[Any] = [start for start, _ in bounds]
-        sizes = [remembered((*before, *after))] * len(bounds)
-    else:
-        keys = [slice(start, stop, 1) for start, stop in bounds]
-        sizes = [remembered((*before, stop - start, *after)) for start, stop in bounds]
+    cuts = (_cuts if len(bounds) <= _FEW else _cuts.__wrapped__)(tuple(x.shape), axis, bounds, unbound)
     if x._rg:
         with no_grad():
-            views = _shown(x, lead, keys, sizes)
+            views = _shown(x, cuts)
     else:
-        views = _shown(x, lead, keys, sizes)
+        views = _shown(x, cuts)
     notes = _notes(name, len(views)) if modes.grad else ("no_grad",) * len(views)
     for view, note in zip(views, notes):
         view._note = note
@@ -310,7 +323,7 @@ def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
     if not input.shape:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     axis = check_dim("unbind", dim, len(input.shape))
-    return pieces(input, axis, [(i, i + 1) for i in range(input.shape[axis])], "UnbindBackward0")
+    return pieces(input, axis, _even(n, 1) if (n := input.shape[axis]) else (), "UnbindBackward0")
 
 
 def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:
@@ -325,8 +338,7 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, 
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={size}")
     if size == 0 and n != 0:
         raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {n}")
-    bounds = [(i, min(i + size, n)) for i in range(0, n, size)] if n else [(0, 0)]
-    return pieces(tensor, axis, bounds)
+    return pieces(tensor, axis, _even(n, size))
 
 
 @numpy_names
@@ -345,7 +357,7 @@ def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, .
     for size in sizes:
         bounds.append((start, start + size))
         start += size
-    return pieces(input, axis, bounds, "SplitWithSizesBackward0")
+    return pieces(input, axis, tuple(bounds), "SplitWithSizesBackward0")
 
 
 @numpy_names
@@ -359,7 +371,7 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
     n = input.shape[axis]
     if n == 0:
         return split_with_sizes(input, [0] * chunks, axis)
-    return split(input, -(-n // chunks), axis)
+    return pieces(input, axis, _even(n, -(-n // chunks)))
 
 
 @numpy_names
