@@ -24,7 +24,12 @@ def explain(fn: Any, error: AttributeError, values: tuple[Any, ...], names: tupl
     """Return the error for the argument that lacks an attribute; None where no argument is to blame."""
     from inspect import signature
 
-    wanted = _who_has(error.name)
+    trace: Any = error.__traceback__
+    while trace.tb_next:
+        trace = trace.tb_next
+    # What is missing in a backend's kernel is a fault of the kernel, even where the object is an argument as well.
+    ours = trace.tb_frame.f_globals.get("__name__", "").startswith("mortice.")
+    wanted = _who_has(error.name) if ours else None
     if wanted is None or isinstance(error.obj, op.Tensor):
         return None
     n = len(values) - len(names)

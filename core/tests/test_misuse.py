@@ -48,6 +48,13 @@ def test_other_missing_attributes_stay_as_they_are() -> None:
         seen.sum().backward()
 
 
+def test_a_fault_in_a_kernel_is_not_blamed_on_an_argument(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernels = mt.ones(1)._device.backend
+    monkeypatch.setattr(kernels, "arange", lambda start, stop, step, **rest: step.dtype, raising=False)
+    with pytest.raises(AttributeError, match="'int' object has no attribute 'dtype'"):
+        mt.arange(0, 5, 1)
+
+
 def test_guarded_functions_are_still_functions() -> None:
     assert list(inspect.signature(F.cross_entropy).parameters)[:2] == ["input", "target"]
     assert F.cross_entropy.__name__ == "cross_entropy" and "logits" in (F.cross_entropy.__doc__ or "")
