@@ -192,8 +192,9 @@ def _check_sizes(
         )
     wanted = ws[0] if transposed else ws[1] * groups
     if shape[-nd - 1] != wanted:
+        form = "transposed=1" if transposed else f"groups={groups}"
         raise ShapeError(
-            f"{name}: Given groups={groups}, weight of size {list(ws)}, expected input{list(shape)} to have {wanted} "
+            f"{name}: Given {form}, weight of size {list(ws)}, expected input{list(shape)} to have {wanted} "
             f"channels, but got {shape[-nd - 1]} channels instead" + channels_hint(shape, wanted, len(shape) == nd + 2)
         )
     outputs = ws[1] * groups if transposed else ws[0]
