@@ -7,6 +7,7 @@ from typing import Any
 from mortice import op as _op
 from mortice.dtype import bool_, get_default_dtype
 from mortice.errors import DTypeError
+from mortice.misuse import no_tensor
 from mortice.op import TensorBase, broadcast, comparison, logical, op, promote, same, wrap_number, wrap_operand
 from mortice.tensor import make
 
@@ -163,7 +164,7 @@ def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, e
 def equal(input: Any, other: Any) -> bool:
     """Tell whether two tensors have the same shape and elements."""
     if not isinstance(other, TensorBase):
-        raise TypeError(f"equal: expected other to be a Tensor; got {type(other).__name__}.")
+        raise no_tensor("equal", "other", other)
     _op.check_device(eq.op, input, other)
     if input.shape != other.shape:
         return False

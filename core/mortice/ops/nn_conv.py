@@ -10,6 +10,7 @@ from typing import Any
 
 from mortice.backends.nn_common import transposed_size, window_count
 from mortice.errors import DTypeError, ShapeError, cast_hint
+from mortice.misuse import no_tensor
 from mortice.modes import autocasting
 from mortice.op import TensorBase, op, promote
 from mortice.ops.movement import reshape, unsqueeze
@@ -143,7 +144,7 @@ def _check(
     """Refuse operands that do not fit; return the input with a batch axis."""
     for value, what in ((x, "input"), (w, "weight")):
         if not isinstance(value, TensorBase):
-            raise TypeError(f"{name}: expected {what} to be a Tensor; got {type(value).__name__}.")
+            raise no_tensor(name, what, value)
     if x.dtype is not w.dtype or (b is not None and b.dtype is not x.dtype):
         _check_ranks(name, x.shape, w.shape, nd)
         other, what = (w, "weight") if x.dtype is not w.dtype else (b, "bias")

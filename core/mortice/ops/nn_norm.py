@@ -7,6 +7,7 @@ from typing import Any
 from mortice.dtype import DType, bfloat16, finfo, float16, float32
 from mortice.errors import DTypeError, ShapeError
 from mortice.levels import into_level
+from mortice.misuse import no_tensor
 from mortice.modes import no_grad
 from mortice.mutation import check_writable, write
 from mortice.node import TENSOR_KERNELS
@@ -175,7 +176,7 @@ def _check_parameter(name: str, what: str, x: Any, p: Any, shape: tuple[int, ...
 
 def _check_input(name: str, x: Any) -> None:
     if not isinstance(x, TensorBase):
-        raise TypeError(f"{name}: expected input to be a Tensor; got {type(x).__name__}.")
+        raise no_tensor(name, "input", x)
 
 
 def _normalized(name: str, x: Any, normalized_shape: Any, weight: Any, bias: Any) -> int:
