@@ -20,6 +20,7 @@ from mortice_conformance.subject import Subject
 
 FORMAT = 2
 _MARKS = {PASSED: "pass", FAILED: "FAIL", SKIPPED: "skip", KNOWN: "known", UNEXPECTED: "UNEXPECTED PASS"}
+_DTYPE = re.compile(r"-(bool|u?int\d+|b?float\d+|complex\d+)$")  # at the end of an id
 
 
 def installed(distribution: str) -> str:
@@ -138,7 +139,8 @@ def terminal(card: dict[str, Any], colour: bool = False, limit: int = 20) -> str
         # One fault fails an op in many dtypes and checks: the first of each is shown, so that the others are seen as well.
         kinds: dict[str, list[dict[str, Any]]] = {}
         for t in bad_tests:
-            kinds.setdefault(t["op"] or re.split(r"[\[-]", t["id"])[1], []).append(t)
+            what = t["op"] or _DTYPE.sub("", t["id"].removesuffix(f"-{card['backend']}]"))
+            kinds.setdefault(what, []).append(t)
         for t, *rest in list(kinds.values())[:limit]:
             lines.append(f"  {paint('31', _MARKS[t['outcome']])} {t['id']}" + (f" and {len(rest)} like it" if rest else ""))
             lines += [f"       {line}" for line in _told(t["message"])]

@@ -141,6 +141,11 @@ def test_failures_of_one_op_are_one_entry_and_an_error_says_where_it_was_raised(
     at = lines.index("  FAIL test_values[exp-float32-strict] and 1 like it")
     assert lines[at + 1 : at + 3] == ["       KeyError: 77", "       at some_plugin.backend:5, in exp: return launch(x)"]
     assert lines[at + 3] == "  FAIL test_values[log-float32-strict] and 1 like it" and "4 failed" in lines
+    ids = ("storage[full-bool", "storage[full-int8", "kernel[operands-exp", "kernel[operands-log")
+    results = [Result(f"test_{i}-strict]", i.partition("[")[0], "", 1, FAILED, 0.0, "wrong") for i in ids]
+    text = scorecard.terminal(scorecard.make(SUBJECT, results, 6, 0.0))
+    assert "test_storage[full-bool-strict] and 1 like it" in text and "full-int8" not in text
+    assert "test_kernel[operands-exp-strict]\n" in text and "test_kernel[operands-log-strict]\n" in text
 
 
 def test_a_part_that_no_check_has_is_no_success(capsys: pytest.CaptureFixture[str]) -> None:

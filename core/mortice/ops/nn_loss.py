@@ -169,7 +169,7 @@ def _labelled(name: str, fn: Any, input: Any, target: Any, weight: Any, reductio
             theirs = "0D or 1D target tensor expected, multi-target not supported. "
         elif len(shape) == 4 and len(at) != 3:
             theirs = f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {len(at)}. "
-        if len(at) == len(shape) > 1 and 1 in (at[1], at[-1]):
+        if wanted and at in ((shape[0], 1, *wanted[1:]), (*wanted, 1)):
             hint = f". Class indices have no dim of their own; use target.squeeze({1 if at[1] == 1 else -1})."
         elif at == shape:
             hint = ". Of labels that are one-hot, use target.argmax(1)."
