@@ -101,7 +101,13 @@ def _run(arguments: Any) -> int:
     card, strangers = measure(
         subject, level, arguments.only, quiet=arguments.quiet, jobs=arguments.jobs, within=arguments.within
     )
+    if not card["tests"]:
+        print(f"run: expected part of a check's id, such as pow-float32, after --only; up to L{level} no id contains "
+              f"{arguments.only!r}.", file=sys.stderr)  # fmt: skip
+        return 2
     print(scorecard.terminal(card, scorecard.wants_colour()))
+    if arguments.only:
+        print(f"Only the checks whose id contains {arguments.only!r} have run.")
     for id in strangers:
         print(f"known_failures.toml: no check is called {id!r}. Remove the entry.")
     _write(arguments, card)

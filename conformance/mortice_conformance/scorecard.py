@@ -20,6 +20,7 @@ from mortice_conformance.subject import Subject
 
 FORMAT = 2
 _MARKS = {PASSED: "pass", FAILED: "FAIL", SKIPPED: "skip", KNOWN: "known", UNEXPECTED: "UNEXPECTED PASS"}
+_DTYPE = re.compile(r"-(bool|u?int\d+|b?float\d+|complex\d+)$")  # at the end of an id
 
 
 def installed(distribution: str) -> str:
@@ -135,15 +136,28 @@ def terminal(card: dict[str, Any], colour: bool = False, limit: int = 20) -> str
         bad_tests = [t for t in bad_tests if not t["message"].startswith(WAITS)]
     if bad_tests:
         lines += ["", paint("1", f"{len(bad_tests)} failed")]
-        for t in bad_tests[:limit]:
-            first = t["message"].splitlines()[0] if t["message"] else ""
-            lines.append(f"  {paint('31', _MARKS[t['outcome']])} {t['id']}\n       {first}")
-        if len(bad_tests) > limit:
-            lines.append(f"  ... and {len(bad_tests) - limit} more; --json or --html lists them.")
+        # One fault fails an op in many dtypes and checks: the first of each is shown, so that the others are seen as well.
+        kinds: dict[str, list[dict[str, Any]]] = {}
+        for t in bad_tests:
+            what = t["op"] or _DTYPE.sub("", t["id"].removesuffix(f"-{card['backend']}]"))
+            kinds.setdefault(what, []).append(t)
+        for t, *rest in list(kinds.values())[:limit]:
+            lines.append(f"  {paint('31', _MARKS[t['outcome']])} {t['id']}" + (f" and {len(rest)} like it" if rest else ""))
+            lines += [f"       {line}" for line in _told(t["message"])]
+        if len(kinds) > limit:
+            left = sum(map(len, list(kinds.values())[limit:]))
+            lines.append(f"  ... and {left} more; --json or --html lists them.")
     verdict = f"L{card['reached']}" if card["reached"] >= 0 else "no level"
     lines += ["", f"reached {paint('1', verdict)}: {total(card, PASSED)} passed, {failed(card)} failed, "
               f"{total(card, KNOWN)} known, {total(card, SKIPPED)} skipped in {card['seconds']} s"]  # fmt: skip
     return "\n".join(lines)
+
+
+def _told(message: str) -> list[str]:
+    """Return the first line of a message and, of an error, where it was raised."""
+    frames = re.findall(r'^  File "(.*)", line (\d+), in (.*)\n    (.*)', message, re.MULTILINE)
+    where = ["at {}:{}, in {}: {}".format(*frames[-1])] if frames else []
+    return message.splitlines()[:1] + where
 
 
 # ---- files ----

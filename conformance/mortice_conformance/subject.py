@@ -10,6 +10,7 @@ import numpy as np
 
 from mortice.backends import DType
 from mortice.backends.plugins import load
+from mortice.errors import BackendNotFound
 from mortice.shape import Size
 from mortice.tensor import TensorBase, make
 from mortice_conformance.arrays import describe, from_host_buffer, host_buffer, ulps, widened
@@ -38,6 +39,8 @@ class Subject:
         self.name = name
         self.backend = load(name) if backend is None else backend
         self.devices = list(self.backend.device_names())
+        if not self.devices:
+            raise BackendNotFound(f"backend {name!r}: device_names() lists no device here.")
         self.device = self.backend.device(device or self.devices[0])
         self.available = self.backend.dtypes(self.device)
 
@@ -89,9 +92,9 @@ class Subject:
                           f"{type(t._data).__name__}.")  # fmt: skip
         place = k.device_of(t._data)
         if place is not self.device:
-            raise Failure(f"{what}: the buffer is on {place}, its tensor says {self.device}.")
-        if k.dtype_of(t._data) is not t.dtype:
-            raise Failure(f"{what}: the buffer has dtype {k.dtype_of(t._data).name}, its tensor says {t.dtype.name}.")
+            raise Failure(f"{what}: device_of gives {place!r} for the buffer; its tensor says {self.device!r}.")
+        if (found := k.dtype_of(t._data)) is not t.dtype:
+            raise Failure(f"{what}: dtype_of gives {found!r} for the buffer; its tensor says {t.dtype!r}.")
         if tuple(k.shape_of(t._data)) != tuple(t.shape):
             raise Failure(
                 f"{what}: the buffer has shape {tuple(k.shape_of(t._data))}, its tensor says {tuple(t.shape)}."

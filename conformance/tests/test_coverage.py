@@ -32,13 +32,14 @@ def test_every_op_has_a_sample(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(OPS))
 def test_every_op_has_a_docstring_of_one_sentence(name: str) -> None:
     doc = OPS[name].doc
-    assert doc and doc[0].isupper() and doc.split("\n")[0].rstrip().endswith((".", "`"))
+    told = f"{name}: its docstring begins with one sentence on one line; got {doc!r}."
+    assert doc and doc[0].isupper() and doc.split("\n")[0].rstrip().endswith((".", "`")), told
 
 
 @pytest.mark.parametrize("name", sorted(OPS))
 def test_every_op_has_a_gradient_or_says_why_not(name: str) -> None:
     op = OPS[name]
-    assert op.joint is not None or op.formulas or op.no_grad_reason
+    assert op.joint is not None or op.formulas or op.no_grad_reason, f"{name}: give it .vjp(...), or .no_grad() with the reason."
 
 
 @pytest.mark.parametrize("name", sorted(SAMPLES))

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+import mortice as mt
+from mortice.errors import BackendNotFound
 from mortice_conformance import cli, page, runner, scorecard
 from mortice_conformance.catalog import Item, catalog
 from mortice_conformance.runner import FAILED, KNOWN, PASSED, SKIPPED, UNEXPECTED, KnownFailure, Result
@@ -127,6 +129,44 @@ def test_a_scorecard_is_text_json_junit_html_and_a_badge(tmp_path: Path) -> None
     assert html.startswith("<!doctype html>") and "{{" not in html
     assert "http://" not in html.replace("http://www.w3.org", "") and "https://" not in html
     ElementTree.fromstring(scorecard.badge(made))
+
+
+def test_failures_of_one_op_are_one_entry_and_an_error_says_where_it_was_raised() -> None:
+    where = 'KeyError: 77\n  File "some_plugin.backend", line 5, in exp\n    return launch(x)\n'
+    results = [
+        Result(f"test_values[{op}-{dtype}-strict]", "values", op, 2, FAILED, 0.0, where)
+        for op in ("exp", "log") for dtype in ("float32", "float64")
+    ]  # fmt: skip
+    lines = scorecard.terminal(scorecard.make(SUBJECT, results, 6, 0.0)).splitlines()
+    at = lines.index("  FAIL test_values[exp-float32-strict] and 1 like it")
+    assert lines[at + 1 : at + 3] == ["       KeyError: 77", "       at some_plugin.backend:5, in exp: return launch(x)"]
+    assert lines[at + 3] == "  FAIL test_values[log-float32-strict] and 1 like it" and "4 failed" in lines
+    ids = ("storage[full-bool", "storage[full-int8", "kernel[operands-exp", "kernel[operands-log")
+    results = [Result(f"test_{i}-strict]", i.partition("[")[0], "", 1, FAILED, 0.0, "wrong") for i in ids]
+    text = scorecard.terminal(scorecard.make(SUBJECT, results, 6, 0.0))
+    assert "test_storage[full-bool-strict] and 1 like it" in text and "full-int8" not in text
+    assert "test_kernel[operands-exp-strict]\n" in text and "test_kernel[operands-log-strict]\n" in text
+
+
+def test_a_part_that_no_check_has_is_no_success(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "strict", "--only", "pow-flaot32", "--quiet"]) == 2
+    said = capsys.readouterr()
+    assert said.out == "" and "no id contains 'pow-flaot32'" in said.err
+
+
+def test_a_buffer_of_another_kind_is_told_from_what_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    t = SUBJECT.tensor([1.0], mt.float32)
+    for name, wrong in (("dtype_of", "float32"), ("device_of", str(SUBJECT.device))):
+        with monkeypatch.context() as patch:
+            patch.setattr(SUBJECT.backend, name, lambda x, wrong=wrong: wrong, raising=False)
+            with pytest.raises(Failure, match=f"{name} gives '{wrong}' for the buffer; its tensor says (mortice|device)"):
+                SUBJECT.inspect(t, "made")
+
+
+def test_a_backend_without_a_device_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SUBJECT.backend, "device_names", lambda: [], raising=False)
+    with pytest.raises(BackendNotFound, match="backend 'strict': .* no device here"):
+        Subject("strict")
 
 
 def test_a_difference_names_what_broke_and_what_was_mended() -> None:

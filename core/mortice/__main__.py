@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import sys
 import warnings
 from typing import Any
@@ -67,6 +68,8 @@ def main(argv: list[str] | None = None) -> int:
 
         if not arguments.script:
             ran.error("expected a script; got none.")
+        if not arguments.module and not os.path.exists(arguments.script[0]):
+            ran.error(f"no such file: {arguments.script[0]}")
         run(
             arguments.script, module=arguments.module, engine=arguments.engine,
             type_promotion=arguments.type_promotion,

@@ -24,16 +24,28 @@ def explain(fn: Any, error: AttributeError, values: tuple[Any, ...], names: tupl
     """Return the error for the argument that lacks an attribute; None where no argument is to blame."""
     from inspect import signature
 
-    wanted = _who_has(error.name)
-    if wanted is None or isinstance(error.obj, call.Tensor):
+    trace: Any = error.__traceback__
+    while trace.tb_next:
+        trace = trace.tb_next
+    # What is missing in a backend's kernel is a fault of the kernel, even where the object is an argument as well.
+    ours = trace.tb_frame.f_globals.get("__name__", "").startswith("mortice.")
+    wanted = _who_has(error.name) if ours else None
+    if wanted is None or isinstance(error.obj, op.Tensor):
         return None
     n = len(values) - len(names)
     for name, value in signature(fn).bind(*values[:n], **dict(zip(names, values[n:]))).arguments.items():
         several = isinstance(value, (list, tuple, str)) and any([v is error.obj for v in value])
         if several or value is error.obj:
+            if wanted == "a Tensor" and not several:
+                return no_tensor(fn.__name__, name, value)
             what = f"each of `{name}`" if several else f"`{name}`"
             return TypeError(f"{fn.__name__}: expected {what} to be {wanted}; got {call.advice(error.obj)}")
     return None
+
+
+def no_tensor(name: str, argument: str, value: Any) -> TypeError:
+    """Return the error for an argument that must be a tensor, in PyTorch's words."""
+    return TypeError(f"{name}: argument '{argument}' must be Tensor, not {op.advice(value)}")
 
 
 def _who_has(attribute: str | None) -> str | None:

@@ -89,6 +89,10 @@ def layout(t: Any) -> tuple[int, ...]:
     return strides
 
 
+ADVICE = " Do it under no_grad(), or to a clone of the leaf."
+LEAF = f"a leaf Variable that requires grad is being used in an in-place operation.{ADVICE}"
+
+
 def check_writable(name: str, t: Any) -> None:
     """Refuse in-place operations that autograd could not follow."""
     if t.is_inference() and not modes.inference:
@@ -103,9 +107,9 @@ def check_writable(name: str, t: Any) -> None:
         if t._note and (t._rg or base._rg):
             raise RuntimeError(_forbidden_view(t._note))
         if base._node is None and (t._rg or base._rg):
-            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+            raise RuntimeError(f"a view of a leaf Variable that requires grad is being used in an in-place operation.{ADVICE}")
     elif t._rg and t._node is None:
-        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        raise RuntimeError(LEAF)
 
 
 # Filled in by `levels`: the value at the level of the tensor that receives it.

@@ -114,7 +114,8 @@ def test_what_the_script_raises_or_returns_is_what_the_command_does(scripts: Pat
     failed = python("-m", "mortice", "run", "fail.py", where=scripts)
     assert failed.returncode == 1 and "fail.py" in failed.stderr and "ShapeError" in failed.stderr
     assert python("-m", "mortice", "run", where=scripts).returncode == 2
-    assert "FileNotFoundError" in python("-m", "mortice", "run", "absent.py", where=scripts).stderr
+    absent = python("-m", "mortice", "run", "absent.py", "--epochs", "3", where=scripts)
+    assert absent.returncode == 2 and absent.stderr.endswith("python -m mortice run: error: no such file: absent.py\n")
 
 
 DUCK = """

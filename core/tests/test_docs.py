@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -10,9 +11,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/README.md")])
-# ```python is run; ```python no-run needs what is not here, such as a GPU.
+FOLDERS = ("", "docs/", "core/", "conformance/", "examples/*/", "parts/*/", "plugins/*/")
+PAGES = sorted(page for folder in FOLDERS for page in ROOT.glob(f"{folder}*.md"))
+# ```python is run; ```python no-run needs what is not here, such as a GPU. A ```text that follows it at once is what it prints.
 SNIPPET = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PRINTED = re.compile(r"^```python\n[^`]*^```\n+```text\n(.*?)^```", re.MULTILINE | re.DOTALL)
+# What pages tell to run: targets of the Makefile, modules of this repository, and its scripts.
+COMMAND = re.compile(r"(?:^    |`|&& )(?:\.venv/bin/)?(make|python -m|python) ([\w./-]+)", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 
 
@@ -23,9 +28,28 @@ def name(page: Path) -> str:
 
 @pytest.mark.parametrize("page", [p for p in PAGES if SNIPPET.search(p.read_text(encoding="utf-8"))], ids=name)
 def test_the_snippets_of_a_page_run(page: Path, tmp_path: Path) -> None:
-    code = "\n".join(SNIPPET.findall(page.read_text(encoding="utf-8")))
+    text = page.read_text(encoding="utf-8")
+    code = "\n".join(SNIPPET.findall(text))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
+    missing = [shown for shown in PRINTED.findall(text) if shown not in done.stdout]
+    assert missing == [], done.stdout
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_the_commands_of_a_page_exist(page: Path) -> None:
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    lost = []
+    for kind, what in COMMAND.findall(page.read_text(encoding="utf-8")):
+        if kind == "make":
+            there = what in targets
+        elif kind == "python -m":
+            there = not what.startswith(("mortice", "benchmarks")) or importlib.util.find_spec(what) is not None
+        else:
+            there = not what.endswith(".py") or "/" not in what or any((at / what).exists() for at in (ROOT, page.parent))
+        if not there:
+            lost.append(f"{kind} {what}")
+    assert lost == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

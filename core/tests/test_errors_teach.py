@@ -36,7 +36,7 @@ WRONG = {
         lambda: nn.Conv1d(5, 2, 3)(mt.ones(4, 10, 5)), "to have 5 channels, but got 10", "use x.permute(0, 2, 1)."
     ),
     "channels last, batch norm": (
-        lambda: nn.BatchNorm2d(3)(mt.ones(4, 8, 8, 3)), "batch_norm: expected", "use x.permute(0, 3, 1, 2)."
+        lambda: nn.BatchNorm2d(3)(mt.ones(4, 8, 8, 3)), "running_mean should contain 8 elements not 3", "use x.permute(0, 3, 1, 2)."
     ),
     "no channels": (
         lambda: nn.Conv2d(1, 2, 3)(mt.ones(28, 28)), "but got input of size: [28, 28]", "use x.unsqueeze(0)."
@@ -45,9 +45,43 @@ WRONG = {
         lambda: nn.Linear(784, 10)(mt.ones(4, 1, 28, 28)), "(112x28 and 784x10)", "flatten it with x.flatten(1)."
     ),
     "targets in a column": (
-        lambda: F.cross_entropy(mt.ones(4, 3), mt.ones(4, 1, dtype=mt.int64)), "Expected target size", "use target.squeeze(1)."
+        lambda: F.cross_entropy(mt.ones(4, 3), mt.ones(4, 1, dtype=mt.int64)),
+        "0D or 1D target tensor expected, multi-target not supported", "Expected target size [4], got [4, 1]. Class indices have no "
+        "dim of their own; use target.squeeze(1).",
     ),
-    "float targets": (lambda: F.cross_entropy(mt.ones(4, 3), mt.ones(4)), "expected class indices", "Use target.long()"),
+    "targets one-hot": (
+        lambda: F.nll_loss(mt.ones(4, 3), mt.ones(4, 3, dtype=mt.int64)), "multi-target not supported", "use target.argmax(1)."
+    ),
+    "maps with a channel": (
+        lambda: F.cross_entropy(mt.ones(4, 3, 5, 6), mt.ones(4, 1, 5, 6, dtype=mt.int64)),
+        "only batches of spatial targets supported (3D tensors) but got targets of dimension: 4", "use target.squeeze(1).",
+    ),
+    "one target for a batch": (
+        lambda: F.nll_loss(mt.ones(4, 3), mt.tensor(1)), "Expected input batch_size (4) to match target batch_size (0)", "got input [4, 3]"
+    ),
+    "float targets": (
+        lambda: F.cross_entropy(mt.ones(4, 3), mt.ones(4)), "expected target dtype to be Long or Byte, but got", "Use target.long()"
+    ),
+    "float labels": (
+        lambda: F.nll_loss(mt.ones(4, 3), mt.ones(4)), "expected target dtype to be Long or Byte, but got", "Use target.long()"
+    ),
+    "float indices": (
+        lambda: F.embedding(mt.ones(4), mt.ones(4, 3)),
+        "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got", "Use .long()",
+    ),
+    "many as one": (lambda: mt.ones(3).item(), "a Tensor with 3 elements cannot be converted to Scalar", "Use .tolist()"),
+    "a write into a leaf": (
+        lambda: mt.ones(3, requires_grad=True).add_(1),
+        "a leaf Variable that requires grad is being used in an in-place operation.", "under no_grad()",
+    ),
+    "transposed channels": (
+        lambda: nn.ConvTranspose2d(3, 2, 3)(mt.ones(1, 4, 5, 5)), "Given transposed=1, weight of size [3, 2, 3, 3], expected", "but got 4"
+    ),
+    "a layer not made": (lambda: nn.Sequential(nn.Linear(1, 2), nn.ReLU), "is not a Module subclass", "Make one of it: ReLU()."),
+    "a function as a layer": (lambda: nn.Sequential(mt.relu), "relu is not a Module subclass", "Call it in forward"),
+    "a device that is not there": (
+        lambda: mt.ones(2, device="gpu"), "no backend offers it; available:", "install the plugin that offers 'gpu'."
+    ),
     "a view in an optimiser": (
         lambda: mt.optim.SGD([nn.Linear(3, 2).weight.view(-1)], lr=0.1),
         "can't optimize a non-leaf Tensor", "of shape [6], was made by View. Optimize the parameter itself",
@@ -80,6 +114,15 @@ def test_what_it_says(wrong):
         run()
     said = "".join(traceback.format_exception_only(caught.value))
     assert theirs in said and ours in said
+
+
+def test_logits_without_a_batch_take_a_target_of_one_element():
+    x = mt.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    for reduction in ("mean", "none"):
+        loss = F.cross_entropy(x, mt.tensor([2]), reduction=reduction)
+        assert loss.shape == () and abs(loss.item() - 0.40760597) < 1e-6
+    F.nll_loss(x, mt.tensor([1])).backward()
+    assert x.grad.tolist() == [0.0, -1.0, 0.0]
 
 
 def test_a_channels_hint_is_not_given_where_it_would_not_help():

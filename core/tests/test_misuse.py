@@ -24,14 +24,16 @@ pytestmark = pytest.mark.skipif(
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda: mt.squeeze([1, 2]), "squeeze: expected `input` to be a Tensor; got list. Use mortice.tensor(...) first."),
-        (lambda: F.cross_entropy([1.0], mt.tensor(0)), "cross_entropy: expected `input` to be a Tensor; got list."),
-        (lambda: F.cross_entropy(mt.ones(1), target=3), "cross_entropy: expected `target` to be a Tensor; got int."),
-        (lambda: mt.isnan(2.0), "isnan: expected `input` to be a Tensor; got float."),
-        (lambda: mt.ones(3).index_select(0, [1]), "index_select: expected `index` to be a Tensor; got list."),
-        (lambda: mt.linalg.cross(mt.ones(3), None), "linalg_cross: expected `other` to be a Tensor; got NoneType."),
-        (lambda: mt.bilinear(mt.ones(1), mt.ones(1), 2), "bilinear: expected `weight` to be a Tensor; got int."),
-        (lambda: mt.abs_("a"), "abs_: expected `input` to be a Tensor; got str."),
+        (lambda: mt.squeeze([1, 2]), "squeeze: argument 'input' must be Tensor, not list. Use mortice.tensor(...) first."),
+        (lambda: F.cross_entropy([1.0], mt.tensor(0)), "cross_entropy: argument 'input' must be Tensor, not list."),
+        (lambda: F.cross_entropy(mt.ones(1), target=3), "cross_entropy: argument 'target' must be Tensor, not int."),
+        (lambda: mt.isnan(2.0), "isnan: argument 'input' must be Tensor, not float."),
+        (lambda: mt.ones(3).index_select(0, [1]), "index_select: argument 'index' must be Tensor, not list."),
+        (lambda: mt.linalg.cross(mt.ones(3), None), "linalg_cross: argument 'other' must be Tensor, not NoneType."),
+        (lambda: mt.bilinear(mt.ones(1), mt.ones(1), 2), "bilinear: argument 'weight' must be Tensor, not int."),
+        (lambda: mt.nn.Linear(3, 2)([1.0]), "linear: argument 'input' must be Tensor, not list. Use mortice.tensor(...) first."),
+        (lambda: mt.nn.Conv1d(3, 2, 1)([1.0]), "conv1d: argument 'input' must be Tensor, not list. Use mortice.tensor(...) first."),
+        (lambda: mt.abs_("a"), "abs_: argument 'input' must be Tensor, not str."),
         (lambda: F.pad(mt.ones(3), (1, "a")), "pad: expected each of `pad` to be an integer; got str."),
     ],
 )
@@ -46,6 +48,13 @@ def test_other_missing_attributes_stay_as_they_are() -> None:
     seen.register_hook(lambda g: g.nothing)
     with pytest.raises(AttributeError, match="nothing"):
         seen.sum().backward()
+
+
+def test_a_fault_in_a_kernel_is_not_blamed_on_an_argument(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernels = mt.ones(1)._device.backend
+    monkeypatch.setattr(kernels, "arange", lambda start, stop, step, **rest: step.dtype, raising=False)
+    with pytest.raises(AttributeError, match="'int' object has no attribute 'dtype'"):
+        mt.arange(0, 5, 1)
 
 
 def test_guarded_functions_are_still_functions() -> None:

@@ -1,6 +1,7 @@
 """Writes `mortice/catalog.py`: which module defines what, for the names that are loaded at their first use.
 
-Run it after adding a public name, an op or a free kernel: `python core/tests/write_catalog.py`. `test_lazy.py` compares.
+Run it after adding a public name, an op or a free kernel: `python core/tests/write_catalog.py`. `test_lazy.py` compares,
+and so does --check.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import ast
 import importlib
 import pkgutil
+import sys
 from pathlib import Path
 from textwrap import wrap
 
@@ -106,4 +108,6 @@ def text() -> str:
 
 
 if __name__ == "__main__":
+    if "--check" in sys.argv:
+        sys.exit(None if (CORE / "catalog.py").read_text() == text() else "catalog.py is old: run `python core/tests/write_catalog.py`.")
     (CORE / "catalog.py").write_text(text())

@@ -508,7 +508,9 @@ def _resolve(device: Any, name: str, explicit: bool) -> Device:
                 continue
             if found is not None:
                 return found
-    raise DeviceError(f"device '{wanted}': no backend offers it; {_available()}.")
+    claimed = any(wanted.type in entry.info.device_types for entry in _by_priority() if entry.info)
+    advice = "" if claimed else f" Use one of these, or install the plugin that offers {wanted.type!r}."
+    raise DeviceError(f"device '{wanted}': no backend offers it; {_available()}.{advice}")
 
 
 def _offered(kernels: Backend, wanted: Device) -> Device | None:

@@ -31,7 +31,7 @@ class HostValues(TensorBase):
     def item(self) -> Any:
         """Return the Python number of a one-element tensor."""
         if prod(self.shape) != 1:
-            raise RuntimeError(f"item: a Tensor with {self.numel()} elements cannot be converted to Scalar.")
+            raise RuntimeError(f"item: a Tensor with {self.numel()} elements cannot be converted to Scalar. Use .tolist().")
         return self._device.backend.item(self._data)
 
     def __bool__(self) -> bool:

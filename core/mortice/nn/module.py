@@ -22,12 +22,17 @@ _HOOKS = (
 )  # fmt: skip
 
 
-def _of_another_library(module: Any) -> str:
-    """Say of which library's modules an object is, where it is none of ours."""
+def _no_module(module: Any) -> str:
+    """Say what an object is that is no module, and what to do where it is known."""
+    name = getattr(module, "__name__", type(module).__name__)
+    if isinstance(module, type):
+        return f"{name} is not a Module subclass; it is a class. Make one of it: {name}()."
+    if callable(module) and hasattr(module, "__name__"):
+        return f"{name} is not a Module subclass; it is a function. Call it in forward, or take the module for it, such as ReLU()."
     theirs = next((c.__module__.partition(".")[0] for c in type(module).__mro__ if c.__name__ == "Module"), None)
     if theirs is None:
-        return ""
-    return f"; it is a module of {theirs}. Layers of einops are in mortice.utils.einops.layers."
+        return f"{name} is not a Module subclass"
+    return f"{name} is not a Module subclass; it is a module of {theirs}. Layers of einops are in mortice.utils.einops.layers."
 
 
 class Module(Hooked, Stateful, Movable):
@@ -170,7 +175,7 @@ class Module(Hooked, Stateful, Movable):
     def add_module(self, name: str, module: Module | None) -> None:
         """Add a submodule."""
         if module is not None and not isinstance(module, Module):
-            raise TypeError(f"{type(module).__name__} is not a Module subclass{_of_another_library(module)}")
+            raise TypeError(_no_module(module))
         _check_name(self, name, "module")
         self._modules[name] = GLOBAL.registered(GLOBAL.modules, self, name, module)
 

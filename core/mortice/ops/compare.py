@@ -7,10 +7,9 @@ from typing import Any
 from mortice import call as _call
 from mortice.dtype import bool_, get_default_dtype
 from mortice.errors import DTypeError
-from mortice.op import op
-from mortice.rules import comparison, logical, promote, same, wrap_number, wrap_operand
-from mortice.shape import broadcast
-from mortice.tensor import TensorBase, make
+from mortice.misuse import no_tensor
+from mortice.op import TensorBase, broadcast, comparison, logical, op, promote, same, wrap_number, wrap_operand
+from mortice.tensor import make
 
 __all__ = [
     "allclose", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
@@ -165,8 +164,8 @@ def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, e
 def equal(input: Any, other: Any) -> bool:
     """Tell whether two tensors have the same shape and elements."""
     if not isinstance(other, TensorBase):
-        raise TypeError(f"equal: expected other to be a Tensor; got {type(other).__name__}.")
-    _call.check_device(eq.op, input, other)
+        raise no_tensor("equal", "other", other)
+    _op.check_device(eq.op, input, other)
     if input.shape != other.shape:
         return False
     if input.dtype is other.dtype and input._device is other._device and input._device.level is None:

@@ -15,6 +15,7 @@ from mortice.backends.kernel_tools import is_number, like
 from mortice.dtype import DType, bool_, complex128, dtype_of_all, float32, float64
 from mortice.errors import DTypeError
 from mortice.graph import RELEASED
+from mortice.misuse import no_tensor
 from mortice.node import TENSOR_KERNELS, Const, named, numbered
 from mortice.op import Op, op
 from mortice.rules import fit_number, floating, hold, number_of, promote, wrap_number, wrap_operand
@@ -53,7 +54,7 @@ def same_dtypes(name: str, *named: tuple[str, Any]) -> None:
     """Refuse numbers, and tensors of different dtypes where the operation does not promote."""
     for argument, x in named:
         if not isinstance(x, TensorBase):
-            raise TypeError(f"{name}: expected `{argument}` to be a Tensor; got {type(x).__name__}.")
+            raise no_tensor(name, argument, x)
     d = named[0][1].dtype
     for argument, x in named[1:]:
         if x.dtype is not d:
@@ -461,7 +462,7 @@ _where.vjp(
 def where(condition: Any, input: Any, other: Any, *, out: Any = None) -> Any:
     """Choose `input` where the condition holds, else `other`."""
     if not isinstance(condition, TensorBase):
-        raise TypeError(f"where: expected condition to be a Tensor; got {type(condition).__name__}.")
+        raise no_tensor("where", "condition", condition)
     if condition.dtype is not bool_:
         if condition.dtype.name != "uint8":
             raise DTypeError(f"where: expected condition to be a boolean tensor; got {condition.dtype}. Use != 0.")

@@ -9,6 +9,7 @@ from mortice import call as _call
 from mortice.backends.movement import highest, lowest
 from mortice.dtype import bool_, int32, int64, promote_scalar
 from mortice.errors import DTypeError, ShapeError
+from mortice.misuse import no_tensor
 from mortice.modes import autocasting
 from mortice.mutation import Into, check_writable, inplace, layout, plain
 from mortice.node import TENSOR_KERNELS, named
@@ -133,7 +134,7 @@ def _same_dtype(name: str, x: Any, y: Any, what: str = "src") -> None:
 
 def _long(name: str, index: Any, *others: Any) -> Any:
     if not isinstance(index, TensorBase):
-        raise TypeError(f"{name}(): expected index to be a Tensor; got {type(index).__name__}.")
+        raise no_tensor(name, "index", index)
     if not prod(index.shape) and name in ("gather", "scatter", "scatter_add", "scatter_reduce"):
         return cast(index, int64)
     if index.dtype not in others and index.dtype is not int64:

@@ -11,7 +11,7 @@ from mortice import call as _call
 from mortice.backends.kernel_tools import is_number
 from mortice.dtype import dtype_of_all, promote_types
 from mortice.errors import DTypeError, ShapeError
-from mortice.formula import signature
+from mortice.misuse import no_tensor
 from mortice.modes import autocasting, modes
 from mortice.mutation import inplace
 from mortice.node import TENSOR_KERNELS, named, unbroadcast
@@ -162,7 +162,7 @@ def rmatmul_operator(self: Any, other: Any) -> Any:
 
 def _rank(name: str, x: Any, what: str, ndim: int) -> None:
     if not isinstance(x, TensorBase):
-        raise TypeError(f"{name}: expected {what} to be a Tensor; got {type(x).__name__}.")
+        raise no_tensor(name, what, x)
     if len(x.shape) != ndim:
         raise ShapeError(f"{name}: {what} must be a {ndim}-D tensor; got {list(x.shape)}.")
 
@@ -252,8 +252,8 @@ def _scaled(name: str, x: Any, factor: Any) -> Any:
 def _plus(name: str, input: Any, product: Any, beta: Any, alpha: Any, out: Any) -> Any:
     """Return beta * input + alpha * product; what beta = 0 leaves out may hold nan."""
     if not isinstance(input, TensorBase):
-        raise TypeError(f"{name}: expected input to be a Tensor; got {type(input).__name__}.")
-    beta, alpha = number_of(name, "beta", beta), number_of(name, "alpha", alpha)
+        raise no_tensor(name, "input", input)
+    beta, alpha = _op.number_of(name, "beta", beta), _op.number_of(name, "alpha", alpha)
     product = _scaled(name, product, alpha)
     if input.dtype is not product.dtype:
         raise DTypeError(

@@ -8,6 +8,7 @@ from typing import Any
 from mortice.backends.kernel_tools import in_float32
 from mortice.dtype import DType
 from mortice.errors import DTypeError, ShapeError
+from mortice.misuse import no_tensor
 from mortice.modes import autocasting
 from mortice.mutation import inplace
 from mortice.node import named
@@ -90,7 +91,7 @@ _prelu.vjp(
 def prelu(input: Any, weight: Any) -> Any:
     """Multiply what is negative by a learned slope: one for all, or one a channel (dim 1)."""
     if not isinstance(weight, TensorBase):
-        raise TypeError(f"prelu: expected weight to be a Tensor; got {type(weight).__name__}.")
+        raise no_tensor("prelu", "weight", weight)
     if input.dtype is not weight.dtype:
         raise DTypeError(f"prelu: Type promoting not supported. Got {input.dtype} and {weight.dtype}")
     ndim, n = len(input.shape), prod(weight.shape)

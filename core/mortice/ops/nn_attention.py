@@ -9,6 +9,7 @@ from mortice import call as _call
 from mortice.dtype import DType, bfloat16, bool_, float16, float32, promote_types
 from mortice.errors import DTypeError, ShapeError, cast_hint
 from mortice.graph import Part
+from mortice.misuse import no_tensor
 from mortice.modes import autocasting, modes
 from mortice.node import TENSOR_KERNELS, named
 from mortice.op import Op, op
@@ -66,7 +67,7 @@ def linear(input: Any, weight: Any, bias: Any = None, *, out: Any = None) -> Any
     """Compute input W^T + bias; the weight is (out, in) or (in,), leading dims of the input are free."""
     for value, what in ((input, "input"), (weight, "weight")):
         if not isinstance(value, TensorBase):
-            raise TypeError(f"linear: expected {what} to be a Tensor; got {type(value).__name__}.")
+            raise no_tensor("linear", what, value)
     shape, ws = input.shape, weight.shape
     if len(ws) not in (1, 2) or not shape or tuple.__getitem__(shape, -1) != tuple.__getitem__(ws, -1):
         flat = len(shape) > 2 and ws and prod(tuple(shape)[1:]) == ws[-1]

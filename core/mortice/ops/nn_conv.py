@@ -10,6 +10,7 @@ from typing import Any
 
 from mortice.backends.nn_common import transposed_size, window_count
 from mortice.errors import DTypeError, ShapeError, cast_hint
+from mortice.misuse import no_tensor
 from mortice.modes import autocasting
 from mortice.op import op
 from mortice.ops.movement import reshape, unsqueeze
@@ -145,7 +146,7 @@ def _check(
     """Refuse operands that do not fit; return the input with a batch axis."""
     for value, what in ((x, "input"), (w, "weight")):
         if not isinstance(value, TensorBase):
-            raise TypeError(f"{name}: expected {what} to be a Tensor; got {type(value).__name__}.")
+            raise no_tensor(name, what, value)
     if x.dtype is not w.dtype or (b is not None and b.dtype is not x.dtype):
         _check_ranks(name, x.shape, w.shape, nd)
         other, what = (w, "weight") if x.dtype is not w.dtype else (b, "bias")
@@ -194,8 +195,9 @@ def _check_sizes(
         )
     wanted = ws[0] if transposed else ws[1] * groups
     if shape[-nd - 1] != wanted:
+        form = "transposed=1" if transposed else f"groups={groups}"
         raise ShapeError(
-            f"{name}: Given groups={groups}, weight of size {list(ws)}, expected input{list(shape)} to have {wanted} "
+            f"{name}: Given {form}, weight of size {list(ws)}, expected input{list(shape)} to have {wanted} "
             f"channels, but got {shape[-nd - 1]} channels instead" + channels_hint(shape, wanted, len(shape) == nd + 2)
         )
     outputs = ws[1] * groups if transposed else ws[0]

@@ -9,6 +9,7 @@ from typing import Any
 from mortice.backends.nn_ctc import CTCKernels
 from mortice.dtype import DType, bfloat16, float16, float32, int64
 from mortice.errors import DTypeError, ShapeError
+from mortice.misuse import no_tensor
 from mortice.node import TENSOR_KERNELS
 from mortice.op import Op, op
 from mortice.ops.creation import arange, full
@@ -126,7 +127,7 @@ def ctc_loss(
     """
     for value, what in ((log_probs, "log_probs"), (targets, "targets")):
         if not isinstance(value, TensorBase):
-            raise TypeError(f"ctc_loss: expected {what} to be a Tensor; got {type(value).__name__}.")
+            raise no_tensor("ctc_loss", what, value)
     single = len(log_probs.shape) == 2
     if single:
         log_probs = unsqueeze(log_probs, 1)

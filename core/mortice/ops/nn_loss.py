@@ -68,7 +68,10 @@ def check_rows(name: str, indices: Any, rows: int) -> Any:
     """Refuse indices outside [0, rows); reads them once. Return them as int64."""
     if not isinstance(indices, TensorBase) or indices.dtype.kind not in "iu":
         got = indices.dtype if isinstance(indices, TensorBase) else type(indices).__name__
-        raise DTypeError(f"{name}: Expected tensor for indices to have an integer dtype (int64, int32); got {got}.")
+        raise DTypeError(
+            f"{name}: Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but "
+            f"got {got}. Use .long()."
+        )
     indices = cast(indices, int64)
     if prod(indices.shape):
         low, high = range_of(indices) or (0, rows - 1)
@@ -150,19 +153,28 @@ def _labelled(name: str, fn: Any, input: Any, target: Any, weight: Any, reductio
     if not shape:
         raise ShapeError(f"{name}: input tensor should be 1D or more; got a 0-d tensor.")
     if target.dtype.kind not in "iu":
-        raise DTypeError(f"{name}: expected target to hold class indices of dtype int64; got {target.dtype}.")
+        raise DTypeError(
+            f"{name}: expected target dtype to be Long or Byte, but got {target.dtype.name}. Use target.long()."
+        )
     classes = shape[0] if len(shape) == 1 else shape[1]
     wanted = () if len(shape) == 1 else (shape[0], *shape[2:])
-    if at != wanted:
-        if len(shape) > 1 and at and at[0] != shape[0]:
+    if at != wanted and (len(shape) > 1 or at != (1,)):
+        batch = at[0] if at else 0
+        if len(shape) > 1 and batch != shape[0]:
             raise ValueError(
-                f"{name}: Expected input batch_size ({shape[0]}) to match target batch_size ({at[0]}); got input "
+                f"{name}: Expected input batch_size ({shape[0]}) to match target batch_size ({batch}); got input "
                 f"{list(shape)} and target {list(at)}."
             )
-        raise ShapeError(
-            f"{name}: Expected target size {list(wanted)}, got {list(at)}"
-            + (". Class indices have no dim of their own; use target.squeeze(1)." if at == (*wanted, 1) else "")
-        )
+        theirs = hint = ""
+        if len(shape) < 3 and len(at) > 1:
+            theirs = "0D or 1D target tensor expected, multi-target not supported. "
+        elif len(shape) == 4 and len(at) != 3:
+            theirs = f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {len(at)}. "
+        if wanted and at in ((shape[0], 1, *wanted[1:]), (*wanted, 1)):
+            hint = f". Class indices have no dim of their own; use target.squeeze({1 if at[1] == 1 else -1})."
+        elif at == shape:
+            hint = ". Of labels that are one-hot, use target.argmax(1)."
+        raise ShapeError(f"{name}: {theirs}Expected target size {list(wanted)}, got {list(at)}{hint}")
     if weight is not None:
         if tuple(weight.shape) != (classes,):
             raise ShapeError(

@@ -7,6 +7,7 @@ from typing import Any
 from mortice.dtype import DType, bfloat16, finfo, float16, float32
 from mortice.errors import DTypeError, ShapeError
 from mortice.levels import into_level
+from mortice.misuse import no_tensor
 from mortice.modes import no_grad
 from mortice.mutation import check_writable, write
 from mortice.node import TENSOR_KERNELS
@@ -161,8 +162,11 @@ def _check_parameter(name: str, what: str, x: Any, p: Any, shape: tuple[int, ...
     if p is None:
         return
     if tuple(p.shape) != shape:
+        wrong = f"expected {what} to have shape {list(shape)}"
+        if p.ndim == len(shape) == 1:  # in PyTorch's words
+            wrong = f"{what} should contain {shape[0]} elements not {p.shape[0]}"
         raise ShapeError(
-            f"{name}: expected {what} to have shape {list(shape)}; got {list(p.shape)} for input {list(x.shape)}"
+            f"{name}: {wrong}; got {list(p.shape)} for input {list(x.shape)}"
             + ((p.ndim == 1 and channels_hint(x.shape, p.shape[0])) or ".")
         )
     if p.dtype is not x.dtype and not (x.dtype in _LOW and p.dtype is float32):
@@ -174,7 +178,7 @@ def _check_parameter(name: str, what: str, x: Any, p: Any, shape: tuple[int, ...
 
 def _check_input(name: str, x: Any) -> None:
     if not isinstance(x, TensorBase):
-        raise TypeError(f"{name}: expected input to be a Tensor; got {type(x).__name__}.")
+        raise no_tensor(name, "input", x)
 
 
 def _normalized(name: str, x: Any, normalized_shape: Any, weight: Any, bias: Any) -> int:
@@ -250,7 +254,7 @@ def batch_norm(
         return clone(input)
     if len(shape) < 2:
         raise ShapeError(f"batch_norm: expected input with a batch and channels; got shape {list(shape)}.")
-    for what, p in (("weight", weight), ("bias", bias), ("running_mean", running_mean), ("running_var", running_var)):
+    for what, p in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias)):
         _check_parameter("batch_norm", what, input, p, (shape[1],))
     if not training:
         if running_mean is None or running_var is None:

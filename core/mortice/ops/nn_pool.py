@@ -10,6 +10,7 @@ from mortice import call as _call
 from mortice.backends.nn_common import pool_count
 from mortice.dtype import DType, float64, int64
 from mortice.errors import ShapeError
+from mortice.misuse import no_tensor
 from mortice.modes import autocasting, modes
 from mortice.op import Op, op
 from mortice.ops.movement import cast
@@ -263,7 +264,7 @@ def check_pool_input(name: str, x: Any, nd: int, full: int | None = None) -> Non
     `full` says from which dim on none may be empty, where that is not the channels'.
     """
     if not isinstance(x, TensorBase):
-        raise TypeError(f"{name}: expected input to be a Tensor; got {type(x).__name__}.")
+        raise no_tensor(name, "input", x)
     _check_sizes(name, tuple(x.shape), nd, full)
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from mortice.dtype import DType, uint8
 from mortice.errors import DTypeError, ShapeError
-from mortice.op import Op, op
+from mortice.misuse import no_tensor
+from mortice.op import Op, TensorBase, hold, op
 from mortice.ops.data import number
 from mortice.ops.nn_pool import _adaptive_avg_pool
 from mortice.rules import hold
@@ -64,7 +65,7 @@ _MODES = ("constant", "reflect", "replicate", "circular")
 def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
     """Pad the last axes: (left, right) of the last one, then of the one before, and so on; negative numbers cut."""
     if not isinstance(input, TensorBase):
-        raise TypeError(f"pad: expected input to be a Tensor; got {type(input).__name__}.")
+        raise no_tensor("pad", "input", input)
     pad = [p.__index__() for p in pad]
     shape = tuple(input.shape)
     if len(pad) % 2:

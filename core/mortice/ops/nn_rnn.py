@@ -11,6 +11,7 @@ from typing import Any
 from mortice.backends.nn_rnn import RecurrentKernels, states_before
 from mortice.dtype import DType
 from mortice.errors import DTypeError, ShapeError
+from mortice.misuse import no_tensor
 from mortice.modes import autocasting
 from mortice.node import TENSOR_KERNELS, named
 from mortice.op import Op, op
@@ -282,7 +283,7 @@ def _cell(name: str, input: Any, states: Sequence[Any], w_ih: Any, w_hh: Any, b_
     """Return the next states."""
     for value, what in ((input, "input"), *[(s, f"hidden{i}") for i, s in enumerate(states)]):
         if not isinstance(value, TensorBase):
-            raise TypeError(f"{name}_cell: expected {what} to be a Tensor; got {type(value).__name__}.")
+            raise no_tensor(f"{name}_cell", what, value)
     single = len(input.shape) == 1
     if single:
         input, states = unsqueeze(input, 0), [unsqueeze(s, 0) for s in states]

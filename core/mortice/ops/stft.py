@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 from mortice.errors import DTypeError, ShapeError
+from mortice.misuse import no_tensor
 from mortice.modes import autocasting
 from mortice.op import op
 from mortice.ops.complex import view_as_real
@@ -89,7 +90,7 @@ def _weights(name: str, x: Any, window: Any, size: int, n_fft: int, advice: str)
             )
         window = ones((size,), dtype=x.dtype.to_real(), device=x._device)
     if not isinstance(window, TensorBase):
-        raise TypeError(f"{name}: expected window to be a Tensor; got {type(window).__name__}.")
+        raise no_tensor(name, "window", window)
     if tuple(window.shape) != (size,):
         raise ShapeError(
             f"{name}: expected a 1D window tensor of size equal to win_length={size}; got window with size "

@@ -187,9 +187,9 @@ def cross_entropy(
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing, dim)
     if target.is_floating_point():
         raise RuntimeError(
-            "cross_entropy: expected class indices (int64) of shape "
-            f"{list(input.shape[:dim] + input.shape[dim + 1 :])} or "
-            f"probabilities of shape {list(input.shape)}; got {target.dtype} of shape {list(target.shape)}. "
+            f"cross_entropy: expected target dtype to be Long or Byte, but got {target.dtype.name} of shape "
+            f"{list(target.shape)}; class indices have shape {list(input.shape[:dim] + input.shape[dim + 1 :])}, probabilities "
+            f"{list(input.shape)}. "
             "Use target.long() for class indices."
         )
     return _nn.cross_entropy(input, target, weight, reduction, ignore_index, label_smoothing)
