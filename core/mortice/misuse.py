@@ -30,7 +30,7 @@ def explain(fn: Any, error: AttributeError, values: tuple[Any, ...], names: tupl
     # What is missing in a backend's kernel is a fault of the kernel, even where the object is an argument as well.
     ours = trace.tb_frame.f_globals.get("__name__", "").startswith("mortice.")
     wanted = _who_has(error.name) if ours else None
-    if wanted is None or isinstance(error.obj, op.Tensor):
+    if wanted is None or isinstance(error.obj, call.Tensor):
         return None
     n = len(values) - len(names)
     for name, value in signature(fn).bind(*values[:n], **dict(zip(names, values[n:]))).arguments.items():
@@ -45,7 +45,7 @@ def explain(fn: Any, error: AttributeError, values: tuple[Any, ...], names: tupl
 
 def no_tensor(name: str, argument: str, value: Any) -> TypeError:
     """Return the error for an argument that must be a tensor, in PyTorch's words."""
-    return TypeError(f"{name}: argument '{argument}' must be Tensor, not {op.advice(value)}")
+    return TypeError(f"{name}: argument '{argument}' must be Tensor, not {call.advice(value)}")
 
 
 def _who_has(attribute: str | None) -> str | None:

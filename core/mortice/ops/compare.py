@@ -8,8 +8,10 @@ from mortice import call as _call
 from mortice.dtype import bool_, get_default_dtype
 from mortice.errors import DTypeError
 from mortice.misuse import no_tensor
-from mortice.op import TensorBase, broadcast, comparison, logical, op, promote, same, wrap_number, wrap_operand
-from mortice.tensor import make
+from mortice.op import op
+from mortice.rules import comparison, logical, promote, same, wrap_number, wrap_operand
+from mortice.shape import broadcast
+from mortice.tensor import TensorBase, make
 
 __all__ = [
     "allclose", "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
@@ -165,7 +167,7 @@ def equal(input: Any, other: Any) -> bool:
     """Tell whether two tensors have the same shape and elements."""
     if not isinstance(other, TensorBase):
         raise no_tensor("equal", "other", other)
-    _op.check_device(eq.op, input, other)
+    _call.check_device(eq.op, input, other)
     if input.shape != other.shape:
         return False
     if input.dtype is other.dtype and input._device is other._device and input._device.level is None:

@@ -253,7 +253,7 @@ def _plus(name: str, input: Any, product: Any, beta: Any, alpha: Any, out: Any) 
     """Return beta * input + alpha * product; what beta = 0 leaves out may hold nan."""
     if not isinstance(input, TensorBase):
         raise no_tensor(name, "input", input)
-    beta, alpha = _op.number_of(name, "beta", beta), _op.number_of(name, "alpha", alpha)
+    beta, alpha = number_of(name, "beta", beta), number_of(name, "alpha", alpha)
     product = _scaled(name, product, alpha)
     if input.dtype is not product.dtype:
         raise DTypeError(
