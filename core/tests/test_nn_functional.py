@@ -195,6 +195,13 @@ def test_cross_entropy_is_nll_of_log_softmax_and_of_one_hot_probabilities():
     loss = F.cross_entropy(x, t)
     assert mt.allclose(loss, F.nll_loss(F.log_softmax(x, 1), t))
     assert mt.allclose(loss, F.cross_entropy(x, F.one_hot(t, 3).float()))
+    with pytest.raises(RuntimeError, match="ignore_index is not supported for floating point target; got 0"):
+        F.cross_entropy(x, F.one_hot(t, 3).float(), ignore_index=0)
+
+
+def test_huber_loss_wants_a_number_as_delta():
+    with pytest.raises(TypeError, match="delta must be a float or int, got: <class 'complex'>"):
+        nn.HuberLoss(delta=1j)
 
 
 def test_mse_loss_warns_about_sizes_that_broadcast():

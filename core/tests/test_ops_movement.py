@@ -174,6 +174,17 @@ def test_copies_of_an_expanded_tensor_are_laid_out_row_by_row():
     assert turned[None].clone().stride()[1:] == turned.clone().stride() == turned.double().stride()
 
 
+def test_ravel_of_a_vector_with_gaps_is_a_copy_and_of_rows_a_view():
+    x = mt.arange(6.0)
+    for given in (x[::2], x.reshape(2, 3).t(), x.expand(2, 6)):
+        found = given.ravel()
+        assert found.is_contiguous() and found.tolist() == given.reshape(-1).tolist()
+        found.zero_()
+    assert x.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0] and mt.ravel(mt.tensor(3.0)).tolist() == [3.0]
+    x.reshape(2, 3).ravel()[5] = 7.0
+    assert x[5].item() == 7.0
+
+
 def test_a_gradient_is_laid_out_as_its_tensor_or_row_by_row():
     w, x = mt.rand(4, 3, requires_grad=True), mt.rand(5, 3)
     turned = mt.rand(3, 4).t().requires_grad_()

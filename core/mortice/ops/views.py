@@ -16,7 +16,7 @@ from mortice.node import TENSOR_KERNELS
 from mortice.op import TensorBase, as_view
 from mortice.ops.arguments import numpy_names
 from mortice.ops.index import _SLICE, _slice
-from mortice.ops.movement import _permute, clone, expand, permute, reshape, transpose
+from mortice.ops.movement import _permute, clone, contiguous, expand, permute, reshape, transpose
 from mortice.shape import Size, broadcast, check_dim, check_dims, infer_shape, prod, remembered
 
 # ---- the same memory ----
@@ -91,8 +91,8 @@ def unflatten(input: Any, dim: int, sizes: Any) -> Any:
 
 
 def ravel(input: Any) -> Any:
-    """Flatten into one dim."""
-    return reshape(input, -1)
+    """Flatten into one row-major dim: a view of a tensor that is row-major, a copy of any other, as a vector with gaps."""
+    return reshape(contiguous(input), -1)
 
 
 # ---- the order of dims ----
