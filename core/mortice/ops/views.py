@@ -11,6 +11,7 @@ from weakref import ref
 from mortice import op as _op
 from mortice.errors import ShapeError
 from mortice.graph import Node, Slot, next_seq
+from mortice.layout import contiguous_format
 from mortice.modes import modes, no_grad
 from mortice.node import TENSOR_KERNELS
 from mortice.op import TensorBase, as_view
@@ -219,7 +220,7 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
 
 def narrow_copy(input: Any, dim: int, start: Any, length: int, *, out: Any = None) -> Any:
     """Take `length` positions from `start` along a dim; a copy."""
-    made = clone(narrow(input, dim, start, length))
+    made = clone(narrow(input, dim, start, length), memory_format=contiguous_format)
     return made if out is None else _op.WRITE_OUT("narrow_copy", out, made)
 
 
