@@ -386,6 +386,8 @@ def test_sparse_adam_refuses_dense_gradients():
     p.grad = mt.ones(2)
     with pytest.raises(RuntimeError, match="does not support dense gradients"):
         made.step()
+    with pytest.raises(ValueError, match="Invalid learning rate: 0"):
+        optim.SparseAdam([p], lr=0)
 
 
 # ---- hooks ----
