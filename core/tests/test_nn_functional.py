@@ -195,6 +195,28 @@ def test_cross_entropy_is_nll_of_log_softmax_and_of_one_hot_probabilities():
     loss = F.cross_entropy(x, t)
     assert mt.allclose(loss, F.nll_loss(F.log_softmax(x, 1), t))
     assert mt.allclose(loss, F.cross_entropy(x, F.one_hot(t, 3).float()))
+    with pytest.raises(RuntimeError, match="ignore_index is not supported for floating point target; got 0"):
+        F.cross_entropy(x, F.one_hot(t, 3).float(), ignore_index=0)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: F.pixel_shuffle(x, 1), lambda x: F.pixel_unshuffle(x, 1), lambda x: F.channel_shuffle(x, 1),
+        lambda x: F.channel_shuffle(x, 4), lambda x: mt.histogram(mt.ones(3), x.flatten())[1],
+    ],
+)  # fmt: skip
+def test_what_changes_no_element_is_a_copy_all_the_same(call):
+    x = mt.arange(16.0).reshape(1, 4, 2, 2)
+    made = call(x)
+    assert made.flatten().tolist() == x.flatten().tolist() and made.is_contiguous()
+    made.zero_()
+    assert x.sum().item() == 120.0
+
+
+def test_huber_loss_wants_a_number_as_delta():
+    with pytest.raises(TypeError, match="delta must be a float or int, got: <class 'complex'>"):
+        nn.HuberLoss(delta=1j)
 
 
 def test_mse_loss_warns_about_sizes_that_broadcast():

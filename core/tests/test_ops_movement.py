@@ -174,6 +174,28 @@ def test_copies_of_an_expanded_tensor_are_laid_out_row_by_row():
     assert turned[None].clone().stride()[1:] == turned.clone().stride() == turned.double().stride()
 
 
+def test_copies_of_views_draws_and_right_singular_vectors_are_laid_out_row_by_row():
+    x = mt.arange(24.0).reshape(2, 3, 4)
+    for copy in (mt.permute_copy(x, (2, 0, 1)), mt.transpose_copy(x, 0, 2), mt.narrow_copy(x.mT, 0, 0, 1), *mt.unbind_copy(x, 2)):
+        assert copy.is_contiguous() and copy.view(-1).shape == (copy.numel(),)
+    assert mt.alias_copy(x).data_ptr() != x.data_ptr()
+    for draws in (mt.multinomial(mt.ones(4, 6), 3), mt.multinomial(mt.ones(4, 6), 3, replacement=True)):
+        assert draws.stride() == (3, 1) and draws.view(-1).shape == (12,)
+    for v in (mt.svd(x[0])[2], mt.svd_lowrank(x[0], q=2)[2]):
+        assert v.is_contiguous()
+
+
+def test_ravel_of_a_vector_with_gaps_is_a_copy_and_of_rows_a_view():
+    x = mt.arange(6.0)
+    for given in (x[::2], x.reshape(2, 3).t(), x.expand(2, 6)):
+        found = given.ravel()
+        assert found.is_contiguous() and found.tolist() == given.reshape(-1).tolist()
+        found.zero_()
+    assert x.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0] and mt.ravel(mt.tensor(3.0)).tolist() == [3.0]
+    x.reshape(2, 3).ravel()[5] = 7.0
+    assert x[5].item() == 7.0
+
+
 def test_a_gradient_is_laid_out_as_its_tensor_or_row_by_row():
     w, x = mt.rand(4, 3, requires_grad=True), mt.rand(5, 3)
     turned = mt.rand(3, 4).t().requires_grad_()

@@ -386,6 +386,8 @@ def test_sparse_adam_refuses_dense_gradients():
     p.grad = mt.ones(2)
     with pytest.raises(RuntimeError, match="does not support dense gradients"):
         made.step()
+    with pytest.raises(ValueError, match="Invalid learning rate: 0"):
+        optim.SparseAdam([p], lr=0)
 
 
 # ---- hooks ----
@@ -546,10 +548,11 @@ def test_foreach_functions_take_lists():
     assert values(mt._foreach_addcdiv(a, b, b, [1.0, 2.0])) == [[2.0, -3.0], [11.0]]
     assert values(mt._foreach_clamp_max(a, 0.5)) == [[0.5, -4.0], [0.5]]
     assert values(mt._foreach_maximum(a, b)) == [[2.0, 3.0], [9.0]] and values(mt._foreach_abs(a)) == [[1.0, 4.0], [9.0]]
-    assert mt._foreach_mul_(a, b) is None and values(a) == [[2.0, -12.0], [36.0]]
+    assert mt._foreach_mul_(a, b) is a and values(a) == [[2.0, -12.0], [36.0]]
     mt._foreach_addcmul_(a, b, b, mt.tensor([1.0, -1.0]))
     assert values(a) == [[6.0, -3.0], [20.0]]
-    mt._foreach_clamp_min_(a, 0)
+    assert mt._foreach_addcdiv_(a, b, b, scalars=[0.0, 0.0]) is a and values(mt._foreach_clone(a)) == values(a)
+    assert mt._foreach_clamp_min_(a, 0) is a
     mt._foreach_sqrt_(b)
     mt._foreach_copy_([a[1]], [b[1]])
     assert values(a) == [[6.0, 0.0], [2.0]] and b[1].item() == 2.0
@@ -560,3 +563,12 @@ def test_foreach_functions_take_lists():
     assert w.grad.tolist() == [3.0, 3.0]
     with pytest.raises(RuntimeError, match="must have the same number of tensors, got 2 and 1"):
         mt._foreach_add(a, b[:1])
+    for call, text in (
+        (lambda: mt._foreach_norm([]), "at least one tensor"),
+        (lambda: mt._foreach_mul(a, mt.ones(2)), "expected to be 0 dim but it has 1 dimensions and 2 elements"),
+        (lambda: mt._foreach_addcdiv(a, b, b, mt.tensor(1.0)), "packed scalar Tensor to be of dimension 1. Got 0"),
+    ):
+        with pytest.raises(RuntimeError, match=text):
+            call()
+    with pytest.raises(TypeError, match="_foreach_add: expected a list or tuple of Tensors; got Tensor"):
+        mt._foreach_add(b[0], 1)

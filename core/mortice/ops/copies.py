@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mortice import call as _call
+from mortice import op as _op
+from mortice.layout import contiguous_format
 from mortice.ops import complex as complex_ops
 from mortice.ops import movement, strided, views
 from mortice.ops.movement import clone
@@ -33,12 +34,12 @@ def _copy(name: str, view: Callable[..., Any]) -> Callable[..., Any]:
         seen = view(*args, **kwargs)
         if isinstance(seen, (tuple, list)):
             if out is None:
-                return tuple([clone(x) for x in seen])
-            return tuple([_call.WRITE_OUT(name, o, x) for o, x in zip(out, seen)])
-        return clone(seen) if out is None else _call.WRITE_OUT(name, out, seen)
+                return tuple([clone(x, memory_format=contiguous_format) for x in seen])
+            return tuple([_op.WRITE_OUT(name, o, x) for o, x in zip(out, seen)])
+        return clone(seen, memory_format=contiguous_format) if out is None else _op.WRITE_OUT(name, out, seen)
 
     call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"Copy what `{name.removesuffix('_copy')}` shows into memory of its own."
+    call.__doc__ = f"Copy what `{name.removesuffix('_copy')}` shows into memory of its own, row by row."
     return call
 
 

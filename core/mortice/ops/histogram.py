@@ -159,7 +159,7 @@ def histogram(
     x = reshape(input.detach(), -1)
     edges = _edges("histogram", x, bins, range)
     counts = _counted("histogram", x, [x], [edges], weight, input.shape, density)
-    return write_all("histogram", out, return_types.histogram(counts, edges))
+    return write_all("histogram", out, return_types.histogram(counts, edges.clone() if isinstance(bins, TensorBase) else edges))
 
 
 def histogramdd(input: Any, bins: Any, range: Any = None, weight: Any = None, density: bool = False) -> Any:

@@ -14,7 +14,7 @@ from mortice.node import TENSOR_KERNELS
 from mortice.ops import factor
 from mortice.ops.creation import filled
 from mortice.ops.data import range_of
-from mortice.ops.movement import cast, expand, permute, reshape, transpose, unsqueeze
+from mortice.ops.movement import cast, contiguous, expand, permute, reshape, transpose, unsqueeze
 from mortice.ops.reduce import write_all
 from mortice.ops.strided import diagonal
 from mortice.ops.views import adjoint
@@ -561,4 +561,4 @@ def torch_svd(input: Any, some: bool = True, compute_uv: bool = True, *, out: An
         zeros = [filled(Size((*lead, size, size)), 0, input.dtype, input._device) for size in (m, n)]
         return write_all("svd", out, return_types.svd(zeros[0], factor.svdvals(input), zeros[1]))
     u, s, vh = factor.svd(input, full_matrices=not some)
-    return write_all("svd", out, return_types.svd(u, s, adjoint(vh)))
+    return write_all("svd", out, return_types.svd(u, s, contiguous(adjoint(vh))))

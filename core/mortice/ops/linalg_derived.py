@@ -29,7 +29,7 @@ from mortice.ops.linalg import (
     svdvals,
 )
 from mortice.ops.matmul import matmul
-from mortice.ops.movement import cast, cat, expand, reshape, unsqueeze
+from mortice.ops.movement import cast, cat, contiguous, expand, reshape, unsqueeze
 from mortice.ops.norms import matrix_norm
 from mortice.ops.reduce import write_all
 from mortice.ops.strided import diagonal as _diagonal
@@ -199,7 +199,7 @@ def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None)
         basis = factor.qr(matmul(adjoint(B), basis), mode="reduced")[0]
         basis = factor.qr(matmul(B, basis), mode="reduced")[0]
     u, s, vh = factor.svd(matmul(adjoint(basis), B), full_matrices=False)
-    u, v = matmul(basis, u), adjoint(vh)
+    u, v = matmul(basis, u), contiguous(adjoint(vh))
     return (u, s, v) if tall else (v, s, u)
 
 

@@ -408,7 +408,7 @@ def multinomial(
         # The smallest exponential clocks of rate w ring in the order of a draw without replacement.
         clock = _draw("multinomial", "random_exponential", input.shape, weights.dtype, input._device, generator)
         rung = clock / weights
-        made = rung.argmin(-1, keepdim=True) if num_samples == 1 else rung.argsort(-1)[..., :num_samples]
+        made = rung.argmin(-1, keepdim=True) if num_samples == 1 else rung.argsort(-1)[..., :num_samples].contiguous()
     return given("multinomial", made, out)
 
 

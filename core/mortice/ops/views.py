@@ -12,12 +12,12 @@ from mortice import call as _call
 from mortice.call import as_view
 from mortice.errors import ShapeError
 from mortice.graph import Node, Slot, next_seq
+from mortice.layout import contiguous_format
 from mortice.modes import modes, no_grad
 from mortice.node import TENSOR_KERNELS
 from mortice.ops.arguments import numpy_names
-from mortice.ops.index import _SLICE
-from mortice.ops.index_basic import _slice
-from mortice.ops.movement import _permute, clone, expand, permute, reshape, transpose
+from mortice.ops.index import _SLICE, _slice
+from mortice.ops.movement import _permute, clone, contiguous, expand, permute, reshape, transpose
 from mortice.shape import Size, broadcast, check_dim, check_dims, infer_shape, prod, remembered
 from mortice.tensor import TensorBase
 
@@ -93,8 +93,8 @@ def unflatten(input: Any, dim: int, sizes: Any) -> Any:
 
 
 def ravel(input: Any) -> Any:
-    """Flatten into one dim."""
-    return reshape(input, -1)
+    """Flatten into one row-major dim: a view of a tensor that is row-major, a copy of any other, as a vector with gaps."""
+    return reshape(contiguous(input), -1)
 
 
 # ---- the order of dims ----
@@ -221,8 +221,8 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
 
 def narrow_copy(input: Any, dim: int, start: Any, length: int, *, out: Any = None) -> Any:
     """Take `length` positions from `start` along a dim; a copy."""
-    made = clone(narrow(input, dim, start, length))
-    return made if out is None else _call.WRITE_OUT("narrow_copy", out, made)
+    made = clone(narrow(input, dim, start, length), memory_format=contiguous_format)
+    return made if out is None else _op.WRITE_OUT("narrow_copy", out, made)
 
 
 class PiecesNode(Node):

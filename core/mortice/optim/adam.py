@@ -189,6 +189,7 @@ class SparseAdam(Optimizer):
         maximize: bool = False,
     ) -> None:  # fmt: skip
         check_lr(lr)
+        check(lr > 0.0, f"Invalid learning rate: {lr}")
         check_not_negative(eps=eps)
         check_betas(betas)
         super().__init__(params, dict(lr=lr, betas=betas, eps=eps, maximize=maximize))

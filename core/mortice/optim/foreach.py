@@ -11,10 +11,18 @@ from mortice import Tensor
 
 def _lists(name: str, tensors: Any, others: Sequence[Any]) -> list[tuple[Any, ...]]:
     """Return the operands of each call: lists are walked together, and what is no list is every call's."""
-    tensors = list(tensors)
+    if not isinstance(tensors, (list, tuple)):
+        raise TypeError(f"{name}: expected a list or tuple of Tensors; got {type(tensors).__name__}. Put it into a list.")
+    if not tensors:
+        raise RuntimeError(f"{name}: Tensor list must have at least one tensor.")
     columns = []
     for other in others:
-        column = list(other) if isinstance(other, (list, tuple)) else [other] * len(tensors)
+        if isinstance(other, Tensor) and other.ndim:
+            raise RuntimeError(
+                f"{name}: scalar tensor expected to be 0 dim but it has {other.ndim} dimensions and {other.numel()} elements. "
+                "Give a list for one operand a tensor."
+            )
+        column = other if isinstance(other, (list, tuple)) else [other] * len(tensors)
         if len(column) != len(tensors):
             raise RuntimeError(
                 f"{name}: Tensor lists must have the same number of tensors, got {len(tensors)} and {len(column)}."
@@ -31,30 +39,31 @@ def _each(name: str) -> Callable[..., Any]:
         fn = getattr(mortice, name)
         return tuple(fn(*operands, **options) for operands in _lists(foreach, self, others))
 
-    def in_place(self: Any, *others: Any, **options: Any) -> None:
+    def in_place(self: Any, *others: Any, **options: Any) -> Any:
         for t, *operands in _lists(foreach, self, others):
             getattr(t, name)(*operands, **options)
+        return self
 
     made = in_place if name.endswith("_") else new
     made.__name__ = made.__qualname__ = foreach
-    made.__doc__ = f"Apply {name} to each tensor of a list" + (" in place." if name.endswith("_") else ", as a tuple.")
+    made.__doc__ = f"Apply {name} to each tensor of a list" + (" in place; the list comes back." if name.endswith("_") else ", as a tuple.")
     return made
 
 
 def _foreach_norm(self: Any, ord: Any = 2, dtype: Any = None) -> tuple[Any, ...]:
     """Return the vector norm of each tensor of a list."""
-    return tuple(mortice.linalg.vector_norm(t, ord, dtype=dtype) for t in self)
+    return tuple(mortice.linalg.vector_norm(t, ord, dtype=dtype) for (t,) in _lists("_foreach_norm", self, ()))
 
 
 def _foreach_max(self: Any) -> tuple[Any, ...]:
     """Return the largest element of each tensor of a list."""
-    return tuple(t.max() for t in self)
+    return tuple(t.max() for (t,) in _lists("_foreach_max", self, ()))
 
 
 def _foreach_pow(self: Any, exponent: Any) -> tuple[Any, ...]:
     """Raise each tensor of a list to a power, or one number to each of them."""
-    if not isinstance(self, (list, tuple)):
-        return tuple(mortice.pow(self, e) for e in exponent)
+    if isinstance(self, (int, float, complex)):
+        return tuple(mortice.pow(self, e) for (e,) in _lists("_foreach_pow", exponent, ()))
     return tuple(mortice.pow(t, e) for t, e in _lists("_foreach_pow", self, (exponent,)))
 
 
@@ -64,9 +73,10 @@ def _bounding(name: str, bound: str) -> Callable[..., Any]:
     def new(self: Any, other: Any) -> tuple[Any, ...]:
         return tuple(_limited(bound, t, o) for t, o in _lists(f"_foreach_{name}", self, (other,)))
 
-    def in_place(self: Any, other: Any) -> None:
+    def in_place(self: Any, other: Any) -> Any:
         for t, o in _lists(f"_foreach_{name}", self, (other,)):
             t.copy_(_limited(bound, t, o))
+        return self
 
     made = in_place if name.endswith("_") else new
     made.__name__ = made.__qualname__ = f"_foreach_{name}"
@@ -91,15 +101,24 @@ _foreach_div, _foreach_div_ = _each("div"), _each("div_")
 _foreach_pow_, _foreach_copy_, _foreach_zero_ = _each("pow_"), _each("copy_"), _each("zero_")
 _foreach_lerp, _foreach_lerp_ = _each("lerp"), _each("lerp_")
 _foreach_abs, _foreach_abs_ = _each("abs"), _each("abs_")
+_foreach_acos, _foreach_acos_ = _each("acos"), _each("acos_")
+_foreach_asin, _foreach_asin_ = _each("asin"), _each("asin_")
+_foreach_atan, _foreach_atan_ = _each("atan"), _each("atan_")
 _foreach_ceil, _foreach_ceil_ = _each("ceil"), _each("ceil_")
+_foreach_clone = _each("clone")
 _foreach_cos, _foreach_cos_ = _each("cos"), _each("cos_")
+_foreach_cosh, _foreach_cosh_ = _each("cosh"), _each("cosh_")
 _foreach_erf, _foreach_erf_ = _each("erf"), _each("erf_")
+_foreach_erfc, _foreach_erfc_ = _each("erfc"), _each("erfc_")
 _foreach_exp, _foreach_exp_ = _each("exp"), _each("exp_")
 _foreach_expm1, _foreach_expm1_ = _each("expm1"), _each("expm1_")
 _foreach_floor, _foreach_floor_ = _each("floor"), _each("floor_")
 _foreach_frac, _foreach_frac_ = _each("frac"), _each("frac_")
+_foreach_lgamma, _foreach_lgamma_ = _each("lgamma"), _each("lgamma_")
 _foreach_log, _foreach_log_ = _each("log"), _each("log_")
+_foreach_log10, _foreach_log10_ = _each("log10"), _each("log10_")
 _foreach_log1p, _foreach_log1p_ = _each("log1p"), _each("log1p_")
+_foreach_log2, _foreach_log2_ = _each("log2"), _each("log2_")
 _foreach_neg, _foreach_neg_ = _each("neg"), _each("neg_")
 _foreach_reciprocal, _foreach_reciprocal_ = _each("reciprocal"), _each("reciprocal_")
 _foreach_round, _foreach_round_ = _each("round"), _each("round_")
@@ -107,7 +126,9 @@ _foreach_rsqrt, _foreach_rsqrt_ = _each("rsqrt"), _each("rsqrt_")
 _foreach_sigmoid, _foreach_sigmoid_ = _each("sigmoid"), _each("sigmoid_")
 _foreach_sign, _foreach_sign_ = _each("sign"), _each("sign_")
 _foreach_sin, _foreach_sin_ = _each("sin"), _each("sin_")
+_foreach_sinh, _foreach_sinh_ = _each("sinh"), _each("sinh_")
 _foreach_sqrt, _foreach_sqrt_ = _each("sqrt"), _each("sqrt_")
+_foreach_tan, _foreach_tan_ = _each("tan"), _each("tan_")
 _foreach_tanh, _foreach_tanh_ = _each("tanh"), _each("tanh_")
 _foreach_trunc, _foreach_trunc_ = _each("trunc"), _each("trunc_")
 
@@ -115,17 +136,24 @@ _foreach_trunc, _foreach_trunc_ = _each("trunc"), _each("trunc_")
 def _weighted(name: str) -> Callable[..., Any]:
     """Return addcmul or addcdiv of lists, whose factor is one number, a list of them or a tensor of one a call."""
 
-    def operands(self: Any, first: Any, second: Any, value: Any) -> list[tuple[Any, ...]]:
-        factors = value.tolist() if isinstance(value, Tensor) else value
+    def operands(self: Any, first: Any, second: Any, value: Any, scalars: Any) -> list[tuple[Any, ...]]:
+        factors = value if scalars is None else scalars
+        if isinstance(factors, Tensor):
+            if factors.ndim != 1:
+                raise RuntimeError(
+                    f"_foreach_{name}: Expected packed scalar Tensor to be of dimension 1. Got {factors.ndim} instead."
+                )
+            factors = factors.tolist()
         return _lists(f"_foreach_{name}", self, (first, second, factors))
 
-    def new(self: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> tuple[Any, ...]:
+    def new(self: Any, tensor1: Any, tensor2: Any, value: Any = 1, *, scalars: Any = None) -> tuple[Any, ...]:
         fn = getattr(mortice, name)
-        return tuple(fn(t, x, y, value=v) for t, x, y, v in operands(self, tensor1, tensor2, value))
+        return tuple(fn(t, x, y, value=v) for t, x, y, v in operands(self, tensor1, tensor2, value, scalars))
 
-    def in_place(self: Any, tensor1: Any, tensor2: Any, value: Any = 1) -> None:
-        for t, x, y, v in operands(self, tensor1, tensor2, value):
+    def in_place(self: Any, tensor1: Any, tensor2: Any, value: Any = 1, *, scalars: Any = None) -> Any:
+        for t, x, y, v in operands(self, tensor1, tensor2, value, scalars):
             getattr(t, name)(x, y, value=v)
+        return self
 
     made = in_place if name.endswith("_") else new
     made.__name__ = made.__qualname__ = f"_foreach_{name}"

@@ -184,6 +184,11 @@ def cross_entropy(
         raise RuntimeError("cross_entropy: expected input with a class dim; got a 0-d tensor.")
     dim = 0 if input.ndim == 1 else 1
     if input.shape == target.shape and target.is_floating_point():
+        if ignore_index >= 0:
+            raise RuntimeError(
+                "cross_entropy: ignore_index is not supported for floating point target; "
+                f"got {ignore_index}. Give such rows the probability 0 for every class."
+            )
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing, dim)
     if target.is_floating_point():
         raise RuntimeError(

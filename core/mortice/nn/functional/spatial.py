@@ -225,6 +225,11 @@ def fold(
     return _nn.col2im(input, output_size, kernel_size, dilation, padding, stride)
 
 
+def _rows(x: Any) -> Any:
+    """Copy row by row, also what lies so already: an order that nothing changes is no view of the input."""
+    return x.clone(memory_format=mortice.contiguous_format)
+
+
 def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     """Rearrange (*, C r^2, H, W) to (*, C, H r, W r)."""
     r = upscale_factor
@@ -241,7 +246,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
         )
     n = len(lead)
     x = input.reshape(*lead, c // (r * r), r, r, h, w).permute(*range(n + 1), n + 3, n + 1, n + 4, n + 2)
-    return _in_format_of(input, x.reshape(*lead, c // (r * r), h * r, w * r))
+    return _in_format_of(input, _rows(x).reshape(*lead, c // (r * r), h * r, w * r))
 
 
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
@@ -261,7 +266,7 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
             )
     n = len(lead)
     x = input.reshape(*lead, c, h // r, r, w // r, r).permute(*range(n + 1), n + 2, n + 4, n + 1, n + 3)
-    return _in_format_of(input, x.reshape(*lead, c * r * r, h // r, w // r))
+    return _in_format_of(input, _rows(x).reshape(*lead, c * r * r, h // r, w // r))
 
 
 def channel_shuffle(input: Any, groups: int) -> Any:
@@ -273,7 +278,8 @@ def channel_shuffle(input: Any, groups: int) -> Any:
     n, c, *rest = tuple(input.shape)
     if groups <= 0 or c % groups:
         raise RuntimeError(f"Number of channels must be divisible by groups. Got {c} channels and {groups} groups.")
-    return _in_format_of(input, input.reshape(n, groups, c // groups, *rest).transpose(1, 2).reshape(n, c, *rest))
+    x = input.reshape(n, groups, c // groups, *rest).transpose(1, 2)
+    return _in_format_of(input, _rows(x).reshape(n, c, *rest))
 
 
 native_channel_shuffle = channel_shuffle
