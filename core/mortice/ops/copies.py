@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mortice import op as _op
+from mortice import call as _call
 from mortice.layout import contiguous_format
 from mortice.ops import complex as complex_ops
 from mortice.ops import movement, strided, views
@@ -35,8 +35,8 @@ def _copy(name: str, view: Callable[..., Any]) -> Callable[..., Any]:
         if isinstance(seen, (tuple, list)):
             if out is None:
                 return tuple([clone(x, memory_format=contiguous_format) for x in seen])
-            return tuple([_op.WRITE_OUT(name, o, x) for o, x in zip(out, seen)])
-        return clone(seen, memory_format=contiguous_format) if out is None else _op.WRITE_OUT(name, out, seen)
+            return tuple([_call.WRITE_OUT(name, o, x) for o, x in zip(out, seen)])
+        return clone(seen, memory_format=contiguous_format) if out is None else _call.WRITE_OUT(name, out, seen)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"Copy what `{name.removesuffix('_copy')}` shows into memory of its own, row by row."

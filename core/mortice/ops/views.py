@@ -222,7 +222,7 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
 def narrow_copy(input: Any, dim: int, start: Any, length: int, *, out: Any = None) -> Any:
     """Take `length` positions from `start` along a dim; a copy."""
     made = clone(narrow(input, dim, start, length), memory_format=contiguous_format)
-    return made if out is None else _op.WRITE_OUT("narrow_copy", out, made)
+    return made if out is None else _call.WRITE_OUT("narrow_copy", out, made)
 
 
 class PiecesNode(Node):
