@@ -65,6 +65,7 @@ x = torch.ones(2, 3, dtype=torch.float64)
 print(x.shape, x.shape[1:], x.dtype, x.layout, torch.channels_last, x.type(), x.type(x.type()).dtype)
 print(x, getattr(torch, str(x.dtype).replace("torch.", "")) is x.dtype, f"{x.dtype}".split(".")[-1])
 print(torch.ones(1).max(0))
+print(type(x), type(torch.nn.Parameter(x)))
 """
 
 
@@ -75,7 +76,29 @@ def test_sizes_and_dtypes_are_shown_as_pytorchs(scripts: Path) -> None:
         "torch.Size([2, 3]) torch.Size([3]) torch.float64 torch.strided torch.channels_last torch.DoubleTensor torch.float64",
         "tensor([[1., 1., 1.],", "        [1., 1., 1.]], dtype=torch.float64) True float64",
         "torch.return_types.max(", "values=tensor(1.),", "indices=tensor(0))",
+        "<class 'torch.Tensor'> <class 'torch.nn.parameter.Parameter'>",
     ], done.stderr  # fmt: skip
+
+
+KEPT = """
+import pickle, torch
+kept = [torch.arange(2.0), torch.nn.Parameter(torch.ones(1)), torch.nn.Linear(1, 1)]
+pickle.dump(kept, open("kept.pkl", "wb"))
+torch.save([*kept[:2], kept[2].state_dict()], "kept.pt")
+"""
+READ_AGAIN = """
+import pickle, mortice, mortice.nn
+for read in (pickle.load(open("kept.pkl", "rb")), mortice.load("kept.pt")):
+    print(read[0].tolist(), type(read[0]) is mortice.Tensor, type(read[1]) is mortice.nn.Parameter)
+"""
+
+
+def test_what_the_script_keeps_is_read_where_mortice_is_itself(scripts: Path) -> None:
+    (scripts / "keep.py").write_text(KEPT)
+    kept = python("-m", "mortice", "run", "keep.py", where=scripts)
+    assert kept.returncode == 0, kept.stderr
+    read = python("-c", READ_AGAIN, where=scripts)
+    assert read.stdout.splitlines() == ["[0.0, 1.0] True True"] * 2, read.stderr
 
 
 SPAWNED = """

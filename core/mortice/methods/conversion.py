@@ -155,7 +155,10 @@ class Conversion(TensorBase):
         data = self.detach()._host().tobytes() if self._device.backend.has_values else b""
         state = (data, tuple(self.shape), self.dtype, str(self._device), self._rg)
         kept = self.__dict__ if type(self).__getstate__ is object.__getstate__ else self.__getstate__()
-        return (_rebuild, (type(self), state), kept or None)
+        kind, (head, _, rest) = type(self), type(self).__module__.partition(".")
+        # A program in which mortice stands for PyTorch writes what others can read too.
+        named: Any = (f"mortice.{rest}".rstrip("."), kind.__name__) if head == "torch" else kind
+        return (_rebuild, (named, state), kept or None)
 
     def __setstate__(self, state: Any) -> None:
         """Take over the attributes that a pickle has kept."""
@@ -209,6 +212,8 @@ def _is_dtype(value: Any) -> bool:
 def _rebuild(cls: Any, state: Any) -> Any:
     """Rebuild a pickled tensor, on its device where it exists, else on the default one."""
     data, shape, dtype, device, requires_grad = state
+    if isinstance(cls, tuple):
+        cls = getattr(import_module(cls[0]), cls[1])
     try:
         where = resolve(device)
     except RuntimeError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -195,7 +196,8 @@ class Pickler(pickle._Pickler):
     def _tensor(self, t: Any) -> Call:
         if hasattr(type(t), "materialize"):  # without a shape yet
             return Call(Global("torch.nn.parameter", type(t).__name__), (t._rg, t._device, t.dtype))
-        is_parameter = any(c.__module__ == "mortice.nn.parameter" and c.__name__ == "Parameter" for c in type(t).__mro__)
+        layers = sys.modules.get("mortice.nn.parameter")
+        is_parameter = layers is not None and isinstance(t, layers.Parameter)
         requires_grad = t._rg and not is_parameter
         if t._device.level is not None:
             rebuild, args = _REBUILD_SPARSE, self._sparse(t)
@@ -212,7 +214,7 @@ class Pickler(pickle._Pickler):
             name = "_rebuild_parameter" + ("_with_state" if state else "")
             rest = (t._rg, OrderedDict(), *((state,) if state else ()))
             return Call(Global("torch._utils", name), (Call(rebuild, args), *rest))
-        ours = type(t).__module__.partition(".")[0] == "mortice"
+        ours = type(t).__module__.partition(".")[0] in ("mortice", "torch")
         if not state and ours:
             return Call(rebuild, args)
         kind = Global("torch", "Tensor") if ours else Global(type(t).__module__, type(t).__qualname__)

@@ -107,6 +107,7 @@ def install() -> None:
     builtins.__build_class__ = _watched(builtins.__build_class__)
     for shown in (mortice.Size, mortice.dtype, mortice.memory_format):  # programs print them, and read what they print
         shown.__repr__ = _under_torch(shown.__repr__)  # type: ignore[method-assign]
+    mortice.Tensor.__module__, mortice.nn.Parameter.__module__ = "torch", "torch.nn.parameter"  # libraries look for "torch" there
     vars(return_types)["_shown"] = "torch.return_types"
     prepare = spawn.get_preparation_data  # names it does not know are left alone at the other end
     vars(spawn)["get_preparation_data"] = lambda name: {**prepare(name), "torch": _Again()}
