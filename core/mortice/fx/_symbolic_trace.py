@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import builtins
-import functools
 import inspect
 import math
-import sys
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any, ClassVar
 
 import mortice
-from mortice import Tensor, fx, nn
-from mortice.asking import let_methods_ask
-from mortice.fx import functions, wrap
+from mortice import Tensor, nn
+from mortice.fx import wrap
 from mortice.fx.graph import Graph
 from mortice.fx.graph_module import GraphModule
-from mortice.fx.proxy import ParameterProxy, Proxy, Scope, TracerBase, find_proxy, record
+from mortice.fx.patching import functions_recorded
+from mortice.fx.proxy import ParameterProxy, Proxy, Scope, TracerBase, find_proxy
 from mortice.fx.pytree import flattened
 from mortice.utils import _pytree as pytree
 
@@ -70,84 +66,6 @@ class PHWithMeta(PHBase):
 def _assert_is_none(value: Any, msg: str) -> None:
     if value is not None:
         raise AssertionError(msg)
-
-
-def _asking(fn: Any, make: Callable[[Proxy, Any, Any], Any]) -> Any:
-    """Return what stands for a function during a trace: with a proxy among the arguments the call is recorded."""
-
-    @functools.wraps(fn, updated=())
-    def call(*args: Any, **kwargs: Any) -> Any:
-        proxy = find_proxy(args, kwargs)
-        return fn(*args, **kwargs) if proxy is None else make(proxy, args, kwargs)
-
-    return call
-
-
-def _kept(fn: Any) -> Any:
-    """Return what stands for a function that is recorded as it is called."""
-
-    def make(proxy: Proxy, args: Any, kwargs: Any) -> Any:
-        made = proxy.tracer.create_proxy("call_function", fn, args, kwargs)
-        made.node.meta["is_wrapped"] = True
-        return made
-
-    return _asking(fn, make)
-
-
-def _public(namespace: str, name: str, fn: Any) -> Any:
-    return _asking(fn, lambda proxy, args, kwargs: record(proxy.tracer, namespace, name, fn, args, kwargs))
-
-
-@contextmanager
-def _patched(tracer: Tracer, call: Any, get: Any) -> Iterator[None]:
-    """Let functions, methods and modules ask, wherever programs hold them; afterwards nothing is left of it."""
-    stands = {id(fn): _public(namespace, name, fn) for namespace, name, fn in functions.public_functions()}
-    stands.update({id(fn): _kept(fn) for fn in tracer._autowrapped})
-    undo: list[tuple[Any, str, Any]] = []
-
-    def put(names: Any, name: str, made: Any) -> None:
-        undo.append((names, name, names.get(name, undo)))
-        names[name] = made
-
-    def replace(names: Any) -> None:
-        for name, value in list(names.items()):
-            if id(value) in stands:
-                put(names, name, stands[id(value)])
-
-    load = mortice._load
-
-    def load_asking(module: str, name: str) -> Any:
-        value = load(module, name)
-        asks = functions.asks(name, value)
-        if asks:  # the name is put into its namespace after this, so it is taken out of there in the end
-            undo.append((vars(mortice), name, value))
-        return _public("mortice", name, value) if asks else value
-
-    kept = ("mortice.ops", "mortice.methods", "mortice.fx", "mortice.asking", "mortice.nn.functional.")
-    for key, module in list(sys.modules.items()):
-        if isinstance(module, ModuleType) and not key.startswith(kept) and key.partition(".")[0] != "torch":
-            replace(vars(module))
-    for module in tracer.root.modules():
-        replace(vars(module))
-    for (_, name), names in fx._wrapped.items():
-        fn = names.get(name, getattr(builtins, name, None))
-        if fn is not None:
-            put(names, name, _kept(fn))
-    before = nn.Module.__call__, nn.Module.__getattr__
-    vars(mortice)["_load"] = load_asking
-    nn.Module.__call__, nn.Module.__getattr__ = call, get  # type: ignore[method-assign]
-    let_methods_ask(True)
-    try:
-        yield
-    finally:
-        let_methods_ask(False)
-        nn.Module.__call__, nn.Module.__getattr__ = before  # type: ignore[method-assign]
-        vars(mortice)["_load"] = load
-        for names, name, value in reversed(undo):
-            if value is undo:
-                del names[name]
-            else:
-                names[name] = value
 
 
 class Tracer(TracerBase):
@@ -337,13 +255,15 @@ class Tracer(TracerBase):
         _tracing += 1
         try:
             run, args = self.create_args_for_root(fn, is_module, concrete_args)
-            with _patched(self, call, get):
+            nn.Module.__call__, nn.Module.__getattr__ = call, get  # type: ignore[method-assign]
+            with functions_recorded(self.root, self._autowrapped):
                 result = self.create_arg(run(*args))
                 returned = inspect.unwrap(fn).__annotations__.get("return")
                 if isinstance(returned, str) and fn.__module__.startswith("mortice."):
                     returned = None
                 self.create_node("output", "output", (result,), {}, type_expr=returned)
         finally:
+            nn.Module.__call__, nn.Module.__getattr__ = call_, get_  # type: ignore[method-assign]
             _tracing -= 1
             self.submodule_paths = None
         return self.graph
@@ -353,9 +273,8 @@ def _by_position(fn: Any, count: int) -> Any:
     """Return a function that takes all its parameters by position, *args and **kwargs as one each."""
     code = fn.__code__
     flags = code.co_flags & ~(inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
-    made = FunctionType(code.replace(co_flags=flags, co_argcount=count, co_posonlyargcount=0, co_kwonlyargcount=0), fn.__globals__)
-    # A closure's variables come with the code that names them.
-    return made if not fn.__closure__ else FunctionType(made.__code__, fn.__globals__, None, None, fn.__closure__)
+    code = code.replace(co_flags=flags, co_argcount=count, co_posonlyargcount=0, co_kwonlyargcount=0)
+    return FunctionType(code, fn.__globals__, fn.__name__, None, fn.__closure__)
 
 
 def symbolic_trace(root: Any, concrete_args: Any = None) -> GraphModule:

@@ -50,7 +50,7 @@ def reduce_graph_module(body: dict[str, Any], import_block: str) -> Any:
     """Return the graph module that was pickled: its source is recorded again."""
     names: dict[str, Any] = {}
     exec(import_block, names)
-    name, src, cls = body.pop("_saved")
+    src, cls = body.pop("_saved")
     attributes = _Attributes(body)
     type(attributes).forward = _forward(src, names, "forward")  # type: ignore[method-assign]
 
@@ -60,7 +60,7 @@ def reduce_graph_module(body: dict[str, Any], import_block: str) -> Any:
 
     graph = KeepModules().trace(attributes)
     graph._tracer_cls = fx.Tracer
-    made = cls(attributes, graph, name)
+    made = cls(attributes, graph)
     _keep(made, body)
     return made
 
@@ -68,8 +68,8 @@ def reduce_graph_module(body: dict[str, Any], import_block: str) -> Any:
 def _keep(made: Any, attributes: dict[str, Any]) -> None:
     """Give a module the attributes that it lacks."""
     for table in ("_parameters", "_buffers", "_modules"):
-        for name, value in attributes[table].items():
-            made.__dict__[table].setdefault(name, value)
+        own = made.__dict__[table]
+        made.__dict__[table] = {name: own.get(name, value) for name, value in attributes[table].items()}
     for name, value in attributes.items():
         made.__dict__.setdefault(name, value)
 
@@ -215,18 +215,18 @@ class GraphModule(nn.Module):
     def __reduce__(self) -> Any:
         made = self._graph.python_code(root_module="self")
         base = next(c for c in type(self).__mro__ if "_of_graph" not in vars(c))
-        return reduce_graph_module, ({**self._state(), "_saved": (type(self).__name__, made.src, base)}, _imports(made.globals))
+        return reduce_graph_module, ({**self._state(), "_saved": (made.src, base)}, _imports(made.globals))
 
     def __deepcopy__(self, memo: Any) -> Any:
         attributes = _Attributes(copy.deepcopy(self._state(), memo))
         made = memo[id(self)] = type(self).__new__(type(self))
-        GraphModule.__init__(made, attributes, copy.deepcopy(self._graph, memo), type(self).__name__)
+        GraphModule.__init__(made, attributes, copy.deepcopy(self._graph, memo))
         _keep(made, vars(attributes))
         return made
 
     def __copy__(self) -> Any:
         made = type(self).__new__(type(self))
-        GraphModule.__init__(made, self, self._graph, type(self).__name__)
+        GraphModule.__init__(made, self, self._graph)
         self._graph.owning_module = self
         return made
 

@@ -8,6 +8,7 @@ from mortice import nn
 from mortice.fx.graph import Graph
 from mortice.fx.graph_module import GraphModule
 from mortice.fx.node import Node, map_aggregate, map_arg
+from mortice.fx.patching import functions_recorded
 from mortice.fx.proxy import Proxy, Scope, TracerBase
 
 
@@ -154,10 +155,11 @@ class Transformer(Interpreter):
 
     def transform(self) -> GraphModule:
         """Return the module of the new graph."""
-        result = super().run(enable_io_processing=False)
+        with functions_recorded(self.module):
+            result = super().run(enable_io_processing=False)
         if result is not None:
             self.new_graph.output(map_proxies(result))
-        return GraphModule(self.module, self.new_graph, type(self.module).__name__)
+        return GraphModule(self.module, self.new_graph)
 
 
 def map_proxies(value: Any) -> Any:

@@ -127,6 +127,7 @@ class GraphAppendingTracer(TracerBase):
     """Adds what is done to proxies to a graph, outside of a trace."""
 
     def __init__(self, graph: Any) -> None:
+        import_module("mortice.overrides")  # functions ask their arguments from now on, as no trace lets them
         self.graph, self.scope, self.module_stack, self.node_name_to_scope = graph, Scope("", None), {}, {}
 
 
@@ -156,7 +157,6 @@ class Proxy:
 
     def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
         if tracer is None:
-            import_module("mortice.overrides")  # functions ask their arguments from now on, as no trace lets them
             tracer = GraphAppendingTracer(node.graph)
         self.tracer, self.node = tracer, node
 
