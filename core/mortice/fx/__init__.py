@@ -33,7 +33,7 @@ def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
             "wrap: Unsupported type for global function! Must be either a callable or string name; "
             f"got {type(fn_or_name).__name__}."
         )
-    if sys._getframe(1).f_code.co_name != "<module>" and isinstance(fn_or_name, str):
+    if sys._getframe(1).f_code.co_name != "<module>":
         raise NotImplementedError("wrap must be called at the top level of a module")
     names = sys._getframe(1).f_globals
     _wrapped[id(names), fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__] = names

@@ -69,7 +69,11 @@ def _assert_is_none(value: Any, msg: str) -> None:
 
 
 class Tracer(TracerBase):
-    """Records programs. Override `is_leaf_module`, `call_module`, `create_arg` and others to record otherwise."""
+    """Records programs. Override `is_leaf_module`, `call_module`, `create_arg` and others to record otherwise.
+
+    Differs from torch: functions record themselves while a trace runs, where they are found in modules, in attributes of
+    layers and in dicts of both. One that only a closure, a default or a list holds needs an `import mortice.overrides` before.
+    """
 
     _qualname_counter: ClassVar[dict[str, int]] = {}
 

@@ -111,9 +111,9 @@ def told(module: str) -> str:
     return f"torch{module[7:]}" if module == "mortice" or module.startswith("mortice.") else module
 
 
-def shown(value: Any) -> str:
+def shown(value: Any, write: Callable[[Any], str] = repr) -> str:
     """Return a value as generated code writes it."""
-    text = repr(value)
+    text = write(value)
     return f"torch{text[7:]}" if text.startswith("mortice.") else text
 
 

@@ -33,6 +33,8 @@ def _imports(names: dict[str, Any]) -> str:
             lines.append(BUILTINS[name][1])
         elif inspect.ismodule(value):
             lines.append(f"import {value.__name__} as {name}")
+        elif isinstance(value, str):  # an annotation that was not evaluated
+            lines.append(f"{name} = {value!r}")
         elif value.__module__ != "builtins":
             lines.append(f"from {value.__module__} import {value.__qualname__} as {name}")
     return "\n".join(lines)

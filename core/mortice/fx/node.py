@@ -55,7 +55,7 @@ def _written(arg: Any) -> str:
         return f"({', '.join(map(_written, arg))}{',' if len(arg) == 1 else ''})"
     if isinstance(arg, dict):
         return "{" + ", ".join(f"{k}: {_written(v)}" for k, v in arg.items()) + "}"
-    return f"%{arg}" if isinstance(arg, Node) else arg if isinstance(arg, str) else shown(arg)
+    return f"%{arg}" if isinstance(arg, Node) else shown(arg, str)
 
 
 @functools.total_ordering

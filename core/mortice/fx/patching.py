@@ -71,6 +71,10 @@ def functions_recorded(root: Any, kept: Any = ()) -> Iterator[None]:
         for name, value in list(names.items()):
             if id(value) in stands:
                 put(names, name, stands[id(value)])
+            elif type(value) is dict and value is not names:  # such as a table of activations by name
+                for key, inner in list(value.items()):
+                    if id(inner) in stands:
+                        put(value, key, stands[id(inner)])
 
     def load_recorded(module: str, name: str) -> Any:
         value = load(module, name)

@@ -13,7 +13,7 @@ from mortice.fx.node import Node
 
 
 class Match(NamedTuple):
-    """Where a pattern was found: its last node, and the node of the graph for each of the pattern."""
+    """Where a pattern was found: the pattern's last node, and the node of the graph for each of the pattern."""
 
     anchor: Node
     nodes_map: dict[Node, Node]
@@ -134,7 +134,7 @@ def replace_pattern_with_filters(
     for found in _matches(graph, wanted, dict(gm.named_modules()), pattern_modules):
         outputs = wanted.output_node().args[0]
         ends = wanted.output_node().all_input_nodes
-        match = Match(found[ends[0]], found)
+        match = Match(ends[0], found)
         if not all(accepts(match, graph, wanted) for accepts in match_filters or ()):
             continue
         new = replacement_callback(match, graph, wanted) if replacement_callback else _graph_of(replacement)

@@ -1,7 +1,4 @@
-"""mortice.masked: reductions of the elements that a mask has True, and tensors that carry such a mask.
-
-Differs from torch: data and masks are strided; sparse layouts are refused.
-"""
+"""mortice.masked: reductions of the elements that a mask has True, and tensors that carry such a mask."""
 
 from mortice.masked._ops import (
     amax,

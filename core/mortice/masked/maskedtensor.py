@@ -59,7 +59,10 @@ def _made(data: Any, mask: Any) -> Any:
 
 
 class MaskedTensor(Tensor):
-    """A tensor with a mask, True where an element counts."""
+    """A tensor with a mask, True where an element counts.
+
+    Differs from torch: data and mask are strided; sparse ones are refused.
+    """
 
     _masked_mask: Any
 
