@@ -38,6 +38,7 @@ LEAD = [
     ("distributed._tensor", "DTensor", importlib.import_module("mortice.distributed.tensor").DTensor),
     ("distributed._tensor.experimental", "implicit_replication", nullcontext),
     ("functional", "einsum", mt.einsum),
+    ("fx._compatibility", "compatibility", mt.fx.compatibility),
     ("fx._pytree", "tree_flatten_spec", importlib.import_module("mortice.fx.pytree").tree_flatten_spec),
     ("fx.experimental", "wrap", mt.fx.wrap),
     ("fx.experimental.optimization", "fuse", importlib.import_module("mortice.fx.optimization").fuse),

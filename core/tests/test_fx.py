@@ -12,8 +12,8 @@ import pytest
 
 import mortice as mt
 from mortice import fx, nn
-from mortice.fx.experimental.optimization import fuse, remove_dropout
-from mortice.fx.passes.shape_prop import ShapeProp
+from mortice.fx.optimization import fuse, remove_dropout
+from mortice.fx.shape_prop import ShapeProp
 from mortice.nn import functional as F
 from mortice.nn.functional import relu
 

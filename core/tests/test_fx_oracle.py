@@ -184,7 +184,8 @@ def test_programs_are_recorded_as_by_pytorch(name, monkeypatch):
     assert str(mine.graph) == str(want.graph)
     assert mine.print_readable(print_output=False) == want.print_readable(print_output=False)
     for one, other in zip(mine.graph.nodes, want.graph.nodes, strict=True):
-        assert (one.op, one.name, str(one.args), str(one.kwargs)) == (other.op, other.name, str(other.args), str(other.kwargs))
+        assert (one.op, one.name) == (other.op, other.name)
+        assert str((one.args, one.kwargs)).replace("mortice", "torch") == str((other.args, other.kwargs))
 
 
 def test_graphs_are_used_as_pytorchs():

@@ -40,6 +40,11 @@ def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
     return fn_or_name
 
 
+def compatibility(is_backward_compatible: bool) -> Callable[[Any], Any]:
+    """Decorate nothing: libraries mark by it what they promise of their own tracers."""
+    return lambda fn: fn
+
+
 def __getattr__(name: str) -> Any:
     if name in _WHERE:
         found = globals()[name] = load(*_WHERE[name])

@@ -15,7 +15,7 @@ from mortice.fx import wrap
 from mortice.fx.graph import Graph
 from mortice.fx.graph_module import GraphModule
 from mortice.fx.patching import functions_recorded
-from mortice.fx.proxy import ParameterProxy, Proxy, Scope, TracerBase, find_proxy
+from mortice.fx.proxy import ParameterProxy, Scope, TracerBase, find_proxy
 from mortice.fx.pytree import flattened
 from mortice.utils import _pytree as pytree
 

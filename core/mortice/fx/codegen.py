@@ -42,7 +42,8 @@ BUILTINS: dict[str, tuple[Any, str]] = {
     "device": (mortice.device, "from mortice import device"),
     "fx_pytree": (None, "import mortice.fx.pytree as fx_pytree"), "pytree": (None, "import mortice.utils._pytree as pytree"),
 }  # fmt: skip
-_TAKEN = {**dict.fromkeys(keyword.kwlist, ...), **vars(builtins), **{name: value for name, (value, _) in BUILTINS.items() if value is not None}}
+_TAKEN = {**dict.fromkeys(keyword.kwlist, ...), **vars(builtins)}
+_TAKEN.update((name, value) for name, (value, _) in BUILTINS.items() if value is not None)
 
 
 class Namespace:

@@ -11,33 +11,25 @@ from typing import Any
 
 import mortice
 from mortice import fx
-from mortice.asking import asks, let_methods_ask
+from mortice.asking import Overridable, asks, let_methods_ask
 from mortice.fx.functions import public_functions
 from mortice.fx.proxy import Proxy, find_proxy, record
-from mortice.lazy import StandIn, behind
+from mortice.lazy import behind
 
 # What works on tensors alone, and holds the functions that the public ones are made of.
 _INNER = ("mortice.ops", "mortice.methods", "mortice.fx", "mortice.asking", "mortice.nn.functional.")
 
 
-class _Recording(StandIn):
+class _Recording(Overridable):
     """Stands for a function during a trace, and equals it: a call with a proxy among the arguments is recorded by `make`."""
 
     def __init__(self, fn: Any, make: Callable[[Proxy, Any, Any], Any]) -> None:
-        self.__wrapped__, self.make = fn, make
+        super().__init__(behind(fn), fn.__name__)
+        self.fn, self.make = fn, make
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         proxy = find_proxy(args, kwargs)
-        return self.__wrapped__(*args, **kwargs) if proxy is None else self.make(proxy, args, kwargs)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.__wrapped__, name)
-
-    def __eq__(self, other: object) -> bool:
-        return bool(self.__wrapped__ == behind(other))
-
-    def __hash__(self) -> int:
-        return hash(self.__wrapped__)
+        return self.fn(*args, **kwargs) if proxy is None else self.make(proxy, args, kwargs)
 
 
 def _kept(fn: Any) -> Any:
