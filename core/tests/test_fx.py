@@ -198,6 +198,30 @@ def test_graphs_are_run_and_made_anew_node_by_node() -> None:
     assert 'conv: "f32[2, 2, 2, 2]" = self.conv(x);  x = None' in net.print_readable(print_output=False)
 
 
+def test_traces_run_in_traces_and_classes_are_derived_in_them() -> None:
+    class Nested(fx.Tracer):
+        def call_module(self, m: Any, forward: Any, args: Any, kwargs: Any) -> Any:
+            if not self.is_leaf_module(m, ""):
+                inner.append(fx.symbolic_trace(m))
+            return super().call_module(m, forward, args, kwargs)
+
+    inner: list[fx.GraphModule] = []
+    program = nn.Sequential(Net(), nn.ReLU())
+    graph = Nested().trace(program)
+    assert inner[0].graph.find_nodes(op="call_function", target=mt.relu)[0].target is mt.relu
+    assert [n.name for n in graph.nodes][1:3] == ["_0_conv", "_0_bn"] and len(inner) == 1
+    code = (
+        "import mortice as mt; from mortice import fx\n"
+        "class Asks:\n"
+        "    @classmethod\n"
+        "    def __torch_function__(cls, func, types, args=(), kwargs=None): return 'asked'\n"
+        "fx.symbolic_trace(lambda x: (__import__('mortice.overrides'), mt.exp(x))[1])\n"
+        "assert mt.exp(Asks()) == mt.erfc(Asks()) == 'asked'\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
 def test_patterns_are_replaced() -> None:
     made = fx.symbolic_trace(lambda x, y: F.relu(x + 1) * F.relu(y + 1) - F.relu(x))
     found = fx.replace_pattern(made, lambda a: F.relu(a + 1), lambda a: mt.tanh(a))

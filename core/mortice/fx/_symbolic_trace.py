@@ -20,6 +20,7 @@ from mortice.fx.pytree import flattened
 from mortice.utils import _pytree as pytree
 
 __all__ = ["PH", "ProxyableClassMeta", "Tracer", "is_fx_tracing", "symbolic_trace", "wrap"]
+_call, _get = nn.Module.__call__, nn.Module.__getattr__
 _tracing = 0
 _proxyable: set[type] = set()
 
@@ -247,14 +248,14 @@ class Tracer(TracerBase):
             id(v): f"{path}.{name}" if path else name
             for path, m in self.root.named_modules() for name, v in vars(m).items() if isinstance(v, Tensor)
         }  # fmt: skip
-        call_, get_ = nn.Module.__call__, nn.Module.__getattr__
+        before = nn.Module.__call__, nn.Module.__getattr__
         proxies: dict[str, Any] = {}
 
         def get(mod: nn.Module, attr: str) -> Any:
-            return self.getattr(attr, get_(mod, attr), proxies)
+            return self.getattr(attr, _get(mod, attr), proxies)
 
         def call(mod: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            return self.call_module(mod, lambda *args, **kwargs: call_(mod, *args, **kwargs), args, kwargs)
+            return self.call_module(mod, lambda *args, **kwargs: _call(mod, *args, **kwargs), args, kwargs)
 
         _tracing += 1
         try:
@@ -267,7 +268,7 @@ class Tracer(TracerBase):
                     returned = None
                 self.create_node("output", "output", (result,), {}, type_expr=returned)
         finally:
-            nn.Module.__call__, nn.Module.__getattr__ = call_, get_  # type: ignore[method-assign]
+            nn.Module.__call__, nn.Module.__getattr__ = before  # type: ignore[method-assign]
             _tracing -= 1
             self.submodule_paths = None
         return self.graph

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import operator
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import mortice
 from mortice.fx.functions import path_of, shown, type_name
@@ -14,13 +13,6 @@ from mortice.fx.immutable_collections import immutable_dict, immutable_list
 
 OPS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output", "root")
 _effects: set[Any] = {operator.setitem, mortice._assert}
-
-
-class ArgsKwargsPair(NamedTuple):
-    """Arguments by position and by name."""
-
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
 
 
 def has_side_effect(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -196,23 +188,6 @@ class Node:
             draws = impure_random and self.target in (mortice.rand, mortice.randn, mortice.randint, mortice.randperm)
             return self.target in _effects or draws
         return self.op in ("placeholder", "output")
-
-    def normalized_arguments(
-        self, root: Any, arg_types: Any = None, kwarg_types: Any = None, normalize_to_only_use_kwargs: bool = False
-    ) -> ArgsKwargsPair | None:
-        """Return the arguments with all defaults, by position and name or by name alone; None where they are not known."""
-        fn = root.get_submodule(self.target).forward if self.op == "call_module" else self.target
-        if not callable(fn):
-            return None
-        try:
-            bound = inspect.signature(fn).bind(*self._args, **self._kwargs)
-        except (TypeError, ValueError):
-            return None
-        bound.apply_defaults()
-        if normalize_to_only_use_kwargs:
-            return ArgsKwargsPair((), dict(bound.arguments))
-        n = len(self._args)
-        return ArgsKwargsPair(self._args, {k: v for i, (k, v) in enumerate(bound.arguments.items()) if i >= n})
 
     # ---- printing ----
 

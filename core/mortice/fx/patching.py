@@ -32,8 +32,14 @@ class _Recording(Overridable):
         return self.fn(*args, **kwargs) if proxy is None else self.make(proxy, args, kwargs)
 
 
+def _original(fn: Any) -> Any:
+    """Return what was there before a trace that runs, as traces may run in traces."""
+    return fn.fn if isinstance(fn, _Recording) else fn
+
+
 def _kept(fn: Any) -> Any:
     """Return what stands for a function that is recorded as it is called."""
+    fn = _original(fn)
 
     def make(proxy: Proxy, args: Any, kwargs: Any) -> Any:
         made = proxy.tracer.create_proxy("call_function", fn, args, kwargs)
@@ -50,10 +56,10 @@ def _public(namespace: str, name: str, fn: Any) -> Any:
 @contextmanager
 def functions_recorded(root: Any, kept: Any = ()) -> Iterator[None]:
     """Let functions and methods record calls with proxies; those in `kept`, and what `wrap` was told, as they are called."""
-    stands = {id(fn): _public(namespace, name, fn) for namespace, name, fn in public_functions()}
+    stands = {id(fn): _public(namespace, name, _original(fn)) for namespace, name, fn in public_functions()}
     stands.update({id(fn): _kept(fn) for fn in kept})
     undo: list[tuple[Any, str, Any]] = []
-    load = mortice._load
+    load, opened = mortice._load, "mortice.overrides" in sys.modules
 
     def put(names: Any, name: str, made: Any) -> None:
         undo.append((names, name, names.get(name, undo)))
@@ -83,7 +89,7 @@ def functions_recorded(root: Any, kept: Any = ()) -> Iterator[None]:
     for (_, name), names in fx._wrapped.items():
         fn = names.get(name, getattr(builtins, name, None))
         if fn is not None:
-            put(names, name, _kept(behind(fn)))
+            put(names, name, _kept(fn))
     vars(mortice)["_load"] = load_recorded
     let_methods_ask(True)
     try:
@@ -96,3 +102,5 @@ def functions_recorded(root: Any, kept: Any = ()) -> Iterator[None]:
                 del names[name]
             else:
                 names[name] = value
+        if not opened and "mortice.overrides" in sys.modules:  # what it changed has just been undone
+            sys.modules["mortice.overrides"].open_namespaces()
