@@ -202,13 +202,13 @@ def test_traces_run_in_traces_and_classes_are_derived_in_them() -> None:
     class Nested(fx.Tracer):
         def call_module(self, m: Any, forward: Any, args: Any, kwargs: Any) -> Any:
             if not self.is_leaf_module(m, ""):
-                inner.append(fx.symbolic_trace(m))
+                inner.append(fx.Tracer().trace(m))
             return super().call_module(m, forward, args, kwargs)
 
-    inner: list[fx.GraphModule] = []
+    inner: list[fx.Graph] = []
     program = nn.Sequential(Net(), nn.ReLU())
     graph = Nested().trace(program)
-    assert inner[0].graph.find_nodes(op="call_function", target=mt.relu)[0].target is mt.relu
+    assert inner[0].find_nodes(op="call_function", target=mt.relu)[0].target is mt.relu
     assert [n.name for n in graph.nodes][1:3] == ["_0_conv", "_0_bn"] and len(inner) == 1
     code = (
         "import mortice as mt; from mortice import fx\n"
