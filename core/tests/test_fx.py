@@ -255,6 +255,7 @@ def test_graphs_are_built_and_changed_by_hand() -> None:
     assert graph.eliminate_dead_code() and not graph.find_nodes(op="call_function", target=mt.sin)
     with pytest.raises(ValueError, match="target foo has type str but a Callable is expected"):
         fx.Node(graph, "q", "call_function", "foo", (), {})
+    assert graph.call_function(mt.arctan, (x,)).name in ("arctan", "atan") and graph.call_function(mt.linalg.norm).name == "linalg_norm"
     assert fx.Proxy(x).tracer.graph is graph and mt.tanh(fx.Proxy(x)).node.format_node() == (
         "%tanh : [num_users=0] = call_function[target=torch.tanh](args = (%x,), kwargs = {})"
     )

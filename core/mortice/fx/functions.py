@@ -74,6 +74,8 @@ def _filled_in(parameters: list[inspect.Parameter], args: Any, kwargs: Any) -> t
 def find(fn: Any) -> tuple[str, str] | None:
     """Return the namespace and the name of a public function."""
     fn, name = behind(fn), getattr(fn, "__name__", "")
+    if not str(getattr(fn, "__module__", "")).startswith("mortice"):
+        return None
     for namespace in NAMESPACES:
         held = vars(import_module(namespace))
         if name in held and behind(held[name]) is fn:

@@ -12,6 +12,7 @@ from typing import Any
 
 from mortice import nn
 from mortice.fx.codegen import CodeGen, Namespace, PythonCode
+from mortice.fx.functions import address, find
 from mortice.fx.node import OPS, Node, map_arg
 
 __all__ = ["CodeGen", "Graph", "PythonCode"]
@@ -90,7 +91,11 @@ class Graph:
         return node
 
     def _target_to_str(self, target: Any) -> str:
-        name = target.__name__ if callable(target) else target
+        if callable(target):
+            public = find(target)  # an alias goes by its own name
+            name = address(*public).rpartition(".")[2] if public else target.__name__
+        else:
+            name = target
         if not callable(target) and name.startswith("__") and name.endswith("__"):
             name = name[2:-2]
         return re.sub("(?<=[a-z])([A-Z])", r"_\1", name).lower()

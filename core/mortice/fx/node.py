@@ -12,6 +12,8 @@ from mortice.fx.functions import path_of, shown, type_name
 from mortice.fx.immutable_collections import immutable_dict, immutable_list
 
 OPS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output", "root")
+Argument = Target = Any
+base_types = (str, int, float, bool, complex, mortice.dtype, mortice.Tensor, mortice.device, mortice.memory_format, mortice.layout)
 _effects: set[Any] = {operator.setitem, mortice._assert}
 
 

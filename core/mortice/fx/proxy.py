@@ -12,17 +12,13 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
-import mortice
 from mortice import nn
 from mortice.fx import functions
 from mortice.fx.codegen import magic_methods, reflectable_magic_methods
-from mortice.fx.node import Node, map_aggregate, map_arg
+from mortice.fx.node import Node, base_types, map_aggregate, map_arg
 from mortice.lazy import behind
 
-_PLAIN = (
-    str, int, float, bool, complex, mortice.dtype, mortice.Tensor, mortice.device, mortice.memory_format, mortice.layout,
-    enum.Enum, type(None), type(...),
-)  # fmt: skip
+_PLAIN = (*base_types, enum.Enum, type(None), type(...))
 
 
 class TraceError(ValueError):
