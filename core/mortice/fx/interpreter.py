@@ -52,12 +52,6 @@ class Interpreter:
                 return self.graph.process_outputs(result) if enable_io_processing else result
         return None
 
-    def boxed_run(self, args_list: list[Any]) -> Any:
-        """Run the graph with the values of a list, which is emptied."""
-        env = dict(zip(self.graph.find_nodes(op="placeholder"), args_list))
-        args_list.clear()
-        return self.run(initial_env=env)
-
     def run_node(self, n: Node) -> Any:
         """Return the value of a node."""
         args, kwargs = self.fetch_args_kwargs_from_env(n)

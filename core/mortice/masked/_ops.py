@@ -70,41 +70,36 @@ def prod(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: An
     return x
 
 
-def cumsum(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
-    """Return the sums so far."""
-    dtype = dtype or input.dtype
-    return mortice.cumsum(_filled(input, mask, 0), _dims(dim, input.ndim)[0], dtype=dtype).to(dtype)
+def _running(fn: Any, fill: int) -> Any:
+    def running(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
+        dtype = dtype or input.dtype
+        return fn(_filled(input, mask, fill), _dims(dim, input.ndim)[0], dtype=dtype).to(dtype)
+
+    return running
 
 
-def cumprod(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
-    """Return the products so far."""
-    dtype = dtype or input.dtype
-    return mortice.cumprod(_filled(input, mask, 1), _dims(dim, input.ndim)[0], dtype=dtype).to(dtype)
+def _extreme(fn: Any, sign: int, dims: Any = lambda dim, ndim: dim) -> Any:
+    def extreme(
+        input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None
+    ) -> Any:  # fmt: skip
+        x = _filled(input, mask, lambda x: _lowest(x, sign))
+        return fn(x, dims(dim, input.ndim), bool(keepdim)).to(dtype or input.dtype)
+
+    return extreme
 
 
-def amax(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None) -> Any:
-    """Return the largest."""
-    return mortice.amax(_filled(input, mask, _lowest), _dims(dim, input.ndim), bool(keepdim)).to(dtype or input.dtype)
+def _soft(fn: Any, sign: int) -> Any:
+    def soft(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
+        x = _filled(input, mask, lambda x: _lowest(x, sign))
+        return fn(x, _dims(dim, input.ndim)[0], dtype=dtype or input.dtype)
+
+    return soft
 
 
-def amin(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None) -> Any:
-    """Return the smallest."""
-    x = _filled(input, mask, lambda x: _lowest(x, 1))
-    return mortice.amin(x, _dims(dim, input.ndim), bool(keepdim)).to(dtype or input.dtype)
-
-
-def argmax(
-    input: Any, dim: int | None = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None
-) -> Any:  # fmt: skip
-    """Return where the largest is, in the input's dtype."""
-    return mortice.argmax(_filled(input, mask, _lowest), dim, bool(keepdim)).to(dtype or input.dtype)
-
-
-def argmin(
-    input: Any, dim: int | None = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None
-) -> Any:  # fmt: skip
-    """Return where the smallest is, in the input's dtype."""
-    return mortice.argmin(_filled(input, mask, lambda x: _lowest(x, 1)), dim, bool(keepdim)).to(dtype or input.dtype)
+cumsum, cumprod = _running(mortice.cumsum, 0), _running(mortice.cumprod, 1)
+amax, amin = _extreme(mortice.amax, -1, _dims), _extreme(mortice.amin, 1, _dims)
+argmax, argmin = _extreme(mortice.argmax, -1), _extreme(mortice.argmin, 1)  # in the input's dtype
+softmax, log_softmax, softmin = _soft(F.softmax, -1), _soft(F.log_softmax, -1), _soft(F.softmin, 1)
 
 
 def _count(input: Any, dim: Any, keepdim: bool, mask: Any) -> Any:
@@ -174,21 +169,6 @@ def std(
 ) -> Any:  # fmt: skip
     """Return the standard deviation."""
     return mortice.sqrt(var(input, dim, unbiased, correction=correction, keepdim=keepdim, dtype=dtype, mask=mask))
-
-
-def softmax(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
-    """Return the softmax."""
-    return F.softmax(_filled(input, mask, _lowest), _dims(dim, input.ndim)[0], dtype=dtype or input.dtype)
-
-
-def log_softmax(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
-    """Return the logarithm of the softmax."""
-    return F.log_softmax(_filled(input, mask, _lowest), _dims(dim, input.ndim)[0], dtype=dtype or input.dtype)
-
-
-def softmin(input: Any, dim: int, *, dtype: Any = None, mask: Any = None) -> Any:
-    """Return the softmax of the negative."""
-    return F.softmin(_filled(input, mask, lambda x: _lowest(x, 1)), _dims(dim, input.ndim)[0], dtype=dtype or input.dtype)
 
 
 def normalize(input: Any, ord: float, dim: int, *, eps: float = 1e-12, dtype: Any = None, mask: Any = None) -> Any:
