@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from types import NoneType, SimpleNamespace
+from types import NoneType
 from typing import Any
 
 from mortice.backends.plugins import resolve
@@ -30,7 +30,21 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
     return None if device is None else resolve(device), dtype, later, memory_format
 
 
-_nn = SimpleNamespace(_parse_to=_parse_to)
+class _Family:
+    """The functions of a namespace by the names that PyTorch's compiled module has for them, as in graphs of `fx`."""
+
+    def __init__(self, module: str, prefix: str = "", **names: Any) -> None:
+        self._module, self._prefix = module, prefix
+        self.__dict__.update(names)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(import_module(self._module), "logsigmoid" if name == "log_sigmoid" else name.removeprefix(self._prefix))
+
+
+_nn = _Family("mortice.nn.functional", _parse_to=_parse_to)
+_linalg, _fft, _special = (_Family(f"mortice.{name}", f"{name}_") for name in ("linalg", "fft", "special"))
 
 
 def _log_api_usage_once(event: str) -> None:

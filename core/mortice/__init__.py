@@ -100,6 +100,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         jit,
         library,
         linalg,
+        masked,
         metrics,
         mps,
         multiprocessing,

@@ -17,9 +17,9 @@ OPS = (
 PUBLIC = {
     "": (
         "_C __config__ __future__ _dynamo accelerator amp array_api autograd compiler cpu cuda distributed "
-        "distributions doctor fft func functional futures fx hub jit library linalg metrics mps multiprocessing nn "
-        "onnx optim overrides printing profiler quasirandom random return_types serialization signal sparse special "
-        "storage testing types utils vision xpu"
+        "distributions doctor fft func functional futures fx hub jit library linalg masked metrics mps "
+        "multiprocessing nn onnx optim overrides printing profiler quasirandom random return_types serialization "
+        "signal sparse special storage testing types utils vision xpu"
     ),
     "_C": "PyTorchFileReader",
     "amp.autocast_mode": (

@@ -12,367 +12,37 @@ does not ask the class of `other`, and attributes such as `.shape` do not ask.
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable
-from importlib import import_module
-from types import MethodType
 from typing import Any
 
-import mortice
 from mortice import Tensor
-from mortice.lazy import Lazy, LazyProperty, StandIn
-from mortice.methods import _disabled_torch_function_impl
+from mortice.asking import (
+    DisableTorchFunction as DisableTorchFunction,
+)
+from mortice.asking import (
+    DisableTorchFunctionSubclass as DisableTorchFunctionSubclass,
+)
+from mortice.asking import (
+    _computed as _computed,
+)
+from mortice.asking import (
+    _state,
+    handle_torch_function,
+    has_torch_function,
+    has_torch_function_unary,
+    has_torch_function_variadic,
+    is_tensor_like,
+    let_methods_ask,
+    open_namespaces,
+)
+from mortice.asking import (
+    follow as follow,
+)
 
 __all__ = [
     "BaseTorchFunctionMode", "TorchFunctionMode", "get_default_nowrap_functions", "handle_torch_function",
     "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like", "wrap_torch_function",
 ]  # fmt: skip
-
-
-class _State(threading.local):
-    """What this thread has switched off, and the modes that it is in, innermost last."""
-
-    classes_off = modes_off = 0
-    modes: tuple[Any, ...] = ()
-
-
-_state = _State()
-
-
-# ---- who is asked ----
-
-
-class _Asked(dict):  # type: ignore[type-arg]
-    """Whether a class takes calls over, found at its first argument; a list is asked for what is in it."""
-
-    def __missing__(self, kind: type) -> bool:
-        asked = getattr(kind, "__torch_function__", None)
-        own = kind is Tensor or asked is None or asked is _disabled_torch_function_impl
-        # PyTorch's tensors are arrays of another library here: what theirs does is call the function again.
-        found = self[kind] = not own and not _of_pytorch(asked)
-        return found
-
-
-def _of_pytorch(function: Any) -> bool:
-    """Tell whether it is one of PyTorch's own functions."""
-    maker = getattr(function, "__module__", None) or getattr(function, "__objclass__", type).__module__
-    return maker.partition(".")[0] == "torch"  # type: ignore[no-any-return]
-
-
-_asked = _Asked({list: True, tuple: True})
-
-
-def _overloaded(values: Any) -> list[Any]:
-    """Return one argument of each class that takes calls over, those within lists too; derived classes come first."""
-    found: list[Any] = []
-    if _state.classes_off:
-        return found
-    for value in values:
-        kind = type(value)
-        if not _asked[kind]:
-            continue
-        for v in value if kind is list or kind is tuple else (value,):
-            kind = type(v)
-            if kind is not list and kind is not tuple and _asked[kind] and not any([type(f) is kind for f in found]):
-                at = next((i for i, f in enumerate(found) if issubclass(kind, type(f))), len(found))
-                found.insert(at, v)
-    return found
-
-
-def has_torch_function(relevant_args: Any) -> bool:
-    """Tell whether an argument, or a mode, takes calls over."""
-    return bool(_modes() or _overloaded(relevant_args))
-
-
-def has_torch_function_unary(obj: Any) -> bool:
-    """Tell whether an argument, or a mode, takes calls over."""
-    return has_torch_function((obj,))
-
-
-def has_torch_function_variadic(*args: Any) -> bool:
-    """Tell whether an argument, or a mode, takes calls over."""
-    return has_torch_function(args)
-
-
-def is_tensor_like(inp: Any) -> bool:
-    """Tell whether an object is a Tensor or has `__torch_function__`."""
-    return isinstance(inp, Tensor) or hasattr(inp, "__torch_function__")
-
-
-def _modes() -> tuple[Any, ...]:
-    return () if _state.modes_off else _state.modes
-
-
-def _ask(public_api: Any, found: list[Any], args: Any, kwargs: Any) -> Any:
-    """Give a call to the innermost mode, then to classes in turn; NotImplemented when all decline."""
-    types = tuple(map(type, found))
-    modes = _modes()
-    if modes:
-        _state.modes = modes[:-1]
-        try:
-            result = modes[-1].__torch_function__(public_api, types, args, kwargs)
-        finally:
-            _state.modes = modes
-        if result is not NotImplemented:
-            return result
-    for value in found:
-        result = value.__torch_function__(public_api, types, args, kwargs)
-        if result is not NotImplemented:
-            return result
-    return NotImplemented
-
-
-def handle_torch_function(public_api: Any, relevant_args: Any, *args: Any, **kwargs: Any) -> Any:
-    """Give a call to the innermost mode, or to the classes of the arguments in turn, until one does not decline.
-
-    Raises:
-        TypeError: when all decline by NotImplemented.
-    """
-    found = _overloaded(relevant_args)
-    result = _ask(public_api, found, args, kwargs)
-    if result is NotImplemented:
-        name = getattr(public_api, "__name__", public_api)
-        asked = [type(value).__name__ for value in (*_modes()[-1:], *found)]
-        raise TypeError(
-            f"no implementation found for 'mortice.{name}' on types that implement __torch_function__: {asked}. "
-            "Handle it there, or call it with Tensors."
-        )
-    return result
-
-
-class DisableTorchFunctionSubclass:
-    """A block in which classes are not asked; modes still are."""
-
-    def __enter__(self) -> None:
-        _state.classes_off += 1
-
-    def __exit__(self, *exc: object) -> None:
-        _state.classes_off -= 1
-
-
-class DisableTorchFunction(DisableTorchFunctionSubclass):
-    """A block in which nobody is asked."""
-
-    def __enter__(self) -> None:
-        super().__enter__()
-        _state.modes_off += 1
-
-    def __exit__(self, *exc: object) -> None:
-        super().__exit__(*exc)
-        _state.modes_off -= 1
-
-
-# ---- what asks ----
-
-
-class Overridable(StandIn):
-    """A public function or a method that asks before it runs. It equals what it stands for, so that either is a key."""
-
-    def __init__(self, fn: Any, name: str, module: str = "", family: str = "") -> None:
-        self._fn, self._name, self.__name__, self.__module__ = fn, name, family + name, module
-        if not isinstance(fn, Lazy):
-            self.__doc__ = fn.__doc__
-
-    @property
-    def __wrapped__(self) -> Any:  # type: ignore[override]
-        if isinstance(self._fn, Lazy):
-            self._fn = self._fn.settle()
-        return self._fn
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        values = (*args, *kwargs.values()) if kwargs else args
-        if _overloaded(values) or (_state.modes and _modes()):
-            return handle_torch_function(self, values, *args, **kwargs)
-        return self._fn(*args, **kwargs)
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.__wrapped__, name)
-
-    def __eq__(self, other: object) -> bool:
-        return self.__wrapped__ is (other.__wrapped__ if isinstance(other, Overridable) else other)
-
-    def __hash__(self) -> int:
-        return hash(self.__wrapped__)
-
-    def __repr__(self) -> str:
-        return repr(self.__wrapped__)
-
-    def __reduce__(self) -> Any:
-        return self._name  # in its namespace
-
-
-class _Method(Overridable):
-    """A method of Tensor that asks; it tells the name that PyTorch tells."""
-
-    def __init__(self, fn: Any, name: str, told: Any = None) -> None:
-        super().__init__(fn, name)
-        self.told, self.operator = told or self, told is not None or name.startswith("__")
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        values = (*args, *kwargs.values()) if kwargs else args
-        found = _overloaded(values)
-        if not found and not (_state.modes and _modes()):
-            return self.__wrapped__(*args, **kwargs)
-        if self.operator:  # what declines here may be answered by the other operand's operator
-            return _ask(self.told, found, args, kwargs)
-        return handle_torch_function(self.told, values, *args, **kwargs)
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else MethodType(self, instance)
-
-
-class _Reflected(_Method):
-    """An operator with the tensor on the right: Python asks a derived class's first only where it differs from the base's."""
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    __hash__ = _Method.__hash__
-
-
-class _Attribute:
-    """An attribute of Tensor that is a tensor."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        of_tensor = getattr(Tensor, self.name)
-        if instance is None:
-            return of_tensor
-        if _modes() or _overloaded((instance,)):
-            return handle_torch_function(of_tensor.__get__, (instance,), instance)
-        return of_tensor.__get__(instance)
-
-    def __set__(self, instance: Any, value: Any) -> None:
-        getattr(Tensor, self.name).__set__(instance, value)
-
-
-# Operators, and the methods under whose names PyTorch tells of them; others are told of as they are called.
-_OPERATORS = {
-    "add": "add", "radd": "add", "iadd": "add_", "sub": "sub", "isub": "sub_", "mul": "mul", "rmul": "mul", "imul": "mul_",
-    "truediv": "div", "itruediv": "div_", "ifloordiv": "floor_divide_", "mod": "remainder", "imod": "remainder_", "pow": "pow",
-    "ipow": "pow_", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "neg": "neg", "pos": "positive", "abs": "abs",
-    "matmul": "matmul",
-}  # fmt: skip
-_ALONE = (
-    "rsub rtruediv floordiv rfloordiv rmod rpow rmatmul eq ne and rand iand or ror ior xor rxor ixor lshift rlshift ilshift "
-    "rshift rrshift irshift invert getitem setitem len reversed bool float int index complex contains repr format "
-    "deepcopy array"
-).split()
-_ATTRIBUTES = ("T", "mT", "H", "mH", "data", "real", "imag")
-# Methods that ask what a tensor is, which all code here does, or that are told of elsewhere.
-_SILENT = frozenset("as_subclass is_inference cls note_use own_storage set_storage view_steps".split())
-_NO_METHODS = (type, staticmethod, classmethod, LazyProperty)
-
-
-@functools.cache
-def _methods() -> dict[str, Any]:
-    """Return what stands for the methods of Tensor in classes derived from it."""
-    own: dict[str, Any] = {}
-    for kind in reversed(Tensor.__mro__[:-1]):
-        own.update(vars(kind))
-    found: dict[str, Any] = {}
-    for name, value in own.items():
-        method = isinstance(value, Lazy) or callable(value)
-        if method and not name.startswith("_") and name not in _SILENT and not isinstance(value, _NO_METHODS):
-            found[name] = _Method(value, name)
-    for name in (*_ALONE, *_OPERATORS):
-        kind = _Reflected if name[0] == "r" and f"__{name[1:]}__" in own else _Method
-        told = _OPERATORS.get(name)
-        found[f"__{name}__"] = kind(own[f"__{name}__"], told or f"__{name}__", found[told] if told else None)
-    return {**found, **{name: _Attribute(name) for name in _ATTRIBUTES}}
-
-
-@functools.cache
-def _asking() -> Any:
-    """Make the class between Tensor and the classes derived from it."""
-    body = {"__slots__": (), "__hash__": Tensor.__hash__, "__module__": "mortice", "__torch_function__": _disabled_torch_function_impl}
-    made = type("Tensor", (Tensor,), {**_methods(), **body})
-    made.__torch_function__ = classmethod(_computed)  # type: ignore[attr-defined]
-    return made
-
-
-def _computed(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """Compute a call in which a tensor of a derived class takes part; what comes out is of that class too."""
-    if _of_pytorch(func):  # which would ask here again and again
-        return NotImplemented
-    for kind in types:
-        if not issubclass(cls, kind):
-            return NotImplemented
-    _state.classes_off += 1
-    try:
-        return _of_class(func(*args, **(kwargs or {})), cls, args)
-    finally:
-        _state.classes_off -= 1
-
-
-def _of_class(result: Any, cls: Any, args: Any) -> Any:
-    """Return what a call gave with its tensors as tensors of a class."""
-    if isinstance(result, Tensor):
-        if isinstance(result, cls):
-            return result
-        if type(result) is not Tensor or any([result is a for a in args]):
-            return result.as_subclass(cls)  # others have it too
-        result.__class__ = cls
-    elif isinstance(result, (tuple, list)):
-        made = [_of_class(r, cls, args) for r in result]
-        return type(result)(*made) if hasattr(result, "_fields") else type(result)(made)
-    return result
-
-
-def follow(cls: type) -> None:
-    """Let the methods of a class derived from Tensor ask it: put the class whose methods ask before Tensor."""
-    asking = _asking()
-    if asking not in cls.__mro__:
-        cls.__bases__ = tuple([asking if base is Tensor else base for base in cls.__bases__])
-
-
-# ---- functions of the public namespaces ----
-
-# Where they are, and what PyTorch puts before the names of those there.
-_NAMESPACES = {
-    "mortice": "", "mortice.nn.functional": "", "mortice.linalg": "linalg_", "mortice.fft": "fft_",
-    "mortice.special": "special_",
-}  # fmt: skip
-# They make tensors of anything, tell what something is, or set what holds for the program.
-_NEVER = frozenset(
-    "tensor as_tensor asarray from_numpy frombuffer from_file is_tensor is_storage is_grad_enabled typename save load compile "
-    "manual_seed seed initial_seed vmap use_backend default_backend can_cast promote_types finfo iinfo summary Size "
-    "is_inference_mode_enabled".split()
-)
-
-
-def _made_overridable(name: str, value: Any, module: str = "mortice", family: str = "") -> Any:
-    """Return what stands for a public name: functions ask, other things stay."""
-    quiet = name.startswith(("_", "set_", "get_", "is_autocast")) or name in _NEVER
-    if quiet or isinstance(value, (type, Overridable)) or not callable(value) or not hasattr(value, "__name__"):
-        return value
-    return Overridable(value, name, module, family)
-
-
-def _open_namespaces() -> None:
-    """Let the functions of the public namespaces ask, those that are not imported yet too."""
-    for path, family in _NAMESPACES.items():
-        module = import_module(path)
-        for name, value in list(vars(module).items()):
-            vars(module)[name] = _made_overridable(name, value, path, family)
-    load = mortice._load
-
-    def load_overridable(module: str, name: str) -> Any:
-        return _made_overridable(name, load(module, name))
-
-    mortice._load = load_overridable
-
-
-# ---- modes ----
-
-_entering = threading.Lock()
-_entered = 0
-_before: dict[str, Any] = {}
 
 
 class TorchFunctionMode:
@@ -386,30 +56,13 @@ class TorchFunctionMode:
         raise NotImplementedError(f"{type(self).__name__}: give it a method __torch_function__(func, types, args, kwargs).")
 
     def __enter__(self) -> Any:
-        global _entered
-        with _entering:
-            if not _entered:
-                for name, method in _methods().items():
-                    if name in vars(Tensor):
-                        _before[name] = vars(Tensor)[name]
-                    if not isinstance(method, _Attribute):
-                        setattr(Tensor, name, method)
-            _entered += 1
+        let_methods_ask(True)
         _state.modes = (*_state.modes, self)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        global _entered
         _state.modes = _state.modes[:-1]
-        with _entering:
-            _entered -= 1
-            if not _entered:
-                for name, method in _methods().items():
-                    if name in _before:
-                        setattr(Tensor, name, _before[name])
-                    elif not isinstance(method, _Attribute):
-                        delattr(Tensor, name)
-                _before.clear()
+        let_methods_ask(False)
 
 
 class BaseTorchFunctionMode(TorchFunctionMode):
@@ -443,4 +96,4 @@ def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[[Callable[..
     return decorate
 
 
-_open_namespaces()
+open_namespaces()

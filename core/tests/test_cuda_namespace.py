@@ -350,18 +350,6 @@ def test_distributed_says_that_it_is_not_available() -> None:
         mt.distributed.init_process_group("gloo", world_size=2, rank=0)
 
 
-def test_fx_wraps_functions_and_traces_none() -> None:
-    @mt.fx.wrap
-    def twice(x: Any) -> Any:
-        return x * 2
-
-    assert twice(3) == 6 and mt.fx.wrap("twice") == "twice" and not isinstance(mt.ones(1), mt.fx.Proxy)
-    with pytest.raises(RuntimeError, match="Must be either a callable or string name; got int"):
-        mt.fx.wrap(3)  # type: ignore[arg-type]
-    with pytest.raises(AttributeError, match="no attribute 'symbolic_trace': rewriting programs is left out"):
-        _ = mt.fx.symbolic_trace
-
-
 def test_hooks_in_a_dictionary_are_removed_by_their_handle() -> None:
     hooks: dict[int, str] = {}
     options: dict[int, str] = {}

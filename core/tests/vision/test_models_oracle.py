@@ -10,7 +10,7 @@ from vision.models_table import TABLE, make, names, row, undrawn
 
 import mortice as mt
 from mortice.vision import models
-from mortice.vision.models.feature_extraction import create_feature_extractor
+from mortice.vision.models.feature_extraction import create_feature_extractor, get_graph_node_names
 
 np = pytest.importorskip("numpy", reason="the oracle needs it")
 pytestmark = pytest.mark.oracle
@@ -47,6 +47,21 @@ def test_features_of_layers(name):
     assert list(mine) == list(want)
     for key in want:
         np.testing.assert_allclose(mine[key].detach().numpy(), want[key].detach().numpy(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "name", ["resnet18", "mobilenet_v3_small", "densenet121", "efficientnet_b0", "googlenet", "inception_v3", "convnext_tiny"]
+)  # fmt: skip
+def test_nodes_of_models_are_torchvisions(name):
+    from torchvision.models.feature_extraction import get_graph_node_names as theirs
+
+    more = {"init_weights": False} if name in ("googlenet", "inception_v3") else {}
+    with torch.device("meta"):
+        other = getattr(torchvision.models, name)(**more)
+    model = getattr(models, name)(**more)
+    assert get_graph_node_names(model, suppress_diff_warning=True) == theirs(other, suppress_diff_warning=True)
+    mine, traced = mt.fx.Tracer().trace(model), torch.fx.Tracer().trace(other)
+    assert [(n.op, n.name, str(n.args)) for n in mine.nodes] == [(n.op, n.name, str(n.args)) for n in traced.nodes]
 
 
 # name: what its constructor is given, and the size of the images

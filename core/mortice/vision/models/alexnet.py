@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import mortice as mt
 from mortice import nn
 from mortice.vision.models.registry import register
 
@@ -33,7 +34,7 @@ class AlexNet(nn.Module):
 
     def forward(self, x: Any) -> Any:
         """Return the logits of a batch of images."""
-        return self.classifier(self.avgpool(self.features(x)).flatten(1))
+        return self.classifier(mt.flatten(self.avgpool(self.features(x)), 1))
 
 
 alexnet = register("alexnet", AlexNet, about="AlexNet")

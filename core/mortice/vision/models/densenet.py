@@ -34,7 +34,7 @@ class _DenseLayer(nn.Module):
         self.drop_rate, self.memory_efficient = float(drop_rate), memory_efficient
 
     def _narrow(self, *maps: Any) -> Any:
-        return self.conv1(self.relu1(self.norm1(mt.cat(maps, 1))))
+        return self.conv1(self.relu1(self.norm1(mt.cat([*maps], 1))))
 
     def forward(self, maps: Any) -> Any:
         """Return the new maps, of a tensor or of a list of them."""
@@ -110,7 +110,7 @@ class DenseNet(nn.Module):
     def forward(self, x: Any) -> Any:
         """Return the logits of a batch of images."""
         x = nn.functional.relu(self.features(x), inplace=True)
-        return self.classifier(nn.functional.adaptive_avg_pool2d(x, (1, 1)).flatten(1))
+        return self.classifier(mt.flatten(nn.functional.adaptive_avg_pool2d(x, (1, 1)), 1))
 
 
 densenet121 = register("densenet121", DenseNet, 32, (6, 12, 24, 16), 64, about="DenseNet-121")

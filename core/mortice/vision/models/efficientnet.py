@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import mortice as mt
 from mortice import nn
 from mortice.vision.models import initial
 from mortice.vision.models._utils import _make_divisible
@@ -185,7 +186,7 @@ class EfficientNet(nn.Module):
 
     def forward(self, x: Any) -> Any:
         """Return the logits of a batch of images."""
-        return self.classifier(self.avgpool(self.features(x)).flatten(1))
+        return self.classifier(mt.flatten(self.avgpool(self.features(x)), 1))
 
 
 def _by_outputs(weight: Any) -> Any:

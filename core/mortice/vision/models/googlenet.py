@@ -85,7 +85,7 @@ class InceptionAux(nn.Module):
 
     def forward(self, x: Any) -> Any:
         """Return the logits."""
-        x = self.conv(nn.functional.adaptive_avg_pool2d(x, (4, 4))).flatten(1)
+        x = mt.flatten(self.conv(nn.functional.adaptive_avg_pool2d(x, (4, 4))), 1)
         return self.fc2(self.dropout(nn.functional.relu(self.fc1(x), inplace=True)))
 
 
@@ -136,7 +136,7 @@ class GoogLeNet(nn.Module):
         x = self.inception4d(self.inception4c(self.inception4b(x)))
         aux2 = self.aux2(x) if listens else None
         x = self.inception5b(self.inception5a(self.maxpool4(self.inception4e(x))))
-        x = self.fc(self.dropout(self.avgpool(x).flatten(1)))
+        x = self.fc(self.dropout(mt.flatten(self.avgpool(x), 1)))
         return GoogLeNetOutputs(x, aux2, aux1) if self.training and self.aux_logits else x
 
 

@@ -56,7 +56,7 @@ class _Mixed(nn.Module):
             *before, last = steps.values()
             for conv in before:
                 y = conv[0](y)
-            maps += [conv(y) for conv in last]
+            maps.append(last[0](y) if len(last) == 1 else mt.cat([conv(y) for conv in last], 1))
         if not hasattr(self, "branch_pool"):
             maps.append(F.max_pool2d(x, kernel_size=3, stride=2))
         return mt.cat(maps, 1)
@@ -128,7 +128,7 @@ class InceptionAux(nn.Module):
     def forward(self, x: Any) -> Any:
         """Return the logits."""
         x = self.conv1(self.conv0(F.avg_pool2d(x, kernel_size=5, stride=3)))
-        return self.fc(F.adaptive_avg_pool2d(x, (1, 1)).flatten(1))
+        return self.fc(mt.flatten(F.adaptive_avg_pool2d(x, (1, 1)), 1))
 
 
 class Inception3(nn.Module):
@@ -183,7 +183,7 @@ class Inception3(nn.Module):
         x = self.Mixed_6e(self.Mixed_6d(self.Mixed_6c(self.Mixed_6b(x))))
         aux = self.AuxLogits(x) if self.training and self.AuxLogits is not None else None
         x = self.avgpool(self.Mixed_7c(self.Mixed_7b(self.Mixed_7a(x))))
-        x = self.fc(self.dropout(x).flatten(1))
+        x = self.fc(mt.flatten(self.dropout(x), 1))
         return InceptionOutputs(x, aux) if self.training and self.aux_logits else x
 
 

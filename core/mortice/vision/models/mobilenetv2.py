@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import mortice as mt
 from mortice import nn
 from mortice.vision.models import initial
 from mortice.vision.models._utils import _make_divisible
@@ -77,7 +78,7 @@ class MobileNetV2(nn.Module):
 
     def forward(self, x: Any) -> Any:
         """Return the logits of a batch of images."""
-        return self.classifier(nn.functional.adaptive_avg_pool2d(self.features(x), (1, 1)).flatten(1))
+        return self.classifier(mt.flatten(nn.functional.adaptive_avg_pool2d(self.features(x), (1, 1)), 1))
 
 
 mobilenet_v2 = register("mobilenet_v2", MobileNetV2, about="MobileNetV2")

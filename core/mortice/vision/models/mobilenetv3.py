@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import mortice as mt
 from mortice import nn
 from mortice.vision.models import initial
 from mortice.vision.models._utils import _make_divisible
@@ -113,7 +114,7 @@ class MobileNetV3(nn.Module):
 
     def forward(self, x: Any) -> Any:
         """Return the logits of a batch of images."""
-        return self.classifier(self.avgpool(self.features(x)).flatten(1))
+        return self.classifier(mt.flatten(self.avgpool(self.features(x)), 1))
 
 
 # kernel, widened channels, channels out, whether channels are weighed, activation, stride

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import mortice as mt
 from mortice import nn
 from mortice.vision.models import initial
 from mortice.vision.models.registry import register
@@ -146,7 +147,7 @@ class ResNet(nn.Module):
         """Return the logits of a batch of images."""
         x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
-        return self.fc(self.avgpool(x).flatten(1))
+        return self.fc(mt.flatten(self.avgpool(x), 1))
 
 
 _50, _101 = (3, 4, 6, 3), (3, 4, 23, 3)

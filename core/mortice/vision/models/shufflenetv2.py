@@ -17,6 +17,13 @@ def _conv(inp: int, out: int, kernel: int, stride: int = 1, groups: int = 1, rel
     return [*made, nn.ReLU(inplace=True)] if relu else made
 
 
+def channel_shuffle(x: Any, groups: int) -> Any:
+    """Return images whose channels come from each group in turn."""
+    n, channels, height, width = x.size()
+    x = mt.transpose(x.view(n, groups, channels // groups, height, width), 1, 2).contiguous()
+    return x.view(n, channels, height, width)
+
+
 class InvertedResidual(nn.Module):
     """Works on half of the channels, or halves the picture on two ways; then shuffles the two halves."""
 
@@ -42,7 +49,7 @@ class InvertedResidual(nn.Module):
     def forward(self, x: Any) -> Any:
         """Return what goes to the next block."""
         kept, worked = x.chunk(2, dim=1) if self.stride == 1 else (self.branch1(x), x)
-        return nn.functional.channel_shuffle(mt.cat((kept, self.branch2(worked)), dim=1), 2)
+        return channel_shuffle(mt.cat((kept, self.branch2(worked)), dim=1), 2)
 
 
 class ShuffleNetV2(nn.Module):

@@ -64,7 +64,7 @@ class SqueezeNet(nn.Module):
 
     def forward(self, x: Any) -> Any:
         """Return the logits of a batch of images."""
-        return self.classifier(self.features(x)).flatten(1)
+        return mt.flatten(self.classifier(self.features(x)), 1)
 
 
 squeezenet1_0 = register("squeezenet1_0", SqueezeNet, "1_0", about="SqueezeNet 1.0")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import mortice as mt
 from mortice import nn
 from mortice.vision.models import initial
 from mortice.vision.models.registry import register
@@ -31,7 +32,7 @@ class VGG(nn.Module):
 
     def forward(self, x: Any) -> Any:
         """Return the logits of a batch of images."""
-        return self.classifier(self.avgpool(self.features(x)).flatten(1))
+        return self.classifier(mt.flatten(self.avgpool(self.features(x)), 1))
 
 
 def make_layers(cfg: Sequence[int | str], batch_norm: bool = False) -> nn.Sequential:

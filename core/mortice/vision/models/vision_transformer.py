@@ -99,8 +99,7 @@ class Encoder(nn.Module):
 
     def forward(self, input: Any) -> Any:
         """Return the tokens of the last block."""
-        if input.dim() != 3:
-            raise ValueError(f"Expected (batch_size, seq_length, hidden_dim) got {input.shape}")
+        mt._assert(input.dim() == 3, f"Expected (batch_size, seq_length, hidden_dim) got {input.shape}")
         return self.ln(self.layers(self.dropout(input + self.pos_embedding)))
 
 

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import mortice
-from mortice import nn
+from mortice import fx, nn
 
 __all__ = ["DropBlock2d", "DropBlock3d", "drop_block2d", "drop_block3d"]
 
@@ -32,6 +32,7 @@ def _drop(input: Any, nd: int, p: float, block_size: int, inplace: bool, eps: fl
     return input.mul_(kept).mul_(scale) if inplace else input * kept * scale
 
 
+@fx.wrap
 def drop_block2d(
     input: Any, p: float, block_size: int, inplace: bool = False, eps: float = 1e-6, training: bool = True
 ) -> Any:
@@ -39,6 +40,7 @@ def drop_block2d(
     return _drop(input, 2, p, block_size, inplace, eps, training)
 
 
+@fx.wrap
 def drop_block3d(
     input: Any, p: float, block_size: int, inplace: bool = False, eps: float = 1e-6, training: bool = True
 ) -> Any:

@@ -156,7 +156,7 @@ class Permute(nn.Module):
         self.dims = dims
 
     def forward(self, x: Any) -> Any:
-        return x.permute(self.dims)
+        return mortice.permute(x, self.dims)
 
 
 class MLP(nn.Sequential):

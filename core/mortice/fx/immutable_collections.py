@@ -1,0 +1,39 @@
+"""Lists and dicts that refuse to change: the arguments of nodes, whose users must be told of every change."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+
+def _refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
+    raise NotImplementedError(
+        f"'{type(self).__name__}' object does not support mutation. If you are attempting to modify the kwargs or args of a "
+        "torch.fx.Node object,\ninstead create a new copy of it and assign the copy to the node:\n"
+        "    new_args = ... # copy and mutate args\n    node.args = new_args\n"
+    )
+
+
+class immutable_list(list):  # type: ignore[type-arg]
+    """A list that refuses to change."""
+
+    append = clear = extend = insert = pop = remove = reverse = sort = _refuse  # type: ignore[assignment]
+    __delitem__ = __iadd__ = __imul__ = __setitem__ = _refuse
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self))
+
+    def __reduce__(self) -> Any:
+        return immutable_list, (tuple(self),)
+
+
+class immutable_dict(dict):  # type: ignore[type-arg]
+    """A dict that refuses to change."""
+
+    clear = pop = popitem = setdefault = update = _refuse  # type: ignore[assignment]
+    __delitem__ = __ior__ = __setitem__ = _refuse  # type: ignore[assignment]
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+    def __reduce__(self) -> Any:
+        return immutable_dict, (tuple(self.items()),)

@@ -1,0 +1,88 @@
+"""torch.masked: reductions of what a mask leaves, and MaskedTensor, beside PyTorch's and alone."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from importlib import import_module
+
+import pytest
+
+import mortice
+from mortice.masked import MaskedTensor, as_masked_tensor, is_masked_tensor, masked_tensor
+
+pytestmark = pytest.mark.filterwarnings("ignore:The PyTorch API of MaskedTensors:UserWarning")
+DATA, MASK = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], [[True, False, True], [False, False, False]]
+
+
+def test_masked_tensors_are_printed_computed_and_reduced():
+    data, mask = mortice.tensor(DATA), mortice.tensor(MASK)
+    mt = masked_tensor(data, mask)
+    assert str(mt) == "MaskedTensor(\n  [\n    [  1.0000,       --,   3.0000],\n    [      --,       --,       --]\n  ]\n)"
+    assert str(mt.mean(1)) == "MaskedTensor(\n  [  2.0000,       --]\n)" and str(mt.sum()) == "MaskedTensor(  4.0000, True)"
+    assert (mt * mt + 1).to_tensor(0).tolist() == [[2.0, 0.0, 10.0], [0.0, 0.0, 0.0]]
+    assert mt[0].get_mask().tolist() == MASK[0] and mt.exp().get_data().equal(data.exp()) and mt.get_data().equal(data)
+    assert is_masked_tensor(mt) and isinstance(mt, mortice.Tensor) and not is_masked_tensor(data) and mt.shape == (2, 3)
+    assert mt.add_(1) is mt and mt.to_tensor(0).tolist() == [[2.0, 0.0, 4.0], [0.0, 0.0, 0.0]] and data[0, 0] == 1
+    with pytest.raises(ValueError, match="Input masks must match"):
+        mt + masked_tensor(data, ~mask)
+    with pytest.raises(TypeError, match=r"no implementation found for 'torch.cumsum' .* Use get_data\(\) or to_tensor"):
+        mt.cumsum(0)
+    with pytest.raises(TypeError, match="mask must have dtype bool"):
+        masked_tensor(data, data)
+    with pytest.warns(UserWarning, match="prototype stage"):
+        warnings.simplefilter("always")
+        masked_tensor(data, mask)
+
+
+def test_gradients_do_not_see_what_is_masked_out():
+    x = mortice.tensor([-10.0, 0.0, 100.0])
+    mx = masked_tensor(x, x < 0, requires_grad=True)
+    my = masked_tensor(mortice.ones(3), x >= 0, requires_grad=True)
+    mortice.where(x < 0, mortice.exp(mx), my).sum().backward()
+    assert str(mx.grad) == "MaskedTensor(\n  [  0.0000,       --,       --]\n)" and type(mx.grad) is MaskedTensor
+    w = mortice.tensor(DATA, requires_grad=True)
+    as_masked_tensor(w * 2, mortice.tensor(MASK)).sum().backward()
+    assert w.grad.tolist() == [[2.0, 0.0, 2.0], [0.0, 0.0, 0.0]]
+
+
+SETUP = """
+data = torch.arange(24).reshape(2, 3, 4); mask = data % 2 == 0; mt = masked_tensor(data.float(), mask)
+ints = masked_tensor(data, mask); d = torch.tensor(DATA); k = torch.tensor(MASK); z = masked_tensor(d, k)
+e = masked_tensor(torch.tensor(3), torch.tensor(False))
+"""
+SHOWN = (
+    "mt; mt[0]; mt[:, :, 2:4]; mt.sum(); mt.mean(0); mt.amax(); mt.prod(1); torch.argmin(mt); mt.std(); mt.var(1); "
+    "mt.amin(dim=(0, 1)); torch.sum(mt, 1, True); mt + mt; mt * 2; mt.exp().log(); torch.sin(mt); -mt; mt > 3; mt == 4; mt < 5; "
+    "ints; ints.sum(); ints.amax(1); mt.to_tensor(0); mt.get_mask(); mt.get_data(); mt.shape; mt.dim(); mt.dtype; e; e + 1; "
+    "masked_tensor(d, k > 2); z.sum(1); z.mean(1); z.all(); z.transpose(0, 1); torch.cat([z, z]); torch.stack([z, z]); "
+    "z.reshape(6); z.unsqueeze(0); z.t(); z.softmax(-1); torch.softmax(z, 0); z.clone(); z.to(torch.float64); z.abs_(); z.add_(1); "
+    "masked_tensor(1, k); masked_tensor(d, d); masked_tensor(d, k[0]); masked_tensor(d.to(torch.uint8), k); mt + z; "
+    "tm.normalize(d, 2.0, 1, mask=k); tm.logaddexp(d, d + 1, input_mask=k, other_mask=~k); tm.median(d.long(), 1, mask=k[:1]); "
+    "tm.norm(d, float('-inf'), 1, mask=k); tm.norm(d, 1.0, 1, mask=k); tm.var(d, 1, unbiased=False, mask=k); tm.mean(d.long()); "
+    "tm.sum(d, 5); tm.sum(d, (0, 0)); tm.sum(d, mask=torch.ones(1, 2, 3) > 0); tm.median(d.long(), 1, mask=k); tm.sum(mt); "
+    "tm.amax(mt, 1); tm.var(d, correction=0); tm.argmax(d, 1, mask=k, dtype=torch.int64)"
+).split("; ")
+for _name in "sum mean prod amax amin argmax argmin var std logsumexp median".split():
+    SHOWN += [f"tm.{_name}(d, 1, mask=k)", f"tm.{_name}(d, 0)", f"tm.{_name}(d, 1, keepdim=True, mask=k[0])"]
+    SHOWN += [f"tm.{_name}(d.long(), 1, mask=k[:1])"] if _name not in ("mean", "logsumexp") else []
+    SHOWN += [f"tm.{_name}(d, mask=k)"] if _name != "median" else []
+for _name in "softmax log_softmax softmin cumsum cumprod".split():
+    SHOWN += [f"tm.{_name}(d, 1, mask=k)", f"tm.{_name}(d, 0, dtype=torch.float64)"]
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("text", SHOWN)
+def test_what_is_shown_is_pytorchs(text):
+    outcomes = []
+    for library in (mortice, pytest.importorskip("torch")):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            masked = import_module(f"{library.__name__}.masked")
+            names = {"torch": library, "tm": masked, "masked_tensor": masked.masked_tensor, "DATA": DATA, "MASK": MASK}
+            exec(SETUP, names)
+            try:
+                outcomes.append(str(eval(text, names)).replace("mortice", "torch"))
+            except Exception as error:
+                outcomes.append(re.sub("mortice", "torch", f"{type(error).__mro__[-4:-2]} {error}"))
+    assert outcomes[0] == outcomes[1] or (outcomes[1].startswith("(") and outcomes[0].startswith("("))
