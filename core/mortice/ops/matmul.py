@@ -11,6 +11,7 @@ from mortice import call as _call
 from mortice.backends.kernel_tools import is_number
 from mortice.dtype import dtype_of_all, promote_types
 from mortice.errors import DTypeError, ShapeError
+from mortice.formula import signature
 from mortice.misuse import no_tensor
 from mortice.modes import autocasting, modes
 from mortice.mutation import inplace
