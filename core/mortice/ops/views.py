@@ -16,7 +16,8 @@ from mortice.layout import contiguous_format
 from mortice.modes import modes, no_grad
 from mortice.node import TENSOR_KERNELS
 from mortice.ops.arguments import numpy_names
-from mortice.ops.index import _SLICE, _slice
+from mortice.ops.index import _SLICE
+from mortice.ops.index_basic import _slice
 from mortice.ops.movement import _permute, clone, contiguous, expand, permute, reshape, transpose
 from mortice.shape import Size, broadcast, check_dim, check_dims, infer_shape, prod, remembered
 from mortice.tensor import TensorBase
