@@ -130,9 +130,15 @@ def advice(value: Any) -> str:
     return f"{type(value).__name__}. {todo} first."
 
 
-def foreign(op: Op, value: Any) -> TypeError:
+def no_tensor(name: str, argument: str, value: Any) -> TypeError:
+    """Return the error for an argument that must be a tensor, in PyTorch's words."""
+    return TypeError(f"{name}: argument '{argument}' must be Tensor, not {advice(value)}")
+
+
+def foreign(op: Op, value: Any, position: int) -> TypeError:
     """Return the error for an operand that is no tensor and no number."""
-    return TypeError(f"{op.name}: expected Tensors or numbers; got {advice(value)}")
+    inside = op.inputs[min(position, len(op.inputs) - 1)]
+    return no_tensor(op.name, {"x": "input", "y": "other"}.get(inside, inside), value)
 
 
 def check_device(op: Op, x: Any, y: Any) -> None:
@@ -172,27 +178,27 @@ def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None) ->
     for name, value in attrs.items():
         if isinstance(value, TensorBase):
             attrs[name] = number_of(op.name, name, value)
-    tensors, numbers = [], []
+    tensors, moving, numbers = [], [], []  # `moving` take part in promotion
     given = args
     args = list(args) if modes.autocast is None or out is not None else modes.autocast.operands(op.name, args)
     for i, a in enumerate(args):
         if isinstance(a, TensorBase):
             tensors.append(a)
+            if i not in op.fixed:
+                moving.append(a)
         elif isinstance(a, (int, float, complex)):
             numbers.append(a)
         elif a is not None:
-            args[i] = converted = as_operand(op, a)
-            (tensors if isinstance(converted, TensorBase) else numbers).append(converted)
+            args[i] = converted = as_operand(op, a, i)
+            numbers.append(converted)
         elif op.scalars and len(args) == 2:  # neither of two operands may be left out
-            raise foreign(op, a)
+            raise foreign(op, a, i)
     if not tensors or (numbers and not op.scalars):
         if op.scalars == "alone" and len(numbers) == len(args):
             return slow(op, [FROM_NUMBER(args[0]), *args[1:]], attrs, out)
         got = ", ".join(type(a).__name__ for a in args)
         raise TypeError(f"{op.name}: expected {'a Tensor' if not tensors else 'Tensors'}; got {got}.")
     first = tensors[0]
-    kept = [args[i] for i in op.fixed if i < len(args)]
-    moving = [t for t in tensors if not any(t is f for f in kept)]
     for t in tensors[1:]:
         if t._device is not first._device:
             return ACROSS_LEVELS(op, one_place(op, args, tensors), attrs, out)
@@ -220,17 +226,17 @@ def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None) ->
     return t
 
 
-def as_operand(op: Op, value: Any) -> Any:
+def as_operand(op: Op, value: Any, position: int) -> Any:
     """Turn an operand of another library into a number, if it is one; refuse the rest."""
     if getattr(value, "shape", ()):
-        raise foreign(op, value)
+        raise foreign(op, value, position)
     if hasattr(value, "shape") and hasattr(value, "item"):
         return value.item()
     if hasattr(value, "__index__"):
         return value.__index__()
     if getattr(value, "ndim", None) == 0 and hasattr(value, "__float__"):
         return float(value)
-    raise foreign(op, value)
+    raise foreign(op, value, position)
 
 
 # Filled in by `ops.movement` (the cast, the move to a device), `ops.data` (a tensor of a number), `mutation` (writing into a

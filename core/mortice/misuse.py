@@ -37,15 +37,10 @@ def explain(fn: Any, error: AttributeError, values: tuple[Any, ...], names: tupl
         several = isinstance(value, (list, tuple, str)) and any([v is error.obj for v in value])
         if several or value is error.obj:
             if wanted == "a Tensor" and not several:
-                return no_tensor(fn.__name__, name, value)
+                return call.no_tensor(fn.__name__, name, value)
             what = f"each of `{name}`" if several else f"`{name}`"
             return TypeError(f"{fn.__name__}: expected {what} to be {wanted}; got {call.advice(error.obj)}")
     return None
-
-
-def no_tensor(name: str, argument: str, value: Any) -> TypeError:
-    """Return the error for an argument that must be a tensor, in PyTorch's words."""
-    return TypeError(f"{name}: argument '{argument}' must be Tensor, not {call.advice(value)}")
 
 
 def _who_has(attribute: str | None) -> str | None:

@@ -127,15 +127,15 @@ def broadcast(op: str, *shapes: Sequence[int]) -> Size:
         return first if type(first) is Size else Size(first)
     ndim = max(map(len, shapes))
     out = [1] * ndim
-    for shape in shapes:
+    for count, shape in enumerate(shapes, 1):
         offset = ndim - len(shape)
-        for i, n in enumerate(shape, offset):
-            if n != 1 and out[i] != n:
+        for i in range(ndim - 1, offset - 1, -1):  # PyTorch, too, tells of the last that differs
+            if (n := shape[i - offset]) != 1 and out[i] != n:
                 if out[i] != 1:
+                    dim = i - ndim + max(map(len, shapes[:count]))
                     raise ShapeError(
-                        f"{op}: the size of every dimension must match or be 1; got "
-                        f"{' and '.join(str(tuple(s)) for s in shapes)}, which differ at dimension {i} "
-                        f"({out[i]} against {n}). Reshape or expand one of them."
+                        f"{op}: The size of tensor a ({out[i]}) must match the size of tensor b ({n}) at non-singleton "
+                        f"dimension {dim}; got {' and '.join(str(tuple(s)) for s in shapes)}. Reshape or expand one of them."
                     )
                 out[i] = n
     size = Size(out)

@@ -212,13 +212,13 @@ def raised(call: Callable[[], Any], kind: type[BaseException]) -> str:
 SHAPES: list[tuple[Callable[[], Any], type[BaseException], str]] = [
     (
         lambda: mt.ones(2, 3) + mt.ones(4, 3), ShapeError,
-        "add: the size of every dimension must match or be 1; got (2, 3) and (4, 3), which differ at dimension 0 "
-        "(2 against 4). Reshape or expand one of them.",
+        "add: The size of tensor a (2) must match the size of tensor b (4) at non-singleton dimension 0; got (2, 3) and "
+        "(4, 3). Reshape or expand one of them.",
     ),
     (
         lambda: shapes.broadcast("f", (5, 2), (3,), (1, 1)), ShapeError,
-        "f: the size of every dimension must match or be 1; got (5, 2) and (3,) and (1, 1), which differ at dimension 1 "
-        "(2 against 3). Reshape or expand one of them.",
+        "f: The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 1; got (5, 2) and (3,) "
+        "and (1, 1). Reshape or expand one of them.",
     ),
     (lambda: shapes.check_dim("f", 2, 2), DimError,
      "f: Dimension out of range (expected to be in range of [-2, 1], but got 2)."),
@@ -254,7 +254,7 @@ DTYPES: list[tuple[Callable[[], Any], type[BaseException], str]] = [
      "clamp: value cannot be converted to type uint8 without overflow; got 300."),
     (lambda: mt.ones(2, dtype=mt.uint8) // 2**64, OverflowError,
      "floordiv: int too big to convert; got 18446744073709551616, which takes more than 64 bits."),
-    (lambda: mt.mul(mt.ones(2), "x"), TypeError, "mul: expected Tensors or numbers; got str. Use mortice.tensor(...) first."),
+    (lambda: mt.mul(mt.ones(2), "x"), TypeError, "mul: argument 'other' must be Tensor, not str. Use mortice.tensor(...) first."),
 ]  # fmt: skip
 
 DEVICES: list[tuple[Callable[[], Any], type[BaseException], str]] = [

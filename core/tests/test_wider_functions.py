@@ -324,7 +324,7 @@ def test_erfinv_and_sinc_keep_their_operand_not_their_result():
 def test_stacks_take_lists_of_tensors():
     x = mt.ones(2, 2)
     for stack in (mt.hstack, mt.vstack, mt.dstack, mt.column_stack, mt.row_stack, mt.linalg.multi_dot):
-        with pytest.raises(TypeError, match="expected a tuple or list of Tensors; got Tensor"):
+        with pytest.raises(TypeError, match="argument 'tensors' must be tuple of Tensors, not Tensor"):
             stack(x)
         with pytest.raises(TypeError, match="expected Tensor as element 0; got NoneType"):
             stack([None, x])

@@ -11,7 +11,7 @@ from mortice_conformance.domain import bools, nonzero, positive, real, small, un
 from mortice_conformance.record import EDGES, sample
 
 _APART = (
-    "{op}: the size of every dimension must match or be 1; got (2, 3) and (4,), which differ at dimension 1 (3 against 4). "
+    "{op}: The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1; got (2, 3) and (4,). "
     "Reshape or expand one of them."
 )
 

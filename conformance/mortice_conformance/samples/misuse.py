@@ -24,7 +24,7 @@ misuse("lt", lambda: mt.ones(2, dtype=mt.complex64) < 1,
 misuse("add", lambda: mt.tensor([1], dtype=mt.uint64) + mt.tensor([1]),
        "promote_types: no integer dtype holds both operands; got uint64 and int64. Convert one of them with .to(dtype) first.")  # fmt: skip
 misuse("add", lambda: mt.ones(2).add_(mt.ones(3)),
-       "add: the size of every dimension must match or be 1; got (2,) and (3,), which differ at dimension 0 (2 against 3). Reshape "
+       "add: The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0; got (2,) and (3,). Reshape "
        "or expand one of them.")  # fmt: skip
 misuse("exp", lambda: mt.tensor([1, 2]).exp_(),
        "exp_: result type float32 can't be cast to the desired output type int64. Use the operation that is not in place, or "
@@ -70,7 +70,8 @@ misuse("scatter_add", lambda: mt.zeros(3).scatter_add(0, mt.tensor([5]), mt.ones
        "scatter_add: index 5 is out of bounds for dimension 0 with size 3")  # fmt: skip
 
 # ---- linear algebra ----
-misuse("matmul", lambda: mt.ones(2, 3) @ mt.ones(4, 5), "matmul: inner sizes must agree; got (2, 3) @ (4, 5)")
+misuse("matmul", lambda: mt.ones(2, 3) @ mt.ones(4, 5),
+       "matmul: mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5); got (2, 3) @ (4, 5). Transpose one of them?")
 misuse("einsum", lambda: mt.einsum("ij,jk", mt.ones(2, 3), mt.ones(4, 5)),
        "einsum(): subscript j has size 4 for operand 1 which does not broadcast with previously seen size 3")  # fmt: skip
 misuse("inv_ex", lambda: mt.linalg.inv(mt.ones(2, 3)),

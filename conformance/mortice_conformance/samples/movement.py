@@ -126,7 +126,8 @@ sample("cat", lambda *x, axis: np.concatenate(x, axis), kind="exact",
                 "cat: Sizes of tensors must match except in dimension 0. Expected size 3 but got size 4 for tensor number 1 in "
                 "the list."),
                (lambda: mt.cat([]), "cat: expected a non-empty list of Tensors."),
-               (lambda: mt.cat(mt.ones(2)), "cat: expected a tuple or list of Tensors; got Tensor.")])  # fmt: skip
+               (lambda: mt.cat(mt.ones(2)),
+                "cat: argument 'tensors' must be tuple of Tensors, not Tensor. Put them into a list.")])  # fmt: skip
 sample(
     "stack",
     lambda *x: np.stack(x, 1),

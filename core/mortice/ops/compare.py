@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from mortice import call as _call
+from mortice.call import no_tensor
 from mortice.dtype import bool_, get_default_dtype
 from mortice.errors import DTypeError
-from mortice.misuse import no_tensor
 from mortice.op import op
 from mortice.rules import comparison, logical, promote, same, wrap_number, wrap_operand
 from mortice.shape import broadcast

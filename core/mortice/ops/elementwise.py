@@ -12,10 +12,10 @@ from typing import Any
 
 from mortice import call as _call
 from mortice.backends.kernel_tools import is_number, like
+from mortice.call import no_tensor
 from mortice.dtype import DType, bool_, complex128, dtype_of_all, float32, float64
 from mortice.errors import DTypeError
 from mortice.graph import RELEASED
-from mortice.misuse import no_tensor
 from mortice.node import TENSOR_KERNELS, Const, named, numbered
 from mortice.op import Op, op
 from mortice.rules import fit_number, floating, hold, number_of, promote, wrap_number, wrap_operand

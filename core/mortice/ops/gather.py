@@ -7,9 +7,9 @@ from typing import Any
 
 from mortice import call as _call
 from mortice.backends.movement import highest, lowest
+from mortice.call import no_tensor
 from mortice.dtype import bool_, int32, int64, promote_scalar
 from mortice.errors import DTypeError, ShapeError
-from mortice.misuse import no_tensor
 from mortice.modes import autocasting
 from mortice.mutation import Into, check_writable, inplace, layout, plain
 from mortice.node import TENSOR_KERNELS, named

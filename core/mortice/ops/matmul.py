@@ -9,10 +9,10 @@ from typing import Any
 
 from mortice import call as _call
 from mortice.backends.kernel_tools import is_number
+from mortice.call import no_tensor
 from mortice.dtype import dtype_of_all, promote_types
 from mortice.errors import DTypeError, ShapeError
 from mortice.formula import signature
-from mortice.misuse import no_tensor
 from mortice.modes import autocasting, modes
 from mortice.mutation import inplace
 from mortice.node import TENSOR_KERNELS, named, unbroadcast
@@ -47,7 +47,21 @@ def _product_shape(name: str, x: Size, y: Size) -> Size:
             f"{name}: both arguments to matmul need to be at least 1D; got {len(x)}D and {len(y)}D. "
             "Use mul for a 0-d tensor."
         )
-    raise ShapeError(f"{name}: inner sizes must agree; got {tuple(x)} @ {tuple(y)}")
+    raise ShapeError(f"{name}: {_apart(tuple(x), tuple(y))}; got {tuple(x)} @ {tuple(y)}. Transpose one of them?")
+
+
+def _apart(x: Any, y: Any) -> str:
+    """Say, in PyTorch's words for operands of such ranks, that the inner sizes do not agree."""
+    rows, inner = prod(x[:-1]), x[-1]
+    if len(x) == len(y) == 1:
+        return (f"inconsistent tensor size, expected tensor [{inner}] and src [{y[0]}] to have the same number of elements, "
+                f"but got {inner} and {y[0]} elements respectively")  # fmt: skip
+    if len(y) == 1:
+        return f"size mismatch, got input ({rows}), mat ({rows}x{inner}), vec ({y[0]})"
+    if len(y) == 2:
+        return f"mat1 and mat2 shapes cannot be multiplied ({rows}x{inner} and {y[0]}x{y[1]})"
+    count = prod(broadcast("matmul", x[:-2], y[:-2]))
+    return f"Expected size for first two dimensions of batch2 tensor to be: [{count}, {inner}] but got: [{count}, {y[-2]}]"
 
 
 def _grad_x(k: Any, g: Any, y: Any, x_shape: Any) -> Any:
@@ -165,7 +179,13 @@ def _rank(name: str, x: Any, what: str, ndim: int) -> None:
     if not isinstance(x, TensorBase):
         raise no_tensor(name, what, x)
     if len(x.shape) != ndim:
-        raise ShapeError(f"{name}: {what} must be a {ndim}-D tensor; got {list(x.shape)}.")
+        wanted = {1: "1-D tensor", 2: "matrix", 3: "3D tensor"}[ndim]
+        raise ShapeError(f"{name}: {what} must be a {wanted}, got {len(x.shape)}-D tensor of shape {list(x.shape)}.")
+
+
+def _vectors(name: str, x: Any, y: Any) -> None:
+    if len(x.shape) != 1 or len(y.shape) != 1:
+        raise ShapeError(f"{name}: 1D tensors expected, but got {len(x.shape)}D and {len(y.shape)}D tensors. Use matmul for others.")
 
 
 def mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
@@ -195,14 +215,14 @@ def mv(input: Any, vec: Any, *, out: Any = None) -> Any:
 @autocasting
 def dot(input: Any, tensor: Any, *, out: Any = None) -> Any:
     """Add up the products of two vectors' elements."""
-    _rank("dot", input, "self", 1), _rank("dot", tensor, "tensor", 1)
+    _vectors("dot", input, tensor)
     return matmul(input, tensor, out=out)
 
 
 @autocasting
 def vdot(input: Any, other: Any, *, out: Any = None) -> Any:
     """Add up the products of two vectors' elements, the first conjugated."""
-    _rank("vdot", input, "self", 1), _rank("vdot", other, "other", 1)
+    _vectors("vdot", input, other)
     return matmul(conj(input), other, out=out)
 
 
@@ -344,7 +364,7 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *old: Any, beta: Any = 1, alpha
         )
     b, n, m = tuple(batch1.shape)
     if batch2.shape[1] != m:
-        raise ShapeError(f"addbmm: inner sizes must agree; got {tuple(batch1.shape)} @ {tuple(batch2.shape)}")
+        _product_shape("addbmm", batch1.shape, batch2.shape)  # says what differs
     # The sum over the batch is one product with the batch folded into the inner dim.
     left = reshape(permute(batch1, (1, 0, 2)), (n, b * m))
     return _plus("addbmm", input, matmul(left, reshape(batch2, (b * m, batch2.shape[2]))), beta, alpha, out)

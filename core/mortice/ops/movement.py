@@ -495,7 +495,7 @@ _cat.vjp(_cat_back, jvp="linear")
 
 def _tensors(name: str, tensors: Any) -> list[Any]:
     if not isinstance(tensors, (tuple, list)):
-        raise TypeError(f"{name}: expected a tuple or list of Tensors; got {type(tensors).__name__}.")
+        raise TypeError(f"{name}: argument 'tensors' must be tuple of Tensors, not {type(tensors).__name__}. Put them into a list.")
     for i, x in enumerate(tensors):
         if not isinstance(x, TensorBase):
             raise TypeError(f"{name}: expected Tensor as element {i}; got {type(x).__name__}.")

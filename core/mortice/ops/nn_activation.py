@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from mortice.backends.kernel_tools import in_float32
+from mortice.call import no_tensor
 from mortice.dtype import DType
 from mortice.errors import DTypeError, ShapeError
-from mortice.misuse import no_tensor
 from mortice.modes import autocasting
 from mortice.mutation import inplace
 from mortice.node import named

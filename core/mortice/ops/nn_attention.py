@@ -6,10 +6,10 @@ from functools import lru_cache
 from typing import Any
 
 from mortice import call as _call
+from mortice.call import no_tensor
 from mortice.dtype import DType, bfloat16, bool_, float16, float32, promote_types
 from mortice.errors import DTypeError, ShapeError, cast_hint
 from mortice.graph import Part
-from mortice.misuse import no_tensor
 from mortice.modes import autocasting, modes
 from mortice.node import TENSOR_KERNELS, named
 from mortice.op import Op, op

@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Any
 
 from mortice.backends.nn_common import transposed_size, window_count
+from mortice.call import no_tensor
 from mortice.errors import DTypeError, ShapeError, cast_hint
-from mortice.misuse import no_tensor
 from mortice.modes import autocasting
 from mortice.op import op
 from mortice.ops.movement import reshape, unsqueeze

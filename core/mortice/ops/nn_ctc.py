@@ -7,9 +7,9 @@ from itertools import accumulate
 from typing import Any
 
 from mortice.backends.nn_ctc import CTCKernels
+from mortice.call import no_tensor
 from mortice.dtype import DType, bfloat16, float16, float32, int64
 from mortice.errors import DTypeError, ShapeError
-from mortice.misuse import no_tensor
 from mortice.node import TENSOR_KERNELS
 from mortice.op import Op, op
 from mortice.ops.creation import arange, full

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from mortice.call import no_tensor
 from mortice.dtype import DType, bfloat16, finfo, float16, float32
 from mortice.errors import DTypeError, ShapeError
 from mortice.levels import into_level
-from mortice.misuse import no_tensor
 from mortice.modes import no_grad
 from mortice.mutation import check_writable, write
 from mortice.node import TENSOR_KERNELS

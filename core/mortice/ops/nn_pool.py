@@ -8,9 +8,9 @@ from typing import Any
 
 from mortice import call as _call
 from mortice.backends.nn_common import pool_count
+from mortice.call import no_tensor
 from mortice.dtype import DType, float64, int64
 from mortice.errors import ShapeError
-from mortice.misuse import no_tensor
 from mortice.modes import autocasting, modes
 from mortice.op import Op, op
 from mortice.ops.movement import cast

@@ -6,9 +6,9 @@ import math
 import operator
 from typing import Any
 
+from mortice.call import no_tensor
 from mortice.dtype import DType, uint8
 from mortice.errors import DTypeError, ShapeError
-from mortice.misuse import no_tensor
 from mortice.op import Op, op
 from mortice.ops.data import number
 from mortice.ops.nn_pool import _adaptive_avg_pool

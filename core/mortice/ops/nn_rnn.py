@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from mortice.backends.nn_rnn import RecurrentKernels, states_before
+from mortice.call import no_tensor
 from mortice.dtype import DType
 from mortice.errors import DTypeError, ShapeError
-from mortice.misuse import no_tensor
 from mortice.modes import autocasting
 from mortice.node import TENSOR_KERNELS, named
 from mortice.op import Op, op

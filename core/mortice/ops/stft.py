@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from mortice.call import no_tensor
 from mortice.errors import DTypeError, ShapeError
-from mortice.misuse import no_tensor
 from mortice.modes import autocasting
 from mortice.op import op
 from mortice.ops.complex import view_as_real

@@ -292,7 +292,10 @@ def _mixed_matmul(x: Any, y: Any) -> Any:
     if n != x.ndim or n != max(y.ndim, 2) or n > 3 or (n == 3 and x.shape[0] != y.shape[0]):
         raise refusal("matmul", data, y._data)
     if x.shape[-1] != y.shape[-2 if y.ndim > 1 else 0]:
-        raise RuntimeError(f"matmul: inner sizes must agree; got {tuple(x.shape)} @ {tuple(y.shape)}")
+        raise RuntimeError(
+            f"matmul: mat1 and mat2 shapes cannot be multiplied ({x.shape[-2]}x{x.shape[-1]} and "
+            f"{'x'.join(map(str, y.shape))}); got {tuple(x.shape)} @ {tuple(y.shape)}"
+        )
     rows, columns = data.indices[-2], data.indices[-1]
     if n == 3:  # a batch of products is one, of what lies on the diagonal
         rows, columns = data.indices[0] * x.shape[1] + rows, data.indices[0] * x.shape[2] + columns
