@@ -42,8 +42,9 @@ PUBLIC = {
     "futures": "Future",
     "jit": "ScriptFunction ScriptModule",
     "methods.typed": (
-        "BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor "
-        "ShortTensor set_default_tensor_type"
+        "BFloat16Storage BFloat16Tensor BoolStorage BoolTensor ByteStorage ByteTensor CharStorage CharTensor "
+        "ComplexDoubleStorage ComplexFloatStorage DoubleStorage DoubleTensor FloatStorage FloatTensor HalfStorage "
+        "HalfTensor IntStorage IntTensor LongStorage LongTensor ShortStorage ShortTensor set_default_tensor_type"
     ),
     "nn.functional": (
         "channel_shuffle conv_tbc cosine_similarity pairwise_distance pdist pixel_shuffle pixel_unshuffle rrelu "

@@ -251,9 +251,8 @@ def set_engine(name: str) -> None:
 
     Philox gives one seed the same numbers on every backend and device. With mt19937 what is drawn on the CPU after
     `manual_seed` is what PyTorch 2.13 draws there: the same weights, the same order of a DataLoader, the same dropout; draws
-    are slower except on backends with a `twister`, and other devices keep to Philox. Poisson and binomial numbers, draws of
-    the distributions Laplace, Geometric and VonMises, rrelu, and draws into tensors whose memory has gaps are other ones than
-    PyTorch's.
+    are slower except on backends with a `twister`, and other devices keep to Philox. Draws of the Wishart distribution,
+    rrelu, and draws into tensors whose memory has gaps are other ones than PyTorch's.
 
     The default generator goes to the start of its seed, and generators made from now on have the engine; those that are
     there keep theirs. The environment variable MORTICE_RANDOM chooses one at the start.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import warnings
+from collections.abc import Callable
 
 import pytest
 
@@ -247,6 +248,29 @@ def test_write_into_memory_that_expand_repeats_is_refused() -> None:
         x.add_(1)
     x[0].add_(1)
     assert x.tolist() == [[2.0] * 3] * 2
+    with pytest.raises(RuntimeError, match="more than one element"):  # which of the numbers an element gets is left open
+        x[mt.tensor([0, 1])] = mt.ones(2, 3)
+    with pytest.raises(RuntimeError, match="more than one element"):
+        x.index_put_((mt.tensor([0, 1]),), mt.ones(()), accumulate=True)
+
+
+@pytest.mark.parametrize("write", [
+    lambda x, mask: x.masked_fill_(mask, 7.0), lambda x, mask: x.masked_fill_(mask, mt.tensor(7.0)),
+    lambda x, mask: x.__setitem__(mask, 7.0),
+    lambda x, mask: x.__setitem__((mt.tensor([1, 0]), mt.tensor([2, 0])), 7.0),
+    lambda x, mask: x.index_put_((mt.tensor([1, 0]), mt.tensor([2, 0])), mt.tensor(7.0)),
+    lambda x, mask: x.index_fill_(1, mt.tensor([0, 2]), 7.0),
+])  # fmt: skip
+def test_a_number_is_written_where_expand_repeats_memory_with_a_warning(write: Callable[..., object]) -> None:
+    base = mt.zeros(1, 3)
+    x, mask = base.expand(2, 3), mt.tensor([[True, False, False], [False, False, True]])
+    with pytest.warns(UserWarning, match="on expanded tensors is deprecated"):
+        write(x, mask)
+    assert base.tolist() == [[7.0, 0.0, 7.0]] and x.tolist() == [[7.0, 0.0, 7.0]] * 2 and base._version == 1
+    whole = mt.zeros(()).expand(2, 3)
+    with pytest.warns(UserWarning, match="on expanded tensors is deprecated"):
+        write(whole, mask)
+    assert whole.tolist() == [[7.0] * 3] * 2
 
 
 def test_result_that_does_not_fit_is_refused() -> None:

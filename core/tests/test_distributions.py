@@ -49,6 +49,11 @@ def flat(t: Any) -> list[float]:
 def test_well_known_values() -> None:
     assert d.Normal(0.0, 1.0).log_prob(mt.tensor(0.0)).item() == pytest.approx(-0.5 * math.log(2 * math.pi))
     assert d.Normal(1.0, 2.0).cdf(mt.tensor(1.0)).item() == pytest.approx(0.5)
+    # A cdf is asked at the ends of an open support, and beyond them where the base tells the value.
+    assert flat(d.LogNormal(0.0, t64(1.0)).cdf(t64([0.0, 1.0]))) == pytest.approx([0.0, 0.5])
+    assert flat(d.Weibull(t64(1.0), 2.0).cdf(t64([0.0, 1.0]))) == pytest.approx([0.0, 1 - math.exp(-1)])
+    with pytest.raises(ValueError, match="within the support"):
+        d.LogNormal(0.0, 1.0).cdf(mt.tensor(-1.0))
     assert d.Poisson(t64(3.0)).log_prob(t64(2.0)).exp().item() == pytest.approx(4.5 * math.exp(-3))
     assert d.Binomial(4, t64(0.5)).log_prob(t64(2.0)).exp().item() == pytest.approx(6 / 16)
     assert d.Categorical(t64([1.0, 1.0, 2.0])).entropy().item() == pytest.approx(1.5 * math.log(2))

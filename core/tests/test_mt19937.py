@@ -35,6 +35,13 @@ DRAWN: dict[str, tuple[Callable[[], Any], Any]] = {
     "random_ of int32": (lambda: mt.empty(3, dtype=mt.int32).random_(), [953453411, 236996814, 1592283119]),
     "multinomial": (lambda: mt.multinomial(mt.tensor([1.0, 2, 3, 4]), 2), [3, 2]),
     "multinomial, replaced": (lambda: mt.multinomial(mt.tensor([1.0, 2, 3, 4]), 3, True), [3, 1, 2]),
+    "poisson": (lambda: mt.poisson(mt.tensor([0.0, 0.5, 3.0, 9.9, 10.0, 30.0, 1000.0])), [0.0, 1.0, 2.0, 11.0, 9.0, 30.0, 991.0]),
+    "binomial": (lambda: mt.binomial(mt.tensor([0.0, 5.0, 9.0, 40.0, 90.0, 1000.0]), mt.tensor([0.5, 0.0, 0.7, 0.1, 0.4, 0.8])), [
+        0.0, 0.0, 6.0, 6.0, 33.0, 811.0]),
+    "Laplace": (lambda: mt.distributions.Laplace(mt.zeros(3), 1.0).sample(), [1.0802923440933228, -1.3774458169937134, 1.6870718002319336]),
+    "Geometric": (lambda: mt.distributions.Geometric(mt.tensor([0.1, 0.2, 0.9])).sample(), [1.0, 9.0, 0.0]),
+    "VonMises": (lambda: mt.distributions.VonMises(mt.zeros(3), mt.tensor([0.5, 2.0, 9.0])).sample(), [
+        1.5918446779251099, 0.30105358362197876, 0.21127696335315704]),
     "dropout": (lambda: mt.nn.functional.dropout(mt.ones(6), 0.5), [0.0, 2.0, 2.0, 2.0, 2.0, 0.0]),
     "Linear": (lambda: mt.nn.Linear(2, 2).weight.detach(), [
         [0.46704667806625366, -0.5287590026855469], [0.5762491226196289, 0.4524451494216919]]),
@@ -55,6 +62,18 @@ def test_draws_are_pytorchs(name: str) -> None:
     mt.manual_seed(5)
     drawn = draw()
     mt.testing.assert_close(drawn, mt.tensor(expected, dtype=drawn.dtype), rtol=2e-6, atol=1e-6)
+
+
+def test_counts_of_what_is_no_rate_or_probability() -> None:
+    found = mt.binomial(mt.tensor([-1.0, 3.0, 3.0, float("inf"), 4.0]), mt.tensor([0.5, 1.5, float("nan"), 0.5, 1.0]))
+    assert found.isnan().tolist() == [True, True, True, True, False] and found[4] == 4
+    with pytest.raises(RuntimeError, match="expected rate to be non-negative"):
+        mt.poisson(mt.tensor([-1.0]))
+    rate = mt.full((2, 3), 4.0, dtype=mt.float64, requires_grad=True)
+    drawn = mt.poisson(rate)
+    assert drawn.dtype == mt.float64 and drawn.shape == (2, 3) and drawn.requires_grad
+    many = mt.binomial(mt.full((4000,), 60.0), mt.full((4000,), 0.75))
+    assert abs(many.mean().item() - 45) < 0.3 and abs(many.var().item() - 11.25) < 1.2 and many.max() <= 60
 
 
 @pytest.mark.seed("RS05")

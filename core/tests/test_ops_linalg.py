@@ -154,3 +154,11 @@ def test_the_gradient_of_eigenvectors_is_hermitian(dtype):
     x = mt.tensor([[2.0, 1.0, 0.5], [1.0, 3.0, -1.0], [0.5, -1.0, 5.0]], dtype=getattr(mt, dtype), requires_grad=True)
     (mt.linalg.eigh(x)[1].abs() * mt.arange(9.0).reshape(3, 3)).sum().backward()
     assert mt.allclose(x.grad, x.grad.mH) and not mt.allclose(x.grad, mt.zeros_like(x.grad))
+
+
+@pytest.mark.parametrize("p", [1, -1, math.inf, "fro", "nuc"])
+def test_the_condition_of_a_singular_matrix_among_others_is_infinite(p):
+    x = mt.eye(3, dtype=mt.float64).repeat(3, 1, 1)
+    x[1, 2, 2] = 0
+    first, singular, last = mt.linalg.cond(x, p).tolist()
+    assert singular == math.inf and first == last == pytest.approx({"fro": 3, "nuc": 9}.get(p, 1))

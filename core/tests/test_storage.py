@@ -194,6 +194,7 @@ KEEPING = {
     "bilinear": lambda x: F.interpolate(x, size=(5, 9), mode="bilinear"), "nearest": lambda x: F.interpolate(x, scale_factor=2),
     "pad": lambda x: F.pad(x, (1, 2, 0, 1), value=3.0), "reflect": lambda x: F.pad(x, (1, 2, 0, 1), mode="reflect"),
     "pixel_shuffle": lambda x: F.pixel_shuffle(x, 2), "channel_shuffle": lambda x: F.channel_shuffle(x, 2),
+    "cat": lambda x: mt.cat([x, x[:, :3]], 1), "rows": lambda x: mt.cat([x, x[:, :, 2:]], 2), "batch": lambda x: mt.cat([x, x]),
 }  # fmt: skip
 
 
@@ -210,9 +211,14 @@ def test_results_have_their_channels_last_where_the_operand_has(name):
         mt.testing.assert_close(y.grad, x.grad)
 
 
+def test_what_is_joined_with_row_major_memory_is_row_major():
+    x = mt.randn(2, 3, 4, 4)
+    assert mt.cat([x, x.to(memory_format=mt.channels_last)]).is_contiguous()
+
+
 def test_results_of_three_dims_of_space_have_their_channels_last_too():
     x = mt.randn(2, 3, 4, 4, 4).to(memory_format=mt.channels_last_3d)
-    for found in (F.max_pool3d(x, 2), F.interpolate(x, scale_factor=2), F.batch_norm(x, None, None, training=True)):
+    for found in (F.max_pool3d(x, 2), F.interpolate(x, scale_factor=2), F.batch_norm(x, None, None, training=True), mt.cat([x, x])):
         assert found.is_contiguous(memory_format=mt.channels_last_3d) and not found.is_contiguous()
 
 
@@ -371,6 +377,24 @@ def test_strides_where_there_are_no_elements():
 def test_a_typed_storage_is_made_of_numbers():
     assert mt.TypedStorage([1, 2, 3], dtype=mt.float32).tolist() == [1.0, 2.0, 3.0]
     assert mt.TypedStorage((1.5, 2), dtype=mt.int64).tolist() == [1, 2] and mt.TypedStorage(2, dtype=mt.float64).size() == 2
+
+
+def test_classes_of_storages_make_typed_ones(tmp_path):
+    made = mt.FloatStorage([1, 2])
+    assert isinstance(made, mt.FloatStorage) and isinstance(made, mt.TypedStorage) and not isinstance(made, mt.DoubleStorage)
+    assert made.tolist() == [1.0, 2.0] and len(mt.LongStorage(3)) == 3 and mt.HalfStorage.dtype is mt.float16
+    seen = mt.FloatTensor(mt.FloatStorage(2))
+    assert seen.fill_(3.0).storage().tolist() == [3.0, 3.0] and seen.shape == (2,)
+    with pytest.raises(RuntimeError, match="Could not set tensor of type mortice.float64 to a tensor of type mortice.float32"):
+        mt.FloatTensor(mt.DoubleStorage(2))
+    data = bytearray(b"\x01\x02\x03")
+    copied = mt.ByteTensor(mt.ByteStorage.from_buffer(data, offset=1))
+    data[1] = 9
+    assert copied.tolist() == [2, 3] and mt.IntStorage.from_buffer(bytes(8), "native").tolist() == [0, 0]
+    with pytest.raises(RuntimeError, match="IntStorage.from_buffer: expected byte_order 'native' or '(little|big)'; got None"):
+        mt.IntStorage.from_buffer(bytes(8))
+    (tmp_path / "numbers").write_bytes(mt.arange(3.0).numpy().tobytes())
+    assert mt.FloatStorage.from_file(str(tmp_path / "numbers"), size=2).tolist() == [0.0, 1.0]
 
 
 def test_bytes_are_seen_in_the_tensor_s_dtype():

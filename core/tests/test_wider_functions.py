@@ -76,6 +76,9 @@ def test_trapezoids(device):
     assert mt.cumulative_trapezoid(y, x).tolist() == [[1.5, 7.5], [0.5, 1.5]]
     with pytest.raises(TypeError, match="either x or dx"):
         mt.trapezoid(y, x, dx=1)
+    assert mt.cumulative_trapezoid(y[:, :1], x[:1]).shape == (2, 0) and mt.trapezoid(y[:, :1]).tolist() == [0.0, 0.0]
+    with pytest.raises(RuntimeError, match="one `x` value for each sample point; got 3 for 1"):
+        mt.cumulative_trapezoid(y[:, :1], x)
 
 
 # ---- histograms and norms ----

@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 import random
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import repeat
 from typing import Any
 
 from mortice.backends.host import HostBuffer, pack
@@ -26,6 +27,7 @@ STATE_SIZE = _STATE.size
 _BLOCK = 16  # normal numbers are made so many at once
 _WIDE = 1 << 28  # ranges from which an integer takes two words
 _LOW = 0xFFFFFFFF
+_MANY = 10  # expected counts from which one is drawn by rejection
 _CHUNK = 1 << 24  # bytes that Python draws at once: it makes one integer of them, of fewer than 2^31 bits
 
 
@@ -171,6 +173,32 @@ class MT19937:
             if math.log(u) < 0.5 * x * x + d * (1 - v + math.log(v)):
                 return power + math.log(d * v)
 
+    def poissons(self, rates: Sequence[float]) -> list[float]:
+        """Return Poisson numbers, one after the other."""
+        return self._each(lambda draw, rate: _poisson(draw, rate) if 0 < rate < math.inf else rate, rates)
+
+    def binomials(self, counts: Sequence[float], probs: Sequence[float]) -> list[float]:
+        """Return numbers of successes, one after the other; nan where a count or a probability is none."""
+        return self._each(
+            lambda draw, n, p: _binomial(draw, n, p) if 0 <= n < math.inf and 0 <= p <= 1 else math.nan, counts, probs
+        )
+
+    def _each(self, make: Callable[..., float], *given: Sequence[float]) -> list[float]:
+        """Make a number for each place from as many uniforms as it asks for: words are drawn ahead, and what is left goes back."""
+        start, taken = self._words.getstate(), 0
+
+        def uniforms() -> Iterator[float]:
+            nonlocal taken
+            while True:
+                for upper, lower in struct.iter_unpack("<II", self._bytes(4096)):
+                    taken += 1
+                    yield (lower | (upper & 0x1FFFFF) << 32) * 2.0**-53
+
+        made = list(map(make, repeat(uniforms().__next__), *given))
+        self._words.setstate(start)
+        self._bytes(8 * taken)
+        return made
+
     def _bytes(self, n: int) -> bytes:
         draw: Callable[[int], bytes] = self._words.randbytes
         return draw(n) if n <= _CHUNK else b"".join([draw(min(_CHUNK, n - at)) for at in range(0, n, _CHUNK)])
@@ -206,6 +234,52 @@ class MT19937:
         radius, angle = math.sqrt(-2.0 * math.log1p(-length)), 2.0 * math.pi * turn
         self._kept = radius * math.sin(angle)
         return radius * math.cos(angle)
+
+
+def _poisson(draw: Callable[[], float], rate: float) -> float:
+    if rate < _MANY:  # as many uniforms as keep the product above
+        least, product, count = math.exp(-rate), draw(), 0
+        while product > least:
+            product, count = product * draw(), count + 1
+        return count
+    b = 0.931 + 2.53 * math.sqrt(rate)
+    log_rate = math.log(rate)
+    hat = -0.059 + 0.02483 * b, b, rate + 0.43, 0.9277 - 3.6224 / (b - 2), 1.1239 + 1.1328 / (b - 3.4)
+    return _rejected(draw, *hat, math.inf, lambda k: k * log_rate - rate - math.lgamma(k + 1))
+
+
+def _binomial(draw: Callable[[], float], n: float, p: float) -> float:
+    if p > 0.5:
+        return n - (_binomial(draw, n, 1 - p) if p < 1 else 0)
+    if not n or not p:
+        return 0
+    if n * p < _MANY:  # from success to success the trials are a geometric number
+        trials, count = 0.0, -1
+        while trials <= n:
+            u = draw()
+            trials, count = trials + (math.ceil(math.log(u) / math.log1p(-p)) if u else math.inf), count + 1
+        return count
+    spread = math.sqrt(n * p * (1 - p))
+    b = 1.15 + 2.53 * spread
+    mode, log_odds = math.floor((n + 1) * p), math.log(p / (1 - p))
+    weight: Callable[[int], float] = lambda k: k * log_odds - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+    hat = -0.0873 + 0.0248 * b + 0.01 * p, b, n * p + 0.5, 0.92 - 4.2 / b, (2.83 + 5.1 / b) * spread
+    return _rejected(draw, *hat, n, lambda k: weight(k) - weight(mode))
+
+
+def _rejected(
+    draw: Callable[[], float], a: float, b: float, centre: float, quick: float, scale: float, most: float,
+    log_ratio: Callable[[int], float],
+) -> float:  # fmt: skip
+    """Draw by Hoermann's table mountain, as `ops.counts` does for all elements at a time."""
+    while True:
+        u, v = draw() - 0.5, draw()
+        us = 0.5 - abs(u)
+        k = math.floor((2 * a / us + b) * u + centre) if us else -1
+        if 0 <= k <= most and (
+            (us >= 0.07 and v <= quick) or not v or math.log(v * scale / (a / (us * us) + b)) <= log_ratio(k)
+        ):
+            return k
 
 
 def _normal_blocks(k: Any, u: Any) -> Any:

@@ -42,8 +42,8 @@ class Geometric(ProbsOrLogits, Distribution):
 
     def sample(self, sample_shape: Any = ()) -> Any:
         with mortice.no_grad():
-            wait = self.probs.new_empty(self._extended_shape(sample_shape)).exponential_()
-            return (wait / -(-self.probs).log1p()).floor()
+            u = self.probs.new_empty(self._extended_shape(sample_shape)).uniform_(mortice.finfo(self.probs.dtype).tiny, 1)
+            return (u.log() / (-self.probs).log1p()).floor()
 
     def log_prob(self, value: Any) -> Any:
         self._check(value)

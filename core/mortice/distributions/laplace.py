@@ -39,11 +39,8 @@ class Laplace(Distribution):
         return math.sqrt(2) * self.scale
 
     def rsample(self, sample_shape: Any = ()) -> Any:
-        shape = self._extended_shape(sample_shape)
-        # An exponential on a random side has all digits near 0, where a uniform's distance from its ends has not.
-        size = self.loc.new_empty(shape).exponential_()
-        side = mortice.rand(shape, dtype=self.loc.dtype, device=self.loc.device) < 0.5
-        return self.loc + self.scale * mortice.where(side, -size, size)
+        u = self.loc.new_empty(self._extended_shape(sample_shape)).uniform_(mortice.finfo(self.loc.dtype).eps - 1, 1)
+        return self.loc - self.scale * u.sign() * (-u.abs()).log1p()
 
     def log_prob(self, value: Any) -> Any:
         self._check(value)

@@ -102,10 +102,9 @@ class TransformedDistribution(Distribution):
         return value if isinstance(sign, int) and sign == 1 else sign * (value - 0.5) + 0.5
 
     def cdf(self, value: Any) -> Any:
-        self._check(value)
         for transform in reversed(self.transforms):
             value = transform.inv(value)
-        if self.base_dist._validate_args:
+        if self._validate_args:  # against the base's support: the ends of an open support have a cdf
             self.base_dist._validate_sample(value)
         return self._turned(self.base_dist.cdf(value))
 

@@ -9,6 +9,7 @@ import mortice
 from mortice.distributions import constraints
 from mortice.distributions.distribution import Distribution
 from mortice.distributions.utils import broadcast_all, lazy_property
+from mortice.utils._wide import wide
 
 __all__ = ["VonMises"]
 
@@ -33,28 +34,29 @@ class VonMises(Distribution):
     @lazy_property
     def _proposal_r(self) -> Any:
         """The parameter of the wrapped Cauchy distribution that draws are proposed from."""
-        k = self.concentration.double()
+        k = self.concentration.to(wide(self.concentration.device))
         tau = 1 + (1 + 4 * k**2).sqrt()
         rho = (tau - (2 * tau).sqrt()) / (2 * k)
         # For small concentrations rho cancels; by its series r is 1 / k + k.
-        return mortice.where(k < 1e-5, 1 / k + k, (1 + rho**2) / (2 * rho)).to(self.concentration.dtype)
+        return mortice.where(k < 1e-5, 1 / k + k, (1 + rho**2) / (2 * rho))
 
     def sample(self, sample_shape: Any = ()) -> Any:
         """Draw by Best and Fisher's rejection."""
         with mortice.no_grad():
             shape = self._extended_shape(sample_shape)
-            r, k = self._proposal_r.expand(shape), self.concentration.expand(shape)
+            k = self.concentration.to(wide(self.loc.device)).expand(shape)
+            r = self._proposal_r.expand(shape)
             angle, pending = mortice.full_like(k, math.nan), r.isfinite() & k.isfinite()
             while bool(pending.any()):
-                u1, u2, u3 = (mortice.rand_like(k) for _ in range(3))
+                u1, u2, u3 = mortice.rand((3, *shape), dtype=k.dtype, device=k.device)
                 z = (math.pi * u1).cos()
                 f = (1 + r * z) / (r + z)
                 c = k * (r - f)
                 accepted = (c * (2 - c) - u2 > 0) | ((c / u2).log() + 1 - c >= 0)
-                proposed = (u3 - 0.5).sign() * f.clamp(min=-1, max=1).acos()
-                angle = mortice.where(pending & accepted, proposed, angle)
+                # A draw that was taken gives way to one that is taken in a later round, as in PyTorch.
+                angle = mortice.where(accepted, (u3 - 0.5).sign() * f.clamp(min=-1, max=1).acos(), angle)
                 pending = pending & ~accepted
-            return (angle + math.pi + self.loc) % (2 * math.pi) - math.pi
+            return ((angle + math.pi + self.loc) % (2 * math.pi) - math.pi).to(self.loc.dtype)
 
     @property
     def mean(self) -> Any:

@@ -1,8 +1,9 @@
-"""The old typed classes, such as `FloatTensor`: constructors of a dtype on one kind of device, and what `isinstance` asks for."""
+"""The old typed classes, such as `FloatTensor` and `FloatStorage`: constructors of a dtype, and what `isinstance` asks for."""
 
 from __future__ import annotations
 
 import functools
+import sys
 
 from mortice.device import Device
 from mortice.dtype import DType, by_name, set_default_dtype
@@ -14,8 +15,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
-    "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor", "HalfTensor",
-    "IntTensor", "LongTensor", "ShortTensor", "set_default_tensor_type",
+    "BFloat16Storage", "BFloat16Tensor", "BoolStorage", "BoolTensor", "ByteStorage", "ByteTensor", "CharStorage",
+    "CharTensor", "ComplexDoubleStorage", "ComplexFloatStorage", "DoubleStorage", "DoubleTensor", "FloatStorage",
+    "FloatTensor", "HalfStorage", "HalfTensor", "IntStorage", "IntTensor", "LongStorage", "LongTensor", "ShortStorage",
+    "ShortTensor", "set_default_tensor_type",
 ]  # fmt: skip
 
 
@@ -46,6 +49,51 @@ def _typed(dtype: str) -> TypedClass:
 FloatTensor, DoubleTensor, HalfTensor, BFloat16Tensor = map(_typed, ("float32", "float64", "float16", "bfloat16"))
 LongTensor, IntTensor, ShortTensor = map(_typed, ("int64", "int32", "int16"))
 CharTensor, ByteTensor, BoolTensor = map(_typed, ("int8", "uint8", "bool"))
+
+
+class StorageClass(type):
+    """The type of a typed class of storages: calling it makes a plain TypedStorage of its dtype."""
+
+    dtype: DType
+
+    def __call__(cls, *args: Any, wrap_storage: Any = None) -> Any:
+        from mortice.ops.storage import TypedStorage
+
+        return TypedStorage(*args, wrap_storage=wrap_storage, dtype=cls.dtype)
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        from mortice.ops.storage import TypedStorage
+
+        return isinstance(x, TypedStorage) and x.dtype is cls.dtype and x.device.type == "cpu"
+
+    def from_buffer(cls, buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0) -> Any:
+        """Copy elements from a Python buffer, from a byte on; of more bytes than one, they lie as on this machine."""
+        from mortice.ops.data import frombuffer
+
+        if cls.dtype.itemsize > 1 and byte_order not in ("native", sys.byteorder):
+            raise RuntimeError(
+                f"{cls.__name__}.from_buffer: expected byte_order 'native' or '{sys.byteorder}'; got {byte_order!r}."
+            )
+        return frombuffer(bytearray(buffer), dtype=cls.dtype, count=count, offset=offset).storage()
+
+    def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> Any:
+        """Make one of a file's first elements: with `shared` writes go to the file."""
+        from mortice.ops.storage import from_file
+
+        return from_file(filename, shared, size, dtype=cls.dtype).storage()
+
+
+def _storage(dtype: str) -> StorageClass:
+    doc = f"Memory as elements of {dtype}: `mortice.TypedStorage(..., dtype=mortice.{dtype})` in the old form."
+    return StorageClass(
+        f"{CLASS_NAMES[dtype]}Storage", (), {"__doc__": doc, "__module__": "mortice", "dtype": by_name(dtype)}
+    )
+
+
+FloatStorage, DoubleStorage, HalfStorage, BFloat16Storage = map(_storage, ("float32", "float64", "float16", "bfloat16"))
+LongStorage, IntStorage, ShortStorage, CharStorage = map(_storage, ("int64", "int32", "int16", "int8"))
+ByteStorage, BoolStorage = map(_storage, ("uint8", "bool"))
+ComplexFloatStorage, ComplexDoubleStorage = map(_storage, ("complex64", "complex128"))
 
 
 @functools.cache

@@ -110,7 +110,7 @@ def _panels(name: str, y: Any, x: Any, dx: Any, dim: int) -> tuple[Any, int]:
     if not y.shape:
         raise ShapeError(f"{name}: expected y to have at least one dim; got a 0-d tensor.")
     n = y.shape[axis]
-    if n < 2:
+    if not n:
         return narrow(y, axis, 0, 0) * 1.0, axis
     pairs = narrow(y, axis, 1, n - 1) + narrow(y, axis, 0, n - 1)
     if x is None:

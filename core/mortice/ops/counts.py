@@ -11,10 +11,10 @@ from typing import Any
 
 from mortice.dtype import int64
 from mortice.errors import DTypeError
-from mortice.ops.data import range_of
+from mortice.ops.data import range_of, tensor
 from mortice.ops.index import where
 from mortice.ops.movement import cast
-from mortice.ops.random import _draw, _kept, _open_uniform
+from mortice.ops.random import _checked, _draw, _kept, _open_uniform
 from mortice.ops.views import broadcast_tensors
 
 __all__ = ["binomial", "poisson"]
@@ -28,6 +28,8 @@ def poisson(input: Any, generator: Any = None) -> Any:
     least = (range_of(input.detach()) if input.numel() else None) or (0,)
     if least[0] < 0:
         raise RuntimeError("poisson: invalid Poisson rate, expected rate to be non-negative")
+    if (drawn := _one_by_one("poissons", generator, input)) is not None:
+        return drawn
     rate = cast(input.detach(), input._device.widest_float)
     many = rate >= _MANY
     # Waiting times are exponential: their sum passes the rate after as many as are drawn.
@@ -42,7 +44,10 @@ def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
     """Draw the numbers of successes in `count` trials, each of probability `prob`."""
     if count.dtype.kind != "f" or prob.dtype is not count.dtype:
         raise DTypeError(f"binomial: expected count and prob to be floats of one dtype; got {count.dtype} and {prob.dtype}.")
-    n, p = (cast(t, count._device.widest_float) for t in broadcast_tensors(count.detach(), prob.detach()))
+    n, p = broadcast_tensors(count.detach(), prob.detach())
+    if (drawn := _one_by_one("binomials", generator, n, p)) is not None:
+        return drawn
+    n, p = (cast(t, count._device.widest_float) for t in (n, p))
     sensible = (n >= 0) & n.isfinite() & (p >= 0) & (p <= 1)
     n, p = where(sensible, n, 0.0), where(sensible, p, 0.0)
     flipped = p > 0.5
@@ -58,6 +63,17 @@ def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
     drawn = where(many, _rejected(n_many * p_many, generator, *_binomial_hat(n_many, p_many)), few)
     drawn = where(flipped, n - drawn, drawn)
     return cast(where(sensible, drawn, math.nan), count.dtype)
+
+
+def _one_by_one(draw: str, generator: Any, *given: Any) -> Any:
+    """Draw with an engine that makes one number after the other, if the generator has one; None elsewhere."""
+    first = given[0]
+    engine = _checked(generator).engine_for(first._device.base) if first._device.level is None else None
+    if engine is None:
+        return None
+    with _checked(generator)._lock:
+        values = getattr(engine, draw)(*[t.flatten().tolist() for t in given])
+    return _kept(tensor(values, dtype=first.dtype, device=first._device).reshape(first.shape), first)
 
 
 def _any(x: Any) -> bool:

@@ -17,9 +17,19 @@ from mortice.op import op
 from mortice.ops import elementwise
 from mortice.ops.arguments import numpy_names
 from mortice.ops.data import range_of
-from mortice.ops.index import _set_plainly, may_write_rows, write_rows
-from mortice.ops.index_advanced import _index_add, _index_write, _take, check_range, flat_nonzero
-from mortice.ops.index_basic import _set_slice, basic_key
+from mortice.ops.index import (
+    _index_add,
+    _index_write,
+    _set_plainly,
+    _set_slice,
+    _take,
+    basic_key,
+    check_range,
+    flat_nonzero,
+    may_write_rows,
+    write_rows,
+    written_once,
+)
 from mortice.ops.movement import cast, contiguous, expand, reshape
 from mortice.ops.views import broadcast_tensors, cut, select
 from mortice.rules import hold, number_of
@@ -428,7 +438,10 @@ def index_fill_(input: Any, dim: int, index: Any, value: Any) -> Any:
             size = tuple(index.shape[0] if i == axis else n for i, n in enumerate(input.shape))
             if write_rows(input, input._data, index, expand(value, size)._data, axis, False):
                 return input
-    return _index_fill_(input, dim, index, value)
+    try:
+        return _index_fill_(input, dim, index, value)
+    except RuntimeError as error:
+        return written_once("index_fill_", error, input, index_fill, input, dim, index, value)
 
 
 @numpy_names
@@ -649,7 +662,10 @@ def masked_fill_(input: Any, mask: Any, value: Any) -> Any:
     """Write a value where the mask is true, in place."""
     if isinstance(mask, TensorBase) and mask.dtype is bool_ and mask.shape and _set_plainly(input, mask, value):
         return input
-    return _masked_fill_(input, mask, value)
+    try:
+        return _masked_fill_(input, mask, value)
+    except RuntimeError as error:
+        return written_once("masked_fill_", error, input, _masked_fill_into, input, mask, value)
 
 
 def fill_(input: Any, value: Any) -> Any:

@@ -118,8 +118,11 @@ def cond(input: Any, p: Any = None, *, out: Any = None) -> Any:
     if not prod(input.shape):
         return give("linalg.cond", out, input.new_zeros(tuple(input.shape)[:-2], dtype=input.dtype.to_real()))
     inverted, info = factor.inv_ex(input)
+    singular = info != 0
+    # What has no inverse needs a norm all the same, and the nuclear one takes finite numbers only.
+    inverted = TENSOR_KERNELS.where(reshape(singular, (*singular.shape, 1, 1)), input, inverted)
     made = matrix_norm(input, p) * matrix_norm(inverted, p)
-    return give("linalg.cond", out, TENSOR_KERNELS.where(info != 0, math.inf, made))
+    return give("linalg.cond", out, TENSOR_KERNELS.where(singular, math.inf, made))
 
 
 @autocasting

@@ -6,7 +6,8 @@ from functools import lru_cache
 
 from mortice import call as _call
 from mortice import node as _node
-from mortice.call import as_view, run
+from mortice import op as _op
+from mortice.backends.backend import channels_last as channels_lie_last
 from mortice.dtype import DType, as_dtype, bool_, dtype_of_all
 from mortice.errors import DTypeError, ShapeError
 from mortice.graph import Node, next_seq
@@ -477,7 +478,16 @@ def _joined(name: str, *shapes: Size, axis: int) -> Size:
 
 @op(shape=_joined, name="cat", grad_name="CatBackward0")
 def _cat(k: Any, /, *tensors: Any, axis: int) -> Any:
-    """Join along an existing dim."""
+    """Join along an existing dim; where channels are last in the memory of all, they are in the result's."""
+    ndim = len(k.shape_of(tensors[0]))
+    if (
+        ndim in (4, 5)
+        and not k.is_contiguous(tensors[0])
+        and all([not k.is_contiguous(x) and channels_lie_last(k.shape_of(x), k.strides_of(x)) for x in tensors])
+    ):
+        order = (0, *range(2, ndim), 1)
+        out = k.concat([k.permute_dims(x, order) for x in tensors], axis=order.index(axis))
+        return k.permute_dims(out, (0, ndim - 1, *range(1, ndim - 1)))
     return k.concat(tensors, axis=axis)
 
 

@@ -250,9 +250,9 @@ def set_(self: Any, source: Any = None, storage_offset: int = 0, size: Any = Non
     check_writable("set_", self)
     if source is None:
         source, size = tensor([], dtype=self.dtype, device=self._device), (0,)
-    memory = source if isinstance(source, TensorBase) else source._memory
-    if isinstance(source, UntypedStorage):
-        memory = view_dtype(memory, self.dtype)  # bytes are of any dtype
+    memory = source
+    if isinstance(source, _Storage):  # bytes are of any dtype
+        memory = view_dtype(source._memory, self.dtype if isinstance(source, UntypedStorage) else source.dtype)
     if memory.dtype is not self.dtype:
         raise RuntimeError(f"set_: Could not set tensor of type {memory.dtype} to a tensor of type {self.dtype}")
     if memory._device is not self._device:
