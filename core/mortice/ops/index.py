@@ -13,9 +13,7 @@ from mortice.dtype import bool_, int64, uint8
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting, modes, special
 from mortice.mutation import OVERLAP, assign, check_writable, layout, plain, view_scatter, write
-from mortice.node import TENSOR_KERNELS, named
-from mortice.op import TensorBase, as_view, hold, op
-from mortice.ops.data import range_of
+from mortice.node import named
 from mortice.ops.elementwise import where as choose
 from mortice.ops.index_advanced import (
     Advanced,

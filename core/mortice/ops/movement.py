@@ -6,8 +6,8 @@ from functools import lru_cache
 
 from mortice import call as _call
 from mortice import node as _node
-from mortice import op as _op
 from mortice.backends.backend import channels_last as channels_lie_last
+from mortice.call import as_view, run
 from mortice.dtype import DType, as_dtype, bool_, dtype_of_all
 from mortice.errors import DTypeError, ShapeError
 from mortice.graph import Node, next_seq
