@@ -12,6 +12,8 @@ from mortice.errors import ShapeError
 from mortice.levels import chain, raise_to
 from mortice.levels.vmap import MapLevel
 from mortice.modes import set_grad_enabled
+from mortice.mutation import layout
+from mortice.ops.movement import contiguous, is_contiguous
 from mortice.shape import prod
 from mortice.tensor import TensorBase, make
 
@@ -149,11 +151,15 @@ def grad(
     )
     assert found is not None
     for i, g in enumerate(found):
-        if g is None and materialize_grads:
+        if g is not None:
+            # Laid out as its tensor or row by row, as `.grad` is, so that `view(-1)` can be asked for.
+            if not is_contiguous(g) and (wanted[i]._data is None or layout(g) != layout(wanted[i])):
+                found[i] = contiguous(g)
+        elif materialize_grads:
             if wanted[i]._data is None:
                 raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge.")
             found[i] = zeros_for(wanted[i]).requires_grad_(create_graph)
-        elif g is None and not allow_unused:
+        elif not allow_unused:
             raise RuntimeError(
                 f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set "
                 "allow_unused=True if this is the desired behavior."
