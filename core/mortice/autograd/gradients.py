@@ -9,11 +9,11 @@ from mortice import graph
 from mortice import op as _op
 from mortice.autograd.graph import GradientEdge
 from mortice.errors import ShapeError
+from mortice.layout import contiguous_format
 from mortice.levels import chain, raise_to
 from mortice.levels.vmap import MapLevel
 from mortice.modes import set_grad_enabled
-from mortice.mutation import layout
-from mortice.ops.movement import contiguous, is_contiguous
+from mortice.ops.movement import contiguous, format_of, is_contiguous
 from mortice.shape import prod
 from mortice.tensor import TensorBase, make
 
@@ -152,9 +152,7 @@ def grad(
     assert found is not None
     for i, g in enumerate(found):
         if g is not None:
-            # Laid out as its tensor or row by row, as `.grad` is, so that `view(-1)` can be asked for.
-            if not is_contiguous(g) and (wanted[i]._data is None or layout(g) != layout(wanted[i])):
-                found[i] = contiguous(g)
+            found[i] = laid_out(g)
         elif materialize_grads:
             if wanted[i]._data is None:
                 raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge.")
@@ -165,6 +163,11 @@ def grad(
                 "allow_unused=True if this is the desired behavior."
             )
     return tuple(found)
+
+
+def laid_out(g: Any) -> Any:
+    """Return a gradient for user code to `view` and to write into: row by row, where it lies in no memory format."""
+    return g if is_contiguous(g) or format_of(g) is not contiguous_format else contiguous(g)
 
 
 def zeros_for(t: Any) -> Any:
