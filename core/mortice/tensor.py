@@ -315,10 +315,7 @@ class TensorBase:
             if total is None:
                 # Under create_graph the gradient is a Tensor that others may hold, so it is copied as well.
                 g = g if mine and algebra is graph.RAW else algebra.fresh(g, self._device)
-                backend = self._device.backend
-                if algebra is graph.RAW and not (backend.is_contiguous(g) and backend.is_contiguous(self._data)):
-                    g = _laid_out_like(backend, g, self._data)
-                state.grad = algebra.wrap(g, self)
+                state.grad = algebra.wrap(self._laid_out(g, algebra), self)
             elif total.shape != self.shape:
                 raise RuntimeError(
                     f"backward: .grad has shape {list(total.shape)}, but its tensor now has shape {list(self.shape)}. "
@@ -334,7 +331,16 @@ class TensorBase:
         state = self._state()
         total = state.grad
         g = algebra.fresh(g, self._device) if total is None else algebra.add(self, algebra.unwrap(total), g)
-        state.grad = algebra.wrap(g, self)
+        state.grad = algebra.wrap(self._laid_out(g, algebra), self)
+
+    def _laid_out(self, g: Any, algebra: Any) -> Any:
+        """Return a gradient in the order of this tensor in memory, so that what can be viewed of it can be of `.grad`."""
+        if algebra is not graph.RAW:
+            return g.contiguous() if self.is_contiguous() else g  # type: ignore[attr-defined]
+        backend = self._device.backend
+        if backend.is_contiguous(g) and backend.is_contiguous(self._data):
+            return g
+        return _laid_out_like(backend, g, self._data)
 
     # ---- hooks ----
 

@@ -206,6 +206,40 @@ def test_a_gradient_is_laid_out_as_its_tensor_or_row_by_row():
         assert turned.grad.stride() in (turned.stride(), (3, 1))
 
 
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_a_gradient_that_is_asked_for_is_laid_out_as_its_tensor_or_row_by_row(create_graph):
+    w, x = mt.rand(2, 3, 4, requires_grad=True), mt.rand(5, 4)
+    for use in (lambda w: (x @ w[0].t()).pow(2), lambda w: w.mean((0, 2)), lambda w: w.mean(), lambda w: w.mT * 2, lambda w: w.flip(1)):
+        (g,) = mt.autograd.grad(use(w).sum(), w, create_graph=create_graph)
+        assert g.stride() == (12, 4, 1) and g.view(-1).shape == (24,)
+        g.detach().add_(1)
+    again = mt.autograd.grad((x @ w[0].t()).pow(2).sum(), w, create_graph=True)[0]
+    assert mt.autograd.grad(again.view(-1).sum(), w)[0].isfinite().all()
+
+
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_gradients_that_backward_of_a_function_and_retain_grad_get_can_be_viewed(create_graph):
+    class Flat(mt.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g.view(-1).view(g.shape) * 2
+
+    x, y = mt.rand(2, 3, requires_grad=True), mt.rand(4, 3)
+    for use in (lambda t: (y @ t.t()).pow(2), lambda t: t.mean(0), lambda t: (t.t() * 2).pow(2), lambda t: t.mean()):
+        x.grad = None
+        made = Flat.apply(x)
+        made.retain_grad()
+        use(made).sum().backward(create_graph=create_graph)
+        assert x.grad.view(-1).shape == made.grad.view(-1).shape == (6,)
+    images = mt.rand(2, 3, 4, 5).contiguous(memory_format=mt.channels_last).requires_grad_()
+    (g,) = mt.autograd.grad(images * 2, images, images.detach())
+    assert g.stride() == (images.detach() * 2).stride()
+
+
 def test_dims_and_sizes_may_come_one_by_one():
     x = mt.arange(4.0).reshape(1, 4, 1)
     assert x.squeeze(0, 2).tolist() == x.squeeze((0, 2)).tolist() == [0.0, 1.0, 2.0, 3.0] and x.squeeze(0, 1).shape == (4, 1)

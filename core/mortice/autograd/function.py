@@ -11,7 +11,7 @@ from typing import Any
 from mortice import call as _call
 from mortice import graph
 from mortice.autograd import function_levels
-from mortice.autograd.gradients import zeros_for
+from mortice.autograd.gradients import laid_out, zeros_for
 from mortice.graph import SECOND_BACKWARD, Node, PackedValue, Slot, next_seq
 from mortice.modes import modes, no_grad, saved_hooks, settle
 from mortice.mutation import FROM_FUNCTION, LEAF, before_rebase, rebase
@@ -141,7 +141,7 @@ class FunctionNode(Node):
                 zero = meta is not None and self.ctx._materialize
                 grads.append(zeros_for(_Like(*meta)) if zero else None)
             else:
-                grads.append(gi if graph else make(gi, meta[2], meta[1], meta[0]))
+                grads.append(laid_out(gi if graph else make(gi, meta[2], meta[1], meta[0])))
         try:
             result = _backward_of(self.function)(self.ctx, *grads)
         finally:

@@ -9,9 +9,11 @@ from mortice import call as _call
 from mortice import graph
 from mortice.autograd.graph import GradientEdge
 from mortice.errors import ShapeError
+from mortice.layout import contiguous_format
 from mortice.levels import chain, raise_to
 from mortice.levels.vmap import MapLevel
 from mortice.modes import set_grad_enabled
+from mortice.ops.movement import contiguous, format_of, is_contiguous
 from mortice.shape import prod
 from mortice.tensor import TensorBase, make
 
@@ -149,16 +151,23 @@ def grad(
     )
     assert found is not None
     for i, g in enumerate(found):
-        if g is None and materialize_grads:
+        if g is not None:
+            found[i] = laid_out(g)
+        elif materialize_grads:
             if wanted[i]._data is None:
                 raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge.")
             found[i] = zeros_for(wanted[i]).requires_grad_(create_graph)
-        elif g is None and not allow_unused:
+        elif not allow_unused:
             raise RuntimeError(
                 f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set "
                 "allow_unused=True if this is the desired behavior."
             )
     return tuple(found)
+
+
+def laid_out(g: Any) -> Any:
+    """Return a gradient for user code to `view` and to write into: row by row, where it lies in no memory format."""
+    return g if is_contiguous(g) or format_of(g) is not contiguous_format else contiguous(g)
 
 
 def zeros_for(t: Any) -> Any:
