@@ -86,6 +86,12 @@ def test_a_timed_statement_may_be_indented_and_its_report_says_what_ran_first():
     assert found[6:] == report
 
 
+def test_only_python_is_timed():
+    assert benchmark.Timer("pass", language=benchmark.Language.PYTHON).timeit(1).number_per_run == 1
+    with pytest.raises(ValueError, match="statements in C\\+\\+ are not compiled here"):
+        benchmark.Timer("pass", language=benchmark.Language.CPP)
+
+
 @pytest.mark.parametrize(("name", "error"), [("mps", RuntimeError), ("xpu", AssertionError)])
 def test_absent_accelerators_say_so(name, error):
     module = getattr(mt, name)

@@ -335,6 +335,9 @@ def test_flops_of_a_block_are_counted_by_module(capsys):
 def test_names_that_frameworks_ask_for():
     layer = mt.jit.script(nn.Linear(2, 2))
     assert not isinstance(layer, mt.jit.ScriptModule) and not isinstance(layer, mt.fx.GraphModule)
+    with pytest.raises(AttributeError, match=r"'Linear' object has no attribute 'save': save its state_dict\(\) with mortice.save"):
+        layer.save("layer.pt")
+    assert not hasattr(layer, "save")
     assert not isinstance(2, mt.SymInt) and mt.types.SymInt is mt.SymInt
     assert mt._C._nn._parse_to("cpu", mt.float64)[:2] == (mt.device("cpu"), mt.float64)
     assert mt._C._nn._parse_to(mt.float16)[:2] == (None, mt.float16)

@@ -133,8 +133,10 @@ class Module(Hooked, Stateful, Movable):
             raise AttributeError(
                 f"'{type(self).__name__}' object has no attribute '{name}': call super().__init__() first in __init__()."
             )
+        # Only compiled programs of PyTorch have it: what jit.script and jit.trace return here is the module itself.
+        instead = ": save its state_dict() with mortice.save" if name == "save" else ""
         # With `name` and `obj` Python says which name is near.
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'{instead}", name=name, obj=self)
 
     def __delattr__(self, name: str) -> None:
         for table in _TABLES:

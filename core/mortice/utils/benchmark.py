@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import statistics
 import textwrap
 import time
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 
 import mortice
 
-__all__ = ["Compare", "Measurement", "TaskSpec", "Timer"]
+__all__ = ["Compare", "Language", "Measurement", "TaskSpec", "Timer"]
 
 _UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 
@@ -103,6 +104,13 @@ class Measurement:
             f"thread{'s' * (threads > 1)}"
         )
         return "\n".join([object.__repr__(self), *shown])
+
+
+class Language(enum.Enum):
+    """What statements are written in: only Python is measured."""
+
+    PYTHON = 0
+    CPP = 1
 
 
 class Timer:
