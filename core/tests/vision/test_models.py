@@ -457,6 +457,24 @@ def test_models_give_what_their_layers_give():
     assert part.conv1.weight.grad is model.conv1.weight.grad is not None and model.fc.weight.grad is None
 
 
+def test_normalisations_of_a_resnet_are_folded_and_layers_give_what_hooks_see():
+    from mortice.fx.optimization import fuse
+
+    model = models.resnet18()
+    model(mt.randn(4, 3, 64, 64))  # the statistics are no longer 0 and 1
+    made, x = fuse(model.eval()), mt.randn(2, 3, 64, 64)
+    assert not [m for m in made.modules() if isinstance(m, nn.BatchNorm2d)] and isinstance(model.bn1, nn.BatchNorm2d)
+    mt.testing.assert_close(made(x), model(x), rtol=1e-3, atol=1e-4)
+    seen, names = {}, ["layer1", "layer2", "layer3", "layer4", "avgpool"]
+    part = create_feature_extractor(model, [*names, "flatten"])
+    for name in names:
+        getattr(model, name).register_forward_hook(lambda m, args, out, name=name: seen.update({name: out}))
+    model(x)
+    found = part(x)
+    assert list(found) == [*names, "flatten"] and mt.equal(found["flatten"], seen["avgpool"].flatten(1))
+    assert all(mt.equal(found[name], seen[name]) for name in names)
+
+
 def test_layers_to_return_are_there_and_run():
     model = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
     assert get_graph_node_names(model) == (["input", "0", "1"], ["input", "0", "1"])
