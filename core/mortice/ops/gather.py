@@ -17,19 +17,9 @@ from mortice.op import op
 from mortice.ops import elementwise
 from mortice.ops.arguments import numpy_names
 from mortice.ops.data import range_of
-from mortice.ops.index import (
-    _index_add,
-    _index_write,
-    _set_plainly,
-    _set_slice,
-    _take,
-    basic_key,
-    check_range,
-    flat_nonzero,
-    may_write_rows,
-    write_rows,
-    written_once,
-)
+from mortice.ops.index import _set_plainly, may_write_rows, write_rows, written_once
+from mortice.ops.index_advanced import _index_add, _index_write, _take, check_range, flat_nonzero
+from mortice.ops.index_basic import _set_slice, basic_key
 from mortice.ops.movement import cast, contiguous, expand, reshape
 from mortice.ops.views import broadcast_tensors, cut, select
 from mortice.rules import hold, number_of
