@@ -167,7 +167,10 @@ def grad(
 
 def laid_out(g: Any) -> Any:
     """Return a gradient for user code to `view` and to write into: row by row, where it lies in no memory format."""
-    return g if is_contiguous(g) or format_of(g) is not contiguous_format else contiguous(g)
+    if is_contiguous(g) or format_of(g) is not contiguous_format:
+        return g
+    with set_grad_enabled(g._rg):  # what create_graph has made stays in its graph, though the caller records nothing
+        return contiguous(g)
 
 
 def zeros_for(t: Any) -> Any:
