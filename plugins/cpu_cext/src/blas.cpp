@@ -212,7 +212,7 @@ bool small_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T *a, i
     const auto own = products(T{});
     const int64_t ra = ta ? 1 : lda, ca = ta ? lda : 1;
     if (m == 1) {
-        if (tb) dots_with(own.dots, n, k, a, ca, b, ldb, c, add);
+        if (tb || (n == 1 && ldb == 1)) dots_with(own.dots, n, k, a, ca, b, ldb, c, add);  // a column lies as its row does
         else if (n <= 8 * own.lanes) own.rows(1, n, k, a, ra, ca, b, ldb, c, ldc, add);
         else own.combine(n, k, a, ca, b, ldb, c, add);
         return true;
