@@ -409,7 +409,9 @@ class Into:
             owned = value._storage is None and value is not t and t._device.backend.owns(data)
             write(t, data, owned and not any([a._data is data for a in self.operands]))
             return t
-        return assign(t, into(self.name, t, value), False)
+        made = into(self.name, t, value)
+        fresh = made is not value and made._device is t._device and made._storage is None and made._device.backend.owns(made._data)
+        return assign(t, made, fresh)
 
 
 def inplace(

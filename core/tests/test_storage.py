@@ -416,3 +416,14 @@ def test_a_collate_function_writes_a_batch_into_shared_memory(kind):
     out = items[0].new(made).resize_(4, 2, 3)
     assert made.is_shared() and mt.stack(items, 0, out=out) is out and out.is_shared()
     assert out[:, 1, 2].tolist() == [0, 1, 2, 3] and mt.empty(0).set_(made)[-1] == 3
+
+
+def test_a_comparison_in_place_is_seen_through_every_name_of_the_memory(device):
+    x = mt.tensor([3.0, 1.0, 2.0, 5.0], device=device)
+    view, detached, flipped = x[1:3], x.detach(), mt.tensor([[1.0, -1.0], [2.0, 0.0]], device=device).t()
+    assert x.gt_(1.5) is x
+    assert x.tolist() == detached.tolist() == [1.0, 0.0, 1.0, 1.0]
+    assert view.tolist() == [0.0, 1.0]
+    assert flipped.eq_(flipped).stride() == (1, 2)
+    assert flipped.lt_(mt.tensor([[2.0, 0.0], [2.0, 0.0]], device=device)).tolist() == [[1.0, 0.0], [1.0, 0.0]]
+    assert x.dtype is mt.float32

@@ -76,7 +76,8 @@ def leaky_relu(input: Any, negative_slope: float = 0.01) -> Any:
 @op(shape=broadcast, name="prelu_kernel", dtypes="f", scalars=False)
 def _prelu(k: Any, x: Any, weight: Any, /) -> Any:
     """Multiply what is negative by a weight, broadcasting."""
-    return k.where(k.less(0, x), x, k.multiply(x, weight))
+    made = k.multiply(x, weight)
+    return k.into(made, k.where, k.less(0, x), x, made)
 
 
 _prelu.vjp(
@@ -133,7 +134,8 @@ def threshold(input: Any, threshold: float, value: float, *, out: Any = None) ->
 @op(shape=same, name="hardshrink", dtypes="f")
 def _hardshrink(k: Any, x: Any, /, *, lambd: float) -> Any:
     """Replace what lies within [-lambd, lambd] by 0."""
-    return k.where(k.less_equal(k.abs(x), lambd), 0, x)
+    size = k.abs(x)
+    return k.into(size, k.where, k.less_equal(size, lambd), 0, x)
 
 
 _hardshrink.vjp(

@@ -8,11 +8,15 @@
 namespace mortice {
 
 #define MORTICE_FAMILIES(F)                                                                                 \
-    F(creation) F(movement) F(host) F(loop) F(unary) F(binary) F(convert) F(reduce) F(scan) F(norm) F(loss)         \
-    F(matmul) F(linalg) F(conv) F(pool) F(resize) F(sample) F(index) F(sort) F(random) F(twister) F(attention) F(rnn) F(optim) F(fft)
+    F(creation) F(movement) F(host) F(loop) F(unary) F(binary) F(convert) F(reduce) F(scan) F(matmul) F(linalg) F(resize)   \
+    F(index) F(sort) F(random) F(twister)
+// Those that call modern tables (isa.hpp), and are offered only where the machine has them.
+#define MORTICE_MODERN_FAMILIES(F)                                                                           \
+    F(activation) F(spread) F(norm) F(loss) F(conv) F(pool) F(sample) F(attention) F(rnn) F(optim) F(fft)
 
 #define MORTICE_DECLARE(name) extern PyMethodDef name##_methods[];
 MORTICE_FAMILIES(MORTICE_DECLARE)
+MORTICE_MODERN_FAMILIES(MORTICE_DECLARE)
 #undef MORTICE_DECLARE
 
 }  // namespace mortice

@@ -26,7 +26,12 @@ Level cpu_level();
 #define MORTICE_NARROW_TABLE MORTICE_TABLE
 #define MORTICE_MIXED_TABLE MORTICE_TABLE
 #define MORTICE_NARROW_MIXED_TABLE MORTICE_TABLE
+#define MORTICE_MODERN_NARROW_TABLE MORTICE_TABLE
+#define MORTICE_MODERN_MIXED_TABLE MORTICE_TABLE
+static inline bool modern() { return true; }
 #else
+// Whether this machine has AVX2, without which there are no modern tables: machines of before 2013 take the default bodies.
+static inline bool modern() { return cpu_level() >= LEVEL_AVX2; }
 // What a mixed table may leave out: there is a version before it.
 #if defined(__AVX512F__)
 #define MORTICE_AFTER_AVX2
@@ -73,6 +78,17 @@ Level cpu_level();
         static const MixedTable<Type> mixed(baseline::name##_table, avx2::name##_table, avx2::name##_table); \
         return mixed.table;                                                                                 \
     }
+// The last two without a version for the baseline: of kernels that are offered only where `modern()`.
+#define MORTICE_MODERN_NARROW_TABLE(Type, name)                                                             \
+    namespace avx2 { extern const Type name##_table; }                                                      \
+    static inline const Type &name() { return avx2::name##_table; }
+#define MORTICE_MODERN_MIXED_TABLE(Type, name)                                                              \
+    namespace avx2 { extern const Type name##_table; }                                                      \
+    namespace avx512 { extern const Type name##_table; }                                                    \
+    inline const Type &name() {                                                                             \
+        static const MixedTable<Type> mixed(avx2::name##_table, avx2::name##_table, avx512::name##_table);  \
+        return mixed.table;                                                                                 \
+    }
 // For each of `count` words, that of the last table up to this machine's level in which it is not 0.
 void mix_tables(const void *const (&tables)[3], void *out, int count);
 template <class T> union MixedTable {
@@ -82,6 +98,14 @@ template <class T> union MixedTable {
         mix_tables({&baseline, &avx2, &avx512}, &table, sizeof(T) / 8);
     }
 };
+#endif
+// An entry of a mixed table that only kernels use which are offered where `modern()`.
+#if defined(MORTICE_ONLY) || defined(__AVX2__)
+constexpr bool FOR_MODERN = true;
+#define MORTICE_MODERN(...) __VA_ARGS__
+#else
+constexpr bool FOR_MODERN = false;
+#define MORTICE_MODERN(...) {}
 #endif
 // An entry of a mixed table that AVX-512 leaves out: networks in double are rare.
 #if defined(MORTICE_AFTER_AVX2)

@@ -1,5 +1,6 @@
 // The extension module: the methods of all families.
 #include "families.hpp"
+#include "isa.hpp"
 
 namespace mortice {
 
@@ -9,6 +10,8 @@ static int execute(PyObject *module) {
 #define MORTICE_ADD(name) \
     if (PyModule_AddFunctions(module, name##_methods) < 0) return -1;
     MORTICE_FAMILIES(MORTICE_ADD)
+    if (!modern()) return 0;
+    MORTICE_MODERN_FAMILIES(MORTICE_ADD)
 #undef MORTICE_ADD
     return 0;
 }

@@ -391,12 +391,15 @@ PyMethodDef reduce_methods[] = {
     MORTICE_METHOD("partial_all_equal", all_equal),
     MORTICE_METHOD("count_nonzero", over_axes<COUNT>),
     MORTICE_METHOD("mean", over_axes<MEAN>),
-    MORTICE_METHOD("var", spread<VAR>),
-    MORTICE_METHOD("std", spread<STD>),
     MORTICE_METHOD("max_dim", extreme_and_place<ARGMAX>),
     MORTICE_METHOD("min_dim", extreme_and_place<ARGMIN>),
     MORTICE_METHOD("argmax", place<ARGMAX>),
     MORTICE_METHOD("argmin", place<ARGMIN>),
+    {nullptr, nullptr, 0, nullptr},
+};
+PyMethodDef spread_methods[] = {
+    MORTICE_METHOD("var", spread<VAR>),
+    MORTICE_METHOD("std", spread<STD>),
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -320,8 +320,10 @@ PyObject *dropout(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     F(sin, SIN, SIN) F(cos, COS, COS) F(tan, TAN, TAN) F(asin, ASIN, ASIN) F(acos, ACOS, ACOS) F(atan, ATAN, ATAN)    \
     F(erf, ERF, NONE) F(erfc, ERFC, NONE) F(erfcx, ERFCX, NONE) F(erfinv, ERFINV, NONE) F(lgamma, LGAMMA, NONE)       \
     F(digamma, DIGAMMA, NONE) F(sqrt, SQRT, SQRT) F(rsqrt, RSQRT, RSQRT) F(reciprocal, RECIPROCAL, RECIPROCAL)        \
-    F(angle, ANGLE, ANGLE) F(silu, SILU, SILU) F(logsigmoid, LOGSIGMOID, NONE) F(mish, MISH, NONE)                   \
-    F(hardsigmoid, HARDSIGMOID, NONE) F(hardswish, HARDSWISH, NONE)
+    F(angle, ANGLE, ANGLE)
+#define ACTIVATIONS(F)                                                                                                \
+    F(silu, SILU, SILU) F(logsigmoid, LOGSIGMOID, NONE) F(mish, MISH, NONE) F(hardsigmoid, HARDSIGMOID, NONE)         \
+    F(hardswish, HARDSWISH, NONE)
 #define ORDINARY(F)                                                                                                   \
     F(negative, NEGATIVE, NEGATIVE) F(abs, ABS, ABS) F(sign, SIGN, SGN) F(sgn, SIGN, SGN) F(square, SQUARE, SQUARE)   \
     F(relu, RELU, NONE)
@@ -338,6 +340,7 @@ PyObject *dropout(PyObject *const *args, Py_ssize_t n, PyObject *names) {
 #define TESTED_ROW(n, t) constexpr Tested s_##n = {#n, TEST_##t};
 #define SLOPED_ROW(n, second, s) constexpr Sloped s_##n = {#n, second, SLOPE_##s};
 SMOOTH(SMOOTH_ROW)
+ACTIVATIONS(SMOOTH_ROW)
 ORDINARY(ORDINARY_ROW)
 ROUNDING(ROUNDING_ROW)
 TESTED(TESTED_ROW)
@@ -356,7 +359,7 @@ PyObject *positive(PyObject *const *args, Py_ssize_t n, PyObject *names) {
 #define SLOPED_METHOD(n, second, s) MORTICE_METHOD(#n, sloped<s_##n>),
 
 PyMethodDef unary_methods[] = {
-    SMOOTH(SMOOTH_METHOD) ORDINARY(ORDINARY_METHOD) ROUNDING(ROUNDING_METHOD) TESTED(TESTED_METHOD) SLOPED(SLOPED_METHOD)
+    SMOOTH(SMOOTH_METHOD) ORDINARY(ORDINARY_METHOD) ROUNDING(ROUNDING_METHOD) TESTED(TESTED_METHOD)
     MORTICE_METHOD("round", round),
     MORTICE_METHOD("positive", positive),
     MORTICE_METHOD("bitwise_invert", bitwise_invert),
@@ -364,6 +367,10 @@ PyMethodDef unary_methods[] = {
     MORTICE_METHOD("imag", imag),
     MORTICE_METHOD("conj", conj),
     MORTICE_METHOD("nan_to_num", nan_to_num),
+    {nullptr, nullptr, 0, nullptr},
+};
+PyMethodDef activation_methods[] = {
+    ACTIVATIONS(SMOOTH_METHOD) SLOPED(SLOPED_METHOD)
     MORTICE_METHOD("softplus", softplus),
     MORTICE_METHOD("gelu", gelu),
     MORTICE_METHOD("gelu_grad", gelu_grad),

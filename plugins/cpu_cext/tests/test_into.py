@@ -22,9 +22,11 @@ TWO = (
 ).split()
 ONE = (
     "exp exp2 expm1 log log2 log10 log1p sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh erf erfc erfcx erfinv "
-    "lgamma digamma negative abs sign sgn sqrt rsqrt square reciprocal floor ceil round trunc sigmoid relu silu gelu softplus "
-    "logsigmoid mish hardsigmoid hardswish bitwise_invert logical_not nan_to_num"
+    "lgamma digamma negative abs sign sgn sqrt rsqrt square reciprocal floor ceil round trunc sigmoid relu "
+    "bitwise_invert logical_not nan_to_num"
 ).split()
+if hasattr(_cext, "silu"):  # a processor without AVX2 takes the default bodies
+    ONE += "silu gelu softplus logsigmoid mish hardsigmoid hardswish".split()
 
 
 def drawn(n: int, d: Any) -> Any:

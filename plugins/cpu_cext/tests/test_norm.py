@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -276,3 +279,33 @@ def test_wrong_operands_are_refused(k: Any) -> None:
     ):
         with pytest.raises((TypeError, RuntimeError, ValueError, IndexError)):
             call()
+
+
+NETWORK = """
+import sys
+import mortice as mt
+from mortice.nn import functional as F
+from mortice_cpu_cext import _cext
+
+x = mt.linspace(-2, 2, 2 * 3 * 6 * 6).reshape(2, 3, 6, 6).sin_().requires_grad_()
+w = mt.linspace(-1, 1, 3 * 3 * 9).reshape(3, 3, 3, 3).cos_().requires_grad_()
+y = F.max_pool2d(F.gelu(F.batch_norm(F.conv2d(x, w, padding=1), None, None, training=True)), 2)
+y = F.softmax(F.layer_norm(F.silu(F.group_norm(y, 3)).flatten(1), (27,)), -1).logsumexp(0)
+loss = F.cross_entropy(y[None], mt.tensor([4])) + y.std() + mt.fft.fft(y).abs().sum() + F.avg_pool2d(x, 3).norm()
+loss.backward()
+mt.optim.Adam([w]).step()
+print(hasattr(_cext, "batch_norm"), *[t.sum().item() for t in (loss, x.grad, w.grad, w)])
+"""
+
+
+def test_a_processor_without_avx2_takes_the_default_bodies() -> None:
+    found = []
+    for level in ("baseline", "avx2"):
+        environment = {**os.environ, "MORTICE_ISA": level, "MORTICE_BACKEND": "cpu_cext"}
+        done = subprocess.run([sys.executable, "-c", NETWORK], env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+        offered, *numbers = done.stdout.split()
+        found.append((offered, [float(number) for number in numbers]))
+    (_, few), (offered, many) = found
+    assert offered == "True"
+    assert few == pytest.approx(many, rel=1e-4)

@@ -37,6 +37,6 @@ struct AttentionKernels {
     AttentionOf<float> f32;
     AttentionOf<double> f64;
 };
-MORTICE_MIXED_TABLE(AttentionKernels, attention)
+MORTICE_MODERN_MIXED_TABLE(AttentionKernels, attention)
 
 }  // namespace mortice

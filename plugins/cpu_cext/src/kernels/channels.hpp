@@ -39,6 +39,6 @@ struct ChannelTable {
             return d;
     }
 };
-MORTICE_MIXED_TABLE(ChannelTable, channel_kernels)
+MORTICE_MODERN_MIXED_TABLE(ChannelTable, channel_kernels)
 
 }  // namespace mortice

@@ -97,6 +97,6 @@ struct ConvTable {
     ConvSet<float> f32;
     ConvSet<double> f64;
 };
-MORTICE_MIXED_TABLE(ConvTable, conv)
+MORTICE_MODERN_MIXED_TABLE(ConvTable, conv)
 
 }  // namespace mortice

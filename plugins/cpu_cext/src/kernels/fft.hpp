@@ -22,6 +22,6 @@ struct FFTTable {
     void (*step_f32)(const FFTStep<float> &);
     void (*step_f64)(const FFTStep<double> &);
 };
-MORTICE_NARROW_TABLE(FFTTable, fft_kernels)
+MORTICE_MODERN_NARROW_TABLE(FFTTable, fft_kernels)
 
 }  // namespace mortice

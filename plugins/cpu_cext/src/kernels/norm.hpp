@@ -36,6 +36,6 @@ struct NormTable {
             return d;
     }
 };
-MORTICE_NARROW_TABLE(NormTable, norm_kernels)
+MORTICE_MODERN_NARROW_TABLE(NormTable, norm_kernels)
 
 }  // namespace mortice

@@ -30,6 +30,6 @@ struct StepTable {
     StepKernels<float> f;
     StepKernels<double> d;
 };
-MORTICE_NARROW_TABLE(StepTable, step_kernels)
+MORTICE_MODERN_NARROW_TABLE(StepTable, step_kernels)
 
 }  // namespace mortice

@@ -36,6 +36,6 @@ struct PoolTable {
     PoolSet<float> f32;
     PoolSet<double> f64;
 };
-MORTICE_MIXED_TABLE(PoolTable, pool)
+MORTICE_MODERN_MIXED_TABLE(PoolTable, pool)
 
 }  // namespace mortice

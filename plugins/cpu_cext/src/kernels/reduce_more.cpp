@@ -157,7 +157,7 @@ template <class T, class Op> static void merge_two_best(Best &a, const Best &b) 
 
 // ---- moments ----
 
-static void merge_moments(Moments &a, const Moments &b) {
+[[maybe_unused]] static void merge_moments(Moments &a, const Moments &b) {
     if (b.count == 0) return;
     double n = a.count + b.count, apart = b.mean - a.mean, share = b.count / n;
     if (a.count == 0) {
@@ -366,10 +366,10 @@ const ReduceMoreKernels reduce_more_kernels_table = {
     MORTICE_BEST_KERNELS(BEST, Min),
     MORTICE_BEST_KERNELS(MERGE_BEST, Max),
     MORTICE_BEST_KERNELS(MERGE_BEST, Min),
-    {{var_rows<float>, var_columns<float>}, {var_rows<double>, var_columns<double>}},
-    MERGER<Moments, merge_moments>,
-    {{exponents_rows<float>, exponents_columns<float>}, {exponents_rows<double>, exponents_columns<double>}},
-    MERGER<Exponents, merge_exponents>,
+    MORTICE_MODERN({{var_rows<float>, var_columns<float>}, {var_rows<double>, var_columns<double>}}),
+    MORTICE_MODERN(MERGER<Moments, merge_moments>),
+    MORTICE_MODERN({{exponents_rows<float>, exponents_columns<float>}, {exponents_rows<double>, exponents_columns<double>}}),
+    MORTICE_MODERN(MERGER<Exponents, merge_exponents>),
 };
 
 }  // namespace mortice::ISA

@@ -29,6 +29,6 @@ struct RecurrentKernels {
     RecurrentOf<float> f32;
     RecurrentOf<double> f64;
 };
-MORTICE_MIXED_TABLE(RecurrentKernels, recurrent)
+MORTICE_MODERN_MIXED_TABLE(RecurrentKernels, recurrent)
 
 }  // namespace mortice

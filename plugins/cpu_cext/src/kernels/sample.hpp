@@ -29,6 +29,6 @@ struct SampleTable {
     SampleSet<float> f32;
     SampleSet<double> f64;
 };
-MORTICE_NARROW_TABLE(SampleTable, sample)
+MORTICE_MODERN_NARROW_TABLE(SampleTable, sample)
 
 }  // namespace mortice

@@ -34,6 +34,6 @@ struct SoftmaxTable {
             return d;
     }
 };
-MORTICE_TABLE(SoftmaxTable, softmax_kernels)
+MORTICE_MODERN_MIXED_TABLE(SoftmaxTable, softmax_kernels)
 
 }  // namespace mortice

@@ -363,8 +363,8 @@ template <class H> constexpr void signs(Block (&direct)[MAPS]) {
 }
 constexpr UnaryTable filled() {
     UnaryTable t = {
-        MAPS_OF(float), MAPS_OF(double), SLOPES_OF(float), SLOPES_OF(double), {},
-        {dropout<half, 1>, dropout<bhalf, 1>, dropout<float, 1>, dropout<double, 1>, dropout<float, 2>, dropout<double, 2>},
+        MAPS_OF(float), MAPS_OF(double), MORTICE_MODERN(SLOPES_OF(float)), MORTICE_MODERN(SLOPES_OF(double)), {},
+        MORTICE_MODERN({dropout<half, 1>, dropout<bhalf, 1>, dropout<float, 1>, dropout<double, 1>, dropout<float, 2>, dropout<double, 2>}),
         {run<half, float, 1>, run<bhalf, float, 1>, run<float, float, 1>, run<double, double, 1>},
         {run<half, float, 2>, run<bhalf, float, 2>, run<float, float, 2>, run<double, double, 2>},
     };
@@ -373,6 +373,7 @@ constexpr UnaryTable filled() {
         if (rare(map)) t.map32[map] = t.map64[map] = nullptr;
     for (int slope = SLOPE_SOFTPLUS; slope < SLOPES; slope++) t.slope32[slope] = t.slope64[slope] = nullptr;
 #endif
+    for (int map = MAP_SILU; map < MAPS && !FOR_MODERN; map++) t.map32[map] = t.map64[map] = nullptr;
     signs<half>(t.direct[0]);
     signs<bhalf>(t.direct[1]);
     return t;
