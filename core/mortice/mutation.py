@@ -89,8 +89,11 @@ def layout(t: Any) -> tuple[int, ...]:
     return strides
 
 
-ADVICE = " Do it under no_grad(), or to a clone of the leaf."
-LEAF = f"a leaf Variable that requires grad is being used in an in-place operation.{ADVICE}"
+def writes_leaf(what: str = "a leaf") -> RuntimeError:
+    """Return PyTorch's error for a write into a leaf, with what to do in a note: its text is compared."""
+    error = RuntimeError(f"{what} Variable that requires grad is being used in an in-place operation.")
+    error.add_note("Do it under no_grad(), or to a clone of the leaf.")
+    return error
 
 
 def check_writable(name: str, t: Any) -> None:
@@ -107,9 +110,9 @@ def check_writable(name: str, t: Any) -> None:
         if t._note and (t._rg or base._rg):
             raise RuntimeError(_forbidden_view(t._note))
         if base._node is None and (t._rg or base._rg):
-            raise RuntimeError(f"a view of a leaf Variable that requires grad is being used in an in-place operation.{ADVICE}")
+            raise writes_leaf("a view of a leaf")
     elif t._rg and t._node is None:
-        raise RuntimeError(LEAF)
+        raise writes_leaf()
 
 
 # Filled in by `levels`: the value at the level of the tensor that receives it.

@@ -14,7 +14,7 @@ from mortice.autograd import function_levels
 from mortice.autograd.gradients import laid_out, zeros_for
 from mortice.graph import SECOND_BACKWARD, Node, PackedValue, Slot, next_seq
 from mortice.modes import modes, no_grad, saved_hooks, settle
-from mortice.mutation import FROM_FUNCTION, LEAF, before_rebase, rebase
+from mortice.mutation import FROM_FUNCTION, before_rebase, rebase, writes_leaf
 from mortice.node import TENSOR_KERNELS, modified_in_place, unbroadcast
 from mortice.tensor import TensorBase, make
 
@@ -401,7 +401,7 @@ def _check_dirty(ctx: FunctionCtx, inputs: set[int], outs: list[Any], recording:
                 "are modified inplace must all be outputs of the Function."
             )
         if recording and t._rg and t._node is None:
-            raise RuntimeError(LEAF)
+            raise writes_leaf()
         t.own_storage().version += 1  # `forward` may have written to it where the library does not see it
 
 

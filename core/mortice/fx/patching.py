@@ -56,10 +56,10 @@ def _public(namespace: str, name: str, fn: Any) -> Any:
 @contextmanager
 def functions_recorded(root: Any, kept: Any = ()) -> Iterator[None]:
     """Let functions and methods record calls with proxies; those in `kept`, and what `wrap` was told, as they are called."""
-    stands: dict[int, Any] = {}
-    for namespace, name, fn in public_functions():
-        # A program may hold the function since before `mortice.overrides` put another in its place.
-        stands[id(fn)] = stands[id(behind(fn))] = _public(namespace, name, _original(fn))
+    functions = public_functions()
+    stands = {id(fn): _public(namespace, name, _original(fn)) for namespace, name, fn in functions}
+    for _, _, fn in functions:  # a program may hold the function since before `mortice.overrides` put another in its place
+        stands.setdefault(id(behind(fn)), stands[id(fn)])
     stands.update({id(fn): _kept(fn) for fn in kept})
     undo: list[tuple[Any, str, Any]] = []
     load, opened = mortice._load, "mortice.overrides" in sys.modules
