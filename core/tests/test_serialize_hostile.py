@@ -245,8 +245,9 @@ def main(kind, folder):
     import resource
 
     import mortice as mt
+    import mortice.methods.typed  # these are imported now, so that loading imports nothing
     import mortice.nn
-    import mortice.serialize.objects  # imported now, so that loading imports nothing
+    import mortice.serialize.objects
     from mortice.serialization import UnpicklingError
     from mortice.utils import safetensors
 
