@@ -259,3 +259,9 @@ def test_graphs_are_built_and_changed_by_hand() -> None:
     assert fx.Proxy(x).tracer.graph is graph and mt.tanh(fx.Proxy(x)).node.format_node() == (
         "%tanh : [num_users=0] = call_function[target=torch.tanh](args = (%x,), kwargs = {})"
     )
+
+
+def test_a_function_of_two_namespaces_goes_by_its_name_at_the_root() -> None:
+    traced = fx.symbolic_trace(lambda x: mt.special.expm1(x) + mt.expm1(x) + mt.linalg.matmul(x, x))
+    assert [node.name for node in traced.graph.nodes][1:] == ["expm1", "expm1_1", "add", "matmul", "add_1", "output"]
+    assert "torch.matmul(x, x)" in traced.code and "special" not in traced.code

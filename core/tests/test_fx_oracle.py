@@ -39,7 +39,7 @@ def layers(x):
             F.pad(x, (1, 1)), F.layer_norm(x, x.shape[1:]), F.conv2d(x, torch.ones(1, 2, 1, 1)), F.sigmoid(x), F.tanh(x),
             F.cross_entropy(x, x), F.scaled_dot_product_attention(x, x, x), F.logsigmoid(x), F.one_hot(x))
 def constants(x): return torch.ones(3) + x, torch.ones(3).mul(x), torch.where(x > 0, x, torch.zeros(3)), torch.ones(3)[x]
-def families(x): return torch.linalg.norm(x) + torch.fft.fft(x) + torch.special.expm1(x)
+def families(x): return torch.linalg.norm(x) + torch.fft.fft(x) + torch.special.entr(x) + torch.matmul(x, x) + torch.expm1(x)
 def unpacked(x):
     a, b = torch.chunk(x, 2)
     return torch.max(x, dim=0)[0] + torch.norm(x) + a.sum(dim=0, keepdim=True).mean(), b.dtype

@@ -74,6 +74,7 @@ class Tracer(TracerBase):
 
     Differs from torch: functions record themselves while a trace runs, where they are found in modules, in attributes of
     layers and in dicts of both. One that only a closure, a default or a list holds needs an `import mortice.overrides` before.
+    What `linalg` and `special` share with the root, such as `special.expm1`, is recorded by its name there.
     """
 
     _qualname_counter: ClassVar[dict[str, int]] = {}

@@ -77,14 +77,18 @@ def find(fn: Any) -> tuple[str, str] | None:
     if not str(getattr(fn, "__module__", "")).startswith("mortice"):
         return None
     for namespace in NAMESPACES:
-        held = vars(import_module(namespace))
-        if name in held and behind(held[name]) is fn:
+        if behind(_held(namespace, name)) is fn:
             return namespace, name
     for namespace in NAMESPACES:
         for other, value in vars(import_module(namespace)).items():
             if behind(value) is fn and not other.startswith("_"):
                 return namespace, other
     return None
+
+
+def _held(namespace: str, name: str) -> Any:
+    """Return what a namespace has by a name, also where it has not been loaded yet; None where it has nothing."""
+    return getattr(mortice, name) if namespace == "mortice" and name in mortice._WHERE else vars(import_module(namespace)).get(name)
 
 
 def path_of(fn: Any) -> str:
@@ -134,7 +138,8 @@ def public_functions() -> list[tuple[str, str, Any]]:
     for namespace in NAMESPACES:
         for name, value in vars(import_module(namespace)).items():
             if asks(name, value) and not (namespace == "mortice.nn.functional" and name in _THROUGH):
-                found.append((namespace, name, value))
+                shared = namespace in ("mortice.linalg", "mortice.special") and behind(_held("mortice", name)) is behind(value)
+                found.append(("mortice" if shared else namespace, name, value))
     return found
 
 
