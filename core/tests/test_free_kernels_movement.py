@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 from numpy_shim import run
 
+import mortice as mt
+from mortice.backends import plugins
+
 
 def _positions(indices, axis):
     where = list(np.ix_(*[np.arange(n) for n in indices.shape]))
@@ -56,3 +59,19 @@ def test_triangles_keep_the_dtype():
     x = np.ones((2, 3, 3), bool)
     np.testing.assert_array_equal(run("tril", x, diagonal=-1), np.tril(x, -1))
     np.testing.assert_array_equal(run("triu", x.astype(np.int8), diagonal=1), np.triu(x.astype(np.int8), 1))
+
+
+def test_a_flip_that_is_a_view_is_copied(monkeypatch):
+    """A plugin's own `flip` may be its library's, which shows the same memory."""
+    if "cpu_numpy" not in plugins.list_backends():
+        pytest.skip("cpu_numpy is not installed")
+    with mt.use_backend("cpu_numpy"):
+        x = mt.arange(6.0).reshape(2, 3)
+    backend = x._device.backend
+    with monkeypatch.context() as patched:
+        patched.setattr(type(backend), "flip", lambda self, a, axis: np.flip(a, axis), raising=False)
+        backend.table.clear()  # of compiled kernels
+        y = x.flip(0)
+        y[0] = 9
+    backend.table.clear()
+    assert x.tolist() == [[0, 1, 2], [3, 4, 5]] and y.tolist() == [[9, 9, 9], [0, 1, 2]]

@@ -99,12 +99,12 @@ class HelperKernels(KernelMixin):
         return self.permute_dims(x, tuple(order))
 
     def flip(self, x: Any, axis: Any) -> Any:
-        """Reverse along axes, into memory of its own."""
+        """Reverse along axes; may be a view."""
         n = len(self.shape_of(x))
         axes = {a % n for a in ((axis,) if isinstance(axis, int) else axis)} if n else set()
         if not axes:
             return self.copy(x)
-        return self.copy(self.getitem(x, tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(n))))
+        return self.getitem(x, tuple(slice(None, None, -1) if i in axes else slice(None) for i in range(n)))
 
     def stack(self, arrays: Any, axis: int) -> Any:
         """Join along a new axis."""

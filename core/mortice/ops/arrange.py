@@ -42,10 +42,11 @@ from mortice.tensor import TensorBase, make
 # ---- reversing and rolling ----
 
 
-@op(shape=same, kernel="flip", name="flip")
+@op(shape=same, name="flip")
 def _flip(k: Any, x: Any, /, *, axis: Any) -> Any:
     """Reverse along axes, into memory of its own."""
-    return k.flip(x, axis)
+    made = k.flip(x, axis)
+    return made if k.owns(made) else k.copy(made)
 
 
 _flip.vjp(x=lambda k, g, axis: k.flip(g, axis), jvp="linear")
