@@ -255,7 +255,7 @@ as_view = fast.install(Differentiable, as_view)
 def unary(op: Op) -> Callable[..., Any]:
     """Compile an op of one tensor without attributes, whose shape is the tensor's or none."""
     same_dtype = op.same_dtype
-    elementwise = op.shape is same
+    shaped = op.shape is same
 
     def call(input: Any, *, out: Any = None) -> Any:
         try:
@@ -273,14 +273,14 @@ def unary(op: Op) -> Callable[..., Any]:
         t._data = data
         t._device = device
         t.dtype = result
-        t.shape = input.shape if elementwise else SCALAR
+        t.shape = input.shape if shaped else SCALAR
         t._rg = False
         t._node = t._storage = t._leaf = None
         if input._rg and (not special[0] or modes.grad) and op.no_grad_reason is None:
             record_one(op, input, data, t)
         return t
 
-    return fast.stand_before(fast.ONE, op, call, None if elementwise else SCALAR)
+    return fast.stand_before(fast.ONE, op, call, None if shaped else SCALAR)
 
 
 def _slow_two(op: Op, x: Any, y: Any, out: Any) -> Any:

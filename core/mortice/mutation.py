@@ -235,10 +235,7 @@ def write(t: Any, data: Any, fresh: bool) -> None:
             storage.root = data
         storage.version += 1
         return
-    strides = backend.strides_of(t._data) if backend.mutable else None
-    if strides is None and t._steps is not None:
-        strides = layout(t)
-    if strides is not None and 0 in strides and 0 not in t.shape and any([s == 0 and n > 1 for s, n in zip(strides, t.shape)]):
+    if overlaps(t):
         raise RuntimeError(OVERLAP)
     if backend.mutable:
         backend.setitem(t._data, (...,), data)
@@ -247,6 +244,38 @@ def write(t: Any, data: Any, fresh: bool) -> None:
         for shared in storage.live():
             shared._data = replay(backend, storage.root, shared.view_steps)
     storage.version += 1
+
+
+def overlaps(t: Any) -> bool:
+    """Tell whether an expanded dim shows elements of t's memory several times."""
+    backend = t._device.backend
+    strides = backend.strides_of(t._data) if backend.mutable else None
+    if strides is None and t._storage is not None and t._steps is not None:
+        strides = layout(t)
+    return bool(strides) and 0 in strides and 0 not in t.shape and any([s == 0 and n > 1 for s, n in zip(strides, t.shape)])
+
+
+def assign_number(name: str, t: Any, value: Any, fresh: bool) -> Any:
+    """Do as `assign` with a value that is t's own but for one number at some places.
+
+    As in PyTorch memory that shows elements several times may take it, with a warning: one changes where any of its places does.
+    """
+    device = t._device
+    if not overlaps(t) or device.base is not device or (modes.grad and (t._rg or value._rg)):
+        return assign(t, value, fresh)
+    warnings.warn(
+        f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
+        "This also applies to advanced indexing e.g. tensor[indices] = tensor",
+        UserWarning, stacklevel=4,
+    )  # fmt: skip
+    k, data, target = device.backend, value._data, t
+    for d, (step, n) in enumerate(zip(layout(t), t.shape)):
+        if step == 0 and n > 1:
+            changed = k.astype(k.not_equal(data, target._data), int64)
+            data = k.take_along_axis(data, k.argmax(changed, axis=d, keepdims=True), axis=d)
+            target = TENSOR_KERNELS.getitem(target, (*(slice(None),) * d, slice(1)))
+    write(target, data, False)
+    return t
 
 
 def into(name: str, t: Any, value: Any) -> Any:
@@ -418,11 +447,13 @@ class Into:
 
 
 def inplace(
-    fn: Callable[..., Any], name: str | None = None, short: Callable[..., Any] | None = None, takes_out: bool = False
-) -> Callable[..., Any]:
+    fn: Callable[..., Any], name: str | None = None, short: Callable[..., Any] | None = None, takes_out: bool = False,
+    number: bool = False,
+) -> Callable[..., Any]:  # fmt: skip
     """Make the in-place method of a function: `add_` from `add`.
 
-    A function that has an `op` gives its `out` to that; `takes_out` says that another does so. `short` may return an op and
+    A function that has an `op` gives its `out` to that; `takes_out` says that another does so, `number` that it puts one
+    number in some places. `short` may return an op and
     its operands for a call's arguments: where these need no more than a write the function is not asked.
     """
     own = name or fn.__name__.strip("_") + "_"
@@ -463,7 +494,7 @@ def inplace(
             fresh = False
         if old is not None and not (fresh and may_rebind(input)):
             keep_saved(value, old, since)
-        return assign(input, value, fresh)
+        return assign_number(own, input, value, fresh) if number else assign(input, value, fresh)
 
     functools.update_wrapper(method, fn, assigned=("__module__", "__doc__"), updated=())
     del method.__wrapped__  # type: ignore[attr-defined]

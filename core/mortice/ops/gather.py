@@ -17,19 +17,14 @@ from mortice.op import op
 from mortice.ops import elementwise
 from mortice.ops.arguments import numpy_names
 from mortice.ops.data import range_of
-from mortice.ops.index import _set_plainly, may_write_rows, write_rows, written_once
+from mortice.ops.index import _set_plainly, may_write_rows, write_rows
 from mortice.ops.index_advanced import _index_add, _index_write, _take, check_range, flat_nonzero
 from mortice.ops.index_basic import _set_slice, basic_key
 from mortice.ops.movement import cast, contiguous, expand, reshape
 from mortice.ops.views import broadcast_tensors, cut, select
-from mortice.rules import hold, number_of
+from mortice.rules import hold, number_of, same
 from mortice.shape import Size, broadcast, check_dim, prod
 from mortice.tensor import TensorBase
-
-
-def _first_shape(name: str, shape: Size, *rest: Any, **attrs: Any) -> Size:
-    return shape
-
 
 # ---- the ops ----
 
@@ -58,7 +53,7 @@ def _kernel_take_along_axis(x: Any, indices: Any, *, axis: int) -> Any:
 TENSOR_KERNELS.replace("take_along_axis", _kernel_take_along_axis)
 
 
-@op(shape=_first_shape, fixed=("indices",), kernel="scatter_add", name="scatter_add")
+@op(shape=same, fixed=("indices",), kernel="scatter_add", name="scatter_add")
 def _scatter_add(k: Any, x: Any, indices: Any, values: Any, /, *, axis: int) -> Any:
     """Add each value at its index along an axis."""
     return k.scatter_add(x, indices, values, axis=axis)
@@ -69,7 +64,7 @@ _scatter_add.vjp(
 )
 
 
-@op(shape=_first_shape, fixed=("indices",), kernel="scatter_write", name="scatter_write", grad_name="ScatterBackward0")
+@op(shape=same, fixed=("indices",), kernel="scatter_write", name="scatter_write", grad_name="ScatterBackward0")
 def _scatter(k: Any, x: Any, indices: Any, values: Any, /, *, axis: int) -> Any:
     """Write each value at its index along an axis."""
     return k.scatter_write(x, indices, values, axis=axis)
@@ -83,7 +78,7 @@ _scatter.vjp(x=_scatter_back, values=lambda k, g, indices, axis: k.gather(g, ind
 
 
 @op(
-    shape=_first_shape, fixed=("indices",), kernel="scatter_combine", name="scatter_combine",
+    shape=same, fixed=("indices",), kernel="scatter_combine", name="scatter_combine",
     grad_name="ScatterReduceBackward0",
 )  # fmt: skip
 def _combine(k: Any, x: Any, indices: Any, values: Any, /, *, axis: int, how: str) -> Any:
@@ -428,10 +423,7 @@ def index_fill_(input: Any, dim: int, index: Any, value: Any) -> Any:
             size = tuple(index.shape[0] if i == axis else n for i, n in enumerate(input.shape))
             if write_rows(input, input._data, index, expand(value, size)._data, axis, False):
                 return input
-    try:
-        return _index_fill_(input, dim, index, value)
-    except RuntimeError as error:
-        return written_once("index_fill_", error, input, index_fill, input, dim, index, value)
+    return _index_fill_(input, dim, index, value)
 
 
 @numpy_names
@@ -617,7 +609,7 @@ def slice_scatter(
 # ---- filling ----
 
 
-@op(shape=_first_shape, name="fill")
+@op(shape=same, name="fill")
 def _fill(k: Any, x: Any, value: Any, /) -> Any:
     """Return x's shape filled with a 0-d value."""
     return k.copy(k.broadcast_to(value, tuple(k.shape_of(x))))
@@ -642,20 +634,17 @@ def zero(input: Any) -> Any:
 
 scatter_, scatter_add_ = inplace(scatter, takes_out=True), inplace(scatter_add, takes_out=True)
 scatter_reduce_ = inplace(scatter_reduce, takes_out=True)
-_index_add_, _index_copy_, _index_fill_ = inplace(index_add), inplace(index_copy), inplace(index_fill)
+_index_add_, _index_copy_, _index_fill_ = inplace(index_add), inplace(index_copy), inplace(index_fill, number=True)
 index_reduce_ = inplace(index_reduce)
 put_, masked_scatter_ = inplace(put), inplace(masked_scatter)
-_masked_fill_, _fill_ = inplace(_masked_fill_into, "masked_fill_"), inplace(fill)
+_masked_fill_, _fill_ = inplace(_masked_fill_into, "masked_fill_", number=True), inplace(fill)
 
 
 def masked_fill_(input: Any, mask: Any, value: Any) -> Any:
     """Write a value where the mask is true, in place."""
     if isinstance(mask, TensorBase) and mask.dtype is bool_ and mask.shape and _set_plainly(input, mask, value):
         return input
-    try:
-        return _masked_fill_(input, mask, value)
-    except RuntimeError as error:
-        return written_once("masked_fill_", error, input, _masked_fill_into, input, mask, value)
+    return _masked_fill_(input, mask, value)
 
 
 def fill_(input: Any, value: Any) -> Any:

@@ -12,7 +12,7 @@ from mortice.call import as_view
 from mortice.dtype import bool_, int64, uint8
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting, modes, special
-from mortice.mutation import OVERLAP, assign, check_writable, layout, plain, view_scatter, write
+from mortice.mutation import assign, assign_number, check_writable, layout, plain, view_scatter, write
 from mortice.node import named
 from mortice.ops.elementwise import where as choose
 from mortice.ops.index_advanced import (
@@ -486,39 +486,11 @@ def _write_at(input: Any, key: tuple[Any, ...], values: Any, accumulate: bool) -
         return input
     changed = _put(plan, values, accumulate)
     changed = changed if changed.shape == input.shape else reshape(changed, input.shape)
-    try:
-        # The memory keeps its order: what came out of a permutation is copied in.
-        return assign(input, changed, layout(changed) == layout(input))
-    except RuntimeError as error:
-        if accumulate or not one:
-            raise
-        return written_once("index_put_", error, input, lambda: changed)
-
-
-def written_once(name: str, error: RuntimeError, input: Any, made: Any, *args: Any) -> Any:
-    """Write made(...), which is one number in some places, where `error` says that memory shows elements several times.
-
-    As in PyTorch that warns, and an element changes where any of its places does. Other errors are raised again.
-    """
-    device = input._device
-    if error.args != (OVERLAP,) or device.base is not device or (modes.grad and input._rg):
-        raise error
-    value = made(*args)
-    if modes.grad and value._rg:
-        raise error
-    warnings.warn(
-        f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
-        "This also applies to advanced indexing e.g. tensor[indices] = tensor",
-        UserWarning, stacklevel=3,
-    )  # fmt: skip
-    k, data, target = device.backend, value._data, input
-    for d, (step, n) in enumerate(zip(layout(input), input.shape)):
-        if step == 0 and n > 1:
-            changed = k.astype(k.not_equal(data, target._data), int64)
-            data = k.take_along_axis(data, k.argmax(changed, axis=d, keepdims=True), axis=d)
-            target = getitem(target, (*(slice(None),) * d, slice(1)))
-    write(target, data, False)
-    return input
+    # The memory keeps its order: what came out of a permutation is copied in.
+    fresh = layout(changed) == layout(input)
+    if one and not accumulate:
+        return assign_number("index_put_", input, changed, fresh)
+    return assign(input, changed, fresh)
 
 
 def where(condition: Any, input: Any = None, other: Any = None, *, out: Any = None) -> Any:

@@ -13,6 +13,7 @@ from mortice.ops.data import range_of
 from mortice.ops.elementwise import where as choose
 from mortice.ops.index_basic import _slice, basic_key
 from mortice.ops.movement import cast, expand, permute, reshape, transfer, unsqueeze
+from mortice.rules import same
 from mortice.shape import Size, broadcast, prod
 from mortice.tensor import TensorBase, make
 
@@ -32,11 +33,7 @@ _take.vjp(
 )
 
 
-def _unchanged(name: str, shape: Size, *rest: Any, **attrs: Any) -> Size:
-    return shape
-
-
-@op(shape=_unchanged, fixed=("indices",), kernel="index_add", name="index_add")
+@op(shape=same, fixed=("indices",), kernel="index_add", name="index_add")
 def _index_add(k: Any, x: Any, indices: Any, values: Any, /, *, axis: int) -> Any:
     """Add slices of `values` at positions (1-D) along an axis; repeated positions add up."""
     return k.index_add(x, indices, values, axis=axis)
@@ -47,7 +44,7 @@ _index_add.vjp(
 )
 
 
-@op(shape=_unchanged, fixed=("indices",), kernel="index_write", name="index_write", grad_name="IndexPutBackward0")
+@op(shape=same, fixed=("indices",), kernel="index_write", name="index_write", grad_name="IndexPutBackward0")
 def _index_write(k: Any, x: Any, indices: Any, values: Any, /, *, axis: int) -> Any:
     """Replace slices at positions (1-D) along an axis; of a repeated position the last write stays."""
     return k.index_write(x, indices, values, axis=axis)

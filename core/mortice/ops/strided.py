@@ -15,6 +15,7 @@ from mortice.ops.creation import empty
 from mortice.ops.index_basic import _slice
 from mortice.ops.movement import _is_row_major, _view, cast, permute, reshape
 from mortice.ops.reinterpret import view_dtype
+from mortice.rules import same
 from mortice.shape import Size, check_dim, contiguous_strides, prod
 from mortice.tensor import make
 
@@ -66,11 +67,7 @@ def _diagonal_copy(k: Any, x: Any, /, *, offset: int, axis1: int, axis2: int) ->
 _diagonal_copy.vjp(x=_diagonal_back, jvp="linear")
 
 
-def _first_shape(name: str, shape: Size, *rest: Any, **attrs: Any) -> Size:
-    return shape
-
-
-@op(shape=_first_shape, kernel="diagonal_write", grad_name="DiagonalScatterBackward0")
+@op(shape=same, kernel="diagonal_write", grad_name="DiagonalScatterBackward0")
 def diagonal_write(k: Any, x: Any, part: Any, /, *, offset: int, axis1: int, axis2: int) -> Any:
     """Return x with a diagonal replaced."""
     return k.diagonal_write(x, part, offset=offset, axis1=axis1, axis2=axis2)
