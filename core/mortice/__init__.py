@@ -178,6 +178,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     )
     from mortice.nn.utils.weight_norm import _weight_norm, norm_except_dim
     from mortice.ops import nn as _nn
+    from mortice.ops.arguments import numpy_names as _numpy_names
     from mortice.ops.arrange import (
         as_strided_,
         block_diag,

@@ -52,6 +52,7 @@ PUBLIC = {
     ),
     "nn.utils.weight_norm": "_weight_norm norm_except_dim",
     "ops": "_nn=nn",
+    "ops.arguments": "_numpy_names=numpy_names",
     "ops.arrange": (
         "as_strided_ block_diag cartesian_prod column_stack combinations concat concatenate diag diag_embed diagflat "
         "diagonal_scatter dstack flip fliplr flipud hstack meshgrid repeat_interleave roll rot90 row_stack tile tril "

@@ -8,9 +8,14 @@ from mortice.dtype import DType, float32, float64
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 _INTERNED: dict[tuple[str, int | None], Device] = {}
+# The types that PyTorch knows, which programs name and compare with whether or not anything serves them.
+TYPES = (
+    "cpu cuda ipu xpu mkldnn opengl opencl ideep hip ve fpga maia xla lazy vulkan mps meta hpu mtia privateuseone".split()
+)
 
 
 class Chosen(threading.local):
@@ -39,6 +44,8 @@ class Device:
     base: Device  # where the memory is: itself, unless a level of vmap, forward mode or sparse tensors (see `levels`) stands above it
     inner: Device | None  # of a device of a level, the one below it
     level: Any
+    # Filled in by `backends.plugins`: the error about a type that is none of TYPES, None where a plugin claims it.
+    unclaimed: Callable[[str], Exception | None] = staticmethod(lambda type: None)
 
     def __new__(cls, type: str | Device, index: int | None = None) -> Device:
         if isinstance(type, Device):
@@ -60,6 +67,8 @@ class Device:
             raise RuntimeError(f"device: Device index must not be negative; got {index}.")
         if not name.isidentifier():
             raise RuntimeError(f"device: expected a string such as 'cpu' or 'cuda:0'; got {type!r}.")
+        if name not in TYPES and (name, index) not in _INTERNED and (error := cls.unclaimed(name)) is not None:
+            raise error
         return intern(name, index, None)
 
     @property

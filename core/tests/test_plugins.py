@@ -462,6 +462,15 @@ def test_the_default_device_is_set_and_reset() -> None:
         mortice.set_default_device("nowhere")
 
 
+def test_a_type_of_device_that_no_plugin_claims_and_pytorch_does_not_know_is_refused_by_name() -> None:
+    # Libraries read the names of the types from this sentence, as from PyTorch's.
+    sentence = "^device: Expected one of cpu, cuda, .*, strict.* device type at start of device string: nowhere"
+    with pytest.raises(DeviceError, match=sentence) as caught:
+        mortice.device("nowhere:1")
+    assert str(caught.value).endswith("Install the plugin that offers 'nowhere'.")
+    assert str(mortice.device("xla:1")) == "xla:1" and mortice.device("strict", 1).type == "strict"
+
+
 def test_a_backend_named_with_a_device_it_lacks_says_what_it_offers() -> None:
     with pytest.raises(DeviceError) as caught:
         mortice.ones(1).to(device="strict:0", backend="cpu_numpy")

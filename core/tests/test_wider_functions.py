@@ -1,6 +1,8 @@
 """Functions beyond the everyday ones: divisors, differences and integrals, histograms, copies, packed factorisations."""
 
+import inspect
 import math
+import operator
 
 import pytest
 
@@ -213,6 +215,30 @@ def test_axis_is_another_name_of_dim():
     assert mt.equal(x.unbind(axis=1)[0], x.unbind(1)[0]) and mt.equal(mt.diff(x, axis=0), mt.diff(x, dim=0))
     assert mt.equal(x.select(axis=1, index=2), x[:, 2]) and mt.equal(x.narrow(axis=1, start=1, length=1), x[:, 1:2])
     assert mt.equal(mt.linalg.vector_norm(x, axis=1), mt.linalg.vector_norm(x, dim=1))
+
+
+@pytest.mark.oracle
+def test_whatever_takes_dim_by_pytorchs_parser_takes_axis() -> None:
+    torch = pytest.importorskip("torch")
+    builtin, asked = (type(torch.sum), type(torch.Tensor.sum)), 0
+    for place in ("", "linalg", "fft", "special", "nn.functional", "Tensor"):
+        theirs, mine = operator.attrgetter(place)(torch) if place else torch, operator.attrgetter(place)(mt) if place else mt
+        for name in dir(theirs):
+            fn = getattr(mine, name, None)
+            if not isinstance(getattr(theirs, name), builtin) or fn is None or name[0] == "_" or name in ("norm_except_dim", "stride"):
+                continue
+            try:
+                names = inspect.signature(fn).parameters
+            except (TypeError, ValueError):
+                continue
+            for wanted, other in (("dim", "axis"), ("keepdim", "keepdims")):
+                if wanted in names:
+                    asked += 1
+                    with pytest.raises(Exception) as caught:  # something else is missing
+                        fn(*([object()] if place == "Tensor" else []), **{other: 0}, no_such_name=1)
+                    assert f"argument '{other}'" not in str(caught.value), (place, name)
+    assert asked > 100
+
 
 
 # ---- linear algebra ----

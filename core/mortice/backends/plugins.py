@@ -16,7 +16,7 @@ from types import FunctionType
 
 from mortice.backends import installed
 from mortice.backends.backend import Backend, check_backend
-from mortice.device import Device, watching
+from mortice.device import TYPES, Device, watching
 from mortice.device import chosen as _local
 from mortice.errors import BackendNotFound, DeviceError, PluginError
 
@@ -508,8 +508,7 @@ def _resolve(device: Any, name: str, explicit: bool) -> Device:
                 continue
             if found is not None:
                 return found
-    claimed = any(wanted.type in entry.info.device_types for entry in _by_priority() if entry.info)
-    advice = "" if claimed else f" Use one of these, or install the plugin that offers {wanted.type!r}."
+    advice = "" if wanted.type in _claimed() else f" Use one of these, or install the plugin that offers {wanted.type!r}."
     raise DeviceError(f"device '{wanted}': no backend offers it; {_available()}.{advice}")
 
 
@@ -535,6 +534,25 @@ def _available() -> str:
             failed.append(f"{entry.name} failed to load: {_because(entry)}")
     failed += [f"{e.name} is broken: {_because(e)}" for e in broken()]
     return "; ".join([f"available: {', '.join(offered) or 'none'}", *failed])
+
+
+def _claimed() -> list[str]:
+    """Return the types of devices that plugins claim."""
+    return [t for entry in _by_priority() if entry.info for t in entry.info.device_types]
+
+
+def _unclaimed(device_type: str) -> DeviceError | None:
+    claimed = _claimed()
+    if _state.discovering or device_type in claimed:
+        return None
+    names = ", ".join(dict.fromkeys((*TYPES, *claimed)))
+    return DeviceError(
+        f"device: Expected one of {names} device type at start of device string: {device_type}. "
+        f"{''.join(f'{e.name} is broken: {_because(e)}. ' for e in broken())}Install the plugin that offers {device_type!r}."
+    )
+
+
+Device.unclaimed = staticmethod(_unclaimed)
 
 
 def devices_of(device_type: str) -> list[Device]:

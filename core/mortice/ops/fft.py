@@ -14,6 +14,7 @@ from mortice.dtype import DType, bfloat16, float16, get_default_dtype
 from mortice.errors import DimError, DTypeError, ShapeError
 from mortice.modes import autocasting
 from mortice.op import Op, op
+from mortice.ops.arguments import numpy_names
 from mortice.ops.arrange import roll
 from mortice.ops.complex import conj
 from mortice.ops.creation import _wide, arange
@@ -240,36 +241,42 @@ def to_real(p: Plan, out: Any = None, forward: bool = False) -> Any:
 # ---- one dim ----
 
 
+@numpy_names
 @autocasting
 def fft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Any:
     """Transform a signal of n points along a dim: it is cut to n, or filled up with zeros."""
     return to_spectrum(one("fft.fft", input, n, dim, norm), _fftn, out)
 
 
+@numpy_names
 @autocasting
 def ifft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Any:
     """Transform a spectrum of n points back along a dim."""
     return to_spectrum(one("fft.ifft", input, n, dim, norm), _ifftn, out)
 
 
+@numpy_names
 @autocasting
 def rfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Any:
     """Transform n real numbers along a dim to the first n // 2 + 1 places of their spectrum, which imply the others."""
     return to_half(one("fft.rfft", input, n, dim, norm), out)
 
 
+@numpy_names
 @autocasting
 def irfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Any:
     """Transform the first half of a spectrum back to n real numbers along a dim; without n, to an even number."""
     return to_real(one("fft.irfft", input, n, dim, norm), out)
 
 
+@numpy_names
 @autocasting
 def hfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Any:
     """Transform the first half of a Hermitian signal along a dim to its spectrum of n real numbers."""
     return to_real(one("fft.hfft", input, n, dim, norm), out, forward=True)
 
 
+@numpy_names
 @autocasting
 def ihfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Any:
     """Transform a spectrum of n real numbers back along a dim to the first half of a Hermitian signal."""
@@ -279,35 +286,41 @@ def ihfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = No
 # ---- two dims ----
 
 
+@numpy_names
 @autocasting
 def fft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, out: Any = None) -> Any:
     """Transform a signal along two dims, cut or filled up to the sizes s."""
     return to_spectrum(_many("fft.fft2", input, s, dim, norm), _fftn, out)
 
 
+@numpy_names
 @autocasting
 def ifft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, out: Any = None) -> Any:
     """Transform a spectrum back along two dims."""
     return to_spectrum(_many("fft.ifft2", input, s, dim, norm), _ifftn, out)
 
 
+@numpy_names
 @autocasting
 def rfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, out: Any = None) -> Any:
     """Transform real numbers along two dims, keeping the first half along the last."""
     return to_half(_many("fft.rfft2", input, s, dim, norm), out)
 
 
+@numpy_names
 @autocasting
 def irfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, out: Any = None) -> Any:
     """Transform half a spectrum back to real numbers along two dims."""
     return to_real(_many("fft.irfft2", input, s, dim, norm), out)
 
 
+@numpy_names
 def hfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, out: Any = None) -> Any:
     """Transform half a Hermitian signal along two dims to its real spectrum."""
     return to_real(_many("fft.hfft2", input, s, dim, norm), out, forward=True)
 
 
+@numpy_names
 def ihfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, out: Any = None) -> Any:
     """Transform a real spectrum back along two dims to half a Hermitian signal."""
     return to_half(_many("fft.ihfft2", input, s, dim, norm), out, inverse=True)
@@ -316,35 +329,41 @@ def ihfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = No
 # ---- any dims ----
 
 
+@numpy_names
 @autocasting
 def fftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Any:
     """Transform a signal along dims, cut or filled up to the sizes s; along all, or the last len(s), unless given."""
     return to_spectrum(_many("fft.fftn", input, s, dim, norm), _fftn, out)
 
 
+@numpy_names
 @autocasting
 def ifftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Any:
     """Transform a spectrum back along dims."""
     return to_spectrum(_many("fft.ifftn", input, s, dim, norm), _ifftn, out)
 
 
+@numpy_names
 @autocasting
 def rfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Any:
     """Transform real numbers along dims, keeping the first half along the last of them."""
     return to_half(_many("fft.rfftn", input, s, dim, norm), out)
 
 
+@numpy_names
 @autocasting
 def irfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Any:
     """Transform half a spectrum back to real numbers along dims."""
     return to_real(_many("fft.irfftn", input, s, dim, norm), out)
 
 
+@numpy_names
 def hfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Any:
     """Transform half a Hermitian signal along dims to its real spectrum."""
     return to_real(_many("fft.hfftn", input, s, dim, norm), out, forward=True)
 
 
+@numpy_names
 def ihfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Any:
     """Transform a real spectrum back along dims to half a Hermitian signal."""
     return to_half(_many("fft.ihfftn", input, s, dim, norm), out, inverse=True)
@@ -396,11 +415,13 @@ def _shifted(name: str, x: Any, dim: Any, back: bool) -> Any:
     return roll(x, [-(x.shape[a] // 2) if back else x.shape[a] // 2 for a in axes], axes)
 
 
+@numpy_names
 def fftshift(input: Any, dim: Any = None) -> Any:
     """Roll the frequency 0 from the start to the middle of dims; of all, unless given."""
     return _shifted("fft.fftshift", input, dim, False)
 
 
+@numpy_names
 def ifftshift(input: Any, dim: Any = None) -> Any:
     """Roll the frequency 0 from the middle back to the start of dims."""
     return _shifted("fft.ifftshift", input, dim, True)

@@ -220,6 +220,7 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
     return cut(input, at, start, length)
 
 
+@numpy_names
 def narrow_copy(input: Any, dim: int, start: Any, length: int, *, out: Any = None) -> Any:
     """Take `length` positions from `start` along a dim; a copy."""
     made = clone(narrow(input, dim, start, length), memory_format=contiguous_format)

@@ -6,14 +6,17 @@ from typing import Any
 
 import mortice
 from mortice import _autocasting as autocasting
+from mortice import _numpy_names as numpy_names
 from mortice import _range_of as range_of
 
 
+@numpy_names
 def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
     """Return the p-norm of x1 - x2 + eps along the last dim."""
     return mortice.norm(x1 - x2 + eps, p, -1, keepdim)
 
 
+@numpy_names
 @autocasting
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     """Return the cosine of the angle between x1 and x2 along a dim."""
