@@ -205,6 +205,12 @@ def test_what_no_tensor_is():
     assert x.is_set_to(x) and not x.is_set_to(x.clone()) and not x[:1].is_set_to(x)
 
 
+def test_shapes_that_do_not_broadcast_are_told_with_the_argument_and_what_the_others_want():
+    with pytest.raises(RuntimeError, match=r"length 3 at -1! Mismatching argument at index 2 had \(3,\); .* to \[4, 2\]"):
+        mt.broadcast_shapes((4, 1), 2, (3,))
+    assert mt.broadcast_shapes((4, 1), 2, (1, 1, 1)) == (1, 4, 2)
+
+
 def test_axis_is_another_name_of_dim():
     x, index = mt.arange(6.0).reshape(2, 3), mt.tensor([[0, 0, 1]])
     assert mt.equal(x.unsqueeze(axis=0), x.unsqueeze(0)) and mt.equal(x[None].squeeze(axis=0), x)
