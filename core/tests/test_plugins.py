@@ -464,7 +464,7 @@ def test_the_default_device_is_set_and_reset() -> None:
 
 def test_a_type_of_device_that_no_plugin_claims_and_pytorch_does_not_know_is_refused_by_name() -> None:
     # Libraries read the names of the types from this sentence, as from PyTorch's.
-    sentence = "^device: Expected one of cpu, cuda, .*, strict.* device type at start of device string: nowhere"
+    sentence = "^device: Expected one of cpu, cuda, .*, privateuseone device type at start of device string: nowhere"
     with pytest.raises(DeviceError, match=sentence) as caught:
         mortice.device("nowhere:1")
     assert str(caught.value).endswith("Install the plugin that offers 'nowhere'.")

@@ -536,16 +536,15 @@ def _available() -> str:
     return "; ".join([f"available: {', '.join(offered) or 'none'}", *failed])
 
 
-def _claimed() -> list[str]:
-    """Return the types of devices that plugins claim."""
-    return [t for entry in _by_priority() if entry.info for t in entry.info.device_types]
+def _claimed(least: float = float("-inf")) -> list[str]:
+    """Return the types of devices that plugins of at least this priority claim."""
+    return [t for entry in _by_priority() if entry.info and entry.priority >= least for t in entry.info.device_types]
 
 
 def _unclaimed(device_type: str) -> DeviceError | None:
-    claimed = _claimed()
-    if _state.discovering or device_type in claimed:
+    if _state.discovering or device_type in _claimed():
         return None
-    names = ", ".join(dict.fromkeys((*TYPES, *claimed)))
+    names = ", ".join(dict.fromkeys((*TYPES, *_claimed(0))))  # without what is kept for testing
     return DeviceError(
         f"device: Expected one of {names} device type at start of device string: {device_type}. "
         f"{''.join(f'{e.name} is broken: {_because(e)}. ' for e in broken())}Install the plugin that offers {device_type!r}."
