@@ -452,15 +452,6 @@ def _(k: Any, right: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -
     return out if keepdims else k.reshape(out, ())
 
 
-@bug("sum", "float32 is added one by one")
-def _(k: Any, right: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
-    shape = k.shape_of(x)
-    if not _is(k, x, "float32") or len(shape) != 1 or not shape[0]:
-        return right(x, axis=axis, keepdims=keepdims)
-    out = k.getitem(k.cumulative_sum(x, axis=0), (slice(-1, None),))
-    return out if keepdims else k.reshape(out, ())
-
-
 @bug("mean", "the sum of 16-bit floats overflows")
 def _(k: Any, right: Any, x: Any, *, axis: Any = None, keepdims: bool = False) -> Any:
     out = right(x, axis=axis, keepdims=keepdims)

@@ -16,7 +16,8 @@ _GROUPED = {"stride": (2,), "padding": (1,), "dilation": (1,), "groups": 2}
 sample("conv", r.conv, real, kind="matmul", dtypes="fc",
        cases=[(((2, 3, 7), (4, 3, 3), None), _ONE), (((1, 2, 5, 6), (3, 2, 3, 2), None), _TWO),
        (((2, 4, 8), (6, 2, 3), None), _GROUPED), (((1, 4, 9), (4, 2, 3), None), {**_GROUPED, "dilation": (2,)}),
-       (((1, 2, 3, 4, 4), (3, 2, 2, 1, 3), None), {"stride": (1, 2, 1), "padding": (0, 0, 1), "dilation": (1, 1, 1), "groups": 1})])  # fmt: skip
+       (((1, 2, 3, 4, 4), (3, 2, 2, 1, 3), None),
+        {"stride": (1, 2, 1), "padding": (0, 0, 1), "dilation": (1, 1, 1), "groups": 1})])  # fmt: skip
 sample("conv", r.conv, real, kind="matmul", dtypes="f", variant="bias", call=lambda x, w, b, **attrs: _op("conv")(x, w, b, **attrs),
        cases=[(((2, 3, 7), (4, 3, 3), (4,)), _ONE)],
        terms=10)  # fmt: skip

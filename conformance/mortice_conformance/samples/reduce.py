@@ -38,7 +38,8 @@ sample("prod", over(np.prod), nonzero, kind="reduction", edges=EMPTY[:3],
 _HALVES = ("float16", "bfloat16")
 sample("mean", over(np.mean), cases=CASES, edges=EMPTY, kind="reduction", dtypes="fc",
        given=[(([60000.0] * 4,), _ALL, _HALVES, "The sum of float16 overflows where the mean does not: add up in float32."),
-              (([1.0] * 4100,), _ALL, _HALVES, "A sum in 16 bits stops where 1 is less than half an ulp of it: add up in float32.")])  # fmt: skip
+              (([1.0] * 4100,), _ALL, _HALVES,
+               "A sum in 16 bits stops where 1 is less than half an ulp of it: add up in float32.")])  # fmt: skip
 _NAN = float("nan")
 _TRUTH = "Whatever is not equal to 0 is true: nan, a fraction, a small number, an imaginary one."
 _TRUTHS = [(x, "f") for x in ([_NAN, 0.0], [_NAN, 1.0], [0.25, 0.0], [-0.0, 0.0])] + [([1j, 0j], "c")]

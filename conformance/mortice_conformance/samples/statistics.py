@@ -21,7 +21,7 @@ def _deviation(x: object, axis: object, correction: float, keepdims: bool) -> ob
 
 
 _SQUARES = "The mean square less the squared mean cancels where the mean is large: subtract the mean before squaring."
-_SHIFTED = [(([1000.0, 1001.0, 1002.0, 1003.0],), {**_ALL, "correction": 1}, "f", _SQUARES)]
+_SHIFTED = [(([3000.1, 3001.3, 3002.2, 3003.7],), {**_ALL, "correction": 1}, "f", _SQUARES)]
 _SPREADS = [(s, {**a, "correction": c}) for s in REDUCED for a in _AXES for c in (1, 0)]
 sample("var", _variance, real, kind="reduction", cases=_SPREADS, dtypes="fc", result="real_part", given=_SHIFTED)
 sample("std", _deviation, real, kind="reduction", cases=_SPREADS, dtypes="fc", result="real_part", given=_SHIFTED)

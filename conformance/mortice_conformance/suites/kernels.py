@@ -126,7 +126,8 @@ _binary("bitwise_and", np.bitwise_and, dtypes="bui", kind="exact")
 _binary("bitwise_or", np.bitwise_or, dtypes="bui", kind="exact")
 _binary("bitwise_xor", np.bitwise_xor, dtypes="bui", kind="exact")
 _binary("bitwise_left_shift", np.left_shift, real, shift, dtypes="ui", values=(), kind="exact", given=_exact([1, 3], [40, 61]))
-_binary("bitwise_right_shift", np.right_shift, real, shift, dtypes="ui", values=(), kind="exact", given=_exact([2**62 + 2**40, 2**53 + 1], [40, 0]))
+_binary("bitwise_right_shift", np.right_shift, real, shift, dtypes="ui", values=(), kind="exact",
+        given=_exact([2**62 + 2**40, 2**53 + 1], [40, 0]))  # fmt: skip
 
 # ---- reduction ----
 _AXES = [{}, {"axis": 0}, {"axis": 0, "keepdims": True}, {"axis": (0,)}, {"axis": None, "keepdims": True}]
