@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from mortice.backends.plugins import load
-from mortice_conformance import planted_behaviour  # noqa: F401 - registers its bugs
+from mortice_conformance import planted_behaviour, planted_numerics  # noqa: F401 - register their bugs
 from mortice_conformance.catalog import Item, catalog
 from mortice_conformance.planted_bugs import BUGS, Bug
 from mortice_conformance.runner import FAILED, Result, run_item

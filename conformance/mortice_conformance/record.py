@@ -7,7 +7,7 @@ import itertools
 import pkgutil
 import warnings
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,6 +63,23 @@ class Case:
         return (self.name or " ".join("-" if s is None else str(list(s)) for s in self.shapes)) + attrs
 
 
+@dataclass(frozen=True)
+class Given:
+    """A call on operands that are written out, because usual ones do not show a certain fault.
+
+    Attributes:
+        operands: a nested list each; None where one is absent.
+        attrs: the attributes.
+        dtypes: kinds of "buifc", or names, of the dtypes that it is for. Those that cannot hold an operand are left out.
+        why: what a backend that fails it has most likely overlooked.
+    """
+
+    operands: tuple[Any, ...]
+    attrs: dict[str, Any]
+    dtypes: Any
+    why: str
+
+
 @dataclass
 class Sample:
     """What the kit knows about one op; `sample` has the meaning of the fields."""
@@ -88,6 +105,7 @@ class Sample:
     reason: str
     layouts: bool
     shares: bool
+    given: tuple[Given, ...]
 
     # ---- the op ----
 
@@ -196,6 +214,18 @@ class Sample:
         arrays = [np.asarray(a, native(dtype)) for a in arrays]
         return Case(tuple(a.shape for a in arrays), attrs, "edge values"), arrays
 
+    def given_cases(self, dtype: DType) -> Iterator[tuple[Case, list[Any], str]]:
+        """Yield the calls on written operands that the dtype can hold, each with what its failure means."""
+        for g in self.given:
+            if not (dtype.kind in g.dtypes if isinstance(g.dtypes, str) else dtype.name in g.dtypes):
+                continue
+            shapes = tuple(None if o is None else np.shape(o) for o in g.operands)
+            case = Case(shapes, g.attrs, "given " + ", ".join(_short(o) for o in g.operands))
+            own = self.operand_dtypes(case, dtype)
+            arrays = [None if o is None else _held(o, d) for o, d in zip(g.operands, own)]
+            if all(a is not None or o is None for a, o in zip(arrays, g.operands)):
+                yield case, arrays, g.why
+
     # ---- gradients ----
 
     @property
@@ -219,6 +249,22 @@ class Sample:
 def _cycle(chosen: tuple[Domain, ...], case: Case) -> list[Domain]:
     """Return a domain per operand: the last one serves all that follow."""
     return [chosen[min(i, len(chosen) - 1)] for i in range(len(case.shapes))]
+
+
+def _short(operand: Any) -> str:
+    text = str(operand)
+    return text if len(text) < 100 else f"{text[:30]}... of shape {list(np.shape(operand))}"
+
+
+def _held(operand: Any, dtype: DType) -> Any:
+    """Return an operand rounded to a dtype, None where it does not hold one of its values."""
+    if dtype.kind in "ui":
+        flat = np.array(operand, object).ravel()
+        bottom, top = limits(dtype)
+        return np.array(operand, native(dtype)) if all(bottom <= v <= top for v in flat) else None
+    wanted = np.array(operand, np.complex128 if dtype.kind == "c" else np.float64)
+    found = rounded(wanted, dtype)
+    return found if np.array_equal(np.isfinite(found), np.isfinite(wanted)) else None
 
 
 def _edge(value: Any, dtype: DType) -> Any:
@@ -273,6 +319,7 @@ def sample(
     zeros: bool = False,
     layouts: bool = True,
     shares: bool = False,
+    given: Sequence[tuple[Sequence[Any], dict[str, Any], Any, str]] = (),
     into: dict[str, Sample] | None = None,
 ) -> None:
     """Add the record of an op.
@@ -299,6 +346,7 @@ def sample(
         transfers: how often it may read on the host, because its shape or its check depends on data; needs a `reason`.
         zeros: also compare the sign of zeros.
         shares: the result may share memory with its operand: core uses the op only where that does no harm.
+        given: calls on operands that are written out: (operands, attributes, dtypes, what a failure most likely means).
         layouts: False where the op is about memory order itself; needs a `reason`.
         into: the records to add to, instead of the ops' own.
     """
@@ -324,7 +372,7 @@ def sample(
     bounds = dict.fromkeys(BY_NAME, tolerance) if isinstance(tolerance, (int, float)) else tolerance or {}
     into[name] = Sample(
         name, op, reference, call, chosen, listed, ends, dtypes, tuple(values), kind, result, grad, smooth,
-        tuple(misuse), bounds, terms, transfers, zeros, reason, layouts, shares,
+        tuple(misuse), bounds, terms, transfers, zeros, reason, layouts, shares, tuple(Given(tuple(g[0]), *g[1:]) for g in given),
     )  # fmt: skip
 
 

@@ -25,18 +25,30 @@ def adjoint(forward: Callable[[Any], Any], shape: tuple[int, ...], y: Any) -> An
 
 
 def windows(
-    x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, fill: float = 0.0
+    x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, fill: float = 0.0, ceil: bool = False, beyond: Any = None
 ) -> tuple[Any, tuple[int, ...]]:
-    """Return the windows of the trailing axes: (..., *counts, *kernel), and the counts."""
+    """Return the windows of the trailing axes: (..., *counts, *kernel), and the counts.
+
+    The border is `fill`. With `ceil` a last window may reach beyond it, where it meets `beyond`, but must not begin there.
+    """
     nd = len(kernel)
-    x = np.pad(x, [(0, 0)] * (x.ndim - nd) + [(p, p) for p in padding], constant_values=fill)
     sizes = x.shape[x.ndim - nd :]
-    counts = tuple((n - d * (m - 1) - 1) // s + 1 for n, m, s, d in zip(sizes, kernel, stride, dilation))
+    x = np.pad(x, [(0, 0)] * (x.ndim - nd) + [(p, p) for p in padding], constant_values=fill)
+    counts = []
+    for i, (n, p, m, s, d) in enumerate(zip(sizes, padding, kernel, stride, dilation)):
+        span = d * (m - 1) + 1
+        count = (n + 2 * p - span) // s + 1
+        if ceil and (n + 2 * p - span) % s and count * s < n + p:
+            more = count * s + span - (n + 2 * p)
+            count += 1
+            x = np.pad(x, [(0, more if a == x.ndim - nd + i else 0) for a in range(x.ndim)],
+                       constant_values=fill if beyond is None else beyond)  # fmt: skip
+        counts.append(count)
     out = np.empty((*x.shape[: x.ndim - nd], *counts, *kernel), x.dtype)
     for at in itertools.product(*map(range, counts)):
         region = tuple(slice(i * s, i * s + d * (m - 1) + 1, d) for i, s, d, m in zip(at, stride, dilation, kernel))
         out[(..., *at, *[slice(None)] * nd)] = x[(..., *region)]
-    return out, counts
+    return out, tuple(counts)
 
 
 def conv(x: Any, w: Any, b: Any = None, *, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
@@ -87,8 +99,8 @@ def max_pool(x: Any, *, kernel: Any, stride: Any, padding: Any, dilation: Any, c
     nd = len(kernel)
     places = np.arange(int(np.prod(x.shape[x.ndim - nd :]))).reshape(x.shape[x.ndim - nd :])
     low = -np.inf if x.dtype.kind == "f" else np.iinfo(x.dtype).min
-    seen, counts = windows(x, kernel, stride, padding, dilation, low)
-    at, _ = windows(np.broadcast_to(places, x.shape), kernel, stride, padding, dilation, -1)
+    seen, counts = windows(x, kernel, stride, padding, dilation, low, ceil_mode)
+    at, _ = windows(np.broadcast_to(places, x.shape), kernel, stride, padding, dilation, -1, ceil_mode)
     flat, flat_at = (a.reshape(*a.shape[: a.ndim - nd], -1) for a in (seen, at))
     best = np.argmax(flat, -1)[..., None]
     return np.take_along_axis(flat, best, -1)[..., 0], np.take_along_axis(flat_at, best, -1)[..., 0]
@@ -100,12 +112,12 @@ def avg_pool(
     """Return means of windows."""
     nd = len(kernel)
     ones = (1,) * nd
-    total = windows(x, kernel, stride, padding, ones)[0].sum(axis=tuple(range(-nd, 0)))
+    total = windows(x, kernel, stride, padding, ones, 0, ceil_mode)[0].sum(axis=tuple(range(-nd, 0)))
     if divisor_override:
         return total / divisor_override
-    if count_include_pad:
-        return total / np.prod(kernel)
-    return total / windows(np.ones_like(x), kernel, stride, padding, ones)[0].sum(axis=tuple(range(-nd, 0)))
+    # What lies beyond the border, where `ceil_mode` lets a window reach, counts in no case.
+    counted = windows(np.ones_like(x), kernel, stride, padding, ones, int(count_include_pad), ceil_mode, 0)[0]
+    return total / counted.sum(axis=tuple(range(-nd, 0)))
 
 
 def _parts(n: int, count: int) -> list[slice]:

@@ -14,8 +14,10 @@ import pytest
 
 import mortice as mt
 from mortice.errors import BackendNotFound
-from mortice_conformance import cli, page, runner, scorecard
+from mortice_conformance import cli, page, record, runner, scorecard
+from mortice_conformance.arrays import BY_NAME
 from mortice_conformance.catalog import Item, catalog
+from mortice_conformance.checks import values
 from mortice_conformance.runner import FAILED, KNOWN, PASSED, SKIPPED, UNEXPECTED, KnownFailure, Result
 from mortice_conformance.subject import Failure, Skip, Subject
 
@@ -161,6 +163,17 @@ def test_a_buffer_of_another_kind_is_told_from_what_is_due(monkeypatch: pytest.M
             patch.setattr(SUBJECT.backend, name, lambda x, wrong=wrong: wrong, raising=False)
             with pytest.raises(Failure, match=f"{name} gives '{wrong}' for the buffer; its tensor says (mortice|device)"):
                 SUBJECT.inspect(t, "made")
+
+
+def test_a_written_operand_is_for_the_dtypes_that_hold_it_and_says_what_was_overlooked() -> None:
+    found: dict[str, Any] = {}
+    record.sample("exp", lambda x: x, call=lambda x: x * 2, variant="doubled", into=found, result="promote",
+                  given=[(([2.0**20],), {}, "f", "Do not double."), (([300],), {}, "ui", "Do not double.")])  # fmt: skip
+    held = [n for n in ("float16", "float32", "uint8", "int16", "bool") if list(found["exp:doubled"].given_cases(BY_NAME[n]))]
+    assert held == ["float32", "int16"]
+    with pytest.raises(Failure, match=r"given \[300\]: element \[0\]: expected 300\.0; got 600\. Do not double\.$"):
+        found["exp:doubled"].cases.clear()
+        values.check_values(Subject("cpu_numpy"), found["exp:doubled"], BY_NAME["int16"])
 
 
 def test_a_backend_without_a_device_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Sorting, searching, distinct elements: order of ties and nan, shapes, gradients, error texts."""
 
 import math
+import warnings
 
 import pytest
 
@@ -72,6 +73,17 @@ MISUSE = [
      "sort: not implemented for complex64; got mortice.complex64. Convert to one of: bool, unsigned integer, integer, "
      "floating point."),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [mt.bfloat16, mt.float16, mt.float32])
+def test_a_running_extreme_keeps_nan_in_silence(dtype):
+    x = mt.tensor([1.0, math.nan, 0.5, 3.0], dtype=dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for scan in (mt.cummax, mt.cummin):
+            values, places = scan(x, 0)
+            assert values.dtype is dtype and values.isnan().tolist() == [False, True, True, True]
+            assert places.tolist() == [0, 1, 1, 1]
 
 
 @pytest.mark.parametrize(("call", "error", "text"), MISUSE, ids=[text.split(":")[0] for _, _, text in MISUSE])

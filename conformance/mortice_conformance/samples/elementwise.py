@@ -47,8 +47,13 @@ sample(
     kind="exact",
 )
 sample("remainder", np.remainder, nonzero)
-sample("fmod", np.fmod, nonzero, kind="exact")
-sample("pow", np.power, positive, dtypes="fc", values=(0.0, 0.5, 1.0, 2.0, 3.0, float("inf")))
+sample("fmod", np.fmod, nonzero, kind="exact",
+       given=[(([5.0, -5.0], [float("inf"), float("-inf")]), {}, "f", "Divided by infinity, all of a finite number is left.")])  # fmt: skip
+sample("pow", np.power, positive, dtypes="fc", values=(0.0, 0.5, 1.0, 2.0, 3.0, float("inf")),
+       given=[(([-2.0, -1.5, -2.0, -8.0], [3.0, 2.0, -1.0, 0.5]), {}, "f",
+               "A negative base has whole powers: exp(y * log(x)) is not enough. Others are nan."),
+              (([-3 + 4j, -3 - 4j, 3 - 4j], [0.5 + 0j] * 3), {}, "c",
+               "The principal value is asked for, in all four quadrants.")])  # fmt: skip
 sample(
     "pow",
     lambda x: np.power(x, 3.0),

@@ -15,6 +15,7 @@ from mortice_conformance.references_nn import affine, attention, normalized
 if importlib.util.find_spec("mortice.nn") is not None:
     importlib.import_module("mortice.nn.functional")
 
+_INF = float("inf")
 _ENDS = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 7.0, -7.0, float("inf"), float("nan"))
 
 
@@ -31,6 +32,11 @@ def _gelu(x: object, approximate: str) -> object:
         return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))  # type: ignore[operator]
     return x * normal_cdf(x)
 
+
+# What a failure of the written operands means most likely.
+_EXP = "The exponential of a large operand overflows, and that of a small one is lost beside 1: use expm1, log1p and -abs(x)."
+_MAX = "The exponential of a large operand overflows: subtract the row's maximum first. That of -inf, as masks leave it, is 0."
+_SQUARES = "The mean square less the squared mean cancels where the mean is large: subtract the mean before squaring."
 
 # ---- activations ----
 sample("relu", lambda x: np.maximum(x, 0), nonzero, values=_ENDS, kind="exact")
@@ -66,16 +72,19 @@ sample("hardswish", lambda x: x * np.clip(x + 3, 0, 6) / 6, real, kind="smooth")
 sample("silu", lambda x: x * _sigmoid(x), real, dtypes="f", values=_ENDS, kind="special")
 sample("gelu", _gelu, real, attrs=[{"approximate": "none"}, {"approximate": "tanh"}], kind="smooth")
 sample("elu", lambda x, alpha, scale, input_scale: scale * np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0) * input_scale)), nonzero,
-       attrs=[{"alpha": 1.5, "scale": 1.1, "input_scale": 1.0}], kind="special")  # fmt: skip
+       attrs=[{"alpha": 1.5, "scale": 1.1, "input_scale": 1.0}], kind="special",
+       given=[(([-1e-6, -1e-3, -1000.0, 1000.0],), {"alpha": 1.5, "scale": 1.1, "input_scale": 1.0}, "f", _EXP)])  # fmt: skip
 sample(
     "softplus",
     _softplus,
     real,
     attrs=[{"beta": 1.0, "threshold": 20.0}, {"beta": 2.0, "threshold": 3.0}],
     kind="special",
-)
-sample("logsigmoid", lambda x: -np.logaddexp(0, -x), real, kind="special")
-sample("mish", lambda x: x * np.tanh(np.logaddexp(0, x)), real, kind="special")
+    given=[(([-15.0, -80.0, 15.0, 1000.0],), {"beta": 1.0, "threshold": 20.0}, "f", _EXP),
+           (([1000.0, -8.0],), {"beta": 1.0, "threshold": 2000.0}, "f", _EXP)],
+)  # fmt: skip
+sample("logsigmoid", lambda x: -np.logaddexp(0, -x), real, kind="special", given=[(([-1000.0, -100.0, 15.0, 1000.0],), {}, "f", _EXP)])
+sample("mish", lambda x: x * np.tanh(np.logaddexp(0, x)), real, kind="special", given=[(([1000.0, 60.0, -1000.0],), {}, "f", _EXP)])
 _ROWS = [((3, 4), {"axis": 1}), ((2, 6, 3), {"axis": 1}), ((8,), {"axis": 0})]
 sample(
     "glu",
@@ -84,8 +93,11 @@ sample(
     cases=[c for c in _ROWS],
     kind="special",
 )
-sample("softmax", softmax, real, cases=_ROWS, edges=[((1,), {"axis": 0}), ((0, 3), {"axis": 1})], kind="nn")
-sample("log_softmax", log_softmax, real, cases=_ROWS, edges=[((1,), {"axis": 0}), ((0, 3), {"axis": 1})], kind="nn")
+_FAR = [([1000.0, 1001.0, -1000.0],), ([-1000.0, -1001.0],), ([-_INF, 0.0, 1.0],)]
+_ROWS_GIVEN = [(row, {"axis": 0}, "f", _MAX) for row in _FAR]
+_ROWS_ENDS = [((1,), {"axis": 0}), ((0, 3), {"axis": 1})]
+sample("softmax", softmax, real, cases=_ROWS, edges=_ROWS_ENDS, kind="nn", given=_ROWS_GIVEN)
+sample("log_softmax", log_softmax, real, cases=_ROWS, edges=_ROWS_ENDS, kind="nn", given=_ROWS_GIVEN)
 _kept = Domain("kept", dtype="bool", draw=lambda rng, shape, dtype, case: rng.integers(0, 2, shape))
 sample("dropout", lambda x, keep, p: np.where(keep, x / (1 - p), 0), real, _kept, dtypes="fc", kind="elementwise",
        cases=[(((3, 4), (3, 4)), {"p": 0.25}), (((37,), (37,)), {"p": 0.5})])  # fmt: skip
@@ -118,7 +130,9 @@ _mask = Domain(
 _PLAIN = {"causal": False, "scale": None, "dropout_p": 0.0}
 sample("attention", attention, real, real, real, _mask, _kept, kind="nn",
        cases=[(((2, 4, 3), (2, 5, 3), (2, 5, 6), None, None), _PLAIN), (((1, 2, 4, 3),) * 3 + (None, None), {**_PLAIN, "causal": True}),
-              (((4, 3), (5, 3), (5, 2), (4, 5), None), {**_PLAIN, "scale": 0.5})])  # fmt: skip
+              (((4, 3), (5, 3), (5, 2), (4, 5), None), {**_PLAIN, "scale": 0.5})],
+       given=[(([[60.0, 0.0], [0.0, -60.0]], [[60.0, 0.0], [0.0, 60.0]], [[1.0, 2.0], [3.0, 4.0]], None, None), _PLAIN, "f",
+               "A large score overflows in exp: subtract each row's maximum first.")])  # fmt: skip
 # Sizes that the kernels of vendors' libraries take: sixteen queries or more, heads of a multiple of 8.
 sample("attention", attention, real, real, real, _mask, _kept, kind="nn", variant="wide",
        cases=[(((1, 2, 17, 8), (1, 2, 19, 8), (1, 2, 19, 16), None, None), {**_PLAIN, "causal": True}),
@@ -157,16 +171,19 @@ def _group_norm(x: object, weight: object, bias: object, groups: int, eps: float
 _EPS = {"eps": 1e-5}
 _positive = Domain("variance", 0.5, 2.0)
 sample(
-    "batch_norm", _batch_norm, real, kind="nn", cases=[(((4, 3), (3,), (3,)), _EPS), (((2, 3, 5), None, None), _EPS)]
-)
+    "batch_norm", _batch_norm, real, kind="nn", cases=[(((4, 3), (3,), (3,)), _EPS), (((2, 3, 5), None, None), _EPS)],
+    given=[(([[3000.1], [3001.3], [3002.2], [3003.7]], None, None), _EPS, "f", _SQUARES)],
+)  # fmt: skip
 sample("batch_norm_eval", _batch_norm_eval, real, real, _positive, real, kind="nn", grad=(0, 3, 4),
        cases=[(((4, 3), (3,), (3,), (3,), (3,)), _EPS), (((2, 3, 5), (3,), (3,), None, None), _EPS)])  # fmt: skip
 sample("layer_norm", _layer_norm, real, kind="nn",
-       cases=[(((4, 6), (6,), (6,)), {"ndim": 1, **_EPS}), (((2, 3, 4), None, None), {"ndim": 2, **_EPS})])  # fmt: skip
+       cases=[(((4, 6), (6,), (6,)), {"ndim": 1, **_EPS}), (((2, 3, 4), None, None), {"ndim": 2, **_EPS})],
+       given=[(([[3000.1, 3001.3, 3002.2, 3003.7]], None, None), {"ndim": 1, **_EPS}, "f", _SQUARES)])  # fmt: skip
 sample("rms_norm", _rms_norm, real, kind="nn",
        cases=[(((4, 6), (6,)), {"ndim": 1, **_EPS}), (((2, 3, 4), None), {"ndim": 2, **_EPS})])  # fmt: skip
 sample("group_norm", _group_norm, real, kind="nn",
-       cases=[(((2, 4, 3), (4,), (4,)), {"groups": 2, **_EPS}), (((3, 6), None, None), {"groups": 3, **_EPS})])  # fmt: skip
+       cases=[(((2, 4, 3), (4,), (4,)), {"groups": 2, **_EPS}), (((3, 6), None, None), {"groups": 3, **_EPS})],
+       given=[(([[3000.1, 3001.3, 3002.2, 3003.7]], None, None), {"groups": 1, **_EPS}, "f", _SQUARES)])  # fmt: skip
 
 # ---- losses and tables ----
 
@@ -207,16 +224,19 @@ _SMOOTHED = [
     for r, i, s in (("mean", -100, 0.0), ("mean", 1, 0.25), ("sum", -100, 0.1), ("none", 2, 0.5))
 ]
 sample("cross_entropy", _cross_entropy, real, _labels, Domain("weight", 0.5, 2.0), kind="nn", grad=(0,),
-       cases=[*[(shapes, {**attrs, "smoothing": s}) for shapes, attrs in _LOSSES for s in (0.0, 0.1)], *_SMOOTHED])  # fmt: skip
+       cases=[*[(shapes, {**attrs, "smoothing": s}) for shapes, attrs in _LOSSES for s in (0.0, 0.1)], *_SMOOTHED],
+       given=[(([[1000.0, 0.0, -1000.0], [-1000.0, 999.0, 1000.0]], [1, 2], None),
+               {"reduction": "none", "ignore_index": -100, "smoothing": 0.0}, "f", _MAX)])  # fmt: skip
 
 def _reduced(losses: object, reduction: str) -> object:
     return losses if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()  # type: ignore[attr-defined]
 
 
-def _pair_loss(name: str, of: object, x: object, y: object, **attrs: float) -> None:
+def _pair_loss(name: str, of: object, x: object, y: object, given: object = (), **attrs: float) -> None:
     """Add the sample of a loss of an input and a target of one shape, with each reduction."""
     cases = [(((3, 4), (3, 4)), {"reduction": r, **attrs}) for r in ("mean", "sum", "none")]
-    sample(name, lambda *args, reduction, **rest: _reduced(of(*args, **rest), reduction), x, y, cases=cases, dtypes="f", kind="special")  # type: ignore[operator]
+    sample(name, lambda *args, reduction, **rest: _reduced(of(*args, **rest), reduction), x, y, cases=cases, dtypes="f", kind="special",
+           given=given)  # type: ignore[operator,arg-type]  # fmt: skip
 
 
 def _smooth(x: object, y: object, beta: float) -> object:
@@ -233,7 +253,8 @@ _pair_loss("mse_loss", lambda x, y: (x - y) ** 2, real, real)
 _pair_loss("smooth_l1_loss", _smooth, real, real, beta=1.25)
 _pair_loss("huber_loss", _huber, real, real, delta=1.25)
 _pair_loss("binary_cross_entropy", lambda x, y: -(y * np.log(x) + (1 - y) * np.log1p(-x)), probability, probability)
-_pair_loss("binary_cross_entropy_with_logits", lambda x, y: np.logaddexp(0, x) - x * y, real, probability)
+_pair_loss("binary_cross_entropy_with_logits", lambda x, y: (1 - y) * x + np.logaddexp(0, -x), real, probability,
+           given=[(([1000.0, -1000.0, 15.0, 1000.0], [1.0, 0.0, 1.0, 0.0]), {"reduction": "none"}, "f", _EXP)])  # fmt: skip
 
 
 def _embedding_grad(

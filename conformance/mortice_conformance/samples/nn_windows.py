@@ -15,16 +15,22 @@ _GROUPED = {"stride": (2,), "padding": (1,), "dilation": (1,), "groups": 2}
 # ---- convolution ----
 sample("conv", r.conv, real, kind="matmul", dtypes="fc",
        cases=[(((2, 3, 7), (4, 3, 3), None), _ONE), (((1, 2, 5, 6), (3, 2, 3, 2), None), _TWO),
-       (((2, 4, 8), (6, 2, 3), None), _GROUPED)])  # fmt: skip
+       (((2, 4, 8), (6, 2, 3), None), _GROUPED), (((1, 4, 9), (4, 2, 3), None), {**_GROUPED, "dilation": (2,)}),
+       (((1, 2, 3, 4, 4), (3, 2, 2, 1, 3), None),
+        {"stride": (1, 2, 1), "padding": (0, 0, 1), "dilation": (1, 1, 1), "groups": 1})])  # fmt: skip
 sample("conv", r.conv, real, kind="matmul", dtypes="f", variant="bias", call=lambda x, w, b, **attrs: _op("conv")(x, w, b, **attrs),
        cases=[(((2, 3, 7), (4, 3, 3), (4,)), _ONE)],
        terms=10)  # fmt: skip
 sample("conv_input_grad", r.conv_input_grad, real, kind="matmul", dtypes="fc",
        cases=[(((2, 4, 5), (4, 3, 3), None), {"x_shape": (2, 3, 7), **_ONE}),
-       (((2, 6, 4), (6, 2, 3), None), {"x_shape": (2, 4, 8), **_GROUPED})])  # fmt: skip
+       (((2, 6, 4), (6, 2, 3), None), {"x_shape": (2, 4, 8), **_GROUPED}),
+       # Dilated; and the last element of x has no part in any window.
+       (((1, 3, 3, 4), (3, 2, 3, 2), None), {"x_shape": (1, 2, 5, 6), **_TWO}),
+       (((1, 2, 3), (2, 2, 3), None), {"x_shape": (1, 2, 8), **_ONE, "stride": (2,)})])  # fmt: skip
 sample("conv_weight_grad", r.conv_weight_grad, real, kind="matmul", dtypes="fc",
        cases=[(((2, 4, 5), (2, 3, 7)), {"w_shape": (4, 3, 3), **_ONE}),
-       (((2, 6, 4), (2, 4, 8)), {"w_shape": (6, 2, 3), **_GROUPED})])  # fmt: skip
+       (((2, 6, 4), (2, 4, 8)), {"w_shape": (6, 2, 3), **_GROUPED}),
+       (((1, 3, 3, 4), (1, 2, 5, 6)), {"w_shape": (3, 2, 3, 2), **_TWO})])  # fmt: skip
 
 
 def _op(name: str) -> object:
@@ -48,9 +54,14 @@ sample(
 # ---- pooling ----
 _POOL = {"kernel": (2, 3), "stride": (2, 1), "padding": (0, 1), "dilation": (1, 1), "ceil_mode": False}
 _POOL1 = {"kernel": (3,), "stride": (2,), "padding": (1,), "dilation": (1,), "ceil_mode": False}
-_POOLED = [((2, 3, 4, 5), _POOL), ((2, 3, 7), _POOL1)]
-sample("max_pool", r.max_pool, distinct, kind="exact", cases=_POOLED, result=("promote", "int64"))
-sample("max_pool_values", lambda x, **attrs: r.max_pool(x, **attrs)[0], distinct, kind="exact", cases=_POOLED)
+_CEIL1 = {**_POOL1, "padding": (0,), "ceil_mode": True}
+_POOLED = [((2, 3, 4, 5), _POOL), ((2, 3, 7), _POOL1), ((2, 3, 8), _CEIL1), ((1, 2, 9), {**_POOL1, "dilation": (2,)}),
+           ((1, 2, 5, 6), {**_POOL, "stride": (2, 2), "padding": (1, 1), "ceil_mode": True})]  # fmt: skip
+_PAIRS = {"kernel": (2,), "stride": (1,), "padding": (0,), "dilation": (1,), "ceil_mode": False}
+_TIES = [(([[[1.0, 1.0, 0.0, 2.0, 2.0]]],), _PAIRS, "f", "Of equal elements in a window the first is taken."),
+         (([[[1.0, float("nan"), 0.0, 2.0]]],), _PAIRS, "f", "A window with nan in it gives nan.")]  # fmt: skip
+sample("max_pool", r.max_pool, distinct, kind="exact", cases=_POOLED, result=("promote", "int64"), given=_TIES)
+sample("max_pool_values", lambda x, **attrs: r.max_pool(x, **attrs)[0], distinct, kind="exact", cases=_POOLED, given=_TIES)
 
 
 def _put(y: object, indices: object, x_shape: tuple[int, ...], ndim: int) -> object:
@@ -89,6 +100,7 @@ _MEANS = [
     ((2, 3, 4, 5), _AVERAGE),
     ((2, 3, 4, 5), {**_AVERAGE, "count_include_pad": False}),
     ((2, 3, 4, 5), {**_AVERAGE, "divisor_override": 4}),
+    *[((1, 2, 5, 6), {**_AVERAGE, "stride": (2, 2), "ceil_mode": True, "count_include_pad": c}) for c in (True, False)],
 ]
 sample("avg_pool", r.avg_pool, real, kind="reduction", cases=_MEANS)
 sample("avg_pool_grad", lambda y, x_shape, **attrs: r.adjoint(lambda x: r.avg_pool(x, **attrs), x_shape, y), real, kind="reduction",

@@ -35,10 +35,18 @@ sample("sum_all", np.sum, kind="reduction", edges=[(), (0,)])
 sample("prod", over(np.prod), nonzero, kind="reduction", edges=EMPTY[:3],
        cases=[((4, 2), _ALL), ((7,), _ALL), ((3, 4), {"axis": (1,), "keepdims": True}),
        ((2, 3), {"axis": (0,), "keepdims": False})])  # fmt: skip
-sample("mean", over(np.mean), cases=CASES, edges=EMPTY, kind="reduction", dtypes="fc")
-sample("any", over(np.any), tied, cases=CASES, edges=EMPTY, kind="exact")
-sample("all", over(np.all), tied, cases=CASES, edges=EMPTY, kind="exact")
-sample("count_nonzero", over(np.count_nonzero), tied, cases=CASES, edges=EMPTY, kind="exact", result="int64")
+_HALVES = ("float16", "bfloat16")
+sample("mean", over(np.mean), cases=CASES, edges=EMPTY, kind="reduction", dtypes="fc",
+       given=[(([60000.0] * 4,), _ALL, _HALVES, "The sum of float16 overflows where the mean does not: add up in float32."),
+              (([1.0] * 4100,), _ALL, _HALVES,
+               "A sum in 16 bits stops where 1 is less than half an ulp of it: add up in float32.")])  # fmt: skip
+_NAN = float("nan")
+_TRUTH = "Whatever is not equal to 0 is true: nan, a fraction, a small number, an imaginary one."
+_TRUTHS = [(x, "f") for x in ([_NAN, 0.0], [_NAN, 1.0], [0.25, 0.0], [-0.0, 0.0])] + [([1j, 0j], "c")]
+_TRUTHS_GIVEN = [((x,), _ALL, kind, _TRUTH) for x, kind in _TRUTHS]
+sample("any", over(np.any), tied, cases=CASES, edges=EMPTY, kind="exact", given=_TRUTHS_GIVEN)
+sample("all", over(np.all), tied, cases=CASES, edges=EMPTY, kind="exact", given=_TRUTHS_GIVEN)
+sample("count_nonzero", over(np.count_nonzero), tied, cases=CASES, edges=EMPTY, kind="exact", result="int64", given=_TRUTHS_GIVEN)
 sample("amax", over(np.max), tied, cases=CASES, edges=FULL, kind="exact", values=EDGES, grad_domain=distinct)
 sample("amin", over(np.min), tied, cases=CASES, edges=FULL, kind="exact", values=EDGES, grad_domain=distinct)
 

@@ -26,7 +26,10 @@ _WAYS = [{"axis": 0, "descending": False}, {"axis": 0, "descending": True}]
 _ORDERS = [(s, a) for s in REDUCED for a in _WAYS] + [((2, 3, 4), {"axis": 2, "descending": False})]
 _ENDS = [((0,), _WAYS[0]), ((2, 0), {"axis": 1, "descending": False}), ((1,), _WAYS[0])]
 sample("argsort", order, tied, kind="exact", cases=_ORDERS, edges=_ENDS, values=EDGES)
-sample("sort", _sorted, tied, kind="exact", cases=_ORDERS, edges=_ENDS, values=EDGES, grad_domain=distinct)
+_EXACT = "Integers beyond 2**53 differ by less than float64 shows: compare them as integers."
+_LARGE = ("int64", "uint64")
+sample("sort", _sorted, tied, kind="exact", cases=_ORDERS, edges=_ENDS, values=EDGES, grad_domain=distinct,
+       given=[(([2**53 + 1, 2**53, 5],), _WAYS[0], _LARGE, _EXACT)])  # fmt: skip
 
 
 def _top(x: object, axis: int, count: int, largest: bool) -> object:
@@ -35,7 +38,7 @@ def _top(x: object, axis: int, count: int, largest: bool) -> object:
     return np.take_along_axis(x, at, axis), at  # type: ignore[arg-type]
 
 
-sample("topk", _top, distinct, kind="exact",
+sample("topk", _top, distinct, kind="exact", values=EDGES,
        cases=[((7,), {"axis": 0, "count": 3, "largest": True}), ((3, 6), {"axis": 1, "count": 2, "largest": False})])  # fmt: skip
 
 
@@ -45,7 +48,8 @@ def _search(row: object, values: object, side: str) -> object:
 
 _ascending = Domain("ascending", draw=lambda rng, shape, dtype, case: np.sort(rng.integers(0, 9, shape), -1))
 sample("searchsorted", _search, _ascending, real, kind="exact",
-       cases=[(((9,), (5,)), {"side": "left"}), (((9,), (2, 3)), {"side": "right"})])  # fmt: skip
+       cases=[(((9,), (5,)), {"side": "left"}), (((9,), (2, 3)), {"side": "right"})],
+       given=[(([2**53, 2**53 + 1, 2**53 + 2], [2**53 + 1]), {"side": "left"}, _LARGE, _EXACT)])  # fmt: skip
 
 # ---- scans ----
 _SCANS = [((4, 5), {"axis": 0}), ((4, 5), {"axis": 1}), ((37,), {"axis": 0}), ((2, 3, 4), {"axis": 1})]
@@ -62,7 +66,9 @@ def _log_running(x: object, axis: int) -> object:
     return np.asarray(np.log(np.cumsum(np.exp(np.asarray(x, LONG) - top), axis)) + top, np.float64)
 
 
-sample("logcumsumexp", _log_running, kind="smooth", dtypes="f", cases=_SCANS, edges=_EMPTY[:1])
+sample("logcumsumexp", _log_running, kind="smooth", dtypes="f", cases=_SCANS, edges=_EMPTY[:1],
+       given=[(([1000.0, 1001.0, -1000.0],), {"axis": 0}, "f", "exp overflows on a large operand: subtract the largest so far first.")])
+
 
 
 def _running(reaches: object) -> object:
@@ -78,8 +84,8 @@ def _running(reaches: object) -> object:
     return scan
 
 
-sample("cummax", _running(np.greater_equal), tied, kind="exact", cases=_SCANS, edges=_EMPTY[2:], grad_domain=distinct)
-sample("cummin", _running(np.less_equal), tied, kind="exact", cases=_SCANS, edges=_EMPTY[2:], grad_domain=distinct)
+sample("cummax", _running(np.greater_equal), tied, kind="exact", cases=_SCANS, values=EDGES, edges=_EMPTY[2:], grad_domain=distinct)
+sample("cummin", _running(np.less_equal), tied, kind="exact", cases=_SCANS, values=EDGES, edges=_EMPTY[2:], grad_domain=distinct)
 
 
 # ---- distinct elements: how many there are depends on the data ----

@@ -20,9 +20,13 @@ def _deviation(x: object, axis: object, correction: float, keepdims: bool) -> ob
     return np.std(x, axis=axis, ddof=correction, keepdims=keepdims)  # type: ignore[call-overload]
 
 
+_SQUARES = "The mean square less the squared mean cancels where the mean is large: subtract the mean before squaring."
+_SHIFTED = [(([3000.1, 3001.3, 3002.2, 3003.7],), {**_ALL, "correction": 1}, "f", _SQUARES)]
 _SPREADS = [(s, {**a, "correction": c}) for s in REDUCED for a in _AXES for c in (1, 0)]
-sample("var", _variance, real, kind="reduction", cases=_SPREADS, dtypes="fc", result="real_part")
-sample("std", _deviation, real, kind="reduction", cases=_SPREADS, dtypes="fc", result="real_part")
+sample("var", _variance, real, kind="reduction", cases=_SPREADS, dtypes="fc", result="real_part", given=_SHIFTED)
+sample("std", _deviation, real, kind="reduction", cases=_SPREADS, dtypes="fc", result="real_part", given=_SHIFTED)
+_INF = float("inf")
+_MAX = "exp overflows on a large operand: subtract the maximum first, but not where it is infinite, as inf - inf is nan."
 sample(
     "logsumexp",
     logsumexp,
@@ -31,6 +35,7 @@ sample(
     dtypes="f",
     cases=[(s, a) for s in REDUCED for a in _AXES],
     edges=[((), _ALL)],
+    given=[((x,), _ALL, "f", _MAX) for x in ([1000.0, 1001.0, -1000.0], [-1000.0, -1001.0], [-_INF, -_INF], [_INF, 0.0])],
 )
 
 
@@ -49,7 +54,8 @@ sample("norm", _norm, nonzero, kind="reduction", grad_domain=distinct, dtypes="f
 
 def _middle(x: object, ignore_nan: bool) -> object:
     flat = np.sort(np.ravel(x))  # type: ignore[call-overload]
-    return flat[(flat.size - 1) // 2]
+    # A sort puts nan last.
+    return flat[-1] if flat[-1] != flat[-1] else flat[(flat.size - 1) // 2]
 
 
 sample(
@@ -59,6 +65,7 @@ sample(
     kind="exact",
     cases=[((7,), {"ignore_nan": False}), ((3, 4), {"ignore_nan": False})],
     dtypes="uif",
+    given=[(([1.0, float("nan"), 3.0],), {"ignore_nan": False}, "f", "The median of elements of which one is nan is nan.")],
 )
 
 

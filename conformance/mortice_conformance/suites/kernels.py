@@ -28,15 +28,40 @@ def kernel(
     """Add the record of a required kernel: as `sample`, called on buffers."""
 
     def call(*tensors: Any, **attrs: Any) -> Any:
-        k = tensors[0]._device.backend
-        buffers = [t._data for t in tensors]
-        out = getattr(k, name)(buffers, **attrs) if variadic else getattr(k, name)(*buffers, **attrs)
-        return make(out, tensors[0]._device, k.dtype_of(out), Size(k.shape_of(out)))
+        return _pure(tensors[0]._device, name, [t._data for t in tensors], attrs, variadic)
 
     record.sample(name, reference, *domains, call=call, variant=variant, into=KERNELS, **options)
     # The kernel, not the op that happens to have its name.
     for made in KERNELS.values():
         made.op = made.op if made.op.startswith("kernel ") else f"kernel {made.op}"
+
+
+def _pure(device: Any, name: str, operands: list[Any], attrs: dict[str, Any], variadic: bool = False) -> Any:
+    """Call a kernel on buffers and numbers, make a tensor of the result, and see that no operand was written."""
+    k = device.backend
+    buffers = [(i, x) for i, x in enumerate(operands) if not isinstance(x, (bool, int, float, complex))]
+    before = [k.to_host(x).tobytes() for _, x in buffers]
+    out = getattr(k, name)(operands, **attrs) if variadic else getattr(k, name)(*operands, **attrs)
+    for (i, x), old in zip(buffers, before):
+        if k.to_host(x).tobytes() != old:
+            raise Failure(f"kernel {name} {k.dtype_of(x).name} {list(k.shape_of(x))}: it wrote over its operand {i}. Others still "
+                          "use that memory: a kernel writes its result into memory of its own.")  # fmt: skip
+    return make(out, device, k.dtype_of(out), Size(k.shape_of(out)))
+
+
+# What a failure of the written operands means most likely.
+_LARGE = ("int64", "uint64")
+_EXACT = "Integers beyond 2**53 are no float64: compute with integers."
+_HALVES = ("float16", "bfloat16")
+_SHORT = "A sum in 16 bits stops where 1 is less than half an ulp of it: add up in float32 and round the result."
+_QUADRANTS = "The principal value is asked for, in all four quadrants."
+_BOTH_PARTS = "Both parts of a complex number count."
+_NAN, _INF = float("nan"), float("inf")
+
+
+def _exact(*operands: Any, **attrs: Any) -> list[Any]:
+    """Return a call on integers that float64 would round."""
+    return [(operands, attrs, _LARGE, _EXACT)]
 
 
 def _unary(
@@ -53,17 +78,20 @@ def _binary(
 
 # ---- elementwise ----
 _unary("negative", np.negative, dtypes="uifc", kind="exact", zeros=True)
-_unary("abs", np.abs, dtypes="uifc", zeros=True, result="real_part")
+_unary("abs", np.abs, dtypes="uifc", zeros=True, result="real_part",
+       given=[(([3e30 + 4e30j, 3e-30 + 4e-30j],), {}, "c", "The squares overflow or vanish where the result does not: use hypot."),
+              *_exact([-(2**53) - 1, 2**53 + 1])])  # fmt: skip
 _unary("sign", lambda x: x if x.dtype.kind == "b" else np.sign(x), dtypes="buif", kind="exact")
 _unary("exp", np.exp)
-_unary("log", np.log, positive)
-_unary("sqrt", np.sqrt, positive, kind="arithmetic", zeros=True)
+_FOUR = [(([-3 + 4j, -3 - 4j, 3 - 4j, 3 + 4j],), {}, "c", _QUADRANTS)]
+_unary("log", np.log, positive, given=_FOUR)
+_unary("sqrt", np.sqrt, positive, kind="arithmetic", zeros=True, given=_FOUR)
 _unary("sin", np.sin)
 _unary("cos", np.cos)
 _unary("tanh", np.tanh)
 _unary("floor", np.floor, dtypes="f", kind="exact", zeros=True)
 _unary("isnan", np.isnan, dtypes="f", kind="exact", result="bool")
-_unary("logical_not", np.logical_not, dtypes="buifc", kind="exact", result="bool")
+_unary("logical_not", np.logical_not, dtypes="buifc", kind="exact", result="bool", given=[(([0j, 1j, 1 + 0j],), {}, "c", _BOTH_PARTS)])
 _unary("conj", np.conj, dtypes="c", kind="exact", values=())
 _unary("real", np.real, dtypes="c", kind="exact", values=(), result="real_part")
 _unary("imag", np.imag, dtypes="c", kind="exact", values=(), result="real_part")
@@ -72,22 +100,34 @@ _binary("add", np.add, dtypes="buifc", kind="arithmetic", zeros=True)
 _binary("subtract", np.subtract, kind="arithmetic", zeros=True)
 _binary("multiply", np.multiply, dtypes="buifc", kind="arithmetic", zeros=True)
 _binary("divide", np.divide, nonzero, dtypes="fc", kind="arithmetic", zeros=True)
-_binary("floor_divide", np.floor_divide, nonzero, dtypes="uif", values=(), kind="exact")
-_binary("remainder", np.remainder, nonzero, dtypes="uif", values=())
-_binary("pow", np.power, positive, real, dtypes="f", values=(0.5, 1.0, 2.0, 3.0))
-_binary("pow", np.power, positive, dtypes="ui", values=(), variant="integers")
+_ROUNDED = "The quotient was rounded up to a whole number before its floor was taken: (x - remainder(x, y)) / y is exact."
+_binary("floor_divide", np.floor_divide, nonzero, dtypes="uif", values=(), kind="exact",
+        given=[(([1.0, -1.0, 7.0], [0.1, -0.1, 0.7]), {}, "f", _ROUNDED), *_exact([2**53 + 1, 2**62 + 1], [1, 3]),
+               (([2**63 + 5], [2]), {}, ("uint64",), "Beyond 2**63 an unsigned number is not negative.")])  # fmt: skip
+_binary("remainder", np.remainder, nonzero, dtypes="uif", values=(),
+        given=[(([5.0, -5.0, 5.0, -5.0], [_INF, _INF, -_INF, -_INF]), {}, "f",
+                "Divided by infinity a finite number stays, or becomes that infinity where the signs differ."),
+               *_exact([2**53 + 1, 2**62 + 1], [2, 3])])  # fmt: skip
+_binary("pow", np.power, positive, real, dtypes="f", values=(0.5, 1.0, 2.0, 3.0),
+        given=[(([-2.0, -1.5, -2.0, -8.0], [3.0, 2.0, -1.0, 0.5]), {}, "f",
+                "A negative base has whole powers: exp(y * log(x)) is not enough. Others are nan.")])  # fmt: skip
+_binary("pow", np.power, positive, dtypes="ui", values=(), variant="integers", given=_exact([3, 7], [37, 20]))
 _binary("maximum", np.maximum, dtypes="uif", kind="exact")
 _binary("minimum", np.minimum, dtypes="uif", kind="exact")
-_binary("equal", np.equal, tied, dtypes="buifc", kind="exact", result="bool")
-_binary("less", np.less, tied, dtypes="uif", kind="exact", result="bool")
+_binary("equal", np.equal, tied, dtypes="buifc", kind="exact", result="bool",
+        given=[(([1 + 1j, 1 + 2j, 2 + 1j], [1 + 1j, 1 + 1j, 1 + 1j]), {}, "c", _BOTH_PARTS), *_exact([2**53], [2**53 + 1])])  # fmt: skip
+_binary("less", np.less, tied, dtypes="uif", kind="exact", result="bool", given=_exact([2**53], [2**53 + 1]))
 kernel("where", np.where, bools, real, real, dtypes="buifc", kind="exact",
-       shapes=[((2, 3),) * 3, ((3,), (2, 1), (2, 3))], edges=[((), (), ()), ((0,), (0,), (1,))])  # fmt: skip
+       shapes=[((2, 3),) * 3, ((3,), (2, 1), (2, 3))], edges=[((), (), ()), ((0,), (0,), (1,))],
+       given=[(([True, False, True, False], [1.0, _NAN, 2.0, _INF], [_NAN, 2.0, -_INF, 3.0]), {}, "f",
+               "What is not taken must leave no trace: cond * x + (1 - cond) * y lets nan and inf through.")])  # fmt: skip
 # ---- bits ----
 _binary("bitwise_and", np.bitwise_and, dtypes="bui", kind="exact")
 _binary("bitwise_or", np.bitwise_or, dtypes="bui", kind="exact")
 _binary("bitwise_xor", np.bitwise_xor, dtypes="bui", kind="exact")
-_binary("bitwise_left_shift", np.left_shift, real, shift, dtypes="ui", values=(), kind="exact")
-_binary("bitwise_right_shift", np.right_shift, real, shift, dtypes="ui", values=(), kind="exact")
+_binary("bitwise_left_shift", np.left_shift, real, shift, dtypes="ui", values=(), kind="exact", given=_exact([1, 3], [40, 61]))
+_binary("bitwise_right_shift", np.right_shift, real, shift, dtypes="ui", values=(), kind="exact",
+        given=_exact([2**62 + 2**40, 2**53 + 1], [40, 0]))  # fmt: skip
 
 # ---- reduction ----
 _AXES = [{}, {"axis": 0}, {"axis": 0, "keepdims": True}, {"axis": (0,)}, {"axis": None, "keepdims": True}]
@@ -104,28 +144,33 @@ def _keeping(fn: Any) -> Any:
 
 _EMPTY = [((0,), {}), ((2, 0), {"axis": 1}), ((2, 0), {"axis": 0}), ((), {})]
 _FULL = [((), {}), ((1,), {"axis": 0}), ((0, 2), {"axis": 1})]
-kernel("sum", _keeping(np.sum), dtypes="uifc", kind="reduction", cases=_reductions(REDUCED, _AXES), edges=_EMPTY)
-kernel(
-    "prod", _keeping(np.prod), dtypes="uifc", kind="reduction", cases=_reductions([(4, 2), (7,)], _AXES), edges=_EMPTY
-)
-kernel("max", np.max, dtypes="uif", kind="exact", cases=_reductions(REDUCED, _AXES), edges=_FULL, values=EDGES)
-kernel("min", np.min, dtypes="uif", kind="exact", cases=_reductions(REDUCED, _AXES), edges=_FULL, values=EDGES)
+kernel("sum", _keeping(np.sum), dtypes="uifc", kind="reduction", cases=_reductions(REDUCED, _AXES), edges=_EMPTY,
+       given=[(([1.0] * 4100,), {}, _HALVES, _SHORT), *_exact([2**53, 1])])  # fmt: skip
+kernel("prod", _keeping(np.prod), dtypes="uifc", kind="reduction", cases=_reductions([(4, 2), (7,)], _AXES), edges=_EMPTY,
+       given=_exact([2**27 + 1, 2**27 + 1]))  # fmt: skip
+kernel("max", np.max, dtypes="uif", kind="exact", cases=_reductions(REDUCED, _AXES), edges=_FULL, values=EDGES,
+       given=_exact([2**53, 2**53 + 1]))  # fmt: skip
+kernel("min", np.min, dtypes="uif", kind="exact", cases=_reductions(REDUCED, _AXES), edges=_FULL, values=EDGES,
+       given=_exact([2**53 + 2, 2**53 + 1]))  # fmt: skip
 _ONE = [{}, {"axis": 0}, {"axis": 0, "keepdims": True}, {"axis": -1}]
 kernel("argmax", np.argmax, tied, dtypes="uif", kind="exact", result="int64",
-       cases=[(s, a) for s in REDUCED for a in _ONE], edges=_FULL, values=EDGES)  # fmt: skip
+       cases=[(s, a) for s in REDUCED for a in _ONE], edges=_FULL, values=EDGES, given=_exact([2**53, 2**53 + 1]))  # fmt: skip
 kernel("cumulative_sum", lambda x, axis: np.cumsum(x, axis, dtype=x.dtype), dtypes="uifc", kind="reduction",
        cases=[((4, 5), {"axis": 0}), ((4, 5), {"axis": 1}), ((37,), {"axis": 0}), ((2, 3, 4), {"axis": -2})],
-       edges=[((0,), {"axis": 0}), ((2, 0), {"axis": 0}), ((1,), {"axis": 0})])  # fmt: skip
+       edges=[((0,), {"axis": 0}), ((2, 0), {"axis": 0}), ((1,), {"axis": 0})],
+       given=_exact([2**53, 1], axis=0))  # fmt: skip
 
 # ---- linear algebra and indexing ----
 kernel("matmul", np.matmul, dtypes="uifc", kind="matmul",
        shapes=[((3, 4), (4, 5)), ((7,), (7,)), ((3, 4), (4,)), ((4,), (4, 2)), ((2, 3, 4), (4, 5)), ((2, 1, 3, 4), (5, 4, 2)),
                ((33, 17), (17, 9))],
-       edges=[((0, 3), (3, 2)), ((2, 0), (0, 3)), ((0,), (0,)), ((0, 2, 3), (3, 2)), ((1, 1), (1, 1))])  # fmt: skip
+       edges=[((0, 3), (3, 2)), ((2, 0), (0, 3)), ((0,), (0,)), ((0, 2, 3), (3, 2)), ((1, 1), (1, 1))],
+       given=[(([[1.0] * 4100], [[1.0]] * 4100), {}, _HALVES, _SHORT), *_exact([[2**53, 1]], [[1], [1]])])  # fmt: skip
 kernel("take", np.take, real, indices_into(), dtypes="buifc", kind="exact",
        cases=[(((5, 3), (4,)), {"axis": 0}), (((5, 3), (7,)), {"axis": 1}), (((6,), (2,)), {"axis": 0}),
               (((2, 3, 4), (3,)), {"axis": -1})],
-       edges=[(((4, 2), (0,)), {"axis": 0}), (((3, 0), (2,)), {"axis": 0})])  # fmt: skip
+       edges=[(((4, 2), (0,)), {"axis": 0}), (((3, 0), (2,)), {"axis": 0})],
+       given=_exact([2**53 + 1, 2**62 + 1], [1, 0], axis=0))  # fmt: skip
 kernel("take_along_axis", np.take_along_axis, real, indices_into(), dtypes="buifc", kind="exact",
        cases=[(((5, 3), (4, 3)), {"axis": 0}), (((5, 3), (5, 1)), {"axis": 1}), (((6,), (9,)), {"axis": 0}),
               (((2, 3, 4), (2, 3, 4)), {"axis": -1})],
@@ -144,7 +189,7 @@ def _scatter_add(x: Any, indices: Any, values: Any, axis: int) -> Any:
 kernel("scatter_add", _scatter_add, real, indices_into(), real, dtypes="buifc", kind="reduction",
        cases=[(((5, 3), (4, 3), (4, 3)), {"axis": 0}), (((5, 3), (2, 7), (2, 7)), {"axis": 1}),
               (((6,), (40,), (40,)), {"axis": 0}), (((2, 3, 4), (2, 3, 6), (2, 3, 6)), {"axis": -1})],
-       edges=[(((4,), (0,), (0,)), {"axis": 0})])  # fmt: skip
+       edges=[(((4,), (0,), (0,)), {"axis": 0})], given=_exact([2**53, 0], [0, 1], [1, 2**53 + 1], axis=0))  # fmt: skip
 
 
 def _argsort(x: Any, axis: int, descending: bool = False) -> Any:
@@ -157,7 +202,7 @@ def _argsort(x: Any, axis: int, descending: bool = False) -> Any:
 _UP_DOWN = [{"axis": -1}, {"axis": 0}, {"axis": 0, "descending": True}]
 kernel("argsort", _argsort, tied, dtypes="buif", kind="exact", result="int64",
        cases=[(s, a) for s in REDUCED for a in _UP_DOWN], values=EDGES,
-       edges=[((0,), {"axis": 0}), ((2, 0), {"axis": 1}), ((1,), {"axis": 0})])  # fmt: skip
+       edges=[((0,), {"axis": 0}), ((2, 0), {"axis": 1}), ((1,), {"axis": 0})], given=_exact([2**53 + 1, 2**53], axis=0))  # fmt: skip
 
 # ---- movement ----
 kernel("copy", np.array, dtypes="buifc", kind="exact", shapes=UNARY, edges=UNARY_EDGES)
@@ -227,30 +272,48 @@ def check_values_and_shapes(subject: Subject, sample: Sample) -> None:
 
 @suite("kernel", 1, each=list(KERNELS.values()), to=_named)
 def check_operands(subject: Subject, sample: Sample) -> None:
-    """Take operands of any memory order, leave them alone, and repeat the result bit by bit."""
+    """Take operands of any memory order, give results memory of their own, and repeat them bit by bit."""
     dtype = representative(sample, subject.available)
     if dtype is None:
         raise Skip("the device has none of its dtypes")
     check_layouts(subject, sample, dtype)
     check_deterministic(subject, sample, dtype)
-    for case in sample.cases:
-        _check_pure(subject, sample, case, dtype)
+    _check_repeated(subject, sample, dtype)
+    if subject.backend.mutable and sample.id not in _VIEWS:
+        for case in (*sample.cases, *sample.edges):
+            _check_own_memory(subject, sample, case, dtype)
 
 
-def _check_pure(subject: Subject, sample: Sample, case: Case, dtype: DType) -> None:
+# Whose results may be a part of the operand.
+_VIEWS = ("reshape", "permute_dims", "broadcast_to", "getitem", "real", "imag")
+
+
+def _check_repeated(subject: Subject, sample: Sample, dtype: DType) -> None:
+    """Read operands in which one row stands for all, without memory for each."""
+    case = sample.cases[0]
+    own = sample.operand_dtypes(case, dtype)
+    first = [a[:1] if a.ndim else a for a in sample.draw(case, dtype)]
+    arrays = [np.broadcast_to(a, s) for a, s in zip(first, case.shapes)]
+    tensors = [subject.tensor(a, d).expand(*s) for a, d, s in zip(first, own, case.shapes)]
+    laid = Case(case.shapes, case.attrs, f"{case} broadcast along the first axis")
+    subject.compare(sample, laid, dtype, sample.apply(tensors, case.attrs), sample.expected(case, arrays, dtype), arrays)
+
+
+def _check_own_memory(subject: Subject, sample: Sample, case: Case, dtype: DType) -> None:
     _, tensors = subject.operands(sample, case, dtype)
     before = [subject.bits(t) for t in tensors]
-    sample.apply(tensors, case.attrs)
+    for t in sample.apply(tensors, case.attrs):
+        subject.backend.setitem(t._data, (Ellipsis,), 1)
     for i, (t, old) in enumerate(zip(tensors, before)):
         if subject.bits(t) != old:
-            raise Failure(f"kernel {sample.id} {case}: operand {i} was changed.")
+            raise Failure(f"kernel {sample.id} {dtype.name} {case}: a write to its result changed operand {i}: they share memory. Return "
+                          "a copy where there is nothing to compute.")  # fmt: skip
 
 
 @suite("kernel", 1, each=_NUMBERS)
 def check_numbers(subject: Subject, name: str) -> None:
     """Take a Python number as either operand; it has the other operand's dtype."""
     sample = KERNELS[name]
-    k = subject.backend
     for dtype in sample.dtypes(subject.available):
         if dtype.kind == "b":
             continue
@@ -265,8 +328,7 @@ def check_numbers(subject: Subject, name: str) -> None:
             arrays = [other, array] if numbers_first else [array, other]
             if name == "where":
                 pair, arrays = (mask._data, *pair), [truth, *arrays]
-            out = getattr(k, name)(*pair)
-            t = make(out, subject.device, k.dtype_of(out), Size(k.shape_of(out)))
+            t = _pure(subject.device, name, list(pair), {})
             label = f"with the number {number} {'first' if numbers_first else 'second'}"
             case = Case(((2, 3),) * len(arrays), {}, label)
             want = sample.expected(case, arrays, dtype)

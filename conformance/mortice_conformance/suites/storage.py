@@ -125,6 +125,39 @@ def check_cast(subject: Subject, name: str) -> None:
         same(subject, f"cast {name} to {target.name}", t, rounded(want, target))
 
 
+# What is lost where a cast goes by way of another dtype: (from, to, values, why).
+_BY_TRUTH = "A bool says whether a number is not equal to 0: nan, a fraction, 256 and an imaginary number are not."
+_WRAPS = "Integers that do not fit wrap around, and exactly: not by way of floats, nor cut at the ends."
+_NEAREST = "An integer that a float does not hold is rounded to the nearest."
+_CASTS: list[tuple[str, str, list[Any], str]] = [
+    *[(f, "bool", [0.0, -0.0, 0.25, float("nan"), float("inf")], _BY_TRUTH) for f in ("float16", "bfloat16", "float32", "float64")],
+    *[(c, "bool", [0j, 1j, -0.5 + 0j], _BY_TRUTH) for c in ("complex64", "complex128")],
+    *[(i, "bool", [0, 256, -(2**8)], _BY_TRUTH) for i in ("int16", "int32", "int64")],
+    ("int64", "bool", [2**32, 2**53, 0], _BY_TRUTH), ("int64", "int8", [300, -129, 2**40 + 5], _WRAPS),
+    ("int64", "uint8", [-1, 263], _WRAPS), ("int64", "int32", [2**40 + 5, -(2**31) - 1], _WRAPS),
+    ("int64", "uint64", [-1, 2**53 + 1], _WRAPS), ("uint64", "int64", [2**63 + 1, 2**53 + 1], _WRAPS),
+    ("int8", "uint16", [-1, -128], _WRAPS), ("uint8", "int8", [200, 255], _WRAPS), ("int32", "uint8", [-1, 256], _WRAPS),
+    ("int64", "float32", [2**24 + 1, 2**24 + 3, -(2**40) - 1], _NEAREST), ("int32", "float32", [2**24 + 1, 2**24 + 3], _NEAREST),
+    ("int64", "float64", [2**53 + 1, 2**53 + 3], _NEAREST), ("uint64", "float64", [2**64 - 1, 2**63 + 2**11], _NEAREST),
+    ("uint64", "float32", [2**64 - 1, 2**63 + 2**40], _NEAREST),
+]  # fmt: skip
+
+
+@suite("storage", 0, each=[n for n in NAMES if any(start == n for start, *_ in _CASTS)])
+def check_cast_ends(subject: Subject, name: str) -> None:
+    """Cast what a way round loses: large and negative integers, and the truth of all but 0."""
+    d = dtype_here(subject, name)
+    known = {t.name: t for t in subject.available}
+    found = [(known[to], values, why) for start, to, values, why in _CASTS if start == name and to in known]
+    for target, values, why in found:
+        source = np.array(values, native(d))
+        got = subject.tensor(source, d).to(target)
+        try:
+            same(subject, f"cast {name} {values} to {target.name}", got, source.astype(native(target)))
+        except Failure as failure:
+            raise Failure(f"{failure} {why}") from None
+
+
 @suite("storage", 0)
 def check_item(subject: Subject) -> None:
     """Give Python numbers of the right kind."""

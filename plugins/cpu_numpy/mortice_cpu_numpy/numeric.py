@@ -61,14 +61,15 @@ def _ordered(x: Any) -> Any:
 
 def _running(x: Any, axis: int, accumulate: Any) -> tuple[Any, Any]:
     """Return the extreme so far and its last position; NumPy's has no positions."""
+    dtype, x = x.dtype, _ordered(x)
     values = accumulate(x, axis)
     hit = x == values
-    if x.dtype.kind == "f" or x.dtype == BFLOAT16:
+    if x.dtype.kind == "f":
         hit |= np.isnan(x)
     shape = [1] * x.ndim
     shape[axis] = x.shape[axis]
     places = np.arange(x.shape[axis]).reshape(shape)
-    return values, np.maximum.accumulate(np.where(hit, places, 0), axis)
+    return values.astype(dtype, copy=False), np.maximum.accumulate(np.where(hit, places, 0), axis)
 
 
 _logaddexp, _running_logaddexp = quiet2(np.logaddexp), quiet(np.logaddexp.accumulate)
