@@ -6,8 +6,9 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-import mortice as mt
 import pytest
+
+import mortice as mt
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 DTYPES = ("uint8", "int8", "int16", "int32", "int64", "bool", "float32", "float64")
