@@ -103,7 +103,7 @@ def smooth_l1_loss(
 
 def _check_floats(name: str, *inputs: Any) -> None:
     for x in inputs:
-        if not x.is_floating_point():
+        if x.dtype.kind != "f":
             raise RuntimeError(f"{name}: result type Float can't be cast to the desired output type {x.dtype.name}. Use .float().")
 
 
