@@ -268,10 +268,7 @@ def conv1d(
 def conv2d(
     input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Any:
-    """Correlate (N, C, H, W) or (C, H, W) with filters (O, C / groups, KH, KW); padding may be "same" or "valid".
-
-    Differs from torch: results lie row by row in memory, also where the operands have channels last.
-    """
+    """Correlate (N, C, H, W) or (C, H, W) with filters (O, C / groups, KH, KW); padding may be "same" or "valid"."""
     return _convolve(2, input, weight, bias, stride, padding, dilation, groups)
 
 
