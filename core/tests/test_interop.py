@@ -568,3 +568,16 @@ def test_under_no_grad_a_parameter_is_an_array_as_it_is() -> None:
         assert w.numpy().tolist() == np.asarray(w).tolist() == [1, 1]
         w.numpy()[0] = 5
     assert w.tolist() == [5, 1]
+
+
+@pytest.mark.parametrize("convert", [float, complex, math.sqrt])
+def test_making_a_number_of_what_has_a_gradient_warns_once(convert, monkeypatch):
+    from mortice.methods import host
+
+    monkeypatch.setattr(host, "_unwarned", [True])
+    x = mt.tensor(4.0, requires_grad=True)
+    convert(x.detach())
+    int(x), bool(x), x.item(), x.tolist(), f"{x:.1f}"
+    with pytest.warns(UserWarning, match="Converting a tensor with requires_grad=True to a scalar may lead to unexpected"):
+        convert(x)
+    convert(x)

@@ -42,6 +42,11 @@ DRAWN: dict[str, tuple[Callable[[], Any], Any]] = {
     "Geometric": (lambda: mt.distributions.Geometric(mt.tensor([0.1, 0.2, 0.9])).sample(), [1.0, 9.0, 0.0]),
     "VonMises": (lambda: mt.distributions.VonMises(mt.zeros(3), mt.tensor([0.5, 2.0, 9.0])).sample(), [
         1.5918446779251099, 0.30105358362197876, 0.21127696335315704]),
+    "Wishart": (lambda: mt.distributions.Wishart(mt.tensor([4.0, 5.0]), mt.tensor([[2.0, 0.3], [0.3, 1.0]])).sample((2,)), [
+        [[[4.150622844696045, -1.3602516651153564], [-1.3602516651153564, 1.3599238395690918]],
+         [[11.580558776855469, 5.582357883453369], [5.582357883453369, 4.596672534942627]]],
+        [[[0.8109277486801147, -0.22964705526828766], [-0.22964705526828766, 1.3280131816864014]],
+         [[7.532439708709717, 4.389510154724121], [4.389510154724121, 9.166573524475098]]]]),
     "dropout": (lambda: mt.nn.functional.dropout(mt.ones(6), 0.5), [0.0, 2.0, 2.0, 2.0, 2.0, 0.0]),
     "Linear": (lambda: mt.nn.Linear(2, 2).weight.detach(), [
         [0.46704667806625366, -0.5287590026855469], [0.5762491226196289, 0.4524451494216919]]),
@@ -62,6 +67,12 @@ def test_draws_are_pytorchs(name: str) -> None:
     mt.manual_seed(5)
     drawn = draw()
     mt.testing.assert_close(drawn, mt.tensor(expected, dtype=drawn.dtype), rtol=2e-6, atol=1e-6)
+
+
+def test_gamma_in_double_precision_has_pytorchs_constant() -> None:
+    mt.manual_seed(5)
+    drawn = mt._standard_gamma(mt.tensor([2.5, 0.3], dtype=mt.float64))
+    assert drawn.tolist() == pytest.approx([1.5262276735741198, 0.13767885549193956], rel=1e-14)
 
 
 def test_counts_of_what_is_no_rate_or_probability() -> None:

@@ -162,3 +162,20 @@ def test_the_condition_of_a_singular_matrix_among_others_is_infinite(p):
     x[1, 2, 2] = 0
     first, singular, last = mt.linalg.cond(x, p).tolist()
     assert singular == math.inf and first == last == pytest.approx({"fro": 3, "nuc": 9}.get(p, 1))
+
+
+@pytest.mark.parametrize("name", ["svd", "eigh", "eig"])
+@pytest.mark.parametrize("again", [False, True])
+def test_a_loss_that_depends_on_the_phases_of_complex_vectors_is_refused(name, again):
+    mt.manual_seed(0)
+    x = mt.randn(2, 3, 3, dtype=mt.complex128)
+    x = (x + x.mH).requires_grad_()
+    made = getattr(mt.linalg, name)(x)
+    vectors = made[0 if name == "svd" else 1]
+    with pytest.raises(RuntimeError, match=r"backward: The .* specified up to multiplication by e\^{i phi}"):
+        mt.autograd.grad(vectors.real.sum(), x, create_graph=again, retain_graph=True)
+    (grad,) = mt.autograd.grad((vectors * 1).abs().pow(3).sum(), x, create_graph=again, retain_graph=True)
+    assert mt.isfinite(grad.abs()).all()
+    mt.autograd.grad(vectors.real.sum() * 1e-4, x, retain_graph=True)  # within the tolerance
+    if name == "svd":  # the phases of both sides cancel
+        mt.autograd.grad((made[0] @ made[2]).real.sum(), x)

@@ -138,7 +138,8 @@ def test_bessel_gradients_to_second_order(fn):
 def test_gradients_at_zero_are_the_limits(fn):
     x = mt.zeros(1, dtype=mt.float64, requires_grad=True)
     fn(x).backward()
-    assert x.grad.item() == pytest.approx(0.0 if fn is S.spherical_bessel_j0 else 0.5, rel=1e-15)
+    # By ==: where `mortice.overrides` has come in between, others stand for the functions, which equal them.
+    assert x.grad.item() == pytest.approx(0.0 if fn == S.spherical_bessel_j0 else 0.5, rel=1e-15)
 
 
 def test_incomplete_gamma_gradients_reach_the_second_argument_alone():

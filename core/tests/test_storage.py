@@ -185,6 +185,8 @@ def test_view_shows_the_same_bytes(device):
 
 
 KEEPING = {
+    "conv2d": lambda x: F.conv2d(x, mt.ones(4, 4, 2, 2).double(), mt.ones(4).double(), groups=2),
+    "conv_transpose2d": lambda x: F.conv_transpose2d(x, mt.ones(8, 4, 2, 2).double()),
     "max_pool2d": lambda x: F.max_pool2d(x, 3, 2, 1), "positions": lambda x: F.max_pool2d(x, 2, return_indices=True)[1].double(),
     "avg_pool2d": lambda x: F.avg_pool2d(x, 2), "adaptive_avg_pool2d": lambda x: F.adaptive_avg_pool2d(x, (3, 2)),
     "adaptive_max_pool2d": lambda x: F.adaptive_max_pool2d(x, 3), "max_unpool2d": lambda x: F.max_unpool2d(
@@ -209,6 +211,24 @@ def test_results_have_their_channels_last_where_the_operand_has(name):
         expected.square().sum().backward()
         got.square().sum().backward()
         mt.testing.assert_close(y.grad, x.grad)
+
+
+def test_filters_with_channels_last_give_results_that_have_them_last():
+    x, w = mt.randn(2, 8, 8, 6), mt.randn(4, 8, 3, 3)
+    found = F.conv2d(x, w.to(memory_format=mt.channels_last))
+    assert found.stride() == (96, 1, 16, 4) and found.tolist() == F.conv2d(x, w).tolist()
+    turned = F.conv_transpose2d(x, mt.ones(8, 4, 3, 3).to(memory_format=mt.channels_last))
+    assert turned.is_contiguous(memory_format=mt.channels_last)
+
+
+def test_results_of_what_has_gaps_or_repeats_lie_in_the_order_of_its_dims():
+    gaps = mt.arange(24.0).reshape(8, 3)[::2].t()
+    deep = mt.arange(48.0).reshape(2, 6, 4)[:, ::2].permute(2, 0, 1)
+    for found in (gaps.exp(), gaps + 1, gaps.clone(), gaps.double(), mt.empty_like(gaps), mt.ones(3, 1).expand(3, 4) + gaps):
+        assert found.stride() == (1, 3)
+    assert (gaps + 1).tolist() == (gaps.contiguous() + 1).tolist() and mt.zeros_like(deep).stride() == (1, 12, 4)
+    assert (deep * 2).stride() == (1, 12, 4) and (deep * 2).tolist() == (deep.contiguous() * 2).tolist()
+    assert mt.ones(4).expand(3, 4).exp().stride() == mt.ones(3, 1).expand(3, 4).clone().stride() == (4, 1)
 
 
 def test_what_is_joined_with_row_major_memory_is_row_major():

@@ -27,7 +27,7 @@ sample("getitem", _read, call=_read, kind="exact", cases=[((4, 5), {"key": key})
                 "invalid index of a 0-dim tensor. Use `tensor.item()` to convert it to a number."),
                (lambda: mt.ones(3)[..., ...], "an index can only have a single ellipsis ('...')."),
                (lambda: mt.ones(3)[mt.tensor([0.5])],
-                "tensors used as indices must be integer or bool tensors; got mortice.float32.")])  # fmt: skip
+                "tensors used as indices must be long, int, byte or bool tensors; got mortice.float32. Use .long().")])  # fmt: skip
 
 
 def _write(x: object, value: object, key: object) -> object:

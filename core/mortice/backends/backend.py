@@ -61,7 +61,7 @@ def channels_last(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def _keeping_format(op: Any, kernel: Any, backend: Any) -> Any:
-    """Return the kernel with results whose channels are last in memory where those of the first operand are."""
+    """Return the kernel with results whose channels are last in memory where those of one of the first two operands are."""
 
     def last(x: Any, ndim: int) -> Any:
         if len(backend.shape_of(x)) != ndim:
@@ -69,16 +69,16 @@ def _keeping_format(op: Any, kernel: Any, backend: Any) -> Any:
         lying = backend.contiguous(backend.permute_dims(x, (0, *range(2, ndim), 1)))
         return backend.permute_dims(lying, (0, ndim - 1, *range(1, ndim - 1)))
 
-    def kept(x: Any, *operands: Any, **attrs: Any) -> Any:
-        out = kernel(x, *operands, **attrs)
-        shape = backend.shape_of(x)
-        ndim = len(shape)
-        if not 4 <= ndim <= op.keeps_format or backend.is_contiguous(x):
-            return out
-        strides = backend.strides_of(x)
-        if strides is None or not channels_last(shape, strides):
-            return out
-        return tuple([last(o, ndim) for o in out]) if type(out) is tuple else last(out, ndim)
+    def kept(*operands: Any, **attrs: Any) -> Any:
+        out = kernel(*operands, **attrs)
+        for x in operands[:2]:
+            ndim = 0 if x is None else len(shape := backend.shape_of(x))
+            if not 4 <= ndim <= op.keeps_format or backend.is_contiguous(x):
+                continue
+            strides = backend.strides_of(x)
+            if strides is not None and channels_last(shape, strides):
+                return tuple([last(o, ndim) for o in out]) if type(out) is tuple else last(out, ndim)
+        return out
 
     return kept
 

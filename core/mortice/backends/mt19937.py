@@ -163,7 +163,7 @@ class MT19937:
         power = 0.0
         if a < 1:
             power, a = math.log(1 - self._one_uniform()) / a, a + 1
-        d = a - 1 / 3
+        d = a - 0.3333333432674408  # PyTorch's third is a float's, in double precision too
         c = 1 / math.sqrt(9 * d)
         while True:
             x = self._one_normal()

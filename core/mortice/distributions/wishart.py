@@ -116,12 +116,29 @@ class Wishart(ExponentialFamily):
         return self.df[..., None, None] * (v.pow(2) + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))
 
     def rsample(self, sample_shape: Any = (), max_try_correction: int | None = None) -> Any:
+        """Draw; as PyTorch does, again what came out well at first, and then what is singular."""
+        made = self._bartlett(sample_shape)
+        again = self._of_sample(self.support.check(made))
+        for _ in range(10 if max_try_correction is None else max_try_correction):
+            if not again.any():
+                break
+            made[again] = anew = self._bartlett(again[again].shape)
+            again[again.clone()] = self._of_sample(~self.support.check(anew))
+        return made
+
+    def _of_sample(self, truths: Any) -> Any:
+        return truths.flatten(-len(self._batch_shape)).any(-1) if self._batch_shape else truths
+
+    def _bartlett(self, sample_shape: Any) -> Any:
         """Draw by Bartlett's decomposition: the factor of a draw is that of the scale times a standard one."""
-        shape = self._extended_shape(sample_shape)
         scale = self._unbroadcasted_scale_tril
-        diagonal = self._gamma.rsample(sample_shape).clamp(min=mortice.finfo(scale.dtype).tiny).sqrt()
-        below = mortice.randn(shape, dtype=scale.dtype, device=scale.device).tril(-1)
-        factor = scale @ (below + diagonal.diag_embed())
+        size = self._event_shape[-1]
+        diagonal = self._gamma.rsample(sample_shape).sqrt().clamp(min=mortice.finfo(scale.dtype).eps)
+        standard = diagonal.diag_embed()
+        shape = (*sample_shape, *self._batch_shape, size * (size - 1) // 2)
+        below = mortice.randn(shape, dtype=scale.dtype, device=scale.device)
+        standard[(..., *mortice.tril_indices(size, size, -1))] = below
+        factor = scale @ standard
         return factor @ factor.mT
 
     def log_prob(self, value: Any) -> Any:

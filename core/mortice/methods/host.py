@@ -16,6 +16,19 @@ else:
     mapped = family("ops.mapped")
 
 
+_unwarned = [True]  # until a program has been told once, as PyTorch tells it
+
+
+def _warn() -> None:
+    import warnings
+
+    _unwarned.clear()
+    warnings.warn(
+        "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+        "Consider using tensor.detach() first.", UserWarning, stacklevel=3,
+    )  # fmt: skip
+
+
 class HostValues(TensorBase):
     """Values as Python has them."""
 
@@ -59,9 +72,13 @@ class HostValues(TensorBase):
         return int(self._real("int"))
 
     def __float__(self) -> float:
+        if self._rg and _unwarned:
+            _warn()
         return float(self._real("float"))
 
     def __complex__(self) -> complex:
+        if self._rg and _unwarned:
+            _warn()
         return complex(self._scalar())
 
     def __index__(self) -> int:

@@ -33,6 +33,22 @@ def _mask_divide(k: Any, x: Any, by: Any) -> Any:
     return k.where(nothing, 0, k.divide(x, k.where(nothing, 1, by)))
 
 
+def _check_phases(k: Any, name: str, vectors: str, x: Any, y: Any = None) -> None:
+    """Refuse a loss that depends on the phases of complex vectors, which are any: where it does not, imag(x) is -imag(y)."""
+    if k is TENSOR_KERNELS:
+        k, x, y = x._device.backend, x._data, y._data if y is not None else None
+    if not k.has_values or hasattr(k, "inner"):  # inside a transform of `func` there is nothing to read yet
+        return
+    x = k.imag(x)
+    y = k.imag(y) if y is not None else k.multiply(x, 0.0)
+    close = k.less_equal(k.abs(k.add(x, y)), k.add(k.multiply(k.abs(y), 1e-2), 1e-2))  # PyTorch's tolerance
+    if not k.item(k.all(close)):
+        raise RuntimeError(
+            f"{name}: The {vectors} in the complex case are specified up to multiplication by e^{{i phi}}. The specified "
+            "loss function depends on this phase term, making it ill-defined. Use what no phase changes, such as abs()."
+        )
+
+
 def _gaps(k: Any, s: Any) -> Any:
     """Return the differences s_j - s_i, with 1 on the diagonal."""
     gaps = k.subtract(k.expand_dims(s, -2), k.expand_dims(s, -1))
@@ -348,6 +364,8 @@ def _eigh_back(k: Any, g: Any, values: Any, vectors: Any, upper: bool) -> Any:
     n = k.shape_of(values)[-1]
     on = k.equal(eye(k, values, n), 1)
     inner = k.matmul(turned, g_vectors)
+    if d.is_complex:
+        _check_phases(k, "linalg_eigh_backward", "eigenvectors", diagonal(k, inner))
     # Vectors only turn: what is left of their gradient gives a Hermitian one, as in PyTorch.
     inner = k.multiply(k.where(on, 0, k.subtract(inner, adjoint(k, inner))), 0.5)
     inner = _mask_divide(k, inner, k.astype(_gaps(k, values), d))
@@ -374,6 +392,7 @@ def _eig_back(k: Any, g: Any, x: Any, values: Any, vectors: Any) -> Any:
     n = k.shape_of(values)[-1]
     on = k.equal(k.real(eye(k, values, n)), 1)
     inner = k.matmul(turned, g_vectors)
+    _check_phases(k, "linalg_eig_backward", "eigenvectors", diagonal(k, inner))
     along = k.astype(k.real(diagonal(k, inner)), d)
     inner = k.subtract(inner, k.matmul(turned, k.multiply(vectors, k.expand_dims(along, -2))))
     inner = _mask_divide(k, k.where(on, 0, inner), k.conj(_gaps(k, values)))
@@ -424,6 +443,7 @@ def _svd_back(k: Any, g: Any, u: Any, s: Any, vh: Any, x_shape: Any, full_matric
     )
     inner = k.add(inner, k.astype(_embed(k, g_s), d))
     if d.is_complex:
+        _check_phases(k, "svd_backward", "singular vectors", diagonal(k, u_part), diagonal(k, v_part))
         phase = _mask_divide(k, diagonal(k, u_skew), k.multiply(wide, 2))
         inner = k.add(inner, _embed(k, phase))
     if m > size:

@@ -127,13 +127,13 @@ def _same_dtype(name: str, x: Any, y: Any, what: str = "src") -> None:
         raise DTypeError(f"{name}(): Expected self.dtype to be equal to {what}.dtype; got {x.dtype} and {y.dtype}.")
 
 
-def _long(name: str, index: Any, *others: Any) -> Any:
+def _long(name: str, index: Any, *others: Any, error: Any = DTypeError) -> Any:
     if not isinstance(index, TensorBase):
         raise no_tensor(name, "index", index)
     if not prod(index.shape) and name in ("gather", "scatter", "scatter_add", "scatter_reduce"):
         return cast(index, int64)
     if index.dtype not in others and index.dtype is not int64:
-        raise DTypeError(f"{name}(): Expected dtype int64 for index; got {index.dtype}.")
+        raise error(f"{name}(): Expected dtype int64 for index; got {index.dtype}.")
     return index if index.dtype is int64 else cast(index, int64)
 
 
@@ -306,7 +306,7 @@ def _like(made: Any, input: Any) -> Any:
 def _vector(name: str, x: Any, dim: int, index: Any, source: Any) -> tuple[int, Any, Any, Any]:
     """Check the arguments of index_add and its kin; return the axis and x, index, source with 0-d ones lifted."""
     axis = check_dim(name, dim, len(x.shape))
-    index = _long(name, index, int32)
+    index = _long(name, index) if name == "index_copy" else _long(name, index, int32)
     if len(index.shape) > 1:
         raise IndexError(f"{name}: Index is supposed to be a vector, but got dim: {len(index.shape)}.")
     _call.check_device(_take.op, x, index)
@@ -405,7 +405,7 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
 
 def _filled(input: Any, dim: int, index: Any, value: Any) -> tuple[int, Any, Any, Any]:
     axis = check_dim("index_fill", dim, len(input.shape))
-    index = _long("index_fill", index, int32)
+    index = _long("index_fill", index, error=IndexError)
     if len(index.shape) > 1:
         raise IndexError("index_fill_(): Index is supposed to be a vector.")
     value = _value_tensor("index_fill", input, value)
@@ -482,11 +482,11 @@ def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
 @numpy_names
 def take_along_dim(input: Any, indices: Any, dim: int | None = None, *, out: Any = None) -> Any:
     """Read, for each index, the element at that place along a dim; the other dims broadcast."""
-    if indices.dtype is not int64:
+    if indices.dtype is not int64 and (dim is not None or indices.dtype is not int32):
         raise DTypeError(f"take_along_dim(): dtype of indices should be Long but got {indices.dtype}")
     _call.check_device(_take.op, input, indices)
     if dim is None:
-        made = gather(reshape(input, -1), 0, check_range("take_along_dim", reshape(indices, -1), prod(input.shape), 0))
+        made = gather(reshape(input, -1), 0, check_range("take_along_dim", cast(reshape(indices, -1), int64), prod(input.shape), 0))
     else:
         if len(input.shape) != len(indices.shape):
             raise ShapeError(

@@ -6,7 +6,7 @@ import operator
 import warnings
 from typing import Any
 
-from mortice.dtype import bool_, int64, uint8
+from mortice.dtype import bool_, int32, int64, uint8
 from mortice.errors import ShapeError
 from mortice.op import op
 from mortice.ops.data import range_of
@@ -184,11 +184,11 @@ def expand_key(x: Any, key: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
                 warnings.warn("indexing with dtype uint8 is now deprecated, please use a dtype bool instead.", stacklevel=4)
             out.append(k)
             used += len(k.shape)
-        elif k.dtype.kind in "iu":
+        elif k.dtype in (int64, int32) or (k.dtype.kind in "iu" and not k.shape):  # a number may come in any integer dtype
             out.append(k)
             used += 1
         else:
-            raise IndexError(f"tensors used as indices must be integer or bool tensors; got {k.dtype}.")
+            raise IndexError(f"tensors used as indices must be long, int, byte or bool tensors; got {k.dtype}. Use .long().")
     if Ellipsis in [k for k in out if not isinstance(k, TensorBase)]:
         at = next(i for i, k in enumerate(out) if k is Ellipsis)
         out[at : at + 1] = [slice(None)] * (len(x.shape) - used)
@@ -211,7 +211,8 @@ def _constant(x: Any, value: Any, dtype: Any) -> Any:
     from mortice.ops.data import tensor
 
     made = tensor(value, dtype=dtype, device=x._device)
-    return cast(made, int64) if made.dtype.kind == "f" and not prod(made.shape) else made
+    counted = made.dtype.kind == "i" or (made.dtype.kind == "u" and made.dtype is not uint8)  # a uint8 is a mask
+    return cast(made, int64) if counted or (made.dtype.kind == "f" and not prod(made.shape)) else made
 
 
 def positions(x: Any, mask: Any, dim: int) -> list[Any]:

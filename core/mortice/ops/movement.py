@@ -613,12 +613,23 @@ def format_of(x: Any) -> Any:
 
 
 def dense_order(x: Any) -> tuple[int, ...] | None:
-    """Return the dims as they lie in memory, the outermost first; None where that is row-major, or has gaps or overlaps."""
+    """Return the dims as they lie in memory, the outermost first, for a result without gaps; None where it is row-major."""
     if _is_row_major(x):
         return None
-    strides = layout(x)
-    order = tuple(sorted(range(len(strides)), key=lambda d: -strides[d]))
-    return order if _row_major([x.shape[d] for d in order], [strides[d] for d in order]) else None
+    shape, strides = x.shape, layout(x)
+    order = sorted(range(len(strides)), key=lambda d: -strides[d])
+    if _row_major([shape[d] for d in order], [strides[d] for d in order]):
+        return tuple(order)
+    # With gaps or overlaps as PyTorch's TensorIterator: a stride of 0 tells nothing, equal ones leave it to the sizes.
+    order = list(range(len(strides)))
+    for i in reversed(range(len(order) - 1)):
+        for j in range(i + 1, len(order)):
+            a, b = order[i], order[j]
+            if strides[a] > strides[b] > 0:
+                break
+            if 0 < strides[a] < strides[b] or (strides[a] == strides[b] > 0 and shape[b] > shape[a]):
+                order[i], order[j], i = b, a, j
+    return None if order == sorted(order) else tuple(order)
 
 
 def in_order(made: Any, order: tuple[int, ...]) -> Any:

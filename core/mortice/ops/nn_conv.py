@@ -30,7 +30,7 @@ def _conv_shape(
     return Size((x[0], w[0], *counts))
 
 
-@op(result=promote, shape=_conv_shape, dtypes="uifc", grad_name="ConvolutionBackward0")
+@op(result=promote, shape=_conv_shape, dtypes="uifc", grad_name="ConvolutionBackward0", keeps_format=5)
 def _conv(
     k: Any, x: Any, w: Any, b: Any = None, /, *, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:
@@ -69,7 +69,7 @@ def _given_x(name: str, y: Size, w: Size, b: Any = None, *, x_shape: Any, **attr
     return Size(x_shape)
 
 
-@op(shape=_given_x, dtypes="uifc", name="conv_input_grad", grad_name="ConvolutionBackward0")
+@op(shape=_given_x, dtypes="uifc", name="conv_input_grad", grad_name="ConvolutionBackward0", keeps_format=5)
 def _conv_input_grad(
     k: Any, y: Any, w: Any, b: Any = None, /, *, x_shape: Any, stride: Any, padding: Any, dilation: Any, groups: int
 ) -> Any:  # fmt: skip
@@ -268,10 +268,7 @@ def conv1d(
 def conv2d(
     input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
 ) -> Any:
-    """Correlate (N, C, H, W) or (C, H, W) with filters (O, C / groups, KH, KW); padding may be "same" or "valid".
-
-    Differs from torch: results lie row by row in memory, also where the operands have channels last.
-    """
+    """Correlate (N, C, H, W) or (C, H, W) with filters (O, C / groups, KH, KW); padding may be "same" or "valid"."""
     return _convolve(2, input, weight, bias, stride, padding, dilation, groups)
 
 

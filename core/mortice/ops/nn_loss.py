@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from mortice.backends.kernels import FreeKernels
-from mortice.dtype import DType, bfloat16, float16, float32, int64
+from mortice.dtype import DType, bfloat16, float16, float32, int32, int64, uint8
 from mortice.errors import DTypeError, ShapeError
 from mortice.graph import Part
 from mortice.modes import modes
@@ -66,7 +66,7 @@ _embedding_grad.vjp(
 
 def check_rows(name: str, indices: Any, rows: int) -> Any:
     """Refuse indices outside [0, rows); reads them once. Return them as int64."""
-    if not isinstance(indices, TensorBase) or indices.dtype.kind not in "iu":
+    if not isinstance(indices, TensorBase) or indices.dtype not in (int32, int64):
         got = indices.dtype if isinstance(indices, TensorBase) else type(indices).__name__
         raise DTypeError(
             f"{name}: Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but "
@@ -152,10 +152,9 @@ def _labelled(name: str, fn: Any, input: Any, target: Any, weight: Any, reductio
     shape, at = tuple(input.shape), tuple(target.shape)
     if not shape:
         raise ShapeError(f"{name}: input tensor should be 1D or more; got a 0-d tensor.")
-    if target.dtype.kind not in "iu":
-        raise DTypeError(
-            f"{name}: expected target dtype to be Long or Byte, but got {target.dtype.name}. Use target.long()."
-        )
+    if target.dtype not in (int64, uint8) or (target.dtype is uint8 and len(shape) > 2):  # of places of an image, Long only
+        wanted = "Long or Byte" if len(shape) < 3 else "Long"
+        raise DTypeError(f"{name}: expected target dtype to be {wanted}, but got {target.dtype.name}. Use target.long().")
     classes = shape[0] if len(shape) == 1 else shape[1]
     wanted = () if len(shape) == 1 else (shape[0], *shape[2:])
     if at != wanted and (len(shape) > 1 or at != (1,)):

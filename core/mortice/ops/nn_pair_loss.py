@@ -7,6 +7,7 @@ from typing import Any
 from mortice.backends.kernel_tools import in_float32
 from mortice.op import op
 from mortice.ops.data import number, range_of
+from mortice.ops.movement import cast
 from mortice.ops.views import broadcast_tensors
 from mortice.shape import SCALAR, Size, prod
 
@@ -111,7 +112,8 @@ _huber_loss.vjp(
 
 def huber_loss(input: Any, target: Any, reduction: str, delta: float) -> Any:
     """Return Huber's function of the differences, reduced."""
-    return _huber_loss(*_together(input, target), reduction=reduction, delta=number(delta))
+    loss = _huber_loss(*_together(input, target), reduction=reduction, delta=number(delta))
+    return cast(loss, input.dtype)  # also beside a wider target
 
 
 # ---- of probabilities ----

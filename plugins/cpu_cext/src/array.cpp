@@ -171,18 +171,49 @@ Ref with_channels_last(Array &x) {
     return y;
 }
 
-Ref make_laid_out_like(const Array &x, DType dtype) {
-    int order[MAX_NDIM];
-    if (x.contiguous || x.size == 0) return make(dtype, x.ndim, x.shape());
-    if (!dense_order(x, order)) return channels_last(x) ? make_channels_last(x, dtype) : make(dtype, x.ndim, x.shape());
-    Ref y = make(dtype, x.ndim, x.shape());
-    int64_t step = 1;
-    for (int i = x.ndim - 1; i >= 0; i--) {
-        y->strides()[order[i]] = step;
-        step *= x.shape()[order[i]];
+// Whether axis i lies closer together than j: above 0 if so, below 0 if not, 0 where no array tells. As PyTorch's
+// TensorIterator has it: the first array that has a stride along both decides, equal strides by the sizes.
+static int closer(int i, int j, int ndim, const int64_t *shape, const Array *const *xs, int count) {
+    for (int k = 0; k < count; k++) {
+        const Array &x = *xs[k];
+        const int behind = ndim - x.ndim;
+        if (i < behind || j < behind) continue;
+        const bool spread = (x.shape()[i - behind] != shape[i]) || (x.shape()[j - behind] != shape[j]);
+        const int64_t a = x.strides()[i - behind], b = x.strides()[j - behind];
+        if (spread || a == 0 || b == 0) continue;
+        if (a != b) return a < b ? 1 : -1;
+        if (shape[j] > shape[i]) return 1;
     }
-    y->contiguous = false;
+    return 0;
+}
+
+Ref make_laid_out_like(const Array *const *xs, int count, int ndim, const int64_t *shape, DType dtype) {
+    const Array &x = *xs[0];
+    Ref y = make(dtype, ndim, shape);
+    const bool whole = x.ndim == ndim && !memcmp(x.shape(), shape, sizeof(int64_t) * static_cast<size_t>(ndim));
+    int order[MAX_NDIM];  // from the widest stride to the narrowest
+    if (y->size == 0 || (whole && x.contiguous)) return y;
+    if (!whole || !dense_order(x, order)) {
+        for (int i = 0; i < ndim; i++) order[i] = i;
+        for (int i = ndim - 2; i >= 0; i--)
+            for (int at = i, j = i + 1; j < ndim; j++) {
+                const int found = closer(order[at], order[j], ndim, shape, xs, count);
+                if (found < 0) break;
+                if (found) std::swap(order[at], order[j]), at = j;
+            }
+    }
+    int64_t step = 1;
+    for (int i = ndim - 1; i >= 0; i--) {
+        y->strides()[order[i]] = step;
+        step *= shape[order[i]];
+    }
+    y->contiguous = row_major(*y);
     return y;
+}
+
+Ref make_laid_out_like(const Array &x, DType dtype) {
+    const Array *const xs[] = {&x};
+    return make_laid_out_like(xs, 1, x.ndim, x.shape(), dtype);
 }
 
 Ref make_zeros(DType dtype, int ndim, const int64_t *shape) {

@@ -84,8 +84,9 @@ inline Ref make(DType dtype, std::initializer_list<int64_t> shape) {
 }
 inline Ref make_like(const Array &x) { return make(x.dtype, x.ndim, x.shape()); }
 inline Ref make_like(const Array &x, DType dtype) { return make(dtype, x.ndim, x.shape()); }
-// A new array laid out in memory as x is where x is dense (so both can be walked as one line), with channels last where x
-// is a part of such an array, else row-major.
+// A new array laid out in memory as PyTorch's result of arrays that broadcast to `shape`: as the first where that is
+// dense (so both can be walked as one line), else without gaps, its axes in the order of theirs.
+Ref make_laid_out_like(const Array *const *xs, int count, int ndim, const int64_t *shape, DType dtype);
 Ref make_laid_out_like(const Array &x, DType dtype);
 Ref make_zeros(DType dtype, int ndim, const int64_t *shape);
 // A view of x's memory; `data` points into it, strides are in elements.

@@ -144,11 +144,7 @@ Ref run_any(const Work &w, Input *inputs, int count) {
         if (inputs[i].array) arrays[n++] = inputs[i].array;
     int64_t shape[MAX_NDIM];
     const int ndim = broadcast_shapes(arrays, n, shape);
-    const Array *whole = nullptr;
-    for (int i = 0; i < n && !whole; i++)
-        if (arrays[i]->ndim == ndim && !memcmp(arrays[i]->shape(), shape, sizeof(int64_t) * static_cast<size_t>(ndim)))
-            whole = arrays[i];
-    Ref out = whole ? make_laid_out_like(*whole, w.out) : make(w.out, ndim, shape);
+    Ref out = make_laid_out_like(arrays, n, ndim, shape, w.out);
     Ref turned[MAX_INPUTS];
     for (int i = 0; i < count && out->contiguous; i++)
         if (inputs[i].array && same_shape(*inputs[i].array, *out) && turns_well(*inputs[i].array)) {

@@ -27,12 +27,16 @@ template <Fast body> PyObject *guarded(PyObject *self, PyObject *const *args, Py
 // Gives a kernel's results of so many dims, an array or some of a tuple, channels last. Takes the reference.
 PyObject *with_channels_last(PyObject *results, int ndim);
 
-// A kernel whose results of as many dims as its first operand, `most` at most, have their channels last where that has.
+// A kernel whose results of as many dims as its first two operands, `most` at most, have their channels last where one of
+// them has: filters beside what they are moved over, what a gradient was taken of beside it.
 template <Fast body, int most> PyObject *keeping(PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
     PyObject *found = body(args, nargs, names);
-    if (nargs == 0 || !found || !is_array(args[0])) return found;
-    Array &x = *reinterpret_cast<Array *>(args[0]);
-    return x.ndim <= most && channels_last(x) ? with_channels_last(found, x.ndim) : found;
+    for (Py_ssize_t i = 0; found && i < std::min<Py_ssize_t>(nargs, 2); i++) {
+        if (!is_array(args[i])) continue;
+        Array &x = *reinterpret_cast<Array *>(args[i]);
+        if (x.ndim <= most && channels_last(x)) return with_channels_last(found, x.ndim);
+    }
+    return found;
 }
 #define MORTICE_KEEPING(name, body, most) MORTICE_METHOD(name, ::mortice::keeping<body, most>)
 

@@ -291,15 +291,10 @@ Ref map(const Array *const *xs, int count, DType to, Inner inner, const void *ex
             if (x.size) inner(at, steps, x.size, extra);
             return out;
         }
-    } else if (alike) {
-        out = make_laid_out_like(x, to);
     } else {
         int64_t shape[MAX_NDIM];
         int ndim = broadcast_shapes(xs, count, shape);
-        const Array *whole = nullptr;
-        for (int i = 0; i < count && !whole; i++)
-            if (xs[i]->ndim == ndim && !memcmp(xs[i]->shape(), shape, sizeof(int64_t) * static_cast<size_t>(ndim))) whole = xs[i];
-        out = whole ? make_laid_out_like(*whole, to) : make(to, ndim, shape);
+        out = make_laid_out_like(xs, count, ndim, shape, to);
     }
     operands[0] = operand(*out);
     for (int i = 0; i < count; i++) operands[i + 1] = operand(*xs[i]);

@@ -101,6 +101,12 @@ def smooth_l1_loss(
     return _nn.smooth_l1_loss(input, target, reduction, beta)
 
 
+def _check_floats(name: str, *inputs: Any) -> None:
+    for x in inputs:
+        if x.dtype.kind != "f":
+            raise RuntimeError(f"{name}: result type Float can't be cast to the desired output type {x.dtype.name}. Use .float().")
+
+
 @autocasting
 def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
     """Return d * d / 2 for differences below delta and delta * (|d| - delta / 2) for others, reduced."""
@@ -108,6 +114,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
     if delta <= 0:
         raise RuntimeError(f"huber_loss does not support non-positive values for delta; got {delta}.")
     _check_reduction(reduction)
+    _check_floats("huber_loss", input)
     if weight is None:
         return _nn.huber_loss(input, target, reduction, delta)
     return _weighted("huber_loss", _nn.huber_loss(input, target, "none", delta), weight, input, reduction)
@@ -285,12 +292,15 @@ def binary_cross_entropy_with_logits(
     if target.shape != input.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
     _check_reduction(reduction)
+    _check_floats("binary_cross_entropy_with_logits", input, target)
     if pos_weight is None:
-        if weight is None:
-            return _nn.binary_cross_entropy_with_logits(input, target, reduction)
-        return _reduced(_nn.binary_cross_entropy_with_logits(input, target, "none") * weight, reduction)
-    loss = (1 - target) * input - ((pos_weight - 1) * target + 1) * _nn.logsigmoid(input)
-    return _reduced(loss if weight is None else loss * weight, reduction)
+        loss = _nn.binary_cross_entropy_with_logits(input, target, reduction if weight is None else "none")
+    else:
+        loss = (1 - target) * input - ((pos_weight - 1) * target + 1) * _nn.logsigmoid(input)
+    if weight is not None:
+        loss = loss * weight
+    loss = loss if loss.dtype is target.dtype else loss.to(target.dtype)
+    return loss if pos_weight is None and weight is None else _reduced(loss, reduction)
 
 
 @autocasting
@@ -308,6 +318,8 @@ def kl_div(
             "as 'batchmean' in the next major release.",
             stacklevel=2,
         )
+    if input.dtype.kind in "bui" or target.dtype.kind in "bui":
+        raise RuntimeError(f"kl_div: Integral inputs not supported; got {input.dtype} and {target.dtype}. Use .float().")
     if log_target:
         loss = mortice.exp(target) * (target - input)
     else:
@@ -366,8 +378,9 @@ def soft_margin_loss(
     input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Any:
     """Return log(1 + exp(-target * input))."""
-    loss = mortice.log1p(mortice.exp(-target * input))
-    return _reduced(loss, legacy_reduction(size_average, reduce, reduction))
+    _check_floats("soft_margin_loss", input)
+    loss = mortice.log1p(mortice.exp(-input * target))
+    return _reduced(loss.to(input.dtype), legacy_reduction(size_average, reduce, reduction))
 
 
 def multilabel_soft_margin_loss(
@@ -379,6 +392,12 @@ def multilabel_soft_margin_loss(
     if weight is not None:
         loss = loss * weight
     return _reduced(mortice.mean(loss, -1), legacy_reduction(size_average, reduce, reduction))
+
+
+def _labels(name: str, target: Any) -> Any:
+    if target.dtype is not mortice.int64:
+        raise RuntimeError(f"{name}: expected scalar type Long but found {target.dtype.name}. Use target.long().")
+    return target
 
 
 @autocasting
@@ -397,7 +416,7 @@ def multi_margin_loss(
         raise RuntimeError(
             f"multi_margin_loss: inconsistent target size, expected {rows.shape[0]} but got {list(target.shape)}"
         )
-    at = target.reshape(-1, 1)
+    at = _labels("multi_margin_loss", target).reshape(-1, 1)
     classes = rows.shape[1]
     gap = mortice.clamp(margin - mortice.gather(rows, 1, at) + rows, min=0)
     gap = gap if p == 1 else gap * gap
@@ -420,7 +439,7 @@ def multilabel_margin_loss(
             f"{list(input.shape)}"
         )
     rows = input.reshape(-1, input.shape[-1] if input.ndim else 1)
-    at = target.reshape(rows.shape)
+    at = _labels("multilabel_margin_loss", target).reshape(rows.shape)
     classes = rows.shape[1]
     given = mortice.cumsum((at < 0).to(mortice.int64), 1) == 0
     safe = mortice.where(given, at, mortice.zeros_like(at))

@@ -8,6 +8,7 @@ from typing import Any
 
 import mortice
 from mortice import _nn
+from mortice.ops.nn_loss import check_rows
 
 
 def embedding(
@@ -28,7 +29,7 @@ def embedding(
 def _shorten(weight: Any, input: Any, max_norm: float, norm_type: float) -> None:
     """Scale down the rows that are looked up and longer than `max_norm`."""
     with mortice.no_grad():
-        at = mortice.unique(input.reshape(-1))
+        at = mortice.unique(check_rows("embedding", input, weight.size(0)).reshape(-1))
         rows = weight[at]
         plain = rows.detach()
         length = mortice.norm(plain, norm_type, -1, keepdim=True)
@@ -72,6 +73,8 @@ def embedding_bag(
                 f"{per_sample_weights.dtype}."
             )
         per_sample_weights = per_sample_weights.reshape(-1)
+    if isinstance(offsets, mortice.Tensor):
+        input = input.to(mortice.promote_types(input.dtype, offsets.dtype))
     sizes: Any
     count, total, sizes = _sizes(input, offsets, include_last_offset)
     at = input.reshape(-1)
