@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any
 
 import mortice
-from mortice.layout import sparse_coo, strided
+from mortice.layout import sparse_coo, sparse_csr, strided
 from mortice.levels import Level, record_crossing
 from mortice.modes import no_grad
 from mortice.mutation import write_out
@@ -129,7 +129,8 @@ class SparseLevel(Level):
             size = "" if x.numel() else f", size={tuple(x.shape)}"
             return f"{name}=tensor({body(x.detach(), 15 + len(name))}{size})"
 
-        rest, at = [s for s in suffixes(t) if s[:5] != "size="], 0 if t.is_cpu else 1
+        unsaid = (f"dtype={mortice.int64}", f"dtype={mortice.bool}")
+        rest, at = [s for s in suffixes(t) if s[:5] != "size=" and s not in unsaid], 0 if t.is_cpu else 1
         rest[at:at] = [f"size={tuple(t.shape)}", f"nnz={_nnz(t)}"]
         rest.insert(len(rest) - bool(t._rg), f"layout={t.layout}")
         text = "tensor(" + ",\n       ".join([part(name, x) for name, x in t._data.parts.items()])
@@ -341,9 +342,9 @@ def to_sparse_coo(self: Any) -> Any:
 
 
 def to_coordinates(t: Any) -> Any:
-    """Return a compressed tensor in coordinate form, in order."""
+    """Return a compressed tensor in coordinate form, in its own order."""
     data = t._data
-    return merge(place(Sparse(data.indices, data.values, data.shape, data.coalesced), values_of(t)))
+    return place(Sparse(data.indices, data.values, data.shape, data.layout is sparse_csr and data.coalesced), values_of(t))
 
 
 def sparse_resize_and_clear_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> Any:
