@@ -35,17 +35,34 @@ def a() -> Any:
 
 def test_a_compressed_tensor_says_what_it_is(a: Any) -> None:
     assert type(a) is mt.Tensor and a.layout is mt.sparse_csr and a.is_sparse_csr and not a.is_sparse
-    assert (a.shape, a.dtype, a.device, a._nnz(), a.sparse_dim(), a.dense_dim()) == ((3, 4), mt.float32, mt.ones(1).device, 4, 2, 0)
-    assert a.crow_indices().tolist() == [0, 2, 2, 4] and a.col_indices().tolist() == [0, 2, 1, 3] and a.values().tolist() == [1, -2, 3, 4]
+    assert (a.shape, a.dtype, a.device, a._nnz(), a.sparse_dim(), a.dense_dim()) == (
+        (3, 4),
+        mt.float32,
+        mt.ones(1).device,
+        4,
+        2,
+        0,
+    )
+    assert (
+        a.crow_indices().tolist() == [0, 2, 2, 4]
+        and a.col_indices().tolist() == [0, 2, 1, 3]
+        and a.values().tolist() == [1, -2, 3, 4]
+    )
     turned = a.t()
-    assert turned.layout is mt.sparse_csc and not turned.is_sparse_csr and turned.ccol_indices().tolist() == [0, 2, 2, 4]
+    assert (
+        turned.layout is mt.sparse_csc and not turned.is_sparse_csr and turned.ccol_indices().tolist() == [0, 2, 2, 4]
+    )
     assert turned.row_indices().tolist() == [0, 2, 1, 3] and turned.to_dense().tolist() == dense().t().tolist()
     assert a.to_dense().tolist() == DENSE and not isinstance(a, mt.FloatTensor)
     for name, kind, x in (("ccol_indices", "column", a), ("row_indices", "column", a), ("crow_indices", "row", turned)):
         got = str(x.layout)[-3:].title()
-        with pytest.raises(RuntimeError, match=f"^{name} expected sparse {kind} compressed tensor layout but got Sparse{got}$"):
+        with pytest.raises(
+            RuntimeError, match=f"^{name} expected sparse {kind} compressed tensor layout but got Sparse{got}$"
+        ):
             getattr(x, name)()
-    with pytest.raises(RuntimeError, match="^col_indices expected sparse row compressed tensor layout but got Strided$"):
+    with pytest.raises(
+        RuntimeError, match="^col_indices expected sparse row compressed tensor layout but got Strided$"
+    ):
         mt.ones(2).col_indices()
     with pytest.raises(RuntimeError, match="^coalesce expected sparse coordinate tensor layout but got SparseCsr$"):
         a.coalesce()
@@ -55,8 +72,11 @@ def test_a_compressed_tensor_says_what_it_is(a: Any) -> None:
 
 def test_it_is_printed_as_pytorch_prints_it(a: Any) -> None:
     where = "" if a.is_cpu else f" device={str(a.device)!r},"
-    text = "tensor(crow_indices=tensor([0, 2, 2, 4]),\n       col_indices=tensor([0, 2, 1, 3]),\n       values=tensor([ 1., -2.,  3.,  4.]),"
-    assert repr(a).startswith(f"{text}{where}") and " ".join(repr(a).split()).endswith("size=(3, 4), nnz=4, layout=mortice.sparse_csr)")
+    text = "tensor(crow_indices=tensor([0, 2, 2, 4]),\n       "
+    text += "col_indices=tensor([0, 2, 1, 3]),\n       values=tensor([ 1., -2.,  3.,  4.]),"
+    assert repr(a).startswith(f"{text}{where}") and " ".join(repr(a).split()).endswith(
+        "size=(3, 4), nnz=4, layout=mortice.sparse_csr)"
+    )
     assert repr(a.requires_grad_()).endswith("requires_grad=True)") and "grad_fn=<MulBackward0>" in repr(a * 2)
 
 
@@ -70,18 +90,30 @@ def test_all_layouts_turn_into_each_other(s: Any) -> None:
     assert getattr(s, f"to_{str(s.layout)[8:]}")(*LAYOUTS[str(s.layout)[-3:]]) is s
     assert s.to_sparse(layout=mt.strided).tolist() == DENSE
     blocks = dense().to_sparse_bsr((1, 2))
-    assert blocks.values().tolist() == [[[1, 0]], [[-2, 0]], [[0, 3]], [[0, 4]]] and blocks.col_indices().tolist() == [0, 1, 0, 1]
+    assert blocks.values().tolist() == [[[1, 0]], [[-2, 0]], [[0, 3]], [[0, 4]]] and blocks.col_indices().tolist() == [
+        0,
+        1,
+        0,
+        1,
+    ]
 
 
 def test_batches_and_values_with_dims() -> None:
     x = mt.tensor([[[1.0, 0.0], [2.0, 3.0]], [[0.0, 4.0], [5.0, 6.0]]])
     for name in ("csr", "csc"):
         made = getattr(x, f"to_sparse_{name}")()
-        assert made.values().shape == (2, 3) and made.to_dense().tolist() == made.transpose(0, 0).to_dense().tolist() == x.tolist()
+        assert (
+            made.values().shape == (2, 3)
+            and made.to_dense().tolist() == made.transpose(0, 0).to_dense().tolist() == x.tolist()
+        )
         assert made[1].to_dense().tolist() == x[1].tolist() and made[1].layout is made.layout
-        assert (made @ x).tolist() == (x @ x).tolist() and made.transpose(1, 2).to_dense().tolist() == x.transpose(1, 2).tolist()
+        assert (made @ x).tolist() == (x @ x).tolist() and made.transpose(1, 2).to_dense().tolist() == x.transpose(
+            1, 2
+        ).tolist()
     wide = mt.stack([x[0], x[0] * 2], -1).to_sparse_csr(dense_dim=1)
-    assert (wide.values().shape, wide.dense_dim(), wide.sparse_dim()) == ((3, 2), 1, 2) and wide.to_dense()[..., 1].tolist() == (x[0] * 2).tolist()
+    assert (wide.values().shape, wide.dense_dim(), wide.sparse_dim()) == ((3, 2), 1, 2) and wide.to_dense()[
+        ..., 1
+    ].tolist() == (x[0] * 2).tolist()
     with pytest.raises(RuntimeError, match="Expect the same number of specified elements per batch"):
         mt.tensor([[[1.0, 0.0]], [[1.0, 1.0]]]).to_sparse_csr()
     with pytest.raises(RuntimeError, match="selecting sparse dimensions is not supported for batched"):
@@ -89,8 +121,14 @@ def test_batches_and_values_with_dims() -> None:
 
 
 def test_none_at_all() -> None:
-    for made in (mt.zeros(3, 4, layout=mt.sparse_csr), mt.empty((3, 4), layout=mt.sparse_csc), mt.zeros(3, 4).to_sparse_bsr((3, 2))):
-        assert made._nnz() == 0 and made.to_dense().tolist() == [[0] * 4] * 3 and (made @ mt.ones(4)).tolist() == [0] * 3
+    for made in (
+        mt.zeros(3, 4, layout=mt.sparse_csr),
+        mt.empty((3, 4), layout=mt.sparse_csc),
+        mt.zeros(3, 4).to_sparse_bsr((3, 2)),
+    ):
+        assert (
+            made._nnz() == 0 and made.to_dense().tolist() == [[0] * 4] * 3 and (made @ mt.ones(4)).tolist() == [0] * 3
+        )
     for shape in ((0, 4), (3, 0), (0, 0), (0, 3, 4)):
         made = mt.zeros(shape).to_sparse_csr()
         assert made.shape == shape and made.to_dense().shape == shape
@@ -114,7 +152,9 @@ def test_index_dtypes_are_kept_and_arrays_are_taken() -> None:
     assert by_name.dtype is mt.int64 and by_name.to_dense().tolist() == [[0, 2], [1, 0]]
     assert mt.sparse_compressed_tensor([0, 1], [0], [[[1, 2]]], layout=mt.sparse_bsc).to_dense().tolist() == [[1, 2]]
     unsorted = mt.sparse_csr_tensor([0, 2], [1, 0], [1.0, 2.0], (1, 2))
-    assert unsorted.to_dense().tolist() == [[2, 1]] and (unsorted * unsorted.to_sparse_coo().to_sparse_csr()).to_dense().tolist() == [[4, 1]]
+    assert unsorted.to_dense().tolist() == [[2, 1]] and (
+        unsorted * unsorted.to_sparse_coo().to_sparse_csr()
+    ).to_dense().tolist() == [[4, 1]]
 
 
 ONES = [1.0, 1.0]
@@ -128,16 +168,16 @@ ONES = [1.0, 1.0]
         (lambda: mt.sparse_bsr_tensor([0, 2], [0, 1], ONES, (1, 2)), r"block dimensionalities \(=0 \+ 2\) but got 1"),
         (lambda: mt.sparse_csr_tensor([0, 2], [0, 1], ONES, (2,)), r"dense dimensionalities \(=0 \+ 2 \+ 0\) but got 1"),
         (lambda: mt.sparse_csr_tensor([[0, 2]], [[0, 1]], [ONES], (2, 1, 2)), r"tensor batch dimensions \(=\[2\]\)"),
-        (lambda: mt.sparse_bsr_tensor([0, 1], [0], [[[1.0, 2.0]]], (1, 3)), r"tensor shape\[1\] \(=3\) must be divisible with blocksize\[1\] \(=2\)"),
+        (lambda: mt.sparse_bsr_tensor([0, 1], [0], [[[1.0, 2.0]]], (1, 3)), r"\(=3\) must be divisible with blocksize\[1\] \(=2\)"),
         (lambda: mt.sparse_csr_tensor([0, 1, 2], [0, 1], ONES, (1, 2)), r"equal to the number of rows \+ 1 \(=2\), but got 3"),
         (lambda: mt.sparse_csc_tensor([0, 1, 2], [0, 1], ONES, (2, 1)), r"equal to the number of columns \+ 1 \(=2\), but got 3"),
         (lambda: mt.sparse_csr_tensor([0, 2], [0, 1, 1], ONES, (1, 2)), r"equal to nnz \(=2\) as defined by values.shape\[0\], but got 3"),
-        (lambda: mt.sparse_csr_tensor(mt.tensor([0, 2]).short(), mt.tensor([0, 1]).short(), ONES), "dtype must be Int or Long, but got Short"),
+        (lambda: mt.sparse_csr_tensor(mt.tensor([0, 2]).short(), mt.tensor([0, 1]).short(), ONES), "must be Int or Long, but got Short"),
         (lambda: mt.sparse_csr_tensor([1, 2], [0, 1], ONES, (1, 2)), r"`crow_indices\[..., 0\] == 0` is not satisfied"),
         (lambda: mt.sparse_csr_tensor([0, 1], [0, 1], ONES, (1, 2)), r"`crow_indices\[..., -1\] == nnz` is not satisfied"),
-        (lambda: mt.sparse_csc_tensor([0, 3, 2], [0, 1], ONES, (2, 2)), r"`0 <= ccol_indices\[..., 1:\] - ccol_indices\[..., :-1\] <= nrows`"),
+        (lambda: mt.sparse_csc_tensor([0, 3, 2], [0, 1], ONES, (2, 2)), r"1:\] - ccol_indices\[..., :-1\] <= nrows`"),
         (lambda: mt.sparse_csr_tensor([0, 2], [0, 2], ONES, (1, 2)), "`0 <= col_indices < ncols` is not satisfied"),
-        (lambda: mt.sparse_csr_tensor([0, 2], [1, 0], ONES, (1, 2), check_invariants=True), "are sorted and distinct along the last dimension"),
+        (lambda: mt.sparse_csr_tensor([0, 2], [1, 0], ONES, (1, 2), check_invariants=True), "are sorted and distinct along"),
         (lambda: mt.sparse_csr_tensor([0, 2], mt.tensor([0, 1]).int(), ONES, check_invariants=True), "must have the same dtype"),
         (lambda: mt.sparse_compressed_tensor([0, 2], [0, 1], ONES), "expected sparse compressed tensor layout but got none"),
         (lambda: mt.sparse_compressed_tensor([0, 2], [0, 1], ONES, layout=mt.strided), "compressed tensor layout but got Strided"),
@@ -147,7 +187,7 @@ ONES = [1.0, 1.0]
         (lambda: mt.ones(2, 2).to_sparse(layout=mt.sparse_csr, blocksize=(1, 1)), "to SparseCsr with blocksize argument given"),
         (lambda: mt.ones(2).to_sparse().to_sparse_csr(), r"with sparse_dim\(\)!=2 is not supported"),
         (lambda: mt.zeros(2, layout=mt.sparse_csr), "Only batched sparse compressed"),
-        (lambda: mt.zeros_like(mt.ones(2, 2).to_sparse_csr(), layout=mt.sparse_csc), "empty_like with different sparse layout is not supported"),
+        (lambda: mt.zeros_like(mt.ones(2, 2).to_sparse_csr(), layout=mt.sparse_csc), "empty_like with different sparse layout"),
     ],
 )  # fmt: skip
 def test_what_makes_no_compressed_tensor_is_refused(make: Any, text: str) -> None:
@@ -189,7 +229,16 @@ def test_arithmetic(s: Any) -> None:
     def same(made: Any, want: Any) -> None:
         assert made.layout is s.layout and made.to_dense().tolist() == want.tolist()
 
-    for made, want in ((s * 2, d * 2), (2 * s, d * 2), (s / 2, d / 2), (-s, -d), (s + s, d * 2), (s - s * 3, d * -2), (s * s, d * d), (s * d, d * d)):
+    for made, want in (
+        (s * 2, d * 2),
+        (2 * s, d * 2),
+        (s / 2, d / 2),
+        (-s, -d),
+        (s + s, d * 2),
+        (s - s * 3, d * -2),
+        (s * s, d * d),
+        (s * d, d * d),
+    ):
         same(made, want)
     for name in ("abs", "sin", "sgn", "floor", "relu", "expm1", "isinf", "isposinf"):
         same(getattr(mt, name)(s), getattr(mt, name)(d))
@@ -197,7 +246,14 @@ def test_arithmetic(s: Any) -> None:
     assert mt.ones_like(s)._nnz() == s._nnz() and mt.zeros_like(d, layout=mt.sparse_csr).is_sparse_csr
     assert mt.zeros_like(s, layout=mt.strided).tolist() == (d * 0).tolist()
     other = mt.tensor([[0.0, 5.0, 1.0, 0.0]] * 3)
-    same(s + other.to_sparse(layout=s.layout, blocksize=LAYOUTS[str(s.layout)[-3:]][0] if s.layout in (mt.sparse_bsr, mt.sparse_bsc) else None), d + other)
+    same(
+        s
+        + other.to_sparse(
+            layout=s.layout,
+            blocksize=LAYOUTS[str(s.layout)[-3:]][0] if s.layout in (mt.sparse_bsr, mt.sparse_bsc) else None,
+        ),
+        d + other,
+    )
     assert (d + s).tolist() == (s + d).tolist() == (d * 2).tolist() and (other - s).tolist() == (other - d).tolist()
     assert s.sum().item() == 6 and mt.sparse.sum(s).item() == 6 and s.long().sum().dtype is mt.int64
     same(s.clone().mul_(2), d * 2)
@@ -259,7 +315,10 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_has_no_meaning_is_refused_by_name(name: str, s: Any) -> None:
-    with pytest.raises(NotImplementedError, match=rf"^{name}.*: not implemented for sparse tensors; got layout mortice.{str(s.layout)[8:]} of"):
+    with pytest.raises(
+        NotImplementedError,
+        match=rf"^{name}.*: not implemented for sparse tensors; got layout mortice.{str(s.layout)[8:]} of",
+    ):
         REFUSED[name](s)
 
 
@@ -274,7 +333,13 @@ def test_gradients_of_a_leaf_have_its_layout(s: Any) -> None:
         want = (mt.ones(3, 2) @ x.detach().t()).sparse_mask(s).to_dense() * times
         assert leaf.grad.to_dense().tolist() == want.tolist()
     assert x.grad.tolist() == (dense().t() @ mt.ones(3, 2) * 2).tolist()
-    for fn in (lambda t: t.t().to_dense(), lambda t: (t * t).values(), lambda t: t.relu().sum(), lambda t: t.to_sparse_coo().coalesce().values(), abs):
+    for fn in (
+        lambda t: t.t().to_dense(),
+        lambda t: (t * t).values(),
+        lambda t: t.relu().sum(),
+        lambda t: t.to_sparse_coo().coalesce().values(),
+        abs,
+    ):
         (g,) = mt.autograd.grad(fn(leaf).sum(), leaf)
         assert g.layout is s.layout
 
@@ -288,9 +353,12 @@ def test_gradients_reach_values_and_dense_tensors() -> None:
         return mt.sparse_csr_tensor(*places, v, (3, 4))
 
     assert made(v).grad_fn.name() == "SparseCompressedTensorBackward0"
-    assert mt.autograd.gradcheck(lambda v, x: made(v) @ x, (v, x)) and mt.autograd.gradgradcheck(lambda v, x: made(v) @ x, (v, x))
+    assert mt.autograd.gradcheck(lambda v, x: made(v) @ x, (v, x)) and mt.autograd.gradgradcheck(
+        lambda v, x: made(v) @ x, (v, x)
+    )
     for fn in (
-        lambda v: made(v).to_sparse_csc().values(), lambda v: made(v).to_sparse_bsr((1, 2)).values(), lambda v: (made(v) * made(v)).to_dense(),
+        lambda v: made(v).to_sparse_csc().values(), lambda v: made(v).to_sparse_bsr((1, 2)).values(),
+        lambda v: (made(v) * made(v)).to_dense(),
         lambda v: mt.sparse.mm(made(v), made(v).t()).to_dense(), lambda v: made(v).sum(1, keepdim=True).to_dense(),
         lambda v: mt.sparse.sampled_addmm(made(v), x.detach()[:3], x.detach().t(), beta=2.0).values(),
     ):  # fmt: skip
@@ -324,7 +392,11 @@ def test_names_for_tensors_in_coordinate_form() -> None:
         assert made.is_sparse and made.to_dense().tolist() == (dense() @ x).tolist()
     assert mt.hspmm(c, x).sparse_dim() == 1 and mt.hspmm(c, x)._nnz() == 2
     base = mt.ones(3, 2).to_sparse()
-    for made in (mt.sspaddmm(base, c, x, beta=2, alpha=3), base.sspaddmm(c, x, beta=2, alpha=3), mt.saddmm(base, c, x, beta=2, alpha=3)):
+    for made in (
+        mt.sspaddmm(base, c, x, beta=2, alpha=3),
+        base.sspaddmm(c, x, beta=2, alpha=3),
+        mt.saddmm(base, c, x, beta=2, alpha=3),
+    ):
         assert made.is_sparse and made.to_dense().tolist() == (dense() @ x * 3 + 2).tolist()
     assert c.clone().sparse_resize_((4, 5), 2, 0).to_dense()[:3, :4].tolist() == DENSE
     assert mt.sparse_coo_tensor((2, 2)).resize_as_sparse_(c).shape == (3, 4)
@@ -339,7 +411,10 @@ def test_names_for_tensors_in_coordinate_form() -> None:
     a = c.to_sparse_csr()
     for name in ("crow_indices", "col_indices", "values"):
         assert getattr(mt, f"{name}_copy")(a).tolist() == getattr(a, name)().tolist()
-    assert mt.ccol_indices_copy(a.t()).tolist() == a.crow_indices().tolist() and mt.indices_copy(c).tolist() == c.indices().tolist()
+    assert (
+        mt.ccol_indices_copy(a.t()).tolist() == a.crow_indices().tolist()
+        and mt.indices_copy(c).tolist() == c.indices().tolist()
+    )
 
 
 def test_optimisers_do_not_take_compressed_gradients(s: Any) -> None:

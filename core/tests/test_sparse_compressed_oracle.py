@@ -13,7 +13,12 @@ import mortice as mt
 
 torch = pytest.importorskip("torch", reason="the oracle is PyTorch")
 
-pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore:.*[Ss]parse"), pytest.mark.filterwarnings("ignore:.*nvariant"), pytest.mark.filterwarnings("ignore:Casting complex")]
+pytestmark = [
+    pytest.mark.oracle,
+    pytest.mark.filterwarnings("ignore:.*[Ss]parse"),
+    pytest.mark.filterwarnings("ignore:.*nvariant"),
+    pytest.mark.filterwarnings("ignore:Casting complex"),
+]
 LAYOUTS = {"csr": None, "csc": None, "bsr": (2, 2), "bsc": (2, 2)}
 SHAPES = [(4, 6), (6, 2), (0, 4), (2, 0), (2, 4, 6), (2, 3, 2, 4)]
 FIELDS = ("crow_indices", "col_indices", "ccol_indices", "row_indices", "values")
@@ -33,7 +38,11 @@ def pair(name: str, shape: tuple[int, ...], kind: str = "float64", index: str = 
     """Return a tensor of both libraries: (the library, one made by its constructor from PyTorch's parts, the dense one)."""
     whole, block = numbers(shape, kind, **named), LAYOUTS[name]
     theirs = torch.tensor(whole).to_sparse(layout=getattr(torch, f"sparse_{name}"), blocksize=block)
-    parts = [getattr(theirs, f).__call__().numpy() for f in FIELDS if hasattr(theirs, f) and (f[:3] in ("val", *_kinds(name)))]
+    parts = [
+        getattr(theirs, f).__call__().numpy()
+        for f in FIELDS
+        if hasattr(theirs, f) and (f[:3] in ("val", *_kinds(name)))
+    ]
     made = []
     for t in (torch, mt):
         starts, plain, values = (t.tensor(p) for p in parts)
@@ -53,7 +62,10 @@ def array(x: Any) -> Any:
 
 def same(mine: Any, want: Any, places: bool = True) -> None:
     assert str(mine.layout).partition(".")[2] == str(want.layout).partition(".")[2]
-    assert tuple(mine.shape) == tuple(want.shape) and str(mine.dtype).partition(".")[2] == str(want.dtype).partition(".")[2]
+    assert (
+        tuple(mine.shape) == tuple(want.shape)
+        and str(mine.dtype).partition(".")[2] == str(want.dtype).partition(".")[2]
+    )
     np.testing.assert_allclose(array(mine), array(want), rtol=2e-6, atol=1e-9)
     kind = str(want.layout)[-3:]
     if kind in LAYOUTS and places:
@@ -61,7 +73,9 @@ def same(mine: Any, want: Any, places: bool = True) -> None:
         for field in FIELDS:
             if field[:3] in ("val", *_kinds(kind)):
                 ours, theirs = getattr(mine, field)().detach(), getattr(want, field)().detach()
-                assert str(ours.dtype).partition(".")[2] == str(theirs.dtype).partition(".")[2] and tuple(ours.shape) == tuple(theirs.shape)
+                assert str(ours.dtype).partition(".")[2] == str(theirs.dtype).partition(".")[2] and tuple(
+                    ours.shape
+                ) == tuple(theirs.shape)
                 np.testing.assert_allclose(np.array(ours.tolist()), np.array(theirs.tolist()), rtol=2e-6)
 
 
@@ -78,7 +92,10 @@ def test_conversions(name: str, shape: tuple[int, ...]) -> None:
             ours, theirs = made[1][1].to_sparse_coo(), want.to_sparse_coo()
             assert name != "csr" or ours.is_coalesced() and theirs.is_coalesced()
             ours, theirs = ours.coalesce(), theirs.coalesce()
-            assert ours.indices().tolist() == theirs.indices().tolist() and ours.values().tolist() == theirs.values().tolist()
+            assert (
+                ours.indices().tolist() == theirs.indices().tolist()
+                and ours.values().tolist() == theirs.values().tolist()
+            )
             for t, s, _ in made[1:]:
                 other = {"csr": "csc", "csc": "csr", "bsr": "bsc", "bsc": "bsr"}[name]
                 turned = s.to_sparse(layout=getattr(t, f"sparse_{other}"), blocksize=block)
@@ -91,13 +108,17 @@ def test_conversions(name: str, shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_text_and_files(name: str, index: str) -> None:
     for shape, kind, empty in [
-        ((4, 6), "float32", False), ((2, 4, 6), "float64", False), ((4, 6), "int64", False), ((4, 6), "complex64", False), ((40, 80), "float32", False),
-        ((4, 6), "float32", True), ((0, 4), "float32", False), ((0, 4), "int64", False), ((2, 0), "float64", False), ((4, 6), "bool", False),
+        ((4, 6), "float32", False), ((2, 4, 6), "float64", False), ((4, 6), "int64", False), ((4, 6), "complex64", False),
+        ((40, 80), "float32", False),
+        ((4, 6), "float32", True), ((0, 4), "float32", False), ((0, 4), "int64", False), ((2, 0), "float64", False),
+        ((4, 6), "bool", False),
     ]:  # fmt: skip
         (_, theirs, _), (_, ours, _) = pair(name, shape, kind, index, empty=empty)
         assert repr(ours).replace("mortice", "torch") == repr(theirs)
         if kind[0] == "f":
-            assert repr(ours.clone().requires_grad_() * 2).replace("mortice", "torch") == repr(theirs.clone().requires_grad_() * 2)
+            assert repr(ours.clone().requires_grad_() * 2).replace("mortice", "torch") == repr(
+                theirs.clone().requires_grad_() * 2
+            )
         for here, there, s, want in ((torch, mt, theirs, ours), (mt, torch, ours, theirs), (mt, mt, ours, ours)):
             file = io.BytesIO()
             here.save({"adj": s}, file)
@@ -107,8 +128,8 @@ def test_text_and_files(name: str, index: str) -> None:
 
 
 UNARY = (
-    "abs angle asin asinh atan atanh ceil conj deg2rad erf erfinv expm1 floor frac isinf isnan isneginf isposinf log1p neg positive rad2deg "
-    "relu round sgn sign signbit sin sinh sqrt tan tanh trunc zeros_like ones_like clone sum"
+    "abs angle asin asinh atan atanh ceil conj deg2rad erf erfinv expm1 floor frac isinf isnan isneginf isposinf log1p neg positive "
+    "rad2deg relu round sgn sign signbit sin sinh sqrt tan tanh trunc zeros_like ones_like clone sum"
 ).split()
 
 
@@ -211,8 +232,10 @@ def test_what_is_refused_has_pytorchs_class_and_words(name: str) -> None:
     starts, plain = [0, 2, 3], [0, 1, 1]
     wrong: list[tuple[Any, Any, Any, Any]] = [
         (0, plain, block, (2, 2)), ([starts], plain, block, (2, 2)), (starts, plain, 1.0, (2, 2)), (starts, plain, block, (2,)),
-        ([starts], [plain], [block], (2, 2, 2)), (starts, plain, block, (3, 3)), (starts, [0, 1], block, (2, 2)), ([1, 2, 3], plain, block, (2, 2)),
-        ([0, 2, 2], plain, block, (2, 2)), ([0, 3, 3], plain, block, (2, 2)), ([0, 4, 3], plain, block, (2, 2)), (starts, [0, -1, 1], block, (2, 2)),
+        ([starts], [plain], [block], (2, 2, 2)), (starts, plain, block, (3, 3)), (starts, [0, 1], block, (2, 2)),
+        ([1, 2, 3], plain, block, (2, 2)),
+        ([0, 2, 2], plain, block, (2, 2)), ([0, 3, 3], plain, block, (2, 2)), ([0, 4, 3], plain, block, (2, 2)),
+        (starts, [0, -1, 1], block, (2, 2)),
         (starts, [0, 2, 1], block, (2, 2)), (starts, [1, 0, 1], block, (2, 2)), (starts, [1, 1, 1], block, (2, 2)),
     ]  # fmt: skip
     for one, other, values, size in wrong:
@@ -229,7 +252,11 @@ def test_a_graph_network_with_scipys_matrices_learns_alike() -> None:
     sparse = pytest.importorskip("scipy.sparse")
     rng = np.random.default_rng(0)
     m = sparse.random(20, 20, 0.2, format="csr", random_state=0)
-    x, y, weights = rng.standard_normal((20, 6)), rng.integers(0, 3, 20), [rng.standard_normal(n) * 0.3 for n in ((6, 8), (8, 3))]
+    x, y, weights = (
+        rng.standard_normal((20, 6)),
+        rng.integers(0, 3, 20),
+        [rng.standard_normal(n) * 0.3 for n in ((6, 8), (8, 3))],
+    )
     losses = []
     for t in (torch, mt):
         adj = t.sparse_csr_tensor(m.indptr, m.indices, m.data, size=m.shape)
@@ -242,6 +269,8 @@ def test_a_graph_network_with_scipys_matrices_learns_alike() -> None:
             made.step()
             seen.append(loss.item())
         losses.append(seen)
-        back = sparse.csr_matrix((adj.values().numpy(), adj.col_indices().numpy(), adj.crow_indices().numpy()), adj.shape)
+        back = sparse.csr_matrix(
+            (adj.values().numpy(), adj.col_indices().numpy(), adj.crow_indices().numpy()), adj.shape
+        )
         assert (back != m).nnz == 0
     np.testing.assert_allclose(losses[1], losses[0], rtol=1e-9)

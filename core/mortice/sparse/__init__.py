@@ -68,7 +68,8 @@ def like(t: Any, value: Any, dtype: Any, device: Any, layout: Any) -> Any:
             raise NotImplementedError(f"full_like: expected 0 for the layout {layout}; got {value}.")
         return nothing("zeros_like", (t.shape,), dtype, device or t.device, False, dense=t.dense_dim() if t.is_sparse else 0, layout=layout)
     if layout is not t.layout:
-        raise RuntimeError(f"zeros_like: empty_like with different sparse layout is not supported (self is {t.layout} but you requested {layout})")
+        told = f"(self is {layout_name(t.layout)} but you requested {layout_name(layout)})"
+        raise RuntimeError(f"empty_like with different sparse layout is not supported {told}")
     made = wrap(data.with_values(mortice.full_like(data.values, value, dtype=dtype)))
     return made if device is None else made.to(device)
 
@@ -180,19 +181,7 @@ values_copy, indices_copy, crow_indices_copy, col_indices_copy, ccol_indices_cop
 def sum(input: Any, dim: Any = None, dtype: Any = None, keepdim: bool = False) -> Any:
     """Add up all values of a sparse tensor, or those along dims: the result is dense where no sparse dim remains."""
     if isinstance(input._data, Compressed) and dim is not None and dim != ():
-        if not keepdim or input.layout is not sparse_csr or input.dense_dim() or input.ndim != 2:
-            raise RuntimeError(
-                f"sum: reduction operations on compressed tensors along dims are of CSR matrices with keepdim=True; got "
-                f"{layout_name(input.layout)} of shape {tuple(input.shape)} and keepdim={keepdim}."
-            )
-        total = sum(input.to_sparse_coo(), dim, dtype)
-        axis, kept = dim if isinstance(dim, int) else dim[0], total._data if total.is_sparse else None
-        if kept is None:
-            return compress(total.reshape(1, 1).to_sparse(), sparse_csr)
-        rows = [kept.indices[0], mortice.zeros_like(kept.indices[0])]
-        shape, flip = (input.shape[0], 1), axis % 2 == 0
-        places = mortice.stack(rows[::-1] if flip else rows)
-        return compress(place(Sparse(places, kept.values, (1, input.shape[1]) if flip else shape), values_of(total)), sparse_csr)
+        return _compressed_sum(input if dtype is None else input.to(dtype), [dim] if isinstance(dim, int) else dim, keepdim)
     if not isinstance(input._data, Compressed):
         buffer_of("sum", input)
     n = input._data.sparse_dim
@@ -214,6 +203,19 @@ def sum(input: Any, dim: Any = None, dtype: Any = None, keepdim: bool = False) -
     if len(kept) == n:
         return place(Sparse(data.indices, values.detach(), shape, data.coalesced), values)
     return coalesce(place(Sparse(mortice.stack([data.indices[d] for d in kept]), values.detach(), shape), values))
+
+
+def _compressed_sum(t: Any, dims: Any, keepdim: bool) -> Any:
+    data, axes = t._data, {d % t.ndim for d in dims}
+    if not keepdim or t.layout is not sparse_csr or t.ndim != 2:
+        raise RuntimeError(
+            "sum: reduction operations on compressed tensors along dims are of CSR matrices with keepdim=True; got "
+            f"{layout_name(t.layout)} of shape {tuple(t.shape)} and keepdim={keepdim}."
+        )
+    places = mortice.stack([mortice.zeros_like(at) if d in axes else at for d, at in enumerate(data.indices)])
+    values = values_of(t).to(mortice.int64) if t.dtype.kind in "bui" else values_of(t)
+    shape = [1 if d in axes else n for d, n in enumerate(t.shape)]
+    return compress(place(Sparse(places, values.detach(), shape), values), sparse_csr)  # which adds up what is in one place
 
 
 def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:

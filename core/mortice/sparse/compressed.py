@@ -6,6 +6,7 @@ buffer tells the coordinates of all values, so that what operations mean is what
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property, wraps
 from typing import Any
 
@@ -74,7 +75,9 @@ class Compressed(Sparse):
         if self.block:
             h, w = self.block
             inner = [mortice.arange(h, device=rest.device).unsqueeze(1), mortice.arange(w, device=rest.device)]
-            pair = [(at.reshape(-1, 1, 1) * n + i).expand(-1, h, w).reshape(-1) for at, n, i in zip(pair, (h, w), inner)]
+            pair = [
+                (at.reshape(-1, 1, 1) * n + i).expand(-1, h, w).reshape(-1) for at, n, i in zip(pair, (h, w), inner)
+            ]
             rest = rest.repeat_interleave(h * w)
         for size in reversed(tuple(self.shape)[: self.batch]):
             outer.append(rest % max(size, 1))
@@ -90,7 +93,9 @@ class Compressed(Sparse):
         """Swap the two dims, which turns CSR into CSC, or reorder the batch dims, or the dense ones."""
         b, batch, both = self.batch, list(axes[: self.batch]), list(axes[self.batch : self.batch + 2])
         if sorted(batch) != list(range(b)) or sorted(both) != [b, b + 1]:
-            raise RuntimeError(f"permute: batch, sparse and dense dims of a compressed tensor do not change places; got {axes}.")
+            raise RuntimeError(
+                f"permute: batch, sparse and dense dims of a compressed tensor do not change places; got {axes}."
+            )
         turn, n = both[0] > both[1], len(self.block)
         block = [b + 2, b + 1] if turn else [b + 1, b + 2]
         order = [*batch, b, *block[:n], *[a - 1 + n for a in axes[b + 2 :]]]
@@ -98,7 +103,9 @@ class Compressed(Sparse):
         values = values.reshape(self.values.shape[0], *values.shape[b + 1 + n :])
         layout = dict(zip(LAYOUTS, LAYOUTS[2:] + LAYOUTS[:2]))[self.layout] if turn else self.layout
         starts, plain = self.starts.permute(*batch, b), self.plain.permute(*batch, b)
-        return Compressed(layout, starts, plain, values, [self.shape[a] for a in axes], self.block[::-1] if turn else self.block)
+        return Compressed(
+            layout, starts, plain, values, [self.shape[a] for a in axes], self.block[::-1] if turn else self.block
+        )
 
 
 def compress(t: Any, layout: Any, block: Any = ()) -> Any:
@@ -114,7 +121,9 @@ def compress(t: Any, layout: Any, block: Any = ()) -> Any:
         lead, many = at * many + lead, many * size
     numbers, where = mortice.unique(lead * few + plain, return_inverse=True)
     d = values.dtype
-    sums = mortice.zeros(len(numbers) * h * w, *values.shape[1:], dtype=mortice.int64 if d is mortice.bool else d, device=values.device)
+    sums = mortice.zeros(
+        len(numbers) * h * w, *values.shape[1:], dtype=mortice.int64 if d is mortice.bool else d, device=values.device
+    )
     flat = sums.index_add(0, (where * h + r % h) * w + c % w, values.to(sums.dtype)).to(d)
     few, nnz = max(few, 1), len(numbers) // max(prod(batch), 1)
     ends = mortice.bincount(numbers // few, minlength=many).reshape(*batch, many // max(prod(batch), 1)).cumsum(-1)
@@ -122,7 +131,9 @@ def compress(t: Any, layout: Any, block: Any = ()) -> Any:
     if not (starts[..., -1] == nnz).all():
         raise RuntimeError("to_sparse: Expect the same number of specified elements per batch.")
     kind = data.starts.dtype if isinstance(data, Compressed) else mortice.int64
-    made = Compressed(layout, starts.to(kind), (numbers % few).reshape(*batch, nnz).to(kind), flat.detach(), data.shape, block)
+    made = Compressed(
+        layout, starts.to(kind), (numbers % few).reshape(*batch, nnz).to(kind), flat.detach(), data.shape, block
+    )
     return place(made, flat)
 
 
@@ -191,89 +202,72 @@ def sparse_compressed_tensor(
         pair = pair if layout in BY_ROWS else pair[::-1]
         size = [*plain.shape[:-1], *[n * b for n, b in zip(pair, block)], *values.shape[plain.ndim + blocks :]]
     size = Size([int(s) for s in size])
-    _check(layout, starts, plain, values, size, bool(check_invariants))
+    for wrong, text in _faults(layout, starts, plain, values, size, check_invariants):
+        if wrong:
+            raise RuntimeError(text)
     if requires_grad:
         values = values.detach()
     inner = plain.ndim + blocks
-    flat, block = values.reshape(prod(values.shape[:inner]), *values.shape[inner:]), tuple(values.shape)[plain.ndim : inner]
+    flat, block = (
+        values.reshape(prod(values.shape[:inner]), *values.shape[inner:]),
+        tuple(values.shape)[plain.ndim : inner],
+    )
     made = place(Compressed(layout, starts, plain, flat.detach(), size, block), flat)
     return made.requires_grad_() if requires_grad else made
 
 
-def _check(layout: Any, starts: Any, plain: Any, values: Any, size: Any, fully: bool) -> None:
-    """Refuse what makes no tensor; if `fully`, also what PyTorch asks for and nothing here needs."""
-    first, second = index_names(layout)
-    by_rows, blocks = layout in BY_ROWS, 2 if layout in BLOCKED else 0
-    kinds = ("row", "column") if by_rows else ("column", "row")
-    batch, dense = starts.ndim - 1, values.ndim - starts.ndim - blocks
-
-    def need(fine: Any, text: str) -> None:
-        if not fine:
-            raise RuntimeError(text)
-
-    for name, x in ((first, starts), (second, plain)) if fully else ():
-        need(not x.ndim or x.shape[-1] < 2 or x.stride(-1) == 1, f"expected {name} to be a contiguous tensor per batch")
-    need(starts.ndim, f"{first} must have dimensionality >= 1 but got 0")
-    need(
-        starts.ndim == plain.ndim,
-        f"{first} and {second} dimensionalities must be equal but got {starts.ndim} and {plain.ndim}, respectively",
+def _faults(layout: Any, starts: Any, plain: Any, values: Any, size: Any, fully: bool) -> Iterator[tuple[Any, str]]:
+    """Tell what makes no tensor, in PyTorch's words; if `fully`, also what PyTorch asks for and nothing here needs."""
+    one, other = index_names(layout)
+    by_rows, blocks, batch = layout in BY_ROWS, 2 if layout in BLOCKED else 0, starts.ndim - 1
+    dense = values.ndim - batch - 1 - blocks
+    for name, x in ((one, starts), (other, plain)) if fully else ():
+        yield x.ndim and x.shape[-1] > 1 and x.stride(-1) != 1, f"expected {name} to be a contiguous tensor per batch"
+    yield batch < 0, f"{one} must have dimensionality >= 1 but got 0"
+    both = f"{one} and {other}"
+    yield (
+        starts.ndim != plain.ndim,
+        f"{both} dimensionalities must be equal but got {starts.ndim} and {plain.ndim}, respectively",
     )
-    need(
-        dense >= 0,
-        f"values must have dimensionality > sum of batch and block dimensionalities (={batch} + {blocks}) but got {values.ndim}",
+    sums = f"(={batch} + {blocks}) but got {values.ndim}"
+    yield dense < 0, f"values must have dimensionality > sum of batch and block dimensionalities {sums}"
+    sums = f"(={batch} + 2 + {dense}) but got {len(size)}"
+    yield (
+        len(size) != batch + 2 + dense,
+        f"tensor dimensionality must be sum of batch, base, and dense dimensionalities {sums}",
     )
-    need(
-        len(size) == batch + 2 + dense,
-        f"tensor dimensionality must be sum of batch, base, and dense dimensionalities (={batch} + 2 + {dense}) but got {len(size)}",
+    found, wanted = [list(x.shape[:batch]) for x in (starts, plain, values)], list(size[:batch])
+    told = f"{one} (={found[0]}), {other} (={found[1]}), and values (={found[2]})"
+    yield found != [wanted] * 3, f"all batch dimensions of {told} must be equal to tensor batch dimensions (={wanted})"
+    counts = []
+    for d, n in enumerate(tuple(values.shape)[batch + 1 : batch + 1 + blocks] or (1, 1)):
+        whole, told = size[batch + d], f"divisible with blocksize[{d}] (={n}) as defined by values shape"
+        yield not n or whole % n, f"tensor shape[{batch + d}] (={whole}) must be {told}"
+        counts.append(whole // n)
+    (many, few), nnz = counts if by_rows else counts[::-1], values.shape[batch]
+    told = (
+        f"{'row' if by_rows else 'column'}{' block' if blocks else ''}s + 1 (={many + 1}), but got {starts.shape[-1]}"
     )
-    found = [list(s[:batch]) for s in (starts.shape, plain.shape, values.shape)]
-    need(
-        found == [list(size[:batch])] * 3,
-        f"all batch dimensions of {first} (={found[0]}), {second} (={found[1]}), and values (={found[2]}) must be equal to tensor "
-        f"batch dimensions (={list(size[:batch])})",
+    yield starts.shape[-1] != many + 1, f"{one}.shape[-1] must be equal to the number of {told}"
+    told = f"nnz (={nnz}) as defined by values.shape[{batch}], but got {plain.shape[-1]}"
+    yield plain.shape[-1] != nnz, f"{other}.shape[-1] must be equal to {told}"
+    names = {"int32": "Int", "int64": "Long", "int16": "Short", "int8": "Char", "uint8": "Byte", "float32": "Float"}
+    kinds = [names.get(x.dtype.name, x.dtype.name) for x in (starts, plain)]
+    yield kinds[0] != kinds[1], f"{both} must have the same dtype, bot got {kinds[0]} and {kinds[1]}, respectively"
+    yield kinds[0] not in ("Int", "Long"), f"{both} dtype must be Int or Long, but got {kinds[0]}"
+    yield (starts[..., 0] != 0).any(), f"`{one}[..., 0] == 0` is not satisfied."
+    yield (starts[..., -1] != nnz).any(), f"`{one}[..., -1] == nnz` is not satisfied."
+    sizes, few_name = starts.diff(dim=-1), "ncols" if by_rows else "nrows"
+    yield (
+        ((sizes < 0) | (sizes > few)).any(),
+        f"`0 <= {one}[..., 1:] - {one}[..., :-1] <= {few_name}` is not satisfied.",
     )
-    block = tuple(values.shape)[batch + 1 : batch + 1 + blocks] or (1, 1)
-    for d, n in enumerate(block):
-        need(
-            n and not size[batch + d] % n,
-            f"tensor shape[{batch + d}] (={size[batch + d]}) must be divisible with blocksize[{d}] (={n}) as defined by values shape",
-        )
-    counts = [size[batch] // block[0], size[batch + 1] // block[1]]
-    many, few = counts if by_rows else counts[::-1]
-    told, nnz = f"{kinds[0]}{' block' if blocks else ''}s", values.shape[batch]
-    need(
-        starts.shape[-1] == many + 1,
-        f"{first}.shape[-1] must be equal to the number of {told} + 1 (={many + 1}), but got {starts.shape[-1]}",
-    )
-    need(
-        plain.shape[-1] == nnz,
-        f"{second}.shape[-1] must be equal to nnz (={nnz}) as defined by values.shape[{batch}], but got {plain.shape[-1]}",
-    )
-    names = {mortice.int32: "Int", mortice.int64: "Long"}
-    kinds_found = [names.get(x.dtype, x.dtype.name.title()) for x in (starts, plain)]
-    need(
-        starts.dtype is plain.dtype,
-        f"{first} and {second} must have the same dtype, bot got {kinds_found[0]} and {kinds_found[1]}, respectively",
-    )
-    need(
-        starts.dtype in names,
-        f"{first} and {second} dtype must be Int or Long, but got {kinds_found[0].replace('Int16', 'Short')}",
-    )
-    need((starts[..., 0] == 0).all(), f"`{first}[..., 0] == 0` is not satisfied.")
-    need((starts[..., -1] == nnz).all(), f"`{first}[..., -1] == nnz` is not satisfied.")
-    sizes, fewest = starts.diff(dim=-1), "ncols" if by_rows else "nrows"
-    need(
-        not sizes.numel() or ((sizes >= 0) & (sizes <= few)).all(),
-        f"`0 <= {first}[..., 1:] - {first}[..., :-1] <= {fewest}` is not satisfied.",
-    )
-    need(not plain.numel() or ((plain >= 0) & (plain < few)).all(), f"`0 <= {second} < {fewest}` is not satisfied.")
+    yield ((plain < 0) | (plain >= few)).any(), f"`0 <= {other} < {few_name}` is not satisfied."
     if fully and nnz:
         groups = mortice.arange(sizes.numel(), device=sizes.device).repeat_interleave(sizes.reshape(-1).long())
-        need(
-            ((groups * few + plain.reshape(-1)).diff() > 0).all(),
-            f"`{second}[..., {first}[..., i - 1]:{first}[..., i]] for all i = 1, ..., {'nrows' if by_rows else 'ncols'} are sorted and "
-            "distinct along the last dimension values` is not satisfied.",
-        )
+        told = f"for all i = 1, ..., {'nrows' if by_rows else 'ncols'} are sorted and distinct along the last dimension values"
+        unordered = ((groups * few + plain.reshape(-1)).diff() <= 0).any()
+        yield unordered, f"`{other}[..., {one}[..., i - 1]:{one}[..., i]] {told}` is not satisfied."
 
 
 def _constructor(layout: Any) -> Any:
@@ -325,7 +319,9 @@ class check_sparse_tensor_invariants:
 
     def __enter__(self) -> None:
         if self.saved is not None:
-            raise RuntimeError("This context manager instance is already activated. Use a different context manager instance for context nesting.")
+            raise RuntimeError(
+                "This context manager instance is already activated. Use a different one for context nesting."
+            )
         self.saved = self.is_enabled()
         check_sparse_tensor_invariants._enabled = self.state
 
@@ -350,7 +346,9 @@ def _reader(name: str) -> Any:
         data = self._data
         if not isinstance(data, Compressed) or name not in index_names(data.layout):
             kind = "row" if name in index_names(sparse_csr) else "column"
-            raise RuntimeError(f"{name} expected sparse {kind} compressed tensor layout but got {layout_name(self.layout)}")
+            raise RuntimeError(
+                f"{name} expected sparse {kind} compressed tensor layout but got {layout_name(self.layout)}"
+            )
         return data.parts[name]
 
     read.__name__ = read.__qualname__ = name
@@ -362,21 +360,23 @@ crow_indices, col_indices = map(_reader, index_names(sparse_csr))
 ccol_indices, row_indices = map(_reader, index_names(sparse_csc))
 
 
-def to_sparse_csr(self: Any, dense_dim: int | None = None) -> Any:
-    """Return it as a sparse tensor compressed by rows."""
-    return to_layout(self, sparse_csr, None, dense_dim)
+def _converter(layout: Any) -> Any:
+    if layout in BLOCKED:
+
+        def convert(self: Any, blocksize: Any, dense_dim: int | None = None) -> Any:
+            return to_layout(self, layout, blocksize, dense_dim)
+
+    else:
+
+        def convert(self: Any, dense_dim: int | None = None) -> Any:
+            return to_layout(self, layout, None, dense_dim)
+
+    kind = str(layout).rpartition(".")[2]
+    convert.__name__ = convert.__qualname__ = f"to_{kind}"
+    convert.__doc__ = f"Return it as a sparse tensor of the layout {kind}."
+    return convert
 
 
-def to_sparse_csc(self: Any, dense_dim: int | None = None) -> Any:
-    """Return it as a sparse tensor compressed by columns."""
-    return to_layout(self, sparse_csc, None, dense_dim)
-
-
-def to_sparse_bsr(self: Any, blocksize: Any, dense_dim: int | None = None) -> Any:
-    """Return it as a sparse tensor of blocks, compressed by rows."""
-    return to_layout(self, sparse_bsr, blocksize, dense_dim)
-
-
-def to_sparse_bsc(self: Any, blocksize: Any, dense_dim: int | None = None) -> Any:
-    """Return it as a sparse tensor of blocks, compressed by columns."""
-    return to_layout(self, sparse_bsc, blocksize, dense_dim)
+to_sparse_csr, to_sparse_csc, to_sparse_bsr, to_sparse_bsc = map(
+    _converter, (sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)
+)
