@@ -6,6 +6,7 @@ from typing import Any
 
 import mortice
 from mortice import graph
+from mortice.call import no_tensor
 from mortice.errors import ShapeError
 from mortice.graph import Node, next_seq
 from mortice.layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csr, strided
@@ -166,6 +167,8 @@ dsmm, hsmm, saddmm = spmm, hspmm, sspaddmm
 
 def _copying(name: str) -> Any:
     def copied(self: Any) -> Any:
+        if not isinstance(self, TensorBase):
+            raise no_tensor(f"{name}_copy", "self", self)
         return getattr(self, name)().clone()
 
     copied.__name__ = copied.__qualname__ = f"{name}_copy"

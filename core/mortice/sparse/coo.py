@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import Any
 
 import mortice
+from mortice.call import no_tensor
 from mortice.layout import sparse_coo, sparse_csr, strided
 from mortice.levels import Level, record_crossing
 from mortice.modes import no_grad
@@ -234,6 +235,8 @@ def merge(self: Any) -> Any:
 
 def buffer_of(name: str, t: Any) -> Sparse:
     """Return the buffer of a sparse tensor; refuse others."""
+    if not isinstance(t, TensorBase):
+        raise no_tensor(name, "input", t)
     if type(t._data) is not Sparse:
         raise RuntimeError(f"{name} expected sparse coordinate tensor layout but got {layout_name(t.layout)}")
     return t._data  # type: ignore[no-any-return]
@@ -388,10 +391,10 @@ def _resized(name: str, t: Any, size: Any, sparse_dim: int, dense_dim: int, clea
 
 def hspmm(mat1: Any, mat2: Any) -> Any:
     """Multiply a sparse matrix with a dense one; the rows of the product that have anything are the values of a sparse tensor."""
-    buffer_of("hspmm", mat1)
-    rows = mat1._data.indices[0].unique()
+    rows = buffer_of("hspmm", mat1).indices[0].unique()
+    product = mortice.mm(mat1, mat2)
     made = Sparse(rows.unsqueeze(0), mat2, (mat1.shape[0], mat2.shape[-1]), True)
-    return place(made, mortice.mm(mat1, mat2).index_select(0, rows))
+    return place(made, product.index_select(0, rows))
 
 
 def sspaddmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
