@@ -422,3 +422,34 @@ def test_optimisers_do_not_take_compressed_gradients(s: Any) -> None:
     (leaf @ mt.ones(4)).sum().backward()
     with pytest.raises(RuntimeError, match="sparse"):
         mt.optim.Adam([leaf]).step()
+
+
+def test_products_of_a_row_may_be_reduced_otherwise(a: Any) -> None:
+    x = mt.arange(8.0).reshape(4, 2).requires_grad_()
+    leaf = a.clone().requires_grad_()
+    want = {"mean": [[-4, -4.5], [0, 0], [15, 18.5]], "amax": [[0, 1], [0, 0], [24, 28]], "amin": [[-8, -10], [0, 0], [6, 9]]}
+    for reduce, rows in want.items():
+        assert mt.sparse.mm(a, x.detach(), reduce).tolist() == rows
+    found, over = mt.autograd.grad(mt.sparse.mm(leaf, x, "amax").sum(), (leaf, x))
+    assert found.is_sparse_csr and found.values().tolist() == [1, 0, 0, 13] and over.tolist() == [[1, 1], [0, 0], [0, 0], [4, 4]]
+    with pytest.raises(RuntimeError, match="reduce argument must be either sum, prod, mean, amax or amin, got max"):
+        mt.sparse.mm(a, x, "max")
+    with pytest.raises(NotImplementedError, match="expected a sparse CSR matrix and a dense one for reduce='mean'"):
+        mt.sparse.mm(a.to_sparse_csc(), x, "mean")
+
+
+def test_sparse_tensors_are_compared_part_by_part(a: Any) -> None:
+    c = a.to_sparse_coo()
+    mt.testing.assert_close(a, a.clone())
+    mt.testing.assert_close(c, mt.sparse_coo_tensor(c.indices(), c.values(), c.shape))
+    mt.testing.assert_close(a, dense(), check_layout=False)
+    other = mt.sparse_csr_tensor([0, 2, 2, 4], [0, 3, 1, 3], [1.0, -2.0, 3.0, 4.0], (3, 4))
+    for x, y, text in (
+        (a, a * 2, "^Sparse CSR values are not close!\n\nMismatched elements: 4 / 4"),
+        (c, c * 2, "^Sparse COO values are not close!"),
+        (a, c, "attribute 'layout' do not match: mortice.sparse_csr != mortice.sparse_coo"),
+        (a, other, "^Sparse CSR col_indices are not equal!"),
+        (a, mt.ones(3, 4).to_sparse_csr(), "The number of specified values in sparse CSR tensors does not match: 4 != 12"),
+    ):
+        with pytest.raises(AssertionError, match=text):
+            mt.testing.assert_close(x, y)

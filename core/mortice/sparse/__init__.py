@@ -125,8 +125,15 @@ def sparse_coo_tensor(
 
 def mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
     """Multiply a sparse matrix with a dense one, or with a sparse one, which gives a sparse one."""
+    if reduce not in ("sum", "prod", "mean", "amax", "amin"):
+        raise RuntimeError(f"sparse.mm: reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     if reduce != "sum":
-        raise NotImplementedError(f"sparse.mm: expected reduce='sum'; got {reduce!r}.")
+        if mat1.layout is not sparse_csr or mat2.layout is not strided or mat1.ndim != 2 or mat2.ndim != 2:
+            raise NotImplementedError(f"sparse.mm: expected a sparse CSR matrix and a dense one for reduce={reduce!r}.")
+        rows, columns = mat1._data.indices
+        parts = mat2.index_select(0, columns) * values_of(mat1).unsqueeze(1)
+        empty = mortice.zeros(mat1.shape[0], mat2.shape[1], dtype=parts.dtype, device=parts.device)
+        return empty.index_reduce(0, rows, parts, reduce, include_self=False)
     if mat1.is_sparse and mat2.is_sparse:  # gradients at the places of each, and no others
         mat1, mat2 = place(mat1._data, values_of(mat1)), place(mat2._data, values_of(mat2))
     return mortice.mm(mat1, mat2)
