@@ -444,7 +444,29 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         set_warn_always,
         use_deterministic_algorithms,
     )
-    from mortice.sparse import _convert_indices_from_coo_to_csr, dsmm, sparse_coo_tensor, spmm
+    from mortice.sparse import (
+        _convert_indices_from_coo_to_csr,
+        ccol_indices_copy,
+        col_indices_copy,
+        crow_indices_copy,
+        dsmm,
+        hsmm,
+        hspmm,
+        indices_copy,
+        resize_as_sparse_,
+        row_indices_copy,
+        saddmm,
+        smm,
+        sparse_bsc_tensor,
+        sparse_bsr_tensor,
+        sparse_compressed_tensor,
+        sparse_coo_tensor,
+        sparse_csc_tensor,
+        sparse_csr_tensor,
+        spmm,
+        sspaddmm,
+        values_copy,
+    )
     from mortice.types import SymBool, SymFloat, SymInt
     from mortice.utils.dlpack import to_dlpack
     from mortice.utils.model_summary import summary

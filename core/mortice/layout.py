@@ -26,5 +26,4 @@ channels_last = memory_format("channels_last")
 channels_last_3d = memory_format("channels_last_3d")
 strided = layout("strided")
 sparse_coo = layout("sparse_coo")
-# No tensor has these; programs ask whether one does.
 sparse_csr, sparse_csc, sparse_bsr, sparse_bsc = map(layout, ("sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"))

@@ -16,7 +16,8 @@ _TOLERANCES = {
 _NUMBERS = (int, float, complex)
 _ATTRIBUTES: tuple[tuple[str, str | None, Callable[[Any], Any]], ...] = (
     ("shape", None, lambda t: t.shape), ("device", "device", lambda t: t.device), ("dtype", "dtype", lambda t: t.dtype),
-    ("stride()", "stride", lambda t: t.stride()),
+    ("layout", "layout", lambda t: t.layout),
+    ("stride()", "stride", lambda t: t.stride() if t.layout is mortice.strided else None),
 )  # fmt: skip
 
 
@@ -34,7 +35,7 @@ def assert_close(
     if (rtol is None) != (atol is None):
         missing = "rtol" if rtol is None else "atol"
         raise ValueError(f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {missing}.")
-    how = _How(rtol, atol, equal_nan, check_device, check_dtype, check_stride, allow_subclasses)
+    how = _How(rtol, atol, equal_nan, check_device, check_dtype, check_layout, check_stride, allow_subclasses)
     problem = _compare(actual, expected, "", how)
     if problem is not None:
         raise AssertionError(msg(problem) if callable(msg) else msg or problem)
@@ -63,6 +64,7 @@ class _How(NamedTuple):
     equal_nan: bool
     device: bool
     dtype: bool
+    layout: bool
     stride: bool
     subclasses: bool
 
@@ -134,12 +136,30 @@ def _compare_numbers(actual: Any, expected: Any, how: _How) -> str | None:
     return _scalars(actual, expected, difference, relative, rtol, atol)
 
 
+def _compare_sparse(a: Any, e: Any, how: _How) -> str | None:
+    if a.is_sparse and a.is_coalesced() != e.is_coalesced():
+        a, e = a.coalesce(), e.coalesce()
+    kind = str(a.layout)[-3:].upper()
+    if a._nnz() != e._nnz():
+        return f"The number of specified values in sparse {kind} tensors does not match: {a._nnz()} != {e._nnz()}"
+    for (name, x), y in zip(a._data.parts.items(), e._data.parts.values()):
+        last = name == "values"
+        problem = _compare_tensors(x, y, how if last else how._replace(rtol=0.0, atol=0.0, dtype=False))
+        if problem is not None:
+            return problem.replace("Tensor-likes are", f"Sparse {kind} {name} are", 1)
+    return None
+
+
 def _compare_tensors(a: Any, e: Any, how: _How) -> str | None:
     for name, check, of in _ATTRIBUTES:
         if (check is None or getattr(how, check)) and of(a) != of(e):
             return f"The values for attribute '{name}' do not match: {of(a)} != {of(e)}."
     if a.is_meta or e.is_meta:  # they have no values
         return None
+    if a.layout is not e.layout:
+        a, e = a.to_dense(), e.to_dense()
+    elif a.layout is not mortice.strided:
+        return _compare_sparse(a.detach(), e.detach(), how)
     rtol, atol = _tolerances(a, e) if how.rtol is None else (how.rtol, how.atol)
     a, e = a.detach(), e.detach()
     if a.device != e.device:

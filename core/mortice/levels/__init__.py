@@ -37,7 +37,6 @@ class Level:
 
     backend_class: Any
     name = "level"
-    layout = strided
     transforms = True  # whether it is a function transform, which ends
     size = 1  # of the batch
     randomness = "same"
@@ -46,6 +45,10 @@ class Level:
         self.devices: dict[int, Device] = {}  # by the identity of the device below, which is equal to those above it
         self.entered: list[tuple[Any, Any, Any]] = []  # (tensor below, tensor of the level, how to write back)
         self.lifted: list[tuple[Any, Any, dict[int, Any]]] = []  # (storage, its memory below, its tensors' buffers there)
+
+    def layout(self, data: Any) -> Any:
+        """Return the kind of storage of a buffer of this level."""
+        return strided
 
     def above(self, inner: Device) -> Device:
         """Return the device of this level above `inner`."""

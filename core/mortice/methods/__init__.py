@@ -6,7 +6,7 @@ from importlib import import_module
 
 from mortice import call
 from mortice.dtype import get_default_dtype
-from mortice.layout import sparse_coo
+from mortice.layout import sparse_coo, sparse_csr
 from mortice.layout import strided as strided_layout
 from mortice.lazy import family
 from mortice.methods.arrangement import Arrangement
@@ -130,19 +130,26 @@ class Tensor(
 
     def stride(self, dim: int | None = None) -> Any:
         """Return the strides in elements, or that of one dim."""
+        if self._device.level is not None and self.layout is not strided_layout:
+            raise self._device.level.no_memory("stride")
         strides = layout(self)
         return tuple(strides) if dim is None else strides[check_dim("stride", dim, len(self.shape))]
 
     @property
     def layout(self) -> Any:
-        """The kind of storage: strided, or sparse_coo."""
+        """The kind of storage: strided, sparse_coo, or a compressed one such as sparse_csr."""
         level = self._device.level
-        return strided_layout if level is None else level.layout
+        return strided_layout if level is None else level.layout(self._data)
 
     @property
     def is_sparse(self) -> bool:
         """Whether its layout is sparse_coo."""
         return self.layout is sparse_coo
+
+    @property
+    def is_sparse_csr(self) -> bool:
+        """Whether its layout is sparse_csr."""
+        return self.layout is sparse_csr
 
     def is_floating_point(self) -> bool:
         """Tell whether the dtype is a float."""
@@ -172,7 +179,7 @@ class Tensor(
         return self._device.type == "meta"
 
     # What no tensor here is.
-    is_sparse_csr = is_quantized = is_mkldnn = is_nested = False
+    is_quantized = is_mkldnn = is_nested = False
     is_ipu = is_maia = is_mps = is_mtia = is_vulkan = is_xla = is_xpu = False
     name = None
     is_nonzero, is_same_size, is_set_to = queries.is_nonzero, queries.is_same_size, queries.is_set_to

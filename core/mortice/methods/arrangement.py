@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from mortice.ops import arrange, index, inplace, mapped, strided, views
     from mortice.ops import gather as gather_ops
     from mortice.ops import nonzero as nonzero_ops
-    from mortice.sparse import coo
+    from mortice.sparse import compressed, coo
 else:
     arrange, index, inplace, mapped = family("ops.arrange"), family("ops.index"), family("ops.inplace"), family("ops.mapped")
     strided, views, gather_ops = family("ops.strided"), family("ops.views"), family("ops.gather")
-    nonzero_ops, coo = family("ops.nonzero"), family("sparse.coo")
+    nonzero_ops, coo, compressed = family("ops.nonzero"), family("sparse.coo"), family("sparse.compressed")
 
 
 class Arrangement(TensorBase):
@@ -90,3 +90,9 @@ class Arrangement(TensorBase):
     indices, values, _indices, _values, _nnz = coo.indices, coo.values, coo._indices, coo._values, coo._nnz
     sparse_dim, dense_dim, sparse_mask, to_sparse, to_sparse_coo = (
         coo.sparse_dim, coo.dense_dim, coo.sparse_mask, coo.to_sparse, coo.to_sparse_coo)  # fmt: skip
+    sparse_resize_, sparse_resize_and_clear_, resize_as_sparse_, smm, sspaddmm = (
+        coo.sparse_resize_, coo.sparse_resize_and_clear_, coo.resize_as_sparse_, coo.smm, coo.sspaddmm)  # fmt: skip
+    crow_indices, col_indices, ccol_indices, row_indices = (
+        compressed.crow_indices, compressed.col_indices, compressed.ccol_indices, compressed.row_indices)  # fmt: skip
+    to_sparse_csr, to_sparse_csc, to_sparse_bsr, to_sparse_bsc = (
+        compressed.to_sparse_csr, compressed.to_sparse_csc, compressed.to_sparse_bsr, compressed.to_sparse_bsc)  # fmt: skip

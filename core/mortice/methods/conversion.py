@@ -8,6 +8,7 @@ from mortice.backends.host import HostBuffer
 from mortice.backends.plugins import resolve
 from mortice.device import Device
 from mortice.dtype import DType, as_dtype, bool_, by_name, float16, float32, float64, get_default_dtype, int64
+from mortice.layout import strided
 from mortice.ops import movement
 from mortice.shape import Size
 from mortice.tensor import TensorBase
@@ -81,7 +82,7 @@ class Conversion(TensorBase):
 
     def to_dense(self, dtype: Any = None, *, masked_grad: bool | None = None) -> Any:
         """Return all elements of a sparse tensor as a dense one; a dense one itself, or a conversion to a dtype."""
-        if self._device.level is not None and self.is_sparse:  # type: ignore[attr-defined]
+        if self._device.level is not None and self.layout is not strided:  # type: ignore[attr-defined]
             return import_module("mortice.sparse.coo").to_dense(self, dtype)
         return self if dtype is None else movement.cast(self, as_dtype("to_dense", dtype))
 

@@ -7,6 +7,7 @@ import sys
 
 from mortice.device import Device
 from mortice.dtype import DType, by_name, set_default_dtype
+from mortice.layout import strided
 from mortice.methods.conversion import CLASS_NAMES
 from mortice.tensor import TensorBase
 
@@ -36,7 +37,7 @@ class TypedClass(type):
         return storage.old_style(args, cls.dtype, device or cls.device_type)
 
     def __instancecheck__(cls, x: Any) -> bool:
-        return isinstance(x, TensorBase) and x.dtype is cls.dtype and x.device.type == cls.device_type and not x.is_sparse  # type: ignore[attr-defined]
+        return isinstance(x, TensorBase) and x.dtype is cls.dtype and x.device.type == cls.device_type and x.layout is strided  # type: ignore[attr-defined]
 
 
 def _typed(dtype: str) -> TypedClass:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from mortice import call as _call
 from mortice.call import no_tensor
 from mortice.dtype import bool_, get_default_dtype
 from mortice.errors import DTypeError
+from mortice.layout import strided
 from mortice.op import op
 from mortice.rules import comparison, logical, promote, same, wrap_number, wrap_operand
 from mortice.shape import broadcast
@@ -95,6 +97,8 @@ for _fn in (_isnan, isinf, isfinite, signbit):
 
 
 def _constant(x: Any, value: bool) -> Any:
+    if x._device.level is not None and x.layout is not strided:
+        return import_module("mortice.ops.creation").full_like(x, value, dtype=bool_)
     data = x._device.backend.full(x.shape, value, dtype=bool_, device=x._device)
     return make(data, x._device, bool_, x.shape)
 

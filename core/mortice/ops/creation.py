@@ -13,7 +13,7 @@ from mortice.backends.plugins import resolve
 from mortice.device import Device
 from mortice.dtype import DType, as_dtype, float64, get_default_dtype, int64, scalar_dtype
 from mortice.errors import DTypeError, ShapeError
-from mortice.layout import sparse_coo
+from mortice.layout import strided
 from mortice.modes import special
 from mortice.ops.data import check_dtype, converted, finish, fit, number, tensor
 from mortice.ops.movement import dense_order, in_format, in_order, keeps, reshape
@@ -102,8 +102,8 @@ def zeros(
     layout: Any = None, pin_memory: bool = False, **named: Any,
 ) -> Any:  # fmt: skip
     """Make zeros, in the default float dtype unless given."""
-    if layout is sparse_coo:
-        return import_module("mortice.sparse").nothing("zeros", size, dtype, device, requires_grad, **named)
+    if layout is not None and layout is not strided:
+        return import_module("mortice.sparse").nothing("zeros", size, dtype, device, requires_grad, layout=layout, **named)
     shape = _sized("zeros", size, named.pop("size", None))
     if out is not None:
         dtype, device = kind_of("zeros", out, dtype, device)
@@ -126,8 +126,8 @@ def empty(
     layout: Any = None, pin_memory: bool = False, memory_format: Any = None, **named: Any,
 ) -> Any:  # fmt: skip
     """Make a tensor of unspecified contents, in the default float dtype unless given."""
-    if layout is sparse_coo:
-        return import_module("mortice.sparse").nothing("empty", size, dtype, device, requires_grad, **named)
+    if layout is not None and layout is not strided:
+        return import_module("mortice.sparse").nothing("empty", size, dtype, device, requires_grad, layout=layout, **named)
     shape = _sized("empty", size, named.pop("size", None))
     if out is not None:
         dtype, device = kind_of("empty", out, dtype, device)
@@ -148,14 +148,16 @@ def scalar_tensor(
 
 def _like(
     input: Any, value: Any, dtype: Any, device: Any, requires_grad: bool, pin_memory: bool, size: Any = None,
-    memory_format: Any = None,
+    memory_format: Any = None, layout: Any = None,
 ) -> Any:  # fmt: skip
     where = input._device if device is None else resolve(device)
     shape, order = size, None
     if size is None:
-        if where.level is not None and input.layout is sparse_coo and value == 0:
-            made = import_module("mortice.sparse").nothing
-            return made("zeros_like", (input.shape,), dtype or input.dtype, input.device, requires_grad, dense=input.dense_dim())
+        if layout is not None or input._device.level is not None:
+            layout = input.layout if layout is None else layout
+            if layout is not strided or input.layout is not strided:
+                made = import_module("mortice.sparse").like
+                return made(input, value, dtype or input.dtype, device, layout).requires_grad_(requires_grad)
         shape = input.shape
         if keeps(memory_format) and (order := dense_order(input)) is not None:
             shape = Size([shape[d] for d in order])
@@ -172,7 +174,7 @@ def zeros_like(
     memory_format: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Make zeros of the same shape, dtype and device."""
-    return _like(input, 0, dtype, device, requires_grad, pin_memory, memory_format=memory_format)
+    return _like(input, 0, dtype, device, requires_grad, pin_memory, memory_format=memory_format, layout=layout)
 
 
 def ones_like(
@@ -180,7 +182,7 @@ def ones_like(
     memory_format: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Make ones of the same shape, dtype and device."""
-    return _like(input, 1, dtype, device, requires_grad, pin_memory, memory_format=memory_format)
+    return _like(input, 1, dtype, device, requires_grad, pin_memory, memory_format=memory_format, layout=layout)
 
 
 def empty_like(
@@ -188,7 +190,7 @@ def empty_like(
     memory_format: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Make a tensor of unspecified contents, of the same shape, dtype and device."""
-    return _like(input, 0, dtype, device, requires_grad, pin_memory, memory_format=memory_format)
+    return _like(input, 0, dtype, device, requires_grad, pin_memory, memory_format=memory_format, layout=layout)
 
 
 def full_like(
@@ -196,7 +198,7 @@ def full_like(
     layout: Any = None, memory_format: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Fill the same shape, dtype and device with one number."""
-    return _like(input, number(fill_value), dtype, device, requires_grad, pin_memory, memory_format=memory_format)
+    return _like(input, number(fill_value), dtype, device, requires_grad, pin_memory, memory_format=memory_format, layout=layout)
 
 
 def new_zeros(

@@ -282,6 +282,8 @@ def _plus(name: str, input: Any, product: Any, beta: Any, alpha: Any, out: Any) 
         )
     added = expand(input, product.shape) if input.shape != product.shape else input
     if beta == 0:
+        if product._device is not input._device:  # of two sparse tensors perhaps, and `input` is dense
+            product = product.to_dense()
         # The gradient of `input` is then zero rather than none.
         made = elementwise._add(zero(added), product) if input._rg else product.clone() if product is input else product
     else:

@@ -15,6 +15,7 @@ from mortice import return_types
 from mortice.call import run
 from mortice.dtype import DType, as_dtype, bool_, uint8
 from mortice.errors import DimError, DTypeError
+from mortice.layout import strided
 from mortice.node import TENSOR_KERNELS, named
 from mortice.op import Op, op
 from mortice.ops.arguments import numpy_names
@@ -163,9 +164,9 @@ def sum(
         axes = axes_of("sum", axis if dim is None else dim, len(input.shape))
         return reduce_as(_sum, input, dtype, out, axis=axes, keepdims=bool(keepdim if keepdims is None else keepdims))
     except NotImplementedError:  # what sparse operands raise, of which a sum may be dense: asked only then
-        if out is not None or keepdim or keepdims or not input.is_sparse:
+        if out is not None or input.layout is strided or input.is_sparse and (keepdim or keepdims):
             raise
-        return import_module("mortice.sparse").sum(input, axis if dim is None else dim, dtype)
+        return import_module("mortice.sparse").sum(input, axis if dim is None else dim, dtype, keepdim or keepdims)
 
 
 def others_product(k: Any, x: Any, axis: int) -> Any:

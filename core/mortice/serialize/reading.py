@@ -20,7 +20,7 @@ from mortice.backends.plugins import default_backend, resolve
 from mortice.device import Device
 from mortice.dtype import DTYPES, DType, by_name, uint8
 from mortice.errors import DTypeError
-from mortice.layout import sparse_coo
+from mortice.layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 from mortice.ops.data import check_dtype
 from mortice.ops.storage import TypedStorage
 from mortice.ops.strided import _shares as shares
@@ -202,18 +202,26 @@ def _rebuild_tensor_v3(
     return _rebuild_tensor(storage, offset, size, stride, requires_grad, hooks, metadata, dtype=dtype)
 
 
+_LAYOUTS = {
+    "sparse_coo": sparse_coo, "sparse_csr": sparse_csr, "sparse_csc": sparse_csc, "sparse_bsr": sparse_bsr, "sparse_bsc": sparse_bsc,
+}  # fmt: skip
+
+
 def _layout(name: Any) -> Any:
-    if name not in ("torch.sparse_coo", "mortice.sparse_coo"):
-        raise UnpicklingError(f"load: expected the layout {sparse_coo}; got {name!r}.")
-    return sparse_coo
+    library, _, kind = str(name).partition(".")
+    if library not in ("torch", "mortice") or kind not in _LAYOUTS:
+        raise UnpicklingError(f"load: expected a layout of sparse tensors; got {name!r}.")
+    return _LAYOUTS[kind]
 
 
 def _sparse(layout: Any, parts: Any) -> Any:
-    indices, values, size, *coalesced = parts
-    if layout is not sparse_coo or not isinstance(indices, TensorBase) or not isinstance(values, TensorBase):
-        raise UnpicklingError(f"load: expected a sparse tensor of the layout {sparse_coo}; got {layout!r}.")
-    made = importlib.import_module("mortice.sparse").sparse_coo_tensor
-    return made(indices, values, size, is_coalesced=bool(coalesced and coalesced[0]))
+    made = importlib.import_module("mortice.sparse")
+    places, rest = (parts[:2], parts[2:]) if layout is sparse_coo else (parts[:3], parts[3:])
+    if layout not in _LAYOUTS.values() or not all([isinstance(x, TensorBase) for x in places]):
+        raise UnpicklingError(f"load: expected the tensors inside a sparse tensor, and its layout; got {layout!r}.")
+    if layout is not sparse_coo:
+        return made.sparse_compressed_tensor(*places, rest[0], layout=layout)
+    return made.sparse_coo_tensor(*places, rest[0], is_coalesced=bool(rest[1:] and rest[1]))
 
 
 def _rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: Any = False) -> Any:

@@ -222,9 +222,11 @@ class Pickler(pickle._Pickler):
 
     def _sparse(self, t: Any) -> tuple[Any, ...]:
         """Return what a sparse tensor is rebuilt from."""
-        if not t.is_sparse:
+        if t._device.level.transforms:
             raise t._device.level.no_memory("save")
-        return Call(_LAYOUT, ("torch.sparse_coo",)), (t._indices(), t._values(), t.shape, t.is_coalesced())
+        more = (t.is_coalesced(),) if t.is_sparse else ()
+        *places, values = t._data.parts.values()
+        return Call(_LAYOUT, (f"torch.{str(t.layout).rpartition('.')[2]}",)), (*places, values, t.shape, *more)
 
     def _storage(self, storage: Any) -> Memory:
         """Return the memory of a storage; as other elements than the tensors have that share it, it is one of its own."""

@@ -1,4 +1,4 @@
-"""mortice.sparse: sparse tensors in coordinate form (COO), with PyTorch's names."""
+"""mortice.sparse: sparse tensors in coordinate form (COO) and compressed ones (CSR, CSC, BSR, BSC), with PyTorch's names."""
 
 from __future__ import annotations
 
@@ -6,27 +6,73 @@ from typing import Any
 
 import mortice
 from mortice import graph
+from mortice.call import no_tensor
 from mortice.errors import ShapeError
 from mortice.graph import Node, next_seq
+from mortice.layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csr, strided
 from mortice.methods.conversion import CLASS_NAMES
 from mortice.methods.typed import TypedClass
 from mortice.modes import modes
 from mortice.shape import check_sizes
 from mortice.sparse import rules
-from mortice.sparse.coo import LEVEL, Sparse, buffer_of, coalesce, place, values_of, wrap
+from mortice.sparse.compressed import (
+    Compressed,
+    check_sparse_tensor_invariants,
+    compress,
+    sparse_bsc_tensor,
+    sparse_bsr_tensor,
+    sparse_compressed_tensor,
+    sparse_csc_tensor,
+    sparse_csr_tensor,
+)
+from mortice.sparse.coo import (
+    LEVEL,
+    Sparse,
+    buffer_of,
+    coalesce,
+    hspmm,
+    layout_name,
+    place,
+    resize_as_sparse_,
+    smm,
+    sspaddmm,
+    values_of,
+    wrap,
+)
 from mortice.tensor import TensorBase, make
 
-__all__ = ["addmm", "log_softmax", "mm", "softmax", "sum"]
+__all__ = ["addmm", "check_sparse_tensor_invariants", "log_softmax", "mm", "sampled_addmm", "softmax", "sum"]
 
 
 def nothing(
     name: str, size: tuple[Any, ...], dtype: Any, device: Any, requires_grad: bool, pin_memory: bool = False,
-    dense: int = 0, **named: Any,
+    dense: int = 0, layout: Any = sparse_coo, **named: Any,
 ) -> Any:  # fmt: skip
     """Make a sparse tensor without values, of so many dense dims: what `zeros` and `empty` are in this layout."""
     shape = check_sizes(name, size or tuple(named.pop("size", ())))
     like = mortice.zeros(0, dtype=dtype, device=device)
-    return wrap(rules.nothing(shape, like.dtype, like._device, dense)).requires_grad_(requires_grad)
+    if layout is not sparse_coo and (len(shape) < 2 or layout in (sparse_bsr, sparse_bsc)):
+        raise RuntimeError(
+            f"{name}: Only batched sparse compressed (non-block) tensors are supported, but got {layout_name(layout)} of size {list(shape)}"
+        )
+    made = wrap(rules.nothing(shape, like.dtype, like._device, dense))
+    return (made if layout is sparse_coo else compress(made, layout)).requires_grad_(requires_grad)
+
+
+def like(t: Any, value: Any, dtype: Any, device: Any, layout: Any) -> Any:
+    """Make what `zeros_like` makes: nothing at all in coordinate form, numbers at the same places in a compressed layout."""
+    layout, data = t.layout if layout is None else layout, t._data
+    if layout is strided:
+        return mortice.full(t.shape, value, dtype=dtype, device=device or t.device)
+    if t.layout is strided or t.layout is layout is sparse_coo:
+        if value != 0:
+            raise NotImplementedError(f"full_like: expected 0 for the layout {layout}; got {value}.")
+        return nothing("zeros_like", (t.shape,), dtype, device or t.device, False, dense=t.dense_dim() if t.is_sparse else 0, layout=layout)
+    if layout is not t.layout:
+        told = f"(self is {layout_name(t.layout)} but you requested {layout_name(layout)})"
+        raise RuntimeError(f"empty_like with different sparse layout is not supported {told}")
+    made = wrap(data.with_values(mortice.full_like(data.values, value, dtype=dtype)))
+    return made if device is None else made.to(device)
 
 
 def sparse_coo_tensor(
@@ -79,8 +125,15 @@ def sparse_coo_tensor(
 
 def mm(mat1: Any, mat2: Any, reduce: str = "sum") -> Any:
     """Multiply a sparse matrix with a dense one, or with a sparse one, which gives a sparse one."""
+    if reduce not in ("sum", "prod", "mean", "amax", "amin"):
+        raise RuntimeError(f"sparse.mm: reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     if reduce != "sum":
-        raise NotImplementedError(f"sparse.mm: expected reduce='sum'; got {reduce!r}.")
+        if mat1.layout is not sparse_csr or mat2.layout is not strided or mat1.ndim != 2 or mat2.ndim != 2:
+            raise NotImplementedError(f"sparse.mm: expected a sparse CSR matrix and a dense one for reduce={reduce!r}.")
+        rows, columns = mat1._data.indices
+        parts = mat2.index_select(0, columns) * values_of(mat1).unsqueeze(1)
+        empty = mortice.zeros(mat1.shape[0], mat2.shape[1], dtype=parts.dtype, device=parts.device)
+        return empty.index_reduce(0, rows, parts, reduce, include_self=False)
     if mat1.is_sparse and mat2.is_sparse:  # gradients at the places of each, and no others
         mat1, mat2 = place(mat1._data, values_of(mat1)), place(mat2._data, values_of(mat2))
     return mortice.mm(mat1, mat2)
@@ -91,17 +144,57 @@ def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> A
     return mortice.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
 
 
+def sampled_addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1.0, alpha: Any = 1.0, out: Any = None) -> Any:
+    """Compute beta * input + alpha * (mat1 @ mat2) at the places of `input`, a sparse CSR tensor, and nowhere else."""
+    data = input._data
+    if input.layout is not sparse_csr:
+        raise RuntimeError(f"sampled_addmm: Expected input to have sparse csr layout, but got {layout_name(input.layout)}")
+    if mat1.layout is not strided or mat2.layout is not strided:
+        raise RuntimeError(f"sampled_addmm: Expected mat1 and mat2 to be strided; got {mat1.layout} and {mat2.layout}")
+    if (*mat1.shape[:-1], mat2.shape[-1]) != tuple(input.shape) or mat1.shape[-1] != mat2.shape[-2] or mat1.shape[:-2] != mat2.shape[:-2]:
+        raise RuntimeError(
+            f"sampled_addmm: mat1 and mat2 shapes cannot be multiplied to those of input; got {tuple(mat1.shape)} @ "
+            f"{tuple(mat2.shape)} for {tuple(input.shape)}."
+        )
+    if not mat1.dtype is mat2.dtype is input.dtype:
+        raise RuntimeError(f"sampled_addmm: expected one dtype; got {input.dtype}, {mat1.dtype} and {mat2.dtype}.")
+    *outer, rows, columns = data.indices
+    found = (mat1[(*outer, rows)] * mat2.transpose(-2, -1)[(*outer, columns)]).sum(-1) * alpha
+    made = place(data, found if beta == 0 else found + values_of(input) * beta)
+    return made if out is None else out.copy_(made)
+
+
 def spmm(input: Any, mat2: Any) -> Any:
     """Multiply two matrices, of which the first may be sparse: another name of mm."""
     return mortice.mm(input, mat2)
 
 
-dsmm = spmm
+dsmm, hsmm, saddmm = spmm, hspmm, sspaddmm
 
 
-def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
+def _copying(name: str) -> Any:
+    def copied(self: Any) -> Any:
+        if not isinstance(self, TensorBase):
+            raise no_tensor(f"{name}_copy", "self", self)
+        return getattr(self, name)().clone()
+
+    copied.__name__ = copied.__qualname__ = f"{name}_copy"
+    copied.__doc__ = f"Return a copy of what `{name}()` shows."
+    return copied
+
+
+values_copy, indices_copy, crow_indices_copy, col_indices_copy, ccol_indices_copy, row_indices_copy = map(
+    _copying, ("values", "indices", "crow_indices", "col_indices", "ccol_indices", "row_indices")
+)
+
+
+def sum(input: Any, dim: Any = None, dtype: Any = None, keepdim: bool = False) -> Any:
     """Add up all values of a sparse tensor, or those along dims: the result is dense where no sparse dim remains."""
-    n = buffer_of("sum", input).sparse_dim
+    if isinstance(input._data, Compressed) and dim is not None and dim != ():
+        return _compressed_sum(input if dtype is None else input.to(dtype), [dim] if isinstance(dim, int) else dim, keepdim)
+    if not isinstance(input._data, Compressed):
+        buffer_of("sum", input)
+    n = input._data.sparse_dim
     if dtype is not None:
         input = input.to(dtype)
     dims = range(input.ndim) if dim is None or dim == () else [dim] if isinstance(dim, int) else dim
@@ -120,6 +213,19 @@ def sum(input: Any, dim: Any = None, dtype: Any = None) -> Any:
     if len(kept) == n:
         return place(Sparse(data.indices, values.detach(), shape, data.coalesced), values)
     return coalesce(place(Sparse(mortice.stack([data.indices[d] for d in kept]), values.detach(), shape), values))
+
+
+def _compressed_sum(t: Any, dims: Any, keepdim: bool) -> Any:
+    data, axes = t._data, {d % t.ndim for d in dims}
+    if not keepdim or t.layout is not sparse_csr or t.ndim != 2:
+        raise RuntimeError(
+            "sum: reduction operations on compressed tensors along dims are of CSR matrices with keepdim=True; got "
+            f"{layout_name(t.layout)} of shape {tuple(t.shape)} and keepdim={keepdim}."
+        )
+    places = mortice.stack([mortice.zeros_like(at) if d in axes else at for d, at in enumerate(data.indices)])
+    values = values_of(t).to(mortice.int64) if t.dtype.kind in "bui" else values_of(t)
+    shape = [1 if d in axes else n for d, n in enumerate(t.shape)]
+    return compress(place(Sparse(places, values.detach(), shape), values), sparse_csr)  # which adds up what is in one place
 
 
 def softmax(input: Any, dim: int, *, dtype: Any = None) -> Any:

@@ -1,5 +1,7 @@
 """Sparse tensors in coordinate form: what their buffer is made of, and how values get into one and out again.
 
+Compressed tensors (see `compressed`) have a buffer that can tell the coordinates, so that what is here serves them too.
+
 A sparse tensor lives on a device that stands above that of its values, as tensors inside vmap do (see `levels`). So the
 call path, the graph and in-place writes work as they do anywhere, and dense tensors pay nothing. What operations mean
 here is in `rules`; all is computed by operations on the dense tensors inside.
@@ -9,10 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import mortice
-from mortice.layout import sparse_coo
+from mortice.call import no_tensor
+from mortice.layout import sparse_coo, sparse_csr, strided
 from mortice.levels import Level, record_crossing
 from mortice.modes import no_grad
 from mortice.mutation import write_out
@@ -28,13 +32,40 @@ class Sparse:
     Where places repeat, their values add up; `coalesced` says that none does and that they are in order.
     """
 
+    batch = 0  # how many dims stand before the rows and columns of a compressed tensor
+    layout, node = sparse_coo, "SparseCooTensorWithDimsAndTensorsBackward0"
+
     def __init__(self, indices: Any, values: Any, shape: Any, coalesced: bool = False) -> None:
         self.indices, self.values, self.shape, self.coalesced = indices, values, Size(shape), coalesced
+
+    @property
+    def distinct(self) -> bool:
+        """Whether no place is known to come twice, in whatever order they are."""
+        return self.coalesced
+
+    @property
+    def stored_shape(self) -> Any:
+        """The shape in which users see the values."""
+        return self.values.shape
+
+    @property
+    def parts(self) -> dict[str, Any]:
+        """The tensors inside, as they are printed."""
+        return {"indices": self.indices.detach(), "values": self.values.detach()}
+
+    def pieces(self) -> tuple[Any, ...]:
+        """Return what the buffer is made from."""
+        return self.indices, self.values, self.shape, self.coalesced
 
     @property
     def sparse_dim(self) -> int:
         """How many dims the indices name."""
         return tuple(self.indices.shape)[0]
+
+    @property
+    def nnz(self) -> int:
+        """How many values there are."""
+        return tuple(self.indices.shape)[1]
 
     @cached_property
     def numbers(self) -> Any:
@@ -50,22 +81,25 @@ class Sparse:
         numbers, where, counts = mortice.unique(self.numbers, return_inverse=True, return_counts=True)
         sizes, rows = tuple(self.shape)[: self.sparse_dim], []
         for size in reversed(sizes[1:]):
-            rows.append(numbers % size)
-            numbers = numbers // size
+            rows.append(numbers % max(size, 1))
+            numbers = numbers // max(size, 1)
         return mortice.stack([numbers, *reversed(rows)]) if sizes else self.indices[:, :1], where, counts
 
     def with_values(self, values: Any) -> Sparse:
         """Return other values at the same places."""
-        made = Sparse(self.indices, values, self.shape, self.coalesced)
-        made.__dict__.update({name: self.__dict__[name] for name in ("numbers", "merged") if name in self.__dict__})
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__, values=values)
         return made
 
 
 class SparseLevel(Level):
     """What stands between sparse tensors and the devices of their values, for good."""
 
-    name, layout, transforms = "sparse", sparse_coo, False
+    name, transforms = "sparse", False
     mixed: dict[str, Callable[..., Any]]  # from `rules`: what ops mean beside dense tensors
+
+    def layout(self, data: Any) -> Any:
+        return data.layout
 
     def above(self, inner: Any) -> Any:
         found = super().above(inner)
@@ -80,9 +114,9 @@ class SparseLevel(Level):
 
     def moved(self, data: Sparse, source: Any, target: Any, move: Callable[..., Any]) -> Sparse:
         def part(x: Any) -> Any:
-            return make(move(x._data, source.inner, target.inner), target.inner, x.dtype, x.shape)
+            return make(move(x._data, source.inner, target.inner), target.inner, x.dtype, x.shape) if isinstance(x, TensorBase) else x
 
-        return Sparse(part(data.indices), part(data.values), data.shape, data.coalesced)
+        return type(data)(*map(part, data.pieces()))
 
     def meet(self, op: Any, args: Any, attrs: dict[str, Any], out: Any) -> Any:
         given = [a for a in args if isinstance(a, TensorBase)]
@@ -96,15 +130,15 @@ class SparseLevel(Level):
             size = "" if x.numel() else f", size={tuple(x.shape)}"
             return f"{name}=tensor({body(x.detach(), 15 + len(name))}{size})"
 
-        rest, at = suffixes(t), 0 if t.is_cpu else 1
+        unsaid = (f"dtype={mortice.int64}", f"dtype={mortice.bool}")
+        rest, at = [s for s in suffixes(t) if s[:5] != "size=" and s not in unsaid], 0 if t.is_cpu else 1
         rest[at:at] = [f"size={tuple(t.shape)}", f"nnz={_nnz(t)}"]
-        rest.insert(len(rest) - bool(t._rg), f"layout={self.layout}")
-        text = f"tensor({part('indices', t._indices())},\n       {part('values', t._values())}"
-        return join_suffixes(text, rest, 7, below=True)
+        rest.insert(len(rest) - bool(t._rg), f"layout={t.layout}")
+        text = "tensor(" + ",\n       ".join([part(name, x) for name, x in t._data.parts.items()])
+        return join_suffixes(text, rest, 7, below=t.is_sparse)
 
     def pickled(self, t: Any) -> tuple[Any, ...]:
-        data = t._data
-        return _unpickle, (type(t), data.indices, data.values, tuple(t.shape), data.coalesced, t._rg), t.__dict__ or None
+        return _unpickle, (type(t), *t._data.pieces(), t._rg), t.__dict__ or None
 
     def no_memory(self, name: str) -> Exception:
         if name == "numpy":
@@ -118,7 +152,7 @@ HINT = "Use .to_dense() first."
 
 def told(data: Any) -> str:
     """Say what kind of tensor a buffer is of."""
-    return f"layout {sparse_coo} of shape {tuple(data.shape)}" if type(data) is Sparse else "a dense tensor"
+    return f"layout {data.layout} of shape {tuple(data.shape)}" if isinstance(data, Sparse) else "a dense tensor"
 
 
 def refusal(name: str, *given: Any) -> NotImplementedError:
@@ -132,8 +166,9 @@ def wrap(data: Sparse) -> Any:
     return make(data, LEVEL.above(data.values._device), data.values.dtype, data.shape)
 
 
-def _unpickle(cls: Any, indices: Any, values: Any, size: Any, coalesced: bool, requires_grad: bool) -> Any:
-    made = wrap(Sparse(indices, values, size, coalesced)).requires_grad_(requires_grad)
+def _unpickle(cls: Any, *pieces: Any) -> Any:
+    kind = Sparse if len(pieces) == 5 else import_module("mortice.sparse.compressed").Compressed
+    made = wrap(kind(*pieces[:-1])).requires_grad_(pieces[-1])
     made.__class__ = cls
     return made
 
@@ -144,7 +179,7 @@ def _unpickle(cls: Any, indices: Any, values: Any, size: Any, coalesced: bool, r
 def place(like: Sparse, values: Any) -> Any:
     """Return the sparse tensor of values in the graph, at the places of `like`."""
     data = like.with_values(values.detach())
-    return record_crossing(wrap(data), (values,), lambda g: (take(g, data),), "SparseCooTensorWithDimsAndTensorsBackward0")
+    return record_crossing(wrap(data), (values,), lambda g: (take(g, data),), data.node)
 
 
 def values_of(t: Any) -> Any:
@@ -152,7 +187,7 @@ def values_of(t: Any) -> Any:
     data = t._data
 
     def back(g: Any) -> tuple[Any]:
-        if data.coalesced:
+        if data.distinct:
             return (place(data, g),)
         indices, where, counts = data.merged  # values of one place have one gradient
         total = mortice.zeros((len(counts), *g.shape[1:]), dtype=g.dtype, device=g.device).index_add(0, where, g)
@@ -164,11 +199,11 @@ def values_of(t: Any) -> Any:
 
 def take(t: Any, like: Sparse) -> Any:
     """Return what a sparse or dense tensor has at the places of `like`."""
-    if type(t._data) is not Sparse:
+    if not isinstance(t._data, Sparse):
         return t[tuple(like.indices)] if like.sparse_dim else t.unsqueeze(0)
-    if t._data.indices is like.indices and like.coalesced:
+    if t._data.indices is like.indices and like.distinct:
         return values_of(t)
-    t = coalesce(t)
+    t = merge(t)
     found, values = t._data.numbers, values_of(t)
     if not len(found):
         return mortice.zeros((len(like.numbers), *values.shape[1:]), dtype=values.dtype, device=values.device)
@@ -179,7 +214,13 @@ def take(t: Any, like: Sparse) -> Any:
 
 def coalesce(self: Any) -> Any:
     """Return the same tensor with every place once, and in order; the values of one place are added up."""
-    data = buffer_of("coalesce", self)
+    buffer_of("coalesce", self)
+    return merge(self)
+
+
+def merge(self: Any) -> Any:
+    """Coalesce a sparse tensor of any layout, which makes it one of coordinates where it was not in order."""
+    data = self._data
     if data.coalesced:
         return self
     values, (indices, where, _) = values_of(self), data.merged
@@ -194,9 +235,16 @@ def coalesce(self: Any) -> Any:
 
 def buffer_of(name: str, t: Any) -> Sparse:
     """Return the buffer of a sparse tensor; refuse others."""
+    if not isinstance(t, TensorBase):
+        raise no_tensor(name, "input", t)
     if type(t._data) is not Sparse:
-        raise RuntimeError(f"{name} expected sparse coordinate tensor layout but got {str(t.layout).rpartition('.')[2].title()}")
+        raise RuntimeError(f"{name} expected sparse coordinate tensor layout but got {layout_name(t.layout)}")
     return t._data  # type: ignore[no-any-return]
+
+
+def layout_name(layout: Any) -> str:
+    """Return what PyTorch's errors call a layout."""
+    return str(layout).rpartition(".")[2].title().replace("_", "").removesuffix("Coo")
 
 
 def _merged(name: str, t: Any) -> Sparse:
@@ -217,9 +265,12 @@ def indices(self: Any) -> Any:
 
 
 def values(self: Any) -> Any:
-    """Return the values of a coalesced tensor; gradients flow back through them."""
-    _merged("values", self)
-    return values_of(self)
+    """Return the values of a coalesced or compressed tensor; gradients flow back through them."""
+    data = self._data
+    if not isinstance(data, Sparse) or not data.distinct:
+        _merged("values", self)
+    found = values_of(self)
+    return found if found.shape == data.stored_shape else found.reshape(data.stored_shape)
 
 
 def _indices(self: Any) -> Any:
@@ -231,7 +282,7 @@ def _values(self: Any) -> Any:
 
 
 def _nnz(self: Any) -> int:
-    return tuple(buffer_of("_nnz", self).indices.shape)[1]
+    return (self._data if isinstance(self._data, Sparse) else buffer_of("_nnz", self)).nnz
 
 
 def _coalesced_(self: Any, coalesced: bool) -> Any:
@@ -241,17 +292,19 @@ def _coalesced_(self: Any, coalesced: bool) -> Any:
 
 def sparse_dim(self: Any) -> int:
     """Return how many dims the indices name, 0 for a dense tensor."""
-    return self._data.sparse_dim if self.is_sparse else 0
+    data = self._data
+    return data.sparse_dim - data.batch if isinstance(data, Sparse) else 0
 
 
 def dense_dim(self: Any) -> int:
     """Return how many dims each value has."""
-    return self.ndim - sparse_dim(self)
+    data = self._data
+    return data.values.ndim - 1 if isinstance(data, Sparse) else self.ndim
 
 
 def sparse_mask(self: Any, mask: Any) -> Any:
     """Return what the tensor has at the places of a sparse one."""
-    like = buffer_of("sparse_mask", mask)
+    like = mask._data if isinstance(mask._data, Sparse) else buffer_of("sparse_mask", mask)
     if self.shape != mask.shape:
         raise RuntimeError(
             f"sparse_mask: operands have incompatible sizes; self has size {list(self.shape)} but mask has size {list(mask.shape)}."
@@ -259,14 +312,23 @@ def sparse_mask(self: Any, mask: Any) -> Any:
     return place(like, take(self, like))
 
 
-def to_sparse(self: Any, sparse_dim: int | None = None, *, layout: Any = None) -> Any:
+def to_sparse(self: Any, sparse_dim: int | None = None, *, layout: Any = None, blocksize: Any = None, dense_dim: int | None = None) -> Any:
     """Return the elements other than 0 as a sparse tensor; with `sparse_dim`, whole parts of the dims after that many."""
+    if layout is strided:
+        return self.to_dense()
     if layout not in (None, sparse_coo):
-        raise NotImplementedError(f"to_sparse: expected the layout {sparse_coo}; got {layout}.")
-    if self.is_sparse:
+        if sparse_dim is not None:
+            raise RuntimeError(f"to_sparse: expected sparse_dim or a layout other than {sparse_coo}; got both.")
+        return import_module("mortice.sparse.compressed").to_layout(self, layout, blocksize, dense_dim)
+    if blocksize is not None:
+        raise RuntimeError(f"to_sparse: conversion to {sparse_coo} with blocksize argument given is not supported; got {blocksize}.")
+    data = self._data
+    if isinstance(data, Sparse):
         if sparse_dim not in (None, self.sparse_dim()):
             raise RuntimeError(f"to_sparse: expected sparse_dim to be {self.sparse_dim()}, as it is; got {sparse_dim}. {HINT}")
-        return self
+        return self if type(data) is Sparse else to_coordinates(self)
+    if dense_dim is not None:
+        sparse_dim = self.ndim - dense_dim
     n = self.ndim if sparse_dim is None else sparse_dim
     if not (0 < n <= self.ndim or n == self.ndim):
         raise RuntimeError(f"to_sparse: sparse_dim must be in (0, {self.ndim}]; got {n}.")
@@ -277,7 +339,76 @@ def to_sparse(self: Any, sparse_dim: int | None = None, *, layout: Any = None) -
     return place(like, take(self, like)) if n else place(like, self.reshape(1)[: places.shape[1]])
 
 
-to_sparse_coo = to_sparse
+def to_sparse_coo(self: Any) -> Any:
+    """Return it as a sparse tensor in coordinate form."""
+    return to_sparse(self)
+
+
+def to_coordinates(t: Any) -> Any:
+    """Return a compressed tensor in coordinate form, in its own order."""
+    data = t._data
+    return place(Sparse(data.indices, data.values, data.shape, data.layout is sparse_csr and data.coalesced), values_of(t))
+
+
+def sparse_resize_and_clear_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> Any:
+    """Change the shape in place, and drop all values."""
+    return _resized("sparse_resize_and_clear_", self, size, sparse_dim, dense_dim, True)
+
+
+def sparse_resize_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> Any:
+    """Change the shape in place: where there are values it may grow only, and dims remain."""
+    return _resized("sparse_resize_", self, size, sparse_dim, dense_dim, False)
+
+
+def resize_as_sparse_(self: Any, the_template: Any) -> Any:
+    """Change the shape in place to that of another sparse tensor."""
+    like = buffer_of("resize_as_sparse_", the_template)
+    return sparse_resize_(self, like.shape, like.sparse_dim, the_template.dense_dim())
+
+
+def _resized(name: str, t: Any, size: Any, sparse_dim: int, dense_dim: int, clear: bool) -> Any:
+    data, shape = buffer_of(name, t), Size([int(s) for s in size])
+    if t._rg:
+        raise RuntimeError(f"{name}: cannot resize variables that require grad")
+    if sparse_dim + dense_dim != len(shape):
+        raise RuntimeError(
+            f"number of dimensions must be sparse_dim ({sparse_dim}) + dense_dim ({dense_dim}), but got {len(shape)}"
+        )
+    indices, values = data.indices, data.values
+    if clear or not data.nnz:
+        indices, values = indices.new_zeros((sparse_dim, 0)), values.new_zeros((0, *shape[sparse_dim:]))
+    elif sparse_dim != data.sparse_dim or len(shape) != len(data.shape):
+        raise RuntimeError(f"{name}: changing the number of sparse or dense dimensions on a non-empty sparse tensor is not supported.")
+    elif any([new < old for new, old in zip(shape, data.shape)]):
+        raise RuntimeError(f"{name}: shrinking the size of dimensions on a non-empty sparse tensor is not supported.")
+    else:
+        grown = values.new_zeros((data.nnz, *shape[sparse_dim:]))
+        grown[(slice(None), *[slice(n) for n in values.shape[1:]])] = values
+        values = grown
+    t._data, t.shape = Sparse(indices, values, shape, data.coalesced or not tuple(indices.shape)[1]), shape
+    return t
+
+
+def hspmm(mat1: Any, mat2: Any) -> Any:
+    """Multiply a sparse matrix with a dense one; the rows of the product that have anything are the values of a sparse tensor."""
+    rows = buffer_of("hspmm", mat1).indices[0].unique()
+    product = mortice.mm(mat1, mat2)
+    made = Sparse(rows.unsqueeze(0), mat2, (mat1.shape[0], mat2.shape[-1]), True)
+    return place(made, product.index_select(0, rows))
+
+
+def sspaddmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """Compute beta * input + alpha * (mat1 @ mat2), where input and mat1 are sparse, and so is the result."""
+    data = hspmm(mat1, mat2)._data
+    rows, columns = data.indices[0], mortice.arange(data.shape[1], device=data.values.device)
+    places = mortice.stack([rows.repeat_interleave(len(columns)), columns.repeat(len(rows))])
+    product = wrap(Sparse(places, data.values.reshape(-1) * alpha, data.shape, True))
+    return product if input is None else input * beta + product
+
+
+def smm(input: Any, mat: Any) -> Any:
+    """Multiply a sparse matrix with a dense one; the result is sparse."""
+    return sspaddmm(None, input, mat)
 
 
 def to_dense(self: Any, dtype: Any = None) -> Any:

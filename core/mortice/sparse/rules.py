@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from itertools import accumulate
 from typing import Any
 
 import mortice
 from mortice.backends.kernel_tools import is_number
+from mortice.layout import sparse_coo, sparse_csr
 from mortice.levels.backend import LevelBackend
 from mortice.shape import Size, prod
-from mortice.sparse.coo import HINT, LEVEL, Sparse, coalesce, place, refusal, take, to_dense, told, values_of, wrap
+from mortice.sparse.coo import HINT, LEVEL, Sparse, merge, place, refusal, take, to_dense, told, values_of, wrap
 from mortice.tensor import make
 
 # ---- sparse operands alone: rules over buffers, named like ops and kernels ----
 
 
 def _merged(x: Sparse) -> Sparse:
-    return coalesce(wrap(x))._data  # type: ignore[no-any-return]
+    return merge(wrap(x))._data  # type: ignore[no-any-return]
 
 
 def _alike(name: str, x: Any, y: Any) -> None:
-    if type(x) is not Sparse or type(y) is not Sparse:
+    if not isinstance(x, Sparse) or not isinstance(y, Sparse):
         raise RuntimeError(f"{name}(sparse, dense) is not supported. Use {name}(dense, sparse) instead, or .to_dense() first.")
     if x.shape != y.shape or x.sparse_dim != y.sparse_dim:
         raise RuntimeError(f"{name}: expected sparse tensors of one shape and sparse_dim; got {told(x)} and {told(y)}.")
 
 
 def _add(k: Any, x: Any, y: Any) -> Sparse:
-    if type(x) is Sparse and type(y) is not Sparse and not is_number(y):
+    if isinstance(x, Sparse) and not isinstance(y, Sparse) and not is_number(y):
         # What the engine adds to a sparse `.grad`: the dense gradient of a table that is looked up in, and used otherwise.
         y = make(y, x.values._device, x.values.dtype, x.shape).to_sparse(x.sparse_dim)._data
     _alike("add", x, y)
@@ -43,8 +45,8 @@ def _sub(k: Any, x: Any, y: Any) -> Sparse:
 
 
 def _mul(k: Any, x: Any, y: Any) -> Sparse:
-    if type(x) is not Sparse or type(y) is not Sparse:  # a number
-        return x.with_values(x.values * y) if type(x) is Sparse else y.with_values(x * y.values)
+    if not isinstance(x, Sparse) or not isinstance(y, Sparse):  # a number
+        return x.with_values(x.values * y) if isinstance(x, Sparse) else y.with_values(x * y.values)
     _alike("mul", x, y)
     x = _merged(x)
     both = x.values * take(wrap(y), x)
@@ -53,13 +55,13 @@ def _mul(k: Any, x: Any, y: Any) -> Sparse:
 
 
 def _div(k: Any, x: Any, y: Any) -> Sparse:
-    if type(y) is Sparse:
+    if isinstance(y, Sparse):
         raise RuntimeError(f"div: Sparse division requires a scalar or zero-dim dense tensor divisor. {HINT}")
     return x.with_values(x.values / y)
 
 
 def _pow(k: Any, x: Any, y: Any) -> Sparse:
-    if type(x) is not Sparse or type(y) is Sparse or not y > 0:
+    if not isinstance(x, Sparse) or isinstance(y, Sparse) or not y > 0:
         raise refusal("pow", x, y)  # 0 to any other power is not 0
     x = _merged(x)
     return x.with_values(x.values**y)
@@ -67,6 +69,8 @@ def _pow(k: Any, x: Any, y: Any) -> Sparse:
 
 def _permute(k: Any, x: Sparse, axes: Any) -> Sparse:
     n = x.sparse_dim
+    if x.layout is not sparse_coo:
+        return x.permute(axes)  # type: ignore[attr-defined, no-any-return]
     if sorted(axes[:n]) != list(range(n)):
         raise RuntimeError(f"permute: sparse and dense dims do not change places; got {axes}, and {n} sparse dims. {HINT}")
     dense = x.values.permute(0, *[a - n + 1 for a in axes[n:]]) if len(axes) > n else x.values
@@ -79,10 +83,17 @@ def _matmul(k: Any, x: Sparse, y: Sparse) -> Sparse:
     """Multiply two sparse matrices: each element of x meets the row of y that its column names."""
     if len(x.shape) != 2 or len(y.shape) != 2 or x.sparse_dim != 2 or y.sparse_dim != 2:
         raise refusal("matmul", x, y)
+    if (x.layout is sparse_coo) is not (y.layout is sparse_coo):
+        raise refusal("matmul", x, y)
     y = _merged(y)
     left, right = _pairs(x.indices[1], y.indices[0], y.shape[0])
     indices = mortice.stack([x.indices[0][left], y.indices[1][right]])
-    return _merged(Sparse(indices, x.values[left] * y.values[right], (x.shape[0], y.shape[1])))
+    made = _merged(Sparse(indices, x.values[left] * y.values[right], (x.shape[0], y.shape[1])))
+    return made if x.layout is sparse_coo else compressed(made, sparse_csr)
+
+
+def compressed(x: Sparse, layout: Any, block: Any = ()) -> Sparse:
+    return import_module("mortice.sparse.compressed").compress(wrap(x), layout, block)._data  # type: ignore[no-any-return]
 
 
 def _pairs(wanted: Any, ordered: Any, size: int) -> tuple[Any, Any]:
@@ -111,10 +122,17 @@ def _getitem(k: Any, x: Sparse, key: Any, shape: Any = None) -> Sparse:
     if ... in key:
         at = key.index(...)
         key = (*key[:at], *[slice(None)] * (len(x.shape) - len(key) + 1), *key[at + 1 :])
-    fixed = [(d, i % x.shape[d]) for d, i in enumerate(key) if isinstance(i, int)]
-    if len(fixed) >= x.sparse_dim or any([d >= x.sparse_dim for d, _ in fixed]):
+    fixed, n = [(d, i % x.shape[d]) for d, i in enumerate(key) if isinstance(i, int)], x.sparse_dim
+    if len([d for d, _ in fixed if d < n]) >= n:
         raise refusal("getitem of single elements", x)
+    if x.layout is not sparse_coo:
+        if n > 2 and any([n - 2 <= d < n for d, _ in fixed]):
+            raise RuntimeError("getitem: selecting sparse dimensions is not supported for batched sparse compressed tensors")
+        x = _merged(x)
     for d, i in reversed(fixed):
+        if d >= n:
+            x = Sparse(x.indices, x.values.select(d - n + 1, i), [s for m, s in enumerate(x.shape) if m != d], x.coalesced)
+            continue
         here = (x.indices[d] == i).nonzero().flatten()
         rows = mortice.stack([r for n, r in enumerate(x.indices) if n != d]).index_select(1, here)
         shape = [s for n, s in enumerate(x.shape) if n != d]
@@ -123,7 +141,9 @@ def _getitem(k: Any, x: Sparse, key: Any, shape: Any = None) -> Sparse:
 
 
 def _fill(k: Any, x: Sparse, value: Any, **attrs: Any) -> Sparse:
-    if len(value.numbers) if type(value) is Sparse else value:
+    if x.layout is not sparse_coo and is_number(value):
+        return x.with_values(mortice.full_like(x.values, value))
+    if len(value.numbers) if isinstance(value, Sparse) else value:
         raise refusal("fill with a number other than 0", x)
     return nothing(x.shape, x.values.dtype, x.values._device, len(x.shape) - x.sparse_dim)
 
@@ -134,6 +154,13 @@ def nothing(shape: Any, dtype: Any, device: Any, dense: int = 0) -> Sparse:
     return Sparse(indices, mortice.zeros(0, *tuple(shape)[n:], dtype=dtype, device=device), shape, True)
 
 
+def _eq(k: Any, x: Any, y: Any) -> Sparse:
+    if not is_number(y) or not y:  # else what is not there is equal
+        raise refusal("eq", x, y)
+    x = x if x.distinct else _merged(x)
+    return x.with_values(x.values == y)  # type: ignore[no-any-return]
+
+
 RULES: dict[str, Callable[..., Any]] = {
     "add": _add, "sub": _sub, "subtract": _sub, "mul": _mul, "multiply": _mul, "div": _div, "divide": _div, "pow": _pow,
     "permute": _permute, "permute_dims": _permute, "matmul": _matmul, "cat": _cat, "getitem": _getitem,
@@ -142,11 +169,11 @@ RULES: dict[str, Callable[..., Any]] = {
     "neg": lambda k, x: x.with_values(-x.values), "negative": lambda k, x: x.with_values(-x.values),
     "clone": lambda k, x: x.with_values(x.values.clone()), "copy": lambda k, x: x.with_values(x.values.clone()),
     "conj": lambda k, x: x.with_values(x.values.conj()), "zeros_like": lambda k, x: _fill(k, x, 0),
-    "contiguous": lambda k, x: x,
+    "eq": _eq, "contiguous": lambda k, x: x, "relu_grad": lambda k, g, out: out.with_values(take(wrap(g), out) * (out.values > 0)),
 }  # fmt: skip
 # Functions that take 0 to 0: of the whole value of a place.
 ZERO_TO_ZERO = (
-    "abs asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac isinf isnan log1p rad2deg relu round sgn sign signbit "
+    "abs angle asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac isinf isnan log1p rad2deg relu round sgn sign signbit "
     "sin sinh sqrt square tan tanh trunc"
 )
 
@@ -155,7 +182,7 @@ def _of_values(name: str) -> Callable[..., Any]:
     fn = getattr(mortice, name)
 
     def rule(k: Any, x: Sparse, **attrs: Any) -> Sparse:
-        x = _merged(x)
+        x = x if x.distinct else _merged(x)
         return x.with_values(fn(x.values, **attrs))
 
     return rule
@@ -186,10 +213,10 @@ class SparseBackend(LevelBackend):
         """Return what computes an op or kernel of that name."""
         rule = RULES.get(name)
         if rule is not None:
-            return lambda *args, **attrs: rule(self, *args, **attrs)
+            return lambda *args, **attrs: _as_given(rule(self, *args, **attrs), args)
 
         def refuse(*args: Any, **attrs: Any) -> Any:
-            raise refusal(name, *[a for a in args if type(a) is Sparse])
+            raise refusal(name, *[a for a in args if isinstance(a, Sparse)])
 
         return refuse
 
@@ -250,18 +277,28 @@ class SparseBackend(LevelBackend):
 # ---- beside dense tensors: rules over tensors in the graph ----
 
 
+def _as_given(made: Sparse, args: Any) -> Sparse:
+    """Return what a rule has made of coordinates in the layout of its first operand; a part with too few dims stays."""
+    first = args[0] if isinstance(args[0], Sparse) else args[-1]
+    if first.layout is sparse_coo or type(made) is not Sparse or made.sparse_dim < 2:
+        return made
+    return compressed(made, first.layout, first.block)  # type: ignore[attr-defined]
+
+
 def _sparse(x: Any) -> bool:
-    return type(getattr(x, "_data", None)) is Sparse
+    return isinstance(getattr(x, "_data", None), Sparse)
 
 
 def _mixed_add(x: Any, y: Any) -> Any:
     if _sparse(x):
+        if x._data.layout is not sparse_coo:
+            return _mixed_add(y, x)
         raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
     if x.shape != y.shape:
         raise RuntimeError(f"add: expected 'self' and 'other' to have same size; got {tuple(x.shape)} and {tuple(y.shape)}.")
     d, data = mortice.promote_types(x.dtype, y.dtype), y._data
     values = values_of(y).to(d)
-    rows = x.to(d).reshape(-1, *values.shape[1:])
+    rows = x.to(d).reshape(prod(tuple(x.shape)[: data.sparse_dim]), *values.shape[1:])
     return rows.index_add(0, data.numbers, values).reshape(x.shape)
 
 
@@ -284,8 +321,10 @@ def _mixed_div(x: Any, y: Any) -> Any:
 
 def _mixed_matmul(x: Any, y: Any) -> Any:
     if not _sparse(x):
-        if x.ndim > 2 or y.ndim != 2:
+        if y.ndim != 2:
             raise refusal("matmul", x._data, y._data)
+        if x.ndim > 2:
+            return _mixed_matmul(x.reshape(prod(x.shape[:-1]), x.shape[-1]), y).reshape(*x.shape[:-1], y.shape[1])
         return _mixed_matmul(y.t(), x.t()).t()
     d, data = mortice.promote_types(x.dtype, y.dtype), x._data
     n = data.sparse_dim
@@ -299,7 +338,7 @@ def _mixed_matmul(x: Any, y: Any) -> Any:
     rows, columns = data.indices[-2], data.indices[-1]
     if n == 3:  # a batch of products is one, of what lies on the diagonal
         rows, columns = data.indices[0] * x.shape[1] + rows, data.indices[0] * x.shape[2] + columns
-    flat = y.to(d).reshape(-1, 1 if y.ndim == 1 else y.shape[-1])
+    flat = y.to(d).reshape(prod(tuple(y.shape)[: n - 1]), 1 if y.ndim == 1 else y.shape[-1])
     parts = flat.index_select(0, columns) * values_of(x).to(d).unsqueeze(1)
     out = mortice.zeros(prod(tuple(x.shape)[:-1]), flat.shape[1], dtype=d, device=y.device).index_add(0, rows, parts)
     return out.reshape(*tuple(x.shape)[:-1], *tuple(y.shape)[n - 1 :])
@@ -307,8 +346,8 @@ def _mixed_matmul(x: Any, y: Any) -> Any:
 
 def _mixed_take(x: Any, index: Any, axis: int) -> Any:
     """Pick positions along a sparse dim."""
-    if not _sparse(x) or axis >= x._data.sparse_dim:
-        raise refusal("index_select along a dense dim", x._data, index._data)
+    if not _sparse(x) or axis >= x._data.sparse_dim or x.layout is not sparse_coo:
+        raise refusal("index_select along a dense dim, or of a compressed tensor", x._data, index._data)
     data = x._data
     along, order = data.indices[axis].sort(stable=True)
     left, right = _pairs(index.to(mortice.int64), along, x.shape[axis])
@@ -322,6 +361,8 @@ def _mixed_take(x: Any, index: Any, axis: int) -> Any:
 
 def _mixed_sub(x: Any, y: Any) -> Any:
     # Bools are refused, and unsigned numbers turned where there is room below zero.
+    if _sparse(x):
+        return _mixed_add(x, -y)
     return _mixed_add(x, -(y if y.dtype is mortice.bool else y.to(mortice.promote_types(x.dtype, y.dtype))))
 
 
