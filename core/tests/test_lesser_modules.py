@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 
 import pytest
@@ -208,6 +209,44 @@ def test_selective_checkpointing_computes_the_same():
     contexts = lambda: create_selective_checkpoint_contexts(lambda *a, **k: CheckpointPolicy.MUST_SAVE)  # noqa: E731
     checkpoint(layer, x, use_reentrant=False, context_fn=contexts).sum().backward()
     mt.testing.assert_close(x.grad, layer.weight.detach().sum(0, keepdim=True))
+
+
+def test_programs_that_checkpoint_themselves_find_the_steps():
+    from mortice.utils.checkpoint import check_backward_validity, detach_variable
+
+    x = mt.ones(2, requires_grad=True)
+    made, number, plain = detach_variable((x * 2, 3, mt.ones(1)))
+    assert made.is_leaf and made.requires_grad and made.tolist() == [2, 2] and number == 3 and not plain.requires_grad
+    check_backward_validity((1, x))
+    with pytest.warns(UserWarning, match="None of the inputs have requires_grad=True"):
+        check_backward_validity((1, x.detach()))
+    with pytest.raises(RuntimeError, match="Only tuple of tensors is supported"):
+        detach_variable([x])
+
+
+def test_dictionaries_tell_tensors_apart_by_identity_and_let_go_of_them():
+    from mortice.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
+
+    x, same = mt.ones(2), mt.ones(2)
+    seen, ref = WeakTensorKeyDictionary({x: 1}), TensorWeakRef(x)
+    seen[same] = 2
+    assert ref() is x and (seen[x], seen.get(same), len(seen)) == (1, 2, 2) and mt.ones(2) not in seen and 3 not in seen
+    assert seen == seen.copy() == (seen | {}) and seen.setdefault(x, 5) == 1 and copy.deepcopy(seen)[same] == 2
+    del x
+    assert ref() is None and [k is same for k in seen] == [True] and TensorWeakRef(same) == TensorWeakRef(same) != ref
+    assert seen.pop(same) == 2 and seen.pop(same, 7) == 7 and not seen
+    with pytest.raises(KeyError):
+        del seen[same]
+    with pytest.raises(TypeError, match="cannot create weak reference"):
+        seen[3] = 1
+
+
+def test_a_device_has_the_module_of_its_type():
+    assert mt.get_device_module("cpu") is mt.cpu and mt.get_device_module(mt.device("cpu", 0)) is mt.cpu
+    with pytest.raises(RuntimeError, match="Device 'meta' does not have a corresponding module"):
+        mt.get_device_module("meta")
+    with pytest.raises(RuntimeError, match="Invalid value of device '3'"):
+        mt.get_device_module(3)
 
 
 def test_flex_attention_has_gradients_and_groups_and_says_what_it_needs():
