@@ -125,6 +125,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         xpu,
     )
     from mortice._C import PyTorchFileReader
+    from mortice.accelerator import get_device_module
     from mortice.amp.autocast_mode import (
         autocast,
         autocast_decrement_nesting,

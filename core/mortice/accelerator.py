@@ -91,3 +91,15 @@ def memory_allocated(device_index: Any = None) -> int:
         return 0
     found = _one("memory_allocated", device_index)
     return int(found.backend.memory_allocated(found))
+
+
+def get_device_module(device: Any = None) -> Any:
+    """Return what has a device's type for its name, such as `mortice.cuda`; of the accelerator, or else of the CPU, unless given."""
+    import mortice
+
+    if device is not None and not isinstance(device, (str, Device)):
+        raise RuntimeError(f"Invalid value of device '{device}', expect torch.device, str, or None")
+    kind = (current_accelerator() or Device("cpu")) if device is None else Device(device)
+    if (found := getattr(mortice, kind.type, None)) is None:
+        raise RuntimeError(f"Device '{kind.type}' does not have a corresponding module registered as 'torch.{kind.type}'.")
+    return found

@@ -22,6 +22,7 @@ PUBLIC = {
         "signal sparse special storage testing types utils vision xpu"
     ),
     "_C": "PyTorchFileReader",
+    "accelerator": "get_device_module",
     "amp.autocast_mode": (
         "autocast autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype "
         "get_autocast_dtype get_autocast_gpu_dtype is_autocast_available is_autocast_cache_enabled "

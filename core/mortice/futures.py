@@ -47,6 +47,9 @@ class Future(Generic[T]):
         except concurrent.futures.InvalidStateError as e:
             raise RuntimeError("Future can only be marked completed once.") from e
 
+    def __reduce__(self) -> Any:
+        raise RuntimeError("Can not pickle torch.futures.Future")
+
     def add_done_callback(self, callback: Callable[[Future[T]], None]) -> None:
         """Call a function with this Future once it is done, now if it is."""
         self._later.add_done_callback(lambda _: callback(self))
@@ -59,7 +62,10 @@ class Future(Generic[T]):
             try:
                 result = callback(done)
             except Exception as e:
-                made.set_exception(e)
+                # A RuntimeError whatever it was, as in PyTorch; the error itself is its cause.
+                told = RuntimeError(f"Got the following error when running the callback: {type(e).__name__}: {e}")
+                told.__cause__ = e
+                made.set_exception(told)
             else:
                 made.set_result(result)
 
@@ -68,15 +74,17 @@ class Future(Generic[T]):
 
 
 def collect_all(futures: Sequence[Future[Any]]) -> Future[list[Future[Any]]]:
-    """Return a Future of the given ones, done when all are."""
+    """Return a Future of the given ones, done when all are; it has the error of the first that has one."""
+    left = _all(futures)
     made: Future[list[Future[Any]]] = Future()
-    left = list(futures)
 
     def arrived(_: Any = None) -> None:
         while left and left[-1].done():
             left.pop()
         if left:
             left[-1].add_done_callback(arrived)
+        elif failed := next((e for future in futures if (e := future._later.exception())), None):
+            made.set_exception(failed)
         else:
             made.set_result(list(futures))
 
@@ -86,4 +94,10 @@ def collect_all(futures: Sequence[Future[Any]]) -> Future[list[Future[Any]]]:
 
 def wait_all(futures: Sequence[Future[Any]]) -> list[Any]:
     """Wait for all and return their values."""
-    return [future.wait() for future in futures]
+    return [future.wait() for future in _all(futures)]
+
+
+def _all(futures: Sequence[Future[Any]]) -> list[Future[Any]]:
+    if any(future is None for future in futures):
+        raise RuntimeError("Future can't be None")
+    return list(futures)

@@ -265,3 +265,37 @@ def test_a_function_of_two_namespaces_goes_by_its_name_at_the_root() -> None:
     traced = fx.symbolic_trace(lambda x: mt.special.expm1(x) + mt.expm1(x) + mt.linalg.matmul(x, x))
     assert [node.name for node in traced.graph.nodes][1:] == ["expm1", "expm1_1", "add", "matmul", "add_1", "output"]
     assert "torch.matmul(x, x)" in traced.code and "special" not in traced.code
+
+
+def test_a_transformer_keeps_where_nodes_come_from_and_copies_may_hold_themselves():
+    class Weighted(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(mt.ones(1))
+
+        def forward(self, x):
+            return self.weight + x
+
+    gm = fx.symbolic_trace(Weighted())
+    for node in gm.graph.nodes:
+        node.meta.update({"nn_module_stack": node.name, "stack_trace": "here", "mine": 1})
+    kept = [node.meta for node in fx.Transformer(gm).transform().graph.nodes if node.op in ("get_attr", "call_function")]
+    assert kept == [{"nn_module_stack": name, "stack_trace": "here"} for name in ("weight", "add")]
+    gm.meta["itself"] = gm
+    copied = copy.deepcopy(gm)
+    assert copied.meta["itself"] is copied and copied(mt.ones(1)).tolist() == [2]
+
+
+def test_a_tracer_may_refuse_functions_by_their_names():
+    class Careful(fx.Tracer):
+        def create_node(self, kind, target, *args, **kwargs):
+            name = target if isinstance(target, str) else mt.typename(target)
+            if name.endswith("_"):
+                raise RuntimeError("In-place operations are not supported")
+            return super().create_node(kind, target, *args, **kwargs)
+
+    for wrong in (lambda x: mt.log_(x), lambda x: x.add_(3.0)):
+        with pytest.raises(RuntimeError, match="In-place"):
+            Careful().trace(wrong)
+    assert len(Careful().trace(lambda x: mt.log(x)).nodes) == 3
+    assert mt.typename(len) == "len" and mt.typename(nn.functional.relu).endswith(".relu") and mt.typename(None) == "NoneType"

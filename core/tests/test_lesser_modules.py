@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 
 import pytest
@@ -60,6 +61,102 @@ def test_a_custom_op_may_write_and_have_keywords_and_several_results():
     assert x.grad.tolist() == [5, 5]
 
 
+def test_an_operator_takes_and_returns_lists_and_tells_its_schema():
+    @mt.library.custom_op("tests::mix", mutates_args=())
+    def mix(xs: list[mt.Tensor], by: float = 2.0) -> list[mt.Tensor]:
+        return [x * by for x in xs]
+
+    def setup(ctx, inputs, output):
+        ctx.by = inputs[1]
+        assert type(inputs[0]) is type(output) is list and ctx.needs_input_grad == ([True, False], False)
+
+    mix.register_autograd(lambda ctx, grads: ([g * ctx.by for g in grads], None), setup_context=setup)
+    x = mt.ones(2, requires_grad=True)
+    first, second = mix([x, mt.ones(3)], 5.0)
+    (first.sum() + second.sum()).backward()
+    assert x.grad.tolist() == [5, 5] and second.tolist() == [5, 5, 5]
+
+    def told(
+        x: mt.Tensor, y: list[mt.Tensor], n: int | None = None, *, s: str = "a,b", d: mt.dtype = mt.float32
+    ) -> tuple[mt.Tensor, mt.Tensor]: ...
+
+    want = '(Tensor x, Tensor(a1!)[] y, SymInt? n=None, *, str s="a,b", ScalarType d=float32) -> (Tensor, Tensor)'
+    assert mt.library.infer_schema(told, mutates_args={"y"}) == want
+    with pytest.raises(ValueError, match="{'z'} in mutates_args were not found"):
+        mt.library.infer_schema(told, mutates_args={"z"})
+    with pytest.raises(ValueError, match="Parameter x must have a type annotation"):
+        mt.library.custom_op("tests::bare", mutates_args=())(lambda x: x)
+
+
+def test_an_operator_says_what_it_writes_and_returns_nothing_that_it_was_given():
+    @mt.library.custom_op("tests::fill_seven", mutates_args={"x"})
+    def fill_seven(x: mt.Tensor) -> None:
+        x.data[0] = 7.0  # which the count of writes does not see
+
+    x = mt.zeros(2)
+    version = x._version
+    fill_seven(x)
+    assert x.tolist() == [7, 0] and x._version > version
+    with pytest.raises(RuntimeError, match="Cannot register autograd formula for non-functional operator"):
+        fill_seven.register_autograd(lambda ctx, g: g)
+    for name, same in (("itself", lambda x: x), ("a_view", lambda x: x.view(-1))):
+        op = mt.library.custom_op(f"tests::{name}", same, mutates_args=(), schema="(Tensor x) -> Tensor")
+        with pytest.raises(RuntimeError, match="may not alias any inputs"):
+            op(x)
+
+
+def test_a_custom_op_has_the_batch_rule_that_is_registered():
+    seen = []
+
+    @mt.library.custom_op("tests::times", mutates_args=())
+    def times(x: mt.Tensor, y: mt.Tensor, *, by: float = 1.0) -> mt.Tensor:
+        return mt.tensor([[a * by for a in row] for row in (x * y).tolist()] if x.dim() > 1 else [a * by for a in (x * y).tolist()])
+
+    @times.register_vmap
+    def _(info, in_dims, x, y, *, by):
+        seen.append((info.batch_size, in_dims))
+        return times(x.movedim(in_dims[0], 0), y, by=by), 0
+
+    made = mt.vmap(lambda x, y: times(x, y, by=2.0), (1, None))(mt.arange(6.0).reshape(3, 2), mt.ones(3))
+    assert made.tolist() == [[0, 4, 8], [2, 6, 10]] and seen == [(2, (0, None))]
+    doubled = times.register_kernel(mt.ones(1).device.type)(lambda x, y, by: x * y * by * 100)
+    assert doubled(mt.ones(1), mt.ones(1), 1.0).tolist() == [100] == times(mt.ones(1), mt.ones(1)).tolist()
+    with times.set_kernel_enabled(mt.ones(1).device.type, False):
+        assert times(mt.ones(1), mt.ones(1)).tolist() == [1]
+
+
+def test_a_library_defines_operators_by_schema():
+    made = mt.library.Library("tests_lib", "DEF")
+    assert made.define("scaled.out(Tensor x, *, Tensor(a!) out) -> Tensor(a!)") == "scaled.out"
+    made.define("scaled(Tensor x, int[2] k=[2, 3], str s='a,b', *, float by=1.0, int z) -> Tensor")
+    made.impl("scaled", lambda x, k, s, *, by, z: x * sum(k) * by * z, mt.ones(1).device.type.upper())
+    made.impl("scaled.out", lambda x, *, out: out.copy_(x), "CompositeExplicitAutograd")
+    op, x = mt.ops.tests_lib.scaled, mt.ones(1, requires_grad=True)
+    op(x, z=2).backward()  # without a formula the gradient is that of what the function does
+    assert x.grad.tolist() == [10] and op.default(x, z=1).item() == 5
+    out = mt.zeros(1)
+    assert op(x.detach(), out=out) is not None and out.tolist() == [1] == op.out(x.detach(), out=out).tolist()
+
+    def setup(ctx, inputs, keyword_only_inputs, output):
+        assert inputs[1:] == ([2, 3], "a,b") and keyword_only_inputs.keys() == {"by", "z"}
+
+    mt.library.register_autograd("tests_lib::scaled", lambda ctx, g: g * 8, setup_context=setup, lib=made)
+    assert mt.autograd.grad(op(x, z=2), x)[0].tolist() == [8]
+    mt.library.register_fake("tests_lib::scaled", lambda x, *a, **kw: mt.empty_like(x))
+    assert op(mt.ones(3, device="meta"), z=1).shape == (3,)
+    mt.library.define("tests_lib::empty", "(Tensor x) -> Tensor")
+    with pytest.raises(NotImplementedError, match="expected tensors of a device that has a kernel"):
+        mt.ops.tests_lib.empty(x)
+    mt.library.impl("tests_lib::empty", mt.ones(1).device.type)(lambda x: x + 1)
+    assert mt.ops.tests_lib.empty(x).tolist() == [2]
+    with pytest.raises(RuntimeError, match="with the same name and overload name"):
+        mt.library.define("tests_lib::empty", "(Tensor x) -> Tensor")
+    with pytest.raises(RuntimeError, match="missing a required argument: 'x'"):
+        mt.ops.tests_lib.empty()
+    with pytest.raises(AttributeError):
+        _ = op.nothing
+
+
 def test_a_timer_measures_and_a_table_compares():
     found = []
     for name in ("mul", "add"):
@@ -112,6 +209,44 @@ def test_selective_checkpointing_computes_the_same():
     contexts = lambda: create_selective_checkpoint_contexts(lambda *a, **k: CheckpointPolicy.MUST_SAVE)  # noqa: E731
     checkpoint(layer, x, use_reentrant=False, context_fn=contexts).sum().backward()
     mt.testing.assert_close(x.grad, layer.weight.detach().sum(0, keepdim=True))
+
+
+def test_programs_that_checkpoint_themselves_find_the_steps():
+    from mortice.utils.checkpoint import check_backward_validity, detach_variable
+
+    x = mt.ones(2, requires_grad=True)
+    made, number, plain = detach_variable((x * 2, 3, mt.ones(1)))
+    assert made.is_leaf and made.requires_grad and made.tolist() == [2, 2] and number == 3 and not plain.requires_grad
+    check_backward_validity((1, x))
+    with pytest.warns(UserWarning, match="None of the inputs have requires_grad=True"):
+        check_backward_validity((1, x.detach()))
+    with pytest.raises(RuntimeError, match="Only tuple of tensors is supported"):
+        detach_variable([x])
+
+
+def test_dictionaries_tell_tensors_apart_by_identity_and_let_go_of_them():
+    from mortice.utils.weak import TensorWeakRef, WeakTensorKeyDictionary
+
+    x, same = mt.ones(2), mt.ones(2)
+    seen, ref = WeakTensorKeyDictionary({x: 1}), TensorWeakRef(x)
+    seen[same] = 2
+    assert ref() is x and (seen[x], seen.get(same), len(seen)) == (1, 2, 2) and mt.ones(2) not in seen and 3 not in seen
+    assert seen == seen.copy() == (seen | {}) and seen.setdefault(x, 5) == 1 and copy.deepcopy(seen)[same] == 2
+    del x
+    assert ref() is None and [k is same for k in seen] == [True] and TensorWeakRef(same) == TensorWeakRef(same) != ref
+    assert seen.pop(same) == 2 and seen.pop(same, 7) == 7 and not seen
+    with pytest.raises(KeyError):
+        del seen[same]
+    with pytest.raises(TypeError, match="cannot create weak reference"):
+        seen[3] = 1
+
+
+def test_a_device_has_the_module_of_its_type():
+    assert mt.get_device_module("cpu") is mt.cpu and mt.get_device_module(mt.device("cpu", 0)) is mt.cpu
+    with pytest.raises(RuntimeError, match="Device 'meta' does not have a corresponding module"):
+        mt.get_device_module("meta")
+    with pytest.raises(RuntimeError, match="Invalid value of device '3'"):
+        mt.get_device_module(3)
 
 
 def test_flex_attention_has_gradients_and_groups_and_says_what_it_needs():

@@ -255,12 +255,19 @@ def test_futures_bring_values_errors_and_what_is_made_of_them():
     first.set_result(3)
     assert doubled.wait() == 6 and not both.done()
     second.set_exception(KeyError("k"))
-    assert [f.done() for f in both.wait()] == [True, True] and collect_all([]).wait() == []
+    assert both.done() and collect_all([]).wait() == [] and collect_all([first, doubled]).wait() == [first, doubled]
     with pytest.raises(RuntimeError, match="only be marked completed once"):
         first.set_result(4)
-    for wait in (second.then(lambda f: f.wait()).wait, lambda: wait_all([first, second])):
+    for wait in (both.wait, lambda: wait_all([first, second])):
         with pytest.raises(KeyError):
             wait()
+    with pytest.raises(RuntimeError, match="^Got the following error when running the callback: KeyError: 'k'"):
+        second.then(lambda f: f.wait()).wait()
+    for refused in (wait_all, collect_all):
+        with pytest.raises(RuntimeError, match="^Future can't be None$"):
+            refused((first, None))
+    with pytest.raises(RuntimeError, match="^Can not pickle"):
+        pickle.dumps(first)
 
 
 def test_nests_are_scattered_and_gathered():

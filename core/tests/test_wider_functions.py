@@ -397,6 +397,11 @@ def test_segments_give_gradients_to_what_they_hold(device):
     lengths = mt.tensor([2, 2], device=device)
     mt.segment_reduce(x, "max", lengths=lengths, unsafe=True).sum().backward()
     assert x.grad.tolist() == [0.0, 1.0, 0.0, 1.0, 0.0]
+    # What it began with takes no part of the gradient, be it as large as an element or larger.
+    ties = mt.tensor([2.0, 2.0, 1.0, 3.0], requires_grad=True, device=device)
+    for reduce, initial, want in (("max", 2, [0.5, 0.5, 0, 1]), ("max", 2.5, [0, 0, 0, 1]), ("min", 2, [0.5, 0.5, 1, 0])):
+        made = mt.segment_reduce(ties, reduce, lengths=lengths, initial=initial)
+        assert mt.autograd.grad(made.sum(), ties)[0].tolist() == want
     for wrong in ({"lengths": lengths}, {"lengths": mt.tensor([6, -1], device=device)}, {}, {"offsets": lengths, "lengths": lengths}):
         with pytest.raises(RuntimeError, match="segment_reduce: expected"):
             mt.segment_reduce(x, "sum", **wrong)

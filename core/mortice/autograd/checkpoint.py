@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from mortice import random
@@ -154,6 +154,19 @@ class _Run:
                     "checkpoint: Recomputed values for the following tensors have different metadata than during the "
                     f"forward pass. tensor at position {i}: saved metadata: {facts}, recomputed metadata: {_facts(t)}"
                 )
+
+
+def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the tensors as leaves of a graph of their own that require grad as before, and the rest as it is."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
+    return tuple([a.detach().requires_grad_(a._rg) if isinstance(a, TensorBase) else a for a in inputs])
+
+
+def check_backward_validity(inputs: Iterable[Any]) -> None:
+    """Warn if no tensor requires grad."""
+    if not any(a._rg for a in inputs if isinstance(a, TensorBase)):
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
 
 
 class CheckpointFunction(Function):

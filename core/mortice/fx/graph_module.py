@@ -220,8 +220,8 @@ class GraphModule(nn.Module):
         return reduce_graph_module, ({**self._state(), "_saved": (made.src, base)}, _imports(made.globals))
 
     def __deepcopy__(self, memo: Any) -> Any:
+        made = memo[id(self)] = type(self).__new__(type(self))  # first, as what it holds may lead back to it
         attributes = _Attributes(copy.deepcopy(self._state(), memo))
-        made = memo[id(self)] = type(self).__new__(type(self))
         GraphModule.__init__(made, attributes, copy.deepcopy(self._graph, memo))
         _keep(made, vars(attributes))
         return made

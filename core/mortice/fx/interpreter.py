@@ -113,12 +113,24 @@ class Interpreter:
         return map_arg(args, value)
 
 
+# What a Transformer's new nodes have of the meta of those that they stand for.
+_KEPT = ("stack_trace", "nn_module_stack", "torch_fn", "source_fn_stack", "original_aten", "recompute", "from_node", "custom")
+
+
 class _Making(TracerBase):
     """Adds nodes to the graph that a Transformer makes."""
 
     def __init__(self, graph: Graph, base: Any) -> None:
         self.graph, self.tensor_attrs, self.base = graph, {}, base
         self.scope, self.module_stack, self.node_name_to_scope = Scope("", None), {}, {}
+        self.old: Node | None = None  # in whose place the new nodes are
+
+    def create_node(self, *args: Any, **kwargs: Any) -> Node:
+        """Add a node that was called from where the old one was."""
+        node = super().create_node(*args, **kwargs)
+        if self.old is not None:
+            node.meta.update({name: self.old.meta[name] for name in _KEPT if name in self.old.meta})
+        return node
 
     def is_leaf_module(self, m: Any, name: str) -> bool:
         """Tell that all modules are kept."""
@@ -133,6 +145,10 @@ class Transformer(Interpreter):
         self.new_graph = Graph()
         self.new_graph.set_codegen(module.graph._codegen)
         self.tracer = _Making(self.new_graph, module)
+
+    def run_node(self, n: Node) -> Any:
+        self.tracer.old = n
+        return super().run_node(n)
 
     def placeholder(self, target: Any, args: Any, kwargs: Any) -> Any:
         default = args[0] if args else None

@@ -99,8 +99,9 @@ def get_device(input: Any) -> int:
 
 
 def typename(obj: Any) -> str:
-    """Return the name of an object's type; of a tensor, PyTorch's class for its dtype."""
+    """Return the name of a class or function, or of an object's class; of a tensor, PyTorch's class for its dtype."""
     if isinstance(obj, TensorBase):
         return obj.type()  # type: ignore[attr-defined,no-any-return]
-    kind = obj if isinstance(obj, type) else type(obj)
-    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    named = obj if hasattr(obj, "__qualname__") else type(obj)
+    place = getattr(named, "__module__", None)
+    return str(named.__qualname__) if place in (None, "", "builtins") else f"{place}.{named.__qualname__}"

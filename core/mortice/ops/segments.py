@@ -8,6 +8,7 @@ from typing import Any
 from mortice.call import check_device
 from mortice.errors import DTypeError, ShapeError
 from mortice.ops import elementwise
+from mortice.ops.elementwise import where
 from mortice.ops.gather import scatter_reduce
 from mortice.ops.movement import cast, expand, reshape
 from mortice.ops.scan import cumsum
@@ -62,10 +63,14 @@ def segment_reduce(
     places = expand(data.new_empty(0, dtype=ends.dtype).new_ones(n).cumsum(0) - 1, (*data.shape[:axis], n))
     which = searchsorted(ends.contiguous(), places.contiguous(), right=True)
     begun = _START[reduce] if initial is None else float(initial)
-    out = data.new_full((*data.shape[:axis], lengths.shape[-1] + 1, *data.shape[axis + 1 :]), begun)
+    # What an extreme began with has no share in its gradient, also where an element equals it.
+    apart = reduce in ("max", "min") and initial is not None and not math.isnan(begun)
+    out = data.new_full((*data.shape[:axis], lengths.shape[-1] + 1, *data.shape[axis + 1 :]), _START[reduce] if apart else begun)
     # What no stretch has lands on one more, which is left out.
     index = expand(reshape(which, (*which.shape, *rest)), data.shape)
     made = scatter_reduce(out, axis, index, data, _HOW[reduce]).narrow(axis, 0, lengths.shape[-1])
+    if apart:
+        made = where(made < begun if reduce == "max" else made > begun, begun, made)
     if reduce != "mean":
         return made
     count = cast(reshape(lengths, (*lengths.shape, *rest)), data.dtype)

@@ -6,7 +6,7 @@ from mortice.lazy import load
 
 _MODULES = frozenset(
     "_pytree benchmark checkpoint cpp_extension data dlpack einops flop_counter model_summary opt_einsum plots safetensors tensorboard "
-    "visdom".split()
+    "visdom weak".split()
 )
 
 

@@ -148,23 +148,24 @@ class PruningContainer(BasePruningMethod):
         return mask
 
 
-# ---- how much, and along which dim ----
+# ---- how much, and along which dim: methods that users derive call these by PyTorch's names ----
 
 
-def _check_amount(amount: Any) -> None:
+def _validate_pruning_amount_init(amount: Any) -> None:
     if not isinstance(amount, Real):
         raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
     if amount < 0 or (not isinstance(amount, Integral) and float(amount) > 1.0):
         raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
 
 
-def _count(amount: Any, size: int) -> int:
-    """Return how many of `size` entries or channels an amount is: a number of them, or a share."""
-    if not isinstance(amount, Integral):
-        return round(float(amount) * size)
-    if int(amount) > size:
-        raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={size}")
-    return int(amount)
+def _validate_pruning_amount(amount: Any, tensor_size: int) -> None:
+    if isinstance(amount, Integral) and int(amount) > tensor_size:
+        raise ValueError(f"amount={amount} should be smaller than the number of parameters to prune={tensor_size}")
+
+
+def _compute_nparams_toprune(amount: Any, tensor_size: int) -> int:
+    """Return how many of `tensor_size` entries or channels an amount is: a number of them, or a share."""
+    return int(amount) if isinstance(amount, Integral) else round(float(amount) * tensor_size)
 
 
 def _checked_dim(t: Any, dim: int) -> int:
@@ -179,14 +180,15 @@ class _Unstructured(BasePruningMethod):
     PRUNING_TYPE = "unstructured"
 
     def __init__(self, amount: Any) -> None:
-        _check_amount(amount)
+        _validate_pruning_amount_init(amount)
         self.amount = amount
 
     def _scores(self, t: Any) -> Any:
         raise NotImplementedError
 
     def compute_mask(self, t: Any, default_mask: Any) -> Any:
-        count = _count(self.amount, t.numel())
+        _validate_pruning_amount(self.amount, t.numel())
+        count = _compute_nparams_toprune(self.amount, t.numel())
         mask = default_mask.clone()
         if count:
             lowest = self._scores(t).reshape(-1).topk(count, largest=False).indices
@@ -200,7 +202,7 @@ class _Structured(BasePruningMethod):
     PRUNING_TYPE = "structured"
 
     def __init__(self, amount: Any, dim: int = -1) -> None:
-        _check_amount(amount)
+        _validate_pruning_amount_init(amount)
         self.amount, self.dim = amount, dim
 
     def _scores(self, t: Any, dim: int) -> Any:
@@ -214,7 +216,8 @@ class _Structured(BasePruningMethod):
             )
         dim = _checked_dim(t, self.dim)
         size = t.shape[dim]
-        count = _count(self.amount, size)
+        _validate_pruning_amount(self.amount, size)
+        count = _compute_nparams_toprune(self.amount, size)
         if not count:
             return default_mask
         kept = self._scores(t, dim).topk(size - count).indices
