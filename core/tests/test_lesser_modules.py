@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 import mortice as mt
 from mortice.nn.attention.flex_attention import (
     AuxRequest,
+    _mask_mod_signature,
+    _score_mod_signature,
     and_masks,
     create_block_mask,
     create_mask,
@@ -127,6 +131,7 @@ def test_flex_attention_has_gradients_and_groups_and_says_what_it_needs():
     with pytest.raises(ValueError, match="Create it anew"):
         flex_attention(mt.rand(1, 1, 5, 4), mt.rand(1, 1, 5, 4), mt.rand(1, 1, 5, 4), block_mask=causal)
     assert flex_attention(q, q, q, return_aux=AuxRequest(lse=True))[1].lse.shape == (1, 2, 3)
+    assert _mask_mod_signature == _score_mod_signature == Callable[..., Any]
 
 
 @pytest.mark.oracle

@@ -14,6 +14,7 @@ __all__ = [
     "noop_mask", "or_masks",
 ]  # fmt: skip
 _DEFAULT_SPARSE_BLOCK_SIZE = 128
+_mask_mod_signature = _score_mod_signature = Callable[..., Any]  # the types that programs give such functions
 
 
 class AuxRequest(NamedTuple):
