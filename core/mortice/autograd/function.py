@@ -200,7 +200,8 @@ def _node_class(function: Any) -> Any:
     """Return the class of a Function's nodes, one for each, since who draws a graph reads the name of a node's class."""
     found = function.__dict__.get("_node")
     if found is None:
-        found = function._node = type(f"{function.__name__}Backward", (FunctionNode,), {"__slots__": (), "__module__": FunctionNode.__module__})
+        body = {"__slots__": (), "__module__": FunctionNode.__module__}
+        found = function._node = type(f"{function.__name__}Backward", (FunctionNode,), body)
     return found
 
 
