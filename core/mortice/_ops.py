@@ -9,8 +9,9 @@ from functools import cache
 from typing import Any
 
 import mortice
+from mortice import ops
 
-__all__ = ["OpOverload", "OpOverloadPacket", "aten"]
+__all__ = ["OpOverload", "OpOverloadPacket", "aten", "ops"]
 
 
 class OpOverloadPacket:

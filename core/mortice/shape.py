@@ -20,6 +20,9 @@ class Size(tuple):  # type: ignore[type-arg]
     def __repr__(self) -> str:
         return f"mortice.Size({list(self)})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_made, (tuple(self),))  # by a function, which stays here when the class is shown as PyTorch's
+
     def numel(self) -> int:
         """Return the number of elements."""
         return prod(self)
@@ -38,6 +41,10 @@ class Size(tuple):  # type: ignore[type-arg]
         return Size(tuple.__mul__(self, other))
 
     __rmul__ = __mul__
+
+
+def _made(sizes: tuple[int, ...]) -> Size:
+    return Size(sizes)
 
 
 class SizeMember(int):

@@ -20,6 +20,7 @@ from mortice._dynamo import eval_frame
 LEAD = [
     ("_VF", "lstm", mt.lstm),
     ("_dynamo", "reset", mt.compiler.reset),
+    ("_ops", "ops", mt.ops),
     ("_dynamo.config", "reset", mt.compiler.reset),
     ("_functorch", "reset", mt.compiler.reset),
     ("_functorch.config", "reset", mt.compiler.reset),

@@ -66,6 +66,10 @@ print(x.shape, x.shape[1:], x.dtype, x.layout, torch.channels_last, x.type(), x.
 print(x, getattr(torch, str(x.dtype).replace("torch.", "")) is x.dtype, f"{x.dtype}".split(".")[-1])
 print(torch.ones(1).max(0))
 print(type(x), type(torch.nn.Parameter(x)))
+print(type(x.shape), type(x.dtype), type(x.device), isinstance(x.device, torch.device))
+class Twice(torch.autograd.Function):
+    forward = staticmethod(lambda ctx, x: x * 2)
+print(str(Twice.apply(x.requires_grad_()).grad_fn).split(" at ")[0])
 """
 
 
@@ -77,6 +81,8 @@ def test_sizes_and_dtypes_are_shown_as_pytorchs(scripts: Path) -> None:
         "tensor([[1., 1., 1.],", "        [1., 1., 1.]], dtype=torch.float64) True float64",
         "torch.return_types.max(", "values=tensor(1.),", "indices=tensor(0))",
         "<class 'torch.Tensor'> <class 'torch.nn.parameter.Parameter'>",
+        "<class 'torch.Size'> <class 'torch.dtype'> <class 'torch.device'> True",
+        "<torch.autograd.function.TwiceBackward object",
     ], done.stderr  # fmt: skip
 
 
@@ -85,11 +91,14 @@ import pickle, torch
 kept = [torch.arange(2.0), torch.nn.Parameter(torch.ones(1)), torch.nn.Linear(1, 1)]
 pickle.dump(kept, open("kept.pkl", "wb"))
 torch.save([*kept[:2], kept[2].state_dict()], "kept.pt")
+pickle.dump([kept[0].shape, kept[0].device, kept[0].dtype], open("of_it.pkl", "wb"))
 """
 READ_AGAIN = """
 import pickle, mortice, mortice.nn
 for read in (pickle.load(open("kept.pkl", "rb")), mortice.load("kept.pt")):
     print(read[0].tolist(), type(read[0]) is mortice.Tensor, type(read[1]) is mortice.nn.Parameter)
+of_it = pickle.load(open("of_it.pkl", "rb"))
+assert of_it == [mortice.Size([2]), mortice.device("cpu"), mortice.float32] and type(of_it[0]) is mortice.Size, of_it
 """
 
 

@@ -72,7 +72,8 @@ def make(forward: Any, backward: Any, **more: Any) -> Any:
 def test_forward_with_ctx() -> None:
     x = leaf(0.0, 1.0)
     y = Exp.apply(x)
-    assert y.grad_fn.name() == "ExpBackward" and "ExpBackward" in repr(y)
+    assert y.grad_fn.name() == "ExpBackward" and "grad_fn=<ExpBackward>" in repr(y)
+    assert repr(y.grad_fn).startswith("<mortice.autograd.function.ExpBackward object at 0x")
     y.sum().backward()
     assert x.grad.tolist() == x.exp().tolist()
 

@@ -138,6 +138,7 @@ NAMES = """
     F.max_pool2d(im, 2); F.avg_pool2d(im, 2); F.adaptive_max_pool2d(im, 2); F.max_pool1d(im[0], 2); F.adaptive_avg_pool2d(im, 2)
     F.interpolate(im, scale_factor=2); F.interpolate(im, size=5, mode="bilinear"); F.interpolate(im[0], size=5, mode="linear")
     F.pad(im, (1, 1)); F.pad(im, (1, 1, 1, 1), mode="reflect"); F.pad(im[0], (1, 1), mode="replicate"); torch.special.entr(x)
+    x.sum(); x[0].sum(0); x.sum((0, 1)); x.sum(dtype=torch.float64); x.mean(); x[0].mean(-1); x.mean((0, 1)); x.mean(()); 1 / x; 2 / x
     torch.nn.LSTM(3, 2)(x)[0]; torch.nn.GRU(3, 2)(im[0])[0]; torch.nn.RNNCell(3, 2)(x); torch.deg2rad(x); F.unfold(im, 2)
 """
 

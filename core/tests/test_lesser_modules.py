@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import copy
 import importlib
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 import mortice as mt
 from mortice.nn.attention.flex_attention import (
     AuxRequest,
+    _mask_mod_signature,
+    _score_mod_signature,
     and_masks,
     create_block_mask,
     create_mask,
@@ -262,6 +266,7 @@ def test_flex_attention_has_gradients_and_groups_and_says_what_it_needs():
     with pytest.raises(ValueError, match="Create it anew"):
         flex_attention(mt.rand(1, 1, 5, 4), mt.rand(1, 1, 5, 4), mt.rand(1, 1, 5, 4), block_mask=causal)
     assert flex_attention(q, q, q, return_aux=AuxRequest(lse=True))[1].lse.shape == (1, 2, 3)
+    assert _mask_mod_signature == _score_mod_signature == Callable[..., Any]
 
 
 @pytest.mark.oracle
@@ -289,6 +294,37 @@ def test_flex_attention_gives_what_pytorch_gives():
     found = answers(mt, {**ours, "and_masks": and_masks, "or_masks": or_masks})
     for a, b in zip(found, answers(torch, vars(theirs))):
         mt.testing.assert_close(mt.tensor(a), mt.tensor(b))
+
+
+def _told_of_blocks(library, create, mod, sizes, block):
+    mask = create(mod, *sizes, device="cpu", BLOCK_SIZE=block)
+    told = [str(mask), mask.to_string(grid_size=2, limit=1), mask.numel(), mask.sparsity(), mask.BLOCK_SIZE, tuple(mask.shape)]
+    for name in ("kv", "full_kv"):
+        count, places = getattr(mask, f"{name}_num_blocks"), getattr(mask, f"{name}_indices")
+        told += [count.tolist(), str(count.dtype).split(".")[-1]]
+        told += [r[:n] for n, r in zip(count.flatten().tolist(), places.flatten(0, 2).tolist())]
+    for index in (0, (-1,), (0, 0), (slice(None), slice(None), library.tensor([0]))):
+        part = mask[index]
+        told += [tuple(part.shape), part.kv_num_blocks.tolist(), part.to_dense().tolist()]
+    with pytest.raises(RuntimeError):
+        part.mask_mod(0, 0, 0, 0)
+    return told
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(("sizes", "block"), [((1, 1, 8, 8), 2), ((None, None, 5, 5), 128), ((2, 3, 24, 30), (4, 5)), ((3, 2, 99, 70), 4)])
+def test_block_masks_list_and_draw_their_blocks_as_pytorchs(sizes, block):
+    torch = pytest.importorskip("torch")
+    theirs = importlib.import_module("torch.nn.attention.flex_attention").create_block_mask
+    mod = lambda b, h, q, kv: (q - kv < 9 + b) & (q >= kv - h)  # noqa: E731
+    assert _told_of_blocks(mt, create_block_mask, mod, sizes, block) == _told_of_blocks(torch, theirs, mod, sizes, block)
+
+
+def test_a_block_mask_lists_its_blocks():
+    mask = create_block_mask(lambda b, h, q, kv: q >= kv, None, None, 4, 4, BLOCK_SIZE=2)
+    assert mask.kv_num_blocks.tolist() == [[[1, 1]]] and mask.full_kv_num_blocks.tolist() == [[[0, 1]]]
+    assert mask.sparsity() == 25 and str(mask) == "BlockMask(shape=(1, 1, 4, 4), sparsity=25.00%, \n(0, 0)\n██  \n████\n)"
+    assert mask[:, :, 1].kv_num_blocks.tolist() == [[[1]]]
 
 
 @pytest.mark.parametrize("lengths", [(3, 5), (4, 4), (2, 7)])

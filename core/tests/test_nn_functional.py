@@ -556,6 +556,8 @@ def test_a_loss_is_one_node_of_pytorchs_name(loss: str, name: str, reduction: st
         (lambda x: x[0], "SelectBackward0"), (lambda x: x[:, -1], "SelectBackward0"), (lambda x: x[0, 1:], "SliceBackward0"),
         (lambda x: x[1:], "SliceBackward0"), (lambda x: x[:, None], "UnsqueezeBackward0"), (lambda x: x.sum(), "SumBackward0"),
         (lambda x: x.sum(0), "SumBackward1"), (lambda x: x.mean(1), "MeanBackward1"), (lambda x: x.max(), "MaxBackward1"),
+        (lambda x: x[0].sum(0), "SumBackward1"), (lambda x: x.mean((0, 1)), "MeanBackward1"), (lambda x: x.mean(), "MeanBackward0"),
+        (lambda x: x.sum(dtype=mt.float64), "SumBackward0"), (lambda x: 1 / x, "MulBackward0"), (lambda x: x / 1, "DivBackward0"),
         (lambda x: x.amin(0), "AminBackward0"), (lambda x: x @ x.T, "MmBackward0"), (lambda x: x @ x[0], "MvBackward0"),
         (lambda x: x[0].dot(x[1]), "DotBackward0"), (lambda x: x[None].bmm(x.T[None]), "BmmBackward0"),
         (lambda x: x.t(), "TBackward0"), (lambda x: x.T, "PermuteBackward0"), (lambda x: x.mT, "TransposeBackward0"),

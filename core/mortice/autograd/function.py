@@ -112,6 +112,9 @@ class FunctionNode(Node):
     def name(self) -> str:
         return f"{self.function.__name__}Backward"
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__module__}.{self.name()} object at {id(self):#x}>"
+
     def __getattr__(self, name: str) -> Any:
         # `y.grad_fn` is PyTorch's ctx, so what was set on it is found here too.
         if name.startswith("_") or name == "ctx":
@@ -197,7 +200,8 @@ def _node_class(function: Any) -> Any:
     """Return the class of a Function's nodes, one for each, since who draws a graph reads the name of a node's class."""
     found = function.__dict__.get("_node")
     if found is None:
-        found = function._node = type(f"{function.__name__}Backward", (FunctionNode,), {"__slots__": ()})
+        body = {"__slots__": (), "__module__": FunctionNode.__module__}
+        found = function._node = type(f"{function.__name__}Backward", (FunctionNode,), body)
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mortice.call import binary, slow
 from mortice.lazy import family
 from mortice.mutation import inplace
+from mortice.node import named
 from mortice.ops import data
 from mortice.tensor import TensorBase
 
@@ -46,6 +47,17 @@ def _reflected(fn: Any) -> Any:
     return method
 
 
+def _inverted(fn: Any) -> Any:
+    """Make the division of what is on the left, which PyTorch makes a product with the reciprocal of."""
+    operator = _operator(fn)
+
+    def method(self: Any, other: Any) -> Any:
+        t = operator(other, self)
+        return named(t, "MulBackward0") if self._rg and isinstance(t, TensorBase) and t._rg else t
+
+    return method
+
+
 def _augmented(fn: Any) -> Any:
     """Make the operator in place: it takes what the operator takes."""
 
@@ -67,7 +79,7 @@ class Operators(TensorBase):
     __add__ = __radd__ = elementwise._add.then(_operator)
     __sub__, __rsub__ = elementwise._sub.then(_operator), elementwise._sub.then(_reflected)
     __mul__ = __rmul__ = elementwise.mul.then(_operator)
-    __truediv__, __rtruediv__ = elementwise._div.then(_operator), elementwise._div.then(_reflected)
+    __truediv__, __rtruediv__ = elementwise._div.then(_operator), elementwise._div.then(_inverted)
     __div__, __rdiv__ = __truediv__, __rtruediv__
     __floordiv__, __rfloordiv__ = elementwise.floordiv.then(_operator), elementwise.floordiv.then(_reflected)
     __mod__, __rmod__ = elementwise.remainder.then(_operator), elementwise.remainder.then(_reflected)

@@ -162,7 +162,9 @@ def sum(
         if dim is None and axis is None and dtype is None and out is None:
             return _sum(input, axis=None, keepdims=bool(keepdim or keepdims))
         axes = axes_of("sum", axis if dim is None else dim, len(input.shape))
-        return reduce_as(_sum, input, dtype, out, axis=axes, keepdims=bool(keepdim if keepdims is None else keepdims))
+        t = reduce_as(_sum, input, dtype, out, axis=axes, keepdims=bool(keepdim if keepdims is None else keepdims))
+        along_all = axes is None and t._rg and (dim is not None or axis is not None)
+        return named(t, "SumBackward1") if along_all else t
     except NotImplementedError:  # what sparse operands raise, of which a sum may be dense: asked only then
         if out is not None or input.layout is strided or input.is_sparse and (keepdim or keepdims):
             raise
@@ -253,7 +255,9 @@ def mean(
     input: Any, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None, out: Any = None
 ) -> Any:
     """Average all elements, or those along dims; integers need `dtype`."""
-    return reduce_as(_mean, input, dtype, out, axis=axes_of("mean", dim, len(input.shape)), keepdims=keepdim)
+    axes = axes_of("mean", dim, len(input.shape))
+    t = reduce_as(_mean, input, dtype, out, axis=axes, keepdims=keepdim)
+    return named(t, "MeanBackward1") if axes is None and dim is not None and t._rg else t
 
 
 def _no_complex(name: str, x: Any) -> None:

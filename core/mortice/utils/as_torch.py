@@ -22,6 +22,7 @@ from typing import Any
 
 import mortice
 from mortice import return_types
+from mortice.autograd import function
 
 __all__ = ["install"]
 
@@ -108,6 +109,10 @@ def install() -> None:
     for shown in (mortice.Size, mortice.dtype, mortice.memory_format):  # programs print them, and read what they print
         shown.__repr__ = _under_torch(shown.__repr__)  # type: ignore[method-assign]
     mortice.Tensor.__module__, mortice.nn.Parameter.__module__ = "torch", "torch.nn.parameter"  # libraries look for "torch" there
+    for name in ("Size", "device", "dtype"):  # programs print what type a shape, a device or a dtype is of
+        kind = getattr(mortice, name)
+        kind.__module__, kind.__name__, kind.__qualname__ = "torch", name, name
+    function.FunctionNode.__module__ = "torch.autograd.function"
     vars(return_types)["_shown"] = "torch.return_types"
     prepare = spawn.get_preparation_data  # names it does not know are left alone at the other end
     vars(spawn)["get_preparation_data"] = lambda name: {**prepare(name), "torch": _Again()}

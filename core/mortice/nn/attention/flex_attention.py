@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import itertools
 import math
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import mortice
@@ -14,6 +17,7 @@ __all__ = [
     "noop_mask", "or_masks",
 ]  # fmt: skip
 _DEFAULT_SPARSE_BLOCK_SIZE = 128
+_mask_mod_signature = _score_mod_signature = Callable[..., Any]  # the types that programs give such functions
 
 
 class AuxRequest(NamedTuple):
@@ -69,19 +73,68 @@ class BlockMask:
         self.seq_lengths = shape[2:]
         self.BLOCK_SIZE = block_size if isinstance(block_size, tuple) else (block_size, block_size)
 
-    def to_dense(self) -> Any:
-        """Return 1 for every block of which something is let through."""
+    @cached_property
+    def _let_through(self) -> Any:
+        """How many elements of each block are let through."""
         mask = create_mask(self.mask_mod, *self.shape, device=self.device)  # type: ignore[arg-type]
         (q, kv), (rows, columns) = self.BLOCK_SIZE, self.seq_lengths
         padded = mortice.nn.functional.pad(mask.int(), (0, -columns % kv, 0, -rows % q))
-        return padded.unflatten(3, (-1, kv)).unflatten(2, (-1, q)).amax((3, 5))
+        return padded.unflatten(3, (-1, kv)).unflatten(2, (-1, q)).sum((3, 5))
+
+    def _listed(self, full: bool) -> Any:
+        size = self.BLOCK_SIZE[0] * self.BLOCK_SIZE[1]
+        return self._let_through == size if full else (self._let_through > 0) & (self._let_through < size)
+
+    def _indices(self, full: bool) -> Any:
+        return self._listed(full).int().argsort(-1, descending=True, stable=True).int()
+
+    kv_num_blocks = property(lambda self: self._listed(False).sum(-1).int(), doc="How many blocks of each row are masked in part.")
+    full_kv_num_blocks = property(lambda self: self._listed(True).sum(-1).int(), doc="How many blocks of each row are not masked.")
+    kv_indices = property(lambda self: self._indices(False), doc="The blocks of each row, those masked in part first.")
+    full_kv_indices = property(lambda self: self._indices(True), doc="The blocks of each row, those not masked first.")
+
+    def to_dense(self) -> Any:
+        """Return 1 for every block of which something is let through."""
+        return (self._let_through > 0).int()
+
+    def numel(self) -> int:
+        """Return the number of elements of the mask."""
+        return math.prod(self.shape)
 
     def sparsity(self) -> float:
-        """Return the percentage of blocks that are masked as a whole."""
-        return 100 * (1 - self.to_dense().float().mean().item())
+        """Return the percentage of the mask that no block with something let through covers."""
+        return 100 * (1 - self.to_dense().sum().item() * math.prod(self.BLOCK_SIZE) / self.numel())
+
+    def __getitem__(self, index: Any) -> BlockMask:
+        padded = (*(index if isinstance(index, tuple) else (index,)), slice(None), slice(None), slice(None))[:3]
+        made = copy.copy(self)
+        made._let_through = self._let_through[tuple([slice(i, i + 1 or None) if isinstance(i, int) else i for i in padded])]
+        made.shape, made.mask_mod = (*made._let_through.shape[:2], *self.shape[2:]), _of_a_part
+        return made
+
+    def to_string(self, grid_size: int | tuple[int, int] = (20, 20), limit: int = 4) -> str:
+        """Draw the blocks of up to `limit` heads, several to a field where there are more than `grid_size` in a row."""
+        dense = self.to_dense().float()
+        steps = [-(-n // m) for n, m in zip(dense.shape[2:], (grid_size, grid_size) if isinstance(grid_size, int) else grid_size)]
+        drawn = []
+        for place in list(itertools.product(*map(range, dense.shape[:2])))[:limit]:
+            fields = [[part.mean().item() for part in row.split(steps[1], 1)] for row in dense[place].split(steps[0])]
+            rows = ["".join(("█" if f == 1 else "░" if f else " ") * 2 for f in row) for row in fields]
+            drawn.append("\n".join([str(place), *rows, ""]))
+        if math.prod(dense.shape[:2]) > limit:
+            drawn += ["...", "To print out more, set BlockMask.to_string(limit=N)"]
+            drawn += ["You can also index (BlockMask[batch, head]) to choose a specific batch or head"]
+        return "\n".join(drawn)
+
+    def __str__(self) -> str:
+        return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%, \n{self.to_string().strip()}\n)"
 
     def __repr__(self) -> str:
         return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%)"
+
+
+def _of_a_part(b: Any, h: Any, q_idx: Any, kv_idx: Any) -> Any:
+    raise RuntimeError("BlockMask: expected a mask_mod of a part that was taken by an index; got none. Set its mask_mod.")
 
 
 def create_block_mask(
