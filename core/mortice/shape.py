@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import operator
+from math import prod
 
 from mortice.errors import DimError, OutOfMemoryError, ShapeError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
 
@@ -108,14 +109,6 @@ def remembered(shape: tuple[int, ...]) -> Size:
     return found
 
 
-def prod(sizes: Iterable[int]) -> int:
-    """Multiply sizes; 1 for none."""
-    total = 1
-    for n in sizes:
-        total *= n
-    return total
-
-
 def broadcast(op: str, *shapes: Sequence[int]) -> Size:
     """Return the common shape of several, the array API's and PyTorch's rule."""
     try:
@@ -123,8 +116,12 @@ def broadcast(op: str, *shapes: Sequence[int]) -> Size:
     except (KeyError, TypeError):  # not seen yet, or given as lists
         pass
     first = shapes[0]
-    if all(s == first for s in shapes[1:]):
-        return first if type(first) is Size else Size(first)
+    if all([s == first for s in shapes]):
+        if type(first) is not Size:
+            return Size(first)
+        if len(_BROADCAST) < 4096:
+            _BROADCAST[shapes] = first
+        return first
     ndim = max(map(len, shapes))
     out = [1] * ndim
     for count, shape in enumerate(shapes, 1):

@@ -87,8 +87,11 @@ class Storage:
 
     def lonely(self) -> bool:
         """Tell whether a single tensor has this memory."""
-        if self.aliases.last() is None and len(self.aliases) == 1:
-            return True
+        if self.aliases.last() is None:
+            if len(self.aliases) > 1:
+                self.prune()
+            if len(self.aliases) == 1:
+                return True
         return sum(1 for _ in self.live()) == 1
 
     def live(self) -> Iterator[TensorBase]:

@@ -29,7 +29,7 @@ from mortice.ops.index_basic import _ALL, _set_slice, _slice, basic_key
 from mortice.ops.movement import cast, expand, reshape, transfer
 from mortice.rules import hold
 from mortice.shape import SIZES, Size, broadcast, contiguous_strides, prod, remembered
-from mortice.tensor import TensorBase
+from mortice.tensor import TensorBase, make
 
 # ---- x[key] and x[key] = value ----
 
@@ -79,7 +79,8 @@ def as_key(key: Any) -> tuple[Any, ...]:
 def getitem(input: Any, key: Any) -> Any:
     """Read by index; ints, slices (any step), None and Ellipsis give a view, tensors and masks a copy."""
     sole = isinstance(key, TensorBase) and key.shape  # the commonest key that shows no view
-    plain_key = None if sole else _plain_key(key, input.shape)
+    advanced = sole or (type(key) is tuple and _takes_positions(key))
+    plain_key = None if advanced else _plain_key(key, input.shape)
     if plain_key is not None:
         key = plain_key
         backend = input._device.backend
@@ -87,8 +88,8 @@ def getitem(input: Any, key: Any) -> Any:
         shape = backend.shape_of(data)
         shape = SIZES.get(shape) or remembered(shape)
         return as_view(_SLICE, input, data, shape, {"key": key, "shape": shape} if input._rg else (key, shape))
-    key = (key,) if sole else as_key(key)
-    if not sole and _is_basic(key):
+    key = (key,) if sole else key if advanced else as_key(key)
+    if not advanced and _is_basic(key):
         key, shape = basic_key(input.shape, key)
         return _slice(input, key=key, shape=shape)
     found = _side_by_side(input, key)
@@ -96,7 +97,14 @@ def getitem(input: Any, key: Any) -> Any:
         axis, dims, common, flat = found
         shape = tuple(input.shape)
         if dims != 1:
-            input = reshape(input, (*shape[:axis], prod(shape[axis : axis + dims]), *shape[axis + dims :]))
+            joined = (*shape[:axis], prod(shape[axis : axis + dims]), *shape[axis + dims :])
+            device, flat_device = input._device, flat._device
+            if device.base is device is flat_device and not (input._rg and modes.grad) and not special[0] and len(common) == 1:
+                # Nobody sees the tensor of the joined dims.
+                k, at = device.backend, (*shape[:axis], *common, *shape[axis + dims :])
+                data = k.take(k.reshape(input._data, joined), flat._data, axis=axis)
+                return make(data, device, input.dtype, remembered(at))
+            input = reshape(input, joined)
         made = _take(input, flat, axis=axis)
         if len(common) == 1:
             return made
@@ -105,6 +113,19 @@ def getitem(input: Any, key: Any) -> Any:
         plan = Advanced(input, key)
         made = plan.result(_take(plan.joined(), plan.flat, axis=plan.at))
     return named(made, "IndexBackward0") if made._rg else made
+
+
+def _takes_positions(key: tuple[Any, ...]) -> bool:
+    """Tell whether a key is of tensors that have dims, and full slices beside them."""
+    found = False
+    for k in key:
+        if isinstance(k, TensorBase):
+            if not k.shape:
+                return False
+            found = True
+        elif type(k) is not slice or k != _ALL:
+            return False
+    return found
 
 
 def _side_by_side(x: Any, key: tuple[Any, ...]) -> tuple[int, int, Size, Any] | None:
@@ -128,15 +149,19 @@ def _side_by_side(x: Any, key: tuple[Any, ...]) -> tuple[int, int, Size, Any] | 
         if isinstance(sole, TensorBase) and sole.dtype is int64 and sole._device is device and sole.shape:
             size = tuple.__getitem__(shape, start)
             return start, 1, sole.shape, flat_positions([sole], (size,), (start,), sole.shape)
-    given = [_constant(x, k, None) if type(k) is list else k for k in key[start:stop]]
+    given = key[start:stop]
     if not given:
         return None
-    first, dims, axis = given[0], len(given), start
+    dims, axis = len(given), start
     for k in given:
+        if type(k) is list:
+            key = (*key[:start], *[_constant(x, k, None) if type(k) is list else k for k in given], *key[stop:])
+            return _side_by_side(x, key)
         if not isinstance(k, TensorBase) or k._device is not device or not k.shape:
             return None
         if k.dtype is not int64 and (k.dtype is not bool_ or dims != 1):
             return None
+    first = given[0]
     if first.dtype is bool_:
         dims = len(first.shape)
     if key[0] is Ellipsis:
@@ -145,7 +170,7 @@ def _side_by_side(x: Any, key: tuple[Any, ...]) -> tuple[int, int, Size, Any] | 
             return None
     elif axis + dims + (len(key) - stop) > len(shape) + (key[-1] is Ellipsis):
         return None
-    sizes = tuple(shape)[axis : axis + dims]
+    sizes = tuple.__getitem__(shape, slice(axis, axis + dims))
     if first.dtype is bool_:
         if first.shape != sizes:
             return None
