@@ -13,7 +13,7 @@ from mortice.call import as_view
 from mortice.errors import ShapeError
 from mortice.graph import Node, Slot, next_seq
 from mortice.layout import contiguous_format
-from mortice.modes import modes, no_grad
+from mortice.modes import modes
 from mortice.node import TENSOR_KERNELS
 from mortice.ops.arguments import numpy_names
 from mortice.ops.index import _SLICE
@@ -290,18 +290,14 @@ def _even(n: int, size: int) -> tuple[tuple[int, int], ...]:
 
 def _shown(x: Any, cuts: list[tuple[Any, Size]]) -> tuple[Any, ...]:
     getitem, data = x._device.backend.getitem, x._data
-    return tuple([as_view(_SLICE, x, getitem(data, cut[0]), cut[1], cut) for cut in cuts])
+    return tuple([as_view(_SLICE, x, getitem(data, cut[0]), cut[1], cut, True) for cut in cuts])
 
 
 def pieces(x: Any, axis: int, bounds: tuple[tuple[int, int], ...], name: str = "SplitBackward0") -> tuple[Any, ...]:
     """Return views that tile an axis; none of them may be written in place while autograd records."""
     unbound = name == "UnbindBackward0"
     cuts = (_cuts if len(bounds) <= _FEW else _cuts.__wrapped__)(tuple(x.shape), axis, bounds, unbound)
-    if x._rg:
-        with no_grad():
-            views = _shown(x, cuts)
-    else:
-        views = _shown(x, cuts)
+    views = _shown(x, cuts)
     notes = _notes(name, len(views)) if modes.grad else ("no_grad",) * len(views)
     for view, note in zip(views, notes):
         view._note = note
