@@ -411,9 +411,11 @@ class TensorBase:
 
     def _share(self, storage: Storage | None = None) -> Any:
         """Return a new leaf over the same memory."""
-        own = self.own_storage()
+        own = self._storage or self.own_storage()
         t = make(self._data, self._device, self.dtype, self.shape)
-        t.set_storage(storage or own, self._steps, note=INFERENCE if self._note == INFERENCE else "")
+        t._storage = storage = storage or own
+        t._steps, t._viewed, t._note = self._steps, None, INFERENCE if self._note == INFERENCE else ""
+        storage.add(t)
         return t
 
     def _rejoin(self, rg: bool, node: Any) -> None:
@@ -438,7 +440,7 @@ class TensorBase:
     @property
     def data(self) -> Any:
         """The same memory outside the graph; writes through it are invisible to autograd's checks. Prefer `detach`."""
-        return self._share(Storage(self.own_storage().aliases))
+        return self._share(Storage((self._storage or self.own_storage()).aliases))
 
     @data.setter
     def data(self, value: Any) -> None:

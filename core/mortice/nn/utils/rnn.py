@@ -210,16 +210,14 @@ def pad_sequence(
         raise RuntimeError(
             f"pad_sequence: expected sequences that differ in their first dim only; got {[list(s.shape) for s in parts]}."
         )
-    lengths = [s.shape[0] for s in parts]
-    batch, time = len(parts), max(lengths)
-    number = mortice.arange(batch, device=first.device).unsqueeze(1)
-    step = mortice.arange(time, device=first.device)
-    size = mortice.tensor(lengths, device=first.device).unsqueeze(1)
-    own = step < size if padding_side == "right" else step >= time - size
-    at = (number * time + step if batch_first else step * batch + number)[own]
-    padded = mortice.full((batch * time, *first.shape[1:]), padding_value, dtype=first.dtype, device=first.device)
-    padded = mortice.index_copy(padded, 0, at, mortice.cat([s.to(first.dtype) for s in parts]))
-    return padded.reshape(*((batch, time) if batch_first else (time, batch)), *first.shape[1:])
+    time = max(s.shape[0] for s in parts)
+    filler = mortice.full((time, *first.shape[1:]), padding_value, dtype=first.dtype, device=first.device)
+    rows = []
+    for s in parts:
+        own, rest = s.to(first.dtype), filler[s.shape[0] :]
+        rows += [own, rest] if padding_side == "right" else [rest, own]
+    padded = mortice.cat(rows).reshape(len(parts), time, *first.shape[1:])
+    return padded if batch_first else padded.transpose(0, 1).contiguous()
 
 
 def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = False) -> list[Any]:
