@@ -334,7 +334,7 @@ def _vector(name: str, x: Any, dim: int, index: Any, source: Any) -> tuple[int, 
             f"{name}: Number of indices ({index.shape[0]}) should be equal to source.size(dim): "
             f"({source.shape[axis]}), for dim: {axis}"
         )
-    if any(i != axis and n != m for i, (n, m) in enumerate(zip(lifted.shape, source.shape))):
+    if any([i != axis and n != m for i, (n, m) in enumerate(zip(lifted.shape, source.shape))]):
         raise RuntimeError(
             f"{name}: Source/destination tensor must have same slice shapes; got {list(source.shape)} and "
             f"{list(lifted.shape)} at dimension {axis}."
@@ -652,7 +652,7 @@ _masked_fill_, _fill_ = inplace(_masked_fill_into, "masked_fill_"), inplace(fill
 
 def masked_fill_(input: Any, mask: Any, value: Any) -> Any:
     """Write a value where the mask is true, in place."""
-    if isinstance(mask, TensorBase) and mask.dtype is bool_ and mask.shape and _set_plainly(input, mask, value):
+    if isinstance(mask, TensorBase) and mask.dtype is bool_ and mask.shape and _set_plainly(input, mask, value, True):
         return input
     try:
         return _masked_fill_(input, mask, value)

@@ -28,7 +28,7 @@ from mortice.ops.index_advanced import (
 from mortice.ops.index_basic import _ALL, _set_slice, _slice, basic_key
 from mortice.ops.movement import cast, expand, reshape, transfer
 from mortice.rules import hold
-from mortice.shape import SIZES, Size, broadcast, contiguous_strides, prod, remembered
+from mortice.shape import SCALAR, SIZES, Size, broadcast, contiguous_strides, prod, remembered
 from mortice.tensor import TensorBase, make
 
 # ---- x[key] and x[key] = value ----
@@ -227,8 +227,11 @@ _SLICE = _slice.op
 getitem = fast.stand_before(fast.GETITEM, _SLICE, getitem)
 
 
-def _set_plainly(input: Any, key: Any, value: Any) -> bool:
-    """Do the commonest writes, of a number or a tensor of one dtype at a basic key, unrecorded; tell whether it was one."""
+def _set_plainly(input: Any, key: Any, value: Any, spread: bool = False) -> bool:
+    """Do the commonest writes, of a number or a tensor of one dtype at a basic key, unrecorded; tell whether it was one.
+
+    With `spread` a mask broadcasts to the tensor.
+    """
     kind, d = type(value), input.dtype
     if kind is float or kind is int:
         # Every float dtype holds these.
@@ -242,7 +245,14 @@ def _set_plainly(input: Any, key: Any, value: Any) -> bool:
     ):
         return False
     if isinstance(key, TensorBase) and key.shape:
-        return _set_at_sole(input, key, value)
+        return _set_at_sole(input, key, value, spread)
+    if type(key) is tuple and _takes_positions(key):
+        device = input._device
+        if device.base is not device or not plain(input):
+            return False
+        if kind is float or kind is int:
+            value = make(device.backend.full((), value, dtype=d, device=device), device, d, SCALAR)
+        return _put_beside(input, key, value, False)
     plain_key = _plain_key(key, input.shape)
     key = key if type(key) is tuple else (key,)
     if (plain_key is None and not _is_basic(key)) or not plain(input):
@@ -271,7 +281,7 @@ def _set_plainly(input: Any, key: Any, value: Any) -> bool:
     return True
 
 
-def _set_at_sole(x: Any, key: Any, value: Any) -> bool:
+def _set_at_sole(x: Any, key: Any, value: Any, spread: bool) -> bool:
     """Do the commonest writes at a tensor of positions or a mask; tell whether it was one."""
     device, number = x._device, not isinstance(value, TensorBase)
     if key._device is not device or not x.shape or device.base is not device or not plain(x):
@@ -279,7 +289,7 @@ def _set_at_sole(x: Any, key: Any, value: Any) -> bool:
     k, data = device.backend, x._data
     wanted = () if number else value.shape
     if key.dtype is bool_:
-        if wanted or key.shape != x.shape:
+        if wanted or (key.shape != x.shape and not (spread and broadcast("masked_fill_", x.shape, key.shape) == x.shape)):
             return False
     elif key.dtype is not int64 or len(key.shape) != 1 or k.flat_index is None:
         return False
@@ -390,6 +400,8 @@ def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
 
 def _fitted(shape: Size, value: Any) -> Any:
     """Return values without leading dims of 1 that are too many; refuse those that do not broadcast to what a key shows."""
+    if value.shape == shape:
+        return value
     lead = len(value.shape) - len(shape)
     if lead > 0 and all(n == 1 for n in tuple(value.shape)[:lead]):
         value = reshape(value, tuple(value.shape)[lead:])
@@ -451,8 +463,10 @@ def _put_mask(x: Any, key: tuple[Any, ...], value: Any) -> bool:
 
 def _put_side_by_side(x: Any, key: tuple[Any, ...], value: Any, accumulate: bool) -> bool:
     """Write at one of the commonest keys into x's own memory, where that can be; tell whether it was done."""
-    if not may_write_rows(x, x, value):
-        return False
+    return may_write_rows(x, x, value) and _put_beside(x, key, value, accumulate)
+
+
+def _put_beside(x: Any, key: tuple[Any, ...], value: Any, accumulate: bool) -> bool:
     found = _side_by_side(x, key)
     if found is None:
         return False
