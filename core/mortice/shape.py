@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from functools import lru_cache
 from math import prod
 
 from mortice.errors import DimError, OutOfMemoryError, ShapeError
@@ -250,7 +251,8 @@ def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def view_strides(shape: Sequence[int], strides: Sequence[int], new: Sequence[int]) -> tuple[int, ...] | None:
+@lru_cache(1024)  # shapes recur
+def view_strides(shape: tuple[int, ...], strides: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...] | None:
     """Return the strides of a reshape that copies nothing, or None when only a copy can do it."""
     if prod(shape) == 0:
         return contiguous_strides(new)

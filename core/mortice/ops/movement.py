@@ -15,7 +15,7 @@ from mortice.layout import channels_last, channels_last_3d, contiguous_format, p
 from mortice.levels import chain, raise_to, with_levels
 from mortice.modes import modes, special
 from mortice.mutation import OVERLAP, layout
-from mortice.node import TENSOR_KERNELS, named
+from mortice.node import TENSOR_KERNELS, named, record_one
 from mortice.op import op
 from mortice.rules import same
 from mortice.shape import (
@@ -66,11 +66,15 @@ def cast(x: Any, dtype: DType) -> Any:
             f"to: {x.device} of backend {x._device.backend.name} has no {dtype.name}; it has "
             f"{', '.join(sorted(d.name for d in supported))}."
         )
-    if not (x._rg and modes.grad) and not (special[0] and modes.rerouted):
+    if not (special[0] and modes.inference):
         try:
-            return make(x._device.table[_CAST](x._data, dtype=dtype, source=x.dtype), x._device, dtype, x.shape)
+            t = make(x._device.table[_CAST](x._data, dtype=dtype, source=x.dtype), x._device, dtype, x.shape)
         except MemoryError:
             pass  # worded below
+        else:
+            if x._rg and modes.grad and dtype.kind in "fc":
+                record_one(_CAST, x, t._data, t, {"dtype": dtype, "source": x.dtype})
+            return t
     return run(_CAST, (x,), {"dtype": dtype, "source": x.dtype}, dtype)
 
 
