@@ -25,7 +25,7 @@ from mortice.ops.index_basic import _set_slice, basic_key
 from mortice.ops.movement import cast, contiguous, expand, reshape
 from mortice.ops.views import broadcast_tensors, cut, select
 from mortice.rules import hold, number_of
-from mortice.shape import Size, broadcast, check_dim, prod
+from mortice.shape import SCALAR, Size, broadcast, check_dim, prod
 from mortice.tensor import TensorBase
 
 
@@ -427,8 +427,10 @@ def index_fill_(input: Any, dim: int, index: Any, value: Any) -> Any:
     if input.shape:
         axis, _, index, value = _filled(input, dim, index, value)
         if may_write_rows(input, input, value):
-            size = tuple(index.shape[0] if i == axis else n for i, n in enumerate(input.shape))
-            if write_rows(input, input._data, index, expand(value, size)._data, axis, False):
+            size = list(input.shape)
+            size[axis] = index.shape[0]
+            values = input._device.backend.broadcast_to(value._data, tuple(size))
+            if write_rows(input, input._data, index, values, axis, False):
                 return input
     try:
         return _index_fill_(input, dim, index, value)
@@ -518,7 +520,7 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None, *, out: Any
 def _value_tensor(name: str, x: Any, value: Any) -> Any:
     """Return a 0-d tensor of x's dtype for a number, or check and cast a 0-d tensor."""
     if not isinstance(value, TensorBase):
-        return x.new_full((), hold(name, value, x.dtype))
+        return filled(SCALAR, hold(name, value, x.dtype), x.dtype, x._device)
     if value.shape:
         raise RuntimeError(
             f"{name}_ only supports a 0-dimensional value tensor, but got tensor with {len(value.shape)} dimension(s)."

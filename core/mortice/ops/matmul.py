@@ -249,7 +249,7 @@ def inner(input: Any, other: Any, *, out: Any = None) -> Any:
 def outer(input: Any, vec2: Any, *, out: Any = None) -> Any:
     """Multiply every element of a vector with every one of another."""
     _rank("outer", input, "self", 1), _rank("outer", vec2, "vec2", 1)
-    return elementwise.mul(unsqueeze(input, 1), unsqueeze(vec2, 0), out=out)
+    return elementwise.mul(unsqueeze(input, 1), vec2, out=out)
 
 
 def ger(input: Any, vec2: Any, *, out: Any = None) -> Any:

@@ -103,7 +103,13 @@ def ravel(input: Any) -> Any:
 
 def movedim(input: Any, source: Any, destination: Any) -> Any:
     """Move dims to other places, keeping the order of the rest; a view."""
-    ndim = len(input.shape)
+    fixed = source.__class__ is destination.__class__ is int
+    return permute(input, (_moved if fixed else _moved.__wrapped__)(len(input.shape), source, destination))
+
+
+@lru_cache(256)
+def _moved(ndim: int, source: Any, destination: Any) -> tuple[int, ...]:
+    """Return the order of dims that moves some of them."""
     src = check_dims("movedim", source, ndim) if source != () and source != [] else ()
     dst = check_dims("movedim", destination, ndim) if destination != () and destination != [] else ()
     if len(src) != len(dst):
@@ -116,7 +122,7 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
         if order:
             order[d] = s
     rest = iter([d for d in range(ndim) if d not in src])
-    return permute(input, [next(rest) if o < 0 else o for o in order])
+    return tuple([next(rest) if o < 0 else o for o in order])
 
 
 def moveaxis(input: Any, source: Any, destination: Any) -> Any:
