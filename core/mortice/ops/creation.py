@@ -11,7 +11,7 @@ from typing import Any
 
 from mortice.backends.plugins import resolve
 from mortice.device import Device
-from mortice.dtype import DType, as_dtype, float64, get_default_dtype, int64, scalar_dtype
+from mortice.dtype import DType, as_dtype, complex128, float64, get_default_dtype, int64, scalar_dtype
 from mortice.errors import DTypeError, ShapeError
 from mortice.layout import sparse_coo
 from mortice.modes import special
@@ -310,8 +310,6 @@ def arange(
 
 
 def _wide(k: Any, device: Device, dtype: DType) -> DType:
-    from mortice.dtype import complex128
-
     if dtype.is_complex:
         return complex128 if complex128 in k.dtypes(device) else dtype
     return device.widest_float

@@ -676,4 +676,8 @@ def fill_(input: Any, value: Any) -> Any:
 
 def zero_(input: Any) -> Any:
     """Write zeros everywhere, in place."""
-    return fill_(input, 0)
+    if not plain(input):
+        return fill_(input, 0)
+    input._device.backend.setitem(input._data, (...,), 0)
+    input._storage.version += 1
+    return input
