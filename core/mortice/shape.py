@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from functools import lru_cache
-from math import prod
+from math import prod as prod
 
 from mortice.errors import DimError, OutOfMemoryError, ShapeError
 
