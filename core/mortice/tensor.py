@@ -87,11 +87,8 @@ class Storage:
 
     def lonely(self) -> bool:
         """Tell whether a single tensor has this memory."""
-        if self.aliases.last() is None:
-            if len(self.aliases) > 1:
-                self.prune()
-            if len(self.aliases) == 1:
-                return True
+        if self.aliases.last() is None and [r() is None for r in self.aliases].count(False) == 1:
+            return True
         return sum(1 for _ in self.live()) == 1
 
     def live(self) -> Iterator[TensorBase]:

@@ -98,12 +98,13 @@ def getitem(input: Any, key: Any) -> Any:
         shape = tuple(input.shape)
         if dims != 1:
             joined = (*shape[:axis], prod(shape[axis : axis + dims]), *shape[axis + dims :])
-            device, flat_device = input._device, flat._device
-            if device.base is device is flat_device and not (input._rg and modes.grad) and not special[0] and len(common) == 1:
-                # Nobody sees the tensor of the joined dims.
-                k, at = device.backend, (*shape[:axis], *common, *shape[axis + dims :])
-                data = k.take(k.reshape(input._data, joined), flat._data, axis=axis)
-                return make(data, device, input.dtype, remembered(at))
+            device, k = input._device, input._device.backend
+            if device.base is device is flat._device and not (input._rg or special[0] or _take.op.observer) and len(common) == 1:
+                try:  # without the tensor of the joined dims, which nobody sees
+                    data = k.take(k.reshape(input._data, joined), flat._data, axis=axis)
+                    return make(data, device, input.dtype, remembered((*shape[:axis], *common, *shape[axis + dims :])))
+                except MemoryError:
+                    pass  # worded below
             input = reshape(input, joined)
         made = _take(input, flat, axis=axis)
         if len(common) == 1:

@@ -379,7 +379,7 @@ baddbmm_, addbmm_ = inplace(baddbmm), inplace(addbmm)
 @autocasting
 def multi_dot(tensors: Any, *, out: Any = None) -> Any:
     """Multiply a chain of matrices in the cheapest order; the first and last may be vectors."""
-    parts = _tensors("multi_dot", tensors)
+    parts = list(_tensors("multi_dot", tensors))
     if len(parts) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(parts)}")
     for i, x in enumerate(parts):
