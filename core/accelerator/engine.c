@@ -6,7 +6,7 @@
    What is done with tensors themselves is in `tensors.h`. */
 #include "tensors.h"
 
-#define VERSION 6 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
+#define VERSION 7 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
 
 /* ---- a function with a fast case ---- */
 
@@ -18,7 +18,7 @@ typedef struct {
     PyObject *dict, *weakrefs;
     PyObject *op, *python, *same_dtype, *name, *attrs;
     PyObject *shape; /* of the result: None for the operand's own, else a Size, or a function of the operands' shapes */
-    int kind, numbers, lead; /* lead: the first operand that takes part in promotion */
+    int kind, numbers, lead, most; /* lead: the first operand that takes part in promotion; most: the operands of a fast case */
     unsigned fixed; /* the operands that keep their dtype, a bit for each */
 } Fast;
 
@@ -33,6 +33,7 @@ static inline int has(PyObject *list, PyObject *name) { /* names of calls are in
     return 0;
 }
 
+static inline int bit(unsigned bits, Py_ssize_t i) { return i < MOST && bits >> i & 1; }
 static inline int is_number(PyObject *o) { return PyFloat_CheckExact(o) || PyLong_CheckExact(o); }
 
 /* Whether a dtype takes a number as it is: floats do, and int64 takes its integers. */
@@ -130,8 +131,8 @@ static PyObject *try_op(Fast *f, PyObject *const *args, Py_ssize_t n, PyObject *
         if (numbers >> i & 1 && !takes(dtype, args[i], f->kind == TWO)) Py_RETURN_NONE;
     for (i = 0; i < n; i++) {
         PyObject *a = args[i];
-        if (i == lead || numbers >> i & 1 || (a == Py_None && f->kind == ANY)) continue;
-        if (!is_tensor(a) || SLOT(a, at.device) != device || (SLOT(a, at.dtype) != dtype && !(f->fixed >> i & 1))) Py_RETURN_NONE;
+        if (i == lead || bit(numbers, i) || (a == Py_None && f->kind == ANY)) continue;
+        if (!is_tensor(a) || SLOT(a, at.device) != device || (SLOT(a, at.dtype) != dtype && !bit(f->fixed, i))) Py_RETURN_NONE;
         recorded |= wants_grad(a);
         if (one_shape && SLOT(a, at.shape) != shape)
             if ((one_shape = PyObject_RichCompareBool(shape, SLOT(a, at.shape), Py_EQ)) < 0) return NULL;
@@ -142,7 +143,7 @@ static PyObject *try_op(Fast *f, PyObject *const *args, Py_ssize_t n, PyObject *
     PyObject *kernel = result ? PyDict_GetItemWithError(table, f->op) : NULL;
     if (!kernel) return PyErr_Occurred() ? NULL : Py_NewRef(Py_None); /* the first time */
 
-    PyObject *room[1 + MOST + MOST], *data = NULL, *t = NULL;
+    PyObject *room[1 + MANY + MOST], *data = NULL, *t = NULL;
     for (i = 0; i < named; i++) room[1 + n + i] = args[n + i];
     Py_INCREF(device);
     Py_INCREF(result);
@@ -151,7 +152,7 @@ static PyObject *try_op(Fast *f, PyObject *const *args, Py_ssize_t n, PyObject *
     else if (PyTuple_Check(f->shape)) shape = Py_NewRef(f->shape);
     else {
         room[0] = f->name;
-        for (i = 0; i < n; i++) room[1 + i] = Py_NewRef(numbers >> i & 1 || args[i] == Py_None ? no_sizes : SLOT(args[i], at.shape));
+        for (i = 0; i < n; i++) room[1 + i] = Py_NewRef(bit(numbers, i) || args[i] == Py_None ? no_sizes : SLOT(args[i], at.shape));
         shape = PyObject_Vectorcall(f->shape, room, 1 + n, names);
         for (i = 0; i < n; i++) Py_DECREF(room[1 + i]);
     }
@@ -159,7 +160,7 @@ static PyObject *try_op(Fast *f, PyObject *const *args, Py_ssize_t n, PyObject *
         int ready = 1;
         for (i = 0; i < n; i++) {
             PyObject *a = args[i];
-            room[1 + i] = numbers >> i & 1 ? number_of(f, a) : Py_NewRef(a == Py_None ? a : SLOT(a, at.data));
+            room[1 + i] = bit(numbers, i) ? number_of(f, a) : Py_NewRef(a == Py_None ? a : SLOT(a, at.data));
             ready &= room[1 + i] != NULL;
         }
         if (ready) data = PyObject_Vectorcall(kernel, room + 1, n | PY_VECTORCALL_ARGUMENTS_OFFSET, names);
@@ -189,7 +190,7 @@ static PyObject *call_op(PyObject *self, PyObject *const *args, size_t nargsf, P
     Py_ssize_t n = PyVectorcall_NARGS(nargsf), named = names ? PyTuple_GET_SIZE(names) : 0;
     PyObject *t = NULL;
     int now = mode();
-    if (now && (f->kind == ANY ? n : n == 1 + (f->kind == TWO)) && n <= MOST && named <= MOST) {
+    if (now && (f->kind == ANY ? n && n <= f->most : n == 1 + (f->kind == TWO)) && named <= MOST) {
         PyObject *given = named ? attributes_of(f, args + n, names) : NULL;
         if (named && !given) return NULL;
         if (given != Py_None) t = try_op(f, args, n, given, now == QUIET);
@@ -420,6 +421,7 @@ static PyObject *fast(PyObject *Py_UNUSED(module), PyObject *args) { /* fast(kin
         if (!PyErr_Occurred() && (!PyDict_CheckExact(f->same_dtype) || !PyList_CheckExact(f->attrs)))
             PyErr_SetString(PyExc_TypeError, "fast: expected the dtypes and attributes of an Op");
     }
+    f->most = f->numbers || f->fixed ? MOST : MANY;
     Py_XDECREF(scalars);
     Py_XDECREF(fixed);
     PyObject_GC_Track(f);

@@ -7,6 +7,7 @@
 #include <structmember.h>
 
 #define MOST 8 /* operands, and attributes, of a fast case */
+#define MANY 64 /* operands of one that takes no numbers and none of a dtype of its own, such as cat */
 #define SLOT(o, offset) (*(PyObject **)((char *)(o) + (offset)))
 
 /* ---- the classes and objects that it knows: see `install` ---- */
@@ -381,6 +382,6 @@ static int mode(void) {
 
 static PyObject *as_view(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n) {
     int now = mode();
-    if (n != 5 || !now || !is_op(args[0]) || !is_tensor(args[1])) return PyObject_Vectorcall(as_view_py, args, n, NULL);
-    return view(args[0], args[1], Py_NewRef(args[2]), args[3], args[4], now == QUIET);
+    if (n < 5 || n > 6 || !now || !is_op(args[0]) || !is_tensor(args[1])) return PyObject_Vectorcall(as_view_py, args, n, NULL);
+    return view(args[0], args[1], Py_NewRef(args[2]), args[3], args[4], now == QUIET || n == 6);
 }

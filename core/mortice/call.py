@@ -92,10 +92,11 @@ def link_view(t: Any, x: Any, op: Op, attrs: dict[str, Any]) -> None:
         t._note = "no_grad"
 
 
-def as_view(op: Op, x: Any, data: Any, size: Size, attrs: Any) -> Any:
+def as_view(op: Op, x: Any, data: Any, size: Size, attrs: Any, silent: Any = False) -> Any:
     """Wrap the buffer of a view that is already made: the short way for reshape and slices, `link_view` spelled out.
 
     Attributes may come as a tuple of their values, or as None for the size alone: their dict is made where somebody asks.
+    With `silent`, True where it is given, the caller records the view and notes what it is.
     """
     t = new(Tensor)
     t._data = data
@@ -116,7 +117,7 @@ def as_view(op: Op, x: Any, data: Any, size: Size, attrs: Any) -> Any:
         aliases.last = ref(t)
     else:
         storage.add(t)
-    if special[0] and not modes.grad:
+    if silent or (special[0] and not modes.grad):
         t._note = t._note or "no_grad"
     elif x._rg:
         record_one(op, x, data, t, attrs)
@@ -284,6 +285,13 @@ def unary(op: Op) -> Callable[..., Any]:
 
 
 def _slow_two(op: Op, x: Any, y: Any, out: Any) -> Any:
+    if (
+        out is None and isinstance(x, TensorBase) and isinstance(y, TensorBase) and x._device is y._device
+        and x.dtype is not y.dtype and op.check is None and not (special[0] and modes.rerouted)
+    ):  # fmt: skip
+        compute, result = op.rule(dtype_of_all((x, y)))
+        if op.same_dtype.get(compute) is result:  # which is empty while an observer sees the operands as they came
+            return op.fn(CAST(x, compute), CAST(y, compute))
     return slow(op, (x, y), {}, out)
 
 

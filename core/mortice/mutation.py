@@ -392,37 +392,36 @@ def directly(op: Any, out: Any, operands: Sequence[Any], attrs: dict[str, Any] =
 
     Returns what `out` stands for, or None: then the op is to be called.
     """
-    t = out.tensor if type(out) is Into else out
-    if not isinstance(t, TensorBase) or op.shape is None or op.view or op.check is not None:
+    t = out.tensor if out.__class__ is Into else out
+    rule = op.shape
+    if not isinstance(t, TensorBase) or rule is None or op.view or op.check is not None or (special[0] and modes.rerouted):
         return None
     d: Any = None
-    device, shape, recorded = t._device, t.shape, t._rg
-    buffers: list[Any] = []
-    shapes, whole, numbers = [], op.shape is broadcast or op.shape is same, []
+    device, shape, recorded, fixed = t._device, t.shape, t._rg, op.fixed
+    whole, numbers, buffers = rule is broadcast or rule is same, False, []
     for i, a in enumerate(operands):
-        if isinstance(a, TensorBase):
-            if a._device is not device or (d is not None and a.dtype is not d and i not in op.fixed):
-                return None
-            if i not in op.fixed:
-                d = a.dtype
-            buffers.append(a._data)
-            shapes.append(a.shape)
-            whole = whole and a.shape == shape
-            recorded = recorded or a._rg
-        else:
+        if a is None or a.__class__ in REAL:
             buffers.append(a)
-            shapes.append(())
-            if a is not None:
-                numbers.append(a)
-    if d is None or op.same_dtype.get(d) is not t.dtype:
-        return None
-    for value in numbers:
-        if type(value) not in REAL or not op.scalars or not _takes(d, value):
+            numbers = numbers or a is not None
+            continue
+        if not isinstance(a, TensorBase) or a._device is not device:
             return None
-    if (special[0] and modes.rerouted) or (recorded and (not special[0] or modes.grad)):
+        if i not in fixed:
+            if d is None:
+                d = a.dtype
+            elif a.dtype is not d:
+                return None
+        buffers.append(a._data)
+        whole = whole and a.shape == shape
+        recorded = recorded or a._rg
+    if d is None or op.same_dtype.get(d) is not t.dtype or (recorded and (not special[0] or modes.grad)):
         return None
-    if not whole and op.shape(op.name, *shapes, **attrs) != shape:
+    if numbers and not (op.scalars and (d.kind == "f" or all([_takes(d, a) for a in operands if a.__class__ in REAL]))):
         return None
+    if not whole:
+        shapes = [a.shape if isinstance(a, TensorBase) else () for a in operands]
+        if rule(op.name, *shapes, **attrs) != shape:
+            return None
     return t if land(op, t, buffers, attrs) else None
 
 

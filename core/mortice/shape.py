@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import operator
+from functools import lru_cache
+from math import prod as prod
 
 from mortice.errors import DimError, OutOfMemoryError, ShapeError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
 
@@ -115,14 +117,6 @@ def remembered(shape: tuple[int, ...]) -> Size:
     return found
 
 
-def prod(sizes: Iterable[int]) -> int:
-    """Multiply sizes; 1 for none."""
-    total = 1
-    for n in sizes:
-        total *= n
-    return total
-
-
 def broadcast(op: str, *shapes: Sequence[int]) -> Size:
     """Return the common shape of several, the array API's and PyTorch's rule."""
     try:
@@ -130,8 +124,12 @@ def broadcast(op: str, *shapes: Sequence[int]) -> Size:
     except (KeyError, TypeError):  # not seen yet, or given as lists
         pass
     first = shapes[0]
-    if all(s == first for s in shapes[1:]):
-        return first if type(first) is Size else Size(first)
+    if all([s == first for s in shapes]):
+        if type(first) is not Size:
+            return Size(first)
+        if len(_BROADCAST) < 4096:
+            _BROADCAST[shapes] = first
+        return first
     ndim = max(map(len, shapes))
     out = [1] * ndim
     for count, shape in enumerate(shapes, 1):
@@ -260,7 +258,8 @@ def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def view_strides(shape: Sequence[int], strides: Sequence[int], new: Sequence[int]) -> tuple[int, ...] | None:
+@lru_cache(1024)  # shapes recur
+def view_strides(shape: tuple[int, ...], strides: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...] | None:
     """Return the strides of a reshape that copies nothing, or None when only a copy can do it."""
     if prod(shape) == 0:
         return contiguous_strides(new)

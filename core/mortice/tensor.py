@@ -87,7 +87,7 @@ class Storage:
 
     def lonely(self) -> bool:
         """Tell whether a single tensor has this memory."""
-        if self.aliases.last() is None and len(self.aliases) == 1:
+        if self.aliases.last() is None and [r() is None for r in self.aliases].count(False) == 1:
             return True
         return sum(1 for _ in self.live()) == 1
 
@@ -408,9 +408,11 @@ class TensorBase:
 
     def _share(self, storage: Storage | None = None) -> Any:
         """Return a new leaf over the same memory."""
-        own = self.own_storage()
+        own = self._storage or self.own_storage()
         t = make(self._data, self._device, self.dtype, self.shape)
-        t.set_storage(storage or own, self._steps, note=INFERENCE if self._note == INFERENCE else "")
+        t._storage = storage = storage or own
+        t._steps, t._viewed, t._note = self._steps, None, INFERENCE if self._note == INFERENCE else ""
+        storage.add(t)
         return t
 
     def _rejoin(self, rg: bool, node: Any) -> None:
@@ -435,7 +437,7 @@ class TensorBase:
     @property
     def data(self) -> Any:
         """The same memory outside the graph; writes through it are invisible to autograd's checks. Prefer `detach`."""
-        return self._share(Storage(self.own_storage().aliases))
+        return self._share(Storage((self._storage or self.own_storage()).aliases))
 
     @data.setter
     def data(self, value: Any) -> None:

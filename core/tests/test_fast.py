@@ -160,6 +160,8 @@ SINGLES: list[Any] = [
     lambda x: x.clamp(0, 1), lambda x: x.clamp(-0.5, x), lambda x: x.clamp(min=0.25), lambda x: x.clamp(None, 10**400),
     lambda x: x.clamp(True, 2), lambda x: x.clamp(0, 1j), lambda x: x.long().clamp(0, 1), lambda x: x.clamp(x[0], 1),
     lambda x: mt.where(x > 0, x, 0), lambda x: mt.where(x > 0, 1.5, x), lambda x: mt.where(x > 0, 1, 2.5), lambda x: x.lerp(x, 2),
+    lambda x: x.chunk(2), lambda x: x.split([1, 3], 1), lambda x: x.unbind(), lambda x: mt.cat([x] * 12), lambda x: mt.cat([x, X[:1]]),
+    lambda x: mt.stack([x] * 70, 1), lambda x: mt.cat([x, *[X.long()] * 9]), lambda x: mt.stack([x] * 9 + [X[0]]),
 ]  # fmt: skip
 
 

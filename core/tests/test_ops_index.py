@@ -36,6 +36,59 @@ def test_masks_and_tensors_as_keys():
         x[3]
 
 
+KEYS = [
+    lambda a: (a([2, 0]), a([1, 3])),
+    lambda a: (slice(None), a([3, 1, 3])),
+    lambda a: (a([0, 2]), slice(None)),
+    lambda a: (a([[0], [2]]), a([1, 2, 3])),
+    lambda a: (a([-1, 1]), a([-4, 0])),
+    lambda a: (a([True, False, True]), slice(None)),
+    lambda a: (slice(None), a([False, True, True, False])),
+]
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("turned", [False, True])
+def test_tensors_of_positions_read_and_write_as_numpy_does(key, turned):
+    ours, theirs = key(mt.tensor), key(np.array)
+    make = lambda: _grid(4, 3).T if turned else _grid()
+    x, expected = make(), np.array(make().tolist())
+    assert x[ours].tolist() == expected[theirs].tolist()
+    leaf = make().requires_grad_()
+    leaf[ours].sum().backward()
+    counts = np.zeros_like(expected)
+    np.add.at(counts, theirs, 1)
+    assert leaf.grad.tolist() == counts.tolist()
+    for value in (7.5, -expected[theirs]):
+        x, seen = make(), make()
+        expected = np.array(x.tolist())
+        expected[theirs], version = value, x._version
+        x[ours] = value if isinstance(value, float) else mt.tensor(value)
+        assert x.tolist() == expected.tolist() and x._version > version
+        with mt.inference_mode():
+            seen[ours] = value if isinstance(value, float) else mt.tensor(value)
+        assert seen.tolist() == expected.tolist()
+
+
+def test_a_write_at_positions_reads_its_own_memory_first():
+    x = _grid()
+    x[:, mt.tensor([0, 1, 2])] = x[:, 1:]
+    assert x.tolist() == [[1, 2, 3, 3], [5, 6, 7, 7], [9, 10, 11, 11]]
+    with pytest.raises(RuntimeError, match="shape mismatch"):
+        x[mt.tensor([0, 1]), mt.tensor([0, 1])] = mt.ones(3, dtype=x.dtype)
+    with pytest.raises(IndexError, match="out of bounds"):
+        x[mt.tensor([0, 9]), mt.tensor([0, 1])] = 1.0
+
+
+def test_a_mask_that_broadcasts_fills_in_place():
+    x = _grid()
+    x.T.masked_fill_(mt.tensor([True, False, True]), -1)
+    x.masked_fill_(mt.tensor([[False], [True], [False]]), 9.5)
+    assert x.tolist() == [[-1] * 4, [9.5] * 4, [-1] * 4]
+    with pytest.raises(RuntimeError, match="broadcast"):
+        mt.ones(3).masked_fill_(mt.ones(2, 3) > 0, 1.0)
+
+
 def test_writing_by_index_differentiates():
     leaf, value = _grid().requires_grad_(), mt.tensor([7.0, 8.0], dtype=mt.float64, requires_grad=True)
     y = leaf * 1

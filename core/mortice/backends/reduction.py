@@ -143,6 +143,8 @@ class ReductionKernels:
             return k.astype(k.vector_norm(k.astype(x, float32), p=p, axis=axis, keepdims=keepdims), d)
         if p == 0:
             return k.sum(k.astype(k.not_equal(x, 0), d.to_real()), axis=axis, keepdims=keepdims)
+        if p == 2 and not d.is_complex:
+            return k.sqrt(k.sum(k.square(x), axis=axis, keepdims=keepdims))
         size = k.abs(x)
         if p == math.inf:
             return k.max(size, axis=axis, keepdims=keepdims)

@@ -39,6 +39,8 @@ class Conversion(TensorBase):
                 return self
             if kind is Device and (args[0] is self._device.base or args[0] == self._device):
                 return self
+            if isinstance(args[0], TensorBase) and args[0]._device is self._device:
+                return movement.cast(self, args[0].dtype)
         device, dtype, copy, backend, memory_format, later = _to_arguments(args, kwargs)
         t: Any = self
         if device is not None or backend is not None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from mortice.backends.plugins import resolve
 from mortice.device import Device
-from mortice.dtype import DType, as_dtype, float64, get_default_dtype, int64, scalar_dtype
+from mortice.dtype import DType, as_dtype, complex128, float64, get_default_dtype, int64, scalar_dtype
 from mortice.errors import DTypeError, ShapeError
 from mortice.layout import strided
 from mortice.modes import special
@@ -312,8 +312,6 @@ def arange(
 
 
 def _wide(k: Any, device: Device, dtype: DType) -> DType:
-    from mortice.dtype import complex128
-
     if dtype.is_complex:
         return complex128 if complex128 in k.dtypes(device) else dtype
     return device.widest_float
@@ -419,9 +417,10 @@ def eye(
     dtype = check_dtype("eye", dtype or get_default_dtype(), where)
     k = where.backend
     try:
-        rows = k.reshape(k.arange(0, n, 1, dtype=int64, device=where), (n, 1))
-        columns = k.reshape(k.arange(0, m, 1, dtype=int64, device=where), (1, m))
-        data = k.astype(k.equal(rows, columns), dtype)
+        data = k.full((n * m,), 0, dtype=dtype, device=where)
+        if count := min(n, m):
+            data = k.setitem(data, (slice(0, (count - 1) * (m + 1) + 1, m + 1),), 1)
+        data = k.reshape(data, (n, m))
     except (MemoryError, ValueError, OverflowError) as error:
         raise out_of_memory("eye", Size((n, m)), dtype, error) from None
     return given("eye", make(data, where, dtype, Size((n, m))), out, requires_grad, pin_memory)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from itertools import chain
 
 from mortice import call as _call
 from mortice.backends.host import HostBuffer, from_buffer, pack, unpack
@@ -73,11 +74,15 @@ def range_of(t: Any) -> tuple[Any, Any] | None:
 # ---- numbers and nested lists ----
 
 _NUMBERS = frozenset((bool, int, float, complex))
-_LEAVES, _INTS, _FLOATS = _NUMBERS | {list}, {int}, {float}
+_LEAVES, _LISTS, _INTS, _FLOATS = _NUMBERS | {list}, {list}, {int}, {float}
 
 
 def _walk(data: Any) -> tuple[list[Any], tuple[int, ...]]:
     """Flatten nested sequences; returns the leaves and the shape."""
+    if type(data) is list and set(map(type, data)) == _LISTS and len(set(map(len, data))) == 1:  # a matrix, usually
+        leaves = list(chain.from_iterable(data))
+        if _NUMBERS.issuperset(map(type, leaves)):
+            return leaves, (len(data), len(data[0]))
     if type(data) in _NUMBERS or isinstance(data, TensorBase):
         return [data], ()
     if type(data) is not list and is_array(data):

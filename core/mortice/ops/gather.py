@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from functools import lru_cache
 from typing import Any
 
 from mortice import call as _call
@@ -16,6 +17,7 @@ from mortice.node import TENSOR_KERNELS, named
 from mortice.op import op
 from mortice.ops import elementwise
 from mortice.ops.arguments import numpy_names
+from mortice.ops.creation import filled
 from mortice.ops.data import range_of
 from mortice.ops.index import _set_plainly, may_write_rows, write_rows
 from mortice.ops.index_advanced import _index_add, _index_write, _take, check_range, flat_nonzero
@@ -23,7 +25,7 @@ from mortice.ops.index_basic import _set_slice, basic_key
 from mortice.ops.movement import cast, contiguous, expand, reshape
 from mortice.ops.views import broadcast_tensors, cut, select
 from mortice.rules import hold, number_of, same
-from mortice.shape import Size, broadcast, check_dim, prod
+from mortice.shape import SCALAR, Size, broadcast, check_dim, prod
 from mortice.tensor import TensorBase
 
 # ---- the ops ----
@@ -130,7 +132,7 @@ def _same_dtype(name: str, x: Any, y: Any, what: str = "src") -> None:
 def _long(name: str, index: Any, *others: Any, error: Any = DTypeError) -> Any:
     if not isinstance(index, TensorBase):
         raise no_tensor(name, "index", index)
-    if not prod(index.shape) and name in ("gather", "scatter", "scatter_add", "scatter_reduce"):
+    if 0 in index.shape and name in ("gather", "scatter", "scatter_add", "scatter_reduce"):
         return cast(index, int64)
     if index.dtype not in others and index.dtype is not int64:
         raise error(f"{name}(): Expected dtype int64 for index; got {index.dtype}.")
@@ -139,7 +141,7 @@ def _long(name: str, index: Any, *others: Any, error: Any = DTypeError) -> Any:
 
 def _in_range(name: str, index: Any, n: int, axis: int, error: Any = RuntimeError) -> None:
     """Refuse positions outside [0, n); reads the index once."""
-    if prod(index.shape):
+    if 0 not in index.shape:
         low, high = range_of(index) or (0, n - 1)
         if low < 0 or high >= n:
             bad = low if low < 0 else high
@@ -150,27 +152,26 @@ def _lift(x: Any) -> Any:
     return x if x.shape else reshape(x, 1)
 
 
-def _fits(name: str, x: Any, axis: int, index: Any, src: Any = None) -> None:
-    """Check the ranks and sizes that gather and scatter ask for."""
-    if not prod(index.shape):
+@lru_cache(256)  # shapes recur
+def _fits(name: str, x: Size, axis: int, index: Size, src: Size | None = None) -> None:
+    """Check the ranks and sizes of shapes as gather and scatter ask for them."""
+    if 0 in index:
         return
-    ndim = max(len(x.shape), 1)
-    if max(len(index.shape), 1) != ndim:
+    ndim = max(len(x), 1)
+    if max(len(index), 1) != ndim:
         raise ShapeError(
-            f"{name}: Index tensor must have the same number of dimensions as self tensor; got {list(index.shape)} and "
-            f"{list(x.shape)}."
+            f"{name}: Index tensor must have the same number of dimensions as self tensor; got {list(index)} and "
+            f"{list(x)}."
         )
-    if src is not None and max(len(src.shape), 1) != ndim:
+    if src is not None and max(len(src), 1) != ndim:
         raise ShapeError(
-            f"{name}: Index tensor must have the same number of dimensions as src tensor; got {list(index.shape)} and "
-            f"{list(src.shape)}."
+            f"{name}: Index tensor must have the same number of dimensions as src tensor; got {list(index)} and "
+            f"{list(src)}."
         )
-    if index.shape == x.shape and (src is None or src.shape == x.shape):
-        return
-    a, b = tuple(index.shape) or (1,), tuple(x.shape) or (1,)
-    c = (tuple(src.shape) or (1,)) if src is not None else a
+    a, b = tuple(index) or (1,), tuple(x) or (1,)
+    c = (tuple(src) or (1,)) if src is not None else a
     if any([i != axis and n > m for i, (n, m) in enumerate(zip(a, b))]) or (c is not a and any([n > m for n, m in zip(a, c)])):
-        beside = f" and to be no larger size than src {list(src.shape)}" if src is not None else ""
+        beside = f" and to be no larger size than src {list(src)}" if src is not None else ""
         raise ShapeError(
             f"{name}: Expected index {list(a)} to be no larger than self {list(b)} apart from dimension {axis}{beside}"
         )
@@ -185,8 +186,8 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False, out: 
     axis = check_dim("gather", dim, len(input.shape))
     index = _long("gather", index, int32)
     _call.check_device(_gather.op, input, index)
-    _fits("gather", input, axis, index)
-    if not prod(index.shape):
+    _fits("gather", input.shape, axis, index.shape)
+    if 0 in index.shape:
         made = expand(reshape(input, -1)[:0].sum(), index.shape) if input._rg else input.new_empty(index.shape)
     else:
         _in_range("gather", index, (tuple(input.shape) or (1,))[axis], axis)
@@ -208,22 +209,23 @@ def _scatter_with(
         _call.check_device(_scatter.op, x, src)
         _same_dtype(name, x, src)
     _call.check_device(_scatter.op, x, index)
-    _fits(name, x, axis, index, src if isinstance(src, TensorBase) else None)
+    _fits(name, x.shape, axis, index.shape, src.shape if isinstance(src, TensorBase) else None)
     recorded = isinstance(src, TensorBase) and src._rg  # without indices too, the result has src behind it
-    if not prod(index.shape) and not recorded:
+    if 0 in index.shape and not recorded:
         return x.clone() if out is None else _call.WRITE_OUT(name, out, x.clone())
     base, index = _lift(x), _lift(index)
-    if prod(index.shape):
+    if 0 not in index.shape:
         _in_range(name, index, base.shape[axis], axis)
     if not isinstance(src, TensorBase):
-        value = hold(name, src, x.dtype)
-        src = x.new_full(index.shape, value)
+        src = filled(index.shape, hold(name, src, x.dtype), x.dtype, x._device)
     else:
         src = _lift(src)
         if src.shape != index.shape:
             src = src[tuple(slice(0, n) for n in index.shape)]
     if type(out) is Into and base is x and (how is None or how == "sum") and include_self:
-        return (_scatter if how is None else _scatter_add)(x, index, src, axis=axis, out=out)
+        fn = _scatter if how is None else _scatter_add
+        made = _call.DIRECTLY(fn.op, out, (x, index, src), {"axis": axis})  # type: ignore[attr-defined]
+        return fn(x, index, src, axis=axis, out=out) if made is None else made
     made = _reduced(base, axis, index, src, how, include_self)
     made = made if made.shape == x.shape else reshape(made, x.shape)
     return made if out is None else _call.WRITE_OUT(name, out, made)
@@ -327,7 +329,7 @@ def _vector(name: str, x: Any, dim: int, index: Any, source: Any) -> tuple[int, 
             f"{name}: Number of indices ({index.shape[0]}) should be equal to source.size(dim): "
             f"({source.shape[axis]}), for dim: {axis}"
         )
-    if any(i != axis and n != m for i, (n, m) in enumerate(zip(lifted.shape, source.shape))):
+    if any([i != axis and n != m for i, (n, m) in enumerate(zip(lifted.shape, source.shape))]):
         raise RuntimeError(
             f"{name}: Source/destination tensor must have same slice shapes; got {list(source.shape)} and "
             f"{list(lifted.shape)} at dimension {axis}."
@@ -420,8 +422,10 @@ def index_fill_(input: Any, dim: int, index: Any, value: Any) -> Any:
     if input.shape:
         axis, _, index, value = _filled(input, dim, index, value)
         if may_write_rows(input, input, value):
-            size = tuple(index.shape[0] if i == axis else n for i, n in enumerate(input.shape))
-            if write_rows(input, input._data, index, expand(value, size)._data, axis, False):
+            size = list(input.shape)
+            size[axis] = index.shape[0]
+            values = input._device.backend.broadcast_to(value._data, tuple(size))
+            if write_rows(input, input._data, index, values, axis, False):
                 return input
     return _index_fill_(input, dim, index, value)
 
@@ -508,7 +512,7 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None, *, out: Any
 def _value_tensor(name: str, x: Any, value: Any) -> Any:
     """Return a 0-d tensor of x's dtype for a number, or check and cast a 0-d tensor."""
     if not isinstance(value, TensorBase):
-        return x.new_full((), hold(name, value, x.dtype))
+        return filled(SCALAR, hold(name, value, x.dtype), x.dtype, x._device)
     if value.shape:
         raise RuntimeError(
             f"{name}_ only supports a 0-dimensional value tensor, but got tensor with {len(value.shape)} dimension(s)."
@@ -642,7 +646,7 @@ _masked_fill_, _fill_ = inplace(_masked_fill_into, "masked_fill_", number=True),
 
 def masked_fill_(input: Any, mask: Any, value: Any) -> Any:
     """Write a value where the mask is true, in place."""
-    if isinstance(mask, TensorBase) and mask.dtype is bool_ and mask.shape and _set_plainly(input, mask, value):
+    if isinstance(mask, TensorBase) and mask.dtype is bool_ and mask.shape and _set_plainly(input, mask, value, True):
         return input
     return _masked_fill_(input, mask, value)
 
@@ -661,4 +665,8 @@ def fill_(input: Any, value: Any) -> Any:
 
 def zero_(input: Any) -> Any:
     """Write zeros everywhere, in place."""
-    return fill_(input, 0)
+    if not plain(input):
+        return fill_(input, 0)
+    input._device.backend.setitem(input._data, (...,), 0)
+    input._storage.version += 1
+    return input

@@ -28,8 +28,8 @@ from mortice.ops.index_advanced import (
 from mortice.ops.index_basic import _ALL, _set_slice, _slice, basic_key
 from mortice.ops.movement import cast, expand, reshape, transfer
 from mortice.rules import hold
-from mortice.shape import SIZES, Size, broadcast, contiguous_strides, prod, remembered
-from mortice.tensor import TensorBase
+from mortice.shape import SCALAR, SIZES, Size, broadcast, contiguous_strides, prod, remembered
+from mortice.tensor import TensorBase, make
 
 # ---- x[key] and x[key] = value ----
 
@@ -79,7 +79,8 @@ def as_key(key: Any) -> tuple[Any, ...]:
 def getitem(input: Any, key: Any) -> Any:
     """Read by index; ints, slices (any step), None and Ellipsis give a view, tensors and masks a copy."""
     sole = isinstance(key, TensorBase) and key.shape  # the commonest key that shows no view
-    plain_key = None if sole else _plain_key(key, input.shape)
+    advanced = sole or (type(key) is tuple and _takes_positions(key))
+    plain_key = None if advanced else _plain_key(key, input.shape)
     if plain_key is not None:
         key = plain_key
         backend = input._device.backend
@@ -87,8 +88,8 @@ def getitem(input: Any, key: Any) -> Any:
         shape = backend.shape_of(data)
         shape = SIZES.get(shape) or remembered(shape)
         return as_view(_SLICE, input, data, shape, {"key": key, "shape": shape} if input._rg else (key, shape))
-    key = (key,) if sole else as_key(key)
-    if not sole and _is_basic(key):
+    key = (key,) if sole else key if advanced else as_key(key)
+    if not advanced and _is_basic(key):
         key, shape = basic_key(input.shape, key)
         return _slice(input, key=key, shape=shape)
     found = _side_by_side(input, key)
@@ -96,7 +97,15 @@ def getitem(input: Any, key: Any) -> Any:
         axis, dims, common, flat = found
         shape = tuple(input.shape)
         if dims != 1:
-            input = reshape(input, (*shape[:axis], prod(shape[axis : axis + dims]), *shape[axis + dims :]))
+            joined = (*shape[:axis], prod(shape[axis : axis + dims]), *shape[axis + dims :])
+            device, k = input._device, input._device.backend
+            if device.base is device is flat._device and not (input._rg or special[0] or _take.op.observer) and len(common) == 1:
+                try:  # without the tensor of the joined dims, which nobody sees
+                    data = k.take(k.reshape(input._data, joined), flat._data, axis=axis)
+                    return make(data, device, input.dtype, remembered((*shape[:axis], *common, *shape[axis + dims :])))
+                except MemoryError:
+                    pass  # worded below
+            input = reshape(input, joined)
         made = _take(input, flat, axis=axis)
         if len(common) == 1:
             return made
@@ -105,6 +114,19 @@ def getitem(input: Any, key: Any) -> Any:
         plan = Advanced(input, key)
         made = plan.result(_take(plan.joined(), plan.flat, axis=plan.at))
     return named(made, "IndexBackward0") if made._rg else made
+
+
+def _takes_positions(key: tuple[Any, ...]) -> bool:
+    """Tell whether a key is of tensors that have dims, and full slices beside them."""
+    found = False
+    for k in key:
+        if isinstance(k, TensorBase):
+            if not k.shape:
+                return False
+            found = True
+        elif type(k) is not slice or k != _ALL:
+            return False
+    return found
 
 
 def _side_by_side(x: Any, key: tuple[Any, ...]) -> tuple[int, int, Size, Any] | None:
@@ -128,15 +150,19 @@ def _side_by_side(x: Any, key: tuple[Any, ...]) -> tuple[int, int, Size, Any] | 
         if isinstance(sole, TensorBase) and sole.dtype is int64 and sole._device is device and sole.shape:
             size = tuple.__getitem__(shape, start)
             return start, 1, sole.shape, flat_positions([sole], (size,), (start,), sole.shape)
-    given = [_constant(x, k, None) if type(k) is list else k for k in key[start:stop]]
+    given = key[start:stop]
     if not given:
         return None
-    first, dims, axis = given[0], len(given), start
+    dims, axis = len(given), start
     for k in given:
+        if type(k) is list:
+            key = (*key[:start], *[_constant(x, k, None) if type(k) is list else k for k in given], *key[stop:])
+            return _side_by_side(x, key)
         if not isinstance(k, TensorBase) or k._device is not device or not k.shape:
             return None
         if k.dtype is not int64 and (k.dtype is not bool_ or dims != 1):
             return None
+    first = given[0]
     if first.dtype is bool_:
         dims = len(first.shape)
     if key[0] is Ellipsis:
@@ -145,7 +171,7 @@ def _side_by_side(x: Any, key: tuple[Any, ...]) -> tuple[int, int, Size, Any] | 
             return None
     elif axis + dims + (len(key) - stop) > len(shape) + (key[-1] is Ellipsis):
         return None
-    sizes = tuple(shape)[axis : axis + dims]
+    sizes = tuple.__getitem__(shape, slice(axis, axis + dims))
     if first.dtype is bool_:
         if first.shape != sizes:
             return None
@@ -202,8 +228,11 @@ _SLICE = _slice.op
 getitem = fast.stand_before(fast.GETITEM, _SLICE, getitem)
 
 
-def _set_plainly(input: Any, key: Any, value: Any) -> bool:
-    """Do the commonest writes, of a number or a tensor of one dtype at a basic key, unrecorded; tell whether it was one."""
+def _set_plainly(input: Any, key: Any, value: Any, spread: bool = False) -> bool:
+    """Do the commonest writes, of a number or a tensor of one dtype at a basic key, unrecorded; tell whether it was one.
+
+    With `spread` a mask broadcasts to the tensor.
+    """
     kind, d = type(value), input.dtype
     if kind is float or kind is int:
         # Every float dtype holds these.
@@ -217,7 +246,14 @@ def _set_plainly(input: Any, key: Any, value: Any) -> bool:
     ):
         return False
     if isinstance(key, TensorBase) and key.shape:
-        return _set_at_sole(input, key, value)
+        return _set_at_sole(input, key, value, spread)
+    if type(key) is tuple and _takes_positions(key):
+        device = input._device
+        if device.base is not device or not plain(input):
+            return False
+        if kind is float or kind is int:
+            value = make(device.backend.full((), value, dtype=d, device=device), device, d, SCALAR)
+        return _put_beside(input, key, value, False)
     plain_key = _plain_key(key, input.shape)
     key = key if type(key) is tuple else (key,)
     if (plain_key is None and not _is_basic(key)) or not plain(input):
@@ -246,7 +282,7 @@ def _set_plainly(input: Any, key: Any, value: Any) -> bool:
     return True
 
 
-def _set_at_sole(x: Any, key: Any, value: Any) -> bool:
+def _set_at_sole(x: Any, key: Any, value: Any, spread: bool) -> bool:
     """Do the commonest writes at a tensor of positions or a mask; tell whether it was one."""
     device, number = x._device, not isinstance(value, TensorBase)
     if key._device is not device or not x.shape or device.base is not device or not plain(x):
@@ -254,7 +290,7 @@ def _set_at_sole(x: Any, key: Any, value: Any) -> bool:
     k, data = device.backend, x._data
     wanted = () if number else value.shape
     if key.dtype is bool_:
-        if wanted or key.shape != x.shape:
+        if wanted or (key.shape != x.shape and not (spread and broadcast("masked_fill_", x.shape, key.shape) == x.shape)):
             return False
     elif key.dtype is not int64 or len(key.shape) != 1 or k.flat_index is None:
         return False
@@ -365,6 +401,8 @@ def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
 
 def _fitted(shape: Size, value: Any) -> Any:
     """Return values without leading dims of 1 that are too many; refuse those that do not broadcast to what a key shows."""
+    if value.shape == shape:
+        return value
     lead = len(value.shape) - len(shape)
     if lead > 0 and all(n == 1 for n in tuple(value.shape)[:lead]):
         value = reshape(value, tuple(value.shape)[lead:])
@@ -426,8 +464,10 @@ def _put_mask(x: Any, key: tuple[Any, ...], value: Any) -> bool:
 
 def _put_side_by_side(x: Any, key: tuple[Any, ...], value: Any, accumulate: bool) -> bool:
     """Write at one of the commonest keys into x's own memory, where that can be; tell whether it was done."""
-    if not may_write_rows(x, x, value):
-        return False
+    return may_write_rows(x, x, value) and _put_beside(x, key, value, accumulate)
+
+
+def _put_beside(x: Any, key: tuple[Any, ...], value: Any, accumulate: bool) -> bool:
     found = _side_by_side(x, key)
     if found is None:
         return False

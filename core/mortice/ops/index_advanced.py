@@ -14,7 +14,7 @@ from mortice.ops.elementwise import where as choose
 from mortice.ops.index_basic import _slice, basic_key
 from mortice.ops.movement import cast, expand, permute, reshape, transfer, unsqueeze
 from mortice.rules import same
-from mortice.shape import Size, broadcast, prod
+from mortice.shape import Size, broadcast, prod, remembered
 from mortice.tensor import TensorBase, make
 
 
@@ -74,12 +74,13 @@ def flat_positions(indices: list[Any], sizes: Any, dims: Any, common: Size) -> A
 
     They come as a vector; those outside are refused, negative ones are wrapped.
     """
-    device = indices[0]._device
-    if device.backend.flat_index is not None and all([k._device is device for k in indices]):
-        data = device.backend.flat_index(*[k._data for k in indices], sizes=sizes)
+    sole = indices[0]
+    device = sole._device
+    read = device.backend.flat_index
+    if read is not None and all([k._device is device for k in indices]):
+        data = read(*[k._data for k in indices], sizes=sizes)
         if data is not None:  # all are in range
-            sole = indices[0]
-            return sole if data is sole._data else make(data, device, int64, Size((prod(common),)))
+            return sole if data is sole._data else make(data, device, int64, remembered((prod(common),)))
     flat: Any = None
     for k, n, d in zip(indices, sizes, dims):
         k = check_range("index", k, n, d)

@@ -249,7 +249,7 @@ def inner(input: Any, other: Any, *, out: Any = None) -> Any:
 def outer(input: Any, vec2: Any, *, out: Any = None) -> Any:
     """Multiply every element of a vector with every one of another."""
     _rank("outer", input, "self", 1), _rank("outer", vec2, "vec2", 1)
-    return elementwise.mul(unsqueeze(input, 1), unsqueeze(vec2, 0), out=out)
+    return elementwise.mul(unsqueeze(input, 1), vec2, out=out)
 
 
 def ger(input: Any, vec2: Any, *, out: Any = None) -> Any:
@@ -381,7 +381,7 @@ baddbmm_, addbmm_ = inplace(baddbmm), inplace(addbmm)
 @autocasting
 def multi_dot(tensors: Any, *, out: Any = None) -> Any:
     """Multiply a chain of matrices in the cheapest order; the first and last may be vectors."""
-    parts = _tensors("multi_dot", tensors)
+    parts = list(_tensors("multi_dot", tensors))
     if len(parts) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(parts)}")
     for i, x in enumerate(parts):

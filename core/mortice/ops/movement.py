@@ -15,7 +15,7 @@ from mortice.layout import channels_last, channels_last_3d, contiguous_format, p
 from mortice.levels import chain, raise_to, with_levels
 from mortice.modes import modes, special
 from mortice.mutation import OVERLAP, layout
-from mortice.node import TENSOR_KERNELS, named
+from mortice.node import TENSOR_KERNELS, named, record_one
 from mortice.op import op
 from mortice.rules import same
 from mortice.shape import (
@@ -66,11 +66,15 @@ def cast(x: Any, dtype: DType) -> Any:
             f"to: {x.device} of backend {x._device.backend.name} has no {dtype.name}; it has "
             f"{', '.join(sorted(d.name for d in supported))}."
         )
-    if not (x._rg and modes.grad) and not (special[0] and modes.rerouted):
+    if not (special[0] and modes.inference):
         try:
-            return make(x._device.table[_CAST](x._data, dtype=dtype, source=x.dtype), x._device, dtype, x.shape)
+            t = make(x._device.table[_CAST](x._data, dtype=dtype, source=x.dtype), x._device, dtype, x.shape)
         except MemoryError:
             pass  # worded below
+        else:
+            if x._rg and modes.grad and dtype.kind in "fc":
+                record_one(_CAST, x, t._data, t, {"dtype": dtype, "source": x.dtype})
+            return t
     return run(_CAST, (x,), {"dtype": dtype, "source": x.dtype}, dtype)
 
 
@@ -479,10 +483,9 @@ def _joined(name: str, *shapes: Size, axis: int) -> Size:
 @op(shape=_joined, name="cat", grad_name="CatBackward0")
 def _cat(k: Any, /, *tensors: Any, axis: int) -> Any:
     """Join along an existing dim; where channels are last in the memory of all, they are in the result's."""
-    ndim = len(k.shape_of(tensors[0]))
     if (
-        ndim in (4, 5)
-        and not k.is_contiguous(tensors[0])
+        not k.is_contiguous(tensors[0])
+        and (ndim := len(k.shape_of(tensors[0]))) in (4, 5)
         and all([not k.is_contiguous(x) and channels_lie_last(k.shape_of(x), k.strides_of(x)) for x in tensors])
     ):
         order = (0, *range(2, ndim), 1)
@@ -503,35 +506,33 @@ def _cat_back(k: Any, g: Any, tensors_shape: Any, axis: int, needs: Any) -> list
 _cat.vjp(_cat_back, jvp="linear")
 
 
-def _tensors(name: str, tensors: Any) -> list[Any]:
+def _tensors(name: str, tensors: Any) -> Any:
     if not isinstance(tensors, (tuple, list)):
         raise TypeError(f"{name}: argument 'tensors' must be tuple of Tensors, not {type(tensors).__name__}. Put them into a list.")
-    for i, x in enumerate(tensors):
-        if not isinstance(x, TensorBase):
-            raise TypeError(f"{name}: expected Tensor as element {i}; got {type(x).__name__}.")
-    return list(tensors)
+    if not all([isinstance(x, TensorBase) for x in tensors]):
+        i = next(i for i, x in enumerate(tensors) if not isinstance(x, TensorBase))
+        raise TypeError(f"{name}: expected Tensor as element {i}; got {type(tensors[i]).__name__}.")
+    return tensors
 
 
 def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None) -> Any:
     """Join tensors along an existing dim; dtypes promote."""
-    parts = _tensors("cat", tensors)
-    if not parts:
-        raise ShapeError("cat: expected a non-empty list of Tensors.")
-    d, kept, mixed = parts[0].dtype, parts, False
-    for x in parts:
-        if x.dtype is not d:
-            mixed = True
-        if x.shape == (0,):  # joins with anything, as in PyTorch
-            kept = [x for x in kept if x.shape != (0,)]
+    kept = tensors
+    for x in tensors if isinstance(tensors, (tuple, list)) else (None,):
+        if not isinstance(x, TensorBase) or x.dtype is not tensors[0].dtype or x.shape == (0,):
+            parts = _tensors("cat", tensors)
+            d = dtype_of_all(parts)
+            # What has shape (0,) joins with anything, as in PyTorch.
+            kept = [cast(x, d) for x in parts if x.shape != (0,)]
+            if not kept:
+                kept, dim, axis = [cast(parts[0], d)], 0, None
+            break
     if not kept:
-        kept, dim, axis = parts[:1], 0, None
+        raise ShapeError("cat: expected a non-empty list of Tensors.")
     ndim = len(kept[0].shape)
     if ndim == 0:
         raise RuntimeError("cat: zero-dimensional tensor (at position 0) cannot be concatenated. Use stack.")
-    if mixed:
-        d = dtype_of_all(parts)
-    axis = check_dim("cat", dim if axis is None else axis, ndim)
-    joined = _cat(*[x if x.dtype is d else cast(x, d) for x in kept], axis=axis)
+    joined = _cat(*kept, axis=check_dim("cat", dim if axis is None else axis, ndim))
     return joined if out is None else _call.WRITE_OUT("cat", out, joined)
 
 
@@ -565,23 +566,23 @@ TENSOR_KERNELS.replace("stack", lambda arrays, axis: _stack(*arrays, axis=axis %
 
 def stack(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None) -> Any:
     """Join tensors of equal shape along a new dim."""
-    parts = _tensors("stack", tensors)
+    parts = tensors
+    for x in tensors if isinstance(tensors, (tuple, list)) else (None,):
+        if not isinstance(x, TensorBase) or x.dtype is not tensors[0].dtype or x.shape != tensors[0].shape:
+            parts = _tensors("stack", tensors)
+            first = parts[0].shape
+            for i, x in enumerate(parts):
+                if x.shape != first:
+                    raise ShapeError(
+                        f"stack: stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
+                        f"{list(x.shape)} at entry {i}."
+                    )
+            d = dtype_of_all(parts)
+            parts = [cast(x, d) for x in parts]
+            break
     if not parts:
         raise RuntimeError("stack: expected a non-empty list of Tensors.")
-    first, d, mixed = parts[0].shape, parts[0].dtype, False
-    for x in parts:
-        if x.dtype is not d:
-            mixed = True
-        if x.shape != first:
-            i = next(i for i, x in enumerate(parts) if x.shape != first)
-            raise ShapeError(
-                f"stack: stack expects each tensor to be equal size, but got {list(first)} at entry 0 and "
-                f"{list(x.shape)} at entry {i}."
-            )
-    if mixed:
-        d = dtype_of_all(parts)
-    axis = check_dim("stack", dim if axis is None else axis, len(first) + 1)
-    made = _stack(*[x if x.dtype is d else cast(x, d) for x in parts], axis=axis)
+    made = _stack(*parts, axis=check_dim("stack", dim if axis is None else axis, len(parts[0].shape) + 1))
     return made if out is None else _call.WRITE_OUT("stack", out, made)
 
 

@@ -15,7 +15,7 @@ from mortice.node import TENSOR_KERNELS, named
 from mortice.op import Op, op
 from mortice.ops.movement import expand, permute, reshape, unsqueeze
 from mortice.ops.nn_activation import keep_mask
-from mortice.shape import Size, broadcast, prod
+from mortice.shape import Size, broadcast, prod, remembered
 from mortice.tensor import TensorBase
 
 # ---- linear ----
@@ -120,8 +120,13 @@ def _attention_result(op: Op, d: DType) -> tuple[DType, Any]:
     return d, (d, float32 if d in (float16, bfloat16) else d)
 
 
+def _attention_shapes(name: str, query: Size, key: Size, value: Size, *rest: Any, **attrs: Any) -> tuple[Size, Size]:
+    lead = (*broadcast(name, query[:-2], key[:-2], value[:-2]), tuple.__getitem__(query, -2))
+    return remembered((*lead, tuple.__getitem__(value, -1))), remembered(lead)
+
+
 @op(
-    result=_attention_result, shape=None, kernel="attention", name="attention", dtypes="f", fixed=("mask", "keep"),
+    result=_attention_result, shape=_attention_shapes, kernel="attention", name="attention", dtypes="f", fixed=("mask", "keep"),
     outputs=("out", "lse"), differentiable=1, grad_name="ScaledDotProductAttentionBackward0",
 )  # fmt: skip
 def _attention(

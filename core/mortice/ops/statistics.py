@@ -8,7 +8,7 @@ from typing import Any
 
 from mortice import call as _call
 from mortice import return_types
-from mortice.backends.kernel_tools import in_float32, is_number
+from mortice.backends.kernel_tools import is_number
 from mortice.dtype import DType, bfloat16, float16, float32, int64
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
@@ -159,27 +159,10 @@ def _norm_rule(op: Op, d: DType) -> tuple[DType, DType]:
     return d, d.to_real()
 
 
-@in_float32
-def _norm_body(k: Any, x: Any, /, *, p: float, axis: Any, keepdims: bool) -> Any:
+@op(result=_norm_rule, shape=reduced, name="norm", holomorphic=False, grad_name="LinalgVectorNormBackward0")
+def _norm(k: Any, x: Any, /, *, p: float, axis: Any, keepdims: bool) -> Any:
     """Return the vector norm of order p."""
-    where = {"axis": axis, "keepdims": keepdims}
-    if p == 0:
-        return k.sum(k.astype(k.not_equal(x, 0), k.dtype_of(x).to_real()), **where)
-    if p == 2:
-        if k.dtype_of(x).is_complex:
-            return k.sqrt(k.sum(k.add(k.square(k.real(x)), k.square(k.imag(x))), **where))
-        return k.sqrt(k.sum(k.multiply(x, x), **where))
-    size = k.abs(x)
-    if math.isinf(p):
-        return k.max(size, **where) if p > 0 else k.min(size, **where)
-    if p == 1:
-        return k.sum(size, **where)
-    return k.pow(k.sum(k.pow(size, p), **where), 1.0 / p)
-
-
-_norm = op(result=_norm_rule, shape=reduced, name="norm", holomorphic=False, grad_name="LinalgVectorNormBackward0")(
-    _norm_body
-)
+    return k.vector_norm(x, p=p, axis=axis, keepdims=keepdims)
 
 
 def _norm_back(k: Any, g: Any, x: Any, out: Any, x_shape: Size, p: float, axis: Any, keepdims: bool) -> Any:

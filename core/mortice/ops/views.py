@@ -13,7 +13,7 @@ from mortice.call import as_view
 from mortice.errors import ShapeError
 from mortice.graph import Node, Slot, next_seq
 from mortice.layout import contiguous_format
-from mortice.modes import modes, no_grad
+from mortice.modes import modes
 from mortice.node import TENSOR_KERNELS
 from mortice.ops.arguments import numpy_names
 from mortice.ops.index import _SLICE
@@ -103,7 +103,13 @@ def ravel(input: Any) -> Any:
 
 def movedim(input: Any, source: Any, destination: Any) -> Any:
     """Move dims to other places, keeping the order of the rest; a view."""
-    ndim = len(input.shape)
+    fixed = source.__class__ is destination.__class__ is int
+    return permute(input, (_moved if fixed else _moved.__wrapped__)(len(input.shape), source, destination))
+
+
+@lru_cache(256)
+def _moved(ndim: int, source: Any, destination: Any) -> tuple[int, ...]:
+    """Return the order of dims that moves some of them."""
     src = check_dims("movedim", source, ndim) if source != () and source != [] else ()
     dst = check_dims("movedim", destination, ndim) if destination != () and destination != [] else ()
     if len(src) != len(dst):
@@ -116,7 +122,7 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
         if order:
             order[d] = s
     rest = iter([d for d in range(ndim) if d not in src])
-    return permute(input, [next(rest) if o < 0 else o for o in order])
+    return tuple([next(rest) if o < 0 else o for o in order])
 
 
 def moveaxis(input: Any, source: Any, destination: Any) -> Any:
@@ -291,18 +297,14 @@ def _even(n: int, size: int) -> tuple[tuple[int, int], ...]:
 
 def _shown(x: Any, cuts: list[tuple[Any, Size]]) -> tuple[Any, ...]:
     getitem, data = x._device.backend.getitem, x._data
-    return tuple([as_view(_SLICE, x, getitem(data, cut[0]), cut[1], cut) for cut in cuts])
+    return tuple([as_view(_SLICE, x, getitem(data, cut[0]), cut[1], cut, True) for cut in cuts])
 
 
 def pieces(x: Any, axis: int, bounds: tuple[tuple[int, int], ...], name: str = "SplitBackward0") -> tuple[Any, ...]:
     """Return views that tile an axis; none of them may be written in place while autograd records."""
     unbound = name == "UnbindBackward0"
     cuts = (_cuts if len(bounds) <= _FEW else _cuts.__wrapped__)(tuple(x.shape), axis, bounds, unbound)
-    if x._rg:
-        with no_grad():
-            views = _shown(x, cuts)
-    else:
-        views = _shown(x, cuts)
+    views = _shown(x, cuts)
     notes = _notes(name, len(views)) if modes.grad else ("no_grad",) * len(views)
     for view, note in zip(views, notes):
         view._note = note

@@ -144,11 +144,10 @@ def pack_padded_sequence(input: Any, lengths: Any, batch_first: bool = False, en
         )
     if order is not None:
         input = input.index_select(batch_dim, order)
-    steps = mortice.arange(sizes[0], device=lengths.device)
-    batch_sizes = mortice.sum(steps.unsqueeze(1) < lengths, 1)
-    at = _places(batch_sizes.tolist(), time, batch_first, input.device)
+    batch_sizes = _turned(sizes)
+    at = _places(batch_sizes, time, batch_first, input.device)
     data = input.reshape(batch * time, *input.shape[2:]).index_select(0, at)
-    return PackedSequence(data, batch_sizes, order)
+    return PackedSequence(data, mortice.tensor(batch_sizes, device=lengths.device), order)
 
 
 def pad_packed_sequence(
@@ -170,8 +169,7 @@ def pad_packed_sequence(
     padded = mortice.full((batch * time, *rest), padding_value, dtype=data.dtype, device=data.device)
     padded = mortice.index_copy(padded, 0, at, data)
     padded = padded.reshape(*((batch, time) if batch_first else (time, batch)), *rest)
-    numbers = mortice.arange(batch, device=batch_sizes.device)
-    lengths = mortice.sum(numbers.unsqueeze(1) < batch_sizes, 1)
+    lengths = mortice.tensor(_turned(sizes), device=batch_sizes.device)
     if unsorted is None:
         return padded, lengths
     return padded.index_select(0 if batch_first else 1, unsorted), lengths[unsorted.to(lengths.device)]
@@ -210,16 +208,14 @@ def pad_sequence(
         raise RuntimeError(
             f"pad_sequence: expected sequences that differ in their first dim only; got {[list(s.shape) for s in parts]}."
         )
-    lengths = [s.shape[0] for s in parts]
-    batch, time = len(parts), max(lengths)
-    number = mortice.arange(batch, device=first.device).unsqueeze(1)
-    step = mortice.arange(time, device=first.device)
-    size = mortice.tensor(lengths, device=first.device).unsqueeze(1)
-    own = step < size if padding_side == "right" else step >= time - size
-    at = (number * time + step if batch_first else step * batch + number)[own]
-    padded = mortice.full((batch * time, *first.shape[1:]), padding_value, dtype=first.dtype, device=first.device)
-    padded = mortice.index_copy(padded, 0, at, mortice.cat([s.to(first.dtype) for s in parts]))
-    return padded.reshape(*((batch, time) if batch_first else (time, batch)), *first.shape[1:])
+    time = max(s.shape[0] for s in parts)
+    filler = mortice.full((time, *first.shape[1:]), padding_value, dtype=first.dtype, device=first.device)
+    rows = []
+    for s in parts:
+        own, rest = s.to(first.dtype), filler[s.shape[0] :]
+        rows += [own, rest] if padding_side == "right" else [rest, own]
+    padded = mortice.cat(rows).reshape(len(parts), time, *first.shape[1:])
+    return padded if batch_first else padded.transpose(0, 1).contiguous()
 
 
 def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = False) -> list[Any]:
@@ -242,12 +238,20 @@ def _small(values: Any) -> Any:
         return mortice.tensor(list(values), dtype=mortice.int64)
 
 
+def _turned(counts: list[int]) -> list[int]:
+    """Return for each n below the first of falling counts how many of them are larger: lengths to batch sizes, and back."""
+    turned: list[int] = []
+    for many in range(len(counts), 0, -1):
+        turned += [many] * (counts[many - 1] - len(turned))
+    return turned
+
+
 def _places(batch_sizes: list[int], time: int, batch_first: bool, device: Any) -> Any:
     """Return which row of the flattened padded tensor each packed row is."""
-    step = mortice.arange(len(batch_sizes), device=device).unsqueeze(1)
-    number = mortice.arange(batch_sizes[0], device=device)
-    at = number * time + step if batch_first else step * batch_sizes[0] + number
-    return at[number < mortice.tensor(batch_sizes, device=device).unsqueeze(1)]
+    steps, batch = len(batch_sizes), batch_sizes[0]
+    at = mortice.arange((time if batch_first else steps) * batch, device=device)
+    at = at.view(batch, time)[:, :steps].t() if batch_first else at.view(steps, batch)
+    return at[mortice.arange(batch, device=device) < mortice.tensor(batch_sizes, device=device).unsqueeze(1)]
 
 
 __all__ = [
