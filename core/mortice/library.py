@@ -18,8 +18,8 @@ from mortice.autograd.trees import leaves, rebuild
 from mortice.tensor import TensorBase
 
 __all__ = [
-    "CustomOpDef", "Library", "custom_op", "define", "impl", "infer_schema", "register_autograd", "register_fake", "register_kernel",
-    "register_vmap",
+    "CustomOpDef", "Library", "custom_op", "define", "impl", "impl_abstract", "infer_schema", "register_autograd", "register_fake",
+    "register_kernel", "register_vmap",
 ]  # fmt: skip
 
 _defined: dict[str, CustomOpDef] = {}
@@ -423,6 +423,9 @@ def register_autograd(op: Any, backward: Callable[..., Any], /, *, setup_context
 def register_fake(op: Any, func: Any = None, /, *, lib: Any = None, _stacklevel: int = 1, allow_override: bool = False) -> Any:
     """Let the function that gives the shape of an operator's result serve the device "meta"."""
     return _op(op).register_fake if func is None else _op(op).register_fake(func)
+
+
+impl_abstract = register_fake  # its name before
 
 
 def register_kernel(op: Any, device_types: Any, func: Any = None, /, *, lib: Any = None) -> Any:
