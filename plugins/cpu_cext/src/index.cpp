@@ -467,7 +467,7 @@ PyObject *flat_nonzero(PyObject *const *args, Py_ssize_t n, PyObject *names) {
 
 }  // namespace
 
-PyMethodDef index_methods[] = {
+const Method index_methods[] = {
     MORTICE_METHOD("take", take),
     MORTICE_METHOD("take_along_axis", along<true>),
     MORTICE_METHOD("gather", along<false>),
@@ -482,7 +482,7 @@ PyMethodDef index_methods[] = {
     MORTICE_METHOD("scatter_write", scatter_write),
     MORTICE_METHOD("scatter_combine", scatter_combine),
     MORTICE_METHOD("embedding_grad", embedding_grad),
-    {nullptr, nullptr, 0, nullptr},
+    {},
 };
 
 }  // namespace mortice

@@ -467,7 +467,7 @@ PyObject *adaptive_avg_grad_body(PyObject *const *args, Py_ssize_t n, PyObject *
 
 }  // namespace
 
-PyMethodDef pool_methods[] = {
+const Method pool_methods[] = {
     MORTICE_KEEPING("partial_max_pool", max_pool_body<true>, 5),
     MORTICE_KEEPING("partial_max_pool_values", max_pool_body<false>, 5),
     MORTICE_KEEPING("partial_adaptive_max_pool", adaptive_max_body, 4),
@@ -477,7 +477,7 @@ PyMethodDef pool_methods[] = {
     MORTICE_KEEPING("partial_avg_pool_grad", avg_grad_body, 4),
     MORTICE_KEEPING("partial_adaptive_avg_pool", adaptive_avg_body, 4),
     MORTICE_KEEPING("partial_adaptive_avg_pool_grad", adaptive_avg_grad_body, 4),
-    {nullptr, nullptr, 0, nullptr},
+    {},
 };
 
 }  // namespace mortice

@@ -303,7 +303,7 @@ Ref order_of(Array &x, int axis, bool descending) {
     return order;
 }
 
-PyMethodDef sort_methods[] = {
+const Method sort_methods[] = {
     MORTICE_METHOD("argsort", argsort),
     MORTICE_METHOD("sort", sort),
     MORTICE_METHOD("sort_pairs", sort_pairs),
@@ -312,7 +312,7 @@ PyMethodDef sort_methods[] = {
     MORTICE_METHOD("median", median),
     MORTICE_METHOD("searchsorted", searchsorted),
     MORTICE_METHOD("unique_all", unique_all),
-    {nullptr, nullptr, 0, nullptr},
+    {},
 };
 
 }  // namespace mortice
