@@ -250,7 +250,8 @@ template <> Ends<int64_t> ends_of(const int64_t *x, int64_t n) {
     return e;
 }
 
-template <class T> PyObject *range_of(Array &x) {
+// Cold: small rather than fast, but for the body of parallel_for.
+template <class T> __attribute__((cold)) PyObject *range_of(Array &x) {
     constexpr int64_t PART = 1 << 15;
     const T *data = x.as<T>();
     const int64_t parts = (x.size + PART - 1) / PART;
