@@ -24,7 +24,7 @@ FOREIGN := $(patsubst %/pyproject.toml,./%,$(wildcard examples/backends/*/pyproj
 # Libraries that take tensors as they are, which the tests hand to them
 NEIGHBOURS := array-api-extra einops opt_einsum pandas safetensors scikit-learn tensorboard xarray
 
-.PHONY: help demo test foreign lint bench cuda cudnn gpu conformance scorecards sanitize clean
+.PHONY: help demo test foreign lint bench size cuda cudnn gpu conformance scorecards sanitize clean
 .DELETE_ON_ERROR:
 
 help:
@@ -33,6 +33,7 @@ help:
 	@echo "make foreign                    the examples that make backends of PyTorch (where it is installed), JAX and dask"
 	@echo "make lint                       ruff, mypy (strict on the engine), the layers"
 	@echo "make bench [ARGS=...]           side by side with torch where it is installed; --help lists the options"
+	@echo "make size                       how many bytes core and the C extension take, installed, without compiled Python"
 	@echo "make cuda                       compile the CUDA sources for the GPUs served, and ask CuPy itself; takes no GPU"
 	@echo "make cudnn                      the real cuDNN plans for GPUs that are only described; fetches 1 GB, takes no GPU"
 	@echo "make gpu [WHEELS=DIR]           on a machine with a GPU, without a network: kit, programs, comparison with PyTorch CUDA"
@@ -78,6 +79,12 @@ lint: $(VENV)/.lint
 
 bench: $(VENV)/.run
 	$(PY) -m benchmarks $(ARGS)
+
+# As users get it, so a part is not in it. A test counts the files, in less time.
+size: $(VENV)/.created
+	rm -rf core/build out/size
+	$(PY) -m pip install --quiet --disable-pip-version-check --no-deps --no-compile --target out/size ./core ./$(CEXT)
+	@cd out/size && find . -type f -printf '%P %s\n' | awk '{sub("/.*", "", $$1); n[$$1] += $$NF; all += $$NF} END {for (k in n) print n[k], k; print all, "in all"}' | sort -n
 
 # NVRTC, CUDA's compiler, asks for no GPU and no CUDA. Not into .venv: with CuPy beside them other tests would not be those
 # of a machine that has none.

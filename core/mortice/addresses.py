@@ -34,13 +34,25 @@ _LEAD = {
     "utils.data._utils.collate": "utils.data.collate", "utils.data._utils.worker": "utils.data.worker",
     "utils.file_baton": "utils.cpp_extension", "utils.hooks": "nn.hooks", "utils.model_zoo": "hub",
 }  # fmt: skip
+# Distributions of their own, which may not be installed.
+_PARTS = ("doctor", "fx", "masked", "metrics", "utils.tensorboard", "vision")
 # Switches of `backends.flags`, which are modules that no file holds.
 _FLAGS = "backends."
 
 
 def find_spec(name: str) -> ModuleSpec | None:
-    """Return the spec of a module that leads elsewhere; None where nothing is meant by the name."""
+    """Return the spec of a module that leads elsewhere; None where nothing is meant by the name.
+
+    Raises:
+        ModuleNotFoundError: for a part of mortice that is not installed.
+    """
     below = name.removeprefix("mortice.")
+    if below in _PARTS:
+        part = below.rpartition(".")[2]
+        raise ModuleNotFoundError(
+            f"{name} is a distribution of its own, and not installed. Run: pip install 'mortice[{part}]'",
+            name=f"mortice-{part}",  # an error with the module's name is not told by `from mortice import fx`
+        )
     if not (below in _LEAD or _flag(below)):
         return None
     return ModuleSpec(name, _Loader(), is_package=any(other.startswith(f"{below}.") for other in _LEAD))  # type: ignore[arg-type]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import sys
 import threading
+from collections.abc import Callable
 from importlib import import_module
 from types import MethodType
 from typing import Any
@@ -383,3 +385,22 @@ def let_methods_ask(asking: bool) -> None:
                 elif not isinstance(method, _Attribute):
                     delattr(Tensor, name)
             _before.clear()
+
+
+# ---- what a trace of `fx` keeps as it is; here, since code marks functions that may never be traced ----
+
+wrapped: dict[tuple[int, str], dict[str, Any]] = {}  # the namespaces of what `wrap` was told, by their ids and the names
+
+
+def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
+    """Let a trace keep a function of the calling module as one call. Also a decorator."""
+    if not callable(fn_or_name) and not isinstance(fn_or_name, str):
+        raise RuntimeError(
+            "wrap: Unsupported type for global function! Must be either a callable or string name; "
+            f"got {type(fn_or_name).__name__}."
+        )
+    if sys._getframe(1).f_code.co_name != "<module>":
+        raise NotImplementedError("wrap must be called at the top level of a module")
+    names = sys._getframe(1).f_globals
+    wrapped[id(names), fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__] = names
+    return fn_or_name

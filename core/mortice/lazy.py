@@ -103,11 +103,9 @@ def load(module: str, name: str) -> Any:
         try:
             return import_module(f"{module}{name}")
         except ModuleNotFoundError as error:
-            if error.name != f"{module}{name}":
+            if error.name != f"mortice-{name}":  # see `addresses`: a distribution that is not installed
                 raise
-            raise AttributeError(
-                f"{module}{name} is a distribution of its own, and not installed. Run: pip install 'mortice[{name}]'"
-            ) from None
+            raise AttributeError(str(error)) from None
     found = import_module(module)
     return _guarded(getattr(found, name)) if hasattr(found, name) else import_module(f"{module}.{name}")
 

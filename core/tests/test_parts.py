@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -36,13 +37,68 @@ def test_a_part_is_in_its_own_wheel_and_not_in_the_core_s(part: str) -> None:
     assert all(any(fnmatch(name, pattern) for pattern in left_out) for name in inside)
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_a_part_that_is_not_installed_says_how_to_get_it(part: str) -> None:
-    package = project(part)[1]
-    above = package.rpartition(".")[0]
+def files_without(parts: list[str]) -> dict[str, Path]:
+    """Return the files of the core's package as it is installed with all but some parts: where they come to lie, and where they are."""
+    left_out = tuple(f"{project(part)[1].replace('.', '/')}/" for part in parts)
+    found = (p for p in (HERE / "core/mortice").rglob("*") if p.suffix in (".py", ".so", ".typed", ".json", ".css") and p.is_file())
+    named = {p.relative_to(HERE / "core").as_posix(): p for p in found}
+    return {name: p for name, p in named.items() if not name.startswith(left_out)}
+
+
+def run_without(parts: list[str], code: str, folder: Path) -> str:
+    """Return what a program prints where some parts are not installed."""
+    for name, path in files_without(parts).items():
+        link = folder / name
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(path)
+    path = os.pathsep.join([str(folder), *filter(None, sys.path)])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path})
+    assert not done.returncode, done.stderr
+    return done.stdout
+
+
+def test_a_part_that_is_not_installed_says_how_to_get_it(tmp_path: Path) -> None:
+    code = "import mortice\n"
+    for package in (project(part)[1] for part in PARTS):
+        above, _, part = package.rpartition(".")
+        code += f"assert not hasattr({above}, {part!r})\n"
+        for ask in (package, f"import {package}", f"from {above} import {part}", f"import {package}.anything"):
+            code += f"try:\n    {ask}\nexcept (AttributeError, ModuleNotFoundError) as error:\n    print({part!r}, error)\n"
+    said = run_without(PARTS, code, tmp_path).splitlines()
+    assert len(said) == 4 * len(PARTS)
+    for part, _, text in (line.partition(" ") for line in said):
+        assert text.endswith(f"{part} is a distribution of its own, and not installed. Run: pip install 'mortice[{part}]'"), text
+
+
+def test_the_core_needs_none_of_its_parts(tmp_path: Path) -> None:
+    names = [name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in files_without(PARTS) if name.endswith(".py")]
     code = (
-        f"import sys; sys.modules['{package}'] = None\n"
-        f"import mortice\nassert not hasattr({above}, '{part}')\n{package}"
+        f"import importlib\nfor name in {names!r}:\n    try:\n        name.endswith('__main__') or importlib.import_module(name)\n"
+        "    except ModuleNotFoundError as error:  # a module for another library\n"
+        "        assert not error.name.startswith('mortice'), error\nprint('all')"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert f"pip install 'mortice[{part}]'" in done.stderr.splitlines()[-1], done.stderr
+    assert run_without(PARTS, code, tmp_path) == "all\n"
+
+
+def test_of_vision_feature_extraction_alone_needs_fx(tmp_path: Path) -> None:
+    pytest.importorskip("PIL", reason="pictures need Pillow")
+    code = (
+        "import mortice\nfrom mortice.vision import models, ops\n"
+        "assert models.swin_t(num_classes=3)(mortice.zeros(1, 3, 32, 32)).shape == (1, 3)\n"
+        "try:\n    from mortice.vision.models import feature_extraction\n"
+        "except ModuleNotFoundError as error:\n    print(error)"
+    )
+    assert "pip install 'mortice[fx]'" in run_without(["fx"], code, tmp_path)
+
+
+def test_core_with_the_c_extension_is_small() -> None:
+    """As `make size`, without the installation: RECORD has a line for each file."""
+    extension = pytest.importorskip("mortice_cpu_cext", reason="the size counts the C extension, which is not built here")
+    folder = Path(extension.__file__).parent
+    files = {**files_without(PARTS), **{f"mortice_cpu_cext/{p.name}": p for p in folder.iterdir() if p.suffix != ".pyc" and p.is_file()}}
+    if any(b".debug_info" in p.read_bytes() for p in folder.glob("*.so")):
+        pytest.skip("the C extension here has been built for a debugger or a sanitizer")
+    size = sum(p.stat().st_size + len(f"{name},sha256={'0' * 43},{p.stat().st_size}\n") for name, p in files.items())
+    for where in ("core", "plugins/cpu_cext"):
+        size += sum((HERE / where / name).stat().st_size for name in ("pyproject.toml", "README.md", "LICENSE"))
+    assert 3_000_000 < size < 5_000_000

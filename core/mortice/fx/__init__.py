@@ -1,15 +1,15 @@
 """mortice.fx: programs recorded as graphs of calls, which can be read, changed and written as Python again.
 
-What it takes is imported when it is first used, so that code which only marks functions by `wrap` pays nothing.
+What it takes is imported when it is first used, so that code which only marks functions by `wrap` pays little.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
 from mortice.addresses import attribute
+from mortice.asking import wrap
 from mortice.lazy import load, look_up
 
 _LISTED = {
@@ -23,21 +23,6 @@ _LISTED = {
     "fx.subgraph_rewriter": "replace_pattern",
 }
 _WHERE = look_up(_LISTED)
-_wrapped: dict[tuple[int, str], dict[str, Any]] = {}  # the namespaces of what `wrap` was told, by their ids and the names
-
-
-def wrap(fn_or_name: str | Callable[..., Any]) -> str | Callable[..., Any]:
-    """Let a trace keep a function of the calling module as one call. Also a decorator."""
-    if not callable(fn_or_name) and not isinstance(fn_or_name, str):
-        raise RuntimeError(
-            "wrap: Unsupported type for global function! Must be either a callable or string name; "
-            f"got {type(fn_or_name).__name__}."
-        )
-    if sys._getframe(1).f_code.co_name != "<module>":
-        raise NotImplementedError("wrap must be called at the top level of a module")
-    names = sys._getframe(1).f_globals
-    _wrapped[id(names), fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__] = names
-    return fn_or_name
 
 
 def compatibility(is_backward_compatible: bool) -> Callable[[Any], Any]:

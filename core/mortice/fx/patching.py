@@ -10,8 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import mortice
-from mortice import fx
-from mortice.asking import Overridable, asks, let_methods_ask
+from mortice.asking import Overridable, asks, let_methods_ask, wrapped
 from mortice.fx.functions import public_functions
 from mortice.fx.proxy import Proxy, find_proxy, record
 from mortice.lazy import behind
@@ -89,7 +88,7 @@ def functions_recorded(root: Any, kept: Any = ()) -> Iterator[None]:
             replace(vars(module))
     for module in root.modules():
         replace(vars(module))
-    for (_, name), names in fx._wrapped.items():
+    for (_, name), names in wrapped.items():
         fn = names.get(name, getattr(builtins, name, None))
         if fn is not None:
             put(names, name, _kept(fn))

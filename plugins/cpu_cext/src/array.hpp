@@ -39,7 +39,7 @@ struct Array {
 extern PyTypeObject ArrayType;
 inline bool is_array(PyObject *x) { return Py_TYPE(x) == &ArrayType; }
 
-// Thrown when a Python exception is set; `guarded` (call.hpp) turns it into a nullptr.
+// Thrown when a Python exception is set; `run` (call.cpp) turns it into a nullptr.
 struct Failed {};
 [[noreturn]] void fail(PyObject *type, const char *format, ...);
 

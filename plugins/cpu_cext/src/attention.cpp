@@ -456,10 +456,10 @@ PyObject *attention_grad_kernel(PyObject *const *args, Py_ssize_t n, PyObject *n
 
 }  // namespace
 
-PyMethodDef attention_methods[] = {
+const Method attention_methods[] = {
     MORTICE_METHOD("partial_attention", attention_kernel),
     MORTICE_METHOD("partial_attention_grad", attention_grad_kernel),
-    {nullptr, nullptr, 0, nullptr},
+    {},
 };
 
 }  // namespace mortice

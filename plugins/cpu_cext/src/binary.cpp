@@ -111,12 +111,7 @@ void read(Work &w, Input &input, PyObject *x, int i) {
     input.number = as_scalar(x, wide ? F32 : w.in);
 }
 
-// Small arrays at once, others in parts on several threads.
-void run_line(const Work &w, char *const *at, const int64_t *step, int count, int64_t n) {
-    if (static_cast<float>(n) * w.cost < 16384) {
-        if (n) w.inner(at, step, n, w.extra);
-        return;
-    }
+__attribute__((noinline)) void run_parts(const Work &w, char *const *at, const int64_t *step, int count, int64_t n) {
     const auto grain = static_cast<int64_t>(16384 / w.cost);
     Unlocked unlocked(n);
     parallel_for(n, grain, [&](int64_t begin, int64_t end) {
@@ -124,6 +119,12 @@ void run_line(const Work &w, char *const *at, const int64_t *step, int count, in
         for (int i = 0; i < count; i++) here[i] = at[i] + begin * step[i];
         w.inner(here, step, end - begin, w.extra);
     });
+}
+
+// Small arrays at once, others in parts on several threads.
+void run_line(const Work &w, char *const *at, const int64_t *step, int count, int64_t n) {
+    if (static_cast<float>(n) * w.cost >= 16384) return run_parts(w, at, step, count, n);
+    if (n) w.inner(at, step, n, w.extra);
 }
 
 // Whether x lies across its axes in a way that copying turns round faster than lines could walk over it.
@@ -377,7 +378,7 @@ PyObject *addcdiv(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
 
 }  // namespace
 
-PyMethodDef binary_methods[] = {
+const Method binary_methods[] = {
     MORTICE_METHOD("add", call<ADD>),
     MORTICE_METHOD("subtract", call<SUBTRACT>),
     MORTICE_METHOD("multiply", call<MULTIPLY>),
@@ -417,7 +418,7 @@ PyMethodDef binary_methods[] = {
     MORTICE_METHOD("lerp", lerp),
     MORTICE_METHOD("addcmul", addcmul),
     MORTICE_METHOD("addcdiv", addcdiv),
-    {nullptr, nullptr, 0, nullptr},
+    {},
 };
 
 }  // namespace mortice

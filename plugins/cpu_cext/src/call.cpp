@@ -12,9 +12,17 @@ static PyObject *memory_error;  // the class
 
 void set_out_of_memory(PyObject *type) { Py_XSETREF(memory_error, Py_NewRef(type)); }
 
-PyObject *guard(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject *names, Fast body) noexcept {
+// What a function of the module is bound to. One function with one handler serves for all kernels: a function for each, which
+// only passes its kernel on, takes more room in the tables that exceptions need than in code.
+struct Bound {
+    PyObject_HEAD
+    PyMethodDef row;
+    Fast body;
+};
+
+static PyObject *run(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) noexcept {
     try {
-        return body(args, nargs, names);
+        return reinterpret_cast<Bound *>(self)->body(args, nargs, names);
     } catch (const Failed &) {
         return nullptr;
     } catch (const OutOfMemory &asked) {
@@ -22,6 +30,31 @@ PyObject *guard(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject *n
     } catch (const std::bad_alloc &) {
         return PyErr_NoMemory();
     }
+}
+
+static PyTypeObject bound_type() {
+    PyTypeObject type{PyVarObject_HEAD_INIT(nullptr, 0)};
+    type.tp_name = "mortice_cpu_cext._cext.Kernel";
+    type.tp_basicsize = sizeof(Bound);
+    type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+    return type;
+}
+
+int add_methods(PyObject *module, const Method *methods) {
+    static PyTypeObject type = bound_type();
+    if (PyType_Ready(&type) < 0) return -1;
+    Own<> name(PyModule_GetNameObject(module));
+    if (!name) return -1;
+    for (; methods->name; methods++) {
+        Bound *self = PyObject_New(Bound, &type);  // never given back: functions keep a pointer to its row
+        if (!self) return -1;
+        self->row = {methods->name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&run)), METH_FASTCALL | METH_KEYWORDS,
+                     nullptr};
+        self->body = methods->body;
+        Own<> function(PyCFunction_NewEx(&self->row, reinterpret_cast<PyObject *>(self), name.get()));
+        if (!function || PyModule_AddObjectRef(module, methods->name, function.get()) < 0) return -1;
+    }
+    return 0;
 }
 
 void sort_arguments(const char *function, const char *const *names, PyObject **interned, int count, int required,
@@ -60,6 +93,15 @@ PyObject *with_channels_last(PyObject *results, int ndim) {
             Py_SETREF(item, with_channels_last(*reinterpret_cast<Array *>(item)).release());
     }
     return found.release();
+}
+
+PyObject *keep(PyObject *found, int most, PyObject *const *args, Py_ssize_t nargs) {
+    for (Py_ssize_t i = 0; found && i < std::min<Py_ssize_t>(nargs, 2); i++) {
+        if (!is_array(args[i])) continue;
+        Array &x = *reinterpret_cast<Array *>(args[i]);
+        if (x.ndim <= most && channels_last(x)) return with_channels_last(found, x.ndim);
+    }
+    return found;
 }
 
 Array &only(const char *function, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames) {

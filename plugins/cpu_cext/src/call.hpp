@@ -13,30 +13,23 @@ using Fast = PyObject *(*)(PyObject *const *args, Py_ssize_t nargs, PyObject *na
 
 void set_out_of_memory(PyObject *type);
 
-// One handler for all: each in its own function would be a third of the tables that exceptions need.
-PyObject *guard(PyObject *, PyObject *const *args, Py_ssize_t nargs, PyObject *names, Fast body) noexcept;
-template <Fast body> PyObject *guarded(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
-    return guard(self, args, nargs, names, body);
-}
-
-// A row of a method table. The function's name is the kernel's.
-#define MORTICE_METHOD(name, ...)                                                                           \
-    {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&::mortice::guarded<__VA_ARGS__>)),   \
-     METH_FASTCALL | METH_KEYWORDS, nullptr}
+// A row of a table of kernels; a table ends with an empty one.
+struct Method {
+    const char *name;  // the kernel's
+    Fast body;
+};
+// Give a module the functions of a table.
+int add_methods(PyObject *module, const Method *methods);
+#define MORTICE_METHOD(name, ...) {name, __VA_ARGS__}
 
 // Gives a kernel's results of so many dims, an array or some of a tuple, channels last. Takes the reference.
 PyObject *with_channels_last(PyObject *results, int ndim);
 
 // A kernel whose results of as many dims as its first two operands, `most` at most, have their channels last where one of
 // them has: filters beside what they are moved over, what a gradient was taken of beside it.
+PyObject *keep(PyObject *found, int most, PyObject *const *args, Py_ssize_t nargs);
 template <Fast body, int most> PyObject *keeping(PyObject *const *args, Py_ssize_t nargs, PyObject *names) {
-    PyObject *found = body(args, nargs, names);
-    for (Py_ssize_t i = 0; found && i < std::min<Py_ssize_t>(nargs, 2); i++) {
-        if (!is_array(args[i])) continue;
-        Array &x = *reinterpret_cast<Array *>(args[i]);
-        if (x.ndim <= most && channels_last(x)) return with_channels_last(found, x.ndim);
-    }
-    return found;
+    return keep(body(args, nargs, names), most, args, nargs);
 }
 #define MORTICE_KEEPING(name, body, most) MORTICE_METHOD(name, ::mortice::keeping<body, most>)
 

@@ -2,8 +2,8 @@
 
 namespace mortice {
 
-PyMethodDef convert_methods[] = {
-    {nullptr, nullptr, 0, nullptr},
+const Method convert_methods[] = {
+    {},
 };
 
 }  // namespace mortice

@@ -139,7 +139,7 @@ static PyObject *full_like(PyObject *const *args, Py_ssize_t n, PyObject *names)
     return y.release();
 }
 
-PyMethodDef creation_methods[] = {
+const Method creation_methods[] = {
     MORTICE_METHOD("full", full),
     MORTICE_METHOD("arange", arange),
     MORTICE_METHOD("astype", astype),
@@ -148,7 +148,7 @@ PyMethodDef creation_methods[] = {
     MORTICE_METHOD("zeros_like", filled_like<0>),
     MORTICE_METHOD("ones_like", filled_like<1>),
     MORTICE_METHOD("full_like", full_like),
-    {nullptr, nullptr, 0, nullptr},
+    {},
 };
 
 }  // namespace mortice

@@ -14,7 +14,7 @@ namespace mortice {
 #define MORTICE_MODERN_FAMILIES(F)                                                                           \
     F(activation) F(spread) F(norm) F(loss) F(conv) F(pool) F(sample) F(attention) F(rnn) F(optim) F(fft)
 
-#define MORTICE_DECLARE(name) extern PyMethodDef name##_methods[];
+#define MORTICE_DECLARE(name) extern const Method name##_methods[];
 MORTICE_FAMILIES(MORTICE_DECLARE)
 MORTICE_MODERN_FAMILIES(MORTICE_DECLARE)
 #undef MORTICE_DECLARE

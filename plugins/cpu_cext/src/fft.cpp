@@ -398,12 +398,12 @@ PyObject *irfftn(PyObject *const *args, Py_ssize_t n, PyObject *names) {
 
 }  // namespace
 
-PyMethodDef fft_methods[] = {
+const Method fft_methods[] = {
     MORTICE_METHOD("fftn", fftn<false>),
     MORTICE_METHOD("ifftn", fftn<true>),
     MORTICE_METHOD("rfftn", rfftn),
     MORTICE_METHOD("irfftn", irfftn),
-    {nullptr, nullptr, 0, nullptr},
+    {},
 };
 
 }  // namespace mortice

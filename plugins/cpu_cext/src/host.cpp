@@ -221,7 +221,7 @@ static PyObject *set_threads(PyObject *const *args, Py_ssize_t n, PyObject *) {
     Py_RETURN_NONE;
 }
 
-PyMethodDef host_methods[] = {
+const Method host_methods[] = {
     MORTICE_METHOD("_from_host", from_host),
     MORTICE_METHOD("to_host", to_host),
     MORTICE_METHOD("item", item),
@@ -241,7 +241,7 @@ PyMethodDef host_methods[] = {
     MORTICE_METHOD("_fail_after", fail_after),
     MORTICE_METHOD("_get_num_threads", get_threads),
     MORTICE_METHOD("_set_num_threads", set_threads),
-    {nullptr, nullptr, 0, nullptr},
+    {},
 };
 
 }  // namespace mortice

@@ -250,7 +250,8 @@ template <> Ends<int64_t> ends_of(const int64_t *x, int64_t n) {
     return e;
 }
 
-template <class T> PyObject *range_of(Array &x) {
+// Cold: small rather than fast, but for the body of parallel_for.
+template <class T> __attribute__((cold)) PyObject *range_of(Array &x) {
     constexpr int64_t PART = 1 << 15;
     const T *data = x.as<T>();
     const int64_t parts = (x.size + PART - 1) / PART;
@@ -467,7 +468,7 @@ PyObject *flat_nonzero(PyObject *const *args, Py_ssize_t n, PyObject *names) {
 
 }  // namespace
 
-PyMethodDef index_methods[] = {
+const Method index_methods[] = {
     MORTICE_METHOD("take", take),
     MORTICE_METHOD("take_along_axis", along<true>),
     MORTICE_METHOD("gather", along<false>),
@@ -482,7 +483,7 @@ PyMethodDef index_methods[] = {
     MORTICE_METHOD("scatter_write", scatter_write),
     MORTICE_METHOD("scatter_combine", scatter_combine),
     MORTICE_METHOD("embedding_grad", embedding_grad),
-    {nullptr, nullptr, 0, nullptr},
+    {},
 };
 
 }  // namespace mortice

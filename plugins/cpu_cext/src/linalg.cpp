@@ -407,7 +407,7 @@ PyObject *slogdet(PyObject *const *args, Py_ssize_t n, PyObject *names) {
 
 }  // namespace
 
-PyMethodDef linalg_methods[] = {
+const Method linalg_methods[] = {
     MORTICE_METHOD("partial_cholesky_ex", cholesky_ex),
     MORTICE_METHOD("partial_solve_triangular", solve_triangular),
     MORTICE_METHOD("partial_lu_ex", lu_ex),
@@ -422,7 +422,7 @@ PyMethodDef linalg_methods[] = {
     MORTICE_METHOD("partial_eigh", eigh),
     MORTICE_METHOD("partial_eig", eig),
     MORTICE_METHOD("partial_svd", svd),
-    {nullptr, nullptr, 0, nullptr},
+    {},
 };
 
 }  // namespace mortice

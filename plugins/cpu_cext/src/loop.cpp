@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "families.hpp"
 #include "kernels/transpose.hpp"
 #include "parallel.hpp"
 
@@ -268,7 +269,7 @@ static PyObject *into(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     return found;
 }
 
-PyMethodDef loop_methods[] = {MORTICE_METHOD("into", into), {nullptr, nullptr, 0, nullptr}};
+const Method loop_methods[] = {MORTICE_METHOD("into", into), {}};
 
 Ref map(const Array *const *xs, int count, DType to, Inner inner, const void *extra, float cost) {
     const Array &x = *xs[0];

@@ -283,12 +283,12 @@ PyObject *cross_entropy_grad(PyObject *const *args, Py_ssize_t n, PyObject *name
 
 }  // namespace
 
-PyMethodDef loss_methods[] = {
+const Method loss_methods[] = {
     MORTICE_METHOD("nll_loss", nll_loss),
     MORTICE_METHOD("nll_loss_grad", nll_loss_grad),
     MORTICE_METHOD("cross_entropy", cross_entropy),
     MORTICE_METHOD("cross_entropy_grad", cross_entropy_grad),
-    {nullptr, nullptr, 0, nullptr},
+    {},
 };
 
 }  // namespace mortice

@@ -371,11 +371,11 @@ PyObject *linear_weight_grad(PyObject *const *args, Py_ssize_t n, PyObject *name
 
 }  // namespace
 
-PyMethodDef matmul_methods[] = {
+const Method matmul_methods[] = {
     MORTICE_METHOD("matmul", matmul_kernel),
     MORTICE_METHOD("linear", linear),
     MORTICE_METHOD("linear_weight_grad", linear_weight_grad),
-    {nullptr, nullptr, 0, nullptr},
+    {},
 };
 
 }  // namespace mortice

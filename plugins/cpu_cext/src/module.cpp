@@ -8,7 +8,7 @@ static int execute(PyObject *module) {
     if (PyType_Ready(&ArrayType) < 0) return -1;
     if (PyModule_AddObjectRef(module, "Array", reinterpret_cast<PyObject *>(&ArrayType)) < 0) return -1;
 #define MORTICE_ADD(name) \
-    if (PyModule_AddFunctions(module, name##_methods) < 0) return -1;
+    if (add_methods(module, name##_methods) < 0) return -1;
     MORTICE_FAMILIES(MORTICE_ADD)
     if (!modern()) return 0;
     MORTICE_MODERN_FAMILIES(MORTICE_ADD)

@@ -549,7 +549,7 @@ template <bool LOWER> static PyObject *triangle(PyObject *const *args, Py_ssize_
     return y.release();
 }
 
-PyMethodDef movement_methods[] = {
+const Method movement_methods[] = {
     MORTICE_METHOD("reshape", reshape),
     MORTICE_METHOD("reshape_view", reshape_view),
     MORTICE_METHOD("permute_dims", permute_dims),
@@ -573,7 +573,7 @@ PyMethodDef movement_methods[] = {
     MORTICE_METHOD("reinterpret", reinterpret),
     MORTICE_METHOD("view_as_real", view_as_real),
     MORTICE_METHOD("view_as_complex", view_as_complex),
-    {nullptr, nullptr, 0, nullptr},
+    {},
 };
 
 }  // namespace mortice

@@ -322,7 +322,7 @@ PyObject *vector_norm(PyObject *const *args, Py_ssize_t n, PyObject *names) {
 
 }  // namespace
 
-PyMethodDef norm_methods[] = {
+const Method norm_methods[] = {
     MORTICE_METHOD("softmax", softmax),
     MORTICE_METHOD("softmax_grad", softmax_grad),
     MORTICE_METHOD("log_softmax", log_softmax),
@@ -348,7 +348,7 @@ PyMethodDef norm_methods[] = {
     MORTICE_METHOD("group_norm_weight_grad", group_norm_weight_grad),
     MORTICE_KEEPING("group_norm_grads", group_norm_grads, 5),
     MORTICE_METHOD("partial_vector_norm", vector_norm),
-    {nullptr, nullptr, 0, nullptr},
+    {},
 };
 
 }  // namespace mortice

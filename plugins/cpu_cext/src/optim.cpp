@@ -395,7 +395,7 @@ PyObject *hold_step(PyObject *const *args, Py_ssize_t n, PyObject *names) {
 
 }  // namespace
 
-PyMethodDef optim_methods[] = {
+const Method optim_methods[] = {
     MORTICE_METHOD("sgd_step", sgd_step),
     MORTICE_METHOD("asgd_step", asgd_step),
     MORTICE_METHOD("adam_step", adam_step),
@@ -408,7 +408,7 @@ PyMethodDef optim_methods[] = {
     MORTICE_METHOD("rprop_step", rprop_step),
     MORTICE_METHOD("count_step", count_step),
     MORTICE_METHOD("hold_step", hold_step),
-    {nullptr, nullptr, 0, nullptr},
+    {},
 };
 
 }  // namespace mortice

@@ -241,7 +241,7 @@ thread_local int unlocked_threads = 1;
 int thread_number() { return number; }
 bool in_parallel() { return inside; }
 
-void parallel_run(int64_t n, int64_t grain, Part part, void *context) {
+static void divide(int64_t n, int64_t grain, Part part, void *context) {
     Pool &p = *slot();
     std::unique_lock<std::mutex> mine(p.callers, std::try_to_lock);
     if (!mine) {  // another Python thread has the pool; nor may loops within these parts have it when it is given back
@@ -278,6 +278,17 @@ void parallel_run(int64_t n, int64_t grain, Part part, void *context) {
         mine.unlock();
         throw Failed{};
     }
+}
+
+void parallel_run(int64_t n, int64_t grain, Part part, void *context) {
+    if (n <= 0) return;
+#if defined(__SANITIZE_THREAD__)
+    grain = 1;  // even the smallest work is divided, for the sanitizer to see
+#endif
+    if (n <= grain || inside)
+        part(context, 0, n);
+    else
+        divide(n, grain, part, context);
 }
 
 }  // namespace mortice

@@ -18,16 +18,9 @@ void parallel_run(int64_t n, int64_t grain, Part part, void *context);
 // A part has at least `grain` elements: choose it such that one takes 20 us or more. Inside another parallel_for, or when
 // n <= grain, the body runs here and at once. The body must not touch Python, throw, or allocate. When Ctrl-C interrupts it
 // (only where the GIL was let go, see Unlocked), Failed is thrown and parts are left undone.
-template <class F> inline void parallel_for(int64_t n, int64_t grain, F &&body) {
+// Of every body there is one copy, called through a pointer also where it runs here.
+template <class F> inline __attribute__((always_inline)) void parallel_for(int64_t n, int64_t grain, F &&body) {
     using Body = std::remove_reference_t<F>;
-    if (n <= 0) return;
-#if defined(__SANITIZE_THREAD__)
-    grain = 1;  // even the smallest work is divided, for the sanitizer to see
-#endif
-    if (n <= grain || in_parallel()) {
-        body(int64_t{0}, n);
-        return;
-    }
     parallel_run(
         n, grain, [](void *f, int64_t begin, int64_t end) { (*static_cast<Body *>(f))(begin, end); },
         const_cast<void *>(static_cast<const void *>(&body)));

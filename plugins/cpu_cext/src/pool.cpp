@@ -129,66 +129,75 @@ template <class T> void max_float(const Settings &s, const Array &x, Array &out,
 }
 
 // One window at a time: integers, and windows fitted to an output size.
-template <class T> void max_windows(const Settings &s, bool parts, const Array &x, Array &out, int64_t *at) {
+// What a window has along an axis: where it begins, the step from one element to the next, and how many there are.
+struct Seen {
+    int64_t first, step, count;
+};
+Seen seen(const PoolAxis &a, bool parts, int64_t i) {
+    if (!parts) return {i * a.stride - a.padding, a.dilation, a.kernel};
+    const int64_t first = i * a.size / a.count;
+    return {first, a.dilation, ((i + 1) * a.size + a.count - 1) / a.count - first};
+}
+
+// Write the largest elements of a row of windows of a plane, and their places where wanted; a nan is the largest.
+template <class T>
+void largest(const Settings &s, bool parts, Seen along_z, Seen along_y, const char *plane, char *to, int64_t *at) {
+    const int64_t depth = s.axis[0].size, height = s.axis[1].size, width = s.axis[2].size;
+    const T *from = reinterpret_cast<const T *>(plane);
+    const int64_t line = (std::clamp<int64_t>(along_z.first, 0, depth - 1) * height + std::clamp<int64_t>(along_y.first, 0, height - 1)) * width;
+    for (int64_t j = 0; j < s.axis[2].count; j++) {
+        const Seen along_x = seen(s.axis[2], parts, j);
+        int64_t place = line + std::clamp<int64_t>(along_x.first, 0, width - 1);
+        bool any = false;
+        T best = from[place];
+        for (int64_t k = 0, z = along_z.first; k < along_z.count; k++, z += along_z.step) {
+            if (z < 0 || z >= depth) continue;
+            for (int64_t l = 0, y = along_y.first; l < along_y.count; l++, y += along_y.step) {
+                if (y < 0 || y >= height) continue;
+                const T *row = from + (z * height + y) * width;
+                for (int64_t m = 0, x = along_x.first; m < along_x.count; m++, x += along_x.step) {
+                    if (x < 0 || x >= width) continue;
+                    T v = row[x];
+                    if (!any || v > best || v != v) {
+                        best = v;
+                        place = (z * height + y) * width + x;
+                        any = true;
+                    }
+                }
+            }
+        }
+        reinterpret_cast<T *>(to)[j] = best;
+        if (at) at[j] = place;
+    }
+}
+
+using Largest = void (*)(const Settings &, bool, Seen, Seen, const char *, char *, int64_t *);
+Largest largest_of(DType d) {
+    switch (d) {
+#define CASE(D, T) case D: return largest<T>;
+        CASE(U8, uint8_t) CASE(U16, uint16_t) CASE(U32, uint32_t) CASE(U64, uint64_t) CASE(I8, int8_t) CASE(I16, int16_t)
+        CASE(I32, int32_t) CASE(I64, int64_t) CASE(F32, float) CASE(F64, double)
+#undef CASE
+        default: fail(PyExc_RuntimeError, "max_pool: dtype %s is not served.", DTYPE_NAMES[d]);
+    }
+}
+
+void max_by_window(const Settings &s, bool parts, const Array &x, Array &out, int64_t *at) {
     const PoolAxis &az = s.axis[0], &ay = s.axis[1], &ax = s.axis[2];
-    int64_t volume = az.size * ay.size * ax.size;
-    auto range = [&](const PoolAxis &a, int64_t i, int64_t &low, int64_t &step, int64_t &n) {
-        low = parts ? i * a.size / a.count : i * a.stride - a.padding;
-        step = a.dilation;
-        n = parts ? ((i + 1) * a.size + a.count - 1) / a.count - low : a.kernel;
-    };
-    int64_t area = az.count * ay.count * ax.count;
+    const Largest find = largest_of(x.dtype);
+    const int64_t volume = az.size * ay.size * ax.size, area = az.count * ay.count * ax.count, size = x.itemsize();
     Unlocked free(x.size * 2);
     parallel_for(outer(x, s.nd) * az.count * ay.count, grain_for(4.0 * ax.count * volume / std::max<int64_t>(area, 1)),
                  [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; i++) {
-            int64_t y = i % ay.count, z = i / ay.count % az.count, plane = i / (ay.count * az.count);
-            const T *from = x.as<T>() + plane * volume;
-            int64_t z0, y0, x0, dz, dy, dx, nz, ny, nx;
-            range(az, z, z0, dz, nz);
-            range(ay, y, y0, dy, ny);
-            for (int64_t j = 0; j < ax.count; j++) {
-                range(ax, j, x0, dx, nx);
-                int64_t place = (std::clamp<int64_t>(z0, 0, az.size - 1) * ay.size + std::clamp<int64_t>(y0, 0, ay.size - 1)) *
-                                    ax.size + std::clamp<int64_t>(x0, 0, ax.size - 1);
-                bool any = false;
-                T best = from[place];
-                for (int64_t k = 0; k < nz; k++) {
-                    int64_t iz = z0 + k * dz;
-                    if (iz < 0 || iz >= az.size) continue;
-                    for (int64_t l = 0; l < ny; l++) {
-                        int64_t iy = y0 + l * dy;
-                        if (iy < 0 || iy >= ay.size) continue;
-                        const T *row = from + (iz * ay.size + iy) * ax.size;
-                        for (int64_t m = 0, ix = x0; m < nx; m++, ix += dx) {
-                            if (ix < 0 || ix >= ax.size) continue;
-                            T v = row[ix];
-                            if (!any || v > best || v != v) {
-                                best = v;
-                                place = (iz * ay.size + iy) * ax.size + ix;
-                                any = true;
-                            }
-                        }
-                    }
-                }
-                out.as<T>()[i * ax.count + j] = best;
-                if (at) at[i * ax.count + j] = place;
-            }
+            const int64_t y = i % ay.count, z = i / ay.count % az.count, plane = i / (ay.count * az.count), own = i * ax.count;
+            find(s, parts, seen(az, parts, z), seen(ay, parts, y), x.data + plane * volume * size, out.data + own * size,
+                 at ? at + own : nullptr);
         }
     });
 }
 
 bool whole_number(DType d) { return is_int(d); }
-
-void max_by_window(const Settings &s, bool parts, const Array &x, Array &out, int64_t *at) {
-    switch (x.dtype) {
-#define CASE(D, T) case D: return max_windows<T>(s, parts, x, out, at);
-        CASE(U8, uint8_t) CASE(U16, uint16_t) CASE(U32, uint32_t) CASE(U64, uint64_t) CASE(I8, int8_t) CASE(I16, int16_t)
-        CASE(I32, int32_t) CASE(I64, int64_t) CASE(F32, float) CASE(F64, double)
-#undef CASE
-        default: fail(PyExc_RuntimeError, "max_pool: dtype %s is not served.", DTYPE_NAMES[x.dtype]);
-    }
-}
 
 // Returns (values, places) or the values alone.
 PyObject *max_pool_of(Array &given, Settings &s, bool parts, bool places) {
@@ -467,7 +476,7 @@ PyObject *adaptive_avg_grad_body(PyObject *const *args, Py_ssize_t n, PyObject *
 
 }  // namespace
 
-PyMethodDef pool_methods[] = {
+const Method pool_methods[] = {
     MORTICE_KEEPING("partial_max_pool", max_pool_body<true>, 5),
     MORTICE_KEEPING("partial_max_pool_values", max_pool_body<false>, 5),
     MORTICE_KEEPING("partial_adaptive_max_pool", adaptive_max_body, 4),
@@ -477,7 +486,7 @@ PyMethodDef pool_methods[] = {
     MORTICE_KEEPING("partial_avg_pool_grad", avg_grad_body, 4),
     MORTICE_KEEPING("partial_adaptive_avg_pool", adaptive_avg_body, 4),
     MORTICE_KEEPING("partial_adaptive_avg_pool_grad", adaptive_avg_grad_body, 4),
-    {nullptr, nullptr, 0, nullptr},
+    {},
 };
 
 }  // namespace mortice

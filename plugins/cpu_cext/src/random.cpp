@@ -144,7 +144,7 @@ PyObject *random_bernoulli(PyObject *const *args, Py_ssize_t n, PyObject *names)
 
 }  // namespace
 
-PyMethodDef random_methods[] = {
+const Method random_methods[] = {
     MORTICE_METHOD("random_bits", random_bits),
     MORTICE_METHOD("random_uniform", floats<UNIFORM>),
     MORTICE_METHOD("random_normal", floats<NORMAL>),
@@ -152,7 +152,7 @@ PyMethodDef random_methods[] = {
     MORTICE_METHOD("random_integers", random_integers),
     MORTICE_METHOD("random_permutation", random_permutation),
     MORTICE_METHOD("random_bernoulli", random_bernoulli),
-    {nullptr, nullptr, 0, nullptr},
+    {},
 };
 
 }  // namespace mortice

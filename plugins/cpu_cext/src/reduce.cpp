@@ -380,7 +380,7 @@ PyObject *logsumexp_over_axes(PyObject *const *args, Py_ssize_t n, PyObject *nam
     return over_axes<LOGSUMEXP>(args, n, names);
 }
 
-PyMethodDef reduce_methods[] = {
+const Method reduce_methods[] = {
     MORTICE_METHOD("sum", over_axes<SUM>),
     MORTICE_METHOD("sum_all", sum_all),
     MORTICE_METHOD("prod", over_axes<PROD>),
@@ -395,12 +395,12 @@ PyMethodDef reduce_methods[] = {
     MORTICE_METHOD("min_dim", extreme_and_place<ARGMIN>),
     MORTICE_METHOD("argmax", place<ARGMAX>),
     MORTICE_METHOD("argmin", place<ARGMIN>),
-    {nullptr, nullptr, 0, nullptr},
+    {},
 };
-PyMethodDef spread_methods[] = {
+const Method spread_methods[] = {
     MORTICE_METHOD("var", spread<VAR>),
     MORTICE_METHOD("std", spread<STD>),
-    {nullptr, nullptr, 0, nullptr},
+    {},
 };
 
 }  // namespace mortice

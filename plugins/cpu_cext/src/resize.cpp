@@ -379,14 +379,14 @@ PyObject *interpolate_grad_body(PyObject *const *args, Py_ssize_t n, PyObject *n
 
 }  // namespace
 
-PyMethodDef resize_methods[] = {
+const Method resize_methods[] = {
     MORTICE_KEEPING("partial_interpolate", interpolate_body, 5),
     MORTICE_KEEPING("partial_interpolate_grad", interpolate_grad_body, 5),
     MORTICE_METHOD("partial_unfold", unfold_body),
     MORTICE_METHOD("partial_fold", fold_body),
     MORTICE_KEEPING("partial_pad_border", pad_border_body, 5),
     MORTICE_KEEPING("partial_pad_border_grad", pad_border_grad_body, 5),
-    {nullptr, nullptr, 0, nullptr},
+    {},
 };
 
 }  // namespace mortice

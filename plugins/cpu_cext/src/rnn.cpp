@@ -387,14 +387,14 @@ PyObject *gru_layer_grad(PyObject *const *args, Py_ssize_t n, PyObject *names) {
 
 }  // namespace
 
-PyMethodDef rnn_methods[] = {
+const Method rnn_methods[] = {
     MORTICE_METHOD("partial_rnn_layer", rnn_layer),
     MORTICE_METHOD("partial_rnn_layer_grad", rnn_layer_grad),
     MORTICE_METHOD("partial_lstm_layer", lstm_layer),
     MORTICE_METHOD("partial_lstm_layer_grad", lstm_layer_grad),
     MORTICE_METHOD("partial_gru_layer", gru_layer),
     MORTICE_METHOD("partial_gru_layer_grad", gru_layer_grad),
-    {nullptr, nullptr, 0, nullptr},
+    {},
 };
 
 }  // namespace mortice

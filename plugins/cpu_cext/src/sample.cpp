@@ -115,10 +115,10 @@ PyObject *grid_sample_grad_body(PyObject *const *args, Py_ssize_t n, PyObject *n
 
 }  // namespace
 
-PyMethodDef sample_methods[] = {
+const Method sample_methods[] = {
     MORTICE_METHOD("partial_grid_sample", grid_sample_body),
     MORTICE_METHOD("partial_grid_sample_grad", grid_sample_grad_body),
-    {nullptr, nullptr, 0, nullptr},
+    {},
 };
 
 }  // namespace mortice

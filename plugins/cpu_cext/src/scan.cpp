@@ -224,13 +224,13 @@ template <bool max> PyObject *extreme(PyObject *const *args, Py_ssize_t n, PyObj
 
 }  // namespace
 
-PyMethodDef scan_methods[] = {
+const Method scan_methods[] = {
     MORTICE_METHOD("cumulative_sum", scan<SUM>),
     MORTICE_METHOD("cumulative_prod", scan<PROD>),
     MORTICE_METHOD("partial_logcumsumexp", scan<LOGSUMEXP>),
     MORTICE_METHOD("cumulative_max", extreme<true>),
     MORTICE_METHOD("cumulative_min", extreme<false>),
-    {nullptr, nullptr, 0, nullptr},
+    {},
 };
 
 }  // namespace mortice

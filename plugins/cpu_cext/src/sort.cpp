@@ -69,7 +69,7 @@ struct Sorted {
     bool whole;
 };
 
-template <class T> Sorted sorted_words(const T *x, int64_t step, int64_t n, bool descending, Room room) {
+template <class T> __attribute__((noinline)) Sorted sorted_words(const T *x, int64_t step, int64_t n, bool descending, Room room) {
     using O = Order<T>;
     uint64_t *a = room.a;
     const auto flip = descending ? key_mask<T>() : typename O::Key(0);
@@ -223,7 +223,8 @@ template <class T> struct Differs {
     }
 };
 
-template <class T> Unique unique_of(Array &x) {
+// Cold: small rather than fast. What takes time is in functions of its own: sorting, and bodies of parallel_for.
+template <class T> __attribute__((cold)) Unique unique_of(Array &x) {
     const int64_t n = x.size;
     const T *data = x.as<T>();
     int64_t line[1] = {n}, step[1] = {1};
@@ -283,7 +284,7 @@ template <class T> Unique unique_of(Array &x) {
 }
 
 PyObject *unique_all(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-        Ref given = contiguous(only("unique_all", args, n, names)), x = in_order(*given);
+    Ref given = contiguous(only("unique_all", args, n, names)), x = in_order(*given);
     if (is_complex(x->dtype)) fail(PyExc_TypeError, "unique_all: complex numbers have no order");
     Unique u;
     if (x->size) {
@@ -303,7 +304,7 @@ Ref order_of(Array &x, int axis, bool descending) {
     return order;
 }
 
-PyMethodDef sort_methods[] = {
+const Method sort_methods[] = {
     MORTICE_METHOD("argsort", argsort),
     MORTICE_METHOD("sort", sort),
     MORTICE_METHOD("sort_pairs", sort_pairs),
@@ -312,7 +313,7 @@ PyMethodDef sort_methods[] = {
     MORTICE_METHOD("median", median),
     MORTICE_METHOD("searchsorted", searchsorted),
     MORTICE_METHOD("unique_all", unique_all),
-    {nullptr, nullptr, 0, nullptr},
+    {},
 };
 
 }  // namespace mortice

@@ -148,13 +148,13 @@ PyObject *permutation(PyObject *const *args, Py_ssize_t n, PyObject *names) {
 
 }  // namespace
 
-PyMethodDef twister_methods[] = {
+const Method twister_methods[] = {
     MORTICE_METHOD("_twister_bytes", bytes),
     MORTICE_METHOD("_twister_uniform", floats<false>),
     MORTICE_METHOD("_twister_normal", floats<true>),
     MORTICE_METHOD("_twister_integers", integers),
     MORTICE_METHOD("_twister_permutation", permutation),
-    {nullptr, nullptr, 0, nullptr},
+    {},
 };
 
 }  // namespace mortice

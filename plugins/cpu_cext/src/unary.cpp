@@ -358,7 +358,7 @@ PyObject *positive(PyObject *const *args, Py_ssize_t n, PyObject *names) {
 #define TESTED_METHOD(n, t) MORTICE_METHOD(#n, tested<s_##n>),
 #define SLOPED_METHOD(n, second, s) MORTICE_METHOD(#n, sloped<s_##n>),
 
-PyMethodDef unary_methods[] = {
+const Method unary_methods[] = {
     SMOOTH(SMOOTH_METHOD) ORDINARY(ORDINARY_METHOD) ROUNDING(ROUNDING_METHOD) TESTED(TESTED_METHOD)
     MORTICE_METHOD("round", round),
     MORTICE_METHOD("positive", positive),
@@ -367,9 +367,9 @@ PyMethodDef unary_methods[] = {
     MORTICE_METHOD("imag", imag),
     MORTICE_METHOD("conj", conj),
     MORTICE_METHOD("nan_to_num", nan_to_num),
-    {nullptr, nullptr, 0, nullptr},
+    {},
 };
-PyMethodDef activation_methods[] = {
+const Method activation_methods[] = {
     ACTIVATIONS(SMOOTH_METHOD) SLOPED(SLOPED_METHOD)
     MORTICE_METHOD("softplus", softplus),
     MORTICE_METHOD("gelu", gelu),
@@ -381,7 +381,7 @@ PyMethodDef activation_methods[] = {
     MORTICE_METHOD("elu", elu),
     MORTICE_METHOD("elu_grad", elu_grad),
     MORTICE_METHOD("hardtanh_grad", hardtanh_grad),
-    {nullptr, nullptr, 0, nullptr},
+    {},
 };
 
 }  // namespace mortice

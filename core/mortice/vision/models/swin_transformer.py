@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any
 
 import mortice as mt
-from mortice import fx, nn
+from mortice import nn
+from mortice.asking import wrap
 from mortice.nn import functional as F
 from mortice.vision.models.registry import register
 from mortice.vision.ops import MLP, Permute, StochasticDepth
@@ -53,7 +54,7 @@ def _neighbours(x: Any) -> Any:
     return mt.cat([x[..., i::2, j::2, :] for j in (0, 1) for i in (0, 1)], -1)
 
 
-@fx.wrap
+@wrap
 def shifted_window_attention(
     input: Any,
     qkv_weight: Any,
@@ -128,7 +129,7 @@ def relative_index(height: int, width: int) -> Any:
     return index.view(height * width, height * width)
 
 
-@fx.wrap
+@wrap
 def by_ways(table: Any, index: Any) -> Any:
     """Return the row of a table (ways, heads) for each two pixels: (1, heads, tokens, tokens)."""
     tokens = math.isqrt(index.numel())

@@ -6,7 +6,8 @@ import math
 from typing import Any
 
 import mortice
-from mortice import fx, nn
+from mortice import nn
+from mortice.asking import wrap
 
 __all__ = ["DropBlock2d", "DropBlock3d", "drop_block2d", "drop_block3d"]
 
@@ -32,7 +33,7 @@ def _drop(input: Any, nd: int, p: float, block_size: int, inplace: bool, eps: fl
     return input.mul_(kept).mul_(scale) if inplace else input * kept * scale
 
 
-@fx.wrap
+@wrap
 def drop_block2d(
     input: Any, p: float, block_size: int, inplace: bool = False, eps: float = 1e-6, training: bool = True
 ) -> Any:
@@ -40,7 +41,7 @@ def drop_block2d(
     return _drop(input, 2, p, block_size, inplace, eps, training)
 
 
-@fx.wrap
+@wrap
 def drop_block3d(
     input: Any, p: float, block_size: int, inplace: bool = False, eps: float = 1e-6, training: bool = True
 ) -> Any:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import mortice
-from mortice import fx, nn
+from mortice import nn
+from mortice.asking import wrap
 
 __all__ = ["StochasticDepth", "stochastic_depth"]
 
 
-@fx.wrap
+@wrap
 def stochastic_depth(input: Any, p: float, mode: str, training: bool = True) -> Any:
     """Zero the whole input ("batch") or each sample of it ("row") with probability p, and scale what stays."""
     if not 0 <= p <= 1:

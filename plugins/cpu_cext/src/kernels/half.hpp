@@ -150,26 +150,26 @@ template <class H> INLINE void store_floats_part(H *p, vf v, int64_t n) {
     __builtin_memcpy(p, room, n * sizeof(H));
 }
 
-// ---- blocks ----
+// ---- blocks: not static, so that the files of an instruction set share one copy of each ----
 
-template <class H> static inline __attribute__((noinline)) void widen(const H *in, float *out, int64_t n) {
+template <class H> __attribute__((noinline)) void widen(const H *in, float *out, int64_t n) {
     int64_t i = 0;
     for (; i + LANES<float> <= n; i += LANES<float>) store<float>(out + i, load_floats(in + i));
     if (i < n) store_part<float>(out + i, load_floats_part(in + i, n - i), n - i);
 }
-template <class H> static inline __attribute__((noinline)) void narrow(const float *in, H *out, int64_t n) {
+template <class H> __attribute__((noinline)) void narrow(const float *in, H *out, int64_t n) {
     int64_t i = 0;
     for (; i + LANES<float> <= n; i += LANES<float>) store_floats(out + i, load<float>(in + i));
     if (i < n) store_floats_part(out + i, load_part<float>(in + i, n - i), n - i);
 }
 // The same with any step between halves, in bytes.
 template <class H>
-static inline __attribute__((noinline)) void widen(const char *in, int64_t step, float *out, int64_t n) {
+__attribute__((noinline)) void widen(const char *in, int64_t step, float *out, int64_t n) {
     if (step == sizeof(H)) return widen(reinterpret_cast<const H *>(in), out, n);
     for (int64_t i = 0; i < n; i++) out[i] = to_float(*reinterpret_cast<const H *>(in + i * step));
 }
 template <class H>
-static inline __attribute__((noinline)) void narrow(const float *in, char *out, int64_t step, int64_t n) {
+__attribute__((noinline)) void narrow(const float *in, char *out, int64_t step, int64_t n) {
     if (step == sizeof(H)) return narrow(in, reinterpret_cast<H *>(out), n);
     for (int64_t i = 0; i < n; i++) *reinterpret_cast<H *>(out + i * step) = from_float<H>(in[i]);
 }

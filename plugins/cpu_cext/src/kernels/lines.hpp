@@ -70,7 +70,8 @@ template <class T> INLINE void scatter_as(char *to, const char *room, int64_t st
     const T *in = reinterpret_cast<const T *>(room);
     for (int64_t i = 0; i < n; i++) *reinterpret_cast<T *>(to + i * step) = in[i];
 }
-static inline __attribute__((noinline)) void gather(char *room, const char *from, int64_t step, int64_t n, int size) {
+// These are not static: the files of an instruction set share one copy of each.
+inline __attribute__((noinline)) void gather(char *room, const char *from, int64_t step, int64_t n, int size) {
     switch (size) {
         case 1: return gather_as<uint8_t>(room, from, step, n);
         case 2: return gather_as<uint16_t>(room, from, step, n);
@@ -79,7 +80,7 @@ static inline __attribute__((noinline)) void gather(char *room, const char *from
         default: return gather_as<pair_of_words>(room, from, step, n);
     }
 }
-static inline __attribute__((noinline)) void scatter(char *to, const char *room, int64_t step, int64_t n, int size) {
+inline __attribute__((noinline)) void scatter(char *to, const char *room, int64_t step, int64_t n, int size) {
     switch (size) {
         case 1: return scatter_as<uint8_t>(to, room, step, n);
         case 2: return scatter_as<uint16_t>(to, room, step, n);
@@ -89,8 +90,8 @@ static inline __attribute__((noinline)) void scatter(char *to, const char *room,
     }
 }
 
-static inline __attribute__((noinline)) void spread(Line line, const int *sizes, int count, char *const *at,
-                                                    const int64_t *step, int64_t n) {
+inline __attribute__((noinline)) void spread(Line line, const int *sizes, int count, char *const *at,
+                                             const int64_t *step, int64_t n) {
     alignas(64) char rooms[5][ROOM];
     char *here[5];
     int largest = 1;
@@ -113,8 +114,8 @@ static inline __attribute__((noinline)) void spread(Line line, const int *sizes,
     }
 }
 
-static inline __attribute__((noinline)) void spread_rooms(MovingLine line, const int *sizes, int count, char *const *at,
-                                                          const int64_t *step, int64_t n, bool moving) {
+inline __attribute__((noinline)) void spread_rooms(MovingLine line, const int *sizes, int count, char *const *at,
+                                                   const int64_t *step, int64_t n, bool moving) {
     alignas(64) char rooms[5][ROOM];
     char *here[5];
     int64_t moves[5];
@@ -166,12 +167,12 @@ INLINE void inner_moving_of(MovingLine line, const int *sizes, const int64_t *mo
     else spread_rooms(line, sizes, count, at, step, n, moving);
 }
 // The same for all lines, where there is to be little code.
-static inline __attribute__((noinline)) void inner_any(Line line, const int *sizes, int count, char *const *at,
-                                                       const int64_t *step, int64_t n) {
+inline __attribute__((noinline)) void inner_any(Line line, const int *sizes, int count, char *const *at,
+                                                const int64_t *step, int64_t n) {
     inner_of(line, sizes, count, at, step, n);
 }
-static inline __attribute__((noinline)) void inner_moving_any(MovingLine line, const int *sizes, const int64_t *moves, int count,
-                                                              char *const *at, const int64_t *step, int64_t n) {
+inline __attribute__((noinline)) void inner_moving_any(MovingLine line, const int *sizes, const int64_t *moves, int count,
+                                                       char *const *at, const int64_t *step, int64_t n) {
     inner_moving_of(line, sizes, moves, count, at, step, n);
 }
 
