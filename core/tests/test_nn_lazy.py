@@ -22,7 +22,7 @@ def test_a_lazy_layer_becomes_an_ordinary_one_at_its_first_call():
     assert type(layer) is nn.Linear and layer.weight is weight and type(weight) is nn.Parameter
     assert layer.in_features == 5 and tuple(weight.shape) == (3, 5) and not layer._forward_pre_hooks
     assert mt.allclose(out, mt.ones(2, 5) @ weight.t() + layer.bias)
-    assert 0 < float(weight.abs().max()) <= 5**-0.5 and float(weight.std()) > 0
+    assert 0 < weight.abs().max().item() <= 5**-0.5 and weight.std().item() > 0
 
 
 def test_a_lazy_network_trains_with_an_optimiser_made_before_its_first_call():

@@ -260,7 +260,7 @@ def test_the_default_weights_lie_within_torch_bounds():
     layer = nn.Conv2d(3, 64, 3)
     bound = (3 * 9) ** -0.5
     for p in layer.parameters():
-        assert 0.9 * bound < float(p.abs().max()) <= bound
+        assert 0.9 * bound < p.abs().max().item() <= bound
 
 
 def test_clipping_scales_all_gradients_to_the_norm():

@@ -52,6 +52,7 @@ def take(x: Any, indices: Any, /, *, axis: int | None = None) -> Any:
         if x.ndim != 1:
             raise ValueError(f"take: expected an axis for what is not 1-D; got shape {tuple(x.shape)}.")
         axis = 0
+    indices = indices.to(mt.int64) if indices.dtype.kind in "iu" else indices
     return x[(*(slice(None),) * check_dim("take", axis, x.ndim), indices)]
 
 

@@ -48,7 +48,7 @@ class LBFGS(Optimizer):
                 return closure()
 
         first = evaluate()
-        loss, g = float(first), self._gradient()
+        loss, g = _number(first), self._gradient()
         evaluations = 1
         state["func_evals"] += 1
         if not g.numel() or _largest(g) <= group["tolerance_grad"]:
@@ -75,7 +75,7 @@ class LBFGS(Optimizer):
 
                 def probe(t: float) -> Point:
                     self._move(t, d)  # noqa: B023 (called in this iteration)
-                    value = float(evaluate())
+                    value = _number(evaluate())
                     g = self._gradient()
                     self._put(start)  # noqa: B023
                     return Point(t, value, g, float(g.dot(d)))  # noqa: B023
@@ -86,7 +86,7 @@ class LBFGS(Optimizer):
             else:
                 self._move(t, d)
                 if iteration != max_iter:
-                    loss, g, used = float(evaluate()), self._gradient(), 1
+                    loss, g, used = _number(evaluate()), self._gradient(), 1
             evaluations += used
             state["func_evals"] += used
             if (
@@ -130,6 +130,10 @@ class LBFGS(Optimizer):
 
 def _real(t: Any) -> Any:
     return mortice.view_as_real(t) if t.is_complex() else t
+
+
+def _number(loss: Any) -> float:
+    return float(loss.item() if isinstance(loss, mortice.Tensor) else loss)  # item() does not warn of the gradient
 
 
 def _largest(x: Any) -> float:

@@ -176,6 +176,10 @@ SELECTION = [
 CLIENTS = ESTIMATORS + CLASSES + NUMBERS + PAIRWISE + SELECTION
 
 
+# Some estimators read a number of what has a gradient, before they write over it.
+pytestmark = pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad=True to a scalar")
+
+
 @pytest.fixture(autouse=True)
 def dispatch():
     sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed: it is not tried with tensors")
