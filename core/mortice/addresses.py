@@ -35,7 +35,7 @@ _LEAD = {
     "utils.file_baton": "utils.cpp_extension", "utils.hooks": "nn.hooks", "utils.model_zoo": "hub",
 }  # fmt: skip
 # Distributions of their own, which may not be installed.
-_PARTS = ("doctor", "fx", "masked", "metrics", "utils.tensorboard", "vision")
+_PARTS = ("distributions", "doctor", "fx", "masked", "metrics", "utils.tensorboard", "vision")
 # Switches of `backends.flags`, which are modules that no file holds.
 _FLAGS = "backends."
 
