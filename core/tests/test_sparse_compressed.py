@@ -453,3 +453,20 @@ def test_sparse_tensors_are_compared_part_by_part(a: Any) -> None:
     ):
         with pytest.raises(AssertionError, match=text):
             mt.testing.assert_close(x, y)
+
+
+class Graphs(mt.utils.data.Dataset):
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, i: int) -> Any:
+        return (dense() * (i + 1)).to_sparse_csr() if i else dense().to_sparse()
+
+
+def test_loaders_and_pipes_hand_them_over(s: Any) -> None:
+    found = list(mt.utils.data.DataLoader(Graphs(), batch_size=None, num_workers=1))
+    assert found[0].is_sparse and found[1].is_sparse_csr and found[1].to_dense().tolist() == (dense() * 2).tolist()
+    here, there = mt.multiprocessing.Pipe()
+    here.send(s)
+    got = there.recv()
+    assert got.layout is s.layout and got.to_dense().tolist() == DENSE

@@ -7,6 +7,7 @@ from typing import Any
 
 from mortice import Tensor
 from mortice.backends.plugins import resolve
+from mortice.layout import strided
 from mortice.nn.parameter import Buffer, Parameter
 from mortice.ops.reinterpret import view_dtype
 from mortice.ops.storage import TypedStorage, UntypedStorage, block_of, in_block, share_memory_
@@ -27,7 +28,7 @@ def init_reductions() -> None:
 def _reduce(t: Any) -> Any:
     if t.requires_grad and not t.is_leaf:
         raise RuntimeError(REFUSED)
-    if not _PASSES_FILES or t.device.type != "cpu" or not t.numel() or t._device.backend.copies_host:
+    if not _PASSES_FILES or t.layout is not strided or t.device.type != "cpu" or not t.numel() or t._device.backend.copies_host:
         return t.__reduce_ex__(4)
     block = block_of(share_memory_(t))
     assert block is not None

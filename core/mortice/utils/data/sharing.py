@@ -47,6 +47,8 @@ class _Pickler(pickle.Pickler):
             return NotImplemented
         if not obj.is_leaf:
             raise RuntimeError(REFUSED)
+        if obj.layout is not mortice.strided:  # its parts come here again
+            return NotImplemented
         host = obj.detach()._host()
         data = host.view if host.view.c_contiguous else host.tobytes()
         state = (pickle.PickleBuffer(data), obj.dtype, tuple(obj.shape), str(obj.device), obj.requires_grad)
