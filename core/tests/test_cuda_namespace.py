@@ -426,6 +426,10 @@ def test_assert_close_says_where_and_by_how_much() -> None:
             call()
         assert str(error.value) == text
     close(t([1.0]), t([1.0], dtype=mt.float64), check_dtype=False)
+    close(t([1, 2], dtype=mt.uint64), t([1, 2]), check_dtype=False)  # which no integer dtype holds both
+    for far, other in ((3, 2), (2**64 - 1, -1)):
+        with pytest.raises(AssertionError, match="not equal"):
+            close(t([far], dtype=mt.uint64), t([other]), check_dtype=False)
     mt.testing.assert_allclose(t([1.0]), [1.0])
     with pytest.raises(TypeError, match="No comparison pair"):
         close(t([1.0]), [1.0])
