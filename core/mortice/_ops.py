@@ -9,9 +9,10 @@ from functools import cache
 from typing import Any
 
 import mortice
-from mortice import ops
 
 __all__ = ["OpOverload", "OpOverloadPacket", "aten", "ops"]
+
+ops = mortice.ops
 
 
 class OpOverloadPacket:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from mortice.backends.plugins import devices_of, entries, resolve
@@ -95,11 +96,11 @@ def memory_allocated(device_index: Any = None) -> int:
 
 def get_device_module(device: Any = None) -> Any:
     """Return what has a device's type for its name, such as `mortice.cuda`; of the accelerator, or else of the CPU, unless given."""
-    import mortice
-
     if device is not None and not isinstance(device, (str, Device)):
         raise RuntimeError(f"Invalid value of device '{device}', expect torch.device, str, or None")
     kind = (current_accelerator() or Device("cpu")) if device is None else Device(device)
-    if (found := getattr(mortice, kind.type, None)) is None:
-        raise RuntimeError(f"Device '{kind.type}' does not have a corresponding module registered as 'torch.{kind.type}'.")
-    return found
+    try:
+        return import_module(f"mortice.{kind.type}")
+    except ModuleNotFoundError:
+        said = f"Device '{kind.type}' does not have a corresponding module registered as 'torch.{kind.type}'."
+        raise RuntimeError(said) from None

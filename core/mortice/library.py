@@ -12,10 +12,10 @@ from types import SimpleNamespace, UnionType
 from typing import Any
 
 import mortice
+from mortice import Tensor
 from mortice.autograd import Function
 from mortice.autograd.graph import increment_version
 from mortice.autograd.trees import leaves, rebuild
-from mortice.tensor import TensorBase
 
 __all__ = [
     "CustomOpDef", "Library", "custom_op", "define", "impl", "impl_abstract", "infer_schema", "register_autograd", "register_fake",
@@ -69,7 +69,7 @@ def _value(text: str) -> Any:
 def _basic(annotation: Any) -> str | None:
     """Return a schema's word for a type, or None."""
     words = {int: "SymInt", float: "float", bool: "bool", str: "str", mortice.dtype: "ScalarType", mortice.device: "Device"}
-    if isinstance(annotation, type) and issubclass(annotation, TensorBase):
+    if isinstance(annotation, type) and issubclass(annotation, Tensor):
         return "Tensor"
     if annotation == typing.Union[int, float, bool]:  # noqa: UP007, PyTorch's Number
         return "Scalar"
@@ -156,7 +156,7 @@ class _Layout:
 
 def _memory(x: Any) -> Any:
     """Return what is the same for tensors that share memory: their storage, once one of them has been made of another."""
-    return (x if x._storage is None else x._storage) if isinstance(x, TensorBase) else None
+    return (x if x._storage is None else x._storage) if isinstance(x, Tensor) else None
 
 
 class CustomOpDef:
@@ -201,7 +201,7 @@ class CustomOpDef:
         return tuple(values[:rest]), dict(zip(names, values[rest:]))
 
     def _compute(self, args: Any) -> Any:
-        device = next((a.device.type for a in leaves(args) if isinstance(a, TensorBase)), "cpu")
+        device = next((a.device.type for a in leaves(args) if isinstance(a, Tensor)), "cpu")
         found = None if device in self._off else self._kernels.get(device)
         if (found := found or self._kernels.get(None)) is None:
             served = ", ".join(sorted(filter(None, self._kernels))) or "none"
@@ -272,7 +272,7 @@ class CustomOpDef:
         if self._schema.mutated:
             for name, value in zip(self._schema.signature.parameters, values):
                 if name in self._schema.mutated:
-                    increment_version([a for a in leaves(value) if isinstance(a, TensorBase)])
+                    increment_version([a for a in leaves(value) if isinstance(a, Tensor)])
         return list(output) if layout.listed else output
 
     def register_autograd(self, backward: Callable[..., Any], /, *, setup_context: Any = None) -> None:

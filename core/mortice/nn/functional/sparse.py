@@ -8,7 +8,6 @@ from typing import Any
 
 import mortice
 from mortice import _nn
-from mortice.ops.nn_loss import check_rows
 
 
 def embedding(
@@ -29,7 +28,7 @@ def embedding(
 def _shorten(weight: Any, input: Any, max_norm: float, norm_type: float) -> None:
     """Scale down the rows that are looked up and longer than `max_norm`."""
     with mortice.no_grad():
-        at = mortice.unique(check_rows("embedding", input, weight.size(0)).reshape(-1))
+        at = mortice.unique(_nn.check_rows("embedding", input, weight.size(0)).reshape(-1))
         rows = weight[at]
         plain = rows.detach()
         length = mortice.norm(plain, norm_type, -1, keepdim=True)
