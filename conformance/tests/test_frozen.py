@@ -19,7 +19,10 @@ PLUGINS = [(site, file.read_text().splitlines()[1].split(" = ")[0]) for site in 
 
 # What came after a plugin was written and asks more than its version of the interface did: each must still fail.
 STRICTER = {
-    "frozen_api1": {  # a mutable backend's buffers are of one type: not asked for in the beginning
+    "frozen_api1": {
+        # Casts of imaginary numbers to bool were not looked at in the beginning.
+        "test_storage[cast_ends-complex64-frozen_api1]", "test_storage[cast_ends-complex128-frozen_api1]",
+        # Nor was it asked for that a mutable backend's buffers are of one type.
         "test_storage[made-frozen_api1]",
         "test_kernel[values_and_shapes-argmax-frozen_api1]", "test_kernel[operands-argmax-frozen_api1]",
         "test_kernel[values_and_shapes-concat-frozen_api1]", "test_kernel[operands-concat-frozen_api1]",

@@ -7,6 +7,7 @@ import io
 import pickle
 import subprocess
 import sys
+import warnings
 
 import pytest
 
@@ -124,7 +125,8 @@ def test_matplotlib_draws_tensors():
     right.imshow(mt.ones(4, 5, 3, dtype=mt.uint8))
     right.contour(mt.rand(4, 5))
     figure.savefig(io.BytesIO())
-    with pytest.raises(RuntimeError, match=r"Use tensor.detach\(\).numpy\(\)"):
+    with warnings.catch_warnings(), pytest.raises(RuntimeError, match=r"Use tensor.detach\(\).numpy\(\)"):
+        warnings.simplefilter("ignore")  # matplotlib first asks whether a number of it is finite
         left.plot(x.requires_grad_())
     pyplot.close(figure)
 

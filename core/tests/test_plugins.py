@@ -467,7 +467,7 @@ def test_a_type_of_device_that_no_plugin_claims_and_pytorch_does_not_know_is_ref
     sentence = "^device: Expected one of cpu, cuda, .*, privateuseone device type at start of device string: nowhere"
     with pytest.raises(DeviceError, match=sentence) as caught:
         mortice.device("nowhere:1")
-    assert str(caught.value).endswith("Install the plugin that offers 'nowhere'.")
+    assert str(caught.value).endswith("Use one of these, or install the plugin that offers 'nowhere'.")
     assert str(mortice.device("xla:1")) == "xla:1" and mortice.device("strict", 1).type == "strict"
 
 

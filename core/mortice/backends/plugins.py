@@ -546,8 +546,8 @@ def _unclaimed(device_type: str) -> DeviceError | None:
         return None
     names = ", ".join(dict.fromkeys((*TYPES, *_claimed(0))))  # without what is kept for testing
     return DeviceError(
-        f"device: Expected one of {names} device type at start of device string: {device_type}. "
-        f"{''.join(f'{e.name} is broken: {_because(e)}. ' for e in broken())}Install the plugin that offers {device_type!r}."
+        f"device: Expected one of {names} device type at start of device string: {device_type}; {_available()}. "
+        f"Use one of these, or install the plugin that offers {device_type!r}."
     )
 
 
