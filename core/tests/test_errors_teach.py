@@ -80,7 +80,8 @@ WRONG = {
     "a layer not made": (lambda: nn.Sequential(nn.Linear(1, 2), nn.ReLU), "is not a Module subclass", "Make one of it: ReLU()."),
     "a function as a layer": (lambda: nn.Sequential(mt.relu), "relu is not a Module subclass", "Call it in forward"),
     "a device that is not there": (
-        lambda: mt.ones(2, device="gpu"), "device type at start of device string: gpu; available: cpu", "install the plugin that offers 'gpu'."
+        lambda: mt.ones(2, device="gpu"),
+        "device type at start of device string: gpu; available: cpu", "install the plugin that offers 'gpu'.",
     ),
     "a view in an optimiser": (
         lambda: mt.optim.SGD([nn.Linear(3, 2).weight.view(-1)], lr=0.1),
