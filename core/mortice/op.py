@@ -152,7 +152,8 @@ def op(
         scatter: for a view, `scatter(k, x, part, **attributes)` returns x with what the view shows replaced by part.
         strides: for a view, `strides(shape, strides, **attributes)` returns the view's strides.
         fixed: inputs such as indices and conditions that keep their dtype and take no part in promotion.
-        number: the rule for Python numbers, by default that integer dtypes take those that they can hold.
+        number: the rule for Python numbers, by default that integer dtypes take those that they can hold. Where a call has been
+            seen with its dtypes, floats beside floating tensors are handed on unasked.
         operand: called as `operand(op, dtype)` with the dtypes of a number and of the tensor beside it, to refuse some.
         keeps_format: of how many dims one of the first two operands may be whose memory format such results have too.
     """

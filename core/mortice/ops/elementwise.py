@@ -543,7 +543,6 @@ fmin.vjp(
 
 @op(
     result=promote, shape=broadcast, kernel="clip", name="clamp", dtypes="buif",
-    number=lambda op, value, d, position: hold(op.name, value, d),
     grad_name_of=lambda node: f"ClampBackward{int(node.edges[1] is None is node.edges[2])}",
 )  # fmt: skip
 def _clamp(k: Any, x: Any, lo: Any, hi: Any, /) -> Any:
