@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include <atomic>
 #include <cstdlib>
@@ -28,6 +29,7 @@ namespace {
 constexpr size_t PAGE = size_t{2} << 20;      // a huge page, the grain of segments
 constexpr size_t SEGMENT = size_t{8} << 20;   // the least segment
 constexpr size_t SLACK = size_t{64} << 20;    // how far reserved memory may always exceed the peak
+constexpr double SLOW_FAULT = 1e-3;           // seconds: clearing a huge page takes a few tenths of one thousandth
 constexpr int FINE = 4;                       // 2^FINE classes for each power of two
 constexpr int CLASSES = (64 - 6) << FINE;
 
@@ -54,6 +56,8 @@ struct Allocator {
     uint32_t columns[64] = {};       // which classes of them
     Segment *segments = nullptr;     // the newest first
     MemoryStats stats = {};
+    int64_t small = 1;               // how many more segments get small pages: the first, so that a program starts at once
+    int64_t patience = 8;            // how many will after a slow fault, each time eight times as many
     bool keep;
     std::atomic<int64_t> fail_in{-1};
 
@@ -126,6 +130,12 @@ Block *find(Allocator &a, size_t size) {
 Block *first_of(Segment *s) { return reinterpret_cast<Block *>(reinterpret_cast<char *>(s) + ALIGNMENT); }
 Block *after(Block *b) { return b->last ? nullptr : reinterpret_cast<Block *>(reinterpret_cast<char *>(b) + b->size); }
 
+double own_time() {
+    timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
 Block *grow(Allocator &a, size_t size) {
     size_t bytes = (size + ALIGNMENT + PAGE - 1) / PAGE * PAGE;
     if (bytes < size) return nullptr;
@@ -137,10 +147,22 @@ Block *grow(Allocator &a, size_t size) {
     auto start = reinterpret_cast<uintptr_t>(at), aligned = (start + PAGE - 1) / PAGE * PAGE;
     if (aligned > start) munmap(at, aligned - start);
     if (size_t tail = start + PAGE - aligned) munmap(reinterpret_cast<void *>(aligned + bytes), tail);
-#ifdef MADV_HUGEPAGE
-    madvise(reinterpret_cast<void *>(aligned), bytes, MADV_HUGEPAGE);
-#endif
     auto *s = reinterpret_cast<Segment *>(aligned);
+#ifdef MADV_HUGEPAGE
+    // Huge pages spare faults. Where memory is in pieces the system moves pages about for each of them, for milliseconds
+    // and often in vain: the first fault shows it, and small pages serve then.
+    if (a.small) {
+        a.small--;
+    } else {
+        madvise(s, bytes, MADV_HUGEPAGE);
+        double before = own_time();
+        *static_cast<volatile size_t *>(&s->size) = bytes;
+        if (own_time() - before > SLOW_FAULT) {
+            madvise(s, bytes, MADV_NOHUGEPAGE);
+            a.small = a.patience *= 8;
+        }
+    }
+#endif
     s->size = bytes;
     s->previous = nullptr;
     s->next = a.segments;
