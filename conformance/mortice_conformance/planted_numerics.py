@@ -191,7 +191,7 @@ def _(k: Any, right: Any, x: Any) -> Any:
 
 
 @bug("var", "it is the mean square less the squared mean")
-def _(k: Any, right: Any, x: Any, *, axis: Any = None, correction: float = 1, keepdims: bool = False) -> Any:
+def _mean_square_less(k: Any, right: Any, x: Any, *, axis: Any = None, correction: float = 1, keepdims: bool = False) -> Any:
     out = right(x, axis=axis, correction=correction, keepdims=keepdims)
     if not _is(k, x, *_FLOATS) or size_of(k, x) == 0:
         return out
@@ -201,13 +201,10 @@ def _(k: Any, right: Any, x: Any, *, axis: Any = None, correction: float = 1, ke
 
 
 @bug("std", "it is made of the mean square less the squared mean")
-def _(k: Any, right: Any, x: Any, *, axis: Any = None, correction: float = 1, keepdims: bool = False) -> Any:
-    out = right(x, axis=axis, correction=correction, keepdims=keepdims)
+def _(k: Any, right: Any, x: Any, **attrs: Any) -> Any:
     if not _is(k, x, *_FLOATS) or size_of(k, x) == 0:
-        return out
-    n = size_of(k, x) // max(size_of(k, out), 1)
-    mean = lambda a: k.divide(k.sum(a, axis=axis, keepdims=keepdims), n)
-    return k.sqrt(k.multiply(k.subtract(mean(k.multiply(x, x)), k.square(mean(x))), n / max(n - correction, 1e-9)))
+        return right(x, **attrs)
+    return k.sqrt(_mean_square_less(k, right, x, **attrs))
 
 
 @bug("layer_norm", "the variance is the mean square less the squared mean")
