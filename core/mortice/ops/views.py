@@ -473,19 +473,16 @@ def broadcast_shapes(*shapes: Any) -> Size:
     for s in sizes:
         if any(n < 0 for n in s):
             raise RuntimeError(f"Trying to create tensor with negative dimension ({min(s)}): ({list(s)})")
-    try:
-        return broadcast("broadcast_shapes", *sizes) if sizes else Size()
-    except ShapeError as error:
-        common = [1] * max(map(len, sizes))
-        for i, s in enumerate(sizes):
-            for d in range(-1, -len(s) - 1, -1):
-                if s[d] != 1 and common[d] not in (1, s[d]):
-                    raise ShapeError(
-                        f"broadcast_shapes: Attempting to broadcast a dimension of length {s[d]} at {d}! Mismatching argument "
-                        f"at index {i} had {s}; but expected shape should be broadcastable to {common}."
-                    ) from None
-                common[d] = s[d] if s[d] != 1 else common[d]
-        raise error
+    common = [1] * max(map(len, sizes), default=0)
+    for i, s in enumerate(sizes):
+        for d in range(-1, -len(s) - 1, -1):
+            if s[d] != 1 and common[d] not in (1, s[d]):
+                raise ShapeError(
+                    f"broadcast_shapes: Attempting to broadcast a dimension of length {s[d]} at {d}! Mismatching argument "
+                    f"at index {i} had {s}; but expected shape should be broadcastable to {common}."
+                )
+            common[d] = s[d] if s[d] != 1 else common[d]
+    return Size(common)
 
 
 def many(name: str, tensors: Sequence[Any]) -> list[Any]:
