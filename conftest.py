@@ -18,7 +18,7 @@ mortice.manual_seed(0)  # a process begins at a seed of chance, and some tests d
 OFFERS = {
     "addresses": ("its buffers have no addresses", lambda backend: type(backend).address is not Backend.address),
     "cpu": ("its tensors are not on the device 'cpu'", lambda backend: backend.device_names()[0] == "cpu"),
-    "memory": ("it writes by way of new memory", lambda backend: backend.mutable),
+    "sharing": ("it copies the host's memory", lambda backend: not backend.copies_host),
     "strides": ("its buffers have no strides", lambda backend: type(backend).strides_of is not Backend.strides_of),
 }
 

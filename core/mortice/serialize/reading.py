@@ -64,8 +64,8 @@ class Storage:
 
     @property
     def device(self) -> Device:
-        """Where its tensors will be; the CPU unless moved."""
-        return Device("cpu") if self._device is None else self._device
+        """Where its tensors will be; unless moved, where the backend that serves has them."""
+        return resolve(backend=default_backend()) if self._device is None else self._device
 
     def __len__(self) -> int:
         return len(self._data)
@@ -115,7 +115,7 @@ class Storage:
         return as_strided(flat, shape, strides, offset).detach()
 
     def _made(self, data: Any, dtype: DType, shape: tuple[int, ...]) -> Any:
-        device = resolve(backend=default_backend()) if self._device is None else self._device
+        device = self.device
         try:
             check_dtype("load", dtype, device)
         except DTypeError as error:
