@@ -5,12 +5,31 @@ import signal
 import pytest
 
 import mortice
+from mortice.backends import Backend
 
 # Started in the background of a script a process ignores Ctrl-C, and so would those to which tests send one.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 mortice.manual_seed(0)  # a process begins at a seed of chance, and some tests draw when they are collected
+
+
+# What not every backend offers, and a test that asks for it says in its marker `needs`.
+OFFERS = {
+    "addresses": ("its buffers have no addresses", lambda backend: type(backend).address is not Backend.address),
+    "cpu": ("its tensors are not on the device 'cpu'", lambda backend: backend.device_names()[0] == "cpu"),
+    "sharing": ("it copies the host's memory", lambda backend: not backend.copies_host),
+    "strides": ("its buffers have no strides", lambda backend: type(backend).strides_of is not Backend.strides_of),
+}
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test that needs what the backend which serves here does not offer."""
+    for name in [name for mark in item.iter_markers("needs") for name in mark.args]:
+        reason, offers = OFFERS[name]
+        backend = mortice.get_default_device().backend
+        if not offers(backend):
+            pytest.skip(f"{backend.name}: {reason}")
 
 
 @pytest.fixture(autouse=True)

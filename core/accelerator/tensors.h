@@ -17,7 +17,7 @@ static PyTypeObject *class[CLASSES], *Tensor; /* Tensor is the public class, NUL
 
 static struct {
     Py_ssize_t data, device, dtype, shape, rg, node, storage, steps, viewed, note, leaf;
-    Py_ssize_t version, aliases, pruned, reshapes, last, pinned, root, first_use, table, backend, kind, itemsize, value;
+    Py_ssize_t version, aliases, pruned, reshapes, last, pinned, root, laid, first_use, table, backend, kind, itemsize, value;
     Py_ssize_t seq, edges, n_device, n_shape, n_dtype, extra, op, saved, out, attrs, shapes, versions, meta;
     Py_ssize_t no_grad_reason, node_class, plan_one, plan_both, plan_first, plan_second;
 } at;
@@ -28,6 +28,7 @@ static const struct { int of; const char *name; Py_ssize_t *offset; } slots[] = 
     {TENSOR, "_viewed", &at.viewed}, {TENSOR, "_note", &at.note}, {TENSOR, "_leaf", &at.leaf},
     {STORAGE, "version", &at.version}, {STORAGE, "aliases", &at.aliases}, {STORAGE, "pruned", &at.pruned},
     {STORAGE, "reshapes", &at.reshapes}, {ALIASES, "last", &at.last}, {ALIASES, "pinned", &at.pinned}, {ALIASES, "root", &at.root},
+    {ALIASES, "laid", &at.laid},
     {LEAF, "first_use", &at.first_use}, {DEVICE, "table", &at.table}, {DEVICE, "backend", &at.backend},
     {DTYPE, "kind", &at.kind}, {DTYPE, "itemsize", &at.itemsize}, {CONST, "_data", &at.value},
     {NODE, "seq", &at.seq}, {NODE, "edges", &at.edges}, {NODE, "device", &at.n_device}, {NODE, "shape", &at.n_shape},
@@ -251,6 +252,7 @@ static PyObject *storage_of(PyObject *x) { /* a new one, over all that x sees; N
         put(a, at.last, nobody);
         put(a, at.pinned, Py_False);
         put(a, at.root, Py_None);
+        put(a, at.laid, Py_None);
         put(s, at.version, zero);
         put(s, at.pruned, few);
         SLOT(s, at.aliases) = a;

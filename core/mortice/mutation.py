@@ -19,7 +19,7 @@ from mortice.node import TENSOR_KERNELS, record, unbroadcast
 from mortice.op import op
 from mortice.rules import floating, promote, same
 from mortice.shape import Size, broadcast, contiguous_strides
-from mortice.tensor import INFERENCE, TensorBase, make
+from mortice.tensor import INFERENCE, TensorBase, make, steps_since
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,13 +80,19 @@ def layout(t: Any) -> tuple[int, ...]:
     # Where there are no elements a backend may tell nothing, as NumPy does, whose strides are then 0.
     if found is not None or t._storage is None or t._steps is None:
         return contiguous_strides(t.shape)
-    shape: Any = Size(backend.shape_of(t._storage.root))
-    strides = contiguous_strides(shape)
-    for step, attrs in t.view_steps:
+    # Of a chain of views each is mostly asked after the one before it, whose answer is still there.
+    aliases = t._storage.aliases
+    known, shape, strides = aliases.laid or (None, None, None)
+    start, steps = steps_since(known, t._steps)
+    if start is None:
+        shape = Size(backend.shape_of(aliases.root))
+        strides = contiguous_strides(shape)
+    for step, attrs in steps:
         below = step.shape(step.name, shape, **attrs)
         strides = step.strides(shape, strides, **attrs) if step.strides else contiguous_strides(below)
         shape = below
-    return strides
+    aliases.laid = t._steps, shape, strides
+    return strides  # type: ignore[no-any-return]
 
 
 def writes_leaf(what: str = "a leaf") -> RuntimeError:

@@ -32,12 +32,13 @@ class Aliases(list):  # type: ignore[type-arg]
     Most views live alone and shortly: `last` takes one after the other without the list growing.
     """
 
-    __slots__ = ("last", "pinned", "root")
+    __slots__ = ("last", "pinned", "root", "laid")
 
     def __init__(self) -> None:
         self.last: Callable[[], Any] = _nobody
         self.pinned = False
         self.root: Any = None
+        self.laid: Any = None  # steps, sizes and strides of the view last asked for its own, where buffers have none
 
 
 class Storage:
@@ -397,14 +398,7 @@ class TensorBase:
     @property
     def view_steps(self) -> tuple[tuple[Any, dict[str, Any]], ...]:
         """The view steps from the storage's root to this tensor, each an op and its attributes."""
-        found: list[Any] = []
-        at = None if self._storage is None else self._steps
-        while at is not None:
-            at, op, attrs = at
-            if type(attrs) is not dict:
-                attrs = dict(zip(op.attrs, (attrs,) if type(attrs) is Size else attrs))
-            found.append((op, attrs))
-        return tuple(reversed(found))
+        return steps_since(None, None if self._storage is None else self._steps)[1]
 
     def _share(self, storage: Storage | None = None) -> Any:
         """Return a new leaf over the same memory."""
@@ -458,6 +452,17 @@ class TensorBase:
     def dim(self) -> int:
         """Return the number of dimensions."""
         return len(self.shape)
+
+
+def steps_since(known: Any, at: Any) -> tuple[Any, tuple[tuple[Any, dict[str, Any]], ...]]:
+    """Return where the walk back from steps `at` ends, `known` steps on the way or None, and the steps from there."""
+    found: list[Any] = []
+    while at is not None and at is not known:
+        at, op, attrs = at
+        if type(attrs) is not dict:
+            attrs = dict(zip(op.attrs, (attrs,) if type(attrs) is Size else attrs))
+        found.append((op, attrs))
+    return at, tuple(reversed(found))
 
 
 def make(data: Any, device: Device, dtype: DType, shape: Size) -> Any:

@@ -26,6 +26,7 @@ def _off_afterwards() -> Iterator[None]:
 # ---- what is cast ----
 
 
+@pytest.mark.needs("cpu")
 def test_products_compute_in_the_lower_dtype_whatever_comes_in() -> None:
     x, w = mt.randn(3, 4), mt.randn(4, 4)
     half = x.bfloat16()
@@ -40,6 +41,7 @@ def test_products_compute_in_the_lower_dtype_whatever_comes_in() -> None:
     assert (x @ w).dtype is F32
 
 
+@pytest.mark.needs("cpu")
 def test_the_values_are_those_of_the_cast_operands() -> None:
     x, w = mt.randn(3, 4), mt.randn(4, 5)
     for dtype in (BF, F16):
@@ -48,6 +50,7 @@ def test_the_values_are_those_of_the_cast_operands() -> None:
         assert made.dtype is dtype and made.tolist() == (x.to(dtype) @ w.to(dtype)).tolist()
 
 
+@pytest.mark.needs("cpu")
 def test_sensitive_functions_compute_in_float32_on_the_cpu() -> None:
     x, y = mt.rand(2, 3).bfloat16(), mt.rand(2, 3).bfloat16()
     with autocast("cpu"):
@@ -65,6 +68,7 @@ def test_sensitive_functions_compute_in_float32_on_the_cpu() -> None:
         assert mt.dot(x[0].float(), y[0].float()).dtype is F32 and mt.mv(x.float(), y[0].float()).dtype is F32
 
 
+@pytest.mark.needs("cpu")
 def test_accelerators_have_a_list_of_their_own() -> None:
     from mortice.backends import plugins
 
@@ -102,6 +106,7 @@ def test_results_written_into_a_given_tensor_are_not_cast() -> None:
 # ---- modes ----
 
 
+@pytest.mark.needs("cpu")
 def test_blocks_nest_and_end_when_they_raise() -> None:
     x = mt.randn(2, 2)
     with autocast("cpu"):
@@ -115,6 +120,7 @@ def test_blocks_nest_and_end_when_they_raise() -> None:
     assert (x @ x).dtype is F32
 
 
+@pytest.mark.needs("cpu")
 def test_it_decorates_functions_and_belongs_to_a_thread() -> None:
     x, seen = mt.randn(2, 2), []
 
@@ -130,6 +136,7 @@ def test_it_decorates_functions_and_belongs_to_a_thread() -> None:
     assert seen == [F32]
 
 
+@pytest.mark.needs("cpu")
 def test_the_switches_one_by_one() -> None:
     x = mt.randn(2, 2)
     mt.set_autocast_enabled("cpu", True)
@@ -176,6 +183,7 @@ def test_gradients_come_back_in_the_dtype_of_each_tensor() -> None:
         mt.autograd.grad(g.sum(), x)
 
 
+@pytest.mark.needs("cpu")
 def test_a_parameter_is_cast_once_while_it_stays_the_same() -> None:
     w, x = mt.randn(4, 4).requires_grad_(), mt.randn(2, 4)
     with autocast("cpu"):
@@ -196,6 +204,7 @@ def test_a_parameter_is_cast_once_while_it_stays_the_same() -> None:
         assert (x @ w).grad_fn.next_functions[1][0] is not (x @ w).grad_fn.next_functions[1][0]
 
 
+@pytest.mark.needs("cpu")
 def test_custom_functions_choose_how_they_take_part() -> None:
     class Product(mt.autograd.Function):
         @staticmethod
@@ -393,6 +402,7 @@ def test_result_dtypes_are_as_in_pytorch(name: str) -> None:
                     assert _dtypes(mine.function(op)(*a[0], **a[1]), mt) == wanted, (op.name, kind)
 
 
+@pytest.mark.needs("cpu")
 @pytest.mark.parametrize("reentrant", [False, True])
 def test_a_checkpoint_computes_again_as_it_did_at_first(reentrant: bool) -> None:
     w, x = mt.randn(3, 3, requires_grad=True), mt.randn(3, 3, requires_grad=True)

@@ -21,8 +21,8 @@ def x(request):
 
 
 def same(found, wanted):
-    return mt.equal(found.isnan().cpu(), mt.tensor(wanted).isnan()) and mt.allclose(
-        found.nan_to_num().cpu(), mt.tensor(wanted, dtype=found.dtype).nan_to_num()
+    return mt.equal(found.isnan().cpu(), mt.tensor(wanted, device="cpu").isnan()) and mt.allclose(
+        found.nan_to_num().cpu(), mt.tensor(wanted, dtype=found.dtype, device="cpu").nan_to_num()
     )
 
 

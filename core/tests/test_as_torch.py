@@ -73,6 +73,7 @@ print(str(Twice.apply(x.requires_grad_()).grad_fn).split(" at ")[0])
 """
 
 
+@pytest.mark.needs("cpu")
 def test_sizes_and_dtypes_are_shown_as_pytorchs(scripts: Path) -> None:
     (scripts / "shown.py").write_text(SHOWN)
     done = python("-m", "mortice", "run", "shown.py", where=scripts)

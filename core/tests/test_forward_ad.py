@@ -118,6 +118,7 @@ def test_writes_in_place_carry_tangents() -> None:
     assert same(z, x * 3)
 
 
+@pytest.mark.needs("strides")
 def test_a_memory_format_keeps_tangents() -> None:
     x, t = draw(2, 3, 2, 2), draw(2, 3, 2, 2)
     for f in (

@@ -378,7 +378,7 @@ def test_printing_and_device() -> None:
     text, device, shape = shown[0]
     assert text.startswith("BatchedTensor(lvl=1, bdim=0, value=\n    tensor([[0., 0., 0.],") and shape == (2, 3)
     assert device is mt.zeros(1).device
-    assert repr(mt.zeros(2)) == "tensor([0., 0.])"
+    assert repr(mt.zeros(2)).startswith("tensor([0., 0.]")
 
 
 # ---- elsewhere, and memory ----

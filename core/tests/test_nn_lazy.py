@@ -51,7 +51,7 @@ def test_an_uninitialised_parameter_keeps_its_dtype_through_conversion_copy_and_
 
 @pytest.mark.parametrize("make", [nn.LazyLinear, lambda out: nn.LazyConv2d(out, 1), lambda out: nn.LazyBatchNorm2d()])
 def test_a_lazy_layer_is_moved_before_its_first_call(make):
-    layer = make(2).to("cpu", mt.float64)
+    layer = make(2).to(mt.get_default_device(), mt.float64)
     assert layer(mt.ones(2, 3, 4, 5, dtype=mt.float64)).dtype is mt.float64
 
 

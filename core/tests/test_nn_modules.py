@@ -336,4 +336,4 @@ def test_an_op_that_is_an_attribute_of_a_module_is_called_without_the_module():
 
 
 def test_a_buffer_is_printed_as_the_tensor_that_it_is():
-    assert repr(nn.Buffer(mt.ones(2))) == "tensor([1., 1.])"
+    assert repr(nn.Buffer(mt.ones(2))) == repr(mt.ones(2))

@@ -49,9 +49,9 @@ def states(hx):
 
 
 def close(ours, theirs, tolerance=1e-10):
-    theirs = theirs if isinstance(theirs, np.ndarray) else theirs.detach().numpy()
+    theirs = theirs if isinstance(theirs, np.ndarray) else theirs.detach().cpu().numpy()
     assert tuple(ours.shape) == tuple(theirs.shape)
-    np.testing.assert_allclose(ours.detach().numpy(), theirs, rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(ours.detach().cpu().numpy(), theirs, rtol=tolerance, atol=tolerance)
 
 
 # ---- known values ----
@@ -95,14 +95,14 @@ def test_gates_are_read_in_their_order(rng):
     x, h, c = (rng.normal(size=(2, 3)) for _ in range(3))
     tensors = [mt.tensor(a) for a in (x, h, c)]
     cell = nn.LSTMCell(3, 3).double()
-    w_ih, w_hh, b_ih, b_hh = (p.detach().numpy() for p in cell.parameters())
+    w_ih, w_hh, b_ih, b_hh = (p.detach().cpu().numpy() for p in cell.parameters())
     i, f, g, o = np.split(x @ w_ih.T + b_ih + h @ w_hh.T + b_hh, 4, 1)
     wanted = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
     new_h, new_c = cell(tensors[0], tuple(tensors[1:]))
     close(new_c, wanted)
     close(new_h, sigmoid(o) * np.tanh(wanted))
     cell = nn.GRUCell(3, 3).double()
-    w_ih, w_hh, b_ih, b_hh = (p.detach().numpy() for p in cell.parameters())
+    w_ih, w_hh, b_ih, b_hh = (p.detach().cpu().numpy() for p in cell.parameters())
     (r, z, n), (hr, hz, hn) = np.split(x @ w_ih.T + b_ih, 3, 1), np.split(h @ w_hh.T + b_hh, 3, 1)
     z = sigmoid(z + hz)
     close(cell(*tensors[:2]), (1 - z) * np.tanh(n + sigmoid(r + hr) * hn) + z * h)
@@ -453,7 +453,7 @@ def test_ctc_is_the_sum_over_all_paths(labels, blank, rng):
     logp = mt.log_softmax(draw(rng, 4, 3), 1)
     target = mt.tensor(list(labels), dtype=mt.int64)
     loss = F.ctc_loss(logp, target, mt.tensor(4), mt.tensor(len(labels)), blank, "none")
-    assert loss.shape == () and loss.item() == pytest.approx(paths_loss(logp.detach().numpy(), labels, blank))
+    assert loss.shape == () and loss.item() == pytest.approx(paths_loss(logp.detach().cpu().numpy(), labels, blank))
 
 
 def test_ctc_of_one_step_is_that_label(rng):

@@ -3,6 +3,7 @@
 The files are made and read in a process of its own, whose memory is limited and which watches for what must not happen.
 """
 
+import contextlib
 import io
 import os
 import pickle
@@ -248,9 +249,13 @@ def main(kind, folder):
     import mortice.methods.typed  # these are imported now, so that loading imports nothing
     import mortice.nn
     import mortice.serialize.objects
+    from mortice.backends import plugins
     from mortice.serialization import UnpicklingError
     from mortice.utils import safetensors
 
+    for name in plugins.list_backends():  # nor a backend: a file may name the device of any
+        with contextlib.suppress(mt.errors.BackendNotFound):
+            plugins.load(name)
     for coding in ("cp437", "raw_unicode_escape", "unicode_escape", "latin1", "ascii"):  # the library's own imports
         "x".encode(coding).decode(coding)
     os.chdir(folder)

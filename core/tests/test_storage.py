@@ -56,6 +56,7 @@ def test_elements_and_bytes_can_be_written(device):
         x.storage().copy_(mt.ones(2, device=device).storage())
 
 
+@pytest.mark.needs("addresses", "cpu")
 def test_storages_have_addresses_copies_and_pickles():
     x = mt.arange(4.0)
     assert x[1:].untyped_storage().data_ptr() == x.data_ptr() == x[1:].data_ptr() - 4 and mt.ones(0).data_ptr() == 0
@@ -120,6 +121,7 @@ def test_as_strided_reaches_around_a_detached_view(device):
 # ---- memory that processes share, files ----
 
 
+@pytest.mark.needs("sharing")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork processes")
 def test_a_forked_process_writes_shared_memory():
     x = mt.zeros(4)
@@ -134,15 +136,18 @@ def test_a_forked_process_writes_shared_memory():
     assert part.tolist() == [1, 1, 1] and x.share_memory_() is x
 
 
+@pytest.mark.needs("sharing")
 def test_modules_share_their_parameters():
     layer = mt.nn.Linear(2, 2).share_memory()
     assert layer.weight.is_shared() and isinstance(layer.weight, mt.nn.Parameter) and layer(mt.ones(1, 2)).shape == (1, 2)
 
 
 @pytest.mark.skipif(not STRICT, reason="the conformance kit is not installed")
-def test_a_backend_of_copies_shares_nothing_with_processes():
+def test_a_backend_of_copies_shares_nothing_with_processes_or_files(tmp_path):
     with pytest.raises(RuntimeError, match="backend 'strict' cannot use memory that processes share"):
         mt.ones(1, device="strict:0").share_memory_()
+    with pytest.raises(RuntimeError, match="from_file: backend 'strict' would copy the file. Pass shared=False, or device='cpu'."):
+        mt.from_file(tmp_path / "x", shared=True, size=1, device="strict:0")
 
 
 def test_no_memory_is_pinned():
@@ -151,6 +156,7 @@ def test_no_memory_is_pinned():
         mt.ones(1).pin_memory()
 
 
+@pytest.mark.needs("sharing")
 def test_a_file_can_be_a_tensor(tmp_path):
     path = tmp_path / "numbers"
     x = mt.from_file(path, shared=True, size=3, dtype=mt.float32)
@@ -200,6 +206,7 @@ KEEPING = {
 }  # fmt: skip
 
 
+@pytest.mark.needs("strides")
 @pytest.mark.parametrize("name", KEEPING)
 def test_results_have_their_channels_last_where_the_operand_has(name):
     given = mt.randn(2, 8, 8, 6, dtype=mt.float64)
@@ -213,6 +220,7 @@ def test_results_have_their_channels_last_where_the_operand_has(name):
         mt.testing.assert_close(y.grad, x.grad)
 
 
+@pytest.mark.needs("strides")
 def test_filters_with_channels_last_give_results_that_have_them_last():
     x, w = mt.randn(2, 8, 8, 6), mt.randn(4, 8, 3, 3)
     found = F.conv2d(x, w.to(memory_format=mt.channels_last))
@@ -221,6 +229,7 @@ def test_filters_with_channels_last_give_results_that_have_them_last():
     assert turned.is_contiguous(memory_format=mt.channels_last)
 
 
+@pytest.mark.needs("strides")
 def test_results_of_what_has_gaps_or_repeats_lie_in_the_order_of_its_dims():
     gaps = mt.arange(24.0).reshape(8, 3)[::2].t()
     deep = mt.arange(48.0).reshape(2, 6, 4)[:, ::2].permute(2, 0, 1)
@@ -236,6 +245,7 @@ def test_what_is_joined_with_row_major_memory_is_row_major():
     assert mt.cat([x, x.to(memory_format=mt.channels_last)]).is_contiguous()
 
 
+@pytest.mark.needs("strides")
 def test_results_of_three_dims_of_space_have_their_channels_last_too():
     x = mt.randn(2, 3, 4, 4, 4).to(memory_format=mt.channels_last_3d)
     for found in (F.max_pool3d(x, 2), F.interpolate(x, scale_factor=2), F.batch_norm(x, None, None, training=True), mt.cat([x, x])):
@@ -260,6 +270,7 @@ def test_channels_last_is_an_order_of_strides(device, shape, name, strides):
         x[0].contiguous(memory_format=wanted)
 
 
+@pytest.mark.needs("strides")
 def test_parts_of_images_with_channels_last_give_results_that_have_them_last():
     image = mt.arange(2.0 * 3 * 8 * 6).reshape(2, 3, 8, 6).to(memory_format=mt.channels_last)
     for part in (image[:, :, ::2, ::2], image[:, :, 1:-1, 1:-1]):
@@ -281,6 +292,7 @@ def test_modules_take_a_memory_format():
 # ---- old constructors, conversions ----
 
 
+@pytest.mark.needs("addresses", "cpu")
 def test_old_constructors():
     assert mt.Tensor().shape == (0,) and mt.Tensor(2, 3).shape == (2, 3) and mt.Tensor(mt.Size([2])).shape == (2,)
     assert mt.Tensor([2, 3]).dtype is mt.float32 and mt.LongTensor([1.5]).tolist() == [1] and mt.FloatTensor(2).shape == (2,)
@@ -295,6 +307,7 @@ def test_old_constructors():
             wrong()
 
 
+@pytest.mark.needs("cpu")
 def test_to_takes_its_arguments_in_every_form():
     x = mt.ones(1)
     same = (x.to("cpu"), x.to(mt.float32), x.to(x), x.to(), x.to("cpu", mt.float32), x.to(None, None), x.cpu(), x.float(),
@@ -399,6 +412,7 @@ def test_a_typed_storage_is_made_of_numbers():
     assert mt.TypedStorage((1.5, 2), dtype=mt.int64).tolist() == [1, 2] and mt.TypedStorage(2, dtype=mt.float64).size() == 2
 
 
+@pytest.mark.needs("cpu")
 def test_classes_of_storages_make_typed_ones(tmp_path):
     made = mt.FloatStorage([1, 2])
     assert isinstance(made, mt.FloatStorage) and isinstance(made, mt.TypedStorage) and not isinstance(made, mt.DoubleStorage)
@@ -428,6 +442,7 @@ def test_bytes_are_seen_in_the_tensor_s_dtype():
         mt.empty(0, dtype=mt.int32).set_(x.storage())
 
 
+@pytest.mark.needs("sharing")
 @pytest.mark.parametrize("kind", ["storage", "_typed_storage", "untyped_storage"])
 def test_a_collate_function_writes_a_batch_into_shared_memory(kind):
     items = [mt.full((2, 3), float(i)) for i in range(4)]

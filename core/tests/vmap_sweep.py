@@ -76,14 +76,14 @@ def check_vmap(sample: Sample, case: Case, dtype: Any) -> str | None:
         except Exception as error:  # noqa: BLE001
             return f"{case} mapped {mapped}: {type(error).__name__}: {str(error)[:150]}"
         for n, g in enumerate(got):
-            expected = [w[n].numpy() for w in want]
+            expected = [w[n].cpu().numpy() for w in want]
             if len({e.shape for e in expected}) > 1 or tuple(g.shape)[1:] != expected[0].shape:
                 return f"{case} mapped {mapped}: output {n} has shape {tuple(g.shape)}, not {expected[0].shape}"
             e = np.stack(expected)
             if g.dtype is not want[0][n].dtype:
                 return f"{case} mapped {mapped}: output {n} is {g.dtype}, not {want[0][n].dtype}"
-            if not np.allclose(g.numpy(), e, rtol=1e-8, atol=1e-9, equal_nan=True):
-                return f"{case} mapped {mapped}: output {n} differs by {np.nanmax(np.abs(g.numpy() - e))}"
+            if not np.allclose(g.cpu().numpy(), e, rtol=1e-8, atol=1e-9, equal_nan=True):
+                return f"{case} mapped {mapped}: output {n} differs by {np.nanmax(np.abs(g.cpu().numpy() - e))}"
     return None
 
 
@@ -113,21 +113,21 @@ def check_jvp(sample: Sample, case: Case, dtype: Any) -> str | None:
     leaves = [tensor(operands[i]).requires_grad_() for i in at]
     outs = f(*leaves)
     live = [o for o in outs if o.requires_grad]
-    us = [tensor(direction(o.detach().numpy())) for o in outs]
+    us = [tensor(direction(o.detach().cpu().numpy())) for o in outs]
     if not live:
         return None
     grads = mt.autograd.grad(live, leaves, [u for o, u in zip(outs, us) if o.requires_grad], allow_unused=True)
-    want = sum(float(np.sum(np.real(np.conj(g.numpy()) * t))) for g, t in zip(grads, ts) if g is not None)
+    want = sum(float(np.sum(np.real(np.conj(g.cpu().numpy()) * t))) for g, t in zip(grads, ts) if g is not None)
     primals = tuple([tensor(operands[i]) for i in at])
     value, pushed = jvp(f, primals, tuple([tensor(t) for t in ts]))
     for v, o, p in zip(value, outs, pushed):
-        if not np.allclose(v.numpy(), o.detach().numpy(), equal_nan=True):
+        if not np.allclose(v.cpu().numpy(), o.detach().cpu().numpy(), equal_nan=True):
             return f"{case}: the value differs"
         if p.shape != o.shape or p.dtype is not o.dtype:
             return f"{case}: the tangent is {p.dtype} {list(p.shape)}, not {o.dtype} {list(o.shape)}"
-    if any(np.isnan(v.numpy()).any() for v in value):  # of no elements: there is nothing to differentiate
+    if any(np.isnan(v.cpu().numpy()).any() for v in value):  # of no elements: there is nothing to differentiate
         return None
-    got = sum(float(np.sum(np.real(np.conj(u.numpy()) * p.numpy()))) for u, p, o in zip(us, pushed, outs) if o.requires_grad)
+    got = sum(float(np.sum(np.real(np.conj(u.cpu().numpy()) * p.cpu().numpy()))) for u, p, o in zip(us, pushed, outs) if o.requires_grad)
     if not np.isclose(got, want, rtol=1e-6, atol=1e-7, equal_nan=True):
         return f"{case}: <u, Jt> is {got}, <vjp(u), t> is {want}"
     return None
@@ -166,8 +166,8 @@ def check_gradients(sample: Sample, case: Case, dtype: Any) -> str | None:
     leaves = [stacked[i] for i in at]
     outside = mt.autograd.grad(whole, leaves, materialize_grads=True) if whole.requires_grad else inside
     for n in range(len(at)):
-        expected = np.stack([w[n].numpy() for w in want])
-        for how, got in (("inside", inside[n].numpy()), ("outside", outside[n].numpy())):
+        expected = np.stack([w[n].cpu().numpy() for w in want])
+        for how, got in (("inside", inside[n].cpu().numpy()), ("outside", outside[n].cpu().numpy())):
             if got.shape != expected.shape or not np.allclose(got, expected, rtol=1e-7, atol=1e-8, equal_nan=True):
                 return f"{case}: the gradient {how} vmap of operand {at[n]} differs"
     return None

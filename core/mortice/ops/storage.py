@@ -380,6 +380,8 @@ def from_file(
     where = resolve(device)
     kind = check_dtype("from_file", dtype or get_default_dtype(), where)
     length = size * kind.itemsize
+    if shared and where.backend.copies_host:
+        raise RuntimeError(f"from_file: backend '{where.backend.name}' would copy the file. Pass shared=False, or device='cpu'.")
     with open(filename, "a+b" if shared else "rb") as file:
         have = file.seek(0, os.SEEK_END)
         if have < length and not shared:

@@ -58,23 +58,23 @@ class Storage:
     """Memory read from a file, and the device to which it goes: what a `map_location` function is given."""
 
     def __init__(self, data: Any, device: Device | None = None) -> None:
-        self._data = data
+        self._data, self._size = data, len(data)
         self._device = device
         self._first: dict[DType, Any] = {}  # the first tensor of each dtype, which holds the whole of the memory
 
     @property
     def device(self) -> Device:
-        """Where its tensors will be; the CPU unless moved."""
-        return Device("cpu") if self._device is None else self._device
+        """Where its tensors will be; unless moved, where the backend that serves has them."""
+        return resolve(backend=default_backend()) if self._device is None else self._device
 
     def __len__(self) -> int:
-        return len(self._data)
+        return self._size
 
     nbytes = size = __len__
 
     def to(self, device: Any, non_blocking: bool = False) -> Storage:
         """Send its tensors to a device."""
-        return Storage(self._data, resolve(device))
+        return Storage(self._bytes(), resolve(device))
 
     def cpu(self) -> Storage:
         """Send its tensors to the CPU."""
@@ -91,7 +91,7 @@ class Storage:
             raise UnpicklingError(
                 f"load: a tensor has impossible sizes {shape}, strides {strides} or offset {offset!r}."
             )
-        have, count = len(self._data) // dtype.itemsize, prod(shape)
+        have, count = self._size // dtype.itemsize, prod(shape)
         reach = offset + (sum((n - 1) * s for n, s in zip(shape, strides)) + 1 if count else 0)
         if reach > have:
             raise UnpicklingError(
@@ -104,7 +104,10 @@ class Storage:
         whole = self._first.get(dtype)
         if whole is None:
             exact = in_row and count == have
-            whole = self._first[dtype] = self._made(self._data, dtype, shape if exact else (have,))
+            whole = self._first[dtype] = self._made(self._bytes(), dtype, shape if exact else (have,))
+            backend = whole._device.backend
+            if have * dtype.itemsize == self._size and backend.copies_host and backend.has_values:
+                self._data = None  # it is on the device now: not both for as long as the rest of the file takes
             if exact:
                 return whole
         flat = whole.detach().view(have)
@@ -114,8 +117,11 @@ class Storage:
             raise UnpicklingError(f"load: {self.device} cannot show {have} elements as {count}; load it elsewhere.")
         return as_strided(flat, shape, strides, offset).detach()
 
+    def _bytes(self) -> Any:
+        return next(iter(self._first.values()))._host().tobytes() if self._data is None else self._data
+
     def _made(self, data: Any, dtype: DType, shape: tuple[int, ...]) -> Any:
-        device = resolve(backend=default_backend()) if self._device is None else self._device
+        device = self.device
         try:
             check_dtype("load", dtype, device)
         except DTypeError as error:

@@ -114,10 +114,16 @@ def _place_in_root(t: Any) -> tuple[int, tuple[int, ...]] | None:
     )
 
 
-def _span(t: Any) -> tuple[int, int]:
-    """Return the addresses from a tensor's lowest element to the end of its highest."""
-    ends = [(n - 1) * s * t.dtype.itemsize for n, s in zip(t.shape, layout(t))]
-    start = _start(t)
+def _span(t: Any) -> Any:
+    """Return the addresses from a tensor's lowest element to the end of its highest; from where its memory begins without."""
+    if _has_addresses(t._device.backend):
+        start, strides = _start(t), layout(t)
+    else:
+        place = _place_in_root(t) if t._device.backend.rooted else None
+        if place is None:
+            return None
+        start, strides = place[0] * t.dtype.itemsize, place[1]
+    ends = [(n - 1) * s * t.dtype.itemsize for n, s in zip(t.shape, strides)]
     return start + sum(e for e in ends if e < 0), start + sum(e for e in ends if e > 0) + t.dtype.itemsize
 
 
@@ -142,10 +148,10 @@ def joint_memories(tensors: Mapping[str, Any]) -> Iterator[list[str]]:
         if t._storage is not None and prod(t.shape):
             groups.setdefault(id(t._storage.aliases), []).append(name)
     for names in groups.values():
-        if not _has_addresses(tensors[names[0]]._device.backend):  # that they share is all one knows
-            places = [(0, 1, name) for name in names]
-        else:
-            places = sorted((*_span(tensors[name]), name) for name in names)
+        spans = [_span(tensors[name]) for name in names]
+        if None in spans:  # that they share is all one knows
+            spans = [(0, 1)] * len(names)
+        places = sorted((*span, name) for span, name in zip(spans, names))
         for (_, end, name), (start, _, other) in zip(places, places[1:]):
             if start < end:
                 yield [name, other]

@@ -94,6 +94,7 @@ def test_VW17_negative_steps_are_views():
     assert x.tolist() == [0, 1, 2, 3, 9] and x[3:0:-1].tolist() == [3, 2, 1]
 
 
+@pytest.mark.needs("cpu")
 @strict
 def test_TD12_TD15_weights_of_a_loss_lie_with_its_logits():
     logits, target = mt.ones(2, 3), mt.tensor([0, 1])
@@ -103,6 +104,7 @@ def test_TD12_TD15_weights_of_a_loss_lie_with_its_logits():
     assert str(there(logits.to("strict:1"), target.to("strict:1")).device) == "strict:1"
 
 
+@pytest.mark.needs("cpu")
 @strict
 @pytest.mark.seed("TD05", "TD08", "TD10", "NN22")
 def test_TD09_TD16_one_device_for_a_program():
@@ -136,6 +138,7 @@ def test_NP01_another_device_is_copied_from_by_hand():
     assert mt.ones(2, device="strict:1").cpu().numpy().tolist() == [1, 1] == mt.ones(2, device="strict:1").tolist()
 
 
+@pytest.mark.needs("cpu")
 @strict
 def test_SL05_a_state_of_another_device_is_loaded(tmp_path):
     saved = nn.Linear(2, 1).to("strict:1", mt.float64)
