@@ -34,8 +34,9 @@ def explain(fn: Any, error: AttributeError, values: tuple[Any, ...], names: tupl
         return None
     n = len(values) - len(names)
     for name, value in signature(fn).bind(*values[:n], **dict(zip(names, values[n:]))).arguments.items():
-        several = isinstance(value, (list, tuple, str)) and any([v is error.obj for v in value])
-        if several or value is error.obj:
+        itself = value is error.obj  # as is the only letter of a short text
+        several = not itself and isinstance(value, (list, tuple, str)) and any([v is error.obj for v in value])
+        if several or itself:
             if wanted == "a Tensor" and not several:
                 return call.no_tensor(fn.__name__, name, value)
             what = f"each of `{name}`" if several else f"`{name}`"

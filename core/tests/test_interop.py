@@ -86,7 +86,7 @@ def test_writes_in_place_reach_the_array_also_where_the_tensor_could_have_moved(
 @pytest.mark.parametrize("name", NAMES)
 def test_arrays_have_numpys_own_types(name):
     t = mt.ones(2, 3, dtype=getattr(mt, name))
-    for made in (t.numpy(), t.t().numpy(), t[0, 0].numpy(), np.asarray(t), t.numpy()[::2].copy()):
+    for made in (t.numpy(), t.t().numpy(), t[0, 0].numpy(), np.asarray(t), np.asarray(t.__buffer__(0)), t.numpy()[::2].copy()):
         assert made.dtype.type is np.dtype(name).type and made.dtype.char == np.dtype(name).char
     if name != "bool":
         t.t().numpy()[2, 1] = 7

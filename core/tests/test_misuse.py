@@ -34,6 +34,7 @@ pytestmark = pytest.mark.skipif(
         (lambda: mt.nn.Linear(3, 2)([1.0]), "linear: argument 'input' must be Tensor, not list. Use mortice.tensor(...) first."),
         (lambda: mt.nn.Conv1d(3, 2, 1)([1.0]), "conv1d: argument 'input' must be Tensor, not list. Use mortice.tensor(...) first."),
         (lambda: mt.abs_("a"), "abs_: argument 'input' must be Tensor, not str."),
+        (lambda: mt.abs_(chr(97)), "abs_: argument 'input' must be Tensor, not str."),  # which is all that it consists of
         (lambda: F.pad(mt.ones(3), (1, "a")), "pad: expected each of `pad` to be an integer; got str."),
     ],
 )

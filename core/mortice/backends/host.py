@@ -12,9 +12,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+_LONG = struct.calcsize("l") == 8  # of two codes for 8 bytes the one of NumPy's int64, which is another type than its longlong
 _CODES = {
-    "bool": "?", "uint8": "B", "uint16": "H", "uint32": "I", "uint64": "Q", "int8": "b", "int16": "h", "int32": "i",
-    "int64": "q", "float16": "e", "float32": "f", "float64": "d", "complex64": "Zf", "complex128": "Zd",
+    "bool": "?", "uint8": "B", "uint16": "H", "uint32": "I", "uint64": "L" if _LONG else "Q", "int8": "b", "int16": "h",
+    "int32": "i", "int64": "l" if _LONG else "q", "float16": "e", "float32": "f", "float64": "d", "complex64": "Zf", "complex128": "Zd",
 }  # fmt: skip
 _NAMES = {code: name for name, code in _CODES.items()}
 _LISTED = frozenset("?BHIQbhiqlLfd")  # the formats of which a memoryview makes lists by itself
@@ -44,7 +45,7 @@ class HostBuffer:
         if not self.raw:
             return self.view
         code = _CODES.get(self.dtype.name, "")
-        if code not in tuple("?BHIQbhiqfd") or not prod(self.shape):  # a memoryview cannot be cast to other codes
+        if code not in _LISTED or not prod(self.shape):  # a memoryview cannot be cast to other codes
             return None
         return self.view.cast("B").cast(code, list(self.shape))  # type: ignore[call-overload, no-any-return]
 
@@ -85,14 +86,14 @@ def pack(values: list[Any], d: DType) -> bytes:
     if d.is_complex:
         values, d = [p for v in values for p in (complex(v).real, complex(v).imag)], d.to_real()
     try:
-        return struct.pack(f"={len(values)}{_CODES[d.name]}", *values)
+        return struct.pack(f"{len(values)}{_CODES[d.name]}", *values)
     except OverflowError:
         # struct refuses finite numbers beyond float16 and float32; IEEE rounds them to infinity.
         import math
 
         top = {"float16": 65520.0, "float32": 3.4028235677973366e38}[d.name]  # halfway to the next, which would be even
         clipped = [math.copysign(math.inf, v) if abs(v) >= top else v for v in values]
-        return struct.pack(f"={len(values)}{_CODES[d.name]}", *clipped)
+        return struct.pack(f"{len(values)}{_CODES[d.name]}", *clipped)
 
 
 def nested(flat: list[Any], shape: Any) -> Any:
@@ -114,11 +115,8 @@ def from_buffer(value: Any) -> HostBuffer:
     """Read any object that speaks PEP 3118, without copying."""
     view = memoryview(value)
     code = view.format.lstrip("@=<") if view.format[:1] in "@=<" else view.format
-    if code == "l":
-        code = "q" if view.itemsize == 8 else "i"
-    elif code == "L":
-        code = "Q" if view.itemsize == 8 else "I"
-    name = _NAMES.get(code)
+    sign = {"l": "", "q": "", "L": "u", "Q": "u"}.get(code)
+    name = _NAMES.get(code) if sign is None else f"{sign}int{8 * view.itemsize}"
     if name is None:
         raise DTypeError(
             f"from_buffer: can't convert a buffer of format {view.format!r}. The supported dtypes are: "

@@ -11,7 +11,8 @@ namespace mortice {
 void set_dtypes(PyObject *sequence);  // call.cpp
 
 // The formats of PEP 3118; bfloat16 has none and travels as bytes.
-static const char *const FORMATS[DTYPES] = {"?", "B", "H", "I", "Q", "b", "h", "i", "q", "e", nullptr, "f", "d", "Zf", "Zd"};
+constexpr bool LONG = sizeof(long) == 8;  // then NumPy's int64 is "l", and "q" its longlong, another type
+static const char *const FORMATS[DTYPES] = {"?", "B", "H", "I", LONG ? "L" : "Q", "b", "h", "i", LONG ? "l" : "q", "e", nullptr, "f", "d", "Zf", "Zd"};
 
 int array_getbuffer(PyObject *self, Py_buffer *view, int flags) {
     auto *x = reinterpret_cast<Array *>(self);
@@ -115,7 +116,7 @@ static PyObject *share_buffer(PyObject *const *args, Py_ssize_t n, PyObject *nam
     }
     const Py_buffer &v = *PyMemoryView_GET_BUFFER(owner.get());
     int dtype = 0;
-    const char *format = !strcmp(v.format, "l") && sizeof(long) == 8 ? "q" : v.format;
+    const char *format = !strcmp(v.format, "q") ? FORMATS[I64] : !strcmp(v.format, "Q") ? FORMATS[U64] : v.format;
     while (dtype < DTYPES && (!FORMATS[dtype] || strcmp(FORMATS[dtype], format))) dtype++;
     if (dtype == DTYPES || v.ndim > MAX_NDIM || v.itemsize != ITEMSIZE[dtype]) Py_RETURN_NONE;
     int64_t strides[MAX_NDIM];
