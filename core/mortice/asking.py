@@ -11,7 +11,7 @@ from types import MethodType
 from typing import Any
 
 import mortice
-from mortice import Tensor
+from mortice import Tensor, call
 from mortice.lazy import Lazy, LazyProperty, StandIn
 from mortice.methods import _disabled_torch_function_impl
 
@@ -125,6 +125,14 @@ def handle_torch_function(public_api: Any, relevant_args: Any, *args: Any, **kwa
             "Handle it there, or call it with Tensors."
         )
     return result
+
+
+def _ask_operands(name: str, args: Any, attrs: Any) -> Any:
+    """Give the call of a plain tensor's method to the class of another operand; NotImplemented where none is asked."""
+    method = getattr(Tensor, name, None)
+    if method is None or not _overloaded(args):
+        return NotImplemented
+    return handle_torch_function(method, args, *args, **attrs)
 
 
 class DisableTorchFunctionSubclass:
@@ -358,6 +366,7 @@ def open_namespaces() -> None:
         return _made_overridable(name, load(module, name))
 
     mortice._load = load_overridable
+    call.ASK = _ask_operands
 
 
 # ---- methods of plain tensors ----

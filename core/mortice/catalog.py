@@ -209,7 +209,8 @@ TENSOR_KERNELS = {
         "multiply nextafter pow remainder subtract where"
     ),
     "ops.factor": (
-        "cholesky_ex det eig eigh inv_ex linalg_pinv lu_ex qr slogdet solve_ex solve_triangular svd svdvals"
+        "cholesky_ex cholesky_solve det eig eigh inv_ex linalg_pinv lu_ex qr slogdet solve_ex solve_triangular svd "
+        "svdvals"
     ),
     "ops.fft": "fftn ifftn irfftn rfftn",
     "ops.gather": "fill gather scatter_add scatter_combine scatter_write take_along_axis",

@@ -5,8 +5,8 @@ Tensor, the functions of the public namespaces give way to `Overridable` ones, w
 that look at theirs stand in a class put between Tensor and those derived from it. So the methods of plain tensors stay as
 they are, but while a mode is entered.
 
-Differs from torch: classes that are no Tensor need an `import mortice.overrides` before functions ask them; `plain.add(other)`
-does not ask the class of `other`, and attributes such as `.shape` do not ask.
+Differs from torch: classes that are no Tensor need an `import mortice.overrides` before functions ask them; of plain tensors'
+methods `matmul` and the elementwise ones (`plain.add(other)`) alone ask the class of `other`; attributes such as `.shape` do not ask.
 """
 
 from __future__ import annotations

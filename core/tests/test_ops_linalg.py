@@ -179,3 +179,18 @@ def test_a_loss_that_depends_on_the_phases_of_complex_vectors_is_refused(name, a
     mt.autograd.grad(vectors.real.sum() * 1e-4, x, retain_graph=True)  # within the tolerance
     if name == "svd":  # the phases of both sides cancel
         mt.autograd.grad((made[0] @ made[2]).real.sum(), x)
+
+
+@pytest.mark.parametrize("x", [POSITIVE, COMPLEX @ COMPLEX.mH], ids=["real", "complex"])
+@pytest.mark.parametrize("upper", [False, True])
+def test_in_the_gradient_of_a_cholesky_factor_all_of_it_counts(x, upper):
+    factor = mt.linalg.cholesky(x, upper=upper).requires_grad_()
+    b = x.detach()[:, :2].clone().requires_grad_()
+    whole = mt.linalg.inv(factor.mH @ factor if upper else factor @ factor.mH)
+    for made, same in [(mt.cholesky_solve(b, factor, upper), whole @ b), (mt.cholesky_inverse(factor, upper), whole)]:
+        weights = mt.arange(made.numel()).reshape(made.shape)
+        found, expected = (mt.autograd.grad((y * weights).sum().abs(), (factor, b), allow_unused=True, retain_graph=True)
+                           for y in (made, same))  # fmt: skip
+        assert all(f is e is None or mt.allclose(f, e) for f, e in zip(found, expected, strict=True))
+    assert made.grad_fn.name() == "CholeskyInverseBackward0"
+    assert gradgradcheck(lambda low, c: mt.cholesky_solve(c, low.triu() if upper else low.tril(), upper), (factor, b))

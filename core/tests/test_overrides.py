@@ -145,6 +145,11 @@ def test_a_class_carries_what_it_knows_and_gives_functions_its_meaning() -> None
 def test_what_is_no_tensor_takes_calls_over() -> None:
     d = Diagonal(mt.tensor([1.0, 2.0]))
     assert mt.matmul(mt.ones(2, 2), d).tolist() == [[1.0, 2.0], [1.0, 2.0]]
+    assert mt.ones(2, 2).matmul(d).tolist() == [[1.0, 2.0], [1.0, 2.0]]
+    with pytest.raises(TypeError, match=r"no implementation found for 'mortice.*add' on types .*: \['Diagonal'\]"):
+        mt.ones(1).add(d)
+    with DisableTorchFunctionSubclass(), pytest.raises(TypeError, match="argument 'other' must be Tensor, not Diagonal"):
+        mt.ones(2, 2).matmul(d)
     assert mt.trace(d).item() == 3
     with pytest.raises(TypeError, match=r"no implementation found for 'mortice.exp' on types .*: \['Diagonal'\]"):
         mt.exp(d)

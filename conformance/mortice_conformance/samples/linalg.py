@@ -35,6 +35,9 @@ sample("solve_triangular", lambda a, b, upper, left, unit_diagonal: np.linalg.so
 sample("solve_triangular",
        lambda a, b, upper, left, unit_diagonal: np.linalg.solve(np.triu(a), b), upper, real, dtypes=_FULL, kind="linalg",
        variant="upper", cases=[(s, {"upper": True, "left": True, "unit_diagonal": False}) for s in _PAIRS])  # fmt: skip
+sample("cholesky_solve", lambda b, a, upper: np.linalg.solve(a @ np.conj(np.swapaxes(a, -2, -1)), b), real, lower,
+       call=lambda b, a, upper: OPS["cholesky_solve"].fn(b, a.tril(), upper=upper), dtypes=_FULL, kind="linalg",
+       cases=[((b, a), {"upper": False}) for a, b in _PAIRS])  # fmt: skip
 sample(
     "solve_ex",
     lambda a, b: (np.linalg.solve(a, b), _ok(a)),

@@ -139,6 +139,37 @@ def _kernel_solve_triangular(a: Any, b: Any, *, upper: bool, left: bool = True, 
 TENSOR_KERNELS.replace("solve_triangular", _kernel_solve_triangular)
 
 
+def _from_factor(k: Any, b: Any, factor: Any, upper: bool) -> Any:
+    turned = adjoint(k, factor)
+    first, second = (turned, factor) if upper else (factor, turned)
+    return k.solve_triangular(second, k.solve_triangular(first, b, upper=False), upper=True)
+
+
+def _solved_from_factor(name: str, b: Size, factor: Size, *, upper: bool) -> Size:
+    return _solved(name, factor, b)
+
+
+@op(
+    result=full_precision, shape=_solved_from_factor, dtypes="fc", holomorphic=False, grad_name="CholeskySolveBackward0",
+)  # fmt: skip
+def cholesky_solve(k: Any, b: Any, factor: Any, /, *, upper: bool) -> Any:
+    """Solve A @ x = b given A's Cholesky factor. An op, since in its gradient the whole factor counts, as in PyTorch."""
+    return _from_factor(k, b, factor, upper)
+
+
+def _cholesky_factor(k: Any, g: Any, factor: Any, out: Any, factor_shape: Any, upper: bool) -> Any:
+    common = k.matmul(_from_factor(k, g, factor, upper), adjoint(k, out))
+    common = k.negative(k.add(common, adjoint(k, common)))
+    pulled = k.matmul(factor, common) if upper else k.matmul(common, factor)
+    return unbroadcast(k, pulled, Size(factor_shape))
+
+
+cholesky_solve.vjp(
+    b=lambda k, g, factor, b_shape, upper: unbroadcast(k, _from_factor(k, g, factor, upper), Size(b_shape)),
+    factor=_cholesky_factor,
+)
+
+
 # ---- solving and inverting ----
 
 

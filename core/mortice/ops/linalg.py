@@ -10,7 +10,7 @@ from mortice import return_types
 from mortice.dtype import bfloat16, float16, int32
 from mortice.errors import DTypeError, LinAlgError, ShapeError
 from mortice.modes import autocasting
-from mortice.node import TENSOR_KERNELS
+from mortice.node import TENSOR_KERNELS, named
 from mortice.ops import factor
 from mortice.ops.creation import filled
 from mortice.ops.data import range_of
@@ -133,11 +133,7 @@ def cholesky_solve(input: Any, input2: Any, upper: bool = False, *, out: Any = N
             f"cholesky_solve: Incompatible matrix sizes for cholesky_solve; got {list(input.shape)} and "
             f"{list(input2.shape)}."
         )
-    turned = adjoint(input2)
-    first, second = (turned, input2) if upper else (input2, turned)
-    half = factor.solve_triangular(first, input, upper=False, left=True, unit_diagonal=False)
-    made = factor.solve_triangular(second, half, upper=True, left=True, unit_diagonal=False)
-    return give("cholesky_solve", out, made)
+    return give("cholesky_solve", out, factor.cholesky_solve(input, input2, upper=bool(upper)))
 
 
 @autocasting
@@ -147,7 +143,8 @@ def cholesky_inverse(input: Any, upper: bool = False, *, out: Any = None) -> Any
     zero = cast(diagonal(input, 0, -2, -1) == 0, int32)
     first = cast(zero.argmax(-1) + 1, int32) * zero.amax(-1) if input.shape[-1] else zero.sum(-1)
     fail("cholesky_inverse", first, _INVERT)
-    return give("cholesky_inverse", out, cholesky_solve(identity(input), input, upper))
+    made = factor.cholesky_solve(identity(input), input, upper=bool(upper))
+    return give("cholesky_inverse", out, named(made, "CholeskyInverseBackward0"))
 
 
 def identity(x: Any, n: int | None = None) -> Any:

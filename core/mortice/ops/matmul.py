@@ -141,7 +141,8 @@ def _one_dtype(name: str, x: Any, y: Any) -> None:
 
 def _fallback(op: Any, x: Any, y: Any, out: Any) -> Any:
     """Take what is not the fast case: products do not promote."""
-    _one_dtype("matmul", x, y)
+    if isinstance(y, TensorBase) or not hasattr(type(y), "__torch_function__"):  # whose class `slow` asks
+        _one_dtype("matmul", x, y)
     return _call.slow(op, (x, y), {}, out)
 
 
