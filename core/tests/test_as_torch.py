@@ -21,10 +21,12 @@ assert importlib.util.find_spec("torch") is not None and importlib.metadata.vers
 import torch, torch.nn as nn, torchvision, torchvision.transforms as T
 import torch.nn.functional as F
 import torch.optim.adamw, torch.utils._pytree
+from torch.autograd.gradcheck import gradcheck
 from torch.utils.data import DataLoader, TensorDataset
 import library, mortice
 assert torch is mortice and nn is mortice.nn is torch.nn and torchvision is mortice.vision and F is mortice.nn.functional
 assert nn.__spec__.name == "mortice.nn" and torch.__version__ >= "2.0" and __name__ == "__main__"
+assert torch.autograd.gradcheck is gradcheck  # a part of this name is imported, and the function stays
 assert importlib.metadata.version("torchvision").startswith("0.28.0") and importlib.metadata.version("pluggy")
 try:
     import torch.nothing_of_the_kind

@@ -39,7 +39,13 @@ class _Loader(Loader):
         return self.module
 
     def exec_module(self, module: ModuleType) -> None:
+        name = module.__spec__.name  # type: ignore[union-attr]
         module.__spec__ = self.spec
+        for place, child in list(sys.modules.items()):
+            parent, _, last = place.rpartition(".")
+            # Importing a part sets it on its package: `torch.autograd.gradcheck` must stay the function of that name.
+            if parent == module.__name__ and vars(module).get(last, child) is not child:
+                sys.modules[f"{name}.{last}"] = child
 
 
 class _Distribution(Distribution):
