@@ -40,11 +40,11 @@ static const struct { int of; const char *name; Py_ssize_t *offset; } slots[] = 
 #define SLOTS (sizeof slots / sizeof *slots)
 
 static PyObject *special, *nothing, *sizes, *remembered, *next_seq, *record, *record_one_py, *record_two_py, *as_view_py,
-    *broadcast, *own_storage_py, *nobody, *modes;
-static PyObject *zero, *few, *no_sizes, *no_note, *no_grad; /* 0, of which there is one, 16, (), "", "no_grad" */
+    *broadcast, *own_storage_py, *share_py, *nobody, *modes;
+static PyObject *zero, *next, *few, *no_sizes, *no_note, *no_grad; /* 0, of which there is one, 1, 16, (), "", "no_grad" */
 static PyObject *s_note_use, *s_note_storage, *s_own_storage, *s_getitem, *s_shape_of, *s_version, *s_add, *s_key, *s_shape, *s_dtype, *s_out,
     *s_name, *s_attrs, *s_same_dtype, *s_fixed, *s_scalars, *s_read, *s_inference, *s_reshape_view, *s_is_contiguous, *s_rooted, *s_quiet,
-    *s_capture, *s_levels, *s_lock, *s_locked, *s_seed, *s_offset;
+    *s_capture, *s_levels, *s_lock, *s_locked, *s_seed, *s_offset, *s_into, *s_check, *s_inputs;
 
 static inline int of(PyObject *o, int number) { return o && Py_TYPE(o) == class[number]; }
 static inline int is_op(PyObject *o) { return o && class[OP] && PyObject_TypeCheck(o, class[OP]); }
@@ -300,7 +300,7 @@ static PyObject *own_storage(PyObject *x, PyObject *Py_UNUSED(none)) {
 }
 static PyMethodDef own_storage_method = {"own_storage", own_storage, METH_NOARGS, NULL};
 
-/* ---- views: what `as_view` of call.py does ---- */
+/* ---- sharing: what `Storage.add` and `TensorBase._share` of tensor.py do ---- */
 
 static int is_dead(PyObject *ref) {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -328,6 +328,50 @@ static int share(PyObject *storage, PyObject *t) {
     Py_DECREF(aliases);
     return status;
 }
+
+/* Whether x alone has the memory of its storage, as far as that is seen at once: what `land` of mutation.py asks. */
+static int is_alone(PyObject *x, PyObject *storage) {
+    PyObject *aliases = of(storage, STORAGE) ? SLOT(storage, at.aliases) : NULL, *note = SLOT(x, at.note);
+    if (!of(aliases, ALIASES) || !note || !PyUnicode_Check(note) || PyUnicode_GET_LENGTH(note) || SLOT(x, at.viewed) != Py_None ||
+        SLOT(x, at.steps) != Py_None || !SLOT(aliases, at.last))
+        return 0;
+    if (PyWeakref_CheckRef(SLOT(aliases, at.last)) && !is_dead(SLOT(aliases, at.last))) return 0;
+    int living = 0;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(aliases); i++) {
+        PyObject *ref = PyList_GET_ITEM(aliases, i);
+        if (!PyWeakref_CheckRef(ref)) return 0;
+        living += !is_dead(ref);
+    }
+    return living == 1;
+}
+
+/* _share(x, storage=None): a new leaf over the same memory, in that storage. */
+static PyObject *share_memory(PyObject *x, PyObject *const *args, Py_ssize_t n) {
+    PyObject *own = is_tensor(x) && n < 2 ? own_storage(x, NULL) : NULL, *note = own ? SLOT(x, at.note) : NULL, *t = NULL;
+    PyObject *storage = n && args[0] != Py_None ? args[0] : own;
+    if (!own && PyErr_Occurred()) return NULL;
+    if (own && of(storage, STORAGE) && note && SLOT(x, at.steps)) {
+        int kept = PyUnicode_Check(note) && PyUnicode_CompareWithASCIIString(note, "inference") == 0;
+        PyObject *steps = Py_NewRef(SLOT(x, at.steps));
+        Py_INCREF(note);
+        t = fresh(Py_NewRef(SLOT(x, at.data)), SLOT(x, at.device), SLOT(x, at.dtype), SLOT(x, at.shape));
+        if (t) {
+            replace(t, at.storage, Py_NewRef(storage));
+            put(t, at.steps, steps);
+            put(t, at.viewed, Py_None);
+            put(t, at.note, kept ? note : no_note);
+            if (share(storage, t) < 0) Py_CLEAR(t);
+        }
+        Py_DECREF(steps);
+        Py_DECREF(note);
+    } else
+        t = PyObject_CallFunctionObjArgs(share_py, x, n ? args[0] : Py_None, NULL);
+    Py_XDECREF(own);
+    return t;
+}
+static PyMethodDef share_method = {"_share", (PyCFunction)(void (*)(void))share_memory, METH_FASTCALL, NULL};
+
+/* ---- views: what `as_view` of call.py does ---- */
 
 static PyObject *view(PyObject *op, PyObject *x, PyObject *data, PyObject *size, PyObject *attrs, int quiet) { /* takes data */
     if (still_whole(x) < 0) {
