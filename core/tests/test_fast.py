@@ -156,7 +156,8 @@ PAIRS: list[Any] = [
     (mt.mul, X.T, Y), (lambda x, y: mt.mul(x, x), X, Y), (lambda x, y: mt.mul(x, other=y), X, Y),
     (lambda x, y: mt.where(x > y, x, y), X, Y), (lambda x, y: mt.nn.functional.linear(x, y), X, Y),
     (lambda x, y: mt.nn.functional.layer_norm(x, (4,), y[0]), X, Y),
-    (written(lambda x, y: x.mul_(y)), X, Y), (written(lambda x, y: x.add_(y, alpha=2)), X, Y), (written(lambda x, y: x.lerp_(y, 0.25)), X, Y),
+    (written(lambda x, y: x.mul_(y)), X, Y), (written(lambda x, y: x.add_(y, alpha=2)), X, Y),
+    (written(lambda x, y: x.lerp_(y, 0.25)), X, Y),
     (written(lambda x, y: x.addcmul_(y, x, value=2)), X, Y), (written(lambda x, y: x.div_(y[0, 0])), X, Y),
     (written(lambda x, y: x.sub_(y[:1])), X, Y), (written(lambda x, y: x.clamp_(y, None)), X, Y), (written(lambda x, y: x.eq_(y)), X, Y),
 ]  # fmt: skip
