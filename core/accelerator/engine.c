@@ -93,7 +93,7 @@ static int note_call(Fast *f, PyObject *const *args, Py_ssize_t n, PyObject *nam
         if (f->kind == TWO)
             status = record_two(f->op, PyList_GET_ITEM(operands, 0), PyList_GET_ITEM(operands, 1), t, one_shape);
         else if (f->kind == ANY)
-            status = succeeded(PyObject_CallFunctionObjArgs(record, f->op, operands, attrs, out, t, NULL));
+            status = record_any(f->op, operands, attrs, out, t);
         else
             status = record_one(f->op, args[0], t, attrs);
     }
@@ -612,7 +612,7 @@ static PyObject *known_slots(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(no
 static PyObject *install(PyObject *Py_UNUSED(module), PyObject *args) {
     PyObject *classes, *objects, **places[] = {
         &special, &nothing, &sizes, &remembered, &next_seq, &record, &record_one_py, &record_two_py, &as_view_py, &broadcast,
-        &own_storage_py, &share_py, &nobody, &modes};
+        &own_storage_py, &share_py, &nobody, &modes, &Meta};
     Py_ssize_t count = sizeof places / sizeof *places;
     if (!PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &classes, &PyTuple_Type, &objects)) return NULL;
     if (PyTuple_GET_SIZE(classes) != CLASSES || PyTuple_GET_SIZE(objects) != count)
@@ -642,6 +642,7 @@ static PyMethodDef methods[] = {
     {"guard", guard, METH_VARARGS, NULL},
     {"as_view", (PyCFunction)(void (*)(void))as_view, METH_FASTCALL, NULL},
     {"make", (PyCFunction)(void (*)(void))make, METH_FASTCALL, NULL},
+    {"record", (PyCFunction)(void (*)(void))record_call, METH_FASTCALL, NULL},
     {"draw", (PyCFunction)(void (*)(void))draw, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
@@ -656,6 +657,8 @@ PyMODINIT_FUNC PyInit__engine(void) {
         {&s_is_contiguous, "is_contiguous"}, {&s_rooted, "rooted"}, {&no_note, ""}, {&no_grad, "no_grad"},
         {&s_quiet, "quiet"}, {&s_capture, "capture"}, {&s_levels, "levels"}, {&s_lock, "_lock"}, {&s_locked, "locked"},
         {&s_seed, "_seed"}, {&s_offset, "_offset"}, {&s_into, "into"}, {&s_check, "check"}, {&s_inputs, "inputs"},
+        {&s_kept, "kept"}, {&s_kept_indices, "kept_indices"}, {&s_more, "more"}, {&s_storages, "storages"}, {&s_plans, "plans"},
+        {&s_variadic, "variadic"}, {&s_differentiable, "differentiable"},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!*names[i].place && !(*names[i].place = PyUnicode_InternFromString(names[i].text))) return NULL;

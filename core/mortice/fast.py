@@ -1,7 +1,7 @@
 """The fast cases of the call path in C, where the optional extension module `mortice._engine` was built.
 
-`core/accelerator/engine.c` repeats what `call.unary`, `call.binary` and their like, `call.as_view`, `node.record_one`,
-`node.record_two`, `ops.index.getitem`, `tensor.make`, `TensorBase.own_storage` and `_share`, `ops.random._draw`, and
+`core/accelerator/engine.c` repeats what `call.unary`, `call.binary` and their like, `call.as_view`, `node.record`,
+`record_one` and `record_two`, `ops.index.getitem`, `tensor.make`, `TensorBase.own_storage` and `_share`, `ops.random._draw`, and
 `mutation.quickly` and `directly` do in the usual case.
 The Python functions decide everything else, and serve alone where there is no compiler, or with MORTICE_PURE=1 in the
 environment. tests/test_fast.py compares the two.
@@ -18,7 +18,7 @@ from mortice.device import Device
 from mortice.dtype import DType
 from mortice.graph import next_seq
 from mortice.modes import modes, special
-from mortice.node import _NOTHING, Const, OpNode, record, record_one, record_two
+from mortice.node import _NOTHING, Const, Meta, OpNode, record, record_one, record_two
 from mortice.shape import SIZES, broadcast, remembered
 from mortice.tensor import Aliases, LeafState, Storage, TensorBase, _nobody
 
@@ -57,11 +57,13 @@ def _install(op: type, as_view: Any) -> None:
             raise TypeError(f"{cls.__name__} has other slots: {', '.join(sorted(known ^ _slots(cls)))}")
     objects = (
         special, _NOTHING, SIZES, remembered, next_seq, record, record_one, record_two, as_view, broadcast,
-        TensorBase.own_storage, TensorBase._share, _nobody, modes,
+        TensorBase.own_storage, TensorBase._share, _nobody, modes, Meta,
     )  # fmt: skip
     TensorBase.own_storage, TensorBase._share = _engine.install(classes, objects)  # type: ignore[method-assign]
     for module in (tensor, node, sys.modules[as_view.__module__]):  # the others import it after this
         vars(module)["make"] = _engine.make
+        if module is not tensor:
+            vars(module)["record"] = _engine.record
 
 
 def install(op: type, as_view: Any) -> Any:

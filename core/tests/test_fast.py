@@ -340,6 +340,7 @@ def test_nothing_is_left_behind() -> None:
             z.sum().backward()
             x.grad = None
             mt.nn.functional.layer_norm(mt.exp(y), (4,))
+            mt.nn.functional.layer_norm(x, (4,)).detach().mul_(y).clamp_(0, 1)
             for wrong in (lambda: x + mt.ones(3), lambda: x[9], lambda: x.softmax(7)):
                 with contextlib.suppress(RuntimeError, IndexError):
                     wrong()
@@ -361,7 +362,7 @@ def test_memory_may_end_anywhere() -> None:
     a, b = X.clone().requires_grad_(), Y.clone().requires_grad_()
     c = Y.clone()
     calls = [lambda: a * b, lambda: a * 2.0, lambda: a.exp(), lambda: a[1:3], lambda: X[1, 2], lambda: a @ b, lambda: mt.t(a)]
-    calls += [lambda: c.mul_(1.0), lambda: c.clamp_(0, 2), lambda: c.detach()]
+    calls += [lambda: c.mul_(1.0), lambda: c.clamp_(0, 2), lambda: c.detach(), lambda: mt.nn.functional.layer_norm(a, (4,))]
     gc.disable()
     try:
         for call in calls:
