@@ -6,11 +6,11 @@
    What is done with tensors themselves is in `tensors.h`. */
 #include "tensors.h"
 
-#define VERSION 7 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
+#define VERSION 8 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
 
 /* ---- a function with a fast case ---- */
 
-enum { ONE, ATTRIBUTES, VIEW, TWO, ANY, GETITEM };
+enum { ONE, ATTRIBUTES, VIEW, TWO, ANY, GETITEM, INTO };
 
 typedef struct {
     PyObject_HEAD
@@ -18,6 +18,7 @@ typedef struct {
     PyObject *dict, *weakrefs;
     PyObject *op, *python, *same_dtype, *name, *attrs;
     PyObject *shape; /* of the result: None for the operand's own, else a Size, or a function of the operands' shapes */
+    PyObject *operands; /* of INTO: None, or what finds an op and its operands for the arguments */
     int kind, numbers, lead, most; /* lead: the first operand that takes part in promotion; most: the operands of a fast case */
     unsigned fixed; /* the operands that keep their dtype, a bit for each */
 } Fast;
@@ -92,7 +93,7 @@ static int note_call(Fast *f, PyObject *const *args, Py_ssize_t n, PyObject *nam
         if (f->kind == TWO)
             status = record_two(f->op, PyList_GET_ITEM(operands, 0), PyList_GET_ITEM(operands, 1), t, one_shape);
         else if (f->kind == ANY)
-            status = succeeded(PyObject_CallFunctionObjArgs(record, f->op, operands, attrs, out, t, NULL));
+            status = record_any(f->op, operands, attrs, out, t);
         else
             status = record_one(f->op, args[0], t, attrs);
     }
@@ -289,6 +290,95 @@ static PyObject *call_getitem(PyObject *self, PyObject *const *args, size_t narg
     return t;
 }
 
+/* Writes an op's result into x where that is only a write: what `quickly` and `directly` of mutation.py do. The operands of
+   `short` may be None, and are of one shape, as are more than two. 1 where it is done, 0 where it is not, -1 for an error. */
+static int write_into(Fast *f, PyObject *op, PyObject *x, PyObject *const *args, Py_ssize_t n, int is_short, int quiet) {
+    PyObject *device = SLOT(x, at.device), *dtype = SLOT(x, at.dtype), *shape = SLOT(x, at.shape), *table = SLOT(device, at.table);
+    int numbers = 0, recorded = wants_grad(x);
+    if (n > MOST || !reads_like_dict(table) || !SLOT(device, at.backend)) return 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *a = args[i];
+        if (a == x || (a == Py_None && is_short)) continue;
+        if (is_number(a)) {
+            if (!takes(dtype, a, 1)) return 0;
+            numbers = 1;
+            continue;
+        }
+        if (!is_tensor(a) || SLOT(a, at.device) != device || SLOT(a, at.dtype) != dtype) return 0;
+        recorded |= wants_grad(a);
+        if (SLOT(a, at.shape) == shape || (!is_short && !PyTuple_GET_SIZE(SLOT(a, at.shape)))) continue;
+        int same = PyObject_RichCompareBool(shape, SLOT(a, at.shape), Py_EQ);
+        if (same < 1) return same;
+    }
+    if (recorded && !quiet) return 0;
+    PyObject *dtypes = op == f->op ? Py_NewRef(f->same_dtype) : PyObject_GetAttr(op, s_same_dtype);
+    PyObject *found = dtypes && PyDict_CheckExact(dtypes) ? PyDict_GetItemWithError(dtypes, dtype) : NULL;
+    Py_XDECREF(dtypes);
+    if (found != dtype) return PyErr_Occurred() ? -1 : 0;
+    if (is_short || numbers) { /* the rest was asked when this Fast was made */
+        PyObject *check = PyObject_GetAttr(op, s_check), *rule = check ? PyObject_GetAttr(op, s_shape) : NULL;
+        PyObject *scalars = rule ? PyObject_GetAttr(op, s_scalars) : NULL;
+        int fits = !scalars ? -1 : check == Py_None && (n == 1 || rule == broadcast);
+        if (fits > 0 && numbers) fits = PyObject_IsTrue(scalars);
+        Py_XDECREF(check);
+        Py_XDECREF(rule);
+        Py_XDECREF(scalars);
+        if (fits < 1) return fits;
+    }
+    PyObject *kernel = PyDict_GetItemWithError(table, op);
+    if (!kernel) return PyErr_Occurred() ? -1 : 0;
+    Py_INCREF(kernel);
+    PyObject *storage = own_storage(x, NULL), *backend = Py_NewRef(SLOT(device, at.backend)), *mine = Py_NewRef(SLOT(x, at.data));
+    PyObject *into = NULL, *data = NULL, *room[3 + MOST] = {NULL, mine, kernel};
+    int done = !storage ? -1 : is_alone(x, storage);
+    if (done > 0 && (into = PyObject_GetAttr(backend, s_into))) {
+        for (Py_ssize_t i = 0; i < n; i++)
+            room[3 + i] = Py_NewRef(args[i] == Py_None || is_number(args[i]) ? args[i] : SLOT(args[i], at.data));
+        data = PyObject_Vectorcall(into, room + 1, (2 + n) | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+        if (data == mine) {
+            PyObject *version = of(storage, STORAGE) && SLOT(storage, at.version) ? PyNumber_Add(SLOT(storage, at.version), next) : NULL;
+            if (version) replace(storage, at.version, version);
+            else done = -1;
+        } else if (data) { /* it lies elsewhere: `landed` of mutation.py tells whether x can take it over */
+            PyObject *operands = PyTuple_New(n);
+            for (Py_ssize_t i = 0; operands && i < n; i++) PyTuple_SET_ITEM(operands, i, Py_NewRef(room[3 + i]));
+            PyObject *taken = operands ? PyObject_CallFunctionObjArgs(f->shape, x, data, operands, NULL) : NULL;
+            done = taken ? PyObject_IsTrue(taken) : -1;
+            Py_XDECREF(taken);
+            Py_XDECREF(operands);
+        }
+        for (Py_ssize_t i = 0; i < n; i++) Py_DECREF(room[3 + i]);
+    }
+    if (done > 0 && !data) done = -1;
+    Py_XDECREF(data);
+    Py_XDECREF(into);
+    Py_DECREF(mine);
+    Py_DECREF(backend);
+    Py_XDECREF(storage);
+    Py_DECREF(kernel);
+    return done;
+}
+
+static PyObject *call_into(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names) {
+    Fast *f = (Fast *)self;
+    Py_ssize_t n = PyVectorcall_NARGS(nargsf);
+    int now = n ? mode() : OTHER, done = 0;
+    if (now && is_tensor(args[0])) {
+        if (!names && n == f->most)
+            done = write_into(f, f->op, args[0], args, n, 0, now == QUIET);
+        else if (f->operands != Py_None) {
+            PyObject *found = PyObject_Vectorcall(f->operands, args, n, names);
+            if (!found) return NULL;
+            PyObject *op = PyTuple_CheckExact(found) && PyTuple_GET_SIZE(found) == 2 ? PyTuple_GET_ITEM(found, 0) : NULL;
+            PyObject *operands = is_op(op) ? PyTuple_GET_ITEM(found, 1) : NULL;
+            if (operands && PyTuple_CheckExact(operands) && is_tensor(args[0]))
+                done = write_into(f, op, args[0], ((PyTupleObject *)operands)->ob_item, PyTuple_GET_SIZE(operands), 1, now == QUIET);
+            Py_DECREF(found);
+        }
+    }
+    return done > 0 ? Py_NewRef(args[0]) : done ? NULL : PyObject_Vectorcall(f->python, args, nargsf, names);
+}
+
 /* A public function that is no op: where an attribute is missing, `explain(function, error, values, names)` may know which
    operand lacks it, and returns the error to raise instead, or None. */
 static PyObject *call_guarded(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names) {
@@ -336,6 +426,7 @@ static int fast_traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(f->same_dtype);
     Py_VISIT(f->attrs);
     Py_VISIT(f->shape);
+    Py_VISIT(f->operands);
     return 0;
 }
 
@@ -350,6 +441,7 @@ static void fast_dealloc(PyObject *self) {
     Py_XDECREF(f->name);
     Py_XDECREF(f->attrs);
     Py_XDECREF(f->shape);
+    Py_XDECREF(f->operands);
     Py_TYPE(self)->tp_free(self);
 }
 
@@ -386,23 +478,25 @@ static PyTypeObject FastType = {
     .tp_methods = fast_methods,
 };
 
-static PyObject *fast(PyObject *Py_UNUSED(module), PyObject *args) { /* fast(kind, op, python, shape) */
+static PyObject *fast(PyObject *Py_UNUSED(module), PyObject *args) { /* fast(kind, op, python, shape, operands) */
     int kind;
-    PyObject *op, *python, *shape;
-    if (!PyArg_ParseTuple(args, "iOOO", &kind, &op, &python, &shape)) return NULL;
-    if (!is_op(op)) {
+    PyObject *op, *python, *shape, *operands = Py_None;
+    if (!PyArg_ParseTuple(args, "iOOO|O", &kind, &op, &python, &shape, &operands)) return NULL;
+    const int without = op == Py_None && kind == INTO; /* `operands` finds one with each call */
+    if (!is_op(op) && !without) {
         PyErr_SetString(PyExc_TypeError, "fast: expected an Op");
         return NULL;
     }
     Fast *f = PyObject_GC_New(Fast, &FastType);
     if (!f) return NULL;
-    f->call = kind == GETITEM ? call_getitem : call_op;
+    f->call = kind == GETITEM ? call_getitem : kind == INTO ? call_into : call_op;
     f->kind = kind;
     f->dict = f->weakrefs = NULL;
     f->op = Py_NewRef(op);
     f->python = Py_NewRef(python);
     f->shape = Py_NewRef(shape);
-    f->same_dtype = PyObject_GetAttr(op, s_same_dtype);
+    f->operands = Py_NewRef(operands);
+    f->same_dtype = without ? NULL : PyObject_GetAttr(op, s_same_dtype);
     f->name = f->same_dtype ? PyObject_GetAttr(op, s_name) : NULL;
     f->numbers = 0;
     f->fixed = 0;
@@ -421,7 +515,12 @@ static PyObject *fast(PyObject *Py_UNUSED(module), PyObject *args) { /* fast(kin
         if (!PyErr_Occurred() && (!PyDict_CheckExact(f->same_dtype) || !PyList_CheckExact(f->attrs)))
             PyErr_SetString(PyExc_TypeError, "fast: expected the dtypes and attributes of an Op");
     }
-    f->most = f->numbers || f->fixed ? MOST : MANY;
+    f->most = without ? 0 : f->numbers || f->fixed ? MOST : MANY;
+    if (kind == INTO && !without && !PyErr_Occurred()) { /* as many as the op has */
+        PyObject *inputs = PyObject_GetAttr(op, s_inputs);
+        f->most = inputs ? (int)PyObject_Length(inputs) : -1;
+        Py_XDECREF(inputs);
+    }
     Py_XDECREF(scalars);
     Py_XDECREF(fixed);
     PyObject_GC_Track(f);
@@ -509,11 +608,11 @@ static PyObject *known_slots(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(no
 }
 
 /* install(classes, objects): the classes whose slots are read, and the functions and objects that the fast cases share.
-   Returns the method `own_storage`. */
+   Returns the methods `own_storage` and `_share`. */
 static PyObject *install(PyObject *Py_UNUSED(module), PyObject *args) {
     PyObject *classes, *objects, **places[] = {
         &special, &nothing, &sizes, &remembered, &next_seq, &record, &record_one_py, &record_two_py, &as_view_py, &broadcast,
-        &own_storage_py, &nobody, &modes};
+        &own_storage_py, &share_py, &nobody, &modes, &Meta};
     Py_ssize_t count = sizeof places / sizeof *places;
     if (!PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &classes, &PyTuple_Type, &objects)) return NULL;
     if (PyTuple_GET_SIZE(classes) != CLASSES || PyTuple_GET_SIZE(objects) != count)
@@ -533,7 +632,7 @@ static PyObject *install(PyObject *Py_UNUSED(module), PyObject *args) {
     for (size_t i = 0; i < SLOTS; i++) *slots[i].offset = offsets[i];
     for (Py_ssize_t i = 0; i < count; i++) *places[i] = Py_NewRef(PyTuple_GET_ITEM(objects, i));
     for (int i = 0; i < CLASSES; i++) class[i] = (PyTypeObject *)Py_NewRef(PyTuple_GET_ITEM(classes, i));
-    return PyDescr_NewMethod(class[TENSOR], &own_storage_method);
+    return two(PyDescr_NewMethod(class[TENSOR], &own_storage_method), PyDescr_NewMethod(class[TENSOR], &share_method));
 }
 
 static PyMethodDef methods[] = {
@@ -543,6 +642,7 @@ static PyMethodDef methods[] = {
     {"guard", guard, METH_VARARGS, NULL},
     {"as_view", (PyCFunction)(void (*)(void))as_view, METH_FASTCALL, NULL},
     {"make", (PyCFunction)(void (*)(void))make, METH_FASTCALL, NULL},
+    {"record", (PyCFunction)(void (*)(void))record_call, METH_FASTCALL, NULL},
     {"draw", (PyCFunction)(void (*)(void))draw, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
@@ -556,11 +656,13 @@ PyMODINIT_FUNC PyInit__engine(void) {
         {&s_read, "__getitem__"}, {&s_inference, "_inference"}, {&s_reshape_view, "reshape_view"},
         {&s_is_contiguous, "is_contiguous"}, {&s_rooted, "rooted"}, {&no_note, ""}, {&no_grad, "no_grad"},
         {&s_quiet, "quiet"}, {&s_capture, "capture"}, {&s_levels, "levels"}, {&s_lock, "_lock"}, {&s_locked, "locked"},
-        {&s_seed, "_seed"}, {&s_offset, "_offset"},
+        {&s_seed, "_seed"}, {&s_offset, "_offset"}, {&s_into, "into"}, {&s_check, "check"}, {&s_inputs, "inputs"},
+        {&s_kept, "kept"}, {&s_kept_indices, "kept_indices"}, {&s_more, "more"}, {&s_storages, "storages"}, {&s_plans, "plans"},
+        {&s_variadic, "variadic"}, {&s_differentiable, "differentiable"},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (!*names[i].place && !(*names[i].place = PyUnicode_InternFromString(names[i].text))) return NULL;
-    if (!(zero = PyLong_FromLong(0)) || !(few = PyLong_FromLong(16)) || !(no_sizes = PyTuple_New(0)) || PyType_Ready(&FastType) < 0) return NULL;
+    if (!(zero = PyLong_FromLong(0)) || !(next = PyLong_FromLong(1)) || !(few = PyLong_FromLong(16)) || !(no_sizes = PyTuple_New(0)) || PyType_Ready(&FastType) < 0) return NULL;
     PyObject *module = PyModule_Create(&definition);
     if (module && (PyModule_AddIntConstant(module, "VERSION", VERSION) < 0 || PyModule_AddType(module, &FastType) < 0))
         Py_CLEAR(module);

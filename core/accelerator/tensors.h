@@ -41,11 +41,12 @@ static const struct { int of; const char *name; Py_ssize_t *offset; } slots[] = 
 #define SLOTS (sizeof slots / sizeof *slots)
 
 static PyObject *special, *nothing, *sizes, *remembered, *next_seq, *record, *record_one_py, *record_two_py, *as_view_py,
-    *broadcast, *own_storage_py, *nobody, *modes;
-static PyObject *zero, *few, *no_sizes, *no_note, *no_grad; /* 0, of which there is one, 16, (), "", "no_grad" */
+    *broadcast, *own_storage_py, *share_py, *nobody, *modes, *Meta;
+static PyObject *zero, *next, *few, *no_sizes, *no_note, *no_grad; /* 0, of which there is one, 1, 16, (), "", "no_grad" */
 static PyObject *s_note_use, *s_note_storage, *s_own_storage, *s_getitem, *s_shape_of, *s_version, *s_add, *s_key, *s_shape, *s_dtype, *s_out,
     *s_name, *s_attrs, *s_same_dtype, *s_fixed, *s_scalars, *s_read, *s_inference, *s_reshape_view, *s_is_contiguous, *s_rooted, *s_quiet,
-    *s_capture, *s_levels, *s_lock, *s_locked, *s_seed, *s_offset;
+    *s_capture, *s_levels, *s_lock, *s_locked, *s_seed, *s_offset, *s_into, *s_check, *s_inputs, *s_kept, *s_kept_indices, *s_more, *s_storages, *s_plans, *s_variadic,
+    *s_differentiable;
 
 static inline int of(PyObject *o, int number) { return o && Py_TYPE(o) == class[number]; }
 static inline int is_op(PyObject *o) { return o && class[OP] && PyObject_TypeCheck(o, class[OP]); }
@@ -125,7 +126,7 @@ static PyObject *make(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssi
     return PyErr_Format(PyExc_TypeError, "make: expected data, device, dtype, shape");
 }
 
-/* ---- recording: what `record_one` and `record_two` of node.py do; an operand is a tensor or a Const ---- */
+/* ---- recording: what `record_one`, `record_two` and `record` of node.py do; an operand is a tensor or a Const ---- */
 
 static inline int wants_grad(PyObject *o) { return Py_TYPE(o) != class[CONST] && SLOT(o, at.rg) == Py_True; }
 static inline PyObject *shape_of(PyObject *o) { return Py_TYPE(o) == class[CONST] ? no_sizes : SLOT(o, at.shape); } /* borrowed */
@@ -243,6 +244,139 @@ static int record_two(PyObject *op, PyObject *x, PyObject *y, PyObject *t, int o
     return give_node(node, plan, t);
 }
 
+/* The shape and dtype of each of several results. */
+static PyObject *meta_of(PyObject *results) {
+    PyObject *list = PyList_New(PyTuple_GET_SIZE(results)), *made = NULL;
+    for (Py_ssize_t i = 0; list && i < PyTuple_GET_SIZE(results); i++) {
+        PyObject *t = PyTuple_GET_ITEM(results, i), *pair = two(Py_NewRef(SLOT(t, at.shape)), Py_NewRef(SLOT(t, at.dtype)));
+        if (pair) PyList_SET_ITEM(list, i, pair);
+        else Py_CLEAR(list);
+    }
+    if (list) made = PyObject_CallOneArg(Meta, list);
+    Py_XDECREF(list);
+    return made;
+}
+
+/* What formulas ask for of several outputs; the node watches those that have no node of their own. */
+static PyObject *kept_of(PyObject *op, PyObject *node, PyObject *out, PyObject *results) {
+    PyObject *kept = PyObject_GetAttr(op, s_kept), *numbers = kept ? PyObject_GetAttr(op, s_kept_indices) : NULL;
+    PyObject *made = numbers && PyTuple_Check(numbers) && PyAnySet_Check(kept) ? PyTuple_New(PyTuple_GET_SIZE(out)) : NULL;
+    for (Py_ssize_t i = 0; made && i < PyTuple_GET_SIZE(out); i++) {
+        PyObject *number = PyLong_FromSsize_t(i);
+        int held = number ? PySet_Contains(kept, number) : -1;
+        Py_XDECREF(number);
+        if (held < 0) Py_CLEAR(made);
+        else PyTuple_SET_ITEM(made, i, Py_NewRef(held ? PyTuple_GET_ITEM(out, i) : Py_None));
+    }
+    if (made && PyTuple_GET_SIZE(numbers)) {
+        PyObject *extra = PyObject_CallMethodNoArgs(node, s_more), *storages = extra ? PyObject_GetAttr(extra, s_storages) : NULL;
+        for (Py_ssize_t i = 0; made && i < PyTuple_GET_SIZE(numbers); i++) {
+            Py_ssize_t number = storages ? PyLong_AsSsize_t(PyTuple_GET_ITEM(numbers, i)) : -1;
+            int there = number >= 0 && number < PyTuple_GET_SIZE(results);
+            PyObject *pair = there ? two(Py_NewRef(PyTuple_GET_ITEM(results, number)), Py_NewRef(zero)) : NULL;
+            if (!pair || PyObject_SetItem(storages, PyTuple_GET_ITEM(numbers, i), pair) < 0) Py_CLEAR(made);
+            Py_XDECREF(pair);
+        }
+        Py_XDECREF(storages);
+        Py_XDECREF(extra);
+    }
+    Py_XDECREF(numbers);
+    Py_XDECREF(kept);
+    return made;
+}
+
+/* The plan for operands of a list, NULL without an error where it is not one for so many. */
+static PyObject *plan_for(PyObject *op, PyObject *operands) {
+    Py_ssize_t n = PyList_GET_SIZE(operands);
+    PyObject *plans = PyObject_GetAttr(op, s_plans), *variadic = plans ? PyObject_GetAttr(op, s_variadic) : NULL, *plan = NULL;
+    PyObject *needs = variadic ? PyTuple_New(variadic == Py_True ? 0 : n) : NULL;
+    for (Py_ssize_t i = 0; needs && i < PyTuple_GET_SIZE(needs); i++)
+        PyTuple_SET_ITEM(needs, i, Py_NewRef(wants_grad(PyList_GET_ITEM(operands, i)) ? Py_True : Py_False));
+    if (needs) plan = PyObject_GetItem(plans, needs);
+    Py_XDECREF(needs);
+    Py_XDECREF(variadic);
+    Py_XDECREF(plans);
+    if (!plan) return NULL;
+    PyObject *keep = PyTuple_Check(plan) && PyTuple_GET_SIZE(plan) == 3 ? PyTuple_GET_ITEM(plan, 0) : NULL;
+    PyObject *made = SLOT(op, at.node_class);
+    if (!keep || !PyTuple_Check(keep) || PyTuple_GET_SIZE(keep) != n || !made || !PyType_Check(made)) Py_CLEAR(plan);
+    return plan;
+}
+
+/* What `record` of node.py does for one result, or several of which the first has a gradient, of operands in a list. */
+static int record_any(PyObject *op, PyObject *operands, PyObject *attrs, PyObject *out, PyObject *t) {
+    PyObject *plan = NULL, *shape = NULL, *node, *first = PyTuple_CheckExact(t) && PyTuple_GET_SIZE(t) ? PyTuple_GET_ITEM(t, 0) : t;
+    int usual = PyList_CheckExact(operands) && (t == first || (PyTuple_CheckExact(out) && PyTuple_GET_SIZE(out) == PyTuple_GET_SIZE(t)));
+    for (Py_ssize_t i = 0; usual && i < PyList_GET_SIZE(operands); i++)
+        usual = Py_TYPE(PyList_GET_ITEM(operands, i)) == class[CONST] || is_tensor(PyList_GET_ITEM(operands, i));
+    if (t == first) usual = usual && is_tensor(t);
+    else {
+        PyObject *count = usual ? PyObject_GetAttr(op, s_differentiable) : NULL;
+        usual = count == next;
+        Py_XDECREF(count);
+        for (Py_ssize_t i = 0; usual && i < PyTuple_GET_SIZE(t); i++) usual = is_tensor(PyTuple_GET_ITEM(t, i));
+    }
+    if (usual && SLOT(op, at.no_grad_reason) != Py_None) return 0;
+    if (usual && t == first) { /* whole numbers and bools have no gradient */
+        PyObject *kind = SLOT(SLOT(t, at.dtype), at.kind);
+        usual = kind && PyUnicode_Check(kind) && PyUnicode_GET_LENGTH(kind) == 1;
+        if (usual && PyUnicode_READ_CHAR(kind, 0) != 'f' && PyUnicode_READ_CHAR(kind, 0) != 'c') return 0;
+    }
+    if (usual && !PyErr_Occurred()) plan = plan_for(op, operands);
+    if (PyErr_Occurred()) return -1;
+    if (!plan) return succeeded(PyObject_CallFunctionObjArgs(record, op, operands, attrs, out, t, NULL));
+    Py_ssize_t n = PyList_GET_SIZE(operands);
+    PyObject *keep = PyTuple_GET_ITEM(plan, 0), *edges = NULL, *saved = NULL, *versions = NULL, *shapes = NULL, *meta = NULL, *held = NULL;
+    if (!(node = new_node(op, first)) || !(edges = PyTuple_New(n)) || !(saved = PyTuple_New(n))) goto failed;
+    int shared = 0, sizes_too = PyTuple_GET_ITEM(plan, 2) == Py_True;
+    if (!sizes_too) {
+        if (!(shape = PyObject_GetAttr(op, s_shape))) goto failed;
+        sizes_too = shape == broadcast;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *a = PyList_GET_ITEM(operands, i), *edge = edge_of(a, SLOT(node, at.seq));
+        if (!edge) goto failed;
+        int kept = PyTuple_GET_ITEM(keep, i) == Py_True;
+        shared |= kept && is_shared(a);
+        PyTuple_SET_ITEM(edges, i, edge);
+        PyTuple_SET_ITEM(saved, i, Py_NewRef(kept ? a : Py_None));
+    }
+    if (shared && !(versions = PyTuple_New(n))) goto failed;
+    for (Py_ssize_t i = 0; shared && i < n; i++) {
+        PyObject *found = PyTuple_GET_ITEM(keep, i) == Py_True ? version_of(PyList_GET_ITEM(operands, i)) : Py_NewRef(zero);
+        if (!found) goto failed;
+        PyTuple_SET_ITEM(versions, i, found);
+    }
+    if (sizes_too && !(shapes = PyTuple_New(n))) goto failed;
+    for (Py_ssize_t i = 0; sizes_too && i < n; i++) PyTuple_SET_ITEM(shapes, i, Py_NewRef(shape_of(PyList_GET_ITEM(operands, i))));
+    if (t != first) {
+        if (!(meta = meta_of(t))) goto failed;
+        replace(node, at.meta, meta);
+    }
+    held = PyTuple_GET_ITEM(plan, 1) != Py_True ? Py_NewRef(Py_None) : t == first ? one(Py_NewRef(out)) : kept_of(op, node, out, t);
+    if (!held) goto failed;
+    SLOT(node, at.edges) = edges;
+    SLOT(node, at.saved) = saved;
+    SLOT(node, at.versions) = versions ? versions : Py_NewRef(Py_None);
+    SLOT(node, at.shapes) = shapes ? shapes : Py_NewRef(Py_None);
+    SLOT(node, at.out) = held;
+    put(node, at.attrs, attrs);
+    Py_DECREF(plan);
+    Py_XDECREF(shape);
+    replace(first, at.rg, Py_NewRef(Py_True));
+    replace(first, at.node, node);
+    return 0;
+failed:
+    Py_XDECREF(node);
+    Py_XDECREF(edges);
+    Py_XDECREF(saved);
+    Py_XDECREF(versions);
+    Py_XDECREF(shapes);
+    Py_XDECREF(shape);
+    Py_DECREF(plan);
+    return -1;
+}
+
 /* ---- storages: what `own_storage` of tensor.py does ---- */
 
 static PyObject *storage_of(PyObject *x) { /* a new one, over all that x sees; NULL for an error */
@@ -302,7 +436,7 @@ static PyObject *own_storage(PyObject *x, PyObject *Py_UNUSED(none)) {
 }
 static PyMethodDef own_storage_method = {"own_storage", own_storage, METH_NOARGS, NULL};
 
-/* ---- views: what `as_view` of call.py does ---- */
+/* ---- sharing: what `Storage.add` and `TensorBase._share` of tensor.py do ---- */
 
 static int is_dead(PyObject *ref) {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -330,6 +464,50 @@ static int share(PyObject *storage, PyObject *t) {
     Py_DECREF(aliases);
     return status;
 }
+
+/* Whether x alone has the memory of its storage, as far as that is seen at once: what `land` of mutation.py asks. */
+static int is_alone(PyObject *x, PyObject *storage) {
+    PyObject *aliases = of(storage, STORAGE) ? SLOT(storage, at.aliases) : NULL, *note = SLOT(x, at.note);
+    if (!of(aliases, ALIASES) || !note || !PyUnicode_Check(note) || PyUnicode_GET_LENGTH(note) || SLOT(x, at.viewed) != Py_None ||
+        SLOT(x, at.steps) != Py_None || !SLOT(aliases, at.last))
+        return 0;
+    if (PyWeakref_CheckRef(SLOT(aliases, at.last)) && !is_dead(SLOT(aliases, at.last))) return 0;
+    int living = 0;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(aliases); i++) {
+        PyObject *ref = PyList_GET_ITEM(aliases, i);
+        if (!PyWeakref_CheckRef(ref)) return 0;
+        living += !is_dead(ref);
+    }
+    return living == 1;
+}
+
+/* _share(x, storage=None): a new leaf over the same memory, in that storage. */
+static PyObject *share_memory(PyObject *x, PyObject *const *args, Py_ssize_t n) {
+    PyObject *own = is_tensor(x) && n < 2 ? own_storage(x, NULL) : NULL, *note = own ? SLOT(x, at.note) : NULL, *t = NULL;
+    PyObject *storage = n && args[0] != Py_None ? args[0] : own;
+    if (!own && PyErr_Occurred()) return NULL;
+    if (own && of(storage, STORAGE) && note && SLOT(x, at.steps)) {
+        int kept = PyUnicode_Check(note) && PyUnicode_CompareWithASCIIString(note, "inference") == 0;
+        PyObject *steps = Py_NewRef(SLOT(x, at.steps));
+        Py_INCREF(note);
+        t = fresh(Py_NewRef(SLOT(x, at.data)), SLOT(x, at.device), SLOT(x, at.dtype), SLOT(x, at.shape));
+        if (t) {
+            replace(t, at.storage, Py_NewRef(storage));
+            put(t, at.steps, steps);
+            put(t, at.viewed, Py_None);
+            put(t, at.note, kept ? note : no_note);
+            if (share(storage, t) < 0) Py_CLEAR(t);
+        }
+        Py_DECREF(steps);
+        Py_DECREF(note);
+    } else
+        t = PyObject_CallFunctionObjArgs(share_py, x, n ? args[0] : Py_None, NULL);
+    Py_XDECREF(own);
+    return t;
+}
+static PyMethodDef share_method = {"_share", (PyCFunction)(void (*)(void))share_memory, METH_FASTCALL, NULL};
+
+/* ---- views: what `as_view` of call.py does ---- */
 
 static PyObject *view(PyObject *op, PyObject *x, PyObject *data, PyObject *size, PyObject *attrs, int quiet) { /* takes data */
     if (still_whole(x) < 0) {
@@ -386,4 +564,9 @@ static PyObject *as_view(PyObject *Py_UNUSED(module), PyObject *const *args, Py_
     int now = mode();
     if (n < 5 || n > 6 || !now || !is_op(args[0]) || !is_tensor(args[1])) return PyObject_Vectorcall(as_view_py, args, n, NULL);
     return view(args[0], args[1], Py_NewRef(args[2]), args[3], args[4], now == QUIET || n == 6);
+}
+
+static PyObject *record_call(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n) {
+    if (n != 5 || !mode() || !is_op(args[0])) return PyObject_Vectorcall(record, args, n, NULL);
+    return record_any(args[0], args[1], args[2], args[3], args[4]) < 0 ? NULL : Py_NewRef(Py_None);
 }

@@ -1,7 +1,8 @@
 """The fast cases of the call path in C, where the optional extension module `mortice._engine` was built.
 
-`core/accelerator/engine.c` repeats what `call.unary`, `call.binary` and their like, `call.as_view`, `node.record_one`,
-`node.record_two`, `ops.index.getitem`, `tensor.make`, `TensorBase.own_storage` and `ops.random._draw` do in the usual case.
+`core/accelerator/engine.c` repeats what `call.unary`, `call.binary` and their like, `call.as_view`, `node.record`,
+`record_one` and `record_two`, `ops.index.getitem`, `tensor.make`, `TensorBase.own_storage` and `_share`, `ops.random._draw`, and
+`mutation.quickly` and `directly` do in the usual case.
 The Python functions decide everything else, and serve alone where there is no compiler, or with MORTICE_PURE=1 in the
 environment. tests/test_fast.py compares the two.
 """
@@ -17,7 +18,7 @@ from mortice.device import Device
 from mortice.dtype import DType
 from mortice.graph import next_seq
 from mortice.modes import modes, special
-from mortice.node import _NOTHING, Const, OpNode, record, record_one, record_two
+from mortice.node import _NOTHING, Const, Meta, OpNode, record, record_one, record_two
 from mortice.shape import SIZES, broadcast, remembered
 from mortice.tensor import Aliases, LeafState, Storage, TensorBase, _nobody
 
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-VERSION = 7  # of what the module does: raised with engine.c's when the functions that it repeats change
-ONE, ATTRIBUTES, VIEW, TWO, ANY, GETITEM = range(6)  # which function it stands before
+VERSION = 8  # of what the module does: raised with engine.c's when the functions that it repeats change
+ONE, ATTRIBUTES, VIEW, TWO, ANY, GETITEM, INTO = range(7)  # which function it stands before
 
 _engine: Any = None  # the module while it serves
 # It counts on the interpreter's lock, and would bring it back to a build that runs without.
@@ -56,11 +57,13 @@ def _install(op: type, as_view: Any) -> None:
             raise TypeError(f"{cls.__name__} has other slots: {', '.join(sorted(known ^ _slots(cls)))}")
     objects = (
         special, _NOTHING, SIZES, remembered, next_seq, record, record_one, record_two, as_view, broadcast,
-        TensorBase.own_storage, _nobody, modes,
+        TensorBase.own_storage, TensorBase._share, _nobody, modes, Meta,
     )  # fmt: skip
-    TensorBase.own_storage = _engine.install(classes, objects)  # type: ignore[method-assign]
+    TensorBase.own_storage, TensorBase._share = _engine.install(classes, objects)  # type: ignore[method-assign]
     for module in (tensor, node, sys.modules[as_view.__module__]):  # the others import it after this
         vars(module)["make"] = _engine.make
+        if module is not tensor:
+            vars(module)["record"] = _engine.record
 
 
 def install(op: type, as_view: Any) -> Any:
@@ -87,12 +90,13 @@ def serves() -> bool:
     return _engine is not None
 
 
-def stand_before(kind: int, op: Any, fn: Callable[..., Any], shape: Any = None) -> Callable[..., Any]:
+def stand_before(kind: int, op: Any, fn: Callable[..., Any], shape: Any = None, operands: Any = None) -> Callable[..., Any]:
     """Return a callable that does the fast case of `fn` in C and calls it for every other; `fn` itself without C.
 
-    `shape` is the result's, or the rule for it; None stands for the operand's own.
+    `shape` is the result's, or the rule for it; None stands for the operand's own. Of INTO it is `mutation.landed`, and
+    `operands` may find an op and its operands for the arguments.
     """
-    found: Callable[..., Any] = fn if _engine is None else _engine.fast(kind, op, fn, shape)
+    found: Callable[..., Any] = fn if _engine is None else _engine.fast(kind, op, fn, shape, operands)
     return found
 
 

@@ -61,7 +61,7 @@ def settle() -> None:
             special[0] += 1 if unusual else -1
 
 
-def _record(value: bool) -> None:
+def set_recording(value: bool) -> None:
     """Switch recording in this thread, and do what `settle` does for that alone."""
     if modes.grad is value:
         return
@@ -94,11 +94,11 @@ class _Switch(contextlib.ContextDecorator):
 
     def __enter__(self) -> Any:
         self._before.append(modes.grad)
-        _record(self._value)
+        set_recording(self._value)
         return self
 
     def __exit__(self, *exc: Any) -> None:
-        _record(self._before.pop())
+        set_recording(self._before.pop())
 
     def __call__(self, fn: Any) -> Any:
         return _wrap_generator(self, fn) if _is_generator(fn) else super().__call__(fn)
@@ -172,15 +172,15 @@ class set_grad_enabled(_Switch):
         super().__init__()
         self._value = bool(mode)
         self._outer = modes.grad
-        _record(self._value)
+        set_recording(self._value)
 
     def __enter__(self) -> Any:
         self._before.append(self._outer)
-        _record(self._value)
+        set_recording(self._value)
         return self
 
     def __call__(self, fn: Any) -> Any:
-        _record(self._outer)  # a decorator must not switch the mode where it is applied
+        set_recording(self._outer)  # a decorator must not switch the mode where it is applied
         return super().__call__(fn)
 
     def _recreate_cm(self) -> Any:

@@ -10,6 +10,7 @@ import functools
 import warnings
 
 from mortice import call as _call
+from mortice import fast
 from mortice import node as _node
 from mortice.dtype import DType, can_cast, int64
 from mortice.errors import DTypeError, ShapeError
@@ -355,7 +356,12 @@ def land(op: Any, t: Any, buffers: Sequence[Any], attrs: dict[str, Any] = NO_ATT
     if data is mine:
         storage.version += 1
         return True
-    owned = backend.owns(data) and not any([b is data for b in buffers])
+    return landed(t, data, buffers, alone)
+
+
+def landed(t: Any, data: Any, buffers: Sequence[Any], alone: bool = True) -> bool:
+    """Give t, which may be alone with its memory, what an op has made elsewhere; tell whether that could be."""
+    owned = t._device.backend.owns(data) and not any([b is data for b in buffers])
     if alone and not owned:
         return False
     write(t, data, owned)
@@ -458,8 +464,8 @@ def inplace(
     """Make the in-place method of a function: `add_` from `add`.
 
     A function that has an `op` gives its `out` to that; `takes_out` says that another does so, `number` that it puts one
-    number in some places. `short` may return an op and
-    its operands for a call's arguments: where these need no more than a write the function is not asked.
+    number in some places. `short` may return an op and its operands for a call's arguments: where these need no more than
+    a write the function is not asked.
     """
     own = name or fn.__name__.strip("_") + "_"
     op = getattr(fn, "op", None)
@@ -504,7 +510,8 @@ def inplace(
     functools.update_wrapper(method, fn, assigned=("__module__", "__doc__"), updated=())
     del method.__wrapped__  # type: ignore[attr-defined]
     method.__name__ = method.__qualname__ = own
-    return method
+    quick = op if count == 2 or (count == 1 and op.shape is same) else None
+    return method if quick is short is None else fast.stand_before(fast.INTO, quick, method, landed, short)
 
 
 # Which results PyTorch casts into the dtype of `out=`, besides those of ops that broadcast or give integers a float dtype:

@@ -138,12 +138,28 @@ def grown(*tensors: Any) -> list[Callable[[], list[Any]]]:
     return made
 
 
+def written(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Write into a copy: one that is alone with its memory, that another tensor shares, a part of it, and a result."""
+
+    def run(x: Any, *others: Any) -> Any:
+        alone, shared, whole, result = (x.detach().clone() for _ in range(4))
+        other, part = shared.detach(), whole[:3]
+        seen = [call(alone, *others), call(shared, *others), other, call(part, *[o[:3] for o in others]), whole, whole.data]
+        return [*seen, call(result * 1, *others), call(x * 1, *others) if x.dtype is not mt.bool else None, alone._version]
+
+    return run
+
+
 PAIRS: list[Any] = [
     (mt.add, X, Y), (mt.mul, X, Y), (mt.sub, X, Y), (mt.div, X, Y), (mt.eq, X, Y), (mt.maximum, X, Y), (mt.atan2, X, Y),
     (mt.mul, X, Y[0]), (mt.mul, X[:, :1], Y[0]), (mt.add, X, mt.ones(())), (mt.matmul, X, Y), (mt.matmul, X[:3], Y),
     (mt.mul, X.T, Y), (lambda x, y: mt.mul(x, x), X, Y), (lambda x, y: mt.mul(x, other=y), X, Y),
     (lambda x, y: mt.where(x > y, x, y), X, Y), (lambda x, y: mt.nn.functional.linear(x, y), X, Y),
     (lambda x, y: mt.nn.functional.layer_norm(x, (4,), y[0]), X, Y),
+    (written(lambda x, y: x.mul_(y)), X, Y), (written(lambda x, y: x.add_(y, alpha=2)), X, Y),
+    (written(lambda x, y: x.lerp_(y, 0.25)), X, Y),
+    (written(lambda x, y: x.addcmul_(y, x, value=2)), X, Y), (written(lambda x, y: x.div_(y[0, 0])), X, Y),
+    (written(lambda x, y: x.sub_(y[:1])), X, Y), (written(lambda x, y: x.clamp_(y, None)), X, Y), (written(lambda x, y: x.eq_(y)), X, Y),
 ]  # fmt: skip
 SINGLES: list[Any] = [
     mt.exp, mt.neg, mt.abs, mt.sum, mt.relu, mt.isnan, lambda x: mt.exp(input=x), lambda x: x.exp(), lambda x: x.sum(1),
@@ -161,6 +177,12 @@ SINGLES: list[Any] = [
     lambda x: x.clamp(True, 2), lambda x: x.clamp(0, 1j), lambda x: x.long().clamp(0, 1), lambda x: x.clamp(x[0], 1),
     lambda x: mt.where(x > 0, x, 0), lambda x: mt.where(x > 0, 1.5, x), lambda x: mt.where(x > 0, 1, 2.5), lambda x: x.lerp(x, 2),
     lambda x: x.chunk(2), lambda x: x.split([1, 3], 1), lambda x: x.unbind(), lambda x: mt.cat([x] * 12), lambda x: mt.cat([x, X[:1]]),
+    *[written(call) for call in (
+        lambda x: x.mul_(2), lambda x: x.add_(1.5), lambda x: x.clamp_(0, 1), lambda x: x.abs_(), lambda x: x.exp_(), lambda x: x.mul_(),
+        lambda x: x.mul_(True), lambda x: x.clamp_(), lambda x: x.pow_(10**400), lambda x: x.add_("a"), lambda x: x.neg_(),
+        lambda x: x.clamp_(None, mt.ones(3)), lambda x: x.lerp_(x.double(), 0.5), lambda x: x.mul_(x.mean()),
+        lambda x: x.logical_not_(),
+    )],
     lambda x: mt.stack([x] * 70, 1), lambda x: mt.cat([x, *[X.long()] * 9]), lambda x: mt.stack([x] * 9 + [X[0]]),
 ]  # fmt: skip
 
@@ -318,6 +340,7 @@ def test_nothing_is_left_behind() -> None:
             z.sum().backward()
             x.grad = None
             mt.nn.functional.layer_norm(mt.exp(y), (4,))
+            mt.nn.functional.layer_norm(x, (4,)).detach().mul_(y).clamp_(0, 1)
             for wrong in (lambda: x + mt.ones(3), lambda: x[9], lambda: x.softmax(7)):
                 with contextlib.suppress(RuntimeError, IndexError):
                     wrong()
@@ -337,7 +360,9 @@ def test_memory_may_end_anywhere() -> None:
     """Every allocation of a call fails in turn: a MemoryError is all that comes of it."""
     testing = pytest.importorskip("_testcapi", reason="this Python is built without its test modules")
     a, b = X.clone().requires_grad_(), Y.clone().requires_grad_()
+    c = Y.clone()
     calls = [lambda: a * b, lambda: a * 2.0, lambda: a.exp(), lambda: a[1:3], lambda: X[1, 2], lambda: a @ b, lambda: mt.t(a)]
+    calls += [lambda: c.mul_(1.0), lambda: c.clamp_(0, 2), lambda: c.detach(), lambda: mt.nn.functional.layer_norm(a, (4,))]
     gc.disable()
     try:
         for call in calls:

@@ -13,7 +13,7 @@ from mortice import graph
 from mortice.autograd import function_levels
 from mortice.autograd.gradients import laid_out, zeros_for
 from mortice.graph import SECOND_BACKWARD, Node, PackedValue, Slot, next_seq
-from mortice.modes import modes, no_grad, saved_hooks, settle
+from mortice.modes import modes, no_grad, saved_hooks, set_recording, special
 from mortice.mutation import FROM_FUNCTION, before_rebase, rebase, writes_leaf
 from mortice.node import TENSOR_KERNELS, modified_in_place, unbroadcast
 from mortice.tensor import TensorBase, make
@@ -316,8 +316,7 @@ class Function:
         ctx = FunctionCtx()
         ctx.needs_input_grad = needs = tuple([isinstance(a, TensorBase) and a._rg for a in args])
         before = modes.grad
-        modes.grad = False
-        settle()
+        set_recording(False)
         try:
             if separate:
                 output = cls.forward(*args)
@@ -325,9 +324,8 @@ class Function:
             else:
                 output = cls.forward(ctx, *args)
         finally:
-            modes.grad = before
-            settle()
-        return _finish(cls, ctx, args, output, modes.grad and any(needs)), ctx
+            set_recording(before)
+        return _finish(cls, ctx, args, output, before and True in needs), ctx
 
 
 def _bound(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any], separate: bool) -> tuple[Any, ...]:
@@ -345,9 +343,42 @@ def _meta(x: Any) -> Any:
     return (x.shape, x.dtype, x._device) if isinstance(x, TensorBase) else None
 
 
+def _node_of(cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], outs: list[Any]) -> FunctionNode:
+    node: FunctionNode = _node_class(cls)()
+    node.seq, node.extra, node.function, node.ctx = 0, None, cls, ctx
+    node.inputs = [_meta(a) for a in args]
+    node.outputs = [_meta(o) for o in outs]
+    node.count, node.several, node.slots = len(outs), len(outs) > 1, {}
+    return node
+
+
+def _record(node: FunctionNode, args: tuple[Any, ...], outs: list[Any]) -> None:
+    node.seq = next_seq()
+    node.edges = tuple([(a._node or a.note_use(node.seq)) if isinstance(a, TensorBase) and a._rg else None for a in args])
+    node.device, node.shape, node.dtype = next(
+        ((o._device, o.shape, o.dtype) for o in outs if isinstance(o, TensorBase)), (None, None, None)
+    )
+    node.ctx._node = weakref.ref(node)
+
+
 def _finish(cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], output: Any, recording: bool) -> Any:
     """Give the outputs their place in the graph and take over what `forward` has saved."""
     outs = list(output) if isinstance(output, tuple) else [output]
+    if isinstance(output, TensorBase) and not (ctx._dirty or ctx._non_differentiable or any([a is output for a in args])):
+        # The usual case: one result of its own. What follows does the same for it, and more.
+        if not recording:
+            return output._share() if output._rg else output
+        if output.dtype.kind in "fc" and not output._rg:
+            node = _node_of(cls, ctx, args, outs)
+            _record(node, args, outs)
+            node.slots[0] = None
+            if output._base is not None:
+                output._note = FROM_FUNCTION + f"0 of {node.name()}"
+            output._rg, output._node = True, node
+            _save(ctx, node, outs, outs)
+            if special[0] and modes.anomaly:
+                node.more().trace = graph.forward_trace()
+            return output
     inputs = {id(a) for a in args if isinstance(a, TensorBase)}
     dirty = {id(t) for t in ctx._dirty} & inputs
     # Where the gradient arrives of a tensor that is returned twice; an input that is becomes two views.
@@ -355,22 +386,10 @@ def _finish(cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], output: Any, reco
     _check_dirty(ctx, inputs, outs, recording)
     fixed = {id(t) for t in ctx._non_differentiable}
     returned = list(outs)
-    node = _node_class(cls)()
-    node.seq, node.extra, node.function, node.ctx = 0, None, cls, ctx
-    node.inputs = [_meta(a) for a in args]
-    node.outputs = [_meta(o) for o in outs]
-    node.count, node.several, node.slots = len(outs), len(outs) > 1, {}
+    node = _node_of(cls, ctx, args, outs)
     places: dict[int, Any] = {}
     if recording:
-        node.seq = next_seq()
-        node.edges = tuple(
-            [a._node or a.note_use(node.seq) if isinstance(a, TensorBase) and a._rg else None for a in args]
-        )
-        tensors = [o for o in outs if isinstance(o, TensorBase)]
-        node.device, node.shape, node.dtype = next(
-            ((o._device, o.shape, o.dtype) for o in tensors), (None, None, None)
-        )
-        ctx._node = weakref.ref(node)
+        _record(node, args, outs)
         for i, o in enumerate(outs):
             if isinstance(o, TensorBase) and o.dtype.kind in "fc" and id(o) not in fixed and last.get(id(o), i) == i:
                 if node.several:
@@ -431,7 +450,7 @@ def _place(o: Any, place: Any, is_input: bool, is_dirty: bool, which: str) -> An
 
 def _save(ctx: FunctionCtx, node: FunctionNode, outs: list[Any], returned: list[Any]) -> None:
     """Keep the tensors given to `save_for_backward`, through the hooks in force if there are any."""
-    hooks = saved_hooks()
+    hooks = saved_hooks() if special[0] else None
     kept: list[Any] = []
     for t in ctx._to_save:
         if t is not None and not isinstance(t, TensorBase):
@@ -439,7 +458,10 @@ def _save(ctx: FunctionCtx, node: FunctionNode, outs: list[Any], returned: list[
                 f"save_for_backward can only save variables, but argument is of type {type(t).__name__}. "
                 "Set other values as attributes of ctx."
             )
-        number = max([i for i, o in enumerate(outs) if o is t and returned[i] is t], default=-1)
+        number = -1
+        for i, o in enumerate(outs):
+            if o is t and returned[i] is t:
+                number = i
         kept.append(None if t is None else _Saved(t, number, hooks))
     ctx._saved, ctx._to_save = kept, ()
 

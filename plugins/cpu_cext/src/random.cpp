@@ -5,6 +5,7 @@
 #include "kernels/random.hpp"
 #include "parallel.hpp"
 #include "sort.hpp"
+#include "sort_keys.hpp"
 
 namespace mortice {
 
@@ -103,7 +104,22 @@ PyObject *random_permutation(PyObject *const *args, Py_ssize_t n, PyObject *name
     Ref words = make(U64, {as_int(a[2])});
     uint64_t *at = words->as<uint64_t>();
     in_parts(words->size, [&](int64_t i, int64_t m) { random_kernels().bits(seed, offset + i, m, at + i); });
-    return order_of(*words, 0, false).release();
+    const int64_t size = words->size;
+    if (size < 2 || size >> 32) return order_of(*words, 0, false).release();
+    // They are random: their leading bits tell nearly all of them apart. The few that are equal there are put in order after.
+    const int width = size < 400000 ? 22 : 24;
+    Scratch<uint64_t> room(static_cast<size_t>(2 * size));
+    for (int64_t i = 0; i < size; i++) room[i] = at[i] >> (64 - width) << 32 | static_cast<uint64_t>(i);
+    const uint64_t *sorted = sort_words(room, room + size, size, width);
+    Ref out = make(I64, {size});
+    auto *order = out->as<int64_t>();
+    for (int64_t i = 0; i < size; i++) {
+        const auto place = static_cast<int64_t>(sorted[i] & 0xffffffff);
+        int64_t j = i;
+        for (; j > 0 && sorted[j - 1] >> 32 == sorted[i] >> 32 && at[order[j - 1]] > at[place]; j--) order[j] = order[j - 1];
+        order[j] = place;
+    }
+    return out.release();
 }
 
 // p where the result has its elements, as doubles: exact for every float dtype.

@@ -30,10 +30,22 @@ Ref map_real(const Array &x, Map which, double a = 0, double b = 0, double c = 0
     return map(xs, 1, x.dtype, table.one[x.dtype - F16], &f, MAP_COST[which] * (x.dtype == F64 ? 2 : 1));
 }
 
-Ref map_complex(const Array &x, Complex which) {
+// The real or the imaginary parts of complex numbers.
+Ref part(Array &x, int which) {
+    int64_t strides[MAX_NDIM];
+    for (int i = 0; i < x.ndim; i++) strides[i] = 2 * x.strides()[i];
+    return make_view(x, x.data + which * x.itemsize() / 2, x.ndim, x.shape(), strides, real_of(x.dtype));
+}
+
+Ref map_complex(Array &x, Complex which) {
     if (which == COMPLEX_NONE)
         fail(PyExc_TypeError, "cpu_cext: this function is not defined for %s.", DTYPE_NAMES[x.dtype]);
     DType to = which >= COMPLEX_REAL ? real_of(x.dtype) : x.dtype;
+    if (which == COMPLEX_ABS && x.dtype == C64) {  // lengths, whose loop there is for every instruction set
+        const Ref re = part(x, 0), im = part(x, 1);
+        const Array *parts[] = {re.get(), im.get()};
+        return map(parts, 2, F32, binary_math().two[HYPOT - BINARY_OPS][F32], nullptr, 3);
+    }
     bool cheap = which == COMPLEX_SQUARE || which == COMPLEX_NEGATIVE || which == COMPLEX_CONJ;
     const Array *xs[] = {&x};
     return map(xs, 1, to, complex_unary().loop[which][x.dtype - C64], nullptr, cheap ? 2 : which == COMPLEX_ABS ? 3 : 40);
@@ -126,11 +138,6 @@ PyObject *bitwise_invert(PyObject *const *args, Py_ssize_t n, PyObject *names) {
 
 // ---- parts of complex numbers ----
 
-Ref part(Array &x, int which) {
-    int64_t strides[MAX_NDIM];
-    for (int i = 0; i < x.ndim; i++) strides[i] = 2 * x.strides()[i];
-    return make_view(x, x.data + which * x.itemsize() / 2, x.ndim, x.shape(), strides, real_of(x.dtype));
-}
 PyObject *real(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     Array &x = only("real", args, n, names);
     return (is_complex(x.dtype) ? part(x, 0) : Ref::share(&x)).release();

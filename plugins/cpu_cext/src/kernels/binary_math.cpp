@@ -49,7 +49,8 @@ template <class T> INLINE T int_floor_divide(T a, T b) {
     const T q = quotient(a, b);
     if constexpr (!has_sign<T>) return q;
     const T r = rest_of(a, b, q);
-    return b != 0 && r != 0 && (r < 0) != (b < 0) ? static_cast<T>(q - 1) : q;
+    // A difference instead of a choice: vectors have it.
+    return static_cast<T>(static_cast<unsigned_of<T>>(q) - ((b != 0) & (r != 0) & ((r ^ b) < 0)));
 }
 template <class T> INLINE T int_pow(T x, T y) {
     using U = unsigned_of<T>;
@@ -319,7 +320,7 @@ struct Filler {
 #if defined(MORTICE_AFTER_AVX2)
         return real && (op == FLOOR_DIVIDE || op == REMAINDER || op == FMOD || op == POW || op == ATAN2);
 #elif defined(MORTICE_AFTER_BASELINE)
-        return (real && op != LOGADDEXP2 && op != NEXTAFTER) || ((op == FLOOR_DIVIDE || op == REMAINDER) && (d == I32 || d == I64));
+        return (real && op != LOGADDEXP2 && op != NEXTAFTER) || ((op == FLOOR_DIVIDE || op == FLOORDIV || op == REMAINDER) && (d == I32 || d == I64));
 #else
         return true;
 #endif
