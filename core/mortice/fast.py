@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-VERSION = 7  # of what the module does: raised with engine.c's when the functions that it repeats change
+VERSION = 8  # of what the module does: raised with engine.c's when the functions that it repeats change
 ONE, ATTRIBUTES, VIEW, TWO, ANY, GETITEM = range(6)  # which function it stands before
 
 _engine: Any = None  # the module while it serves
