@@ -6,6 +6,9 @@
    What is done with tensors themselves is in `tensors.h`. */
 #include "tensors.h"
 
+#include <float.h>
+#include <math.h>
+
 #define VERSION 8 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
 
 /* ---- a function with a fast case ---- */
@@ -37,11 +40,18 @@ static inline int has(PyObject *list, PyObject *name) { /* names of calls are in
 static inline int bit(unsigned bits, Py_ssize_t i) { return i < MOST && bits >> i & 1; }
 static inline int is_number(PyObject *o) { return PyFloat_CheckExact(o) || PyLong_CheckExact(o); }
 
-/* Whether a dtype takes a number as it is: floats do, and int64 takes its integers. */
+/* Whether a dtype takes a number as it is: int64 takes its integers, and floats what all but those of 16 bits hold. */
 static int takes(PyObject *dtype, PyObject *value, int two) {
     PyObject *kind = SLOT(dtype, at.kind), *size = SLOT(dtype, at.itemsize);
     if (!kind || !PyUnicode_Check(kind) || !PyUnicode_GET_LENGTH(kind)) return 0;
-    if (PyUnicode_READ_CHAR(kind, 0) == 'f') return 1;
+    if (PyUnicode_READ_CHAR(kind, 0) == 'f') {
+        double as_float = PyFloat_CheckExact(value) ? PyFloat_AS_DOUBLE(value) : PyLong_AsDouble(value);
+        if (PyErr_Occurred()) {
+            PyErr_Clear(); /* of an integer that is no double */
+            return 0;
+        }
+        return size && PyLong_CheckExact(size) && PyLong_AsLong(size) > 2 && fabs(as_float) <= FLT_MAX;
+    }
     if (!two || PyUnicode_READ_CHAR(kind, 0) != 'i' || !PyLong_CheckExact(value) || !size || !PyLong_CheckExact(size)) return 0;
     int over;
     (void)PyLong_AsLongLongAndOverflow(value, &over);

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from mortice.op import Op
 
+LARGEST = 3.4028234663852886e38  # of float32
 Tensor: Any = None  # the public class, set by `methods`; a name of this module, which is read faster than an attribute
 
 
@@ -208,7 +209,7 @@ def slow(op: Op, args: Sequence[Any], attrs: dict[str, Any], out: Any = None) ->
         if t._device is not first._device:
             return ACROSS_LEVELS(op, one_place(op, args, tensors), attrs, out)
     d = dtype_of_all(moving, numbers)
-    if numbers and op.operand is not None:
+    if op.operand is not None:
         for a in (*moving, *numbers):
             op.operand(op, a.dtype if isinstance(a, TensorBase) else scalar_dtype(a))
     compute, result = op.rule(d)
@@ -296,7 +297,7 @@ def unary(op: Op) -> Callable[..., Any]:
 def _slow_two(op: Op, x: Any, y: Any, out: Any) -> Any:
     if (
         out is None and isinstance(x, TensorBase) and isinstance(y, TensorBase) and x._device is y._device
-        and x.dtype is not y.dtype and op.check is None and not (special[0] and modes.rerouted)
+        and x.dtype is not y.dtype and op.check is op.operand is None and not (special[0] and modes.rerouted)
     ):  # fmt: skip
         compute, result = op.rule(dtype_of_all((x, y)))
         if op.same_dtype.get(compute) is result:  # which is empty while an observer sees the operands as they came
@@ -348,7 +349,10 @@ def binary(op: Op, fallback: Callable[..., Any] = _slow_two) -> Callable[..., An
     def with_number(x: Any, value: Any, swapped: bool) -> Any:
         d = x.dtype
         result = same_dtype.get(d)
-        plain = d.kind == "f" or (d is int64 and type(value) is int and -(1 << 63) <= value < 1 << 63)
+        if d.kind == "f":  # what 16-bit floats round, and others cannot hold, is asked about
+            plain = d.itemsize > 2 and -LARGEST <= value <= LARGEST
+        else:
+            plain = d is int64 and type(value) is int and -(1 << 63) <= value < 1 << 63
         if result is None or not plain or not op.scalars or (special[0] and modes.rerouted):
             return slow(op, (value, x) if swapped else (x, value), {})
         device = x._device

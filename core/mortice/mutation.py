@@ -12,6 +12,7 @@ import warnings
 from mortice import call as _call
 from mortice import fast
 from mortice import node as _node
+from mortice.call import LARGEST
 from mortice.dtype import DType, can_cast, int64
 from mortice.errors import DTypeError, ShapeError
 from mortice.graph import RELEASED, Node, Slot, next_seq
@@ -370,8 +371,10 @@ def landed(t: Any, data: Any, buffers: Sequence[Any], alone: bool = True) -> boo
 
 def _takes(d: DType, number: float) -> bool:
     """Tell whether a kernel takes an int or float beside d as it is."""
-    if d.kind == "f" or type(number) is not int:
-        return d.kind == "f"
+    if d.kind == "f":
+        return d.itemsize > 2 and -LARGEST <= number <= LARGEST
+    if type(number) is not int:
+        return False
     return -(1 << 63) <= number < 1 << 63 if d is int64 else d.kind in "iu" and 0 <= number < 128
 
 
@@ -428,7 +431,7 @@ def directly(op: Any, out: Any, operands: Sequence[Any], attrs: dict[str, Any] =
         recorded = recorded or a._rg
     if d is None or op.same_dtype.get(d) is not t.dtype or (recorded and (not special[0] or modes.grad)):
         return None
-    if numbers and not (op.scalars and (d.kind == "f" or all([_takes(d, a) for a in operands if a.__class__ in REAL]))):
+    if numbers and not (op.scalars and all([_takes(d, a) for a in operands if a.__class__ in REAL])):
         return None
     if not whole:
         shapes = [a.shape if isinstance(a, TensorBase) else () for a in operands]

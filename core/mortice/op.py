@@ -154,7 +154,7 @@ def op(
         fixed: inputs such as indices and conditions that keep their dtype and take no part in promotion.
         number: the rule for Python numbers, by default that integer dtypes take those that they can hold. Where a call has been
             seen with its dtypes, floats beside floating tensors are handed on unasked.
-        operand: called as `operand(op, dtype)` with the dtypes of a number and of the tensor beside it, to refuse some.
+        operand: called as `operand(op, dtype)` with the dtype of each operand as it came, to refuse some.
         keeps_format: of how many dims one of the first two operands may be whose memory format such results have too.
     """
 

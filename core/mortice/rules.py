@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 from math import isfinite
 
+from mortice.backends.host import pack, unpack
 from mortice.dtype import DType, bool_, finfo, get_default_dtype, iinfo, int64
 from mortice.shape import SCALAR, Size, reduced_shape
 from mortice.tensor import TensorBase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from mortice.op import Op
@@ -102,10 +104,30 @@ def hold(name: str, value: Any, d: DType) -> Any:
 
 
 def fit_number(op: Op, value: Any, d: DType, position: int = 0) -> Any:
-    """Refuse a number that the dtype cannot hold; one that stands for an operand may overflow as a float."""
+    """Refuse a number that the dtype cannot hold; as a float it is rounded to the dtype, and may overflow."""
     if d.kind == "f" and not isinstance(value, complex):
-        return float(value)
+        return _halves(float(value), d) if value and d.itemsize == 2 else float(value)
     return bool(value) if d.kind == "b" else hold(op.name, value, d)
+
+
+@functools.lru_cache(1024)
+def _halves(value: float, d: DType) -> float:
+    return unpack(pack([value], d), d)[0]  # type: ignore[no-any-return]
+
+
+def held(op: Op, value: Any, d: DType, position: int = 0) -> Any:
+    """Refuse a number that the dtype cannot hold, floats that would overflow among them."""
+    return hold(op.name, fit_number(op, hold(op.name, value, d), d), d)
+
+
+def in_full(rule: Callable[..., Any], *positions: int) -> Callable[..., Any]:
+    """Let numbers count in full beside 16-bit floats at these positions, as in products and quotients on PyTorch's CPU."""
+
+    def number(op: Op, value: Any, d: DType, position: int = 0) -> Any:
+        full = d.kind == "f" and position in positions and not isinstance(value, complex)
+        return float(value) if full else rule(op, value, d, position)
+
+    return number
 
 
 _LIMITS: dict[DType, iinfo] = {}

@@ -451,7 +451,11 @@ def test_out_of_another_dtype_is_cast_into_where_operands_promote_and_refused_el
 @pytest.mark.parametrize("other", [1, 1.0, True])
 def test_numbers_and_masks_are_not_subtracted(other):
     mask = mt.tensor([True, False])
-    for wrong in (lambda: mask - other, lambda: other - mask, lambda: mt.rsub(mask, other), lambda: mt.sub(mask, other)):
+    x = mt.ones(2)
+    for wrong in (
+        lambda: mask - other, lambda: other - mask, lambda: mt.rsub(mask, other), lambda: mt.sub(mask, other), lambda: x - mask,
+        lambda: mask - x, lambda: mt.sub(x, mask, alpha=2), lambda: x.clone().sub_(mask), lambda: mt.sub(x, mask, out=mt.empty(2)),
+    ):  # fmt: skip
         with pytest.raises(RuntimeError, match="Subtraction, the `-` operator, with a bool tensor is not supported"):
             wrong()
     with pytest.raises(RuntimeError, match="Subtraction"):

@@ -56,6 +56,13 @@ def _truth(k: Any, x: Any) -> Any:
     return x if k.dtype_of(x) is bool_ else k.not_equal(x, 0)
 
 
+def _scaled(k: Any, a: Any, value: Any) -> Any:
+    """Multiply what may be two numbers, and what may be by 1."""
+    if is_number(value) and (value == 1 or is_number(a)):
+        return a * value if is_number(a) else a
+    return k.multiply(a, value)
+
+
 class ElementwiseKernels(SpecialKernels):
     """Elementwise kernels with default bodies."""
 
@@ -246,13 +253,12 @@ class ElementwiseKernels(SpecialKernels):
     @in_float32
     def addcmul(k: Any, x: Buffer, a: Any, b: Any, value: Any = 1) -> Buffer:
         """Add a * b * value to x."""
-        product = k.multiply(a, b)
-        return k.add(x, product if is_number(value) and value == 1 else k.multiply(product, value))
+        return k.add(x, k.multiply(_scaled(k, a, value), b))
 
     @in_float32
     def addcdiv(k: Any, x: Buffer, a: Any, b: Any, value: Any = 1) -> Buffer:
         """Add a / b * value to x."""
-        return k.add(x, k.multiply(k.divide(a, b), value))
+        return k.add(x, k.divide(_scaled(k, a, value), b))
 
     # ---- complex numbers from parts ----
 

@@ -10,14 +10,16 @@ from mortice.dtype import DType, promote_scalar, promote_types, raised
 from mortice.errors import DTypeError
 from mortice.op import Op, op
 from mortice.ops.elementwise import check_alpha, common_dtype, deprecated, same_dtypes
-from mortice.rules import promote
+from mortice.rules import fit_number, in_full, promote
 from mortice.shape import broadcast
 from mortice.tensor import TensorBase
 
 __all__ = ["addcdiv", "addcmul", "lerp"]
 
+_VALUE = in_full(fit_number, 2, 3)  # what multiplies
 
-@op(result=promote, shape=broadcast, kernel="addcmul", name="addcmul", dtypes="uifc")
+
+@op(result=promote, shape=broadcast, kernel="addcmul", name="addcmul", dtypes="uifc", number=_VALUE)
 def _addcmul(k: Any, x: Any, a: Any, b: Any, value: Any, /) -> Any:
     """Add a * b * value."""
     return k.addcmul(x, a, b, value)
@@ -64,7 +66,7 @@ def _no_integers(op: Op, d: DType) -> tuple[DType, DType]:
     return d, d
 
 
-@op(result=_no_integers, shape=broadcast, kernel="addcdiv", name="addcdiv")
+@op(result=_no_integers, shape=broadcast, kernel="addcdiv", name="addcdiv", number=_VALUE)
 def _addcdiv(k: Any, x: Any, a: Any, b: Any, value: Any, /) -> Any:
     """Add a / b * value."""
     return k.addcdiv(x, a, b, value)
@@ -93,7 +95,7 @@ def addcdiv(
 addcdiv.op = _addcdiv.op  # type: ignore[attr-defined]
 
 
-@op(result=promote, shape=broadcast, kernel="lerp", name="lerp", dtypes="fc", scalars=True)
+@op(result=promote, shape=broadcast, kernel="lerp", name="lerp", dtypes="fc", scalars=True, number=in_full(fit_number, 2))
 def _lerp(k: Any, x: Any, end: Any, weight: Any, /) -> Any:
     """Interpolate between x and end."""
     return k.lerp(x, end, weight)

@@ -11,14 +11,14 @@ import warnings
 from typing import Any
 
 from mortice import call as _call
-from mortice.backends.kernel_tools import is_number, like
+from mortice.backends.kernel_tools import in_float32, is_number, like
 from mortice.call import no_tensor
-from mortice.dtype import DType, bool_, complex128, dtype_of_all, float16, float32, float64
+from mortice.dtype import DType, bool_, complex128, dtype_of_all, float16, float32, float64, scalar_dtype
 from mortice.errors import DTypeError
 from mortice.graph import RELEASED
 from mortice.node import TENSOR_KERNELS, Const, named, numbered
 from mortice.op import Op, op
-from mortice.rules import fit_number, floating, hold, number_of, promote, wrap_number, wrap_operand
+from mortice.rules import fit_number, floating, held, hold, in_full, number_of, promote, wrap_number, wrap_operand
 from mortice.shape import broadcast
 from mortice.tensor import TensorBase, make
 
@@ -100,8 +100,10 @@ def _add(k: Any, x: Any, y: Any, /) -> Any:
 _add.vjp(x=lambda k, g: g, y=lambda k, g: g, jvp="linear")
 
 
-def _scaled(name: str, input: Any, other: Any, alpha: Any) -> Any:
-    d = common_dtype(input, other)
+def _scaled(fn: Any, input: Any, other: Any, alpha: Any) -> Any:
+    name, d = fn.op.name, common_dtype(input, other)
+    for x in (input, other) if fn.op.operand is not None else ():
+        fn.op.operand(fn.op, scalar_dtype(x) if is_number(x) else x.dtype)
     alpha = check_alpha(name, d, alpha)
     if d is bool_:  # numbers raise a mask to integers, but alpha takes no part in promotion
         return bool(other * alpha) if is_number(other) else _call.CAST(other * alpha, d)
@@ -114,7 +116,7 @@ def _add_scaled(name: str, input: Any, other: Any, alpha: Any, sign: int, out: A
         return None
     if input.dtype.kind not in "fc" or not (input._device is other._device is input._device.base):
         return None
-    alpha = check_alpha(name, input.dtype, alpha)
+    alpha = fit_number(_add.op, check_alpha(name, input.dtype, alpha), input.dtype)
     if input.shape != other.shape:
         broadcast(name, input.shape, other.shape)  # for its error, which names the function that was called
     return TENSOR_KERNELS.addcmul(input, other, sign * alpha, 1, out=out)
@@ -129,7 +131,7 @@ def add(input: Any, other: Any, tensor: Any = None, *, alpha: Any = 1, out: Any 
         made = _add_scaled("add", input, other, alpha, 1, out)
         if made is not None:
             return named(made, "AddBackward0")
-        other = _scaled("add", input, other, alpha)
+        other = _scaled(_add, input, other, alpha)
     return _add(input, other) if out is None else _add(input, other, out=out)
 
 
@@ -172,7 +174,7 @@ def sub(input: Any, other: Any, tensor: Any = None, *, alpha: Any = 1, out: Any 
         made = _add_scaled("sub", input, other, alpha, -1, out)
         if made is not None:
             return named(made, "SubBackward0")
-        other = _scaled("sub", input, other, alpha)
+        other = _scaled(_sub, input, other, alpha)
     return _sub(input, other) if out is None else _sub(input, other, out=out)
 
 
@@ -183,10 +185,10 @@ subtract = sub
 
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """Subtract `input`, multiplied by alpha, from `other`."""
-    return _sub(other, input if alpha is _ONE else _scaled("rsub", other, input, alpha))
+    return _sub(other, input if alpha is _ONE else _scaled(_sub, other, input, alpha))
 
 
-@op(result=promote, shape=broadcast, kernel="multiply", number=wrap_number, scalars="alone")
+@op(result=promote, shape=broadcast, kernel="multiply", number=in_full(wrap_number, 0, 1), scalars="alone")
 def mul(k: Any, x: Any, y: Any, /) -> Any:
     """Multiply elementwise, broadcasting."""
     return k.multiply(x, y)
@@ -196,7 +198,7 @@ mul.vjp(x=lambda k, g, y: k.multiply(g, y), y=lambda k, g, x: k.multiply(g, x), 
 multiply = mul
 
 
-@op(result=floating, shape=broadcast, kernel="divide", name="div", scalars="alone")
+@op(result=floating, shape=broadcast, kernel="divide", name="div", number=in_full(fit_number, 0, 1), scalars="alone")
 def _div(k: Any, x: Any, y: Any, /) -> Any:
     """Divide elementwise, broadcasting. Integers give the default float dtype."""
     return k.divide(x, y)
@@ -225,7 +227,7 @@ def undefined(k: Any, g: Any, x_shape: Any) -> Any:
     raise NotImplementedError("the derivative of this operation is not implemented. Use .detach() on what enters it.")
 
 
-@op(result=promote, shape=broadcast, dtypes="uif", number=wrap_operand, scalars="alone")
+@op(result=promote, shape=broadcast, dtypes="uif", number=in_full(wrap_operand, 1), scalars="alone")
 def floor_divide(k: Any, x: Any, y: Any, /) -> Any:
     """Divide and round towards minus infinity."""
     if not _is_float(k, x, y):
@@ -236,7 +238,7 @@ def floor_divide(k: Any, x: Any, y: Any, /) -> Any:
 floor_divide.vjp(x=undefined, y=undefined)
 
 
-@op(result=promote, shape=broadcast, dtypes="uif", name="floordiv", number=wrap_operand)
+@op(result=promote, shape=broadcast, dtypes="uif", name="floordiv", number=in_full(wrap_operand, 1))
 def floordiv(k: Any, x: Any, y: Any, /) -> Any:
     """Divide and round down, as `//` and `mortice.array_api.floor_divide` do.
 
@@ -252,9 +254,10 @@ floordiv.vjp(x=undefined, y=undefined)
 
 
 @op(
-    result=promote, shape=broadcast, dtypes="uif", name="div_trunc", grad_name="DivBackward0", number=wrap_operand,
+    result=promote, shape=broadcast, dtypes="uif", name="div_trunc", grad_name="DivBackward0", number=in_full(wrap_operand, 1),
     scalars="alone",
 )  # fmt: skip
+@in_float32
 def _div_trunc(k: Any, x: Any, y: Any, /) -> Any:
     """Divide and round towards zero."""
     if _is_float(k, x, y):
@@ -267,7 +270,7 @@ _div_trunc.vjp(x=zeros, y=zeros, jvp="elementwise")
 
 
 @op(
-    result=promote, shape=broadcast, dtypes="uif", name="div_floor", grad_name="DivBackward0", number=wrap_operand,
+    result=promote, shape=broadcast, dtypes="uif", name="div_floor", grad_name="DivBackward0", number=in_full(wrap_operand, 1),
     scalars="alone",
 )  # fmt: skip
 def _div_floor(k: Any, x: Any, y: Any, /) -> Any:
@@ -342,7 +345,7 @@ def _no_wrapped_exponent(op: Op, value: Any, d: DType, position: int) -> Any:
     # Below zero it is refused, and not taken for a large one, which is what it would be in unsigned dtypes.
     if position == 0:
         return wrap_operand(op, value, d)
-    return value if d.kind == "u" and value < 0 else fit_number(op, value, d)
+    return value if d.kind == "u" and value < 0 else (held if d.itemsize == 2 else fit_number)(op, value, d)
 
 
 def _pow_of_numbers(node: Any) -> str:
@@ -542,7 +545,7 @@ fmin.vjp(
 
 
 @op(
-    result=promote, shape=broadcast, kernel="clip", name="clamp", dtypes="buif",
+    result=promote, shape=broadcast, kernel="clip", name="clamp", dtypes="buif", number=held,
     grad_name_of=lambda node: f"ClampBackward{int(node.edges[1] is None is node.edges[2])}",
 )  # fmt: skip
 def _clamp(k: Any, x: Any, lo: Any, hi: Any, /) -> Any:

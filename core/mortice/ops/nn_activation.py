@@ -7,7 +7,7 @@ from typing import Any
 
 from mortice.backends.kernel_tools import in_float32
 from mortice.call import no_tensor
-from mortice.dtype import DType
+from mortice.dtype import DType, finfo, float32
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
 from mortice.mutation import inplace
@@ -48,6 +48,7 @@ def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0) -> Any:
     if isinstance(input, TensorBase) and input.dtype.kind in "ui":
         if input.dtype.kind == "u" and min_val < 0:
             raise DTypeError(f"hardtanh: cannot do hardtanh on an unsigned type with negative limits; got {min_val}.")
+    if isinstance(input, TensorBase) and input.dtype.kind in "uif":
         min_val, max_val = (hold("hardtanh", v, input.dtype) for v in (min_val, max_val))
     if min_val > max_val:
         raise ValueError(f"hardtanh: min_val cannot be greater than max_val; got {min_val} and {max_val}.")
@@ -126,8 +127,10 @@ _threshold.vjp(
 
 def threshold(input: Any, threshold: float, value: float, *, out: Any = None) -> Any:
     """Replace what does not exceed `threshold` by `value`."""
-    if isinstance(input, TensorBase) and input.dtype.kind in "ui":
-        threshold, value = (hold("threshold", number(v), input.dtype) for v in (threshold, value))
+    if isinstance(input, TensorBase) and input.dtype.kind in "uif":
+        d = input.dtype
+        threshold = hold("threshold", number(threshold), float32 if d.kind == "f" and d.itemsize == 2 else d)
+        value = hold("threshold", number(value), d)
     return _threshold(input, limit=number(threshold), value=number(value), out=out)
 
 
@@ -145,7 +148,10 @@ _hardshrink.vjp(
 
 def hardshrink(input: Any, lambd: float = 0.5, *, out: Any = None) -> Any:
     """Replace what lies within [-lambd, lambd] by 0."""
-    return _hardshrink(input, lambd=number(lambd), out=out)
+    lambd = number(lambd)
+    if isinstance(input, TensorBase) and input.dtype.kind == "f":
+        hold("hardshrink", lambd, input.dtype)
+    return _hardshrink(input, lambd=lambd, out=out)
 
 
 @op(shape=same, name="softshrink", dtypes="f")
@@ -164,8 +170,9 @@ _softshrink.vjp(
 def softshrink(input: Any, lambd: float = 0.5, *, out: Any = None) -> Any:
     """Move towards 0 by lambd, no further than 0."""
     lambd = number(lambd)
-    if lambd < 0:
-        raise ShapeError(f"softshrink: lambda must be greater or equal to 0, but found to be {lambd}.")
+    most = finfo(input.dtype).max if isinstance(input, TensorBase) and input.dtype.kind == "f" else lambd
+    if not 0 <= lambd <= most:
+        raise ShapeError(f"softshrink: lambda must be in range [0, {most}], but found to be {lambd}.")
     return _softshrink(input, lambd=lambd, out=out)
 
 

@@ -351,13 +351,15 @@ PyObject *lerp(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
     return several("lerp", binary().lerp, a, 3);
 }
 
-// x + (a by b) * value. Of numbers that have no loop of their own by one op after the other, whose results are new arrays.
+// x + value * a by b. Of numbers that have no loop of their own by one op after the other, whose results are new arrays.
 PyObject *blended(const char *name, BinaryOp by, const Inner (&table)[DTYPES], PyObject **a) {
     if (is_float(common(name, a, 4))) return several(name, table, a, 4);
     const Alone alone;
-    Own<> part(is_array(a[1]) || is_array(a[2]) ? two(by, a[1], a[2]) : PyNumber_Multiply(a[1], a[2]));
+    Own<> part(!a[3]                                ? Py_NewRef(a[1])
+               : is_array(a[1]) || is_array(a[3]) ? two(MULTIPLY, a[1], a[3])
+                                                  : PyNumber_Multiply(a[1], a[3]));
     if (!part) throw Failed{};
-    if (a[3]) part = Own<>(is_array(part.get()) ? two(MULTIPLY, part.get(), a[3]) : PyNumber_Multiply(part.get(), a[3]));
+    part = Own<>(is_array(part.get()) || is_array(a[2]) ? two(by, part.get(), a[2]) : PyNumber_Multiply(part.get(), a[2]));
     if (!part) throw Failed{};
     return two(ADD, a[0], part.get());
 }

@@ -60,10 +60,10 @@ struct Lerp {
 };
 
 struct AddProduct {
-    template <class V> INLINE V go(V x, V a, V b, V value) { return x + a * b * value; }
+    template <class V> INLINE V go(V x, V a, V b, V value) { return x + value * a * b; }
 };
 struct AddQuotient {
-    template <class V> INLINE V go(V x, V a, V b, V value) { return x + a / b * value; }
+    template <class V> INLINE V go(V x, V a, V b, V value) { return x + value * a / b; }
 };
 
 // Shifts by the width or more, or by a negative number, leave what shifting one by one would: 0, or the sign.

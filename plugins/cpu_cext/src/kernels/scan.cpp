@@ -44,7 +44,7 @@ struct Times {
     }
 };
 
-// ---- sums of floats: prefixes within a vector in log2(lanes) steps, the carry in double ----
+// ---- sums of floats: in double, prefixes within a vector in log2(lanes) steps ----
 
 template <class T, int BY> INLINE vec<T> shifted(vec<T> v, vec<T> start = vec<T>{}) {  // lane i takes lane i - BY
     typedef typename vector_of<T>::type V;
@@ -72,21 +72,29 @@ template <class T> INLINE vec<T> prefixes(vec<T> v) {
 // The carry goes on exactly (as doubles are to floats) from block to block: the roundings of vectors stay within one.
 constexpr int64_t EXACT_BLOCK = 1024;
 
-INLINE vd as_doubles(const float *x) {  // LANES<double> of them
+INLINE vd as_carried(const float *x) {  // LANES<double> of them
     typedef float few __attribute__((vector_size(VECTOR_BYTES / 2)));
     few f;
     __builtin_memcpy(&f, x, sizeof f);
     return __builtin_convertvector(f, vd);
 }
-INLINE vd as_doubles(const double *x) { return load(x); }
+INLINE vd as_carried(const double *x) { return load(x); }
+INLINE vec<uint64_t> as_carried(const uint64_t *x) { return load(x); }
+INLINE void put_carried(float *out, vd v) {
+    typedef float few __attribute__((vector_size(VECTOR_BYTES / 2)));
+    few f = __builtin_convertvector(v, few);
+    __builtin_memcpy(out, &f, sizeof f);
+}
+INLINE void put_carried(double *out, vd v) { store(out, v); }
+INLINE void put_carried(uint64_t *out, vec<uint64_t> v) { store(out, v); }
 
 template <class T> INLINE double exact_sum(const T *x, int64_t n) {
     constexpr int L = LANES<double>;
     vd a = {}, b = {}, c = {}, d = {};
     int64_t i = 0;
     for (; i + 4 * L <= n; i += 4 * L) {
-        a += as_doubles(x + i), b += as_doubles(x + i + L);
-        c += as_doubles(x + i + 2 * L), d += as_doubles(x + i + 3 * L);
+        a += as_carried(x + i), b += as_carried(x + i + L);
+        c += as_carried(x + i + 2 * L), d += as_carried(x + i + 3 * L);
     }
     double total = sum_lanes<double>((a + b) + (c + d));
     for (; i < n; i++) {
@@ -97,17 +105,21 @@ template <class T> INLINE double exact_sum(const T *x, int64_t n) {
 }
 
 template <class T> INLINE carry_of<T> sum_row(const T *x, T *out, int64_t n, carry_of<T> base, carry_of<T> carry) {
-    constexpr int L = LANES<T>;
+    constexpr int L = LANES<carry_of<T>>;
     for (; n > 0; n -= EXACT_BLOCK, x += EXACT_BLOCK) {
         int64_t m = n < EXACT_BLOCK ? n : EXACT_BLOCK, i = 0;
         if (out) {
             carry_of<T> c = base + carry;
             for (; i + L <= m; i += L) {
-                vec<T> v = prefixes<T>(load(x + i));
-                store(out + i, v + splat(static_cast<T>(c)));
-                c += static_cast<carry_of<T>>(v[L - 1]);
+                const auto v = prefixes<carry_of<T>>(as_carried(x + i));
+                put_carried(out + i, v + splat(c));
+                c += v[L - 1];
             }
-            if (i < m) store_part(out + i, prefixes<T>(load_part(x + i, m - i)) + splat(static_cast<T>(c)), m - i);
+            for (; i < m; i++) {
+                MORTICE_PLAIN(i);
+                c += static_cast<carry_of<T>>(x[i]);
+                out[i] = static_cast<T>(c);
+            }
             out += EXACT_BLOCK;
         }
         if constexpr (__is_same(T, float) || __is_same(T, double)) {
@@ -126,7 +138,7 @@ INLINE double product_row(const float *x, float *out, int64_t n, double carry) {
     typedef float few __attribute__((vector_size(VECTOR_BYTES / 2)));
     int64_t i = 0;
     for (; i + L <= n; i += L) {
-        vd v = as_doubles(x + i);
+        vd v = as_carried(x + i);
         v *= shifted<double, 1>(v, splat(1.0));
         if constexpr (L > 2) v *= shifted<double, 2>(v, splat(1.0));
         if constexpr (L > 4) v *= shifted<double, 4>(v, splat(1.0));
