@@ -373,7 +373,7 @@ def test_small_parts_that_libraries_ask_for() -> None:
         mt._assert_async(mt.tensor(False))
     with pytest.raises(RuntimeError, match="^too small$"):
         mt._assert_async(mt.tensor(0), "too small")
-    devices, states = mt.utils.checkpoint.get_device_states(mt.ones(2), 3)
+    devices, states = mt.utils.checkpoint.get_device_states(mt.ones(2, device="cpu"), 3)
     assert devices == states == []
     mt.utils.checkpoint.set_device_states([0], [mt.get_rng_state()])
     paths, keys = mt.utils._pytree._dict_flatten_with_keys({"a": 1, "b": 2})

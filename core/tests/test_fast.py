@@ -14,6 +14,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -260,7 +261,7 @@ def test_modes_and_levels() -> None:
         assert not (a * b).requires_grad and a[1:3]._note == "no_grad" and not mt.exp(a).requires_grad
     with mt.inference_mode():
         assert (a * b).is_inference() and a[1:2].is_inference() is False
-    with mt.autocast("cpu", dtype=mt.bfloat16):
+    with mt.autocast(a.device.type, dtype=mt.bfloat16):
         assert (a @ b).dtype is mt.bfloat16
     with pytest.warns(UserWarning, match="Anomaly"), mt.autograd.detect_anomaly():
         assert (a * b).grad_fn.extra.trace
@@ -377,7 +378,8 @@ def test_memory_may_end_anywhere() -> None:
                 except MemoryError:
                     succeeded = False
                 except SystemError as error:
-                    assert "ufunc" in str(error)  # NumPy forgets to set the error
+                    # NumPy forgets to set the error: within a plugin, or it is named.
+                    assert "ufunc" in str(error) or "mortice_" in traceback.extract_tb(error.__traceback__)[-1].filename
                     succeeded = False
                 finally:
                     testing.remove_mem_hooks()

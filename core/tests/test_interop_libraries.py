@@ -46,7 +46,7 @@ def test_einops_works_and_gradients_flow(name):
     values = np.random.default_rng(0).uniform(1, 2, (2, 3, 4))
     x = mt.tensor(values, requires_grad=True)
     found, want = call(einops, x), reference(values)
-    assert tuple(found.shape) == want.shape and np.allclose(found.detach(), want)
+    assert tuple(found.shape) == want.shape and np.allclose(found.detach().cpu(), want)
     assert mt.autograd.gradcheck(lambda t: call(einops, t), (x,))
 
 
@@ -108,6 +108,7 @@ def test_layers_of_einops_train():
 # ---- the others ----
 
 
+@pytest.mark.needs("cpu")
 def test_matplotlib_draws_tensors():
     library("matplotlib").use("Agg")
     from matplotlib import pyplot
@@ -131,6 +132,7 @@ def test_matplotlib_draws_tensors():
     pyplot.close(figure)
 
 
+@pytest.mark.needs("cpu")
 def test_pandas_holds_tensors_and_gives_them_back():
     pandas = library("pandas")
     frame = pandas.DataFrame(mt.rand(3, 2), columns=["a", "b"])
@@ -142,6 +144,7 @@ def test_pandas_holds_tensors_and_gives_them_back():
     assert mt.from_numpy(frame.to_numpy()).dtype is mt.float32
 
 
+@pytest.mark.needs("cpu")
 def test_scikit_learn_takes_tensors():
     library("sklearn")
     from sklearn import linear_model, metrics, model_selection, preprocessing
@@ -158,6 +161,7 @@ def test_scikit_learn_takes_tensors():
     assert mt.as_tensor(preprocessing.StandardScaler().fit_transform(x)).mean().abs() < 1e-6
 
 
+@pytest.mark.needs("cpu")
 def test_scipy_takes_tensors():
     library("scipy")
     import scipy.ndimage
@@ -180,6 +184,7 @@ def test_tqdm_counts_loaders():
     assert "3/3" in text.getvalue() and len(list(tqdm(mt.rand(5, 2), file=text))) == 5
 
 
+@pytest.mark.needs("cpu")
 def test_pillow_images_become_tensors():
     image = library("PIL.Image")
     t = mt.as_tensor(image.new("RGB", (3, 2), (1, 2, 3)))
@@ -187,6 +192,7 @@ def test_pillow_images_become_tensors():
     assert image.fromarray(t.numpy()).size == (3, 2)
 
 
+@pytest.mark.needs("addresses")
 def test_arrays_of_pytorch_are_shared():
     torch = library("torch")
     theirs = torch.arange(6.0).reshape(2, 3)

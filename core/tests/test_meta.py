@@ -103,6 +103,7 @@ def test_a_model_is_built_and_trained_in_no_memory() -> None:
     assert model[0].weight.grad.shape == (10**6, 10**6)
 
 
+@pytest.mark.needs("cpu")
 def test_a_module_gets_memory_and_values() -> None:
     model = nn.Linear(3, 2, device="meta")
     with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor; no data!.*to_empty"):
@@ -163,6 +164,7 @@ def test_no_program_gets_it_unasked() -> None:
     assert "meta" not in str(error.value).partition("available:")[2]
 
 
+@pytest.mark.needs("cpu")
 def test_a_number_on_the_cpu_joins_elementwise_what_is_elsewhere() -> None:
     x, number = mt.ones(2, 3, device="meta"), mt.tensor(2.0, requires_grad=True)
     for out in (x * number, number - x, mt.where(x > 0, x, number), mt.lerp(x, x, number)):

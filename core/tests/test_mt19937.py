@@ -61,6 +61,7 @@ def engine() -> Iterator[None]:
     set_engine("philox")
 
 
+@pytest.mark.needs("cpu")
 @pytest.mark.parametrize("name", DRAWN)
 def test_draws_are_pytorchs(name: str) -> None:
     draw, expected = DRAWN[name]
@@ -69,6 +70,7 @@ def test_draws_are_pytorchs(name: str) -> None:
     mt.testing.assert_close(drawn, mt.tensor(expected, dtype=drawn.dtype), rtol=2e-6, atol=1e-6)
 
 
+@pytest.mark.needs("cpu")
 def test_gamma_in_double_precision_has_pytorchs_constant() -> None:
     mt.manual_seed(5)
     drawn = mt._standard_gamma(mt.tensor([2.5, 0.3], dtype=mt.float64))
@@ -87,6 +89,7 @@ def test_counts_of_what_is_no_rate_or_probability() -> None:
     assert abs(many.mean().item() - 45) < 0.3 and abs(many.var().item() - 11.25) < 1.2 and many.max() <= 60
 
 
+@pytest.mark.needs("cpu")
 @pytest.mark.seed("RS05")
 def test_the_number_that_pytorch_prints_for_seed_6895() -> None:
     mt.manual_seed(6895)
@@ -100,11 +103,13 @@ def test_the_second_of_a_pair_of_normals_comes_next() -> None:
     assert [mt.randn(1).item(), mt.randn(1).item()] == together
 
 
+@pytest.mark.needs("cpu")
 def test_only_32_bits_of_the_seed_count() -> None:
     a, b = (mt.rand(4, generator=mt.Generator().manual_seed(seed)) for seed in (7, 7 + (1 << 32)))
     assert a.equal(b)
 
 
+@pytest.mark.needs("cpu")
 def test_states_are_pytorchs_and_go_back() -> None:
     generator = mt.Generator().manual_seed(3)
     mt.randn(21, generator=generator)
@@ -116,6 +121,7 @@ def test_states_are_pytorchs_and_go_back() -> None:
     assert all(mt.randn(700, generator=g).equal(following) for g in copies)
 
 
+@pytest.mark.needs("cpu")
 def test_a_state_of_pytorch_brings_its_engine() -> None:
     mt.manual_seed(5)
     state = mt.get_rng_state()
@@ -162,6 +168,7 @@ def test_the_default_generator_starts_its_seed_anew() -> None:
     assert mt.rand(2).equal(first)
 
 
+@pytest.mark.needs("cpu")
 def test_the_environment_chooses_the_engine() -> None:
     code = "import mortice; mortice.manual_seed(6895); print(mortice.randn(1))"
     out = subprocess.run([sys.executable, "-c", code], env={"MORTICE_RANDOM": "mt19937", **_environment()}, capture_output=True, text=True)

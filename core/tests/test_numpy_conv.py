@@ -84,6 +84,7 @@ faults()
 print(faults())
 """
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("MALLOC_", "GLIBC_", "MORTICE_KEEP"))}
+    clean["MORTICE_BACKEND"] = "cpu_numpy"
     kept, returned = (
         int(subprocess.run([sys.executable, "-c", count], env=env, capture_output=True, text=True, check=True).stdout)
         for env in (clean, {**clean, "MORTICE_KEEP_MEMORY": "0"})

@@ -95,7 +95,7 @@ def test_structures_keep_the_class_too() -> None:
     assert kinds(t.split(1)) == kinds(t.max(0)) == kinds(t) == kinds(mt.std_mean(t)) == ["Kept", "Kept"]
     assert type(t.max(0)).__name__ == "max" and t.max(0).values.item() == 2
     assert isinstance(t.shape, mt.Size) and t.tolist() == [1.0, 2.0] and len(t) == 2 and isinstance(t.sum().item(), float)
-    assert repr(t) == "Kept([1., 2.])" and hash(t) == hash(t)
+    assert repr(t).startswith("Kept([1., 2.]") and hash(t) == hash(t)
 
 
 def test_gradients_pass_and_weights_stay_weights() -> None:
@@ -107,7 +107,7 @@ def test_gradients_pass_and_weights_stay_weights() -> None:
     assert type(weight.grad) is mt.Tensor and weight.grad.tolist() == [1.0, 2.0]
     assert type(weight * 2) is mt.Tensor and type(weight.detach()) is mt.Tensor
     seen = t.as_subclass(mt.Tensor)
-    assert type(seen) is mt.Tensor and seen.requires_grad and seen.data_ptr() == t.data_ptr()
+    assert type(seen) is mt.Tensor and seen.requires_grad and seen.untyped_storage() == t.untyped_storage()
 
 
 def test_an_operand_that_is_given_back_keeps_its_own_class() -> None:

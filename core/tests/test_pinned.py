@@ -71,6 +71,7 @@ def outcome(library, line):
     return found, {w.category for w in said}
 
 
+@pytest.mark.needs("cpu")
 @pytest.mark.parametrize("line", FACTORIES)
 def test_a_factory_refuses_to_pin(line):
     with pytest.raises(RuntimeError, match="pin_memory=True requires a CUDA or other accelerator backend"):

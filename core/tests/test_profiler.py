@@ -61,7 +61,8 @@ def test_nothing_is_recorded_and_nothing_left_behind_afterwards() -> None:
     before = len(prof.function_events)
     assert device.table is table
     work()
-    assert len(prof.function_events) == before and "aten::relu" in str(prof)
+    assert len(prof.function_events) == before and "Self CPU time total" in str(prof)
+    assert "aten::relu" in {e.name for e in prof.function_events}
     with mt.autograd.profiler.profile(enabled=False):
         work()
 
@@ -212,7 +213,7 @@ def test_collection_can_pause() -> None:
         x.cos()
         prof.toggle_collection_dynamic(True, [ProfilerActivity.CPU])
         x.tan()
-    assert [e.name for e in prof.events()] == ["aten::sin", "aten::tan"]
+    assert [e.name for e in prof.events() if e.name.startswith("aten::")] == ["aten::sin", "aten::tan"]
     named = profile(custom_trace_id_callback=lambda: "mine")
     assert named.get_trace_id() is None
     with named:

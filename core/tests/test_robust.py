@@ -88,6 +88,7 @@ def test_eight_threads_training_get_the_results_that_they_get_alone() -> None:
     assert alone[0][0][-1] < alone[0][0][0] / 2
 
 
+@pytest.mark.needs("cpu")
 def test_modes_and_chosen_backends_belong_to_their_thread() -> None:
     def work(i: int) -> tuple[bool, str, str]:
         if i % 2:
@@ -281,6 +282,7 @@ def test_an_error_says_all_of_it(call: Callable[[], Any], kind: type[BaseExcepti
     assert raised(call, kind) == text
 
 
+@pytest.mark.needs("cpu")
 @pytest.mark.parametrize(("call", "kind", "text"), [pytest.param(*c, id=c[2][:40]) for c in DEVICES])
 def test_a_device_error_says_all_of_it(call: Callable[[], Any], kind: type[BaseException], text: str) -> None:
     # Whether a device of the kit's own is "available" depends on who has asked for it before.
@@ -300,6 +302,7 @@ def test_errors_are_caught_as_what_pytorch_raises() -> None:
 # ---- two backends on the CPU ----
 
 
+@pytest.mark.needs("cpu")
 def test_two_backends_of_one_device_type_do_not_mix(second: str) -> None:
     x = mt.arange(3.0)
     y = x.to(backend=second)

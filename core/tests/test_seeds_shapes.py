@@ -225,6 +225,7 @@ def test_VW13_expand():
     assert x.expand(mt.zeros(3, 2).size()).shape == (3, 2)
 
 
+@pytest.mark.needs("addresses")
 def test_VW14_expand_allocates_nothing():
     x = mt.ones(1)
     y = x.expand(10**9)
@@ -339,6 +340,7 @@ def test_TD03_float_and_double():
     assert net.num_batches_tracked.dtype is mt.int64
 
 
+@pytest.mark.needs("cpu")
 def test_TD04_cuda_and_cpu():
     x, net = mt.zeros(2), mt.nn.Linear(1, 1)
     assert x.cpu() is x and net.cpu() is net
@@ -350,6 +352,7 @@ def test_TD04_cuda_and_cpu():
                 target.cuda()
 
 
+@pytest.mark.needs("cpu")
 def test_TD05_to_takes_device_and_dtype():
     x = mt.ones(2, requires_grad=True)
     assert x.to("cpu") is x and x.to(mt.device("cpu")) is x and x.to(mt.float32) is x
@@ -371,6 +374,7 @@ def test_TD07_cuda_is_available_answers():
     assert isinstance(mt.cuda.is_available(), bool)
 
 
+@pytest.mark.needs("cpu")
 def test_TD08_repr_tells_what_is_not_default():
     assert repr(mt.zeros(1)) == "tensor([0.])"
     assert "float64" in repr(mt.zeros(1, dtype=mt.float64))
@@ -395,6 +399,7 @@ def test_TD11_is_cuda_is_an_attribute():
     assert mt.zeros(1).is_cuda is False
 
 
+@pytest.mark.needs("cpu")
 def test_TD12_tensors_must_be_on_one_device():
     pytest.importorskip("mortice_conformance", reason="its strict backend stands for a second device")
     other = mt.zeros(2, device="strict:1")
@@ -447,6 +452,7 @@ def test_TD16_one_default_device():
 # NumPy bridge
 
 
+@pytest.mark.needs("cpu")
 def test_NP01_numpy_shares_memory():
     x = mt.zeros(2)
     array = x.numpy()
@@ -456,6 +462,7 @@ def test_NP01_numpy_shares_memory():
         mt.zeros(2, requires_grad=True).numpy()
 
 
+@pytest.mark.needs("cpu")
 def test_NP02_from_numpy_shares_memory():
     array = np.zeros(2)
     x = mt.from_numpy(array)
@@ -478,6 +485,7 @@ def test_NP03_tensor_never_shares():
     assert x.tolist() == [0, 0]
 
 
+@pytest.mark.needs("cpu")
 def test_NP04_through_numpy_and_back():
     x = mt.tensor([3.0, 1.0, 2.0])
     assert np.asarray(x).dtype == np.float32
@@ -497,16 +505,19 @@ def test_NP06_grey_arrays_get_a_channel():
     assert mt.from_numpy(np.zeros((4, 5))[:, :, np.newaxis]).permute(2, 0, 1).shape == (1, 4, 5)
 
 
+@pytest.mark.needs("cpu")
 def test_NP07_a_grey_image_is_squeezed_for_showing():
     assert mt.rand(1, 4, 5).squeeze().numpy().shape == (4, 5)
     assert mt.rand(3, 4, 5).permute(1, 2, 0).numpy().shape == (4, 5, 3)
 
 
+@pytest.mark.needs("cpu")
 def test_NP08_batches_are_plain_cpu_tensors():
     loader = mt.utils.data.DataLoader(mt.utils.data.TensorDataset(mt.arange(4.0), mt.arange(4)), batch_size=2)
     assert [batch_x.numpy().tolist() for batch_x, _ in loader] == [[0, 1], [2, 3]]
 
 
+@pytest.mark.needs("cpu")
 def test_NP09_sharing_needs_equal_dtypes():
     array = np.zeros(2, dtype=np.float32)
     shared, copied = mt.from_numpy(array), mt.from_numpy(array).double()
@@ -538,6 +549,7 @@ def test_NP11_tensors_behave_as_arrays():
 # Printing
 
 
+@pytest.mark.needs("cpu")
 def test_PR01_four_digits_no_padding_and_a_summary():
     assert repr(mt.ones(2, 3)) == "tensor([[1., 1., 1.],\n        [1., 1., 1.]])"
     assert repr(mt.tensor([19.00501, -21.5])) == "tensor([ 19.0050, -21.5000])"
@@ -545,6 +557,7 @@ def test_PR01_four_digits_no_padding_and_a_summary():
     assert "..." not in repr(mt.arange(1000))
 
 
+@pytest.mark.needs("cpu")
 def test_PR02_one_format_per_tensor():
     assert repr(mt.tensor([5.5, 3])) == "tensor([5.5000, 3.0000])"
     assert repr(mt.tensor([1e-5, 1.0])) == "tensor([1.0000e-05, 1.0000e+00])"
@@ -555,6 +568,7 @@ def test_PR03_size():
     assert repr(mt.zeros(()).shape).endswith(".Size([])")
 
 
+@pytest.mark.needs("cpu")
 def test_PR04_grad_suffixes():
     x = mt.tensor([1.0], requires_grad=True)
     assert repr(x) == "tensor([1.], requires_grad=True)"

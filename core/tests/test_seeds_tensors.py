@@ -46,7 +46,7 @@ def test_CR02_zeros_and_ones_take_ints_or_one_sequence(make, value):
 def test_CR03_new_ones_inherits_dtype_and_device():
     x = mt.zeros(2, dtype=mt.int8).new_ones(5, 3)
     assert x.dtype is mt.int8
-    assert x.device == mt.device("cpu")
+    assert x.device == mt.zeros(1).device
     assert x.tolist() == [[1] * 3] * 5
     assert x.new_ones(5, 3, dtype=mt.double).dtype is mt.float64
 
@@ -454,7 +454,7 @@ def test_MA24_sign():
 
 def test_MA25_trunc_keeps_the_signed_zero():
     x = mt.trunc(mt.tensor([3.4742, 0.5466, -0.8008, -0.9079]))
-    assert repr(x) == "tensor([3., 0., -0., -0.])"
+    assert repr(x).startswith("tensor([3., 0., -0., -0.]")
     assert math.copysign(1, x[2].item()) == -1
 
 

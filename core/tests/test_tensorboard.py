@@ -153,11 +153,11 @@ def test_images_sound_and_text_are_read_back(tmp_path):
     def pixels(tag):
         return np.asarray(image.open(io.BytesIO(found.Images(tag)[0].encoded_image_string)))
 
-    want = (picture.numpy() * np.float32(255)).clip(0, 255).astype("uint8").transpose(1, 2, 0)
+    want = (picture.cpu().numpy() * np.float32(255)).clip(0, 255).astype("uint8").transpose(1, 2, 0)
     assert (pixels("chw") == want).all() and (pixels("hwc") == want).all() and found.Images("chw")[0].step == 1
     assert (pixels("grey") == want[:, :, :1]).all() and pixels("alpha").shape == (2, 2, 4)
     many = pixels("many")
-    assert many.shape == (8, 48, 3) and (many[4:, 6:12, 0] == several[9, 0].numpy()).all() and not many[4:, 12:].any()
+    assert many.shape == (8, 48, 3) and (many[4:, 6:12, 0] == several[9, 0].cpu().numpy()).all() and not many[4:, 12:].any()
     sound = found.Audio("sound")[0]
     assert sound.sample_rate == 8000 and sound.length_frames == 400 and sound.encoded_audio_string[:4] == b"RIFF"
     assert found.Tensors("words/text_summary")[0].tensor_proto.string_val[0].decode() == "**bold** é"
@@ -170,7 +170,7 @@ def test_figures_are_read_back(tmp_path):
 
     with SummaryWriter(tmp_path) as writer:
         figure = pyplot.figure(figsize=(2, 1), dpi=50)
-        figure.gca().plot(mt.arange(5), mt.arange(5) ** 2)
+        figure.gca().plot(mt.arange(5).cpu(), mt.arange(5).cpu() ** 2)
         writer.add_figure("curve", figure, close=False)
         assert pyplot.fignum_exists(figure.number)
         writer.add_figure("curves", [figure, pyplot.figure(figsize=(2, 1), dpi=50)])

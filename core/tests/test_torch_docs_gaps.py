@@ -46,7 +46,7 @@ CALLS: list[tuple[str, Any]] = [
     ("T.arange(4.0).hsplit(1, 2)", ([0.0], [1.0], [2.0, 3.0])),
     ("x.vsplit(1)", ([[4.0, 1.0], [1.0, 3.0]],)),
     ("[p.shape for p in T.zeros(1, 1, 4).dsplit(1, 3)]", [(1, 1, 1), (1, 1, 2), (1, 1, 1)]),
-    ("T.tensor_split(v, tensor_indices_or_sections=T.tensor(2))", ([1.0], [2.0])),
+    ("T.tensor_split(v, tensor_indices_or_sections=T.tensor(2, device='cpu'))", ([1.0], [2.0])),
     # powers and linear algebra under their real names
     ("T.pow(input=x, exponent=2)", [[16.0, 1.0], [1.0, 9.0]]),
     ("T.pow(2.0, exponent=v)", [2.0, 4.0]),
