@@ -76,8 +76,8 @@ class Run:
         script = folder / "script.py"
         script.write_text(PRELUDE + "".join(f"    {line}\n" for line in body.strip().splitlines()) + CALL)
         self.process = subprocess.Popen(
-            [sys.executable, "-u", str(script), context], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            start_new_session=True,
+            [sys.executable, "-u", "-Wdefault::ResourceWarning", str(script), context], stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, start_new_session=True,
         )  # fmt: skip
 
     def until(self, word):
@@ -104,7 +104,7 @@ class Run:
         finally:
             if left:
                 os.killpg(self.process.pid, signal.SIGKILL)
-        assert "leaked" not in err and "resource_tracker" not in err and "Exception ignored" not in err, err
+        assert not any(word in err for word in ("leaked", "resource_tracker", "Exception ignored", "unclosed")), err
         return out, err
 
 

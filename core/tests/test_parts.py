@@ -102,3 +102,14 @@ def test_core_with_the_c_extension_is_small() -> None:
     for where in ("core", "plugins/cpu_cext"):
         size += sum((HERE / where / name).stat().st_size for name in ("pyproject.toml", "README.md", "LICENSE"))
     assert 3_000_000 < size < 5_000_000
+
+
+def test_every_distribution_names_the_pythons_that_the_core_does() -> None:
+    def pythons(settings: dict) -> tuple[str, list[str]]:
+        project = settings["project"]
+        return project["requires-python"], [c for c in project["classifiers"] if c.startswith("Programming Language")]
+
+    files = [HERE / "conformance/pyproject.toml", *HERE.glob("plugins/*/pyproject.toml"), *HERE.glob("parts/*/pyproject.toml")]
+    assert len(files) > 10 and len(pythons(CORE)[1]) > 3
+    for path in files:
+        assert pythons(tomllib.loads(path.read_text())) == pythons(CORE), path

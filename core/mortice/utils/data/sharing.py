@@ -129,6 +129,11 @@ class Sender:
         if fd is not None:
             socket.send_fds(self.files, [b"\0"], [fd])
 
+    def close(self) -> None:
+        """Close what is this end's own; the connection is the caller's."""
+        if self.files is not None:
+            self.files.close()
+
     def _slab(self, size: int) -> tuple[_Slab, int | None, int | None]:
         """Return a slab of at least that size, its file if it is new, and the slab that it replaces."""
         fitting = [n for n in self.free if self.slabs[n].size >= size]

@@ -140,7 +140,8 @@ def run(
         try:
             _answer(sender, (pass_number, number), data, where)
         except (BrokenPipeError, ConnectionResetError):
-            return
+            break
+    sender.close()
 
 
 def _answer(sender: Sender, label: Any, data: Any, where: str) -> None:
