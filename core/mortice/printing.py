@@ -103,7 +103,8 @@ def tensor_repr(t: Any) -> str:
     """
     kind = type(t).__name__
     head = "tensor(" if kind in ("Tensor", "Parameter", "Buffer") else f"{kind}("
-    return join_suffixes(head + body(t, len(head)), suffixes(t), len(head))
+    text = join_suffixes(head + body(t, len(head)), suffixes(t), len(head))
+    return f"Parameter({text})" if getattr(t, "_is_param", False) else text
 
 
 def parameter_repr(t: Any, text: str) -> str:

@@ -454,3 +454,17 @@ def test_the_class_of_a_node_is_named_after_its_function() -> None:
     names = [type(f.apply(x).grad_fn).__name__ for f in (Twice, Again, Twice)]
     assert names == ["TwiceBackward", "AgainBackward", "TwiceBackward"]
     assert type(Twice.apply(x).grad_fn) is type(Twice.apply(x).grad_fn)
+
+
+def test_next_functions_are_those_of_tensors() -> None:
+    scaled = make(lambda ctx, x, number, y, z: x * number + y * z, lambda ctx, g: (g, None, g, g))
+    node = scaled.apply(leaf(1.0), 2, mt.ones(1), leaf(3.0)).grad_fn
+    assert [found and found.name() for found, _ in node.next_functions] == [
+        "torch::autograd::AccumulateGrad", None, "torch::autograd::AccumulateGrad",
+    ]  # fmt: skip
+
+
+def test_backward_hooks_of_modules_stand_in_the_graph_under_pytorchs_name() -> None:
+    layer = mt.nn.ReLU()
+    layer.register_full_backward_hook(lambda *_: None)
+    assert layer(leaf(1.0)).grad_fn.name() == "BackwardHookFunctionBackward"

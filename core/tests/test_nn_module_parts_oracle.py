@@ -21,6 +21,36 @@ def parameter_of(lib):
     return importlib.import_module(f"{lib.__name__}.nn.parameter")
 
 
+def of_a_class(lib):
+    """Return a layer whose weight is a tensor of a class of its own, after a step."""
+
+    class Tagged(lib.Tensor):
+        pass
+
+    m = lib.nn.Linear(2, 1)
+    m.weight = lib.nn.Parameter(lib.ones(1, 2).as_subclass(Tagged))
+    optimizer = lib.optim.SGD(m.parameters(), lr=0.1)
+    m(lib.ones(1, 2)).sum().backward()
+    optimizer.step()
+    again = copy.copy(m.state_dict())
+    m.load_state_dict(again, assign=True)
+    return m, Tagged
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda lib, m, kind: [type(p).__name__ for p in m.parameters()] + [repr(m.weight), m.weight.is_leaf],
+        lambda lib, m, kind: [isinstance(t, lib.nn.Parameter) for t in (m.weight, m.weight.data, m.weight.detach(), m.weight + 1)],
+        lambda lib, m, kind: [type(m.double().weight).__name__, isinstance(m.weight, lib.nn.Parameter), m.weight.dtype],
+        lambda lib, m, kind: [isinstance(lib.ones(1).as_subclass(kind), lib.nn.Parameter), issubclass(kind, lib.nn.Parameter)],
+        lambda lib, m, kind: [type(t).__name__ for t in m.state_dict().values()] + [type(m.weight.grad).__name__],
+    ],
+)  # fmt: skip
+def test_a_parameter_keeps_the_class_of_its_tensor(ask):
+    check(lambda lib: ask(lib, *of_a_class(lib)), may_raise=False)
+
+
 # ---- containers ----
 
 KINDS = {

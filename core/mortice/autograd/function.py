@@ -112,6 +112,12 @@ class FunctionNode(Node):
     def name(self) -> str:
         return f"{self.function.__name__}Backward"
 
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        """The nodes that gradients go to next, each with its output number; none for what is no tensor."""
+        found = Node.next_functions.fget(self)  # type: ignore[attr-defined]
+        return tuple([f for f, given in zip(found, self.inputs) if given is not None])
+
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{self.name()} object at {id(self):#x}>"
 

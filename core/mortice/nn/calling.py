@@ -78,7 +78,7 @@ def _boundary() -> Any:
     """Return the identity on several tensors at once, whose backward sees all their gradients together."""
     from mortice.autograd import Function
 
-    class Boundary(Function):
+    class BackwardHookFunction(Function):
         @staticmethod
         def forward(ctx: Any, seen: Hook, zeros: bool, *tensors: Any) -> Any:
             ctx.seen = seen
@@ -91,7 +91,7 @@ def _boundary() -> Any:
         def backward(ctx: Any, *grads: Any) -> Any:
             return (None, None, *ctx.seen(grads))
 
-    return Boundary
+    return BackwardHookFunction
 
 
 def _pass(items: Any, seen: Hook, zeros: bool) -> tuple[Any, list[int] | None]:

@@ -18,13 +18,30 @@ def _from_tensor(cls: Any, data: Any) -> Any:
     return Tensor.__new__(cls, data)
 
 
-class Parameter(Tensor):
-    """A tensor that is a weight: it requires grad, and assigning it to a Module registers it there."""
+class _Weights(type(Tensor)):  # type: ignore[misc]
+    """Tensors of other classes are parameters too once they are marked: they keep their class, and what it does."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if super().__instancecheck__(instance):
+            return True
+        return cls is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
+
+
+class Parameter(Tensor, metaclass=_Weights):
+    """A tensor that is a weight: it requires grad, and assigning it to a Module registers it there.
+
+    Of a tensor of another class it makes one of that class, which `isinstance` takes for a Parameter.
+    """
 
     __slots__ = ()
     __torch_function__ = _disabled_torch_function_impl
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
+        if isinstance(data, Tensor) and type(data) is not Tensor and not type.__instancecheck__(Parameter, data):
+            t = data.detach().requires_grad_(requires_grad)
+            if type(t) is type(data):
+                t._is_param = True
+                return t
         t = _from_tensor(cls, data)
         t.requires_grad = requires_grad
         return t
@@ -78,14 +95,14 @@ class UninitializedTensorMixin:
 
     def _refuse(self, what: str) -> Any:
         raise UninitializedError(
-            f"{what} an uninitialized parameter or buffer: its shape is not known yet. When using lazy modules, call "
+            f"Can't {what} an uninitialized parameter or buffer: its shape is not known yet. When using lazy modules, call "
             "`forward` with a dummy batch first. When loading into an initialized module, initialize the module that "
             "was saved."
         )
 
     @property
     def shape(self) -> Any:
-        return self._refuse("Attempted to use")
+        return self._refuse("access the shape of")
 
     @shape.setter
     def shape(self, value: Any) -> None:
@@ -118,11 +135,11 @@ class UninitializedTensorMixin:
         return self.data.cuda(device, non_blocking)
 
     def _host(self) -> Any:
-        return self._refuse("Attempted to read")
+        return self._refuse("access the values of")
 
     def share_memory_(self) -> Any:
         """Refuse."""
-        return self._refuse("Can't share memory of")
+        return self._refuse("share memory on")
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         return f"<{type(self).__name__}>"
