@@ -472,10 +472,10 @@ def _joined(name: str, *shapes: Size, axis: int) -> Size:
     if shapes.count(like) == len(shapes):
         first[axis] *= len(shapes)
         return remembered(tuple(first))
-    size, total = first[axis], 0
-    for i, shape in enumerate(shapes):
-        if shape == like:
-            total += size
+    before, after, total = tuple(first[:axis]), tuple(first[axis + 1 :]), 0
+    for i, shape in enumerate(map(tuple, shapes)):
+        if shape[:axis] == before and shape[axis + 1 :] == after and len(shape) == len(first):
+            total += shape[axis]
             continue
         if len(shape) != len(first):
             raise ShapeError(
@@ -487,7 +487,6 @@ def _joined(name: str, *shapes: Size, axis: int) -> Size:
                     f"{name}: Sizes of tensors must match except in dimension {axis}. Expected size {first[d]} but got "
                     f"size {n} for tensor number {i} in the list."
                 )
-        total += shape[axis]
     first[axis] = total
     return Size(first)
 
