@@ -300,12 +300,34 @@ static PyObject *call_getitem(PyObject *self, PyObject *const *args, size_t narg
     return t;
 }
 
-/* Writes an op's result into x where that is only a write: what `quickly` and `directly` of mutation.py do. The operands of
-   `short` may be None, and are of one shape, as are more than two. 1 where it is done, 0 where it is not, -1 for an error. */
-static int write_into(Fast *f, PyObject *op, PyObject *x, PyObject *const *args, Py_ssize_t n, int is_short, int quiet) {
+/* Whether the result of such operands has the shape of x: it is the first of them, or all are alike; and whether the op takes
+   numbers, if there are any. -1 for an error. */
+static int suits(PyObject *op, int numbers, int alike, int first) {
+    PyObject *check = PyObject_GetAttr(op, s_check), *rule = check ? PyObject_GetAttr(op, s_shape) : NULL;
+    PyObject *scalars = rule ? PyObject_GetAttr(op, s_scalars) : NULL;
+    int found = !scalars ? -1 : check == Py_None && ((first && rule == same) || (alike && rule == broadcast));
+    if (found > 0 && numbers) found = PyObject_IsTrue(scalars);
+    Py_XDECREF(check);
+    Py_XDECREF(rule);
+    Py_XDECREF(scalars);
+    return found;
+}
+
+static int keeps_dtype(PyObject *op, Py_ssize_t i) { /* whether operand i takes no part in promotion; -1 for an error */
+    PyObject *fixed = PyObject_GetAttr(op, s_fixed), *number = fixed ? PyLong_FromSsize_t(i) : NULL;
+    int found = number ? PySequence_Contains(fixed, number) : -1;
+    Py_XDECREF(number);
+    Py_XDECREF(fixed);
+    return found;
+}
+
+/* Writes an op's result into x where that is only a write: what `quickly` and `directly` of mutation.py do. `attrs` is a
+   dict or NULL. 1 where it is done, 0 where it is not, -1 for an error. */
+static int write_into(Fast *f, PyObject *op, PyObject *x, PyObject *const *args, Py_ssize_t n, PyObject *attrs, int is_short, int quiet) {
     PyObject *device = SLOT(x, at.device), *dtype = SLOT(x, at.dtype), *shape = SLOT(x, at.shape), *table = SLOT(device, at.table);
-    int numbers = 0, recorded = wants_grad(x);
-    if (n > MOST || !reads_like_dict(table) || !SLOT(device, at.backend)) return 0;
+    int numbers = 0, alike = 1, recorded = wants_grad(x);
+    Py_ssize_t named = attrs ? PyDict_GET_SIZE(attrs) : 0;
+    if (n > MOST || named > MOST || !reads_like_dict(table) || !SLOT(device, at.backend)) return 0;
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *a = args[i];
         if (a == x || (a == Py_None && is_short)) continue;
@@ -314,11 +336,16 @@ static int write_into(Fast *f, PyObject *op, PyObject *x, PyObject *const *args,
             numbers = 1;
             continue;
         }
-        if (!is_tensor(a) || SLOT(a, at.device) != device || SLOT(a, at.dtype) != dtype) return 0;
+        if (!is_tensor(a) || SLOT(a, at.device) != device) return 0;
+        if (SLOT(a, at.dtype) != dtype) {
+            int fixed = is_short ? keeps_dtype(op, i) : 0;
+            if (fixed < 1) return fixed;
+        }
         recorded |= wants_grad(a);
         if (SLOT(a, at.shape) == shape || (!is_short && !PyTuple_GET_SIZE(SLOT(a, at.shape)))) continue;
-        int same = PyObject_RichCompareBool(shape, SLOT(a, at.shape), Py_EQ);
-        if (same < 1) return same;
+        int equal = PyObject_RichCompareBool(shape, SLOT(a, at.shape), Py_EQ);
+        if (equal < 0 || (!equal && !is_short)) return equal;
+        alike &= equal;
     }
     if (recorded && !quiet) return 0;
     PyObject *dtypes = op == f->op ? Py_NewRef(f->same_dtype) : PyObject_GetAttr(op, s_same_dtype);
@@ -326,25 +353,24 @@ static int write_into(Fast *f, PyObject *op, PyObject *x, PyObject *const *args,
     Py_XDECREF(dtypes);
     if (found != dtype) return PyErr_Occurred() ? -1 : 0;
     if (is_short || numbers) { /* the rest was asked when this Fast was made */
-        PyObject *check = PyObject_GetAttr(op, s_check), *rule = check ? PyObject_GetAttr(op, s_shape) : NULL;
-        PyObject *scalars = rule ? PyObject_GetAttr(op, s_scalars) : NULL;
-        int fits = !scalars ? -1 : check == Py_None && (n == 1 || rule == broadcast);
-        if (fits > 0 && numbers) fits = PyObject_IsTrue(scalars);
-        Py_XDECREF(check);
-        Py_XDECREF(rule);
-        Py_XDECREF(scalars);
-        if (fits < 1) return fits;
+        int found = suits(op, numbers, alike, n && args[0] == x);
+        if (found < 1) return found;
     }
     PyObject *kernel = PyDict_GetItemWithError(table, op);
     if (!kernel) return PyErr_Occurred() ? -1 : 0;
     Py_INCREF(kernel);
     PyObject *storage = own_storage(x, NULL), *backend = Py_NewRef(SLOT(device, at.backend)), *mine = Py_NewRef(SLOT(x, at.data));
-    PyObject *into = NULL, *data = NULL, *room[3 + MOST] = {NULL, mine, kernel};
-    int done = !storage ? -1 : is_alone(x, storage);
+    PyObject *into = NULL, *data = NULL, *names = named ? PyTuple_New(named) : NULL, *room[3 + 2 * MOST] = {NULL, mine, kernel};
+    PyObject *name, *value;
+    for (Py_ssize_t i = 0, at_name = 0; names && PyDict_Next(attrs, &at_name, &name, &value); i++) {
+        PyTuple_SET_ITEM(names, i, Py_NewRef(name));
+        room[3 + n + i] = value;
+    }
+    int done = !storage || (named && !names) ? -1 : is_alone(x, storage);
     if (done > 0 && (into = PyObject_GetAttr(backend, s_into))) {
         for (Py_ssize_t i = 0; i < n; i++)
             room[3 + i] = Py_NewRef(args[i] == Py_None || is_number(args[i]) ? args[i] : SLOT(args[i], at.data));
-        data = PyObject_Vectorcall(into, room + 1, (2 + n) | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+        data = PyObject_Vectorcall(into, room + 1, (2 + n) | PY_VECTORCALL_ARGUMENTS_OFFSET, names);
         if (data == mine) {
             PyObject *version = of(storage, STORAGE) && SLOT(storage, at.version) ? PyNumber_Add(SLOT(storage, at.version), next) : NULL;
             if (version) replace(storage, at.version, version);
@@ -360,6 +386,7 @@ static int write_into(Fast *f, PyObject *op, PyObject *x, PyObject *const *args,
         for (Py_ssize_t i = 0; i < n; i++) Py_DECREF(room[3 + i]);
     }
     if (done > 0 && !data) done = -1;
+    Py_XDECREF(names);
     Py_XDECREF(data);
     Py_XDECREF(into);
     Py_DECREF(mine);
@@ -375,14 +402,15 @@ static PyObject *call_into(PyObject *self, PyObject *const *args, size_t nargsf,
     int now = n ? mode() : OTHER, done = 0;
     if (now && is_tensor(args[0])) {
         if (!names && n == f->most)
-            done = write_into(f, f->op, args[0], args, n, 0, now == QUIET);
+            done = write_into(f, f->op, args[0], args, n, NULL, 0, now == QUIET);
         else if (f->operands != Py_None) {
             PyObject *found = PyObject_Vectorcall(f->operands, args, n, names);
             if (!found) return NULL;
-            PyObject *op = PyTuple_CheckExact(found) && PyTuple_GET_SIZE(found) == 2 ? PyTuple_GET_ITEM(found, 0) : NULL;
-            PyObject *operands = is_op(op) ? PyTuple_GET_ITEM(found, 1) : NULL;
-            if (operands && PyTuple_CheckExact(operands) && is_tensor(args[0]))
-                done = write_into(f, op, args[0], ((PyTupleObject *)operands)->ob_item, PyTuple_GET_SIZE(operands), 1, now == QUIET);
+            Py_ssize_t parts = PyTuple_CheckExact(found) ? PyTuple_GET_SIZE(found) : 0;
+            PyObject *op = parts == 2 || parts == 3 ? PyTuple_GET_ITEM(found, 0) : NULL;
+            PyObject *operands = is_op(op) ? PyTuple_GET_ITEM(found, 1) : NULL, *attrs = parts == 3 ? PyTuple_GET_ITEM(found, 2) : NULL;
+            if (operands && PyTuple_CheckExact(operands) && (!attrs || PyDict_CheckExact(attrs)) && is_tensor(args[0]))
+                done = write_into(f, op, args[0], ((PyTupleObject *)operands)->ob_item, PyTuple_GET_SIZE(operands), attrs, 1, now == QUIET);
             Py_DECREF(found);
         }
     }
@@ -622,7 +650,7 @@ static PyObject *known_slots(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(no
 static PyObject *install(PyObject *Py_UNUSED(module), PyObject *args) {
     PyObject *classes, *objects, **places[] = {
         &special, &nothing, &sizes, &remembered, &next_seq, &record, &record_one_py, &record_two_py, &as_view_py, &broadcast,
-        &own_storage_py, &share_py, &nobody, &modes, &Meta};
+        &own_storage_py, &share_py, &nobody, &modes, &Meta, &same};
     Py_ssize_t count = sizeof places / sizeof *places;
     if (!PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &classes, &PyTuple_Type, &objects)) return NULL;
     if (PyTuple_GET_SIZE(classes) != CLASSES || PyTuple_GET_SIZE(objects) != count)

@@ -19,6 +19,7 @@ from mortice.dtype import DType
 from mortice.graph import next_seq
 from mortice.modes import modes, special
 from mortice.node import _NOTHING, Const, Meta, OpNode, record, record_one, record_two
+from mortice.rules import same
 from mortice.shape import SIZES, broadcast, remembered
 from mortice.tensor import Aliases, LeafState, Storage, TensorBase, _nobody
 
@@ -57,7 +58,7 @@ def _install(op: type, as_view: Any) -> None:
             raise TypeError(f"{cls.__name__} has other slots: {', '.join(sorted(known ^ _slots(cls)))}")
     objects = (
         special, _NOTHING, SIZES, remembered, next_seq, record, record_one, record_two, as_view, broadcast,
-        TensorBase.own_storage, TensorBase._share, _nobody, modes, Meta,
+        TensorBase.own_storage, TensorBase._share, _nobody, modes, Meta, same,
     )  # fmt: skip
     TensorBase.own_storage, TensorBase._share = _engine.install(classes, objects)  # type: ignore[method-assign]
     for module in (tensor, node, sys.modules[as_view.__module__]):  # the others import it after this

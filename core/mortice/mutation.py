@@ -467,8 +467,8 @@ def inplace(
     """Make the in-place method of a function: `add_` from `add`.
 
     A function that has an `op` gives its `out` to that; `takes_out` says that another does so, `number` that it puts one
-    number in some places. `short` may return an op and its operands for a call's arguments: where these need no more than
-    a write the function is not asked.
+    number in some places. `short` may return an op, its operands and attributes for a call's arguments: where these need no
+    more than a write the function is not asked.
     """
     own = name or fn.__name__.strip("_") + "_"
     op = getattr(fn, "op", None)
@@ -484,7 +484,7 @@ def inplace(
                 return input
         elif short is not None and isinstance(input, TensorBase):
             found = short(input, *args, **kwargs)
-            if found is not None and directly(found[0], input, found[1]) is not None:
+            if found is not None and directly(found[0], input, *found[1:]) is not None:
                 return input
         tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, TensorBase)]
         if isinstance(input, TensorBase) and not (tensors and any([a._rg for a in tensors])) and plain(input):

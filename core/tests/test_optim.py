@@ -572,3 +572,19 @@ def test_foreach_functions_take_lists():
             call()
     with pytest.raises(TypeError, match="_foreach_add: expected a list or tuple of Tensors; got Tensor"):
         mt._foreach_add(b[0], 1)
+
+
+@pytest.mark.parametrize("clear", [lambda p: optim.SGD([p], 0.1).zero_grad(False), lambda p: holding(p).zero_grad(False)])
+def test_gradients_that_become_zeros_stay_the_tensors_that_they_are(clear):
+    for create_graph in (False, True):
+        p = mt.nn.Parameter(mt.ones(3))
+        (p**3).sum().backward(create_graph=create_graph)
+        g = p.grad
+        clear(p)
+        assert p.grad is g and g.tolist() == [0, 0, 0] and not g.requires_grad and g.grad_fn is None
+
+
+def holding(p):
+    module = mt.nn.Module()
+    module.p = p
+    return module

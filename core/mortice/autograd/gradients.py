@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mortice import call as _call
@@ -188,3 +188,19 @@ def _batched(
         each = [None if g is None else level.enter(g) for g in given]
         found = grad(outs, wanted, each, keep, create_graph, allow_unused=unused, materialize_grads=zeros)
         return tuple([None if g is None else level.leave(g) for g in found])
+
+
+def clear_grads(parameters: Iterable[Any], set_to_none: bool) -> None:
+    """Drop gradients, or make them zeros that are outside the graph."""
+    for p in parameters:
+        g = p.grad
+        if g is None:
+            continue
+        if set_to_none:
+            p.grad = None
+            continue
+        if g.grad_fn is not None:
+            g.detach_()
+        elif g.requires_grad:
+            g.requires_grad_(False)
+        g.zero_()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Self, TypeVar
 
 from mortice import Tensor
+from mortice.autograd.gradients import clear_grads
 from mortice.nn.calling import call_with_hooks
 from mortice.nn.hooks import GLOBAL, HookDict, Hooked, adopt
 from mortice.nn.moving import Movable
@@ -322,13 +323,7 @@ class Module(Hooked, Stateful, Movable):
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clear the gradients of all parameters."""
-        for p in self.parameters():
-            if p.grad is not None:
-                if set_to_none:
-                    p.grad = None
-                else:
-                    p.grad = p.grad.detach()
-                    p.grad.zero_()
+        clear_grads(self.parameters(), set_to_none)
 
     # ---- printing ----
 

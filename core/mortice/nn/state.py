@@ -102,8 +102,10 @@ class Stateful:
         return {n: t for n, t in (self._parameters | buffers).items() if t is not None}
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
-        for name, value in self._persistent_tensors().items():
-            destination[prefix + name] = value if keep_vars or is_lazy(value) else value.detach()
+        for tensors in (self._parameters, self._buffers):
+            for name, value in tensors.items():
+                if value is not None and (tensors is self._parameters or name not in self._non_persistent_buffers_set):
+                    destination[prefix + name] = value if keep_vars or is_lazy(value) else value.detach()
         if type(self).get_extra_state is not Stateful.get_extra_state:
             destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 

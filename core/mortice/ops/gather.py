@@ -636,7 +636,30 @@ def zero(input: Any) -> Any:
     return fill(input, 0)
 
 
-scatter_, scatter_add_ = inplace(scatter, takes_out=True), inplace(scatter_add, takes_out=True)
+def _straight(name: str, op: Any, input: Any, dim: Any, index: Any, src: Any) -> Any:
+    """Return what `scatter_` and `scatter_add_` come to where all is as it should be; None asks the functions."""
+    if (
+        dim.__class__ is not int or not isinstance(src, TensorBase) or not isinstance(index, TensorBase) or index.dtype is not int64
+        or src.shape != index.shape or src.dtype is not input.dtype or not index.shape or 0 in index.shape
+        or index._device is not input._device or src._device is not input._device
+    ):  # fmt: skip
+        return None
+    axis = check_dim(name, dim, len(input.shape))
+    _fits(name, input.shape, axis, index.shape, src.shape)
+    _in_range(name, index, input.shape[axis], axis)
+    return op, (input, index, src), {"axis": axis}
+
+
+def _scattered(input: Any, dim: Any, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None) -> Any:
+    return _straight("scatter", _scatter.op, input, dim, index, src) if reduce is None else None
+
+
+def _scattered_add(input: Any, dim: Any, index: Any, src: Any) -> Any:
+    return _straight("scatter_add", _scatter_add.op, input, dim, index, src)
+
+
+scatter_ = inplace(scatter, takes_out=True, short=_scattered)
+scatter_add_ = inplace(scatter_add, takes_out=True, short=_scattered_add)
 scatter_reduce_ = inplace(scatter_reduce, takes_out=True)
 _index_add_, _index_copy_, _index_fill_ = inplace(index_add), inplace(index_copy), inplace(index_fill, number=True)
 index_reduce_ = inplace(index_reduce)

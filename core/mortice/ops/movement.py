@@ -245,6 +245,13 @@ def _sizes_seen(size: tuple[int, ...], wanted: Any) -> Size:
     return remembered(size)
 
 
+@lru_cache(4096)  # shapes recur
+def _resized(shape: Size, strides: Any, wanted: tuple[int, ...]) -> tuple[Size, bool]:
+    """Return the sizes that those asked for stand for, and whether strides let them be seen without a copy."""
+    size = infer_shape("reshape", Size(wanted), prod(shape))
+    return size, _row_major(shape, strides) or view_strides(shape, strides, size) is not None
+
+
 def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
     """Give another shape: a view where strides allow, else a copy."""
     if not special[0] or not modes.inference:
@@ -265,6 +272,11 @@ def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
             pass
     if not isinstance(input, TensorBase):
         raise TypeError(f"reshape: expected a Tensor; got {type(input).__name__}.")
+    wanted = sizes if shape is None else (shape,) if shape.__class__ is int else shape
+    strides = input._device.backend.strides_of(input._data)
+    if strides is not None and 0 not in input.shape and isinstance(wanted, tuple) and all([n.__class__ is int for n in wanted]):
+        size, shown = _resized(input.shape, strides, tuple(wanted))
+        return _view(input, shape=size) if shown else _reshape(input, shape=size)
     size = _new_sizes("reshape", input, sizes if shape is None else (shape,))
     if _is_row_major(input) or view_strides(input.shape, layout(input), size) is not None:
         return _view(input, shape=size)
@@ -460,10 +472,10 @@ def _joined(name: str, *shapes: Size, axis: int) -> Size:
     if shapes.count(like) == len(shapes):
         first[axis] *= len(shapes)
         return remembered(tuple(first))
-    size, total = first[axis], 0
-    for i, shape in enumerate(shapes):
-        if shape == like:
-            total += size
+    before, after, total = tuple(first[:axis]), tuple(first[axis + 1 :]), 0
+    for i, shape in enumerate(map(tuple, shapes)):
+        if shape[:axis] == before and shape[axis + 1 :] == after and len(shape) == len(first):
+            total += shape[axis]
             continue
         if len(shape) != len(first):
             raise ShapeError(
@@ -475,7 +487,6 @@ def _joined(name: str, *shapes: Size, axis: int) -> Size:
                     f"{name}: Sizes of tensors must match except in dimension {axis}. Expected size {first[d]} but got "
                     f"size {n} for tensor number {i} in the list."
                 )
-        total += shape[axis]
     first[axis] = total
     return Size(first)
 

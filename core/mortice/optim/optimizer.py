@@ -11,6 +11,7 @@ from copy import deepcopy
 from typing import Any
 
 from mortice import Tensor
+from mortice.autograd.gradients import clear_grads
 from mortice.autograd.graph import RemovableHandle, register
 
 
@@ -120,13 +121,7 @@ class Optimizer:
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clear the gradients of all parameters."""
         for group in self.param_groups:
-            for p in group["params"]:
-                if p.grad is not None:
-                    if set_to_none:
-                        p.grad = None
-                    else:
-                        p.grad = p.grad.detach()
-                        p.grad.zero_()
+            clear_grads(group["params"], set_to_none)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update the parameters once; a closure computes the loss anew and returns it."""

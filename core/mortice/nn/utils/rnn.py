@@ -203,18 +203,19 @@ def pad_sequence(
     parts = list(sequences)
     if not parts:
         raise RuntimeError("pad_sequence: received an empty list of sequences")
-    first = parts[0]
-    if any(not s.ndim or s.shape[1:] != first.shape[1:] for s in parts):
+    first, shapes = parts[0], [tuple(s.shape) for s in parts]
+    rest = shapes[0][1:]
+    if not all([s and s[1:] == rest for s in shapes]):
         raise RuntimeError(
-            f"pad_sequence: expected sequences that differ in their first dim only; got {[list(s.shape) for s in parts]}."
+            f"pad_sequence: expected sequences that differ in their first dim only; got {[list(s) for s in shapes]}."
         )
-    time = max(s.shape[0] for s in parts)
-    filler = mortice.full((time, *first.shape[1:]), padding_value, dtype=first.dtype, device=first.device)
+    time = max([s[0] for s in shapes])
+    filler = mortice.full((time, *rest), padding_value, dtype=first.dtype, device=first.device)
     rows = []
-    for s in parts:
-        own, rest = s.to(first.dtype), filler[s.shape[0] :]
-        rows += [own, rest] if padding_side == "right" else [rest, own]
-    padded = mortice.cat(rows).reshape(len(parts), time, *first.shape[1:])
+    for s, shape in zip(parts, shapes):
+        row = [s if s.dtype is first.dtype else s.to(first.dtype), filler[shape[0] :]]
+        rows += row if padding_side == "right" else row[::-1]
+    padded = mortice.cat(rows).reshape(len(parts), time, *rest)
     return padded if batch_first else padded.transpose(0, 1).contiguous()
 
 
