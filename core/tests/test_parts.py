@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from fnmatch import fnmatch
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 HERE = Path(__file__).resolve().parent.parent.parent
 PARTS = sorted(p.name for p in (HERE / "parts").iterdir() if p.is_dir())
 CORE = tomllib.loads((HERE / "core/pyproject.toml").read_text())
+INSTALLED = (".py", EXTENSION_SUFFIXES[0], ".typed", ".json", ".css")  # the engine may lie there for several Pythons
 
 
 def project(part: str) -> tuple[dict, str]:
@@ -40,7 +42,7 @@ def test_a_part_is_in_its_own_wheel_and_not_in_the_core_s(part: str) -> None:
 def files_without(parts: list[str]) -> dict[str, Path]:
     """Return the files of the core's package as it is installed with all but some parts: where they come to lie, and where they are."""
     left_out = tuple(f"{project(part)[1].replace('.', '/')}/" for part in parts)
-    found = (p for p in (HERE / "core/mortice").rglob("*") if p.suffix in (".py", ".so", ".typed", ".json", ".css") and p.is_file())
+    found = (p for p in (HERE / "core/mortice").rglob("*") if p.name.endswith(INSTALLED) and p.is_file())
     named = {p.relative_to(HERE / "core").as_posix(): p for p in found}
     return {name: p for name, p in named.items() if not name.startswith(left_out)}
 
