@@ -256,7 +256,7 @@ def test_blocks_nest_and_a_profiler_may_run_too() -> None:
         x.tan()
     assert [r["name"] for r in inner.ops] == ["cos"]
     assert sorted(r["name"] for r in outer.ops) == ["cos", "sin", "tan"]
-    assert [e.key for e in prof.events()] == ["aten::sin", "aten::cos", "aten::tan"]
+    assert [e.key for e in prof.events() if e.key.startswith("aten::")] == ["aten::sin", "aten::cos", "aten::tan"]
 
 
 def test_a_profiler_lists_the_same_kernels() -> None:

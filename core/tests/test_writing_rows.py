@@ -106,6 +106,7 @@ def test_memory_of_others_is_written():
     assert x[:, 0].tolist() == [0, 5, 0, 5]
 
 
+@pytest.mark.needs("cpu")
 def test_under_autocast_the_tensor_itself_is_written():
     x, v = mt.zeros(2, dtype=mt.bfloat16), mt.ones(1)
     with mt.autocast("cpu"):

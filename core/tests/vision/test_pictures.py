@@ -42,7 +42,7 @@ def test_VU01_a_grid_of_eight_in_a_row_from_least_to_greatest(tmp_path):
     found = np.asarray(Image.open(tmp_path / "grid.png"))
     assert found.shape == (3 * 8 + 2, 8 * 7 + 2, 3)
     pixels = np.zeros_like(found)
-    values = fake.detach().numpy()
+    values = fake.detach().cpu().numpy()
     scaled = (values - values.min()) / (values.max() - values.min()) * 255 + 0.5
     for i in range(20):
         y, x = i // 8 * 8 + 2, i % 8 * 7 + 2
