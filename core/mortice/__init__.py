@@ -288,6 +288,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     )
     from mortice.ops.lobpcg import lobpcg
     from mortice.ops.matmul import (
+        _int_mm,
         addbmm,
         addmm,
         addmv,

@@ -13,6 +13,11 @@ from mortice.serialize.reading import _rebuild_tensor_v3
 __all__ = ["_rebuild_parameter", "_rebuild_tensor_v2", "_rebuild_tensor_v3"]
 
 
+def _element_size(dtype: Any) -> int:
+    """Return how many bytes an element of a dtype takes."""
+    return dtype.itemsize  # type: ignore[no-any-return]
+
+
 def _flatten_dense_tensors(tensors: Iterable[Any]) -> Any:
     """Join tensors of one dtype into a vector, as programs do that reduce gradients over processes themselves."""
     return mortice.cat([t.reshape(-1) for t in tensors])

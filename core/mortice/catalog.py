@@ -105,8 +105,8 @@ PUBLIC = {
     "ops.linalg_derived": "matrix_exp matrix_power pca_lowrank pinverse svd_lowrank vander=torch_vander",
     "ops.lobpcg": "lobpcg",
     "ops.matmul": (
-        "addbmm addmm addmv addmv_ addr baddbmm bmm cdist chain_matmul corrcoef cov cross dot ger inner kron matmul "
-        "mm mv outer tensordot trace vdot"
+        "_int_mm addbmm addmm addmv addmv_ addr baddbmm bmm cdist chain_matmul corrcoef cov cross dot ger inner kron "
+        "matmul mm mv outer tensordot trace vdot"
     ),
     "ops.movement": "broadcast_to cat clone permute reshape squeeze stack t transpose unsqueeze",
     "ops.nn_activation": (

@@ -21,7 +21,7 @@ class _Settings:
     """The process's switches, as PyTorch starts with them."""
 
     matmul_precision = "highest"
-    deterministic = 0  # 0 off, 1 warn, 2 on
+    deterministic = warn_only = False
     threads = os.cpu_count() or 1
     followers: tuple[Any, ...] = ()  # who is told of a number of threads: backends that divide the work of a kernel
     interop_threads = os.cpu_count() or 1
@@ -59,17 +59,17 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     """
     if not isinstance(mode, bool):
         raise TypeError(f"use_deterministic_algorithms: mode must be bool, not {type(mode).__name__}.")
-    settings.deterministic = (1 if warn_only else 2) if mode else 0
+    settings.deterministic, settings.warn_only = mode, warn_only
 
 
 def are_deterministic_algorithms_enabled() -> bool:
     """Tell whether deterministic kernels were asked for."""
-    return settings.deterministic > 0
+    return settings.deterministic
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
     """Tell whether kernels that are not deterministic should only warn."""
-    return settings.deterministic == 1
+    return settings.warn_only
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
@@ -80,12 +80,13 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     if debug_mode not in known:
         expected = ", ".join(map(repr, known))
         raise RuntimeError(f"invalid value of debug_mode, expected one of {expected}, but got {debug_mode!r}")
-    settings.deterministic = known.index(debug_mode)
+    chosen = known.index(debug_mode)
+    use_deterministic_algorithms(chosen > 0, warn_only=chosen == 1)
 
 
 def get_deterministic_debug_mode() -> int:
     """Return 0, 1 or 2: deterministic kernels are not asked for, asked for with a warning, or with an error."""
-    return settings.deterministic
+    return (1 if settings.warn_only else 2) if settings.deterministic else 0
 
 
 def set_num_threads(n: int) -> None:

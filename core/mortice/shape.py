@@ -85,7 +85,7 @@ def out_of_memory(name: str, shape: Any, dtype: Any, error: Exception) -> Except
     """Return the error of an operation for whose result, or a step to it, the backend had no memory."""
     if isinstance(error, OutOfMemoryError):  # which says how much
         return OutOfMemoryError(f"{name}: {error}")
-    asked = dtype.itemsize * prod(shape) if type(shape) is Size else 0
+    asked = dtype.itemsize * prod([n or 1 for n in shape]) if type(shape) is Size else 0  # strides count sizes of 0 as 1
     if asked >> 63:
         return RuntimeError(f"{name}: Storage size calculation overflowed with sizes={list(shape)}")
     if not isinstance(error, MemoryError):

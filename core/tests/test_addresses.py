@@ -100,8 +100,9 @@ def test_addresses_that_need_no_import() -> None:
 
 
 def test_tensors_are_joined_and_split_for_sending() -> None:
-    from mortice._utils import _flatten_dense_tensors, _take_tensors, _unflatten_dense_tensors
+    from mortice._utils import _element_size, _flatten_dense_tensors, _take_tensors, _unflatten_dense_tensors
 
+    assert [_element_size(d) for d in (mt.bool, mt.bfloat16, mt.complex128)] == [1, 2, 16]
     given = [mt.ones(2, 3), mt.zeros(()), mt.arange(4.0).view(2, 2).t()]
     flat = _flatten_dense_tensors(given)
     assert flat.shape == (11,) and all(map(mt.equal, _unflatten_dense_tensors(flat * 2, given), [2 * t for t in given]))

@@ -31,6 +31,13 @@ def test_another_dtype_than_that_of_out_is_refused(make):
         make(3, dtype=mt.float64, out=mt.empty(3))
 
 
+@pytest.mark.parametrize("make", [mt.zeros, mt.ones, mt.empty])
+def test_another_layout_than_that_of_out_is_refused(make):
+    with pytest.raises(RuntimeError, match="layout mortice.sparse_coo does not match layout of out parameter"):
+        make(3, layout=mt.sparse_coo, out=mt.empty(3))
+    assert make(3, layout=mt.strided, out=mt.empty(3)).shape == (3,)
+
+
 @pytest.mark.filterwarnings("ignore:mortice.range is deprecated")
 def test_what_is_counted_keeps_the_shape_of_out():
     frame = mt.zeros(2, 4)

@@ -211,6 +211,9 @@ def test_settings_are_kept() -> None:
     assert mt.are_deterministic_algorithms_enabled() and mt.is_deterministic_algorithms_warn_only_enabled()
     mt.set_deterministic_debug_mode("error")
     assert mt.get_deterministic_debug_mode() == 2
+    mt.use_deterministic_algorithms(False, warn_only=True)
+    assert mt.is_deterministic_algorithms_warn_only_enabled() and mt.get_deterministic_debug_mode() == 0
+    assert mt.utils.deterministic.fill_uninitialized_memory
     mt.use_deterministic_algorithms(False)
     assert not mt.are_deterministic_algorithms_enabled()
     with pytest.raises(TypeError, match="mode must be bool"):

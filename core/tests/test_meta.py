@@ -74,6 +74,13 @@ def test_what_needs_values_is_refused(name: str) -> None:
         sample.apply(on, sample.cases[0].attrs)
 
 
+def test_it_is_formatted_as_it_is_shown() -> None:
+    x = mt.empty((), device="meta")
+    assert f"{x}" == repr(x)
+    with pytest.raises(TypeError, match="unsupported format string"):
+        f"{x:.2f}"
+
+
 def test_views_have_their_strides_and_offsets() -> None:
     x = mt.empty(4, 6, device="meta")
     real = mt.empty(4, 6)

@@ -51,6 +51,9 @@ def test_determinants_and_norms():
     assert mt.linalg.vector_norm(x).item() == 5 and mt.linalg.matrix_norm(x, 1).item() == 4
     assert mt.linalg.norm(x, "nuc").item() == pytest.approx(5) and mt.linalg.matrix_rank(x).item() == 1
     assert mt.linalg.vector_norm(x, math.inf).item() == 4 and mt.linalg.vector_norm(x, 0).item() == 2
+    for dims in ([], (0, 1, 2)):
+        with pytest.raises(RuntimeError, match="linalg.norm: If dim is specified, it must be of length 1 or 2"):
+            mt.linalg.norm(mt.ones(2, 2, 2), dim=dims)
 
 
 def test_failures_name_the_matrix():

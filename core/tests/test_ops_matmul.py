@@ -134,3 +134,12 @@ def test_einsum_that_sums_one_element_multiplies_dtypes_as_mul_does():
     mt.testing.assert_close(mt.autograd.grad(out.sum(), x)[0], y.sum((0, 1)).expand(2, 1, 4))
     with pytest.raises(RuntimeError, match="same dtype"):
         mt.einsum("ij,kj->ik", mt.ones(2, 2, dtype=mt.uint8), mt.ones(3, 2))
+
+
+def test_bytes_are_multiplied_into_int32():
+    x, y = mt.full((2, 3), 100, dtype=mt.int8), mt.full((3, 4), -90, dtype=mt.int8)
+    made = mt._int_mm(x, y)
+    assert made.dtype is mt.int32 and made.tolist() == [[-27000] * 4] * 2
+    assert mt._int_mm(x, y, out=(out := mt.empty_like(made))) is out
+    with pytest.raises(RuntimeError, match="_int_mm: Expected mat2 dtype to be of type int8; got mortice.float32"):
+        mt._int_mm(x, y.float())

@@ -113,6 +113,7 @@ def test_arithmetic(s: Any) -> None:
     assert (dense + s).tolist() == [[1, 1, 5], [5, 1, 6]] and (dense - s).tolist() == [[1, 1, -3], [-3, 1, -4]]
     assert (dense + s.long()).dtype is mt.float32 and not (dense + s).is_sparse
     assert full(s.t()) == full(s.T) == full(s.transpose(0, 1)) == [[0, 4], [0, 0], [4, 5]]
+    assert [full(mt.tensor(v).to_sparse().t()) for v in (2, [0, 3])] == [2, [0, 3]]
     assert full(s[1]) == DENSE[1] and full(s[:, 2]) == [4, 5] and [full(row) for row in s] == DENSE
     assert full(s.select(0, 1)) == DENSE[1] and full(s.index_select(0, mt.tensor([1, 1, 0]))) == [DENSE[1], DENSE[1], DENSE[0]]
     assert full(mt.cat([s, s])) == DENSE * 2 and full(mt.cat([s, s], 1)) == [row * 2 for row in DENSE]

@@ -56,6 +56,15 @@ def test_elements_and_bytes_can_be_written(device):
         x.storage().copy_(mt.ones(2, device=device).storage())
 
 
+def test_a_tensor_of_a_storage_has_its_elements(device):
+    x = mt.arange(5.0, device=device)
+    assert mt.tensor(x.storage()).tolist() == x.tolist() == mt.as_tensor(x.untyped_storage(), dtype=mt.float32).tolist()
+    pairs = mt.tensor(x.untyped_storage())  # int64, as in PyTorch; four bytes are left over
+    assert pairs.dtype is mt.int64 and pairs.tolist() == [0x3F80000000000000, 0x4040000040000000]
+    with pytest.raises(RuntimeError, match="Expected a Storage of type mortice.float64 or an UntypedStorage, but got mortice.float32"):
+        mt.tensor(x.storage(), dtype=mt.float64)
+
+
 @pytest.mark.needs("addresses", "cpu")
 def test_storages_have_addresses_copies_and_pickles():
     x = mt.arange(4.0)

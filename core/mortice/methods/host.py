@@ -87,8 +87,9 @@ class HostValues(TensorBase):
         return int(self.item())
 
     def __format__(self, spec: str) -> str:
-        # As in PyTorch, a 0-d tensor is formatted as its number; what has more elements takes no format.
-        return format(self.item(), spec) if not self.shape and type(self) is TensorBase.cls else object.__format__(self, spec)
+        # As in PyTorch, a 0-d tensor is formatted as its number; what has more elements, or no values, takes no format.
+        number = not self.shape and type(self) is TensorBase.cls and not self.is_meta
+        return format(self.item(), spec) if number else object.__format__(self, spec)
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         from mortice.printing import tensor_repr

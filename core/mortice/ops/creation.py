@@ -57,13 +57,13 @@ def full(
     """Make a tensor of one number; its dtype is the number's unless given."""
     shape = check_sizes("full", (size,) if not isinstance(size, (tuple, list)) else tuple(size))
     if out is not None:
-        dtype, device = kind_of("full", out, dtype, device)
+        dtype, device = kind_of("full", out, dtype, device, layout)
     fill_value = number(fill_value)
     made = filled(shape, fill_value, dtype or scalar_dtype(fill_value), resolve(device))
     return given("full", made, out, requires_grad, pin_memory)
 
 
-def kind_of(name: str, out: Any, dtype: Any, device: Any) -> tuple[Any, Any]:
+def kind_of(name: str, out: Any, dtype: Any, device: Any, layout: Any = None) -> tuple[Any, Any]:
     """Return the dtype and the device to make a tensor in: those of `out=`, which others that are asked for must equal."""
     if not isinstance(out, TensorBase):
         raise TypeError(f"{name}: expected out to be a Tensor; got {type(out).__name__}.")
@@ -71,6 +71,8 @@ def kind_of(name: str, out: Any, dtype: Any, device: Any) -> tuple[Any, Any]:
         raise RuntimeError(f"{name}: dtype {dtype} does not match dtype of out parameter ({out.dtype}). Leave it out.")
     if device is not None and resolve(device).base is not out._device.base:
         raise RuntimeError(f"{name}: device {device} does not match device of out parameter ({out.device}). Leave it out.")
+    if layout is not None and layout is not out.layout:
+        raise RuntimeError(f"{name}: layout {layout} does not match layout of out parameter ({out.layout}). Leave it out.")
     return out.dtype, out._device
 
 
@@ -102,11 +104,11 @@ def zeros(
     layout: Any = None, pin_memory: bool = False, **named: Any,
 ) -> Any:  # fmt: skip
     """Make zeros, in the default float dtype unless given."""
-    if layout is not None and layout is not strided:
+    if layout is not None and layout is not strided and out is None:
         return import_module("mortice.sparse").nothing("zeros", size, dtype, device, requires_grad, layout=layout, **named)
     shape = _sized("zeros", size, named.pop("size", None))
     if out is not None:
-        dtype, device = kind_of("zeros", out, dtype, device)
+        dtype, device = kind_of("zeros", out, dtype, device, layout)
     return given("zeros", filled(shape, 0, dtype or get_default_dtype(), resolve(device)), out, requires_grad, pin_memory)
 
 
@@ -117,7 +119,7 @@ def ones(
     """Make ones, in the default float dtype unless given."""
     shape = _sized("ones", size, named.pop("size", None))
     if out is not None:
-        dtype, device = kind_of("ones", out, dtype, device)
+        dtype, device = kind_of("ones", out, dtype, device, layout)
     return given("ones", filled(shape, 1, dtype or get_default_dtype(), resolve(device)), out, requires_grad, pin_memory)
 
 
@@ -126,11 +128,11 @@ def empty(
     layout: Any = None, pin_memory: bool = False, memory_format: Any = None, **named: Any,
 ) -> Any:  # fmt: skip
     """Make a tensor of unspecified contents, in the default float dtype unless given."""
-    if layout is not None and layout is not strided:
+    if layout is not None and layout is not strided and out is None:
         return import_module("mortice.sparse").nothing("empty", size, dtype, device, requires_grad, layout=layout, **named)
     shape = _sized("empty", size, named.pop("size", None))
     if out is not None:
-        dtype, device = kind_of("empty", out, dtype, device)
+        dtype, device = kind_of("empty", out, dtype, device, layout)
     made = filled(shape, 0, dtype or get_default_dtype(), resolve(device))
     if memory_format is not None:
         made = in_format(made, memory_format)

@@ -212,6 +212,8 @@ def tensor(
             return finish(made, requires_grad, pin_memory)
     if type(data) is not list and (is_ndarray(data) or is_array(data)):
         return finish(_of_array("tensor", data, dtype, where, True), requires_grad, pin_memory)
+    if type(data) is not list and hasattr(data, "elements_as"):  # a storage
+        return finish(converted(data.elements_as(dtype), None, device), requires_grad, pin_memory)
     if isinstance(data, (list, tuple)) and data and type(data[0]) not in _LEAVES and _is_part(data[0]):
         joined = stack([_of_array("tensor", p, None, where, True) if _is_part(p) else tensor(p, device=where) for p in data])
         return finish(joined if dtype is None else cast(joined, dtype), requires_grad, pin_memory)

@@ -10,7 +10,7 @@ from typing import Any
 from mortice import call as _call
 from mortice.backends.kernel_tools import is_number
 from mortice.call import no_tensor
-from mortice.dtype import dtype_of_all, promote_types
+from mortice.dtype import dtype_of_all, int8, int32, promote_types
 from mortice.errors import DTypeError, ShapeError
 from mortice.formula import signature
 from mortice.modes import autocasting, modes
@@ -193,6 +193,14 @@ def mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
     """Multiply two matrices."""
     _rank("mm", input, "self", 2), _rank("mm", mat2, "mat2", 2)
     return matmul(input, mat2, out=out)
+
+
+def _int_mm(input: Any, mat2: Any, *, out: Any = None) -> Any:
+    """Multiply two int8 matrices; the products are summed in int32."""
+    for name, x in (("self", input), ("mat2", mat2)):
+        if x.dtype is not int8:
+            raise RuntimeError(f"_int_mm: Expected {name} dtype to be of type int8; got {x.dtype}.")
+    return mm(cast(input, int32), cast(mat2, int32), out=out)
 
 
 def bmm(input: Any, mat2: Any, *, out: Any = None) -> Any:

@@ -359,7 +359,7 @@ def t(input: Any) -> Any:
     """Transpose a matrix; vectors and 0-d tensors stay as they are."""
     if len(input.shape) > 2:
         raise ShapeError(f"t() expects a tensor with <= 2 dimensions, but self is {len(input.shape)}D.")
-    made = _permute(input, axes=(1, 0)) if len(input.shape) == 2 else _view(input, shape=input.shape)
+    made = _permute(input, axes=((), (0,), (1, 0))[len(input.shape)])
     return named(made, "TBackward0") if made._rg else made
 
 

@@ -159,6 +159,8 @@ def norm(
     """Return a vector norm, or with two dims (or a matrix and an `ord`) a matrix norm."""
     if dim is not None and isinstance(dim, int):
         dim = (dim,)
+    if dim is not None and len(dim) not in (1, 2):
+        raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}")
     if ord is None:
         return vector_norm(input, 2, dim, keepdim, dtype=dtype, out=out)
     if dim is None:
@@ -169,10 +171,8 @@ def norm(
             return matrix_norm(input, ord, (0, 1), keepdim, dtype=dtype, out=out)
         if isinstance(ord, str):
             raise RuntimeError(f"linalg.norm: ord '{ord}' needs a matrix; got {list(input.shape)}.")
-    elif isinstance(dim, (tuple, list)) and len(dim) == 2:
+    elif len(dim) == 2:
         return matrix_norm(input, ord, dim, keepdim, dtype=dtype, out=out)
-    elif len(dim) != 1:
-        raise RuntimeError(f"linalg.norm: If dim is specified, it must be of length 1 or 2. Got {list(dim)}")
     if isinstance(ord, str):
         raise RuntimeError(f"linalg.norm: ord '{ord}' needs two dims; got {dim}.")
     return vector_norm(input, ord, dim, keepdim, dtype=dtype, out=out)

@@ -11,7 +11,7 @@ from typing import Any
 from mortice.backends.host import HostBuffer
 from mortice.backends.plugins import devices_of, resolve
 from mortice.device import Device
-from mortice.dtype import DType, get_default_dtype, uint8
+from mortice.dtype import DType, get_default_dtype, int64, uint8
 from mortice.layout import contiguous_format, preserve_format
 from mortice.mutation import check_writable, layout
 from mortice.ops.creation import empty
@@ -181,6 +181,11 @@ class UntypedStorage(_Storage):
         """Make one of a file's first bytes: with `shared` writes go to the file."""
         return from_file(filename, shared, nbytes, dtype=uint8).untyped_storage()  # type: ignore[no-any-return]
 
+    def elements_as(self, dtype: DType | None) -> Any:
+        """Return a tensor of the elements of a dtype that the bytes are, int64 unless given; bytes at the end that make none are left."""
+        kind = dtype or int64
+        return view_dtype(self._elements()[: self.nbytes() // kind.itemsize * kind.itemsize], kind)
+
     def untyped(self) -> UntypedStorage:
         """Return itself."""
         return self
@@ -202,6 +207,12 @@ class TypedStorage(_Storage):
             return
         source = UntypedStorage(size * dtype.itemsize, device=device) if wrap_storage is None else wrap_storage
         self._memory, self.dtype = source._memory, check_dtype("TypedStorage", dtype, source._memory._device)
+
+    def elements_as(self, dtype: DType | None) -> Any:
+        """Return a tensor of the elements; the dtype may only be their own."""
+        if dtype not in (None, self.dtype):
+            raise RuntimeError(f"tensor: Expected a Storage of type {dtype} or an UntypedStorage, but got {self.dtype}.")
+        return self._elements()
 
     def untyped(self) -> UntypedStorage:
         """Return the same memory as bytes."""
