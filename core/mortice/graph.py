@@ -234,6 +234,10 @@ class RemovableHandle:
         # PyTorch's own: the table, the number, and tables of options.
         self.__dict__.update({"_tables": [state[0]], "id": state[1]} if isinstance(state, tuple) else state)
 
+    def hooks_dict_ref(self) -> Any:
+        """Return the dictionary of hooks."""
+        return self._tables[0]
+
     def remove(self) -> None:
         """Take the hook out; a second call does nothing."""
         for table in self._tables:

@@ -23,9 +23,7 @@ from mortice.asking import (
     DisableTorchFunctionSubclass as DisableTorchFunctionSubclass,
 )
 from mortice.asking import (
-    _computed as _computed,
-)
-from mortice.asking import (
+    Overridable,
     _state,
     handle_torch_function,
     has_torch_function,
@@ -36,12 +34,16 @@ from mortice.asking import (
     open_namespaces,
 )
 from mortice.asking import (
+    _computed as _computed,
+)
+from mortice.asking import (
     follow as follow,
 )
 
 __all__ = [
     "BaseTorchFunctionMode", "TorchFunctionMode", "get_default_nowrap_functions", "handle_torch_function",
-    "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like", "wrap_torch_function",
+    "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like",
+    "is_tensor_method_or_property", "resolve_name", "wrap_torch_function",
 ]  # fmt: skip
 
 
@@ -78,6 +80,22 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 def get_default_nowrap_functions() -> set[Any]:
     """Return the functions whose results `Tensor.__torch_function__` leaves in the class that they have."""
     return {Tensor._base.__get__, Tensor.grad.__get__, Tensor._grad.__get__}
+
+
+def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
+    """Return whether what `__torch_function__` got is a method of Tensor, or what reads an attribute, not a function."""
+    return func.__name__ == "__get__" or (isinstance(func, Overridable) and not func.__module__)
+
+
+def resolve_name(f: Any) -> str | None:
+    """Return the public name of what `__torch_function__` got, as `mortice.Tensor.add`; None of anything else."""
+    package = Tensor.__module__.partition(".")[0]  # what programs imported it as
+    if getattr(f, "__name__", "") == "__get__":
+        found = [n for kind in Tensor.__mro__ for n, value in vars(kind).items() if value is f.__self__]
+        return f"{package}.Tensor.{found[0]}.__get__" if found else None
+    if not isinstance(f, Overridable):
+        return None
+    return f"{package}{f.__module__.removeprefix('mortice') or '.Tensor' * (not f.__module__)}.{f._name}"
 
 
 def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -360,6 +360,7 @@ def test_hooks_in_a_dictionary_are_removed_by_their_handle() -> None:
         hooks[handle.id], options[handle.id] = "hook", "option"
         other = mt.utils.hooks.RemovableHandle(hooks)
         hooks[other.id] = "other"
+        assert handle.hooks_dict_ref() is hooks
     assert hooks == {other.id: "other"} and not options
     other.remove()
     other.remove()

@@ -704,3 +704,8 @@ def test_parts_and_streams_are_those_of_pytorch():
             options = dict(batch_size=2, num_workers=2, drop_last=drop)
             theirs = values(torch_data.DataLoader(Theirs(sizes), **options))
             assert values(DataLoader(Ours(sizes), **options)) == theirs
+
+
+def test_more_workers_than_cores_are_warned_of_where_the_loader_is_made() -> None:
+    with pytest.warns(UserWarning, match="excessive worker creation might get DataLoader running slow or even freeze"):
+        DataLoader([1, 2], num_workers=4096)

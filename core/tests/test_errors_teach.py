@@ -49,6 +49,10 @@ WRONG = {
         "0D or 1D target tensor expected, multi-target not supported", "Expected target size [4], got [4, 1]. Class indices have no "
         "dim of their own; use target.squeeze(1).",
     ),
+    "targets of pairs in a column": (
+        lambda: F.cosine_embedding_loss(mt.ones(4, 3), mt.ones(4, 3), mt.ones(4, 1)),
+        "0D or 1D target tensor expected, multi-target not supported", "use target.squeeze(1).",
+    ),
     "targets one-hot": (
         lambda: F.nll_loss(mt.ones(4, 3), mt.ones(4, 3, dtype=mt.int64)), "multi-target not supported", "use target.argmax(1)."
     ),

@@ -444,6 +444,7 @@ def test_torchs_own_addresses_lead_to_the_same_classes():
     from mortice.nn.modules.batchnorm import _BatchNorm
 
     from mortice.nn.common_types import _size_2_t
+    assert {*torch.nn.modules.__all__} - {*mortice.nn.modules.__all__} <= {"LinearCrossEntropyOptions"}
     from mortice.nn.modules import Linear
     from mortice.nn.modules.utils import _pair
 

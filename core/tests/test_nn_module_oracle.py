@@ -231,6 +231,19 @@ def copies(lib):
 
 
 @script
+def own_register_buffer(lib):
+    class Plain(lib.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.kept = lib.nn.Buffer(lib.ones(1))
+
+        def register_buffer(self, name, value):  # as it was written before buffers had options
+            super().register_buffer(name, value)
+
+    return dict(Plain().state_dict())
+
+
+@script
 def states(lib):
     m = net(lib)
     m.register_buffer("kept", lib.ones(2))

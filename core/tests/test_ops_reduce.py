@@ -148,6 +148,9 @@ def test_modes_medians_and_counts():
     assert [t.item() for t in x.kthvalue(4)] == [3, 0]
     assert mt.bincount(x, minlength=6).tolist() == [0, 2, 1, 2, 0, 0]
     assert mt.bincount(x, mt.ones(5)).dtype is mt.float32
+    weights = mt.ones(5, requires_grad=True)
+    (mt.bincount(x, weights) * mt.arange(4)).sum().backward()
+    assert weights.grad.tolist() == [3.0, 1.0, 1.0, 3.0, 2.0]
     assert mt.histc(mt.tensor([1.0, 2.0, 3.0]), 4, 0, 3).tolist() == [0.0, 1.0, 1.0, 1.0]
 
 

@@ -50,6 +50,15 @@ def test_distinct_elements_and_rows():
     assert mt.unique(mt.zeros(0, 3), dim=0).shape == (0, 3)
 
 
+@pytest.mark.parametrize("distinct", [mt.unique, mt.unique_consecutive, lambda x: mt.unique(x, dim=0)])
+def test_backward_through_distinct_elements_fails_rather_than_giving_no_gradient(distinct):
+    x = mt.tensor([1.0, 2.0, 2.0], requires_grad=True)
+    values = distinct(x)
+    assert values.requires_grad
+    with pytest.raises(NotImplementedError, match="the derivative of this operation is not implemented"):
+        (values.sum() + x.sum()).backward()
+
+
 def test_searching():
     row = mt.tensor([1, 3, 3, 5])
     assert mt.searchsorted(row, mt.tensor([[0, 3], [5, 9]])).tolist() == [[0, 1], [3, 4]]

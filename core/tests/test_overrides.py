@@ -184,6 +184,31 @@ def test_switched_off() -> None:
     assert has_torch_function((1, t)) and is_tensor_like(Diagonal(1)) and not is_tensor_like(1)
 
 
+def test_what_modes_and_classes_get_has_a_name() -> None:
+    seen: list[Any] = []
+
+    class Names(TorchFunctionMode):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append((mt.overrides.resolve_name(func), mt.overrides.is_tensor_method_or_property(func)))
+            return func(*args, **(kwargs or {}))
+
+    class Named(mt.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append((mt.overrides.resolve_name(func), mt.overrides.is_tensor_method_or_property(func)))
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    x = mt.ones(2, 2)
+    with Names():
+        _ = x + x, mt.add(x, x), mt.nn.functional.relu(x), x[0], 2 - x
+    _ = x.as_subclass(Named).T
+    assert seen == [
+        ("mortice.Tensor.add", True), ("mortice.add", False), ("mortice.nn.functional.relu", False),
+        ("mortice.Tensor.__getitem__", True), ("mortice.Tensor.__rsub__", True), ("mortice.Tensor.T.__get__", True),
+    ]  # fmt: skip
+    assert mt.overrides.resolve_name(print) is None
+
+
 def test_modes_see_every_call() -> None:
     class Log(TorchFunctionMode):
         def __init__(self) -> None:

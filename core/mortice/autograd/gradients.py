@@ -145,7 +145,7 @@ def grad(
         return _batched(as_tuple(outputs), wanted, grad_outputs, keep, create_graph, allow_unused, materialize_grads)
     outs, seeds, above = _start("grad", outputs, grad_outputs, create_graph)
     if not wanted:
-        raise RuntimeError("grad: `inputs` cannot be empty.")
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     found = graph.backward(
         outs, seeds, retain_graph=keep, create_graph=create_graph, inputs=wanted, accumulate=False, tensors=above
     )
@@ -182,7 +182,7 @@ def _batched(
     outs: tuple[Any, ...], wanted: tuple[Any, ...], grads: Any, keep: bool, create_graph: bool, unused: Any, zeros: bool
 ) -> tuple[Any, ...]:
     """Run `grad` once for all slices along the first dim of the gradients."""
-    given = as_tuple(grads)
+    given = (None,) * len(outs) if grads is None else as_tuple(grads)
     n = next((len(g) for g in given if g is not None), 0)
     with MapLevel(n, "error") as level:
         each = [None if g is None else level.enter(g) for g in given]

@@ -121,7 +121,8 @@ class Module(Hooked, Stateful, Movable):
                     "None expected)"
                 )
             persistent = value.persistent if isinstance(value, Buffer) else name not in d["_non_persistent_buffers_set"]
-            self.register_buffer(name, value, persistent)
+            # Modules that override it may not have the option.
+            self.register_buffer(name, value, **({} if persistent else {"persistent": False}))
         else:
             super().__setattr__(name, value)
 

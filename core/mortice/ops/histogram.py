@@ -30,7 +30,10 @@ def _wrap(like: Any, data: Any, d: DType) -> Any:
 
 
 def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
-    """Count each value of a vector of non-negative integers, or add up its weights; reads the largest on the host."""
+    """Count each value of a vector of non-negative integers, or add up its weights; reads the largest on the host.
+
+    Differs from torch: `weights` has a gradient.
+    """
     if input.dtype.kind not in "ui":
         raise DTypeError(f"bincount: not implemented for {input.dtype.name}; got {input.dtype}. Use integers.")
     if minlength < 0:
@@ -52,7 +55,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
         d, values = int64, _wrap(input, k.broadcast_to(k.full((1,), 1, dtype=int64, device=input._device), (n,)), int64)
     else:
         d = weights.dtype if weights.dtype.name == "float32" else float64
-        values = cast(weights.detach(), d)
+        values = cast(weights, d)
     zero = _wrap(input, k.full((length,), 0, dtype=d, device=input._device), d)
     return _index_add(zero, cast(input, int64), values, axis=0)
 

@@ -114,6 +114,12 @@ def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any
         raise ValueError(f"{name}: Expected non-zero, positive output size. Got {sizes}")
     k = TENSOR_KERNELS
     out = sizes[2:]
+    if align_corners and 1 in out:
+        warnings.warn(
+            f"{name}: with align_corners=True the one point of a dim of size 1 is in the middle, at 0 (at -1 before PyTorch 1.3). "
+            "See the documentation of affine_grid for details.",
+            stacklevel=2,
+        )
     axes = [
         broadcast_to(reshape(_centres(theta, n, bool(align_corners)), (n, *[1] * (nd - 1 - d))), out)
         for d, n in enumerate(out)

@@ -13,7 +13,7 @@ from mortice.errors import DTypeError, ShapeError
 from mortice.node import TENSOR_KERNELS
 from mortice.op import Op, op
 from mortice.ops.arguments import numpy_names
-from mortice.ops.elementwise import common_dtype
+from mortice.ops.elementwise import common_dtype, undefined
 from mortice.ops.gather import gather
 from mortice.ops.movement import cast, reshape
 from mortice.ops.reduce import PAIR, flat_axis, selected, write_all
@@ -253,7 +253,7 @@ def _unique_rows(k: Any, x: Any, /, *, ordered: bool) -> Any:
 
 
 for _fn in (_unique_all, _unique_rows):
-    _fn.no_grad("which elements are distinct does not change continuously")
+    _fn.vjp(lambda k, g, x_shape: (undefined(k, g, x_shape),))
 
 
 def _rows_of(name: str, x: Any, dim: int | None) -> tuple[Any, Any]:

@@ -457,7 +457,12 @@ def cosine_embedding_loss(
     reduce: bool | None = None, reduction: str = "mean",
 ) -> Any:  # fmt: skip
     """Return 1 - cos where the target is 1 and max(0, cos - margin) where it is -1."""
-    if target.ndim not in (0, 1) or input1.ndim != target.ndim + 1 or input2.ndim != target.ndim + 1:
+    if target.ndim > 1:
+        raise RuntimeError(
+            f"cosine_embedding_loss: 0D or 1D target tensor expected, multi-target not supported; got "
+            f"{list(target.shape)}. A target is one number a pair; use target.squeeze(1)."
+        )
+    if input1.ndim != target.ndim + 1 or input2.ndim != target.ndim + 1:
         raise RuntimeError(
             f"cosine_embedding_loss: {target.ndim}D target tensor expects {target.ndim + 1}D input tensors, but found "
             f"inputs with sizes {list(input1.shape)} and {list(input2.shape)}."

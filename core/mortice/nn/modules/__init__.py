@@ -75,3 +75,6 @@ def _lead(name: str) -> ModuleType:
 
 for _name in _KEPT_IN:
     globals()[_name] = _lead(_name)
+
+_layers = [n for n, c in globals().items() if isinstance(c, type) and hasattr(c, "load_state_dict")]
+__all__ = sorted(_layers)  # what the places above hold

@@ -134,6 +134,7 @@ class DataLoader(Generic[T]):
         self.collate_fn = collate_fn
         self._length_told: int | None = None
         self._workers: Workers | None = None
+        self.check_worker_number_rationality()
 
     @property
     def multiprocessing_context(self) -> Any:
