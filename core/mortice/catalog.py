@@ -291,9 +291,9 @@ FREE_KERNELS = {
         "scatter_places scatter_write sliding_window strided strided_places tril triu"
     ),
     "backends.nn_activation:ActivationKernels": (
-        "dropout elu elu_grad gelu gelu_grad hardsigmoid hardsigmoid_grad hardswish hardswish_grad hardtanh_grad "
-        "leaky_relu leaky_relu_grad log_softmax log_softmax_grad logsigmoid logsigmoid_grad mish mish_grad relu "
-        "relu_grad sigmoid_grad silu silu_grad softmax softmax_grad softplus_grad tanh_grad"
+        "dropout elu elu_grad gelu gelu_grad hardshrink hardsigmoid hardsigmoid_grad hardswish hardswish_grad "
+        "hardtanh_grad leaky_relu leaky_relu_grad log_softmax log_softmax_grad logsigmoid logsigmoid_grad mish "
+        "mish_grad relu relu_grad sigmoid_grad silu silu_grad softmax softmax_grad softplus_grad softshrink tanh_grad"
     ),
     "backends.nn_attention:AttentionKernels": "attention attention_grad",
     "backends.nn_conv:ConvKernels": "conv conv_input_grad conv_weight_grad fold unfold",

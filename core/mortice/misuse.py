@@ -52,7 +52,9 @@ def _who_has(attribute: str | None) -> str | None:
 
 def guarded(value: Any) -> Any:
     """Return a public function as one whose missing attributes are explained, here and in its module; other things as they are."""
-    if type(value) is not FunctionType or not value.__module__.startswith(_OF_TENSORS):
+    # Of those that begin in C ops ask themselves, and what is guarded already has `__wrapped__`.
+    in_c = fast.serves() and type(value) is fast._engine.Fast and not (hasattr(value, "op") or hasattr(value, "__wrapped__"))
+    if not (in_c or type(value) is FunctionType) or not value.__module__.startswith(_OF_TENSORS):
         return value
     made = _guarded.get(value)
     if made is None:

@@ -39,6 +39,17 @@ class ActivationKernels(KernelMixin):
         """Multiply the gradient by the slope where x is not positive."""
         return self.where(self.less(0, x), g, self.multiply(g, slope))
 
+    def hardshrink(self, x: Any, *, lambd: float) -> Any:
+        """Replace what lies within [-lambd, lambd] by 0."""
+        size = self.abs(x)
+        return self.into(size, self.where, self.less_equal(size, lambd), 0, x)
+
+    @in_float32
+    def softshrink(self, x: Any, *, lambd: float) -> Any:
+        """Move towards 0 by lambd, no further than 0: what lies between becomes a zero of its sign."""
+        made = self.subtract(x, self.clip(x, -lambd, lambd))
+        return self.into(made, self.copysign, made, x)
+
     @in_float32
     def hardsigmoid(self, x: Any) -> Any:
         """Compute x / 6 + 1 / 2, limited to [0, 1]."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import operator
+from functools import lru_cache
 from typing import Any
 
 from mortice import call as _call
@@ -324,6 +325,7 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     return tuple(out)
 
 
+@lru_cache(4096)  # shapes recur
 def _embedded(name: str, shape: Size, *, offset: int, axis1: int, axis2: int) -> Size:
     *batch, n = tuple(shape)
     size = n + abs(offset)

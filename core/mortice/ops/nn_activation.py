@@ -134,11 +134,10 @@ def threshold(input: Any, threshold: float, value: float, *, out: Any = None) ->
     return _threshold(input, limit=number(threshold), value=number(value), out=out)
 
 
-@op(shape=same, name="hardshrink", dtypes="f")
+@op(shape=same, kernel="hardshrink", name="hardshrink", dtypes="f")
 def _hardshrink(k: Any, x: Any, /, *, lambd: float) -> Any:
     """Replace what lies within [-lambd, lambd] by 0."""
-    size = k.abs(x)
-    return k.into(size, k.where, k.less_equal(size, lambd), 0, x)
+    return k.hardshrink(x, lambd=lambd)
 
 
 _hardshrink.vjp(
@@ -154,12 +153,10 @@ def hardshrink(input: Any, lambd: float = 0.5, *, out: Any = None) -> Any:
     return _hardshrink(input, lambd=lambd, out=out)
 
 
-@op(shape=same, name="softshrink", dtypes="f")
-@in_float32
+@op(shape=same, kernel="softshrink", name="softshrink", dtypes="f")
 def _softshrink(k: Any, x: Any, /, *, lambd: float) -> Any:
     """Move towards 0 by lambd, no further than 0."""
-    made = k.subtract(x, k.clip(x, -lambd, lambd))
-    return k.into(made, k.copysign, made, x)  # of what lies between a zero of its sign
+    return k.softshrink(x, lambd=lambd)
 
 
 _softshrink.vjp(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from functools import lru_cache
 from typing import Any
 
 from mortice.backends.kernels import FreeKernels
@@ -27,6 +28,7 @@ def _shares(x: Any, kernel: str) -> bool:
     return not backend.mutable or getattr(type(backend), kernel) is not getattr(FreeKernels, kernel)
 
 
+@lru_cache(4096)  # shapes recur
 def _diagonal_shape(name: str, shape: Size, *, offset: int, axis1: int, axis2: int) -> Size:
     sizes = tuple(shape)
     _, count = diagonal_place(sizes[axis1], sizes[axis2], offset)

@@ -394,14 +394,10 @@ static PyObject *pad(PyObject *const *args, Py_ssize_t n, PyObject *names) {
 
 // ---- other views ----
 
-static PyObject *diagonal(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    static Names<4> N{"diagonal", {"x", "offset", "axis1", "axis2"}, 4};
-    PyObject *a[4];
-    arguments(N, args, n, names, a);
-    Array &x = as_array(a[0]);
-    int first = as_axis(a[2], x.ndim), second = as_axis(a[3], x.ndim);
+static Ref diagonal_of(Array &x, PyObject *const *place) {  // offset, axis1, axis2
+    int first = as_axis(place[1], x.ndim), second = as_axis(place[2], x.ndim);
     if (x.ndim < 2 || first == second) fail(PyExc_ValueError, "diagonal: expected two different axes.");
-    int64_t offset = as_int(a[1]), rows = x.shape()[first], columns = x.shape()[second];
+    int64_t offset = as_int(place[0]), rows = x.shape()[first], columns = x.shape()[second];
     int64_t length = offset >= 0 ? (rows < columns - offset ? rows : columns - offset) : (rows + offset < columns ? rows + offset : columns);
     length = length < 0 ? 0 : length;
     int64_t shape[MAX_NDIM], strides[MAX_NDIM];
@@ -414,7 +410,24 @@ static PyObject *diagonal(PyObject *const *args, Py_ssize_t n, PyObject *names) 
     shape[ndim] = length;
     strides[ndim++] = x.strides()[first] + x.strides()[second];
     int64_t skip = offset >= 0 ? offset * x.strides()[second] : -offset * x.strides()[first];
-    return make_view(x, x.data + (length && x.size ? skip * x.itemsize() : 0), ndim, shape, strides).release();
+    return make_view(x, x.data + (length && x.size ? skip * x.itemsize() : 0), ndim, shape, strides);
+}
+
+static PyObject *diagonal(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<4> N{"diagonal", {"x", "offset", "axis1", "axis2"}, 4};
+    PyObject *a[4];
+    arguments(N, args, n, names, a);
+    return diagonal_of(as_array(a[0]), a + 1).release();
+}
+
+static PyObject *diagonal_write(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<5> N{"diagonal_write", {"x", "part", "offset", "axis1", "axis2"}, 5};
+    PyObject *a[5];
+    arguments(N, args, n, names, a);
+    Ref out = cloned(as_array(a[0]));
+    const Ref line = diagonal_of(*out, a + 2);
+    if (line->size) assign(*line, as_array(a[1]));
+    return out.release();
 }
 
 static PyObject *sliding_window(PyObject *const *args, Py_ssize_t n, PyObject *names) {
@@ -565,6 +578,7 @@ const Method movement_methods[] = {
     MORTICE_METHOD("setitem", setitem),
     MORTICE_KEEPING("pad", pad, 5),
     MORTICE_METHOD("diagonal", diagonal),
+    MORTICE_METHOD("diagonal_write", diagonal_write),
     MORTICE_METHOD("sliding_window", sliding_window),
     MORTICE_METHOD("tril", triangle<true>),
     MORTICE_METHOD("triu", triangle<false>),

@@ -19,7 +19,7 @@ constexpr float MAP_COST[MAPS] = {
     4, 4, 3, 2, 2, 2, 1.5f, 1.5f, 1.5f, 2.5f, 5, 5,           // asinh .. erfcx
     12, 8, 8, 1, 1, 1, 1, 1, 1, 1,                            // erfinv .. sign
     1, 1, 1, 1, 1.5f, 1.5f, 1, 1, 1,                          // floor .. relu
-    1.8f, 2.5f, 2, 5, 2, 2, 1, 2, 1, 1,                       // silu .. hardswish
+    1.8f, 2.5f, 2, 5, 2, 2, 1, 2, 1, 1, 1, 1,                 // silu .. softshrink
 };
 
 Ref map_real(const Array &x, Map which, double a = 0, double b = 0, double c = 0) {
@@ -260,6 +260,15 @@ PyObject *leaky_relu(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     floats_only("leaky_relu", x);
     return map_real(x, MAP_LEAKY_RELU, as_double(a[1])).release();
 }
+template <Map MAP> PyObject *shrink(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<2> N{MAP == MAP_HARDSHRINK ? "hardshrink" : "softshrink", {"x", "lambd"}, 2};
+    PyObject *a[2];
+    arguments(N, args, n, names, a);
+    Array &x = as_array(a[0]);
+    floats_only(N.function, x);
+    // The limit of half precision is a number of its own.
+    return MAP == MAP_HARDSHRINK && is_half(x.dtype) ? default_body() : map_real(x, MAP, as_double(a[1])).release();
+}
 PyObject *leaky_relu_grad(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     static Names<3> N{"leaky_relu_grad", {"g", "x", "slope"}, 3};
     PyObject *a[3];
@@ -385,6 +394,8 @@ const Method activation_methods[] = {
     MORTICE_METHOD("dropout", dropout),
     MORTICE_METHOD("leaky_relu", leaky_relu),
     MORTICE_METHOD("leaky_relu_grad", leaky_relu_grad),
+    MORTICE_METHOD("partial_hardshrink", shrink<MAP_HARDSHRINK>),
+    MORTICE_METHOD("softshrink", shrink<MAP_SOFTSHRINK>),
     MORTICE_METHOD("elu", elu),
     MORTICE_METHOD("elu_grad", elu_grad),
     MORTICE_METHOD("hardtanh_grad", hardtanh_grad),

@@ -117,6 +117,25 @@ def test_activations(k, name, dtype):
     same(k, name + "_grad", g[:-4:3]._data, x[:-4:3]._data, tolerance=tolerance, **ACTIVATIONS[name])
 
 
+@pytest.mark.parametrize("name", ["hardshrink", "softshrink"])
+@pytest.mark.parametrize("dtype", [mt.float32, mt.float64, mt.float16, mt.bfloat16], ids=str)
+def test_shrinking_gives_the_default_body_s_bits(k, name, dtype):
+    x = mt.cat([mt.randn(1000), mt.tensor([0.0, -0.0, 0.25, -0.25, math.inf, -math.inf, math.nan])]).to(dtype)
+    for part in (x, x[::3], x[:5], x[:0]):
+        for lambd in (0.25, 0.1, 0):
+            made, wanted = getattr(k, name)(part._data, lambd=lambd), getattr(Backend, name)(k, part._data, lambd=lambd)
+            assert repr(numbers(k, made)) == repr(numbers(k, wanted))
+
+
+def test_a_diagonal_is_written_as_the_default_body_does_and_lies_like_its_matrix(k):
+    for x in (mt.randn(3, 4, 5), mt.randn(5, 3, 4).permute(1, 2, 0), mt.randn(3, 4, 10)[..., ::2], mt.randn(0, 4, 5)):
+        for place in ({"offset": 0, "axis1": 0, "axis2": 1}, {"offset": -1, "axis1": 2, "axis2": 1}, {"offset": 9, "axis1": 1, "axis2": 0}):
+            part = mt.randn(k.shape_of(k.diagonal(x._data, **place)))
+            same(k, "diagonal_write", x._data, part._data, tolerance=0, **place)
+    y = mt.randn(5, 3, 4).permute(1, 2, 0)
+    assert k.strides_of(k.diagonal_write(y._data, mt.ones(5, 3)._data, offset=0, axis1=0, axis2=1)) == y.stride()
+
+
 @pytest.mark.parametrize("name", ["max_dim", "min_dim"])
 @pytest.mark.parametrize("dtype", [mt.float32, mt.float64, mt.float16, mt.int8, mt.uint8, mt.int64, mt.bool], ids=str)
 def test_extremes_with_places(k, name, dtype):

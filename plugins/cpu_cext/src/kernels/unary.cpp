@@ -77,6 +77,18 @@ struct HardSigmoid {
 struct HardSwish {
     template <class V> static INLINE_MEMBER V of(V x, const double *) { return x * six(x) / num<V>(6); }
 };
+struct HardShrink {
+    template <class V> static INLINE_MEMBER V of(V x, const double *numbers) {
+        return select(v_abs(x) <= num<V>(numbers[0]), num<V>(0), x);
+    }
+};
+// What lies between the limits becomes a zero of its sign.
+struct SoftShrink {
+    template <class V> static INLINE_MEMBER V of(V x, const double *numbers) {
+        const V limit = num<V>(numbers[0]);
+        return flip_sign(v_abs(x - vmax(-limit, vmin(limit, x))), sign_of(x));
+    }
+};
 struct NanToNum {
     template <class V> static INLINE_MEMBER V of(V x, const double *numbers) {
         V y = select(x == num<V>(__builtin_inf()), num<V>(numbers[1]), x);
@@ -341,7 +353,7 @@ template <class T, int PARTS> void dropout(char *const *at, const int64_t *step,
      loop_block<T, Round>, loop_block<T, RoundScaled>, loop_block<T, RoundDivided>, map_block<T, Angle>,                    \
      map_block<T, NanToNum>, cheap_block<T, Relu>, map_block<T, Silu>, map_block<T, Gelu>, map_block<T, GeluTanh>,            \
      map_block<T, Softplus>, map_block<T, LogSigmoid>, map_block<T, Mish>, cheap_block<T, LeakyRelu>, map_block<T, Elu>,      \
-     map_block<T, HardSigmoid>, map_block<T, HardSwish>}
+     map_block<T, HardSigmoid>, map_block<T, HardSwish>, cheap_block<T, HardShrink>, cheap_block<T, SoftShrink>}
 #define SLOPES_OF(T)                                                                                                        \
     {slope_block<T, ReluSlope>, slope_block<T, SigmoidSlope>, slope_block<T, TanhSlope>, slope_block<T, SiluSlope>,         \
      slope_block<T, GeluSlope>, slope_block<T, GeluTanhSlope>, slope_block<T, SoftplusSlope>,                               \
