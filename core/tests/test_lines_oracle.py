@@ -33,6 +33,10 @@ F.dropout3d(t.ones(3, 3)); F.dropout3d(t.ones(3), 1.0); F.dropout3d(t.ones(2, 3,
 t.distributions.Normal(0.0, 1.0).cdf(d); t.distributions.Normal(d, t.tensor([0.3, 0.2, 0.1])).log_prob(t.tensor([0.3, 0.2, 0.1]))
 t.cumsum(t.rand(3000), 0); t.cumsum(t.rand(40, 3), 0); t.cumsum(t.rand(3, 40), 1); t.cumsum(t.rand(80)[::2], 0)
 F.softshrink(x, float("inf")); F.softshrink(x, -1); F.hardshrink(x, 1e39); t.clamp(x, max=1e39); t.clamp(d, max=1e39)
+t.autograd.grad(t.cosine_similarity(x, x.detach() * 2 + 1, eps=3.0).sum(), x); t.cosine_similarity(x * 0, x, 0)
+F.linear(x[0].detach(), x[1].detach(), t.tensor(2.0)); F.linear(x[0], x[1], t.ones(2))
+[v.sign() for v in t.linalg.svd(t.rand(40, 30))]; [v.sign() for v in t.linalg.svd(t.rand(30, 40), full_matrices=False)]
+t.where(x > 0, 0, np.int64(2)); t.where(x > 0, np.float64(1.5), 2); t.where(x > 0, x, np.float32(2))
 """  # fmt: skip
 
 
@@ -56,7 +60,7 @@ def outcome(line, lib):
         mortice.random.set_engine("mt19937")
     lib.manual_seed(3)
     names = {
-        "t": lib, "F": lib.nn.functional, "set": put, "z": lib.zeros(2, dtype=lib.complex64),
+        "np": np, "t": lib, "F": lib.nn.functional, "set": put, "z": lib.zeros(2, dtype=lib.complex64),
         "x": lib.tensor([[0.5, -1.25, 2.0], [1.5, 0.25, -0.75]], requires_grad=True),
         "d": lib.tensor([0.3, -1.2, 2.1], dtype=lib.float64),
     }  # fmt: skip
