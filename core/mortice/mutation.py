@@ -235,8 +235,10 @@ def write(t: Any, data: Any, fresh: bool) -> None:
     backend = t._device.backend
     storage = t._storage or t.own_storage()
     aliases = storage.aliases
-    if fresh and (
-        (t._steps is None and not aliases.pinned and len(aliases) == 1 and aliases.last() is None) or may_rebind(t)
+    if (
+        fresh
+        and ((t._steps is None and not aliases.pinned and len(aliases) == 1 and aliases.last() is None) or may_rebind(t))
+        and backend.strides_of(data) == backend.strides_of(t._data)  # what lies in another order is copied in
     ):
         t._data, storage.reshapes = data, False
         if backend.rooted:

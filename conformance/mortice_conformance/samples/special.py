@@ -17,7 +17,7 @@ sample(
 sample("lgamma", r.lgamma, above_two, values=(0.0, 0.5, 1.0, 2.0, 3.0, 1e4, float("inf"), float("nan")), kind="special")
 sample("digamma", r.digamma, above_two, values=(0.5, 1.0, 2.0, 3.0, 1e4, float("inf"), float("nan")), kind="special")
 sample("polygamma", r.polygamma, positive, attrs=[{"n": 1}, {"n": 2}], kind="special")
-sample("zeta", r.zeta, above_one, positive, kind="special")
+sample("zeta", r.zeta, above_one, positive, kind="special", grad=(1,))
 sample("logit", lambda x, eps: np.log(x / (1 - x)), probability, attrs=[{"eps": None}], values=(0.0, 0.5, 1.0), kind="smooth",
        dtypes="f")  # fmt: skip
 sample("logit", lambda x, eps: (lambda c: np.log(c / (1 - c)))(np.clip(x, eps, 1 - eps)), probability, variant="eps",

@@ -45,11 +45,12 @@ class Normal(ExponentialFamily):
 
     def log_prob(self, value: Any) -> Any:
         self._check(value)
-        return -(((value - self.loc) / self.scale) ** 2) / 2 - self.scale.log() - math.log(2 * math.pi) / 2
+        # In PyTorch's order, so that it rounds alike.
+        return -((value - self.loc) ** 2) / (2 * self.scale**2) - self.scale.log() - math.log(math.sqrt(2 * math.pi))
 
     def cdf(self, value: Any) -> Any:
         self._check(value)
-        return 0.5 * (1 + ((value - self.loc) / (self.scale * math.sqrt(2))).erf())
+        return 0.5 * (1 + ((value - self.loc) * self.scale.reciprocal() / math.sqrt(2)).erf())
 
     def icdf(self, value: Any) -> Any:
         return self.loc + self.scale * (2 * value - 1).erfinv() * math.sqrt(2)

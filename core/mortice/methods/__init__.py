@@ -196,7 +196,7 @@ class Tensor(
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:
             raise TypeError("iteration over a 0-d tensor; only with a dim do max() and min() give values and indices")
-        return iter([self[i] for i in range(len(self))])
+        return iter(self.unbind(0) if self._rg else [self[i] for i in range(len(self))])
 
 
 TensorBase.cls = call.Tensor = Tensor

@@ -338,7 +338,7 @@ def _embedded(name: str, shape: Size, *, offset: int, axis1: int, axis2: int) ->
 def _diag_embed(k: Any, x: Any, /, *, offset: int, axis1: int, axis2: int) -> Any:
     """Put the last axis on a diagonal of zeros."""
     shape = _embedded("diag_embed", k.shape_of(x), offset=offset, axis1=axis1, axis2=axis2)
-    return k.diagonal_write(k.new_full(x, shape, 0), x, offset=offset, axis1=axis1, axis2=axis2)
+    return k.contiguous(k.diagonal_write(k.new_full(x, shape, 0), x, offset=offset, axis1=axis1, axis2=axis2))
 
 
 _diag_embed.vjp(

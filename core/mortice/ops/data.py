@@ -159,7 +159,7 @@ def fit(values: list[Any], dtype: DType) -> list[Any]:
             out.append(n)
         return out
     except TypeError as error:
-        raise TypeError(f"tensor: expected numbers that {dtype.name} can hold; got {error}.") from None
+        raise DataError(f"tensor: expected numbers that {dtype.name} can hold; got {error}.") from None
     except (OverflowError, ValueError) as error:
         raise DataError(f"tensor: value cannot be converted to type {dtype.name} without overflow; {error}.") from None
 

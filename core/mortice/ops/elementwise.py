@@ -471,6 +471,9 @@ def where(condition: Any, input: Any, other: Any, *, out: Any = None) -> Any:
         if condition.dtype.name != "uint8":
             raise DTypeError(f"where: expected condition to be a boolean tensor; got {condition.dtype}. Use != 0.")
         condition = _call.CAST(condition, bool_)
+    input, other = (
+        x if isinstance(x, TensorBase) or is_number(x) else _call.as_operand(_where.op, x, i) for i, x in ((1, input), (2, other))
+    )
     if is_number(input) and is_number(other):
         d = common_dtype(input, other)
         device = condition._device

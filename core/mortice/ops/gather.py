@@ -10,7 +10,7 @@ from mortice import call as _call
 from mortice.backends.movement import highest, lowest
 from mortice.call import no_tensor
 from mortice.dtype import bool_, int32, int64, promote_scalar
-from mortice.errors import DTypeError, ShapeError
+from mortice.errors import DimError, DTypeError, ShapeError
 from mortice.modes import autocasting
 from mortice.mutation import Into, check_writable, inplace, layout, plain
 from mortice.node import TENSOR_KERNELS, named
@@ -295,7 +295,7 @@ def index_select(input: Any, dim: int, index: Any, *, out: Any = None) -> Any:
     index = _lift(_long("index_select", index, int32))
     _call.check_device(_take.op, input, index)
     n = (tuple(input.shape) or (1,))[axis]
-    _in_range("index_select", index, n, axis, IndexError)
+    _in_range("index_select", index, n, axis, DimError)
     made = named(_like(_take(_lift(input), index, axis=axis), input), "IndexSelectBackward0")
     return made if out is None else _call.WRITE_OUT("index_select", out, made)
 

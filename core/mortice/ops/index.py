@@ -328,6 +328,7 @@ def setitem(input: Any, key: Any, value: Any) -> None:
     if value.dtype is not input.dtype:
         loses = value.dtype.is_complex and input.dtype.kind in "uif"
         if not (basic or (value.numel() == 1 and not loses and _is_mask(key))):
+            Advanced(input, key)  # for its errors, which come first
             raise _other_dtype("setitem", input, value)
         value = cast(value, input.dtype)
     if basic:
@@ -343,7 +344,7 @@ def _is_mask(key: tuple[Any, ...]) -> bool:
     """Tell whether a key selects by one mask."""
     from mortice.ops.data import as_tensor
 
-    chosen = [part for part in key if not isinstance(part, (int, slice)) and part is not None and part is not Ellipsis]
+    chosen = [part for part in key if part is not None and part is not Ellipsis and type(part) not in (int, slice)]
     return len(chosen) == 1 and as_tensor(chosen[0]).dtype in (bool_, uint8)
 
 
@@ -525,7 +526,7 @@ def _write_at(input: Any, key: tuple[Any, ...], values: Any, accumulate: bool) -
     if _put_in_place(input, plan, values, accumulate):
         return input
     changed = _put(plan, values, accumulate)
-    changed = changed if changed.shape == input.shape else reshape(changed, input.shape)
+    changed = named(changed if changed.shape == input.shape else reshape(changed, input.shape), "IndexPutBackward0")
     # The memory keeps its order: what came out of a permutation is copied in.
     fresh = layout(changed) == layout(input)
     if one and not accumulate:

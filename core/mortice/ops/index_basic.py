@@ -32,7 +32,10 @@ def _key_strides(old: Any, strides: Any, key: Any, shape: Any) -> tuple[int, ...
 
 def _name_by_key(node: Any) -> str:
     """Return what PyTorch does last for a key, which it takes part by part."""
-    for k in reversed(node.attrs["key"]):
+    key = node.attrs["key"]
+    if len(key) != 1 and all([type(k) is slice and k == _ALL for k in key]):
+        return "AliasBackward0"
+    for k in reversed(key):
         if k is None:
             return "UnsqueezeBackward0"
         if not isinstance(k, slice):

@@ -84,7 +84,11 @@ def linear(input: Any, weight: Any, bias: Any = None, *, out: Any = None) -> Any
             + cast_hint(input.dtype.name, other.dtype.name, "bias" if other is bias else "weight")
         )
     if len(ws) == 1:
-        result = reshape(_linear(input, unsqueeze(weight, 0), bias), tuple(shape)[:-1])
+        result = reshape(_linear(input, unsqueeze(weight, 0)), tuple(shape)[:-1])
+        if bias is not None:
+            if broadcast("linear", result.shape, bias.shape) != result.shape:
+                raise ShapeError(f"linear: output with shape {list(result.shape)} doesn't match the bias of {list(bias.shape)}.")
+            result = result + bias
     elif bias is not None and tuple(bias.shape) != (ws[0],):
         result = _linear(input, weight) + bias
     else:

@@ -305,6 +305,9 @@ def instance_norm(
         return batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
     if running_mean is None and running_var is None:
         return group_norm(contiguous(input), channels, weight, bias, eps)  # row by row in memory, as in PyTorch
+    for running in (running_mean, running_var):
+        if running is not None and tuple(running.shape) != (channels,):
+            raise ShapeError(f"instance_norm: running statistics should contain {channels} elements; got {list(running.shape)}.")
     # One batch_norm over (1, N * C, *): every sample's channel is a channel; the running ones move by their mean.
     flat = reshape(input, (1, n * channels, *sizes))
     out, mean, var = _batch_norm(flat, _repeat(weight, n), _repeat(bias, n), eps=eps)

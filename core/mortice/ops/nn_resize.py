@@ -90,7 +90,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
                 )
         return _pad_border(input, widths=widths, mode=mode, value=hold("pad", number(value or 0), input.dtype))
     if value is not None and value != 0:
-        raise ValueError(f'pad: Padding mode "{mode}" doesn\'t take in value argument; got value={value}.')
+        raise ShapeError(f'pad: Padding mode "{mode}" doesn\'t take in value argument; got value={value}.')
     if len(shape) not in (nd + 1, nd + 2) or nd not in (1, 2, 3):
         raise NotImplementedError(
             f"pad: Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now; got {len(pad)} numbers "

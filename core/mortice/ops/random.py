@@ -200,7 +200,7 @@ def normal(
         shape = (tensors[0] + tensors[1]).shape if len(tensors) == 2 else tensors[0].shape
         first = tensors[0]
         z = _draw("normal", "random_normal", shape, _floating("normal", first.dtype), first._device, generator)
-        made = _kept(z * _outside(std) + _outside(mean), *tensors)
+        made = _kept(cast(cast(z * _outside(std), first.dtype) + _outside(mean), first.dtype), *tensors)
     return given("normal", made, out, requires_grad, pin_memory)
 
 
@@ -304,7 +304,8 @@ def randint_like(
     if high is None:
         low, high = 0, low
     where = input._device if device is None else resolve(device)
-    made = _integers("randint_like", low, high, input.shape, dtype or input.dtype, where, generator)
+    like = input if keeps(memory_format) else None
+    made = _integers("randint_like", low, high, input.shape, dtype or input.dtype, where, generator, like=like)
     return finish(in_format_like(made, input, memory_format), requires_grad, pin_memory)
 
 

@@ -125,10 +125,6 @@ def _numbered(name: str) -> Callable[[Any], str]:
     return lambda node: f"{name}Backward{int(node.attrs['axis'] is not None)}"
 
 
-def _of_everything(name: str, along: str) -> Callable[[Any], str]:
-    return lambda node: f"{name}Backward1" if node.attrs["axis"] is None else f"{along}Backward0"
-
-
 @op(result=accumulate, shape=reduced, kernel="sum", name="sum", grad_name_of=_numbered("Sum"))
 def _sum(k: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     """Add up."""
@@ -368,17 +364,13 @@ def _share_back(k: Any, g: Any, x: Any, out: Any, x_shape: Size, axis: Any, keep
     return k.multiply(hits, shared)
 
 
-@op(
-    result=promote, shape=reduced, kernel="max", name="amax", dtypes="buif", grad_name_of=_of_everything("Max", "Amax"),
-)  # fmt: skip
+@op(result=promote, shape=reduced, kernel="max", name="amax", dtypes="buif", grad_name="MaxBackward1")
 def _amax(k: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     """Return the largest."""
     return k.max(x, axis=axis, keepdims=keepdims)
 
 
-@op(
-    result=promote, shape=reduced, kernel="min", name="amin", dtypes="buif", grad_name_of=_of_everything("Min", "Amin"),
-)  # fmt: skip
+@op(result=promote, shape=reduced, kernel="min", name="amin", dtypes="buif", grad_name="MinBackward1")
 def _amin(k: Any, x: Any, /, *, axis: Any, keepdims: bool) -> Any:
     """Return the smallest."""
     return k.min(x, axis=axis, keepdims=keepdims)
@@ -407,7 +399,8 @@ def _not_empty(name: str, x: Any, axis: Any) -> None:
 def _extreme(fn: Any, name: str, input: Any, dim: Any, keepdim: bool, out: Any) -> Any:
     given = None if dim is None else check_dims(name, dim, len(input.shape))
     _not_empty(name, input, given if input.shape else None)
-    return fn(input, axis=axes_of(name, dim, len(input.shape)), keepdims=keepdim, out=out)
+    made = fn(input, axis=axes_of(name, dim, len(input.shape)), keepdims=keepdim, out=out)
+    return named(made, f"{name.title()}Backward0") if made._rg else made
 
 
 @numpy_names

@@ -178,6 +178,7 @@ def zeta(k: Any, x: Any, q: Any, /) -> Any:
 
 
 zeta.vjp(
+    x=undefined,
     q=lambda k, g, x, q: k.negative(k.multiply(g, k.multiply(x, k.zeta(k.add(x, 1.0), q)))), jvp="elementwise"
 )
 

@@ -138,7 +138,8 @@ def std_mean(
 ) -> tuple[Any, Any]:
     """Return the standard deviation and the mean."""
     axis, correction = _variance_arguments("std_mean", input, dim, unbiased, correction)
-    return _std(input, axis=axis, correction=correction, keepdims=keepdim), mean(input, axis, keepdim)
+    std = _std(input, axis=axis, correction=correction, keepdims=keepdim)
+    return named(std, "StdMeanBackward0"), named(mean(input, axis, keepdim), "StdMeanBackward0")
 
 
 @numpy_names
@@ -147,7 +148,8 @@ def var_mean(
 ) -> tuple[Any, Any]:
     """Return the variance and the mean."""
     axis, correction = _variance_arguments("var_mean", input, dim, unbiased, correction)
-    return _var(input, axis=axis, correction=correction, keepdims=keepdim), mean(input, axis, keepdim)
+    var = _var(input, axis=axis, correction=correction, keepdims=keepdim)
+    return named(var, "VarMeanBackward0"), named(mean(input, axis, keepdim), "VarMeanBackward0")
 
 
 # ---- norms ----
@@ -307,13 +309,15 @@ _median_dim.vjp(x=selected_back)
 def _median(name: str, input: Any, dim: int | None, keepdim: bool, ignore_nan: bool, out: Any) -> Any:
     if dim is not None:
         made = getattr(return_types, name)
-        return select_along(_median_dim, made, name, input, dim, keepdim, out, ignore_nan=ignore_nan)
+        found = select_along(_median_dim, made, name, input, dim, keepdim, out, ignore_nan=ignore_nan)
+        named(found[0], f"{name.title()}Backward1")
+        return found
     if size_of(input.shape) == 0:
         if input.dtype.kind != "f":
             raise RuntimeError(f"{name}: expected at least one element of {input.dtype}; got {list(input.shape)}.")
         nan = input._device.backend.full((), math.nan, dtype=input.dtype, device=input._device)
         return make(nan, input._device, input.dtype, SCALAR)
-    return _median_all(input, ignore_nan=ignore_nan)
+    return named(_median_all(input, ignore_nan=ignore_nan), f"{name.title()}Backward0")
 
 
 @numpy_names

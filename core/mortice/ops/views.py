@@ -158,11 +158,11 @@ def property_T(self: Any) -> Any:
 
 def property_mT(self: Any) -> Any:
     """Transpose the last two dims."""
-    if len(self.shape) < 2:
+    if len(self.shape) == 1:
         raise ShapeError(
             f"tensor.mT is only supported on matrices or batches of matrices; got {len(self.shape)}-D tensor."
         )
-    return transpose(self, -2, -1)
+    return transpose(self, -2, -1) if self.shape else self
 
 
 def property_H(self: Any) -> Any:

@@ -318,20 +318,19 @@ PyObject *svd(PyObject *const *args, Py_ssize_t count, PyObject *names) {
     const bool full = !a[1] || as_bool(a[1]);
     const Shape s(x);
     const int64_t k = s.m < s.n ? s.m : s.n;
-    // Rows taken for columns are the transposed matrix, and with its factors' rows and columns exchanged again U and V^H
-    // come out row by row: x^T = u s v^H is x = (v^H)^T s u^T.
-    const Ref rows = copied(x);
-    Ref u = of_batch(x, x.dtype, {s.m, full ? s.m : k}), sizes = of_batch(x, real_of(x.dtype), {k});
-    Ref vh = of_batch(x, x.dtype, {full ? s.n : k, s.n});
+    // Column by column: the transposed matrix has the same values, but vectors of other signs than PyTorch's and NumPy's.
+    const Ref columns = columns_of(x);
+    Ref u = of_batch(x, x.dtype, {full ? s.m : k, s.m}), sizes = of_batch(x, real_of(x.dtype), {k});
+    Ref vh = of_batch(x, x.dtype, {s.n, full ? s.n : k});
     Scratch<int> codes(static_cast<size_t>(s.batch));
     int *code = codes;
     const bool good = by_dtype(x.dtype, [&](auto zero) {
         using T = decltype(zero);
         using R = Real<T>;
-        T *data = rows->as<T>(), *left = u->as<T>(), *right = vh->as<T>(), best{};
+        T *data = columns->as<T>(), *left = u->as<T>(), *right = vh->as<T>(), best{};
         if (!is_finite(data, s.batch * s.each)) return false;
         R *values = sizes->as<R>(), unused{};
-        const int m = static_cast<int>(s.n), n = static_cast<int>(s.m), lead = static_cast<int>(full ? s.m : k);
+        const int m = static_cast<int>(s.m), n = static_cast<int>(s.n), lead = static_cast<int>(full ? s.n : k);
         int failed = 0, none = 0;
         run_gesdd<T>(full, m, n, &best, &unused, &best, &best, lead, &best, -1, &unused, &none, &failed);
         const int64_t most = s.m > s.n ? s.m : s.n;
@@ -346,13 +345,13 @@ PyObject *svd(PyObject *const *args, Py_ssize_t count, PyObject *names) {
         int *third = int_work;
         over_batch(s.batch, 10 * static_cast<double>(s.each) * static_cast<double>(k), [&](int64_t i) {
             const int64_t me = thread_number();
-            run_gesdd<T>(full, m, n, data + i * s.each, values + i * k, right + i * s.n * (full ? s.n : k),
-                         left + i * s.m * (full ? s.m : k), lead, first + me * room, room, second + me * real_room,
+            run_gesdd<T>(full, m, n, data + i * s.each, values + i * k, left + i * s.m * (full ? s.m : k),
+                         right + i * s.n * (full ? s.n : k), lead, first + me * room, room, second + me * real_room,
                          third + me * 8 * k, code + i);
         });
         return all_good(code, s.batch);
     });
-    return good ? as_tuple(u, sizes, vh) : default_body();
+    return good ? as_tuple(turned(*u), sizes, turned(*vh)) : default_body();
 }
 
 }  // namespace mortice

@@ -136,7 +136,7 @@ def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float =
     """Draw from the Gumbel-softmax distribution; with `hard`, one-hot with the soft gradient."""
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
-    noise = -mortice.log(mortice.empty_like(logits).exponential_())
+    noise = -mortice.log(mortice.empty_like(logits, memory_format=mortice.contiguous_format).exponential_())
     soft = softmax((logits + noise) / tau, dim)
     if not hard:
         return soft
@@ -178,7 +178,7 @@ def _channels(
             f"future release. Expected {single}-D (no batch) or {batched[-1]}-D input.",
             stacklevel=3,
         )
-    if input.ndim == single and single not in batched:
+    if input.ndim not in batched and single not in batched:
         if inplace:
             _nn.feature_dropout_(input.unsqueeze(0), p, training)
             return input

@@ -26,8 +26,10 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
             raise RuntimeError(f"cosine_similarity: expected common dtype to be floating point, yet common dtype is {d}")
         x1, x2 = x1.to(d), x2.to(d)
     x1, x2 = mortice.broadcast_tensors(x1, x2)
-    n1 = mortice.clamp(mortice.linalg.vector_norm(x1, 2, dim, True), min=eps)
-    n2 = mortice.clamp(mortice.linalg.vector_norm(x2, 2, dim, True), min=eps)
+    n1, n2 = (mortice.linalg.vector_norm(x, 2, dim, True).clone() for x in (x1, x2))
+    with mortice.no_grad():  # the gradient is that of the norms also where they count as eps
+        n1.clamp_(min=eps)
+        n2.clamp_(min=eps)
     return mortice.sum((x1 / n1) * (x2 / n2), dim)
 
 

@@ -1,0 +1,100 @@
+"""Lines run in mortice and in PyTorch: values, dtypes, order in memory, names in the graph, classes of errors.
+
+What a fuzzer of random calls found, one line a cause.
+"""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import mortice
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.oracle
+
+LINES = """
+x[...]; x[()]; x[:, :]; x[:]; (x[None], x[0], x[1:])
+list(x); [row for row in x.detach()]
+set(x * 1, x > 0, 0.0); set(x * 1, t.tensor([0, 1]), 2.0); set(x * 1, [[0, 1], [1, 0]], x[0, :2])
+set(z, True, t.tensor(True)); set(x * 1, (5, [0]), t.ones(2).half()); set(x * 1, ([0], [0]), t.ones(1).half())
+t.amax(x); t.amin(x, 0); x.max(); t.aminmax(x); t.aminmax(x, dim=0); t.std_mean(x, 1); t.var_mean(x)
+t.nanmedian(x); t.nanmedian(x, 0); t.median(x)
+t.zeros(2, 3).masked_fill_(t.zeros(3, 2, dtype=t.bool).t(), 1).stride(); t.zeros(3, 2).t().ge_(1).stride()
+t.diag_embed(t.zeros(1, 1), -1, -1, 0).stride(); t.tensor(1).mT; t.ones(2).mT
+t.tensor(2j, dtype=t.int8); t.full((2,), 2j, dtype=t.int8); t.ones(2, dtype=t.int64).new_full((2,), 2j)
+t.index_select(x, 0, t.tensor([-1])); t.index_select(x, 1, t.tensor([3]))
+t.special.zeta(x.abs() + 2, x.abs() + 1); t.autograd.grad(t.special.zeta(t.tensor(3.0), x.abs() + 1).sum(), x)
+F.pad(t.ones(1, 2, 3), (1, 1), mode="reflect", value=2.0)
+t.nn.InstanceNorm1d(3, track_running_stats=True)(t.ones(1, 3))
+t.normal(t.zeros(2), t.ones(2, dtype=t.float64)); t.normal(t.zeros(2, dtype=t.float64), t.ones(2)); t.normal(0.0, t.ones(2))
+t.randint_like(t.arange(6.0).view(3, 2).t(), 9); F.gumbel_softmax(t.arange(6.0).view(3, 2).t())
+F.dropout3d(t.ones(3, 3)); F.dropout3d(t.ones(3), 1.0); F.dropout3d(t.ones(2, 3, 2, 2)); F.dropout2d(t.ones(2, 3, 2, 2))
+t.distributions.Normal(0.0, 1.0).cdf(d); t.distributions.Normal(d, t.tensor([0.3, 0.2, 0.1])).log_prob(t.tensor([0.3, 0.2, 0.1]))
+t.cumsum(t.rand(3000), 0); t.cumsum(t.rand(40, 3), 0); t.cumsum(t.rand(3, 40), 1); t.cumsum(t.rand(80)[::2], 0)
+F.softshrink(x, float("inf")); F.softshrink(x, -1); F.hardshrink(x, 1e39); t.clamp(x, max=1e39); t.clamp(d, max=1e39)
+t.autograd.grad(t.cosine_similarity(x, x.detach() * 2 + 1, eps=3.0).sum(), x); t.cosine_similarity(x * 0, x, 0)
+F.linear(x[0].detach(), x[1].detach(), t.tensor(2.0)); F.linear(x[0], x[1], t.ones(2))
+[v.sign() for v in t.linalg.svd(t.rand(40, 30))]; [v.sign() for v in t.linalg.svd(t.rand(30, 40), full_matrices=False)]
+t.where(x > 0, 0, np.int64(2)); t.where(x > 0, np.float64(1.5), 2); t.where(x > 0, x, np.float32(2))
+"""  # fmt: skip
+
+
+def described(value, lib):
+    if isinstance(value, (list, tuple)) and not isinstance(value, lib.Size):
+        return [described(v, lib) for v in value]
+    if not isinstance(value, lib.Tensor):
+        return value
+    made = None if value.grad_fn is None else type(value.grad_fn).__name__
+    steps = [step for step, n in zip(value.stride(), value.shape) if n > 1]
+    return [str(value.dtype).split(".")[1], tuple(value.shape), steps, value.requires_grad, made, value.detach().tolist()]
+
+
+def outcome(line, lib):
+    def put(x, key, value):
+        x[key] = value
+        return x
+
+    engine = mortice.random.get_engine() if lib is mortice else None
+    if lib is mortice:
+        mortice.random.set_engine("mt19937")
+    lib.manual_seed(3)
+    names = {
+        "np": np, "t": lib, "F": lib.nn.functional, "set": put, "z": lib.zeros(2, dtype=lib.complex64),
+        "x": lib.tensor([[0.5, -1.25, 2.0], [1.5, 0.25, -0.75]], requires_grad=True),
+        "d": lib.tensor([0.3, -1.2, 2.1], dtype=lib.float64),
+    }  # fmt: skip
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return described(eval(line, names), lib)  # noqa: S307
+    except Exception as error:
+        return error
+    finally:
+        if lib is mortice:
+            mortice.random.set_engine(engine)
+
+
+def alike(mine, want):
+    if isinstance(want, list):
+        return len(mine) == len(want) and all(map(alike, mine, want))
+    return mine == want or (isinstance(want, (float, complex)) and np.isclose(mine, want, 1e-6, 1e-7, equal_nan=True))
+
+
+@pytest.mark.parametrize("line", [part.strip() for line in LINES.strip().split("\n") for part in line.split("; ")])
+def test_a_line_ends_as_in_pytorch(line):
+    pytest.importorskip("mortice_cpu_cext")
+    before = mortice.default_backend()
+    mortice.set_backend("cpu_cext")
+    mortice.set_type_promotion("pytorch")
+    try:
+        mine, want = outcome(line, mortice), outcome(line, torch)
+    finally:
+        mortice.set_backend(before)
+        mortice.set_type_promotion("standard")
+    if isinstance(want, Exception):
+        assert isinstance(mine, type(want)), (mine, want)
+    else:
+        assert not isinstance(mine, Exception), mine
+        assert "cumsum" not in line or mine == want
+        assert alike(mine, want), (mine, want)
