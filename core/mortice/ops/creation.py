@@ -281,7 +281,7 @@ def arange(
 
 def _arange(
     start: Any, end: Any, step: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False,
-    out: Any = None, pin_memory: bool = False, in_vectors: bool = True,
+    out: Any = None, pin_memory: bool = False, fused: bool = True,
 ) -> Any:  # fmt: skip
     if end is None:
         start, end = 0, start
@@ -320,10 +320,11 @@ def _arange(
                 data = k.arange(start, start + count * step, step, dtype=dtype, device=where)
             else:
                 data = k.full((count,), start, dtype=dtype, device=where)
+        elif fused:  # PyTorch counts in the vectors of its CPU kernels, and small numbers show their roundings
+            data = k.ramp(float(start), float(step), count, _LANES.get(dtype, 0), dtype=dtype, device=where)
         else:
-            # PyTorch counts in the vectors of its CPU kernels, and small numbers show their roundings.
-            lanes = _LANES.get(dtype, 0) if in_vectors else 0
-            data = k.ramp(float(start), float(step), count, lanes, dtype=dtype, device=where)
+            index = k.astype(k.arange(0, count, 1, dtype=int64, device=where), _wide(k, where, dtype))
+            data = k.astype(k.add(k.multiply(index, step), start), dtype)
     except MemoryError as error:
         raise out_of_memory("arange", Size((count,)), dtype, error) from None
     t = make(data, where, dtype, Size((count,)))
@@ -354,7 +355,7 @@ def range_(start: Any = 0, end: Any = None, step: Any = 1, **kwargs: Any) -> Any
     if count < 1:
         raise RuntimeError(f"range: step must be nonzero and lead from start to end; got {start} -> {end} with step {step}.")
     kwargs.pop("layout", None)
-    return _arange(start, start + count * step - (0 if whole else step / 2), step, in_vectors=False, **kwargs)
+    return _arange(start, start + count * step - (0 if whole else step / 2), step, fused=False, **kwargs)
 
 
 def _spaced(name: str, start: Any, end: Any, dtype: Any) -> Any:

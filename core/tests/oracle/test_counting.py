@@ -12,6 +12,8 @@ RANGES = [(-3, 3, 0.1), (-1, 1, 0.01), (0, 100, 0.7), (-6.28, 6.28, 0.3), (0.5, 
 @pytest.mark.parametrize(("start", "end", "step"), RANGES)
 def test_a_range_counts_in_vectors(start, end, step):
     assert mt.arange(start, end, step).tolist() == torch.arange(start, end, step).tolist()
+    with pytest.warns(UserWarning, match="range is deprecated"):
+        assert mt.range(start, end, step).tolist() == torch.range(start, end, step).tolist()
 
 
 @pytest.mark.parametrize("name", ["linspace", "logspace"])
