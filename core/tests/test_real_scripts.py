@@ -466,3 +466,62 @@ def test_the_key_of_extra_state_has_its_name():
     net = nn.Sequential(Counting())
     assert list(net.state_dict()) == [f"0.{_EXTRA_STATE_KEY_SUFFIX}"]
     assert net.load_state_dict(net.state_dict()) == _IncompatibleKeys([], []) and net[0].count == 3
+
+
+# ---- a course splits row numbers with random_split, and indexes a tensor with the parts ----
+
+
+class Rows:
+    def __init__(self, *rows):
+        self.rows = rows
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, i):
+        return self.rows[i]
+
+
+def test_any_sequence_is_an_index_as_a_list_is():
+    x = mt.arange(120).reshape(40, 3)
+    part = mt.utils.data.Subset(mt.arange(40), list(range(35)))
+    assert mt.equal(x[part], x[:35])
+    assert x[Rows(0, 2)].tolist() == [[0, 1, 2], [6, 7, 8]] and x[1, Rows(0, 2)].tolist() == [3, 5]
+    with pytest.warns(UserWarning, match="is deprecated"):  # less than 32 items, and not all of them numbers
+        assert x[Rows(mt.tensor(1), mt.tensor(2))] == 5 and x[Rows(slice(0, 2), 1)].tolist() == [1, 4]
+    with pytest.raises(IndexError, match="valid indices"):
+        x[{0: 1}]
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ([[1, 2], [3]], "length 2 at dim 1 .got 1"), ([[[1, 2]], [[1, 2, 3]]], "length 2 at dim 2 .got 3"),
+        ([memoryview(b"abcd"), memoryview(b"ab")], "length 4 at dim 1 .got 2"),
+        ([memoryview(b"abcd"), ()], "length 4 at dim 1 .got 0"), ([[1], 2], "length 1 at dim 1 .got a number"),
+    ],
+)  # fmt: skip
+def test_ragged_data_is_refused_with_the_dim(data, text):
+    with pytest.raises(ValueError, match=f"expected sequence of {text}"):
+        mt.tensor(data)
+
+
+# ---- optimizers beside PyTorch's import its line search and its older vmap ----
+
+
+def test_line_search_and_vmap_by_their_private_names():
+    from mortice._vmap_internals import _vmap
+    from mortice.optim.lbfgs import _cubic_interpolate, _strong_wolfe
+
+    def bowl(x, t, d):
+        return ((x + t * d) ** 2).sum(), 2 * (x + t * d)
+
+    x = mt.tensor([3.0, -4.0])
+    loss, g = bowl(x, 0, x)
+    found, slope, t, calls = _strong_wolfe(bowl, x, 1.0, -g, loss, g, -g.dot(g))
+    assert t == 0.5 and found == 0 and slope.tolist() == [0, 0] and calls == 2
+    assert _cubic_interpolate(*map(mt.tensor, (0.0, 5.0, -3.0, 1.0, 4.0, 2.0)), bounds=(0.3, 0.4)) == 0.4
+    w = mt.tensor([1.0, 2.0], requires_grad=True)
+    y = w**3
+    rows = _vmap(lambda v: mt.autograd.grad(y, w, v, retain_graph=True)[0])(mt.eye(2))
+    assert rows.tolist() == [[3, 0], [0, 12]]

@@ -6,8 +6,10 @@ what it can do faster; Tensors inherit it too (`node.TensorKernels`), so a defau
 
 from __future__ import annotations
 
+from array import array
+
 from mortice.catalog import FREE_KERNELS
-from mortice.dtype import DType, bool_, int64
+from mortice.dtype import DType, bool_, float64, int64
 from mortice.lazy import Lazy
 from mortice.shape import prod
 
@@ -73,6 +75,34 @@ class HelperKernels(KernelMixin):
     def new_arange(self, x: Any, start: Any, stop: Any, step: Any = 1, dtype: DType = int64) -> Any:
         """Count on x's device."""
         return self.arange(start, stop, step, dtype=dtype, device=self.device_of(x))
+
+    def ramp(self, start: float, step: float, count: int, lanes: int, *, dtype: DType, device: Any) -> Any:
+        """Return start + i * step for each i below count, as if rounded once, in the device's widest float.
+
+        With lanes, of each so many elements the first is rounded to the dtype and the others count from it; what is left of
+        whole pairs of such groups counts from start. So arange(-3, 3, 0.1) holds -2.3842e-08 and no 0, as in PyTorch.
+        """
+        wide = device.widest_float
+        exact = float64 is wide is not dtype
+        # Two products that nothing rounds; else what cancels would leave 0 or the rounding of the product.
+        high = array("f", (step,))[0] if exact else step
+        parts = [part for part in (high, step - high) if part] or [step]
+
+        def line(first: int, last: int, by: int, base: Any) -> Any:
+            index = self.arange(first, last, by, dtype=float64 if wide is float64 else int64, device=device)
+            index = index if wide is float64 else self.astype(index, wide)
+            for part in parts:
+                index_part = index if part == 1 else self.multiply(index, part)
+                base = index_part if base is None else self.add(index_part, base)
+            return self.astype(base, dtype)
+
+        begin = start or (None if step > 0 else 0.0)  # -0 + 0 is 0
+        whole = count - count % (2 * lanes) if lanes and exact and not start % 1 == step % 1 == 0 else 0
+        if not whole:
+            return line(0, count, 1, begin)
+        first = self.reshape(self.astype(line(0, whole, lanes, begin), wide), (-1, 1))
+        data = self.reshape(line(0, lanes, 1, first), (whole,))
+        return data if whole == count else self.concat([data, line(whole, count, 1, begin)], axis=0)
 
     def expand_dims(self, x: Any, axis: int) -> Any:
         """Insert an axis of size 1."""

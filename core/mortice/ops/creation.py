@@ -6,12 +6,24 @@ import math
 import operator
 import sys
 import warnings
+from array import array
 from importlib import import_module
 from typing import Any
 
 from mortice.backends.plugins import resolve
 from mortice.device import Device
-from mortice.dtype import DType, as_dtype, complex128, float64, get_default_dtype, int64, scalar_dtype
+from mortice.dtype import (
+    DType,
+    as_dtype,
+    bfloat16,
+    complex128,
+    float16,
+    float32,
+    float64,
+    get_default_dtype,
+    int64,
+    scalar_dtype,
+)
 from mortice.errors import DTypeError, ShapeError
 from mortice.layout import strided
 from mortice.modes import special
@@ -258,11 +270,21 @@ def _countable(name: str, dtype: DType, kinds: str) -> None:
         raise DTypeError(f"{name}: not implemented for {dtype}; expected a dtype that counts.")
 
 
+_LANES = {float64: 4, float32: 8, float16: 16, bfloat16: 16}
+
+
 def arange(
     start: Any = 0, end: Any = None, step: Any = 1, *, dtype: DType | None = None, device: Any = None,
     requires_grad: bool = False, out: Any = None, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Count from start to end, end excluded; int64 when all arguments are ints, else the default float dtype."""
+    return _arange(start, end, step, dtype, device, requires_grad, out, pin_memory)
+
+
+def _arange(
+    start: Any, end: Any, step: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False,
+    out: Any = None, pin_memory: bool = False, fused: bool = True,
+) -> Any:  # fmt: skip
     if end is None:
         start, end = 0, start
     whole = start.__class__ is end.__class__ is step.__class__ is int
@@ -300,13 +322,11 @@ def arange(
                 data = k.arange(start, start + count * step, step, dtype=dtype, device=where)
             else:
                 data = k.full((count,), start, dtype=dtype, device=where)
+        elif fused:  # PyTorch counts in the vectors of its CPU kernels, and small numbers show their roundings
+            data = k.ramp(float(start), float(step), count, _LANES.get(dtype, 0), dtype=dtype, device=where)
         else:
-            # start + i * step in the widest float, so that the count and the last value do not drift.
-            wide = _wide(k, where, dtype)
-            data = k.arange(0, count, 1, dtype=float64 if wide is float64 else int64, device=where)
-            data = data if wide is float64 else k.astype(data, wide)
-            data = data if step == 1 else k.multiply(data, step)
-            data = k.astype(data if start == 0 and step > 0 else k.add(data, start), dtype)  # -0 + 0 is 0
+            index = k.astype(k.arange(0, count, 1, dtype=int64, device=where), _wide(k, where, dtype))
+            data = k.astype(k.add(k.multiply(index, step), start), dtype)
     except MemoryError as error:
         raise out_of_memory("arange", Size((count,)), dtype, error) from None
     t = make(data, where, dtype, Size((count,)))
@@ -336,7 +356,8 @@ def range_(start: Any = 0, end: Any = None, step: Any = 1, **kwargs: Any) -> Any
     count = math.floor((end - start) / step) + 1 if step else 0
     if count < 1:
         raise RuntimeError(f"range: step must be nonzero and lead from start to end; got {start} -> {end} with step {step}.")
-    return arange(start, start + count * step - (0 if whole else step / 2), step, **kwargs)
+    kwargs.pop("layout", None)
+    return _arange(start, start + count * step - (0 if whole else step / 2), step, fused=False, **kwargs)
 
 
 def _spaced(name: str, start: Any, end: Any, dtype: Any) -> Any:
@@ -349,6 +370,14 @@ def _spaced(name: str, start: Any, end: Any, dtype: Any) -> Any:
     found = dtype or found
     _countable(name, found, "iufc")
     return found
+
+
+def _float32(value: float) -> float:
+    return array("f", (value,))[0]
+
+
+def _unchanged(value: Any) -> Any:
+    return value
 
 
 def linspace(
@@ -371,16 +400,22 @@ def linspace(
         start, end = int(start), int(end)
     k = where.backend
     wide = _wide(k, where, dtype)
-    # The second half counts back from the end, so that the end is exact.
-    half = (steps + 1) // 2
-    step = (end - start) / (steps - 1) if steps > 1 else 0.0
+    # The second half counts back from the end, so that the end is exact. As in PyTorch float32 rounds the step, too.
+    half = steps // 2 if steps > 1 else steps
+    fine = _float32 if dtype is float32 and wide is float64 else _unchanged
+    start, end = fine(start), fine(end)
+    step = fine(fine(end - start) / (steps - 1)) if steps > 1 else 0.0
+
+    def line(base: Any, step: Any, count: int) -> Any:
+        if not wide.is_complex:
+            return k.ramp(float(base), float(step), count, 0, dtype=dtype if dtype.kind == "f" else wide, device=where)
+        return k.add(k.multiply(k.astype(k.arange(0, count, 1, dtype=int64, device=where), wide), step), base)
+
     try:
-        up = k.astype(k.arange(0, half, 1, dtype=int64, device=where), wide)
-        down = k.astype(k.arange(steps - 1 - half, -1, -1, dtype=int64, device=where), wide)
+        up, down = line(start, step, half), line(end, -step, steps - half)
     except (MemoryError, ValueError, OverflowError) as error:
         raise out_of_memory("linspace", Size((steps,)), dtype, error) from None
-    up, down = k.add(k.multiply(up, step), start), k.subtract(end, k.multiply(down, step))
-    data = k.astype(k.concat([up, down], axis=0), dtype)
+    data = k.astype(k.concat([up, k.flip(down, axis=0)], axis=0), dtype)
     made = _in_order(out, make(data, where, dtype, Size((steps,))))
     return given("linspace", made, out, requires_grad, pin_memory)
 
@@ -398,6 +433,8 @@ def logspace(
     if dtype.kind in "iu":
         start, end = int(start), int(end)
     base = float(number(base))
+    if dtype is float32 and steps != 1:  # as in PyTorch, of numbers that are float32
+        start, end = _float32(start), _float32(end)
     powers = linspace(start, end, steps, dtype=_wide(where.backend, where, dtype), device=where)
     k = where.backend
     data = k.astype(k.pow(k.new_full(powers._data, powers.shape, base), powers._data), dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from itertools import chain
+from itertools import chain, zip_longest
 
 from mortice import call as _call
 from mortice.backends.host import HostBuffer, from_buffer, pack, unpack
@@ -77,8 +77,8 @@ _NUMBERS = frozenset((bool, int, float, complex))
 _LEAVES, _LISTS, _INTS, _FLOATS = _NUMBERS | {list}, {list}, {int}, {float}
 
 
-def _walk(data: Any) -> tuple[list[Any], tuple[int, ...]]:
-    """Flatten nested sequences; returns the leaves and the shape."""
+def _walk(data: Any, dim: int = 1) -> tuple[list[Any], tuple[int, ...]]:
+    """Flatten nested sequences; returns the leaves and the shape. `dim` is that of what the items hold."""
     if type(data) is list and set(map(type, data)) == _LISTS and len(set(map(len, data))) == 1:  # a matrix, usually
         leaves = list(chain.from_iterable(data))
         if _NUMBERS.issuperset(map(type, leaves)):
@@ -96,17 +96,23 @@ def _walk(data: Any) -> tuple[list[Any], tuple[int, ...]]:
         raise DataError(f"tensor: could not determine the shape of object type {type(data).__name__}: {error}") from None
     if _NUMBERS.issuperset(map(type, items)):
         return items, (len(items),)
-    parts = [_walk(item) for item in items]
+    parts = [_walk(item, dim + 1) for item in items]
     if not parts:
         return [], (0,)
-    first = parts[0][1]
-    for i, (_, shape) in enumerate(parts):
-        if shape != first:
-            want = f"length {first[0]}" if first else "a number"
-            have = f"{shape[0]}" if shape else "a number"
-            raise DataError(f"tensor: expected sequence of {want} at dim {1} (got {have} at position {i})")
+    _check_alike([shape for _, shape in parts], dim)
     flat = [leaf for leaves, _ in parts for leaf in leaves]
-    return flat, (len(parts), *first)
+    return flat, (len(parts), *parts[0][1])
+
+
+def _check_alike(shapes: list[Any], dim: int) -> None:
+    for i, shape in enumerate(shapes):
+        if shape == shapes[0]:
+            continue
+        for want, have in zip_longest(shapes[0], shape):
+            if want != have:
+                want, have = "a number" if want is None else f"length {want}", "a number" if have is None else have
+                raise DataError(f"tensor: expected sequence of {want} at dim {dim} (got {have} at position {i})")
+            dim += 1
 
 
 def is_sequence(value: Any) -> bool:
@@ -215,7 +221,9 @@ def tensor(
     if type(data) is not list and hasattr(data, "elements_as"):  # a storage
         return finish(converted(data.elements_as(dtype), None, device), requires_grad, pin_memory)
     if isinstance(data, (list, tuple)) and data and type(data[0]) not in _LEAVES and _is_part(data[0]):
-        joined = stack([_of_array("tensor", p, None, where, True) if _is_part(p) else tensor(p, device=where) for p in data])
+        parts = [_of_array("tensor", p, None, where, True) if _is_part(p) else tensor(p, device=where) for p in data]
+        _check_alike([part.shape for part in parts], 1)
+        joined = stack(parts)
         return finish(joined if dtype is None else cast(joined, dtype), requires_grad, pin_memory)
     if isinstance(data, (str, bytes)):
         raise TypeError(f"tensor: could not infer dtype of {type(data).__name__}. Pass numbers, lists of them, or arrays.")

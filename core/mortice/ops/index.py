@@ -14,6 +14,7 @@ from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting, modes, special
 from mortice.mutation import assign, assign_number, check_writable, layout, plain, view_scatter, write
 from mortice.node import named
+from mortice.ops.data import is_sequence
 from mortice.ops.elementwise import where as choose
 from mortice.ops.index_advanced import (
     Advanced,
@@ -55,12 +56,12 @@ def _holds_indices(key: list[Any]) -> bool:
 
 def as_key(key: Any) -> tuple[Any, ...]:
     """Return a key as a tuple; 0-d integer tensors and NumPy integers become ints."""
-    if isinstance(key, tuple):
-        parts = key
-    else:
-        parts = tuple(key) if type(key) is list and _holds_indices(key) else (key,)
+    parts = key if isinstance(key, tuple) else (key,)
     if _is_basic(parts):
         return parts
+    if parts is not key and not isinstance(key, TensorBase) and is_sequence(key) and not hasattr(key, "__array__"):
+        if _holds_indices(list(key)) and _is_basic(parts := tuple(key)):
+            return parts
     out = []
     for k in parts:
         if isinstance(k, TensorBase):

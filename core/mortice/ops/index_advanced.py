@@ -9,7 +9,7 @@ from typing import Any
 from mortice.dtype import bool_, int32, int64, uint8
 from mortice.errors import ShapeError
 from mortice.op import op
-from mortice.ops.data import range_of
+from mortice.ops.data import is_sequence, range_of
 from mortice.ops.elementwise import where as choose
 from mortice.ops.index_basic import _slice, basic_key
 from mortice.ops.movement import cast, expand, permute, reshape, transfer, unsqueeze
@@ -169,7 +169,7 @@ def expand_key(x: Any, key: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
             continue
         if isinstance(k, bool):
             k = _constant(x, k, bool_)
-        elif isinstance(k, (list, tuple, range)) or (not isinstance(k, TensorBase) and hasattr(k, "__array__")):
+        elif not isinstance(k, TensorBase) and (is_sequence(k) or hasattr(k, "__array__")):
             k = _constant(x, k, None)
         elif not isinstance(k, TensorBase):
             if not hasattr(k, "__index__"):

@@ -235,3 +235,23 @@ def cubic_minimum(a: Point, b: Point, left: float, right: float) -> float:
     bottom = b.slope - a.slope + 2 * d2
     t = b.t - (b.t - a.t) * ((b.slope + d2 - d1) / bottom) if bottom else right
     return min(max(t, left), right)
+
+
+# ---- the two by the names and arguments of PyTorch's file, from which other optimizers import them ----
+
+
+def _cubic_interpolate(x1: Any, f1: Any, g1: Any, x2: Any, f2: Any, g2: Any, bounds: Any = None) -> Any:
+    left, right = bounds or (min(x1, x2), max(x1, x2))
+    return cubic_minimum(Point(x1, f1, None, g1), Point(x2, f2, None, g2), left, right)
+
+
+def _strong_wolfe(
+    obj_func: Callable[..., Any], x: Any, t: Any, d: Any, f: Any, g: Any, gtd: Any, c1: float = 1e-4, c2: float = 0.9,
+    tolerance_change: float = 1e-9, max_ls: int = 25,
+) -> tuple[Any, Any, Any, int]:  # fmt: skip
+    def probe(t: Any) -> Point:
+        loss, found = obj_func(x, t, d)
+        return Point(t, loss, found.clone(), found.dot(d))
+
+    point, calls = strong_wolfe(probe, Point(0, f, g.clone(), gtd), t, d.abs().max(), c1, c2, tolerance_change, max_ls)
+    return point.loss, point.g, point.t, calls

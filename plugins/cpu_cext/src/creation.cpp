@@ -100,6 +100,27 @@ static PyObject *arange(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     return converted(*wide, dtype).release();
 }
 
+// start + i * step, rounded once. Of each `lanes` elements the first is rounded to the dtype and the others count from it.
+static PyObject *ramp(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<6> N{"ramp", {"start", "step", "count", "lanes", "dtype", "device"}, 5};
+    PyObject *a[6];
+    arguments(N, args, n, names, a);
+    double start = as_double(a[0]), step = as_double(a[1]);
+    int64_t count = as_int(a[2]), lanes = as_int(a[3]), i = 0;
+    DType dtype = as_dtype(a[4]);
+    if (count < 0 || lanes < 0) fail(PyExc_ValueError, "ramp: count and lanes must not be negative.");
+    int64_t groups = lanes ? count / (2 * lanes) * 2 : 0;
+    Ref firsts = make(F64, {groups}), wide = make(F64, {count});
+    auto value = [=](int64_t at, double from) { return std::fma(step, static_cast<double>(at), from); };
+    for (int64_t g = 0; g < groups; g++) firsts->as<double>()[g] = value(g * lanes, start);
+    if (dtype != F64) firsts = converted(*converted(*firsts, dtype), F64);
+    auto *to = wide->as<double>();
+    for (int64_t g = 0; g < groups; g++)
+        for (int64_t k = 0; k < lanes; k++) to[i++] = value(k, firsts->as<double>()[g]);
+    for (; i < count; i++) to[i] = value(i, start);
+    return converted(*wide, dtype).release();
+}
+
 static PyObject *astype(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     static Names<2> N{"astype", {"x", "dtype"}, 2};
     PyObject *a[2];
@@ -142,6 +163,7 @@ static PyObject *full_like(PyObject *const *args, Py_ssize_t n, PyObject *names)
 const Method creation_methods[] = {
     MORTICE_METHOD("full", full),
     MORTICE_METHOD("arange", arange),
+    MORTICE_METHOD("ramp", ramp),
     MORTICE_METHOD("astype", astype),
     MORTICE_METHOD("copy", copy),
     MORTICE_METHOD("contiguous", contiguous_),
