@@ -177,6 +177,8 @@ class Overridable(StandIn):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         values = (*args, *kwargs.values()) if kwargs else args
         if _overloaded(values) or (_state.modes and _modes()):
+            if self._name == "einsum" and len(args) == 2 and isinstance(args[0], str) and type(args[1]) in (list, tuple):
+                return self(args[0], *args[1])  # as PyTorch calls itself again: classes see the operands one by one
             return handle_torch_function(self, values, *args, **kwargs)
         return self._fn(*args, **kwargs)
 
