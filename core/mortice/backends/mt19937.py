@@ -78,7 +78,7 @@ class MT19937:
 
     def _own(self, k: Any) -> Any:
         """Return the backend's twister where it has one; the words come from there from now on."""
-        kind = getattr(k, "twister", None)
+        kind: Any = getattr(k, "twister", None)
         if self._start is not None and hasattr(kind, "start"):
             self._words = self._words if type(self._words) is kind else kind()
             self._words.start(self._start)

@@ -9,6 +9,7 @@ import warnings
 from importlib import import_module
 from typing import Any
 
+from mortice.backends.host import HostBuffer, pack
 from mortice.backends.plugins import resolve
 from mortice.device import Device
 from mortice.dtype import DType, as_dtype, complex128, float64, get_default_dtype, int64, scalar_dtype
@@ -317,6 +318,11 @@ def _wide(k: Any, device: Device, dtype: DType) -> DType:
     return device.widest_float
 
 
+def _fitted(value: float, dtype: DType) -> float:
+    """Return the number of a dtype that is nearest."""
+    return HostBuffer(pack([value], dtype), (), dtype).tolist()  # type: ignore[no-any-return]
+
+
 def range_(start: Any = 0, end: Any = None, step: Any = 1, **kwargs: Any) -> Any:
     """Count from start to end, end included. Deprecated: use arange."""
     warnings.warn(
@@ -368,10 +374,15 @@ def linspace(
     if dtype.kind in "iu":
         start, end = int(start), int(end)
     k = where.backend
-    wide = _wide(k, where, dtype)
-    # The second half counts back from the end, so that the end is exact.
-    half = (steps + 1) // 2
-    step = (end - start) / (steps - 1) if steps > 1 else 0.0
+    wide = dtype if dtype.kind == "f" and dtype.itemsize == 2 else _wide(k, where, dtype)
+    # The second half counts back from the end, so that the end is exact. As in PyTorch the step is a number of
+    # the dtype, and 16 bits are rounded at each operation.
+    half = steps // 2 or steps
+    if dtype.kind == "f":
+        start, end = _fitted(start, dtype), _fitted(end, dtype)
+        step = _fitted(_fitted(end - start, dtype) / (steps - 1), dtype) if steps > 1 else 0.0
+    else:
+        step = (end - start) / (steps - 1) if steps > 1 else 0.0
     try:
         up = k.astype(k.arange(0, half, 1, dtype=int64, device=where), wide)
         down = k.astype(k.arange(steps - 1 - half, -1, -1, dtype=int64, device=where), wide)
