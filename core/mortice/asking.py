@@ -11,9 +11,9 @@ from types import MethodType
 from typing import Any
 
 import mortice
-from mortice import Tensor, call
+from mortice import Tensor
 from mortice.lazy import Lazy, LazyProperty, StandIn
-from mortice.methods import _disabled_torch_function_impl
+from mortice.methods import _disabled_torch_function_impl, _let_operands_ask
 
 
 class _State(threading.local):
@@ -368,7 +368,7 @@ def open_namespaces() -> None:
         return _made_overridable(name, load(module, name))
 
     mortice._load = load_overridable
-    call.ASK = _ask_operands
+    _let_operands_ask(_ask_operands)
 
 
 # ---- methods of plain tensors ----
