@@ -11,9 +11,9 @@ from types import MethodType
 from typing import Any
 
 import mortice
-from mortice import Tensor, call
+from mortice import Tensor
 from mortice.lazy import Lazy, LazyProperty, StandIn
-from mortice.methods import _disabled_torch_function_impl
+from mortice.methods import _disabled_torch_function_impl, _let_operands_ask
 
 
 class _State(threading.local):
@@ -177,6 +177,8 @@ class Overridable(StandIn):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         values = (*args, *kwargs.values()) if kwargs else args
         if _overloaded(values) or (_state.modes and _modes()):
+            if self._name == "einsum" and len(args) == 2 and isinstance(args[0], str) and type(args[1]) in (list, tuple):
+                return self(args[0], *args[1])  # as PyTorch calls itself again: classes see the operands one by one
             return handle_torch_function(self, values, *args, **kwargs)
         return self._fn(*args, **kwargs)
 
@@ -366,7 +368,7 @@ def open_namespaces() -> None:
         return _made_overridable(name, load(module, name))
 
     mortice._load = load_overridable
-    call.ASK = _ask_operands
+    _let_operands_ask(_ask_operands)
 
 
 # ---- methods of plain tensors ----

@@ -106,12 +106,17 @@ def hold(name: str, value: Any, d: DType) -> Any:
 def fit_number(op: Op, value: Any, d: DType, position: int = 0) -> Any:
     """Refuse a number that the dtype cannot hold; as a float it is rounded to the dtype, and may overflow."""
     if d.kind == "f" and not isinstance(value, complex):
-        return _halves(float(value), d) if value and d.itemsize == 2 else float(value)
+        return rounded(float(value), d) if d.itemsize == 2 else float(value)
     return bool(value) if d.kind == "b" else hold(op.name, value, d)
 
 
+def rounded(value: float, d: DType) -> float:
+    """Return the number of a floating dtype that is nearest."""
+    return _rounded(value, d) if value else value  # 0 is -0 to a cache
+
+
 @functools.lru_cache(1024)
-def _halves(value: float, d: DType) -> float:
+def _rounded(value: float, d: DType) -> float:
     return unpack(pack([value], d), d)[0]  # type: ignore[no-any-return]
 
 

@@ -68,6 +68,18 @@ def test_spacing_between_complex_numbers():
         mt.logspace(0, 1, 3, base=2j)
 
 
+@pytest.mark.parametrize("steps", [1, 2, 3, 20, 129])
+def test_linspace_counts_by_a_step_of_float32_from_both_ends(steps: int) -> None:
+    def single(value: float) -> float:
+        return float(mt.tensor(value, dtype=mt.float64).float().item())
+
+    start, end = single(-1.219), single(1.3)
+    step = single(single(end - start) / max(steps - 1, 1))
+    up = [single(start + i * step) for i in range(steps // 2 or steps)]
+    down = [single(end - i * step) for i in range(steps - len(up))]
+    assert mt.linspace(-1.219, 1.3, steps).tolist() == up + down[::-1]
+
+
 @pytest.mark.filterwarnings("ignore:mortice.range is deprecated")
 def test_range_counts_in_integers():
     assert mt.range(1, 7, 3, dtype=mt.int64).tolist() == [1, 4, 7] and mt.range(0.5, 2).tolist() == [0.5, 1.5]

@@ -142,6 +142,16 @@ def test_a_class_carries_what_it_knows_and_gives_functions_its_meaning() -> None
         Labelled.handled.clear()
 
 
+def test_einsum_hands_over_the_operands_of_a_list_one_by_one() -> None:
+    class Told:
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return args
+
+    x = Told()
+    assert mt.einsum("i,i->i", [x, x]) == mt.einsum("i,i->i", x, x) == ("i,i->i", x, x)
+
+
 def test_what_is_no_tensor_takes_calls_over() -> None:
     d = Diagonal(mt.tensor([1.0, 2.0]))
     assert mt.matmul(mt.ones(2, 2), d).tolist() == [[1.0, 2.0], [1.0, 2.0]]

@@ -38,25 +38,32 @@ class MT19937:
     """
 
     def __init__(self, seed: int) -> None:
-        self._words: Any = random.Random()
+        self._words: Any = None
         self.seed(seed)
 
     def seed(self, seed: int) -> None:
         """Go to the start of a seed's stream."""
-        word = seed & _LOW
-        words = [word]
-        for i in range(1, _N):
-            word = (1812433253 * (word ^ (word >> 30)) + i) & _LOW
-            words.append(word)
-        self._go(words, _N)
+        self._start: int | None = seed & _LOW  # its words are made at the first draw, by the backend where it can
         self._kept: float | None = None
 
     def _go(self, words: Sequence[int], place: int) -> None:
+        self._start = None
+        self._words = self._words or random.Random()
         self._words.setstate((3, (*words, place), None))
+
+    def _here(self) -> Any:
+        """Return the words, which are made if they have not been since the seed was set."""
+        if self._start is not None:
+            words = [word := self._start]
+            for i in range(1, _N):
+                word = (1812433253 * (word ^ (word >> 30)) + i) & _LOW
+                words.append(word)
+            self._go(words, _N)
+        return self._words
 
     def state(self, seed: int) -> bytes:
         """Return the position as PyTorch's `get_rng_state` does."""
-        *words, place = self._words.getstate()[1]
+        *words, place = self._here().getstate()[1]
         kept = 0.0 if self._kept is None else self._kept
         return _STATE.pack(seed, _N + 1 - place, 1, place, *words, 0.0, kept, 0.0, self._kept is not None, 0.0, 0)
 
@@ -71,8 +78,12 @@ class MT19937:
 
     def _own(self, k: Any) -> Any:
         """Return the backend's twister where it has one; the words come from there from now on."""
-        kind = getattr(k, "twister", None)
-        if type(self._words) is not (kind or random.Random):
+        kind: Any = getattr(k, "twister", None)
+        if self._start is not None and hasattr(kind, "start"):
+            self._words = self._words if type(self._words) is kind else kind()
+            self._words.start(self._start)
+            self._start = None
+        elif type(self._here()) is not (kind or random.Random):
             words = (kind or random.Random)()
             words.setstate(self._words.getstate())
             self._words = words
@@ -185,7 +196,7 @@ class MT19937:
 
     def _each(self, make: Callable[..., float], *given: Sequence[float]) -> list[float]:
         """Make a number for each place from as many uniforms as it asks for: words are drawn ahead, and what is left goes back."""
-        start, taken = self._words.getstate(), 0
+        start, taken = self._here().getstate(), 0
 
         def uniforms() -> Iterator[float]:
             nonlocal taken
@@ -200,7 +211,7 @@ class MT19937:
         return made
 
     def _bytes(self, n: int) -> bytes:
-        draw: Callable[[int], bytes] = self._words.randbytes
+        draw: Callable[[int], bytes] = self._here().randbytes
         return draw(n) if n <= _CHUNK else b"".join([draw(min(_CHUNK, n - at)) for at in range(0, n, _CHUNK)])
 
     def _array(self, k: Any, device: Device, n: int, dtype: DType) -> Any:

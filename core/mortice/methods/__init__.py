@@ -37,6 +37,11 @@ def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs:
     return func(*args, **(kwargs or {}))
 
 
+def _let_operands_ask(ask: Any) -> None:
+    """Let `ask(name, operands, attributes)` answer a method's call in which an operand is no tensor but takes calls over."""
+    vars(call)["ASK"] = ask
+
+
 class Tensor(
     Operators, Elementwise, Reductions, Arrangement, Matrices, Making, HostValues, Exchange, Conversion, TensorBase
 ):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import sys
 import warnings
-from array import array
 from importlib import import_module
 from typing import Any
 
@@ -29,7 +29,7 @@ from mortice.layout import strided
 from mortice.modes import special
 from mortice.ops.data import check_dtype, converted, finish, fit, number, tensor
 from mortice.ops.movement import dense_order, in_format, in_order, keeps, reshape
-from mortice.rules import hold
+from mortice.rules import hold, rounded
 from mortice.shape import SCALAR, Size, check_sizes, out_of_memory
 from mortice.tensor import TensorBase, make
 
@@ -372,10 +372,6 @@ def _spaced(name: str, start: Any, end: Any, dtype: Any) -> Any:
     return found
 
 
-def _float32(value: float) -> float:
-    return array("f", (value,))[0]
-
-
 def _unchanged(value: Any) -> Any:
     return value
 
@@ -399,15 +395,17 @@ def linspace(
     if dtype.kind in "iu":
         start, end = int(start), int(end)
     k = where.backend
-    wide = _wide(k, where, dtype)
-    # The second half counts back from the end, so that the end is exact. As in PyTorch float32 rounds the step, too.
-    half = steps // 2 if steps > 1 else steps
-    fine = _float32 if dtype is float32 and wide is float64 else _unchanged
+    short = dtype.kind == "f" and dtype.itemsize == 2
+    wide = dtype if short else _wide(k, where, dtype)
+    # The second half counts back from the end, so that the end is exact. As in PyTorch start, end and step are numbers
+    # of the dtype, and 16 bits are rounded at each operation.
+    half = steps // 2 or steps
+    fine = functools.partial(rounded, d=dtype) if dtype.kind == "f" else _unchanged
     start, end = fine(start), fine(end)
     step = fine(fine(end - start) / (steps - 1)) if steps > 1 else 0.0
 
     def line(base: Any, step: Any, count: int) -> Any:
-        if not wide.is_complex:
+        if not short and not wide.is_complex:
             return k.ramp(float(base), float(step), count, 0, dtype=dtype if dtype.kind == "f" else wide, device=where)
         return k.add(k.multiply(k.astype(k.arange(0, count, 1, dtype=int64, device=where), wide), step), base)
 
@@ -434,7 +432,7 @@ def logspace(
         start, end = int(start), int(end)
     base = float(number(base))
     if dtype is float32 and steps != 1:  # as in PyTorch, of numbers that are float32
-        start, end = _float32(start), _float32(end)
+        start, end = rounded(start, dtype), rounded(end, dtype)
     powers = linspace(start, end, steps, dtype=_wide(where.backend, where, dtype), device=where)
     k = where.backend
     data = k.astype(k.pow(k.new_full(powers._data, powers.shape, base), powers._data), dtype)

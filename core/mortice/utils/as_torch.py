@@ -111,6 +111,7 @@ def install() -> None:
         raise RuntimeError(f"as_torch.install: expected PyTorch not to be imported yet; got {there[0]!r} in sys.modules. Call it first.")
     sys.meta_path.insert(0, _Finder())
     vars(mortice)["torch"] = mortice  # PyTorch imports itself, and some write torch.torch
+    mortice.__name__ = "torch"  # libraries take a path apart and compare its head with this
     builtins.__build_class__ = _watched(builtins.__build_class__)
     for shown in (mortice.Size, mortice.dtype, mortice.memory_format):  # programs print them, and read what they print
         shown.__repr__ = _under_torch(shown.__repr__)  # type: ignore[method-assign]

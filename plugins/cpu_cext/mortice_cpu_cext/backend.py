@@ -30,6 +30,9 @@ class Twister:
     def setstate(self, state: tuple[Any, ...]) -> None:
         memoryview(self._state).cast("I")[:] = array("I", state[1])
 
+    def start(self, seed: int) -> None:
+        _cext._twister_start(self._state, seed)
+
     def randbytes(self, n: int) -> bytes:
         return _cext._twister_bytes(self._state, n)
 

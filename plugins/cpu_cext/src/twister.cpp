@@ -60,6 +60,17 @@ struct Shape {
     explicit Shape(PyObject *x) : ndim(as_ints(x, sizes, MAX_NDIM)) {}
 };
 
+PyObject *start(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<2> N{"twister_start", {"state", "seed"}, 2};
+    PyObject *a[2];
+    arguments(N, args, n, names, a);
+    uint32_t *words = Twister(a[0]).words;
+    words[0] = static_cast<uint32_t>(as_int(a[1]));
+    for (uint32_t i = 1; i < WORDS; i++) words[i] = 1812433253U * (words[i - 1] ^ (words[i - 1] >> 30)) + i;
+    words[WORDS] = WORDS;
+    return Py_NewRef(Py_None);
+}
+
 PyObject *bytes(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     static Names<2> N{"twister_bytes", {"state", "count"}, 2};
     PyObject *a[2];
@@ -149,6 +160,7 @@ PyObject *permutation(PyObject *const *args, Py_ssize_t n, PyObject *names) {
 }  // namespace
 
 const Method twister_methods[] = {
+    MORTICE_METHOD("_twister_start", start),
     MORTICE_METHOD("_twister_bytes", bytes),
     MORTICE_METHOD("_twister_uniform", floats<false>),
     MORTICE_METHOD("_twister_normal", floats<true>),
