@@ -184,7 +184,8 @@ SINGLES: list[Any] = [
         lambda x: x.mul_(True), lambda x: x.clamp_(), lambda x: x.pow_(10**400), lambda x: x.add_("a"), lambda x: x.neg_(),
         lambda x: x.clamp_(None, mt.ones(3)), lambda x: x.lerp_(x.double(), 0.5), lambda x: x.mul_(x.mean()),
         lambda x: x.logical_not_(), lambda x: x.scatter_(1, AT[: len(x)], x[:, :2]), lambda x: x.scatter_add_(-1, AT[: len(x)], x[:, :2]),
-        lambda x: x.scatter_(0, AT, x), lambda x: x.scatter_(5, AT, x), lambda x: x.scatter_(1, AT[: len(x)] + 9, x[:, :2]),
+        lambda x: x.scatter_(0, AT, x), lambda x: x.scatter_(1, AT[: len(x)], 2), lambda x: x.scatter_(1, AT[: len(x)], value=0.5),
+        lambda x: x.scatter_(5, AT, x), lambda x: x.scatter_(1, AT[: len(x)] + 9, x[:, :2]),
     )],
     lambda x: mt.stack([x] * 70, 1), lambda x: mt.cat([x, *[X.long()] * 9]), lambda x: mt.stack([x] * 9 + [X[0]]),
 ]  # fmt: skip

@@ -9,10 +9,10 @@ from typing import Any
 from mortice import call as _call
 from mortice.backends.movement import highest, lowest
 from mortice.call import no_tensor
-from mortice.dtype import bool_, int32, int64, promote_scalar
+from mortice.dtype import bool_, float32, float64, int32, int64, promote_scalar
 from mortice.errors import DimError, DTypeError, ShapeError
 from mortice.modes import autocasting
-from mortice.mutation import Into, check_writable, inplace, layout, plain
+from mortice.mutation import REAL, Into, check_writable, inplace, layout, plain
 from mortice.node import TENSOR_KERNELS, named
 from mortice.op import op
 from mortice.ops import elementwise
@@ -651,6 +651,9 @@ def _straight(name: str, op: Any, input: Any, dim: Any, index: Any, src: Any) ->
 
 
 def _scattered(input: Any, dim: Any, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None) -> Any:
+    src = value if src is None else src
+    if src.__class__ in REAL and isinstance(index, TensorBase) and input.dtype in (float32, float64) and -3e38 < src < 3e38:
+        src = filled(index.shape, src, input.dtype, input._device)  # a number that surely fits
     return _straight("scatter", _scatter.op, input, dim, index, src) if reduce is None else None
 
 
