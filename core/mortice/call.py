@@ -349,8 +349,10 @@ def binary(op: Op, fallback: Callable[..., Any] = _slow_two) -> Callable[..., An
     def with_number(x: Any, value: Any, swapped: bool) -> Any:
         d = x.dtype
         result = same_dtype.get(d)
-        if d.kind == "f":  # what 16-bit floats round, and others cannot hold, is asked about
-            plain = d.itemsize > 2 and -LARGEST <= value <= LARGEST
+        if d.kind == "f" and d.itemsize == 2 and result is not None:
+            plain, value = True, op.number(op, value, d, 0 if swapped else 1)
+        elif d.kind == "f":
+            plain = -LARGEST <= value <= LARGEST
         else:
             plain = d is int64 and type(value) is int and -(1 << 63) <= value < 1 << 63
         if result is None or not plain or not op.scalars or (special[0] and modes.rerouted):

@@ -208,7 +208,7 @@ def _kept(made: Any, *parents: Any) -> Any:
     """Keep a draw in the graph as PyTorch does, with a gradient of zero."""
     for x in parents:
         if x._rg and modes.grad:
-            made = where(x.new_zeros((), dtype=bool_), x, made)
+            made = where(x.new_zeros((), dtype=bool_), cast(x, made.dtype), made)
     return made
 
 
