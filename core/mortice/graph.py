@@ -390,7 +390,9 @@ def _walk(
             wanted.setdefault(id(t) if t._node is None else id(t._node), i)
             if accumulate and t._node is not None and t._data is not None:  # an edge has no .grad
                 t.retain_grad()
-        useful = _reaching([t._node for t in roots], wanted)
+        # Which node was the first to read a leaf is not known.
+        oldest = min([0 if t._node is None else t._node.seq for t in inputs], default=0)
+        useful = _reaching([t._node for t in roots], wanted, oldest)
     pending: dict[int, list[Any]] = {}
     heap: list[int] = []
     leaves: dict[int, list[Any]] = {}
@@ -483,22 +485,24 @@ def _walk(
     return [None if g is None else algebra.wrap(g, t) for g, t in zip(found_at, inputs)]
 
 
-def _reaching(roots: Sequence[Any], wanted: dict[int, int]) -> set[int]:
-    """Return the ids of nodes from which a wanted node or leaf can be reached strictly below."""
-    useful: set[int] = set()
-    done: set[int] = set()
-    stack = [(r, False) for r in roots if r is not None]
+def _reaching(roots: Sequence[Any], wanted: dict[int, int], oldest: int) -> set[int]:
+    """Return the ids of nodes from which a wanted node or leaf can be reached strictly below.
+
+    What is no newer than the oldest that is wanted reads none of them, so that a step's gradients do not cost the steps before.
+    """
+    found: dict[int, Any] = {}
+    stack = [r for r in roots if r is not None]
     while stack:
-        node, expanded = stack.pop()
-        if expanded:
-            if any(e is not None and (id(e) in wanted or id(e) in useful) for e in node.edges):
+        node = stack.pop()
+        if id(node) not in found:
+            found[id(node)] = node
+            stack.extend([e for e in node.edges if isinstance(e, Node) and e.seq > oldest and id(e) not in found])
+    useful: set[int] = set()
+    for node in sorted(found.values(), key=lambda n: n.seq):  # after all that it reads
+        for e in node.edges:
+            if e is not None and (id(e) in wanted or id(e) in useful):
                 useful.add(id(node))
-            continue
-        if id(node) in done:
-            continue
-        done.add(id(node))
-        stack.append((node, True))
-        stack.extend((e, False) for e in node.edges if isinstance(e, Node) and id(e) not in done)
+                break
     return useful
 
 

@@ -760,3 +760,18 @@ def test_a_gradient_lies_in_memory_as_its_tensor_does(order):
     gaps = mt.arange(12.0).reshape(3, 4)[:, ::2].detach().requires_grad_()
     gaps.sum().backward()
     assert gaps.grad.is_contiguous()
+
+
+def test_gradients_of_a_step_do_not_read_the_graph_of_the_steps_before():
+    class Unread(tuple):
+        def __iter__(self):
+            raise AssertionError("the graph below what is wanted was read")
+
+    x = mt.tensor(2.0, requires_grad=True)
+    before = x * 3
+    state = before + x
+    before._node.edges = Unread(before._node.edges)
+    (slope,) = mt.autograd.grad(state * state * before.detach() + state, state, create_graph=True)
+    assert slope == 97
+    (slope,) = mt.autograd.grad(state**3, [state, state])[:1]
+    assert slope == 192
