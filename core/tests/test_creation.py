@@ -68,6 +68,11 @@ def test_spacing_between_complex_numbers():
         mt.logspace(0, 1, 3, base=2j)
 
 
+def test_both_parts_of_complex_uniform_numbers_are_in_the_range():
+    drawn = mt.view_as_real(mt.empty(200, dtype=mt.complex64).uniform_(-3, -2))
+    assert -3 <= drawn.min() < -2.9 and -2.1 < drawn.max() < -2
+
+
 @pytest.mark.parametrize("steps", [1, 2, 3, 20, 129])
 def test_linspace_counts_by_a_step_of_float32_from_both_ends(steps: int) -> None:
     def single(value: float) -> float:

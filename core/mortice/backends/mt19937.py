@@ -102,11 +102,11 @@ class MT19937:
         Fewer than 16 come one at a time, of each pair the second is kept for the next. Others are made in blocks of 16 from
         as many uniforms; where 16 does not divide their number, the last 16 are drawn once more.
         """
-        n = prod(shape)
+        n, own = prod(shape), self._own(k)
         if n < _BLOCK:
             made = HostBuffer(pack([self._one_normal() for _ in range(n)], dtype), shape, dtype)
             return k.from_host(made, device)
-        if (dtype is float32 or dtype is float64) and (own := self._own(k)):
+        if own and (dtype is float32 or dtype is float64):
             return own.normal(shape, dtype)
         draw = self._double if dtype is float64 else self._single
         whole = n // _BLOCK * _BLOCK

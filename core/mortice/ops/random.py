@@ -438,7 +438,8 @@ def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any =
             if not abs(value) <= most:
                 raise RuntimeError(f"uniform_: {what} is out of bounds for {self.dtype}; got {value}.")
     u = _draw("uniform_", "random_uniform", self.shape, d, self._device, generator, self)
-    return _fill("uniform_", self, _moved(u, to - from_, from_))
+    start = complex(from_, from_) if d.is_complex else from_  # both parts are uniform
+    return _fill("uniform_", self, _moved(u, to - from_, start))
 
 
 def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
