@@ -78,6 +78,8 @@ def test_trapezoids(device):
     assert mt.cumulative_trapezoid(y, x).tolist() == [[1.5, 7.5], [0.5, 1.5]]
     with pytest.raises(TypeError, match="either x or dx"):
         mt.trapezoid(y, x, dx=1)
+    with pytest.raises(RuntimeError, match="Currently, we only support dx as a real number"):
+        mt.cumulative_trapezoid(y, dx=1j)
     assert mt.cumulative_trapezoid(y[:, :1], x[:1]).shape == (2, 0) and mt.trapezoid(y[:, :1]).tolist() == [0.0, 0.0]
     with pytest.raises(RuntimeError, match="one `x` value for each sample point; got 3 for 1"):
         mt.cumulative_trapezoid(y[:, :1], x)
@@ -405,3 +407,15 @@ def test_segments_give_gradients_to_what_they_hold(device):
     for wrong in ({"lengths": lengths}, {"lengths": mt.tensor([6, -1], device=device)}, {}, {"offsets": lengths, "lengths": lengths}):
         with pytest.raises(RuntimeError, match="segment_reduce: expected"):
             mt.segment_reduce(x, "sum", **wrong)
+
+
+def test_ldexp_keeps_the_dtype_and_reaches_beyond_it(device):
+    x = mt.tensor([2.0**-14, 1.5], dtype=mt.float16, device=device)
+    made = mt.ldexp(x, mt.tensor([20, -3], device=device))  # 2**20 is no half
+    assert made.dtype is mt.float16 and made.tolist() == [64.0, 0.1875]
+    y = mt.tensor([2.0**-100, 1.5, 2.0**100, 1.0, 3.0], device=device, requires_grad=True)
+    powers = mt.tensor([150, -149, -249, 200, 0], device=device)
+    made = mt.ldexp(y, powers)
+    assert made.tolist() == [2.0**50, 2.0**-148, 2.0**-149, math.inf, 3.0] and made.grad_fn.name() == "LdexpBackward0"
+    made[1::3].sum().backward()
+    assert y.grad.tolist() == [0, 2.0**-149, 0, 0, 1]

@@ -104,6 +104,8 @@ def _panels(name: str, y: Any, x: Any, dx: Any, dim: int) -> tuple[Any, int]:
     """Return twice the area between neighbours along a dim."""
     if x is not None and dx is not None:
         raise TypeError(f"{name}: expected either x or dx; got both.")
+    if isinstance(dx, (bool, complex)):
+        raise RuntimeError(f"{name}: Currently, we only support dx as a real number; got {dx}.")
     if isinstance(x, TensorBase) and x.dtype.kind == "b" or y.dtype.kind == "b":
         raise RuntimeError(f"{name}: received a bool input for `x` or `y`, but bool is not supported.")
     axis = check_dim(name, dim, len(y.shape))

@@ -13,7 +13,7 @@ from typing import Any
 from mortice import call as _call
 from mortice.backends.kernel_tools import in_float32, is_number, like
 from mortice.call import no_tensor
-from mortice.dtype import DType, bool_, complex128, dtype_of_all, float16, float32, float64, scalar_dtype
+from mortice.dtype import DType, bool_, complex128, dtype_of_all, float16, float32, float64, int64, scalar_dtype
 from mortice.errors import DTypeError
 from mortice.graph import RELEASED
 from mortice.node import TENSOR_KERNELS, Const, named, numbered
@@ -443,8 +443,21 @@ def float_power_into(input: Any, exponent: Any) -> Any:
 
 
 def ldexp(input: Any, other: Any, *, out: Any = None) -> Any:
-    """Multiply by 2 to the power of `other`."""
-    return mul(input, _pow(2.0, other), out=out)
+    """Multiply by 2 to the power of `other`; whole powers keep the dtype, and may lie beyond what it holds."""
+    two = isinstance(input, TensorBase) and isinstance(other, TensorBase)
+    if not two or input.dtype.kind != "f" or other.dtype.kind not in "iu":
+        return mul(input, _pow(2.0, other), out=out)
+    wide, limit = (input.dtype, 1022) if input.dtype.itemsize == 8 else (float32, 126)
+    made, left, parts = _call.CAST(input, wide), _call.CAST(other, int64), []
+    for _ in range(3):  # what no dtype of floats goes beyond
+        parts.append(clamp(left, -limit, limit))
+        left = sub(left, parts[-1])
+    for part in reversed(parts):  # the small ones first, so that only the last product rounds
+        made = mul(made, _pow(2.0, _call.CAST(part, wide)))
+    made = _call.CAST(made, input.dtype)
+    if out is not None:
+        return _call.WRITE_OUT("ldexp", out, made)
+    return named(made, "LdexpBackward0") if made._rg else made
 
 
 # ---- choices and bounds ----
