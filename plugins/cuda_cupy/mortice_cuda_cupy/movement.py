@@ -70,7 +70,7 @@ class Movement:
 
     def reinterpret(self, x: Any, dtype: Any) -> Any:
         if x.ndim and x.shape[-1] == 1 and x.itemsize != dtype.itemsize:
-            x = cupy.ascontiguousarray(x)
+            x = self._seen(x, x.shape, (*x.strides[:-1], x.itemsize))  # CuPy asks for the stride that one element has not
         return x.view(self.native(dtype))  # type: ignore[attr-defined]
 
     def contiguous(self, x: Any) -> Any:

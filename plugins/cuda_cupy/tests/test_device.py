@@ -35,6 +35,9 @@ def test_diagonals_and_windows_are_views() -> None:
     x.diagonal(1).add_(5)
     x.unfold(1, 2, 2)[:, 0, 0] = 7
     mt.eye(2, device="cuda").diagonal(-2).add_(1)
+    bits = mt.zeros(2, 2, dtype=mt.int32, device="cuda")
+    bits[:, 1:].view(mt.uint8)[0, 0] = 7
+    assert bits.tolist() == [[0, 7], [0, 0]]
     assert x.tolist() == [[7, 5, 0], [7, 0, 5]] and x.diagonal(-1).untyped_storage() == x.untyped_storage()
 
 
