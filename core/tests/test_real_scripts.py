@@ -283,6 +283,7 @@ def test_nests_are_scattered_and_gathered():
     assert [c.tolist() for c in called] == [x.tolist(), (x * 2).tolist()]
 
 
+@pytest.mark.needs("cpu")
 def test_programs_that_split_batches_themselves_find_the_steps():
     from mortice.nn.parallel._functions import Broadcast, Gather, ReduceAddCoalesced, Scatter
 

@@ -9,6 +9,7 @@ import mortice as mt
 from mortice import nn
 
 
+@pytest.mark.needs("cpu")
 def test_named_results_print_a_field_a_line():
     values = mt.tensor([3.0, 1.0])
     assert repr(values.max(0)) == "mortice.return_types.max(\nvalues=tensor(3.),\nindices=tensor(0))"
@@ -25,12 +26,14 @@ def test_named_results_of_linalg_have_torch_names(call, name):
     assert type(call(mt.eye(2))).__name__ == name
 
 
+@pytest.mark.needs("cpu")
 def test_numpy_functions_of_a_tensor_give_a_tensor():
     found = np.sin(mt.zeros(2))
     assert isinstance(found, mt.Tensor) and found.tolist() == [0.0, 0.0]
     assert isinstance(np.maximum(mt.tensor([-1.0, 2.0]), 0), mt.Tensor)
 
 
+@pytest.mark.needs("addresses")
 def test_data_ptr_is_shared_by_views_of_the_start():
     x = mt.zeros(4)
     assert x.data_ptr() == x.view(2, 2).data_ptr()

@@ -25,6 +25,7 @@ def fresh(code, **environment):
 
 
 # The modern layout, whatever the notes' age
+@pytest.mark.needs("cpu")
 @pytest.mark.seed("PR01", "PR02", "PR03", "PR04")
 def test_tensors_print_as_today():
     assert repr(mt.ones(2, 3)) == "tensor([[1., 1., 1.],\n        [1., 1., 1.]])"
@@ -71,6 +72,7 @@ def weights_init(m):
 
 
 # Nothing is split: the module runs where its parameters are, and the guards of the notes do no harm
+@pytest.mark.needs("cpu")
 @pytest.mark.seed("PL01", "PL02", "PL03", "PL05", "PL07", "PL08")
 def test_the_notes_way_to_several_gpus_runs_without_any():
     device = mt.device("cuda:0" if mt.cuda.is_available() else "cpu")
@@ -88,6 +90,7 @@ def test_the_notes_way_to_several_gpus_runs_without_any():
 
 
 # The environment says which devices are seen; where there is none nothing breaks
+@pytest.mark.needs("cpu")
 @pytest.mark.seed("PL06", "WF03")
 def test_a_program_is_told_its_devices_by_the_environment():
     code = "import mortice as mt; print(mt.cuda.device_count() <= 2, mt.ones(2).device.type)"
@@ -162,6 +165,7 @@ def test_the_notes_imports_work_with_mortices_names(module, name):
 
 
 # Loss curves too: matplotlib takes tensors
+@pytest.mark.needs("cpu")
 @pytest.mark.seed("VZ05")
 def test_pyplot_shows_images_and_curves_of_tensors():
     matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed: nothing is drawn")

@@ -97,7 +97,7 @@ def evaluate(net, loader, device):
     net.eval()
     right, shown = [], None
     for images, labels in loader:
-        read = net(images.to(device)).argmax(1).cpu()
+        read = net(images.to(device)).argmax(1).to(labels.device)
         right.append(read == labels)
         if shown is None:
             shown = images, right[0]

@@ -243,8 +243,9 @@ class Run:
 
 def framed(images, right):
     """Return images with a frame: green where `right`, red elsewhere."""
-    images = images.cpu().expand(-1, 3, -1, -1)
-    frame = torch.tensor([[0.85, 0.1, 0.1], [0.1, 0.65, 0.2]])[right.cpu().long()][:, :, None, None]
+    images = images.expand(-1, 3, -1, -1)
+    colours = torch.tensor([[0.85, 0.1, 0.1], [0.1, 0.65, 0.2]], device=images.device)
+    frame = colours[right.to(images.device).long()][:, :, None, None]
     size = images.shape[-1]
     made = frame.expand(-1, -1, size + 4, size + 4).clone()
     made[:, :, 2:-2, 2:-2] = images

@@ -130,8 +130,12 @@ class CuPyBackend(CudaKernels, CudnnKernels, Movement, Products, Memory, Streams
         native = self.native(dtype)
         if x.dtype.kind == "c" and native.kind != "c":
             # CuPy warns where the imaginary part is dropped; by then that is asked for.
-            return x != 0 if native.kind == "b" else x.real.astype(native)
-        return x.astype(native)
+            if native.kind == "b":
+                return x != 0
+            x = x.real
+        # Where elements repeat CuPy would put their copies side by side.
+        repeats = 0 in x.strides and any([n > 1 and not s for n, s in zip(x.shape, x.strides)])
+        return x.astype(native, "C" if repeats else "K")
 
     def copy(self, x: Any) -> Any:
         return x.copy()

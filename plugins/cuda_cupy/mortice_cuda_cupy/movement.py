@@ -24,7 +24,27 @@ class Movement:
         super().__init__(*args, **options)
 
     def strided(self, x: Any, *, shape: Any, strides: Any, offset: int) -> Any:
-        view = as_strided(x[offset:], shape, [s * x.itemsize for s in strides])
+        return self._seen(x[offset:], shape, [s * x.itemsize for s in strides])
+
+    def diagonal(self, x: Any, *, offset: int, axis1: int, axis2: int) -> Any:
+        m, n = x.shape[axis1], x.shape[axis2]
+        count = max(min(m, n - offset) if offset >= 0 else min(m + offset, n), 0)
+        key = [slice(None)] * x.ndim
+        key[axis2 if offset >= 0 else axis1] = slice(abs(offset), None)
+        rest = [i for i in range(x.ndim) if i not in (axis1, axis2)]
+        strides = [*(x.strides[i] for i in rest), x.strides[axis1] + x.strides[axis2]]
+        return self._seen(x[tuple(key)], [*(x.shape[i] for i in rest), count], strides)
+
+    def sliding_window(self, x: Any, *, axis: int, size: int, step: int) -> Any:
+        if not x.ndim:
+            return x.reshape(size)
+        shape, strides = list(x.shape), list(x.strides)
+        shape[axis], strides[axis] = (shape[axis] - size) // step + 1, strides[axis] * step
+        return self._seen(x, [*shape, size], [*strides, x.strides[axis]])
+
+    def _seen(self, x: Any, shape: Any, strides: Any) -> Any:
+        """Return the memory of x, from its first element on, by other sizes and strides."""
+        view = as_strided(x, shape, strides)
         # CuPy's as_strided gives arrays without a base, and none can be set: what they are views of is kept here.
         key, roots = id(view), self._roots
         roots[key] = weakref.ref(view, lambda _: roots.pop(key, None)), self._root(x)
@@ -50,7 +70,7 @@ class Movement:
 
     def reinterpret(self, x: Any, dtype: Any) -> Any:
         if x.ndim and x.shape[-1] == 1 and x.itemsize != dtype.itemsize:
-            x = cupy.ascontiguousarray(x)
+            x = self._seen(x, x.shape, (*x.strides[:-1], x.itemsize))  # CuPy asks for the stride that one element has not
         return x.view(self.native(dtype))  # type: ignore[attr-defined]
 
     def contiguous(self, x: Any) -> Any:

@@ -30,6 +30,22 @@ def test_tensors_are_made_and_moved() -> None:
         x + mt.ones(2, 3)
 
 
+def test_diagonals_and_windows_are_views() -> None:
+    x = mt.zeros(2, 3, device="cuda")
+    x.diagonal(1).add_(5)
+    x.unfold(1, 2, 2)[:, 0, 0] = 7
+    mt.eye(2, device="cuda").diagonal(-2).add_(1)
+    bits = mt.zeros(2, 2, dtype=mt.int32, device="cuda")
+    bits[:, 1:].view(mt.uint8)[0, 0] = 7
+    assert bits.tolist() == [[0, 7], [0, 0]]
+    assert x.tolist() == [[7, 5, 0], [7, 0, 5]] and x.diagonal(-1).untyped_storage() == x.untyped_storage()
+
+
+def test_copies_of_repeated_elements_lie_row_by_row() -> None:
+    x = mt.arange(6.0, device="cuda").reshape(2, 3).expand(4, 2, 3)
+    assert x.double().is_contiguous() and x.half().stride() == x.clone().stride() == (6, 3, 1)
+
+
 @several
 def test_each_kernel_runs_where_its_operands_are() -> None:
     with cuda.device(1):
