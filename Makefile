@@ -24,12 +24,13 @@ FOREIGN := $(patsubst %/pyproject.toml,./%,$(wildcard examples/backends/*/pyproj
 # Libraries that take tensors as they are, which the tests hand to them
 NEIGHBOURS := array-api-extra einops opt_einsum pandas safetensors scikit-learn tensorboard xarray
 
-.PHONY: help demo test foreign lint bench size cuda cudnn gpu conformance scorecards sanitize clean
+.PHONY: help demo test newer foreign lint bench size cuda cudnn gpu conformance scorecards sanitize clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo                       install, train the digit classifier, print its accuracy, save a picture"
 	@echo "make test                       the whole test suite, then the conformance kit on each backend here"
+	@echo "make newer PYTHON=PYTHON VENV=DIR   tests that ask most of Python itself, in another Python, installed into DIR"
 	@echo "make foreign                    the examples that make backends of PyTorch (where it is installed), JAX and dask"
 	@echo "make lint                       ruff, mypy (strict on the engine), the layers"
 	@echo "make bench [ARGS=...]           side by side with torch where it is installed; --help lists the options"
@@ -63,6 +64,15 @@ test: $(VENV)/.test
 	    PYTHONPATH=out/third_party $(PY) -m pytest $(EXAMPLE)/tests && \
 	    PYTHONPATH=out/third_party $(KIT) --mortice-backend $$name; \
 	fi
+
+# What of the core's tests asks most of Python itself: memory, processes, pickles, signatures, the words of its errors.
+OF_PYTHON := autograd_function autograd_memory autograd_tools data errors_teach fast func_vmap interop lazy misuse multiprocessing \
+    overrides parts plugins printing robust serialize serialize_objects storage
+newer: export OMP_NUM_THREADS = 1
+newer: export OPENBLAS_NUM_THREADS = 1
+newer: $(VENV)/.run
+	$(INSTALL) -c constraints.txt -e conformance pytest pytest-xdist
+	$(PY) -m pytest -n $(JOBS) $(patsubst %,core/tests/test_%.py,$(OF_PYTHON)) $(ARGS)
 
 # Backends made of other people's libraries: some minutes, since JAX compiles each kernel for each shape.
 foreign: export OMP_NUM_THREADS = 1
