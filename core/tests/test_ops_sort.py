@@ -55,6 +55,7 @@ def test_backward_through_distinct_elements_fails_rather_than_giving_no_gradient
     x = mt.tensor([1.0, 2.0, 2.0], requires_grad=True)
     values = distinct(x)
     assert values.requires_grad
+    assert [t.requires_grad for t in mt.unique(x, return_inverse=True, return_counts=True)] == [True, False, False]
     with pytest.raises(NotImplementedError, match="the derivative of this operation is not implemented"):
         (values.sum() + x.sum()).backward()
 

@@ -75,7 +75,8 @@ def _ldl_shapes(name: str, shape: Size, *, hermitian: bool) -> tuple[Size, ...]:
     return shape, Size(tuple(shape)[:-1]), Size(tuple(shape)[:-2])
 
 
-@op(result=_with_pivots, shape=_ldl_shapes, dtypes="fc", outputs=("LD", "pivots", "info"), name="linalg_ldl_factor")
+@op(result=_with_pivots, shape=_ldl_shapes, dtypes="fc", outputs=("LD", "pivots", "info"), differentiable=1,
+    name="linalg_ldl_factor")  # fmt: skip
 def _ldl_factor(k: Any, x: Any, /, *, hermitian: bool) -> Any:
     """Factor, reading the lower triangle."""
     *batch, n, _ = k.shape_of(x)
@@ -132,7 +133,7 @@ def _ldl_factor(k: Any, x: Any, /, *, hermitian: bool) -> Any:
     return k.concat(packed, axis=-1), k.concat(pivots, axis=-1), k.reshape(info, tuple(batch))
 
 
-_ldl_factor.vjp(lambda k, g, x_shape: (undefined(k, g, x_shape),))
+_ldl_factor.vjp(x=undefined)
 
 
 def _pairs(k: Any, pivots: Any) -> list[Any]:

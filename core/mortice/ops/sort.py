@@ -222,15 +222,15 @@ def _with_positions(op: Op, d: DType) -> tuple[DType, Any]:
     return d, (d, int64, int64, int64)
 
 
-@op(result=_with_positions, shape=None, outputs=("values", "first", "inverse", "counts"), kernel="unique_all",
-    name="unique_all", dtypes="buif")  # fmt: skip
+@op(result=_with_positions, shape=None, outputs=("values", "first", "inverse", "counts"), differentiable=1,
+    kernel="unique_all", name="unique_all", dtypes="buif")  # fmt: skip
 def _unique_all(k: Any, x: Any, /) -> Any:
     """Return the distinct values sorted, their first positions, each element's place among them, and counts."""
     return k.unique_all(x)
 
 
-@op(result=_with_positions, shape=None, outputs=("values", "first", "inverse", "counts"), name="unique_rows",
-    dtypes="buif")  # fmt: skip
+@op(result=_with_positions, shape=None, outputs=("values", "first", "inverse", "counts"), differentiable=1,
+    name="unique_rows", dtypes="buif")  # fmt: skip
 def _unique_rows(k: Any, x: Any, /, *, ordered: bool) -> Any:
     """Return the distinct rows of a matrix, sorted, or runs of equal rows as they come; the rest as `unique_all`."""
     n, m = k.shape_of(x)
@@ -253,7 +253,7 @@ def _unique_rows(k: Any, x: Any, /, *, ordered: bool) -> Any:
 
 
 for _fn in (_unique_all, _unique_rows):
-    _fn.vjp(lambda k, g, x_shape: (undefined(k, g, x_shape),))
+    _fn.vjp(x=undefined)
 
 
 def _rows_of(name: str, x: Any, dim: int | None) -> tuple[Any, Any]:
