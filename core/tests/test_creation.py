@@ -68,7 +68,8 @@ def test_spacing_between_complex_numbers():
         mt.logspace(0, 1, 3, base=2j)
 
 
-def test_both_parts_of_complex_uniform_numbers_are_in_the_range():
+def test_both_parts_of_complex_numbers_are_drawn_from_the_range():
+    assert (mt.view_as_real(mt.empty(200, dtype=mt.complex64).normal_(5, 0.5)).mean(0) - 5).abs().max() < 0.2
     drawn = mt.view_as_real(mt.empty(200, dtype=mt.complex64).uniform_(-3, -2))
     assert -3 <= drawn.min() < -2.9 and -2.1 < drawn.max() < -2
 

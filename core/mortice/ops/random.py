@@ -129,6 +129,11 @@ def _moved(t: Any, scale: Any, shift: Any) -> Any:
         raise out_of_memory("mul", t.shape, t.dtype, error) from None
 
 
+def _in_both_parts(shift: Any, dtype: DType) -> Any:
+    """Return what is added to a draw: PyTorch moves the real and the imaginary part of complex numbers alike."""
+    return complex(shift, shift) if dtype.is_complex and not isinstance(shift, (TensorBase, complex)) else shift
+
+
 # ---- uniform and normal ----
 
 
@@ -195,7 +200,7 @@ def normal(
         if out is not None:
             dtype, device = kind_of("normal", out, dtype, device)
         made = randn(size, generator=generator, dtype=dtype, device=device)
-        made = _moved(made, float(std), float(mean))
+        made = _moved(made, float(std), _in_both_parts(float(mean), made.dtype))
     else:
         shape = (tensors[0] + tensors[1]).shape if len(tensors) == 2 else tensors[0].shape
         first = tensors[0]
@@ -438,15 +443,15 @@ def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any =
             if not abs(value) <= most:
                 raise RuntimeError(f"uniform_: {what} is out of bounds for {self.dtype}; got {value}.")
     u = _draw("uniform_", "random_uniform", self.shape, d, self._device, generator, self)
-    start = complex(from_, from_) if d.is_complex else from_  # both parts are uniform
-    return _fill("uniform_", self, _moved(u, to - from_, start))
+    return _fill("uniform_", self, _moved(u, to - from_, _in_both_parts(from_, d)))
 
 
 def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
     """Fill with normal numbers."""
     _check_std("normal_", std)
-    z = _draw("normal_", "random_normal", self.shape, _floating("normal_", self.dtype), self._device, generator, self)
-    return _fill("normal_", self, _moved(z, std, mean))
+    d = _floating("normal_", self.dtype)
+    z = _draw("normal_", "random_normal", self.shape, d, self._device, generator, self)
+    return _fill("normal_", self, _moved(z, std, _in_both_parts(mean, d)))
 
 
 def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
