@@ -542,3 +542,18 @@ def test_a_tensor_of_no_dims_is_written_with_as_a_number_is():
     assert empty.mul_(mt.tensor(2.0)).shape == (0, 3)
     with pytest.raises(RuntimeError):
         mt.ones(()).mul_(mt.ones(2))
+
+
+def test_the_rows_a_loop_gives_may_be_written():
+    x = mt.tensor([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]], requires_grad=True)
+    whole = x * 2
+    first, second, third = whole
+    assert {type(row.grad_fn).__name__ for row in (first, second, third)} == {"UnbindBackward0"}
+    first[mt.tensor([True, False])] = 5.0
+    second.mul_(x[2])
+    (whole.sum() + third.sum()).backward()
+    assert x.grad.tolist() == [[0.0, 2.0], [8.0, 10.0], [8.0, 10.0]]
+    with mt.no_grad():
+        row = next(iter(x))
+    with pytest.raises(RuntimeError, match="created in no_grad mode"):
+        row.zero_()

@@ -18,6 +18,7 @@ from mortice.methods.making import Making
 from mortice.methods.matrices import Matrices
 from mortice.methods.operators import Operators
 from mortice.methods.reduction import Reductions
+from mortice.modes import modes
 from mortice.mutation import layout
 from mortice.shape import SizeMember, check_dim, prod, size_member
 from mortice.tensor import TensorBase
@@ -201,7 +202,13 @@ class Tensor(
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:
             raise TypeError("iteration over a 0-d tensor; only with a dim do max() and min() give values and indices")
-        return iter(self.unbind(0) if self._rg else [self[i] for i in range(len(self))])
+        if not self._rg:
+            return iter([self[i] for i in range(len(self))])
+        rows = self.unbind(0)  # one node for all of them
+        if modes.grad:
+            for row in rows:
+                row._note = ""  # PyTorch refuses writes into these; SciPy makes them, and autograd follows
+        return iter(rows)
 
 
 TensorBase.cls = call.Tensor = Tensor
