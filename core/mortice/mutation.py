@@ -488,7 +488,12 @@ def inplace(
             found = short(input, *args, **kwargs)
             if found is not None and directly(found[0], input, *found[1:]) is not None:
                 return input
-        tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, TensorBase)]
+        values = (*args, *kwargs.values())
+        tensors = [a for a in values if isinstance(a, TensorBase)]
+        if len(tensors) < len(values) and any([hasattr(type(a), "__torch_function__") for a in values if a.__class__ not in REAL]):
+            answer = _call.ASK(own, (input, *args), kwargs)  # in this name: `slow` would ask for the function's
+            if answer is not NotImplemented:
+                return answer
         if isinstance(input, TensorBase) and not (tensors and any([a._rg for a in tensors])) and plain(input):
             target = Into(own, input, tensors)
             # What comes in another dtype cannot be made in the tensor's memory: the plain call is faster.
@@ -498,7 +503,7 @@ def inplace(
         check_writable(own, input)
         old: Any = None
         since = 0
-        if modes.grad and (input._rg or any([isinstance(a, TensorBase) and a._rg for a in (*args, *kwargs.values())])):
+        if modes.grad and (input._rg or any([a._rg for a in tensors])):
             old, since = stand_in(input), next_seq()
         value = fn(input if old is None else old, *args, **kwargs)
         if value is NotImplemented:  # an operator's answer to what is no tensor
