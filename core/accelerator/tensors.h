@@ -104,16 +104,22 @@ static int still_whole(PyObject *o) {
 }
 
 static PyObject *fresh(PyObject *data, PyObject *device, PyObject *dtype, PyObject *shape) { /* takes data */
+    Py_INCREF(device); /* the rest too, which may be a tensor's: making an object may run a finalizer */
+    Py_INCREF(dtype);
+    Py_INCREF(shape);
     if (!Tensor) Tensor = (PyTypeObject *)PyObject_GetAttrString((PyObject *)class[TENSOR], "cls");
     PyObject *t = Tensor ? Tensor->tp_alloc(Tensor, 0) : NULL;
     if (!t) {
         Py_DECREF(data);
+        Py_DECREF(device);
+        Py_DECREF(dtype);
+        Py_DECREF(shape);
         return NULL;
     }
     SLOT(t, at.data) = data;
-    put(t, at.device, device);
-    put(t, at.dtype, dtype);
-    put(t, at.shape, shape);
+    SLOT(t, at.device) = device;
+    SLOT(t, at.dtype) = dtype;
+    SLOT(t, at.shape) = shape;
     put(t, at.rg, Py_False);
     put(t, at.node, Py_None);
     put(t, at.storage, Py_None);
@@ -282,6 +288,7 @@ static PyObject *kept_of(PyObject *op, PyObject *node, PyObject *out, PyObject *
     }
     Py_XDECREF(numbers);
     Py_XDECREF(kept);
+    if (!made && !PyErr_Occurred()) PyErr_SetString(PyExc_IndexError, "a kernel gave fewer results than its op has");
     return made;
 }
 
@@ -486,7 +493,7 @@ static PyObject *share_memory(PyObject *x, PyObject *const *args, Py_ssize_t n) 
     PyObject *own = is_tensor(x) && n < 2 ? own_storage(x, NULL) : NULL, *note = own ? SLOT(x, at.note) : NULL, *t = NULL;
     PyObject *storage = n && args[0] != Py_None ? args[0] : own;
     if (!own && PyErr_Occurred()) return NULL;
-    if (own && of(storage, STORAGE) && note && SLOT(x, at.steps)) {
+    if (own && of(storage, STORAGE) && note && SLOT(x, at.steps) && is_tensor(x)) {
         int kept = PyUnicode_Check(note) && PyUnicode_CompareWithASCIIString(note, "inference") == 0;
         PyObject *steps = Py_NewRef(SLOT(x, at.steps));
         Py_INCREF(note);
