@@ -387,8 +387,8 @@ failed:
 /* ---- storages: what `own_storage` of tensor.py does ---- */
 
 static PyObject *storage_of(PyObject *x) { /* a new one, over all that x sees; NULL for an error */
+    PyObject *backend = Py_NewRef(SLOT(SLOT(x, at.device), at.backend)), *data = Py_NewRef(SLOT(x, at.data)), *found = NULL;
     PyObject *s = class[STORAGE]->tp_alloc(class[STORAGE], 0), *a = s ? class[ALIASES]->tp_alloc(class[ALIASES], 0) : NULL;
-    PyObject *backend = Py_XNewRef(SLOT(SLOT(x, at.device), at.backend)), *data = Py_NewRef(SLOT(x, at.data)), *found = NULL;
     if (a) {
         put(a, at.last, nobody);
         put(a, at.pinned, Py_False);
@@ -410,8 +410,9 @@ static PyObject *storage_of(PyObject *x) { /* a new one, over all that x sees; N
         int rooted = PyObject_IsTrue(found);
         Py_DECREF(found);
         if (rooted > 0) replace(a, at.root, Py_NewRef(data));
+        if (rooted < 0) found = NULL;
     }
-    Py_XDECREF(backend);
+    Py_DECREF(backend);
     Py_DECREF(data);
     if (!found) Py_CLEAR(s);
     return s;
@@ -420,7 +421,8 @@ static PyObject *storage_of(PyObject *x) { /* a new one, over all that x sees; N
 static PyObject *own_storage(PyObject *x, PyObject *Py_UNUSED(none)) {
     if (!is_tensor(x)) return PyObject_CallOneArg(own_storage_py, x);
     if (SLOT(x, at.storage) != Py_None) return Py_NewRef(SLOT(x, at.storage));
-    if (!SLOT(SLOT(x, at.device), at.backend) || PyObject_HasAttr(x, s_inference)) return PyObject_CallOneArg(own_storage_py, x);
+    if (PyObject_HasAttr(x, s_inference) || !is_tensor(x) || !SLOT(SLOT(x, at.device), at.backend)) /* a class may compute it */
+        return PyObject_CallOneArg(own_storage_py, x);
     PyObject *s = storage_of(x), *node;
     if (!s || still_whole(x) < 0) {
         Py_XDECREF(s);
@@ -434,7 +436,7 @@ static PyObject *own_storage(PyObject *x, PyObject *Py_UNUSED(none)) {
     replace(x, at.viewed, Py_NewRef(Py_None));
     replace(x, at.note, Py_NewRef(no_note));
     replace(x, at.storage, Py_NewRef(s));
-    if ((node = SLOT(x, at.node)) != Py_None) {
+    if ((node = SLOT(x, at.node)) && node != Py_None) {
         Py_INCREF(node);
         if (succeeded(PyObject_CallMethodObjArgs(node, s_note_storage, zero, s, NULL)) < 0) Py_CLEAR(s);
         Py_DECREF(node);
