@@ -137,15 +137,16 @@ def _forbidden_view(note: str, how: str = "is being modified inplace") -> str:
             "both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want "
             "the inplace to be tracked)."
         )
+    which = note.removeprefix(FROM_FUNCTION).partition("Backward")[0]
     if note.startswith(FROM_FUNCTION):
         return (
-            f"Output {note.removeprefix(FROM_FUNCTION)} is a view and {how}. This view was created inside a custom "
+            f"Output {which} is a view and {how}. This view was created inside a custom "
             "Function (or because an input was returned as-is) and the autograd logic to handle view+inplace would "
             "override the custom backward associated with the custom Function, leading to incorrect gradients. This "
             "behavior is forbidden. You can fix this by cloning the output of the custom Function."
         )
     return (
-        f"Output {note} is a view and {how}. This view is the output of a function that returns multiple views. Such "
+        f"Output {which} is a view and {how}. This view is the output of a function that returns multiple views. Such "
         "functions do not allow the output views to be modified inplace. You should replace the inplace operation by "
         "an out-of-place one."
     )
@@ -563,6 +564,7 @@ def write_out(name: str, out: Any, value: Any, op: Any = None, fresh: bool = Fal
             raise DTypeError(f"{name}: expected out to have dtype {value.dtype}; got {out.dtype}. Make it of that dtype.")
         value = cast_into(name, out.dtype, value)
     with no_grad():
+        check_writable(name, out)
         if out.shape != value.shape:
             if aloud and out.numel():
                 warnings.warn(
