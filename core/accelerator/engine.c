@@ -359,39 +359,36 @@ static int write_into(Fast *f, PyObject *op, PyObject *x, PyObject *const *args,
     PyObject *kernel = PyDict_GetItemWithError(table, op);
     if (!kernel) return PyErr_Occurred() ? -1 : 0;
     Py_INCREF(kernel);
-    PyObject *storage = own_storage(x, NULL), *backend = Py_NewRef(SLOT(device, at.backend)), *mine = Py_NewRef(SLOT(x, at.data));
-    PyObject *into = NULL, *data = NULL, *names = named ? PyTuple_New(named) : NULL, *room[3 + 2 * MOST] = {NULL, mine, kernel};
-    PyObject *name, *value;
+    PyObject *backend = Py_NewRef(SLOT(device, at.backend)), *mine = Py_NewRef(SLOT(x, at.data)), *buffers = PyTuple_New(n);
+    for (Py_ssize_t i = 0; buffers && i < n; i++)
+        PyTuple_SET_ITEM(buffers, i, Py_NewRef(args[i] == Py_None || is_number(args[i]) ? args[i] : SLOT(args[i], at.data)));
+    PyObject *storage = buffers ? own_storage(x, NULL) : NULL, *into = NULL, *data = NULL, *taken = NULL, *version = NULL;
+    PyObject *names = named ? PyTuple_New(named) : NULL, *room[3 + 2 * MOST] = {NULL, mine, kernel}, *name, *value;
+    for (Py_ssize_t i = 0; buffers && i < n; i++) room[3 + i] = PyTuple_GET_ITEM(buffers, i);
     for (Py_ssize_t i = 0, at_name = 0; names && PyDict_Next(attrs, &at_name, &name, &value); i++) {
         PyTuple_SET_ITEM(names, i, Py_NewRef(name));
         room[3 + n + i] = value;
     }
     int done = !storage || (named && !names) ? -1 : is_alone(x, storage);
-    if (done > 0 && (into = PyObject_GetAttr(backend, s_into))) {
-        for (Py_ssize_t i = 0; i < n; i++)
-            room[3 + i] = Py_NewRef(args[i] == Py_None || is_number(args[i]) ? args[i] : SLOT(args[i], at.data));
+    if (done > 0 && (into = PyObject_GetAttr(backend, s_into)))
         data = PyObject_Vectorcall(into, room + 1, (2 + n) | PY_VECTORCALL_ARGUMENTS_OFFSET, names);
-        if (data == mine) {
-            PyObject *version = of(storage, STORAGE) && SLOT(storage, at.version) ? PyNumber_Add(SLOT(storage, at.version), next) : NULL;
-            if (version) replace(storage, at.version, version);
-            else done = -1;
-        } else if (data) { /* it lies elsewhere: `landed` of mutation.py tells whether x can take it over */
-            PyObject *operands = PyTuple_New(n);
-            for (Py_ssize_t i = 0; operands && i < n; i++) PyTuple_SET_ITEM(operands, i, Py_NewRef(room[3 + i]));
-            PyObject *taken = operands ? PyObject_CallFunctionObjArgs(f->shape, x, data, operands, NULL) : NULL;
-            done = taken ? PyObject_IsTrue(taken) : -1;
-            Py_XDECREF(taken);
-            Py_XDECREF(operands);
-        }
-        for (Py_ssize_t i = 0; i < n; i++) Py_DECREF(room[3 + i]);
-    }
-    if (done > 0 && !data) done = -1;
+    if (data == mine) {
+        version = of(storage, STORAGE) && SLOT(storage, at.version) ? PyNumber_Add(SLOT(storage, at.version), next) : NULL;
+        if (version) replace(storage, at.version, version);
+        else done = -1;
+    } else if (data) { /* it lies elsewhere: `landed` of mutation.py tells whether x can take it over */
+        taken = PyObject_CallFunctionObjArgs(f->shape, x, data, buffers, NULL);
+        done = taken ? PyObject_IsTrue(taken) : -1;
+    } else if (done > 0)
+        done = -1;
+    Py_XDECREF(taken);
     Py_XDECREF(names);
     Py_XDECREF(data);
     Py_XDECREF(into);
+    Py_XDECREF(storage);
+    Py_XDECREF(buffers);
     Py_DECREF(mine);
     Py_DECREF(backend);
-    Py_XDECREF(storage);
     Py_DECREF(kernel);
     return done;
 }

@@ -104,16 +104,22 @@ static int still_whole(PyObject *o) {
 }
 
 static PyObject *fresh(PyObject *data, PyObject *device, PyObject *dtype, PyObject *shape) { /* takes data */
+    Py_INCREF(device); /* the rest too, which may be a tensor's: making an object may run a finalizer */
+    Py_INCREF(dtype);
+    Py_INCREF(shape);
     if (!Tensor) Tensor = (PyTypeObject *)PyObject_GetAttrString((PyObject *)class[TENSOR], "cls");
     PyObject *t = Tensor ? Tensor->tp_alloc(Tensor, 0) : NULL;
     if (!t) {
         Py_DECREF(data);
+        Py_DECREF(device);
+        Py_DECREF(dtype);
+        Py_DECREF(shape);
         return NULL;
     }
     SLOT(t, at.data) = data;
-    put(t, at.device, device);
-    put(t, at.dtype, dtype);
-    put(t, at.shape, shape);
+    SLOT(t, at.device) = device;
+    SLOT(t, at.dtype) = dtype;
+    SLOT(t, at.shape) = shape;
     put(t, at.rg, Py_False);
     put(t, at.node, Py_None);
     put(t, at.storage, Py_None);
@@ -282,6 +288,7 @@ static PyObject *kept_of(PyObject *op, PyObject *node, PyObject *out, PyObject *
     }
     Py_XDECREF(numbers);
     Py_XDECREF(kept);
+    if (!made && !PyErr_Occurred()) PyErr_SetString(PyExc_IndexError, "a kernel gave fewer results than its op has");
     return made;
 }
 
@@ -380,8 +387,8 @@ failed:
 /* ---- storages: what `own_storage` of tensor.py does ---- */
 
 static PyObject *storage_of(PyObject *x) { /* a new one, over all that x sees; NULL for an error */
+    PyObject *backend = Py_NewRef(SLOT(SLOT(x, at.device), at.backend)), *data = Py_NewRef(SLOT(x, at.data)), *found = NULL;
     PyObject *s = class[STORAGE]->tp_alloc(class[STORAGE], 0), *a = s ? class[ALIASES]->tp_alloc(class[ALIASES], 0) : NULL;
-    PyObject *backend = Py_XNewRef(SLOT(SLOT(x, at.device), at.backend)), *data = Py_NewRef(SLOT(x, at.data)), *found = NULL;
     if (a) {
         put(a, at.last, nobody);
         put(a, at.pinned, Py_False);
@@ -403,8 +410,9 @@ static PyObject *storage_of(PyObject *x) { /* a new one, over all that x sees; N
         int rooted = PyObject_IsTrue(found);
         Py_DECREF(found);
         if (rooted > 0) replace(a, at.root, Py_NewRef(data));
+        if (rooted < 0) found = NULL;
     }
-    Py_XDECREF(backend);
+    Py_DECREF(backend);
     Py_DECREF(data);
     if (!found) Py_CLEAR(s);
     return s;
@@ -413,7 +421,8 @@ static PyObject *storage_of(PyObject *x) { /* a new one, over all that x sees; N
 static PyObject *own_storage(PyObject *x, PyObject *Py_UNUSED(none)) {
     if (!is_tensor(x)) return PyObject_CallOneArg(own_storage_py, x);
     if (SLOT(x, at.storage) != Py_None) return Py_NewRef(SLOT(x, at.storage));
-    if (!SLOT(SLOT(x, at.device), at.backend) || PyObject_HasAttr(x, s_inference)) return PyObject_CallOneArg(own_storage_py, x);
+    if (PyObject_HasAttr(x, s_inference) || !is_tensor(x) || !SLOT(SLOT(x, at.device), at.backend)) /* a class may compute it */
+        return PyObject_CallOneArg(own_storage_py, x);
     PyObject *s = storage_of(x), *node;
     if (!s || still_whole(x) < 0) {
         Py_XDECREF(s);
@@ -427,7 +436,7 @@ static PyObject *own_storage(PyObject *x, PyObject *Py_UNUSED(none)) {
     replace(x, at.viewed, Py_NewRef(Py_None));
     replace(x, at.note, Py_NewRef(no_note));
     replace(x, at.storage, Py_NewRef(s));
-    if ((node = SLOT(x, at.node)) != Py_None) {
+    if ((node = SLOT(x, at.node)) && node != Py_None) {
         Py_INCREF(node);
         if (succeeded(PyObject_CallMethodObjArgs(node, s_note_storage, zero, s, NULL)) < 0) Py_CLEAR(s);
         Py_DECREF(node);
@@ -486,7 +495,7 @@ static PyObject *share_memory(PyObject *x, PyObject *const *args, Py_ssize_t n) 
     PyObject *own = is_tensor(x) && n < 2 ? own_storage(x, NULL) : NULL, *note = own ? SLOT(x, at.note) : NULL, *t = NULL;
     PyObject *storage = n && args[0] != Py_None ? args[0] : own;
     if (!own && PyErr_Occurred()) return NULL;
-    if (own && of(storage, STORAGE) && note && SLOT(x, at.steps)) {
+    if (own && of(storage, STORAGE) && note && SLOT(x, at.steps) && is_tensor(x)) {
         int kept = PyUnicode_Check(note) && PyUnicode_CompareWithASCIIString(note, "inference") == 0;
         PyObject *steps = Py_NewRef(SLOT(x, at.steps));
         Py_INCREF(note);

@@ -349,13 +349,14 @@ def binary(op: Op, fallback: Callable[..., Any] = _slow_two) -> Callable[..., An
     def with_number(x: Any, value: Any, swapped: bool) -> Any:
         d = x.dtype
         result = same_dtype.get(d)
-        if d.kind == "f" and d.itemsize == 2 and result is not None:
-            plain, value = True, op.number(op, value, d, 0 if swapped else 1)
+        plain = result is not None and op.scalars and not (special[0] and modes.rerouted)
+        if plain and d.kind == "f" and d.itemsize == 2:
+            value = op.number(op, value, d, 0 if swapped else 1)
         elif d.kind == "f":
-            plain = -LARGEST <= value <= LARGEST
+            plain = plain and -LARGEST <= value <= LARGEST
         else:
-            plain = d is int64 and type(value) is int and -(1 << 63) <= value < 1 << 63
-        if result is None or not plain or not op.scalars or (special[0] and modes.rerouted):
+            plain = plain and d is int64 and type(value) is int and -(1 << 63) <= value < 1 << 63
+        if not plain:
             return slow(op, (value, x) if swapped else (x, value), {})
         device = x._device
         try:

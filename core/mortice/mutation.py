@@ -137,15 +137,16 @@ def _forbidden_view(note: str, how: str = "is being modified inplace") -> str:
             "both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want "
             "the inplace to be tracked)."
         )
+    which = note.removeprefix(FROM_FUNCTION).partition("Backward")[0]
     if note.startswith(FROM_FUNCTION):
         return (
-            f"Output {note.removeprefix(FROM_FUNCTION)} is a view and {how}. This view was created inside a custom "
+            f"Output {which} is a view and {how}. This view was created inside a custom "
             "Function (or because an input was returned as-is) and the autograd logic to handle view+inplace would "
             "override the custom backward associated with the custom Function, leading to incorrect gradients. This "
             "behavior is forbidden. You can fix this by cloning the output of the custom Function."
         )
     return (
-        f"Output {note} is a view and {how}. This view is the output of a function that returns multiple views. Such "
+        f"Output {which} is a view and {how}. This view is the output of a function that returns multiple views. Such "
         "functions do not allow the output views to be modified inplace. You should replace the inplace operation by "
         "an out-of-place one."
     )
@@ -488,7 +489,12 @@ def inplace(
             found = short(input, *args, **kwargs)
             if found is not None and directly(found[0], input, *found[1:]) is not None:
                 return input
-        tensors = [a for a in (*args, *kwargs.values()) if isinstance(a, TensorBase)]
+        values = (*args, *kwargs.values())
+        tensors = [a for a in values if isinstance(a, TensorBase)]
+        if len(tensors) < len(values) and any([hasattr(type(a), "__torch_function__") for a in values if a.__class__ not in REAL]):
+            answer = _call.ASK(own, (input, *args), kwargs)  # in this name: `slow` would ask for the function's
+            if answer is not NotImplemented:
+                return answer
         if isinstance(input, TensorBase) and not (tensors and any([a._rg for a in tensors])) and plain(input):
             target = Into(own, input, tensors)
             # What comes in another dtype cannot be made in the tensor's memory: the plain call is faster.
@@ -498,7 +504,7 @@ def inplace(
         check_writable(own, input)
         old: Any = None
         since = 0
-        if modes.grad and (input._rg or any([isinstance(a, TensorBase) and a._rg for a in (*args, *kwargs.values())])):
+        if modes.grad and (input._rg or any([a._rg for a in tensors])):
             old, since = stand_in(input), next_seq()
         value = fn(input if old is None else old, *args, **kwargs)
         if value is NotImplemented:  # an operator's answer to what is no tensor
@@ -558,6 +564,7 @@ def write_out(name: str, out: Any, value: Any, op: Any = None, fresh: bool = Fal
             raise DTypeError(f"{name}: expected out to have dtype {value.dtype}; got {out.dtype}. Make it of that dtype.")
         value = cast_into(name, out.dtype, value)
     with no_grad():
+        check_writable(name, out)
         if out.shape != value.shape:
             if aloud and out.numel():
                 warnings.warn(

@@ -76,12 +76,14 @@ def test_accelerators_have_a_list_of_their_own() -> None:
         pytest.skip("no backend here has a device that is not a CPU")
     kind = "strict"
     x = mt.rand(2, 3, device=kind)
+    assert x.half().pow(1.1).dtype is F16
     with autocast(kind):
         low = x @ x.T
         assert low.dtype is F16 and low.device == x.device
         for made in (low.exp(), low.softmax(-1), low.sum(), low**2, low.log(), F.layer_norm(low, (2,)), low.norm(), low.cumsum(0)):
             assert made.dtype is F32
         assert mt.addcmul(low, low, low.float()).dtype is F32 and mt.dot(low[0], low.float()[0]).dtype is F32
+        assert x.half().pow(1.1).tolist() == x.half().float().pow(1.1).tolist()  # the number is not rounded to half
         with pytest.raises(RuntimeError, match="unsafe to autocast"):
             F.binary_cross_entropy(low.sigmoid(), low.sigmoid())
         assert (mt.rand(2, 2) @ mt.rand(2, 2)).dtype is F32  # on the CPU it is off

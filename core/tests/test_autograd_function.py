@@ -175,7 +175,7 @@ def test_input_returned_as_is_becomes_another_tensor() -> None:
     assert y is not x and x.is_leaf
     (y * 2).sum().backward()
     assert x.grad.item() == 8.0
-    with pytest.raises(RuntimeError, match="Output 0 of MadeBackward is a view .*created inside a custom Function"):
+    with pytest.raises(RuntimeError, match="Output 0 of Made is a view .*created inside a custom Function"):
         make(lambda ctx, x: x, lambda ctx, g: g).apply(leaf(1.0) * 1).mul_(2)
 
 

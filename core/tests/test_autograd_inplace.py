@@ -557,3 +557,19 @@ def test_the_rows_a_loop_gives_may_be_written():
         row = next(iter(x))
     with pytest.raises(RuntimeError, match="created in no_grad mode"):
         row.zero_()
+
+
+def test_the_rows_of_what_must_not_be_written_must_not_either():
+    class Tenfold(mt.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.view(2, 2)
+
+        @staticmethod
+        def backward(ctx, g):
+            return 10 * g.reshape(4)
+
+    x = mt.ones(4, requires_grad=True)
+    for whole in (Tenfold.apply(x * 1), (x * 1).view(2, 1, 2).unbind(0)[0]):
+        with pytest.raises(RuntimeError, match="is a view and is being modified inplace"):
+            next(iter(whole)).mul_(2)

@@ -476,3 +476,41 @@ def test_draws_of_several_threads_share_no_words() -> None:
     for t in threads:
         t.join()
     assert g.offset == 6000 and len(set(found)) == 4000
+
+
+MEANWHILE = """
+import gc, mortice as mt
+
+class Last:
+    def __init__(self, t, names):
+        self.itself, self.t, self.names = self, t, names
+
+    def __del__(self):
+        for name in self.names:
+            delattr(self.t, name)
+
+def outcome(call, names):
+    given = x, y = mt.ones(3), mt.ones(3, requires_grad=True)
+    for t in given:
+        gc.collect()
+        Last(t, names)
+        try:
+            call(x, y)
+        except (AttributeError, RuntimeError):
+            pass
+
+at = mt.tensor([0, 1, 0])
+calls = (
+    lambda x, y: x.add_(x), lambda x, y: x.detach(), lambda x, y: x[0], lambda x, y: x.scatter_(0, at, x), lambda x, y: x.view(3, 1),
+    lambda x, y: x * y, lambda x, y: mt.cat([x, y]), lambda x, y: mt.addcmul(x, y, y), lambda x, y: mt.where(x > 0, x, y),
+)
+for names in ([], ["_data"], ["_device"], ["dtype"], ["shape"], ["_storage"], ["_node"], ["_leaf"], ["_rg"]):
+    for call in calls:
+        outcome(call, names)
+    gc.freeze()  # modules are imported by now
+    gc.set_threshold(1)
+"""
+
+
+def test_what_a_finalizer_takes_from_an_operand_meanwhile_ends_in_an_error_at_worst() -> None:
+    subprocess.run([sys.executable, "-c", MEANWHILE], check=True)

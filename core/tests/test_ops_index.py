@@ -393,6 +393,14 @@ def test_a_scatter_of_no_elements_still_leads_back_to_its_source(name):
     assert out.tolist() == x.tolist()
 
 
+@pytest.mark.parametrize("name", ["scatter_", "scatter_add_"])
+def test_a_tensor_without_dims_takes_values_at_its_one_place(name):
+    x = mt.tensor(1.0)
+    for index in (mt.tensor([0, 0]), mt.tensor(0)):
+        getattr(x, name)(0, index, mt.full(index.shape, 2.0))
+    assert x.shape == () and x._version == 2 and x.item() == (2 if name == "scatter_" else 7)
+
+
 def test_scatter_reduce_takes_the_short_names_too():
     x, index, src = mt.zeros(3), mt.tensor([0, 1, 1]), mt.tensor([1.0, 2.0, 3.0])
     assert x.scatter_reduce(0, index, src, "min", include_self=False).tolist() == [1.0, 2.0, 0.0]

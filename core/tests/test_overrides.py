@@ -160,6 +160,10 @@ def test_what_is_no_tensor_takes_calls_over() -> None:
         mt.ones(1).add(d)
     with DisableTorchFunctionSubclass(), pytest.raises(TypeError, match="argument 'other' must be Tensor, not Diagonal"):
         mt.ones(2, 2).matmul(d)
+    for write, name in ((lambda x: x.add_(d), "add_"), (lambda x: x.__imul__(d), "mul_"), (lambda x: x.clamp_(min=d), "clamp_"),
+                        (lambda x: x.sub_(d, alpha=2), "sub_"), (lambda x: x.lerp_(d, 0.5), "lerp_")):  # fmt: skip
+        with pytest.raises(TypeError, match=rf"no implementation found for 'mortice.{name}' on types .*: \['Diagonal'\]"):
+            write(mt.ones(1))
     assert mt.trace(d).item() == 3
     with pytest.raises(TypeError, match=r"no implementation found for 'mortice.exp' on types .*: \['Diagonal'\]"):
         mt.exp(d)

@@ -207,7 +207,7 @@ class Tensor(
         rows = self.unbind(0)  # one node for all of them
         if modes.grad:
             for row in rows:
-                row._note = ""  # PyTorch refuses writes into these; SciPy makes them, and autograd follows
+                row._note = self._note  # PyTorch refuses writes into these; SciPy makes them, and autograd follows
         return iter(rows)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import OrderedDict, namedtuple
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from mortice import Tensor, no_grad
@@ -96,16 +96,16 @@ class Stateful:
                 destination = changed
         return destination
 
-    def _persistent_tensors(self) -> dict[str, Any]:
-        """Return parameters and persistent buffers that there are, by name."""
-        buffers = {n: b for n, b in self._buffers.items() if n not in self._non_persistent_buffers_set}
-        return {n: t for n, t in (self._parameters | buffers).items() if t is not None}
-
-    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+    def _persistent_tensors(self) -> Iterator[tuple[str, Any]]:
+        """Yield the names of parameters and persistent buffers that there are, and the tensors."""
         for tensors in (self._parameters, self._buffers):
             for name, value in tensors.items():
                 if value is not None and (tensors is self._parameters or name not in self._non_persistent_buffers_set):
-                    destination[prefix + name] = value if keep_vars or is_lazy(value) else value.detach()
+                    yield name, value
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        for name, value in self._persistent_tensors():
+            destination[prefix + name] = value if keep_vars or is_lazy(value) else value.detach()
         if type(self).get_extra_state is not Stateful.get_extra_state:
             destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 
@@ -154,7 +154,7 @@ class Stateful:
             arguments = (state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
             hook(self, *arguments) if options.get("with_module") else hook(*arguments)
         assign = local_metadata.get("assign_to_params_buffers", False)
-        own = self._persistent_tensors()
+        own = dict(self._persistent_tensors())
         for name, value in own.items():
             key = prefix + name
             if key in state_dict:

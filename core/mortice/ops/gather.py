@@ -640,7 +640,7 @@ def _straight(name: str, op: Any, input: Any, dim: Any, index: Any, src: Any) ->
     """Return what `scatter_` and `scatter_add_` come to where all is as it should be; None asks the functions."""
     if (
         dim.__class__ is not int or not isinstance(src, TensorBase) or not isinstance(index, TensorBase) or index.dtype is not int64
-        or src.shape != index.shape or src.dtype is not input.dtype or not index.shape or 0 in index.shape
+        or src.shape != index.shape or src.dtype is not input.dtype or not (index.shape and input.shape) or 0 in index.shape
         or index._device is not input._device or src._device is not input._device
     ):  # fmt: skip
         return None
