@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from mortice.backends.kernels import FreeKernels
+from mortice.backends.nn_loss import bags_of
 from mortice.dtype import DType, bfloat16, float16, float32, int32, int64, uint8
 from mortice.errors import DTypeError, ShapeError
 from mortice.graph import Part
@@ -62,6 +63,31 @@ _embedding_grad.vjp(
         g, indices, padding_idx=padding_idx, scale_grad_by_freq=scale_grad_by_freq
     )
 )
+
+
+def _bag_rows(name: str, weight: Size, indices: Size, offsets: Size, *, mean: bool) -> Size:
+    return Size((*offsets, tuple(weight)[1]))
+
+
+@op(
+    shape=_bag_rows, kernel="embedding_bag", name="embedding_bag", fixed=("indices", "offsets"), dtypes="f",
+    grad_name="EmbeddingBagBackward0",
+)  # fmt: skip
+def embedding_bag(k: Any, weight: Any, indices: Any, offsets: Any, /, *, mean: bool) -> Any:
+    """Add up, or average, the rows at a vector of indices in range, from each of the offsets to the next."""
+    return k.embedding_bag(weight, indices, offsets, mean=mean)
+
+
+def _bag_back(k: Any, g: Any, indices: Any, offsets: Any, weight_shape: Any, mean: bool) -> Any:
+    bags, counts = bags_of(k, indices, offsets)
+    if mean:
+        g = k.divide(g, k.reshape(k.astype(k.maximum(counts, 1), k.dtype_of(g)), (-1, 1)))
+    return k.embedding_grad(
+        k.take(g, bags, axis=0), indices, num_weights=weight_shape[0], padding_idx=None, scale_grad_by_freq=False
+    )
+
+
+embedding_bag.vjp(weight=_bag_back, jvp="linear")
 
 
 def check_rows(name: str, indices: Any, rows: int) -> Any:
