@@ -147,7 +147,7 @@ def _repeat(k: Any, x: Any, /, *, reps: tuple[int, ...]) -> Any:
     """Lay copies side by side."""
     shape = tuple(k.shape_of(x))
     narrow, wide = _interleaved(shape, reps)
-    whole = k.copy(k.broadcast_to(k.reshape(x, narrow), wide))
+    whole = k.contiguous(k.broadcast_to(k.reshape(x, narrow), wide))
     return k.reshape(whole, tuple(_repeated("repeat", Size(shape), reps=reps)))
 
 
