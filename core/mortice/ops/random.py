@@ -224,6 +224,8 @@ def _outside(value: Any) -> Any:
 def _check_std(name: str, std: Any) -> None:
     if std.__class__ is float and std >= 0:
         return
+    if isinstance(std, TensorBase) and std.dtype.is_complex:
+        raise RuntimeError(f"{name} expects standard deviation to be non-complex")
     low = (range_of(std) or (0,))[0] if isinstance(std, TensorBase) and std.numel() else std
     if not isinstance(low, TensorBase) and low < 0:
         raise RuntimeError(f"{name}: expects std >= 0.0, but found std {low}")
