@@ -144,10 +144,13 @@ NAMES = """
     F.soft_margin_loss(x, x.detach()); F.multi_margin_loss(x, i[:1].expand(3)); F.multilabel_margin_loss(x, i[:1].expand(3, 3))
     F.margin_ranking_loss(x, x, x.detach(), reduction="none"); F.pairwise_distance(x, 0 * x); F.pdist(x); F.conv2d(im[0], im)
     F.channel_shuffle(im, 3); F.pixel_unshuffle(im[..., :2, :2], 2); F.pixel_shuffle(im.reshape(1, 9, 3, 2), 3); F.unfold(im[0], 2)
-    F.embedding_bag(i[None], x); F.embedding_bag(i, x, i[:1]); F.fractional_max_pool2d(im, 2, 2); F.max_unpool2d(im, im.detach().long(), 2)
+    F.embedding_bag(i[None], x); F.embedding_bag(i, x, i[:1]); F.fractional_max_pool2d(im, 2, 2)
+    F.max_unpool2d(im, im.detach().long(), 2)
     torch.view_copy(x, (9,)); torch.alias_copy(x); torch.unbind_copy(x)[0]; torch.expand_copy(x, (2, 3, 3)); x.diag()
-    x.narrow_copy(0, 0, 1); torch.rsub(x, x); torch.rsub(x, 2); x.round(); x.round(decimals=1); x.sort(stable=True)[0]; x.sort()[0]; x.lerp(x, 0.5)
-    x.lerp(x, x); x.clamp_min(x); x.clamp_max(x); x.div(x, rounding_mode="floor"); torch.polar(x, x); x.ldexp(i[:1]); x.ldexp(x); (x + 3).mvlgamma(2)
+    x.narrow_copy(0, 0, 1); torch.rsub(x, x); torch.rsub(x, 2); x.round(); x.round(decimals=1); x.sort(stable=True)[0]
+    x.sort()[0]; x.lerp(x, 0.5)
+    x.lerp(x, x); x.clamp_min(x); x.clamp_max(x); x.div(x, rounding_mode="floor"); torch.polar(x, x); x.ldexp(i[:1])
+    x.ldexp(x); (x + 3).mvlgamma(2)
     torch.block_diag(x, x); torch.fft.fft(x); torch.fft.ifft(x); torch.fft.fft(x + 0j); torch.linalg.lu(x[:2])[1]; torch.linalg.lu(x)[2]
     torch.linalg.lstsq(x[:, :2], x)[0]; torch.linalg.householder_product(x, x[0]); torch.ormqr(x, x[0], x)
     torch.lu_unpack(*torch.linalg.lu_factor(x + torch.eye(3)))[1]; torch.linalg.lu_solve(*torch.linalg.lu_factor(x + torch.eye(3)), x)

@@ -8,6 +8,7 @@ import warnings
 from functools import lru_cache
 from typing import Any
 
+from mortice import call as _call
 from mortice import fast
 from mortice import random as _streams
 from mortice.backends.plugins import resolve
@@ -206,6 +207,8 @@ def normal(
         first = tensors[0]
         z = _draw("normal", "random_normal", shape, _floating("normal", first.dtype), first._device, generator)
         made = _kept(cast(cast(z * _outside(std), first.dtype) + _outside(mean), first.dtype), *tensors)
+        if out is not None:
+            return _call.WRITE_OUT("normal", out, made)
     return given("normal", made, out, requires_grad, pin_memory)
 
 
