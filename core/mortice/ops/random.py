@@ -8,6 +8,7 @@ import warnings
 from functools import lru_cache
 from typing import Any
 
+from mortice import call as _call
 from mortice import fast
 from mortice import random as _streams
 from mortice.backends.plugins import resolve
@@ -206,6 +207,8 @@ def normal(
         first = tensors[0]
         z = _draw("normal", "random_normal", shape, _floating("normal", first.dtype), first._device, generator)
         made = _kept(cast(cast(z * _outside(std), first.dtype) + _outside(mean), first.dtype), *tensors)
+        if out is not None:
+            return _call.WRITE_OUT("normal", out, made)
     return given("normal", made, out, requires_grad, pin_memory)
 
 
@@ -224,6 +227,8 @@ def _outside(value: Any) -> Any:
 def _check_std(name: str, std: Any) -> None:
     if std.__class__ is float and std >= 0:
         return
+    if isinstance(std, TensorBase) and std.dtype.is_complex:
+        raise RuntimeError(f"{name} expects standard deviation to be non-complex")
     low = (range_of(std) or (0,))[0] if isinstance(std, TensorBase) and std.numel() else std
     if not isinstance(low, TensorBase) and low < 0:
         raise RuntimeError(f"{name}: expects std >= 0.0, but found std {low}")

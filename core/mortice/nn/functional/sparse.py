@@ -10,6 +10,7 @@ from typing import Any
 
 import mortice
 from mortice import _nn
+from mortice import _node_name as node_name
 from mortice import _range_of as range_of
 
 
@@ -39,6 +40,7 @@ def _shorten(weight: Any, input: Any, max_norm: float, norm_type: float) -> None
         weight[at] = mortice.where(length > max_norm, plain * (max_norm / (length + 1e-7)) + (rows - plain), rows)
 
 
+@node_name("EmbeddingBagBackward0")
 def embedding_bag(
     input: Any, weight: Any, offsets: Any = None, max_norm: float | None = None, norm_type: float = 2,
     scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Any = None,
