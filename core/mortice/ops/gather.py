@@ -18,7 +18,7 @@ from mortice.op import op
 from mortice.ops import elementwise
 from mortice.ops.arguments import numpy_names
 from mortice.ops.creation import filled
-from mortice.ops.data import range_of
+from mortice.ops.data import refuse_outside
 from mortice.ops.index import _set_plainly, may_write_rows, write_rows
 from mortice.ops.index_advanced import _index_add, _index_write, _take, check_range, flat_nonzero
 from mortice.ops.index_basic import _set_slice, basic_key
@@ -142,10 +142,9 @@ def _long(name: str, index: Any, *others: Any, error: Any = DTypeError) -> Any:
 def _in_range(name: str, index: Any, n: int, axis: int, error: Any = RuntimeError) -> None:
     """Refuse positions outside [0, n); reads the index once."""
     if 0 not in index.shape:
-        low, high = range_of(index) or (0, n - 1)
-        if low < 0 or high >= n:
-            bad = low if low < 0 else high
-            raise error(f"{name}: index {bad} is out of bounds for dimension {axis} with size {n}")
+        refuse_outside(
+            index, 0, n - 1, lambda bad: error(f"{name}: index {bad} is out of bounds for dimension {axis} with size {n}")
+        )
 
 
 def _lift(x: Any) -> Any:

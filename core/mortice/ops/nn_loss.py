@@ -14,7 +14,7 @@ from mortice.graph import Part
 from mortice.modes import modes
 from mortice.node import TENSOR_KERNELS
 from mortice.op import Op, op
-from mortice.ops.data import range_of
+from mortice.ops.data import refuse_outside
 from mortice.ops.movement import cast, reshape
 from mortice.shape import SCALAR, Size, prod
 from mortice.tensor import TensorBase
@@ -100,9 +100,9 @@ def check_rows(name: str, indices: Any, rows: int) -> Any:
         )
     indices = cast(indices, int64)
     if prod(indices.shape):
-        low, high = range_of(indices) or (0, rows - 1)
-        if low < 0 or high >= rows:
-            raise IndexError(f"{name}: index out of range in self; got {low if low < 0 else high} for {rows} rows.")
+        refuse_outside(
+            indices, 0, rows - 1, lambda bad: IndexError(f"{name}: index out of range in self; got {bad} for {rows} rows.")
+        )
     return indices
 
 
@@ -219,15 +219,9 @@ def _labelled(name: str, fn: Any, input: Any, target: Any, weight: Any, reductio
 
 def check_classes(name: str, target: Any, classes: int, ignore_index: int = 0) -> None:
     """Refuse labels outside [0, classes) that are not to be ignored; reads them once, where none is ignored."""
-    found = range_of(target) if prod(target.shape) else None
-    if found is None:
-        return
-    k, data = target._device.backend, target._data
-    low, high = found
-    if (low < 0 or high >= classes) and not 0 <= ignore_index < classes:
-        low, high = k.index_range(k.where(k.equal(data, ignore_index), 0, data))
-    if low < 0 or high >= classes:
-        raise IndexError(f"{name}: Target {low if low < 0 else high} is out of bounds for {classes} classes.")
+    if prod(target.shape):
+        wrong = lambda bad: IndexError(f"{name}: Target {bad} is out of bounds for {classes} classes.")
+        refuse_outside(target, 0, classes - 1, wrong, ignore_index)
 
 
 # ---- cross_entropy ----

@@ -328,7 +328,7 @@ def tanh(k: Any, x: Any, /) -> Any:
     return k.tanh(x)
 
 
-tanh.vjp(x=lambda k, g, out: k.multiply(g, _one_less_square(k, out)), jvp="elementwise")
+tanh.vjp(x=lambda k, g, out: k.tanh_grad(g, out), jvp="elementwise")
 
 
 @op(result=floating, shape=same, kernel="asinh")
