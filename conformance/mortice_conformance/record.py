@@ -130,13 +130,12 @@ class Sample:
 
     def refuses(self, dtype: DType) -> bool:
         """Tell whether the op's own rule refuses operands of that dtype."""
-        if self.record is None or self.record.result is None:
-            return False
-        try:
-            self.record.rule(dtype)
-        except DTypeError:
-            return True
-        return False
+        return self.record is not None and self.record.result is not None and not _allows(self.record.rule, dtype)
+
+    def takes(self, dtype: DType) -> bool:
+        """Tell whether the op takes an operand of that dtype beside others of wider ones."""
+        record = self.record
+        return record is None or record.operand is None or _allows(record.operand, record, dtype)
 
     def dtypes(self, available: Any) -> list[DType]:
         """Return the dtypes to test: those that a device has, as it has what results from them."""
@@ -244,6 +243,14 @@ class Sample:
             if follows and (named or (record.inputs[i] in record.formulas)):  # type: ignore[union-attr]
                 found.append(i)
         return found if not isinstance(self.grad, (tuple, list)) else [i for i in found if i in self.grad]
+
+
+def _allows(rule: Callable[..., Any], *args: Any) -> bool:
+    try:
+        rule(*args)
+    except DTypeError:
+        return False
+    return True
 
 
 def _cycle(chosen: tuple[Domain, ...], case: Case) -> list[Domain]:

@@ -70,6 +70,7 @@ from mortice.modes import (
     no_grad,
     set_grad_enabled,
 )
+from mortice.node import node_name as _node_name
 from mortice.ops.data import *  # not lazy, since `tensor` is the name of a module too
 from mortice.shape import Size
 from mortice.version import __version__

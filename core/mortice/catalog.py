@@ -217,7 +217,7 @@ TENSOR_KERNELS = {
     "ops.index_advanced": "index_add index_write take",
     "ops.index_basic": "getitem setitem",
     "ops.ldl": "linalg_ldl_factor linalg_ldl_solve",
-    "ops.matmul": "euclidean_distance matmul",
+    "ops.matmul": "cross euclidean_distance matmul",
     "ops.movement": "astype broadcast_to cast cat concat contiguous copy permute_dims reshape stack view",
     "ops.nn_activation": (
         "dropout elu gelu glu hardshrink hardsigmoid hardswish hardtanh leaky_relu log_softmax logsigmoid mish "
@@ -227,7 +227,7 @@ TENSOR_KERNELS = {
     "ops.nn_conv": "conv conv_input_grad conv_weight_grad fold unfold",
     "ops.nn_ctc": "ctc_loss ctc_loss_grad",
     "ops.nn_grid": "grid_sample",
-    "ops.nn_loss": "cross_entropy cross_entropy_grad embedding embedding_grad nll_loss",
+    "ops.nn_loss": "cross_entropy cross_entropy_grad embedding embedding_bag embedding_grad nll_loss",
     "ops.nn_norm": "batch_norm batch_norm_eval group_norm layer_norm rms_norm",
     "ops.nn_pair_loss": "binary_cross_entropy binary_cross_entropy_with_logits huber_loss mse_loss smooth_l1_loss",
     "ops.nn_pool": (
@@ -282,13 +282,13 @@ FREE_KERNELS = {
     "backends.elementwise_special:SpecialKernels": "digamma erf erfc erfcx erfinv lgamma",
     "backends.fft:FFTKernels": "fftn ifftn irfftn overlap_add rfftn",
     "backends.linalg:LinalgKernels": (
-        "cholesky_ex det geqrf inv_ex lu_ex lu_solve pivots_to_order qr slogdet solve_ex solve_triangular"
+        "cholesky_ex cross det geqrf inv_ex lu_ex lu_solve pivots_to_order qr slogdet solve_ex solve_triangular"
     ),
     "backends.linalg_eigen:EigenKernels": "eigh svd",
     "backends.linalg_schur:SchurKernels": "eig",
     "backends.movement:MovementKernels": (
-        "constant contiguous diagonal diagonal_write gather index_range reinterpret roll scatter_combine "
-        "scatter_places scatter_write sliding_window strided strided_places tril triu"
+        "constant contiguous diagonal diagonal_write gather index_range refuse_outside reinterpret roll "
+        "scatter_combine scatter_places scatter_write sliding_window strided strided_places tril triu"
     ),
     "backends.nn_activation:ActivationKernels": (
         "dropout elu elu_grad gelu gelu_grad hardshrink hardsigmoid hardsigmoid_grad hardswish hardswish_grad "
@@ -301,7 +301,8 @@ FREE_KERNELS = {
     "backends.nn_grid:GridKernels": "grid_sample grid_sample_grad",
     "backends.nn_linear:LinearKernels": "linear linear_weight_grad",
     "backends.nn_loss:LookupKernels": (
-        "cross_entropy cross_entropy_grad embedding embedding_grad embedding_grad_take nll_loss nll_loss_grad"
+        "cross_entropy cross_entropy_grad embedding embedding_bag embedding_grad embedding_grad_take nll_loss "
+        "nll_loss_grad"
     ),
     "backends.nn_norm:NormKernels": (
         "batch_norm batch_norm_eval batch_norm_eval_grad batch_norm_eval_weight_grad batch_norm_grad batch_norm_grads "

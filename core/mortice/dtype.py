@@ -268,7 +268,7 @@ class finfo:
     def __init__(self, type: DType | None = None) -> None:
         d = _Default.float if type is None else type
         if not isinstance(d, DType) or d.kind not in "fc":
-            raise TypeError(f"finfo: expected a floating point dtype; got {d!r}. Use iinfo for integers.")
+            raise DTypeError(f"finfo: expected a floating point dtype; got {d!r}. Use iinfo for integers.")
         known = _LIMITS.get(d)
         if known is not None:
             self.__dict__.update(known)
@@ -301,7 +301,7 @@ class iinfo:
 
     def __init__(self, type: DType) -> None:
         if not isinstance(type, DType) or type.kind not in "iu":
-            raise TypeError(f"iinfo: expected an integer dtype; got {type!r}. Use finfo for floating point.")
+            raise DTypeError(f"iinfo: expected an integer dtype; got {type!r}. Use finfo for floating point.")
         self.bits = 8 * type.itemsize
         self.min = -(2 ** (self.bits - 1)) if type.kind == "i" else 0
         self.max = 2 ** (self.bits - (type.kind == "i")) - 1

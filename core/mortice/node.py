@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 from importlib import import_module
 from weakref import ref
 
@@ -266,6 +267,22 @@ def named(t: Any, name: str) -> Any:
     if isinstance(node, OpNode):
         node.__class__ = node.op.class_named(name)
     return t
+
+
+def node_name(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorate a function made of several ops: the nodes of what it returns have the name of PyTorch's one function."""
+
+    def decorate(fn: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(fn)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            made = fn(*args, **kwargs)
+            for t in made if isinstance(made, tuple) else (made,):
+                named(t, name)
+            return made
+
+        return call
+
+    return decorate
 
 
 def numbered(name: str, i: int) -> Callable[[Any], str]:

@@ -57,8 +57,9 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
     The conformance kit asks this of every backend, so it changes nothing for one that passes.
     """
-    if not isinstance(mode, bool):
-        raise TypeError(f"use_deterministic_algorithms: mode must be bool, not {type(mode).__name__}.")
+    for what, value in (("mode", mode), ("warn_only", warn_only)):
+        if not isinstance(value, bool):
+            raise TypeError(f"use_deterministic_algorithms: {what} must be bool, not {type(value).__name__}.")
     settings.deterministic, settings.warn_only = mode, warn_only
 
 
@@ -126,6 +127,8 @@ def _positive(name: str, n: Any) -> int:
         raise RuntimeError(f"{name} expects an int, but got {type(n).__name__}")
     if n <= 0:
         raise RuntimeError(f"{name} expects a positive integer")
+    if n >= 1 << 31:
+        raise ValueError(f"{name}: Overflow when unpacking long; got {n}.")
     return n
 
 

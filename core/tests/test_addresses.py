@@ -111,6 +111,16 @@ def test_tensors_are_joined_and_split_for_sending() -> None:
     assert [[t.numel() for t in held] for held in lists] == [[6, 1], [4, 1], [2]]
 
 
+def test_types_that_libraries_ask_about_and_that_nothing_is() -> None:
+    from mortice.ao import quantization
+    from mortice.distributed.autograd import context, is_available
+
+    assert not isinstance(mt.nn.Linear(1, 1), (quantization.FakeQuantizeBase, quantization.ObserverBase))
+    assert not is_available()
+    with pytest.raises(NotImplementedError, match=r"ask distributed.is_available\(\) first"):
+        context()
+
+
 def test_a_lock_file_is_made_once(tmp_path) -> None:
     from mortice.utils.file_baton import FileBaton
 

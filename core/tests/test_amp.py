@@ -163,9 +163,12 @@ def test_the_switches_one_by_one() -> None:
     if not mt.cuda.is_available():
         with pytest.warns(UserWarning, match="CUDA is not available"), mt.autocast("cuda"):
             assert (x @ x).dtype is F32
-        with pytest.warns(UserWarning, match="CUDA is not available"):
+        old = pytest.warns(FutureWarning, match=r"`torch.cuda.amp.GradScaler\(args...\)` is deprecated")
+        with pytest.warns(UserWarning, match="CUDA is not available"), old:
             assert not mt.cuda.amp.GradScaler().is_enabled()
-    with mt.cpu.amp.autocast():
+    with pytest.warns(FutureWarning, match="Please use `torch.amp.autocast"):
+        as_before = mt.cpu.amp.autocast()
+    with as_before:
         assert (x @ x).dtype is BF
 
 

@@ -103,5 +103,19 @@ def test_a_refusal_says_what_to_do(text: str, call: tuple[str, Any]) -> None:
     assert text in str(_tried(mt, "int16" if "int16" in text else "int32", call[1]))
 
 
+REFUSED = {
+    "int64": "F.rms_norm(x, (3,)); F.huber_loss(x, x); F.binary_cross_entropy_with_logits(x, x); torch.linalg.lu(x)",
+    "complex64": "F.binary_cross_entropy(x, x); x.index_reduce(0, i, x, 'amax'); x.scatter_reduce(0, i[None], x, 'amin')",
+    "bool": "torch.masked.amax(x, 0); torch.tril_indices(2, 2, dtype=x.dtype)",
+}
+
+
+@pytest.mark.parametrize(("dtype", "text"), [(d, t.strip()) for d, texts in REFUSED.items() for t in texts.split(";")])
+def test_what_has_no_kernel_for_a_dtype_is_not_implemented(dtype: str, text: str) -> None:
+    names = {"torch": mt, "F": mt.nn.functional, "x": mt.ones(3, 3).to(getattr(mt, dtype)), "i": mt.tensor([0, 1, 2])}
+    with pytest.raises(NotImplementedError):
+        eval(text, names)
+
+
 def test_an_array_of_any_integers_is_an_index() -> None:
     assert mt.ones(3, 4)[mt.tensor([0, 2], dtype=mt.int16).cpu().numpy()].shape == (2, 4)

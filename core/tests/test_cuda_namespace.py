@@ -228,14 +228,18 @@ def test_settings_are_kept() -> None:
         mt.set_num_threads(0)
     with pytest.raises(RuntimeError, match="expects an int, but got float"):
         mt.set_num_threads(1.5)
+    with pytest.raises(ValueError, match="Overflow"):
+        mt.set_num_threads(2**65)
     assert mt.set_flush_denormal(True) is False and mt.is_warn_always_enabled() is False
 
 
 def test_default_dtypes_by_the_old_names() -> None:
     try:
-        mt.set_default_tensor_type(mt.DoubleTensor)
+        with pytest.warns(UserWarning, match="deprecated as of PyTorch 2.1"):
+            mt.set_default_tensor_type(mt.DoubleTensor)
         assert mt.ones(1).dtype is mt.float64
-        mt.set_default_tensor_type("torch.FloatTensor")
+        with pytest.warns(UserWarning, match="deprecated as of PyTorch 2.1"):
+            mt.set_default_tensor_type("torch.FloatTensor")
         assert mt.ones(1).dtype is mt.float32
     finally:
         mt.set_default_dtype(mt.float32)

@@ -47,6 +47,11 @@ DRAWN: dict[str, tuple[Callable[[], Any], Any]] = {
          [[11.580558776855469, 5.582357883453369], [5.582357883453369, 4.596672534942627]]],
         [[[0.8109277486801147, -0.22964705526828766], [-0.22964705526828766, 1.3280131816864014]],
          [[7.532439708709717, 4.389510154724121], [4.389510154724121, 9.166573524475098]]]]),
+    "uniform_ of bfloat16": (lambda: mt.empty(3, dtype=mt.bfloat16).uniform_(-0.3, 0.7), [0.53125, -0.173828125, 0.609375]),
+    "normal_ of float16": (lambda: mt.empty(18, dtype=mt.float16).normal_(1, 3)[-4:], [5.44921875, 2.482421875, 1.748046875, 6.2421875]),
+    "rand of bfloat16 ends below 1": (lambda: mt.rand(2000, dtype=mt.bfloat16).max(), 0.99609375),
+    "Linear of bfloat16": (lambda: mt.nn.Linear(2, 2, dtype=mt.bfloat16).weight.detach(), [
+        [0.466796875, -0.52734375], [0.578125, 0.453125]]),
     "dropout": (lambda: mt.nn.functional.dropout(mt.ones(6), 0.5), [0.0, 2.0, 2.0, 2.0, 2.0, 0.0]),
     "Linear": (lambda: mt.nn.Linear(2, 2).weight.detach(), [
         [0.46704667806625366, -0.5287590026855469], [0.5762491226196289, 0.4524451494216919]]),

@@ -408,8 +408,13 @@ def test_max_unpool_puts_values_back():
     assert mt.equal(many, mt.stack([back, back * 2]))
 
 
-def test_circular_padding_may_leave_nothing():
+def test_padding_may_leave_nothing():
     x = mt.arange(6.0).reshape(1, 2, 3)
+    for mode in ("reflect", "replicate", "circular"):
+        assert F.pad(x, (0, 0, 0, -2), mode=mode).shape == (1, 0, 3)
+    for mode in ("reflect", "replicate"):
+        with pytest.raises(RuntimeError, match="calculated output size 0 at dimension 2"):
+            F.pad(x, (-1, -2), mode=mode)
     assert F.pad(x, (-1, -2), mode="circular").shape == (1, 2, 0)
     assert F.pad(x[:, :0], (1, 1), mode="circular").shape == (1, 0, 5)
     for wrong in (lambda: F.pad(x, (-2, -2), mode="circular"), lambda: F.pad(x[..., :0], (1, 1), mode="circular")):

@@ -221,6 +221,7 @@ def test_integers_give_the_default_float():
     for fn in (mt.i0, S.i1, S.bessel_j0, S.airy_ai):
         assert fn(mt.tensor([1, 2])).dtype is mt.float32
     assert S.hermite_polynomial_h(mt.tensor([1, 2]), 3).dtype is mt.float32
+    assert S.hermite_polynomial_he(mt.ones(2, dtype=mt.float64), 1e15).isnan().all()  # and at once
 
 
 def test_aliases_are_the_same_functions():

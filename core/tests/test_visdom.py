@@ -144,14 +144,14 @@ def test_images_are_the_pixels_of_tensors(vis, device):
 def test_other_plots_take_tensors(vis):
     values = mt.rand(5, 4, requires_grad=True)
     heat = window(vis, vis.heatmap(values, win="heat"))["content"]["data"][0]
-    assert np.allclose(heat["z"], values.detach())
+    assert np.allclose(heat["z"], values.detach().cpu())
     bars = window(vis, vis.bar(mt.nn.Parameter(mt.arange(3.0)), win="bars"))["content"]["data"][0]
     assert bars["y"] == [0, 1, 2]
     counted = window(vis, vis.histogram(mt.arange(10.0), win="counts", opts={"numbins": 5}))["content"]["data"][0]
     assert counted["y"] == [2, 2, 2, 2, 2]
     points, labels = mt.rand(6, 2), mt.tensor([1, 2, 1, 2, 2, 2])
     found = window(vis, vis.scatter(points, labels, win="points"))["content"]["data"]
-    assert [len(group["x"]) for group in found] == [2, 4] and np.allclose(found[0]["x"], points[labels == 1, 0])
+    assert [len(group["x"]) for group in found] == [2, 4] and np.allclose(found[0]["x"], points[labels == 1, 0].cpu())
     for make in (vis.boxplot, vis.surf, vis.contour):
         assert make(mt.rand(5, 5))
     assert (

@@ -82,7 +82,8 @@ def check_dtypes(subject: Subject, sample: Sample) -> None:
         chosen = iter(pair * len(follows))
         own = sample.operand_dtypes(case, pair[0])
         given = [next(chosen) if f else d for f, d in zip(follows, own)]
-        _check_mixed(subject, sample, case, given, promoted([d for d, f in zip(given, follows) if f]))
+        mixed = [d for d, f in zip(given, follows) if f]
+        _check_mixed(subject, sample, case, given, promoted(mixed) if all(map(sample.takes, mixed)) else None)
 
 
 def _check_mixed(subject: Subject, sample: Sample, case: Case, given: list[DType], common: DType | None) -> None:

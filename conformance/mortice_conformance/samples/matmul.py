@@ -13,6 +13,8 @@ _ENDS = [((0, 3), (3, 2)), ((2, 0), (0, 3)), ((0,), (0,)), ((0, 2, 3), (3, 2)), 
 sample("matmul", np.matmul, kind="matmul", shapes=_PRODUCTS, edges=_ENDS)
 sample("mv", np.matmul, call=lambda x, y: mt.mv(x, y), dtypes="uifc", kind="matmul", shapes=[((3, 4), (4,))])
 sample("outer", np.outer, call=lambda x, y: mt.outer(x, y), dtypes="uifc", kind="arithmetic", shapes=[((3,), (4,))])
+sample("cross", lambda x, y, axis: np.cross(x, y, axis=axis), kind="matmul", dtypes="uifc",
+       cases=[(((4, 3), (4, 3)), {"axis": 1}), (((3, 2, 2), (3, 2, 2)), {"axis": 0})])  # fmt: skip
 
 
 def _distance(x: object, y: object) -> object:

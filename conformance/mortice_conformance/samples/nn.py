@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from typing import Any
 
 import numpy as np
 
@@ -272,6 +273,19 @@ _TABLE = [
     (((5, 3), (2, 6)), {"padding_idx": -1, "scale_grad_by_freq": False}),
 ]
 sample("embedding", lambda w, i, **_: w[i], real, below(5), kind="exact", cases=_TABLE, dtypes="fc")
+
+
+def _starts(rng: Any, shape: tuple[int, ...], d: object, case: object) -> Any:
+    return np.sort(np.concatenate([[0], rng.integers(0, 7, shape[0] - 1)]))
+
+
+def _bags(weight: Any, indices: Any, offsets: Any, mean: bool) -> Any:
+    parts = [weight[part] for part in np.split(indices, offsets[1:])]
+    return np.stack([p.sum(0) / (max(len(p), 1) if mean else 1) for p in parts])
+
+
+sample("embedding_bag", _bags, real, below(5), Domain("starts", dtype="int64", draw=_starts), kind="reduction", grad=(0,),
+       cases=[(((5, 3), (6,), (4,)), {"mean": mean}) for mean in (False, True)])  # fmt: skip
 sample("embedding_grad", _embedding_grad, real, below(5), kind="reduction",
        cases=[(((4, 3), (4,)), {"num_weights": 5, "padding_idx": -1, "scale_grad_by_freq": False}),
               (((2, 6, 3), (2, 6)), {"num_weights": 5, "padding_idx": 2, "scale_grad_by_freq": True})])  # fmt: skip

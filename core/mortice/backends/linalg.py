@@ -202,6 +202,11 @@ class LinalgKernels(EigenKernels, SchurKernels):
         inverse, info = k.solve_ex(x, eye(k, x, k.shape_of(x)[-1]))
         return inverse, info
 
+    def cross(k: Any, x: Buffer, y: Buffer, *, axis: int) -> Buffer:
+        """Multiply 3-vectors along an axis; x and y have one shape."""
+        (x1, x2), (y1, y2) = [[k.roll(z, shifts=(-by,), axes=(axis,)) for by in (1, 2)] for z in (x, y)]
+        return k.subtract(k.multiply(x1, y2), k.multiply(x2, y1))
+
     def det(k: Any, x: Buffer) -> Buffer:
         """Return the determinant."""
         packed, pivots, _, _ = k.lu_ex(x)

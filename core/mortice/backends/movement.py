@@ -6,6 +6,7 @@ views do: it then overrides both. The bodies here copy, which is right wherever 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from mortice.backends.host import HostBuffer
@@ -59,6 +60,20 @@ class MovementKernels:
         ends = [k.reshape(k.min(indices), (1,)), k.reshape(k.max(indices), (1,))]
         low, high = k.to_host(k.concat(ends, axis=0)).tolist()
         return low, high
+
+    def refuse_outside(
+        k: Any, x: Buffer, low: int, high: int, error: Callable[[int], Exception], allowed: int | None = None
+    ) -> tuple[int, int] | None:
+        """Raise error(value) where an element of x is outside [low, high] and not `allowed`; else return the ends.
+
+        x has an element. Where the device runs behind, a backend may return None and raise when the device is next waited for.
+        """
+        least, most = k.index_range(x)
+        if (least < low or most > high) and allowed is not None and not low <= allowed <= high:
+            least, most = k.index_range(k.where(k.equal(x, allowed), low, x))
+        if least < low or most > high:
+            raise error(least if least < low else most)
+        return least, most
 
     def contiguous(k: Any, x: Buffer) -> Buffer:
         """Copy into row-major order."""

@@ -89,22 +89,31 @@ class MT19937:
             self._words = words
         return self._words if kind else None
 
-    def random_uniform(self, k: Any, device: Device, shape: Sequence[int], dtype: DType) -> Any:
-        """Draw from [0, 1): 24 bits of a word, 53 bits of two for float64."""
-        if own := self._own(k):
+    def random_uniform(
+        self, k: Any, device: Device, shape: Sequence[int], dtype: DType, low: float = 0.0, high: float = 1.0
+    ) -> Any:
+        """Draw from [0, 1): 24 bits of a word, 53 bits of two for float64. 16-bit floats are of [low, high), at once."""
+        half = dtype in (float16, bfloat16)
+        if (own := self._own(k)) and not half:
             return own.uniform(shape, dtype)
         u = self._double(k, device, prod(shape)) if dtype is float64 else self._single(k, device, prod(shape))
-        return k.reshape(k.astype(u, dtype), tuple(shape))
+        u = k.reshape(k.astype(_moved(k, u, high - low, low), dtype), tuple(shape))
+        if not half:
+            return u
+        start, end = (k.full((), bound, dtype=dtype, device=device) for bound in (low, high))
+        return k.where(k.less(u, end), u, start)  # PyTorch puts what rounds up to the end at the start
 
-    def random_normal(self, k: Any, device: Device, shape: Sequence[int], dtype: DType) -> Any:
-        """Draw from the standard normal by Box and Muller's pairs.
+    def random_normal(
+        self, k: Any, device: Device, shape: Sequence[int], dtype: DType, mean: float = 0.0, std: float = 1.0
+    ) -> Any:
+        """Draw from the standard normal by Box and Muller's pairs; 16-bit floats at once about the mean.
 
         Fewer than 16 come one at a time, of each pair the second is kept for the next. Others are made in blocks of 16 from
         as many uniforms; where 16 does not divide their number, the last 16 are drawn once more.
         """
         n, own = prod(shape), self._own(k)
         if n < _BLOCK:
-            made = HostBuffer(pack([self._one_normal() for _ in range(n)], dtype), shape, dtype)
+            made = HostBuffer(pack([self._one_normal() * std + mean for _ in range(n)], dtype), shape, dtype)
             return k.from_host(made, device)
         if own and (dtype is float32 or dtype is float64):
             return own.normal(shape, dtype)
@@ -115,13 +124,15 @@ class MT19937:
         if whole < n:
             last = _normal_blocks(k, draw(k, device, _BLOCK))
             made = k.concat([k.getitem(made, (slice(n - _BLOCK),)), last], axis=0)
-        return k.reshape(k.astype(made, dtype), tuple(shape))
+        return k.reshape(k.astype(_moved(k, made, std, mean), dtype), tuple(shape))
 
-    def random_normal_each(self, k: Any, device: Device, shape: Sequence[int], dtype: DType) -> Any:
+    def random_normal_each(
+        self, k: Any, device: Device, shape: Sequence[int], dtype: DType, mean: float = 0.0, std: float = 1.0
+    ) -> Any:
         """Draw from the standard normal in pairs, the second of each kept for the next, however many there are."""
         n = prod(shape)
         if n < _BLOCK:
-            return self.random_normal(k, device, shape, dtype)
+            return self.random_normal(k, device, shape, dtype, mean, std)
         parts, early = [], self._kept is not None
         if early:
             parts.append(k.full((1,), self._one_normal(), dtype=float64, device=device))
@@ -135,7 +146,7 @@ class MT19937:
         if (n - early) % 2:
             self._kept = float(k.item(k.getitem(made, (n,))))
             made = k.getitem(made, (slice(n),))
-        return k.reshape(k.astype(made, dtype), tuple(shape))
+        return k.reshape(k.astype(_moved(k, made, std, mean), dtype), tuple(shape))
 
     def random_exponential(self, k: Any, device: Device, shape: Sequence[int], dtype: DType) -> Any:
         """Draw from the exponential distribution of rate 1, from a float64 uniform each."""
@@ -291,6 +302,10 @@ def _rejected(
             (us >= 0.07 and v <= quick) or not v or math.log(v * scale / (a / (us * us) + b)) <= log_ratio(k)
         ):
             return k
+
+
+def _moved(k: Any, t: Any, scale: float, shift: float) -> Any:
+    return t if scale == 1 and shift == 0 else k.add(k.multiply(t, scale), shift)
 
 
 def _normal_blocks(k: Any, u: Any) -> Any:

@@ -10,6 +10,14 @@ from mortice.backends.nn_common import narrow, widen
 from mortice.shape import prod
 
 
+def bags_of(k: Any, indices: Any, offsets: Any) -> tuple[Any, Any]:
+    """Return the bag that each of the indices is in, and how many each bag has."""
+    (n,), (count,) = k.shape_of(indices), k.shape_of(offsets)
+    places = k.new_arange(indices, 0, n, dtype=k.dtype_of(offsets))
+    ends = k.concat([k.getitem(offsets, (slice(1, count),)), k.new_full(offsets, (1,), n)], axis=0)
+    return k.subtract(k.searchsorted(offsets, places, side="right"), 1), k.subtract(ends, offsets)
+
+
 class LookupKernels(KernelMixin):
     """FREE: indices and targets are int64 and in range; a negative `padding_idx` or None names no row."""
 
@@ -44,6 +52,20 @@ class LookupKernels(KernelMixin):
         at = self.broadcast_to(self.reshape(at, (count, 1)), (count, width))
         table = self.scatter_add(self.new_full(g, (num_weights, width), 0), at, g, axis=0)
         return narrow(self, self.reshape(table, (num_weights, *row)), dtype)
+
+    def embedding_bag(self, weight: Any, indices: Any, offsets: Any, *, mean: bool) -> Any:
+        """Add up, or average, the rows at a vector of indices from each of the offsets to the next; of none it gives 0.
+
+        Offsets begin at 0, do not decrease, and do not exceed the number of indices.
+        """
+        bags, counts = bags_of(self, indices, offsets)
+        shape = (*self.shape_of(offsets), self.shape_of(weight)[1])
+        rows = widen(self, self.take(weight, indices, axis=0))
+        out = self.index_add(self.new_full(rows, shape, 0), bags, rows, axis=0)
+        if mean:
+            counts = self.astype(self.maximum(counts, 1), self.dtype_of(out))
+            out = self.divide(out, self.reshape(counts, (shape[0], 1)))
+        return narrow(self, out, self.dtype_of(weight))
 
     def embedding_grad_take(
         self,

@@ -93,6 +93,9 @@ class DualBackend(LevelBackend):
     def index_range(self, indices: Dual) -> Any:
         return self.inner.index_range(indices.primal)
 
+    def refuse_outside(self, x: Dual, *rest: Any) -> Any:
+        return self.inner.refuse_outside(x.primal, *rest)
+
     def flat_nonzero(self, x: Dual) -> Dual:
         return Dual(self.inner.flat_nonzero(x.primal), None)
 

@@ -90,6 +90,9 @@ class MappedBackend(LevelBackend, FreeKernels):
         """Read the least and the greatest of all lanes: what a check needs."""
         return self.inner.index_range(indices.data)
 
+    def refuse_outside(self, x: Mapped, *rest: Any) -> Any:
+        return self.inner.refuse_outside(x.data, *rest)
+
     def flat_nonzero(self, x: Mapped) -> Mapped:
         if x.on:
             raise DataDependent(DYNAMIC.format("nonzero"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import warnings
 
 from mortice.device import Device
 from mortice.dtype import DType, by_name, set_default_dtype
@@ -116,4 +117,8 @@ def set_default_tensor_type(t: Any) -> None:
         raise TypeError(
             f"set_default_tensor_type: only floating-point types are supported as the default type; got {t!r}."
         )
+    warnings.warn(
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
+        "torch.set_default_device() as alternatives.", UserWarning, stacklevel=2,
+    )  # fmt: skip
     set_default_dtype(found.dtype)

@@ -11,10 +11,10 @@ from typing import Any
 from mortice import call as _call
 from mortice import node as _node
 from mortice.dtype import DType, bool_, dtype_of_all, get_default_dtype, int64
-from mortice.errors import ShapeError
+from mortice.errors import DTypeError, ShapeError
 from mortice.modes import enable_grad, modes
 from mortice.mutation import check_writable
-from mortice.node import TENSOR_KERNELS, named
+from mortice.node import TENSOR_KERNELS, named, node_name
 from mortice.op import op
 from mortice.ops.arguments import numpy_names
 from mortice.ops.creation import filled, finish, resolve
@@ -147,7 +147,7 @@ def _repeat(k: Any, x: Any, /, *, reps: tuple[int, ...]) -> Any:
     """Lay copies side by side."""
     shape = tuple(k.shape_of(x))
     narrow, wide = _interleaved(shape, reps)
-    whole = k.copy(k.broadcast_to(k.reshape(x, narrow), wide))
+    whole = k.contiguous(k.broadcast_to(k.reshape(x, narrow), wide))
     return k.reshape(whole, tuple(_repeated("repeat", Size(shape), reps=reps)))
 
 
@@ -287,7 +287,7 @@ def _triangle(
         raise RuntimeError(f"{name}: row and col must be non-negative; got {row} and {col}.")
     where = resolve(device)
     if dtype.kind not in "iu":
-        raise RuntimeError(f"{name}: not implemented for {dtype}. Use an integer dtype.")
+        raise DTypeError(f"{name}: not implemented for {dtype}. Use an integer dtype.")
     ones = filled(Size((row, col)), True, check_dtype(name, bool_, where), where)
     flat = flat_nonzero(fn(ones, offset))
     step = max(col, 1)
@@ -363,7 +363,7 @@ def diag(input: Any, diagonal: int = 0, *, out: Any = None) -> Any:
     """Make a matrix with a vector on its diagonal, or take the diagonal of a matrix."""
     if len(input.shape) not in (1, 2):
         raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {len(input.shape)}D")
-    made = diag_embed(input, diagonal) if len(input.shape) == 1 else clone(_diagonal_of(input, diagonal))
+    made = diag_embed(input, diagonal) if len(input.shape) == 1 else named(clone(_diagonal_of(input, diagonal)), "DiagonalBackward0_copy")
     return made if out is None else _call.WRITE_OUT("diag", out, made)
 
 
@@ -445,6 +445,7 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
     return reshape(_take(input, index, axis=0), (count, r))
 
 
+@node_name("BlockDiagBackward0")
 def block_diag(*tensors: Any) -> Any:
     """Put matrices on the diagonal of one of zeros."""
     parts = many("block_diag", tensors)

@@ -95,7 +95,10 @@ def addcdiv(
 addcdiv.op = _addcdiv.op  # type: ignore[attr-defined]
 
 
-@op(result=promote, shape=broadcast, kernel="lerp", name="lerp", dtypes="fc", scalars=True, number=in_full(fit_number, 2))
+@op(
+    result=promote, shape=broadcast, kernel="lerp", name="lerp", dtypes="fc", scalars=True, number=in_full(fit_number, 2),
+    grad_name_of=lambda node: f"LerpBackward{int(node.edges[2] is not None)}",
+)  # fmt: skip
 def _lerp(k: Any, x: Any, end: Any, weight: Any, /) -> Any:
     """Interpolate between x and end."""
     return k.lerp(x, end, weight)

@@ -11,7 +11,7 @@ from mortice.dtype import bool_, get_default_dtype
 from mortice.errors import DTypeError
 from mortice.layout import strided
 from mortice.op import op
-from mortice.rules import comparison, logical, promote, same, wrap_number, wrap_operand
+from mortice.rules import comparison, logical, number_of, promote, same, wrap_number, wrap_operand
 from mortice.shape import broadcast
 from mortice.tensor import TensorBase, make
 
@@ -148,6 +148,7 @@ def isclose(
             raise TypeError(f"isclose: expected two Tensors; got {type(x).__name__}.")
     if input.dtype is not other.dtype:
         raise DTypeError(f"isclose: {input.dtype.name} did not match {other.dtype.name}. Convert one of them.")
+    rtol, atol = number_of("isclose", "rtol", rtol), number_of("isclose", "atol", atol)
     if rtol < 0 or atol < 0:
         raise RuntimeError(f"isclose: rtol and atol must be greater than or equal to zero; got {rtol} and {atol}.")
     close = eq(input, other)

@@ -7,7 +7,7 @@ from typing import Any
 from mortice.dtype import DType, float32, float64, get_default_dtype
 from mortice.errors import DTypeError, PartError, ShapeError
 from mortice.modes import autocasting
-from mortice.node import TENSOR_KERNELS
+from mortice.node import TENSOR_KERNELS, node_name
 from mortice.op import Op, op
 from mortice.ops.elementwise import mul, same_dtypes
 from mortice.ops.unary import cos, sin
@@ -50,6 +50,7 @@ def complex(real: Any, imag: Any, *, out: Any = None) -> Any:
 
 
 @autocasting
+@node_name("PolarBackward0")
 def polar(abs: Any, angle: Any, *, out: Any = None) -> Any:
     """Join absolute values and angles to complex numbers."""
     same_dtypes("polar", ("abs", abs), ("angle", angle))

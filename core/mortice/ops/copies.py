@@ -7,6 +7,7 @@ from typing import Any
 
 from mortice import call as _call
 from mortice.layout import contiguous_format
+from mortice.node import named
 from mortice.ops import complex as complex_ops
 from mortice.ops import movement, strided, views
 from mortice.ops.movement import clone
@@ -20,11 +21,16 @@ __all__ = [
 
 
 def _alias(input: Any) -> Any:
-    return input
+    return input[...]
 
 
 def _slice(input: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
     return input[(*(slice(None),) * check_dim("slice_copy", dim, len(input.shape)), slice(start, end, step))]
+
+
+def _copied(seen: Any) -> Any:
+    made = clone(seen, memory_format=contiguous_format)
+    return named(made, f"{seen.grad_fn.name()}_copy") if made._rg else made
 
 
 def _copy(name: str, view: Callable[..., Any]) -> Callable[..., Any]:
@@ -34,9 +40,9 @@ def _copy(name: str, view: Callable[..., Any]) -> Callable[..., Any]:
         seen = view(*args, **kwargs)
         if isinstance(seen, (tuple, list)):
             if out is None:
-                return tuple([clone(x, memory_format=contiguous_format) for x in seen])
+                return tuple([_copied(x) for x in seen])
             return tuple([_call.WRITE_OUT(name, o, x) for o, x in zip(out, seen)])
-        return clone(seen, memory_format=contiguous_format) if out is None else _call.WRITE_OUT(name, out, seen)
+        return _copied(seen) if out is None else _call.WRITE_OUT(name, out, seen)
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = f"Copy what `{name.removesuffix('_copy')}` shows into memory of its own, row by row."

@@ -20,6 +20,7 @@ from mortice.tensor import TensorBase, make
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 __all__ = ["as_tensor", "asarray", "from_dlpack", "from_numpy", "frombuffer", "tensor"]
@@ -69,6 +70,16 @@ def range_of(t: Any) -> tuple[Any, Any] | None:
     if not t._device.backend.has_values or (modes.capture is not None and modes.capture.device is t._device.base):
         return None
     return t._device.backend.index_range(t._data)  # type: ignore[no-any-return]
+
+
+def refuse_outside(t: Any, low: int, high: int, error: Callable[[int], Exception], allowed: int | None = None) -> Any:
+    """Raise error(value) for an element outside [low, high] that is not `allowed`; return the ends, None where they are not read.
+
+    A device that runs behind is not waited for: the backend raises when it next is.
+    """
+    if not t._device.backend.has_values or (modes.capture is not None and modes.capture.device is t._device.base):
+        return None
+    return t._device.backend.refuse_outside(t._data, low, high, error, allowed)
 
 
 # ---- numbers and nested lists ----

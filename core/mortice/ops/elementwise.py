@@ -185,7 +185,8 @@ subtract = sub
 
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     """Subtract `input`, multiplied by alpha, from `other`."""
-    return _sub(other, input if alpha is _ONE else _scaled(_sub, other, input, alpha))
+    made = _sub(other, input if alpha is _ONE else _scaled(_sub, other, input, alpha))
+    return named(made, f"RsubBackward{int(not isinstance(other, TensorBase))}")
 
 
 @op(result=promote, shape=broadcast, kernel="multiply", number=in_full(wrap_number, 0, 1), scalars="alone")
@@ -254,7 +255,7 @@ floordiv.vjp(x=undefined, y=undefined)
 
 
 @op(
-    result=promote, shape=broadcast, dtypes="uif", name="div_trunc", grad_name="DivBackward0", number=in_full(wrap_operand, 1),
+    result=promote, shape=broadcast, dtypes="uif", name="div_trunc", grad_name="DivBackward2", number=in_full(wrap_operand, 1),
     scalars="alone",
 )  # fmt: skip
 @in_float32
@@ -270,7 +271,7 @@ _div_trunc.vjp(x=zeros, y=zeros, jvp="elementwise")
 
 
 @op(
-    result=promote, shape=broadcast, dtypes="uif", name="div_floor", grad_name="DivBackward0", number=in_full(wrap_operand, 1),
+    result=promote, shape=broadcast, dtypes="uif", name="div_floor", grad_name="DivBackward2", number=in_full(wrap_operand, 1),
     scalars="alone",
 )  # fmt: skip
 def _div_floor(k: Any, x: Any, y: Any, /) -> Any:
@@ -446,7 +447,7 @@ def ldexp(input: Any, other: Any, *, out: Any = None) -> Any:
     """Multiply by 2 to the power of `other`; whole powers keep the dtype, and may lie beyond what it holds."""
     two = isinstance(input, TensorBase) and isinstance(other, TensorBase)
     if not two or input.dtype.kind != "f" or other.dtype.kind not in "iu":
-        return mul(input, _pow(2.0, other), out=out)
+        return named(mul(input, _pow(2.0, other), out=out), "LdexpBackward0")
     wide, limit = (input.dtype, 1022) if input.dtype.itemsize == 8 else (float32, 126)
     made, left, parts = _call.CAST(input, wide), _call.CAST(other, int64), []
     for _ in range(3):  # what no dtype of floats goes beyond
@@ -608,12 +609,12 @@ clip = clamp
 
 def clamp_min(input: Any, min: Any, *, out: Any = None) -> Any:
     """Limit from below."""
-    return named(_clamp(input, min, None, out=out), "ClampMinBackward0")
+    return named(_clamp(input, min, None, out=out), f"ClampMinBackward{int(isinstance(min, TensorBase))}")
 
 
 def clamp_max(input: Any, max: Any, *, out: Any = None) -> Any:
     """Limit from above."""
-    return named(_clamp(input, None, max, out=out), "ClampMaxBackward0")
+    return named(_clamp(input, None, max, out=out), f"ClampMaxBackward{int(isinstance(max, TensorBase))}")
 
 
 # ---- signs and neighbours ----

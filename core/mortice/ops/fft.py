@@ -13,6 +13,7 @@ from mortice.backends.plugins import resolve
 from mortice.dtype import DType, bfloat16, float16, get_default_dtype
 from mortice.errors import DimError, DTypeError, ShapeError
 from mortice.modes import autocasting
+from mortice.node import named
 from mortice.op import Op, op
 from mortice.ops.arguments import numpy_names
 from mortice.ops.arrange import roll
@@ -245,14 +246,16 @@ def to_real(p: Plan, out: Any = None, forward: bool = False) -> Any:
 @autocasting
 def fft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Any:
     """Transform a signal of n points along a dim: it is cut to n, or filled up with zeros."""
-    return to_spectrum(one("fft.fft", input, n, dim, norm), _fftn, out)
+    made = to_spectrum(one("fft.fft", input, n, dim, norm), _fftn, out)
+    return made if made.dtype is input.dtype else named(made, "FftR2CBackward0")
 
 
 @numpy_names
 @autocasting
 def ifft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Any:
     """Transform a spectrum of n points back along a dim."""
-    return to_spectrum(one("fft.ifft", input, n, dim, norm), _ifftn, out)
+    made = to_spectrum(one("fft.ifft", input, n, dim, norm), _ifftn, out)
+    return made if made.dtype is input.dtype else named(made, "ConjBackward0")
 
 
 @numpy_names

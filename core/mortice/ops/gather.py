@@ -18,7 +18,7 @@ from mortice.op import op
 from mortice.ops import elementwise
 from mortice.ops.arguments import numpy_names
 from mortice.ops.creation import filled
-from mortice.ops.data import range_of
+from mortice.ops.data import refuse_outside
 from mortice.ops.index import _set_plainly, may_write_rows, write_rows
 from mortice.ops.index_advanced import _index_add, _index_write, _take, check_range, flat_nonzero
 from mortice.ops.index_basic import _set_slice, basic_key
@@ -142,10 +142,9 @@ def _long(name: str, index: Any, *others: Any, error: Any = DTypeError) -> Any:
 def _in_range(name: str, index: Any, n: int, axis: int, error: Any = RuntimeError) -> None:
     """Refuse positions outside [0, n); reads the index once."""
     if 0 not in index.shape:
-        low, high = range_of(index) or (0, n - 1)
-        if low < 0 or high >= n:
-            bad = low if low < 0 else high
-            raise error(f"{name}: index {bad} is out of bounds for dimension {axis} with size {n}")
+        refuse_outside(
+            index, 0, n - 1, lambda bad: error(f"{name}: index {bad} is out of bounds for dimension {axis} with size {n}")
+        )
 
 
 def _lift(x: Any) -> Any:
@@ -317,24 +316,30 @@ def _vector(name: str, x: Any, dim: int, index: Any, source: Any) -> tuple[int, 
         raise DTypeError(
             f"{name}: self ({x.dtype.name}) and source ({source.dtype.name}) must have the same scalar type."
         )
-    scalars = not x.shape or not source.shape
-    lifted, index, source = _lift(x), _lift(index), _lift(source)
-    if len(source.shape) != len(lifted.shape):
+    _vectors_fit(name, x.shape, axis, index.shape, source.shape)
+    return axis, _lift(x), _lift(index), _lift(source)
+
+
+@lru_cache(4096)  # shapes recur
+def _vectors_fit(name: str, x: Size, axis: int, index: Size, source: Size) -> None:
+    """Check the sizes that index_add and its kin are given."""
+    scalars = not x or not source
+    lifted, rows = tuple(x) or (1,), tuple(source) or (1,)
+    if len(rows) != len(lifted):
         raise (IndexError if name == "index_copy" and not scalars else ShapeError)(
             f"{name}: source tensor shape must match self tensor shape, excluding the specified dimension. Got "
-            f"self.shape = {list(x.shape)} source.shape = {list(source.shape)}"
+            f"self.shape = {list(x)} source.shape = {list(source)}"
         )
-    if source.shape[axis] != index.shape[0]:
+    count = (tuple(index) or (1,))[0]
+    if rows[axis] != count:
         raise (IndexError if name == "index_copy" else ShapeError)(
-            f"{name}: Number of indices ({index.shape[0]}) should be equal to source.size(dim): "
-            f"({source.shape[axis]}), for dim: {axis}"
+            f"{name}: Number of indices ({count}) should be equal to source.size(dim): ({rows[axis]}), for dim: {axis}"
         )
-    if any([i != axis and n != m for i, (n, m) in enumerate(zip(lifted.shape, source.shape))]):
+    if any([i != axis and n != m for i, (n, m) in enumerate(zip(lifted, rows))]):
         raise RuntimeError(
-            f"{name}: Source/destination tensor must have same slice shapes; got {list(source.shape)} and "
-            f"{list(lifted.shape)} at dimension {axis}."
+            f"{name}: Source/destination tensor must have same slice shapes; got {list(rows)} and {list(lifted)} at "
+            f"dimension {axis}."
         )
-    return axis, lifted, index, source
 
 
 @numpy_names
@@ -483,6 +488,14 @@ def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
     return named(reshape(write(reshape(input, -1), places, reshape(source, -1), axis=0), input.shape), "PutBackward0")
 
 
+@lru_cache(4096)  # shapes recur
+def _along(x: Size, indices: Size, axis: int) -> tuple[Size, Size]:
+    """Return the shapes that x and the indices are expanded to: one shape, but for the axis."""
+    a, b = list(x), list(indices)
+    a[axis], b[axis] = indices[axis], x[axis]
+    return broadcast("take_along_dim", x, Size(b)), broadcast("take_along_dim", indices, Size(a))
+
+
 @numpy_names
 def take_along_dim(input: Any, indices: Any, dim: int | None = None, *, out: Any = None) -> Any:
     """Read, for each index, the element at that place along a dim; the other dims broadcast."""
@@ -498,11 +511,11 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None, *, out: Any
                 f"{len(input.shape)} dimensions for input, and {len(indices.shape)} dimensions for indices"
             )
         axis = check_dim("take_along_dim", dim, len(input.shape))
-        a, b = list(input.shape), list(indices.shape)
-        a[axis], b[axis] = indices.shape[axis], input.shape[axis]
-        x = expand(input, broadcast("take_along_dim", input.shape, b))
-        indices = expand(indices, broadcast("take_along_dim", indices.shape, a))
-        made = gather(x, axis, check_range("take_along_dim", indices, x.shape[axis], axis))
+        x_shape, shape = _along(input.shape, indices.shape, axis)
+        x = input if x_shape == input.shape else expand(input, x_shape)
+        indices = check_range("take_along_dim", indices if shape == indices.shape else expand(indices, shape), x_shape[axis], axis)
+        ordinary = shape and 0 not in shape and indices.dtype is int64
+        made = _gather(x, indices, axis=axis) if ordinary else gather(x, axis, indices)
     return made if out is None else _call.WRITE_OUT("take_along_dim", out, made)
 
 

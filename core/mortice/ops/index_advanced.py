@@ -9,7 +9,7 @@ from typing import Any
 from mortice.dtype import bool_, int32, int64, uint8
 from mortice.errors import ShapeError
 from mortice.op import op
-from mortice.ops.data import is_sequence, range_of
+from mortice.ops.data import is_sequence, refuse_outside
 from mortice.ops.elementwise import where as choose
 from mortice.ops.index_basic import _slice, basic_key
 from mortice.ops.movement import cast, expand, permute, reshape, transfer, unsqueeze
@@ -61,12 +61,10 @@ def check_range(name: str, indices: Any, n: int, dim: int) -> Any:
     """Refuse indices outside [-n, n) and wrap negative ones; reads the indices once."""
     if not prod(indices.shape):
         return indices
-    # Where they cannot be read, any may be negative.
-    low, high = range_of(indices) or (-n, n - 1)
-    if low < -n or high >= n:
-        bad = low if low < -n else high
-        raise IndexError(f"{name}: index {bad} is out of bounds for dimension {dim} with size {n}")
-    return choose(indices < 0, indices + n, indices) if low < 0 else indices
+    wrong = lambda bad: IndexError(f"{name}: index {bad} is out of bounds for dimension {dim} with size {n}")
+    ends = refuse_outside(indices, -n, n - 1, wrong)
+    # Where they were not read, any may be negative.
+    return choose(indices < 0, indices + n, indices) if ends is None or ends[0] < 0 else indices
 
 
 def flat_positions(indices: list[Any], sizes: Any, dims: Any, common: Size) -> Any:

@@ -10,7 +10,7 @@ from mortice import return_types
 from mortice.dtype import bfloat16, float16, int32
 from mortice.errors import DTypeError, LinAlgError, ShapeError
 from mortice.modes import autocasting
-from mortice.node import TENSOR_KERNELS, named
+from mortice.node import TENSOR_KERNELS, named, node_name
 from mortice.ops import factor
 from mortice.ops.creation import filled
 from mortice.ops.data import range_of
@@ -29,7 +29,7 @@ def check_floats(name: str, *tensors: Any) -> None:
         if not isinstance(x, TensorBase):
             raise TypeError(f"{name}: expected a Tensor; got {type(x).__name__}.")
         if x.dtype.kind not in "fc":
-            raise RuntimeError(
+            raise DTypeError(
                 f"{name}: Expected a floating point or complex tensor as input. Got {x.dtype}. Use .float()."
             )
         if x.dtype is float16 or x.dtype is bfloat16:
@@ -117,6 +117,7 @@ def cholesky(input: Any, *, upper: bool = False, out: Any = None) -> Any:
 
 
 @autocasting
+@node_name("CholeskyBackward0")
 def torch_cholesky(input: Any, upper: bool = False, *, out: Any = None) -> Any:
     """Return L with input = L @ L.mH; linalg.cholesky's older name."""
     return cholesky(input, upper=upper, out=out)
@@ -241,6 +242,7 @@ def solve_triangular(
 
 
 @autocasting
+@node_name("TriangularSolveBackward0")
 def triangular_solve(
     input: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False, *, out: Any = None
 ) -> Any:
@@ -316,6 +318,7 @@ def lu_factor(A: Any, *, pivot: bool = True, out: Any = None) -> Any:
     return write_all("linalg.lu_factor", out, return_types.linalg_lu_factor(packed, pivots))
 
 
+@node_name("LinalgLuBackward0")
 def lu(A: Any, *, pivot: bool = True, out: Any = None) -> Any:
     """Factor into P @ L @ U: a permutation, a unit lower and an upper triangular matrix."""
     check_matrix("linalg.lu", A)
@@ -367,6 +370,7 @@ def _order(name: str, pivots: Any, m: int) -> Any:
     return make(data, pivots._device, k.dtype_of(data), Size(k.shape_of(data)))
 
 
+@node_name("LuUnpackBackward0")
 def lu_unpack(
     LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True, *, out: Any = None
 ) -> Any:
@@ -385,6 +389,7 @@ def lu_unpack(
 turned = adjoint  # under a name that the argument `adjoint` does not hide
 
 
+@node_name("LinalgLuSolveBackward0")
 def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False, out: Any = None) -> Any:
     """Solve A @ X = B (or X @ A = B, or with the adjoint of A) given what lu_factor returns."""
     check_square("linalg.lu_solve", LU)

@@ -10,7 +10,7 @@ from mortice import return_types
 from mortice.dtype import bfloat16, finfo, float16, float32
 from mortice.errors import ShapeError
 from mortice.modes import autocasting
-from mortice.node import TENSOR_KERNELS
+from mortice.node import TENSOR_KERNELS, node_name
 from mortice.ops import factor
 from mortice.ops.creation import full
 from mortice.ops.data import range_of
@@ -126,6 +126,7 @@ def cond(input: Any, p: Any = None, *, out: Any = None) -> Any:
 
 
 @autocasting
+@node_name("LinalgLstsqBackward0")
 def lstsq(input: Any, b: Any, rcond: Any = None, *, driver: str | None = None, out: Any = None) -> Any:
     """Find X with the smallest norm of A @ X - B."""
     check_matrix("linalg.lstsq", input)

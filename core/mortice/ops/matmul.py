@@ -19,12 +19,11 @@ from mortice.node import TENSOR_KERNELS, named, unbroadcast
 from mortice.op import op
 from mortice.ops import elementwise
 from mortice.ops.arguments import numpy_names
-from mortice.ops.arrange import _roll
 from mortice.ops.gather import zero
 from mortice.ops.movement import _tensors, cast, expand, permute, reshape, unsqueeze
 from mortice.ops.norms import vector_norm
 from mortice.ops.strided import diagonal
-from mortice.rules import number_of
+from mortice.rules import number_of, same
 from mortice.shape import Size, broadcast, check_dim, prod
 from mortice.tensor import TensorBase
 
@@ -510,6 +509,17 @@ def trace(input: Any) -> Any:
     return named(diagonal(input).sum(), "TraceBackward0")
 
 
+@op(shape=same, kernel="cross", name="cross", dtypes="uifc", grad_name="LinalgCrossBackward0")
+def _cross(k: Any, x: Any, y: Any, /, *, axis: int) -> Any:
+    """Multiply 3-vectors along an axis."""
+    return k.cross(x, y, axis=axis)
+
+
+_cross.vjp(
+    x=lambda k, g, y, axis: k.cross(y, g, axis=axis), y=lambda k, g, x, axis: k.cross(g, x, axis=axis), jvp="bilinear"
+)
+
+
 @numpy_names
 def linalg_cross(input: Any, other: Any, *, dim: int = -1, out: Any = None) -> Any:
     """Multiply 3-vectors along a dim: the cross product."""
@@ -524,13 +534,8 @@ def linalg_cross(input: Any, other: Any, *, dim: int = -1, out: Any = None) -> A
             f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[axis]} and {other.shape[axis]}"
         )
 
-    def turned(x: Any, by: int) -> Any:
-        return _roll(x, shifts=(by,), axes=(axis,))
-
-    made = elementwise._sub(
-        elementwise.mul(turned(input, -1), turned(other, -2)), elementwise.mul(turned(input, -2), turned(other, -1))
-    )
-    made = named(made, "LinalgCrossBackward0")
+    shape = broadcast("linalg.cross", input.shape, other.shape)
+    made = _cross(expand(input, shape), expand(other, shape), axis=axis)
     return made if out is None else _call.WRITE_OUT("cross", out, made)
 
 

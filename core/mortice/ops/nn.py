@@ -60,7 +60,7 @@ from mortice.ops.nn_conv import (
 )
 from mortice.ops.nn_ctc import ctc_loss
 from mortice.ops.nn_grid import affine_grid, grid_sample
-from mortice.ops.nn_loss import check_rows, cross_entropy, embedding, nll_loss
+from mortice.ops.nn_loss import check_rows, cross_entropy, embedding, embedding_bag, nll_loss
 from mortice.ops.nn_norm import batch_norm, group_norm, instance_norm, layer_norm, rms_norm
 from mortice.ops.nn_pair_loss import (
     binary_cross_entropy,

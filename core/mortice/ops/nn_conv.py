@@ -12,8 +12,9 @@ from mortice.backends.nn_common import transposed_size, window_count
 from mortice.call import no_tensor
 from mortice.errors import DTypeError, ShapeError, cast_hint
 from mortice.modes import autocasting
+from mortice.node import named
 from mortice.op import op
-from mortice.ops.movement import reshape, unsqueeze
+from mortice.ops.movement import squeeze, unsqueeze
 from mortice.ops.nn_resize import _pad_border
 from mortice.rules import promote
 from mortice.shape import Size, channels_hint
@@ -217,7 +218,7 @@ def _check_sizes(
 
 
 def _drop_batch(out: Any) -> Any:
-    return reshape(out, tuple(out.shape)[1:])
+    return squeeze(out, 0)
 
 
 # ---- what users call ----
@@ -427,7 +428,7 @@ def im2col(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
         )
     x = input if len(shape) == 4 else unsqueeze(input, 0)
     out = _im2col(x, kernel=kernel, stride=stride, padding=padding, dilation=dilation)
-    return out if x is input else _drop_batch(out)
+    return out if x is input else named(_drop_batch(out), "Im2ColBackward0")
 
 
 def col2im(
@@ -460,4 +461,4 @@ def col2im(
         )
     x = input if len(shape) == 3 else unsqueeze(input, 0)
     out = _col2im(x, output_size=size, kernel=kernel, stride=stride, padding=padding, dilation=dilation)
-    return out if x is input else _drop_batch(out)
+    return out if x is input else named(_drop_batch(out), "Col2ImBackward0")

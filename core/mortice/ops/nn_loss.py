@@ -7,13 +7,14 @@ from importlib import import_module
 from typing import Any
 
 from mortice.backends.kernels import FreeKernels
+from mortice.backends.nn_loss import bags_of
 from mortice.dtype import DType, bfloat16, float16, float32, int32, int64, uint8
 from mortice.errors import DTypeError, ShapeError
 from mortice.graph import Part
 from mortice.modes import modes
 from mortice.node import TENSOR_KERNELS
 from mortice.op import Op, op
-from mortice.ops.data import range_of
+from mortice.ops.data import refuse_outside
 from mortice.ops.movement import cast, reshape
 from mortice.shape import SCALAR, Size, prod
 from mortice.tensor import TensorBase
@@ -64,6 +65,31 @@ _embedding_grad.vjp(
 )
 
 
+def _bag_rows(name: str, weight: Size, indices: Size, offsets: Size, *, mean: bool) -> Size:
+    return Size((*offsets, tuple(weight)[1]))
+
+
+@op(
+    shape=_bag_rows, kernel="embedding_bag", name="embedding_bag", fixed=("indices", "offsets"), dtypes="f",
+    grad_name="EmbeddingBagBackward0",
+)  # fmt: skip
+def embedding_bag(k: Any, weight: Any, indices: Any, offsets: Any, /, *, mean: bool) -> Any:
+    """Add up, or average, the rows at a vector of indices in range, from each of the offsets to the next."""
+    return k.embedding_bag(weight, indices, offsets, mean=mean)
+
+
+def _bag_back(k: Any, g: Any, indices: Any, offsets: Any, weight_shape: Any, mean: bool) -> Any:
+    bags, counts = bags_of(k, indices, offsets)
+    if mean:
+        g = k.divide(g, k.reshape(k.astype(k.maximum(counts, 1), k.dtype_of(g)), (-1, 1)))
+    return k.embedding_grad(
+        k.take(g, bags, axis=0), indices, num_weights=weight_shape[0], padding_idx=None, scale_grad_by_freq=False
+    )
+
+
+embedding_bag.vjp(weight=_bag_back, jvp="linear")
+
+
 def check_rows(name: str, indices: Any, rows: int) -> Any:
     """Refuse indices outside [0, rows); reads them once. Return them as int64."""
     if not isinstance(indices, TensorBase) or indices.dtype not in (int32, int64):
@@ -74,9 +100,9 @@ def check_rows(name: str, indices: Any, rows: int) -> Any:
         )
     indices = cast(indices, int64)
     if prod(indices.shape):
-        low, high = range_of(indices) or (0, rows - 1)
-        if low < 0 or high >= rows:
-            raise IndexError(f"{name}: index out of range in self; got {low if low < 0 else high} for {rows} rows.")
+        refuse_outside(
+            indices, 0, rows - 1, lambda bad: IndexError(f"{name}: index out of range in self; got {bad} for {rows} rows.")
+        )
     return indices
 
 
@@ -193,15 +219,9 @@ def _labelled(name: str, fn: Any, input: Any, target: Any, weight: Any, reductio
 
 def check_classes(name: str, target: Any, classes: int, ignore_index: int = 0) -> None:
     """Refuse labels outside [0, classes) that are not to be ignored; reads them once, where none is ignored."""
-    found = range_of(target) if prod(target.shape) else None
-    if found is None:
-        return
-    k, data = target._device.backend, target._data
-    low, high = found
-    if (low < 0 or high >= classes) and not 0 <= ignore_index < classes:
-        low, high = k.index_range(k.where(k.equal(data, ignore_index), 0, data))
-    if low < 0 or high >= classes:
-        raise IndexError(f"{name}: Target {low if low < 0 else high} is out of bounds for {classes} classes.")
+    if prod(target.shape):
+        wrong = lambda bad: IndexError(f"{name}: Target {bad} is out of bounds for {classes} classes.")
+        refuse_outside(target, 0, classes - 1, wrong, ignore_index)
 
 
 # ---- cross_entropy ----

@@ -272,6 +272,7 @@ def _move(running_mean: Any, mean: Any, running_var: Any, var: Any, momentum: fl
     """
     momentum = number_of("batch_norm", "momentum", momentum)
     unbiased = count / (count - 1) if count > 1 else float("nan")
+    moved: list[Any] = []
     for running, value, scale in ((running_mean, mean, 1.0), (running_var, var, unbiased)):
         if running is None or value.numel() == 0 or count == 0:
             continue
@@ -286,8 +287,14 @@ def _move(running_mean: Any, mean: Any, running_var: Any, var: Any, momentum: fl
         if k.shape_of(part) != k.shape_of(running._data):
             # instance_norm: the statistics of each sample's channels
             part = k.mean(k.reshape(part, (-1, *k.shape_of(running._data))), axis=0)
-        moved = k.blend(running._data, 1 - momentum, part, momentum * scale)
-        write(running, moved, True)
+        moved.append((running, part, momentum * scale))
+    # Both at once, unless they lie on devices of their own.
+    together = [moved] if len({running._device for running, *_ in moved}) == 1 else [[each] for each in moved]
+    for rows in together:
+        into, parts, others = zip(*rows)
+        k = into[0]._device.backend
+        for running, made in zip(into, k.blend([t._data for t in into], 1 - momentum, parts, others)):
+            write(running, made, True)
 
 
 def instance_norm(

@@ -156,6 +156,7 @@ def binary_cross_entropy(input: Any, target: Any, reduction: str) -> Any:
     Raises:
         RuntimeError: where the input lies outside [0, 1].
     """
+    _binary_cross_entropy.op.rule(input.dtype)  # complex numbers have no range
     if prod(input.shape):
         low, high = range_of(input) or (0, 1)
         if low < 0 or high > 1:

@@ -109,7 +109,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
                 f"pad: Padding value causes wrapping around more than once; got ({b}, {a}) at dimension {dim} of input "
                 f"{list(shape)}."
             )
-        if out < (mode != "circular") and (b or a):
+        if out < (mode != "circular" and nd == 1) and (b or a):
             raise ShapeError(
                 f"pad: input {list(shape)} is too small; calculated output size {out} at dimension {dim} for padding "
                 f"({b}, {a})."

@@ -8,6 +8,7 @@ import warnings
 from functools import lru_cache
 from typing import Any
 
+from mortice import call as _call
 from mortice import fast
 from mortice import random as _streams
 from mortice.backends.plugins import resolve
@@ -206,6 +207,8 @@ def normal(
         first = tensors[0]
         z = _draw("normal", "random_normal", shape, _floating("normal", first.dtype), first._device, generator)
         made = _kept(cast(cast(z * _outside(std), first.dtype) + _outside(mean), first.dtype), *tensors)
+        if out is not None:
+            return _call.WRITE_OUT("normal", out, made)
     return given("normal", made, out, requires_grad, pin_memory)
 
 
@@ -224,6 +227,8 @@ def _outside(value: Any) -> Any:
 def _check_std(name: str, std: Any) -> None:
     if std.__class__ is float and std >= 0:
         return
+    if isinstance(std, TensorBase) and std.dtype.is_complex:
+        raise RuntimeError(f"{name} expects standard deviation to be non-complex")
     low = (range_of(std) or (0,))[0] if isinstance(std, TensorBase) and std.numel() else std
     if not isinstance(low, TensorBase) and low < 0:
         raise RuntimeError(f"{name}: expects std >= 0.0, but found std {low}")
@@ -431,6 +436,11 @@ def _fill(name: str, t: Any, made: Any) -> Any:
     return assign(t, _kept(made.detach(), stand_in(t)), True)
 
 
+def _at_once(draw: str, t: Any, d: DType, generator: Any, *place: float) -> Any:
+    """Draw 16-bit floats where they belong, of PyTorch's engine: it rounds them after that. None for others."""
+    return _in_turn(draw, generator, t.shape, d, t._device, d, *place, like=t) if d.itemsize == 2 else None
+
+
 def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any = None, **named: Any) -> Any:
     """Fill with uniform numbers on [from, to)."""
     from_ = named.get("from", from_)
@@ -442,16 +452,20 @@ def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any =
         for what, value in (("from", from_), ("to", to), ("to - from", to - from_)):
             if not abs(value) <= most:
                 raise RuntimeError(f"uniform_: {what} is out of bounds for {self.dtype}; got {value}.")
-    u = _draw("uniform_", "random_uniform", self.shape, d, self._device, generator, self)
-    return _fill("uniform_", self, _moved(u, to - from_, _in_both_parts(from_, d)))
+    if (made := _at_once("random_uniform", self, d, generator, from_, to)) is None:
+        u = _draw("uniform_", "random_uniform", self.shape, d, self._device, generator, self)
+        made = _moved(u, to - from_, _in_both_parts(from_, d))
+    return _fill("uniform_", self, made)
 
 
 def normal_(self: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
     """Fill with normal numbers."""
     _check_std("normal_", std)
     d = _floating("normal_", self.dtype)
-    z = _draw("normal_", "random_normal", self.shape, d, self._device, generator, self)
-    return _fill("normal_", self, _moved(z, std, _in_both_parts(mean, d)))
+    if (made := _at_once("random_normal", self, d, generator, mean, std)) is None:
+        z = _draw("normal_", "random_normal", self.shape, d, self._device, generator, self)
+        made = _moved(z, std, _in_both_parts(mean, d))
+    return _fill("normal_", self, made)
 
 
 def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:

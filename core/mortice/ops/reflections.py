@@ -7,6 +7,7 @@ from typing import Any
 from mortice import return_types
 from mortice.errors import ShapeError
 from mortice.modes import autocasting
+from mortice.node import node_name
 from mortice.op import op
 from mortice.ops.arrange import tril
 from mortice.ops.elementwise import undefined
@@ -57,6 +58,7 @@ def _reflect(vectors: Any, tau: Any, x: Any, turned: bool) -> Any:
 
 
 @autocasting
+@node_name("LinalgHouseholderProductBackward0")
 def householder_product(input: Any, tau: Any, *, out: Any = None) -> Any:
     """Return the first columns of a product of Householder reflections, as geqrf stores them."""
     check_matrix("linalg.householder_product", input)
@@ -88,6 +90,7 @@ def orgqr(input: Any, input2: Any, *, out: Any = None) -> Any:
 
 
 @autocasting
+@node_name("OrmqrBackward0")
 def ormqr(input: Any, input2: Any, input3: Any, left: bool = True, transpose: bool = False, *, out: Any = None) -> Any:
     """Multiply `other` with the whole product of Householder reflections, as geqrf stores them, or with its adjoint."""
     check_matrix("ormqr", input, input3)

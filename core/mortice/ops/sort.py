@@ -10,7 +10,7 @@ from mortice import return_types
 from mortice.backends.kernel_tools import is_number
 from mortice.dtype import DType, bool_, int32, int64
 from mortice.errors import DTypeError, ShapeError
-from mortice.node import TENSOR_KERNELS
+from mortice.node import TENSOR_KERNELS, named
 from mortice.op import Op, op
 from mortice.ops.arguments import numpy_names
 from mortice.ops.elementwise import common_dtype, undefined
@@ -58,11 +58,13 @@ _sort.vjp(x=_back_in_place)
 
 @numpy_names
 def sort(
-    input: Any, dim: Any = -1, descending: bool = False, stable: bool | None = False, *, out: Any = None
+    input: Any, dim: Any = -1, descending: bool = False, stable: bool | None = None, *, out: Any = None
 ) -> Any:
     """Sort along a dim: (values, indices). Equal elements keep their order; nan counts as largest."""
     x, axis, scalar = flat_axis(input, dim, "sort")
     values, indices = _sort(x, axis=axis, descending=bool(descending))
+    if stable is not None:
+        named(values, "SortBackward1")
     if scalar:
         values, indices = reshape(values, ()), reshape(indices, ())
     return write_all("sort", out, return_types.sort(values, indices))

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from mortice.backends.kernel_tools import horner, in_float32, is_number, like, single
-from mortice.node import TENSOR_KERNELS
+from mortice.node import TENSOR_KERNELS, node_name
 from mortice.op import op
 from mortice.ops import reduce
 from mortice.ops.creation import arange
@@ -163,6 +163,7 @@ def polygamma(n: int, input: Any, *, out: Any = None) -> Any:
     return digamma(input, out=out) if n == 0 else _polygamma(input, n=n, out=out)
 
 
+@node_name("MvlgammaBackward0")
 def mvlgamma(input: Any, p: int, *, out: Any = None) -> Any:
     """Return the logarithm of the multivariate gamma function of dimension p."""
     if p < 1:

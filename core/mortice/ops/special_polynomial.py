@@ -6,6 +6,7 @@ None has a gradient, as in PyTorch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -107,8 +108,11 @@ _KINDS = {
 # ---- the others ----
 
 
-def _stepped(first: Any, step: Any) -> Callable[..., Any]:
-    """Return the body of a family that is computed by steps; of a tensor of degrees it reads the largest on the host."""
+def _stepped(first: Any, step: Any, limit: float = math.inf) -> Callable[..., Any]:
+    """Return the body of a family that is computed by steps; of a tensor of degrees it reads the largest on the host.
+
+    Above the degree `limit` the polynomial is nan.
+    """
 
     def body(k: Any, x: Any, n: Any) -> Any:
         if is_number(n):
@@ -116,7 +120,8 @@ def _stepped(first: Any, step: Any) -> Callable[..., Any]:
         else:
             top = int(k.item(k.max(k.where(k.isfinite(n), n, 0.0)))) if k.numel_of(n) else 0
         x, n = _broadcast(k, x, n)
-        return _by_steps(k, n, first(k, x), lambda j, q, p: step(k, x, j, q, p), top)
+        made = _by_steps(k, n, first(k, x), lambda j, q, p: step(k, x, j, q, p), int(min(top, limit)))
+        return k.where(k.less(limit, n), math.nan, made) if limit < top else made
 
     return body
 
@@ -125,6 +130,7 @@ def _hermite(scale: float) -> Callable[..., Any]:
     return _stepped(
         lambda k, x: k.multiply(x, scale),
         lambda k, x, j, q, p: k.subtract(k.multiply(k.multiply(x, scale), q), k.multiply(p, scale * j)),
+        512,  # from half of it on the terms are infinite, and their difference is nan
     )
 
 

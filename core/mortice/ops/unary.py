@@ -7,7 +7,7 @@ from typing import Any
 
 from mortice.dtype import DType, bool_
 from mortice.errors import DTypeError
-from mortice.node import TENSOR_KERNELS
+from mortice.node import TENSOR_KERNELS, named
 from mortice.op import Op, op
 from mortice.ops.elementwise import pow, zeros
 from mortice.rules import floating, promote, real_part, same
@@ -328,7 +328,7 @@ def tanh(k: Any, x: Any, /) -> Any:
     return k.tanh(x)
 
 
-tanh.vjp(x=lambda k, g, out: k.multiply(g, _one_less_square(k, out)), jvp="elementwise")
+tanh.vjp(x=lambda k, g, out: k.tanh_grad(g, out), jvp="elementwise")
 
 
 @op(result=floating, shape=same, kernel="asinh")
@@ -456,7 +456,8 @@ def round(input: Any, *, decimals: int = 0, out: Any = None) -> Any:
     """Round to the nearest, ties to even; negative decimals round left of the point."""
     if decimals and input.dtype.kind in "ui":
         raise DTypeError(f"round: not implemented for {input.dtype} with decimals; got {decimals}. Convert to float.")
-    return _round(input, decimals=decimals, out=out)
+    made = _round(input, decimals=decimals, out=out)
+    return named(made, "RoundBackward1") if decimals else made
 
 
 @op(result=promote, shape=same, dtypes="f")

@@ -14,7 +14,7 @@ from mortice.errors import ShapeError
 from mortice.graph import Node, Slot, next_seq
 from mortice.layout import contiguous_format
 from mortice.modes import modes
-from mortice.node import TENSOR_KERNELS
+from mortice.node import TENSOR_KERNELS, named
 from mortice.ops.arguments import numpy_names
 from mortice.ops.index import _SLICE
 from mortice.ops.index_basic import _slice
@@ -229,7 +229,7 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
 @numpy_names
 def narrow_copy(input: Any, dim: int, start: Any, length: int, *, out: Any = None) -> Any:
     """Take `length` positions from `start` along a dim; a copy."""
-    made = clone(narrow(input, dim, start, length), memory_format=contiguous_format)
+    made = named(clone(narrow(input, dim, start, length), memory_format=contiguous_format), "NarrowCopyBackward0")
     return made if out is None else _call.WRITE_OUT("narrow_copy", out, made)
 
 

@@ -13,6 +13,7 @@ import zipfile
 import zlib
 from typing import Any
 
+from mortice import fast
 from mortice.serialize.machine import UnpicklingError
 
 _LOCAL, _CENTRAL, _END, _END64, _LOCATOR = 0x04034B50, 0x02014B50, 0x06054B50, 0x06064B50, 0x07064B50
@@ -21,6 +22,8 @@ _PADDING = 0x4246  # the tag of PyTorch's padding field
 _MIDNIGHT = 0x21  # the first of January 1980, so that equal content gives equal files
 _MARK = 0xFFFFFFFF  # stands for a number that is in the zip64 field
 _LIMIT = _MARK  # from here on numbers are
+
+_crc32: Any = getattr(fast._engine, "crc32", zlib.crc32)
 
 
 class Writer:
@@ -42,7 +45,7 @@ class Writer:
     def record(self, name: str, data: Any) -> None:
         """Write one record: bytes, or a contiguous buffer."""
         path = f"{self.root}/{name}".encode()
-        size, crc, offset = memoryview(data).nbytes, zlib.crc32(data), self.position
+        size, crc, offset = memoryview(data).nbytes, _crc32(data), self.position
         large = size >= _LIMIT
         extra = struct.pack("<HHQQ", 1, 16, size, size) if large else b""
         pad = -(offset + 30 + len(path) + len(extra) + 4) % _ALIGNMENT
@@ -111,7 +114,7 @@ class Reader:
         self.file.seek(start)
         data = read_into(self.file, size)
         # 0 is what PyTorch writes when it is told not to compute them.
-        if info.CRC and zlib.crc32(data) != info.CRC:
+        if info.CRC and _crc32(data) != info.CRC:
             raise UnpicklingError(f"load: {self.name!r} is damaged: the record {name!r} does not have its checksum.")
         return data
 
@@ -128,14 +131,21 @@ class Reader:
         raise UnpicklingError(f"load: {self.name!r} is damaged: the record {name!r} is not where the directory says.")
 
 
-def read_into(file: Any, size: int) -> bytearray:
+def _room(size: int) -> Any:
+    """Return memory to write into. Much of it comes from the system as it is: a bytearray would first fill it with zeros."""
+    if size < 1 << 20 or not hasattr(mmap, "MAP_ANONYMOUS"):
+        return bytearray(size)
+    return memoryview(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+
+
+def read_into(file: Any, size: int) -> Any:
     """Read exactly so many bytes, which the file was found to have, into memory of their own."""
     if not hasattr(file, "readinto"):
         data = bytearray(file.read(size))
         if len(data) != size:
             raise EOFError(f"the file ends before {size} bytes")
         return data
-    data, done = bytearray(size), 0
+    data, done = _room(size), 0
     with memoryview(data) as view:
         while done < size:
             n = file.readinto(view[done:])

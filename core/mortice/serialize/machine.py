@@ -76,7 +76,7 @@ class Machine:
     """Runs one pickle."""
 
     def __init__(self, data: Any, owner: Owner, encoding: str = "utf-8") -> None:
-        self.data = memoryview(data)
+        self.data = bytes(data)
         self.owner, self.encoding = owner, encoding
         self.at = 0
         self.stack: list[Any] = []
@@ -105,21 +105,21 @@ class Machine:
     # ---- reading the bytes ----
 
     def take(self, n: int) -> bytes:
-        if n < 0 or n > len(self.data) - self.at:
+        start, end = self.at, self.at + n
+        if n < 0 or end > len(self.data):
             raise EOFError("the pickle ends too early")
-        self.at += n
-        return bytes(self.data[self.at - n : self.at])
+        self.at = end
+        return self.data[start:end]
 
     def number(self, n: int) -> int:
         return int.from_bytes(self.take(n), "little")
 
     def line(self) -> str:
-        for end in range(self.at, min(self.at + 1000, len(self.data))):
-            if self.data[end] == 0x0A:
-                text = self.take(end - self.at).decode("utf-8")
-                self.at += 1
-                return text
-        raise EOFError("the pickle ends in a name")
+        start, end = self.at, self.data.find(b"\n", self.at, self.at + 1000)
+        if end < 0:
+            raise EOFError("the pickle ends in a name")
+        self.at = end + 1
+        return self.data[start:end].decode("utf-8")
 
     # ---- the stack ----
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "families.hpp"
+#include "grid.hpp"
 #include "kernels/convert.hpp"
 #include "loop.hpp"
 #include "parallel.hpp"
@@ -378,6 +379,45 @@ PyObject *addcdiv(PyObject *const *args, Py_ssize_t n, PyObject *kwnames) {
     return blended("addcdiv", DIVIDE, binary().addcdiv, a);
 }
 
+// ---- products of vectors of three ----
+
+template <class T> bool cross_tile(const int64_t *by, const Grid<3> &g, Array &out, const Array &x, const Array &y, const int64_t *at, const int64_t *sizes) {
+    const int64_t p = by[1], q = by[2], r = by[0];
+    const int outer = g.ndim - 2;
+    for (int64_t i = 0; i < sizes[0]; i++) {
+        T *o = out.as<T>() + at[0] + i * g.step[0][outer];
+        const T *a = x.as<T>() + at[1] + i * g.step[1][outer], *b = y.as<T>() + at[2] + i * g.step[2][outer];
+        for (int64_t j = 0; j < sizes[1]; j++) {
+            const T a0 = a[0], a1 = a[p], a2 = a[2 * p], b0 = b[0], b1 = b[q], b2 = b[2 * q];
+            o[0] = a1 * b2 - a2 * b1, o[r] = a2 * b0 - a0 * b2, o[2 * r] = a0 * b1 - a1 * b0;
+            o += g.step[0][outer + 1], a += g.step[1][outer + 1], b += g.step[2][outer + 1];
+        }
+    }
+    return true;
+}
+
+PyObject *cross(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<3> N{"cross", {"x", "y", "axis"}, 3};
+    PyObject *a[3];
+    arguments(N, args, n, names, a);
+    Array &x = as_array(a[0]), &y = as_array(a[1]);
+    const int axis = as_axis(a[2], x.ndim);
+    if (x.dtype != y.dtype || (x.dtype != F32 && x.dtype != F64) || x.ndim != y.ndim) return default_body();
+    for (int i = 0; i < x.ndim; i++)
+        if (x.shape()[i] != y.shape()[i] || (i == axis && x.shape()[i] != 3)) return default_body();
+    Ref out = make_like(x);
+    Grid<3> g;
+    for (int i = 0; i < x.ndim; i++)
+        if (i != axis) g.add(x.shape()[i], {out->strides()[i], x.strides()[i], y.strides()[i]});
+    g.finish();
+    const int64_t by[] = {out->strides()[axis], x.strides()[axis], y.strides()[axis]};
+    Unlocked free(x.size);
+    parallel_tiles(g, 0, x.size, [&](const int64_t *at, const int64_t *sizes) {
+        return x.dtype == F32 ? cross_tile<float>(by, g, *out, x, y, at, sizes) : cross_tile<double>(by, g, *out, x, y, at, sizes);
+    });
+    return out.release();
+}
+
 }  // namespace
 
 const Method binary_methods[] = {
@@ -408,6 +448,7 @@ const Method binary_methods[] = {
     MORTICE_METHOD("fmod", call<FMOD>),
     MORTICE_METHOD("pow", call<POW>),
     MORTICE_METHOD("hypot", call<HYPOT>),
+    MORTICE_METHOD("partial_cross", cross),
     MORTICE_METHOD("atan2", atan2_),
     MORTICE_METHOD("partial_logaddexp", real_only<LOGADDEXP>),
     MORTICE_METHOD("logaddexp2", call<LOGADDEXP2>),

@@ -6,6 +6,7 @@
 #include "families.hpp"
 #include "blas.hpp"
 #include "kernels/matmul.hpp"
+#include "kernels/tiles.hpp"
 #include "parallel.hpp"
 
 namespace mortice {
@@ -222,11 +223,73 @@ void multiply_integers(DType d, const Problem &p, void *out, bool add = false) {
     }
 }
 
+// ---- bfloat16 ----
+
+#if defined(MORTICE_TILES)
+// Whether the machine has a matrix unit, and it pays.
+bool for_tiles(const Problem &p, DType d) {
+    return d == BF16 && p.m >= 8 && p.n >= 8 && p.k >= 8 && steps(p) >= 3e4 * static_cast<double>(p.batch) && tiles_ready();
+}
+
+// x y, plus a row of floats if there is one.
+void multiply_tiles(const Problem &p, const float *bias, bhalf *out) {
+    const auto *x = reinterpret_cast<const bhalf *>(p.x.data), *y = reinterpret_cast<const bhalf *>(p.y.data);
+    const int64_t rows = (p.m + 15) / 16, columns = (p.n + 15) / 16, step = (p.k + TILE_DEPTH - 1) / TILE_DEPTH * TILE_BYTES;
+    // As many products at once, and of columns as many, as the caches hold.
+    const int64_t most = 4 << 20, size = (rows + columns) * step, together = size < most ? most / size : 1;
+    const int64_t at_once = together < p.batch ? together : p.batch, wide = (1 << 20) / step / 2 * 2 > 2 ? (1 << 20) / step / 2 * 2 : 2;
+    const Scratch<char> room(static_cast<size_t>(at_once * size));
+    char *const to = room;
+    const int64_t row_pairs = (rows + 1) / 2, strips = (columns + wide - 1) / wide;
+    for (int64_t low = 0; low < p.batch; low += at_once) {
+        const int64_t high = low + at_once < p.batch ? low + at_once : p.batch;
+        const int64_t sides = (high - low) * (rows + columns), tasks = (high - low) * row_pairs * strips;
+        parallel_for(sides, 1 + (1 << 16) / (16 * p.k), [&](int64_t begin, int64_t end) {
+            const int64_t each = rows + columns;
+            over_batch(p, low + begin / each, low + (end + each - 1) / each, [&](int64_t at_x, int64_t at_y, int64_t b) {
+                const int64_t base = (b - low) * each;
+                for (int64_t i = begin > base ? begin - base : 0; i < each && base + i < end; i++) {
+                    const bool left = i < rows;
+                    const int64_t from = 16 * (left ? i : i - rows), rest = (left ? p.m : p.n) - from, count = rest < 16 ? rest : 16;
+                    const TileSide side = left ? TileSide{x + at_x + from * p.x.row_step, count, p.x.row_step, p.x.column_step}
+                                               : TileSide{y + at_y + from * p.y.column_step, count, p.y.column_step, p.y.row_step};
+                    tiles_pack(side, p.k, left, to + (base + i) * step);
+                }
+            });
+        });
+        parallel_for(tasks, 1 + (1 << 23) / (512 * wide * p.k), [&](int64_t begin, int64_t end) {
+            for (int64_t t = begin; t < end; t++) {
+                const int64_t pair = t % row_pairs, strip = t / row_pairs % strips, b = t / row_pairs / strips;
+                const int64_t j = strip * wide * 16, n = p.n - j < wide * 16 ? p.n - j : wide * 16;
+                const char *from = to + b * size;
+                tiles_multiply(p.m - pair * 32, n, p.k, from + 2 * pair * step, from + (rows + strip * wide) * step,
+                               bias ? bias + j : nullptr, out + ((low + b) * p.m + pair * 32) * p.n + j, p.n);
+            }
+        });
+    }
+}
+#else
+bool for_tiles(const Problem &, DType) { return false; }
+void multiply_tiles(const Problem &, const float *, bhalf *) {}
+#endif
+
 // ---- the kernel ----
 
 Ref product(Array &x, Array &y) {
     Problem p;
     const int nd = set_up(p, x, y);
+    if (for_tiles(p, x.dtype)) {
+        fold_batch(p);
+        Ref out = make(BF16, nd, p.shape);
+        Unlocked free(work_of(p) / 8);
+        multiply_tiles(p, nullptr, out->as<bhalf>());
+        return out;
+    }
+    // Halves are added up in float, and rounded once.
+    if (is_half(x.dtype)) {
+        const Ref wide_x = converted(x, F32), wide_y = converted(y, F32);
+        return converted(*product(*wide_x, *wide_y), x.dtype);
+    }
     const bool floats = x.dtype >= F32;
     Ref kept_x, kept_y;
     if (p.m * p.n * p.batch != 0 && p.k != 0) {
@@ -265,10 +328,7 @@ PyObject *matmul_kernel(PyObject *const *args, Py_ssize_t n, PyObject *names) {
         fail(PyExc_TypeError, "matmul: expected one dtype; got %s and %s", DTYPE_NAMES[x.dtype], DTYPE_NAMES[y.dtype]);
     if (x.ndim == 0 || y.ndim == 0) fail(PyExc_ValueError, "matmul: expected arrays of at least one axis; got a number");
     need_blas();
-    if (!is_half(x.dtype)) return product(x, y).release();
-    // Halves are added up in float, and rounded once.
-    const Ref wide_x = converted(x, F32), wide_y = converted(y, F32);
-    return converted(*product(*wide_x, *wide_y), x.dtype).release();
+    return product(x, y).release();
 }
 
 // ---- affine maps: leading axes are rows of one matrix ----
@@ -294,10 +354,24 @@ void settle(Side &s, Array &owner, bool right, Ref &kept) {
     s.data = kept->data, s.row_step = s.columns, s.column_step = 1;
 }
 
-// x y, plus a row `bias` if there is one, into `out`, which is row-major.
-void multiply_rows(DType d, Problem &p, Array &out, const Array *bias) {
+void alone(Problem &p) {
     p.m = p.x.rows, p.k = p.x.columns, p.n = p.y.columns;
     p.ndim = 0, p.batch = 1;
+}
+
+// x y, plus a row of floats if there is one, by the matrix unit; empty where that is not to be.
+Ref by_tiles(Problem &p, DType d, int ndim, const int64_t *shape, const Array *bias) {
+    alone(p);
+    if (!for_tiles(p, d)) return {};
+    Ref out = make(d, ndim, shape);
+    Unlocked free(work_of(p) / 8);
+    multiply_tiles(p, bias ? bias->as<float>() : nullptr, out->as<bhalf>());
+    return out;
+}
+
+// x y, plus a row `bias` if there is one, into `out`, which is row-major.
+void multiply_rows(DType d, Problem &p, Array &out, const Array *bias) {
+    alone(p);
     if (out.size == 0) return;
     Unlocked free(work_of(p) + out.size);
     const int64_t row = p.n * ITEMSIZE[d];
@@ -329,19 +403,22 @@ PyObject *linear(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     need_blas();
     // Halves are added up in float, and rounded once.
     const DType d = is_half(x.dtype) ? F32 : x.dtype;
-    Ref from = converted(x, d), weight = converted(w, d), bias, rows, kept_x, kept_y;
+    Ref bias, rows, kept_x, kept_y;
     if (b) {
         Ref same = converted(*b, d);
         bias = contiguous(*same);
     }
-    Problem p;
-    p.x = rows_of(*from, rows);
-    p.y = transposed(rows_of(*weight, rows));
-    settle(p.x, rows ? *rows : *from, false, kept_x);
-    settle(p.y, *weight, true, kept_y);
     int64_t shape[MAX_NDIM];
     for (int i = 0; i < x.ndim - 1; i++) shape[i] = x.shape()[i];
     shape[x.ndim - 1] = w.shape()[0];
+    Problem p;
+    p.x = rows_of(x, rows);
+    p.y = transposed(rows_of(w, kept_y));
+    if (Ref made = by_tiles(p, x.dtype, x.ndim, shape, bias.get())) return made.release();
+    Ref from = converted(x, d), weight = converted(w, d);
+    if (d != x.dtype) p.x = rows_of(*from, rows), p.y = transposed(rows_of(*weight, kept_y));
+    settle(p.x, rows ? *rows : *from, false, kept_x);
+    settle(p.y, *weight, true, kept_y);
     Ref out = make(d, x.ndim, shape);
     multiply_rows(d, p, *out, bias.get());
     return (d == x.dtype ? static_cast<Ref &&>(out) : converted(*out, x.dtype)).release();
@@ -357,13 +434,16 @@ PyObject *linear_weight_grad(PyObject *const *args, Py_ssize_t n, PyObject *name
     if (!fit) fail(PyExc_ValueError, "linear_weight_grad: expected (..., out) and (..., in) of one dtype");
     need_blas();
     const DType d = is_half(x.dtype) ? F32 : x.dtype;
-    Ref left = converted(g, d), right = converted(x, d), rows_left, rows_right, kept_x, kept_y;
+    Ref rows_left, rows_right, kept_x, kept_y;
     Problem p;
-    p.x = transposed(rows_of(*left, rows_left));
-    p.y = rows_of(*right, rows_right);
+    p.x = transposed(rows_of(g, rows_left));
+    p.y = rows_of(x, rows_right);
+    const int64_t shape[] = {p.x.rows, p.y.columns};
+    if (Ref made = by_tiles(p, x.dtype, 2, shape, nullptr)) return made.release();
+    Ref left = converted(g, d), right = converted(x, d);
+    if (d != x.dtype) p.x = transposed(rows_of(*left, rows_left)), p.y = rows_of(*right, rows_right);
     settle(p.x, rows_left ? *rows_left : *left, false, kept_x);
     settle(p.y, rows_right ? *rows_right : *right, true, kept_y);
-    const int64_t shape[] = {p.x.rows, p.y.columns};
     Ref out = make(d, 2, shape);
     multiply_rows(d, p, *out, nullptr);
     return (d == x.dtype ? static_cast<Ref &&>(out) : converted(*out, x.dtype)).release();

@@ -287,6 +287,56 @@ template <class T> void over_counts(T *g, const int64_t *at, int64_t count, int6
 
 }  // namespace
 
+namespace {
+
+// Sums (or means) of the rows of bags; false where an index or the bounds of a bag are outside.
+template <class T> bool bags(const Array &weight, const Array &at, const Array &offsets, bool mean, T *out) {
+    const auto *rows = weight.as<T>();
+    const int64_t *index = at.as<int64_t>(), *start = offsets.as<int64_t>();
+    const int64_t n = at.size, count = offsets.size, width = weight.shape()[1], row_step = weight.strides()[0];
+    const auto limit = static_cast<uint64_t>(weight.shape()[0]);
+    bool fine = true;
+    parallel_for(count, 1 + 20000 * count / (1 + (n + count) * (4 + width / 8)), [&](int64_t begin, int64_t end) {
+        for (int64_t b = begin; b < end; b++) {
+            const int64_t low = start[b], high = b + 1 < count ? start[b + 1] : n;
+            T *to = out + b * width;
+            memset(to, 0, static_cast<size_t>(width) * sizeof(T));
+            if (low < 0 || low > high || high > n) return __atomic_store_n(&fine, false, __ATOMIC_RELAXED);
+            for (int64_t j = low; j < high; j++) {
+                if (static_cast<uint64_t>(index[j]) >= limit) return __atomic_store_n(&fine, false, __ATOMIC_RELAXED);
+                apply_row<T, Add>(to, rows + index[j] * row_step, width);
+            }
+            if (mean && high - low > 1)
+                for (int64_t i = 0; i < width; i++) to[i] /= static_cast<T>(high - low);
+        }
+    });
+    return fine;
+}
+
+}  // namespace
+
+PyObject *embedding_bag(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<4> N{"embedding_bag", {"weight", "indices", "offsets", "mean"}, 4};
+    PyObject *a[4];
+    arguments(N, args, n, names, a);
+    Array &table = as_array(a[0]), &indices = as_array(a[1]), &offsets = as_array(a[2]);
+    if (table.dtype != F32 && table.dtype != F64) return default_body();
+    if (table.ndim != 2 || indices.ndim != 1 || offsets.ndim != 1 || indices.dtype != I64 || offsets.dtype != I64)
+        fail(PyExc_RuntimeError, "embedding_bag: expected a table, and vectors of indices and offsets in int64");
+    const bool mean = as_bool(a[3]);
+    const Ref weight = table.shape()[1] <= 1 || table.strides()[1] == 1 ? Ref::share(&table) : contiguous(table);
+    const Ref at = contiguous(indices), start = contiguous(offsets);
+    const int64_t shape[] = {offsets.size, table.shape()[1]};
+    Ref out = make(table.dtype, 2, shape);
+    bool fine;
+    {
+        Unlocked free(at->size * shape[1]);
+        fine = table.dtype == F32 ? bags(*weight, *at, *start, mean, out->as<float>()) : bags(*weight, *at, *start, mean, out->as<double>());
+    }
+    if (!fine) fail(PyExc_IndexError, "embedding_bag: an index or offset is out of range");
+    return out.release();
+}
+
 PyObject *embedding_grad(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     static Names<5> N{"embedding_grad", {"g", "indices", "num_weights", "padding_idx", "scale_grad_by_freq"}, 3};
     PyObject *a[5];

@@ -41,10 +41,11 @@ Ref map_complex(Array &x, Complex which) {
     if (which == COMPLEX_NONE)
         fail(PyExc_TypeError, "cpu_cext: this function is not defined for %s.", DTYPE_NAMES[x.dtype]);
     DType to = which >= COMPLEX_REAL ? real_of(x.dtype) : x.dtype;
-    if (which == COMPLEX_ABS && x.dtype == C64) {  // lengths, whose loop there is for every instruction set
+    if (which == COMPLEX_ANGLE || (which == COMPLEX_ABS && x.dtype == C64)) {  // whose loops there are for every instruction set
         const Ref re = part(x, 0), im = part(x, 1);
-        const Array *parts[] = {re.get(), im.get()};
-        return map(parts, 2, F32, binary_math().two[HYPOT - BINARY_OPS][F32], nullptr, 3);
+        const bool length = which == COMPLEX_ABS;
+        const Array *parts[] = {length ? re.get() : im.get(), length ? im.get() : re.get()};
+        return map(parts, 2, to, binary_math().two[(length ? HYPOT : ATAN2) - BINARY_OPS][to], nullptr, length ? 3 : 10);
     }
     bool cheap = which == COMPLEX_SQUARE || which == COMPLEX_NEGATIVE || which == COMPLEX_CONJ;
     const Array *xs[] = {&x};

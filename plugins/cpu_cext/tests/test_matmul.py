@@ -105,6 +105,21 @@ def test_expanded_arrays(pair, dtype):
     check(pair, random(dtype, (5, 30), 4), np.broadcast_to(column, (30, 9)), None, k.broadcast_to(pair.array(column), (30, 9)))
 
 
+@pytest.mark.parametrize("batch, m, depth, n", [((), 64, 64, 64), ((), 33, 65, 47), ((), 9, 4097, 9), ((2, 3), 17, 33, 70), ((200,), 40, 32, 40)])
+@pytest.mark.parametrize("turned", [(False, False), (True, False), (False, True), (True, True)])
+def test_bfloat16_of_sizes_for_a_matrix_unit(pair, batch, m, depth, n, turned):
+    from mortice.dtype import bfloat16, float32
+
+    own = pair.own
+    halves = [own.astype(pair.array(random("float32", (*batch, *s), i)), bfloat16) for i, s in enumerate(((m, depth), (depth, n)))]
+    x, y = [pair.numpy(own.astype(h, float32)) for h in halves]
+    laid = [own.matrix_transpose(own.contiguous(own.matrix_transpose(h))) if t else h for h, t in zip(halves, turned)]
+    made = [own.matmul(*laid), own.linear(laid[0], own.matrix_transpose(laid[1]))] if not batch else [own.matmul(*laid)]
+    for found in made:
+        assert own.dtype_of(found) is bfloat16
+        np.testing.assert_allclose(pair.numpy(own.astype(found, float32)), x @ y, rtol=2**-8, atol=1e-5 * depth)
+
+
 def test_bfloat16_is_rounded_once(pair):
     from mortice.dtype import bfloat16, float32
 

@@ -26,6 +26,7 @@ from mortice_cuda_cupy.kernels.launch import Plans, contiguous
 from mortice_cuda_cupy.kernels.reduce import reductions
 from mortice_cuda_cupy.kernels.scan import scans
 from mortice_cuda_cupy.kernels.sort import sorting
+from mortice_cuda_cupy.late import LateChecks
 from mortice_cuda_cupy.matmul import Products
 from mortice_cuda_cupy.memory import Memory
 from mortice_cuda_cupy.movement import Movement, grid
@@ -55,7 +56,9 @@ class _Namespace:
 
 
 @outside_captures
-class CuPyBackend(CudaKernels, CudnnKernels, Movement, Products, Memory, Streams, Exchange, NamespaceBackend):
+class CuPyBackend(
+    CudaKernels, CudnnKernels, LateChecks, Movement, Products, Memory, Streams, Exchange, NamespaceBackend
+):
     """CuPy on CUDA devices."""
 
     name = "cuda_cupy"

@@ -81,6 +81,7 @@ class Exchange:
         refuse_in_capture("it reads values of the device, which are there only after a replay")
         with cupy.cuda.Device(x.data.device_id):
             block = x.get(order="C")
+        self.raise_late()  # type: ignore[attr-defined]
         self.let_go()
         # bfloat16 has no PEP 3118 code, so it goes as bytes.
         view = block.reshape(-1).view(np.uint8) if d.name == "bfloat16" else block

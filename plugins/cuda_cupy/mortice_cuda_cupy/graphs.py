@@ -8,7 +8,6 @@ import weakref
 from typing import Any
 
 import cupy
-import numpy as np
 
 MODES = ("global", "thread_local", "relaxed")
 
@@ -24,7 +23,7 @@ class Pool:
 
     def __init__(self) -> None:
         self.blocks = cupy.cuda.MemoryPool()
-        self.kept: list[Any] = []  # what captured copies read, and what captured products work in
+        self.kept: list[Any] = []  # what captured products work in
         POOLS.add(self)
 
 
@@ -38,21 +37,6 @@ _current = _Current()
 def current_capture() -> Capture | None:
     """Return what this thread captures."""
     return _current.capture
-
-
-def upload(block: Any) -> Any:
-    """Copy a small NumPy array to the device; the copy may be captured, and what it reads is then kept with the graph."""
-    if _current.capture is None:
-        return cupy.asarray(block)
-    source = np.frombuffer(cupy.cuda.alloc_pinned_memory(block.nbytes), block.dtype, block.size)
-    source[...] = block.reshape(-1)
-    _current.capture.pool.kept.append(source)
-    out = cupy.empty(block.shape, block.dtype)
-    # Not by `copy_from_host_async`, which refuses to be captured.
-    runtime = cupy.cuda.runtime
-    stream = cupy.cuda.get_current_stream().ptr
-    runtime.memcpyAsync(out.data.ptr, source.ctypes.data, block.nbytes, runtime.memcpyHostToDevice, stream)
-    return out
 
 
 _numbers = itertools.count(1)

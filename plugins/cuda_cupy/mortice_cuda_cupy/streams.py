@@ -29,6 +29,7 @@ class CuPyQueue(Queue):
         refuse_in_capture("it waits for the device")
         with cupy.cuda.Device(self.device.index):
             self.stream.synchronize()
+        self.device.backend.raise_late()
 
     def done(self) -> bool:
         refuse_in_capture("it asks what the device has done")
@@ -63,6 +64,7 @@ class CuPyMark(Mark):
     def synchronize(self) -> None:
         refuse_in_capture("it waits for the device")
         self.event.synchronize()
+        self.device.backend.raise_late()
 
     def milliseconds_to(self, other: Mark) -> float:
         return float(cupy.cuda.get_elapsed_time(self.event, other.event))  # type: ignore[attr-defined]
@@ -76,6 +78,7 @@ class Streams:
     def synchronize(self, device: Any) -> None:
         self.refuse_in_capture("it waits for the device")
         cupy.cuda.Device(device.index).synchronize()
+        self.raise_late()  # type: ignore[attr-defined]
 
     def queue(self, device: Any, *, priority: int = 0, handle: int | None = None) -> CuPyQueue:
         with cupy.cuda.Device(device.index):

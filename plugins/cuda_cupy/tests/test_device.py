@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -267,3 +268,40 @@ def test_remainders_and_quotients_are_exact() -> None:
 def test_the_first_nan_is_the_largest() -> None:
     x = mt.tensor([[1.0, float("nan"), 3.0, float("nan")], [4.0, 2.0, 4.0, 1.0]], device="cuda")
     assert x.argmax(1).tolist() == [1, 0] and x.argmax().item() == 1
+
+
+def test_indices_are_refused_when_the_answer_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mortice_cuda_cupy.late import LOOK
+
+    get, later = LOOK.get, []
+    x, table = mt.tensor([1, 9], device="cuda"), mt.ones(3, 2, device="cuda")
+    logits = mt.zeros(2, 3, device="cuda")
+    monkeypatch.setattr(LOOK, "get", lambda *which: lambda *launch: later.append((get(*which), launch)))
+    for refused, text in (
+        (lambda: mt.nn.functional.embedding(x, table), "embedding: index out of range in self; got 9 for 3 rows."),
+        (lambda: mt.nn.functional.cross_entropy(logits, x), "cross_entropy: Target 9 is out of bounds for 3 classes."),
+        (lambda: table.index_select(0, x), "index_select: index 9 is out of bounds for dimension 0 with size 3"),
+        (lambda: table[x], "index: index 9 is out of bounds for dimension 0 with size 3"),
+    ):
+        refused()
+        mt.nn.functional.cross_entropy(logits, mt.tensor([-100, 2], device="cuda"))  # nothing wrong
+        assert table.sum().item() == 6.0
+        while later:
+            look, launch = later.pop(0)
+            look(*launch)
+        with pytest.raises(IndexError, match=re.escape(text)) as caught:
+            table.sum().item()
+        assert "came earlier" in caught.value.__notes__[0]
+        mt.cuda.synchronize()
+
+
+def test_many_indices_are_refused() -> None:
+    for dtype in (mt.int32, mt.int64):
+        x = mt.arange(70_000, device="cuda").to(dtype) % 5
+        assert mt.nn.functional.embedding(x, mt.ones(5, 1, device="cuda")).sum().item() == 70_000
+        with pytest.raises(IndexError, match="got 4 for 4 rows"):
+            mt.nn.functional.embedding(x, mt.ones(4, 1, device="cuda"))
+    labels = mt.where(x == 4, -100, x).to(mt.int64)
+    assert mt.nn.functional.cross_entropy(mt.zeros(70_000, 4, device="cuda"), labels).item() > 1
+    with pytest.raises(IndexError, match="Target 4"):
+        mt.nn.functional.cross_entropy(mt.zeros(70_000, 4, device="cuda"), x.to(mt.int64))

@@ -60,6 +60,15 @@ def test_counts_go_up_and_numbers_are_held() -> None:
     assert {float(c) for c in counts} == {0.25}
 
 
+def test_more_parameters_than_one_table_has_room_for() -> None:
+    name, kinds, numbers = STEPS[0]
+    lists = [[draw((3 + i % 5,), np.float32, seed=40 * n + i) for i in range(200)] for n in range(2 + len(kinds))]
+    wanted = getattr(LAW, name)(*copy.deepcopy(lists), **numbers)
+    for made, law in zip(getattr(K, name)(*lists, **numbers), wanted):
+        for f, w in zip(made, law):
+            agree(f, w, np.float32, 4, floor=0.1)
+
+
 def test_new_numbers_make_no_new_kernel() -> None:
     from mortice_cuda_cupy.kernels.launch import PROGRAMS
 

@@ -6,11 +6,13 @@ from typing import Any
 
 import mortice
 from mortice import _autocasting as autocasting
+from mortice import _node_name as node_name
 from mortice import _numpy_names as numpy_names
 from mortice import _range_of as range_of
 
 
 @numpy_names
+@node_name("NormBackward1")
 def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
     """Return the p-norm of x1 - x2 + eps along the last dim."""
     return mortice.norm(x1 - x2 + eps, p, -1, keepdim)
@@ -34,6 +36,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
 
 
 @autocasting
+@node_name("PdistBackward0")
 def pdist(input: Any, p: float = 2) -> Any:
     """Return the p-norm distances between all pairs of rows, as the upper triangle without its diagonal."""
     if input.ndim != 2:

@@ -8,6 +8,7 @@ from typing import Any
 
 import mortice
 from mortice import _autocasting as autocasting
+from mortice import _node_name as node_name
 
 
 def _tuple(name: str, what: str, value: Any, nd: int, error: type[Exception] = RuntimeError) -> tuple[Any, ...]:
@@ -87,6 +88,7 @@ def _maxima(
 
 
 @autocasting
+@node_name("FractionalMaxPool2DBackward0")
 def fractional_max_pool2d_with_indices(
     input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: bool = False,
     _random_samples: Any = None,
@@ -96,6 +98,7 @@ def fractional_max_pool2d_with_indices(
 
 
 @autocasting
+@node_name("FractionalMaxPool3DBackward0")
 def fractional_max_pool3d_with_indices(
     input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: bool = False,
     _random_samples: Any = None,
@@ -105,6 +108,7 @@ def fractional_max_pool3d_with_indices(
 
 
 @autocasting
+@node_name("FractionalMaxPool2DBackward0")
 def fractional_max_pool2d(
     input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: bool = False,
     _random_samples: Any = None,
@@ -115,6 +119,7 @@ def fractional_max_pool2d(
 
 
 @autocasting
+@node_name("FractionalMaxPool3DBackward0")
 def fractional_max_pool3d(
     input: Any, kernel_size: Any, output_size: Any = None, output_ratio: Any = None, return_indices: bool = False,
     _random_samples: Any = None,

@@ -9,6 +9,7 @@ from typing import Any
 import mortice
 from mortice import _autocasting as autocasting
 from mortice import _nn
+from mortice import _node_name as node_name
 from mortice.nn.functional.distance import pairwise_distance
 
 
@@ -104,7 +105,9 @@ def smooth_l1_loss(
 def _check_floats(name: str, *inputs: Any) -> None:
     for x in inputs:
         if x.dtype.kind != "f":
-            raise RuntimeError(f"{name}: result type Float can't be cast to the desired output type {x.dtype.name}. Use .float().")
+            raise NotImplementedError(
+                f"{name}: result type Float can't be cast to the desired output type {x.dtype.name}. Use .float()."
+            )
 
 
 @autocasting
@@ -263,6 +266,7 @@ def _soft_cross_entropy(input: Any, target: Any, weight: Any, reduction: str, sm
 
 
 @autocasting
+@node_name("BinaryCrossEntropyBackward0")
 def binary_cross_entropy(
     input: Any, target: Any, weight: Any = None, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean",
@@ -283,6 +287,7 @@ def binary_cross_entropy(
 
 
 @autocasting
+@node_name("BinaryCrossEntropyWithLogitsBackward0")
 def binary_cross_entropy_with_logits(
     input: Any, target: Any, weight: Any = None, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean", pos_weight: Any = None,
@@ -369,11 +374,12 @@ def margin_ranking_loss(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
             f"{input1.shape}, input2: {input2.shape}, target: {target.shape} "
         )
-    loss = mortice.clamp(-target * (input1 - input2) + margin, min=0)
+    loss = mortice.clamp_min(-target * (input1 - input2) + float(margin), 0)
     return _reduced(loss, legacy_reduction(size_average, reduce, reduction))
 
 
 @autocasting
+@node_name("SoftMarginLossBackward0")
 def soft_margin_loss(
     input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Any:
@@ -401,6 +407,7 @@ def _labels(name: str, target: Any) -> Any:
 
 
 @autocasting
+@node_name("MultiMarginLossBackward0")
 def multi_margin_loss(
     input: Any, target: Any, p: int = 1, margin: float = 1.0, weight: Any = None, size_average: bool | None = None,
     reduce: bool | None = None, reduction: str = "mean",
@@ -428,6 +435,7 @@ def multi_margin_loss(
 
 
 @autocasting
+@node_name("MultilabelMarginLossBackward0")
 def multilabel_margin_loss(
     input: Any, target: Any, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Any:
@@ -496,7 +504,7 @@ def triplet_margin_loss(
     if swap:
         far = mortice.minimum(far, pairwise_distance(positive, negative, p, eps))
     near = pairwise_distance(anchor, positive, p, eps)
-    return _reduced(mortice.clamp(near - far + margin, min=0), reduction)
+    return _reduced(mortice.clamp_min(near - far + margin, 0), reduction)
 
 
 def triplet_margin_with_distance_loss(
@@ -511,7 +519,7 @@ def triplet_margin_with_distance_loss(
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = mortice.minimum(far, distance(positive, negative))
-    return _reduced(mortice.clamp(near - far + margin, min=0), reduction)
+    return _reduced(mortice.clamp_min(near - far + margin, 0), reduction)
 
 
 __all__ = [name for name in dict(globals()) if name.endswith("loss") or "entropy" in name or name == "kl_div"]

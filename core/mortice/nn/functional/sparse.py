@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import mortice
 from mortice import _nn
+from mortice import _node_name as node_name
+from mortice import _range_of as range_of
 
 
 def embedding(
@@ -36,6 +40,7 @@ def _shorten(weight: Any, input: Any, max_norm: float, norm_type: float) -> None
         weight[at] = mortice.where(length > max_norm, plain * (max_norm / (length + 1e-7)) + (rows - plain), rows)
 
 
+@node_name("EmbeddingBagBackward0")
 def embedding_bag(
     input: Any, weight: Any, offsets: Any = None, max_norm: float | None = None, norm_type: float = 2,
     scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Any = None,
@@ -75,6 +80,13 @@ def embedding_bag(
     if isinstance(offsets, mortice.Tensor):
         input = input.to(mortice.promote_types(input.dtype, offsets.dtype))
     sizes: Any
+    ordinary = mode != "max" and not (sparse or scale_grad_by_freq or include_last_offset)
+    if ordinary and max_norm is None and padding_idx is None and per_sample_weights is None and weight.is_floating_point():
+        starts = _starts(input, offsets)
+        if starts is not None:
+            with _refused_as_value():
+                at = _nn.check_rows("embedding", input.reshape(-1), weight.shape[0])
+            return _nn.embedding_bag(weight, at, starts, mean=mode == "mean")
     count, total, sizes = _sizes(input, offsets, include_last_offset)
     at = input.reshape(-1)
     if total < at.numel():
@@ -151,12 +163,33 @@ def _sizes(input: Any, offsets: Any, include_last: bool) -> tuple[int, int, int 
     return len(sizes), sum(sizes), sizes[0] if sizes and sizes == sizes[:1] * len(sizes) else sizes
 
 
-def _rows(at: Any, weight: Any, scale_grad_by_freq: bool = False, sparse: bool = False) -> Any:
-    """Return the rows that bags hold; what PyTorch refuses as an index in `embedding` it refuses as a value here."""
+def _starts(input: Any, offsets: Any) -> Any:
+    """Return where bags begin, as int64; None where something is unusual, or wrong."""
+    if input.numel() == 0:
+        return None
+    if input.ndim == 2 and offsets is None:
+        return mortice.arange(0, input.numel(), input.shape[1], device=input.device)
+    if input.ndim != 1 or offsets is None or offsets.ndim != 1 or offsets.numel() == 0 or offsets.is_floating_point():
+        return None
+    starts = offsets.to(mortice.int64)
+    low, high = range_of(starts) or (-1, 0)
+    least, _ = (range_of(starts[1:] - starts[:-1]) if starts.numel() > 1 else None) or (0, 0)
+    return starts if low == 0 <= least and high <= input.numel() else None
+
+
+@contextmanager
+def _refused_as_value() -> Iterator[None]:
+    """What PyTorch refuses as an index in `embedding` it refuses as a value in `embedding_bag`."""
     try:
-        return _nn.embedding(weight, at, -1, scale_grad_by_freq, sparse)
+        yield
     except IndexError as error:
         raise RuntimeError(str(error).replace("embedding", "embedding_bag", 1)) from None
+
+
+def _rows(at: Any, weight: Any, scale_grad_by_freq: bool = False, sparse: bool = False) -> Any:
+    """Return the rows that bags hold."""
+    with _refused_as_value():
+        return _nn.embedding(weight, at, -1, scale_grad_by_freq, sparse)
 
 
 def _bag_maxima(at: Any, weight: Any, sizes: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import mortice
 from mortice import _autocasting as autocasting
 from mortice import _nn
+from mortice import _node_name as node_name
 
 # ---- maximum pooling ----
 
@@ -164,6 +165,7 @@ def max_unpool1d(
 
 
 @autocasting
+@node_name("MaxUnpool2DBackward0")
 def max_unpool2d(
     input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Any:
@@ -172,6 +174,7 @@ def max_unpool2d(
 
 
 @autocasting
+@node_name("MaxUnpool3DBackward0")
 def max_unpool3d(
     input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Any:
@@ -230,6 +233,7 @@ def _rows(x: Any) -> Any:
     return x.clone(memory_format=mortice.contiguous_format)
 
 
+@node_name("PixelShuffleBackward0")
 def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     """Rearrange (*, C r^2, H, W) to (*, C, H r, W r)."""
     r = upscale_factor
@@ -249,6 +253,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
     return _in_format_of(input, _rows(x).reshape(*lead, c // (r * r), h * r, w * r))
 
 
+@node_name("PixelUnshuffleBackward0")
 def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
     """Rearrange (*, C, H r, W r) to (*, C r^2, H, W)."""
     r = downscale_factor
@@ -269,6 +274,7 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
     return _in_format_of(input, _rows(x).reshape(*lead, c * r * r, h // r, w // r))
 
 
+@node_name("ChannelShuffleBackward0")
 def channel_shuffle(input: Any, groups: int) -> Any:
     """Interleave the channels of `groups` groups of (N, C, *)."""
     if input.ndim <= 2:

@@ -100,7 +100,6 @@ inline double z_abs(Z z) {
     double square = z.re * z.re + z.im * z.im;
     return square > 0x1p-900 && square < 0x1p900 ? __builtin_sqrt(square) : hypot(z.re, z.im);
 }
-inline double z_angle(Z z) { return atan2(z.im, z.re); }
 
 template <class T, Z (*F)(Z)> void each(char *const *at, const int64_t *step, int64_t n, const void *) {
     using C = complex_of<T>;
@@ -184,7 +183,7 @@ extern const ComplexTable complex_unary_table = {
     {simple<Conj<float>, float>, simple<Conj<double>, double>},
     BOTH(z_sgn),
     {abs_single, size_of_each<double, z_abs>},
-    {size_of_each<float, z_angle>, size_of_each<double, z_angle>},
+    {},
     },
     {{nullptr, nullptr}, PAIRS(sigmoid_slope), PAIRS(tanh_slope), PAIRS(silu_slope)},
 };

@@ -122,6 +122,7 @@ template <class T> struct Taps {
                 const int own = part(p, tap, d), size = static_cast<int>(p.size[d]);
                 const int32_t *along = axis[d].at[own];
                 const T *weights = axis[d].weight[own];
+                for (int64_t i = n; i < BLOCK; i++) at[tap][i] = -1, weight[tap][i] = T(0);  // for whole vectors
                 for (int64_t i = 0; i < n; i++) {
                     int32_t before = d ? at[tap][i] : 0;
                     at[tap][i] = (before | along[i]) < 0 ? -1 : before * size + along[i];
@@ -136,29 +137,42 @@ template <class T> struct Taps {
     }
 };
 
-template <class T> INLINE T seen(const T *plane, int32_t at) {
-    T value = plane[at < 0 ? 0 : at];
-    return at < 0 ? T(0) : value;
+// Elements at as many positions as a vector has lanes; 0 outside.
+INLINE vf seen(const float *plane, const int32_t *at) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+    const __m256i index = _mm256_loadu_si256((const __m256i *)at), inside = _mm256_xor_si256(index, _mm256_set1_epi32(-1));
+    return (vf)_mm256_mask_i32gather_ps(_mm256_setzero_ps(), plane, index, _mm256_castsi256_ps(inside), 4);
+#else
+    vf v;
+    for (int i = 0; i < LANES<float>; i++) v[i] = at[i] < 0 ? 0 : plane[at[i]];
+    return v;
+#endif
+}
+INLINE vd seen(const double *plane, const int32_t *at) {
+    vd v;
+    for (int i = 0; i < LANES<double>; i++) v[i] = at[i] < 0 ? 0 : plane[at[i]];
+    return v;
 }
 
 template <class T> void read(const SamplePlan<T> &p, int64_t image, int64_t begin, int64_t end) {
+    constexpr int L = LANES<T>;
     for (; begin < end; begin += BLOCK) {
         const Taps<T> taps(p, image, begin, end);
         for (int64_t c = 0; c < p.channels; c++) {
             const T *plane = p.x + (image * p.channels + c) * p.volume;
-            T total[BLOCK];
-            for (int tap = 0; tap < taps.count; tap++) {
-                const int32_t *at = taps.at[tap];
-                const T *weight = taps.weight[tap];
-                if (!tap) for (int64_t i = 0; i < taps.n; i++) total[i] = seen(plane, at[i]) * weight[i];
-                else for (int64_t i = 0; i < taps.n; i++) total[i] += seen(plane, at[i]) * weight[i];
+            T *out = p.out + (image * p.channels + c) * p.count + begin;
+            for (int64_t i = 0; i < taps.n; i += L) {
+                vec<T> total = seen(plane, taps.at[0] + i) * load(taps.weight[0] + i);
+                for (int tap = 1; tap < taps.count; tap++) total += seen(plane, taps.at[tap] + i) * load(taps.weight[tap] + i);
+                if (i + L <= taps.n) store(out + i, total);
+                else store_part(out + i, total, taps.n - i);
             }
-            __builtin_memcpy(p.out + (image * p.channels + c) * p.count + begin, total, taps.n * sizeof(T));
         }
     }
 }
 
 template <class T> void slopes(const SamplePlan<T> &p, int64_t image, int64_t begin, int64_t end) {
+    constexpr int L = LANES<T>;
     for (; begin < end; begin += BLOCK) {
         const Taps<T> taps(p, image, begin, end);
         T slope[3][BLOCK] = {};
@@ -167,7 +181,8 @@ template <class T> void slopes(const SamplePlan<T> &p, int64_t image, int64_t be
             T sum[BLOCK] = {};
             for (int64_t c = 0; c < p.channels; c++) {
                 const T *plane = p.x + (image * p.channels + c) * p.volume, *g = p.g + (image * p.channels + c) * p.count + begin;
-                for (int64_t i = 0; i < taps.n; i++) sum[i] += g[i] * seen(plane, at[i]);
+                for (int64_t i = 0; i < taps.n; i += L)
+                    store(sum + i, load(sum + i) + (i + L <= taps.n ? load(g + i) : load_part(g + i, taps.n - i)) * seen(plane, at + i));
             }
             for (int d = 0; d < p.nd; d++) {
                 T grows[BLOCK];

@@ -148,6 +148,11 @@ template <int N, class T> __device__ __forceinline__ Pack<T, N> load_any(const T
   for (int j = 0; j < N; ++j) p.v[j] = at[j];
   return p;
 }
+template <int N, class T> __device__ __forceinline__ void store_any(T *at, const Pack<T, N> &p, bool wide) {
+  if (wide) return store(at, p);
+#pragma unroll
+  for (int j = 0; j < N; ++j) at[j] = p.v[j];
+}
 
 // parts is (gridDim.y, 2, channels): the mean of each part, and the sum of squared distances from it.
 template <class T>
@@ -163,19 +168,25 @@ __global__ void __launch_bounds__(256) channel_moments(const T *x, wide_t<T> *pa
   parts[(i64(blockIdx.y) * 2 + 1) * channels + blockIdx.x] = all.apart;
 }
 
-// A warp joins the parts of a channel, of which there are `count`. Blocks are (32, 8).
+// The parts of a channel, of which there are `count`, joined: every thread of a warp gets the result.
 template <class T>
-__global__ void merge_moments(const wide_t<T> *parts, wide_t<T> *mean, wide_t<T> *var, i64 count, i64 per, i64 channels, i64 inner) {
+__device__ __forceinline__ Moments<wide_t<T>> joined_parts(const wide_t<T> *parts, i64 c, i64 count, i64 per, i64 channels, i64 inner) {
   typedef wide_t<T> W;
-  i64 c = i64(blockIdx.x) * blockDim.y + threadIdx.y, unit = unit_of<T>(inner), units = per / unit;
-  if (c >= channels) return;
+  i64 unit = unit_of<T>(inner), units = per / unit;
   Moments<W> all{W(0), W(0), 0};
-  for (i64 i = threadIdx.x; i < count; i += 32) {
+  for (i64 i = threadIdx.x & 31; i < count; i += 32) {
     i64 more = (part_start(units, i + 1, count) - part_start(units, i, count)) * unit;
     all = joined(all, Moments<W>{parts[i * 2 * channels + c], parts[(i * 2 + 1) * channels + c], more});
   }
-  all = joined_over_warp(all);
-  if (threadIdx.x == 0) mean[c] = all.mean, var[c] = all.apart / W(per);
+  return joined_over_warp(all);
+}
+// A warp joins a channel's. Blocks are (32, 8).
+template <class T>
+__global__ void merge_moments(const wide_t<T> *parts, wide_t<T> *mean, wide_t<T> *var, i64 count, i64 per, i64 channels, i64 inner) {
+  i64 c = i64(blockIdx.x) * blockDim.y + threadIdx.y;
+  if (c >= channels) return;
+  auto all = joined_parts<T>(parts, c, count, per, channels, inner);
+  if (threadIdx.x == 0) mean[c] = all.mean, var[c] = all.apart / wide_t<T>(per);
 }
 
 // The inverse of the standard deviation, from the variance; or `var` itself where it is that already, with a negative eps.
@@ -268,12 +279,65 @@ __global__ void channel_grad(const T *g, const T *x, const wide_t<T> *mean, cons
   });
 }
 
+// The same where a channel's elements lie side by side: the blocks of a channel, one for each part, join its parts
+// themselves, all alike, which saves a launch; the first of them writes what the parts make.
+template <class T>
+__global__ void __launch_bounds__(256) joined_apply(const T *x, const wide_t<T> *parts, wide_t<T> *mean, wide_t<T> *var,
+                                                    const wide_t<T> *weight, const wide_t<T> *bias, T *out, i64 samples,
+                                                    i64 channels, i64 inner, double eps) {
+  typedef wide_t<T> W;
+  i64 c = blockIdx.x, per = samples * inner;
+  auto all = joined_parts<T>(parts, c, gridDim.y, per, channels, inner);
+  W middle = all.mean, spread = all.apart / W(per), scale = inverse(spread, eps), shift = bias ? bias[c] : W(0);
+  if (blockIdx.y == 0 && threadIdx.x == 0) mean[c] = middle, var[c] = spread;
+  if (weight) scale *= weight[c];
+  bool wide = aligned(x) && aligned(out);
+  each_of_channel<T>(samples, channels, inner, [&](auto count, i64 at, i64) {
+    auto p = load_any<count.value>(x + at, wide);
+#pragma unroll
+    for (int j = 0; j < count.value; ++j) p.v[j] = narrow<T>((W(widen(p.v[j])) - middle) * scale + shift);
+    store_any(out + at, p, wide);
+  });
+}
+template <class T>
+__global__ void __launch_bounds__(256) joined_grad(const T *g, const T *x, const wide_t<T> *mean, const wide_t<T> *var,
+                                                   const wide_t<T> *weight, const wide_t<T> *parts, T *out, T *of_bias,
+                                                   T *of_weight, i64 samples, i64 channels, i64 inner, double eps) {
+  typedef wide_t<T> W;
+  i64 c = blockIdx.x;
+  W sum = W(0), along = W(0), per = W(samples * inner);
+  for (i64 part = threadIdx.x & 31; part < gridDim.y; part += 32)
+    sum += parts[part * 2 * channels + c], along += parts[(part * 2 + 1) * channels + c];
+  sum = over_warp(sum, Plus()), along = over_warp(along, Plus());
+  if (blockIdx.y == 0 && threadIdx.x == 0) {
+    if (of_bias) of_bias[c] = narrow<T>(sum);
+    if (of_weight) of_weight[c] = narrow<T>(along);
+  }
+  sum /= per, along /= per;
+  W middle = mean[c], scale = inverse(var[c], eps), whole = weight ? scale * weight[c] : scale;
+  bool wide = aligned(g) && aligned(x) && aligned(out);
+  each_of_channel<T>(samples, channels, inner, [&](auto count, i64 at, i64) {
+    auto p = load_any<count.value>(g + at, wide);
+    auto q = load_any<count.value>(x + at, wide);
+#pragma unroll
+    for (int j = 0; j < count.value; ++j)
+      p.v[j] = narrow<T>(whole * (W(widen(p.v[j])) - sum - (W(widen(q.v[j])) - middle) * scale * along));
+    store_any(out + at, p, wide);
+  });
+}
+
 // Products are rounded before they are added, as everywhere.
 __device__ __forceinline__ float rounded_product(float x, float y) { return __fmul_rn(x, y); }
 __device__ __forceinline__ double rounded_product(double x, double y) { return __dmul_rn(x, y); }
-template <class T> __global__ void blend(const T *x, const T *y, T *out, i64 n, double share, double other) {
+// Two pairs of vectors at once: the running means and variances.
+template <class T>
+__global__ void blend(const T *x, const T *y, T *out, const T *x2, const T *y2, T *out2, i64 n, double share, double other, double other2) {
   typedef wide_t<T> W;
-  for (i64 i = thread_of_grid(); i < n; i += threads_of_grid())
-    out[i] = narrow<T>(W(widen(narrow<T>(rounded_product(W(widen(x[i])), W(share))))) +
-                       W(widen(narrow<T>(rounded_product(W(widen(y[i])), W(other))))));
+  auto made = [](T a, W by, T b, W with) {
+    return narrow<T>(W(widen(narrow<T>(rounded_product(W(widen(a)), by)))) + W(widen(narrow<T>(rounded_product(W(widen(b)), with)))));
+  };
+  for (i64 i = thread_of_grid(); i < n; i += threads_of_grid()) {
+    out[i] = made(x[i], W(share), y[i], W(other));
+    out2[i] = made(x2[i], W(share), y2[i], W(other2));
+  }
 }

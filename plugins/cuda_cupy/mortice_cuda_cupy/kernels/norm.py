@@ -17,7 +17,8 @@ _ROWS = [
 ]
 NORM = Program(
     "norm.cu", *_ROWS, "norm_sums_columns<{T}, false>", "norm_sums_columns<{T}, true>", "channel_moments<{T}>",
-    "merge_moments<{T}>", "channel_sums<{T}>", "fold_parts<{T}>", "channel_apply<{T}>", "channel_grad<{T}>", "blend<{T}>",
+    "merge_moments<{T}>", "channel_sums<{T}>", "fold_parts<{T}>", "channel_apply<{T}>", "channel_grad<{T}>", "joined_apply<{T}>",
+    "joined_grad<{T}>", "blend<{T}>",
 )  # fmt: skip
 _LAYER, _RMS, _GROUP = "false, false", "true, false", "false, true"
 _Core = NamespaceBackend
@@ -118,6 +119,12 @@ class NormKernels(KernelMixin):
         parts, mean, var = empty((count, 2, channels), wide), empty((channels,), wide), empty((channels,), wide)
         sizes = _ints(samples, channels, inner)
         NORM.get(dtype, "channel_moments<{T}>")((channels, count), (256,), (x, parts, *sizes))
+        if _side_by_side(x):
+            out, weight, bias = empty(x.shape, x.dtype), _as_wide(self, weight, x), _as_wide(self, bias, x)
+            NORM.get(dtype, "joined_apply<{T}>")(
+                (channels, count), (256,), (x, parts, mean, var, weight, bias, out, *sizes, float(eps))
+            )
+            return out, mean, var
         NORM.get(dtype, "merge_moments<{T}>")(
             *_warps(channels), (parts, mean, var, *_ints(count, samples * inner, channels, inner))
         )
@@ -128,7 +135,15 @@ class NormKernels(KernelMixin):
     ) -> tuple[Any, ...]:
         if mean is None or var is None or not _fits(self, x, g):
             return _Core.batch_norm_grads(self, g, x, weight, mean, var, eps=eps, needs=needs)  # type: ignore[no-any-return]
-        g, x = contiguous(g), contiguous(x)
+        g, x, mean, var = contiguous(g), contiguous(x), contiguous(mean), contiguous(var)
+        if needs[0] and _side_by_side(x):
+            parts, sizes, geometry = _channel_parts(self, g, x, mean, var, 0, float(eps))
+            of_x = empty(x.shape, x.dtype)
+            of_weight, of_bias = (empty(mean.shape, x.dtype) if need else None for need in needs[1:])
+            NORM.get(self.dtype_of(x), "joined_grad<{T}>")(
+                *geometry, (g, x, mean, var, _as_wide(self, weight, x), parts, of_x, of_bias, of_weight, *sizes, float(eps))
+            )
+            return of_x, of_weight, of_bias
         sums, of_weight, of_bias = _channel_sums(self, g, x, mean, var, 0, needs[1:], float(eps))
         if not needs[0]:
             return None, of_weight, of_bias
@@ -136,8 +151,7 @@ class NormKernels(KernelMixin):
         _, channels, inner = _sizes(x)
         NORM.get(self.dtype_of(x), "channel_grad<{T}>")(
             *over_elements(x.size, 16 // x.itemsize),
-            (g, x, contiguous(mean), contiguous(var), _as_wide(self, weight, x), sums, of_x, *_ints(x.size, channels, inner),
-             float(eps)),
+            (g, x, mean, var, _as_wide(self, weight, x), sums, of_x, *_ints(x.size, channels, inner), float(eps)),
         )
         return of_x, of_weight, of_bias
 
@@ -166,13 +180,15 @@ class NormKernels(KernelMixin):
         mean, var = _as_wide(self, mean, x), _as_wide(self, var, x)
         return self.batch_norm_weight_grad(g, x, mean, var, eps=eps)
 
-
-    def blend(self, x: Any, share: float, y: Any, other: float) -> Any:
-        if not _fits(self, x, y):
-            return _Core.blend(self, x, share, y, other)
-        x, y, out = contiguous(x), contiguous(y), empty(x.shape, x.dtype)
-        NORM.get(self.dtype_of(x), "blend<{T}>")(*over_elements(x.size), (x, y, out, x.size, float(share), float(other)))
-        return out
+    def blend(self, xs: Sequence[Any], share: float, ys: Sequence[Any], others: Sequence[float]) -> list[Any]:
+        x = xs[0]
+        if len(xs) != 2 or not all([_fits(self, x, a) for a in (xs[1], *ys)]):
+            return _Core.blend(self, xs, share, ys, others)
+        outs = [empty(x.shape, x.dtype) for _ in xs]
+        pairs = [contiguous(a) for three in zip(xs, ys, outs) for a in three]
+        numbers = (x.size, float(share), *map(float, others))
+        NORM.get(self.dtype_of(x), "blend<{T}>")(*over_elements(x.size), (*pairs, *numbers))
+        return outs
 
 
 # ---- launches ----
@@ -256,15 +272,20 @@ def _channel_sums(
     """
     if groups and not any(needs):
         return None, None, None
+    parts = _channel_parts(k, g, x, mean, var, groups, eps)[0]
+    return _folded(k, x, parts, parts.shape[2:], needs)
+
+
+def _channel_parts(k: Any, g: Any, x: Any, mean: Any, var: Any, groups: int, eps: float) -> tuple[Any, Any, Any]:
+    """Return these sums in parts (count, 2, C), and the sizes and the geometry of the launch, a block for each part."""
     g, x = contiguous(g), contiguous(x)
-    samples, channels, inner = _sizes(x)
+    sizes = samples, channels, inner = _sizes(x)
     count = _parts(channels, samples * inner)
-    parts = empty((count, 2, channels), _wide(k, x))
+    parts, geometry = empty((count, 2, channels), _wide(k, x)), ((channels, count), (256,))
     NORM.get(k.dtype_of(x), "channel_sums<{T}>")(
-        (channels, count), (256,),
-        (g, x, contiguous(mean), contiguous(var), parts, *_ints(samples, channels, inner, groups), eps),
-    )  # fmt: skip
-    return _folded(k, x, parts, (channels,), needs)
+        *geometry, (g, x, contiguous(mean), contiguous(var), parts, *sizes, groups, eps)
+    )
+    return parts, sizes, geometry
 
 
 def _folded(k: Any, x: Any, parts: Any, shape: Sequence[int], needs: Sequence[bool]) -> tuple[Any, Any, Any]:
@@ -293,6 +314,11 @@ def _apply(k: Any, x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: flo
 
 def _sizes(x: Any) -> tuple[int, int, int]:
     return x.shape[0], x.shape[1], prod(x.shape[2:])
+
+
+def _side_by_side(x: Any) -> bool:
+    """Tell whether enough elements of a channel lie side by side for blocks of a channel each."""
+    return prod(x.shape[2:]) * x.itemsize >= 64
 
 
 def _parts(channels: int, per: int) -> int:

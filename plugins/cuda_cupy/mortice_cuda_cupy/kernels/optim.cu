@@ -4,11 +4,14 @@
 
 // table: starts (count + 1) of each parameter's chunks, sizes (count), then kLists rows of count addresses, then such rows
 // of numbers that the device knows. What a rule makes of these are doubles s, which one thread computes for its block.
-template <class T> __global__ void __launch_bounds__(512) optimiser_step(const i64 *table, i64 count NUMBERS) {
+struct Table {
+  i64 words[kWords];
+};
+template <class T> __global__ void __launch_bounds__(512) optimiser_step(const __grid_constant__ Table table, i64 count NUMBERS) {
   typedef wide_t<T> W;
   constexpr int N = kLanes<T>;
   __shared__ double s[kScalars + 1];
-  const i64 *starts = table, *sizes = table + count + 1, *addresses = sizes + count;
+  const i64 *starts = table.words, *sizes = starts + count + 1, *addresses = sizes + count;
   for (i64 chunk = blockIdx.x; chunk < starts[count]; chunk += gridDim.x) {
     i64 low = 0, high = count;  // starts[low] <= chunk < starts[high]
     while (high - low > 1) {

@@ -1,14 +1,16 @@
-"""Optimiser steps: each rule of `mortice.backends.optim` becomes a kernel that updates all parameters in one launch.
+"""Optimiser steps: each rule of `mortice.backends.optim` becomes a kernel that updates many parameters in one launch.
 
 A rule is run once over symbols instead of buffers, which gives its operations as CUDA C++; numbers become arguments, so
 that a learning rate may change without a new kernel; numbers that lie on the device are read and counted with there,
-once for each parameter. Addresses of parameters, gradients and state go in a table, which
-stays on the device for as long as they do.
+once for each parameter. Addresses of parameters, gradients and state go in a table, which is an
+argument itself: a copy to the device would cost each step more than the launch.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
+from array import array
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,7 +22,8 @@ from mortice.backends.optim import unless
 from mortice_cuda_cupy.kernels.launch import FLOATS, MAX_BLOCKS, Program
 
 CHUNK = 1 << 12  # elements that a block takes at a time: small models have blocks for all multiprocessors too
-_TABLES = 64  # that are kept
+WORDS = 464  # of a table: arguments may have 4 KiB in all, which is 77 parameters of Adam in a launch
+_TABLE = np.dtype([("words", np.int64, (WORDS,))])  # CuPy passes one such thing by value
 
 
 class Scalar:
@@ -139,7 +142,7 @@ def trace(rule: Callable[..., Any], present: Sequence[bool], numbers: dict[str, 
     scalars = "\n".join([f"  s[{i}] = {line};" for i, line in enumerate(k.scalars)])
     text = (
         f"{_PRELUDE}constexpr int kLists = {sum(present)};\nconstexpr unsigned kWritten = {mask};\n"
-        f"constexpr i64 kChunk = {CHUNK};\n"
+        f"constexpr i64 kChunk = {CHUNK};\nconstexpr int kWords = {WORDS};\n"
         f"#define NUMBERS {declared}\n#define NUMBER_NAMES {''.join(f', {n}' for n in names)}\n"
         f"constexpr int kScalars = {len(k.scalars)};\n"
         f"__device__ __forceinline__ void scalars(double *s, const i64 *held, i64 count{declared}) {{\n{scalars}\n}}\n"
@@ -221,24 +224,14 @@ def _alone(k: Any, rule: Any, lists: Sequence[Sequence[Any]], numbers: dict[str,
 
 def _launch(k: Any, dtype: Any, rule: Any, lists: Sequence[Sequence[Any]], numbers: dict[str, Any]) -> None:
     text, values = trace(rule, [bool(buffers) for buffers in lists], numbers)
-    real = 2 if dtype.is_complex else 1
-    sizes = [p.size * real for p in lists[0]]
-    held = [value for value in numbers.values() if type(value) is list]
-    addresses = [k.address(a) for buffers in (*lists, *held) for a in buffers]
-    from mortice_cuda_cupy.graphs import current_capture  # which needs CuPy; the sources compile without
-
-    # What a capture uploads is there only once it is replayed, so it must not stay behind for others.
-    made = _table if current_capture() is None else _table.__wrapped__
-    table, chunks = made(tuple(sizes), tuple(addresses))
-    grid = (min(chunks, MAX_BLOCKS),)
-    arguments = (table, int(len(sizes)), *[float(v) for v in values])
-    program(text).get(dtype.to_real(), "optimiser_step<{T}>")(grid, (512,), arguments)
-
-
-@functools.lru_cache(maxsize=_TABLES)
-def _table(sizes: tuple[int, ...], addresses: tuple[int, ...]) -> tuple[Any, int]:
-    """Return the table on the device, and how many chunks there are."""
-    from mortice_cuda_cupy.graphs import upload
-
-    starts = np.concatenate([[0], np.cumsum([-(-n // CHUNK) for n in sizes])])
-    return upload(np.concatenate([starts, sizes, addresses]).astype(np.int64)), int(starts[-1])
+    kernel = program(text).get(dtype.to_real(), "optimiser_step<{T}>")
+    rows = [*[buffers for buffers in lists if buffers], *[value for value in numbers.values() if type(value) is list]]
+    real, address, most = 2 if dtype.is_complex else 1, k.address, (WORDS - 1) // (len(rows) + 2)
+    for begin in range(0, len(rows[0]), most):
+        some = [row[begin : begin + most] for row in rows]
+        sizes = [p.size * real for p in some[0]]
+        starts = [0, *itertools.accumulate([-(-n // CHUNK) for n in sizes])]
+        words = array("q", itertools.chain(starts, sizes, *[map(address, row) for row in some]))
+        words.frombytes(bytes(8 * (WORDS - len(words))))
+        table = np.frombuffer(words, _TABLE)
+        kernel((min(starts[-1], MAX_BLOCKS),), (512,), (table, len(sizes), *values))

@@ -252,6 +252,7 @@ def _index_range(k: Any, other: Kernel) -> Kernel:
         # Straight to the host: one launch and one wait, and nothing to copy.
         EXTENT.get(dtype, "extent<{T}>")((1,), (min(-(-x.size // 32) * 32, 1024),), (x, place.address, x.size))
         cupy.cuda.get_current_stream().synchronize()
+        k.raise_late()
         low, high = place.held.view(x.dtype)[:2].tolist()
         return low, high
 

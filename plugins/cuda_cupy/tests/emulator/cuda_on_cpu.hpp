@@ -27,6 +27,7 @@
 #define __forceinline__ inline
 #define __noinline__ __attribute__((noinline))
 #define __restrict__
+#define __grid_constant__
 #define __launch_bounds__(...)
 #define __constant__ static const
 #define __shared__ static

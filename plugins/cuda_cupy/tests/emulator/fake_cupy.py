@@ -372,10 +372,16 @@ class KernelModule:
         kernel = self._module.get_function(name)
 
         def launch(grid: Any, block: Any, args: Any, *, shared_mem: int = 0, stream: Any = None) -> None:
-            opened = tuple(_open(x) for x in args)
+            opened = tuple(_open(x) if not _by_value(x) else x.copy() for x in args)
+            if builtins.sum(x.nbytes if _by_value(x) else 8 for x in args) > 4096:
+                raise CUDARuntimeError("cudaErrorInvalidValue: more than 4 KiB of arguments")
             _do(lambda: kernel(grid, block, opened, shared_mem=shared_mem))
 
         return launch
+
+
+def _by_value(x: Any) -> bool:
+    return isinstance(x, np.ndarray) and x.size == 1
 
 
 def _run_on_cpu() -> Any:
@@ -545,7 +551,7 @@ def install(devices: int = 2) -> Any:
         getDeviceProperties=_properties, pointerGetAttributes=_pointer_attributes, memoryTypeHost=1,
         CUDARuntimeError=CUDARuntimeError, deviceCanAccessPeer=lambda a, b: int(a != b), streamCaptureModeGlobal=0,
         streamCaptureModeThreadLocal=1, streamCaptureModeRelaxed=2, runtimeGetVersion=lambda: 13020,
-        driverGetVersion=lambda: 13020, memcpyAsync=fake_runtime.memcpy_async, memcpyHostToDevice=1,
+        driverGetVersion=lambda: 13020,
     )  # fmt: skip
     device = types.SimpleNamespace(get_compute_capability=lambda: "90")
     cuda = types.SimpleNamespace(

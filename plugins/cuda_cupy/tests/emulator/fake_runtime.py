@@ -57,13 +57,6 @@ class RawMemory:
         self.ptr = -(-self.block.ctypes.data // 256) * 256
 
 
-def memcpy_async(dst: int, src: int, size: int, kind: int, stream: int) -> None:
-    """Copy from the host; the copy may be captured where the host's memory is locked."""
-    if not _pointer_attributes(src).type:
-        _refuse_in_capture("copying from pageable memory of the host")
-    _do(lambda: ctypes.memmove(dst, src, size))
-
-
 class MemoryPointer:
     """A place in a block."""
 

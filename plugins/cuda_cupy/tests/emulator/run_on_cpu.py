@@ -81,6 +81,10 @@ def _launch(
 def _value(name: str, i: int, x: Any, size: int) -> Any:
     """Return a 0-d array of an argument's bytes; pointers go to pointers and scalars to scalars of their size."""
     null = x is None or (size < 0 and isinstance(x, np.uint64) and x == 0)
+    if isinstance(x, np.ndarray) and x.dtype.kind == "V" and x.dtype.names:  # a struct, by value
+        if size != x.nbytes or x.size != 1:
+            raise TypeError(f"{name}: argument {i} is {size} bytes; got {x.size} structs of {x.itemsize}")
+        return x
     is_pointer = null or isinstance(x, np.ndarray)
     if type(x) is int and size < 0:  # an address
         return np.array(x, np.uint64)

@@ -120,7 +120,8 @@ class DefaultBoxGenerator(nn.Module):
             parts = size if self.steps is None else [side / self.steps[k] for side in image_size]
             y, x = (((mortice.arange(n) + 0.5) / part).to(dtype) for n, part in zip(size, parts))
             y, x = (t.reshape(-1) for t in mortice.meshgrid(y, x, indexing="ij"))
-            sides = self._wh_pairs[k].clamp(min=0, max=1) if self.clip else self._wh_pairs[k]
+            sides = self._wh_pairs[k].to(y.device)
+            sides = sides.clamp(min=0, max=1) if self.clip else sides
             centres = mortice.stack((x, y), dim=-1).repeat_interleave(len(sides), dim=0)
             found.append(mortice.cat((centres, sides.repeat(size[0] * size[1], 1)), dim=1))
         return mortice.cat(found)
