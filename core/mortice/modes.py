@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
+import warnings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,6 +102,12 @@ class _Switch(contextlib.ContextDecorator):
         set_recording(self._before.pop())
 
     def __call__(self, fn: Any) -> Any:
+        if isinstance(fn, type):
+            warnings.warn(
+                "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
+                "functions or methods, such as the class's `__init__`.",
+                FutureWarning, stacklevel=2,
+            )  # fmt: skip
         return _wrap_generator(self, fn) if _is_generator(fn) else super().__call__(fn)
 
     def _recreate_cm(self) -> Any:

@@ -73,7 +73,7 @@ def embedding_bag(
             )
         if per_sample_weights.dtype is not weight.dtype:
             raise RuntimeError(
-                f"embedding_bag: expected per_sample_weights to have the dtype of weight, {weight.dtype}; got "
+                f"embedding_bag: expected per_sample_weights to have the same type as weight, {weight.dtype}; got "
                 f"{per_sample_weights.dtype}."
             )
         per_sample_weights = per_sample_weights.reshape(-1)
