@@ -40,7 +40,7 @@ help:
 	@echo "make gpu [WHEELS=DIR]           on a machine with a GPU, without a network: kit, programs, comparison with PyTorch CUDA"
 	@echo "make conformance BACKEND=NAME   the kit on one backend, with its scorecard"
 	@echo "make scorecards                 docs/scorecards anew: every backend that is installed, and the examples'"
-	@echo "make sanitize KIND=address      tests of the C extension built with a sanitizer: address (with undefined) or thread"
+	@echo "make sanitize KIND=address      tests of the C code built with a sanitizer: address (with undefined) or thread"
 	@echo "make clean                      remove .venv, out/ and everything built"
 
 demo: $(VENV)/.run
@@ -133,9 +133,11 @@ comma := ,
 SANITIZED := out/sanitize/$(KIND)
 ifeq ($(KIND),thread)
 SANITIZE := -Db_sanitize=thread -Dcpp_args=-g1
+SANITIZE_ENGINE := -fsanitize=thread
 RUNTIMES := libtsan.so libstdc++.so.6
 else
 SANITIZE := -Db_sanitize=address$(comma)undefined -Dcpp_args='-g1 -fsanitize=float-cast-overflow -fno-sanitize=null,object-size -fno-sanitize-recover=all'
+SANITIZE_ENGINE := -fsanitize=address,undefined -fno-sanitize=null,object-size -fno-sanitize-recover=all
 RUNTIMES := libasan.so libstdc++.so.6
 endif
 REPORT := log_path=$(CURDIR)/$(SANITIZED)/report
@@ -149,10 +151,14 @@ sanitize: $(VENV)/.test
 	PATH=$(CURDIR)/$(VENV)/bin:$$PATH CXX="$(CXX)" $(PY) -m mesonbuild.mesonmain setup $(SANITIZED)/build $(CEXT) -Dsets=$(SETS) \
 	    -Dbuildtype=debugoptimized -Doptimization=1 -Dstrip=false -Db_lundef=false $(SANITIZE)
 	$(PY) -m ninja -C $(SANITIZED)/build -j $(JOBS) --quiet
-	cp -r $(CEXT)/mortice_cpu_cext $(SANITIZED)/ && cp $(SANITIZED)/build/_cext*.so $(SANITIZED)/mortice_cpu_cext/
+	cp -r $(CEXT)/mortice_cpu_cext core/mortice $(SANITIZED)/ && cp $(SANITIZED)/build/_cext*.so $(SANITIZED)/mortice_cpu_cext/
+	rm -f $(SANITIZED)/mortice/_engine*.so
+	$(CC) -O1 -g1 -fPIC -shared $(SANITIZE_ENGINE) -I$$($(PY) -c 'import sysconfig; print(sysconfig.get_path("include"))') \
+	    core/accelerator/engine.c -o $(SANITIZED)/mortice/_engine.so
 	LD_PRELOAD="$(foreach name,$(RUNTIMES),$(shell $(CXX) -print-file-name=$(name)))" PYTHONPATH=$(CURDIR)/$(SANITIZED) \
 	PYTHONMALLOC=malloc MORTICE_NUM_THREADS=$(if $(filter thread,$(KIND)),3,2) OMP_NUM_THREADS=1 \
-	    $(PY) -m pytest -n $(JOBS) -p no:cacheprovider $(CEXT)/tests --pyargs mortice_conformance --mortice-backend cpu_cext $(ARGS); \
+	    $(PY) -m pytest -n $(JOBS) -p no:cacheprovider $(CEXT)/tests core/tests/test_fast.py --pyargs mortice_conformance \
+	    --mortice-backend cpu_cext $(ARGS); \
 	status=$$?; \
 	if grep -lE 'runtime error|SUMMARY|ERROR: ' $(SANITIZED)/report.* 2>/dev/null; then cat $(SANITIZED)/report.*; exit 1; fi; \
 	exit $$status

@@ -348,7 +348,7 @@ def binary(op: Op, fallback: Callable[..., Any] = _slow_two) -> Callable[..., An
 
     def with_number(x: Any, value: Any, swapped: bool) -> Any:
         d = x.dtype
-        result = same_dtype.get(d)
+        result: Any = same_dtype.get(d)
         plain = result is not None and op.scalars and not (special[0] and modes.rerouted)
         if plain and d.kind == "f" and d.itemsize == 2:
             value = op.number(op, value, d, 0 if swapped else 1)

@@ -37,6 +37,7 @@ F.softshrink(x, float("inf")); F.softshrink(x, -1); F.hardshrink(x, 1e39); t.cla
 t.autograd.grad(t.cosine_similarity(x, x.detach() * 2 + 1, eps=3.0).sum(), x); t.cosine_similarity(x * 0, x, 0)
 F.linear(x[0].detach(), x[1].detach(), t.tensor(2.0)); F.linear(x[0], x[1], t.ones(2))
 [v.sign() for v in t.linalg.svd(t.rand(40, 30))]; [v.sign() for v in t.linalg.svd(t.rand(30, 40), full_matrices=False)]
+t.linspace(0, 1e38, 3, dtype=t.float16); t.linspace(0, 300, 4, dtype=t.uint8); t.linspace(-1, 3, 5, dtype=t.uint8)
 t.where(x > 0, 0, np.int64(2)); t.where(x > 0, np.float64(1.5), 2); t.where(x > 0, x, np.float32(2))
 """  # fmt: skip
 

@@ -392,8 +392,8 @@ def linspace(
         dtype, device = kind_of("linspace", out, dtype, device)
     where = resolve(device)
     dtype = check_dtype("linspace", _spaced("linspace", start, end, dtype), where)
-    if dtype.kind in "iu":
-        start, end = int(start), int(end)
+    if dtype.kind in "iuf":
+        start, end = hold("linspace", start, dtype), hold("linspace", end, dtype)
     k = where.backend
     short = dtype.kind == "f" and dtype.itemsize == 2
     wide = dtype if short else _wide(k, where, dtype)
