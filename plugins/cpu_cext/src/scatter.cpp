@@ -315,6 +315,25 @@ template <class T> bool bags(const Array &weight, const Array &at, const Array &
 
 }  // namespace
 
+PyObject *spread_indices(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<2> N{"spread_indices", {"counts", "total"}, 2};
+    PyObject *a[2];
+    arguments(N, args, n, names, a);
+    Array &given = as_array(a[0]);
+    if (given.dtype != I64 || given.ndim != 1) fail(PyExc_TypeError, "spread_indices: expected a vector of int64 counts");
+    const Ref counts = contiguous(given);
+    Ref out = make(I64, {as_int(a[1])});
+    const int64_t *often = counts->as<int64_t>(), size = counts->size;
+    int64_t *to = out->as<int64_t>(), left = out->size;
+    for (int64_t i = 0; i < size; i++) {
+        if (often[i] < 0 || often[i] > left) break;
+        for (int64_t j = 0; j < often[i]; j++) *to++ = i;
+        left -= often[i];
+    }
+    if (left) fail(PyExc_ValueError, "spread_indices: the counts do not add up to the total");
+    return out.release();
+}
+
 PyObject *embedding_bag(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     static Names<4> N{"embedding_bag", {"weight", "indices", "offsets", "mean"}, 4};
     PyObject *a[4];
