@@ -300,12 +300,11 @@ template <class T> bool bags(const Array &weight, const Array &at, const Array &
         for (int64_t b = begin; b < end; b++) {
             const int64_t low = start[b], high = b + 1 < count ? start[b + 1] : n;
             T *to = out + b * width;
-            memset(to, 0, static_cast<size_t>(width) * sizeof(T));
-            if (low < 0 || low > high || high > n) return __atomic_store_n(&fine, false, __ATOMIC_RELAXED);
-            for (int64_t j = low; j < high; j++) {
-                if (static_cast<uint64_t>(index[j]) >= limit) return __atomic_store_n(&fine, false, __ATOMIC_RELAXED);
-                apply_row<T, Add>(to, rows + index[j] * row_step, width);
-            }
+            bool inside = low >= 0 && low <= high && high <= n;
+            for (int64_t j = low; inside && j < high; j++) inside = static_cast<uint64_t>(index[j]) < limit;
+            if (!inside) return __atomic_store_n(&fine, false, __ATOMIC_RELAXED);
+            if constexpr (sizeof(T) == 4) index_kernels().bag_f32(to, rows, row_step, index + low, high - low, width);
+            else index_kernels().bag_f64(to, rows, row_step, index + low, high - low, width);
             if (mean && high - low > 1)
                 for (int64_t i = 0; i < width; i++) to[i] /= static_cast<T>(high - low);
         }
