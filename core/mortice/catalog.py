@@ -320,8 +320,8 @@ FREE_KERNELS = {
     ),
     "backends.optim:OptimKernels": (
         "adadelta_step adafactor_step adagrad_step adam_step adamax_step asgd_step count_step count_unless_step "
-        "downhill fade hold_step muon_step nadam_step radam_step rmsprop_step rprop_step run_step sgd_step toward "
-        "toward_square"
+        "downhill fade hold_step muon_step nadam_step radam_step rmsprop_step rprop_step run_step scale_step sgd_step "
+        "toward toward_square"
     ),
     "backends.philox:RandomKernels": (
         "_random_draw random_bernoulli random_bits random_chunk random_exponential random_integers random_normal "
