@@ -19,6 +19,7 @@ class _Modes(threading.local):
     grad = True
     inference = False
     anomaly = False
+    pulled: Any = None  # under anomaly detection the node that computes gradients
     check_nan = True
     saved_hooks: tuple[Any, ...] = ()  # (pack, unpack) pairs, the last one counts
     hooks_disabled: str | None = None
