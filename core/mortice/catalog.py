@@ -287,8 +287,8 @@ FREE_KERNELS = {
     "backends.linalg_eigen:EigenKernels": "eigh svd",
     "backends.linalg_schur:SchurKernels": "eig",
     "backends.movement:MovementKernels": (
-        "constant contiguous diagonal diagonal_write gather index_range refuse_outside reinterpret roll scatter_combine "
-        "scatter_places scatter_write sliding_window spread_indices strided strided_places tril triu"
+        "constant contiguous diagonal diagonal_write gather index_range refuse_outside reinterpret roll "
+        "scatter_combine scatter_places scatter_write sliding_window spread_indices strided strided_places tril triu"
     ),
     "backends.nn_activation:ActivationKernels": (
         "dropout elu elu_grad gelu gelu_grad hardshrink hardsigmoid hardsigmoid_grad hardswish hardswish_grad "
