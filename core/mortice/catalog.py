@@ -288,7 +288,7 @@ FREE_KERNELS = {
     "backends.linalg_schur:SchurKernels": "eig",
     "backends.movement:MovementKernels": (
         "constant contiguous diagonal diagonal_write gather index_range refuse_outside reinterpret roll "
-        "scatter_combine scatter_places scatter_write sliding_window strided strided_places tril triu"
+        "scatter_combine scatter_places scatter_write sliding_window spread_indices strided strided_places tril triu"
     ),
     "backends.nn_activation:ActivationKernels": (
         "dropout elu elu_grad gelu gelu_grad hardshrink hardsigmoid hardsigmoid_grad hardswish hardswish_grad "
@@ -320,8 +320,8 @@ FREE_KERNELS = {
     ),
     "backends.optim:OptimKernels": (
         "adadelta_step adafactor_step adagrad_step adam_step adamax_step asgd_step count_step count_unless_step "
-        "downhill fade hold_step muon_step nadam_step radam_step rmsprop_step rprop_step run_step sgd_step toward "
-        "toward_square"
+        "downhill fade hold_step muon_step nadam_step radam_step rmsprop_step rprop_step run_step scale_step sgd_step "
+        "toward toward_square"
     ),
     "backends.philox:RandomKernels": (
         "_random_draw random_bernoulli random_bits random_chunk random_exponential random_integers random_normal "

@@ -47,7 +47,7 @@ class Extra:
         self.prehooks: Hooks = None  # of the node, before
         self.tensor_hooks: Hooks = None  # of the tensor that it made
         self.retained: Any = None
-        self.trace: str | None = None
+        self.trace: tuple[str, ...] = ()  # under anomaly detection: where it was recorded, and what had led to that
         self.storages: dict[int, Any] = {}  # or tensors of their own, each with the version that it had
         self.metadata: dict[Any, Any] = {}
         self.packed: list[PackedValue] = []
@@ -586,12 +586,16 @@ def _pull(node: Any, puller: Any, g: Any, graph: bool, algebra: Algebra) -> Sequ
         if all(part is None for part in raw):
             return [None] * len(node.edges)
         g = raw if several else raw[0]
+    outer = modes.pulled
+    modes.pulled = node if modes.anomaly else None
     try:
         pulled = watchers[-1](node, puller, g, graph) if watchers else puller.pull(g, graph)
     except Exception:
         if modes.anomaly:
             _blame(node)
         raise
+    finally:
+        modes.pulled = outer
     if modes.anomaly and modes.check_nan:
         for i, (edge, gi) in enumerate(zip(node.edges, pulled)):
             if edge is not None and gi is not None and algebra.has_nan(gi, edge):
@@ -620,26 +624,37 @@ def _as_many(hook: Any, result: Any, old: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _blame(node: Any) -> None:
-    trace = node.extra and node.extra.trace
+    trace = node.extra.trace if node.extra is not None else ()
     where = (
-        f"Traceback of forward call that caused the error:\n{trace}"
+        f"Traceback of forward call that caused the error:\n{trace[0]}"
         if trace
         else "No forward pass information available. Enable detect anomaly during forward pass for more information."
     )
     warnings.warn(f"Error detected in {node.name()}. {where}", stacklevel=6)
+    for earlier in trace[1:]:
+        warnings.warn(earlier, stacklevel=6)
 
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
-def forward_trace() -> str:
-    """Return the traceback of the line being recorded, without the library's own frames."""
+def forward_trace() -> tuple[str, ...]:
+    """Return the traceback of the line being recorded, without the library's own frames.
+
+    What a backward records was led to by a node, about which more texts tell, as far as the first forward.
+    """
     import traceback
 
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_HERE):
         frame = frame.f_back
-    return "".join(traceback.format_list(traceback.extract_stack(frame)))
+    here = "".join(traceback.format_list(traceback.extract_stack(frame)))
+    node = modes.pulled
+    if node is None or node.extra is None or not node.extra.trace:
+        return (here,)
+    first, *rest = node.extra.trace
+    led = f"\n\nPrevious calculation was induced by {node.name()}. Traceback of forward call that induced the previous "
+    return here, f"{led}calculation:\n{first}", *rest
 
 
 def _deliver(leaves: dict[int, list[Any]], seq: int, algebra: Algebra) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
+import warnings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ class _Modes(threading.local):
     grad = True
     inference = False
     anomaly = False
+    pulled: Any = None  # under anomaly detection the node that computes gradients
     check_nan = True
     saved_hooks: tuple[Any, ...] = ()  # (pack, unpack) pairs, the last one counts
     hooks_disabled: str | None = None
@@ -101,6 +103,12 @@ class _Switch(contextlib.ContextDecorator):
         set_recording(self._before.pop())
 
     def __call__(self, fn: Any) -> Any:
+        if isinstance(fn, type):
+            warnings.warn(
+                "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
+                "functions or methods, such as the class's `__init__`.",
+                FutureWarning, stacklevel=2,
+            )  # fmt: skip
         return _wrap_generator(self, fn) if _is_generator(fn) else super().__call__(fn)
 
     def _recreate_cm(self) -> Any:

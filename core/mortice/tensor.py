@@ -262,13 +262,18 @@ class TensorBase:
         if value is not None:
             if not isinstance(value, TensorBase):
                 raise TypeError(
-                    f"grad: assigned grad expected to be a Tensor or None; got {type(value).__name__}."
+                    f"assigned grad expected to be a Tensor or None but got grad of type {type(value).__name__}"
                 )
             if value is self:
                 raise RuntimeError("grad: can't assign Variable as its own grad.")
             level = value._device.level
             there = value._device if level is None or level.transforms else value._device.inner  # it may be sparse
-            if value.shape != self.shape or value.dtype is not self.dtype or not (self._device is there or self._device is value._device):
+            if value.shape != self.shape:
+                raise RuntimeError(
+                    f"attempting to assign a gradient of size '{list(value.shape)}' to a tensor of size '{list(self.shape)}'. "
+                    "Please ensure that the gradient and the tensor are the same size"
+                )
+            if value.dtype is not self.dtype or not (self._device is there or self._device is value._device):
                 raise RuntimeError(
                     f"grad: attempting to assign a gradient that does not match its tensor; expected shape "
                     f"{list(self.shape)}, {self.dtype}, on {self.device}; got {list(value.shape)}, {value.dtype}, on "
@@ -438,7 +443,9 @@ class TensorBase:
         if not isinstance(value, TensorBase):
             raise TypeError(f"data: expected a Tensor; got {type(value).__name__}.")
         if value.dtype.kind not in "fc" and self._rg:
-            raise RuntimeError(f"data: a tensor that requires grad cannot hold {value.dtype}.")
+            raise RuntimeError(
+                f"data set to a tensor that requires gradients must be floating point or complex dtype; got {value.dtype}."
+            )
         aliases, version = value.own_storage().aliases, self._version
         self._data, self._device = value._data, value._device
         self.dtype, self.shape = value.dtype, value.shape

@@ -14,6 +14,7 @@ _TOLERANCES = {
     "complex64": (1.3e-6, 1e-5), "complex128": (1e-7, 1e-7), "float": (1e-7, 1e-7), "complex": (1e-7, 1e-7),
 }  # fmt: skip
 _NUMBERS = (int, float, complex)
+__path__: list[str] = []  # a package to PyTorch; see mortice.addresses
 _ATTRIBUTES: tuple[tuple[str, str | None, Callable[[Any], Any]], ...] = (
     ("shape", None, lambda t: t.shape), ("device", "device", lambda t: t.device), ("dtype", "dtype", lambda t: t.dtype),
     ("layout", "layout", lambda t: t.layout),
@@ -32,9 +33,7 @@ def assert_close(
         AssertionError: saying where and by how much they differ.
         TypeError: for a pair of kinds that cannot be compared, such as a tensor and a number.
     """
-    if (rtol is None) != (atol is None):
-        missing = "rtol" if rtol is None else "atol"
-        raise ValueError(f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {missing}.")
+    _checked(rtol, atol)
     how = _How(rtol, atol, equal_nan, check_device, check_dtype, check_layout, check_stride, allow_subclasses)
     problem = _compare(actual, expected, "", how)
     if problem is not None:
@@ -49,8 +48,6 @@ def assert_allclose(
         actual = mortice.tensor(actual)
     if not isinstance(expected, Tensor):
         expected = mortice.tensor(expected, dtype=actual.dtype)
-    if rtol is None and atol is None:
-        rtol, atol = _tolerances(actual, expected)
     assert_close(
         actual, expected, rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=True, check_dtype=False, msg=msg or None
     )
@@ -69,8 +66,22 @@ class _How(NamedTuple):
     subclasses: bool
 
 
-def _tolerances(*values: Any) -> tuple[float, float]:
-    found = [_TOLERANCES.get(_kind(v), (0.0, 0.0)) for v in values]
+def _checked(rtol: float | None, atol: float | None) -> None:
+    if (rtol is None) != (atol is None):
+        missing = "rtol" if rtol is None else "atol"
+        raise ValueError(f"Both 'rtol' and 'atol' must be either specified or omitted, but got no {missing}.")
+
+
+def get_tolerances(*inputs: Any, rtol: float | None, atol: float | None) -> tuple[float, float]:
+    """Return the tolerances that were given, or the loosest of the inputs' dtypes.
+
+    Raises:
+        ValueError: where one was given alone.
+    """
+    _checked(rtol, atol)
+    if rtol is not None and atol is not None:
+        return rtol, atol
+    found = [_TOLERANCES.get(_kind(v), (0.0, 0.0)) for v in inputs]
     return max(r for r, _ in found), max(a for _, a in found)
 
 
@@ -126,7 +137,7 @@ def _compare_pair(actual: Any, expected: Any, how: _How) -> str | None:
 def _compare_numbers(actual: Any, expected: Any, how: _How) -> str | None:
     if how.dtype and type(actual) is not type(expected):
         return f"The (d)types do not match: {type(actual)} != {type(expected)}."
-    rtol, atol = _tolerances(actual, expected) if how.rtol is None else (how.rtol, how.atol)
+    rtol, atol = get_tolerances(actual, expected, rtol=how.rtol, atol=how.atol)
     if actual == expected or (how.equal_nan and actual != actual and expected != expected):
         return None
     difference = abs(actual - expected)
@@ -160,7 +171,7 @@ def _compare_tensors(a: Any, e: Any, how: _How) -> str | None:
         a, e = a.to_dense(), e.to_dense()
     elif a.layout is not mortice.strided:
         return _compare_sparse(a.detach(), e.detach(), how)
-    rtol, atol = _tolerances(a, e) if how.rtol is None else (how.rtol, how.atol)
+    rtol, atol = get_tolerances(a, e, rtol=how.rtol, atol=how.atol)
     a, e = a.detach(), e.detach()
     if a.device != e.device:
         a, e = a.cpu(), e.cpu()

@@ -64,6 +64,7 @@ LEAD = [
     ("profiler.profiler", "profile", mt.profiler.profile),
     ("storage", "UntypedStorage", mt.UntypedStorage),
     ("types", "Tensor", mt.Tensor),
+    ("testing._comparison", "get_tolerances", mt.testing.get_tolerances),
     ("utils.data._utils.collate", "default_collate", mt.utils.data.default_collate),
     ("utils.data._utils.worker", "get_worker_info", mt.utils.data.get_worker_info),
     ("utils.file_baton", "FileBaton", mt.utils.cpp_extension.FileBaton),
@@ -109,6 +110,13 @@ def test_tensors_are_joined_and_split_for_sending() -> None:
     assert _unflatten_dense_tensors(flat, given)[0]._base is flat
     lists = list(_take_tensors([*given, mt.ones(2, dtype=mt.int64), mt.ones(1)], 28))
     assert [[t.numel() for t in held] for held in lists] == [[6, 1], [4, 1], [2]]
+
+
+def test_tolerances_are_those_of_the_loosest_dtype() -> None:
+    found = mt.testing.get_tolerances(mt.ones(1), mt.ones(1, dtype=mt.float16), rtol=None, atol=None)
+    assert found == (1e-3, 1e-5) and mt.testing.get_tolerances(1.0, rtol=0.1, atol=0.2) == (0.1, 0.2)
+    with pytest.raises(ValueError, match="but got no atol"):
+        mt.testing.get_tolerances(1.0, rtol=0.1, atol=None)
 
 
 def test_types_that_libraries_ask_about_and_that_nothing_is() -> None:

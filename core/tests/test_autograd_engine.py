@@ -135,7 +135,7 @@ def test_a_misspelt_flag_does_not_turn_tracking_on() -> None:
 
 def test_grad_setter_checks_shape_dtype_and_type() -> None:
     x = leaf(1.0, 2.0)
-    with pytest.raises(RuntimeError, match="shape"):
+    with pytest.raises(RuntimeError, match=r"a gradient of size '\[3\]' to a tensor of size '\[2\]'"):
         x.grad = mt.ones(3, dtype=f64)
     with pytest.raises(RuntimeError, match="float32"):
         x.grad = mt.ones(2)
@@ -239,7 +239,8 @@ def test_create_graph_gives_second_and_third_derivatives() -> None:
 
 def test_backward_with_create_graph_leaves_a_grad_with_a_graph() -> None:
     x = leaf(3.0)
-    (x * x * x).sum().backward(create_graph=True)
+    with pytest.warns(UserWarning, match="create_graph=True will create a reference cycle"):
+        (x * x * x).sum().backward(create_graph=True)
     assert x.grad.requires_grad
     (g,) = autograd.grad(x.grad.sum(), x)
     assert g.item() == 18.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
@@ -123,6 +124,83 @@ def test_error_classes_agree() -> None:
     for i, (theirs, ours) in enumerate(zip(errors(torch), errors(mt))):
         assert (theirs is None) == (ours is None), (i, theirs, ours)
         assert theirs is None or isinstance(ours, type(theirs)), (i, theirs, ours)
+
+
+def _strict(name: str, f: Any, **options: Any) -> Any:
+    extra = {"jacobian": 0, "hessian": 0}.get(name, 1)
+    return lambda m: getattr(m.autograd.functional, name)(f, m.ones(2), *(m.ones(2),) * extra, strict=True, **options)
+
+
+def _dirty_view(m: Any) -> Any:
+    class Add(m.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, a: Any) -> Any:
+            ctx.mark_dirty(a.add_(1))
+            return a, a + 1
+
+        @staticmethod
+        def backward(ctx: Any, g: Any, h: Any) -> Any:
+            return g + h
+
+    return Add.apply((m.ones(2, requires_grad=True) * 1).view_as(m.ones(2)))
+
+
+def _saved_variables(m: Any) -> Any:
+    class Same(m.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, a: Any) -> Any:
+            ctx.save_for_backward(a)
+            return a.clone()
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * ctx.saved_variables[0]
+
+    return Same.apply(m.ones(2, requires_grad=True)).sum().backward()
+
+
+def _dual(m: Any) -> Any:
+    with m.autograd.forward_ad.dual_level():
+        return m.autograd.forward_ad.make_dual(m.ones(2), m.autograd.forward_ad.make_dual(m.ones(2), m.ones(2)))
+
+
+def _grads(m: Any, g: Any, **options: Any) -> Any:
+    x = m.ones(2, 3, requires_grad=True)
+    return m.autograd.grad(x * 2, x, g, **options)
+
+
+SAID = [
+    *[_strict(name, lambda x: x.sum() * 0 + 1) for name in ("vhp", "hvp", "hessian")],
+    *[_strict(name, lambda x: x.sum()) for name in ("vhp", "hvp", "hessian")],
+    *[_strict(name, lambda x: x * 3, create_graph=True) for name in ("jacobian", "jvp", "vjp")],
+    *[_strict(name, lambda x: x[0] * x[1], create_graph=True) for name in ("vhp", "hvp", "hessian")],
+    lambda m: m.autograd.functional.jvp(lambda x: x, m.ones(2), (m.ones(2), m.ones(2))),
+    lambda m: _grads(m, m.ones(2)),
+    lambda m: _grads(m, m.ones(2, 3), is_grads_batched=True),
+    lambda m: setattr(m.ones(2, requires_grad=True), "data", m.ones(2, dtype=m.int64)),
+    lambda m: setattr(m.ones(2), "grad", 3),
+    lambda m: setattr(m.ones(2), "grad", m.ones(3)),
+    lambda m: m.autograd.forward_ad.make_dual(m.ones(2), m.ones(2)),
+    lambda m: m.no_grad()(type("Made", (), {})),
+    lambda m: (m.ones(2, requires_grad=True) ** 2).sum().backward(create_graph=True),
+    _dirty_view, _saved_variables, _dual,
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("case", SAID)
+def test_what_autograd_refuses_or_warns_of_is_said_as_in_pytorch(case: Any) -> None:
+    found = []
+    for m in (torch, mt):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            try:
+                case(m)
+            except (RuntimeError, TypeError) as error:
+                found.append((isinstance(error, TypeError), str(error).removeprefix("make_dual: ").replace("mortice", "torch")[:75]))
+            else:
+                found.append([(w.category, str(w.message)[:75]) for w in said])
+    assert found[1] == found[0] != []
 
 
 NAMES = """

@@ -68,6 +68,26 @@ def test_anomaly_names_the_node_that_made_nan() -> None:
     assert x.grad.isnan().all().item()
 
 
+def test_anomaly_tells_what_led_to_a_node_that_backward_recorded() -> None:
+    class Bad(autograd.Function):
+        forward = staticmethod(lambda ctx, x: x.clone())
+        backward = staticmethod(lambda ctx, g: g * float("nan"))
+
+    class Good(autograd.Function):
+        forward = staticmethod(lambda ctx, x: x.clone())
+        backward = staticmethod(lambda ctx, g: Bad.apply(g))
+
+    x = leaf(1.0)
+    with pytest.warns(UserWarning) as said, autograd.detect_anomaly():
+        y = Good.apply(x) ** 2  # the forward line
+        (g,) = autograd.grad(y, x, create_graph=True)
+        with pytest.raises(RuntimeError, match="nan values"):
+            g.backward()
+    _, caused, led = [str(w.message) for w in said]
+    assert caused.startswith("Error detected in BadBackward. Traceback of forward call that caused the error:")
+    assert "Previous calculation was induced by GoodBackward." in led and "# the forward line" in led
+
+
 def test_anomaly_without_forward_information_says_so() -> None:
     y = (leaf(0.0) * 0.0) / 0.0
     with autograd.set_detect_anomaly(True), pytest.warns(UserWarning, match="No forward pass information available"):

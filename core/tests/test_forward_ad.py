@@ -84,7 +84,7 @@ def test_dual_numbers_in_a_module() -> None:
 
 def test_levels_open_and_close() -> None:
     x = draw(3)
-    with pytest.raises(RuntimeError, match="outside of a level"):
+    with pytest.raises(RuntimeError, match="no level exists"):
         forward_ad.make_dual(x, x)
     assert forward_ad.enter_dual_level() == 0
     with pytest.raises(RuntimeError, match="Nested forward mode AD is not supported"):
@@ -200,7 +200,7 @@ def test_misuse_of_jvp() -> None:
         (lambda: jvp(mt.sin, (x,), (x[:2],)), RuntimeError, "shape and dtype of its primal"),
         (lambda: jvp(mt.sin, (mt.arange(3),), (mt.arange(3),)), ValueError, "floating point or complex"),
         (lambda: jvp(lambda x: x, (x,), (x,), has_aux=True), RuntimeError, r"\(output, aux\) if has_aux"),
-        (lambda: jvp(lambda x: 3, (x,), (x,)), RuntimeError, "outputs to be Tensors"),
+        (lambda: jvp(lambda x: 3, (x,), (x,)), RuntimeError, "outputs to only contain Tensors"),
     ):
         with pytest.raises(error, match=text):
             call()

@@ -45,7 +45,7 @@ from mortice.nn import functional as F
         ),
         (
             lambda: F.embedding_bag(mt.tensor([[0, 4]]), mt.zeros(4, 2)), RuntimeError,
-            "embedding_bag: index out of range in self; got 4 for 4 rows.",
+            "embedding_bag: Expected idx >= 0 && idx < num_embeddings; got 4 for 4 rows.",
         ),
         (
             lambda: F.embedding(mt.tensor([0]), mt.tensor(1.0)), RuntimeError,

@@ -249,6 +249,20 @@ def test_bad_options_are_refused_as_torch_refuses_them(name, options):
     assert ours == theirs
 
 
+@pytest.mark.parametrize("name", [n for n in NAMES if "fused" in inspect.signature(getattr(torch.optim, n).__init__).parameters])
+@pytest.mark.parametrize("place", [dict(dtype="complex64"), dict(device="meta"), dict(dtype="float16"), dict(dtype="float64")], ids=str)
+def test_fused_steps_refuse_the_parameters_that_torch_refuses(name, place):
+    said = []
+    for t in BOTH:
+        p = t.nn.Parameter(t.zeros(2, device=place.get("device", "cpu"), dtype=getattr(t, place.get("dtype", "float32"))))
+        p.grad = t.zeros_like(p)
+        try:
+            said.append(getattr(t.optim, name)([p], fused=True).step())
+        except RuntimeError as error:
+            said.append(str(error)[:75])
+    assert said[0] == said[1]
+
+
 def loaded(t, state):
     t.optim.Adam([P(t)]).load_state_dict(state)
 

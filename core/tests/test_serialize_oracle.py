@@ -206,6 +206,21 @@ def test_parameters_and_attributes_cross(here, there):
     assert type(got[2]) is there.Tensor and got[2].requires_grad and got[3].note == {"k": [1]}
 
 
+@pytest.mark.parametrize("requires_grad", [True, False])
+def test_a_parameter_of_a_class_of_its_own_is_read_as_one(monkeypatch, requires_grad):
+    got = []
+    for lib in (torch, mt):
+        kind = type("Tagged", (lib.Tensor,), {"__module__": __name__})
+        monkeypatch.setitem(globals(), "Tagged", kind)
+        file = io.BytesIO()
+        lib.save(lib.nn.Parameter(lib.ones(2).as_subclass(kind), requires_grad), file)
+        file.seek(0)
+        with lib.serialization.safe_globals([kind]):
+            read = lib.load(file)
+        got.append((type(read) is kind, isinstance(read, lib.nn.Parameter), read.requires_grad))
+    assert got[1] == got[0] == (True, True, requires_grad)
+
+
 def test_files_without_checksums_and_mapped_files_are_read(tmp_path):
     torch.serialization.set_crc32_options(False)
     try:

@@ -145,13 +145,14 @@ class _Run:
     def compare(self, values: dict[int, Any]) -> None:
         if len(values) != len(self.facts):
             raise CheckpointError(
-                "checkpoint: A different number of tensors was saved during the original forward and recomputation; "
-                f"got {len(values)} instead of {len(self.facts)}. Make the function do the same each time."
+                "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
+                f"recomputation.\nNumber of tensors saved during forward: {len(self.facts)}\nNumber of tensors saved during "
+                f"recomputation: {len(values)}. Make the function do the same each time."
             )
         for i, (t, facts) in enumerate(zip(values.values(), self.facts)):
             if _facts(t) != facts:
                 raise CheckpointError(
-                    "checkpoint: Recomputed values for the following tensors have different metadata than during the "
+                    "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the "
                     f"forward pass. tensor at position {i}: saved metadata: {facts}, recomputed metadata: {_facts(t)}"
                 )
 

@@ -54,7 +54,7 @@ class dual_level:
 def _current(name: str, level: int | None) -> DualLevel:
     if not _levels.open or level not in (None, 0):
         raise RuntimeError(
-            f"{name}: Trying to use forward AD outside of a level; use `with dual_level():` around it."
+            f"{name}: Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
         )
     return _levels.open[-1]  # type: ignore[no-any-return]
 
@@ -73,6 +73,8 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
         )
     if inside.tangent(tensor) is not None:
         raise RuntimeError("make_dual: the tensor has a tangent at this level already. Unpack it first.")
+    if inside.tangent(tangent) is not None:
+        raise RuntimeError("Setting a forward grad that itself has a forward gradient at the same level is not supported.")
     made = inside.enter(here(inside.primal(tensor), inside), inside.primal(tangent.to(tensor.dtype)))
     made.__dict__["_tangent_given"] = (tangent, made._data, made._version)
     return made

@@ -77,7 +77,11 @@ class FunctionCtx:
             return self._to_save
         return tuple([self._load(s) for s in self._saved])
 
-    saved_variables = saved_tensors
+    @property
+    def saved_variables(self) -> tuple[Any, ...]:
+        """The old name of `saved_tensors`."""
+        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
+        return self.saved_tensors
 
     def _load(self, s: Any) -> Any:
         if s is None:
@@ -431,6 +435,11 @@ def _check_dirty(ctx: FunctionCtx, inputs: set[int], outs: list[Any], recording:
             )
         if recording and t._rg and t._node is None:
             raise writes_leaf()
+        if recording and len(outs) > 1 and t._base is not None and t._base._rg:
+            raise RuntimeError(
+                "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return "
+                "more than one Tensor. Give it a clone of the view, or let it return one Tensor."
+            )
         t.own_storage().version += 1  # `forward` may have written to it where the library does not see it
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -75,30 +76,44 @@ def _grads(
     return grad([o for o, _ in pairs], inputs, [v for _, v in pairs], keep, create_graph, allow_unused=True)
 
 
-def _filled(found: tuple[Any, ...], inputs: tuple[Any, ...], strict: bool, create_graph: bool, why: str) -> tuple[Any, ...]:
-    """Put zeros for inputs without influence; in strict mode they are an error."""
+def _filled(found: tuple[Any, ...], inputs: tuple[Any, ...], strict: bool, flat: str | None, why: str) -> tuple[Any, ...]:
+    """Put zeros for inputs without influence; in strict mode they are an error, and by `flat` what has no graph."""
     out = []
     for i, (g, t) in enumerate(zip(found, inputs)):
         if g is None:
             if strict:
                 raise RuntimeError(why.format(i=i))
             g = zeros_for(t)
-        elif strict and create_graph and not g._rg:
-            raise RuntimeError(
-                f"The gradient for input {i} is independent of the input. This is not allowed in strict mode when "
-                "create_graph=True."
-            )
+        elif strict and flat and not g._rg:
+            raise RuntimeError(flat.format(i=i))
         out.append(g)
     return tuple(out)
 
 
-INDEPENDENT = "The output of the user-provided function is independent of input {i}. This is not allowed in strict mode."
+_STRICT = "of the user-provided function is independent of input {i}. This is not allowed in strict mode"
+INDEPENDENT = f"The output {_STRICT}."
+_FLAT_GRADIENT = (
+    "The gradient with respect to input {i} is independent of the inputs of the user-provided function. This is not allowed "
+    "in strict mode."
+)
+_FLAT_JACOBIAN = (
+    "While computing the hessian, found that the jacobian of the user-provided function with respect to input {i} is "
+    "independent of the input. This is not allowed in strict mode. You should ensure that your function is twice "
+    "differentiable and that the jacobian depends on the inputs (this would be violated by a linear function for example)."
+)
+
+
+def _flat(create_graph: bool, what: str = "jacobian") -> str | None:
+    """Return what strict mode says of a derivative without a graph, where one was asked for."""
+    return f"The {what} {_STRICT} when create_graph=True." if create_graph else None
 
 
 def _check_v(name: str, v: Any, others: tuple[Any, ...], several: bool) -> tuple[Any, ...]:
     """Return v as a tuple, refusing shapes other than those of what it multiplies."""
     _, vs = _tuple(name, "v", tuple(v) if isinstance(v, list) else v)
     if len(vs) != len(others):
+        if not several:
+            raise RuntimeError("The given v should contain a single Tensor.")
         raise RuntimeError(f"v is a tuple of invalid length: should be {len(others)} but got {len(vs)}.")
     for i, (a, b) in enumerate(zip(vs, others)):
         if a.shape != b.shape:
@@ -127,7 +142,7 @@ def vjp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict
         _strict_outputs(outs, strict)
         vs = _ones("vjp", outs, "the user-provided function") if v is None else _check_v("vjp", v, outs, outs_several)
     keep = create_graph or modes.grad
-    found = _filled(_grads(outs, at, vs, create_graph, keep), at, strict, create_graph, INDEPENDENT)
+    found = _filled(_grads(outs, at, vs, create_graph, keep), at, strict, _flat(create_graph), INDEPENDENT)
     return _unpack(_close(outs, create_graph), outs_several), _unpack(_close(found, create_graph), several)
 
 
@@ -157,15 +172,16 @@ def jvp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict
 
 
 def twice(
-    outs: tuple[Any, ...], at: tuple[Any, ...], vs: tuple[Any, ...], create_graph: bool, strict: bool = False
+    outs: tuple[Any, ...], at: tuple[Any, ...], vs: tuple[Any, ...], create_graph: bool, strict: bool = False,
+    what: str = "jacobian",
 ) -> tuple[Any, ...]:
     """Return Jv by two backward runs: uᵀJ is linear in u, so its derivative along u, times v, is Jv."""
     us = tuple([zeros_for(o).requires_grad_() for o in outs])
     back = _grads(outs, at, us, True)
-    back = _filled(back, at, strict, True, INDEPENDENT)
+    back = _filled(back, at, strict, _FLAT_GRADIENT, INDEPENDENT)
     found = _grads(back, us, vs, create_graph, True)
-    why = "The derivative of output {i} is independent of the input. This is not allowed in strict mode."
-    return _filled(found, us, strict, create_graph, why)
+    why = f"The {what} of the user-provided function is independent of entry {{i}} of what is differentiated a second time. "
+    return _filled(found, us, strict, _flat(create_graph, what), why + "This is not allowed in strict mode.")
 
 
 # ---- what `func` and this module share ----
@@ -308,10 +324,11 @@ def jacobian(
         outs_several, outs = _call("jacobian", func, at)
         _strict_outputs(outs, strict)
 
-        def pull(o: Any, v: Any) -> tuple[Any, ...]:
-            return _filled(_grads((o,), at, (v,), create_graph), at, strict, create_graph, INDEPENDENT)
+        def pull(n: int, v: Any) -> tuple[Any, ...]:
+            why = f"Output {n} {_STRICT}."
+            return _filled(_grads((outs[n],), at, (v,), create_graph), at, strict, _flat(create_graph), why)
 
-        found = [rows(o, at, lambda v, o=o: pull(o, v), None if vectorize else 1) for o in outs]  # type: ignore[misc]
+        found = [rows(o, at, functools.partial(pull, n), None if vectorize else 1) for n, o in enumerate(outs)]
     closed = _close(tuple([tuple(row) for row in found]), create_graph)
     return _unpack(tuple([_unpack(row, several) for row in closed]), outs_several)
 
@@ -351,7 +368,8 @@ def hessian(
     def first(*at: Any) -> Any:
         if outer_jacobian_strategy == "forward-mode":
             at = tuple([t if t._rg else t.requires_grad_() for t in at])
-        found = jacobian(checked, at, create_graph=True, strict=strict)
+        found = jacobian(checked, at, create_graph=True)
+        _filled(found, at, strict, _FLAT_JACOBIAN, INDEPENDENT)
         return found if several else found[0]
 
     return jacobian(
@@ -380,7 +398,7 @@ def _first_gradient(
     if prod(outs[0].shape) != 1:
         raise RuntimeError(f"The Tensor returned by the function given to {name} should contain a single element")
     first = _grads(outs, at, (k.ones_like(outs[0].detach()),), True)
-    return outs[0], at, _filled(first, at, strict, True, INDEPENDENT), vs
+    return outs[0], at, _filled(first, at, strict, _FLAT_JACOBIAN, INDEPENDENT), vs
 
 
 def vhp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
@@ -388,7 +406,8 @@ def vhp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict
     several, given = _tuple("vhp", "inputs", inputs)
     with enable_grad():
         out, at, first, vs = _first_gradient("vhp", func, given, v, several, create_graph, strict)
-        found = _filled(_grads(first, at, vs, create_graph), at, strict, create_graph, INDEPENDENT)
+        flat = _flat(create_graph, "hessian")
+        found = _filled(_grads(first, at, vs, create_graph), at, strict, flat, f"The jacobian {_STRICT}.")
     return _close(out, create_graph), _unpack(_close(found, create_graph), several)
 
 
@@ -397,7 +416,7 @@ def hvp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict
     several, given = _tuple("hvp", "inputs", inputs)
     with enable_grad():
         out, at, first, vs = _first_gradient("hvp", func, given, v, several, create_graph, strict)
-        found = twice(first, at, vs, create_graph, strict)
+        found = twice(first, at, vs, create_graph, strict, "hessian")
     return _close(out, create_graph), _unpack(_close(found, create_graph), several)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -54,8 +55,7 @@ def _seed(name: str, i: int, t: Any, g: Any, create_graph: bool) -> Any:
         raise TypeError(f"{name}: gradients can be either Tensors or None, but got {type(g).__name__}.")
     if g.shape != t.shape:
         raise ShapeError(
-            f"Mismatch in shape: grad_output[{i}] has a shape of {list(g.shape)} and output[{i}] has a shape of "
-            f"{list(t.shape)}."
+            f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of {t.shape}."
         )
     if g.dtype.is_complex != d.is_complex:
         raise RuntimeError(
@@ -111,6 +111,12 @@ def backward(
         for t in inputs:
             if not t._rg:
                 raise RuntimeError("One of the differentiated Tensors does not require grad")
+    if create_graph:
+        warnings.warn(
+            "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient: "
+            "the .grad that it keeps holds the graph that ends at it. Use autograd.grad, or set .grad to None after use.",
+            UserWarning, stacklevel=3,
+        )  # fmt: skip
     outs, seeds, above = _start("backward", tensors, grad_tensors, create_graph)
     keep = create_graph if retain_graph is None else retain_graph
     graph.backward(outs, seeds, retain_graph=keep, create_graph=create_graph, inputs=inputs, tensors=above)
@@ -183,6 +189,13 @@ def _batched(
 ) -> tuple[Any, ...]:
     """Run `grad` once for all slices along the first dim of the gradients."""
     given = (None,) * len(outs) if grads is None else as_tuple(grads)
+    for i, (t, g) in enumerate(zip(outs, given)):
+        if g is not None and g.shape[1:] != t.shape:
+            raise ShapeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. "
+                "The sizes of the remaining dimensions are expected to match the shape of corresponding output, but a "
+                f"mismatch was detected: grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of {t.shape}."
+            )
     n = next((len(g) for g in given if g is not None), 0)
     with MapLevel(n, "error") as level:
         each = [None if g is None else level.enter(g) for g in given]

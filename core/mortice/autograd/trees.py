@@ -52,7 +52,7 @@ def tensors(name: str, tree: Any, what: str) -> list[Any]:
     found = list(leaves(tree))
     for leaf in found:
         if not isinstance(leaf, TensorBase):
-            raise RuntimeError(f"{name}: Expected all {what} to be Tensors; got {type(leaf).__name__}.")
+            raise RuntimeError(f"{name}: Expected {what} to only contain Tensors, got {type(leaf).__name__}.")
     return found
 
 

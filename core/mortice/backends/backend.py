@@ -129,7 +129,8 @@ class Backend(Services, FreeKernels):
     # Optional, to draw PyTorch's numbers fast: a class with `getstate`, `setstate` and `randbytes` as `random.Random` has
     # them, and draws from its words as methods of `mt19937.MT19937` make them: `uniform(shape, dtype)`, `normal(shape,
     # dtype)` of blocks of 16, of float32 or float64, `integers(shape, low, count, one_word)` and `permutation(n)`; it may
-    # have `start(seed)`, which goes to the start of a stream.
+    # have `start(seed)`, which goes to the start of a stream, and `log_gammas(shapes, kept)`, given the normal number that is kept
+    # back or None, which returns that too.
     twister: Any = None
 
     # ---- housekeeping, REQUIRED ----

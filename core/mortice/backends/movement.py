@@ -167,6 +167,13 @@ class MovementKernels:
             x = k.getitem(x, tuple(slice(None) if i == axis else slice(0, n) for i, n in enumerate(want)))
         return k.take_along_axis(x, indices, axis=axis)
 
+    def spread_indices(k: Any, counts: Buffer, *, total: int) -> Buffer:
+        """Return each position of a vector of int64 counts as often as its count says: `total` in all."""
+        # Ones where a new position starts; their running sum is the position.
+        ones = k.new_full(counts, k.shape_of(counts), 1)
+        starts = k.scatter_add(k.new_full(counts, (total + 1,), 0), k.cumulative_sum(counts, axis=0), ones, axis=0)
+        return k.getitem(k.cumulative_sum(starts, axis=0), (slice(0, total),))
+
     # ---- writing at many positions; `indices` and `values` have one shape, of x's ndim, as in scatter_add ----
 
     def scatter_places(k: Any, x: Buffer, indices: Buffer, *, axis: int) -> Buffer:

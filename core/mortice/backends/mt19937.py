@@ -177,8 +177,12 @@ class MT19937:
             order[i], order[other] = order[other], order[i]
         return k.from_host(HostBuffer(pack(order, int64), (n,), int64), device)
 
-    def log_gammas(self, shapes: Sequence[float]) -> list[float]:
+    def log_gammas(self, k: Any, shapes: list[float]) -> list[float]:
         """Return logs of gamma variables of rate 1, drawn by Marsaglia and Tsang's method, one after the other."""
+        own = self._own(k)
+        if hasattr(own, "log_gammas"):
+            made, self._kept = own.log_gammas(shapes, self._kept)
+            return made  # type: ignore[no-any-return]
         return [self._log_gamma(a) if 0 < a < math.inf else -math.inf if a == 0 else math.nan for a in shapes]
 
     def _log_gamma(self, a: float) -> float:

@@ -206,6 +206,10 @@ class OptimKernels(KernelMixin):
         """Add 1 to step counts where the number in `skip` is 0."""
         return ([unless(self, no, self.add(count, 1), count) for count, no in zip(counts, skip)],)
 
+    def scale_step(self, xs: Sequence[Any], *, factor: Sequence[Any]) -> tuple[list[Any]]:
+        """Multiply each of xs by its factor, a buffer of its dtype without dims."""
+        return ([self.multiply(x, f) for x, f in zip(xs, factor)],)
+
     def hold_step(self, numbers: Sequence[Any], *, value: float) -> tuple[list[Any]]:
         """Put a value into buffers that hold a number of the state."""
         return ([self.full_like(number, value) for number in numbers],)

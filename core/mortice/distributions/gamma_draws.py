@@ -156,7 +156,8 @@ def _draw(a: Any) -> Any:
     """Draw logs of gamma variables by Marsaglia and Tsang's method; shapes below 1 by a power of a uniform."""
     engine = mortice.default_generator.engine_for(a.device) if a.device is a.device.base else None
     if engine is not None:
-        return mortice.tensor(engine.log_gammas(a.flatten().tolist()), dtype=a.dtype, device=a.device).reshape(a.shape)
+        made = engine.log_gammas(a.device.backend, a.flatten().tolist())
+        return mortice.tensor(made, dtype=a.dtype, device=a.device).reshape(a.shape)
     small = a < 1
     d = mortice.where(small, a + 1, a) - 1 / 3
     c = 1 / (9 * d).sqrt()

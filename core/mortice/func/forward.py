@@ -19,7 +19,7 @@ def jvp(func: Fn, primals: Any, tangents: Any, *, strict: bool = False, has_aux:
         )
     xs, ts = tensors("jvp", primals, "primals"), tensors("jvp", tangents, "tangents")
     if not xs:
-        raise RuntimeError("jvp(f, primals, tangents): Expected primals to be a non-empty tuple.")
+        raise RuntimeError("jvp(f, primals, tangents): Expected primals to contain at least one Tensor.")
     if form(primals) != form(tangents):
         raise RuntimeError(
             "jvp(f, primals, tangents): Expected primals and tangents to have the same python structure. For example, if "

@@ -43,8 +43,10 @@ def others(outs: Sequence[Any], own: Sequence[Any]) -> bool:
 
 def places(name: str, argnums: Any, args: tuple[Any, ...]) -> tuple[int, ...]:
     """Return which arguments `argnums` means."""
-    if not isinstance(argnums, (int, tuple)) or isinstance(argnums, bool) or argnums == ():
-        raise RuntimeError(f"{name}: argnums must be an int or a non-empty Tuple[int]; got {argnums!r}.")
+    if argnums == ():
+        raise RuntimeError(f"{name}: argnums must be non-empty.")
+    if not isinstance(argnums, (int, tuple)) or isinstance(argnums, bool):
+        raise RuntimeError(f"{name}: argnums must be int or Tuple[int, ...]; got {argnums!r}.")
     wanted = argnums if isinstance(argnums, tuple) else (argnums,)
     for n in wanted:
         if not isinstance(n, int):
@@ -105,7 +107,7 @@ def outputs(name: str, value: Any) -> list[Any]:
     """Return the tensors that a function gave, of which there must be one at least."""
     found = tensors(name, value, "outputs")
     if not found:
-        raise RuntimeError(f"{name}: Expected f to be a function that has non-empty output; got {value!r}.")
+        raise RuntimeError(f"{name}: Expected f to be a function that has non-empty output (got output = {value!r})")
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from mortice import call as _call
 from mortice import node as _node
-from mortice.dtype import DType, bool_, dtype_of_all, get_default_dtype, int64
+from mortice.dtype import DType, dtype_of_all, get_default_dtype, int64
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import enable_grad, modes
 from mortice.mutation import check_writable
@@ -18,8 +18,8 @@ from mortice.node import TENSOR_KERNELS, named, node_name
 from mortice.op import op
 from mortice.ops.arguments import numpy_names
 from mortice.ops.creation import filled, finish, resolve
-from mortice.ops.data import check_dtype, tensor
-from mortice.ops.index_advanced import _take, flat_nonzero
+from mortice.ops.data import check_dtype, range_of, tensor
+from mortice.ops.index_advanced import _take
 from mortice.ops.movement import (
     _tensors,
     cast,
@@ -37,7 +37,7 @@ from mortice.ops.movement import t as movement_t
 from mortice.ops.strided import as_strided, diagonal, diagonal_write, two_dims
 from mortice.ops.views import atleast_1d, atleast_2d, atleast_3d, flatten, many
 from mortice.rules import same
-from mortice.shape import Size, as_sizes, check_dim, check_dims, prod
+from mortice.shape import Size, as_sizes, check_dim, check_dims, out_of_memory, prod
 from mortice.tensor import TensorBase, make
 
 # ---- reversing and rolling ----
@@ -223,18 +223,14 @@ def repeat_interleave(
 
 
 def _spread_indices(counts: Any, n: int, output_size: int | None) -> Any:
-    values = counts.tolist()
-    if any(c < 0 for c in values):
+    wide = cast(counts, int64)
+    if n and (range_of(wide) or (0,))[0] < 0:
         raise RuntimeError("repeats can not be negative")
-    total = sum(values)
+    total = wide.sum().item()
     if output_size is not None and output_size != total:
         raise RuntimeError(f"repeat_interleave: output_size must be the sum of repeats; got {output_size} for {total}.")
-    # Ones where a new source position starts; their running sum is the position.
-    k, device = counts._device.backend, counts._device
-    ends = k.cumulative_sum(k.astype(counts._data, int64), axis=0)
-    starts = k.full((total + 1,), 0, dtype=int64, device=device)
-    starts = k.scatter_add(starts, ends, k.full((n,), 1, dtype=int64, device=device), axis=0)
-    data = k.getitem(k.cumulative_sum(starts, axis=0), (slice(0, total),))
+    device = counts._device
+    data = device.backend.spread_indices(wide._data, total=total)
     return cast(make(data, device, int64, Size((total,))), counts.dtype)
 
 
@@ -278,20 +274,37 @@ def triu(input: Any, diagonal: int = 0, *, out: Any = None) -> Any:
     return _triu(contiguous(input), diagonal=operator.index(diagonal), out=out)
 
 
+def _climbed(n: int, first: int) -> int:
+    """Return the sum of n numbers, each one more than the one before it, of which those below 0 count as 0."""
+    n, first = (n, first) if first >= 0 else (max(n + first, 0), 0)
+    return n * first + n * (n - 1) // 2
+
+
 def _triangle(
-    name: str, fn: Any, row: int, col: int, offset: int, dtype: DType, device: Any, requires_grad: bool,
+    name: str, upper: bool, row: int, col: int, offset: int, dtype: DType, device: Any, requires_grad: bool,
     pin_memory: bool,
 ) -> Any:  # fmt: skip
-    row, col = operator.index(row), operator.index(col)
+    row, col, offset = operator.index(row), operator.index(col), operator.index(offset) + (not upper)
     if row < 0 or col < 0:
         raise RuntimeError(f"{name}: row and col must be non-negative; got {row} and {col}.")
     where = resolve(device)
     if dtype.kind not in "iu":
         raise DTypeError(f"{name}: not implemented for {dtype}. Use an integer dtype.")
-    ones = filled(Size((row, col)), True, check_dtype(name, bool_, where), where)
-    flat = flat_nonzero(fn(ones, offset))
-    step = max(col, 1)
-    return finish(cast(stack([flat // step, flat % step]), dtype), requires_grad, pin_memory)
+    check_dtype(name, dtype, where)
+    # Each row ends, or begins, one column later than the one before.
+    left = _climbed(row, offset) - _climbed(row, offset - col)
+    total = row * col - left if upper else left
+    k, shape = where.backend, Size((2, total))
+    try:
+        edges = k.minimum(k.maximum(k.arange(offset, offset + row, 1, dtype=int64, device=where), 0), col)
+        counts = k.subtract(col, edges) if upper else edges
+        rows = k.spread_indices(counts, total=total)
+        before = k.subtract(k.cumulative_sum(counts, axis=0), col if upper else counts)  # less the column where a row begins
+        columns = k.subtract(k.arange(0, total, 1, dtype=int64, device=where), k.take(before, rows, axis=0))
+        data = k.concat([k.reshape(part, (1, total)) for part in (rows, columns)], axis=0)
+    except (MemoryError, ValueError, OverflowError) as error:
+        raise out_of_memory(name, shape, dtype, error) from None
+    return finish(cast(make(data, where, int64, shape), dtype), requires_grad, pin_memory)
 
 
 def tril_indices(
@@ -299,7 +312,7 @@ def tril_indices(
     pin_memory: bool = False, requires_grad: bool = False,
 ) -> Any:  # fmt: skip
     """Return the positions of the lower triangle of a row by col matrix: 2 by n."""
-    return _triangle("tril_indices", tril, row, col, offset, dtype or int64, device, requires_grad, pin_memory)
+    return _triangle("tril_indices", False, row, col, offset, dtype or int64, device, requires_grad, pin_memory)
 
 
 def triu_indices(
@@ -307,7 +320,7 @@ def triu_indices(
     pin_memory: bool = False, requires_grad: bool = False,
 ) -> Any:  # fmt: skip
     """Return the positions of the upper triangle of a row by col matrix: 2 by n."""
-    return _triangle("triu_indices", triu, row, col, offset, dtype or int64, device, requires_grad, pin_memory)
+    return _triangle("triu_indices", True, row, col, offset, dtype or int64, device, requires_grad, pin_memory)
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import warnings
 from functools import lru_cache
 from typing import Any
 
@@ -544,6 +545,10 @@ def linalg_cross(input: Any, other: Any, *, dim: int = -1, out: Any = None) -> A
 def cross(input: Any, other: Any, dim: int | None = None, *, out: Any = None) -> Any:
     """Multiply 3-vectors along a dim, by default the first of size 3: the cross product."""
     if dim is None:
+        warnings.warn(
+            "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or simply "
+            "use torch.linalg.cross.", UserWarning, stacklevel=2,
+        )  # fmt: skip
         dim = next((i for i, n in enumerate(input.shape) if n == 3), None)
         if dim is None:
             raise RuntimeError(f"no dimension of size 3 in input; got {list(input.shape)}.")
@@ -642,8 +647,12 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
         norm = total - correction
     if isinstance(norm, TensorBase):
         norm = TENSOR_KERNELS.maximum(norm, 0)
-    else:
-        norm = max(norm, 0)
+    elif norm <= 0:
+        warnings.warn(
+            "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
+            UserWarning, stacklevel=2,
+        )  # fmt: skip
+        norm = 0
     centred = x - average
     weighted = centred if weights is None else centred * weights
     if weighted.dtype is not centred.dtype:

@@ -97,7 +97,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
             f"for input of {len(shape)} dimensions."
         )
     if mode != "circular" and 0 in shape[len(shape) - nd - 1 :]:
-        raise ShapeError(f"pad: expected non-zero sizes apart from the batch; got input {list(shape)}.")
+        raise ShapeError(f"pad: Expected {nd + 1}D or {nd + 2}D input with non-zero sizes apart from the batch; got input {list(shape)}.")
     for dim, (n, (b, a), out) in enumerate(zip(shape, widths, sizes)):
         if mode == "reflect" and (b >= n or a >= n) and (b or a):
             raise ShapeError(

@@ -38,6 +38,7 @@ class FusedOptimizer(Optimizer):
         """
         raise NotImplementedError
 
+    _fits = False  # whether the parameters are known to be such as `fused=True` takes
     found_inf: Any = None  # while a captured GradScaler.step runs: a tensor, not 0 where the step is to change nothing
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -47,6 +48,9 @@ class FusedOptimizer(Optimizer):
             self._check_captured()
         for group in self.param_groups:
             params = [p for p in group["params"] if p.grad is not None]
+            if group.get("fused") and not self._fits:
+                check_fused_parameters(params)
+                self._fits = bool(params)
             if "mortice.sparse" in sys.modules:  # else no gradient is sparse, and none need be asked
                 params = self._sparse_steps(group, params)
             if self._counts and params:
@@ -253,6 +257,16 @@ def check_betas(betas: Any) -> None:
     """Refuse coefficients of running averages outside [0, 1)."""
     for i in range(2):
         check(0.0 <= betas[i] < 1.0, f"Invalid beta parameter at index {i}: {betas[i]}")
+
+
+def check_fused_parameters(params: list[Any]) -> None:
+    """Refuse parameters that `fused=True` has no kernel for."""
+    for p in params:
+        if not p.is_floating_point() or p.is_meta:
+            raise RuntimeError(
+                "`fused=True` requires all the params to be floating point Tensors of supported devices, which meta is not; got "
+                f"{p.dtype} on {p.device}."
+            )
 
 
 def check_fused(options: dict[str, Any]) -> None:

@@ -259,7 +259,7 @@ def _rebuild_from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
     if kind is not TensorBase.cls:
         if not registry.is_allowed(kind):
             raise UnpicklingError(f"load: the file makes a tensor of the class {kind!r}; nothing was executed.")
-        made = kind(made)
+        made = kind(made.detach()).requires_grad_(made._rg)
     return _with_state(made, state)
 
 

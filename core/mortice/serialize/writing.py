@@ -203,7 +203,7 @@ class Pickler(pickle._Pickler):
         if hasattr(type(t), "materialize"):  # without a shape yet
             return Call(Global("torch.nn.parameter", type(t).__name__), (t._rg, t._device, t.dtype))
         layers = sys.modules.get("mortice.nn.parameter")
-        is_parameter = layers is not None and isinstance(t, layers.Parameter)
+        is_parameter = layers is not None and layers.Parameter in type(t).__mro__  # not one by its `_is_param` alone
         requires_grad = t._rg and not is_parameter
         if t._device.level is not None:
             rebuild, args = _REBUILD_SPARSE, self._sparse(t)

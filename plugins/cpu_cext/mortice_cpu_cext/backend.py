@@ -48,6 +48,9 @@ class Twister:
     def permutation(self, n: int) -> Any:
         return _cext._twister_permutation(self._state, n)
 
+    def log_gammas(self, shapes: list[float], kept: float | None) -> Any:
+        return _cext._twister_log_gammas(self._state, shapes, kept)
+
 
 class CextBackend(Backend):
     """Arrays and kernels in C on the CPU."""

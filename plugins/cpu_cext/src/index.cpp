@@ -482,6 +482,7 @@ const Method index_methods[] = {
     MORTICE_METHOD("put_rows", put_rows),
     MORTICE_METHOD("scatter_write", scatter_write),
     MORTICE_METHOD("scatter_combine", scatter_combine),
+    MORTICE_METHOD("spread_indices", spread_indices),
     MORTICE_METHOD("partial_embedding_bag", embedding_bag),
     MORTICE_METHOD("embedding_grad", embedding_grad),
     {},

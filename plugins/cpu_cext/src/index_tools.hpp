@@ -15,6 +15,7 @@ PyObject *index_write(PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *put_rows(PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *scatter_write(PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *scatter_combine(PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *spread_indices(PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *embedding_bag(PyObject *const *args, Py_ssize_t n, PyObject *names);
 PyObject *embedding_grad(PyObject *const *args, Py_ssize_t n, PyObject *names);
 

@@ -300,12 +300,11 @@ template <class T> bool bags(const Array &weight, const Array &at, const Array &
         for (int64_t b = begin; b < end; b++) {
             const int64_t low = start[b], high = b + 1 < count ? start[b + 1] : n;
             T *to = out + b * width;
-            memset(to, 0, static_cast<size_t>(width) * sizeof(T));
-            if (low < 0 || low > high || high > n) return __atomic_store_n(&fine, false, __ATOMIC_RELAXED);
-            for (int64_t j = low; j < high; j++) {
-                if (static_cast<uint64_t>(index[j]) >= limit) return __atomic_store_n(&fine, false, __ATOMIC_RELAXED);
-                apply_row<T, Add>(to, rows + index[j] * row_step, width);
-            }
+            bool inside = low >= 0 && low <= high && high <= n;
+            for (int64_t j = low; inside && j < high; j++) inside = static_cast<uint64_t>(index[j]) < limit;
+            if (!inside) return __atomic_store_n(&fine, false, __ATOMIC_RELAXED);
+            if constexpr (sizeof(T) == 4) index_kernels().bag_f32(to, rows, row_step, index + low, high - low, width);
+            else index_kernels().bag_f64(to, rows, row_step, index + low, high - low, width);
             if (mean && high - low > 1)
                 for (int64_t i = 0; i < width; i++) to[i] /= static_cast<T>(high - low);
         }
@@ -314,6 +313,25 @@ template <class T> bool bags(const Array &weight, const Array &at, const Array &
 }
 
 }  // namespace
+
+PyObject *spread_indices(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<2> N{"spread_indices", {"counts", "total"}, 2};
+    PyObject *a[2];
+    arguments(N, args, n, names, a);
+    Array &given = as_array(a[0]);
+    if (given.dtype != I64 || given.ndim != 1) fail(PyExc_TypeError, "spread_indices: expected a vector of int64 counts");
+    const Ref counts = contiguous(given);
+    Ref out = make(I64, {as_int(a[1])});
+    const int64_t *often = counts->as<int64_t>(), size = counts->size;
+    int64_t *to = out->as<int64_t>(), left = out->size;
+    for (int64_t i = 0; i < size; i++) {
+        if (often[i] < 0 || often[i] > left) break;
+        for (int64_t j = 0; j < often[i]; j++) *to++ = i;
+        left -= often[i];
+    }
+    if (left) fail(PyExc_ValueError, "spread_indices: the counts do not add up to the total");
+    return out.release();
+}
 
 PyObject *embedding_bag(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     static Names<4> N{"embedding_bag", {"weight", "indices", "offsets", "mean"}, 4};

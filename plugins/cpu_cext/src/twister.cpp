@@ -157,6 +157,53 @@ PyObject *permutation(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     return out.release();
 }
 
+// As `log_gammas` of core's engine, in the functions of the C library that Python's math asks too.
+PyObject *log_gammas(PyObject *const *args, Py_ssize_t n, PyObject *names) {
+    static Names<3> N{"twister_log_gammas", {"state", "shapes", "kept"}, 3};
+    PyObject *a[3];
+    arguments(N, args, n, names, a);
+    Twister twister(a[0]);
+    double kept = a[2] == Py_None ? 0 : as_double(a[2]);
+    bool has = a[2] != Py_None;
+    const auto uniform = [&] {
+        double u;
+        twister.uniform(&u, 1);
+        return u;
+    };
+    const auto normal = [&] {
+        if (std::exchange(has, !has)) return kept;
+        const double turn = uniform(), radius = std::sqrt(-2 * std::log1p(-uniform())), angle = 2 * 3.14159265358979323846 * turn;
+        kept = radius * std::sin(angle);
+        return radius * std::cos(angle);
+    };
+    if (!PyList_Check(a[1])) fail(PyExc_TypeError, "twister_log_gammas: expected a list of shapes.");
+    const Py_ssize_t count = PyList_GET_SIZE(a[1]);
+    Own<> made(PyList_New(count));
+    if (!made) throw Failed{};
+    for (Py_ssize_t i = 0; i < count; i++) {
+        double shape = as_double(PyList_GET_ITEM(a[1], i)), result = shape == 0 ? -HUGE_VAL : NAN;
+        if (shape > 0 && shape < HUGE_VAL) {
+            double power = 0;
+            if (shape < 1) power = std::log(1 - uniform()) / shape, shape += 1;
+            const double d = shape - 0.3333333432674408, c = 1 / std::sqrt(9 * d);
+            for (;;) {
+                const double x = normal(), edge = 1 + c * x;
+                if (edge <= 0) continue;
+                const double v = std::pow(edge, 3.0), u = 1 - uniform();
+                if (!(std::log(u) < 0.5 * x * x + d * (1 - v + std::log(v)))) continue;
+                result = power + std::log(d * v);
+                break;
+            }
+        }
+        PyObject *item = PyFloat_FromDouble(result);
+        if (!item) throw Failed{};
+        PyList_SET_ITEM(made.get(), i, item);
+    }
+    PyObject *pair = has ? Py_BuildValue("Nd", made.release(), kept) : Py_BuildValue("NO", made.release(), Py_None);
+    if (!pair) throw Failed{};
+    return pair;
+}
+
 }  // namespace
 
 const Method twister_methods[] = {
@@ -166,6 +213,7 @@ const Method twister_methods[] = {
     MORTICE_METHOD("_twister_normal", floats<true>),
     MORTICE_METHOD("_twister_integers", integers),
     MORTICE_METHOD("_twister_permutation", permutation),
+    MORTICE_METHOD("_twister_log_gammas", log_gammas),
     {},
 };
 

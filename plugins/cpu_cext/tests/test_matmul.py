@@ -105,7 +105,7 @@ def test_expanded_arrays(pair, dtype):
     check(pair, random(dtype, (5, 30), 4), np.broadcast_to(column, (30, 9)), None, k.broadcast_to(pair.array(column), (30, 9)))
 
 
-@pytest.mark.parametrize("batch, m, depth, n", [((), 64, 64, 64), ((), 33, 65, 47), ((), 9, 4097, 9), ((2, 3), 17, 33, 70), ((200,), 40, 32, 40)])
+@pytest.mark.parametrize("batch, m, depth, n", [((), 64, 64, 64), ((), 33, 65, 47), ((), 9, 4097, 9), ((200,), 40, 32, 40)])
 @pytest.mark.parametrize("turned", [(False, False), (True, False), (False, True), (True, True)])
 def test_bfloat16_of_sizes_for_a_matrix_unit(pair, batch, m, depth, n, turned):
     from mortice.dtype import bfloat16, float32

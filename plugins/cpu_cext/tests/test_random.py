@@ -136,6 +136,8 @@ def test_the_twister_draws_what_the_engine_draws_with_pythons(k: Any, twins: tup
             one_, other = (e.random_normal(b, device, (n,), dtype) for e, b in ((mine, k), (plain, slow)))
             gaps = k.abs(k.subtract(one_, other))
             assert not n or k.item(k.max(gaps)) < near
+        shapes = [0.0, -1.0, 1e-3, 0.3, 1.0, 2.5, 1e4] * (n % 1000)
+        assert repr(mine.log_gammas(k, shapes)) == repr(plain.log_gammas(slow, shapes))  # where nan is as nan
         assert mine.state(5) == plain.state(5)
 
 

@@ -16,11 +16,9 @@ import cupy
 import numpy as np
 
 from mortice_cuda_cupy.graphs import current_capture
-from mortice_cuda_cupy.kernels.launch import INTEGERS, Program, contiguous
+from mortice_cuda_cupy.kernels.launch import INTEGERS, contiguous, int64
+from mortice_cuda_cupy.kernels.reduce import FEW, LOOK
 
-LOOK = Program("reduce.cu", "look<{T}>", types=tuple(INTEGERS))
-_INT64 = next(d for d in INTEGERS if d.name == "int64")
-_FEW = 1 << 16  # that one block looks at
 _PLACES = 4096  # for answers: more checks than a device has launches under way
 _NOTE = "The call that it is about came earlier: its device was not waited for."
 
@@ -51,8 +49,8 @@ class LateChecks:
             self._answers = made
         dtype, skip = self.dtype_of(x), low if allowed is None else allowed  # type: ignore[attr-defined]
         if dtype not in INTEGERS:
-            x, dtype = self.astype(x, _INT64), _INT64  # type: ignore[attr-defined]
-        if x.size > _FEW:
+            x, dtype = self.astype(x, int64), int64  # type: ignore[attr-defined]
+        if x.size > FEW:
             if allowed is not None:
                 x, skip = self.where(self.equal(x, allowed), low, x), low  # type: ignore[attr-defined]
             x = self.concat([self.reshape(end(x), (1,)) for end in (self.min, self.max)], axis=0)  # type: ignore[attr-defined]

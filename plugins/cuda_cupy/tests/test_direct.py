@@ -427,3 +427,15 @@ def test_many_arrays_are_joined_while_work_is_captured() -> None:
         out, heap = mt.cat(parts), mt.stack(parts)
     graph.replay()
     assert out.tolist() == [i // 2 for i in range(24)] and heap[:, 0].tolist() == list(range(12))
+
+
+def test_few_elements_of_an_axis_longer_than_32_bits_count() -> None:
+    from mortice.dtype import float32
+    from mortice_cuda_cupy.kernels.index import READ
+
+    x, at, out = mt.arange(10, device="cuda"), mt.tensor([2, 7, 9], device="cuda"), mt.zeros(3, dtype=mt.int64, device="cuda")
+    for kernel in ("take", "gather"):
+        # The axis is said to go on behind the memory that is there.
+        launch = READ.get(float32, f"{kernel}<u64, unsigned>")
+        launch((1,), (32,), (x._data, at._data, out._data, 3, 3, 1, (1 << 32) + 5))
+        assert out.tolist() == [2, 7, 9]

@@ -34,6 +34,10 @@ def test_memory_of_the_host_and_of_other_streams() -> None:
     assert " passed" in _run(str(HERE / "test_pinned.py"), devices=1)
 
 
+def test_what_a_training_step_launches() -> None:
+    assert " passed" in _run(str(HERE / "test_launches.py"), devices=1)
+
+
 @pytest.mark.parametrize("devices", [1, 2])
 def test_device_semantics(devices: int) -> None:
     assert " passed" in _run(

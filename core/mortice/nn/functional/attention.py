@@ -57,7 +57,7 @@ def multi_head_attention_forward(
     extra = 0
     if bias_k is not None:
         if static_k is not None or static_v is not None:
-            raise AssertionError(f"{_NAME}: biases cannot be added to static keys or values. Give one of the two.")
+            raise AssertionError(f"{_NAME}: bias cannot be added to static key. Give one of the two.")
         k, v = mortice.cat([k, bias_k.expand(1, batch, -1)]), mortice.cat([v, bias_v.expand(1, batch, -1)])
         extra += 1
     q = _heads(q, num_heads)

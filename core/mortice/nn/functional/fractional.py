@@ -57,7 +57,7 @@ def _pool(nd: int, input: Any, kernel_size: Any, output_size: Any, output_ratio:
     elif samples.dtype is not input.dtype:
         raise RuntimeError(f"{name}: expected _random_samples to be of dtype {input.dtype}; got {samples.dtype}.")
     elif samples.ndim != 3 or samples.shape[0] < batch or tuple(samples.shape)[1:] != (channels, nd):
-        raise RuntimeError(f"{name}: expected _random_samples ({batch}, {channels}, {nd}); got {list(samples.shape)}.")
+        raise RuntimeError(f"{name}: Expect _random_samples to be ({batch}, {channels}, {nd}); got {list(samples.shape)}.")
     return _maxima(input, sizes, kernel, counts, samples[:batch].reshape(*lead, channels, nd))
 
 

@@ -57,7 +57,7 @@ def embedding_bag(
         weight, input = input, weight
     if per_sample_weights is not None and input.shape != per_sample_weights.shape:
         raise ValueError(
-            f"embedding_bag: expected per_sample_weights of the input's shape {tuple(input.shape)}; got "
+            f"embedding_bag: expected per_sample_weights to have the same shape as the input, {tuple(input.shape)}; got "
             f"{tuple(per_sample_weights.shape)}."
         )
     if weight.ndim != 2:
@@ -73,7 +73,7 @@ def embedding_bag(
             )
         if per_sample_weights.dtype is not weight.dtype:
             raise RuntimeError(
-                f"embedding_bag: expected per_sample_weights to have the dtype of weight, {weight.dtype}; got "
+                f"embedding_bag: expected per_sample_weights to have the same type as weight, {weight.dtype}; got "
                 f"{per_sample_weights.dtype}."
             )
         per_sample_weights = per_sample_weights.reshape(-1)
@@ -183,7 +183,8 @@ def _refused_as_value() -> Iterator[None]:
     try:
         yield
     except IndexError as error:
-        raise RuntimeError(str(error).replace("embedding", "embedding_bag", 1)) from None
+        _, _, got = str(error).partition("; ")
+        raise RuntimeError(f"embedding_bag: Expected idx >= 0 && idx < num_embeddings; {got}") from None
 
 
 def _rows(at: Any, weight: Any, scale_grad_by_freq: bool = False, sparse: bool = False) -> Any:

@@ -43,8 +43,16 @@ def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Any, for
     """Scale the gradients in place by max_norm / total_norm where that is below 1."""
     with mortice.no_grad():
         scale = mortice.clamp(float(max_norm) / (total_norm + 1e-6), max=1.0)
-        for g in _grads(parameters):
-            g.mul_(scale if (g.device, g.dtype) == (scale.device, scale.dtype) else scale.to(g.device).to(g.dtype))
+        grads = _grads(parameters)
+        factors = [
+            scale if (g.device, g.dtype) == (scale.device, scale.dtype) else scale.to(g.device).to(g.dtype) for g in grads
+        ]
+        alone = len(set(map(id, grads))) == len(grads)  # else each time that it comes counts
+        if grads and alone and foreach is not False and all([type(g) is mortice.Tensor and not g.is_sparse for g in grads]):
+            mortice._fused_step_("scale_step", grads, None, (), {"factor": factors})
+            return
+        for g, factor in zip(grads, factors):
+            g.mul_(factor)
 
 
 def clip_grad_norm_(

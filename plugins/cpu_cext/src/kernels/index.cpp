@@ -8,6 +8,23 @@ template <class T> static void add(T *__restrict out, const T *__restrict x, int
     for (int64_t i = 0; i < n; i++) out[i] += x[i];
 }
 
+template <class T> static void bag(T *out, const T *rows, int64_t step, const int64_t *at, int64_t count, int64_t width) {
+    constexpr int L = LANES<T>, V = SMALL ? 1 : 4;
+    int64_t c = 0;
+    for (; c + V * L <= width; c += V * L) {
+        vec<T> sum[V] = {};
+        for (int64_t j = 0; j < count; j++) {
+            const T *row = rows + at[j] * step + c;
+#pragma GCC unroll 4
+            for (int v = 0; v < V; v++) sum[v] += load(row + v * L);
+        }
+#pragma GCC unroll 4
+        for (int v = 0; v < V; v++) store(out + c + v * L, sum[v]);
+    }
+    for (int64_t i = c; i < width; i++) out[i] = 0;
+    for (int64_t j = 0; j < count && c < width; j++) add(out + c, rows + at[j] * step + c, width - c);
+}
+
 static void range_i64(const int64_t *x, int64_t n, int64_t *low, int64_t *high) {
     int64_t lo = x[0], hi = x[0];
     for (int64_t i = 0; i < n; i++) {
@@ -138,7 +155,7 @@ template <class T> static int64_t reaching(const T *x, int64_t n, T sign, T boun
 
 extern const IndexTable index_kernels_table;
 const IndexTable index_kernels_table = {
-    add<float>, add<double>, range_i64, count, positions, {largest<float>, reaching<float>}, {largest<double>, reaching<double>},
+    add<float>, add<double>, bag<float>, bag<double>, range_i64, count, positions, {largest<float>, reaching<float>}, {largest<double>, reaching<double>},
 };
 
 }  // namespace mortice::ISA

@@ -17,6 +17,9 @@ template <class T> struct Peaks {
 struct IndexTable {
     void (*add_f32)(float *out, const float *x, int64_t n);
     void (*add_f64)(double *out, const double *x, int64_t n);
+    // The sum of `count` rows of a table, `step` apart: columns stay in registers.
+    void (*bag_f32)(float *out, const float *rows, int64_t step, const int64_t *at, int64_t count, int64_t width);
+    void (*bag_f64)(double *out, const double *rows, int64_t step, const int64_t *at, int64_t count, int64_t width);
     // The least and the greatest of n > 0 integers.
     void (*range_i64)(const int64_t *x, int64_t n, int64_t *low, int64_t *high);
     // How many of n bytes are not 0.

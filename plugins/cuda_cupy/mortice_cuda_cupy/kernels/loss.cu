@@ -85,16 +85,21 @@ template <class T> __global__ void __launch_bounds__(1024) sum_losses(const wide
   own = sum_over_row(own);
   if (threadIdx.x == 0) *out = narrow<T>(mean ? loss / own : loss);
 }
-template <class T>
-__global__ void __launch_bounds__(1024) sum_weights(const i64 *target, const wide_t<T> *weight, wide_t<T> *out, i64 labels, i64 classes,
-                            i64 ignore) {
-  typedef wide_t<T> W;
+// The weights of all labels, added up by each row of threads.
+template <class W>
+__device__ __forceinline__ W all_weights(const i64 *target, const W *weight, i64 labels, i64 classes, i64 ignore) {
   W own = 0;
+#pragma unroll 4
   for (i64 i = threadIdx.x; i < labels; i += blockDim.x) {
     i64 t = known(target[i], classes, ignore);
     if (t != ignore) own += weight ? weight[t] : W(1);
   }
-  own = sum_over_row(own);
+  return sum_over_row(own);
+}
+template <class T>
+__global__ void __launch_bounds__(1024) sum_weights(const i64 *target, const wide_t<T> *weight, wide_t<T> *out, i64 labels, i64 classes,
+                            i64 ignore) {
+  wide_t<T> own = all_weights(target, weight, labels, classes, ignore);
   if (threadIdx.x == 0) *out = own;
 }
 
@@ -109,14 +114,14 @@ template <class W> struct Pull {
     return c == target ? pulled - at_label : pulled;
   }
 };
-// g is one number, or one a label; total, where there is one, is what the mean is over, and weights the sum of weight.
+// g is one number, or one a label; total is what a mean is over, and weights the sum of weight.
 template <class T>
 __device__ Pull<wide_t<T>> pull_of(const T *g, const i64 *target, const wide_t<T> *weight, const wide_t<T> *logs,
-                                   const wide_t<T> *total, const wide_t<T> *weights, i64 label, i64 labels, i64 classes,
+                                   bool mean, wide_t<T> total, const wide_t<T> *weights, i64 label, i64 labels, i64 classes,
                                    double smoothing, bool each) {
   typedef wide_t<T> W;
   W of_label = widen(g[each ? label : 0]);
-  if (total) of_label /= *total;
+  if (mean) of_label /= total;
   i64 t = target[label];
   W at_label = of_label * (weight ? weight[t] : W(1)) * W(1 - smoothing);
   W share_of_all = of_label * W(smoothing / double(classes));
@@ -124,19 +129,21 @@ __device__ Pull<wide_t<T>> pull_of(const T *g, const i64 *target, const wide_t<T
   return {everywhere, at_label, share_of_all, logs[label], logs[labels + label], t, weight};
 }
 
+// What a mean is over lies at `total`; without it each block adds it up, as suits a few labels.
 template <class T>
 __global__ void __launch_bounds__(1024) cross_entropy_grad(const T *g, const T *x, const i64 *target, const wide_t<T> *weight,
                                    const wide_t<T> *logs, const wide_t<T> *total, const wide_t<T> *weights, T *out,
                                    i64 labels, i64 classes, i64 inner, i64 ignore, double smoothing, bool each,
-                                   bool alone) {
+                                   bool alone, bool mean) {
   typedef wide_t<T> W;
+  W over = !mean ? W(1) : total ? *total : all_weights(target, weight, labels, classes, ignore);
   int per_block = alone ? blockDim.x : blockDim.y;
   for (i64 label = i64(blockIdx.x) * per_block + (alone ? threadIdx.x : threadIdx.y); label < labels;
        label += i64(gridDim.x) * per_block) {
     i64 start = Labels<W>{classes, inner, ignore}.start(label);
     bool counts = known(target[label], classes, ignore) != ignore;
     Pull<W> pull{};
-    if (counts) pull = pull_of(g, target, weight, logs, total, weights, label, labels, classes, smoothing, each);
+    if (counts) pull = pull_of(g, target, weight, logs, mean, over, weights, label, labels, classes, smoothing, each);
     if (alone) {
       for (i64 c = 0; c < classes; ++c) {
         i64 at = start + c * inner;

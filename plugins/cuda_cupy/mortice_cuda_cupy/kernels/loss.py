@@ -24,6 +24,7 @@ LOSS = Program(
     "loss.cu", *[f"{name}<{{T}}>" for name in
                  ("cross_entropy", "sum_losses", "sum_weights", "cross_entropy_grad", "embedding_grad")],
 )  # fmt: skip
+_FEW = 512  # labels whose weights each block adds up itself
 
 
 class LossKernels(KernelMixin):
@@ -74,7 +75,8 @@ class LossKernels(KernelMixin):
         labels, classes, inner = target.size, x.shape[1], prod(x.shape[2:])
         weight = _cast(weight, wide)
         total, out = None, empty(x.shape, x.dtype)
-        if reduction == "mean":
+        mean = reduction == "mean"
+        if mean and labels > _FEW:
             total = empty((), wide)
             LOSS.get(dtype, "sum_weights<{T}>")((1,), (1024,), (target, weight, total, *_ints(labels, classes, ignore_index)))
         weights = self.sum(weight) if smoothing and weight is not None else None
@@ -83,7 +85,7 @@ class LossKernels(KernelMixin):
         LOSS.get(dtype, "cross_entropy_grad<{T}>")(
             grid, block,
             (g, x, target, weight, logs, total, weights, out, *_ints(labels, classes, inner, ignore_index),
-             float(smoothing), np.bool_(each), np.bool_(alone)),
+             float(smoothing), np.bool_(each), np.bool_(alone), np.bool_(mean)),
         )  # fmt: skip
         return out
 

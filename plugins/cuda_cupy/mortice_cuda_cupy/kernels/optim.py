@@ -121,6 +121,11 @@ template <class W> __device__ __forceinline__ W sign(W x) { return x > W(0) ? W(
 """
 
 
+@functools.lru_cache(256)
+def _traced(rule: Callable[..., Any], present: tuple[bool, ...], numbers: tuple[Any, ...]) -> tuple[str, list[float]]:
+    return trace(rule, present, dict(numbers))
+
+
 def trace(rule: Callable[..., Any], present: Sequence[bool], numbers: dict[str, Any]) -> tuple[str, list[float]]:
     """Return the text that makes a kernel of a rule, and the numbers to call it with; absent lists are None to it."""
     k = Symbols()
@@ -167,10 +172,9 @@ class OptimKernels(KernelMixin):
         held = {name: value for name, value in numbers.items() if type(value) is list}
         readable = all([x.dtype.name in _HELD for value in held.values() for x in value])
         for i, p in enumerate(lists[0]):
-            arrays = [buffers[i] for buffers in lists if buffers]
-            fits = elementwise and readable and all([a.flags.c_contiguous and a.dtype == p.dtype for a in arrays])
-            dtype = self.dtype_of(p)
-            if not fits or dtype.to_real() not in FLOATS or not all([a.shape == p.shape for a in arrays]):
+            arrays, shape, native, dtype = [buffers[i] for buffers in lists if buffers], p.shape, p.dtype, self.dtype_of(p)
+            fits = elementwise and readable and dtype.to_real() in FLOATS
+            if not fits or not all([a.flags.c_contiguous and a.dtype == native and a.shape == shape for a in arrays]):
                 own = {**numbers, **{name: value[i : i + 1] for name, value in held.items()}}
                 self._step_apart(rule, lists, own, elementwise, i)
             elif p.size:
@@ -189,6 +193,9 @@ class OptimKernels(KernelMixin):
 
     def hold_step(self, numbers: Sequence[Any], *, value: float) -> tuple[Sequence[Any]]:
         return self.run_step(_hold, [numbers], {"value": value}, True)[:1]  # type: ignore[no-any-return]
+
+    def scale_step(self, xs: Sequence[Any], *, factor: Sequence[Any]) -> tuple[Sequence[Any]]:
+        return self.run_step(_scale, [xs], {"factor": factor}, True)[:1]  # type: ignore[no-any-return]
 
     def _step_apart(
         self, rule: Any, lists: Sequence[Sequence[Any]], numbers: dict[str, Any], elementwise: bool, i: int
@@ -214,6 +221,10 @@ def _hold(k: Any, x: Any, *, value: float) -> tuple[Any]:
     return (k.add(k.multiply(x, 0), value),)
 
 
+def _scale(k: Any, x: Any, *, factor: Any) -> tuple[Any]:
+    return (k.multiply(x, factor[0] if type(factor) is list else factor),)
+
+
 def _alone(k: Any, rule: Any, lists: Sequence[Sequence[Any]], numbers: dict[str, Any]) -> tuple[list[Any]]:
     numbers = dict(numbers)
     skip = numbers.pop("skip", None)
@@ -223,9 +234,11 @@ def _alone(k: Any, rule: Any, lists: Sequence[Sequence[Any]], numbers: dict[str,
 
 
 def _launch(k: Any, dtype: Any, rule: Any, lists: Sequence[Sequence[Any]], numbers: dict[str, Any]) -> None:
-    text, values = trace(rule, [bool(buffers) for buffers in lists], numbers)
+    present = tuple([bool(buffers) for buffers in lists])
+    lying = [value for value in numbers.values() if type(value) is list]
+    text, values = trace(rule, present, numbers) if lying else _traced(rule, present, tuple(numbers.items()))
     kernel = program(text).get(dtype.to_real(), "optimiser_step<{T}>")
-    rows = [*[buffers for buffers in lists if buffers], *[value for value in numbers.values() if type(value) is list]]
+    rows = [*[buffers for buffers in lists if buffers], *lying]
     real, address, most = 2 if dtype.is_complex else 1, k.address, (WORDS - 1) // (len(rows) + 2)
     for begin in range(0, len(rows[0]), most):
         some = [row[begin : begin + most] for row in rows]

@@ -222,7 +222,8 @@ def _variance(k: Any, other: Kernel) -> Kernel:
 
 
 EXTENT = Program("reduce.cu", "extent<{T}>", types=tuple(INTEGERS))
-_FEW = 1 << 16  # that one block looks at
+LOOK = Program("reduce.cu", "look<{T}>", types=tuple(INTEGERS))
+FEW = 1 << 16  # that one block looks at
 
 
 class _Ends(threading.local):
@@ -243,7 +244,7 @@ def _index_range(k: Any, other: Kernel) -> Kernel:
     @functools.wraps(other)
     def index_range(x: Any) -> tuple[int, int]:
         dtype = k._names[x.dtype]
-        if dtype not in INTEGERS or not 0 < x.size <= _FEW or not x._c_contiguous:
+        if dtype not in INTEGERS or not 0 < x.size <= FEW or not x._c_contiguous:
             return other(x)  # type: ignore[no-any-return]
         k.refuse_in_capture("it reads values of the device, which are there only after a replay")
         if not ends:
