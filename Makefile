@@ -15,7 +15,7 @@ else
 INSTALL := $(UV) pip install --quiet --compile-bytecode --python $(PY)
 endif
 
-PROJECTS := $(wildcard core/pyproject.toml core/accelerator/engine.c core/accelerator/tensors.h plugins/cpu_numpy/pyproject.toml conformance/pyproject.toml)
+PROJECTS := $(wildcard core/pyproject.toml core/accelerator/* plugins/cpu_numpy/pyproject.toml conformance/pyproject.toml)
 CEXT := plugins/cpu_cext
 CEXT_SOURCES := $(wildcard $(CEXT)/pyproject.toml $(CEXT)/meson.* $(CEXT)/src/*pp $(CEXT)/src/*/*pp $(CEXT)/mortice_cpu_cext/*.py)
 KIT := $(PY) -m pytest -n $(JOBS) --pyargs mortice_conformance
