@@ -379,7 +379,7 @@ def test_scaled_gradients_and_gradients_set_to_zero() -> None:
         scaler.update()
     assert table.weight[1].tolist() == [1, 2] and table.weight.grad.is_sparse and scaler.get_scale() == 4
     table.weight.grad = mt.sparse_coo_tensor([[0]], mt.ones(1, 2), (5, 2))
-    with pytest.raises(RuntimeError, match="attempting to assign a gradient that does not match its tensor"):
+    with pytest.raises(RuntimeError, match=r"attempting to assign a gradient of size '\[5, 3\]'"):
         table.weight.grad = mt.sparse_coo_tensor((5, 3))
     with pytest.raises(RuntimeError, match="attempting to assign a gradient that does not match its tensor"):
         table.weight.grad.requires_grad_().grad = mt.ones(5, 2)
