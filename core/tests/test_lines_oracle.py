@@ -109,6 +109,7 @@ F.embedding_bag(t.ones(3, 2), t.tensor([[0, 1]])); t.nn.Linear(1, 1).to(t.comple
 t.nn.utils.clip_grad_norm([x], 1.0); t.utils.checkpoint.checkpoint(lambda y: y, x); t.amp.autocast("cpu", t.float32)
 t.cov(x[:, :1]); t.cross(t.ones(3), t.ones(3)); t.cpu.amp.GradScaler()
 t.set_default_tensor_type(t.FloatTensor); t.ones(2).random_(0, 2**25); t.normal(x, x.abs(), out=t.ones(1)); t.var(t.ones(1))
+t.meshgrid(t.ones(2), t.ones(2))
 """
 
 
