@@ -234,7 +234,7 @@ def test_stft_says_what_is_deprecated():
     x, window = mt.ones(20), mt.ones(8)
     with pytest.raises(RuntimeError, match="requires the return_complex parameter to be given"):
         mt.stft(x, 8, window=window)
-    with pytest.warns(UserWarning, match="return_complex=False is deprecated"):
+    with pytest.warns(UserWarning, match="stft with return_complex=False is deprecated"):
         pairs = mt.stft(x, 8, window=window, return_complex=False)
     assert mt.equal(mt.view_as_complex(pairs), mt.stft(x, 8, window=window, return_complex=True))
     with pytest.warns(UserWarning, match="A window was not provided"):

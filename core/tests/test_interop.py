@@ -277,7 +277,7 @@ def test_frombuffer_reads_any_part_and_shares_it():
     t[0] = 99
     assert t.tolist() == [99, 3, 4] and memory[2] == 99
     assert mt.frombuffer(memory, dtype=mt.int16, offset=4).tolist() == [0x0504, 0x0706]
-    with pytest.warns(UserWarning, match="frombuffer: The given buffer is not writable"):
+    with pytest.warns(UserWarning, match="The given buffer is not writable"):
         assert mt.frombuffer(b"\0\1", dtype=mt.bool).tolist() == [False, True]
     for arguments in ({"offset": 9}, {"offset": -1}, {"count": 0}, {"count": 3, "offset": 6}, {"offset": 7, "dtype": mt.int16}):
         with pytest.raises(ValueError, match="frombuffer"):

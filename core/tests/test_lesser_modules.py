@@ -348,7 +348,7 @@ def test_causal_biases_are_the_masks_of_their_corner(corner, lengths):
 def test_causal_biases_say_when_queries_see_nothing():
     from mortice.nn.attention import bias
 
-    with pytest.warns(UserWarning, match="first 2 queries see no key"):
+    with pytest.warns(UserWarning, match="Lower right causal bias will produce NaNs"):
         bias.causal_lower_right(5, 3)
     with pytest.raises(AssertionError, match="expected two sizes"):
         bias.causal_upper_left(3)

@@ -100,3 +100,29 @@ def test_a_line_ends_as_in_pytorch(line):
         assert not isinstance(mine, Exception), mine
         assert "cumsum" not in line or mine == want
         assert alike(mine, want), (mine, want)
+
+
+WARNED = """
+F.grid_sample(t.ones(1, 1, 2, 2), t.zeros(1, 1, 1, 2)); F.affine_grid(t.ones(1, 2, 3), (1, 1, 2, 1), align_corners=True)
+t.frombuffer(b"abcd", dtype=t.uint8); t.ones(9).stft(4, return_complex=True); t.istft(t.ones(3, 5) + 0j, 4, length=99, window=t.ones(4))
+t.ones(9).stft(4, window=t.ones(4), return_complex=False); x[[slice(0, 1), [0]]]; x[t.tensor([1, 0], dtype=t.uint8)]
+F.embedding_bag(t.ones(3, 2), t.tensor([[0, 1]])); t.nn.Linear(1, 1).to(t.complex64); t.nn.utils.weight_norm(t.nn.Linear(1, 1))
+t.nn.utils.clip_grad_norm([x], 1.0); t.utils.checkpoint.checkpoint(lambda y: y, x); t.amp.autocast("cpu", t.float32)
+t.cov(x[:, :1]); t.cross(t.ones(3), t.ones(3)); t.cpu.amp.GradScaler()
+t.set_default_tensor_type(t.FloatTensor); t.ones(2).random_(0, 2**25); t.normal(x, x.abs(), out=t.ones(1)); t.var(t.ones(1))
+t.meshgrid(t.ones(2), t.ones(2))
+"""
+
+
+@pytest.mark.parametrize("line", [line.strip() for row in WARNED.strip().splitlines() for line in row.split(";")])
+def test_warnings_begin_as_pytorchs_so_that_filters_match(line):
+    texts = []
+    torch.set_warn_always(True)
+    for t in (torch, mortice):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            eval(line, {"t": t, "F": t.nn.functional, "x": t.ones(2, 3).requires_grad_("clip" in line)})
+        texts.append([(w.category, str(w.message)) for w in caught])
+    torch.set_warn_always(False)
+    (kind, text), (own_kind, own) = texts[0][0], texts[1][0]
+    assert own_kind is kind and own[:24] == text[:24]

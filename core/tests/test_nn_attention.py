@@ -303,7 +303,7 @@ def test_unsaid_corners_warn():
         F.affine_grid(mt.zeros(1, 2, 3), (1, 1, 2, 2))
     with pytest.warns(UserWarning, match="align_corners"):
         F.grid_sample(mt.zeros(1, 1, 2, 2), mt.zeros(1, 1, 1, 2))
-    with pytest.warns(UserWarning, match="See the documentation of affine_grid"):
+    with pytest.warns(UserWarning, match="Since version 1.3.0, affine_grid"):
         F.affine_grid(mt.zeros(1, 2, 3), (1, 1, 2, 1), align_corners=True)
 
 

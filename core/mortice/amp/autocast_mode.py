@@ -174,8 +174,8 @@ class autocast:
         self._cache_enabled = _state.cache_enabled if cache_enabled is None else cache_enabled
         if enabled and self.fast_dtype not in (bfloat16, float16):
             warnings.warn(
-                f"autocast: the target dtype is not supported on {device_type}; expected bfloat16 or float16, got "
-                f"{self.fast_dtype}. Disabling autocast.",
+                f"In {device_type.upper()} autocast, but the target dtype is not supported. Disabling autocast. Expected bfloat16 or "
+                f"float16; got {self.fast_dtype}.",
                 stacklevel=2,
             )
             self._enabled = False

@@ -219,7 +219,7 @@ def checkpoint(
     """
     if use_reentrant is None:
         warnings.warn(
-            "checkpoint: the use_reentrant parameter should be passed explicitly. use_reentrant=False is recommended, but "
+            "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. use_reentrant=False is recommended, but "
             "if you need to preserve the current default behavior, you can pass use_reentrant=True.",
             stacklevel=2,
         )
@@ -250,7 +250,7 @@ def checkpoint_sequential(
     """Run functions one after another in `segments` parts, each checkpointed but the last."""
     if use_reentrant is None:
         warnings.warn(
-            "checkpoint_sequential: the use_reentrant parameter should be passed explicitly. use_reentrant=False is "
+            "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. use_reentrant=False is "
             "recommended, but if you need to preserve the current default behavior, you can pass use_reentrant=True.",
             stacklevel=2,
         )

@@ -436,6 +436,6 @@ class Container(Module):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__()
-        warnings.warn("`nn.Container` is deprecated: subclass `nn.Module` instead.", FutureWarning, stacklevel=2)
+        warnings.warn("`nn.Container` is deprecated. Subclass `nn.Module` instead.", FutureWarning, stacklevel=2)
         for name, module in kwargs.items():
             self.add_module(name, module)

@@ -59,7 +59,7 @@ class Movable:
                     f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
                 )
             if dtype.is_complex:
-                warnings.warn("Complex modules are new, and some do not work with complex tensors.", stacklevel=2)
+                warnings.warn("Complex modules are a new feature, and some modules do not work with complex tensors.", stacklevel=2)
 
         def convert(t: Any) -> Any:
             change = dtype if t.is_floating_point() or t.is_complex() else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import operator
+import warnings
 from functools import lru_cache
 from typing import Any
 
@@ -416,6 +417,11 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
         _call.check_device(_take.op, parts[0], x)
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    if indexing is None:
+        warnings.warn(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument; \"ij\" is meant now.",
+            UserWarning, stacklevel=2,
+        )  # fmt: skip
     swap = indexing == "xy" and len(parts) >= 2
     if swap:
         parts[0], parts[1] = parts[1], parts[0]
@@ -438,7 +444,7 @@ def cartesian_prod(*tensors: Any) -> Any:
             raise RuntimeError(f"torch.cartesian_prod: Expect a 1D vector, but got shape {list(x.shape)}")
     if len(parts) == 1:
         return parts[0]
-    return stack([flatten(g) for g in meshgrid(*parts)], 1)
+    return stack([flatten(g) for g in meshgrid(*parts, indexing="ij")], 1)
 
 
 def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:

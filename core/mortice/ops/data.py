@@ -502,7 +502,7 @@ def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, r
     part = view[offset : offset + count * dtype.itemsize]
     if part.readonly:
         warnings.warn(
-            "frombuffer: The given buffer is not writable, and the tensor shares its memory where the backend can: writing to "
+            "The given buffer is not writable, and the tensor shares its memory where the backend can: writing to "
             "the tensor may then change the buffer. Use mortice.tensor(bytearray(...)) or .clone() for memory of its own.",
             stacklevel=2,
         )

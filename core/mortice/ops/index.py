@@ -47,8 +47,8 @@ def _holds_indices(key: list[Any]) -> bool:
     if len(key) >= 32 or not any([k is None or k is Ellipsis or isinstance(k, slice) or hasattr(k, "__len__") for k in key]):
         return False
     warnings.warn(
-        "a list of indices is read as x[tuple(list)], which is deprecated: it will come to mean one index, a tensor of "
-        "positions. Use x[tuple(list)], or x[tensor(list)].",
+        "Using a non-tuple sequence for multidimensional indexing is deprecated: it is read as x[tuple(list)] and will come to "
+        "mean one index, a tensor of positions. Use x[tuple(list)], or x[tensor(list)].",
         stacklevel=4,
     )
     return True

@@ -43,8 +43,8 @@ _PADDINGS = ("zeros", "border", "reflection")
 
 def _unsaid(name: str) -> None:
     warnings.warn(
-        f"{name}: align_corners was not given and is False: -1 and 1 are the outer edges of the corner pixels. Give "
-        "align_corners=True where they are to be their centres.",
+        "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0: -1 and 1 are the outer "
+        f"edges of the corner pixels. {name}: give align_corners=True where they are to be their centres.",
         stacklevel=3,
     )
 
@@ -116,8 +116,8 @@ def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any
     out = sizes[2:]
     if align_corners and 1 in out:
         warnings.warn(
-            f"{name}: with align_corners=True the one point of a dim of size 1 is in the middle, at 0 (at -1 before PyTorch 1.3). "
-            "See the documentation of affine_grid for details.",
+            "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True: the one point of "
+            "a dim of size 1 is in the middle, at 0, and no longer at -1.",
             stacklevel=2,
         )
     axes = [

@@ -253,8 +253,8 @@ def _fitting(name: str, low: int, high: int, dtype: DType) -> int:
             raise RuntimeError(f"{name}: {what} is out of bounds for {dtype}; got {value}. Use a wider dtype.")
         if dtype.kind == "f" and abs(value) > 2 / limits.eps:
             warnings.warn(
-                f"{name}: {what} is out of bounds [-{int(2 / limits.eps)}, {int(2 / limits.eps)}], within which {dtype} "
-                f"holds every integer; got {value}. Draws beyond are rounded.",
+                f"{what} is out of bounds [-{int(2 / limits.eps)}, {int(2 / limits.eps)}], within which {dtype} holds every "
+                f"integer; {name} got {value}. Draws beyond are rounded.",
                 UserWarning,
                 stacklevel=4,
             )

@@ -83,7 +83,7 @@ def _weights(name: str, x: Any, window: Any, size: int, n_fft: int, advice: str)
     if window is None:
         if size == n_fft:
             warnings.warn(
-                f"{name}: A window was not provided. A rectangular window will be applied, {advice} To suppress this "
+                f"A window was not provided. A rectangular window will be applied, {advice} To suppress this "
                 "warning and use a rectangular window, pass window=mortice.ones(win_length).",
                 UserWarning,
                 stacklevel=3,
@@ -149,7 +149,7 @@ def stft(
         return_complex = True
     if not return_complex:
         warnings.warn(
-            "stft: return_complex=False is deprecated. Use mortice.view_as_real on the complex output to recover the old "
+            "stft with return_complex=False is deprecated. Use mortice.view_as_real on the complex output to recover the old "
             "return format.",
             UserWarning,
             stacklevel=2,
@@ -229,7 +229,7 @@ def istft(
     if there == wanted:
         return signal
     warnings.warn(
-        "istft: The length of signal is shorter than the length parameter. Result is being padded with zeros in the tail. "
+        "The length of signal is shorter than the length parameter. Result is being padded with zeros in the tail. "
         "Please check your center and hop_length settings.",
         UserWarning,
         stacklevel=2,

@@ -32,8 +32,8 @@ class CausalBias(mortice.Tensor):
             raise AssertionError(f"CausalBias: expected variant to be a CausalVariant; got {type(variant).__name__}.")
         if seq_len_q > seq_len_kv and variant is CausalVariant.LOWER_RIGHT:
             warnings.warn(
-                f"CausalBias: of {seq_len_q} queries and {seq_len_kv} keys, aligned at the lower right, the first "
-                f"{seq_len_q - seq_len_kv} queries see no key.",
+                "Lower right causal bias will produce NaNs in the output when seq_len_q > seq_len_kv: the first "
+                f"{seq_len_q - seq_len_kv} of {seq_len_q} queries see none of {seq_len_kv} keys.",
                 stacklevel=3,
             )
         offset = seq_len_kv - seq_len_q if variant is CausalVariant.LOWER_RIGHT else 0

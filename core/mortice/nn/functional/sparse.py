@@ -53,7 +53,7 @@ def embedding_bag(
     With `sparse` the gradient of `weight`, a leaf, is a sparse tensor.
     """
     if weight.dtype is mortice.int64 and input.is_floating_point():
-        warnings.warn("embedding_bag: the arguments are (input, weight, ...); they came in the old order.", stacklevel=2)
+        warnings.warn("Argument order of nn.functional.embedding_bag was changed: it is (input, weight, ...) now.", stacklevel=2)
         weight, input = input, weight
     if per_sample_weights is not None and input.shape != per_sample_weights.shape:
         raise ValueError(

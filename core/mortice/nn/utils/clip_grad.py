@@ -75,7 +75,7 @@ def clip_grad_norm(
 ) -> Any:  # fmt: skip
     """Do `clip_grad_norm_`, under its old name."""
     warnings.warn(
-        "`nn.utils.clip_grad_norm` is now deprecated in favor of `nn.utils.clip_grad_norm_`.",
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
         FutureWarning,
         stacklevel=2,
     )

@@ -14,7 +14,7 @@ def functional_call(
 ) -> Any:  # fmt: skip
     """Call a module with other parameters and buffers, given by name; prefer `mortice.func.functional_call`."""
     warnings.warn(
-        "`nn.utils.stateless.functional_call` is deprecated in favor of `func.functional_call`.",
+        "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 in favor of `torch.func.functional_call`.",
         FutureWarning,
         stacklevel=2,
     )
