@@ -161,10 +161,17 @@ def test_the_switches_one_by_one() -> None:
     if not mt.cuda.is_available():
         with pytest.warns(UserWarning, match="CUDA is not available"), mt.autocast("cuda"):
             assert (x @ x).dtype is F32
-        with pytest.warns(UserWarning, match="CUDA is not available"):
+        with (
+            pytest.warns(UserWarning, match="CUDA is not available"),
+            pytest.warns(FutureWarning, match=r"`torch.cuda.amp.GradScaler\(args...\)` is deprecated"),
+        ):
             assert not mt.cuda.amp.GradScaler().is_enabled()
-    with mt.cpu.amp.autocast():
+    with pytest.warns(FutureWarning, match=r"use `torch.amp.autocast\('cuda', args...\)` instead"):
+        mt.cuda.amp.autocast(enabled=False)
+    with pytest.warns(FutureWarning, match="`torch.cpu.amp.autocast"), mt.cpu.amp.autocast():
         assert (x @ x).dtype is BF
+    with pytest.warns(FutureWarning, match=r"use `torch.amp.custom_bwd\(args..., device_type='cuda'\)` instead"):
+        mt.cuda.amp.custom_bwd(lambda ctx, g: g)
 
 
 # ---- gradients and the cache ----

@@ -90,7 +90,10 @@ def test_products_of_other_kinds():
     a, b = _seq(2, 3), _seq(3, 2)
     assert mt.allclose(mt.tensordot(a, b, ([0, 1], [1, 0])), (a * b.t()).sum())
     assert mt.kron(mt.eye(2), mt.ones(1, 2)).tolist() == [[1, 1, 0, 0], [0, 0, 1, 1]]
-    assert mt.cross(mt.tensor([1, 0, 0]), mt.tensor([0, 1, 0])).tolist() == [0, 0, 1]
+    with pytest.warns(UserWarning, match="without specifying the dim arg is deprecated"):
+        assert mt.cross(mt.tensor([1, 0, 0]), mt.tensor([0, 1, 0])).tolist() == [0, 0, 1]
+    with pytest.warns(UserWarning, match="torch.meshgrid: in an upcoming release"):
+        assert mt.meshgrid(a[0], b[0])[0].shape == (3, 2)
     assert mt.allclose(mt.linalg.multi_dot([a, b, a]), a @ b @ a)
     given = [a[0], b, a[:, 0]]
     assert mt.allclose(mt.linalg.multi_dot(tuple(given)), mt.linalg.multi_dot(given)) and given[0].shape == a[0].shape

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import operator
+import warnings
 from functools import lru_cache
 from typing import Any
 
@@ -403,6 +404,10 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
         _call.check_device(_take.op, parts[0], x)
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    if indexing is None:
+        warnings.warn(
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.", stacklevel=2
+        )
     swap = indexing == "xy" and len(parts) >= 2
     if swap:
         parts[0], parts[1] = parts[1], parts[0]
@@ -425,7 +430,7 @@ def cartesian_prod(*tensors: Any) -> Any:
             raise RuntimeError(f"torch.cartesian_prod: Expect a 1D vector, but got shape {list(x.shape)}")
     if len(parts) == 1:
         return parts[0]
-    return stack([flatten(g) for g in meshgrid(*parts)], 1)
+    return stack([flatten(g) for g in meshgrid(*parts, indexing="ij")], 1)
 
 
 def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:

@@ -182,7 +182,9 @@ def expand_key(x: Any, key: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
             continue
         if k.dtype is bool_ or k.dtype is uint8:
             if k.dtype is uint8:
-                warnings.warn("indexing with dtype uint8 is now deprecated, please use a dtype bool instead.", stacklevel=4)
+                warnings.warn(
+                    "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", stacklevel=4
+                )
             out.append(k)
             used += len(k.shape)
         elif k.dtype in (int64, int32) or (k.dtype.kind in "iu" and not k.shape):  # a number may come in any integer dtype

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import warnings
 from functools import lru_cache
 from typing import Any
 
@@ -542,6 +543,11 @@ def cross(input: Any, other: Any, dim: int | None = None, *, out: Any = None) ->
         dim = next((i for i, n in enumerate(input.shape) if n == 3), None)
         if dim is None:
             raise RuntimeError(f"no dimension of size 3 in input; got {list(input.shape)}.")
+        warnings.warn(
+            "Using torch.cross without specifying the dim arg is deprecated. Pass it, or use torch.linalg.cross, whose dim -1 is "
+            "to be the default of both.",
+            stacklevel=2,
+        )
     return linalg_cross(input, other, dim=dim, out=out)
 
 

@@ -37,7 +37,7 @@ class WeightNorm:
     def apply(module: Any, name: str, dim: int | None) -> WeightNorm:
         """Split a parameter of the module and register the hook."""
         warnings.warn(
-            "`nn.utils.weight_norm` is deprecated in favor of `nn.utils.parametrizations.weight_norm`.",
+            "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
             FutureWarning,
             stacklevel=3,
         )
