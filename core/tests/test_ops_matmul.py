@@ -64,6 +64,17 @@ def test_einsum(equation, shapes, plain):
     assert gradgradcheck(lambda *x: mt.einsum(equation, *x), operands)
 
 
+@pytest.mark.parametrize(
+    ("equation", "stride"),  # PyTorch's; what follows, such as dropout's draws, depends on them
+    [("nqk,nck->ncq", (15, 3, 1)), ("nqk,nkc->cnq", (3, 15, 1)), ("qmk,ck->mcq", (15, 1, 5)), ("qmk,ck->qcm", (30, 1, 5)),
+     ("cm,nqm->nqc", (15, 5, 1)), ("q,c->cq", (3, 1))],
+)  # fmt: skip
+def test_einsum_multiplies_in_the_order_of_its_output(equation, stride):
+    sizes = dict(zip("nqkcm", (2, 3, 4, 5, 6)))
+    x, y = (mt.rand([sizes[v] for v in labels]) for labels in equation.split("->")[0].split(","))
+    assert mt.einsum(equation, x, y).stride() == stride
+
+
 def test_einsum_takes_lists_of_dims():
     a, b = _seq(2, 3), _seq(3, 4)
     assert mt.equal(mt.einsum(a, [0, 1], b, [1, 2], [0, 2]), a @ b)
