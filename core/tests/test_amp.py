@@ -163,13 +163,17 @@ def test_the_switches_one_by_one() -> None:
     if not mt.cuda.is_available():
         with pytest.warns(UserWarning, match="CUDA is not available"), mt.autocast("cuda"):
             assert (x @ x).dtype is F32
-        old = pytest.warns(FutureWarning, match=r"`torch.cuda.amp.GradScaler\(args...\)` is deprecated")
-        with pytest.warns(UserWarning, match="CUDA is not available"), old:
+        with (
+            pytest.warns(UserWarning, match="CUDA is not available"),
+            pytest.warns(FutureWarning, match=r"`torch.cuda.amp.GradScaler\(args...\)` is deprecated"),
+        ):
             assert not mt.cuda.amp.GradScaler().is_enabled()
-    with pytest.warns(FutureWarning, match="Please use `torch.amp.autocast"):
-        as_before = mt.cpu.amp.autocast()
-    with as_before:
+    with pytest.warns(FutureWarning, match=r"use `torch.amp.autocast\('cuda', args...\)` instead"):
+        mt.cuda.amp.autocast(enabled=False)
+    with pytest.warns(FutureWarning, match="`torch.cpu.amp.autocast"), mt.cpu.amp.autocast():
         assert (x @ x).dtype is BF
+    with pytest.warns(FutureWarning, match=r"use `torch.amp.custom_bwd\(args..., device_type='cuda'\)` instead"):
+        mt.cuda.amp.custom_bwd(lambda ctx, g: g)
 
 
 # ---- gradients and the cache ----

@@ -64,6 +64,17 @@ def test_einsum(equation, shapes, plain):
     assert gradgradcheck(lambda *x: mt.einsum(equation, *x), operands)
 
 
+@pytest.mark.parametrize(
+    ("equation", "stride"),  # PyTorch's; what follows, such as dropout's draws, depends on them
+    [("nqk,nck->ncq", (15, 3, 1)), ("nqk,nkc->cnq", (3, 15, 1)), ("qmk,ck->mcq", (15, 1, 5)), ("qmk,ck->qcm", (30, 1, 5)),
+     ("cm,nqm->nqc", (15, 5, 1)), ("q,c->cq", (3, 1))],
+)  # fmt: skip
+def test_einsum_multiplies_in_the_order_of_its_output(equation, stride):
+    sizes = dict(zip("nqkcm", (2, 3, 4, 5, 6)))
+    x, y = (mt.rand([sizes[v] for v in labels]) for labels in equation.split("->")[0].split(","))
+    assert mt.einsum(equation, x, y).stride() == stride
+
+
 def test_einsum_takes_lists_of_dims():
     a, b = _seq(2, 3), _seq(3, 4)
     assert mt.equal(mt.einsum(a, [0, 1], b, [1, 2], [0, 2]), a @ b)
@@ -90,8 +101,10 @@ def test_products_of_other_kinds():
     a, b = _seq(2, 3), _seq(3, 2)
     assert mt.allclose(mt.tensordot(a, b, ([0, 1], [1, 0])), (a * b.t()).sum())
     assert mt.kron(mt.eye(2), mt.ones(1, 2)).tolist() == [[1, 1, 0, 0], [0, 0, 1, 1]]
-    with pytest.warns(UserWarning, match="without specifying the dim"):
+    with pytest.warns(UserWarning, match="without specifying the dim arg is deprecated"):
         assert mt.cross(mt.tensor([1, 0, 0]), mt.tensor([0, 1, 0])).tolist() == [0, 0, 1]
+    with pytest.warns(UserWarning, match="torch.meshgrid: in an upcoming release"):
+        assert mt.meshgrid(a[0], b[0])[0].shape == (3, 2)
     with pytest.warns(UserWarning, match=r"cov\(\): degrees of freedom"):
         assert mt.cov(mt.tensor([1.0])).isnan()
     assert mt.allclose(mt.linalg.multi_dot([a, b, a]), a @ b @ a)

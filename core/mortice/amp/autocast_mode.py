@@ -148,6 +148,16 @@ def _switch() -> None:
 # ---- the context manager ----
 
 
+def old_name(device: str, name: str, arguments: str | None = None) -> None:
+    """Warn that a name of `mortice.cuda.amp` or `mortice.cpu.amp` is one of `mortice.amp` now."""
+    warnings.warn(
+        f"`torch.{device}.amp.{name}(args...)` is deprecated. Please use "
+        f"`torch.amp.{name}({arguments or f'{device!r}, args...'})` instead.",
+        FutureWarning,
+        stacklevel=3,
+    )
+
+
 class autocast:
     """Let operations of a device type compute in the dtype that suits each: products lower, sensitive ones in float32.
 

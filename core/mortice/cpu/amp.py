@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from mortice import amp as _amp
 from mortice import bfloat16
+from mortice.amp.autocast_mode import old_name
 
 __all__ = ["GradScaler", "autocast"]
-
-
-def _old(name: str) -> None:
-    new = f"`torch.amp.{name}('cpu', args...)`"
-    warnings.warn(f"`torch.cpu.amp.{name}(args...)` is deprecated. Please use {new} instead.", FutureWarning, stacklevel=3)
 
 
 class autocast(_amp.autocast):
     """`mortice.amp.autocast` for the CPU."""
 
     def __init__(self, enabled: bool = True, dtype: Any = bfloat16, cache_enabled: bool = True) -> None:
-        _old("autocast")
+        old_name("cpu", "autocast")
         super().__init__("cpu", dtype, enabled, cache_enabled)
 
 
@@ -31,5 +26,5 @@ class GradScaler(_amp.GradScaler):
         self, init_scale: float = 2.0**16, growth_factor: float = 2.0, backoff_factor: float = 0.5,
         growth_interval: int = 2000, enabled: bool = True,
     ) -> None:  # fmt: skip
-        _old("GradScaler")
+        old_name("cpu", "GradScaler")
         super().__init__("cpu", init_scale, growth_factor, backoff_factor, growth_interval, enabled)

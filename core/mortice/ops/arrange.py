@@ -419,9 +419,8 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     if indexing is None:
         warnings.warn(
-            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument; \"ij\" is meant now.",
-            UserWarning, stacklevel=2,
-        )  # fmt: skip
+            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.", stacklevel=2
+        )
     swap = indexing == "xy" and len(parts) >= 2
     if swap:
         parts[0], parts[1] = parts[1], parts[0]

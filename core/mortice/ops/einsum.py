@@ -53,7 +53,7 @@ def einsum(*args: Any) -> Any:
     while len(terms) > 1:
         i, j = (0, 1) if len(terms) == 2 else _cheapest(terms, sizes)
         b, a = terms.pop(j), terms.pop(i)
-        needed = set(output).union(*[labels for _, labels in terms])
+        needed = tuple(dict.fromkeys([*output, *[v for _, labels in terms for v in labels]]))
         terms.insert(i, _contract(a, b, needed))
     return _finish(*terms[0], output, operands)
 
@@ -199,28 +199,33 @@ def _sum_out(x: Any, labels: Labels, drop: set[Any]) -> tuple[Any, Labels]:
 class _Pair:
     """How to multiply two terms of given labels and shapes, and sum the labels that nothing else needs."""
 
-    def __init__(self, lx: tuple[Any, ...], ly: tuple[Any, ...], x: Size, y: Size, needed: frozenset[Any]) -> None:
+    def __init__(self, lx: tuple[Any, ...], ly: tuple[Any, ...], x: Size, y: Size, needed: tuple[Any, ...]) -> None:
         sx, sy = dict(zip(lx, x)), dict(zip(ly, y))
         # A shared dim that is 1 on one side only broadcasts: it belongs to the other side. One that is 1 on both and not
         # needed is no sum: where no other is left the dtypes may differ, as for any product of elements.
         shared = [v for v in lx if v in sy and (sx[v] == 1) == (sy[v] == 1) and (sx[v] != 1 or v in needed)]
         mine = [v for v in lx if v in shared or v not in sy or sx[v] != 1]
         its = [v for v in ly if v in shared or v not in sx or sy[v] != 1]
-        only_x = [v for v in mine if v not in shared and v in needed]
-        only_y = [v for v in its if v not in shared and v in needed]
+        # Dims lie in the order of the output, as PyTorch has them; so the product is often the output as it stands.
+        only_x = [v for v in needed if v in mine and v not in shared]
+        only_y = [v for v in needed if v in its and v not in shared]
         inner = [v for v in shared if v not in needed]
-        batch = [v for v in shared if v in needed]
+        batch = [v for v in needed if v in shared]
+        at = needed.index
+        self.swapped = bool(inner and only_x and only_y) and at(only_y[-1]) < at(only_x[0])
         self.drop_x = {*lx} - {*only_x, *shared}
         self.drop_y = {*ly} - {*only_y, *shared}
         left_x, left_y = [v for v in lx if v not in self.drop_x], [v for v in ly if v not in self.drop_y]
-        self.labels = [*batch, *only_x, *only_y]
+        self.labels = [*batch, *only_x, *only_y] if inner else sorted((*batch, *only_x, *only_y), key=at)
         b, n, m = [sx[v] for v in batch], [sx[v] for v in only_x], [sy[v] for v in only_y]
         self.shape = (*b, *n, *m)
         self.inner = tuple(range(len(b), len(b) + len(inner)))  # of what is multiplied element by element
         self.apart = not inner
         order_x, order_y = (*batch, *only_x, *inner), (*batch, *inner, *only_y)
         if not inner:
-            self.shape_x, self.shape_y = (*b, *n, *[1] * len(m)), (*b, *[1] * len(n), *m)
+            order_x, order_y = tuple(sorted(left_x, key=at)), tuple(sorted(left_y, key=at))
+            self.shape_x = tuple([sx[v] if v in left_x else 1 for v in self.labels])
+            self.shape_y = tuple([sy[v] if v in left_y else 1 for v in self.labels])
         else:
             lead, inside = (prod(b),) if batch else (), prod([sx[v] for v in inner])
             self.shape_x, self.shape_y = (*lead, prod(n), inside), (*lead, inside, prod(m))
@@ -237,10 +242,12 @@ def _order(labels: Labels, wanted: tuple[Any, ...]) -> tuple[int, ...] | None:
 _pair = lru_cache(1024)(_Pair)
 
 
-def _contract(a: tuple[Any, Labels], b: tuple[Any, Labels], needed: set[Any]) -> tuple[Any, Labels]:
+def _contract(a: tuple[Any, Labels], b: tuple[Any, Labels], needed: tuple[Any, ...]) -> tuple[Any, Labels]:
     """Multiply two terms and sum the labels that nothing else needs."""
     (x, lx), (y, ly) = a, b
-    plan = _pair(tuple(lx), tuple(ly), x.shape, y.shape, frozenset(needed))
+    plan = _pair(tuple(lx), tuple(ly), x.shape, y.shape, needed)
+    if plan.swapped:
+        return _contract(b, a, needed)
     if plan.drop_x:
         x, _ = _sum_out(x, lx, plan.drop_x)
     if plan.drop_y:
