@@ -1,6 +1,6 @@
 """The types of modules that quantize, which libraries ask about; there are none."""
 
-from mortice.nn import Module
+from mortice.nn.module import Module
 
 __all__ = ["FakeQuantizeBase", "ObserverBase"]
 

@@ -6,11 +6,14 @@ with itself is what it has; a group of several processes is refused.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, TypeVar
+
+from mortice import addresses
 
 __all__ = [
     "ProcessGroup", "ReduceOp", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "barrier",
@@ -244,4 +247,6 @@ def recv(tensor: Any, src: int | None = None, *args: Any, **kwargs: Any) -> None
 
 
 def __getattr__(name: str) -> Any:
+    with contextlib.suppress(AttributeError):
+        return addresses.attribute(__name__, name)
     raise AttributeError(f"module 'mortice.distributed' has no attribute {name!r}: {_LEFT_OUT}")
