@@ -16,6 +16,7 @@ import sys
 import threading
 import traceback
 import warnings
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -476,3 +477,11 @@ def test_draws_of_several_threads_share_no_words() -> None:
     for t in threads:
         t.join()
     assert g.offset == 6000 and len(set(found)) == 4000
+
+
+@pytest.mark.skipif(not hasattr(fast._engine, "crc32"), reason="this processor has no products without carries")
+def test_checksums_are_zlibs() -> None:
+    data = bytes(i * 7 % 251 for i in range(5000))
+    for n in (*range(200), 1023, 4096, 5000):
+        for start in (0, 3):
+            assert fast._engine.crc32(memoryview(data)[start:n]) == zlib.crc32(data[start:n])
