@@ -16,6 +16,7 @@ import sys
 import threading
 import traceback
 import warnings
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -514,3 +515,11 @@ for names in ([], ["_data"], ["_device"], ["dtype"], ["shape"], ["_storage"], ["
 
 def test_what_a_finalizer_takes_from_an_operand_meanwhile_ends_in_an_error_at_worst() -> None:
     subprocess.run([sys.executable, "-c", MEANWHILE], check=True)
+
+
+@pytest.mark.skipif(not hasattr(fast._engine, "crc32"), reason="this processor has no products without carries")
+def test_checksums_are_zlibs() -> None:
+    data = bytes(i * 7 % 251 for i in range(5000))
+    for n in (*range(200), 1023, 4096, 5000):
+        for start in (0, 3):
+            assert fast._engine.crc32(memoryview(data)[start:n]) == zlib.crc32(data[start:n])

@@ -1,5 +1,7 @@
 """Movement ops: values against hand-written results, views that share memory, errors, gradients."""
 
+import itertools
+
 import pytest
 
 import mortice as mt
@@ -59,6 +61,14 @@ def test_repeats_flips_and_rolls():
     assert x.roll(1).tolist() == [3, 1, 2]
     assert x.flip(0).tolist() == [3, 2, 1]
     assert mt.rot90(_grid(dtype=mt.int64)).tolist() == [[2, 5], [1, 4], [0, 3]]
+
+
+def test_positions_of_triangles():
+    for row, col, offset in itertools.product(range(5), range(5), range(-6, 7)):
+        for found, below in ((mt.tril_indices, True), (mt.triu_indices, False)):
+            expected = [(i, j) for i in range(row) for j in range(col) if (j - i <= offset if below else j - i >= offset)]
+            assert found(row, col, offset).tolist() == [[p[axis] for p in expected] for axis in (0, 1)]
+    assert mt.triu_indices(2**40, 0).shape == (2, 0)
 
 
 def test_triangles_and_diagonals():

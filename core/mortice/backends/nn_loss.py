@@ -13,9 +13,9 @@ from mortice.shape import prod
 def bags_of(k: Any, indices: Any, offsets: Any) -> tuple[Any, Any]:
     """Return the bag that each of the indices is in, and how many each bag has."""
     (n,), (count,) = k.shape_of(indices), k.shape_of(offsets)
-    places = k.new_arange(indices, 0, n, dtype=k.dtype_of(offsets))
     ends = k.concat([k.getitem(offsets, (slice(1, count),)), k.new_full(offsets, (1,), n)], axis=0)
-    return k.subtract(k.searchsorted(offsets, places, side="right"), 1), k.subtract(ends, offsets)
+    counts = k.subtract(ends, offsets)
+    return k.spread_indices(counts, total=n), counts
 
 
 class LookupKernels(KernelMixin):

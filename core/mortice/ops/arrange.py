@@ -295,7 +295,7 @@ def _triangle(
     # Each row ends, or begins, one column later than the one before.
     left = _climbed(row, offset) - _climbed(row, offset - col)
     total = row * col - left if upper else left
-    k, shape = where.backend, Size((2, total))
+    k, shape, row = where.backend, Size((2, total)), row if total else 0
     try:
         edges = k.minimum(k.maximum(k.arange(offset, offset + row, 1, dtype=int64, device=where), 0), col)
         counts = k.subtract(col, edges) if upper else edges

@@ -7,9 +7,9 @@ import operator
 from typing import Any
 
 from mortice import return_types
-from mortice.dtype import bfloat16, finfo, float16, float32
+from mortice.dtype import bfloat16, finfo, float16, float32, int64
 from mortice.errors import ShapeError
-from mortice.modes import autocasting
+from mortice.modes import autocasting, no_grad
 from mortice.node import TENSOR_KERNELS, node_name
 from mortice.ops import factor
 from mortice.ops.creation import full
@@ -163,12 +163,16 @@ def lstsq(input: Any, b: Any, rcond: Any = None, *, driver: str | None = None, o
         cut = eps * max(m, n) if rcond is None else rcond
         if cut < 0 or (driver == "gelsd" and not 0 < cut < 1):
             cut = eps  # as LAPACK reads such a number
-        absolute, relative = _tolerance(input, 0.0, 0.0), _tolerance(input, cut, 0.0)
-        solution = matmul(factor.pinv(input, absolute, relative, hermitian=False), b)
-        s = svdvals(input.detach())
-        top = s.amax(-1, keepdim=True) if prod(s.shape) else s
-        rank = (s > relative * top).sum(-1)
-        values = s if driver != "gelsy" else values
+        solution = _full_rank(input, b, cut) if driver == "gelsy" and prod(input.shape) else None
+        if solution is not None:
+            rank = input.new_full(tuple(input.shape)[:-2], min(m, n), dtype=int64)
+        else:
+            absolute, relative = _tolerance(input, 0.0, 0.0), _tolerance(input, cut, 0.0)
+            solution = matmul(factor.pinv(input, absolute, relative, hermitian=False), b)
+            s = svdvals(input.detach())
+            top = s.amax(-1, keepdim=True) if prod(s.shape) else s
+            rank = (s > relative * top).sum(-1)
+            values = s if driver != "gelsy" else values
     residuals = reshape(input, -1)[:0].abs()
     if m > n and driver != "gelsy" and (
         driver == "gels" or not prod(rank.shape) or (range_of(rank) or (n,))[0] == n
@@ -178,12 +182,19 @@ def lstsq(input: Any, b: Any, rcond: Any = None, *, driver: str | None = None, o
     return write_all("linalg.lstsq", out, made)
 
 
-def _full_rank(a: Any, b: Any) -> Any:
-    """Solve least squares by QR, of A or of its adjoint."""
-    if a.shape[-2] >= a.shape[-1]:
-        q, r = factor.qr(a, mode="reduced")
+def _full_rank(a: Any, b: Any, cut: float | None = None) -> Any:
+    """Solve least squares by QR, of A or of its adjoint; None where a singular value may be less than `cut` of the largest."""
+    tall = a.shape[-2] >= a.shape[-1]
+    q, r = factor.qr(a if tall else adjoint(a), mode="reduced")
+    if cut is not None:
+        with no_grad():
+            inverse = factor.solve_triangular(r, identity(r), upper=True, left=True, unit_diagonal=False)
+            # No less than the largest singular value by the least.
+            _, most = range_of(matrix_norm(r) * matrix_norm(inverse)) or (0, math.inf)
+        if not most * cut < 1:
+            return None
+    if tall:
         return factor.solve_triangular(r, matmul(adjoint(q), b), upper=True, left=True, unit_diagonal=False)
-    q, r = factor.qr(adjoint(a), mode="reduced")
     return matmul(q, factor.solve_triangular(adjoint(r), b, upper=False, left=True, unit_diagonal=False))
 
 

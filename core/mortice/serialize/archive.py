@@ -132,8 +132,8 @@ class Reader:
 
 
 def _room(size: int) -> Any:
-    """Return memory to write into. Much of it comes from the system as it is: a bytearray would first fill it with zeros."""
-    if size < 1 << 20 or not hasattr(mmap, "MAP_ANONYMOUS"):
+    """Return memory to write into. So much that the allocator would ask the system too comes without being filled with zeros."""
+    if size < 1 << 25 or not hasattr(mmap, "MAP_ANONYMOUS"):
         return bytearray(size)
     return memoryview(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
 
