@@ -48,7 +48,7 @@ def test_writing_into_one_of_several_views_raises():
     y = _grid().requires_grad_() * 1
     with pytest.raises(RuntimeError, match="Output 0 of Unbind is a view and is being modified inplace"):
         y.unbind()[0].add_(1)
-    with pytest.raises(RuntimeError, match="Output 1 of SplitBackward0"):
+    with pytest.raises(RuntimeError, match="Output 1 of Split is a view"):
         y.split(1)[1].add_(1)
 
 
