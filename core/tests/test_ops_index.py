@@ -196,9 +196,9 @@ def test_errors(call, error):
 
 def test_masks_of_bytes_are_told_to_be_bools():
     x, mask = _grid(), mt.tensor([1, 0, 1], dtype=mt.uint8)
-    with pytest.warns(UserWarning, match="please use a dtype bool"):
+    with pytest.warns(UserWarning, match="please use a dtype torch.bool"):
         assert x[mask].tolist() == x[[0, 2]].tolist()
-    with pytest.warns(UserWarning, match="please use a dtype bool"):
+    with pytest.warns(UserWarning, match="please use a dtype torch.bool"):
         x[mask] = 0
     assert x.sum(1).tolist() == [0, 22, 0]
 
