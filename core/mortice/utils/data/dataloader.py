@@ -7,12 +7,12 @@ import functools
 import itertools
 import multiprocessing
 import os
-import warnings
 from collections.abc import Callable, Iterator
 from multiprocessing.context import BaseContext
 from typing import Any, Generic, TypeVar
 
 import mortice
+from mortice.notice import warn
 from mortice.utils.data import sharing
 from mortice.utils.data.collate import default_collate, default_convert, pinned
 from mortice.utils.data.dataset import IterableDataset
@@ -200,12 +200,11 @@ class DataLoader(Generic[T]):
         """Warn when more workers are asked for than there are cores."""
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
         if cores is not None and self.num_workers > cores:
-            warnings.warn(
+            warn(
                 f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number of "
                 f"worker in current system is {cores}, which is smaller than what this DataLoader is going to create. "
                 "Please be aware that excessive worker creation might get DataLoader running slow or even freeze, lower "
-                "the worker number to avoid potential slowness/freeze if necessary.",
-                stacklevel=3,
+                "the worker number to avoid potential slowness/freeze if necessary."
             )
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -231,19 +230,15 @@ class _BaseDataLoaderIter(Iterator[Any]):
         self._indices: Iterator[Any] = iter(())
         self._seed = seed if loader.seed_samples else None
         self._handed_out = 0
+        self._told = loader._length_told  # what list() asks once it has this pass, says nothing of it
         self._pins = loader.pin_memory and mortice.cuda.is_available()
         if loader.pin_memory and loader.pin_memory_device:
-            warnings.warn(
+            warn(
                 "pin_memory_device is deprecated, the current accelerator will be used as the device,"
-                f"ignore pin_memory_device='{loader.pin_memory_device}'.",
-                stacklevel=4,
+                f"ignore pin_memory_device='{loader.pin_memory_device}'."
             )
         if loader.pin_memory and not self._pins:
-            warnings.warn(
-                "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
-                "used.",
-                stacklevel=4,
-            )
+            warn("'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.")
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -267,17 +262,15 @@ class _BaseDataLoaderIter(Iterator[Any]):
         loader = self._loader
         data = self._next()
         self._handed_out += 1
-        told = loader._length_told
-        if told is not None and self._handed_out > told:
-            warnings.warn(
-                f"Length of IterableDataset {loader.dataset} was reported to be {told} (when accessing "
+        if self._told is not None and self._handed_out > self._told:
+            warn(
+                f"Length of IterableDataset {loader.dataset} was reported to be {self._told} (when accessing "
                 f"len(dataloader)), but {self._handed_out} samples have been fetched. "
                 + (loader.num_workers > 0) * (
                     "For multiprocessing data-loading, this could be caused by not properly configuring the "
                     "IterableDataset replica at each worker."
-                ),
-                stacklevel=2,
-            )  # fmt: skip
+                )
+            )
         return pinned(data) if self._pins else data
 
     def __getstate__(self) -> Any:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from mortice import nn
+from mortice.notice import warn
 from mortice.vision.models._utils import IntermediateLayerGetter
 from mortice.vision.models.registry import get_model, register
 from mortice.vision.ops import FeaturePyramidNetwork, FrozenBatchNorm2d
@@ -140,10 +140,9 @@ def _validate_trainable_layers(
     """Return how many layers are trained: all of a network that has not been."""
     if not is_trained:
         if trainable_backbone_layers is not None:
-            warnings.warn(
+            warn(
                 "Changing trainable_backbone_layers has no effect if neither pretrained nor pretrained_backbone have been "
-                f"set to True, falling back to trainable_backbone_layers={max_value} so that all layers are trainable",
-                stacklevel=4,
+                f"set to True, falling back to trainable_backbone_layers={max_value} so that all layers are trainable"
             )
         return max_value
     layers = default_value if trainable_backbone_layers is None else trainable_backbone_layers
