@@ -53,6 +53,7 @@ def test_a_warning_is_of_pytorchs_class_begins_with_its_words_and_names_the_prog
     torch = pytest.importorskip("torch")
     always = torch.is_warn_always_enabled()
     torch.set_warn_always(True)
+    torch.storage._reset_warn_typed_storage_removal()
     try:
         expected = _heard(code, {"torch": torch, "F": torch.nn.functional})
     finally:

@@ -189,12 +189,14 @@ class DataLoader(Generic[T]):
         if self.num_workers == 0:
             return _SingleProcessDataLoaderIter(self)
         self.check_worker_number_rationality()
-        seed = _base_seed(self.generator)
-        if not self.persistent_workers:
-            return _MultiProcessingDataLoaderIter(self, seed, Workers(self, seed))
-        if self._workers is None or self._workers.stopped:
-            self._workers = Workers(self, seed)
-        return _MultiProcessingDataLoaderIter(self, seed, self._workers)
+        workers = self._workers if self._workers is not None and not self._workers.stopped else None
+        # As in PyTorch, workers that stay are seeded once, and a later pass draws nothing for them.
+        seed = _base_seed(self.generator) if workers is None or self.seed_samples else 0
+        if workers is None:
+            workers = Workers(self, seed)
+        if self.persistent_workers:
+            self._workers = workers
+        return _MultiProcessingDataLoaderIter(self, seed, workers)
 
     def check_worker_number_rationality(self) -> None:
         """Warn when more workers are asked for than there are cores."""
