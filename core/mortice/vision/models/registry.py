@@ -10,10 +10,32 @@ from types import MappingProxyType, ModuleType
 from typing import Any
 
 from mortice import nn
+from mortice.notice import warn
 
 __all__ = ["get_model", "get_model_builder", "list_models"]
 
 _BUILDERS: dict[str, Callable[..., Any]] = {}
+
+
+def first_weights(
+    wanted: Any, first: Callable[[], str], new: str = "weights", old: str = "pretrained", said: bool = True
+) -> str | None:
+    """Return the weights that are meant where they are asked for by a bool, as at first; `said` under the `old` name."""
+    if said:
+        warn(f"The parameter '{old}' is deprecated since 0.13 and may be removed in the future, please use '{new}' instead.")
+    meant = first() if wanted else None
+    better = meant and f" You can also use `{new}={meant.partition('.')[0]}.DEFAULT` to get the most up-to-date weights."
+    warn(
+        f"Arguments other than a weight enum or `None` for '{new}' are deprecated since 0.13 and may be removed in the future. "
+        f"The current behavior is equivalent to passing `{new}={meant}`.{better or ''}"
+    )
+    return meant
+
+
+def _first(name: str) -> str:
+    from mortice.vision.models.weights import get_model_weights
+
+    return str(next(iter(get_model_weights(name))))
 
 
 def register(
@@ -29,13 +51,22 @@ def register(
     Keyword arguments of the constructor go before what is `usual`.
     """
 
-    def build(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> Any:
+    def build(*asked: Any, weights: Any = None, progress: bool = True, **kwargs: Any) -> Any:
+        if asked:  # as torchvision took them at first
+            if len(asked) > 2:
+                raise TypeError(f"{name}: expected weights and progress, and all else by keyword; got {len(asked)} arguments.")
+            weights, progress = (*asked, progress)[:2]
+            warn(
+                f"Using 'weights'{' and ' + repr('progress') if len(asked) > 1 else ''} as positional parameter(s) is deprecated "
+                "since 0.13 and may be removed in the future. Please use keyword parameter(s) instead."
+            )
         clash = sorted(fixed.keys() & kwargs.keys())
         if clash:
             raise ValueError(f"{name}: {clash[0]} is {fixed[clash[0]]!r} by definition; got {kwargs[clash[0]]!r}.")
         kwargs = {**usual, **kwargs}
-        if kwargs.pop("pretrained", False) and weights is None:  # as weights were asked for at first
-            weights = True
+        at_first = "pretrained" in kwargs
+        if at_first or isinstance(weights, bool):
+            weights = first_weights(kwargs.pop("pretrained", weights), partial(_first, name), said=at_first)
         if weights is None:
             if "weights_backbone" in usual:  # which may be fetched as well
                 kwargs["progress"] = progress
