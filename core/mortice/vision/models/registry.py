@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import partial, wraps
 from types import MappingProxyType, ModuleType
 from typing import Any
 
@@ -32,6 +32,23 @@ def first_weights(
     return meant
 
 
+def _by_position(build: Callable[..., Any]) -> Callable[..., Any]:
+    """Let weights and progress be given by position too, as at first."""
+
+    @wraps(build)
+    def made(*given: Any, **kwargs: Any) -> Any:
+        if given:
+            names = ("weights", "progress")[: len(given)]
+            warn(
+                f"Using {' and '.join(map(repr, names))} as positional parameter(s) is deprecated since 0.13 and may be removed in "
+                "the future. Please use keyword parameter(s) instead."
+            )
+            kwargs.update(zip(names, given, strict=False))
+        return build(*given[2:], **kwargs)
+
+    return made
+
+
 def _first(name: str) -> str:
     from mortice.vision.models.weights import get_model_weights
 
@@ -51,15 +68,7 @@ def register(
     Keyword arguments of the constructor go before what is `usual`.
     """
 
-    def build(*asked: Any, weights: Any = None, progress: bool = True, **kwargs: Any) -> Any:
-        if asked:  # as torchvision took them at first
-            if len(asked) > 2:
-                raise TypeError(f"{name}: expected weights and progress, and all else by keyword; got {len(asked)} arguments.")
-            weights, progress = (*asked, progress)[:2]
-            warn(
-                f"Using 'weights'{' and ' + repr('progress') if len(asked) > 1 else ''} as positional parameter(s) is deprecated "
-                "since 0.13 and may be removed in the future. Please use keyword parameter(s) instead."
-            )
+    def build(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> Any:
         clash = sorted(fixed.keys() & kwargs.keys())
         if clash:
             raise ValueError(f"{name}: {clash[0]} is {fixed[clash[0]]!r} by definition; got {kwargs[clash[0]]!r}.")
@@ -78,7 +87,7 @@ def register(
     build.__name__ = build.__qualname__ = name
     build.__doc__ = f"Make {about}; keyword arguments go to {getattr(kind, '__name__', kind)}."
     build.__module__ = getattr(kind, "__module__", __name__)
-    _BUILDERS[name] = build
+    _BUILDERS[name] = build = _by_position(build)
     # Programs import weights from where the model is, too: `from torchvision.models.resnet import ResNet50_Weights`.
     vars(sys.modules[build.__module__]).setdefault("__getattr__", partial(weights_named, build.__module__))
     return build
