@@ -153,6 +153,29 @@ def test_what_the_script_raises_or_returns_is_what_the_command_does(scripts: Pat
     assert absent.returncode == 2 and absent.stderr.endswith("python -m mortice run: error: no such file: absent.py\n")
 
 
+MAIN = """
+import atexit, os, pickle, sys
+
+class Kept:
+    pass
+
+def leave():
+    print(type(pickle.loads(pickle.dumps(kept))) is Kept, vars(sys.modules["__main__"]) is globals())
+
+kept = Kept()
+atexit.register(leave)
+print(__file__, __name__, __spec__, __package__, type(__builtins__), sys.argv, sys.path[0])
+os.chdir(os.path.dirname(__file__))
+"""
+
+
+def test_a_script_is_main_as_python_has_it(scripts: Path) -> None:
+    (scripts / "main.py").write_text(MAIN)
+    there = scripts / "elsewhere"
+    expected, done = (python(*how, "../main.py", "a", where=there) for how in ((), ("-m", "mortice", "run")))
+    assert done.stdout == expected.stdout and done.stderr == "" and len(done.stdout.splitlines()) == 2
+
+
 DUCK = """
 import sys, torch
 assert torch.torch is torch and torch.__name__ == "torch" and "mortice.overrides" not in sys.modules

@@ -389,7 +389,9 @@ class Reading(Owner):
         if found is None:
             there = None if self.weights_only else sys.modules.get(module)
             if there is not None and name.partition(".")[0] not in vars(there):
-                raise Undefined(f"load: the file asks for {full}. Can't get attribute {name!r} on <module {module!r}>: define it there first.")
+                raise Undefined(
+                    f"load: the file asks for {full}. Can't get attribute {name!r} on <module {module!r}>: define it there first."
+                )
             raise UnpicklingError(
                 f"load: the file asks for {full}, which is no tensor, container or plain value; nothing of it was "
                 f"executed. Save a state_dict() instead of whole objects{self._hint(module)}, or, if you trust the file, "

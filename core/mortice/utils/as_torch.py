@@ -9,6 +9,9 @@ from __future__ import annotations
 import builtins
 import importlib
 import importlib.util
+import io
+import os
+import pkgutil
 import runpy
 import sys
 from collections.abc import Iterable, Sequence
@@ -160,4 +163,17 @@ def run(arguments: Sequence[str], *, module: bool, engine: str, type_promotion: 
         runpy.run_module(arguments[0], run_name="__main__", alter_sys=True)
     else:
         sys.path.insert(0, str(Path(arguments[0]).resolve().parent))
-        runpy.run_path(arguments[0], run_name="__main__")
+        _run_script(arguments[0])
+
+
+def _run_script(path: str) -> None:
+    """Run a file as `__main__`: by its whole path, and in a module that stays until the process ends."""
+    whole = os.path.join(os.getcwd(), path)
+    if pkgutil.get_importer(whole) is not None:  # a folder, or an archive
+        runpy.run_path(path, run_name="__main__")
+        return
+    main = sys.modules["__main__"] = ModuleType("__main__")
+    vars(main).update(__file__=whole, __builtins__=builtins, __cached__=None)
+    with io.open_code(whole) as file:
+        code = compile(file.read(), whole, "exec", dont_inherit=True)
+    exec(code, vars(main))
