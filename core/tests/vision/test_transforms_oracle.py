@@ -494,3 +494,17 @@ def test_choices_are_spread_as_pythons_random_spreads_them(theirs):
         counts.append(np.bincount([choose(None) for _ in range(n)], minlength=3) / n)
     np.testing.assert_allclose(counts[0], [1 / 8, 2 / 8, 5 / 8], atol=0.03)
     np.testing.assert_allclose(counts[1], counts[0], atol=0.05)
+
+
+@pytest.mark.parametrize("weights", [None, [1.0, 3.0, 2.0]])
+def test_under_mt19937_python_orders_and_chooses_as_for_torchvision(theirs, weights):
+    drawn = []
+    for library, transforms in ((torch, theirs), (mortice, T)):
+        parts = [lambda text, i=i: f"{text}{i}" for i in range(3)]
+        choice, order, some = transforms.RandomChoice(parts, weights), transforms.RandomOrder(parts), transforms.RandomApply(parts)
+        mortice.random.set_engine("mt19937")
+        random.seed(3)
+        library.manual_seed(3)
+        drawn.append([choice("") + order("") + some("") for _ in range(6)])
+        mortice.random.set_engine("philox")
+    assert drawn[0] == drawn[1]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import random
 from collections.abc import Sequence
 from typing import Any
 
 import mortice
 from mortice import nn
-from mortice.vision.transforms._draws import chance
+from mortice.vision.transforms._draws import by_python, chance
 
 
 def _listed(owner: Any, transforms: Any, *first: str) -> str:
@@ -84,19 +85,24 @@ class RandomApply(nn.Module):
 class RandomOrder(RandomTransforms):
     """Apply all transforms in a random order.
 
-    Differs from torch: the order comes from mortice's generator, not from Python's `random`.
+    Differs from torch: the order comes from mortice's generator, and from Python's `random` under the engine mt19937 alone.
     """
 
     def __call__(self, img: Any) -> Any:
-        for i in mortice.randperm(len(self.transforms)).tolist():
-            img = self.transforms[i](img)
+        order = list(self.transforms)
+        if by_python():
+            random.shuffle(order)
+        else:
+            order = [order[i] for i in mortice.randperm(len(order)).tolist()]
+        for t in order:
+            img = t(img)
         return img
 
 
 class RandomChoice(RandomTransforms):
     """Apply one of the transforms, chosen with the weights `p` or evenly.
 
-    Differs from torch: the choice comes from mortice's generator, not from Python's `random`.
+    Differs from torch: the choice comes from mortice's generator, and from Python's `random` under the engine mt19937 alone.
     """
 
     def __init__(self, transforms: Sequence[Any], p: Sequence[float] | None = None) -> None:
@@ -114,7 +120,8 @@ class RandomChoice(RandomTransforms):
         ends = list(itertools.accumulate(weights))
         if ends[-1] <= 0.0:
             raise ValueError("RandomChoice: the weights must have a sum greater than zero.")
-        return self.transforms[bisect.bisect(ends, chance() * ends[-1], 0, len(ends) - 1)](*args)
+        drawn = random.random() if by_python() else chance()
+        return self.transforms[bisect.bisect(ends, drawn * ends[-1], 0, len(ends) - 1)](*args)
 
     def __repr__(self) -> str:
         return f"{super().__repr__()}(p={self.p})"

@@ -17,6 +17,11 @@ def chance() -> float:
     return mortice.rand(1).item()  # type: ignore[no-any-return]
 
 
+def by_python() -> bool:
+    """Tell whether draws are to be torchvision's, which leaves some of them to Python's `random`."""
+    return mortice.random.get_engine() == "mt19937"
+
+
 def uniform(low: float, high: float) -> float:
     """Draw from [low, high)."""
     return low + (high - low) * chance()
