@@ -25,6 +25,8 @@ from mortice.overrides import (
     wrap_torch_function,
 )
 
+pytestmark = pytest.mark.filterwarnings("ignore:The use of `x.T`")
+
 
 class Kept(mt.Tensor):
     """A class without a rule of its own."""
