@@ -80,7 +80,7 @@ def check_whole(subject: Subject) -> None:
     for label, t, start in (("base", base, 0), ("slice", base[1:, 2:], 6), ("transposed", base.transpose(0, 1)[1:], 1),
                             ("row", base[2], 8)):  # fmt: skip
         for view in (t, t.detach()):
-            held = view.storage().tolist()
+            held = view._typed_storage().tolist()
             if held != list(range(12)) or view.storage_offset() != start:
                 raise Failure(f"whole: the {label} begins at {start} of 0 to 11; got {view.storage_offset()} of {held}.")
 
@@ -92,7 +92,7 @@ def check_set(subject: Subject) -> None:
     base = subject.tensor(np.arange(6.0, dtype=native(d)), d)
     t = mortice.ones(2, device=subject.device)
     try:
-        t.set_(base.storage(), 1, (2, 2), (2, 1))
+        t.set_(base._typed_storage(), 1, (2, 2), (2, 1))
     except RuntimeError as error:
         # A mutable backend may have no views by strides; then nothing may be written into a copy.
         if "views by strides" in str(error) and "strided" not in subject.backend.overridden:
