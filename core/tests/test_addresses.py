@@ -39,6 +39,7 @@ LEAD = [
     ("distributed._composable.fsdp", "FSDPModule", importlib.import_module("mortice.distributed.fsdp").FSDPModule),
     ("distributed._tensor", "DTensor", importlib.import_module("mortice.distributed.tensor").DTensor),
     ("distributed.device_mesh", "DeviceMesh", importlib.import_module("mortice.distributed.tensor").DeviceMesh),
+    ("distributed.rpc.api", "RRef", importlib.import_module("mortice.distributed.rpc").RRef),
     ("distributed._tensor.experimental", "implicit_replication", nullcontext),
     ("functional", "einsum", mt.einsum),
     ("fx._compatibility", "compatibility", mt.fx.compatibility),
@@ -84,6 +85,9 @@ def test_an_address_leads_to_what_is_elsewhere(address: str, name: str, here: ob
 def test_addresses_below_a_package_are_its_attributes() -> None:
     assert mt.optim.adamw.AdamW is mt.optim.AdamW
     assert isinstance(mt.distributed.device_mesh.DeviceMesh, type)
+    assert not isinstance(mt.ones(2), mt.distributed.rpc.api.RRef) and not mt.distributed.rpc.is_available()
+    with pytest.raises(NotImplementedError, match="RRef: training over several processes is left out"):
+        mt.distributed.rpc.RRef(1)
     assert mt.utils.data._utils.collate.default_collate is mt.utils.data.default_collate
     with pytest.raises(AttributeError, match="module 'mortice.optim' has no attribute 'nothing'"):
         mt.optim.nothing  # noqa: B018

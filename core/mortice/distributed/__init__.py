@@ -11,6 +11,7 @@ import functools
 import os
 from collections.abc import Callable, Sequence
 from enum import Enum
+from importlib import import_module
 from typing import Any, TypeVar
 
 from mortice import addresses
@@ -247,6 +248,8 @@ def recv(tensor: Any, src: int | None = None, *args: Any, **kwargs: Any) -> None
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("autograd", "rpc"):  # which PyTorch has imported
+        return import_module(f"{__name__}.{name}")
     with contextlib.suppress(AttributeError):
         return addresses.attribute(__name__, name)
     raise AttributeError(f"module 'mortice.distributed' has no attribute {name!r}: {_LEFT_OUT}")
