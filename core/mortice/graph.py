@@ -14,7 +14,6 @@ from functools import cache
 
 from mortice.errors import ShapeError
 from mortice.modes import modes, no_grad, settle, watch
-from mortice.notice import warn
 from mortice.shape import out_of_memory
 
 TYPE_CHECKING = False
@@ -630,8 +629,12 @@ def _blame(node: Any) -> None:
         if trace
         else "No forward pass information available. Enable detect anomaly during forward pass for more information."
     )
+    from mortice.notice import warn
+
     warn(f"Error detected in {node.name()}. {where}")
     for earlier in trace[1:]:
+        from mortice.notice import warn
+
         warn(earlier)
 
 

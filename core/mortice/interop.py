@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 import sys
 
-from mortice.notice import warn
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -116,6 +114,8 @@ def _connect(name: str) -> None:
         importlib.import_module(_BRIDGES[name])
     except Exception as error:  # whatever another version of the library breaks, importing it must not fail
         library = name.partition(".")[0]
+        from mortice.notice import warn
+
         warn(f"{library} will not take mortice tensors: {error!r}", RuntimeWarning)
 
 

@@ -6,8 +6,6 @@ import contextlib
 import functools
 import threading
 
-from mortice.notice import warn
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -105,6 +103,8 @@ class _Switch(contextlib.ContextDecorator):
 
     def __call__(self, fn: Any) -> Any:
         if isinstance(fn, type):
+            from mortice.notice import warn
+
             warn(
                 "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
                 "functions or methods, such as the class's `__init__`.",

@@ -17,7 +17,6 @@ from mortice.errors import DTypeError, ShapeError
 from mortice.graph import RELEASED, Node, Slot, next_seq
 from mortice.modes import modes, no_grad, special
 from mortice.node import TENSOR_KERNELS, record, unbroadcast
-from mortice.notice import warn
 from mortice.op import op
 from mortice.rules import floating, promote, same
 from mortice.shape import Size, broadcast, contiguous_strides
@@ -274,6 +273,8 @@ def assign_number(name: str, t: Any, value: Any, fresh: bool) -> Any:
     device = t._device
     if not overlaps(t) or device.base is not device or (modes.grad and (t._rg or value._rg)):
         return assign(t, value, fresh)
+    from mortice.notice import warn
+
     warn(
         f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
         "This also applies to advanced indexing e.g. tensor[indices] = tensor"
@@ -566,6 +567,8 @@ def write_out(name: str, out: Any, value: Any, op: Any = None, fresh: bool = Fal
         check_writable(name, out)
         if out.shape != value.shape:
             if aloud and out.numel():
+                from mortice.notice import warn
+
                 warn(
                     f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does "
                     f"not match the required output shape {list(value.shape)}. This behavior is deprecated."

@@ -13,7 +13,6 @@ from mortice.device import Device
 from mortice.dtype import DType
 from mortice.graph import Node, RemovableHandle, add_hook
 from mortice.modes import modes
-from mortice.notice import warn
 from mortice.shape import Size, contiguous_strides
 
 TYPE_CHECKING = False
@@ -248,6 +247,8 @@ class TensorBase:
         state = self._leaf
         if self._node is not None and (state is None or not state.retains):
             if state is None or state.grad is None:
+                from mortice.notice import warn
+
                 warn(
                     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
                     "won't be populated during autograd.backward(). If you indeed want the .grad field to be "

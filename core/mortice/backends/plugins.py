@@ -18,7 +18,6 @@ from mortice.backends.backend import Backend, check_backend
 from mortice.device import TYPES, Device, watching
 from mortice.device import chosen as _local
 from mortice.errors import BackendNotFound, DeviceError, PluginError
-from mortice.notice import warn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -444,6 +443,8 @@ def _best(device_type: str | None) -> str | None:
             if load(entry.name).device_names():
                 return entry.name
         except BackendNotFound as error:
+            from mortice.notice import warn
+
             warn(f"{error} Trying the next backend.", RuntimeWarning)
     return None
 

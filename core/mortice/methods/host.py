@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+
 from mortice.lazy import family
-from mortice.notice import warn
 from mortice.shape import prod
 from mortice.tensor import TensorBase
 
@@ -21,6 +22,13 @@ _GRADIENT = (
     "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
     "Consider using tensor.detach() first."
 )
+
+
+@functools.cache
+def _notice() -> Any:
+    from mortice import notice  # not before somebody is warned
+
+    return notice
 
 
 class HostValues(TensorBase):
@@ -67,12 +75,12 @@ class HostValues(TensorBase):
 
     def __float__(self) -> float:
         if self._rg:
-            warn(_GRADIENT, once=True)
+            _notice().warn(_GRADIENT, once=True)
         return float(self._real("float"))
 
     def __complex__(self) -> complex:
         if self._rg:
-            warn(_GRADIENT, once=True)
+            _notice().warn(_GRADIENT, once=True)
         return complex(self._scalar())
 
     def __index__(self) -> int:

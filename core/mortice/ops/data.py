@@ -13,7 +13,6 @@ from mortice.dtype import DType, as_dtype, bfloat16, get_default_dtype, int64, p
 from mortice.errors import DataError, DTypeError
 from mortice.interop import as_ndarray, is_capsule, is_ndarray, is_number
 from mortice.modes import modes, special
-from mortice.notice import warn
 from mortice.ops.movement import cast, clone, stack, transfer
 from mortice.shape import SCALAR, Size, remembered
 from mortice.tensor import TensorBase, make
@@ -206,6 +205,8 @@ def _own_dtype(value: Any) -> DType:
 
 def copying(name: str) -> None:
     """Warn of a tensor that is given for numbers."""
+    from mortice.notice import warn
+
     warn(
         "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
         f"sourceTensor.detach().clone().requires_grad_(True), rather than {name}(sourceTensor)."
@@ -504,6 +505,8 @@ def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, r
         )
     part = view[offset : offset + count * dtype.itemsize]
     if part.readonly:
+        from mortice.notice import warn
+
         warn(
             "The given buffer is not writable, and the tensor shares its memory where the backend can: writing to "
             "the tensor may then change the buffer. Use mortice.tensor(bytearray(...)) or .clone() for memory of its own."
