@@ -490,6 +490,7 @@ cdouble = complex128
 
 _LEFT_OUT = {
     "ao": "quantisation", "export": "exporting programs", "nested": "nested tensors", "quantization": "quantisation",
+    "symeig": "what linalg.eigh does", **{n: f"what linalg.{n} does" for n in ("eig", "lstsq", "matrix_rank", "solve")},
 }  # fmt: skip
 
 

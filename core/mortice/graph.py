@@ -9,12 +9,12 @@ import heapq
 import itertools
 import os
 import sys
-import warnings
 from collections import OrderedDict
 from functools import cache
 
 from mortice.errors import ShapeError
 from mortice.modes import modes, no_grad, settle, watch
+from mortice.notice import warn
 from mortice.shape import out_of_memory
 
 TYPE_CHECKING = False
@@ -630,9 +630,9 @@ def _blame(node: Any) -> None:
         if trace
         else "No forward pass information available. Enable detect anomaly during forward pass for more information."
     )
-    warnings.warn(f"Error detected in {node.name()}. {where}", stacklevel=6)
+    warn(f"Error detected in {node.name()}. {where}")
     for earlier in trace[1:]:
-        warnings.warn(earlier, stacklevel=6)
+        warn(earlier)
 
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep

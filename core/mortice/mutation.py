@@ -7,7 +7,6 @@ shares the memory is derived from it anew. Either way the graph of a view's base
 from __future__ import annotations
 
 import functools
-import warnings
 
 from mortice import call as _call
 from mortice import fast
@@ -18,6 +17,7 @@ from mortice.errors import DTypeError, ShapeError
 from mortice.graph import RELEASED, Node, Slot, next_seq
 from mortice.modes import modes, no_grad, special
 from mortice.node import TENSOR_KERNELS, record, unbroadcast
+from mortice.notice import warn
 from mortice.op import op
 from mortice.rules import floating, promote, same
 from mortice.shape import Size, broadcast, contiguous_strides
@@ -274,11 +274,10 @@ def assign_number(name: str, t: Any, value: Any, fresh: bool) -> Any:
     device = t._device
     if not overlaps(t) or device.base is not device or (modes.grad and (t._rg or value._rg)):
         return assign(t, value, fresh)
-    warnings.warn(
+    warn(
         f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
-        "This also applies to advanced indexing e.g. tensor[indices] = tensor",
-        UserWarning, stacklevel=4,
-    )  # fmt: skip
+        "This also applies to advanced indexing e.g. tensor[indices] = tensor"
+    )
     k, data, target = device.backend, value._data, t
     for d, (step, n) in enumerate(zip(layout(t), t.shape)):
         if step == 0 and n > 1:
@@ -567,11 +566,9 @@ def write_out(name: str, out: Any, value: Any, op: Any = None, fresh: bool = Fal
         check_writable(name, out)
         if out.shape != value.shape:
             if aloud and out.numel():
-                warnings.warn(
+                warn(
                     f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does "
-                    f"not match the required output shape {list(value.shape)}. This behavior is deprecated.",
-                    UserWarning,
-                    stacklevel=3,
+                    f"not match the required output shape {list(value.shape)}. This behavior is deprecated."
                 )
             value = INTO_LEVEL(out, value)
             out._take_memory(value._device.backend.copy(value._data), value.shape)

@@ -6,7 +6,6 @@ The public `Tensor`, with its operators and methods, is in `mortice.methods`; it
 from __future__ import annotations
 
 import threading
-import warnings
 import weakref
 
 from mortice import graph
@@ -14,6 +13,7 @@ from mortice.device import Device
 from mortice.dtype import DType
 from mortice.graph import Node, RemovableHandle, add_hook
 from mortice.modes import modes
+from mortice.notice import warn
 from mortice.shape import Size, contiguous_strides
 
 TYPE_CHECKING = False
@@ -248,12 +248,10 @@ class TensorBase:
         state = self._leaf
         if self._node is not None and (state is None or not state.retains):
             if state is None or state.grad is None:
-                warnings.warn(
+                warn(
                     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
                     "won't be populated during autograd.backward(). If you indeed want the .grad field to be "
-                    "populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor.",
-                    UserWarning,
-                    stacklevel=2,
+                    "populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor."
                 )
         return None if state is None else state.grad
 

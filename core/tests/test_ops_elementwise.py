@@ -354,6 +354,7 @@ def test_comparisons_and_logic_give_bools():
 
 @pytest.mark.parametrize("dtype", [mt.bool, mt.int16, mt.int64, mt.float16, mt.float32, mt.float64, mt.complex64])
 @pytest.mark.parametrize("shape", [(0,), (1,), (3, 4), (2, 3000), (70, 300)])
+@pytest.mark.filterwarnings("ignore:The use of `x.T`")
 def test_equal_finds_one_element_that_differs(dtype, shape):
     x = mt.ones(shape).to(dtype)
     assert mt.equal(x, x.clone()) and mt.equal(x.T, x.clone().T)

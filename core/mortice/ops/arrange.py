@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import operator
-import warnings
 from functools import lru_cache
 from typing import Any
 
@@ -16,6 +15,7 @@ from mortice.errors import DTypeError, ShapeError
 from mortice.modes import enable_grad, modes
 from mortice.mutation import check_writable
 from mortice.node import TENSOR_KERNELS, named, node_name
+from mortice.notice import warn
 from mortice.op import op
 from mortice.ops.arguments import numpy_names
 from mortice.ops.creation import filled, finish, resolve
@@ -418,9 +418,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     if indexing is None:
-        warnings.warn(
-            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.", stacklevel=2
-        )
+        warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.")
     swap = indexing == "xy" and len(parts) >= 2
     if swap:
         parts[0], parts[1] = parts[1], parts[0]

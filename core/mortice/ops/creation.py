@@ -6,7 +6,6 @@ import functools
 import math
 import operator
 import sys
-import warnings
 from importlib import import_module
 from typing import Any
 
@@ -27,7 +26,8 @@ from mortice.dtype import (
 from mortice.errors import DTypeError, ShapeError
 from mortice.layout import strided
 from mortice.modes import special
-from mortice.ops.data import check_dtype, converted, finish, fit, number, tensor
+from mortice.notice import warn
+from mortice.ops.data import check_dtype, converted, copying, finish, fit, number, tensor
 from mortice.ops.movement import dense_order, in_format, in_order, keeps, reshape
 from mortice.rules import hold, rounded
 from mortice.shape import SCALAR, Size, check_sizes, out_of_memory
@@ -252,6 +252,7 @@ def new_tensor(
 ) -> Any:
     """Make a tensor from data, in this tensor's dtype and on its device."""
     if isinstance(data, TensorBase):
+        copying("tensor.new_tensor")
         return finish(converted(data, dtype or self.dtype, device or self._device), requires_grad)
     return tensor(data, dtype=dtype or self.dtype, device=device or self._device, requires_grad=requires_grad)
 
@@ -341,11 +342,9 @@ def _wide(k: Any, device: Device, dtype: DType) -> DType:
 
 def range_(start: Any = 0, end: Any = None, step: Any = 1, **kwargs: Any) -> Any:
     """Count from start to end, end included. Deprecated: use arange."""
-    warnings.warn(
+    warn(
         "mortice.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
-        "Python's range builtin. Instead, use mortice.arange, which produces values in [start, end).",
-        UserWarning,
-        stacklevel=2,
+        "Python's range builtin. Instead, use mortice.arange, which produces values in [start, end)."
     )
     if end is None:
         start, end = 0, start

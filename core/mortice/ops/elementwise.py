@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import cmath
 import math
-import warnings
 from typing import Any
 
 from mortice import call as _call
@@ -17,6 +16,7 @@ from mortice.dtype import DType, bool_, complex128, dtype_of_all, float16, float
 from mortice.errors import DTypeError
 from mortice.graph import RELEASED
 from mortice.node import TENSOR_KERNELS, Const, named, numbered
+from mortice.notice import warn
 from mortice.op import Op, op
 from mortice.rules import fit_number, floating, held, hold, in_full, number_of, promote, wrap_number, wrap_operand
 from mortice.shape import broadcast
@@ -78,13 +78,12 @@ def check_alpha(name: str, d: DType, alpha: Any, argument: str = "alpha") -> Any
     return alpha
 
 
-def deprecated(name: str, old: str, new: str, depth: int = 3) -> None:
+def deprecated(name: str, old: str, new: str) -> None:
     """Warn about positional numbers, which PyTorch gave up."""
-    warnings.warn(
+    warn(
         f"This overload of {name} is deprecated:\n\t{name}({old})\n"
         f"Consider using one of the following signatures instead:\n\t{name}({new})",
-        UserWarning,
-        stacklevel=depth,
+        once=True,
     )
 
 
@@ -484,6 +483,11 @@ def where(condition: Any, input: Any, other: Any, *, out: Any = None) -> Any:
     if condition.dtype is not bool_:
         if condition.dtype.name != "uint8":
             raise DTypeError(f"where: expected condition to be a boolean tensor; got {condition.dtype}. Use != 0.")
+        warn(
+            "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version of "
+            "PyTorch. Use a boolean condition instead.",
+            once=True,
+        )
         condition = _call.CAST(condition, bool_)
     input, other = (
         x if isinstance(x, TensorBase) or is_number(x) else _call.as_operand(_where.op, x, i) for i, x in ((1, input), (2, other))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from typing import Any
 
 from mortice import call as _call
@@ -14,6 +13,7 @@ from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting, modes, special
 from mortice.mutation import assign, assign_number, check_writable, layout, plain, view_scatter, write
 from mortice.node import named
+from mortice.notice import warn
 from mortice.ops.data import is_sequence
 from mortice.ops.elementwise import where as choose
 from mortice.ops.index_advanced import (
@@ -46,10 +46,9 @@ def _holds_indices(key: list[Any]) -> bool:
     """Tell whether a list is read as the tuple of its items, as PyTorch does where one is more than a number; it warns too."""
     if len(key) >= 32 or not any([k is None or k is Ellipsis or isinstance(k, slice) or hasattr(k, "__len__") for k in key]):
         return False
-    warnings.warn(
+    warn(
         "Using a non-tuple sequence for multidimensional indexing is deprecated: it is read as x[tuple(list)] and will come to "
-        "mean one index, a tensor of positions. Use x[tuple(list)], or x[tensor(list)].",
-        stacklevel=4,
+        "mean one index, a tensor of positions. Use x[tuple(list)], or x[tensor(list)]."
     )
     return True
 

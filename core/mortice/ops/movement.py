@@ -16,6 +16,7 @@ from mortice.levels import chain, raise_to, with_levels
 from mortice.modes import modes, special
 from mortice.mutation import OVERLAP, layout
 from mortice.node import TENSOR_KERNELS, named, record_one
+from mortice.notice import warn
 from mortice.op import op
 from mortice.rules import same
 from mortice.shape import (
@@ -60,6 +61,8 @@ def cast(x: Any, dtype: DType) -> Any:
     """Convert a tensor to a dtype; the tensor itself when it has that dtype."""
     if x.dtype is dtype:
         return x
+    if x.dtype.is_complex and not dtype.is_complex and dtype is not bool_:
+        warn("Casting complex values to real discards the imaginary part", once=True)
     supported = x._device.backend.dtypes(x._device)
     if dtype not in supported:
         raise DTypeError(
