@@ -18,7 +18,7 @@ from mortice.dtype import DType, can_cast, int64
 from mortice.errors import DTypeError, ShapeError
 from mortice.graph import RELEASED, Node, Slot, next_seq
 from mortice.modes import modes, no_grad, special
-from mortice.node import TENSOR_KERNELS, record, unbroadcast
+from mortice.node import TENSOR_KERNELS, named, record, unbroadcast
 from mortice.op import op
 from mortice.rules import floating, promote, same
 from mortice.shape import Size, broadcast, contiguous_strides
@@ -561,6 +561,13 @@ def inplace(
         fresh = value._storage is None and value._device.backend.owns(value._data) and value is not input
         if fresh and any([isinstance(a, TensorBase) and a._data is value._data for a in args]):
             fresh = False
+        if old is not None and op is not None and op.no_grad_reason is not None and old._rg:
+            if op.name.startswith("logical_"):  # in PyTorch these leave the graph as it was
+                with no_grad():
+                    return assign(input, value, fresh)
+            # What a comparison overwrites has a gradient of zero.
+            value, fresh = view_scatter(old, value, steps=()), False
+            named(value, op.grad_name.replace("0", "1") if tensors else op.grad_name)
         if old is not None and not (fresh and may_rebind(input)):
             keep_saved(value, old, since)
         return assign_number(own, input, value, fresh) if number else assign(input, value, fresh)

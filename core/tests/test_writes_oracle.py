@@ -112,3 +112,32 @@ def test_what_is_empty_has_an_empty_gradient(name: str) -> None:
         made.sum().backward()
         found.append((_values(made), tuple(empty.grad.shape), made.requires_grad))
     assert found[0] == found[1]
+
+
+COMPARED = ["gt_(0)", "eq_(2)", "ne_(m.ones(3))", "greater_equal_(1)", "logical_not_()", "logical_and_(m.ones(3))", "sign_()"]
+
+
+@pytest.mark.parametrize("call", COMPARED)
+def test_what_a_comparison_overwrites_stays_in_the_graph(call: str) -> None:
+    found = []
+    for m in (torch, mt):
+        x = m.tensor([1.0, 2.0, -1.0], requires_grad=True)
+        y = x * 2
+        eval(f"y.{call}", {"m": m, "y": y})
+        (y * x).sum().backward()
+        found.append((y.tolist(), y.requires_grad, y.grad_fn.name(), x.grad.tolist()))
+    assert found[0] == found[1]
+
+
+def test_hooks_of_a_node_run_where_its_output_is_asked_for() -> None:
+    found = []
+    for m in (torch, mt):
+        ran: list[str] = []
+        x = m.ones(2, requires_grad=True)
+        y = x * 2
+        y.grad_fn.register_prehook(lambda g, ran=ran: ran.append("before"))
+        y.grad_fn.register_hook(lambda gs, g, ran=ran: ran.append("after"))
+        (y * 3).sum().backward(inputs=[y])
+        m.autograd.grad((y * 3).sum(), y)
+        found.append((ran, y.grad.tolist(), x.grad))
+    assert found[0] == found[1]
