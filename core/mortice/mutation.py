@@ -7,6 +7,7 @@ shares the memory is derived from it anew. Either way the graph of a view's base
 from __future__ import annotations
 
 import functools
+from importlib import import_module
 
 from mortice import call as _call
 from mortice import fast
@@ -16,7 +17,7 @@ from mortice.dtype import DType, can_cast, int64
 from mortice.errors import DTypeError, ShapeError
 from mortice.graph import RELEASED, Node, Slot, next_seq
 from mortice.modes import modes, no_grad, special
-from mortice.node import TENSOR_KERNELS, record, unbroadcast
+from mortice.node import TENSOR_KERNELS, named, record, unbroadcast
 from mortice.notice import warn
 from mortice.op import op
 from mortice.rules import floating, promote, same
@@ -25,7 +26,7 @@ from mortice.tensor import INFERENCE, TensorBase, make, steps_since
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     Steps = tuple[tuple[Any, dict[str, Any]], ...]
@@ -231,6 +232,43 @@ OVERLAP = (
 )
 
 
+PARTLY = (
+    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
+    "Please clone() the tensor before performing the operation."
+)
+
+
+def check_apart(t: Any, operands: Iterable[Any], itself: bool = True) -> None:
+    """Refuse, as PyTorch does, to write into t what is read from a part of its memory, or in another order; `itself` allows all of it.
+
+    Views with gaps or repetitions are not looked at: what they are read for is computed before anything is written.
+    """
+    storage = t._storage if isinstance(t, TensorBase) else None
+    for a in operands:
+        if a is t:
+            mine = other = not itself and t.numel()
+        elif storage is not None and isinstance(a, TensorBase) and a._storage is not None and a._storage.aliases is storage.aliases:
+            mine, other = _span(t), _span(a)
+        else:
+            continue
+        if mine and other and (mine is other or (mine[0] < other[1] and other[0] < mine[1] and not (itself and mine == other))):
+            check_writable("", t)
+            raise RuntimeError(PARTLY)
+
+
+def _span(t: Any) -> Any:
+    """Return where the bytes of t begin and end in its memory, and its strides; None if it has none or leaves some out."""
+    if t._device.base is not t._device or 0 in t.shape:
+        return None
+    size, steps = 1, layout(t)
+    for step, n in sorted(zip(steps, t.shape)):
+        if n > 1 and step != size:
+            return None
+        size *= n
+    start = import_module("mortice.ops.strided").storage_offset(t) * t.dtype.itemsize
+    return start, start + size * t.dtype.itemsize, steps
+
+
 def write(t: Any, data: Any, fresh: bool) -> None:
     """Change t's memory to the buffer `data` and count the change."""
     backend = t._device.backend
@@ -411,6 +449,8 @@ def directly(op: Any, out: Any, operands: Sequence[Any], attrs: dict[str, Any] =
     """
     t = out.tensor if out.__class__ is Into else out
     rule = op.shape
+    if t is out and (rule is broadcast or rule is same) and op.name not in _LOOSE:
+        check_apart(t, operands)
     if not isinstance(t, TensorBase) or rule is None or op.view or op.check is not None or (special[0] and modes.rerouted):
         return None
     d: Any = None
@@ -442,6 +482,10 @@ def directly(op: Any, out: Any, operands: Sequence[Any], attrs: dict[str, Any] =
     return t if land(op, t, buffers, attrs) else None
 
 
+# What PyTorch lets read a part of what it writes, of the functions of one shape.
+_LOOSE = frozenset("log_softmax logsigmoid softmax tril triu".split())
+
+
 class Into:
     """What an in-place method gives its function as `out`: the tensor to write into, by the rules of such methods."""
 
@@ -464,12 +508,13 @@ class Into:
 
 def inplace(
     fn: Callable[..., Any], name: str | None = None, short: Callable[..., Any] | None = None, takes_out: bool = False,
-    number: bool = False,
+    number: bool = False, apart: bool = True,
 ) -> Callable[..., Any]:  # fmt: skip
     """Make the in-place method of a function: `add_` from `add`.
 
     A function that has an `op` gives its `out` to that; `takes_out` says that another does so, `number` that it puts one
-    number in some places. `short` may return an op, its operands and attributes for a call's arguments: where these need no
+    number in some places, `apart` that operands must not lie in a part of what it writes. `short` may return an op, its operands
+    and attributes for a call's arguments: where these need no
     more than a write the function is not asked.
     """
     own = name or fn.__name__.strip("_") + "_"
@@ -478,6 +523,8 @@ def inplace(
     takes_out = takes_out or (op is not None and (fn is op.fn or "out" in (fn.__kwdefaults__ or ())))
 
     def method(input: Any, *args: Any, **kwargs: Any) -> Any:
+        if apart and (args or kwargs):
+            check_apart(input, (*args, *kwargs.values()))
         if count == 2 and len(args) == 1 and not kwargs:
             if quickly(op, input, args[0]):
                 return input
@@ -513,6 +560,13 @@ def inplace(
         fresh = value._storage is None and value._device.backend.owns(value._data) and value is not input
         if fresh and any([isinstance(a, TensorBase) and a._data is value._data for a in args]):
             fresh = False
+        if old is not None and op is not None and op.no_grad_reason is not None and old._rg:
+            if op.name.startswith("logical_"):  # in PyTorch these leave the graph as it was
+                with no_grad():
+                    return assign(input, value, fresh)
+            # What a comparison overwrites has a gradient of zero.
+            value, fresh = view_scatter(old, value, steps=()), False
+            named(value, op.grad_name.replace("0", "1") if tensors else op.grad_name)
         if old is not None and not (fresh and may_rebind(input)):
             keep_saved(value, old, since)
         return assign_number(own, input, value, fresh) if number else assign(input, value, fresh)

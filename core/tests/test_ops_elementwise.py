@@ -106,8 +106,8 @@ def test_alpha_leaves_masks_masks(alpha, expected):
 
 
 @pytest.mark.parametrize("dtype", [mt.uint8, mt.int8, mt.int32, mt.int64, mt.uint64], ids=str)
-@pytest.mark.parametrize("number", [1000, -300, 0xFFFFFFFF, 2**63, -(2**63) - 1, 2**70 + 5])
-def test_sums_products_and_bits_take_numbers_of_any_size(dtype, number):
+@pytest.mark.parametrize("number", [1000, -300, 0xFFFFFFFF, 2**63, -(2**63)])
+def test_sums_products_and_bits_take_numbers_of_64_bits(dtype, number):
     values = [0, 1, 100]
     x, bits = mt.tensor(values, dtype=dtype), mt.iinfo(dtype).bits
 
@@ -122,6 +122,9 @@ def test_sums_products_and_bits_take_numbers_of_any_size(dtype, number):
     assert (x & number).tolist() == wrapped([v & number for v in values])
     assert (x | number).tolist() == wrapped([v | number for v in values])
     assert (x ^ number).tolist() == wrapped([v ^ number for v in values])
+    for write in (x.__add__, x.__rsub__, x.mul_, x.__and__):
+        with pytest.raises(OverflowError, match="int too big to convert"):
+            write(number + (1 << 65 if number > 0 else -1 << 65))
 
 
 COMPARED = "x == n; x != n; x < n; n <= x; x > n; n >= x; x // n; n // x; x % n; n % x; t.fmod(x, n); x << n; n >> x; n**x"

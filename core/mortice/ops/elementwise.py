@@ -18,7 +18,7 @@ from mortice.graph import RELEASED
 from mortice.node import TENSOR_KERNELS, Const, named, numbered
 from mortice.notice import warn
 from mortice.op import Op, op
-from mortice.rules import fit_number, floating, held, hold, in_full, number_of, promote, wrap_number, wrap_operand
+from mortice.rules import fit_number, floating, held, hold, in_full, number_of, promote, wrap_operand
 from mortice.shape import broadcast
 from mortice.tensor import TensorBase, make
 
@@ -90,7 +90,7 @@ def deprecated(name: str, old: str, new: str) -> None:
 # ---- sums, products, quotients ----
 
 
-@op(result=promote, shape=broadcast, kernel="add", name="add", number=wrap_number, scalars="alone")
+@op(result=promote, shape=broadcast, kernel="add", name="add", number=wrap_operand, scalars="alone")
 def _add(k: Any, x: Any, y: Any, /) -> Any:
     """Add elementwise, broadcasting."""
     return k.add(x, y)
@@ -153,7 +153,7 @@ def _sub_or_rsub(node: Any) -> str:
 
 
 @op(
-    result=_no_bool, shape=broadcast, kernel="subtract", name="sub", number=wrap_number, operand=_no_bool, scalars="alone",
+    result=_no_bool, shape=broadcast, kernel="subtract", name="sub", number=wrap_operand, operand=_no_bool, scalars="alone",
     grad_name_of=_sub_or_rsub,
 )
 def _sub(k: Any, x: Any, y: Any, /) -> Any:
@@ -188,7 +188,7 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     return named(made, f"RsubBackward{int(not isinstance(other, TensorBase))}")
 
 
-@op(result=promote, shape=broadcast, kernel="multiply", number=in_full(wrap_number, 0, 1), scalars="alone")
+@op(result=promote, shape=broadcast, kernel="multiply", number=in_full(wrap_operand, 0, 1), scalars="alone")
 def mul(k: Any, x: Any, y: Any, /) -> Any:
     """Multiply elementwise, broadcasting."""
     return k.multiply(x, y)
