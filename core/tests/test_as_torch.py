@@ -89,6 +89,21 @@ def test_sizes_and_dtypes_are_shown_as_pytorchs(scripts: Path) -> None:
     ], done.stderr  # fmt: skip
 
 
+COMPILED = """
+def _load_lib(lib):
+    raise OSError(f"{lib} is compiled against PyTorch")
+"""
+
+
+def test_a_library_computes_in_python_what_it_has_compiled_against_pytorch(scripts: Path) -> None:
+    (scripts / "torchaudio" / "_extension").mkdir(parents=True)
+    (scripts / "torchaudio" / "_extension" / "utils.py").write_text(COMPILED)
+    (scripts / "torchaudio" / "_extension" / "__init__.py").write_text('from .utils import _load_lib\nTHERE = _load_lib("_torchaudio")\n')
+    (scripts / "hears.py").write_text("import inspect\nfrom torchaudio._extension import THERE, utils\nprint(THERE, 'OSError' in inspect.getsource(utils))")
+    done = python("-m", "mortice", "run", "hears.py", where=scripts)
+    assert done.stdout == "False True\n", done.stderr
+
+
 KEPT = """
 import pickle, torch
 kept = [torch.arange(2.0), torch.nn.Parameter(torch.ones(1)), torch.nn.Linear(1, 1)]
