@@ -207,10 +207,11 @@ def test_operators_by_name_and_overload_are_the_functions_here() -> None:
 
 
 def test_private_names_that_libraries_import_are_there() -> None:
+    from mortice.utils.data._utils.collate import collate_float_fn, collate_int_fn, collate_str_fn, collate_tensor_fn
+
     from mortice.distributions.multivariate_normal import _batch_mahalanobis, _batch_mv, _precision_to_scale_tril
     from mortice.distributions.transforms import _clipped_sigmoid, _InverseTransform
     from mortice.utils._pytree import _namedtuple_flatten, _namedtuple_unflatten
-    from mortice.utils.data._utils.collate import collate_float_fn, collate_int_fn, collate_str_fn, collate_tensor_fn
     from mortice.utils.data.collate import np_str_obj_array_pattern
     from mortice.utils.data.dataloader import _collate_fn_t, _worker_init_fn_t
     from mortice.utils.tensorboard.summary import hparams
