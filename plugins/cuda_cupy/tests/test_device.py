@@ -249,7 +249,8 @@ def test_affine_maps_are_right_in_one_launch_and_in_two(dtype: Any, monkeypatch:
     mt.manual_seed(0)
     x, w, b, loose = whole(3, 4, 8), whole(6, 8), whole(6), whole(100)
     cases = [(x, w, b), (x[0], w, whole(6)), (x[0, 0], w, b), (x[:, ::2], w, b), (x[:, :, ::2], w[:, ::2], b), (x[:0], w, b),
-             (x, w[:1], b[:1]), (x, whole(8, 6).t(), b), (x[0].t().contiguous().t(), w, b), (x, w, loose[1:7]), (x, w, loose[:12:2])]  # fmt: skip
+             (x, w[:1], b[:1]), (x, whole(8, 6).t(), b), (x[0].t().contiguous().t(), w, b), (x, w, loose[1:7]),
+             (x, w, loose[:12:2])]  # fmt: skip
 
     def check() -> None:
         for operands in cases:

@@ -105,3 +105,13 @@ def test_a_step_of_a_language_model(done: Counter[str]) -> None:
     found = _counted(_step(model, loss, mt.optim.AdamW(model.parameters())), done)
     assert found["waits and copies"] == 0
     assert (found["look"], found["optimiser_step"]) == (2, 1)
+
+
+def test_a_step_of_a_recurrent_layer(done: Counter[str]) -> None:
+    nn = mt.nn
+    with mt.device("cuda"):
+        model, x = nn.LSTM(3, 4), mt.rand(6, 2, 3)
+    found = _counted(_step(model, lambda m: m(x)[0].sum(), mt.optim.SGD(model.parameters(), lr=0.1)), done)
+    assert found["waits and copies"] == 0
+    assert (found["lstm_whole_step"], found["lstm_whole_step_grad"]) == (6, 6)  # one a step, with its product
+    assert (found["products"], found["lstm_step"]) == (4, 0)
