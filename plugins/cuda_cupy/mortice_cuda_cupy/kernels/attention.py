@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from mortice_cuda_cupy.kernels.copying import together
 from mortice_cuda_cupy.kernels.launch import Program, contiguous, empty, float32, float64, over_rows, prod
+from mortice_cuda_cupy.matmul import lies
 
 ATTENTION = Program("attention.cu", "attend_rows<{T}>", "attend_grad_rows<{T}>", types=(float32, float64))
 _MOST = 1 << 30  # bytes of scores that are there as a whole: beyond, the core goes through them in parts
@@ -34,6 +36,7 @@ def _numbers(query: Any, key: Any, causal: bool, scale: float | None) -> tuple[A
 def attend(k: Any, query: Any, key: Any, value: Any, causal: bool, scale: float | None) -> tuple[Any, Any]:
     """Return the weighted values, and the logarithm of each query's sum of exponentials."""
     geometry, numbers = _numbers(query, key, causal, scale)
+    query, key, value = _readable(query, key, value)
     scores, lse = k.matmul(query, k.matrix_transpose(key)), empty(query.shape[:-1], query.dtype)
     ATTENTION.get(k.dtype_of(query), "attend_rows<{T}>")(*geometry, (scores, lse, *numbers))
     return k.matmul(scores, value), lse
@@ -44,10 +47,28 @@ def attend_grad(
 ) -> tuple[Any, Any, Any]:
     """Return the gradients of query, key and value."""
     geometry, numbers = _numbers(query, key, causal, scale)
-    # Each goes into two products, which would copy it twice.
-    g, query, key = contiguous(g), contiguous(query), contiguous(key)
+    inside = _heads_inside(query)
+    g, query, key, value = _readable(g, query, key, value)
     scores, pulled = k.matmul(query, k.matrix_transpose(key)), k.matmul(g, k.matrix_transpose(value))
     launch = ATTENTION.get(k.dtype_of(query), "attend_grad_rows<{T}>")
     launch(*geometry, (scores, pulled, contiguous(lse), *numbers))
     turned = k.matrix_transpose
-    return k.matmul(pulled, key), k.matmul(turned(pulled), query), k.matmul(turned(scores), g)
+    grads = k.matmul(pulled, key), k.matmul(turned(pulled), query), k.matmul(turned(scores), g)
+    if inside:
+        # As the operands lie: heads are joined again without a copy of each.
+        return tuple([x.transpose(0, 2, 1, 3) for x in together([x.transpose(0, 2, 1, 3) for x in grads])])  # type: ignore[return-value]
+    return grads
+
+
+def _readable(*arrays: Any) -> list[Any]:
+    """Return operands of products that cuBLAS reads; those that it does not are copied together, once for all products."""
+    wanted = [i for i, x in enumerate(arrays) if lies(x, x.shape[:-2]) is None]
+    made = list(arrays)
+    for i, x in zip(wanted, together([arrays[i] for i in wanted])):
+        made[i] = x
+    return made
+
+
+def _heads_inside(x: Any) -> bool:
+    """Tell whether heads lie inside positions, as a projection gives them."""
+    return x.ndim == 4 and min(x.shape[1:3]) > 1 and x.strides[1] < x.strides[2]
