@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -267,6 +268,15 @@ def test_affine_maps_are_right_in_one_launch_and_in_two(dtype: Any, monkeypatch:
 
 
 # ---- what CuPy does otherwise ----
+
+
+@pytest.mark.parametrize("dtype", [mt.float32, mt.float64])
+def test_whole_powers_of_two_are_exact(dtype: Any) -> None:
+    x = mt.arange(-1100, 1100).to(dtype)
+    wanted = [math.ldexp(1.0, i) for i in range(-1074, 1024)]
+    wanted = mt.tensor([0.0] * 26 + wanted + [math.inf] * 76, dtype=mt.float64).to(dtype).tolist()
+    assert mt.exp2(x.cuda()).tolist() == wanted and (2.0 ** x.cuda()).tolist() == wanted
+    assert mt.exp2(x[:1].cuda() * math.inf).tolist() == [0.0] and (2.0 ** mt.full((1,), math.nan, device="cuda")).isnan().all()
 
 
 def test_zeros_keep_their_sign() -> None:

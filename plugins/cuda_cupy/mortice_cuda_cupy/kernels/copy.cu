@@ -69,11 +69,9 @@ __global__ void strided(const S *x, S *out, i64 n, i64 size1, i64 size2, i64 siz
 template <class S, class I>
 __global__ void strided_alike(S *out, i64 n, i64 size1, i64 size2, i64 size3, i64 step0, i64 step1, i64 step2, i64 step3, const S *p0,
                               const S *p1, const S *p2, const S *p3, const S *p4, const S *p5, const S *p6, const S *p7) {
-  const S *all[] = {p0, p1, p2, p3, p4, p5, p6, p7}, *x = p0;
-#pragma unroll
-  for (int a = 1; a < 8; ++a)
-    if (a == blockIdx.y) x = all[a];
-  copy_strided<S, I>(x, out + blockIdx.y * n, n, size1, size2, size3, step0, step1, step2, step3);
+  const unsigned a = blockIdx.y;
+  const S *low = a < 2 ? (a ? p1 : p0) : a < 3 ? p2 : p3, *high = a < 6 ? (a < 5 ? p4 : p5) : a < 7 ? p6 : p7, *x = a < 4 ? low : high;
+  copy_strided<S, I>(x, out + a * n, n, size1, size2, size3, step0, step1, step2, step3);
 }
 
 // Up to eight arrays side by side: each has `rows` rows, which end in those of out, from `begin` on, at e0 to e7.
