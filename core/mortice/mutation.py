@@ -7,6 +7,7 @@ shares the memory is derived from it anew. Either way the graph of a view's base
 from __future__ import annotations
 
 import functools
+import math
 from importlib import import_module
 
 from mortice import call as _call
@@ -412,7 +413,7 @@ def landed(t: Any, data: Any, buffers: Sequence[Any], alone: bool = True) -> boo
 def _takes(d: DType, number: float) -> bool:
     """Tell whether a kernel takes an int or float beside d as it is."""
     if d.kind == "f":
-        return d.itemsize > 2 and -LARGEST <= number <= LARGEST
+        return d.itemsize > 2 and not LARGEST < abs(number) < math.inf
     if type(number) is not int:
         return False
     return -(1 << 63) <= number < 1 << 63 if d is int64 else d.kind in "iu" and 0 <= number < 128

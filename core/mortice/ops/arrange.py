@@ -352,7 +352,16 @@ def _embedded(name: str, shape: Size, *, offset: int, axis1: int, axis2: int) ->
 def _diag_embed(k: Any, x: Any, /, *, offset: int, axis1: int, axis2: int) -> Any:
     """Put the last axis on a diagonal of zeros."""
     shape = _embedded("diag_embed", k.shape_of(x), offset=offset, axis1=axis1, axis2=axis2)
-    return k.contiguous(k.diagonal_write(k.new_full(x, shape, 0), x, offset=offset, axis1=axis1, axis2=axis2))
+    *batch, count = k.shape_of(x)
+    n, start = shape[axis1], offset if offset >= 0 else -offset * shape[axis1]
+    made = k.new_full(x, (*batch, n * n), 0)
+    if count:
+        made = k.setitem(made, (..., slice(start, start + (count - 1) * (n + 1) + 1, n + 1)), x)
+    made = k.reshape(made, (*batch, n, n))
+    rest = iter(range(len(batch)))
+    axes = {axis1: len(batch), axis2: len(batch) + 1}
+    order = tuple([axes[d] if d in axes else next(rest) for d in range(len(shape))])
+    return made if order == tuple(range(len(shape))) else k.contiguous(k.permute_dims(made, order))
 
 
 _diag_embed.vjp(

@@ -396,23 +396,26 @@ def linspace(
     k = where.backend
     short = dtype.kind == "f" and dtype.itemsize == 2
     wide = dtype if short else _wide(k, where, dtype)
-    # The second half counts back from the end, so that the end is exact. As in PyTorch start, end and step are numbers
-    # of the dtype, and 16 bits are rounded at each operation.
-    half = steps // 2 or steps
-    fine = functools.partial(rounded, d=dtype) if dtype.kind == "f" else _unchanged
+    # As in PyTorch start, end and step are numbers of the dtype, and 16 bits are rounded at each operation.
+    fine = functools.partial(rounded, d=dtype) if dtype.kind == "f" and dtype is not float64 else _unchanged
     start, end = fine(start), fine(end)
     step = fine(fine(end - start) / (steps - 1)) if steps > 1 else 0.0
 
     def line(base: Any, step: Any, count: int) -> Any:
-        if not short and not wide.is_complex:
-            return k.ramp(float(base), float(step), count, 0, dtype=dtype if dtype.kind == "f" else wide, device=where)
         return k.add(k.multiply(k.astype(k.arange(0, count, 1, dtype=int64, device=where), wide), step), base)
 
     try:
-        up, down = line(start, step, half), line(end, -step, steps - half)
+        # The second half counts back from the end, so that the end is exact.
+        if short or wide.is_complex:
+            half = steps // 2 or steps
+            up, down = line(start, step, half), line(end, -step, steps - half)
+            data = k.concat([up, k.flip(down, axis=0)], axis=0)
+        else:
+            kind = dtype if dtype.kind == "f" else wide
+            data = k.ramp(float(start), float(step), steps, 0, dtype=kind, device=where, end=float(end))
+        data = data if k.dtype_of(data) is dtype else k.astype(data, dtype)
     except (MemoryError, ValueError, OverflowError) as error:
         raise out_of_memory("linspace", Size((steps,)), dtype, error) from None
-    data = k.astype(k.concat([up, k.flip(down, axis=0)], axis=0), dtype)
     made = _in_order(out, make(data, where, dtype, Size((steps,))))
     return given("linspace", made, out, requires_grad, pin_memory)
 
