@@ -425,12 +425,12 @@ static PyObject *call_into(PyObject *self, PyObject *const *args, size_t nargsf,
     return done > 0 ? Py_NewRef(args[0]) : done ? NULL : PyObject_Vectorcall(f->python, args, nargsf, names);
 }
 
-/* A public function that is no op: where an attribute is missing, `explain(function, error, values, names)` may know which
-   operand lacks it, and returns the error to raise instead, or None. */
+/* A public function that is no op: where an attribute is missing or a type is wrong, `explain(function, error, values, names)`
+   may know which operand is to blame, and returns the error to raise instead, or None. */
 static PyObject *call_guarded(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names) {
     Fast *f = (Fast *)self;
     PyObject *found = PyObject_Vectorcall(f->python, args, nargsf, names);
-    if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
+    if (found || !(PyErr_ExceptionMatches(PyExc_AttributeError) || PyErr_ExceptionMatches(PyExc_TypeError))) return found;
     PyObject *type, *error, *trace;
     PyErr_Fetch(&type, &error, &trace);
     PyErr_NormalizeException(&type, &error, &trace);

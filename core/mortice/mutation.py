@@ -45,20 +45,21 @@ def replay(k: Any, x: Any, steps: Steps) -> Any:
 
 def put(k: Any, x: Any, steps: Steps, part: Any) -> Any:
     """Return x with what the view steps show replaced by `part`."""
-    if not steps:
-        return part
-    (step, attrs), rest = steps[0], steps[1:]
-    if not rest:
-        return step.scatter(k, x, part, **attrs)
-    seen = step.body(k, x, **attrs)
-    shown = put(k, seen, rest, part)
-    if step.name != "expand" or tuple(k.shape_of(seen)) == tuple(k.shape_of(x)):
-        return step.scatter(k, x, shown, **attrs)
-    # Of the copies of an element that expand shows, at most one was written: that one counts.
-    wrote = k.not_equal(put(k, k.full_like(seen, 0), rest, k.full_like(part, 1)), 0)
-    here = tuple(k.shape_of(x))
-    total = unbroadcast(k, k.where(wrote, shown, 0), here)
-    return k.where(k.not_equal(unbroadcast(k, k.astype(wrote, k.dtype_of(x)), here), 0), total, x)
+    seen = [x]
+    for step, attrs in steps[:-1]:
+        seen.append(step.body(k, seen[-1], **attrs))
+    shown = part
+    for i in range(len(steps) - 1, -1, -1):
+        (step, attrs), x = steps[i], seen[i]
+        if i == len(steps) - 1 or step.name != "expand" or tuple(k.shape_of(seen[i + 1])) == tuple(k.shape_of(x)):
+            shown = step.scatter(k, x, shown, **attrs)
+            continue
+        # Of the copies of an element that expand shows, at most one was written: that one counts.
+        wrote = k.not_equal(put(k, k.full_like(seen[i + 1], 0), steps[i + 1 :], k.full_like(part, 1)), 0)
+        here = tuple(k.shape_of(x))
+        total = unbroadcast(k, k.where(wrote, shown, 0), here)
+        shown = k.where(k.not_equal(unbroadcast(k, k.astype(wrote, k.dtype_of(x)), here), 0), total, x)
+    return shown
 
 
 # The formulas move values and nothing else, so complex ones need no conjugation.

@@ -59,6 +59,16 @@ def test_write_through_views_of_views() -> None:
     assert x.grad.tolist() == [[1.0, 5.0, 5.0, 1.0], [1.0] * 4, [1.0] * 4]
 
 
+def test_write_through_more_views_than_the_stack_is_deep() -> None:
+    x = mt.ones(4, requires_grad=True)
+    base = view = x * 1
+    for _ in range(3000):
+        view = view.view(4)
+    view[1:].mul_(3)
+    base.sum().backward()
+    assert base.tolist() == x.grad.tolist() == [1, 3, 3, 3]
+
+
 def test_assignment_by_index_differentiates_both_sides() -> None:
     x, v = leaf(1.0, 2.0, 3.0), leaf(7.0)
     y = x * 1

@@ -328,6 +328,9 @@ def test_arange_counts_in_the_dtype_of_out():
 
 def test_special_functions():
     near(mt.special.polygamma(1, mt.tensor([1.0], dtype=mt.float64)), [math.pi**2 / 6], 1e-14)
+    # Halfway between two poles the terms of both sides cancel; beyond 170 the factorial is infinite.
+    near(mt.polygamma(100, mt.tensor([-0.5], dtype=mt.float64)) / -1.5303349262176004e140, [1.0], 1e-13)
+    assert mt.polygamma(2**40, mt.tensor([0.5], dtype=mt.float64)).tolist() == [-math.inf]
     two, one = mt.tensor([2.0], dtype=mt.float64), mt.tensor([1.0], dtype=mt.float64)
     near(mt.special.zeta(two, one), [math.pi**2 / 6], 1e-14)
     near(mt.xlogy(mt.tensor([0.0, 0.0]), mt.tensor([0.0, NAN])), [0.0, NAN])
