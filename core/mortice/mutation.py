@@ -14,7 +14,7 @@ from mortice import call as _call
 from mortice import fast
 from mortice import node as _node
 from mortice.call import LARGEST
-from mortice.dtype import DType, can_cast, int64
+from mortice.dtype import C_NAMES, CLASS_NAMES, DType, can_cast, int64
 from mortice.errors import DTypeError, ShapeError
 from mortice.graph import RELEASED, Node, Slot, next_seq
 from mortice.modes import modes, no_grad, special
@@ -616,7 +616,12 @@ def write_out(name: str, out: Any, value: Any, op: Any = None, fresh: bool = Fal
     made = value
     if value.dtype is not out.dtype:
         if not casts_out(name, op):
-            raise DTypeError(f"{name}: expected out to have dtype {value.dtype}; got {out.dtype}. Make it of that dtype.")
+            want, have = (C_NAMES[d.name] for d in (value.dtype, out.dtype))
+            wanted, given = (CLASS_NAMES[d.name] for d in (value.dtype, out.dtype))
+            raise DTypeError(
+                f"{name}: Expected out tensor to have dtype {want}, but got {have} instead: "
+                f"Expected object of scalar type {wanted} but got scalar type {given} for argument 'out'"
+            )
         value = cast_into(name, out.dtype, value)
     with no_grad():
         check_writable(name, out)
@@ -624,7 +629,9 @@ def write_out(name: str, out: Any, value: Any, op: Any = None, fresh: bool = Fal
             if aloud and out.numel():
                 warn(
                     f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does "
-                    f"not match the required output shape {list(value.shape)}. This behavior is deprecated."
+                    f"not match the required output shape {list(value.shape)}. This behavior is deprecated, and in a future PyTorch "
+                    "release outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor t "
+                    "by resizing it, inplace, to zero elements with t.resize_(0)."
                 )
             value = INTO_LEVEL(out, value)
             out._take_memory(value._device.backend.copy(value._data), value.shape)

@@ -90,6 +90,10 @@ class Tensor(
 
     def as_subclass(self, cls: Any) -> Any:
         """Return a view of all of it as a tensor of a class, in the same graph."""
+        if not (isinstance(cls, type) and issubclass(cls, TensorBase)):
+            raise RuntimeError(
+                f"as_subclass: Creating a Tensor subclass from a class that does not inherit from Tensor is not possible; got {cls}."
+            )
         seen: Any = Operators.__getitem__(self, ...)  # a class may have an index of its own
         seen.__class__ = cls
         return seen

@@ -149,8 +149,9 @@ def isclose(
     if input.dtype is not other.dtype:
         raise DTypeError(f"isclose: {input.dtype.name} did not match {other.dtype.name}. Convert one of them.")
     rtol, atol = number_of("isclose", "rtol", rtol), number_of("isclose", "atol", atol)
-    if rtol < 0 or atol < 0:
-        raise RuntimeError(f"isclose: rtol and atol must be greater than or equal to zero; got {rtol} and {atol}.")
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if value < 0:
+            raise RuntimeError(f"isclose: {name} must be greater than or equal to zero, but got {value}")
     close = eq(input, other)
     if equal_nan and input.dtype.kind in "fc":
         close = close | (_isnan(input) & _isnan(other))

@@ -170,9 +170,11 @@ def _fits(name: str, x: Size, axis: int, index: Size, src: Size | None = None) -
     a, b = tuple(index) or (1,), tuple(x) or (1,)
     c = (tuple(src) or (1,)) if src is not None else a
     if any([i != axis and n > m for i, (n, m) in enumerate(zip(a, b))]) or (c is not a and any([n > m for n, m in zip(a, c)])):
+        at = next((i for i, (n, m) in enumerate(zip(a, b)) if i != axis and n > m), axis)
         beside = f" and to be no larger size than src {list(src)}" if src is not None else ""
         raise ShapeError(
-            f"{name}: Expected index {list(a)} to be no larger than self {list(b)} apart from dimension {axis}{beside}"
+            f"{name}: Size does not match at dimension {at} expected index {list(a)} to be no larger than self {list(b)} "
+            f"apart from dimension {axis}{beside}"
         )
 
 
@@ -417,6 +419,8 @@ def _filled(input: Any, dim: int, index: Any, value: Any) -> tuple[int, Any, Any
     index = _long("index_fill", index, error=IndexError)
     if len(index.shape) > 1:
         raise IndexError("index_fill_(): Index is supposed to be a vector.")
+    if isinstance(value, complex) and not input.dtype.is_complex:
+        raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
     value = _value_tensor("index_fill", input, value)
     x, index = _lift(input), _lift(index)
     return axis, x, check_range("index_fill", index, x.shape[axis], axis), value

@@ -482,7 +482,7 @@ def _joined(name: str, *shapes: Size, axis: int) -> Size:
             continue
         if len(shape) != len(first):
             raise ShapeError(
-                f"{name}: tensors must have same number of dimensions; got {len(first)} and {len(shape)} (tensor {i})."
+                f"{name}: Tensors must have same number of dimensions: got {len(first)} and {len(shape)} (tensor {i})."
             )
         for d, n in enumerate(shape):
             if d != axis and n != first[d]:

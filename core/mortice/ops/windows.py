@@ -33,7 +33,7 @@ def _window(
     """Evaluate a formula at the points of a window."""
     n, where = whole(name, "the window length", length), resolve(device)
     if n < 0:
-        raise ShapeError(f"{name}: requires non-negative window length; got {n}.")
+        raise ShapeError(f"{name} requires non-negative window_length, got window_length={n}")
     dtype = check_dtype(name, dtype, where)
     if n < 2:
         return finish(filled(Size((n,)), 1.0, dtype, where), requires_grad, pin_memory)
@@ -148,12 +148,14 @@ def kaiser_window(
 def _signal_window(
     name: str, M: Any, formula: Formula, sym: bool, dtype: Any, layout: Any, device: Any, requires_grad: bool
 ) -> Any:
-    name, dtype = f"signal.windows.{name}", get_default_dtype() if dtype is None else dtype
+    dtype = get_default_dtype() if dtype is None else dtype
+    if M < 0:
+        raise ValueError(f"signal.windows.{name} requires non-negative window length, got M={M}")
     if layout not in (None, strided):
-        raise ValueError(f"{name}: is implemented for strided tensors only; got {layout}. Leave out layout=.")
+        raise ValueError(f"signal.windows.{name} is implemented for strided tensors only, got: {layout}")
     if dtype is not float32 and dtype is not float64:
-        raise ValueError(f"{name}: expects float32 or float64 dtypes; got {dtype}.")
-    return _window(name, M, formula, sym, dtype, device, requires_grad)
+        raise ValueError(f"signal.windows.{name} expects float32 or float64 dtypes, got: {dtype}")
+    return _window(f"signal.windows.{name}", M, formula, sym, dtype, device, requires_grad)
 
 
 def bartlett(
@@ -186,7 +188,7 @@ def exponential(
 ) -> Any:  # fmt: skip
     """Return what decays by e within tau on both sides of the center, by default the middle."""
     if tau <= 0:
-        raise ValueError(f"signal.windows.exponential: Tau must be positive; got {tau}.")
+        raise ValueError(f"signal.windows.exponential: Tau must be positive, got: {tau} instead.")
     if sym and center is not None:
         raise ValueError(
             f"signal.windows.exponential: Center must be None for symmetric windows; got {center}. Pass sym=False."
@@ -201,7 +203,7 @@ def gaussian(
 ) -> Any:  # fmt: skip
     """Return a bell curve of a standard deviation."""
     if std <= 0:
-        raise ValueError(f"signal.windows.gaussian: Standard deviation must be positive; got {std}.")
+        raise ValueError(f"signal.windows.gaussian: Standard deviation must be positive, got: {std} instead.")
     formula = lambda points, span: exp(((points - span / 2) / std) ** 2 * -0.5)
     return _signal_window("gaussian", M, formula, sym, dtype, layout, device, requires_grad)
 
@@ -250,7 +252,7 @@ def kaiser(
 ) -> Any:  # fmt: skip
     """Return Kaiser's window, narrower as beta grows."""
     if beta < 0:
-        raise ValueError(f"signal.windows.kaiser: beta must be non-negative; got {beta}.")
+        raise ValueError(f"signal.windows.kaiser: beta must be non-negative, got: {beta} instead.")
     return _signal_window("kaiser", M, _kaiser(beta), sym, dtype, layout, device, requires_grad)
 
 
