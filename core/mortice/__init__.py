@@ -165,7 +165,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     from mortice.explanation import explain
     from mortice.func import vmap
     from mortice.futures import Future
-    from mortice.jit import ScriptFunction, ScriptModule
+    from mortice.jit import DeviceObjType, ScriptFunction, ScriptModule, TensorType
     from mortice.methods.typed import *
     from mortice.nn.functional import (
         channel_shuffle,

@@ -72,6 +72,20 @@ float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu = [
 float8_e8m0fnu.is_signed = False
 _BY_NAME |= {d.name: d for d in (complex32, float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu)}
 
+# What PyTorch calls them in the names of its classes of tensors, and in errors.
+CLASS_NAMES = {
+    "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long", "int32": "Int",
+    "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool", "complex64": "ComplexFloat",
+    "complex128": "ComplexDouble", "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64",
+}  # fmt: skip
+
+# And in other errors, where the compiler wrote them.
+C_NAMES = CLASS_NAMES | {
+    "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16", "int64": "long int",
+    "int32": "int", "int16": "short int", "int8": "signed char", "uint8": "unsigned char", "bool": "bool",
+    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
+}  # fmt: skip
+
 FLOATS = (float16, bfloat16, float32, float64)
 COMPLEXES = (complex64, complex128)
 INTEGERS = DTYPES[1:9]

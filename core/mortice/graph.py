@@ -424,6 +424,8 @@ def _walk(
                     # As in PyTorch, a gradient that goes on from here is returned as it was before the tensor's hooks.
                     if found is not None:
                         captured[found] = g
+                        if accumulate and extra is not None and (extra.hooks or extra.prehooks):
+                            _pull(node, node, g, create_graph, algebra)  # for its hooks alone
                     continue
                 keep = tuple([e is not None and (id(e) in useful or id(e) in wanted) for e in node.edges])
                 puller = node.without(keep)

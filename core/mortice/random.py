@@ -222,7 +222,7 @@ def _checked_seed(seed: Any) -> int:
     except TypeError:
         raise DTypeError(f"manual_seed: expected an integer; got {seed!r} ({type(seed).__name__}).") from None
     if not -(1 << 63) <= value < _WORDS:
-        raise ValueError(f"manual_seed: expected an integer from -2**63 to 2**64 - 1; got {value}.")
+        raise ValueError(f"manual_seed: Overflow when unpacking long long; expected an integer from -2**63 to 2**64 - 1, got {value}.")
     return value % _WORDS
 
 

@@ -181,7 +181,8 @@ def check_dims(op: str, dim: Any, ndim: int) -> tuple[int, ...]:
             return tuple(range(ndim))
         dims = tuple([check_dim(op, d, ndim) for d in dim])
         if len(set(dims)) != len(dims):
-            raise ShapeError(f"{op}: each dim may appear once; got {tuple(dim)}.")
+            twice = next(d for i, d in enumerate(dims) if d in dims[:i])
+            raise ShapeError(f"{op}: dim {twice} appears multiple times in the list of dims; got {tuple(dim)}.")
         return dims
     return (check_dim(op, dim, ndim),)
 

@@ -425,17 +425,14 @@ class TensorBase:
 
     def detach(self) -> Any:
         """Return a tensor over the same memory, outside the graph; one without tangents in forward mode."""
-        if self._device.level is not None:
-            device = self._device
-            t = make(device.backend.detached(self._data), device, self.dtype, self.shape)
-            t.own_storage()  # by which the level sees that the memory may be somebody's
-            return t
-        return self._share()
+        level = self._device.level
+        return self._share() if level is None else level.detach(self)
 
     @property
     def data(self) -> Any:
         """The same memory outside the graph; writes through it are invisible to autograd's checks. Prefer `detach`."""
-        return self._share(Storage((self._storage or self.own_storage()).aliases))
+        storage, level = Storage((self._storage or self.own_storage()).aliases), self._device.level
+        return self._share(storage) if level is None else level.detach(self, storage)
 
     @data.setter
     def data(self, value: Any) -> None:

@@ -133,7 +133,7 @@ def test_integers_that_the_dtype_does_not_hold_are_refused(dtype, low, high):
         lambda: mt.randint_like(mt.zeros(2, dtype=dtype), low, high),
         lambda: mt.zeros(2, dtype=dtype).random_(low, high),
     ):
-        with pytest.raises(RuntimeError, match="is out of bounds for"):
+        with pytest.raises(RuntimeError, match="is out of bounds for|expects to-from"):
             draw()
 
 
@@ -164,7 +164,7 @@ def test_random_without_an_end_goes_to_the_last_of_the_dtype():
     ("dtype", "low", "high"), [(mt.float32, -1e39, 0.0), (mt.float32, -3e38, 3e38), (mt.float64, -1.7e308, 1.7e308)]
 )
 def test_uniform_numbers_stay_in_the_dtype(dtype, low, high):
-    with pytest.raises(RuntimeError, match="is out of bounds for"):
+    with pytest.raises(RuntimeError, match="is out of bounds for|expects to-from"):
         mt.zeros(2, dtype=dtype).uniform_(low, high)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 import textwrap
@@ -220,6 +221,19 @@ def test_settings_are_kept() -> None:
         mt.use_deterministic_algorithms(1)
     with pytest.raises(RuntimeError, match="expected one of 'default', 'warn', 'error'"):
         mt.set_deterministic_debug_mode("loud")
+
+
+@pytest.mark.parametrize(("dtype", "left"), [(mt.float32, math.nan), (mt.bool, True), (mt.uint8, 255), (mt.int16, 32767)])
+def test_new_memory_is_noticed_where_it_is_read_unwritten(monkeypatch: Any, dtype: Any, left: Any) -> None:
+    like = mt.zeros(1, dtype=dtype)
+    mt.use_deterministic_algorithms(True)
+    try:
+        for made in (mt.empty(1, dtype=dtype), mt.empty_like(like), like.new_empty(1), like.clone().resize_(2)[1:]):
+            mt.testing.assert_close(made, mt.full((1,), left, dtype=dtype), equal_nan=True)
+        monkeypatch.setattr(mt.utils.deterministic, "fill_uninitialized_memory", False)
+        assert mt.empty(1, dtype=dtype) == 0
+    finally:
+        mt.use_deterministic_algorithms(False)
     before = mt.get_num_threads(), mt.get_num_interop_threads()
     mt.set_num_threads(3), mt.set_num_interop_threads(2)
     assert (mt.get_num_threads(), mt.get_num_interop_threads()) == (3, 2)

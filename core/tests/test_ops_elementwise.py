@@ -106,8 +106,8 @@ def test_alpha_leaves_masks_masks(alpha, expected):
 
 
 @pytest.mark.parametrize("dtype", [mt.uint8, mt.int8, mt.int32, mt.int64, mt.uint64], ids=str)
-@pytest.mark.parametrize("number", [1000, -300, 0xFFFFFFFF, 2**63, -(2**63) - 1, 2**70 + 5])
-def test_sums_products_and_bits_take_numbers_of_any_size(dtype, number):
+@pytest.mark.parametrize("number", [1000, -300, 0xFFFFFFFF, 2**63, -(2**63)])
+def test_sums_products_and_bits_take_numbers_of_64_bits(dtype, number):
     values = [0, 1, 100]
     x, bits = mt.tensor(values, dtype=dtype), mt.iinfo(dtype).bits
 
@@ -122,6 +122,9 @@ def test_sums_products_and_bits_take_numbers_of_any_size(dtype, number):
     assert (x & number).tolist() == wrapped([v & number for v in values])
     assert (x | number).tolist() == wrapped([v | number for v in values])
     assert (x ^ number).tolist() == wrapped([v ^ number for v in values])
+    for write in (x.__add__, x.__rsub__, x.mul_, x.__and__):
+        with pytest.raises(OverflowError, match="int too big to convert"):
+            write(number + (1 << 65 if number > 0 else -1 << 65))
 
 
 COMPARED = "x == n; x != n; x < n; n <= x; x > n; n >= x; x // n; n // x; x % n; n % x; t.fmod(x, n); x << n; n >> x; n**x"
@@ -325,6 +328,9 @@ def test_arange_counts_in_the_dtype_of_out():
 
 def test_special_functions():
     near(mt.special.polygamma(1, mt.tensor([1.0], dtype=mt.float64)), [math.pi**2 / 6], 1e-14)
+    # Halfway between two poles the terms of both sides cancel; beyond 170 the factorial is infinite.
+    near(mt.polygamma(100, mt.tensor([-0.5], dtype=mt.float64)) / -1.5303349262176004e140, [1.0], 1e-13)
+    assert mt.polygamma(2**40, mt.tensor([0.5], dtype=mt.float64)).tolist() == [-math.inf]
     two, one = mt.tensor([2.0], dtype=mt.float64), mt.tensor([1.0], dtype=mt.float64)
     near(mt.special.zeta(two, one), [math.pi**2 / 6], 1e-14)
     near(mt.xlogy(mt.tensor([0.0, 0.0]), mt.tensor([0.0, NAN])), [0.0, NAN])
@@ -443,7 +449,7 @@ def test_out_of_another_dtype_is_cast_into_where_operands_promote_and_refused_el
         lambda: mt.sort(x, out=(mt.empty(2), double)), lambda: mt.sort(x, out=(double, mt.empty(2, dtype=mt.int64))),
         lambda: mt.index_select(x, 0, i, out=double), lambda: mt.isposinf(x, out=double), lambda: mt.dot(x, x, out=double[0]),
     ):  # fmt: skip
-        with pytest.raises(RuntimeError, match="expected out to have dtype mortice.(float32|int64|bool); got mortice"):
+        with pytest.raises(RuntimeError, match="Expected out tensor to have dtype (float|long int|bool), but got"):
             exact()
     with pytest.raises(TypeError, match="can't be cast to the desired output type int64"):
         mt.cat([x, x], out=mt.empty(4, dtype=mt.int64))
@@ -484,7 +490,7 @@ MISUSE = [
     (lambda: mt.add(mt.tensor([1]), 1, alpha=0.5), DTypeError,
      "add: For integral input tensors, argument alpha must not be a floating point number; got 0.5."),
     (lambda: mt.lerp(mt.ones(2), mt.ones(2, dtype=mt.float64), 0.5), DTypeError,
-     "lerp: expected dtype float32 for `end`; got float64. Convert one."),
+     "lerp: expected dtype float for `end` but got dtype double. Convert one."),
     (lambda: mt.imag(mt.ones(2)), DTypeError,
      "imag: imag is not implemented for tensors with non-complex dtypes; got mortice.float32."),
     (lambda: mt.ones(2, dtype=mt.complex64) < 1, DTypeError,
@@ -515,13 +521,13 @@ def test_misuse_says_what_is_wrong(call, error, text):
     ],
 )  # fmt: skip
 def test_out_of_another_dtype_is_refused_where_nothing_goes_element_by_element(fn):
-    with pytest.raises(RuntimeError, match="expected out to have dtype mortice.(float32|int64); got mortice.float64"):
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype (float|long int), but got double instead"):
         fn(mt.eye(2), mt.empty(2, 2, dtype=mt.float64))
 
 
 def test_answers_about_infinity_and_sign_go_into_bools():
     for fn in (mt.isposinf, mt.isneginf, mt.signbit):
-        with pytest.raises(RuntimeError, match="expected out to have dtype mortice.bool; got mortice.float32"):
+        with pytest.raises(RuntimeError, match="Expected out tensor to have dtype bool, but got float instead"):
             fn(mt.ones(2), out=mt.empty(2))
 
 

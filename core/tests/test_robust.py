@@ -226,7 +226,7 @@ SHAPES: list[tuple[Callable[[], Any], type[BaseException], str]] = [
     (lambda: shapes.check_dim("f", -2, 0), DimError,
      "f: Dimension out of range (expected to be in range of [-1, 0], but got -2)."),
     (lambda: shapes.check_dim("f", "x", 2), TypeError, "f: expected dim to be an int; got str."),
-    (lambda: shapes.check_dims("f", (0, -2), 2), ShapeError, "f: each dim may appear once; got (0, -2)."),
+    (lambda: shapes.check_dims("f", (0, -2), 2), ShapeError, "f: dim 0 appears multiple times in the list of dims; got (0, -2)."),
     (lambda: mt.ones(2, 3).sum(5), DimError,
      "sum: Dimension out of range (expected to be in range of [-2, 1], but got 5)."),
     (lambda: mt.ones(6).reshape(4, 2), ShapeError, "reshape: shape '[4, 2]' is invalid for input of size 6."),

@@ -32,7 +32,7 @@ misuse("exp", lambda: mt.tensor([1, 2]).exp_(),
 
 # ---- reductions, sorting ----
 misuse("mean", lambda: mt.tensor([1]).mean(),
-       "mean: could not infer output dtype. Input dtype must be either a floating point or complex dtype; got mortice.int64. Pass "
+       "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: Long. Pass "
        "dtype=, or convert with .float().")  # fmt: skip
 misuse("amax", lambda: mt.zeros(0).max(),
        "max(): Expected reduction dim to be specified for input.numel() == 0; got [0]. Specify the reduction dim with the 'dim' "

@@ -30,7 +30,7 @@ ALONG = [(s, a) for s in REDUCED for a in ONE[1:]] + [((2, 3, 4), {"axis": 2, "k
 sample("sum", over(np.sum), cases=CASES, edges=EMPTY, kind="reduction",
        misuse=[(lambda: mt.ones(2, 3).sum(2),
                 "sum: Dimension out of range (expected to be in range of [-2, 1], but got 2)."),
-               (lambda: mt.ones(2, 3).sum((0, 0)), "sum: each dim may appear once; got (0, 0).")])  # fmt: skip
+               (lambda: mt.ones(2, 3).sum((0, 0)), "sum: dim 0 appears multiple times in the list of dims; got (0, 0).")])  # fmt: skip
 sample("sum_all", np.sum, kind="reduction", edges=[(), (0,)])
 sample("prod", over(np.prod), nonzero, kind="reduction", edges=EMPTY[:3],
        cases=[((4, 2), _ALL), ((7,), _ALL), ((3, 4), {"axis": (1,), "keepdims": True}),

@@ -90,6 +90,10 @@ class Tensor(
 
     def as_subclass(self, cls: Any) -> Any:
         """Return a view of all of it as a tensor of a class, in the same graph."""
+        if not (isinstance(cls, type) and issubclass(cls, TensorBase)):
+            raise RuntimeError(
+                f"as_subclass: Creating a Tensor subclass from a class that does not inherit from Tensor is not possible; got {cls}."
+            )
         seen: Any = Operators.__getitem__(self, ...)  # a class may have an index of its own
         seen.__class__ = cls
         return seen
@@ -202,7 +206,7 @@ class Tensor(
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:
             raise TypeError("iteration over a 0-d tensor; only with a dim do max() and min() give values and indices")
-        if not self._rg:
+        if not self._rg and type(self) is Tensor:  # a class is told of unbind, once
             return iter([self[i] for i in range(len(self))])
         rows = self.unbind(0)  # one node for all of them
         if modes.grad:

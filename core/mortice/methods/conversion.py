@@ -7,7 +7,18 @@ from importlib import import_module
 from mortice.backends.host import HostBuffer
 from mortice.backends.plugins import resolve
 from mortice.device import Device
-from mortice.dtype import DType, as_dtype, bool_, by_name, float16, float32, float64, get_default_dtype, int64
+from mortice.dtype import (
+    CLASS_NAMES,
+    DType,
+    as_dtype,
+    bool_,
+    by_name,
+    float16,
+    float32,
+    float64,
+    get_default_dtype,
+    int64,
+)
 from mortice.layout import strided
 from mortice.ops import movement
 from mortice.shape import Size
@@ -16,12 +27,6 @@ from mortice.tensor import TensorBase
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-CLASS_NAMES = {
-    "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "int64": "Long", "int32": "Int",
-    "int16": "Short", "int8": "Char", "uint8": "Byte", "bool": "Bool", "complex64": "ComplexFloat",
-    "complex128": "ComplexDouble", "uint16": "UInt16", "uint32": "UInt32", "uint64": "UInt64",
-}  # fmt: skip
 
 
 class Conversion(TensorBase):

@@ -103,7 +103,7 @@ class HostValues(TensorBase):
         from numbers import Number
 
         if not isinstance(item, (TensorBase, Number)):
-            raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar; got {type(item).__name__}.")
+            raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(item)}.")
         return bool((self == item).any().item())
 
     def __reversed__(self) -> Any:

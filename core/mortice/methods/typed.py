@@ -6,9 +6,8 @@ import functools
 import sys
 
 from mortice.device import Device
-from mortice.dtype import DType, by_name, set_default_dtype
+from mortice.dtype import CLASS_NAMES, DType, by_name, set_default_dtype
 from mortice.layout import strided
-from mortice.methods.conversion import CLASS_NAMES
 from mortice.notice import warn
 from mortice.tensor import TensorBase
 

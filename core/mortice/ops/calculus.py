@@ -30,8 +30,10 @@ def _spacings(spacing: Any, count: int, listed: bool) -> list[Any]:
     found = list(spacing)
     if len(found) != count:
         raise RuntimeError(
-            "gradient: expected spacing to be unspecified, a scalar, or a list of length equal to the number of "
-            f"{'dims' if listed else 'dims of input'}; got {len(found)} for {count}."
+            "torch.gradient expected spacing to be unspecified, a scalar or "
+            + ("it's spacing and dim arguments to have the same length, but got a spacing argument of length "
+               f"{len(found)} and a dim argument of length {count}." if listed else
+               f"a list of length equal to 'self.dim() = {count}', but got a list of length {len(found)}")
         )
     return found
 
@@ -84,12 +86,12 @@ def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int =
     """
     ndim = len(input.shape)
     if edge_order not in (1, 2):
-        raise RuntimeError(f"gradient: only supports edge_order=1 and edge_order=2; got {edge_order}.")
+        raise RuntimeError(f"torch.gradient only supports edge_order=1 and edge_order=2; got {edge_order}.")
     axes = check_dims("gradient", dim, ndim)
     for axis in axes:
         if input.shape[axis] < edge_order + 1:
             raise ShapeError(
-                "gradient: expected each dimension size to be at least edge_order+1; got "
+                "torch.gradient expected each dimension size to be at least edge_order+1; got "
                 f"{list(input.shape)} and edge_order {edge_order}."
             )
     x = input if input.dtype.kind in "fc" else _call.CAST(input, get_default_dtype())

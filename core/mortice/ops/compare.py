@@ -11,7 +11,7 @@ from mortice.dtype import bool_, get_default_dtype
 from mortice.errors import DTypeError
 from mortice.layout import strided
 from mortice.op import op
-from mortice.rules import comparison, logical, number_of, promote, same, wrap_number, wrap_operand
+from mortice.rules import comparison, logical, number_of, promote, same, wrap_operand
 from mortice.shape import broadcast
 from mortice.tensor import TensorBase, make
 
@@ -149,8 +149,9 @@ def isclose(
     if input.dtype is not other.dtype:
         raise DTypeError(f"isclose: {input.dtype.name} did not match {other.dtype.name}. Convert one of them.")
     rtol, atol = number_of("isclose", "rtol", rtol), number_of("isclose", "atol", atol)
-    if rtol < 0 or atol < 0:
-        raise RuntimeError(f"isclose: rtol and atol must be greater than or equal to zero; got {rtol} and {atol}.")
+    for name, value in (("rtol", rtol), ("atol", atol)):
+        if value < 0:
+            raise RuntimeError(f"isclose: {name} must be greater than or equal to zero, but got {value}")
     close = eq(input, other)
     if equal_nan and input.dtype.kind in "fc":
         close = close | (_isnan(input) & _isnan(other))
@@ -213,19 +214,19 @@ for _fn in (logical_and, logical_or, logical_xor, logical_not):
 # ---- bits ----
 
 
-@op(result=promote, shape=broadcast, kernel="bitwise_and", dtypes="bui", number=wrap_number)
+@op(result=promote, shape=broadcast, kernel="bitwise_and", dtypes="bui", number=wrap_operand)
 def bitwise_and(k: Any, x: Any, y: Any, /) -> Any:
     """Combine bits by and; of bools the truth values."""
     return k.bitwise_and(x, y)
 
 
-@op(result=promote, shape=broadcast, kernel="bitwise_or", dtypes="bui", number=wrap_number)
+@op(result=promote, shape=broadcast, kernel="bitwise_or", dtypes="bui", number=wrap_operand)
 def bitwise_or(k: Any, x: Any, y: Any, /) -> Any:
     """Combine bits by or; of bools the truth values."""
     return k.bitwise_or(x, y)
 
 
-@op(result=promote, shape=broadcast, kernel="bitwise_xor", dtypes="bui", number=wrap_number)
+@op(result=promote, shape=broadcast, kernel="bitwise_xor", dtypes="bui", number=wrap_operand)
 def bitwise_xor(k: Any, x: Any, y: Any, /) -> Any:
     """Combine bits by exclusive or; of bools the truth values."""
     return k.bitwise_xor(x, y)

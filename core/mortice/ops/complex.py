@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mortice.dtype import DType, float32, float64, get_default_dtype
+from mortice.dtype import CLASS_NAMES, DType, float32, float64, get_default_dtype
 from mortice.errors import DTypeError, PartError, ShapeError
 from mortice.modes import autocasting
 from mortice.node import TENSOR_KERNELS, node_name
@@ -29,6 +29,15 @@ def _check_parts(name: str, d: DType) -> None:
         raise DTypeError(f"{name}: Expected both inputs to be Float or Double tensors; got {d}. Use .float() first.")
 
 
+def _check_pair(name: str, first: tuple[str, Any], second: tuple[str, Any]) -> None:
+    kinds = [getattr(x, "dtype", float32) for _, x in (first, second)]
+    if any(d.kind != "f" for d in kinds):
+        told = " and ".join(CLASS_NAMES[d.name] for d in kinds)
+        raise DTypeError(f"{name}: Expected both inputs to be Half, Float or Double tensors but got {told}")
+    words = "Expected object of scalar type {want} but got scalar type {have} for second argument"
+    same_dtypes(name, first, second, words=words)
+
+
 def _joined(op: Op, d: DType) -> tuple[DType, DType]:
     _check_parts(op.name, d)
     return d, d.to_complex()
@@ -45,7 +54,7 @@ _complex.vjp(x=lambda k, g: k.real(g), y=lambda k, g: k.imag(g), jvp="linear")
 
 def complex(real: Any, imag: Any, *, out: Any = None) -> Any:
     """Join real and imaginary parts, float32 or float64, to complex numbers."""
-    same_dtypes("complex", ("real", real), ("imag", imag))
+    _check_pair("complex", ("real", real), ("imag", imag))
     return _complex(real, imag, out=out)
 
 
@@ -53,7 +62,7 @@ def complex(real: Any, imag: Any, *, out: Any = None) -> Any:
 @node_name("PolarBackward0")
 def polar(abs: Any, angle: Any, *, out: Any = None) -> Any:
     """Join absolute values and angles to complex numbers."""
-    same_dtypes("polar", ("abs", abs), ("angle", angle))
+    _check_pair("polar", ("abs", abs), ("angle", angle))
     _check_parts("polar", abs.dtype)
     return _complex(mul(abs, cos(angle)), mul(abs, sin(angle)), out=out)
 

@@ -20,6 +20,7 @@ from mortice.dtype import (
     float32,
     float64,
     get_default_dtype,
+    iinfo,
     int64,
     scalar_dtype,
 )
@@ -30,6 +31,7 @@ from mortice.notice import warn
 from mortice.ops.data import check_dtype, converted, copying, finish, fit, number, tensor
 from mortice.ops.movement import dense_order, in_format, in_order, keeps, reshape
 from mortice.rules import hold, rounded
+from mortice.settings import settings
 from mortice.shape import SCALAR, Size, check_sizes, out_of_memory
 from mortice.tensor import TensorBase, make
 
@@ -135,6 +137,14 @@ def ones(
     return given("ones", filled(shape, 1, dtype or get_default_dtype(), resolve(device)), out, requires_grad, pin_memory)
 
 
+def _leftover(dtype: DType) -> Any:
+    """Return what memory holds that was not written: 0, and what is easily noticed while deterministic kernels are asked for."""
+    switch = sys.modules.get("mortice.utils.deterministic")
+    if not settings.deterministic or not getattr(switch, "fill_uninitialized_memory", True):
+        return 0
+    return math.nan if dtype.kind in "fc" else dtype.kind == "b" or iinfo(dtype).max
+
+
 def empty(
     *size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, out: Any = None,
     layout: Any = None, pin_memory: bool = False, memory_format: Any = None, **named: Any,
@@ -145,7 +155,8 @@ def empty(
     shape = _sized("empty", size, named.pop("size", None))
     if out is not None:
         dtype, device = kind_of("empty", out, dtype, device, layout)
-    made = filled(shape, 0, dtype or get_default_dtype(), resolve(device))
+    dtype = dtype or get_default_dtype()
+    made = filled(shape, _leftover(dtype), dtype, resolve(device))
     if memory_format is not None:
         made = in_format(made, memory_format)
     return given("empty", made, out, requires_grad, pin_memory)
@@ -204,7 +215,8 @@ def empty_like(
     memory_format: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Make a tensor of unspecified contents, of the same shape, dtype and device."""
-    return _like(input, 0, dtype, device, requires_grad, pin_memory, memory_format=memory_format, layout=layout)
+    value = _leftover(dtype or input.dtype)
+    return _like(input, value, dtype, device, requires_grad, pin_memory, memory_format=memory_format, layout=layout)
 
 
 def full_like(
@@ -236,7 +248,8 @@ def new_empty(
     layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Make a tensor of unspecified contents, in this tensor's dtype and on its device."""
-    return _like(self, 0, dtype, device, requires_grad, pin_memory, _needed("new_empty", sizes if size is None else (size,)))
+    wanted = _needed("new_empty", sizes if size is None else (size,))
+    return _like(self, _leftover(dtype or self.dtype), dtype, device, requires_grad, pin_memory, wanted)
 
 
 def new_full(
@@ -375,16 +388,29 @@ def _unchanged(value: Any) -> Any:
     return value
 
 
+def _line(name: str, start: Any, end: Any, steps: Any) -> tuple[Any, Any, int]:
+    """Return both ends as numbers, and how many steps there are."""
+    dims = [x.ndim if isinstance(x, TensorBase) else 0 for x in (start, end)]
+    if any(dims):
+        raise RuntimeError(
+            f"{name} only supports 0-dimensional start and end tensors, but got start with {dims[0]} dimension(s) and end "
+            f"with {dims[1]} dimension(s)."
+        )
+    try:
+        return number(start), number(end), operator.index(steps)
+    except TypeError:
+        kinds = ", ".join([type(x).__name__ for x in (start, end, steps)])
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments - got ({kinds}), but expected numbers and an int"
+        ) from None
+
+
 def linspace(
     start: Any, end: Any, steps: int, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False,
     out: Any = None, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Return `steps` values from start to end, both included."""
-    start, end = number(start), number(end)
-    try:
-        steps = operator.index(steps)
-    except TypeError:
-        raise TypeError(f"linspace: expected steps to be an int; got {type(steps).__name__}.") from None
+    start, end, steps = _line("linspace", start, end, steps)
     if steps < 0:
         raise RuntimeError(f"linspace: number of steps must be non-negative; got {steps}.")
     if out is not None:
@@ -396,23 +422,26 @@ def linspace(
     k = where.backend
     short = dtype.kind == "f" and dtype.itemsize == 2
     wide = dtype if short else _wide(k, where, dtype)
-    # The second half counts back from the end, so that the end is exact. As in PyTorch start, end and step are numbers
-    # of the dtype, and 16 bits are rounded at each operation.
-    half = steps // 2 or steps
-    fine = functools.partial(rounded, d=dtype) if dtype.kind == "f" else _unchanged
+    # As in PyTorch start, end and step are numbers of the dtype, and 16 bits are rounded at each operation.
+    fine = functools.partial(rounded, d=dtype) if dtype.kind == "f" and dtype is not float64 else _unchanged
     start, end = fine(start), fine(end)
     step = fine(fine(end - start) / (steps - 1)) if steps > 1 else 0.0
 
     def line(base: Any, step: Any, count: int) -> Any:
-        if not short and not wide.is_complex:
-            return k.ramp(float(base), float(step), count, 0, dtype=dtype if dtype.kind == "f" else wide, device=where)
         return k.add(k.multiply(k.astype(k.arange(0, count, 1, dtype=int64, device=where), wide), step), base)
 
     try:
-        up, down = line(start, step, half), line(end, -step, steps - half)
+        # The second half counts back from the end, so that the end is exact.
+        if short or wide.is_complex:
+            half = steps // 2 or steps
+            up, down = line(start, step, half), line(end, -step, steps - half)
+            data = k.concat([up, k.flip(down, axis=0)], axis=0)
+        else:
+            kind = dtype if dtype.kind == "f" else wide
+            data = k.ramp(float(start), float(step), steps, 0, dtype=kind, device=where, end=float(end))
+        data = data if k.dtype_of(data) is dtype else k.astype(data, dtype)
     except (MemoryError, ValueError, OverflowError) as error:
         raise out_of_memory("linspace", Size((steps,)), dtype, error) from None
-    data = k.astype(k.concat([up, k.flip(down, axis=0)], axis=0), dtype)
     made = _in_order(out, make(data, where, dtype, Size((steps,))))
     return given("linspace", made, out, requires_grad, pin_memory)
 
@@ -422,7 +451,7 @@ def logspace(
     requires_grad: bool = False, out: Any = None, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Return base to the power of `linspace(start, end, steps)`."""
-    start, end = number(start), number(end)
+    start, end, steps = _line("logspace", start, end, steps)
     if out is not None:
         dtype, device = kind_of("logspace", out, dtype, device)
     where = resolve(device)
@@ -444,9 +473,9 @@ def eye(
 ) -> Any:  # fmt: skip
     """Make an identity matrix, or n by m with ones on the diagonal."""
     n, m = operator.index(n), operator.index(n if m is None else m)
-    for size in (n, m):
+    for name, size in (("n", n), ("m", m)):
         if size < 0:
-            raise ShapeError(f"eye: sizes must be greater or equal to 0; got {n}, {m}.")
+            raise ShapeError(f"eye: {name} must be greater or equal to 0, got {size}")
     if out is not None:
         dtype, device = kind_of("eye", out, dtype, device)
     where = resolve(device)

@@ -490,19 +490,22 @@ def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, r
     try:
         view = memoryview(buffer).cast("B")
     except (TypeError, BufferError, ValueError) as error:
-        raise ValueError(f"frombuffer: expected an object with a contiguous PEP 3118 buffer; {error}.") from None
-    if offset < 0 or offset >= max(len(view), 1):
-        raise ValueError(f"frombuffer: offset must be inside the buffer of {len(view)} bytes; got {offset}.")
-    if count < 0:
-        if (len(view) - offset) % dtype.itemsize:
-            raise ValueError(
-                f"frombuffer: {len(view) - offset} bytes after the offset are no whole number of {dtype.name} elements."
-            )
-        count = (len(view) - offset) // dtype.itemsize
-    if count == 0 or offset + count * dtype.itemsize > len(view):
-        raise ValueError(
-            f"frombuffer: {count} elements of {dtype.name} from {offset} do not fit; got a buffer of {len(view)} bytes."
+        raise ValueError(f"frombuffer: object does not implement Python buffer protocol. It is not contiguous, or: {error}") from None
+    size, wrong, left = dtype.itemsize, "", len(view) - offset
+    if not len(view) or not count:
+        wrong = f"both buffer length ({len(view)}) and count ({count}) must not be 0"
+    elif not 0 <= offset < len(view):
+        wrong = f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({len(view)} bytes) minus 1"
+    elif count < 0 and left % size:
+        wrong = f"buffer length ({left} bytes) after offset ({offset} bytes) must be a multiple of element size ({size})"
+    elif count * size > left:
+        wrong = (
+            f"requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must not be greater than actual "
+            f"buffer length ({len(view)} bytes)"
         )
+    if wrong:
+        raise ValueError(f"frombuffer: {wrong}")
+    count = left // size if count < 0 else count
     part = view[offset : offset + count * dtype.itemsize]
     if part.readonly:
         from mortice.notice import warn

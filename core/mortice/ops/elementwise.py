@@ -12,13 +12,25 @@ from typing import Any
 from mortice import call as _call
 from mortice.backends.kernel_tools import in_float32, is_number, like
 from mortice.call import no_tensor
-from mortice.dtype import DType, bool_, complex128, dtype_of_all, float16, float32, float64, int64, scalar_dtype
+from mortice.dtype import (
+    C_NAMES,
+    CLASS_NAMES,
+    DType,
+    bool_,
+    complex128,
+    dtype_of_all,
+    float16,
+    float32,
+    float64,
+    int64,
+    scalar_dtype,
+)
 from mortice.errors import DTypeError
 from mortice.graph import RELEASED
 from mortice.node import TENSOR_KERNELS, Const, named, numbered
 from mortice.notice import warn
 from mortice.op import Op, op
-from mortice.rules import fit_number, floating, held, hold, in_full, number_of, promote, wrap_number, wrap_operand
+from mortice.rules import fit_number, floating, held, hold, in_full, number_of, promote, wrap_operand
 from mortice.shape import broadcast
 from mortice.tensor import TensorBase, make
 
@@ -50,7 +62,9 @@ def common_dtype(*operands: Any) -> DType:
     return dtype_of_all(tensors, numbers)
 
 
-def same_dtypes(name: str, *named: tuple[str, Any]) -> None:
+def same_dtypes(
+    name: str, *named: tuple[str, Any], words: str = "expected dtype {want} for `{argument}` but got dtype {have}"
+) -> None:
     """Refuse numbers, and tensors of different dtypes where the operation does not promote."""
     for argument, x in named:
         if not isinstance(x, TensorBase):
@@ -58,7 +72,9 @@ def same_dtypes(name: str, *named: tuple[str, Any]) -> None:
     d = named[0][1].dtype
     for argument, x in named[1:]:
         if x.dtype is not d:
-            raise DTypeError(f"{name}: expected dtype {d.name} for `{argument}`; got {x.dtype.name}. Convert one.")
+            table = C_NAMES if "{argument}" in words else CLASS_NAMES
+            told = words.format(want=table[d.name], have=table[x.dtype.name], argument=argument)
+            raise DTypeError(f"{name}: {told}. Convert one.")
 
 
 def check_alpha(name: str, d: DType, alpha: Any, argument: str = "alpha") -> Any:
@@ -90,7 +106,7 @@ def deprecated(name: str, old: str, new: str) -> None:
 # ---- sums, products, quotients ----
 
 
-@op(result=promote, shape=broadcast, kernel="add", name="add", number=wrap_number, scalars="alone")
+@op(result=promote, shape=broadcast, kernel="add", name="add", number=wrap_operand, scalars="alone")
 def _add(k: Any, x: Any, y: Any, /) -> Any:
     """Add elementwise, broadcasting."""
     return k.add(x, y)
@@ -153,7 +169,7 @@ def _sub_or_rsub(node: Any) -> str:
 
 
 @op(
-    result=_no_bool, shape=broadcast, kernel="subtract", name="sub", number=wrap_number, operand=_no_bool, scalars="alone",
+    result=_no_bool, shape=broadcast, kernel="subtract", name="sub", number=wrap_operand, operand=_no_bool, scalars="alone",
     grad_name_of=_sub_or_rsub,
 )
 def _sub(k: Any, x: Any, y: Any, /) -> Any:
@@ -188,7 +204,7 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     return named(made, f"RsubBackward{int(not isinstance(other, TensorBase))}")
 
 
-@op(result=promote, shape=broadcast, kernel="multiply", number=in_full(wrap_number, 0, 1), scalars="alone")
+@op(result=promote, shape=broadcast, kernel="multiply", number=in_full(wrap_operand, 0, 1), scalars="alone")
 def mul(k: Any, x: Any, y: Any, /) -> Any:
     """Multiply elementwise, broadcasting."""
     return k.multiply(x, y)
@@ -650,7 +666,8 @@ _heaviside.vjp(x=undefined, values=undefined)
 
 def heaviside(input: Any, values: Any, *, out: Any = None) -> Any:
     """Step from 0 to 1, with `values` where `input` is 0."""
-    same_dtypes("heaviside", ("input", input), ("values", values))
+    words = "heaviside is not yet implemented for tensors with different dtypes; got {want} and {have}"
+    same_dtypes("heaviside", ("input", input), ("values", values), words=words)
     return _heaviside(input, values, out=out)
 
 

@@ -12,7 +12,7 @@ from mortice.call import no_tensor
 from mortice.dtype import bool_, float32, float64, int32, int64, promote_scalar
 from mortice.errors import DimError, DTypeError, ShapeError
 from mortice.modes import autocasting
-from mortice.mutation import REAL, Into, check_writable, inplace, layout, plain
+from mortice.mutation import REAL, Into, check_apart, check_writable, inplace, layout, plain
 from mortice.node import TENSOR_KERNELS, named
 from mortice.op import op
 from mortice.ops import elementwise
@@ -170,9 +170,11 @@ def _fits(name: str, x: Size, axis: int, index: Size, src: Size | None = None) -
     a, b = tuple(index) or (1,), tuple(x) or (1,)
     c = (tuple(src) or (1,)) if src is not None else a
     if any([i != axis and n > m for i, (n, m) in enumerate(zip(a, b))]) or (c is not a and any([n > m for n, m in zip(a, c)])):
+        at = next((i for i, (n, m) in enumerate(zip(a, b)) if i != axis and n > m), axis)
         beside = f" and to be no larger size than src {list(src)}" if src is not None else ""
         raise ShapeError(
-            f"{name}: Expected index {list(a)} to be no larger than self {list(b)} apart from dimension {axis}{beside}"
+            f"{name}: Size does not match at dimension {at} expected index {list(a)} to be no larger than self {list(b)} "
+            f"apart from dimension {axis}{beside}"
         )
 
 
@@ -365,6 +367,7 @@ def _added(input: Any, dim: int, index: Any, source: Any, alpha: Any) -> tuple[i
 def index_add_(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
     """Add slices of `source`, times alpha, at positions along a dim, in place."""
     check_writable("index_add_", input)
+    check_apart(input, (index, source), False)
     if isinstance(source, TensorBase) and input.shape and may_write_rows(input, input, source):
         axis, _, index, source = _added(input, dim, index, source, alpha)
         if write_rows(input, input._data, index, source._data, axis, True):
@@ -392,6 +395,7 @@ def _copied(input: Any, dim: int, index: Any, source: Any) -> tuple[int, Any, An
 def index_copy_(input: Any, dim: int, index: Any, source: Any) -> Any:
     """Replace slices at positions along a dim by those of `source`, in place."""
     check_writable("index_copy_", input)
+    check_apart(input, (index, source), False)
     if isinstance(source, TensorBase) and input.shape and may_write_rows(input, input, source):
         axis, _, index, source = _copied(input, dim, index, source)
         if write_rows(input, input._data, index, source._data, axis, False):
@@ -415,6 +419,8 @@ def _filled(input: Any, dim: int, index: Any, value: Any) -> tuple[int, Any, Any
     index = _long("index_fill", index, error=IndexError)
     if len(index.shape) > 1:
         raise IndexError("index_fill_(): Index is supposed to be a vector.")
+    if isinstance(value, complex) and not input.dtype.is_complex:
+        raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
     value = _value_tensor("index_fill", input, value)
     x, index = _lift(input), _lift(index)
     return axis, x, check_range("index_fill", index, x.shape[axis], axis), value
@@ -677,10 +683,11 @@ def _scattered_add(input: Any, dim: Any, index: Any, src: Any) -> Any:
 scatter_ = inplace(scatter, takes_out=True, short=_scattered)
 scatter_add_ = inplace(scatter_add, takes_out=True, short=_scattered_add)
 scatter_reduce_ = inplace(scatter_reduce, takes_out=True)
-_index_add_, _index_copy_, _index_fill_ = inplace(index_add), inplace(index_copy), inplace(index_fill, number=True)
+_index_add_, _index_copy_ = inplace(index_add), inplace(index_copy)
+_index_fill_ = inplace(index_fill, number=True, apart=False)
 index_reduce_ = inplace(index_reduce)
-put_, masked_scatter_ = inplace(put), inplace(masked_scatter)
-_masked_fill_, _fill_ = inplace(_masked_fill_into, "masked_fill_", number=True), inplace(fill)
+put_, masked_scatter_ = inplace(put), inplace(masked_scatter, apart=False)
+_masked_fill_, _fill_ = inplace(_masked_fill_into, "masked_fill_", number=True, apart=False), inplace(fill, apart=False)
 
 
 def masked_fill_(input: Any, mask: Any, value: Any) -> Any:

@@ -173,7 +173,8 @@ def histogramdd(input: Any, bins: Any, range: Any = None, weight: Any = None, de
     *lead, n = tuple(input.shape)
     each = [bins] * n if isinstance(bins, int) else list(bins)
     if len(each) != n:
-        raise RuntimeError(f"histogramdd: expected {n} sequences of bin edges or numbers of bins; got {len(each)}.")
+        raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input; "
+                           f"got {len(each)} for {n}.")
     if range is not None and len(range) != 2 * n:
         raise RuntimeError(f"histogramdd: range should have {2 * n} elements; got {len(range)}.")
     points = reshape(input.detach(), (size_of(lead), n))

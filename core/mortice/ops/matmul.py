@@ -221,10 +221,14 @@ def mv(input: Any, vec: Any, *, out: Any = None) -> Any:
     return matmul(input, vec, out=out)
 
 
+_UNEQUAL = "dot : expected both vectors to have same dtype, but found {want} and {have}"
+
+
 @autocasting
 def dot(input: Any, tensor: Any, *, out: Any = None) -> Any:
     """Add up the products of two vectors' elements."""
     _vectors("dot", input, tensor)
+    elementwise.same_dtypes("dot", ("input", input), ("tensor", tensor), words=_UNEQUAL)
     return matmul(input, tensor, out=out)
 
 
@@ -232,6 +236,7 @@ def dot(input: Any, tensor: Any, *, out: Any = None) -> Any:
 def vdot(input: Any, other: Any, *, out: Any = None) -> Any:
     """Add up the products of two vectors' elements, the first conjugated."""
     _vectors("vdot", input, other)
+    elementwise.same_dtypes("vdot", ("input", input), ("other", other), words=_UNEQUAL)
     return matmul(conj(input), other, out=out)
 
 
@@ -381,8 +386,8 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *old: Any, beta: Any = 1, alpha
     return _plus("addbmm", input, matmul(left, reshape(batch2, (b * m, batch2.shape[2]))), beta, alpha, out)
 
 
-addmm_, addmv_, addr_ = inplace(addmm), inplace(addmv), inplace(addr)
-baddbmm_, addbmm_ = inplace(baddbmm), inplace(addbmm)
+addmm_, addmv_, addr_ = inplace(addmm, apart=False), inplace(addmv, apart=False), inplace(addr)
+baddbmm_, addbmm_ = inplace(baddbmm, apart=False), inplace(addbmm, apart=False)
 
 # ---- chains, tensordot, kron ----
 

@@ -169,7 +169,7 @@ def softshrink(input: Any, lambd: float = 0.5, *, out: Any = None) -> Any:
     lambd = number(lambd)
     most = finfo(input.dtype).max if isinstance(input, TensorBase) and input.dtype.kind == "f" else lambd
     if not 0 <= lambd <= most:
-        raise ShapeError(f"softshrink: lambda must be in range [0, {most}], but found to be {lambd}.")
+        raise ShapeError(f"softshrink: lambda must be in range [0, {most:g}] for input dtype {input.dtype.name}, but found {lambd}.")
     return _softshrink(input, lambd=lambd, out=out)
 
 

@@ -169,7 +169,10 @@ def _check_ranks(name: str, shape: Size, ws: Size, nd: int) -> None:
         )
     if len(ws) != nd + 2:
         raise ShapeError(
-            f"{name}: expected weight to have {nd + 2} dimensions; got weight of size {list(ws)} for {nd} spatial axes."
+            f"{name}: weight should have at least three dimensions; got weight of size {list(ws)}."
+            if len(ws) < 3
+            else f"{name}: Expected {len(ws)}-dimensional input for {len(ws)}-dimensional weight{list(ws)}, but got "
+            f"{len(shape)}-dimensional input of size {list(shape)} instead"
         )
 
 
@@ -189,9 +192,9 @@ def _check_sizes(
     if any(d <= 0 for d in dilation):
         raise ShapeError(f"{name}: dilation should be greater than zero; got dilation={list(dilation)}.")
     if ws[0] % groups:
+        factor = "divisible by" if ws[0] > groups else "at least"
         raise ShapeError(
-            f"{name}: Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got "
-            "weight "
+            f"{name}: Given groups={groups}, expected weight to be {factor} {groups} at dimension 0, but got weight "
             f"of size {list(ws)} instead"
         )
     wanted = ws[0] if transposed else ws[1] * groups

@@ -163,6 +163,11 @@ def _check_parameter(name: str, what: str, x: Any, p: Any, shape: tuple[int, ...
         return
     if tuple(p.shape) != shape:
         wrong = f"expected {what} to have shape {list(shape)}"
+        if name.endswith(("layer_norm", "rms_norm")):
+            wrong = (
+                f"Expected {what} to be of same shape as normalized_shape, but got {what} of shape {list(p.shape)} and "
+                f"normalized_shape = {list(shape)}"
+            )
         if p.ndim == len(shape) == 1:  # in PyTorch's words
             wrong = f"{what} should contain {shape[0]} elements not {p.shape[0]}"
         raise ShapeError(

@@ -234,7 +234,6 @@ def _window(
 def _check_window(
     name: str, x: Size, nd: int, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> None:
-    _check_sizes(name, x, nd)
     if min(kernel) <= 0:
         raise ShapeError(f"{name}: kernel size should be greater than zero, but got {list(kernel)}.")
     if min(stride) <= 0:
@@ -249,6 +248,7 @@ def _check_window(
                 f"{name}: pad should be at most half of effective kernel size, but got pad={p}, kernel_size={m} and "
                 f"dilation={d}"
             )
+    _check_sizes(name, x, nd)
     out = _counted(x, kernel, stride, padding, dilation, ceil_mode)
     if min(tuple(out)[-nd:]) < 1:
         given = "x".join(map(str, tuple(x)[-nd - 1 :]))
@@ -270,7 +270,10 @@ def check_pool_input(name: str, x: Any, nd: int, full: int | None = None) -> Non
 
 def _check_sizes(name: str, shape: Any, nd: int, full: int | None = None) -> None:
     if len(shape) not in (nd + 1, nd + 2):
-        raise ShapeError(f"{name}: Expected {nd + 1}D or {nd + 2}D (batch mode) tensor for input; got {list(shape)}.")
+        least = f"Input dimension should be at least {nd + 1}. " if len(shape) <= nd and "adaptive" in name else ""
+        raise ShapeError(
+            f"{name}: {least}Expected {nd + 1}D or {nd + 2}D (batch mode) tensor for input; got {list(shape)}."
+        )
     if 0 in shape[-nd - 1 if full is None else full :]:
         raise ShapeError(
             f"{name}: Expected {nd + 1}D or {nd + 2}D (batch mode) tensor with optional 0 dim batch size for input, "
@@ -394,10 +397,15 @@ def _output_size(name: str, x: Any, nd: int, output_size: Any, full: int) -> tup
     sizes = tuple(x.shape)[-nd:]
     given = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * nd
     if len(given) != nd:
-        raise ShapeError(f"{name}: internal error: output_size must have {nd} entries; got {list(given)}.")
+        told = "'output_size' should contain one int" if nd == 1 else f"output_size must be {nd}"
+        raise ShapeError(f"{name}: internal error: {told} (got {len(given)})")
     wanted = tuple([n if o is None else o.__index__() for n, o in zip(sizes, given)])
     if min(wanted) < 0:
-        raise ShapeError(f"{name}: elements of output_size must be greater than or equal to 0 but received {wanted}")
+        size = list(x.shape[:-nd]) + list(wanted)
+        raise ShapeError(
+            f"{name}: elements of output_size must be greater than or equal to 0 but received {wanted}: Trying to create "
+            f"tensor with negative dimension {min(wanted)}: {size}"
+        )
     return wanted
 
 

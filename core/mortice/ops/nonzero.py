@@ -17,7 +17,7 @@ def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
     """Return the positions of nonzero elements: one a row, or one tensor per dim with `as_tuple`."""
     shape = tuple(input.shape)
     if as_tuple and out is not None:
-        raise RuntimeError("nonzero: as_tuple=True gives one tensor per dim, which no out= can hold. Leave one of them out.")
+        raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True, which gives one tensor per dim")
     if as_tuple and not shape:
         return nonzero(reshape(input, 1), as_tuple=True)
     if as_tuple:

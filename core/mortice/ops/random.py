@@ -12,7 +12,19 @@ from mortice import fast
 from mortice import random as _streams
 from mortice.backends.plugins import resolve
 from mortice.device import Device
-from mortice.dtype import DType, as_dtype, bool_, finfo, float32, float64, get_default_dtype, iinfo, int64, uint8
+from mortice.dtype import (
+    CLASS_NAMES,
+    DType,
+    as_dtype,
+    bool_,
+    finfo,
+    float32,
+    float64,
+    get_default_dtype,
+    iinfo,
+    int64,
+    uint8,
+)
 from mortice.errors import DTypeError
 from mortice.levels import chain, drawing, raise_to, stack
 from mortice.modes import modes
@@ -231,7 +243,7 @@ def _check_std(name: str, std: Any) -> None:
         raise RuntimeError(f"{name} expects standard deviation to be non-complex")
     low = (range_of(std) or (0,))[0] if isinstance(std, TensorBase) and std.numel() else std
     if not isinstance(low, TensorBase) and low < 0:
-        raise RuntimeError(f"{name}: expects std >= 0.0, but found std {low}")
+        raise RuntimeError(f"{name.removesuffix('_')} expects std >= 0.0, but found std {low}")
 
 
 # ---- integers ----
@@ -269,7 +281,7 @@ def _integers(
 ) -> Any:
     low, high = int(low), int(high)
     if low >= high:
-        raise RuntimeError(f"{name}: expects 'from' to be less than 'to', but got from={low} >= to={high}")
+        raise RuntimeError(f"{name} expects 'from' to be less than 'to', but got from={low} >= to={high}")
     dtype = check_dtype(name, dtype, device)
     high = _fitting(name, low, high, dtype)
     made = _usual(name, "random_integers", generator, shape, int64, device, low, high, shape)
@@ -389,7 +401,7 @@ def multinomial(
     if len(input.shape) not in (1, 2):
         raise RuntimeError(f"multinomial: prob_dist must be 1 or 2 dim; got {len(input.shape)} dims.")
     if input.dtype.kind != "f":
-        raise RuntimeError(f"multinomial: only supports floating-point dtypes for input, got: {input.dtype}")
+        raise RuntimeError(f"multinomial only supports floating-point dtypes for input, got: {CLASS_NAMES[input.dtype.name]}")
     n = input.shape[-1]
     if n > 1 << 24:  # beyond, PyTorch's float weights could not tell neighbours apart
         raise RuntimeError(f"multinomial: number of categories cannot exceed 2^24; got {n}.")
@@ -447,9 +459,11 @@ def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any =
     d = _floating("uniform_", self.dtype)
     if from_ != 0 or to != 1:
         most = _limits(d).max
-        for what, value in (("from", from_), ("to", to), ("to - from", to - from_)):
+        for what, value in (("from", from_), ("to", to)):
             if not abs(value) <= most:
                 raise RuntimeError(f"uniform_: {what} is out of bounds for {self.dtype}; got {value}.")
+        if to - from_ > most:
+            raise RuntimeError(f"uniform_ expects to-from <= {most}, but found to={to} and from={from_}")
     if (made := _at_once("random_uniform", self, d, generator, from_, to)) is None:
         u = _draw("uniform_", "random_uniform", self.shape, d, self._device, generator, self)
         made = _moved(u, to - from_, _in_both_parts(from_, d))

@@ -13,7 +13,7 @@ from typing import Any
 from mortice import call as _call
 from mortice import return_types
 from mortice.call import run
-from mortice.dtype import DType, as_dtype, bool_, uint8
+from mortice.dtype import CLASS_NAMES, DType, as_dtype, bool_, uint8
 from mortice.errors import DimError, DTypeError
 from mortice.layout import strided
 from mortice.node import TENSOR_KERNELS, named
@@ -226,8 +226,8 @@ def prod(
 def _averages(op: Op, d: DType) -> tuple[DType, DType]:
     if d.kind in "bui":
         raise DTypeError(
-            f"{op.name}: could not infer output dtype. Input dtype must be either a floating point or complex dtype; "
-            f"got {d}. Pass dtype=, or convert with .float()."
+            f"{op.name}(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
+            f"Got: {CLASS_NAMES[d.name]}. Pass dtype=, or convert with .float()."
         )
     return d, d
 
@@ -252,6 +252,11 @@ def mean(
 ) -> Any:
     """Average all elements, or those along dims; integers need `dtype`."""
     axes = axes_of("mean", dim, len(input.shape))
+    if dtype is not None and as_dtype("mean", dtype).kind not in "fc":
+        raise DTypeError(
+            "mean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. "
+            f"Got: {CLASS_NAMES[as_dtype('mean', dtype).name]}"
+        )
     t = reduce_as(_mean, input, dtype, out, axis=axes, keepdims=keepdim)
     return named(t, "MeanBackward1") if axes is None and dim is not None and t._rg else t
 
@@ -385,6 +390,11 @@ def _not_empty(name: str, x: Any, axis: Any) -> None:
     """Refuse to look for an extreme among no elements."""
     if axis is None:
         if size_of(x.shape) == 0:
+            if name == "aminmax" and x.shape:
+                raise DimError(
+                    "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity; got "
+                    f"{list(x.shape)}."
+                )
             kind = DimError if name.startswith(("arg", "am")) else RuntimeError
             raise kind(
                 f"{name}(): Expected reduction dim to be specified for input.numel() == 0; got {list(x.shape)}. "

@@ -175,7 +175,7 @@ def diff(
     for t in (prepend, append):
         if t is not None and len(t.shape) != len(input.shape):
             raise ShapeError(
-                f"diff: expects prepend or append to be the same dimension as input; got {len(t.shape)} and "
+                f"diff expects prepend or append to be the same dimension as input; got {len(t.shape)} and "
                 f"{len(input.shape)}."
             )
     x = input

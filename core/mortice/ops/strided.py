@@ -331,6 +331,10 @@ def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_off
 def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
                   requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
     """Make a tensor of any values with the given sizes and strides."""
+    if len(size) != len(stride):
+        raise RuntimeError(
+            f"empty_strided: dimensionality of sizes ({len(size)}) must match dimensionality of strides ({len(stride)})"
+        )
     last = sum((n - 1) * s for n, s in zip(size, stride)) if prod(size) else -1
     made = as_strided(empty(last + 1, dtype=dtype, device=device, pin_memory=pin_memory), size, stride)
     return made.detach().requires_grad_(requires_grad)
@@ -339,11 +343,14 @@ def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = No
 def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
                    requires_grad: bool = False, pin_memory: bool = False) -> Any:  # fmt: skip
     """Make a tensor of any values whose dims lie in memory in the given order, the outermost first."""
-    order = [check_dim("empty_permuted", d, len(size)) for d in physical_layout]
-    if sorted(order) != list(range(len(size))):
+    if len(size) != len(physical_layout):
         raise RuntimeError(
-            f"empty_permuted: expected physical_layout to be a permutation of {len(size)} dims; got {list(physical_layout)}."
+            "empty_permuted: Number of dimensions in size does not match the length of the physical_layout; i.e. "
+            f"len(size) = {len(size)} is not equal to len(physical_layout) = {len(physical_layout)}"
         )
+    order = [check_dim("empty_permuted", d, len(size)) for d in physical_layout]
+    if len(set(order)) < len(order):
+        raise RuntimeError(f"empty_permuted: Duplicate dim not allowed; got {list(physical_layout)}.")
     made = empty([size[d] for d in order], dtype=dtype, device=device, pin_memory=pin_memory)
     return permute(made, [order.index(d) for d in range(len(order))]).detach().requires_grad_(requires_grad)
 

@@ -20,7 +20,7 @@ from mortice.ops.arguments import numpy_names
 from mortice.ops.index import _SLICE
 from mortice.ops.index_basic import _slice
 from mortice.ops.movement import _permute, clone, contiguous, expand, permute, reshape, transpose
-from mortice.shape import Size, broadcast, check_dim, check_dims, infer_shape, prod, remembered
+from mortice.shape import Size, broadcast, check_dim, infer_shape, prod, remembered
 from mortice.tensor import TensorBase
 
 # ---- the same memory ----
@@ -111,13 +111,16 @@ def movedim(input: Any, source: Any, destination: Any) -> Any:
 @lru_cache(256)
 def _moved(ndim: int, source: Any, destination: Any) -> tuple[int, ...]:
     """Return the order of dims that moves some of them."""
-    src = check_dims("movedim", source, ndim) if source != () and source != [] else ()
-    dst = check_dims("movedim", destination, ndim) if destination != () and destination != [] else ()
-    if len(src) != len(dst):
+    given = [list(dims) if isinstance(dims, (tuple, list)) else [dims] for dims in (source, destination)]
+    if len(given[0]) != len(given[1]):
         raise ShapeError(
-            f"movedim: Invalid source or destination dims: source ({source} dims) should contain the same number of "
-            f"dims as destination ({destination} dims)."
+            f"movedim: Invalid source or destination dims: source ({given[0]} dims) should contain the same number of "
+            f"dims as destination ({given[1]} dims)"
         )
+    src, dst = ([check_dim("movedim", d, ndim) for d in dims] for dims in given)
+    for name, told, dims in (("source", given[0], src), ("destination", given[1], dst)):
+        if len(set(dims)) < len(dims):
+            raise ShapeError(f"movedim: repeated dim in `{name}` ({told})")
     order = [-1] * ndim
     for s, d in zip(src, dst):
         if order:
@@ -228,10 +231,10 @@ def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
     at = check_dim("narrow", dim, len(shape))
     if isinstance(start, TensorBase) and (start.shape or start.dtype.kind not in "iu"):
-        raise RuntimeError("narrow: start must be a 0-dim integral Tensor.")
+        raise RuntimeError("narrow: start must be an 0-dim integral Tensor.")
     start, length, n = operator.index(start), operator.index(length), shape[at]
     if length < 0:
-        raise RuntimeError(f"narrow(): length must be non-negative; got {length}.")
+        raise RuntimeError(f"narrow(): length must be non-negative. It is {length}.")
     if not -n <= start <= n:
         raise IndexError(f"start out of range (expected to be in range of [{-n}, {n}], but got {start})")
     start = start + n if start < 0 else start
@@ -447,10 +450,15 @@ def _named_split(
     where = sections if indices is None else indices
     if given:
         where = given[0] if len(given) == 1 else given
+    if not isinstance(where, (int, tuple, list, TensorBase)):
+        raise TypeError(
+            f"{name}() received an invalid combination of arguments: expected an int or a tuple of ints; got "
+            f"{type(where).__name__}."
+        )
     ndim = len(x.shape)
     if ndim < least:
         raise RuntimeError(
-            f"torch.{name} requires a tensor with at least {least} dimension{'s' * (least > 1)}, but got a tensor with "
+            f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with "
             f"{ndim} dimensions!"
         )
     if not isinstance(where, (tuple, list)):

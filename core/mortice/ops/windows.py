@@ -13,11 +13,12 @@ from mortice.backends.plugins import resolve
 from mortice.dtype import DType, float32, float64, get_default_dtype
 from mortice.errors import DTypeError, ShapeError
 from mortice.layout import strided
-from mortice.ops.creation import _wide, arange, filled
+from mortice.ops.creation import _wide, arange, filled, full_like
 from mortice.ops.data import check_dtype, finish
 from mortice.ops.elementwise import clamp_min
 from mortice.ops.fft import whole
 from mortice.ops.movement import cast
+from mortice.ops.special_bessel import i0e
 from mortice.ops.unary import abs, cos, exp, sin, sqrt
 from mortice.shape import Size
 
@@ -32,7 +33,7 @@ def _window(
     """Evaluate a formula at the points of a window."""
     n, where = whole(name, "the window length", length), resolve(device)
     if n < 0:
-        raise ShapeError(f"{name}: requires non-negative window length; got {n}.")
+        raise ShapeError(f"{name} requires non-negative window_length, got window_length={n}")
     dtype = check_dtype(name, dtype, where)
     if n < 2:
         return finish(filled(Size((n,)), 1.0, dtype, where), requires_grad, pin_memory)
@@ -47,8 +48,10 @@ def _cosines(*weights: float) -> Formula:
     """Sum cosines of 0, 1, 2, ... turns over the span, with signs that alternate."""
 
     def formula(points: Any, span: int) -> Any:
-        waves = [cos(points * (2 * math.pi * turns / span)) for turns in range(len(weights))]
-        return sum([wave * (-w if turns % 2 else w) for turns, (w, wave) in enumerate(zip(weights, waves))])
+        total: Any = weights[0]
+        for turns, w in enumerate(weights[1:], 1):
+            total = cos(points * (2 * math.pi * turns / span)) * (-w if turns % 2 else w) + total
+        return total if len(weights) > 1 else full_like(points, total)
 
     return formula
 
@@ -68,16 +71,16 @@ def _half_wave(points: Any, span: int) -> Any:
 def _kaiser(beta: float) -> Formula:
     beta = math.fabs(beta)
     # The Bessel function I0(x) is the mean of exp(x cos t); so many even steps give all digits. Exponents are counted
-    # from beta, which lets no beta overflow, and each is a product, not a difference: their digits are the result's.
+    # from beta, which lets no beta overflow, and that of a point is a product, not a difference: its digits are the result's.
     steps = 24 + math.ceil(5 * math.sqrt(beta))
     below = [-2 * math.sin(math.pi * (i + 0.5) / steps / 2) ** 2 for i in range(steps)]
-    top = sum([math.exp(beta * b) for b in below])
+    top = sum([math.exp(beta * b) for b in below]) / steps  # i0e(beta)
 
     def formula(points: Any, span: int) -> Any:
         place = points * (2 / span)
         height = sqrt(clamp_min(place * (2 - place), 0))
         drop = (place - 1) ** 2 / (1 + height)  # 1 - height
-        return sum([exp(height * (beta * b)) for b in below]) * exp(drop * -beta) / top
+        return i0e(height * beta) * exp(drop * -beta) / top
 
     return formula
 
@@ -145,12 +148,14 @@ def kaiser_window(
 def _signal_window(
     name: str, M: Any, formula: Formula, sym: bool, dtype: Any, layout: Any, device: Any, requires_grad: bool
 ) -> Any:
-    name, dtype = f"signal.windows.{name}", get_default_dtype() if dtype is None else dtype
+    dtype = get_default_dtype() if dtype is None else dtype
+    if M < 0:
+        raise ValueError(f"signal.windows.{name} requires non-negative window length, got M={M}")
     if layout not in (None, strided):
-        raise ValueError(f"{name}: is implemented for strided tensors only; got {layout}. Leave out layout=.")
+        raise ValueError(f"signal.windows.{name} is implemented for strided tensors only, got: {layout}")
     if dtype is not float32 and dtype is not float64:
-        raise ValueError(f"{name}: expects float32 or float64 dtypes; got {dtype}.")
-    return _window(name, M, formula, sym, dtype, device, requires_grad)
+        raise ValueError(f"signal.windows.{name} expects float32 or float64 dtypes, got: {dtype}")
+    return _window(f"signal.windows.{name}", M, formula, sym, dtype, device, requires_grad)
 
 
 def bartlett(
@@ -183,7 +188,7 @@ def exponential(
 ) -> Any:  # fmt: skip
     """Return what decays by e within tau on both sides of the center, by default the middle."""
     if tau <= 0:
-        raise ValueError(f"signal.windows.exponential: Tau must be positive; got {tau}.")
+        raise ValueError(f"signal.windows.exponential: Tau must be positive, got: {tau} instead.")
     if sym and center is not None:
         raise ValueError(
             f"signal.windows.exponential: Center must be None for symmetric windows; got {center}. Pass sym=False."
@@ -198,7 +203,7 @@ def gaussian(
 ) -> Any:  # fmt: skip
     """Return a bell curve of a standard deviation."""
     if std <= 0:
-        raise ValueError(f"signal.windows.gaussian: Standard deviation must be positive; got {std}.")
+        raise ValueError(f"signal.windows.gaussian: Standard deviation must be positive, got: {std} instead.")
     formula = lambda points, span: exp(((points - span / 2) / std) ** 2 * -0.5)
     return _signal_window("gaussian", M, formula, sym, dtype, layout, device, requires_grad)
 
@@ -247,7 +252,7 @@ def kaiser(
 ) -> Any:  # fmt: skip
     """Return Kaiser's window, narrower as beta grows."""
     if beta < 0:
-        raise ValueError(f"signal.windows.kaiser: beta must be non-negative; got {beta}.")
+        raise ValueError(f"signal.windows.kaiser: beta must be non-negative, got: {beta} instead.")
     return _signal_window("kaiser", M, _kaiser(beta), sym, dtype, layout, device, requires_grad)
 
 

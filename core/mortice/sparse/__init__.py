@@ -7,10 +7,10 @@ from typing import Any
 import mortice
 from mortice import graph
 from mortice.call import no_tensor
+from mortice.dtype import CLASS_NAMES
 from mortice.errors import ShapeError
 from mortice.graph import Node, next_seq
 from mortice.layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csr, strided
-from mortice.methods.conversion import CLASS_NAMES
 from mortice.methods.typed import TypedClass
 from mortice.modes import modes
 from mortice.shape import check_sizes

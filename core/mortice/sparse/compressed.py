@@ -11,6 +11,7 @@ from functools import cached_property, wraps
 from typing import Any
 
 import mortice
+from mortice.dtype import CLASS_NAMES
 from mortice.layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 from mortice.shape import Size, prod
 from mortice.sparse.coo import Sparse, layout_name, place, to_sparse, values_of
@@ -251,8 +252,7 @@ def _faults(layout: Any, starts: Any, plain: Any, values: Any, size: Any, fully:
     yield starts.shape[-1] != many + 1, f"{one}.shape[-1] must be equal to the number of {told}"
     told = f"nnz (={nnz}) as defined by values.shape[{batch}], but got {plain.shape[-1]}"
     yield plain.shape[-1] != nnz, f"{other}.shape[-1] must be equal to {told}"
-    names = {"int32": "Int", "int64": "Long", "int16": "Short", "int8": "Char", "uint8": "Byte", "float32": "Float"}
-    kinds = [names.get(x.dtype.name, x.dtype.name) for x in (starts, plain)]
+    kinds = [CLASS_NAMES[x.dtype.name] for x in (starts, plain)]
     yield kinds[0] != kinds[1], f"{both} must have the same dtype, bot got {kinds[0]} and {kinds[1]}, respectively"
     yield kinds[0] not in ("Int", "Long"), f"{both} dtype must be Int or Long, but got {kinds[0]}"
     yield (starts[..., 0] != 0).any(), f"`{one}[..., 0] == 0` is not satisfied."

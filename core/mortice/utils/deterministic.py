@@ -2,4 +2,4 @@
 
 __all__ = ["fill_uninitialized_memory"]
 
-fill_uninitialized_memory = True  # memory is always filled before anything reads it, so that this changes nothing
+fill_uninitialized_memory = True  # by nan, or the greatest integer; else by 0, as where they are not asked for

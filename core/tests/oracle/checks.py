@@ -27,8 +27,8 @@ def check_values(run: Run, op: Any) -> None:
 
 def check_errors(run: Run, op: Any) -> None:
     """Call the function as it should not be called."""
-    for sample in samples.errors(op) if run.dtypes is None else ():
-        run.compare(op, sample, "-", lambda side: side.function(op))
+    for misuse in samples.errors(op) if run.dtypes is None else ():
+        run.compare(op, misuse.sample_input, "-", lambda side: side.function(op), words=misuse.error_regex)
 
 
 class Way(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -52,8 +53,11 @@ class Run:
             self.fail("raised", f"making the sample: {type(error).__name__}: {first_line(error)}", dtype, sample)
         return None
 
-    def compare(self, op: Any, sample: Any, dtype: Any, pick: Pick, how: str = "") -> None:
-        """Call both sides on a sample; compare what they return or raise, and what they leave in their inputs."""
+    def compare(self, op: Any, sample: Any, dtype: Any, pick: Pick, how: str = "", words: str = "") -> None:
+        """Call both sides on a sample; compare what they return or raise, and what they leave in their inputs.
+
+        `words` is a pattern that an error of PyTorch's matches, and the subject's has to.
+        """
         call, reference = pick(self.subject), pick(self.torch)
         sides = self.sides(sample, dtype)
         if sides is None or reference is None:
@@ -74,6 +78,10 @@ class Run:
         found = list(compare.outcomes(got, want))
         if any(kind == "value" for kind, _ in found) and self.excused(op, sample, reference, got, want, compare):
             found = [(kind, detail) for kind, detail in found if kind != "value"]
+        if not found and want.error is not None and re.search(words, str(want.error)):
+            said = str(got.error).replace("mortice.", "torch.")
+            if not re.search(words, said):
+                found = [("words", f"says {said!r}; torch {str(want.error)!r}")]
         for kind, detail in found:
             self.fail(kind, detail, dtype, sample, how)
         if not found and values and want.error is None:

@@ -120,12 +120,14 @@ class NothingLeftOver(TorchFunctionMode):
 
 
 def errors(op: Any) -> list[Any]:
-    """Return the op's samples of misuse, but for operators' methods called on no tensor, as Python never does."""
+    """Return the op's samples of misuse with the words of their errors, but for operators' methods called on no tensor,
+    as Python never does.
+    """
     if op.error_inputs_func is None:
         return []
     with NothingLeftOver():
-        made = [error.sample_input for error in op.error_inputs_func(op, "cpu")]
-    return [sample for sample in made if not op.name.startswith("__") or isinstance(sample.input, torch.Tensor)]
+        made = list(op.error_inputs_func(op, "cpu"))
+    return [one for one in made if not op.name.startswith("__") or isinstance(one.sample_input.input, torch.Tensor)]
 
 
 def take(op: Any, dtype: torch.dtype, *, grad: bool = False, most: int = MOST_SAMPLES) -> list[Any]:

@@ -137,7 +137,8 @@ def gaussian_nll_loss(
             raise ValueError(
                 f"var is of incorrect size; got {var.shape} for input {input.shape}. One dim of it may be 1, or the last left out."
             )
-    _check_reduction(reduction)
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(f"{reduction} is not valid")
     var = mortice.where(var.detach() < eps, var - var.detach() + eps, var)
     loss = (mortice.log(var) + (input - target) * (input - target) / var) * 0.5
     if full:
@@ -215,18 +216,25 @@ def linear_cross_entropy(
 
     Differs from torch: the logits are made whole; `options`, which cut them into chunks, change nothing.
     """
-    if input.ndim not in (1, 2) or linear_weight.ndim < 2 or input.shape[-1] != linear_weight.shape[-1]:
-        raise RuntimeError(
-            "linear_cross_entropy: expected input (in,) or (N, in) and linear_weight (C, *d, in); got "
-            f"{tuple(input.shape)} and {tuple(linear_weight.shape)}."
+    last, classes, wrong = linear_weight.shape[-1:], tuple(linear_weight.shape)[:-1], None
+    if input.ndim not in (1, 2):
+        wrong = f"expected input with dimensionality 1 or 2, got {input.ndim}"
+    elif linear_weight.ndim < 2:
+        wrong = f"expected linear_weight with dimensionality at least 2, got {linear_weight.ndim}"
+    elif input.shape[-1:] != last:
+        wrong = (
+            "expected equal input and linear_weight last dimensions (in_features), got "
+            f"{input.shape[-1]} and {last[0]}, respectively"
         )
-    classes = tuple(linear_weight.shape)[:-1]
-    if linear_bias is not None and tuple(linear_bias.shape) != classes:
-        raise RuntimeError(
-            f"linear_cross_entropy: expected linear_bias of shape {classes}; got {tuple(linear_bias.shape)}."
+    elif linear_bias is not None and tuple(linear_bias.shape) != classes:
+        wrong = f"expected linear_bias shape {classes}, got {tuple(linear_bias.shape)}"
+    elif len(classes) > 1 and input.ndim == 1:
+        wrong = (
+            f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} requires batched input, "
+            f"(N, {last[0]}), got unbatched input with shape {tuple(input.shape)}"
         )
-    if len(classes) > 1 and input.ndim == 1:
-        raise RuntimeError(f"linear_cross_entropy: a loss of shape {classes} needs batched input (N, in); got 1-D input.")
+    if wrong:
+        raise RuntimeError(f"linear_cross_entropy: {wrong}")
     shape = (*tuple(input.shape)[:-1], *classes)
     if ignore_index is not None and tuple(target.shape) == shape:
         raise RuntimeError("linear_cross_entropy: ignore_index cannot be specified when target contains probabilities")
@@ -396,6 +404,13 @@ def multilabel_soft_margin_loss(
     return _reduced(mortice.mean(loss, -1), legacy_reduction(size_average, reduce, reduction))
 
 
+def _check_margin_input(name: str, input: Any) -> None:
+    if input.ndim > 2 or 0 in input.shape[-1:]:
+        raise RuntimeError(
+            f"{name}: Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}"
+        )
+
+
 def _labels(name: str, target: Any) -> Any:
     if target.dtype is not mortice.int64:
         raise RuntimeError(f"{name}: expected scalar type Long but found {target.dtype.name}. Use target.long().")
@@ -414,10 +429,12 @@ def multi_margin_loss(
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.ndim != 1:
         raise ValueError("weight must be one-dimensional")
+    _check_margin_input("multi_margin_loss", input)
     rows = input if input.ndim == 2 else input.reshape(1, -1)
-    if input.ndim > 2 or target.numel() != rows.shape[0]:
+    if target.numel() != rows.shape[0]:
         raise RuntimeError(
-            f"multi_margin_loss: inconsistent target size, expected {rows.shape[0]} but got {list(target.shape)}"
+            f"multi_margin_loss: inconsistent target size: target tensor should be 1-D with size equal to the number of input "
+            f"samples (batch size). Expected target size [{rows.shape[0]}], but got {list(target.shape)}"
         )
     at = _labels("multi_margin_loss", target).reshape(-1, 1)
     classes = rows.shape[1]
@@ -437,7 +454,8 @@ def multilabel_margin_loss(
 ) -> Any:
     """Return each sample's mean of max(0, 1 - input[label] + input[other]); labels end at the first -1."""
     reduction = legacy_reduction(size_average, reduce, reduction)
-    if input.shape != target.shape or input.ndim not in (0, 1, 2):
+    _check_margin_input("multilabel_margin_loss", input)
+    if input.shape != target.shape:
         raise RuntimeError(
             f"multilabel_margin_loss: inconsistent target size: {list(target.shape)} for input of size: "
             f"{list(input.shape)}"
@@ -482,6 +500,14 @@ def cosine_embedding_loss(
     return _reduced(loss, legacy_reduction(size_average, reduce, reduction))
 
 
+def _check_triplet(anchor: Any, positive: Any, negative: Any) -> None:
+    if not anchor.ndim == positive.ndim == negative.ndim:
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+            f"anchor {anchor.ndim}D, positive {positive.ndim}D, and negative {negative.ndim}D inputs"
+        )
+
+
 @autocasting
 def triplet_margin_loss(
     anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2, eps: float = 1e-6, swap: bool = False,
@@ -491,11 +517,7 @@ def triplet_margin_loss(
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
     reduction = legacy_reduction(size_average, reduce, reduction)
-    if not anchor.ndim == positive.ndim == negative.ndim:
-        raise RuntimeError(
-            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
-            f"anchor {anchor.ndim}D, positive {positive.ndim}D, and negative {negative.ndim}D inputs"
-        )
+    _check_triplet(anchor, positive, negative)
     far = pairwise_distance(anchor, negative, p, eps)
     if swap:
         far = mortice.minimum(far, pairwise_distance(positive, negative, p, eps))
@@ -511,6 +533,7 @@ def triplet_margin_with_distance_loss(
     _check_reduction(reduction)
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
+    _check_triplet(anchor, positive, negative)
     distance = pairwise_distance if distance_function is None else distance_function
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
