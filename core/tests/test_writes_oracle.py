@@ -183,3 +183,30 @@ def test_what_is_written_to_a_dual_tensor_shows_when_its_level_ends() -> None:
             tangent = m.autograd.forward_ad.unpack_dual(dual).tangent.tolist()
         found.append((x.tolist(), tangent))
     assert found[0] == found[1]
+
+
+def test_gradients_of_extreme_eigenpairs() -> None:
+    found = []
+    for m in (torch, mt):
+        a = m.arange(81.0, dtype=m.float64).sin().reshape(9, 9)
+        a = (a @ a.mT / 10).requires_grad_()
+        values, vectors = m.lobpcg(a, k=2, X=m.eye(9, 2, dtype=m.float64), tol=1e-14, niter=200)
+        vectors = vectors * vectors.gather(-2, vectors.abs().max(-2, keepdim=True)[1]).sign()
+        loss = (vectors * m.arange(18.0, dtype=m.float64).cos().reshape(9, 2)).sum() + (values**2).sum()
+        (first,) = m.autograd.grad(loss, a, create_graph=True)
+        (second,) = m.autograd.grad((first**2).sum(), a)
+        found.append([v for t in (values, vectors, first, second) for v in t.flatten().tolist()])
+    assert found[0] == pytest.approx(found[1], rel=1e-6, abs=1e-6)
+
+
+def test_hooks_of_a_view_are_gone_when_it_is_written() -> None:
+    found = []
+    for m in (torch, mt):
+        x = m.ones(2, 2, requires_grad=True)
+        whole = x * 1
+        view, other = whole[0], whole[0]
+        view.register_hook(lambda g: g * 10)
+        view.mul_(2)
+        (view + other).sum().backward()
+        found.append(x.grad.tolist())
+    assert found[0] == found[1]
