@@ -354,6 +354,10 @@ def stand_in(t: Any) -> Any:
     """Return another tensor with t's value and place in the graph, for operations to keep when t is overwritten."""
     old = make(t._data, t._device, t.dtype, t.shape)
     old._rg, old._node = t._rg, t._node
+    base = t._base
+    if base is not None and t._node is not None and t._node.extra is not None and t._node.extra.tensor_hooks:
+        # Hooks of a view see the gradient of what it was, which after the write nothing but the base has.
+        old._node = replay(TENSOR_KERNELS, base, t.view_steps[len(base.view_steps) :])._node
     return old
 
 
