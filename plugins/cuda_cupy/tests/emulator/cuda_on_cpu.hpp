@@ -231,6 +231,8 @@ inline unsigned __ballot_sync(unsigned mask, int predicate) {
   return bits;
 }
 
+inline int __ffs(int x) { return __builtin_ffs(x); }
+
 template <class T> T atomicAdd(T *at, T v) { T old = *at; *at = old + v; return old; }
 template <class T> T atomicMax(T *at, T v) { T old = *at; if (v > old) *at = v; return old; }
 template <class T> T atomicCAS(T *at, T expected, T v) { T old = *at; if (old == expected) *at = v; return old; }
