@@ -23,7 +23,6 @@ from mortice.shape import prod
 _N = 624
 # PyTorch's state of a CPU generator: the seed, words left, a flag, the next word, the words, and the normal kept back.
 _STATE = struct.Struct(f"<QiiQ{_N}Q3di4xfi")
-STATE_SIZE = _STATE.size
 _BLOCK = 16  # normal numbers are made so many at once
 _WIDE = 1 << 28  # ranges from which an integer takes two words
 _LOW = 0xFFFFFFFF
