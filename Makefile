@@ -107,7 +107,7 @@ cuda: $(VENV)/.test
 # 1 GB to fetch and 2 to keep, for what changes with mortice_cuda_cupy/cudnn alone.
 cudnn: $(VENV)/.test
 	$(INSTALL) -c constraints.txt --no-deps --target out/cudnn cupy-cuda13x nvidia-cuda-nvrtc nvidia-cublas nvidia-cudnn-cu13 nvidia-cudnn-frontend
-	PYTHONPATH=out/cudnn $(PY) -m pytest plugins/cuda_cupy/tests/test_cudnn_plans.py $(ARGS)
+	PYTHONPATH=out/cudnn $(PY) -m pytest plugins/cuda_cupy/tests/test_cudnn_plans.py plugins/cuda_cupy/tests/test_cublaslt.py $(ARGS)
 
 # In the machine's own Python, which has CuPy, PyTorch, NumPy and pytest; WHEELS is a folder of wheels of what it lacks.
 gpu:

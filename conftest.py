@@ -6,6 +6,7 @@ import pytest
 
 import mortice
 from mortice.backends import Backend
+from mortice.notice import told
 
 # Started in the background of a script a process ignores Ctrl-C, and so would those to which tests send one.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -34,5 +35,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(autouse=True)
 def seeded() -> None:
-    """Make a test draw the same numbers in every run, whichever ran before it."""
+    """Make a test draw the same numbers and be told the same warnings in every run, whichever ran before it."""
     mortice.manual_seed(0)
+    told.clear()

@@ -176,7 +176,7 @@ class Run:
         return command + ["--tiny"] * self.options.tiny + ["--emulated"] * self.options.emulated
 
     def _kit(self, limit: float) -> list[str]:
-        kit = ["-m", "mortice_conformance.cli"]
+        kit = ["-m", "mortice_conformance"]
         if self.options.emulated:
             kit = [str(ROOT / "plugins/cuda_cupy/tests/emulator/emulated.py")]
         card = self.options.out.resolve() / "cuda_cupy"

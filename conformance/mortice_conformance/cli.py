@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 from mortice.errors import BackendNotFound
-from mortice_conformance import array_api_suite, parallel, scorecard
-from mortice_conformance.catalog import LEVELS, catalog
-from mortice_conformance.runner import Result, known_failures, run, unknown_ids
+from mortice_conformance import array_api_suite, scorecard
+from mortice_conformance.catalog import LEVELS
+from mortice_conformance.measure import measure
 from mortice_conformance.subject import Subject
 
 
@@ -114,23 +113,6 @@ def _run(arguments: Any) -> int:
     return 1 if strangers or scorecard.failed(card) else 0
 
 
-def measure(
-    subject: Subject, level: int = max(LEVELS), only: str = "", *, quiet: bool, jobs: int = 1, within: float | None = None
-) -> tuple[dict[str, Any], list[str]]:
-    """Run the kit; return the scorecard, and the ids of declared failures that no check has."""
-    everything = catalog(subject)
-    known = known_failures(subject.backend)
-    items = [i for i in everything if i.level <= level and only in i.id]
-    start = time.perf_counter()
-    progress = _Progress(len(items), quiet=quiet or not sys.stderr.isatty())
-    if jobs == 1 and within is None:
-        results = run(items, subject, known, progress)
-    else:
-        results = parallel.run(items, subject.name, known, progress, jobs=jobs, within=within)
-    progress.end()
-    return scorecard.make(subject, results, level, time.perf_counter() - start), unknown_ids(known, everything)
-
-
 def _write(arguments: Any, card: dict[str, Any]) -> None:
     from mortice_conformance.page import save_html
 
@@ -142,31 +124,6 @@ def _write(arguments: Any, card: dict[str, Any]) -> None:
     if arguments.badge:
         Path(arguments.badge).parent.mkdir(parents=True, exist_ok=True)
         Path(arguments.badge).write_text(scorecard.badge(card), encoding="utf-8")
-
-
-class _Progress:
-    """A line that counts, on a terminal."""
-
-    def __init__(self, total: int, quiet: bool) -> None:
-        self.total, self.quiet, self.done, self.failed, self.shown = total, quiet, 0, 0, 0.0
-
-    def __call__(self, result: Result) -> None:
-        self.done += 1
-        self.failed += result.bad
-        now = time.monotonic()
-        if not self.quiet and now - self.shown > 0.1:
-            self.shown = now
-            print(
-                f"\r{self.done}/{self.total}, {self.failed} failed  {result.id[:70]:<70}",
-                end="",
-                file=sys.stderr,
-                flush=True,
-            )
-
-    def end(self) -> None:
-        """Clear the line."""
-        if not self.quiet:
-            print(f"\r{'':<110}\r", end="", file=sys.stderr)
 
 
 def _new(arguments: Any) -> int:
@@ -217,7 +174,3 @@ def _planted(arguments: Any) -> int:
     if arguments.markdown:
         Path(arguments.markdown).write_text(text + "\n", encoding="utf-8")
     return 0 if card["share"] >= 0.95 else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -12,7 +12,7 @@ from mortice.backends.plugins import broken, entries, load
 from mortice.errors import BackendNotFound
 from mortice_conformance import scorecard
 from mortice_conformance.catalog import LEVELS
-from mortice_conformance.cli import measure
+from mortice_conformance.measure import measure
 from mortice_conformance.page import day, save_html, shell, verdict
 from mortice_conformance.runner import KNOWN, PASSED, SKIPPED
 from mortice_conformance.subject import Subject

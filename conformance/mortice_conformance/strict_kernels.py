@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mortice.backends import DTYPES, DType, in_full
-from mortice_conformance.strict import STORAGE, Buffer, StrictBackend, StrictError
+from mortice_conformance.strict_buffers import STORAGE, Buffer, StrictBackend, StrictError
 
 _BY_NAME = {d.name: d for d in DTYPES}
 _BOOL, _INT64 = _BY_NAME["bool"], _BY_NAME["int64"]

@@ -33,7 +33,7 @@ STRICTER = {
 @pytest.mark.parametrize(("site", "name"), PLUGINS, ids=lambda p: p if isinstance(p, str) else p.name)
 def test_storage_and_required_kernels_still_conform(site: Path, name: str, tmp_path: Path) -> None:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(site), *filter(None, sys.path)])}
-    command = [sys.executable, "-m", "mortice_conformance.cli", "run", name, "--level", "L1", "--quiet"]
+    command = [sys.executable, "-m", "mortice_conformance", "run", name, "--level", "L1", "--quiet"]
     done = subprocess.run(
         [*command, "--json", str(tmp_path / "card.json")], capture_output=True, text=True, env=env, timeout=300
     )

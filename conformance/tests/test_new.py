@@ -43,7 +43,7 @@ def test_a_new_package_loads_and_says_which_kernels_it_lacks(tmp_path: Path) -> 
     site = installed(new.create("demo", tmp_path, kernels="todo"))
     listing = python("-m", "mortice", "backends", site=site)
     assert "50 required kernels are not written yet" in listing.stdout, listing.stderr
-    run = python("-m", "mortice_conformance.cli", "run", "demo", site=site)
+    run = python("-m", "mortice_conformance", "run", "demo", site=site)
     assert run.returncode == 1
     told = run.stdout.partition("By family:")[2]
     assert [n for n in KERNELS if n in told.split()] == KERNELS
@@ -66,11 +66,11 @@ def test_a_new_package_passes_once_its_kernels_are_there(tmp_path: Path) -> None
         n.name for n in ast.walk(ast.parse(whole)) if isinstance(n, ast.FunctionDef)
     }
     assert missing == set() and bare.count("raise NotImplementedError(") == len(KERNELS)
-    run = python("-m", "mortice_conformance.cli", "run", "demo", "--level", "L1", site=installed(plain))
+    run = python("-m", "mortice_conformance", "run", "demo", "--level", "L1", site=installed(plain))
     assert run.returncode == 0 and "reached L1" in run.stdout, run.stdout + run.stderr
     guide = (DOCS / "write_a_backend.md").read_text(encoding="utf-8")
     assert all(line in guide for line in run.stdout.splitlines() if line.startswith(("  L0", "  L1"))), run.stdout
-    run = python("-m", "mortice_conformance.cli", "run", "demo", "--only", "float32", "--level", "L3", site=plain)
+    run = python("-m", "mortice_conformance", "run", "demo", "--only", "float32", "--level", "L3", site=plain)
     assert run.returncode == 0, run.stdout
 
 
@@ -78,7 +78,7 @@ def test_a_new_package_passes_once_its_kernels_are_there(tmp_path: Path) -> None
 def test_a_package_over_a_namespace_passes_at_once(tmp_path: Path, namespace: str) -> None:
     pytest.importorskip(namespace, reason=f"{namespace} is not installed: no backend can be made over it")
     site = installed(new.create("over-it", tmp_path, over=namespace))
-    run = python("-m", "mortice_conformance.cli", "run", "over_it", "--level", "L1", site=site)
+    run = python("-m", "mortice_conformance", "run", "over_it", "--level", "L1", site=site)
     assert run.returncode == 0, run.stdout + run.stderr
     found = python(
         "-c", "import mortice as mt\nwith mt.use_backend('over_it'): print((mt.ones(3) / 0).tolist())", site=site

@@ -11,7 +11,7 @@ import pytest
 import mortice as mt
 from mortice.backends.plugins import default_backend, load
 from mortice.errors import DTypeError
-from mortice_conformance.strict import Buffer, StrictError, round_bfloat16
+from mortice_conformance.strict_buffers import Buffer, StrictError, round_bfloat16
 
 K: Any = load("strict")
 HERE, THERE, NARROW = (K.device(n) for n in K.device_names())

@@ -10,7 +10,7 @@
 #include <float.h>
 #include <math.h>
 
-#define VERSION 8 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
+#define VERSION 9 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
 
 /* ---- a function with a fast case ---- */
 
@@ -41,19 +41,29 @@ static inline int has(PyObject *list, PyObject *name) { /* names of calls are in
 static inline int bit(unsigned bits, Py_ssize_t i) { return i < MOST && bits >> i & 1; }
 static inline int is_number(PyObject *o) { return PyFloat_CheckExact(o) || PyLong_CheckExact(o); }
 
-/* Whether a dtype takes a number as it is: int64 takes its integers, and floats what all but those of 16 bits hold. */
-static int takes(PyObject *dtype, PyObject *value, int two) {
+static inline int is_floating(PyObject *dtype) {
+    PyObject *kind = SLOT(dtype, at.kind);
+    return kind && PyUnicode_Check(kind) && PyUnicode_GET_LENGTH(kind) && PyUnicode_READ_CHAR(kind, 0) == 'f';
+}
+
+/* Whether a dtype takes a number as it is: int64 takes its integers, and floats what they hold; of 16 bits, what all such hold. */
+static int takes(PyObject *dtype, PyObject *value) {
     PyObject *kind = SLOT(dtype, at.kind), *size = SLOT(dtype, at.itemsize);
-    if (!kind || !PyUnicode_Check(kind) || !PyUnicode_GET_LENGTH(kind)) return 0;
-    if (PyUnicode_READ_CHAR(kind, 0) == 'f') {
+    if (!size || !PyLong_CheckExact(size)) return 0;
+    if (is_floating(dtype)) {
         double as_float = PyFloat_CheckExact(value) ? PyFloat_AS_DOUBLE(value) : PyLong_AsDouble(value);
         if (PyErr_Occurred()) {
             PyErr_Clear(); /* of an integer that is no double */
             return 0;
         }
-        return size && PyLong_CheckExact(size) && PyLong_AsLong(size) > 2 && fabs(as_float) <= FLT_MAX;
+        const double length = fabs(as_float);
+        const float single = (float)as_float;
+        uint32_t bits;
+        memcpy(&bits, &single, sizeof bits);
+        if (PyLong_AsLong(size) > 2) return !(length > FLT_MAX && length < HUGE_VAL);
+        return !length || (single == as_float && !(bits & 0xffff) && length >= 0x1p-14 && length <= 0x1p15);
     }
-    if (!two || PyUnicode_READ_CHAR(kind, 0) != 'i' || !PyLong_CheckExact(value) || !size || !PyLong_CheckExact(size)) return 0;
+    if (!kind || !PyUnicode_Check(kind) || !PyUnicode_GET_LENGTH(kind) || PyUnicode_READ_CHAR(kind, 0) != 'i' || !PyLong_CheckExact(value)) return 0;
     int over;
     (void)PyLong_AsLongLongAndOverflow(value, &over);
     return !over && PyLong_AsLong(size) == 8;
@@ -78,8 +88,8 @@ static PyObject *attributes_of(Fast *f, PyObject *const *values, PyObject *names
 }
 
 /* A number as the kernel gets it: `binary` of call.py passes it on as it came, `general` as `fit_number` has it. */
-static PyObject *number_of(Fast *f, PyObject *value) {
-    return f->kind == ANY && PyLong_CheckExact(value) ? PyNumber_Float(value) : Py_NewRef(value);
+static PyObject *number_of(Fast *f, int floating, PyObject *value) {
+    return f->kind == ANY && PyLong_CheckExact(value) && floating ? PyNumber_Float(value) : Py_NewRef(value);
 }
 
 static PyObject *const_of(PyObject *value) { /* takes value, which may be an error */
@@ -96,7 +106,7 @@ static int note_call(Fast *f, PyObject *const *args, Py_ssize_t n, PyObject *nam
     int status = operands ? 0 : -1;
     for (Py_ssize_t i = 0; i < n && !status; i++) {
         int plain = args[i] == Py_None || is_number(args[i]);
-        PyObject *a = plain ? const_of(number_of(f, args[i])) : still_whole(args[i]) < 0 ? NULL : Py_NewRef(args[i]);
+        PyObject *a = plain ? const_of(number_of(f, 1, args[i])) : still_whole(args[i]) < 0 ? NULL : Py_NewRef(args[i]);
         if (a) PyList_SET_ITEM(operands, i, a);
         else status = -1;
     }
@@ -138,9 +148,9 @@ static PyObject *try_op(Fast *f, PyObject *const *args, Py_ssize_t n, PyObject *
     while ((f->fixed | numbers) >> lead & 1) lead++;
     if (lead >= n || !is_tensor(args[lead])) Py_RETURN_NONE;
     PyObject *x = args[lead], *device = SLOT(x, at.device), *dtype = SLOT(x, at.dtype), *shape = SLOT(x, at.shape);
-    int recorded = wants_grad(x), one_shape = 1;
+    int recorded = wants_grad(x), one_shape = 1, floating = is_floating(dtype);
     for (i = 0; numbers >> i; i++)
-        if (numbers >> i & 1 && !takes(dtype, args[i], f->kind == TWO)) Py_RETURN_NONE;
+        if (numbers >> i & 1 && !takes(dtype, args[i])) Py_RETURN_NONE;
     for (i = 0; i < n; i++) {
         PyObject *a = args[i];
         if (i == lead || bit(numbers, i) || (a == Py_None && f->kind == ANY)) continue;
@@ -172,7 +182,7 @@ static PyObject *try_op(Fast *f, PyObject *const *args, Py_ssize_t n, PyObject *
         int ready = 1;
         for (i = 0; i < n; i++) {
             PyObject *a = args[i];
-            room[1 + i] = bit(numbers, i) ? number_of(f, a) : Py_NewRef(a == Py_None ? a : SLOT(a, at.data));
+            room[1 + i] = bit(numbers, i) ? number_of(f, floating, a) : Py_NewRef(a == Py_None ? a : SLOT(a, at.data));
             ready &= room[1 + i] != NULL;
         }
         if (ready) data = PyObject_Vectorcall(kernel, room + 1, n | PY_VECTORCALL_ARGUMENTS_OFFSET, names);
@@ -333,7 +343,7 @@ static int write_into(Fast *f, PyObject *op, PyObject *x, PyObject *const *args,
         PyObject *a = args[i];
         if (a == x || (a == Py_None && is_short)) continue;
         if (is_number(a)) {
-            if (!takes(dtype, a, 1)) return 0;
+            if (!takes(dtype, a)) return 0;
             numbers = 1;
             continue;
         }
@@ -415,12 +425,12 @@ static PyObject *call_into(PyObject *self, PyObject *const *args, size_t nargsf,
     return done > 0 ? Py_NewRef(args[0]) : done ? NULL : PyObject_Vectorcall(f->python, args, nargsf, names);
 }
 
-/* A public function that is no op: where an attribute is missing, `explain(function, error, values, names)` may know which
-   operand lacks it, and returns the error to raise instead, or None. */
+/* A public function that is no op: where an attribute is missing or a type is wrong, `explain(function, error, values, names)`
+   may know which operand is to blame, and returns the error to raise instead, or None. */
 static PyObject *call_guarded(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *names) {
     Fast *f = (Fast *)self;
     PyObject *found = PyObject_Vectorcall(f->python, args, nargsf, names);
-    if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
+    if (found || !(PyErr_ExceptionMatches(PyExc_AttributeError) || PyErr_ExceptionMatches(PyExc_TypeError))) return found;
     PyObject *type, *error, *trace;
     PyErr_Fetch(&type, &error, &trace);
     PyErr_NormalizeException(&type, &error, &trace);

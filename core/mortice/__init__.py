@@ -165,7 +165,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     from mortice.explanation import explain
     from mortice.func import vmap
     from mortice.futures import Future
-    from mortice.jit import ScriptFunction, ScriptModule
+    from mortice.jit import DeviceObjType, ScriptFunction, ScriptModule, TensorType
     from mortice.methods.typed import *
     from mortice.nn.functional import (
         channel_shuffle,
@@ -490,6 +490,7 @@ cdouble = complex128
 
 _LEFT_OUT = {
     "ao": "quantisation", "export": "exporting programs", "nested": "nested tensors", "quantization": "quantisation",
+    "symeig": "what linalg.eigh does", **{n: f"what linalg.{n} does" for n in ("eig", "lstsq", "matrix_rank", "solve")},
 }  # fmt: skip
 
 

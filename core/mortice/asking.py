@@ -163,6 +163,8 @@ class DisableTorchFunction(DisableTorchFunctionSubclass):
 class Overridable(StandIn):
     """A public function or a method that asks before it runs. It equals what it stands for, so that either is a key."""
 
+    held = True  # whether somebody may have what it stands for; a function that nobody has seen is none of Tensor's methods
+
     def __init__(self, fn: Any, name: str, module: str = "", family: str = "") -> None:
         self._fn, self._name, self.__name__, self.__module__ = fn, name, family + name, module
         if not isinstance(fn, Lazy):
@@ -189,7 +191,9 @@ class Overridable(StandIn):
         return getattr(self.__wrapped__, name)
 
     def __eq__(self, other: object) -> bool:
-        return self.__wrapped__ is (other.__wrapped__ if isinstance(other, Overridable) else other)
+        if isinstance(other, Overridable):  # a method is no function to handlers, though here they are the same
+            return self.__wrapped__ is other.__wrapped__ and isinstance(self, _Method) is isinstance(other, _Method)
+        return self.held and self.__wrapped__ is other
 
     def __hash__(self) -> int:
         return hash(self.__wrapped__)
@@ -214,7 +218,12 @@ class _Method(Overridable):
         if not found and not (_state.modes and _modes()):
             return self.__wrapped__(*args, **kwargs)
         if self.operator:  # what declines here may be answered by the other operand's operator
-            return _ask(self.told, found, args, kwargs)
+            try:
+                return _ask(self.told, found, args, kwargs)
+            except TypeError:
+                if self._name.strip("_") in _ALONE:
+                    raise
+                return NotImplemented
         return handle_torch_function(self.told, values, *args, **kwargs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -248,18 +257,18 @@ class _Attribute:
         getattr(Tensor, self.name).__set__(instance, value)
 
 
-# Operators, and the methods under whose names PyTorch tells of them; others are told of as they are called.
-_OPERATORS = {
+# Operators, and the methods under whose names PyTorch tells of them; None is told of as it is called.
+_OPERATORS: dict[str, str | None] = {
     "add": "add", "radd": "add", "iadd": "add_", "sub": "sub", "isub": "sub_", "mul": "mul", "rmul": "mul", "imul": "mul_",
     "truediv": "div", "itruediv": "div_", "ifloordiv": "floor_divide_", "mod": "remainder", "imod": "remainder_", "pow": "pow",
     "ipow": "pow_", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge", "neg": "neg", "pos": "positive", "abs": "abs",
     "matmul": "matmul",
 }  # fmt: skip
-_ALONE = (
-    "rsub rtruediv floordiv rfloordiv rmod rpow rmatmul eq ne and rand iand or ror ior xor rxor ixor lshift rlshift ilshift "
-    "rshift rrshift irshift invert getitem setitem len reversed bool float int index complex contains repr format "
-    "deepcopy array"
-).split()
+_OPERATORS |= dict.fromkeys(
+    "rsub rtruediv floordiv rfloordiv rmod rpow rmatmul eq ne and rand iand or ror ior xor rxor ixor lshift rlshift ilshift rshift "
+    "rrshift irshift".split()
+)
+_ALONE = "invert getitem setitem len reversed bool float int index complex contains repr format deepcopy array".split()
 _ATTRIBUTES = ("T", "mT", "H", "mH", "data", "real", "imag")
 # Methods that ask what a tensor is, which all code here does, or that are told of elsewhere.
 _SILENT = frozenset("as_subclass is_inference cls note_use own_storage set_storage view_steps".split())
@@ -365,7 +374,10 @@ def open_namespaces() -> None:
     load = mortice._load
 
     def load_overridable(module: str, name: str) -> Any:
-        return _made_overridable(name, load(module, name))
+        made = _made_overridable(name, load(module, name))
+        if isinstance(made, Overridable):
+            made.held = False
+        return made
 
     mortice._load = load_overridable
     _let_operands_ask(_ask_operands)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from mortice.op import Op
 
 LARGEST = 3.4028234663852886e38  # of float32
+inf = float("inf")
 Tensor: Any = None  # the public class, set by `methods`; a name of this module, which is read faster than an attribute
 
 
@@ -353,7 +354,7 @@ def binary(op: Op, fallback: Callable[..., Any] = _slow_two) -> Callable[..., An
         if plain and d.kind == "f" and d.itemsize == 2:
             value = op.number(op, value, d, 0 if swapped else 1)
         elif d.kind == "f":
-            plain = plain and -LARGEST <= value <= LARGEST
+            plain = plain and not LARGEST < abs(value) < inf
         else:
             plain = plain and d is int64 and type(value) is int and -(1 << 63) <= value < 1 << 63
         if not plain:

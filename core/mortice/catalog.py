@@ -41,7 +41,7 @@ PUBLIC = {
     "explanation": "explain",
     "func": "vmap",
     "futures": "Future",
-    "jit": "ScriptFunction ScriptModule",
+    "jit": "DeviceObjType ScriptFunction ScriptModule TensorType",
     "methods.typed": (
         "BFloat16Storage BFloat16Tensor BoolStorage BoolTensor ByteStorage ByteTensor CharStorage CharTensor "
         "ComplexDoubleStorage ComplexFloatStorage DoubleStorage DoubleTensor FloatStorage FloatTensor HalfStorage "

@@ -34,7 +34,7 @@ def _loader(fetches: str) -> Any:
 
     The text holds only names that `Formula` has checked; many formulas share one.
     """
-    return eval(f"lambda f, k, g, n: f(k, g, {fetches})", {"T": _saved_tensor})
+    return eval(f"lambda f, k, g, n: f(k, g, {fetches})", {"T": _saved_tensor, "__name__": __name__})
 
 
 class Formula:

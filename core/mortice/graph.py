@@ -9,12 +9,12 @@ import heapq
 import itertools
 import os
 import sys
-import warnings
 from collections import OrderedDict
 from functools import cache
 
 from mortice.errors import ShapeError
 from mortice.modes import modes, no_grad, settle, watch
+from mortice.notice import warn
 from mortice.shape import out_of_memory
 
 TYPE_CHECKING = False
@@ -425,6 +425,8 @@ def _walk(
                     # As in PyTorch, a gradient that goes on from here is returned as it was before the tensor's hooks.
                     if found is not None:
                         captured[found] = g
+                        if accumulate and extra is not None and (extra.hooks or extra.prehooks):
+                            _pull(node, node, g, create_graph, algebra)  # for its hooks alone
                     continue
                 keep = tuple([e is not None and (id(e) in useful or id(e) in wanted) for e in node.edges])
                 puller = node.without(keep)
@@ -630,9 +632,9 @@ def _blame(node: Any) -> None:
         if trace
         else "No forward pass information available. Enable detect anomaly during forward pass for more information."
     )
-    warnings.warn(f"Error detected in {node.name()}. {where}", stacklevel=6)
+    warn(f"Error detected in {node.name()}. {where}")
     for earlier in trace[1:]:
-        warnings.warn(earlier, stacklevel=6)
+        warn(earlier)
 
 
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep

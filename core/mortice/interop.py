@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import sys
-import warnings
+
+from mortice.notice import warn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def _connect(name: str) -> None:
         importlib.import_module(_BRIDGES[name])
     except Exception as error:  # whatever another version of the library breaks, importing it must not fail
         library = name.partition(".")[0]
-        warnings.warn(f"{library} will not take mortice tensors: {error!r}", RuntimeWarning, stacklevel=2)
+        warn(f"{library} will not take mortice tensors: {error!r}", RuntimeWarning)
 
 
 def register_bridges() -> None:

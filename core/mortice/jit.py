@@ -32,6 +32,14 @@ class ScriptFunction:
     """The type of a compiled function, for `isinstance` and annotations; there are none."""
 
 
+class DeviceObjType:
+    """The type of a device in compiled programs, for annotations; a device is a `device`."""
+
+
+class TensorType:
+    """The type of a tensor in compiled programs, for annotations; a tensor is a `Tensor`."""
+
+
 def script(
     obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None
 ) -> Any:

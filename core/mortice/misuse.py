@@ -1,12 +1,13 @@
-"""Errors for what is no tensor, where a public function wants one.
+"""Errors for what is no tensor, where a public function wants one, and for what is not of the type that it is annotated with.
 
-Ops ask themselves what they were given. Functions made of ops just begin, and what is no tensor then lacks an attribute:
-that error is told in terms of the call.
+Ops ask themselves what they were given. Functions made of ops just begin, and what is no tensor then lacks an attribute,
+or Python refuses its type: that error is told in terms of the call.
 """
 
 from __future__ import annotations
 
 import sys
+from opcode import opmap
 from types import FunctionType
 
 from mortice import call, fast
@@ -17,23 +18,33 @@ if TYPE_CHECKING:
     from typing import Any
 
 _OF_TENSORS = ("mortice.ops.", "mortice.nn.functional.", "mortice.mutation", "mortice.methods.", "mortice.utils.dlpack")
+_PLAIN = frozenset(("int", "float", "bool", "str", "None"))
+_RAISING = (opmap["RAISE_VARARGS"], opmap["RERAISE"])
 _guarded: dict[Any, Any] = {}
 
 
-def explain(fn: Any, error: AttributeError, values: tuple[Any, ...], names: tuple[str, ...]) -> TypeError | None:
-    """Return the error for the argument that lacks an attribute; None where no argument is to blame."""
+def explain(fn: Any, error: Exception, values: tuple[Any, ...], names: tuple[str, ...]) -> TypeError | None:
+    """Return the error for the argument that lacks an attribute or is of a wrong type; None where no argument is to blame."""
     from inspect import signature
 
     trace: Any = error.__traceback__
-    while trace.tb_next:
+    while trace is not None and trace.tb_next:
         trace = trace.tb_next
     # What is missing in a backend's kernel is a fault of the kernel, even where the object is an argument as well.
-    ours = trace.tb_frame.f_globals.get("__name__", "").startswith("mortice.")
-    wanted = _who_has(error.name) if ours else None
-    if wanted is None or isinstance(error.obj, call.Tensor):
+    if trace is None or not trace.tb_frame.f_globals.get("__name__", "").startswith("mortice."):
         return None
     n = len(values) - len(names)
-    for name, value in signature(fn).bind(*values[:n], **dict(zip(names, values[n:]))).arguments.items():
+    try:
+        given = signature(fn).bind(*values[:n], **dict(zip(names, values[n:]))).arguments
+    except TypeError:  # there are too few, or too many: Python's own error says which
+        return None
+    if not isinstance(error, AttributeError):
+        said = trace.tb_frame.f_code.co_code[trace.tb_lasti] in _RAISING
+        return None if said else _mistyped(fn, signature(fn).parameters, given)
+    wanted = _who_has(error.name)
+    if wanted is None or isinstance(error.obj, call.Tensor):
+        return None
+    for name, value in given.items():
         itself = value is error.obj  # as is the only letter of a short text
         several = not itself and isinstance(value, (list, tuple, str)) and any([v is error.obj for v in value])
         if several or itself:
@@ -42,6 +53,23 @@ def explain(fn: Any, error: AttributeError, values: tuple[Any, ...], names: tupl
             what = f"each of `{name}`" if several else f"`{name}`"
             return TypeError(f"{fn.__name__}: expected {what} to be {wanted}; got {call.advice(error.obj)}")
     return None
+
+
+def _mistyped(fn: Any, parameters: Any, given: dict[str, Any]) -> TypeError | None:
+    """Return the error for the first argument that is not what its annotation says, of those that say plain types."""
+    for name, value in given.items():
+        kinds = str(parameters[name].annotation).split(" | ")
+        fits = value is parameters[name].default or not _PLAIN.issuperset(kinds) or any([_fits(value, kind) for kind in kinds])
+        if not fits:
+            wanted = " or ".join([kind for kind in kinds if kind != "None"])
+            return TypeError(f"{fn.__name__}: argument '{name}' must be {wanted}, not {type(value).__name__}.")
+    return None
+
+
+def _fits(value: Any, kind: str) -> bool:
+    if kind in ("int", "float"):
+        return hasattr(value, "__index__") or kind == "float" and hasattr(value, "__float__")
+    return value is None if kind == "None" else isinstance(value, str if kind == "str" else bool)
 
 
 def _who_has(attribute: str | None) -> str | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-import warnings
+
+from mortice.notice import warn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -104,11 +105,11 @@ class _Switch(contextlib.ContextDecorator):
 
     def __call__(self, fn: Any) -> Any:
         if isinstance(fn, type):
-            warnings.warn(
+            warn(
                 "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
                 "functions or methods, such as the class's `__init__`.",
-                FutureWarning, stacklevel=2,
-            )  # fmt: skip
+                FutureWarning,
+            )
         return _wrap_generator(self, fn) if _is_generator(fn) else super().__call__(fn)
 
     def _recreate_cm(self) -> Any:

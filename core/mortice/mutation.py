@@ -7,7 +7,8 @@ shares the memory is derived from it anew. Either way the graph of a view's base
 from __future__ import annotations
 
 import functools
-import warnings
+import math
+from importlib import import_module
 
 from mortice import call as _call
 from mortice import fast
@@ -17,7 +18,8 @@ from mortice.dtype import C_NAMES, CLASS_NAMES, DType, can_cast, int64
 from mortice.errors import DTypeError, ShapeError
 from mortice.graph import RELEASED, Node, Slot, next_seq
 from mortice.modes import modes, no_grad, special
-from mortice.node import TENSOR_KERNELS, record, unbroadcast
+from mortice.node import TENSOR_KERNELS, named, record, unbroadcast
+from mortice.notice import warn
 from mortice.op import op
 from mortice.rules import floating, promote, same
 from mortice.shape import Size, broadcast, contiguous_strides
@@ -25,7 +27,7 @@ from mortice.tensor import INFERENCE, TensorBase, make, steps_since
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     Steps = tuple[tuple[Any, dict[str, Any]], ...]
@@ -43,20 +45,21 @@ def replay(k: Any, x: Any, steps: Steps) -> Any:
 
 def put(k: Any, x: Any, steps: Steps, part: Any) -> Any:
     """Return x with what the view steps show replaced by `part`."""
-    if not steps:
-        return part
-    (step, attrs), rest = steps[0], steps[1:]
-    if not rest:
-        return step.scatter(k, x, part, **attrs)
-    seen = step.body(k, x, **attrs)
-    shown = put(k, seen, rest, part)
-    if step.name != "expand" or tuple(k.shape_of(seen)) == tuple(k.shape_of(x)):
-        return step.scatter(k, x, shown, **attrs)
-    # Of the copies of an element that expand shows, at most one was written: that one counts.
-    wrote = k.not_equal(put(k, k.full_like(seen, 0), rest, k.full_like(part, 1)), 0)
-    here = tuple(k.shape_of(x))
-    total = unbroadcast(k, k.where(wrote, shown, 0), here)
-    return k.where(k.not_equal(unbroadcast(k, k.astype(wrote, k.dtype_of(x)), here), 0), total, x)
+    seen = [x]
+    for step, attrs in steps[:-1]:
+        seen.append(step.body(k, seen[-1], **attrs))
+    shown = part
+    for i in range(len(steps) - 1, -1, -1):
+        (step, attrs), x = steps[i], seen[i]
+        if i == len(steps) - 1 or step.name != "expand" or tuple(k.shape_of(seen[i + 1])) == tuple(k.shape_of(x)):
+            shown = step.scatter(k, x, shown, **attrs)
+            continue
+        # Of the copies of an element that expand shows, at most one was written: that one counts.
+        wrote = k.not_equal(put(k, k.full_like(seen[i + 1], 0), steps[i + 1 :], k.full_like(part, 1)), 0)
+        here = tuple(k.shape_of(x))
+        total = unbroadcast(k, k.where(wrote, shown, 0), here)
+        shown = k.where(k.not_equal(unbroadcast(k, k.astype(wrote, k.dtype_of(x)), here), 0), total, x)
+    return shown
 
 
 # The formulas move values and nothing else, so complex ones need no conjugation.
@@ -231,6 +234,43 @@ OVERLAP = (
 )
 
 
+PARTLY = (
+    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
+    "Please clone() the tensor before performing the operation."
+)
+
+
+def check_apart(t: Any, operands: Iterable[Any], itself: bool = True) -> None:
+    """Refuse, as PyTorch does, to write into t what is read from a part of its memory, or in another order; `itself` allows all of it.
+
+    Views with gaps or repetitions are not looked at: what they are read for is computed before anything is written.
+    """
+    storage = t._storage if isinstance(t, TensorBase) else None
+    for a in operands:
+        if a is t:
+            mine = other = not itself and t.numel()
+        elif storage is not None and isinstance(a, TensorBase) and a._storage is not None and a._storage.aliases is storage.aliases:
+            mine, other = _span(t), _span(a)
+        else:
+            continue
+        if mine and other and (mine is other or (mine[0] < other[1] and other[0] < mine[1] and not (itself and mine == other))):
+            check_writable("", t)
+            raise RuntimeError(PARTLY)
+
+
+def _span(t: Any) -> Any:
+    """Return where the bytes of t begin and end in its memory, and its strides; None if it has none or leaves some out."""
+    if t._device.base is not t._device or 0 in t.shape:
+        return None
+    size, steps = 1, layout(t)
+    for step, n in sorted(zip(steps, t.shape)):
+        if n > 1 and step != size:
+            return None
+        size *= n
+    start = import_module("mortice.ops.strided").storage_offset(t) * t.dtype.itemsize
+    return start, start + size * t.dtype.itemsize, steps
+
+
 def write(t: Any, data: Any, fresh: bool) -> None:
     """Change t's memory to the buffer `data` and count the change."""
     backend = t._device.backend
@@ -274,11 +314,10 @@ def assign_number(name: str, t: Any, value: Any, fresh: bool) -> Any:
     device = t._device
     if not overlaps(t) or device.base is not device or (modes.grad and (t._rg or value._rg)):
         return assign(t, value, fresh)
-    warnings.warn(
+    warn(
         f"Use of {name} on expanded tensors is deprecated. Please clone() the tensor before performing this operation. "
-        "This also applies to advanced indexing e.g. tensor[indices] = tensor",
-        UserWarning, stacklevel=4,
-    )  # fmt: skip
+        "This also applies to advanced indexing e.g. tensor[indices] = tensor"
+    )
     k, data, target = device.backend, value._data, t
     for d, (step, n) in enumerate(zip(layout(t), t.shape)):
         if step == 0 and n > 1:
@@ -375,7 +414,7 @@ def landed(t: Any, data: Any, buffers: Sequence[Any], alone: bool = True) -> boo
 def _takes(d: DType, number: float) -> bool:
     """Tell whether a kernel takes an int or float beside d as it is."""
     if d.kind == "f":
-        return d.itemsize > 2 and -LARGEST <= number <= LARGEST
+        return d.itemsize > 2 and not LARGEST < abs(number) < math.inf
     if type(number) is not int:
         return False
     return -(1 << 63) <= number < 1 << 63 if d is int64 else d.kind in "iu" and 0 <= number < 128
@@ -412,6 +451,8 @@ def directly(op: Any, out: Any, operands: Sequence[Any], attrs: dict[str, Any] =
     """
     t = out.tensor if out.__class__ is Into else out
     rule = op.shape
+    if t is out and (rule is broadcast or rule is same) and op.name not in _LOOSE:
+        check_apart(t, operands)
     if not isinstance(t, TensorBase) or rule is None or op.view or op.check is not None or (special[0] and modes.rerouted):
         return None
     d: Any = None
@@ -443,6 +484,10 @@ def directly(op: Any, out: Any, operands: Sequence[Any], attrs: dict[str, Any] =
     return t if land(op, t, buffers, attrs) else None
 
 
+# What PyTorch lets read a part of what it writes, of the functions of one shape.
+_LOOSE = frozenset("log_softmax logsigmoid softmax tril triu".split())
+
+
 class Into:
     """What an in-place method gives its function as `out`: the tensor to write into, by the rules of such methods."""
 
@@ -465,12 +510,13 @@ class Into:
 
 def inplace(
     fn: Callable[..., Any], name: str | None = None, short: Callable[..., Any] | None = None, takes_out: bool = False,
-    number: bool = False,
+    number: bool = False, apart: bool = True,
 ) -> Callable[..., Any]:  # fmt: skip
     """Make the in-place method of a function: `add_` from `add`.
 
     A function that has an `op` gives its `out` to that; `takes_out` says that another does so, `number` that it puts one
-    number in some places. `short` may return an op, its operands and attributes for a call's arguments: where these need no
+    number in some places, `apart` that operands must not lie in a part of what it writes. `short` may return an op, its operands
+    and attributes for a call's arguments: where these need no
     more than a write the function is not asked.
     """
     own = name or fn.__name__.strip("_") + "_"
@@ -479,6 +525,8 @@ def inplace(
     takes_out = takes_out or (op is not None and (fn is op.fn or "out" in (fn.__kwdefaults__ or ())))
 
     def method(input: Any, *args: Any, **kwargs: Any) -> Any:
+        if apart and (args or kwargs):
+            check_apart(input, (*args, *kwargs.values()))
         if count == 2 and len(args) == 1 and not kwargs:
             if quickly(op, input, args[0]):
                 return input
@@ -514,6 +562,13 @@ def inplace(
         fresh = value._storage is None and value._device.backend.owns(value._data) and value is not input
         if fresh and any([isinstance(a, TensorBase) and a._data is value._data for a in args]):
             fresh = False
+        if old is not None and op is not None and op.no_grad_reason is not None and old._rg:
+            if op.name.startswith("logical_"):  # in PyTorch these leave the graph as it was
+                with no_grad():
+                    return assign(input, value, fresh)
+            # What a comparison overwrites has a gradient of zero.
+            value, fresh = view_scatter(old, value, steps=()), False
+            named(value, op.grad_name.replace("0", "1") if tensors else op.grad_name)
         if old is not None and not (fresh and may_rebind(input)):
             keep_saved(value, old, since)
         return assign_number(own, input, value, fresh) if number else assign(input, value, fresh)
@@ -572,13 +627,11 @@ def write_out(name: str, out: Any, value: Any, op: Any = None, fresh: bool = Fal
         check_writable(name, out)
         if out.shape != value.shape:
             if aloud and out.numel():
-                warnings.warn(
+                warn(
                     f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does "
                     f"not match the required output shape {list(value.shape)}. This behavior is deprecated, and in a future PyTorch "
                     "release outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor t "
-                    "by resizing it, inplace, to zero elements with t.resize_(0).",
-                    UserWarning,
-                    stacklevel=3,
+                    "by resizing it, inplace, to zero elements with t.resize_(0)."
                 )
             value = INTO_LEVEL(out, value)
             out._take_memory(value._device.backend.copy(value._data), value.shape)

@@ -100,6 +100,8 @@ def hold(name: str, value: Any, d: DType) -> Any:
         if (-limits.max if kind == "u" else limits.min) <= value <= limits.max:
             value = int(value)
             return value if value >= limits.min else value + limits.max + 1
+    elif not value.imag:
+        return hold(name, value.real, d)
     raise RuntimeError(f"{name}: value cannot be converted to type {d.name} without overflow; got {value}.")
 
 
@@ -138,22 +140,17 @@ def in_full(rule: Callable[..., Any], *positions: int) -> Callable[..., Any]:
 _LIMITS: dict[DType, iinfo] = {}
 
 
-def wrap_number(op: Op, value: Any, d: DType, position: int = 0) -> Any:
-    """Wrap a number in integer dtypes: what is computed modulo a power of 2 comes out the same."""
+def wrap_operand(op: Op, value: Any, d: DType, position: int = 0) -> Any:
+    """Wrap a number of at most 64 bits in integer dtypes, as PyTorch does wherever one stands for a tensor."""
     if d.kind not in "ui":
         return fit_number(op, value, d)
+    if not -(1 << 63) <= value < 1 << 64:
+        raise OverflowError(f"{op.name}: int too big to convert; got {value}, which takes more than 64 bits.")
     value = int(value)
     limits = _LIMITS.get(d) or _LIMITS.setdefault(d, iinfo(d))
     if limits.min <= value <= limits.max:
         return value
     return (value - limits.min) % (1 << limits.bits) + limits.min
-
-
-def wrap_operand(op: Op, value: Any, d: DType, position: int = 0) -> Any:
-    """Wrap a number of at most 64 bits in integer dtypes, as PyTorch does wherever one stands for a tensor."""
-    if d.kind in "ui" and not -(1 << 63) <= value < 1 << 64:
-        raise OverflowError(f"{op.name}: int too big to convert; got {value}, which takes more than 64 bits.")
-    return wrap_number(op, value, d)
 
 
 def number_of(name: str, argument: str, value: Any) -> Any:

@@ -6,8 +6,9 @@ Backends may read them; the core's own results depend on none of them.
 from __future__ import annotations
 
 import os
-import warnings
 from typing import Any
+
+from mortice.notice import always, warn
 
 __all__ = [
     "are_deterministic_algorithms_enabled", "get_deterministic_debug_mode", "get_float32_matmul_precision",
@@ -25,7 +26,6 @@ class _Settings:
     threads = os.cpu_count() or 1
     followers: tuple[Any, ...] = ()  # who is told of a number of threads: backends that divide the work of a kernel
     interop_threads = os.cpu_count() or 1
-    warn_always = False
 
 
 settings = _Settings()
@@ -39,10 +39,7 @@ def set_float32_matmul_precision(precision: str) -> None:
     An unknown word only warns, as in PyTorch.
     """
     if precision not in _PRECISIONS:
-        warnings.warn(
-            f"{precision} is not one of {', '.join(map(repr, _PRECISIONS))}; the current precision stays in effect.",
-            stacklevel=2,
-        )
+        warn(f"{precision} is not one of {', '.join(map(repr, _PRECISIONS))}; the current precision stays in effect.")
         return
     settings.matmul_precision = precision
 
@@ -139,9 +136,9 @@ def set_flush_denormal(mode: bool) -> bool:
 
 def set_warn_always(b: bool) -> None:
     """Ask for warnings every time instead of once."""
-    settings.warn_always = bool(b)
+    always[0] = bool(b)
 
 
 def is_warn_always_enabled() -> bool:
     """Tell whether warnings should come every time."""
-    return settings.warn_always
+    return always[0]

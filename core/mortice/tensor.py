@@ -6,7 +6,6 @@ The public `Tensor`, with its operators and methods, is in `mortice.methods`; it
 from __future__ import annotations
 
 import threading
-import warnings
 import weakref
 
 from mortice import graph
@@ -14,6 +13,7 @@ from mortice.device import Device
 from mortice.dtype import DType
 from mortice.graph import Node, RemovableHandle, add_hook
 from mortice.modes import modes
+from mortice.notice import warn
 from mortice.shape import Size, contiguous_strides
 
 TYPE_CHECKING = False
@@ -248,12 +248,10 @@ class TensorBase:
         state = self._leaf
         if self._node is not None and (state is None or not state.retains):
             if state is None or state.grad is None:
-                warnings.warn(
+                warn(
                     "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute "
                     "won't be populated during autograd.backward(). If you indeed want the .grad field to be "
-                    "populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor.",
-                    UserWarning,
-                    stacklevel=2,
+                    "populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor."
                 )
         return None if state is None else state.grad
 
@@ -426,17 +424,14 @@ class TensorBase:
 
     def detach(self) -> Any:
         """Return a tensor over the same memory, outside the graph; one without tangents in forward mode."""
-        if self._device.level is not None:
-            device = self._device
-            t = make(device.backend.detached(self._data), device, self.dtype, self.shape)
-            t.own_storage()  # by which the level sees that the memory may be somebody's
-            return t
-        return self._share()
+        level = self._device.level
+        return self._share() if level is None else level.detach(self)
 
     @property
     def data(self) -> Any:
         """The same memory outside the graph; writes through it are invisible to autograd's checks. Prefer `detach`."""
-        return self._share(Storage((self._storage or self.own_storage()).aliases))
+        storage, level = Storage((self._storage or self.own_storage()).aliases), self._device.level
+        return self._share(storage) if level is None else level.detach(self, storage)
 
     @data.setter
     def data(self, value: Any) -> None:

@@ -207,11 +207,24 @@ def test_operators_by_name_and_overload_are_the_functions_here() -> None:
 
 
 def test_private_names_that_libraries_import_are_there() -> None:
+    from mortice.utils.data._utils.collate import collate_float_fn, collate_int_fn, collate_str_fn, collate_tensor_fn
+
+    from mortice.distributions.multivariate_normal import _batch_mahalanobis, _batch_mv, _precision_to_scale_tril
     from mortice.distributions.transforms import _clipped_sigmoid, _InverseTransform
+    from mortice.utils._pytree import _namedtuple_flatten, _namedtuple_unflatten
     from mortice.utils.data.collate import np_str_obj_array_pattern
     from mortice.utils.data.dataloader import _collate_fn_t, _worker_init_fn_t
     from mortice.utils.tensorboard.summary import hparams
 
+    collated = [collate_float_fn([0.5]), collate_int_fn([1]), collate_tensor_fn([mt.ones(1)], collate_fn_map={})]
+    assert [t.dtype for t in collated] == [mt.float64, mt.int64, mt.float32] and collate_str_fn(["a"]) == ["a"]
+    two = 4 * mt.eye(1)
+    assert _batch_mv(two, mt.ones(1)) == 4 and _batch_mahalanobis(two, mt.ones(1)) == 1 / 16 and _precision_to_scale_tril(two) == 0.5
+    assert _namedtuple_unflatten(*_namedtuple_flatten(mt.ones(2).max(0))) == (1, 0)
+    replica = mt.nn.Linear(1, 1)._replicate_for_data_parallel()
+    assert replica._is_replica and not list(replica.parameters()) and not mt.backends.flags_frozen()
+    with pytest.raises(OSError, match=r"Could not load this library: x\.so\. It is compiled"):
+        mt.ops.load_library("x.so")
     assert isinstance(mt.distributions.ExpTransform().inv, _InverseTransform)
     assert _clipped_sigmoid(mt.tensor([0.0, 1e3])).tolist() == [0.5, 1 - mt.finfo(mt.float32).eps]
     assert [bool(np_str_obj_array_pattern.search(kind)) for kind in ("<U3", "O", "<f4")] == [True, True, False]

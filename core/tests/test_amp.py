@@ -158,7 +158,7 @@ def test_the_switches_one_by_one() -> None:
         autocast("nowhere")
     with pytest.raises(ValueError, match="of type `str`"):
         autocast(3)  # type: ignore[arg-type]
-    with pytest.warns(UserWarning, match="Expected bfloat16 or float16; got mortice.float32"), autocast("cpu", F32):
+    with pytest.warns(UserWarning, match="CPU Autocast only supports dtypes of"), autocast("cpu", F32):
         assert (x @ x).dtype is F32
     if not mt.cuda.is_available():
         with pytest.warns(UserWarning, match="CUDA is not available"), mt.autocast("cuda"):

@@ -89,6 +89,27 @@ def test_sizes_and_dtypes_are_shown_as_pytorchs(scripts: Path) -> None:
     ], done.stderr  # fmt: skip
 
 
+COMPILED = """
+def _load_lib(lib):
+    raise OSError(f"{lib} is compiled against PyTorch")
+"""
+HEARS = """
+import inspect
+from torchaudio._extension import THERE, utils
+print(THERE, "OSError" in inspect.getsource(utils))
+"""
+
+
+def test_a_library_computes_in_python_what_it_has_compiled_against_pytorch(scripts: Path) -> None:
+    extension = scripts / "torchaudio" / "_extension"
+    extension.mkdir(parents=True)
+    (extension / "utils.py").write_text(COMPILED)
+    (extension / "__init__.py").write_text('from .utils import _load_lib\nTHERE = _load_lib("_torchaudio")\n')
+    (scripts / "hears.py").write_text(HEARS)
+    done = python("-m", "mortice", "run", "hears.py", where=scripts)
+    assert done.stdout == "False True\n", done.stderr
+
+
 KEPT = """
 import pickle, torch
 kept = [torch.arange(2.0), torch.nn.Parameter(torch.ones(1)), torch.nn.Linear(1, 1)]

@@ -175,7 +175,7 @@ def test_switches_are_kept_and_libraries_are_not_there() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         mt.backends.nothing  # noqa: B018
     assert mt.backends.cuda.is_built() is False and mt.backends.cuda.flash_sdp_enabled()
-    with mt.backends.cuda.sdp_kernel(enable_flash=False):
+    with pytest.warns(FutureWarning, match="sdpa_kernel"), mt.backends.cuda.sdp_kernel(enable_flash=False):
         assert not mt.backends.cuda.flash_sdp_enabled() and mt.backends.cuda.math_sdp_enabled()
     mt.backends.cuda.enable_math_sdp(False)
     assert not mt.backends.cuda.math_sdp_enabled()

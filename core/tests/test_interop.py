@@ -588,10 +588,7 @@ def test_under_no_grad_a_parameter_is_an_array_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("convert", [float, complex, math.sqrt])
-def test_making_a_number_of_what_has_a_gradient_warns_once(convert, monkeypatch):
-    from mortice.methods import host
-
-    monkeypatch.setattr(host, "_unwarned", [True])
+def test_making_a_number_of_what_has_a_gradient_warns_once(convert):
     x = mt.tensor(4.0, requires_grad=True)
     convert(x.detach())
     int(x), bool(x), x.item(), x.tolist(), f"{x:.1f}"

@@ -35,6 +35,10 @@ pytestmark = pytest.mark.skipif(
         (lambda: mt.nn.Conv1d(3, 2, 1)([1.0]), "conv1d: argument 'input' must be Tensor, not list. Use mortice.tensor(...) first."),
         (lambda: mt.abs_("a"), "abs_: argument 'input' must be Tensor, not str."),
         (lambda: mt.abs_(chr(97)), "abs_: argument 'input' must be Tensor, not str."),  # which is all that it consists of
+        (lambda: mt.chunk(mt.ones(3), (1, 2)), "chunk: argument 'chunks' must be int, not tuple."),
+        (lambda: mt.ones(3).kthvalue(k="a"), "kthvalue: argument 'k' must be int, not str."),
+        (lambda: F.dropout2d(mt.ones(3), []), "dropout2d: argument 'p' must be float, not list."),
+        (lambda: mt.ones(3).chunk(), "chunk() missing 1 required positional argument: 'chunks'"),
         (lambda: F.pad(mt.ones(3), (1, "a")), "pad: expected each of `pad` to be an integer; got str."),
     ],
 )

@@ -661,3 +661,14 @@ def test_shrinking_keeps_signs_of_zeros_and_what_is_no_number():
         steep = F.prelu(x.to(dtype), mt.tensor([2.0], dtype=dtype)).tolist()
         assert str(steep) == str([-4.0, -1.0, -0.5, -0.0, *x.tolist()[4:9], -inf, nan])
     assert F.prelu(mt.tensor([[-1.0, 1.0], [2.0, -2.0]]), mt.tensor([0.5, 3.0])).tolist() == [[-0.5, 1.0], [2.0, -6.0]]
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 2, 3), (2, 3)])
+def test_a_bias_of_one_number_may_have_another_dtype_where_it_is_added(shape):
+    x, weight, bias = mt.ones(shape), mt.ones(4, 3), mt.tensor(2)
+    if len(shape) == 2:  # the bias is a part of the product of matrices
+        with pytest.raises(RuntimeError, match="must have the same dtype"):
+            F.linear(x, weight, bias)
+    else:
+        out = F.linear(x, weight, bias)
+        assert out.dtype is mt.float32 and out.shape == (*shape[:-1], 4) and out.flatten()[0] == 5

@@ -97,3 +97,18 @@ def test_activations_compare_with_limits_that_are_not_rounded(dtype):
 def test_the_third_power_of_a_float16_is_rounded_once():
     x = mt.linspace(-3, 3, 200)
     assert (x.to(mt.float16) ** 3).tolist() == (x.to(mt.float16).float() ** 3).to(mt.float16).tolist()
+
+
+@pytest.mark.parametrize("dtype", [*HALVES, mt.float32, mt.int64], ids=str)
+def test_numbers_that_a_dtype_holds_do_what_they_do_as_tensors(dtype):
+    numbers = [0, 1, -2, 7, 128, 257] if dtype is mt.int64 else [0, 1, -2, 0.5, 128, 257, 2.0**-14, 2.0**-15, 3e-5, math.inf, math.nan]
+    x = mt.tensor([-300.0, -0.40625, 0.0, 3.0, math.inf, math.nan]).to(dtype) if dtype.is_floating_point else mt.arange(-3, 300)
+    calls = [
+        lambda c: x + c, lambda c: x == c, lambda c: x < c, lambda c: mt.clamp(x, max=c), lambda c: mt.clamp(x, c, c),
+        lambda c: mt.where(x > 0, x, c), lambda c: x.masked_fill(x > 0, c), lambda c: x.clone().masked_fill_(x > 0, c),
+        lambda c: x.clone().add_(c),
+    ]  # fmt: skip
+    for number in numbers:
+        for call in calls:
+            found, expected = call(number), call(mt.tensor(number).to(dtype))
+            assert found.dtype is expected.dtype and all(map(same, found.tolist(), expected.tolist())), (number, found, expected)

@@ -106,8 +106,8 @@ def test_alpha_leaves_masks_masks(alpha, expected):
 
 
 @pytest.mark.parametrize("dtype", [mt.uint8, mt.int8, mt.int32, mt.int64, mt.uint64], ids=str)
-@pytest.mark.parametrize("number", [1000, -300, 0xFFFFFFFF, 2**63, -(2**63) - 1, 2**70 + 5])
-def test_sums_products_and_bits_take_numbers_of_any_size(dtype, number):
+@pytest.mark.parametrize("number", [1000, -300, 0xFFFFFFFF, 2**63, -(2**63)])
+def test_sums_products_and_bits_take_numbers_of_64_bits(dtype, number):
     values = [0, 1, 100]
     x, bits = mt.tensor(values, dtype=dtype), mt.iinfo(dtype).bits
 
@@ -122,6 +122,9 @@ def test_sums_products_and_bits_take_numbers_of_any_size(dtype, number):
     assert (x & number).tolist() == wrapped([v & number for v in values])
     assert (x | number).tolist() == wrapped([v | number for v in values])
     assert (x ^ number).tolist() == wrapped([v ^ number for v in values])
+    for write in (x.__add__, x.__rsub__, x.mul_, x.__and__):
+        with pytest.raises(OverflowError, match="int too big to convert"):
+            write(number + (1 << 65 if number > 0 else -1 << 65))
 
 
 COMPARED = "x == n; x != n; x < n; n <= x; x > n; n >= x; x // n; n // x; x % n; n % x; t.fmod(x, n); x << n; n >> x; n**x"
@@ -325,6 +328,9 @@ def test_arange_counts_in_the_dtype_of_out():
 
 def test_special_functions():
     near(mt.special.polygamma(1, mt.tensor([1.0], dtype=mt.float64)), [math.pi**2 / 6], 1e-14)
+    # Halfway between two poles the terms of both sides cancel; beyond 170 the factorial is infinite.
+    near(mt.polygamma(100, mt.tensor([-0.5], dtype=mt.float64)) / -1.5303349262176004e140, [1.0], 1e-13)
+    assert mt.polygamma(2**40, mt.tensor([0.5], dtype=mt.float64)).tolist() == [-math.inf]
     two, one = mt.tensor([2.0], dtype=mt.float64), mt.tensor([1.0], dtype=mt.float64)
     near(mt.special.zeta(two, one), [math.pi**2 / 6], 1e-14)
     near(mt.xlogy(mt.tensor([0.0, 0.0]), mt.tensor([0.0, NAN])), [0.0, NAN])
@@ -354,6 +360,7 @@ def test_comparisons_and_logic_give_bools():
 
 @pytest.mark.parametrize("dtype", [mt.bool, mt.int16, mt.int64, mt.float16, mt.float32, mt.float64, mt.complex64])
 @pytest.mark.parametrize("shape", [(0,), (1,), (3, 4), (2, 3000), (70, 300)])
+@pytest.mark.filterwarnings("ignore:The use of `x.T`")
 def test_equal_finds_one_element_that_differs(dtype, shape):
     x = mt.ones(shape).to(dtype)
     assert mt.equal(x, x.clone()) and mt.equal(x.T, x.clone().T)

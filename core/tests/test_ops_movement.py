@@ -52,6 +52,19 @@ def test_writing_into_one_of_several_views_raises():
         y.split(1)[1].add_(1)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: mt.combinations(mt.arange(300), 20), lambda: mt.combinations(mt.arange(3), 2**62, with_replacement=True),
+        lambda: mt.repeat_interleave(mt.ones(3), mt.tensor([2**63 - 1, 2**63 - 1, 4])),  # which add up to 2 in 64 bits
+        lambda: mt.repeat_interleave(mt.tensor([2**62] * 4)),
+    ],
+)  # fmt: skip
+def test_what_has_more_elements_than_addresses_is_refused_at_once(call):
+    with pytest.raises(RuntimeError, match="Storage size calculation overflowed"):
+        call()
+
+
 def test_repeats_flips_and_rolls():
     x = mt.tensor([1, 2, 3])
     assert x.repeat(2, 1).tolist() == [[1, 2, 3], [1, 2, 3]]
@@ -85,6 +98,8 @@ def test_grids_and_joins():
     assert a.tolist() == [[0, 1]] * 3 and b.shape == (3, 2)
     assert mt.cartesian_prod(mt.tensor([1, 2]), mt.tensor([3])).tolist() == [[1, 3], [2, 3]]
     assert mt.combinations(mt.tensor([1, 2, 3])).tolist() == [[1, 2], [1, 3], [2, 3]]
+    assert mt.combinations(mt.tensor([5, 7]), 3, with_replacement=True).tolist() == [[5] * 3, [5, 5, 7], [5, 7, 7], [7] * 3]
+    assert mt.combinations(mt.arange(2), 3).shape == (0, 3) and mt.combinations(mt.arange(0), 2, True).shape == (0, 2)
     assert mt.block_diag(mt.ones(1, 2), mt.ones(1)).tolist() == [[1, 1, 0], [0, 0, 1]]
     assert mt.column_stack((mt.arange(2), mt.ones(2, 1))).tolist() == [[0, 1], [1, 1]]
 

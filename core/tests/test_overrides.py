@@ -322,3 +322,30 @@ def test_an_operator_asks_the_derived_class_on_either_side(name: str) -> None:
     for x, y in ((derived, plain), (plain, derived), (derived, derived)):
         out = getattr(operator, name)(x, y)
         assert type(out) is Kept and mt.equal(out.as_subclass(mt.Tensor), getattr(operator, name)(plain, plain))
+
+
+def test_a_class_is_told_once_of_going_over_its_rows_and_of_the_method_not_the_function() -> None:
+    told: list[Any] = []
+
+    class Rows(mt.Tensor):
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            told.append(func)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    rows = mt.eye(2).as_subclass(Rows)
+    assert [type(row) for row in rows] == [Rows, Rows] and told == [mt.Tensor.unbind]
+    mt.unbind(rows)
+    assert told[1] == mt.unbind and told[1] != told[0] and mt.unbind != told[0]
+
+
+def test_what_an_operator_of_a_class_cannot_take_is_left_to_the_other_operand() -> None:
+    class Other:
+        __radd__ = __lt__ = __rpow__ = lambda self, tensor: "other"
+
+    kept = mt.ones(2).as_subclass(Kept)
+    assert (kept + Other(), kept > Other(), kept**Other()) == ("other", "other", "other")
+    with pytest.raises(TypeError, match="unsupported operand"):
+        kept + object()
+    with pytest.raises(TypeError, match="len"):  # of what has no other operand the reason is told
+        len(kept.sum())

@@ -548,6 +548,7 @@ def test_damaged_safetensors_say_what_is_wrong():
 
 
 @pytest.mark.needs("addresses")
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
 @formats
 def test_a_storage_comes_back_and_shares_its_memory(zipped):
     x = mt.arange(10.0)
@@ -560,6 +561,7 @@ def test_a_storage_comes_back_and_shares_its_memory(zipped):
     assert again.tolist() == storage.tolist()
 
 
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
 @formats
 def test_a_storage_of_bytes_and_an_empty_one_come_back(zipped):
     x = mt.tensor([1, -2], dtype=mt.int16)

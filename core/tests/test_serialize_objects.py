@@ -351,6 +351,18 @@ def test_a_class_that_nothing_has_imported_is_named():
         mt.load(repickled(b"\x80\x02cmy_models\nNet\n."), weights_only=False)
 
 
+def test_a_class_that_its_module_does_not_have_is_named(monkeypatch):
+    kind = type("Gone", (mt.nn.Module,), {"__module__": __name__, "__qualname__": "Gone"})
+    monkeypatch.setattr(sys.modules[__name__], "Gone", kind, raising=False)
+    file = io.BytesIO()
+    mt.save(kind(), file)
+    monkeypatch.delattr(sys.modules[__name__], "Gone")
+    for error in (AttributeError, UnpicklingError):
+        file.seek(0)
+        with pytest.raises(error, match="Can't get attribute 'Gone' on <module"):
+            mt.load(file, weights_only=False)
+
+
 def test_a_partial_of_the_user_s_function_needs_to_be_allowed():
     value = functools.partial(doubled, 2)
     with pytest.raises(UnpicklingError, match="or of what add_safe_globals allows; got 'doubled'"):

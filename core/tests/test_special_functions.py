@@ -193,6 +193,7 @@ def test_polynomials_by_degree_and_by_tensor_of_degrees(fn):
         assert mt.allclose(table[:, column], exact, rtol=1e-11, atol=1e-12)
         assert mt.allclose(fn(x, n), exact, rtol=1e-11, atol=1e-12)
     assert fn(x, -1).tolist() == [0.0] * len(xs) and fn(0.5, mt.tensor([0.0])).tolist() == [1.0]
+    assert fn(x, math.nan).tolist() == fn(x, mt.tensor(math.inf)).tolist() == [0.0] * len(xs)  # no degrees, as in PyTorch
 
 
 def test_the_third_and_fourth_chebyshev_kinds():

@@ -15,6 +15,8 @@ import pytest
 import mortice as mt
 from mortice.nn import functional as F
 
+pytestmark = pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+
 STRICT = importlib.util.find_spec("mortice_conformance") is not None
 DEVICES = ["cpu", pytest.param("strict:0", marks=pytest.mark.skipif(not STRICT, reason="the conformance kit is not installed"))]
 

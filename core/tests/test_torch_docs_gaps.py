@@ -143,6 +143,7 @@ def _close(have: Any, want: Any) -> bool:
     return bool(have == pytest.approx(want)) if isinstance(want, float) else bool(have == want)
 
 
+@pytest.mark.filterwarnings("ignore:torch.triangular_solve is deprecated")
 @pytest.mark.parametrize(("call", "expected"), CALLS, ids=[c for c, _ in CALLS])
 def test_call(call: str, expected: Any) -> None:
     assert _close(_plain(mortice, eval(call, _names(mortice))), expected)

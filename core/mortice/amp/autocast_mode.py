@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from mortice.amp import lists
 from mortice.backends.plugins import devices_of
 from mortice.dtype import DType, bfloat16, float16, float32, float64
 from mortice.modes import modes, settle
+from mortice.notice import warn
 from mortice.ops.movement import cast
 from mortice.tensor import TensorBase
 
@@ -150,11 +150,10 @@ def _switch() -> None:
 
 def old_name(device: str, name: str, arguments: str | None = None) -> None:
     """Warn that a name of `mortice.cuda.amp` or `mortice.cpu.amp` is one of `mortice.amp` now."""
-    warnings.warn(
+    warn(
         f"`torch.{device}.amp.{name}(args...)` is deprecated. Please use "
         f"`torch.amp.{name}({arguments or f'{device!r}, args...'})` instead.",
         FutureWarning,
-        stacklevel=3,
     )
 
 
@@ -183,14 +182,13 @@ class autocast:
         self._enabled = enabled
         self._cache_enabled = _state.cache_enabled if cache_enabled is None else cache_enabled
         if enabled and self.fast_dtype not in (bfloat16, float16):
-            warnings.warn(
-                f"In {device_type.upper()} autocast, but the target dtype is not supported. Disabling autocast. Expected bfloat16 or "
-                f"float16; got {self.fast_dtype}.",
-                stacklevel=2,
+            warn(
+                f"In {device_type.upper()} autocast, but the target dtype is not supported. Disabling autocast.\n"
+                f"{device_type.upper()} Autocast only supports dtypes of torch.bfloat16, torch.float16 currently."
             )
             self._enabled = False
         if self._enabled and device_type == "cuda" and not devices_of("cuda"):
-            warnings.warn("User provided device_type of 'cuda', but CUDA is not available. Disabling", stacklevel=2)
+            warn("CUDA is not available or torch_xla is imported. Disabling autocast.")
             self._enabled = False
 
     def __enter__(self) -> autocast:

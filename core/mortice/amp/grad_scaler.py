@@ -7,13 +7,13 @@ what the last one left, and skips and adapts without the host.
 from __future__ import annotations
 
 import functools
-import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import mortice
 from mortice import Tensor
+from mortice.notice import warn
 
 _READY, _UNSCALED, _STEPPED = range(3)
 _NARROW = (mortice.float16, mortice.bfloat16)
@@ -80,7 +80,7 @@ class GradScaler:
         self._device = device
         self._enabled = enabled
         if enabled and device == "cuda" and not mortice.cuda.is_available():
-            warnings.warn("torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.", stacklevel=2)
+            warn("torch.cuda.amp.GradScaler is enabled, but CUDA is not available.  Disabling.")
             self._enabled = False
         if not self._enabled:
             return

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from mortice.modes import modes, watch
+from mortice.notice import warn
 
 
 class set_detect_anomaly:
@@ -30,10 +30,9 @@ class detect_anomaly:
 
     def __init__(self, check_nan: bool = True) -> None:
         self._check_nan = bool(check_nan)
-        warnings.warn(
+        warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
-            "debugging.",
-            stacklevel=2,
+            "debugging."
         )
 
     def __enter__(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -14,6 +13,7 @@ from mortice.autograd.gradients import backward
 from mortice.autograd.graph import saved_tensors_hooks
 from mortice.modes import enable_grad, modes
 from mortice.node import modified_in_place
+from mortice.notice import warn
 from mortice.tensor import TensorBase
 
 
@@ -167,7 +167,7 @@ def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 def check_backward_validity(inputs: Iterable[Any]) -> None:
     """Warn if no tensor requires grad."""
     if not any(a._rg for a in inputs if isinstance(a, TensorBase)):
-        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+        warn("None of the inputs have requires_grad=True. Gradients will be None")
 
 
 class CheckpointFunction(Function):
@@ -218,10 +218,9 @@ def checkpoint(
         preserve_rng_state: whether random numbers are the same in the second run; True unless given.
     """
     if use_reentrant is None:
-        warnings.warn(
+        warn(
             "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. use_reentrant=False is recommended, but "
-            "if you need to preserve the current default behavior, you can pass use_reentrant=True.",
-            stacklevel=2,
+            "if you need to preserve the current default behavior, you can pass use_reentrant=True."
         )
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
@@ -231,7 +230,7 @@ def checkpoint(
         if context_fn is not noop_context_fn or debug:
             raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
         if not any(isinstance(a, TensorBase) and a._rg for a in args):
-            warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+            warn("None of the inputs have requires_grad=True. Gradients will be None")
         return CheckpointFunction.apply(function, preserve, *args)
     if determinism_check not in ("default", "none"):
         raise ValueError(f"determinism_check should be one of ['default', 'none'], got {determinism_check}")
@@ -249,10 +248,9 @@ def checkpoint_sequential(
 ) -> Any:
     """Run functions one after another in `segments` parts, each checkpointed but the last."""
     if use_reentrant is None:
-        warnings.warn(
+        warn(
             "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. use_reentrant=False is "
-            "recommended, but if you need to preserve the current default behavior, you can pass use_reentrant=True.",
-            stacklevel=2,
+            "recommended, but if you need to preserve the current default behavior, you can pass use_reentrant=True."
         )
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)

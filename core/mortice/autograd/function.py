@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,6 +15,7 @@ from mortice.graph import SECOND_BACKWARD, Node, PackedValue, Slot, next_seq
 from mortice.modes import modes, no_grad, saved_hooks, set_recording, special
 from mortice.mutation import FROM_FUNCTION, before_rebase, rebase, writes_leaf
 from mortice.node import TENSOR_KERNELS, modified_in_place, unbroadcast
+from mortice.notice import warn
 from mortice.tensor import TensorBase, make
 
 
@@ -80,7 +80,7 @@ class FunctionCtx:
     @property
     def saved_variables(self) -> tuple[Any, ...]:
         """The old name of `saved_tensors`."""
-        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
+        warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning)
         return self.saved_tensors
 
     def _load(self, s: Any) -> Any:
@@ -422,10 +422,9 @@ def _check_dirty(ctx: FunctionCtx, inputs: set[int], outs: list[Any], recording:
     given = {id(o) for o in outs}
     for t in ctx._dirty:
         if id(t) not in inputs:
-            warnings.warn(
+            warn(
                 "Only input Variables should be given to ctx.mark_dirty(). If a Variable is not an input, there is no "
-                "need to pass it to mark_dirty().",
-                stacklevel=5,
+                "need to pass it to mark_dirty()."
             )
             continue
         if id(t) not in given:

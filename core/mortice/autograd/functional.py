@@ -198,9 +198,8 @@ def forward(
                 f"{name}: Expected each tangent to have the shape and dtype of its primal; got {list(t.shape)} of "
                 f"{t.dtype} for {list(x.shape)} of {x.dtype}."
             )
-    xs = [here(x) for x in xs]
     with DualLevel() as level:
-        duals = [level.enter(x, t) for x, t in zip(xs, tangents)]
+        duals = [level.enter(here(x, level), t) for x, t in zip(xs, tangents)]
         level.entered += [(x, t, lambda x, t: x.copy_(level.primal(t))) for x, t in zip(xs, duals)]
         out = func(*rebuild(primals, iter(duals)))
         aux = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from mortice.dtype import complex128, float64
 from mortice.modes import enable_grad, no_grad
 from mortice.mutation import layout
 from mortice.node import TENSOR_KERNELS
+from mortice.notice import warn
 from mortice.shape import prod
 from mortice.tensor import TensorBase
 
@@ -34,10 +34,9 @@ def _inputs(given: Sequence[Any]) -> list[Any]:
         if not isinstance(t, TensorBase) or not t._rg:
             continue
         if t.dtype not in (float64, complex128):
-            warnings.warn(
+            warn(
                 f"Input #{i} requires gradient and is not a double precision floating point or complex. This check will "
-                "likely fail if all the inputs are not of double precision floating point or complex.",
-                stacklevel=3,
+                "likely fail if all the inputs are not of double precision floating point or complex."
             )
         if any(s == 0 and n > 1 for s, n in zip(layout(t), t.shape)):
             raise RuntimeError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from mortice.layout import contiguous_format
 from mortice.levels import chain, raise_to
 from mortice.levels.vmap import MapLevel
 from mortice.modes import set_grad_enabled
+from mortice.notice import warn
 from mortice.ops.movement import contiguous, format_of, is_contiguous
 from mortice.shape import prod
 from mortice.tensor import TensorBase, make
@@ -112,11 +112,10 @@ def backward(
             if not t._rg:
                 raise RuntimeError("One of the differentiated Tensors does not require grad")
     if create_graph:
-        warnings.warn(
+        warn(
             "Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient: "
-            "the .grad that it keeps holds the graph that ends at it. Use autograd.grad, or set .grad to None after use.",
-            UserWarning, stacklevel=3,
-        )  # fmt: skip
+            "the .grad that it keeps holds the graph that ends at it. Use autograd.grad, or set .grad to None after use."
+        )
     outs, seeds, above = _start("backward", tensors, grad_tensors, create_graph)
     keep = create_graph if retain_graph is None else retain_graph
     graph.backward(outs, seeds, retain_graph=keep, create_graph=create_graph, inputs=inputs, tensors=above)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mortice.notice import warn
 from mortice.tensor import TensorBase
 
 
@@ -15,6 +16,8 @@ class _VariableMeta(type):
         return issubclass(other, TensorBase)
 
     def __call__(cls, data: Any = None, requires_grad: bool = False, volatile: Any = None) -> Any:
+        if volatile:
+            warn("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.")
         if data is None:
             data = TensorBase.cls()
         if not isinstance(data, TensorBase):

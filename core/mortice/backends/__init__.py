@@ -24,6 +24,6 @@ def __getattr__(name: str) -> object:
     if name in ("cuda", "cudnn"):
         return importlib.import_module(f"mortice.backends.{name}")
     flags = importlib.import_module("mortice.backends.flags")
-    if name not in flags.FLAGS:
+    if name not in (*flags.FLAGS, "flags_frozen"):
         raise AttributeError(f"module 'mortice.backends' has no attribute {name!r}")
     return getattr(flags, name)

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from mortice.notice import warn
 from mortice.settings import settings
 
 
@@ -75,9 +76,20 @@ enable_cudnn_sdp, cudnn_sdp_enabled = _switch("cudnn")
 def sdp_kernel(
     enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True
 ) -> Iterator[None]:
+    """Choose the ways of computing attention for a block: the old form of `nn.attention.sdpa_kernel`."""
+    warn(
+        "`torch.backends.cuda.sdp_kernel()` is deprecated. Please see `torch.nn.attention.sdpa_kernel()` for the new context manager.",
+        FutureWarning,
+    )
+    with chosen(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn):
+        yield
+
+
+@contextlib.contextmanager
+def chosen(**ways: bool) -> Iterator[None]:
     """Choose the ways of computing attention for a block; a backend that has several keeps to it."""
     before = dict(_sdp)
-    _sdp.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
+    _sdp.update(ways)
     try:
         yield
     finally:

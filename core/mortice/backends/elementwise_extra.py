@@ -69,10 +69,13 @@ class ExtraKernels:
         negative = k.less_equal(x, 0.0)
         sign = -1.0 if n % 2 == 0 else 1.0
         y = k.where(negative, k.subtract(1.0, x), x)
-        positive = k.multiply(_zeta_above(k, like(k, y, float(n + 1)), y), sign * math.factorial(n))
-        turn = k.multiply(k.subtract(x, k.round(x)), math.pi)
-        curve = horner(k, _cot_derivative(n), k.divide(k.cos(turn), k.sin(turn)))
-        mirrored = k.subtract(k.multiply(positive, -sign), k.multiply(curve, math.pi ** (n + 1)))
+        beyond = n > 170  # the last whose factorial is a float64
+        positive = k.multiply(_zeta_above(k, like(k, y, float(n + 1)), y), sign * (math.inf if beyond else math.factorial(n)))
+        turn = k.subtract(x, k.round(x))
+        # The cosine as a sine, which is exactly 0 halfway between the poles: the terms there cancel.
+        cot = k.divide(k.sin(k.multiply(k.subtract(0.5, k.abs(turn)), math.pi)), k.sin(k.multiply(turn, math.pi)))
+        curve = horner(k, [math.nan, 0.0] if beyond else _cot_derivative(n), cot)
+        mirrored = k.subtract(k.multiply(positive, -sign), k.multiply(curve, math.nan if beyond else math.pi ** (n + 1)))
         pole = k.bitwise_and(negative, k.equal(x, k.floor(x)))
         return k.where(pole, sign * math.inf, k.where(negative, mirrored, positive))
 

@@ -76,12 +76,19 @@ class HelperKernels(KernelMixin):
         """Count on x's device."""
         return self.arange(start, stop, step, dtype=dtype, device=self.device_of(x))
 
-    def ramp(self, start: float, step: float, count: int, lanes: int, *, dtype: DType, device: Any) -> Any:
+    def ramp(
+        self, start: float, step: float, count: int, lanes: int, *, dtype: DType, device: Any, end: float | None = None
+    ) -> Any:
         """Return start + i * step for each i below count, as if rounded once, in the device's widest float.
 
         With lanes, of each so many elements the first is rounded to the dtype and the others count from it; what is left of
         whole pairs of such groups counts from start. So arange(-3, 3, 0.1) holds -2.3842e-08 and no 0, as in PyTorch.
+        With an end, and without lanes, the latter half counts back from it.
         """
+        if end is not None and count > 1:
+            back = self.ramp(end, -step, count - count // 2, 0, dtype=dtype, device=device)
+            there = self.ramp(start, step, count // 2, 0, dtype=dtype, device=device)
+            return self.concat([there, self.flip(back, axis=0)], axis=0)
         wide = device.widest_float
         exact = float64 is wide is not dtype
         # Two products that nothing rounds; else what cancels would leave 0 or the rounding of the product.

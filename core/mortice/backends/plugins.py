@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-import warnings
 from collections import namedtuple
 from types import FunctionType
 
@@ -19,6 +18,7 @@ from mortice.backends.backend import Backend, check_backend
 from mortice.device import TYPES, Device, watching
 from mortice.device import chosen as _local
 from mortice.errors import BackendNotFound, DeviceError, PluginError
+from mortice.notice import warn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -444,7 +444,7 @@ def _best(device_type: str | None) -> str | None:
             if load(entry.name).device_names():
                 return entry.name
         except BackendNotFound as error:
-            warnings.warn(f"{error} Trying the next backend.", RuntimeWarning, stacklevel=5)
+            warn(f"{error} Trying the next backend.", RuntimeWarning)
     return None
 
 

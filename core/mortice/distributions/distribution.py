@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import mortice
 from mortice import Size, Tensor
 from mortice.distributions import constraints
 from mortice.distributions.utils import lazy_property
+from mortice.notice import warn
 
 __all__ = ["Distribution"]
 
@@ -45,10 +45,9 @@ class Distribution:
 
     def _check_parameters(self) -> None:
         if self.arg_constraints is None:
-            warnings.warn(
+            warn(
                 f"{type(self)} does not define `arg_constraints`. Please set `arg_constraints = {{}}` or initialize the "
-                "distribution with `validate_args=False` to turn off validation.",
-                stacklevel=4,
+                "distribution with `validate_args=False` to turn off validation."
             )
             return
         for name, constraint in self.arg_constraints.items():
@@ -145,7 +144,7 @@ class Distribution:
 
     def sample_n(self, n: int) -> Any:
         """Draw n times: the old form of `sample((n,))`."""
-        warnings.warn("sample_n(n) will be deprecated. Use .sample((n,)) instead", UserWarning, stacklevel=2)
+        warn("`sample_n(n)` will be deprecated. Use `sample((n,))` instead.", FutureWarning)
         return self.sample((n,))
 
     def log_prob(self, value: Any) -> Any:
@@ -197,10 +196,9 @@ class Distribution:
         try:
             support = self.support
         except NotImplementedError:
-            warnings.warn(
+            warn(
                 f"{type(self)} does not define `support` to enable sample validation. Please initialize the distribution "
-                "with `validate_args=False` to turn off validation.",
-                stacklevel=4,
+                "with `validate_args=False` to turn off validation."
             )
             return
         if not support.check(value).all():

@@ -5,11 +5,11 @@ The formulas are in `kl_same`, of a family and itself, and `kl_pairs`, of two.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from mortice.distributions.distribution import Distribution
+from mortice.notice import warn
 
 __all__ = ["kl_divergence", "register_kl"]
 
@@ -53,10 +53,9 @@ def _dispatch(type_p: type, type_q: type) -> Callable[[Any, Any], Any]:
     by_second = min(matches, key=lambda pair: (ranks_q(pair[1]), ranks_p(pair[0])))
     if by_first != by_second:
         names = [f"{a.__name__}, {b.__name__}" for a, b in (by_first, by_second)]
-        warnings.warn(
+        warn(
             f"Ambiguous kl_divergence({type_p.__name__}, {type_q.__name__}). Please register_kl({names[0]}) or "
             f"register_kl({names[1]})",
             RuntimeWarning,
-            stacklevel=3,
         )
     return _KL_REGISTRY[by_first]

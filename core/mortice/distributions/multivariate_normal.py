@@ -7,13 +7,10 @@ from typing import Any
 import mortice
 from mortice.distributions import constraints
 from mortice.distributions.distribution import Distribution
-from mortice.distributions.gaussian_linalg import (
-    LOG_2PI,
-    batch_mahalanobis,
-    batch_mv,
-    half_log_det,
-    precision_to_scale_tril,
-)
+from mortice.distributions.gaussian_linalg import LOG_2PI, half_log_det
+from mortice.distributions.gaussian_linalg import batch_mahalanobis as _batch_mahalanobis  # libraries name these three
+from mortice.distributions.gaussian_linalg import batch_mv as _batch_mv
+from mortice.distributions.gaussian_linalg import precision_to_scale_tril as _precision_to_scale_tril
 from mortice.distributions.utils import lazy_property
 
 __all__ = ["MultivariateNormal"]
@@ -51,7 +48,7 @@ class MultivariateNormal(Distribution):
         elif covariance_matrix is not None:
             self._unbroadcasted_scale_tril = mortice.linalg.cholesky(covariance_matrix)
         else:
-            self._unbroadcasted_scale_tril = precision_to_scale_tril(precision_matrix)
+            self._unbroadcasted_scale_tril = _precision_to_scale_tril(precision_matrix)
 
     def _wide(self, matrix: Any) -> Any:
         n = self._event_shape[0]
@@ -87,11 +84,11 @@ class MultivariateNormal(Distribution):
     def rsample(self, sample_shape: Any = ()) -> Any:
         shape = self._extended_shape(sample_shape)
         z = mortice.randn(shape, dtype=self.loc.dtype, device=self.loc.device)
-        return self.loc + batch_mv(self._unbroadcasted_scale_tril, z)
+        return self.loc + _batch_mv(self._unbroadcasted_scale_tril, z)
 
     def log_prob(self, value: Any) -> Any:
         self._check(value)
-        distance = batch_mahalanobis(self._unbroadcasted_scale_tril, value - self.loc)
+        distance = _batch_mahalanobis(self._unbroadcasted_scale_tril, value - self.loc)
         return -0.5 * (self._event_shape[0] * LOG_2PI + distance) - half_log_det(self._unbroadcasted_scale_tril)
 
     def entropy(self) -> Any:

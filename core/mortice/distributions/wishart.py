@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import mortice
@@ -13,6 +12,7 @@ from mortice.distributions.exp_family import ExponentialFamily
 from mortice.distributions.gamma import Gamma
 from mortice.distributions.gaussian_linalg import half_log_det, precision_to_scale_tril
 from mortice.distributions.utils import lazy_property
+from mortice.notice import warn
 
 __all__ = ["Wishart"]
 
@@ -52,8 +52,7 @@ class Wishart(ExponentialFamily):
         self.__dict__[name] = matrix.expand((*batch, n, n))
         super().__init__(batch, (n, n), validate_args=validate_args)
         if bool((self.df < n).any()):
-            warnings.warn("Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.",
-                          stacklevel=2)  # fmt: skip
+            warn("Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.")
         if scale_tril is not None:
             self._unbroadcasted_scale_tril = scale_tril
         elif covariance_matrix is not None:

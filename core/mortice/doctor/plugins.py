@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import cache
 from importlib.metadata import entry_points
 
 import pluggy
 
 from mortice.doctor.rule import register
+from mortice.notice import warn
 
 GROUP = "mortice.doctor"
 hookspec = pluggy.HookspecMarker(GROUP)
@@ -36,10 +36,9 @@ def discover() -> tuple[str, ...]:
                 for rule in rules:
                     register(rule)
         except Exception as error:
-            warnings.warn(
+            warn(
                 f"mortice.doctor: the rules of {point.name} ({point.value}) cannot be used: {type(error).__name__}: {error}",
                 RuntimeWarning,
-                stacklevel=2,
             )
         else:
             found.append(point.name)

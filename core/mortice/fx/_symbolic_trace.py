@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import warnings
 from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any, ClassVar
@@ -17,6 +16,7 @@ from mortice.fx.graph_module import GraphModule
 from mortice.fx.patching import functions_recorded
 from mortice.fx.proxy import ParameterProxy, Scope, TracerBase, find_proxy
 from mortice.fx.pytree import flattened
+from mortice.notice import warn
 from mortice.utils import _pytree as pytree
 
 __all__ = ["PH", "ProxyableClassMeta", "Tracer", "is_fx_tracing", "symbolic_trace", "wrap"]
@@ -224,10 +224,9 @@ class Tracer(TracerBase):
                 text = f"{name} has been specialized to have value None but got another value"
                 self.create_proxy("call_function", _assert_is_none, (out, text), {})
             else:
-                warnings.warn(
+                warn(
                     f"Was not able to add assertion to guarantee correct input {name} to specialized function. It is up to the "
-                    "user to make sure that your inputs match the inputs you specialized the function with.",
-                    stacklevel=2,
+                    "user to make sure that your inputs match the inputs you specialized the function with."
                 )
             return x
 

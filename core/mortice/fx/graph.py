@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import inspect
 import re
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +13,7 @@ from mortice import nn
 from mortice.fx.codegen import CodeGen, Namespace, PythonCode
 from mortice.fx.functions import address, find
 from mortice.fx.node import OPS, Node, map_arg
+from mortice.notice import warn
 
 __all__ = ["CodeGen", "Graph", "PythonCode"]
 
@@ -112,10 +112,9 @@ class Graph:
         for part in target.split("."):
             found = getattr(found, part, None)
         if found is None:
-            warnings.warn(
+            warn(
                 f"Attempted to insert a {op} Node with no underlying reference in the owning GraphModule! Call "
-                f"GraphModule.add_submodule to add the necessary submodule{more}",
-                stacklevel=3,
+                f"GraphModule.add_submodule to add the necessary submodule{more}"
             )
 
     def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
@@ -201,7 +200,7 @@ class Graph:
         if to_erase.graph is not self:
             raise RuntimeError(f"Attempting to remove {to_erase} from wrong graph!")
         if to_erase._erased:
-            warnings.warn(f"erase_node({to_erase}) on an already erased node", stacklevel=2)
+            warn(f"erase_node({to_erase}) on an already erased node")
             return
         to_erase._unlink()
         to_erase._erased = True

@@ -14,6 +14,7 @@ from mortice import mutation as _mutation
 from mortice.device import Device, stand_above
 from mortice.graph import Node, next_seq
 from mortice.layout import strided
+from mortice.levels.backend import LevelBackend
 from mortice.modes import modes
 from mortice.node import TENSOR_KERNELS
 from mortice.shape import Size
@@ -148,6 +149,14 @@ class Level:
         """Rebuild a buffer from parts that `fn` has changed."""
         raise NotImplementedError
 
+    def detach(self, t: Any, storage: Any = None) -> Any:
+        """Return a tensor over t's memory, or that of `storage`, without the tangents of any level."""
+        made = t._share(storage)
+        data = t._device.backend.detached(t._data)
+        if data is not t._data:
+            made._data, made._steps = data, (t._steps, WithoutTangents, {"own": [None]})
+        return made
+
     def __enter__(self) -> Any:
         stack.levels = (*stack.levels, self)
         return self
@@ -160,18 +169,43 @@ class Level:
             raise RuntimeError(NO_ROOM.format(self.name))
         if kind is None:
             for below, t, write_back in self.entered:
-                if getattr(t._storage, "written", 0):
+                if getattr(t._storage, "first", t._storage.root) is not t._storage.root:
                     write_back(below, t)
         self.entered = []
+
+
+class WithoutTangents:
+    """The view that `detach` is inside forward mode: of the same values, with tangents of its own once it is written."""
+
+    name = "detach"
+
+    @staticmethod
+    def shape(name: str, shape: Any, own: list[Any]) -> Any:
+        return shape
+
+    @staticmethod
+    def strides(shape: Any, strides: Any, own: list[Any]) -> Any:
+        return strides
+
+    @staticmethod
+    def body(k: Any, x: Any, own: list[Any]) -> Any:
+        if own[0] is None or type(own[0]) is not type(x):  # where a level has ended there are no tangents
+            return k.detached(x) if isinstance(k, LevelBackend) else x
+        return k.with_tangents(x, own[0])
+
+    @staticmethod
+    def scatter(k: Any, x: Any, part: Any, own: list[Any]) -> Any:
+        own[0] = part
+        return k.with_tangents(part, x) if isinstance(k, LevelBackend) else part
 
 
 class LevelStorage(Storage):
     """The storage of a tensor whose buffer shows another tensor's memory: writes to that one count as well."""
 
-    __slots__ = ("below", "written")
+    __slots__ = ("below", "first", "written")
 
-    def __init__(self, below: Any) -> None:
-        self.below = below
+    def __init__(self, below: Any, first: Any) -> None:
+        self.below, self.first = below, first
         super().__init__()
 
     @property
@@ -185,7 +219,7 @@ class LevelStorage(Storage):
 
 def watch_memory(t: Any, below: Any) -> None:
     """Let writes to the tensor below count as writes to `t`, which shows its memory."""
-    storage = LevelStorage(below)
+    storage = LevelStorage(below, t._data)
     t.set_storage(storage)
     storage.root = t._data
 

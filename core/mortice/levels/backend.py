@@ -32,12 +32,20 @@ class LevelBackend:
         raise NotImplementedError
 
     def detached(self, x: Any) -> Any:
-        """Return a buffer without the tangents of any level."""
+        """Return a buffer without the tangents of any level: x itself where it has none."""
         raise NotImplementedError
 
     def detached_below(self, data: Any) -> Any:
         """Return a buffer of `inner` without tangents."""
         return self.inner.detached(data) if isinstance(self.inner, LevelBackend) else data
+
+    def with_tangents(self, x: Any, y: Any) -> Any:
+        """Return the values of x with the tangents of y."""
+        raise NotImplementedError
+
+    def with_tangents_below(self, x: Any, y: Any) -> Any:
+        """Do so with buffers of `inner`."""
+        return self.inner.with_tangents(x, y) if isinstance(self.inner, LevelBackend) else x
 
     def device_names(self) -> list[str]:
         return self.inner.device_names()  # type: ignore[no-any-return]

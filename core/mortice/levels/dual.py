@@ -85,7 +85,11 @@ class DualBackend(LevelBackend):
         return self.inner.to_host(x.primal)
 
     def detached(self, x: Dual) -> Dual:
-        return Dual(self.detached_below(x.primal), None)
+        primal = self.detached_below(x.primal)
+        return x if primal is x.primal and x.tangent is None else Dual(primal, None)
+
+    def with_tangents(self, x: Dual, y: Dual) -> Dual:
+        return Dual(self.with_tangents_below(x.primal, y.primal), y.tangent)
 
     def item(self, x: Dual) -> Any:
         return self.inner.item(x.primal)

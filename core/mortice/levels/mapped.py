@@ -79,7 +79,14 @@ class MappedBackend(LevelBackend, FreeKernels):
         return self.inner.to_host(x.data)
 
     def detached(self, x: Mapped) -> Mapped:
-        return Mapped(self.detached_below(x.data), x.on)
+        data = self.detached_below(x.data)
+        return x if data is x.data else Mapped(data, x.on)
+
+    def with_tangents(self, x: Mapped, y: Mapped) -> Mapped:
+        if not isinstance(self.inner, LevelBackend):
+            return x
+        both = (x.data, y.data) if x.on is y.on else [self.spread(b, self.lanes((x, y))) for b in (x, y)]
+        return Mapped(self.with_tangents_below(*both), x.on or y.on)
 
     def item(self, x: Mapped) -> Any:
         if x.on:

@@ -6,11 +6,11 @@ Each table below names kernels with a property; `rule_for` finds the rule of an 
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from mortice.levels.mapped import DYNAMIC, DataDependent, Mapped, MappedBackend
+from mortice.notice import warn
 from mortice.shape import broadcast
 
 __all__ = ["Mapped", "MappedBackend", "rule_for"]
@@ -464,11 +464,7 @@ def _loop(k: Any, op: Any, args: Any, attrs: Any) -> Any:
     """Call the op for each lane, and stack the results."""
     if op.name not in _looped:
         _looped.add(op.name)
-        warnings.warn(
-            f"vmap: there is no rule that computes {op.name} for a whole batch; each sample is a call of its own.",
-            UserWarning,
-            stacklevel=3,
-        )
+        warn(f"vmap: there is no rule that computes {op.name} for a whole batch; each sample is a call of its own.")
     inner, outs = k.inner, []
     for i in range(k.lanes(args)):
         lane = [

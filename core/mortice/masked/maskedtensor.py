@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import mortice
 from mortice import Tensor
 from mortice.masked import _ops
+from mortice.notice import warn
 from mortice.overrides import DisableTorchFunctionSubclass
 
 _DTYPES = (
@@ -73,19 +73,15 @@ class MaskedTensor(Tensor):
                 raise TypeError(f"{name} must be a Tensor")
             if value.layout is not mortice.strided:
                 raise TypeError(f"MaskedTensor: expected strided {name}; got {value.layout}. Call to_dense() first.")
-        warnings.warn(
+        warn(
             "The PyTorch API of MaskedTensors is in prototype stage and will change in the near future. Please open a Github "
             "issue for features requests and see our documentation on the torch.masked module for further information about "
-            "the project.",
-            UserWarning,
-            stacklevel=2,
+            "the project."
         )
         if data.requires_grad:
-            warnings.warn(
+            warn(
                 "It is not recommended to create a MaskedTensor with a tensor that requires_grad. To avoid this, you can use "
-                "data.detach().clone()",
-                UserWarning,
-                stacklevel=2,
+                "data.detach().clone()"
             )
         _check(data, mask)
         made = _made(data.detach().clone(), mask.clone())

@@ -206,7 +206,7 @@ class Tensor(
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:
             raise TypeError("iteration over a 0-d tensor; only with a dim do max() and min() give values and indices")
-        if not self._rg:
+        if not self._rg and type(self) is Tensor:  # a class is told of unbind, once
             return iter([self[i] for i in range(len(self))])
         rows = self.unbind(0)  # one node for all of them
         if modes.grad:

@@ -198,7 +198,7 @@ class Exchange(TensorBase):
 
     # ---- storages ----
 
-    untyped_storage, storage, _typed_storage = storages.untyped_storage, storages.typed_storage, storages.typed_storage
+    untyped_storage, storage, _typed_storage = storages.untyped_storage, storages.storage, storages.typed_storage
     set_, resize_, resize_as_ = storages.set_, storages.resize_, storages.resize_as_
     share_memory_, is_shared = storages.share_memory_, storages.is_shared
     pin_memory, is_pinned, record_stream = storages.pin_memory, storages.is_pinned, storages.record_stream

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mortice.lazy import family
+from mortice.notice import warn
 from mortice.shape import prod
 from mortice.tensor import TensorBase
 
@@ -16,17 +17,10 @@ else:
     mapped = family("ops.mapped")
 
 
-_unwarned = [True]  # until a program has been told once, as PyTorch tells it
-
-
-def _warn() -> None:
-    import warnings
-
-    _unwarned.clear()
-    warnings.warn(
-        "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
-        "Consider using tensor.detach() first.", UserWarning, stacklevel=3,
-    )  # fmt: skip
+_GRADIENT = (
+    "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+    "Consider using tensor.detach() first."
+)
 
 
 class HostValues(TensorBase):
@@ -72,13 +66,13 @@ class HostValues(TensorBase):
         return int(self._real("int"))
 
     def __float__(self) -> float:
-        if self._rg and _unwarned:
-            _warn()
+        if self._rg:
+            warn(_GRADIENT, once=True)
         return float(self._real("float"))
 
     def __complex__(self) -> complex:
-        if self._rg and _unwarned:
-            _warn()
+        if self._rg:
+            warn(_GRADIENT, once=True)
         return complex(self._scalar())
 
     def __index__(self) -> int:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import sys
-import warnings
 
 from mortice.device import Device
 from mortice.dtype import CLASS_NAMES, DType, by_name, set_default_dtype
 from mortice.layout import strided
+from mortice.notice import warn
 from mortice.tensor import TensorBase
 
 TYPE_CHECKING = False
@@ -116,8 +116,8 @@ def set_default_tensor_type(t: Any) -> None:
         raise TypeError(
             f"set_default_tensor_type: only floating-point types are supported as the default type; got {t!r}."
         )
-    warnings.warn(
+    warn(
         "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
-        "torch.set_default_device() as alternatives.", UserWarning, stacklevel=2,
-    )  # fmt: skip
+        "torch.set_default_device() as alternatives."
+    )
     set_default_dtype(found.dtype)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import mortice
 from mortice import Tensor
 from mortice.metrics.metric import Metric, State, UndefinedMetricWarning, mismatch, one_of, read, total_of
+from mortice.notice import warn
 from mortice.utils._wide import wide
 
 
@@ -106,11 +106,7 @@ class TopKAccuracy(Metric):
         if preds.ndim != 2 or target.shape != preds.shape[:1]:
             raise mismatch("top_k_accuracy", preds, target, "scores (N, C) and labels (N,)")
         if self.k >= preds.shape[1]:
-            warnings.warn(
-                f"top_k_accuracy: k={self.k} of {preds.shape[1]} classes is always right.",
-                UndefinedMetricWarning,
-                stacklevel=4,
-            )
+            warn(f"top_k_accuracy: k={self.k} of {preds.shape[1]} classes is always right.", UndefinedMetricWarning)
         classes, own = mortice.arange(preds.shape[1], device=preds.device), target.unsqueeze(1)
         here = classes == own
         score = preds.masked_fill(~here, 0).sum(1, keepdim=True)
@@ -269,10 +265,10 @@ class _Ratio(ConfusionMatrix):
         averaged = self.average in ("macro", "weighted")
         present = (said + there) != 0
         if self.zero_division == "warn" and bool((undefined & present if averaged else undefined).any()):
-            warnings.warn(
+            warn(
                 f"{self.name}: no {self.without} samples, so it is undefined and set to 0; `zero_division` says otherwise.",
-                UndefinedMetricWarning, stacklevel=4,
-            )  # fmt: skip
+                UndefinedMetricWarning,
+            )
         if not averaged:
             return ratio
         defined = present & ~ratio.isnan()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import mortice
 from mortice import Tensor
 from mortice.metrics.metric import Metric, State, UndefinedMetricWarning, mismatch, one_of, placed, read, total_of
+from mortice.notice import warn
 from mortice.utils._wide import wide
 
 
@@ -117,7 +117,7 @@ class R2Score(_Regression):
     def value(self, state: State) -> Tensor:
         """Compare errors with the spread."""
         if int(state["samples"]) < 2:
-            warnings.warn("r2: not defined for fewer than two samples.", UndefinedMetricWarning, stacklevel=4)
+            warn("r2: not defined for fewer than two samples.", UndefinedMetricWarning)
             return mortice.full_like(state["total"], math.nan)
         errors, spread = state["errors"], state["spread"]
         flat = spread == 0
@@ -164,7 +164,7 @@ class LogLoss(Metric):
         if strays:
             raise ValueError(f"log_loss: expected labels below the number of columns; {strays} are not.")
         if uneven:
-            warnings.warn(f"log_loss: expected rows that sum to one; {uneven} do not.", UserWarning, stacklevel=4)
+            warn(f"log_loss: expected rows that sum to one; {uneven} do not.")
         return state["sum"] / total_of("log_loss", state["total"])
 
 

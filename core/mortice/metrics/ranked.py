@@ -6,7 +6,6 @@ Samples are kept, since a rank is known when all are there; they stay on the dev
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from itertools import combinations
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import mortice
 from mortice import Tensor
 from mortice.metrics.metric import Metric, State, UndefinedMetricWarning, mismatch, one_of, placed, read
+from mortice.notice import warn
 from mortice.utils._wide import wide
 
 DOUBTED = 50  # samples, above which scores that rank the wrong way round are no accident
@@ -140,10 +140,10 @@ def _roc(scores: Tensor, positive: Tensor, weight: Tensor | None, drop: bool) ->
     for kind, count in (("negative", fps), ("positive", tps)):
         count = mortice.cat([mortice.zeros_like(count[:1]), count])
         if bool(count[-1] <= 0):
-            warnings.warn(
+            warn(
                 f"roc_curve: no {kind} samples, so the {'false' if kind == 'negative' else 'true'} positive rate is nan.",
-                UndefinedMetricWarning, stacklevel=5,
-            )  # fmt: skip
+                UndefinedMetricWarning,
+            )
             rates.append(mortice.full_like(count, math.nan))
         else:
             rates.append(count / count[-1])
@@ -152,7 +152,7 @@ def _roc(scores: Tensor, positive: Tensor, weight: Tensor | None, drop: bool) ->
 
 def _area(scores: Tensor, positive: Tensor, weight: Tensor | None) -> Tensor:
     if bool(positive.all()) or not bool(positive.any()):
-        warnings.warn("roc_auc: only one class is there, so it is nan.", UndefinedMetricWarning, stacklevel=5)
+        warn("roc_auc: only one class is there, so it is nan.", UndefinedMetricWarning)
         return mortice.full((), math.nan, dtype=scores.dtype, device=scores.device)
     fpr, tpr, _ = _roc(scores, positive, weight, True)
     return mortice.trapezoid(tpr, fpr)
@@ -199,9 +199,7 @@ def _precision_recall(
     said = tps + fps
     precision = (tps / said.masked_fill(said == 0, 1)).masked_fill(said == 0, 0)
     if bool(tps[-1] == 0):
-        warnings.warn(
-            "precision_recall_curve: no positive samples, so recall is 1 at all thresholds.", UserWarning, stacklevel=5
-        )
+        warn("precision_recall_curve: no positive samples, so recall is 1 at all thresholds.")
         recall = mortice.ones_like(tps)
     else:
         recall = tps / tps[-1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import mortice
@@ -10,6 +9,7 @@ from mortice.nn import functional as F
 from mortice.nn import init
 from mortice.nn.module import Module
 from mortice.nn.parameter import Parameter
+from mortice.notice import warn
 
 
 class _InPlace(Module):
@@ -81,9 +81,7 @@ class Hardtanh(Module):
         super().__init__()
         for old, value in (("min_value", min_value), ("max_value", max_value)):
             if value is not None:
-                warnings.warn(
-                    f"keyword argument `{old}` is deprecated and renamed to `{old[:7]}`", FutureWarning, stacklevel=2
-                )
+                warn(f"keyword argument `{old}` is deprecated and renamed to `{old[:7]}`", FutureWarning)
         min_val = min_val if min_value is None else min_value
         max_val = max_val if max_value is None else max_value
         if min_val >= max_val:

@@ -6,12 +6,12 @@ Full backward hooks run at the inputs, their pre-hooks at the outputs, regular b
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
 from mortice import Tensor
 from mortice.nn.hooks import GLOBAL, Hook
+from mortice.notice import warn
 
 
 def call_with_hooks(module: Any, args: Any, kwargs: Any) -> Any:
@@ -37,10 +37,9 @@ def call_with_hooks(module: Any, args: Any, kwargs: Any) -> Any:
                     changed = _after(module, hook, options, args, kwargs, result)
                     result = result if changed is None else changed
                 except Exception as error:
-                    warnings.warn(
+                    warn(
                         "module forward hook with ``always_call=True`` raised an exception that was silenced as "
-                        f"another error was raised in forward: {error}",
-                        stacklevel=3,
+                        f"another error was raised in forward: {error}"
                     )
         raise
 
@@ -158,10 +157,9 @@ class _Watch:
         """Let the pre-hooks run, and the gradient be noted, when the gradients of the outputs are known."""
         if self.full or self.pre:
             if not isinstance(result, (Tensor, tuple)):
-                warnings.warn(
+                warn(
                     "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors but "
-                    f"received {type(result)}",
-                    stacklevel=4,
+                    f"received {type(result)}"
                 )
             else:
                 items = result if isinstance(result, tuple) else (result,)
@@ -185,10 +183,9 @@ class _Watch:
 
     def _without_inputs(self, grad_output: tuple[Any, ...]) -> None:
         """Run the full hooks here, since no boundary at the inputs will."""
-        warnings.warn(
+        warn(
             "Full backward hook is firing when gradients are computed with respect to module outputs since no inputs "
-            "require gradients.",
-            stacklevel=2,
+            "require gradients."
         )
         for hook in self.full:
             changed = hook(self.module, (None,) * self.input_count, grad_output)
@@ -225,11 +222,10 @@ def _hook_node(module: Any, hooks: list[Hook], args: Any, result: Any) -> None:
         node.register_hook(functools.partial(hook, module))
     problem = _lacking(args, result, node)
     if problem:
-        warnings.warn(
+        warn(
             f"Using a non-full backward hook {problem} is deprecated: it will not see all gradients. Please use "
             "register_full_backward_hook to get the documented behavior.",
             FutureWarning,
-            stacklevel=5,
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from mortice import Tensor
 from mortice.nn.module import Module
 from mortice.nn.parameter import Parameter
+from mortice.notice import warn
 
 
 def _position(index: Any, n: int) -> int:
@@ -436,6 +436,6 @@ class Container(Module):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__()
-        warnings.warn("`nn.Container` is deprecated. Subclass `nn.Module` instead.", FutureWarning, stacklevel=2)
+        warn("`nn.Container` is deprecated. Subclass `nn.Module` instead.", FutureWarning)
         for name, module in kwargs.items():
             self.add_module(name, module)

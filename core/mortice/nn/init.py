@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-import warnings
 from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
 
 import mortice
+from mortice.notice import warn
 
 _LINEAR = (
     "linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "sigmoid",
@@ -103,11 +103,7 @@ def trunc_normal_(
 ) -> Any:
     """Draw from normal(mean, std) cut off at [a, b]."""
     if mean < a - 2 * std or mean > b + 2 * std:
-        warnings.warn(
-            "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be "
-            "incorrect.",
-            stacklevel=3,
-        )
+        warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.")
     low, high = (tensor.new_tensor(bound).item() for bound in (a, b))
     cdf = lambda x: (1.0 + math.erf((x - mean) / (std * math.sqrt(2.0)))) / 2.0
     often = cdf(b) - cdf(a) > 0.3
@@ -188,7 +184,7 @@ def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any
 
 def _empty(tensor: Any) -> bool:
     if 0 in tuple(tensor.shape):
-        warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
+        warn("Initializing zero-element tensors is a no-op")
         return True
     return False
 
@@ -251,7 +247,7 @@ def _old(name: str) -> Any:
     new = globals()[name + "_"]
 
     def deprecated(*args: Any, **kwargs: Any) -> Any:
-        warnings.warn(f"`nn.init.{name}` is now deprecated in favor of `nn.init.{name}_`.", FutureWarning, stacklevel=2)
+        warn(f"`nn.init.{name}` is now deprecated in favor of `nn.init.{name}_`.", FutureWarning)
         return new(*args, **kwargs)
 
     deprecated.__name__ = name

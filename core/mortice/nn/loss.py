@@ -8,6 +8,7 @@ from mortice.nn import functional as F
 from mortice.nn.functional.loss import legacy_reduction
 from mortice.nn.module import Module
 from mortice.nn.shaping import PairwiseDistance
+from mortice.notice import warn
 
 
 class _Loss(Module):
@@ -85,6 +86,10 @@ class NLLLoss(_WeightedLoss):
 
 class NLLLoss2d(NLLLoss):
     """The old name of NLLLoss for images."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warn("`NLLLoss2d` has been deprecated. Please use `NLLLoss` instead as a drop-in replacement.", FutureWarning)
+        super().__init__(*args, **kwargs)
 
 
 class CrossEntropyLoss(_WeightedLoss):

@@ -328,6 +328,13 @@ class Module(Hooked, Stateful, Movable):
 
     # ---- printing ----
 
+    def _replicate_for_data_parallel(self) -> Any:
+        """Return a shallow copy without parameters, which subclasses of PyTorch's libraries add to."""
+        replica = self.__new__(type(self))
+        replica.__dict__ = {**self.__dict__, "_parameters": {}, "_is_replica": True}
+        replica._buffers, replica._modules = self._buffers.copy(), self._modules.copy()
+        return replica
+
     def extra_repr(self) -> str:
         """Return the settings shown inside the parentheses of the repr."""
         return ""

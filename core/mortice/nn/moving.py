@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
@@ -10,6 +9,7 @@ import mortice
 from mortice import no_grad
 from mortice.__future__ import get_overwrite_module_params_on_conversion
 from mortice.nn.parameter import Parameter, is_lazy
+from mortice.notice import warn
 
 
 class Movable:
@@ -59,7 +59,7 @@ class Movable:
                     f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
                 )
             if dtype.is_complex:
-                warnings.warn("Complex modules are a new feature, and some modules do not work with complex tensors.", stacklevel=2)
+                warn("Complex modules are a new feature, and some modules do not work with complex tensors.")
 
         def convert(t: Any) -> Any:
             change = dtype if t.is_floating_point() or t.is_complex() else None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import mortice
@@ -11,6 +10,7 @@ from mortice.nn import init
 from mortice.nn.lazy import LazyModuleMixin
 from mortice.nn.module import Module
 from mortice.nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
+from mortice.notice import warn
 
 
 class _ChannelNorm(Module):
@@ -163,11 +163,10 @@ class _InstanceNorm(_ChannelNorm):
         dim = input.ndim - self.nd[0]
         if input.shape[dim] != self.num_features:
             if not self.affine:
-                warnings.warn(
+                warn(
                     f"input's size at dim={dim} does not match num_features. You can silence this warning by not "
                     "passing "
-                    "in num_features, which is not used because affine=False",
-                    stacklevel=2,
+                    "in num_features, which is not used because affine=False"
                 )
             else:
                 raise ValueError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import numbers
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from mortice.nn import init
 from mortice.nn.module import Module
 from mortice.nn.parameter import Parameter
 from mortice.nn.utils.rnn import PackedSequence
+from mortice.notice import warn
 
 _GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
@@ -39,10 +39,9 @@ class RNNBase(Module):
                 f"got {dropout!r}."
             )
         if dropout > 0 and num_layers == 1:
-            warnings.warn(
+            warn(
                 "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects num_layers "
-                f"greater than 1, but got dropout={dropout} and num_layers={num_layers}",
-                stacklevel=3,
+                f"greater than 1, but got dropout={dropout} and num_layers={num_layers}"
             )
         for name, value, kind in (
             ("bias", bias, bool), ("batch_first", batch_first, bool), ("input_size", input_size, int),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict, namedtuple
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,6 +11,7 @@ from mortice.__future__ import get_swap_module_params_on_conversion
 from mortice.nn.hooks import HookDict
 from mortice.nn.parameter import Parameter, is_lazy
 from mortice.nn.swap import swap_tensors
+from mortice.notice import warn
 
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 
@@ -70,10 +70,9 @@ class Stateful:
     def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
         """Return parameters and persistent buffers by dotted name; they share memory with the module's."""
         if args:
-            warnings.warn(
+            warn(
                 "Positional args are being deprecated, use kwargs instead: state_dict(destination=, prefix=, keep_vars=).",
                 FutureWarning,
-                stacklevel=2,
             )
             destination, prefix, keep_vars = (*args, *(destination, prefix, keep_vars)[len(args) :])
         if destination is None:
@@ -196,11 +195,10 @@ class Stateful:
                     f"current model is {mine.shape}."
                 )
             if mine.is_meta and not (given.is_meta or assign):
-                warnings.warn(
+                warn(
                     f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current "
                     "model, which is a no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary "
-                    "to their corresponding key in the module instead of copying them in place?)",
-                    stacklevel=2,
+                    "to their corresponding key in the module instead of copying them in place?)"
                 )
         try:
             with no_grad():

@@ -7,3 +7,8 @@ def __getattr__(name: str) -> object:
 
         return import_module("mortice._ops").aten
     raise AttributeError(f"module 'mortice.ops' has no attribute {name!r}")
+
+
+def load_library(path: object) -> None:
+    """Refuse: operators are written in Python here."""
+    raise OSError(f"Could not load this library: {path}. It is compiled against PyTorch's own; operators are written in Python here.")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import operator
-import warnings
+from array import array
 from functools import lru_cache
 from typing import Any
 
@@ -16,9 +17,10 @@ from mortice.errors import DTypeError, ShapeError
 from mortice.modes import enable_grad, modes
 from mortice.mutation import check_writable
 from mortice.node import TENSOR_KERNELS, named, node_name
+from mortice.notice import warn
 from mortice.op import op
 from mortice.ops.arguments import numpy_names
-from mortice.ops.creation import filled, finish, resolve
+from mortice.ops.creation import empty, filled, finish, resolve
 from mortice.ops.data import check_dtype, range_of, tensor
 from mortice.ops.index_advanced import _take
 from mortice.ops.movement import (
@@ -225,8 +227,11 @@ def repeat_interleave(
 
 def _spread_indices(counts: Any, n: int, output_size: int | None) -> Any:
     wide = cast(counts, int64)
-    if n and (range_of(wide) or (0,))[0] < 0:
+    lowest, highest = (n and range_of(wide)) or (0, 0)
+    if lowest < 0:
         raise RuntimeError("repeats can not be negative")
+    if highest * n >= 2**63:  # the sum would wrap around
+        raise RuntimeError(f"repeat_interleave: Storage size calculation overflowed with repeats up to {highest}")
     total = wide.sum().item()
     if output_size is not None and output_size != total:
         raise RuntimeError(f"repeat_interleave: output_size must be the sum of repeats; got {output_size} for {total}.")
@@ -352,7 +357,16 @@ def _embedded(name: str, shape: Size, *, offset: int, axis1: int, axis2: int) ->
 def _diag_embed(k: Any, x: Any, /, *, offset: int, axis1: int, axis2: int) -> Any:
     """Put the last axis on a diagonal of zeros."""
     shape = _embedded("diag_embed", k.shape_of(x), offset=offset, axis1=axis1, axis2=axis2)
-    return k.contiguous(k.diagonal_write(k.new_full(x, shape, 0), x, offset=offset, axis1=axis1, axis2=axis2))
+    *batch, count = k.shape_of(x)
+    n, start = shape[axis1], offset if offset >= 0 else -offset * shape[axis1]
+    made = k.new_full(x, (*batch, n * n), 0)
+    if count:
+        made = k.setitem(made, (..., slice(start, start + (count - 1) * (n + 1) + 1, n + 1)), x)
+    made = k.reshape(made, (*batch, n, n))
+    rest = iter(range(len(batch)))
+    axes = {axis1: len(batch), axis2: len(batch) + 1}
+    order = tuple([axes[d] if d in axes else next(rest) for d in range(len(shape))])
+    return made if order == tuple(range(len(shape))) else k.contiguous(k.permute_dims(made, order))
 
 
 _diag_embed.vjp(
@@ -418,9 +432,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
     if indexing not in (None, "ij", "xy"):
         raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     if indexing is None:
-        warnings.warn(
-            "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.", stacklevel=2
-        )
+        warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.")
     swap = indexing == "xy" and len(parts) >= 2
     if swap:
         parts[0], parts[1] = parts[1], parts[0]
@@ -456,11 +468,16 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if r == 0:
         return filled(Size((0,)), 0, input.dtype, input._device)
-    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    chosen = [i for row in choose(range(input.shape[0]), r) for i in row]
-    count = len(chosen) // r
-    index = tensor(chosen, dtype=int64, device=input._device) if count else filled(Size((0,)), 0, int64, input._device)
-    return reshape(_take(input, index, axis=0), (count, r))
+    n = input.shape[0]
+    of = n + r - 1 if with_replacement and n else n
+    if r <= of and math.lgamma(of + 1) - math.lgamma(r + 1) - math.lgamma(of - r + 1) > 63 * math.log(2):
+        raise RuntimeError(f"combinations: Storage size calculation overflowed with {r} of {n} elements")
+    count = math.comb(of, r)
+    index = empty(count, r, dtype=int64, device=input._device)  # too large a one is refused here, before the work
+    if count:
+        choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+        index = tensor(array("q", itertools.chain.from_iterable(choose(range(n), r))), device=input._device)
+    return reshape(_take(input, reshape(index, -1), axis=0), (count, r))
 
 
 @node_name("BlockDiagBackward0")

@@ -11,7 +11,7 @@ from mortice.dtype import bool_, get_default_dtype
 from mortice.errors import DTypeError
 from mortice.layout import strided
 from mortice.op import op
-from mortice.rules import comparison, logical, number_of, promote, same, wrap_number, wrap_operand
+from mortice.rules import comparison, logical, number_of, promote, same, wrap_operand
 from mortice.shape import broadcast
 from mortice.tensor import TensorBase, make
 
@@ -214,19 +214,19 @@ for _fn in (logical_and, logical_or, logical_xor, logical_not):
 # ---- bits ----
 
 
-@op(result=promote, shape=broadcast, kernel="bitwise_and", dtypes="bui", number=wrap_number)
+@op(result=promote, shape=broadcast, kernel="bitwise_and", dtypes="bui", number=wrap_operand)
 def bitwise_and(k: Any, x: Any, y: Any, /) -> Any:
     """Combine bits by and; of bools the truth values."""
     return k.bitwise_and(x, y)
 
 
-@op(result=promote, shape=broadcast, kernel="bitwise_or", dtypes="bui", number=wrap_number)
+@op(result=promote, shape=broadcast, kernel="bitwise_or", dtypes="bui", number=wrap_operand)
 def bitwise_or(k: Any, x: Any, y: Any, /) -> Any:
     """Combine bits by or; of bools the truth values."""
     return k.bitwise_or(x, y)
 
 
-@op(result=promote, shape=broadcast, kernel="bitwise_xor", dtypes="bui", number=wrap_number)
+@op(result=promote, shape=broadcast, kernel="bitwise_xor", dtypes="bui", number=wrap_operand)
 def bitwise_xor(k: Any, x: Any, y: Any, /) -> Any:
     """Combine bits by exclusive or; of bools the truth values."""
     return k.bitwise_xor(x, y)

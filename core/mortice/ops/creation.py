@@ -6,7 +6,6 @@ import functools
 import math
 import operator
 import sys
-import warnings
 from importlib import import_module
 from typing import Any
 
@@ -28,7 +27,8 @@ from mortice.dtype import (
 from mortice.errors import DTypeError, ShapeError
 from mortice.layout import strided
 from mortice.modes import special
-from mortice.ops.data import check_dtype, converted, finish, fit, number, tensor
+from mortice.notice import warn
+from mortice.ops.data import check_dtype, converted, copying, finish, fit, number, tensor
 from mortice.ops.movement import dense_order, in_format, in_order, keeps, reshape
 from mortice.rules import hold, rounded
 from mortice.settings import settings
@@ -265,6 +265,7 @@ def new_tensor(
 ) -> Any:
     """Make a tensor from data, in this tensor's dtype and on its device."""
     if isinstance(data, TensorBase):
+        copying("tensor.new_tensor")
         return finish(converted(data, dtype or self.dtype, device or self._device), requires_grad)
     return tensor(data, dtype=dtype or self.dtype, device=device or self._device, requires_grad=requires_grad)
 
@@ -354,11 +355,9 @@ def _wide(k: Any, device: Device, dtype: DType) -> DType:
 
 def range_(start: Any = 0, end: Any = None, step: Any = 1, **kwargs: Any) -> Any:
     """Count from start to end, end included. Deprecated: use arange."""
-    warnings.warn(
+    warn(
         "mortice.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
-        "Python's range builtin. Instead, use mortice.arange, which produces values in [start, end).",
-        UserWarning,
-        stacklevel=2,
+        "Python's range builtin. Instead, use mortice.arange, which produces values in [start, end)."
     )
     if end is None:
         start, end = 0, start
@@ -423,23 +422,26 @@ def linspace(
     k = where.backend
     short = dtype.kind == "f" and dtype.itemsize == 2
     wide = dtype if short else _wide(k, where, dtype)
-    # The second half counts back from the end, so that the end is exact. As in PyTorch start, end and step are numbers
-    # of the dtype, and 16 bits are rounded at each operation.
-    half = steps // 2 or steps
-    fine = functools.partial(rounded, d=dtype) if dtype.kind == "f" else _unchanged
+    # As in PyTorch start, end and step are numbers of the dtype, and 16 bits are rounded at each operation.
+    fine = functools.partial(rounded, d=dtype) if dtype.kind == "f" and dtype is not float64 else _unchanged
     start, end = fine(start), fine(end)
     step = fine(fine(end - start) / (steps - 1)) if steps > 1 else 0.0
 
     def line(base: Any, step: Any, count: int) -> Any:
-        if not short and not wide.is_complex:
-            return k.ramp(float(base), float(step), count, 0, dtype=dtype if dtype.kind == "f" else wide, device=where)
         return k.add(k.multiply(k.astype(k.arange(0, count, 1, dtype=int64, device=where), wide), step), base)
 
     try:
-        up, down = line(start, step, half), line(end, -step, steps - half)
+        # The second half counts back from the end, so that the end is exact.
+        if short or wide.is_complex:
+            half = steps // 2 or steps
+            up, down = line(start, step, half), line(end, -step, steps - half)
+            data = k.concat([up, k.flip(down, axis=0)], axis=0)
+        else:
+            kind = dtype if dtype.kind == "f" else wide
+            data = k.ramp(float(start), float(step), steps, 0, dtype=kind, device=where, end=float(end))
+        data = data if k.dtype_of(data) is dtype else k.astype(data, dtype)
     except (MemoryError, ValueError, OverflowError) as error:
         raise out_of_memory("linspace", Size((steps,)), dtype, error) from None
-    data = k.astype(k.concat([up, k.flip(down, axis=0)], axis=0), dtype)
     made = _in_order(out, make(data, where, dtype, Size((steps,))))
     return given("linspace", made, out, requires_grad, pin_memory)
 

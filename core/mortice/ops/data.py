@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from itertools import chain, zip_longest
 
 from mortice import call as _call
@@ -14,6 +13,7 @@ from mortice.dtype import DType, as_dtype, bfloat16, get_default_dtype, int64, p
 from mortice.errors import DataError, DTypeError
 from mortice.interop import as_ndarray, is_capsule, is_ndarray, is_number
 from mortice.modes import modes, special
+from mortice.notice import warn
 from mortice.ops.movement import cast, clone, stack, transfer
 from mortice.shape import SCALAR, Size, remembered
 from mortice.tensor import TensorBase, make
@@ -204,17 +204,20 @@ def _own_dtype(value: Any) -> DType:
     return scalar_dtype(number(value))
 
 
+def copying(name: str) -> None:
+    """Warn of a tensor that is given for numbers."""
+    warn(
+        "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+        f"sourceTensor.detach().clone().requires_grad_(True), rather than {name}(sourceTensor)."
+    )
+
+
 def tensor(
     data: Any, *, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Any:
     """Make a tensor from numbers, nested lists or an array; always copies. The dtype is inferred when not given."""
     if isinstance(data, TensorBase):
-        warnings.warn(
-            "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-            "sourceTensor.detach().clone().requires_grad_(True), rather than mortice.tensor(sourceTensor).",
-            UserWarning,
-            stacklevel=2,
-        )
+        copying("mortice.tensor")
         return finish(converted(data, dtype, device), requires_grad, pin_memory)
     where = resolve(device)
     if dtype is not None:
@@ -504,9 +507,8 @@ def frombuffer(buffer: Any, *, dtype: DType, count: int = -1, offset: int = 0, r
     count = left // size if count < 0 else count
     part = view[offset : offset + count * dtype.itemsize]
     if part.readonly:
-        warnings.warn(
+        warn(
             "The given buffer is not writable, and the tensor shares its memory where the backend can: writing to "
-            "the tensor may then change the buffer. Use mortice.tensor(bytearray(...)) or .clone() for memory of its own.",
-            stacklevel=2,
+            "the tensor may then change the buffer. Use mortice.tensor(bytearray(...)) or .clone() for memory of its own."
         )
     return finish(share(HostBuffer(part, (count,), dtype), where), requires_grad)

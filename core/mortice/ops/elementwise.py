@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import cmath
 import math
-import warnings
 from typing import Any
 
 from mortice import call as _call
@@ -29,8 +28,9 @@ from mortice.dtype import (
 from mortice.errors import DTypeError
 from mortice.graph import RELEASED
 from mortice.node import TENSOR_KERNELS, Const, named, numbered
+from mortice.notice import warn
 from mortice.op import Op, op
-from mortice.rules import fit_number, floating, held, hold, in_full, number_of, promote, wrap_number, wrap_operand
+from mortice.rules import fit_number, floating, held, hold, in_full, number_of, promote, wrap_operand
 from mortice.shape import broadcast
 from mortice.tensor import TensorBase, make
 
@@ -94,20 +94,19 @@ def check_alpha(name: str, d: DType, alpha: Any, argument: str = "alpha") -> Any
     return alpha
 
 
-def deprecated(name: str, old: str, new: str, depth: int = 3) -> None:
+def deprecated(name: str, old: str, new: str) -> None:
     """Warn about positional numbers, which PyTorch gave up."""
-    warnings.warn(
+    warn(
         f"This overload of {name} is deprecated:\n\t{name}({old})\n"
         f"Consider using one of the following signatures instead:\n\t{name}({new})",
-        UserWarning,
-        stacklevel=depth,
+        once=True,
     )
 
 
 # ---- sums, products, quotients ----
 
 
-@op(result=promote, shape=broadcast, kernel="add", name="add", number=wrap_number, scalars="alone")
+@op(result=promote, shape=broadcast, kernel="add", name="add", number=wrap_operand, scalars="alone")
 def _add(k: Any, x: Any, y: Any, /) -> Any:
     """Add elementwise, broadcasting."""
     return k.add(x, y)
@@ -170,7 +169,7 @@ def _sub_or_rsub(node: Any) -> str:
 
 
 @op(
-    result=_no_bool, shape=broadcast, kernel="subtract", name="sub", number=wrap_number, operand=_no_bool, scalars="alone",
+    result=_no_bool, shape=broadcast, kernel="subtract", name="sub", number=wrap_operand, operand=_no_bool, scalars="alone",
     grad_name_of=_sub_or_rsub,
 )
 def _sub(k: Any, x: Any, y: Any, /) -> Any:
@@ -205,7 +204,7 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
     return named(made, f"RsubBackward{int(not isinstance(other, TensorBase))}")
 
 
-@op(result=promote, shape=broadcast, kernel="multiply", number=in_full(wrap_number, 0, 1), scalars="alone")
+@op(result=promote, shape=broadcast, kernel="multiply", number=in_full(wrap_operand, 0, 1), scalars="alone")
 def mul(k: Any, x: Any, y: Any, /) -> Any:
     """Multiply elementwise, broadcasting."""
     return k.multiply(x, y)
@@ -500,6 +499,11 @@ def where(condition: Any, input: Any, other: Any, *, out: Any = None) -> Any:
     if condition.dtype is not bool_:
         if condition.dtype.name != "uint8":
             raise DTypeError(f"where: expected condition to be a boolean tensor; got {condition.dtype}. Use != 0.")
+        warn(
+            "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version of "
+            "PyTorch. Use a boolean condition instead.",
+            once=True,
+        )
         condition = _call.CAST(condition, bool_)
     input, other = (
         x if isinstance(x, TensorBase) or is_number(x) else _call.as_operand(_where.op, x, i) for i, x in ((1, input), (2, other))

@@ -12,7 +12,7 @@ from mortice.call import no_tensor
 from mortice.dtype import bool_, float32, float64, int32, int64, promote_scalar
 from mortice.errors import DimError, DTypeError, ShapeError
 from mortice.modes import autocasting
-from mortice.mutation import REAL, Into, check_writable, inplace, layout, plain
+from mortice.mutation import REAL, Into, check_apart, check_writable, inplace, layout, plain
 from mortice.node import TENSOR_KERNELS, named
 from mortice.op import op
 from mortice.ops import elementwise
@@ -367,6 +367,7 @@ def _added(input: Any, dim: int, index: Any, source: Any, alpha: Any) -> tuple[i
 def index_add_(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
     """Add slices of `source`, times alpha, at positions along a dim, in place."""
     check_writable("index_add_", input)
+    check_apart(input, (index, source), False)
     if isinstance(source, TensorBase) and input.shape and may_write_rows(input, input, source):
         axis, _, index, source = _added(input, dim, index, source, alpha)
         if write_rows(input, input._data, index, source._data, axis, True):
@@ -394,6 +395,7 @@ def _copied(input: Any, dim: int, index: Any, source: Any) -> tuple[int, Any, An
 def index_copy_(input: Any, dim: int, index: Any, source: Any) -> Any:
     """Replace slices at positions along a dim by those of `source`, in place."""
     check_writable("index_copy_", input)
+    check_apart(input, (index, source), False)
     if isinstance(source, TensorBase) and input.shape and may_write_rows(input, input, source):
         axis, _, index, source = _copied(input, dim, index, source)
         if write_rows(input, input._data, index, source._data, axis, False):
@@ -681,10 +683,11 @@ def _scattered_add(input: Any, dim: Any, index: Any, src: Any) -> Any:
 scatter_ = inplace(scatter, takes_out=True, short=_scattered)
 scatter_add_ = inplace(scatter_add, takes_out=True, short=_scattered_add)
 scatter_reduce_ = inplace(scatter_reduce, takes_out=True)
-_index_add_, _index_copy_, _index_fill_ = inplace(index_add), inplace(index_copy), inplace(index_fill, number=True)
+_index_add_, _index_copy_ = inplace(index_add), inplace(index_copy)
+_index_fill_ = inplace(index_fill, number=True, apart=False)
 index_reduce_ = inplace(index_reduce)
-put_, masked_scatter_ = inplace(put), inplace(masked_scatter)
-_masked_fill_, _fill_ = inplace(_masked_fill_into, "masked_fill_", number=True), inplace(fill)
+put_, masked_scatter_ = inplace(put), inplace(masked_scatter, apart=False)
+_masked_fill_, _fill_ = inplace(_masked_fill_into, "masked_fill_", number=True, apart=False), inplace(fill, apart=False)
 
 
 def masked_fill_(input: Any, mask: Any, value: Any) -> Any:

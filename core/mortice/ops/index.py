@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from typing import Any
 
 from mortice import call as _call
 from mortice import fast
 from mortice.call import as_view
-from mortice.dtype import bool_, int64, uint8
+from mortice.dtype import bool_, float64, int64, scalar_dtype, uint8
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting, modes, special
-from mortice.mutation import assign, assign_number, check_writable, layout, plain, view_scatter, write
+from mortice.mutation import assign, assign_number, check_apart, check_writable, layout, plain, view_scatter, write
 from mortice.node import named
+from mortice.notice import warn
 from mortice.ops.data import is_sequence
 from mortice.ops.elementwise import where as choose
 from mortice.ops.index_advanced import (
@@ -28,7 +28,6 @@ from mortice.ops.index_advanced import (
 )
 from mortice.ops.index_basic import _ALL, _set_slice, _slice, basic_key
 from mortice.ops.movement import cast, expand, reshape, transfer
-from mortice.rules import hold
 from mortice.shape import SCALAR, SIZES, Size, broadcast, contiguous_strides, prod, remembered
 from mortice.tensor import TensorBase, make
 
@@ -46,10 +45,9 @@ def _holds_indices(key: list[Any]) -> bool:
     """Tell whether a list is read as the tuple of its items, as PyTorch does where one is more than a number; it warns too."""
     if len(key) >= 32 or not any([k is None or k is Ellipsis or isinstance(k, slice) or hasattr(k, "__len__") for k in key]):
         return False
-    warnings.warn(
+    warn(
         "Using a non-tuple sequence for multidimensional indexing is deprecated: it is read as x[tuple(list)] and will come to "
-        "mean one index, a tensor of positions. Use x[tuple(list)], or x[tensor(list)].",
-        stacklevel=4,
+        "mean one index, a tensor of positions. Use x[tuple(list)], or x[tensor(list)]."
     )
     return True
 
@@ -244,6 +242,7 @@ def _set_plainly(input: Any, key: Any, value: Any, spread: bool = False) -> bool
         or value.dtype is not d
         or value._device is not input._device
         or (value._rg and (not special[0] or modes.grad))
+        or (value._storage is not None and input._storage is not None and value._storage.aliases is input._storage.aliases)
     ):
         return False
     if isinstance(key, TensorBase) and key.shape:
@@ -373,6 +372,7 @@ def assign_view(target: Any, value: Any) -> None:
 
 def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
     """Copy the values of `other` into this tensor, broadcasting and casting; gradients flow to `other`."""
+    check_apart(self, (other,))
     if (
         isinstance(other, TensorBase)
         and other is not self
@@ -393,7 +393,10 @@ def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
             raise TypeError(f"copy_: expected a Tensor or a number; got {type(other).__name__}.")
         from mortice.ops.data import tensor
 
-        other = tensor(hold("copy_", other, self.dtype), dtype=self.dtype, device=self._device)
+        d = scalar_dtype(other)
+        if (d.kind == "f" and self.dtype is not d) or abs(other) >= 1 << 63:
+            d = float64 if float64 in self._device.backend.dtypes(self._device) else d
+        other = tensor(other, dtype=d, device=self._device)
     src = cast(transfer(other, self._device, non_blocking), self.dtype)
     if src.shape != self.shape:
         src = expand(src, self.shape)
@@ -520,6 +523,8 @@ def index_put_(input: Any, indices: Any, values: Any, accumulate: bool = False) 
 
 
 def _write_at(input: Any, key: tuple[Any, ...], values: Any, accumulate: bool) -> Any:
+    if values.numel() != 1 or not _is_mask(key):
+        check_apart(input, (values, *key), False)
     if _put_side_by_side(input, key, values, accumulate):
         return input
     plan, one = Advanced(input, key), values.numel() == 1

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from typing import Any
 
 from mortice.dtype import bool_, int32, int64, uint8
 from mortice.errors import ShapeError
+from mortice.notice import warn
 from mortice.op import op
 from mortice.ops.data import is_sequence, refuse_outside
 from mortice.ops.elementwise import where as choose
@@ -180,7 +180,7 @@ def expand_key(x: Any, key: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
             continue
         if k.dtype is bool_ or k.dtype is uint8:
             if k.dtype is uint8:
-                warnings.warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", stacklevel=4)
+                warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.")
             out.append(k)
             used += len(k.shape)
         elif k.dtype in (int64, int32) or (k.dtype.kind in "iu" and not k.shape):  # a number may come in any integer dtype

@@ -11,6 +11,7 @@ from mortice.dtype import bfloat16, float16, int32
 from mortice.errors import DTypeError, LinAlgError, ShapeError
 from mortice.modes import autocasting
 from mortice.node import TENSOR_KERNELS, named, node_name
+from mortice.notice import warn
 from mortice.ops import factor
 from mortice.ops.creation import filled
 from mortice.ops.data import range_of
@@ -116,10 +117,16 @@ def cholesky(input: Any, *, upper: bool = False, out: Any = None) -> Any:
     return give("linalg.cholesky", out, low)
 
 
+def older(name: str, new: str, how: str = "") -> None:
+    """Warn, once in a program, of a function that PyTorch is about to remove."""
+    warn(f"torch.{name} is deprecated in favor of {new} and will be removed in a future PyTorch release.{how}", once=True)
+
+
 @autocasting
 @node_name("CholeskyBackward0")
 def torch_cholesky(input: Any, upper: bool = False, *, out: Any = None) -> Any:
     """Return L with input = L @ L.mH; linalg.cholesky's older name."""
+    older("cholesky", "torch.linalg.cholesky", " With upper=True write torch.linalg.cholesky(A).mH.")
     return cholesky(input, upper=upper, out=out)
 
 
@@ -247,6 +254,7 @@ def triangular_solve(
     input: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False, *, out: Any = None
 ) -> Any:
     """Solve A @ X = b with one triangle of A: linalg.solve_triangular's older form."""
+    older("triangular_solve", "torch.linalg.solve_triangular", " Its arguments are the other way round.")
     check_square("triangular_solve", A)
     check_matrix("triangular_solve", input)
     a, up = (A.mT, not upper) if transpose else (A, upper)
@@ -331,6 +339,7 @@ def lu(A: Any, *, pivot: bool = True, out: Any = None) -> Any:
 @autocasting
 def torch_lu(input: Any, pivot: bool = True, get_infos: bool = False, *, out: Any = None) -> Any:
     """Factor with partial pivoting into packed L and U, and the pivots; with codes on request."""
+    older("lu", "torch.linalg.lu_factor / torch.linalg.lu_factor_ex")
     made = lu_factor_ex(input, pivot=pivot)
     if get_infos:
         return write_all("lu", out, made)
@@ -484,6 +493,7 @@ def qr(A: Any, mode: str = "reduced", *, out: Any = None) -> Any:
 @autocasting
 def torch_qr(input: Any, some: bool = True, *, out: Any = None) -> Any:
     """Factor into Q and R: linalg.qr's older form."""
+    older("qr", "torch.linalg.qr", " Its mode is 'reduced' for some=True, else 'complete'.")
     return qr(input, "reduced" if some else "complete", out=out)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-import warnings
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +16,7 @@ from mortice.formula import signature
 from mortice.modes import autocasting, modes
 from mortice.mutation import inplace
 from mortice.node import TENSOR_KERNELS, named, unbroadcast
+from mortice.notice import warn
 from mortice.op import op
 from mortice.ops import elementwise
 from mortice.ops.arguments import numpy_names
@@ -316,7 +316,7 @@ def _by_position(fn: Any, args: tuple[Any, ...], out: Any) -> Any:
         got = ", ".join([type(a).__name__ for a in args])
         raise TypeError(f"{fn.__name__}: expected ({new}); got ({got}). Give beta and alpha by name.")
     old = names(" Number alpha," * (len(numbers) - 1), *named, "")
-    elementwise.deprecated(fn.__name__, f"Number beta, {old}", new, 5)
+    elementwise.deprecated(fn.__name__, f"Number beta, {old}", new)
     return fn(*tensors, out=out, **dict(zip(("beta", "alpha"), numbers)))
 
 
@@ -386,8 +386,8 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *old: Any, beta: Any = 1, alpha
     return _plus("addbmm", input, matmul(left, reshape(batch2, (b * m, batch2.shape[2]))), beta, alpha, out)
 
 
-addmm_, addmv_, addr_ = inplace(addmm), inplace(addmv), inplace(addr)
-baddbmm_, addbmm_ = inplace(baddbmm), inplace(addbmm)
+addmm_, addmv_, addr_ = inplace(addmm, apart=False), inplace(addmv, apart=False), inplace(addr)
+baddbmm_, addbmm_ = inplace(baddbmm, apart=False), inplace(addbmm, apart=False)
 
 # ---- chains, tensordot, kron ----
 
@@ -445,6 +445,11 @@ def _chain(parts: list[Any]) -> Any:
 @autocasting
 def chain_matmul(*matrices: Any, out: Any = None) -> Any:
     """Multiply a chain of matrices in the cheapest order."""
+    warn(
+        "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot "
+        "instead, which accepts a list of two or more tensors rather than multiple parameters.",
+        once=True,
+    )
     for x in matrices:
         _rank("chain_matmul", x, "each argument", 2)
     return matrices[0] if len(matrices) == 1 else multi_dot(matrices, out=out)
@@ -550,10 +555,10 @@ def linalg_cross(input: Any, other: Any, *, dim: int = -1, out: Any = None) -> A
 def cross(input: Any, other: Any, dim: int | None = None, *, out: Any = None) -> Any:
     """Multiply 3-vectors along a dim, by default the first of size 3: the cross product."""
     if dim is None:
-        warnings.warn(
+        warn(
             "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or simply "
-            "use torch.linalg.cross.", UserWarning, stacklevel=2,
-        )  # fmt: skip
+            "use torch.linalg.cross.\nThe default value of dim will change to agree with that of linalg.cross in a future release."
+        )
         dim = next((i for i, n in enumerate(input.shape) if n == 3), None)
         if dim is None:
             raise RuntimeError(f"no dimension of size 3 in input; got {list(input.shape)}.")
@@ -653,10 +658,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
     if isinstance(norm, TensorBase):
         norm = TENSOR_KERNELS.maximum(norm, 0)
     elif norm <= 0:
-        warnings.warn(
-            "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
-            UserWarning, stacklevel=2,
-        )  # fmt: skip
+        warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.")
         norm = 0
     centred = x - average
     weighted = centred if weights is None else centred * weights

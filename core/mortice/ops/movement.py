@@ -16,6 +16,7 @@ from mortice.levels import chain, raise_to, with_levels
 from mortice.modes import modes, special
 from mortice.mutation import OVERLAP, layout
 from mortice.node import TENSOR_KERNELS, named, record_one
+from mortice.notice import warn
 from mortice.op import op
 from mortice.rules import same
 from mortice.shape import (
@@ -60,6 +61,8 @@ def cast(x: Any, dtype: DType) -> Any:
     """Convert a tensor to a dtype; the tensor itself when it has that dtype."""
     if x.dtype is dtype:
         return x
+    if x.dtype.is_complex and not dtype.is_complex and dtype is not bool_:
+        warn("Casting complex values to real discards the imaginary part", once=True)
     supported = x._device.backend.dtypes(x._device)
     if dtype not in supported:
         raise DTypeError(
@@ -528,22 +531,26 @@ def _tensors(name: str, tensors: Any) -> Any:
 
 def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None) -> Any:
     """Join tensors along an existing dim; dtypes promote."""
-    kept = tensors
+    kept, dim = tensors, dim if axis is None else axis
     for x in tensors if isinstance(tensors, (tuple, list)) else (None,):
         if not isinstance(x, TensorBase) or x.dtype is not tensors[0].dtype or x.shape == (0,):
             parts = _tensors("cat", tensors)
             d = dtype_of_all(parts)
-            # What has shape (0,) joins with anything, as in PyTorch.
-            kept = [cast(x, d) for x in parts if x.shape != (0,)]
-            if not kept:
-                kept, dim, axis = [cast(parts[0], d)], 0, None
+            # What has shape (0,) joins with anything, as in PyTorch, and has a gradient.
+            sizes = next((list(x.shape) for x in parts if x.shape != (0,)), [0])
+            kept = [cast(x, d) for x in parts if x.shape != (0,) or (sizes and (x._rg or sizes == [0]))]
+            if sizes == [0]:
+                dim = 0
+            elif sizes:
+                sizes[check_dim("cat", dim, len(sizes))] = 0
+                kept = [x if x.shape != (0,) else reshape(x, Size(sizes)) for x in kept]
             break
     if not kept:
         raise ShapeError("cat: expected a non-empty list of Tensors.")
     ndim = len(kept[0].shape)
     if ndim == 0:
         raise RuntimeError("cat: zero-dimensional tensor (at position 0) cannot be concatenated. Use stack.")
-    joined = _cat(*kept, axis=check_dim("cat", dim if axis is None else axis, ndim))
+    joined = _cat(*kept, axis=check_dim("cat", dim, ndim))
     return joined if out is None else _call.WRITE_OUT("cat", out, joined)
 
 

@@ -79,10 +79,12 @@ def linear(input: Any, weight: Any, bias: Any = None, *, out: Any = None) -> Any
     differ = input.dtype is not weight.dtype or (bias is not None and bias.dtype is not input.dtype)
     if differ and modes.autocast is None:
         other = weight if input.dtype is not weight.dtype else bias
-        raise DTypeError(
-            f"linear: mat1 and mat2 must have the same dtype, but got {input.dtype} and {other.dtype}. "
-            + cast_hint(input.dtype.name, other.dtype.name, "bias" if other is bias else "weight")
-        )
+        if other is not bias or bias.shape or len(shape) == 2:
+            raise DTypeError(
+                f"linear: mat1 and mat2 must have the same dtype, but got {input.dtype} and {other.dtype}. "
+                + cast_hint(input.dtype.name, other.dtype.name, "bias" if other is bias else "weight")
+            )
+        bias = _call.CAST(bias, input.dtype)  # a number that is added to the product, and not in it as for matrices
     if len(ws) == 1:
         result = reshape(_linear(input, unsqueeze(weight, 0)), tuple(shape)[:-1])
         if bias is not None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
 from mortice.node import TENSOR_KERNELS
+from mortice.notice import warn
 from mortice.op import op
 from mortice.ops.movement import broadcast_to, reshape, stack
 from mortice.shape import Size
@@ -42,10 +42,9 @@ _PADDINGS = ("zeros", "border", "reflection")
 
 
 def _unsaid(name: str) -> None:
-    warnings.warn(
+    warn(
         "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0: -1 and 1 are the outer "
-        f"edges of the corner pixels. {name}: give align_corners=True where they are to be their centres.",
-        stacklevel=3,
+        f"edges of the corner pixels. {name}: give align_corners=True where they are to be their centres."
     )
 
 
@@ -115,10 +114,9 @@ def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any
     k = TENSOR_KERNELS
     out = sizes[2:]
     if align_corners and 1 in out:
-        warnings.warn(
+        warn(
             "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True: the one point of "
-            "a dim of size 1 is in the middle, at 0, and no longer at -1.",
-            stacklevel=2,
+            "a dim of size 1 is in the middle, at 0, and no longer at -1."
         )
     axes = [
         broadcast_to(reshape(_centres(theta, n, bool(align_corners)), (n, *[1] * (nd - 1 - d))), out)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-import warnings
 from functools import lru_cache
 from typing import Any
 
@@ -30,6 +29,7 @@ from mortice.errors import DTypeError
 from mortice.levels import chain, drawing, raise_to, stack
 from mortice.modes import modes
 from mortice.mutation import assign, check_writable, plain, stand_in, write
+from mortice.notice import warn
 from mortice.ops.creation import given, kind_of
 from mortice.ops.data import check_dtype, finish, from_host, range_of
 from mortice.ops.elementwise import where
@@ -264,11 +264,9 @@ def _fitting(name: str, low: int, high: int, dtype: DType) -> int:
         if not least <= value <= most:
             raise RuntimeError(f"{name}: {what} is out of bounds for {dtype}; got {value}. Use a wider dtype.")
         if dtype.kind == "f" and abs(value) > 2 / limits.eps:
-            warnings.warn(
+            warn(
                 f"{what} is out of bounds [-{int(2 / limits.eps)}, {int(2 / limits.eps)}], within which {dtype} holds every "
-                f"integer; {name} got {value}. Draws beyond are rounded.",
-                UserWarning,
-                stacklevel=4,
+                f"integer; {name} got {value}. Draws beyond are rounded."
             )
     step = int(2 ** abs(high - 1).bit_length() * limits.eps / 2) if dtype.kind == "f" else 0
     if step < 2:

@@ -33,7 +33,7 @@ def _by_steps(k: Any, n: Any, first: Any, step: Callable[[int, Any, Any], Any], 
 
 def _broadcast(k: Any, x: Any, n: Any) -> tuple[Any, Any]:
     x, n = (like(k, n, x), n) if is_number(x) else (x, like(k, x, n))
-    return x, k.trunc(n)
+    return x, k.where(k.isfinite(n), k.trunc(n), -1.0)  # what is no degree counts as a negative one, as in PyTorch
 
 
 def _parity(k: Any, n: Any) -> Any:
@@ -116,7 +116,7 @@ def _stepped(first: Any, step: Any, limit: float = math.inf) -> Callable[..., An
 
     def body(k: Any, x: Any, n: Any) -> Any:
         if is_number(n):
-            top = int(n)
+            top = int(n) if math.isfinite(n) else 0
         else:
             top = int(k.item(k.max(k.where(k.isfinite(n), n, 0.0)))) if k.numel_of(n) else 0
         x, n = _broadcast(k, x, n)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 from mortice import call as _call
@@ -13,6 +12,7 @@ from mortice.dtype import DType, bfloat16, float16, float32, int64
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
 from mortice.node import named
+from mortice.notice import warn
 from mortice.op import Op, op
 from mortice.ops.arguments import numpy_names
 from mortice.ops.blend import lerp
@@ -103,11 +103,9 @@ def _variance_arguments(
     axis = axes_of(name, dim, len(input.shape))
     n = count_along(input.shape, axis)
     if n - correction <= 0 and input.dtype.kind in "fc" and not (axis is not None and size_of(input.shape) == 0 and n):
-        warnings.warn(
+        warn(
             f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
-            "(input numel divided by output numel).",
-            UserWarning,
-            stacklevel=4,
+            "(input numel divided by output numel)."
         )
     return axis, correction
 

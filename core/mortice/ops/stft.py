@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from mortice.call import no_tensor
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
+from mortice.notice import warn
 from mortice.op import op
 from mortice.ops.complex import view_as_real
 from mortice.ops.creation import ones
@@ -82,11 +82,10 @@ def _weights(name: str, x: Any, window: Any, size: int, n_fft: int, advice: str)
     """Return the window, in the middle of a frame."""
     if window is None:
         if size == n_fft:
-            warnings.warn(
+            warn(
                 f"A window was not provided. A rectangular window will be applied, {advice} To suppress this "
                 "warning and use a rectangular window, pass window=mortice.ones(win_length).",
-                UserWarning,
-                stacklevel=3,
+                once=True,
             )
         window = ones((size,), dtype=x.dtype.to_real(), device=x._device)
     if not isinstance(window, TensorBase):
@@ -148,11 +147,10 @@ def stft(
             )
         return_complex = True
     if not return_complex:
-        warnings.warn(
+        warn(
             "stft with return_complex=False is deprecated. Use mortice.view_as_real on the complex output to recover the old "
             "return format.",
-            UserWarning,
-            stacklevel=2,
+            once=True,
         )
     if onesided and complex_values:
         raise RuntimeError("stft: Cannot have onesided output if window or input is complex. Pass onesided=False.")
@@ -228,10 +226,8 @@ def istft(
     signal = div(signal, total)
     if there == wanted:
         return signal
-    warnings.warn(
+    warn(
         "The length of signal is shorter than the length parameter. Result is being padded with zeros in the tail. "
-        "Please check your center and hop_length settings.",
-        UserWarning,
-        stacklevel=2,
+        "Please check your center and hop_length settings."
     )
     return pad(signal, (0, wanted - there))

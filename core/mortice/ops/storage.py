@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import warnings
 import weakref
 from typing import Any
 
@@ -14,6 +13,7 @@ from mortice.device import Device
 from mortice.dtype import DType, get_default_dtype, int64, uint8
 from mortice.layout import contiguous_format, preserve_format
 from mortice.mutation import check_writable, layout
+from mortice.notice import warn
 from mortice.ops.creation import empty
 from mortice.ops.data import PINNING, check_dtype, is_array, is_sequence, share, tensor
 from mortice.ops.movement import cat, clone, format_of, format_strides
@@ -253,6 +253,17 @@ def typed_storage(self: Any) -> TypedStorage:
     return TypedStorage._over(whole(self), self.dtype)  # type: ignore[no-any-return]
 
 
+def storage(self: Any) -> TypedStorage:
+    """Return the memory that the tensor sees all or a part of, as elements of its dtype: the old form."""
+    warn(
+        "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage class. This "
+        "should only matter to you if you are using storages directly.  To access UntypedStorage directly, use "
+        "tensor.untyped_storage() instead of tensor.storage()",
+        once=True,
+    )
+    return typed_storage(self)
+
+
 def set_(self: Any, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Any:
     """See other memory from now on, that of a tensor or a storage, with the sizes and strides given; return self.
 
@@ -431,10 +442,9 @@ def is_pinned(self: Any, device: Any = None) -> bool:
 def pinning(device: Any = None, name: str = "") -> list[Device]:
     """Return the devices that may lock memory of the host for themselves."""
     if device is not None:
-        warnings.warn(
+        warn(
             f"The argument 'device' of Tensor.{name}() is deprecated. Please do not pass this argument.",
             DeprecationWarning,
-            stacklevel=3,
         )
     return devices_of(PINNING if device is None else Device(device).type)
 

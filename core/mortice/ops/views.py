@@ -16,6 +16,7 @@ from mortice.graph import Node, Slot, next_seq
 from mortice.layout import contiguous_format
 from mortice.modes import modes
 from mortice.node import TENSOR_KERNELS, named
+from mortice.notice import warn
 from mortice.ops.arguments import numpy_names
 from mortice.ops.index import _SLICE
 from mortice.ops.index_basic import _slice
@@ -157,6 +158,13 @@ def adjoint(input: Any) -> Any:
 
 def property_T(self: Any) -> Any:
     """Reverse the order of dims."""
+    if len(self.shape) != 2:
+        warn(
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an "
+            "error in a future release. Consider `x.mT` to transpose batches of matrices or "
+            "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
+            once=True,
+        )
     return _permute(self, axes=tuple(range(len(self.shape) - 1, -1, -1)))
 
 
@@ -166,14 +174,20 @@ def property_mT(self: Any) -> Any:
         raise ShapeError(
             f"tensor.mT is only supported on matrices or batches of matrices; got {len(self.shape)}-D tensor."
         )
-    return transpose(self, -2, -1) if self.shape else self
+    if self.shape:
+        return transpose(self, -2, -1)
+    warn("Tensor.mT is deprecated on 0-D tensors. This function is the identity in these cases.", once=True)
+    return self
 
 
 def property_H(self: Any) -> Any:
     """Transpose a matrix and conjugate."""
     if len(self.shape) not in (0, 2):
         raise ShapeError(f"tensor.H is only supported on matrices (2-D tensors); got {len(self.shape)}-D tensor.")
-    return adjoint(self) if self.shape else self
+    if self.shape:
+        return adjoint(self)
+    warn("Tensor.H is deprecated on 0-D tensors. Consider using x.conj().", once=True)
+    return self
 
 
 def property_mH(self: Any) -> Any:

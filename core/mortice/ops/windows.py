@@ -13,11 +13,12 @@ from mortice.backends.plugins import resolve
 from mortice.dtype import DType, float32, float64, get_default_dtype
 from mortice.errors import DTypeError, ShapeError
 from mortice.layout import strided
-from mortice.ops.creation import _wide, arange, filled
+from mortice.ops.creation import _wide, arange, filled, full_like
 from mortice.ops.data import check_dtype, finish
 from mortice.ops.elementwise import clamp_min
 from mortice.ops.fft import whole
 from mortice.ops.movement import cast
+from mortice.ops.special_bessel import i0e
 from mortice.ops.unary import abs, cos, exp, sin, sqrt
 from mortice.shape import Size
 
@@ -47,8 +48,10 @@ def _cosines(*weights: float) -> Formula:
     """Sum cosines of 0, 1, 2, ... turns over the span, with signs that alternate."""
 
     def formula(points: Any, span: int) -> Any:
-        waves = [cos(points * (2 * math.pi * turns / span)) for turns in range(len(weights))]
-        return sum([wave * (-w if turns % 2 else w) for turns, (w, wave) in enumerate(zip(weights, waves))])
+        total: Any = weights[0]
+        for turns, w in enumerate(weights[1:], 1):
+            total = cos(points * (2 * math.pi * turns / span)) * (-w if turns % 2 else w) + total
+        return total if len(weights) > 1 else full_like(points, total)
 
     return formula
 
@@ -68,16 +71,16 @@ def _half_wave(points: Any, span: int) -> Any:
 def _kaiser(beta: float) -> Formula:
     beta = math.fabs(beta)
     # The Bessel function I0(x) is the mean of exp(x cos t); so many even steps give all digits. Exponents are counted
-    # from beta, which lets no beta overflow, and each is a product, not a difference: their digits are the result's.
+    # from beta, which lets no beta overflow, and that of a point is a product, not a difference: its digits are the result's.
     steps = 24 + math.ceil(5 * math.sqrt(beta))
     below = [-2 * math.sin(math.pi * (i + 0.5) / steps / 2) ** 2 for i in range(steps)]
-    top = sum([math.exp(beta * b) for b in below])
+    top = sum([math.exp(beta * b) for b in below]) / steps  # i0e(beta)
 
     def formula(points: Any, span: int) -> Any:
         place = points * (2 / span)
         height = sqrt(clamp_min(place * (2 - place), 0))
         drop = (place - 1) ** 2 / (1 + height)  # 1 - height
-        return sum([exp(height * (beta * b)) for b in below]) * exp(drop * -beta) / top
+        return i0e(height * beta) * exp(drop * -beta) / top
 
     return formula
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from mortice.notice import warn
 from mortice.optim.optimizer import Optimizer
 from mortice.optim.schedule import EPOCH_DEPRECATION_WARNING, LRScheduler, check_optimizer, rates_of, set_option
 
@@ -150,7 +150,7 @@ class ReduceLROnPlateau(LRScheduler):
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
         """Look at the metric of an epoch."""
         if epoch is not None:
-            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
+            warn(EPOCH_DEPRECATION_WARNING)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         value = float(metrics)
         if self.is_better(value, self.best):

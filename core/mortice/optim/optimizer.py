@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from copy import deepcopy
@@ -13,6 +12,7 @@ from typing import Any
 from mortice import Tensor
 from mortice.autograd.gradients import clear_grads
 from mortice.autograd.graph import RemovableHandle, register
+from mortice.notice import warn
 
 
 class _Required:
@@ -103,10 +103,7 @@ class Optimizer:
                 raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
             group.setdefault(name, default)
         if len({id(p) for p in params}) != len(params):
-            warnings.warn(
-                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error",
-                stacklevel=3,
-            )
+            warn("optimizer contains a parameter group with duplicate parameters; in future, this will cause an error")
         known = {id(p) for g in self.param_groups for p in g["params"]}
         if any(id(p) in known for p in params):
             raise ValueError("some parameters appear in more than one parameter group")

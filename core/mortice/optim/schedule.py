@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import warnings
 import weakref
 from collections.abc import Sequence
 from typing import Any
 
 from mortice import Tensor, no_grad
+from mortice.notice import warn
 from mortice.optim.optimizer import Optimizer
 
 EPOCH_DEPRECATION_WARNING = (
@@ -77,12 +77,12 @@ class LRScheduler:
         if self._step_count == 1:
             step = vars(self.optimizer).get("step")
             if step is not None and not hasattr(step, "_wrapped_by_lr_sched"):
-                warnings.warn(OVERRIDDEN_WARNING, UserWarning, stacklevel=2)
+                warn(OVERRIDDEN_WARNING)
             elif not getattr(self.optimizer, "_opt_called", True):
-                warnings.warn(ORDER_WARNING, UserWarning, stacklevel=2)
+                warn(ORDER_WARNING)
         self._step_count += 1
         if epoch is not None:
-            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
+            warn(EPOCH_DEPRECATION_WARNING)
         self._update_lr(epoch)
 
     def _update_lr(self, epoch: int | None = None) -> None:
@@ -106,11 +106,7 @@ class LRScheduler:
     def _now(self) -> list[Any]:
         """Return the groups' learning rates, for `get_lr`; warn if the user calls it."""
         if not self._get_lr_called_within_step:
-            warnings.warn(
-                "To get the last learning rate computed by the scheduler, please use `get_last_lr()`.",
-                UserWarning,
-                stacklevel=3,
-            )
+            warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.")
         return [group["lr"] for group in self.optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:

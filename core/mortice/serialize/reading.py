@@ -359,6 +359,10 @@ def _here(module: str, name: str) -> tuple[str, str]:
     return NAME_MAPPING.get((module, name), (IMPORT_MAPPING.get(module, module), name))
 
 
+class Undefined(UnpicklingError, AttributeError):
+    """A file names what its module does not have, such as a class of the script that wrote it."""
+
+
 class Reading(Owner):
     """Answers the machine for one file: `storage(key)` gives the bytes behind a reference."""
 
@@ -383,6 +387,9 @@ class Reading(Owner):
         if found is None and registry.is_allowed(here := homes.look_up(module, name)):
             found = here  # PyTorch's name for a class that the user vouched for
         if found is None:
+            there = None if self.weights_only else sys.modules.get(module)
+            if there is not None and name.partition(".")[0] not in vars(there):
+                raise Undefined(f"load: the file asks for {full}. Can't get attribute {name!r} on <module {module!r}>: define it there first.")
             raise UnpicklingError(
                 f"load: the file asks for {full}, which is no tensor, container or plain value; nothing of it was "
                 f"executed. Save a state_dict() instead of whole objects{self._hint(module)}, or, if you trust the file, "

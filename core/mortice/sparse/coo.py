@@ -112,6 +112,11 @@ class SparseLevel(Level):
     def lowered(self, t: Any) -> Any:
         raise RuntimeError(f"copy_() between dense and sparse Tensors is not implemented; got {told(t._data)}. {HINT}")
 
+    def detach(self, t: Any, storage: Any = None) -> Any:
+        made = make(t._data, t._device, t.dtype, t.shape)  # the parts are shared, which part it has is its own affair
+        made.own_storage()
+        return made
+
     def moved(self, data: Sparse, source: Any, target: Any, move: Callable[..., Any]) -> Sparse:
         def part(x: Any) -> Any:
             return make(move(x._data, source.inner, target.inner), target.inner, x.dtype, x.shape) if isinstance(x, TensorBase) else x

@@ -243,9 +243,6 @@ class SparseBackend(LevelBackend):
     def numel_of(self, x: Sparse) -> int:
         return prod(x.shape)
 
-    def detached(self, x: Sparse) -> Sparse:
-        return x
-
     def is_contiguous(self, x: Sparse) -> bool:
         return False
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
+from mortice.notice import warn, warn_at
 from mortice.tracing import places
 
 listeners: list[Callable[[str, str, dict[str, Any]], None]] = []
@@ -17,10 +17,6 @@ def doubt(rule: str, message: str, **values: Any) -> None:
         listener(rule, message, values)
     at = places.caller()
     if at is None:
-        warnings.warn(message, UserWarning, stacklevel=2)
+        warn(message)
     else:
-        space = at.f_globals
-        warnings.warn_explicit(
-            message, UserWarning, at.f_code.co_filename, at.f_lineno, module=space.get("__name__"),
-            registry=space.setdefault("__warningregistry__", {}),
-        )  # fmt: skip
+        warn_at(at, message)

@@ -7,7 +7,7 @@ import sys
 import sysconfig
 from typing import Any, NamedTuple
 
-from mortice import call
+from mortice import call, notice
 from mortice.tracing import Frame
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -33,17 +33,12 @@ def is_installed(file: str) -> bool:
     return file.startswith(_INSTALLED)
 
 
-def _is_core(at: Any) -> bool:
-    """Tell whether code that runs is mortice's; what fetches a formula's arguments is compiled, and of no module."""
-    return is_own(at.f_code.co_filename) or "__name__" not in at.f_globals
-
-
 def line(frame: Frame) -> Line:
     """Return the line that the outermost call around a frame comes from; of a library's only where there is no other."""
     assert frame.outer is not None
     at: Any = frame.outer.python
     via, promoted = frame.outer.name, False
-    while at is not None and _is_core(at):
+    while at is not None and notice.is_own(at):
         code = at.f_code
         if code is call.slow.__code__:
             via, promoted = at.f_locals["op"].name, True
@@ -65,7 +60,7 @@ def _users(at: Any) -> Any:
 def caller() -> Any:
     """Return the interpreter's frame of the user's that has called into mortice; None where nobody has."""
     at: Any = sys._getframe(1)
-    while at is not None and _is_core(at):
+    while at is not None and notice.is_own(at):
         at = at.f_back
     return _users(at)
 

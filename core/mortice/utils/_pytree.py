@@ -79,6 +79,14 @@ def _sequence_flatten_with_keys(x: Iterable[Any]) -> tuple[list[tuple[SequenceKe
     return [(SequenceKey(i), value) for i, value in enumerate(x)], None
 
 
+def _namedtuple_flatten(x: Any) -> tuple[list[Any], Any]:
+    return list(x), type(x)
+
+
+def _namedtuple_unflatten(values: Iterable[Any], kind: Any) -> Any:
+    return kind(*values)
+
+
 def _named_flatten_with_keys(x: Any) -> tuple[list[tuple[GetAttrKey, Any]], Any]:
     return [(GetAttrKey(name), value) for name, value in zip(x._fields, x)], type(x)
 
@@ -101,9 +109,7 @@ SUPPORTED_NODES: dict[Any, NodeDef] = {
         NodeDef(tuple, lambda x: (x, None), lambda values, _: tuple(values), _sequence_flatten_with_keys),
         NodeDef(Size, lambda x: (x, None), lambda values, _: Size(values), _sequence_flatten_with_keys),
         NodeDef(deque, lambda x: (x, x.maxlen), deque, _sequence_flatten_with_keys),
-        NodeDef(
-            namedtuple, lambda x: (x, type(x)), lambda values, kind: kind(*values), _named_flatten_with_keys
-        ),
+        NodeDef(namedtuple, _namedtuple_flatten, _namedtuple_unflatten, _named_flatten_with_keys),
     )
 }
 _DICTS = (dict, OrderedDict, defaultdict)

@@ -13,7 +13,7 @@ import runpy
 import sys
 from collections.abc import Iterable, Sequence
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.metadata import Distribution, DistributionFinder
 from multiprocessing import spawn
 from pathlib import Path
@@ -27,6 +27,9 @@ from mortice.autograd import function
 __all__ = ["install"]
 
 _PLACES = {"torch": "mortice", "torchvision": "mortice.vision", "functorch": "mortice.functorch"}
+# Modules that load what is compiled against PyTorch, with the function that does, which says False where it is not installed:
+# the library then computes in Python.
+_COMPILED = {"torchaudio._extension.utils": "_load_lib"}
 
 
 class _Loader(Loader):
@@ -48,6 +51,20 @@ class _Loader(Loader):
                 sys.modules[f"{name}.{last}"] = child
 
 
+class _PythonAlone:
+    """Runs a module with its own loader, and lets it find nothing that is compiled."""
+
+    def __init__(self, loader: Any) -> None:
+        self.loader = loader
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.loader, name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        self.loader.exec_module(module)
+        vars(module)[_COMPILED[module.__name__]] = lambda lib: False
+
+
 class _Distribution(Distribution):
     """What libraries ask whether PyTorch is installed, and in which version."""
 
@@ -66,6 +83,11 @@ class _Finder(MetaPathFinder):
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         head, _, rest = fullname.partition(".")
+        if fullname in _COMPILED:
+            spec = PathFinder.find_spec(fullname, path)
+            if spec is not None:
+                spec.loader = _PythonAlone(spec.loader)  # type: ignore[assignment]
+            return spec
         if head not in _PLACES:
             return None
         place = f"{_PLACES[head]}.{rest}" if rest else _PLACES[head]

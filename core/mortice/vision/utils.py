@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from typing import Any
 
 import mortice as mt
+from mortice.notice import warn
 from mortice.vision._pillow import pillow
 from mortice.vision.pictures import to_image, to_tensor
 
@@ -170,7 +170,7 @@ def draw_bounding_boxes(
         )
     n = boxes.shape[0]
     if n == 0:
-        warnings.warn("boxes doesn't contain any box. No box was drawn", stacklevel=2)
+        warn("boxes doesn't contain any box. No box was drawn")
         return image
     if labels is not None and len(labels) != n:
         raise ValueError(
@@ -181,7 +181,7 @@ def draw_bounding_boxes(
     grounds = _colors(label_background_colors, n) if fill_labels and label_background_colors else outlines
     fonts = pillow("ImageFont")
     if font is None and font_size is not None:
-        warnings.warn("Argument 'font_size' will be ignored since 'font' is not set.", stacklevel=2)
+        warn("Argument 'font_size' will be ignored since 'font' is not set.")
     letters = fonts.load_default() if font is None else fonts.truetype(font=font, size=font_size or 10)
     picture = _to_bytes(image.expand(3, -1, -1))
     draw = pillow("ImageDraw").Draw(picture, "RGBA" if fill else None)
@@ -230,7 +230,7 @@ def draw_segmentation_masks(
     if masks.shape[-2:] != image.shape[-2:]:
         raise ValueError("The image and the masks must have the same height and width")
     if masks.shape[0] == 0:
-        warnings.warn("masks doesn't contain any mask. No mask was drawn", stacklevel=2)
+        warn("masks doesn't contain any mask. No mask was drawn")
         return image
     drawn = image.detach()
     for mask, color in zip(masks, _colors(colors, masks.shape[0])):

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -176,13 +177,37 @@ def test_what_draws(name: str) -> None:
     same(OTHERS[name], 1e-5)
 
 
-@pytest.mark.parametrize("given", [{}, {"shuffle": True}, {"shuffle": True, "num_workers": 2}], ids=str)
+@pytest.mark.parametrize(
+    "given", [{}, {"shuffle": True}, {"shuffle": True, "num_workers": 2}, {"num_workers": 1, "persistent_workers": True}], ids=str
+)
 def test_orders_of_loaders(given: dict[str, Any]) -> None:
     def order(T: Any) -> list[Any]:
         loader = T.utils.data.DataLoader(T.utils.data.TensorDataset(T.arange(23)), batch_size=4, **given)
         return [batch for _ in range(2) for (batch,) in loader]
 
     same(order)
+
+
+@pytest.mark.parametrize("count", [None, 5, 24, 30])
+def test_orders_by_a_generator_that_goes_on(count: int | None) -> None:
+    def order(T: Any) -> list[Any]:
+        generator = T.Generator().manual_seed(5)
+        sampler = T.utils.data.RandomSampler(range(12), num_samples=count, generator=generator)
+        return [T.tensor(list(sampler)) for _ in range(2)] + [T.rand(2, generator=generator)]
+
+    same(order)
+
+
+class _ByNumPy:
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, i: int) -> tuple[float, float]:
+        return random.random(), np.random.rand()
+
+
+def test_what_workers_draw_by_python_and_numpy() -> None:
+    same(lambda T: [T.stack(batch) for batch in T.utils.data.DataLoader(_ByNumPy(), 2, num_workers=2)])
 
 
 def test_states_go_both_ways() -> None:

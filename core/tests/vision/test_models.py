@@ -21,6 +21,7 @@ from mortice.vision.models import weights
 from mortice.vision.models.feature_extraction import create_feature_extractor, get_graph_node_names
 
 nn = mt.nn
+pytestmark = pytest.mark.filterwarnings("ignore:The default weight initialization of")
 ROWS = {line.split()[0]: line for line in TABLE.read_text().splitlines()}
 LARGE = 9_000_000  # parameters: what has more is made beside torchvision only
 
@@ -211,7 +212,7 @@ def test_segmentation_gives_each_pixel_its_classes():
     assert all(p.grad is not None for p in model.parameters())
     model = models.segmentation.deeplabv3_mobilenet_v3_large(weights_backbone=None, aux_loss=True)
     assert {name: y.shape for name, y in model(x).items()} == {"out": (2, 21, 40, 48), "aux": (2, 21, 40, 48)}
-    model = models.segmentation.deeplabv3_mobilenet_v3_large(pretrained_backbone=False)
+    model = models.segmentation.deeplabv3_mobilenet_v3_large(weights_backbone=None)
     assert model.aux_classifier is None and model.backbone["15"].block[1][0].dilation == (2, 2)
     with pytest.raises(NotImplementedError, match="^This model does not use auxiliary loss$"):
         models.segmentation.lraspp_mobilenet_v3_large(weights_backbone=None, aux_loss=True)
@@ -312,7 +313,10 @@ def test_published_weights_are_fetched_once_and_loaded(published, tmp_path, monk
         model = models.squeezenet1_1(weights=wanted)
         assert mt.equal(model.features[0].weight, published.features[0].weight)
         monkeypatch.setattr(weights, "BASE", "http://127.0.0.1:9/")  # from now on from the folder
-    assert mt.equal(models.squeezenet1_1(pretrained=True).features[0].weight, published.features[0].weight)
+    meant = "equivalent to passing `weights=SqueezeNet1_1_Weights.IMAGENET1K_V1`. You can also use"
+    with pytest.warns(UserWarning, match="'pretrained' is deprecated"), pytest.warns(UserWarning, match=meant):
+        model = models.squeezenet1_1(pretrained=True)
+    assert mt.equal(model.features[0].weight, published.features[0].weight)
     assert len(list((tmp_path / "home" / "checkpoints").iterdir())) == 1
 
 

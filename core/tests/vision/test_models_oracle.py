@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 
 import pytest
 from torchvision_side import torch, torchvision
@@ -13,7 +14,7 @@ from mortice.vision import models
 from mortice.vision.models.feature_extraction import create_feature_extractor, get_graph_node_names
 
 np = pytest.importorskip("numpy", reason="the oracle needs it")
-pytestmark = pytest.mark.oracle
+pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore:The default weight initialization of")]
 
 
 def test_the_table_is_torchvisions():
@@ -30,6 +31,27 @@ def test_published_weights_are_torchvisions():
         assert list(mine.__members__) == shared and mine.DEFAULT.name == theirs.DEFAULT.name, name
         assert [mine[w].url for w in shared] == [theirs[w].url for w in shared]
         assert mine.__name__ == theirs.__name__ and getattr(models, theirs.__name__) is mine
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda models: models.resnet18(False),
+        lambda models: models.resnet18(None, False),
+        lambda models: models.alexnet(pretrained=False, num_classes=2),
+        lambda models: models.squeezenet1_1(weights=False),
+        lambda models: models.googlenet(num_classes=2),
+        lambda models: models.segmentation.lraspp_mobilenet_v3_large(pretrained=False, pretrained_backbone=False),
+    ],
+)
+def test_models_asked_for_as_at_first_warn_in_torchvisions_words(ask):
+    told = []
+    for library in (torchvision.models, models):
+        with warnings.catch_warnings(record=True) as heard, undrawn():
+            warnings.simplefilter("always")
+            ask(library)
+        told.append([(w.category, str(w.message)) for w in heard])
+    assert told[1] == told[0] != []
 
 
 @pytest.mark.parametrize("name", ["resnet18", "vgg11_bn", "shufflenet_v2_x0_5"])

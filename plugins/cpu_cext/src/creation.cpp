@@ -23,6 +23,32 @@ static bool same_layout(const Array &x, const Array &y) {
     return memcmp(x.strides(), y.strides(), sizeof(int64_t) * x.ndim) == 0 && is_dense(x);
 }
 
+// How often a view shows each element of row-major memory, one after the other; 0 if not at all so, or so often that it is a
+// line for the loops over any strides.
+static int64_t short_run(const Array &x) {
+    int axis = x.ndim - 1;
+    int64_t run = 1, count = 1;
+    for (; axis >= 0 && (x.strides()[axis] == 0 || x.shape()[axis] == 1); axis--) run *= x.shape()[axis];
+    for (; axis >= 0; count *= x.shape()[axis--])
+        if (x.strides()[axis] != count && x.shape()[axis] != 1) return 0;
+    return run > 1 && run < 32 ? run : 0;
+}
+
+template <class T> static void repeat_each(const char *from, char *to, int64_t n, int64_t run) {
+    const T *x = reinterpret_cast<const T *>(from);
+    T *out = reinterpret_cast<T *>(to);
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t k = 0; k < run; k++) *out++ = x[i];
+}
+static void repeat_each(Array &to, const Array &from, int64_t run) {
+    constexpr decltype(&repeat_each<char>) loops[] = {repeat_each<uint8_t>, repeat_each<uint16_t>, repeat_each<uint32_t>, repeat_each<uint64_t>, repeat_each<cdouble>};
+    const auto loop = loops[__builtin_ctz(from.itemsize())];
+    Unlocked unlocked(to.size);
+    parallel_for(to.size / run, 16384 / run, [&](int64_t begin, int64_t end) {
+        loop(from.data + begin * from.itemsize(), to.data + begin * run * to.itemsize(), end - begin, run);
+    });
+}
+
 void assign(Array &to, Array &from) {
     if (to.size == 0) return;
     if (to.dtype == from.dtype && same_layout(to, from)) {
@@ -37,6 +63,8 @@ void assign(Array &to, Array &from) {
         });
         return;
     }
+    if (to.contiguous && to.dtype == from.dtype && same_shape(to, from))
+        if (const int64_t run = short_run(from)) return repeat_each(to, from, run);
     if (from.ndim > to.ndim)
         for (int i = 0; i < from.ndim - to.ndim; i++)
             if (from.shape()[i] != 1) fail(PyExc_ValueError, "cpu_cext: a value of %d dimensions does not fit %d.", from.ndim, to.ndim);
@@ -100,25 +128,45 @@ static PyObject *arange(PyObject *const *args, Py_ssize_t n, PyObject *names) {
     return converted(*wide, dtype).release();
 }
 
-// start + i * step, rounded once. Of each `lanes` elements the first is rounded to the dtype and the others count from it.
+// start + i * step, rounded once. Of each `lanes` elements the first is rounded to the dtype and the others count from it; with
+// an end the latter half counts back from that.
 static PyObject *ramp(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    static Names<6> N{"ramp", {"start", "step", "count", "lanes", "dtype", "device"}, 5};
-    PyObject *a[6];
+    static Names<7> N{"ramp", {"start", "step", "count", "lanes", "dtype", "device", "end"}, 5};
+    PyObject *a[7];
     arguments(N, args, n, names, a);
-    double start = as_double(a[0]), step = as_double(a[1]);
-    int64_t count = as_int(a[2]), lanes = as_int(a[3]), i = 0;
-    DType dtype = as_dtype(a[4]);
-    if (count < 0 || lanes < 0) fail(PyExc_ValueError, "ramp: count and lanes must not be negative.");
-    int64_t groups = lanes ? count / (2 * lanes) * 2 : 0;
-    Ref firsts = make(F64, {groups}), wide = make(F64, {count});
-    auto value = [=](int64_t at, double from) { return std::fma(step, static_cast<double>(at), from); };
-    for (int64_t g = 0; g < groups; g++) firsts->as<double>()[g] = value(g * lanes, start);
-    if (dtype != F64) firsts = converted(*converted(*firsts, dtype), F64);
-    auto *to = wide->as<double>();
-    for (int64_t g = 0; g < groups; g++)
-        for (int64_t k = 0; k < lanes; k++) to[i++] = value(k, firsts->as<double>()[g]);
-    for (; i < count; i++) to[i] = value(i, start);
-    return converted(*wide, dtype).release();
+    const double start = as_double(a[0]), step = as_double(a[1]);
+    const int64_t count = as_int(a[2]), lanes = as_int(a[3]);
+    const DType dtype = as_dtype(a[4]);
+    const bool back = a[6] && a[6] != Py_None;
+    const double end = back ? as_double(a[6]) : 0;
+    if (count < 0 || lanes < 0 || lanes > 16) fail(PyExc_ValueError, "ramp: expected a count, and 0 to 16 lanes.");
+    Ref out = make(dtype, {count});
+    const ConvertTable &table = convert();
+    constexpr int64_t BLOCK = 512;
+    double room[BLOCK], firsts[BLOCK];
+    const auto convert_to = [&](DType to, DType from, int64_t many, void *y, const void *x) {
+        char *at[2] = {static_cast<char *>(y), const_cast<char *>(static_cast<const char *>(x))};
+        const int64_t steps[2] = {ITEMSIZE[to], ITEMSIZE[from]};
+        table.inner[from][to](at, steps, many, nullptr);
+    };
+    const int64_t up = back ? count / 2 ? count / 2 : count : count, grouped = lanes ? count / (2 * lanes) * 2 * lanes : 0;
+    for (int64_t i = 0, m; i < count; i += m) {
+        const int64_t stop = i < grouped ? grouped : i < up ? up : count;
+        m = stop - i < BLOCK ? stop - i : BLOCK;
+        double *to = dtype == F64 ? out->as<double>() + i : room;
+        if (i < grouped) {
+            const int64_t groups = m / lanes;
+            table.ramp(start, step, i, lanes, groups, firsts);
+            if (dtype != F64) convert_to(dtype, F64, groups, room, firsts), convert_to(F64, dtype, groups, firsts, room);
+            table.ramps(firsts, step, groups, lanes, to);
+        } else if (i < up) {
+            table.ramp(start, step, i, 1, m, to);
+        } else {
+            table.ramp(end, -step, count - 1 - i, -1, m, to);
+        }
+        if (dtype != F64) convert_to(dtype, F64, m, out->data + i * out->itemsize(), room);
+    }
+    return out.release();
 }
 
 static PyObject *astype(PyObject *const *args, Py_ssize_t n, PyObject *names) {

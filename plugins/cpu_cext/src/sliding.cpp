@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <vector>
 
 #include "kernels/resize.hpp"
 #include "parallel.hpp"
@@ -116,34 +115,33 @@ template <class T> void fold_all(const Blocks &b, const T *from, T *out, void (*
 
 constexpr int64_t CONSTANT = -1;
 
-// For each element of a padded axis the one that it repeats.
-std::vector<int64_t> repeated(int64_t n, int64_t before, int64_t after, const char *mode) {
-    std::vector<int64_t> at(std::max<int64_t>(0, n + before + after));
-    int64_t low = std::max<int64_t>(-before, 0), high = n - std::max<int64_t>(-after, 0);
-    for (int64_t i = 0; i < static_cast<int64_t>(at.size()); i++) {
-        int64_t q = i - before;
-        bool inside = q >= 0 && q < n;
-        if (mode[0] == 'c' && mode[1] == 'o') {
-            at[i] = inside ? q : CONSTANT;
-            continue;
-        }
-        if (!inside && mode[0] == 'c') {
-            int64_t m = high - low;
-            q = m > 0 ? low + (((i - std::max<int64_t>(before, 0)) % m) + m) % m : -1;
-        } else if (!inside) {
-            bool reflect = mode[2] == 'f';
-            q = q < 0 ? (reflect ? -q : 0) : (reflect ? 2 * (n - 1) - q : n - 1);
-        }
-        if (q < 0 || q >= n) fail(PyExc_RuntimeError, "pad: expected a border narrower than the axis; got (%lld, %lld) at size %lld.",
-                                  (long long)before, (long long)after, (long long)n);
-        at[i] = q;
+// A padded axis: at each place the element that it repeats.
+struct Padded {
+    int64_t n, before, count, low, period;
+    char mode;  // the third letter of its name
+
+    Padded() = default;
+    Padded(int64_t n, int64_t before, int64_t after, const char *name)
+        : n(n), before(before), count(std::max<int64_t>(0, n + before + after)), low(std::max<int64_t>(-before, 0)),
+          period(n - std::max<int64_t>(-after, 0) - low), mode(name[2]) {
+        for (int64_t i = 0; mode != 'n' && i < count; i += std::max<int64_t>(1, count - 1))  // the ends are furthest away
+            if ((*this)[i] < 0 || (*this)[i] >= n)
+                fail(PyExc_RuntimeError, "pad: expected a border narrower than the axis; got (%lld, %lld) at size %lld.",
+                     (long long)before, (long long)after, (long long)n);
     }
-    return at;
-}
+    int64_t operator[](int64_t i) const {
+        const int64_t q = i - before;
+        if (q >= 0 && q < n) return q;
+        if (mode == 'n') return CONSTANT;
+        if (mode == 'f') return q < 0 ? -q : 2 * (n - 1) - q;
+        if (mode == 'p') return q < 0 ? 0 : n - 1;
+        return period > 0 ? low + ((i - std::max<int64_t>(before, 0)) % period + period) % period : -1;
+    }
+};
 
 struct Padding {
     int64_t planes, size[3], count[3];
-    std::vector<int64_t> at[3];
+    Padded at[3];
     int64_t low, length, first;  // of a row: where the run of elements that stay begins, how long it is, its first element
     int64_t rows() const { return count[0] * count[1]; }
 };
@@ -174,8 +172,8 @@ bool plan_padding(Padding &p, int ndim, const int64_t *shape, const int64_t *bef
     for (int i = 0; i < 3; i++) {
         int j = ndim - 3 + i;
         p.size[i] = j < 0 ? 1 : shape[j];
-        p.at[i] = j < 0 ? std::vector<int64_t>{0} : repeated(shape[j], before[j], after[j], mode);
-        p.count[i] = static_cast<int64_t>(p.at[i].size());
+        p.at[i] = j < 0 ? Padded(1, 0, 0, mode) : Padded(shape[j], before[j], after[j], mode);
+        p.count[i] = p.at[i].count;
     }
     int64_t b = ndim ? before[ndim - 1] : 0;
     p.low = std::min(std::max<int64_t>(b, 0), p.count[2]);
@@ -186,7 +184,7 @@ bool plan_padding(Padding &p, int ndim, const int64_t *shape, const int64_t *bef
 
 template <class T> void pad_all(const Padding &p, const T *from, T *out, T value) {
     int64_t volume = p.size[0] * p.size[1] * p.size[2], width = p.count[2];
-    const int64_t *at = p.at[2].data();
+    const Padded &at = p.at[2];
     parallel_for(p.planes * p.count[0], grain_for(static_cast<double>(p.count[1]) * width), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; i++) {
             int64_t z = p.at[0][i % p.count[0]];
@@ -209,7 +207,7 @@ template <class T> void pad_all(const Padding &p, const T *from, T *out, T value
 
 template <class T> void pad_grad_all(const Padding &p, const T *g, T *out, void (*add)(T *, const T *, int64_t)) {
     int64_t volume = p.size[0] * p.size[1] * p.size[2], width = p.count[2];
-    const int64_t *at = p.at[2].data();
+    const Padded &at = p.at[2];
     parallel_for(p.planes, grain_for(static_cast<double>(p.rows()) * width), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; i++) {
             T *plane = out + i * volume;

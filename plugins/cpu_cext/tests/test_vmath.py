@@ -94,6 +94,17 @@ def atanh(x: float) -> float:
     return math.copysign(INF, x) if abs(x) == 1 else math.atanh(x)
 
 
+def erfinv(x: float) -> float:
+    a = abs(x)
+    if a == 1:
+        return math.copysign(INF, x)
+    y = min(a, math.sqrt(-math.log1p(-a)))
+    for _ in range(60):  # Halley's steps
+        step = (math.erf(y) - a if a < 0.5 else (1 - a) - math.erfc(y)) * math.sqrt(math.pi) / 2 * math.exp(y * y)
+        y -= step / (1 + step * y)
+    return math.copysign(y, x)
+
+
 FUNCTIONS: dict[str, tuple[Callable[[float], float], float, float]] = {
     "exp": (math.exp, -20, 20),
     "exp2": (exp2, -20, 20),
@@ -115,6 +126,7 @@ FUNCTIONS: dict[str, tuple[Callable[[float], float], float, float]] = {
     "sqrt": (math.sqrt, 0, 10),
     "erf": (math.erf, -6, 6),
     "erfc": (math.erfc, -6, 9),
+    "erfinv": (erfinv, -1, 1),
     "softplus": (softplus, -20, 19),
 }
 

@@ -15,6 +15,7 @@ import ml_dtypes
 import numpy as np
 
 from mortice.backends import DType, NamespaceBackend, in_full
+from mortice_cuda_cupy.affine import AffineMaps
 from mortice_cuda_cupy.cudnn import CudnnKernels
 from mortice_cuda_cupy.exchange import Exchange
 from mortice_cuda_cupy.guard import guarded, outside_captures
@@ -57,7 +58,7 @@ class _Namespace:
 
 @outside_captures
 class CuPyBackend(
-    CudaKernels, CudnnKernels, LateChecks, Movement, Products, Memory, Streams, Exchange, NamespaceBackend
+    AffineMaps, CudaKernels, CudnnKernels, LateChecks, Movement, Products, Memory, Streams, Exchange, NamespaceBackend
 ):
     """CuPy on CUDA devices."""
 

@@ -33,6 +33,15 @@ _FUNCTIONS = {
     "cublasGemmEx": _gemm_types(_INT, batched=False), "cublasGemmEx_64": _gemm_types(_LONG, batched=False),
     "cublasGemmStridedBatchedEx": _gemm_types(_INT, batched=True),
     "cublasGemmStridedBatchedEx_64": _gemm_types(_LONG, batched=True),
+    # cuBLASLt, which is a part of it and takes its handles.
+    "cublasLtMatmulDescCreate": [_POINTER, _INT, _INT], "cublasLtMatmulDescDestroy": [_POINTER],
+    "cublasLtMatmulDescSetAttribute": [_POINTER, _INT, _POINTER, ctypes.c_size_t],
+    "cublasLtMatrixLayoutCreate": [_POINTER, _INT, ctypes.c_uint64, ctypes.c_uint64, _LONG],
+    "cublasLtMatrixLayoutDestroy": [_POINTER],
+    "cublasLtMatmulPreferenceCreate": [_POINTER], "cublasLtMatmulPreferenceDestroy": [_POINTER],
+    "cublasLtMatmulPreferenceSetAttribute": [_POINTER, _INT, _POINTER, ctypes.c_size_t],
+    "cublasLtMatmulAlgoGetHeuristic": [*[_POINTER] * 7, _INT, _POINTER, _POINTER],
+    "cublasLtMatmul": [*[_POINTER] * 14, ctypes.c_size_t, _POINTER],
 }  # fmt: skip
 
 
@@ -70,8 +79,10 @@ class Handle:
     def __init__(self, index: int) -> None:
         self._where, self._spare = (-1, 0), _SPARE.setdefault(index, deque())
         self._own: dict[int, Any] = {}  # by stream: products of two streams run at the same time
+        self.room, self.stream = 0, 0  # what is worked in, and where work goes
+        self.plans: dict[Any, Any] = {}  # of `affine`; descriptions are changed between calls, so threads share none
         # As PyTorch gives it, and as NVIDIA advises for Hopper.
-        self._size = 32 << 20 if int(cupy.cuda.device.get_compute_capability()) >= 90 else 8 << 20
+        self.size = 32 << 20 if int(cupy.cuda.device.get_compute_capability()) >= 90 else 8 << 20
         try:
             self.number = self._spare.pop()
         except IndexError:
@@ -79,23 +90,23 @@ class Handle:
             check(function("cublasCreate_v2")(ctypes.byref(made)), "cublasCreate")
             self.number = made.value
 
-    def follow(self, stream: int) -> int:
-        """Send later work to a stream; return the number for cuBLAS."""
+    def follow(self, stream: int) -> Handle:
+        """Send later work to a stream."""
         capture = current_capture()
         where = (stream, 0 if capture is None else capture.number)
         if where == self._where:
-            return self.number
+            return self
         if capture is None:
             room = self._own.get(stream)
             if room is None:
-                room = self._own[stream] = cupy.cuda.Memory(self._size)  # not the pool's: no array's, and for good
+                room = self._own[stream] = cupy.cuda.Memory(self.size)  # not the pool's: no array's, and for good
         else:
-            room = capture.room(self._size)
+            room = capture.room(self.size)
         check(function("cublasSetStream_v2")(self.number, stream), "cublasSetStream")
         # In this order: the stream's change takes the memory away.
-        check(function("cublasSetWorkspace_v2")(self.number, room.ptr, self._size), "cublasSetWorkspace")
-        self._where = where
-        return self.number
+        check(function("cublasSetWorkspace_v2")(self.number, room.ptr, self.size), "cublasSetWorkspace")
+        self._where, self.room, self.stream = where, room.ptr, stream
+        return self
 
     def __del__(self) -> None:
         # When the thread ends. To destroy a handle waits for the device and is forbidden in a capture: the next has it.
@@ -114,8 +125,8 @@ class _Local(threading.local):
 _local = _Local()
 
 
-def handle(index: int) -> int:
-    """Return the number of this thread's handle on the current device, of that index, sending to the current stream."""
+def handle(index: int) -> Handle:
+    """Return this thread's handle on the current device, of that index, sending to the current stream."""
     found = _local.handles.get(index)
     if found is None:
         found = _local.handles[index] = Handle(index)

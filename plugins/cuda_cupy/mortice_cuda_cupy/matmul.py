@@ -18,12 +18,12 @@ from mortice_cuda_cupy.kernels.launch import contiguous
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 # cudaDataType_t and cublasComputeType_t, by the numbers of NVIDIA's headers.
-_TYPES = {"float16": 2, "bfloat16": 14, "float32": 0, "float64": 1, "complex64": 4, "complex128": 5}
+TYPES = {"float16": 2, "bfloat16": 14, "float32": 0, "float64": 1, "complex64": 4, "complex128": 5}
 _COMPUTE_32F, _COMPUTE_32F_FAST_16BF, _COMPUTE_32F_FAST_TF32, _COMPUTE_64F = 68, 75, 77, 70
 _FAST = {"highest": _COMPUTE_32F, "high": _COMPUTE_32F_FAST_TF32, "medium": _COMPUTE_32F_FAST_16BF}
 _SCALARS = {name: np.array([1, 0], name) for name in ("float32", "float64", "complex64", "complex128")}
-_ONE = {name: pair.ctypes.data for name, pair in _SCALARS.items()}
-_ZERO = {name: pair.ctypes.data + pair.itemsize for name, pair in _SCALARS.items()}
+ONE = {name: pair.ctypes.data for name, pair in _SCALARS.items()}
+ZERO = {name: pair.ctypes.data + pair.itemsize for name, pair in _SCALARS.items()}
 _SCALARS |= dict.fromkeys(("float16", "bfloat16"), _SCALARS["float32"])
 _SINGLE = ("float32", "complex64")
 _PLANS = 4096  # that are kept
@@ -49,7 +49,7 @@ class Products:
     def matmul(self, x: Any, y: Any) -> Any:
         plan = _plans.get((x.dtype, x.shape, x.strides, y.shape, y.strides))
         if plan is None:
-            if x.dtype.name not in _TYPES:
+            if x.dtype.name not in TYPES:
                 # Integers have no cuBLAS; CuPy multiplies them by a kernel of its own, bools as 0 and 1.
                 if x.dtype.kind == "b":
                     return cupy.matmul(x.astype(np.uint8), y.astype(np.uint8)).astype(np.bool_)
@@ -87,21 +87,21 @@ class _Plan:
         if b.ndim == 2 and a.ndim > 2 and a.flags.c_contiguous:
             a = a.reshape(-1, k)
             batch, m = (), a.shape[0]
-        self.batch, self.copies = batch, (_lies(a, batch) is None, _lies(b, batch) is None)
+        self.batch, self.copies = batch, (lies(a, batch) is None, lies(b, batch) is None)
         # As they will be: copies are in row-major order, and so are their shapes.
         (flip_a, lead_a, step_a), (flip_b, lead_b, step_b) = (
-            _lies(x, batch) or _packed(x, batch) for x in (a, b)
+            lies(x, batch) or _packed(x, batch) for x in (a, b)
         )
         count, name = int(np.prod(batch, dtype=np.int64)), self.dtype.name
-        kind, wide = _TYPES[name], _SCALARS[name].dtype.name
+        kind, wide = TYPES[name], _SCALARS[name].dtype.name
         long = "_64" * (max(m, n, k, lead_a, lead_b, count) > _MOST)
         many = count > 1
         self.launch = function(f"cublasGemm{'StridedBatched' * many}Ex{long}")
         # cuBLAS counts columns first: it is asked for the transposed product of the transposed operands.
-        self.before = (int(flip_b), int(flip_a), n, m, k, _ONE[wide])
+        self.before = (int(flip_b), int(flip_a), n, m, k, ONE[wide])
         step = lambda s: (s,) * many
         self.steps = ((kind, lead_b, *step(step_b)), (kind, lead_a, *step(step_a)))
-        self.ends = (_ZERO[wide], _ONE[wide])  # what the result before counts
+        self.ends = (ZERO[wide], ONE[wide])  # what the result before counts
         self.after = (kind, n, *step(m * n), *step(count))
         self.compute = None if name in _SINGLE else compute_type(self.dtype)
 
@@ -121,7 +121,7 @@ class _Plan:
         compute = _FAST[settings.matmul_precision] if self.compute is None else self.compute
         of_y, of_x = self.steps
         status = self.launch(
-            handle(out.data.device_id), *self.before, y.data.ptr, *of_y, x.data.ptr, *of_x, self.ends[add],
+            handle(out.data.device_id).number, *self.before, y.data.ptr, *of_y, x.data.ptr, *of_x, self.ends[add],
             out.data.ptr, *self.after, compute, -1,
         )  # fmt: skip
         if status:
@@ -134,7 +134,7 @@ def _matrices(x: Any, y: Any) -> tuple[Any, Any]:
     return x.reshape(1, -1) if x.ndim == 1 else x, y.reshape(-1, 1) if y.ndim == 1 else y
 
 
-def _lies(x: Any, batch: tuple[int, ...]) -> tuple[bool, int, int] | None:
+def lies(x: Any, batch: tuple[int, ...]) -> tuple[bool, int, int] | None:
     """Return whether a stack's matrices are transposed, their row length, and their distance; None where it must be copied."""
     size = x.itemsize
     rows, columns = x.shape[-2:]

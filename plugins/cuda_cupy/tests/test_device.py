@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -242,7 +243,40 @@ def test_the_precision_of_float32_products_follows_the_switch() -> None:
     assert (x @ x)[0, 0].item() == exact
 
 
+@pytest.mark.parametrize("dtype", [mt.float16, mt.bfloat16, mt.float32, mt.float64])
+def test_affine_maps_are_right_in_one_launch_and_in_two(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    linear = mt.nn.functional.linear
+    whole = lambda *shape: mt.randint(-3, 4, shape).to(dtype)
+    mt.manual_seed(0)
+    x, w, b, loose = whole(3, 4, 8), whole(6, 8), whole(6), whole(100)
+    cases = [(x, w, b), (x[0], w, whole(6)), (x[0, 0], w, b), (x[:, ::2], w, b), (x[:, :, ::2], w[:, ::2], b), (x[:0], w, b),
+             (x, w[:1], b[:1]), (x, whole(8, 6).t(), b), (x[0].t().contiguous().t(), w, b), (x, w, loose[1:7]),
+             (x, w, loose[:12:2])]  # fmt: skip
+
+    def check() -> None:
+        for operands in cases:
+            # Views stay views, and what begins at an odd place does there too.
+            moved = [t._base.cuda().as_strided(t.shape, t.stride(), t.storage_offset()) if t._is_view() else t.cuda() for t in operands]
+            got, expected = linear(*moved).cpu(), linear(*operands)
+            assert got.dtype is expected.dtype and got.shape == expected.shape and got.tolist() == expected.tolist()
+
+    check()
+    from mortice_cuda_cupy import affine
+
+    monkeypatch.setattr(affine._Plan, "launch", lambda *_: 15)  # an algorithm that does not run after all
+    check()
+
+
 # ---- what CuPy does otherwise ----
+
+
+@pytest.mark.parametrize("dtype", [mt.float32, mt.float64])
+def test_whole_powers_of_two_are_exact(dtype: Any) -> None:
+    x = mt.arange(-1100, 1100).to(dtype)
+    wanted = [math.ldexp(1.0, i) for i in range(-1074, 1024)]
+    wanted = mt.tensor([0.0] * 26 + wanted + [math.inf] * 76, dtype=mt.float64).to(dtype).tolist()
+    assert mt.exp2(x.cuda()).tolist() == wanted and (2.0 ** x.cuda()).tolist() == wanted
+    assert mt.exp2(x[:1].cuda() * math.inf).tolist() == [0.0] and (2.0 ** mt.full((1,), math.nan, device="cuda")).isnan().all()
 
 
 def test_zeros_keep_their_sign() -> None:

@@ -398,6 +398,15 @@ def test_attention_and_its_gradients(dtype: Any, causal: bool) -> None:
     assert a.tolist() == mt.nn.functional.scaled_dot_product_attention(q, never, mt.ones(1, 3, 5, dtype=dtype)).tolist()
 
 
+def test_scores_of_attention_are_never_there_as_a_whole() -> None:
+    q, k, v = (mt.ones(32, 256, 16, device="cuda", requires_grad=True) for _ in range(3))
+    out = mt.nn.functional.scaled_dot_product_attention(q, k, v)
+    cuda.reset_peak_memory_stats()
+    before = cuda.memory_allocated()
+    out.backward(mt.ones_like(out))
+    assert cuda.max_memory_allocated() - before < 4 * 32 * 256 * 256 and bool((q.grad.abs() < 1e-5).all())
+
+
 def test_the_range_of_indices_is_read_at_once() -> None:
     for dtype in (mt.int32, mt.int64):
         for values in ([3], [-7, 2, 9], list(range(-40, 5000)), list(range(70_000, -3, -1))):

@@ -72,7 +72,7 @@ def test_a_step_of_a_classifier(done: Counter[str]) -> None:
     loss = lambda m: nn.functional.cross_entropy(m(x), y)
     found = _counted(_step(model, loss, mt.optim.Adam(model.parameters()), norm=1.0), done)
     assert found["waits and copies"] == 0
-    assert found["products"] == 5
+    assert (found["products"], found["binary"]) == (5, 3)  # the norm's: a layer's bias is added by its product
     assert found["optimiser_step"] == 2  # the gradients' scale, and the step
     assert found["two"] == 1  # tanh's gradient
     assert [found[name] for name in ("look", "cross_entropy", "sum_losses", "sum_weights", "cross_entropy_grad")] == [1, 1, 1, 0, 1]
@@ -105,3 +105,32 @@ def test_a_step_of_a_language_model(done: Counter[str]) -> None:
     found = _counted(_step(model, loss, mt.optim.AdamW(model.parameters())), done)
     assert found["waits and copies"] == 0
     assert (found["look"], found["optimiser_step"]) == (2, 1)
+
+
+def test_a_step_of_a_recurrent_layer(done: Counter[str]) -> None:
+    nn = mt.nn
+    with mt.device("cuda"):
+        model, x = nn.LSTM(3, 4), mt.rand(6, 2, 3)
+    found = _counted(_step(model, lambda m: m(x)[0].sum(), mt.optim.SGD(model.parameters(), lr=0.1)), done)
+    assert found["waits and copies"] == 0
+    assert (found["lstm_whole_step"], found["lstm_whole_step_grad"]) == (6, 6)  # one a step, with its product
+    assert (found["products"], found["lstm_step"]) == (4, 0)
+
+
+def test_attention_of_heads_that_lie_inside_positions(done: Counter[str]) -> None:
+    nn, F = mt.nn, mt.nn.functional
+
+    class Model(nn.Module):  # type: ignore[name-defined, misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.qkv = nn.Linear(8, 24)
+
+        def forward(self, x: Any) -> Any:
+            q, k, v = (p.view(2, 5, 2, 4).transpose(1, 2) for p in self.qkv(x).split(8, dim=2))
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(2, 5, 8)
+
+    with mt.device("cuda"):
+        model, x = Model(), mt.rand(2, 5, 8)
+    found = _counted(_step(model, lambda m: m(x).square().sum(), mt.optim.SGD(model.parameters(), lr=0.1)), done)
+    # Of query, key and value forward and backward, and of their gradients; of the result, its gradient, and the loss's.
+    assert (found["strided_alike"], found["strided"], found["transpose"], found["join"]) == (3, 3, 0, 1)

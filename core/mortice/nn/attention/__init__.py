@@ -107,5 +107,6 @@ def sdpa_kernel(backends: Any, set_priority: bool = False) -> Iterator[None]:
         raise AssertionError(f"sdpa_kernel: expected SDPBackend or a list of them; got {backends!r}.")
     flash, efficient = SDPBackend.FLASH_ATTENTION in chosen, SDPBackend.EFFICIENT_ATTENTION in chosen
     library = any(b is not SDPBackend.MATH for b in chosen)
-    with mortice.backends.cuda.sdp_kernel(flash, SDPBackend.MATH in chosen, efficient, library):
+    math = SDPBackend.MATH in chosen
+    with mortice.backends.cuda.chosen(flash=flash, math=math, mem_efficient=efficient, cudnn=library):
         yield

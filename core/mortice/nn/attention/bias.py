@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import enum
-import warnings
 from typing import Any
 
 import mortice
+from mortice.notice import warn
 
 __all__ = ["CausalBias", "CausalVariant", "causal_lower_right", "causal_upper_left"]
 
@@ -31,10 +31,9 @@ class CausalBias(mortice.Tensor):
         if not isinstance(variant, CausalVariant):
             raise AssertionError(f"CausalBias: expected variant to be a CausalVariant; got {type(variant).__name__}.")
         if seq_len_q > seq_len_kv and variant is CausalVariant.LOWER_RIGHT:
-            warnings.warn(
+            warn(
                 "Lower right causal bias will produce NaNs in the output when seq_len_q > seq_len_kv: the first "
-                f"{seq_len_q - seq_len_kv} of {seq_len_q} queries see none of {seq_len_kv} keys.",
-                stacklevel=3,
+                f"{seq_len_q - seq_len_kv} of {seq_len_q} queries see none of {seq_len_kv} keys."
             )
         offset = seq_len_kv - seq_len_q if variant is CausalVariant.LOWER_RIGHT else 0
         made = mortice.ones(seq_len_q, seq_len_kv, dtype=mortice.bool).tril(offset)

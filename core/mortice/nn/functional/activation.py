@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import mortice
 from mortice import _nn
+from mortice.notice import warn
 
 # ---- elementwise ----
 
@@ -110,10 +110,7 @@ def tanhshrink(input: Any) -> Any:
 
 
 def _dim(name: str, ndim: int) -> int:
-    warnings.warn(
-        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
-        stacklevel=4,
-    )
+    warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.")
     return 0 if ndim in (0, 1, 3) else 1
 
 
@@ -135,7 +132,7 @@ def log_softmax(input: Any, dim: int | None = None, _stacklevel: int = 3, dtype:
 def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Any:
     """Draw from the Gumbel-softmax distribution; with `hard`, one-hot with the soft gradient."""
     if eps != 1e-10:
-        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
+        warn("`eps` parameter is deprecated and has no effect.")
     noise = -mortice.log(mortice.empty_like(logits, memory_format=mortice.contiguous_format).exponential_())
     soft = softmax((logits + noise) / tau, dim)
     if not hard:
@@ -173,10 +170,9 @@ def _channels(
 ) -> Any:
     _probability(p)
     if input.ndim not in (*batched, single):
-        warnings.warn(
+        warn(
             f"{name}: Received a {input.ndim}-D input to {name}, which is deprecated and will result in an error in a "
-            f"future release. Expected {single}-D (no batch) or {batched[-1]}-D input.",
-            stacklevel=3,
+            f"future release. Expected {single}-D (no batch) or {batched[-1]}-D input."
         )
     if input.ndim not in batched and single not in batched:
         if inplace:
@@ -206,14 +202,13 @@ def dropout2d(input: Any, p: float = 0.5, training: bool = True, inplace: bool =
     """
     _probability(p)
     if input.ndim == 3:
-        warnings.warn(
+        warn(
             "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is "
             "desired - "
             "input is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change in a "
             "future "
             "release to interpret the input as one without a batch dimension, i.e. shape (C, H, W). To maintain the 1D "
-            "channel-wise dropout behavior, please switch to using dropout1d instead.",
-            stacklevel=2,
+            "channel-wise dropout behavior, please switch to using dropout1d instead."
         )
     return _channels("dropout2d", input, p, training, inplace, (3, 4), 3)
 

@@ -8,6 +8,7 @@ from typing import Any
 import mortice
 from mortice import _nn
 from mortice.nn.functional.activation import dropout, softmax
+from mortice.notice import warn
 
 _NAME = "multi_head_attention_forward"
 
@@ -25,6 +26,8 @@ def multi_head_attention_forward(
     A bool mask is True where a key takes no part; a mask of numbers is added to the scores.
     """
     batched = _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads)
+    if key_padding_mask is not None and attn_mask is not None and key_padding_mask.dtype is not attn_mask.dtype:
+        warn("Support for mismatched key_padding_mask and attn_mask is deprecated. Use same type for both instead.")
     key_padding_mask = _additive("key_padding_mask", key_padding_mask, query.dtype)
     if is_causal and attn_mask is None:
         raise RuntimeError(f"{_NAME}: Need attn_mask if specifying the is_causal hint.")

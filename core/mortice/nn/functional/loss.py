@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import mortice
@@ -11,6 +10,7 @@ from mortice import _autocasting as autocasting
 from mortice import _nn
 from mortice import _node_name as node_name
 from mortice.nn.functional.distance import pairwise_distance
+from mortice.notice import warn
 
 
 def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
@@ -18,9 +18,7 @@ def legacy_reduction(size_average: bool | None, reduce: bool | None, reduction: 
     if size_average is not None or reduce is not None:
         mean = size_average is None or size_average
         found = "none" if reduce is False else "mean" if mean else "sum"
-        warnings.warn(
-            f"size_average and reduce args will be deprecated, please use reduction='{found}' instead.", stacklevel=3
-        )
+        warn(f"size_average and reduce args will be deprecated, please use reduction='{found}' instead.")
         return found
     if reduction not in ("none", "mean", "sum", "batchmean"):
         raise ValueError(f"{reduction} is not a valid value for reduction")
@@ -44,11 +42,10 @@ def _check_reduction(reduction: str) -> None:
 
 def _warn_sizes(input: Any, target: Any) -> None:
     if input.shape != target.shape:
-        warnings.warn(
+        warn(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will "
             "likely "
-            "lead to incorrect results due to broadcasting. Please ensure they have the same size.",
-            stacklevel=3,
+            "lead to incorrect results due to broadcasting. Please ensure they have the same size."
         )
 
 
@@ -324,12 +321,11 @@ def kl_div(
     """Return target * (log(target) - input), reduced; "batchmean" divides by the batch, as the definition does."""
     reduction = legacy_reduction(size_average, reduce, reduction)
     if reduction == "mean":
-        warnings.warn(
+        warn(
             "reduction: 'mean' divides the total loss by both the batch size and the support size. 'batchmean' divides "
             "only by the batch size, and aligns with the KL div math definition. 'mean' will be changed to behave "
             "the same "
-            "as 'batchmean' in the next major release.",
-            stacklevel=2,
+            "as 'batchmean' in the next major release."
         )
     if input.dtype.kind in "bui" or target.dtype.kind in "bui":
         raise RuntimeError(f"kl_div: Integral inputs not supported; got {input.dtype} and {target.dtype}. Use .float().")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +11,7 @@ import mortice
 from mortice import _nn
 from mortice import _node_name as node_name
 from mortice import _range_of as range_of
+from mortice.notice import warn
 
 
 def embedding(
@@ -53,7 +53,7 @@ def embedding_bag(
     With `sparse` the gradient of `weight`, a leaf, is a sparse tensor.
     """
     if weight.dtype is mortice.int64 and input.is_floating_point():
-        warnings.warn("Argument order of nn.functional.embedding_bag was changed: it is (input, weight, ...) now.", stacklevel=2)
+        warn("Argument order of nn.functional.embedding_bag was changed: it is (input, weight, ...) now.")
         weight, input = input, weight
     if per_sample_weights is not None and input.shape != per_sample_weights.shape:
         raise ValueError(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import mortice
 from mortice import _autocasting as autocasting
 from mortice import _nn
 from mortice import _node_name as node_name
+from mortice.notice import warn
 
 # ---- maximum pooling ----
 
@@ -309,23 +309,17 @@ def upsample(
     input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
 ) -> Any:
     """Resample; the old name of `interpolate`."""
-    warnings.warn(
-        "`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
-    )
+    warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.")
     return _nn.interpolate(input, size, scale_factor, mode, align_corners)
 
 
 def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
     """Resample by the nearest element; use `interpolate`."""
-    warnings.warn(
-        "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
-    )
+    warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.")
     return _nn.interpolate(input, size, scale_factor, mode="nearest")
 
 
 def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
     """Resample bilinearly with aligned corners; use `interpolate`."""
-    warnings.warn(
-        "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
-    )
+    warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.")
     return _nn.interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import mortice
 from mortice.nn.module import Module
+from mortice.notice import warn
 
 
 def _devices(device_ids: Any) -> list[Any]:
@@ -16,10 +16,9 @@ def _devices(device_ids: Any) -> list[Any]:
     if count == 0:
         return []
     if len(chosen) > 1:
-        warnings.warn(
+        warn(
             f"DataParallel: batches are not split over devices here; {len(chosen)} were given and the module runs where "
-            "its parameters are.",
-            stacklevel=3,
+            "its parameters are."
         )
     return chosen
 

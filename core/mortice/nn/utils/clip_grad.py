@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import types
-import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import mortice
+from mortice.notice import warn
 
 
 def _grads(parameters: Any) -> list[Any]:
@@ -63,7 +63,7 @@ def clip_grad_norm_(
     generated = isinstance(parameters, types.GeneratorType)
     parameters = [parameters] if isinstance(parameters, mortice.Tensor) else list(parameters)
     if generated and not parameters:
-        warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2)
+        warn("`parameters` is an empty generator, no gradient clipping will occur.")
     total = get_total_norm(_grads(parameters), norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(parameters, max_norm, total, foreach)
     return total
@@ -74,10 +74,8 @@ def clip_grad_norm(
     foreach: bool | None = None,
 ) -> Any:  # fmt: skip
     """Do `clip_grad_norm_`, under its old name."""
-    warnings.warn(
-        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.",
-        FutureWarning,
-        stacklevel=2,
+    warn(
+        "`torch.nn.utils.clip_grad_norm` is now deprecated in favor of `torch.nn.utils.clip_grad_norm_`.", FutureWarning
     )
     return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import mortice
+from mortice.notice import warn
 
 
 def functional_call(
@@ -13,10 +13,9 @@ def functional_call(
     tie_weights: bool = True, strict: bool = False,
 ) -> Any:  # fmt: skip
     """Call a module with other parameters and buffers, given by name; prefer `mortice.func.functional_call`."""
-    warnings.warn(
+    warn(
         "`torch.nn.utils.stateless.functional_call` is deprecated as of PyTorch 2.0 in favor of `torch.func.functional_call`.",
         FutureWarning,
-        stacklevel=2,
     )
     return mortice.func.functional_call(
         module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict

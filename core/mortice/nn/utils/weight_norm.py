@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import mortice
 from mortice.nn.parameter import Parameter, is_lazy
+from mortice.notice import warn
 
 
 def norm_except_dim(v: Any, pow: Any = 2, dim: int = 0) -> Any:
@@ -36,10 +36,9 @@ class WeightNorm:
     @staticmethod
     def apply(module: Any, name: str, dim: int | None) -> WeightNorm:
         """Split a parameter of the module and register the hook."""
-        warnings.warn(
+        warn(
             "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",
             FutureWarning,
-            stacklevel=3,
         )
         if any(isinstance(h, WeightNorm) and h.name == name for h in module._forward_pre_hooks.values()):
             raise RuntimeError(f"Cannot register two weight_norm hooks on the same parameter {name}")

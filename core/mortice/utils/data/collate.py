@@ -68,7 +68,8 @@ def pinned(data: Any) -> Any:
     return data.pin_memory() if hasattr(data, "pin_memory") else data
 
 
-def _tensors(batch: Any, *, collate_fn_map: Any = None) -> Any:
+def collate_tensor_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    """Stack tensors of one size."""
     try:
         return mortice.stack(list(batch), 0)
     except RuntimeError as error:
@@ -76,7 +77,8 @@ def _tensors(batch: Any, *, collate_fn_map: Any = None) -> Any:
         raise
 
 
-def _arrays(batch: Any, *, collate_fn_map: Any = None) -> Any:
+def collate_numpy_array_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    """Make a tensor of NumPy's arrays of one size, or of its numbers."""
     first = batch[0]
     if np_str_obj_array_pattern.match(first.dtype.kind):
         raise TypeError(default_collate_err_msg_format.format(first.dtype))
@@ -85,21 +87,24 @@ def _arrays(batch: Any, *, collate_fn_map: Any = None) -> Any:
     return mortice.stack([mortice.as_tensor(item) for item in batch], 0)
 
 
-def _floats(batch: Any, *, collate_fn_map: Any = None) -> Any:
+def collate_float_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    """Make a tensor of floats."""
     return mortice.tensor(batch, dtype=mortice.float64)
 
 
-def _integers(batch: Any, *, collate_fn_map: Any = None) -> Any:
+def collate_int_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    """Make a tensor of integers."""
     return mortice.tensor(batch)
 
 
-def _as_they_are(batch: Any, *, collate_fn_map: Any = None) -> Any:
+def collate_str_fn(batch: Any, *, collate_fn_map: Any = None) -> Any:
+    """Leave texts as they are."""
     return batch
 
 
 # What makes a batch of items of a type; `default_collate` uses it, and others may add to it.
 default_collate_fn_map: dict[Any, Callable[..., Any]] = {
-    Tensor: _tensors, float: _floats, int: _integers, str: _as_they_are, bytes: _as_they_are,
+    Tensor: collate_tensor_fn, float: collate_float_fn, int: collate_int_fn, str: collate_str_fn, bytes: collate_str_fn,
 }  # fmt: skip
 
 
@@ -110,7 +115,7 @@ def collate(batch: Any, *, collate_fn_map: dict[Any, Callable[..., Any]] | None 
     found = table.get(type(first))
     # Before the rest: NumPy's float64 is a float as well. Its texts are texts.
     if found is None and _is_array(first) and not isinstance(first, (str, bytes)):
-        found = _arrays
+        found = collate_numpy_array_fn
     if found is None:
         found = next((fn for kind, fn in table.items() if isinstance(first, kind)), None)
     if found is not None:

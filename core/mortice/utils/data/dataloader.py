@@ -7,12 +7,12 @@ import functools
 import itertools
 import multiprocessing
 import os
-import warnings
 from collections.abc import Callable, Iterator
 from multiprocessing.context import BaseContext
 from typing import Any, Generic, TypeVar
 
 import mortice
+from mortice.notice import warn
 from mortice.utils.data import sharing
 from mortice.utils.data.collate import default_collate, default_convert, pinned
 from mortice.utils.data.dataset import IterableDataset
@@ -189,23 +189,24 @@ class DataLoader(Generic[T]):
         if self.num_workers == 0:
             return _SingleProcessDataLoaderIter(self)
         self.check_worker_number_rationality()
-        seed = _base_seed(self.generator)
-        if not self.persistent_workers:
-            return _MultiProcessingDataLoaderIter(self, seed, Workers(self, seed))
-        if self._workers is None or self._workers.stopped:
-            self._workers = Workers(self, seed)
-        return _MultiProcessingDataLoaderIter(self, seed, self._workers)
+        workers = self._workers if self._workers is not None and not self._workers.stopped else None
+        # As in PyTorch, workers that stay are seeded once, and a later pass draws nothing for them.
+        seed = _base_seed(self.generator) if workers is None or self.seed_samples else 0
+        if workers is None:
+            workers = Workers(self, seed)
+        if self.persistent_workers:
+            self._workers = workers
+        return _MultiProcessingDataLoaderIter(self, seed, workers)
 
     def check_worker_number_rationality(self) -> None:
         """Warn when more workers are asked for than there are cores."""
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
         if cores is not None and self.num_workers > cores:
-            warnings.warn(
+            warn(
                 f"This DataLoader will create {self.num_workers} worker processes in total. Our suggested max number of "
                 f"worker in current system is {cores}, which is smaller than what this DataLoader is going to create. "
                 "Please be aware that excessive worker creation might get DataLoader running slow or even freeze, lower "
-                "the worker number to avoid potential slowness/freeze if necessary.",
-                stacklevel=3,
+                "the worker number to avoid potential slowness/freeze if necessary."
             )
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -231,19 +232,15 @@ class _BaseDataLoaderIter(Iterator[Any]):
         self._indices: Iterator[Any] = iter(())
         self._seed = seed if loader.seed_samples else None
         self._handed_out = 0
+        self._told = loader._length_told  # what list() asks once it has this pass, says nothing of it
         self._pins = loader.pin_memory and mortice.cuda.is_available()
         if loader.pin_memory and loader.pin_memory_device:
-            warnings.warn(
+            warn(
                 "pin_memory_device is deprecated, the current accelerator will be used as the device,"
-                f"ignore pin_memory_device='{loader.pin_memory_device}'.",
-                stacklevel=4,
+                f"ignore pin_memory_device='{loader.pin_memory_device}'."
             )
         if loader.pin_memory and not self._pins:
-            warnings.warn(
-                "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be "
-                "used.",
-                stacklevel=4,
-            )
+            warn("'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.")
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -267,17 +264,15 @@ class _BaseDataLoaderIter(Iterator[Any]):
         loader = self._loader
         data = self._next()
         self._handed_out += 1
-        told = loader._length_told
-        if told is not None and self._handed_out > told:
-            warnings.warn(
-                f"Length of IterableDataset {loader.dataset} was reported to be {told} (when accessing "
+        if self._told is not None and self._handed_out > self._told:
+            warn(
+                f"Length of IterableDataset {loader.dataset} was reported to be {self._told} (when accessing "
                 f"len(dataloader)), but {self._handed_out} samples have been fetched. "
                 + (loader.num_workers > 0) * (
                     "For multiprocessing data-loading, this could be caused by not properly configuring the "
                     "IterableDataset replica at each worker."
-                ),
-                stacklevel=2,
-            )  # fmt: skip
+                )
+            )
         return pinned(data) if self._pins else data
 
     def __getstate__(self) -> Any:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import bisect
 import itertools
 import math
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 import mortice
+from mortice.notice import warn
 
 T = TypeVar("T", covariant=True)
 
@@ -166,7 +166,7 @@ def random_split(dataset: Any, lengths: Sequence[float], generator: Any = None) 
             sizes[i % len(sizes)] += 1
         for i, size in enumerate(sizes):
             if size == 0:
-                warnings.warn(f"Length of split at index {i} is 0. This might result in an empty dataset.", stacklevel=2)
+                warn(f"Length of split at index {i} is 0. This might result in an empty dataset.")
         lengths = sizes
     if sum(lengths) != len(dataset):
         raise ValueError("Sum of input lengths does not equal the length of the input dataset!")

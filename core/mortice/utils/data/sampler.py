@@ -68,6 +68,8 @@ class RandomSampler(Sampler[int]):
             else:
                 yield from mortice.randperm(n, generator=generator).tolist()[:count]
             left -= count
+        if self.generator is not None and not self.replacement and self.num_samples % n == 0:
+            mortice.randperm(n, generator=generator)  # PyTorch takes the rest of a pass from one more, though it be empty
 
     def __len__(self) -> int:
         return self.num_samples

@@ -6,6 +6,7 @@ import os
 import pickle
 import queue
 import signal
+import sys
 import threading
 import time
 import traceback
@@ -115,6 +116,9 @@ def run(
     set_engine(engine)
     seed = worker_seed(base_seed, worker_id)
     seed_everything(seed)
+    if "numpy" in sys.modules:  # from words of the worker's own, as PyTorch seeds it
+        numpys = sys.modules["numpy"].random
+        numpys.seed(numpys.SeedSequence([worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]).generate_state(4))
     _info = WorkerInfo(worker_id, num_workers, seed, dataset)
     where = f"in DataLoader worker process {worker_id}"
     problem = fetcher = begun = None

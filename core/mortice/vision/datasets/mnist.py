@@ -8,12 +8,12 @@ import shutil
 import string
 import struct
 import sys
-import warnings
 from array import array
 from collections.abc import Callable
 from typing import Any
 
 import mortice as mt
+from mortice.notice import warn
 from mortice.vision.datasets.utils import (
     NOT_FOUND,
     check_integrity,
@@ -170,7 +170,7 @@ class MNIST(VisionDataset):
 
 def _renamed(old: str, new: str) -> property:
     def get(self: Any) -> Any:
-        warnings.warn(f"{old} has been renamed {new}", stacklevel=2)
+        warn(f"{old} has been renamed {new}")
         return getattr(self, new)
 
     return property(get, doc=f"The old name of `{new}`.")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mortice import fx, nn
 from mortice.fx.graph_module import _put
+from mortice.notice import warn
 from mortice.vision import ops
 
 __all__ = ["create_feature_extractor", "get_graph_node_names"]
@@ -84,10 +84,9 @@ def _warn_of_differences(tracers: dict[bool, Any]) -> None:
                 f"{other} mode. "
             )
             break
-    warnings.warn(
+    warn(
         f"{text}When choosing nodes for feature extraction, you may need to specify output nodes for train and eval mode "
-        "separately.",
-        stacklevel=3,
+        "separately."
     )
 
 

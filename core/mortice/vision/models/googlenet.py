@@ -122,7 +122,7 @@ class GoogLeNet(nn.Module):
         self.avgpool = nn.AdaptiveAvgPool2d((1, 1))
         self.dropout = nn.Dropout(p=dropout)
         self.fc = nn.Linear(1024, num_classes)
-        if init_weights is None or init_weights:
+        if initial.wanted("GoogleNet", init_weights):
             draw = partial(nn.init.trunc_normal_, mean=0.0, std=0.01, a=-2, b=2)
             initial.draw(self, conv=draw, linear=draw, biases=False)
 

@@ -168,7 +168,7 @@ class Inception3(nn.Module):
         self.avgpool = nn.AdaptiveAvgPool2d((1, 1))
         self.dropout = nn.Dropout(p=dropout)
         self.fc = nn.Linear(2048, num_classes)
-        if init_weights is None or init_weights:
+        if initial.wanted("inception_v3", init_weights):
             draw = partial(nn.init.trunc_normal_, mean=0.0, a=-2, b=2)
             least = self.AuxLogits.fc.weight if isinstance(self.AuxLogits, InceptionAux) else None
             linear = lambda w: draw(w, std=0.001 if w is least else 0.1)

@@ -7,11 +7,23 @@ from functools import partial
 from typing import Any
 
 from mortice import nn
+from mortice.notice import warn
 
 NORMS = (nn.BatchNorm2d, nn.BatchNorm3d, nn.GroupNorm)
 
 he_fan_out = partial(nn.init.kaiming_normal_, mode="fan_out", nonlinearity="relu")
 small_normal = partial(nn.init.normal_, mean=0.0, std=0.01)
+
+
+def wanted(name: str, init_weights: bool | None) -> bool:
+    """Tell whether a model that draws its weights unless told not to should do so; warn where nobody said."""
+    if init_weights is None:
+        warn(
+            f"The default weight initialization of {name} will be changed in future releases of torchvision. If you wish to keep "
+            "the old behavior (which leads to long initialization times due to scipy/scipy#11299), please set init_weights=True.",
+            FutureWarning,
+        )
+    return init_weights is not False
 
 
 def draw(

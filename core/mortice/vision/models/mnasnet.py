@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 from typing import Any
 
 from mortice import nn
+from mortice.notice import warn
 from mortice.vision.models import initial
 from mortice.vision.models._utils import _make_divisible
 from mortice.vision.models.registry import register
@@ -91,10 +91,9 @@ class MNASNet(nn.Module):
             for i, layer in enumerate(_beginning(32, 16, _make_divisible(24 * self.alpha, 8))):
                 self.layers[i] = layer
             self._version = 1
-            warnings.warn(
+            warn(
                 "The file was saved by the first version of MNASNet, whose first layers alpha does not scale; the model "
-                "is changed to that version.",
-                stacklevel=2,
+                "is changed to that version."
             )
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 

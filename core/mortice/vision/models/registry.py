@@ -5,15 +5,54 @@ from __future__ import annotations
 import fnmatch
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from functools import partial, wraps
 from types import MappingProxyType, ModuleType
 from typing import Any
 
 from mortice import nn
+from mortice.notice import warn
 
 __all__ = ["get_model", "get_model_builder", "list_models"]
 
 _BUILDERS: dict[str, Callable[..., Any]] = {}
+
+
+def first_weights(
+    wanted: Any, first: Callable[[], str], new: str = "weights", old: str = "pretrained", said: bool = True
+) -> str | None:
+    """Return the weights that are meant where they are asked for by a bool, as at first; `said` under the `old` name."""
+    if said:
+        warn(f"The parameter '{old}' is deprecated since 0.13 and may be removed in the future, please use '{new}' instead.")
+    meant = first() if wanted else None
+    better = meant and f" You can also use `{new}={meant.partition('.')[0]}.DEFAULT` to get the most up-to-date weights."
+    warn(
+        f"Arguments other than a weight enum or `None` for '{new}' are deprecated since 0.13 and may be removed in the future. "
+        f"The current behavior is equivalent to passing `{new}={meant}`.{better or ''}"
+    )
+    return meant
+
+
+def _by_position(build: Callable[..., Any]) -> Callable[..., Any]:
+    """Let weights and progress be given by position too, as at first."""
+
+    @wraps(build)
+    def made(*given: Any, **kwargs: Any) -> Any:
+        if given:
+            names = ("weights", "progress")[: len(given)]
+            warn(
+                f"Using {' and '.join(map(repr, names))} as positional parameter(s) is deprecated since 0.13 and may be removed in "
+                "the future. Please use keyword parameter(s) instead."
+            )
+            kwargs.update(zip(names, given, strict=False))
+        return build(*given[2:], **kwargs)
+
+    return made
+
+
+def _first(name: str) -> str:
+    from mortice.vision.models.weights import get_model_weights
+
+    return str(next(iter(get_model_weights(name))))
 
 
 def register(
@@ -34,8 +73,9 @@ def register(
         if clash:
             raise ValueError(f"{name}: {clash[0]} is {fixed[clash[0]]!r} by definition; got {kwargs[clash[0]]!r}.")
         kwargs = {**usual, **kwargs}
-        if kwargs.pop("pretrained", False) and weights is None:  # as weights were asked for at first
-            weights = True
+        at_first = "pretrained" in kwargs
+        if at_first or isinstance(weights, bool):
+            weights = first_weights(kwargs.pop("pretrained", weights), partial(_first, name), said=at_first)
         if weights is None:
             if "weights_backbone" in usual:  # which may be fetched as well
                 kwargs["progress"] = progress
@@ -47,7 +87,7 @@ def register(
     build.__name__ = build.__qualname__ = name
     build.__doc__ = f"Make {about}; keyword arguments go to {getattr(kind, '__name__', kind)}."
     build.__module__ = getattr(kind, "__module__", __name__)
-    _BUILDERS[name] = build
+    _BUILDERS[name] = build = _by_position(build)
     # Programs import weights from where the model is, too: `from torchvision.models.resnet import ResNet50_Weights`.
     vars(sys.modules[build.__module__]).setdefault("__getattr__", partial(weights_named, build.__module__))
     return build

@@ -297,8 +297,6 @@ def get_weight(name: str) -> Any:
 def pretrained(name: str, make: Callable[..., Any], weights: Any, progress: bool, kwargs: dict[str, Any]) -> Any:
     """Make a model with published weights, which decide its classes."""
     kinds = get_model_weights(name)
-    if weights is True:
-        weights = next(iter(kinds))
     if isinstance(weights, str):
         entry = weights.rpartition(".")[2]
         if entry not in kinds.__members__:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import numbers
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import mortice
 from mortice import nn
+from mortice.notice import warn
 
 
 def chance() -> float:
@@ -68,7 +68,7 @@ def check_box(scale: Any, ratio: Any) -> None:
     if not isinstance(ratio, Sequence):
         raise TypeError("Ratio should be a sequence")
     if scale[0] > scale[1] or ratio[0] > ratio[1]:
-        warnings.warn("Scale and ratio should be of kind (min, max)", stacklevel=3)
+        warn("Scale and ratio should be of kind (min, max)")
 
 
 def pair(size: Any, error_msg: str = "Please provide only two dimensions (h, w) for size.") -> Any:

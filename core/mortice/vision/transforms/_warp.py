@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import math
 import struct
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import mortice
 from mortice import Tensor
 from mortice.nn import functional as F
+from mortice.notice import warn
 from mortice.vision.transforms._tensor import get_dimensions, in_float
 
 
 def _check(img: Tensor, interpolation: str, fill: Any) -> None:
     channels = get_dimensions(img)[0]
     if fill is not None and not isinstance(fill, (int, float, tuple, list)):
-        warnings.warn("Argument fill should be either int, float, tuple or list", stacklevel=4)
+        warn("Argument fill should be either int, float, tuple or list")
     if isinstance(fill, (tuple, list)) and len(fill) > 1 and len(fill) != channels:
         raise ValueError(
             "The number of elements in 'fill' cannot broadcast to match the number of channels of the image "

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 import numbers
-import warnings
 from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
 import mortice
 from mortice import Tensor
+from mortice.notice import warn
 from mortice.vision import _planes
 from mortice.vision._pillow import is_pil
 from mortice.vision.transforms import _color, _pil, _tensor, _warp
@@ -309,9 +309,7 @@ def resize(
             raise ValueError("resize: InterpolationMode.LANCZOS is for PIL images here; transforms.v2 has it for tensors.")
         return _tensor.resize(img, wanted, mode.value, bool(antialias))
     if antialias is False:
-        warnings.warn(
-            "Anti-alias option is always applied for PIL Image input. Argument antialias is ignored.", stacklevel=2
-        )
+        warn("Anti-alias option is always applied for PIL Image input. Argument antialias is ignored.")
     return _pil.resize(img, wanted, pil_modes_mapping[mode])
 
 
@@ -471,9 +469,8 @@ def elastic_transform(
 ) -> Any:
     """Move each pixel by a displacement (1, H, W, 2) of x and y, in halves of the width and height."""
     if isinstance(interpolation, int):
-        warnings.warn(
-            "Argument interpolation should be of type InterpolationMode instead of int. Please, use InterpolationMode enum.",
-            stacklevel=2,
+        warn(
+            "Argument interpolation should be of type InterpolationMode instead of int. Please, use InterpolationMode enum."
         )
     mode = interpolation_mode(interpolation)
     if not isinstance(displacement, Tensor):

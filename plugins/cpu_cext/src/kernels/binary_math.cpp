@@ -69,11 +69,12 @@ template <class T> INLINE T int_gcd(T x, T y) {
     if (a == 0 || b == 0) return static_cast<T>(a | b);
     const int twos = __builtin_ctzll(a | b);
     a >>= __builtin_ctzll(a);
-    while (b) {
-        b >>= __builtin_ctzll(b);
-        const uint64_t low = a < b ? a : b;
-        b = a < b ? b - a : a - b;
-        a = low;
+    b >>= __builtin_ctzll(b);
+    // Nothing foretells which is the larger: masks choose.
+    for (uint64_t apart; (apart = b - a) != 0;) {
+        const uint64_t less = 0 - static_cast<uint64_t>(b < a);
+        a += apart & less;
+        b = ((apart ^ less) - less) >> __builtin_ctzll(apart);
     }
     return static_cast<T>(a << twos);
 }
@@ -320,7 +321,7 @@ struct Filler {
 #if defined(MORTICE_AFTER_AVX2)
         return real && (op == FLOOR_DIVIDE || op == REMAINDER || op == FMOD || op == POW || op == ATAN2);
 #elif defined(MORTICE_AFTER_BASELINE)
-        return (real && op != LOGADDEXP2 && op != NEXTAFTER) || ((op == FLOOR_DIVIDE || op == FLOORDIV || op == REMAINDER) && (d == I32 || d == I64));
+        return real || ((op == FLOOR_DIVIDE || op == FLOORDIV || op == REMAINDER) && (d == I32 || d == I64));
 #else
         return true;
 #endif

@@ -206,6 +206,15 @@ constexpr bool is_common(int d) { return d == BOOL || d == U8 || (d >= I32 && d 
 constexpr bool gains(int x, int y) { return x == y || (is_common(x) && is_common(y)); }
 #endif
 
+static void ramp(double start, double step, int64_t first, int64_t by, int64_t n, double *to) {
+    const double from = static_cast<double>(first), each = static_cast<double>(by);
+    for (int32_t i = 0; i < static_cast<int32_t>(n); i++) to[i] = __builtin_fma(step, from + static_cast<double>(i) * each, start);
+}
+static void ramps(const double *firsts, double step, int64_t groups, int64_t lanes, double *to) {
+    for (int64_t g = 0; g < groups; g++, to += lanes)
+        for (int32_t i = 0; i < static_cast<int32_t>(lanes); i++) to[i] = __builtin_fma(step, static_cast<double>(i), firsts[g]);
+}
+
 constexpr ConvertTable filled() {
     ConvertTable t = {{
         INT_ROW(truth), INT_ROW(uint8_t), INT_ROW(uint16_t), INT_ROW(uint32_t), INT_ROW(uint64_t), INT_ROW(int8_t),
@@ -214,7 +223,7 @@ constexpr ConvertTable filled() {
         HALF_ROW(widen_run<bhalf>, (by_float<widen_run<bhalf>, narrow_run<half>>), copy_elements<uint16_t>),
         REAL_ROW(float, narrow_run<half>, narrow_run<bhalf>), REAL_ROW(double, narrow_double<half>, narrow_double<bhalf>),
         {}, {},
-    }};
+    }, ramp, ramps};
     // Copies.
     for (int d = 0; d < DTYPES; d++)
         t.inner[d][d] = ITEMSIZE[d] == 1   ? copy_elements<uint8_t>

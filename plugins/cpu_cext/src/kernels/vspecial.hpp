@@ -89,12 +89,14 @@ template <class V> SHARED V erfcx_far(V x) {
     return p / fma(x, num<V>(2), num<V>(1));
 }
 
-// exp(sign x**2) for x >= 0, as accurate as exp although the square is rounded
+// exp(sign x**2) for x >= 0, as accurate as exp although the square is rounded: that of a coarse x is not, and of the small
+// rest a few terms of the series are enough.
 template <class V> SHARED V exp_square(V x, double sign) {
-    V y = select(x > num<V>(31), num<V>(31), x);
-    V grain = num<V>(64.0f, 65536.0), coarse = nearest(y * grain) / grain;
-    V rest = (y - coarse) * (y + coarse);
-    return v_exp(coarse * coarse * num<V>(sign)) * v_exp(rest * num<V>(sign));
+    V y = select(x > num<V>(15.0f, 31.0), num<V>(15.0f, 31.0), x);
+    V coarse = nearest(y * num<V>(256.0f, 65536.0)) * num<V>(0x1p-8f, 0x1p-16);
+    V rest = (y - coarse) * (y + coarse) * num<V>(sign);
+    V part = rest * poly(rest, 1.0, 0.5, 1.0 / 6, 1.0 / 24), power = v_exp(coarse * coarse * num<V>(sign));
+    return sign < 0 ? fma(power, part, power) : power * (part + num<V>(1));  // the latter may be infinite
 }
 
 template <class V> INLINE V erfc_far(V x) { return exp_square(x, -1) * erfcx_far(x); }
@@ -111,23 +113,42 @@ template <class V> INLINE V v_erfcx(V x) {
     return select(a < num<V>(0.5), square * (num<V>(1) - fma(x, erf_rest(x), x)), far);
 }
 
-// Starts with two or three digits, which each of Halley's steps triples.
+// erfinv(x) / x is a polynomial of w = -log(1 - x**2) near 0, and of its square root beyond.
+INLINE vf erfinv_near(vf w) {
+    return poly(w - num<vf>(2.5), 1.50140936f, 0.246640279f, -0.00417739288f, -0.00125272639f, 0.000218349386f, -4.97241969e-6f,
+                -3.46398527e-6f, 4.68131348e-7f, 2.33359672e-8f, -8.93192597e-9f);
+}
+INLINE vf erfinv_far(vf s) {
+    return poly(s - num<vf>(3.1180339887498948), 2.95132858f, 1.00361804f, 0.00716025969f, -0.00537893377f, 0.00387470083f,
+                -0.00270852748f, 0.00131747686f, -8.67278189e-5f, -0.000176285934f);
+}
+INLINE vd erfinv_near(vd w) {
+    return poly(w - num<vd>(3.125), 1.6536545626831027, 0.24015818242558834, -0.0060336708714268511, -0.00074070253415464312,
+                       0.00018673420801981187, -1.3882523393957482e-5, -1.3654691758785657e-6, 4.2347881682224596e-7,
+                       -2.9070391275641319e-8, -4.1126604371632182e-9, 1.051223377050429e-9, -5.4143032839195044e-11,
+                       -1.2978805369932566e-11, 2.6305268312595183e-12, -8.0719259389900407e-14, -4.0020031087558495e-14,
+                       6.5213335115022385e-15, -3.9401881223043201e-17, -1.2215637192404172e-16, 1.5510787009902525e-17,
+                       6.0750507020724139e-19, -3.4734793888538035e-19, 1.9992599888615349e-20, 3.1940155481362711e-21,
+                       -3.5932028927020695e-22);
+}
+INLINE vd erfinv_far(vd s) {
+    vd middle = poly(s - num<vd>(3.25), 3.0838856104922207, 1.0052589676941592, 0.0053709145535581983, -0.0037512085075638538,
+                       0.0024914420976198812, -0.0016882755561681803, 0.00095328935211181778, -0.0003550375186306976,
+                       2.4031363245440548e-5, 6.8284840522929234e-5, -4.731952918337189e-5, 1.2475343474376931e-5,
+                       2.9273722115986926e-6, -4.0139463981902919e-6, 1.4958263152984917e-6, 1.8323999881328578e-8,
+                       -2.6860975725571461e-7, 9.0719505710299225e-8, -3.8310399460724114e-10);
+    vd far = poly(s - num<vd>(5.035), 4.8852667386412771, 1.0102899771634978, -0.00016074725342923991, -0.00020462805300640374,
+                       7.2632667813889934e-5, -1.8756307510091507e-5, 4.2903832396653329e-6, -9.3173372307330332e-7,
+                       2.0926499533291381e-7, -5.8350202277287426e-8, 2.3752064443881323e-8, -1.2296601903297242e-8,
+                       6.3538531359806636e-9, -2.864109617110433e-9, 1.1251563296404369e-9, -4.0252144940178626e-10,
+                       7.5821908414533084e-11, 3.2629340543728477e-11, -1.6775116020549905e-11);
+    return select(s > num<vd>(4), far, middle);
+}
 template <class V> INLINE V v_erfinv(V x) {
-    V a = v_abs(x), one = num<V>(1), left = one - a, z = a * a;
-    V half_root = num<V>(0.88622692545275801);
-    V start = a * poly(z, 1.0, 0.2617993878, 0.1439317311) * half_root;
-    V log = v_log(left * (a + one)), b = fma(log, num<V>(0.5), num<V>(4.3307467508));
-    V far = v_sqrt(v_sqrt(b * b - log / num<V>(0.147)) - b);
-    ints_of<V> central = a < num<V>(0.5);
-    V y = select(central, start, far);
-    for (int i = 0; i < (is_single<V> ? 2 : 3); i++) {
-        V miss = left - erfc_far(select(y < num<V>(0.46), num<V>(0.46), y));
-        miss = select(central, fma(y, erf_rest(y), y) - a, miss);
-        V step = miss * half_root / v_exp(-(y * y));
-        y -= step / fma(step, y, one);
-    }
-    y = select(a == one, num<V>(__builtin_inf()), select(a > one, num<V>(__builtin_nan("")), y));
-    return select(x == num<V>(0), x, flip_sign(y, sign_of(x)));
+    V a = v_abs(x), one = num<V>(1), w = -v_log((one - a) * (a + one)), y = erfinv_near(w);
+    ints_of<V> near = w < num<V>(5.0f, 6.25);
+    if (any_lane(~near)) y = select(near, y, erfinv_far(v_sqrt(w)));
+    return select(a == one, flip_sign(num<V>(__builtin_inf()), sign_of(x)), x * y);
 }
 
 // ---- the gamma functions ----

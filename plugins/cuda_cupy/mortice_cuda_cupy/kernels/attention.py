@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import sqrt
 from typing import Any
 
 import numpy as np
 
+from mortice_cuda_cupy.kernels.copying import together
 from mortice_cuda_cupy.kernels.launch import Program, contiguous, empty, float32, float64, over_rows, prod
+from mortice_cuda_cupy.matmul import lies
 
 ATTENTION = Program("attention.cu", "attend_rows<{T}>", "attend_grad_rows<{T}>", types=(float32, float64))
 _MOST = 1 << 30  # bytes of scores that are there as a whole: beyond, the core goes through them in parts
@@ -24,30 +27,74 @@ def fits(k: Any, query: Any, key: Any, value: Any, mask: Any, keep: Any) -> bool
     return 0 < size <= _MOST and query.shape[-1] > 0
 
 
-def _numbers(query: Any, key: Any, causal: bool, scale: float | None) -> tuple[Any, tuple[Any, ...]]:
-    length, keys = query.shape[-2], key.shape[-2]
-    rows = prod(query.shape[:-1])
-    factor = 1 / sqrt(query.shape[-1]) if scale is None else scale
-    return over_rows(rows, keys), (rows, length, keys, float(factor), np.bool_(causal))
-
-
 def attend(k: Any, query: Any, key: Any, value: Any, causal: bool, scale: float | None) -> tuple[Any, Any]:
     """Return the weighted values, and the logarithm of each query's sum of exponentials."""
-    geometry, numbers = _numbers(query, key, causal, scale)
-    scores, lse = k.matmul(query, k.matrix_transpose(key)), empty(query.shape[:-1], query.dtype)
-    ATTENTION.get(k.dtype_of(query), "attend_rows<{T}>")(*geometry, (scores, lse, *numbers))
-    return k.matmul(scores, value), lse
+    launch, shape = ATTENTION.get(k.dtype_of(query), "attend_rows<{T}>"), query.shape
+    out, lse = empty((*shape[:-1], value.shape[-1]), query.dtype), empty(shape[:-1], query.dtype)
+    factor = 1 / sqrt(shape[-1]) if scale is None else scale
+    # Once: backward, where all that a program keeps is there, there are scores and their gradients.
+    for q, key_part, v, made, sums in _parts(3, [query, key, value], [out, lse[..., None]]):
+        scores = k.matmul(q, k.matrix_transpose(key_part))
+        geometry, numbers = _numbers(scores, factor, causal)
+        launch(*geometry, (scores, sums, *numbers))
+        k.product_into(made, scores, v)
+        del scores
+    return out, lse
 
 
 def attend_grad(
     k: Any, g: Any, query: Any, key: Any, value: Any, lse: Any, causal: bool, scale: float | None
 ) -> tuple[Any, Any, Any]:
     """Return the gradients of query, key and value."""
-    geometry, numbers = _numbers(query, key, causal, scale)
-    # Each goes into two products, which would copy it twice.
-    g, query, key = contiguous(g), contiguous(query), contiguous(key)
-    scores, pulled = k.matmul(query, k.matrix_transpose(key)), k.matmul(g, k.matrix_transpose(value))
-    launch = ATTENTION.get(k.dtype_of(query), "attend_grad_rows<{T}>")
-    launch(*geometry, (scores, pulled, contiguous(lse), *numbers))
-    turned = k.matrix_transpose
-    return k.matmul(pulled, key), k.matmul(turned(pulled), query), k.matmul(turned(scores), g)
+    launch, turned = ATTENTION.get(k.dtype_of(query), "attend_grad_rows<{T}>"), k.matrix_transpose
+    grads = [empty(x.shape, x.dtype) for x in (query, key, value)]
+    factor = 1 / sqrt(query.shape[-1]) if scale is None else scale
+    for g_part, q, key_part, v, sums, of_q, of_k, of_v in _parts(1, [g, query, key, value], [contiguous(lse)[..., None], *grads]):
+        scores, pulled = k.matmul(q, turned(key_part)), k.matmul(g_part, turned(v))
+        geometry, numbers = _numbers(scores, factor, causal)
+        launch(*geometry, (scores, pulled, sums, *numbers))
+        k.product_into(of_v, turned(scores), g_part)
+        del scores
+        k.product_into(of_q, pulled, key_part)
+        k.product_into(of_k, turned(pulled), q)
+        del pulled
+    if _heads_inside(query):
+        # As the operands lie: heads are joined again without a copy of each.
+        made = together([x.transpose(0, 2, 1, 3) for x in grads])
+        return tuple([x.transpose(0, 2, 1, 3) for x in made])  # type: ignore[return-value]
+    return tuple(grads)  # type: ignore[return-value]
+
+
+def _parts(times: int, operands: list[Any], others: list[Any]) -> Iterator[list[Any]]:
+    """Yield all in parts of whole matrices, of which the scores take `times` the memory of the operands: PyTorch keeps none."""
+    *_, query, key, _ = operands
+    count, pair = prod(query.shape[:-2]), query.shape[-2] * key.shape[-2] * query.itemsize
+    most = times * sum([x.nbytes for x in operands])
+    parts = min(-(-count * pair // most), count)
+    if parts == 1:
+        yield [*_readable(operands), *others]
+        return
+    flat = [x.reshape(count, *x.shape[-2:]) for x in (*together(operands), *others)]
+    step = -(-count // parts)
+    for at in range(0, count, step):
+        yield [x[at : at + step] for x in flat]
+
+
+def _numbers(scores: Any, factor: float, causal: bool) -> tuple[Any, tuple[Any, ...]]:
+    length, keys = scores.shape[-2:]
+    rows = scores.size // keys
+    return over_rows(rows, keys), (rows, length, keys, float(factor), np.bool_(causal))
+
+
+def _readable(arrays: list[Any]) -> list[Any]:
+    """Return operands of products that cuBLAS reads; those that it does not are copied together, once for all products."""
+    wanted = [i for i, x in enumerate(arrays) if lies(x, x.shape[:-2]) is None]
+    made = list(arrays)
+    for i, x in zip(wanted, together([arrays[i] for i in wanted])):
+        made[i] = x
+    return made
+
+
+def _heads_inside(x: Any) -> bool:
+    """Tell whether heads lie inside positions, as a projection gives them."""
+    return x.ndim == 4 and min(x.shape[1:3]) > 1 and x.strides[1] < x.strides[2]

@@ -124,16 +124,16 @@ __device__ __forceinline__ void over_tile(i64 n, bool wide, F fetch, G finish) {
   i64 tile = i64(blockDim.x) * Loads * N, start = blockIdx.x * tile;
   if (wide && start + tile <= n) {
     i64 first = start + threadIdx.x * N, step = i64(blockDim.x) * N;
-    if (!Ahead) {
+    if constexpr (Ahead) {
+      decltype(fetch(Count<N>(), first)) held[Loads];
+#pragma unroll
+      for (int l = 0; l < Loads; ++l) held[l] = fetch(Count<N>(), first + l * step);
+#pragma unroll
+      for (int l = 0; l < Loads; ++l) finish(Count<N>(), first + l * step, held[l]);
+    } else {
 #pragma unroll 1
       for (int l = 0; l < Loads; ++l) finish(Count<N>(), first + l * step, fetch(Count<N>(), first + l * step));
-      return;
     }
-    decltype(fetch(Count<N>(), first)) held[Ahead ? Loads : 1];
-#pragma unroll
-    for (int l = 0; l < (Ahead ? Loads : 0); ++l) held[l] = fetch(Count<N>(), first + l * step);
-#pragma unroll
-    for (int l = 0; l < (Ahead ? Loads : 0); ++l) finish(Count<N>(), first + l * step, held[l]);
     return;
   }
 #pragma unroll 1

@@ -35,7 +35,8 @@ __global__ void transpose(const T *x, T *out, i64 rows, i64 columns, i64 batches
 // Four axes, of which the outermost has what is left of n; steps count words. A thread takes four words, all of whose loads
 // are on their way before the first is waited for.
 template <class S, class I>
-__global__ void strided(const S *x, S *out, i64 n, i64 size1, i64 size2, i64 size3, i64 step0, i64 step1, i64 step2, i64 step3) {
+__device__ __forceinline__ void copy_strided(const S *x, S *out, i64 n, i64 size1, i64 size2, i64 size3, i64 step0, i64 step1,
+                                             i64 step2, i64 step3) {
   i64 first = i64(blockIdx.x) * (i64(blockDim.x) * 4) + threadIdx.x;
   S held[4];
 #pragma unroll
@@ -59,6 +60,18 @@ __global__ void strided(const S *x, S *out, i64 n, i64 size1, i64 size2, i64 siz
     i64 i = first + l * i64(blockDim.x);
     if (i < n) out[i] = held[l];
   }
+}
+template <class S, class I>
+__global__ void strided(const S *x, S *out, i64 n, i64 size1, i64 size2, i64 size3, i64 step0, i64 step1, i64 step2, i64 step3) {
+  copy_strided<S, I>(x, out, n, size1, size2, size3, step0, step1, step2, step3);
+}
+// The same for up to eight arrays that lie alike, each in its own row of blocks and behind the other in out.
+template <class S, class I>
+__global__ void strided_alike(S *out, i64 n, i64 size1, i64 size2, i64 size3, i64 step0, i64 step1, i64 step2, i64 step3, const S *p0,
+                              const S *p1, const S *p2, const S *p3, const S *p4, const S *p5, const S *p6, const S *p7) {
+  const unsigned a = blockIdx.y;
+  const S *low = a < 2 ? (a ? p1 : p0) : a < 3 ? p2 : p3, *high = a < 6 ? (a < 5 ? p4 : p5) : a < 7 ? p6 : p7, *x = a < 4 ? low : high;
+  copy_strided<S, I>(x, out + a * n, n, size1, size2, size3, step0, step1, step2, step3);
 }
 
 // Up to eight arrays side by side: each has `rows` rows, which end in those of out, from `begin` on, at e0 to e7.

@@ -12,7 +12,7 @@ _COUNTS = ("unsigned", "i64")
 _EACH = 4  # words that a thread copies
 COPY = Program(
     "copy.cu", *[f"transpose<{word}>" for size, word in WORD.items() if size < 16],
-    *[f"strided<{word}, {i}>" for word in WORD.values() for i in _COUNTS],
+    *[f"{name}<{word}, {i}>" for name in ("strided", "strided_alike") for word in WORD.values() for i in _COUNTS],
     *[f"join<{word}>" for word in WORD.values()], types=(float32,),
 )  # fmt: skip
 
@@ -35,6 +35,12 @@ def packed(x: Any) -> Any:
 
 def _plan(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> Any:
     """Return the ways of a copy, that with the longest words first; None where it is CuPy's."""
+    merged = _merged(shape, strides, itemsize)
+    return merged and (_transposed(merged, itemsize) or _strided(merged, itemsize))
+
+
+def _merged(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> Any:
+    """Return sizes and strides of at most four axes, None where there are more."""
     merged: list[list[int]] = []
     for n, s in zip(shape, strides):
         if n == 1:
@@ -43,9 +49,7 @@ def _plan(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> Any:
             merged[-1] = [merged[-1][0] * n, s]
         else:
             merged.append([n, s])
-    if not merged or not prod(shape) or itemsize not in WORD or len(merged) > 4:
-        return None
-    return _transposed(merged, itemsize) or _strided(merged, itemsize)
+    return merged if merged and prod(shape) and itemsize in WORD and len(merged) <= 4 else None
 
 
 def _transposed(merged: list[list[int]], itemsize: int) -> Any:
@@ -61,7 +65,7 @@ def _transposed(merged: list[list[int]], itemsize: int) -> Any:
     return [(itemsize, COPY.get(float32, f"transpose<{WORD[itemsize]}>"), grid, (32, 8), sizes)]
 
 
-def _strided(merged: list[list[int]], itemsize: int) -> Any:
+def _strided(merged: list[list[int]], itemsize: int, name: str = "strided") -> Any:
     merged = [[1, 0]] * (4 - len(merged)) + merged
     ways = []
     for size in (16, 8, 4, 2, 1):
@@ -72,14 +76,46 @@ def _strided(merged: list[list[int]], itemsize: int) -> Any:
             continue
         rows = [*merged[:3], [merged[3][0] // words, size if words > 1 else merged[3][1]]]
         total = prod([n for n, _ in rows])
-        kernel = COPY.get(float32, f"strided<{WORD[size]}, {_COUNTS[total >= 1 << 31]}>")
+        kernel = COPY.get(float32, f"{name}<{WORD[size]}, {_COUNTS[total >= 1 << 31]}>")
         sizes = (total, *[n for n, _ in rows[1:]], *[s // size for _, s in rows])
         ways.append((size, kernel, (-(-total // (THREADS * _EACH)),), (THREADS,), sizes))
     return ways
 
 
-_plans = Plans(_plan)
-_TOGETHER = 8  # arrays that one launch joins
+def _plan_alike(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> Any:
+    merged = _merged(shape, strides, itemsize)
+    return merged and _strided(merged, itemsize, "strided_alike")
+
+
+_plans, _plans_alike = Plans(_plan), Plans(_plan_alike)
+_TOGETHER = 8  # arrays that one launch copies or joins
+
+
+def together(arrays: Sequence[Any]) -> list[Any]:
+    """Return arrays in row-major order; those that lie alike are copied by one launch."""
+    made, groups = list(arrays), {}
+    for i, x in enumerate(arrays):
+        if not x._c_contiguous:
+            groups.setdefault((x.shape, x.strides, x.dtype), []).append(i)
+    for where in groups.values():
+        for at in range(0, len(where), _TOGETHER):
+            some = where[at : at + _TOGETHER]
+            for i, x in zip(some, _alike([arrays[i] for i in some])):
+                made[i] = x
+    return made
+
+
+def _alike(arrays: Sequence[Any]) -> list[Any]:
+    import cupy
+
+    first = arrays[0]
+    plan = len(arrays) > 1 and _plans_alike[first.shape, first.strides, first.itemsize]
+    if not plan:
+        return [packed(x) for x in arrays]
+    size, kernel, (blocks,), block, sizes = next(way for way in plan if not any([x.data.ptr % way[0] for x in arrays]))
+    out = cupy.empty((len(arrays), *first.shape), first.dtype)
+    kernel((blocks, len(arrays)), block, (out, *sizes, *arrays, *[None] * (_TOGETHER - len(arrays))))
+    return [out[i] for i in range(len(arrays))]
 
 
 def joined(arrays: Sequence[Any], axis: int) -> Any:
@@ -114,4 +150,4 @@ def joined(arrays: Sequence[Any], axis: int) -> Any:
         begin += ends[-1]
     return out
 
-__all__ = ["COPY", "WORD", "joined", "packed"]
+__all__ = ["COPY", "WORD", "joined", "packed", "together"]

@@ -61,6 +61,11 @@ template <class T, class U, int N> struct Two {
   Pack<U, N> y;
 };
 
+// Whole powers of 2 are exact, on which the bodies of frexp and nextafter rely; CUDA's functions may be off by a few ulp.
+template <class W> __device__ __forceinline__ W power_of_two(W x) {
+  return x == rint(x) && abs(x) < W(4096) ? ldexp(W(1), int(x)) : exp2(x);
+}
+
 #define UNARY(name, formula)                                        \
   struct name {                                                     \
     template <class W> static __device__ __forceinline__ auto of(W x) { return formula; } \
@@ -97,7 +102,7 @@ UNARY(Cosh, cosh(x))
 UNARY(Asinh, asinh(x))
 UNARY(Acosh, acosh(x))
 UNARY(Atanh, atanh(x))
-UNARY(Exp2, exp2(x))
+UNARY(Exp2, power_of_two(x))
 UNARY(Log2, log2(x))
 UNARY(Log10, log10(x))
 UNARY(Trunc, trunc(x))
@@ -111,7 +116,7 @@ BINARY(Multiply, W(x *y))
 BINARY(Divide, x / y)
 BINARY(Maximum, x > y || x != x ? x : y)
 BINARY(Minimum, x < y || x != x ? x : y)
-BINARY(Pow, pow(x, y))
+BINARY(Pow, x == W(2) ? power_of_two(y) : pow(x, y))
 BINARY(Atan2, atan2(x, y))
 BINARY(Hypot, hypot(x, y))
 BINARY(Equal, x == y)

@@ -53,6 +53,7 @@ TRUTH = Program(
     types=(*FLOATS, *INTEGERS, bool_, uint8),
 )  # fmt: skip
 _BLOCKS = 528  # that share a long sum: 4 for each of 132 multiprocessors, which all run at a time
+_AT_ONCE = 1 << 22  # elements that are not worth a second launch
 Kernel = Callable[..., Any]
 
 
@@ -284,6 +285,9 @@ def _stages(outer: int, n: int, inner: int, itemsize: int) -> list[tuple[str, An
         return made
     across, packs, strips = _strips(inner, itemsize)
     parts = max(1, min(_BLOCKS // (outer * strips), n // 64))
+    if parts > 1 and n <= 2048 and outer * n * inner <= _AT_ONCE:
+        # Narrower strips make blocks too, and leave nothing to be joined: a thread still has at most 32 rows.
+        parts, (across, packs, strips) = 1, _strips(inner, itemsize, max(4, min(32, 8192 // n)))
     per = _share(n, parts, 1)
     parts = -(-n // per)
     grid = (min(outer * strips * parts, MAX_BLOCKS),)
@@ -296,12 +300,12 @@ def _stages(outer: int, n: int, inner: int, itemsize: int) -> list[tuple[str, An
     return made
 
 
-def _strips(inner: int, itemsize: int) -> tuple[int, Any, int]:
+def _strips(inner: int, itemsize: int, most: int = 32) -> tuple[int, Any, int]:
     """Return how many threads of a block lie side by side, whether each takes columns of 16 bytes, and the strips there are."""
     lanes = min(16 // itemsize, 8)
     packs = inner % lanes == 0
     wide = inner // lanes if packs else inner
-    across = min(wide, 32)
+    across = min(wide, most)
     return across, np.bool_(packs), -(-wide // across)
 
 

@@ -1,74 +1,195 @@
-// One step of a recurrent layer between two products: n rows of `hidden` units, gates side by side in a row. What lies in
-// order of time begins with row `begin`; of_h and the states are of the step alone.
+// Recurrent layers, a step at a time: n rows of `hidden` units, gates side by side in a row. What lies in order of time
+// begins with row `begin`; states are of the step alone.
 
 template <class W> __device__ __forceinline__ W sigmoid(W x) { return W(1) / (W(1) + exp(-x)); }
 
+// ---- one unit of one row ----
+
+// gates are those of the unit in a row of 4 hidden, of_x and of_h what comes to them from the input and from the state.
+template <class W>
+__device__ __forceinline__ W lstm_unit(const W *of_x, const W (&of_h)[4], W *c, W *cells, W *gates, i64 hidden) {
+  W in = sigmoid(of_x[0] + of_h[0]), forget = sigmoid(of_x[hidden] + of_h[1]);
+  W added = tanh(of_x[2 * hidden] + of_h[2]), open = sigmoid(of_x[3 * hidden] + of_h[3]);
+  W cell = forget * *c + in * added;
+  *c = *cells = cell;
+  gates[0] = in, gates[hidden] = forget, gates[2 * hidden] = added, gates[3 * hidden] = open;
+  return open * tanh(cell);
+}
+// of_h is the gradient of the state after the step; d_c becomes that of the cell before it, and d_gates is made.
+template <class W>
+__device__ __forceinline__ void lstm_unit_grad(W of_h, W *d_c, const W *gates, W cell_after, W cell_before, W *d_gates, i64 hidden) {
+  W in = gates[0], forget = gates[hidden], added = gates[2 * hidden], open = gates[3 * hidden], t = tanh(cell_after);
+  W cell = *d_c + of_h * open * (W(1) - t * t);
+  d_gates[0] = cell * added * in * (W(1) - in);
+  d_gates[hidden] = cell * cell_before * forget * (W(1) - forget);
+  d_gates[2 * hidden] = cell * in * (W(1) - added * added);
+  d_gates[3 * hidden] = of_h * t * open * (W(1) - open);
+  *d_c = cell * forget;
+}
+// of_x and of_h have 3 gates, the latter without its bias; gates are r, z, q and the candidate.
+template <class W>
+__device__ __forceinline__ W gru_unit(const W *of_x, const W (&of_h)[3], const W *bias, W before, W *gates, i64 hidden) {
+  W b_r = bias ? bias[0] : W(0), b_z = bias ? bias[hidden] : W(0), b_q = bias ? bias[2 * hidden] : W(0);
+  W r = sigmoid(of_x[0] + (of_h[0] + b_r)), z = sigmoid(of_x[hidden] + (of_h[1] + b_z)), q = of_h[2] + b_q;
+  W candidate = tanh(of_x[2 * hidden] + r * q);
+  gates[0] = r, gates[hidden] = z, gates[2 * hidden] = q, gates[3 * hidden] = candidate;
+  return candidate + z * (before - candidate);
+}
+// Returns what goes straight to the state before; the rest goes there through d_hidden.
+template <class W>
+__device__ __forceinline__ W gru_unit_grad(W of_h, const W *gates, W before, W *d_input, W *d_hidden, i64 hidden) {
+  W r = gates[0], z = gates[hidden], q = gates[2 * hidden], candidate = gates[3 * hidden];
+  W of_n = of_h * (W(1) - z) * (W(1) - candidate * candidate);
+  d_input[0] = d_hidden[0] = of_n * q * r * (W(1) - r);
+  d_input[hidden] = d_hidden[hidden] = of_h * (before - candidate) * z * (W(1) - z);
+  d_input[2 * hidden] = of_n, d_hidden[2 * hidden] = of_n * r;
+  return of_h * z;
+}
+
+// ---- what lies between two products of cuBLAS ----
+
 #define EACH_UNIT                                                                           \
   for (i64 i = thread_of_grid(); i < n * hidden; i += threads_of_grid())                    \
-    if (i64 own = quotient_of(i, hidden), unit = i - own * hidden, row = begin + own, u = row * hidden + unit, \
-        gate = row * 4 * hidden + unit;                                                     \
-        true)
+    if (i64 own = quotient_of(i, hidden), unit = i - own * hidden, row = begin + own, u = row * hidden + unit; true)
 
-// of_x and of_h have rows of 4 hidden. The states h and c are written in place.
 template <class W>
 __global__ void lstm_step(const W *of_x, const W *of_h, W *h, W *c, W *out, W *cells, W *gates, i64 begin, i64 n, i64 hidden) {
   EACH_UNIT {
     const W *mine = of_h + own * 4 * hidden + unit;
-    W in = sigmoid(of_x[gate] + mine[0]);
-    W forget = sigmoid(of_x[gate + hidden] + mine[hidden]);
-    W added = tanh(of_x[gate + 2 * hidden] + mine[2 * hidden]);
-    W open = sigmoid(of_x[gate + 3 * hidden] + mine[3 * hidden]);
-    W cell = forget * c[i] + in * added;
-    c[i] = cells[u] = cell;
-    h[i] = out[u] = open * tanh(cell);
-    gates[gate] = in, gates[gate + hidden] = forget, gates[gate + 2 * hidden] = added, gates[gate + 3 * hidden] = open;
+    const W of_state[] = {mine[0], mine[hidden], mine[2 * hidden], mine[3 * hidden]};
+    i64 gate = row * 4 * hidden + unit;
+    h[i] = out[u] = lstm_unit(of_x + gate, of_state, c + i, cells + u, gates + gate, hidden);
   }
 }
-
-// d_h is the gradient of the state after the step; d_c becomes that of the cell before it, and d_gates is made.
 template <class W>
 __global__ void lstm_step_grad(const W *g, const W *d_h, W *d_c, const W *gates, const W *cells, const W *before,
                                W *d_gates, i64 begin, i64 n, i64 hidden) {
   EACH_UNIT {
-    W in = gates[gate], forget = gates[gate + hidden], added = gates[gate + 2 * hidden], open = gates[gate + 3 * hidden];
-    W t = tanh(cells[u]), of_h = d_h[i] + g[u];
-    W cell = d_c[i] + of_h * open * (W(1) - t * t);
-    d_gates[gate] = cell * added * in * (W(1) - in);
-    d_gates[gate + hidden] = cell * before[u] * forget * (W(1) - forget);
-    d_gates[gate + 2 * hidden] = cell * in * (W(1) - added * added);
-    d_gates[gate + 3 * hidden] = of_h * t * open * (W(1) - open);
-    d_c[i] = cell * forget;
+    i64 gate = row * 4 * hidden + unit;
+    lstm_unit_grad(d_h[i] + g[u], d_c + i, gates + gate, cells[u], before[u], d_gates + gate, hidden);
   }
 }
-
-// of_x and of_h have rows of 3 hidden, the latter without its bias; gates are r, z, q and the candidate.
 template <class W>
 __global__ void gru_step(const W *of_x, const W *of_h, const W *bias, W *h, W *out, W *gates, i64 begin, i64 n, i64 hidden) {
   EACH_UNIT {
-    i64 at = row * 3 * hidden + unit;
     const W *mine = of_h + own * 3 * hidden + unit;
-    W b_r = bias ? bias[unit] : W(0), b_z = bias ? bias[unit + hidden] : W(0), b_q = bias ? bias[unit + 2 * hidden] : W(0);
-    W r = sigmoid(of_x[at] + (mine[0] + b_r));
-    W z = sigmoid(of_x[at + hidden] + (mine[hidden] + b_z));
-    W q = mine[2 * hidden] + b_q;
-    W candidate = tanh(of_x[at + 2 * hidden] + r * q);
-    h[i] = out[u] = candidate + z * (h[i] - candidate);
-    gates[gate] = r, gates[gate + hidden] = z, gates[gate + 2 * hidden] = q, gates[gate + 3 * hidden] = candidate;
+    const W of_state[] = {mine[0], mine[hidden], mine[2 * hidden]};
+    h[i] = out[u] = gru_unit(of_x + row * 3 * hidden + unit, of_state, bias ? bias + unit : bias, h[i],
+                             gates + row * 4 * hidden + unit, hidden);
   }
 }
-
-// d_h becomes what goes straight to the state before; the rest goes there through d_hidden.
 template <class W>
 __global__ void gru_step_grad(const W *g, W *d_h, const W *gates, const W *before, W *d_input, W *d_hidden, i64 begin,
                               i64 n, i64 hidden) {
   EACH_UNIT {
     i64 at = row * 3 * hidden + unit;
-    W r = gates[gate], z = gates[gate + hidden], q = gates[gate + 2 * hidden], candidate = gates[gate + 3 * hidden];
-    W of_h = d_h[i] + g[u], of_n = of_h * (W(1) - z) * (W(1) - candidate * candidate);
-    d_input[at] = d_hidden[at] = of_n * q * r * (W(1) - r);
-    d_input[at + hidden] = d_hidden[at + hidden] = of_h * (before[u] - candidate) * z * (W(1) - z);
-    d_input[at + 2 * hidden] = of_n;
-    d_hidden[at + 2 * hidden] = of_n * r;
-    d_h[i] = of_h * z;
+    d_h[i] = gru_unit_grad(d_h[i] + g[u], gates + row * 4 * hidden + unit, before[u], d_input + at, d_hidden + at, hidden);
   }
+}
+
+// ---- the product too, of few and small states: a warp has one unit of kRows rows. Blocks are (32, 8) ----
+
+constexpr int kRows = 4;
+// Call f(unit, first, lane) for a warp's units and rows, of which there are `rows` in all.
+template <class F> __device__ __forceinline__ void each_warp(i64 rows, i64 hidden, F f) {
+  i64 groups = (rows + kRows - 1) / kRows;
+  for (i64 task = i64(blockIdx.x) * blockDim.y + threadIdx.y; task < groups * hidden; task += i64(gridDim.x) * blockDim.y) {
+    i64 unit = quotient_of(task, groups);
+    f(unit, (task - unit * groups) * kRows, int(threadIdx.x));
+  }
+}
+// found[q][r] is row r of `rows` times row q of `weights`; rows from `many` on are none.
+template <int Q, class W>
+__device__ __forceinline__ void dots(W (&found)[Q][kRows], const W *rows, i64 many, const W *weights, i64 step, i64 n) {
+#pragma unroll
+  for (int q = 0; q < Q; ++q)
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) found[q][r] = W(0);
+#pragma unroll 4
+  for (i64 k = threadIdx.x; k < n; k += 32) {
+    W mine[kRows];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) mine[r] = r < many ? rows[r * n + k] : W(0);
+#pragma unroll
+    for (int q = 0; q < Q; ++q) {
+      W w = weights[q * step + k];
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) found[q][r] += w * mine[r];
+    }
+  }
+#pragma unroll
+  for (int q = 0; q < Q; ++q)
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) found[q][r] = over_warp(found[q][r], Plus());
+}
+
+// h has `all` rows, of which the first n take part; next becomes what it is after the step.
+template <class W>
+__global__ void lstm_whole_step(const W *weights, const W *of_x, const W *h, W *next, W *c, W *out, W *cells, W *gates, i64 begin,
+                                i64 n, i64 all, i64 hidden) {
+  each_warp(all, hidden, [&](i64 unit, i64 first, int lane) {
+    W found[4][kRows];
+    dots(found, h + first * hidden, n - first, weights + unit * hidden, hidden * hidden, hidden);
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      i64 own = first + r, i = own * hidden + unit, u = (begin + own) * hidden + unit, gate = (begin + own) * 4 * hidden + unit;
+      if (lane != r || own >= all) continue;
+      const W of_state[] = {found[0][r], found[1][r], found[2][r], found[3][r]};
+      next[i] = own < n ? out[u] = lstm_unit(of_x + gate, of_state, c + i, cells + u, gates + gate, hidden) : h[i];
+    }
+  });
+}
+// weights are turned, (hidden, 4 hidden). What the step before this one, of `late` rows from `last` on, leaves in d_gates
+// goes to the state between the two, in rows that have ended to d_h.
+template <class W>
+__global__ void lstm_whole_step_grad(const W *weights, const W *g, W *d_h, W *d_c, const W *gates, const W *cells,
+                                     const W *before, W *d_gates, i64 begin, i64 n, i64 last, i64 late, i64 hidden) {
+  each_warp(n < late ? late : n, hidden, [&](i64 unit, i64 first, int lane) {
+    W found[1][kRows];
+    dots(found, d_gates + (last + first) * 4 * hidden, late - first, weights + unit * 4 * hidden, 0, 4 * hidden);
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      i64 own = first + r, i = own * hidden + unit, u = (begin + own) * hidden + unit, gate = (begin + own) * 4 * hidden + unit;
+      if (lane != r) continue;
+      W of_h = own < late ? found[0][r] : own < n ? d_h[i] : W(0);
+      if (own < n)
+        lstm_unit_grad(of_h + g[u], d_c + i, gates + gate, cells[u], before[u], d_gates + gate, hidden);
+      else if (own < late)
+        d_h[i] = of_h;
+    }
+  });
+}
+template <class W>
+__global__ void gru_whole_step(const W *weights, const W *of_x, const W *bias, const W *h, W *next, W *out, W *gates, i64 begin, i64 n,
+                               i64 all, i64 hidden) {
+  each_warp(all, hidden, [&](i64 unit, i64 first, int lane) {
+    W found[3][kRows];
+    dots(found, h + first * hidden, n - first, weights + unit * hidden, hidden * hidden, hidden);
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      i64 own = first + r, i = own * hidden + unit, row = begin + own;
+      if (lane != r || own >= all) continue;
+      const W of_state[] = {found[0][r], found[1][r], found[2][r]};
+      next[i] = own < n ? out[row * hidden + unit] = gru_unit(of_x + row * 3 * hidden + unit, of_state, bias ? bias + unit : bias,
+                                                              h[i], gates + row * 4 * hidden + unit, hidden)
+                        : h[i];
+    }
+  });
+}
+template <class W>
+__global__ void gru_whole_step_grad(const W *weights, const W *g, W *d_h, const W *gates, const W *before, W *d_input,
+                                    W *d_hidden, i64 begin, i64 n, i64 last, i64 late, i64 hidden) {
+  each_warp(n < late ? late : n, hidden, [&](i64 unit, i64 first, int lane) {
+    W found[1][kRows];
+    dots(found, d_hidden + (last + first) * 3 * hidden, late - first, weights + unit * 3 * hidden, 0, 3 * hidden);
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      i64 own = first + r, i = own * hidden + unit, row = begin + own, at = row * 3 * hidden + unit;
+      if (lane != r || (own >= n && own >= late)) continue;
+      W of_h = d_h[i] + found[0][r];
+      d_h[i] = own < n ? gru_unit_grad(of_h + g[row * hidden + unit], gates + row * 4 * hidden + unit, before[row * hidden + unit],
+                                       d_input + at, d_hidden + at, hidden)
+                       : of_h;
+    }
+  });
 }

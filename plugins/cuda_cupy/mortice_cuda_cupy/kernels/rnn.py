@@ -1,4 +1,4 @@
-"""LSTM and GRU layers: a step is one product and one launch for all that lies between two products."""
+"""LSTM and GRU layers: a step is one launch where states are small, else one product and one launch for what lies between two."""
 
 from __future__ import annotations
 
@@ -9,11 +9,22 @@ from mortice.backends import NamespaceBackend
 from mortice.backends.kernels import KernelMixin
 from mortice.backends.nn_common import narrow, widen
 from mortice.backends.nn_rnn import layer_steps, states_before
-from mortice_cuda_cupy.kernels.launch import FLOATS, Program, contiguous, empty, float32, float64, over_elements
+from mortice_cuda_cupy.kernels.launch import (
+    FLOATS,
+    MAX_BLOCKS,
+    Program,
+    contiguous,
+    empty,
+    float32,
+    float64,
+    over_elements,
+)
 
 RNN = Program(
-    "rnn.cu", "lstm_step<{T}>", "lstm_step_grad<{T}>", "gru_step<{T}>", "gru_step_grad<{T}>", types=(float32, float64)
-)
+    "rnn.cu", *[f"{layer}_{step}step{grad}<{{T}}>" for layer in ("lstm", "gru") for step in ("", "whole_") for grad in ("", "_grad")],
+    types=(float32, float64),
+)  # fmt: skip
+_SMALL = 1 << 22  # rows times units squared, up to which a step without cuBLAS takes no longer than one with it
 Sizes = Sequence[int]
 
 
@@ -28,14 +39,16 @@ class RecurrentKernels(KernelMixin):
         if w_hr is not None or dtype not in FLOATS:
             numbers: dict[str, Any] = {"batch_sizes": batch_sizes, "reverse": reverse}
             return NamespaceBackend.lstm_layer(self, x, h0, c0, w_ih, w_hh, bias, w_hr, **numbers)  # type: ignore[no-any-return]
-        of_x, w = _projected(self, x, w_ih, bias), self.matrix_transpose(widen(self, w_hh))
-        h, c = _state(self, h0), _state(self, c0)
-        rows, hidden = x.shape[0], h.shape[1]
-        out, cells, gates = (empty((rows, n * hidden), h.dtype) for n in (1, 1, 4))
-        of_h = empty((h.shape[0], 4 * hidden), h.dtype)
-        for at, n in layer_steps(batch_sizes, reverse):
-            self.product_into(_first(of_h, n), _first(h, n), w)
-            _step(self, "lstm_step<{T}>", at, n, hidden, of_x, of_h, h, c, out, cells, gates)
+        of_x, c, steps = _projected(self, x, w_ih, bias), _state(self, c0), layer_steps(batch_sizes, reverse)
+        rows, hidden = x.shape[0], h0.shape[1]
+        out, cells, gates = (empty((rows, n * hidden), c.dtype) for n in (1, 1, 4))
+        if _small(h0):
+            h = _whole_steps(self, "lstm_whole_step<{T}>", steps, h0, w_hh, (of_x,), (c, out, cells, gates))
+        else:
+            h, w, of_h = _state(self, h0), self.matrix_transpose(widen(self, w_hh)), empty((h0.shape[0], 4 * hidden), c.dtype)
+            for at, n in steps:
+                self.product_into(_first(of_h, n), _first(h, n), w)
+                _step(self, "lstm_step<{T}>", at, n, hidden, of_x, of_h, h, c, out, cells, gates)
         return tuple([narrow(self, a, dtype) for a in (out, h, c, cells, gates)])  # type: ignore[return-value]
 
     def lstm_layer_grad(
@@ -51,9 +64,12 @@ class RecurrentKernels(KernelMixin):
         d_h, d_c, w = _state(self, g_h), _state(self, g_c), widen(self, w_hh)
         g, gates, cells, c0 = (contiguous(widen(self, a)) for a in (g, gates, cells, c0))
         before, hidden = contiguous(states_before(self, c0, cells, batch_sizes, reverse)), d_h.shape[1]
-        d_gates = empty(gates.shape, gates.dtype)
-        for at, n in reversed(layer_steps(batch_sizes, reverse)):
-            _step(self, "lstm_step_grad<{T}>", at, n, hidden, g, d_h, d_c, gates, cells, before, d_gates)
+        d_gates, steps = empty(gates.shape, gates.dtype), layer_steps(batch_sizes, reverse)[::-1]
+        if small := _small(d_h):
+            _whole_steps_grad(self, "lstm_whole_step_grad<{T}>", steps, w, g, d_h, d_c, gates, cells, before, d_gates)
+        for at, n in steps[-1:] if small else steps:
+            if not small:
+                _step(self, "lstm_step_grad<{T}>", at, n, hidden, g, d_h, d_c, gates, cells, before, d_gates)
             self.product_into(_first(d_h, n), d_gates[at], w)
         d_gates, d_h, d_c = (narrow(self, a, dtype) for a in (d_gates, d_h, d_c))
         return d_gates, d_h, d_c, None
@@ -66,14 +82,16 @@ class RecurrentKernels(KernelMixin):
         if dtype not in FLOATS:
             numbers: dict[str, Any] = {"batch_sizes": batch_sizes, "reverse": reverse}
             return NamespaceBackend.gru_layer(self, x, h0, w_ih, w_hh, b_ih, b_hh, **numbers)  # type: ignore[no-any-return]
-        of_x, w = _projected(self, x, w_ih, b_ih), self.matrix_transpose(widen(self, w_hh))
-        h, bias = _state(self, h0), None if b_hh is None else contiguous(widen(self, b_hh))
-        rows, hidden = x.shape[0], h.shape[1]
-        out, gates = empty((rows, hidden), h.dtype), empty((rows, 4 * hidden), h.dtype)
-        of_h = empty((h.shape[0], 3 * hidden), h.dtype)
-        for at, n in layer_steps(batch_sizes, reverse):
-            self.product_into(_first(of_h, n), _first(h, n), w)
-            _step(self, "gru_step<{T}>", at, n, hidden, of_x, of_h, bias, h, out, gates)
+        of_x, bias = _projected(self, x, w_ih, b_ih), None if b_hh is None else contiguous(widen(self, b_hh))
+        rows, hidden, steps = x.shape[0], h0.shape[1], layer_steps(batch_sizes, reverse)
+        out, gates = empty((rows, hidden), of_x.dtype), empty((rows, 4 * hidden), of_x.dtype)
+        if _small(h0):
+            h = _whole_steps(self, "gru_whole_step<{T}>", steps, h0, w_hh, (of_x, bias), (out, gates))
+        else:
+            h, w, of_h = _state(self, h0), self.matrix_transpose(widen(self, w_hh)), empty((h0.shape[0], 3 * hidden), of_x.dtype)
+            for at, n in steps:
+                self.product_into(_first(of_h, n), _first(h, n), w)
+                _step(self, "gru_step<{T}>", at, n, hidden, of_x, of_h, bias, h, out, gates)
         return tuple([narrow(self, a, dtype) for a in (out, h, gates)])  # type: ignore[return-value]
 
     def gru_layer_grad(
@@ -91,15 +109,18 @@ class RecurrentKernels(KernelMixin):
         g, gates = contiguous(widen(self, g)), contiguous(widen(self, gates))
         rows, hidden = g.shape
         d_input, d_hidden = (empty((rows, 3 * hidden), g.dtype) for _ in range(2))
-        for at, n in reversed(layer_steps(batch_sizes, reverse)):
-            _step(self, "gru_step_grad<{T}>", at, n, hidden, g, d_h, gates, before, d_input, d_hidden)
+        steps = layer_steps(batch_sizes, reverse)[::-1]
+        if small := _small(d_h):
+            _whole_steps_grad(self, "gru_whole_step_grad<{T}>", steps, w, g, d_h, gates, before, d_input, d_hidden)
+        for at, n in steps[-1:] if small else steps:
+            if not small:
+                _step(self, "gru_step_grad<{T}>", at, n, hidden, g, d_h, gates, before, d_input, d_hidden)
             self.product_into(_first(d_h, n), d_hidden[at], w, add=True)
         return tuple([narrow(self, a, dtype) for a in (d_input, d_hidden, d_h)])  # type: ignore[return-value]
 
 
 def _projected(k: Any, x: Any, w: Any, bias: Any) -> Any:
-    found = k.matmul(widen(k, x), k.matrix_transpose(widen(k, w)))
-    return contiguous(found if bias is None else k.add(found, widen(k, bias)))
+    return contiguous(k.linear(widen(k, x), widen(k, w), None if bias is None else widen(k, bias)))
 
 
 def _state(k: Any, x: Any) -> Any:
@@ -116,3 +137,32 @@ def _step(k: Any, kernel: str, at: slice, n: int, hidden: int, *arrays: Any) -> 
     """Launch a step for the rows `at` of what lies in order of time."""
     if n * hidden:
         RNN.get(k.dtype_of(arrays[0]), kernel)(*over_elements(n * hidden), (*arrays, int(at.start), int(n), int(hidden)))
+
+
+def _small(h: Any) -> bool:
+    return 0 < h.size * h.shape[1] <= _SMALL  # type: ignore[no-any-return]
+
+
+def _whole_steps(k: Any, kernel: str, steps: Any, h0: Any, w_hh: Any, given: tuple[Any, ...], made: tuple[Any, ...]) -> Any:
+    """Launch each step with its product; return the last state. Two take turns: all of one is read for each unit of the other."""
+    h, w = contiguous(widen(k, h0)), contiguous(widen(k, w_hh))
+    (all_rows, hidden), states = h.shape, [empty(h.shape, h.dtype) for _ in range(2)]
+    launch, geometry = RNN.get(k.dtype_of(h), kernel), _warps(all_rows, hidden)
+    for at, n in steps:
+        launch(*geometry, (w, *given, h, states[0], *made, at.start, n, all_rows, hidden))
+        h, states = states[0], [states[1], states[0]]
+    return h if steps else k.copy(h)
+
+
+def _whole_steps_grad(k: Any, kernel: str, steps: Any, w_hh: Any, g: Any, d_h: Any, *arrays: Any) -> None:
+    """Launch each step behind the product of the one before; that of the last is left."""
+    w, hidden, last, late = contiguous(k.matrix_transpose(w_hh)), d_h.shape[1], 0, 0
+    launch = RNN.get(k.dtype_of(d_h), kernel)
+    for at, n in steps:
+        launch(*_warps(max(n, late), hidden), (w, g, d_h, *arrays, at.start, n, last, late, hidden))
+        last, late = at.start, n
+
+
+def _warps(rows: int, hidden: int) -> tuple[tuple[int], tuple[int, int]]:
+    """Return grid and block for a warp for each unit of four rows."""
+    return (min(-(-(-(-rows // 4) * hidden) // 8), MAX_BLOCKS),), (32, 8)

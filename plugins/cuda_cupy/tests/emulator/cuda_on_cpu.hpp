@@ -273,6 +273,7 @@ using std::fmod;
 using std::hypot;
 using std::isinf;
 using std::isnan;
+using std::ldexp;
 using std::log;
 using std::log10;
 using std::log1p;

@@ -17,6 +17,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import fake_cublaslt
 import fake_runtime
 import numpy as np
 from fake_array import BF, _new, _open, _result, _wrapped, _write, ndarray
@@ -451,6 +452,8 @@ class Cublas:
         for end in ("", "_64"):
             setattr(self, f"cublasGemmEx{end}", self._function(self._gemm))
             setattr(self, f"cublasGemmStridedBatchedEx{end}", self._function(self._many))
+        for name, function in fake_cublaslt.CublasLt(self).functions().items():
+            setattr(self, name, self._function(function))
 
     @staticmethod
     def _function(method: Any) -> Any:
@@ -483,7 +486,7 @@ class Cublas:
 
     def _many(self, handle: int, transa: int, transb: int, m: int, n: int, k: int, alpha: int, a: int, a_type: int, lda: int,
               stride_a: int, b: int, b_type: int, ldb: int, stride_b: int, beta: int, c: int, c_type: int, ldc: int,
-              stride_c: int, count: int, compute: int, algo: int) -> int:  # fmt: skip
+              stride_c: int, count: int, compute: int, algo: int, bias: int = 0) -> int:  # fmt: skip
         d = _GEMM_TYPES[a_type]
         if not a_type == b_type == c_type or (compute != 70 and d.itemsize // (2 if d.kind == "c" else 1) == 8):
             return 15
@@ -498,6 +501,7 @@ class Cublas:
         x = _matrices(a, d, *((k, m) if transa else (m, k)), lda, stride_a, count)
         y = _matrices(b, d, *((n, k) if transb else (k, n)), ldb, stride_b, count)
         out = _matrices(c, d, m, n, ldc, stride_c, count)
+        row = _matrices(bias, d, m, 1, m, 0, 1) if bias else None
 
         def step() -> None:
             left, right = (_rounded(v.astype(wide), compute) for v in (x, y))
@@ -506,6 +510,7 @@ class Cublas:
             made = np.matmul(left, right)
             if one != 1 or zero:
                 made = one * made + (zero * out.astype(wide) if zero else 0)
+            made = made if row is None else made + row.astype(wide)
             out[...] = made.astype(d)
 
         _do(step)

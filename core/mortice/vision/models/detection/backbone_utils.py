@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from mortice import nn
+from mortice.notice import warn
 from mortice.vision.models._utils import IntermediateLayerGetter
-from mortice.vision.models.registry import get_model, register
+from mortice.vision.models.registry import first_weights, get_model, register
 from mortice.vision.ops import FeaturePyramidNetwork, FrozenBatchNorm2d
 from mortice.vision.ops.feature_pyramid_network import ExtraFPNBlock, LastLevelMaxPool
 
@@ -46,7 +46,7 @@ class BackboneWithFPN(nn.Module):
 
 def _first_weights(weights: Any, pretrained: bool | None) -> Any:
     """Return the weights that are meant, where they may be asked for as at first."""
-    return weights if pretrained is None else "IMAGENET1K_V1" if pretrained else None
+    return weights if pretrained is None else first_weights(pretrained, lambda: "IMAGENET1K_V1")
 
 
 def resnet_fpn_backbone(
@@ -140,10 +140,9 @@ def _validate_trainable_layers(
     """Return how many layers are trained: all of a network that has not been."""
     if not is_trained:
         if trainable_backbone_layers is not None:
-            warnings.warn(
+            warn(
                 "Changing trainable_backbone_layers has no effect if neither pretrained nor pretrained_backbone have been "
-                f"set to True, falling back to trainable_backbone_layers={max_value} so that all layers are trainable",
-                stacklevel=4,
+                f"set to True, falling back to trainable_backbone_layers={max_value} so that all layers are trainable"
             )
         return max_value
     layers = default_value if trainable_backbone_layers is None else trainable_backbone_layers
@@ -177,7 +176,9 @@ def detector(
         trainable_backbone_layers: int | None = None, progress: bool = True, _trained: bool = False, **kwargs: Any,
     ) -> Any:  # fmt: skip
         if pretrained_backbone is not None:  # as it was said at first
-            weights_backbone = first if pretrained_backbone and not _trained else None
+            weights_backbone = first_weights(
+                pretrained_backbone and not _trained, lambda: first, "weights_backbone", "pretrained_backbone"
+            )
         trained = _trained or weights_backbone is not None
         count = _validate_trainable_layers(trained, trainable_backbone_layers, *layers)
         given = {"weights": weights_backbone, "progress": progress}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import mortice
 from mortice import nn
 from mortice.nn import functional as F
+from mortice.notice import warn
 from mortice.vision.models import initial
 from mortice.vision.models.detection import _utils as det_utils
 from mortice.vision.models.detection.anchor_utils import DefaultBoxGenerator
@@ -236,7 +236,7 @@ def _vgg_extractor(backbone: Any, highres: bool, trainable_layers: int) -> SSDFe
 def fixed(kwargs: dict[str, Any]) -> dict[str, Any]:
     """Return keyword arguments without the size, which such a model has by definition."""
     if "size" in kwargs:
-        warnings.warn("The size of the model is already fixed; ignoring the parameter.", stacklevel=4)
+        warn("The size of the model is already fixed; ignoring the parameter.")
     return {key: value for key, value in kwargs.items() if key != "size"}
 
 

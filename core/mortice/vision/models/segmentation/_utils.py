@@ -8,7 +8,7 @@ from typing import Any
 
 from mortice import nn
 from mortice.vision.models._utils import IntermediateLayerGetter
-from mortice.vision.models.registry import get_model, register
+from mortice.vision.models.registry import first_weights, get_model, register
 
 
 class _SimpleSegmentationModel(nn.Module):
@@ -63,7 +63,9 @@ def segmentation(name: str, kind: type, over: str, make: Callable[..., Any], abo
         pretrained_backbone: bool | None = None, progress: bool = True, **kwargs: Any,
     ) -> Any:  # fmt: skip
         if pretrained_backbone is not None:  # as it was said at first
-            weights_backbone = "IMAGENET1K_V1" if pretrained_backbone else None
+            weights_backbone = first_weights(
+                pretrained_backbone, lambda: "IMAGENET1K_V1", "weights_backbone", "pretrained_backbone"
+            )
         given = {"weights": weights_backbone, "progress": progress}
         return make(over, 21 if num_classes is None else num_classes, bool(aux_loss), **given)
 

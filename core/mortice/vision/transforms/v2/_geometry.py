@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import mortice
 from mortice import Tensor
+from mortice.notice import warn
 from mortice.vision import transforms as v1
 from mortice.vision._pillow import is_pil
 from mortice.vision.ops import box_iou
@@ -160,10 +160,9 @@ class ForImages(Transform):
 
     def _call_kernel(self, functional: Any, inpt: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(inpt, (BoundingBoxes, KeyPoints, Mask)):
-            warnings.warn(
+            warn(
                 f"{type(self).__name__}() is currently passing through inputs of type tv_tensors.{type(inpt).__name__}. "
-                "This will likely change in the future.",
-                stacklevel=2,
+                "This will likely change in the future."
             )
         return super()._call_kernel(functional, inpt, *args, **kwargs)
 
@@ -320,7 +319,7 @@ class RandomResizedCrop(Transform):
             if not isinstance(value, Sequence) or len(value) != 2:
                 raise TypeError(f"{name} should be a sequence of two floats.")
         if scale[0] > scale[1] or ratio[0] > ratio[1]:
-            warnings.warn("Scale and ratio should be of kind (min, max)", stacklevel=2)
+            warn("Scale and ratio should be of kind (min, max)")
         self.scale, self.ratio, self.interpolation, self.antialias = scale, ratio, interpolation, antialias
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:

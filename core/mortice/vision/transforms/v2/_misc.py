@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import mortice
 from mortice import Tensor
+from mortice.notice import warn
 from mortice.utils import _pytree
 from mortice.vision import transforms as v1
 from mortice.vision import tv_tensors
@@ -89,10 +89,9 @@ class ToTensor(Transform):
     _transformed_types = (is_pil, _is_array)
 
     def __init__(self) -> None:
-        warnings.warn(
+        warn(
             "The transform `ToTensor()` is deprecated and will be removed in a future release. Instead, please use "
-            "`v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True)])`. Output is equivalent up to float precision.",
-            stacklevel=2,
+            "`v2.Compose([v2.ToImage(), v2.ToDtype(torch.float32, scale=True)])`. Output is equivalent up to float precision."
         )
         super().__init__()
 
@@ -118,11 +117,10 @@ class ToDtype(Transform):
         if not isinstance(dtype, (dict, mortice.dtype)):
             raise ValueError(f"dtype must be a dict or a torch.dtype, got {type(dtype)} instead")
         if isinstance(dtype, dict) and Tensor in dtype and (Image in dtype or Video in dtype):
-            warnings.warn(
+            warn(
                 "Got `dtype` values for `torch.Tensor` and either `tv_tensors.Image` or `tv_tensors.Video`. Note that a plain "
                 "`torch.Tensor` will *not* be transformed by this (or any other transformation) in case a `tv_tensors.Image` or "
-                "`tv_tensors.Video` is present in the input.",
-                stacklevel=2,
+                "`tv_tensors.Video` is present in the input."
             )
         self.dtype, self.scale = dtype, scale
 
@@ -142,10 +140,7 @@ class ToDtype(Transform):
             return inpt
         if dtype is None:
             if self.scale and _scales(inpt):
-                warnings.warn(
-                    "scale was set to True but no dtype was specified for images or videos: no scaling will be done.",
-                    stacklevel=2,
-                )
+                warn("scale was set to True but no dtype was specified for images or videos: no scaling will be done.")
             return inpt
         return self._call_kernel(F.to_dtype, inpt, dtype=dtype, scale=self.scale)
 

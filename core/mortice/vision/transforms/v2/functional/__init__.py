@@ -3,9 +3,9 @@
 Each function serves what its input says it is; the functions with the name of a kind at the end are for plain tensors.
 """
 
-import warnings
 from typing import Any
 
+from mortice.notice import warn
 from mortice.vision.transforms import functional as _F
 from mortice.vision.transforms.functional import InterpolationMode, pil_to_tensor, to_pil_image
 from mortice.vision.transforms.v2.functional import _boxes, _points
@@ -139,19 +139,17 @@ vertical_flip_image = vertical_flip_video = vertical_flip_mask = vertical_flip.i
 
 def to_tensor(inpt: Any) -> Any:
     """Make a float tensor (C, H, W) in [0, 1] of a PIL image or array, as v1 does; `to_image` and `to_dtype` do it here."""
-    warnings.warn(
+    warn(
         "The function `to_tensor(...)` is deprecated and will be removed in a future release. Instead, please use "
-        "`to_image(...)` followed by `to_dtype(..., dtype=torch.float32, scale=True)`.",
-        stacklevel=2,
+        "`to_image(...)` followed by `to_dtype(..., dtype=torch.float32, scale=True)`."
     )
     return _F.to_tensor(inpt)
 
 
 def get_image_size(inpt: Any) -> list[int]:
     """Return width and height, in Pillow's order, as v1 does; `get_size` gives height and width."""
-    warnings.warn(
+    warn(
         "The function `get_image_size(...)` is deprecated and will be removed in a future release. Instead, please use "
-        "`get_size(...)` which returns `[h, w]` instead of `[w, h]`.",
-        stacklevel=2,
+        "`get_size(...)` which returns `[h, w]` instead of `[w, h]`."
     )
     return _F.get_image_size(inpt)
