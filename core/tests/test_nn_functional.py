@@ -377,7 +377,7 @@ def test_unpooling_takes_a_size_for_each_dim():
 
 
 def test_a_ratio_for_each_pooled_dim():
-    with pytest.raises(ValueError, match="output_ratio must either be a single number or a tuple of 2"):
+    with pytest.raises(ValueError, match="requires output_ratio to either be a single Int or tuple of Ints"):
         F.fractional_max_pool2d(mt.ones(1, 1, 5, 5), 2, output_ratio=(0.5, 0.5, 0.5))
 
 

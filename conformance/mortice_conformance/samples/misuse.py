@@ -140,6 +140,5 @@ misuse("pad", lambda: F.pad(mt.ones(2, 3), (1,)), "pad: Padding length must be d
 misuse(
     "grid_sample",
     lambda: F.grid_sample(mt.ones(1, 1, 2, 2), mt.ones(1, 2, 2, 3), align_corners=False),
-    "grid_sample: expected grid to have size 1 in its first and 2 in its last dimension; got input [1, 1, 2, 2] and grid "
-    "[1, 2, 2, 3].",
+    "grid_sample: expected grid to have size 2 in last dimension, but got grid with sizes [1, 2, 2, 3]",
 )
