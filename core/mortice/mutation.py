@@ -344,7 +344,7 @@ def cast_into(name: str, d: DType, value: Any) -> Any:
         return value
     if not can_cast(value.dtype, d):
         raise DTypeError(
-            f"{name}: result type {value.dtype.name} can't be cast to the desired output type {d.name}. "
+            f"{name}: result type {CLASS_NAMES[value.dtype.name]} can't be cast to the desired output type {CLASS_NAMES[d.name]}. "
             "Use the operation that is not in place, or convert first."
         )
     return _call.CAST(value, d)

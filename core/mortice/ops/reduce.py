@@ -289,7 +289,7 @@ def nanmean(
 ) -> Any:
     """Average all elements, or those along dims, without the nan among them."""
     if input.dtype.kind != "f":
-        raise DTypeError(f"nanmean: expected input to have floating point dtype; got {input.dtype}. Use .float().")
+        raise DTypeError(f"nanmean(): expected input to have floating point or complex dtype but got {CLASS_NAMES[input.dtype.name]}")
     total = nansum(input, dim, keepdim, dtype=dtype_of_out(_mean, input, dtype, out))
     numbers = cast(sum(input.detach() == input.detach(), dim, keepdim), total.dtype)
     result = total / numbers
@@ -334,7 +334,7 @@ def _truth(fn: Any, input: Any, dim: Any, keepdim: bool, out: Any) -> Any:
     if out is None:
         return t
     if out.dtype is not bool_ and out.dtype is not uint8:
-        raise DTypeError(f"{name}: only supports bool tensor for result; got {out.dtype}.")
+        raise DTypeError(f"{name} only supports bool tensor for result, got: {CLASS_NAMES[out.dtype.name]}")
     return _call.WRITE_OUT(name, out, t)
 
 

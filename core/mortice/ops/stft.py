@@ -144,7 +144,7 @@ def stft(
     if return_complex is None:
         if not complex_values:
             raise RuntimeError(
-                "stft: requires the return_complex parameter to be given for real inputs. Pass return_complex=True."
+                "stft requires the return_complex parameter be given for real inputs. Pass return_complex=True."
             )
         return_complex = True
     if not return_complex:

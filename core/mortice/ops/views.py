@@ -10,6 +10,7 @@ from weakref import ref
 
 from mortice import call as _call
 from mortice.call import as_view
+from mortice.dtype import CLASS_NAMES
 from mortice.errors import ShapeError
 from mortice.graph import Node, Slot, next_seq
 from mortice.layout import contiguous_format
@@ -440,7 +441,10 @@ def tensor_split(
     n = input.shape[axis]
     if isinstance(where, TensorBase):
         if where.dtype.name != "int64" or not where.is_cpu:
-            raise RuntimeError("tensor_split expected tensor_indices_or_sections to be int64 on the CPU.")
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
+                f"{CLASS_NAMES[where.dtype.name]} on {where.device}"
+            )
         if len(where.shape) > 1:
             raise RuntimeError(
                 "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, "
