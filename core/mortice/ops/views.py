@@ -21,7 +21,7 @@ from mortice.ops.arguments import numpy_names
 from mortice.ops.index import _SLICE
 from mortice.ops.index_basic import _slice
 from mortice.ops.movement import _permute, clone, contiguous, expand, permute, reshape, transpose
-from mortice.shape import Size, broadcast, check_dim, check_dims, infer_shape, prod, remembered
+from mortice.shape import Size, broadcast, check_dim, infer_shape, prod, remembered
 from mortice.tensor import INFERENCE, TensorBase
 
 # ---- the same memory ----
