@@ -174,3 +174,7 @@ def _planted(arguments: Any) -> int:
     if arguments.markdown:
         Path(arguments.markdown).write_text(text + "\n", encoding="utf-8")
     return 0 if card["share"] >= 0.95 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
