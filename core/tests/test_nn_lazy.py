@@ -42,6 +42,7 @@ def test_a_lazy_network_trains_with_an_optimiser_made_before_its_first_call():
 
 def test_an_uninitialised_parameter_keeps_its_dtype_through_conversion_copy_and_pickle():
     layer = nn.LazyLinear(2).double()
+    assert type(copy.copy(layer.weight)) is type(layer.weight) is mt.nn.UninitializedParameter
     for twin in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
         assert is_lazy(twin.weight) and twin.weight.dtype is mt.float64
         twin(mt.ones(1, 3, dtype=mt.float64))

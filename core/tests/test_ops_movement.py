@@ -145,6 +145,8 @@ def test_gradients(fn):
         (lambda: mt.arange(3).select(0, 3), IndexError, "out of range"),
         (lambda: mt.arange(4).unflatten(0, (3, -1)), RuntimeError, "don't multiply up"),
         (lambda: mt.arange(4).split(-1), RuntimeError, "non-negative"),
+        (lambda: mt.arange(1).split(0), RuntimeError, "split_size can only be 0 if dimension size is 0"),
+        (lambda: mt.arange(3).repeat_interleave(mt.tensor([1, 2])), RuntimeError, r"repeats.size\(0\) = 2 and input.size\(0\) = 3"),
         (lambda: mt.eye(2).diagonal(0, 1, 1), RuntimeError, "cannot be identical"),
         (lambda: mt.arange(4).repeat(()), RuntimeError, "can not be smaller"),
     ],

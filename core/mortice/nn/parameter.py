@@ -151,6 +151,9 @@ class UninitializedTensorMixin:
             made.__dict__.update(attributes)
         return memo[id(self)]
 
+    def __copy__(self) -> Any:
+        return self.__deepcopy__({})  # there are no values to share
+
     def __reduce_ex__(self, protocol: Any) -> Any:
         own: Any = self
         return type(self), (own.requires_grad, str(own.device), own.dtype), dict(own.__dict__)
