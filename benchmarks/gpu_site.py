@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.metadata
 import os
+import shlex
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tomllib
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -86,7 +89,7 @@ def _met(requirement: str) -> bool:
 
 
 def _copy(build: Path, site: Path) -> None:
-    """Do what pip would without building anything: packages, and the names by which plugins are found."""
+    """Do what pip would: packages, the names by which plugins are found, and what is compiled."""
     site.mkdir(parents=True, exist_ok=True)
     for project in PROJECTS:
         table = tomllib.loads((build / project / "pyproject.toml").read_text())["project"]
@@ -99,6 +102,19 @@ def _copy(build: Path, site: Path) -> None:
         groups = table.get("entry-points", {})
         lines = [f"[{group}]\n" + "".join(f"{name} = {at}\n" for name, at in names.items()) for group, names in groups.items()]
         (about / "entry_points.txt").write_text("\n".join(lines))
+    _compile(build / "core", site)
+
+
+def _compile(project: Path, site: Path) -> None:
+    """Compile what setuptools would, where there is a C compiler: small steps take much longer without it."""
+    tool = tomllib.loads((project / "pyproject.toml").read_text())["tool"]["setuptools"]
+    flags = shlex.split(sysconfig.get_config_var("CFLAGS") or "-O2")
+    for module in tool["ext-modules"]:
+        made = site / (module["name"].replace(".", "/") + sysconfig.get_config_var("EXT_SUFFIX"))
+        command = [os.environ.get("CC") or "cc", *flags, "-shared", "-fPIC", f"-I{sysconfig.get_path('include')}", *module["sources"]]
+        command += [*module["extra-compile-args"], *module["extra-link-args"], "-o", str(made.resolve())]
+        with contextlib.suppress(OSError):
+            subprocess.run(command, cwd=project, capture_output=True)
 
 
 def _pip(site: Path, wheels: Path | None, what: list[str], folder: Path = ROOT) -> str:

@@ -70,6 +70,12 @@ def _(k: Any, right: Any, x: Any, key: Any, value: Any) -> Any:
     return right(k.copy(x), key, value)
 
 
+@bug("setitem", "it writes in place, where mutable is False", "strict")
+def _(k: Any, right: Any, x: Any, key: Any, value: Any) -> Any:
+    x._strict_array = right(x, key, value)._strict_array
+    return x
+
+
 @bug("into", "the target is cleared before the operands are read")
 def _(k: Any, right: Any, target: Any, kernel: Any, *operands: Any, **attrs: Any) -> Any:
     k.setitem(target, (Ellipsis,), 0)

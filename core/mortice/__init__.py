@@ -422,9 +422,9 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         unflatten,
         unsafe_chunk,
         unsafe_split,
+        unsafe_split_with_sizes,
         vsplit,
     )
-    from mortice.ops.views import split_with_sizes as unsafe_split_with_sizes
     from mortice.ops.windows import bartlett_window, blackman_window, hamming_window, hann_window, kaiser_window
     from mortice.optim.foreach import *
     from mortice.overrides import DisableTorchFunction, DisableTorchFunctionSubclass

@@ -274,7 +274,7 @@ def unary(op: Op) -> Callable[..., Any]:
             result = same_dtype[input.dtype]
             device = input._device
         except (AttributeError, KeyError):
-            return slow(op, (input,), {}, out)
+            return slow_one(op, input, out)
         if out is not None or (special[0] and modes.rerouted):
             return slow(op, (input,), {}, out)
         try:
@@ -295,18 +295,44 @@ def unary(op: Op) -> Callable[..., Any]:
     return fast.stand_before(fast.ONE, op, call, None if shaped else SCALAR)
 
 
-def _slow_two(op: Op, x: Any, y: Any, out: Any) -> Any:
+def _only_cast(op: Op, compute: Any, result: Any) -> bool:
+    """Tell whether operands of the compute dtype give that result, and nobody is to see them as they came."""
+    found = op.same_dtype.get(compute)
+    return (found is result or (found is None and op.rule(compute) == (compute, result))) and op.observer is None
+
+
+def slow_two(op: Op, x: Any, y: Any, out: Any = None) -> Any:
+    """Apply an op of two operands that are not the fast case, which they may be once they are cast."""
     if (
         out is None and isinstance(x, TensorBase) and isinstance(y, TensorBase) and x._device is y._device
-        and x.dtype is not y.dtype and op.check is op.operand is None and not (special[0] and modes.rerouted)
+        and op.check is op.operand is None and not (special[0] and modes.rerouted)
     ):  # fmt: skip
         compute, result = op.rule(dtype_of_all((x, y)))
-        if op.same_dtype.get(compute) is result:  # which is empty while an observer sees the operands as they came
+        if _only_cast(op, compute, result) and not x.dtype is y.dtype is compute:
             return op.fn(CAST(x, compute), CAST(y, compute))
     return slow(op, (x, y), {}, out)
 
 
-def binary(op: Op, fallback: Callable[..., Any] = _slow_two) -> Callable[..., Any]:
+def slow_one(op: Op, x: Any, out: Any) -> Any:
+    """Do as `slow_two` for an op of one operand."""
+    if out is None and isinstance(x, TensorBase) and op.check is op.operand is None and not (special[0] and modes.rerouted):
+        compute, result = op.rule(x.dtype)
+        if _only_cast(op, compute, result) and x.dtype is not compute:
+            return op.fn(CAST(x, compute))
+    return slow(op, (x,), {}, out)
+
+
+def slow_number(op: Op, x: Any, value: Any, swapped: bool) -> Any:
+    """Do as `slow_two` for a tensor and a number, which may make floats of integers."""
+    if x.dtype.kind in "iu" and op.check is op.operand is None and op.scalars and not (special[0] and modes.rerouted):
+        compute, result = op.rule(dtype_of_all((x,), (value,)))
+        if compute.kind == "f" and compute.itemsize > 2 and _only_cast(op, compute, result):
+            x = CAST(x, compute)
+            return op.fn(value, x) if swapped else op.fn(x, value)
+    return slow(op, (value, x) if swapped else (x, value), {})
+
+
+def binary(op: Op, fallback: Callable[..., Any] = slow_two) -> Callable[..., Any]:
     """Compile an op of two operands without attributes; `fallback(op, x, y, out)` takes what is not the fast case."""
     same_dtype = op.same_dtype
     shape_rule: Any = op.shape
@@ -358,7 +384,7 @@ def binary(op: Op, fallback: Callable[..., Any] = _slow_two) -> Callable[..., An
         else:
             plain = plain and d is int64 and type(value) is int and -(1 << 63) <= value < 1 << 63
         if not plain:
-            return slow(op, (value, x) if swapped else (x, value), {})
+            return slow_number(op, x, value, swapped)
         device = x._device
         try:
             data = device.table[op](value, x._data) if swapped else device.table[op](x._data, value)

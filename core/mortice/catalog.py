@@ -156,7 +156,7 @@ PUBLIC = {
     "ops.views": (
         "adjoint atleast_1d atleast_2d atleast_3d broadcast_shapes broadcast_tensors chunk detach detach_ dsplit "
         "flatten hsplit moveaxis movedim narrow narrow_copy ravel select split split_with_sizes swapaxes swapdims "
-        "tensor_split unbind unflatten unsafe_chunk unsafe_split unsafe_split_with_sizes=split_with_sizes vsplit"
+        "tensor_split unbind unflatten unsafe_chunk unsafe_split unsafe_split_with_sizes vsplit"
     ),
     "ops.windows": "bartlett_window blackman_window hamming_window hann_window kaiser_window",
     "optim.foreach": (

@@ -136,7 +136,8 @@ def promote_types(type1: DType, type2: DType) -> DType:
         if type1 is type2:
             return type1
         raise DTypeError(
-            f"promote_types: expected dtypes that tensors have; got {type1.name} and {type2.name}."
+            f"promote_types: expected dtypes that tensors have; got {type1.name} and {type2.name}. Promotion for Float8 Types is "
+            "not supported"
         ) from None
     if result is None:
         raise DTypeError(

@@ -344,7 +344,7 @@ def cast_into(name: str, d: DType, value: Any) -> Any:
         return value
     if not can_cast(value.dtype, d):
         raise DTypeError(
-            f"{name}: result type {value.dtype.name} can't be cast to the desired output type {d.name}. "
+            f"{name}: result type {CLASS_NAMES[value.dtype.name]} can't be cast to the desired output type {CLASS_NAMES[d.name]}. "
             "Use the operation that is not in place, or convert first."
         )
     return _call.CAST(value, d)
@@ -354,6 +354,10 @@ def stand_in(t: Any) -> Any:
     """Return another tensor with t's value and place in the graph, for operations to keep when t is overwritten."""
     old = make(t._data, t._device, t.dtype, t.shape)
     old._rg, old._node = t._rg, t._node
+    base = t._base
+    if base is not None and t._node is not None and t._node.extra is not None and t._node.extra.tensor_hooks:
+        # Hooks of a view see the gradient of what it was, which after the write nothing but the base has.
+        old._node = replay(TENSOR_KERNELS, base, t.view_steps[len(base.view_steps) :])._node
     return old
 
 

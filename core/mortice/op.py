@@ -10,6 +10,7 @@ from importlib import import_module
 
 from mortice.call import binary, general, unary, unary_with_attributes, viewing
 from mortice.catalog import OPS as CATALOG
+from mortice.dtype import CLASS_NAMES
 from mortice.errors import DTypeError
 from mortice.formula import Differentiable, signature
 from mortice.node import TENSOR_KERNELS
@@ -95,7 +96,7 @@ class Op(Differentiable):
         if compute.kind not in self.dtypes:
             kinds = {"b": "bool", "u": "unsigned integer", "i": "integer", "f": "floating point", "c": "complex"}
             names = ", ".join(kinds[kind] for kind in self.dtypes)
-            raise DTypeError(f"{self.name}: not implemented for {d.name}; got {d}. Convert to one of: {names}.")
+            raise DTypeError(f"{self.name}: not implemented for '{CLASS_NAMES[d.name]}'; got {d}. Convert to one of: {names}.")
         if compute is d and self.observer is None:
             self.same_dtype[d] = result
         return compute, result

@@ -224,7 +224,7 @@ class TensorBase:
             )
         if value and not (self.dtype.is_floating_point or self.dtype.is_complex):
             raise RuntimeError(
-                f"only Tensors of floating point and complex dtype can require gradients; got {self.dtype}."
+                f"Only Tensors of floating point and complex dtype can require gradients; got {self.dtype}."
             )
         if value and self.is_inference() and not modes.inference:
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")

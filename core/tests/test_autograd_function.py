@@ -179,6 +179,22 @@ def test_input_returned_as_is_becomes_another_tensor() -> None:
         make(lambda ctx, x: x, lambda ctx, g: g).apply(leaf(1.0) * 1).mul_(2)
 
 
+@pytest.mark.parametrize("dirty", [False, True])
+def test_input_returned_without_grad_mode_does_not_require_grad(dirty: bool) -> None:
+    class Same(Function):
+        @staticmethod
+        def forward(ctx: Any, x: mt.Tensor) -> mt.Tensor:
+            if dirty:
+                ctx.mark_dirty(x.mul_(2))
+            return x
+
+    x = leaf(1.0)
+    with mt.no_grad():
+        y = Same.apply(x)
+    assert y is not x and not y.requires_grad and x.requires_grad
+    assert y.tolist() == x.tolist() == [2.0 if dirty else 1.0] and y.data_ptr() == x.data_ptr()
+
+
 def test_view_of_an_input() -> None:
     x = leaf(1.0, 2.0)
     y = make(lambda ctx, x: x[:1], lambda ctx, g: mt.cat([g * 5, g * 0])).apply(x)

@@ -232,7 +232,7 @@ def test_stft_gradients():
 
 def test_stft_says_what_is_deprecated():
     x, window = mt.ones(20), mt.ones(8)
-    with pytest.raises(RuntimeError, match="requires the return_complex parameter to be given"):
+    with pytest.raises(RuntimeError, match="requires the return_complex parameter be given"):
         mt.stft(x, 8, window=window)
     with pytest.warns(UserWarning, match="stft with return_complex=False is deprecated"):
         pairs = mt.stft(x, 8, window=window, return_complex=False)
@@ -300,9 +300,9 @@ def test_windows_take_a_dtype_and_require_grad():
         (lambda: F.fft(mt.ones(4), norm="none"), RuntimeError,
          'fft.fft: Invalid normalization mode: "none"; expected one of backward, forward, ortho.'),
         (lambda: F.rfft(mt.ones(4, dtype=mt.complex64)), RuntimeError,
-         "fft.rfft: expects a real input tensor, but got mortice.complex64. Use mortice.real(...), or fft.fft."),
+         "fft.rfft expects a real input tensor, but got ComplexFloat. Use mortice.real(...), or fft.fft."),
         (lambda: F.fft(mt.ones(4, dtype=mt.float16)), RuntimeError,
-         "fft.fft: not implemented for float16; got mortice.float16. Use .float() first."),
+         "fft.fft: not implemented for 'Half'; got mortice.float16. Use .float() first."),
         (lambda: F.fftn(mt.ones(2, 2), dim=(0, -2)), RuntimeError, "fft.fftn: FFT dims must be unique; got (0, -2)."),
         (lambda: F.fftn(mt.ones(2), s=(2, 2)), RuntimeError,
          "fft.fftn: Got shape with 2 values but input tensor only has 1 dimensions."),

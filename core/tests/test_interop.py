@@ -143,7 +143,7 @@ def test_a_number_of_numpys_is_copied_since_nobody_may_write_to_it(number):
         t = make(number)
         t[...] = 0
         assert str(t.dtype) == f"mortice.{number.dtype}" and number != 0
-    with pytest.raises(ValueError, match="can't alias the memory of"):
+    with pytest.raises(ValueError, match="can't alias NumPy scalars"):
         mt.asarray(number, copy=False)
 
 
@@ -211,9 +211,9 @@ def test_asarray_says_when_it_cannot_alias():
     source = array()
     assert mt.asarray(source, copy=False).data_ptr() == source.ctypes.data
     assert mt.asarray(source, copy=True).data_ptr() != source.ctypes.data
-    with pytest.raises(ValueError, match="can't alias mortice.float32 on cpu as mortice.float64"):
+    with pytest.raises(ValueError, match="can't alias tensor with dtype 'mortice.float32' on cpu into dtype 'mortice.float64'"):
         mt.asarray(source, dtype=mt.float64, copy=False)
-    with pytest.raises(ValueError, match="can't alias the memory of list"):
+    with pytest.raises(ValueError, match="can't alias arbitrary sequence, the memory of list"):
         mt.asarray([1], copy=False)
     x = mt.ones(1, requires_grad=True)
     assert mt.asarray(x) is x and not mt.asarray(x, requires_grad=False).requires_grad

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import pickle
 import subprocess
 import sys
@@ -73,6 +74,16 @@ def test_draws_are_pytorchs(name: str) -> None:
     mt.manual_seed(5)
     drawn = draw()
     mt.testing.assert_close(drawn, mt.tensor(expected, dtype=drawn.dtype), rtol=2e-6, atol=1e-6)
+
+
+@pytest.mark.needs("cpu")
+def test_uniform_numbers_in_a_range_are_pytorchs_to_the_last_bit() -> None:
+    mt.manual_seed(5)
+    drawn = mt.empty(2000).uniform_(-(3**-0.5), 3**-0.5)
+    assert [x.hex() for x in drawn[:3].tolist()] == ["0x1.867e840000000p-2", "-0x1.ba17680000000p-2", "0x1.e1cc300000000p-2"]
+    assert math.fsum(drawn.tolist()).hex() == "-0x1.aab3269903800p+5"
+    mt.manual_seed(5)
+    assert math.fsum(mt.nn.Linear(3, 700).weight.flatten().tolist()).hex() == "-0x1.aa65f8e7cb800p+5"
 
 
 @pytest.mark.needs("cpu")

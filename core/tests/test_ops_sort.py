@@ -80,7 +80,7 @@ MISUSE = [
     (lambda: mt.unique(mt.zeros(0, 3), dim=1), RuntimeError,
      "unique: There are 0 sized dimensions, and they aren't selected, so unique cannot be applied; got [0, 3]."),
     (lambda: mt.ones(2, dtype=mt.complex64).sort(), TypeError,
-     "sort: not implemented for complex64; got mortice.complex64. Convert to one of: bool, unsigned integer, integer, "
+     "sort: not implemented for 'ComplexFloat'; got mortice.complex64. Convert to one of: bool, unsigned integer, integer, "
      "floating point."),
 ]  # fmt: skip
 

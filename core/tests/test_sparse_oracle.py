@@ -236,3 +236,14 @@ def test_a_graph_network_learns_alike() -> None:
             seen.append(loss.item())
         losses.append(seen)
     np.testing.assert_allclose(losses[1], losses[0], rtol=1e-9)
+
+
+def test_places_of_no_sparse_dims_and_square_blocks() -> None:
+    found = []
+    for m in (torch, mt):
+        values = m.ones(3, 2, dtype=m.float64, requires_grad=True)
+        x = m.sparse_coo_tensor(m.zeros(0, 3, dtype=m.int64), values, (2,), check_invariants=True)
+        merged = (x + x).coalesce().values()
+        (merged.tanh() + x.to_dense()).sum().backward()
+        found.append((merged.tolist(), values.grad.tolist(), m.eye(4).to_sparse_bsr(2).values().tolist()))
+    assert found[0] == found[1]

@@ -141,3 +141,72 @@ def test_hooks_of_a_node_run_where_its_output_is_asked_for() -> None:
         m.autograd.grad((y * 3).sum(), y)
         found.append((ran, y.grad.tolist(), x.grad))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("call", ["m.unsafe_split(x, 3)", "m.unsafe_chunk(x, 2)", "x.unsafe_split_with_sizes([2, 4])"])
+def test_unsafe_pieces_are_written_in_place(call: str) -> None:
+    found = []
+    for m in (torch, mt):
+        x = m.arange(6.0, requires_grad=True) * 1
+        pieces = eval(call, {"m": m, "x": x})
+        names = [piece.grad_fn.name() for piece in pieces]
+        pieces[0].mul_(2)
+        (grad,) = m.autograd.grad(sum(piece.sum() for piece in pieces), x)
+        found.append((names, _values(pieces), x.tolist(), grad.tolist(), pieces[0]._is_view()))
+    assert found[0] == found[1]
+
+
+NORMALISED = {
+    "hessian": lambda m, n, x, w: m.func.hessian(lambda x: (n(x, None, None, None, None, True) ** 3).sum())(x),
+    "running": lambda m, n, x, w: m.func.jvp(lambda x, a, b: n(x, a, b, None, None, True), (x, w * 0, w), (x.cos(), w, w)),
+}
+
+
+@pytest.mark.parametrize("name", NORMALISED)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_batches_are_normalised_in_forward_mode(name: str) -> None:
+    found = []
+    for m in (torch, mt):
+        x, w = m.arange(24.0, dtype=m.float64).reshape(2, 3, 4).sin(), m.ones(3, dtype=m.float64)
+        made = NORMALISED[name](m, m.nn.functional.batch_norm, x, w)
+        found.append([v for t in (made if isinstance(made, tuple) else (made,)) for v in t.flatten().tolist()])
+    assert found[0] == pytest.approx(found[1], rel=1e-9, abs=1e-9)
+
+
+def test_what_is_written_to_a_dual_tensor_shows_when_its_level_ends() -> None:
+    found = []
+    for m in (torch, mt):
+        x = m.ones(2)
+        with m.autograd.forward_ad.dual_level():
+            dual = m.autograd.forward_ad.make_dual(x, m.ones(2))
+            dual *= 2
+            tangent = m.autograd.forward_ad.unpack_dual(dual).tangent.tolist()
+        found.append((x.tolist(), tangent))
+    assert found[0] == found[1]
+
+
+def test_gradients_of_extreme_eigenpairs() -> None:
+    found = []
+    for m in (torch, mt):
+        a = m.arange(81.0, dtype=m.float64).sin().reshape(9, 9)
+        a = (a @ a.mT / 10).requires_grad_()
+        values, vectors = m.lobpcg(a, k=2, X=m.eye(9, 2, dtype=m.float64), tol=1e-14, niter=200)
+        vectors = vectors * vectors.gather(-2, vectors.abs().max(-2, keepdim=True)[1]).sign()
+        loss = (vectors * m.arange(18.0, dtype=m.float64).cos().reshape(9, 2)).sum() + (values**2).sum()
+        (first,) = m.autograd.grad(loss, a, create_graph=True)
+        (second,) = m.autograd.grad((first**2).sum(), a)
+        found.append([v for t in (values, vectors, first, second) for v in t.flatten().tolist()])
+    assert found[0] == pytest.approx(found[1], rel=1e-6, abs=1e-6)
+
+
+def test_hooks_of_a_view_are_gone_when_it_is_written() -> None:
+    found = []
+    for m in (torch, mt):
+        x = m.ones(2, 2, requires_grad=True)
+        whole = x * 1
+        view, other = whole[0], whole[0]
+        view.register_hook(lambda g: g * 10)
+        view.mul_(2)
+        (view + other).sum().backward()
+        found.append(x.grad.tolist())
+    assert found[0] == found[1]

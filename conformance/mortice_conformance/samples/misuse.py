@@ -12,14 +12,14 @@ F = mt.nn.functional
 misuse(
     "pow",
     lambda: mt.pow(mt.tensor([2]), -1),
-    "pow: Integers to negative integer powers are not allowed; got exponent -1.",
+    "pow: Integers to negative integer powers are not allowed. The exponent is -1.",
 )
 misuse("floor_divide", lambda: mt.tensor([1]) // mt.tensor([0]),
        "floor_divide: ZeroDivisionError: expected integers other than 0 to divide by; got 0.")  # fmt: skip
 misuse("bitwise_and", lambda: mt.bitwise_and(mt.ones(2), mt.ones(2)),
-       "bitwise_and: not implemented for float32; got mortice.float32. Convert to one of: bool, unsigned integer, integer.")  # fmt: skip
+       "bitwise_and: not implemented for 'Float'; got mortice.float32. Convert to one of: bool, unsigned integer, integer.")  # fmt: skip
 misuse("lt", lambda: mt.ones(2, dtype=mt.complex64) < 1,
-       "lt: not implemented for complex64; got mortice.complex64. Convert to one of: bool, unsigned integer, integer, floating "
+       "lt: not implemented for 'ComplexFloat'; got mortice.complex64. Convert to one of: bool, unsigned integer, integer, floating "
        "point.")  # fmt: skip
 misuse("add", lambda: mt.tensor([1], dtype=mt.uint64) + mt.tensor([1]),
        "promote_types: no integer dtype holds both operands; got uint64 and int64. Convert one of them with .to(dtype) first.")  # fmt: skip
@@ -27,7 +27,7 @@ misuse("add", lambda: mt.ones(2).add_(mt.ones(3)),
        "add: The size of tensor a (2) must match the size of tensor b (3) at non-singleton dimension 0; got (2,) and (3,). Reshape "
        "or expand one of them.")  # fmt: skip
 misuse("exp", lambda: mt.tensor([1, 2]).exp_(),
-       "exp_: result type float32 can't be cast to the desired output type int64. Use the operation that is not in place, or "
+       "exp_: result type Float can't be cast to the desired output type Long. Use the operation that is not in place, or "
        "convert first.")  # fmt: skip
 
 # ---- reductions, sorting ----
@@ -89,7 +89,7 @@ misuse("solve_ex", lambda: mt.linalg.solve(mt.eye(2), mt.ones(3, 1)),
 misuse("fftn", lambda: mt.fft.fft(mt.ones(4), n=0),
        "fft.fft: Invalid number of data points (0) specified; expected at least 1.")  # fmt: skip
 misuse("rfftn", lambda: mt.fft.rfft(mt.ones(4, dtype=mt.complex64)),
-       "fft.rfft: expects a real input tensor, but got mortice.complex64. Use mortice.real(...), or fft.fft.")  # fmt: skip
+       "fft.rfft expects a real input tensor, but got ComplexFloat. Use mortice.real(...), or fft.fft.")  # fmt: skip
 misuse("stft", lambda: mt.stft(mt.ones(20), 8, window=mt.ones(5), return_complex=True),
        "stft: expected a 1D window tensor of size equal to win_length=8; got window with size [5].")  # fmt: skip
 
@@ -101,17 +101,17 @@ misuse("linalg_ldl_solve", lambda: mt.linalg.ldl_solve(mt.eye(2), mt.tensor([1, 
 
 # ---- special functions ----
 misuse("gcd", lambda: mt.gcd(mt.ones(2), mt.ones(2)),
-       "gcd: not implemented for float32; got mortice.float32. Convert to one of: unsigned integer, integer.")  # fmt: skip
+       "gcd: not implemented for 'Float'; got mortice.float32. Convert to one of: unsigned integer, integer.")  # fmt: skip
 misuse("igamma", lambda: mt.igamma(mt.ones(2, dtype=mt.int64), mt.ones(2, dtype=mt.int64)),
-       "igamma: not implemented for int64; got mortice.int64. Convert to one of: floating point.")  # fmt: skip
+       "igamma: not implemented for 'Long'; got mortice.int64. Convert to one of: floating point.")  # fmt: skip
 misuse("frexp", lambda: mt.frexp(mt.tensor([1])),
-       "frexp: not implemented for int64; got mortice.int64. Convert to one of: floating point.")  # fmt: skip
+       "frexp: not implemented for 'Long'; got mortice.int64. Convert to one of: floating point.")  # fmt: skip
 misuse("i0", lambda: mt.i0(mt.ones(2, dtype=mt.complex64)),
-       "i0: not implemented for complex64; got mortice.complex64. Convert to one of: floating point.")  # fmt: skip
+       "i0: not implemented for 'ComplexFloat'; got mortice.complex64. Convert to one of: floating point.")  # fmt: skip
 
 # ---- neural networks ----
 misuse("softmax", lambda: F.softmax(mt.ones(2, dtype=mt.int64), 0),
-       "softmax: not implemented for int64; got mortice.int64. Convert to one of: floating point.")  # fmt: skip
+       "softmax: not implemented for 'Long'; got mortice.int64. Convert to one of: floating point.")  # fmt: skip
 misuse("linear", lambda: F.linear(mt.ones(2, 3), mt.ones(4, 5)),
        "linear: mat1 and mat2 shapes cannot be multiplied (2x3 and 5x4); got input [2, 3] and weight [4, 5]. The last dim of the "
        "input must have the size that the layer takes.")  # fmt: skip
@@ -140,6 +140,5 @@ misuse("pad", lambda: F.pad(mt.ones(2, 3), (1,)), "pad: Padding length must be d
 misuse(
     "grid_sample",
     lambda: F.grid_sample(mt.ones(1, 1, 2, 2), mt.ones(1, 2, 2, 3), align_corners=False),
-    "grid_sample: expected grid to have size 1 in its first and 2 in its last dimension; got input [1, 1, 2, 2] and grid "
-    "[1, 2, 2, 3].",
+    "grid_sample: expected grid to have size 2 in last dimension, but got grid with sizes [1, 2, 2, 3]",
 )

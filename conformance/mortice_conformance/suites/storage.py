@@ -107,7 +107,7 @@ def check_cast(subject: Subject, name: str) -> None:
     """Cast to every dtype: floats round to nearest, integers wrap, complex drops its imaginary part."""
     d = dtype_here(subject, name)
     values = {"b": [0, 1], "u": [0, 1, 2, 100, 127], "i": [0, 1, -1, -100, 127]}.get(
-        d.kind, [0.0, 1.0, -1.0, 2.5, 100.3125, 3.14159265358979, -0.0]
+        d.kind, [0.0, 1.0, -1.75, 2.75, 100.3125, 3.14159265358979, -0.0]
     )
     source = rounded(np.array(values), d)
     for target in sorted(subject.available, key=lambda t: t.index):

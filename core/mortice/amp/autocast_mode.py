@@ -174,7 +174,7 @@ class autocast:
         self, device_type: str, dtype: DType | None = None, enabled: bool = True, cache_enabled: bool | None = None
     ) -> None:
         if not isinstance(device_type, str):
-            raise ValueError(f"autocast: expected device_type of type `str`, got: `{type(device_type)}`")
+            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
         self.device = device_type
         self.fast_dtype = dtype if dtype is not None else get_autocast_dtype(device_type)
         if not is_autocast_available(device_type):

@@ -2,7 +2,7 @@
 
 from mortice.autograd import anomaly, forward_ad, functional, grad_mode, graph, variable
 from mortice.autograd.anomaly import detect_anomaly, set_detect_anomaly
-from mortice.autograd.checkpoint import checkpoint
+from mortice.autograd.checkpoint import _is_checkpoint_valid, checkpoint  # noqa: F401 - libraries ask it of this module
 from mortice.autograd.function import Function, FunctionCtx, InplaceFunction, once_differentiable
 from mortice.autograd.grad_mode import set_multithreading_enabled
 from mortice.autograd.gradcheck import GradcheckError, gradcheck, gradgradcheck

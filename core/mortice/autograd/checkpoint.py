@@ -170,6 +170,11 @@ def check_backward_validity(inputs: Iterable[Any]) -> None:
         warn("None of the inputs have requires_grad=True. Gradients will be None")
 
 
+def _is_checkpoint_valid() -> bool:
+    """Tell whether a running backward goes to all leaves, so that one inside it may add to their gradients; libraries ask."""
+    return not modes.selective
+
+
 class CheckpointFunction(Function):
     """The reentrant kind: a node of its own whose backward runs the function and a backward inside."""
 
@@ -182,7 +187,7 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        if modes.selective:
+        if not _is_checkpoint_valid():
             raise RuntimeError(
                 "When use_reentrant=True, checkpoint is incompatible with .grad() or passing an `inputs` parameter to "
                 ".backward(). To resolve this error, you can either set use_reentrant=False, or call .backward() without "

@@ -76,6 +76,7 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
     if inside.tangent(tangent) is not None:
         raise RuntimeError("Setting a forward grad that itself has a forward gradient at the same level is not supported.")
     made = inside.enter(here(inside.primal(tensor), inside), inside.primal(tangent.to(tensor.dtype)))
+    inside.entered.append((tensor, made, lambda x, t: x.copy_(inside.primal(t))))  # what is written shows when the level ends
     made.__dict__["_tangent_given"] = (tangent, made._data, made._version)
     return made
 

@@ -445,7 +445,7 @@ def _check_dirty(ctx: FunctionCtx, inputs: set[int], outs: list[Any], recording:
 def _place(o: Any, place: Any, is_input: bool, is_dirty: bool, which: str) -> Any:
     """Return output `o` at its place in the graph (None: it has no gradient)."""
     if place is None:
-        return o._share() if o._rg and not is_dirty else o
+        return o._share() if o._rg else o
     if is_dirty:
         value = make(o._data, o._device, o.dtype, o.shape)
         value._rg, value._node = True, place

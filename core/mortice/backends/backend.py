@@ -127,10 +127,10 @@ class Backend(Services, FreeKernels):
     # wrapped; None where one is out of range. Of a vector in which nothing changes it may return the buffer itself.
     flat_index: Any = None
     # Optional, to draw PyTorch's numbers fast: a class with `getstate`, `setstate` and `randbytes` as `random.Random` has
-    # them, and draws from its words as methods of `mt19937.MT19937` make them: `uniform(shape, dtype)`, `normal(shape,
-    # dtype)` of blocks of 16, of float32 or float64, `integers(shape, low, count, one_word)` and `permutation(n)`; it may
-    # have `start(seed)`, which goes to the start of a stream, and `log_gammas(shapes, kept)`, given the normal number that is kept
-    # back or None, which returns that too.
+    # them, and draws from its words as methods of `mt19937.MT19937` make them: `uniform(shape, dtype, low=0,
+    # high=1)`, `normal(shape, dtype)` of blocks of 16, of float32 or float64, `integers(shape, low, count, one_word)` and
+    # `permutation(n)`; it may have `start(seed)`, which goes to the start of a stream, and `log_gammas(shapes, kept)`, given the
+    # normal number that is kept back or None, which returns that too.
     twister: Any = None
 
     # ---- housekeeping, REQUIRED ----

@@ -23,7 +23,6 @@ from mortice.shape import prod
 _N = 624
 # PyTorch's state of a CPU generator: the seed, words left, a flag, the next word, the words, and the normal kept back.
 _STATE = struct.Struct(f"<QiiQ{_N}Q3di4xfi")
-STATE_SIZE = _STATE.size
 _BLOCK = 16  # normal numbers are made so many at once
 _WIDE = 1 << 28  # ranges from which an integer takes two words
 _LOW = 0xFFFFFFFF
@@ -92,11 +91,15 @@ class MT19937:
     def random_uniform(
         self, k: Any, device: Device, shape: Sequence[int], dtype: DType, low: float = 0.0, high: float = 1.0
     ) -> Any:
-        """Draw from [0, 1): 24 bits of a word, 53 bits of two for float64. 16-bit floats are of [low, high), at once."""
+        """Draw from [low, high): 24 bits of a word, 53 bits of two for float64, multiplied and added to in one step."""
         half = dtype in (float16, bfloat16)
         if (own := self._own(k)) and not half:
-            return own.uniform(shape, dtype)
+            return own.uniform(shape, dtype, low, high)
         u = self._double(k, device, prod(shape)) if dtype is float64 else self._single(k, device, prod(shape))
+        if dtype is float32:  # float64 has room for the product
+            low, high = struct.unpack("2f", struct.pack("2f", low, high))
+            high = low + struct.unpack("f", struct.pack("f", high - low))[0]
+            u = k.astype(u, float64)
         u = k.reshape(k.astype(_moved(k, u, high - low, low), dtype), tuple(shape))
         if not half:
             return u

@@ -147,13 +147,6 @@ def broken() -> list[Entry]:
     return _state.broken
 
 
-def rediscover() -> None:
-    """Forget what was found; the next need discovers again."""
-    with _lock:
-        _state.entries, _state.broken, _state.chosen = None, [], None
-        _CACHE.clear()
-
-
 def _discover() -> None:
     """Ask every plugin, in the order of their names so that who comes first does not depend on the disk."""
     for point, distribution, version in sorted(_points(), key=lambda p: (p[0].name, p[0].value)):

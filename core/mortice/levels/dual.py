@@ -118,15 +118,19 @@ class DualBackend(LevelBackend):
     def _kernel(self, below: Callable[..., Any], over: Any) -> Callable[..., Any]:
         """Make a kernel: the one below where no tangent comes in, the one over Tensors otherwise."""
 
+        def each(fn: Callable[[Any], Any], out: Any) -> Any:
+            several = type(out) in (tuple, list)
+            return type(out)([None if o is None else fn(o) for o in out]) if several else fn(out)
+
         def kernel(*args: Any, **attrs: Any) -> Any:
             device = attrs.get("device")
             if device is not None:
                 attrs["device"] = device.inner
             if not any([_moves(a) for a in args]) and not any([_moves(v) for v in attrs.values()]):
                 out = below(*[_map(_primal, a) for a in args], **{n: _map(_primal, v) for n, v in attrs.items()})
-                return tuple([Dual(o, None) for o in out]) if type(out) is tuple else Dual(out, None)
+                return each(lambda o: Dual(o, None), out)
             out = over(*[_map(self.tensor, a) for a in args], **{n: _map(self.tensor, v) for n, v in attrs.items()})
-            return tuple([o._data for o in out]) if type(out) is tuple else out._data
+            return each(lambda o: o._data, out)
 
         return kernel
 

@@ -40,7 +40,7 @@ class Arrangement(TensorBase):
         views.unbind, views.split_with_sizes, views.chunk, views.tensor_split, views.hsplit, views.vsplit,
         views.dsplit)  # fmt: skip
     unsafe_split, unsafe_chunk, unsafe_split_with_sizes = (
-        views.unsafe_split, views.unsafe_chunk, views.split_with_sizes)  # fmt: skip
+        views.unsafe_split, views.unsafe_chunk, views.unsafe_split_with_sizes)  # fmt: skip
     as_strided_scatter = strided.as_strided_scatter
     diagonal, unfold, as_strided, storage_offset = (
         strided.diagonal, strided.unfold, strided.as_strided, strided.storage_offset)  # fmt: skip

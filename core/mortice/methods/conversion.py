@@ -197,7 +197,7 @@ def _to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, A
         given["other"] = rest.pop(0)
     elif rest and not isinstance(rest[0], bool):
         given["device"] = rest.pop(0)
-        if rest and (rest[0] is None or _is_dtype(rest[0])):
+        if rest:
             given["dtype"] = rest.pop(0)
     given.update(zip(("non_blocking", "copy"), rest))
     other, device = given.pop("other", None), given.pop("device", None)

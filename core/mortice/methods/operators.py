@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mortice.call import binary, slow
+from mortice.call import binary, slow, slow_two
 from mortice.lazy import family
 from mortice.mutation import inplace
 from mortice.node import named
@@ -24,7 +24,7 @@ def _foreign(op: Any, x: Any, y: Any, out: Any) -> Any:
     """Apply an operator where an operand may be of another type, which may then answer with its own operator."""
     other = y if isinstance(x, TensorBase) else x
     if isinstance(other, (TensorBase, int, float, complex)):
-        return slow(op, (x, y), {}, out)
+        return slow_two(op, x, y, out)
     if not data.is_array(other):
         return NotImplemented
     mine = x if other is y else y

@@ -60,7 +60,7 @@ def check_value(name: str, value: Any, d: DType) -> Any:
 def _no_integers(op: Op, d: DType) -> tuple[DType, DType]:
     if d.kind in "bui":
         raise DTypeError(
-            f"{op.name}: Integer division with addcdiv is no longer supported; got {d}. Write (input + value * "
+            f"Integer division with addcdiv is no longer supported; got {d}. Write (input + value * "
             "mortice.trunc(tensor1 / tensor2)) to round as it used to."
         )
     return d, d

@@ -378,7 +378,7 @@ def _spaced(name: str, start: Any, end: Any, dtype: Any) -> Any:
     if isinstance(start, complex) or isinstance(end, complex):
         found = found.to_complex()
         if dtype is not None and not as_dtype(name, dtype).is_complex:
-            raise RuntimeError(f"{name}: inferred dtype {found} can't be safely cast to passed dtype {dtype}; got {start}, {end}.")
+            raise RuntimeError(f"torch.{name}(): inferred dtype {found} can't be safely cast to passed dtype {dtype}; got {start}, {end}.")
     found = dtype or found
     _countable(name, found, "iufc")
     return found

@@ -406,13 +406,15 @@ def asarray(
     elif _lends(obj):
         source = as_tensor(obj)
     elif copy is False:
-        raise DataError(f"asarray: can't alias the memory of {type(obj).__name__}; pass copy=None or copy=True.")
+        what = f"arbitrary sequence, the memory of {type(obj).__name__}" if is_sequence(obj) else "NumPy scalars and numbers"
+        raise DataError(f"asarray: can't alias {what}; pass copy=None or copy=True.")
     else:
         return tensor(obj, dtype=dtype, device=device, requires_grad=bool(requires_grad))
     made = as_tensor(source, dtype, device)
     if copy is False and made is not source:
         raise ValueError(
-            f"asarray: can't alias {source.dtype} on {source.device} as {made.dtype} on {made.device}; pass copy=None or copy=True."
+            f"asarray: can't alias tensor with dtype '{source.dtype}' on {source.device} into dtype '{made.dtype}' on {made.device}; pass "
+            "copy=None or copy=True."
         )
     if copy and made is source:
         made = clone(made)

@@ -104,8 +104,8 @@ def _parse(equation: str, ranks: tuple[int, ...]) -> tuple[list[Labels], Labels]
         rest = rank - (len(names) - ("..." in names))
         if rest < 0 or ("..." not in names and rest):
             raise ShapeError(
-                f"einsum(): the number of subscripts in the equation ({len(names) - ('...' in names)}) is "
-                f"{'more than' if rest < 0 else 'does not match'} the number of dimensions ({rank}) for "
+                f"einsum(): the number of subscripts in the equation ({len(names) - ('...' in names)}) "
+                f"{'is more than' if rest < 0 and '...' in names else 'does not match'} the number of dimensions ({rank}) for "
                 f"operand {i}{'' if '...' in names else ' and no ellipsis was given'}"
             )
         labels: Labels = []
@@ -118,7 +118,7 @@ def _parse(equation: str, ranks: tuple[int, ...]) -> tuple[list[Labels], Labels]
                 labels.append(name)
         inputs.append(labels)
     if arrow:
-        names = _letters(right, "the output")
+        names = _letters(right, "output")
         output: Labels = []
         seen = {label for labels in inputs for label in labels}
         for name in names:
@@ -145,10 +145,10 @@ def _letters(part: str, where: str) -> list[str]:
     names, i = [], 0
     while i < len(part):
         if part[i] == ".":
-            if part[i : i + 3] != "...":
-                raise RuntimeError(f"einsum(): found '.' for {where} that is not part of any ellipsis")
             if "..." in names:
-                raise RuntimeError(f"einsum(): found '.' for {where} for which an ellipsis was already found")
+                raise RuntimeError(f"einsum(): found '.' for {where} but an ellipsis (...) was already found")
+            if part[i : i + 3] != "...":
+                raise RuntimeError(f"einsum(): found '.' for {where} that is not part of any ellipsis (...)")
             names.append("...")
             i += 3
         elif part[i] == " ":

@@ -81,14 +81,14 @@ def check_alpha(name: str, d: DType, alpha: Any, argument: str = "alpha") -> Any
     """Return a multiplier as a number; refuse one of a higher kind than the result's."""
     alpha = number_of(name, argument, alpha)
     if isinstance(alpha, bool) and d is not bool_:
-        raise DTypeError(f"{name}: Boolean alpha only supported for Boolean results; got {d}.")
+        raise DTypeError(f"{name}: Boolean alpha only supported for Boolean results. Got {d}.")
     if isinstance(alpha, float) and d.kind in "bui":
         raise DTypeError(
-            f"{name}: For integral input tensors, argument alpha must not be a floating point number; got {alpha}."
+            f"{name}: For integral input tensors, argument alpha must not be a floating point number. Got {alpha}."
         )
     if isinstance(alpha, complex) and d.kind != "c":
         raise DTypeError(
-            f"{name}: For non-complex input tensors, argument alpha must not be a complex number; got {alpha}."
+            f"{name}: For non-complex input tensors, argument alpha must not be a complex number. Got {alpha}."
         )
     hold(name, alpha, float32 if argument == "value" and d.itemsize == 2 and d.kind == "f" else d)  # what halves compute in
     return alpha
@@ -156,8 +156,8 @@ add.op = _add.op  # type: ignore[attr-defined]
 def _no_bool(op: Op, d: DType) -> tuple[DType, DType]:
     if d is bool_:
         raise DTypeError(
-            f"{op.name}: Subtraction, the `-` operator, with a bool tensor is not supported. Use the `^` or "
-            "`logical_xor()` operator between masks, `~` or `logical_not()` to invert one."
+            f"{op.name}: Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
+            "invert a mask, use the `~` or `logical_not()` operator instead, and between masks `^` or `logical_xor()`."
         )
     return d, d
 
@@ -381,7 +381,7 @@ def _pow(k: Any, x: Any, y: Any, /) -> Any:
             return k.multiply(x, x)
         if integer:
             if y < 0:
-                raise RuntimeError(f"pow: Integers to negative integer powers are not allowed; got exponent {y}.")
+                raise RuntimeError(f"pow: Integers to negative integer powers are not allowed. The exponent is {y}.")
         elif y == 0.5:
             return k.sqrt(x)
         elif y == 3 and d is not float16:  # rounded once, while bfloat16 is between the products
@@ -666,6 +666,8 @@ _heaviside.vjp(x=undefined, values=undefined)
 
 def heaviside(input: Any, values: Any, *, out: Any = None) -> Any:
     """Step from 0 to 1, with `values` where `input` is 0."""
+    if getattr(input, "is_complex", bool)():
+        raise DTypeError("heaviside is not yet implemented for complex tensors.")
     words = "heaviside is not yet implemented for tensors with different dtypes; got {want} and {have}"
     same_dtypes("heaviside", ("input", input), ("values", values), words=words)
     return _heaviside(input, values, out=out)

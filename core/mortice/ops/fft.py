@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from mortice import call as _call
 from mortice.backends.plugins import resolve
-from mortice.dtype import DType, bfloat16, float16, get_default_dtype
+from mortice.dtype import CLASS_NAMES, DType, bfloat16, float16, get_default_dtype
 from mortice.errors import DimError, DTypeError, ShapeError
 from mortice.modes import autocasting
 from mortice.node import named
@@ -186,9 +186,10 @@ def _ready(p: Plan, kinds: str) -> Any:
     if d.kind in "bui":
         d = get_default_dtype()
     if d is float16 or d is bfloat16:
-        raise DTypeError(f"{p.name}: not implemented for {d.name}; got {d}. Use .float() first.")
+        raise DTypeError(f"{p.name}: not implemented for '{CLASS_NAMES[d.name]}'; got {d}. Use .float() first.")
     if d.is_complex and kinds == "f":
-        raise DTypeError(f"{p.name}: expects a real input tensor, but got {d}. Use mortice.real(...), or fft.fft.")
+        kind = "real" if p.name in ("fft.rfft", "fft.ihfft") else "real-valued"
+        raise DTypeError(f"{p.name} expects a {kind} input tensor, but got {CLASS_NAMES[d.name]}. Use mortice.real(...), or fft.fft.")
     return cast(p.x, d if kinds == "f" else d.to_complex())
 
 

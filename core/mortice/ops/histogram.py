@@ -8,7 +8,7 @@ from typing import Any
 
 from mortice import call as _call
 from mortice import return_types
-from mortice.dtype import DType, float64, int64
+from mortice.dtype import CLASS_NAMES, DType, float64, int64
 from mortice.errors import DTypeError, ShapeError
 from mortice.ops.creation import linspace
 from mortice.ops.elementwise import where
@@ -35,7 +35,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     Differs from torch: `weights` has a gradient.
     """
     if input.dtype.kind not in "ui":
-        raise DTypeError(f"bincount: not implemented for {input.dtype.name}; got {input.dtype}. Use integers.")
+        raise DTypeError(f"bincount: not implemented for '{CLASS_NAMES[input.dtype.name]}'; got {input.dtype}. Use integers.")
     if minlength < 0:
         raise RuntimeError(f"bincount: minlength should be >= 0; got {minlength}.")
     k = input._device.backend
@@ -63,7 +63,7 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
 def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0, *, out: Any = None) -> Any:
     """Count elements in equal bins between min and max; where both are equal, between the extremes of the data."""
     if input.dtype.kind != "f":
-        raise DTypeError(f"histc: not implemented for {input.dtype.name}; got {input.dtype}. Use .float().")
+        raise DTypeError(f"histc: not implemented for '{CLASS_NAMES[input.dtype.name]}'; got {input.dtype}. Use .float().")
     if bins <= 0:
         raise RuntimeError(f"histc: bins must be > 0, but got {bins}.")
     k = input._device.backend
@@ -149,7 +149,7 @@ def _counted(
 
 def _floats(name: str, x: Any) -> None:
     if x.dtype.kind != "f":
-        raise DTypeError(f"{name}: not implemented for {x.dtype.name}; got {x.dtype}. Use .float().")
+        raise DTypeError(f"{name}: not implemented for '{CLASS_NAMES[x.dtype.name]}'; got {x.dtype}. Use .float().")
 
 
 def histogram(

@@ -9,7 +9,9 @@ from mortice.dtype import finfo
 from mortice.errors import ShapeError
 from mortice.modes import no_grad
 from mortice.ops import factor
+from mortice.ops.creation import eye
 from mortice.ops.linalg import adjoint, check_square
+from mortice.ops.linalg_derived import pinv
 from mortice.ops.matmul import matmul
 from mortice.ops.movement import cat, unsqueeze
 from mortice.ops.random import randn
@@ -60,6 +62,24 @@ def _iterate(
     return values[..., :count], x[..., :count]
 
 
+def _followed(a: Any, values: Any, vectors: Any) -> tuple[Any, Any]:
+    """Return eigenpairs of a symmetric matrix with their gradients: two steps of Newton's method, of whose matrix none is asked.
+
+    Each step makes the derivatives of one more order exact.
+    """
+    a = (a + adjoint(a)) / 2
+    u, value = unsqueeze(adjoint(vectors), -1), unsqueeze(unsqueeze(values, -1), -1)
+    corner, a = value * 0, unsqueeze(a, -3)
+    here = a.detach() - value * eye(a.shape[-1], dtype=a.dtype, device=a._device)
+    # Of equal eigenvalues the matrix is singular: their vectors have no derivative along each other.
+    inverse = pinv(cat([cat([here, -u], -1), cat([-adjoint(u), corner], -1)], -2), hermitian=True)
+    for _ in range(2):
+        error = cat([matmul(a, u) - value * u, (1 - matmul(adjoint(u), u)) / 2], -2)
+        step = matmul(inverse, error)
+        u, value = u - step[..., :-1, :], value - step[..., -1:, :]
+    return value[..., 0, 0], adjoint(u[..., 0])
+
+
 def lobpcg(
     A: Any, k: int | None = None, B: Any = None, X: Any = None, n: int | None = None, iK: Any = None,
     niter: int | None = None, tol: float | None = None, largest: bool | None = None, method: str | None = None,
@@ -68,8 +88,8 @@ def lobpcg(
 ) -> tuple[Any, Any]:  # fmt: skip
     """Return the k largest (or smallest) eigenvalues of A, or of A against B, with their vectors.
 
-    Differs from torch: gradients reach the eigenvalues alone, both methods are one, and `tracker` is called with the step,
-    the values, the vectors and their errors.
+    Differs from torch: against B, and of complex A, gradients reach the eigenvalues alone; both methods are one, and `tracker` is
+    called with the step, the values, the vectors and their errors.
     """
     check_square("lobpcg", A)
     if method not in (None, "basic", "ortho"):
@@ -88,6 +108,8 @@ def lobpcg(
         values, vectors = _iterate(
             a, b, start, iK, k, 1000 if niter is None else niter, tol, largest is None or largest, tracker
         )
+    if A._rg and B is None and not A.dtype.is_complex:
+        return _followed(A, values, vectors)
     if A._rg or (B is not None and B._rg):
         # At an eigenvector the quotient is flat in the vector, so its gradient is that of the eigenvalue.
         values = (vectors.conj() * matmul(A, vectors)).sum(-2) / (vectors.conj() * _times(B, vectors)).sum(-2)

@@ -70,10 +70,12 @@ def linear(input: Any, weight: Any, bias: Any = None, *, out: Any = None) -> Any
             raise no_tensor("linear", what, value)
     shape, ws = input.shape, weight.shape
     if len(ws) not in (1, 2) or not shape or tuple.__getitem__(shape, -1) != tuple.__getitem__(ws, -1):
+        if not shape or not ws:
+            raise ShapeError(f"both arguments to linear need to be at least 1D, but they are {len(shape)}D and {len(ws)}D")
         flat = len(shape) > 2 and ws and prod(tuple(shape)[1:]) == ws[-1]
         raise ShapeError(
-            f"linear: mat1 and mat2 shapes cannot be multiplied ({prod(tuple(shape)[:-1])}x{(shape or (0,))[-1]} and "
-            f"{(ws or (0,))[-1]}x{ws[0] if ws else 0}); got input {list(shape)} and weight {list(ws)}. The last dim of "
+            f"linear: mat1 and mat2 shapes cannot be multiplied ({prod(tuple(shape)[:-1])}x{shape[-1]} and "
+            f"{ws[-1]}x{ws[0]}); got input {list(shape)} and weight {list(ws)}. The last dim of "
             "the input must have the size that the layer takes" + (": flatten it with x.flatten(1)." if flat else ".")
         )
     differ = input.dtype is not weight.dtype or (bias is not None and bias.dtype is not input.dtype)

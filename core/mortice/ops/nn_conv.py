@@ -456,10 +456,14 @@ def col2im(
             f"input.size(1)={shape[-2]} and kernel_size={kernel}."
         )
     counts = [window_count(*a) for a in zip(size, kernel, stride, padding, dilation)]
-    if min(counts) < 1 or shape[-1] != counts[0] * counts[1]:
+    told = f"Given output_size={size}, kernel_size={kernel}, dilation={dilation}, padding={padding}, stride={stride}"
+    if min(counts) < 1:
         raise ShapeError(
-            f"col2im: Given output_size={size}, kernel_size={kernel}, dilation={dilation}, padding={padding}, "
-            f"stride={stride}, expected size of input's dimension 2 to match the calculated number of sliding blocks "
+            f"col2im: {told}, calculated shape of the array of sliding blocks as {tuple(counts)}, which is too small (non-positive)"
+        )
+    if shape[-1] != counts[0] * counts[1]:
+        raise ShapeError(
+            f"col2im: {told}, expected size of input's dimension 2 to match the calculated number of sliding blocks "
             f"{counts[0]} * {counts[1]} = {counts[0] * counts[1]}, but got input.size(2)={shape[-1]}."
         )
     x = input if len(shape) == 3 else unsqueeze(input, 0)

@@ -67,12 +67,19 @@ def grid_sample(
     x, points = tuple(input.shape), tuple(grid.shape)
     if input.dtype is not grid.dtype:
         raise DTypeError(f"{name}: expected input and grid to have the same dtype; got {input.dtype} and {grid.dtype}.")
-    if len(x) not in (4, 5) or len(points) != len(x):
-        raise ShapeError(f"{name}: expected 4D or 5D input and grid with same number of dimensions; got {x} and {points}.")
-    if x[0] != points[0] or points[-1] != len(x) - 2:
+    if x[:1] != points[:1]:
         raise ShapeError(
-            f"{name}: expected grid to have size {x[0]} in its first and {len(x) - 2} in its last dimension; got input "
-            f"{list(x)} and grid {list(points)}."
+            f"{name}: expected grid and input to have same batch size, but got input with sizes {list(x)} and grid with sizes "
+            f"{list(points)}"
+        )
+    if points[-1:] != (len(x) - 2,):
+        raise ShapeError(
+            f"{name}: expected grid to have size {len(x) - 2} in last dimension, but got grid with sizes {list(points)}"
+        )
+    if len(x) not in (4, 5) or len(points) != len(x):
+        raise ShapeError(
+            f"{name}: expected 4D or 5D input and grid with same number of dimensions, but got input with sizes {list(x)} and "
+            f"grid with sizes {list(points)}"
         )
     if 0 in x[2:]:
         raise ShapeError(f"{name}: expected input to have non-empty spatial dimensions; got {list(x)}.")
@@ -116,7 +123,7 @@ def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any
     if align_corners and 1 in out:
         warn(
             "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True: the one point of "
-            "a dim of size 1 is in the middle, at 0, and no longer at -1."
+            "a dim of size 1 is in the middle, at 0, and no longer at -1. See the documentation of affine_grid for details."
         )
     axes = [
         broadcast_to(reshape(_centres(theta, n, bool(align_corners)), (n, *[1] * (nd - 1 - d))), out)

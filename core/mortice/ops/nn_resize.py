@@ -7,7 +7,7 @@ import operator
 from typing import Any
 
 from mortice.call import no_tensor
-from mortice.dtype import DType, uint8
+from mortice.dtype import CLASS_NAMES, DType, uint8
 from mortice.errors import DTypeError, ShapeError
 from mortice.op import Op, op
 from mortice.ops.data import number
@@ -131,7 +131,7 @@ def _resized(name: str, x: Size, *, size: Any, **attrs: Any) -> Size:
 
 def _bytes_or_floats(op: Op, d: DType) -> tuple[DType, DType]:
     if d.kind == "u" and d is not uint8:
-        raise DTypeError(f"interpolate: not implemented for {d.name}; got {d}. Convert to uint8 or floating point.")
+        raise DTypeError(f"interpolate: not implemented for '{CLASS_NAMES[d.name]}'; got {d}. Convert to uint8 or floating point.")
     return d, d
 
 

@@ -447,8 +447,9 @@ def _fill(name: str, t: Any, made: Any) -> Any:
 
 
 def _at_once(draw: str, t: Any, d: DType, generator: Any, *place: float) -> Any:
-    """Draw 16-bit floats where they belong, of PyTorch's engine: it rounds them after that. None for others."""
-    return _in_turn(draw, generator, t.shape, d, t._device, d, *place, like=t) if d.itemsize == 2 else None
+    """Draw uniform and 16-bit floats where they belong, of PyTorch's engine: it rounds them after that. None for others."""
+    once = d.itemsize == 2 or (draw == "random_uniform" and d.kind == "f")
+    return _in_turn(draw, generator, t.shape, d, t._device, d, *place, like=t) if once else None
 
 
 def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any = None, **named: Any) -> Any:

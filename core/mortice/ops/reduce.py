@@ -6,6 +6,7 @@ Variances, norms, medians and quantiles are in `statistics`, running sums in `sc
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -16,11 +17,13 @@ from mortice.call import run
 from mortice.dtype import CLASS_NAMES, DType, as_dtype, bool_, uint8
 from mortice.errors import DimError, DTypeError
 from mortice.layout import strided
+from mortice.modes import modes
 from mortice.node import TENSOR_KERNELS, named
 from mortice.op import Op, op
 from mortice.ops.arguments import numpy_names
 from mortice.ops.elementwise import maximum, minimum, where
 from mortice.ops.movement import cast, reshape
+from mortice.ops.unary import nan_to_num
 from mortice.rules import accumulate, comparison, promote, reduced, to_scalar
 from mortice.rules import indices as index_rule
 from mortice.shape import Size, check_dim, check_dims
@@ -273,7 +276,8 @@ def nansum(
     """Add up all elements, or those along dims, counting nan as 0."""
     _no_complex("nansum", input)
     if input.dtype.kind == "f":
-        input = where(input != input, 0.0, input)
+        recorded = input._device.level is not None or (input._rg and modes.grad)  # infinities have a gradient, in nan_to_num none
+        input = where(input != input, 0.0, input) if recorded else nan_to_num(input, 0.0, math.inf, -math.inf)
         if isinstance(out, TensorBase) and out.dtype.kind != "f":
             raise DTypeError(f"nansum: expected out of a floating point dtype for {input.dtype}; got {out.dtype}. Make it of one.")
     return named(sum(input, dim, keepdim, dtype=dtype, out=out), "NansumBackward0")
@@ -285,7 +289,7 @@ def nanmean(
 ) -> Any:
     """Average all elements, or those along dims, without the nan among them."""
     if input.dtype.kind != "f":
-        raise DTypeError(f"nanmean: expected input to have floating point dtype; got {input.dtype}. Use .float().")
+        raise DTypeError(f"nanmean(): expected input to have floating point or complex dtype but got {CLASS_NAMES[input.dtype.name]}")
     total = nansum(input, dim, keepdim, dtype=dtype_of_out(_mean, input, dtype, out))
     numbers = cast(sum(input.detach() == input.detach(), dim, keepdim), total.dtype)
     result = total / numbers
@@ -330,7 +334,7 @@ def _truth(fn: Any, input: Any, dim: Any, keepdim: bool, out: Any) -> Any:
     if out is None:
         return t
     if out.dtype is not bool_ and out.dtype is not uint8:
-        raise DTypeError(f"{name}: only supports bool tensor for result; got {out.dtype}.")
+        raise DTypeError(f"{name} only supports bool tensor for result, got: {CLASS_NAMES[out.dtype.name]}")
     return _call.WRITE_OUT(name, out, t)
 
 

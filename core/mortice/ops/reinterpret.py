@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mortice.call import run
-from mortice.dtype import DType, bool_, uint8
+from mortice.dtype import CLASS_NAMES, DType, bool_, uint8
 from mortice.errors import DTypeError
 from mortice.mutation import layout
 from mortice.node import TENSOR_KERNELS
@@ -53,17 +53,18 @@ def view_dtype(x: Any, dtype: DType) -> Any:
     if dtype not in backend.dtypes(x._device):
         raise DTypeError(f"view: {x._device} of backend {backend.name} has no {dtype.name}.")
     if dtype.itemsize != x.dtype.itemsize and not (shape and 0 in shape):
-        sizes, strides = f"to view {x.dtype} as {dtype} (different element sizes)", layout(x)
+        kinds, strides = f"to view {CLASS_NAMES[x.dtype.name]} as {CLASS_NAMES[dtype.name]} (different element sizes)", layout(x)
         if not shape:
-            raise RuntimeError(f"view: self.dim() cannot be 0 {sizes}.")
+            raise RuntimeError(f"view: self.dim() cannot be 0 {kinds}")
         if strides[-1] != 1 and shape[-1] != 1:
-            raise RuntimeError(f"view: self.stride(-1) must be 1 {sizes}; got {strides[-1]}. Use .contiguous() first.")
-        ratio = max(dtype.itemsize // x.dtype.itemsize, 1)
-        if shape[-1] % ratio or any(s % ratio for s, n in zip(strides[:-1], shape) if n > 1):
-            raise RuntimeError(
-                f"view: the last size and the strides before it must be divisible by {ratio} {sizes}; got {list(shape)} with "
-                f"strides {list(strides)}."
-            )
+            raise RuntimeError(f"view: self.stride(-1) must be 1 {kinds}, but got {strides[-1]}. Use .contiguous() first.")
+        ratio = dtype.itemsize // x.dtype.itemsize
+        if ratio > 1:
+            found = [("size(-1)", shape[-1]), ("storage_offset()", x.storage_offset())]
+            found += [(f"stride({d})", s) for d, (s, n) in enumerate(zip(strides[:-1], shape)) if n > 1]
+            for what, n in found:
+                if n % ratio:
+                    raise RuntimeError(f"view: self.{what} must be divisible by {ratio} {kinds}, but got {n}")
     attrs = {"dtype": dtype, "source": x.dtype}
     if backend.mutable and not backend.does("reinterpret"):
         data = _reinterpret.op.body(backend, x._data, **attrs)

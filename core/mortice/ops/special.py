@@ -159,7 +159,7 @@ def polygamma(n: int, input: Any, *, out: Any = None) -> Any:
     if isinstance(input, int):  # the method's order: x.polygamma(n)
         n, input = input, n
     if n < 0:
-        raise RuntimeError(f"polygamma: polygamma(n, x) does not support negative n; got {n}.")
+        raise RuntimeError(f"polygamma: polygamma(n, x) does not support negative n. It is {n}.")
     return digamma(input, out=out) if n == 0 else _polygamma(input, n=n, out=out)
 
 

@@ -138,12 +138,13 @@ def stft(
     if not 0 < n_fft <= length:
         raise ShapeError(f"stft: expected 0 < n_fft <= {length}, the length of the input with its padding; got n_fft={n_fft}.")
     n_fft, hop, size = _sizes("stft", n_fft, hop_length, win_length)
+    input = _extended(input, n_fft // 2 if center else (n_fft - size) // 2 if align_to_window else 0, pad_mode)
     weights = _weights("stft", input, window, size, n_fft, "which is known to cause spectral leakage.")
     complex_values = input.dtype.is_complex or weights.dtype.is_complex
     if return_complex is None:
         if not complex_values:
             raise RuntimeError(
-                "stft: requires the return_complex parameter to be given for real inputs. Pass return_complex=True."
+                "stft requires the return_complex parameter be given for real inputs. Pass return_complex=True."
             )
         return_complex = True
     if not return_complex:
@@ -156,8 +157,7 @@ def stft(
         raise RuntimeError("stft: Cannot have onesided output if window or input is complex. Pass onesided=False.")
     if onesided is None:
         onesided = not complex_values
-    amount = n_fft // 2 if center else (n_fft - size) // 2 if align_to_window else 0
-    cut = frames(_extended(input, amount, pad_mode), weights, step=hop)
+    cut = frames(input, weights, step=hop)
     plan = one("stft", cut, None, -1, "ortho" if normalized else "backward")
     made = transpose(to_half(plan) if onesided else to_spectrum(plan, _fftn), -1, -2)
     return made if return_complex else view_as_real(made)

@@ -10,6 +10,7 @@ from weakref import ref
 
 from mortice import call as _call
 from mortice.call import as_view
+from mortice.dtype import CLASS_NAMES
 from mortice.errors import ShapeError
 from mortice.graph import Node, Slot, next_seq
 from mortice.layout import contiguous_format
@@ -21,7 +22,7 @@ from mortice.ops.index import _SLICE
 from mortice.ops.index_basic import _slice
 from mortice.ops.movement import _permute, clone, contiguous, expand, permute, reshape, transpose
 from mortice.shape import Size, broadcast, check_dim, infer_shape, prod, remembered
-from mortice.tensor import TensorBase
+from mortice.tensor import INFERENCE, TensorBase
 
 # ---- the same memory ----
 
@@ -281,8 +282,11 @@ class PiecesNode(Node):
 
 
 _KINDS = {
-    name: type(name, (PiecesNode,), {"__slots__": ()}) for name in ("SplitBackward0", "SplitWithSizesBackward0", "UnbindBackward0")
-}
+    name: type(name, (PiecesNode,), {"__slots__": ()})
+    for name in (
+        "SplitBackward0", "SplitWithSizesBackward0", "UnbindBackward0", "UnsafeSplitBackward0", "UnsafeSplitWithSizesBackward0",
+    )
+}  # fmt: skip
 
 
 @lru_cache(256)
@@ -397,14 +401,30 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
 
 @numpy_names
 def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
-    """Cut like chunk; the pieces are views all the same."""
-    return chunk(input, chunks, dim)
+    """Cut like chunk; the pieces share memory, yet each may be written in place."""
+    return _on_their_own(chunk(input, chunks, dim))
 
 
 @numpy_names
 def unsafe_split(input: Any, split_size: int, dim: int = 0) -> tuple[Any, ...]:
-    """Cut like split; the pieces are views all the same."""
-    return split(input, split_size, dim)
+    """Cut like split; the pieces share memory, yet each may be written in place."""
+    return _on_their_own(split(input, split_size, dim))
+
+
+@numpy_names
+def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:
+    """Cut like split_with_sizes; the pieces share memory, yet each may be written in place."""
+    return _on_their_own(split_with_sizes(input, split_sizes, dim))
+
+
+def _on_their_own(parts: tuple[Any, ...]) -> tuple[Any, ...]:
+    for part in parts:
+        if part._storage is not None and part._note != INFERENCE:
+            part._viewed, part._note = None, ""  # no view to the graph
+    if parts and parts[0]._rg:
+        node = parts[0]._node.parent
+        node.__class__ = _KINDS[f"Unsafe{node.name()}"]
+    return parts
 
 
 @numpy_names
@@ -421,7 +441,10 @@ def tensor_split(
     n = input.shape[axis]
     if isinstance(where, TensorBase):
         if where.dtype.name != "int64" or not where.is_cpu:
-            raise RuntimeError("tensor_split expected tensor_indices_or_sections to be int64 on the CPU.")
+            raise RuntimeError(
+                "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
+                f"{CLASS_NAMES[where.dtype.name]} on {where.device}"
+            )
         if len(where.shape) > 1:
             raise RuntimeError(
                 "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, "

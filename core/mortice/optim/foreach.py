@@ -24,6 +24,10 @@ def _lists(name: str, tensors: Any, others: Sequence[Any]) -> list[tuple[Any, ..
             )
         column = other if isinstance(other, (list, tuple)) else [other] * len(tensors)
         if len(column) != len(tensors):
+            if not any(isinstance(x, Tensor) for x in column):
+                raise RuntimeError(
+                    f"{name}: Tensor list must have same number of elements as scalar list. They are {len(tensors)} and {len(column)}."
+                )
             raise RuntimeError(
                 f"{name}: Tensor lists must have the same number of tensors, got {len(tensors)} and {len(column)}."
             )

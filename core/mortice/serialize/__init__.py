@@ -140,7 +140,10 @@ def load(
     if mmap:
         raise ValueError(f"load: f must be a string or os.PathLike object in order to use mmap; got {type(f).__name__}.")
     if not all(hasattr(f, name) for name in ("read", "seek", "tell")):
-        raise AttributeError(f"load: expected a path or a file opened for reading, that can seek; got {type(f).__name__}.")
+        raise AttributeError(
+            f"load: expected a path or a file opened for reading, that can seek; got {type(f).__name__}. You can only torch.load "
+            "from a file that is seekable. Please pre-load the data into a buffer like io.BytesIO and try to load from it instead."
+        )
     name = getattr(f, "name", type(f).__name__)
     return _explained(name, lambda: _read(f, name, map_location, weights_only, mmap, encoding))
 

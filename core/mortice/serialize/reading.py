@@ -167,8 +167,10 @@ def place(storage: Storage, location: Any, map_location: Any) -> Storage:
     except Exception as error:
         if map_location is not None:
             raise Passing(error) from None
+        kind = location.partition(":")[0].upper()
         explained = RuntimeError(
-            f"load: the file's tensors were on {location!r}, which is not here ({error}) Pass map_location='cpu'."
+            f"load: Attempting to deserialize object on a {kind} device, and the file's tensors were on {location!r}, which is not "
+            f"here ({error}) Pass map_location='cpu'."
         )
         raise Passing(explained) from None
 

@@ -147,7 +147,7 @@ def to_layout(t: Any, layout: Any, block: Any = None, dense_dim: int | None = No
         raise RuntimeError(
             f"to_sparse: conversion from {layout_name(t.layout)} to {layout_name(layout)} {said} blocksize argument given is not supported"
         )
-    block = tuple(block or ())
+    block = (block, block) if isinstance(block, int) else tuple(block or ())
     if isinstance(t._data, Compressed) and (t._data.layout, t._data.block) == (layout, block):
         return t
     if isinstance(t._data, Sparse):

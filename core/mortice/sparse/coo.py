@@ -70,7 +70,7 @@ class Sparse:
     @cached_property
     def numbers(self) -> Any:
         """The number of each place, counted row by row."""
-        number = mortice.zeros_like(self.values, dtype=mortice.int64) if not self.sparse_dim else self.indices[0]
+        number = self.indices[0] if self.sparse_dim else self.indices.new_zeros(self.indices.shape[1])
         for d in range(1, self.sparse_dim):
             number = number * self.shape[d] + self.indices[d]
         return number

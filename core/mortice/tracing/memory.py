@@ -148,7 +148,3 @@ class Meter:
             del self._alive[key]
         if not place.counted:
             place.now -= size
-
-    def in_use(self) -> int:
-        """Return the bytes in use now on all devices that it has seen."""
-        return sum([place.ask() for place in self.places.values()])

@@ -13,6 +13,7 @@ from mortice.tracing import Frame
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _TRACING = os.path.join(_HERE, "tracing") + os.sep
 _INSTALLED = tuple({os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "purelib", "platlib")})
+_PROMOTING = {fn.__code__ for fn in (call.slow, call.slow_one, call.slow_two, call.slow_number)}
 
 
 class Line(NamedTuple):
@@ -40,7 +41,7 @@ def line(frame: Frame) -> Line:
     via, promoted = frame.outer.name, False
     while at is not None and notice.is_own(at):
         code = at.f_code
-        if code is call.slow.__code__:
+        if code in _PROMOTING:
             via, promoted = at.f_locals["op"].name, True
         elif _is_public(code):
             via = code.co_name

@@ -36,8 +36,8 @@ class Twister:
     def randbytes(self, n: int) -> bytes:
         return _cext._twister_bytes(self._state, n)
 
-    def uniform(self, shape: Any, dtype: DType) -> Any:
-        return _cext._twister_uniform(self._state, shape, dtype)
+    def uniform(self, shape: Any, dtype: DType, low: float = 0.0, high: float = 1.0) -> Any:
+        return _cext._twister_uniform(self._state, shape, dtype, low, high)
 
     def normal(self, shape: Any, dtype: DType) -> Any:
         return _cext._twister_normal(self._state, shape, dtype)

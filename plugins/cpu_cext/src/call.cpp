@@ -27,7 +27,7 @@ static PyObject *run(PyObject *self, PyObject *const *args, Py_ssize_t nargs, Py
         return nullptr;
     } catch (const OutOfMemory &asked) {
         return PyErr_Format(memory_error, "DefaultCPUAllocator: can't allocate memory: you tried to allocate %zu bytes.", asked.bytes);
-    } catch (const std::bad_alloc &) {
+    } catch (const std::exception &) {  // of the library's containers: no memory, or a length that none could hold
         return PyErr_NoMemory();
     }
 }

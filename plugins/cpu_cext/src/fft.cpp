@@ -6,6 +6,7 @@
 
 #include "families.hpp"
 #include "kernels/fft.hpp"
+#include "kernels/transpose.hpp"
 #include "parallel.hpp"
 
 namespace mortice {
@@ -43,6 +44,10 @@ template <class T> struct Plan {
 template <class T> void step(const FFTStep<T> &f) {
     if constexpr (sizeof(T) == 4) fft_kernels().step_f32(f);
     else fft_kernels().step_f64(f);
+}
+template <class T> const FFTLines<T> &moves() {
+    if constexpr (sizeof(T) == 4) return fft_lines().f32;
+    else return fft_lines().f64;
 }
 
 // Four buffers: where the lines are, and room.
@@ -189,42 +194,88 @@ template <class T> Group group_of(const Axis<T> &a, int64_t first, int64_t many)
     return g;
 }
 
-// Lines are interleaved in the room: a few points of each at a time, so that both sides stay in the nearest cache.
-template <class F> void each_point(int64_t many, int64_t points, F &&move) {
-    constexpr int64_t BLOCK = 8;
-    for (int64_t from = 0; from < points; from += BLOCK)
-        for (int64_t b = 0; b < many; b++) move(b, from, points - from < BLOCK ? points : from + BLOCK);
+constexpr int64_t BLOCK = 32;  // points that are moved at a time
+
+// Rows of points, of each the real and then the imaginary parts of all lines, from and to memory that holds them in pairs:
+// of complex numbers, or of neighbours among real ones.
+template <class T> struct Rows {
+    T at[2 * BLOCK * MOST_LANES * 4 / sizeof(T)];
+    int64_t many, inner;
+    bool real;
+
+    static void turn(T *to, int64_t to_step, const T *from, int64_t from_step, int64_t rows, int64_t columns) {
+        const Transpose turned = sizeof(T) == 4 ? transpose().bytes4 : transpose().bytes8;
+        constexpr int64_t size = sizeof(T);
+        turned(reinterpret_cast<char *>(to), to_step * size, reinterpret_cast<const char *>(from), from_step * size, rows, columns);
+    }
+    // For each run of lines that lie side by side: f(the first of them, how many).
+    template <class F> void runs(const int64_t *begin, F &&f) {
+        for (int64_t b = 0, stop; b < many; b = stop) {
+            for (stop = b + 1; stop < many && begin[stop] == begin[stop - 1] + 1; stop++) {}
+            f(b, stop - b);
+        }
+    }
+    // Points from..from + points of lines that begin at `begin` and are `length` long.
+    void take(const T *x, const int64_t *begin, int64_t length, int64_t from, int64_t points) {
+        const int64_t unit = real ? 1 : 2;
+        if (inner == 1 && many == 1) memcpy(at, x + unit * begin[0] + 2 * from, static_cast<size_t>(2 * points) * sizeof(T));
+        else if (inner == 1)
+            for (int64_t b = 0; b < many; b += 8)  // along few lines at a time: they may lie where the nearest cache has room for few
+                turn(at + b, many, x + unit * begin[b] + 2 * from, unit * length, 2 * points, many - b < 8 ? many - b : 8);
+        else
+            runs(begin, [&](int64_t b, int64_t n) {
+                for (int64_t i = 0; i < points; i++) {
+                    T *row = at + 2 * i * many + b;
+                    const T *place = x + unit * begin[b] + 2 * (from + i) * inner;
+                    if (!real) moves<T>().split(place, n, row, row + many);
+                    else
+                        for (int k = 0; k < 2; k++) memcpy(row + k * many, place + k * inner, static_cast<size_t>(n) * sizeof(T));
+                }
+            });
+    }
+    void put(T *out, const int64_t *begin, int64_t length, int64_t from, int64_t points) {
+        const int64_t unit = real ? 1 : 2;
+        if (inner == 1 && many == 1) memcpy(out + unit * begin[0] + 2 * from, at, static_cast<size_t>(2 * points) * sizeof(T));
+        else if (inner == 1) turn(out + unit * begin[0] + 2 * from, unit * length, at, many, many, 2 * points);
+        else
+            runs(begin, [&](int64_t b, int64_t n) {
+                for (int64_t i = 0; i < points; i++) {
+                    const T *row = at + 2 * i * many + b;
+                    T *place = out + unit * begin[b] + 2 * (from + i) * inner;
+                    if (!real) moves<T>().join(row, row + many, n, place);
+                    else
+                        for (int k = 0; k < 2; k++) memcpy(place + k * inner, row + k * many, static_cast<size_t>(n) * sizeof(T));
+                }
+            });
+    }
+};
+
+template <class F> void each_block(int64_t points, F &&move) {
+    for (int64_t from = 0; from < points; from += BLOCK) move(from, points - from < BLOCK ? points - from : BLOCK);
 }
 
 template <class T> void load_lines(const Axis<T> &a, const Group &g, const Plan<T> &plan, Lines<T> &l) {
-    T *__restrict re = a.back ? l.im : l.re, *__restrict im = a.back ? l.re : l.im;
+    T *re = a.back ? l.im : l.re, *im = a.back ? l.re : l.im;
     const int64_t many = g.many, inner = a.inner, n = a.n;
-    if (a.form == FROM_REAL)
-        return each_point(many, plan.n, [&](int64_t b, int64_t from, int64_t stop) {
-            const T *__restrict x = a.x + g.have[b];
-            if (halved(a))
-                for (int64_t i = from; i < stop; i++)
-                    re[i * many + b] = x[2 * i * inner], im[i * many + b] = x[(2 * i + 1) * inner];
-            else
-                for (int64_t i = from; i < stop; i++) re[i * many + b] = x[i * inner], im[i * many + b] = 0;
-        });
+    if (a.form == FROM_REAL && !halved(a)) {
+        for (int64_t b = 0; b < many; b++)
+            for (int64_t i = 0; i < n; i++) re[i * many + b] = a.x[g.have[b] + i * inner], im[i * many + b] = 0;
+        return;
+    }
+    Rows<T> rows{{}, many, inner, a.form == FROM_REAL};
     if (a.form == TO_REAL && halved(a)) {
-        const T *c = *plan.half_re, *s = *plan.half_im;
-        return each_point(many, plan.n, [&](int64_t b, int64_t from, int64_t stop) {
-            const T *__restrict x = a.x + 2 * g.have[b], *__restrict y = x + 2 * plan.n * inner;
-            for (int64_t i = from; i < stop; i++) {
-                // The ends are real.
-                const T xr = x[2 * i * inner], xi = i ? x[2 * i * inner + 1] : 0;
-                const T yr = y[-2 * i * inner], yi = i ? -y[-2 * i * inner + 1] : 0;
-                const T dr = xr - yr, di = xi - yi;
-                re[i * many + b] = xr + yr - di * c[i] + dr * s[i];
-                im[i * many + b] = xi + yi + dr * c[i] + di * s[i];
-            }
+        Rows<T> mirror{{}, many, inner, false};
+        return each_block(plan.n, [&](int64_t from, int64_t points) {
+            rows.take(a.x, g.have, a.have, from, points);
+            mirror.take(a.x, g.have, a.have, plan.n - from - points + 1, points);
+            for (int64_t i = 0, at = from; i < points; i++, at++)
+                moves<T>().fold(rows.at + 2 * i * many, mirror.at + 2 * (points - 1 - i) * many, many, (*plan.half_re)[at],
+                                  (*plan.half_im)[at], at == 0, re + at * many, im + at * many);
         });
     }
-    each_point(many, a.have, [&](int64_t b, int64_t from, int64_t stop) {
-        const T *__restrict x = a.x + 2 * g.have[b];
-        for (int64_t i = from; i < stop; i++) re[i * many + b] = x[2 * i * inner], im[i * many + b] = x[2 * i * inner + 1];
+    each_block(a.form == FROM_REAL ? plan.n : a.have, [&](int64_t from, int64_t points) {
+        rows.take(a.x, g.have, a.have, from, points);
+        moves<T>().deal(rows.at, many, points, re + from * many, im + from * many);
     });
     if (a.form != TO_REAL) return;
     // An odd length: the other half mirrors this one, and the first is real.
@@ -237,32 +288,22 @@ template <class T> void load_lines(const Axis<T> &a, const Group &g, const Plan<
 }
 
 template <class T> void store_lines(const Axis<T> &a, const Group &g, const Plan<T> &plan, const Lines<T> &l) {
-    const T *__restrict re = a.back ? l.im : l.re, *__restrict im = a.back ? l.re : l.im;
+    const T *re = a.back ? l.im : l.re, *im = a.back ? l.re : l.im;
     const int64_t many = g.many, inner = a.inner;
-    const T scale = a.scale, half = scale / 2;
-    if (a.form == FROM_REAL && halved(a)) {
-        const T *c = *plan.half_re, *s = *plan.half_im;
-        return each_point(many, a.keep, [&](int64_t b, int64_t from, int64_t stop) {
-            T *__restrict out = a.out + 2 * g.keep[b];
-            for (int64_t i = from; i < stop; i++) {
-                const int64_t here = (i < plan.n ? i : 0) * many + b, there = (i ? plan.n - i : 0) * many + b;
-                const T pr = re[here], pi = im[here], qr = re[there], qi = im[there];
-                const T odd_re = pi + qi, odd_im = qr - pr;
-                out[2 * i * inner] = (pr + qr + c[i] * odd_re - s[i] * odd_im) * half;
-                out[2 * i * inner + 1] = (pi - qi + c[i] * odd_im + s[i] * odd_re) * half;
-            }
-        });
+    if (a.form == TO_REAL && !halved(a)) {
+        for (int64_t b = 0; b < many; b++)
+            for (int64_t i = 0; i < a.n; i++) a.out[g.keep[b] + i * inner] = re[i * many + b] * a.scale;
+        return;
     }
-    each_point(many, a.form == TO_REAL ? plan.n : a.keep, [&](int64_t b, int64_t from, int64_t stop) {
-        T *__restrict out = a.out + (a.form == TO_REAL ? 1 : 2) * g.keep[b];
-        if (a.form != TO_REAL)
-            for (int64_t i = from; i < stop; i++)
-                out[2 * i * inner] = re[i * many + b] * scale, out[2 * i * inner + 1] = im[i * many + b] * scale;
-        else if (halved(a))
-            for (int64_t i = from; i < stop; i++)
-                out[2 * i * inner] = re[i * many + b] * scale, out[(2 * i + 1) * inner] = im[i * many + b] * scale;
+    Rows<T> rows{{}, many, inner, a.form == TO_REAL};
+    each_block(a.form == TO_REAL ? plan.n : a.keep, [&](int64_t from, int64_t points) {
+        if (a.form == FROM_REAL && halved(a))
+            for (int64_t i = 0, at = from; i < points; i++, at++)
+                moves<T>().unfold(re, im, (at < plan.n ? at : 0) * many, (at ? plan.n - at : 0) * many, many, (*plan.half_re)[at],
+                                    (*plan.half_im)[at], a.scale / 2, rows.at + 2 * i * many);
         else
-            for (int64_t i = from; i < stop; i++) out[i * inner] = re[i * many + b] * scale;
+            moves<T>().collect(re + from * many, im + from * many, many, points, a.scale, rows.at);
+        rows.put(a.out, g.keep, a.keep, from, points);
     });
 }
 

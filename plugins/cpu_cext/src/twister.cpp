@@ -46,11 +46,11 @@ struct Twister {
             for (const int64_t end = i + m; i < end; i++, w += EACH) each(i, w);
         });
     }
-    void uniform(float *out, int64_t n) {
-        parts<1>(n, [=](const uint32_t *w, int64_t m, int64_t i) { twister_kernels().uniform_f32(w, m, out + i); });
+    void uniform(float *out, int64_t n, float low = 0, float high = 1) {
+        parts<1>(n, [=](const uint32_t *w, int64_t m, int64_t i) { twister_kernels().uniform_f32(w, m, out + i, low, high - low); });
     }
-    void uniform(double *out, int64_t n) {
-        parts<2>(n, [=](const uint32_t *w, int64_t m, int64_t i) { twister_kernels().uniform_f64(w, m, out + i); });
+    void uniform(double *out, int64_t n, double low = 0, double high = 1) {
+        parts<2>(n, [=](const uint32_t *w, int64_t m, int64_t i) { twister_kernels().uniform_f64(w, m, out + i, low, high - low); });
     }
 };
 
@@ -97,17 +97,18 @@ void normals(double *at, int64_t blocks) {
 
 // With `normal` of 16 numbers or more: blocks of 16; where that does not divide their number the last 16 are drawn once more.
 template <bool NORMAL> PyObject *floats(PyObject *const *args, Py_ssize_t n, PyObject *names) {
-    static Names<3> N{NORMAL ? "twister_normal" : "twister_uniform", {"state", "shape", "dtype"}, 3};
-    PyObject *a[3];
+    static Names<5> N{NORMAL ? "twister_normal" : "twister_uniform", {"state", "shape", "dtype", "low", "high"}, NORMAL ? 3 : 5};
+    PyObject *a[5];
     arguments(N, args, n, names, a);
     Twister twister(a[0]);
     const Shape shape(a[1]);
     const DType d = as_dtype(a[2]);
     if (!is_float(d)) fail(PyExc_TypeError, "%s: expected a floating point dtype; got %s", N.function, DTYPE_NAMES[d]);
     Ref out = make(d == F64 ? F64 : F32, shape.ndim, shape.sizes);
+    const double low = NORMAL ? 0 : as_double(a[3]), high = NORMAL ? 1 : as_double(a[4]);
     const auto draw = [&](auto *at) {
+        if (!NORMAL) return twister.uniform(at, out->size, low, high);
         twister.uniform(at, out->size);
-        if (!NORMAL) return;
         normals(at, out->size / 16);
         if (out->size % 16 == 0) return;
         twister.uniform(at + out->size - 16, 16);

@@ -110,3 +110,8 @@ def test_places_outside_are_refused():
         K.max_pool_grad(g, at, x_shape=(1, 1, 4), ndim=1)
     with pytest.raises(IndexError):
         K.max_pool_take(g, at, ndim=1)
+
+
+def test_more_windows_than_a_list_holds_are_an_error():
+    with pytest.raises(RuntimeError, match="Storage size calculation overflowed"):
+        mortice.nn.functional.adaptive_avg_pool1d(mortice.ones(8, 8), 2**63 - 1)

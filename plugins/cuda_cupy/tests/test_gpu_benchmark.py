@@ -6,6 +6,7 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -249,3 +250,5 @@ def test_where_pip_cannot_install_the_checkout_is_copied(tmp_path: Path, monkeyp
     assert any("so its files are copied: error: setuptools is too old" in line for line in said)
     assert (site / "mortice_cuda_cupy/kernels/scan.cu").exists() and (site / "mortice_cuda_cupy/known_failures.toml").exists()
     _serves(site, tmp_path)
+    if shutil.which(os.environ.get("CC") or "cc"):
+        assert list((site / "mortice").glob("_engine*.so")) and said[-1].startswith(f"mortice from {ROOT}"), said

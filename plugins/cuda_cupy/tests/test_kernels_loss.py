@@ -44,7 +44,10 @@ def test_cross_entropy_of_strided_logits_and_another_index_to_ignore() -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("indices", "row"), [((9,), (5,)), ((4, 6), (3, 2)), ((0,), (4,)), ((), (300,)), ((40,), ())])
+@pytest.mark.parametrize(
+    ("indices", "row"),
+    [((9,), (5,)), ((4, 6), (3, 2)), ((0,), (4,)), ((), (300,)), ((40,), ()), ((400,), (40,)), ((70,), (260,))],
+)
 def test_embedding_grad(dtype: Any, indices: Any, row: Any) -> None:
     at = np.array(np.random.default_rng(6).integers(0, 5, indices))
     g = draw((*indices, *row), dtype, seed=7)

@@ -105,9 +105,12 @@ def _check_ranks(query: Any, key: Any, value: Any, padding: Any, mask: Any, head
     """Return whether the inputs have a batch."""
     ranks = (query.ndim, key.ndim, value.ndim)
     if ranks not in ((3, 3, 3), (2, 2, 2)):
+        q, k, v = ranks
         raise AssertionError(
-            f"{_NAME}: expected query, key and value to be all 2-D (unbatched) or all 3-D (batched); got "
-            f"{', '.join(str(tuple(x.shape)) for x in (query, key, value))}."
+            f"{_NAME}: For {'' if q == 3 else 'un'}batched ({q}-D) `query`, expected `key` and `value` to be {q}-D but found {k}-D and "
+            f"{v}-D tensors respectively"
+            if q in (2, 3)
+            else f"{_NAME}: query should be unbatched 2D or batched 3D tensor but received {q}-D query tensor"
         )
     if padding is not None and padding.ndim != query.ndim - 1:
         raise AssertionError(

@@ -14,7 +14,7 @@ from mortice import _node_name as node_name
 def _tuple(name: str, what: str, value: Any, nd: int, error: type[Exception] = RuntimeError) -> tuple[Any, ...]:
     given = tuple(value) if isinstance(value, (tuple, list)) else (value,) * nd
     if len(given) != nd:
-        raise error(f"{name}: {what} must either be a single number or a tuple of {nd}; got {value!r}.")
+        raise error(f"{name} requires {what} to either be a single Int or tuple of Ints; got {value!r} for {nd} dims")
     return given
 
 

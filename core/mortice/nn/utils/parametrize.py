@@ -119,13 +119,13 @@ class ParametrizationList(ModuleList):
                     raise RuntimeError(f"parametrization {type(module).__name__} does not implement right_inverse.")
                 value = module.right_inverse(value)
         if self.is_tensor:
-            _need_tensor(value, "`right_inverse`")
+            _need_tensor(value, "right_inverse")
             value = [value]
         elif not isinstance(value, Sequence) or len(value) != self.ntensors:
             got = f"{len(value)} of them" if isinstance(value, Sequence) else type(value).__name__
             raise ValueError(f"'right_inverse' must return a sequence of {self.ntensors} tensors. Got {got}.")
         for place, part in zip(self._originals(), value):
-            _need_same("`right_inverse`", part, place, shape=False)
+            _need_same("right_inverse", part, place, shape=False)
             _put(place, part)
 
     def forward(self) -> Any:
@@ -192,7 +192,7 @@ def register_parametrization(module: Any, tensor_name: str, parametrization: Any
             _need_same("Registering a parametrization", after, before)
             if hasattr(parametrization, "right_inverse"):
                 with contextlib.suppress(NotImplementedError):
-                    _need_same("`right_inverse`", parametrization.right_inverse(after), before)
+                    _need_same("right_inverse", parametrization.right_inverse(after), before)
         module.parametrizations[tensor_name].append(parametrization)
         module.parametrizations[tensor_name].unsafe |= unsafe
     elif tensor_name in module._buffers or tensor_name in module._parameters:

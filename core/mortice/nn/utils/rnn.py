@@ -135,7 +135,7 @@ def pack_padded_sequence(input: Any, lengths: Any, batch_first: bool = False, en
     if any(n < later for n, later in pairwise(sizes)):
         raise RuntimeError(
             "pack_padded_sequence: `lengths` array must be sorted in decreasing order when `enforce_sorted` is True; "
-            f"got {sizes}. Pass enforce_sorted=False to have the sequences sorted."
+            f"got {sizes}. You can pass `enforce_sorted=False` to have the sequences sorted."
         )
     if sizes[-1] <= 0 or sizes[0] > time:
         raise RuntimeError(

@@ -69,6 +69,7 @@ template <int R, class T> static void step_of(const FFTStep<T> &f) {
     const int64_t m = f.m, s = f.s, apart = m * s, turn = f.whole / (R * m);
     for (int64_t p = 0; p < m; p++) {
         Complex<T> w[R];
+#pragma GCC unroll 8
         for (int j = 1; j < R; j++) w[j] = {f.root_re[p * j * turn], f.root_im[p * j * turn]};
         const T *xr = f.x_re + p * s, *xi = f.x_im + p * s;
         T *yr = f.y_re + p * R * s, *yi = f.y_im + p * R * s;

@@ -24,4 +24,21 @@ struct FFTTable {
 };
 MORTICE_MODERN_NARROW_TABLE(FFTTable, fft_kernels)
 
+// Rows of `many` numbers, one of each line: of a point its real parts, then its imaginary parts.
+template <class T> struct FFTLines {
+    void (*deal)(const T *rows, int64_t many, int64_t points, T *re, T *im);
+    void (*collect)(const T *re, const T *im, int64_t many, int64_t points, T scale, T *rows);
+    void (*split)(const T *pairs, int64_t n, T *re, T *im);
+    void (*join)(const T *re, const T *im, int64_t n, T *pairs);
+    // A point of the spectrum of a real line, from two of the line of half the length, at `there` the mirror image; and back,
+    // from the rows of two points, of which the first and the last are real.
+    void (*unfold)(const T *re, const T *im, int64_t here, int64_t there, int64_t many, T c, T s, T half, T *row);
+    void (*fold)(const T *x, const T *y, int64_t many, T c, T s, bool first, T *re, T *im);
+};
+struct FFTLinesTable {
+    FFTLines<float> f32;
+    FFTLines<double> f64;
+};
+MORTICE_MODERN_NARROW_TABLE(FFTLinesTable, fft_lines)
+
 }  // namespace mortice

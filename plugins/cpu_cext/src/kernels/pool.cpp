@@ -34,10 +34,6 @@ template <class T> APART void spread(T *to, int64_t pitch, const T *from, const 
     }
 }
 
-template <class T> static void write_row(T *to, const T *from, int64_t n) {
-    for (int64_t i = 0; i < n; i++) to[i] = from[i];
-}
-
 template <class T, bool PLACES>
 static void max_row(const PoolPlan<T> &p, const T *room, int64_t rows_first, int64_t slice_rows, int64_t z, int64_t y, T *out,
                     int64_t *at) {

@@ -28,19 +28,21 @@ static void temper(const uint32_t *__restrict words, int64_t n, uint32_t *__rest
     }
 }
 
-static void uniform_f32(const uint32_t *__restrict w, int64_t n, float *__restrict out) {
-    for (int64_t i = 0; i < n; i++) out[i] = static_cast<float>(static_cast<int32_t>(w[i] & 0xffffff)) * 0x1p-24f;
+static void uniform_f32(const uint32_t *__restrict w, int64_t n, float *__restrict out, float low, float range) {
+    range *= 0x1p-24f;
+    for (int64_t i = 0; i < n; i++) out[i] = __builtin_fmaf(static_cast<float>(static_cast<int32_t>(w[i] & 0xffffff)), range, low);
 }
 // The upper half is put behind the exponent of 2^84, the lower behind that of 2^52, which are then taken off.
-static void uniform_f64(const uint32_t *__restrict w, int64_t n, double *__restrict out) {
+static void uniform_f64(const uint32_t *__restrict w, int64_t n, double *__restrict out, double low, double range) {
+    range *= 0x1p-53;
     for (int64_t i = 0; i < n; i++) {
         uint64_t pair;
         __builtin_memcpy(&pair, w + 2 * i, 8);
-        const uint64_t high = (pair & 0x1fffff) | 0x4530000000000000, low = pair >> 32 | 0x4330000000000000;
-        double h, l;
-        __builtin_memcpy(&h, &high, 8);
-        __builtin_memcpy(&l, &low, 8);
-        out[i] = ((h - 0x1p84) + (l - 0x1p52)) * 0x1p-53;
+        const uint64_t upper = (pair & 0x1fffff) | 0x4530000000000000, lower = pair >> 32 | 0x4330000000000000;
+        double u, l;
+        __builtin_memcpy(&u, &upper, 8);
+        __builtin_memcpy(&l, &lower, 8);
+        out[i] = __builtin_fma((u - 0x1p84) + (l - 0x1p52), range, low);
     }
 }
 

@@ -163,17 +163,4 @@ template <class V> INLINE V v_acos(V x) {
     return select(near, central, select(x < num<V>(0), other, side));
 }
 
-// sqrt(x**2 + y**2) without overflow on the way; infinite beside any infinity, even with nan.
-template <class V> INLINE V v_hypot(V x, V y) {
-    V a = v_abs(x), b = v_abs(y), endless = num<V>(__builtin_inf());
-    V large = select(a > b, a, b), small = select(a > b, b, a);
-    V up = select(large < num<V>(0x1p-40f, 0x1p-400), num<V>(0x1p100f, 0x1p600), num<V>(1));
-    up = select(large > num<V>(0x1p40f, 0x1p400), num<V>(0x1p-100f, 0x1p-600), up);
-    V down = select(large < num<V>(0x1p-40f, 0x1p-400), num<V>(0x1p-100f, 0x1p-600), num<V>(1));
-    down = select(large > num<V>(0x1p40f, 0x1p400), num<V>(0x1p100f, 0x1p600), down);
-    large *= up, small *= up;
-    V y0 = v_sqrt(fma(large, large, small * small)) * down;
-    return select((a == endless) | (b == endless), endless, y0);
-}
-
 }  // namespace mortice::ISA

@@ -71,28 +71,33 @@ TWO(SiluGrad, g *silu_slope(x))
 TWO(GeluGrad, g *(below(x) + x * density(x)))
 TWO(GeluTanhGrad, g *tanh_slope(x))
 
+// A block takes one tile; a thread has several loads of 16 bytes under way.
 template <class T, class Op> __global__ void one(const T *x, T *out, i64 n, double a, double b, double c) {
   typedef wide_t<T> W;
-  bool wide = aligned(x) && aligned(out);
-  share<kLanes<T>>(n, wide, thread_of_grid(), threads_of_grid(), [&](auto count, i64 i) {
-    auto p = load<count.value>(x + i);
+  over_tile<kLanes<T>, 4>(n, aligned(x) && aligned(out), [&](auto count, i64 i) { return load<count.value>(x + i); },
+                          [&](auto count, i64 i, const auto &p) {
+    Pack<T, count.value> made;
 #pragma unroll
-    for (int j = 0; j < count.value; ++j) p.v[j] = narrow<T>(Op::of(W(widen(p.v[j])), W(a), W(b), W(c)));
-    store(out + i, p);
+    for (int j = 0; j < count.value; ++j) made.v[j] = narrow<T>(Op::of(W(widen(p.v[j])), W(a), W(b), W(c)));
+    store(out + i, made);
   });
 }
 
+template <class T, class S, int N> struct Both {
+  Pack<T, N> x;
+  Pack<S, N> y;
+};
 template <class T, class Op>
 __global__ void two(const T *g, const T *x, T *out, i64 n, double a, double b, double c) {
   typedef wide_t<T> W;
-  bool wide = aligned(g) && aligned(x) && aligned(out);
-  share<kLanes<T>>(n, wide, thread_of_grid(), threads_of_grid(), [&](auto count, i64 i) {
-    auto p = load<count.value>(g + i);
-    auto q = load<count.value>(x + i);
+  over_tile<kLanes<T>, 2>(n, aligned(g) && aligned(x) && aligned(out), [&](auto count, i64 i) {
+    return Both<T, T, count.value>{load<count.value>(g + i), load<count.value>(x + i)};
+  }, [&](auto count, i64 i, const auto &p) {
+    Pack<T, count.value> made;
 #pragma unroll
     for (int j = 0; j < count.value; ++j)
-      p.v[j] = narrow<T>(Op::of(W(widen(p.v[j])), W(widen(q.v[j])), W(a), W(b), W(c)));
-    store(out + i, p);
+      made.v[j] = narrow<T>(Op::of(W(widen(p.x.v[j])), W(widen(p.y.v[j])), W(a), W(b), W(c)));
+    store(out + i, made);
   });
 }
 
@@ -102,11 +107,12 @@ template <class T> __global__ void dropout(const T *x, const unsigned char *keep
   constexpr int N = kLanes<T>;
   bool wide = aligned(x) && aligned(out) && reinterpret_cast<u64>(keep) % N == 0;
   W factor = widen(narrow<T>(W(scale)));
-  share<N>(n, wide, thread_of_grid(), threads_of_grid(), [&](auto count, i64 i) {
-    auto p = load<count.value>(x + i);
-    auto kept = load<count.value>(keep + i);
+  over_tile<N, 2>(n, wide, [&](auto count, i64 i) {
+    return Both<T, unsigned char, count.value>{load<count.value>(x + i), load<count.value>(keep + i)};
+  }, [&](auto count, i64 i, const auto &p) {
+    Pack<T, count.value> made;
 #pragma unroll
-    for (int j = 0; j < count.value; ++j) p.v[j] = narrow<T>(W(widen(p.v[j])) * (kept.v[j] ? factor : W(0)));
-    store(out + i, p);
+    for (int j = 0; j < count.value; ++j) made.v[j] = narrow<T>(W(widen(p.x.v[j])) * (p.y.v[j] ? factor : W(0)));
+    store(out + i, made);
   });
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 from mortice.backends import NamespaceBackend
 from mortice.backends.kernels import KernelMixin
-from mortice_cuda_cupy.kernels.launch import FLOATS, Program, contiguous, empty, over_elements
+from mortice_cuda_cupy.kernels.launch import FLOATS, THREADS, Program, contiguous, empty, tiles
 
 _ONE = "LeakyRelu Hardsigmoid Hardswish Elu Sigmoid Logsigmoid Softplus Mish Silu Gelu GeluTanh"
 _TWO = (
@@ -154,7 +154,7 @@ def _two(k: Any, op: str, g: Any, x: Any, a: float = 0.0, b: float = 0.0, c: flo
 
 @functools.lru_cache(4096)  # shapes recur
 def _plan(kernel: str, dtype: Any, n: int) -> tuple[Any, Any, Any]:
-    return ACTIVATION.get(dtype, kernel), *over_elements(n, 16 // dtype.itemsize)
+    return ACTIVATION.get(dtype, kernel), tiles(n, dtype.itemsize, 4 if kernel.startswith("one") else 2), (THREADS,)
 
 
 def _run(k: Any, kernel: str, arrays: tuple[Any, ...], *numbers: float) -> Any:

@@ -118,28 +118,33 @@ template <int N, class F> __device__ __forceinline__ void share(i64 n, bool wide
   for (i64 i = packs * N + first; i < n; i += step) f(Count<1>(), i);
 }
 // The same for the elements of a whole array, of which a block takes one tile: `fetch` reads what `finish` then works on,
-// so that all loads of a thread are on their way before the first is waited for; or, unless Ahead, one after the other.
-template <int N, int Loads, bool Ahead = true, class F, class G>
+// so that all loads of a thread are on their way before the first is waited for.
+template <int N, int Loads, class F, class G>
 __device__ __forceinline__ void over_tile(i64 n, bool wide, F fetch, G finish) {
   i64 tile = i64(blockDim.x) * Loads * N, start = blockIdx.x * tile;
-  if (wide && start + tile <= n) {
-    i64 first = start + threadIdx.x * N, step = i64(blockDim.x) * N;
-    if constexpr (Ahead) {
-      decltype(fetch(Count<N>(), first)) held[Loads];
+  if (wide) {
+    i64 first = start + threadIdx.x * N, step = i64(blockDim.x) * N, last = n - N;
+    decltype(fetch(Count<N>(), first)) held[Loads];
 #pragma unroll
-      for (int l = 0; l < Loads; ++l) held[l] = fetch(Count<N>(), first + l * step);
+    for (int l = 0; l < Loads; ++l)
+      if (first + l * step <= last) held[l] = fetch(Count<N>(), first + l * step);
 #pragma unroll
-      for (int l = 0; l < Loads; ++l) finish(Count<N>(), first + l * step, held[l]);
-    } else {
-#pragma unroll 1
-      for (int l = 0; l < Loads; ++l) finish(Count<N>(), first + l * step, fetch(Count<N>(), first + l * step));
-    }
+    for (int l = 0; l < Loads; ++l)
+      if (first + l * step <= last) finish(Count<N>(), first + l * step, held[l]);
+    i64 i = n - n % N + threadIdx.x;  // what makes no whole pack, by the block that has it
+    if (i < n && i >= start && i < start + tile) finish(Count<1>(), i, fetch(Count<1>(), i));
     return;
   }
+  decltype(fetch(Count<1>(), start)) held[Loads];
 #pragma unroll 1
-  for (int l = 0; l < Loads * N; ++l) {
-    i64 i = start + threadIdx.x + i64(l) * blockDim.x;
-    if (i < n) finish(Count<1>(), i, fetch(Count<1>(), i));
+  for (int part = 0; part < N; ++part) {
+    i64 first = start + i64(part) * Loads * blockDim.x + threadIdx.x;
+#pragma unroll
+    for (int l = 0; l < Loads; ++l)
+      if (first + l * i64(blockDim.x) < n) held[l] = fetch(Count<1>(), first + l * i64(blockDim.x));
+#pragma unroll
+    for (int l = 0; l < Loads; ++l)
+      if (first + l * i64(blockDim.x) < n) finish(Count<1>(), first + l * i64(blockDim.x), held[l]);
   }
 }
 __device__ __forceinline__ i64 thread_of_grid() { return i64(blockIdx.x) * blockDim.x + threadIdx.x; }

@@ -180,8 +180,16 @@ __global__ void binary(const T *x, const T *y, R *out, i64 n, i64 kinds, i64 inn
   }
   const T one = from_number<T>(number);
   const Operand<T> left(x, kinds & 3, inner_x, period_x, one), right(y, kinds >> 2, inner_y, period_y, one);
+  // What is one for all is not loaded again.
+  if (left.kind == kFull && right.kind != kRepeated && right.kind != kFull) {
+    over_tile<N, 2>(n, aligned(x) && aligned(out), [&](auto count, i64 i) {
+      constexpr int M = count.value;
+      return Two<T, T, M>{load<M>(x + i), Operand<T>::template all<M>(right.one)};
+    }, finish);
+    return;
+  }
   bool wide = left.template wide<N>() && right.template wide<N>() && aligned(out);
-  over_tile<N, 2, false>(n, wide, [&](auto count, i64 i) {
+  over_tile<N, 2>(n, wide, [&](auto count, i64 i) {
     constexpr int M = count.value;
     return Two<T, T, M>{left.template load<M>(i), right.template load<M>(i)};
   }, finish);

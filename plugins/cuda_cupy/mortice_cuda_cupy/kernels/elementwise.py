@@ -26,6 +26,7 @@ from mortice_cuda_cupy.kernels.launch import (
     float32,
     float64,
     prod,
+    tiles,
 )
 
 # Kernel by its name here and in CUDA, and the dtype of its result: that of the operands, or bool.
@@ -87,11 +88,6 @@ def program_of(kernel: str, dtype: Any) -> Program | None:
     if dtype in INTEGERS and kernel in _WHOLE:
         return WHOLE
     return TRUTH if dtype is bool_ and kernel in (*LOGIC, "logical_not", "equal", "not_equal") else None
-
-
-def tiles(n: int, itemsize: int, loads: int) -> tuple[int]:
-    """Return the grid for n elements, of which a thread takes `loads` times 16 bytes."""
-    return (-(-n // (THREADS * loads * (16 // itemsize))),)
 
 
 _BLOCK = (THREADS,)

@@ -73,6 +73,11 @@ def over_elements(n: int, each: int = 1) -> tuple[tuple[int], tuple[int]]:
     return (min(max(-(-n // (THREADS * each)), 1), MAX_BLOCKS),), (THREADS,)
 
 
+def tiles(n: int, itemsize: int, loads: int) -> tuple[int]:
+    """Return the grid for n elements, of which a thread takes `loads` times 16 bytes."""
+    return (-(-n // (THREADS * loads * (16 // itemsize))),)
+
+
 def over_rows(rows: int, n: int) -> tuple[tuple[int], tuple[int, int]]:
     """Return grid and block for rows of n elements: a warp each where they are short, else a block."""
     if n <= 1024:
@@ -118,5 +123,5 @@ def empty(shape: Sequence[int], dtype: Any) -> Any:
 
 __all__ = [
     "FLOATS", "INTEGERS", "NAMES", "PROGRAMS", "Plans", "Program", "bfloat16", "bool_", "contiguous", "empty", "float16", "float32",
-    "float64", "in_order", "int32", "int64", "over_elements", "over_rows", "prod", "uint8",
+    "float64", "in_order", "int32", "int64", "over_elements", "over_rows", "prod", "tiles", "uint8",
 ]  # fmt: skip

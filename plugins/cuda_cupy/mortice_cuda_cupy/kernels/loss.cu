@@ -32,10 +32,10 @@ struct Greater {
   template <class W> __device__ __forceinline__ W operator()(W x, W y) const { return x > y || x != x ? x : y; }
 };
 
-// parts is (2, labels): the losses and the weights. logs is (2, labels): top, and the logarithm of the sum below it.
+// parts is (2, labels): the losses and the weights; part is the smoothing of one class. logs is (2, labels): top, and the logarithm of the sum below it.
 template <class T>
 __global__ void __launch_bounds__(1024) cross_entropy(const T *x, const i64 *target, const wide_t<T> *weight, wide_t<T> *parts, wide_t<T> *logs,
-                              i64 labels, i64 classes, i64 inner, i64 ignore, double smoothing, bool alone) {
+                              i64 labels, i64 classes, i64 inner, i64 ignore, double smoothing, double part, bool alone) {
   typedef wide_t<T> W;
   Labels<W> of{classes, inner, ignore};
   int lane = alone ? 0 : threadIdx.x, lanes = alone ? 1 : blockDim.x, per_block = alone ? blockDim.x : blockDim.y;
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(1024) cross_entropy(const T *x, const i64 *tar
       own = weight ? weight[t] : W(1);
       loss = -own * (W(widen(row[t * inner])) - top - below);
       if (smoothing != 0)
-        loss = loss * W(1 - smoothing) - (spread - weights * below) * W(smoothing / double(classes));
+        loss = loss * W(1 - smoothing) - (spread - weights * below) * W(part);
     }
     parts[label] = loss, parts[labels + label] = own;
     logs[label] = top, logs[labels + label] = below;
@@ -161,21 +161,35 @@ __global__ void __launch_bounds__(1024) cross_entropy_grad(const T *g, const T *
 }
 
 // Rows of g (count, width) are added up in the order of their places: order sorts the indices stably, and the block of
-// the first of a run of equal ones adds up the run. The table is zero before.
+// the first of a run of equal ones adds up the run, `across` columns at a time and the run's rows in turn by what threads
+// are left. The table is zero before.
 template <class T>
 __global__ void embedding_grad(const T *g, const i64 *indices, const i64 *order, T *table, i64 count, i64 width,
-                               i64 rows, i64 padding, bool by_frequency) {
+                               i64 rows, i64 padding, i64 across, bool by_frequency) {
   typedef wide_t<T> W;
+  __shared__ W shared[256];
+  const int lines = int(blockDim.x / unsigned(across)), line = int(threadIdx.x / unsigned(across)), lane = threadIdx.x & 31;
   for (i64 first = blockIdx.x; first < count; first += gridDim.x) {
     i64 at = indices[order[first]];
     if (at == padding || at < 0 || at >= rows || (first > 0 && indices[order[first - 1]] == at)) continue;
     i64 end = first + 1;
-    while (end < count && indices[order[end]] == at) ++end;
+    for (unsigned others = 0; !others; end += others ? __ffs(int(others)) - 1 : 32)
+      others = __ballot_sync(0xffffffffu, end + lane >= count || indices[order[end + lane]] != at);
     W scale = by_frequency ? W(1) / W(end - first) : W(1);
-    for (i64 j = threadIdx.x; j < width; j += blockDim.x) {
+    for (i64 start = 0; start < width; start += across) {
+      i64 j = start + threadIdx.x - line * across;
       W sum = 0;
-      for (i64 i = first; i < end; ++i) sum += W(widen(g[order[i] * width + j]));
-      table[at * width + j] = narrow<T>(sum * scale);
+      if (j < width && line < lines) {
+#pragma unroll 4
+        for (i64 i = first + line; i < end; i += lines) sum += W(widen(g[order[i] * width + j]));
+      }
+      if (lines > 1) {
+        __syncthreads();  // what was there before may still be read
+        shared[threadIdx.x] = sum;
+        __syncthreads();
+        for (int l = 1; !line && l < lines; ++l) sum += shared[l * int(across) + threadIdx.x];
+      }
+      if (j < width && !line) table[at * width + j] = narrow<T>(sum * scale);
     }
   }
 }

@@ -11,6 +11,7 @@ from mortice.backends.kernels import KernelMixin
 from mortice_cuda_cupy.kernels.launch import (
     FLOATS,
     MAX_BLOCKS,
+    THREADS,
     Program,
     contiguous,
     empty,
@@ -52,7 +53,7 @@ class LossKernels(KernelMixin):
         LOSS.get(dtype, "cross_entropy<{T}>")(
             grid, block,
             (x, target, _cast(weight, wide), parts, logs, *_ints(labels, classes, inner, ignore_index),
-             float(smoothing), np.bool_(alone)),
+             float(smoothing), float(smoothing / classes), np.bool_(alone)),
         )  # fmt: skip
         if reduction == "none":
             return parts[0].astype(x.dtype), logs
@@ -108,10 +109,10 @@ class LossKernels(KernelMixin):
             at = contiguous(indices).reshape(-1)
             order = self.argsort(at, axis=0)
             padding = -1 if padding_idx is None else padding_idx
-            threads = min(max(32, -(-width // 32) * 32), 256)
+            across = min(-(-width // 32) * 32, THREADS)
             LOSS.get(self.dtype_of(g), "embedding_grad<{T}>")(
-                (min(count, MAX_BLOCKS),), (threads,),
-                (contiguous(g), at, order, table, *_ints(count, width, num_weights, padding), np.bool_(scale_grad_by_freq)),
+                (min(count, MAX_BLOCKS),), (THREADS,),
+                (contiguous(g), at, order, table, *_ints(count, width, num_weights, padding, across), np.bool_(scale_grad_by_freq)),
             )  # fmt: skip
         return table
 
