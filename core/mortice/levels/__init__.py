@@ -14,7 +14,6 @@ from mortice import mutation as _mutation
 from mortice.device import Device, stand_above
 from mortice.graph import Node, next_seq
 from mortice.layout import strided
-from mortice.levels.backend import LevelBackend
 from mortice.modes import modes
 from mortice.node import TENSOR_KERNELS
 from mortice.shape import Size
@@ -190,13 +189,19 @@ class WithoutTangents:
     @staticmethod
     def body(k: Any, x: Any, own: list[Any]) -> Any:
         if own[0] is None or type(own[0]) is not type(x):  # where a level has ended there are no tangents
-            return k.detached(x) if isinstance(k, LevelBackend) else x
+            return k.detached(x) if _wraps(k) else x
         return k.with_tangents(x, own[0])
 
     @staticmethod
     def scatter(k: Any, x: Any, part: Any, own: list[Any]) -> Any:
         own[0] = part
-        return k.with_tangents(part, x) if isinstance(k, LevelBackend) else part
+        return k.with_tangents(part, x) if _wraps(k) else part
+
+
+def _wraps(k: Any) -> bool:
+    from mortice.levels.backend import LevelBackend  # not before there is a level
+
+    return isinstance(k, LevelBackend)
 
 
 class LevelStorage(Storage):
