@@ -9,7 +9,9 @@
 #include <type_traits>
 
 #include "call.hpp"
+#include "kernels/gemm.hpp"
 #include "kernels/matmul.hpp"
+#include "memory.hpp"
 #include "parallel.hpp"
 
 namespace mortice {
@@ -164,7 +166,7 @@ void gemm_in_spans(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, c
             }
 }
 
-// ---- one product ----
+// ---- which kernel takes a product ----
 
 constexpr double SMALL_ROWS = 32768, SMALL_DOTS = 4096;  // multiply-adds up to which our own kernels are faster
 
@@ -173,9 +175,75 @@ inline bool thin(int64_t m, int64_t n, int64_t k) {
     return n * k >= 16384 && (m <= 4 || n <= 4 || (k >= 256 && m <= k / 16 && m <= 128 && n >= 4 * m));
 }
 
-// With 32 wide registers our own tiles are as fast as the library's, and spare what it packs first: much for the sizes of
-// layers, little for large squares.
-inline bool unpacked(int64_t m, int64_t n, double work) { return work <= 6e7 || m <= 64 || n <= 64; }
+// ---- products with 32 wide registers ----
+
+#if defined(MORTICE_PACKED)
+inline const GemmKernel<float> &packing(float) { return avx512::gemm_table.f32; }
+inline const GemmKernel<double> &packing(double) { return avx512::gemm_table.f64; }
+
+inline int64_t over(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }
+
+// C = or += A B on the threads that there are. B is packed in blocks that the second cache holds, and each block meets strips
+// of A's rows. False where there is no memory for that.
+template <class T>
+bool packed_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, bool add,
+                 T *c, int64_t ldc) {
+    constexpr int64_t BLOCK = (1 << 20) / sizeof(T);  // elements of B
+    const auto own = packing(T{});
+    const int64_t ra = ta ? 1 : lda, ca = ta ? lda : 1, rb = tb ? 1 : ldb, cb = tb ? ldb : 1, W = own.panel;
+    const int64_t depth = over(over(k, over(k, GEMM_DEPTH<T>)), 8) * 8, panels = over(n, W);
+    const int64_t wide = over(panels, over(panels * W * depth, BLOCK)), blocks = over(over(k, depth), over(k * wide * W, BLOCK));
+    const int64_t strips = over(m, GEMM_ROWS), low = (strips * GEMM_ROWS - m) / (GEMM_ROWS - GEMM_FEWER);
+    const int64_t at_once = ta ? GEMM_STRIPS : 1;  // strips that are read together
+    struct Room {
+        void *at;
+        ~Room() { memory_give(at); }
+    } const taken{memory_take(static_cast<size_t>(blocks * depth * wide * W) * sizeof(T))};  // no Scratch: it may throw
+    if (!taken.at) return false;
+    T *const room = static_cast<T *>(taken.at);
+    for (int64_t p = 0; p < panels; p += wide) {
+        const int64_t some = panels - p < wide ? panels - p : wide, from = p * W, width = n - from < some * W ? n - from : some * W;
+        const int64_t together = some < 32 * num_threads() ? over(some, 4 * num_threads()) : 8;
+        for (int64_t l = 0; l < k; l += blocks * depth) {
+            const int64_t deep = k - l < blocks * depth ? k - l : blocks * depth, parts = over(deep, depth);
+            const auto steps = [=](int64_t i) { return deep - i * depth < depth ? deep - i * depth : depth; };
+            const auto place = [=](int64_t i, int64_t j) { return room + i * depth * some * W + j * steps(i); };
+            const auto less = [](int64_t a, int64_t b) { return a < b ? a : b; };
+            parallel_for(parts * over(some, together), 1 + (1 << 16) / (depth * together * W), [&](int64_t begin, int64_t end) {
+                for (int64_t t = begin; t < end; t++) {
+                    const int64_t i = t % parts, j = t / parts * together * W;
+                    own.pack(steps(i), less(width - j, together * W), b + (l + i * depth) * rb + (from + j) * cb, rb, cb, place(i, j));
+                }
+            });
+            // Tile by tile, so that the threads end together; those of a strip follow each other, for it is copied once then.
+            parallel_for(over(strips, at_once) * some, 1 + (1 << 17) / (deep * at_once * W), [&](int64_t begin, int64_t end) {
+                for (int64_t t = begin, next; t < end; t = next) {
+                    const int64_t s = t / some * at_once, j = t % some * W;
+                    next = less(end, t - t % some + some);
+                    const auto first = [=](int64_t s) { return less(m, s * GEMM_ROWS - less(s, low) * (GEMM_ROWS - GEMM_FEWER)); };
+                    const int64_t row = first(s), rows = first(s + at_once) - row;
+                    for (int64_t i = 0; i < parts && rows; i++)
+                        own.strips(low - s, rows, less(width - j, (next - t) * W), steps(i), a + row * ra + (l + i * depth) * ca, ra,
+                                   ca, place(i, j), c + row * ldc + from + j, ldc, add || l + i > 0);
+                }
+            });
+        }
+    }
+    return true;
+}
+
+// Whether that is worth it. Columns of B side by side are read where they lie unless many rows and columns share the packing.
+inline bool for_packing(bool tb, int64_t m, int64_t n, int64_t k) {
+    if (cpu_level() != LEVEL_AVX512) return false;
+    if (tb) return m >= 16 && n >= 8 && k >= 8 && !thin(m, n, k);
+    return m > 64 && n > 64 && k >= 16 && static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) > 4e6;
+}
+#else
+template <class... A> bool packed_gemm(A...) { return false; }
+inline bool for_packing(bool, int64_t, int64_t, int64_t) { return false; }
+#endif
+
+// ---- one product ----
 
 template <class T> struct Products {
     Product<T> rows, dots;
@@ -217,8 +285,9 @@ bool small_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T *a, i
         else own.combine(n, k, a, ca, b, ldb, c, add);
         return true;
     }
+    if (for_packing(tb, m, n, k) && packed_gemm(ta, tb, m, n, k, a, lda, b, ldb, add, c, ldc)) return true;
     const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-    if (!tb && (work <= SMALL_ROWS || (cpu_level() == LEVEL_AVX512 && unpacked(m, n, work)))) own.rows(m, n, k, a, ra, ca, b, ldb, c, ldc, add);
+    if (!tb && (work <= SMALL_ROWS || cpu_level() == LEVEL_AVX512)) own.rows(m, n, k, a, ra, ca, b, ldb, c, ldc, add);
     else if (tb && ca == 1 && (work <= SMALL_DOTS || thin(m, n, k))) own.dots(m, n, k, a, ra, ca, b, ldb, c, ldc, add);
     else return false;
     return true;
@@ -249,7 +318,9 @@ void gemm_on_threads(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha,
     const int64_t tiles = ((rows ? m : n) + tile - 1) / tile;
     int64_t parts = work / WORTH < static_cast<double>(threads) ? static_cast<int64_t>(work / WORTH) : threads;
     if (parts > tiles) parts = tiles;
-    if (parts <= 1 || in_parallel()) return gemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    // What packs divides its work itself.
+    if (parts <= 1 || in_parallel() || (std::is_floating_point_v<T> && for_packing(tb, m, n, k)))
+        return gemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
     parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
         const int64_t size = rows ? m : n, low = tiles * begin / parts * tile;
         const int64_t high = end == parts ? size : tiles * end / parts * tile;

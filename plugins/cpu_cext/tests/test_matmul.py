@@ -120,6 +120,19 @@ def test_bfloat16_of_sizes_for_a_matrix_unit(pair, batch, m, depth, n, turned):
         np.testing.assert_allclose(pair.numpy(own.astype(found, float32)), x @ y, rtol=2**-8, atol=1e-5 * depth)
 
 
+# Strips of 14 and of 12 rows, panels of one vector and of two, depths up to which and beyond which they go in one pass.
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("m, depth, n", [(79, 320, 417), (150, 160, 129), (83, 641, 130), (33, 1537, 40), (70, 4000, 2100)])
+@pytest.mark.parametrize("turned", [(False, False), (True, False), (False, True), (True, True)])
+def test_sizes_whose_right_side_is_packed(pair, dtype, m, depth, n, turned):
+    x, y = random(dtype, (m, depth), 0), random(dtype, (depth, n), 1)
+    left, right = (
+        pair.own.permute_dims(pair.array(np.ascontiguousarray(v.T)), (1, 0)) if t else None
+        for v, t in zip((x, y), turned, strict=True)
+    )
+    check(pair, x, y, left, right)
+
+
 def test_bfloat16_is_rounded_once(pair):
     from mortice.dtype import bfloat16, float32
 

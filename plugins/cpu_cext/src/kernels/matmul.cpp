@@ -94,7 +94,7 @@ static void row_strip(int64_t m, int64_t k, const T *a, int64_t ra, int64_t ca, 
 
 // What a strip of B is copied to where it is used often enough: rows at steps of large powers of two would push each other
 // out of the caches.
-constexpr int64_t DEEP = 256;
+constexpr int64_t DEEP = VECTOR_BYTES == 64 ? 160 : 256;
 template <class T> INLINE const T *packed(const T *b, int64_t ldb, int64_t depth, int64_t width, T *room) {
     constexpr int64_t W = 4 * LANES<T>;
     for (int64_t l = 0; l < depth; l++)
