@@ -211,15 +211,15 @@ def test_writing_at_no_tensors_of_indices_is_refused():
 
 
 def test_positions_in_a_shape_refuse_what_is_no_integer():
-    with pytest.raises(TypeError, match="integer Tensor"):
+    with pytest.raises(TypeError, match="to be integer dtype"):
         mt.unravel_index(mt.tensor([0.5]), (2, 2))
     for shape in (2.5, (2, 2.5), mt.tensor([2, 2])):
         with pytest.raises(TypeError, match="sizes as ints"):
             mt.unravel_index(mt.tensor([1]), shape)
-    with pytest.raises(RuntimeError, match="as_tuple=True"):
+    with pytest.raises(RuntimeError, match="as_tuple is True"):
         mt.nonzero(mt.ones(2), as_tuple=True, out=mt.empty(0, dtype=mt.int64))
     for fn in (mt.nonzero, lambda x, out: mt.nonzero_static(x, size=2, out=out)):
-        with pytest.raises(RuntimeError, match="Expected out tensor to have dtype long int, but got float"):
+        with pytest.raises(RuntimeError, match="scalar type Long but got scalar type Float"):
             fn(mt.ones(2), out=mt.empty(2, 1))
 
 
