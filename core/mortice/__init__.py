@@ -161,8 +161,8 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     from mortice.compiler import _assert, _assert_async, compile
     from mortice.cuda.streams import Event, Stream
     from mortice.distributions.gamma_draws import _sample_dirichlet, _standard_gamma
+    from mortice.doctor.explanation import explain
     from mortice.errors import OutOfMemoryError
-    from mortice.explanation import explain
     from mortice.func import vmap
     from mortice.futures import Future
     from mortice.jit import DeviceObjType, ScriptFunction, ScriptModule, TensorType

@@ -18,7 +18,7 @@ import mortice as mt
 from mortice import fast
 from mortice.backends import plugins
 from mortice.device import watching
-from mortice.explanation import Report
+from mortice.doctor.explanation import Report
 from mortice.profiler import profile
 
 HERE = Path(__file__).name

@@ -183,8 +183,8 @@ inline const GemmKernel<double> &packing(double) { return avx512::gemm_table.f64
 
 inline int64_t over(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }
 
-// C = or += A B on the threads that there are. B is packed in blocks that the second cache holds, and each block meets strips
-// of A's rows. False where there is no memory for that.
+// C = or += A B. B is packed in blocks that the second cache holds, and each block meets strips of A's rows. False where there
+// is no memory for that.
 template <class T>
 bool packed_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, bool add,
                  T *c, int64_t ldc) {
@@ -195,6 +195,10 @@ bool packed_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T *a, 
     const int64_t wide = over(panels, over(panels * W * depth, BLOCK)), blocks = over(over(k, depth), over(k * wide * W, BLOCK));
     const int64_t strips = over(m, GEMM_ROWS), low = (strips * GEMM_ROWS - m) / (GEMM_ROWS - GEMM_FEWER);
     const int64_t at_once = ta ? GEMM_STRIPS : 1;  // strips that are read together
+    const auto first = [=](int64_t s) {
+        const int64_t row = s * GEMM_ROWS - (s < low ? s : low) * (GEMM_ROWS - GEMM_FEWER);
+        return row < m ? row : m;
+    };
     struct Room {
         void *at;
         ~Room() { memory_give(at); }
@@ -203,30 +207,18 @@ bool packed_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T *a, 
     T *const room = static_cast<T *>(taken.at);
     for (int64_t p = 0; p < panels; p += wide) {
         const int64_t some = panels - p < wide ? panels - p : wide, from = p * W, width = n - from < some * W ? n - from : some * W;
-        const int64_t together = some < 32 * num_threads() ? over(some, 4 * num_threads()) : 8;
         for (int64_t l = 0; l < k; l += blocks * depth) {
             const int64_t deep = k - l < blocks * depth ? k - l : blocks * depth, parts = over(deep, depth);
             const auto steps = [=](int64_t i) { return deep - i * depth < depth ? deep - i * depth : depth; };
-            const auto place = [=](int64_t i, int64_t j) { return room + i * depth * some * W + j * steps(i); };
-            const auto less = [](int64_t a, int64_t b) { return a < b ? a : b; };
-            parallel_for(parts * over(some, together), 1 + (1 << 16) / (depth * together * W), [&](int64_t begin, int64_t end) {
-                for (int64_t t = begin; t < end; t++) {
-                    const int64_t i = t % parts, j = t / parts * together * W;
-                    own.pack(steps(i), less(width - j, together * W), b + (l + i * depth) * rb + (from + j) * cb, rb, cb, place(i, j));
-                }
-            });
-            // Tile by tile, so that the threads end together; those of a strip follow each other, for it is copied once then.
-            parallel_for(over(strips, at_once) * some, 1 + (1 << 17) / (deep * at_once * W), [&](int64_t begin, int64_t end) {
-                for (int64_t t = begin, next; t < end; t = next) {
-                    const int64_t s = t / some * at_once, j = t % some * W;
-                    next = less(end, t - t % some + some);
-                    const auto first = [=](int64_t s) { return less(m, s * GEMM_ROWS - less(s, low) * (GEMM_ROWS - GEMM_FEWER)); };
-                    const int64_t row = first(s), rows = first(s + at_once) - row;
-                    for (int64_t i = 0; i < parts && rows; i++)
-                        own.strips(low - s, rows, less(width - j, (next - t) * W), steps(i), a + row * ra + (l + i * depth) * ca, ra,
-                                   ca, place(i, j), c + row * ldc + from + j, ldc, add || l + i > 0);
-                }
-            });
+            const auto place = [=](int64_t i) { return room + i * depth * some * W; };
+            for (int64_t i = 0; i < parts; i++)
+                own.pack(steps(i), width, b + (l + i * depth) * rb + from * cb, rb, cb, place(i));
+            for (int64_t s = 0; s < strips; s += at_once) {
+                const int64_t row = first(s), rows = first(s + at_once) - row;
+                for (int64_t i = 0; i < parts; i++)
+                    own.strips(low - s, rows, width, steps(i), a + row * ra + (l + i * depth) * ca, ra, ca, place(i), c + row * ldc + from,
+                               ldc, add || l + i > 0);
+            }
         }
     }
     return true;
@@ -313,14 +305,13 @@ template <class T>
 void gemm_on_threads(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T *a, int64_t lda, const T *b,
                      int64_t ldb, T beta, T *c, int64_t ldc) {
     const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-    const int64_t tile = 16, threads = num_threads();
-    const bool rows = m >= n;
+    const bool packs = std::is_floating_point_v<T> && for_packing(tb, m, n, k);
+    const int64_t tile = packs ? 32 : 16, threads = num_threads();
+    const bool rows = m >= (packs ? 2 * n : n);
     const int64_t tiles = ((rows ? m : n) + tile - 1) / tile;
     int64_t parts = work / WORTH < static_cast<double>(threads) ? static_cast<int64_t>(work / WORTH) : threads;
     if (parts > tiles) parts = tiles;
-    // What packs divides its work itself.
-    if (parts <= 1 || in_parallel() || (std::is_floating_point_v<T> && for_packing(tb, m, n, k)))
-        return gemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    if (parts <= 1 || in_parallel()) return gemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
     parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
         const int64_t size = rows ? m : n, low = tiles * begin / parts * tile;
         const int64_t high = end == parts ? size : tiles * end / parts * tile;

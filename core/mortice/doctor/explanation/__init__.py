@@ -7,9 +7,9 @@ import threading
 from typing import Any
 
 from mortice import tracing
-from mortice.explanation.collector import Collector
-from mortice.explanation.layout import written
-from mortice.explanation.rows import FIELDS, memory, section, totals
+from mortice.doctor.explanation.collector import Collector
+from mortice.doctor.explanation.layout import written
+from mortice.doctor.explanation.rows import FIELDS, memory, section, totals
 from mortice.tracing.memory import Meter
 from mortice.version import release
 

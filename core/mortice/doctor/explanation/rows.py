@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mortice.explanation.collector import Collector, Row, Rows
+from mortice.doctor.explanation.collector import Collector, Row, Rows
 
 # What tells the rows of a section apart, in the order of the collector's keys.
 FIELDS = {
