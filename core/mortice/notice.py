@@ -23,7 +23,7 @@ def warn(message: str, category: type[Warning] = UserWarning, *, once: bool = Fa
             return
         told.add(message)
     at: Any = sys._getframe(1)
-    while at.f_back is not None and is_own(at):
+    while at.f_back is not None and (is_own(at) or at.f_globals.get("__name__") == "contextlib"):  # between `with` and its function
         at = at.f_back
     warn_at(at, message, category)
 

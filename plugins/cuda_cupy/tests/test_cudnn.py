@@ -364,7 +364,7 @@ def test_attention_by_cudnn_can_be_switched_off() -> None:
 
     x = heads(2, 16, 8, dtype=mt.float16, seed=1).detach()
     plans().clear()
-    with ways.sdp_kernel(enable_cudnn=False):
+    with pytest.warns(FutureWarning, match="sdpa_kernel"), ways.sdp_kernel(enable_cudnn=False):
         F.scaled_dot_product_attention(x, x, x)
     with sdpa_kernel(SDPBackend.MATH):
         F.scaled_dot_product_attention(x, x, x)
