@@ -88,6 +88,7 @@ def execute(item: Item, subject: Subject) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", RuntimeWarning)
+            warnings.filterwarnings("ignore", "Casting complex values to real")  # done to know what is discarded
             item.run(subject)
     finally:
         cudnn.set_flags(_deterministic=deterministic, _allow_tf32=rounding)
