@@ -635,8 +635,6 @@ def _blame(node: Any) -> None:
 
     warn(f"Error detected in {node.name()}. {where}")
     for earlier in trace[1:]:
-        from mortice.notice import warn
-
         warn(earlier)
 
 

@@ -636,9 +636,8 @@ def write_out(name: str, out: Any, value: Any, op: Any = None, fresh: bool = Fal
 
                 warn(
                     f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does "
-                    f"not match the required output shape {list(value.shape)}. This behavior is deprecated, and in a future PyTorch "
-                    "release outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor t "
-                    "by resizing it, inplace, to zero elements with t.resize_(0)."
+                    f"not match the required output shape {list(value.shape)}. This behavior is deprecated: "
+                    "give a tensor of that shape, or one without elements, as out.resize_(0) makes of any."
                 )
             value = INTO_LEVEL(out, value)
             out._take_memory(value._device.backend.copy(value._data), value.shape)

@@ -16,6 +16,11 @@ __all__ = [
 ]  # fmt: skip
 
 
+def flags_frozen() -> bool:
+    """Return False: switches can be set at any time."""
+    return False
+
+
 def __getattr__(name: str) -> object:
     import importlib
 
@@ -24,6 +29,6 @@ def __getattr__(name: str) -> object:
     if name in ("cuda", "cudnn"):
         return importlib.import_module(f"mortice.backends.{name}")
     flags = importlib.import_module("mortice.backends.flags")
-    if name not in (*flags.FLAGS, "flags_frozen"):
+    if name not in flags.FLAGS:
         raise AttributeError(f"module 'mortice.backends' has no attribute {name!r}")
     return getattr(flags, name)

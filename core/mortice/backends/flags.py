@@ -17,11 +17,6 @@ def _no() -> bool:
     return False
 
 
-def flags_frozen() -> bool:
-    """Return False: switches can be set at any time."""
-    return False
-
-
 @contextlib.contextmanager
 def _accept(*args: Any, **kwargs: Any) -> Iterator[None]:
     """Accept the switches for a block, without effect."""
