@@ -17,6 +17,10 @@ class DataError(TypeError, ValueError, RuntimeError):
     """Data that no tensor can be made of; PyTorch raises one or another of the three."""
 
 
+class SwitchError(TypeError, RuntimeError):
+    """What is neither True nor False where a switch asks for one; PyTorch raises one or another of the two."""
+
+
 class DeviceError(RuntimeError, ValueError):
     """Tensors of different devices or backends in one operation, or a device that does not exist."""
 
@@ -39,6 +43,13 @@ class LinAlgError(RuntimeError):
 
 class OutOfMemoryError(RuntimeError, MemoryError):
     """A backend could not allocate the memory that a result needs. A MemoryError too, as Python has it."""
+
+
+def switch(name: str, argument: str, value: bool) -> bool:
+    """Return a value that is True or False; a word would count as True, whatever it says."""
+    if not isinstance(value, bool):
+        raise SwitchError(f"{name}(): argument '{argument}' must be bool, not {type(value).__name__}")
+    return value
 
 
 _CASTS = {"float32": "float", "float64": "double", "float16": "half", "bfloat16": "bfloat16"}

@@ -6,6 +6,8 @@ import contextlib
 import functools
 import threading
 
+from mortice.errors import switch
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -179,7 +181,7 @@ class set_grad_enabled(_Switch):
 
     def __init__(self, mode: bool) -> None:
         super().__init__()
-        self._value = bool(mode)
+        self._value = switch("set_grad_enabled", "mode", mode)
         self._outer = modes.grad
         set_recording(self._value)
 

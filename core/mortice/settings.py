@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from mortice.errors import switch
 from mortice.notice import always, warn
 
 __all__ = [
@@ -38,6 +39,8 @@ def set_float32_matmul_precision(precision: str) -> None:
 
     An unknown word only warns, as in PyTorch.
     """
+    if not isinstance(precision, str):
+        raise RuntimeError(f"set_float32_matmul_precision expects a str, but got {type(precision).__name__}")
     if precision not in _PRECISIONS:
         warn(f"{precision} is not one of {', '.join(map(repr, _PRECISIONS))}; the current precision stays in effect.")
         return
@@ -54,10 +57,8 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
     The conformance kit asks this of every backend, so it changes nothing for one that passes.
     """
-    for what, value in (("mode", mode), ("warn_only", warn_only)):
-        if not isinstance(value, bool):
-            raise TypeError(f"use_deterministic_algorithms: {what} must be bool, not {type(value).__name__}.")
-    settings.deterministic, settings.warn_only = mode, warn_only
+    name = "use_deterministic_algorithms"
+    settings.deterministic, settings.warn_only = switch(name, "mode", mode), switch(name, "warn_only", warn_only)
 
 
 def are_deterministic_algorithms_enabled() -> bool:
@@ -131,12 +132,13 @@ def _positive(name: str, n: Any) -> int:
 
 def set_flush_denormal(mode: bool) -> bool:
     """Return False: no backend flushes the smallest numbers to zero."""
+    switch("set_flush_denormal", "mode", mode)
     return False
 
 
 def set_warn_always(b: bool) -> None:
     """Ask for warnings every time instead of once."""
-    always[0] = bool(b)
+    always[0] = switch("set_warn_always", "b", b)
 
 
 def is_warn_always_enabled() -> bool:

@@ -201,6 +201,8 @@ def test_the_precision_of_products_has_two_names() -> None:
     with pytest.warns(UserWarning, match="not one of 'highest'"):
         mt.set_float32_matmul_precision("low")
     mt.set_float32_matmul_precision("highest")
+    with pytest.raises(RuntimeError, match="set_float32_matmul_precision expects a str, but got int"):
+        mt.set_float32_matmul_precision(1)
     assert not mt.backends.cuda.matmul.allow_tf32
 
 
@@ -217,7 +219,7 @@ def test_settings_are_kept() -> None:
     assert mt.utils.deterministic.fill_uninitialized_memory
     mt.use_deterministic_algorithms(False)
     assert not mt.are_deterministic_algorithms_enabled()
-    with pytest.raises(TypeError, match="mode must be bool"):
+    with pytest.raises(TypeError, match="argument 'mode' must be bool"):
         mt.use_deterministic_algorithms(1)
     with pytest.raises(RuntimeError, match="expected one of 'default', 'warn', 'error'"):
         mt.set_deterministic_debug_mode("loud")

@@ -14,6 +14,7 @@ import pytest
 
 import mortice as mt
 from mortice import fast
+from mortice.modes import modes
 from mortice.nn import functional as F
 
 pytestmark = pytest.mark.skipif(
@@ -105,3 +106,21 @@ def test_no_public_function_answers_with_a_missing_attribute(module: Any) -> Non
                     except AttributeError as error:
                         found += [(name, wrong, junk, str(error))] if error.name else []
     assert not found and calls > 50
+
+
+@pytest.mark.parametrize(
+    "switch",
+    [
+        mt.set_grad_enabled, mt.set_warn_always, mt.set_flush_denormal, mt.use_deterministic_algorithms,
+        mt.autograd.set_detect_anomaly, mt.autograd.set_multithreading_enabled, mt.set_autocast_enabled,
+        mt.set_autocast_cache_enabled, mt.backends.cuda.enable_flash_sdp,
+    ],
+    ids=lambda f: f.__name__,
+)  # fmt: skip
+@pytest.mark.parametrize("junk", ["val", 1, [], 0.0], ids=repr)
+def test_a_switch_takes_true_and_false_alone(switch: Any, junk: Any) -> None:
+    for error in (TypeError, RuntimeError):  # PyTorch raises one or the other
+        with pytest.raises(error, match=f"{switch.__name__}.*must be bool, not {type(junk).__name__}"):
+            switch(junk)
+    assert mt.is_grad_enabled() and not mt.is_warn_always_enabled() and not modes.anomaly
+    assert not mt.is_autocast_enabled() and mt.is_autocast_cache_enabled() and mt.backends.cuda.flash_sdp_enabled()

@@ -15,6 +15,7 @@ from typing import Any
 from mortice.amp import lists
 from mortice.backends.plugins import devices_of
 from mortice.dtype import DType, bfloat16, float16, float32, float64
+from mortice.errors import switch
 from mortice.modes import modes, settle
 from mortice.notice import warn
 from mortice.ops.movement import cast
@@ -241,7 +242,7 @@ def is_autocast_enabled(device_type: str = "cuda") -> bool:
 def set_autocast_enabled(device_type: Any, enabled: bool | None = None) -> None:
     """Switch autocast on or off in this thread; with one argument, for CUDA."""
     kind, on = ("cuda", device_type) if enabled is None else (device_type, enabled)
-    _state.enabled[kind] = bool(on)
+    _state.enabled[kind] = switch("set_autocast_enabled", "enabled", on)
     _switch()
 
 
@@ -262,7 +263,7 @@ def is_autocast_cache_enabled() -> bool:
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
     """Choose whether casts of parameters are kept."""
-    _state.cache_enabled = bool(enabled)
+    _state.cache_enabled = switch("set_autocast_cache_enabled", "enabled", enabled)
 
 
 def clear_autocast_cache() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from mortice.errors import switch
 from mortice.modes import modes, watch
 from mortice.notice import warn
 
@@ -12,8 +13,9 @@ class set_detect_anomaly:
     """Switch anomaly detection on or off, at once; as a context manager until the block ends."""
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
+        name = "set_detect_anomaly"
         self._before = modes.anomaly, modes.check_nan
-        self._mode = bool(mode), bool(check_nan)
+        self._mode = switch(name, "mode", mode), switch(name, "check_nan", check_nan)
         modes.anomaly, modes.check_nan = self._mode
         watch()
 

@@ -156,7 +156,7 @@ def jvp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict
             outs_several, outs = _call("jvp", func, at)
             return _unpack(outs, outs_several)
 
-        with set_grad_enabled(create_graph):
+        with set_grad_enabled(bool(create_graph)):
             out, _, pushed = forward("jvp", whole, _open(given, True) if create_graph else given, vs)
         outs_several = isinstance(out, tuple)
         outs = out if outs_several else (out,)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import TracebackType
 
+from mortice.errors import switch
 from mortice.modes import enable_grad, inference_mode, no_grad, set_grad_enabled
 
 
@@ -11,7 +12,7 @@ class set_multithreading_enabled:
     """Accepted for PyTorch's sake: backward always runs in the thread that calls it."""
 
     def __init__(self, mode: bool) -> None:
-        self.mode = mode
+        self.mode = switch("set_multithreading_enabled", "mode", mode)
 
     def __enter__(self) -> None:
         pass

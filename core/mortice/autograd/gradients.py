@@ -67,7 +67,7 @@ def _seed(name: str, i: int, t: Any, g: Any, create_graph: bool) -> Any:
             f"{name}: grad_output[{i}] must be where output[{i}] is; got {g.device} and {t.device}. Move it with .to(...)."
         )
     if g.dtype is not d:
-        with set_grad_enabled(create_graph):
+        with set_grad_enabled(bool(create_graph)):
             g = _call.CAST(g, d)
     if g._device is not device and len(chain(g._device)) < len(chain(device)):
         return raise_to(g, device)

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from mortice.errors import switch
 from mortice.notice import warn
 from mortice.settings import settings
 
@@ -55,7 +56,7 @@ def is_built() -> bool:
 def _switch(kind: str) -> tuple[Callable[[bool], None], Callable[[], bool]]:
     def enable(enabled: bool) -> None:
         """Allow or forbid this way of computing attention."""
-        _sdp[kind] = bool(enabled)
+        _sdp[kind] = switch(f"enable_{kind}_sdp", "enabled", enabled)
 
     def is_enabled() -> bool:
         """Tell whether this way of computing attention is allowed."""
