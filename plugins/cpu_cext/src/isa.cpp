@@ -26,10 +26,7 @@ static Level detect() {
 #endif
 }
 
-Level cpu_level() {
-    static const Level level = detect();
-    return level;
-}
+const Level found_level = detect();
 
 #if !defined(MORTICE_ONLY)
 void mix_tables(const void *const (&tables)[3], void *out, int count) {

@@ -9,7 +9,8 @@ namespace mortice {
 
 enum Level { LEVEL_BASELINE, LEVEL_AVX2, LEVEL_AVX512 };
 // The best level that this machine has, or the one named in MORTICE_ISA (baseline, avx2, avx512) if that is lower.
-Level cpu_level();
+extern const Level found_level;
+inline Level cpu_level() { return found_level; }
 
 #if !defined(__x86_64__) && !defined(MORTICE_ONLY)
 #define MORTICE_ONLY baseline
@@ -44,10 +45,8 @@ static inline bool modern() { return cpu_level() >= LEVEL_AVX2; }
     namespace avx2 { extern const Type name##_table; }                                                      \
     namespace avx512 { extern const Type name##_table; }                                                    \
     static inline const Type &name() {                                                                      \
-        static const Type *const chosen = cpu_level() == LEVEL_AVX512 ? &avx512::name##_table               \
-                                          : cpu_level() == LEVEL_AVX2 ? &avx2::name##_table                 \
-                                                                      : &baseline::name##_table;            \
-        return *chosen;                                                                                     \
+        static const Type *const all[] = {&baseline::name##_table, &avx2::name##_table, &avx512::name##_table}; \
+        return *all[cpu_level()];                                                                           \
     }
 // Of functions that are compiled once: rare ones, which need no vectors.
 #define MORTICE_BASELINE_TABLE(Type, name)                                                                  \
@@ -58,8 +57,7 @@ static inline bool modern() { return cpu_level() >= LEVEL_AVX2; }
     namespace baseline { extern const Type name##_table; }                                                  \
     namespace avx2 { extern const Type name##_table; }                                                      \
     static inline const Type &name() {                                                                      \
-        static const Type *const chosen = cpu_level() >= LEVEL_AVX2 ? &avx2::name##_table : &baseline::name##_table; \
-        return *chosen;                                                                                     \
+        return cpu_level() >= LEVEL_AVX2 ? avx2::name##_table : baseline::name##_table;                     \
     }
 // Of functions and int64_t. A version for a newer instruction set leaves out (as nullptr or 0) what gains nothing by it, or is
 // rare: there that of the version before is taken.

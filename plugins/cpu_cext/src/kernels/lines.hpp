@@ -192,25 +192,21 @@ static void inner_moving(char *const *at, const int64_t *step, int64_t n, const 
 
 // ---- lines ----
 
-// f(offset, count of lanes) over 0..n, by vectors of N lanes, the last overlapping; fewer elements by narrower vectors.
-// The last vector goes through the same loop, so that f's code is there once for each width; but where the compiler is
-// told to be small it makes a poor loop of that, and there fewer than four elements go one by one.
+// f(offset, count of lanes) over 0..n, by vectors of N lanes, the last overlapping; fewer elements by vectors of a quarter:
+// of every width, f's code is there once. The last vector goes through the same loop; but where the compiler is told to be
+// small it makes a poor loop of that, and there fewer than N elements go one by one.
 template <int N> struct count_of { static constexpr int value = N; };
-template <int N, bool WIDEST = true, class F> INLINE void cover(int64_t n, F f) {
-    if (n < N) {
-        if constexpr (SMALL && WIDEST && N < 8)
-            for (int64_t i = 0; i < n; i++) f(i, count_of<1>{});
-        else if constexpr (N > 1)
-            cover<N / 2, false>(n, f);
-        return;
-    }
-    if constexpr (SMALL && WIDEST) {
+template <int N, class F> INLINE void cover(int64_t n, F f) {
+    if constexpr (SMALL) {
         int64_t i = 0;
         for (; i <= n - N; i += N) f(i, count_of<N>{});
-        if (i < n) f(n - N, count_of<N>{});
-    } else {
+        if (n >= N && i < n) f(n - N, count_of<N>{});
+        for (; i < n && n < N; i++) f(i, count_of<1>{});
+    } else if (n >= N) {
         for (int64_t i = 0; i < n; i = i < n ? n - N : n)
             for (; i <= n - N; i += N) f(i, count_of<N>{});
+    } else if constexpr (N > 1) {
+        cover<(N > 4 ? N / 4 : 1)>(n, f);
     }
 }
 

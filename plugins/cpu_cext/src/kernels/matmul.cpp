@@ -309,7 +309,7 @@ static void integer_rows(int64_t m, int64_t n, int64_t k, const T *a, int64_t ra
     }
 }
 
-static void bool_rows(int64_t m, int64_t n, int64_t k, const uint8_t *a, int64_t ra, int64_t ca, const uint8_t *b, int64_t ldb,
+[[maybe_unused]] static void bool_rows(int64_t m, int64_t n, int64_t k, const uint8_t *a, int64_t ra, int64_t ca, const uint8_t *b, int64_t ldb,
                       uint8_t *c, int64_t ldc, bool add) {
     for (int64_t i = 0; i < m; i++) {
         uint8_t *__restrict to = c + i * ldc;
@@ -324,8 +324,10 @@ static void bool_rows(int64_t m, int64_t n, int64_t k, const uint8_t *a, int64_t
 }
 
 extern const MatmulKernels matmul_table = {
-    rows<float>,  dots<float>,           rows<double>,           dots<double>,           combine<float>, combine<double>,
-    bool_rows,    integer_rows<uint8_t>, integer_rows<uint16_t>, integer_rows<uint32_t>, integer_rows<uint64_t>,
+    rows<float>, dots<float>, rows<double>, dots<double>, combine<float>, combine<double>,
+    // AVX-512 makes nothing of small integers.
+    MORTICE_UP_TO_AVX2(bool_rows), MORTICE_UP_TO_AVX2(integer_rows<uint8_t>), MORTICE_UP_TO_AVX2(integer_rows<uint16_t>),
+    integer_rows<uint32_t>, integer_rows<uint64_t>,
 };
 
 }  // namespace mortice::ISA

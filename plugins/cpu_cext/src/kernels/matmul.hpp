@@ -24,6 +24,6 @@ struct MatmulKernels {
     Product<uint32_t> rows_u32;
     Product<uint64_t> rows_u64;
 };
-MORTICE_TABLE(MatmulKernels, matmul)
+MORTICE_MIXED_TABLE(MatmulKernels, matmul)
 
 }  // namespace mortice

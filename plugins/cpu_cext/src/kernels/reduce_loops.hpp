@@ -122,9 +122,11 @@ template <class T, class Op> INLINE T short_row(const T *p, int64_t n) {
     }
     return a;
 }
+// Where the code is to be small, integers but bytes go one by one.
+template <class T> constexpr bool SINGLY = SMALL && !FLOATING<T> && sizeof(T) >= 4;
 template <class T, class Op> INLINE T folded_row(const T *p, int64_t n) {
     constexpr int L = LANES<T>;
-    if (n < L) return short_row<T, Op>(p, n);
+    if (n < L || SINGLY<T>) return short_row<T, Op>(p, n);
     vec<T> a = load(p);
     if constexpr (SMALL) {
         vec<T> b = splat<T>(Op::template identity<T>()), c = b, d = b;
@@ -207,11 +209,11 @@ template <class Op> struct Quick {
 
 template <class T, class Op> INLINE T extreme_row(const T *p, int64_t n) {
     constexpr int L = LANES<T>;
-    if (n < L) return short_row<T, Op>(p, n);
+    if (n < L || SINGLY<T>) return short_row<T, Op>(p, n);
     vec<T> a = load(p), b = a, c = a, d = a;
     nans bad = {};
     int64_t i = 0;
-    for (; i + 4 * L <= n; i += 4 * L) {
+    for (; i + 4 * L <= n && !SMALL; i += 4 * L) {
         vec<T> x = load(p + i), y = load(p + i + L), z = load(p + i + 2 * L), w = load(p + i + 3 * L);
         if constexpr (FLOATING<T>) bad |= unordered(x, y) | unordered(z, w);
         a = quick<Op>(a, x), b = quick<Op>(b, y), c = quick<Op>(c, z), d = quick<Op>(d, w);
@@ -235,7 +237,7 @@ template <class T, class Op> INLINE T row(const T *p, int64_t n) {
 template <class T, class Op> static void rows(const void *from, int64_t n, int64_t count, int64_t step, void *to) {
     const T *x = static_cast<const T *>(from);
     T *out = static_cast<T *>(to);
-    if (n >= LANES<T>) {
+    if (SMALL || n >= LANES<T>) {
         for (int64_t r = 0; r < count; r++) {
             MORTICE_PLAIN(r);
             out[r] = row<T, Op>(x + r * step, n);
@@ -317,7 +319,7 @@ static void columns(const void *from, int64_t count, int64_t step, int64_t m, vo
             const T *p = x + r * step, *q = p + 4 * step;
             for (int64_t j = 0; j < m; j++) {
                 MORTICE_PLAIN(j);
-                if (r + 8 <= count)
+                if (r + 8 <= count && !SMALL)
                     acc[j] = Op::of(acc[j], eight<T, Op>(p[j], p[step + j], p[2 * step + j], p[3 * step + j], q[j],
                                                          q[step + j], q[2 * step + j], q[3 * step + j]));
                 else
@@ -342,7 +344,7 @@ static void columns(const void *from, int64_t count, int64_t step, int64_t m, vo
     for (int64_t r = 0; r < count; r += 8) {
         const T *p = x + r * step;
         const int64_t lines = least_of(count - r, 8);
-        if (lines == 8)
+        if (lines == 8 && !SMALL)
             each([=](vec<T> a, int64_t j) __attribute__((always_inline)) { return with_eight<T, Op>(a, p + j, step); });
         else
             each([=](vec<T> a, int64_t j) __attribute__((always_inline)) { return with_some<T, Op>(a, p + j, step, lines); });

@@ -30,7 +30,7 @@ template <class T> INLINE uint32_t bits_of(lanes_of<T> m) {
 template <class T> INLINE int64_t place_of(const T *p, int64_t n, T value) {
     constexpr int L = LANES<T>;
     bool nan = value != value;
-    if (n < L) {
+    if (n < L || SMALL) {
         int64_t place = 0;
         for (int64_t i = n - 1; i >= 0; i--) {
             MORTICE_PLAIN(i);
@@ -108,7 +108,7 @@ static void best_columns(const void *from, int64_t count, int64_t step, int64_t 
             store(value + j, a);
             __builtin_memcpy(place + j, &at, sizeof at);
         };
-        if (m >= L) {  // the last vector overlaps those before it, and is made before they are changed
+        if (m >= L && !SMALL) {  // the last vector overlaps those before it, and is made before they are changed
             vec<T> a, end;
             lanes_of<T> at, end_at;
             step_of(m - L, end, end_at);
