@@ -551,7 +551,7 @@ static PyObject *fast(PyObject *Py_UNUSED(module), PyObject *args) { /* fast(kin
     PyObject *scalars = f->attrs ? PyObject_GetAttr(op, s_scalars) : NULL;
     PyObject *fixed = scalars ? PyObject_GetAttr(op, s_fixed) : NULL;
     if (fixed) {
-        f->numbers = (kind == TWO || kind == ANY) && scalars == Py_True;
+        f->numbers = (kind == TWO || kind == ANY) && PyObject_IsTrue(scalars) > 0;
         for (int i = 0; i < MOST && !PyErr_Occurred(); i++) {
             PyObject *number = PyLong_FromLong(i);
             if (number && PySequence_Contains(fixed, number) == 1) f->fixed |= 1u << i;

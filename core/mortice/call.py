@@ -324,7 +324,9 @@ def slow_one(op: Op, x: Any, out: Any) -> Any:
 
 def slow_number(op: Op, x: Any, value: Any, swapped: bool) -> Any:
     """Do as `slow_two` for a tensor and a number, which may make floats of integers."""
-    if x.dtype.kind in "iu" and op.check is op.operand is None and op.scalars and not (special[0] and modes.rerouted):
+    if x.dtype.kind in "iu" and op.check is None and op.scalars and not (special[0] and modes.rerouted):
+        if op.operand is not None:
+            op.operand(op, x.dtype)
         compute, result = op.rule(dtype_of_all((x,), (value,)))
         if compute.kind == "f" and compute.itemsize > 2 and _only_cast(op, compute, result):
             x = CAST(x, compute)

@@ -205,6 +205,18 @@ def test_one_operand(call: Any) -> None:
             both(call, make)
 
 
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "lt"])
+def test_a_tensor_and_a_number_are_a_fast_case(name: str) -> None:
+    fn, called = OPS[name].fn, []
+    fn(X, 2.0)
+    sys.setprofile(lambda frame, event, arg: called.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        fn(X, 2.0)
+    finally:
+        sys.setprofile(None)
+    assert called == []
+
+
 @pytest.mark.parametrize("call", SINGLES)
 def test_where_nothing_is_recorded(call: Any) -> None:
     for make in grown(X):
