@@ -18,6 +18,7 @@ WRITES = {
     "index_add_": lambda x, i, v: x.index_add_(0, i, v, alpha=2),
     "index_copy_": lambda x, i, v: x.index_copy_(0, i, v),
     "index_fill_": lambda x, i, v: x.index_fill_(1, i, 5.0),
+    "put_": lambda x, i, v: x.put_(i - 6, v[:, 0], accumulate=True),
 }
 
 

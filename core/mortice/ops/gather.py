@@ -473,8 +473,8 @@ def take(input: Any, index: Any, *, out: Any = None) -> Any:
     return made if out is None else _call.WRITE_OUT("take", out, made)
 
 
-def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
-    """Return a copy with elements at flat positions replaced, or added to."""
+def _placed(input: Any, index: Any, source: Any) -> tuple[Any, Any]:
+    """Check the arguments of put; return the positions, none negative, and the values, both as vectors."""
     if index.dtype is not int64:
         raise DTypeError(f"put_(): Expected a long tensor for index, but got {index.dtype}")
     if source.dtype is not input.dtype:
@@ -489,9 +489,26 @@ def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
         )
     if prod(input.shape) == 0 and prod(index.shape):
         raise IndexError("put_(): Tried to put elements into an empty tensor")
-    places = reshape(check_range("put_", index, prod(input.shape), 0), -1)
+    return reshape(check_range("put_", index, prod(input.shape), 0), -1), reshape(source, -1)
+
+
+def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
+    """Return a copy with elements at flat positions replaced, or added to."""
+    places, values = _placed(input, index, source)
     write = _index_add if accumulate else _index_write
-    return named(reshape(write(reshape(input, -1), places, reshape(source, -1), axis=0), input.shape), "PutBackward0")
+    return named(reshape(write(reshape(input, -1), places, values, axis=0), input.shape), "PutBackward0")
+
+
+def put_(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
+    """Replace elements at flat positions, or add to them, in place."""
+    check_writable("put_", input)
+    check_apart(input, (index, source), False)
+    backend = input._device.backend
+    if isinstance(source, TensorBase) and may_write_rows(input, input, source) and backend.is_contiguous(input._data):
+        places, values = _placed(input, index, source)
+        if write_rows(input, backend.reshape(input._data, (prod(input.shape),)), places, values._data, 0, accumulate):
+            return input
+    return _put_(input, index, source, accumulate)
 
 
 @lru_cache(4096)  # shapes recur
@@ -686,7 +703,7 @@ scatter_reduce_ = inplace(scatter_reduce, takes_out=True)
 _index_add_, _index_copy_ = inplace(index_add), inplace(index_copy)
 _index_fill_ = inplace(index_fill, number=True, apart=False)
 index_reduce_ = inplace(index_reduce)
-put_, masked_scatter_ = inplace(put), inplace(masked_scatter, apart=False)
+_put_, masked_scatter_ = inplace(put), inplace(masked_scatter, apart=False)
 _masked_fill_, _fill_ = inplace(_masked_fill_into, "masked_fill_", number=True, apart=False), inplace(fill, apart=False)
 
 
