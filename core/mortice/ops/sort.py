@@ -236,22 +236,25 @@ def _unique_all(k: Any, x: Any, /) -> Any:
 def _unique_rows(k: Any, x: Any, /, *, ordered: bool) -> Any:
     """Return the distinct rows of a matrix, sorted, or runs of equal rows as they come; the rest as `unique_all`."""
     n, m = k.shape_of(x)
-    order = k.new_arange(x, 0, n)
+    rows = x
     if not ordered:
+        order = k.new_arange(x, 0, n)
         # The last column decides least, so it is sorted by first.
         for column in range(m - 1, -1, -1):
             order = k.take(order, k.argsort(k.take(k.getitem(x, (slice(None), column)), order, axis=0), axis=0), axis=0)
-    rows = x if ordered else k.take(x, order, axis=0)
+        rows = k.take(x, order, axis=0)
     if n == 0:
         none = k.new_full(x, (0,), 0, int64)
         return k.copy(x), none, none, none
     changed = k.any(k.not_equal(k.getitem(rows, (slice(1, None),)), k.getitem(rows, (slice(None, -1),))), axis=1)
     starts = k.concat([k.new_full(x, (1,), True, bool_), changed], axis=0)
     place = k.subtract(k.cumulative_sum(k.astype(starts, int64), axis=0), 1)
-    inverse = k.scatter_add(k.new_full(x, (n,), 0, int64), order, place, axis=0)
     start = k.flat_nonzero(starts)
     ends = k.concat([k.getitem(start, (slice(1, None),)), k.new_full(x, (1,), n, int64)], axis=0)
-    return k.take(rows, start, axis=0), k.take(order, start, axis=0), inverse, k.subtract(ends, start)
+    values, counts = k.take(rows, start, axis=0), k.subtract(ends, start)
+    if ordered:
+        return values, start, place, counts
+    return values, k.take(order, start, axis=0), k.scatter_add(k.new_full(x, (n,), 0, int64), order, place, axis=0), counts
 
 
 for _fn in (_unique_all, _unique_rows):
