@@ -44,8 +44,8 @@ def pdist(input: Any, p: float = 2) -> Any:
     if p < 0:
         raise RuntimeError(f"pdist only supports non-negative p values; got {p}.")
     n = input.shape[0]
-    rows = mortice.triu_indices(n, n, 1, device=input.device)
-    return mortice.norm(input[rows[0]] - input[rows[1]], p, -1)
+    row, other = mortice.triu_indices(n, n, 1, device=input.device)
+    return mortice.norm(input.index_select(0, row) - input.index_select(0, other), p, -1)
 
 
 def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Any = None) -> Any:

@@ -437,13 +437,11 @@ def multi_margin_loss(
             f"samples (batch size). Expected target size [{rows.shape[0]}], but got {list(target.shape)}"
         )
     at = _labels("multi_margin_loss", target).reshape(-1, 1)
-    classes = rows.shape[1]
     gap = mortice.clamp(margin - mortice.gather(rows, 1, at) + rows, min=0)
     gap = gap if p == 1 else gap * gap
     if weight is not None:
         gap = gap * weight[at]
-    other = mortice.arange(classes, device=input.device) != at
-    loss = mortice.sum(mortice.where(other, gap, mortice.zeros_like(gap)), 1) / classes
+    loss = mortice.mean(gap.scatter(1, at, 0), 1)  # without the class itself
     return _reduced(loss if input.ndim == 2 else loss.reshape(target.shape), reduction)
 
 
