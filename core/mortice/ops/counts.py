@@ -95,12 +95,12 @@ def _rejected(like: Any, generator: Any, a: Any, b: Any, centre: Any, quick: Any
 
     A point under the flat part of the mountain, as `quick` says, is taken without looking at the density.
     """
-    result, pending = like.new_zeros(like.shape), like.isfinite()
+    result, pending, twice = like.new_zeros(like.shape), like.isfinite(), 2 * a
     while _any(pending):
         u, v = _open_uniform("poisson", like, generator) - 0.5, _open_uniform("poisson", like, generator)
         u, v = cast(u, like.dtype), cast(v, like.dtype)
         us = (0.5 - u.abs()).clamp(min=1e-30)
-        k = ((2 * a / us + b) * u + centre).floor()
+        k = ((twice / us + b) * u + centre).floor()
         held = k.clamp(min=0)
         taken = ((us >= 0.07) & (v <= quick)) | ((v * scale / (a / us.square() + b)).log() <= log_ratio(held))
         accepted = pending & taken & (k >= 0)

@@ -197,6 +197,11 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False, out: 
     return made if out is None else _call.WRITE_OUT("gather", out, made)
 
 
+def _as_far(src: Any, index: Any) -> Any:
+    """Return the part of src that there are indices for."""
+    return src if src.shape == index.shape else src[tuple([slice(0, n) for n in index.shape])]
+
+
 _REDUCTIONS = {"add": "sum", "multiply": "prod"}
 
 
@@ -220,9 +225,7 @@ def _scatter_with(
     if not isinstance(src, TensorBase):
         src = filled(index.shape, hold(name, src, x.dtype), x.dtype, x._device)
     else:
-        src = _lift(src)
-        if src.shape != index.shape:
-            src = src[tuple(slice(0, n) for n in index.shape)]
+        src = _as_far(_lift(src), index)
     if type(out) is Into and base is x and (how is None or how == "sum") and include_self:
         fn = _scatter if how is None else _scatter_add
         made = _call.DIRECTLY(fn.op, out, (x, index, src), {"axis": axis})  # type: ignore[attr-defined]
@@ -676,14 +679,14 @@ def _straight(name: str, op: Any, input: Any, dim: Any, index: Any, src: Any) ->
     """Return what `scatter_` and `scatter_add_` come to where all is as it should be; None asks the functions."""
     if (
         dim.__class__ is not int or not isinstance(src, TensorBase) or not isinstance(index, TensorBase) or index.dtype is not int64
-        or src.shape != index.shape or src.dtype is not input.dtype or not (index.shape and input.shape) or 0 in index.shape
+        or src.dtype is not input.dtype or not (index.shape and input.shape) or 0 in index.shape
         or index._device is not input._device or src._device is not input._device
     ):  # fmt: skip
         return None
     axis = check_dim(name, dim, len(input.shape))
     _fits(name, input.shape, axis, index.shape, src.shape)
     _in_range(name, index, input.shape[axis], axis)
-    return op, (input, index, src), {"axis": axis}
+    return op, (input, index, _as_far(src, index)), {"axis": axis}
 
 
 def _scattered(input: Any, dim: Any, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None) -> Any:
