@@ -423,9 +423,10 @@ def multi_dot(tensors: Any, *, out: Any = None) -> Any:
     return made if out is None else _call.WRITE_OUT("multi_dot", out, made)
 
 
-def _chain(parts: list[Any]) -> Any:
-    n = len(parts)
-    sizes = [x.shape[0] for x in parts] + [parts[-1].shape[1]]
+@lru_cache(256)  # shapes recur
+def _cuts(*sizes: int) -> list[list[int]]:
+    """Return where each part of a chain, from a matrix to another, is cheapest cut in two."""
+    n = len(sizes) - 1
     cost = [[0] * n for _ in range(n)]
     cut = [[0] * n for _ in range(n)]
     for length in range(1, n):
@@ -435,11 +436,16 @@ def _chain(parts: list[Any]) -> Any:
                 (cost[i][m] + cost[m + 1][j] + sizes[i] * sizes[m + 1] * sizes[j + 1], m) for m in range(i, j)
             ]
             cost[i][j], cut[i][j] = min(options)
+    return cut
+
+
+def _chain(parts: list[Any]) -> Any:
+    cut = _cuts(*[x.shape[0] for x in parts], parts[-1].shape[1])
 
     def product(i: int, j: int) -> Any:
         return parts[i] if i == j else matmul(product(i, cut[i][j]), product(cut[i][j] + 1, j))
 
-    return product(0, n - 1)
+    return product(0, len(parts) - 1)
 
 
 @autocasting
