@@ -155,18 +155,16 @@ def _forbidden_view(note: str, how: str = "is being modified inplace") -> str:
 
 
 class RefusedNode(Node):
-    """The place in the graph of a view made under `no_grad` after its base was written: no gradient can be right."""
+    """The place in the graph of a view of `no_grad` or a Function after its base was written: no gradient can be right."""
 
-    __slots__ = ()
+    __slots__ = ("note",)
 
     def __init__(self, view: Any) -> None:
-        self.seq, self.edges, self.extra = next_seq(), (), None
+        self.seq, self.edges, self.extra, self.note = next_seq(), (), None, view._note
         self.device, self.shape, self.dtype = view._device, view.shape, view.dtype
 
     def pull(self, g: Any, graph: bool) -> Any:
-        raise RuntimeError(
-            _forbidden_view("no_grad", "its base or another view of its base has been modified inplace")
-        )
+        raise RuntimeError(_forbidden_view(self.note, "its base or another view of its base has been modified inplace"))
 
 
 def assign(t: Any, value: Any, fresh: bool) -> Any:
@@ -214,7 +212,7 @@ def rebase(t: Any, value: Any, old: Any) -> None:
         base._rejoin(True, written._node)
     for view in base.own_storage().live():
         if view._viewed is base:
-            if view._note == "no_grad":
+            if view._note.startswith(("no_grad", FROM_FUNCTION)):
                 view._rejoin(True, RefusedNode(view))
             else:
                 again = replay(TENSOR_KERNELS, base, view.view_steps[skip:])

@@ -463,6 +463,22 @@ def test_multi_grad_hook_sees_all_gradients_once() -> None:
     assert len(seen) == 2
 
 
+@pytest.mark.parametrize("selective", [False, True])
+def test_multi_grad_hook_runs_at_the_last_gradient_that_comes(selective: bool) -> None:
+    x, unused = leaf(1.0), leaf(5.0)
+    y = x * 2
+    z = y.exp()
+    order = []
+    autograd.graph.register_multi_grad_hook([z, y, unused], lambda gs: order.append([g is not None for g in gs]))
+    y.register_hook(lambda g: order.append("y"))
+    x.register_hook(lambda g: order.append("x"))
+    if selective:
+        autograd.grad((z * unused).sum(), [y])
+    else:
+        (z + y).sum().backward()
+    assert order == [[True, True, False], "y", *["x"] * (not selective)]
+
+
 def test_nodes_show_what_they_have_saved() -> None:
     x, y = mt.tensor([1.0, 2.0], requires_grad=True), mt.tensor([3.0, 4.0])
     z = x * y

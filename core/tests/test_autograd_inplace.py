@@ -252,6 +252,23 @@ def test_several_views_follow_a_write_to_their_base() -> None:
     assert x.grad.tolist() == [3.0, 0.0]
 
 
+def test_a_function_s_view_has_no_gradient_once_its_base_was_written() -> None:
+    class Flat(mt.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.view(-1)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g.view(2, 2) * 5
+
+    base = leaf(1.0, 2.0, 3.0, 4.0).view(2, 2).clone()
+    flat = Flat.apply(base)
+    base.add_(1)
+    with pytest.raises(RuntimeError, match="its base or another view of its base has been modified inplace. This view was c"):
+        flat.sum().backward()
+
+
 def test_write_into_memory_that_expand_repeats_is_refused() -> None:
     x = mt.ones(1, 3).expand(2, 3)
     with pytest.raises(RuntimeError, match="more than one element of the written-to tensor refers to a single memory"):

@@ -102,6 +102,20 @@ def test_levels_open_and_close() -> None:
     assert forward_ad.unpack_dual(x).tangent is None
 
 
+@pytest.mark.parametrize("in_place", [False, True])
+def test_what_outlives_its_level_goes_on_without_its_tangent(in_place: bool) -> None:
+    x, total = mt.tensor([1.0, 2.0]), mt.zeros(())
+    for n in range(3):
+        with forward_ad.dual_level():
+            loss = (forward_ad.make_dual(x, mt.ones(2)) ** 2).sum()
+            if n and in_place:
+                total += loss
+            else:
+                total = total + loss
+            assert forward_ad.unpack_dual(total).tangent.item() == 6.0
+    assert total.item() == 15.0 and repr(total) == "tensor(15.)"
+
+
 def test_writes_in_place_carry_tangents() -> None:
     x, t = draw(4), draw(4)
 

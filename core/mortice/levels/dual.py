@@ -300,7 +300,7 @@ class DualLevel(Level):
 
     def text(self, t: Any) -> str:
         shown = repr(self.inside(t._data.primal, t))
-        if t._data.tangent is None:
+        if t._data.tangent is None or self.ended:
             return shown
         return f"{shown[:-1]}, tangent={self.inside(t._data.tangent, t)!r})"
 
