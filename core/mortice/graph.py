@@ -575,7 +575,7 @@ def _run_hooks(hooks: Hooks, g: Any, like: Any, algebra: Algebra) -> Any:
             continue
         name = getattr(hook, "__name__", type(hook).__name__)
         if not hasattr(result, "_data"):
-            raise TypeError(f"hook '{name}': expected a Tensor or None as the result; got {type(result).__name__}.")
+            raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
         if tuple(result.shape) != tuple(like.shape):
             raise ShapeError(
                 f"hook '{name}' has changed the size of value: a gradient keeps its shape {list(like.shape)}; got "

@@ -99,9 +99,9 @@ def layout(t: Any) -> tuple[int, ...]:
     return strides  # type: ignore[no-any-return]
 
 
-def writes_leaf(what: str = "a leaf") -> RuntimeError:
+def writes_leaf(what: str = "a leaf", how: str = "is being") -> RuntimeError:
     """Return PyTorch's error for a write into a leaf, with what to do in a note: its text is compared."""
-    error = RuntimeError(f"{what} Variable that requires grad is being used in an in-place operation.")
+    error = RuntimeError(f"{what} Variable that requires grad {how} used in an in-place operation.")
     error.add_note("Do it under no_grad(), or to a clone of the leaf.")
     return error
 

@@ -364,7 +364,7 @@ def test_hook_results_are_checked() -> None:
     for bad, error in ((lambda g: 1, TypeError), (lambda g: g.view(1, 1), RuntimeError), (lambda g: g.float(), RuntimeError)):
         x = leaf(1.0)
         x.register_hook(bad)
-        with pytest.raises(error, match="hook '<lambda>'"):
+        with pytest.raises(error, match="hook '<lambda>'|but hook returned 'int'"):
             (x * 2).sum().backward()
     with pytest.raises(RuntimeError, match="cannot register a hook on a tensor that doesn't require gradient"):
         mt.ones(1).register_hook(print)

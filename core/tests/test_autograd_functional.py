@@ -301,7 +301,7 @@ def test_a_function_that_gives_no_tensor_is_refused() -> None:
     x = t(1.0)
     for transform in (lambda f: func.vjp(f, x), lambda f: func.jacrev(f)(x), lambda f: func.linearize(f, x)):
         for out in (None, 1.0, ()):
-            with pytest.raises(RuntimeError, match="Expected"):
+            with pytest.raises(RuntimeError, match="[Ee]xpected f"):
                 transform(lambda x, out=out: out)
     with pytest.raises(RuntimeError, match="must be int"):
         func.grad(mt.sum, argnums=("0",))(x)
