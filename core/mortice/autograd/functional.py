@@ -231,9 +231,7 @@ def forward(
         return tree_map(below, out), tree_map(below, aux), rebuild(out, iter(pushed))
 
 
-def columns(
-    func: Fn, inputs: Any, has_aux: bool = False, randomness: str = "error"
-) -> tuple[Any, Any, list[list[Any]]]:
+def columns(func: Fn, inputs: Any, has_aux: bool = False, randomness: str = "error") -> tuple[Any, Any, list[list[Any]]]:
     """Return (output, aux, Jacobians): per output one for each input; all directions are pushed forward at once."""
     xs = list(leaves(inputs))
     sizes = [prod(x.shape) for x in xs]

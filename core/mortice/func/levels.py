@@ -63,9 +63,7 @@ def real(name: str, ts: Sequence[Any], what: str) -> None:
     """Refuse complex tensors, of which a Jacobian would lose a half."""
     for i, t in enumerate(ts):
         if t.dtype.is_complex:
-            raise RuntimeError(
-                f"{name}: Expected all {what} to be real but received complex tensor at flattened input idx: {i}"
-            )
+            raise RuntimeError(f"{name}: Expected all {what} to be real but received complex tensor at flattened input idx: {i}")
 
 
 def opened(args: tuple[Any, ...], at: Iterable[int]) -> tuple[list[Any], list[Any]]:

@@ -43,9 +43,7 @@ def grad_and_value(func: Fn, argnums: int | tuple[int, ...] = 0, has_aux: bool =
             if has_aux:
                 value, aux = pair("grad_and_value(f)(*args)", value)
             if not isinstance(value, TensorBase):
-                raise RuntimeError(
-                    f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(value)}"
-                )
+                raise RuntimeError(f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(value)}")
             if value.shape:
                 raise RuntimeError(
                     "grad_and_value(f)(*args): Expected f(*args) to return a scalar tensor, got tensor with "
