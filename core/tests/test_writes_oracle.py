@@ -71,7 +71,8 @@ m.gather(x, 0, i, out=x[:2]) | m.index_select(x, 0, i, out=x[2:4]) | m.take(x, i
 m.stack([x[:2], x[4:6]], out=x[2:6].view(2, 2)) | m.masked_select(x, x > 6, out=x[7:]) | m.scatter(x, 0, i, x * 2, out=x)
 m.scatter(s, 0, i[None], s[:1], out=s) | x.scatter_(0, m.arange(9), x) | x.scatter_(0, i, x[2:4]) | x.scatter_add_(0, m.arange(9), x)
 x.scatter_reduce_(0, m.arange(9), x, "sum") | x.index_reduce_(0, m.arange(9), x, "prod") | x.put_(m.arange(9), x) | m.cat([x, x], out=s)
-i.scatter_(0, i, i * 2) | m.index_copy(x, 0, i, x[:2], out=x) | m.index_add(x, 0, i, x[:2], out=x) | m.gather(x, 0, i, out=m.zeros(2)) | m.cat([x[:2]], out=x[4:6])
+i.scatter_(0, i, i * 2)
+m.index_copy(x, 0, i, x[:2], out=x) | m.index_add(x, 0, i, x[:2], out=x) | m.gather(x, 0, i, out=m.zeros(2)) | m.cat([x[:2]], out=x[4:6])
 b.add_(2**64) | b * 2**70 | b & 2**64 | b + 2**63 | b - 2**80
 """
 

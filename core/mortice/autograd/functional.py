@@ -149,24 +149,22 @@ def jvp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict
     """Return (outputs, Jv) of a function at `inputs`; v has the shape of the inputs."""
     several, given = _tuple("jvp", "inputs", inputs)
     vs = _ones("jvp", given, "") if v is None else _check_v("jvp", v, given, several)
-    if not strict:
+    if strict:  # what depends on what is known in the graph alone
+        with enable_grad():
+            at = _open(given, create_graph)
+            outs_several, outs = _call("jvp", func, at)
+            _strict_outputs(outs, strict)
+            found = twice(outs, at, vs, create_graph, strict)
+    else:
 
         def whole(*at: Any) -> Any:
-            outs_several, outs = _call("jvp", func, at)
-            return _unpack(outs, outs_several)
+            several, outs = _call("jvp", func, at)
+            return _unpack(outs, several)
 
         with set_grad_enabled(bool(create_graph)):
             out, _, pushed = forward(whole, _open(given, True) if create_graph else given, vs)
         outs_several = isinstance(out, tuple)
-        outs = out if outs_several else (out,)
-        found: Any = pushed if outs_several else (pushed,)
-        return _unpack(_close(outs, create_graph), outs_several), _unpack(_close(found, create_graph), outs_several)
-    # What depends on what is known in the graph alone.
-    with enable_grad():
-        at = _open(given, create_graph)
-        outs_several, outs = _call("jvp", func, at)
-        _strict_outputs(outs, strict)
-        found = twice(outs, at, vs, create_graph, strict)
+        outs, found = (out, pushed) if outs_several else ((out,), (pushed,))
     return _unpack(_close(outs, create_graph), outs_several), _unpack(_close(found, create_graph), outs_several)
 
 

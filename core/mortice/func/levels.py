@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import inf
 from typing import Any
 
 from mortice.autograd.trees import leaves, rebuild, tree_map
-from mortice.graph import Node
+from mortice.graph import Node, next_seq
 from mortice.levels import here
 from mortice.levels.mapped import Mapped
 from mortice.node import TENSOR_KERNELS
@@ -20,24 +21,29 @@ k: Any = TENSOR_KERNELS
 def open_input(t: Any) -> Any:
     """Return a tensor to differentiate by, at the level of the running transform; inside t's graph if it has one."""
     t = here(t)
-    return k.reshape(t, t.shape) if t._rg else t._share().requires_grad_()
+    if t._rg:
+        return k.reshape(t, t.shape)
+    made = t._share().requires_grad_()
+    made.__dict__["_opened"] = next_seq()
+    return made
 
 
 def others(outs: Sequence[Any], own: Sequence[Any]) -> bool:
-    """Tell whether outputs depend on anything that requires grad beside our own inputs."""
-    mine = {id(t) if t._node is None else id(t._node) for t in own}
+    """Tell whether outputs depend on anything that requires grad beside what we and transforms inside have opened."""
     if any(t._node is not None for t in own):
         return True
+    since = min([t.__dict__["_opened"] for t in own], default=inf)
     stack: list[Any] = [o if o._node is None else o._node for o in outs if o._rg]
     seen: set[int] = set()
     while stack:
         at = stack.pop()
-        if at is None or id(at) in seen or id(at) in mine:
+        if at is None or id(at) in seen:
             continue
         seen.add(id(at))
-        if not isinstance(at, Node):
+        if isinstance(at, Node):
+            stack.extend(at.edges)
+        elif at.__dict__.get("_opened", 0) < since:
             return True
-        stack.extend(at.edges)
     return False
 
 
