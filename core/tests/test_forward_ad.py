@@ -113,7 +113,7 @@ def test_what_outlives_its_level_goes_on_without_its_tangent(in_place: bool) -> 
             else:
                 total = total + loss
             assert forward_ad.unpack_dual(total).tangent.item() == 6.0
-    assert total.item() == 15.0 and repr(total) == "tensor(15.)"
+    assert total.item() == 15.0 and "tangent" not in repr(total)
 
 
 def test_writes_in_place_carry_tangents() -> None:
