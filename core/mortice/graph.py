@@ -10,7 +10,7 @@ import itertools
 import os
 import sys
 from collections import OrderedDict
-from functools import cache
+from functools import cache, cached_property
 
 from mortice.errors import ShapeError
 from mortice.modes import modes, no_grad, settle, watch
@@ -330,6 +330,26 @@ def install(raw: Algebra, graph: Algebra) -> None:
 # ---- the engine ----
 
 
+class Run:
+    """A backward that runs; `selective` where it was asked for the gradients of certain tensors only."""
+
+    def __init__(self, roots: Sequence[Any], selective: bool) -> None:
+        self.roots, self.selective = roots, selective
+        self.after: list[Callable[[], None]] = []  # to be called when it ends
+
+    @cached_property
+    def reached(self) -> set[int]:
+        """The ids of the nodes and leaves that gradients go to."""
+        found: set[int] = set()
+        stack = [r if r._node is None else r._node for r in self.roots]
+        while stack:
+            at = stack.pop()
+            if at is not None and id(at) not in found:
+                found.add(id(at))
+                stack += getattr(at, "edges", ())
+        return found
+
+
 def backward(
     roots: Sequence[Any],
     grads: Sequence[Any],
@@ -344,19 +364,19 @@ def backward(
 
     Gradients are Tensors under `create_graph`, and where `tensors` says so: then they are of a level above the graph's.
     """
-    outer = modes.grad, modes.after, modes.selective
+    outer = modes.grad, modes.running
     hooks = modes.saved_hooks
-    modes.grad, modes.after, modes.selective = create_graph, [], inputs is not None
+    modes.grad, modes.running = create_graph, Run(roots, inputs is not None)
     settle()
     try:
         found = _walk(roots, grads, retain_graph, create_graph or tensors, inputs, accumulate)
-        for fn in modes.after:
+        for fn in modes.running.after:
             fn()
         return found
     except MemoryError as error:
         raise out_of_memory("backward", None, None, error) from error
     finally:
-        modes.grad, modes.after, modes.selective = outer
+        modes.grad, modes.running = outer
         if modes.saved_hooks is not hooks:  # a hook has entered saved_tensors_hooks, and not left them
             modes.saved_hooks = hooks
             watch()
@@ -392,6 +412,7 @@ def _walk(
         # Which node was the first to read a leaf is not known.
         oldest = min([0 if t._node is None else t._node.seq for t in inputs], default=0)
         useful = _reaching([t._node for t in roots], wanted, oldest)
+        modes.running.reached = useful.union(wanted)
     pending: dict[int, list[Any]] = {}
     heap: list[int] = []
     leaves: dict[int, list[Any]] = {}
@@ -554,7 +575,7 @@ def _run_hooks(hooks: Hooks, g: Any, like: Any, algebra: Algebra) -> Any:
             continue
         name = getattr(hook, "__name__", type(hook).__name__)
         if not hasattr(result, "_data"):
-            raise TypeError(f"hook '{name}': expected a Tensor or None as the result; got {type(result).__name__}.")
+            raise TypeError(f"expected Variable, but hook returned '{type(result).__name__}'")
         if tuple(result.shape) != tuple(like.shape):
             raise ShapeError(
                 f"hook '{name}' has changed the size of value: a gradient keeps its shape {list(like.shape)}; got "

@@ -25,8 +25,7 @@ class _Modes(threading.local):
     saved_hooks: tuple[Any, ...] = ()  # (pack, unpack) pairs, the last one counts
     hooks_disabled: str | None = None
     watched = False  # anomaly or saved_hooks: what recording a node asks
-    after: list[Callable[[], None]] | None = None  # to be called when the running backward ends
-    selective = False  # whether the running backward was asked for the gradients of certain tensors only
+    running: Any = None  # the running backward, a `graph.Run`
     capture: Any = None  # while work is captured, what it draws: a `random.CapturedDraws`
     autocast: Any = None  # while amp.autocast is on, what casts operands: see `amp.autocast_mode`
     rerouted = False  # inference or autocast: what the fast cases of the call path ask, and leave it to `call.slow`

@@ -99,9 +99,9 @@ def layout(t: Any) -> tuple[int, ...]:
     return strides  # type: ignore[no-any-return]
 
 
-def writes_leaf(what: str = "a leaf") -> RuntimeError:
+def writes_leaf(what: str = "a leaf", how: str = "is being") -> RuntimeError:
     """Return PyTorch's error for a write into a leaf, with what to do in a note: its text is compared."""
-    error = RuntimeError(f"{what} Variable that requires grad is being used in an in-place operation.")
+    error = RuntimeError(f"{what} Variable that requires grad {how} used in an in-place operation.")
     error.add_note("Do it under no_grad(), or to a clone of the leaf.")
     return error
 
@@ -155,18 +155,16 @@ def _forbidden_view(note: str, how: str = "is being modified inplace") -> str:
 
 
 class RefusedNode(Node):
-    """The place in the graph of a view made under `no_grad` after its base was written: no gradient can be right."""
+    """The place in the graph of a view of `no_grad` or a Function after its base was written: no gradient can be right."""
 
-    __slots__ = ()
+    __slots__ = ("note",)
 
     def __init__(self, view: Any) -> None:
-        self.seq, self.edges, self.extra = next_seq(), (), None
+        self.seq, self.edges, self.extra, self.note = next_seq(), (), None, view._note
         self.device, self.shape, self.dtype = view._device, view.shape, view.dtype
 
     def pull(self, g: Any, graph: bool) -> Any:
-        raise RuntimeError(
-            _forbidden_view("no_grad", "its base or another view of its base has been modified inplace")
-        )
+        raise RuntimeError(_forbidden_view(self.note, "its base or another view of its base has been modified inplace"))
 
 
 def assign(t: Any, value: Any, fresh: bool) -> Any:
@@ -214,7 +212,7 @@ def rebase(t: Any, value: Any, old: Any) -> None:
         base._rejoin(True, written._node)
     for view in base.own_storage().live():
         if view._viewed is base:
-            if view._note == "no_grad":
+            if view._note.startswith(("no_grad", FROM_FUNCTION)):
                 view._rejoin(True, RefusedNode(view))
             else:
                 again = replay(TENSOR_KERNELS, base, view.view_steps[skip:])
@@ -515,14 +513,14 @@ class Into:
 
 def inplace(
     fn: Callable[..., Any], name: str | None = None, short: Callable[..., Any] | None = None, takes_out: bool = False,
-    number: bool = False, apart: bool = True,
+    number: bool = False, itself: bool | None = True,
 ) -> Callable[..., Any]:  # fmt: skip
     """Make the in-place method of a function: `add_` from `add`.
 
     A function that has an `op` gives its `out` to that; `takes_out` says that another does so, `number` that it puts one
-    number in some places, `apart` that operands must not lie in a part of what it writes. `short` may return an op, its operands
-    and attributes for a call's arguments: where these need no
-    more than a write the function is not asked.
+    number in some places, `itself` whether operands may be what it writes, of which they must not lie in a part (None: they may).
+    `short` may return an op, its operands and attributes for a call's arguments: where these need no more than a write the
+    function is not asked.
     """
     own = name or fn.__name__.strip("_") + "_"
     op = getattr(fn, "op", None)
@@ -530,8 +528,8 @@ def inplace(
     takes_out = takes_out or (op is not None and (fn is op.fn or "out" in (fn.__kwdefaults__ or ())))
 
     def method(input: Any, *args: Any, **kwargs: Any) -> Any:
-        if apart and (args or kwargs):
-            check_apart(input, (*args, *kwargs.values()))
+        if itself is not None and (args or kwargs):
+            check_apart(input, (*args, *kwargs.values()), itself)
         if count == 2 and len(args) == 1 and not kwargs:
             if quickly(op, input, args[0]):
                 return input
@@ -602,10 +600,11 @@ def casts_out(name: str, op: Any) -> bool:
     return name in _CAST or name.startswith("fft.")
 
 
-def write_out(name: str, out: Any, value: Any, op: Any = None, fresh: bool = False, aloud: bool = True) -> Any:
+def write_out(name: str, out: Any, value: Any, op: Any = None, fresh: bool = False, aloud: bool = True, reads: Any = ()) -> Any:
     """Put a result, of that op if it is one, into the tensor given as `out=`, resizing it when its shape differs.
 
-    `fresh` says that nobody else holds its buffer, `aloud` that a size other than the result's is told.
+    `fresh` says that nobody else holds its buffer, `aloud` that a size other than the result's is told; `reads` are operands that
+    must lie apart from it.
     """
     if type(out) is Into:
         return out.take(value)
@@ -618,6 +617,7 @@ def write_out(name: str, out: Any, value: Any, op: Any = None, fresh: bool = Fal
         )
     if out._device.base is not value._device.base:
         raise RuntimeError(f"{name}: expected out on {value.device}; got {out.device}. Make it there.")
+    check_apart(out, reads, False)
     made = value
     if value.dtype is not out.dtype:
         if not casts_out(name, op):

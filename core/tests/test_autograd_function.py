@@ -239,7 +239,7 @@ def test_mark_dirty_of_a_view_reaches_the_base() -> None:
 
 
 def test_mark_dirty_refusals() -> None:
-    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad has been used in an in-place operation"):
         AddOne.apply(leaf(1.0))
 
     def forgets(ctx: Any, x: mt.Tensor) -> mt.Tensor:
@@ -409,7 +409,7 @@ def test_vjp_is_another_name_for_backward() -> None:
     ("result", "error", "text"),
     [
         (lambda g: (g, None, g), RuntimeError, r"returned an incorrect number of gradients \(expected 2, got 4\)"),
-        (lambda g: (1.0,), TypeError, "returned an invalid gradient at index 0 - expected Tensor or None but got float"),
+        (lambda g: (1.0,), RuntimeError, r"expected Variable or None \(got float\)"),
         (lambda g: (mt.ones(3, dtype=f64),), RuntimeError, r"at index 0 - got \[3\] but expected shape compatible with \[2\]"),
     ],
 )  # fmt: skip
@@ -435,7 +435,7 @@ def test_gradients_are_summed_and_cast_to_the_input() -> None:
 
 
 def test_functions_are_classes_to_apply() -> None:
-    with pytest.raises(RuntimeError, match="not instantiated"):
+    with pytest.raises(RuntimeError, match="non-static forward method is deprecated"):
         Exp()
     with pytest.raises(NotImplementedError, match="must implement the forward"):
         Function.apply(leaf(1.0))

@@ -164,6 +164,12 @@ def _dual(m: Any) -> Any:
         return m.autograd.forward_ad.make_dual(m.ones(2), m.autograd.forward_ad.make_dual(m.ones(2), m.ones(2)))
 
 
+def _wrong_hook(m: Any) -> Any:
+    y = m.ones(2, requires_grad=True) * 2
+    y.register_hook(lambda g: 3)
+    return y.sum().backward()
+
+
 def _grads(m: Any, g: Any, **options: Any) -> Any:
     x = m.ones(2, 3, requires_grad=True)
     return m.autograd.grad(x * 2, x, g, **options)
@@ -184,6 +190,20 @@ SAID = [
     lambda m: m.no_grad()(type("Made", (), {})),
     lambda m: (m.ones(2, requires_grad=True) ** 2).sum().backward(create_graph=True),
     _dirty_view, _saved_variables, _dual,
+    *[lambda m, out=out: m.func.vjp(lambda x: out, m.ones(2)) for out in (None, 3, (), {})],
+    *[lambda m, at=at: m.func.grad(lambda x: x.sum(), at)(m.ones(2)) for at in ((), 1, "0", (0, 0), (0, "1"))],
+    *[lambda m, of=of: getattr(m.func, of)(lambda x: x * 1j)(m.ones(2)) for of in ("jacrev", "jacfwd")],
+    *[lambda m, of=of: getattr(m.func, of)(lambda x: x, has_aux=True)(m.ones(2)) for of in ("grad", "jacrev", "jacfwd")],
+    lambda m: m.func.grad(lambda x: (x * 1j).sum())(m.ones(2)),
+    lambda m: m.func.grad(lambda x: None)(m.ones(2)),
+    lambda m: m.func.jacrev(lambda x: x)("x"),
+    lambda m: m.func.vjp(lambda x: (x, x), m.ones(2))[1](m.ones(2)),
+    lambda m: m.func.vjp(lambda x: x, m.ones(2))[1](m.ones(3)),
+    lambda m: m.func.jvp(lambda x: x, (m.ones(2),), (m.ones(3),)),
+    lambda m: m.func.jvp(lambda x: x, m.ones(2), m.ones(2)),
+    lambda m: m.func.jvp(lambda x: (), (m.ones(2),), (m.ones(2),)),
+    lambda m: m.func.jacfwd(lambda x: x)(m.ones(2, dtype=m.int64)),
+    _wrong_hook,
 ]  # fmt: skip
 
 
@@ -198,8 +218,8 @@ def test_what_autograd_refuses_or_warns_of_is_said_as_in_pytorch(case: Any) -> N
             torch.set_warn_always(True)  # another test may have been warned
             try:
                 case(m)
-            except (RuntimeError, TypeError) as error:
-                found.append((isinstance(error, TypeError), str(error).removeprefix("make_dual: ").replace("mortice", "torch")[:75]))
+            except (RuntimeError, TypeError, ValueError) as error:
+                found.append((isinstance(error, TypeError), str(error).replace("mortice", "torch")[:75]))
             else:
                 found.append([(w.category, str(w.message)[:75]) for w in said])
             finally:

@@ -229,7 +229,7 @@ def test_checkpoint_reaches_parameters_and_works_with_grad() -> None:
     want = autograd.grad((x * w * w).sin().sum(), [x, w], create_graph=True)
     assert (gx.item(), gw.item()) == (want[0].item(), want[1].item())
     out = checkpoint(lambda x: x * w, x, use_reentrant=True)
-    with pytest.raises(RuntimeError, match="use_reentrant=True, checkpoint is incompatible with .grad()"):
+    with pytest.raises(RuntimeError, match="use_reentrant=True, torch.utils.checkpoint is incompatible with .grad()"):
         autograd.grad(out.sum(), x)
 
 

@@ -90,16 +90,30 @@ def test_levels_open_and_close() -> None:
     with pytest.raises(RuntimeError, match="Nested forward mode AD is not supported"):
         forward_ad.enter_dual_level()
     dual = forward_ad.make_dual(x, x)
-    with pytest.raises(RuntimeError, match="has a tangent at this level already"):
+    with pytest.raises(RuntimeError, match="that already has a forward gradient at the same level 0"):
         forward_ad.make_dual(dual, x)
     with pytest.raises(ValueError, match="floating point or complex"):
         forward_ad.make_dual(mt.arange(3), mt.arange(3))
-    with pytest.raises(RuntimeError, match="expected a tangent like the tensor"):
+    with pytest.raises(RuntimeError, match=r"different size than .* is of size \[3\] while the given forward gradient is of size \[2\]"):
         forward_ad.make_dual(x, x[:2])
     forward_ad.exit_dual_level()
     with pytest.raises(RuntimeError, match="not the last one"):
         forward_ad.exit_dual_level()
     assert forward_ad.unpack_dual(x).tangent is None
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_what_outlives_its_level_goes_on_without_its_tangent(in_place: bool) -> None:
+    x, total = mt.tensor([1.0, 2.0]), mt.zeros(())
+    for n in range(3):
+        with forward_ad.dual_level():
+            loss = (forward_ad.make_dual(x, mt.ones(2)) ** 2).sum()
+            if n and in_place:
+                total += loss
+            else:
+                total = total + loss
+            assert forward_ad.unpack_dual(total).tangent.item() == 6.0
+    assert total.item() == 15.0 and "tangent" not in repr(total)
 
 
 def test_writes_in_place_carry_tangents() -> None:
@@ -192,15 +206,19 @@ def test_jvp_with_nests_and_aux() -> None:
         jvp(lambda x: mt.ones(2), (x,), (x,), strict=True)
 
 
+def test_a_tangent_has_the_dtype_of_its_primal() -> None:
+    assert jvp(mt.sin, (mt.zeros(2),), (mt.ones(2, dtype=mt.float64),))[1].dtype is mt.float32
+
+
 def test_misuse_of_jvp() -> None:
     x = draw(3)
     for call, error, text in (
         (lambda: jvp(mt.sin, x, x), RuntimeError, "Expected primals to be a tuple"),
         (lambda: jvp(mt.sin, (x,), (x, x)), RuntimeError, "same python structure"),
-        (lambda: jvp(mt.sin, (x,), (x[:2],)), RuntimeError, "shape and dtype of its primal"),
+        (lambda: jvp(mt.sin, (x,), (x[:2],)), RuntimeError, "Trying to set a forward gradient that has a different size"),
         (lambda: jvp(mt.sin, (mt.arange(3),), (mt.arange(3),)), ValueError, "floating point or complex"),
         (lambda: jvp(lambda x: x, (x,), (x,), has_aux=True), RuntimeError, r"\(output, aux\) if has_aux"),
-        (lambda: jvp(lambda x: 3, (x,), (x,)), RuntimeError, "outputs to only contain Tensors"),
+        (lambda: jvp(lambda x: 3, (x,), (x,)), RuntimeError, "to return only tensors, got unsupported type <class 'int'>"),
     ):
         with pytest.raises(error, match=text):
             call()

@@ -67,6 +67,12 @@ m.add(x[:3], 1, out=x[1:4]) | m.add(x[:3], x[3:6], out=x[:3]) | m.clamp(x[:3], m
 c.real.add_(c.imag) | c.add_(c.real) | x.clamp_(max=x[1]) | x[1:].addcmul_(x[:-1], x[:-1]) | s.addmm_(s, s) | leaf[1:].add_(leaf[:-1])
 s[[0, 1]] = s[[1, 0]] | s[:] = s.flip(0) | s.t().copy_(s.t()) | m.zeros(3, 0).add_(m.zeros(3, 0)) | x.fill_(x[3]) | x.sub_(x.mean())
 x.copy_(300) | x.long().copy_(2.7) | m.zeros(2, dtype=m.uint8).copy_(300) | m.zeros(2, dtype=m.int32).copy_(2 + 0j) | b.fill_(2 + 0j)
+m.gather(x, 0, i, out=x[:2]) | m.index_select(x, 0, i, out=x[2:4]) | m.take(x, i, out=x[1:3]) | m.cat([x[:2], x[4:6]], out=x[1:5])
+m.stack([x[:2], x[4:6]], out=x[2:6].view(2, 2)) | m.masked_select(x, x > 6, out=x[7:]) | m.scatter(x, 0, i, x * 2, out=x)
+m.scatter(s, 0, i[None], s[:1], out=s) | x.scatter_(0, m.arange(9), x) | x.scatter_(0, i, x[2:4]) | x.scatter_add_(0, m.arange(9), x)
+x.scatter_reduce_(0, m.arange(9), x, "sum") | x.index_reduce_(0, m.arange(9), x, "prod") | x.put_(m.arange(9), x) | m.cat([x, x], out=s)
+i.scatter_(0, i, i * 2)
+m.index_copy(x, 0, i, x[:2], out=x) | m.index_add(x, 0, i, x[:2], out=x) | m.gather(x, 0, i, out=m.zeros(2)) | m.cat([x[:2]], out=x[4:6])
 b.add_(2**64) | b * 2**70 | b & 2**64 | b + 2**63 | b - 2**80
 """
 

@@ -153,7 +153,7 @@ class _Run:
             if _facts(t) != facts:
                 raise CheckpointError(
                     "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the "
-                    f"forward pass. tensor at position {i}: saved metadata: {facts}, recomputed metadata: {_facts(t)}"
+                    f"forward pass.\ntensor at position {i}:\nsaved metadata: {facts}\nrecomputed metadata: {_facts(t)}\n"
                 )
 
 
@@ -172,7 +172,7 @@ def check_backward_validity(inputs: Iterable[Any]) -> None:
 
 def _is_checkpoint_valid() -> bool:
     """Tell whether a running backward goes to all leaves, so that one inside it may add to their gradients; libraries ask."""
-    return not modes.selective
+    return modes.running is None or not modes.running.selective
 
 
 class CheckpointFunction(Function):
@@ -189,8 +189,8 @@ class CheckpointFunction(Function):
     def backward(ctx: Any, *grads: Any) -> Any:
         if not _is_checkpoint_valid():
             raise RuntimeError(
-                "When use_reentrant=True, checkpoint is incompatible with .grad() or passing an `inputs` parameter to "
-                ".backward(). To resolve this error, you can either set use_reentrant=False, or call .backward() without "
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` "
+                "parameter to .backward(). To resolve this error, you can either set use_reentrant=False, or call .backward() without "
                 "passing the `inputs` argument."
             )
         saved = iter(ctx.saved_tensors)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from typing import Any, NamedTuple
 
-from mortice.levels import here
 from mortice.levels.dual import DualLevel
 
 
@@ -51,32 +50,30 @@ class dual_level:
         exit_dual_level()
 
 
-def _current(name: str, level: int | None) -> DualLevel:
+def _current(level: int | None) -> DualLevel:
     if not _levels.open or level not in (None, 0):
         raise RuntimeError(
-            f"{name}: Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
+            "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
         )
     return _levels.open[-1]  # type: ignore[no-any-return]
 
 
 def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
     """Return a tensor with the value of `tensor` that carries `tangent`; both keep their graphs."""
-    inside = _current("make_dual", level)
+    inside = _current(level)
     if tensor.dtype.kind not in "fc":
         raise ValueError(f"Expected primal to be floating point or complex, but got: {tensor.dtype}")
     if tangent.dtype.kind not in "fc":
         raise ValueError(f"Expected tangent to be floating point or complex, but got: {tangent.dtype}")
-    if tensor.shape != tangent.shape or (tensor.dtype.kind == "f") > (tangent.dtype.kind == "f"):
-        raise RuntimeError(
-            f"make_dual: expected a tangent like the tensor, {list(tensor.shape)} of {tensor.dtype}; got "
-            f"{list(tangent.shape)} of {tangent.dtype}."
-        )
+    if (tensor.dtype.kind == "f") > (tangent.dtype.kind == "f"):
+        raise RuntimeError(f"make_dual: expected a tangent like the tensor, of {tensor.dtype}; got {tangent.dtype}.")
     if inside.tangent(tensor) is not None:
-        raise RuntimeError("make_dual: the tensor has a tangent at this level already. Unpack it first.")
+        raise RuntimeError(
+            "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported."
+        )
     if inside.tangent(tangent) is not None:
         raise RuntimeError("Setting a forward grad that itself has a forward gradient at the same level is not supported.")
-    made = inside.enter(here(inside.primal(tensor), inside), inside.primal(tangent.to(tensor.dtype)))
-    inside.entered.append((tensor, made, lambda x, t: x.copy_(inside.primal(t))))  # what is written shows when the level ends
+    made = inside.carry(tensor, tangent)
     made.__dict__["_tangent_given"] = (tangent, made._data, made._version)
     return made
 
@@ -85,7 +82,7 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     """Return the value of a tensor and the tangent that reached it, None if none did."""
     if not _levels.open:
         return UnpackedDualTensor(tensor, None)
-    inside = _current("unpack_dual", level)
+    inside = _current(level)
     tangent, *since = tensor.__dict__.get("_tangent_given", (None, None, None))
     if tangent is None or since[0] is not tensor._data or since[1] != tensor._version:
         tangent = inside.tangent(tensor)

@@ -177,10 +177,7 @@ class FunctionNode(Node):
         if r is None:
             return None
         if not isinstance(r, TensorBase):
-            raise TypeError(
-                f"function {self.name()} returned an invalid gradient at index {i} - expected Tensor or None but got "
-                f"{type(r).__name__}"
-            )
+            raise RuntimeError(f"expected Variable or None (got {type(r).__name__})")
         if self.inputs[i] is None:
             raise RuntimeError(
                 f"function {self.name()} returned a gradient different than None at position {i + 1}, but the "
@@ -255,8 +252,8 @@ class Function:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise RuntimeError(
-            f"{type(self).__name__}: a Function is not instantiated. Legacy autograd function with non-static forward "
-            "method is deprecated; write static methods and call .apply(...)."
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function "
+            "with static forward method: write static methods and call .apply(...)."
         )
 
     @staticmethod
@@ -433,7 +430,7 @@ def _check_dirty(ctx: FunctionCtx, inputs: set[int], outs: list[Any], recording:
                 "are modified inplace must all be outputs of the Function."
             )
         if recording and t._rg and t._node is None:
-            raise writes_leaf()
+            raise writes_leaf(how="has been")
         if recording and len(outs) > 1 and t._base is not None and t._base._rg:
             raise RuntimeError(
                 "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return "
@@ -466,10 +463,10 @@ def _save(ctx: FunctionCtx, node: FunctionNode, outs: list[Any], returned: list[
     """Keep the tensors given to `save_for_backward`, through the hooks in force if there are any."""
     hooks = saved_hooks() if special[0] else None
     kept: list[Any] = []
-    for t in ctx._to_save:
+    for at, t in enumerate(ctx._to_save):
         if t is not None and not isinstance(t, TensorBase):
             raise TypeError(
-                f"save_for_backward can only save variables, but argument is of type {type(t).__name__}. "
+                f"save_for_backward can only save variables, but argument {at} is of type {type(t).__name__}. "
                 "Set other values as attributes of ctx."
             )
         number = -1

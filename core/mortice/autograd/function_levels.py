@@ -36,8 +36,8 @@ def apply(cls: Any, base: Any, args: tuple[Any, ...]) -> Any:
             return cls._run(tuple(raised))[0] if dual is None else _pushed_first(cls, base, dual, raised)
         if cls.generate_vmap_rule:
             raise RuntimeError(
-                f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overriden vmap "
-                "staticmethod. Please set generate_vmap_rule=False or delete the overriden vmap staticmethod to avoid "
+                f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overridden vmap "
+                "staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid "
                 "ambiguity."
             )
         call: Any = _mapped

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mortice.autograd.gradients import grad, zeros_for
-from mortice.autograd.trees import leaves, rebuild, tensors, tree_map
-from mortice.levels import here
+from mortice.autograd.trees import leaves, rebuild, tree_map
 from mortice.levels.dual import DualLevel
 from mortice.levels.vmap import MapLevel
 from mortice.modes import enable_grad, modes, set_grad_enabled
@@ -29,7 +28,7 @@ def _tuple(name: str, what: str, value: Any) -> tuple[bool, tuple[Any, ...]]:
             given = f"value at index {i} of the {what}" if several else what
             raise TypeError(
                 f"The {what} given to {name} must be either a Tensor or a tuple of Tensors but the given {given} has "
-                f"type {type(t).__name__}."
+                f"type {type(t)}."
             )
     return several, found
 
@@ -118,7 +117,7 @@ def _check_v(name: str, v: Any, others: tuple[Any, ...], several: bool) -> tuple
     for i, (a, b) in enumerate(zip(vs, others)):
         if a.shape != b.shape:
             entry = f"Entry {i} in v" if several else "v"
-            raise RuntimeError(f"{entry} has invalid size: should be {list(b.shape)} but got {list(a.shape)}.")
+            raise RuntimeError(f"{entry} has invalid size: should be {b.shape} but got {a.shape}.")
     return vs
 
 
@@ -150,24 +149,22 @@ def jvp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict
     """Return (outputs, Jv) of a function at `inputs`; v has the shape of the inputs."""
     several, given = _tuple("jvp", "inputs", inputs)
     vs = _ones("jvp", given, "") if v is None else _check_v("jvp", v, given, several)
-    if not strict:
+    if strict:  # what depends on what is known in the graph alone
+        with enable_grad():
+            at = _open(given, create_graph)
+            outs_several, outs = _call("jvp", func, at)
+            _strict_outputs(outs, strict)
+            found = twice(outs, at, vs, create_graph, strict)
+    else:
 
         def whole(*at: Any) -> Any:
-            outs_several, outs = _call("jvp", func, at)
-            return _unpack(outs, outs_several)
+            several, outs = _call("jvp", func, at)
+            return _unpack(outs, several)
 
         with set_grad_enabled(bool(create_graph)):
-            out, _, pushed = forward("jvp", whole, _open(given, True) if create_graph else given, vs)
+            out, _, pushed = forward(whole, _open(given, True) if create_graph else given, vs)
         outs_several = isinstance(out, tuple)
-        outs = out if outs_several else (out,)
-        found: Any = pushed if outs_several else (pushed,)
-        return _unpack(_close(outs, create_graph), outs_several), _unpack(_close(found, create_graph), outs_several)
-    # What depends on what is known in the graph alone.
-    with enable_grad():
-        at = _open(given, create_graph)
-        outs_several, outs = _call("jvp", func, at)
-        _strict_outputs(outs, strict)
-        found = twice(outs, at, vs, create_graph, strict)
+        outs, found = (out, pushed) if outs_several else ((out,), (pushed,))
     return _unpack(_close(outs, create_graph), outs_several), _unpack(_close(found, create_graph), outs_several)
 
 
@@ -187,36 +184,44 @@ def twice(
 # ---- what `func` and this module share ----
 
 
+JVP = "jvp(f, primals, tangents)"
+
+
+def pair(name: str, value: Any) -> tuple[Any, Any]:
+    """Return (output, aux) of a function that gives both."""
+    if not (isinstance(value, tuple) and len(value) == 2):
+        raise RuntimeError(f"{name}: output of function f should be a tuple: (output, aux) if has_aux is True")
+    return value
+
+
+def outputs(name: str, value: Any) -> list[Any]:
+    """Return the tensors that a function gave, of which there must be one at least."""
+    found = list(leaves(value))
+    if all([t is None for t in found]):
+        raise RuntimeError(f"{name}: Expected f to be a function that has non-empty output (got output = {found})")
+    for t in found:
+        if not isinstance(t, TensorBase):
+            raise RuntimeError(f"{name}: expected f(*primals) to return only tensors, got unsupported type {type(t)}")
+    return found
+
+
 def forward(
-    name: str, func: Fn, primals: Any, tangents: tuple[Any, ...], *, has_aux: bool = False, strict: bool = False
+    func: Fn, primals: Any, tangents: Sequence[Any], has_aux: bool = False, strict: bool = False
 ) -> tuple[Any, Any, Any]:
     """Return (output, aux, Jt) of a function called once with inputs that carry tangents, one for each leaf."""
-    xs = list(leaves(primals))
-    for x, t in zip(xs, tangents):
-        if x.shape != t.shape or x.dtype is not t.dtype:
-            raise RuntimeError(
-                f"{name}: Expected each tangent to have the shape and dtype of its primal; got {list(t.shape)} of "
-                f"{t.dtype} for {list(x.shape)} of {x.dtype}."
-            )
     with DualLevel() as level:
-        duals = [level.enter(here(x, level), t) for x, t in zip(xs, tangents)]
-        level.entered += [(x, t, lambda x, t: x.copy_(level.primal(t))) for x, t in zip(xs, duals)]
+        duals = [level.carry(x, t) for x, t in zip(leaves(primals), tangents)]
         out = func(*rebuild(primals, iter(duals)))
         aux = None
         if has_aux:
-            if not (isinstance(out, tuple) and len(out) == 2):
-                raise RuntimeError(
-                    f"{name}: output of function f should be a tuple: (output, aux) if has_aux is True; got "
-                    f"{type(out).__name__}."
-                )
-            out, aux = out
+            out, aux = pair(JVP, out)
         pushed = []
-        for o in tensors(name, out, "outputs"):
+        for o in outputs(JVP, out):
             pushed.append(level.tangent(o))
             if pushed[-1] is None:
                 if strict:
                     raise RuntimeError(
-                        f"{name}(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is "
+                        "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is "
                         "not allowed with strict=True."
                     )
                 pushed[-1] = k.zeros_like(level.primal(o).detach())
@@ -224,9 +229,7 @@ def forward(
         return tree_map(below, out), tree_map(below, aux), rebuild(out, iter(pushed))
 
 
-def columns(
-    name: str, func: Fn, inputs: Any, *, has_aux: bool = False, randomness: str = "error"
-) -> tuple[Any, Any, list[list[Any]]]:
+def columns(func: Fn, inputs: Any, has_aux: bool = False, randomness: str = "error") -> tuple[Any, Any, list[list[Any]]]:
     """Return (output, aux, Jacobians): per output one for each input; all directions are pushed forward at once."""
     xs = list(leaves(inputs))
     sizes = [prod(x.shape) for x in xs]
@@ -234,7 +237,7 @@ def columns(
     with MapLevel(n, randomness) as level:
         starts = [sum(sizes[:i]) for i in range(len(xs))]
         along = tuple([level.enter(_directions(x, -start, n - start)) for x, start in zip(xs, starts)])
-        out, aux, pushed = forward(name, func, inputs, along, has_aux=has_aux)
+        out, aux, pushed = forward(func, inputs, along, has_aux)
         outs = list(leaves(out))
         whole = [level.leave(p) for p in leaves(pushed)]
         settled = lambda x: _settled(level, x)  # noqa: E731
@@ -315,7 +318,7 @@ def jacobian(
         )
     several, given = _tuple("jacobian", "inputs", inputs)
     if strategy == "forward-mode":
-        out, _, blocks = columns("jacobian", func, tuple([t._share() for t in given]))
+        out, _, blocks = columns(func, tuple([t._share() for t in given]))
         outs_several, _ = _tuple("jacobian", "outputs of the user-provided function", out)
         return _unpack(tuple([_unpack(_close(tuple(row), False), several) for row in blocks]), outs_several)
     with enable_grad():

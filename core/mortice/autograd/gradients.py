@@ -140,7 +140,7 @@ def grad(
     wanted = as_tuple(inputs)
     if materialize_grads:
         if allow_unused is False:
-            raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: False.")
+            raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
         allow_unused = True
     for t in wanted:
         if not t._rg:

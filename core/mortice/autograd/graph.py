@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from mortice.graph import AccumulateGrad, Node, RemovableHandle, Slot
 from mortice.graph import register as register  # tables of hooks are of one kind in all layers
@@ -105,32 +105,26 @@ class _MultiHandle(RemovableHandle):
 def register_multi_grad_hook(
     tensors: Sequence[Any], fn: Callable[[Any], None], *, mode: str = "all"
 ) -> RemovableHandle:
-    """Call `fn` once a backward: with all gradients of the tensors (None where none came), or with the first one.
-
-    Differs from torch: in mode "all" it is called when the backward ends, not at the last gradient.
-    """
+    """Call `fn` once a backward: with all gradients of the tensors (None where none comes), or with the first one."""
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
-    seen: dict[tuple[int, int], list[Any]] = {}
+    nodes = [id(t if t._node is None else t._node) for t in tensors]
+    seen: Any = WeakKeyDictionary()  # by backward the gradients, and which are still to come
 
     def hook(i: int) -> Callable[[Any], None]:
         def one(g: Any) -> None:
-            after = modes.after
-            key = (threading.get_ident(), id(after))
-            if key not in seen:
-                seen[key] = [None] * len(tensors)
-                if after is not None:
-                    after.append(lambda: finish(key))
+            run = modes.running
+            if run not in seen:
+                seen[run] = [None] * len(nodes), {j for j, n in enumerate(nodes) if n in run.reached}
                 if mode == "any":
                     fn(g)
-            seen[key][i] = g
+            grads, missing = seen[run]
+            grads[i] = g
+            missing.discard(i)
+            if mode == "all" and not missing:
+                fn(grads)
 
         return one
-
-    def finish(key: tuple[int, int]) -> None:
-        grads = seen.pop(key)
-        if mode == "all":
-            fn(grads)
 
     return _MultiHandle([t.register_hook(hook(i)) for i, t in enumerate(tensors)])
 

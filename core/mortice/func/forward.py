@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mortice.autograd import functional
+from mortice.autograd.functional import JVP, outputs
 from mortice.autograd.trees import form, leaves, rebuild, tensors
-from mortice.func.levels import Fn, drop, dropped, floating, like_argnums, opened, others, outputs, places, real, wraps
+from mortice.func.levels import Fn, drop, dropped, like_argnums, opened, others, places, real, wraps
 from mortice.modes import enable_grad, modes
+
+
+def _floating(ts: Sequence[Any]) -> None:
+    for t in ts:
+        if t.dtype.kind not in "fc":
+            raise ValueError(f"Expected primal to be floating point or complex, but got: {t.dtype}")
 
 
 def jvp(func: Fn, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
     """Return (output, Jt[, aux]) of a function at `primals`, pushed along `tangents`, in one go."""
     if not isinstance(primals, tuple):
         raise RuntimeError(
-            f"jvp(f, primals, tangents): Expected primals to be a tuple. E.g. it should be valid to call f(*primals). Got "
+            f"{JVP}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals). Got "
             f"{type(primals).__name__}."
         )
-    xs, ts = tensors("jvp", primals, "primals"), tensors("jvp", tangents, "tangents")
+    xs, ts = tensors(JVP, primals, "primals"), tensors(JVP, tangents, "tangents")
     if not xs:
-        raise RuntimeError("jvp(f, primals, tangents): Expected primals to contain at least one Tensor.")
+        raise RuntimeError(f"{JVP}: Expected primals to contain at least one Tensor.")
     if form(primals) != form(tangents):
         raise RuntimeError(
-            "jvp(f, primals, tangents): Expected primals and tangents to have the same python structure. For example, if "
-            "primals is a tuple of 3 tensors, tangents also must be."
+            f"{JVP}: Expected primals and tangents to have the same python structure. For example, if primals is a tuple of 3 "
+            "tensors, tangents also must be."
         )
-    for x in (*xs, *ts):
-        if x.dtype.kind not in "fc":
-            raise ValueError(f"jvp: Expected primal to be floating point or complex, but got: {x.dtype}")
-    out, aux, pushed = functional.forward("jvp", func, primals, tuple(ts), has_aux=has_aux, strict=strict)
+    _floating((*xs, *ts))
+    out, aux, pushed = functional.forward(func, primals, ts, has_aux, strict)
     return (out, pushed, aux) if has_aux else (out, pushed)
 
 
@@ -39,10 +45,10 @@ def jacfwd(
 
     @wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        at = places("jacfwd", argnums, args)
+        at = places(argnums, args)
         wanted = tuple([args[n] for n in at])
-        xs = tensors("jacfwd", wanted, "differentiated inputs")
-        floating("jacfwd", xs)
+        xs = tensors(JVP, wanted, "primals")
+        _floating(xs)
         real("jacfwd", xs, "inputs")
 
         def chosen(*given: Any) -> Any:
@@ -51,8 +57,8 @@ def jacfwd(
                 full[n] = value
             return func(*full, **kwargs)
 
-        out, aux, columns = functional.columns("jacfwd", chosen, wanted, has_aux=has_aux, randomness=randomness)
-        real("jacfwd", outputs("jacfwd", out), "outputs")
+        out, aux, columns = functional.columns(chosen, wanted, has_aux, randomness)
+        real("jacfwd", list(leaves(out)), "outputs")
         blocks = [like_argnums(args, at, argnums, iter(row)) for row in columns]
         result = rebuild(out, iter(blocks))
         return (result, aux) if has_aux else result
@@ -64,9 +70,9 @@ def linearize(func: Fn, *primals: Any) -> tuple[Any, Fn]:
     """Return the output at `primals` and the linear function that maps tangents to the output's; `func` runs once."""
     recorded = modes.grad
     with enable_grad():
-        given, own = opened("linearize", primals, tuple(range(len(primals))))
+        given, own = opened(primals, range(len(primals)))
         out = func(*given)
-        outs = outputs("linearize", out)
+        outs = outputs("linearize(f, *primals)", out)
         outside = others(outs, own)
 
     def push(*tangents: Any) -> Any:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import inf
 from typing import Any
 
-from mortice.autograd.trees import rebuild, tensors, tree_map
-from mortice.graph import Node
+from mortice.autograd.trees import leaves, rebuild, tree_map
+from mortice.graph import Node, next_seq
 from mortice.levels import here
 from mortice.levels.mapped import Mapped
 from mortice.node import TENSOR_KERNELS
@@ -20,68 +21,66 @@ k: Any = TENSOR_KERNELS
 def open_input(t: Any) -> Any:
     """Return a tensor to differentiate by, at the level of the running transform; inside t's graph if it has one."""
     t = here(t)
-    return k.reshape(t, t.shape) if t._rg else t._share().requires_grad_()
+    if t._rg:
+        return k.reshape(t, t.shape)
+    made = t._share().requires_grad_()
+    made.__dict__["_opened"] = next_seq()
+    return made
 
 
 def others(outs: Sequence[Any], own: Sequence[Any]) -> bool:
-    """Tell whether outputs depend on anything that requires grad beside our own inputs."""
-    mine = {id(t) if t._node is None else id(t._node) for t in own}
+    """Tell whether outputs depend on anything that requires grad beside what we and transforms inside have opened."""
     if any(t._node is not None for t in own):
         return True
+    since = min([t.__dict__["_opened"] for t in own], default=inf)
     stack: list[Any] = [o if o._node is None else o._node for o in outs if o._rg]
     seen: set[int] = set()
     while stack:
         at = stack.pop()
-        if at is None or id(at) in seen or id(at) in mine:
+        if at is None or id(at) in seen:
             continue
         seen.add(id(at))
-        if not isinstance(at, Node):
+        if isinstance(at, Node):
+            stack.extend(at.edges)
+        elif at.__dict__.get("_opened", 0) < since:
             return True
-        stack.extend(at.edges)
     return False
 
 
-def places(name: str, argnums: Any, args: tuple[Any, ...]) -> tuple[int, ...]:
+def places(argnums: Any, args: tuple[Any, ...]) -> tuple[int, ...]:
     """Return which arguments `argnums` means."""
     if argnums == ():
-        raise RuntimeError(f"{name}: argnums must be non-empty.")
+        raise RuntimeError("argnums must be non-empty")
     if not isinstance(argnums, (int, tuple)) or isinstance(argnums, bool):
-        raise RuntimeError(f"{name}: argnums must be int or Tuple[int, ...]; got {argnums!r}.")
+        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
     wanted = argnums if isinstance(argnums, tuple) else (argnums,)
     for n in wanted:
         if not isinstance(n, int):
-            raise RuntimeError(f"{name}: each of argnums must be int; got {argnums!r}.")
+            raise RuntimeError(f"argnum must be int, got: {type(n)}")
         if not -len(args) <= n < len(args):
-            raise RuntimeError(f"{name}: Got argnum={n}, but only {len(args)} positional inputs")
+            raise RuntimeError(f"Got argnum={n}, but only {len(args)} positional inputs")
     found = tuple([n % len(args) for n in wanted])
     if len(set(found)) != len(found):
-        raise RuntimeError(f"{name}: argnums elements must be unique; got {argnums!r}.")
+        raise RuntimeError(f"argnums elements must be unique, got {argnums}")
     return found
-
-
-def floating(name: str, ts: Sequence[Any]) -> None:
-    """Refuse inputs that cannot be differentiated by."""
-    for t in ts:
-        if t.dtype.kind not in "fc":
-            raise RuntimeError(f"{name}: expected inputs of a floating point or complex dtype; got {t.dtype}.")
 
 
 def real(name: str, ts: Sequence[Any], what: str) -> None:
     """Refuse complex tensors, of which a Jacobian would lose a half."""
-    for t in ts:
+    for i, t in enumerate(ts):
         if t.dtype.is_complex:
-            raise RuntimeError(
-                f"{name}: Expected all {what} to be real but received one of {t.dtype}. Use view_as_real on it."
-            )
+            raise RuntimeError(f"{name}: Expected all {what} to be real but received complex tensor at flattened input idx: {i}")
 
 
-def opened(name: str, args: tuple[Any, ...], at: tuple[int, ...]) -> tuple[list[Any], list[Any]]:
+def opened(args: tuple[Any, ...], at: Iterable[int]) -> tuple[list[Any], list[Any]]:
     """Return the arguments with those at certain places opened, and the opened tensors."""
     given, own = list(args), []
     for n in at:
-        ts = tensors(name, args[n], "differentiated inputs")
-        floating(name, ts)
-        made = [open_input(t) for t in ts]
+        made = []
+        for t in leaves(args[n]):
+            if not isinstance(t, TensorBase):
+                raise ValueError(f"Thing passed to transform API must be Tensor, got {type(t)}")
+            made.append(open_input(t))
         own += made
         given[n] = rebuild(args[n], iter(made))
     return given, own
@@ -101,24 +100,6 @@ def drop(x: Any, keep: bool) -> Any:
 def dropped(tree: Any, keep: bool) -> Any:
     """Cut all tensors of a nest off."""
     return tree_map(lambda x: drop(x, keep), tree)
-
-
-def outputs(name: str, value: Any) -> list[Any]:
-    """Return the tensors that a function gave, of which there must be one at least."""
-    found = tensors(name, value, "outputs")
-    if not found:
-        raise RuntimeError(f"{name}: Expected f to be a function that has non-empty output (got output = {value!r})")
-    return found
-
-
-def pair(name: str, value: Any) -> tuple[Any, Any]:
-    """Return (output, aux) of a function that gives both."""
-    if not (isinstance(value, tuple) and len(value) == 2):
-        raise RuntimeError(
-            f"{name}: output of function f should be a tuple: (output, aux) if has_aux is True; got "
-            f"{type(value).__name__}."
-        )
-    return value
 
 
 def name_of(func: Fn) -> str:

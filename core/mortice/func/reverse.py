@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from mortice.autograd import functional
+from mortice.autograd.functional import outputs, pair
 from mortice.autograd.gradients import grad as _grad
 from mortice.autograd.gradients import zeros_for
 from mortice.autograd.trees import form, leaves, rebuild
 from mortice.func.forward import jacfwd
-from mortice.func.levels import Fn, drop, dropped, k, like_argnums, opened, others, outputs, pair, places, real, wraps
+from mortice.func.levels import Fn, drop, dropped, like_argnums, opened, others, places, real, wraps
 from mortice.modes import enable_grad, modes
 from mortice.tensor import TensorBase
+
+VJP = "vjp(f, *primals)"
 
 
 def _pull(outs: Sequence[Any], own: Sequence[Any], vs: Sequence[Any], keep: bool) -> list[Any]:
@@ -31,26 +34,23 @@ def grad_and_value(func: Fn, argnums: int | tuple[int, ...] = 0, has_aux: bool =
 
     @wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        at = places("grad_and_value", argnums, args)
+        at = places(argnums, args)
         recorded = modes.grad
         with enable_grad():
-            given, own = opened("grad_and_value", args, at)
+            given, own = opened(args, at)
             value = func(*given, **kwargs)
             aux = None
             if has_aux:
-                value, aux = pair("grad_and_value", value)
+                value, aux = pair("grad_and_value(f)(*args)", value)
             if not isinstance(value, TensorBase):
-                raise RuntimeError(
-                    "grad_and_value(f)(*args): Expected f(*args) to return a single tensor, got "
-                    f"{type(value).__name__}"
-                )
+                raise RuntimeError(f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(value)}")
             if value.shape:
                 raise RuntimeError(
                     "grad_and_value(f)(*args): Expected f(*args) to return a scalar tensor, got tensor with "
                     f"{len(value.shape)} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
                 )
             keep = recorded and others([value], own)
-            found = _pull([value], own, [k.ones_like(value.detach())], keep)
+            found = _pull([value], own, [None], keep)
         gradient = like_argnums(args, at, argnums, iter(found))
         value = drop(value, keep)
         return gradient, ((value, dropped(aux, keep)) if has_aux else value)
@@ -86,21 +86,20 @@ def vjp(func: Fn, *primals: Any, has_aux: bool = False) -> Any:
     """Return (output, vjp function[, aux]); the function maps a cotangent to a tuple, a gradient per primal."""
     recorded = modes.grad
     with enable_grad():
-        given, own = opened("vjp", primals, tuple(range(len(primals))))
+        given, own = opened(primals, range(len(primals)))
         out = func(*given)
         aux = None
         if has_aux:
-            out, aux = pair("vjp", out)
-        outs = outputs("vjp", out)
+            out, aux = pair(VJP, out)
+        outs = outputs(VJP, out)
         outside = others(outs, own)
 
     def pull(*cotangents: Any, retain_graph: bool = True, create_graph: Any = None) -> Any:
         tree = cotangents[0] if len(cotangents) == 1 else cotangents
         vs = list(leaves(tree))
-        if form(tree) != form(out) or any(v.shape != o.shape for v, o in zip(vs, outs)):
+        if form(tree) != form(out):
             raise RuntimeError(
-                "vjp: Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
-                f"function; got shapes {[list(v.shape) for v in vs]} for {[list(o.shape) for o in outs]}."
+                "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function."
             )
         keep = modes.grad and (outside or any(v._rg for v in vs))
         with enable_grad():
@@ -134,16 +133,16 @@ def jacrev(
 
     @wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        at = places("jacrev", argnums, args)
+        at = places(argnums, args)
         recorded = modes.grad
         with enable_grad():
-            given, own = opened("jacrev", args, at)
+            given, own = opened(args, at)
             real("jacrev", own, "inputs")
             out = func(*given, **kwargs)
             aux = None
             if has_aux:
-                out, aux = pair("jacrev", out)
-            outs = outputs("jacrev", out)
+                out, aux = pair(VJP, out)
+            outs = outputs(VJP, out)
             real("jacrev", outs, "outputs")
             keep = recorded and others(outs, own)
             blocks = []

@@ -69,7 +69,7 @@ def _inputs(func: Fn, in_dims: Any, args: tuple[Any, ...]) -> tuple[list[Any], l
             "over a function with no inputs. The latter is unsupported."
         )
     problem = (
-        f"{call}in_dims is not compatible with the structure of inputs. Each in_dim is an int, None, or a nest like the "
+        f"{call}in_dims is not compatible with the structure of `inputs`. Each in_dim is an int, None, or a nest like the "
         f"input's; got {len(args)} inputs."
     )
     flat = list(leaves(args))
@@ -152,7 +152,7 @@ def _outputs(func: Fn, level: Any, out: Any, out_dims: Any) -> list[Any]:
 def _out_dims(func: Fn, out: Any, out_dims: Any) -> list[Any]:
     name = name_of(func)
     problem = (
-        f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of outputs. "
+        f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of `outputs`. "
         f"out_dims has structure {_structure(out_dims)} but outputs has structure {_structure(out)}."
     )
     if isinstance(out, TensorBase) and isinstance(out_dims, (tuple, list)) and len(out_dims) == 1:

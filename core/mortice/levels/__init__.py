@@ -40,6 +40,7 @@ class Level:
     transforms = True  # whether it is a function transform, which ends
     size = 1  # of the batch
     randomness = "same"
+    ended = False
 
     def __init__(self) -> None:
         self.devices: dict[int, Device] = {}  # by the identity of the device below, which is equal to those above it
@@ -162,6 +163,7 @@ class Level:
 
     def __exit__(self, kind: Any, *exc: Any) -> None:
         stack.levels = tuple([level for level in stack.levels if level is not self])
+        self.ended = True
         done = [self.lower(*lifted) for lifted in reversed(self.lifted)]
         self.lifted = []
         if kind is None and not all(done):
@@ -355,8 +357,15 @@ def here(t: Any, below: Any = None) -> Any:
     return t if len(chain(t._device)) >= len(chain(target)) else raise_to(t, target)
 
 
+def _outlived(t: Any) -> Any:
+    level = t._device.level
+    kept = level.kept(t) if level is not None and level.ended and modes.running is None else None
+    return t if kept is None else _outlived(kept)
+
+
 def to_one_level(args: Sequence[Any]) -> list[Any]:
-    """Return the operands of an op with all tensors at the level of the highest one."""
+    """Return the operands of an op with all tensors at the level of the highest one; levels that have ended count no more."""
+    args = [_outlived(a) if isinstance(a, TensorBase) else a for a in args]
     target = highest([a._device for a in args if isinstance(a, TensorBase)])
     return [raise_to(a, target) if isinstance(a, TensorBase) else a for a in args]
 
@@ -377,6 +386,9 @@ NO_ROOM = (
 
 def into_level(t: Any, value: Any) -> Any:
     """Return a value as it can be written into `t`."""
+    if (kept := _outlived(t)) is not t:
+        t._device = kept._device
+        t._take_memory(kept._data, t.shape)
     while len(chain(value._device)) > len(chain(t._device)):
         level = value._device.level
         lowered = level.lowered(value)

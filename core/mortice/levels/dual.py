@@ -12,7 +12,7 @@ from typing import Any
 
 from mortice import graph
 from mortice.device import Device
-from mortice.levels import Level, chain, highest, raise_to, record_crossing, watch_memory
+from mortice.levels import Level, chain, here, highest, raise_to, record_crossing, watch_memory
 from mortice.levels.backend import LevelBackend
 from mortice.modes import enable_grad
 from mortice.node import TENSOR_KERNELS, Const, record
@@ -300,12 +300,24 @@ class DualLevel(Level):
 
     def text(self, t: Any) -> str:
         shown = repr(self.inside(t._data.primal, t))
-        if t._data.tangent is None:
+        if t._data.tangent is None or self.ended:
             return shown
         return f"{shown[:-1]}, tangent={self.inside(t._data.tangent, t)!r})"
 
     def over(self, data: Dual, fn: Callable[[Any], Any]) -> Dual:
         return Dual(fn(data.primal), None if data.tangent is None else fn(data.tangent))
+
+    def carry(self, x: Any, tangent: Any) -> Any:
+        """Return a tensor with the value of `x` that carries a tangent; writes to it show in `x` when the level ends."""
+        if x.shape != tangent.shape:
+            raise RuntimeError(
+                "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+                f"supported. Tensor is of size {list(x.shape)} while the given forward gradient is of size "
+                f"{list(tangent.shape)}."
+            )
+        made = self.enter(here(self.primal(x), self), self.primal(tangent.to(x.dtype)))
+        self.entered.append((x, made, lambda x, t: x.copy_(self.primal(t))))
+        return made
 
     def enter(self, primal: Any, tangent: Any) -> Any:
         """Return the tensor of a value and a tangent (None: zero), both at the levels below."""

@@ -194,7 +194,7 @@ def gather(input: Any, dim: int, index: Any, *, sparse_grad: bool = False, out: 
         _in_range("gather", index, (tuple(input.shape) or (1,))[axis], axis)
         made = _gather(_lift(input), _lift(index), axis=axis)
         made = made if made.shape == index.shape else reshape(made, index.shape)
-    return made if out is None else _call.WRITE_OUT("gather", out, made)
+    return made if out is None else _call.WRITE_OUT("gather", out, made, reads=(input, index))
 
 
 def _as_far(src: Any, index: Any) -> Any:
@@ -232,7 +232,7 @@ def _scatter_with(
         return fn(x, index, src, axis=axis, out=out) if made is None else made
     made = _reduced(base, axis, index, src, how, include_self)
     made = made if made.shape == x.shape else reshape(made, x.shape)
-    return made if out is None else _call.WRITE_OUT(name, out, made)
+    return made if out is None else _call.WRITE_OUT(name, out, made, reads=(index, src))
 
 
 def _reduced(base: Any, axis: int, index: Any, src: Any, how: str | None, include_self: bool) -> Any:
@@ -301,7 +301,7 @@ def index_select(input: Any, dim: int, index: Any, *, out: Any = None) -> Any:
     n = (tuple(input.shape) or (1,))[axis]
     _in_range("index_select", index, n, axis, DimError)
     made = named(_like(_take(_lift(input), index, axis=axis), input), "IndexSelectBackward0")
-    return made if out is None else _call.WRITE_OUT("index_select", out, made)
+    return made if out is None else _call.WRITE_OUT("index_select", out, made, reads=(input, index))
 
 
 def _like(made: Any, input: Any) -> Any:
@@ -352,7 +352,7 @@ def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1, 
     """Add slices of `source`, times alpha, at positions along a dim; repeated positions add up."""
     axis, x, index, source = _added(input, dim, index, source, alpha)
     made = _like(_index_add(x, index, source, axis=axis), input)
-    return made if out is None else _call.WRITE_OUT("index_add", out, made)
+    return made if out is None else _call.WRITE_OUT("index_add", out, made, reads=(source,))
 
 
 def _added(input: Any, dim: int, index: Any, source: Any, alpha: Any) -> tuple[int, Any, Any, Any]:
@@ -385,7 +385,7 @@ def index_copy(input: Any, dim: int, index: Any, source: Any, *, out: Any = None
     """Replace slices at positions along a dim by those of `source`."""
     axis, x, index, source = _copied(input, dim, index, source)
     made = named(_like(_index_write(x, index, source, axis=axis), input), "IndexCopyBackward0")
-    return made if out is None else _call.WRITE_OUT("index_copy", out, made)
+    return made if out is None else _call.WRITE_OUT("index_copy", out, made, reads=(index, source))
 
 
 def _copied(input: Any, dim: int, index: Any, source: Any) -> tuple[int, Any, Any, Any]:
@@ -473,7 +473,7 @@ def take(input: Any, index: Any, *, out: Any = None) -> Any:
         raise IndexError("take(): tried to take from an empty tensor")
     places = reshape(check_range("take", index, n, 0), -1)
     made = named(reshape(_take(reshape(input, -1), places, axis=0), index.shape), "TakeBackward0")
-    return made if out is None else _call.WRITE_OUT("take", out, made)
+    return made if out is None else _call.WRITE_OUT("take", out, made, reads=(input, index))
 
 
 def _placed(input: Any, index: Any, source: Any) -> tuple[Any, Any]:
@@ -593,7 +593,7 @@ def masked_select(input: Any, mask: Any, *, out: Any = None) -> Any:
         raise RuntimeError(f"masked_select: expected BoolTensor for mask; got {mask.dtype}.")
     x, mask = broadcast_tensors(input, mask)
     made = named(_take(reshape(x, -1), flat_nonzero(mask), axis=0), "MaskedSelectBackward0")
-    return made if out is None else _call.WRITE_OUT("masked_select", out, made)
+    return made if out is None else _call.WRITE_OUT("masked_select", out, made, reads=(x, mask))
 
 
 def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
@@ -683,6 +683,7 @@ def _straight(name: str, op: Any, input: Any, dim: Any, index: Any, src: Any) ->
         or index._device is not input._device or src._device is not input._device
     ):  # fmt: skip
         return None
+    check_apart(input, (src,), False)
     axis = check_dim(name, dim, len(input.shape))
     _fits(name, input.shape, axis, index.shape, src.shape)
     _in_range(name, index, input.shape[axis], axis)
@@ -700,14 +701,14 @@ def _scattered_add(input: Any, dim: Any, index: Any, src: Any) -> Any:
     return _straight("scatter_add", _scatter_add.op, input, dim, index, src)
 
 
-scatter_ = inplace(scatter, takes_out=True, short=_scattered)
-scatter_add_ = inplace(scatter_add, takes_out=True, short=_scattered_add)
-scatter_reduce_ = inplace(scatter_reduce, takes_out=True)
+scatter_ = inplace(scatter, takes_out=True, short=_scattered, itself=False)
+scatter_add_ = inplace(scatter_add, takes_out=True, short=_scattered_add, itself=False)
+scatter_reduce_ = inplace(scatter_reduce, takes_out=True, itself=False)
 _index_add_, _index_copy_ = inplace(index_add), inplace(index_copy)
-_index_fill_ = inplace(index_fill, number=True, apart=False)
-index_reduce_ = inplace(index_reduce)
-_put_, masked_scatter_ = inplace(put), inplace(masked_scatter, apart=False)
-_masked_fill_, _fill_ = inplace(_masked_fill_into, "masked_fill_", number=True, apart=False), inplace(fill, apart=False)
+_index_fill_ = inplace(index_fill, number=True, itself=None)
+index_reduce_ = inplace(index_reduce, itself=False)
+_put_, masked_scatter_ = inplace(put, itself=False), inplace(masked_scatter, itself=None)
+_masked_fill_, _fill_ = inplace(_masked_fill_into, "masked_fill_", number=True, itself=None), inplace(fill, itself=None)
 
 
 def masked_fill_(input: Any, mask: Any, value: Any) -> Any:

@@ -386,8 +386,8 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *old: Any, beta: Any = 1, alpha
     return _plus("addbmm", input, matmul(left, reshape(batch2, (b * m, batch2.shape[2]))), beta, alpha, out)
 
 
-addmm_, addmv_, addr_ = inplace(addmm, apart=False), inplace(addmv, apart=False), inplace(addr)
-baddbmm_, addbmm_ = inplace(baddbmm, apart=False), inplace(addbmm, apart=False)
+addmm_, addmv_, addr_ = inplace(addmm, itself=None), inplace(addmv, itself=None), inplace(addr)
+baddbmm_, addbmm_ = inplace(baddbmm, itself=None), inplace(addbmm, itself=None)
 
 # ---- chains, tensordot, kron ----
 

@@ -552,7 +552,7 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = None)
     if ndim == 0:
         raise RuntimeError("cat: zero-dimensional tensor (at position 0) cannot be concatenated. Use stack.")
     joined = _cat(*kept, axis=check_dim("cat", dim, ndim))
-    return joined if out is None else _call.WRITE_OUT("cat", out, joined)
+    return joined if out is None else _call.WRITE_OUT("cat", out, joined, reads=kept)
 
 
 def _kernel_concat(arrays: Any, axis: int) -> Any:
@@ -602,7 +602,7 @@ def stack(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = Non
     if not parts:
         raise RuntimeError("stack: expected a non-empty list of Tensors.")
     made = _stack(*parts, axis=check_dim("stack", dim if axis is None else axis, len(parts[0].shape) + 1))
-    return made if out is None else _call.WRITE_OUT("stack", out, made)
+    return made if out is None else _call.WRITE_OUT("stack", out, made, reads=parts)
 
 
 # ---- memory formats: orders of strides; values never change ----

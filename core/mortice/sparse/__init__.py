@@ -299,11 +299,12 @@ class SparseRows(Node):
             kept = (at != self.padding).nonzero().flatten()
             at, rows = at.index_select(0, kept), rows.index_select(0, kept)
         table = self.table
-        if as_tensor or modes.selective or modes.after is None:
+        run = modes.running
+        if as_tensor or run is None or run.selective:
             dense = mortice.zeros(table.shape, dtype=g.dtype, device=g.device).index_add(0, at, rows)
             return (dense if as_tensor else dense._data,)
         made = wrap(Sparse(at.reshape(1, -1), rows, table.shape))
-        modes.after.append(lambda: graph._arrive(table, made, True, _gradients, True))
+        run.after.append(lambda: graph._arrive(table, made, True, _gradients, True))
         return (None,)
 
 

@@ -63,7 +63,7 @@ class Frame:
         self.out: Any = None
         self.outer: Frame | None = None
         self.python: Any = None  # of an outermost one, the interpreter's frame
-        self.backward = modes.after is not None
+        self.backward = modes.running is not None
         self.calls = self.start = self.end = 0
         self.notes: dict[Any, Any] = {}
 

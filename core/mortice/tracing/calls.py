@@ -16,7 +16,7 @@ _observers: dict[str, tuple[Observer, ...]] = {}
 
 
 def _tell(op: Any, operands: Any, attributes: dict[str, Any], result: Any) -> None:
-    if modes.after is not None:  # a gradient formula of the running backward
+    if modes.running is not None:  # a gradient formula of the running backward
         return
     for observer in _observers.get(op.name, ()):
         observer(op.name, tuple(operands), attributes, result)
