@@ -61,7 +61,7 @@ SHOWN = (
     "tm.normalize(d, 2.0, 1, mask=k); tm.logaddexp(d, d + 1, input_mask=k, other_mask=~k); tm.median(d.long(), 1, mask=k[:1]); "
     "tm.norm(d, float('-inf'), 1, mask=k); tm.norm(d, 1.0, 1, mask=k); tm.var(d, 1, unbiased=False, mask=k); tm.mean(d.long()); "
     "tm.sum(d, 5); tm.sum(d, (0, 0)); tm.sum(d, mask=torch.ones(1, 2, 3) > 0); tm.median(d.long(), 1, mask=k); tm.sum(mt); "
-    "tm.amax(mt, 1); tm.var(d, correction=0); tm.argmax(d, 1, mask=k, dtype=torch.int64)"
+    "tm.amax(mt, 1); tm.amax(k, 1); tm.amin(k, 0); tm.var(d, correction=0); tm.argmax(d, 1, mask=k, dtype=torch.int64)"
 ).split("; ")
 for _name in "sum mean prod amax amin argmax argmin var std logsumexp median".split():
     SHOWN += [f"tm.{_name}(d, 1, mask=k)", f"tm.{_name}(d, 0)", f"tm.{_name}(d, 1, keepdim=True, mask=k[0])"]

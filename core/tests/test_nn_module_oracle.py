@@ -208,6 +208,15 @@ def clearing_gradients(lib):
 
 
 @script
+def gradients_that_are_converted_with_their_module_stay_themselves(lib):
+    m = lib.nn.Embedding(4, 2, sparse=True)
+    m(lib.tensor([1, 1, 2])).sum().backward()
+    first = m.weight.grad
+    m.double()
+    return [m.weight.grad is first, str(first.dtype).split(".")[1], first.to_dense()]
+
+
+@script
 def copies(lib):
     m = net(lib)
     m.tied = m.first

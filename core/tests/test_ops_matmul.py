@@ -37,6 +37,15 @@ def test_what_beta_zero_leaves_out_may_be_nan():
     assert mt.addmm(mt.ones(2), mt.eye(2), mt.eye(2), beta=2, alpha=3).tolist() == [[5, 2], [2, 5]]
 
 
+@pytest.mark.parametrize(("beta", "left"), [(1, 2), (0, 0)])
+def test_what_alpha_zero_leaves_out_may_be_infinite(beta, left):
+    x = mt.full((2, 2), math.inf)
+    given = {"beta": beta, "alpha": 0}
+    batch, two = x.expand(3, 2, 2), mt.full((2,), 2.0)
+    for name, of in (("addmm", (x, x)), ("addmv", (x, x[0])), ("addbmm", (batch, batch)), ("baddbmm", (batch, batch))):
+        assert (getattr(mt, name)(two, *of, **given) == left).all(), name
+
+
 @pytest.mark.parametrize(
     ("equation", "shapes", "plain"),
     [

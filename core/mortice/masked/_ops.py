@@ -52,8 +52,10 @@ def _parts(input: Any, mask: Any) -> tuple[Any, Any]:
 
 def _filled(input: Any, mask: Any, value: Any) -> Any:
     data, mask = _parts(input, mask)
+    if mask is None:
+        return data
     value = value(data) if callable(value) else value
-    return data if mask is None else mortice.where(mask, data, mortice.tensor(value, dtype=data.dtype, device=data.device))
+    return mortice.where(mask, data, mortice.tensor(value, dtype=data.dtype, device=data.device))
 
 
 def sum(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None) -> Any:

@@ -13,14 +13,14 @@ from mortice.notice import warn
 
 
 class Movable:
-    """The part of Module that changes all tensors; parameters keep their identity."""
+    """The part of Module that changes all tensors; parameters and their gradients keep their identity."""
 
     _parameters: dict[str, Any]
     _buffers: dict[str, Any]
     children: Callable[[], Iterator[Any]]
 
     def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Self:
-        """Replace every tensor by `fn(tensor)`; parameters keep their identity."""
+        """Replace every tensor by `fn(tensor)`; parameters and their gradients keep their identity."""
         if recurse:
             for child in self.children():
                 child._apply(fn)
@@ -38,7 +38,7 @@ class Movable:
             if changed is not param:
                 param.data = changed
             if gradient is not param.grad:
-                param.grad = gradient
+                param.grad.data = gradient
         for name, buffer in self._buffers.items():
             if is_lazy(buffer):
                 buffer.data = fn(buffer)

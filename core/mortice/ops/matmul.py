@@ -285,11 +285,11 @@ def _scaled(name: str, x: Any, factor: Any) -> Any:
 
 
 def _plus(name: str, input: Any, product: Any, beta: Any, alpha: Any, out: Any) -> Any:
-    """Return beta * input + alpha * product; what beta = 0 leaves out may hold nan."""
+    """Return beta * input + alpha * product; what beta = 0 or alpha = 0 leaves out may hold nan."""
     if not isinstance(input, TensorBase):
         raise no_tensor(name, "input", input)
     beta, alpha = number_of(name, "beta", beta), number_of(name, "alpha", alpha)
-    product = _scaled(name, product, alpha)
+    product = _scaled(name, product if alpha else zero(product), alpha)
     if input.dtype is not product.dtype:
         raise DTypeError(
             f"{name}: self and mat2 must have the same dtype, but got {input.dtype.name} and {product.dtype.name}."
@@ -356,7 +356,7 @@ def addr(input: Any, vec1: Any, vec2: Any, *old: Any, beta: Any = 1, alpha: Any 
         both = elementwise.mul(product, bool(alpha))
         made = both if not beta else TENSOR_KERNELS.logical_or(expand(cast(input, d), both.shape), both)
         return made if out is None else _call.WRITE_OUT("addr", out, made)
-    return _plus("addr", cast(input, d), product, beta, alpha, out)
+    return _plus("addr", cast(input, d), _scaled("addr", product, alpha), beta, 1, out)
 
 
 @autocasting
