@@ -355,7 +355,7 @@ _NEVER = frozenset(
 def asks(name: str, value: Any) -> bool:
     """Tell whether what has a public name is a function that asks."""
     quiet = name.startswith(("_", "set_", "get_", "is_autocast")) or name in _NEVER
-    return not quiet and not isinstance(value, type) and callable(value) and hasattr(value, "__name__")
+    return (not quiet or name == "_assert") and not isinstance(value, type) and callable(value) and hasattr(value, "__name__")
 
 
 def _made_overridable(name: str, value: Any, module: str = "mortice", family: str = "") -> Any:
