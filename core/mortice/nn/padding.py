@@ -23,7 +23,7 @@ class _Pad(Module):
         return f"{self.padding}"
 
 
-class _ConstantPad(_Pad):
+class _ConstantPadNd(_Pad):
     mode = "constant"
 
     def __init__(self, padding: Any, value: float) -> None:
@@ -37,7 +37,7 @@ class _ConstantPad(_Pad):
         return f"padding={self.padding}, value={self.value}"
 
 
-class _ZeroPad(_ConstantPad):
+class _ZeroPad(_ConstantPadNd):
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
 
@@ -45,79 +45,81 @@ class _ZeroPad(_ConstantPad):
         return f"{self.padding}"
 
 
-class ConstantPad1d(_ConstantPad):
+class ConstantPad1d(_ConstantPadNd):
     """Pads the last dim with a number."""
 
     nd = 1
 
 
-class ConstantPad2d(_ConstantPad):
+class ConstantPad2d(_ConstantPadNd):
     """Pads the last two dims with a number."""
 
     nd = 2
 
 
-class ConstantPad3d(_ConstantPad):
+class ConstantPad3d(_ConstantPadNd):
     """Pads the last three dims with a number."""
 
     nd = 3
 
 
-class ZeroPad1d(_ZeroPad):
+class ZeroPad1d(_ZeroPad, ConstantPad1d):
     """Pads the last dim with zeros."""
+
+
+class ZeroPad2d(_ZeroPad, ConstantPad2d):
+    """Pads the last two dims with zeros."""
+
+
+class ZeroPad3d(_ZeroPad, ConstantPad3d):
+    """Pads the last three dims with zeros."""
+
+
+class _ReflectionPadNd(_Pad):
+    mode = "reflect"
+
+
+class ReflectionPad1d(_ReflectionPadNd):
+    """Pads the last dim by reflection."""
 
     nd = 1
 
 
-class ZeroPad2d(_ZeroPad):
-    """Pads the last two dims with zeros."""
+class ReflectionPad2d(_ReflectionPadNd):
+    """Pads the last two dims by reflection."""
 
     nd = 2
 
 
-class ZeroPad3d(_ZeroPad):
-    """Pads the last three dims with zeros."""
+class ReflectionPad3d(_ReflectionPadNd):
+    """Pads the last three dims by reflection."""
 
     nd = 3
 
 
-class ReflectionPad1d(_Pad):
-    """Pads the last dim by reflection."""
-
-    nd, mode = 1, "reflect"
+class _ReplicationPadNd(_Pad):
+    mode = "replicate"
 
 
-class ReflectionPad2d(_Pad):
-    """Pads the last two dims by reflection."""
-
-    nd, mode = 2, "reflect"
-
-
-class ReflectionPad3d(_Pad):
-    """Pads the last three dims by reflection."""
-
-    nd, mode = 3, "reflect"
-
-
-class ReplicationPad1d(_Pad):
+class ReplicationPad1d(_ReplicationPadNd):
     """Pads the last dim with its border."""
 
-    nd, mode = 1, "replicate"
+    nd = 1
 
 
-class ReplicationPad2d(_Pad):
+class ReplicationPad2d(_ReplicationPadNd):
     """Pads the last two dims with their border."""
 
-    nd, mode = 2, "replicate"
+    nd = 2
 
 
-class ReplicationPad3d(_Pad):
+class ReplicationPad3d(_ReplicationPadNd):
     """Pads the last three dims with their border."""
 
-    nd, mode = 3, "replicate"
+    nd = 3
 
 
-class _CircularPad(_Pad):
+class _CircularPadNd(_Pad):
     mode = "circular"
 
     def forward(self, input: Any) -> Any:
@@ -126,19 +128,19 @@ class _CircularPad(_Pad):
         return F.pad(input, self.padding, "circular")
 
 
-class CircularPad1d(_CircularPad):
+class CircularPad1d(_CircularPadNd):
     """Pads the last dim with its other end."""
 
     nd = 1
 
 
-class CircularPad2d(_CircularPad):
+class CircularPad2d(_CircularPadNd):
     """Pads the last two dims with their other ends."""
 
     nd = 2
 
 
-class CircularPad3d(_CircularPad):
+class CircularPad3d(_CircularPadNd):
     """Pads the last three dims with their other ends."""
 
     nd = 3
