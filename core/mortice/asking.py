@@ -344,11 +344,11 @@ _NAMESPACES = {
     "mortice": "", "mortice.nn.functional": "", "mortice.linalg": "linalg_", "mortice.fft": "fft_",
     "mortice.special": "special_",
 }  # fmt: skip
-# They make tensors of anything, tell what something is, or set what holds for the program.
+# They make tensors of anything, tell what something is, or set what holds for the program; fastai adds the last.
 _NEVER = frozenset(
     "tensor as_tensor asarray from_numpy frombuffer from_file is_tensor is_storage is_grad_enabled typename save load compile "
     "manual_seed seed initial_seed vmap use_backend default_backend can_cast promote_types finfo iinfo summary Size "
-    "is_inference_mode_enabled".split()
+    "is_inference_mode_enabled as_subclass".split()
 )
 
 
