@@ -11,13 +11,14 @@ from mortice.nn.module import Module
 class _Pad(Module):
     nd: int
     mode: str
+    value: float | None = None
 
     def __init__(self, padding: Any) -> None:
         super().__init__()
         self.padding = tuple(padding) if isinstance(padding, (tuple, list)) else (padding,) * (2 * self.nd)
 
     def forward(self, input: Any) -> Any:
-        return F.pad(input, self.padding, self.mode)
+        return F.pad(input, self.padding, self.mode, self.value)
 
     def extra_repr(self) -> str:
         return f"{self.padding}"
@@ -30,9 +31,6 @@ class _ConstantPadNd(_Pad):
         super().__init__(padding)
         self.value = value
 
-    def forward(self, input: Any) -> Any:
-        return F.pad(input, self.padding, "constant", self.value)
-
     def extra_repr(self) -> str:
         return f"padding={self.padding}, value={self.value}"
 
@@ -41,8 +39,7 @@ class _ZeroPad(_ConstantPadNd):
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
 
-    def extra_repr(self) -> str:
-        return f"{self.padding}"
+    extra_repr = _Pad.extra_repr
 
 
 class ConstantPad1d(_ConstantPadNd):
@@ -125,7 +122,7 @@ class _CircularPadNd(_Pad):
     def forward(self, input: Any) -> Any:
         if input.ndim not in (self.nd + 1, self.nd + 2):
             raise ValueError(f"expected {self.nd + 1}D or {self.nd + 2}D input (got {input.ndim}D input)")
-        return F.pad(input, self.padding, "circular")
+        return super().forward(input)
 
 
 class CircularPad1d(_CircularPadNd):

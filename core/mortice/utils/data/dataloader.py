@@ -88,8 +88,9 @@ class DataLoader(Generic[T]):
         self.timeout, self.worker_init_fn, self.generator = timeout, worker_init_fn, generator
         self.persistent_workers, self.seed_samples = persistent_workers, seed_samples
         self.multiprocessing_context = multiprocessing_context
-        self._dataset_kind = _DatasetKind.Iterable if isinstance(dataset, IterableDataset) else _DatasetKind.Map
-        if self._dataset_kind is _DatasetKind.Iterable:
+        iterable = isinstance(dataset, IterableDataset)
+        self._dataset_kind = _DatasetKind.Iterable if iterable else _DatasetKind.Map
+        if iterable:
             if shuffle not in (False, None):
                 raise ValueError(
                     f"DataLoader with IterableDataset: expected unspecified shuffle option, but got shuffle={shuffle}"
@@ -119,7 +120,7 @@ class DataLoader(Generic[T]):
                 "batch_size=None option disables auto-batching and is mutually exclusive with drop_last"
             )
         if sampler is None:
-            if self._dataset_kind is _DatasetKind.Iterable:
+            if iterable:
                 sampler = _Endless()
             elif shuffle:
                 sampler = RandomSampler(dataset, generator=generator)
@@ -172,7 +173,7 @@ class DataLoader(Generic[T]):
         return self.batch_sampler if self._auto_collation else self.sampler
 
     def __len__(self) -> int:
-        if self._dataset_kind is _DatasetKind.Map:
+        if self._dataset_kind == _DatasetKind.Map:
             return len(self._index_sampler)
         n = len(self.dataset)
         if self.batch_size is not None:
