@@ -297,22 +297,22 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     """A pass over worker processes, each of which has a few batches to work on."""
 
     def __init__(self, loader: Any) -> None:
-        workers = getattr(loader, "_workers", None)
+        workers: Any = getattr(loader, "_workers", None)
         kept = workers is not None and not workers.stopped
         # As in PyTorch, workers that stay are seeded once, and a later pass draws nothing for them.
         seed = 0 if kept and not getattr(loader, "seed_samples", False) else _base_seed(loader.generator)
         super().__init__(loader, seed)
-        self._workers = workers = workers if kept else Workers(loader, seed)
+        self._workers: Any = workers if kept else Workers(loader, seed)
         if loader.persistent_workers:
-            loader._workers = workers
-        self._pass = workers.begin()
+            loader._workers = self._workers
+        self._pass = self._workers.begin()
         self._indices = iter(loader._index_sampler)
         self._asked: dict[int, int] = {}  # the worker of each batch that is under way, in the order of the batches
         self._ready: dict[int, Any] = {}
         self._exhausted: set[int] = set()
         self._number = 0
         self._turn = itertools.cycle(range(loader.num_workers))
-        for _ in range(loader.prefetch_factor * loader.num_workers):  # type: ignore[operator]
+        for _ in range(loader.prefetch_factor * loader.num_workers):
             self._ask()
 
     def _ask(self, worker: int | None = None) -> None:
