@@ -344,18 +344,18 @@ _NAMESPACES = {
     "mortice": "", "mortice.nn.functional": "", "mortice.linalg": "linalg_", "mortice.fft": "fft_",
     "mortice.special": "special_",
 }  # fmt: skip
-# They make tensors of anything, tell what something is, or set what holds for the program.
+# They make tensors of anything, tell what something is, or set what holds for the program; fastai adds the last.
 _NEVER = frozenset(
     "tensor as_tensor asarray from_numpy frombuffer from_file is_tensor is_storage is_grad_enabled typename save load compile "
     "manual_seed seed initial_seed vmap use_backend default_backend can_cast promote_types finfo iinfo summary Size "
-    "is_inference_mode_enabled".split()
+    "is_inference_mode_enabled as_subclass".split()
 )
 
 
 def asks(name: str, value: Any) -> bool:
     """Tell whether what has a public name is a function that asks."""
     quiet = name.startswith(("_", "set_", "get_", "is_autocast")) or name in _NEVER
-    return not quiet and not isinstance(value, type) and callable(value) and hasattr(value, "__name__")
+    return (not quiet or name == "_assert") and not isinstance(value, type) and callable(value) and hasattr(value, "__name__")
 
 
 def _made_overridable(name: str, value: Any, module: str = "mortice", family: str = "") -> Any:

@@ -88,6 +88,8 @@ def test_addresses_below_a_package_are_its_attributes() -> None:
     assert not isinstance(mt.ones(2), mt.distributed.rpc.api.RRef) and not mt.distributed.rpc.is_available()
     with pytest.raises(NotImplementedError, match="RRef: training over several processes is left out"):
         mt.distributed.rpc.RRef(1)
+    with pytest.raises(RuntimeError, match="RPC has not been initialized"):
+        mt.distributed.rpc.api._require_initialized(len)([])  # PyG decorates its own functions with it
     assert mt.utils.data._utils.collate.default_collate is mt.utils.data.default_collate
     with pytest.raises(AttributeError, match="module 'mortice.optim' has no attribute 'nothing'"):
         mt.optim.nothing  # noqa: B018

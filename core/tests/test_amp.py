@@ -312,6 +312,7 @@ def test_the_scale_backs_off_and_grows() -> None:
 
 
 def test_misuse_of_a_scaler_is_refused() -> None:
+    assert [s.name for s in mt.amp.grad_scaler.OptState] == ["READY", "UNSCALED", "STEPPED"]  # which libraries import
     p, optimizer = parameter()
     scaler = GradScaler("cpu", init_scale=4.0)
     for call in (lambda: scaler.step(optimizer), lambda: scaler.unscale_(optimizer), scaler.update):

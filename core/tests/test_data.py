@@ -4,6 +4,7 @@ What happens to the processes when things go wrong is in `test_data_processes`.
 """
 
 import collections
+import multiprocessing
 import os
 import pickle
 import random
@@ -533,6 +534,33 @@ def test_a_loader_can_be_copied_and_its_iterator_not():
     with pytest.raises(ValueError, match="batch_size attribute should not be set after DataLoader is initialized"):
         loader.batch_size = 3
     assert DataLoader[int] and len(iter(DataLoader(Squares(5), 2))) == 3
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_pass_takes_a_loader_of_another_library(workers):
+    from mortice.utils.data.dataloader import _DatasetKind, _MultiProcessingDataLoaderIter, _SingleProcessDataLoaderIter
+
+    class Loader:  # what fastai's has: PyTorch's attributes and no more
+        _IterableDataset_len_called, _auto_collation, drop_last, in_order, prefetch_factor = None, False, False, True, 2
+        _dataset_kind, _index_sampler, generator, timeout, persistent_workers = _DatasetKind.Iterable, range(9), None, 0, True
+        pin_memory, pin_memory_device, worker_init_fn = False, "", None
+        multiprocessing_context = multiprocessing.get_context("fork")
+        num_workers = workers
+
+        def __init__(self):
+            self.dataset = self
+
+        def __iter__(self):
+            return iter([mt.ones(2), mt.zeros(2)])
+
+        def collate_fn(self, x):
+            return x
+
+    loader = Loader()
+    for _ in range(2):
+        found = list((_MultiProcessingDataLoaderIter if workers else _SingleProcessDataLoaderIter)(loader))
+        assert sorted(x[0].item() for x in found) == sorted([0, 1] * max(workers, 1))
+
 
 
 def test_options_that_do_nothing_here_say_so():

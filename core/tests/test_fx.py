@@ -259,6 +259,8 @@ def test_graphs_are_built_and_changed_by_hand() -> None:
     assert fx.Proxy(x).tracer.graph is graph and mt.tanh(fx.Proxy(x)).node.format_node() == (
         "%tanh : [num_users=0] = call_function[target=torch.tanh](args = (%x,), kwargs = {})"
     )
+    mt._assert(fx.Proxy(x) == 1, "one")  # an assertion is recorded outside of a trace too
+    assert next(reversed(graph.nodes)).target == mt._assert
 
 
 def test_a_function_of_two_namespaces_goes_by_its_name_at_the_root() -> None:

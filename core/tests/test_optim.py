@@ -513,6 +513,7 @@ def test_an_optimizer_that_wraps_another_makes_the_tables_of_hooks_itself():
         def __init__(self, inner):
             self.inner = inner
             self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks = {}, {}
+            self._patch_step_function()
             self.defaults, self.param_groups, self.state = inner.defaults, inner.param_groups, inner.state
 
         def step(self, closure=None):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import mortice as mt
-from mortice import nn
+from mortice import asking, nn
 from mortice._C import DisableTorchFunction, DisableTorchFunctionSubclass, _disabled_torch_function_impl
 from mortice.nn import functional as F
 from mortice.overrides import (
@@ -109,6 +109,7 @@ def test_gradients_pass_and_weights_stay_weights() -> None:
     assert type(weight.grad) is mt.Tensor and weight.grad.tolist() == [1.0, 2.0]
     assert type(weight * 2) is mt.Tensor and type(weight.detach()) is mt.Tensor
     seen = t.as_subclass(mt.Tensor)
+    assert not asking.asks("as_subclass", mt.Tensor.as_subclass)  # as a function too, where a library makes it one
     assert type(seen) is mt.Tensor and seen.requires_grad and seen.untyped_storage() == t.untyped_storage()
 
 

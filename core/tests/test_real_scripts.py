@@ -159,7 +159,7 @@ def test_distributed_says_that_there_is_one_process():
     import mortice.distributed as dist
     from mortice.distributed import nn as differentiable
 
-    assert not dist.is_available() and not dist.is_initialized()
+    assert not dist.is_available() and not dist.is_initialized() and dist.group.WORLD is None
     for ask in (dist.get_rank, lambda: differentiable.all_reduce(mt.ones(1))):
         with pytest.raises(ValueError, match="Default process group has not been initialized"):
             ask()
@@ -182,6 +182,7 @@ def test_a_process_group_of_one_exchanges_nothing(monkeypatch):
         with pytest.raises(ValueError, match="initialize the default process group twice"):
             dist.init_process_group("gloo", world_size=1, rank=0)
         group = dist.new_group([0])
+        assert group is dist.group.WORLD is dist.GroupMember.WORLD
         assert dist.is_initialized() and (dist.get_rank(), dist.get_world_size(group), dist.get_backend()) == (0, 1, "gloo")
         assert (group.rank(), group.size()) == (0, 1)
         x, into = mt.tensor([1.0, 2.0], requires_grad=True), mt.zeros(1, 2)
@@ -307,11 +308,15 @@ def test_programs_that_split_batches_themselves_find_the_steps():
 
 def test_names_that_compiled_programs_take_are_there():
     from mortice.jit.annotations import List, Optional
+    from mortice.nn.modules.padding import _CircularPadNd, _ConstantPadNd, _ReflectionPadNd, _ReplicationPadNd
     from mortice.nn.modules.transformer import _get_activation_fn
     from mortice.utils.data._utils.collate import default_collate_err_msg_format, np_str_obj_array_pattern
 
     import mortice._C
 
+    assert issubclass(mt.nn.ZeroPad2d, mt.nn.ConstantPad2d) and issubclass(mt.nn.ConstantPad2d, _ConstantPadNd)
+    assert issubclass(mt.nn.CircularPad1d, _CircularPadNd)
+    assert issubclass(mt.nn.ReflectionPad1d, _ReflectionPadNd) and issubclass(mt.nn.ReplicationPad3d, _ReplicationPadNd)
     assert np_str_obj_array_pattern.search("<U3") and not np_str_obj_array_pattern.search("<f4")
     with pytest.raises(TypeError, match=re.escape(default_collate_err_msg_format.format(object))):
         mt.utils.data.default_collate([object()])

@@ -9,21 +9,27 @@ from __future__ import annotations
 import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from enum import Enum
 from typing import Any
 
 import mortice
 from mortice import Tensor
 from mortice.notice import warn
 
-_READY, _UNSCALED, _STEPPED = range(3)
 _NARROW = (mortice.float16, mortice.bfloat16)
+
+
+class OptState(Enum):
+    """How far an optimiser is since the last update."""
+
+    READY, UNSCALED, STEPPED = range(3)
 
 
 class _Progress:
     """What happened to an optimiser since the last update: how far it is, and whether its gradients were finite."""
 
     def __init__(self) -> None:
-        self.stage = _READY
+        self.stage = OptState.READY
         self.overflow: Any = None  # a bool; where the scale is on a device, a tensor, 1 or 0
 
 
@@ -120,9 +126,9 @@ class GradScaler:
             return
         scale = self._started("unscale_")
         progress = self._progress[id(optimizer)]
-        if progress.stage == _UNSCALED:
+        if progress.stage == OptState.UNSCALED:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
-        if progress.stage == _STEPPED:
+        if progress.stage == OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
         gradients = _gradients(optimizer)
         held = self._on_device(gradients[0]) if gradients else self._held
@@ -135,7 +141,7 @@ class GradScaler:
             found = _unscale(gradients, inverse.to)
             places = [bad.to(inverse.device, mortice.float32) for bad in found]
             progress.overflow = functools.reduce(mortice.maximum, places) if places else None
-        progress.stage = _UNSCALED
+        progress.stage = OptState.UNSCALED
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """Unscale the gradients if that has not been done, and step unless one of them is not finite.
@@ -148,13 +154,13 @@ class GradScaler:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
         self._started("step")
         progress = self._progress[id(optimizer)]
-        if progress.stage == _STEPPED:
+        if progress.stage == OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
-        if progress.stage == _READY:
+        if progress.stage == OptState.READY:
             self.unscale_(optimizer)
         if progress.overflow is None:
             raise AssertionError("No inf checks were recorded for this optimizer.")
-        progress.stage = _STEPPED
+        progress.stage = OptState.STEPPED
         if mortice._capturing():
             return _captured_step(optimizer, progress.overflow, args, kwargs)
         overflow = progress.overflow

@@ -18,7 +18,7 @@ from mortice import addresses
 
 __all__ = [
     "ProcessGroup", "ReduceOp", "all_gather", "all_gather_into_tensor", "all_gather_object", "all_reduce", "barrier",
-    "broadcast", "broadcast_object_list", "destroy_process_group", "gather", "get_backend", "get_rank", "get_world_size",
+    "broadcast", "broadcast_object_list", "destroy_process_group", "gather", "get_backend", "get_rank", "get_world_size", "group",
     "init_process_group", "is_available", "is_gloo_available", "is_initialized", "is_mpi_available",
     "is_nccl_available", "is_torchelastic_launched", "new_group", "recv", "reduce", "reduce_scatter", "scatter", "send",
 ]  # fmt: skip
@@ -41,6 +41,17 @@ class ProcessGroup:
     def size(self) -> int:
         """Return 1: there is one process."""
         return 1
+
+
+class _Groups(type):
+    WORLD = property(lambda self: _world, doc="The group, or None.")
+
+
+class group(metaclass=_Groups):
+    """Holds the group of all processes, WORLD: None until there is one."""
+
+
+GroupMember = group
 
 
 class ReduceOp(Enum):

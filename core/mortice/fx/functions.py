@@ -134,7 +134,7 @@ def type_name(kind: Any) -> str:
 
 def public_functions() -> list[tuple[str, str, Any]]:
     """Return (namespace, name, function) of all functions that a trace records."""
-    found = [("mortice", "_assert", mortice._assert)]
+    found = []
     for namespace in NAMESPACES:
         for name, value in vars(import_module(namespace)).items():
             if asks(name, value) and not (namespace == "mortice.nn.functional" and name in _THROUGH):

@@ -17,7 +17,7 @@ def _tuple(value: Any, nd: int) -> tuple[int, ...]:
     return tuple(value) if isinstance(value, (tuple, list)) else (value,) * nd
 
 
-class _Conv(Module):
+class _ConvNd(Module):
     """What all convolutions share: settings, weight and bias, their initialisation and repr."""
 
     nd: int
@@ -110,7 +110,7 @@ class _Conv(Module):
         return ", ".join(parts)
 
 
-class _Forward(_Conv):
+class _Forward(_ConvNd):
     def __init__(
         self, in_channels: int, out_channels: int, kernel_size: Any, stride: Any = 1, padding: Any = 0,
         dilation: Any = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None,
@@ -157,7 +157,7 @@ class Conv3d(_Forward):
     nd = 3
 
 
-class _Transposed(_Conv):
+class _ConvTransposeNd(_ConvNd):
     transposed = True
 
     def __init__(
@@ -207,19 +207,19 @@ class _Transposed(_Conv):
         return convolve(input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation)
 
 
-class ConvTranspose1d(_Transposed):
+class ConvTranspose1d(_ConvTransposeNd):
     """Transposed convolution of (N, C, L) or (C, L); `output_size` in the call chooses among the valid sizes."""
 
     nd = 1
 
 
-class ConvTranspose2d(_Transposed):
+class ConvTranspose2d(_ConvTransposeNd):
     """Transposed convolution of (N, C, H, W) or (C, H, W); `output_size` in the call chooses among the valid sizes."""
 
     nd = 2
 
 
-class ConvTranspose3d(_Transposed):
+class ConvTranspose3d(_ConvTransposeNd):
     """Transposed convolution of (N, C, D, H, W) or (C, D, H, W)."""
 
     nd = 3

@@ -13,7 +13,7 @@ from mortice.nn.parameter import Parameter, UninitializedBuffer, UninitializedPa
 from mortice.notice import warn
 
 
-class _ChannelNorm(Module):
+class _NormBase(Module):
     """Channel statistics with optional running ones, for BatchNorm and InstanceNorm."""
 
     _version = 2
@@ -76,7 +76,7 @@ class _ChannelNorm(Module):
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
 
-class _BatchNorm(_ChannelNorm):
+class _BatchNorm(_NormBase):
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
         track_running_stats: bool = True, device: Any = None, dtype: Any = None, *, bias: bool = True,
@@ -151,7 +151,7 @@ class SyncBatchNorm(_BatchNorm):
         return converted
 
 
-class _InstanceNorm(_ChannelNorm):
+class _InstanceNorm(_NormBase):
     def __init__(
         self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
         track_running_stats: bool = False, device: Any = None, dtype: Any = None, *, bias: bool = True,

@@ -11,134 +11,133 @@ from mortice.nn.module import Module
 class _Pad(Module):
     nd: int
     mode: str
+    value: float | None = None
 
     def __init__(self, padding: Any) -> None:
         super().__init__()
         self.padding = tuple(padding) if isinstance(padding, (tuple, list)) else (padding,) * (2 * self.nd)
 
     def forward(self, input: Any) -> Any:
-        return F.pad(input, self.padding, self.mode)
+        return F.pad(input, self.padding, self.mode, self.value)
 
     def extra_repr(self) -> str:
         return f"{self.padding}"
 
 
-class _ConstantPad(_Pad):
+class _ConstantPadNd(_Pad):
     mode = "constant"
 
     def __init__(self, padding: Any, value: float) -> None:
         super().__init__(padding)
         self.value = value
 
-    def forward(self, input: Any) -> Any:
-        return F.pad(input, self.padding, "constant", self.value)
-
     def extra_repr(self) -> str:
         return f"padding={self.padding}, value={self.value}"
 
 
-class _ZeroPad(_ConstantPad):
+class _ZeroPad(_ConstantPadNd):
     def __init__(self, padding: Any) -> None:
         super().__init__(padding, 0.0)
 
-    def extra_repr(self) -> str:
-        return f"{self.padding}"
+    extra_repr = _Pad.extra_repr
 
 
-class ConstantPad1d(_ConstantPad):
+class ConstantPad1d(_ConstantPadNd):
     """Pads the last dim with a number."""
 
     nd = 1
 
 
-class ConstantPad2d(_ConstantPad):
+class ConstantPad2d(_ConstantPadNd):
     """Pads the last two dims with a number."""
 
     nd = 2
 
 
-class ConstantPad3d(_ConstantPad):
+class ConstantPad3d(_ConstantPadNd):
     """Pads the last three dims with a number."""
 
     nd = 3
 
 
-class ZeroPad1d(_ZeroPad):
+class ZeroPad1d(_ZeroPad, ConstantPad1d):
     """Pads the last dim with zeros."""
+
+
+class ZeroPad2d(_ZeroPad, ConstantPad2d):
+    """Pads the last two dims with zeros."""
+
+
+class ZeroPad3d(_ZeroPad, ConstantPad3d):
+    """Pads the last three dims with zeros."""
+
+
+class _ReflectionPadNd(_Pad):
+    mode = "reflect"
+
+
+class ReflectionPad1d(_ReflectionPadNd):
+    """Pads the last dim by reflection."""
 
     nd = 1
 
 
-class ZeroPad2d(_ZeroPad):
-    """Pads the last two dims with zeros."""
+class ReflectionPad2d(_ReflectionPadNd):
+    """Pads the last two dims by reflection."""
 
     nd = 2
 
 
-class ZeroPad3d(_ZeroPad):
-    """Pads the last three dims with zeros."""
+class ReflectionPad3d(_ReflectionPadNd):
+    """Pads the last three dims by reflection."""
 
     nd = 3
 
 
-class ReflectionPad1d(_Pad):
-    """Pads the last dim by reflection."""
-
-    nd, mode = 1, "reflect"
+class _ReplicationPadNd(_Pad):
+    mode = "replicate"
 
 
-class ReflectionPad2d(_Pad):
-    """Pads the last two dims by reflection."""
-
-    nd, mode = 2, "reflect"
-
-
-class ReflectionPad3d(_Pad):
-    """Pads the last three dims by reflection."""
-
-    nd, mode = 3, "reflect"
-
-
-class ReplicationPad1d(_Pad):
+class ReplicationPad1d(_ReplicationPadNd):
     """Pads the last dim with its border."""
 
-    nd, mode = 1, "replicate"
+    nd = 1
 
 
-class ReplicationPad2d(_Pad):
+class ReplicationPad2d(_ReplicationPadNd):
     """Pads the last two dims with their border."""
 
-    nd, mode = 2, "replicate"
+    nd = 2
 
 
-class ReplicationPad3d(_Pad):
+class ReplicationPad3d(_ReplicationPadNd):
     """Pads the last three dims with their border."""
 
-    nd, mode = 3, "replicate"
+    nd = 3
 
 
-class _CircularPad(_Pad):
+class _CircularPadNd(_Pad):
     mode = "circular"
 
     def forward(self, input: Any) -> Any:
         if input.ndim not in (self.nd + 1, self.nd + 2):
             raise ValueError(f"expected {self.nd + 1}D or {self.nd + 2}D input (got {input.ndim}D input)")
-        return F.pad(input, self.padding, "circular")
+        return super().forward(input)
 
 
-class CircularPad1d(_CircularPad):
+class CircularPad1d(_CircularPadNd):
     """Pads the last dim with its other end."""
 
     nd = 1
 
 
-class CircularPad2d(_CircularPad):
+class CircularPad2d(_CircularPadNd):
     """Pads the last two dims with their other ends."""
 
     nd = 2
 
 
-class CircularPad3d(_CircularPad):
+class CircularPad3d(_CircularPadNd):
     """Pads the last three dims with their other ends."""
 
     nd = 3

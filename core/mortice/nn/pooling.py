@@ -8,7 +8,7 @@ from mortice.nn import functional as F
 from mortice.nn.module import Module
 
 
-class _MaxPool(Module):
+class _MaxPoolNd(Module):
     nd: int
 
     def __init__(
@@ -32,25 +32,25 @@ class _MaxPool(Module):
         )
 
 
-class MaxPool1d(_MaxPool):
+class MaxPool1d(_MaxPoolNd):
     """Maxima of windows over (N, C, L) or (C, L)."""
 
     nd = 1
 
 
-class MaxPool2d(_MaxPool):
+class MaxPool2d(_MaxPoolNd):
     """Maxima of windows over (N, C, H, W) or (C, H, W)."""
 
     nd = 2
 
 
-class MaxPool3d(_MaxPool):
+class MaxPool3d(_MaxPoolNd):
     """Maxima of windows over (N, C, D, H, W) or (C, D, H, W)."""
 
     nd = 3
 
 
-class _MaxUnpool(Module):
+class _MaxUnpoolNd(Module):
     nd: int
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
@@ -67,19 +67,19 @@ class _MaxUnpool(Module):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
-class MaxUnpool1d(_MaxUnpool):
+class MaxUnpool1d(_MaxUnpoolNd):
     """Puts values back at the positions that MaxPool1d returned."""
 
     nd = 1
 
 
-class MaxUnpool2d(_MaxUnpool):
+class MaxUnpool2d(_MaxUnpoolNd):
     """Puts values back at the positions that MaxPool2d returned."""
 
     nd = 2
 
 
-class MaxUnpool3d(_MaxUnpool):
+class MaxUnpool3d(_MaxUnpoolNd):
     """Puts values back at the positions that MaxPool3d returned."""
 
     nd = 3
@@ -107,7 +107,7 @@ class AvgPool1d(Module):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
-class _AvgPool(Module):
+class _AvgPoolNd(Module):
     nd: int
 
     def __init__(
@@ -129,19 +129,19 @@ class _AvgPool(Module):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
-class AvgPool2d(_AvgPool):
+class AvgPool2d(_AvgPoolNd):
     """Means of windows over (N, C, H, W) or (C, H, W)."""
 
     nd = 2
 
 
-class AvgPool3d(_AvgPool):
+class AvgPool3d(_AvgPoolNd):
     """Means of windows over (N, C, D, H, W) or (C, D, H, W)."""
 
     nd = 3
 
 
-class _LPPool(Module):
+class _LPPoolNd(Module):
     nd: int
 
     def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
@@ -159,25 +159,25 @@ class _LPPool(Module):
         )
 
 
-class LPPool1d(_LPPool):
+class LPPool1d(_LPPoolNd):
     """p-norms of windows over (N, C, L) or (C, L)."""
 
     nd = 1
 
 
-class LPPool2d(_LPPool):
+class LPPool2d(_LPPoolNd):
     """p-norms of windows over (N, C, H, W) or (C, H, W)."""
 
     nd = 2
 
 
-class LPPool3d(_LPPool):
+class LPPool3d(_LPPoolNd):
     """p-norms of windows over (N, C, D, H, W) or (C, D, H, W)."""
 
     nd = 3
 
 
-class _AdaptiveMaxPool(Module):
+class _AdaptiveMaxPoolNd(Module):
     nd: int
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
@@ -191,19 +191,19 @@ class _AdaptiveMaxPool(Module):
         return f"output_size={self.output_size}"
 
 
-class AdaptiveMaxPool1d(_AdaptiveMaxPool):
+class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Maxima of the last dim cut to `output_size`."""
 
     nd = 1
 
 
-class AdaptiveMaxPool2d(_AdaptiveMaxPool):
+class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """Maxima of the last two dims cut to `output_size`."""
 
     nd = 2
 
 
-class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Maxima of the last three dims cut to `output_size`."""
 
     nd = 3
@@ -250,7 +250,7 @@ class FractionalMaxPool3d(_FractionalMaxPool):
     nd = 3
 
 
-class _AdaptiveAvgPool(Module):
+class _AdaptiveAvgPoolNd(Module):
     nd: int
 
     def __init__(self, output_size: Any) -> None:
@@ -264,19 +264,19 @@ class _AdaptiveAvgPool(Module):
         return f"output_size={self.output_size}"
 
 
-class AdaptiveAvgPool1d(_AdaptiveAvgPool):
+class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """Means of the last dim cut to `output_size`."""
 
     nd = 1
 
 
-class AdaptiveAvgPool2d(_AdaptiveAvgPool):
+class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """Means of the last two dims cut to `output_size`."""
 
     nd = 2
 
 
-class AdaptiveAvgPool3d(_AdaptiveAvgPool):
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """Means of the last three dims cut to `output_size`."""
 
     nd = 3

@@ -126,6 +126,9 @@ class Optimizer:
 
     # ---- hooks ----
 
+    def _patch_step_function(self) -> None:
+        """Do nothing, as a class has its hooks when it is made; optimisers of other libraries call it."""
+
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Call `hook(optimizer, args, kwargs)` before each step; it may return other (args, kwargs).
 

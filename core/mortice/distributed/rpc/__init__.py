@@ -1,5 +1,6 @@
 """Calls of functions in other processes, which libraries ask about; there are none."""
 
+import functools
 from typing import Any
 
 from mortice import addresses
@@ -15,6 +16,14 @@ class RRef(ProcessGroup):
 def is_available() -> bool:
     """Return False."""
     return False
+
+
+def _require_initialized(function: Any) -> Any:
+    @functools.wraps(function)
+    def refused(*args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError("RPC has not been initialized, and is left out.")
+
+    return refused
 
 
 def __getattr__(name: str) -> Any:

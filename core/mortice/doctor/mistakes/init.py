@@ -100,7 +100,7 @@ class UselessBias(Rule):
     title = "Bias before BatchNorm; no bias in the output layer"
     why = "BatchNorm subtracts the mean of each channel, and a bias with it: parameters that can have no effect."
     remedy = "Use bias=False in layers before BatchNorm."
-    modules = ("_Conv", "Linear", "_BatchNorm")
+    modules = ("_ConvNd", "Linear", "_BatchNorm")
     functions = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")
 
     def start(self) -> None:
@@ -199,7 +199,7 @@ class NormWithoutActivation(Rule):
     id = "D13"
     level = "info"
     style = True
-    modules = ("_Conv", "Linear", "_BatchNorm")
+    modules = ("_ConvNd", "Linear", "_BatchNorm")
     title = "BatchNorm not before an activation"
     why = "Two linear maps in a row are one linear map: the second layer adds parameters and no expressive power."
     remedy = "The usual order is convolution, BatchNorm, activation."

@@ -46,18 +46,12 @@ def _addindent(s_: str, numSpaces: int) -> str:
     return "\n".join([first, *(" " * numSpaces + line for line in rest)])
 
 
-# Bases that scripts ask isinstance about, under PyTorch's names.
-_BASES = {
-    "batchnorm": {"_NormBase": norm._ChannelNorm},
-    "conv": {"_ConvNd": conv._Conv, "_ConvTransposeNd": conv._Transposed},
-    "dropout": {"_DropoutNd": dropout._Dropout},
+# What else scripts take from there.
+_MORE = {
     "module": {n: f for n, f in vars(hooks).items() if n.startswith("register_module_") or n == "_WrappedHook"}
     | {n: getattr(state, n) for n in ("_IncompatibleKeys", "_EXTRA_STATE_KEY_SUFFIX")}
     | {"_addindent": _addindent},
     "transformer": {"_get_activation_fn": transformer._activation},
-    "pooling": {"_MaxPoolNd": pooling._MaxPool, "_AvgPoolNd": pooling._AvgPool, "_LPPoolNd": pooling._LPPool,
-                "_AdaptiveMaxPoolNd": pooling._AdaptiveMaxPool, "_AdaptiveAvgPoolNd": pooling._AdaptiveAvgPool,
-                "_MaxUnpoolNd": pooling._MaxUnpool},
 }  # fmt: skip
 
 
@@ -68,7 +62,7 @@ def _lead(name: str) -> ModuleType:
         layers = {n: c for n, c in vars(place).items() if isinstance(c, type) and c.__module__ == place.__name__}
         made.__dict__.update(layers)
         globals().update({n: c for n, c in layers.items() if not n.startswith("_")})
-    made.__dict__.update(_BASES.get(name, {}))
+    made.__dict__.update(_MORE.get(name, {}))
     sys.modules[made.__name__] = made
     return made
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import itertools
 import multiprocessing
 import os
@@ -16,7 +15,7 @@ from mortice.notice import warn
 from mortice.utils.data import sharing
 from mortice.utils.data.collate import default_collate, default_convert, pinned
 from mortice.utils.data.dataset import IterableDataset
-from mortice.utils.data.fetch import SEED_STEP, EndOfStream, MapFetcher, StreamFetcher, generators_kept
+from mortice.utils.data.fetch import SEED_STEP, EndOfStream, MapFetcher, StreamFetcher, fetcher, generators_kept
 from mortice.utils.data.pool import Workers
 from mortice.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 from mortice.utils.data.worker import WorkerError
@@ -89,8 +88,9 @@ class DataLoader(Generic[T]):
         self.timeout, self.worker_init_fn, self.generator = timeout, worker_init_fn, generator
         self.persistent_workers, self.seed_samples = persistent_workers, seed_samples
         self.multiprocessing_context = multiprocessing_context
-        self._iterable = isinstance(dataset, IterableDataset)
-        if self._iterable:
+        iterable = isinstance(dataset, IterableDataset)
+        self._dataset_kind = _DatasetKind.Iterable if iterable else _DatasetKind.Map
+        if iterable:
             if shuffle not in (False, None):
                 raise ValueError(
                     f"DataLoader with IterableDataset: expected unspecified shuffle option, but got shuffle={shuffle}"
@@ -120,7 +120,7 @@ class DataLoader(Generic[T]):
                 "batch_size=None option disables auto-batching and is mutually exclusive with drop_last"
             )
         if sampler is None:
-            if self._iterable:
+            if iterable:
                 sampler = _Endless()
             elif shuffle:
                 sampler = RandomSampler(dataset, generator=generator)
@@ -132,7 +132,7 @@ class DataLoader(Generic[T]):
         if collate_fn is None:
             collate_fn = default_collate if batch_sampler is not None else default_convert
         self.collate_fn = collate_fn
-        self._length_told: int | None = None
+        self._IterableDataset_len_called: int | None = None
         self._workers: Workers | None = None
         self.check_worker_number_rationality()
 
@@ -172,31 +172,20 @@ class DataLoader(Generic[T]):
     def _index_sampler(self) -> Any:
         return self.batch_sampler if self._auto_collation else self.sampler
 
-    def _fetcher(self) -> Any:
-        kind = StreamFetcher if self._iterable else MapFetcher
-        return functools.partial(kind, self.collate_fn, self._auto_collation, self.drop_last)
-
     def __len__(self) -> int:
-        if not self._iterable:
+        if self._dataset_kind == _DatasetKind.Map:
             return len(self._index_sampler)
         n = len(self.dataset)
         if self.batch_size is not None:
             n = n // self.batch_size if self.drop_last else -(-n // self.batch_size)
-        self._length_told = n
+        self._IterableDataset_len_called = n
         return n
 
     def __iter__(self) -> Iterator[Any]:
         if self.num_workers == 0:
             return _SingleProcessDataLoaderIter(self)
         self.check_worker_number_rationality()
-        workers = self._workers if self._workers is not None and not self._workers.stopped else None
-        # As in PyTorch, workers that stay are seeded once, and a later pass draws nothing for them.
-        seed = _base_seed(self.generator) if workers is None or self.seed_samples else 0
-        if workers is None:
-            workers = Workers(self, seed)
-        if self.persistent_workers:
-            self._workers = workers
-        return _MultiProcessingDataLoaderIter(self, seed, workers)
+        return _MultiProcessingDataLoaderIter(self)
 
     def check_worker_number_rationality(self) -> None:
         """Warn when more workers are asked for than there are cores."""
@@ -224,15 +213,21 @@ def _base_seed(generator: Any) -> int:
     return int(mortice.empty((), dtype=mortice.int64).random_(generator=generator).item())
 
 
-class _BaseDataLoaderIter(Iterator[Any]):
-    """One pass over a loader."""
+class _DatasetKind:
+    """What loads from a dataset, by PyTorch's names."""
 
-    def __init__(self, loader: DataLoader, seed: int) -> None:
+    Map, Iterable = MapFetcher, StreamFetcher
+
+
+class _BaseDataLoaderIter(Iterator[Any]):
+    """One pass over a loader, or over what has the attributes that PyTorch asks a loader for, as fastai's."""
+
+    def __init__(self, loader: Any, seed: int) -> None:
         self._loader = loader
         self._indices: Iterator[Any] = iter(())
-        self._seed = seed if loader.seed_samples else None
+        self._seed = seed if getattr(loader, "seed_samples", False) else None
         self._handed_out = 0
-        self._told = loader._length_told  # what list() asks once it has this pass, says nothing of it
+        self._told = loader._IterableDataset_len_called  # what list() asks once it has this pass, says nothing of it
         self._pins = loader.pin_memory and mortice.cuda.is_available()
         if loader.pin_memory and loader.pin_memory_device:
             warn(
@@ -282,12 +277,12 @@ class _BaseDataLoaderIter(Iterator[Any]):
 class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
     """A pass in this process."""
 
-    def __init__(self, loader: DataLoader) -> None:
+    def __init__(self, loader: Any) -> None:
         if loader.timeout:
             raise ValueError(f"timeout option needs num_workers > 0, but got timeout={loader.timeout}")
         super().__init__(loader, _base_seed(loader.generator))
         self._indices = iter(loader._index_sampler)
-        self._fetch = loader._fetcher()(loader.dataset)
+        self._fetch = fetcher(loader)(loader.dataset)
 
     def _next(self) -> Any:
         indices, seed = self._next_task()
@@ -301,17 +296,23 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     """A pass over worker processes, each of which has a few batches to work on."""
 
-    def __init__(self, loader: DataLoader, seed: int, workers: Workers) -> None:
+    def __init__(self, loader: Any) -> None:
+        workers: Any = getattr(loader, "_workers", None)
+        kept = workers is not None and not workers.stopped
+        # As in PyTorch, workers that stay are seeded once, and a later pass draws nothing for them.
+        seed = 0 if kept and not getattr(loader, "seed_samples", False) else _base_seed(loader.generator)
         super().__init__(loader, seed)
-        self._workers = workers
-        self._pass = workers.begin()
+        self._workers: Any = workers if kept else Workers(loader, seed)
+        if loader.persistent_workers:
+            loader._workers = self._workers
+        self._pass = self._workers.begin()
         self._indices = iter(loader._index_sampler)
         self._asked: dict[int, int] = {}  # the worker of each batch that is under way, in the order of the batches
         self._ready: dict[int, Any] = {}
         self._exhausted: set[int] = set()
         self._number = 0
         self._turn = itertools.cycle(range(loader.num_workers))
-        for _ in range(loader.prefetch_factor * loader.num_workers):  # type: ignore[operator]
+        for _ in range(loader.prefetch_factor * loader.num_workers):
             self._ask()
 
     def _ask(self, worker: int | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import sys
 from collections.abc import Iterator
@@ -92,3 +93,8 @@ class StreamFetcher:
         if not items or (self.ended and self.drop_last):
             return EndOfStream()
         return self.collate(items if self.batched else items[0])
+
+
+def fetcher(loader: Any) -> Any:
+    """Return what makes the fetcher of a dataset, as a loader says."""
+    return functools.partial(loader._dataset_kind, loader.collate_fn, loader._auto_collation, loader.drop_last)

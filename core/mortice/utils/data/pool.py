@@ -18,6 +18,7 @@ from typing import Any
 
 import mortice
 from mortice.utils.data import worker
+from mortice.utils.data.fetch import fetcher
 from mortice.utils.data.sharing import Receiver
 
 _LOOK = 1.0  # seconds between looks at the processes themselves, should a connection's end go unnoticed
@@ -51,7 +52,7 @@ class Workers:
                 _open.add(self.receivers[-1])
                 process = context.Process(
                     target=worker.run, daemon=True,
-                    args=(theirs, loader.dataset, loader._fetcher(), i, loader.num_workers, base_seed,
+                    args=(theirs, loader.dataset, fetcher(loader), i, loader.num_workers, base_seed,
                           loader.worker_init_fn, mortice.default_backend(), mortice.random.get_engine()),
                 )  # fmt: skip
                 with theirs:
