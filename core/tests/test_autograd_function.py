@@ -349,7 +349,7 @@ def test_only_tensors_are_saved() -> None:
 
 def test_grad_fn_shows_what_ctx_holds() -> None:
     y = Scale.apply(leaf(1.0), 2.0)
-    assert y.grad_fn.factor == 2.0
+    assert y.grad_fn.factor == 2.0 and y.grad_fn.apply(mt.ones(()))[0].tolist() == 2.0
     assert Exp.apply(leaf(0.0)).grad_fn.saved_tensors[0].tolist() == [1.0]
     with pytest.raises(AttributeError):
         _ = y.grad_fn.nothing

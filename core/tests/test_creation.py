@@ -38,6 +38,19 @@ def test_another_layout_than_that_of_out_is_refused(make):
     assert make(3, layout=mt.strided, out=mt.empty(3)).shape == (3,)
 
 
+@pytest.mark.parametrize("make", [mt.zeros, mt.ones, mt.empty, mt.rand, mt.randn])
+def test_unknown_keywords_are_refused(make):
+    with pytest.raises(TypeError, match="got an unexpected keyword argument 'dtyp'"):
+        make(2, dtyp=mt.int64)
+
+
+@pytest.mark.parametrize("make", [mt.zeros, mt.ones, mt.empty, mt.rand, mt.randn])
+def test_sizes_are_given_once(make):
+    assert make(size=(2,)).shape == (2,)
+    with pytest.raises(TypeError, match="got multiple values for argument 'size'"):
+        make(2, size=(2,))
+
+
 @pytest.mark.filterwarnings("ignore:mortice.range is deprecated")
 def test_what_is_counted_keeps_the_shape_of_out():
     frame = mt.zeros(2, 4)

@@ -265,6 +265,15 @@ def test_default_dtypes_by_the_old_names() -> None:
         mt.set_default_tensor_type("nothing")
 
 
+@pytest.mark.skipif(mt.cuda.is_available(), reason="there is a CUDA device")
+@pytest.mark.parametrize("name", ["torch.cuda.FloatTensor", mt.cuda.DoubleTensor])
+@pytest.mark.filterwarnings("ignore:.*deprecated as of PyTorch 2.1")
+def test_a_default_class_on_a_device_that_is_not_there_is_refused(name: Any) -> None:
+    with pytest.raises(RuntimeError, match="device 'cuda'"):
+        mt.set_default_tensor_type(name)
+    assert mt.ones(1).dtype is mt.float32
+
+
 def test_random_states_can_be_kept_for_a_block() -> None:
     mt.manual_seed(5)
     with mt.random.fork_rng():

@@ -81,6 +81,23 @@ def test_overlap_add_is_the_transpose_of_frames(count, size, step):
 # ---- known transforms ----
 
 
+@pytest.mark.oracle
+@pytest.mark.skipif(mt.default_backend() not in ("cpu_numpy", "cpu_cext"), reason="strides are of these backends")
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "rfftn", "irfftn", "hfftn", "ihfftn"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_results_lie_in_memory_as_pytorchs(name, turned):
+    torch = pytest.importorskip("torch")
+    for dim in (0, 1, 2, -1) if not name.endswith("n") else ((1, 2), (2, 0), (0, 1, 2), (3, 1), None):
+        found = []
+        for m in (torch, mt):
+            x = m.arange(384, dtype=m.float64).reshape(2, 8, 6, 4).transpose(1, 3 if turned else 1)
+            x = x if name in ("rfft", "ihfft", "rfftn", "ihfftn") else x * (1 + 1j)
+            made = getattr(m.fft, name)(x, dim=dim)
+            found.append((made.stride(), made))
+        assert found[0][0] == found[1][0]
+        np.testing.assert_allclose(found[1][1].resolve_conj().numpy(), found[0][1].resolve_conj().numpy(), rtol=1e-9, atol=1e-8)
+
+
 def test_a_wave_is_one_line_of_its_spectrum():
     n, turns = 15, 4
     wave = mt.exp(2j * math.pi * turns / n * mt.arange(n, dtype=mt.float64))

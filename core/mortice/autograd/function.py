@@ -131,6 +131,10 @@ class FunctionNode(Node):
             raise AttributeError(name)
         return getattr(self.ctx, name)
 
+    def apply(self, *grads: Any) -> Any:
+        """Return what the Function's `backward` makes of gradients."""
+        return _backward_of(self.function)(self.ctx, *grads)
+
     def place(self, number: int) -> Any:
         """Return where the gradient of an output arrives: this node, or a Slot; None if it has no gradient."""
         if number not in self.slots:
@@ -156,7 +160,7 @@ class FunctionNode(Node):
             else:
                 grads.append(laid_out(gi if graph else make(gi, meta[2], meta[1], meta[0])))
         try:
-            result = _backward_of(self.function)(self.ctx, *grads)
+            result = self.apply(*grads)
         finally:
             for s in self.ctx._saved or ():
                 if s is not None and s.packed is not None:

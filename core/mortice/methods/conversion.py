@@ -61,7 +61,7 @@ class Conversion(TensorBase):
             t = movement.cast(t, dtype)
         return movement.clone(t, memory_format=memory_format) if copy and t is self else movement.in_format(t, memory_format)
 
-    def type(self, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
+    def type(self, dtype: Any = None, non_blocking: bool = False, *, memory_format: Any = None) -> Any:
         """Convert to a dtype; without one, return the name of PyTorch's class for this dtype."""
         device = getattr(dtype, "device_type", None)
         if isinstance(dtype, str):

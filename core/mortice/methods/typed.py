@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 
+from mortice.backends.plugins import get_default_device, set_default_device
 from mortice.device import Device
 from mortice.dtype import CLASS_NAMES, DType, by_name, set_default_dtype
 from mortice.layout import strided
@@ -40,11 +41,10 @@ class TypedClass(type):
         return isinstance(x, TensorBase) and x.dtype is cls.dtype and x.device.type == cls.device_type and x.layout is strided  # type: ignore[attr-defined]
 
 
-def _typed(dtype: str) -> TypedClass:
-    doc = f"Tensors of {dtype} on the CPU: `mortice.tensor(..., dtype=mortice.{dtype})` in the old form."
-    return TypedClass(
-        f"{CLASS_NAMES[dtype]}Tensor", (), {"__doc__": doc, "__module__": "mortice", "dtype": by_name(dtype)}
-    )
+def _typed(dtype: str, device: str = "cpu", module: str = "mortice") -> TypedClass:
+    doc = f"Tensors of {dtype} on a {device} device: `mortice.tensor(..., dtype=mortice.{dtype}, device='{device}')` in the old form."
+    known = {"__doc__": doc, "__module__": module, "dtype": by_name(dtype), "device_type": device}
+    return TypedClass(f"{CLASS_NAMES[dtype]}Tensor", (), known)
 
 
 FloatTensor, DoubleTensor, HalfTensor, BFloat16Tensor = map(_typed, ("float32", "float64", "float16", "bfloat16"))
@@ -72,9 +72,7 @@ class StorageClass(type):
         from mortice.ops.data import frombuffer
 
         if cls.dtype.itemsize > 1 and byte_order not in ("native", sys.byteorder):
-            raise RuntimeError(
-                f"{cls.__name__}.from_buffer: expected byte_order 'native' or '{sys.byteorder}'; got {byte_order!r}."
-            )
+            raise RuntimeError(f"{cls.__name__}.from_buffer: expected byte_order 'native' or '{sys.byteorder}'; got {byte_order!r}.")
         return frombuffer(bytearray(buffer), dtype=cls.dtype, count=count, offset=offset).storage()
 
     def from_file(cls, filename: Any, shared: bool = False, size: int = 0) -> Any:
@@ -100,24 +98,23 @@ ComplexFloatStorage, ComplexDoubleStorage = map(_storage, ("complex64", "complex
 @functools.cache
 def on_cuda(name: str) -> TypedClass:
     """Return the class of this name for CUDA devices, such as `mortice.cuda.FloatTensor`."""
-    dtype = globals()[name].dtype
-    doc = f"Tensors of {dtype} on a CUDA device: `mortice.tensor(..., dtype={dtype}, device=\"cuda\")` in the old form."
-    return TypedClass(name, (), {"__doc__": doc, "__module__": "mortice.cuda", "dtype": dtype, "device_type": "cuda"})
+    return _typed(globals()[name].dtype.name, "cuda", "mortice.cuda")
 
 
 def set_default_tensor_type(t: Any) -> None:
-    """Choose the default dtype by a typed class of floats or by its name, such as "mortice.DoubleTensor"."""
-    found = globals().get(t.rpartition(".")[2]) if isinstance(t, str) else t
+    """Choose the default dtype, with a class for CUDA the device too, by a class of floats or its name, "mortice.DoubleTensor"."""
+    found = t
+    if isinstance(t, str):
+        head, _, name = t.rpartition(".")
+        found = on_cuda(name) if head.endswith("cuda") and name in globals() else globals().get(name)
     if not isinstance(found, TypedClass):
-        raise TypeError(
-            f"set_default_tensor_type: invalid type object; expected a class such as FloatTensor, got {t!r}."
-        )
+        raise TypeError(f"set_default_tensor_type: invalid type object; expected a class such as FloatTensor, got {t!r}.")
     if not found.dtype.is_floating_point:
-        raise TypeError(
-            f"set_default_tensor_type: only floating-point types are supported as the default type; got {t!r}."
-        )
+        raise TypeError(f"set_default_tensor_type: only floating-point types are supported as the default type; got {t!r}.")
     warn(
         "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
         "torch.set_default_device() as alternatives."
     )
+    if "cuda" in (found.device_type, get_default_device().type):
+        set_default_device(found.device_type)
     set_default_dtype(found.dtype)

@@ -105,33 +105,34 @@ def _in_order(out: Any, made: Any) -> Any:
     return reshape(made, out.shape) if out is not None and out.numel() == made.numel() else made
 
 
-def _sized(name: str, size: tuple[Any, ...], kwargs_size: Any) -> Size:
-    if kwargs_size is not None:
-        size = (kwargs_size,)
-    elif not size:
-        return SCALAR
-    return check_sizes(name, size)
+def sized(name: str, sizes: tuple[Any, ...], size: Any) -> Size:
+    """Return the sizes that are given by position or as `size=`."""
+    if size is not None:
+        if sizes:
+            raise TypeError(f"{name}() got multiple values for argument 'size'")
+        sizes = (size,)
+    return check_sizes(name, sizes) if sizes else SCALAR
 
 
 def zeros(
-    *size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, out: Any = None,
-    layout: Any = None, pin_memory: bool = False, **named: Any,
+    *sizes: Any, size: Any = None, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, out: Any = None,
+    layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Make zeros, in the default float dtype unless given."""
+    shape = sized("zeros", sizes, size)
     if layout is not None and layout is not strided and out is None:
-        return import_module("mortice.sparse").nothing("zeros", size, dtype, device, requires_grad, layout=layout, **named)
-    shape = _sized("zeros", size, named.pop("size", None))
+        return import_module("mortice.sparse").nothing("zeros", shape, dtype, device, requires_grad, layout=layout)
     if out is not None:
         dtype, device = kind_of("zeros", out, dtype, device, layout)
     return given("zeros", filled(shape, 0, dtype or get_default_dtype(), resolve(device)), out, requires_grad, pin_memory)
 
 
 def ones(
-    *size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, out: Any = None,
-    layout: Any = None, pin_memory: bool = False, **named: Any,
+    *sizes: Any, size: Any = None, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, out: Any = None,
+    layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Make ones, in the default float dtype unless given."""
-    shape = _sized("ones", size, named.pop("size", None))
+    shape = sized("ones", sizes, size)
     if out is not None:
         dtype, device = kind_of("ones", out, dtype, device, layout)
     return given("ones", filled(shape, 1, dtype or get_default_dtype(), resolve(device)), out, requires_grad, pin_memory)
@@ -146,13 +147,13 @@ def _leftover(dtype: DType) -> Any:
 
 
 def empty(
-    *size: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, out: Any = None,
-    layout: Any = None, pin_memory: bool = False, memory_format: Any = None, **named: Any,
+    *sizes: Any, size: Any = None, dtype: DType | None = None, device: Any = None, requires_grad: bool = False, out: Any = None,
+    layout: Any = None, pin_memory: bool = False, memory_format: Any = None,
 ) -> Any:  # fmt: skip
     """Make a tensor of unspecified contents, in the default float dtype unless given."""
+    shape = sized("empty", sizes, size)
     if layout is not None and layout is not strided and out is None:
-        return import_module("mortice.sparse").nothing("empty", size, dtype, device, requires_grad, layout=layout, **named)
-    shape = _sized("empty", size, named.pop("size", None))
+        return import_module("mortice.sparse").nothing("empty", shape, dtype, device, requires_grad, layout=layout)
     if out is not None:
         dtype, device = kind_of("empty", out, dtype, device, layout)
     dtype = dtype or get_default_dtype()
@@ -232,7 +233,7 @@ def new_zeros(
     layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Make zeros of the given size, in this tensor's dtype and on its device."""
-    return _like(self, 0, dtype, device, requires_grad, pin_memory, _needed("new_zeros", sizes if size is None else (size,)))
+    return _like(self, 0, dtype, device, requires_grad, pin_memory, _needed("new_zeros", sizes, size))
 
 
 def new_ones(
@@ -240,7 +241,7 @@ def new_ones(
     layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Make ones of the given size, in this tensor's dtype and on its device."""
-    return _like(self, 1, dtype, device, requires_grad, pin_memory, _needed("new_ones", sizes if size is None else (size,)))
+    return _like(self, 1, dtype, device, requires_grad, pin_memory, _needed("new_ones", sizes, size))
 
 
 def new_empty(
@@ -248,7 +249,7 @@ def new_empty(
     layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Make a tensor of unspecified contents, in this tensor's dtype and on its device."""
-    wanted = _needed("new_empty", sizes if size is None else (size,))
+    wanted = _needed("new_empty", sizes, size)
     return _like(self, _leftover(dtype or self.dtype), dtype, device, requires_grad, pin_memory, wanted)
 
 
@@ -270,10 +271,10 @@ def new_tensor(
     return tensor(data, dtype=dtype or self.dtype, device=device or self._device, requires_grad=requires_grad)
 
 
-def _needed(name: str, size: tuple[Any, ...]) -> Size:
-    if not size:
+def _needed(name: str, sizes: tuple[Any, ...], size: Any) -> Size:
+    if not sizes and size is None:
         raise TypeError(f"{name}: missing 1 required positional argument: 'size'.")
-    return check_sizes(name, size)
+    return sized(name, sizes, size)
 
 
 # ---- counted ----

@@ -13,6 +13,7 @@ from mortice.backends.plugins import resolve
 from mortice.dtype import CLASS_NAMES, DType, bfloat16, float16, get_default_dtype
 from mortice.errors import DimError, DTypeError, ShapeError
 from mortice.modes import autocasting
+from mortice.mutation import layout
 from mortice.node import named
 from mortice.op import Op, op
 from mortice.ops.arguments import numpy_names
@@ -34,16 +35,30 @@ from mortice.tensor import TensorBase
 _ADJOINT = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
-@op(shape=same, kernel="fftn", name="fftn", dtypes="c", holomorphic=False, grad_name="FftC2CBackward0")
-def _fftn(k: Any, x: Any, /, *, axes: tuple[int, ...], norm: str) -> Any:
+def _laid(k: Any, made: Any, order: Any) -> Any:
+    """Return a result whose dims lie in memory in this order, None for row-major."""
+    if order is None:
+        return made
+    return k.permute_dims(k.contiguous(k.permute_dims(made, axes=order)), axes=tuple(map(order.index, range(len(order)))))
+
+
+def _order(x: Any, axes: tuple[int, ...], half: int) -> tuple[int, ...] | None:
+    """Return the dims as PyTorch's results have them in memory: as in x, then those transformed, the halved one last or (-1) first."""
+    strides = layout(x) if x._device.level is None else ()
+    order = sorted(range(len(strides)), key=lambda d: (d in axes, half * (d == axes[-1]), -strides[d]))
+    return None if order == sorted(order) else tuple(order)
+
+
+@op(shape=same, name="fftn", dtypes="c", holomorphic=False, grad_name="FftC2CBackward0")
+def _fftn(k: Any, x: Any, /, *, axes: tuple[int, ...], norm: str, order: Any = None) -> Any:
     """Transform complex numbers along axes."""
-    return k.fftn(x, axes=axes, norm=norm)
+    return _laid(k, k.fftn(x, axes=axes, norm=norm), order)
 
 
-@op(shape=same, kernel="ifftn", name="ifftn", dtypes="c", holomorphic=False, grad_name="FftC2CBackward0")
-def _ifftn(k: Any, x: Any, /, *, axes: tuple[int, ...], norm: str) -> Any:
+@op(shape=same, name="ifftn", dtypes="c", holomorphic=False, grad_name="FftC2CBackward0")
+def _ifftn(k: Any, x: Any, /, *, axes: tuple[int, ...], norm: str, order: Any = None) -> Any:
     """Transform complex numbers along axes, back."""
-    return k.ifftn(x, axes=axes, norm=norm)
+    return _laid(k, k.ifftn(x, axes=axes, norm=norm), order)
 
 
 _fftn.vjp(x=lambda k, g, axes, norm: k.ifftn(g, axes=axes, norm=_ADJOINT[norm]), jvp="linear")
@@ -55,30 +70,24 @@ def complex_part(op: Op, d: DType) -> tuple[DType, DType]:
     return d, d.to_complex()
 
 
-def _half_shape(name: str, shape: Size, *, axes: tuple[int, ...], norm: str) -> Size:
-    return Size([n // 2 + 1 if i == axes[-1] else n for i, n in enumerate(shape)])
-
-
-def _full_shape(name: str, shape: Size, *, axes: tuple[int, ...], n: int, norm: str) -> Size:
-    return Size([n if i == axes[-1] else size for i, size in enumerate(shape)])
+def _shape(name: str, shape: Size, *, axes: tuple[int, ...], n: int | None = None, **_: Any) -> Size:
+    return Size([size if i != axes[-1] else size // 2 + 1 if n is None else n for i, size in enumerate(shape)])
 
 
 @op(
-    result=complex_part, shape=_half_shape, kernel="rfftn", name="rfftn", dtypes="f", holomorphic=False,
-    grad_name="FftR2CBackward0",
+    result=complex_part, shape=_shape, name="rfftn", dtypes="f", holomorphic=False, grad_name="FftR2CBackward0",
 )  # fmt: skip
-def _rfftn(k: Any, x: Any, /, *, axes: tuple[int, ...], norm: str) -> Any:
+def _rfftn(k: Any, x: Any, /, *, axes: tuple[int, ...], norm: str, order: Any = None) -> Any:
     """Transform real numbers along axes; along the last of them only the first half is kept."""
-    return k.rfftn(x, axes=axes, norm=norm)
+    return _laid(k, k.rfftn(x, axes=axes, norm=norm), order)
 
 
 @op(
-    result=real_part, shape=_full_shape, kernel="irfftn", name="irfftn", dtypes="c", holomorphic=False,
-    grad_name="FftC2RBackward0",
+    result=real_part, shape=_shape, name="irfftn", dtypes="c", holomorphic=False, grad_name="FftC2RBackward0",
 )  # fmt: skip
-def _irfftn(k: Any, x: Any, /, *, axes: tuple[int, ...], n: int, norm: str) -> Any:
+def _irfftn(k: Any, x: Any, /, *, axes: tuple[int, ...], n: int, norm: str, order: Any = None) -> Any:
     """Transform the first half of a spectrum of real numbers along axes, back to n of them along the last axis."""
-    return k.irfftn(x, axes=axes, n=n, norm=norm)
+    return _laid(k, k.irfftn(x, axes=axes, n=n, norm=norm), order)
 
 
 def _weighed(k: Any, half: Any, axis: int, n: int, weight: float) -> Any:
@@ -213,7 +222,7 @@ def _give(p: Plan, out: Any, made: Any) -> Any:
 def to_spectrum(p: Plan, transform: Any, out: Any = None) -> Any:
     """Transform complex numbers."""
     x = _resized(p.name, _ready(p, "c"), p.axes, p.sizes)
-    return _give(p, out, transform(x, axes=p.axes, norm=p.norm) if p.axes else clone(x))
+    return _give(p, out, transform(x, axes=p.axes, norm=p.norm, order=_order(x, p.axes, 0)) if p.axes else clone(x))
 
 
 def _some_axis(p: Plan) -> None:
@@ -225,8 +234,9 @@ def to_half(p: Plan, out: Any = None, inverse: bool = False) -> Any:
     """Transform real numbers to half a spectrum, or back to half a Hermitian signal."""
     _some_axis(p)
     x = _resized(p.name, _ready(p, "f"), p.axes, p.sizes)
-    made = conj(_rfftn(x, axes=p.axes, norm=_ADJOINT[p.norm])) if inverse else _rfftn(x, axes=p.axes, norm=p.norm)
-    return _give(p, out, made)
+    norm = _ADJOINT[p.norm] if inverse else p.norm
+    made = _rfftn(x, axes=p.axes, norm=norm, order=_order(x, p.axes, -1 if inverse else 1))
+    return _give(p, out, conj(made) if inverse else made)
 
 
 def to_real(p: Plan, out: Any = None, forward: bool = False) -> Any:
@@ -235,53 +245,51 @@ def to_real(p: Plan, out: Any = None, forward: bool = False) -> Any:
     x = _ready(p, "c")
     n = _points(p.name, 2 * (x.shape[p.axes[-1]] - 1) if p.sizes[-1] is None else p.sizes[-1])
     x = _resized(p.name, x, p.axes, (*p.sizes[:-1], n // 2 + 1))
-    if forward:
-        return _give(p, out, _irfftn(conj(x), axes=p.axes, n=n, norm=_ADJOINT[p.norm]))
-    return _give(p, out, _irfftn(x, axes=p.axes, n=n, norm=p.norm))
+    norm = _ADJOINT[p.norm] if forward else p.norm
+    made = _irfftn(conj(x) if forward else x, axes=p.axes, n=n, norm=norm, order=_order(x, p.axes, 1))
+    return _give(p, out, made)
+
+
+def _public(fn: Any) -> Any:
+    return numpy_names(autocasting(fn))
 
 
 # ---- one dim ----
 
 
-@numpy_names
-@autocasting
+@_public
 def fft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Any:
     """Transform a signal of n points along a dim: it is cut to n, or filled up with zeros."""
     made = to_spectrum(one("fft.fft", input, n, dim, norm), _fftn, out)
     return made if made.dtype is input.dtype else named(made, "FftR2CBackward0")
 
 
-@numpy_names
-@autocasting
+@_public
 def ifft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Any:
     """Transform a spectrum of n points back along a dim."""
     made = to_spectrum(one("fft.ifft", input, n, dim, norm), _ifftn, out)
     return made if made.dtype is input.dtype else named(made, "ConjBackward0")
 
 
-@numpy_names
-@autocasting
+@_public
 def rfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Any:
     """Transform n real numbers along a dim to the first n // 2 + 1 places of their spectrum, which imply the others."""
     return to_half(one("fft.rfft", input, n, dim, norm), out)
 
 
-@numpy_names
-@autocasting
+@_public
 def irfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Any:
     """Transform the first half of a spectrum back to n real numbers along a dim; without n, to an even number."""
     return to_real(one("fft.irfft", input, n, dim, norm), out)
 
 
-@numpy_names
-@autocasting
+@_public
 def hfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Any:
     """Transform the first half of a Hermitian signal along a dim to its spectrum of n real numbers."""
     return to_real(one("fft.hfft", input, n, dim, norm), out, forward=True)
 
 
-@numpy_names
-@autocasting
+@_public
 def ihfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, out: Any = None) -> Any:
     """Transform a spectrum of n real numbers back along a dim to the first half of a Hermitian signal."""
     return to_half(one("fft.ihfft", input, n, dim, norm), out, inverse=True)
@@ -290,29 +298,25 @@ def ihfft(input: Any, n: int | None = None, dim: int = -1, norm: str | None = No
 # ---- two dims ----
 
 
-@numpy_names
-@autocasting
+@_public
 def fft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, out: Any = None) -> Any:
     """Transform a signal along two dims, cut or filled up to the sizes s."""
     return to_spectrum(_many("fft.fft2", input, s, dim, norm), _fftn, out)
 
 
-@numpy_names
-@autocasting
+@_public
 def ifft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, out: Any = None) -> Any:
     """Transform a spectrum back along two dims."""
     return to_spectrum(_many("fft.ifft2", input, s, dim, norm), _ifftn, out)
 
 
-@numpy_names
-@autocasting
+@_public
 def rfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, out: Any = None) -> Any:
     """Transform real numbers along two dims, keeping the first half along the last."""
     return to_half(_many("fft.rfft2", input, s, dim, norm), out)
 
 
-@numpy_names
-@autocasting
+@_public
 def irfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, out: Any = None) -> Any:
     """Transform half a spectrum back to real numbers along two dims."""
     return to_real(_many("fft.irfft2", input, s, dim, norm), out)
@@ -333,29 +337,25 @@ def ihfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = No
 # ---- any dims ----
 
 
-@numpy_names
-@autocasting
+@_public
 def fftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Any:
     """Transform a signal along dims, cut or filled up to the sizes s; along all, or the last len(s), unless given."""
     return to_spectrum(_many("fft.fftn", input, s, dim, norm), _fftn, out)
 
 
-@numpy_names
-@autocasting
+@_public
 def ifftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Any:
     """Transform a spectrum back along dims."""
     return to_spectrum(_many("fft.ifftn", input, s, dim, norm), _ifftn, out)
 
 
-@numpy_names
-@autocasting
+@_public
 def rfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Any:
     """Transform real numbers along dims, keeping the first half along the last of them."""
     return to_half(_many("fft.rfftn", input, s, dim, norm), out)
 
 
-@numpy_names
-@autocasting
+@_public
 def irfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *, out: Any = None) -> Any:
     """Transform half a spectrum back to real numbers along dims."""
     return to_real(_many("fft.irfftn", input, s, dim, norm), out)

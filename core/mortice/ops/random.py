@@ -30,7 +30,7 @@ from mortice.levels import chain, drawing, raise_to, stack
 from mortice.modes import modes
 from mortice.mutation import assign, check_writable, plain, stand_in, write
 from mortice.notice import warn
-from mortice.ops.creation import given, kind_of
+from mortice.ops.creation import given, kind_of, sized
 from mortice.ops.data import check_dtype, finish, from_host, range_of
 from mortice.ops.elementwise import where
 from mortice.ops.movement import cast, dense_order, in_format_like, in_order, keeps
@@ -151,27 +151,26 @@ def _in_both_parts(shift: Any, dtype: DType) -> Any:
 
 
 def rand(
-    *size: Any, generator: Any = None, dtype: DType | None = None, device: Any = None, requires_grad: bool = False,
-    out: Any = None, layout: Any = None, pin_memory: bool = False, names: Any = None, **named: Any,
+    *sizes: Any, size: Any = None, generator: Any = None, dtype: DType | None = None, device: Any = None, out: Any = None,
+    requires_grad: bool = False, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Draw from the uniform distribution on [0, 1)."""
-    shape = check_sizes("rand", (named["size"],) if "size" in named else size)
-    if out is not None:
-        dtype, device = kind_of("rand", out, dtype, device)
-    made = _draw("rand", "random_uniform", shape, _floating("rand", dtype), resolve(device), generator)
-    return given("rand", made, out, requires_grad, pin_memory)
+    return _drawn("rand", "random_uniform", sized("rand", sizes, size), dtype, device, generator, out, requires_grad, pin_memory)
 
 
 def randn(
-    *size: Any, generator: Any = None, dtype: DType | None = None, device: Any = None, requires_grad: bool = False,
-    out: Any = None, layout: Any = None, pin_memory: bool = False, names: Any = None, **named: Any,
+    *sizes: Any, size: Any = None, generator: Any = None, dtype: DType | None = None, device: Any = None, out: Any = None,
+    requires_grad: bool = False, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Draw from the standard normal distribution."""
-    shape = check_sizes("randn", (named["size"],) if "size" in named else size)
+    return _drawn("randn", "random_normal", sized("randn", sizes, size), dtype, device, generator, out, requires_grad, pin_memory)
+
+
+def _drawn(name: str, kernel: str, shape: Size, dtype: Any, device: Any, generator: Any, out: Any, *finishing: bool) -> Any:
     if out is not None:
-        dtype, device = kind_of("randn", out, dtype, device)
-    made = _draw("randn", "random_normal", shape, _floating("randn", dtype), resolve(device), generator)
-    return given("randn", made, out, requires_grad, pin_memory)
+        dtype, device = kind_of(name, out, dtype, device)
+    made = _draw(name, kernel, shape, _floating(name, dtype), resolve(device), generator)
+    return given(name, made, out, *finishing)
 
 
 def rand_like(
@@ -179,11 +178,8 @@ def rand_like(
     memory_format: Any = None, pin_memory: bool = False, generator: Any = None,
 ) -> Any:  # fmt: skip
     """Draw uniform numbers in another tensor's shape, dtype and device."""
-    where = input._device if device is None else resolve(device)
-    kind = _floating("rand_like", dtype or input.dtype)
-    like = input if keeps(memory_format) else None
-    made = _draw("rand_like", "random_uniform", input.shape, kind, where, generator, like)
-    return finish(in_format_like(made, input, memory_format), requires_grad, pin_memory)
+    made = _drawn_like("rand_like", "random_uniform", input, dtype, device, generator, memory_format)
+    return finish(made, requires_grad, pin_memory)
 
 
 def randn_like(
@@ -191,11 +187,15 @@ def randn_like(
     memory_format: Any = None, pin_memory: bool = False, generator: Any = None,
 ) -> Any:  # fmt: skip
     """Draw normal numbers in another tensor's shape, dtype and device."""
-    where = input._device if device is None else resolve(device)
-    kind = _floating("randn_like", dtype or input.dtype)
-    like = input if keeps(memory_format) else None
-    made = _draw("randn_like", "random_normal", input.shape, kind, where, generator, like)
-    return finish(in_format_like(made, input, memory_format), requires_grad, pin_memory)
+    made = _drawn_like("randn_like", "random_normal", input, dtype, device, generator, memory_format)
+    return finish(made, requires_grad, pin_memory)
+
+
+def _drawn_like(name: str, kernel: str, x: Any, dtype: Any, device: Any, generator: Any, memory_format: Any) -> Any:
+    where = x._device if device is None else resolve(device)
+    like = x if keeps(memory_format) else None
+    made = _draw(name, kernel, x.shape, _floating(name, dtype or x.dtype), where, generator, like)
+    return in_format_like(made, x, memory_format)
 
 
 def normal(

@@ -45,11 +45,10 @@ __all__ = ["addmm", "check_sparse_tensor_invariants", "log_softmax", "mm", "samp
 
 
 def nothing(
-    name: str, size: tuple[Any, ...], dtype: Any, device: Any, requires_grad: bool, pin_memory: bool = False,
-    dense: int = 0, layout: Any = sparse_coo, **named: Any,
+    name: str, size: Any, dtype: Any, device: Any, requires_grad: bool, dense: int = 0, layout: Any = sparse_coo
 ) -> Any:  # fmt: skip
     """Make a sparse tensor without values, of so many dense dims: what `zeros` and `empty` are in this layout."""
-    shape = check_sizes(name, size or tuple(named.pop("size", ())))
+    shape = check_sizes(name, (size,))
     like = mortice.zeros(0, dtype=dtype, device=device)
     if layout is not sparse_coo and (len(shape) < 2 or layout in (sparse_bsr, sparse_bsc)):
         raise RuntimeError(
@@ -67,7 +66,7 @@ def like(t: Any, value: Any, dtype: Any, device: Any, layout: Any) -> Any:
     if t.layout is strided or t.layout is layout is sparse_coo:
         if value != 0:
             raise NotImplementedError(f"full_like: expected 0 for the layout {layout}; got {value}.")
-        return nothing("zeros_like", (t.shape,), dtype, device or t.device, False, dense=t.dense_dim() if t.is_sparse else 0, layout=layout)
+        return nothing("zeros_like", t.shape, dtype, device or t.device, False, dense=t.dense_dim() if t.is_sparse else 0, layout=layout)
     if layout is not t.layout:
         told = f"(self is {layout_name(t.layout)} but you requested {layout_name(layout)})"
         raise RuntimeError(f"empty_like with different sparse layout is not supported {told}")
@@ -87,7 +86,7 @@ def sparse_coo_tensor(
     if values is None:
         if indices is None and size is None:
             raise TypeError("sparse_coo_tensor: expected indices and values, or a size; got neither.")
-        return nothing("sparse_coo_tensor", (indices if size is None else size,), dtype, device, requires_grad)
+        return nothing("sparse_coo_tensor", indices if size is None else size, dtype, device, requires_grad)
     values = mortice.as_tensor(values, dtype=dtype, device=device)
     places = mortice.as_tensor(indices, device=values.device).to(mortice.int64)
     name = "sparse_coo_tensor"
