@@ -27,11 +27,11 @@ class set_detect_anomaly:
         watch()
 
 
-class detect_anomaly:
+class detect_anomaly(set_detect_anomaly):
     """Inside, record the forward line of every node, and (with `check_nan`) raise where backward makes a NaN."""
 
     def __init__(self, check_nan: bool = True) -> None:
-        self._check_nan = bool(check_nan)
+        self._mode = True, bool(check_nan)
         warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
             "debugging."
@@ -39,12 +39,13 @@ class detect_anomaly:
 
     def __enter__(self) -> None:
         self._before = modes.anomaly, modes.check_nan
-        modes.anomaly, modes.check_nan = True, self._check_nan
+        modes.anomaly, modes.check_nan = self._mode
         watch()
 
-    def __exit__(self, *exc: Any) -> None:
-        modes.anomaly, modes.check_nan = self._before
-        watch()
+
+def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
+    """Switch anomaly detection on or off."""
+    set_detect_anomaly(enabled, check_nan)
 
 
 def is_anomaly_enabled() -> bool:
