@@ -15,8 +15,7 @@ class set_detect_anomaly:
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         name = "set_detect_anomaly"
         self._before = modes.anomaly, modes.check_nan
-        self._mode = switch(name, "mode", mode), switch(name, "check_nan", check_nan)
-        modes.anomaly, modes.check_nan = self._mode
+        modes.anomaly, modes.check_nan = switch(name, "mode", mode), switch(name, "check_nan", check_nan)
         watch()
 
     def __enter__(self) -> None:
@@ -31,16 +30,14 @@ class detect_anomaly(set_detect_anomaly):
     """Inside, record the forward line of every node, and (with `check_nan`) raise where backward makes a NaN."""
 
     def __init__(self, check_nan: bool = True) -> None:
-        self._mode = True, bool(check_nan)
+        self._check_nan = bool(check_nan)
         warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
             "debugging."
         )
 
     def __enter__(self) -> None:
-        self._before = modes.anomaly, modes.check_nan
-        modes.anomaly, modes.check_nan = self._mode
-        watch()
+        super().__init__(True, self._check_nan)
 
 
 def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:

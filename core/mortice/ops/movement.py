@@ -433,27 +433,24 @@ def broadcast_to(input: Any, size: Any) -> Any:
     return expand(input, size)
 
 
-def _kernel_broadcast_to(x: Any, shape: Any) -> Any:
-    return _expand(x, shape=Size(shape))
+TENSOR_KERNELS.replace("broadcast_to", lambda x, shape: _expand(x, shape=Size(shape)))
+TENSOR_KERNELS.replace("permute_dims", lambda x, axes: _permute(x, axes=tuple(axes)))
 
 
-def _kernel_permute(x: Any, axes: Any) -> Any:
-    return _permute(x, axes=tuple(axes))
-
-
-TENSOR_KERNELS.replace("broadcast_to", _kernel_broadcast_to)
-TENSOR_KERNELS.replace("permute_dims", _kernel_permute)
+@lru_cache(4096)
+def _squeezed(shape: Size, dim: Any) -> tuple[Size, tuple[int, ...]]:
+    dims = () if isinstance(dim, (tuple, list)) and not dim else check_dims("squeeze", dim, len(shape))
+    drop = tuple([i for i in dims if shape[i] == 1])
+    return Size([n for i, n in enumerate(shape) if i not in drop]), drop
 
 
 def squeeze(input: Any, dim: Any = None, *more: int, axis: Any = None) -> Any:
     """Drop dims of size 1: all of them, or those given; a view."""
-    shape = input.shape
     dim = axis if dim is None else (dim, *more) if more else dim
-    several = isinstance(dim, (tuple, list))
-    dims = () if several and not dim else check_dims("squeeze", dim, len(shape))
-    drop = tuple([i for i, n in enumerate(shape) if n == 1 and i in dims])
-    made = _view(input, shape=Size([n for i, n in enumerate(shape) if i not in drop]), axis=drop)
-    return named(made, f"SqueezeBackward{0 if dim is None else 1 + several}") if made._rg else made
+    seen = dim is None or dim.__class__ is int
+    shape, drop = (_squeezed if seen else _squeezed.__wrapped__)(input.shape, dim)
+    made = _view(input, shape=shape, axis=drop)
+    return named(made, f"SqueezeBackward{0 if dim is None else 1 + isinstance(dim, (tuple, list))}") if made._rg else made
 
 
 def unsqueeze(input: Any, dim: int | None = None, *, axis: int | None = None) -> Any:
