@@ -225,7 +225,7 @@ def view(input: Any, *shape: Any, size: Any = None, dtype: Any = None) -> Any:
 
         wanted = as_dtype("view", wanted)
         shown = (view_as_bool if wanted is bool_ else view_dtype)(input, wanted)
-        return shown if shown is not input else _view(input, shape=input.shape)
+        return shown if shown is not input else _view(input, shape=input.shape, axis=())
     storage, backend = input._storage, input._device.backend
     if (storage is not None and storage.reshapes and input._steps is None) or (
         backend.reshape_view is not None and backend.is_contiguous(input._data)
