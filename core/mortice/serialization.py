@@ -17,8 +17,8 @@ __all__ = [
 
 
 def set_crc32_options(compute_crc32: bool) -> None:
-    """Choose whether `save` computes checksums, as it does at first."""
-    Writer.checksums = bool(compute_crc32)
+    """Choose whether `save` computes checksums, as at first."""
+    Writer.checksums = compute_crc32
 
 
 def get_crc32_options() -> bool:

@@ -53,7 +53,7 @@ class Size(tuple):  # type: ignore[type-arg]
 
 def _whole(n: Any, at: int) -> int:
     try:
-        return operator.index(n) + 0  # of a bool too
+        return operator.index(n) + 0  # bools too
     except TypeError:
         raise TypeError(f"mortice.Size() takes an iterable of 'int' (item {at} is '{type(n).__name__}')") from None
 
@@ -274,7 +274,7 @@ def view_strides(shape: tuple[int, ...], strides: tuple[int, ...], new: tuple[in
         return strides if shape == new else contiguous_strides(new)
     out: list[int] = []
     left, base, old, seen = list(new), strides[-1] if strides else 1, 1, 1
-    # Merge old dimensions that lie in memory as one, and cut new ones out of each block; PyTorch's for sizes of 1 too.
+    # Merge old dims that lie in memory as one, and cut new ones out of each block.
     for d in range(len(shape) - 1, -1, -1):
         old *= shape[d]
         if d and (shape[d - 1] == 1 or strides[d - 1] == old * base):

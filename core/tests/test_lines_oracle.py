@@ -48,7 +48,8 @@ t.Size([1]) + (1.5,); t.Size([1]) + [2]; t.Size([1]) * 2.0
 [t.Size([True, np.int64(2), t.tensor(3)]) + (4,), (0,) + t.Size([1]), 2 * t.Size([1]), t.Size(range(3))[1:], t.Size(np.array([2, 3]))]
 [type(n) for n in t.Size([True, t.tensor(3)])]; (t.Size([2]) * np.array([3])).tolist(); (t.Size([2]) + np.array([1])).tolist()
 [t.is_anomaly_enabled(), t.set_anomaly_enabled(True, False), t.is_anomaly_check_nan_enabled(), t.set_anomaly_enabled(False)]
-t.broadcast_shapes((1, -2)); t.ones(1, 5, 1)[:, :, ::3].view(t.int32).stride(); t.ones(2, 3)[::4].view(t.float32).stride()
+t.broadcast_shapes((1, -2)); t.nn.LSTMCell(3, 4)(t.ones(2, 3), t.ones(2, 4))
+t.ones(1, 5, 1)[:, :, ::3].view(t.int32).stride(); t.ones(2, 3)[::4].view(t.float32).stride()
 t.where(x > 0, 0, np.int64(2)); t.where(x > 0, np.float64(1.5), 2); t.where(x > 0, x, np.float32(2))
 """  # fmt: skip
 

@@ -170,7 +170,7 @@ def _reshape_back(k: Any, g: Any, x_shape: Any) -> Any:
     strides=lambda old, strides, shape, axis=None: view_strides(old, strides, shape) or contiguous_strides(shape),
 )
 def _view(k: Any, x: Any, /, *, shape: Size, axis: Any = None) -> Any:
-    """Show the same memory under another shape; where only sizes of 1 come (`axis`) or go (`axis` a tuple), strides stay."""
+    """Show the same memory under another shape; `axis` tells where sizes of 1 come, or, a tuple, go."""
     if axis is None:
         return k.reshape(x, shape)
     return k.expand_dims(x, axis) if axis.__class__ is int else k.squeeze(x, axis)
