@@ -158,6 +158,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         _check_value,
         _check_with,
     )
+    from mortice.autograd.anomaly import is_anomaly_check_nan_enabled, is_anomaly_enabled, set_anomaly_enabled
     from mortice.compiler import _assert, _assert_async, compile
     from mortice.cuda.streams import Event, Stream
     from mortice.distributions.gamma_draws import _sample_dirichlet, _standard_gamma

@@ -34,6 +34,7 @@ PUBLIC = {
         "_check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_tensor_all_with "
         "_check_type _check_value _check_with"
     ),
+    "autograd.anomaly": "is_anomaly_check_nan_enabled is_anomaly_enabled set_anomaly_enabled",
     "compiler": "_assert _assert_async compile",
     "cuda.streams": "Event Stream",
     "distributions.gamma_draws": "_sample_dirichlet _standard_gamma",

@@ -10,7 +10,7 @@ from mortice.errors import DimError, OutOfMemoryError, ShapeError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Any
 
 
@@ -19,34 +19,47 @@ class Size(tuple):  # type: ignore[type-arg]
 
     __slots__ = ()
 
+    def __new__(cls, sizes: Iterable[Any] = ()) -> Size:
+        made = tuple.__new__(cls, sizes)
+        for n in made:
+            if n.__class__ is not int:
+                return tuple.__new__(cls, map(_whole, made, range(len(made))))
+        return made
+
     def __repr__(self) -> str:
         return f"mortice.Size({list(self)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_made, (tuple(self),))  # by a function, which stays here when the class is shown as PyTorch's
+        return (_sized, (tuple(self),))  # by a function, which stays here when the class is shown as PyTorch's
 
     def numel(self) -> int:
         """Return the number of elements."""
         return prod(self)
 
     def __getitem__(self, item: Any) -> Any:
-        found = tuple.__getitem__(self, item)
-        return Size(found) if type(found) is tuple else found
+        return _sized(tuple.__getitem__(self, item))
 
     def __add__(self, other: Any) -> Any:
-        return Size(tuple.__add__(self, other)) if isinstance(other, tuple) else NotImplemented
+        return _sized(tuple(self) + other)
 
     def __radd__(self, other: Any) -> Any:
-        return Size(tuple.__add__(other, self)) if isinstance(other, tuple) else NotImplemented
+        return _sized(other + tuple(self))
 
     def __mul__(self, other: Any) -> Any:
-        return Size(tuple.__mul__(self, other))
+        return _sized(tuple(self) * other)
 
     __rmul__ = __mul__
 
 
-def _made(sizes: tuple[int, ...]) -> Size:
-    return Size(sizes)
+def _whole(n: Any, at: int) -> int:
+    try:
+        return operator.index(n) + 0  # bools too
+    except TypeError:
+        raise TypeError(f"mortice.Size() takes an iterable of 'int' (item {at} is '{type(n).__name__}')") from None
+
+
+def _sized(found: Any) -> Any:
+    return Size(found) if type(found) is tuple else found
 
 
 class SizeMember(int):
@@ -198,13 +211,8 @@ def as_sizes(op: str, sizes: tuple[Any, ...]) -> Size:
     """Read sizes given as separate ints, as one sequence, or as one int."""
     if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
         sizes = tuple(sizes[0])
-    for n in sizes:
-        if n.__class__ is not int:
-            break
-    else:
-        return Size(sizes)
     try:
-        return Size(map(operator.index, sizes))
+        return Size(sizes)
     except TypeError:
         raise TypeError(f"{op}: expected sizes as ints; got {sizes!r}.") from None
 
@@ -262,31 +270,20 @@ def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
 @lru_cache(1024)  # shapes recur
 def view_strides(shape: tuple[int, ...], strides: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...] | None:
     """Return the strides of a reshape that copies nothing, or None when only a copy can do it."""
-    if prod(shape) == 0:
-        return contiguous_strides(new)
-    # Merge old dimensions that lie in memory as one, then cut the new dimensions out of these blocks.
-    blocks: list[tuple[int, int]] = []
-    for n, step in zip(shape, strides):
-        if n == 1:
+    if 0 in shape:
+        return strides if shape == new else contiguous_strides(new)
+    out: list[int] = []
+    left, base, old, seen = list(new), strides[-1] if strides else 1, 1, 1
+    # Merge old dims that lie in memory as one, and cut new ones out of each block.
+    for d in range(len(shape) - 1, -1, -1):
+        old *= shape[d]
+        if d and (shape[d - 1] == 1 or strides[d - 1] == old * base):
             continue
-        if blocks and blocks[-1][1] == n * step:
-            blocks[-1] = (blocks[-1][0] * n, step)
-        else:
-            blocks.append((n, step))
-    out = [0] * len(new)
-    if not blocks:
-        return contiguous_strides(new)
-    left, step = blocks.pop()
-    for i in range(len(new) - 1, -1, -1):
-        n = new[i]
-        if n == 1:
-            out[i] = step
-            continue
-        if left == 1:
-            left, step = blocks.pop()
-        if left % n:
+        while left and (seen < old or left[-1] == 1):
+            out.append(seen * base)
+            seen *= left.pop()
+        if seen != old:
             return None
-        out[i] = step
-        left //= n
-        step *= n
-    return tuple(out)
+        if d:
+            base, old, seen = strides[d - 1], 1, 1
+    return tuple(reversed(out + [1] * len(left)))

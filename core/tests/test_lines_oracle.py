@@ -38,6 +38,18 @@ t.autograd.grad(t.cosine_similarity(x, x.detach() * 2 + 1, eps=3.0).sum(), x); t
 F.linear(x[0].detach(), x[1].detach(), t.tensor(2.0)); F.linear(x[0], x[1], t.ones(2))
 [v.sign() for v in t.linalg.svd(t.rand(40, 30))]; [v.sign() for v in t.linalg.svd(t.rand(30, 40), full_matrices=False)]
 t.linspace(0, 1e38, 3, dtype=t.float16); t.linspace(0, 300, 4, dtype=t.uint8); t.linspace(-1, 3, 5, dtype=t.uint8)
+[x.detach()[:1, ::2].stride(), x[2:, ::3].stride(), t.ones(3, 1).t().unsqueeze(-1).stride(), t.ones(4, 1).t()[:, None].stride()]
+[t.ones(1).expand(1, 1).stride(), t.ones(()).expand(1, 2).stride(), x[0].expand(1, 3, 1, 3).stride(), x[:1].expand(2, 1, 2, 3).stride()]
+[t.ones(4, 1).t().view(1, 4, 1).stride(), t.ones(3, 2, 1).unfold(0, 3, 1).squeeze(-2).stride(), t.ones(4, 2, 1).mT.squeeze(1).stride()]
+[t.ones(4, 1).t().clone().stride(), t.ones(4, 1, 3).mT.double().stride(), x.detach().t().flip(0).stride(), t.rot90(x.detach().mT).stride()]
+[t.ones(s).is_contiguous(memory_format=t.channels_last) for s in ((2, 0, 2, 2), (2, 2, 2, 0), (1, 2, 1, 0), (2, 1, 3, 1))]
+t.Size([2.0]); t.Size([2, "a"]); t.Size([None]); t.Size([t.tensor(2.0)]); sum([t.Size([2])], ())
+t.Size([1]) + (1.5,); t.Size([1]) + [2]; t.Size([1]) * 2.0
+[t.Size([True, np.int64(2), t.tensor(3)]) + (4,), (0,) + t.Size([1]), 2 * t.Size([1]), t.Size(range(3))[1:], t.Size(np.array([2, 3]))]
+[type(n) for n in t.Size([True, t.tensor(3)])]; (t.Size([2]) * np.array([3])).tolist(); (t.Size([2]) + np.array([1])).tolist()
+[t.is_anomaly_enabled(), t.set_anomaly_enabled(True, False), t.is_anomaly_check_nan_enabled(), t.set_anomaly_enabled(False)]
+t.broadcast_shapes((1, -2)); t.nn.LSTMCell(3, 4)(t.ones(2, 3), t.ones(2, 4))
+t.ones(1, 5, 1)[:, :, ::3].view(t.int32).stride(); t.ones(2, 3)[::4].view(t.float32).stride()
 t.where(x > 0, 0, np.int64(2)); t.where(x > 0, np.float64(1.5), 2); t.where(x > 0, x, np.float32(2))
 """  # fmt: skip
 

@@ -3,6 +3,7 @@
 import io
 import sys
 import types
+import zipfile
 
 import pytest
 
@@ -231,8 +232,12 @@ def test_files_without_checksums_and_mapped_files_are_read(tmp_path):
         got = mt.load(tmp_path / "c.pt", **options)
         assert got["x"].tolist() == list(range(1000)) and got["y"].tolist() == [False, True, True]
         got["x"].fill_(1)  # of the mapping, and not of the file
-    mt.save({"x": mt.arange(1000.0)}, tmp_path / "d.pt")
-    assert torch.load(tmp_path / "d.pt", mmap=True)["x"].tolist() == list(range(1000))
+    for computed in (False, True):
+        mt.serialization.set_crc32_options(computed)
+        assert mt.serialization.get_crc32_options() is computed
+        mt.save({"x": mt.arange(1000.0)}, tmp_path / "d.pt")
+        assert all(bool(info.CRC) is computed for info in zipfile.ZipFile(tmp_path / "d.pt").infolist())
+        assert torch.load(tmp_path / "d.pt", mmap=True)["x"].tolist() == list(range(1000))
 
 
 def test_numpy_values_need_to_be_allowed_as_in_pytorch():

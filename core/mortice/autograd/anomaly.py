@@ -15,8 +15,7 @@ class set_detect_anomaly:
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         name = "set_detect_anomaly"
         self._before = modes.anomaly, modes.check_nan
-        self._mode = switch(name, "mode", mode), switch(name, "check_nan", check_nan)
-        modes.anomaly, modes.check_nan = self._mode
+        modes.anomaly, modes.check_nan = switch(name, "mode", mode), switch(name, "check_nan", check_nan)
         watch()
 
     def __enter__(self) -> None:
@@ -27,7 +26,7 @@ class set_detect_anomaly:
         watch()
 
 
-class detect_anomaly:
+class detect_anomaly(set_detect_anomaly):
     """Inside, record the forward line of every node, and (with `check_nan`) raise where backward makes a NaN."""
 
     def __init__(self, check_nan: bool = True) -> None:
@@ -38,13 +37,12 @@ class detect_anomaly:
         )
 
     def __enter__(self) -> None:
-        self._before = modes.anomaly, modes.check_nan
-        modes.anomaly, modes.check_nan = True, self._check_nan
-        watch()
+        super().__init__(True, self._check_nan)
 
-    def __exit__(self, *exc: Any) -> None:
-        modes.anomaly, modes.check_nan = self._before
-        watch()
+
+def set_anomaly_enabled(enabled: bool, check_nan: bool = True) -> None:
+    """Switch anomaly detection on or off."""
+    set_detect_anomaly(enabled, check_nan)
 
 
 def is_anomaly_enabled() -> bool:

@@ -362,7 +362,7 @@ class LSTMCell(RNNCellBase):
 
     def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
         """Return the next hidden and cell states."""
-        self._check(input, *[(f"hx[{i}]", s) for i, s in enumerate(hx or ())])
+        self._check(input, *[(f"hx[{i}]", s) for i, s in enumerate(() if hx is None else hx)])
         if hx is None:
             zeros = self._first_state(input)
             hx = (zeros, zeros)

@@ -154,7 +154,7 @@ _call.MOVE = transfer
 # ---- views ----
 
 
-def _view_shape(name: str, old: Size, *, shape: Size) -> Size:
+def _view_shape(name: str, old: Size, *, shape: Size, axis: Any = None) -> Size:
     return shape
 
 
@@ -166,12 +166,14 @@ def _reshape_back(k: Any, g: Any, x_shape: Any) -> Any:
     shape=_view_shape,
     view=True,
     grad_name="ViewBackward0",
-    scatter=lambda k, x, part, shape: k.reshape(part, k.shape_of(x)),
-    strides=lambda old, strides, shape: view_strides(old, strides, shape) or contiguous_strides(shape),
+    scatter=lambda k, x, part, shape, axis=None: k.reshape(part, k.shape_of(x)),
+    strides=lambda old, strides, shape, axis=None: view_strides(old, strides, shape) or contiguous_strides(shape),
 )
-def _view(k: Any, x: Any, /, *, shape: Size) -> Any:
-    """Show the same memory under another shape."""
-    return k.reshape(x, shape)
+def _view(k: Any, x: Any, /, *, shape: Size, axis: Any = None) -> Any:
+    """Show the same memory under another shape; `axis` tells where sizes of 1 come, or, a tuple, go."""
+    if axis is None:
+        return k.reshape(x, shape)
+    return k.expand_dims(x, axis) if axis.__class__ is int else k.squeeze(x, axis)
 
 
 _view.vjp(x=_reshape_back, jvp="linear")
@@ -190,14 +192,14 @@ def _is_row_major(x: Any) -> bool:
     backend = x._device.backend
     if not backend.rooted:  # its buffers tell
         return backend.is_contiguous(x._data)  # type: ignore[no-any-return]
-    return _row_major(x.shape, layout(x))
+    return 0 in x.shape or _row_major(x.shape, layout(x))
 
 
 def _row_major(shape: Sequence[int], strides: Sequence[int]) -> bool:
     step = 1
     for n, s in zip(reversed(shape), reversed(strides)):
         if n != 1 and s != step:
-            return 0 in shape  # nothing lies out of order
+            return False
         step *= n
     return True
 
@@ -223,7 +225,7 @@ def view(input: Any, *shape: Any, size: Any = None, dtype: Any = None) -> Any:
 
         wanted = as_dtype("view", wanted)
         shown = (view_as_bool if wanted is bool_ else view_dtype)(input, wanted)
-        return shown if shown is not input else _view(input, shape=input.shape)
+        return shown if shown is not input else _view(input, shape=input.shape, axis=())
     storage, backend = input._storage, input._device.backend
     if (storage is not None and storage.reshapes and input._steps is None) or (
         backend.reshape_view is not None and backend.is_contiguous(input._data)
@@ -431,29 +433,24 @@ def broadcast_to(input: Any, size: Any) -> Any:
     return expand(input, size)
 
 
-def _kernel_broadcast_to(x: Any, shape: Any) -> Any:
-    return _expand(x, shape=Size(shape))
+TENSOR_KERNELS.replace("broadcast_to", lambda x, shape: _expand(x, shape=Size(shape)))
+TENSOR_KERNELS.replace("permute_dims", lambda x, axes: _permute(x, axes=tuple(axes)))
 
 
-def _kernel_permute(x: Any, axes: Any) -> Any:
-    return _permute(x, axes=tuple(axes))
-
-
-TENSOR_KERNELS.replace("broadcast_to", _kernel_broadcast_to)
-TENSOR_KERNELS.replace("permute_dims", _kernel_permute)
+@lru_cache(4096)
+def _squeezed(shape: Size, dim: Any) -> tuple[Size, tuple[int, ...]]:
+    dims = () if isinstance(dim, (tuple, list)) and not dim else check_dims("squeeze", dim, len(shape))
+    drop = tuple([i for i in dims if shape[i] == 1])
+    return Size([n for i, n in enumerate(shape) if i not in drop]), drop
 
 
 def squeeze(input: Any, dim: Any = None, *more: int, axis: Any = None) -> Any:
     """Drop dims of size 1: all of them, or those given; a view."""
-    shape = input.shape
     dim = axis if dim is None else (dim, *more) if more else dim
-    if dim is None:
-        made = _view(input, shape=Size([n for n in shape if n != 1]))
-        return named(made, "SqueezeBackward0") if made._rg else made
-    several = isinstance(dim, (tuple, list))
-    dims = () if several and not dim else check_dims("squeeze", dim, len(shape))
-    made = _view(input, shape=Size([n for i, n in enumerate(shape) if i not in dims or n != 1]))
-    return named(made, f"SqueezeBackward{1 + several}") if made._rg else made
+    seen = dim is None or dim.__class__ is int
+    shape, drop = (_squeezed if seen else _squeezed.__wrapped__)(input.shape, dim)
+    made = _view(input, shape=shape, axis=drop)
+    return named(made, f"SqueezeBackward{0 if dim is None else 1 + isinstance(dim, (tuple, list))}") if made._rg else made
 
 
 def unsqueeze(input: Any, dim: int | None = None, *, axis: int | None = None) -> Any:
@@ -461,7 +458,7 @@ def unsqueeze(input: Any, dim: int | None = None, *, axis: int | None = None) ->
     at = check_dim("unsqueeze", axis if dim is None else dim, len(input.shape) + 1)
     shape = list(input.shape)
     shape.insert(at, 1)
-    made = _view(input, shape=remembered(tuple(shape)))
+    made = _view(input, shape=remembered(tuple(shape)), axis=at)
     if type(made._node) is _VIEW.node_class:
         made._node.__class__ = _UNSQUEEZED
     return made
@@ -600,7 +597,7 @@ def stack(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Any = Non
             parts = [cast(x, d) for x in parts]
             break
     if not parts:
-        raise RuntimeError("stack: expected a non-empty list of Tensors.")
+        raise RuntimeError("stack expects a non-empty TensorList.")
     made = _stack(*parts, axis=check_dim("stack", dim if axis is None else axis, len(parts[0].shape) + 1))
     return made if out is None else _call.WRITE_OUT("stack", out, made, reads=parts)
 
@@ -673,10 +670,7 @@ def contiguous(self: Any, memory_format: Any = contiguous_format) -> Any:
     order = _ORDERS.get(memory_format)
     if order is None:
         raise TypeError(f"contiguous: expected memory_format to be a mortice.memory_format; got {memory_format!r}.")
-    if len(order) != len(self.shape):
-        raise RuntimeError(
-            f"contiguous: required rank {len(order)} tensor to use {memory_format.name} format; got shape {list(self.shape)}."
-        )
+    format_strides("contiguous", self.shape, memory_format)  # refuses another rank
     if is_contiguous(self, memory_format):
         return self
     made = _permute(_row_major_copy(_permute(self, axes=order)), axes=_inverse(order))

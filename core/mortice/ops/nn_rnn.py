@@ -328,6 +328,8 @@ def gru_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: 
 @autocasting
 def lstm_cell(input: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> tuple[Any, Any]:
     """Return the next hidden and cell states of an LSTM."""
+    if not isinstance(hx, (tuple, list)):
+        raise TypeError(f"lstm_cell: argument 'hx' must be tuple of Tensors, not {type(hx).__name__}.")
     if len(hx) != 2:
         raise RuntimeError(f"lstm_cell expects two hidden states; got {len(hx)}.")
     return tuple(_cell("lstm", input, list(hx), w_ih, w_hh, b_ih, b_hh))  # type: ignore[return-value]

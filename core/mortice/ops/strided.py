@@ -271,7 +271,7 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
 
     Differs from torch: the memory of a tensor that was itself made as a view reaches as far as that of its base.
     """
-    size, stride = Size(map(operator.index, size)), tuple(map(operator.index, stride))
+    size, stride = Size(size), tuple(map(operator.index, stride))
     if len(size) != len(stride):
         raise RuntimeError(f"mismatch in length of strides and shape; got {list(size)} and {list(stride)}.")
     if any(s < 0 for s in stride):
@@ -296,17 +296,21 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
         elif not input._rg:
             x, offset, reach = view_dtype(whole(input), input.dtype), start, last
     if not _is_row_major(x) or offset < 0 or reach >= max(prod(x.shape), 1):
-        raise RuntimeError(
-            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {start} are out of bounds for "
-            f"the memory of a tensor of {prod(x.shape)} elements."
-        )
+        raise _out_of_bounds(size, stride, start, x.shape)
     fn = _strided if _shares(x, "strided") else _strided_copy
     return fn(_view(x, shape=Size((prod(x.shape),))), shape=size, steps=stride, offset=offset)
 
 
+def _out_of_bounds(size: Size, stride: Any, start: int, shape: Size) -> RuntimeError:
+    return RuntimeError(
+        f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {start} are out of bounds for "
+        f"the memory of a tensor of {prod(shape)} elements."
+    )
+
+
 def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
     """Return a copy with what `as_strided` would show replaced."""
-    size, stride = Size(map(operator.index, size)), tuple(map(operator.index, stride))
+    size, stride = Size(size), tuple(map(operator.index, stride))
     if src.shape != size:
         raise ShapeError(
             f"as_strided_scatter: expected src to have a size equal to the slice of self. src size = {list(src.shape)}, "
@@ -318,10 +322,7 @@ def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_off
     start = 0 if storage_offset is None else operator.index(storage_offset)
     last = start + sum((n - 1) * s for n, s in zip(size, stride)) if prod(size) else -1
     if start < 0 or last >= max(prod(shape), 1):
-        raise RuntimeError(
-            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {start} are out of bounds for "
-            f"the memory of a tensor of {prod(shape)} elements."
-        )
+        raise _out_of_bounds(size, stride, start, shape)
     places = TENSOR_KERNELS.strided_places(dense, size, stride, start)
     written = TENSOR_KERNELS.index_write(reshape(dense, -1), reshape(places, -1), reshape(cast(src, input.dtype), -1), axis=0)
     made = reshape(written, shape)

@@ -515,9 +515,8 @@ def dsplit(input: Any, *where: Any, indices: Any = None, sections: Any = None) -
 def broadcast_shapes(*shapes: Any) -> Size:
     """Return the shape that shapes broadcast to."""
     sizes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
-    for s in sizes:
-        if any(n < 0 for n in s):
-            raise RuntimeError(f"Trying to create tensor with negative dimension ({min(s)}): ({list(s)})")
+    if any(n < 0 for s in sizes for n in s):
+        raise ValueError("Attempting to broadcast a dimension with negative length!")
     common = [1] * max(map(len, sizes), default=0)
     for i, s in enumerate(sizes):
         for d in range(-1, -len(s) - 1, -1):

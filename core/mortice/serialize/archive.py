@@ -29,6 +29,8 @@ _crc32: Any = getattr(fast._engine, "crc32", zlib.crc32)
 class Writer:
     """Writes records to anything that has `write`."""
 
+    checksums = True
+
     def __init__(self, file: Any, root: str) -> None:
         self.file, self.root = file, root
         self.position = 0
@@ -45,7 +47,7 @@ class Writer:
     def record(self, name: str, data: Any) -> None:
         """Write one record: bytes, or a contiguous buffer."""
         path = f"{self.root}/{name}".encode()
-        size, crc, offset = memoryview(data).nbytes, _crc32(data), self.position
+        size, crc, offset = memoryview(data).nbytes, self.checksums and _crc32(data), self.position
         large = size >= _LIMIT
         extra = struct.pack("<HHQQ", 1, 16, size, size) if large else b""
         pad = -(offset + 30 + len(path) + len(extra) + 4) % _ALIGNMENT

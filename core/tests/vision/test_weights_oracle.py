@@ -46,6 +46,11 @@ def test_frames_are_prepared_as_torchvision_prepares_them():
     assert a.shape == b.shape and np.abs(a.numpy() - b.numpy()).max() < 1.01 / 255 / 0.216
 
 
+def test_dir_names_the_weights():
+    mine, theirs = ({n for n in dir(library) if n.endswith(("_Weights", "_weight"))} for library in (models, torchvision.models))
+    assert mine == theirs
+
+
 def test_a_file_that_pytorch_wrote_is_found_and_loaded(tmp_path, monkeypatch):
     theirs = torchvision.models.squeezenet1_1().eval()
     torch.save(theirs.state_dict(), tmp_path / "file")

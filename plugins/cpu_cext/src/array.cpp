@@ -190,18 +190,20 @@ static int closer(int i, int j, int ndim, const int64_t *shape, const Array *con
 Ref make_laid_out_like(const Array *const *xs, int count, int ndim, const int64_t *shape, DType dtype) {
     const Array &x = *xs[0];
     Ref y = make(dtype, ndim, shape);
-    const bool whole = x.ndim == ndim && !memcmp(x.shape(), shape, sizeof(int64_t) * static_cast<size_t>(ndim));
-    int order[MAX_NDIM];  // from the widest stride to the narrowest
-    if (y->size == 0 || (whole && x.contiguous)) return y;
-    if (!whole || !dense_order(x, order)) {
-        for (int i = 0; i < ndim; i++) order[i] = i;
-        for (int i = ndim - 2; i >= 0; i--)
-            for (int at = i, j = i + 1; j < ndim; j++) {
-                const int found = closer(order[at], order[j], ndim, shape, xs, count);
-                if (found < 0) break;
-                if (found) std::swap(order[at], order[j]), at = j;
-            }
+    if (x.ndim == ndim && !memcmp(x.shape(), shape, sizeof(int64_t) * static_cast<size_t>(ndim)) && is_dense(x)) {
+        memcpy(y->strides(), x.strides(), sizeof(int64_t) * static_cast<size_t>(ndim));
+        y->contiguous = x.contiguous;
+        return y;
     }
+    if (y->size == 0) return y;
+    int order[MAX_NDIM];  // from the widest stride to the narrowest
+    for (int i = 0; i < ndim; i++) order[i] = i;
+    for (int i = ndim - 2; i >= 0; i--)
+        for (int at = i, j = i + 1; j < ndim; j++) {
+            const int found = closer(order[at], order[j], ndim, shape, xs, count);
+            if (found < 0) break;
+            if (found) std::swap(order[at], order[j]), at = j;
+        }
     int64_t step = 1;
     for (int i = ndim - 1; i >= 0; i--) {
         y->strides()[order[i]] = step;

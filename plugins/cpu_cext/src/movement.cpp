@@ -8,39 +8,23 @@ namespace mortice {
 
 // ---- reshape ----
 
-// Find strides that show x in another shape without copying; false where there are none.
+// Find strides that show x in another shape without copying, PyTorch's for sizes of 1 too; false where there are none.
 static bool reshaped_strides(const Array &x, int ndim, const int64_t *shape, int64_t *strides) {
-    if (x.contiguous) {
-        int64_t step = 1;
-        for (int i = ndim - 1; i >= 0; i--) {
-            strides[i] = step;
-            step *= shape[i] ? shape[i] : 1;
-        }
+    if (!x.size && x.ndim == ndim && !memcmp(x.shape(), shape, sizeof(int64_t) * static_cast<size_t>(ndim))) {
+        memcpy(strides, x.strides(), sizeof(int64_t) * static_cast<size_t>(ndim));
         return true;
     }
+    int to = ndim - 1;
+    int64_t base = x.size && x.ndim ? x.strides()[x.ndim - 1] : 1, old = 1, seen = 1;
     // Group the old axes that lie in one line, and cut each group's length into the new sizes.
-    int to = ndim - 1, from = x.ndim - 1;
-    while (from >= 0) {
-        int64_t base = x.strides()[from], length = x.shape()[from];
-        from--;
-        if (length == 1) continue;
-        while (from >= 0 && (x.shape()[from] == 1 || x.strides()[from] == base * length)) {
-            length *= x.shape()[from];
-            from--;
-        }
-        int64_t step = base;
-        while (length > 1) {
-            if (to < 0 || length % shape[to] != 0) return false;
-            strides[to] = step;
-            step *= shape[to];
-            length /= shape[to];
-            to--;
-        }
+    for (int from = x.size ? x.ndim - 1 : -1; from >= 0; from--) {
+        old *= x.shape()[from];
+        if (from && (x.shape()[from - 1] == 1 || x.strides()[from - 1] == old * base)) continue;
+        for (; to >= 0 && (seen < old || shape[to] == 1); to--) strides[to] = seen * base, seen *= shape[to];
+        if (seen != old) return false;
+        if (from) base = x.strides()[from - 1], old = seen = 1;
     }
-    for (; to >= 0; to--) {
-        if (shape[to] != 1) return false;
-        strides[to] = 1;
-    }
+    for (; to >= 0; to--) strides[to] = seen * base, seen *= shape[to] ? shape[to] : 1;
     return true;
 }
 
@@ -150,8 +134,10 @@ static PyObject *broadcast_to(PyObject *const *args, Py_ssize_t n, PyObject *nam
         if (have != shape[i] && have != 1)
             fail(PyExc_ValueError, "broadcast_to: size %lld cannot become %lld.", static_cast<long long>(have),
                  static_cast<long long>(shape[i]));
-        strides[i] = i < lead || (have == 1 && shape[i] != 1) ? 0 : x.strides()[i - lead];
+        strides[i] = have != shape[i] || i < lead ? 0 : x.strides()[i - lead];
     }
+    for (int i = lead - 1; i >= 0 && x.ndim; i--)
+        if (shape[i] == 1) strides[i] = shape[i + 1] * strides[i + 1];
     return make_view(x, x.data, ndim, shape, strides).release();
 }
 
@@ -205,8 +191,9 @@ static PyObject *flip(PyObject *const *args, Py_ssize_t n, PyObject *names) {
         }
     }
     if (!x.size) data = x.data;
-    Ref seen = make_view(x, data, x.ndim, x.shape(), strides);
-    return copied(*seen).release();
+    Ref seen = make_view(x, data, x.ndim, x.shape(), strides), out = make_laid_out_like(x, x.dtype);
+    assign(*out, *seen);
+    return out.release();
 }
 
 // ---- joining ----
@@ -308,7 +295,7 @@ static Ref indexed(Array &x, PyObject *key) {
     for (Py_ssize_t i = 0; i < many; i++) {
         PyObject *k = items[i];
         if (k == Py_None) {
-            keep(1, 1);
+            keep(1, axis < x.ndim ? x.shape()[axis] * x.strides()[axis] : 1);
         } else if (k == Py_Ellipsis) {
             for (int left = x.ndim - used; left > 0; left--, axis++) keep(x.shape()[axis], x.strides()[axis]);
         } else if (PySlice_Check(k)) {
@@ -316,7 +303,7 @@ static Ref indexed(Array &x, PyObject *key) {
             if (PySlice_Unpack(k, &start, &stop, &step) < 0) throw Failed{};
             Py_ssize_t length = PySlice_AdjustIndices(x.shape()[axis], &start, &stop, step);
             if (length > 0) data += start * x.strides()[axis] * x.itemsize();
-            keep(length, length > 1 ? x.strides()[axis] * step : x.strides()[axis]);
+            keep(length, static_cast<int64_t>(static_cast<uint64_t>(x.strides()[axis]) * static_cast<uint64_t>(step)));
             axis++;
         } else {
             Py_ssize_t at = PyNumber_AsSsize_t(k, PyExc_IndexError);

@@ -1,5 +1,7 @@
 """Models of images under torchvision's names, with its state_dict keys; LeNet besides."""
 
+import sys
+
 from mortice.vision.models import detection, segmentation, video
 from mortice.vision.models.alexnet import AlexNet, alexnet
 from mortice.vision.models.convnext import ConvNeXt, convnext_base, convnext_large, convnext_small, convnext_tiny
@@ -80,3 +82,10 @@ from mortice.vision.models.vision_transformer import VisionTransformer, vit_b_16
 
 def __getattr__(name: str) -> object:
     return weights_named(__name__, name)
+
+
+def __dir__() -> list[str]:
+    from mortice.vision.models.weights import PUBLISHED, enumeration
+
+    mine = [m for m in list_models(sys.modules[__name__]) if m in PUBLISHED]
+    return sorted({*globals(), "get_model_weights", "get_weight", *(enumeration(m).__name__ for m in mine)})
