@@ -10,7 +10,7 @@
 #include <float.h>
 #include <math.h>
 
-#define VERSION 9 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
+#define VERSION 10 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
 
 /* ---- a function with a fast case ---- */
 
@@ -654,7 +654,7 @@ static PyObject *known_slots(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(no
 }
 
 /* install(classes, objects): the classes whose slots are read, and the functions and objects that the fast cases share.
-   Returns the methods `own_storage` and `_share`. */
+   Returns the methods `own_storage` and `_share`, and what shows the slots `_dtype` and `_shape` to readers. */
 static PyObject *install(PyObject *Py_UNUSED(module), PyObject *args) {
     PyObject *classes, *objects, **places[] = {
         &special, &nothing, &sizes, &remembered, &next_seq, &record, &record_one_py, &record_two_py, &as_view_py, &broadcast,
@@ -678,7 +678,10 @@ static PyObject *install(PyObject *Py_UNUSED(module), PyObject *args) {
     for (size_t i = 0; i < SLOTS; i++) *slots[i].offset = offsets[i];
     for (Py_ssize_t i = 0; i < count; i++) *places[i] = Py_NewRef(PyTuple_GET_ITEM(objects, i));
     for (int i = 0; i < CLASSES; i++) class[i] = (PyTypeObject *)Py_NewRef(PyTuple_GET_ITEM(classes, i));
-    return two(PyDescr_NewMethod(class[TENSOR], &own_storage_method), PyDescr_NewMethod(class[TENSOR], &share_method));
+    static PyMemberDef shown[] = {{"dtype", T_OBJECT_EX, 0, READONLY, NULL}, {"shape", T_OBJECT_EX, 0, READONLY, NULL}};
+    shown[0].offset = at.dtype, shown[1].offset = at.shape;
+    return Py_BuildValue("(NNNN)", PyDescr_NewMethod(class[TENSOR], &own_storage_method), PyDescr_NewMethod(class[TENSOR], &share_method),
+                         PyDescr_NewMember(class[TENSOR], &shown[0]), PyDescr_NewMember(class[TENSOR], &shown[1]));
 }
 
 static PyMethodDef methods[] = {

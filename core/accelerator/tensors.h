@@ -23,7 +23,7 @@ static struct {
 } at;
 
 static const struct { int of; const char *name; Py_ssize_t *offset; } slots[] = {
-    {TENSOR, "_data", &at.data}, {TENSOR, "_device", &at.device}, {TENSOR, "dtype", &at.dtype}, {TENSOR, "shape", &at.shape},
+    {TENSOR, "_data", &at.data}, {TENSOR, "_device", &at.device}, {TENSOR, "_dtype", &at.dtype}, {TENSOR, "_shape", &at.shape},
     {TENSOR, "_rg", &at.rg}, {TENSOR, "_node", &at.node}, {TENSOR, "_storage", &at.storage}, {TENSOR, "_steps", &at.steps},
     {TENSOR, "_viewed", &at.viewed}, {TENSOR, "_note", &at.note}, {TENSOR, "_leaf", &at.leaf},
     {STORAGE, "version", &at.version}, {STORAGE, "aliases", &at.aliases}, {STORAGE, "pruned", &at.pruned},

@@ -103,8 +103,8 @@ def as_view(op: Op, x: Any, data: Any, size: Size, attrs: Any, silent: Any = Fal
     t = new(Tensor)
     t._data = data
     t._device = x._device
-    t.dtype = x.dtype
-    t.shape = size
+    t._dtype = x.dtype
+    t._shape = size
     t._rg = False
     t._node = t._leaf = None
     storage = x._storage
@@ -284,8 +284,8 @@ def unary(op: Op) -> Callable[..., Any]:
         t = new(Tensor)
         t._data = data
         t._device = device
-        t.dtype = result
-        t.shape = input.shape if shaped else SCALAR
+        t._dtype = result
+        t._shape = input.shape if shaped else SCALAR
         t._rg = False
         t._node = t._storage = t._leaf = None
         if input._rg and (not special[0] or modes.grad) and op.no_grad_reason is None:
@@ -367,8 +367,8 @@ def binary(op: Op, fallback: Callable[..., Any] = slow_two) -> Callable[..., Any
         t = new(Tensor)
         t._data = data
         t._device = device
-        t.dtype = result
-        t.shape = shape
+        t._dtype = result
+        t._shape = shape
         t._rg = False
         t._node = t._storage = t._leaf = None
         if (input._rg or other._rg) and (not special[0] or modes.grad) and op.no_grad_reason is None:
@@ -428,8 +428,8 @@ def unary_with_attributes(op: Op) -> Callable[..., Any]:
         t = new(Tensor)
         t._data = data
         t._device = device
-        t.dtype = result
-        t.shape = shape
+        t._dtype = result
+        t._shape = shape
         t._rg = False
         t._node = t._storage = t._leaf = None
         if input._rg and (not special[0] or modes.grad) and op.no_grad_reason is None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-VERSION = 9  # of what the module does: raised with engine.c's when the functions that it repeats change
+VERSION = 10  # of what the module does: raised with engine.c's when the functions that it repeats change
 ONE, ATTRIBUTES, VIEW, TWO, ANY, GETITEM, INTO = range(7)  # which function it stands before
 
 _engine: Any = None  # the module while it serves
@@ -60,7 +60,7 @@ def _install(op: type, as_view: Any) -> None:
         special, _NOTHING, SIZES, remembered, next_seq, record, record_one, record_two, as_view, broadcast,
         TensorBase.own_storage, TensorBase._share, _nobody, modes, Meta, same,
     )  # fmt: skip
-    TensorBase.own_storage, TensorBase._share = _engine.install(classes, objects)  # type: ignore[method-assign]
+    TensorBase.own_storage, TensorBase._share, TensorBase.dtype, TensorBase.shape = _engine.install(classes, objects)  # type: ignore
     for module in (tensor, node, sys.modules[as_view.__module__]):  # the others import it after this
         vars(module)["make"] = _engine.make
         if module is not tensor:

@@ -138,8 +138,8 @@ class TensorBase:
     __slots__ = (
         "_data",  # the backend's buffer, opaque here
         "_device",
-        "dtype",
-        "shape",
+        "_dtype",
+        "_shape",
         "_rg",  # requires grad
         "_node",  # the node that made it; None for a leaf
         "_storage",  # None until its memory is shared or written; the next three are set with it
@@ -153,8 +153,8 @@ class TensorBase:
     cls: ClassVar[Any]  # the public class, set by `methods`
     _data: Any
     _device: Device
-    dtype: DType
-    shape: Size
+    _dtype: DType
+    _shape: Size
     _rg: bool
     _node: Any
     _storage: Storage | None
@@ -164,6 +164,16 @@ class TensorBase:
     _leaf: LeafState | None
 
     # ---- where and what ----
+
+    @property
+    def dtype(self) -> DType:
+        """The dtype of its elements."""
+        return self._dtype
+
+    @property
+    def shape(self) -> Size:
+        """The sizes of its dimensions."""
+        return self._shape
 
     @property
     def device(self) -> Device:
@@ -396,7 +406,7 @@ class TensorBase:
     def _take_memory(self, data: Any, shape: Size) -> None:
         """See other memory from now on, of its own; nodes that kept this tensor notice, as they do of a write."""
         version = self._version + 1
-        self._data, self.shape, self._storage = data, shape, None
+        self._data, self._shape, self._storage = data, shape, None
         self.own_storage().version = version
 
     @property
@@ -444,7 +454,7 @@ class TensorBase:
             )
         aliases, version = value.own_storage().aliases, self._version
         self._data, self._device = value._data, value._device
-        self.dtype, self.shape = value.dtype, value.shape
+        self._dtype, self._shape = value.dtype, value.shape
         self.set_storage(Storage(aliases, version), value._steps)
 
     # ---- identity ----
@@ -473,8 +483,8 @@ def make(data: Any, device: Device, dtype: DType, shape: Size) -> Any:
     t = object.__new__(TensorBase.cls)
     t._data = data
     t._device = device
-    t.dtype = dtype
-    t.shape = shape
+    t._dtype = dtype
+    t._shape = shape
     t._rg = False
     t._node = t._storage = t._leaf = None
     return t

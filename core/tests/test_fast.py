@@ -323,7 +323,7 @@ def test_tensors_that_are_not_complete() -> None:
         with pytest.raises((AttributeError, TypeError)):
             call(half)
     broken = X.clone()
-    for name in ("_data", "_device", "dtype", "shape", "_node", "_storage", "_leaf"):
+    for name in ("_data", "_device", "_dtype", "_shape", "_node", "_storage", "_leaf"):
         kept = getattr(broken, name)
         delattr(broken, name)
         with contextlib.suppress(AttributeError, TypeError):

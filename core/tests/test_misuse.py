@@ -124,3 +124,11 @@ def test_a_switch_takes_true_and_false_alone(switch: Any, junk: Any) -> None:
             switch(junk)
     assert mt.is_grad_enabled() and not mt.is_warn_always_enabled() and not modes.anomaly
     assert not mt.is_autocast_enabled() and mt.is_autocast_cache_enabled() and mt.backends.cuda.flash_sdp_enabled()
+
+
+@pytest.mark.parametrize("name", ["shape", "dtype"])
+def test_what_a_tensor_is_cannot_be_assigned(name: str) -> None:
+    x = mt.ones(2, 3)
+    with pytest.raises(AttributeError):
+        setattr(x, name, getattr(mt.ones(6, dtype=mt.int32), name))
+    assert x.shape == (2, 3) and x.dtype is mt.float32

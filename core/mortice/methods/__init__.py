@@ -65,7 +65,7 @@ class Tensor(
             made = data[0]
             own = made.own_storage()
             t = object.__new__(cls)
-            t._data, t._device, t.dtype, t.shape = made._data, made._device, made.dtype, made.shape
+            t._data, t._device, t._dtype, t._shape = made._data, made._device, made.dtype, made.shape
             t._rg = False
             t._node = t._leaf = None
             t.set_storage(own, made._steps)
@@ -74,7 +74,7 @@ class Tensor(
 
         made = storage.old_style(data, data[0].dtype if alike else get_default_dtype(), device)
         t = object.__new__(cls)
-        t._data, t._device, t.dtype, t.shape = made._data, made._device, made.dtype, made.shape
+        t._data, t._device, t._dtype, t._shape = made._data, made._device, made.dtype, made.shape
         t._rg = False
         t._node = t._storage = t._leaf = None
         if made._storage is not None:

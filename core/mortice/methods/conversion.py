@@ -176,7 +176,7 @@ class Conversion(TensorBase):
 def _over(x: Any, seen: Any) -> Any:
     """Make a leaf of x's class over the memory of another tensor."""
     t = object.__new__(type(x))
-    for name in ("_data", "_device", "dtype", "shape"):
+    for name in ("_data", "_device", "_dtype", "_shape"):
         setattr(t, name, getattr(seen, name))
     t._rg, t._node, t._storage, t._leaf = x._rg, None, None, None
     if seen._storage is not None:
@@ -228,6 +228,6 @@ def _rebuild(cls: Any, state: Any) -> Any:
         where = resolve()
     t = object.__new__(cls)
     t._data = where.backend.from_host(HostBuffer(bytearray(data), shape, dtype), where)
-    t._device, t.dtype, t.shape = where, dtype, Size(shape)
+    t._device, t._dtype, t._shape = where, dtype, Size(shape)
     t._rg, t._node, t._storage, t._leaf = requires_grad, None, None, None
     return t

@@ -104,10 +104,6 @@ class UninitializedTensorMixin:
     def shape(self) -> Any:
         return self._refuse("access the shape of")
 
-    @shape.setter
-    def shape(self, value: Any) -> None:
-        Tensor.shape.__set__(self, value)  # type: ignore[attr-defined]
-
     @property
     def data(self) -> Any:
         """An empty tensor of its dtype, on its device."""

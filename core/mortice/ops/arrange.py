@@ -574,7 +574,7 @@ def become(name: str, t: Any, fn: Any, *args: Any) -> Any:
                     stand_in._rg, stand_in._node = t._rg, t._node
                     stand_in.set_storage(t._storage, t._steps)
                 other._viewed = stand_in
-    t._data, t.shape, t._steps = view._data, view.shape, view._steps
+    t._data, t._shape, t._steps = view._data, view.shape, view._steps
     if not leaf:
         t._rejoin(view._rg, view._node)
     return t

@@ -294,7 +294,7 @@ def set_(self: Any, source: Any = None, storage_offset: int = 0, size: Any = Non
                 "Use set_(source) without sizes, or write a kernel `strided` for it."
             )
     seen = seen.detach()
-    self._data, self.shape = seen._data, seen.shape
+    self._data, self._shape = seen._data, seen.shape
     self.set_storage(seen._storage, seen._steps)
     self._storage.version += 1
     return self
@@ -320,7 +320,7 @@ def resize_(self: Any, *sizes: Any, size: Any = None, memory_format: Any = None)
     if missing > 0:
         memory = cat([memory, empty(missing, dtype=self.dtype, device=self._device)])
     seen, version = as_strided(memory, size, steps, offset if prod(size) else 0).detach(), self._version + 1
-    self._data, self.shape = seen._data, seen.shape
+    self._data, self._shape = seen._data, seen.shape
     self.set_storage(seen._storage, seen._steps)
     self.own_storage().version = version  # nodes that kept this tensor notice, as they do of a write
     return self

@@ -390,7 +390,7 @@ def _resized(name: str, t: Any, size: Any, sparse_dim: int, dense_dim: int, clea
         grown = values.new_zeros((data.nnz, *shape[sparse_dim:]))
         grown[(slice(None), *[slice(n) for n in values.shape[1:]])] = values
         values = grown
-    t._data, t.shape = Sparse(indices, values, shape, data.coalesced or not tuple(indices.shape)[1]), shape
+    t._data, t._shape = Sparse(indices, values, shape, data.coalesced or not tuple(indices.shape)[1]), shape
     return t
 
 
