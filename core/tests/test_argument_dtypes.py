@@ -106,7 +106,7 @@ def test_a_refusal_says_what_to_do(text: str, call: tuple[str, Any]) -> None:
 REFUSED = {
     "int64": "F.rms_norm(x, (3,)); F.huber_loss(x, x); F.binary_cross_entropy_with_logits(x, x); torch.linalg.lu(x)",
     "complex64": "F.binary_cross_entropy(x, x); x.index_reduce(0, i, x, 'amax'); x.scatter_reduce(0, i[None], x, 'amin')",
-    "bool": "torch.masked.amax(x, 0); torch.tril_indices(2, 2, dtype=x.dtype)",
+    "bool": "torch.masked.amax(x, 0, mask=x); torch.tril_indices(2, 2, dtype=x.dtype)",
 }
 
 
