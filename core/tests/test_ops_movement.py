@@ -156,6 +156,11 @@ def test_errors(call, error, text):
         call()
 
 
+def test_a_number_has_one_dim_to_squeeze():
+    x = mt.tensor(3.0)
+    assert x.squeeze(0).shape == x.squeeze(-1).shape == x.squeeze((0,)).shape == x.squeeze().shape == ()
+
+
 def test_a_bool_is_no_dim():
     x = mt.ones(2, 2)
     for call in (lambda: x.topk(1, True), lambda: x.sum(True), lambda: x.cumsum(True), lambda: x.unsqueeze(False)):

@@ -440,7 +440,7 @@ TENSOR_KERNELS.replace("permute_dims", lambda x, axes: _permute(x, axes=tuple(ax
 @lru_cache(4096)
 def _squeezed(shape: Size, dim: Any) -> tuple[Size, tuple[int, ...]]:
     dims = () if isinstance(dim, (tuple, list)) and not dim else check_dims("squeeze", dim, len(shape))
-    drop = tuple([i for i in dims if shape[i] == 1])
+    drop = tuple([i for i in dims if shape and shape[i] == 1])
     return Size([n for i, n in enumerate(shape) if i not in drop]), drop
 
 
