@@ -501,6 +501,10 @@ def test_a_write_reads_its_operands_before_they_change() -> None:
     assert x.scatter_add_(0, mt.arange(9), x[1:]).tolist() == [*range(2, 38, 4), 18.0]
     order = mt.arange(5).repeat_interleave(2).view(5, 2)[:, 0]
     assert order.scatter_(0, order[:], order.flip(0)).tolist() == [4, 3, 2, 1, 0]
+    places = mt.tensor([0, 1])
+    for _ in range(2):  # the first call goes another way than those after it
+        with pytest.raises(RuntimeError, match="refer to a single memory location"):
+            places.scatter_(0, places, places * 2)
 
 
 def test_writes_without_gradients_into_what_was_kept_for_backward_are_told() -> None:

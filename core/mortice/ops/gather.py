@@ -683,7 +683,7 @@ def _straight(name: str, op: Any, input: Any, dim: Any, index: Any, src: Any) ->
         or index._device is not input._device or src._device is not input._device
     ):  # fmt: skip
         return None
-    check_apart(input, (src,), False)
+    check_apart(input, (index, src), False)
     axis = check_dim(name, dim, len(input.shape))
     _fits(name, input.shape, axis, index.shape, src.shape)
     _in_range(name, index, input.shape[axis], axis)
