@@ -40,34 +40,17 @@ class Buffer:
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"strict: buffers are opaque; .{name} was read. Use k.shape_of, k.dtype_of or a kernel.")
 
-    __bool__ = _refuse("__bool__")
-    __eq__ = _refuse("__eq__")
-    __ne__ = _refuse("__ne__")
-    __lt__ = _refuse("__lt__")
-    __le__ = _refuse("__le__")
-    __gt__ = _refuse("__gt__")
-    __ge__ = _refuse("__ge__")
     __hash__ = None  # type: ignore[assignment]
-    __len__ = _refuse("__len__")
-    __iter__ = _refuse("__iter__")
-    __getitem__ = _refuse("__getitem__")
-    __setitem__ = _refuse("__setitem__")
-    __contains__ = _refuse("__contains__")
-    __int__ = _refuse("__int__")
-    __float__ = _refuse("__float__")
-    __index__ = _refuse("__index__")
-    # Defined, because NumPy would otherwise wrap the object in silence.
-    __array__ = _refuse("__array__")
-    __add__ = __radd__ = _refuse("__add__")
-    __sub__ = __rsub__ = _refuse("__sub__")
-    __mul__ = __rmul__ = _refuse("__mul__")
-    __truediv__ = __rtruediv__ = _refuse("__truediv__")
-    __pow__ = __rpow__ = _refuse("__pow__")
-    __neg__ = _refuse("__neg__")
-    __invert__ = _refuse("__invert__")
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise StrictError("strict: buffers are opaque; one was copied or pickled. Use k.copy or to_host.")
+
+# `array` is there because NumPy would otherwise wrap the object in silence.
+for _name in (
+    "bool eq ne lt le gt ge len iter getitem setitem contains int float index array add radd sub rsub mul rmul "
+    "truediv rtruediv pow rpow neg invert"
+).split():
+    setattr(Buffer, f"__{_name}__", _refuse(f"__{_name}__"))
 
 
 def round_bfloat16(x: Any) -> Any:

@@ -244,6 +244,7 @@ def conv_settings(seed):
     return random.choice([0, 1, 2, 5]), channels, pick(5, 6, 12), pick(1, 2, 3), settings
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("seed", range(60))
 def test_conv_and_gradients(run, torch, rng, seed):
     n, (inputs, outputs), sizes, kernel, settings = conv_settings(seed)
@@ -261,6 +262,7 @@ def test_conv_and_gradients(run, torch, rng, seed):
     close(run("conv_weight_grad", g, x, w_shape=w.shape, **settings), gw)
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("seed", range(30))
 def test_transposed_conv(run, torch, rng, seed):
     n, (inputs, outputs), sizes, kernel, settings = conv_settings(seed)
@@ -303,6 +305,7 @@ def test_conv_in_blocks(rng, monkeypatch):
         close(_default(name, *args, **extra, **settings)[0], expected)
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("dtype", [np.int64, np.complex128])
 def test_conv_of_other_kinds(run, torch, rng, dtype):
     x, w = rng.integers(-5, 5, (2, 2, 6)).astype(dtype), rng.integers(-5, 5, (3, 2, 2)).astype(dtype)
@@ -312,6 +315,7 @@ def test_conv_of_other_kinds(run, torch, rng, dtype):
     assert out.dtype == dtype
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("seed", range(20))
 def test_unfold_and_fold(run, torch, rng, seed):
     random.seed(seed)
@@ -341,6 +345,7 @@ def pool_settings(seed):
     return nd, shape, {"kernel": kernel, "stride": stride, "padding": padding, "ceil_mode": random.random() < 0.5}
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("seed", range(60))
 def test_max_pool(run, torch, rng, seed):
     nd, shape, settings = pool_settings(seed)
@@ -366,6 +371,7 @@ def test_max_pool(run, torch, rng, seed):
         close(back, pulled(torch, expected, [tx], g)[0])
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("seed", range(60))
 def test_avg_pool(run, torch, rng, seed):
     nd, shape, settings = pool_settings(seed)
@@ -384,6 +390,7 @@ def test_avg_pool(run, torch, rng, seed):
     adjoint(x, out, g, back)
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("output_size", [(1,), (3,), (8,), (16,), (11,), (3, 5), (1, 1), (4, 8), (2, 3, 10)])
 def test_adaptive_pool(run, torch, rng, output_size):
     nd = len(output_size)
@@ -423,6 +430,7 @@ def test_pools_of_no_sample(run):
 # ---- normalisation ----
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("affine", [False, True])
 @pytest.mark.parametrize(("shape", "ndim"), [((4, 6), 1), ((2, 3, 5), 2), ((2, 0, 5), 1), ((0, 5), 1)])
 def test_layer_norm_and_rms_norm(run, torch, rng, shape, ndim, affine):
@@ -452,6 +460,7 @@ def test_layer_norm_and_rms_norm(run, torch, rng, shape, ndim, affine):
             close(run("rms_norm_weight_grad", g, x, cached, **settings), grads[1])
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("affine", [False, True])
 @pytest.mark.parametrize("shape", [(4, 6), (2, 6, 5), (3, 6, 2, 3)])
 def test_batch_norm_and_group_norm(run, torch, rng, shape, affine):
@@ -502,6 +511,7 @@ def test_norms_of_no_sample(run):
 # ---- activations, lookups ----
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("size", [7, 5000])
 def test_activations(run, torch, rng, dtype, size):
@@ -528,6 +538,7 @@ def test_gelu_at_the_ends(run):
     close(run("gelu_grad", np.ones_like(x), x)[1000::1000], np.array([1.0, 0.5, 0.0, np.nan], np.float32))
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("axis", [0, 1, 2, -1])
 @pytest.mark.parametrize("name", ["softmax", "log_softmax"])
 def test_softmax(run, torch, rng, name, axis):
@@ -545,6 +556,7 @@ def test_dropout_scales_what_it_keeps(run):
     close(run("dropout", np.array([1.0, 2.0, 3.0]), np.zeros(3, bool), p=1.0), np.zeros(3))
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("padding_idx", [None, 2])
 @pytest.mark.parametrize("shape", [(), (7,), (3, 5), (0,)])
@@ -560,6 +572,7 @@ def test_embedding(run, torch, rng, shape, padding_idx, scaled):
     adjoint(g, back, h, run("embedding_grad_take", h, indices, **settings))
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("shape", [(4, 5), (4, 5, 3), (0, 5), (2, 5, 3, 2)])
 def test_nll_loss(run, torch, rng, shape, weighted):
@@ -581,6 +594,7 @@ def test_nll_loss(run, torch, rng, shape, weighted):
 # ---- attention ----
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("kind", [None, "causal", "bool", "number", "row"])
 @pytest.mark.parametrize("batch", [(), (2, 3)])
 @pytest.mark.parametrize("limit", [None, 200])
@@ -623,6 +637,7 @@ def test_attention_with_dropout_is_linear_in_value(run, rng):
 # ---- padding and interpolation ----
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("mode", ["constant", "reflect", "replicate", "circular"])
 @pytest.mark.parametrize("seed", range(15))
 def test_pad_border(run, torch, rng, mode, seed):
@@ -645,6 +660,7 @@ TORCH_MODES = {
 }  # fmt: skip
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "linear", "cubic", "area", "lanczos"])
 @pytest.mark.parametrize("seed", range(25))
 def test_interpolate(run, torch, rng, mode, seed):

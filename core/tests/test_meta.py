@@ -184,6 +184,7 @@ def test_a_number_on_the_cpu_joins_elementwise_what_is_elsewhere() -> None:
     assert strict.mul_(number.detach()).tolist() == [2.0, 4.0]
 
 
+@pytest.mark.oracle
 def test_checkpoints_cross_to_torch_and_back() -> None:
     torch = pytest.importorskip("torch", reason="the files are PyTorch's; it is not installed here")
     file = io.BytesIO()

@@ -47,6 +47,7 @@ def _heard(code, names):
     return heard
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("code", TOLD)
 def test_a_warning_is_of_pytorchs_class_begins_with_its_words_and_names_the_programs_line(code):
     torch = pytest.importorskip("torch")

@@ -39,6 +39,7 @@ def test_the_number_is_rounded_first_but_in_products_and_quotients(name, dtype, 
                 assert all(map(same, result.tolist(), expected.tolist())), (name, number, swapped, result, expected)
 
 
+@pytest.mark.oracle
 @pytest.mark.parametrize("dtype", [*HALVES, mt.float32, mt.float64], ids=str)
 def test_numbers_meet_tensors_as_in_pytorch(dtype):
     torch = pytest.importorskip("torch")

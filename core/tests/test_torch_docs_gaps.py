@@ -149,6 +149,7 @@ def test_call(call: str, expected: Any) -> None:
     assert _close(_plain(mortice, eval(call, _names(mortice))), expected)
 
 
+@pytest.mark.oracle
 @pytest.mark.filterwarnings("ignore")
 def test_torch_gives_the_same() -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is the oracle of this test")

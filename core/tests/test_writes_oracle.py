@@ -9,6 +9,7 @@ import pytest
 import mortice as mt
 
 torch = pytest.importorskip("torch", reason="the oracle is PyTorch")
+pytestmark = pytest.mark.oracle
 
 
 def _detached(via: str) -> Any:

@@ -109,19 +109,22 @@ def register_multi_grad_hook(
     if mode not in ("all", "any"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     nodes = [id(t if t._node is None else t._node) for t in tensors]
-    seen: Any = WeakKeyDictionary()  # by backward the gradients, and which are still to come
+    seen: Any = WeakKeyDictionary()  # by backward the gradients, and which are still to come; nothing in mode "any"
 
     def hook(i: int) -> Callable[[Any], None]:
         def one(g: Any) -> None:
             run = modes.running
+            if mode == "any":
+                if run not in seen:
+                    seen[run] = None
+                    fn(g)
+                return
             if run not in seen:
                 seen[run] = [None] * len(nodes), {j for j, n in enumerate(nodes) if n in run.reached}
-                if mode == "any":
-                    fn(g)
             grads, missing = seen[run]
             grads[i] = g
             missing.discard(i)
-            if mode == "all" and not missing:
+            if not missing:
                 fn(grads)
 
         return one

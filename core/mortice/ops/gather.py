@@ -680,10 +680,9 @@ def _straight(name: str, op: Any, input: Any, dim: Any, index: Any, src: Any) ->
     if (
         dim.__class__ is not int or not isinstance(src, TensorBase) or not isinstance(index, TensorBase) or index.dtype is not int64
         or src.dtype is not input.dtype or not (index.shape and input.shape) or 0 in index.shape
-        or index._device is not input._device or src._device is not input._device
+        or index._device is not input._device or src._device is not input._device or input is index or input is src
     ):  # fmt: skip
         return None
-    check_apart(input, (index, src), False)
     axis = check_dim(name, dim, len(input.shape))
     _fits(name, input.shape, axis, index.shape, src.shape)
     _in_range(name, index, input.shape[axis], axis)
@@ -704,10 +703,11 @@ def _scattered_add(input: Any, dim: Any, index: Any, src: Any) -> Any:
 scatter_ = inplace(scatter, takes_out=True, short=_scattered, itself=False)
 scatter_add_ = inplace(scatter_add, takes_out=True, short=_scattered_add, itself=False)
 scatter_reduce_ = inplace(scatter_reduce, takes_out=True, itself=False)
-_index_add_, _index_copy_ = inplace(index_add), inplace(index_copy)
+# Their functions, above, have looked whether the operands lie apart.
+_index_add_, _index_copy_, _put_ = inplace(index_add, itself=None), inplace(index_copy, itself=None), inplace(put, itself=None)
 _index_fill_ = inplace(index_fill, number=True, itself=None)
 index_reduce_ = inplace(index_reduce, itself=False)
-_put_, masked_scatter_ = inplace(put, itself=False), inplace(masked_scatter, itself=None)
+masked_scatter_ = inplace(masked_scatter, itself=None)
 _masked_fill_, _fill_ = inplace(_masked_fill_into, "masked_fill_", number=True, itself=None), inplace(fill, itself=None)
 
 
