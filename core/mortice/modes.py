@@ -25,7 +25,7 @@ class _Modes(threading.local):
     saved_hooks: tuple[Any, ...] = ()  # (pack, unpack) pairs, the last one counts
     hooks_disabled: str | None = None
     watched = False  # anomaly or saved_hooks: what recording a node asks
-    running: Any = None  # the running backward, a `graph.Run`
+    running: Any = None  # the running backward, a `backward.Run`
     capture: Any = None  # while work is captured, what it draws: a `random.CapturedDraws`
     autocast: Any = None  # while amp.autocast is on, what casts operands: see `amp.autocast_mode`
     rerouted = False  # inference or autocast: what the fast cases of the call path ask, and leave it to `call.slow`

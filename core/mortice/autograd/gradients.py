@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mortice import call as _call
-from mortice import graph
 from mortice.autograd.graph import GradientEdge
+from mortice.backward import backward as walk
 from mortice.errors import ShapeError
+from mortice.graph import AccumulateGrad
 from mortice.layout import contiguous_format
 from mortice.levels import chain, raise_to
 from mortice.levels.vmap import MapLevel
@@ -25,7 +26,7 @@ def as_tuple(x: Any) -> tuple[Any, ...]:
 
 
 def _at(edge: GradientEdge) -> Any:
-    if isinstance(edge.node, graph.AccumulateGrad):
+    if isinstance(edge.node, AccumulateGrad):
         return edge.node.variable
     place = edge.node.place(edge.output_nr)
     t = make(None, place.device, place.dtype, place.shape)
@@ -118,7 +119,7 @@ def backward(
         )
     outs, seeds, above = _start("backward", tensors, grad_tensors, create_graph)
     keep = create_graph if retain_graph is None else retain_graph
-    graph.backward(outs, seeds, retain_graph=keep, create_graph=create_graph, inputs=inputs, tensors=above)
+    walk(outs, seeds, retain_graph=keep, create_graph=create_graph, inputs=inputs, tensors=above)
 
 
 def grad(
@@ -151,7 +152,7 @@ def grad(
     outs, seeds, above = _start("grad", outputs, grad_outputs, create_graph)
     if not wanted:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
-    found = graph.backward(
+    found = walk(
         outs, seeds, retain_graph=keep, create_graph=create_graph, inputs=wanted, accumulate=False, tensors=above
     )
     assert found is not None

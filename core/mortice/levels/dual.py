@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mortice import graph
+from mortice.backward import backward
 from mortice.device import Device
 from mortice.levels import Level, chain, here, highest, raise_to, record_crossing, watch_memory
 from mortice.levels.backend import LevelBackend
@@ -243,7 +243,7 @@ def _derived(k: Any, op: Any, primals: list[Any], tangents: list[Any], attrs: di
     pairs = [(p, t) for p, t in zip(pulled, tangents) if t is not None and p is not None and p._rg]
     if not pairs:
         return [None] * len(outs)
-    found = graph.backward(
+    found = backward(
         [p for p, _ in pairs], [t for _, t in pairs], retain_graph=True, create_graph=False, inputs=us, accumulate=False
     )
     assert found is not None

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
-from mortice import graph
+from mortice import backward
 from mortice.backends import plugins
 from mortice.backends.backend import REQUIRED_COMPLEX, REQUIRED_NAMES, Backend
 from mortice.backends.kernels import FreeKernels
@@ -380,7 +380,7 @@ def unwatch(watcher: Watcher) -> None:
 
 def _begin(backends: list[Any]) -> None:
     watching.append(_host)
-    graph.watchers.append(_pull)
+    backward.watchers.append(_pull)
     for backend in backends:
         _host.adopt(backend)
     for level in stack.levels:  # the lowest first
@@ -395,7 +395,7 @@ def _begin(backends: list[Any]) -> None:
 
 def _end() -> None:
     watching.remove(_host)
-    graph.watchers.remove(_pull)
+    backward.watchers.remove(_pull)
     for device, backend, table in _levels:
         device.backend, device.table = backend, table
     _levels.clear()
