@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from mortice.node import ONE, OpNode, _saved_tensor, saved_properties
+from mortice.node import ONE, OpNode, _saved_tensor
 from mortice.shape import broadcast
 
 TYPE_CHECKING = False
@@ -191,5 +191,7 @@ class Differentiable:
     def class_named(self, name: str) -> Any:
         """Return the class of the op's nodes of that name."""
         if name not in self.named_classes:
+            from mortice.saved import saved_properties
+
             self.named_classes[name] = type(name, (OpNode,), {"__slots__": (), **saved_properties(self)})
         return self.named_classes[name]

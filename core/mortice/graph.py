@@ -6,17 +6,15 @@ Nothing here knows an operation: an op's node (`node.OpNode`) and a custom Funct
 from __future__ import annotations
 
 import itertools
-import os
-import sys
 from collections import OrderedDict
 from functools import cache
-
-from mortice.modes import modes, no_grad
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
+
+    from mortice.saved import PackedValue
 
     Hooks = OrderedDict[int, Callable[..., Any]] | None  # by number; None where none was ever registered
 
@@ -319,85 +317,3 @@ def install(raw: Algebra, graph: Algebra) -> None:
     """Give the engine its algebra; called once by `node`."""
     global RAW, GRAPH
     RAW, GRAPH = raw, graph
-
-
-_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-
-
-def forward_trace() -> tuple[str, ...]:
-    """Return the traceback of the line being recorded, without the library's own frames.
-
-    What a backward records was led to by a node, about which more texts tell, as far as the first forward.
-    """
-    import traceback
-
-    frame: Any = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_HERE):
-        frame = frame.f_back
-    here = "".join(traceback.format_list(traceback.extract_stack(frame)))
-    node = modes.pulled
-    if node is None or node.extra is None or not node.extra.trace:
-        return (here,)
-    first, *rest = node.extra.trace
-    led = f"\n\nPrevious calculation was induced by {node.name()}. Traceback of forward call that induced the previous "
-    return here, f"{led}calculation:\n{first}", *rest
-
-
-# ---- saved values in the care of hooks ----
-
-
-class PackedValue:
-    """A saved tensor that the pack hook of `saved_tensors_hooks` has taken; read like the tensor it stands for."""
-
-    __slots__ = ("handle", "unpack", "cache", "shape", "dtype", "_rg", "target")
-    _storage = None  # hooks replace the check that nobody wrote to it
-
-    def __init__(self, t: Any, target: Any, pack: Any, unpack: Any) -> None:
-        self.shape, self.dtype, self._rg, self.target = t.shape, t.dtype, t._rg, target
-        version = t._version
-        with no_grad():
-            self.handle = pack(t)
-        if self.handle is t and target is None:
-            self.handle = t._share()  # a node must not own what it has made
-        if t._version != version:
-            raise RuntimeError(
-                "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can "
-                "not be modified by in-place operations as this can lead to unexpected side-effects. Please open an "
-                "issue if you need to perform in-place operations on the input to a pack hook."
-            )
-        self.unpack, self.cache = unpack, None
-
-    def load(self) -> Any:
-        """Return what the unpack hook makes of it; the node that asked drops it when it is done."""
-        if self.cache is None:
-            with no_grad():
-                found = self.unpack(self.handle)
-            if not hasattr(found, "_data"):
-                raise TypeError(f"Output of saved tensor unpack_hook expected to be a Tensor; got {type(found).__name__}.")
-            self.cache = found
-        return self.cache
-
-    @property
-    def _data(self) -> Any:
-        return self.load()._data
-
-    def tensor(self) -> Any:
-        """Return it with its place in the graph."""
-        t = self.load()._share()
-        if self._rg:
-            t._rg = True
-            t._node = self.target if isinstance(self.target, Node) else _Identity(self.target)
-        return t
-
-
-class _Identity(Node):
-    """Stands between a leaf and another tensor object that has its value."""
-
-    __slots__ = ()
-
-    def __init__(self, leaf: Any) -> None:
-        self.seq, self.edges, self.extra = next_seq(), (leaf,), None
-        self.device, self.shape, self.dtype = leaf._device, leaf.shape, leaf.dtype
-
-    def pull(self, g: Any, graph: bool) -> Sequence[Any]:
-        return (g,)

@@ -14,9 +14,9 @@ from mortice.backends.kernels import FreeKernels
 from mortice.catalog import TENSOR_KERNELS as CATALOG
 from mortice.device import Device
 from mortice.dtype import DType
-from mortice.graph import RELEASED, SECOND_BACKWARD, Algebra, Extra, Node, PackedValue, Slot, next_seq
+from mortice.graph import RELEASED, SECOND_BACKWARD, Algebra, Extra, Node, Slot, next_seq
 from mortice.lazy import look_up
-from mortice.modes import modes, saved_hooks, special
+from mortice.modes import modes, special
 from mortice.shape import Size, broadcast
 from mortice.tensor import TensorBase, make
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from mortice.formula import Differentiable
     from mortice.op import Op
 
 
@@ -50,23 +49,13 @@ class Const:
 
 
 def _saved_tensor(s: Any) -> Any:
-    return s._data if type(s) is Const else s.tensor() if type(s) is PackedValue else s
+    return s._data if type(s) is Const else s if isinstance(s, TensorBase) else s.tensor()  # of a `saved.PackedValue`
 
 
 class Meta(tuple):  # type: ignore[type-arg]
     """The shape and dtype of each output of a node that has several, and weak references to their Slots."""
 
     slots: list[Any]
-
-
-class PackedOut:
-    """The kept outputs of a node in the care of saved tensor hooks, read like the tuple of buffers."""
-
-    def __init__(self, values: dict[int, PackedValue]) -> None:
-        self.values = values
-
-    def __getitem__(self, number: int) -> Any:
-        return self.values[number]._data
 
 
 class OpNode(Node):
@@ -142,6 +131,11 @@ class OpNode(Node):
             twin.extra.storages, twin.extra.packed = self.extra.storages, self.extra.packed
         return twin
 
+    def input_tensor(self, number: int) -> Any:
+        """Return a kept operand as a Tensor in the graph, a number as it is; None where it was not kept."""
+        s = self.saved[number]
+        return None if s is None else _saved_tensor(s)
+
     def out_tensor(self, number: int) -> Any:
         """Return the kept output as a Tensor in the graph; made anew so that the node never owns its output."""
         shape, d = (self.shape, self.dtype) if self.meta is None else self.meta[number]
@@ -157,6 +151,12 @@ class OpNode(Node):
         shape, d = self.meta[number]
         return self.meta.slots[number]() or Slot(self, number, self.device, shape, d)
 
+    def watch(self, t: Any) -> None:
+        """Do what few recordings ask for: keep the line being run (anomaly detection), hand saved values to hooks."""
+        from mortice.saved import watch
+
+        watch(self, t)
+
     def check(self) -> None:
         """Refuse to use values that were freed, or written since they were saved."""
         if self.saved is RELEASED:
@@ -165,9 +165,13 @@ class OpNode(Node):
             if s is not None and s._storage is not None:
                 expected = 0 if self.versions is None else self.versions[i]
                 if s._version != expected:
+                    from mortice.saved import modified_in_place
+
                     raise RuntimeError(modified_in_place(s.dtype, s.shape, s._version, expected, s._node))
         for number, (storage, version) in self.extra.storages.items() if self.extra else ():
             if storage._version != version:
+                from mortice.saved import modified_in_place
+
                 shape, d = (self.shape, self.dtype) if self.meta is None else self.meta[number]
                 raise RuntimeError(modified_in_place(d, shape, storage._version, version, self, number))
 
@@ -257,10 +261,6 @@ class OpNode(Node):
         return tuple(found)
 
 
-# PyTorch's names of what nodes keep, where ours are another.
-_SAVED = {"x": "self", "y": "other", "out": "result", "axis": "dim", "keepdims": "keepdim"}
-
-
 def named(t: Any, name: str) -> Any:
     """Give the node of a result, which must have been made just now, the name of PyTorch's function for what was done."""
     node = t._node.parent if type(t._node) is Slot else t._node
@@ -308,53 +308,6 @@ def _zero_again(p: Any, edge: Any) -> Any:
     made = make(p._data, p._device, p.dtype, p.shape)
     made._rg, made._node = True, node
     return made
-
-
-def saved_properties(op: Differentiable) -> dict[str, property]:
-    """Return what tools that draw graphs read of an op's nodes: `_saved_self`, `_saved_result`, `_saved_dim`, ..."""
-    formulas = [f for f in (op.joint, *op.by_position) if f is not None]
-    found: dict[str, tuple[Callable[[Any, Any], Any], Any]] = {name: (_kept_attribute, name) for name in op.attrs}
-    found.update({op.inputs[i]: (_kept_input, i) for f in formulas for i in f.saves})
-    found.update({op.outputs[i]: (_kept_output, i) for f in formulas for i in f.out})
-
-    def checked(get: Callable[[Any, Any], Any], key: Any) -> property:
-        return property(lambda n: n.check() or get(n, key))
-
-    return {f"_saved_{_SAVED.get(name, name)}": checked(*how) for name, how in found.items()}
-
-
-def _kept_input(n: Any, i: int) -> Any:
-    return _saved_tensor(n.saved[i])
-
-
-def _kept_output(n: Any, i: int) -> Any:
-    return None if n.out is None or n.out[i] is None else n.out_tensor(i)
-
-
-def _kept_attribute(n: Any, name: str) -> Any:
-    return n.attrs.get(name) if type(n.attrs) is dict else None
-
-
-def modified_in_place(d: Any, shape: Any, version: int, expected: int, node: Any = None, number: int = 0) -> str:
-    """Return PyTorch's message about an overwritten saved value; `node` is the one that made it."""
-    maker = ""
-    remedy = (
-        "Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
-        "mortice.autograd.set_detect_anomaly(True, check_nan=False)."
-    )
-    if node is None:
-        maker = ", a leaf,"
-        remedy = (
-            "If it is a parameter, optimizer.step() changed it after the forward: step after every backward that needs "
-            "it, or compute the loss again. " + remedy
-        )
-    else:
-        number = node.number if isinstance(node, Slot) else number
-        maker = f", which is output {number} of {node.name().partition('Backward')[0] or node.name()},"
-    return (
-        "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[{d} {list(shape)}]{maker} is at version {version}; expected version {expected} instead. {remedy}"
-    )
 
 
 def unbroadcast(k: Any, g: Any, shape: Size) -> Any:
@@ -484,7 +437,7 @@ def record(op: Op, args: Sequence[Any], attrs: Any, out: Any, t: Any) -> None:
         node.out = (out,) if keep_out else None
         t._rg, t._node = True, node
     if special[0] and modes.watched:
-        watch_node(node, t)
+        node.watch(t)
 
 
 def record_two(op: Op, x: Any, y: Any, out: Any, t: Any) -> None:
@@ -516,7 +469,7 @@ def record_two(op: Op, x: Any, y: Any, out: Any, t: Any) -> None:
     t._rg = True
     t._node = node
     if special[0] and modes.watched:
-        watch_node(node, t)
+        node.watch(t)
 
 
 def record_one(op: Op, x: Any, out: Any, t: Any, attrs: Any = None) -> None:
@@ -538,35 +491,10 @@ def record_one(op: Op, x: Any, out: Any, t: Any, attrs: Any = None) -> None:
     t._rg = True
     t._node = node
     if special[0] and modes.watched:
-        watch_node(node, t)
+        node.watch(t)
 
 
 ONE = (True,)
-
-
-def watch_node(node: OpNode, t: Any) -> None:
-    """Do what few recordings ask for: keep the line being run (anomaly detection), hand saved values to hooks."""
-    if modes.anomaly:
-        node.more().trace = graph.forward_trace()
-    hooks = saved_hooks()
-    if hooks is None:
-        return
-    packed: list[PackedValue] = []
-
-    def pack(s: Any, target: Any) -> PackedValue:
-        packed.append(PackedValue(s, target, *hooks))
-        return packed[-1]
-
-    node.saved = tuple([pack(s, s._node or s) if isinstance(s, TensorBase) else s for s in node.saved])
-    if node.out is not None:
-        op = node.op
-        formulas = [op.joint] if op.joint else [f for f, e in zip(op.by_position, node.edges) if f and e is not None]
-        outs = t if type(t) is tuple else (t,)
-        numbers = set().union(*(f.out for f in formulas))
-        node.out = None  # the outputs are shown to the hook without being watched
-        node.out = PackedOut({i: pack(outs[i], None) for i in sorted(numbers)})
-    if packed:
-        node.more().packed = packed
 
 
 # ---- kernels that speak Tensors ----

@@ -12,8 +12,8 @@ from mortice.autograd.function import Function
 from mortice.autograd.gradients import backward
 from mortice.autograd.graph import saved_tensors_hooks
 from mortice.modes import enable_grad, modes
-from mortice.node import modified_in_place
 from mortice.notice import warn
+from mortice.saved import modified_in_place
 from mortice.tensor import TensorBase
 
 

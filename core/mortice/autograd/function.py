@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mortice import call as _call
-from mortice import graph
 from mortice.autograd import function_levels
 from mortice.autograd.gradients import laid_out, zeros_for
-from mortice.graph import SECOND_BACKWARD, Node, PackedValue, Slot, next_seq
+from mortice.graph import SECOND_BACKWARD, Node, Slot, next_seq
 from mortice.modes import modes, no_grad, saved_hooks, set_recording, special
 from mortice.mutation import FROM_FUNCTION, before_rebase, rebase, writes_leaf
-from mortice.node import TENSOR_KERNELS, modified_in_place, unbroadcast
+from mortice.node import TENSOR_KERNELS, unbroadcast
 from mortice.notice import warn
+from mortice.saved import PackedValue, forward_trace, modified_in_place
 from mortice.tensor import TensorBase, make
 
 
@@ -388,7 +388,7 @@ def _finish(cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], output: Any, reco
             output._rg, output._node = True, node
             _save(ctx, node, outs, outs)
             if special[0] and modes.anomaly:
-                node.more().trace = graph.forward_trace()
+                node.more().trace = forward_trace()
             return output
     inputs = {id(a) for a in args if isinstance(a, TensorBase)}
     dirty = {id(t) for t in ctx._dirty} & inputs
@@ -415,7 +415,7 @@ def _finish(cls: Any, ctx: FunctionCtx, args: tuple[Any, ...], output: Any, reco
     if places:
         _save(ctx, node, outs, returned)
         if modes.anomaly:
-            node.more().trace = graph.forward_trace()
+            node.more().trace = forward_trace()
     return tuple(returned) if isinstance(output, tuple) else returned[0]
 
 

@@ -290,7 +290,6 @@ def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
 
 
 _VIEW = _view.op
-_UNSQUEEZED = _VIEW.class_named("UnsqueezeBackward0")
 TENSOR_KERNELS.replace("reshape", reshape)
 
 
@@ -460,7 +459,7 @@ def unsqueeze(input: Any, dim: int | None = None, *, axis: int | None = None) ->
     shape.insert(at, 1)
     made = _view(input, shape=remembered(tuple(shape)), axis=at)
     if type(made._node) is _VIEW.node_class:
-        made._node.__class__ = _UNSQUEEZED
+        made._node.__class__ = _VIEW.class_named("UnsqueezeBackward0")
     return made
 
 
