@@ -223,31 +223,29 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     from mortice.ops.data import range_of as _range_of
     from mortice.ops.einsum import einsum
     from mortice.ops.elementwise import *
-    from mortice.ops.fused import _beside_capture, _captures, _capturing, _fused_step_
-    from mortice.ops.gather import (
+    from mortice.ops.fill import (
         fill,
         fill_,
-        gather,
+        masked_fill,
+        masked_scatter,
+        masked_select,
+        select_scatter,
+        slice_scatter,
+        zero_,
+    )
+    from mortice.ops.fused import _beside_capture, _captures, _capturing, _fused_step_
+    from mortice.ops.gather import gather, scatter, scatter_add, scatter_reduce, take_along_dim
+    from mortice.ops.histogram import *
+    from mortice.ops.index import index_put, index_put_, where
+    from mortice.ops.index_rows import (
         index_add,
         index_copy,
         index_fill,
         index_reduce,
         index_select,
-        masked_fill,
-        masked_scatter,
-        masked_select,
         put,
-        scatter,
-        scatter_add,
-        scatter_reduce,
-        select_scatter,
-        slice_scatter,
         take,
-        take_along_dim,
-        zero_,
     )
-    from mortice.ops.histogram import *
-    from mortice.ops.index import index_put, index_put_, where
     from mortice.ops.inplace import *
     from mortice.ops.linalg import (
         cholesky_inverse,

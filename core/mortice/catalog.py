@@ -7,11 +7,11 @@ from __future__ import annotations
 
 OPS = (
     "mutation", "ops.arrange", "ops.blend", "ops.compare", "ops.complex", "ops.elementwise", "ops.factor",
-    "ops.fft", "ops.gather", "ops.index_advanced", "ops.index_basic", "ops.ldl", "ops.matmul", "ops.movement",
-    "ops.nn_activation", "ops.nn_attention", "ops.nn_conv", "ops.nn_ctc", "ops.nn_grid", "ops.nn_loss",
-    "ops.nn_norm", "ops.nn_pair_loss", "ops.nn_pool", "ops.nn_resize", "ops.nn_rnn", "ops.norms", "ops.parts",
-    "ops.reduce", "ops.reflections", "ops.reinterpret", "ops.scan", "ops.sort", "ops.special", "ops.special_bessel",
-    "ops.special_polynomial", "ops.statistics", "ops.stft", "ops.strided", "ops.unary",
+    "ops.fft", "ops.fill", "ops.gather", "ops.index_advanced", "ops.index_basic", "ops.ldl", "ops.matmul",
+    "ops.movement", "ops.nn_activation", "ops.nn_attention", "ops.nn_conv", "ops.nn_ctc", "ops.nn_grid",
+    "ops.nn_loss", "ops.nn_norm", "ops.nn_pair_loss", "ops.nn_pool", "ops.nn_resize", "ops.nn_rnn", "ops.norms",
+    "ops.parts", "ops.reduce", "ops.reflections", "ops.reinterpret", "ops.scan", "ops.sort", "ops.special",
+    "ops.special_bessel", "ops.special_polynomial", "ops.statistics", "ops.stft", "ops.strided", "ops.unary",
 )  # fmt: skip
 
 PUBLIC = {
@@ -86,13 +86,12 @@ PUBLIC = {
         "add clamp clamp_max clamp_min clip copysign div divide float_power floor_divide fmax fmin fmod heaviside "
         "ldexp maximum minimum mul multiply nextafter pow remainder rsub sub subtract true_divide"
     ),
+    "ops.fill": "fill fill_ masked_fill masked_scatter masked_select select_scatter slice_scatter zero_",
     "ops.fused": "_beside_capture _captures _capturing _fused_step_",
-    "ops.gather": (
-        "fill fill_ gather index_add index_copy index_fill index_reduce index_select masked_fill masked_scatter "
-        "masked_select put scatter scatter_add scatter_reduce select_scatter slice_scatter take take_along_dim zero_"
-    ),
+    "ops.gather": "gather scatter scatter_add scatter_reduce take_along_dim",
     "ops.histogram": "bincount histc histogram histogramdd",
     "ops.index": "index_put index_put_ where",
+    "ops.index_rows": "index_add index_copy index_fill index_reduce index_select put take",
     "ops.inplace": (
         "abs_ acos_ acosh_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ asin_ asinh_ atan_ atanh_ ceil_ clamp_ "
         "clamp_max_ clamp_min_ clip_ conj_physical_ cos_ cosh_ deg2rad_ erf_ erfc_ exp2_ exp_ expm1_ fix_ floor_ "
@@ -214,7 +213,8 @@ TENSOR_KERNELS = {
         "svdvals"
     ),
     "ops.fft": "fftn ifftn irfftn rfftn",
-    "ops.gather": "fill gather scatter_add scatter_combine scatter_write take_along_axis",
+    "ops.fill": "fill",
+    "ops.gather": "gather scatter_add scatter_combine scatter_write take_along_axis",
     "ops.index_advanced": "index_add index_write take",
     "ops.index_basic": "getitem setitem",
     "ops.ldl": "linalg_ldl_factor linalg_ldl_solve",

@@ -10,13 +10,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mortice.ops import arrange, index, inplace, mapped, strided, views
+    from mortice.ops import arrange, index, index_rows, inplace, mapped, strided, views
+    from mortice.ops import fill as fill_ops
     from mortice.ops import gather as gather_ops
     from mortice.ops import nonzero as nonzero_ops
     from mortice.sparse import compressed, coo
 else:
     arrange, index, inplace, mapped = family("ops.arrange"), family("ops.index"), family("ops.inplace"), family("ops.mapped")
     strided, views, gather_ops = family("ops.strided"), family("ops.views"), family("ops.gather")
+    index_rows, fill_ops = family("ops.index_rows"), family("ops.fill")
     nonzero_ops, coo, compressed = family("ops.nonzero"), family("sparse.coo"), family("sparse.compressed")
 
 
@@ -69,19 +71,19 @@ class Arrangement(TensorBase):
     index_put, index_put_, copy_ = index.index_put, index.index_put_, index.copy_
     gather, scatter, scatter_add, scatter_reduce, index_select, index_add = (
         gather_ops.gather, gather_ops.scatter, gather_ops.scatter_add, gather_ops.scatter_reduce,
-        gather_ops.index_select, gather_ops.index_add)  # fmt: skip
+        index_rows.index_select, index_rows.index_add)  # fmt: skip
     index_copy, index_fill, index_reduce, take, put, take_along_dim = (
-        gather_ops.index_copy, gather_ops.index_fill, gather_ops.index_reduce, gather_ops.take, gather_ops.put,
+        index_rows.index_copy, index_rows.index_fill, index_rows.index_reduce, index_rows.take, index_rows.put,
         gather_ops.take_along_dim)  # fmt: skip
     masked_fill, masked_select, masked_scatter, nonzero, argwhere = (
-        gather_ops.masked_fill, gather_ops.masked_select, gather_ops.masked_scatter, nonzero_ops.nonzero,
+        fill_ops.masked_fill, fill_ops.masked_select, fill_ops.masked_scatter, nonzero_ops.nonzero,
         nonzero_ops.argwhere)  # fmt: skip
-    select_scatter, slice_scatter = gather_ops.select_scatter, gather_ops.slice_scatter
+    select_scatter, slice_scatter = fill_ops.select_scatter, fill_ops.slice_scatter
     scatter_, scatter_add_, scatter_reduce_, index_add_, index_copy_, index_fill_, index_reduce_ = (
-        gather_ops.scatter_, gather_ops.scatter_add_, gather_ops.scatter_reduce_, gather_ops.index_add_,
-        gather_ops.index_copy_, gather_ops.index_fill_, gather_ops.index_reduce_)  # fmt: skip
+        gather_ops.scatter_, gather_ops.scatter_add_, gather_ops.scatter_reduce_, index_rows.index_add_,
+        index_rows.index_copy_, index_rows.index_fill_, index_rows.index_reduce_)  # fmt: skip
     put_, masked_fill_, masked_scatter_, fill_, zero_ = (
-        gather_ops.put_, gather_ops.masked_fill_, gather_ops.masked_scatter_, gather_ops.fill_, gather_ops.zero_)  # fmt: skip
+        index_rows.put_, fill_ops.masked_fill_, fill_ops.masked_scatter_, fill_ops.fill_, fill_ops.zero_)  # fmt: skip
     nonzero_static, fill_diagonal_ = nonzero_ops.nonzero_static, mapped.fill_diagonal_
 
     # ---- sparse ----

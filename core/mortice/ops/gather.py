@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import operator
 from functools import lru_cache
 from typing import Any
 
 from mortice import call as _call
 from mortice.backends.movement import highest, lowest
 from mortice.call import no_tensor
-from mortice.dtype import bool_, float32, float64, int32, int64, promote_scalar
-from mortice.errors import DimError, DTypeError, ShapeError
+from mortice.dtype import float32, float64, int32, int64
+from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
-from mortice.mutation import REAL, Into, check_apart, check_writable, inplace, layout, plain
-from mortice.node import TENSOR_KERNELS, named
+from mortice.mutation import REAL, Into, inplace
+from mortice.node import TENSOR_KERNELS
 from mortice.op import op
 from mortice.ops import elementwise
 from mortice.ops.arguments import numpy_names
 from mortice.ops.creation import filled
 from mortice.ops.data import refuse_outside
-from mortice.ops.index import _set_plainly, may_write_rows, write_rows
-from mortice.ops.index_advanced import _index_add, _index_write, _take, check_range, flat_nonzero
-from mortice.ops.index_basic import _set_slice, basic_key
-from mortice.ops.movement import cast, contiguous, expand, reshape
-from mortice.ops.views import broadcast_tensors, cut, select
-from mortice.rules import hold, number_of, same
-from mortice.shape import SCALAR, Size, broadcast, check_dim, prod
+from mortice.ops.index_advanced import _take, check_range
+from mortice.ops.movement import cast, expand, reshape
+from mortice.rules import hold, same
+from mortice.shape import Size, broadcast, check_dim, prod
 from mortice.tensor import TensorBase
 
 # ---- the ops ----
@@ -287,233 +283,6 @@ def scatter_reduce(
     return _scatter_with("scatter_reduce", input, dim, index, src, reduce, out, include_self)
 
 
-# ---- along one dim, at positions of a vector ----
-
-
-@numpy_names
-def index_select(input: Any, dim: int, index: Any, *, out: Any = None) -> Any:
-    """Pick positions along a dim."""
-    axis = check_dim("index_select", dim, len(input.shape))
-    if len(index.shape) > 1:
-        raise IndexError("index_select(): Index is supposed to be a vector, but got shape " + str(list(index.shape)))
-    index = _lift(_long("index_select", index, int32))
-    _call.check_device(_take.op, input, index)
-    n = (tuple(input.shape) or (1,))[axis]
-    _in_range("index_select", index, n, axis, DimError)
-    made = named(_like(_take(_lift(input), index, axis=axis), input), "IndexSelectBackward0")
-    return made if out is None else _call.WRITE_OUT("index_select", out, made, reads=(input, index))
-
-
-def _like(made: Any, input: Any) -> Any:
-    """Return what was made of a lifted tensor, without its dim."""
-    return made if input.shape else reshape(made, ())
-
-
-def _vector(name: str, x: Any, dim: int, index: Any, source: Any) -> tuple[int, Any, Any, Any]:
-    """Check the arguments of index_add and its kin; return the axis and x, index, source with 0-d ones lifted."""
-    axis = check_dim(name, dim, len(x.shape))
-    index = _long(name, index) if name == "index_copy" else _long(name, index, int32)
-    if len(index.shape) > 1:
-        raise IndexError(f"{name}: Index is supposed to be a vector, but got dim: {len(index.shape)}.")
-    _call.check_device(_take.op, x, index)
-    _call.check_device(_take.op, x, source)
-    if x.dtype is not source.dtype:
-        raise DTypeError(
-            f"{name}: self ({x.dtype.name}) and source ({source.dtype.name}) must have the same scalar type."
-        )
-    _vectors_fit(name, x.shape, axis, index.shape, source.shape)
-    return axis, _lift(x), _lift(index), _lift(source)
-
-
-@lru_cache(4096)  # shapes recur
-def _vectors_fit(name: str, x: Size, axis: int, index: Size, source: Size) -> None:
-    """Check the sizes that index_add and its kin are given."""
-    scalars = not x or not source
-    lifted, rows = tuple(x) or (1,), tuple(source) or (1,)
-    if len(rows) != len(lifted):
-        raise (IndexError if name == "index_copy" and not scalars else ShapeError)(
-            f"{name}: source tensor shape must match self tensor shape, excluding the specified dimension. Got "
-            f"self.shape = {list(x)} source.shape = {list(source)}"
-        )
-    count = (tuple(index) or (1,))[0]
-    if rows[axis] != count:
-        raise (IndexError if name == "index_copy" else ShapeError)(
-            f"{name}: Number of indices ({count}) should be equal to source.size(dim): ({rows[axis]}), for dim: {axis}"
-        )
-    if any([i != axis and n != m for i, (n, m) in enumerate(zip(lifted, rows))]):
-        raise RuntimeError(
-            f"{name}: Source/destination tensor must have same slice shapes; got {list(rows)} and {list(lifted)} at "
-            f"dimension {axis}."
-        )
-
-
-@numpy_names
-def index_add(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1, out: Any = None) -> Any:
-    """Add slices of `source`, times alpha, at positions along a dim; repeated positions add up."""
-    axis, x, index, source = _added(input, dim, index, source, alpha)
-    made = _like(_index_add(x, index, source, axis=axis), input)
-    return made if out is None else _call.WRITE_OUT("index_add", out, made, reads=(source,))
-
-
-def _added(input: Any, dim: int, index: Any, source: Any, alpha: Any) -> tuple[int, Any, Any, Any]:
-    axis, x, index, source = _vector("index_add", input, dim, index, source)
-    _in_range("index_add", index, x.shape[axis], axis)
-    alpha = number_of("index_add", "alpha", alpha)
-    if alpha != 1:
-        if input.dtype.kind in "ui":
-            alpha = int(alpha)
-        source = cast(elementwise.mul(source, alpha), source.dtype)
-    return axis, x, index, source
-
-
-@numpy_names
-def index_add_(input: Any, dim: int, index: Any, source: Any, *, alpha: Any = 1) -> Any:
-    """Add slices of `source`, times alpha, at positions along a dim, in place."""
-    check_writable("index_add_", input)
-    check_apart(input, (index, source), False)
-    if isinstance(source, TensorBase) and input.shape and may_write_rows(input, input, source):
-        axis, _, index, source = _added(input, dim, index, source, alpha)
-        if write_rows(input, input._data, index, source._data, axis, True):
-            return input
-        alpha = 1
-    return _index_add_(input, dim, index, source, alpha=alpha)
-
-
-@numpy_names
-@autocasting
-def index_copy(input: Any, dim: int, index: Any, source: Any, *, out: Any = None) -> Any:
-    """Replace slices at positions along a dim by those of `source`."""
-    axis, x, index, source = _copied(input, dim, index, source)
-    made = named(_like(_index_write(x, index, source, axis=axis), input), "IndexCopyBackward0")
-    return made if out is None else _call.WRITE_OUT("index_copy", out, made, reads=(index, source))
-
-
-def _copied(input: Any, dim: int, index: Any, source: Any) -> tuple[int, Any, Any, Any]:
-    axis, x, index, source = _vector("index_copy", input, dim, index, source)
-    _in_range("index_copy_()", index, x.shape[axis], axis, IndexError)
-    return axis, x, index, source
-
-
-@numpy_names
-def index_copy_(input: Any, dim: int, index: Any, source: Any) -> Any:
-    """Replace slices at positions along a dim by those of `source`, in place."""
-    check_writable("index_copy_", input)
-    check_apart(input, (index, source), False)
-    if isinstance(source, TensorBase) and input.shape and may_write_rows(input, input, source):
-        axis, _, index, source = _copied(input, dim, index, source)
-        if write_rows(input, input._data, index, source._data, axis, False):
-            return input
-    return _index_copy_(input, dim, index, source)
-
-
-@numpy_names
-def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
-    """Replace slices at positions along a dim by one value."""
-    axis, x, index, value = _filled(input, dim, index, value)
-    n = x.shape[axis]
-    # By a mask, so that a position given twice counts once in the gradient.
-    chosen = _index_write(x.new_zeros(n, dtype=bool_), index, x.new_ones(index.shape, dtype=bool_), axis=0)
-    chosen = reshape(chosen, tuple(n if i == axis else 1 for i in range(len(x.shape))))
-    return named(_like(elementwise._where(chosen, value, x), input), "IndexFillBackward0")
-
-
-def _filled(input: Any, dim: int, index: Any, value: Any) -> tuple[int, Any, Any, Any]:
-    axis = check_dim("index_fill", dim, len(input.shape))
-    index = _long("index_fill", index, error=IndexError)
-    if len(index.shape) > 1:
-        raise IndexError("index_fill_(): Index is supposed to be a vector.")
-    if isinstance(value, complex) and not input.dtype.is_complex:
-        raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
-    value = _value_tensor("index_fill", input, value)
-    x, index = _lift(input), _lift(index)
-    return axis, x, check_range("index_fill", index, x.shape[axis], axis), value
-
-
-@numpy_names
-def index_fill_(input: Any, dim: int, index: Any, value: Any) -> Any:
-    """Replace slices at positions along a dim by one value, in place."""
-    check_writable("index_fill_", input)
-    if input.shape:
-        axis, _, index, value = _filled(input, dim, index, value)
-        if may_write_rows(input, input, value):
-            size = list(input.shape)
-            size[axis] = index.shape[0]
-            values = input._device.backend.broadcast_to(value._data, tuple(size))
-            if write_rows(input, input._data, index, values, axis, False):
-                return input
-    return _index_fill_(input, dim, index, value)
-
-
-@numpy_names
-def index_reduce(
-    input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True, out: Any = None
-) -> Any:
-    """Combine slices of `source` at positions along a dim: "prod", "mean", "amax" or "amin"."""
-    if reduce not in ("prod", "mean", "amax", "amin"):
-        raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
-    axis, x, index, source = _vector("index_reduce", input, dim, index, source)
-    _in_range("index_reduce", index, x.shape[axis], axis, IndexError)
-    if not prod(source.shape):
-        return input.clone()
-    wide = expand(reshape(index, tuple(-1 if i == axis else 1 for i in range(len(x.shape)))), source.shape)
-    made = reshape(_reduced(x, axis, wide, source, reduce, include_self), input.shape)
-    return made if out is None else _call.WRITE_OUT("index_reduce", out, made)
-
-
-# ---- flat positions ----
-
-
-def take(input: Any, index: Any, *, out: Any = None) -> Any:
-    """Read elements at flat positions; the result has the index's shape."""
-    if not isinstance(index, TensorBase) or index.dtype is not int64:
-        raise DTypeError(f"take(): Expected a long tensor for index, but got {getattr(index, 'dtype', type(index))}")
-    _call.check_device(_take.op, input, index)
-    n = prod(input.shape)
-    if n == 0 and prod(index.shape):
-        raise IndexError("take(): tried to take from an empty tensor")
-    places = reshape(check_range("take", index, n, 0), -1)
-    made = named(reshape(_take(reshape(input, -1), places, axis=0), index.shape), "TakeBackward0")
-    return made if out is None else _call.WRITE_OUT("take", out, made, reads=(input, index))
-
-
-def _placed(input: Any, index: Any, source: Any) -> tuple[Any, Any]:
-    """Check the arguments of put; return the positions, none negative, and the values, both as vectors."""
-    if index.dtype is not int64:
-        raise DTypeError(f"put_(): Expected a long tensor for index, but got {index.dtype}")
-    if source.dtype is not input.dtype:
-        raise DTypeError(
-            f"put_(): self and source expected to have the same dtype, but got self.dtype = {input.dtype} and "
-            f"source.dtype = {source.dtype}"
-        )
-    if prod(source.shape) != prod(index.shape):
-        raise IndexError(
-            "put_(): Expected source and index to have the same number of elements, but got source.numel() = "
-            f"{prod(source.shape)}, index.numel() = {prod(index.shape)}"
-        )
-    if prod(input.shape) == 0 and prod(index.shape):
-        raise IndexError("put_(): Tried to put elements into an empty tensor")
-    return reshape(check_range("put_", index, prod(input.shape), 0), -1), reshape(source, -1)
-
-
-def put(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
-    """Return a copy with elements at flat positions replaced, or added to."""
-    places, values = _placed(input, index, source)
-    write = _index_add if accumulate else _index_write
-    return named(reshape(write(reshape(input, -1), places, values, axis=0), input.shape), "PutBackward0")
-
-
-def put_(input: Any, index: Any, source: Any, accumulate: bool = False) -> Any:
-    """Replace elements at flat positions, or add to them, in place."""
-    check_writable("put_", input)
-    check_apart(input, (index, source), False)
-    backend = input._device.backend
-    if isinstance(source, TensorBase) and may_write_rows(input, input, source) and backend.is_contiguous(input._data):
-        places, values = _placed(input, index, source)
-        if write_rows(input, backend.reshape(input._data, (prod(input.shape),)), places, values._data, 0, accumulate):
-            return input
-    return _put_(input, index, source, accumulate)
-
-
 @lru_cache(4096)  # shapes recur
 def _along(x: Size, indices: Size, axis: int) -> tuple[Size, Size]:
     """Return the shapes that x and the indices are expanded to: one shape, but for the axis."""
@@ -545,136 +314,6 @@ def take_along_dim(input: Any, indices: Any, dim: int | None = None, *, out: Any
     return made if out is None else _call.WRITE_OUT("take_along_dim", out, made)
 
 
-# ---- masks ----
-
-
-def _value_tensor(name: str, x: Any, value: Any) -> Any:
-    """Return a 0-d tensor of x's dtype for a number, or check and cast a 0-d tensor."""
-    if not isinstance(value, TensorBase):
-        return filled(SCALAR, hold(name, value, x.dtype), x.dtype, x._device)
-    if value.shape:
-        raise RuntimeError(
-            f"{name}_ only supports a 0-dimensional value tensor, but got tensor with {len(value.shape)} dimension(s)."
-        )
-    d = x.dtype
-    wider = value.dtype is not d and (d.kind in "ui" or (d.kind == "f" and value.dtype.is_complex))
-    if wider and name != "fill" and value._device.level is None and value._device.type != "meta":
-        number = value.item()
-        hold(name, number if number.imag else number.real, d)  # which refuses what the dtype cannot hold
-    return cast(value.to(x._device), x.dtype)
-
-
-def masked_fill(input: Any, mask: Any, value: Any) -> Any:
-    """Replace elements where the mask is true by one value."""
-    if not isinstance(mask, TensorBase) or mask.dtype is not bool_:
-        kind = getattr(mask, "dtype", type(mask).__name__)
-        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {kind}")
-    if isinstance(value, TensorBase):
-        made = elementwise._where(mask, _value_tensor("masked_fill", input, value), input)
-        return contiguous(named(made, "MaskedFillBackward1"))
-    value = hold("masked_fill", value, input.dtype)
-    if promote_scalar(input.dtype, value) is not input.dtype:
-        value = input.new_full((), value)
-    return contiguous(named(elementwise._where(mask, value, input), "MaskedFillBackward0"))
-
-
-def _masked_fill_into(self: Any, mask: Any, value: Any) -> Any:
-    if isinstance(mask, TensorBase) and broadcast("masked_fill_", self.shape, mask.shape) != self.shape:
-        raise ShapeError(
-            f"masked_fill_: the mask must broadcast to the tensor's shape; got {list(mask.shape)} for "
-            f"{list(self.shape)}."
-        )
-    return masked_fill(self, mask, value)
-
-
-def masked_select(input: Any, mask: Any, *, out: Any = None) -> Any:
-    """Read the elements where the mask is true, as a vector."""
-    if mask.dtype is not bool_:
-        raise RuntimeError(f"masked_select: expected BoolTensor for mask; got {mask.dtype}.")
-    x, mask = broadcast_tensors(input, mask)
-    made = named(_take(reshape(x, -1), flat_nonzero(mask), axis=0), "MaskedSelectBackward0")
-    return made if out is None else _call.WRITE_OUT("masked_select", out, made, reads=(x, mask))
-
-
-def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
-    """Replace elements where the mask is true by those of `source`, in order."""
-    if source.dtype is not input.dtype:
-        raise RuntimeError(
-            f"masked_scatter_: expected self and source to have same dtypes but got {input.dtype} and {source.dtype}"
-        )
-    if mask.dtype is not bool_:
-        raise RuntimeError(f"masked_scatter_ only supports boolean masks, but got mask with dtype {mask.dtype}")
-    x, mask = broadcast_tensors(input, mask)
-    places = flat_nonzero(mask)
-    count = places.shape[0]
-    if prod(source.shape) < count:
-        raise RuntimeError("Number of elements of source < number of ones in mask")
-    values = cut(reshape(source, -1), 0, 0, count)
-    return named(reshape(_index_write(reshape(x, -1), places, values, axis=0), x.shape), "MaskedScatterBackward0")
-
-
-# ---- copies with one region replaced ----
-
-
-@numpy_names
-def select_scatter(input: Any, src: Any, dim: int, index: int) -> Any:
-    """Return a copy with one position along a dim replaced by `src`."""
-    axis, index = check_dim("select_scatter", dim, len(input.shape)), operator.index(index)
-    shape = select(input.detach(), axis, index).shape
-    if src.shape != shape:
-        raise ShapeError(
-            f"select_scatter: expected src to have a size equal to the slice of self. src size = {list(src.shape)}, "
-            f"slice size = {list(shape)}"
-        )
-    key = (*(slice(None),) * axis, index % input.shape[axis])
-    return _set_slice(input, cast(src, input.dtype), key=key)
-
-
-@numpy_names
-def slice_scatter(
-    input: Any, src: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1, *,
-    out: Any = None,
-) -> Any:  # fmt: skip
-    """Return a copy with a slice along a dim replaced by `src`."""
-    axis = check_dim("slice_scatter", dim, len(input.shape))
-    if step <= 0:
-        raise RuntimeError("slice step must be positive")
-    key, shape = basic_key(input.shape, (*(slice(None),) * axis, slice(start, end, step)))
-    if src.shape != shape:
-        raise ShapeError(
-            f"slice_scatter: expected src to have a size equal to the slice of self. src size = {list(src.shape)}, "
-            f"slice size = {list(shape)}"
-        )
-    made = _set_slice(input, cast(src, input.dtype), key=key)
-    return made if out is None else _call.WRITE_OUT("slice_scatter", out, made)
-
-
-# ---- filling ----
-
-
-@op(shape=same, name="fill")
-def _fill(k: Any, x: Any, value: Any, /) -> Any:
-    """Return x's shape filled with a 0-d value."""
-    return k.copy(k.broadcast_to(value, tuple(k.shape_of(x))))
-
-
-_fill.vjp(x=lambda k, g: k.zeros_like(g), value=lambda k, g: k.sum(g, axis=None, keepdims=False), jvp="linear")
-
-
-def fill(input: Any, value: Any) -> Any:
-    """Return a tensor of the same shape and dtype filled with a value."""
-    if isinstance(value, TensorBase) and value.shape:
-        raise RuntimeError(
-            f"fill_ only supports 0-dimension value tensor but got tensor with {len(value.shape)} dimensions."
-        )
-    return _fill(input, _value_tensor("fill", input, value))
-
-
-def zero(input: Any) -> Any:
-    """Return zeros of the same shape and dtype."""
-    return fill(input, 0)
-
-
 def _straight(name: str, op: Any, input: Any, dim: Any, index: Any, src: Any) -> Any:
     """Return what `scatter_` and `scatter_add_` come to where all is as it should be; None asks the functions."""
     if (
@@ -703,37 +342,3 @@ def _scattered_add(input: Any, dim: Any, index: Any, src: Any) -> Any:
 scatter_ = inplace(scatter, takes_out=True, short=_scattered, itself=False)
 scatter_add_ = inplace(scatter_add, takes_out=True, short=_scattered_add, itself=False)
 scatter_reduce_ = inplace(scatter_reduce, takes_out=True, itself=False)
-# Their functions, above, have looked whether the operands lie apart.
-_index_add_, _index_copy_, _put_ = inplace(index_add, itself=None), inplace(index_copy, itself=None), inplace(put, itself=None)
-_index_fill_ = inplace(index_fill, number=True, itself=None)
-index_reduce_ = inplace(index_reduce, itself=False)
-masked_scatter_ = inplace(masked_scatter, itself=None)
-_masked_fill_, _fill_ = inplace(_masked_fill_into, "masked_fill_", number=True, itself=None), inplace(fill, itself=None)
-
-
-def masked_fill_(input: Any, mask: Any, value: Any) -> Any:
-    """Write a value where the mask is true, in place."""
-    if isinstance(mask, TensorBase) and mask.dtype is bool_ and mask.shape and _set_plainly(input, mask, value, True):
-        return input
-    return _masked_fill_(input, mask, value)
-
-
-def fill_(input: Any, value: Any) -> Any:
-    """Write a value everywhere, in place."""
-    if isinstance(value, (int, float, complex)) and plain(input):
-        input._device.backend.setitem(input._data, (...,), hold("fill_", value, input.dtype))
-        input._storage.version += 1
-        return input
-    if input._storage is not None and input._steps is not None and 0 in (strides := layout(input)) and 0 not in input.shape:
-        _fill_(input[tuple([slice(0, None if s else 1) for s in strides])], value)  # what is expanded is written once
-        return input
-    return _fill_(input, value)
-
-
-def zero_(input: Any) -> Any:
-    """Write zeros everywhere, in place."""
-    if not plain(input):
-        return fill_(input, 0)
-    input._device.backend.setitem(input._data, (...,), 0)
-    input._storage.version += 1
-    return input

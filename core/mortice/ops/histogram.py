@@ -12,7 +12,7 @@ from mortice.dtype import CLASS_NAMES, DType, float64, int64
 from mortice.errors import DTypeError, ShapeError
 from mortice.ops.creation import linspace
 from mortice.ops.elementwise import where
-from mortice.ops.gather import _index_add
+from mortice.ops.index_advanced import _index_add
 from mortice.ops.movement import cast, reshape
 from mortice.ops.reduce import write_all
 from mortice.ops.scan import diff

@@ -1,6 +1,6 @@
 """The in-place forms: `add_` writes what `add` gives into its first argument. PyTorch has few of them as functions too.
 
-Those that need more than the function itself are beside it, in `gather`, `matmul`, `arrange`, `nn_activation`.
+Those that need more than the function itself are beside it, in `gather`, `index_rows`, `fill`, `matmul`, `arrange`, `nn_activation`.
 """
 
 from __future__ import annotations

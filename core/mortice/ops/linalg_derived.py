@@ -14,7 +14,7 @@ from mortice.node import TENSOR_KERNELS, node_name
 from mortice.ops import factor
 from mortice.ops.creation import full
 from mortice.ops.data import range_of
-from mortice.ops.gather import zero
+from mortice.ops.fill import zero
 from mortice.ops.linalg import (
     adjoint,
     check_floats,

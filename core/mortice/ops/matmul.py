@@ -20,7 +20,7 @@ from mortice.notice import warn
 from mortice.op import op
 from mortice.ops import elementwise
 from mortice.ops.arguments import numpy_names
-from mortice.ops.gather import zero
+from mortice.ops.fill import zero
 from mortice.ops.movement import _tensors, cast, expand, permute, reshape, unsqueeze
 from mortice.ops.norms import vector_norm
 from mortice.ops.strided import diagonal

@@ -14,8 +14,8 @@ from mortice.node import TENSOR_KERNELS
 from mortice.op import Op, op
 from mortice.ops.creation import arange, full
 from mortice.ops.data import tensor
-from mortice.ops.gather import index_select
 from mortice.ops.index import where
+from mortice.ops.index_rows import index_select
 from mortice.ops.movement import cast, reshape, unsqueeze
 from mortice.ops.nn_loss import check_classes
 from mortice.ops.reduce import mean

@@ -12,7 +12,7 @@ from mortice.op import op
 from mortice.ops.arrange import tril
 from mortice.ops.elementwise import undefined
 from mortice.ops.factor import full_precision
-from mortice.ops.gather import zero
+from mortice.ops.fill import zero
 from mortice.ops.linalg import adjoint, check_floats, check_matrix, check_one_dtype, give, identity
 from mortice.ops.matmul import conj, matmul
 from mortice.ops.movement import expand, unsqueeze
