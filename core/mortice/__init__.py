@@ -218,6 +218,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     from mortice.ops.complex import *
     from mortice.ops.copies import *
     from mortice.ops.counts import binomial, poisson
+    from mortice.ops.covariance import corrcoef, cov
     from mortice.ops.creation import *
     from mortice.ops.creation import range_ as range
     from mortice.ops.data import range_of as _range_of
@@ -296,21 +297,12 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         addr,
         baddbmm,
         bmm,
-        cdist,
-        chain_matmul,
-        corrcoef,
-        cov,
-        cross,
         dot,
         ger,
-        inner,
-        kron,
         matmul,
         mm,
         mv,
         outer,
-        tensordot,
-        trace,
         vdot,
     )
     from mortice.ops.movement import broadcast_to, cat, clone, permute, reshape, squeeze, stack, t, transpose, unsqueeze
@@ -363,6 +355,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     from mortice.ops.nn_rnn import gru, gru_cell, lstm, lstm_cell, rnn_relu, rnn_relu_cell, rnn_tanh, rnn_tanh_cell
     from mortice.ops.nonzero import argwhere, nonzero, nonzero_static
     from mortice.ops.parts import *
+    from mortice.ops.products import cdist, chain_matmul, cross, inner, kron, tensordot, trace
     from mortice.ops.queries import (
         get_device,
         is_complex,

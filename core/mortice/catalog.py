@@ -10,8 +10,9 @@ OPS = (
     "ops.fft", "ops.fill", "ops.gather", "ops.index_advanced", "ops.index_basic", "ops.ldl", "ops.matmul",
     "ops.movement", "ops.nn_activation", "ops.nn_attention", "ops.nn_conv", "ops.nn_ctc", "ops.nn_grid",
     "ops.nn_loss", "ops.nn_norm", "ops.nn_pair_loss", "ops.nn_pool", "ops.nn_resize", "ops.nn_rnn", "ops.norms",
-    "ops.parts", "ops.reduce", "ops.reflections", "ops.reinterpret", "ops.scan", "ops.sort", "ops.special",
-    "ops.special_bessel", "ops.special_polynomial", "ops.statistics", "ops.stft", "ops.strided", "ops.unary",
+    "ops.parts", "ops.products", "ops.reduce", "ops.reflections", "ops.reinterpret", "ops.scan", "ops.sort",
+    "ops.special", "ops.special_bessel", "ops.special_polynomial", "ops.statistics", "ops.stft", "ops.strided",
+    "ops.unary",
 )  # fmt: skip
 
 PUBLIC = {
@@ -76,6 +77,7 @@ PUBLIC = {
         "view_as_complex_copy view_as_real_copy view_copy"
     ),
     "ops.counts": "binomial poisson",
+    "ops.covariance": "corrcoef cov",
     "ops.creation": (
         "arange empty empty_like eye full full_like linspace logspace ones ones_like range=range_ scalar_tensor zeros "
         "zeros_like"
@@ -104,10 +106,7 @@ PUBLIC = {
     ),
     "ops.linalg_derived": "matrix_exp matrix_power pca_lowrank pinverse svd_lowrank vander=torch_vander",
     "ops.lobpcg": "lobpcg",
-    "ops.matmul": (
-        "_int_mm addbmm addmm addmv addmv_ addr baddbmm bmm cdist chain_matmul corrcoef cov cross dot ger inner kron "
-        "matmul mm mv outer tensordot trace vdot"
-    ),
+    "ops.matmul": "_int_mm addbmm addmm addmv addmv_ addr baddbmm bmm dot ger matmul mm mv outer vdot",
     "ops.movement": "broadcast_to cat clone permute reshape squeeze stack t transpose unsqueeze",
     "ops.nn_activation": (
         "_softmax_backward_data alpha_dropout alpha_dropout_ celu celu_ dropout dropout_ feature_alpha_dropout "
@@ -126,6 +125,7 @@ PUBLIC = {
     "ops.nn_rnn": "gru gru_cell lstm lstm_cell rnn_relu rnn_relu_cell rnn_tanh rnn_tanh_cell",
     "ops.nonzero": "argwhere nonzero nonzero_static",
     "ops.parts": "frexp gcd lcm",
+    "ops.products": "cdist chain_matmul cross inner kron tensordot trace",
     "ops.queries": (
         "get_device is_complex is_conj is_floating_point is_inference is_neg is_nonzero is_same_size is_signed "
         "is_storage is_tensor numel result_type typename"
@@ -218,7 +218,7 @@ TENSOR_KERNELS = {
     "ops.index_advanced": "index_add index_write take",
     "ops.index_basic": "getitem setitem",
     "ops.ldl": "linalg_ldl_factor linalg_ldl_solve",
-    "ops.matmul": "cross euclidean_distance matmul",
+    "ops.matmul": "matmul",
     "ops.movement": "astype broadcast_to cast cat concat contiguous copy permute_dims reshape stack view",
     "ops.nn_activation": (
         "dropout elu gelu glu hardshrink hardsigmoid hardswish hardtanh leaky_relu log_softmax logsigmoid mish "
@@ -239,6 +239,7 @@ TENSOR_KERNELS = {
     "ops.nn_rnn": "gru_layer gru_layer_grad lstm_layer lstm_layer_grad rnn_layer",
     "ops.norms": "vector_norm",
     "ops.parts": "frexp gcd lcm",
+    "ops.products": "cross euclidean_distance",
     "ops.reduce": "all any argmax argmin count_nonzero max max_dim mean min min_dim prod sum sum_all",
     "ops.reflections": "geqrf",
     "ops.reinterpret": "reinterpret",

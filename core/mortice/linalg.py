@@ -37,9 +37,10 @@ from mortice.ops.linalg_derived import (
     pinv,
     vander,
 )
-from mortice.ops.matmul import linalg_cross as cross
-from mortice.ops.matmul import matmul, multi_dot
+from mortice.ops.matmul import matmul
 from mortice.ops.norms import matrix_norm, norm, vecdot, vector_norm
+from mortice.ops.products import linalg_cross as cross
+from mortice.ops.products import multi_dot
 from mortice.ops.reflections import householder_product
 
 __all__ = [

@@ -7,13 +7,14 @@ from mortice.tensor import TensorBase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from mortice.ops import covariance, products, reflections
     from mortice.ops import linalg as linalg_ops
     from mortice.ops import linalg_derived as derived
     from mortice.ops import matmul as matmul_ops
-    from mortice.ops import reflections
 else:
     linalg_ops, derived = family("ops.linalg"), family("ops.linalg_derived")
     matmul_ops, reflections = family("ops.matmul"), family("ops.reflections")
+    products, covariance = family("ops.products"), family("ops.covariance")
 
 
 class Matrices(TensorBase):
@@ -23,10 +24,10 @@ class Matrices(TensorBase):
 
     matmul, mm, bmm, mv, dot, vdot, inner, outer, ger = (
         matmul_ops.matmul, matmul_ops.mm, matmul_ops.bmm, matmul_ops.mv, matmul_ops.dot, matmul_ops.vdot,
-        matmul_ops.inner, matmul_ops.outer, matmul_ops.ger)  # fmt: skip
+        products.inner, matmul_ops.outer, matmul_ops.ger)  # fmt: skip
     addmm, addmv, addr, addbmm, baddbmm, kron, trace, cross, cov, corrcoef = (
-        matmul_ops.addmm, matmul_ops.addmv, matmul_ops.addr, matmul_ops.addbmm, matmul_ops.baddbmm, matmul_ops.kron,
-        matmul_ops.trace, matmul_ops.cross, matmul_ops.cov, matmul_ops.corrcoef)  # fmt: skip
+        matmul_ops.addmm, matmul_ops.addmv, matmul_ops.addr, matmul_ops.addbmm, matmul_ops.baddbmm, products.kron,
+        products.trace, products.cross, covariance.cov, covariance.corrcoef)  # fmt: skip
     addmm_, addmv_, addr_, addbmm_, baddbmm_ = (
         matmul_ops.addmm_, matmul_ops.addmv_, matmul_ops.addr_, matmul_ops.addbmm_, matmul_ops.baddbmm_)  # fmt: skip
     cholesky, cholesky_solve, cholesky_inverse, inverse, pinverse, det, logdet, slogdet = (
