@@ -213,6 +213,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         vstack,
     )
     from mortice.ops.blend import *
+    from mortice.ops.bounds import *
     from mortice.ops.calculus import *
     from mortice.ops.compare import *
     from mortice.ops.complex import *

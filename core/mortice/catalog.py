@@ -6,13 +6,13 @@ Of what a module calls otherwise its own name comes second: `shown=own`.
 from __future__ import annotations
 
 OPS = (
-    "mutation", "ops.arrange", "ops.blend", "ops.compare", "ops.complex", "ops.elementwise", "ops.factor",
-    "ops.fft", "ops.fill", "ops.gather", "ops.index_advanced", "ops.index_basic", "ops.ldl", "ops.matmul",
-    "ops.movement", "ops.nn_activation", "ops.nn_attention", "ops.nn_conv", "ops.nn_ctc", "ops.nn_grid",
-    "ops.nn_loss", "ops.nn_norm", "ops.nn_pair_loss", "ops.nn_pool", "ops.nn_resize", "ops.nn_rnn", "ops.norms",
-    "ops.parts", "ops.products", "ops.reduce", "ops.reflections", "ops.reinterpret", "ops.scan", "ops.sort",
-    "ops.special", "ops.special_bessel", "ops.special_polynomial", "ops.statistics", "ops.stft", "ops.strided",
-    "ops.unary",
+    "mutation", "ops.arrange", "ops.blend", "ops.bounds", "ops.compare", "ops.complex", "ops.elementwise",
+    "ops.factor", "ops.fft", "ops.fill", "ops.gather", "ops.index_advanced", "ops.index_basic", "ops.ldl",
+    "ops.matmul", "ops.movement", "ops.nn_activation", "ops.nn_attention", "ops.nn_conv", "ops.nn_ctc",
+    "ops.nn_grid", "ops.nn_loss", "ops.nn_norm", "ops.nn_pair_loss", "ops.nn_pool", "ops.nn_resize", "ops.nn_rnn",
+    "ops.norms", "ops.parts", "ops.products", "ops.reduce", "ops.reflections", "ops.reinterpret", "ops.scan",
+    "ops.sort", "ops.special", "ops.special_bessel", "ops.special_polynomial", "ops.statistics", "ops.stft",
+    "ops.strided", "ops.unary",
 )  # fmt: skip
 
 PUBLIC = {
@@ -62,6 +62,7 @@ PUBLIC = {
         "tril_indices triu triu_indices unravel_index vstack"
     ),
     "ops.blend": "addcdiv addcmul lerp",
+    "ops.bounds": "clamp clamp_max clamp_min clip fmax fmin maximum minimum",
     "ops.calculus": "cumulative_trapezoid gradient trapezoid trapz",
     "ops.compare": (
         "allclose bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor eq equal ge "
@@ -85,8 +86,8 @@ PUBLIC = {
     "ops.data": "_range_of=range_of",
     "ops.einsum": "einsum",
     "ops.elementwise": (
-        "add clamp clamp_max clamp_min clip copysign div divide float_power floor_divide fmax fmin fmod heaviside "
-        "ldexp maximum minimum mul multiply nextafter pow remainder rsub sub subtract true_divide"
+        "add copysign div divide float_power floor_divide fmod heaviside ldexp mul multiply nextafter pow remainder "
+        "rsub sub subtract true_divide"
     ),
     "ops.fill": "fill fill_ masked_fill masked_scatter masked_select select_scatter slice_scatter zero_",
     "ops.fused": "_beside_capture _captures _capturing _fused_step_",
@@ -198,6 +199,7 @@ PUBLIC = {
 TENSOR_KERNELS = {
     "ops.arrange": "diag_embed flip repeat roll tril triu",
     "ops.blend": "addcdiv addcmul lerp",
+    "ops.bounds": "clip fmax fmin maximum minimum where",
     "ops.compare": (
         "bitwise_and bitwise_invert bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor equal greater "
         "greater_equal isfinite isinf isnan less less_equal logical_and logical_not logical_or logical_xor not_equal "
@@ -205,8 +207,8 @@ TENSOR_KERNELS = {
     ),
     "ops.complex": "angle complex conj imag real view_as_complex view_as_real",
     "ops.elementwise": (
-        "add clip copysign div_floor div_trunc divide floor_divide floordiv fmax fmin fmod heaviside maximum minimum "
-        "multiply nextafter pow remainder subtract where"
+        "add copysign div_floor div_trunc divide floor_divide floordiv fmod heaviside multiply nextafter pow "
+        "remainder subtract"
     ),
     "ops.factor": (
         "cholesky_ex cholesky_solve det eig eigh inv_ex linalg_pinv lu_ex qr slogdet solve_ex solve_triangular svd "

@@ -9,10 +9,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from mortice.ops import blend, compare, elementwise, inplace, parts, special, special_bessel, unary
+    from mortice.ops import blend, bounds, compare, elementwise, inplace, parts, special, special_bessel, unary
     from mortice.ops import complex as complex_ops
 else:
     blend, compare, elementwise = family("ops.blend"), family("ops.compare"), family("ops.elementwise")
+    bounds = family("ops.bounds")
     inplace, parts, special = family("ops.inplace"), family("ops.parts"), family("ops.special")
     special_bessel, unary, complex_ops = family("ops.special_bessel"), family("ops.unary"), family("ops.complex")
 
@@ -39,10 +40,10 @@ class Elementwise(TensorBase):
     floor_divide, remainder, fmod, pow = (
         elementwise.floor_divide, elementwise.remainder, elementwise.fmod, elementwise.pow)  # fmt: skip
     float_power, ldexp, maximum, minimum = (
-        elementwise.float_power, elementwise.ldexp, elementwise.maximum, elementwise.minimum)  # fmt: skip
-    fmax, fmin, clamp, clip = elementwise.fmax, elementwise.fmin, elementwise.clamp, elementwise.clip
+        elementwise.float_power, elementwise.ldexp, bounds.maximum, bounds.minimum)  # fmt: skip
+    fmax, fmin, clamp, clip = bounds.fmax, bounds.fmin, bounds.clamp, bounds.clip
     clamp_min, clamp_max, addcmul, addcdiv = (
-        elementwise.clamp_min, elementwise.clamp_max, blend.addcmul, blend.addcdiv)  # fmt: skip
+        bounds.clamp_min, bounds.clamp_max, blend.addcmul, blend.addcdiv)  # fmt: skip
     lerp, copysign, heaviside, nextafter = (
         blend.lerp, elementwise.copysign, elementwise.heaviside, elementwise.nextafter)  # fmt: skip
     add_, sub_, subtract_ = inplace.add_, inplace.sub_, inplace.subtract_
@@ -58,9 +59,9 @@ class Elementwise(TensorBase):
 
     def where(self, condition: Any, other: Any) -> Any:
         """Choose own elements where the condition holds, else those of `other`."""
-        from mortice.ops import elementwise
+        from mortice.ops import bounds
 
-        return elementwise.where(condition, self, other)
+        return bounds.where(condition, self, other)
 
     def polygamma(self, n: int) -> Any:
         """Return the nth derivative of digamma."""

@@ -11,7 +11,7 @@ from mortice.errors import ShapeError
 from mortice.mutation import inplace, layout, plain
 from mortice.node import named
 from mortice.op import op
-from mortice.ops import elementwise
+from mortice.ops import bounds
 from mortice.ops.arguments import numpy_names
 from mortice.ops.creation import filled
 from mortice.ops.index import _set_plainly
@@ -48,12 +48,12 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
         kind = getattr(mask, "dtype", type(mask).__name__)
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {kind}")
     if isinstance(value, TensorBase):
-        made = elementwise._where(mask, _value_tensor("masked_fill", input, value), input)
+        made = bounds._where(mask, _value_tensor("masked_fill", input, value), input)
         return contiguous(named(made, "MaskedFillBackward1"))
     value = hold("masked_fill", value, input.dtype)
     if promote_scalar(input.dtype, value) is not input.dtype:
         value = input.new_full((), value)
-    return contiguous(named(elementwise._where(mask, value, input), "MaskedFillBackward0"))
+    return contiguous(named(bounds._where(mask, value, input), "MaskedFillBackward0"))
 
 
 def _masked_fill_into(self: Any, mask: Any, value: Any) -> Any:

@@ -14,7 +14,7 @@ from mortice.modes import autocasting
 from mortice.mutation import REAL, Into, inplace
 from mortice.node import TENSOR_KERNELS
 from mortice.op import op
-from mortice.ops import elementwise
+from mortice.ops import bounds
 from mortice.ops.arguments import numpy_names
 from mortice.ops.creation import filled
 from mortice.ops.data import refuse_outside
@@ -244,7 +244,7 @@ def _reduced(base: Any, axis: int, index: Any, src: Any, how: str | None, includ
     if how == "mean":
         count = base.new_full(base.shape, int(include_self), dtype=int64)
         count = _scatter_add(count, index, index.new_full(index.shape, 1), axis=axis)
-        count = elementwise.where(count < 1, count.new_full((), 1), count)
+        count = bounds.where(count < 1, count.new_full((), 1), count)
         total = _scatter_add(base, index, src, axis=axis)
         return total / cast(count, d) if d.kind in "fc" else total // cast(count, d)
     if d.kind == "c" and how != "prod":

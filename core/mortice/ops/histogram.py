@@ -10,8 +10,8 @@ from mortice import call as _call
 from mortice import return_types
 from mortice.dtype import CLASS_NAMES, DType, float64, int64
 from mortice.errors import DTypeError, ShapeError
+from mortice.ops.bounds import where
 from mortice.ops.creation import linspace
-from mortice.ops.elementwise import where
 from mortice.ops.index_advanced import _index_add
 from mortice.ops.movement import cast, reshape
 from mortice.ops.reduce import write_all

@@ -14,8 +14,8 @@ from mortice.modes import autocasting, modes, special
 from mortice.mutation import assign, assign_number, check_apart, check_writable, layout, plain, view_scatter, write
 from mortice.node import named
 from mortice.notice import warn
+from mortice.ops.bounds import where as choose
 from mortice.ops.data import is_sequence
-from mortice.ops.elementwise import where as choose
 from mortice.ops.index_advanced import (
     Advanced,
     _constant,

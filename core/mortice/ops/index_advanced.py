@@ -9,8 +9,8 @@ from mortice.dtype import bool_, int32, int64, uint8
 from mortice.errors import ShapeError
 from mortice.notice import warn
 from mortice.op import op
+from mortice.ops.bounds import where as choose
 from mortice.ops.data import is_sequence, refuse_outside
-from mortice.ops.elementwise import where as choose
 from mortice.ops.index_basic import _slice, basic_key
 from mortice.ops.movement import cast, expand, permute, reshape, transfer, unsqueeze
 from mortice.rules import same

@@ -11,7 +11,7 @@ from mortice.errors import DimError, DTypeError, ShapeError
 from mortice.modes import autocasting
 from mortice.mutation import check_apart, check_writable, inplace
 from mortice.node import named
-from mortice.ops import elementwise
+from mortice.ops import bounds, elementwise
 from mortice.ops.arguments import numpy_names
 from mortice.ops.fill import _value_tensor
 from mortice.ops.gather import _in_range, _lift, _long, _reduced
@@ -149,7 +149,7 @@ def index_fill(input: Any, dim: int, index: Any, value: Any) -> Any:
     # By a mask, so that a position given twice counts once in the gradient.
     chosen = _index_write(x.new_zeros(n, dtype=bool_), index, x.new_ones(index.shape, dtype=bool_), axis=0)
     chosen = reshape(chosen, tuple(n if i == axis else 1 for i in range(len(x.shape))))
-    return named(_like(elementwise._where(chosen, value, x), input), "IndexFillBackward0")
+    return named(_like(bounds._where(chosen, value, x), input), "IndexFillBackward0")
 
 
 def _filled(input: Any, dim: int, index: Any, value: Any) -> tuple[int, Any, Any, Any]:

@@ -8,7 +8,19 @@ from __future__ import annotations
 from typing import Any
 
 from mortice.mutation import REAL, inplace
-from mortice.ops import arrange, blend, compare, elementwise, parts, scan, special, special_bessel, statistics, unary
+from mortice.ops import (
+    arrange,
+    blend,
+    bounds,
+    compare,
+    elementwise,
+    parts,
+    scan,
+    special,
+    special_bessel,
+    statistics,
+    unary,
+)
 from mortice.ops import complex as complex_ops
 from mortice.tensor import TensorBase
 
@@ -54,7 +66,7 @@ def _towards(input: Any, end: Any, weight: Any) -> Any:
 
 
 def _limited(input: Any, min: Any = None, max: Any = None) -> Any:
-    return None if min is None and max is None else (elementwise.clamp.op, (input, min, max))  # type: ignore[attr-defined]
+    return None if min is None and max is None else (bounds.clamp.op, (input, min, max))  # type: ignore[attr-defined]
 
 
 def _limited_above(input: Any, max: Any) -> Any:
@@ -77,10 +89,10 @@ fmod_ = inplace(elementwise.fmod)
 pow_ = inplace(elementwise.pow)
 float_power_ = inplace(elementwise.float_power_into, "float_power_")
 ldexp_ = inplace(elementwise.ldexp, itself=None)
-clamp_ = inplace(elementwise.clamp, short=_limited)
-clip_ = inplace(elementwise.clip, short=_limited)
-clamp_min_ = inplace(elementwise.clamp_min, short=_limited)
-clamp_max_ = inplace(elementwise.clamp_max, short=_limited_above)
+clamp_ = inplace(bounds.clamp, short=_limited)
+clip_ = inplace(bounds.clip, short=_limited)
+clamp_min_ = inplace(bounds.clamp_min, short=_limited)
+clamp_max_ = inplace(bounds.clamp_max, short=_limited_above)
 copysign_ = inplace(elementwise.copysign)
 heaviside_ = inplace(elementwise.heaviside)
 nextafter_ = inplace(elementwise.nextafter)

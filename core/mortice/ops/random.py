@@ -30,9 +30,9 @@ from mortice.levels import chain, drawing, raise_to, stack
 from mortice.modes import modes
 from mortice.mutation import assign, check_writable, plain, stand_in, write
 from mortice.notice import warn
+from mortice.ops.bounds import where
 from mortice.ops.creation import given, kind_of, sized
 from mortice.ops.data import check_dtype, finish, from_host, range_of
-from mortice.ops.elementwise import where
 from mortice.ops.movement import cast, dense_order, in_format_like, in_order, keeps
 from mortice.ops.sort import searchsorted
 from mortice.rules import number_of

@@ -21,7 +21,7 @@ from mortice.modes import modes
 from mortice.node import TENSOR_KERNELS, named
 from mortice.op import Op, op
 from mortice.ops.arguments import numpy_names
-from mortice.ops.elementwise import maximum, minimum, where
+from mortice.ops.bounds import maximum, minimum, where
 from mortice.ops.movement import cast, reshape
 from mortice.ops.unary import nan_to_num
 from mortice.rules import accumulate, comparison, promote, reduced, to_scalar

@@ -8,7 +8,7 @@ from typing import Any
 from mortice.call import check_device
 from mortice.errors import DTypeError, ShapeError
 from mortice.ops import elementwise
-from mortice.ops.elementwise import where
+from mortice.ops.bounds import where
 from mortice.ops.gather import scatter_reduce
 from mortice.ops.movement import cast, expand, reshape
 from mortice.ops.scan import cumsum

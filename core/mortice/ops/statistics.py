@@ -16,8 +16,9 @@ from mortice.notice import warn
 from mortice.op import Op, op
 from mortice.ops.arguments import numpy_names
 from mortice.ops.blend import lerp
+from mortice.ops.bounds import where
 from mortice.ops.data import range_of
-from mortice.ops.elementwise import mul, sub, where
+from mortice.ops.elementwise import mul, sub
 from mortice.ops.gather import gather
 from mortice.ops.movement import cast, contiguous, expand, reshape, squeeze, transpose, unsqueeze
 from mortice.ops.norms import matrix_norm

@@ -13,9 +13,9 @@ from mortice.backends.plugins import resolve
 from mortice.dtype import DType, float32, float64, get_default_dtype
 from mortice.errors import DTypeError, ShapeError
 from mortice.layout import strided
+from mortice.ops.bounds import clamp_min
 from mortice.ops.creation import _wide, arange, filled, full_like
 from mortice.ops.data import check_dtype, finish
-from mortice.ops.elementwise import clamp_min
 from mortice.ops.fft import whole
 from mortice.ops.movement import cast
 from mortice.ops.special_bessel import i0e
