@@ -186,32 +186,25 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         as_strided_,
         block_diag,
         cartesian_prod,
-        column_stack,
         combinations,
-        concat,
-        concatenate,
         diag,
         diag_embed,
         diagflat,
         diagonal_scatter,
-        dstack,
         flip,
         fliplr,
         flipud,
-        hstack,
         meshgrid,
         repeat_interleave,
         roll,
         rot90,
-        row_stack,
         tile,
         tril,
         tril_indices,
         triu,
         triu_indices,
         unravel_index,
-        vstack,
-    )
+    )  # fmt: skip
     from mortice.ops.blend import *
     from mortice.ops.bounds import *
     from mortice.ops.calculus import *
@@ -249,6 +242,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         take,
     )
     from mortice.ops.inplace import *
+    from mortice.ops.joining import cat, column_stack, concat, concatenate, dstack, hstack, row_stack, stack, vstack
     from mortice.ops.linalg import (
         cholesky_inverse,
         cholesky_solve,
@@ -306,7 +300,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         outer,
         vdot,
     )
-    from mortice.ops.movement import broadcast_to, cat, clone, permute, reshape, squeeze, stack, t, transpose, unsqueeze
+    from mortice.ops.movement import broadcast_to, clone, permute, reshape, squeeze, t, transpose, unsqueeze
     from mortice.ops.nn_activation import (
         _softmax_backward_data,
         alpha_dropout,

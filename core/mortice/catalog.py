@@ -7,8 +7,8 @@ from __future__ import annotations
 
 OPS = (
     "mutation", "ops.arrange", "ops.blend", "ops.bounds", "ops.compare", "ops.complex", "ops.elementwise",
-    "ops.factor", "ops.fft", "ops.fill", "ops.gather", "ops.index_advanced", "ops.index_basic", "ops.ldl",
-    "ops.matmul", "ops.movement", "ops.nn_activation", "ops.nn_attention", "ops.nn_conv", "ops.nn_ctc",
+    "ops.factor", "ops.fft", "ops.fill", "ops.gather", "ops.index_advanced", "ops.index_basic", "ops.joining",
+    "ops.ldl", "ops.matmul", "ops.movement", "ops.nn_activation", "ops.nn_attention", "ops.nn_conv", "ops.nn_ctc",
     "ops.nn_grid", "ops.nn_loss", "ops.nn_norm", "ops.nn_pair_loss", "ops.nn_pool", "ops.nn_resize", "ops.nn_rnn",
     "ops.norms", "ops.parts", "ops.products", "ops.reduce", "ops.reflections", "ops.reinterpret", "ops.scan",
     "ops.sort", "ops.special", "ops.special_bessel", "ops.special_polynomial", "ops.statistics", "ops.stft",
@@ -57,9 +57,8 @@ PUBLIC = {
     "ops": "_nn=nn",
     "ops.arguments": "_numpy_names=numpy_names",
     "ops.arrange": (
-        "as_strided_ block_diag cartesian_prod column_stack combinations concat concatenate diag diag_embed diagflat "
-        "diagonal_scatter dstack flip fliplr flipud hstack meshgrid repeat_interleave roll rot90 row_stack tile tril "
-        "tril_indices triu triu_indices unravel_index vstack"
+        "as_strided_ block_diag cartesian_prod combinations diag diag_embed diagflat diagonal_scatter flip fliplr "
+        "flipud meshgrid repeat_interleave roll rot90 tile tril tril_indices triu triu_indices unravel_index"
     ),
     "ops.blend": "addcdiv addcmul lerp",
     "ops.bounds": "clamp clamp_max clamp_min clip fmax fmin maximum minimum",
@@ -101,6 +100,7 @@ PUBLIC = {
         "frac_ gcd_ i0_ lcm_ ldexp_ log10_ log1p_ log2_ log_ logit_ nan_to_num_ neg_ negative_ rad2deg_ reciprocal_ "
         "round_ rsqrt_ sigmoid_ sin_ sinc_ sinh_ sqrt_ square_ tan_ tanh_ trunc_ xlogy_"
     ),
+    "ops.joining": "cat column_stack concat concatenate dstack hstack row_stack stack vstack",
     "ops.linalg": (
         "cholesky=torch_cholesky cholesky_inverse cholesky_solve det=torch_det inverse logdet lu=torch_lu "
         "lu_solve=torch_lu_solve lu_unpack qr=torch_qr slogdet=torch_slogdet svd=torch_svd triangular_solve"
@@ -108,7 +108,7 @@ PUBLIC = {
     "ops.linalg_derived": "matrix_exp matrix_power pca_lowrank pinverse svd_lowrank vander=torch_vander",
     "ops.lobpcg": "lobpcg",
     "ops.matmul": "_int_mm addbmm addmm addmv addmv_ addr baddbmm bmm dot ger matmul mm mv outer vdot",
-    "ops.movement": "broadcast_to cat clone permute reshape squeeze stack t transpose unsqueeze",
+    "ops.movement": "broadcast_to clone permute reshape squeeze t transpose unsqueeze",
     "ops.nn_activation": (
         "_softmax_backward_data alpha_dropout alpha_dropout_ celu celu_ dropout dropout_ feature_alpha_dropout "
         "feature_alpha_dropout_ feature_dropout feature_dropout_ hardshrink log_softmax prelu relu relu_ selu selu_ "
@@ -219,9 +219,10 @@ TENSOR_KERNELS = {
     "ops.gather": "gather scatter_add scatter_combine scatter_write take_along_axis",
     "ops.index_advanced": "index_add index_write take",
     "ops.index_basic": "getitem setitem",
+    "ops.joining": "cat concat stack",
     "ops.ldl": "linalg_ldl_factor linalg_ldl_solve",
     "ops.matmul": "matmul",
-    "ops.movement": "astype broadcast_to cast cat concat contiguous copy permute_dims reshape stack view",
+    "ops.movement": "astype broadcast_to cast contiguous copy permute_dims reshape view",
     "ops.nn_activation": (
         "dropout elu gelu glu hardshrink hardsigmoid hardswish hardtanh leaky_relu log_softmax logsigmoid mish "
         "prelu_kernel relu silu softmax softplus softshrink threshold"

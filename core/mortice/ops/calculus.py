@@ -10,7 +10,8 @@ from mortice.dtype import get_default_dtype
 from mortice.errors import ShapeError
 from mortice.ops.arguments import numpy_names
 from mortice.ops.elementwise import mul, sub
-from mortice.ops.movement import cat, reshape
+from mortice.ops.joining import cat
+from mortice.ops.movement import reshape
 from mortice.ops.scan import cumsum, diff
 from mortice.ops.views import narrow
 from mortice.shape import check_dim, check_dims

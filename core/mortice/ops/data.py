@@ -13,7 +13,7 @@ from mortice.dtype import DType, as_dtype, bfloat16, get_default_dtype, int64, p
 from mortice.errors import DataError, DTypeError
 from mortice.interop import as_ndarray, is_capsule, is_ndarray, is_number
 from mortice.modes import modes, special
-from mortice.ops.movement import cast, clone, stack, transfer
+from mortice.ops.movement import cast, clone, transfer
 from mortice.shape import SCALAR, Size, remembered
 from mortice.tensor import TensorBase, make
 
@@ -238,6 +238,8 @@ def tensor(
     if isinstance(data, (list, tuple)) and data and type(data[0]) not in _LEAVES and _is_part(data[0]):
         parts = [_of_array("tensor", p, None, where, True) if _is_part(p) else tensor(p, device=where) for p in data]
         _check_alike([part.shape for part in parts], 1)
+        from mortice.ops.joining import stack  # few programs need it here
+
         joined = stack(parts)
         return finish(joined if dtype is None else cast(joined, dtype), requires_grad, pin_memory)
     if isinstance(data, (str, bytes)):

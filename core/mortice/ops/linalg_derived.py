@@ -15,6 +15,7 @@ from mortice.ops import factor
 from mortice.ops.creation import full
 from mortice.ops.data import range_of
 from mortice.ops.fill import zero
+from mortice.ops.joining import cat
 from mortice.ops.linalg import (
     adjoint,
     check_floats,
@@ -29,7 +30,7 @@ from mortice.ops.linalg import (
     svdvals,
 )
 from mortice.ops.matmul import matmul
-from mortice.ops.movement import cast, cat, contiguous, expand, reshape, unsqueeze
+from mortice.ops.movement import cast, contiguous, expand, reshape, unsqueeze
 from mortice.ops.norms import matrix_norm
 from mortice.ops.reduce import write_all
 from mortice.ops.strided import diagonal as _diagonal

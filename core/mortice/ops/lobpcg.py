@@ -10,10 +10,11 @@ from mortice.errors import ShapeError
 from mortice.modes import no_grad
 from mortice.ops import factor
 from mortice.ops.creation import eye
+from mortice.ops.joining import cat
 from mortice.ops.linalg import adjoint, check_square
 from mortice.ops.linalg_derived import pinv
 from mortice.ops.matmul import matmul
-from mortice.ops.movement import cat, unsqueeze
+from mortice.ops.movement import unsqueeze
 from mortice.ops.random import randn
 
 

@@ -9,7 +9,8 @@ from mortice.modes import autocasting
 from mortice.node import TENSOR_KERNELS
 from mortice.notice import warn
 from mortice.op import op
-from mortice.ops.movement import broadcast_to, reshape, stack
+from mortice.ops.joining import stack
+from mortice.ops.movement import broadcast_to, reshape
 from mortice.shape import Size
 from mortice.tensor import TensorBase
 

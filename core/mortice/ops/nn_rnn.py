@@ -15,7 +15,8 @@ from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
 from mortice.node import TENSOR_KERNELS, named
 from mortice.op import Op, op
-from mortice.ops.movement import cat, reshape, stack, unsqueeze
+from mortice.ops.joining import cat, stack
+from mortice.ops.movement import reshape, unsqueeze
 from mortice.ops.nn_activation import dropout
 from mortice.ops.views import select, transpose
 from mortice.shape import Size

@@ -8,7 +8,8 @@ from typing import Any
 from mortice import call as _call
 from mortice.dtype import int64
 from mortice.ops.index_advanced import along_dims, flat_nonzero
-from mortice.ops.movement import cat, reshape
+from mortice.ops.joining import cat
+from mortice.ops.movement import reshape
 from mortice.shape import Size
 from mortice.tensor import make
 

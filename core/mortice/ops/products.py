@@ -15,8 +15,9 @@ from mortice.notice import warn
 from mortice.op import op
 from mortice.ops import elementwise
 from mortice.ops.arguments import numpy_names
+from mortice.ops.joining import _tensors
 from mortice.ops.matmul import _matmul, _one_dtype, _rank, matmul
-from mortice.ops.movement import _tensors, cast, expand, permute, reshape, unsqueeze
+from mortice.ops.movement import cast, expand, permute, reshape, unsqueeze
 from mortice.ops.norms import vector_norm
 from mortice.ops.strided import diagonal
 from mortice.rules import same

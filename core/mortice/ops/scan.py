@@ -13,7 +13,8 @@ from mortice.op import op
 from mortice.ops.arguments import numpy_names
 from mortice.ops.compare import logical_xor
 from mortice.ops.elementwise import sub
-from mortice.ops.movement import cat, clone, reshape
+from mortice.ops.joining import cat
+from mortice.ops.movement import clone, reshape
 from mortice.ops.reduce import PAIR, dtype_of_out, flat_axis, reduce_as, selected, write_all
 from mortice.ops.views import narrow
 from mortice.rules import accumulate, promote, same

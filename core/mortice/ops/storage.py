@@ -16,7 +16,8 @@ from mortice.mutation import check_writable, layout
 from mortice.notice import warn
 from mortice.ops.creation import empty
 from mortice.ops.data import PINNING, check_dtype, is_array, is_sequence, share, tensor
-from mortice.ops.movement import cat, clone, format_of, format_strides
+from mortice.ops.joining import cat
+from mortice.ops.movement import clone, format_of, format_strides
 from mortice.ops.reinterpret import view_dtype
 from mortice.ops.strided import as_strided, storage_offset, whole
 from mortice.shape import Size, check_sizes, contiguous_strides, prod
