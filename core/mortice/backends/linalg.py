@@ -47,7 +47,7 @@ def _cholesky(k: Any, a: Buffer) -> tuple[Buffer, Buffer]:
     h = n // 2
     top, info = _cholesky(k, block(k, a, None, h, None, h))
     # left @ adjoint(top) = a21, solved from the other side.
-    left = adjoint(k, _solve_lower(k, top, adjoint(k, block(k, a, h, None, None, h)), False))
+    left = adjoint(k, _solve(k, top, adjoint(k, block(k, a, h, None, None, h)), False))
     rest = k.subtract(block(k, a, h, None, h, None), k.matmul(left, adjoint(k, left)))
     bottom, info2 = _cholesky(k, rest)
     right = k.new_full(a, (*k.shape_of(a)[:-2], h, n - h), 0)
@@ -55,32 +55,19 @@ def _cholesky(k: Any, a: Buffer) -> tuple[Buffer, Buffer]:
     return k.concat([upper, k.concat([left, bottom], axis=-1)], axis=-2), _join_info(k, info, info2, h)
 
 
-def _solve_lower(k: Any, a: Buffer, b: Buffer, unit: bool) -> Buffer:
-    """Solve a @ x = b with the lower triangle of a."""
+def _solve(k: Any, a: Buffer, b: Buffer, unit: bool, upper: bool = False) -> Buffer:
+    """Solve a @ x = b with the lower triangle of a, or the upper one: first the half that stands alone."""
     n = k.shape_of(a)[-1]
     if n <= 1:
         if unit or n == 0:
             return _spread(k, b, k.shape_of(a)[:-2])
         return k.divide(b, a)
     h = n // 2
-    top = _solve_lower(k, block(k, a, None, h, None, h), rows(k, b, None, h), unit)
-    rest = k.subtract(rows(k, b, h, None), k.matmul(block(k, a, h, None, None, h), top))
-    bottom = _solve_lower(k, block(k, a, h, None, h, None), rest, unit)
-    return k.concat([top, bottom], axis=-2)
-
-
-def _solve_upper(k: Any, a: Buffer, b: Buffer, unit: bool) -> Buffer:
-    """Solve a @ x = b with the upper triangle of a."""
-    n = k.shape_of(a)[-1]
-    if n <= 1:
-        if unit or n == 0:
-            return _spread(k, b, k.shape_of(a)[:-2])
-        return k.divide(b, a)
-    h = n // 2
-    bottom = _solve_upper(k, block(k, a, h, None, h, None), rows(k, b, h, None), unit)
-    rest = k.subtract(rows(k, b, None, h), k.matmul(block(k, a, None, h, h, None), bottom))
-    top = _solve_upper(k, block(k, a, None, h, None, h), rest, unit)
-    return k.concat([top, bottom], axis=-2)
+    alone, other = ((h, None), (None, h)) if upper else ((None, h), (h, None))
+    x = _solve(k, block(k, a, *alone, *alone), rows(k, b, *alone), unit, upper)
+    rest = k.subtract(rows(k, b, *other), k.matmul(block(k, a, *other, *alone), x))
+    y = _solve(k, block(k, a, *other, *other), rest, unit, upper)
+    return k.concat([y, x] if upper else [x, y], axis=-2)
 
 
 def _spread(k: Any, b: Buffer, batch: tuple[int, ...]) -> Buffer:
@@ -117,7 +104,7 @@ def _lu(k: Any, a: Buffer) -> tuple[Buffer, Buffer, Buffer, Buffer]:
     h = min(m, n) // 2
     left, pivots, order, info = _lu(k, columns(k, a, None, h))
     right = gather_rows(k, columns(k, a, h, None), order)
-    upper = _solve_lower(k, rows(k, left, None, h), rows(k, right, None, h), True)
+    upper = _solve(k, rows(k, left, None, h), rows(k, right, None, h), True)
     below = rows(k, left, h, None)
     rest = k.subtract(rows(k, right, h, None), k.matmul(below, upper))
     corner, pivots2, order2, info2 = _lu(k, rest)
@@ -153,7 +140,7 @@ class LinalgKernels(EigenKernels, SchurKernels):
         """Solve a @ x = b, or x @ a = b unless left, reading one triangle of a; infinite where it is singular."""
         if not left:
             a, b, upper = k.matrix_transpose(a), k.matrix_transpose(b), not upper
-        x = (_solve_upper if upper else _solve_lower)(k, a, b, unit_diagonal)
+        x = _solve(k, a, b, unit_diagonal, upper)
         return x if left else k.matrix_transpose(x)
 
     def lu_ex(k: Any, x: Buffer) -> tuple[Buffer, Buffer, Buffer, Buffer]:
@@ -186,10 +173,10 @@ class LinalgKernels(EigenKernels, SchurKernels):
         order = k.broadcast_to(order, (*lead, n))
         b = _spread(k, b, lead)
         if not adjoint:
-            y = _solve_lower(k, lu, gather_rows(k, b, order), True)
-            return _solve_upper(k, lu, y, False)
+            y = _solve(k, lu, gather_rows(k, b, order), True)
+            return _solve(k, lu, y, False, True)
         lu = k.matrix_transpose(k.conj(lu) if k.dtype_of(lu).is_complex else lu)
-        y = _solve_upper(k, lu, _solve_lower(k, lu, b, False), True)
+        y = _solve(k, lu, _solve(k, lu, b, False), True, True)
         return gather_rows(k, y, k.argsort(order, axis=-1))
 
     def solve_ex(k: Any, a: Buffer, b: Buffer) -> tuple[Buffer, Buffer]:

@@ -65,3 +65,33 @@ class Categorical(ProbsOrLogits, Distribution):
         values = mortice.arange(self._num_events, device=self._param.device)
         values = values.reshape((-1, *(1 for _ in self._batch_shape)))
         return values.expand((-1, *self._batch_shape)) if expand else values
+
+
+class OnCategorical(Distribution):
+    """What the distributions over vectors, an element a category, have in common: `_categorical` holds their parameters."""
+
+    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
+
+    def __init__(self, probs: Any, logits: Any, validate_args: bool | None) -> None:
+        self._categorical = Categorical(probs, logits)
+        super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
+        new = super().expand(batch_shape, _instance)
+        new._categorical = self._categorical.expand(batch_shape)
+        return new
+
+    @property
+    def probs(self) -> Any:
+        """The probabilities."""
+        return self._categorical.probs
+
+    @property
+    def logits(self) -> Any:
+        """The logs of the probabilities."""
+        return self._categorical.logits
+
+    @property
+    def param_shape(self) -> Any:
+        """The shape of the parameter that was given."""
+        return self._categorical.param_shape

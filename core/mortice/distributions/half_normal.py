@@ -14,32 +14,21 @@ from mortice.distributions.transforms import AbsTransform
 __all__ = ["HalfNormal"]
 
 
-class HalfNormal(TransformedDistribution):
-    """The distribution of the absolute value of a normal variable of mean 0."""
+class Half(TransformedDistribution):
+    """What the distributions of the absolute value of a variable about 0 have in common."""
 
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
     has_rsample = True  # type: ignore[assignment]
 
-    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
-        super().__init__(Normal(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
-
     @property
     def scale(self) -> Any:
-        """The standard deviation of the normal variable."""
+        """The scale of the variable; of a normal one its standard deviation."""
         return self.base_dist.scale
-
-    @property
-    def mean(self) -> Any:
-        return self.scale * math.sqrt(2 / math.pi)
 
     @property
     def mode(self) -> Any:
         return mortice.zeros_like(self.scale)
-
-    @property
-    def variance(self) -> Any:
-        return self.scale.pow(2) * (1 - 2 / math.pi)
 
     def log_prob(self, value: Any) -> Any:
         self._check(value)
@@ -55,3 +44,18 @@ class HalfNormal(TransformedDistribution):
 
     def entropy(self) -> Any:
         return self.base_dist.entropy() - math.log(2)
+
+
+class HalfNormal(Half):
+    """The distribution of the absolute value of a normal variable of mean 0."""
+
+    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
+        super().__init__(Normal(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
+
+    @property
+    def mean(self) -> Any:
+        return self.scale * math.sqrt(2 / math.pi)
+
+    @property
+    def variance(self) -> Any:
+        return self.scale.pow(2) * (1 - 2 / math.pi)

@@ -8,17 +8,14 @@ from typing import Any
 import mortice
 from mortice.distributions import constraints
 from mortice.distributions.binomial import Binomial
-from mortice.distributions.categorical import Categorical
-from mortice.distributions.distribution import Distribution
+from mortice.distributions.categorical import OnCategorical
 from mortice.distributions.utils import broadcast_all
 
 __all__ = ["Multinomial"]
 
 
-class Multinomial(Distribution):
+class Multinomial(OnCategorical):
     """The distribution of the counts of each category in `total_count` draws."""
-
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
 
     def __init__(
         self, total_count: int = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
@@ -26,33 +23,12 @@ class Multinomial(Distribution):
         if not isinstance(total_count, int):
             raise NotImplementedError("inhomogeneous total_count is not supported")
         self.total_count = total_count
-        self._categorical = Categorical(probs=probs, logits=logits)
-        self._binomial = Binomial(total_count=total_count, probs=self._categorical.probs)
-        super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
-        new._categorical = self._categorical.expand(batch_shape)
-        return new
+        super().__init__(probs, logits, validate_args)
+        self._binomial = Binomial(total_count=total_count, probs=self.probs)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> Any:
         return constraints.multinomial(self.total_count)
-
-    @property
-    def probs(self) -> Any:
-        """The probabilities."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Any:
-        """The logs of the probabilities."""
-        return self._categorical.logits
-
-    @property
-    def param_shape(self) -> Any:
-        """The shape of the parameter that was given."""
-        return self._categorical.param_shape
 
     @property
     def mean(self) -> Any:

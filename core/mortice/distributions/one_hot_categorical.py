@@ -6,46 +6,23 @@ from typing import Any
 
 import mortice
 from mortice.distributions import constraints
-from mortice.distributions.categorical import Categorical
-from mortice.distributions.distribution import Distribution
+from mortice.distributions.categorical import OnCategorical
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
 
-class OneHotCategorical(Distribution):
+class OneHotCategorical(OnCategorical):
     """The categorical distribution over one-hot vectors."""
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.one_hot
     has_enumerate_support = True
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        self._categorical = Categorical(probs, logits)
-        super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
-        new._categorical = self._categorical.expand(batch_shape)
-        return new
-
-    @property
-    def probs(self) -> Any:
-        """The probabilities."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Any:
-        """The logs of the probabilities."""
-        return self._categorical.logits
+        super().__init__(probs, logits, validate_args)
 
     @property
     def _param(self) -> Any:
         return self._categorical._param
-
-    @property
-    def param_shape(self) -> Any:
-        """The shape of the parameter that was given."""
-        return self._categorical.param_shape
 
     @property
     def mean(self) -> Any:

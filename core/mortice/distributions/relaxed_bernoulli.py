@@ -42,17 +42,10 @@ class LogitRelaxedBernoulli(ProbsOrLogits, Distribution):
         return log_temperature + difference - 2 * difference.exp().log1p()
 
 
-class RelaxedBernoulli(TransformedDistribution):
-    """A Bernoulli distribution made continuous: the lower the temperature, the nearer to 0 and 1."""
+class Relaxed(TransformedDistribution):
+    """What is made continuous by a temperature: its parameters are those of the distribution of its logs, or log odds."""
 
-    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
-    support = constraints.unit_interval
     has_rsample = True  # type: ignore[assignment]
-
-    def __init__(
-        self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
-    ) -> None:
-        super().__init__(LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform(), validate_args=validate_args)
 
     @property
     def temperature(self) -> Any:
@@ -61,10 +54,22 @@ class RelaxedBernoulli(TransformedDistribution):
 
     @property
     def logits(self) -> Any:
-        """The log odds."""
+        """The logs of the probabilities, or the log odds."""
         return self.base_dist.logits
 
     @property
     def probs(self) -> Any:
         """The probabilities."""
         return self.base_dist.probs
+
+
+class RelaxedBernoulli(Relaxed):
+    """A Bernoulli distribution made continuous: the lower the temperature, the nearer to 0 and 1."""
+
+    arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.unit_interval
+
+    def __init__(
+        self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        super().__init__(LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform(), validate_args=validate_args)

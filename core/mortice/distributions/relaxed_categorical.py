@@ -6,48 +6,25 @@ from typing import Any
 
 import mortice
 from mortice.distributions import constraints
-from mortice.distributions.categorical import Categorical
-from mortice.distributions.distribution import Distribution
-from mortice.distributions.transformed_distribution import TransformedDistribution
+from mortice.distributions.categorical import OnCategorical
+from mortice.distributions.relaxed_bernoulli import Relaxed
 from mortice.distributions.transforms import ExpTransform
 from mortice.distributions.utils import broadcast_all, clamp_probs
 
 __all__ = ["ExpRelaxedCategorical", "RelaxedOneHotCategorical"]
 
 
-class ExpRelaxedCategorical(Distribution):
+class ExpRelaxedCategorical(OnCategorical):
     """The distribution of the logs of a relaxed one-hot variable."""
 
-    arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.real_vector
     has_rsample = True
 
     def __init__(
         self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
-        self._categorical = Categorical(probs, logits)
         self.temperature = temperature
-        super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
-        new._categorical = self._categorical.expand(batch_shape)
-        return new
-
-    @property
-    def param_shape(self) -> Any:
-        """The shape of the parameter that was given."""
-        return self._categorical.param_shape
-
-    @property
-    def logits(self) -> Any:
-        """The logs of the probabilities."""
-        return self._categorical.logits
-
-    @property
-    def probs(self) -> Any:
-        """The probabilities."""
-        return self._categorical.probs
+        super().__init__(probs, logits, validate_args)
 
     def rsample(self, sample_shape: Any = ()) -> Any:
         shape = self._extended_shape(sample_shape)
@@ -65,30 +42,14 @@ class ExpRelaxedCategorical(Distribution):
         return (score - score.logsumexp(-1, keepdim=True)).sum(-1) + log_scale
 
 
-class RelaxedOneHotCategorical(TransformedDistribution):
+class RelaxedOneHotCategorical(Relaxed):
     """A one-hot distribution made continuous on the simplex: the lower the temperature, the nearer to its corners."""
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex
-    has_rsample = True  # type: ignore[assignment]
 
     def __init__(
         self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
-
-    @property
-    def temperature(self) -> Any:
-        """The temperature."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Any:
-        """The logs of the probabilities."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Any:
-        """The probabilities."""
-        return self.base_dist.probs

@@ -123,8 +123,10 @@ class TransformerDecoder(Module):
         return tgt if self.norm is None else self.norm(tgt)
 
 
-class TransformerEncoderLayer(Module):
-    """Self-attention and a feedforward network, each normalised and added to its input."""
+class _Layer(Module):
+    """What a layer of an encoder and one of a decoder have; the latter attends to the memory too."""
+
+    _attends_to_memory = False
 
     def __init__(
         self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
@@ -134,14 +136,25 @@ class TransformerEncoderLayer(Module):
         super().__init__()
         make = {"bias": bias, "device": device, "dtype": dtype}
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, **make)
+        if self._attends_to_memory:
+            self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, **make)
         self.linear1 = Linear(d_model, dim_feedforward, **make)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, **make)
         self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, **make)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, **make)
-        self.dropout1, self.dropout2 = Dropout(dropout), Dropout(dropout)
+        sublayers = range(1, 4 if self._attends_to_memory else 3)
+        for i in sublayers:
+            setattr(self, f"norm{i}", LayerNorm(d_model, layer_norm_eps, **make))
+        for i in sublayers:
+            setattr(self, f"dropout{i}", Dropout(dropout))
         self.activation = _activation(activation)
+
+    def _sa_block(self, x: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Any:
+        return self.dropout1(_attend(self.self_attn, x, x, attn_mask, key_padding_mask, is_causal))
+
+
+class TransformerEncoderLayer(_Layer):
+    """Self-attention and a feedforward network, each normalised and added to its input."""
 
     def forward(
         self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False
@@ -151,34 +164,14 @@ class TransformerEncoderLayer(Module):
         src = _add(src, attend, self.norm1, self.norm_first)
         return _add(src, self._ff_block, self.norm2, self.norm_first)
 
-    def _sa_block(self, x: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Any:
-        return self.dropout1(_attend(self.self_attn, x, x, attn_mask, key_padding_mask, is_causal))
-
     def _ff_block(self, x: Any) -> Any:
         return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
-class TransformerDecoderLayer(Module):
+class TransformerDecoderLayer(_Layer):
     """Self-attention, attention to the memory and a feedforward network, each normalised and added to its input."""
 
-    def __init__(
-        self, d_model: int, nhead: int, dim_feedforward: int = 2048, dropout: float = 0.1,
-        activation: str | Callable[[Any], Any] = F.relu, layer_norm_eps: float = 1e-5, batch_first: bool = False,
-        norm_first: bool = False, bias: bool = True, device: Any = None, dtype: Any = None,
-    ) -> None:  # fmt: skip
-        super().__init__()
-        make = {"bias": bias, "device": device, "dtype": dtype}
-        self.self_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, **make)
-        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, batch_first=batch_first, **make)
-        self.linear1 = Linear(d_model, dim_feedforward, **make)
-        self.dropout = Dropout(dropout)
-        self.linear2 = Linear(dim_feedforward, d_model, **make)
-        self.norm_first = norm_first
-        self.norm1 = LayerNorm(d_model, layer_norm_eps, **make)
-        self.norm2 = LayerNorm(d_model, layer_norm_eps, **make)
-        self.norm3 = LayerNorm(d_model, layer_norm_eps, **make)
-        self.dropout1, self.dropout2, self.dropout3 = Dropout(dropout), Dropout(dropout), Dropout(dropout)
-        self.activation = _activation(activation)
+    _attends_to_memory = True
 
     def forward(
         self, tgt: Any, memory: Any, tgt_mask: Any = None, memory_mask: Any = None, tgt_key_padding_mask: Any = None,
@@ -190,9 +183,6 @@ class TransformerDecoderLayer(Module):
         tgt = _add(tgt, attend, self.norm1, self.norm_first)
         tgt = _add(tgt, recall, self.norm2, self.norm_first)
         return _add(tgt, self._ff_block, self.norm3, self.norm_first)
-
-    def _sa_block(self, x: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Any:
-        return self.dropout1(_attend(self.self_attn, x, x, attn_mask, key_padding_mask, is_causal))
 
     def _mha_block(self, x: Any, mem: Any, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False) -> Any:
         return self.dropout2(_attend(self.multihead_attn, x, mem, attn_mask, key_padding_mask, is_causal))
