@@ -92,19 +92,8 @@ def _walk(
     """
     algebra = graph.GRAPH if create_graph else graph.RAW
     watched = modes.anomaly or bool(watchers)
-    wanted: dict[int, int] = {}
-    captured: list[Any] = []
-    useful: set[int] = set()
-    if inputs is not None:
-        captured = [None] * len(inputs)
-        for i, t in enumerate(inputs):
-            wanted.setdefault(id(t) if t._node is None else id(t._node), i)
-            if accumulate and t._node is not None and t._data is not None:  # an edge has no .grad
-                t.retain_grad()
-        # Which node was the first to read a leaf is not known.
-        oldest = min([0 if t._node is None else t._node.seq for t in inputs], default=0)
-        useful = _reaching([t._node for t in roots], wanted, oldest)
-        modes.running.reached = useful.union(wanted)
+    captured: list[Any] = [None] * len(inputs or ())
+    wanted, useful = ({}, set()) if inputs is None else _asked(roots, inputs, accumulate)
     pending: dict[int, list[Any]] = {}
     heap: list[int] = []
     leaves: dict[int, list[Any]] = {}
@@ -197,6 +186,20 @@ def _walk(
         return None
     found_at = [captured[wanted[id(t) if t._node is None else id(t._node)]] for t in inputs]
     return [None if g is None else algebra.wrap(g, t) for g, t in zip(found_at, inputs)]
+
+
+def _asked(roots: Sequence[Any], inputs: Sequence[Any], accumulate: bool) -> tuple[dict[int, int], set[int]]:
+    """Return the number of each of `inputs` by the id of its node or leaf, and the ids of the nodes above them."""
+    wanted: dict[int, int] = {}
+    for i, t in enumerate(inputs):
+        wanted.setdefault(id(t) if t._node is None else id(t._node), i)
+        if accumulate and t._node is not None and t._data is not None:  # an edge has no .grad
+            t.retain_grad()
+    # Which node was the first to read a leaf is not known.
+    oldest = min([0 if t._node is None else t._node.seq for t in inputs], default=0)
+    useful = _reaching([t._node for t in roots], wanted, oldest)
+    modes.running.reached = useful.union(wanted)
+    return wanted, useful
 
 
 def _reaching(roots: Sequence[Any], wanted: dict[int, int], oldest: int) -> set[int]:

@@ -192,6 +192,40 @@ _RESAMPLE = {
 }  # fmt: skip
 
 
+def _wanted(size: Any, scale_factor: Any, sizes: tuple[int, ...], nd: int) -> tuple[tuple[int, ...], Any]:
+    """Return the sizes that are asked for, and the factors where it is by these; `sizes` are the input's."""
+    if size is not None and scale_factor is not None:
+        raise ValueError("interpolate: only one of size or scale_factor should be defined; got both.")
+    if size is None and scale_factor is None:
+        raise ValueError("interpolate: either size or scale_factor should be defined; got neither.")
+    if size is not None:
+        given = tuple(size) if isinstance(size, (tuple, list)) else (size,) * nd
+        if len(given) != nd:
+            raise ValueError(
+                "interpolate: Input and output must have the same number of spatial dimensions, but got input with "
+                f"spatial dimensions of {list(sizes)} and output size of {size}. Please provide input tensor in (N, C, "
+                "d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) format."
+            )
+        try:
+            return tuple([operator.index(n) for n in given]), None
+        except TypeError:
+            raise TypeError(
+                f"interpolate: expected size to be one of int or a tuple of {nd} ints; got {size!r}. Round it first."
+            ) from None
+    factors = tuple(scale_factor) if isinstance(scale_factor, (tuple, list)) else (scale_factor,) * nd
+    if len(factors) != nd:
+        raise ValueError(
+            "interpolate: Input and scale_factor must have the same number of spatial dimensions, but got input with "
+            f"spatial dimensions of {list(sizes)} and scale_factor of shape {scale_factor}. Please provide input "
+            "tensor in (N, C, d1, d2, ...,dK) format and scale_factor in (s1, s2, ...,sK) format."
+        )
+    factors = tuple([float(f) for f in factors])
+    scaled = [n * f for n, f in zip(sizes, factors)]
+    if not all(abs(n) < 2**63 for n in scaled):
+        raise RuntimeError(f"interpolate: scaled sizes cannot be counted in int64; got scale_factor {scale_factor!r}.")
+    return tuple([math.floor(n) for n in scaled]), factors
+
+
 def interpolate(
     input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None, antialias: bool = False,
@@ -209,39 +243,7 @@ def interpolate(
         )
     nd = len(input.shape) - 2
     sizes = tuple(input.shape)[2:]
-    if size is not None and scale_factor is not None:
-        raise ValueError("interpolate: only one of size or scale_factor should be defined; got both.")
-    if size is None and scale_factor is None:
-        raise ValueError("interpolate: either size or scale_factor should be defined; got neither.")
-    factors: Any = None
-    if size is not None:
-        given = tuple(size) if isinstance(size, (tuple, list)) else (size,) * nd
-        if len(given) != nd:
-            raise ValueError(
-                "interpolate: Input and output must have the same number of spatial dimensions, but got input with "
-                f"spatial dimensions of {list(sizes)} and output size of {size}. Please provide input tensor in (N, C, "
-                "d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) format."
-            )
-        try:
-            wanted = tuple([operator.index(n) for n in given])
-        except TypeError:
-            raise TypeError(
-                f"interpolate: expected size to be one of int or a tuple of {nd} ints; got {size!r}. Round it first."
-            ) from None
-    else:
-        factors = tuple(scale_factor) if isinstance(scale_factor, (tuple, list)) else (scale_factor,) * nd
-        if len(factors) != nd:
-            raise ValueError(
-                "interpolate: Input and scale_factor must have the same number of spatial dimensions, but got input "
-                "with "
-                f"spatial dimensions of {list(sizes)} and scale_factor of shape {scale_factor}. Please provide input "
-                "tensor in (N, C, d1, d2, ...,dK) format and scale_factor in (s1, s2, ...,sK) format."
-            )
-        factors = tuple([float(f) for f in factors])
-        scaled = [n * f for n, f in zip(sizes, factors)]
-        if not all(abs(n) < 2**63 for n in scaled):
-            raise RuntimeError(f"interpolate: scaled sizes cannot be counted in int64; got scale_factor {scale_factor!r}.")
-        wanted = tuple([math.floor(n) for n in scaled])
+    wanted, factors = _wanted(size, scale_factor, sizes, nd)
     if recompute_scale_factor:
         if size is not None:
             raise ValueError("interpolate: recompute_scale_factor is not meaningful with an explicit size.")

@@ -40,6 +40,31 @@ def _shorten(weight: Any, input: Any, max_norm: float, norm_type: float) -> None
         weight[at] = mortice.where(length > max_norm, plain * (max_norm / (length + 1e-7)) + (rows - plain), rows)
 
 
+def _check_bags(input: Any, weight: Any, mode: str, summed: bool, per_sample_weights: Any) -> None:
+    """Refuse arguments of `embedding_bag` that do not fit; `summed` says that something is asked for which only sums and means have."""
+    if per_sample_weights is not None and input.shape != per_sample_weights.shape:
+        raise ValueError(
+            f"embedding_bag: expected per_sample_weights to have the same shape as the input, {tuple(input.shape)}; got "
+            f"{tuple(per_sample_weights.shape)}."
+        )
+    if weight.ndim != 2:
+        raise ValueError(f"embedding_bag: weight has to be a 2D Tensor, but got Tensor of dimension {weight.ndim}")
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError(f"embedding_bag: mode has to be one of sum, mean or max; got {mode!r}.")
+    if mode == "max" and summed:
+        raise ValueError("embedding_bag: max mode supports neither scale_grad_by_freq nor sparse.")
+    if per_sample_weights is not None:
+        if mode != "sum":
+            raise NotImplementedError(
+                f"embedding_bag: per_sample_weights is only supported for mode='sum' (got mode='{mode}')."
+            )
+        if per_sample_weights.dtype is not weight.dtype:
+            raise RuntimeError(
+                f"embedding_bag: expected per_sample_weights to have the same type as weight, {weight.dtype}; got "
+                f"{per_sample_weights.dtype}."
+            )
+
+
 @node_name("EmbeddingBagBackward0")
 def embedding_bag(
     input: Any, weight: Any, offsets: Any = None, max_norm: float | None = None, norm_type: float = 2,
@@ -55,27 +80,8 @@ def embedding_bag(
     if weight.dtype is mortice.int64 and input.is_floating_point():
         warn("Argument order of nn.functional.embedding_bag was changed: it is (input, weight, ...) now.")
         weight, input = input, weight
-    if per_sample_weights is not None and input.shape != per_sample_weights.shape:
-        raise ValueError(
-            f"embedding_bag: expected per_sample_weights to have the same shape as the input, {tuple(input.shape)}; got "
-            f"{tuple(per_sample_weights.shape)}."
-        )
-    if weight.ndim != 2:
-        raise ValueError(f"embedding_bag: weight has to be a 2D Tensor, but got Tensor of dimension {weight.ndim}")
-    if mode not in ("sum", "mean", "max"):
-        raise ValueError(f"embedding_bag: mode has to be one of sum, mean or max; got {mode!r}.")
-    if mode == "max" and (scale_grad_by_freq or sparse):
-        raise ValueError("embedding_bag: max mode supports neither scale_grad_by_freq nor sparse.")
+    _check_bags(input, weight, mode, scale_grad_by_freq or sparse, per_sample_weights)
     if per_sample_weights is not None:
-        if mode != "sum":
-            raise NotImplementedError(
-                f"embedding_bag: per_sample_weights is only supported for mode='sum' (got mode='{mode}')."
-            )
-        if per_sample_weights.dtype is not weight.dtype:
-            raise RuntimeError(
-                f"embedding_bag: expected per_sample_weights to have the same type as weight, {weight.dtype}; got "
-                f"{per_sample_weights.dtype}."
-            )
         per_sample_weights = per_sample_weights.reshape(-1)
     if isinstance(offsets, mortice.Tensor):
         input = input.to(mortice.promote_types(input.dtype, offsets.dtype))

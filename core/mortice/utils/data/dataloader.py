@@ -66,21 +66,7 @@ class DataLoader(Generic[T]):
         generator: Any = None, *, prefetch_factor: int | None = None, persistent_workers: bool = False,
         pin_memory_device: str = "", in_order: bool = True, seed_samples: bool = False,
     ) -> None:  # fmt: skip
-        if num_workers < 0:
-            raise ValueError(
-                "num_workers option should be non-negative; use num_workers=0 to disable multiprocessing."
-            )
-        if timeout < 0:
-            raise ValueError("timeout option should be non-negative")
-        if num_workers == 0 and prefetch_factor is not None:
-            raise ValueError(
-                "prefetch_factor option could only be specified in multiprocessing. Let num_workers > 0 to enable "
-                "multiprocessing, otherwise set prefetch_factor to None."
-            )
-        if prefetch_factor is not None and prefetch_factor <= 0:
-            raise ValueError(f"prefetch_factor option should be positive, but got prefetch_factor={prefetch_factor}")
-        if persistent_workers and num_workers == 0:
-            raise ValueError("persistent_workers option needs num_workers > 0")
+        _check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
         self.dataset = dataset
         self.num_workers = num_workers
         self.prefetch_factor = 2 if num_workers and prefetch_factor is None else prefetch_factor
@@ -91,21 +77,7 @@ class DataLoader(Generic[T]):
         iterable = isinstance(dataset, IterableDataset)
         self._dataset_kind = _DatasetKind.Iterable if iterable else _DatasetKind.Map
         if iterable:
-            if shuffle not in (False, None):
-                raise ValueError(
-                    f"DataLoader with IterableDataset: expected unspecified shuffle option, but got shuffle={shuffle}"
-                )
-            for option, value in (("sampler", sampler), ("batch_sampler", batch_sampler)):
-                if value is not None:
-                    raise ValueError(
-                        f"DataLoader with IterableDataset: expected unspecified {option} option, but got "
-                        f"{option}={value}"
-                    )
-            if seed_samples:
-                raise ValueError(
-                    "DataLoader with IterableDataset: expected unspecified seed_samples option, since which worker "
-                    "makes a sample decides what it draws"
-                )
+            _check_iterable(shuffle, sampler, batch_sampler, seed_samples)
         if sampler is not None and shuffle:
             raise ValueError("sampler option is mutually exclusive with shuffle")
         if batch_sampler is not None:
@@ -363,3 +335,40 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         _, (pass_number, number), data = self._workers.answer(self._loader.timeout)
         if pass_number == self._pass:
             self._ready[number] = data
+
+
+def _check_workers(num_workers: int, timeout: float, prefetch_factor: int | None, persistent_workers: bool) -> None:
+    if num_workers < 0:
+        raise ValueError(
+            "num_workers option should be non-negative; use num_workers=0 to disable multiprocessing."
+        )
+    if timeout < 0:
+        raise ValueError("timeout option should be non-negative")
+    if num_workers == 0 and prefetch_factor is not None:
+        raise ValueError(
+            "prefetch_factor option could only be specified in multiprocessing. Let num_workers > 0 to enable "
+            "multiprocessing, otherwise set prefetch_factor to None."
+        )
+    if prefetch_factor is not None and prefetch_factor <= 0:
+        raise ValueError(f"prefetch_factor option should be positive, but got prefetch_factor={prefetch_factor}")
+    if persistent_workers and num_workers == 0:
+        raise ValueError("persistent_workers option needs num_workers > 0")
+
+
+def _check_iterable(shuffle: Any, sampler: Any, batch_sampler: Any, seed_samples: bool) -> None:
+    """Refuse what an IterableDataset, which is read in its own order, has no use for."""
+    if shuffle not in (False, None):
+        raise ValueError(
+            f"DataLoader with IterableDataset: expected unspecified shuffle option, but got shuffle={shuffle}"
+        )
+    for option, value in (("sampler", sampler), ("batch_sampler", batch_sampler)):
+        if value is not None:
+            raise ValueError(
+                f"DataLoader with IterableDataset: expected unspecified {option} option, but got "
+                f"{option}={value}"
+            )
+    if seed_samples:
+        raise ValueError(
+            "DataLoader with IterableDataset: expected unspecified seed_samples option, since which worker "
+            "makes a sample decides what it draws"
+        )
