@@ -50,6 +50,11 @@ t.Size([1]) + (1.5,); t.Size([1]) + [2]; t.Size([1]) * 2.0
 [t.is_anomaly_enabled(), t.set_anomaly_enabled(True, False), t.is_anomaly_check_nan_enabled(), t.set_anomaly_enabled(False)]
 t.broadcast_shapes((1, -2)); t.nn.LSTMCell(3, 4)(t.ones(2, 3), t.ones(2, 4))
 t.ones(1, 5, 1)[:, :, ::3].view(t.int32).stride(); t.ones(2, 3)[::4].view(t.float32).stride()
+t.zeros(); t.ones(dtype=t.int64); t.empty(); t.rand(); t.randn(); t.arange(); t.arange(end=2); t.range(); t.zeros(size=()); t.zeros(())
+x[0, 0].reshape(); x[0, 0].view(); x[0, 0].expand(); x[0, 0].permute(); x[0, 0].repeat(); x[0, 0].tile(); x[0, 0].sum_to_size()
+x[0, 0].view(()); x[0, 0].expand(()); x.detach().new_zeros(); x.reshape(-1).shape; x.detach().mean(dim=(0, 1), keepdim=np.bool_(True))
+z.float().uniform_(foo=1); z.float().random_(0, to=9, foo=1); z.float().uniform_(**{"from": 3.0, "to": 3.0}); z.float().fill_("3")
+x.sum(0, 1); x.mean(0, 1); x.amax(0, 1); x.max(1, 0); x.std(0, True, 2); x.sum(0, keepdims=1); t.sort(d, 0, 1); t.topk(d, 1, 0, 1)
 t.where(x > 0, 0, np.int64(2)); t.where(x > 0, np.float64(1.5), 2); t.where(x > 0, x, np.float32(2))
 """  # fmt: skip
 

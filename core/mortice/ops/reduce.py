@@ -20,7 +20,7 @@ from mortice.layout import strided
 from mortice.modes import modes
 from mortice.node import TENSOR_KERNELS, named
 from mortice.op import Op, op
-from mortice.ops.arguments import numpy_names
+from mortice.ops.arguments import check_switch, numpy_names
 from mortice.ops.elementwise import maximum, minimum, where
 from mortice.ops.movement import cast, reshape
 from mortice.ops.unary import nan_to_num
@@ -152,6 +152,8 @@ def sum(
     axis: Any = None, keepdims: Any = None,
 ) -> Any:  # fmt: skip
     """Add up all elements, or those along dims. Bools and integers add up in int64."""
+    if keepdim.__class__ is not bool:
+        check_switch("sum", "keepdim", keepdim)
     try:
         if dtype is None and out is None and getattr(input, "dtype", None) is bool_:  # counted as they are
             axes = axes_of("sum", axis if dim is None else dim, len(input.shape))
