@@ -10,12 +10,6 @@ from mortice.errors import switch
 from mortice.tensor import TensorBase
 
 
-def check_switch(name: str, argument: str, value: Any) -> None:
-    """Refuse what is not True or False, Python's or an array library's: the 2 of `x.sum(1, 2)` was meant as a dim."""
-    if type(value).__name__ not in ("bool", "bool_"):
-        switch(name, argument, value)
-
-
 def numpy_names(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Let a function take `axis` and `keepdims` for `dim` and `keepdim`, as PyTorch does; what is a switch must be a bool."""
     code, defaults = fn.__code__, fn.__defaults__ or ()
@@ -32,12 +26,12 @@ def numpy_names(fn: Callable[..., Any]) -> Callable[..., Any]:
             if "keepdims" in kwargs:
                 kwargs["keepdim"] = kwargs.pop("keepdims")
             for name in switches:
-                if name in kwargs and kwargs[name].__class__ is not bool:
-                    check_switch(fn.__name__, name, kwargs[name])
+                if name in kwargs:
+                    switch(fn.__name__, name, kwargs[name])
         if len(args) > first:
             for name, i in places.items():
-                if i < len(args) and args[i].__class__ is not bool:
-                    check_switch(fn.__name__, name, args[i])
+                if i < len(args):  # the 2 of x.mean(1, 2) was meant as a dim
+                    switch(fn.__name__, name, args[i])
         try:
             return fn(*args, **kwargs)
         except AttributeError:

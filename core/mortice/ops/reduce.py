@@ -15,12 +15,12 @@ from mortice import call as _call
 from mortice import return_types
 from mortice.call import run
 from mortice.dtype import CLASS_NAMES, DType, as_dtype, bool_, uint8
-from mortice.errors import DimError, DTypeError
+from mortice.errors import DimError, DTypeError, switch
 from mortice.layout import strided
 from mortice.modes import modes
 from mortice.node import TENSOR_KERNELS, named
 from mortice.op import Op, op
-from mortice.ops.arguments import check_switch, numpy_names
+from mortice.ops.arguments import numpy_names
 from mortice.ops.elementwise import maximum, minimum, where
 from mortice.ops.movement import cast, reshape
 from mortice.ops.unary import nan_to_num
@@ -152,24 +152,24 @@ def sum(
     axis: Any = None, keepdims: Any = None,
 ) -> Any:  # fmt: skip
     """Add up all elements, or those along dims. Bools and integers add up in int64."""
+    if keepdims is not None:
+        keepdim = keepdims
     if keepdim.__class__ is not bool:
-        check_switch("sum", "keepdim", keepdim)
+        switch("sum", "keepdim", keepdim)
     try:
         if dtype is None and out is None and getattr(input, "dtype", None) is bool_:  # counted as they are
             axes = axes_of("sum", axis if dim is None else dim, len(input.shape))
-            return _count_nonzero(input, axis=axes, keepdims=bool(keepdim if keepdims is None else keepdims))
-        if dim is None and axis is None and dtype is None and out is None and not keepdim and not keepdims:
-            return _total(input)
+            return _count_nonzero(input, axis=axes, keepdims=keepdim)
         if dim is None and axis is None and dtype is None and out is None:
-            return _sum(input, axis=None, keepdims=bool(keepdim or keepdims))
+            return _sum(input, axis=None, keepdims=True) if keepdim else _total(input)
         axes = axes_of("sum", axis if dim is None else dim, len(input.shape))
-        t = reduce_as(_sum, input, dtype, out, axis=axes, keepdims=bool(keepdim if keepdims is None else keepdims))
+        t = reduce_as(_sum, input, dtype, out, axis=axes, keepdims=keepdim)
         along_all = axes is None and t._rg and (dim is not None or axis is not None)
         return named(t, "SumBackward1") if along_all else t
     except NotImplementedError:  # what sparse operands raise, of which a sum may be dense: asked only then
-        if out is not None or input.layout is strided or input.is_sparse and (keepdim or keepdims):
+        if out is not None or input.layout is strided or input.is_sparse and keepdim:
             raise
-        return import_module("mortice.sparse").sum(input, axis if dim is None else dim, dtype, keepdim or keepdims)
+        return import_module("mortice.sparse").sum(input, axis if dim is None else dim, dtype, keepdim)
 
 
 def others_product(k: Any, x: Any, axis: int) -> Any:
