@@ -208,8 +208,8 @@ def reduced_shape(shape: Sequence[int], dims: Sequence[int], keepdims: bool) -> 
 
 
 def missing(op: str, what: str = "size") -> NoReturn:
-    """Refuse a call that gives no sizes: those of a tensor without dims are `()`."""
-    raise TypeError(f'{op}() missing 1 required positional arguments: "{what}". Give () for no dims.')
+    """Refuse a call that leaves out what it needs, such as sizes: those of a tensor without dims are `()`."""
+    raise TypeError(f'{op}() missing 1 required positional arguments: "{what}"')
 
 
 def as_sizes(op: str, sizes: tuple[Any, ...]) -> Size:

@@ -55,6 +55,9 @@ x[0, 0].reshape(); x[0, 0].view(); x[0, 0].expand(); x[0, 0].permute(); x[0, 0].
 x[0, 0].view(()); x[0, 0].expand(()); x.detach().new_zeros(); x.reshape(-1).shape; x.detach().mean(dim=(0, 1), keepdim=np.bool_(True))
 z.float().uniform_(foo=1); z.float().random_(0, to=9, foo=1); z.float().uniform_(**{"from": 3.0, "to": 3.0}); z.float().fill_("3")
 x.sum(0, 1); x.mean(0, 1); x.amax(0, 1); x.max(1, 0); x.std(0, True, 2); x.sum(0, keepdims=1); t.sort(d, 0, 1); t.topk(d, 1, 0, 1)
+x.max(keepdim=True); x.min(keepdim=True); x.median(keepdim=True); x.nanmedian(keepdim=True); x.argmax(keepdim=True)
+t.special.zeta(t.tensor([2.0, 50.0, 127.0, 128.0, 200.0, 1e4, 1e10]), 1.0); t.special.zeta(t.tensor([30.0, 200.0]), t.tensor([0.5, 2.0]))
+F.gaussian_nll_loss(t.arange(6).view(2, 3), t.ones(2, 3), 0.5); t.return_types.max([1, 2]); x.max(0).n_fields; t.return_types.sort((1,))
 t.where(x > 0, 0, np.int64(2)); t.where(x > 0, np.float64(1.5), 2); t.where(x > 0, x, np.float32(2))
 """  # fmt: skip
 

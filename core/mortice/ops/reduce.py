@@ -26,7 +26,7 @@ from mortice.ops.movement import cast, reshape
 from mortice.ops.unary import nan_to_num
 from mortice.rules import accumulate, comparison, promote, reduced, to_scalar
 from mortice.rules import indices as index_rule
-from mortice.shape import Size, check_dim, check_dims
+from mortice.shape import Size, check_dim, check_dims, missing
 from mortice.shape import prod as size_of
 from mortice.tensor import TensorBase
 
@@ -543,6 +543,8 @@ def _max_or_min(
     if other is not None:
         return both(input, other, out=out)
     if dim is None:
+        if keepdim:
+            missing(name, "dim")
         _not_empty(name, input, None)
         return whole(input, axis=None, keepdims=False, out=out)
     return select_along(along, getattr(return_types, name), name, input, dim, keepdim, out)

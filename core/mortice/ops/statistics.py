@@ -38,7 +38,7 @@ from mortice.ops.sort import sort
 from mortice.ops.unary import ceil, floor, round
 from mortice.ops.views import movedim
 from mortice.rules import floating, promote, reduced
-from mortice.shape import SCALAR, Size, check_dim
+from mortice.shape import SCALAR, Size, check_dim, missing
 from mortice.shape import prod as size_of
 from mortice.tensor import TensorBase, make
 
@@ -310,6 +310,8 @@ def _median(name: str, input: Any, dim: int | None, keepdim: bool, ignore_nan: b
         found = select_along(_median_dim, made, name, input, dim, keepdim, out, ignore_nan=ignore_nan)
         named(found[0], f"{name.title()}Backward1")
         return found
+    if keepdim:
+        missing(name, "dim")
     if size_of(input.shape) == 0:
         if input.dtype.kind != "f":
             raise RuntimeError(f"{name}: expected at least one element of {input.dtype}; got {list(input.shape)}.")

@@ -127,7 +127,7 @@ def gaussian_nll_loss(
     if isinstance(var, (int, float)):
         if var < 0:
             raise ValueError("var has negative entry/entries")
-        var = mortice.full_like(input, var)
+        var = mortice.ones_like(input) * var
     elif mortice.any(var < 0):
         raise ValueError("var has negative entry/entries")
     if var.shape != input.shape:
