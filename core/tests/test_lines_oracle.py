@@ -58,6 +58,8 @@ x.sum(0, 1); x.mean(0, 1); x.amax(0, 1); x.max(1, 0); x.std(0, True, 2); x.sum(0
 x.max(keepdim=True); x.min(keepdim=True); x.median(keepdim=True); x.nanmedian(keepdim=True); x.argmax(keepdim=True)
 t.special.zeta(t.tensor([2.0, 50.0, 127.0, 128.0, 200.0, 1e4, 1e10]), 1.0); t.special.zeta(t.tensor([30.0, 200.0]), t.tensor([0.5, 2.0]))
 F.gaussian_nll_loss(t.arange(6).view(2, 3), t.ones(2, 3), 0.5); t.return_types.max([1, 2]); x.max(0).n_fields; t.return_types.sort((1,))
+t.nanmean(x, 0, dtype=t.int32); t.nanmean(x, 0, dtype=t.float64)
+F.soft_margin_loss(x[0], t.ones(2, 3)); F.soft_margin_loss(x, t.ones(3)); F.affine_grid(x[None], (1, 1, 2, 2), align_corners=False)
 t.where(x > 0, 0, np.int64(2)); t.where(x > 0, np.float64(1.5), 2); t.where(x > 0, x, np.float32(2))
 """  # fmt: skip
 

@@ -251,17 +251,23 @@ _mean.vjp(x=_mean_back, jvp="linear")
 TENSOR_KERNELS.replace("mean", kernel_of(_mean))
 
 
+def _check_average(name: str, dtype: Any) -> None:
+    """Refuse to average in a dtype of no fractions."""
+    if as_dtype(name, dtype).kind not in "fc":
+        raise DTypeError(
+            f"{name}(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. "
+            f"Got: {CLASS_NAMES[as_dtype(name, dtype).name]}"
+        )
+
+
 @numpy_names
 def mean(
     input: Any, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None, out: Any = None
 ) -> Any:
     """Average all elements, or those along dims; integers need `dtype`."""
     axes = axes_of("mean", dim, len(input.shape))
-    if dtype is not None and as_dtype("mean", dtype).kind not in "fc":
-        raise DTypeError(
-            "mean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. "
-            f"Got: {CLASS_NAMES[as_dtype('mean', dtype).name]}"
-        )
+    if dtype is not None:
+        _check_average("mean", dtype)
     t = reduce_as(_mean, input, dtype, out, axis=axes, keepdims=keepdim)
     return named(t, "MeanBackward1") if axes is None and dim is not None and t._rg else t
 
@@ -292,6 +298,8 @@ def nanmean(
     """Average all elements, or those along dims, without the nan among them."""
     if input.dtype.kind != "f":
         raise DTypeError(f"nanmean(): expected input to have floating point or complex dtype but got {CLASS_NAMES[input.dtype.name]}")
+    if dtype is not None:
+        _check_average("nanmean", dtype)
     total = nansum(input, dim, keepdim, dtype=dtype_of_out(_mean, input, dtype, out))
     numbers = cast(sum(input.detach() == input.detach(), dim, keepdim), total.dtype)
     result = total / numbers

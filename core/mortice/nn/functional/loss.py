@@ -390,6 +390,10 @@ def soft_margin_loss(
     """Return log(1 + exp(-target * input))."""
     _check_floats("soft_margin_loss", input)
     loss = mortice.log1p(mortice.exp(-input * target))
+    if loss.shape != input.shape:
+        raise RuntimeError(
+            f"soft_margin_loss: output with shape {list(input.shape)} doesn't match the broadcast shape {list(loss.shape)}"
+        )
     return _reduced(loss.to(input.dtype), legacy_reduction(size_average, reduce, reduction))
 
 
