@@ -12,10 +12,13 @@ from mortice.tensor import TensorBase
 
 def numpy_names(fn: Callable[..., Any]) -> Callable[..., Any]:
     """Let a function take `axis` and `keepdims` for `dim` and `keepdim`, as PyTorch does; what is a switch must be a bool."""
-    code, defaults = fn.__code__, fn.__defaults__ or ()
+    inner: Any = fn
+    while hasattr(inner, "__wrapped__"):
+        inner = inner.__wrapped__
+    code, defaults = inner.__code__, inner.__defaults__ or ()
     start = code.co_argcount - len(defaults)
     places = {code.co_varnames[i]: i for i, d in enumerate(defaults, start) if d.__class__ is bool}
-    switches = (*places, *[name for name, d in (fn.__kwdefaults__ or {}).items() if d.__class__ is bool])
+    switches = (*places, *[name for name, d in (inner.__kwdefaults__ or {}).items() if d.__class__ is bool])
     first = min(places.values(), default=code.co_argcount)
 
     @functools.wraps(fn)

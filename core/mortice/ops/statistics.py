@@ -9,7 +9,7 @@ from mortice import call as _call
 from mortice import return_types
 from mortice.backends.kernel_tools import is_number
 from mortice.dtype import DType, bfloat16, float16, float32, int64
-from mortice.errors import DTypeError, ShapeError
+from mortice.errors import DTypeError, ShapeError, switch
 from mortice.modes import autocasting
 from mortice.node import named
 from mortice.notice import warn
@@ -98,7 +98,7 @@ def _variance_arguments(
     if unbiased is not None:
         if correction is not None:
             raise TypeError(f"{name}: expected either unbiased or correction; got both.")
-        correction = int(unbiased)
+        correction = int(switch(name, "unbiased", unbiased))
     correction = 1 if correction is None else correction
     axis = axes_of(name, dim, len(input.shape))
     n = count_along(input.shape, axis)
