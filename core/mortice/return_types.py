@@ -13,12 +13,21 @@ def _repr(self: Any) -> str:
     return f"{_shown}.{type(self).__name__}(\n{fields})"
 
 
+def _new(cls: Any, *values: Any) -> Any:
+    """Make one of its fields, or of one sequence of them, as PyTorch's types take them."""
+    found = values[0] if len(values) == 1 else values
+    if len(found) != len(cls._fields):
+        raise TypeError(f"{_shown}.{cls.__name__}() takes a {len(cls._fields)}-sequence ({len(found)}-sequence given)")
+    return tuple.__new__(cls, found)
+
+
 def named(name: str, fields: str) -> Any:
     """Make the type of a result with several fields, printed a field a line as PyTorch does."""
     made = namedtuple(name, fields)  # type: ignore[misc]
     made.__module__ = __name__
     made.__doc__ = f"What `{name}` returns: {', '.join(fields.split())}."
-    made.__repr__ = _repr  # type: ignore[method-assign,assignment]
+    made.__repr__, made.__new__ = _repr, _new  # type: ignore[method-assign,assignment]
+    made.n_fields = made.n_sequence_fields = len(made._fields)  # type: ignore[attr-defined]
     return made
 
 

@@ -86,6 +86,8 @@ def reduced(name: str, shape: Size, *, axis: Any, keepdims: bool, **attrs: Any) 
 def hold(name: str, value: Any, d: DType) -> Any:
     """Return a number as dtype `d` holds it, else refuse it; below zero they wrap in unsigned dtypes, as in PyTorch."""
     kind = d.kind
+    if isinstance(value, str):
+        raise TypeError(f"{name}: expected a number; got {value!r}.")
     if kind == "c":
         return complex(value)
     if not isinstance(value, complex):

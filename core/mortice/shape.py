@@ -11,7 +11,7 @@ from mortice.errors import DimError, OutOfMemoryError, ShapeError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from typing import Any
+    from typing import Any, NoReturn
 
 
 class Size(tuple):  # type: ignore[type-arg]
@@ -207,8 +207,15 @@ def reduced_shape(shape: Sequence[int], dims: Sequence[int], keepdims: bool) -> 
     return Size([n for i, n in enumerate(shape) if i not in dims])
 
 
+def missing(op: str, what: str = "size") -> NoReturn:
+    """Refuse a call that leaves out what it needs, such as sizes: those of a tensor without dims are `()`."""
+    raise TypeError(f'{op}() missing 1 required positional arguments: "{what}"')
+
+
 def as_sizes(op: str, sizes: tuple[Any, ...]) -> Size:
     """Read sizes given as separate ints, as one sequence, or as one int."""
+    if not sizes:
+        missing(op)
     if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
         sizes = tuple(sizes[0])
     try:

@@ -11,6 +11,7 @@ import weakref
 from mortice import graph
 from mortice.device import Device
 from mortice.dtype import DType
+from mortice.errors import switch
 from mortice.graph import Node, RemovableHandle, add_hook
 from mortice.modes import modes
 from mortice.shape import Size, contiguous_strides
@@ -225,8 +226,7 @@ class TensorBase:
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
-        if not isinstance(value, bool):
-            raise RuntimeError(f"requires_grad: expected a bool; got {value!r}.")
+        switch("requires_grad_", "requires_grad", value)
         if self._node is not None and not value:
             raise RuntimeError(
                 "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in "

@@ -50,6 +50,20 @@ t.Size([1]) + (1.5,); t.Size([1]) + [2]; t.Size([1]) * 2.0
 [t.is_anomaly_enabled(), t.set_anomaly_enabled(True, False), t.is_anomaly_check_nan_enabled(), t.set_anomaly_enabled(False)]
 t.broadcast_shapes((1, -2)); t.nn.LSTMCell(3, 4)(t.ones(2, 3), t.ones(2, 4))
 t.ones(1, 5, 1)[:, :, ::3].view(t.int32).stride(); t.ones(2, 3)[::4].view(t.float32).stride()
+t.zeros(); t.ones(dtype=t.int64); t.empty(); t.rand(); t.randn(); t.arange(); t.arange(end=2); t.range(); t.zeros(size=()); t.zeros(())
+x[0, 0].reshape(); x[0, 0].view(); x[0, 0].expand(); x[0, 0].permute(); x[0, 0].repeat(); x[0, 0].tile(); x[0, 0].sum_to_size()
+x[0, 0].view(()); x[0, 0].expand(()); x.detach().new_zeros(); x.reshape(-1).shape; x.detach().mean(dim=(0, 1), keepdim=np.bool_(True))
+z.float().uniform_(foo=1); z.float().random_(0, to=9, foo=1); z.float().uniform_(**{"from": 3.0, "to": 3.0}); z.float().fill_("3")
+x.sum(0, 1); x.mean(0, 1); x.amax(0, 1); x.max(1, 0); x.std(0, True, 2); x.sum(0, keepdims=1); t.sort(d, 0, 1); t.topk(d, 1, 0, 1)
+x.var(0, 1); x.std(0, 0); t.var_mean(x, 0, 1); t.std_mean(x, 0, 1, True); x.norm(2, 0, 1); t.unique(x, 0); t.unique_consecutive(x, 1)
+x.requires_grad_(1); x.var(0, True, True); x.norm(2, 0, True)
+F.rms_norm(x, (3,), t.ones(3).half()); F.rms_norm(x.double(), (3,), t.ones(3, requires_grad=True)); F.rms_norm(x.double(), (3,), t.ones(2))
+t.nn.Bilinear(3, 3, 2)(x.double(), x.double()); F.bilinear(x, x, t.ones(2, 3, 3), t.ones(2).double())
+x.max(keepdim=True); x.min(keepdim=True); x.median(keepdim=True); x.nanmedian(keepdim=True); x.argmax(keepdim=True)
+t.special.zeta(t.tensor([2.0, 50.0, 127.0, 128.0, 200.0, 1e4, 1e10]), 1.0); t.special.zeta(t.tensor([30.0, 200.0]), t.tensor([0.5, 2.0]))
+F.gaussian_nll_loss(t.arange(6).view(2, 3), t.ones(2, 3), 0.5); t.return_types.max([1, 2]); x.max(0).n_fields; t.return_types.sort((1,))
+t.nanmean(x, 0, dtype=t.int32); t.nanmean(x, 0, dtype=t.float64)
+F.soft_margin_loss(x[0], t.ones(2, 3)); F.soft_margin_loss(x, t.ones(3)); F.affine_grid(x[None], (1, 1, 2, 2), align_corners=False)
 t.where(x > 0, 0, np.int64(2)); t.where(x > 0, np.float64(1.5), 2); t.where(x > 0, x, np.float32(2))
 """  # fmt: skip
 

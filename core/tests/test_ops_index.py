@@ -199,8 +199,11 @@ def test_masks_of_bytes_are_told_to_be_bools():
     with pytest.warns(UserWarning, match="please use a dtype torch.bool"):
         assert x[mask].tolist() == x[[0, 2]].tolist()
     with pytest.warns(UserWarning, match="please use a dtype torch.bool"):
-        x[mask] = 0
+        x[mask] = mt.zeros(2, 4, dtype=x.dtype)
     assert x.sum(1).tolist() == [0, 22, 0]
+    for write in (lambda: x.__setitem__(mask, 0), lambda: x.index_put_((mask,), mt.tensor(2))):
+        with pytest.raises(RuntimeError, match="only supports boolean masks"):
+            write()
 
 
 def test_writing_at_no_tensors_of_indices_is_refused():

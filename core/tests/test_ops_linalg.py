@@ -104,7 +104,8 @@ def test_gradient_of_det_at_a_singular_matrix():
 def test_matrices_with_nan_are_refused(shape, dtype):
     x = mt.ones(shape, dtype=dtype)
     x[..., 1, 0] = math.nan
-    for fn in (mt.linalg.svd, mt.linalg.svdvals, mt.svd, mt.linalg.matrix_rank, mt.linalg.cond):
+    made_of_svd = (mt.linalg.svd, mt.linalg.svdvals, mt.svd, mt.linalg.matrix_rank, mt.linalg.cond, mt.linalg.pinv)
+    for fn in (*made_of_svd, lambda x: mt.svd_lowrank(x, 1)):
         with pytest.raises(mt.linalg.LinAlgError, match="non-finite"):
             fn(x)
     with pytest.raises(mt.linalg.LinAlgError, match="not positive-definite"):

@@ -34,11 +34,11 @@ def _zeta_above(k: Any, x: Buffer, q: Buffer) -> Buffer:
     edge = k.pow(w, minus)
     total = k.add(total, k.divide(k.multiply(edge, w), k.subtract(x, 1.0)))
     total = k.add(total, k.multiply(edge, 0.5))
-    term, rising = k.divide(edge, w), x
+    term = k.multiply(k.divide(edge, w), x)  # step by step, so that powers of w and of x do not leave the range apart
     for j, c in enumerate(_MACLAURIN):
-        total = k.add(total, k.multiply(k.multiply(term, rising), c))
-        term = k.divide(k.divide(term, w), w)
-        rising = k.multiply(rising, k.multiply(k.add(x, 2.0 * j + 1), k.add(x, 2.0 * j + 2)))
+        total = k.add(total, k.multiply(term, c))
+        for n in (2.0 * j + 1, 2.0 * j + 2):
+            term = k.multiply(term, k.divide(k.add(x, n), w))
     total = k.where(k.equal(x, math.inf), k.pow(q, minus), total)  # the first term is the whole
     return k.where(k.equal(q, math.inf), 0.0, total)
 

@@ -71,7 +71,10 @@ def value_and_grad(func: Fn, argnums: int | tuple[int, ...] = 0, has_aux: bool =
 
 
 def grad(func: Fn, argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Fn:
-    """Return a function that computes the gradient of `func`, which returns one number."""
+    """Return a function that computes the gradient of `func`, which returns one number.
+
+    Differs from torch: inside this and the other transforms tensors from outside may be written, such as a BatchNorm's statistics.
+    """
     inner = grad_and_value(func, argnums, has_aux)
 
     @wraps(func)

@@ -14,7 +14,7 @@ def _from_tensor(cls: Any, data: Any) -> Any:
     if data is None:
         return Tensor.__new__(cls)
     if not isinstance(data, Tensor):
-        raise TypeError(f"{cls.__name__}: expected a Tensor; got {type(data).__name__}. Use mortice.tensor(...) first.")
+        raise AttributeError(f"{cls.__name__}: expected a Tensor; got {type(data).__name__}. Use mortice.tensor(...) first.")
     return Tensor.__new__(cls, data)
 
 

@@ -1,4 +1,4 @@
-"""Arguments by NumPy's names, which PyTorch takes beside its own."""
+"""Arguments by NumPy's names, which PyTorch takes beside its own, and those that are True or False."""
 
 from __future__ import annotations
 
@@ -6,11 +6,20 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from mortice.errors import switch
 from mortice.tensor import TensorBase
 
 
 def numpy_names(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a function take `axis` and `keepdims` for `dim` and `keepdim`, as PyTorch does."""
+    """Let a function take `axis` and `keepdims` for `dim` and `keepdim`, as PyTorch does; what is a switch must be a bool."""
+    inner: Any = fn
+    while hasattr(inner, "__wrapped__"):
+        inner = inner.__wrapped__
+    code, defaults = inner.__code__, inner.__defaults__ or ()
+    start = code.co_argcount - len(defaults)
+    places = {code.co_varnames[i]: i for i, d in enumerate(defaults, start) if d.__class__ is bool}
+    switches = (*places, *[name for name, d in (inner.__kwdefaults__ or {}).items() if d.__class__ is bool])
+    first = min(places.values(), default=code.co_argcount)
 
     @functools.wraps(fn)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -19,6 +28,13 @@ def numpy_names(fn: Callable[..., Any]) -> Callable[..., Any]:
                 kwargs["dim"] = kwargs.pop("axis")
             if "keepdims" in kwargs:
                 kwargs["keepdim"] = kwargs.pop("keepdims")
+            for name in switches:
+                if name in kwargs:
+                    switch(fn.__name__, name, kwargs[name])
+        if len(args) > first:
+            for name, i in places.items():
+                if i < len(args):  # the 2 of x.mean(1, 2) was meant as a dim
+                    switch(fn.__name__, name, args[i])
         try:
             return fn(*args, **kwargs)
         except AttributeError:

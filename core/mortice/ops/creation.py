@@ -32,7 +32,7 @@ from mortice.ops.data import check_dtype, converted, copying, finish, fit, numbe
 from mortice.ops.movement import dense_order, in_format, in_order, keeps, reshape
 from mortice.rules import hold, rounded
 from mortice.settings import settings
-from mortice.shape import SCALAR, Size, check_sizes, out_of_memory
+from mortice.shape import Size, check_sizes, missing, out_of_memory
 from mortice.tensor import TensorBase, make
 
 __all__ = [
@@ -111,7 +111,7 @@ def sized(name: str, sizes: tuple[Any, ...], size: Any) -> Size:
         if sizes:
             raise TypeError(f"{name}() got multiple values for argument 'size'")
         sizes = (size,)
-    return check_sizes(name, sizes) if sizes else SCALAR
+    return check_sizes(name, sizes) if sizes else missing(name)
 
 
 def zeros(
@@ -233,7 +233,7 @@ def new_zeros(
     layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Make zeros of the given size, in this tensor's dtype and on its device."""
-    return _like(self, 0, dtype, device, requires_grad, pin_memory, _needed("new_zeros", sizes, size))
+    return _like(self, 0, dtype, device, requires_grad, pin_memory, sized("new_zeros", sizes, size))
 
 
 def new_ones(
@@ -241,7 +241,7 @@ def new_ones(
     layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Make ones of the given size, in this tensor's dtype and on its device."""
-    return _like(self, 1, dtype, device, requires_grad, pin_memory, _needed("new_ones", sizes, size))
+    return _like(self, 1, dtype, device, requires_grad, pin_memory, sized("new_ones", sizes, size))
 
 
 def new_empty(
@@ -249,7 +249,7 @@ def new_empty(
     layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
     """Make a tensor of unspecified contents, in this tensor's dtype and on its device."""
-    wanted = _needed("new_empty", sizes, size)
+    wanted = sized("new_empty", sizes, size)
     return _like(self, _leftover(dtype or self.dtype), dtype, device, requires_grad, pin_memory, wanted)
 
 
@@ -271,12 +271,6 @@ def new_tensor(
     return tensor(data, dtype=dtype or self.dtype, device=device or self._device, requires_grad=requires_grad)
 
 
-def _needed(name: str, sizes: tuple[Any, ...], size: Any) -> Size:
-    if not sizes and size is None:
-        raise TypeError(f"{name}: missing 1 required positional argument: 'size'.")
-    return sized(name, sizes, size)
-
-
 # ---- counted ----
 
 
@@ -285,14 +279,21 @@ def _countable(name: str, dtype: DType, kinds: str) -> None:
         raise DTypeError(f"{name}: not implemented for {dtype}; expected a dtype that counts.")
 
 
+def _ends(name: str, start: Any, end: Any) -> tuple[Any, Any]:
+    """Return where to count from and to: one number is the end, and without a start it is 0."""
+    if end is None:
+        return 0, missing(name, "end") if start is None else start
+    return 0 if start is None else start, end
+
+
 _LANES = {float64: 4, float32: 8, float16: 16, bfloat16: 16}
 
 
 def arange(
-    start: Any = 0, end: Any = None, step: Any = 1, *, dtype: DType | None = None, device: Any = None,
+    start: Any = None, end: Any = None, step: Any = 1, *, dtype: DType | None = None, device: Any = None,
     requires_grad: bool = False, out: Any = None, layout: Any = None, pin_memory: bool = False,
 ) -> Any:  # fmt: skip
-    """Count from start to end, end excluded; int64 when all arguments are ints, else the default float dtype."""
+    """Count from start (0) to end, end excluded; int64 when all arguments are ints, else the default float dtype."""
     return _arange(start, end, step, dtype, device, requires_grad, out, pin_memory)
 
 
@@ -300,8 +301,7 @@ def _arange(
     start: Any, end: Any, step: Any, dtype: DType | None = None, device: Any = None, requires_grad: bool = False,
     out: Any = None, pin_memory: bool = False, fused: bool = True,
 ) -> Any:  # fmt: skip
-    if end is None:
-        start, end = 0, start
+    start, end = _ends("arange", start, end)
     whole = start.__class__ is end.__class__ is step.__class__ is int
     if not whole:
         start, end, step = map(number, (start, end, step))
@@ -354,14 +354,13 @@ def _wide(k: Any, device: Device, dtype: DType) -> DType:
     return device.widest_float
 
 
-def range_(start: Any = 0, end: Any = None, step: Any = 1, **kwargs: Any) -> Any:
+def range_(start: Any = None, end: Any = None, step: Any = 1, **kwargs: Any) -> Any:
     """Count from start to end, end included. Deprecated: use arange."""
     warn(
         "mortice.range is deprecated and will be removed in a future release because its behavior is inconsistent with "
         "Python's range builtin. Instead, use mortice.arange, which produces values in [start, end)."
     )
-    if end is None:
-        start, end = 0, start
+    start, end = _ends("range", start, end)
     out, dtype = kwargs.get("out"), kwargs.get("dtype")
     kwargs["dtype"] = dtype = as_dtype("range", dtype or (get_default_dtype() if out is None else out.dtype))
     if whole := dtype.kind in "iu":

@@ -327,7 +327,7 @@ def setitem(input: Any, key: Any, value: Any) -> None:
     basic = _is_basic(key)
     if value.dtype is not input.dtype:
         loses = value.dtype.is_complex and input.dtype.kind in "uif"
-        if not (basic or (value.numel() == 1 and not loses and _is_mask(key))):
+        if not (basic or (value.numel() == 1 and not loses and _mask(key))):
             Advanced(input, key)  # for its errors, which come first
             raise _other_dtype("setitem", input, value)
         value = cast(value, input.dtype)
@@ -340,12 +340,13 @@ def setitem(input: Any, key: Any, value: Any) -> None:
     _write_at(input, key, value, False)
 
 
-def _is_mask(key: tuple[Any, ...]) -> bool:
-    """Tell whether a key selects by one mask."""
+def _mask(key: tuple[Any, ...]) -> Any:
+    """Return the dtype of the one mask that a key selects by; None for other keys."""
     from mortice.ops.data import as_tensor
 
     chosen = [part for part in key if part is not None and part is not Ellipsis and type(part) not in (int, slice)]
-    return len(chosen) == 1 and as_tensor(chosen[0]).dtype in (bool_, uint8)
+    found = as_tensor(chosen[0]).dtype if len(chosen) == 1 else None
+    return found if found is bool_ or found is uint8 else None
 
 
 def _other_dtype(name: str, input: Any, values: Any) -> DTypeError:
@@ -523,8 +524,11 @@ def index_put_(input: Any, indices: Any, values: Any, accumulate: bool = False) 
 
 
 def _write_at(input: Any, key: tuple[Any, ...], values: Any, accumulate: bool) -> Any:
-    if values.numel() != 1 or not _is_mask(key):
+    mask = _mask(key) if values.numel() == 1 else None
+    if mask is None:
         check_apart(input, (values, *key), False)
+    elif mask is uint8 and not accumulate:
+        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {mask}")
     if _put_side_by_side(input, key, values, accumulate):
         return input
     plan, one = Advanced(input, key), values.numel() == 1

@@ -69,6 +69,8 @@ def pinv(
     check_matrix("linalg.pinv", input)
     if hermitian:
         check_square("linalg.pinv", input)
+    else:
+        check_nan("linalg.pinv", input)
     absolute, relative = _tolerances(input, atol, rcond if rtol is None else rtol)
     # Tolerances of several sizes ask for as many inverses.
     lead = broadcast("linalg.pinv", tuple(input.shape)[:-2], absolute.shape, relative.shape)
@@ -208,6 +210,7 @@ def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None)
     if not 0 <= q <= min(m, n):
         raise ValueError(f"svd_lowrank: q must be a non-negative integer and not greater than min(m, n); got {q}.")
     B = A if M is None else A - expand(M, A.shape)
+    check_nan("svd_lowrank", B)
     tall = m >= n
     B = B if tall else adjoint(B)
     basis = factor.qr(matmul(B, randn(B.shape[-1], q, dtype=A.dtype, device=A._device)), mode="reduced")[0]

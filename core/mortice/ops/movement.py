@@ -25,6 +25,7 @@ from mortice.shape import (
     check_dims,
     contiguous_strides,
     infer_shape,
+    missing,
     prod,
     remembered,
     view_strides,
@@ -218,7 +219,7 @@ def view(input: Any, *shape: Any, size: Any = None, dtype: Any = None) -> Any:
     """
     if size is not None or dtype is not None:
         shape = (dtype if size is None else size,)
-    wanted = shape[0] if len(shape) == 1 else shape
+    wanted = shape[0] if len(shape) == 1 else shape or missing("view")
     if wanted.__class__ is DType or isinstance(wanted, type):
         from mortice.ops.reinterpret import view_as_bool, view_dtype
 
@@ -261,7 +262,7 @@ def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
     """Give another shape: a view where strides allow, else a copy."""
     if not special[0] or not modes.inference:
         if shape is None:
-            shape = sizes[0] if len(sizes) == 1 else sizes
+            shape = sizes[0] if len(sizes) == 1 else sizes or missing("reshape", "shape")
         if shape.__class__ is list:
             shape = tuple(shape)
         # The backend works out -1; what it refuses gets its error below.
@@ -323,7 +324,7 @@ _permute.vjp(x=lambda k, g, axes: k.permute_dims(g, axes=_inverse(axes)), jvp="l
 def permute(input: Any, *axes: Any, dims: Any = None) -> Any:
     """Reorder the dims; a view."""
     if dims is None:
-        dims = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
+        dims = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes or missing("permute", "dims")
     for d in dims:
         if d.__class__ is not int:
             return _permute(input, axes=_ordered.__wrapped__(len(input.shape), dims))

@@ -103,6 +103,9 @@ def linear(input: Any, weight: Any, bias: Any = None, *, out: Any = None) -> Any
 @autocasting
 def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
     """Compute input1^T W_o input2 + bias for each output o; the weight is (out, in1, in2)."""
+    dtypes = [t.dtype.name for t in (input1, input2, weight, bias) if t is not None]
+    if len(set(dtypes)) > 1:
+        raise DTypeError(f"bilinear: All tensors must have the same dtype, got {', '.join(dtypes)}")
     a, b, w = tuple(input1.shape), tuple(input2.shape), tuple(weight.shape)
     if len(a) != len(b) or a[:-1] != b[:-1]:
         raise ShapeError(f"bilinear: input batch dimensions do not match; got input1 {list(a)} and input2 {list(b)}.")

@@ -6,7 +6,7 @@ from typing import Any
 
 from mortice.errors import DTypeError, ShapeError
 from mortice.modes import autocasting
-from mortice.node import TENSOR_KERNELS
+from mortice.node import TENSOR_KERNELS, node_name
 from mortice.notice import warn
 from mortice.op import op
 from mortice.ops.joining import stack
@@ -99,6 +99,7 @@ def _centres(theta: Any, count: int, align_corners: bool) -> Any:
     return k.divide(k.subtract(k.multiply(places, 2), count - 1), max(count - 1, 1) if align_corners else count)
 
 
+@node_name("AffineGridGeneratorBackward0")
 def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any:
     """Return the points (N, *, *, 2) or (N, *, *, *, 3) of the image of a regular grid under (N, 2, 3) or (N, 3, 4)."""
     name = "affine_grid"

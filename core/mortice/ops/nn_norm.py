@@ -12,7 +12,7 @@ from mortice.modes import no_grad
 from mortice.mutation import check_writable, write
 from mortice.node import TENSOR_KERNELS
 from mortice.op import Op, op
-from mortice.ops.movement import clone, contiguous, expand, reshape
+from mortice.ops.movement import cast, clone, contiguous, expand, reshape
 from mortice.rules import number_of
 from mortice.shape import Size, channels_hint, prod
 from mortice.tensor import TensorBase
@@ -219,7 +219,11 @@ def layer_norm(
 
 
 def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
-    """Divide by the root mean square of the last axes; `eps` defaults to the dtype's own."""
+    """Divide by the root mean square of the last axes; `eps` defaults to the dtype's own. The result has the input's dtype."""
+    _check_input("rms_norm", input)
+    if weight is not None and weight.dtype is not input.dtype and not (input.dtype in _LOW and weight.dtype is float32):
+        _normalized("rms_norm", input, normalized_shape, cast(weight, input.dtype), None)
+        return cast(rms_norm(cast(input, _wide(input.dtype)), normalized_shape, None, eps) * weight, input.dtype)
     ndim = _normalized("rms_norm", input, normalized_shape, weight, None)
     if input.dtype.is_complex:
         k = TENSOR_KERNELS

@@ -452,9 +452,16 @@ def _at_once(draw: str, t: Any, d: DType, generator: Any, *place: float) -> Any:
     return _in_turn(draw, generator, t.shape, d, t._device, d, *place, like=t) if once else None
 
 
+def _lowest(name: str, from_: Any, named: dict[str, Any]) -> Any:
+    """Return the lowest number to draw, whose keyword `from` no parameter can have for a name."""
+    for unknown in named.keys() - {"from"}:
+        raise TypeError(f"{name}() got an unexpected keyword argument {unknown!r}")
+    return named.get("from", from_)
+
+
 def uniform_(self: Any, from_: float = 0.0, to: float = 1.0, *, generator: Any = None, **named: Any) -> Any:
     """Fill with uniform numbers on [from, to)."""
-    from_ = named.get("from", from_)
+    from_ = _lowest("uniform_", from_, named)
     if from_ > to:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}")
     d = _floating("uniform_", self.dtype)
@@ -536,7 +543,7 @@ def random_(self: Any, from_: Any = None, to: Any = ..., *, generator: Any = Non
 
     A `to` of None is the dtype's last: `random_(3)` draws 0, 1 and 2, `random_(3, None)` from 3 on.
     """
-    from_ = named.get("from", from_)
+    from_ = _lowest("random_", from_, named)
     if from_ is not None and to is ...:
         from_, to = 0, from_
     d, whole = self.dtype, from_ is None and to is ...

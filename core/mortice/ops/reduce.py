@@ -15,7 +15,7 @@ from mortice import call as _call
 from mortice import return_types
 from mortice.call import run
 from mortice.dtype import CLASS_NAMES, DType, as_dtype, bool_, uint8
-from mortice.errors import DimError, DTypeError
+from mortice.errors import DimError, DTypeError, switch
 from mortice.layout import strided
 from mortice.modes import modes
 from mortice.node import TENSOR_KERNELS, named
@@ -26,7 +26,7 @@ from mortice.ops.movement import cast, reshape
 from mortice.ops.unary import nan_to_num
 from mortice.rules import accumulate, comparison, promote, reduced, to_scalar
 from mortice.rules import indices as index_rule
-from mortice.shape import Size, check_dim, check_dims
+from mortice.shape import Size, check_dim, check_dims, missing
 from mortice.shape import prod as size_of
 from mortice.tensor import TensorBase
 
@@ -152,22 +152,24 @@ def sum(
     axis: Any = None, keepdims: Any = None,
 ) -> Any:  # fmt: skip
     """Add up all elements, or those along dims. Bools and integers add up in int64."""
+    if keepdims is not None:
+        keepdim = keepdims
+    if keepdim.__class__ is not bool:
+        switch("sum", "keepdim", keepdim)
     try:
         if dtype is None and out is None and getattr(input, "dtype", None) is bool_:  # counted as they are
             axes = axes_of("sum", axis if dim is None else dim, len(input.shape))
-            return _count_nonzero(input, axis=axes, keepdims=bool(keepdim if keepdims is None else keepdims))
-        if dim is None and axis is None and dtype is None and out is None and not keepdim and not keepdims:
-            return _total(input)
+            return _count_nonzero(input, axis=axes, keepdims=keepdim)
         if dim is None and axis is None and dtype is None and out is None:
-            return _sum(input, axis=None, keepdims=bool(keepdim or keepdims))
+            return _sum(input, axis=None, keepdims=True) if keepdim else _total(input)
         axes = axes_of("sum", axis if dim is None else dim, len(input.shape))
-        t = reduce_as(_sum, input, dtype, out, axis=axes, keepdims=bool(keepdim if keepdims is None else keepdims))
+        t = reduce_as(_sum, input, dtype, out, axis=axes, keepdims=keepdim)
         along_all = axes is None and t._rg and (dim is not None or axis is not None)
         return named(t, "SumBackward1") if along_all else t
     except NotImplementedError:  # what sparse operands raise, of which a sum may be dense: asked only then
-        if out is not None or input.layout is strided or input.is_sparse and (keepdim or keepdims):
+        if out is not None or input.layout is strided or input.is_sparse and keepdim:
             raise
-        return import_module("mortice.sparse").sum(input, axis if dim is None else dim, dtype, keepdim or keepdims)
+        return import_module("mortice.sparse").sum(input, axis if dim is None else dim, dtype, keepdim)
 
 
 def others_product(k: Any, x: Any, axis: int) -> Any:
@@ -249,17 +251,23 @@ _mean.vjp(x=_mean_back, jvp="linear")
 TENSOR_KERNELS.replace("mean", kernel_of(_mean))
 
 
+def _check_average(name: str, dtype: Any) -> None:
+    """Refuse to average in a dtype of no fractions."""
+    if as_dtype(name, dtype).kind not in "fc":
+        raise DTypeError(
+            f"{name}(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. "
+            f"Got: {CLASS_NAMES[as_dtype(name, dtype).name]}"
+        )
+
+
 @numpy_names
 def mean(
     input: Any, dim: Any = None, keepdim: bool = False, *, dtype: DType | None = None, out: Any = None
 ) -> Any:
     """Average all elements, or those along dims; integers need `dtype`."""
     axes = axes_of("mean", dim, len(input.shape))
-    if dtype is not None and as_dtype("mean", dtype).kind not in "fc":
-        raise DTypeError(
-            "mean(): could not infer output dtype. Optional dtype must be either a floating point or complex dtype. "
-            f"Got: {CLASS_NAMES[as_dtype('mean', dtype).name]}"
-        )
+    if dtype is not None:
+        _check_average("mean", dtype)
     t = reduce_as(_mean, input, dtype, out, axis=axes, keepdims=keepdim)
     return named(t, "MeanBackward1") if axes is None and dim is not None and t._rg else t
 
@@ -290,6 +298,8 @@ def nanmean(
     """Average all elements, or those along dims, without the nan among them."""
     if input.dtype.kind != "f":
         raise DTypeError(f"nanmean(): expected input to have floating point or complex dtype but got {CLASS_NAMES[input.dtype.name]}")
+    if dtype is not None:
+        _check_average("nanmean", dtype)
     total = nansum(input, dim, keepdim, dtype=dtype_of_out(_mean, input, dtype, out))
     numbers = cast(sum(input.detach() == input.detach(), dim, keepdim), total.dtype)
     result = total / numbers
@@ -541,6 +551,8 @@ def _max_or_min(
     if other is not None:
         return both(input, other, out=out)
     if dim is None:
+        if keepdim:
+            missing(name, "dim")
         _not_empty(name, input, None)
         return whole(input, axis=None, keepdims=False, out=out)
     return select_along(along, getattr(return_types, name), name, input, dim, keepdim, out)

@@ -9,7 +9,7 @@ from mortice import call as _call
 from mortice import return_types
 from mortice.backends.kernel_tools import is_number
 from mortice.dtype import DType, bool_, int32, int64
-from mortice.errors import DTypeError, ShapeError
+from mortice.errors import DTypeError, ShapeError, switch
 from mortice.node import TENSOR_KERNELS, named
 from mortice.op import Op, op
 from mortice.ops.arguments import numpy_names
@@ -297,6 +297,7 @@ def unique(
     input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
     """Return the distinct elements (or slices along a dim), always sorted, and as asked each one's place and counts."""
+    switch("unique", "sorted", sorted)
     if dim is None:
         values, _, inverse, counts = _unique_all(input)
     else:
@@ -310,6 +311,7 @@ def unique_consecutive(
     input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
     """Return the first of each run of equal elements (or slices along a dim), as asked each one's run and lengths."""
+    switch("unique_consecutive", "return_inverse", return_inverse)
     rows, where = _rows_of("unique_consecutive", input, dim)
     values, _, inverse, counts = _unique_rows(rows, ordered=True)
     if dim is None:

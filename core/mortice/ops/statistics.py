@@ -9,7 +9,7 @@ from mortice import call as _call
 from mortice import return_types
 from mortice.backends.kernel_tools import is_number
 from mortice.dtype import DType, bfloat16, float16, float32, int64
-from mortice.errors import DTypeError, ShapeError
+from mortice.errors import DTypeError, ShapeError, switch
 from mortice.modes import autocasting
 from mortice.node import named
 from mortice.notice import warn
@@ -39,7 +39,7 @@ from mortice.ops.sort import sort
 from mortice.ops.unary import ceil, floor, round
 from mortice.ops.views import movedim
 from mortice.rules import floating, promote, reduced
-from mortice.shape import SCALAR, Size, check_dim
+from mortice.shape import SCALAR, Size, check_dim, missing
 from mortice.shape import prod as size_of
 from mortice.tensor import TensorBase, make
 
@@ -99,7 +99,7 @@ def _variance_arguments(
     if unbiased is not None:
         if correction is not None:
             raise TypeError(f"{name}: expected either unbiased or correction; got both.")
-        correction = int(unbiased)
+        correction = int(switch(name, "unbiased", unbiased))
     correction = 1 if correction is None else correction
     axis = axes_of(name, dim, len(input.shape))
     n = count_along(input.shape, axis)
@@ -311,6 +311,8 @@ def _median(name: str, input: Any, dim: int | None, keepdim: bool, ignore_nan: b
         found = select_along(_median_dim, made, name, input, dim, keepdim, out, ignore_nan=ignore_nan)
         named(found[0], f"{name.title()}Backward1")
         return found
+    if keepdim:
+        missing(name, "dim")
     if size_of(input.shape) == 0:
         if input.dtype.kind != "f":
             raise RuntimeError(f"{name}: expected at least one element of {input.dtype}; got {list(input.shape)}.")

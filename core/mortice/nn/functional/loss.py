@@ -127,7 +127,7 @@ def gaussian_nll_loss(
     if isinstance(var, (int, float)):
         if var < 0:
             raise ValueError("var has negative entry/entries")
-        var = mortice.full_like(input, var)
+        var = mortice.ones_like(input) * var
     elif mortice.any(var < 0):
         raise ValueError("var has negative entry/entries")
     if var.shape != input.shape:
@@ -390,6 +390,10 @@ def soft_margin_loss(
     """Return log(1 + exp(-target * input))."""
     _check_floats("soft_margin_loss", input)
     loss = mortice.log1p(mortice.exp(-input * target))
+    if loss.shape != input.shape:
+        raise RuntimeError(
+            f"soft_margin_loss: output with shape {list(input.shape)} doesn't match the broadcast shape {list(loss.shape)}"
+        )
     return _reduced(loss.to(input.dtype), legacy_reduction(size_average, reduce, reduction))
 
 
