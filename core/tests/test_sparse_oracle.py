@@ -207,6 +207,17 @@ def test_other_optimisers_refuse_alike(optimiser: str) -> None:
             trained(t, optimiser, {}, "Embedding", 1)
 
 
+@pytest.mark.parametrize("made", ["a + b", "a - b", "a + a", "t.add(a, b, alpha=3)", "a.clone().add_(b)", "a + t.zeros_like(a)"])
+@pytest.mark.parametrize("dense", [(), (2,)])
+def test_a_sum_of_coalesced_tensors_is_coalesced(made: str, dense: tuple[int, ...]) -> None:
+    found = []
+    for t in (torch, mt):
+        a, b = [t.sparse_coo_tensor([[0, n], [n, 1]], t.ones(2, *dense), (4, 3, *dense)).coalesce() for n in (1, 2)]
+        s = eval(made, {"t": t, "a": a, "b": b})  # noqa: S307
+        found.append((s.is_coalesced(), s._nnz(), s._indices().tolist(), s._values().tolist()))
+    assert found[0] == found[1] and found[0][0]
+
+
 def test_files_go_both_ways() -> None:
     for here, there in ((torch, mt), (mt, torch), (mt, mt)):
         for s in (here.eye(3).to_sparse(), here.sparse_coo_tensor([[1, 1]], here.tensor([2.0, 3.0]), (4,)), here.zeros(2, 2).to_sparse(1)):

@@ -36,7 +36,8 @@ def _add(k: Any, x: Any, y: Any) -> Sparse:
     _alike("add", x, y)
     if x.indices is y.indices or (x.indices.shape == y.indices.shape and mortice.equal(x.indices, y.indices)):
         return x.with_values(x.values + y.values)  # type: ignore[no-any-return]
-    return Sparse(mortice.cat([x.indices, y.indices], 1), mortice.cat([x.values, y.values]), x.shape)
+    made = Sparse(mortice.cat([x.indices, y.indices], 1), mortice.cat([x.values, y.values]), x.shape)
+    return _merged(made) if x.coalesced and y.coalesced else made
 
 
 def _sub(k: Any, x: Any, y: Any) -> Sparse:
