@@ -22,10 +22,11 @@ class OpOverloadPacket:
         self.__name__ = name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        name = self.__name__.partition(".")[0]
         for place in (mortice, mortice.nn.functional, mortice.Tensor):
-            if hasattr(place, self.__name__):
-                return getattr(place, self.__name__)(*args, **kwargs)
-        raise NotImplementedError(f"ops.aten: expected a function's or a method's name; got {self.__name__!r}, which has none here.")
+            if hasattr(place, name):
+                return getattr(place, name)(*args, **kwargs)
+        raise NotImplementedError(f"ops.aten: expected a function's or a method's name; got {name!r}, which has none here.")
 
     def __getattr__(self, name: str) -> OpOverload:
         if name.startswith("__"):
@@ -34,8 +35,10 @@ class OpOverloadPacket:
         setattr(self, name, made)
         return made
 
-    def __reduce__(self) -> str:
-        return f"aten.{self.__name__}"  # copies are the operator itself, and pickles hold where it is
+    def __str__(self) -> str:
+        return f"aten.{self.__name__}"
+
+    __reduce__ = __str__  # copies are the operator itself, and pickles hold where it is
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}(op='aten.{self.__name__}')>"
@@ -45,14 +48,11 @@ class OpOverload(OpOverloadPacket):
     """An operator for some types of arguments; the function here takes all of them."""
 
     def __init__(self, overloadpacket: OpOverloadPacket, name: str) -> None:
-        super().__init__(overloadpacket.__name__)
+        super().__init__(f"{overloadpacket.__name__}.{name}")
         self.overloadpacket, self._overloadname = overloadpacket, name
 
-    def __reduce__(self) -> str:
-        return f"aten.{self.__name__}.{self._overloadname}"
-
     def __repr__(self) -> str:
-        return f"<OpOverload(op='aten.{self.__name__}', overload='{self._overloadname}')>"
+        return f"<OpOverload(op='{self.overloadpacket}', overload='{self._overloadname}')>"
 
 
 class _Aten:

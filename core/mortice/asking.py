@@ -14,12 +14,14 @@ import mortice
 from mortice import Tensor
 from mortice.lazy import Lazy, LazyProperty, StandIn
 from mortice.methods import _disabled_torch_function_impl, _let_operands_ask
+from mortice.notice import warn
 
 
 class _State(threading.local):
     """What this thread has switched off, and the modes that it is in, innermost last."""
 
     classes_off = modes_off = 0
+    skipping = False  # whether the next to look for classes and modes shall see none
     modes: tuple[Any, ...] = ()
 
 
@@ -68,7 +70,22 @@ def _overloaded(values: Any) -> list[Any]:
 
 def has_torch_function(relevant_args: Any) -> bool:
     """Tell whether an argument, or a mode, takes calls over."""
+    if _state.skipping:
+        _state.skipping = False
+        return False
     return bool(_modes() or _overloaded(relevant_args))
+
+
+def redispatch_function(func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """Compute a call that `__torch_function__` got, without asking about it; calls within it ask."""
+    kwargs = kwargs or {}
+    if isinstance(func, Overridable):
+        return func.__wrapped__(*args, **kwargs)
+    _state.skipping = True
+    try:
+        return func(*args, **kwargs)
+    finally:
+        _state.skipping = False
 
 
 def has_torch_function_unary(obj: Any) -> bool:
@@ -95,15 +112,27 @@ def _ask(public_api: Any, found: list[Any], args: Any, kwargs: Any) -> Any:
     types = tuple(map(type, found))
     modes = _modes()
     if modes:
+        asked = modes[-1].__torch_function__
+        if isinstance(getattr(asked, "__self__", None), type):
+            raise RuntimeError(
+                "Defining your mode's `__torch_function__` as a classmethod is not supported, please make it a plain method"
+            )
         _state.modes = modes[:-1]
         try:
-            result = modes[-1].__torch_function__(public_api, types, args, kwargs)
+            result = asked(public_api, types, args, kwargs)
         finally:
             _state.modes = modes
         if result is not NotImplemented:
             return result
     for value in found:
-        result = value.__torch_function__(public_api, types, args, kwargs)
+        asked = value.__torch_function__
+        if getattr(asked, "__self__", None) is value:
+            warn(
+                "Defining your `__torch_function__` as a plain method is deprecated and will be an error in future, please "
+                "define it as a classmethod.",
+                DeprecationWarning if getattr(public_api, "__module__", "") == "mortice.nn.functional" else UserWarning,
+            )
+        result = asked(public_api, types, args, kwargs)
         if result is not NotImplemented:
             return result
     return NotImplemented

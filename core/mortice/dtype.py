@@ -277,7 +277,16 @@ _FLOAT8 = {
 _LIMITS: dict[DType, dict[str, Any]] = {}  # what is known of floating point dtypes: programs ask in loops
 
 
-class finfo:
+class _Limits:
+    """Equal to another of the same dtype."""
+
+    dtype: str
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.dtype == other.dtype  # type: ignore[attr-defined]
+
+
+class finfo(_Limits):
     """Limits of a floating point dtype: bits, eps, max, min, tiny, smallest_normal, resolution."""
 
     def __init__(self, type: DType | None = None) -> None:
@@ -311,7 +320,7 @@ class finfo:
         )
 
 
-class iinfo:
+class iinfo(_Limits):
     """Limits of an integer dtype: bits, min, max."""
 
     def __init__(self, type: DType) -> None:

@@ -32,6 +32,7 @@ from mortice.asking import (
     is_tensor_like,
     let_methods_ask,
     open_namespaces,
+    redispatch_function,
 )
 from mortice.asking import (
     _computed as _computed,
@@ -43,7 +44,7 @@ from mortice.asking import (
 __all__ = [
     "BaseTorchFunctionMode", "TorchFunctionMode", "get_default_nowrap_functions", "handle_torch_function",
     "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like",
-    "is_tensor_method_or_property", "resolve_name", "wrap_torch_function",
+    "is_tensor_method_or_property", "redispatch_function", "resolve_name", "wrap_torch_function",
 ]  # fmt: skip
 
 

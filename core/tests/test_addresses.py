@@ -205,7 +205,8 @@ def test_operators_by_name_and_overload_are_the_functions_here() -> None:
     assert aten.clone.default is aten.clone.default and aten.clone.default != aten.detach.default
     assert aten.add.Tensor(x, 1).tolist() == [4.0, 2.0] and aten.add_(x, 1) is x and aten.relu(-x).tolist() == [0.0, 0.0]
     assert aten.sort.stable(x, stable=True, dim=0, descending=True).indices.tolist() == [0, 1]
-    assert repr(aten.add.Tensor) == "<OpOverload(op='aten.add', overload='Tensor')>"
+    assert repr(aten.add.Tensor) == "<OpOverload(op='aten.add', overload='Tensor')>" and aten.add.Tensor.__name__ == "add.Tensor"
+    assert (str(aten.add), str(aten.add.Tensor), repr(aten.add)) == ("aten.add", "aten.add.Tensor", "<OpOverloadPacket(op='aten.add')>")
     for operator in (aten.add, aten.add.Tensor):
         assert copy.deepcopy([operator])[0] is operator and pickle.loads(pickle.dumps(operator)) is operator
     with pytest.raises(NotImplementedError, match="expected a function's or a method's name; got '_no_such_thing'"):

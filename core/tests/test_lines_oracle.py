@@ -65,6 +65,17 @@ F.gaussian_nll_loss(t.arange(6).view(2, 3), t.ones(2, 3), 0.5); t.return_types.m
 t.nanmean(x, 0, dtype=t.int32); t.nanmean(x, 0, dtype=t.float64)
 F.soft_margin_loss(x[0], t.ones(2, 3)); F.soft_margin_loss(x, t.ones(3)); F.affine_grid(x[None], (1, 1, 2, 2), align_corners=False)
 t.where(x > 0, 0, np.int64(2)); t.where(x > 0, np.float64(1.5), 2); t.where(x > 0, x, np.float32(2))
+[getattr(t.ones(s), f)(memory_format=t.channels_last).stride() for s in ((4, 8, 1, 1), (2, 1, 4, 4)) for f in FORMS]
+[getattr(cl(4, 8, 1, 1), f)(memory_format=t.contiguous_format).stride() for f in ("to", "float", "double", "contiguous", "cpu")]
+[getattr(t.ones(3, 2).t(), f)(memory_format=t.contiguous_format).stride() for f in FORMS]
+[getattr(cl(2, 8, 4, 4)[:, :4], f)(memory_format=t.channels_last).stride() for f in FORMS]
+[t.empty(4, 8, 1, 1, memory_format=t.channels_last).stride(), t.zeros_like(t.ones(2, 8, 1, 1), memory_format=t.channels_last).stride()]
+t.ones(2, 3).to(memory_format=t.channels_last); t.ones(2, 3).float(memory_format=t.channels_last_3d)
+[F.conv2d(a(2, 8, 4, 4), b(8, 8, 1, 1)).stride() for a in (t.ones, cl) for b in (t.ones, cl)]
+[F.conv2d(a(2, 8, 4, 4), b(8, 1, 3, 3), groups=8).stride() for a in (t.ones, cl) for b in (t.ones, cl)]
+[F.conv2d(a(2, 1, 4, 4), b(1, 1, 3, 3)).stride() for a in (t.ones, cl) for b in (t.ones, cl)]
+[t.finfo(t.float32) == t.finfo(), t.finfo(t.half) != t.finfo(), t.finfo(t.complex64) == t.finfo(), t.iinfo(t.int8) == t.iinfo(t.int8)]
+t.iinfo(t.int32) == t.finfo(t.float32); hash(t.finfo())
 """  # fmt: skip
 
 
@@ -90,7 +101,8 @@ def outcome(line, lib):
     names = {
         "np": np, "t": lib, "F": lib.nn.functional, "set": put, "z": lib.zeros(2, dtype=lib.complex64),
         "x": lib.tensor([[0.5, -1.25, 2.0], [1.5, 0.25, -0.75]], requires_grad=True),
-        "d": lib.tensor([0.3, -1.2, 2.1], dtype=lib.float64),
+        "d": lib.tensor([0.3, -1.2, 2.1], dtype=lib.float64), "FORMS": ["to", "float", "double", "clone", "contiguous", "cpu"],
+        "cl": lambda *s: lib.ones(s).to(memory_format=lib.channels_last),
     }  # fmt: skip
     try:
         with warnings.catch_warnings():

@@ -22,6 +22,7 @@ from mortice.overrides import (
     handle_torch_function,
     has_torch_function,
     is_tensor_like,
+    redispatch_function,
     wrap_torch_function,
 )
 
@@ -267,6 +268,60 @@ def test_functions_of_ones_own_ask_too() -> None:
     Logged.log.clear()
     assert type(double(Logged([1.0]))) is Logged and Logged.log == ["double"]
     assert triple(mt.ones(1)).item() == 3 and triple(Logged([1.0])).item() == 3
+
+
+def test_a_call_is_computed_without_asking_about_it_and_the_calls_in_it_ask() -> None:
+    class Told(mt.Tensor):
+        names: list[str] = []
+
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any, kwargs: Any = None) -> Any:
+            cls.names.append(func.__name__)
+            return redispatch_function(func, types, args, kwargs)
+
+    def scaled(a: Any, b: Any) -> Any:
+        return handle_torch_function(scaled, (a, b), a, b) if has_torch_function((a, b)) else a * b + 1
+
+    made = scaled(Told(mt.tensor([3.0])), Told(mt.tensor([4.0])))
+    assert type(made) is mt.Tensor and made.item() == 13 and Told.names == ["scaled", "mul"]
+    assert type(mt.add(Told(mt.ones(1)), 1)) is mt.Tensor and Told.names[2:] == ["add"]
+
+
+def test_an_index_is_asked_and_the_values_that_are_broadcast() -> None:
+    class Here:
+        calls: list[Any] = []
+
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any, kwargs: Any = None) -> Any:
+            cls.calls.append((func, len(args)))
+            return -1
+
+    x = mt.tensor([5.0])
+    assert x[Here()] == x[5, Here()] == -1
+    x[Here()] = 1
+    x[2, Here()] = 1
+    assert x.item() == 5 and [f for f, _ in Here.calls[:2]] == [mt.Tensor.__getitem__] * 2
+    assert [c for c in Here.calls if c[0] == mt.Tensor.__setitem__] == [(mt.Tensor.__setitem__, 3)] * 2
+    assert type(x[mt.tensor([0]).as_subclass(Logged)]) is Logged
+    Here.__torch_function__ = classmethod(lambda cls, func, types, args, kwargs=None: (func.__name__,))  # type: ignore[assignment]
+    assert mt.distributions.utils.broadcast_all(Here(), x) == ("broadcast_tensors",)
+
+
+def test_what_is_of_the_wrong_kind_is_told() -> None:
+    class Plain:
+        def __torch_function__(self, *args: Any) -> Any:
+            return 1
+
+    class OfTheClass(TorchFunctionMode):
+        @classmethod
+        def __torch_function__(cls, *args: Any) -> Any:
+            return 1
+
+    for category, function in ((UserWarning, mt.abs), (DeprecationWarning, F.dropout)):
+        with pytest.warns(category, match="^Defining your `__torch_function__` as a plain method is deprecated"):
+            assert function(Plain()) == 1
+    with OfTheClass(), pytest.raises(RuntimeError, match="as a classmethod is not supported, please make it a plain method"):
+        mt.ones(1)
 
 
 def test_functions_that_ask_are_functions_still() -> None:

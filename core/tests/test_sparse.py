@@ -84,7 +84,7 @@ def test_ways_to_make_one() -> None:
         (lambda: mt.sparse_coo_tensor([0, 1], [1.0, 2.0]), r"indices must be sparse_dim x nnz, but got: \[2\]"),
         (lambda: mt.sparse_coo_tensor(INDICES, mt.ones(4), (2,)), r"sparse_dim \(2\) \+ dense_dim \(0\)"),
         (lambda: mt.sparse_coo_tensor(INDICES, mt.ones(4, 2), (2, 3, 1)), "values of the dense dims' sizes"),
-        (lambda: mt.sparse_coo_tensor([[0]], 1.0, (3,)), "0-d tensor"),
+        (lambda: mt.sparse_coo_tensor([[0, 1]], 1.0, (3,)), "same nnz, but got nnz from indices: 2, nnz from values: 1"),
         (lambda: mt.sparse_coo_tensor(mt.zeros(1, 0), mt.zeros(0)), "expected a size where there are no indices"),
         (lambda: mt.ones(2).to_sparse(2), r"sparse_dim must be in \(0, 1\]; got 2"),
     ],

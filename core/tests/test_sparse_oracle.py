@@ -207,6 +207,47 @@ def test_other_optimisers_refuse_alike(optimiser: str) -> None:
             trained(t, optimiser, {}, "Embedding", 1)
 
 
+@pytest.mark.parametrize("made", ["a + b", "a - b", "a + a", "t.add(a, b, alpha=3)", "a.clone().add_(b)", "a + t.zeros_like(a)"])
+@pytest.mark.parametrize("dense", [(), (2,)])
+def test_a_sum_of_coalesced_tensors_is_coalesced(made: str, dense: tuple[int, ...]) -> None:
+    found = []
+    for t in (torch, mt):
+        a, b = [t.sparse_coo_tensor([[0, n], [n, 1]], t.ones(2, *dense), (4, 3, *dense)).coalesce() for n in (1, 2)]
+        s = eval(made, {"t": t, "a": a, "b": b})  # noqa: S307
+        found.append((s.is_coalesced(), s._nnz(), s._indices().tolist(), s._values().tolist()))
+    assert found[0] == found[1] and found[0][0]
+
+
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"])
+@pytest.mark.parametrize("masked", [False, True])
+def test_gradients_by_sparse_inputs_are_checked(layout: str, masked: bool) -> None:
+    for t in (torch, mt):
+        options = {"blocksize": (1, 1)} if layout[7] == "b" else {}
+        x = t.tensor([[0.0, 2.0], [3.0, 0.0]], dtype=t.float64).to_sparse(layout=getattr(t, layout), **options).requires_grad_()
+        assert t.autograd.gradcheck(lambda x: x.to_dense(masked_grad=masked) * 2, (x,), masked=masked)
+        assert t.sparse.as_sparse_gradcheck(t.autograd.gradcheck)(lambda x: x, (x,), masked=masked)
+        assert not t.autograd.gradcheck(lambda x: x.to_dense() * x.detach().to_dense(), (x,), masked=masked, raise_exception=False)
+        with pytest.raises(ValueError, match="^Sparse output is not supported at gradcheck yet"):
+            t.autograd.gradcheck(lambda x: x, (x,))
+        assert layout != "sparse_coo" or x.new_tensor([1, 2]).layout is t.strided  # PyTorch's has no layout for the others
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "z + h", "h + z", "z - h", "h - z", "z * h", "h * z", "x * n", "n * x", "n * n", "t.nan_to_num(x / 0)", "(x / 0).nan_to_num_(1.0)",
+        "t.sparse_coo_tensor([[1], [0]], t.tensor(3.0), (2, 2))", "t.sparse_coo_tensor([[1], [0]], 3.0, (2, 2))",
+    ],
+)  # fmt: skip
+def test_what_has_nothing_or_no_dims_joins_alike(made: str) -> None:
+    found = []
+    for t in (torch, mt):
+        names = {"t": t, "z": t.zeros(2, 2).to_sparse(), "h": t.ones(2, 2).to_sparse(1), "n": t.tensor(2.0).to_sparse()}
+        s = eval(made, names | {"x": t.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse()})  # noqa: S307
+        found.append((s.to_dense().tolist(), tuple(s.shape)))
+    assert found[0] == found[1]
+
+
 def test_files_go_both_ways() -> None:
     for here, there in ((torch, mt), (mt, torch), (mt, mt)):
         for s in (here.eye(3).to_sparse(), here.sparse_coo_tensor([[1, 1]], here.tensor([2.0, 3.0]), (4,)), here.zeros(2, 2).to_sparse(1)):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any
 
 from mortice import call as _call
 from mortice.autograd.functional import basis
 from mortice.autograd.gradients import as_tuple, grad, zeros_for
 from mortice.dtype import complex128, float64
+from mortice.layout import sparse_coo, strided
 from mortice.modes import enable_grad, no_grad
 from mortice.mutation import layout
 from mortice.node import TENSOR_KERNELS
@@ -55,8 +57,31 @@ def _inputs(given: Sequence[Any]) -> list[Any]:
     return found
 
 
+def _by_values(func: Callable[..., Any], given: tuple[Any, ...], masked: bool) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """Return the function as one of the values of sparse inputs, and those: of the elements that are there, or of all."""
+    places: dict[int, Any] = {}
+    inputs = list(given)
+    for i, t in enumerate(given):
+        if not isinstance(t, TensorBase) or not t._rg or t.layout is strided:  # type: ignore[attr-defined]
+            continue
+        coo, t = import_module("mortice.sparse.coo"), t.detach()  # type: ignore[attr-defined]
+        like: Any = t
+        if not masked:
+            kind = {"layout": t.layout, "blocksize": getattr(t._data, "block", None) or None, "dense_dim": t.dense_dim()}
+            like = t.to_dense().fill_(1).to_sparse(**{"sparse_dim": t.sparse_dim()} if t.layout is sparse_coo else kind)
+        places[i] = like._data if like._data.distinct else coo.merge(like)._data
+        inputs[i] = coo.take(t, places[i]).detach().clone().requires_grad_()
+    if not places:
+        return func, given
+    return lambda *args: func(*[coo.place(places[i], a) if i in places else a for i, a in enumerate(args)]), tuple(inputs)
+
+
 def _differentiable(result: Any) -> list[Any]:
     outs = [result] if isinstance(result, TensorBase) else list(result)
+    if any([isinstance(o, TensorBase) and o.layout is not strided for o in outs]):  # type: ignore[attr-defined]
+        raise ValueError(
+            "Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the output of fn for gradcheck."
+        )
     return [o for o in outs if isinstance(o, TensorBase) and o.dtype.kind in "fc"]
 
 
@@ -164,13 +189,14 @@ def gradcheck(
         check_batched_grad: also run backward inside vmap, and compare.
         fast_mode: compare one direction instead of every element.
         check_forward_ad: also compare Jacobian-vector products.
+        masked: of sparse inputs, move only the elements that are there.
 
     Raises:
         GradcheckError: when they differ, unless `raise_exception` is False; False is then returned.
     """
     try:
         _check(
-            func, as_tuple(inputs), eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes,
+            *_by_values(func, as_tuple(inputs), bool(masked)), eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes,
             check_forward_ad, check_backward_ad, fast_mode, check_batched_grad,
         )  # fmt: skip
     except GradcheckError:
@@ -381,5 +407,5 @@ def gradgradcheck(
     return gradcheck(
         first, (*given, *seeds), eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol,
         check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes, fast_mode=fast_mode,
-        check_batched_grad=check_batched_grad,
+        check_batched_grad=check_batched_grad, masked=masked,
     )  # fmt: skip

@@ -13,13 +13,14 @@ euler_constant = 0.57721566490153286060
 
 def broadcast_all(*values: Any) -> tuple[Any, ...]:
     """Return tensors of one shape; numbers take the dtype and device of the first tensor among the values."""
-    if not all(isinstance(v, (Tensor, int, float)) for v in values):
+    alike = [isinstance(v, Tensor) or hasattr(v, "__torch_function__") for v in values]
+    if not all(a or isinstance(v, (int, float)) for v, a in zip(values, alike)):
         got = ", ".join(type(v).__name__ for v in values)
-        raise ValueError(f"Input arguments must all be instances of Number or Tensor; got {got}.")
+        raise ValueError(f"Input arguments must all be instances of Number, Tensor or objects implementing __torch_function__; got {got}.")
     first = next((v for v in values if isinstance(v, Tensor)), None)
     dtype = mortice.get_default_dtype() if first is None else first.dtype
     device = None if first is None else first.device
-    made = [v if isinstance(v, Tensor) else mortice.tensor(v, dtype=dtype, device=device) for v in values]
+    made = [v if a else mortice.tensor(v, dtype=dtype, device=device) for v, a in zip(values, alike)]
     return tuple(mortice.broadcast_tensors(*made))
 
 

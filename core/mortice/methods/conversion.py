@@ -59,7 +59,7 @@ class Conversion(TensorBase):
             t = movement.transfer(t, target, later)
         if dtype is not None:
             t = movement.cast(t, dtype)
-        return movement.clone(t, memory_format=memory_format) if copy and t is self else movement.in_format(t, memory_format)
+        return movement.clone(t, memory_format=memory_format) if copy and t is self else movement.in_format(t, memory_format, t is not self)
 
     def type(self, dtype: Any = None, non_blocking: bool = False, *, memory_format: Any = None) -> Any:
         """Convert to a dtype; without one, return the name of PyTorch's class for this dtype."""
@@ -185,7 +185,8 @@ def _over(x: Any, seen: Any) -> Any:
 
 
 def _as(x: Any, dtype: DType, memory_format: Any) -> Any:
-    return movement.in_format(movement.cast(x, dtype), memory_format)
+    made = movement.cast(x, dtype)
+    return movement.in_format(made, memory_format, made is not x)
 
 
 def _to_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any, Any, bool]:

@@ -87,6 +87,9 @@ def getitem(input: Any, key: Any) -> Any:
         shape = backend.shape_of(data)
         shape = SIZES.get(shape) or remembered(shape)
         return as_view(_SLICE, input, data, shape, {"key": key, "shape": shape} if input._rg else (key, shape))
+    answer = _call.ASK("__getitem__", (input, key), {})
+    if answer is not NotImplemented:
+        return answer
     key = (key,) if sole else key if advanced else as_key(key)
     if not advanced and _is_basic(key):
         key, shape = basic_key(input.shape, key)
@@ -311,7 +314,7 @@ def _set_at_sole(x: Any, key: Any, value: Any, spread: bool) -> bool:
 
 def setitem(input: Any, key: Any, value: Any) -> None:
     """Write by index, in place; the value broadcasts and is cast to the tensor's dtype."""
-    if _set_plainly(input, key, value):
+    if _set_plainly(input, key, value) or _call.ASK("__setitem__", (input, key, value), {}) is not NotImplemented:
         return
     key = as_key(key)
     if not isinstance(value, TensorBase):

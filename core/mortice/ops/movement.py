@@ -97,11 +97,9 @@ _clone.vjp(x=lambda k, g: g, jvp="linear")
 
 def clone(input: Any, *, memory_format: Any = None) -> Any:
     """Copy into memory of its own; gradients pass through."""
-    if memory_format is not None:
-        made = in_format(input, memory_format)
-        if made is not input:
-            return made
-    return _clone(input)
+    if keeps(memory_format) or (memory_format is contiguous_format and layout(input) == contiguous_strides(input.shape)):
+        return _clone(input)
+    return _laid(input, memory_format)
 
 
 def _transfer(data: Any, source: Any, device: Any, later: bool = False) -> Any:
@@ -528,19 +526,31 @@ def contiguous(self: Any, memory_format: Any = contiguous_format) -> Any:
     """Return it in row-major order, or in that of a memory format; self if it is."""
     if memory_format is contiguous_format or memory_format is preserve_format:
         return self if _is_row_major(self) else _row_major_copy(self)
+    return self if is_contiguous(self, memory_format) else _laid(self, memory_format)
+
+
+def _laid(x: Any, memory_format: Any) -> Any:
+    """Copy into a memory format, with its strides also along dims of one element."""
+    if memory_format is contiguous_format:
+        return _row_major_copy(x)
     order = _ORDERS.get(memory_format)
     if order is None:
         raise TypeError(f"contiguous: expected memory_format to be a mortice.memory_format; got {memory_format!r}.")
-    format_strides("contiguous", self.shape, memory_format)  # refuses another rank
-    if is_contiguous(self, memory_format):
-        return self
-    made = _permute(_row_major_copy(_permute(self, axes=order)), axes=_inverse(order))
+    format_strides("contiguous", x.shape, memory_format)  # refuses another rank
+    made = _permute(_row_major_copy(_permute(x, axes=order)), axes=_inverse(order))
     return made if made._rg else made._share()
 
 
-def in_format(x: Any, memory_format: Any) -> Any:
+def in_format(x: Any, memory_format: Any, made_anew: bool = False) -> Any:
     """Return it in the memory format that an argument asks for; None and preserve_format ask for none."""
-    return x if keeps(memory_format) else contiguous(x, memory_format)
+    if keeps(memory_format):
+        return x
+    strides, lies = layout(x), contiguous_format
+    if made_anew:
+        lies = contiguous_format if strides == contiguous_strides(x.shape) else None
+    elif len(strides) in (4, 5) and channels_lie_last(x.shape, strides):
+        lies = channels_last if len(strides) == 4 else channels_last_3d
+    return x if memory_format is lies else _laid(x, memory_format)
 
 
 def keeps(memory_format: Any) -> bool:

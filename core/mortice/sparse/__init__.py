@@ -41,7 +41,7 @@ from mortice.sparse.coo import (
 )
 from mortice.tensor import TensorBase, make
 
-__all__ = ["addmm", "check_sparse_tensor_invariants", "log_softmax", "mm", "sampled_addmm", "softmax", "sum"]
+__all__ = ["addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "log_softmax", "mm", "sampled_addmm", "softmax", "sum"]
 
 
 def nothing(
@@ -74,6 +74,22 @@ def like(t: Any, value: Any, dtype: Any, device: Any, layout: Any) -> Any:
     return made if device is None else made.to(device)
 
 
+def as_sparse_gradcheck(gradcheck: Any) -> Any:
+    """Return a gradcheck for functions whose results are sparse too: it looks at all their elements."""
+
+    def checked(func: Any, inputs: Any, **options: Any) -> Any:
+        def dense(*args: Any) -> Any:
+            made = func(*args)
+            found = [o.to_dense() if isinstance(o, TensorBase) else o for o in (made if isinstance(made, (list, tuple)) else [made])]
+            return tuple(found)
+
+        checked.masked = options.setdefault("masked", False)  # type: ignore[attr-defined]
+        return gradcheck(dense, inputs, **options)
+
+    checked.masked = False  # type: ignore[attr-defined]
+    return checked
+
+
 def sparse_coo_tensor(
     indices: Any = None, values: Any = None, size: Any = None, *, dtype: Any = None, device: Any = None,
     pin_memory: bool = False, requires_grad: bool = False, check_invariants: bool | None = None, is_coalesced: bool | None = None,
@@ -88,14 +104,15 @@ def sparse_coo_tensor(
             raise TypeError("sparse_coo_tensor: expected indices and values, or a size; got neither.")
         return nothing("sparse_coo_tensor", indices if size is None else size, dtype, device, requires_grad)
     values = mortice.as_tensor(values, dtype=dtype, device=device)
+    values = values if values.ndim else values.reshape(1)
     places = mortice.as_tensor(indices, device=values.device).to(mortice.int64)
     name = "sparse_coo_tensor"
     if places.ndim != 2:
         raise RuntimeError(f"{name}: indices must be sparse_dim x nnz, but got: {list(places.shape)}")
-    if not values.ndim or places.shape[1] != values.shape[0]:
+    if places.shape[1] != values.shape[0]:
         raise RuntimeError(
             f"{name}: indices and values must have same nnz, but got nnz from indices: {places.shape[1]}, nnz from values: "
-            f"{values.shape[0] if values.ndim else 'a 0-d tensor'}"
+            f"{values.shape[0]}"
         )
     n, many = tuple(places.shape)
     if size is None:

@@ -25,7 +25,7 @@ def _merged(x: Sparse) -> Sparse:
 def _alike(name: str, x: Any, y: Any) -> None:
     if not isinstance(x, Sparse) or not isinstance(y, Sparse):
         raise RuntimeError(f"{name}(sparse, dense) is not supported. Use {name}(dense, sparse) instead, or .to_dense() first.")
-    if x.shape != y.shape or x.sparse_dim != y.sparse_dim:
+    if x.shape != y.shape or (x.sparse_dim != y.sparse_dim and x.nnz and y.nnz):
         raise RuntimeError(f"{name}: expected sparse tensors of one shape and sparse_dim; got {told(x)} and {told(y)}.")
 
 
@@ -34,9 +34,12 @@ def _add(k: Any, x: Any, y: Any) -> Sparse:
         # What the engine adds to a sparse `.grad`: the dense gradient of a table that is looked up in, and used otherwise.
         y = make(y, x.values._device, x.values.dtype, x.shape).to_sparse(x.sparse_dim)._data
     _alike("add", x, y)
+    if x.sparse_dim != y.sparse_dim:  # one is empty, and leaves the other
+        return (x if x.nnz else y).with_values((x.values if x.nnz else y.values).to(mortice.result_type(x.values, y.values)))  # type: ignore[no-any-return]
     if x.indices is y.indices or (x.indices.shape == y.indices.shape and mortice.equal(x.indices, y.indices)):
         return x.with_values(x.values + y.values)  # type: ignore[no-any-return]
-    return Sparse(mortice.cat([x.indices, y.indices], 1), mortice.cat([x.values, y.values]), x.shape)
+    made = Sparse(mortice.cat([x.indices, y.indices], 1), mortice.cat([x.values, y.values]), x.shape)
+    return _merged(made) if x.coalesced and y.coalesced else made
 
 
 def _sub(k: Any, x: Any, y: Any) -> Sparse:
@@ -47,7 +50,12 @@ def _sub(k: Any, x: Any, y: Any) -> Sparse:
 def _mul(k: Any, x: Any, y: Any) -> Sparse:
     if not isinstance(x, Sparse) or not isinstance(y, Sparse):  # a number
         return x.with_values(x.values * y) if isinstance(x, Sparse) else y.with_values(x * y.values)
+    if not x.shape or not y.shape:
+        number, x = (x, y) if not x.shape else (y, x)
+        return x.with_values(x.values * to_dense(wrap(number)))  # type: ignore[no-any-return]
     _alike("mul", x, y)
+    if x.sparse_dim != y.sparse_dim:
+        return x if not x.nnz else y
     x = _merged(x)
     both = x.values * take(wrap(y), x)
     here = mortice.isin(x.numbers, _merged(y).numbers).nonzero().flatten()
@@ -173,8 +181,8 @@ RULES: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 # Functions that take 0 to 0: of the whole value of a place.
 ZERO_TO_ZERO = (
-    "abs angle asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac isinf isnan log1p rad2deg relu round sgn sign signbit "
-    "sin sinh sqrt square tan tanh trunc"
+    "abs angle asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac isinf isnan log1p nan_to_num rad2deg relu round sgn sign "
+    "signbit sin sinh sqrt square tan tanh trunc"
 )
 
 
