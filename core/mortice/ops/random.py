@@ -195,7 +195,7 @@ def randn_like(
 
 def _drawn_like(name: str, kernel: str, x: Any, dtype: Any, device: Any, generator: Any, memory_format: Any) -> Any:
     where = x._device if device is None else resolve(device)
-    like = x if keeps(memory_format) else None
+    like = x if keeps(memory_format) and dense_order(x) is not None else None  # what is made has no gaps
     made = _draw(name, kernel, x.shape, _floating(name, dtype or x.dtype), where, generator, like)
     return in_format_like(made, x, memory_format)
 

@@ -105,6 +105,7 @@ IN_ORDER: dict[str, Draw] = {
     "randn_like, after one": lambda T: [T.randn(1), T.randn_like(T.ones(5, 8).t()), T.randn(1), T.randn(1)],
     "randn_like, odd": lambda T: [T.randn_like(T.ones(5, 7).t()), T.randn(1), T.randn(1)],
     "randn_like, contiguous": lambda T: T.randn_like(T.ones(5, 8).t(), memory_format=T.contiguous_format),
+    "randn_like, with gaps": lambda T: [T.randn_like(T.ones(5, 24)[:, :12]), T.randn_like(T.ones(4, 6, 8)[:, ::2].mT), T.randn(1)],
     "normal_": lambda T: T.empty(5, 8).t().normal_(1, 2),
     "normal_, with gaps": lambda T: [T.empty(5, 24)[:, :12].normal_(1, 0.5), T.empty(4, 5, 24)[:, 1:3].normal_(), T.randn(1)],
     "geometric_": lambda T: T.empty(5, 8).t().geometric_(0.2),
