@@ -193,6 +193,11 @@ def test_what_stands_for_things_that_are_left_out_is_nothing_and_refuses_to_be_m
         pass
 
 
+def test_what_takes_a_device() -> None:
+    takes = importlib.import_module("mortice.utils._device")._device_constructors()
+    assert {mt.zeros, mt.tensor, mt.sparse_coo_tensor, mt.fft.fftfreq} < takes and mt.zeros_like not in takes
+
+
 def test_the_text_of_elements_alone() -> None:
     from mortice._tensor_str import PRINT_OPTS, _tensor_str
 

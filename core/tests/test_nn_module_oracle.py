@@ -6,6 +6,7 @@ import copy
 import importlib
 import inspect
 import pickle
+import warnings
 from collections import OrderedDict
 
 import pytest
@@ -555,6 +556,31 @@ def regular_backward_hooks(lib):
     deep.register_backward_hook(lambda mod, gi, go: log.append(go))
     deep(x.detach().reshape(1, 2)).sum().backward()
     return log
+
+
+@script
+def what_regular_backward_hooks_miss(lib):
+    class Calls(lib.nn.Module):
+        def forward(self, fn, *args):
+            return fn(*args)
+
+    told, x = [], lib.ones(3, requires_grad=True)
+    for fn, *args in (
+        (lambda x: {"a": x * 2}, x), (lambda x: (x * 2, x * 3), x), (lambda x: (x * 2).exp(), x), (lambda x: x * 2, x),
+    ):  # fmt: skip
+        m = Calls()
+        m.register_backward_hook(lambda *a: None)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            m(fn, *args)
+        told.append([str(w.message) for w in caught])
+    m = lib.nn.ReLU()
+    m.register_backward_hook(lambda *a: None)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for y in (m(x), lib.nn.Sequential(m, lib.nn.ReLU())(x * 1)):
+            y.sum().backward()
+    return [*told, [str(w.message) for w in caught]]
 
 
 @script

@@ -30,8 +30,8 @@ OPTIONS = {
     "Adam": [
         *[dict(lr=0.1, weight_decay=w, amsgrad=a, maximize=x)
           for w, a, x in itertools.product((0, 0.1), (False, True), (False, True))],
-        dict(decoupled_weight_decay=True, weight_decay=0.1), dict(betas=(0.3, 0.5), eps=1e-2), dict(foreach=True),
-        dict(fused=True), dict(lr="tensor"),
+        dict(decoupled_weight_decay=True, weight_decay=0.1), dict(betas=(0.3, 0.5), eps=1e-2), dict(betas=[0.3, 0.5]),
+        dict(foreach=True), dict(fused=True), dict(lr="tensor"),
     ],
     "AdamW": [dict(lr=0.1, amsgrad=a, maximize=x) for a, x in itertools.product((False, True), (False, True))],
     "ASGD": [dict(), dict(lr=0.1, lambd=0.1, alpha=0.5, t0=3, weight_decay=0.1), dict(maximize=True, t0=2.0)],

@@ -135,7 +135,7 @@ class Exchange(TensorBase):
             raise RuntimeError("Can't get __cuda_array_interface__ on Variable that requires grad. Use var.detach() first.")
         size = self.dtype.itemsize
         code = "<V2" if self.dtype.name == "bfloat16" else _TYPE_CODES[self.dtype.kind]
-        strides = None if movement._is_row_major(self) else tuple(s * size for s in layout(self))
+        strides = None if movement.is_row_major(self) else tuple(s * size for s in layout(self))
         return {
             "typestr": code if code[2:] else f"{code}{size}", "shape": tuple(self.shape), "strides": strides,
             "data": (self.data_ptr(), False), "version": 2,

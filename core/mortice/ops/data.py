@@ -236,11 +236,13 @@ def tensor(
     if type(data) is not list and hasattr(data, "elements_as"):  # a storage
         return finish(converted(data.elements_as(dtype), None, device), requires_grad, pin_memory)
     if isinstance(data, (list, tuple)) and data and type(data[0]) not in _LEAVES and _is_part(data[0]):
-        parts = [_of_array("tensor", p, None, where, True) if _is_part(p) else tensor(p, device=where) for p in data]
-        _check_alike([part.shape for part in parts], 1)
-        from mortice.ops.joining import stack  # few programs need it here
+        joined = _joined(data, where)
+        if joined is None:
+            from mortice.ops.joining import stack  # few programs need it here
 
-        joined = stack(parts)
+            parts = [_of_array("tensor", p, None, where, True) if _is_part(p) else tensor(p, device=where) for p in data]
+            _check_alike([part.shape for part in parts], 1)
+            joined = stack(parts)
         return finish(joined if dtype is None else cast(joined, dtype), requires_grad, pin_memory)
     if isinstance(data, (str, bytes)):
         raise TypeError(f"tensor: could not infer dtype of {type(data).__name__}. Pass numbers, lists of them, or arrays.")
@@ -271,6 +273,19 @@ _call.FROM_NUMBER = tensor
 def _is_part(value: Any) -> bool:
     """Tell whether an item of a list is an array of several elements, better joined with the others than taken apart."""
     return not isinstance(value, TensorBase) and is_array(value) and bool(getattr(value, "shape", ()))
+
+
+def _joined(arrays: Any, device: Device) -> Any:
+    """Join NumPy arrays of one shape and dtype by the bytes that they hold; None where they are not such, or lie otherwise."""
+    if not all(map(is_ndarray, arrays)) or len({(a.dtype, a.shape) for a in arrays}) > 1:
+        return None
+    try:
+        whole = b"".join(arrays)
+    except (TypeError, BufferError, ValueError):
+        return None
+    one = host_view(arrays[0])
+    host = HostBuffer(whole, (len(arrays), *one.shape), check_dtype("tensor", one.dtype, device))
+    return make(device.backend.from_host(host, device), device, host.dtype, host.shape)
 
 
 def converted(x: Any, dtype: Any, device: Any) -> Any:

@@ -186,7 +186,7 @@ def _reshape(k: Any, x: Any, /, *, shape: Size) -> Any:
 _reshape.vjp(x=_reshape_back, jvp="linear")
 
 
-def _is_row_major(x: Any) -> bool:
+def is_row_major(x: Any) -> bool:
     backend = x._device.backend
     if not backend.rooted:  # its buffers tell
         return backend.is_contiguous(x._data)  # type: ignore[no-any-return]
@@ -233,7 +233,7 @@ def view(input: Any, *shape: Any, size: Any = None, dtype: Any = None) -> Any:
         except (TypeError, RuntimeError):
             pass  # what is wrong is said below, in view's name
     wanted = _new_sizes("view", input, shape)
-    if not _is_row_major(input) and view_strides(input.shape, layout(input), wanted) is None:
+    if not is_row_major(input) and view_strides(input.shape, layout(input), wanted) is None:
         raise ShapeError(
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
             f"contiguous subspaces); got {list(input.shape)} with strides {list(layout(input))} for {list(wanted)}. "
@@ -282,7 +282,7 @@ def reshape(input: Any, *sizes: Any, shape: Any = None) -> Any:
         size, shown = _resized(input.shape, strides, tuple(wanted))
         return _view(input, shape=size) if shown else _reshape(input, shape=size)
     size = _new_sizes("reshape", input, sizes if shape is None else (shape,))
-    if _is_row_major(input) or view_strides(input.shape, layout(input), size) is not None:
+    if is_row_major(input) or view_strides(input.shape, layout(input), size) is not None:
         return _view(input, shape=size)
     return _reshape(input, shape=size)
 
@@ -478,7 +478,7 @@ _ORDERS = {channels_last: (0, 2, 3, 1), channels_last_3d: (0, 2, 3, 4, 1)}
 def is_contiguous(self: Any, memory_format: Any = contiguous_format) -> bool:
     """Tell whether the elements lie in row-major order, or in that of a memory format."""
     if memory_format not in _ORDERS:
-        return _is_row_major(self)
+        return is_row_major(self)
     order, strides = _ORDERS[memory_format], layout(self)
     return len(order) == len(strides) and _row_major([self.shape[d] for d in order], [strides[d] for d in order])
 
@@ -490,7 +490,7 @@ def format_of(x: Any) -> Any:
 
 def dense_order(x: Any) -> tuple[int, ...] | None:
     """Return the dims as they lie in memory, the outermost first, for a result without gaps; None where it is row-major."""
-    if _is_row_major(x):
+    if is_row_major(x):
         return None
     shape, strides = x.shape, layout(x)
     order = sorted(range(len(strides)), key=lambda d: -strides[d])
@@ -525,7 +525,7 @@ def format_strides(name: str, shape: Any, memory_format: Any) -> tuple[int, ...]
 def contiguous(self: Any, memory_format: Any = contiguous_format) -> Any:
     """Return it in row-major order, or in that of a memory format; self if it is."""
     if memory_format is contiguous_format or memory_format is preserve_format:
-        return self if _is_row_major(self) else _row_major_copy(self)
+        return self if is_row_major(self) else _row_major_copy(self)
     return self if is_contiguous(self, memory_format) else _laid(self, memory_format)
 
 

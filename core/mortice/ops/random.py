@@ -33,7 +33,7 @@ from mortice.notice import warn
 from mortice.ops.bounds import where
 from mortice.ops.creation import given, kind_of, sized
 from mortice.ops.data import check_dtype, finish, from_host, range_of
-from mortice.ops.movement import cast, dense_order, in_format_like, in_order, keeps
+from mortice.ops.movement import cast, dense_order, in_format_like, in_order, is_row_major, keeps
 from mortice.ops.sort import searchsorted
 from mortice.rules import number_of
 from mortice.shape import Size, check_sizes, out_of_memory, prod
@@ -68,17 +68,19 @@ def _in_turn(
 ) -> Any:
     """Draw with an engine that makes one number after the other, if the generator has one; None elsewhere.
 
-    Numbers for a tensor `like` that lies in another order than rows come in its order, and normal ones one by one.
+    Numbers for a tensor `like` come in the order in which it lies, and normal ones one by one where that is not row-major
+    without gaps.
     """
     generator = _checked(generator)
     base = device.base
     engine = generator.engine_for(base)
     if engine is None:
         return None
-    order = dense_order(like) if like is not None and like._device.level is None else None
-    if order is not None:
-        shape = Size([shape[d] for d in order])
+    order = None
+    if like is not None and like._device.level is None and not is_row_major(like):
         draw = "random_normal_each" if draw == "random_normal" else draw
+        order = dense_order(like)
+        shape = shape if order is None else Size([shape[d] for d in order])
     levels = chain(drawing(device, 1)[0])[::-1]
     lanes = Size((*[level.size for level in levels if level.randomness == "different"], *shape))
     with generator._lock:
@@ -193,7 +195,7 @@ def randn_like(
 
 def _drawn_like(name: str, kernel: str, x: Any, dtype: Any, device: Any, generator: Any, memory_format: Any) -> Any:
     where = x._device if device is None else resolve(device)
-    like = x if keeps(memory_format) else None
+    like = x if keeps(memory_format) and dense_order(x) is not None else None  # what is made has no gaps
     made = _draw(name, kernel, x.shape, _floating(name, dtype or x.dtype), where, generator, like)
     return in_format_like(made, x, memory_format)
 
@@ -524,7 +526,8 @@ def log_normal_(self: Any, mean: float = 1.0, std: float = 2.0, *, generator: An
     if std <= 0:
         raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std}")
     kind = _floating("log_normal_", self.dtype)
-    z = _in_turn("random_normal_each", generator, self.shape, kind, self._device, kind, like=self)
+    wide = self._device.widest_float  # PyTorch rounds what the exponential makes, and only that
+    z = _in_turn("random_normal_each", generator, self.shape, wide, self._device, wide, like=self)
     if z is None:
         z = _draw("log_normal_", "random_normal", self.shape, kind, self._device, generator)
     return _fill("log_normal_", self, (z * std + mean).exp())
@@ -534,7 +537,7 @@ def geometric_(self: Any, p: float, *, generator: Any = None) -> Any:
     """Fill with the number of trials up to the first success."""
     if not 0 < p < 1:
         raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={p}")
-    u = _open_uniform("geometric_", self.new_zeros(self.shape, dtype=float64), generator)
+    u = _open_uniform("geometric_", self, generator)
     return _fill("geometric_", self, (u.log() / math.log1p(-p)).ceil())
 
 

@@ -14,7 +14,7 @@ from mortice.node import TENSOR_KERNELS
 from mortice.op import op
 from mortice.ops.creation import empty
 from mortice.ops.index_basic import _slice
-from mortice.ops.movement import _is_row_major, _view, cast, permute, reshape
+from mortice.ops.movement import _view, cast, is_row_major, permute, reshape
 from mortice.ops.reinterpret import view_dtype
 from mortice.rules import same
 from mortice.shape import Size, check_dim, contiguous_strides, prod
@@ -257,7 +257,7 @@ def whole(x: Any) -> Any:
         root = make(storage.root, device, backend.dtype_of(storage.root), Size(backend.shape_of(storage.root)))
         root.set_storage(storage)
         return _view(root, shape=Size((prod(root.shape),))).detach()
-    if x._steps is None and _is_row_major(x):
+    if x._steps is None and is_row_major(x):
         data = backend.reshape(x._data, (prod(x.shape),))
     else:
         data, _ = backend.whole(x._data)
@@ -286,16 +286,16 @@ def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = 
     x, offset = input, start - own
     reach = last - own
     strides = layout(input)
-    if not _is_row_major(input) or not 0 <= offset <= max(reach, offset) or reach >= max(prod(input.shape), 1):
+    if not is_row_major(input) or not 0 <= offset <= max(reach, offset) or reach >= max(prod(input.shape), 1):
         order = sorted(range(len(strides)), key=lambda d: -strides[d])
         dense = permute(input, order)
-        if _is_row_major(dense) and offset >= 0 and reach < max(prod(input.shape), 1):
+        if is_row_major(dense) and offset >= 0 and reach < max(prod(input.shape), 1):
             x = dense
         elif input._base is not None and input._base.dtype is input.dtype:
             x, offset, reach = input._base, start, last
         elif not input._rg:
             x, offset, reach = view_dtype(whole(input), input.dtype), start, last
-    if not _is_row_major(x) or offset < 0 or reach >= max(prod(x.shape), 1):
+    if not is_row_major(x) or offset < 0 or reach >= max(prod(x.shape), 1):
         raise _out_of_bounds(size, stride, start, x.shape)
     fn = _strided if _shares(x, "strided") else _strided_copy
     return fn(_view(x, shape=Size((prod(x.shape),))), shape=size, steps=stride, offset=offset)
@@ -317,7 +317,7 @@ def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_off
             f"slice size = {list(size)}"
         )
     order = sorted(range(len(input.shape)), key=lambda d: -layout(input)[d])
-    dense = input if _is_row_major(input) else permute(input, order)
+    dense = input if is_row_major(input) else permute(input, order)
     shape = dense.shape
     start = 0 if storage_offset is None else operator.index(storage_offset)
     last = start + sum((n - 1) * s for n, s in zip(size, stride)) if prod(size) else -1

@@ -198,7 +198,7 @@ def rounded(dtype: Any, value: float) -> float:
 
 def value_of(group: dict[str, Any], option: Any) -> Any:
     """Return an option as kernels take it; only a differentiable step takes tensors."""
-    if isinstance(option, tuple):
+    if isinstance(option, (tuple, list)):
         return tuple([value_of(group, item) for item in option])
     if isinstance(option, Tensor) and group.get("differentiable"):
         return option
