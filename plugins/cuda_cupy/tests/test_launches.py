@@ -78,6 +78,38 @@ def test_a_step_of_a_classifier(done: Counter[str]) -> None:
     assert [found[name] for name in ("look", "cross_entropy", "sum_losses", "sum_weights", "cross_entropy_grad")] == [1, 1, 1, 0, 1]
 
 
+@pytest.mark.parametrize("clipped", [False, True])
+def test_a_step_with_a_scaled_loss(done: Counter[str], clipped: bool) -> None:
+    nn = mt.nn
+    with mt.device("cuda"):
+        model = nn.Sequential(*[nn.Linear(6, 6) for _ in range(9)])
+        x = mt.ones(8, 6)
+    optimizer, scaler = mt.optim.Adam(model.parameters()), mt.amp.GradScaler("cuda", init_scale=4.0)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        scaler.scale(model(x).sum()).backward()
+        if clipped:
+            scaler.unscale_(optimizer)
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+
+    found = _counted(step, done)
+    # One launch looks at all gradients and scales them; one number is read.
+    assert (found["unscale"], found["waits and copies"], found["optimiser_step"]) == (1, 1, 1 + clipped)
+    assert (found["unary"], found["chunk_squares"], found["chunk_roots"]) == (0, clipped, clipped)
+
+
+def test_parameters_that_lie_in_another_order_share_the_launch(done: Counter[str]) -> None:
+    nn = mt.nn
+    with mt.device("cuda"):
+        model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3)).to(memory_format=mt.channels_last)
+        x = mt.ones(2, 3, 9, 9).to(memory_format=mt.channels_last)
+    found = _counted(_step(model, lambda m: m(x).sum(), mt.optim.Adam(model.parameters())), done)
+    assert found["optimiser_step"] == 1 and found["blended"] == 0
+
+
 def test_a_step_with_batch_norm(done: Counter[str]) -> None:
     nn = mt.nn
     with mt.device("cuda"):
