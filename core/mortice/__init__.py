@@ -223,7 +223,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
     from mortice.ops.data import range_of as _range_of
     from mortice.ops.einsum import einsum
     from mortice.ops.elementwise import *
-    from mortice.ops.fused import _beside_capture, _captures, _capturing, _fused_step_, _unscale_, _vector_norms
+    from mortice.ops.fused import _beside_capture, _captures, _capturing, _each_, _fused_step_, _unscale_, _vector_norms
     from mortice.ops.gather import (
         fill,
         fill_,

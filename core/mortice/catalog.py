@@ -86,7 +86,7 @@ PUBLIC = {
         "add clamp clamp_max clamp_min clip copysign div divide float_power floor_divide fmax fmin fmod heaviside "
         "ldexp maximum minimum mul multiply nextafter pow remainder rsub sub subtract true_divide"
     ),
-    "ops.fused": "_beside_capture _captures _capturing _fused_step_ _unscale_ _vector_norms",
+    "ops.fused": "_beside_capture _captures _capturing _each_ _fused_step_ _unscale_ _vector_norms",
     "ops.gather": (
         "fill fill_ gather index_add index_copy index_fill index_reduce index_select masked_fill masked_scatter "
         "masked_select put scatter scatter_add scatter_reduce select_scatter slice_scatter take take_along_dim zero_"
@@ -321,8 +321,8 @@ FREE_KERNELS = {
     ),
     "backends.optim:OptimKernels": (
         "adadelta_step adafactor_step adagrad_step adam_step adamax_step asgd_step count_step count_unless_step "
-        "downhill fade hold_step muon_step nadam_step radam_step rmsprop_step rprop_step run_step scale_step sgd_step "
-        "toward toward_square unscale_step vector_norms"
+        "downhill each_step fade hold_step muon_step nadam_step radam_step rmsprop_step rprop_step run_step "
+        "scale_step sgd_step toward toward_square unscale_step vector_norms"
     ),
     "backends.philox:RandomKernels": (
         "_random_draw random_bernoulli random_bits random_chunk random_exponential random_integers random_normal "

@@ -221,6 +221,10 @@ class OptimKernels(KernelMixin):
             made.append(self.astype(y, own) if wide is not own else y)
         return made, self.astype(self.logical_not(functools.reduce(self.logical_and, finite)), float32)
 
+    def each_step(self, name: str, lists: Sequence[Sequence[Any]], numbers: Sequence[float]) -> Sequence[Any]:
+        """Change the floats of lists[0], by those of the other lists, which have the same shapes, and numbers; return them."""
+        raise NotImplementedError(name)
+
     def vector_norms(self, xs: Sequence[Any], *, p: float) -> Any:
         """Return the norms of all xs in one buffer."""
         return self.stack([self.vector_norm(x, p=p) for x in xs], 0)

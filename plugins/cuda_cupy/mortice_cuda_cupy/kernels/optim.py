@@ -166,6 +166,68 @@ def program(text: str) -> Program:
 LISTS = Program("optim.cu", "unscale<{T}>", "chunk_squares<{T}>", "chunk_roots<{T}>", prelude=trace(lambda k, x: (x,), (True,), {})[0])
 
 
+def _scaled(k: Any, x: Any, factor: float) -> Any:
+    return x if factor == 1 else k.multiply(x, factor)
+
+
+# In place, on lists: the operands, then numbers. Half precision is computed in float32, and rounded once.
+def _add(k: Any, x: Any, y: Any, alpha: float = 1) -> tuple[Any]:
+    return (k.add(x, _scaled(k, y, alpha)),)
+
+
+def _sub(k: Any, x: Any, y: Any, alpha: float = 1) -> tuple[Any]:
+    return (k.subtract(x, _scaled(k, y, alpha)),)
+
+
+def _mul(k: Any, x: Any, y: Any) -> tuple[Any]:
+    return (k.multiply(x, y),)
+
+
+def _div(k: Any, x: Any, y: Any) -> tuple[Any]:
+    return (k.divide(x, y),)
+
+
+def _lerp(k: Any, x: Any, y: Any, weight: float) -> tuple[Any]:
+    span = k.subtract(y, x)
+    if abs(weight) < 0.5:
+        return (k.add(x, k.multiply(span, weight)),)
+    return (k.subtract(y, k.multiply(span, 1.0 - weight)),)
+
+
+def _addcmul(k: Any, x: Any, a: Any, b: Any, value: float = 1) -> tuple[Any]:
+    return (k.add(x, _scaled(k, k.multiply(a, b), value)),)
+
+
+def _addcdiv(k: Any, x: Any, a: Any, b: Any, value: float = 1) -> tuple[Any]:
+    return (k.add(x, _scaled(k, k.divide(a, b), value)),)
+
+
+def _copied(k: Any, x: Any, y: Any) -> tuple[Any]:
+    return (y,)
+
+
+def _zero(k: Any, x: Any) -> tuple[Any]:
+    return (k.multiply(k.ones_like(x), 0),)
+
+
+def _sqrt(k: Any, x: Any) -> tuple[Any]:
+    return (k.sqrt(x),)
+
+
+def _neg(k: Any, x: Any) -> tuple[Any]:
+    return (k.negative(x),)
+
+
+def _abs(k: Any, x: Any) -> tuple[Any]:
+    return (k.abs(x),)
+
+
+_EACH = {
+    "add_": _add, "sub_": _sub, "mul_": _mul, "div_": _div, "lerp_": _lerp, "addcmul_": _addcmul, "addcdiv_": _addcdiv,
+    "copy_": _copied, "zero_": _zero, "sqrt_": _sqrt, "neg_": _neg, "abs_": _abs,
+}  # fmt: skip
+
+
 class OptimKernels(KernelMixin):
     """Parameters and state are written in place; half precision is computed in float32."""
 
@@ -212,6 +274,13 @@ class OptimKernels(KernelMixin):
                 if chunks:
                     kernel((min(chunks, MAX_BLOCKS),), (512,), (table, count, found, held, factor if held is None else 1.0))
         return xs, found
+
+    at_once = frozenset(_EACH)
+
+    def each_step(self, name: str, lists: Sequence[Sequence[Any]], numbers: Sequence[float]) -> Sequence[Any]:
+        rule = _EACH[name]
+        names = rule.__code__.co_varnames[1 + len(lists) : rule.__code__.co_argcount]
+        return self.run_step(rule, lists, dict(zip(names, numbers)), True)[0]
 
     def vector_norms(self, xs: Sequence[Any], *, p: float) -> Any:
         groups = _groups(self, xs) if p == 2 else None
