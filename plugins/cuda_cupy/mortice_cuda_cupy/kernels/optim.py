@@ -222,7 +222,7 @@ def _abs(k: Any, x: Any) -> tuple[Any]:
     return (k.abs(x),)
 
 
-_EACH = {
+EACH = {
     "add_": _add, "sub_": _sub, "mul_": _mul, "div_": _div, "lerp_": _lerp, "addcmul_": _addcmul, "addcdiv_": _addcdiv,
     "copy_": _copied, "zero_": _zero, "sqrt_": _sqrt, "neg_": _neg, "abs_": _abs,
 }  # fmt: skip
@@ -275,10 +275,8 @@ class OptimKernels(KernelMixin):
                     kernel((min(chunks, MAX_BLOCKS),), (512,), (table, count, found, held, factor if held is None else 1.0))
         return xs, found
 
-    at_once = frozenset(_EACH)
-
     def each_step(self, name: str, lists: Sequence[Sequence[Any]], numbers: Sequence[float]) -> Sequence[Any]:
-        rule = _EACH[name]
+        rule = EACH[name]
         names = rule.__code__.co_varnames[1 + len(lists) : rule.__code__.co_argcount]
         return self.run_step(rule, lists, dict(zip(names, numbers)), True)[0]
 
