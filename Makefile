@@ -100,8 +100,8 @@ size: $(VENV)/.created
 # of a machine that has none.
 cuda: export OMP_NUM_THREADS = 1
 cuda: $(VENV)/.test
-	$(INSTALL) -c constraints.txt --no-deps --target out/cuda cupy-cuda13x cuda-pathfinder nvidia-cuda-nvrtc
-	PYTHONPATH=out/cuda $(PY) -m pytest -n $(JOBS) $(addprefix plugins/cuda_cupy/tests/test_,cupy.py cupy_signatures.py presence.py kernels_compile.py) $(ARGS)
+	$(INSTALL) -c constraints.txt --no-deps --target out/cuda cupy-cuda13x cuda-pathfinder nvidia-cuda-nvrtc nvidia-cudnn-frontend
+	PYTHONPATH=out/cuda $(PY) -m pytest -n $(JOBS) $(addprefix plugins/cuda_cupy/tests/test_,cupy.py cupy_signatures.py cudnn_signatures.py presence.py kernels_compile.py) $(ARGS)
 
 # The real cuDNN plans the plugin's graphs for GPUs that are only described. Not in CI: with cuBLAS, which it wants, it is
 # 1 GB to fetch and 2 to keep, for what changes with mortice_cuda_cupy/cudnn alone.

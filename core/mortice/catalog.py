@@ -89,7 +89,7 @@ PUBLIC = {
         "rsub sub subtract true_divide"
     ),
     "ops.fill": "fill fill_ masked_fill masked_scatter masked_select select_scatter slice_scatter zero_",
-    "ops.fused": "_beside_capture _captures _capturing _fused_step_",
+    "ops.fused": "_beside_capture _captures _capturing _each_ _fused_step_ _unscale_ _vector_norms",
     "ops.gather": "gather scatter scatter_add scatter_reduce take_along_dim",
     "ops.histogram": "bincount histc histogram histogramdd",
     "ops.index": "index_put index_put_ where",
@@ -325,8 +325,8 @@ FREE_KERNELS = {
     ),
     "backends.optim:OptimKernels": (
         "adadelta_step adafactor_step adagrad_step adam_step adamax_step asgd_step count_step count_unless_step "
-        "downhill fade hold_step muon_step nadam_step radam_step rmsprop_step rprop_step run_step scale_step sgd_step "
-        "toward toward_square"
+        "downhill each_step fade hold_step muon_step nadam_step radam_step rmsprop_step rprop_step run_step "
+        "scale_step sgd_step toward toward_square unscale_step vector_norms"
     ),
     "backends.philox:RandomKernels": (
         "_random_draw random_bernoulli random_bits random_chunk random_exponential random_integers random_normal "

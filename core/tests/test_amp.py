@@ -287,6 +287,19 @@ def test_a_step_is_that_of_the_unscaled_gradients() -> None:
         assert p.tolist() == q.tolist() and q.grad.tolist() == [1.0, -3.0]
 
 
+def test_gradients_of_several_dtypes_and_shared_ones_are_scaled_as_often_as_they_come() -> None:
+    single, double, twin = (mt.nn.Parameter(mt.ones(2, dtype=d)) for d in (F32, mt.float64, F32))
+    optimizer, scaler = mt.optim.SGD([single, double, twin], lr=0.1), GradScaler("cpu", init_scale=4.0)
+    scaler.scale((single.double() * double).sum()).backward()
+    twin.grad = single.grad
+    version = double.grad._version
+    scaler.unscale_(optimizer)
+    assert double.grad.tolist() == [1.0, 1.0] and single.grad.tolist() == [0.25, 0.25] and double.grad._version > version
+    twin.grad = mt.full((2,), float("nan"))  # what was found is what was there
+    scaler.update()
+    assert scaler.get_scale() == 4.0
+
+
 def test_the_scale_backs_off_and_grows() -> None:
     p, optimizer = parameter()
     scaler = GradScaler("cpu", init_scale=16.0, growth_interval=2)

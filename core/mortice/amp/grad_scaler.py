@@ -7,8 +7,8 @@ what the last one left, and skips and adapts without the host.
 from __future__ import annotations
 
 import functools
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from enum import Enum
 from typing import Any
 
@@ -30,7 +30,7 @@ class _Progress:
 
     def __init__(self) -> None:
         self.stage = OptState.READY
-        self.overflow: Any = None  # a bool; where the scale is on a device, a tensor, 1 or 0
+        self.overflow: Any = None  # a tensor, 1 or 0; once a step has read it, a bool
 
 
 class _Held:
@@ -132,15 +132,8 @@ class GradScaler:
             raise RuntimeError("unscale_() is being called after step().")
         gradients = _gradients(optimizer)
         held = self._on_device(gradients[0]) if gradients else self._held
-        if held is None:
-            found = _unscale(gradients, lambda device: 1.0 / scale)
-            # One number is read for each device.
-            progress.overflow = any([bool(bad.item()) for bad in found]) if found else None
-        else:
-            inverse = held.scale.double().reciprocal().float()
-            found = _unscale(gradients, inverse.to)
-            places = [bad.to(inverse.device, mortice.float32) for bad in found]
-            progress.overflow = functools.reduce(mortice.maximum, places) if places else None
+        inverse = 1.0 / scale if held is None else held.scale.double().reciprocal().float()
+        progress.overflow = _unscale(gradients, inverse) if gradients else None
         progress.stage = OptState.UNSCALED
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -162,11 +155,10 @@ class GradScaler:
             raise AssertionError("No inf checks were recorded for this optimizer.")
         progress.stage = OptState.STEPPED
         if mortice._capturing():
-            return _captured_step(optimizer, progress.overflow, args, kwargs)
-        overflow = progress.overflow
-        if bool(overflow.item()) if isinstance(overflow, Tensor) else overflow:
-            return None
-        return optimizer.step(*args, **kwargs)
+            return _captured_step(optimizer, progress.overflow if self._held else None, args, kwargs)
+        if self._held is None:  # read once, and only now: other work may come between
+            progress.overflow = bool(progress.overflow)
+        return None if bool(progress.overflow) else optimizer.step(*args, **kwargs)
 
     def update(self, new_scale: Any = None) -> None:
         """Adapt the scale to what the steps since the last update found, or set it."""
@@ -306,15 +298,17 @@ def _gradients(optimizer: Any) -> list[Any]:
     return found
 
 
-def _unscale(gradients: list[Any], factor: Callable[[Any], Any]) -> list[Any]:
-    """Multiply gradients, in place; return for each device whether one was not finite."""
-    found: dict[Any, Any] = {}
-    with mortice.no_grad():
-        for g in [g._values() if g.is_sparse else g for g in gradients]:
-            bad, place = g.isfinite().all().logical_not(), g.device
-            found[place] = bad if place not in found else found[place].logical_or(bad)
-            g.mul_(factor(place))
-    return list(found.values())
+def _unscale(gradients: list[Any], factor: Any) -> Any:
+    """Multiply gradients, in place; return a tensor, 1 where one was not finite."""
+    lists: dict[Any, list[Any]] = {}
+    times: Counter[int] = Counter()
+    for g in [g._values() if g.is_sparse else g for g in gradients]:
+        times[id(g)] += 1  # what comes twice is multiplied twice, not at the same time
+        lists.setdefault((g.device, times[id(g)]), []).append(g)
+    found = [
+        mortice._unscale_(some, factor.to(device) if isinstance(factor, Tensor) else factor) for (device, _), some in lists.items()
+    ]
+    return functools.reduce(mortice.maximum, [f.to(found[0].device) for f in found])
 
 
 def _captured_step(optimizer: Any, overflow: Any, args: Any, kwargs: Any) -> Any:

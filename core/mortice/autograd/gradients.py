@@ -15,6 +15,7 @@ from mortice.levels import chain, raise_to
 from mortice.levels.vmap import MapLevel
 from mortice.modes import set_grad_enabled
 from mortice.notice import warn
+from mortice.ops.fused import _each_
 from mortice.ops.movement import contiguous, format_of, is_contiguous
 from mortice.shape import prod
 from mortice.tensor import TensorBase, make
@@ -205,6 +206,7 @@ def _batched(
 
 def clear_grads(parameters: Iterable[Any], set_to_none: bool) -> None:
     """Drop gradients, or make them zeros that are outside the graph."""
+    zeros = []
     for p in parameters:
         g = p.grad
         if g is None:
@@ -216,4 +218,7 @@ def clear_grads(parameters: Iterable[Any], set_to_none: bool) -> None:
             g.detach_()
         elif g.requires_grad:
             g.requires_grad_(False)
-        g.zero_()
+        zeros.append(g)
+    if zeros and not _each_("zero_", [zeros], (), (TensorBase.cls,)):
+        for g in zeros:
+            g.zero_()

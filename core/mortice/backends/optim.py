@@ -210,6 +210,25 @@ class OptimKernels(KernelMixin):
         """Multiply each of xs by its factor, a buffer of its dtype without dims."""
         return ([self.multiply(x, f) for x, f in zip(xs, factor)],)
 
+    def unscale_step(self, xs: Sequence[Any], *, factor: Any) -> tuple[list[Any], Any]:
+        """Multiply each of xs by a number, or by a buffer of one; return also a float32, 1 if an element was not finite, else 0."""
+        made, finite = [], []
+        for x in xs:
+            finite.append(self.all(self.isfinite(x)))
+            own = self.dtype_of(x)
+            wide, held = float32 if own.itemsize == 2 else own, type(factor) is not float
+            y = self.multiply(self.astype(x, wide), self.astype(self.reshape(factor, ()), wide) if held else factor)
+            made.append(self.astype(y, own) if wide is not own else y)
+        return made, self.astype(self.logical_not(functools.reduce(self.logical_and, finite)), float32)
+
+    def each_step(self, name: str, lists: Sequence[Sequence[Any]], numbers: Sequence[float]) -> Sequence[Any]:
+        """Change the floats of lists[0], by those of the other lists, which have the same shapes, and numbers; return them."""
+        raise NotImplementedError(name)
+
+    def vector_norms(self, xs: Sequence[Any], *, p: float) -> Any:
+        """Return the norms of all xs in one buffer."""
+        return self.stack([self.vector_norm(x, p=p) for x in xs], 0)
+
     def hold_step(self, numbers: Sequence[Any], *, value: float) -> tuple[list[Any]]:
         """Put a value into buffers that hold a number of the state."""
         return ([self.full_like(number, value) for number in numbers],)

@@ -99,6 +99,8 @@ class Services:
 
     # Whether work can be captured; then numbers that change from step to step may be given to step kernels as buffers.
     captures = False
+    # Operations such as "mul_" that `each_step` does on many buffers at once, of a backend on which launches cost something.
+    at_once: frozenset[str] = frozenset()
 
     def random_cell(self, device: Any) -> Any:
         """Return memory of the device for a seed and an offset.

@@ -6,11 +6,14 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
+from mortice.dtype import float32
 from mortice.errors import DeviceError, DTypeError
 from mortice.graph import next_seq
 from mortice.modes import modes
-from mortice.mutation import assign, cast_into, check_writable, keep_saved, may_rebind, stand_in, write
+from mortice.mutation import assign, cast_into, check_writable, keep_saved, may_rebind, overlaps, stand_in, write
 from mortice.node import TENSOR_KERNELS
+from mortice.shape import SCALAR, remembered
+from mortice.tensor import make
 
 __all__: list[str] = []
 
@@ -55,11 +58,51 @@ def _fused_step_(
         numbers = {**numbers, **held}
     results = getattr(first.backend, kernel)(*[[t._data for t in tensors] for tensors in lists], **numbers)
     for tensors, buffers in zip(changed, results):
-        for t, data in zip(tensors, buffers):
-            if data is t._data:
-                (t._storage or t.own_storage()).version += 1
-            else:
-                write(t, data, True)
+        _written(tensors, buffers)
+
+
+def _written(tensors: Tensors, buffers: Sequence[Any]) -> None:
+    for t, data in zip(tensors, buffers):
+        if data is t._data:
+            (t._storage or t.own_storage()).version += 1
+        else:
+            write(t, data, True)
+
+
+def _unscale_(tensors: Tensors, factor: Any) -> Any:
+    """Multiply tensors of one device in place, by a number or a tensor of one; return a float32, 1 if an element was not finite."""
+    device = tensors[0]._device
+    factor = float(factor) if factor.__class__ in (float, int) else factor._data
+    buffers, found = device.backend.unscale_step([t._data for t in tensors], factor=factor)
+    _written(tensors, buffers)
+    return make(found, device, float32, SCALAR)
+
+
+def _each_(name: str, lists: Sequence[Tensors], numbers: Sequence[Any], known: Sequence[type]) -> bool:
+    """Do an operation in place to each tensor of lists[0], if the backend does it at once; tell whether it did.
+
+    Only for tensors of the classes that are known, which have memory of their own.
+    """
+    x = lists[0][0]
+    if type(x) not in known or name not in x._device.backend.at_once or x.dtype.kind != "f":
+        return False
+    device, dtype, own = x._device, x.dtype, {id(t): i for i, t in enumerate(lists[0])}
+    if len(own) < len(lists[0]) or not all([type(n) in (int, float) for n in numbers]):
+        return False
+    for tensors in lists:
+        for i, (t, x) in enumerate(zip(tensors, lists[0])):
+            alike = type(t) in known and not t.is_sparse and t._device is device and t.dtype is dtype and t.shape == x.shape
+            if not alike or own.get(id(t), i) != i or (t._rg and modes.grad) or (t is x and overlaps(t)):
+                return False
+    _written(lists[0], device.backend.each_step(name, [[t._data for t in tensors] for tensors in lists], numbers))
+    return True
+
+
+def _vector_norms(tensors: Tensors, p: float) -> Any:
+    """Return the norms of floating tensors of one device and dtype as one tensor, outside the graph."""
+    device = tensors[0]._device
+    norms = device.backend.vector_norms([t._data for t in tensors], p=p)
+    return make(norms, device, tensors[0].dtype.to_real(), remembered((len(tensors),)))
 
 
 def _by_device(

@@ -35,6 +35,12 @@ def _lists(name: str, tensors: Any, others: Sequence[Any]) -> list[tuple[Any, ..
     return list(zip(tensors, *columns))
 
 
+def _at_once(name: str, self: Any, others: Sequence[Any]) -> bool:
+    """Have a backend that can do so change all tensors of a list by one call; lists of operands come before numbers."""
+    lists = [self, *[x for x in others if isinstance(x, (list, tuple))]]
+    return mortice._each_(name, lists, others[len(lists) - 1 :], (Tensor, mortice.nn.Parameter))  # type: ignore[no-any-return]
+
+
 def _each(name: str) -> Callable[..., Any]:
     """Return what applies the operation of that name, a function here or a method that writes in place, to each tensor."""
     foreach = f"_foreach_{name}"
@@ -44,8 +50,10 @@ def _each(name: str) -> Callable[..., Any]:
         return tuple(fn(*operands, **options) for operands in _lists(foreach, self, others))
 
     def in_place(self: Any, *others: Any, **options: Any) -> Any:
-        for t, *operands in _lists(foreach, self, others):
-            getattr(t, name)(*operands, **options)
+        calls = _lists(foreach, self, others)
+        if not _at_once(name, self, (*others, *options.values())):
+            for t, *operands in calls:
+                getattr(t, name)(*operands, **options)
         return self
 
     made = in_place if name.endswith("_") else new
@@ -155,8 +163,10 @@ def _weighted(name: str) -> Callable[..., Any]:
         return tuple(fn(t, x, y, value=v) for t, x, y, v in operands(self, tensor1, tensor2, value, scalars))
 
     def in_place(self: Any, tensor1: Any, tensor2: Any, value: Any = 1, *, scalars: Any = None) -> Any:
-        for t, x, y, v in operands(self, tensor1, tensor2, value, scalars):
-            getattr(t, name)(x, y, value=v)
+        calls = operands(self, tensor1, tensor2, value, scalars)
+        if scalars is not None or not _at_once(name, self, (tensor1, tensor2, value)):
+            for t, x, y, v in calls:
+                getattr(t, name)(x, y, value=v)
         return self
 
     made = in_place if name.endswith("_") else new

@@ -55,7 +55,17 @@ def _of_lists(update: Callable[..., Any]) -> Callable[..., Any]:
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
     """Return the exponential moving average as a `multi_avg_fn` of AveragedModel."""
-    return _of_lists(get_ema_avg_fn(decay))
+    _check_decay(decay)
+
+    @no_grad()
+    def ema_update(averaged: Any, current: Any, num_averaged: Any) -> None:
+        if averaged[0].is_floating_point() or averaged[0].is_complex():
+            mortice._foreach_lerp_(averaged, current, 1 - decay)
+        else:
+            for a, c in zip(averaged, current):
+                a.copy_(a * decay + c * (1 - decay))
+
+    return ema_update
 
 
 def get_swa_multi_avg_fn() -> Callable[..., Any]:

@@ -52,6 +52,32 @@ def test_other_parameters_take_the_core_s_way() -> None:
                 np.testing.assert_allclose(f, w, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("held", [False, True])
+def test_gradients_are_scaled_and_looked_at_in_one_launch(dtype: Any, held: bool) -> None:
+    factor = np.array(0.125, np.float32) if held else 0.125
+    for bad in (None, float("inf"), float("-inf"), float("nan")):
+        xs = buffers(dtype, "", seed=4)[0]
+        xs += [np.asfortranarray(draw((5, 6), dtype, seed=5)), draw((300,), np.float32, seed=6).reshape(10, 30)[:, 3:]]
+        xs[1 if len(xs) % 2 else 3].reshape(-1)[-1:] = 1.0 if bad is None else bad
+        wanted, lost = LAW.unscale_step(copy.deepcopy(xs), factor=factor)
+        for chosen in (xs[:-1], xs):  # the last has gaps: all go the core's way
+            made, found = K.unscale_step(copy.deepcopy(chosen), factor=factor)
+            assert found.dtype == np.float32 and found.shape == () and float(found) == float(lost) == (bad is not None)
+            for f, w in zip(made, wanted):
+                np.testing.assert_array_equal(f.astype(np.float64), w.astype(np.float64))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_norms_of_many_arrays(dtype: Any) -> None:
+    xs = [*buffers(dtype, "", seed=7)[0], np.asfortranarray(draw((90, 60), dtype, seed=8))]
+    xs += [draw((3,), dtype, seed=i) for i in range(200)]
+    for p in (2.0, 1.0):
+        found, wanted = K.vector_norms(xs, p=p), LAW.vector_norms(xs, p=p)
+        assert found.shape == (len(xs),) and found.dtype == dtype
+        agree(found, wanted, dtype, 8)
+
+
 def test_counts_go_up_and_numbers_are_held() -> None:
     counts = [np.array(float(i), np.float32) for i in range(70)]
     K.count_step(counts)

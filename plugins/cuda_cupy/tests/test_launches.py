@@ -78,6 +78,38 @@ def test_a_step_of_a_classifier(done: Counter[str]) -> None:
     assert [found[name] for name in ("look", "cross_entropy", "sum_losses", "sum_weights", "cross_entropy_grad")] == [1, 1, 1, 0, 1]
 
 
+@pytest.mark.parametrize("clipped", [False, True])
+def test_a_step_with_a_scaled_loss(done: Counter[str], clipped: bool) -> None:
+    nn = mt.nn
+    with mt.device("cuda"):
+        model = nn.Sequential(*[nn.Linear(6, 6) for _ in range(9)])
+        x = mt.ones(8, 6)
+    optimizer, scaler = mt.optim.Adam(model.parameters()), mt.amp.GradScaler("cuda", init_scale=4.0)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        scaler.scale(model(x).sum()).backward()
+        if clipped:
+            scaler.unscale_(optimizer)
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+
+    found = _counted(step, done)
+    # One launch looks at all gradients and scales them; one number is read.
+    assert (found["unscale"], found["waits and copies"], found["optimiser_step"]) == (1, 1, 1 + clipped)
+    assert (found["unary"], found["chunk_squares"], found["chunk_roots"]) == (0, clipped, clipped)
+
+
+def test_parameters_that_lie_in_another_order_share_the_launch(done: Counter[str]) -> None:
+    nn = mt.nn
+    with mt.device("cuda"):
+        model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 4, 3)).to(memory_format=mt.channels_last)
+        x = mt.ones(2, 3, 9, 9).to(memory_format=mt.channels_last)
+    found = _counted(_step(model, lambda m: m(x).sum(), mt.optim.Adam(model.parameters())), done)
+    assert found["optimiser_step"] == 1 and found["blended"] == 0
+
+
 def test_a_step_with_batch_norm(done: Counter[str]) -> None:
     nn = mt.nn
     with mt.device("cuda"):
@@ -134,3 +166,68 @@ def test_attention_of_heads_that_lie_inside_positions(done: Counter[str]) -> Non
     found = _counted(_step(model, lambda m: m(x).square().sum(), mt.optim.SGD(model.parameters(), lr=0.1)), done)
     # Of query, key and value forward and backward, and of their gradients; of the result, its gradient, and the loss's.
     assert (found["strided_alike"], found["strided"], found["transpose"], found["join"]) == (3, 3, 0, 1)
+
+
+EACH: list[tuple[str, tuple[Any, ...]]] = [
+    ("add_", ("ys",)), ("add_", (2.0,)), ("sub_", ("ys",)), ("mul_", (0.5,)), ("mul_", ("ys",)), ("div_", (3,)), ("div_", ("ys",)),
+    ("lerp_", ("ys", 0.25)), ("lerp_", ("ys", 0.75)), ("addcmul_", ("ys", "ys", 0.5)), ("addcdiv_", ("ys", "ys", -2.0)),
+    ("copy_", ("ys",)), ("zero_", ()), ("sqrt_", ()), ("neg_", ()), ("abs_", ()),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_operations_on_lists_are_one_launch(done: Counter[str], dtype: str) -> None:
+    def drawn(device: str, shift: float) -> list[Any]:
+        made = [(mt.arange(n) % 7 + shift).to(device, getattr(mt, dtype)).reshape(shape) for n, shape in
+                ((5, (5,)), (1, ()), (12, (3, 4)), (5600, (70, 80)), (0, (0, 2)))]  # fmt: skip
+        return [*made, mt.nn.Parameter(made[2].clone())]
+
+    for name, others in EACH:
+        found = []
+        for device in ("cpu", "cuda"):
+            xs, ys = drawn(device, 0.5), drawn(device, 1.25)
+            done.clear()
+            with mt.no_grad():
+                assert getattr(mt, f"_foreach_{name}")(xs, *[ys if o == "ys" else o for o in others]) is xs
+            assert done == ({"optimiser_step": 1} if device == "cuda" else {})
+            found.append([(x.tolist(), x._version) for x in xs])
+        for (wanted, before), (made, after) in zip(*found):
+            mt.testing.assert_close(mt.tensor(made), mt.tensor(wanted), rtol=1e-2 if dtype == "bfloat16" else 1e-6, atol=1e-6)
+            assert before == after
+
+
+def test_lists_that_no_launch_can_take_are_walked(done: Counter[str]) -> None:
+    with mt.device("cuda"):
+        x, p = mt.ones(3), mt.nn.Parameter(mt.ones(3))
+        for lists, numbers in (
+            (([x, x],), (2.0,)), (([x], [mt.tensor(2.0)]), ()), (([x.int()],), (2,)), (([x, x.double()],), (2.0,)),
+            (([x],), (mt.tensor(2.0),)),
+        ):  # fmt: skip
+            done.clear()
+            mt._foreach_mul_(*lists, *numbers)
+            assert done["optimiser_step"] == 0
+        assert x.tolist() == [32.0] * 3
+        sparse = mt.eye(3).to_sparse()
+        assert mt._foreach_mul_([sparse], 2.0)[0].to_dense().sum() == 6
+        with pytest.raises(RuntimeError, match="leaf"):
+            mt._foreach_mul_([p], 2.0)
+        with pytest.raises(RuntimeError, match="single memory location"):
+            mt._foreach_mul_([mt.ones(1).expand(3)], 2.0)
+
+
+def test_gradients_become_zeros_and_averages_follow_in_one_launch(done: Counter[str]) -> None:
+    with mt.device("cuda"):
+        model = mt.nn.Sequential(*[mt.nn.Linear(3, 3) for _ in range(5)])
+        average = mt.optim.swa_utils.AveragedModel(model, multi_avg_fn=mt.optim.swa_utils.get_ema_multi_avg_fn(0.9))
+        model(mt.ones(2, 3)).sum().backward()
+    average.update_parameters(model)
+    before = [p.tolist() for p in average.parameters()]
+    mt.optim.SGD(model.parameters(), lr=0.1).step()
+    done.clear()
+    model.zero_grad(set_to_none=False)
+    assert done == {"optimiser_step": 1} and all(not p.grad.any() for p in model.parameters())
+    done.clear()
+    average.update_parameters(model)
+    assert done["optimiser_step"] == 1 and done["binary"] <= 3
+    for old, p, new in zip(before, model.parameters(), average.parameters()):
+        mt.testing.assert_close(new.cpu(), mt.tensor(old) * 0.9 + p.detach().cpu() * 0.1)

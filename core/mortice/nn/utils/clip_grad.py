@@ -17,6 +17,11 @@ def _grads(parameters: Any) -> list[Any]:
     return [p.grad for p in parameters if p.grad is not None]
 
 
+def _plain(tensors: list[Any]) -> bool:
+    """Tell whether backends can be given the tensors' memory."""
+    return all([type(t) is mortice.Tensor and not t.is_sparse and t.dtype.kind in "fc" for t in tensors])
+
+
 def get_total_norm(
     tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
 ) -> Any:
@@ -26,9 +31,12 @@ def get_total_norm(
         return mortice.tensor(0.0)
     with mortice.no_grad():
         device = given[0].device
-        norms = [mortice.linalg.vector_norm(t, float(norm_type)) for t in given]
-        norms = [n if n.device == device else n.to(device) for n in norms]
-        total = mortice.linalg.vector_norm(mortice.stack(norms), float(norm_type))
+        if foreach is not False and _plain(given) and len({(t.device, t.dtype) for t in given}) == 1:
+            norms = mortice._vector_norms(given, float(norm_type))
+        else:
+            each = [mortice.linalg.vector_norm(t, float(norm_type)) for t in given]
+            norms = mortice.stack([n if n.device == device else n.to(device) for n in each])
+        total = mortice.linalg.vector_norm(norms, float(norm_type))
     if error_if_nonfinite and not math.isfinite(float(total)):
         raise RuntimeError(
             f"The total norm of order {float(norm_type)} for gradients from `parameters` is non-finite, so it cannot be "
@@ -48,7 +56,7 @@ def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Any, for
             scale if (g.device, g.dtype) == (scale.device, scale.dtype) else scale.to(g.device).to(g.dtype) for g in grads
         ]
         alone = len(set(map(id, grads))) == len(grads)  # else each time that it comes counts
-        if grads and alone and foreach is not False and all([type(g) is mortice.Tensor and not g.is_sparse for g in grads]):
+        if grads and alone and foreach is not False and _plain(grads):
             mortice._fused_step_("scale_step", grads, None, (), {"factor": factors})
             return
         for g, factor in zip(grads, factors):

@@ -22,6 +22,7 @@ from mortice_cuda_cupy.kernels.launch import (
     THREADS,
     Plans,
     Program,
+    axes_of,
     bool_,
     float32,
     float64,
@@ -108,21 +109,6 @@ def lay(shape: Sequence[int], mine: Sequence[int]) -> tuple[int, int, int] | Non
     return _REPEATED, prod(shape[last:]), size
 
 
-def _dense(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> Any:
-    """Return the axes in the order in which an array lies, and their places; None where it has gaps or lies in order."""
-    axes = sorted(range(len(shape)), key=lambda i: (-strides[i], i))
-    step = itemsize
-    for i in reversed(axes):
-        if shape[i] != 1:
-            if strides[i] != step:
-                return None
-            step *= shape[i]
-    return tuple(axes), tuple([axes.index(i) for i in range(len(axes))])
-
-
-_axes = Plans(_dense)
-
-
 def direct(k: Any) -> dict[str, Kernel]:
     """Return the kernels of a backend by name, each with the one that it has as the way for what is left over."""
     made: dict[str, Kernel] = {}
@@ -153,7 +139,7 @@ def _one(k: Any, name: str, op: str, other: Kernel, *, truth: bool) -> Kernel:
         # CuPy's own kernels flush subnormal numbers to zero, so that floats are brought into order instead.
         if x._c_contiguous or k._names[x.dtype] not in FLOATS:
             return other(x)
-        axes = _axes[x.shape, x.strides, x.itemsize]
+        axes = axes_of[x.shape, x.strides, x.itemsize]
         return run(x.transpose(axes[0])).transpose(axes[1]) if axes else run(packed(x))
 
     @functools.wraps(other)
@@ -202,7 +188,7 @@ def _two(k: Any, name: str, op: str, other: Kernel, *, truth: bool) -> Kernel:
         if shape is None or not prod(shape):
             return other(x, y)
         if not all([a._c_contiguous for a in arrays]):
-            axes = [_axes[a.shape, a.strides, a.itemsize] for a in arrays]
+            axes = [axes_of[a.shape, a.strides, a.itemsize] for a in arrays]
             if axes[0] and axes[0] == axes[-1] and arrays[0].shape == arrays[-1].shape:
                 turned = [a.transpose(axes[0][0]) if a.__class__ is ndarray else a for a in (x, y)]
                 return run(*turned).transpose(axes[0][1])

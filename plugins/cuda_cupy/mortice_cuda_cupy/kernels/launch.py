@@ -114,6 +114,32 @@ class Plans(dict):  # type: ignore[type-arg]
         return found
 
 
+def _dense(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> Any:
+    """Return the axes in the order in which an array lies, and their places; None where it has gaps or lies in order."""
+    axes = sorted(range(len(shape)), key=lambda i: (-strides[i], i))
+    step = itemsize
+    for i in reversed(axes):
+        if shape[i] != 1:
+            if strides[i] != step:
+                return None
+            step *= shape[i]
+    return tuple(axes), tuple([axes.index(i) for i in range(len(axes))])
+
+
+axes_of = Plans(_dense)
+
+
+def dense(x: Any) -> bool:
+    """Tell whether an array's elements fill its memory, in whatever order."""
+    return in_order(x) or bool(axes_of[x.shape, x.strides, x.itemsize])
+
+
+def lie_alike(arrays: Sequence[Any]) -> bool:
+    """Tell whether arrays of one shape fill their memory in the same order."""
+    first = arrays[0]
+    return all(map(in_order, arrays)) or (dense(first) and all([x.strides == first.strides for x in arrays]))
+
+
 def empty(shape: Sequence[int], dtype: Any) -> Any:
     """Return new memory for an array, of a native dtype."""
     import cupy
@@ -122,6 +148,6 @@ def empty(shape: Sequence[int], dtype: Any) -> Any:
 
 
 __all__ = [
-    "FLOATS", "INTEGERS", "NAMES", "PROGRAMS", "Plans", "Program", "bfloat16", "bool_", "contiguous", "empty", "float16", "float32",
-    "float64", "in_order", "int32", "int64", "over_elements", "over_rows", "prod", "tiles", "uint8",
+    "FLOATS", "INTEGERS", "NAMES", "PROGRAMS", "Plans", "Program", "axes_of", "bfloat16", "bool_", "contiguous", "dense", "empty",
+    "float16", "float32", "float64", "in_order", "int32", "int64", "lie_alike", "over_elements", "over_rows", "prod", "tiles", "uint8",
 ]  # fmt: skip

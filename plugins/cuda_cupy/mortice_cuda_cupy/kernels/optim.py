@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import itertools
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ import numpy as np
 from mortice.backends import NamespaceBackend
 from mortice.backends.kernels import KernelMixin
 from mortice.backends.optim import unless
-from mortice_cuda_cupy.kernels.launch import FLOATS, MAX_BLOCKS, Program
+from mortice_cuda_cupy.kernels.launch import FLOATS, MAX_BLOCKS, Program, dense, empty, float32, lie_alike
 
 CHUNK = 1 << 12  # elements that a block takes at a time: small models have blocks for all multiprocessors too
 WORDS = 464  # of a table: arguments may have 4 KiB in all, which is 77 parameters of Adam in a launch
@@ -162,6 +162,72 @@ def program(text: str) -> Program:
     return Program("optim.cu", "optimiser_step<{T}>", prelude=text)
 
 
+# What takes lists, but has no rule of its own.
+LISTS = Program("optim.cu", "unscale<{T}>", "chunk_squares<{T}>", "chunk_roots<{T}>", prelude=trace(lambda k, x: (x,), (True,), {})[0])
+
+
+def _scaled(k: Any, x: Any, factor: float) -> Any:
+    return x if factor == 1 else k.multiply(x, factor)
+
+
+# In place, on lists: the operands, then numbers. Half precision is computed in float32, and rounded once.
+def _add(k: Any, x: Any, y: Any, alpha: float = 1) -> tuple[Any]:
+    return (k.add(x, _scaled(k, y, alpha)),)
+
+
+def _sub(k: Any, x: Any, y: Any, alpha: float = 1) -> tuple[Any]:
+    return (k.subtract(x, _scaled(k, y, alpha)),)
+
+
+def _mul(k: Any, x: Any, y: Any) -> tuple[Any]:
+    return (k.multiply(x, y),)
+
+
+def _div(k: Any, x: Any, y: Any) -> tuple[Any]:
+    return (k.divide(x, y),)
+
+
+def _lerp(k: Any, x: Any, y: Any, weight: float) -> tuple[Any]:
+    span = k.subtract(y, x)
+    if abs(weight) < 0.5:
+        return (k.add(x, k.multiply(span, weight)),)
+    return (k.subtract(y, k.multiply(span, 1.0 - weight)),)
+
+
+def _addcmul(k: Any, x: Any, a: Any, b: Any, value: float = 1) -> tuple[Any]:
+    return (k.add(x, _scaled(k, k.multiply(a, b), value)),)
+
+
+def _addcdiv(k: Any, x: Any, a: Any, b: Any, value: float = 1) -> tuple[Any]:
+    return (k.add(x, _scaled(k, k.divide(a, b), value)),)
+
+
+def _copied(k: Any, x: Any, y: Any) -> tuple[Any]:
+    return (y,)
+
+
+def _zero(k: Any, x: Any) -> tuple[Any]:
+    return (k.multiply(k.ones_like(x), 0),)
+
+
+def _sqrt(k: Any, x: Any) -> tuple[Any]:
+    return (k.sqrt(x),)
+
+
+def _neg(k: Any, x: Any) -> tuple[Any]:
+    return (k.negative(x),)
+
+
+def _abs(k: Any, x: Any) -> tuple[Any]:
+    return (k.abs(x),)
+
+
+EACH = {
+    "add_": _add, "sub_": _sub, "mul_": _mul, "div_": _div, "lerp_": _lerp, "addcmul_": _addcmul, "addcdiv_": _addcdiv,
+    "copy_": _copied, "zero_": _zero, "sqrt_": _sqrt, "neg_": _neg, "abs_": _abs,
+}  # fmt: skip
+
+
 class OptimKernels(KernelMixin):
     """Parameters and state are written in place; half precision is computed in float32."""
 
@@ -174,7 +240,7 @@ class OptimKernels(KernelMixin):
         for i, p in enumerate(lists[0]):
             arrays, shape, native, dtype = [buffers[i] for buffers in lists if buffers], p.shape, p.dtype, self.dtype_of(p)
             fits = elementwise and readable and dtype.to_real() in FLOATS
-            if not fits or not all([a.flags.c_contiguous and a.dtype == native and a.shape == shape for a in arrays]):
+            if not fits or not all([a.dtype == native and a.shape == shape for a in arrays]) or not lie_alike(arrays):
                 own = {**numbers, **{name: value[i : i + 1] for name, value in held.items()}}
                 self._step_apart(rule, lists, own, elementwise, i)
             elif p.size:
@@ -196,6 +262,37 @@ class OptimKernels(KernelMixin):
 
     def scale_step(self, xs: Sequence[Any], *, factor: Sequence[Any]) -> tuple[Sequence[Any]]:
         return self.run_step(_scale, [xs], {"factor": factor}, True)[:1]  # type: ignore[no-any-return]
+
+    def unscale_step(self, xs: Sequence[Any], *, factor: Any) -> tuple[Sequence[Any], Any]:
+        groups, held = _groups(self, xs), None if type(factor) is float else factor
+        if groups is None or (held is not None and self.dtype_of(held) is not float32):
+            return NamespaceBackend.unscale_step(self, xs, factor=factor)
+        found = self.new_full(xs[0], (), 0, float32)
+        for dtype, members in groups.items():
+            kernel = LISTS.get(dtype, "unscale<{T}>")
+            for count, table, chunks in _tables(self, [members]):
+                if chunks:
+                    kernel((min(chunks, MAX_BLOCKS),), (512,), (table, count, found, held, factor if held is None else 1.0))
+        return xs, found
+
+    def each_step(self, name: str, lists: Sequence[Sequence[Any]], numbers: Sequence[float]) -> Sequence[Any]:
+        rule = EACH[name]
+        names = rule.__code__.co_varnames[1 + len(lists) : rule.__code__.co_argcount]
+        return self.run_step(rule, lists, dict(zip(names, numbers)), True)[0]
+
+    def vector_norms(self, xs: Sequence[Any], *, p: float) -> Any:
+        groups = _groups(self, xs) if p == 2 else None
+        if groups is None or len(groups) > 1:
+            return NamespaceBackend.vector_norms(self, xs, p=p)
+        [(dtype, members)] = groups.items()
+        norms, done = empty((len(xs),), xs[0].dtype), 0
+        for count, table, chunks in _tables(self, [members]):
+            sums = empty((chunks,), xs[0].dtype if dtype.itemsize > 2 else np.dtype(np.float32))
+            if chunks:
+                LISTS.get(dtype, "chunk_squares<{T}>")((min(chunks, MAX_BLOCKS),), (512,), (table, count, sums))
+            LISTS.get(dtype, "chunk_roots<{T}>")((count,), (256,), (table, count, sums, norms[done : done + count]))
+            done += count
+        return norms
 
     def _step_apart(
         self, rule: Any, lists: Sequence[Sequence[Any]], numbers: dict[str, Any], elementwise: bool, i: int
@@ -239,12 +336,25 @@ def _launch(k: Any, dtype: Any, rule: Any, lists: Sequence[Sequence[Any]], numbe
     text, values = trace(rule, present, numbers) if lying else _traced(rule, present, tuple(numbers.items()))
     kernel = program(text).get(dtype.to_real(), "optimiser_step<{T}>")
     rows = [*[buffers for buffers in lists if buffers], *lying]
-    real, address, most = 2 if dtype.is_complex else 1, k.address, (WORDS - 1) // (len(rows) + 2)
+    for count, table, chunks in _tables(k, rows, 2 if dtype.is_complex else 1):
+        kernel((min(chunks, MAX_BLOCKS),), (512,), (table, count, *values))
+
+
+def _groups(k: Any, xs: Sequence[Any]) -> dict[Any, list[Any]] | None:
+    """Return arrays by dtype, None where one is not real floats without gaps."""
+    groups: dict[Any, list[Any]] = {}
+    for x in xs:
+        groups.setdefault(k.dtype_of(x), []).append(x)
+    return groups if groups.keys() <= FLOATS.keys() and all(map(dense, xs)) else None
+
+
+def _tables(k: Any, rows: Sequence[Sequence[Any]], real: int = 1) -> Iterator[tuple[int, Any, int]]:
+    """Yield arrays in as many as a table has room for: how many they are, their table, and its chunks."""
+    most = (WORDS - 1) // (len(rows) + 2)
     for begin in range(0, len(rows[0]), most):
         some = [row[begin : begin + most] for row in rows]
         sizes = [p.size * real for p in some[0]]
         starts = [0, *itertools.accumulate([-(-n // CHUNK) for n in sizes])]
-        words = array("q", itertools.chain(starts, sizes, *[map(address, row) for row in some]))
+        words = array("q", itertools.chain(starts, sizes, *[map(k.address, row) for row in some]))
         words.frombytes(bytes(8 * (WORDS - len(words))))
-        table = np.frombuffer(words, _TABLE)
-        kernel((min(starts[-1], MAX_BLOCKS),), (512,), (table, len(sizes), *values))
+        yield len(sizes), np.frombuffer(words, _TABLE), starts[-1]
