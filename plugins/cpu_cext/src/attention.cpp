@@ -214,6 +214,9 @@ int64_t grain_of(const Problem &p, int64_t units) {
     return grain < 1 ? 1 : grain;
 }
 
+// Rows of a tile. The fewer, the less is computed that is hidden behind the diagonal; the keys are packed anew for each.
+int64_t rows_of(const Problem &p) { return p.causal && p.keys <= COLUMNS ? ROWS / 2 : ROWS; }
+
 // Blocks of a side as even as can be, none larger than `most`.
 struct Blocks {
     int64_t count, size, total;
@@ -227,7 +230,7 @@ struct Blocks {
 };
 
 template <class T> void run_forward(const Problem &p, const Forward<T> &f, T *room, int64_t each) {
-    const Blocks blocks(p.length, ROWS);
+    const Blocks blocks(p.length, rows_of(p));
     const int64_t units = p.heads * blocks.count;
     parallel_for(units, grain_of(p, units), [&](int64_t begin, int64_t end) {
         T *own = room + thread_number() * each;
@@ -298,7 +301,7 @@ template <class T> struct Backward : Scores<T> {
     // All of a head; the gradients of the keys add up from the first row block that sees them on.
     void head(const Problem &p, int64_t h, bool want_q, bool want_kv, int64_t row_block, int64_t key_block, T *room,
               T *d_room) const {
-        const Blocks blocks(p.length, ROWS);
+        const Blocks blocks(p.length, rows_of(p));
         for (int64_t b = 0; b < blocks.count; b++) {
             if (row_block >= 0 && b != row_block) continue;
             const int64_t row = blocks.begin(b), n = blocks.rows(b), stop = reach(p, row + n);
@@ -336,7 +339,7 @@ template <class T> void run_backward(const Problem &p, const Backward<T> &f, T *
         return;
     }
     // Too few heads for the threads: queries by blocks of rows, keys and values by blocks of keys.
-    const Blocks blocks(p.length, ROWS);
+    const Blocks blocks(p.length, rows_of(p));
     parallel_for(p.heads * blocks.count, 1, [&](int64_t begin, int64_t end) {
         T *own = room + thread_number() * 2 * each;
         for (int64_t u = begin; u < end; u++)

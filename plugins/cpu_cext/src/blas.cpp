@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <string>
 #include <type_traits>
@@ -183,11 +184,11 @@ inline const GemmKernel<double> &packing(double) { return avx512::gemm_table.f64
 
 inline int64_t over(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }
 
-// C = or += A B. B is packed in blocks that the second cache holds, and each block meets strips of A's rows. False where there
-// is no memory for that.
+// C = start + A B, start's rows lds apart (nullptr for none). B is packed in blocks that the second cache holds, and each block
+// meets strips of A's rows. False where there is no memory for that.
 template <class T>
-bool packed_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb, bool add,
-                 T *c, int64_t ldc) {
+bool packed_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T *a, int64_t lda, const T *b, int64_t ldb,
+                 const T *start, int64_t lds, T *c, int64_t ldc) {
     constexpr int64_t BLOCK = (1 << 20) / sizeof(T);  // elements of B
     const auto own = packing(T{});
     const int64_t ra = ta ? 1 : lda, ca = ta ? lda : 1, rb = tb ? 1 : ldb, cb = tb ? ldb : 1, W = own.panel;
@@ -215,9 +216,12 @@ bool packed_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T *a, 
                 own.pack(steps(i), width, b + (l + i * depth) * rb + from * cb, rb, cb, place(i));
             for (int64_t s = 0; s < strips; s += at_once) {
                 const int64_t row = first(s), rows = first(s + at_once) - row;
-                for (int64_t i = 0; i < parts; i++)
-                    own.strips(low - s, rows, width, steps(i), a + row * ra + (l + i * depth) * ca, ra, ca, place(i), c + row * ldc + from,
-                               ldc, add || l + i > 0);
+                T *const to = c + row * ldc + from;
+                for (int64_t i = 0; i < parts; i++) {
+                    const bool begun = l + i > 0;
+                    own.strips(low - s, rows, width, steps(i), a + row * ra + (l + i * depth) * ca, ra, ca, place(i),
+                               begun ? to : start ? start + row * lds + from : start, begun ? ldc : lds, to, ldc);
+                }
             }
         }
     }
@@ -277,7 +281,7 @@ bool small_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T *a, i
         else own.combine(n, k, a, ca, b, ldb, c, add);
         return true;
     }
-    if (for_packing(tb, m, n, k) && packed_gemm(ta, tb, m, n, k, a, lda, b, ldb, add, c, ldc)) return true;
+    if (for_packing(tb, m, n, k) && packed_gemm(ta, tb, m, n, k, a, lda, b, ldb, add ? c : nullptr, ldc, c, ldc)) return true;
     const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
     if (!tb && (work <= SMALL_ROWS || cpu_level() == LEVEL_AVX512)) own.rows(m, n, k, a, ra, ca, b, ldb, c, ldc, add);
     else if (tb && ca == 1 && (work <= SMALL_DOTS || thin(m, n, k))) own.dots(m, n, k, a, ra, ca, b, ldb, c, ldc, add);
@@ -287,8 +291,13 @@ bool small_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, const T *a, i
 
 template <class T>
 inline void one_gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T *a, int64_t lda, const T *b,
-                     int64_t ldb, T beta, T *c, int64_t ldc) {
+                     int64_t ldb, T beta, T *c, int64_t ldc, const T *row) {
     if (m <= 0 || n <= 0) return;
+    if (row) {
+        if constexpr (std::is_floating_point_v<T>)
+            if (k > 0 && for_packing(tb, m, n, k) && packed_gemm(ta, tb, m, n, k, a, lda, b, ldb, row, 0, c, ldc)) return;
+        for (int64_t i = 0; i < m; i++) memcpy(c + i * ldc, row, static_cast<size_t>(n) * sizeof(T));
+    }
     if (k <= 0) return scale_rows(m, n, beta, c, ldc);
     if constexpr (std::is_floating_point_v<T>)
         if (alpha == 1 && (beta == 0 || beta == 1) && small_gemm(ta, tb, m, n, k, a, lda, b, ldb, beta == 1, c, ldc)) return;
@@ -303,7 +312,7 @@ constexpr double WORTH = 1.5e5;  // multiply-adds that a thread should have: som
 // The larger side is divided, in whole tiles of the library's kernels: what each thread packs anew is the other side.
 template <class T>
 void gemm_on_threads(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T *a, int64_t lda, const T *b,
-                     int64_t ldb, T beta, T *c, int64_t ldc) {
+                     int64_t ldb, T beta, T *c, int64_t ldc, const T *row) {
     const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
     const bool packs = std::is_floating_point_v<T> && for_packing(tb, m, n, k);
     const int64_t tile = packs ? 32 : 16, threads = num_threads();
@@ -311,12 +320,12 @@ void gemm_on_threads(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha,
     const int64_t tiles = ((rows ? m : n) + tile - 1) / tile;
     int64_t parts = work / WORTH < static_cast<double>(threads) ? static_cast<int64_t>(work / WORTH) : threads;
     if (parts > tiles) parts = tiles;
-    if (parts <= 1 || in_parallel()) return gemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+    if (parts <= 1 || in_parallel()) return gemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, row);
     parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
         const int64_t size = rows ? m : n, low = tiles * begin / parts * tile;
         const int64_t high = end == parts ? size : tiles * end / parts * tile;
-        if (rows) gemm(ta, tb, high - low, n, k, alpha, a + (ta ? low : low * lda), lda, b, ldb, beta, c + low * ldc, ldc);
-        else gemm(ta, tb, m, high - low, k, alpha, a, lda, b + (tb ? low * ldb : low), ldb, beta, c + low, ldc);
+        if (rows) gemm(ta, tb, high - low, n, k, alpha, a + (ta ? low : low * lda), lda, b, ldb, beta, c + low * ldc, ldc, row);
+        else gemm(ta, tb, m, high - low, k, alpha, a, lda, b + (tb ? low * ldb : low), ldb, beta, c + low, ldc, row ? row + low : row);
     });
 }
 
@@ -324,12 +333,12 @@ void gemm_on_threads(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha,
 
 #define MORTICE_GEMM(T)                                                                                                \
     void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T *a, int64_t lda, const T *b,         \
-              int64_t ldb, T beta, T *c, int64_t ldc) {                                                                \
-        one_gemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);                                                \
+              int64_t ldb, T beta, T *c, int64_t ldc, const T *row) {                                                  \
+        one_gemm(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, row);                                           \
     }                                                                                                                  \
     void gemm_parallel(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T *a, int64_t lda, const T *b, \
-                       int64_t ldb, T beta, T *c, int64_t ldc) {                                                       \
-        gemm_on_threads(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);                                         \
+                       int64_t ldb, T beta, T *c, int64_t ldc, const T *row) {                                         \
+        gemm_on_threads(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, row);                                    \
     }
 MORTICE_GEMM(float) MORTICE_GEMM(double) MORTICE_GEMM(cfloat) MORTICE_GEMM(cdouble)
 #undef MORTICE_GEMM

@@ -13,13 +13,14 @@ void need_blas();
 void *blas_function(const char *name);
 
 // Row-major C = alpha op(A) op(B) + beta C, C being m x n and k the inner size; op transposes where ta, tb say so, leading
-// dimensions are those of the matrices as they lie in memory. One thread: for use inside parallel_for.
+// dimensions are those of the matrices as they lie in memory. With `row` C need not be filled: alpha and beta are 1, and each of
+// its rows was that. One thread: for use inside parallel_for.
 #define MORTICE_GEMM(T)                                                                                     \
     void gemm(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T *a, int64_t lda, const T *b, \
-              int64_t ldb, T beta, T *c, int64_t ldc);                                                      \
+              int64_t ldb, T beta, T *c, int64_t ldc, const T *row = nullptr);                              \
     /* The same on all threads, divided where it is worth it. */                                            \
     void gemm_parallel(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, const T *a, int64_t lda, \
-                       const T *b, int64_t ldb, T beta, T *c, int64_t ldc);
+                       const T *b, int64_t ldb, T beta, T *c, int64_t ldc, const T *row = nullptr);
 MORTICE_GEMM(float) MORTICE_GEMM(double) MORTICE_GEMM(cfloat) MORTICE_GEMM(cdouble)
 #undef MORTICE_GEMM
 

@@ -160,16 +160,16 @@ template <class T> constexpr T unit() {
     else return {1, 0};
 }
 
-// With `add` the product goes on top of what `out` holds; there is one then, not a batch.
-template <class T> void multiply(const Problem &p, T *out, bool add = false) {
+// With `row` it is added to each row of the product; there is one then, not a batch.
+template <class T> void multiply(const Problem &p, T *out, const T *row = nullptr) {
     const auto *x = reinterpret_cast<const T *>(p.x.data), *y = reinterpret_cast<const T *>(p.y.data);
     const Layout a = layout(p.x), b = layout(p.y);
     if constexpr (std::is_floating_point_v<T>)
-        if (!add && p.m == 1 && p.n == 1 && p.batch == 1 && p.k > DOT_BLOCK && p.x.column_step == 1 && p.y.row_step == 1)
+        if (!row && p.m == 1 && p.n == 1 && p.batch == 1 && p.k > DOT_BLOCK && p.x.column_step == 1 && p.y.row_step == 1)
             return long_dot(x, y, out, p.k);
     if (p.batch == 1)
-        return gemm_parallel(a.transposed, b.transposed, p.m, p.n, p.k, unit<T>(), x, a.lead, y, b.lead, add ? unit<T>() : T{},
-                             out, p.n);
+        return gemm_parallel(a.transposed, b.transposed, p.m, p.n, p.k, unit<T>(), x, a.lead, y, b.lead, row ? unit<T>() : T{},
+                             out, p.n, row);
     const double one = static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
     const int64_t threads = num_threads();
     // A few large products are divided themselves: the threads then end together.
@@ -374,6 +374,11 @@ void multiply_rows(DType d, Problem &p, Array &out, const Array *bias) {
     alone(p);
     if (out.size == 0) return;
     Unlocked free(work_of(p) + out.size);
+    const auto floating = [&]<class T>(T) { multiply(p, out.as<T>(), bias ? bias->as<T>() : nullptr); };
+    if (d == F32) return floating(float{});
+    if (d == F64) return floating(double{});
+    if (d == C64) return floating(cfloat{});
+    if (d == C128) return floating(cdouble{});
     const int64_t row = p.n * ITEMSIZE[d];
     if (bias)
         parallel_for(p.m, 1 + (1 << 17) / row, [&](int64_t begin, int64_t end) {
@@ -381,12 +386,7 @@ void multiply_rows(DType d, Problem &p, Array &out, const Array *bias) {
         });
     else if (p.k == 0)
         memset(out.data, 0, static_cast<size_t>(out.bytes()));
-    if (p.k == 0) return;
-    if (d == F32) multiply(p, out.as<float>(), bias != nullptr);
-    else if (d == F64) multiply(p, out.as<double>(), bias != nullptr);
-    else if (d == C64) multiply(p, out.as<cfloat>(), bias != nullptr);
-    else if (d == C128) multiply(p, out.as<cdouble>(), bias != nullptr);
-    else multiply_integers(d, p, out.data, bias != nullptr);
+    if (p.k != 0) multiply_integers(d, p, out.data, bias != nullptr);
 }
 
 PyObject *linear(PyObject *const *args, Py_ssize_t n, PyObject *names) {

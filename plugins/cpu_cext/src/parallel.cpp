@@ -18,7 +18,7 @@ namespace mortice {
 namespace {
 
 constexpr int MAX_THREADS = 256;
-constexpr int SPINS = 2000;      // about 20 to 50 us: the next kernel of a program often comes within that
+constexpr std::chrono::microseconds AWAKE_FOR(200);  // the next kernel of a training step mostly comes within that
 constexpr int PARTS_EACH = 4;    // parts for each thread, so that one that is disturbed does less of them
 constexpr int64_t LONG = 256;    // grains beyond which work is cut into more parts, to hear of signals in between
 constexpr std::chrono::milliseconds BETWEEN_SIGNALS(100);
@@ -131,6 +131,18 @@ void pause() {
 #endif
 }
 
+// Whether `moved` comes true while one waits awake. By the clock: a pause takes one processor five times as long as another.
+template <class F> bool soon(F moved) {
+    const auto until = std::chrono::steady_clock::now() + AWAKE_FOR;
+    do
+        for (int i = 0; i < 32; i++) {
+            if (moved()) return true;
+            pause();
+        }
+    while (std::chrono::steady_clock::now() < until);
+    return false;
+}
+
 void do_parts(Pool &p, const Job &job) {
     inside = true;
     for (;;) {
@@ -176,8 +188,7 @@ void work(Pool *p, int mine, int seen) {
     number = mine;
     for (;;) {
         int now = seen;
-        for (int i = 0; i < SPINS && (now = p->round.load(std::memory_order_acquire)) == seen; i++) pause();
-        if (now == seen) {
+        if (!soon([&] { return (now = p->round.load(std::memory_order_acquire)) != seen; })) {
             p->places[mine].sleep();
             p->asleep.fetch_add(1);
             p->round.wait(seen);
@@ -269,11 +280,9 @@ static void divide(int64_t n, int64_t grain, Part part, void *context) {
     }
     bool raised = lead_parts(p, p.job);
     p.open.store(false);
-    for (int i = 0; p.active.load() > 0; i++)
-        if (i < SPINS)
-            pause();
-        else
-            sched_yield();
+    const auto done = [&] { return p.active.load() == 0; };
+    if (!soon(done))
+        while (!done()) sched_yield();
     if (raised) {
         mine.unlock();
         throw Failed{};

@@ -15,7 +15,7 @@ template <class T> constexpr int64_t STEP = GEMM_DEPTH<T> + 64 / sizeof(T);
 
 // A's element (i, l) is at a[i * RA + l * CA].
 template <class T, int MR, int NV, int64_t RA, int64_t CA>
-static __attribute__((noinline)) void tile(int64_t m, int64_t last, int64_t depth, const T *a, const T *b, T *c, int64_t ldc, bool add) {
+static __attribute__((noinline)) void tile(int64_t m, int64_t last, int64_t depth, const T *a, const T *b, const T *start, int64_t lds, T *c, int64_t ldc) {
     constexpr int L = LANES<T>;
     vec<T> sum[MR][NV];
 #pragma GCC unroll 16
@@ -42,7 +42,7 @@ static __attribute__((noinline)) void tile(int64_t m, int64_t last, int64_t dept
 #pragma GCC unroll 2
         for (int v = 0; v < NV; v++) {
             const bool part = v == NV - 1;
-            if (add) sum[i][v] += part ? first(c + v * L, last) : load(c + v * L);
+            if (start) sum[i][v] += part ? first(start + i * lds + v * L, last) : load(start + i * lds + v * L);
             if (part) put_first(c + v * L, sum[i][v], last);
             else store(c + v * L, sum[i][v]);
         }
@@ -50,11 +50,11 @@ static __attribute__((noinline)) void tile(int64_t m, int64_t last, int64_t dept
 }
 
 template <class T, int MR, int64_t RA, int64_t CA>
-static void panels(int64_t m, int64_t n, int64_t depth, const T *a, const T *b, T *c, int64_t ldc, bool add) {
+static void panels(int64_t m, int64_t n, int64_t depth, const T *a, const T *b, const T *start, int64_t lds, T *c, int64_t ldc) {
     constexpr int64_t L = LANES<T>, W = 2 * L;
-    for (; n > 0; n -= W, b += W * depth, c += W)
-        if (n > L) tile<T, MR, 2, RA, CA>(m, n < W ? n - L : L, depth, a, b, c, ldc, add);
-        else tile<T, GEMM_ROWS, 1, RA, CA>(m, n, depth, a, b, c, ldc, add);
+    for (; n > 0; n -= W, b += W * depth, c += W, start = start ? start + W : start)
+        if (n > L) tile<T, MR, 2, RA, CA>(m, n < W ? n - L : L, depth, a, b, start, lds, c, ldc);
+        else tile<T, GEMM_ROWS, 1, RA, CA>(m, n, depth, a, b, start, lds, c, ldc);
 }
 
 // Calls one(strip, its first row, how many rows it has).
@@ -67,10 +67,11 @@ template <class F> INLINE void each_strip(int64_t low, int64_t m, F one) {
 }
 
 template <class T>
-static void strips(int64_t low, int64_t m, int64_t n, int64_t depth, const T *a, int64_t ra, int64_t ca, const T *b, T *c, int64_t ldc,
-                   bool add) {
+static void strips(int64_t low, int64_t m, int64_t n, int64_t depth, const T *a, int64_t ra, int64_t ca, const T *b,
+                   const T *start, int64_t lds, T *c, int64_t ldc) {
     constexpr int64_t L = LANES<T>, MR = GEMM_ROWS, LESS = GEMM_FEWER, SIZE = MR * GEMM_DEPTH<T> + L;  // whole vectors are stored
     alignas(64) T room[GEMM_STRIPS * SIZE];
+    const auto before = [=](int64_t i) { return start ? start + i * lds : start; };
     if (ca == 1) {
         each_strip(low, m, [&](int64_t, int64_t i, int64_t rows) {
             for (int64_t r = 0; r < MR; r++) {
@@ -80,8 +81,8 @@ static void strips(int64_t low, int64_t m, int64_t n, int64_t depth, const T *a,
                 for (; l + L <= depth; l += L) store(to + l, load(from + l));
                 if (l < depth) put_first(to + l, first(from + l, depth - l), depth - l);
             }
-            if (rows > LESS) panels<T, MR, STEP<T>, 1>(rows, n, depth, room, b, c + i * ldc, ldc, add);
-            else panels<T, LESS, STEP<T>, 1>(rows, n, depth, room, b, c + i * ldc, ldc, add);
+            if (rows > LESS) panels<T, MR, STEP<T>, 1>(rows, n, depth, room, b, before(i), lds, c + i * ldc, ldc);
+            else panels<T, LESS, STEP<T>, 1>(rows, n, depth, room, b, before(i), lds, c + i * ldc, ldc);
         });
         return;
     }
@@ -93,8 +94,8 @@ static void strips(int64_t low, int64_t m, int64_t n, int64_t depth, const T *a,
             for (int64_t r = 0; r < rows; r += L) store(to + r, first(from + r, rows - r < L ? rows - r : L));
         });
     each_strip(low, m, [&](int64_t s, int64_t i, int64_t rows) {
-        if (rows > LESS) panels<T, MR, 1, MR>(rows, n, depth, room + s * SIZE, b, c + i * ldc, ldc, add);
-        else panels<T, LESS, 1, MR>(rows, n, depth, room + s * SIZE, b, c + i * ldc, ldc, add);
+        if (rows > LESS) panels<T, MR, 1, MR>(rows, n, depth, room + s * SIZE, b, before(i), lds, c + i * ldc, ldc);
+        else panels<T, LESS, 1, MR>(rows, n, depth, room + s * SIZE, b, before(i), lds, c + i * ldc, ldc);
     });
 }
 

@@ -17,10 +17,11 @@ template <class T> struct GemmKernel {
     int64_t panel;
     // `width` columns to panels: element (l, j) is at b[l * rb + j * cb], and one of the steps is 1.
     void (*pack)(int64_t depth, int64_t width, const T *b, int64_t rb, int64_t cb, T *to);
-    // C (m x n, rows ldc apart) = or += A B; A's element (i, l) is at a[i * ra + l * ca], and one of the steps is 1. The rows
-    // are those of GEMM_STRIPS strips or fewer, of which the first `low` have GEMM_FEWER rows.
-    void (*strips)(int64_t low, int64_t m, int64_t n, int64_t depth, const T *a, int64_t ra, int64_t ca, const T *packed, T *c,
-                   int64_t ldc, bool add);
+    // C (m x n, rows ldc apart) = start + A B, its rows lds apart (C itself, one row for all, or nullptr for none); A's element
+    // (i, l) is at a[i * ra + l * ca], and one of the steps is 1. The rows are those of GEMM_STRIPS strips or fewer, of which
+    // the first `low` have GEMM_FEWER rows.
+    void (*strips)(int64_t low, int64_t m, int64_t n, int64_t depth, const T *a, int64_t ra, int64_t ca, const T *packed,
+                   const T *start, int64_t lds, T *c, int64_t ldc);
 };
 struct GemmKernels {
     GemmKernel<float> f32;
