@@ -249,7 +249,7 @@ def interpolate(
             raise ValueError("interpolate: recompute_scale_factor is not meaningful with an explicit size.")
         factors = None
     if mode not in _RESAMPLE:
-        raise NotImplementedError(f"interpolate: expected mode to be one of {', '.join(_RESAMPLE)}; got {mode!r}.")
+        raise NotImplementedError(f"interpolate: expected mode to be one of {' | '.join(_RESAMPLE)} (got {mode})")
     kernel_mode, axes = _RESAMPLE[mode]
     if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and nd == 2):
         raise ValueError(

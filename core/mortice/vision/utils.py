@@ -302,7 +302,7 @@ def _wheel() -> list[list[float]]:
 def flow_to_image(flow: Any) -> Any:
     """Return a flow (2, H, W) or (N, 2, H, W) as uint8 colours: hue for the direction, saturation for the speed."""
     if flow.dtype != mt.float32:
-        raise ValueError(f"Flow should be of dtype mortice.float, got {flow.dtype}.")
+        raise ValueError(f"Flow should be of dtype {mt.float}, got {flow.dtype}.")
     batch = flow[None] if flow.ndim == 3 else flow
     if batch.ndim != 4 or batch.shape[1] != 2:
         raise ValueError(f"Input flow should have shape (2, H, W) or (N, 2, H, W), got {flow.shape}.")

@@ -224,6 +224,43 @@ def test_deformable_convolutions_differentiate_and_refuse():
         ops.DeformConv2d(4, 5, 2, groups=2)
 
 
+def averaged(x, roi, bins, at, ranges):
+    """The mean of a bin's channel over the rows and columns of its place that `ranges` gives, as torchvision defines it."""
+    (i, j), picked = at, x[int(roi[0]), at[0] * bins[1] + at[1] :: bins[0] * bins[1]]
+    rows, columns = (ranges(roi[1 + o], roi[3 + o], n, p, x.shape[2 + (o == 0)]) for o, n, p in ((1, bins[0], i), (0, bins[1], j)))
+    return picked[:, rows][:, :, columns].mean((1, 2)) if len(rows) and len(columns) else mt.zeros(len(picked))
+
+
+def whole(start, end, bins, place, size):
+    first, length = round(start), max(round(end) - round(start), 1)
+    low, high = (min(max(first + n, 0), size - 1) for n in (place * length // bins, -(-(place + 1) * length // bins)))
+    return list(range(low, high))
+
+
+def test_regions_are_averaged_with_channels_of_each_bin():
+    draw = mt.Generator().manual_seed(0)
+    x = mt.randn(2, 12, 6, 7, dtype=mt.float64, generator=draw).requires_grad_()
+    rois = mt.tensor([[0, 0, 0, 3, 3], [1, 0.6, 2.4, 4.6, 2.4], [0, 8, 8, 9, 9], [1, -2, -3, 6.7, 5.2]])
+    out = ops.ps_roi_pool(x, rois, (2, 3))
+    assert out.shape == (4, 2, 2, 3) and out[2].abs().max() == 0
+    want = [[averaged(x, r, (2, 3), (i, j), whole) for i in range(2) for j in range(3)] for r in rois.tolist()]
+    assert mt.allclose(out, mt.stack([mt.stack(w, 1).view(2, 2, 3) for w in want]))
+    aligned = ops.ps_roi_align(x, rois, (2, 3), sampling_ratio=2)
+    of_all = ops.roi_align(x, rois, (2, 3), sampling_ratio=2, aligned=True)
+    assert all(mt.equal(aligned[:, c, i, j], of_all[:, 6 * c + 3 * i + j, i, j]) for c in (0, 1) for i in (0, 1) for j in range(3))
+    for pool in (ops.ps_roi_pool, ops.ps_roi_align):
+        assert mt.autograd.gradcheck(lambda x, pool=pool: pool(x, rois, (2, 3)), (x,))
+        assert mt.equal(pool(x, [rois[::2, 1:] * 2, rois[1::2, 1:] * 2], (2, 3), 0.5), pool(x, rois, (2, 3))[[0, 2, 1, 3]])
+        assert pool(x, mt.zeros(0, 5), 2).shape == (0, 3, 2, 2)
+        with pytest.raises(RuntimeError, match=r"multiple of pooling height \* pooling width; got 12 for 5 \* 5"):
+            pool(x, rois, 5)
+    assert mt.equal(ops.PSRoIPool((2, 3), 1.0)(x, rois), out)
+    assert repr(ops.PSRoIPool(2, 0.5)) == "PSRoIPool(output_size=2, spatial_scale=0.5)"
+    layer = ops.PSRoIAlign((2, 3), 1.0, 2)
+    assert mt.equal(layer(x, rois), aligned)
+    assert repr(layer) == "PSRoIAlign(output_size=(2, 3), spatial_scale=1.0, sampling_ratio=2)"
+
+
 def test_regions_are_pooled_by_their_largest_values():
     x = mt.arange(2 * 6 * 6.0).view(1, 2, 6, 6).requires_grad_()
     rois = mt.tensor([[0, 0, 0, 3, 3], [0, 0.6, 2.4, 4.5, 2.4], [0, 8, 8, 9, 9]])

@@ -170,7 +170,7 @@ def test_flow():
     colors = vutils.flow_to_image(mt.stack([x, y]))
     assert colors.shape == (3, 9, 9) and colors.dtype == mt.uint8 and colors[:, 4, 4].tolist() == [255, 255, 255]
     assert vutils.flow_to_image(mt.stack([x, y])[None])[0].tolist() == colors.tolist()
-    with pytest.raises(ValueError, match="Flow should be of dtype mortice.float, got mortice.float64"):
+    with pytest.raises(ValueError, match="Flow should be of dtype mortice.float32, got mortice.float64"):
         vutils.flow_to_image(mt.stack([x, y]).double())
 
 

@@ -405,6 +405,19 @@ def test_bytes_are_the_same_ones(case, kind):
     np.testing.assert_array_equal(mine.numpy(force=True), other.numpy(), strict=True)
 
 
+@pytest.mark.parametrize("shape", [(3, 26, 17), (1, 3, 26, 17), (2, 3, 26, 17), (1, 2, 3, 26, 17)], ids=str)
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+@pytest.mark.parametrize("last", [True, False])
+def test_resized_images_lie_as_they_did(shape, dtype, last):
+    def strides(t, lib, tv):
+        form = t.channels_last if last else t.contiguous_format
+        x = t.zeros(2, *shape[-3:], dtype=getattr(t, dtype))[: max(1, *shape[:-3], 1)].contiguous(memory_format=form)
+        return lib.functional.resize(x.view(shape), [30, 19]).stride()[-3:]
+
+    mine, other = each(strides)
+    assert mine == other
+
+
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "float16", "float64"])
 @pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize("case", [("invert",), ("posterize", 3), ("solarize", 0.5), ("equalize",), ("adjust_gamma", 1.5)], ids=str)

@@ -184,7 +184,7 @@ def nms(boxes: Any, scores: Any, iou_threshold: float) -> Any:
             f"nms: scores should be a 1d tensor with one score a box ({boxes.shape[0]}); got {list(scores.shape)}."
         )
     order = scores.argsort(descending=True, stable=True)
-    left, kept = boxes[order], []
+    left, kept = _wide(boxes)[order], []  # the overlaps too are compared in a wide dtype
     while order.shape[0]:
         # A block of the best at a time, not one box, so that the work is in few operations.
         first = left[:_BLOCK]

@@ -14,9 +14,11 @@ def sigmoid_focal_loss(
 ) -> Any:
     """Return binary cross entropy of logits in which what is already right counts little: RetinaNet's loss."""
     if not 0 <= alpha <= 1 and alpha != -1:
-        raise ValueError(f"sigmoid_focal_loss: alpha must be in [0, 1], or -1 to weigh neither class; got {alpha}.")
+        raise ValueError(f"Invalid alpha value: {alpha}. alpha must be in the range [0,1] or -1 for ignore.")
     if reduction not in ("none", "mean", "sum"):
-        raise ValueError(f"sigmoid_focal_loss: expected reduction 'none', 'mean' or 'sum'; got {reduction!r}.")
+        raise ValueError(
+            f"Invalid Value for arg 'reduction': '{reduction} \n Supported reduction modes: 'none', 'mean', 'sum'"
+        )
     p = inputs.sigmoid()
     right = p * targets + (1 - p) * (1 - targets)
     loss = F.binary_cross_entropy_with_logits(inputs, targets, reduction="none") * (1 - right) ** gamma

@@ -34,7 +34,7 @@ def _weights(start: Any, length: Any, bins: int, size: int, sampling_ratio: int)
     return weights
 
 
-def _extent(start: Any, length: Any, size: int) -> list[list[int]]:
+def extent(start: Any, length: Any, size: int) -> list[list[int]]:
     """Return the first pixel of each region that can count, and the one after its last."""
     ends = mortice.stack((start, start + length)).nan_to_num().clamp(0, size - 1)
     return mortice.stack((ends.amin(0).floor(), ends.amax(0).ceil() + 1), 1).long().tolist()
@@ -69,6 +69,9 @@ class _Pool(mortice.autograd.Function):
             part = (h[:, left:right].T @ part).reshape(len(part), -1)
             rows[i, top:bottom, left:right] += (v[:, top:bottom].T @ part).reshape(bottom - top, right - left, channels)
         return rows.permute(0, 3, 1, 2), None, None, None
+
+
+weighted = _Pool.apply
 
 
 def regions(name: str, input: Any, boxes: Any) -> tuple[list[int], Any]:
@@ -114,8 +117,8 @@ def roi_align(
     with mortice.no_grad():
         down = _weights(y1, h, height, input.shape[2], sampling_ratio)
         across = _weights(x1, w, width, input.shape[3], sampling_ratio)
-    where = list(zip(images, _extent(y1, h, input.shape[2]), _extent(x1, w, input.shape[3])))
-    return _Pool.apply(input, where, down, across)
+    where = list(zip(images, extent(y1, h, input.shape[2]), extent(x1, w, input.shape[3])))
+    return weighted(input, where, down, across)
 
 
 class RoIAlign(nn.Module):

@@ -11,7 +11,7 @@ from mortice.vision.ops.roi_align import regions
 __all__ = ["RoIPool", "roi_pool"]
 
 
-def _within(start: Any, length: Any, bins: int, size: int) -> Any:
+def within(start: Any, length: Any, bins: int, size: int) -> Any:
     """Return which of `size` pixels lie in each bin of each region: (regions, bins, size). Bins may share pixels."""
     of = mortice.arange(bins, dtype=length.dtype, device=length.device)
     first = start[:, None] + (of * length[:, None] / bins).floor()
@@ -33,8 +33,8 @@ def roi_pool(input: Any, boxes: Any, output_size: int | tuple[int, int], spatial
         return input.new_zeros((0, input.shape[1], height, width))
     scaled = corners.detach().to(input.dtype) * spatial_scale
     x1, y1, x2, y2 = (scaled.sign() * (scaled.abs() + 0.5).floor()).unbind(1)  # halves away from zero
-    down = _within(y1, (y2 - y1 + 1).clamp(min=1), height, input.shape[2])
-    across = _within(x1, (x2 - x1 + 1).clamp(min=1), width, input.shape[3])
+    down = within(y1, (y2 - y1 + 1).clamp(min=1), height, input.shape[2])
+    across = within(x1, (x2 - x1 + 1).clamp(min=1), width, input.shape[3])
     low = float("-inf")
     pooled = []
     # A region at a time: a copy of its feature map for each region could fill the memory.

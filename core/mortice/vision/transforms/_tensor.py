@@ -40,13 +40,17 @@ def max_value(dtype: Any) -> int:
     return 1 if dtype.is_floating_point or dtype == mortice.bool else int(mortice.iinfo(dtype).max)
 
 
+def _batch(img: Tensor) -> Tensor:
+    return img if img.ndim == 4 else img.reshape(-1, *get_dimensions(img))  # the strides of a batch stay
+
+
 def in_float(
     change: Callable[[Tensor], Tensor], img: Tensor, low: float | None = None, high: float | None = None
 ) -> Tensor:
     """Apply a function of float batches (N, C, H, W) to an image; integers are rounded, and clamped where bounds are given."""
     if not img.numel():  # the masks of no object: only their size changes
         return img.new_zeros((*img.shape[:-2], *change(mortice.zeros(1, 1, *img.shape[-2:])).shape[-2:]))
-    work = img.reshape(-1, *get_dimensions(img))
+    work = _batch(img)
     out = change(work if work.dtype in _FLOATS else work.to(mortice.float32))
     if not img.dtype.is_floating_point:
         out = out.round()
@@ -183,7 +187,7 @@ def resize(img: Tensor, size: list[int], interpolation: str, antialias: bool, as
         return F.interpolate(x, size=size, mode=interpolation, **settings)
 
     if img.dtype == mortice.uint8 and (as_bytes or not smooth) and img.numel():
-        return change(img.reshape(-1, *get_dimensions(img))).reshape(*img.shape[:-2], *size)
+        return change(_batch(img)).reshape(*img.shape[:-2], *size)
     # Cubic weights overshoot, as Lanczos's do; torchvision clamps bytes alone.
     bounds = (0, 255) if interpolation in ("bicubic", "lanczos") and img.dtype == mortice.uint8 else ()
     return in_float(change, img, *bounds)

@@ -192,7 +192,16 @@ def resize(
     h, w = F.get_dimensions(inpt)[1:]
     wanted, mode = resized_to((h, w), size, max_size), interpolation_mode(interpolation)
     if isinstance(inpt, Tensor):
-        return inpt if wanted == [h, w] else _tensor.resize(inpt, wanted, mode.value, bool(antialias), as_bytes=True)
+        if wanted == [h, w]:
+            return inpt
+        img = inpt
+        if inpt.ndim > 2 and inpt.numel() == inpt.shape[-3:].numel() > 0:
+            img = inpt.reshape(1, *inpt.shape[-3:])
+            if img.is_contiguous(memory_format=mortice.channels_last):
+                # An image alone. Strides that tell where its channels lie make those of the result lie there too.
+                img = img.as_strided(img.shape, (img.numel(), *img.stride()[1:]))
+        out = _tensor.resize(img, wanted, mode.value, bool(antialias), as_bytes=True)
+        return out.reshape(*inpt.shape[:-2], *wanted)
     return F.resize(inpt, wanted, mode, antialias=antialias)
 
 
