@@ -121,7 +121,7 @@ def _ones(subject: Subject, sample: Sample, case: Case, dtype: DType) -> list[An
 
 def _transposed(subject: Subject, array: Any, dtype: DType) -> Any:
     t = subject.tensor(np.ascontiguousarray(array.T), dtype)
-    return t.permute(*range(array.ndim)[::-1])
+    return t.permute(tuple(range(array.ndim))[::-1])
 
 
 def _stepped(subject: Subject, array: Any, dtype: DType) -> Any:

@@ -293,7 +293,7 @@ def _check_repeated(subject: Subject, sample: Sample, dtype: DType) -> None:
     own = sample.operand_dtypes(case, dtype)
     first = [a[:1] if a.ndim else a for a in sample.draw(case, dtype)]
     arrays = [np.broadcast_to(a, s) for a, s in zip(first, case.shapes)]
-    tensors = [subject.tensor(a, d).expand(*s) for a, d, s in zip(first, own, case.shapes)]
+    tensors = [subject.tensor(a, d).expand(s) for a, d, s in zip(first, own, case.shapes)]
     laid = Case(case.shapes, case.attrs, f"{case} broadcast along the first axis")
     subject.compare(sample, laid, dtype, sample.apply(tensors, case.attrs), sample.expected(case, arrays, dtype), arrays)
 

@@ -33,8 +33,8 @@ class EinMix(_EinmixMixin, Module):  # type: ignore[misc]
     einsum_pattern: str
 
     def _create_parameters(self, weight_shape: Any, weight_bound: float, bias_shape: Any, bias_bound: float) -> None:
-        self.weight = Parameter(empty(*weight_shape).uniform_(-weight_bound, weight_bound))
-        self.bias = None if bias_shape is None else Parameter(empty(*bias_shape).uniform_(-bias_bound, bias_bound))
+        self.weight = Parameter(empty(weight_shape).uniform_(-weight_bound, weight_bound))
+        self.bias = None if bias_shape is None else Parameter(empty(bias_shape).uniform_(-bias_bound, bias_bound))
 
     def _create_rearrange_layers(self, before: Any, before_sizes: Any, after: Any, after_sizes: Any) -> None:
         self.pre_rearrange = None if before is None else Rearrange(before, **before_sizes)
