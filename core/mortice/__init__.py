@@ -186,25 +186,32 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         as_strided_,
         block_diag,
         cartesian_prod,
+        column_stack,
         combinations,
+        concat,
+        concatenate,
         diag,
         diag_embed,
         diagflat,
         diagonal_scatter,
+        dstack,
         flip,
         fliplr,
         flipud,
+        hstack,
         meshgrid,
         repeat_interleave,
         roll,
         rot90,
+        row_stack,
         tile,
         tril,
         tril_indices,
         triu,
         triu_indices,
         unravel_index,
-    )  # fmt: skip
+        vstack,
+    )
     from mortice.ops.blend import *
     from mortice.ops.bounds import *
     from mortice.ops.calculus import *
@@ -242,7 +249,7 @@ if TYPE_CHECKING:  # what is loaded when it is first used: `catalog` has the lis
         take,
     )
     from mortice.ops.inplace import *
-    from mortice.ops.joining import cat, column_stack, concat, concatenate, dstack, hstack, row_stack, stack, vstack
+    from mortice.ops.joining import cat, stack
     from mortice.ops.linalg import (
         cholesky_inverse,
         cholesky_solve,

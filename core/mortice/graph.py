@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from mortice.saved import PackedValue
-
     Hooks = OrderedDict[int, Callable[..., Any]] | None  # by number; None where none was ever registered
 
 next_seq = itertools.count(1).__next__
@@ -44,7 +42,7 @@ class Extra:
         self.trace: tuple[str, ...] = ()  # under anomaly detection: where it was recorded, and what had led to that
         self.storages: dict[int, Any] = {}  # or tensors of their own, each with the version that it had
         self.metadata: dict[Any, Any] = {}
-        self.packed: list[PackedValue] = []
+        self.packed: list[Any] = []  # saved values in the care of hooks
         self.slots: list[Any] = []  # weak references to the Slots, so that a rebuilt output finds its own
         self.parts: tuple[tuple[Any, int], ...] = ()  # what `next_functions` shows, if not the edges
         self.origin: Any = None  # of a node without some of its edges: the node itself

@@ -16,7 +16,45 @@ from mortice.distributions.utils import lazy_property
 __all__ = ["MultivariateNormal"]
 
 
-class MultivariateNormal(Distribution):
+class ByScale(Distribution):
+    """What is given by a covariance, or a scale like one, by its inverse, or by its Cholesky factor: the others follow."""
+
+    @staticmethod
+    def _given(**matrices: Any) -> tuple[str, Any]:
+        """Return the one that was given, and its name."""
+        given = {name: value for name, value in matrices.items() if value is not None}
+        if len(given) != 1:
+            raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
+        ((name, matrix),) = given.items()
+        return name, matrix
+
+    def _factorise(self, name: str, matrix: Any) -> None:
+        """Keep the Cholesky factor of the matrix given."""
+        of = {"covariance_matrix": mortice.linalg.cholesky, "precision_matrix": _precision_to_scale_tril}
+        self._unbroadcasted_scale_tril = matrix if name == "scale_tril" else of[name](matrix)
+
+    def _wide(self, matrix: Any) -> Any:
+        n = self._event_shape[-1]
+        return matrix.expand((*self._batch_shape, n, n))
+
+    @lazy_property
+    def scale_tril(self) -> Any:
+        """The Cholesky factor of the covariance, or scale."""
+        return self._wide(self._unbroadcasted_scale_tril)
+
+    @lazy_property
+    def covariance_matrix(self) -> Any:
+        """The covariance, or scale."""
+        factor = self._unbroadcasted_scale_tril
+        return self._wide(factor @ factor.mT)
+
+    @lazy_property
+    def precision_matrix(self) -> Any:
+        """The inverse of the covariance, or scale."""
+        return self._wide(mortice.cholesky_inverse(self._unbroadcasted_scale_tril))
+
+
+class MultivariateNormal(ByScale):
     """The normal distribution of vectors, by its covariance, its precision or the Cholesky factor of its covariance."""
 
     arg_constraints = {
@@ -32,43 +70,16 @@ class MultivariateNormal(Distribution):
     ) -> None:  # fmt: skip
         if loc.dim() < 1:
             raise ValueError("loc must be at least one-dimensional.")
-        given = {"covariance_matrix": covariance_matrix, "scale_tril": scale_tril, "precision_matrix": precision_matrix}
-        given = {name: value for name, value in given.items() if value is not None}
-        if len(given) != 1:
-            raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
-        ((name, matrix),) = given.items()
+        name, matrix = self._given(
+            covariance_matrix=covariance_matrix, precision_matrix=precision_matrix, scale_tril=scale_tril
+        )
         if matrix.dim() < 2:
             raise ValueError(f"{name} must be at least two-dimensional, with optional leading batch dimensions")
         batch = tuple(mortice.broadcast_shapes(tuple(matrix.shape[:-2]), tuple(loc.shape[:-1])))
         self.loc = loc.expand((*batch, loc.shape[-1]))
         self.__dict__[name] = matrix.expand((*batch, *matrix.shape[-2:]))
         super().__init__(batch, loc.shape[-1:], validate_args=validate_args)
-        if scale_tril is not None:
-            self._unbroadcasted_scale_tril = scale_tril
-        elif covariance_matrix is not None:
-            self._unbroadcasted_scale_tril = mortice.linalg.cholesky(covariance_matrix)
-        else:
-            self._unbroadcasted_scale_tril = _precision_to_scale_tril(precision_matrix)
-
-    def _wide(self, matrix: Any) -> Any:
-        n = self._event_shape[0]
-        return matrix.expand((*self._batch_shape, n, n))
-
-    @lazy_property
-    def scale_tril(self) -> Any:
-        """The Cholesky factor of the covariance."""
-        return self._wide(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self) -> Any:
-        """The covariance."""
-        factor = self._unbroadcasted_scale_tril
-        return self._wide(factor @ factor.mT)
-
-    @lazy_property
-    def precision_matrix(self) -> Any:
-        """The inverse of the covariance."""
-        return self._wide(mortice.cholesky_inverse(self._unbroadcasted_scale_tril))
+        self._factorise(name, matrix)
 
     @property
     def mean(self) -> Any:

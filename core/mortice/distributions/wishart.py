@@ -10,8 +10,8 @@ from mortice import Tensor
 from mortice.distributions import constraints
 from mortice.distributions.exp_family import ExponentialFamily
 from mortice.distributions.gamma import Gamma
-from mortice.distributions.gaussian_linalg import half_log_det, precision_to_scale_tril
-from mortice.distributions.utils import lazy_property
+from mortice.distributions.gaussian_linalg import half_log_det
+from mortice.distributions.multivariate_normal import ByScale
 from mortice.notice import warn
 
 __all__ = ["Wishart"]
@@ -23,7 +23,7 @@ def _multidigamma(x: Any, p: int) -> Any:
     return (x.unsqueeze(-1) - 0.5 * steps).digamma().sum(-1)
 
 
-class Wishart(ExponentialFamily):
+class Wishart(ByScale, ExponentialFamily):
     """The Wishart distribution of positive definite matrices, by its scale in one of three forms."""
 
     support = constraints.positive_definite
@@ -34,11 +34,9 @@ class Wishart(ExponentialFamily):
         self, df: Any, covariance_matrix: Any = None, precision_matrix: Any = None, scale_tril: Any = None,
         validate_args: bool | None = None,
     ) -> None:  # fmt: skip
-        given = {"covariance_matrix": covariance_matrix, "scale_tril": scale_tril, "precision_matrix": precision_matrix}
-        given = {name: value for name, value in given.items() if value is not None}
-        if len(given) != 1:
-            raise ValueError("Exactly one of covariance_matrix or precision_matrix or scale_tril may be specified.")
-        ((name, matrix),) = given.items()
+        name, matrix = self._given(
+            covariance_matrix=covariance_matrix, precision_matrix=precision_matrix, scale_tril=scale_tril
+        )
         if matrix.dim() < 2:
             raise ValueError("scale_tril must be at least two-dimensional, with optional leading batch dimensions")
         df = df if isinstance(df, Tensor) else matrix.new_tensor(float(df))
@@ -53,12 +51,7 @@ class Wishart(ExponentialFamily):
         super().__init__(batch, (n, n), validate_args=validate_args)
         if bool((self.df < n).any()):
             warn("Low df values detected. Singular samples are highly likely to occur for ndim - 1 < df < ndim.")
-        if scale_tril is not None:
-            self._unbroadcasted_scale_tril = scale_tril
-        elif covariance_matrix is not None:
-            self._unbroadcasted_scale_tril = mortice.linalg.cholesky(covariance_matrix)
-        else:
-            self._unbroadcasted_scale_tril = precision_to_scale_tril(precision_matrix)
+        self._factorise(name, matrix)
         self._gamma = self._squares()
 
     @property
@@ -79,25 +72,6 @@ class Wishart(ExponentialFamily):
         new = super().expand(batch_shape, _instance)
         new._gamma = new._squares()
         return new
-
-    def _wide(self, matrix: Any) -> Any:
-        return matrix.expand((*self._batch_shape, *self._event_shape))
-
-    @lazy_property
-    def scale_tril(self) -> Any:
-        """The Cholesky factor of the scale."""
-        return self._wide(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self) -> Any:
-        """The scale."""
-        factor = self._unbroadcasted_scale_tril
-        return self._wide(factor @ factor.mT)
-
-    @lazy_property
-    def precision_matrix(self) -> Any:
-        """The inverse of the scale."""
-        return self._wide(mortice.cholesky_inverse(self._unbroadcasted_scale_tril))
 
     @property
     def mean(self) -> Any:

@@ -9,10 +9,11 @@ from mortice import call as _call
 from mortice.backends.host import HostBuffer, from_buffer, pack, unpack
 from mortice.backends.plugins import devices_of, resolve
 from mortice.device import Device
-from mortice.dtype import DType, as_dtype, bfloat16, get_default_dtype, int64, promote_types, scalar_dtype
+from mortice.dtype import DType, as_dtype, bfloat16, dtype_of_all, get_default_dtype, int64, promote_types, scalar_dtype
 from mortice.errors import DataError, DTypeError
 from mortice.interop import as_ndarray, is_capsule, is_ndarray, is_number
 from mortice.modes import modes, special
+from mortice.node import TENSOR_KERNELS
 from mortice.ops.movement import cast, clone, transfer
 from mortice.shape import SCALAR, Size, remembered
 from mortice.tensor import TensorBase, make
@@ -237,13 +238,12 @@ def tensor(
         return finish(converted(data.elements_as(dtype), None, device), requires_grad, pin_memory)
     if isinstance(data, (list, tuple)) and data and type(data[0]) not in _LEAVES and _is_part(data[0]):
         joined = _joined(data, where)
-        if joined is None:
-            from mortice.ops.joining import stack  # few programs need it here
-
-            parts = [_of_array("tensor", p, None, where, True) if _is_part(p) else tensor(p, device=where) for p in data]
-            _check_alike([part.shape for part in parts], 1)
-            joined = stack(parts)
-        return finish(joined if dtype is None else cast(joined, dtype), requires_grad, pin_memory)
+        if joined is not None:
+            return finish(joined if dtype is None else cast(joined, dtype), requires_grad, pin_memory)
+        parts = [_of_array("tensor", p, None, where, True) if _is_part(p) else tensor(p, device=where) for p in data]
+        _check_alike([part.shape for part in parts], 1)
+        found = dtype or dtype_of_all(parts)
+        return finish(TENSOR_KERNELS.stack([cast(part, found) for part in parts], 0), requires_grad, pin_memory)
     if isinstance(data, (str, bytes)):
         raise TypeError(f"tensor: could not infer dtype of {type(data).__name__}. Pass numbers, lists of them, or arrays.")
     try:
