@@ -490,7 +490,7 @@ _LEFT_OUT = {
 
 _WHERE = _look_up(_PUBLIC)
 # Other addresses of what is elsewhere, which PyTorch has without an import.
-_UNASKED = ("_VF", "_dynamo", "_functorch", "_inductor", "_subclasses", "_tensor", "_tensor_str", "_utils")
+_UNASKED = ("_VF", "_dynamo", "_functorch", "_inductor", "_jit_internal", "_subclasses", "_tensor", "_tensor_str", "_utils")
 
 
 def __getattr__(name: str) -> object:

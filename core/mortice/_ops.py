@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 import mortice
+from mortice.lazy import load
 
 __all__ = ["OpOverload", "OpOverloadPacket", "aten", "ops"]
 
@@ -26,6 +27,8 @@ class OpOverloadPacket:
         for place in (mortice, mortice.nn.functional, mortice.Tensor):
             if hasattr(place, name):
                 return getattr(place, name)(*args, **kwargs)
+        if name == "slice":  # Python's own name, so no function's
+            return load("mortice.ops.copies", "_slice")(*args, **kwargs)
         raise NotImplementedError(f"ops.aten: expected a function's or a method's name; got {name!r}, which has none here.")
 
     def __getattr__(self, name: str) -> OpOverload:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _LEAD = {
     "_VF": ":mortice", "_dynamo": "compiler", "_dynamo.config": "compiler", "_functorch": "compiler", "_functorch.config": "compiler",
     "_inductor": "compiler", "_inductor.config": "compiler",
-    "_inductor.config.triton": "compiler", "_subclasses": "_dynamo.eval_frame",
+    "_inductor.config.triton": "compiler", "_jit_internal": ":typing", "_subclasses": "_dynamo.eval_frame",
     "_subclasses.fake_tensor": "_dynamo.eval_frame", "_tensor": "methods", "_tensor_str": "printing",
     "autograd.anomaly_mode": "autograd.anomaly", "cuda.amp.autocast_mode": "cuda.amp",
     "cuda.amp.grad_scaler": "cuda.amp", "cuda.random": "cuda", "distributed._composable": "distributed",

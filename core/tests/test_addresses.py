@@ -49,6 +49,7 @@ LEAD = [
     ("fx.passes", "wrap", mt.fx.wrap),
     ("fx.passes.shape_prop", "ShapeProp", importlib.import_module("mortice.fx.shape_prop").ShapeProp),
     ("fx.experimental.proxy_tensor", "get_proxy_mode", eval_frame.get_proxy_mode),
+    ("_jit_internal", "Optional", Optional),
     ("jit.annotations", "Optional", Optional),
     ("nn.parallel._functions", "Gather", importlib.import_module("mortice.nn.parallel.scatter_gather").Gather),
     ("optim._muon", "Muon", mt.optim.Muon),
@@ -206,6 +207,7 @@ def test_the_text_of_elements_alone() -> None:
 
 def test_operators_by_name_and_overload_are_the_functions_here() -> None:
     aten = mt.ops.aten
+    assert aten.slice(mt.arange(6), 0, 1, -1, 2).tolist() == aten.slice.Tensor(mt.arange(6), 0, 1, 4, 2).tolist() == [1, 3]
     x = mt.tensor([3.0, 1.0])
     assert aten.clone.default is aten.clone.default and aten.clone.default != aten.detach.default
     assert aten.add.Tensor(x, 1).tolist() == [4.0, 2.0] and aten.add_(x, 1) is x and aten.relu(-x).tolist() == [0.0, 0.0]

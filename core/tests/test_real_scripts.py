@@ -289,10 +289,11 @@ def test_programs_that_split_batches_themselves_find_the_steps():
     from mortice.nn.parallel._functions import Broadcast, Gather, ReduceAddCoalesced, Scatter
 
     from mortice.nn.parallel.parallel_apply import parallel_apply
-    from mortice.nn.parallel.replicate import replicate
+    from mortice.nn.parallel.replicate import _broadcast_coalesced_reshape, replicate
     from mortice.nn.parallel.scatter_gather import scatter_kwargs
 
     assert nn.parallel.replicate is replicate and nn.parallel.parallel_apply is parallel_apply
+    assert _broadcast_coalesced_reshape([mt.ones(1)], [0, 1]) == [[mt.ones(1)]] * 2
     devices, layer, x = ["cpu", "cpu"], nn.Linear(2, 1), mt.arange(6.0).reshape(3, 2).requires_grad_()
     rows, named = scatter_kwargs((x,), {}, devices)
     assert [r[0].tolist() for r in rows] == [[[0, 1], [2, 3]], [[4, 5]]] and named == ({}, {})

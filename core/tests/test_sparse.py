@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import mortice as mt
-from mortice import nn
+from mortice import nn, notice
 
 INDICES = [[0, 1, 1, 0], [2, 0, 2, 2]]
 
@@ -61,8 +61,12 @@ def test_it_is_printed_as_pytorch_prints_it(s: Any) -> None:
 
 
 def test_ways_to_make_one() -> None:
-    assert mt.sparse.FloatTensor(mt.tensor(INDICES), mt.ones(4), mt.Size([2, 3])).to_dense().tolist() == [[0, 0, 2], [1, 0, 1]]
-    assert mt.sparse.DoubleTensor(2, 3).dtype is mt.float64 and mt.sparse.FloatTensor(2, 3).shape == (2, 3)
+    notice.told.clear()  # told once in a program
+    with pytest.warns(UserWarning, match=r"SparseTensor\(indices, values, shape, \*, device=\) is deprecated"):
+        made = mt.sparse.FloatTensor(mt.tensor(INDICES), mt.ones(4), mt.Size([2, 3]))
+    assert made.to_dense().tolist() == [[0, 0, 2], [1, 0, 1]]
+    with pytest.warns(UserWarning, match=r"Please use torch.sparse_coo_tensor\(shape, dtype=, device=\)"):
+        assert mt.sparse.DoubleTensor(2, 3).dtype is mt.float64 and mt.sparse.FloatTensor(2, 3).shape == (2, 3)
     for made in (mt.sparse_coo_tensor((2, 3)), mt.zeros(2, 3, layout=mt.sparse_coo), mt.empty((2, 3), layout=mt.sparse_coo)):
         assert made.is_sparse and made._nnz() == 0 and made.to_dense().tolist() == [[0] * 3] * 2
     assert mt.sparse_coo_tensor([[0, 4]], [1, 2]).shape == (5,) and mt.sparse_coo_tensor([[0]], [1]).dtype is mt.int64

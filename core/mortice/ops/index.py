@@ -364,14 +364,7 @@ def assign_view(target: Any, value: Any) -> None:
     lead = len(value.shape) - len(target.shape)
     if lead > 0 and all(n == 1 for n in tuple(value.shape)[:lead]):
         value = reshape(value, tuple(value.shape)[lead:])
-    if value.shape != target.shape:
-        if broadcast("setitem", target.shape, value.shape) != target.shape:
-            raise ShapeError(
-                f"setitem: shape mismatch: value tensor of shape {list(value.shape)} cannot be broadcast to indexing "
-                f"result of shape {list(target.shape)}"
-            )
-        value = expand(value, target.shape)
-    copy_(target, value)
+    copy_(target, value if value.shape == target.shape else expand(value, target.shape))
 
 
 def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:

@@ -407,8 +407,8 @@ def expand(input: Any, *sizes: Any, size: Any = None, implicit: bool = False) ->
             f"dimensions in the tensor ({len(shape)}); got {list(wanted)} for {list(shape)}."
         )
     out = []
-    for i, n in enumerate(wanted):
-        have = 1 if i < lead else tuple.__getitem__(shape, i - lead)
+    for i in range(len(wanted) - 1, -1, -1):  # the last that is wrong is told, as in PyTorch
+        n, have = wanted[i], 1 if i < lead else tuple.__getitem__(shape, i - lead)
         if n == -1:
             if i < lead:
                 raise ShapeError(
@@ -422,7 +422,7 @@ def expand(input: Any, *sizes: Any, size: Any = None, implicit: bool = False) ->
                 f"dimension {i}. Target sizes: {list(wanted)}. Tensor sizes: {list(shape)}."
             )
         out.append(n)
-    return _expand(input, shape=Size(out))
+    return _expand(input, shape=Size(out[::-1]))
 
 
 def broadcast_to(input: Any, size: Any) -> Any:

@@ -13,6 +13,7 @@ from mortice.graph import Node, next_seq
 from mortice.layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csr, strided
 from mortice.methods.typed import TypedClass
 from mortice.modes import modes
+from mortice.notice import warn
 from mortice.shape import check_sizes
 from mortice.sparse import rules
 from mortice.sparse.compressed import (
@@ -353,7 +354,14 @@ class SparseClass(TypedClass):
     """The type of a typed class: calling it makes a sparse tensor."""
 
     def __call__(cls, *args: Any, device: Any = None) -> Any:
-        if args and isinstance(args[0], TensorBase):
+        elements = bool(args) and isinstance(args[0], TensorBase)
+        given = ("indices, values, shape" if len(args) > 2 else "indices, values") if elements else "shape"
+        warn(
+            f"torch.sparse.SparseTensor({given}, *, device=) is deprecated.  Please use "
+            f"torch.sparse_coo_tensor({given}, dtype=, device=).",
+            once=True,
+        )
+        if elements:
             return sparse_coo_tensor(*args, device=device)
         return sparse_coo_tensor(args[0] if args and not isinstance(args[0], int) else args or (0,), dtype=cls.dtype, device=device)
 
