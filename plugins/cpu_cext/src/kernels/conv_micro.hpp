@@ -51,8 +51,8 @@ static void product(int rows, int64_t vectors, int64_t depth, const T *a, const 
         };
         if (rows == 8) {
             if constexpr (PANEL == 8) {
-                if (vectors >= 3) go(product<T, 8, 3>, 3);
-                else if (vectors == 2) go(product<T, 8, 2>, 2);
+                if (vectors >= 3 && vectors != 4) go(product<T, 8, 3>, 3);
+                else if (vectors >= 2) go(product<T, 8, 2>, 2);
                 else go(product<T, 8, 1>, 1);
             } else done = 1;
         } else if (rows == 4) {

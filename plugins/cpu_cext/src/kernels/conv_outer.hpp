@@ -162,13 +162,14 @@ template <class T> static void outer(const ConvOuter<T> &s, T *room, int64_t tas
             for (int64_t k = 0; k < s.kernel_y * s.runs; k++) {
                 const T *base = copy + k / s.runs * tap_y + k % s.runs * tap_x;
                 T *to = sums + (j * s.kernel_y * s.runs + k) * s.run_room;
-                for (int64_t v = 0; v < vectors; v += WIDE)
+                for (int64_t v = 0, wide; v < vectors; v += wide) {
+                    wide = vectors - v == 4 ? 2 : least(WIDE, vectors - v);  // one alone waits for its own sums
                     for (int64_t m = 0; m < ms;) {
                         int rows = rows_of(ms - m);
-                        product(rows, least(WIDE, vectors - v), places, g + m * places, base + v * L, offset,
-                                to + m * s.columns + v * L, s.columns, true);
+                        product(rows, wide, places, g + m * places, base + v * L, offset, to + m * s.columns + v * L, s.columns, true);
                         m += rows;
                     }
+                }
             }
         }
     }

@@ -174,18 +174,19 @@ template <class V> INLINE V exp_normal(V x) {
     return (exp_less_1(r) + num<V>(1)) * power_of_2(n);
 }
 
+// What is `gone` is 0 without being computed: an underflow takes processors twenty-five times as long.
 template <class V> SHARED V v_exp(V x) {
-    x = vmin(num<V>(89.0f, 710.0), x);
-    x = vmax(num<V>(-104.5f, -746.0), x);
+    const auto gone = x < num<V>(-104.0f, -746.0);
+    x = select(gone, V{}, vmin(num<V>(89.0f, 710.0), x));
     auto [n, r] = reduce_exp(x);
-    return scale_by_2(exp_less_1(r) + num<V>(1), n);
+    return select(gone, V{}, scale_by_2(exp_less_1(r) + num<V>(1), n));
 }
 
 template <class V> SHARED V v_exp2(V x) {
-    x = vmin(num<V>(129.0f, 1025.0), x);
-    x = vmax(num<V>(-151.0f, -1076.0), x);
+    const auto gone = x < num<V>(-150.0f, -1075.0);
+    x = select(gone, V{}, vmin(num<V>(129.0f, 1025.0), x));
     V n = nearest(x);
-    return scale_by_2(exp_less_1((x - n) * num<V>(0x1.62e42fefa39efp-1)) + num<V>(1), n);
+    return select(gone, V{}, scale_by_2(exp_less_1((x - n) * num<V>(0x1.62e42fefa39efp-1)) + num<V>(1), n));
 }
 
 // expm1(x) / 2; it overflows where it must, if x is not much larger.
