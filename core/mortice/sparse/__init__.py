@@ -40,7 +40,6 @@ from mortice.sparse.coo import (
     wrap,
 )
 from mortice.tensor import TensorBase, make
-from mortice.utils._pytree import tree_map
 
 __all__ = ["addmm", "as_sparse_gradcheck", "check_sparse_tensor_invariants", "log_softmax", "mm", "sampled_addmm", "softmax", "sum"]
 
@@ -80,7 +79,8 @@ def as_sparse_gradcheck(gradcheck: Any) -> Any:
 
     def checked(func: Any, inputs: Any, masked: bool = False, **options: Any) -> Any:
         def dense(*args: Any) -> Any:
-            return tree_map(lambda o: o.to_dense() if isinstance(o, TensorBase) else o, func(*args))
+            made = func(*args)
+            return [o.to_dense() if isinstance(o, TensorBase) else o for o in (made if isinstance(made, tuple) else [made])]
 
         vars(checked)["masked"] = masked
         return gradcheck(dense, inputs, masked=masked, **options)
