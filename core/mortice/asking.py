@@ -14,7 +14,6 @@ import mortice
 from mortice import Tensor
 from mortice.lazy import Lazy, LazyProperty, StandIn
 from mortice.methods import _disabled_torch_function_impl, _let_operands_ask
-from mortice.notice import warn
 
 
 class _State(threading.local):
@@ -112,27 +111,15 @@ def _ask(public_api: Any, found: list[Any], args: Any, kwargs: Any) -> Any:
     types = tuple(map(type, found))
     modes = _modes()
     if modes:
-        asked = modes[-1].__torch_function__
-        if isinstance(getattr(asked, "__self__", None), type):
-            raise RuntimeError(
-                "Defining your mode's `__torch_function__` as a classmethod is not supported, please make it a plain method"
-            )
         _state.modes = modes[:-1]
         try:
-            result = asked(public_api, types, args, kwargs)
+            result = modes[-1].__torch_function__(public_api, types, args, kwargs)
         finally:
             _state.modes = modes
         if result is not NotImplemented:
             return result
     for value in found:
-        asked = value.__torch_function__
-        if getattr(asked, "__self__", None) is value:
-            warn(
-                "Defining your `__torch_function__` as a plain method is deprecated and will be an error in future, please "
-                "define it as a classmethod.",
-                DeprecationWarning if getattr(public_api, "__module__", "") == "mortice.nn.functional" else UserWarning,
-            )
-        result = asked(public_api, types, args, kwargs)
+        result = value.__torch_function__(public_api, types, args, kwargs)
         if result is not NotImplemented:
             return result
     return NotImplemented

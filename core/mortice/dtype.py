@@ -87,7 +87,6 @@ C_NAMES = CLASS_NAMES | {
 }  # fmt: skip
 
 FLOATS = (float16, bfloat16, float32, float64)
-COMPLEXES = (complex64, complex128)
 INTEGERS = DTYPES[1:9]
 
 
@@ -277,16 +276,7 @@ _FLOAT8 = {
 _LIMITS: dict[DType, dict[str, Any]] = {}  # what is known of floating point dtypes: programs ask in loops
 
 
-class _Limits:
-    """Equal to another of the same dtype."""
-
-    dtype: str
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.dtype == other.dtype  # type: ignore[attr-defined]
-
-
-class finfo(_Limits):
+class finfo:
     """Limits of a floating point dtype: bits, eps, max, min, tiny, smallest_normal, resolution."""
 
     def __init__(self, type: DType | None = None) -> None:
@@ -313,6 +303,9 @@ class finfo(_Limits):
         self.dtype = real.name
         _LIMITS[d] = dict(self.__dict__)
 
+    def __eq__(self, other: Any) -> bool:
+        return type(self) is type(other) and self.dtype == other.dtype
+
     def __repr__(self) -> str:
         return (
             f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
@@ -320,7 +313,7 @@ class finfo(_Limits):
         )
 
 
-class iinfo(_Limits):
+class iinfo:
     """Limits of an integer dtype: bits, min, max."""
 
     def __init__(self, type: DType) -> None:
@@ -330,6 +323,8 @@ class iinfo(_Limits):
         self.min = -(2 ** (self.bits - 1)) if type.kind == "i" else 0
         self.max = 2 ** (self.bits - (type.kind == "i")) - 1
         self.dtype = type.name
+
+    __eq__ = finfo.__eq__
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"

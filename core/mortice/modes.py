@@ -157,8 +157,9 @@ class _bare_decorator(type):
     """Lets `@no_grad` work without parentheses, as in PyTorch."""
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        if len(args) == 1 and not kwargs and callable(args[0]) and not isinstance(args[0], bool):
-            return super().__call__()(args[0])
+        given = (*args, *kwargs.values())
+        if len(given) == 1 and callable(given[0]) and not isinstance(given[0], bool):
+            return super().__call__()(given[0])
         return super().__call__(*args, **kwargs)
 
 

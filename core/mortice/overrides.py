@@ -16,15 +16,13 @@ from collections.abc import Callable
 from typing import Any
 
 from mortice import Tensor
-from mortice.asking import (
-    DisableTorchFunction as DisableTorchFunction,
-)
-from mortice.asking import (
-    DisableTorchFunctionSubclass as DisableTorchFunctionSubclass,
-)
-from mortice.asking import (
+from mortice.asking import (  # noqa: F401
+    DisableTorchFunction,
+    DisableTorchFunctionSubclass,
     Overridable,
+    _computed,
     _state,
+    follow,
     handle_torch_function,
     has_torch_function,
     has_torch_function_unary,
@@ -33,12 +31,6 @@ from mortice.asking import (
     let_methods_ask,
     open_namespaces,
     redispatch_function,
-)
-from mortice.asking import (
-    _computed as _computed,
-)
-from mortice.asking import (
-    follow as follow,
 )
 
 __all__ = [

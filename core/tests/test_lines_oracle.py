@@ -75,7 +75,9 @@ t.ones(2, 3).to(memory_format=t.channels_last); t.ones(2, 3).float(memory_format
 [F.conv2d(a(2, 8, 4, 4), b(8, 1, 3, 3), groups=8).stride() for a in (t.ones, cl) for b in (t.ones, cl)]
 [F.conv2d(a(2, 1, 4, 4), b(1, 1, 3, 3)).stride() for a in (t.ones, cl) for b in (t.ones, cl)]
 [t.finfo(t.float32) == t.finfo(), t.finfo(t.half) != t.finfo(), t.finfo(t.complex64) == t.finfo(), t.iinfo(t.int8) == t.iinfo(t.int8)]
-t.iinfo(t.int32) == t.finfo(t.float32); hash(t.finfo())
+t.iinfo(t.int32) == t.finfo(t.float32); hash(t.finfo()); t.autograd.forward_ad._current_level
+t.inference_mode(mode=lambda v: v * 2)(x); t.autograd.gradcheck(t.exp, d.requires_grad_(), check_backward_ad=False)
+t.ones(2, dtype=t.int32).set_(t.ones(3).storage()); t.autograd.functional.hessian(lambda a: a.detach().sum(), d, strict=True)
 """  # fmt: skip
 
 

@@ -307,23 +307,6 @@ def test_an_index_is_asked_and_the_values_that_are_broadcast() -> None:
     assert mt.distributions.utils.broadcast_all(Here(), x) == ("broadcast_tensors",)
 
 
-def test_what_is_of_the_wrong_kind_is_told() -> None:
-    class Plain:
-        def __torch_function__(self, *args: Any) -> Any:
-            return 1
-
-    class OfTheClass(TorchFunctionMode):
-        @classmethod
-        def __torch_function__(cls, *args: Any) -> Any:
-            return 1
-
-    for category, function in ((UserWarning, mt.abs), (DeprecationWarning, F.dropout)):
-        with pytest.warns(category, match="^Defining your `__torch_function__` as a plain method is deprecated"):
-            assert function(Plain()) == 1
-    with OfTheClass(), pytest.raises(RuntimeError, match="as a classmethod is not supported, please make it a plain method"):
-        mt.ones(1)
-
-
 def test_functions_that_ask_are_functions_still() -> None:
     assert pickle.loads(pickle.dumps(mt.relu)) == mt.relu and copy.deepcopy(F.gelu) == F.gelu and mt.add.op.name == "add"
     assert mt.exp.__name__ == "exp" and mt.exp.__doc__ and repr(mt.exp) == repr(mt.exp.__wrapped__)

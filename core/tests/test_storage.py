@@ -430,7 +430,7 @@ def test_classes_of_storages_make_typed_ones(tmp_path):
     assert made.tolist() == [1.0, 2.0] and len(mt.LongStorage(3)) == 3 and mt.HalfStorage.dtype is mt.float16
     seen = mt.FloatTensor(mt.FloatStorage(2))
     assert seen.fill_(3.0).storage().tolist() == [3.0, 3.0] and seen.shape == (2,)
-    with pytest.raises(RuntimeError, match="Could not set tensor of type mortice.float64 to a tensor of type mortice.float32"):
+    with pytest.raises(RuntimeError, match="Expected a Storage of type float or an UntypedStorage, but got type Double for argument"):
         mt.FloatTensor(mt.DoubleStorage(2))
     data = bytearray(b"\x01\x02\x03")
     copied = mt.ByteTensor(mt.ByteStorage.from_buffer(data, offset=1))
@@ -449,7 +449,7 @@ def test_bytes_are_seen_in_the_tensor_s_dtype():
     assert mt.empty(0, dtype=mt.int32).set_(x.untyped_storage()).tolist()[:2] == [0, 0x3F800000]
     seen.fill_(9)
     assert x.tolist() == [0, 9, 9, 9, 9, 5]
-    with pytest.raises(RuntimeError, match="Could not set tensor of type mortice.float32 to a tensor of type mortice.int32"):
+    with pytest.raises(RuntimeError, match="Expected a Storage of type int or an UntypedStorage, but got type Float for argument"):
         mt.empty(0, dtype=mt.int32).set_(x.storage())
 
 

@@ -22,6 +22,12 @@ class _Levels(threading.local):
 _levels = _Levels()
 
 
+def __getattr__(name: str) -> int:
+    if name != "_current_level":  # PyTorch's count, -1 outside of all
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return len(_levels.open) - 1
+
+
 def enter_dual_level() -> int:
     """Open a level, in which tensors of `make_dual` carry tangents, and return its number."""
     if _levels.open:

@@ -340,16 +340,17 @@ def zeros_like_block(o: Any, t: Any) -> Any:
     return k.new_full(t.detach(), (*o.shape, *t.shape), 0, dtype=o.dtype)
 
 
-def _scalar(name: str, func: Fn) -> Fn:
-    """Wrap the function given to `name`, which must return one number."""
+def _scalar(func: Fn, strict: bool) -> Fn:
+    """Wrap the function given to `hessian`, which must return one number."""
 
     def checked(*inputs: Any) -> Any:
         out = func(*inputs)
-        several, outs = _tuple(name, "outputs of the user-provided function", out)
+        several, outs = _tuple("hessian", "outputs of the user-provided function", out)
+        _strict_outputs(outs, strict)
         if several or len(outs) != 1:
-            raise RuntimeError(f"The function given to {name} should return a single Tensor")
+            raise RuntimeError("The function given to hessian should return a single Tensor")
         if prod(outs[0].shape) != 1:
-            raise RuntimeError(f"The Tensor returned by the function given to {name} should contain a single element")
+            raise RuntimeError("The Tensor returned by the function given to hessian should contain a single element")
         return k.reshape(outs[0], ())
 
     return checked
@@ -365,7 +366,7 @@ def hessian(
 ) -> Any:
     """Return the second derivatives of a function of one number: for each pair of inputs a tensor."""
     several, given = _tuple("hessian", "inputs", inputs)
-    checked = _scalar("hessian", func)
+    checked = _scalar(func, strict)
 
     def first(*at: Any) -> Any:
         if outer_jacobian_strategy == "forward-mode":

@@ -11,7 +11,7 @@ from mortice import call as _call
 from mortice.autograd.functional import basis
 from mortice.autograd.gradients import as_tuple, grad, zeros_for
 from mortice.dtype import complex128, float64
-from mortice.layout import sparse_coo, strided
+from mortice.layout import strided
 from mortice.modes import enable_grad, no_grad
 from mortice.mutation import layout
 from mortice.node import TENSOR_KERNELS
@@ -58,17 +58,16 @@ def _inputs(given: Sequence[Any]) -> list[Any]:
 
 
 def _by_values(func: Callable[..., Any], given: tuple[Any, ...], masked: bool) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """Return the function as one of the values of sparse inputs, and those: of the elements that are there, or of all."""
+    """Return the function of the values of sparse inputs: of the elements that are there, or of all."""
     places: dict[int, Any] = {}
     inputs = list(given)
     for i, t in enumerate(given):
-        if not isinstance(t, TensorBase) or not t._rg or t.layout is strided:  # type: ignore[attr-defined]
+        if getattr(t, "layout", strided) is strided or not t._rg:
             continue
-        coo, t = import_module("mortice.sparse.coo"), t.detach()  # type: ignore[attr-defined]
-        like: Any = t
+        coo, like = import_module("mortice.sparse.coo"), t.detach()
         if not masked:
-            kind = {"layout": t.layout, "blocksize": getattr(t._data, "block", None) or None, "dense_dim": t.dense_dim()}
-            like = t.to_dense().fill_(1).to_sparse(**{"sparse_dim": t.sparse_dim()} if t.layout is sparse_coo else kind)
+            block = getattr(t._data, "block", None) or None
+            like = like.to_dense().fill_(1).to_sparse(layout=t.layout, blocksize=block, dense_dim=t.dense_dim())
         places[i] = like._data if like._data.distinct else coo.merge(like)._data
         inputs[i] = coo.take(t, places[i]).detach().clone().requires_grad_()
     if not places:
@@ -77,12 +76,12 @@ def _by_values(func: Callable[..., Any], given: tuple[Any, ...], masked: bool) -
 
 
 def _differentiable(result: Any) -> list[Any]:
-    outs = [result] if isinstance(result, TensorBase) else list(result)
-    if any([isinstance(o, TensorBase) and o.layout is not strided for o in outs]):  # type: ignore[attr-defined]
+    outs: list[Any] = [o for o in ([result] if isinstance(result, TensorBase) else result) if isinstance(o, TensorBase)]
+    if any([o.layout is not strided for o in outs]):
         raise ValueError(
             "Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the output of fn for gradcheck."
         )
-    return [o for o in outs if isinstance(o, TensorBase) and o.dtype.kind in "fc"]
+    return [o for o in outs if o.dtype.kind in "fc"]
 
 
 def _values(outs: Sequence[Any]) -> list[Numbers]:
@@ -193,7 +192,10 @@ def gradcheck(
 
     Raises:
         GradcheckError: when they differ, unless `raise_exception` is False; False is then returned.
+        AssertionError: when neither backward nor forward mode is to be checked.
     """
+    if not check_forward_ad and not check_backward_ad:
+        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
     try:
         _check(
             *_by_values(func, as_tuple(inputs), bool(masked)), eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes,
@@ -317,7 +319,7 @@ def _fast(
                 _same_again(_values([again]), _values([g]), nondet_tol)
             analytical = 0.0 if g is None else _dot(g, v)
             if not abs(analytical - numerical) <= atol + rtol * abs(numerical):
-                raise _mismatch(i, j, [[numerical]], [[analytical]], "(along one direction) ")
+                raise _mismatch(i, j, [[numerical]], [[analytical]])
 
 
 def _forward(
@@ -336,14 +338,14 @@ def _forward(
 
     for j, t in enumerate(ts):
         numerical = _numerical(fn, t, outs, eps)
-        for place, (at, unit) in enumerate((n, u) for n in range(prod(t.shape)) for u in ([1, 1j] if t.dtype.is_complex else [1])):
+        for at, unit in ((n, u) for n in range(prod(t.shape)) for u in ([1, 1j] if t.dtype.is_complex else [1])):
             vs = tuple([k.multiply(basis(x, at), unit) if x is t else zeros_for(x) for x in ts])
             _, pushed = jvp(of_inputs, tuple([x.detach() for x in ts]), vs)
             for i, o in enumerate(outs):
                 got = _parts(_values([pushed[i]])[0], o.dtype.is_complex)
                 want = [(complex(z).imag if unit == 1j else complex(z).real) for z in numerical[i][at]]
                 if not _close([got], [want], rtol, atol):
-                    raise _mismatch(i, j, [want], [got], f"(forward mode, column {place}) ")
+                    raise _mismatch(i, j, [want], [got], "computed with forward mode ")
 
 
 def _undefined(ts: list[Any], outs: list[Any]) -> None:

@@ -321,7 +321,7 @@ def triu_indices(
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     """Return, for flat positions in a shape, the index along each dim."""
     if not isinstance(indices, TensorBase) or indices.dtype.kind not in "iu":
-        raise TypeError(f"unravel_index: expected 'indices' to be integer dtype, but got {getattr(indices, 'dtype', type(indices))}")
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {getattr(indices, 'dtype', type(indices))}")
     sizes = tuple(as_sizes("unravel_index", (shape,)))
     if any(n < 0 for n in sizes):
         raise ValueError(f"unravel_index: 'shape' cannot have negative values, but got {tuple(sizes)}")

@@ -10,7 +10,7 @@ from typing import Any
 from mortice.backends.host import HostBuffer
 from mortice.backends.plugins import devices_of, resolve
 from mortice.device import Device
-from mortice.dtype import DType, get_default_dtype, int64, uint8
+from mortice.dtype import CLASS_NAMES, DType, get_default_dtype, int64, uint8
 from mortice.layout import contiguous_format, preserve_format
 from mortice.mutation import check_writable, layout
 from mortice.notice import warn
@@ -277,6 +277,11 @@ def set_(self: Any, source: Any = None, storage_offset: int = 0, size: Any = Non
     if isinstance(source, _Storage):  # bytes are of any dtype
         memory = view_dtype(source._memory, self.dtype if isinstance(source, UntypedStorage) else source.dtype)
     if memory.dtype is not self.dtype:
+        if memory is not source:
+            wanted, got = [CLASS_NAMES[t.dtype.name] for t in (self, memory)]
+            raise RuntimeError(
+                f"Expected a Storage of type {wanted.lower()} or an UntypedStorage, but got type {got} for argument 1 'storage'"
+            )
         raise RuntimeError(f"set_: Could not set tensor of type {memory.dtype} to a tensor of type {self.dtype}")
     if memory._device is not self._device:
         raise RuntimeError(f"set_: expected memory on {self.device}; got {memory.device}.")

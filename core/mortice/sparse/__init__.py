@@ -78,16 +78,15 @@ def like(t: Any, value: Any, dtype: Any, device: Any, layout: Any) -> Any:
 def as_sparse_gradcheck(gradcheck: Any) -> Any:
     """Return a gradcheck for functions whose results are sparse too: it looks at all their elements."""
 
-    def checked(func: Any, inputs: Any, **options: Any) -> Any:
+    def checked(func: Any, inputs: Any, masked: bool = False, **options: Any) -> Any:
         def dense(*args: Any) -> Any:
             made = func(*args)
-            found = [o.to_dense() if isinstance(o, TensorBase) else o for o in (made if isinstance(made, (list, tuple)) else [made])]
-            return tuple(found)
+            return [o.to_dense() if isinstance(o, TensorBase) else o for o in (made if isinstance(made, tuple) else [made])]
 
-        checked.masked = options.setdefault("masked", False)  # type: ignore[attr-defined]
-        return gradcheck(dense, inputs, **options)
+        vars(checked)["masked"] = masked
+        return gradcheck(dense, inputs, masked=masked, **options)
 
-    checked.masked = False  # type: ignore[attr-defined]
+    vars(checked)["masked"] = False
     return checked
 
 

@@ -35,7 +35,7 @@ def _add(k: Any, x: Any, y: Any) -> Sparse:
         y = make(y, x.values._device, x.values.dtype, x.shape).to_sparse(x.sparse_dim)._data
     _alike("add", x, y)
     if x.sparse_dim != y.sparse_dim:  # one is empty, and leaves the other
-        return (x if x.nnz else y).with_values((x.values if x.nnz else y.values).to(mortice.result_type(x.values, y.values)))  # type: ignore[no-any-return]
+        return RULES["clone"](k, x if x.nnz else y)  # type: ignore[no-any-return]
     if x.indices is y.indices or (x.indices.shape == y.indices.shape and mortice.equal(x.indices, y.indices)):
         return x.with_values(x.values + y.values)  # type: ignore[no-any-return]
     made = Sparse(mortice.cat([x.indices, y.indices], 1), mortice.cat([x.values, y.values]), x.shape)

@@ -39,7 +39,7 @@ def _pool(nd: int, input: Any, kernel_size: Any, output_size: Any, output_ratio:
     *lead, channels = tuple(input.shape)[:-nd]
     sizes = tuple(input.shape)[-nd:]
     if 0 in (channels, *sizes):
-        raise RuntimeError(f"{name}: expected input with non-zero size for non-batch dimensions; got {list(input.shape)}.")
+        raise RuntimeError(f"{name}: Expected input to have non-zero size for non-batch dimensions, but got {list(input.shape)}")
     kernel = _tuple(name, "kernel_size", kernel_size, nd)
     if output_size is None:
         ratios = _tuple(name, "output_ratio", output_ratio, nd, ValueError)

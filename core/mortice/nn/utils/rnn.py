@@ -115,7 +115,7 @@ def pack_padded_sequence(input: Any, lengths: Any, batch_first: bool = False, en
     """
     lengths = lengths.to(mortice.int64) if isinstance(lengths, mortice.Tensor) else _small(lengths)
     if lengths.ndim != 1:
-        raise RuntimeError(f"pack_padded_sequence: 'lengths' argument should be 1D; got shape {list(lengths.shape)}.")
+        raise RuntimeError(f"'lengths' argument should be a 1D CPU int64 tensor, but got {lengths.ndim}D cpu Long tensor")
     if input.ndim < 2:
         raise IndexError(f"pack_padded_sequence: expected input (T, N, *) or (N, T, *); got {list(input.shape)}.")
     batch_dim = 0 if batch_first else 1
