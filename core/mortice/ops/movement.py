@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from mortice import call as _call
 from mortice import node as _node
+from mortice.backends.backend import channels_last as channels_lie_last
 from mortice.call import as_view, run
 from mortice.dtype import DType, as_dtype, bool_
 from mortice.errors import DTypeError, ShapeError
