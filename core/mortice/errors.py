@@ -48,7 +48,9 @@ class OutOfMemoryError(RuntimeError, MemoryError):
 def switch(name: str, argument: str, value: bool) -> bool:
     """Return a value that is True or False; a word would count as True, whatever it says."""
     if not isinstance(value, bool):
-        raise SwitchError(f"{name}(): argument '{argument}' must be bool, not {type(value).__name__}")
+        got = type(value)
+        shown = got.__name__ if got.__module__ == "builtins" else f"{got.__module__}.{got.__name__}"  # NumPy's is a bool too
+        raise SwitchError(f"{name}(): argument '{argument}' must be bool, not {shown}")
     return value
 
 
