@@ -91,7 +91,7 @@ def link_view(t: Any, x: Any, op: Op, attrs: dict[str, Any]) -> None:
     t._note = x._note
     storage.add(t)
     if special[0] and not modes.grad and not t._note:
-        t._note = "no_grad"
+        t._note = "no_grad" if not modes.inference else "no_grad: inference"
 
 
 def as_view(op: Op, x: Any, data: Any, size: Size, attrs: Any, silent: Any = False) -> Any:
@@ -120,7 +120,7 @@ def as_view(op: Op, x: Any, data: Any, size: Size, attrs: Any, silent: Any = Fal
     else:
         storage.add(t)
     if silent or (special[0] and not modes.grad):
-        t._note = t._note or "no_grad"
+        t._note = t._note or ("no_grad" if not modes.inference else "no_grad: inference")
     elif x._rg:
         record_one(op, x, data, t, attrs)
     return t

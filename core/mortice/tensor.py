@@ -146,7 +146,7 @@ class TensorBase:
         "_storage",  # None until its memory is shared or written; the next three are set with it
         "_steps",  # how it is seen in the storage: (steps before, view op, attributes), None for all of it
         "_viewed",  # the tensor that it is a view of in the graph, or None
-        "_note",  # why it must not be written in place: "no_grad", a multi-view op's name, INFERENCE, or ""
+        "_note",  # why it must not be written in place: "no_grad" (": inference"), a multi-view op's name, INFERENCE, or ""
         "_leaf",  # None until it has a gradient or hooks
         "__dict__",
         "__weakref__",
