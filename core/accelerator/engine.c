@@ -10,7 +10,7 @@
 #include <float.h>
 #include <math.h>
 
-#define VERSION 10 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
+#define VERSION 11 /* of what it does: raised with `fast.VERSION` when the functions that it repeats change */
 
 /* ---- a function with a fast case ---- */
 
