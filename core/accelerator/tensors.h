@@ -44,7 +44,7 @@ static PyObject *special, *nothing, *sizes, *remembered, *next_seq, *record, *re
     *broadcast, *own_storage_py, *share_py, *nobody, *modes, *Meta, *same;
 static PyObject *zero, *next, *few, *no_sizes, *no_note, *no_grad; /* 0, of which there is one, 1, 16, (), "", "no_grad" */
 static PyObject *s_note_use, *s_note_storage, *s_own_storage, *s_getitem, *s_shape_of, *s_version, *s_add, *s_key, *s_shape, *s_dtype, *s_out,
-    *s_name, *s_attrs, *s_same_dtype, *s_fixed, *s_scalars, *s_read, *s_inference, *s_reshape_view, *s_is_contiguous, *s_rooted, *s_quiet,
+    *s_name, *s_attrs, *s_same_dtype, *s_fixed, *s_scalars, *s_read, *s_reshape_view, *s_is_contiguous, *s_rooted, *s_quiet,
     *s_capture, *s_levels, *s_lock, *s_locked, *s_seed, *s_offset, *s_into, *s_check, *s_inputs, *s_kept, *s_kept_indices, *s_more, *s_storages, *s_plans, *s_variadic,
     *s_differentiable;
 
@@ -140,9 +140,8 @@ static inline int is_shared(PyObject *o) { return Py_TYPE(o) != class[CONST] && 
 
 /* Whether it was made under inference_mode: what must be kept of it is refused in Python. */
 static int inferred(PyObject *o) {
-    if (Py_TYPE(o) == class[CONST] || SLOT(o, at.rg) == Py_True) return 0;
-    PyObject *note = is_shared(o) ? SLOT(o, at.note) : NULL;
-    return PyObject_HasAttr(o, s_inference) || (note && PyUnicode_Check(note) && !PyUnicode_CompareWithASCIIString(note, "inference"));
+    PyObject *note = Py_TYPE(o) == class[CONST] || SLOT(o, at.rg) == Py_True ? NULL : SLOT(o, at.note);
+    return note && note != no_note && PyUnicode_Check(note) && !PyUnicode_CompareWithASCIIString(note, "inference");
 }
 
 /* Where the gradient of an operand goes. */
@@ -434,7 +433,7 @@ static PyObject *storage_of(PyObject *x) { /* a new one, over all that x sees; N
 static PyObject *own_storage(PyObject *x, PyObject *Py_UNUSED(none)) {
     if (!is_tensor(x)) return PyObject_CallOneArg(own_storage_py, x);
     if (SLOT(x, at.storage) != Py_None) return Py_NewRef(SLOT(x, at.storage));
-    if (PyObject_HasAttr(x, s_inference) || !is_tensor(x) || !SLOT(SLOT(x, at.device), at.backend)) /* a class may compute it */
+    if ((SLOT(x, at.note) && SLOT(x, at.note) != no_note) || !SLOT(SLOT(x, at.device), at.backend)) /* made under inference_mode */
         return PyObject_CallOneArg(own_storage_py, x);
     PyObject *s = storage_of(x), *node;
     if (!s || still_whole(x) < 0) {
